@@ -1,0 +1,81 @@
+// LaunchProgram: what a launch has to compute, as data. The runtime interprets it in nanoseconds,
+// or has the CPU backend compile its expressions.
+//
+// A launch evaluates `values` over the problem's shape (Site::kLaunch), checks, fills the argument
+// block of each kernel from `fields` and launches it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler/expr/expr.hpp"
+
+namespace lacuna {
+
+/// Tensors of a launch, in the order of the C ABI.
+enum class TensorRole : std::uint8_t {
+  kQ,
+  kK,
+  kV,
+  kO,
+  kLse,
+  kCounts,
+  kTileMask,
+  kListIndices,
+  kListCounts
+};
+inline constexpr int kTensorRoleCount = 9;
+
+struct LaunchValue {
+  std::string name;  ///< "q_tiles"
+  Expr expr;         ///< Site::kLaunch, i32
+};
+
+enum class FieldKind : std::uint8_t { kPointer, kI64, kI32, kF32, kParam };
+
+enum class FieldSource : std::uint8_t {
+  kTensorData,    ///< index: TensorRole; null pointer where the caller passed nothing
+  kTensorStride,  ///< index: TensorRole * 4 + dimension; elements
+  kTensorExtent,  ///< index: TensorRole * 4 + dimension
+  kValue,         ///< index into LaunchProgram::values
+  kConstant,      ///< `constant`
+  kParam,         ///< index into Program::params; a ParamView of 48 bytes
+};
+
+/// One field of a kernel's argument block.
+struct ArgField {
+  std::string name;
+  std::uint32_t offset = 0;
+  FieldKind kind = FieldKind::kI32;
+  FieldSource source = FieldSource::kValue;
+  int index = 0;
+  double constant = 0;
+};
+
+struct KernelLaunch {
+  std::string entry;  ///< extern "C" name
+  int grid_x = 0;     ///< index into values; grid is one-dimensional
+  int threads = 0;
+  int smem_bytes = 0;
+  std::uint32_t args_bytes = 0;
+  std::vector<ArgField> fields;
+};
+
+struct LaunchProgram {
+  std::vector<LaunchValue> values;
+  int workspace_value = -1;  ///< index into values: workspace in units of 256 bytes; -1: none
+  std::vector<KernelLaunch> launches;
+};
+
+/// Text form, for `emit --stage launch` and golden tests.
+std::string print_launch_program(const LaunchProgram& program);
+
+/// All values for a shape; `shape` holds n_b, n_h, n_h_kv, n_q, n_k in this order.
+struct LaunchShape {
+  std::int32_t n_b = 0, n_h = 0, n_h_kv = 0, n_q = 0, n_k = 0;
+};
+void evaluate_launch_values(const LaunchProgram& program, const LaunchShape& shape,
+                            std::int32_t* values);
+
+}  // namespace lacuna

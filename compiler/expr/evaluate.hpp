@@ -1,0 +1,38 @@
+// The interpreter: what an expression means. Every other consumer is tested against this one.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "compiler/expr/expr.hpp"
+
+namespace lacuna {
+
+union Scalar {
+  float f32;
+  std::int32_t i32;
+  bool boolean;
+};
+
+/// A parameter at run time. The layout (48 bytes) is shared by the interpreter, the compiled CPU
+/// code and the device (templates/base/param.cuh). Indices are clamped to [0, extent - 1].
+struct ParamView {
+  const void* data = nullptr;  ///< f32 or i32 elements; null: `value` stands for every element
+  Scalar value{};
+  std::int32_t extent[kMaxParamRank] = {1, 1, 1};
+  std::int64_t stride[kMaxParamRank] = {0, 0, 0};  ///< in elements
+};
+static_assert(sizeof(ParamView) == 48);
+
+struct Bindings {
+  std::array<Scalar, kVariableCount> variables{};  ///< indexed by Variable
+  std::span<const ParamView> parameters;           ///< in the order of Expr::parameters
+
+  void set(Variable v, std::int32_t x) { variables[static_cast<std::size_t>(v)].i32 = x; }
+  void set(Variable v, float x) { variables[static_cast<std::size_t>(v)].f32 = x; }
+};
+
+Scalar evaluate(const Expr& expr, const Bindings& bindings);
+
+}  // namespace lacuna

@@ -1,0 +1,139 @@
+// The expression language of a spec: formulas over tokens, tiles and parameters.
+//
+// One value type serves every site (mask, score, gate, ...) and every consumer: interpreter, CUDA
+// printer, LLVM lowering and interval analysis. Text -> parse_expr -> Expr -> {evaluate,
+// print_cuda, classify_mask, lower}. Sites, variables and functions are each one table
+// (expr_tables.hpp).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace lacuna {
+
+enum class ExprType : std::uint8_t { kF32, kI32, kBool };
+
+/// Operators. A node's type is the type of its result; operands are converted explicitly (kToF32),
+/// so after parsing both operands of an arithmetic or comparison node have one type.
+///
+/// Integer arithmetic wraps at 32 bits. `//` and `%` round toward minus infinity;
+/// x // 0 == 0 and x % 0 == x. `/` is always f32. bit_length(x) is the number of bits of |x|.
+enum class ExprOp : std::uint8_t {
+  kLiteral,    ///< `literal`
+  kVariable,   ///< `symbol` is a Variable
+  kParameter,  ///< `symbol` indexes Expr::parameters; children are one i32 index for each dimension
+  kToF32,
+  kNegate,
+  kNot,
+  kAdd,
+  kSubtract,
+  kMultiply,
+  kDivide,
+  kFloorDivide,
+  kModulo,
+  kLess,
+  kLessEqual,
+  kGreater,
+  kGreaterEqual,
+  kEqual,
+  kNotEqual,
+  kAnd,
+  kOr,
+  kSelect,  ///< children: condition, value if true, value if false
+  kMin,
+  kMax,
+  kAbs,
+  kExp,
+  kExp2,
+  kLog,
+  kLog2,
+  kSqrt,
+  kTanh,
+  kFloor,
+  kCeil,
+  kBitLength,
+};
+
+/// Everything an expression can read besides parameters; names and types are in expr_tables.hpp.
+enum class Variable : std::uint8_t {
+  kQ,
+  kK,
+  kNQ,
+  kNK,
+  kH,
+  kB,  // tokens, lengths, head, batch entry
+  kS,  // logit, natural units
+  kI,
+  kJ,
+  kNI,
+  kNJ,
+  kQ0,
+  kQ1,
+  kK0,
+  kK1,  // tile indices; first and last token of a tile
+  kScore,
+  kP,
+  kRank,
+  kMassBefore,
+  kSimilarQ,
+  kSimilarK,
+  kVisible,  // estimates
+  kTileMax,
+  kGap,  // gate
+  kNB,
+  kNH,
+  kNHKv,  // launch: batch entries, heads, KV heads
+};
+inline constexpr int kVariableCount = static_cast<int>(Variable::kNHKv) + 1;
+
+/// Where an expression stands decides what it may read and what it must yield.
+enum class Site : std::uint8_t {
+  kMask,       ///< attention.mask: (q, k) -> bool
+  kScore,      ///< attention.score: (s, q, k) -> f32
+  kReference,  ///< estimate.reference: (q, k) -> bool
+  kKeep,       ///< predictor.keep: tile (i, j) and its estimates -> bool
+  kGate,       ///< gate.skip, gate.exempt: (tile_max, gap) and tile indices -> bool
+  kTile,       ///< derived from a mask by interval analysis: tile bounds -> bool
+  kLaunch,     ///< LaunchProgram: shape -> i32
+};
+
+/// One dimension of a parameter. Head, batch and tile dimensions are indexed by the site itself;
+/// token dimensions are written out: `start[q]`.
+enum class ParamDim : std::uint8_t { kBatch, kHeads, kQTiles, kKTiles, kNQ, kNK };
+inline constexpr int kMaxParamRank = 3;
+
+/// What the parser has to know about a declared parameter.
+struct ParamSymbol {
+  std::string name;
+  ExprType type = ExprType::kF32;  ///< kF32 or kI32
+  std::vector<ParamDim> shape;     ///< empty: scalar
+  bool monotone = false;           ///< non-decreasing along its last dimension
+  bool operator==(const ParamSymbol&) const = default;
+};
+
+struct ExprNode {
+  ExprOp op = ExprOp::kLiteral;
+  ExprType type = ExprType::kF32;
+  std::array<std::int32_t, 3> children{-1, -1, -1};  ///< earlier nodes; -1 where unused
+  double literal = 0;                                ///< exact f32 or i32 value; 0 or 1 for bool
+  std::uint16_t symbol = 0;
+  std::uint32_t begin = 0, end = 0;  ///< bytes of Expr::text this node came from, for carets
+};
+
+/// A typed expression: nodes in post-order (children before parents), the last one is the result.
+/// An Expr without nodes means "not given".
+struct Expr {
+  std::string text;  ///< as written, or printed for derived expressions
+  std::vector<ExprNode> nodes;
+  std::vector<ParamSymbol> parameters;  ///< all parameters of the spec, in declaration order
+
+  bool empty() const { return nodes.empty(); }
+  const ExprNode& root() const { return nodes.back(); }
+};
+
+/// Same meaning: equal nodes and parameters; source text and positions do not count.
+bool operator==(const Expr& a, const Expr& b);
+
+}  // namespace lacuna

@@ -1,0 +1,22 @@
+// Interval analysis of a mask: is a tile full, partial or empty?
+//
+// The answer is itself a pair of expressions over the tile's bounds (Site::kTile), so the device,
+// the CPU code and the interpreter classify tiles with the same printed or lowered formula and
+// there is no N x N mask anywhere. Sound: `must` implies every (q, k) of the tile is visible; not
+// `may` implies none is. Exact for linear comparisons in which q and k occur once (causal, window,
+// document).
+#pragma once
+
+#include "compiler/expr/expr.hpp"
+
+namespace lacuna {
+
+struct TileClassifier {
+  Expr must;  ///< every pair of the tile is visible: full
+  Expr may;   ///< some pair of the tile may be visible: not empty
+};
+
+/// q in [q0, q1], k in [k0, k1], inclusive. An empty mask gives must = may = true.
+TileClassifier classify_mask(const Expr& mask);
+
+}  // namespace lacuna

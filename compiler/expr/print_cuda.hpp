@@ -1,0 +1,21 @@
+// Expr -> CUDA C++ text, for the hook functions of a generated kernel.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "compiler/expr/expr.hpp"
+
+namespace lacuna {
+
+/// How the surrounding hook names things, e.g. kNQ -> "args.n_q", parameter -> "args.threshold".
+struct CudaNames {
+  std::function<std::string(Variable)> variable;
+  std::function<std::string(const ParamSymbol&)> parameter;
+};
+
+/// A C++ expression of type float, int or bool. Functions that C++ lacks (floor division, bit
+/// length, parameter access with clamped indices) are those of templates/base/expr.cuh.
+std::string print_cuda(const Expr& expr, const CudaNames& names);
+
+}  // namespace lacuna

@@ -1,0 +1,106 @@
+// Spec: a sparse-attention variant as read from JSON. Plain values; every expression is parsed and
+// typed. The field table (spec/fields.hpp) yields the reader, the JSON Schema and the reference
+// docs.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/diag/diagnostic.hpp"
+#include "compiler/expr/expr.hpp"
+
+namespace lacuna {
+
+enum class DType : std::uint8_t { kBF16, kF16, kF32 };
+
+/// A field that may be left to the compiler ("auto" or absent: no values), fixed (one value), or a
+/// search space for the tuner (several; the first legal one is used until tuned).
+template <class T>
+struct Choice {
+  std::vector<T> values;
+  bool is_auto() const { return values.empty(); }
+  bool operator==(const Choice&) const = default;
+};
+
+enum class GateScope : std::uint8_t { kWarp, kTile };  // "warp", "tile"
+enum class TileOrder : std::uint8_t { kAscending, kDescending };
+enum class Loader : std::uint8_t { kCpAsync };  // "cp_async"
+
+struct AttentionSpec {
+  Expr mask;                   ///< Site::kMask; empty: everything is visible
+  Expr score;                  ///< Site::kScore; empty: s
+  std::optional<float> scale;  ///< softmax scale; absent: 1 / sqrt(head_dim)
+  Choice<int> head_dim;        ///< auto: the caller decides
+  Choice<DType> dtype;         ///< auto: the caller decides
+  bool lse = true;             ///< the log-sum-exp output may be asked for
+};
+
+struct ParamSpec {
+  ParamSymbol symbol;
+  double minimum, maximum;   ///< inclusive; may be infinite
+  double default_value = 0;  ///< stands for every element when the caller passes nothing
+  bool has_default = false;  ///< false: the caller must pass it
+  std::string doc, unit;
+};
+
+struct GateSpec {
+  GateScope scope = GateScope::kTile;
+  Expr skip;    ///< Site::kGate
+  Expr exempt;  ///< Site::kGate; empty: nothing is exempt (but the first visited tile always is)
+  bool skips_v_load = false, skips_exp = false, skips_pv = false;
+};
+
+struct TileSpec {
+  Choice<int> q, k;    ///< queries and keys of a tile
+  Choice<int> stages;  ///< K/V tiles in flight
+  Choice<int> warps;
+  Choice<TileOrder> order;
+};
+
+struct Spec {
+  int version = 1;
+  std::string name;
+  std::string doc;     ///< one paragraph
+  std::string source;  ///< the paper or code it comes from
+  AttentionSpec attention;
+  std::vector<ParamSpec> params;  ///< in file order
+  std::optional<GateSpec> gate;
+  bool external_mask = false;  ///< "mask": "external": the caller passes block lists
+  TileSpec tile;
+  Choice<Loader> loader;
+
+  std::vector<ParamSymbol> param_symbols() const;
+};
+
+/// A Spec with the text it came from and the place of every value ("/tile/q" -> span).
+struct SpecDocument {
+  Spec spec;
+  SourceText source;
+  std::map<std::string, Span> spans;
+};
+
+/// Reads and checks a spec; reports every error of the text. The document is only meaningful if no
+/// error was added.
+SpecDocument read_spec(SourceText source, Diagnostics& diagnostics);
+
+/// Canonical JSON: read_spec(print_spec(s)) has an equal Spec.
+std::string print_spec(const Spec& spec);
+
+/// JSON Schema, draft-07, of the spec language; what specs/schema.json holds.
+std::string spec_json_schema();
+
+/// Reference of all fields in Markdown.
+std::string spec_reference();
+
+std::string_view name_of(DType);
+std::string_view name_of(GateScope);
+std::string_view name_of(TileOrder);
+std::string_view name_of(Loader);
+std::string_view name_of(ParamDim);  ///< "batch", "heads", "q_tiles", "k_tiles", "n_q", "n_k"
+int size_bytes(DType);
+
+}  // namespace lacuna

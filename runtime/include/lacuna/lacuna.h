@@ -1,0 +1,146 @@
+/* Lacuna's C ABI: what host applications link.
+ *
+ *   engine  --lacuna_compile-->  kernel  --lacuna_prepare-->  ready  --lacuna_launch-->  work on a
+ * stream
+ *
+ * Plain C99, opaque handles, status codes, structs that begin with their size. Functions never
+ * throw. The text of the last error of the calling thread is lacuna_last_error(). Handles are
+ * thread-safe: any number of threads may launch one kernel at once.
+ *
+ * Tensors are DLPack DLTensors, borrowed for the duration of the call (a launch on a stream uses
+ * their memory until the stream has run it). Shapes: q, o [batch, heads, n_q, d]; k, v [batch,
+ * heads_kv, n_k, d], heads a multiple of heads_kv; any strides over batch, head and token that are
+ * multiples of 8 elements, d contiguous, data 16-byte aligned (GPU). Logits are in natural units;
+ * times in microseconds.
+ */
+#ifndef LACUNA_LACUNA_H_
+#define LACUNA_LACUNA_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lacuna/dlpack.h"
+
+#if defined(LACUNA_BUILD)
+#define LACUNA_API __attribute__((visibility("default")))
+#else
+#define LACUNA_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LACUNA_ABI_VERSION 1
+LACUNA_API uint32_t lacuna_abi_version(void);
+LACUNA_API const char* lacuna_version(void);
+
+typedef enum lacuna_status {
+  LACUNA_OK = 0,
+  LACUNA_ERROR_INPUT = 1,       /* spec, tensors or parameters are not acceptable */
+  LACUNA_ERROR_ENVIRONMENT = 3, /* no driver, no NVRTC, no device, out of memory */
+  LACUNA_ERROR_NOT_PREPARED =
+      5, /* launch would have to compile or load: call lacuna_prepare first */
+  LACUNA_ERROR_INTERNAL = 70
+} lacuna_status;
+
+/* Error of the calling thread: rendered text, and the same as JSON ({"diagnostics": [...]}). Valid
+ * until the thread's next call. Empty after a success. */
+LACUNA_API const char* lacuna_last_error(void);
+LACUNA_API const char* lacuna_last_error_json(void);
+
+typedef struct lacuna_engine lacuna_engine; /* devices, compilers and caches of a process */
+typedef struct lacuna_kernel lacuna_kernel; /* one spec, head dim and dtype, for one device */
+
+/* Events for logging and progress: "compile", "cache_hit", "cache_warning", ...; detail is JSON. */
+typedef void (*lacuna_event_callback)(void* user, const char* event, const char* detail_json);
+
+typedef struct lacuna_engine_options {
+  size_t struct_size;
+  const char* device; /* "cpu", "cuda:N", or NULL: first GPU, else CPU */
+  const char*
+      cache_directory;       /* NULL: LACUNA_CACHE_DIR, XDG_CACHE_HOME/lacuna, HOME/.cache/lacuna */
+  const char* template_path; /* NULL: the embedded device headers */
+  int32_t threads;           /* CPU threads; 0: all */
+  lacuna_event_callback on_event;
+  void* user;
+} lacuna_engine_options;
+
+LACUNA_API lacuna_status lacuna_engine_create(const lacuna_engine_options* options,
+                                              lacuna_engine** engine);
+LACUNA_API void lacuna_engine_destroy(lacuna_engine* engine);
+/* "cuda:0", "NVIDIA H200", "sm_90a" or "cpu", "x86-64 ...", "cpu"; valid while the engine lives. */
+LACUNA_API const char* lacuna_engine_device(const lacuna_engine* engine);
+LACUNA_API const char* lacuna_engine_device_name(const lacuna_engine* engine);
+LACUNA_API const char* lacuna_engine_target(const lacuna_engine* engine);
+
+typedef enum lacuna_dtype {
+  LACUNA_BF16 = 0,
+  LACUNA_F16 = 1,
+  LACUNA_F32 = 2 /* CPU only */
+} lacuna_dtype;
+
+typedef struct lacuna_compile_options {
+  size_t struct_size;
+  int32_t head_dim; /* 64, 96, 128, 256 */
+  lacuna_dtype dtype;
+  const char* path; /* shown in errors; NULL: "<memory>" */
+} lacuna_compile_options;
+
+/* Reads, checks and lowers a spec. Nothing is compiled for the GPU yet; the CPU code is. */
+LACUNA_API lacuna_status lacuna_compile(lacuna_engine* engine, const char* spec_json, size_t bytes,
+                                        const lacuna_compile_options* options,
+                                        lacuna_kernel** kernel);
+LACUNA_API void lacuna_kernel_destroy(lacuna_kernel* kernel);
+
+/* Compiles (or takes from the cache), loads, and sets attributes. Blocks; idempotent; thread-safe.
+ */
+LACUNA_API lacuna_status lacuna_prepare(lacuna_kernel* kernel);
+
+/* Facts about a prepared kernel as JSON: {spec, target, tile: {q, k}, entry, registers,
+ * spill_bytes, smem_bytes, compile_ms, cache: {hit, key}}; valid while the kernel lives. */
+LACUNA_API const char* lacuna_kernel_info_json(const lacuna_kernel* kernel);
+LACUNA_API lacuna_status lacuna_kernel_tile(const lacuna_kernel* kernel, int32_t* tile_q,
+                                            int32_t* tile_k);
+
+typedef struct lacuna_shape {
+  size_t struct_size;
+  int32_t batch, heads, heads_kv, n_q, n_k;
+} lacuna_shape;
+/* Bytes of device memory that a launch of this shape needs in `workspace` (0: none). */
+LACUNA_API lacuna_status lacuna_workspace_bytes(const lacuna_kernel* kernel,
+                                                const lacuna_shape* shape, size_t* bytes);
+
+/* A parameter: a tensor (f32 or i32, of the declared shape), or one number for all elements. */
+typedef struct lacuna_param {
+  const char* name;
+  const DLTensor* tensor; /* NULL: `value` */
+  double value;
+} lacuna_param;
+
+typedef struct lacuna_launch_args {
+  size_t struct_size;
+  const DLTensor *q, *k, *v, *o;
+  const DLTensor* lse;    /* optional: f32 [batch, heads, n_q], natural log */
+  const DLTensor* counts; /* optional: i32 [batch, heads, q_tiles, 3]: visible, visited, gated */
+  const DLTensor*
+      tile_mask; /* optional: u8 [batch, heads, q_tiles, k_tiles]: 0 no, 1 visited, 2 gated */
+  const DLTensor*
+      list_indices; /* specs with "mask": "external": i32 [batch, heads, q_tiles, capacity],
+                       ascending tile indices; bit 31: the tile needs the mask */
+  const DLTensor* list_counts; /* i32 [batch, heads, q_tiles] */
+  const lacuna_param* params;
+  size_t params_count;
+  void* workspace;
+  size_t workspace_bytes;
+  void* stream; /* CUstream; NULL: the default stream. The CPU runs before returning. */
+} lacuna_launch_args;
+
+/* Checks the arguments (all mismatches in one error) and enqueues the work. Never compiles, loads,
+ * allocates device memory or synchronises; legal during stream capture. */
+LACUNA_API lacuna_status lacuna_launch(lacuna_kernel* kernel, const lacuna_launch_args* args);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
