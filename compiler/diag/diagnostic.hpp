@@ -14,7 +14,7 @@ namespace lacuna {
 enum class Severity : std::uint8_t { kError, kWarning, kPerf, kNote };
 
 enum class Code : std::uint16_t {
-#define LACUNA_CODE(name, number, summary) name = number,
+#define LACUNA_CODE(name, number, summary) name = (number),
 #include "compiler/diag/codes.def"
 #undef LACUNA_CODE
 };
@@ -28,11 +28,11 @@ struct Span {
 struct Diagnostic {
   Code code{};
   Severity severity = Severity::kError;
-  std::string message;             ///< one line: field, expected, got
-  std::string pointer;             ///< JSON pointer of the field, if any: "/tile/q"
-  Span span;                       ///< in the file being read, if any
-  std::vector<std::string> notes;  ///< why the rule exists
-  std::vector<std::string> helps;  ///< the way out: nearest legal values
+  std::string message{};             ///< one line: field, expected, got
+  std::string pointer{};             ///< JSON pointer of the field, if any: "/tile/q"
+  Span span{};                       ///< in the file being read, if any
+  std::vector<std::string> notes{};  ///< why the rule exists
+  std::vector<std::string> helps{};  ///< the way out: nearest legal values
 };
 
 struct Diagnostics {
@@ -41,9 +41,13 @@ struct Diagnostics {
   bool has_errors() const;
 };
 
-/// "E0203" for Code 203, and the one-line summary of codes.def.
+/// "E0203" for Code 203, the one-line summary of codes.def, and what its group is about.
 std::string code_name(Code code);
 std::string_view code_summary(Code code);
+std::string_view code_subject(Code code);
+
+/// "error", "warning", "perf", "note".
+std::string_view name_of(Severity severity);
 
 /// A text with its name, as shown to the user. The path may be "-" or "<memory>".
 struct SourceText {
@@ -54,7 +58,7 @@ struct SourceText {
 /// `path:line:column: error: message [E0203]`, the source line, a caret, notes and helps.
 std::string render(const Diagnostics& diagnostics, const SourceText& source, bool color = false);
 
-/// {"diagnostics": [{severity, code, message, pointer, line, column, length, notes, helps}]}
+/// {"diagnostics": [{severity, code, message, path, pointer, line, column, length, notes, helps}]}
 std::string render_json(const Diagnostics& diagnostics, const SourceText& source);
 
 /// The candidate nearest to `word` by edit distance, or "" if none is near enough to suggest.

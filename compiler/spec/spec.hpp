@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -37,14 +38,17 @@ struct AttentionSpec {
   Choice<int> head_dim;        ///< auto: the caller decides
   Choice<DType> dtype;         ///< auto: the caller decides
   bool lse = true;             ///< the log-sum-exp output may be asked for
+  bool operator==(const AttentionSpec&) const = default;
 };
 
 struct ParamSpec {
   ParamSymbol symbol;
-  double minimum, maximum;   ///< inclusive; may be infinite
+  double minimum = -std::numeric_limits<double>::infinity();  ///< inclusive; may be infinite
+  double maximum = std::numeric_limits<double>::infinity();
   double default_value = 0;  ///< stands for every element when the caller passes nothing
   bool has_default = false;  ///< false: the caller must pass it
   std::string doc, unit;
+  bool operator==(const ParamSpec&) const = default;
 };
 
 struct GateSpec {
@@ -52,6 +56,7 @@ struct GateSpec {
   Expr skip;    ///< Site::kGate
   Expr exempt;  ///< Site::kGate; empty: nothing is exempt (but the first visited tile always is)
   bool skips_v_load = false, skips_exp = false, skips_pv = false;
+  bool operator==(const GateSpec&) const = default;
 };
 
 struct TileSpec {
@@ -59,6 +64,7 @@ struct TileSpec {
   Choice<int> stages;  ///< K/V tiles in flight
   Choice<int> warps;
   Choice<TileOrder> order;
+  bool operator==(const TileSpec&) const = default;
 };
 
 struct Spec {
@@ -74,6 +80,7 @@ struct Spec {
   Choice<Loader> loader;
 
   std::vector<ParamSymbol> param_symbols() const;
+  bool operator==(const Spec&) const = default;
 };
 
 /// A Spec with the text it came from and the place of every value ("/tile/q" -> span).
@@ -93,7 +100,7 @@ std::string print_spec(const Spec& spec);
 /// JSON Schema, draft-07, of the spec language; what specs/schema.json holds.
 std::string spec_json_schema();
 
-/// Reference of all fields in Markdown.
+/// Reference of all fields, and of what their expressions may say, in Markdown.
 std::string spec_reference();
 
 std::string_view name_of(DType);

@@ -1,0 +1,110 @@
+// The field table: every field of the spec language, once. From it follow the checks of the reader
+// (check_fields.cpp), the reader itself (read_spec.cpp), the printer (print_spec.cpp), the JSON
+// Schema (schema.cpp) and the reference (reference.cpp).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "compiler/spec/spec.hpp"
+
+namespace lacuna {
+
+/// What stands in the JSON file.
+enum class SpecFieldKind : std::uint8_t {
+  kObject,      ///< fields whose paths begin with this one
+  kParams,      ///< an object of objects with names of the author's choice
+  kText,        ///< a string
+  kName,        ///< a string that can name files and kernels
+  kExpression,  ///< a string in the expression language
+  kShape,       ///< "scalar" or "[heads, q_tiles]"
+  kBoolean,
+  kInteger,
+  kNumber,
+  kBound,   ///< an f32 or i32 number, "inf" or "-inf"
+  kRange,   ///< a list of two bounds
+  kEnum,    ///< one of `names`
+  kSubset,  ///< a list of some of `names`
+};
+
+/// What may stand in place of one value.
+enum class Plural : std::uint8_t { kOne, kOrAuto, kOrListOrAuto };
+
+/// Where a field is kept in a Spec. Fields of a parameter live in `param`, the others in `spec`.
+struct SpecDraft {
+  Spec* spec = nullptr;
+  ParamSpec* param = nullptr;
+};
+using SpecSlot =
+    std::variant<std::monostate, int*, bool*, std::string*, std::optional<float>*, Expr*,
+                 Choice<int>*, Choice<DType>*, Choice<TileOrder>*, Choice<Loader>*, GateScope*,
+                 ExprType*, std::vector<ParamDim>*, ParamSpec*, GateSpec*>;
+
+struct SpecField {
+  std::string_view path;  ///< "tile.q"; "params.*.range" for every parameter
+  SpecFieldKind kind = SpecFieldKind::kObject;
+  Plural plural = Plural::kOne;
+  bool required = false;
+  Site site{};                                ///< kExpression
+  int multiple = 1;                           ///< kInteger
+  double minimum = 0, maximum = 0;            ///< kInteger, kNumber, kBound, kRange: inclusive
+  std::span<const int> values{};              ///< kInteger: the legal ones, instead of a range
+  std::span<const std::string_view> names{};  ///< kEnum, kSubset
+  std::string_view fallback{};                ///< what absence means, for the docs
+  std::string_view doc{};
+  std::string_view why{};                        ///< the reason for the range
+  SpecSlot (*slot)(const SpecDraft&) = nullptr;  ///< null for fields that hold no value
+};
+
+/// In canonical order; an object stands before its members.
+std::span<const SpecField> spec_fields();
+
+/// May stand in every object, for people.
+inline constexpr std::string_view kCommentKey = "$comment";
+
+/// The member `key` of an object, nullptr if there is none.
+const SpecField* find_field(std::string_view parent, std::string_view key);
+
+/// The members of an object, in canonical order.
+std::vector<const SpecField*> members_of(std::string_view parent);
+
+/// "q" of "tile.q".
+std::string_view key_of(const SpecField& field);
+
+/// "params.NAME.range" for "params.*.range".
+std::string shown_path(const SpecField& field);
+
+/// The legal values of a field in words, as Markdown: "16 to 256 in steps of 16; list; `"auto"`".
+std::string values_text(const SpecField& field);
+
+/// The legal integers of a field nearest to `value`: up to one below and one above.
+std::vector<int> nearest_legal(const SpecField& field, double value);
+
+/// A letter, then letters, digits, - and _; 64 in all. As a regular expression: kNamePattern.
+bool is_spec_name(std::string_view text);
+inline constexpr std::string_view kNamePattern = "^[A-Za-z][A-Za-z0-9_-]{0,63}$";
+
+/// An identifier of the expression language.
+bool is_param_name(std::string_view text);
+inline constexpr std::string_view kParamNamePattern = "^[A-Za-z_][A-Za-z0-9_]{0,63}$";
+
+/// "scalar" or up to kMaxParamRank different dimensions in brackets; false if `text` is neither.
+bool parse_shape(std::string_view text, std::vector<ParamDim>& shape);
+std::string print_shape(const std::vector<ParamDim>& shape);
+std::string shape_pattern();
+
+// Names of enumerators, in their order.
+inline constexpr std::array<std::string_view, 3> kDTypeNames{"bf16", "f16", "f32"};
+inline constexpr std::array<std::string_view, 2> kParamTypeNames{"f32", "i32"};
+inline constexpr std::array<std::string_view, 2> kGateScopeNames{"warp", "tile"};
+inline constexpr std::array<std::string_view, 2> kTileOrderNames{"ascending", "descending"};
+inline constexpr std::array<std::string_view, 1> kLoaderNames{"cp_async"};
+inline constexpr std::array<std::string_view, 3> kSkipNames{"v_load", "exp", "pv"};
+inline constexpr std::array<std::string_view, 1> kMaskNames{"external"};
+
+}  // namespace lacuna

@@ -1,0 +1,312 @@
+#include "compiler/spec/json_tree.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace lacuna {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kDeepest = 64;  ///< levels of nesting; a spec has five
+constexpr std::string_view kSpace = " \t\r\n";
+
+/// Byte offsets -> lines and columns.
+struct LineTable {
+  std::vector<std::size_t> starts{0};
+
+  explicit LineTable(std::string_view text) {
+    for (std::size_t i = 0; i < text.size(); ++i)
+      if (text[i] == '\n') starts.push_back(i + 1);
+  }
+  Span span(std::size_t begin, std::size_t end) const {
+    const auto next = std::upper_bound(starts.begin(), starts.end(), begin);
+    const auto line = next - starts.begin();
+    const std::size_t start = starts[static_cast<std::size_t>(line - 1)];
+    const bool one_line = next == starts.end() || end <= *next;
+    return {static_cast<int>(line), static_cast<int>(begin - start) + 1,
+            one_line ? static_cast<int>(end - begin) : 1};
+  }
+};
+
+/// Accepts any JSON and keeps the first error with its position.
+struct SyntaxCheck : nlohmann::json_sax<Json> {
+  std::size_t position = 0;  ///< bytes read when the error was found
+  std::string token, message;
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(std::size_t) override { return true; }
+  bool key(string_t&) override { return true; }
+  bool end_object() override { return true; }
+  bool start_array(std::size_t) override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(std::size_t at, const std::string& last_token,
+                   const Json::exception& error) override {
+    position = at;
+    token = last_token;
+    message = error.what();
+    return false;
+  }
+};
+
+/// "[json...] parse error at line 1, column 2: syntax error while parsing value - unexpected '}';
+/// expected ..." -> "unexpected '}'; expected ... (while parsing value)".
+std::string without_position(std::string message) {
+  if (message.find("out_of_range") != std::string::npos) return "a number is too large";
+  const std::size_t context = message.find("while parsing ");
+  const std::size_t dash = message.find(" - ", context);
+  if (context == std::string::npos || dash == std::string::npos) return message;
+  std::string text = message.substr(dash + 3);
+  const std::size_t read = text.find("; last read: ");
+  if (read != std::string::npos) {
+    const std::size_t expected = text.find("'; expected ", read);
+    const std::string rest = expected == std::string::npos ? "" : text.substr(expected + 1);
+    text = text.substr(0, read) + rest;
+  }
+  return text + " (" + message.substr(context, dash - context) + ")";
+}
+
+/// The usual slips of those who write JavaScript or Python; `begin` == `end` at the end of input.
+std::string syntax_help(std::string_view text, std::size_t begin, std::size_t end) {
+  if (begin == end) return "";
+  const char found = text[begin];
+  const std::size_t last =
+      begin == 0 ? std::string_view::npos : text.find_last_not_of(kSpace, begin - 1);
+  const char before = last == std::string_view::npos ? '\0' : text[last];
+  if ((found == '}' || found == ']') && before == ',') return "remove the comma before it";
+  if (found == '"' && before != ',' && before != ':') return "a comma is missing before it";
+  if (found == '\n') return "a closing quote is missing in this line";
+  if (found == '\'') return "strings stand in double quotes";
+  if (found == '/' || found == '#') return "JSON has no comments; write \"$comment\": \"...\"";
+  if (std::isalpha(static_cast<unsigned char>(found)) != 0)
+    return "the only words outside double quotes are true, false and null";
+  return "";
+}
+
+bool is_word_character(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+
+/// Bytes [begin, end) to blame: a whole string, number or word, else one character.
+std::pair<std::size_t, std::size_t> blamed(std::string_view text, const SyntaxCheck& check) {
+  std::size_t end = check.position;
+  if (end == 0 || end > text.size()) {  // end of input: just behind the last character
+    const std::size_t last = text.find_last_not_of(kSpace);
+    end = last == std::string_view::npos ? 0 : last + 1;
+    return {end, end};
+  }
+  // nlohmann's token begins where its scanner does only for strings and numbers.
+  const bool whole = check.message.find("unexpected string") != std::string::npos ||
+                     check.message.find("unexpected number") != std::string::npos;
+  if (whole) return {end - std::min(end, check.token.size()), end};
+  std::size_t begin = end - 1;
+  if (check.message.find("invalid string") != std::string::npos) return {begin, end};
+  if (is_word_character(text[begin])) {
+    while (begin > 0 && is_word_character(text[begin - 1])) --begin;
+    while (end < text.size() && is_word_character(text[end])) ++end;
+  }
+  return {begin, end};
+}
+
+void report_syntax(const SourceText& source, const SyntaxCheck& check, const LineTable& lines,
+                   Diagnostics& diagnostics) {
+  const auto [begin, end] = blamed(source.text, check);
+  Diagnostic& d = diagnostics.add({.code = Code::kJsonSyntax,
+                                   .message = "not valid JSON: " + without_position(check.message),
+                                   .span = lines.span(begin, end)});
+  const std::string help = syntax_help(source.text, begin, end);
+  if (!help.empty()) d.helps.push_back(help);
+}
+
+/// The first bracket that opens level kDeepest + 1 of a valid text.
+std::optional<std::size_t> too_deep_at(std::string_view text) {
+  int depth = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"') quoted = !quoted;
+    if (quoted && c == '\\') ++i;
+    if (quoted) continue;
+    if ((c == '{' || c == '[') && ++depth > kDeepest) return i;
+    if (c == '}' || c == ']') --depth;
+  }
+  return std::nullopt;
+}
+
+/// Builds the tree of a text that is known to be valid JSON, kDeepest levels at most.
+class TreeBuilder {
+ public:
+  TreeBuilder(const SourceText& source, const LineTable& lines, Diagnostics& diagnostics)
+      : text_(source.text), lines_(lines), diagnostics_(diagnostics) {
+    if (text_.starts_with("\xEF\xBB\xBF")) at_ = 3;  // a byte order mark
+  }
+
+  JsonNode value(const std::string& pointer) {
+    skip_space();
+    JsonNode node;
+    node.pointer = pointer;
+    node.begin = at_;
+    const char first = text_[at_];
+    if (first == '{' || first == '[') {
+      node.kind = first == '{' ? JsonNode::Kind::kObject : JsonNode::Kind::kArray;
+      container(node);
+    } else {
+      scalar(node);
+    }
+    node.end = at_;
+    node.span = lines_.span(node.begin, node.end);
+    return node;
+  }
+
+ private:
+  void skip_space() {
+    while (at_ < text_.size() && kSpace.find(text_[at_]) != std::string_view::npos) ++at_;
+  }
+
+  /// Reads from the opening to behind the closing bracket.
+  void container(JsonNode& node) {
+    const bool object = node.is(JsonNode::Kind::kObject);
+    const char close = object ? '}' : ']';
+    ++at_;
+    skip_space();
+    while (text_[at_] != close) {
+      JsonNode key;
+      if (object) {
+        key = value(node.pointer);
+        skip_space();
+        ++at_;  // the colon
+      }
+      const std::string name = object ? escaped(key.string) : std::to_string(node.children.size());
+      JsonNode child = value(node.pointer + "/" + name);
+      child.key = key.string;
+      child.key_span = key.span;
+      child.key_begin = key.begin;
+      child.key_end = key.end;
+      if (object) check_duplicate(node, child);
+      node.children.push_back(std::move(child));
+      skip_space();
+      if (text_[at_] == ',') ++at_;
+      skip_space();
+    }
+    ++at_;
+  }
+
+  void scalar(JsonNode& node) {
+    if (text_[at_] == '"') {
+      for (++at_; text_[at_] != '"'; ++at_)
+        if (text_[at_] == '\\') ++at_;
+      ++at_;
+    } else {
+      at_ = std::min(text_.size(), text_.find_first_of(" \t\r\n,:]}", at_));
+    }
+    const Json value = Json::parse(text_.substr(node.begin, at_ - node.begin));
+    if (value.is_string()) {
+      node.kind = JsonNode::Kind::kString;
+      node.string = value.get<std::string>();
+    } else if (value.is_boolean()) {
+      node.kind = JsonNode::Kind::kBoolean;
+      node.boolean = value.get<bool>();
+    } else if (value.is_number()) {
+      node.number = value.get<double>();
+      const bool whole = std::nearbyint(node.number) == node.number;
+      node.kind = whole ? JsonNode::Kind::kInteger : JsonNode::Kind::kNumber;
+    }
+  }
+
+  /// A key as a part of a JSON pointer (RFC 6901).
+  static std::string escaped(std::string_view key) {
+    std::string out;
+    for (const char c : key) {
+      if (c == '~')
+        out += "~0";
+      else if (c == '/')
+        out += "~1";
+      else
+        out += c;
+    }
+    return out;
+  }
+
+  void check_duplicate(const JsonNode& object, JsonNode& child) {
+    const JsonNode* first = object.find(child.key);
+    if (first == nullptr) return;
+    child.usable = false;
+    diagnostics_.add({.code = Code::kDuplicateKey,
+                      .message = "key \"" + child.key + "\" occurs twice",
+                      .pointer = child.pointer,
+                      .span = child.key_span,
+                      .notes = {"the first one is in line " + std::to_string(first->key_span.line) +
+                                "; most JSON readers would silently keep the last"},
+                      .helps = {}});
+  }
+
+  std::string_view text_;
+  const LineTable& lines_;
+  Diagnostics& diagnostics_;
+  std::size_t at_ = 0;
+};
+
+/// Bytes of the text that decode to the first `count` bytes of a string; `raw` begins at its quote.
+std::size_t raw_offset(std::string_view raw, std::size_t count) {
+  std::size_t at = 1;
+  for (std::size_t decoded = 0; decoded < count && at + 1 < raw.size();) {
+    if (raw[at] != '\\') {
+      ++at;
+      ++decoded;
+    } else if (raw[at + 1] != 'u') {
+      at += 2;
+      ++decoded;
+    } else {
+      const unsigned long unit = std::stoul(std::string(raw.substr(at + 2, 4)), nullptr, 16);
+      const bool pair = unit >= 0xD800 && unit < 0xE000;  // two \u make one character of 4 bytes
+      at += pair ? 12 : 6;
+      decoded += pair ? 4U : unit < 0x80 ? 1U : unit < 0x800 ? 2U : 3U;
+    }
+  }
+  return std::min(at, raw.size() - 1);
+}
+
+}  // namespace
+
+const JsonNode* JsonNode::find(std::string_view member) const {
+  for (const JsonNode& child : children)
+    if (child.key == member) return &child;
+  return nullptr;
+}
+
+std::optional<JsonNode> parse_json(const SourceText& source, Diagnostics& diagnostics) {
+  const LineTable lines(source.text);
+  SyntaxCheck check;
+  if (!Json::sax_parse(source.text, &check)) {
+    report_syntax(source, check, lines, diagnostics);
+    return std::nullopt;
+  }
+  if (const auto at = too_deep_at(source.text)) {
+    diagnostics.add({.code = Code::kJsonSyntax,
+                     .message = "values are nested deeper than " + std::to_string(kDeepest),
+                     .span = lines.span(*at, *at + 1)});
+    return std::nullopt;
+  }
+  return TreeBuilder(source, lines, diagnostics).value("");
+}
+
+Span span_in_string(const SourceText& source, const JsonNode& node, std::size_t begin,
+                    std::size_t end) {
+  const std::string_view raw =
+      std::string_view(source.text).substr(node.begin, node.end - node.begin);
+  const std::size_t first = raw_offset(raw, begin);
+  const std::size_t last = std::max(first, raw_offset(raw, end));
+  return {node.span.line, node.span.column + static_cast<int>(first),
+          static_cast<int>(last - first)};
+}
+
+}  // namespace lacuna

@@ -1,0 +1,127 @@
+// Spec -> canonical JSON: the fields that differ from their defaults, in the order of the table.
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <type_traits>
+
+#include "compiler/expr/parse.hpp"
+#include "compiler/spec/fields.hpp"
+#include "compiler/spec/json_layout.hpp"
+#include "compiler/spec/spec.hpp"
+
+namespace lacuna {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// The shortest decimal number that reads back as the same f32.
+Json f32_number(float value) {
+  std::array<char, 32> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+  return Json::parse(digits.data(), end);
+}
+
+Json bound(double value) {
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  constexpr double kWhole = 1e15;  // all whole numbers below have an exact i64
+  if (std::nearbyint(value) == value && std::abs(value) < kWhole)
+    return static_cast<std::int64_t>(value);
+  return value;
+}
+
+template <class T>
+Json choice_json(const SpecField& field, const Choice<T>& choice) {
+  Json values = Json::array();
+  for (const T value : choice.values) {
+    if constexpr (std::is_enum_v<T>)
+      values.push_back(field.names[static_cast<std::size_t>(value)]);
+    else
+      values.push_back(value);
+  }
+  if (values.empty()) return nullptr;
+  return values.size() == 1 ? values[0] : values;
+}
+
+Json param_json(const SpecField& field, const ParamSpec& param) {
+  if (field.kind == SpecFieldKind::kRange) return {bound(param.minimum), bound(param.maximum)};
+  return param.has_default ? bound(param.default_value) : Json(nullptr);
+}
+
+Json skips_json(const GateSpec& gate) {
+  Json skips = Json::array();
+  if (gate.skips_v_load) skips.push_back("v_load");
+  if (gate.skips_exp) skips.push_back("exp");
+  if (gate.skips_pv) skips.push_back("pv");
+  return skips;
+}
+
+/// The value of a slot; null stands for "not given".
+struct SlotPrinter {
+  const SpecField& field;
+
+  Json operator()(std::monostate) const { return nullptr; }
+  Json operator()(const int* value) const { return *value; }
+  Json operator()(const std::string* text) const { return *text; }
+  Json operator()(const bool* value) const {
+    if (field.kind == SpecFieldKind::kEnum) return *value ? Json(field.names[0]) : Json(nullptr);
+    return *value;
+  }
+  Json operator()(const std::optional<float>* value) const {
+    return *value ? f32_number(**value) : Json(nullptr);
+  }
+  Json operator()(const Expr* expr) const {
+    return expr->empty() ? Json(nullptr) : Json(print_expr(*expr));
+  }
+  Json operator()(const std::vector<ParamDim>* shape) const { return print_shape(*shape); }
+  Json operator()(const ParamSpec* param) const { return param_json(field, *param); }
+  Json operator()(const GateSpec* gate) const { return skips_json(*gate); }
+  template <class T>
+  Json operator()(const Choice<T>* choice) const {
+    return choice_json(field, *choice);
+  }
+  template <class Enum>
+  requires std::is_enum_v<Enum> Json operator()(const Enum* value) const {
+    return field.names[static_cast<std::size_t>(*value)];
+  }
+};
+
+Json value_json(const SpecField& field, const SpecDraft& draft) {
+  if (field.slot == nullptr) return nullptr;
+  return std::visit(SlotPrinter{field}, field.slot(draft));
+}
+
+/// Members of the object at `path` that differ from those of a spec that says nothing.
+Json object_json(std::string_view path, const SpecDraft& draft, const SpecDraft& plain) {
+  Json object = Json::object();
+  for (const SpecField* field : members_of(path)) {
+    const std::string key(key_of(*field));
+    if (field->kind == SpecFieldKind::kParams) {
+      for (ParamSpec& param : draft.spec->params)
+        object[key][param.symbol.name] =
+            object_json("params.*", {.spec = draft.spec, .param = &param}, plain);
+    } else if (field->kind == SpecFieldKind::kObject) {
+      if (field->path == "gate" && !draft.spec->gate) continue;
+      const Json members = object_json(field->path, draft, plain);
+      if (!members.empty()) object[key] = members;
+    } else {
+      const Json value = value_json(*field, draft);
+      const bool said = field->required || value != value_json(*field, plain);
+      if (said && !value.is_null()) object[key] = value;
+    }
+  }
+  return object;
+}
+
+}  // namespace
+
+std::string print_spec(const Spec& spec) {
+  Spec copy = spec;  // slots point into a spec that may be written
+  Spec plain;
+  plain.gate.emplace();
+  ParamSpec plain_param;
+  const Json json = object_json("", {.spec = &copy}, {.spec = &plain, .param = &plain_param});
+  return layout_json(json.dump());
+}
+
+}  // namespace lacuna

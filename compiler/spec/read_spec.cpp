@@ -1,0 +1,178 @@
+// JSON text -> Spec: tree, checks against the field table, values into their slots, rules.
+#include <algorithm>
+#include <type_traits>
+
+#include "compiler/expr/expr_tables.hpp"
+#include "compiler/expr/parse.hpp"
+#include "compiler/spec/check_fields.hpp"
+#include "compiler/spec/fields.hpp"
+#include "compiler/spec/json_tree.hpp"
+#include "compiler/spec/rules.hpp"
+#include "compiler/spec/spec.hpp"
+
+namespace lacuna {
+namespace {
+
+double bound_value(const JsonNode& node) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (node.is_string("inf")) return kInfinity;
+  if (node.is_string("-inf")) return -kInfinity;
+  return node.number;
+}
+
+/// The enumerator that a checked name stands for.
+template <class Enum>
+Enum enumerator(const SpecField& field, const JsonNode& node) {
+  const auto name = std::find(field.names.begin(), field.names.end(), node.string);
+  return static_cast<Enum>(name - field.names.begin());
+}
+
+/// Moves checked values into the slots of the field table.
+class SpecLoader {
+ public:
+  SpecLoader(const SourceText& source, Diagnostics& diagnostics, Spec& spec)
+      : source_(source), diagnostics_(diagnostics), spec_(spec) {}
+
+  void load(const JsonNode& root) {
+    // Expressions need all parameters, wherever the file declares them.
+    const JsonNode* params = root.find("params");
+    if (params != nullptr && params->usable) load_params(*params);
+    symbols_ = spec_.param_symbols();
+    load_object(root, "", {.spec = &spec_});
+  }
+
+ private:
+  void load_params(const JsonNode& params) {
+    for (const JsonNode& node : params.children) {
+      if (node.key == kCommentKey) continue;
+      declarations_sound_ = declarations_sound_ && node.usable;
+      for (const JsonNode& child : node.children)
+        declarations_sound_ = declarations_sound_ && child.usable;
+      if (params.find(node.key) != &node) continue;  // a duplicate
+      ParamSpec& param = spec_.params.emplace_back();
+      param.symbol.name = node.key;
+      if (node.is(JsonNode::Kind::kObject)) load_object(node, "params.*", {.param = &param});
+    }
+  }
+
+  void load_object(const JsonNode& object, const std::string& path, const SpecDraft& draft) {
+    for (const JsonNode& node : object.children) {
+      const SpecField* field = find_field(path, node.key);
+      if (!node.usable || field == nullptr || field->kind == SpecFieldKind::kParams) continue;
+      if (field->kind == SpecFieldKind::kObject) {
+        if (field->path == "gate") draft.spec->gate.emplace();
+        load_object(node, std::string(field->path), draft);
+      } else if (field->slot != nullptr) {
+        std::visit([&](auto slot) { store(node, *field, slot); }, field->slot(draft));
+      }
+    }
+  }
+
+  template <class T>
+  void store(const JsonNode& node, const SpecField& field, T* slot) {
+    if constexpr (std::is_same_v<T, int>) {
+      *slot = static_cast<int>(node.number);
+    } else if constexpr (std::is_same_v<T, bool>) {
+      *slot = field.kind == SpecFieldKind::kEnum || node.boolean;
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      *slot = node.string;
+    } else if constexpr (std::is_same_v<T, std::optional<float>>) {
+      if (!node.is_string("auto")) *slot = static_cast<float>(node.number);
+    } else if constexpr (std::is_same_v<T, Expr>) {
+      store_expression(node, field, *slot);
+    } else if constexpr (std::is_same_v<T, std::vector<ParamDim>>) {
+      parse_shape(node.string, *slot);
+    } else if constexpr (std::is_enum_v<T>) {
+      *slot = enumerator<T>(field, node);
+    } else {
+      store_parts(node, field, *slot);
+    }
+  }
+  void store(const JsonNode&, const SpecField&, std::monostate) {}
+
+  template <class T>
+  void store_parts(const JsonNode& node, const SpecField& field, Choice<T>& choice) {
+    if (node.is_string("auto")) return;
+    const auto add = [&](const JsonNode& value) {
+      if constexpr (std::is_enum_v<T>)
+        choice.values.push_back(enumerator<T>(field, value));
+      else
+        choice.values.push_back(static_cast<T>(value.number));
+    };
+    if (node.is(JsonNode::Kind::kArray))
+      std::for_each(node.children.begin(), node.children.end(), add);
+    else
+      add(node);
+  }
+
+  void store_parts(const JsonNode& node, const SpecField& field, ParamSpec& param) {
+    if (field.kind == SpecFieldKind::kRange) {
+      param.minimum = bound_value(node.children[0]);
+      param.maximum = bound_value(node.children[1]);
+    } else {
+      param.default_value = bound_value(node);
+      param.has_default = true;
+    }
+  }
+
+  void store_parts(const JsonNode& node, const SpecField&, GateSpec& gate) {
+    for (const JsonNode& part : node.children) {
+      gate.skips_v_load |= part.string == "v_load";
+      gate.skips_exp |= part.string == "exp";
+      gate.skips_pv |= part.string == "pv";
+    }
+  }
+
+  void store_expression(const JsonNode& node, const SpecField& field, Expr& slot) {
+    ParsedExpr parsed = parse_expr(node.string, field.site, symbols_);
+    slot = std::move(parsed.expr);
+    for (ExprError& error : parsed.errors) {
+      // A parameter whose declaration is wrong would draw errors of its own.
+      const bool about_types = error.code == Code::kExprType || error.code == Code::kExprIndex;
+      if (about_types && !declarations_sound_) continue;
+      const std::string site = std::string(info(field.site).name) + ": ";
+      if (error.message.starts_with(site)) error.message.erase(0, site.size());
+      diagnostics_.add({.code = error.code,
+                        .message = std::string(field.path) + ": " + error.message,
+                        .pointer = node.pointer,
+                        .span = span_in_string(source_, node, error.begin, error.end),
+                        .notes = std::move(error.notes),
+                        .helps = std::move(error.helps)});
+    }
+  }
+
+  const SourceText& source_;
+  Diagnostics& diagnostics_;
+  Spec& spec_;
+  std::vector<ParamSymbol> symbols_;
+  bool declarations_sound_ = true;
+};
+
+void collect_spans(const JsonNode& node, std::map<std::string, Span>& spans) {
+  spans.emplace(node.pointer, node.span);
+  for (const JsonNode& child : node.children) collect_spans(child, spans);
+}
+
+}  // namespace
+
+SpecDocument read_spec(SourceText source, Diagnostics& diagnostics) {
+  SpecDocument document;
+  document.source = std::move(source);
+  Diagnostics found;
+  if (auto root = parse_json(document.source, found)) {
+    collect_spans(*root, document.spans);
+    check_fields(document.source, *root, found);
+    if (root->usable) {
+      SpecLoader(document.source, found, document.spec).load(*root);
+      check_rules(document.source, *root, document.spec, found);
+    }
+  }
+  std::stable_sort(
+      found.items.begin(), found.items.end(), [](const Diagnostic& a, const Diagnostic& b) {
+        return std::pair(a.span.line, a.span.column) < std::pair(b.span.line, b.span.column);
+      });
+  std::move(found.items.begin(), found.items.end(), std::back_inserter(diagnostics.items));
+  return document;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,195 @@
+#include "compiler/spec/rules.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+
+#include "compiler/expr/expr_tables.hpp"
+#include "compiler/expr/parse.hpp"
+#include "compiler/spec/check_fields.hpp"
+
+namespace lacuna {
+namespace {
+
+constexpr int kRowsOfWarp = 16;  ///< of one mma
+
+/// The usable value at a path of keys, nullptr if there is none.
+const JsonNode* at(const JsonNode& node, std::initializer_list<std::string_view> path) {
+  const JsonNode* found = &node;
+  for (const std::string_view key : path) {
+    found = found->find(key);
+    if (found == nullptr || !found->usable) return nullptr;
+  }
+  return found;
+}
+
+class RuleChecker {
+ public:
+  RuleChecker(const SourceText& source, const JsonNode& root, const Spec& spec,
+              Diagnostics& diagnostics)
+      : source_(source), root_(root), spec_(spec), diagnostics_(diagnostics) {}
+
+  void check() {
+    for (const ParamSpec& param : spec_.params) check_param(param);
+    check_tile();
+    if (spec_.gate) check_gate(*spec_.gate);
+    // An expression that does not parse may be the one that reads the parameter.
+    if (!diagnostics_.has_errors()) check_unused();
+  }
+
+ private:
+  Diagnostic& report(Code code, const JsonNode& node, std::string message) {
+    return diagnostics_.add(
+        {.code = code, .message = std::move(message), .pointer = node.pointer, .span = node.span});
+  }
+
+  void check_param(const ParamSpec& param) {
+    const JsonNode& node = *root_.find("params")->find(param.symbol.name);
+    const std::string label = "params." + param.symbol.name;
+    if (is_reserved(param.symbol.name)) {
+      Diagnostic& d =
+          report(Code::kConflict, node,
+                 label + ": \"" + param.symbol.name + "\" already means something in expressions");
+      d.span = node.key_span;
+      d.helps.emplace_back("choose another name");
+    }
+    const JsonNode* range = at(node, {"range"});
+    const JsonNode* fallback = at(node, {"default"});
+    if (range != nullptr) check_range(param, *range, label);
+    if (fallback != nullptr) check_default(param, *fallback, range, label);
+    check_monotone(param, node, label);
+  }
+
+  /// An i32 parameter takes whole numbers of 32 bits.
+  bool check_whole(const ParamSpec& param, const JsonNode& node, double value,
+                   const std::string& label) {
+    if (param.symbol.type != ExprType::kI32) return true;
+    using Limits = std::numeric_limits<std::int32_t>;
+    const bool whole =
+        std::nearbyint(value) == value && value >= Limits::min() && value <= Limits::max();
+    if (whole) return true;
+    report(Code::kOutOfRange, node, label + " = " + quoted_value(source_, node) + " is not an i32")
+        .notes.push_back("params." + param.symbol.name + " is of type i32");
+    return false;
+  }
+
+  void check_range(const ParamSpec& param, const JsonNode& node, const std::string& label) {
+    const double bounds[] = {param.minimum, param.maximum};
+    for (std::size_t i = 0; i < 2; ++i)
+      if (!std::isinf(bounds[i]))
+        check_whole(param, node.children[i], bounds[i],
+                    label + ".range[" + std::to_string(i) + "]");
+    if (param.minimum > param.maximum)
+      report(Code::kConflict, node,
+             label + ".range: the least value " + quoted_value(source_, node.children[0]) +
+                 " is above the greatest " + quoted_value(source_, node.children[1]));
+  }
+
+  /// `range` may be absent: of a parameter declared twice, the values may come from the other one.
+  void check_default(const ParamSpec& param, const JsonNode& node, const JsonNode* range,
+                     const std::string& label) {
+    if (!check_whole(param, node, param.default_value, label + ".default")) return;
+    const bool above = param.default_value > param.maximum;
+    const bool below = param.default_value < param.minimum;
+    if ((!above && !below) || param.minimum > param.maximum || range == nullptr) return;
+    const std::string least = quoted_value(source_, range->children[0]);
+    const std::string greatest = quoted_value(source_, range->children[1]);
+    Diagnostic& d = report(Code::kOutOfRange, node,
+                           label + ".default = " + quoted_value(source_, node) +
+                               " is not in its range, " + least + " to " + greatest);
+    d.notes.push_back("the range is in line " + std::to_string(range->span.line));
+    d.helps.push_back("nearest legal value: " + (above ? greatest : least));
+  }
+
+  void check_monotone(const ParamSpec& param, const JsonNode& node, const std::string& label) {
+    const JsonNode* monotone = at(node, {"monotone"});
+    const std::vector<ParamDim>& shape = param.symbol.shape;
+    const bool ordered =
+        !shape.empty() && shape.back() != ParamDim::kBatch && shape.back() != ParamDim::kHeads;
+    const bool shape_known = node.find("shape") == nullptr || at(node, {"shape"}) != nullptr;
+    if (!param.symbol.monotone || monotone == nullptr || ordered || !shape_known) return;
+    Diagnostic& d = report(Code::kConflict, *monotone,
+                           label +
+                               ".monotone needs a shape whose last dimension is one of tokens "
+                               "or tiles");
+    d.notes.emplace_back("it promises that values never fall along that dimension");
+    d.helps.emplace_back("a shape such as \"[n_q]\", or leave monotone out");
+  }
+
+  /// A list is legal if one of its points is: the tuner drops the others.
+  void check_tile() {
+    const JsonNode* q_node = at(root_, {"tile", "q"});
+    const JsonNode* warps_node = at(root_, {"tile", "warps"});
+    const std::vector<int>& q = spec_.tile.q.values;
+    const std::vector<int>& warps = spec_.tile.warps.values;
+    if (q_node == nullptr || warps_node == nullptr || q.empty() || warps.empty()) return;
+    for (const int w : warps)
+      if (std::find(q.begin(), q.end(), kRowsOfWarp * w) != q.end()) return;
+    const JsonNode& later = q_node->begin < warps_node->begin ? *warps_node : *q_node;
+    Diagnostic& d = report(Code::kConflict, later,
+                           "tile.q = " + joined_integers(q) +
+                               " does not go with tile.warps = " + joined_integers(warps));
+    d.notes.emplace_back("each warp owns the 16 query rows of one mma: tile.q = 16 * tile.warps");
+    std::vector<int> legal_q, legal_warps;
+    for (const int w : warps) legal_q.push_back(kRowsOfWarp * w);
+    for (const int rows : q) legal_warps.push_back(rows / kRowsOfWarp);
+    d.helps.push_back("nearest legal values: tile.q = " + joined_integers(legal_q) +
+                      ", or tile.warps = " + joined_integers(legal_warps));
+  }
+
+  void check_gate(const GateSpec& gate) {
+    const JsonNode* skips = at(root_, {"gate", "skips"});
+    if (skips == nullptr) return;
+    if (gate.skips_exp && !gate.skips_pv)
+      conflict(*skips, "gate.skips: \"exp\" needs \"pv\"",
+               "without its exponentials a tile has nothing to multiply with V");
+    if (gate.skips_v_load && !gate.skips_pv)
+      conflict(*skips, "gate.skips: \"v_load\" needs \"pv\"",
+               "the product cannot use a V tile that is not loaded");
+    if (gate.skips_v_load && gate.scope == GateScope::kWarp && at(root_, {"gate", "scope"})) {
+      conflict(*skips, "gate.skips: \"v_load\" needs gate.scope \"tile\"",
+               "the warps of a tile share one copy of V, so one warp alone cannot leave it out");
+      diagnostics_.items.back().helps = {"\"scope\": \"tile\", or leave \"v_load\" out"};
+    }
+  }
+
+  void conflict(const JsonNode& skips, std::string message, std::string why) {
+    Diagnostic& d = report(Code::kConflict, skips, std::move(message));
+    d.notes.push_back(std::move(why));
+    d.helps.emplace_back(
+        "legal: [\"pv\"], [\"exp\", \"pv\"], [\"v_load\", \"pv\"], [\"v_load\", \"exp\", \"pv\"]");
+  }
+
+  void check_unused() {
+    std::vector<const Expr*> expressions = {&spec_.attention.mask, &spec_.attention.score};
+    if (spec_.gate) expressions.insert(expressions.end(), {&spec_.gate->skip, &spec_.gate->exempt});
+    for (std::size_t i = 0; i < spec_.params.size(); ++i) {
+      const bool used = std::any_of(expressions.begin(), expressions.end(), [&](const Expr* expr) {
+        return !expr->empty() && uses_parameter(*expr, static_cast<int>(i));
+      });
+      if (used) continue;
+      const std::string& name = spec_.params[i].symbol.name;
+      const JsonNode& node = *root_.find("params")->find(name);
+      Diagnostic& d =
+          report(Code::kUnusedParam, node, "params." + name + " is not read by any expression");
+      d.severity = Severity::kWarning;
+      d.span = node.key_span;
+    }
+  }
+
+  const SourceText& source_;
+  const JsonNode& root_;
+  const Spec& spec_;
+  Diagnostics& diagnostics_;
+};
+
+}  // namespace
+
+void check_rules(const SourceText& source, const JsonNode& root, const Spec& spec,
+                 Diagnostics& diagnostics) {
+  RuleChecker(source, root, spec, diagnostics).check();
+}
+
+}  // namespace lacuna

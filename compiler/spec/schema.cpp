@@ -1,0 +1,119 @@
+// The field table as a JSON Schema, draft-07.
+#include <nlohmann/json.hpp>
+
+#include "compiler/spec/fields.hpp"
+#include "compiler/spec/json_layout.hpp"
+#include "compiler/spec/spec.hpp"
+
+namespace lacuna {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json names_json(const SpecField& field) {
+  Json names = Json::array();
+  for (const std::string_view name : field.names) names.push_back(name);
+  return {{"enum", names}};
+}
+
+Json number_json(const SpecField& field) {
+  return {{"type", "number"}, {"minimum", field.minimum}, {"maximum", field.maximum}};
+}
+
+Json bound_json(const SpecField& field) {
+  return {{"anyOf", {number_json(field), {{"enum", {"inf", "-inf"}}}}}};
+}
+
+Json integer_json(const SpecField& field) {
+  if (!field.values.empty())
+    return {{"type", "integer"},
+            {"enum", std::vector<int>(field.values.begin(), field.values.end())}};
+  Json json = {{"type", "integer"},
+               {"minimum", static_cast<int>(field.minimum)},
+               {"maximum", static_cast<int>(field.maximum)}};
+  if (field.multiple != 1) json["multipleOf"] = field.multiple;
+  return json;
+}
+
+Json set_of(const Json& item) {
+  return {{"type", "array"}, {"items", item}, {"minItems", 1}, {"uniqueItems", true}};
+}
+
+Json object_json(std::string_view path);
+
+Json params_json() {
+  const Json param = object_json("params.*");
+  return {{"type", "object"},
+          {"properties", {{kCommentKey, {{"type", "string"}}}}},
+          {"patternProperties", {{kParamNamePattern, param}}},
+          {"additionalProperties", false}};
+}
+
+/// One value of the field.
+Json one_json(const SpecField& field) {
+  switch (field.kind) {
+    case SpecFieldKind::kObject:
+      return object_json(field.path);
+    case SpecFieldKind::kParams:
+      return params_json();
+    case SpecFieldKind::kText:
+    case SpecFieldKind::kExpression:
+      return {{"type", "string"}};
+    case SpecFieldKind::kName:
+      return {{"type", "string"}, {"pattern", kNamePattern}};
+    case SpecFieldKind::kShape:
+      return {{"type", "string"}, {"pattern", shape_pattern()}};
+    case SpecFieldKind::kBoolean:
+      return {{"type", "boolean"}};
+    case SpecFieldKind::kInteger:
+      return integer_json(field);
+    case SpecFieldKind::kNumber:
+      return number_json(field);
+    case SpecFieldKind::kBound:
+      return bound_json(field);
+    case SpecFieldKind::kRange:
+      return {{"type", "array"}, {"items", bound_json(field)}, {"minItems", 2}, {"maxItems", 2}};
+    case SpecFieldKind::kEnum:
+      return names_json(field);
+    case SpecFieldKind::kSubset:
+      return set_of(names_json(field));
+  }
+  return {};
+}
+
+Json field_json(const SpecField& field) {
+  Json json = {{"description", field.doc}};
+  const Json one = one_json(field);
+  Json forms = Json::array({one});
+  if (field.plural == Plural::kOrListOrAuto) forms.push_back(set_of(one));
+  if (field.plural != Plural::kOne) forms.push_back({{"const", "auto"}});
+  json.update(forms.size() == 1 ? one : Json{{"anyOf", forms}});
+  return json;
+}
+
+Json object_json(std::string_view path) {
+  Json properties = {{kCommentKey, {{"type", "string"}}}};
+  Json required = Json::array();
+  for (const SpecField* field : members_of(path)) {
+    properties[std::string(key_of(*field))] = field_json(*field);
+    if (field->required) required.push_back(key_of(*field));
+  }
+  Json json = {{"type", "object"}};
+  if (!required.empty()) json["required"] = required;
+  json["properties"] = properties;
+  json["additionalProperties"] = false;
+  return json;
+}
+
+}  // namespace
+
+std::string spec_json_schema() {
+  Json schema = {{"$schema", "http://json-schema.org/draft-07/schema#"},
+                 {"$id", "urn:lacuna:spec:1"},
+                 {"title", "Lacuna spec"},
+                 {"description", "A sparse-attention variant."}};
+  schema.update(object_json(""));
+  return layout_json(schema.dump());
+}
+
+}  // namespace lacuna

@@ -1,0 +1,233 @@
+// Reading and printing specs: values, defaults, round trips, places, rules.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "compiler/expr/parse.hpp"
+#include "compiler/spec/fields.hpp"
+#include "compiler/spec/spec.hpp"
+#include "tests/spec/golden_file.hpp"
+
+namespace lacuna {
+namespace {
+
+SpecDocument read(const std::string& text) {
+  const SourceText source{"x.json", text};
+  Diagnostics diagnostics;
+  SpecDocument document = read_spec(source, diagnostics);
+  EXPECT_TRUE(diagnostics.items.empty()) << render(diagnostics, source);
+  return document;
+}
+
+Spec read_members(const std::string& members) {
+  return read(R"({"version": 1, "name": "x", )" + members + "}").spec;
+}
+
+std::string messages(const std::string& members) {
+  Diagnostics diagnostics;
+  read_spec({"x.json", R"({"version": 1, "name": "x", )" + members + "}"}, diagnostics);
+  std::string out;
+  for (const Diagnostic& d : diagnostics.items) out += d.message + "\n";
+  return out;
+}
+
+constexpr const char* kEverything = R"({
+  "$schema": "schema.json", "$comment": "any text",
+  "version": 1, "name": "every-thing_2", "doc": "D", "source": "S",
+  "attention": { "$comment": "here too", "mask": "k <= q", "score": "s * a", "scale": 0.1,
+                 "head_dim": [64, 128], "dtype": "f16", "lse": false },
+  "params": {
+    "$comment": "and here",
+    "z": { "type": "i32", "shape": "[batch,n_q]", "range": [0, "inf"], "default": 3,
+           "monotone": true, "doc": "Z", "unit": "tokens" },
+    "a": { "range": ["-inf", 2.5] }
+  },
+  "gate": { "scope": "warp", "skip": "gap < a", "exempt": "k0 < z[q0]", "skips": ["pv", "exp"] },
+  "mask": "external",
+  "tile": { "q": [64, 128], "k": 64, "stages": "auto", "warps": [4, 8], "order": "descending" },
+  "loader": "cp_async"
+})";
+
+TEST(ReadSpec, ShortestSpecHasDefaults) {
+  const Spec spec = read(R"({"version": 1, "name": "dense"})").spec;
+  EXPECT_EQ(spec.name, "dense");
+  EXPECT_TRUE(spec.attention.mask.empty());
+  EXPECT_TRUE(spec.attention.score.empty());
+  EXPECT_FALSE(spec.attention.scale.has_value());
+  EXPECT_TRUE(spec.attention.head_dim.is_auto());
+  EXPECT_TRUE(spec.attention.lse);
+  EXPECT_TRUE(spec.params.empty());
+  EXPECT_FALSE(spec.gate.has_value());
+  EXPECT_FALSE(spec.external_mask);
+  EXPECT_TRUE(spec.tile.q.is_auto());
+  EXPECT_TRUE(spec.loader.is_auto());
+}
+
+TEST(ReadSpec, FillsEveryField) {
+  Diagnostics diagnostics;
+  const Spec spec = read_spec({"x", kEverything}, diagnostics).spec;
+  EXPECT_EQ(spec.name, "every-thing_2");
+  EXPECT_EQ(spec.doc, "D");
+  EXPECT_EQ(spec.source, "S");
+  EXPECT_EQ(spec.attention.mask.text, "k <= q");
+  EXPECT_FALSE(spec.attention.score.empty());
+  EXPECT_EQ(spec.attention.scale, 0.1F);
+  EXPECT_EQ(spec.attention.head_dim.values, (std::vector{64, 128}));
+  EXPECT_EQ(spec.attention.dtype.values, std::vector{DType::kF16});
+  EXPECT_FALSE(spec.attention.lse);
+  ASSERT_EQ(spec.params.size(), 2U);
+  const ParamSpec& z = spec.params[0];  // in file order
+  EXPECT_EQ(z.symbol, (ParamSymbol{"z", ExprType::kI32, {ParamDim::kBatch, ParamDim::kNQ}, true}));
+  EXPECT_EQ(z.minimum, 0);
+  EXPECT_TRUE(std::isinf(z.maximum));
+  EXPECT_EQ(z.default_value, 3);
+  EXPECT_TRUE(z.has_default);
+  EXPECT_EQ(z.doc, "Z");
+  EXPECT_EQ(z.unit, "tokens");
+  const ParamSpec& a = spec.params[1];
+  EXPECT_EQ(a.symbol, (ParamSymbol{"a", ExprType::kF32, {}, false}));
+  EXPECT_EQ(a.minimum, -INFINITY);
+  EXPECT_EQ(a.maximum, 2.5);
+  EXPECT_FALSE(a.has_default);
+  ASSERT_TRUE(spec.gate);
+  EXPECT_EQ(spec.gate->scope, GateScope::kWarp);
+  EXPECT_FALSE(spec.gate->skip.empty());
+  EXPECT_TRUE(!spec.gate->skips_v_load && spec.gate->skips_exp && spec.gate->skips_pv);
+  EXPECT_TRUE(spec.external_mask);
+  EXPECT_EQ(spec.tile.q.values, (std::vector{64, 128}));
+  EXPECT_EQ(spec.tile.k.values, std::vector{64});
+  EXPECT_TRUE(spec.tile.stages.is_auto());
+  EXPECT_EQ(spec.tile.warps.values, (std::vector{4, 8}));
+  EXPECT_EQ(spec.tile.order.values, std::vector{TileOrder::kDescending});
+  EXPECT_EQ(spec.loader.values, std::vector{Loader::kCpAsync});
+}
+
+TEST(ReadSpec, ExpressionsSeeParamsDeclaredLater) {
+  const Spec spec =
+      read_members(R"("attention": {"score": "s * a"}, "params": {"a": {"default": 1}})");
+  EXPECT_EQ(spec.attention.score.parameters.size(), 1U);
+}
+
+TEST(ReadSpec, KnowsThePlaceOfEveryValue) {
+  const SpecDocument document = read("{\"version\": 1, \"name\": \"x\",\n \"tile\": {\"q\": 64}}");
+  EXPECT_EQ(document.spans.at("/tile/q"), (Span{2, 16, 2}));
+  EXPECT_EQ(document.spans.at("/name"), (Span{1, 24, 3}));
+  EXPECT_EQ(document.source.path, "x.json");
+}
+
+TEST(ReadSpec, AnyLegalTilePairMakesListsLegal) {
+  read_members(R"("tile": {"q": [48, 64, 128], "warps": [2, 4]})");
+  EXPECT_EQ(messages(R"("tile": {"q": [48, 128], "warps": [2, 4]})"),
+            "tile.q = 48, 128 does not go with tile.warps = 2, 4\n");
+}
+
+TEST(ReadSpec, GateAcceptsTheFourUsefulSkips) {
+  for (const char* skips :
+       {R"(["pv"])", R"(["exp", "pv"])", R"(["v_load", "pv"])", R"(["v_load", "exp", "pv"])"})
+    read_members(std::string(R"("gate": {"skip": "gap < -9", "skips": )") + skips + "}");
+}
+
+TEST(ReadSpec, ExternalMaskGoesWithAGate) {
+  read_members(R"("mask": "external", "gate": {"skip": "gap < -9", "skips": ["pv"]})");
+}
+
+TEST(ReadSpec, BadDeclarationDrawsNoSecondError) {
+  EXPECT_EQ(messages(R"("attention": {"mask": "k >= start[q]"},
+                        "params": {"start": {"type": "i32", "shape": "[n_qq]"}})"),
+            "params.start.shape = \"[n_qq]\" is not a shape\n");
+}
+
+TEST(ReadSpec, UnusedParamIsAWarning) {
+  Diagnostics diagnostics;
+  read_spec({"x", R"({"version": 1, "name": "x", "params": {"a": {}}})"}, diagnostics);
+  ASSERT_EQ(diagnostics.items.size(), 1U);
+  EXPECT_EQ(diagnostics.items[0].severity, Severity::kWarning);
+  EXPECT_FALSE(diagnostics.has_errors());
+}
+
+TEST(ReadSpec, AppendsToEarlierDiagnostics) {
+  Diagnostics diagnostics;
+  diagnostics.add({.code = Code::kConflict, .message = "earlier", .span = {99, 1, 1}});
+  read_spec({"x", "{}"}, diagnostics);
+  ASSERT_EQ(diagnostics.items.size(), 3U);
+  EXPECT_EQ(diagnostics.items[0].message, "earlier");
+}
+
+TEST(ReadSpec, ErrorsComeInTheOrderOfTheText) {
+  Diagnostics diagnostics;
+  read_spec({"x", R"({"tile": {"q": 1}, "version": 2, "attention": {"mask": "k +"}, "nam": 1})"},
+            diagnostics);
+  std::vector<int> columns;
+  for (const Diagnostic& d : diagnostics.items) columns.push_back(d.span.column);
+  EXPECT_EQ(columns.size(), 5U);
+  EXPECT_TRUE(std::is_sorted(columns.begin(), columns.end()));
+}
+
+class ShippedSpec : public testing::TestWithParam<std::string> {};
+
+TEST_P(ShippedSpec, IsReadWithoutAnyComplaint) {
+  const SpecDocument document = read(test::read_file(test::source_dir() / "specs" / GetParam()));
+  EXPECT_EQ(document.spec.name + ".json", GetParam());
+  EXPECT_FALSE(document.spec.doc.empty());
+  EXPECT_FALSE(document.spec.source.empty());
+  for (const ParamSpec& param : document.spec.params)
+    EXPECT_FALSE(param.doc.empty()) << param.symbol.name;
+  EXPECT_EQ(document.source.text.find("{\n  \"$schema\": \"schema.json\",\n"), 0U);
+}
+
+TEST_P(ShippedSpec, SurvivesARoundTrip) {
+  const Spec spec = read(test::read_file(test::source_dir() / "specs" / GetParam())).spec;
+  const std::string printed = print_spec(spec);
+  const Spec again = read(printed).spec;
+  EXPECT_TRUE(again == spec) << printed;
+  EXPECT_EQ(print_spec(again), printed);
+}
+
+std::vector<std::string> shipped() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(test::source_dir() / "specs")) {
+    const std::string name = entry.path().filename().string();
+    if (entry.path().extension() == ".json" && name != "schema.json") names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+INSTANTIATE_TEST_SUITE_P(Files, ShippedSpec, testing::ValuesIn(shipped()), [](const auto& info) {
+  std::string name = info.param.substr(0, info.param.find('.'));
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+TEST(PrintSpec, PrintsOnlyWhatWasSaid) {
+  EXPECT_EQ(print_spec(read_members(R"("tile": {"q": "auto"}, "attention": {"lse": true})")),
+            "{\n  \"version\": 1,\n  \"name\": \"x\"\n}\n");
+}
+
+TEST(PrintSpec, EveryFieldSurvivesARoundTrip) {
+  Diagnostics diagnostics;
+  const Spec spec = read_spec({"x", kEverything}, diagnostics).spec;
+  const std::string printed = print_spec(spec);
+  for (const SpecField& field : spec_fields()) {
+    const std::string key = "\"" + std::string(key_of(field)) + "\":";
+    const bool values_kept = field.slot != nullptr && field.path != "tile.stages";
+    if (values_kept) {
+      EXPECT_NE(printed.find(key), std::string::npos) << field.path;
+    }
+  }
+  Diagnostics second;
+  const Spec again = read_spec({"y", printed}, second).spec;
+  EXPECT_TRUE(again == spec) << printed;
+}
+
+TEST(SpecNames, FollowTheJson) {
+  EXPECT_EQ(name_of(DType::kBF16), "bf16");
+  EXPECT_EQ(name_of(GateScope::kTile), "tile");
+  EXPECT_EQ(name_of(TileOrder::kDescending), "descending");
+  EXPECT_EQ(name_of(Loader::kCpAsync), "cp_async");
+  EXPECT_EQ(name_of(ParamDim::kQTiles), "q_tiles");
+  EXPECT_EQ(size_bytes(DType::kF32), 4);
+  EXPECT_EQ(size_bytes(DType::kBF16), 2);
+}
+
+}  // namespace
+}  // namespace lacuna
