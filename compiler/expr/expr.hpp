@@ -20,6 +20,7 @@ enum class ExprType : std::uint8_t { kF32, kI32, kBool };
 ///
 /// Integer arithmetic wraps at 32 bits. `//` and `%` round toward minus infinity;
 /// x // 0 == 0 and x % 0 == x. `/` is always f32. bit_length(x) is the number of bits of |x|.
+/// min and max of f32 return the other operand if one is NaN.
 enum class ExprOp : std::uint8_t {
   kLiteral,    ///< `literal`
   kVariable,   ///< `symbol` is a Variable

@@ -5,6 +5,9 @@
 // there is no N x N mask anywhere. Sound: `must` implies every (q, k) of the tile is visible; not
 // `may` implies none is. Exact for linear comparisons in which q and k occur once (causal, window,
 // document).
+//
+// Assumed: tokens and i32 parameters are below 2^24 in magnitude. What could leave 32 bits even
+// then (hashes) counts as unknown. A `monotone` parameter is non-decreasing and holds no NaN.
 #pragma once
 
 #include "compiler/expr/expr.hpp"

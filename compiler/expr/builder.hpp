@@ -1,0 +1,54 @@
+// Builds typed expressions: equal nodes are made once, and constants and identities fold as nodes
+// are made. The parser, fold and interval analysis all build through this.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "compiler/expr/expr.hpp"
+
+namespace lacuna {
+
+class ExprBuilder {
+ public:
+  ExprBuilder();
+
+  /// Ids of nodes. Operands have the types that the operator wants; the result type follows.
+  int literal(ExprType type, double value);
+  int boolean(bool value) { return literal(ExprType::kBool, value ? 1 : 0); }
+  int integer(std::int32_t value) { return literal(ExprType::kI32, value); }
+  int real(float value) { return literal(ExprType::kF32, static_cast<double>(value)); }
+  int variable(Variable variable);
+  int parameter(int index, ExprType type, const std::array<std::int32_t, 3>& indices);
+  int make(ExprOp op, int a, int b = -1, int c = -1);
+
+  /// A node of another expression whose children are already here.
+  int copy(const ExprNode& node, const std::array<std::int32_t, 3>& children);
+
+  /// The node as it is, without folding: for comparing expressions.
+  int intern(const ExprNode& node);
+
+  /// The source range of a node, unless it has one already.
+  void locate(int id, std::uint32_t begin, std::uint32_t end);
+
+  const ExprNode& operator[](int id) const { return nodes_[static_cast<std::size_t>(id)]; }
+  std::size_t size() const { return nodes_.size(); }
+
+  /// Nodes of the expression written out as a tree, i.e. the length of its text.
+  std::uint32_t tree_size(int id) const { return tree_sizes_[static_cast<std::size_t>(id)]; }
+
+  /// The expression that ends in `root`: what it reaches, in post-order. Text is left empty.
+  Expr extract(int root, std::vector<ParamSymbol> parameters) const;
+
+ private:
+  void grow();
+
+  std::vector<ExprNode> nodes_;
+  std::vector<std::uint32_t> tree_sizes_;
+  std::vector<std::int32_t> table_;  ///< open addressing, ids; -1: free
+};
+
+/// The node that `op` on a, b, c equals, folded; -1 if nothing folds. Part of ExprBuilder::make.
+int simplify(ExprBuilder& builder, ExprOp op, int a, int b, int c);
+
+}  // namespace lacuna

@@ -1,0 +1,66 @@
+#include <algorithm>
+
+#include "compiler/expr/builder.hpp"
+#include "compiler/expr/parse.hpp"
+
+namespace lacuna {
+namespace {
+
+std::array<std::int32_t, 3> moved_children(const ExprNode& node, const std::vector<int>& moved) {
+  std::array<std::int32_t, 3> children = node.children;
+  for (std::int32_t& child : children) {
+    if (child >= 0) child = moved[static_cast<std::size_t>(child)];
+  }
+  return children;
+}
+
+int intern_all(ExprBuilder& builder, const Expr& expr) {
+  std::vector<int> moved;
+  moved.reserve(expr.nodes.size());
+  for (ExprNode node : expr.nodes) {
+    node.children = moved_children(node, moved);
+    moved.push_back(builder.intern(node));
+  }
+  return moved.back();
+}
+
+}  // namespace
+
+Expr fold(Expr expr) {
+  if (expr.empty()) return expr;
+  ExprBuilder builder;
+  std::vector<int> moved;
+  moved.reserve(expr.nodes.size());
+  for (const ExprNode& node : expr.nodes) {
+    moved.push_back(builder.copy(node, moved_children(node, moved)));
+    builder.locate(moved.back(), node.begin, node.end);
+  }
+  Expr folded = builder.extract(moved.back(), std::move(expr.parameters));
+  folded.text = std::move(expr.text);
+  return folded;
+}
+
+bool is_constant(const Expr& expr, double value) {
+  return !expr.empty() && expr.root().op == ExprOp::kLiteral && expr.root().literal == value;
+}
+
+bool uses(const Expr& expr, Variable variable) {
+  return std::any_of(expr.nodes.begin(), expr.nodes.end(), [&](const ExprNode& node) {
+    return node.op == ExprOp::kVariable && node.symbol == static_cast<std::uint16_t>(variable);
+  });
+}
+
+bool uses_parameter(const Expr& expr, int parameter) {
+  return std::any_of(expr.nodes.begin(), expr.nodes.end(), [&](const ExprNode& node) {
+    return node.op == ExprOp::kParameter && node.symbol == static_cast<std::uint16_t>(parameter);
+  });
+}
+
+bool operator==(const Expr& a, const Expr& b) {
+  if (a.empty() || b.empty()) return a.empty() && b.empty();
+  if (a.parameters != b.parameters) return false;
+  ExprBuilder builder;
+  return intern_all(builder, a) == intern_all(builder, b);
+}
+
+}  // namespace lacuna

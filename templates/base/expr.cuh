@@ -1,0 +1,103 @@
+// What printed expressions of a spec call: parameters with clamped indices, integer operators that
+// C++ lacks, and f32 functions on the special function unit. Meaning: compiler/expr/operators.hpp.
+#pragma once
+
+#include "arch/approx.cuh"
+#include "base/math.cuh"
+
+namespace lacuna {
+
+// A parameter of the spec as it lies in a kernel's arguments; ParamView on the host.
+template <class T>
+struct Param {
+  const T* data;  // null: `value` stands for every element
+  T value;
+  int extent[3];
+  long long stride[3];  // in elements
+};
+static_assert(sizeof(Param<float>) == 48, "Param must match ParamView");
+
+__device__ __forceinline__ int clamp_index(int index, int extent) {
+  return max(min(index, extent - 1), 0);
+}
+
+template <class T, class... Index>
+__device__ __forceinline__ T at(const Param<T>& param, Index... index) {
+  long long offset = 0;
+  int dim = 0;
+  ((offset += clamp_index(index, param.extent[dim]) * param.stride[dim], ++dim), ...);
+  // A selected address, not a branch: a branch would be copied into every unrolled score.
+  const T* source = param.data == nullptr ? &param.value : param.data + offset;
+  return *source;
+}
+
+// Index arithmetic that is meant to leave 32 bits (hashes); plain operators would be undefined.
+__device__ __forceinline__ int wrap_add(int a, int b) {
+  return static_cast<int>(static_cast<unsigned>(a) + static_cast<unsigned>(b));
+}
+__device__ __forceinline__ int wrap_subtract(int a, int b) {
+  return static_cast<int>(static_cast<unsigned>(a) - static_cast<unsigned>(b));
+}
+__device__ __forceinline__ int wrap_multiply(int a, int b) {
+  return static_cast<int>(static_cast<unsigned>(a) * static_cast<unsigned>(b));
+}
+
+// Toward minus infinity, by a positive constant: a shift, or a multiplication on |a|.
+template <int kDivisor>
+__device__ __forceinline__ int floor_divide(int a) {
+  static_assert(kDivisor > 0);
+  if constexpr ((kDivisor & (kDivisor - 1)) == 0) {
+    int shift = 0;
+    while ((1 << shift) < kDivisor) ++shift;
+    return a >> shift;
+  } else {
+    const int sign = a >> 31;  // ~a = -1 - a makes truncation round the right way
+    return static_cast<int>(static_cast<unsigned>(a ^ sign) / unsigned(kDivisor)) ^ sign;
+  }
+}
+
+template <int kDivisor>
+__device__ __forceinline__ int modulo(int a) {
+  if constexpr ((kDivisor & (kDivisor - 1)) == 0) return a & (kDivisor - 1);
+  return a - floor_divide<kDivisor>(a) * kDivisor;
+}
+
+// a // 0 is 0 and INT_MIN // -1 wraps.
+__device__ __forceinline__ int floor_divide(int a, int b) {
+  if (b == 0) return 0;
+  if (b == -1) return wrap_subtract(0, a);
+  const int quotient = a / b;
+  return quotient - (a - quotient * b != 0 && (a ^ b) < 0);
+}
+
+__device__ __forceinline__ int modulo(int a, int b) {
+  return wrap_subtract(a, wrap_multiply(floor_divide(a, b), b));
+}
+
+__device__ __forceinline__ int bit_length(int a) { return 32 - __clz(abs(a)); }
+
+// a / c for a finite constant c that is no power of two: correctly rounded without the slow path
+// of a division, whose range checks c does not need.
+__device__ __forceinline__ float divide_by(float a, float c) {
+  const float reciprocal = 1.0f / c;
+  const float quotient = a * reciprocal;
+  const float corrected = fmaf(fmaf(-quotient, c, a), reciprocal, quotient);
+  return fabsf(quotient) < kInfinity ? corrected : quotient;
+}
+
+__device__ __forceinline__ float exp_approx(float x) { return exp2_approx(x * kLog2E); }
+__device__ __forceinline__ float log_approx(float x) { return log2_approx(x) * kLn2; }
+
+// To about 1e-6 of the value; tanh.approx has only 11 bits.
+__device__ __forceinline__ float tanh_approx(float x) {
+  const float size = fabsf(x);
+  const float reciprocal = reciprocal_approx(exp2_approx(size * (2 * kLog2E)) + 1.0f);
+  const float far = fmaf(-2.0f, reciprocal, 1.0f);
+  const float z = x * x;  // below 0.55 the difference above cancels: odd polynomial instead
+  const float tail =
+      fmaf(z, fmaf(z, fmaf(z, 0.0163018145f, -0.0525810234f), 0.133187190f), -0.333327860f);
+  const float near = fmaf(x * z, tail, x);
+  return copysignf(size < 0.55f ? near : far, x);
+}
+
+}  // namespace lacuna

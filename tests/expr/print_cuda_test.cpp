@@ -1,0 +1,125 @@
+// The CUDA text of expressions: as a person would write it, and accepted by NVRTC where there is
+// one.
+#include "compiler/expr/print_cuda.hpp"
+
+#include <gtest/gtest.h>
+
+#include "compiler/expr/interval.hpp"
+#include "runtime/nvrtc.hpp"
+#include "tests/expr/random_expr.hpp"
+
+namespace lacuna {
+namespace {
+
+const CudaNames kNames = {
+    [](Variable variable) { return std::string(info(variable).name); },
+    [](const ParamSymbol& symbol) { return "args." + symbol.name; },
+};
+
+struct Printed {
+  const char *text, *cuda;
+  Site site = Site::kMask;
+};
+
+TEST(print_cuda, reads_as_a_person_would_write_it) {
+  const std::vector<ParamSymbol> parameters = {
+      {"tau", ExprType::kF32, {}, false},
+      {"start", ExprType::kI32, {ParamDim::kHeads, ParamDim::kNQ}, true},
+  };
+  for (const Printed& row : std::vector<Printed>{
+           {"k <= q + n_k - n_q", "k <= q + n_k - n_q"},
+           {"k < 128 or q - k < 4096 and h == 0", "k < 128 || q - k < 4096 && h == 0"},
+           {"(k < 128 or q < 4) and h == 0", "(k < 128 || q < 4) && h == 0"},
+           {"not (k < q or h == 0)", "!(k < q || h == 0)"},
+           {"q // 64 == k // (h + 1)",
+            "lacuna::floor_divide<64>(q) == lacuna::floor_divide(k, h + 1)"},
+           {"(q - k) % 4 == 0", "lacuna::modulo<4>(q - k) == 0"},
+           {"q % -4 == 0", "lacuna::modulo(q, -4) == 0"},
+           {"k >= start[q + 1]", "k >= lacuna::at(args.start, h, q + 1)"},
+           {"q * tau < inf", "float(q) * lacuna::at(args.tau) < lacuna::kInfinity"},
+           {"tau > -inf", "lacuna::at(args.tau) > -lacuna::kInfinity"},
+           {"q > -2147483648 + k", "q > (-2147483647 - 1) + k"},
+           {"q - (k - h) > -(b + 1)", "q - (k - h) > -(b + 1)"},
+           {"q * 1103515245 + 12345 > 0",
+            "lacuna::wrap_add(lacuna::wrap_multiply(q, 1103515245), 12345) > 0"},
+           {"select(q < k, q, k) > 0", "(q < k ? q : k) > 0"},
+           {"select(q < k, select(q < 1, 1, 2), select(k < 1, 3, 4)) > 0",
+            "(q < k ? (q < 1 ? 1 : 2) : k < 1 ? 3 : 4) > 0"},
+           {"min(q, k) > bit_length(h)", "min(q, k) > lacuna::bit_length(h)"},
+           {"50 * tanh(s / 50)", "50.0f * lacuna::tanh_approx(lacuna::divide_by(s, 50.0f))",
+            Site::kScore},
+           {"max(s / 64, 0.1) - abs(s)", "fmaxf(s / 64.0f, 0.1f) - fabsf(s)", Site::kScore},
+           {"exp2(s) + log(s) - sqrt(floor(s))",
+            "lacuna::exp2_approx(s) + lacuna::log_approx(s) - sqrtf(floorf(s))", Site::kScore},
+           {"1e-30 * s", "1e-30f * s", Site::kScore},
+           {"-(-s * 2)", "-(-s * 2.0f)", Site::kScore},
+       }) {
+    const ParsedExpr parsed = parse_expr(row.text, row.site, parameters);
+    ASSERT_TRUE(parsed.ok()) << row.text;
+    EXPECT_EQ(print_cuda(parsed.expr, kNames), row.cuda) << row.text;
+  }
+}
+
+/// One function for each expression, its values stored so that nothing is dropped.
+class SourceWriter {
+ public:
+  explicit SourceWriter(const std::vector<ParamSymbol>& parameters) {
+    text_ = "#include \"base/expr.cuh\"\nstruct Args {\n";
+    for (const ParamSymbol& symbol : parameters) {
+      text_ += std::string("  lacuna::Param<") + (symbol.type == ExprType::kF32 ? "float" : "int") +
+               "> " + symbol.name + ";\n";
+    }
+    text_ +=
+        "};\nextern \"C\" __global__ void lacuna_test(const __grid_constant__ Args args, "
+        "const int* ints, const float* floats, float* out) {\n";
+    for (const VariableInfo& row : all_variables()) {
+      const bool is_f32 = row.type == ExprType::kF32;
+      text_ += std::string("  const ") + (is_f32 ? "float " : "int ") + std::string(row.name) +
+               " = " + (is_f32 ? "floats[" : "ints[") +
+               std::to_string(static_cast<int>(row.variable)) + "];\n";
+    }
+  }
+
+  void add(const Expr& expr) {
+    text_ += "  out[" + std::to_string(count_++) + "] = float(" + print_cuda(expr, kNames) + ");\n";
+  }
+
+  CudaSource finish() {
+    return {text_ + "}\n", {"--std=c++17", "--gpu-architecture=sm_80"}, {"lacuna_test"}};
+  }
+
+ private:
+  std::string text_;
+  int count_ = 0;
+};
+
+TEST(print_cuda, random_expressions_compile) {
+  Diagnostics diagnostics;
+  const auto nvrtc = load_nvrtc(0, diagnostics);
+  if (!nvrtc) GTEST_SKIP() << "no NVRTC here: " << diagnostics.items[0].message;
+  testing::Random random(3);
+  const auto set = testing::random_parameters(random, {}, false);
+  SourceWriter writer(set.symbols);
+  for (const SiteInfo& site : all_sites()) {
+    const std::vector<ParamSymbol> none;
+    const bool has_heads = offers(site.site, Variable::kH);
+    const auto& parameters = has_heads ? set.symbols : none;
+    for (int n = 0; n < 20; ++n) {
+      const std::string text = testing::RandomExpr(random, site.site, parameters).text(1 + n % 5);
+      const ParsedExpr parsed = parse_expr(text, site.site, parameters);
+      ASSERT_TRUE(parsed.ok()) << text;
+      writer.add(parsed.expr);
+      if (site.site != Site::kMask) continue;
+      const TileClassifier classifier = classify_mask(parsed.expr);
+      writer.add(classifier.must);
+      writer.add(classifier.may);
+    }
+  }
+  const CudaSource source = writer.finish();
+  const Compilation result = compile_cuda(*nvrtc, source, "sm_80", "", false, diagnostics);
+  EXPECT_FALSE(diagnostics.has_errors()) << result.log << source.text;
+  EXPECT_FALSE(result.cubin.empty());
+}
+
+}  // namespace
+}  // namespace lacuna

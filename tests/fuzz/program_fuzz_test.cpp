@@ -1,0 +1,59 @@
+// Mutated program texts: the parser of the IR, which the CPU plugin feeds from outside, returns
+// whatever it reads, and what it accepts prints and parses back to itself.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "compiler/ir/program.hpp"
+#include "tests/spec/golden_file.hpp"
+
+namespace lacuna {
+namespace {
+
+std::vector<std::string> golden_programs() {
+  std::vector<std::string> texts;
+  for (const char* name : {"alibi", "bsfa", "document", "skip-softmax", "window"})
+    texts.push_back(test::read_file(test::source_dir() / "tests/golden" /
+                                    (std::string(name) + ".program.txt")));
+  return texts;
+}
+
+void mutate(std::string& text, std::mt19937& random) {
+  static const char* const kPieces[] = {"%",    "attend", "=",     "[", "]",     "\"",
+                                        "-inf", "param",  "1e400", ",", "tile=", "}"};
+  const std::size_t at = random() % (text.size() + 1);
+  switch (random() % 4) {
+    case 0:
+      if (at < text.size()) text[at] = static_cast<char>(random() % 256);
+      break;
+    case 1:
+      text.erase(at, random() % 20);
+      break;
+    case 2:
+      text.insert(at, kPieces[random() % std::size(kPieces)]);
+      break;
+    default:
+      text.insert(at, text.substr(random() % text.size(), random() % 40));
+  }
+}
+
+TEST(ProgramFuzz, TheParserReturnsAndWhatItAcceptsRoundTrips) {
+  const std::vector<std::string> texts = golden_programs();
+  std::mt19937 random(2024);
+  int accepted = 0;
+  for (int round = 0; round < 5000; ++round) {
+    std::string text = texts[random() % texts.size()];
+    for (std::size_t n = random() % 4; n-- > 0 && !text.empty();) mutate(text, random);
+    Diagnostics diagnostics;
+    const Program program = parse_program({"fuzz", text}, diagnostics);
+    if (diagnostics.has_errors()) continue;
+    ++accepted;
+    Diagnostics again;
+    EXPECT_EQ(parse_program({"fuzz", print_program(program)}, again), program) << text;
+    EXPECT_FALSE(again.has_errors()) << render(again, {"fuzz", print_program(program)});
+  }
+  EXPECT_GT(accepted, 500);
+}
+
+}  // namespace
+}  // namespace lacuna
