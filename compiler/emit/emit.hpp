@@ -19,8 +19,13 @@ struct CudaSource {
   std::vector<std::string> entries;  ///< names of the extern "C" kernels
 };
 
+/// "lacuna_attend_" and the spec's name: what profilers show.
+std::string entry_name(const Program& program);
+
+/// For plans of CUDA targets without errors.
 CudaSource emit_cuda(const Plan& plan, const SpecDocument& document);
 
+/// For any plan; on the CPU only the values mean something.
 LaunchProgram emit_launch_program(const Plan& plan);
 
 /// The device headers embedded in the library (templates/**), name as written in #include.

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compiler/diag/diagnostic.hpp"
@@ -22,10 +24,14 @@ struct Chosen {
 };
 
 /// The mma family of `attend`: cp.async multistage, ldmatrix, mma.sync; one warp owns 16 query
-/// rows.
+/// rows. On the CPU everything from `stages` on means nothing.
 struct AttendPlan {
-  Chosen<int> tile_q, tile_k, stages, warps;
+  Chosen<float> scale;
+  Chosen<bool> lse;
+  Chosen<GateScope> gate_scope;  ///< if there is a gate
+  Chosen<int> tile_q, tile_k;
   Chosen<TileOrder> order;
+  Chosen<int> stages, warps;
   Chosen<Loader> loader;
   Chosen<int> smem_bytes;     ///< dynamic shared memory of one block
   Chosen<int> registers;      ///< estimate for one thread
@@ -38,10 +44,14 @@ struct Plan {
   AttendPlan attend;
 };
 
+/// Called after each pass with its name and the program before and after it.
+using PassObserver =
+    std::function<void(std::string_view pass, const Program& before, const Program& after)>;
+
 /// Runs the pipeline of passes and places the program on the target. All violated limits are
-/// reported.
+/// reported; the plan is only meaningful if no error was added.
 Plan make_plan(const SpecDocument& document, const BuildOptions& options, const Target& target,
-               Diagnostics& diagnostics);
+               Diagnostics& diagnostics, const PassObserver& observer = {});
 
 /// Text form of a plan, one line for each value: `attend.tile_q = 128  (spec)`.
 std::string print_plan(const Plan& plan);

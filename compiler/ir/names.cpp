@@ -1,0 +1,55 @@
+#include "compiler/ir/names.hpp"
+
+namespace lacuna {
+
+std::string_view name_of(Element element) {
+  switch (element) {
+    case Element::kBF16:
+      return "bf16";
+    case Element::kF16:
+      return "f16";
+    case Element::kF32:
+      return "f32";
+    case Element::kI32:
+      return "i32";
+  }
+  return "";
+}
+
+std::string_view name_of(Dim dim) {
+  switch (dim) {
+    case Dim::kBatch:
+      return "batch";
+    case Dim::kHeads:
+      return "heads";
+    case Dim::kHeadsKv:
+      return "heads_kv";
+    case Dim::kNQ:
+      return "n_q";
+    case Dim::kNK:
+      return "n_k";
+    case Dim::kHeadDim:
+      return "d";
+    case Dim::kQTiles:
+      return "q_tiles";
+    case Dim::kKTiles:
+      return "k_tiles";
+    case Dim::kCapacity:
+      return "capacity";
+  }
+  return "";
+}
+
+Element element_of(DType dtype) {
+  switch (dtype) {
+    case DType::kBF16:
+      return Element::kBF16;
+    case DType::kF16:
+      return Element::kF16;
+    case DType::kF32:
+      return Element::kF32;
+  }
+  return Element::kF32;
+}
+
+}  // namespace lacuna

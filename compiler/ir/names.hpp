@@ -1,0 +1,59 @@
+// Words of the program text for enumerators. Each enum has one list; print and parse both walk it.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include "compiler/expr/expr_tables.hpp"
+#include "compiler/ir/program.hpp"
+
+namespace lacuna {
+
+std::string_view name_of(Element element);
+std::string_view name_of(Dim dim);
+
+/// All enumerators of E, in order.
+template <class E>
+inline constexpr auto kAll = std::array<E, 0>{};
+template <>
+inline constexpr auto kAll<Element> =
+    std::array{Element::kBF16, Element::kF16, Element::kF32, Element::kI32};
+template <>
+inline constexpr auto kAll<Dim> =
+    std::array{Dim::kBatch,   Dim::kHeads,  Dim::kHeadsKv, Dim::kNQ,      Dim::kNK,
+               Dim::kHeadDim, Dim::kQTiles, Dim::kKTiles,  Dim::kCapacity};
+template <>
+inline constexpr auto kAll<DType> = std::array{DType::kBF16, DType::kF16, DType::kF32};
+template <>
+inline constexpr auto kAll<GateScope> = std::array{GateScope::kWarp, GateScope::kTile};
+template <>
+inline constexpr auto kAll<TileOrder> = std::array{TileOrder::kAscending, TileOrder::kDescending};
+template <>
+inline constexpr auto kAll<ExprType> = std::array{ExprType::kF32, ExprType::kI32};
+template <>
+inline constexpr auto kAll<ParamDim> =
+    std::array{ParamDim::kBatch,  ParamDim::kHeads, ParamDim::kQTiles,
+               ParamDim::kKTiles, ParamDim::kNQ,    ParamDim::kNK};
+
+/// The enumerator with this name.
+template <class E>
+std::optional<E> find_by_name(std::string_view name) {
+  for (E e : kAll<E>) {
+    if (name_of(e) == name) return e;
+  }
+  return std::nullopt;
+}
+
+/// "ascending, descending"
+template <class E>
+std::string all_names() {
+  std::string text;
+  for (E e : kAll<E>) text += (text.empty() ? "" : ", ") + std::string(name_of(e));
+  return text;
+}
+
+/// The element type of tensors of this dtype.
+Element element_of(DType dtype);
+
+}  // namespace lacuna

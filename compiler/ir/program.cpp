@@ -1,0 +1,50 @@
+// Equality and hash of programs.
+#include "compiler/ir/program.hpp"
+
+#include <cstdlib>
+
+#include "compiler/ir/fields.hpp"
+
+namespace lacuna {
+
+bool operator==(const Input& a, const Input& b) { return equal_fields(a, b); }
+bool operator==(const Gate& a, const Gate& b) { return equal_fields(a, b); }
+bool operator==(const Attend& a, const Attend& b) { return equal_fields(a, b); }
+
+namespace {
+
+bool same_parameter(const ParamSpec& a, const ParamSpec& b) {
+  return a.symbol == b.symbol && a.minimum == b.minimum && a.maximum == b.maximum &&
+         a.has_default == b.has_default && (!a.has_default || a.default_value == b.default_value);
+}
+
+}  // namespace
+
+bool operator==(const Program& a, const Program& b) {
+  if (a.params.size() != b.params.size()) return false;
+  for (std::size_t p = 0; p < a.params.size(); ++p) {
+    if (!same_parameter(a.params[p], b.params[p])) return false;
+  }
+  return a.name == b.name && a.head_dim == b.head_dim && a.dtype == b.dtype &&
+         a.values == b.values && a.nodes == b.nodes;
+}
+
+std::uint64_t hash_program(const Program& program) {
+  // FNV-1a over the canonical text: equal programs print alike.
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const char c : print_program(program)) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  }
+  return hash;
+}
+
+Attend& attend_of(Program& program) {
+  for (Node& node : program.nodes) {
+    if (auto* attend = std::get_if<Attend>(&node.op)) return *attend;
+  }
+  std::abort();  // the verifier admits no program without one
+}
+
+const Attend& attend_of(const Program& program) { return attend_of(const_cast<Program&>(program)); }
+
+}  // namespace lacuna

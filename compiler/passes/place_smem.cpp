@@ -1,0 +1,47 @@
+// The budget of one block on the target: shared memory, registers, and how many blocks an SM holds.
+// choose_tiles has seen to it that the block fits; here it is written down, and praised or not.
+#include "compiler/passes/pass.hpp"
+#include "compiler/target/limits.hpp"
+
+namespace lacuna {
+namespace {
+
+/// Fewer warps than this leave the four schedulers of an SM idle while one of theirs waits.
+constexpr int kWarpsToHideLatency = 8;
+
+void report_poor_use(const PassContext& context, const TileShape& shape, const Occupancy& fit) {
+  if (fit.blocks * shape.warps() < kWarpsToHideLatency) {
+    Diagnostic& d = context.diagnostics.add(
+        at_field(context.document, "/tile", Code::kOccupancy, Severity::kPerf,
+                 std::to_string(fit.blocks * shape.warps()) + " warps run on an SM of " +
+                     context.target.name + ", limited by " + fit.limited_by));
+    d.notes.push_back("with fewer than " + std::to_string(kWarpsToHideLatency) +
+                      " warps the latency of loads shows");
+  }
+}
+
+}  // namespace
+
+Program place_smem(Program program, const PassContext& context) {
+  if (context.target.kind == TargetKind::kCpu) return program;
+  AttendPlan& plan = context.attend;
+  const std::optional<Gate>& gate = attend_of(program).gate;
+  const TileShape shape{plan.tile_q.value,
+                        plan.tile_k.value,
+                        plan.stages.value,
+                        program.head_dim,
+                        gate && gate->scope == GateScope::kTile,
+                        gate && gate->skips_v_load};
+  const Occupancy fit = occupancy(shape, context.target);
+  plan.smem_bytes = {
+      smem_bytes(shape), Origin::kDerived,
+      smem_formula(shape) + ", of " + std::to_string(context.target.smem_bytes_per_block)};
+  plan.registers = {registers_estimate(shape), Origin::kDerived,
+                    "estimate of the least without spilling, of " +
+                        std::to_string(registers_limit(shape, context.target))};
+  plan.blocks_per_sm = {fit.blocks, Origin::kDerived, "limited by " + fit.limited_by};
+  report_poor_use(context, shape, fit);
+  return program;
+}
+
+}  // namespace lacuna

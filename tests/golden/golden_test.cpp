@@ -1,0 +1,107 @@
+// Golden texts: what each stage prints for each shipped spec, for five architectures, at head_dim
+// 128 in bf16. LACUNA_UPDATE_GOLDENS=1 rewrites them; a difference shows as a diff.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "compiler/emit/emit.hpp"
+#include "compiler/target/plan.hpp"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kSpecs = LACUNA_SOURCE_DIR "/specs";
+const fs::path kGoldens = LACUNA_SOURCE_DIR "/tests/golden";
+constexpr const char* kArchitectures[] = {"sm_80", "sm_89", "sm_90a", "sm_100a", "sm_120a"};
+
+std::string read_file(const fs::path& path) {
+  std::ifstream in(path);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+bool is_updating() {
+  const char* value = std::getenv("LACUNA_UPDATE_GOLDENS");
+  return value != nullptr && std::string_view(value) == "1";
+}
+
+void expect_golden(const std::string& name, const std::string& text) {
+  const fs::path path = kGoldens / name;
+  if (is_updating()) {
+    std::ofstream(path) << text;
+    return;
+  }
+  ASSERT_TRUE(fs::exists(path)) << path << " is missing; LACUNA_UPDATE_GOLDENS=1 writes it";
+  EXPECT_EQ(text, read_file(path)) << path << "; LACUNA_UPDATE_GOLDENS=1 rewrites it";
+}
+
+std::vector<std::string> spec_names() {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(kSpecs)) {
+    const fs::path& path = entry.path();
+    if (path.extension() == ".json" && path.stem() != "schema") names.push_back(path.stem());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+/// The stages' texts by golden file name.
+std::map<std::string, std::string> texts_of(const std::string& spec) {
+  Diagnostics diagnostics;
+  // The path as a user in the root of the repository would give it.
+  const SpecDocument document =
+      read_spec({"specs/" + spec + ".json", read_file(kSpecs / (spec + ".json"))}, diagnostics);
+  std::map<std::string, std::string> texts;
+  const BuildOptions options;
+  texts[spec + ".program.txt"] = print_program(build_program(document, options, diagnostics));
+  for (const char* arch : kArchitectures) {
+    const Plan plan = make_plan(document, options, find_target(arch).value(), diagnostics);
+    const std::string suffix = std::string(".") + arch + ".txt";
+    texts[spec + ".plan" + suffix] = print_plan(plan);
+    texts[spec + ".cuda" + suffix] = emit_cuda(plan, document).text;
+    texts[spec + ".launch" + suffix] = print_launch_program(emit_launch_program(plan));
+  }
+  EXPECT_EQ(render(diagnostics, document.source), "");
+  return texts;
+}
+
+class Golden : public testing::TestWithParam<std::string> {};
+
+TEST_P(Golden, StagesPrintWhatTheyDid) {
+  for (const auto& [name, text] : texts_of(GetParam())) expect_golden(name, text);
+}
+
+TEST_P(Golden, LoweringIsDeterministic) { EXPECT_EQ(texts_of(GetParam()), texts_of(GetParam())); }
+
+TEST_P(Golden, KernelsAreShort) {
+  for (const auto& [name, text] : texts_of(GetParam())) {
+    if (name.find(".cuda.") == std::string::npos) continue;
+    EXPECT_LE(std::ranges::count(text, '\n'), 100) << name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Specs, Golden, testing::ValuesIn(spec_names()), [](const auto& info) {
+  std::string name = info.param;
+  std::ranges::replace(name, '-', '_');
+  return name;
+});
+
+TEST(Goldens, BelongToASpec) {
+  const auto specs = spec_names();
+  for (const auto& entry : fs::directory_iterator(kGoldens)) {
+    const std::string file = entry.path().filename();
+    if (entry.path().extension() != ".txt" || is_updating()) continue;
+    EXPECT_TRUE(std::ranges::count(specs, file.substr(0, file.find('.'))) == 1) << file;
+  }
+}
+
+}  // namespace
+}  // namespace lacuna

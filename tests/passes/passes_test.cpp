@@ -1,0 +1,70 @@
+// Each pass alone: ir/<pass>.<case>.in.ir -> ir/<pass>.<case>.out.ir, on sm_89 with a spec that
+// leaves everything to the compiler.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "compiler/passes/pass.hpp"
+#include "tests/passes/spec_documents.hpp"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read_file(const fs::path& path) {
+  std::ifstream in(path);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+std::vector<std::string> cases() {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(LACUNA_SOURCE_DIR "/tests/passes/ir")) {
+    const std::string file = entry.path().filename().string();
+    if (file.ends_with(".in.ir")) names.push_back(file.substr(0, file.size() - 6));
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+class PassCase : public testing::TestWithParam<std::string> {};
+
+TEST_P(PassCase, TurnsInIntoOut) {
+  const fs::path base = fs::path(LACUNA_SOURCE_DIR "/tests/passes/ir") / GetParam();
+  const Pass* pass = find_pass(GetParam().substr(0, GetParam().find('.')));
+  ASSERT_NE(pass, nullptr) << "file = function = registry name";
+  Diagnostics diagnostics;
+  Program program =
+      parse_program({base.string() + ".in.ir", read_file(base.string() + ".in.ir")}, diagnostics);
+  AttendPlan attend;
+  const Target sm_89 = target("sm_89");
+  const SpecDocument document;
+  program = run_passes(std::move(program), {pass, 1}, {sm_89, document, attend, diagnostics});
+  EXPECT_EQ(text_of(diagnostics), "");
+  EXPECT_EQ(print_program(program), read_file(base.string() + ".out.ir"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, PassCase, testing::ValuesIn(cases()), [](const auto& info) {
+  std::string name = info.param;
+  std::ranges::replace(name, '.', '_');
+  return name;
+});
+
+TEST(PassCases, CoverTheTransformingPasses) {
+  const auto names = cases();
+  for (const Pass& pass : pipeline()) {
+    // The text of a program is folded when it is read, and place_smem leaves it as it is: see
+    // manager_test.cpp and budget_test.cpp.
+    if (pass.name == "fold_expressions" || pass.name == "place_smem") continue;
+    const bool covered = std::ranges::any_of(names, [&](const std::string& name) {
+      return name.starts_with(std::string(pass.name) + ".");
+    });
+    EXPECT_TRUE(covered) << pass.name;
+  }
+}
+
+}  // namespace
+}  // namespace lacuna

@@ -1,0 +1,54 @@
+// The text of a plan shows every value and its origin.
+#include "compiler/target/plan.hpp"
+
+#include "tests/passes/spec_documents.hpp"
+
+namespace lacuna {
+namespace {
+
+std::string print(const SpecDocument& document, const char* target_name) {
+  Diagnostics diagnostics;
+  const Plan plan = make_plan(document, {}, target(target_name), diagnostics);
+  EXPECT_EQ(text_of(diagnostics), "");
+  return print_plan(plan);
+}
+
+TEST(PlanText, ShowsEveryValueWithItsOrigin) {
+  SpecDocument document = make_document(true);
+  document.spec.tile.q.values = {128};
+  document.spec.attention.scale = 0.5f;
+  document.spans["/gate/scope"] = {5, 1, 1};
+  EXPECT_EQ(print(document, "sm_89"),
+            R"(plan @made on sm_89
+head_dim = 128                (caller)
+dtype = bf16                  (caller)
+attention.mask = "k <= q + n_k - n_q"  (spec)
+attention.tile_full = "k1 <= q0 + n_k - n_q"  (derived)
+attention.tile_visible = "k0 <= q1 + n_k - n_q"  (derived)
+attention.score = s           (default)
+attention.scale = 0.5         (spec)
+attention.lse = true          (default)
+gate.scope = tile             (spec)
+gate.skip = "tile_max < threshold"  (spec)
+gate.exempt = nothing         (default)
+gate.skips = [v_load, exp, pv]  (spec)
+tile.q = 128                  (spec)
+tile.k = 64                   (default: what a gate does depends on it: the same wherever it fits)
+tile.order = ascending        (default: keys as they lie in memory)
+tile.stages = 2               (default: loads of the next tile overlap this one's arithmetic)
+tile.warps = 8                (derived: tile.q / 16: one mma of rows each)
+loader = cp_async             (default: runs on every target)
+smem_bytes = 98432            (derived: (128 + 64 * 4) * 128 * 2 + 128, of 101376)
+registers = 216               (derived: estimate of the least without spilling, of 255)
+blocks_per_sm = 1             (derived: limited by shared memory)
+)");
+}
+
+TEST(PlanText, OfTheCpuEndsWithTheTiles) {
+  const std::string text = print(make_document(), "cpu");
+  EXPECT_EQ(text.find("smem_bytes"), std::string::npos);
+  EXPECT_NE(text.find("tile.q = 128"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lacuna

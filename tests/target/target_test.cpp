@@ -1,0 +1,60 @@
+#include "compiler/target/target.hpp"
+
+#include <gtest/gtest.h>
+
+#include "compiler/target/limits.hpp"
+
+namespace lacuna {
+namespace {
+
+TEST(Target, IsFoundByNameAndByComputeCapability) {
+  EXPECT_EQ(all_targets().size(), 7u);
+  EXPECT_EQ(find_target("sm_90a")->compute_capability, 90);
+  EXPECT_FALSE(find_target("sm_90").has_value());
+  EXPECT_EQ(target_for_compute_capability(90)->name, "sm_90a");
+  EXPECT_EQ(target_for_compute_capability(86)->name, "sm_86");
+  EXPECT_FALSE(target_for_compute_capability(75).has_value());
+  EXPECT_FALSE(target_for_compute_capability(0).has_value()) << "the CPU has none";
+}
+
+TEST(Target, FactsAgreeWithOneAnother) {
+  for (const Target& t : all_targets()) {
+    if (t.kind == TargetKind::kCpu) {
+      EXPECT_EQ(t.smem_bytes_per_block, 0);
+      continue;
+    }
+    EXPECT_EQ(t.smem_bytes_per_block + t.smem_bytes_reserved, t.smem_bytes_per_sm) << t.name;
+    EXPECT_EQ(t.threads_per_sm % 32, 0) << t.name;
+    EXPECT_EQ(target_for_compute_capability(t.compute_capability)->name, t.name);
+  }
+}
+
+TEST(Limits, SharedMemoryIsTheSumOfTheTiles) {
+  const TileShape plain{128, 64, 2, 128};
+  EXPECT_EQ(smem_bytes(plain), 98304);
+  EXPECT_EQ(smem_formula(plain), "(128 + 64 * 4) * 128 * 2");
+  TileShape gated = plain;
+  gated.votes = true;
+  EXPECT_EQ(smem_bytes(gated), 98304 + 8 * 16);
+  gated.values_on_demand = true;
+  gated.stages = 3;
+  EXPECT_EQ(smem_bytes(gated), (128 + 64 * 5) * 256 + 128);
+  EXPECT_EQ(smem_formula(gated), "(128 + 64 * 5) * 128 * 2 + 128");
+}
+
+TEST(Limits, OccupancyIsTheTightestResource) {
+  const Target h200 = *find_target("sm_90a");
+  EXPECT_EQ(occupancy({128, 64, 2, 64}, h200).limited_by, "registers");
+  const Occupancy wide = occupancy({128, 32, 2, 256}, h200);
+  EXPECT_EQ(wide.blocks, 1);
+  EXPECT_EQ(wide.limited_by, "shared memory");
+}
+
+TEST(Limits, RegistersOfAThreadShrinkWithTheBlock) {
+  const Target a100 = *find_target("sm_80");
+  EXPECT_EQ(registers_limit({128, 64, 2, 128}, a100), 255);
+  EXPECT_EQ(registers_limit({256, 64, 2, 128}, a100), 128);
+}
+
+}  // namespace
+}  // namespace lacuna
