@@ -1,0 +1,36 @@
+// Positions and exchanges inside a warp, in the terms of the matrix accumulators: a quad is the
+// four lanes that share the rows g and g + 8; the eight quads of a warp hold its 16 rows.
+#pragma once
+
+#include "arch/registers.cuh"
+
+namespace lacuna {
+
+inline constexpr u32 kAllLanes = 0xffffffffu;
+inline constexpr int kWarpRows = 16;  ///< query rows of one warp
+
+__device__ __forceinline__ int lane_index() { return static_cast<int>(threadIdx.x % 32u); }
+
+/// Broadcast from lane 0, so that the compiler knows it to be the same in all lanes.
+__device__ __forceinline__ int warp_index() {
+  return __shfl_sync(kAllLanes, thread_index() / 32, 0);
+}
+
+__device__ __forceinline__ float quad_max(float x) {
+  x = fmaxf(x, __shfl_xor_sync(kAllLanes, x, 1));
+  return fmaxf(x, __shfl_xor_sync(kAllLanes, x, 2));
+}
+
+__device__ __forceinline__ float quad_sum(float x) {
+  x += __shfl_xor_sync(kAllLanes, x, 1);
+  return x + __shfl_xor_sync(kAllLanes, x, 2);
+}
+
+/// Maximum over the quads, for values that are equal inside each quad.
+__device__ __forceinline__ float max_over_quads(float x) {
+  x = fmaxf(x, __shfl_xor_sync(kAllLanes, x, 4));
+  x = fmaxf(x, __shfl_xor_sync(kAllLanes, x, 8));
+  return fmaxf(x, __shfl_xor_sync(kAllLanes, x, 16));
+}
+
+}  // namespace lacuna

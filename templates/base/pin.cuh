@@ -1,0 +1,15 @@
+// Where values are worked out. The compiler moves arithmetic away from where it is written: out of
+// loops, down to its use, into the terms of another sum. Near the limit of 255 registers that means
+// spills, so a few values are pinned.
+#pragma once
+
+#include "base/ints.cuh"
+
+namespace lacuna {
+
+/// `value` is complete at this point and from here on of unknown origin: what it was made of does
+/// not stay in registers, and what is made of it is not formed earlier. Costs no instruction.
+__device__ __forceinline__ void pin(u32& value) { asm volatile("" : "+r"(value)); }
+__device__ __forceinline__ void pin(const char*& value) { asm volatile("" : "+l"(value)); }
+
+}  // namespace lacuna

@@ -1,0 +1,47 @@
+// What a block did, written on request: counts and the map of visited and gated tiles. All branches
+// are uniform; one thread writes, without atomics, so that reports are the same from run to run.
+#pragma once
+
+#include "kernel/tile_walk.cuh"
+
+namespace lacuna {
+
+inline constexpr int kCountsOfRow = 3;  ///< visible, visited, gated
+
+/// Fills the row's map and counts with 0; a block barrier must follow before the first
+/// report_visit.
+template <int kThreads>
+__device__ __forceinline__ void open_report(const AttendArgs& args, const TileRow& row) {
+  const int thread = thread_index();
+  if (args.counts != nullptr && thread < kCountsOfRow)
+    args.counts[row.index() * kCountsOfRow + thread] = 0;
+  if (args.tile_mask == nullptr) return;
+  unsigned char* map = args.tile_mask + row.index() * args.k_tiles;
+  for (int j = thread; j < args.k_tiles; j += kThreads) map[j] = 0;
+}
+
+/// `gated`: by the whole block. Locates the row again, so that the loop over tiles keeps no
+/// register for a report that is seldom wanted.
+template <class Config>
+__device__ __forceinline__ void report_visit(const AttendArgs& args, int j, bool gated) {
+  if (thread_index() != 0) return;
+  const TileRow row = locate_tile_row<Config>(args);
+  if (args.tile_mask != nullptr) args.tile_mask[row.index() * args.k_tiles + j] = gated ? 2 : 1;
+  if (args.counts == nullptr) return;
+  int* counts = args.counts + row.index() * kCountsOfRow;
+  ++counts[1];
+  if (gated) ++counts[2];
+}
+
+/// Visible tiles are counted apart from the walk: a list may leave out what the mask shows.
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ void close_report(const Args& args, const TileRow& row) {
+  if (args.attend.counts == nullptr || warp_index() != 0) return;
+  int visible = 0;
+  for (int chunk = 0; chunk * 32 < args.attend.k_tiles; ++chunk) {
+    visible += __popc(classify_chunk<Config, Hooks>(args, row, chunk).visible);
+  }
+  if (thread_index() == 0) args.attend.counts[row.index() * kCountsOfRow] = visible;
+}
+
+}  // namespace lacuna

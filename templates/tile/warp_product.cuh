@@ -1,0 +1,94 @@
+// The two products of attention as one warp computes them: 16 rows of scores = Q K^T and
+// O += P V, operands from swizzled shared memory, accumulators in registers.
+#pragma once
+
+#include "arch/ldmatrix.cuh"
+#include "arch/mma.cuh"
+#include "arch/warp.cuh"
+#include "base/pin.cuh"
+#include "tile/smem_tile.cuh"
+
+namespace lacuna {
+
+/// The warp's 16 query rows as `a` fragments: kept in registers up to head dim 128 (at most 32 of
+/// them), read again for each step above that, where the accumulators leave no room.
+template <class Tile, int kHeadDim, bool kInRegisters = (kHeadDim <= 128)>
+struct QueryFragments {
+  static constexpr int kSteps = kHeadDim / 16;
+  static constexpr int kStepsUnrolled = kInRegisters ? kSteps : 4;
+  u32 fragments[kInRegisters ? kSteps : 1][4];
+  LaneAddress<Tile> lane;
+
+  __device__ __forceinline__ explicit QueryFragments(u32 warp_rows)
+      : lane(warp_rows, lane_index() % 16, lane_index() / 16) {}
+
+  /// Once the queries are there.
+  __device__ __forceinline__ void open() {
+    if constexpr (kInRegisters) {
+#pragma unroll
+      for (int step = 0; step < kSteps; ++step) ldmatrix_x4(fragments[step], lane.at(0, step));
+    }
+  }
+
+  /// Before each product: its addresses are formed anew, not kept from one product to the next.
+  __device__ __forceinline__ void begin() {
+    if constexpr (!kInRegisters) pin(lane.first);
+  }
+
+  __device__ __forceinline__ void read(u32 (&a)[4], int step) const {
+    if constexpr (kInRegisters) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) a[i] = fragments[step][i];
+    } else {
+      ldmatrix_x4(a, lane.at(0, step));
+    }
+  }
+};
+
+/// scores[n] = block n (8 keys) of Q K^T, for a key tile at `keys`.
+template <class Element, class KeyTile, class Queries>
+__device__ __forceinline__ void multiply_queries_keys(float (&scores)[KeyTile::kRows / 8][4],
+                                                      Queries& queries, u32 keys) {
+  // Matrices of one load: keys 0-7 and 8-15 (outer), columns 0-7 and 8-15 (inner).
+  const int l = lane_index();
+  const LaneAddress<KeyTile> lane(keys, l % 8 + l / 16 * 8, l / 8 % 2);
+#pragma unroll
+  for (int n = 0; n < KeyTile::kRows / 8; ++n) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) scores[n][i] = 0.0f;
+  }
+  queries.begin();
+#pragma unroll Queries::kStepsUnrolled
+  for (int step = 0; step < Queries::kSteps; ++step) {
+    u32 a[4];
+    queries.read(a, step);
+#pragma unroll
+    for (int n = 0; n < KeyTile::kRows / 16; ++n) {
+      u32 b[4];
+      ldmatrix_x4(b, lane.at(n, step));
+      mma_m16n8k16<Element>(scores[2 * n], a, b[0], b[1]);
+      mma_m16n8k16<Element>(scores[2 * n + 1], a, b[2], b[3]);
+    }
+  }
+}
+
+/// output[n] (8 columns each) += P V, for packed weights of 16 keys each and a value tile at
+/// `values`.
+template <class Element, class ValueTile, int kColumnBlocks>
+__device__ __forceinline__ void multiply_weights_values(
+    float (&output)[kColumnBlocks][4], const u32 (&weights)[ValueTile::kRows / 16][4], u32 values) {
+  // Matrices of one load, transposed: keys 0-7 and 8-15 (inner), columns 0-7 and 8-15 (outer).
+  const LaneAddress<ValueTile> lane(values, lane_index() % 16, lane_index() / 16);
+#pragma unroll
+  for (int step = 0; step < ValueTile::kRows / 16; ++step) {
+#pragma unroll
+    for (int n = 0; n < kColumnBlocks / 2; ++n) {
+      u32 b[4];
+      ldmatrix_x4_transposed(b, lane.at(step, n));
+      mma_m16n8k16<Element>(output[2 * n], weights[step], b[0], b[1]);
+      mma_m16n8k16<Element>(output[2 * n + 1], weights[step], b[2], b[3]);
+    }
+  }
+}
+
+}  // namespace lacuna

@@ -1,0 +1,227 @@
+// Every shipped spec, compiled by NVRTC for every architecture: it compiles, nothing spills, and
+// the resources are those of resources.txt (LACUNA_UPDATE_GOLDENS=1 rewrites it). What a target
+// refuses stands there too, with the code of the diagnostic.
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <sstream>
+#include <thread>
+
+#include "compiler/target/plan.hpp"
+#include "tests/compile/nvrtc.hpp"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kSpecs = LACUNA_SOURCE_DIR "/specs";
+const fs::path kTable = LACUNA_SOURCE_DIR "/tests/compile/resources.txt";
+constexpr const char* kArchitectures[] = {"sm_80", "sm_89", "sm_90a", "sm_100a", "sm_120a"};
+/// Registers are ptxas's affair: the table's belong to this version.
+constexpr int kTableMajor = 13, kTableMinor = 0;
+constexpr const char* kRegisters = "  registers ";
+
+struct Case {
+  std::string spec, target;
+  BuildOptions options;
+};
+
+struct Outcome {
+  std::string row;     ///< as in the table
+  std::string errors;  ///< of the compilation; empty: compiled, or refused by the planner
+  int spill_bytes = 0;
+};
+
+std::string read_file(const fs::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (const auto& entry : fs::directory_iterator(kSpecs)) {
+    const fs::path& path = entry.path();
+    if (path.extension() != ".json" || path.stem() == "schema") continue;
+    for (const char* target : kArchitectures) {
+      cases.push_back({path.stem(), target, {.head_dim = 128}});
+      cases.push_back({path.stem(), target, {.head_dim = 256}});
+    }
+    for (const int head_dim : {64, 96}) {
+      cases.push_back({path.stem(), "sm_90a", {.head_dim = head_dim}});
+    }
+    cases.push_back({path.stem(), "sm_90a", {.head_dim = 128, .dtype = DType::kF16}});
+  }
+  std::ranges::sort(cases, {}, [](const Case& c) {
+    const auto arch = std::ranges::find(kArchitectures, c.target) - std::begin(kArchitectures);
+    return std::tuple(c.spec, c.options.dtype, c.options.head_dim, arch);
+  });
+  return cases;
+}
+
+std::string padded(std::string text, std::size_t width) {
+  text.resize(std::max(width, text.size()), ' ');
+  return text;
+}
+
+std::string label(const Case& c) {
+  return padded(c.spec, 13) + padded(std::string(name_of(c.options.dtype)), 5) + "d" +
+         padded(std::to_string(c.options.head_dim), 4) + padded(c.target, 9);
+}
+
+std::string shape_text(const AttendPlan& plan) {
+  return std::to_string(plan.tile_q.value) + "x" + std::to_string(plan.tile_k.value) + "x" +
+         std::to_string(plan.stages.value);
+}
+
+Outcome outcome_of(const Case& c, const Nvrtc& nvrtc) {
+  Outcome outcome{label(c), "", 0};
+  Diagnostics diagnostics;
+  const fs::path path = kSpecs / (c.spec + ".json");
+  const SpecDocument document = read_spec({path, read_file(path)}, diagnostics);
+  const Plan plan = make_plan(document, c.options, find_target(c.target).value(), diagnostics);
+  if (diagnostics.has_errors()) {
+    const auto error =
+        std::ranges::find(diagnostics.items, Severity::kError, &Diagnostic::severity);
+    outcome.row += "refused " + code_name(error->code);
+    return outcome;
+  }
+  const Compilation made =
+      compile_cuda(nvrtc, emit_cuda(plan, document), c.target, "", false, diagnostics);
+  if (made.cubin.empty() || made.kernels.size() != 1) {
+    outcome.errors = render(diagnostics, document.source) + made.log;
+    return outcome;
+  }
+  outcome.spill_bytes = made.kernels[0].spill_bytes;
+  outcome.row += padded(shape_text(plan.attend), 10) + "smem " +
+                 padded(std::to_string(plan.attend.smem_bytes.value), 6) + kRegisters +
+                 std::to_string(made.kernels[0].registers);
+  return outcome;
+}
+
+/// body(n) for n below `count`, on two threads: NVRTC allows it, and most of the time is its own.
+void run_all(std::size_t count, const std::function<void(std::size_t)>& body) {
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t n = next++; n < count; n = next++) body(n);
+  };
+  std::jthread other(work);
+  work();
+}
+
+std::vector<std::string> table_rows() {
+  std::ifstream file(kTable);
+  std::vector<std::string> rows;
+  for (std::string row; std::getline(file, row);) {
+    if (!row.starts_with('#')) rows.push_back(row);
+  }
+  return rows;
+}
+
+void write_table(const std::vector<Outcome>& outcomes) {
+  std::ofstream file(kTable);
+  file
+      << "# What the shipped specs take of a block, by dtype, head dim and architecture: tile q x\n"
+         "# tile k x stages, bytes of dynamic shared memory, registers of a thread (NVRTC "
+      << kTableMajor << "." << kTableMinor
+      << ").\n# Nothing spills. LACUNA_UPDATE_GOLDENS=1 test_compile rewrites this file.\n";
+  for (const Outcome& outcome : outcomes) file << outcome.row << "\n";
+}
+
+TEST(Resources, NothingSpillsAndAllIsAsInTheTable) {
+  std::string reason;
+  const auto nvrtc = find_nvrtc(reason);
+  if (!nvrtc) GTEST_SKIP() << reason;
+  const bool knows_registers =
+      info(*nvrtc).major == kTableMajor && info(*nvrtc).minor == kTableMinor;
+  const std::vector<Case> cases = all_cases();
+  std::vector<Outcome> outcomes(cases.size());
+  run_all(cases.size(), [&](std::size_t n) { outcomes[n] = outcome_of(cases[n], *nvrtc); });
+  for (const Outcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.errors, "") << outcome.row;
+    EXPECT_EQ(outcome.spill_bytes, 0) << outcome.row;
+  }
+  if (is_updating_goldens()) {
+    ASSERT_TRUE(knows_registers) << "the table is for another NVRTC: " << info(*nvrtc).path;
+    return write_table(outcomes);
+  }
+  const std::vector<std::string> rows = table_rows();
+  ASSERT_EQ(rows.size(), outcomes.size()) << "LACUNA_UPDATE_GOLDENS=1 rewrites " << kTable;
+  for (std::size_t n = 0; n < rows.size(); ++n) {
+    const auto known = [&](const std::string& row) {
+      return knows_registers ? row : row.substr(0, row.find(kRegisters));
+    };
+    EXPECT_EQ(known(outcomes[n].row), known(rows[n]));
+  }
+}
+
+/// A spec changed in memory, and the largest tile.k that the planner lets through on sm_90a.
+struct Extreme {
+  const char* spec;
+  bool gates_warps;
+  int head_dim, tile_k;
+};
+
+SpecDocument document_of(const Extreme& extreme, int tile_k) {
+  Diagnostics diagnostics;
+  const fs::path path = kSpecs / (std::string(extreme.spec) + ".json");
+  SpecDocument document = read_spec({path, read_file(path)}, diagnostics);
+  EXPECT_FALSE(diagnostics.has_errors());
+  document.spec.tile.q.values = {64};
+  document.spec.tile.k.values = {tile_k};
+  if (extreme.gates_warps) {
+    document.spec.gate->scope = GateScope::kWarp;
+    document.spec.gate->skips_v_load = document.spec.gate->skips_exp = false;
+  }
+  return document;
+}
+
+std::vector<Extreme> all_extremes() {
+  std::vector<Extreme> extremes;
+  for (const auto& [head_dim, tile_k] : {std::pair(64, 160), {96, 128}, {128, 96}, {256, 64}}) {
+    extremes.push_back({"dense", false, head_dim, tile_k});
+    extremes.push_back({"window", false, head_dim, tile_k});
+    extremes.push_back({"skip-softmax", false, head_dim, tile_k});
+    extremes.push_back({"skip-softmax", true, head_dim, tile_k});
+  }
+  return extremes;
+}
+
+TEST(Resources, LargestLegalTilesDoNotSpill) {
+  std::string reason;
+  const auto nvrtc = find_nvrtc(reason);
+  if (!nvrtc) GTEST_SKIP() << reason;
+  const std::vector<Extreme> extremes = all_extremes();
+  std::vector<std::string> failures(extremes.size());
+  run_all(extremes.size(), [&](std::size_t n) {
+    Diagnostics diagnostics;
+    const SpecDocument document = document_of(extremes[n], extremes[n].tile_k);
+    const Plan plan = make_plan(document, {.head_dim = extremes[n].head_dim},
+                                find_target("sm_90a").value(), diagnostics);
+    if (!diagnostics.has_errors()) {
+      const Compilation made =
+          compile_cuda(*nvrtc, emit_cuda(plan, document), "sm_90a", "", false, diagnostics);
+      if (made.kernels.size() != 1 || made.kernels[0].spill_bytes != 0) failures[n] = made.log;
+    }
+    if (diagnostics.has_errors()) failures[n] = render(diagnostics, document.source);
+  });
+  for (std::size_t n = 0; n < extremes.size(); ++n) {
+    EXPECT_EQ(failures[n], "") << extremes[n].spec << (extremes[n].gates_warps ? " by warp" : "")
+                               << " d" << extremes[n].head_dim << " k" << extremes[n].tile_k;
+  }
+}
+
+TEST(Resources, LargerTilesAreRefused) {
+  for (const Extreme& extreme : all_extremes()) {
+    Diagnostics diagnostics;
+    (void)make_plan(document_of(extreme, extreme.tile_k + 16), {.head_dim = extreme.head_dim},
+                    find_target("sm_90a").value(), diagnostics);
+    EXPECT_TRUE(diagnostics.has_errors()) << "d" << extreme.head_dim << " k" << extreme.tile_k;
+  }
+}
+
+}  // namespace
+}  // namespace lacuna
