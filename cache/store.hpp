@@ -43,9 +43,13 @@ struct Entry {
 using Warn = std::function<void(const std::string& message)>;
 
 struct StoreOptions {
-  std::string directory;  ///< empty: choose_directory()
+  std::string directory;       ///< empty: choose_directory() of the process's environment
+  std::string lock_directory;  ///< of the locks between processes; empty: a node-local one
   std::uint64_t byte_cap = std::uint64_t{1} << 30;
-  Warn warn;
+  /// How long others wait for the first launch of a kernel that is built: about what building it
+  /// themselves would take. That launch may itself wait for them (a barrier between ranks).
+  std::chrono::milliseconds launch_grace{500};
+  Warn warn;  ///< may be called by any thread; each kind of trouble once
 };
 
 /// LACUNA_CACHE_DIR, $XDG_CACHE_HOME/lacuna, $HOME/.cache/lacuna; empty if none can be used.
@@ -57,13 +61,19 @@ struct EntryInfo {
   std::uint64_t bytes = 0;
   std::int64_t modified_s = 0;  ///< seconds since the epoch
   bool intact = false;
+  std::string damage;  ///< why it is not intact
 };
 
 struct StoreCounters {
-  std::uint64_t hits = 0, misses = 0, rejected = 0, published = 0, publish_failures = 0,
-                evicted = 0;
+  std::uint64_t hits = 0, misses = 0;
+  std::uint64_t rejected = 0;  ///< entries that were damaged, foreign, or refused by the driver
+  std::uint64_t published = 0, publish_failures = 0;
+  std::uint64_t evicted = 0;  ///< entries
 };
 
+/// Thread-safe. The directory is created by the first publish. If it cannot be trusted (owned by
+/// somebody else, writable by others) or is not there and cannot be made, the store warns once and
+/// keeps kernels in memory only.
 class Store {
  public:
   explicit Store(StoreOptions options);
@@ -71,33 +81,40 @@ class Store {
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  /// The intact entry of this key, or nothing. Damaged or foreign entries are removed (if ours) and
-  /// counted.
+  /// The intact entry of this key, or nothing. A damaged or foreign entry is removed (if it belongs
+  /// to this user) and counted as rejected.
   std::optional<Entry> load(const Key& key);
 
-  /// Writes the entry: temporary file, fsync, rename. Returns false (and warns once) if it could
-  /// not.
+  /// Writes the entry: temporary file, flush, rename; then makes room if the store is over its cap.
+  /// Returns false (and warns once) if it could not; the entry then stays in memory. Releases the
+  /// lock that obtain() kept.
   bool publish(const Key& key, const Entry& entry);
 
-  /// load, or build under a single flight: one thread of the process and, where locks work, one
-  /// process of the node builds a key; the others wait for it, no longer than `patience`, then
-  /// build themselves. `build` returns the entry or nothing (its failure is the caller's to
-  /// report). Publishing is left to the caller, after the first launch.
   struct Obtained {
     std::optional<Entry> entry;
-    bool hit = false;
+    bool hit = false;  ///< `build` was not called by this call
   };
+  /// load, or build under a single flight: one thread of the process and, where locks work, one
+  /// process of the node builds a key; the others wait for it, no longer than `patience`, then
+  /// build themselves. `build` returns the entry or nothing (its failure is the caller's to report;
+  /// each waiter then builds itself, so that it has a failure of its own to report).
+  ///
+  /// Publishing is left to the caller, after the first launch. Until then the entry is found in
+  /// memory by this process, and the lock that keeps other processes from building it too stays
+  /// held: until publish(), reject() or the end of the store. A launch may be long in coming, so
+  /// once the entry is built, other processes wait for it no longer than `launch_grace`.
   Obtained obtain(const Key& key, const std::function<std::optional<Entry>()>& build,
                   std::chrono::milliseconds patience = std::chrono::seconds(5));
 
-  /// The entry was rejected by the driver: remove it.
+  /// The driver refused the entry: forget and remove it. Releases the lock that obtain() kept.
   void reject(const Key& key);
 
   bool on_disk() const;  ///< false: memory only
   const std::string& directory() const;
   StoreCounters counters() const;
-  std::vector<EntryInfo> list() const;  ///< verifies each entry
+  std::vector<EntryInfo> list() const;  ///< verifies each entry; sorted by path
   std::uint64_t clear();                ///< removes all entries; returns bytes freed
+  /// Removes the least recently used entries until the rest fits; returns bytes freed.
   std::uint64_t prune(std::uint64_t byte_cap);
 
  private:

@@ -1,0 +1,47 @@
+// The key of a kernel: canonical text, and its SHA-256 as the name of the entry.
+#include <sha2.h>
+
+#include <array>
+
+#include "cache/store.hpp"
+
+namespace lacuna::cache {
+namespace {
+
+/// One line for each fact, so that the text can be read and two texts can be compared. Line breaks
+/// inside a value are escaped: no two different sets of parts have one text.
+void append_line(std::string& text, std::string_view name, std::string_view value) {
+  text.append(name).push_back(' ');
+  for (const char c : value) {
+    if (c == '\\') {
+      text += "\\\\";
+    } else if (c == '\n') {
+      text += "\\n";
+    } else {
+      text.push_back(c);
+    }
+  }
+  text.push_back('\n');
+}
+
+}  // namespace
+
+std::string sha256_hex(const std::string& bytes) {
+  std::array<char, SHA256_DIGEST_STRING_LENGTH> hex{};
+  SHA256Data(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size(), hex.data());
+  return hex.data();
+}
+
+Key make_key(const KeyParts& parts) {
+  Key key;
+  key.target = parts.target;
+  append_line(key.text, "format", "lacuna 1");
+  append_line(key.text, "source", parts.source_sha256);
+  for (const std::string& option : parts.options) append_line(key.text, "option", option);
+  append_line(key.text, "target", parts.target);
+  append_line(key.text, "compiler", parts.compiler);
+  key.sha256 = sha256_hex(key.text);
+  return key;
+}
+
+}  // namespace lacuna::cache
