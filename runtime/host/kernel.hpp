@@ -1,0 +1,38 @@
+// One Program compiled for this CPU, and how to run it. Immutable after compile_kernel, so any
+// number of threads may run it at once.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/program.hpp"
+#include "runtime/host/frame.hpp"
+#include "runtime/host/jit.hpp"
+#include "runtime/host/panels.hpp"
+#include "runtime/host_backend.hpp"
+
+namespace lacuna::host {
+
+/// What a skipped scope leaves out, and which rows decide together.
+struct GatePlan {
+  bool by_group = false;   ///< 16 rows; otherwise all rows of the tile
+  bool keeps_sum = false;  ///< only the product is skipped: maximum and denominator still count
+};
+
+struct Kernel {
+  std::string name;
+  Shape shape;
+  DType dtype = DType::kBF16;
+  bool descending = false, uses_lists = false;
+  std::optional<GatePlan> gate;
+  std::size_t param_count = 0;
+  Code code;
+  Kernels functions;
+};
+
+/// False: `error` is one sentence.
+bool compile_kernel(const Program& program, Kernel& kernel, std::string& error);
+bool run_kernel(const Kernel& kernel, const HostArgs& args, std::string& error);
+
+}  // namespace lacuna::host

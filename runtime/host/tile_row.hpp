@@ -1,0 +1,28 @@
+// One row of tiles: 128 (say) queries of one head against all keys they visit.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/host/kernel.hpp"
+#include "runtime/host/scratch.hpp"
+
+namespace lacuna::host {
+
+/// Which row, and where its packed keys and values lie.
+struct TileRow {
+  std::int32_t b = 0, h = 0, i = 0;
+  const float* k_tiles = nullptr;  ///< tile after tile, Shape::keys.floats() each
+  const float* v_tiles = nullptr;
+};
+
+std::int32_t tiles_of(std::int32_t tokens, int tile);
+
+/// Fills the frame's shape, indices and query bounds.
+void place_frame(const Kernel& kernel, const HostArgs& args, const TileRow& row, Frame& frame);
+/// Moves the frame to key tile j.
+void move_to_tile(const Kernel& kernel, std::int32_t j, Frame& frame);
+
+/// Computes the row and writes o, lse, counts and tile_mask, as far as they were passed.
+void attend_row(const Kernel& kernel, const HostArgs& args, const TileRow& row, Scratch& scratch);
+
+}  // namespace lacuna::host
