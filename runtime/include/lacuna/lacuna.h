@@ -5,7 +5,8 @@
  *
  * Plain C99, opaque handles, status codes, structs that begin with their size. Functions never
  * throw. The text of the last error of the calling thread is lacuna_last_error(). Handles are
- * thread-safe: any number of threads may launch one kernel at once.
+ * thread-safe: any number of threads may launch one kernel at once. After fork() the child may use
+ * CPU engines and kernels; a GPU of the parent is refused there with an error.
  *
  * Tensors are DLPack DLTensors, borrowed for the duration of the call (a launch on a stream uses
  * their memory until the stream has run it). Shapes: q, o [batch, heads, n_q, d]; k, v [batch,
@@ -52,7 +53,13 @@ LACUNA_API const char* lacuna_last_error_json(void);
 typedef struct lacuna_engine lacuna_engine; /* devices, compilers and caches of a process */
 typedef struct lacuna_kernel lacuna_kernel; /* one spec, head dim and dtype, for one device */
 
-/* Events for logging and progress: "compile", "cache_hit", "cache_warning", ...; detail is JSON. */
+/* Events for logging and progress; detail_json is an object:
+ *   "device"         an engine was created: {device, name, target, note}
+ *   "warnings"       of a spec that was accepted: {diagnostics: [...]}
+ *   "compile"        a kernel was compiled: what lacuna_kernel_info_json says
+ *   "cache_hit"      a kernel was taken from the cache: the same
+ *   "cache_warning"  the cache cannot be written or dropped an entry: {message}
+ * Called from the thread that makes the call, or, for warnings, from one of the library's own. */
 typedef void (*lacuna_event_callback)(void* user, const char* event, const char* detail_json);
 
 typedef struct lacuna_engine_options {
@@ -73,6 +80,8 @@ LACUNA_API void lacuna_engine_destroy(lacuna_engine* engine);
 LACUNA_API const char* lacuna_engine_device(const lacuna_engine* engine);
 LACUNA_API const char* lacuna_engine_device_name(const lacuna_engine* engine);
 LACUNA_API const char* lacuna_engine_target(const lacuna_engine* engine);
+/* What is missing on this machine and what serves in its place, in one line; "" if nothing is. */
+LACUNA_API const char* lacuna_engine_note(const lacuna_engine* engine);
 
 typedef enum lacuna_dtype {
   LACUNA_BF16 = 0,
@@ -97,8 +106,11 @@ LACUNA_API void lacuna_kernel_destroy(lacuna_kernel* kernel);
  */
 LACUNA_API lacuna_status lacuna_prepare(lacuna_kernel* kernel);
 
-/* Facts about a prepared kernel as JSON: {spec, target, tile: {q, k}, entry, registers,
- * spill_bytes, smem_bytes, compile_ms, cache: {hit, key}}; valid while the kernel lives. */
+/* Facts about a kernel as JSON; valid while the kernel lives.
+ *   always    {spec, device, target, head_dim, dtype, tile: {q, k}}
+ *   CPU       and {backend, compile_ms}
+ *   GPU, once prepared, and {entry, registers, spill_bytes, stack_bytes, smem_bytes, compile_ms,
+ *             cache: {hit, key}}; smem_bytes is all shared memory of a block */
 LACUNA_API const char* lacuna_kernel_info_json(const lacuna_kernel* kernel);
 LACUNA_API lacuna_status lacuna_kernel_tile(const lacuna_kernel* kernel, int32_t* tile_q,
                                             int32_t* tile_k);

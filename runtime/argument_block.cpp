@@ -1,0 +1,59 @@
+#include "runtime/argument_block.hpp"
+
+#include <cstring>
+
+namespace lacuna {
+namespace {
+
+template <class T>
+void store(std::byte* block, const ArgField& field, T value) {
+  std::memcpy(block + field.offset, &value, sizeof(value));
+}
+
+/// An integer of the launch that a field asks for.
+std::int64_t integer_of(const ArgField& field, const BoundLaunch& bound,
+                        const std::int32_t* values) {
+  const auto index = static_cast<std::size_t>(field.index);
+  switch (field.source) {
+    case FieldSource::kTensorStride:
+      return bound.tensors[index / kMaxRank].stride[index % kMaxRank];
+    case FieldSource::kTensorExtent:
+      return bound.tensors[index / kMaxRank].extent[index % kMaxRank];
+    case FieldSource::kValue:
+      return values[index];
+    case FieldSource::kConstant:
+    case FieldSource::kTensorData:
+    case FieldSource::kParam:
+      break;
+  }
+  return static_cast<std::int64_t>(field.constant);
+}
+
+}  // namespace
+
+void fill_argument_block(const KernelLaunch& launch, const BoundLaunch& bound,
+                         const std::int32_t* values, std::byte* block) {
+  std::memset(block, 0, launch.args_bytes);
+  for (const ArgField& field : launch.fields) {
+    const auto index = static_cast<std::size_t>(field.index);
+    switch (field.kind) {
+      case FieldKind::kPointer:
+        store(block, field, bound.tensors[index].data);
+        break;
+      case FieldKind::kI64:
+        store(block, field, integer_of(field, bound, values));
+        break;
+      case FieldKind::kI32:
+        store(block, field, static_cast<std::int32_t>(integer_of(field, bound, values)));
+        break;
+      case FieldKind::kF32:
+        store(block, field, static_cast<float>(field.constant));
+        break;
+      case FieldKind::kParam:
+        store(block, field, bound.params[index]);
+        break;
+    }
+  }
+}
+
+}  // namespace lacuna

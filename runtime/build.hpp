@@ -1,0 +1,43 @@
+// Plan -> cubin: emit, look the key up, compile with NVRTC on a miss. Needs no GPU and no driver.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cache/store.hpp"
+#include "compiler/emit/emit.hpp"
+#include "compiler/target/plan.hpp"
+#include "runtime/nvrtc.hpp"
+
+namespace lacuna {
+
+struct BuildRequest {
+  const Plan& plan;
+  const SpecDocument& document;
+  std::shared_ptr<const Nvrtc> nvrtc;  ///< not null
+  cache::Store* store = nullptr;       ///< null: always compile
+  std::string template_path;           ///< empty: the embedded headers
+  bool want_ptx = false;               ///< compiles even on a hit: entries hold no PTX
+};
+
+struct BuiltKernel {
+  CudaSource source;
+  cache::Key key;
+  cache::Entry entry;     ///< what belongs into the store; entry.cubin is the code
+  std::string ptx;        ///< only if asked for
+  bool hit = false;       ///< the entry came from the store
+  double compile_ms = 0;  ///< of the compilation that made the entry, also on a hit
+  /// One for each entry of the source. smem_bytes counts static and dynamic shared memory.
+  std::vector<KernelResources> kernels;
+};
+
+/// An empty `entry.cubin` means failure, with the reason in `diagnostics`. Nothing is published:
+/// the caller does that once the code has proved itself (`store->publish(key, entry)`).
+BuiltKernel build_kernel(const BuildRequest& request, Diagnostics& diagnostics);
+
+/// The key alone: needs the generated text and the identity of the NVRTC, compiles nothing.
+cache::Key kernel_key(const CudaSource& source, const std::string& target, const NvrtcInfo& nvrtc,
+                      const std::string& template_path, Diagnostics& diagnostics);
+
+}  // namespace lacuna

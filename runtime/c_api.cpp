@@ -1,0 +1,242 @@
+// lacuna.h over the C++ of this folder: handles, status codes, the thread's last error. No
+// exception passes through here.
+#include <exception>
+#include <string>
+
+#include "lacuna/lacuna.h"
+#include "runtime/engine.hpp"
+#include "runtime/kernel.hpp"
+
+struct lacuna_engine {
+  std::shared_ptr<lacuna::EngineState> state;
+  const unsigned generation = lacuna::process_generation();
+};
+
+struct lacuna_kernel {
+  std::shared_ptr<lacuna::KernelState> state;
+  const unsigned generation = lacuna::process_generation();
+};
+
+namespace lacuna {
+namespace {
+
+/// The last error of a thread; rendered when it is made, cleared by the next call.
+struct LastError {
+  std::string text, json;
+};
+
+LastError& last_error() {
+  thread_local LastError error;
+  return error;
+}
+
+lacuna_status status_of(const Diagnostics& diagnostics) {
+  for (const Diagnostic& d : diagnostics.items) {
+    if (d.severity != Severity::kError) continue;
+    if (d.code == Code::kNotPrepared) return LACUNA_ERROR_NOT_PREPARED;
+    if (d.code == Code::kNvrtcFailed || d.code == Code::kHostFailed) return LACUNA_ERROR_INTERNAL;
+    const int number = static_cast<int>(d.code);
+    return number / 100 == 7 ? LACUNA_ERROR_ENVIRONMENT : LACUNA_ERROR_INPUT;
+  }
+  return LACUNA_ERROR_INTERNAL;
+}
+
+lacuna_status fail(const Diagnostics& diagnostics, const SourceText& source) {
+  LastError& error = last_error();
+  error.text = render(diagnostics, source);
+  error.json = render_json(diagnostics, source);
+  return status_of(diagnostics);
+}
+
+lacuna_status fail_call(const std::string& message) {
+  Diagnostic d;
+  d.code = Code::kCallArgument;
+  d.message = message;
+  Diagnostics diagnostics;
+  diagnostics.add(std::move(d));
+  return fail(diagnostics, {"lacuna", ""});
+}
+
+lacuna_status fail_unexpected(const char* what) {
+  LastError& error = last_error();
+  error.text = "lacuna: internal error: " + std::string(what) + "\n";
+  error.json =
+      "{\"diagnostics\": [{\"severity\": \"error\", \"message\": " + json_string(what) + "}]}";
+  return LACUNA_ERROR_INTERNAL;
+}
+
+/// Runs the body of an entry point; whatever it throws becomes a status.
+template <class Body>
+lacuna_status guarded(Body body) {
+  LastError& error = last_error();
+  error.text.clear();
+  error.json.clear();
+  try {
+    return body();
+  } catch (const std::exception& e) {
+    return fail_unexpected(e.what());
+  } catch (...) {
+    return fail_unexpected("unknown exception");
+  }
+}
+
+std::string size_text(const char* name, std::size_t expected, std::size_t got) {
+  return std::string(name) + ".struct_size: expected " + std::to_string(expected) + ", got " +
+         std::to_string(got);
+}
+
+/// A handle that came by fork() is let go of, not destroyed: its threads, its locks and its GPU are
+/// those of the parent, and a child would wait for them without end.
+template <class Handle>
+void destroy(Handle* handle) {
+  if (handle != nullptr && handle->generation == process_generation()) delete handle;
+}
+
+/// A caller built against a newer header passes more; what this version knows comes first.
+template <class Struct>
+bool sized(const Struct* value) {
+  return value->struct_size >= sizeof(Struct);
+}
+
+}  // namespace
+}  // namespace lacuna
+
+using namespace lacuna;  // NOLINT(google-build-using-namespace): this file is the namespace's door
+
+extern "C" {
+
+uint32_t lacuna_abi_version(void) { return LACUNA_ABI_VERSION; }
+const char* lacuna_version(void) { return LACUNA_VERSION; }
+const char* lacuna_last_error(void) { return last_error().text.c_str(); }
+const char* lacuna_last_error_json(void) { return last_error().json.c_str(); }
+
+lacuna_status lacuna_engine_create(const lacuna_engine_options* options, lacuna_engine** engine) {
+  return guarded([&] {
+    if (engine == nullptr) return fail_call("engine: expected a place for the handle, got null");
+    *engine = nullptr;
+    const lacuna_engine_options defaults = {sizeof(defaults), nullptr, nullptr, nullptr, 0,
+                                            nullptr,          nullptr};
+    if (options == nullptr) options = &defaults;
+    if (!sized(options)) {
+      return fail_call(size_text("lacuna_engine_options", sizeof(*options), options->struct_size));
+    }
+    Diagnostics diagnostics;
+    auto state = create_engine(engine_settings(*options), diagnostics);
+    if (state == nullptr) return fail(diagnostics, {"lacuna", ""});
+    *engine = new lacuna_engine{.state = std::move(state)};
+    return LACUNA_OK;
+  });
+}
+
+void lacuna_engine_destroy(lacuna_engine* engine) { destroy(engine); }
+
+const char* lacuna_engine_device(const lacuna_engine* engine) {
+  return engine->state->device.c_str();
+}
+const char* lacuna_engine_device_name(const lacuna_engine* engine) {
+  return engine->state->device_name.c_str();
+}
+const char* lacuna_engine_target(const lacuna_engine* engine) {
+  return engine->state->target.name.c_str();
+}
+const char* lacuna_engine_note(const lacuna_engine* engine) { return engine->state->note.c_str(); }
+
+lacuna_status lacuna_compile(lacuna_engine* engine, const char* spec_json, size_t bytes,
+                             const lacuna_compile_options* options, lacuna_kernel** kernel) {
+  return guarded([&] {
+    if (kernel == nullptr) return fail_call("kernel: expected a place for the handle, got null");
+    *kernel = nullptr;
+    if (engine == nullptr) return fail_call("engine: expected a handle, got null");
+    if (spec_json == nullptr) return fail_call("spec_json: expected a text, got null");
+    if (options == nullptr) return fail_call("options: expected lacuna_compile_options, got null");
+    if (!sized(options)) {
+      return fail_call(size_text("lacuna_compile_options", sizeof(*options), options->struct_size));
+    }
+    if (options->dtype < LACUNA_BF16 || options->dtype > LACUNA_F32) {
+      return fail_call("dtype: expected bf16 (0), f16 (1) or f32 (2), got " +
+                       std::to_string(static_cast<int>(options->dtype)));
+    }
+    const SourceText source{options->path != nullptr ? options->path : "<memory>",
+                            std::string(spec_json, bytes)};
+    const BuildOptions build{options->head_dim, static_cast<DType>(options->dtype)};
+    Diagnostics diagnostics;
+    auto state = compile_kernel(engine->state, source, build, diagnostics);
+    if (state == nullptr) return fail(diagnostics, source);
+    if (!diagnostics.items.empty()) {
+      engine->state->emit_event("warnings", render_json(diagnostics, source));
+    }
+    *kernel = new lacuna_kernel{.state = std::move(state)};
+    return LACUNA_OK;
+  });
+}
+
+void lacuna_kernel_destroy(lacuna_kernel* kernel) { destroy(kernel); }
+
+lacuna_status lacuna_prepare(lacuna_kernel* kernel) {
+  return guarded([&] {
+    if (kernel == nullptr) return fail_call("kernel: expected a handle, got null");
+    Diagnostics diagnostics;
+    if (!prepare_kernel(*kernel->state, diagnostics)) {
+      return fail(diagnostics, kernel->state->document.source);
+    }
+    return LACUNA_OK;
+  });
+}
+
+const char* lacuna_kernel_info_json(const lacuna_kernel* kernel) {
+  const KernelState& state = *kernel->state;
+  return state.ready.load(std::memory_order_acquire) ? state.ready_info.c_str()
+                                                     : state.compiled_info.c_str();
+}
+
+lacuna_status lacuna_kernel_tile(const lacuna_kernel* kernel, int32_t* tile_q, int32_t* tile_k) {
+  return guarded([&] {
+    if (kernel == nullptr) return fail_call("kernel: expected a handle, got null");
+    if (tile_q == nullptr || tile_k == nullptr) {
+      return fail_call("tile_q, tile_k: expected places for the sizes, got null");
+    }
+    *tile_q = kernel->state->contract.tile_q;
+    *tile_k = kernel->state->contract.tile_k;
+    return LACUNA_OK;
+  });
+}
+
+lacuna_status lacuna_workspace_bytes(const lacuna_kernel* kernel, const lacuna_shape* shape,
+                                     size_t* bytes) {
+  return guarded([&] {
+    if (kernel == nullptr) return fail_call("kernel: expected a handle, got null");
+    if (shape == nullptr) return fail_call("shape: expected lacuna_shape, got null");
+    if (bytes == nullptr) return fail_call("bytes: expected a place for the size, got null");
+    if (!sized(shape)) {
+      return fail_call(size_text("lacuna_shape", sizeof(*shape), shape->struct_size));
+    }
+    const LaunchShape launch{shape->batch, shape->heads, shape->heads_kv, shape->n_q, shape->n_k};
+    Diagnostics diagnostics;
+    if (!check_shape(kernel->state->contract, launch, diagnostics)) {
+      return fail(diagnostics, kernel->state->document.source);
+    }
+    *bytes = workspace_bytes(*kernel->state, launch);
+    return LACUNA_OK;
+  });
+}
+
+lacuna_status lacuna_launch(lacuna_kernel* kernel, const lacuna_launch_args* args) {
+  return guarded([&] {
+    if (kernel == nullptr) return fail_call("kernel: expected a handle, got null");
+    if (args == nullptr) return fail_call("args: expected lacuna_launch_args, got null");
+    if (!sized(args)) {
+      return fail_call(size_text("lacuna_launch_args", sizeof(*args), args->struct_size));
+    }
+    if (args->params == nullptr && args->params_count > 0) {
+      return fail_call("params: expected " + std::to_string(args->params_count) +
+                       " parameters, got null");
+    }
+    Diagnostics diagnostics;
+    if (!launch_kernel(*kernel->state, *args, diagnostics)) {
+      return fail(diagnostics, kernel->state->document.source);
+    }
+    return LACUNA_OK;
+  });
+}
+
+}  // extern "C"

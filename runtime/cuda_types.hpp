@@ -1,0 +1,43 @@
+// The few types and constants of the CUDA driver and NVRTC ABIs that are in use, declared here so
+// that the build needs no CUDA toolkit. Names and values are those of cuda.h and nvrtc.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace lacuna {
+
+using CUresult = int;
+using CUdevice = int;
+using CUdeviceptr = std::uint64_t;
+using CUcontext = struct CUctx_st*;
+using CUstream = struct CUstream_st*;
+using CUevent = struct CUevent_st*;
+using CUlibrary = struct CUlib_st*;
+using CUkernel = struct CUkern_st*;
+using CUfunction = struct CUfunc_st*;
+
+inline constexpr CUresult kCudaSuccess = 0;
+inline constexpr CUresult kCudaErrorNoDevice = 100;
+inline constexpr CUresult kCudaErrorInvalidImage = 200;
+
+inline constexpr int kAttributeMultiprocessorCount = 16;
+inline constexpr int kAttributeComputeCapabilityMajor = 75;
+inline constexpr int kAttributeComputeCapabilityMinor = 76;
+inline constexpr int kFunctionAttributeMaxDynamicSharedBytes = 8;
+
+struct CUlaunchConfig {
+  unsigned grid_x = 1, grid_y = 1, grid_z = 1;
+  unsigned block_x = 1, block_y = 1, block_z = 1;
+  unsigned shared_bytes = 0;
+  CUstream stream = nullptr;
+  void* attributes = nullptr;
+  unsigned attribute_count = 0;
+};
+static_assert(sizeof(CUlaunchConfig) == 56);
+
+using NvrtcResult = int;
+using NvrtcProgram = struct _nvrtcProgram*;
+inline constexpr NvrtcResult kNvrtcSuccess = 0;
+
+}  // namespace lacuna

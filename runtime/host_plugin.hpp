@@ -1,0 +1,19 @@
+// Finds and opens liblacuna_host.so, the CPU compiler. Without it the interpreter serves.
+#pragma once
+
+#include <string>
+
+#include "runtime/host_backend.hpp"
+
+namespace lacuna {
+
+struct HostPlugin {
+  const HostBackend* backend = nullptr;  ///< null: interpret; never unloaded
+  std::string path;                      ///< of the plugin
+  std::string missing;                   ///< one sentence why `backend` is null
+};
+
+/// LACUNA_HOST_PLUGIN (a path, or "off"), else beside this library or in ../lib of the executable.
+HostPlugin load_host_plugin();
+
+}  // namespace lacuna

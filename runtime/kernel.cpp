@@ -1,0 +1,190 @@
+#include "runtime/kernel.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "compiler/emit/emit.hpp"
+#include "compiler/expr/parse.hpp"
+#include "runtime/build.hpp"
+
+namespace lacuna {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kErrorBytes = 4096;
+
+void add(Code code, std::string message, Diagnostics& diagnostics) {
+  Diagnostic d;
+  d.code = code;
+  d.message = std::move(message);
+  diagnostics.add(std::move(d));
+}
+
+/// What the runtime itself can hold; far above what any spec has needed.
+void check_limits(const KernelState& kernel, Diagnostics& diagnostics) {
+  const auto check = [&](const char* what, std::size_t got, std::size_t limit) {
+    if (got <= limit) return;
+    add(Code::kCallArgument,
+        "kernel " + kernel.plan.program.name + ": " + what + " expected at most " +
+            std::to_string(limit) + ", got " + std::to_string(got),
+        diagnostics);
+  };
+  check("parameters", kernel.plan.program.params.size(), kMaxParams);
+  check("launch values", kernel.launch.values.size(), kMaxLaunchValues);
+  for (const KernelLaunch& launch : kernel.launch.launches) {
+    check("bytes of kernel arguments", launch.args_bytes, kMaxArgumentBytes);
+  }
+}
+
+bool compile_for_host(KernelState& kernel, Diagnostics& diagnostics) {
+  const HostBackend* backend = kernel.engine->host.backend;
+  if (backend == nullptr) return true;
+  char error[kErrorBytes] = {};
+  const std::string program = print_program(kernel.plan.program);
+  kernel.host.backend = backend;
+  if (backend->compile(program.data(), program.size(), &kernel.host.code, error, sizeof(error)) !=
+      0) {
+    add(Code::kHostFailed,
+        "the CPU compiler cannot compile kernel " + kernel.plan.program.name + ": " + error,
+        diagnostics);
+    return false;
+  }
+  std::string values;
+  for (const LaunchValue& value : kernel.launch.values) values += print_expr(value.expr) + "\n";
+  if (backend->compile_launch(values.data(), values.size(), &kernel.host.launch_values, error,
+                              sizeof(error)) != 0) {
+    add(Code::kHostFailed,
+        "the CPU compiler cannot compile the launch values of kernel " + kernel.plan.program.name +
+            ": " + error,
+        diagnostics);
+    return false;
+  }
+  return true;
+}
+
+Json basic_info(const KernelState& kernel) {
+  Json info = {{"spec", kernel.plan.program.name},
+               {"device", kernel.engine->device},
+               {"target", kernel.plan.target.name},
+               {"head_dim", kernel.contract.head_dim},
+               {"dtype", name_of(kernel.contract.dtype)},
+               {"tile", {{"q", kernel.contract.tile_q}, {"k", kernel.contract.tile_k}}}};
+  return info;
+}
+
+std::string host_info(const KernelState& kernel, double compile_ms) {
+  Json info = basic_info(kernel);
+  const HostBackend* backend = kernel.host.backend;
+  info["backend"] = backend != nullptr ? backend->version() : "interpreter";
+  info["compile_ms"] = compile_ms;
+  return info.dump();
+}
+
+std::string gpu_info(const KernelState& kernel, const BuiltKernel& built) {
+  Json info = basic_info(kernel);
+  for (const KernelResources& resources : built.kernels) {
+    info["entry"] = resources.name;
+    info["registers"] = resources.registers;
+    info["spill_bytes"] = resources.spill_bytes;
+    info["stack_bytes"] = resources.stack_bytes;
+    info["smem_bytes"] = resources.smem_bytes;
+  }
+  info["compile_ms"] = built.compile_ms;
+  info["cache"] = {{"hit", built.hit}, {"key", built.key.sha256}};
+  return info.dump();
+}
+
+BuiltKernel build(KernelState& kernel, const std::shared_ptr<const Nvrtc>& nvrtc,
+                  Diagnostics& diagnostics) {
+  EngineState& engine = *kernel.engine;
+  BuiltKernel built = build_kernel(
+      {kernel.plan, kernel.document, nvrtc, engine.store.get(), engine.settings.template_path},
+      diagnostics);
+  if (!built.entry.cubin.empty()) {
+    engine.emit_event(built.hit ? "cache_hit" : "compile", gpu_info(kernel, built));
+  }
+  return built;
+}
+
+/// A new kernel is published once it has run; the thread keeps what it needs alive.
+void arm_publisher(KernelState& kernel, BuiltKernel built) {
+  kernel.publisher.arm(
+      [engine = kernel.engine, built = std::make_shared<BuiltKernel>(std::move(built))] {
+        engine->store->publish(built->key, built->entry);
+      });
+}
+
+bool prepare_for_gpu(KernelState& kernel, Diagnostics& diagnostics) {
+  EngineState& engine = *kernel.engine;
+  const auto nvrtc = engine_nvrtc(engine, diagnostics);
+  if (nvrtc == nullptr) return false;
+  BuiltKernel built = build(kernel, nvrtc, diagnostics);
+  if (built.entry.cubin.empty()) return false;
+  Diagnostics load_errors;
+  bool loaded =
+      load_module(*engine.gpu, built.entry.cubin, kernel.launch, kernel.module, load_errors);
+  if (!loaded && built.hit) {
+    // Intact, yet refused by this driver: build it anew, once.
+    engine.store->reject(built.key);
+    engine.emit_event(
+        "cache_warning",
+        "{\"message\": " +
+            json_string("a stored kernel was rebuilt: " + load_errors.items.front().message) + "}");
+    load_errors.items.clear();
+    built = build(kernel, nvrtc, diagnostics);
+    if (built.entry.cubin.empty()) return false;
+    loaded = load_module(*engine.gpu, built.entry.cubin, kernel.launch, kernel.module, load_errors);
+  }
+  for (Diagnostic& d : load_errors.items) diagnostics.add(std::move(d));
+  if (!loaded) return false;
+  kernel.ready_info = gpu_info(kernel, built);
+  if (!built.hit) arm_publisher(kernel, std::move(built));
+  return true;
+}
+
+}  // namespace
+
+HostKernel::~HostKernel() {
+  if (launch_values != nullptr) backend->release_launch(launch_values);
+  if (code != nullptr) backend->release(code);
+}
+
+std::shared_ptr<KernelState> compile_kernel(std::shared_ptr<EngineState> engine, SourceText source,
+                                            const BuildOptions& options, Diagnostics& diagnostics) {
+  const auto begin = std::chrono::steady_clock::now();
+  auto kernel = std::make_shared<KernelState>();
+  kernel->engine = std::move(engine);
+  kernel->document = read_spec(std::move(source), diagnostics);
+  if (diagnostics.has_errors()) return nullptr;
+  kernel->plan = make_plan(kernel->document, options, kernel->engine->target, diagnostics);
+  if (diagnostics.has_errors()) return nullptr;
+  kernel->launch = emit_launch_program(kernel->plan);
+  const bool on_gpu = kernel->engine->gpu != nullptr;
+  kernel->contract = make_contract(
+      kernel->plan, on_gpu ? DLDevice{kDLCUDA, kernel->engine->gpu->index} : DLDevice{kDLCPU, 0});
+  check_limits(*kernel, diagnostics);
+  if (diagnostics.has_errors()) return nullptr;
+  if (!on_gpu && !compile_for_host(*kernel, diagnostics)) return nullptr;
+  const std::chrono::duration<double, std::milli> elapsed =
+      std::chrono::steady_clock::now() - begin;
+  kernel->compiled_info = on_gpu ? basic_info(*kernel).dump() : host_info(*kernel, elapsed.count());
+  kernel->ready_info = kernel->compiled_info;
+  kernel->ready = !on_gpu;
+  return kernel;
+}
+
+bool prepare_kernel(KernelState& kernel, Diagnostics& diagnostics) {
+  // Before the lock: in a child of fork() the thread that held it may be gone.
+  if (!check_process(*kernel.engine, diagnostics)) return false;
+  if (kernel.ready.load(std::memory_order_acquire)) return true;
+  const std::scoped_lock lock(kernel.prepare_mutex);
+  if (kernel.ready.load(std::memory_order_relaxed)) return true;
+  if (!prepare_for_gpu(kernel, diagnostics)) return false;
+  kernel.ready.store(true, std::memory_order_release);
+  return true;
+}
+
+}  // namespace lacuna

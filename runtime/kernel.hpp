@@ -1,0 +1,64 @@
+// The kernel behind lacuna_kernel: one spec for one device, from reading to launching.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "compiler/emit/launch_program.hpp"
+#include "compiler/target/plan.hpp"
+#include "runtime/arguments.hpp"
+#include "runtime/engine.hpp"
+#include "runtime/module.hpp"
+#include "runtime/publisher.hpp"
+
+namespace lacuna {
+
+inline constexpr int kMaxLaunchValues = 64;
+inline constexpr std::size_t kMaxArgumentBytes = 4096;  ///< of a kernel's argument block
+
+/// The native code of a program, made by the plugin; null members where there is no plugin.
+struct HostKernel {
+  const HostBackend* backend = nullptr;
+  void* code = nullptr;
+  void* launch_values = nullptr;  ///< LaunchProgram::values, compiled
+
+  HostKernel() = default;
+  ~HostKernel();
+  HostKernel(const HostKernel&) = delete;
+  HostKernel& operator=(const HostKernel&) = delete;
+};
+
+/// Immutable after compile_kernel, but for what prepare_kernel publishes through `ready`.
+struct KernelState {
+  std::shared_ptr<EngineState> engine;
+  SpecDocument document;
+  Plan plan;
+  LaunchProgram launch;
+  LaunchContract contract;
+  HostKernel host;  ///< CPU only
+
+  std::mutex prepare_mutex;
+  LoadedModule module;                    ///< GPU only; written once, before `ready`
+  std::string compiled_info, ready_info;  ///< JSON, before and after preparation
+  std::atomic<bool> ready{false};         ///< on the CPU from the beginning
+  Publisher publisher;  ///< last: its destructor waits for the thread that reads the above
+};
+
+/// Reads, checks, plans and emits; on the CPU also compiles. Null with diagnostics.
+std::shared_ptr<KernelState> compile_kernel(std::shared_ptr<EngineState> engine, SourceText source,
+                                            const BuildOptions& options, Diagnostics& diagnostics);
+
+/// Compiles for the GPU (or takes from the store), loads, sets attributes. Idempotent, thread-safe.
+/// On the CPU nothing is left to do.
+bool prepare_kernel(KernelState& kernel, Diagnostics& diagnostics);
+
+/// Checks and enqueues (GPU) or runs (CPU). Allocates and locks nothing unless there is an error.
+bool launch_kernel(KernelState& kernel, const lacuna_launch_args& args, Diagnostics& diagnostics);
+
+/// Bytes of workspace for a shape that check_shape accepts.
+std::size_t workspace_bytes(const KernelState& kernel, const LaunchShape& shape);
+
+}  // namespace lacuna

@@ -1,0 +1,251 @@
+#include "runtime/nvrtc.hpp"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+
+#include "runtime/cuda_types.hpp"
+#include "runtime/device_headers.hpp"
+#include "runtime/dynamic_library.hpp"
+#include "runtime/nvrtc_search.hpp"
+#include "runtime/ptxas_log.hpp"
+
+namespace lacuna {
+
+struct Nvrtc {
+  NvrtcInfo info;
+  const char* (*get_error_string)(NvrtcResult) = nullptr;
+  NvrtcResult (*create_program)(NvrtcProgram*, const char* source, const char* name, int headers,
+                                const char* const* header_texts,
+                                const char* const* header_names) = nullptr;
+  NvrtcResult (*destroy_program)(NvrtcProgram*) = nullptr;
+  NvrtcResult (*compile_program)(NvrtcProgram, int count, const char* const* options) = nullptr;
+  NvrtcResult (*get_log_size)(NvrtcProgram, std::size_t*) = nullptr;
+  NvrtcResult (*get_log)(NvrtcProgram, char*) = nullptr;
+  NvrtcResult (*get_ptx_size)(NvrtcProgram, std::size_t*) = nullptr;
+  NvrtcResult (*get_ptx)(NvrtcProgram, char*) = nullptr;
+  NvrtcResult (*get_cubin_size)(NvrtcProgram, std::size_t*) = nullptr;
+  NvrtcResult (*get_cubin)(NvrtcProgram, char*) = nullptr;
+};
+
+namespace {
+
+namespace fs = std::filesystem;
+
+template <class Function>
+bool resolve(const DynamicLibrary& library, const char* name, Function& slot) {
+  slot = reinterpret_cast<Function>(library.symbol(name));
+  return slot != nullptr;
+}
+
+bool resolve_all(const DynamicLibrary& library, Nvrtc& nvrtc) {
+  return resolve(library, "nvrtcGetErrorString", nvrtc.get_error_string) &&
+         resolve(library, "nvrtcCreateProgram", nvrtc.create_program) &&
+         resolve(library, "nvrtcDestroyProgram", nvrtc.destroy_program) &&
+         resolve(library, "nvrtcCompileProgram", nvrtc.compile_program) &&
+         resolve(library, "nvrtcGetProgramLogSize", nvrtc.get_log_size) &&
+         resolve(library, "nvrtcGetProgramLog", nvrtc.get_log) &&
+         resolve(library, "nvrtcGetPTXSize", nvrtc.get_ptx_size) &&
+         resolve(library, "nvrtcGetPTX", nvrtc.get_ptx) &&
+         resolve(library, "nvrtcGetCUBINSize", nvrtc.get_cubin_size) &&
+         resolve(library, "nvrtcGetCUBIN", nvrtc.get_cubin);
+}
+
+/// libnvrtc does not look beside itself for its builtins; once they are loaded by path, their
+/// soname satisfies it.
+void load_builtins(const NvrtcInfo& info) {
+  const std::string name =
+      "libnvrtc-builtins.so." + std::to_string(info.major) + "." + std::to_string(info.minor);
+  const fs::path beside = fs::path(info.path).parent_path() / name;
+  std::error_code failed;
+  if (fs::exists(beside, failed)) open_library(beside.string());
+}
+
+/// Null with the reason in `why` if the library is no NVRTC that can be used.
+std::shared_ptr<const Nvrtc> adopt(const DynamicLibrary& library, int max_major, std::string& why) {
+  NvrtcResult (*version)(int*, int*) = nullptr;
+  auto nvrtc = std::make_shared<Nvrtc>();
+  if (!resolve(library, "nvrtcVersion", version) || !resolve_all(library, *nvrtc)) {
+    why = "it lacks entry points of NVRTC 12";
+    return nullptr;
+  }
+  version(&nvrtc->info.major, &nvrtc->info.minor);
+  const auto& majors = nvrtc_majors();
+  if (std::find(majors.begin(), majors.end(), nvrtc->info.major) == majors.end()) {
+    why = "version " + std::to_string(nvrtc->info.major) + " is not one of 12, 13";
+    return nullptr;
+  }
+  if (max_major > 0 && nvrtc->info.major > max_major) {
+    why = "version " + std::to_string(nvrtc->info.major) + " is newer than the driver's CUDA " +
+          std::to_string(max_major);
+    return nullptr;
+  }
+  const void* anchor = reinterpret_cast<const void*>(version);
+  nvrtc->info.path = library_path_of(anchor);
+  nvrtc->info.build_id = build_id_of(anchor);
+  load_builtins(nvrtc->info);
+  return nvrtc;
+}
+
+Diagnostic not_found(const std::vector<std::string>& searched, int max_major) {
+  Diagnostic d;
+  d.code = Code::kNoNvrtc;
+  d.message = "no NVRTC: libnvrtc.so.13 or libnvrtc.so.12 was not found";
+  if (max_major > 0 && max_major < 13) {
+    d.message = "no NVRTC that the driver can serve (CUDA " + std::to_string(max_major) +
+                " or older) was found";
+  }
+  for (const std::string& place : searched) d.notes.push_back("looked at " + place);
+  d.helps.push_back(
+      "install the CUDA toolkit or the Python wheel nvidia-cuda-nvrtc, or name the library in "
+      "LACUNA_NVRTC_PATH");
+  return d;
+}
+
+/// Runs `work` on a thread with a stack of 8 MiB: the caller's may be too small for a compiler.
+bool run_on_large_stack(const std::function<void()>& work) {
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) return false;
+  pthread_attr_setstacksize(&attributes, std::size_t{8} << 20);
+  pthread_t thread{};
+  const auto body = [](void* function) -> void* {
+    (*static_cast<const std::function<void()>*>(function))();
+    return nullptr;
+  };
+  const int failed =
+      pthread_create(&thread, &attributes, body, const_cast<std::function<void()>*>(&work));
+  pthread_attr_destroy(&attributes);
+  if (failed != 0) return false;
+  pthread_join(thread, nullptr);
+  return true;
+}
+
+/// Those of the source, and options that do not affect the code: no cache of NVRTC's own (it would
+/// hide the log and start the driver), no change of the process' stack limit, resources in the log.
+std::vector<std::string> all_options(const Nvrtc& nvrtc, const CudaSource& source) {
+  std::vector<std::string> options = source.options;
+  options.insert(options.end(), {"-no-source-include", "-Xptxas", "-v"});
+  const bool has_cache = nvrtc.info.major > 12 || nvrtc.info.minor >= 9;
+  if (has_cache) options.push_back("--no-cache");
+  const bool has_stack_limit = nvrtc.info.major > 12 || nvrtc.info.minor >= 6;
+  if (has_stack_limit) options.push_back("-modify-stack-limit=false");
+  return options;
+}
+
+using SizeFunction = NvrtcResult (*)(NvrtcProgram, std::size_t*);
+using TextFunction = NvrtcResult (*)(NvrtcProgram, char*);
+
+std::string fetch(NvrtcProgram program, SizeFunction size_of, TextFunction get, bool is_text) {
+  std::size_t bytes = 0;
+  if (size_of(program, &bytes) != kNvrtcSuccess || bytes == 0) return "";
+  std::string result(bytes, '\0');
+  if (get(program, result.data()) != kNvrtcSuccess) return "";
+  if (is_text) result.resize(bytes - 1);  // counts the terminating NUL
+  return result;
+}
+
+Diagnostic failure(const Nvrtc& nvrtc, NvrtcResult result, const std::string& target,
+                   const std::string& log) {
+  Diagnostic d;
+  d.code = Code::kNvrtcFailed;
+  d.message = "NVRTC " + std::to_string(nvrtc.info.major) + "." + std::to_string(nvrtc.info.minor) +
+              " cannot compile the kernel for " + target + ": " + nvrtc.get_error_string(result);
+  for (std::size_t begin = 0; begin < log.size();) {
+    const std::size_t end = std::min(log.find('\n', begin), log.size());
+    if (end > begin) d.notes.push_back(log.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return d;
+}
+
+/// Create, compile, fetch; runs on the large stack.
+NvrtcResult compile(const Nvrtc& nvrtc, const CudaSource& source,
+                    const std::vector<DeviceHeader>& headers,
+                    const std::vector<std::string>& options, bool want_ptx, Compilation& out) {
+  std::vector<const char*> names, texts, option_texts;
+  for (const DeviceHeader& header : headers) {
+    names.push_back(header.name.c_str());
+    texts.push_back(header.text.c_str());
+  }
+  for (const std::string& option : options) option_texts.push_back(option.c_str());
+  NvrtcProgram program = nullptr;
+  NvrtcResult result =
+      nvrtc.create_program(&program, source.text.c_str(), "kernel.cu",
+                           static_cast<int>(headers.size()), texts.data(), names.data());
+  if (result != kNvrtcSuccess) return result;
+  result = nvrtc.compile_program(program, static_cast<int>(options.size()), option_texts.data());
+  out.log = fetch(program, nvrtc.get_log_size, nvrtc.get_log, true);
+  if (result == kNvrtcSuccess) {
+    out.cubin = fetch(program, nvrtc.get_cubin_size, nvrtc.get_cubin, false);
+    if (want_ptx) out.ptx = fetch(program, nvrtc.get_ptx_size, nvrtc.get_ptx, true);
+  }
+  nvrtc.destroy_program(&program);
+  return result;
+}
+
+}  // namespace
+
+const NvrtcInfo& info(const Nvrtc& nvrtc) { return nvrtc.info; }
+
+std::shared_ptr<const Nvrtc> load_nvrtc(int max_major, Diagnostics& diagnostics) {
+  std::vector<std::string> searched;
+  for (const NvrtcPlace& place : nvrtc_places()) {
+    std::string outcome = "nothing there";
+    for (const std::string& file : place.files) {
+      std::error_code failed;
+      const bool is_path = file.find('/') != std::string::npos;
+      if (is_path && !fs::exists(file, failed)) continue;
+      const DynamicLibrary library =
+          place.loaded_only ? find_loaded_library(file) : open_library(file);
+      if (!library) {
+        if (is_path) outcome = library.error;
+        continue;
+      }
+      if (auto nvrtc = adopt(library, max_major, outcome)) {
+        searched.push_back(place.description);
+        auto found = std::make_shared<Nvrtc>(*nvrtc);
+        found->info.searched = std::move(searched);
+        return found;
+      }
+    }
+    searched.push_back(place.description + ": " + outcome);
+  }
+  diagnostics.add(not_found(searched, max_major));
+  return nullptr;
+}
+
+Compilation compile_cuda(const Nvrtc& nvrtc, const CudaSource& source, const std::string& target,
+                         const std::string& template_path, bool want_ptx,
+                         Diagnostics& diagnostics) {
+  Compilation out;
+  Diagnostics header_errors;
+  const std::vector<DeviceHeader> headers = device_headers(template_path, header_errors);
+  if (header_errors.has_errors()) {
+    for (Diagnostic& d : header_errors.items) diagnostics.add(std::move(d));
+    return out;
+  }
+  const std::vector<std::string> options = all_options(nvrtc, source);
+  NvrtcResult result = kNvrtcSuccess;
+  const auto begin = std::chrono::steady_clock::now();
+  const bool ran =
+      run_on_large_stack([&] { result = compile(nvrtc, source, headers, options, want_ptx, out); });
+  const std::chrono::duration<double, std::milli> elapsed =
+      std::chrono::steady_clock::now() - begin;
+  out.compile_ms = elapsed.count();
+  if (!ran) {
+    Diagnostic d;
+    d.code = Code::kNvrtcFailed;
+    d.message = "no thread could be started to compile on";
+    diagnostics.add(std::move(d));
+  } else if (result != kNvrtcSuccess) {
+    diagnostics.add(failure(nvrtc, result, target, out.log));
+  } else {
+    out.kernels = parse_ptxas_log(out.log);
+  }
+  return out;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,135 @@
+// From a plan to a cubin: the key, the store, and what LACUNA_DUMP leaves behind.
+#include "runtime/build.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "runtime/metadata.hpp"
+#include "tests/runtime/scoped_variable.hpp"
+#include "tests/runtime/temporary_directory.hpp"
+
+namespace lacuna {
+namespace {
+
+const char* const kSpec = R"({"version": 1, "name": "causal",
+  "attention": {"mask": "k <= q + n_k - n_q"}})";
+
+class Build : public testing::Test {
+ protected:
+  void SetUp() override {
+    nvrtc = load_nvrtc(0, errors);
+    if (nvrtc == nullptr) GTEST_SKIP() << errors.items.front().message;
+  }
+
+  SpecDocument read(const std::string& path) { return read_spec({path, kSpec}, errors); }
+  Plan plan(const SpecDocument& document, const char* target = "sm_80") {
+    return make_plan(document, {64, DType::kBF16}, *find_target(target), errors);
+  }
+  BuiltKernel build(const Plan& p, const SpecDocument& document, cache::Store* store) {
+    return build_kernel({p, document, nvrtc, store, ""}, errors);
+  }
+
+  cache::StoreOptions store_options() const {
+    cache::StoreOptions options;
+    options.directory = directory.text();
+    return options;
+  }
+
+  Diagnostics errors;
+  std::shared_ptr<const Nvrtc> nvrtc;
+  TemporaryDirectory directory;
+};
+
+TEST_F(Build, AMissIsCompiledAndAHitKnowsItsResources) {
+  const SpecDocument document = read("a.json");
+  const Plan p = plan(document);
+  ASSERT_FALSE(errors.has_errors()) << render(errors, document.source);
+  BuiltKernel first;
+  {
+    cache::Store store(store_options());
+    first = build(p, document, &store);
+    ASSERT_FALSE(errors.has_errors()) << render(errors, document.source);
+    EXPECT_FALSE(first.hit);
+    EXPECT_TRUE(store.publish(first.key, first.entry));
+  }
+  cache::Store store(store_options());
+  const BuiltKernel second = build(p, document, &store);
+  EXPECT_TRUE(second.hit);
+  EXPECT_EQ(second.entry.cubin, first.entry.cubin);
+  EXPECT_EQ(second.compile_ms, first.compile_ms);
+  ASSERT_EQ(second.kernels.size(), 1U);
+  EXPECT_EQ(second.kernels[0].name, first.source.entries[0]);
+  EXPECT_GT(second.kernels[0].registers, 0);
+  EXPECT_EQ(second.kernels[0].registers, first.kernels[0].registers);
+  EXPECT_GE(second.kernels[0].smem_bytes, p.attend.smem_bytes.value);
+}
+
+TEST_F(Build, TheKeyIgnoresWhereTheSpecLiesAndSeesTheTarget) {
+  const SpecDocument here = read("here.json"), there = read("/some/where/there.json");
+  const CudaSource a = emit_cuda(plan(here), here), b = emit_cuda(plan(there), there);
+  ASSERT_NE(a.text, b.text) << "the #line directives should differ";
+  EXPECT_EQ(kernel_key(a, "sm_80", info(*nvrtc), "", errors).text,
+            kernel_key(b, "sm_80", info(*nvrtc), "", errors).text);
+  const CudaSource hopper = emit_cuda(plan(here, "sm_90a"), here);
+  EXPECT_NE(kernel_key(a, "sm_80", info(*nvrtc), "", errors).sha256,
+            kernel_key(hopper, "sm_90a", info(*nvrtc), "", errors).sha256);
+}
+
+TEST_F(Build, TheKeySeesTheHeaders) {
+  const SpecDocument document = read("a.json");
+  const CudaSource source = emit_cuda(plan(document), document);
+  std::ofstream(directory.path() / "one.cuh") << "// other\n";
+  EXPECT_NE(kernel_key(source, "sm_80", info(*nvrtc), "", errors).sha256,
+            kernel_key(source, "sm_80", info(*nvrtc), directory.text(), errors).sha256);
+  EXPECT_FALSE(errors.has_errors());
+}
+
+TEST_F(Build, AnEntryWithUnreadableMetadataIsRebuilt) {
+  const SpecDocument document = read("a.json");
+  const Plan p = plan(document);
+  const BuiltKernel built = build(p, document, nullptr);
+  ASSERT_FALSE(errors.has_errors()) << render(errors, document.source);
+  cache::Store store(store_options());
+  cache::Entry entry = built.entry;
+  entry.metadata = "{}";
+  ASSERT_TRUE(store.publish(built.key, entry));
+  const BuiltKernel again = build(p, document, &store);
+  EXPECT_FALSE(again.hit);
+  EXPECT_EQ(again.entry.cubin, built.entry.cubin);
+}
+
+TEST_F(Build, DumpLeavesSourceLogPtxAndCubin) {
+  const ScopedVariable dump("LACUNA_DUMP", directory.text().c_str());
+  const SpecDocument document = read("a.json");
+  const BuiltKernel built = build(plan(document), document, nullptr);
+  const std::string base = directory.text() + "/causal-sm_80-" + built.key.sha256.substr(0, 12);
+  for (const char* end : {".cu", ".key.txt", ".log", ".ptx", ".cubin"}) {
+    EXPECT_GT(std::filesystem::file_size(base + end), 0U) << end;
+  }
+  std::ifstream file(base + ".cubin", std::ios::binary);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), built.entry.cubin);
+}
+
+TEST(Metadata, IsReadAsWritten) {
+  KernelMetadata metadata{"bsfa", "sm_90a", "13.0", "0.1.0", 271.5, {{"k", 168, 4, 8, 98304}}};
+  const auto read = read_metadata(write_metadata(metadata));
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->spec, "bsfa");
+  EXPECT_EQ(read->compile_ms, 271.5);
+  ASSERT_EQ(read->kernels.size(), 1U);
+  EXPECT_EQ(read->kernels[0].registers, 168);
+  EXPECT_EQ(read->kernels[0].spill_bytes, 4);
+  EXPECT_EQ(read->kernels[0].smem_bytes, 98304);
+}
+
+TEST(Metadata, AnythingElseIsRefused) {
+  for (const char* text : {"", "{}", "[1]", "{\"spec\": 3}", "\xff"}) {
+    EXPECT_FALSE(read_metadata(text).has_value()) << text;
+  }
+}
+
+}  // namespace
+}  // namespace lacuna

@@ -1,0 +1,87 @@
+// Device headers: the embedded ones, or all .cuh files of a directory.
+#include "runtime/device_headers.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "runtime/build.hpp"
+#include "runtime/engine.hpp"
+#include "tests/runtime/scoped_variable.hpp"
+#include "tests/runtime/temporary_directory.hpp"
+
+namespace lacuna {
+namespace {
+
+std::string refusal_of(const std::string& template_path) {
+  Diagnostics diagnostics;
+  EXPECT_TRUE(device_headers(template_path, diagnostics).empty());
+  return render(diagnostics, {"a.json", ""});
+}
+
+std::string refusal_text(const std::string& path, const std::string& problem) {
+  return "a.json: error: template path: expected a directory with .cuh headers, got " + path +
+         " (" + problem + ") [E0709]\n";
+}
+
+TEST(DeviceHeaders, AreEmbeddedAndSortedByName) {
+  Diagnostics diagnostics;
+  const auto headers = device_headers("", diagnostics);
+  EXPECT_TRUE(diagnostics.items.empty());
+  const auto name_of_header = [](const DeviceHeader& header) { return header.name; };
+  EXPECT_TRUE(std::ranges::is_sorted(headers, {}, name_of_header));
+  EXPECT_TRUE(std::ranges::count(headers, "kernel/attend_mma.cuh", name_of_header) == 1);
+  for (const DeviceHeader& header : headers) EXPECT_NE(header.text, "") << header.name;
+}
+
+TEST(DeviceHeaders, AreReadFromADirectoryWithItsFolders) {
+  const TemporaryDirectory directory;
+  std::filesystem::create_directory(directory.path() / "tile");
+  std::ofstream(directory.path() / "z.cuh") << "// z\n";
+  std::ofstream(directory.path() / "tile/a.cuh") << "// a\n";
+  std::ofstream(directory.path() / "README.md") << "not a header\n";
+  Diagnostics diagnostics;
+  const auto headers = device_headers(directory.text(), diagnostics);
+  EXPECT_TRUE(diagnostics.items.empty());
+  ASSERT_EQ(headers.size(), 2U);
+  EXPECT_EQ(headers[0].name, "tile/a.cuh");
+  EXPECT_EQ(headers[0].text, "// a\n");
+  EXPECT_EQ(headers[1].name, "z.cuh");
+}
+
+TEST(DeviceHeaders, OfAMissingDirectory) {
+  EXPECT_EQ(refusal_of("/nonexistent/templates"),
+            refusal_text("/nonexistent/templates", "No such file or directory"));
+}
+
+TEST(DeviceHeaders, OfAnEmptyDirectory) {
+  const TemporaryDirectory directory;
+  EXPECT_EQ(refusal_of(directory.text()), refusal_text(directory.text(), "no .cuh file in it"));
+}
+
+TEST(DeviceHeaders, OfAFile) {
+  const TemporaryDirectory directory;
+  const std::string file = directory.text() + "/one.cuh";
+  std::ofstream(file.c_str()) << "// one\n";
+  EXPECT_EQ(refusal_of(file), refusal_text(file, "Not a directory"));
+}
+
+TEST(DeviceHeaders, TheEnvironmentNamesTheDirectoryAndTheBuildRefusesIt) {
+  const TemporaryDirectory directory;
+  const ScopedVariable variable("LACUNA_TEMPLATE_PATH", directory.text().c_str());
+  const EngineSettings settings = engine_settings({});
+  EXPECT_EQ(settings.template_path, directory.text());
+  Diagnostics errors;
+  const auto nvrtc = load_nvrtc(0, errors);
+  if (nvrtc == nullptr) GTEST_SKIP() << errors.items.front().message;
+  const SpecDocument document = read_spec({"a.json", R"({"version": 1, "name": "dense"})"}, errors);
+  const Plan plan = make_plan(document, {64, DType::kBF16}, *find_target("sm_80"), errors);
+  const BuiltKernel built =
+      build_kernel({plan, document, nvrtc, nullptr, settings.template_path}, errors);
+  EXPECT_EQ(built.entry.cubin, "");
+  EXPECT_EQ(render(errors, document.source), refusal_text(directory.text(), "no .cuh file in it"));
+}
+
+}  // namespace
+}  // namespace lacuna

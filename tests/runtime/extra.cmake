@@ -1,0 +1,21 @@
+# The driver protocol is tested in a process of its own, against a driver that only takes notes.
+add_library(fake_cuda SHARED runtime/fake_gpu/fake_cuda.cpp)
+target_link_libraries(fake_cuda PRIVATE lacuna_flags)
+set_target_properties(fake_cuda PROPERTIES OUTPUT_NAME cuda SOVERSION 1
+                      LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/fake_cuda)
+
+add_executable(test_runtime_gpu runtime/fake_gpu/protocol_test.cpp
+               runtime/fake_gpu/count_allocations.cpp)
+target_link_libraries(test_runtime_gpu PRIVATE lacuna_runtime GTest::gtest GTest::gtest_main)
+add_dependencies(test_runtime_gpu fake_cuda)
+target_compile_definitions(test_runtime_gpu PRIVATE
+  LACUNA_SOURCE_DIR="${CMAKE_SOURCE_DIR}" LACUNA_FAKE_CUDA="$<TARGET_FILE:fake_cuda>")
+add_test(NAME runtime_gpu COMMAND test_runtime_gpu)
+set_tests_properties(runtime_gpu PROPERTIES LABELS runtime TIMEOUT 1200)
+
+# A CPU plugin that fails on demand.
+add_library(fake_host MODULE runtime/fake_plugin/fake_host.cpp)
+target_link_libraries(fake_host PRIVATE lacuna_flags)
+set_target_properties(fake_host PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/fake_host)
+add_dependencies(test_runtime fake_host)
+target_compile_definitions(test_runtime PRIVATE LACUNA_FAKE_HOST="$<TARGET_FILE:fake_host>")

@@ -1,0 +1,41 @@
+// A CUDA driver for tests without a GPU: it records calls and computes nothing. Loaded under the
+// soname of the real one, so that the library under test finds it by its own means.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+
+#include "runtime/cuda_types.hpp"
+
+namespace lacuna {
+
+struct FakeCuda {
+  static constexpr int kLogCapacity = 1 << 16;
+
+  // What the driver pretends to be.
+  int device_count = 2;
+  int compute_capability = 90;
+  int cuda_version = 13000;
+  int loads_to_refuse = 0;  ///< that many cuLibraryLoadData fail with "invalid image"
+  CUresult launch_result = kCudaSuccess;
+
+  // What it saw.
+  std::atomic<int> log_count{0};
+  const char* log[kLogCapacity] = {};
+  CUlaunchConfig config;
+  unsigned char arguments[1024] = {};
+  CUfunction launched = nullptr;
+  CUcontext launch_context = nullptr;
+  std::size_t code_bytes = 0;
+  int shared_bytes_allowed = 0;
+  int attribute_device = -1;
+};
+
+extern "C" FakeCuda* fake_cuda();
+
+/// The primary context of a device, as the fake hands it out.
+inline CUcontext fake_primary(int device) {
+  return reinterpret_cast<CUcontext>(std::size_t{0x1000} + static_cast<std::size_t>(device));
+}
+
+}  // namespace lacuna

@@ -1,0 +1,435 @@
+// What prepare and launch ask of the driver, seen by a driver that only takes notes: prepare does
+// all the loading, launch is a single call.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "compiler/emit/emit.hpp"
+#include "compiler/expr/evaluate.hpp"
+#include "lacuna/lacuna.hpp"
+#include "runtime/build.hpp"
+#include "runtime/device_memory.hpp"
+#include "runtime/probe.hpp"
+#include "tests/runtime/child_process.hpp"
+#include "tests/runtime/fake_gpu/count_allocations.hpp"
+#include "tests/runtime/fake_gpu/fake_cuda.hpp"
+#include "tests/runtime/scoped_variable.hpp"
+#include "tests/runtime/temporary_directory.hpp"
+
+namespace lacuna {
+namespace {
+
+const std::string kBsfa = LACUNA_SOURCE_DIR "/specs/bsfa.json";
+
+FakeCuda& fake() {
+  static FakeCuda* const instance = [] {
+    void* library = dlopen(LACUNA_FAKE_CUDA, RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) throw std::runtime_error(dlerror());
+    return reinterpret_cast<FakeCuda* (*)()>(dlsym(library, "fake_cuda"))();
+  }();
+  return *instance;
+}
+
+class Protocol : public testing::Test {
+ protected:
+  void SetUp() override {
+    fake().device_count = 2;
+    fake().compute_capability = 90;
+    fake().cuda_version = 13000;
+    fake().loads_to_refuse = 0;
+    fake().launch_result = kCudaSuccess;
+    forget();
+    if (const NvrtcProbe nvrtc = probe_nvrtc(13); !nvrtc.info) GTEST_SKIP() << nvrtc.missing;
+  }
+
+  static void forget() {
+    fake().log_count = 0;
+    fake().launched = nullptr;
+  }
+
+  static std::vector<std::string> calls() { return {fake().log, fake().log + fake().log_count}; }
+  static long count(const std::string& call) {
+    const auto all = calls();
+    return std::count(all.begin(), all.end(), call);
+  }
+
+  /// With a store that the whole suite shares, so that few tests compile.
+  Engine engine(const std::string& device = "") {
+    static const TemporaryDirectory shared;
+    return engine_with_store(shared, device);
+  }
+
+  Engine engine_with_store(const TemporaryDirectory& directory, const std::string& device = "") {
+    EngineOptions options;
+    options.device = device;
+    options.cache_directory = directory.text();
+    options.on_event = [this](const char* event, const char*) { events.push_back(event); };
+    return Engine::create(options);
+  }
+
+  Kernel bsfa(const Engine& e) { return e.compile(v1::Spec::load(kBsfa), {128, bf16}); }
+
+  std::vector<cache::EntryInfo> stored() const {
+    cache::StoreOptions options;
+    options.directory = cache.text();
+    return cache::Store(options).list();
+  }
+
+  static LaunchArgs arguments(int device = 0) {
+    const auto at = [](std::size_t address) { return reinterpret_cast<void*>(address); };
+    LaunchArgs args;
+    args.q = Tensor(at(0x10000), bf16, {2, 8, 300, 128}, cuda(device));
+    args.k = Tensor(at(0x20000), bf16, {2, 2, 200, 128}, cuda(device));
+    args.v = Tensor(at(0x30000), bf16, {2, 2, 200, 128}, cuda(device));
+    args.o = Tensor(at(0x40000), bf16, {2, 8, 300, 128}, cuda(device));
+    args.counts = Tensor(at(0x50000), i32, {2, 8, 3, 3}, cuda(device));
+    args.params.emplace_back("threshold", -3.5);
+    args.stream = at(0x5000);
+    return args;
+  }
+
+  TemporaryDirectory cache;
+  std::vector<std::string> events;
+};
+
+TEST_F(Protocol, TheFirstGpuIsTheDefault) {
+  const Engine e = engine();
+  EXPECT_EQ(e.device(), "cuda:0");
+  EXPECT_EQ(e.device_name(), "Fake GPU 0");
+  EXPECT_EQ(e.target(), "sm_90a");
+  EXPECT_EQ(e.note(), "");
+}
+
+TEST_F(Protocol, CompilingASpecAsksNothingOfTheDriver) {
+  const Engine e = engine();
+  forget();
+  bsfa(e);
+  EXPECT_EQ(calls(), std::vector<std::string>{});
+}
+
+TEST_F(Protocol, PrepareLoadsForcesAndSetsAttributesOnce) {
+  Kernel kernel = bsfa(engine("cuda:1"));
+  forget();
+  kernel.prepare();
+  EXPECT_EQ(calls(),
+            (std::vector<std::string>{"cuCtxGetCurrent", "cuCtxPushCurrent", "cuLibraryLoadData",
+                                      "cuLibraryGetKernel", "cuKernelGetFunction", "cuFuncLoad",
+                                      "cuKernelSetAttribute", "cuCtxPopCurrent"}));
+  EXPECT_EQ(fake().attribute_device, 1);
+  EXPECT_GT(fake().shared_bytes_allowed, 0);
+  forget();
+  kernel.prepare();
+  EXPECT_EQ(calls(), std::vector<std::string>{});
+}
+
+TEST_F(Protocol, LaunchIsOneCallInTheContextOfItsDevice) {
+  Kernel kernel = bsfa(engine("cuda:1"));
+  kernel.prepare();
+  forget();
+  kernel.launch(arguments(1));
+  EXPECT_EQ(calls(), (std::vector<std::string>{"cuCtxGetCurrent", "cuCtxPushCurrent",
+                                               "cuLaunchKernelEx", "cuCtxPopCurrent"}));
+  EXPECT_EQ(fake().launch_context, fake_primary(1));
+  EXPECT_EQ(fake().launched, reinterpret_cast<CUfunction>(std::size_t{0x3000}));
+}
+
+TEST_F(Protocol, LaunchWritesTheArgumentBlockThatTheProgramDescribes) {
+  Kernel kernel = bsfa(engine());
+  kernel.prepare();
+  forget();
+  kernel.launch(arguments());
+
+  Diagnostics errors;
+  const SpecDocument document = read_spec({kBsfa, v1::Spec::load(kBsfa).text()}, errors);
+  const LaunchProgram program =
+      emit_launch_program(make_plan(document, {}, *find_target("sm_90a"), errors));
+  ASSERT_FALSE(errors.has_errors()) << render(errors, document.source);
+  const KernelLaunch& launch = program.launches.at(0);
+  EXPECT_EQ(fake().config.grid_x, 2U * 8U * 3U);
+  EXPECT_EQ(fake().config.block_x, static_cast<unsigned>(launch.threads));
+  EXPECT_EQ(fake().config.shared_bytes, static_cast<unsigned>(launch.smem_bytes));
+  EXPECT_EQ(fake().config.stream, reinterpret_cast<CUstream>(std::size_t{0x5000}));
+  int checked = 0;
+  for (const ArgField& field : launch.fields) {
+    const unsigned char* at = fake().arguments + field.offset;
+    std::int64_t wide = 0;
+    std::int32_t narrow = 0;
+    ParamView param;
+    if (field.name == "q.data" || field.name == "counts" || field.name == "lse.data") {
+      std::memcpy(&wide, at, sizeof(wide));
+      EXPECT_EQ(wide, field.name == "q.data" ? 0x10000 : field.name == "counts" ? 0x50000 : 0);
+      ++checked;
+    } else if (field.name == "k.stride_h") {
+      std::memcpy(&wide, at, sizeof(wide));
+      EXPECT_EQ(wide, 200 * 128);
+      ++checked;
+    } else if (field.name == "n_k" || field.name == "heads_per_kv") {
+      std::memcpy(&narrow, at, sizeof(narrow));
+      EXPECT_EQ(narrow, field.name == "n_k" ? 200 : 4);
+      ++checked;
+    } else if (field.name == "param_threshold") {
+      std::memcpy(&param, at, sizeof(param));
+      EXPECT_EQ(param.data, nullptr);
+      EXPECT_EQ(param.value.f32, -3.5F);
+      ++checked;
+    }
+  }
+  EXPECT_EQ(checked, 7);
+}
+
+TEST_F(Protocol, LaunchAllocatesNothing) {
+  bsfa(engine()).prepare();  // publishes; the next one is a hit and has nothing to publish
+  Kernel kernel = bsfa(engine());
+  kernel.prepare();
+  const LaunchArgs args = arguments();
+  const DLTensor q = args.q.view(), k = args.k.view(), v = args.v.view(), o = args.o.view();
+  const lacuna_param threshold = {"threshold", nullptr, -1.0};
+  lacuna_launch_args raw{};
+  raw.struct_size = sizeof(raw);
+  raw.q = &q;
+  raw.k = &k;
+  raw.v = &v;
+  raw.o = &o;
+  raw.params = &threshold;
+  raw.params_count = 1;
+  const long before = allocations_of_this_thread();
+  for (int i = 0; i < 100; ++i) ASSERT_EQ(lacuna_launch(kernel.handle(), &raw), LACUNA_OK);
+  EXPECT_EQ(allocations_of_this_thread() - before, 0);
+}
+
+TEST_F(Protocol, LaunchBeforePrepareIsAnErrorAndNoDriverCall) {
+  Kernel kernel = bsfa(engine());
+  forget();
+  try {
+    kernel.launch(arguments());
+    FAIL() << "launched";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.status(), LACUNA_ERROR_NOT_PREPARED);
+    EXPECT_EQ(std::string(e.what()),
+              kBsfa +
+                  ": error: kernel bsfa is not prepared: a launch never compiles or loads; call "
+                  "lacuna_prepare first [E0505]\n");
+  }
+  EXPECT_EQ(calls(), std::vector<std::string>{});
+}
+
+TEST_F(Protocol, AKernelIsPublishedAfterItsFirstLaunchAndFoundByTheNextEngine) {
+  {
+    Kernel kernel = bsfa(engine_with_store(cache));
+    kernel.prepare();
+    EXPECT_EQ(events, (std::vector<std::string>{"device", "compile"}));
+    EXPECT_EQ(stored().size(), 0U);
+    kernel.launch(arguments());
+  }
+  ASSERT_EQ(stored().size(), 1U);
+  EXPECT_TRUE(stored()[0].intact);
+  events.clear();
+  Kernel kernel = bsfa(engine_with_store(cache));
+  kernel.prepare();
+  EXPECT_EQ(events, (std::vector<std::string>{"device", "cache_hit"}));
+  EXPECT_NE(kernel.info_json().find("\"hit\":true"), std::string::npos) << kernel.info_json();
+  EXPECT_NE(kernel.info_json().find("\"registers\":"), std::string::npos) << kernel.info_json();
+}
+
+TEST_F(Protocol, AStoredKernelThatTheDriverRefusesIsRebuiltOnce) {
+  {
+    Kernel kernel = bsfa(engine_with_store(cache));
+    kernel.prepare();
+  }  // published without a launch: it was loaded, and will not be launched any more
+  events.clear();
+  fake().loads_to_refuse = 1;
+  Kernel kernel = bsfa(engine_with_store(cache));
+  kernel.prepare();
+  EXPECT_EQ(events, (std::vector<std::string>{"device", "cache_hit", "cache_warning", "compile"}));
+  kernel.launch(arguments());
+}
+
+TEST_F(Protocol, ANewKernelThatTheDriverRefusesIsAnError) {
+  Kernel kernel = bsfa(engine_with_store(cache));
+  fake().loads_to_refuse = 2;
+  try {
+    kernel.prepare();
+    FAIL() << "prepared";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.status(), LACUNA_ERROR_ENVIRONMENT);
+    EXPECT_EQ(
+        std::string(e.what()),
+        kBsfa + ": error: loading compiled code: CUDA_ERROR_FAKE (as the test asked) [E0704]\n");
+  }
+}
+
+TEST_F(Protocol, AFailedLaunchNamesTheKernelAndTheDriversReason) {
+  Kernel kernel = bsfa(engine());
+  kernel.prepare();
+  fake().launch_result = 700;
+  try {
+    kernel.launch(arguments());
+    FAIL() << "launched";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.status(), LACUNA_ERROR_ENVIRONMENT);
+    EXPECT_EQ(std::string(e.what()),
+              kBsfa +
+                  ": error: kernel bsfa cannot be launched: CUDA_ERROR_FAKE (as the test asked) "
+                  "[E0704]\n");
+  }
+}
+
+TEST_F(Protocol, ManyThreadsLaunchOneKernel) {
+  Kernel kernel = bsfa(engine());
+  std::vector<std::thread> threads;
+  forget();
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&] {
+      Kernel mine = kernel;
+      mine.prepare();
+      for (int i = 0; i < 50; ++i) mine.launch(arguments());
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(count("cuLibraryLoadData"), 1);
+  EXPECT_EQ(count("cuLaunchKernelEx"), 400);
+}
+
+TEST_F(Protocol, AChildIsRefusedTheGpuOfItsParentAndEndsWithoutItsThreads) {
+  std::optional<Engine> parent = engine_with_store(cache);
+  std::optional<Kernel> kernel = bsfa(*parent);
+  kernel->prepare();  // from now on a thread of the parent waits to publish
+  forget();
+  const auto is_refused = [](const auto& call) {
+    try {
+      call();
+      return false;
+    } catch (const Error& e) {
+      return e.status() == LACUNA_ERROR_ENVIRONMENT &&
+             std::string(e.what()) ==
+                 kBsfa +
+                     ": error: device cuda:0 cannot be used after fork(): the driver serves "
+                     "only the process that opened it [E0702]\nhelp: fork before the first "
+                     "engine is created, or start the child with exec\n";
+    }
+  };
+  EXPECT_EQ(outcome_of_child([&] {
+              if (!is_refused([&] { kernel->launch(arguments()); })) return 1;
+              if (!is_refused([&] { kernel->prepare(); })) return 2;
+              if (!is_refused([&] { bsfa(*parent).prepare(); })) return 3;
+              kernel.reset();
+              parent.reset();
+              return calls().empty() ? 0 : 4;
+            }),
+            "exit 0");
+  EXPECT_EQ(stored().size(), 0U) << "what has not run must not be published";
+  kernel->launch(arguments());
+  kernel.reset();
+  EXPECT_EQ(stored().size(), 1U);
+}
+
+TEST_F(Protocol, AnEmptyLaunchDoesNothing) {
+  Kernel kernel = bsfa(engine());
+  kernel.prepare();
+  LaunchArgs args = arguments();
+  args.q = Tensor(nullptr, bf16, {2, 8, 0, 128}, cuda(0));
+  args.o = args.q;
+  args.counts = Tensor();
+  forget();
+  kernel.launch(args);
+  EXPECT_EQ(calls(), std::vector<std::string>{});
+}
+
+TEST_F(Protocol, AGpuOfAnUnknownArchitectureIsNamed) {
+  fake().compute_capability = 137;
+  try {
+    engine("cuda:0");
+    FAIL() << "created";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.status(), LACUNA_ERROR_ENVIRONMENT);
+    EXPECT_EQ(std::string(e.what()),
+              "lacuna: error: device cuda:0 (Fake GPU 0) has compute capability 13.7; this build "
+              "knows sm_80, sm_86, sm_89, sm_90a, sm_100a, sm_120a [E0703]\n");
+  }
+  const Engine fallback = engine();
+  EXPECT_EQ(fallback.device(), "cpu");
+  EXPECT_EQ(fallback.note().rfind("device cuda:0 (Fake GPU 0) has compute capability 13.7;", 0),
+            0U);
+}
+
+TEST_F(Protocol, ADeviceThatDoesNotExistIsNamedWithThoseThatDo) {
+  try {
+    engine("cuda:7");
+    FAIL() << "created";
+  } catch (const Error& e) {
+    EXPECT_EQ(std::string(e.what()),
+              "lacuna: error: device: cuda:7 does not exist; there is cuda:0, cuda:1 [E0702]\n");
+  }
+}
+
+TEST_F(Protocol, ADriverWithoutDevicesFallsBackToTheCpuWithTheReason) {
+  fake().device_count = 0;
+  const Engine e = engine();
+  EXPECT_EQ(e.device(), "cpu");
+  EXPECT_EQ(e.note().rfind(
+                "no GPU: the NVIDIA driver is installed but finds no device, the CPU serves", 0),
+            0U)
+      << e.note();
+}
+
+TEST_F(Protocol, NvrtcMustNotBeNewerThanTheDriver) {
+  fake().cuda_version = 11080;
+  Kernel kernel = bsfa(engine("cuda:0"));
+  try {
+    kernel.prepare();
+    FAIL() << "prepared";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.status(), LACUNA_ERROR_ENVIRONMENT);
+    EXPECT_NE(std::string(e.what()).find(
+                  "error: no NVRTC that the driver can serve (CUDA 11 or older) was found [E0705]"),
+              std::string::npos)
+        << e.what();
+  }
+}
+
+TEST_F(Protocol, TheProbeListsTheDevices) {
+  const DriverProbe probe = probe_driver();
+  EXPECT_EQ(probe.missing, "");
+  EXPECT_EQ(probe.cuda_version, 13000);
+  ASSERT_EQ(probe.devices.size(), 2U);
+  EXPECT_EQ(probe.devices[1].name, "Fake GPU 1");
+  EXPECT_EQ(probe.devices[1].target, "sm_90a");
+  EXPECT_EQ(probe.devices[1].multiprocessors, 132);
+}
+
+TEST_F(Protocol, DeviceMemoryGoesThereAndBack) {
+  Diagnostics errors;
+  const auto device = open_device(load_driver(errors), 1, errors);
+  ASSERT_NE(device, nullptr);
+  forget();
+  {
+    DeviceBuffer buffer(device, 12, errors);
+    const char text[12] = "there, back";
+    char result[12] = {};
+    EXPECT_TRUE(buffer.copy_in(text, sizeof(text), errors));
+    EXPECT_TRUE(buffer.copy_out(result, sizeof(result), errors));
+    EXPECT_STREQ(result, text);
+    EXPECT_TRUE(buffer.fill_zero(errors));
+    EXPECT_TRUE(buffer.copy_out(result, sizeof(result), errors));
+    EXPECT_STREQ(result, "");
+    const DeviceBuffer moved = std::move(buffer);
+    EXPECT_EQ(moved.bytes(), 12U);
+    const DeviceStream stream(device, errors);
+    DeviceTimer timer(device, errors);
+    EXPECT_TRUE(timer.start(stream.handle(), errors));
+    EXPECT_TRUE(timer.stop(stream.handle(), errors));
+    EXPECT_EQ(timer.elapsed_us(errors), 1500.0);
+  }
+  EXPECT_FALSE(errors.has_errors());
+  EXPECT_EQ(count("cuMemAlloc"), 1);
+  EXPECT_EQ(count("cuMemFree"), 1);
+}
+
+}  // namespace
+}  // namespace lacuna

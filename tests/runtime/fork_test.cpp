@@ -1,0 +1,149 @@
+// After fork(): the child computes on the CPU with what it inherited and with what it makes anew,
+// and ends without waiting for threads that only the parent has.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "runtime/host_plugin.hpp"
+#include "tests/runtime/child_process.hpp"
+#include "tests/runtime/dense_problem.hpp"
+#include "tests/runtime/scoped_variable.hpp"
+
+namespace lacuna {
+namespace {
+
+using namespace dense_problem;  // NOLINT(google-build-using-namespace)
+
+// What a child found wrong.
+constexpr int kRight = 0, kWrongNumbers = 1, kThrew = 2;
+
+Kernel dense(const Engine& engine) {
+  return engine.compile(Spec::load(spec_path("dense")), {kDim, f32});
+}
+
+int check(Kernel kernel) {
+  try {
+    Problem problem;
+    kernel.prepare();
+    kernel.launch(problem.arguments());
+    return problem.error_against_dense() < 1e-5 ? kRight : kWrongNumbers;
+  } catch (const Error& e) {
+    std::fputs(e.what(), stderr);
+    return kThrew;
+  }
+}
+
+class Fork : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    const std::string plugin = LACUNA_BINARY_DIR "/bin/liblacuna_host.so";
+    if (std::string(GetParam()) == "compiled" && !std::filesystem::exists(plugin)) {
+      GTEST_SKIP() << plugin << " is not built";
+    }
+    const bool off = std::string(GetParam()) == "interpreted";
+    variable.emplace("LACUNA_HOST_PLUGIN", off ? "off" : plugin.c_str());
+  }
+  std::optional<ScopedVariable> variable;
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, Fork, testing::Values("interpreted", "compiled"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_P(Fork, TheChildRunsAKernelOfItsParent) {
+  Kernel kernel = dense(cpu_engine());
+  EXPECT_EQ(check(kernel), kRight);
+  EXPECT_EQ(outcome_of_child([&] { return check(kernel); }), "exit 0");
+  EXPECT_EQ(check(kernel), kRight) << "in the parent, after the child ended";
+}
+
+TEST_P(Fork, TheChildPreparesAKernelThatItsParentDidNot) {
+  Kernel kernel = dense(cpu_engine());
+  EXPECT_EQ(outcome_of_child([&] { return check(kernel); }), "exit 0");
+}
+
+TEST_P(Fork, TheChildCompilesWithAnEngineOfItsParentAndWithItsOwn) {
+  const Engine engine = cpu_engine();
+  EXPECT_EQ(check(dense(engine)), kRight);
+  EXPECT_EQ(outcome_of_child([&] {
+              const int with_inherited = check(dense(engine));
+              return with_inherited != kRight ? with_inherited : check(dense(cpu_engine()));
+            }),
+            "exit 0");
+}
+
+TEST_P(Fork, TheChildLetsGoOfWhatItInherited) {
+  std::optional<Engine> engine = cpu_engine();
+  std::optional<Kernel> kernel = dense(*engine);
+  EXPECT_EQ(outcome_of_child([&] {
+              kernel.reset();
+              engine.reset();
+              return check(dense(cpu_engine()));
+            }),
+            "exit 0");
+  EXPECT_EQ(check(*kernel), kRight);
+}
+
+TEST_P(Fork, ThreadsThatCompileAndLaunchDoNotReachTheChild) {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP()
+      << "the sanitizers' own locks and threads do not survive the fork of several threads";
+#endif
+  const Engine engine = cpu_engine();
+  Kernel kernel = dense(engine);
+  std::atomic<bool> stop{false};
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 2; ++t) {
+    threads.emplace_back([&] {
+      while (!stop) wrong += check(dense(engine)) != kRight;
+    });
+  }
+  for (int n = 0; n < 5; ++n) {
+    EXPECT_EQ(outcome_of_child([&] {
+                const int inherited = check(kernel);
+                return inherited != kRight ? inherited : check(dense(engine));
+              }),
+              "exit 0");
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+// Compilations that are short keep LLVM's own locks busy: a fork at any moment would soon catch
+// one.
+TEST(ForkAndTheCompiler, AChildNeverInheritsACompilationHalfDone) {
+  const HostBackend* backend = load_host_plugin().backend;
+  if (backend == nullptr) GTEST_SKIP() << load_host_plugin().missing;
+  const auto compile = [backend] {
+    constexpr std::string_view kText = "n_b * 2\n";
+    void* launch = nullptr;
+    char error[256] = {};
+    if (backend->compile_launch(kText.data(), kText.size(), &launch, error, sizeof(error)) != 0) {
+      return kThrew;
+    }
+    const std::int32_t shape[5] = {21, 0, 0, 0, 0};
+    std::int32_t value = 0;
+    backend->run_launch(launch, shape, &value);
+    backend->release_launch(launch);
+    return value == 42 ? kRight : kWrongNumbers;
+  };
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 2; ++t) {
+    threads.emplace_back([&] {
+      while (!stop) compile();
+    });
+  }
+  for (int n = 0; n < 100; ++n) EXPECT_EQ(outcome_of_child(compile), "exit 0");
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace lacuna

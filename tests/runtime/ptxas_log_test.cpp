@@ -1,0 +1,37 @@
+// The resources that ptxas reports, read from its log.
+#include "runtime/ptxas_log.hpp"
+
+#include <gtest/gtest.h>
+
+namespace lacuna {
+namespace {
+
+TEST(PtxasLog, ReadsEachEntryFunction) {
+  const char* log =
+      "ptxas info    : 0 bytes gmem\n"
+      "ptxas info    : Compiling entry function 'first' for 'sm_90a'\n"
+      "ptxas info    : Function properties for first\n"
+      "    24 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads\n"
+      "ptxas info    : Used 168 registers, used 1 barriers, 24 bytes cumulative stack size, 1024 "
+      "bytes smem, 380 bytes cmem[0]\n"
+      "ptxas info    : Compiling entry function 'second' for 'sm_90a'\n"
+      "ptxas info    : Function properties for second\n"
+      "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
+      "ptxas info    : Used 8 registers, used 0 barriers, 380 bytes cmem[0]\n";
+  const std::vector<KernelResources> kernels = parse_ptxas_log(log);
+  ASSERT_EQ(kernels.size(), 2U);
+  EXPECT_EQ(kernels[0].name, "first");
+  EXPECT_EQ(kernels[0].registers, 168);
+  EXPECT_EQ(kernels[0].stack_bytes, 24);
+  EXPECT_EQ(kernels[0].spill_bytes, 20);
+  EXPECT_EQ(kernels[0].smem_bytes, 1024);
+  EXPECT_EQ(kernels[1].name, "second");
+  EXPECT_EQ(kernels[1].registers, 8);
+  EXPECT_EQ(kernels[1].spill_bytes, 0);
+  EXPECT_EQ(kernels[1].smem_bytes, 0);
+}
+
+TEST(PtxasLog, AnEmptyLogHasNoKernels) { EXPECT_TRUE(parse_ptxas_log("").empty()); }
+
+}  // namespace
+}  // namespace lacuna
