@@ -5,9 +5,9 @@
 // computes the output under a given tile mask (the one the kernel reported).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <optional>
 #include <vector>
 
@@ -17,49 +17,63 @@ struct Problem {
   int n_b = 1, n_h = 1, n_h_kv = 1, n_q = 0, n_k = 0, d = 0;
   double scale = 0;
   std::vector<double> q, k,
-      v;  ///< contiguous [n_b, n_h(_kv), n, d]; already rounded to the dtype under test
+      v;  ///< contiguous [n_b, n_h(_kv), n, d], already rounded to the dtype under test
   /// Visible? Empty: everything.
   std::function<bool(int q, int k, int h, int b)> mask;
-  /// Logit after softmax scale -> logit. Empty: identity.
+  /// Scaled logit -> logit. Empty: identity.
   std::function<double(double s, int q, int k, int h, int b)> score;
-};
-
-enum class Scope { kWarp, kTile };
-
-struct GateRule {
-  Scope scope = Scope::kTile;
-  bool skips_exp = false, skips_pv = false;
-  /// Skip? i, j: tile indices; tile_max, gap in natural units.
-  std::function<bool(double tile_max, double gap, int h, int b, int i, int j)> skip;
-  /// How near the decision is to flipping, in natural units (0: on the threshold); for the allowed
-  /// band.
-  std::function<double(double tile_max, double gap, int h, int b, int i, int j)> margin;
 };
 
 struct Tiling {
   int tile_q = 128, tile_k = 64;
   bool descending = false;
+  /// Block lists: tiles to visit, [n_b, n_h, q_tiles, k_tiles]. Empty: every tile with a visible
+  /// pair.
+  std::vector<std::uint8_t> listed;
 };
 
-/// 0 not visited, 1 visited, 2 gated (every scope of the tile gated), [n_b, n_h, q_tiles, k_tiles];
-/// and for each tile the smallest margin of its gate decisions (infinity where there was none).
+/// A tile, as a gate rule sees it.
+struct TileIndex {
+  int h = 0, b = 0, i = 0, j = 0, q0 = 0, q1 = 0, k0 = 0, k1 = 0;
+};
+
+enum class Scope { kWarp, kTile };
+inline constexpr int kWarpRows = 16;
+
+struct GateRule {
+  Scope scope = Scope::kTile;
+  bool skips_exp = false;  ///< false: only the product with V is skipped
+  std::function<bool(double tile_max, double gap, const TileIndex& tile)> skip;
+  /// Distance of the statistics from the threshold, natural units: how near the decision is to
+  /// flipping.
+  std::function<double(double tile_max, double gap, const TileIndex& tile)> margin;
+};
+
+/// 0 not visited, 1 visited, 2 gated (by every scope that has rows), [n_b, n_h, q_tiles, k_tiles];
+/// for each tile the smallest margin of its decisions (infinity where there was none); `visible`
+/// tiles in all.
 struct TileDecisions {
   std::vector<std::uint8_t> code;
   std::vector<double> margin;
+  std::int64_t visible = 0;
 };
 TileDecisions oracle_tiles(const Problem& problem, const Tiling& tiling,
                            const std::optional<GateRule>& gate);
 
+/// o [n_b, n_h, n_q, d], lse [n_b, n_h, n_q]; row_margin: for warp gates, whose decisions a tile
+/// mask is too coarse to carry and which are simulated, the smallest margin met by the row; else
+/// infinity.
 struct Output {
-  std::vector<double> o;    ///< [n_b, n_h, n_q, d]
-  std::vector<double> lse;  ///< [n_b, n_h, n_q]
+  std::vector<double> o, lse, row_margin;
 };
 
-/// Attention under a reported tile mask. Codes: 0 contributes nothing; 1 contributes; 2 contributes
-/// to the denominator only if the gate skips just pv. With a warp gate the gate is simulated (a
-/// tile's code is too coarse); codes 0 are still honoured.
+/// Attention under a reported tile mask (codes as above; `tile_mask` must have been reported under
+/// `tiling`).
 Output oracle_attention(const Problem& problem, const Tiling& tiling,
                         const std::optional<GateRule>& gate,
                         const std::vector<std::uint8_t>& tile_mask);
+
+/// Plain dense attention of the problem's mask and score, no tiles at all.
+Output oracle_dense(const Problem& problem);
 
 }  // namespace lacuna::oracle

@@ -1,0 +1,155 @@
+// Every shipped spec on the device under test against the fp64 oracle: dtypes, head dims, the
+// shapes and values of methods.md 4.3, in two stages (harness.hpp).
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/numerics/harness.hpp"
+
+namespace lacuna::numerics {
+
+void PrintTo(const Case& c, std::ostream* out);  // found by GoogleTest
+void PrintTo(const Case& c, std::ostream* out) { *out << c.text(); }
+
+namespace {
+
+TestEngine& engine() {
+  static TestEngine instance;
+  return instance;
+}
+
+class Attend : public testing::TestWithParam<Case> {};
+
+TEST_P(Attend, AgreesWithTheOracle) {
+  const Case& c = GetParam();
+  TestKernel kernel(engine(), c);
+  ASSERT_EQ(kernel.error, "");
+  const Variant variant = make_variant(c, kernel.tile_q, kernel.tile_k, 1234);
+  EXPECT_EQ(check_variant(c, variant, run_variant(engine(), kernel, c, variant), engine().is_cuda),
+            "");
+}
+
+std::string name_of_case(const testing::TestParamInfo<Case>& info) { return info.param.text(); }
+
+std::vector<DType> dtypes() {
+  if (device_under_test() != "cpu") return {DType::kBF16, DType::kF16};
+  return {DType::kBF16, DType::kF16, DType::kF32};
+}
+
+/// Every variant with every dtype and head dim at one ragged shape with several batches and GQA.
+std::vector<Case> kinds() {
+  std::vector<Case> cases;
+  for (const std::string& variant : variant_names())
+    for (const DType dtype : dtypes())
+      for (const int d : {64, 96, 128, 256}) {
+        Case c{variant, dtype, d, 2, 4, 2, 161, 275, Fill::kUneven, false};
+        cases.push_back(c);
+      }
+  return cases;
+}
+
+/// Every variant at the lengths where tiles begin, end and are missing.
+std::vector<Case> shapes() {
+  struct Shape {
+    int n_q, n_k;
+  };
+  const Shape shapes[] = {{1, 1},     {15, 15},   {63, 63},   {64, 64},   {65, 65},
+                          {127, 127}, {128, 128}, {129, 129}, {1, 300},   {300, 1},
+                          {40, 500},  {500, 40},  {257, 129}, {129, 257}, {333, 700}};
+  std::vector<Case> cases;
+  int turn = 0;
+  for (const std::string& variant : variant_names())
+    for (const Shape& s : shapes) {
+      Case c{variant,
+             dtypes()[static_cast<std::size_t>(turn % 2)],
+             turn % 3 == 0 ? 64 : 128,
+             1,
+             turn % 2 ? 4 : 1,
+             1,
+             s.n_q,
+             s.n_k,
+             Fill::kUneven,
+             turn % 4 == 1};
+      ++turn;
+      cases.push_back(c);
+    }
+  return cases;
+}
+
+std::vector<Case> values() {
+  std::vector<Case> cases;
+  for (const std::string& variant : variant_names())
+    for (const Fill fill : {Fill::kNormal, Fill::kZero, Fill::kHuge, Fill::kNegative,
+                            Fill::kIdentical, Fill::kOutlier, Fill::kTiny})
+      cases.push_back({variant, DType::kBF16, 64, 1, 2, 1, 200, 200, fill, false});
+  return cases;
+}
+
+std::vector<Case> layouts() {
+  std::vector<Case> cases;
+  for (const std::string& variant : variant_names()) {
+    cases.push_back({variant, DType::kF16, 128, 3, 8, 1, 130, 140, Fill::kUneven, true});
+    cases.push_back({variant, DType::kBF16, 96, 2, 6, 6, 70, 70, Fill::kUneven, true});
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Attend, testing::ValuesIn(kinds()), name_of_case);
+INSTANTIATE_TEST_SUITE_P(Shapes, Attend, testing::ValuesIn(shapes()), name_of_case);
+INSTANTIATE_TEST_SUITE_P(Values, Attend, testing::ValuesIn(values()), name_of_case);
+INSTANTIATE_TEST_SUITE_P(Layouts, Attend, testing::ValuesIn(layouts()), name_of_case);
+
+/// A NaN in a query row hurts that row alone.
+TEST(Attend, NanInAQueryRowStaysThere) {
+  for (const std::string& name : variant_names()) {
+    const Case c{name, DType::kBF16, 64, 1, 2, 1, 150, 150, Fill::kNormal, false};
+    TestKernel kernel(engine(), c);
+    ASSERT_EQ(kernel.error, "");
+    Variant variant = make_variant(c, kernel.tile_q, kernel.tile_k, 77);
+    const std::size_t row = 101;
+    variant.problem.q[row * 64 + 3] = std::numeric_limits<double>::quiet_NaN();
+    const Reported got = run_variant(engine(), kernel, c, variant);
+    ASSERT_EQ(got.error, "");
+    for (std::size_t x = 0; x < got.o.size(); ++x)
+      ASSERT_TRUE(x / 64 == row || !std::isnan(got.o[x])) << name << ", row " << x / 64;
+  }
+}
+
+/// The same input gives the same bits, run after run.
+TEST(Attend, RunsAreBitIdentical) {
+  for (const std::string& name : variant_names()) {
+    const Case c{name, DType::kBF16, 128, 1, 4, 2, 700, 700, Fill::kUneven, false};
+    TestKernel kernel(engine(), c);
+    ASSERT_EQ(kernel.error, "");
+    const Variant variant = make_variant(c, kernel.tile_q, kernel.tile_k, 5);
+    const Reported first = run_variant(engine(), kernel, c, variant);
+    ASSERT_EQ(first.error, "");
+    for (int run = 0; run < 5; ++run) {
+      const Reported again = run_variant(engine(), kernel, c, variant);
+      EXPECT_EQ(first.o, again.o) << name;
+      EXPECT_EQ(first.lse, again.lse) << name;
+      EXPECT_EQ(first.tile_mask, again.tile_mask) << name;
+    }
+  }
+}
+
+/// Gates do their work on the uneven inputs: a test in which nothing is gated shows nothing.
+TEST(Attend, GatesSkipSomethingAndNotEverything) {
+  for (const char* name : {"bsfa", "skip-softmax", "warp-gate"}) {
+    const Case c{name, DType::kBF16, 128, 1, 2, 1, 1000, 1000, Fill::kUneven, false};
+    TestKernel kernel(engine(), c);
+    ASSERT_EQ(kernel.error, "");
+    const Variant variant = make_variant(c, kernel.tile_q, kernel.tile_k, 9);
+    const Reported got = run_variant(engine(), kernel, c, variant);
+    ASSERT_EQ(got.error, "");
+    std::int64_t visited = 0, gated = 0;
+    for (std::size_t x = 0; x < got.counts.size(); x += 3)
+      visited += got.counts[x + 1], gated += got.counts[x + 2];
+    EXPECT_GT(gated, visited / 20) << name;
+    EXPECT_LT(gated, visited) << name;
+  }
+}
+
+}  // namespace
+}  // namespace lacuna::numerics

@@ -1,0 +1,174 @@
+// The real sample: layers of a language model, block-sparse by calibrated thresholds. The shipped
+// 4k slices always, the full files where LACUNA_SAMPLES names their folder (their thresholds beside
+// them or made by tools/dev/bsfa_thresholds.py). A few rows of tiles are compared with the oracle;
+// the counts say the rest.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+#include "tests/numerics/harness.hpp"
+#include "tools/safetensors.hpp"
+
+namespace lacuna::numerics {
+namespace {
+
+namespace fs = std::filesystem;
+using tools::Safetensors;
+
+constexpr int kTileQ = 128, kTileK = 64, kKept = 16;
+
+fs::path source_dir() {
+  const char* moved = std::getenv("LACUNA_TEST_SOURCE_DIR");
+  return moved ? moved : LACUNA_SOURCE_DIR;
+}
+
+/// Samples (not their thresholds) of a folder.
+std::vector<fs::path> samples_in(const fs::path& folder) {
+  std::vector<fs::path> paths;
+  std::error_code missing;
+  for (const auto& entry : fs::directory_iterator(folder, missing))
+    if (entry.path().extension() == ".safetensors" &&
+        entry.path().stem().string().find('.') == std::string::npos)
+      paths.push_back(entry.path());
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+Safetensors load(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream bytes;
+  bytes << in.rdbuf();
+  Diagnostics diagnostics;
+  auto file = tools::parse_safetensors(bytes.str(), diagnostics);
+  if (!file) ADD_FAILURE() << render(diagnostics, {path.string(), ""});
+  return file.value_or(Safetensors{});
+}
+
+std::vector<double> values_of(const Safetensors& file, const char* name) {
+  const std::vector<float> values = tools::to_f32(file.tensors.at(name));
+  return {values.begin(), values.end()};
+}
+
+struct Sample {
+  Case c;
+  Variant variant;
+};
+
+Sample open_sample(const fs::path& path) {
+  const Safetensors file = load(path);
+  const auto& q = file.tensors.at("q").shape;
+  const auto& k = file.tensors.at("k").shape;
+  const auto n = static_cast<int>(q[1]);
+  Sample sample;
+  sample.c = {"bsfa",
+              DType::kBF16,
+              static_cast<int>(q[2]),
+              1,
+              static_cast<int>(q[0]),
+              static_cast<int>(k[0]),
+              n,
+              n,
+              Fill::kNormal,
+              false};
+  oracle::Problem& p = sample.variant.problem;
+  p.n_h = sample.c.n_h, p.n_h_kv = sample.c.n_h_kv, p.n_q = p.n_k = n, p.d = sample.c.d;
+  p.scale = static_cast<double>(static_cast<float>(1 / std::sqrt(p.d)));
+  p.q = values_of(file, "q"), p.k = values_of(file, "k"), p.v = values_of(file, "v");
+  const fs::path thresholds = path.parent_path() / (path.stem().string() + ".bsfa-k" +
+                                                    std::to_string(kKept) + ".safetensors");
+  sample.variant.params = {
+      {"threshold", false, values_of(load(thresholds), "threshold"), {p.n_h, n / kTileQ}}};
+  return sample;
+}
+
+/// One row of tiles of one head, as a problem of its own whose mask and threshold know where it
+/// stands.
+Variant row_of_tiles(const Sample& sample, int h, int i) {
+  const oracle::Problem& whole = sample.variant.problem;
+  Variant row;
+  oracle::Problem& p = row.problem;
+  p = {1, 1, 1, kTileQ, whole.n_k, whole.d, whole.scale, {}, whole.k, whole.v, {}, {}};
+  const auto begin = static_cast<std::ptrdiff_t>(h * whole.n_q + i * kTileQ) * whole.d;
+  p.q.assign(whole.q.begin() + begin, whole.q.begin() + begin + kTileQ * whole.d);
+  const int q0 = i * kTileQ;
+  p.mask = [q0](int q, int k, int, int) { return k <= q0 + q; };
+  const double threshold =
+      sample.variant.params[0].values[static_cast<std::size_t>(h * (whole.n_q / kTileQ) + i)];
+  oracle::GateRule gate;
+  gate.skips_exp = true;
+  gate.skip = [=](double tile_max, double, const oracle::TileIndex& t) {
+    return t.k1 < q0 && tile_max < threshold;
+  };
+  gate.margin = [=](double tile_max, double, const oracle::TileIndex& t) {
+    return t.k1 >= q0 ? std::numeric_limits<double>::infinity() : std::abs(tile_max - threshold);
+  };
+  row.gate = gate;
+  row.tiling = {kTileQ, kTileK, true, {}};
+  return row;
+}
+
+template <class T>
+std::vector<T> slice(const std::vector<T>& all, std::size_t row, std::size_t length) {
+  const auto begin = all.begin() + static_cast<std::ptrdiff_t>(row * length);
+  return {begin, begin + static_cast<std::ptrdiff_t>(length)};
+}
+
+Reported row_of_report(const Sample& sample, const Reported& got, int h, int i) {
+  const auto q_tiles = static_cast<std::size_t>(sample.c.n_q / kTileQ);
+  const std::size_t row = static_cast<std::size_t>(h) * q_tiles + static_cast<std::size_t>(i);
+  Reported part;
+  part.o = slice(got.o, row, static_cast<std::size_t>(kTileQ * sample.c.d));
+  part.lse = slice(got.lse, row, static_cast<std::size_t>(kTileQ));
+  part.counts = slice(got.counts, row, 3);
+  part.tile_mask = slice(got.tile_mask, row, static_cast<std::size_t>(sample.c.n_k / kTileK));
+  return part;
+}
+
+void check_sample(TestEngine& engine, const fs::path& path) {
+  SCOPED_TRACE(path.filename().string());
+  const Sample sample = open_sample(path);
+  TestKernel kernel(engine, sample.c);
+  ASSERT_EQ(kernel.error, "");
+  ASSERT_EQ(kernel.tile_q, kTileQ);
+  ASSERT_EQ(kernel.tile_k, kTileK);
+  const Reported got = run_variant(engine, kernel, sample.c, sample.variant);
+  ASSERT_EQ(got.error, "");
+  const int q_tiles = sample.c.n_q / kTileQ;
+  for (int h = 0; h < sample.c.n_h; ++h)
+    for (const int i : {0, 1, q_tiles / 3, q_tiles - 1})
+      EXPECT_EQ(check_variant(sample.c, row_of_tiles(sample, h, i),
+                              row_of_report(sample, got, h, i), engine.is_cuda),
+                "")
+          << "head " << h << ", row of tiles " << i;
+  // What the thresholds were made for: every row keeps 16 tiles before its diagonal, or all it has.
+  for (std::size_t row = 0; row < got.counts.size() / 3; ++row) {
+    const int i = static_cast<int>(row) % q_tiles, before = i * kTileQ / kTileK;
+    EXPECT_NEAR(got.counts[3 * row + 1] - got.counts[3 * row + 2] - 2, std::min(kKept, before), 1)
+        << "row " << row;
+  }
+}
+
+TEST(Sample, ShippedSlices) {
+  TestEngine engine;
+  const auto paths = samples_in(source_dir() / "tests/data");
+  ASSERT_EQ(paths.size(), 2U);
+  for (const fs::path& path : paths) check_sample(engine, path);
+}
+
+TEST(Sample, FullFiles) {
+  const char* folder = std::getenv("LACUNA_SAMPLES");
+  if (folder == nullptr) GTEST_SKIP() << "LACUNA_SAMPLES names no folder with the full samples";
+  const auto paths = samples_in(folder);
+  ASSERT_FALSE(paths.empty()) << folder;
+  TestEngine engine;
+  for (const fs::path& path : paths) check_sample(engine, path);
+}
+
+}  // namespace
+}  // namespace lacuna::numerics
