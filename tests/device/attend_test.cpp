@@ -1,0 +1,127 @@
+// Every generated kernel of the table on emulated blocks: against the oracle in two stages, and the
+// same bits whatever the order of warps and the moment at which copies land.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <ostream>
+
+#include "tests/device/runner.hpp"
+
+namespace lacuna::device {
+
+void PrintTo(const Subject& subject, std::ostream* out);  // found by GoogleTest
+void PrintTo(const Subject& subject, std::ostream* out) { *out << subject.name; }
+
+namespace {
+
+using emulation::Landing;
+using emulation::Schedule;
+using emulation::WarpOrder;
+using numerics::Case;
+using numerics::Fill;
+using numerics::Reported;
+
+const Schedule kPlain = {Landing::kEarly, WarpOrder::kAscending, 0};
+const Schedule kOthers[] = {
+    {Landing::kLate, WarpOrder::kAscending, 0},  {Landing::kEarly, WarpOrder::kDescending, 0},
+    {Landing::kLate, WarpOrder::kDescending, 0}, {Landing::kEarly, WarpOrder::kShuffled, 1},
+    {Landing::kLate, WarpOrder::kShuffled, 2},
+};
+
+Case shape_of(int n_b, int n_h, int n_h_kv, int n_q, int n_k, bool token_major = false) {
+  Case c;
+  c.n_b = n_b, c.n_h = n_h, c.n_h_kv = n_h_kv, c.n_q = n_q, c.n_k = n_k;
+  c.fill = Fill::kUneven;
+  c.token_major = token_major;
+  return c;
+}
+
+std::vector<std::uint64_t> bits_of(const std::vector<double>& values) {
+  std::vector<std::uint64_t> bits;
+  for (const double x : values) bits.push_back(std::bit_cast<std::uint64_t>(x));
+  return bits;
+}
+
+void expect_same_bits(const Reported& a, const Reported& b) {
+  EXPECT_EQ(b.error, "");
+  EXPECT_TRUE(bits_of(a.o) == bits_of(b.o)) << "o differs";
+  EXPECT_TRUE(bits_of(a.lse) == bits_of(b.lse)) << "lse differs";
+  EXPECT_EQ(a.counts, b.counts);
+  EXPECT_EQ(a.tile_mask, b.tile_mask);
+}
+
+class Kernel : public testing::TestWithParam<Subject> {};
+
+TEST_P(Kernel, AgreesWithTheOracle) {
+  const Case shapes[] = {shape_of(2, 4, 2, 1, 1),         shape_of(1, 2, 1, 15, 15, true),
+                         shape_of(1, 2, 2, 65, 129),      shape_of(1, 2, 1, 129, 65),
+                         shape_of(1, 1, 1, 1, 300, true), shape_of(1, 2, 1, 300, 300)};
+  for (const Case& shape : shapes) {
+    const Problem problem = make_problem(GetParam(), shape, 11);
+    const Reported got = run(GetParam(), problem, kPlain);
+    EXPECT_EQ(check_variant(problem.shape, problem.variant, got, true), "") << problem.shape.text();
+  }
+}
+
+TEST_P(Kernel, GivesTheSameBitsUnderAnySchedule) {
+  // Uneven keys end in a gated tile, others in one that counts.
+  Case even = shape_of(1, 2, 1, 130, 130);
+  even.fill = Fill::kNormal;
+  for (const Case& shape : {shape_of(1, 2, 1, 140, 300), even}) {
+    const Problem problem = make_problem(GetParam(), shape, 12);
+    const Reported plain = run(GetParam(), problem, kPlain);
+    ASSERT_EQ(plain.error, "");
+    for (const Schedule& other : kOthers) {
+      SCOPED_TRACE(testing::Message() << "landing " << static_cast<int>(other.landing) << ", order "
+                                      << static_cast<int>(other.order));
+      expect_same_bits(plain, run(GetParam(), problem, other));
+    }
+  }
+}
+
+TEST_P(Kernel, KeepsANanInItsRow) {
+  const std::size_t row = 33, d = static_cast<std::size_t>(GetParam().head_dim);
+  Problem problem = make_problem(GetParam(), shape_of(1, 1, 1, 70, 70), 13);
+  problem.variant.problem.q[row * d + 3] = std::numeric_limits<double>::quiet_NaN();
+  const Reported got = run(GetParam(), problem, kPlain);
+  ASSERT_EQ(got.error, "");
+  for (std::size_t x = 0; x < got.o.size(); ++x)
+    ASSERT_TRUE(x / d == row || !std::isnan(got.o[x])) << "row " << x / d;
+}
+
+TEST_P(Kernel, ComputesTheSameWithoutReports) {
+  const Problem problem = make_problem(GetParam(), shape_of(1, 2, 1, 70, 200), 14);
+  const Reported plain = run(GetParam(), problem, kPlain);
+  ASSERT_EQ(plain.error, "");
+  numerics::Binding binding(false, problem.shape, problem.variant);
+  binding.args.lse = binding.args.counts = binding.args.tile_mask = nullptr;
+  const Reported bare = run(GetParam(), binding, kPlain);
+  ASSERT_EQ(bare.error, "");
+  EXPECT_TRUE(bits_of(plain.o) == bits_of(bare.o));
+}
+
+INSTANTIATE_TEST_SUITE_P(Generated, Kernel, testing::ValuesIn(subjects()),
+                         [](const auto& info) { return info.param.name; });
+
+/// A test of gates in which nothing is gated, or everything, shows nothing.
+TEST(Gates, SkipSomethingAndNotEverything) {
+  for (const Subject& subject : subjects()) {
+    std::int64_t visited = 0, gated = 0;
+    for (std::uint32_t seed = 11; seed < 20 && gated == 0; ++seed) {
+      const Problem problem = make_problem(subject, shape_of(1, 2, 1, 300, 300), seed);
+      if (!problem.variant.gate) break;
+      const Reported got = run(subject, problem, kPlain);
+      ASSERT_EQ(got.error, "") << subject.name;
+      for (std::size_t x = 0; x < got.counts.size(); x += 3)
+        visited += got.counts[x + 1], gated += got.counts[x + 2];
+    }
+    if (visited == 0) continue;  // no gate
+    EXPECT_GT(gated, 0) << subject.name;
+    EXPECT_LT(gated, visited) << subject.name;
+  }
+}
+
+}  // namespace
+}  // namespace lacuna::device

@@ -1,0 +1,205 @@
+#include "tests/device/emulation/block.hpp"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "tests/device/emulation/copy_queue.hpp"
+#include "tests/device/emulation/fiber.hpp"
+
+namespace emulation {
+namespace {
+
+constexpr std::size_t kStackBytes = 64 * 1024;
+constexpr unsigned char kPoison = 0xff;
+
+/// The stack of the n-th thread; kept from block to block.
+std::span<std::byte> stack_of(int thread) {
+  thread_local std::vector<std::unique_ptr<std::byte[]>> stacks;
+  while (std::ssize(stacks) <= thread) {
+    stacks.push_back(std::make_unique_for_overwrite<std::byte[]>(kStackBytes));
+  }
+  return {stacks[static_cast<std::size_t>(thread)].get(), kStackBytes};
+}
+
+enum class LaneState : std::uint8_t { kRuns, kAtBarrier, kEnded };
+
+void run_lane(void* lane);
+
+struct Lane {
+  int thread;
+  LaneState state = LaneState::kRuns;
+  CopyQueue copies;
+  Fiber fiber;
+
+  Lane(int number, Landing landing)
+      : thread(number), copies(landing), fiber(stack_of(number), run_lane, this) {}
+};
+
+/// The instruction in which the lanes of a warp are meeting.
+struct Meeting {
+  void (*combine)(Operands) = nullptr;
+  std::array<void*, kWarpLanes> operands = {};
+  int arrived = 0;
+  std::uint64_t number = 0;  ///< of meetings before
+};
+
+struct Block {
+  const BlockLaunch& launch;
+  const Schedule& schedule;
+  std::vector<std::unique_ptr<Lane>> lanes;
+  std::vector<Meeting> meetings;  ///< by warp
+  Fiber scheduler;
+  Lane* running = nullptr;
+  bool votes_all = true;    ///< of those that have come to the barrier
+  bool vote_result = true;  ///< of the barrier passed last
+  std::string fault;
+
+  Lane& lane(int warp, int index) {
+    return *lanes[static_cast<std::size_t>(warp * kWarpLanes + index)];
+  }
+};
+
+thread_local Block* current = nullptr;
+
+/// Leaves the running lane for the next of its warp that can run, else for the scheduler.
+void pass_on(Block& block) {
+  Lane& from = *block.running;
+  const int direction = block.schedule.order == WarpOrder::kDescending ? kWarpLanes - 1 : 1;
+  for (int step = 1; step < kWarpLanes; ++step) {
+    Lane& next =
+        block.lane(from.thread / kWarpLanes, (from.thread + step * direction) % kWarpLanes);
+    if (next.state != LaneState::kRuns) continue;
+    block.running = &next;
+    from.fiber.switch_to(next.fiber);
+    return;
+  }
+  if (from.state != LaneState::kRuns) from.fiber.switch_to(block.scheduler);
+}
+
+/// The life of a thread.
+void run_lane(void* lane) {
+  Lane& self = *static_cast<Lane*>(lane);
+  try {
+    current->launch.kernel.run_thread(current->launch.args);
+  } catch (const Fault& fault) {
+    current->fault = "thread " + std::to_string(self.thread) + ": " + fault.what();
+  }
+  self.state = LaneState::kEnded;
+  if (!current->fault.empty()) self.fiber.switch_to(current->scheduler);
+  pass_on(*current);
+}
+
+/// Opens the barrier if all threads are there. False when all have ended, or at a fault.
+bool open_barrier(Block& block) {
+  std::ptrdiff_t waiting = 0;
+  for (const auto& lane : block.lanes) waiting += lane->state == LaneState::kAtBarrier;
+  if (waiting == 0) return false;
+  if (waiting != std::ssize(block.lanes)) {
+    block.fault = std::to_string(waiting) + " of " + std::to_string(block.lanes.size()) +
+                  " threads wait at a barrier, the others have ended";
+    return false;
+  }
+  block.vote_result = std::exchange(block.votes_all, true);
+  for (const auto& lane : block.lanes) lane->state = LaneState::kRuns;
+  return true;
+}
+
+void run_threads(Block& block) {
+  std::vector<int> warps(block.meetings.size());
+  std::iota(warps.begin(), warps.end(), 0);
+  if (block.schedule.order == WarpOrder::kDescending) std::ranges::reverse(warps);
+  std::mt19937 random(block.schedule.seed);
+  do {
+    if (block.schedule.order == WarpOrder::kShuffled) std::ranges::shuffle(warps, random);
+    for (const int warp : warps) {
+      block.running = &block.lane(warp, 0);
+      block.scheduler.switch_to(block.running->fiber);
+      if (!block.fault.empty()) return;
+    }
+  } while (open_barrier(block));
+}
+
+}  // namespace
+
+std::string run_block(const BlockLaunch& launch, const Schedule& schedule) {
+  if (launch.threads % kWarpLanes != 0) return "the block is not made of whole warps";
+  const std::span<unsigned char> smem = launch.kernel.smem;
+  const auto asked = static_cast<std::size_t>(launch.smem_bytes);
+  if (asked > smem.size()) return "more shared memory than there is";
+  std::ranges::fill(smem, kPoison);
+  Block block{launch, schedule, {}, {}, {}, {}, true, true, {}};
+  for (int thread = 0; thread < launch.threads; ++thread) {
+    block.lanes.push_back(std::make_unique<Lane>(thread, schedule.landing));
+  }
+  block.meetings.resize(block.lanes.size() / kWarpLanes);
+  current = &block;
+  run_threads(block);
+  current = nullptr;
+  const bool is_past_end =
+      std::ranges::any_of(smem.subspan(asked), [](unsigned char byte) { return byte != kPoison; });
+  if (block.fault.empty() && is_past_end) block.fault = "wrote past the end of shared memory";
+  return block.fault.empty() ? "" : "block " + std::to_string(launch.block) + ", " + block.fault;
+}
+
+int block_index() { return current->launch.block; }
+int thread_index() { return current->running->thread; }
+
+void meet_warp(void (*combine)(Operands), void* operands) {
+  Block& block = *current;
+  const int thread = block.running->thread;
+  Meeting& meeting = block.meetings[static_cast<std::size_t>(thread / kWarpLanes)];
+  if (meeting.arrived != 0 && meeting.combine != combine) {
+    throw Fault("the lanes of the warp meet in different instructions");
+  }
+  meeting.combine = combine;
+  meeting.operands[static_cast<std::size_t>(thread % kWarpLanes)] = operands;
+  if (++meeting.arrived == kWarpLanes) {
+    combine(meeting.operands);
+    meeting.arrived = 0;
+    ++meeting.number;
+    return;
+  }
+  const std::uint64_t number = meeting.number;
+  pass_on(block);
+  if (meeting.number == number) {
+    throw Fault("waits in a warp instruction for lanes that are at a barrier or have ended");
+  }
+}
+
+bool meet_block(bool vote) {
+  Block& block = *current;
+  block.votes_all = block.votes_all && vote;
+  block.running->state = LaneState::kAtBarrier;
+  pass_on(block);
+  return block.vote_result;
+}
+
+unsigned char* shared_memory(unsigned address, std::size_t bytes) {
+  const BlockLaunch& launch = current->launch;
+  if (address + bytes > static_cast<std::size_t>(launch.smem_bytes)) {
+    throw Fault("address " + std::to_string(address) + " of shared memory is past its end");
+  }
+  return launch.kernel.smem.data() + address;
+}
+
+unsigned shared_address(const void* pointer) {
+  const std::span<unsigned char> smem = current->launch.kernel.smem;
+  const auto* const byte = static_cast<const unsigned char*>(pointer);
+  if (byte < smem.data() || byte > smem.data() + current->launch.smem_bytes) {
+    throw Fault("takes the shared address of what lies elsewhere");
+  }
+  return static_cast<unsigned>(byte - smem.data());
+}
+
+void start_copy(unsigned target, const void* source) {
+  current->running->copies.start(target, source);
+}
+void commit_copies() { current->running->copies.commit(); }
+void wait_for_copies(int pending) { current->running->copies.wait(pending); }
+
+}  // namespace emulation

@@ -1,0 +1,75 @@
+// One thread block of an emulated kernel: its threads as fibers, its barriers, its shared memory
+// and its asynchronous copies. The threads of a warp take turns from one warp instruction to the
+// next; a warp runs alone from one block barrier to the next, and which warp goes first is the
+// schedule's choice. A kernel whose result depends on the schedule has a race.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string>
+
+namespace emulation {
+
+inline constexpr int kWarpLanes = 32;
+
+/// When the bytes of an asynchronous copy become visible: at once, or when they are waited for.
+enum class Landing : std::uint8_t { kEarly, kLate };
+
+/// Which warp runs first between two barriers.
+enum class WarpOrder : std::uint8_t { kAscending, kDescending, kShuffled };
+
+struct Schedule {
+  Landing landing = Landing::kEarly;
+  WarpOrder order = WarpOrder::kAscending;
+  std::uint32_t seed = 0;  ///< of the shuffles
+};
+
+/// A kernel as its stand-in translation unit exports it (kernel.cpp.in).
+struct Kernel {
+  void (*run_thread)(const void* args);  ///< the body of one thread
+  std::span<unsigned char> smem;         ///< the memory behind its `extern __shared__` array
+};
+
+struct BlockLaunch {
+  Kernel kernel;
+  const void* args = nullptr;
+  int block = 0;       ///< blockIdx.x
+  int threads = 0;     ///< a multiple of 32
+  int smem_bytes = 0;  ///< dynamic shared memory that the launch asks for
+};
+
+/// Runs all threads to their end. Shared memory starts as 0xff bytes (NaN in every float type). ""
+/// or what a GPU would have answered with an error or with undefined behaviour.
+std::string run_block(const BlockLaunch& launch, const Schedule& schedule);
+
+// ---- What device code calls; only within run_block. ----
+
+/// Undefined behaviour of the kernel; ends the block.
+struct Fault : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+int block_index();
+int thread_index();
+
+/// Meets the other lanes of the warp in an instruction that all take part in. The last to come runs
+/// `combine` over the operands of all, by lane.
+using Operands = std::span<void* const, kWarpLanes>;
+void meet_warp(void (*combine)(Operands), void* operands);
+
+/// __syncthreads_and: meets all threads of the block; true if every one voted so.
+bool meet_block(bool vote);
+
+/// `bytes` bytes of shared memory at an address as shared_address gives it.
+unsigned char* shared_memory(unsigned address, std::size_t bytes);
+unsigned shared_address(const void* pointer);
+
+/// cp.async of 16 bytes; `source` null: of zeros.
+void start_copy(unsigned target, const void* source);
+void commit_copies();
+/// Until at most `pending` of this thread's committed groups are under way.
+void wait_for_copies(int pending);
+
+}  // namespace emulation

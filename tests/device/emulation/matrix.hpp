@@ -1,0 +1,23 @@
+// The matrix instructions of a warp: fragments of four lanes a row, eight rows a matrix.
+#pragma once
+
+#include <cstdint>
+
+namespace emulation {
+
+/// ldmatrix.x4: four 8x8 matrices of 16-bit elements, lane l giving the address of row l % 8 of
+/// matrix l / 8. Lane l receives elements 2 * (l % 4) and the next of row l / 4; of column l / 4 if
+/// transposed.
+void load_matrices(std::uint32_t (&matrices)[4], std::uint32_t address, bool transposed);
+
+enum class Format : std::uint8_t { kBF16, kF16 };
+
+float to_float(Format format, std::uint16_t bits);
+/// To nearest even; NaN becomes the canonical one, as on the GPU.
+std::uint16_t round_to(Format format, float value);
+
+/// mma.m16n8k16, row.col: c += a * b with f32 accumulators.
+void multiply_matrices(Format format, float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
+                       std::uint32_t b1);
+
+}  // namespace emulation

@@ -1,0 +1,122 @@
+#include "tests/device/runner.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+
+#include "compiler/emit/emit.hpp"
+#include "runtime/argument_block.hpp"
+
+namespace lacuna::device {
+namespace {
+
+/// How a spec of this folder differs from a variant that the oracle knows.
+struct Twin {
+  const char* variant;
+  bool descending;
+  bool skips_exp;
+};
+const std::map<std::string, Twin> kTwins = {
+    {"warp-gate", {"warp-gate", true, false}},    {"tile-gate-pv", {"bsfa", false, false}},
+    {"tile-gate-exp", {"bsfa", true, true}},      {"lists", {"lists", false, false}},
+    {"lists-descending", {"lists", true, false}},
+};
+
+/// Test plumbing: a failure here is no result, so it ends the run.
+void require(const Diagnostics& diagnostics, const std::string& path) {
+  if (!diagnostics.has_errors()) return;
+  std::fprintf(stderr, "%s\n", render(diagnostics, {path, ""}).c_str());
+  std::abort();
+}
+
+Subject make_subject(const GeneratedKernel& kernel) {
+  const std::filesystem::path path = kernel.spec;
+  std::ifstream file(LACUNA_SOURCE_DIR / path);
+  Diagnostics diagnostics;
+  const SpecDocument document =
+      read_spec({kernel.spec, {std::istreambuf_iterator<char>(file), {}}}, diagnostics);
+  const bool is_f16 = kernel.dtype == "f16";
+  BuildOptions options;
+  options.head_dim = kernel.head_dim;
+  options.dtype = is_f16 ? DType::kF16 : DType::kBF16;
+  const Plan plan = make_plan(document, options, find_target("sm_90a").value(), diagnostics);
+  require(diagnostics, kernel.spec);
+
+  Subject subject;
+  subject.spec = path.stem();
+  subject.name = subject.spec + "_d" + std::to_string(kernel.head_dim) + "_" + kernel.dtype;
+  std::ranges::replace(subject.name, '-', '_');
+  subject.dtype = is_f16 ? numerics::DType::kF16 : numerics::DType::kBF16;
+  subject.head_dim = kernel.head_dim;
+  subject.contract = make_contract(plan, {kDLCPU, 0});
+  subject.launch = emit_launch_program(plan);
+  subject.code = kernel.code;
+  return subject;
+}
+
+std::string run_grid(const Subject& subject, const BoundLaunch& bound,
+                     const emulation::Schedule& schedule) {
+  std::vector<std::int32_t> values(subject.launch.values.size());
+  evaluate_launch_values(subject.launch, bound.shape, values.data());
+  for (const KernelLaunch& launch : subject.launch.launches) {
+    std::vector<std::max_align_t> block(launch.args_bytes / sizeof(std::max_align_t) + 1);
+    fill_argument_block(launch, bound, values.data(), reinterpret_cast<std::byte*>(block.data()));
+    const std::int32_t blocks = values[static_cast<std::size_t>(launch.grid_x)];
+    for (std::int32_t n = 0; n < blocks; ++n) {
+      std::string error = emulation::run_block(
+          {*subject.code, block.data(), n, launch.threads, launch.smem_bytes}, schedule);
+      if (!error.empty()) return error;
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+const std::vector<Subject>& subjects() {
+  static const std::vector<Subject> all = [] {
+    std::vector<Subject> made;
+    for (const GeneratedKernel& kernel : generated_kernels()) made.push_back(make_subject(kernel));
+    return made;
+  }();
+  return all;
+}
+
+Problem make_problem(const Subject& subject, numerics::Case shape, std::uint32_t seed) {
+  const auto twin = kTwins.find(subject.spec);
+  shape.variant = twin == kTwins.end() ? subject.spec : twin->second.variant;
+  shape.dtype = subject.dtype;
+  shape.d = subject.head_dim;
+  auto variant =
+      numerics::make_variant(shape, subject.contract.tile_q, subject.contract.tile_k, seed);
+  if (twin != kTwins.end()) {
+    variant.tiling.descending = twin->second.descending;
+    if (variant.gate) variant.gate->skips_exp = twin->second.skips_exp;
+  }
+  return {shape, variant};
+}
+
+numerics::Reported run(const Subject& subject, const Problem& problem,
+                       const emulation::Schedule& schedule) {
+  numerics::Binding binding(false, problem.shape, problem.variant);
+  return run(subject, binding, schedule);
+}
+
+numerics::Reported run(const Subject& subject, numerics::Binding& binding,
+                       const emulation::Schedule& schedule) {
+  numerics::Reported failed;
+  Diagnostics diagnostics;
+  BoundLaunch bound;
+  if (!bind_launch(subject.contract, binding.args, bound, diagnostics)) {
+    failed.error = render(diagnostics, {});
+    return failed;
+  }
+  failed.error = run_grid(subject, bound, schedule);
+  return failed.error.empty() ? binding.collect() : failed;
+}
+
+}  // namespace lacuna::device
