@@ -1,0 +1,142 @@
+// What a host application waits for: engine, compile, prepare, first launch, and then each launch,
+// in microseconds. Prints one JSON object; the cache is whatever LACUNA_CACHE_DIR holds, so run it
+// twice for cold and warm.
+//
+//   startup_bench specs/bsfa.json [cuda:0]
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "runtime/device_memory.hpp"
+#include "runtime/nvrtc.hpp"
+// clang-format off: the public wrapper has a Spec of its own and comes after the internal one
+#include "lacuna/lacuna.hpp"
+// clang-format on
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double us_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+}
+
+constexpr const char* kEmptyKernel = R"(
+struct Args { char bytes[512]; };
+extern "C" __global__ void empty(const __grid_constant__ Args args) {})";
+
+/// The driver's own price of a launch: an empty kernel with as large an argument block.
+double raw_launch_us(const lacuna::Device& device, lacuna::CUstream stream, int launches) {
+  lacuna::Diagnostics diagnostics;
+  const auto nvrtc = lacuna::load_nvrtc(0, diagnostics);
+  if (!nvrtc) return -1;
+  const lacuna::CudaSource source{kEmptyKernel, {"-std=c++17"}, {"empty"}};
+  const std::string target =
+      "sm_" + std::to_string(compute_capability(*device.driver, device.index));
+  const auto built = compile_cuda(*nvrtc, source, target, "", false, diagnostics);
+  const lacuna::ContextScope scope(device);
+  lacuna::CUlibrary library = nullptr;
+  lacuna::CUkernel kernel = nullptr;
+  const lacuna::Driver& driver = *device.driver;
+  if (driver.cuLibraryLoadData(&library, built.cubin.data(), nullptr, nullptr, 0, nullptr, nullptr,
+                               0) ||
+      driver.cuLibraryGetKernel(&kernel, library, "empty"))
+    return -1;
+  std::vector<char> block(512);
+  void* parameters[] = {block.data()};
+  lacuna::CUlaunchConfig config;
+  config.stream = stream;
+  config.block_x = 256;
+  const auto function = reinterpret_cast<lacuna::CUfunction>(kernel);
+  driver.cuLaunchKernelEx(&config, function, parameters, nullptr);
+  driver.cuStreamSynchronize(stream);
+  const auto begin = Clock::now();
+  for (int x = 0; x < launches; ++x)
+    driver.cuLaunchKernelEx(&config, function, parameters, nullptr);
+  const double us = us_since(begin) / launches;
+  driver.cuStreamSynchronize(stream);
+  return us;
+}
+
+struct Inputs {
+  std::vector<lacuna::DeviceBuffer> memory;
+  lacuna::LaunchArgs args;
+};
+
+/// One small problem (1 head, 128 tokens, head dim 128) with zero inputs; thresholds keep
+/// everything.
+Inputs make_inputs(const std::shared_ptr<const lacuna::Device>& device,
+                   const lacuna::DeviceStream& stream) {
+  lacuna::Diagnostics diagnostics;
+  Inputs inputs;
+  lacuna::Tensor* const tensors[] = {&inputs.args.q, &inputs.args.k, &inputs.args.v,
+                                     &inputs.args.o};
+  for (lacuna::Tensor* tensor : tensors) {
+    inputs.memory.emplace_back(device, 128 * 128 * 2, diagnostics);
+    inputs.memory.back().fill_zero(diagnostics);
+    *tensor = lacuna::Tensor(inputs.memory.back().data(), lacuna::bf16, {1, 1, 128, 128},
+                             lacuna::cuda(device->index));
+  }
+  inputs.args.params = {{"threshold", -1e30}};
+  inputs.args.stream = stream.handle();
+  return inputs;
+}
+
+int measure(const char* spec_path, int index) {
+  const auto start = Clock::now();
+  lacuna::Diagnostics diagnostics;
+  const auto driver = lacuna::load_driver(diagnostics);
+  const auto device = driver ? open_device(driver, index, diagnostics) : nullptr;
+  if (!device) {
+    std::fputs(render(diagnostics, {}).c_str(), stderr);
+    return 3;
+  }
+  const lacuna::DeviceStream stream(device, diagnostics);
+  Inputs inputs = make_inputs(device, stream);
+  const double context_us = us_since(start);
+
+  const auto begin = Clock::now();
+  const auto engine = lacuna::Engine::create({"cuda:" + std::to_string(index), "", "", 0, nullptr});
+  const double engine_us = us_since(begin);
+  auto kernel = engine.compile(lacuna::v1::Spec::load(spec_path));
+  const double compile_us = us_since(begin) - engine_us;
+  kernel.prepare();
+  const double prepare_us = us_since(begin) - engine_us - compile_us;
+  kernel.launch(inputs.args);
+  const double first_launch_us = us_since(begin);
+  stream.synchronize(diagnostics);
+  const double first_result_us = us_since(begin);
+
+  constexpr int kLaunches = 500;  // below the depth at which the driver's queue pushes back
+  const auto loop = Clock::now();
+  for (int x = 0; x < kLaunches; ++x) kernel.launch(inputs.args);
+  const double launch_us = us_since(loop) / kLaunches;
+  stream.synchronize(diagnostics);
+  const double raw_us = raw_launch_us(*device, stream.handle(), kLaunches);
+
+  std::printf(
+      "{\"context_us\": %.0f, \"engine_us\": %.0f, \"compile_us\": %.0f, \"prepare_us\": %.0f, "
+      "\"first_launch_us\": %.0f, \"first_result_us\": %.0f, \"launch_us\": %.2f, "
+      "\"raw_launch_us\": %.2f}\n",
+      context_us, engine_us, compile_us, prepare_us, first_launch_us, first_result_us, launch_us,
+      raw_us);
+  return diagnostics.has_errors() ? 3 : 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    std::fprintf(stderr, "usage: startup_bench SPEC [cuda:N]\n");
+    return 2;
+  }
+  const int index = argc > 2 ? std::atoi(argv[2] + std::strlen("cuda:")) : 0;
+  try {
+    return measure(argv[1], index);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,97 @@
+#include "tests/tools/command.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+namespace lacuna::tests {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// In the child: standard streams from and to files, then the command. Does not return.
+[[noreturn]] void become_lacuna(const std::vector<std::string>& arguments,
+                                const ScratchDirectory& scratch) {
+  const auto redirect = [&scratch](const char* name, int flags, int descriptor) {
+    const int file = ::open(scratch.file(name).c_str(), flags, 0600);
+    if (file < 0 || ::dup2(file, descriptor) < 0) ::_exit(126);
+  };
+  redirect("in", O_RDONLY, STDIN_FILENO);
+  redirect("out", O_WRONLY | O_CREAT | O_TRUNC, STDOUT_FILENO);
+  redirect("err", O_WRONLY | O_CREAT | O_TRUNC, STDERR_FILENO);
+  ::setenv("LACUNA_CACHE_DIR", scratch.file("cache").c_str(), 1);
+  std::vector<char*> argv = {const_cast<char*>("lacuna")};
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  ::execv(LACUNA_BINARY_DIR "/bin/lacuna", argv.data());
+  ::_exit(127);
+}
+
+}  // namespace
+
+CommandResult run_lacuna(const std::vector<std::string>& arguments, const std::string& input) {
+  const ScratchDirectory scratch;
+  scratch.write("in", input);
+  const pid_t child = ::fork();
+  if (child == 0) become_lacuna(arguments, scratch);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  CommandResult result;
+  result.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  result.out = read_bytes(scratch.file("out"));
+  result.err = read_bytes(scratch.file("err"));
+  return result;
+}
+
+nlohmann::json parse_document(const CommandResult& result) {
+  nlohmann::json document = nlohmann::json::parse(result.out, nullptr, false);
+  EXPECT_TRUE(document.is_object()) << result.out << result.err;
+  if (!document.is_object()) return nlohmann::json::object();
+  EXPECT_EQ(document.value("version", 0), 1);
+  EXPECT_TRUE(document["diagnostics"].is_array());
+  return document;
+}
+
+ScratchDirectory::ScratchDirectory() {
+  std::string pattern = (fs::temp_directory_path() / "lacuna-tools-XXXXXX").string();
+  const char* made = ::mkdtemp(pattern.data());
+  if (made == nullptr) throw std::runtime_error("cannot make a directory like " + pattern);
+  path_ = made;
+}
+
+ScratchDirectory::~ScratchDirectory() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+std::string ScratchDirectory::write(const std::string& name, const std::string& bytes) const {
+  std::ofstream(file(name), std::ios::binary) << bytes;
+  return file(name);
+}
+
+std::vector<std::string> ScratchDirectory::names() const {
+  std::vector<std::string> all;
+  for (const auto& entry : fs::directory_iterator(path_)) {
+    all.push_back(entry.path().filename().string());
+  }
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+std::string read_bytes(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string source_file(const std::string& name) {
+  return std::string(LACUNA_SOURCE_DIR) + "/" + name;
+}
+
+}  // namespace lacuna::tests

@@ -1,0 +1,45 @@
+// The built command as a process: arguments in, exit status and both outputs out.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace lacuna::tests {
+
+struct CommandResult {
+  int status = -1;  ///< exit status; 128 + signal if it died of one
+  std::string out, err;
+};
+
+/// Runs `lacuna` with its own empty cache directory and no color; `input` is its standard input.
+CommandResult run_lacuna(const std::vector<std::string>& arguments, const std::string& input = "");
+
+/// What --json printed; fails the test if that is not one JSON document of version 1.
+nlohmann::json parse_document(const CommandResult& result);
+
+/// A directory of this test, removed at its end.
+class ScratchDirectory {
+ public:
+  ScratchDirectory();
+  ~ScratchDirectory();
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+  /// Writes a file and returns its path.
+  std::string write(const std::string& name, const std::string& bytes) const;
+  /// Names of all files, sorted.
+  std::vector<std::string> names() const;
+
+ private:
+  std::string path_;
+};
+
+std::string read_bytes(const std::string& path);
+
+/// The path of a file of the repository.
+std::string source_file(const std::string& name);
+
+}  // namespace lacuna::tests

@@ -1,0 +1,79 @@
+// Writing is all or nothing; errors name their cause.
+#include "tools/file_io.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "tests/tools/command.hpp"
+
+namespace lacuna::tools {
+namespace {
+
+using tests::ScratchDirectory;
+
+std::string first_error(const Diagnostics& diagnostics) {
+  if (diagnostics.items.empty()) return "";
+  const Diagnostic& d = diagnostics.items.front();
+  return code_name(d.code) + " " + d.message;
+}
+
+TEST(FileIo, ReplacesAFileAndLeavesNothingElse) {
+  const ScratchDirectory scratch;
+  Diagnostics diagnostics;
+  EXPECT_TRUE(write_file(scratch.file("a"), "old", diagnostics));
+  EXPECT_TRUE(write_file(scratch.file("a"), std::string(100000, 'x'), diagnostics));
+  EXPECT_EQ(read_file(scratch.file("a"), diagnostics), std::string(100000, 'x'));
+  EXPECT_EQ(scratch.names(), std::vector<std::string>{"a"});
+  EXPECT_TRUE(diagnostics.items.empty());
+}
+
+TEST(FileIo, SaysWhyAFileCannotBeReadOrWritten) {
+  const ScratchDirectory scratch;
+  Diagnostics diagnostics;
+  EXPECT_FALSE(read_file(scratch.file("none"), diagnostics));
+  EXPECT_EQ(first_error(diagnostics), "E0601 cannot be read: No such file or directory");
+  diagnostics = {};
+  EXPECT_FALSE(read_file(scratch.path(), diagnostics));
+  EXPECT_EQ(first_error(diagnostics), "E0601 cannot be read: Is a directory");
+  diagnostics = {};
+  EXPECT_FALSE(write_file(scratch.file("no/such/folder"), "x", diagnostics));
+  EXPECT_EQ(first_error(diagnostics), "E0602 cannot be written: No such file or directory");
+  diagnostics = {};
+  EXPECT_FALSE(write_file(scratch.path(), "x", diagnostics));
+  EXPECT_EQ(first_error(diagnostics), "E0602 cannot be written: Is a directory");
+}
+
+TEST(FileIo, AFullDiskLeavesTheOldFile) {
+  const ScratchDirectory scratch;
+  scratch.write("a", "old");
+  // A process that may write no file beyond 1000 bytes stands for a full disk.
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit = {1000, 1000};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    Diagnostics diagnostics;
+    const bool written = write_file(scratch.file("a"), std::string(100000, 'x'), diagnostics);
+    ::_exit(!written && first_error(diagnostics) == "E0602 cannot be written: File too large" ? 0
+                                                                                              : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_EQ(tests::read_bytes(scratch.file("a")), "old");
+  EXPECT_EQ(scratch.names(), std::vector<std::string>{"a"});
+}
+
+TEST(FileIo, WritesADeviceInPlace) {
+  Diagnostics diagnostics;
+  EXPECT_TRUE(write_file("/dev/null", "x", diagnostics));
+  EXPECT_FALSE(write_file("/dev/full", "x", diagnostics));
+  EXPECT_EQ(first_error(diagnostics), "E0602 cannot be written: No space left on device");
+}
+
+}  // namespace
+}  // namespace lacuna::tools

@@ -1,0 +1,191 @@
+// check, explain, emit: text in, text out.
+#include <gtest/gtest.h>
+
+#include "tests/tools/command.hpp"
+
+namespace lacuna::tests {
+namespace {
+
+constexpr const char* kMinimal = R"({"version": 1, "name": "dense"})";
+
+TEST(Check, AcceptsEveryShippedSpec) {
+  std::vector<std::string> arguments = {"check"};
+  std::string expected;
+  for (const char* name :
+       {"dense", "window", "document", "softcap", "alibi", "bsfa", "skip-softmax"}) {
+    arguments.push_back(source_file("specs/" + std::string(name) + ".json"));
+    expected += arguments.back() + ": good\n";
+  }
+  const CommandResult result = run_lacuna(arguments);
+  EXPECT_EQ(result.status, 0);
+  EXPECT_EQ(result.out, expected);
+  EXPECT_EQ(result.err, "");
+}
+
+TEST(Check, ReadsStandardInput) {
+  const CommandResult result = run_lacuna({"check", "-"}, kMinimal);
+  EXPECT_EQ(result.status, 0);
+  EXPECT_EQ(result.out, "-: good\n");
+}
+
+TEST(Check, ShowsEveryErrorWithItsPlace) {
+  const CommandResult result =
+      run_lacuna({"check", "-"}, "{\"version\": 1, \"name\": \"x\", \"tyle\": {}, \"loader\": 3}");
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.out, "");
+  EXPECT_NE(result.err.find("<stdin>:1:29: error: "), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("<stdin>:1:"), result.err.rfind("<stdin>:1:"));
+  EXPECT_EQ(result.err.find("\x1b["), std::string::npos);
+}
+
+TEST(Check, ColorsOnRequest) {
+  const CommandResult result = run_lacuna({"check", "-", "--color", "always"}, "{");
+  EXPECT_NE(result.err.find("\x1b["), std::string::npos);
+}
+
+TEST(Check, SaysThatAFileCannotBeRead) {
+  const CommandResult result = run_lacuna({"check", "/no/such/spec.json"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.err,
+            "/no/such/spec.json: error: cannot be read: No such file or directory [E0601]\n");
+}
+
+TEST(Check, JsonHasEverySpecAndEveryDiagnostic) {
+  const CommandResult result =
+      run_lacuna({"check", source_file("specs/dense.json"), "/no/such/spec.json", "--json"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.err, "");
+  const auto document = parse_document(result);
+  ASSERT_EQ(document["specs"].size(), 2u);
+  EXPECT_EQ(document["specs"][0]["good"], true);
+  EXPECT_EQ(document["specs"][1]["good"], false);
+  ASSERT_EQ(document["diagnostics"].size(), 1u);
+  EXPECT_EQ(document["diagnostics"][0]["code"], "E0601");
+  EXPECT_EQ(document["diagnostics"][0]["path"], "/no/such/spec.json");
+}
+
+TEST(Check, FindsTilesThatFitNoGpuOrNotTheOneAskedFor) {
+  const std::string spec =
+      R"({"version": 1, "name": "big", "tile": {"q": 64, "k": 64, "stages": 4}})";
+  EXPECT_EQ(run_lacuna({"check", "-", "--head-dim", "128"}, spec).status, 0);
+  const CommandResult small =
+      run_lacuna({"check", "-", "--head-dim", "128", "--arch", "sm_86", "--json"}, spec);
+  EXPECT_EQ(small.status, 1);
+  EXPECT_EQ(parse_document(small)["diagnostics"][0]["code"], "E0405");
+  const CommandResult none = run_lacuna({"check", "-", "--head-dim", "256", "--json"}, spec);
+  EXPECT_EQ(none.status, 1);
+  EXPECT_EQ(parse_document(none)["diagnostics"][0]["code"], "E0405");
+}
+
+TEST(Explain, ShowsEveryValueItsOriginAndWhatLimitsIt) {
+  const CommandResult result =
+      run_lacuna({"explain", source_file("specs/bsfa.json"), "--arch", "sm_90a"});
+  EXPECT_EQ(result.status, 0);
+  for (const char* text :
+       {"tile.q", "tile.k", "tile.stages", "tile.warps", "tile.order", "loader", "registers",
+        "spec", "default", "derived", "Shared memory  [", "Blocks per SM", "limited by",
+        "gate.skip", "tile_max < threshold", "[heads, q_tiles]", "-inf"}) {
+    EXPECT_NE(result.out.find(text), std::string::npos) << text << "\n" << result.out;
+  }
+}
+
+TEST(Explain, JsonHasTheSameValues) {
+  const auto document = parse_document(
+      run_lacuna({"explain", source_file("specs/bsfa.json"), "--arch", "sm_80,sm_90a", "--json"}));
+  ASSERT_EQ(document["plans"].size(), 2u);
+  EXPECT_EQ(document["plans"][0]["target"], "sm_80");
+  for (const auto& plan : document["plans"]) {
+    EXPECT_GT(plan["smem_bytes"].get<int>(), 0);
+    EXPECT_GE(plan["values"].size(), 9u);
+    for (const auto& value : plan["values"]) {
+      EXPECT_NE(value["origin"], "");
+      EXPECT_NE(value["value"], "");
+    }
+  }
+}
+
+TEST(Explain, ExplainsACode) {
+  const CommandResult result = run_lacuna({"explain", "e0301"});
+  EXPECT_EQ(result.status, 0);
+  EXPECT_EQ(result.out, "E0301 (expressions): an expression cannot be parsed\n");
+  const CommandResult unknown = run_lacuna({"explain", "E9999"});
+  EXPECT_EQ(unknown.status, 1);
+  EXPECT_EQ(unknown.err, "lacuna: error: there is no code E9999\n");
+}
+
+TEST(Explain, ShowsTheFieldsAndRulesThatRaiseACode) {
+  const CommandResult range = run_lacuna({"explain", "E0203"});
+  EXPECT_EQ(range.out.rfind("E0203 (spec fields): a field has a value outside its range\n\n", 0),
+            0u);
+  EXPECT_NE(
+      range.out.find("  tile.q               16 to 256 in steps of 16; list; \"auto\"   a warp "
+                     "owns the 16 query rows of one mma"),
+      std::string::npos)
+      << range.out;
+  EXPECT_EQ(range.out.find("attention.mask"), std::string::npos) << "a formula has no range";
+  EXPECT_EQ(range.out.back(), '\n');
+  const auto missing = parse_document(run_lacuna({"explain", "E0204", "--json"}));
+  EXPECT_EQ(missing["code"], "E0204");
+  EXPECT_EQ(missing["subject"], "spec fields");
+  EXPECT_EQ(missing["summary"], "a required field is missing");
+  EXPECT_EQ(missing["fields"][0]["path"], "version");
+  const CommandResult rules = run_lacuna({"explain", "E0402"});
+  EXPECT_NE(rules.out.find("\n  a program has exactly one attend\n"), std::string::npos)
+      << rules.out;
+}
+
+TEST(Emit, EveryTextStageHasItsText) {
+  const std::string spec = source_file("specs/bsfa.json");
+  const std::pair<const char*, const char*> stages[] = {{"spec", "\"name\": \"bsfa\""},
+                                                        {"program", "program @bsfa("},
+                                                        {"plan", "128"},
+                                                        {"cuda", "extern \"C\" __global__"},
+                                                        {"launch", "lacuna_attend"}};
+  for (const auto& [stage, text] : stages) {
+    const CommandResult result = run_lacuna({"emit", "--stage", stage, spec});
+    EXPECT_EQ(result.status, 0) << stage << result.err;
+    EXPECT_NE(result.out.find(text), std::string::npos) << stage;
+    EXPECT_EQ(result.err, "");
+  }
+}
+
+TEST(Emit, TheSpecStageReadsBackAsItself) {
+  const CommandResult first =
+      run_lacuna({"emit", "--stage", "spec", source_file("specs/skip-softmax.json")});
+  const CommandResult second = run_lacuna({"emit", "--stage", "spec", "-"}, first.out);
+  EXPECT_EQ(second.status, 0) << second.err;
+  EXPECT_EQ(second.out, first.out);
+}
+
+TEST(Emit, PassesAreShownBesideTheText) {
+  const CommandResult result =
+      run_lacuna({"emit", "--stage", "plan", "--passes", source_file("specs/dense.json")});
+  EXPECT_EQ(result.status, 0);
+  for (const char* pass : {"fold_expressions", "choose_tiles", "place_smem"}) {
+    EXPECT_NE(result.err.find(pass), std::string::npos) << result.err;
+    EXPECT_EQ(result.out.find(pass), std::string::npos);
+  }
+}
+
+TEST(Emit, WritesAFileWholeOrNotAtAll) {
+  const ScratchDirectory scratch;
+  const std::string out = scratch.file("kernel.cu");
+  EXPECT_EQ(run_lacuna({"emit", "--stage", "cuda", "-", "-o", out}, kMinimal).status, 0);
+  EXPECT_NE(read_bytes(out).find("extern \"C\""), std::string::npos);
+  EXPECT_EQ(
+      run_lacuna({"emit", "--stage", "cuda", "-", "-o", scratch.file("no/x.cu")}, kMinimal).status,
+      1);
+  EXPECT_EQ(run_lacuna({"emit", "--stage", "cuda", "-", "-o", scratch.file("bad.cu")}, "{").status,
+            1);
+  EXPECT_EQ(scratch.names(), std::vector<std::string>{"kernel.cu"});
+}
+
+TEST(Emit, TheCpuHasNoCuda) {
+  const CommandResult result =
+      run_lacuna({"emit", "--stage", "cuda", "-", "--arch", "cpu"}, kMinimal);
+  EXPECT_EQ(result.status, 2);
+  EXPECT_EQ(result.err, "lacuna: error: stage cuda needs a GPU architecture, got --arch cpu\n");
+}
+
+}  // namespace
+}  // namespace lacuna::tests

@@ -1,0 +1,96 @@
+// build, cache, doctor: what the machine has to offer decides what they can show.
+#include <gtest/gtest.h>
+
+#include "tests/tools/command.hpp"
+
+namespace lacuna::tests {
+namespace {
+
+nlohmann::json doctor() { return parse_document(run_lacuna({"doctor", "--json"})); }
+
+TEST(Doctor, ReportsEveryPartAndNeverFails) {
+  const CommandResult text = run_lacuna({"doctor"});
+  EXPECT_EQ(text.status, 0);
+  for (const char* part : {"lacuna", "NVRTC", "CPU", "cache", "LACUNA_CACHE_DIR"}) {
+    EXPECT_NE(text.out.find(part), std::string::npos) << part;
+  }
+  const auto document = doctor();
+  for (const char* part : {"lacuna", "nvrtc", "driver", "cpu", "cache", "variables"}) {
+    EXPECT_TRUE(document.contains(part)) << part;
+  }
+}
+
+TEST(Cache, AnEmptyStoreListsVerifiesAndClears) {
+  EXPECT_EQ(run_lacuna({"cache", "ls"}).out, "0 entries, 0 B\n");
+  EXPECT_EQ(run_lacuna({"cache", "verify"}).out, "0 intact, 0 damaged\n");
+  EXPECT_EQ(run_lacuna({"cache", "clear"}).out, "freed 0 B\n");
+  EXPECT_EQ(run_lacuna({"cache", "prune", "--max-bytes", "1M"}).out, "freed 0 B\n");
+  const CommandResult path = run_lacuna({"cache", "path", "--json"});
+  EXPECT_EQ(path.status, 0);
+  EXPECT_TRUE(parse_document(path)["directory"].get<std::string>().ends_with("/cache"));
+}
+
+class Build : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto nvrtc = doctor()["nvrtc"];
+    if (nvrtc["found"] == false) {
+      GTEST_SKIP() << "no NVRTC on this machine: " << nvrtc["missing"];
+    }
+  }
+  ScratchDirectory scratch_;
+};
+
+TEST_F(Build, WritesACubinForEachArchitectureAndReportsItsResources) {
+  const std::string out = scratch_.file("kernels");
+  const CommandResult result = run_lacuna(
+      {"build", source_file("specs/bsfa.json"), "--arch", "sm_80,sm_90a", "-o", out, "--json"});
+  ASSERT_EQ(result.status, 0) << result.out << result.err;
+  const auto kernels = parse_document(result)["kernels"];
+  ASSERT_EQ(kernels.size(), 2u);
+  for (const auto& kernel : kernels) {
+    EXPECT_EQ(kernel["spec"], "bsfa");
+    EXPECT_GT(kernel["registers"].get<int>(), 0);
+    EXPECT_EQ(kernel["spill_bytes"], 0);
+    EXPECT_GT(kernel["smem_bytes"].get<int>(), 0);
+    EXPECT_GT(kernel["compile_ms"].get<double>(), 0.0);
+    const std::string cubin = read_bytes(out + "/" + kernel["file"].get<std::string>());
+    EXPECT_EQ(cubin.substr(1, 3), "ELF");
+  }
+  EXPECT_NE(read_bytes(out + "/bsfa-d128-bf16.sm_90a.cu").find("extern \"C\""), std::string::npos);
+}
+
+TEST_F(Build, WritesNothingIfOneSpecIsBad) {
+  const std::string bad = scratch_.write("bad.json", "{\"version\": 1, \"name\": 3}");
+  const CommandResult result = run_lacuna({"build", source_file("specs/dense.json"), bad, "--arch",
+                                           "sm_80", "-o", scratch_.file("kernels")});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(scratch_.names(), std::vector<std::string>{"bad.json"});
+}
+
+TEST_F(Build, ATemplatePathWithoutHeadersIsReportedOnce) {
+  const std::string missing = scratch_.file("headers");
+  ::setenv("LACUNA_TEMPLATE_PATH", missing.c_str(), 1);
+  const CommandResult result = run_lacuna({"build", source_file("specs/dense.json"), "--arch",
+                                           "sm_80,sm_89", "-o", scratch_.file("kernels")});
+  ::unsetenv("LACUNA_TEMPLATE_PATH");
+  EXPECT_EQ(result.status, 3);
+  EXPECT_EQ(result.err,
+            "lacuna: error: template path: expected a directory with .cuh headers, got " + missing +
+                " (No such file or directory) [E0709]\n");
+  EXPECT_EQ(scratch_.names(), std::vector<std::string>{});
+}
+
+TEST_F(Build, EmitsPtxAndCubin) {
+  const std::string spec = source_file("specs/dense.json");
+  const CommandResult ptx = run_lacuna({"emit", "--stage", "ptx", spec, "--arch", "sm_80"});
+  EXPECT_EQ(ptx.status, 0) << ptx.err;
+  EXPECT_NE(ptx.out.find(".target sm_80"), std::string::npos);
+  const CommandResult cubin = run_lacuna({"emit", "--stage", "cubin", spec, "--arch", "sm_80"});
+  EXPECT_EQ(cubin.status, 0) << cubin.err;
+  EXPECT_EQ(cubin.out.substr(1, 3), "ELF");
+}
+
+}  // namespace
+}  // namespace lacuna::tests

@@ -1,0 +1,94 @@
+// The command line itself: help, misspellings, exit codes.
+#include <gtest/gtest.h>
+
+#include "tests/tools/command.hpp"
+
+namespace lacuna::tests {
+namespace {
+
+constexpr const char* kVerbs[] = {"run", "check", "explain", "emit", "build", "cache", "doctor"};
+
+TEST(Usage, HelpListsEveryVerbAndLeadsWithExamples) {
+  const CommandResult help = run_lacuna({"--help"});
+  EXPECT_EQ(help.status, 0);
+  EXPECT_EQ(help.err, "");
+  for (const char* verb : kVerbs) {
+    EXPECT_NE(help.out.find("  " + std::string(verb) + " "), std::string::npos) << verb;
+  }
+  EXPECT_LT(help.out.find("Examples:"), help.out.find("Options:"));
+}
+
+TEST(Usage, EveryVerbHasHelpWithExamplesFirstAndTheCommonOptions) {
+  for (const char* verb : kVerbs) {
+    const CommandResult help = run_lacuna({verb, "--help"});
+    EXPECT_EQ(help.status, 0) << verb;
+    const std::size_t examples = help.out.find("Examples:\n  lacuna " + std::string(verb));
+    ASSERT_NE(examples, std::string::npos) << help.out;
+    EXPECT_LT(examples, help.out.find("Options:"));
+    for (const char* option : {"--json", "--color", "See also:"}) {
+      EXPECT_NE(help.out.find(option), std::string::npos) << verb << option;
+    }
+  }
+}
+
+TEST(Usage, VersionIsOneLine) {
+  const CommandResult version = run_lacuna({"--version"});
+  EXPECT_EQ(version.status, 0);
+  EXPECT_EQ(version.out, std::string(LACUNA_VERSION) + "\n");
+}
+
+/// Status 2, nothing on stdout, and this first line on stderr.
+void expect_usage_error(const std::vector<std::string>& arguments, const std::string& line) {
+  const CommandResult result = run_lacuna(arguments);
+  EXPECT_EQ(result.status, 2) << line;
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(result.err.substr(0, result.err.find('\n')), line);
+}
+
+TEST(Usage, SuggestsTheNearestVerb) {
+  expect_usage_error({"chekc", "x.json"},
+                     "lacuna: error: unknown verb \"chekc\"; did you mean \"check\"?");
+  expect_usage_error({"frobnicate"}, "lacuna: error: unknown verb \"frobnicate\"");
+}
+
+TEST(Usage, SuggestsTheNearestFlag) {
+  expect_usage_error({"check", "--jsn", "x.json"},
+                     "lacuna check: error: unknown flag \"--jsn\"; did you mean \"--json\"?");
+  expect_usage_error({"run", "x.json", "--devise=cpu"},
+                     "lacuna run: error: unknown flag \"--devise\"; did you mean \"--device\"?");
+  expect_usage_error({"cache", "ls", "--jason"},
+                     "lacuna cache: error: unknown flag \"--jason\"; did you mean \"--json\"?");
+}
+
+TEST(Usage, SuggestsTheNearestValue) {
+  expect_usage_error(
+      {"check", "x.json", "--arch", "sm_90"},
+      "lacuna check: error: --arch: expected one of cpu, sm_80, sm_86, sm_89, sm_90a, sm_100a, "
+      "sm_120a, got sm_90; did you mean \"sm_90a\"?");
+  expect_usage_error({"check", "x.json", "--dtype", "bf61"},
+                     "lacuna check: error: --dtype: expected one of bf16, f16, f32, got bf61; did "
+                     "you mean \"bf16\"?");
+  expect_usage_error({"emit", "--stage", "cudda", "x.json"},
+                     "lacuna emit: error: --stage: expected one of spec, program, plan, cuda, ptx, "
+                     "cubin, launch, llvm, got cudda; did you mean \"cuda\"?");
+}
+
+TEST(Usage, MissingPartsAreUsageErrors) {
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{},
+                                             {"check"},
+                                             {"emit", "x.json"},
+                                             {"build", "x.json", "-o", "d"},
+                                             {"cache"},
+                                             {"cache", "prune"},
+                                             {"run", "x.json", "--q", "q.npy"},
+                                             {"run", "x.json", "--threads", "two"}}) {
+    const CommandResult result = run_lacuna(arguments);
+    EXPECT_EQ(result.status, 2) << (arguments.empty() ? "nothing" : arguments.front());
+    EXPECT_EQ(result.out, "");
+    EXPECT_NE(result.err.find("error: "), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace lacuna::tests

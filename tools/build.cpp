@@ -1,0 +1,191 @@
+// lacuna build: cubins for shipping, compiled ahead of time on any machine that has NVRTC.
+#include "runtime/build.hpp"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <filesystem>
+#include <mutex>
+#include <thread>
+
+#include "compiler/target/plan.hpp"
+#include "runtime/device_headers.hpp"
+#include "runtime/environment.hpp"
+#include "tools/file_io.hpp"
+#include "tools/spec_options.hpp"
+#include "tools/table.hpp"
+#include "tools/verbs.hpp"
+
+namespace lacuna::tools {
+namespace {
+
+struct BuildVerbOptions {
+  std::vector<std::string> specs;
+  std::string out_directory;
+  std::string template_path = environment(EnvironmentVariable::kTemplatePath);
+  LoweringOptions lowering;
+};
+
+constexpr const char* kDescription =
+    R"(Compile kernels ahead of time. Needs NVRTC, no GPU and no driver.
+
+Examples:
+  lacuna build specs/bsfa.json --arch sm_90a -o kernels
+  lacuna build specs/*.json --arch sm_80,sm_89,sm_90a,sm_100a,sm_120a -o kernels --json
+
+Writes SPEC-dHEAD_DIM-DTYPE.ARCH.cubin and .cu for each kernel, all of them or none.
+See also: emit --stage cubin, explain)";
+
+/// One kernel to compile, and what came of it.
+struct Task {
+  const SpecDocument* document = nullptr;
+  Target target;
+  BuildOptions build;
+  Diagnostics diagnostics;
+  BuiltKernel kernel;
+
+  std::string file_stem() const {
+    return document->spec.name + "-d" + std::to_string(build.head_dim) + "-" +
+           std::string(name_of(build.dtype)) + "." + target.name;
+  }
+};
+
+void compile(Task& task, const std::shared_ptr<const Nvrtc>& nvrtc,
+             const std::string& template_path) {
+  const Plan plan = make_plan(*task.document, task.build, task.target, task.diagnostics);
+  if (task.diagnostics.has_errors()) return;
+  task.kernel = build_kernel({.plan = plan,
+                              .document = *task.document,
+                              .nvrtc = nvrtc,
+                              .store = nullptr,
+                              .template_path = template_path,
+                              .want_ptx = false},
+                             task.diagnostics);
+}
+
+/// Compiles all tasks, on as many threads as the machine has cores.
+void compile_all(std::vector<Task>& tasks, const std::shared_ptr<const Nvrtc>& nvrtc,
+                 const std::string& template_path) {
+  const bool show_progress = ::isatty(STDERR_FILENO) == 1;
+  std::atomic<std::size_t> next{0};
+  std::atomic<std::size_t> done{0};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < tasks.size(); i = next++) {
+      compile(tasks[i], nvrtc, template_path);
+      const std::size_t count = ++done;
+      if (show_progress) std::fprintf(stderr, "\r\x1b[K%zu/%zu kernels", count, tasks.size());
+    }
+  };
+  const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
+  std::vector<std::thread> threads;
+  for (std::size_t i = 1; i < std::min(cores, tasks.size()); ++i) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  if (show_progress) std::fputs("\r\x1b[K", stderr);
+}
+
+bool write_outputs(const std::vector<Task>& tasks, const std::string& directory, Session& session) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  for (const Task& task : tasks) {
+    const std::string stem = directory + "/" + task.file_stem();
+    const std::pair<std::string, const std::string*> files[] = {
+        {stem + ".cubin", &task.kernel.entry.cubin}, {stem + ".cu", &task.kernel.source.text}};
+    for (const auto& [path, bytes] : files) {
+      Diagnostics diagnostics;
+      write_file(path, *bytes, diagnostics);
+      session.report(diagnostics, {path, ""});
+      if (diagnostics.has_errors()) return false;
+    }
+  }
+  return true;
+}
+
+void report_kernels(const std::vector<Task>& tasks, Session& session) {
+  Table table{
+      .head = {"spec", "arch", "kernel", "registers", "spills", "shared memory", "compiled in"},
+      .rows = {}};
+  auto& kernels = session.document["kernels"];
+  for (const Task& task : tasks) {
+    for (const KernelResources& kernel : task.kernel.kernels) {
+      kernels.push_back({{"spec", task.document->spec.name},
+                         {"name", kernel.name},
+                         {"arch", task.target.name},
+                         {"registers", kernel.registers},
+                         {"spill_bytes", kernel.spill_bytes},
+                         {"smem_bytes", kernel.smem_bytes},
+                         {"compile_ms", task.kernel.compile_ms},
+                         {"file", task.file_stem() + ".cubin"}});
+      table.rows.push_back({task.document->spec.name, task.target.name, kernel.name,
+                            std::to_string(kernel.registers),
+                            std::to_string(kernel.spill_bytes) + " B",
+                            print_bytes(static_cast<std::uint64_t>(kernel.smem_bytes)),
+                            print_time_us(task.kernel.compile_ms * 1e3)});
+    }
+  }
+  session.print(print_table(table, session.color_stdout()));
+}
+
+/// All specs, or nothing if one of them has errors (all of which are reported).
+std::optional<std::vector<SpecDocument>> load_specs(const std::vector<std::string>& paths,
+                                                    Session& session) {
+  std::vector<SpecDocument> documents;
+  for (const std::string& path : paths) {
+    if (auto document = load_spec(path, session)) documents.push_back(std::move(*document));
+  }
+  if (documents.size() != paths.size()) return std::nullopt;
+  return documents;
+}
+
+void run_build(const BuildVerbOptions& options, Session& session) {
+  session.document["kernels"] = nlohmann::ordered_json::array();
+  const auto documents = load_specs(without_schemas(options.specs, session), session);
+  if (!documents) return;
+  Diagnostics diagnostics;
+  const auto nvrtc = load_nvrtc(0, diagnostics);
+  if (!nvrtc) {
+    session.report(diagnostics, {"NVRTC", ""});
+    session.exit_code = ExitCode::kEnvironment;
+    return;
+  }
+  // Once, not once for each kernel.
+  device_headers(options.template_path, diagnostics);
+  if (diagnostics.has_errors()) {
+    session.report(diagnostics, {"lacuna", ""});
+    session.exit_code = ExitCode::kEnvironment;
+    return;
+  }
+  std::vector<Task> tasks;
+  for (const SpecDocument& document : *documents) {
+    for (const Target& target : targets_of(options.lowering.archs)) {
+      Task& task = tasks.emplace_back();
+      task.document = &document;
+      task.target = target;
+      task.build = build_options(document.spec, options.lowering);
+    }
+  }
+  compile_all(tasks, nvrtc, options.template_path);
+  for (const Task& task : tasks) session.report(task.diagnostics, task.document->source);
+  if (session.exit_code != ExitCode::kOk) return;
+  if (write_outputs(tasks, options.out_directory, session)) report_kernels(tasks, session);
+}
+
+}  // namespace
+
+void add_build(CLI::App& app, Session& session) {
+  auto options = std::make_shared<BuildVerbOptions>();
+  CLI::App* verb = app.add_subcommand("build", kDescription);
+  verb->add_option("spec", options->specs, "Spec files")->required();
+  verb->add_option("-o,--out", options->out_directory, "Directory to write into")
+      ->required()
+      ->type_name("DIR");
+  verb->add_option("--template-path", options->template_path,
+                   "Directory of device headers, in place of the embedded ones")
+      ->type_name("DIR");
+  add_lowering_options(*verb, options->lowering, "GPU architectures");
+  verb->get_option("--arch")->required();
+  verb->callback([options, &session] { run_build(*options, session); });
+}
+
+}  // namespace lacuna::tools

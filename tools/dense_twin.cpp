@@ -1,0 +1,24 @@
+#include "tools/dense_twin.hpp"
+
+#include "compiler/expr/parse.hpp"
+
+namespace lacuna::tools {
+
+DenseTwin dense_twin(const Spec& spec) {
+  Spec dense = spec;
+  DenseTwin twin;
+  dense.gate.reset();
+  dense.params.clear();
+  for (std::size_t i = 0; i < spec.params.size(); ++i) {
+    const int index = static_cast<int>(i);
+    const bool is_read =
+        uses_parameter(spec.attention.mask, index) || uses_parameter(spec.attention.score, index);
+    if (!is_read) continue;
+    dense.params.push_back(spec.params[i]);
+    twin.params.push_back(spec.params[i].symbol.name);
+  }
+  twin.text = print_spec(dense);
+  return twin;
+}
+
+}  // namespace lacuna::tools

@@ -1,0 +1,118 @@
+// The `lacuna` command. The first word is the verb; each verb is one file.
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "compiler/diag/diagnostic.hpp"
+#include "tools/verbs.hpp"
+
+namespace lacuna::tools {
+namespace {
+
+constexpr const char* kDescription =
+    R"(Sparse attention from JSON, compiled at run time.
+
+Examples:
+  lacuna run specs/bsfa.json                     run it on the shipped sample, GPU or CPU
+  lacuna check my_spec.json                      every error, with its place and the way out
+  lacuna explain specs/bsfa.json --arch sm_90a   every decision and where it came from
+  lacuna emit --stage cuda specs/bsfa.json       any stop on the way from JSON to machine code
+  lacuna build specs/*.json --arch sm_80,sm_90a -o kernels
+  lacuna doctor                                  what this machine offers)";
+
+/// The library's help, with one line for each verb in the list of verbs.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  HelpFormatter() { column_width(28); }
+  std::string make_description(const CLI::App* app) const override {
+    return app->get_description() + "\n\n";
+  }
+  std::string make_subcommand(const CLI::App* verb) const override {
+    const std::string description = verb->get_description();
+    std::ostringstream line;
+    CLI::detail::format_help(line, verb->get_name(), description.substr(0, description.find('\n')),
+                             column_width_);
+    return line.str();
+  }
+};
+
+/// "--jsn" -> " (did you mean --json?)".
+std::string suggestion(std::string_view word, const std::vector<std::string>& candidates) {
+  const std::string nearest = nearest_word(word, candidates);
+  return nearest.empty() ? "" : "; did you mean \"" + nearest + "\"?";
+}
+
+std::vector<std::string> verb_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* verb : app.get_subcommands(nullptr)) names.push_back(verb->get_name());
+  return names;
+}
+
+std::vector<std::string> flag_names(const CLI::App& verb) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : verb.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+/// The sentence for a command line that could not be understood.
+std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
+  const auto chosen = app.get_subcommands();
+  const CLI::App& verb = chosen.empty() ? app : *chosen.front();
+  for (const std::string& word : verb.remaining(true)) {
+    if (&verb == &app && word.front() != '-') {
+      return "unknown verb \"" + word + "\"" + suggestion(word, verb_names(app));
+    }
+    const std::string flag = word.substr(0, word.find('='));
+    if (word.front() == '-') {
+      return "unknown flag \"" + flag + "\"" + suggestion(flag, flag_names(verb));
+    }
+    return "unexpected argument \"" + word + "\"";
+  }
+  return error.what();
+}
+
+int report_usage(const CLI::App& app, const CLI::ParseError& error) {
+  const auto chosen = app.get_subcommands();
+  const std::string command = chosen.empty() ? "lacuna" : "lacuna " + chosen.front()->get_name();
+  std::fprintf(stderr, "%s: error: %s\nTry: %s --help\n", command.c_str(),
+               usage_message(app, error).c_str(), command.c_str());
+  return static_cast<int>(ExitCode::kUsage);
+}
+
+int run(int argc, char** argv) {
+  Session session;
+  CLI::App app(kDescription, "lacuna");
+  app.set_version_flag("--version", std::string(LACUNA_VERSION));
+  app.require_subcommand(1);
+  app.formatter(std::make_shared<HelpFormatter>());
+  for (const auto add :
+       {add_run, add_check, add_explain, add_emit, add_build, add_cache, add_doctor}) {
+    add(app, session);
+  }
+  for (CLI::App* verb : app.get_subcommands(nullptr)) add_common_options(*verb, session);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& help_or_version) {
+    return app.exit(help_or_version);
+  } catch (const CLI::ParseError& error) {
+    return report_usage(app, error);
+  }
+  return finish(session);
+}
+
+}  // namespace
+}  // namespace lacuna::tools
+
+int main(int argc, char** argv) {
+  try {
+    return lacuna::tools::run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "lacuna: internal error: %s\n", error.what());
+    return static_cast<int>(lacuna::tools::ExitCode::kInternal);
+  }
+}

@@ -1,0 +1,147 @@
+#include "tools/run_inputs.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "tools/file_io.hpp"
+#include "tools/npy.hpp"
+#include "tools/run_params.hpp"
+#include "tools/safetensors.hpp"
+
+namespace lacuna::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kSample = "lm-layer5-4k.safetensors";
+
+ArrayType array_type(DType dtype) {
+  switch (dtype) {
+    case DType::kBF16:
+      return ArrayType::kBF16;
+    case DType::kF16:
+      return ArrayType::kF16;
+    case DType::kF32:
+      return ArrayType::kF32;
+  }
+  return ArrayType::kF32;
+}
+
+/// Makes one of q, k, v a 4-dimensional tensor of a float type.
+bool lift(const std::string& name, Array& array, const InputOptions& options,
+          Diagnostics& diagnostics) {
+  const bool is_float = array.type == ArrayType::kBF16 || array.type == ArrayType::kF16 ||
+                        array.type == ArrayType::kF32;
+  if (!is_float) {
+    diagnostics.add({.code = Code::kTensorDType,
+                     .message = "tensor " + name + ": dtype: expected bf16, f16 or f32, got " +
+                                std::string(name_of(array.type))});
+  }
+  if (array.shape.size() < 2 || array.shape.size() > 4) {
+    diagnostics.add({.code = Code::kTensorShape,
+                     .message = "tensor " + name +
+                                ": shape: expected [tokens, head_dim], [heads, tokens, head_dim] "
+                                "or [batch, heads, tokens, head_dim], got " +
+                                print_shape(array.shape)});
+  }
+  if (diagnostics.has_errors()) return false;
+  array.shape.insert(array.shape.begin(), 4 - array.shape.size(), 1);
+  if (options.dtype && array_type(*options.dtype) != array.type) {
+    array = from_f32(to_f32(array), array.shape, array_type(*options.dtype));
+  }
+  return true;
+}
+
+bool lift_all(Inputs& inputs, const InputOptions& options, Diagnostics& diagnostics) {
+  inputs.rank = inputs.q.shape.size();
+  Diagnostics found[3];
+  lift("q", inputs.q, options, found[0]);
+  lift("k", inputs.k, options, found[1]);
+  lift("v", inputs.v, options, found[2]);
+  for (Diagnostics& one : found) {
+    for (Diagnostic& item : one.items) diagnostics.add(std::move(item));
+  }
+  return !diagnostics.has_errors();
+}
+
+bool load_safetensors(const std::string& path, const InputOptions& options, Inputs& inputs,
+                      Session& session) {
+  Diagnostics diagnostics;
+  const auto bytes = read_file(path, diagnostics);
+  auto file = bytes ? parse_safetensors(*bytes, diagnostics) : std::nullopt;
+  if (file) {
+    for (const auto& [name, array] :
+         {std::pair{"q", &inputs.q}, {"k", &inputs.k}, {"v", &inputs.v}}) {
+      const auto found = file->tensors.find(name);
+      if (found != file->tensors.end()) {
+        *array = std::move(found->second);
+        continue;
+      }
+      diagnostics.add(missing_tensor(name, *file));
+    }
+    if (!diagnostics.has_errors()) lift_all(inputs, options, diagnostics);
+  }
+  session.report(diagnostics, {path, ""});
+  return !diagnostics.has_errors();
+}
+
+bool load_npy_files(const InputOptions& options, Inputs& inputs, Session& session) {
+  bool good = true;
+  const std::tuple<const char*, const std::string*, Array*> files[] = {
+      {"q", &options.q, &inputs.q}, {"k", &options.k, &inputs.k}, {"v", &options.v, &inputs.v}};
+  for (const auto& [name, path, array] : files) {
+    Diagnostics diagnostics;
+    const auto bytes = read_file(*path, diagnostics);
+    auto parsed = bytes ? parse_npy(*bytes, diagnostics) : std::nullopt;
+    if (parsed) {
+      if (array == &inputs.q) inputs.rank = parsed->shape.size();
+      *array = std::move(*parsed);
+      lift(name, *array, options, diagnostics);
+    }
+    session.report(diagnostics, {*path, ""});
+    good &= !diagnostics.has_errors();
+  }
+  return good;
+}
+
+}  // namespace
+
+std::string shipped_sample() {
+  std::error_code error;
+  const fs::path executable = fs::read_symlink("/proc/self/exe", error);
+  for (fs::path folder = executable.parent_path(); !error; folder = folder.parent_path()) {
+    for (const char* place : {"tests/data", "share/lacuna/data"}) {
+      const fs::path candidate = folder / place / kSample;
+      if (fs::exists(candidate, error)) return fs::proximate(candidate, error).string();
+    }
+    if (folder == folder.parent_path()) break;
+  }
+  const fs::path source = fs::path(LACUNA_SOURCE_DIR) / "tests/data" / kSample;
+  return fs::exists(source, error) ? fs::proximate(source, error).string() : std::string();
+}
+
+std::optional<Inputs> load_inputs(const InputOptions& options, const Spec& spec, Session& session) {
+  Inputs inputs;
+  bool good = true;
+  std::string path = options.input;
+  if (!options.q.empty()) {
+    inputs.origin = options.q + ", " + options.k + ", " + options.v;
+    good = load_npy_files(options, inputs, session);
+  } else {
+    if (path.empty()) path = shipped_sample();
+    if (path.empty()) {
+      session.fail(ExitCode::kInput, std::string("the sample ") + kSample +
+                                         " is not beside this program; name a file with --input");
+      return std::nullopt;
+    }
+    inputs.origin = path;
+    good = load_safetensors(path, options, inputs, session);
+  }
+  auto params = load_params(options.params, path, spec, session);
+  if (!good || !params) return std::nullopt;
+  inputs.params = std::move(*params);
+  return inputs;
+}
+
+}  // namespace lacuna::tools

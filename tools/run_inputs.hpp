@@ -1,0 +1,43 @@
+// What `run` computes on: q, k, v and the parameters, from files or from the shipped sample.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/spec/spec.hpp"
+#include "tools/array.hpp"
+#include "tools/session.hpp"
+
+namespace lacuna::tools {
+
+struct InputOptions {
+  std::string input;                ///< safetensors with q, k, v; empty: the shipped sample
+  std::string q, k, v;              ///< .npy files, all three, in place of `input`
+  std::vector<std::string> params;  ///< "name=0.5", "name=@file.npy", "name=@file.safetensors"
+  std::optional<DType> dtype;       ///< to convert q, k and v to; absent: as they are
+};
+
+struct ParamInput {
+  std::string name;
+  std::optional<Array> tensor;  ///< f32 or i32; absent: `value`
+  double value = 0;
+  std::string origin;  ///< as shown: "0.5", or the file
+};
+
+struct Inputs {
+  std::string origin;    ///< as shown: the file, or files
+  Array q, k, v;         ///< [batch, heads, tokens, head_dim], of one of bf16, f16, f32
+  std::size_t rank = 4;  ///< of q as read: 2 to 4
+  std::vector<ParamInput> params;
+};
+
+/// Reads and checks all files, reporting everything that is wrong with them; what is wrong with
+/// their shapes together is left to the launch. Parameters that are not assigned are taken from the
+/// one file `<input>.<spec>-*.safetensors` beside the input, if it has them.
+std::optional<Inputs> load_inputs(const InputOptions& options, const Spec& spec, Session& session);
+
+/// The sample that comes with the project, "" if it cannot be found.
+std::string shipped_sample();
+
+}  // namespace lacuna::tools

@@ -1,0 +1,38 @@
+// One sparse run and its dense twin, on one device: outputs, counters, times.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "tools/run_inputs.hpp"
+
+namespace lacuna::tools {
+
+struct LaunchOptions {
+  std::string device;  ///< "cpu", "cuda:N"; empty: the first GPU, else the CPU
+  int threads = 0;     ///< CPU threads; 0: all
+  std::string template_path;
+};
+
+/// Tiles over all rows of tiles, heads and batch entries.
+struct TileCounts {
+  std::int64_t visible = 0, visited = 0, gated = 0;
+};
+
+// Moving nlohmann JSON does not throw, but it is not said so.
+struct RunResult {  // NOLINT(bugprone-exception-escape)
+  std::string device, device_name, target;
+  std::int32_t tile_q = 0, tile_k = 0;
+  nlohmann::ordered_json kernel;  ///< facts of lacuna_kernel_info_json
+  TileCounts tiles;
+  Array o, dense_o;  ///< [batch, heads, n_q, d]
+  Array tile_mask;   ///< u8 [batch, heads, q_tiles, k_tiles]
+  double sparse_us = 0, dense_us = 0;
+};
+
+/// Nothing if the library or the driver fails, which has then been reported.
+std::optional<RunResult> run_and_measure(const SpecDocument& document, const Inputs& inputs,
+                                         const LaunchOptions& options, Session& session);
+
+}  // namespace lacuna::tools

@@ -1,0 +1,59 @@
+// Session: one invocation of the command. Data goes to stdout, everything else to stderr; with
+// --json the verb's document goes to stdout, diagnostics included. Every verb starts here.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "compiler/diag/diagnostic.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace lacuna::tools {
+
+enum class ExitCode : int {
+  kOk = 0,
+  kInput = 1,        ///< an error in the input, diagnosed
+  kUsage = 2,        ///< unknown verb, flag or value
+  kEnvironment = 3,  ///< no driver, NVRTC, device or plugin
+  kNumerics = 4,     ///< a numerical check failed
+  kInternal = 70
+};
+
+struct Session {
+  bool json = false;
+  std::string color = "auto";                                          ///< auto, always, never
+  nlohmann::ordered_json document = nlohmann::ordered_json::object();  ///< what --json prints
+  nlohmann::ordered_json diagnostics = nlohmann::ordered_json::array();
+  ExitCode exit_code = ExitCode::kOk;
+
+  /// Renders diagnostics to stderr, or keeps them for the JSON document. Errors set kInput, unless
+  /// the verb has failed already.
+  void report(const Diagnostics& found, const SourceText& source);
+
+  /// A failure that has been rendered elsewhere (lacuna_last_error), with its JSON form.
+  void report_rendered(ExitCode code, std::string_view text, const std::string& json_text);
+
+  /// A failure in one sentence.
+  void fail(ExitCode code, std::string_view message);
+
+  /// One line for the reader on stderr: what was chosen, what is missing.
+  void note(std::string_view message) const;
+
+  /// Writes to stdout; with --json the document takes its place.
+  void print(std::string_view text) const;
+
+  bool color_stdout() const;
+  bool color_stderr() const;
+};
+
+/// Adds --json and --color, which every verb has.
+void add_common_options(CLI::App& verb, Session& session);
+
+/// Prints the JSON document if asked for; returns the exit status.
+int finish(Session& session);
+
+}  // namespace lacuna::tools
