@@ -23,11 +23,6 @@ using tools::Safetensors;
 
 constexpr int kTileQ = 128, kTileK = 64, kKept = 16;
 
-fs::path source_dir() {
-  const char* moved = std::getenv("LACUNA_TEST_SOURCE_DIR");
-  return moved ? moved : LACUNA_SOURCE_DIR;
-}
-
 /// Samples (not their thresholds) of a folder.
 std::vector<fs::path> samples_in(const fs::path& folder) {
   std::vector<fs::path> paths;
@@ -156,7 +151,7 @@ void check_sample(TestEngine& engine, const fs::path& path) {
 
 TEST(Sample, ShippedSlices) {
   TestEngine engine;
-  const auto paths = samples_in(source_dir() / "tests/data");
+  const auto paths = samples_in(fs::path(source_dir()) / "tests/data");
   ASSERT_EQ(paths.size(), 2U);
   for (const fs::path& path : paths) check_sample(engine, path);
 }

@@ -196,12 +196,6 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
-/// The checkout: where it was at build time, or LACUNA_TEST_SOURCE_DIR on another machine.
-std::string source_dir() {
-  const char* moved = std::getenv("LACUNA_TEST_SOURCE_DIR");
-  return moved ? moved : LACUNA_SOURCE_DIR;
-}
-
 std::string inline_spec(const std::string& name) {
   if (name == "warp-gate")
     return R"({"version": 1, "name": "warp-gate",
@@ -241,6 +235,11 @@ const std::vector<std::string>& variant_names() {
                                                  "softcap",      "alibi",     "bsfa",
                                                  "skip-softmax", "warp-gate", "lists"};
   return names;
+}
+
+std::string source_dir() {
+  const char* moved = std::getenv("LACUNA_TEST_SOURCE_DIR");
+  return moved ? moved : LACUNA_SOURCE_DIR;
 }
 
 std::string spec_text(const Case& c) {

@@ -63,6 +63,9 @@ Variant make_variant(const Case& c, int tile_q, int tile_k, std::uint32_t seed);
 /// The JSON text of a case's spec.
 std::string spec_text(const Case& c);
 
+/// The checkout: where it was at build time, or LACUNA_TEST_SOURCE_DIR on another machine.
+std::string source_dir();
+
 /// Rounds to the nearest value of the dtype.
 double round_to(DType dtype, double x);
 

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <filesystem>
 #include <optional>
 #include <string_view>
 #include <thread>
@@ -11,8 +10,8 @@
 
 #include "runtime/host_plugin.hpp"
 #include "tests/runtime/child_process.hpp"
+#include "tests/runtime/cpu_backends.hpp"
 #include "tests/runtime/dense_problem.hpp"
-#include "tests/runtime/scoped_variable.hpp"
 
 namespace lacuna {
 namespace {
@@ -38,21 +37,9 @@ int check(Kernel kernel) {
   }
 }
 
-class Fork : public testing::TestWithParam<const char*> {
- protected:
-  void SetUp() override {
-    const std::string plugin = LACUNA_BINARY_DIR "/bin/liblacuna_host.so";
-    if (std::string(GetParam()) == "compiled" && !std::filesystem::exists(plugin)) {
-      GTEST_SKIP() << plugin << " is not built";
-    }
-    const bool off = std::string(GetParam()) == "interpreted";
-    variable.emplace("LACUNA_HOST_PLUGIN", off ? "off" : plugin.c_str());
-  }
-  std::optional<ScopedVariable> variable;
-};
+class Fork : public CpuBackends {};
 
-INSTANTIATE_TEST_SUITE_P(Backends, Fork, testing::Values("interpreted", "compiled"),
-                         [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Backends, Fork, cpu_backends(), backend_name);
 
 TEST_P(Fork, TheChildRunsAKernelOfItsParent) {
   Kernel kernel = dense(cpu_engine());

@@ -3,13 +3,12 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <functional>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "tests/runtime/cpu_backends.hpp"
 #include "tests/runtime/dense_problem.hpp"
 #include "tests/runtime/scoped_variable.hpp"
 
@@ -28,21 +27,9 @@ std::string failure_of(const std::function<void()>& call, lacuna_status expected
   return "no error";
 }
 
-class HostKernel : public testing::TestWithParam<const char*> {
- protected:
-  void SetUp() override {
-    const std::string plugin = LACUNA_BINARY_DIR "/bin/liblacuna_host.so";
-    if (std::string(GetParam()) == "compiled" && !std::filesystem::exists(plugin)) {
-      GTEST_SKIP() << plugin << " is not built";
-    }
-    const bool off = std::string(GetParam()) == "interpreted";
-    variable.emplace("LACUNA_HOST_PLUGIN", off ? "off" : plugin.c_str());
-  }
-  std::optional<ScopedVariable> variable;
-};
+class HostKernel : public CpuBackends {};
 
-INSTANTIATE_TEST_SUITE_P(Backends, HostKernel, testing::Values("interpreted", "compiled"),
-                         [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Backends, HostKernel, cpu_backends(), backend_name);
 
 TEST_P(HostKernel, DenseAttentionHasTheRightNumbers) {
   Problem problem;
