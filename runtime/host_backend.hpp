@@ -20,19 +20,30 @@ struct HostTensor {
   std::int64_t stride[4] = {0, 0, 0, 0};
 };
 
+/// What the predictor's stages made (runtime/predict/) reaches an executor as more tensors of these
+/// arguments; the executors themselves run the attend op alone.
+///
 /// Shapes: q, o [n_b, n_h, n_q, d] and k, v [n_b, n_h_kv, n_k, d] of the Program's dtype;
 /// lse [n_b, n_h, n_q] f32; counts [n_b, n_h, q_tiles, 3] i32 (visible, visited, gated);
 /// tile_mask [n_b, n_h, q_tiles, k_tiles] u8 (0 not visited, 1 visited, 2 gated);
 /// list_indices [n_b, n_h, q_tiles, capacity] i32 ascending tile indices, bit 31 set where the tile
 /// needs the mask; list_counts [n_b, n_h, q_tiles] i32.
+/// Attend::columns: bits u32 [n_b, n_h, q_tiles, ceil(columns / 32)], contiguous; k_tiles of the
+/// reports are columns of Attend::keep_k keys.
+/// Attend::q_scale: q and k hold the quantised integers in the Program's dtype (exact in all of them);
+/// q_scale [n_b, n_h, n_q] and k_scale [n_b, n_h_kv, n_k] f32 are spread to one for each token;
+/// row_bias [n_b, n_h, n_q], column_bias [n_b, n_h, n_k] f32 or null.
+/// Attend::v_scale: v holds the values of the e4m3 codes; v_scale [n_b, n_h_kv, d] f32.
 struct HostArgs {
   std::int32_t n_b = 0, n_h = 0, n_h_kv = 0, n_q = 0, n_k = 0;
   HostTensor q, k, v, o, lse, counts, tile_mask, list_indices, list_counts;
+  HostTensor previous_lse, order;  ///< the caller's; for runtime/predict/
+  HostTensor columns, q_scale, k_scale, v_scale, row_bias, column_bias;
   const ParamView* params = nullptr;  ///< in the order of Program::params
   std::int32_t threads = 0;           ///< 0: all hardware threads
 };
 
-inline constexpr std::uint32_t kHostBackendAbi = 1;
+inline constexpr std::uint32_t kHostBackendAbi = 2;
 
 /// The plugin's only exported symbol returns this table:
 ///   extern "C" const lacuna::HostBackend* lacuna_host_backend(std::uint32_t abi);   // null: other

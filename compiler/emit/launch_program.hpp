@@ -23,9 +23,11 @@ enum class TensorRole : std::uint8_t {
   kCounts,
   kTileMask,
   kListIndices,
-  kListCounts
+  kListCounts,
+  kPreviousLse,  ///< f32 [n_b, n_h, n_q], natural log: row LSE of an earlier call
+  kOrder         ///< i32 [n]: token order[n] of the caller is token n of the computation
 };
-inline constexpr int kTensorRoleCount = 9;
+inline constexpr int kTensorRoleCount = 11;
 
 struct LaunchValue {
   std::string name;  ///< "q_tiles"
@@ -41,6 +43,7 @@ enum class FieldSource : std::uint8_t {
   kValue,         ///< index into LaunchProgram::values
   kConstant,      ///< `constant`
   kParam,         ///< index into Program::params; a ParamView of 48 bytes
+  kWorkspace,     ///< index into LaunchProgram::slots; where the slot begins
 };
 
 /// One field of a kernel's argument block.
@@ -53,8 +56,20 @@ struct ArgField {
   double constant = 0;
 };
 
+/// A piece of the workspace, for one stage or handed from stage to stage. Sizes and offsets count
+/// units of kWorkspaceUnitBytes, so that 32 bits hold them.
+inline constexpr int kWorkspaceUnitBytes = 256;
+struct WorkspaceSlot {
+  std::string name;  ///< "k_summary": the member of PredictArgs
+  int offset = 0;    ///< index into values
+  int size = 0;      ///< index into values
+};
+
 struct KernelLaunch {
   std::string entry;  ///< extern "C" name
+  std::string stage;  ///< "prepare", "estimate", "select", "compact", "attend", ... for people
+  /// Makes nothing but the kept bits: left out while the caller's mask object is still good.
+  bool decides = false;
   int grid_x = 0;     ///< index into values; grid is one-dimensional
   int threads = 0;
   int smem_bytes = 0;
@@ -65,6 +80,10 @@ struct KernelLaunch {
 struct LaunchProgram {
   std::vector<LaunchValue> values;
   int workspace_value = -1;  ///< index into values: workspace in units of 256 bytes; -1: none
+  std::vector<WorkspaceSlot> slots;
+  /// The slot of the kept bits; the data of a mask object of the caller takes its place. -1: none.
+  int kept_slot = -1;
+  int reuse = 1;  ///< launches that one decision serves
   std::vector<KernelLaunch> launches;
 };
 

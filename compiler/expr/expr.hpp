@@ -94,6 +94,7 @@ enum class Site : std::uint8_t {
   kMask,       ///< attention.mask: (q, k) -> bool
   kScore,      ///< attention.score: (s, q, k) -> f32
   kReference,  ///< estimate.reference: (q, k) -> bool
+  kExclude,    ///< estimate.exclude: tile (i, j) and its self-similarity -> bool
   kKeep,       ///< predictor.keep: tile (i, j) and its estimates -> bool
   kGate,       ///< gate.skip, gate.exempt: (tile_max, gap) and tile indices -> bool
   kTile,       ///< derived from a mask by interval analysis: tile bounds -> bool

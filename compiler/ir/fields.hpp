@@ -61,6 +61,122 @@ struct Fields<Input> {
 };
 
 template <>
+struct Fields<Permute> {
+  static constexpr std::string_view name = "permute";
+  static constexpr auto table =
+      std::tuple{Operand<Permute>{"x", &Permute::x}, Operand<Permute>{"order", &Permute::order}};
+};
+
+template <>
+struct Fields<Unpermute> {
+  static constexpr std::string_view name = "unpermute";
+  static constexpr auto table = std::tuple{Operand<Unpermute>{"x", &Unpermute::x},
+                                           Operand<Unpermute>{"order", &Unpermute::order}};
+};
+
+template <>
+struct Fields<Smooth> {
+  static constexpr std::string_view name = "smooth";
+  static constexpr auto table = std::tuple{Operand<Smooth>{"x", &Smooth::x}};
+};
+
+template <>
+struct Fields<Summarise> {
+  static constexpr std::string_view name = "summarise";
+  static constexpr auto table = std::tuple{Operand<Summarise>{"x", &Summarise::x},
+                                           Operand<Summarise>{"mean", &Summarise::mean, false},
+                                           Attribute{"tile", &Summarise::tile}};
+};
+
+template <>
+struct Fields<Similarity> {
+  static constexpr std::string_view name = "similarity";
+  static constexpr auto table = std::tuple{
+      Operand<Similarity>{"x", &Similarity::x}, Operand<Similarity>{"mean", &Similarity::mean, false},
+      Attribute{"tile", &Similarity::tile}, Attribute{"form", &Similarity::form}};
+};
+
+template <>
+struct Fields<Quantise> {
+  static constexpr std::string_view name = "quantise";
+  static constexpr auto table = std::tuple{
+      Operand<Quantise>{"x", &Quantise::x}, Operand<Quantise>{"mean", &Quantise::mean, false},
+      Attribute{"bits", &Quantise::bits}, Attribute{"group", &Quantise::group},
+      Attribute{"tile", &Quantise::tile}};
+};
+
+template <>
+struct Fields<QuantiseValues> {
+  static constexpr std::string_view name = "quantise_values";
+  static constexpr auto table = std::tuple{Operand<QuantiseValues>{"x", &QuantiseValues::x},
+                                           Attribute{"range", &QuantiseValues::range}};
+};
+
+template <>
+struct Fields<Project> {
+  static constexpr std::string_view name = "project";
+  static constexpr auto table = std::tuple{Operand<Project>{"x", &Project::x},
+                                           Operand<Project>{"mean", &Project::mean, false},
+                                           Operand<Project>{"onto", &Project::onto, false}};
+};
+
+template <>
+struct Fields<Estimate> {
+  static constexpr std::string_view name = "estimate";
+  static constexpr auto table =
+      std::tuple{Operand<Estimate>{"q", &Estimate::q},
+                 Operand<Estimate>{"k", &Estimate::k},
+                 Operand<Estimate>{"q_scale", &Estimate::q_scale, false},
+                 Operand<Estimate>{"k_scale", &Estimate::k_scale, false},
+                 Operand<Estimate>{"row_bias", &Estimate::row_bias, false},
+                 Operand<Estimate>{"column_bias", &Estimate::column_bias, false},
+                 Operand<Estimate>{"exact_q", &Estimate::exact_q, false},
+                 Operand<Estimate>{"exact_k", &Estimate::exact_k, false},
+                 Operand<Estimate>{"previous_lse", &Estimate::previous_lse, false},
+                 Operand<Estimate>{"similar_q", &Estimate::similar_q, false},
+                 Operand<Estimate>{"similar_k", &Estimate::similar_k, false},
+                 Attribute{"rows", &Estimate::rows},
+                 Attribute{"columns", &Estimate::columns},
+                 Attribute{"bits", &Estimate::bits},
+                 Attribute{"group", &Estimate::group},
+                 Attribute{"reduce", &Estimate::reduce},
+                 Attribute{"normalise", &Estimate::normalise},
+                 Formula{"mask", &Estimate::mask, Site::kMask},
+                 Formula{"reference", &Estimate::reference, Site::kReference},
+                 Formula{"exclude", &Estimate::exclude, Site::kExclude},
+                 Attribute{"scale", &Estimate::scale},
+                 Attribute{"tile_q", &Estimate::tile_q},
+                 Attribute{"tile_k", &Estimate::tile_k}};
+};
+
+template <>
+struct Fields<Select> {
+  static constexpr std::string_view name = "select";
+  static constexpr auto table =
+      std::tuple{Operand<Select>{"p", &Select::p, false},
+                 Operand<Select>{"score", &Select::score, false},
+                 Operand<Select>{"similar_q", &Select::similar_q, false},
+                 Operand<Select>{"similar_k", &Select::similar_k, false},
+                 Formula{"keep", &Select::keep, Site::kKeep},
+                 Formula{"mask", &Select::mask, Site::kMask},
+                 Attribute{"tile_q", &Select::tile_q},
+                 Attribute{"tile_k", &Select::tile_k},
+                 Attribute{"shared_heads", &Select::shared_heads}};
+};
+
+template <>
+struct Fields<Compact> {
+  static constexpr std::string_view name = "compact";
+  static constexpr auto table =
+      std::tuple{Operand<Compact>{"bits", &Compact::bits},
+                 Formula{"mask", &Compact::mask, Site::kMask},
+                 Attribute{"keep_q", &Compact::keep_q},
+                 Attribute{"keep_k", &Compact::keep_k},
+                 Attribute{"tile_q", &Compact::tile_q},
+                 Attribute{"tile_k", &Compact::tile_k}};
+};
+
+template <>
 struct Fields<Gate> {
   static constexpr auto table = std::tuple{
       Attribute{"scope", &Gate::scope}, Formula{"skip", &Gate::skip, Site::kGate},
@@ -79,6 +195,16 @@ struct Fields<Attend> {
                  Operand<Attend>{"v", &Attend::v},
                  Operand<Attend>{"list_indices", &Attend::list_indices, false},
                  Operand<Attend>{"list_counts", &Attend::list_counts, false},
+                 Operand<Attend>{"columns", &Attend::columns, false},
+                 Operand<Attend>{"q_scale", &Attend::q_scale, false},
+                 Operand<Attend>{"k_scale", &Attend::k_scale, false},
+                 Operand<Attend>{"v_scale", &Attend::v_scale, false},
+                 Operand<Attend>{"row_bias", &Attend::row_bias, false},
+                 Operand<Attend>{"column_bias", &Attend::column_bias, false},
+                 Attribute{"qk_tile_q", &Attend::qk_tile_q},
+                 Attribute{"qk_tile_k", &Attend::qk_tile_k},
+                 Attribute{"qk_group", &Attend::qk_group},
+                 Attribute{"keep_k", &Attend::keep_k},
                  Formula{"mask", &Attend::mask, Site::kMask},
                  Formula{"score", &Attend::score, Site::kScore},
                  Attribute{"gate", &Attend::gate},

@@ -8,6 +8,17 @@
 namespace lacuna {
 
 bool operator==(const Input& a, const Input& b) { return equal_fields(a, b); }
+bool operator==(const Permute& a, const Permute& b) { return equal_fields(a, b); }
+bool operator==(const Unpermute& a, const Unpermute& b) { return equal_fields(a, b); }
+bool operator==(const Smooth& a, const Smooth& b) { return equal_fields(a, b); }
+bool operator==(const Summarise& a, const Summarise& b) { return equal_fields(a, b); }
+bool operator==(const Similarity& a, const Similarity& b) { return equal_fields(a, b); }
+bool operator==(const Quantise& a, const Quantise& b) { return equal_fields(a, b); }
+bool operator==(const QuantiseValues& a, const QuantiseValues& b) { return equal_fields(a, b); }
+bool operator==(const Project& a, const Project& b) { return equal_fields(a, b); }
+bool operator==(const Estimate& a, const Estimate& b) { return equal_fields(a, b); }
+bool operator==(const Select& a, const Select& b) { return equal_fields(a, b); }
+bool operator==(const Compact& a, const Compact& b) { return equal_fields(a, b); }
 bool operator==(const Gate& a, const Gate& b) { return equal_fields(a, b); }
 bool operator==(const Attend& a, const Attend& b) { return equal_fields(a, b); }
 
@@ -43,6 +54,15 @@ Attend& attend_of(Program& program) {
     if (auto* attend = std::get_if<Attend>(&node.op)) return *attend;
   }
   std::abort();  // the verifier admits no program without one
+}
+
+const Node& definition_of(const Program& program, int value) {
+  for (const Node& node : program.nodes) {
+    for (const int id : node.results) {
+      if (id == value) return node;
+    }
+  }
+  std::abort();  // the verifier admits no value without a node
 }
 
 const Attend& attend_of(const Program& program) { return attend_of(const_cast<Program&>(program)); }

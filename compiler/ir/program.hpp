@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -21,7 +22,7 @@
 
 namespace lacuna {
 
-enum class Element : std::uint8_t { kBF16, kF16, kF32, kI32 };
+enum class Element : std::uint8_t { kBF16, kF16, kF32, kI32, kI8, kE4M3, kU32 };
 enum class Dim : std::uint8_t {
   kBatch,
   kHeads,
@@ -31,7 +32,12 @@ enum class Dim : std::uint8_t {
   kHeadDim,
   kQTiles,
   kKTiles,
-  kCapacity
+  kCapacity,
+  kKeepQTiles,  ///< query tiles of the predictor
+  kKeepKTiles,  ///< key tiles (or columns) of the predictor
+  kKeepWords,   ///< ceil(kKeepKTiles / 32): 32 tiles in each u32, lowest bit first
+  kQGroups,     ///< quantisation groups along the query tokens
+  kKGroups,     ///< ... and the key tokens
 };
 
 struct ValueType {
@@ -40,7 +46,7 @@ struct ValueType {
   bool operator==(const ValueType&) const = default;
 };
 
-/// A tensor the caller passes: "q", "k", "v", "list_indices", "list_counts".
+/// A tensor the caller passes: "q", "k", "v", "list_indices", "list_counts", "order", "previous_lse".
 struct Input {
   std::string name;
 };
@@ -61,11 +67,166 @@ struct Gate {
 };
 bool operator==(const Gate& a, const Gate& b);
 
+/// Tokens in another order: result[n] = x[order[n]] along the tokens.
+struct Permute {
+  int x = -1, order = -1;
+};
+bool operator==(const Permute& a, const Permute& b);
+
+/// The mean over all tokens, per batch entry and head, in f32: [batch, heads(_kv), d]. What
+/// smoothing subtracts: ops that read x smoothed take it as `mean`.
+struct Smooth {
+  int x = -1;
+};
+bool operator==(const Smooth& a, const Smooth& b);
+
+/// The mean over the real tokens of each tile of (x - mean), f32: [batch, heads(_kv), tiles, d].
+struct Summarise {
+  int x = -1, mean = -1;
+  int tile = 0;
+};
+bool operator==(const Summarise& a, const Summarise& b);
+
+/// Self-similarity of each tile of (x - mean), f32: [batch, heads(_kv), tiles]. Zero tokens are left
+/// out; a tile without any other token has none, stored as -inf: below every threshold, so that
+/// `similar_k < theta` keeps it. Forms: kCosine: squared length of the mean of the unit rows, in [0, 1]. kGramMax: mean of
+/// the Gram matrix divided by its largest magnitude.
+struct Similarity {
+  int x = -1, mean = -1;
+  int tile = 0;
+  SimilarityForm form = SimilarityForm::kCosine;
+};
+bool operator==(const Similarity& a, const Similarity& b);
+
+/// (x - mean) in symmetric integers of `bits` (8: +-127, 4: +-7), stored as i8, round half away from
+/// zero, value = integer * scale, scale = largest magnitude of the group / 127 (or 7); an all-zero
+/// group has scale 1. Results: values [batch, heads(_kv), n, d] i8, scales [.., groups] f32.
+/// Groups of a tile of `tile` tokens, counted along the tokens:
+///   kBlock   1: the whole tile
+///   kWarp    queries: tile / 16, rows of one mma; keys: 1
+///   kThread  queries: tile / 2: in each 16 rows, group g (0..7) is rows g and g + 8;
+///            keys: tile / 8: in each 32 keys, group t (0..3) is the 8 keys whose index mod 8 is 2t or
+///            2t + 1
+/// Group number of token n: tile-major, then the 16 rows (32 keys), then g (t).
+struct Quantise {
+  int x = -1, mean = -1;
+  int bits = 8;
+  QuantGroup group = QuantGroup::kBlock;
+  int tile = 0;
+};
+bool operator==(const Quantise& a, const Quantise& b);
+
+/// V in e4m3, one scale for each channel over all tokens: value = code * scale, scale = largest
+/// magnitude / range (1 where that is 0), round to nearest even, saturating. Results: codes
+/// [batch, heads_kv, n_k, d] e4m3, scales [batch, heads_kv, d] f32.
+struct QuantiseValues {
+  int x = -1;
+  float range = 448;
+};
+bool operator==(const QuantiseValues& a, const QuantiseValues& b);
+
+/// (x - mean) . onto for each token, f32: [batch, heads, n]. What smoothing took away from the logits:
+///   q . k = (q - q_mean) . (k - k_mean) + q . k_mean + q_mean . (k - k_mean)
+/// The second term is project(x=q, onto=k_mean), the third project(x=k, mean=k_mean, onto=q_mean).
+struct Project {
+  int x = -1, mean = -1, onto = -1;
+};
+bool operator==(const Project& a, const Project& b);
+
+/// A number for each tile (i, j) of tile_q x tile_k tokens (tile_k = 1, 8, 16: columns), f32:
+/// `score` and `p` of predictor.keep. Rows r of query tile i and columns c of key tile j:
+///   kMean          one each: the summary
+///   kTokens        the tile's real tokens
+///   kAntidiagonal  cells of `count` tokens; dot(r, c) = sum over s of q[r*count + count-1-s] .
+///                  k[c*count + s], divided by count; missing tokens of the last cell count as 0
+///   kLast          (queries only) the last min(count, n_q) tokens of the sequence, for every i
+/// A column is visible to a row if attention.mask leaves some pair of their tokens visible (decided
+/// by interval analysis for summaries and cells, by the mask itself for single tokens).
+///   logit(r, c) = scale * dot(r, c)                       over visible, not excluded columns only
+/// 8 and 4 bits: dot = integer dot * q_scale * k_scale + row_bias[r] + column_bias[c].
+///   weight(r, c) = logit                                  kNone
+///                  exp(logit - lse_r)                     else; lse_r = log sum of exp(logit) over
+///     kSoftmax: the row's visible, not excluded columns;
+///     kLse: the exact logits (exact_q, exact_k) of the row's visible keys where `reference` holds;
+///     kPreviousLse: given, [batch, heads, n_q]. A row whose lse is -inf has no weights at all.
+///   score(i, j) = the largest (kMax) logit of the tile, or its sum (kSum)
+///   p(i, j) = kMax: the largest weight of the tile; kSum: the sum of weights over the tile's columns,
+///             averaged over the rows that have a visible column: a row of tiles sums to 1
+/// Tiles without a weight: score = -inf, p = 0 (kNone: p = -inf). `exclude` (of tiles, Site::kExclude)
+/// takes a tile out of the normalisation; its score and p are those of a tile without weights.
+struct Estimate {
+  int q = -1, k = -1;                          ///< tensors, summaries or quantised values
+  int q_scale = -1, k_scale = -1;              ///< of quantised values
+  int row_bias = -1, column_bias = -1;         ///< [batch, heads, n_q], [batch, heads, n_k]
+  int exact_q = -1, exact_k = -1;              ///< kLse
+  int previous_lse = -1;                       ///< kPreviousLse
+  int similar_q = -1, similar_k = -1;          ///< read by `exclude`
+  Summary rows, columns;
+  int bits = 32;
+  QuantGroup group = QuantGroup::kThread;
+  Reduce reduce = Reduce::kMax;
+  Normalise normalise = Normalise::kSoftmax;
+  Expr mask;                                   ///< attention.mask
+  TileClassifier classifier;                   ///< of mask; derived
+  Expr reference;
+  TileClassifier reference_classifier;         ///< of reference; derived
+  Expr exclude;
+  float scale = 0;
+  int tile_q = 0, tile_k = 0;
+};
+bool operator==(const Estimate& a, const Estimate& b);
+
+/// Bits of the tiles to compute: those that the mask leaves visible and for which `keep` holds. u32
+/// [batch, heads, keep_q_tiles, keep_words]; bits past the last tile are 0.
+///   rank(i, j): tiles of row i that are visible and have larger p, ties: lower index first
+///   mass_before(i, j): their p, summed in f32 (in order of rank or of index: within rounding)
+///   visible(i): tiles of row i that the mask leaves visible
+struct Select {
+  int p = -1, score = -1;              ///< the two results of an estimate; -1: keep reads neither
+  int similar_q = -1, similar_k = -1;
+  Expr keep, mask;
+  TileClassifier classifier;           ///< of mask; derived
+  int tile_q = 0, tile_k = 0;
+  bool shared_heads = false;           ///< each head gets the union over its KV head's query heads
+};
+bool operator==(const Select& a, const Select& b);
+
+/// Bits -> ascending lists of attend's tiles, bit 31 set where a tile needs the mask. A tile of the
+/// bits (keep_q x keep_k tokens) is a whole number of attend's tiles (tile_q x tile_k); of those only
+/// visible ones are listed. Results: list_indices, list_counts as the inputs of these names.
+struct Compact {
+  int bits = -1;
+  Expr mask;
+  TileClassifier classifier;  ///< of mask; derived
+  int keep_q = 0, keep_k = 0, tile_q = 0, tile_k = 0;
+};
+bool operator==(const Compact& a, const Compact& b);
+
+/// The inverse of Permute on results: result[order[n]] = x[n].
+struct Unpermute {
+  int x = -1, order = -1;
+};
+bool operator==(const Unpermute& a, const Unpermute& b);
+
 /// Online-softmax attention over the visited tiles of each row of tiles.
 /// Visited: tiles of `list_indices` if given, else those the classifier does not find empty.
 /// Results: o, and lse if wanted. Empty row: o = 0, lse = -inf.
+///
+/// With `columns` (the gather loader) the kept columns of a row, keep_k keys each, are gathered into
+/// tiles of tile_k keys in ascending order; every key is masked by its own index, K and V share one
+/// order, and reports are in columns: k_tiles = ceil(n_k / keep_k).
+/// With q_scale: q and k are quantised values, the logit is
+///   scale * (integer dot * q_scale * k_scale + row_bias[q] + column_bias[k]).
+/// With v_scale: v is e4m3 codes, weights are rounded to e4m3 of 448 * weight before the product,
+/// whose sum of one tile is added to the f32 output; the denominator sums unrounded weights.
 struct Attend {
   int q = -1, k = -1, v = -1;               ///< value ids
+  int columns = -1;                         ///< bits of a select; -1: no gathering
+  int q_scale = -1, k_scale = -1, v_scale = -1;
+  int row_bias = -1, column_bias = -1;
+  int qk_tile_q = 0, qk_tile_k = 0;         ///< tiles of the quantisation groups
+  QuantGroup qk_group = QuantGroup::kBlock;
+  int keep_k = 0;                           ///< keys of a column of `columns`
   int list_indices = -1, list_counts = -1;  ///< value ids; -1: no lists
   Expr mask, score;                         ///< empty: all visible; s
   TileClassifier classifier;                ///< of `mask`; derived: neither printed nor compared
@@ -77,7 +238,8 @@ struct Attend {
 };
 bool operator==(const Attend& a, const Attend& b);
 
-using Op = std::variant<Input, Attend>;
+using Op = std::variant<Input, Permute, Smooth, Summarise, Similarity, Quantise, QuantiseValues,
+                        Project, Estimate, Select, Compact, Attend, Unpermute>;
 
 struct Value {
   std::string name;  ///< without the %
@@ -133,5 +295,21 @@ std::vector<std::string_view> verifier_rules();
 /// The one attend op of a verified program.
 const Attend& attend_of(const Program& program);
 Attend& attend_of(Program& program);
+
+/// The op of kind T, nullptr if the program has none (the first, if it has several).
+template <class T>
+const T* find_op(const Program& program) {
+  for (const Node& node : program.nodes) {
+    if (const T* op = std::get_if<T>(&node.op)) return op;
+  }
+  return nullptr;
+}
+template <class T>
+T* find_op(Program& program) {
+  return const_cast<T*>(find_op<T>(std::as_const(program)));
+}
+
+/// The node that defines a value.
+const Node& definition_of(const Program& program, int value);
 
 }  // namespace lacuna

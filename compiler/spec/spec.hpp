@@ -29,7 +29,27 @@ struct Choice {
 
 enum class GateScope : std::uint8_t { kWarp, kTile };  // "warp", "tile"
 enum class TileOrder : std::uint8_t { kAscending, kDescending };
-enum class Loader : std::uint8_t { kCpAsync };  // "cp_async"
+enum class Loader : std::uint8_t { kCpAsync, kGather };  // "cp_async", "gather"
+
+/// What of a tile's tokens an estimate compares.
+enum class SummaryKind : std::uint8_t {
+  kMean,          ///< "mean": one vector, the mean over the tile's real tokens, f32
+  kTokens,        ///< "tokens": every token
+  kAntidiagonal,  ///< "antidiagonal(8)": cells of 8 tokens; the logit of two cells is the sum over
+                  ///< the antidiagonal of their 8 x 8 token logits, divided by 8 (XAttention)
+  kLast,          ///< "last(64)": the last 64 query tokens, for every query tile (MInference)
+};
+struct Summary {
+  SummaryKind kind = SummaryKind::kMean;
+  int count = 1;  ///< of kAntidiagonal and kLast
+  bool operator==(const Summary&) const = default;
+};
+
+enum class Reduce : std::uint8_t { kMax, kSum };  // "max", "sum"
+enum class Normalise : std::uint8_t { kNone, kSoftmax, kLse, kPreviousLse };
+enum class QuantGroup : std::uint8_t { kBlock, kWarp, kThread };
+enum class SimilarityForm : std::uint8_t { kCosine, kGramMax };  // "cosine", "gram_max"
+enum class TokenOrder : std::uint8_t { kNone, kExternal, kHilbert, kRowMajor, kColumnMajor, kTimeMajor };
 
 struct AttentionSpec {
   Expr mask;                   ///< Site::kMask; empty: everything is visible
@@ -59,6 +79,45 @@ struct GateSpec {
   bool operator==(const GateSpec&) const = default;
 };
 
+/// predictor.estimate: a number for each tile, from which predictor.keep decides. Semantics:
+/// ir/program.hpp, Estimate.
+struct EstimateSpec {
+  Summary q, k;
+  int bits = 0;  ///< of the compared vectors: 32 (mean), 16, 8, 4; 0: 32 with a mean, else 16
+  QuantGroup group = QuantGroup::kThread;  ///< of 8 and 4 bits
+  Reduce reduce = Reduce::kMax;
+  Normalise normalise = Normalise::kSoftmax;
+  Expr reference;  ///< Site::kReference; with kLse: whose exact logits normalise; empty: all visible
+  Expr exclude;    ///< Site::kExclude; empty: no tile is excluded
+  bool operator==(const EstimateSpec&) const = default;
+};
+
+struct PredictorSpec {
+  int tile_q = 128, tile_k = 64;  ///< tokens of the tiles that are kept; k = 1, 8, 16: columns
+  bool smooth_q = false, smooth_k = false;
+  SimilarityForm similarity = SimilarityForm::kCosine;
+  std::optional<EstimateSpec> estimate;
+  Expr keep;  ///< Site::kKeep
+  int reuse = 1;  ///< launches that share one decision through a mask object of the caller
+  bool shared_heads = false;  ///< "heads": "shared": query heads of a KV head keep the union
+  bool operator==(const PredictorSpec&) const = default;
+};
+
+struct QuantiseSpec {
+  int qk_bits = 16;  ///< 16, 8
+  QuantGroup qk_group = QuantGroup::kBlock;
+  int v_bits = 16;  ///< 16, 8 (e4m3, one scale for each channel)
+  float v_range = 448;  ///< what a channel's largest value becomes
+  bool operator==(const QuantiseSpec&) const = default;
+};
+
+/// Tokens are computed in another order, which makes neighbours in space neighbours in memory.
+struct PermuteSpec {
+  TokenOrder order = TokenOrder::kNone;
+  int t = 0, h = 0, w = 0;  ///< of the generated orders: tokens lie [t][h][w] in memory
+  bool operator==(const PermuteSpec&) const = default;
+};
+
 struct TileSpec {
   Choice<int> q, k;    ///< queries and keys of a tile
   Choice<int> stages;  ///< K/V tiles in flight
@@ -74,7 +133,10 @@ struct Spec {
   std::string source;  ///< the paper or code it comes from
   AttentionSpec attention;
   std::vector<ParamSpec> params;  ///< in file order
+  PermuteSpec permute;
+  std::optional<PredictorSpec> predictor;
   std::optional<GateSpec> gate;
+  QuantiseSpec quantise;
   bool external_mask = false;  ///< "mask": "external": the caller passes block lists
   TileSpec tile;
   Choice<Loader> loader;
@@ -107,6 +169,12 @@ std::string_view name_of(DType);
 std::string_view name_of(GateScope);
 std::string_view name_of(TileOrder);
 std::string_view name_of(Loader);
+std::string_view name_of(Reduce);
+std::string_view name_of(Normalise);
+std::string_view name_of(QuantGroup);
+std::string_view name_of(SimilarityForm);
+std::string_view name_of(TokenOrder);
+std::string name_of(const Summary&);  ///< "mean", "antidiagonal(8)"
 std::string_view name_of(ParamDim);  ///< "batch", "heads", "q_tiles", "k_tiles", "n_q", "n_k"
 int size_bytes(DType);
 
