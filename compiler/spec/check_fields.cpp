@@ -2,63 +2,19 @@
 
 #include <algorithm>
 
+#include "compiler/spec/field_words.hpp"
 #include "compiler/spec/fields.hpp"
+#include "compiler/spec/summary.hpp"
 
 namespace lacuna {
 namespace {
 
 using Kind = JsonNode::Kind;
 
-std::string joined_names(std::span<const std::string_view> names) {
-  std::string out;
-  for (const std::string_view name : names)
-    out.append(out.empty() ? "\"" : ", \"").append(name).append("\"");
-  return out;
-}
-
-/// "an integer, a list of them or "auto"".
-std::string expectation(const SpecField& field) {
-  std::string out;
-  switch (field.kind) {
-    case SpecFieldKind::kObject:
-    case SpecFieldKind::kParams:
-      out = "an object";
-      break;
-    case SpecFieldKind::kText:
-    case SpecFieldKind::kName:
-      out = "a string";
-      break;
-    case SpecFieldKind::kExpression:
-      out = "an expression in a string";
-      break;
-    case SpecFieldKind::kShape:
-      out = "a shape in a string";
-      break;
-    case SpecFieldKind::kBoolean:
-      out = "true or false";
-      break;
-    case SpecFieldKind::kInteger:
-      out = "an integer";
-      break;
-    case SpecFieldKind::kNumber:
-      out = "a number";
-      break;
-    case SpecFieldKind::kBound:
-      out = "a number, \"inf\" or \"-inf\"";
-      break;
-    case SpecFieldKind::kRange:
-      out = "a list of two numbers";
-      break;
-    case SpecFieldKind::kEnum:
-      out = (field.names.size() > 1 ? "one of " : "") + joined_names(field.names);
-      break;
-    case SpecFieldKind::kSubset:
-      out = "a list of some of " + joined_names(field.names);
-      break;
-  }
-  if (field.plural == Plural::kOrAuto) out += " or \"auto\"";
-  if (field.plural == Plural::kOrListOrAuto) out += ", a list of them or \"auto\"";
-  return out;
+std::vector<std::string> keys_of(std::string_view path) {
+  std::vector<std::string> keys;
+  for (const SpecField* field : members_of(path)) keys.emplace_back(key_of(*field));
+  return keys;
 }
 
 class FieldChecker {
@@ -82,7 +38,7 @@ class FieldChecker {
       } else if (path == "params") {
         parameter(child, child_label);
       } else if (field == nullptr) {
-        unknown_key(child, path, label);
+        unknown_key(child, keys_of(path), label);
       } else if (field->kind == SpecFieldKind::kObject || field->kind == SpecFieldKind::kParams) {
         object(child, std::string(field->path), child_label);
       } else {
@@ -126,17 +82,13 @@ class FieldChecker {
                       .notes = {std::string(field.doc)}});
   }
 
-  void unknown_key(JsonNode& node, const std::string& path, const std::string& label) {
+  void unknown_key(JsonNode& node, const std::vector<std::string>& keys, const std::string& label) {
     Diagnostic& d =
         report(Code::kUnknownKey, node,
                "unknown key \"" + node.key + "\"" + (label.empty() ? "" : " in " + label));
     d.span = node.key_span;
-    std::vector<std::string> keys;
     std::string all;
-    for (const SpecField* field : members_of(path)) {
-      keys.emplace_back(key_of(*field));
-      all += (all.empty() ? "" : ", ") + keys.back();
-    }
+    for (const std::string& key : keys) all += (all.empty() ? "" : ", ") + key;
     const std::string nearest = nearest_word(node.key, keys);
     if (!nearest.empty()) d.helps.push_back("did you mean \"" + nearest + "\"?");
     for (const SpecField& field : spec_fields())
@@ -227,6 +179,12 @@ class FieldChecker {
       case SpecFieldKind::kSubset:
         name(node, field, label);
         break;
+      case SpecFieldKind::kSummary:
+        summary(node, field, label);
+        break;
+      case SpecFieldKind::kTokenOrder:
+        token_order(node, field, label);
+        break;
     }
   }
 
@@ -241,8 +199,8 @@ class FieldChecker {
     if (std::find(nearest.begin(), nearest.end(), node.number) != nearest.end()) return;
     std::string rule;
     if (!field.values.empty()) {
-      const std::vector<int> all(field.values.begin(), field.values.end());
-      rule = (all.size() > 1 ? "is not one of " : "is not ") + joined_integers(all);
+      const bool one = field.values.size() == 1 && field.maximum == 0;
+      rule = (one ? "is not " : "is not one of ") + integers_text(field);
     } else if (node.number < field.minimum || node.number > field.maximum) {
       rule = "is not in " + std::to_string(static_cast<int>(field.minimum)) + ".." +
              std::to_string(static_cast<int>(field.maximum));
@@ -279,7 +237,10 @@ class FieldChecker {
       return;
     }
     const bool is_name = field.kind == SpecFieldKind::kEnum && node.is(Kind::kString);
-    if (!typed(node, field, label, is_name)) return;
+    if (typed(node, field, label, is_name)) name_among(node, field, label);
+  }
+
+  void name_among(JsonNode& node, const SpecField& field, const std::string& label) {
     const std::vector<std::string> names(field.names.begin(), field.names.end());
     if (std::find(names.begin(), names.end(), node.string) != names.end()) return;
     Diagnostic& d =
@@ -292,6 +253,77 @@ class FieldChecker {
       d.helps.push_back("legal: " + joined_names(field.names) + ", \"auto\"");
   }
 
+  void summary(JsonNode& node, const SpecField& field, const std::string& label) {
+    if (!typed(node, field, label, node.is(Kind::kString))) return;
+    const auto known = all_summaries().first(field.kinds);
+    const auto value = parse_summary(node.string);
+    if (value && static_cast<std::size_t>(value->kind) < field.kinds) return;
+    const std::string name = node.string.substr(0, node.string.find('('));
+    const auto row = std::find_if(known.begin(), known.end(),
+                                  [&](const SummaryInfo& each) { return each.name == name; });
+    const std::vector<std::string> forms = summary_forms(field);
+    if (row == known.end()) {
+      Diagnostic& d = illegal(node, field, label, "is not one of " + joined_names(forms));
+      const std::string nearest = nearest_word(node.string, forms);
+      if (!nearest.empty()) d.helps.push_back("did you mean \"" + nearest + "\"?");
+    } else {
+      const std::string form = form_of(row->kind);
+      Diagnostic& d = illegal(node, field, label, "is not \"" + form + "\"");
+      if (row->first != 0)
+        d.helps.push_back("legal values of n: " + std::string(row->counts));
+      else
+        d.helps.push_back("\"" + form + "\" has no number");
+    }
+  }
+
+  void token_order(JsonNode& node, const SpecField& field, const std::string& label) {
+    if (node.is(Kind::kString)) {
+      name_among(node, field, label);
+      for (const std::string_view grid : field.grids)
+        if (node.string == grid)
+          diagnostics_.items.back().helps.push_back("write { \"" + node.string + "\": [T, H, W] }");
+      return;
+    }
+    if (!typed(node, field, label, node.is(Kind::kObject))) return;
+    int grids = 0;
+    for (JsonNode& child : node.children) {
+      const std::string child_label = label + "." + child.key;
+      if (child.key == kCommentKey) {
+        if (!child.is(Kind::kString)) wrong_type(child, child_label, "a string");
+      } else if (std::find(field.grids.begin(), field.grids.end(), child.key) ==
+                 field.grids.end()) {
+        unknown_key(child, {field.grids.begin(), field.grids.end()}, label);
+        ++grids;
+      } else {
+        sides(child, field, child_label);
+        ++grids;
+      }
+      node.usable = node.usable && child.usable;
+    }
+    if (grids == 1) return;
+    const std::string got = grids == 0 ? "none" : std::to_string(grids);
+    report(Code::kOutOfRange, node,
+           label + ": expected exactly one of " + joined_names(field.grids) + ", got " + got);
+  }
+
+  /// [T, H, W]
+  void sides(JsonNode& node, const SpecField& field, const std::string& label) {
+    if (!node.is(Kind::kArray) || node.children.size() != 3) {
+      wrong_type(node, label, "a list of three integers, [T, H, W]");
+      return;
+    }
+    for (std::size_t i = 0; i < 3; ++i) {
+      JsonNode& side = node.children[i];
+      const std::string side_label = label + "[" + std::to_string(i) + "]";
+      if (!side.is(Kind::kInteger)) {
+        wrong_type(side, side_label, "an integer");
+      } else if (side.number < 1 || side.number > kLongestSide) {
+        illegal(side, field, side_label, "is not in 1.." + std::to_string(kLongestSide));
+      }
+      node.usable = node.usable && side.usable;
+    }
+  }
+
   const SourceText& source_;
   Diagnostics& diagnostics_;
 };
@@ -300,30 +332,6 @@ class FieldChecker {
 
 void check_fields(const SourceText& source, JsonNode& root, Diagnostics& diagnostics) {
   FieldChecker(source, diagnostics).object(root, "", "");
-}
-
-std::string quoted_value(const SourceText& source, const JsonNode& node) {
-  constexpr std::size_t kLongest = 40;
-  if (node.is(Kind::kArray)) {
-    const std::size_t count = node.children.size();
-    return count == 0 ? "an empty list"
-                      : "a list of " + std::to_string(count) + (count == 1 ? " value" : " values");
-  }
-  if (node.is(Kind::kObject)) return "an object";
-  std::string text =
-      node.is(Kind::kString) ? node.string : source.text.substr(node.begin, node.end - node.begin);
-  if (text.size() > kLongest) {
-    text.resize(kLongest);
-    while (!text.empty() && (static_cast<unsigned char>(text.back()) & 0x80U) != 0) text.pop_back();
-    text += "...";
-  }
-  return node.is(Kind::kString) ? "\"" + text + "\"" : text;
-}
-
-std::string joined_integers(const std::vector<int>& values) {
-  std::string out;
-  for (const int value : values) out += (out.empty() ? "" : ", ") + std::to_string(value);
-  return out;
 }
 
 }  // namespace lacuna

@@ -1,8 +1,6 @@
 // Checks a JSON tree against the field table: unknown keys, types, ranges, missing fields.
 #pragma once
 
-#include <string>
-
 #include "compiler/diag/diagnostic.hpp"
 #include "compiler/spec/json_tree.hpp"
 
@@ -11,11 +9,5 @@ namespace lacuna {
 /// Reports E0201 to E0204 and marks what is wrong as unusable. What stays usable has the type and
 /// the range of its field.
 void check_fields(const SourceText& source, JsonNode& root, Diagnostics& diagnostics);
-
-/// A value as shown in a message: strings quoted, everything shortened.
-std::string quoted_value(const SourceText& source, const JsonNode& node);
-
-/// A list in words: "16, 32, 64".
-std::string joined_integers(const std::vector<int>& values);
 
 }  // namespace lacuna

@@ -1,9 +1,5 @@
+// The rows of the field table.
 #include "compiler/spec/fields.hpp"
-
-#include <algorithm>
-#include <cctype>
-
-#include "compiler/expr/expr_tables.hpp"
 
 namespace lacuna {
 namespace {
@@ -15,6 +11,12 @@ constexpr double kLargestF32 = std::numeric_limits<float>::max();
 constexpr double kSmallestF32 = std::numeric_limits<float>::min();
 constexpr std::array kVersions{1};
 constexpr std::array kHeadDims{64, 96, 128, 256};
+constexpr std::array kColumns{1, 8};
+constexpr std::array kEstimateBits{4, 8, 16, 32};
+constexpr std::array kComputeBits{8, 16};
+constexpr double kLargestE4M3 = 448;
+constexpr std::size_t kKeySummaries = 3, kQuerySummaries = 4;  ///< "last" is of queries only
+constexpr std::span<const std::string_view> kOrders(kTokenOrderNames);
 
 #define LACUNA_SLOT(member) [](const SpecDraft& draft) -> SpecSlot { return &draft.member; }
 
@@ -99,9 +101,8 @@ constexpr SpecField kFields[] = {
     {.path = "params.*.shape",
      .kind = kShape,
      .fallback = "`\"scalar\"`",
-     .doc =
-         "`\"scalar\"` or a list of dimensions. Batch, head and tile dimensions follow the place "
-         "where an expression is evaluated; token dimensions are indexed: `start[q]`.",
+     .doc = "`\"scalar\"` or a list of dimensions. Batch, head and tile dimensions follow the "
+            "place where an expression is evaluated; token dimensions are indexed: `start[q]`.",
      .why = "a shape is \"scalar\" or up to three different dimensions of batch, heads, q_tiles, "
             "k_tiles, n_q, n_k in brackets: \"[heads, q_tiles]\"",
      .slot = LACUNA_SLOT(param->symbol.shape)},
@@ -135,9 +136,147 @@ constexpr SpecField kFields[] = {
      .doc = "Promises values that never fall along the last dimension, which keeps tile "
             "classification exact.",
      .slot = LACUNA_SLOT(param->symbol.monotone)},
+    {.path = "params.*.calibrate",
+     .kind = kEnum,
+     .names = kCalibrateNames,
+     .fallback = "`\"none\"`",
+     .doc = "How `lacuna calibrate` finds it: `bisect` the range; `grid`: 8 values along with the "
+            "parameter before it; `halve` the default; `kept_tiles`: keep the k best of a row.",
+     .slot = LACUNA_SLOT(param->calibrate)},
+    {.path = "permute",
+     .kind = kTokenOrder,
+     .names = kOrders.first(2),
+     .grids = kOrders.subspan(2),
+     .fallback = "`\"none\"`",
+     .doc = "Computes tokens in another order: the caller's (`external`), or one through a grid of "
+            "T x H x W tokens, [t][h][w] in memory. Results come back in the caller's order; "
+            "expressions see the new one.",
+     .why = "T, H and W are three integers from 1 to 65536, and T * H * W is the number of tokens",
+     .slot = LACUNA_SLOT(spec->permute)},
+    {.path = "predictor",
+     .kind = kObject,
+     .fallback = "every visible tile is computed",
+     .doc = "Which tiles to compute, decided before any score is known.",
+     .slot = LACUNA_SLOT(spec->predictor)},
+    {.path = "predictor.tile", .kind = kObject, .doc = "The tiles that are kept or left out."},
+    {.path = "predictor.tile.q",
+     .kind = kInteger,
+     .multiple = 16,
+     .minimum = 16,
+     .maximum = 256,
+     .fallback = "128",
+     .doc = "Queries of a tile.",
+     .why = "a tile of the predictor is a whole number of tile.q, which are multiples of 16",
+     .slot = LACUNA_SLOT(spec->predictor->tile_q)},
+    {.path = "predictor.tile.k",
+     .kind = kInteger,
+     .multiple = 16,
+     .minimum = 16,
+     .maximum = 256,
+     .values = kColumns,
+     .fallback = "64",
+     .doc = "Keys of a tile; 1, 8 and, where the loader gathers, 16 make columns.",
+     .why = "a tile is a whole number of tile.k, which are multiples of 16; columns are narrower",
+     .slot = LACUNA_SLOT(spec->predictor->tile_k)},
+    {.path = "predictor.smooth",
+     .kind = kSubset,
+     .names = kSideNames,
+     .fallback = "neither",
+     .doc = "Subtracts the mean over all tokens before self-similarities, integers and means of "
+            "keys are made; it is added back to scores where it matters.",
+     .slot = [](const SpecDraft& draft) -> SpecSlot {
+       PredictorSpec& predictor = *draft.spec->predictor;
+       return Flags{&predictor.smooth_q, &predictor.smooth_k};
+     }},
+    {.path = "predictor.similarity",
+     .kind = kEnum,
+     .names = kSimilarityNames,
+     .fallback = "`\"cosine\"`",
+     .doc = "Form of similar_q and similar_k: the squared length of the mean of the unit rows, or "
+            "the mean of the Gram matrix over its largest magnitude.",
+     .slot = LACUNA_SLOT(spec->predictor->similarity)},
+    {.path = "predictor.estimate",
+     .kind = kObject,
+     .fallback = "tiles are kept by place and similarity alone",
+     .doc = "A score for each tile; `p` is its normalised form.",
+     .slot = LACUNA_SLOT(spec->predictor->estimate)},
+    {.path = "predictor.estimate.q",
+     .kind = kSummary,
+     .kinds = kQuerySummaries,
+     .fallback = "`\"mean\"`",
+     .doc = "What of a query tile is compared: the mean of its tokens; every token; cells of n "
+            "tokens along antidiagonals; or, for every tile, the last n queries.",
+     .slot = LACUNA_SLOT(spec->predictor->estimate->q)},
+    {.path = "predictor.estimate.k",
+     .kind = kSummary,
+     .kinds = kKeySummaries,
+     .fallback = "`\"mean\"`",
+     .doc = "The same of a key tile.",
+     .slot = LACUNA_SLOT(spec->predictor->estimate->k)},
+    {.path = "predictor.estimate.bits",
+     .kind = kInteger,
+     .plural = kOrAuto,
+     .values = kEstimateBits,
+     .fallback = "32 with a mean, else 16",
+     .doc = "Of what is compared: 32 are means, 16 the tokens as they are, 8 and 4 integers.",
+     .why = "estimates are computed in f32, in the type of the tensors, or in small integers",
+     .slot = LACUNA_SLOT(spec->predictor->estimate->bits)},
+    {.path = "predictor.estimate.group",
+     .kind = kEnum,
+     .names = kQuantGroupNames,
+     .fallback = "`\"thread\"`",
+     .doc = "What shares a scale when bits is 8 or 4; as quantise.qk.group.",
+     .slot = LACUNA_SLOT(spec->predictor->estimate->group)},
+    {.path = "predictor.estimate.reduce",
+     .kind = kEnum,
+     .names = kReduceNames,
+     .fallback = "`\"max\"`",
+     .doc = "How the pairs of a tile become one number; a sum of p is averaged over the rows.",
+     .slot = LACUNA_SLOT(spec->predictor->estimate->reduce)},
+    {.path = "predictor.estimate.normalise",
+     .kind = kEnum,
+     .names = kNormaliseNames,
+     .fallback = "`\"softmax\"`; with a reference `\"lse\"`",
+     .doc = "What makes `p` of logits: nothing; softmax over the row; the exact log-sum-exp of "
+            "each query's keys, all or those of `reference`; or that of the previous call.",
+     .slot = LACUNA_SLOT(spec->predictor->estimate->normalise)},
+    {.path = "predictor.estimate.reference",
+     .kind = kExpression,
+     .site = Site::kReference,
+     .fallback = "all visible keys",
+     .doc = "With normalise `lse`: the keys whose exact logits normalise.",
+     .slot = LACUNA_SLOT(spec->predictor->estimate->reference)},
+    {.path = "predictor.estimate.exclude",
+     .kind = kExpression,
+     .site = Site::kExclude,
+     .fallback = "no tile is excluded",
+     .doc = "Tiles that do not count in the normalisation; their p is 0.",
+     .slot = LACUNA_SLOT(spec->predictor->estimate->exclude)},
+    {.path = "predictor.keep",
+     .kind = kExpression,
+     .required = true,
+     .site = Site::kKeep,
+     .doc = "Whether a tile is computed. Tiles without a visible pair never are.",
+     .slot = LACUNA_SLOT(spec->predictor->keep)},
+    {.path = "predictor.reuse",
+     .kind = kInteger,
+     .minimum = 1,
+     .maximum = 1000,
+     .fallback = "1",
+     .doc = "Launches that share one decision, through a mask object of the caller.",
+     .why = "a decision serves the launch that made it and those after it",
+     .slot = LACUNA_SLOT(spec->predictor->reuse)},
+    {.path = "predictor.heads",
+     .kind = kEnum,
+     .names = kHeadsNames,
+     .fallback = "`\"own\"`",
+     .doc = "Whether each query head keeps its own tiles, or all of a KV head their union.",
+     .slot = LACUNA_SLOT(spec->predictor->shared_heads)},
     {.path = "gate",
      .kind = kObject,
-     .doc = "What to leave out once the scores of a tile are known."},
+     .fallback = "nothing is gated",
+     .doc = "What to leave out once the scores of a tile are known.",
+     .slot = LACUNA_SLOT(spec->gate)},
     {.path = "gate.scope",
      .kind = kEnum,
      .names = kGateScopeNames,
@@ -162,7 +301,42 @@ constexpr SpecField kFields[] = {
      .names = kSkipNames,
      .doc = "What a skip leaves out: `pv` the product with V; with `exp` the tile does not count "
             "in the denominator either; with `v_load` V is not even loaded.",
-     .slot = [](const SpecDraft& draft) -> SpecSlot { return &*draft.spec->gate; }},
+     .slot = [](const SpecDraft& draft) -> SpecSlot {
+       GateSpec& gate = *draft.spec->gate;
+       return Flags{&gate.skips_v_load, &gate.skips_exp, &gate.skips_pv};
+     }},
+    {.path = "quantise", .kind = kObject, .doc = "Formats in which attention is computed."},
+    {.path = "quantise.qk", .kind = kObject, .doc = "Format of Q and K."},
+    {.path = "quantise.qk.bits",
+     .kind = kInteger,
+     .values = kComputeBits,
+     .fallback = "16",
+     .doc = "16: the element type of the tensors; 8: symmetric integers, scaled by group.",
+     .why = "scores are computed in 16 or 8 bits; int4 is for predictor.estimate.bits alone",
+     .slot = LACUNA_SLOT(spec->quantise.qk_bits)},
+    {.path = "quantise.qk.group",
+     .kind = kEnum,
+     .names = kQuantGroupNames,
+     .fallback = "`\"block\"`",
+     .doc = "What shares a scale: a tile; the 16 query rows of a warp; or the two query rows and "
+            "the 8 of 32 keys of one thread.",
+     .slot = LACUNA_SLOT(spec->quantise.qk_group)},
+    {.path = "quantise.v", .kind = kObject, .doc = "Format of V and of the weights it meets."},
+    {.path = "quantise.v.bits",
+     .kind = kInteger,
+     .values = kComputeBits,
+     .fallback = "16",
+     .doc = "16: the element type of the tensors; 8: e4m3, one scale for each channel.",
+     .why = "the product with V is computed in 16 bits or in e4m3",
+     .slot = LACUNA_SLOT(spec->quantise.v_bits)},
+    {.path = "quantise.v.range",
+     .kind = kNumber,
+     .minimum = kSmallestF32,
+     .maximum = kLargestE4M3,
+     .fallback = "448",
+     .doc = "What the largest value of a channel becomes in e4m3.",
+     .why = "the largest finite e4m3 number is 448",
+     .slot = LACUNA_SLOT(spec->quantise.v_range)},
     {.path = "mask",
      .kind = kEnum,
      .names = kMaskNames,
@@ -225,99 +399,8 @@ constexpr SpecField kFields[] = {
 };
 #undef LACUNA_SLOT
 
-std::string_view parent_of(std::string_view path) {
-  const std::size_t dot = path.rfind('.');
-  return dot == std::string_view::npos ? "" : path.substr(0, dot);
-}
-
-bool is_word_character(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-}
-
 }  // namespace
 
 std::span<const SpecField> spec_fields() { return kFields; }
-
-std::string_view key_of(const SpecField& field) {
-  return field.path.substr(field.path.rfind('.') + 1);
-}
-
-std::vector<const SpecField*> members_of(std::string_view parent) {
-  std::vector<const SpecField*> members;
-  for (const SpecField& field : kFields)
-    if (parent_of(field.path) == parent && key_of(field) != "*") members.push_back(&field);
-  return members;
-}
-
-const SpecField* find_field(std::string_view parent, std::string_view key) {
-  for (const SpecField& field : kFields)
-    if (parent_of(field.path) == parent && key_of(field) == key) return &field;
-  return nullptr;
-}
-
-std::vector<int> nearest_legal(const SpecField& field, double value) {
-  std::vector<int> legal(field.values.begin(), field.values.end());
-  if (legal.empty()) {
-    const int first = static_cast<int>(field.minimum);
-    for (int x = first; x <= static_cast<int>(field.maximum); x += field.multiple)
-      legal.push_back(x);
-  }
-  const auto above = std::lower_bound(legal.begin(), legal.end(), value);
-  std::vector<int> nearest;
-  if (above != legal.begin()) nearest.push_back(*(above - 1));
-  if (above != legal.end()) nearest.push_back(*above);
-  return nearest;
-}
-
-bool is_spec_name(std::string_view text) {
-  if (text.empty() || text.size() > 64) return false;
-  if (std::isalpha(static_cast<unsigned char>(text.front())) == 0) return false;
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return is_word_character(c) || c == '-'; });
-}
-
-bool is_param_name(std::string_view text) {
-  if (text.empty() || text.size() > 64) return false;
-  if (std::isdigit(static_cast<unsigned char>(text.front())) != 0) return false;
-  return std::all_of(text.begin(), text.end(), is_word_character);
-}
-
-bool parse_shape(std::string_view text, std::vector<ParamDim>& shape) {
-  shape.clear();
-  if (text == "scalar") return true;
-  if (text.size() < 2 || text.front() != '[' || text.back() != ']') return false;
-  text = text.substr(1, text.size() - 2);
-  for (bool more = true; more;) {
-    const std::size_t comma = text.find(',');
-    std::string_view word = text.substr(0, comma);
-    while (word.starts_with(' ')) word.remove_prefix(1);
-    while (word.ends_with(' ')) word.remove_suffix(1);
-    const auto dims = all_dims();
-    const auto found = std::find_if(dims.begin(), dims.end(),
-                                    [&](const DimInfo& dim) { return dim.name == word; });
-    if (found == dims.end() || shape.size() == kMaxParamRank) return false;
-    if (std::find(shape.begin(), shape.end(), found->dim) != shape.end()) return false;
-    shape.push_back(found->dim);
-    more = comma != std::string_view::npos;
-    if (more) text.remove_prefix(comma + 1);
-  }
-  return true;
-}
-
-std::string print_shape(const std::vector<ParamDim>& shape) {
-  if (shape.empty()) return "scalar";
-  std::string out = "[";
-  for (const ParamDim dim : shape) out.append(out.size() > 1 ? ", " : "").append(name_of(dim));
-  return out + "]";
-}
-
-std::string shape_pattern() {
-  std::string dim = "(";
-  for (const DimInfo& each : all_dims()) dim.append(dim.size() > 1 ? "|" : "").append(each.name);
-  dim += ")";
-  const std::string rest = "( *, *" + dim + "){0," + std::to_string(kMaxParamRank - 1) + "}";
-  // The lookahead refuses a dimension that occurs twice.
-  return "^(scalar|(?!.*\\b(\\w+)\\b.*\\b\\2\\b)\\[ *" + dim + rest + " *\\])$";
-}
 
 }  // namespace lacuna

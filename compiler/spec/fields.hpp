@@ -26,10 +26,12 @@ enum class SpecFieldKind : std::uint8_t {
   kBoolean,
   kInteger,
   kNumber,
-  kBound,   ///< an f32 or i32 number, "inf" or "-inf"
-  kRange,   ///< a list of two bounds
-  kEnum,    ///< one of `names`
-  kSubset,  ///< a list of some of `names`
+  kBound,    ///< an f32 or i32 number, "inf" or "-inf"
+  kRange,    ///< a list of two bounds
+  kEnum,     ///< one of `names`
+  kSubset,   ///< a list of some of `names`
+  kSummary,  ///< one of the first `kinds` summaries: "mean", "antidiagonal(8)", ... (summary.hpp)
+  kTokenOrder,  ///< one of `names`, or an object that gives one of `grids` its [T, H, W]
 };
 
 /// What may stand in place of one value.
@@ -40,21 +42,28 @@ struct SpecDraft {
   Spec* spec = nullptr;
   ParamSpec* param = nullptr;
 };
+using Flags = std::array<bool*, 3>;  ///< of a kSubset: one for each of `names`, then null
 using SpecSlot =
-    std::variant<std::monostate, int*, bool*, std::string*, std::optional<float>*, Expr*,
+    std::variant<std::monostate, int*, bool*, float*, std::string*, std::optional<float>*, Expr*,
                  Choice<int>*, Choice<DType>*, Choice<TileOrder>*, Choice<Loader>*, GateScope*,
-                 ExprType*, std::vector<ParamDim>*, ParamSpec*, GateSpec*>;
+                 ExprType*, Reduce*, Normalise*, QuantGroup*, SimilarityForm*, Calibrate*, Summary*,
+                 PermuteSpec*, std::vector<ParamDim>*, ParamSpec*, Flags,
+                 // of objects that may be absent
+                 std::optional<GateSpec>*, std::optional<PredictorSpec>*,
+                 std::optional<EstimateSpec>*>;
 
 struct SpecField {
   std::string_view path;  ///< "tile.q"; "params.*.range" for every parameter
   SpecFieldKind kind = SpecFieldKind::kObject;
   Plural plural = Plural::kOne;
   bool required = false;
-  Site site{};                                ///< kExpression
-  int multiple = 1;                           ///< kInteger
-  double minimum = 0, maximum = 0;            ///< kInteger, kNumber, kBound, kRange: inclusive
-  std::span<const int> values{};              ///< kInteger: the legal ones, instead of a range
-  std::span<const std::string_view> names{};  ///< kEnum, kSubset
+  Site site{};                      ///< kExpression
+  int multiple = 1;                 ///< kInteger
+  double minimum = 0, maximum = 0;  ///< kInteger, kNumber, kBound, kRange: inclusive
+  std::span<const int> values{};    ///< kInteger: legal besides the range, if there is one
+  std::span<const std::string_view> names{};  ///< kEnum, kSubset, kTokenOrder
+  std::span<const std::string_view> grids{};  ///< kTokenOrder
+  std::size_t kinds = 0;                      ///< kSummary
   std::string_view fallback{};                ///< what absence means, for the docs
   std::string_view doc{};
   std::string_view why{};                        ///< the reason for the range
@@ -82,6 +91,9 @@ std::string shown_path(const SpecField& field);
 /// The legal values of a field in words, as Markdown: "16 to 256 in steps of 16; list; `"auto"`".
 std::string values_text(const SpecField& field);
 
+/// The legal integers of a field in words: "1, 8 or 16 to 256 in steps of 16".
+std::string integers_text(const SpecField& field);
+
 /// The legal integers of a field nearest to `value`: up to one below and one above.
 std::vector<int> nearest_legal(const SpecField& field, double value);
 
@@ -98,13 +110,27 @@ bool parse_shape(std::string_view text, std::vector<ParamDim>& shape);
 std::string print_shape(const std::vector<ParamDim>& shape);
 std::string shape_pattern();
 
+/// Of a grid of tokens.
+inline constexpr int kLongestSide = 1 << 16;
+
 // Names of enumerators, in their order.
 inline constexpr std::array<std::string_view, 3> kDTypeNames{"bf16", "f16", "f32"};
 inline constexpr std::array<std::string_view, 2> kParamTypeNames{"f32", "i32"};
 inline constexpr std::array<std::string_view, 2> kGateScopeNames{"warp", "tile"};
 inline constexpr std::array<std::string_view, 2> kTileOrderNames{"ascending", "descending"};
-inline constexpr std::array<std::string_view, 1> kLoaderNames{"cp_async"};
+inline constexpr std::array<std::string_view, 2> kLoaderNames{"cp_async", "gather"};
 inline constexpr std::array<std::string_view, 3> kSkipNames{"v_load", "exp", "pv"};
 inline constexpr std::array<std::string_view, 1> kMaskNames{"external"};
+inline constexpr std::array<std::string_view, 2> kSideNames{"q", "k"};
+inline constexpr std::array<std::string_view, 2> kHeadsNames{"own", "shared"};
+inline constexpr std::array<std::string_view, 2> kReduceNames{"max", "sum"};
+inline constexpr std::array<std::string_view, 4> kNormaliseNames{"none", "softmax", "lse",
+                                                                 "previous_lse"};
+inline constexpr std::array<std::string_view, 3> kQuantGroupNames{"block", "warp", "thread"};
+inline constexpr std::array<std::string_view, 2> kSimilarityNames{"cosine", "gram_max"};
+inline constexpr std::array<std::string_view, 5> kCalibrateNames{"none", "bisect", "grid", "halve",
+                                                                 "kept_tiles"};
+inline constexpr std::array<std::string_view, 6> kTokenOrderNames{
+    "none", "external", "hilbert", "row_major", "column_major", "time_major"};
 
 }  // namespace lacuna

@@ -48,12 +48,13 @@ Json param_json(const SpecField& field, const ParamSpec& param) {
   return param.has_default ? bound(param.default_value) : Json(nullptr);
 }
 
-Json skips_json(const GateSpec& gate) {
-  Json skips = Json::array();
-  if (gate.skips_v_load) skips.push_back("v_load");
-  if (gate.skips_exp) skips.push_back("exp");
-  if (gate.skips_pv) skips.push_back("pv");
-  return skips;
+Json permute_json(const PermuteSpec& permute) {
+  const std::string name(name_of(permute.order));
+  if (permute.order == TokenOrder::kNone) return nullptr;
+  if (permute.order == TokenOrder::kExternal) return name;
+  Json object = Json::object();
+  object[name] = {permute.t, permute.h, permute.w};
+  return object;
 }
 
 /// The value of a slot; null stands for "not given".
@@ -61,10 +62,15 @@ struct SlotPrinter {
   const SpecField& field;
 
   Json operator()(std::monostate) const { return nullptr; }
-  Json operator()(const int* value) const { return *value; }
+  Json operator()(const int* value) const {
+    const bool is_auto = field.plural == Plural::kOrAuto && *value == 0;
+    return is_auto ? Json(nullptr) : Json(*value);
+  }
+  Json operator()(const float* value) const { return f32_number(*value); }
   Json operator()(const std::string* text) const { return *text; }
   Json operator()(const bool* value) const {
-    if (field.kind == SpecFieldKind::kEnum) return *value ? Json(field.names[0]) : Json(nullptr);
+    if (field.kind == SpecFieldKind::kEnum)
+      return *value ? Json(field.names.back()) : Json(nullptr);
     return *value;
   }
   Json operator()(const std::optional<float>* value) const {
@@ -75,7 +81,18 @@ struct SlotPrinter {
   }
   Json operator()(const std::vector<ParamDim>* shape) const { return print_shape(*shape); }
   Json operator()(const ParamSpec* param) const { return param_json(field, *param); }
-  Json operator()(const GateSpec* gate) const { return skips_json(*gate); }
+  Json operator()(const Summary* summary) const { return name_of(*summary); }
+  Json operator()(const PermuteSpec* permute) const { return permute_json(*permute); }
+  Json operator()(const Flags& flags) const {
+    Json names = Json::array();
+    for (std::size_t n = 0; n < field.names.size(); ++n)
+      if (*flags[n]) names.push_back(field.names[n]);
+    return names.empty() ? Json(nullptr) : names;
+  }
+  template <class T>
+  Json operator()(const std::optional<T>* object) const {
+    return object->has_value() ? Json::object() : Json(nullptr);
+  }
   template <class T>
   Json operator()(const Choice<T>* choice) const {
     return choice_json(field, *choice);
@@ -101,9 +118,10 @@ Json object_json(std::string_view path, const SpecDraft& draft, const SpecDraft&
         object[key][param.symbol.name] =
             object_json("params.*", {.spec = draft.spec, .param = &param}, plain);
     } else if (field->kind == SpecFieldKind::kObject) {
-      if (field->path == "gate" && !draft.spec->gate) continue;
+      const bool may_be_absent = field->slot != nullptr;
+      if (may_be_absent && value_json(*field, draft).is_null()) continue;
       const Json members = object_json(field->path, draft, plain);
-      if (!members.empty()) object[key] = members;
+      if (may_be_absent || !members.empty()) object[key] = members;
     } else {
       const Json value = value_json(*field, draft);
       const bool said = field->required || value != value_json(*field, plain);
@@ -119,6 +137,7 @@ std::string print_spec(const Spec& spec) {
   Spec copy = spec;  // slots point into a spec that may be written
   Spec plain;
   plain.gate.emplace();
+  plain.predictor.emplace().estimate.emplace();
   ParamSpec plain_param;
   const Json json = object_json("", {.spec = &copy}, {.spec = &plain, .param = &plain_param});
   return layout_json(json.dump());

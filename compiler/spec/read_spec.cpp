@@ -1,5 +1,6 @@
 // JSON text -> Spec: tree, checks against the field table, values into their slots, rules.
 #include <algorithm>
+#include <array>
 #include <type_traits>
 
 #include "compiler/expr/expr_tables.hpp"
@@ -9,6 +10,7 @@
 #include "compiler/spec/json_tree.hpp"
 #include "compiler/spec/rules.hpp"
 #include "compiler/spec/spec.hpp"
+#include "compiler/spec/summary.hpp"
 
 namespace lacuna {
 namespace {
@@ -20,11 +22,18 @@ double bound_value(const JsonNode& node) {
   return node.number;
 }
 
-/// The enumerator that a checked name stands for.
+/// The place of a checked name.
+std::size_t index_of(std::span<const std::string_view> names, std::string_view name) {
+  return static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+}
+
 template <class Enum>
 Enum enumerator(const SpecField& field, const JsonNode& node) {
-  const auto name = std::find(field.names.begin(), field.names.end(), node.string);
-  return static_cast<Enum>(name - field.names.begin());
+  return static_cast<Enum>(index_of(field.names, node.string));
+}
+
+TokenOrder token_order(std::string_view name) {
+  return static_cast<TokenOrder>(index_of(kTokenOrderNames, name));
 }
 
 /// Moves checked values into the slots of the field table.
@@ -39,6 +48,7 @@ class SpecLoader {
     if (params != nullptr && params->usable) load_params(*params);
     symbols_ = spec_.param_symbols();
     load_object(root, "", {.spec = &spec_});
+    imply_lse(root);
   }
 
  private:
@@ -55,25 +65,32 @@ class SpecLoader {
     }
   }
 
+  /// A reference alone says what normalises.
+  void imply_lse(const JsonNode& root) {
+    if (!spec_.predictor || !spec_.predictor->estimate) return;
+    const JsonNode& estimate = *root.find("predictor")->find("estimate");
+    if (estimate.find("reference") != nullptr && estimate.find("normalise") == nullptr)
+      spec_.predictor->estimate->normalise = Normalise::kLse;
+  }
+
   void load_object(const JsonNode& object, const std::string& path, const SpecDraft& draft) {
     for (const JsonNode& node : object.children) {
       const SpecField* field = find_field(path, node.key);
       if (!node.usable || field == nullptr || field->kind == SpecFieldKind::kParams) continue;
-      if (field->kind == SpecFieldKind::kObject) {
-        if (field->path == "gate") draft.spec->gate.emplace();
-        load_object(node, std::string(field->path), draft);
-      } else if (field->slot != nullptr) {
+      if (field->slot != nullptr)
         std::visit([&](auto slot) { store(node, *field, slot); }, field->slot(draft));
-      }
+      if (field->kind == SpecFieldKind::kObject) load_object(node, std::string(field->path), draft);
     }
   }
 
   template <class T>
   void store(const JsonNode& node, const SpecField& field, T* slot) {
     if constexpr (std::is_same_v<T, int>) {
-      *slot = static_cast<int>(node.number);
+      if (!node.is_string("auto")) *slot = static_cast<int>(node.number);
+    } else if constexpr (std::is_same_v<T, float>) {
+      *slot = static_cast<float>(node.number);
     } else if constexpr (std::is_same_v<T, bool>) {
-      *slot = field.kind == SpecFieldKind::kEnum || node.boolean;
+      *slot = field.kind == SpecFieldKind::kEnum ? node.string == field.names.back() : node.boolean;
     } else if constexpr (std::is_same_v<T, std::string>) {
       *slot = node.string;
     } else if constexpr (std::is_same_v<T, std::optional<float>>) {
@@ -82,6 +99,8 @@ class SpecLoader {
       store_expression(node, field, *slot);
     } else if constexpr (std::is_same_v<T, std::vector<ParamDim>>) {
       parse_shape(node.string, *slot);
+    } else if constexpr (std::is_same_v<T, Summary>) {
+      *slot = parse_summary(node.string).value_or(Summary{});
     } else if constexpr (std::is_enum_v<T>) {
       *slot = enumerator<T>(field, node);
     } else {
@@ -89,6 +108,15 @@ class SpecLoader {
     }
   }
   void store(const JsonNode&, const SpecField&, std::monostate) {}
+  void store(const JsonNode& node, const SpecField& field, const Flags& flags) {
+    for (const JsonNode& part : node.children) *flags[index_of(field.names, part.string)] = true;
+  }
+
+  /// An object that may be absent is there.
+  template <class T>
+  void store_parts(const JsonNode&, const SpecField&, std::optional<T>& object) {
+    object.emplace();
+  }
 
   template <class T>
   void store_parts(const JsonNode& node, const SpecField& field, Choice<T>& choice) {
@@ -115,11 +143,17 @@ class SpecLoader {
     }
   }
 
-  void store_parts(const JsonNode& node, const SpecField&, GateSpec& gate) {
-    for (const JsonNode& part : node.children) {
-      gate.skips_v_load |= part.string == "v_load";
-      gate.skips_exp |= part.string == "exp";
-      gate.skips_pv |= part.string == "pv";
+  void store_parts(const JsonNode& node, const SpecField&, PermuteSpec& permute) {
+    if (node.is(JsonNode::Kind::kString)) {
+      permute.order = token_order(node.string);
+      return;
+    }
+    for (const JsonNode& grid : node.children) {
+      if (grid.key == kCommentKey) continue;
+      permute.order = token_order(grid.key);
+      for (std::size_t i = 0; i < 3; ++i)
+        *std::array{&permute.t, &permute.h, &permute.w}[i] =
+            static_cast<int>(grid.children[i].number);
     }
   }
 

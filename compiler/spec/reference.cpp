@@ -1,8 +1,8 @@
 // The field table as a Markdown reference.
 #include "compiler/expr/expr_tables.hpp"
-#include "compiler/spec/check_fields.hpp"
 #include "compiler/spec/fields.hpp"
 #include "compiler/spec/spec.hpp"
+#include "compiler/spec/summary.hpp"
 
 namespace lacuna {
 namespace {
@@ -14,11 +14,19 @@ std::string names_text(const SpecField& field) {
   return out;
 }
 
-std::string integer_text(const SpecField& field) {
-  if (!field.values.empty()) return joined_integers({field.values.begin(), field.values.end()});
-  std::string out = std::to_string(static_cast<int>(field.minimum)) + " to " +
-                    std::to_string(static_cast<int>(field.maximum));
-  if (field.multiple != 1) out += " in steps of " + std::to_string(field.multiple);
+std::string summaries_text(const SpecField& field) {
+  std::string out;
+  for (const SummaryInfo& row : all_summaries().first(field.kinds))
+    out.append(out.empty() ? "`\"" : ", `\"").append(form_of(row.kind)).append("\"`");
+  for (const SummaryInfo& row : all_summaries().first(field.kinds))
+    if (row.first != 0) out.append("; n of ").append(row.name).append(": ").append(row.counts);
+  return out;
+}
+
+std::string token_order_text(const SpecField& field) {
+  std::string out = names_text(field);
+  for (const std::string_view grid : field.grids)
+    out.append(", `{\"").append(grid).append("\": [T, H, W]}`");
   return out;
 }
 
@@ -39,9 +47,11 @@ std::string value_text(const SpecField& field) {
     case SpecFieldKind::kBoolean:
       return "`true`, `false`";
     case SpecFieldKind::kInteger:
-      return integer_text(field);
+      return integers_text(field);
     case SpecFieldKind::kNumber:
-      return "positive number";
+      return field.maximum < std::numeric_limits<float>::max()
+                 ? "positive number up to " + std::to_string(static_cast<int>(field.maximum))
+                 : "positive number";
     case SpecFieldKind::kBound:
       return "number, `\"inf\"`, `\"-inf\"`";
     case SpecFieldKind::kRange:
@@ -50,6 +60,10 @@ std::string value_text(const SpecField& field) {
       return names_text(field);
     case SpecFieldKind::kSubset:
       return "list of " + names_text(field);
+    case SpecFieldKind::kSummary:
+      return summaries_text(field);
+    case SpecFieldKind::kTokenOrder:
+      return token_order_text(field);
   }
   return "";
 }

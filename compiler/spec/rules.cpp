@@ -3,46 +3,45 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <initializer_list>
 #include <limits>
 
 #include "compiler/expr/expr_tables.hpp"
 #include "compiler/expr/parse.hpp"
-#include "compiler/spec/check_fields.hpp"
+#include "compiler/spec/field_words.hpp"
+#include "compiler/spec/rule_context.hpp"
 
 namespace lacuna {
 namespace {
 
 constexpr int kRowsOfWarp = 16;  ///< of one mma
 
-/// The usable value at a path of keys, nullptr if there is none.
-const JsonNode* at(const JsonNode& node, std::initializer_list<std::string_view> path) {
-  const JsonNode* found = &node;
-  for (const std::string_view key : path) {
-    found = found->find(key);
-    if (found == nullptr || !found->usable) return nullptr;
-  }
-  return found;
+const JsonNode* usable_member(const JsonNode& object, std::string_view key) {
+  const JsonNode* member = object.find(key);
+  return member != nullptr && member->usable ? member : nullptr;
 }
 
 class RuleChecker {
  public:
-  RuleChecker(const SourceText& source, const JsonNode& root, const Spec& spec,
-              Diagnostics& diagnostics)
-      : source_(source), root_(root), spec_(spec), diagnostics_(diagnostics) {}
+  explicit RuleChecker(const RuleContext& context)
+      : context_(context),
+        source_(context.source),
+        root_(context.root),
+        spec_(context.spec),
+        diagnostics_(context.diagnostics) {}
 
   void check() {
     for (const ParamSpec& param : spec_.params) check_param(param);
     check_tile();
     if (spec_.gate) check_gate(*spec_.gate);
+    check_predictor(context_);
+    check_combination(context_);
     // An expression that does not parse may be the one that reads the parameter.
     if (!diagnostics_.has_errors()) check_unused();
   }
 
  private:
   Diagnostic& report(Code code, const JsonNode& node, std::string message) {
-    return diagnostics_.add(
-        {.code = code, .message = std::move(message), .pointer = node.pointer, .span = node.span});
+    return context_.report(code, node, std::move(message));
   }
 
   void check_param(const ParamSpec& param) {
@@ -55,11 +54,12 @@ class RuleChecker {
       d.span = node.key_span;
       d.helps.emplace_back("choose another name");
     }
-    const JsonNode* range = at(node, {"range"});
-    const JsonNode* fallback = at(node, {"default"});
+    const JsonNode* range = usable_member(node, "range");
+    const JsonNode* fallback = usable_member(node, "default");
     if (range != nullptr) check_range(param, *range, label);
     if (fallback != nullptr) check_default(param, *fallback, range, label);
     check_monotone(param, node, label);
+    check_calibrate(context_, param, node, label);
   }
 
   /// An i32 parameter takes whole numbers of 32 bits.
@@ -104,11 +104,12 @@ class RuleChecker {
   }
 
   void check_monotone(const ParamSpec& param, const JsonNode& node, const std::string& label) {
-    const JsonNode* monotone = at(node, {"monotone"});
+    const JsonNode* monotone = usable_member(node, "monotone");
     const std::vector<ParamDim>& shape = param.symbol.shape;
     const bool ordered =
         !shape.empty() && shape.back() != ParamDim::kBatch && shape.back() != ParamDim::kHeads;
-    const bool shape_known = node.find("shape") == nullptr || at(node, {"shape"}) != nullptr;
+    const bool shape_known =
+        node.find("shape") == nullptr || usable_member(node, "shape") != nullptr;
     if (!param.symbol.monotone || monotone == nullptr || ordered || !shape_known) return;
     Diagnostic& d = report(Code::kConflict, *monotone,
                            label +
@@ -120,8 +121,8 @@ class RuleChecker {
 
   /// A list is legal if one of its points is: the tuner drops the others.
   void check_tile() {
-    const JsonNode* q_node = at(root_, {"tile", "q"});
-    const JsonNode* warps_node = at(root_, {"tile", "warps"});
+    const JsonNode* q_node = context_.at("tile.q");
+    const JsonNode* warps_node = context_.at("tile.warps");
     const std::vector<int>& q = spec_.tile.q.values;
     const std::vector<int>& warps = spec_.tile.warps.values;
     if (q_node == nullptr || warps_node == nullptr || q.empty() || warps.empty()) return;
@@ -140,7 +141,7 @@ class RuleChecker {
   }
 
   void check_gate(const GateSpec& gate) {
-    const JsonNode* skips = at(root_, {"gate", "skips"});
+    const JsonNode* skips = context_.at("gate.skips");
     if (skips == nullptr) return;
     if (gate.skips_exp && !gate.skips_pv)
       conflict(*skips, "gate.skips: \"exp\" needs \"pv\"",
@@ -148,7 +149,7 @@ class RuleChecker {
     if (gate.skips_v_load && !gate.skips_pv)
       conflict(*skips, "gate.skips: \"v_load\" needs \"pv\"",
                "the product cannot use a V tile that is not loaded");
-    if (gate.skips_v_load && gate.scope == GateScope::kWarp && at(root_, {"gate", "scope"})) {
+    if (gate.skips_v_load && gate.scope == GateScope::kWarp && context_.at("gate.scope")) {
       conflict(*skips, "gate.skips: \"v_load\" needs gate.scope \"tile\"",
                "the warps of a tile share one copy of V, so one warp alone cannot leave it out");
       diagnostics_.items.back().helps = {"\"scope\": \"tile\", or leave \"v_load\" out"};
@@ -165,6 +166,11 @@ class RuleChecker {
   void check_unused() {
     std::vector<const Expr*> expressions = {&spec_.attention.mask, &spec_.attention.score};
     if (spec_.gate) expressions.insert(expressions.end(), {&spec_.gate->skip, &spec_.gate->exempt});
+    if (spec_.predictor) {
+      expressions.push_back(&spec_.predictor->keep);
+      if (const auto& estimate = spec_.predictor->estimate)
+        expressions.insert(expressions.end(), {&estimate->reference, &estimate->exclude});
+    }
     for (std::size_t i = 0; i < spec_.params.size(); ++i) {
       const bool used = std::any_of(expressions.begin(), expressions.end(), [&](const Expr* expr) {
         return !expr->empty() && uses_parameter(*expr, static_cast<int>(i));
@@ -179,6 +185,7 @@ class RuleChecker {
     }
   }
 
+  const RuleContext& context_;
   const SourceText& source_;
   const JsonNode& root_;
   const Spec& spec_;
@@ -189,7 +196,8 @@ class RuleChecker {
 
 void check_rules(const SourceText& source, const JsonNode& root, const Spec& spec,
                  Diagnostics& diagnostics) {
-  RuleChecker(source, root, spec, diagnostics).check();
+  const RuleContext context{source, root, spec, diagnostics};
+  RuleChecker(context).check();
 }
 
 }  // namespace lacuna

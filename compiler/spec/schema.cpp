@@ -4,6 +4,7 @@
 #include "compiler/spec/fields.hpp"
 #include "compiler/spec/json_layout.hpp"
 #include "compiler/spec/spec.hpp"
+#include "compiler/spec/summary.hpp"
 
 namespace lacuna {
 namespace {
@@ -25,14 +26,29 @@ Json bound_json(const SpecField& field) {
 }
 
 Json integer_json(const SpecField& field) {
-  if (!field.values.empty())
-    return {{"type", "integer"},
-            {"enum", std::vector<int>(field.values.begin(), field.values.end())}};
-  Json json = {{"type", "integer"},
-               {"minimum", static_cast<int>(field.minimum)},
-               {"maximum", static_cast<int>(field.maximum)}};
-  if (field.multiple != 1) json["multipleOf"] = field.multiple;
-  return json;
+  const Json values = {{"type", "integer"},
+                       {"enum", std::vector<int>(field.values.begin(), field.values.end())}};
+  if (field.maximum == 0) return values;
+  Json range = {{"type", "integer"},
+                {"minimum", static_cast<int>(field.minimum)},
+                {"maximum", static_cast<int>(field.maximum)}};
+  if (field.multiple != 1) range["multipleOf"] = field.multiple;
+  return field.values.empty() ? range : Json{{"anyOf", {values, range}}};
+}
+
+/// A name, or an object with one of the grids.
+Json token_order_json(const SpecField& field) {
+  const Json side = {{"type", "integer"}, {"minimum", 1}, {"maximum", kLongestSide}};
+  const Json sides = {{"type", "array"}, {"items", side}, {"minItems", 3}, {"maxItems", 3}};
+  Json forms = Json::array({names_json(field)});
+  for (const std::string_view grid : field.grids) {
+    const std::string name(grid);
+    forms.push_back({{"type", "object"},
+                     {"required", Json::array({name})},
+                     {"properties", {{kCommentKey, {{"type", "string"}}}, {name, sides}}},
+                     {"additionalProperties", false}});
+  }
+  return {{"anyOf", forms}};
 }
 
 Json set_of(const Json& item) {
@@ -77,6 +93,10 @@ Json one_json(const SpecField& field) {
       return names_json(field);
     case SpecFieldKind::kSubset:
       return set_of(names_json(field));
+    case SpecFieldKind::kSummary:
+      return {{"type", "string"}, {"pattern", summary_pattern(field.kinds)}};
+    case SpecFieldKind::kTokenOrder:
+      return token_order_json(field);
   }
   return {};
 }

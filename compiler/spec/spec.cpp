@@ -20,6 +20,22 @@ std::string_view name_of(TileOrder order) {
   return kTileOrderNames[static_cast<std::size_t>(order)];
 }
 std::string_view name_of(Loader loader) { return kLoaderNames[static_cast<std::size_t>(loader)]; }
+std::string_view name_of(Reduce reduce) { return kReduceNames[static_cast<std::size_t>(reduce)]; }
+std::string_view name_of(Normalise normalise) {
+  return kNormaliseNames[static_cast<std::size_t>(normalise)];
+}
+std::string_view name_of(QuantGroup group) {
+  return kQuantGroupNames[static_cast<std::size_t>(group)];
+}
+std::string_view name_of(SimilarityForm form) {
+  return kSimilarityNames[static_cast<std::size_t>(form)];
+}
+std::string_view name_of(TokenOrder order) {
+  return kTokenOrderNames[static_cast<std::size_t>(order)];
+}
+std::string_view name_of(Calibrate procedure) {
+  return kCalibrateNames[static_cast<std::size_t>(procedure)];
+}
 std::string_view name_of(ParamDim dim) { return info(dim).name; }
 
 int size_bytes(DType dtype) { return dtype == DType::kF32 ? 4 : 2; }

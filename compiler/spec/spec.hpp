@@ -49,7 +49,17 @@ enum class Reduce : std::uint8_t { kMax, kSum };  // "max", "sum"
 enum class Normalise : std::uint8_t { kNone, kSoftmax, kLse, kPreviousLse };
 enum class QuantGroup : std::uint8_t { kBlock, kWarp, kThread };
 enum class SimilarityForm : std::uint8_t { kCosine, kGramMax };  // "cosine", "gram_max"
-enum class TokenOrder : std::uint8_t { kNone, kExternal, kHilbert, kRowMajor, kColumnMajor, kTimeMajor };
+enum class TokenOrder : std::uint8_t {
+  kNone,
+  kExternal,
+  kHilbert,
+  kRowMajor,
+  kColumnMajor,
+  kTimeMajor
+};
+
+/// Which procedure of `lacuna calibrate` finds a parameter (runtime/calibrate/procedures.hpp).
+enum class Calibrate : std::uint8_t { kNone, kBisect, kGrid, kHalve, kKeptTiles };
 
 struct AttentionSpec {
   Expr mask;                   ///< Site::kMask; empty: everything is visible
@@ -68,6 +78,7 @@ struct ParamSpec {
   double default_value = 0;  ///< stands for every element when the caller passes nothing
   bool has_default = false;  ///< false: the caller must pass it
   std::string doc, unit;
+  Calibrate calibrate = Calibrate::kNone;
   bool operator==(const ParamSpec&) const = default;
 };
 
@@ -87,7 +98,7 @@ struct EstimateSpec {
   QuantGroup group = QuantGroup::kThread;  ///< of 8 and 4 bits
   Reduce reduce = Reduce::kMax;
   Normalise normalise = Normalise::kSoftmax;
-  Expr reference;  ///< Site::kReference; with kLse: whose exact logits normalise; empty: all visible
+  Expr reference;  ///< Site::kReference; of kLse: whose exact logits normalise; empty: all visible
   Expr exclude;    ///< Site::kExclude; empty: no tile is excluded
   bool operator==(const EstimateSpec&) const = default;
 };
@@ -97,7 +108,7 @@ struct PredictorSpec {
   bool smooth_q = false, smooth_k = false;
   SimilarityForm similarity = SimilarityForm::kCosine;
   std::optional<EstimateSpec> estimate;
-  Expr keep;  ///< Site::kKeep
+  Expr keep;      ///< Site::kKeep
   int reuse = 1;  ///< launches that share one decision through a mask object of the caller
   bool shared_heads = false;  ///< "heads": "shared": query heads of a KV head keep the union
   bool operator==(const PredictorSpec&) const = default;
@@ -106,7 +117,7 @@ struct PredictorSpec {
 struct QuantiseSpec {
   int qk_bits = 16;  ///< 16, 8
   QuantGroup qk_group = QuantGroup::kBlock;
-  int v_bits = 16;  ///< 16, 8 (e4m3, one scale for each channel)
+  int v_bits = 16;      ///< 16, 8 (e4m3, one scale for each channel)
   float v_range = 448;  ///< what a channel's largest value becomes
   bool operator==(const QuantiseSpec&) const = default;
 };
@@ -174,8 +185,9 @@ std::string_view name_of(Normalise);
 std::string_view name_of(QuantGroup);
 std::string_view name_of(SimilarityForm);
 std::string_view name_of(TokenOrder);
+std::string_view name_of(Calibrate);
 std::string name_of(const Summary&);  ///< "mean", "antidiagonal(8)"
-std::string_view name_of(ParamDim);  ///< "batch", "heads", "q_tiles", "k_tiles", "n_q", "n_k"
+std::string_view name_of(ParamDim);   ///< "batch", "heads", "q_tiles", "k_tiles", "n_q", "n_k"
 int size_bytes(DType);
 
 }  // namespace lacuna

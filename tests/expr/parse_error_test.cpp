@@ -146,6 +146,18 @@ TEST(parse_error, types) {
   });
 }
 
+TEST(parse_error, exclude_comes_before_the_estimate) {
+  EXPECT_TRUE(parse_expr("similar_q < tau or k0 < 64 or j == i", Site::kExclude, kParameters).ok());
+  expect_errors({
+      {"p < tau",
+       "`p`@0 E0302 'p' cannot be read in estimate.exclude\n"
+       "note: p is the normalised estimate of the tile; it can be read in predictor.keep\n"
+       "note: estimate.exclude reads n_q n_k h b i j n_i n_j q0 q1 k0 k1 similar_q similar_k\n"
+       "note: parameters: tau (scalar), threshold ([heads, q_tiles]), start ([n_q])\n",
+       Site::kExclude},
+  });
+}
+
 TEST(parse_error, indices) {
   expect_errors({
       {"k >= start",

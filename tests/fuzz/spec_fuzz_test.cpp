@@ -13,7 +13,8 @@ namespace {
 
 std::vector<std::string> texts_of(const char* folder) {
   std::vector<std::filesystem::path> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(test::source_dir() / folder))
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(test::source_dir() / folder))
     if (entry.path().extension() == ".json" && entry.path().filename() != "schema.json")
       paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());
@@ -38,9 +39,11 @@ class Mutator {
 
   void mutate(std::string& text) {
     static const std::vector<std::string> kPieces = {
-        "{",    "}",        "[",     "]",    "\"", ",",  ":",        "\\",  "\\u0000", "\\ud83d",
-        "null", "1e308",    "-0",    "\n",   "\t", "\r", "(",        ")",   "inf",     "\xFF",
-        "\xC3", "\"auto\"", "1e999", "\x00", "k",  "//", "$comment", "[q]", "select("};
+        "{",       "}",       "[",        "]",     "\"",      ",",        ":",     "\\",
+        "\\u0000", "\\ud83d", "null",     "1e308", "-0",      "\n",       "\t",    "\r",
+        "(",       ")",       "inf",      "\xFF",  "\xC3",    "\"auto\"", "1e999", "\x00",
+        "k",       "//",      "$comment", "[q]",   "select(", "p",        "rank",  "mean",
+        "tokens",  "last(7)", "16",       "8",     "4",       "1",        "none",  "lse"};
     const std::size_t at = below(text.size() + 1);
     const std::size_t length = below(12);
     switch (below(5)) {

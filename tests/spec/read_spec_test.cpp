@@ -6,6 +6,7 @@
 #include "compiler/expr/parse.hpp"
 #include "compiler/spec/fields.hpp"
 #include "compiler/spec/spec.hpp"
+#include "compiler/spec/summary.hpp"
 #include "tests/spec/golden_file.hpp"
 
 namespace lacuna {
@@ -42,7 +43,15 @@ constexpr const char* kEverything = R"({
            "monotone": true, "doc": "Z", "unit": "tokens" },
     "a": { "range": ["-inf", 2.5] }
   },
+  "permute": { "$comment": "a grid", "hilbert": [2, 3, 5] },
+  "predictor": {
+    "tile": { "q": 64, "k": 32 }, "smooth": ["k", "q"], "similarity": "gram_max",
+    "estimate": { "q": "tokens", "k": "tokens", "bits": 4, "group": "warp", "reduce": "sum",
+                  "normalise": "lse", "reference": "k < 8", "exclude": "similar_q < a" },
+    "keep": "p > a or similar_k < 0", "reuse": 3, "heads": "shared"
+  },
   "gate": { "scope": "warp", "skip": "gap < a", "exempt": "k0 < z[q0]", "skips": ["pv", "exp"] },
+  "quantise": { "qk": { "bits": 8, "group": "thread" }, "v": { "bits": 8, "range": 2.25 } },
   "mask": "external",
   "tile": { "q": [64, 128], "k": 64, "stages": "auto", "warps": [4, 8], "order": "descending" },
   "loader": "cp_async"
@@ -57,7 +66,10 @@ TEST(ReadSpec, ShortestSpecHasDefaults) {
   EXPECT_TRUE(spec.attention.head_dim.is_auto());
   EXPECT_TRUE(spec.attention.lse);
   EXPECT_TRUE(spec.params.empty());
+  EXPECT_EQ(spec.permute, PermuteSpec{});
+  EXPECT_FALSE(spec.predictor.has_value());
   EXPECT_FALSE(spec.gate.has_value());
+  EXPECT_EQ(spec.quantise, QuantiseSpec{});
   EXPECT_FALSE(spec.external_mask);
   EXPECT_TRUE(spec.tile.q.is_auto());
   EXPECT_TRUE(spec.loader.is_auto());
@@ -89,6 +101,8 @@ TEST(ReadSpec, FillsEveryField) {
   EXPECT_EQ(a.minimum, -INFINITY);
   EXPECT_EQ(a.maximum, 2.5);
   EXPECT_FALSE(a.has_default);
+  EXPECT_EQ(spec.permute, (PermuteSpec{TokenOrder::kHilbert, 2, 3, 5}));
+  EXPECT_EQ(spec.quantise, (QuantiseSpec{8, QuantGroup::kThread, 8, 2.25F}));
   ASSERT_TRUE(spec.gate);
   EXPECT_EQ(spec.gate->scope, GateScope::kWarp);
   EXPECT_FALSE(spec.gate->skip.empty());
@@ -100,6 +114,87 @@ TEST(ReadSpec, FillsEveryField) {
   EXPECT_EQ(spec.tile.warps.values, (std::vector{4, 8}));
   EXPECT_EQ(spec.tile.order.values, std::vector{TileOrder::kDescending});
   EXPECT_EQ(spec.loader.values, std::vector{Loader::kCpAsync});
+}
+
+TEST(ReadSpec, FillsEveryFieldOfThePredictor) {
+  Diagnostics diagnostics;
+  const Spec spec = read_spec({"x", kEverything}, diagnostics).spec;
+  ASSERT_TRUE(spec.predictor);
+  const PredictorSpec& predictor = *spec.predictor;
+  EXPECT_EQ(predictor.tile_q, 64);
+  EXPECT_EQ(predictor.tile_k, 32);
+  EXPECT_TRUE(predictor.smooth_q && predictor.smooth_k);
+  EXPECT_EQ(predictor.similarity, SimilarityForm::kGramMax);
+  EXPECT_EQ(predictor.keep.text, "p > a or similar_k < 0");
+  EXPECT_EQ(predictor.reuse, 3);
+  EXPECT_TRUE(predictor.shared_heads);
+  ASSERT_TRUE(predictor.estimate);
+  const EstimateSpec& estimate = *predictor.estimate;
+  EXPECT_EQ(estimate.q, (Summary{SummaryKind::kTokens, 1}));
+  EXPECT_EQ(estimate.k, (Summary{SummaryKind::kTokens, 1}));
+  EXPECT_EQ(estimate.bits, 4);
+  EXPECT_EQ(estimate.group, QuantGroup::kWarp);
+  EXPECT_EQ(estimate.reduce, Reduce::kSum);
+  EXPECT_EQ(estimate.normalise, Normalise::kLse);
+  EXPECT_EQ(estimate.reference.text, "k < 8");
+  EXPECT_EQ(estimate.exclude.text, "similar_q < a");
+}
+
+TEST(ReadSpec, ShortestPredictorHasDefaults) {
+  const Spec spec = read_members(R"("predictor": {"keep": "p > 0.5", "estimate": {}})");
+  ASSERT_TRUE(spec.predictor && spec.predictor->estimate);
+  EXPECT_EQ(spec.predictor->tile_q, 128);
+  EXPECT_EQ(spec.predictor->tile_k, 64);
+  EXPECT_FALSE(spec.predictor->smooth_q || spec.predictor->smooth_k);
+  EXPECT_EQ(spec.predictor->reuse, 1);
+  EXPECT_FALSE(spec.predictor->shared_heads);
+  EXPECT_EQ(*spec.predictor->estimate, EstimateSpec{});
+}
+
+TEST(ReadSpec, ReferenceAloneImpliesLse) {
+  const char* kReference = R"("q": "tokens", "k": "tokens", "reference": "k < 32")";
+  const std::string rest = R"("predictor": {"keep": "p > 0.5", "estimate": {)";
+  EXPECT_EQ(read_members(rest + kReference + "}}").predictor->estimate->normalise, Normalise::kLse);
+  EXPECT_EQ(messages(rest + kReference + R"(, "normalise": "softmax"}})"),
+            "predictor.estimate.reference needs normalise \"lse\", not \"softmax\"\n");
+}
+
+TEST(ReadSpec, PermutesByNameOrGrid) {
+  EXPECT_EQ(read_members(R"("permute": "none")").permute, PermuteSpec{});
+  EXPECT_EQ(read_members(R"("permute": "external")").permute.order, TokenOrder::kExternal);
+  EXPECT_EQ(read_members(R"("permute": {"time_major": [1, 2, 3]})").permute,
+            (PermuteSpec{TokenOrder::kTimeMajor, 1, 2, 3}));
+}
+
+TEST(ReadSpec, KeyColumnsMayBeNarrow) {
+  for (const int keys : {1, 8, 16, 32, 256}) {
+    const std::string tile = R"("tile": {"k": )" + std::to_string(keys) + "}";
+    EXPECT_EQ(read_members(R"("predictor": {"keep": "j < 3", )" + tile + "}").predictor->tile_k,
+              keys);
+  }
+}
+
+TEST(ReadSpec, AnyLegalLoaderMakesAListLegal) {
+  read_members(R"("loader": ["cp_async", "gather"])");
+  read_members(
+      R"("predictor": {"keep": "j < 3", "tile": {"k": 1}}, "loader": ["cp_async", "gather"])");
+  read_members(R"("predictor": {"keep": "j < 3", "tile": {"k": 16}}, "loader": "gather")");
+}
+
+TEST(ReadSpec, GateAndQuantisationGoWithAPredictor) {
+  read_members(R"("predictor": {"keep": "j < 3"}, "gate": {"skip": "gap < -9", "skips": ["pv"]},
+                  "quantise": {"qk": {"bits": 8, "group": "thread"}, "v": {"bits": 8, "range": 2.25}})");
+}
+
+TEST(ReadSpec, PredictorMayReadPermutedPlaces) {
+  read_members(R"("permute": "external", "predictor": {"keep": "k0 < 128 or q0 - k1 < 128"})");
+}
+
+TEST(ReadSpec, MistakeInOneFieldDrawsNoSecondError) {
+  EXPECT_EQ(messages(R"("predictor": {"keep": "p > 0", "estimate": 3})"),
+            "predictor.estimate: expected an object, got 3\n");
+  EXPECT_EQ(messages(R"("predictor": {"keep": "j < 3", "tile": {"k": 2}}, "loader": "gather")"),
+            "predictor.tile.k = 2 is not one of 1, 8 or 16 to 256 in steps of 16\n");
 }
 
 TEST(ReadSpec, ExpressionsSeeParamsDeclaredLater) {
@@ -163,16 +258,19 @@ TEST(ReadSpec, ErrorsComeInTheOrderOfTheText) {
   EXPECT_TRUE(std::is_sorted(columns.begin(), columns.end()));
 }
 
+/// "sparge.json" and "examples/dilated-union.json"
 class ShippedSpec : public testing::TestWithParam<std::string> {};
 
 TEST_P(ShippedSpec, IsReadWithoutAnyComplaint) {
   const SpecDocument document = read(test::read_file(test::source_dir() / "specs" / GetParam()));
-  EXPECT_EQ(document.spec.name + ".json", GetParam());
+  const std::filesystem::path path = GetParam();
+  EXPECT_EQ(document.spec.name, path.stem().string());
   EXPECT_FALSE(document.spec.doc.empty());
   EXPECT_FALSE(document.spec.source.empty());
   for (const ParamSpec& param : document.spec.params)
     EXPECT_FALSE(param.doc.empty()) << param.symbol.name;
-  EXPECT_EQ(document.source.text.find("{\n  \"$schema\": \"schema.json\",\n"), 0U);
+  const std::string schema = path.has_parent_path() ? "../schema.json" : "schema.json";
+  EXPECT_EQ(document.source.text.find("{\n  \"$schema\": \"" + schema + "\",\n"), 0U);
 }
 
 TEST_P(ShippedSpec, SurvivesARoundTrip) {
@@ -185,16 +283,20 @@ TEST_P(ShippedSpec, SurvivesARoundTrip) {
 
 std::vector<std::string> shipped() {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(test::source_dir() / "specs")) {
-    const std::string name = entry.path().filename().string();
-    if (entry.path().extension() == ".json" && name != "schema.json") names.push_back(name);
-  }
+  for (const std::string folder : {"", "examples/"})
+    for (const auto& entry :
+         std::filesystem::directory_iterator(test::source_dir() / "specs" / folder)) {
+      const std::string name = entry.path().filename().string();
+      if (entry.path().extension() == ".json" && name != "schema.json")
+        names.push_back(folder + name);
+    }
   std::sort(names.begin(), names.end());
   return names;
 }
 INSTANTIATE_TEST_SUITE_P(Files, ShippedSpec, testing::ValuesIn(shipped()), [](const auto& info) {
   std::string name = info.param.substr(0, info.param.find('.'));
-  std::replace(name.begin(), name.end(), '-', '_');
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == '-' || c == '/'; }, '_');
   return name;
 });
 
@@ -219,11 +321,44 @@ TEST(PrintSpec, EveryFieldSurvivesARoundTrip) {
   EXPECT_TRUE(again == spec) << printed;
 }
 
+TEST(PrintSpec, KeepsAnEstimateThatSaysNothing) {
+  const std::string printed =
+      print_spec(read_members(R"("predictor": {"keep": "p > 0.5", "estimate": {}})"));
+  EXPECT_NE(printed.find(R"("estimate": {})"), std::string::npos) << printed;
+}
+
+TEST(PrintSpec, PermutationsSurviveARoundTrip) {
+  for (const char* permute : {R"("external")", R"({"row_major": [1, 2, 3]})"}) {
+    const Spec spec = read_members(std::string(R"("permute": )") + permute);
+    EXPECT_EQ(read(print_spec(spec)).spec.permute, spec.permute) << permute;
+  }
+}
+
+TEST(Summaries, TextSurvivesARoundTrip) {
+  for (const SummaryInfo& row : all_summaries()) {
+    std::vector<int> counts = legal_counts(row.kind);
+    if (counts.empty()) counts.push_back(1);
+    for (const int count : counts) {
+      const Summary summary{row.kind, count};
+      EXPECT_EQ(parse_summary(name_of(summary)), summary) << name_of(summary);
+    }
+  }
+  for (const char* text : {"", "means", "mean(1)", "last", "last()", "last(0)", "last(257)",
+                           "last(01)", "antidiagonal(3)", "antidiagonal(64)", "tokens "})
+    EXPECT_FALSE(parse_summary(text)) << text;
+}
+
 TEST(SpecNames, FollowTheJson) {
   EXPECT_EQ(name_of(DType::kBF16), "bf16");
   EXPECT_EQ(name_of(GateScope::kTile), "tile");
   EXPECT_EQ(name_of(TileOrder::kDescending), "descending");
   EXPECT_EQ(name_of(Loader::kCpAsync), "cp_async");
+  EXPECT_EQ(name_of(Loader::kGather), "gather");
+  EXPECT_EQ(name_of(Reduce::kSum), "sum");
+  EXPECT_EQ(name_of(Normalise::kPreviousLse), "previous_lse");
+  EXPECT_EQ(name_of(QuantGroup::kThread), "thread");
+  EXPECT_EQ(name_of(SimilarityForm::kGramMax), "gram_max");
+  EXPECT_EQ(name_of(TokenOrder::kTimeMajor), "time_major");
   EXPECT_EQ(name_of(ParamDim::kQTiles), "q_tiles");
   EXPECT_EQ(size_bytes(DType::kF32), 4);
   EXPECT_EQ(size_bytes(DType::kBF16), 2);

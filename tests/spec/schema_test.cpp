@@ -50,6 +50,7 @@ Json spec_with(const SpecField& field, const Json& value) {
   std::string pointer = "/" + std::string(field.path);
   std::replace(pointer.begin(), pointer.end(), '.', '/');
   if (pointer.rfind("/gate/", 0) == 0) spec["gate"] = {{"skip", "gap < -9"}, {"skips", {"pv"}}};
+  if (pointer.rfind("/predictor/", 0) == 0) spec["predictor"] = {{"keep", "true"}};
   const std::size_t star = pointer.find('*');
   if (star != std::string::npos) pointer.replace(star, 1, "tau");
   spec[Json::json_pointer(pointer)] = value;
@@ -70,6 +71,9 @@ std::vector<Json> values_for(const SpecField& field) {
   for (const int value : field.values)
     for (const int step : {-1, 0, 1}) values.emplace_back(value + step);
   for (const std::string_view name : field.names) values.emplace_back(name);
+  for (const char* summary : {"mean", "tokens", "antidiagonal(8)", "antidiagonal(3)", "last(64)",
+                              "last(0)", "last(257)", "last", "mean()", "mean(1)"})
+    values.emplace_back(summary);
   for (const char* shape :
        {"[heads]", "[heads, q_tiles]", "[batch,heads , k_tiles]", "[ n_q ]", "[heads, heads]",
         "[n_q, heads, n_q]", "[]", "[head]", "[batch, heads, q_tiles, k_tiles]", "heads", "[heads",
@@ -90,6 +94,20 @@ std::vector<Json> candidates_for(const SpecField& field) {
                                   {{"$comment", "x"}},
                                   {{"$comment", 1}},
                                   {{"unheard_of", 1}}};
+  candidates.push_back({{"keep", "true"}});
+  candidates.push_back({{"keep", "true"}, {"estimate", Json::object()}});
+  for (const std::string_view grid : field.grids) {
+    const std::string name(grid);
+    for (const int side : {-1, 0, 1, 64, 65536, 65537}) {
+      candidates.push_back({{name, {1, side, 2}}});
+      candidates.push_back({{name, {1, 2, 3}}, {"$comment", side}});
+    }
+    for (const Json& sides : {Json{1, 2}, Json{1, 2, 3, 4}, Json("1"), Json{1, "2", 3}, Json(7)})
+      candidates.push_back({{name, sides}});
+    candidates.push_back({{name, {1, 2, 3}}, {"$comment", "x"}});
+    candidates.push_back({{name, {1, 2, 3}}, {"external", {1, 2, 3}}});
+    candidates.push_back({{"hilbert", {1, 2, 3}}, {name, {1, 2, 3}}});
+  }
   const std::vector<Json> values = values_for(field);
   for (const Json& value : values) {
     candidates.push_back(value);
@@ -138,7 +156,8 @@ TEST(Schema, AgreesWithTheReaderOnMissingFields) {
                         {{"version", 1}},
                         {{"name", "x"}},
                         {{"version", 1}, {"name", "x"}, {"gate", Json::object()}},
-                        {{"version", 1}, {"name", "x"}, {"gate", {{"skip", "gap < -9"}}}}};
+                        {{"version", 1}, {"name", "x"}, {"gate", {{"skip", "gap < -9"}}}},
+                        {{"version", 1}, {"name", "x"}, {"predictor", {{"reuse", 2}}}}};
   for (const Json& spec : specs) {
     EXPECT_FALSE(schema.accepts(spec)) << spec.dump();
     EXPECT_FALSE(reader_accepts(spec)) << spec.dump();
@@ -158,7 +177,8 @@ TEST(Schema, AgreesWithTheReaderOnParamNames) {
 TEST(Schema, AcceptsEveryShippedSpec) {
   const SchemaCheck schema;
   int specs = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(test::source_dir() / "specs")) {
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(test::source_dir() / "specs")) {
     if (entry.path().extension() != ".json" || entry.path().filename() == "schema.json") continue;
     EXPECT_TRUE(schema.accepts(Json::parse(test::read_file(entry.path())))) << entry.path();
     ++specs;
@@ -201,6 +221,10 @@ TEST(FieldTable, NearestLegalValuesLieOnBothSides) {
   EXPECT_EQ(nearest_legal(q, 0), std::vector{16});
   EXPECT_EQ(nearest_legal(q, 1e9), std::vector{256});
   EXPECT_EQ(nearest_legal(*find_field("attention", "head_dim"), 100), (std::vector{96, 128}));
+  const SpecField& columns = *find_field("predictor.tile", "k");
+  EXPECT_EQ(nearest_legal(columns, 3), (std::vector{1, 8}));
+  EXPECT_EQ(nearest_legal(columns, 12), (std::vector{8, 16}));
+  EXPECT_EQ(nearest_legal(columns, 24), (std::vector{16, 32}));
 }
 
 }  // namespace

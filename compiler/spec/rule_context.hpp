@@ -1,0 +1,56 @@
+// What the rules between fields look at, and how they report. Part of check_rules (rules.hpp).
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "compiler/diag/diagnostic.hpp"
+#include "compiler/spec/json_tree.hpp"
+#include "compiler/spec/spec.hpp"
+
+namespace lacuna {
+
+struct RuleContext {
+  const SourceText& source;
+  const JsonNode& root;
+  const Spec& spec;
+  Diagnostics& diagnostics;
+
+  /// The usable value at a path ("tile.q"), nullptr if there is none.
+  const JsonNode* at(std::string_view path) const;
+
+  /// True if the spec says of these fields what the file says: each is absent or usable. A rule
+  /// that reads several fields asks first, so that one mistake draws one error.
+  bool sound(std::initializer_list<std::string_view> paths) const;
+
+  Diagnostic& report(Code code, const JsonNode& node, std::string message) const;
+
+  /// A contradiction (E0205) reported at the innermost value of `path` that is there; `why` is the
+  /// reason of the rule, `help` the nearest legal thing.
+  Diagnostic& conflict(std::string_view path, std::string message, std::string why,
+                       std::string help) const;
+
+  /// The same at the first place where the expression at `path` reads `variable`.
+  Diagnostic& conflict_in(std::string_view path, const Expr& expr, Variable variable,
+                          std::string message, std::string why, std::string help) const;
+};
+
+/// The first of these variables that the expression reads, nullptr if none.
+const Variable* first_used(const Expr& expr, std::span<const Variable> variables);
+
+/// The multiple of 16 nearest to `value` that divides `whole`, at most one on each side:
+/// "64, 128".
+std::string nearest_divisors(int whole, int value);
+
+/// The rules of predictor (rules_predictor.cpp) and of what it goes with: quantise, permute, mask,
+/// loader and tile (rules_combination.cpp).
+void check_predictor(const RuleContext& context);
+void check_combination(const RuleContext& context);
+
+/// Those of params.NAME.calibrate; `label` is "params.NAME".
+void check_calibrate(const RuleContext& context, const ParamSpec& param,
+                     const JsonNode& declaration, const std::string& label);
+
+}  // namespace lacuna

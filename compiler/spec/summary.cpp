@@ -1,0 +1,59 @@
+#include "compiler/spec/summary.hpp"
+
+#include <array>
+
+namespace lacuna {
+namespace {
+
+constexpr std::array kSummaries{
+    SummaryInfo{SummaryKind::kMean, "mean", 0, 0, false, ""},
+    SummaryInfo{SummaryKind::kTokens, "tokens", 0, 0, false, ""},
+    SummaryInfo{SummaryKind::kAntidiagonal, "antidiagonal", 2, 32, true, "2, 4, 8, 16 or 32"},
+    SummaryInfo{SummaryKind::kLast, "last", 1, 256, false, "1 to 256"},
+};
+
+}  // namespace
+
+std::span<const SummaryInfo> all_summaries() { return kSummaries; }
+
+const SummaryInfo& info(SummaryKind kind) { return kSummaries[static_cast<std::size_t>(kind)]; }
+
+std::vector<int> legal_counts(SummaryKind kind) {
+  const SummaryInfo& row = info(kind);
+  std::vector<int> counts;
+  if (row.first == 0) return counts;
+  for (int n = row.first; n <= row.last; n = row.powers_of_two ? 2 * n : n + 1) counts.push_back(n);
+  return counts;
+}
+
+std::string form_of(SummaryKind kind) {
+  return std::string(info(kind).name) + (info(kind).first == 0 ? "" : "(n)");
+}
+
+std::string name_of(const Summary& summary) {
+  const SummaryInfo& row = info(summary.kind);
+  return std::string(row.name) + (row.first == 0 ? "" : "(" + std::to_string(summary.count) + ")");
+}
+
+std::optional<Summary> parse_summary(std::string_view text) {
+  for (const SummaryInfo& row : kSummaries) {
+    if (row.first == 0 && text == row.name) return Summary{row.kind, 1};
+    for (const int count : legal_counts(row.kind))
+      if (name_of(Summary{row.kind, count}) == text) return Summary{row.kind, count};
+  }
+  return std::nullopt;
+}
+
+std::string summary_pattern(std::size_t kinds) {
+  std::string out;
+  for (const SummaryInfo& row : std::span(kSummaries).first(kinds)) {
+    out.append(out.empty() ? "^(" : "|").append(row.name);
+    std::string counts;
+    for (const int count : legal_counts(row.kind))
+      counts.append(counts.empty() ? "" : "|").append(std::to_string(count));
+    if (!counts.empty()) out.append("\\((").append(counts).append(")\\)");
+  }
+  return out + ")$";
+}
+
+}  // namespace lacuna
