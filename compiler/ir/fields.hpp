@@ -91,9 +91,10 @@ struct Fields<Summarise> {
 template <>
 struct Fields<Similarity> {
   static constexpr std::string_view name = "similarity";
-  static constexpr auto table = std::tuple{
-      Operand<Similarity>{"x", &Similarity::x}, Operand<Similarity>{"mean", &Similarity::mean, false},
-      Attribute{"tile", &Similarity::tile}, Attribute{"form", &Similarity::form}};
+  static constexpr auto table =
+      std::tuple{Operand<Similarity>{"x", &Similarity::x},
+                 Operand<Similarity>{"mean", &Similarity::mean, false},
+                 Attribute{"tile", &Similarity::tile}, Attribute{"form", &Similarity::form}};
 };
 
 template <>
@@ -152,28 +153,24 @@ struct Fields<Estimate> {
 template <>
 struct Fields<Select> {
   static constexpr std::string_view name = "select";
-  static constexpr auto table =
-      std::tuple{Operand<Select>{"p", &Select::p, false},
-                 Operand<Select>{"score", &Select::score, false},
-                 Operand<Select>{"similar_q", &Select::similar_q, false},
-                 Operand<Select>{"similar_k", &Select::similar_k, false},
-                 Formula{"keep", &Select::keep, Site::kKeep},
-                 Formula{"mask", &Select::mask, Site::kMask},
-                 Attribute{"tile_q", &Select::tile_q},
-                 Attribute{"tile_k", &Select::tile_k},
-                 Attribute{"shared_heads", &Select::shared_heads}};
+  static constexpr auto table = std::tuple{Operand<Select>{"p", &Select::p, false},
+                                           Operand<Select>{"score", &Select::score, false},
+                                           Operand<Select>{"similar_q", &Select::similar_q, false},
+                                           Operand<Select>{"similar_k", &Select::similar_k, false},
+                                           Formula{"keep", &Select::keep, Site::kKeep},
+                                           Formula{"mask", &Select::mask, Site::kMask},
+                                           Attribute{"tile_q", &Select::tile_q},
+                                           Attribute{"tile_k", &Select::tile_k},
+                                           Attribute{"shared_heads", &Select::shared_heads}};
 };
 
 template <>
 struct Fields<Compact> {
   static constexpr std::string_view name = "compact";
-  static constexpr auto table =
-      std::tuple{Operand<Compact>{"bits", &Compact::bits},
-                 Formula{"mask", &Compact::mask, Site::kMask},
-                 Attribute{"keep_q", &Compact::keep_q},
-                 Attribute{"keep_k", &Compact::keep_k},
-                 Attribute{"tile_q", &Compact::tile_q},
-                 Attribute{"tile_k", &Compact::tile_k}};
+  static constexpr auto table = std::tuple{
+      Operand<Compact>{"bits", &Compact::bits}, Formula{"mask", &Compact::mask, Site::kMask},
+      Attribute{"keep_q", &Compact::keep_q},    Attribute{"keep_k", &Compact::keep_k},
+      Attribute{"tile_q", &Compact::tile_q},    Attribute{"tile_k", &Compact::tile_k}};
 };
 
 template <>
@@ -219,6 +216,40 @@ struct Fields<Attend> {
 template <class T, class Visit>
 constexpr void for_each_field(Visit&& visit) {
   std::apply([&](const auto&... field) { (visit(field), ...); }, Fields<T>::table);
+}
+
+/// visit(id, required) for each operand of an op; the id is writable if the op is, -1: not given.
+template <class AnyOp, class Visit>
+void for_each_operand(AnyOp& op, Visit&& visit) {
+  std::visit(
+      [&](auto& fields) {
+        using T = std::remove_cvref_t<decltype(fields)>;
+        for_each_field<T>([&](const auto& field) {
+          if constexpr (std::is_same_v<decltype(field), const Operand<T>&>)
+            visit(fields.*field.member, field.required);
+        });
+      },
+      op);
+}
+
+/// visit(expr) for each formula of T's fields that is given, those of a gate included.
+template <class Fielded, class Visit>
+void for_each_formula_of(Fielded& fields, Visit&& visit) {
+  using T = std::remove_const_t<Fielded>;
+  for_each_field<T>([&](const auto& field) {
+    using Field = std::remove_cvref_t<decltype(field)>;
+    if constexpr (std::is_same_v<Field, Formula<T>>) {
+      if (!(fields.*field.member).empty()) visit(fields.*field.member);
+    } else if constexpr (std::is_same_v<Field, Attribute<T, std::optional<Gate>>>) {
+      if (fields.*field.member) for_each_formula_of(*(fields.*field.member), visit);
+    }
+  });
+}
+
+/// visit(expr) for each given formula of an op.
+template <class AnyOp, class Visit>
+void for_each_formula(AnyOp& op, Visit&& visit) {
+  std::visit([&](auto& fields) { for_each_formula_of(fields, visit); }, op);
 }
 
 template <class T, class V>

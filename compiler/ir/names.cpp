@@ -12,6 +12,12 @@ std::string_view name_of(Element element) {
       return "f32";
     case Element::kI32:
       return "i32";
+    case Element::kI8:
+      return "i8";
+    case Element::kE4M3:
+      return "e4m3";
+    case Element::kU32:
+      return "u32";
   }
   return "";
 }
@@ -36,6 +42,16 @@ std::string_view name_of(Dim dim) {
       return "k_tiles";
     case Dim::kCapacity:
       return "capacity";
+    case Dim::kKeepQTiles:
+      return "keep_q_tiles";
+    case Dim::kKeepKTiles:
+      return "keep_k_tiles";
+    case Dim::kKeepWords:
+      return "keep_words";
+    case Dim::kQGroups:
+      return "q_groups";
+    case Dim::kKGroups:
+      return "k_groups";
   }
   return "";
 }

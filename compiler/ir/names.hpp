@@ -18,17 +18,30 @@ template <class E>
 inline constexpr auto kAll = std::array<E, 0>{};
 template <>
 inline constexpr auto kAll<Element> =
-    std::array{Element::kBF16, Element::kF16, Element::kF32, Element::kI32};
+    std::array{Element::kBF16, Element::kF16,  Element::kF32, Element::kI32,
+               Element::kI8,   Element::kE4M3, Element::kU32};
 template <>
 inline constexpr auto kAll<Dim> =
-    std::array{Dim::kBatch,   Dim::kHeads,  Dim::kHeadsKv, Dim::kNQ,      Dim::kNK,
-               Dim::kHeadDim, Dim::kQTiles, Dim::kKTiles,  Dim::kCapacity};
+    std::array{Dim::kBatch,      Dim::kHeads,     Dim::kHeadsKv, Dim::kNQ,       Dim::kNK,
+               Dim::kHeadDim,    Dim::kQTiles,    Dim::kKTiles,  Dim::kCapacity, Dim::kKeepQTiles,
+               Dim::kKeepKTiles, Dim::kKeepWords, Dim::kQGroups, Dim::kKGroups};
 template <>
 inline constexpr auto kAll<DType> = std::array{DType::kBF16, DType::kF16, DType::kF32};
 template <>
 inline constexpr auto kAll<GateScope> = std::array{GateScope::kWarp, GateScope::kTile};
 template <>
 inline constexpr auto kAll<TileOrder> = std::array{TileOrder::kAscending, TileOrder::kDescending};
+template <>
+inline constexpr auto kAll<Reduce> = std::array{Reduce::kMax, Reduce::kSum};
+template <>
+inline constexpr auto kAll<Normalise> =
+    std::array{Normalise::kNone, Normalise::kSoftmax, Normalise::kLse, Normalise::kPreviousLse};
+template <>
+inline constexpr auto kAll<QuantGroup> =
+    std::array{QuantGroup::kBlock, QuantGroup::kWarp, QuantGroup::kThread};
+template <>
+inline constexpr auto kAll<SimilarityForm> =
+    std::array{SimilarityForm::kCosine, SimilarityForm::kGramMax};
 template <>
 inline constexpr auto kAll<ExprType> = std::array{ExprType::kF32, ExprType::kI32};
 template <>

@@ -8,6 +8,7 @@
 #include "compiler/ir/fields.hpp"
 #include "compiler/ir/names.hpp"
 #include "compiler/ir/text_reader.hpp"
+#include "compiler/spec/summary.hpp"
 
 namespace lacuna {
 namespace {
@@ -41,6 +42,25 @@ void read(ParseContext& context, E& x) {
     reader.fail(Code::kProgramSyntax,
                 "expected one of " + all_names<E>() + ", got '" + std::string(name) + "'",
                 reader.span(begin, begin + name.size()));
+  }
+}
+
+/// "mean", "tokens", "antidiagonal(8)", "last(64)".
+void read(ParseContext& context, Summary& summary) {
+  TextReader& reader = context.reader;
+  const std::size_t begin = reader.position();
+  std::string text{reader.word("a summary")};
+  if (reader.accept("(")) {
+    text += "(" + std::to_string(reader.integer("a number of tokens")) + ")";
+    reader.expect(")");
+  }
+  if (reader.failed()) return;
+  if (const std::optional<Summary> found = parse_summary(text)) {
+    summary = *found;
+  } else {
+    reader.fail(Code::kProgramSyntax,
+                "expected mean, tokens, antidiagonal(n) or last(n), got '" + text + "'",
+                reader.span(begin, begin + text.size()));
   }
 }
 
@@ -225,8 +245,7 @@ void read_node(ParseContext& context, Program& program) {
     program.values.push_back({results[r], std::move(types[r])});
     node.results.push_back(id);
   }
-  if (auto* attend = std::get_if<Attend>(&node.op))
-    attend->classifier = classify_mask(attend->mask);
+  derive_classifiers(node.op);
   program.nodes.push_back(std::move(node));
 }
 

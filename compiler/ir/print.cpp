@@ -41,6 +41,7 @@ std::string text_of(bool x) { return x ? "true" : "false"; }
 std::string text_of(const std::string& x) { return quote(x); }
 template <class E>
 requires std::is_enum_v<E> std::string text_of(E x) { return std::string(name_of(x)); }
+std::string text_of(const Summary& summary) { return name_of(summary); }
 std::string text_of(const std::optional<Gate>& gate);
 
 /// The arguments of an op, comma-separated, those with their default value left out.

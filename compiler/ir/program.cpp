@@ -49,6 +49,17 @@ std::uint64_t hash_program(const Program& program) {
   return hash;
 }
 
+void derive_classifiers(Op& op) {
+  std::visit(
+      []<class T>(T& fields) {
+        if constexpr (requires { fields.classifier; })
+          fields.classifier = classify_mask(fields.mask);
+        if constexpr (requires { fields.reference_classifier; })
+          fields.reference_classifier = classify_mask(fields.reference);
+      },
+      op);
+}
+
 Attend& attend_of(Program& program) {
   for (Node& node : program.nodes) {
     if (auto* attend = std::get_if<Attend>(&node.op)) return *attend;

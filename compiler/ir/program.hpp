@@ -46,7 +46,8 @@ struct ValueType {
   bool operator==(const ValueType&) const = default;
 };
 
-/// A tensor the caller passes: "q", "k", "v", "list_indices", "list_counts", "order", "previous_lse".
+/// A tensor the caller passes: "q", "k", "v", "list_indices", "list_counts", "order",
+/// "previous_lse".
 struct Input {
   std::string name;
 };
@@ -74,7 +75,8 @@ struct Permute {
 bool operator==(const Permute& a, const Permute& b);
 
 /// The mean over all tokens, per batch entry and head, in f32: [batch, heads(_kv), d]. What
-/// smoothing subtracts: ops that read x smoothed take it as `mean`.
+/// smoothing subtracts: ops that read x smoothed take it as `mean`. NaN counts as 0: any mean will
+/// do, and a NaN token must not reach the others.
 struct Smooth {
   int x = -1;
 };
@@ -87,10 +89,10 @@ struct Summarise {
 };
 bool operator==(const Summarise& a, const Summarise& b);
 
-/// Self-similarity of each tile of (x - mean), f32: [batch, heads(_kv), tiles]. Zero tokens are left
-/// out; a tile without any other token has none, stored as -inf: below every threshold, so that
-/// `similar_k < theta` keeps it. Forms: kCosine: squared length of the mean of the unit rows, in [0, 1]. kGramMax: mean of
-/// the Gram matrix divided by its largest magnitude.
+/// Self-similarity of each tile of (x - mean), f32: [batch, heads(_kv), tiles]. Zero tokens are
+/// left out; a tile without any other token has none, stored as -inf: below every threshold, so
+/// that `similar_k < theta` keeps it. Forms: kCosine: squared length of the mean of the unit rows,
+/// in [0, 1]. kGramMax: mean of the Gram matrix divided by its largest magnitude.
 struct Similarity {
   int x = -1, mean = -1;
   int tile = 0;
@@ -98,15 +100,15 @@ struct Similarity {
 };
 bool operator==(const Similarity& a, const Similarity& b);
 
-/// (x - mean) in symmetric integers of `bits` (8: +-127, 4: +-7), stored as i8, round half away from
-/// zero, value = integer * scale, scale = largest magnitude of the group / 127 (or 7); an all-zero
-/// group has scale 1. Results: values [batch, heads(_kv), n, d] i8, scales [.., groups] f32.
-/// Groups of a tile of `tile` tokens, counted along the tokens:
+/// (x - mean) in symmetric integers of `bits` (8: +-127, 4: +-7), stored as i8, round half away
+/// from zero, value = integer * scale, scale = largest magnitude of the group / 127 (or 7); an
+/// all-zero group has scale 1. Results: values [batch, heads(_kv), n, d] i8, scales [.., groups]
+/// f32. Groups of a tile of `tile` tokens, counted along the tokens:
 ///   kBlock   1: the whole tile
 ///   kWarp    queries: tile / 16, rows of one mma; keys: 1
 ///   kThread  queries: tile / 2: in each 16 rows, group g (0..7) is rows g and g + 8;
-///            keys: tile / 8: in each 32 keys, group t (0..3) is the 8 keys whose index mod 8 is 2t or
-///            2t + 1
+///            keys: tile / 8: in each 32 keys, group t (0..3) is the 8 keys whose index mod 8 is 2t
+///            or 2t + 1
 /// Group number of token n: tile-major, then the 16 rows (32 keys), then g (t).
 struct Quantise {
   int x = -1, mean = -1;
@@ -125,7 +127,8 @@ struct QuantiseValues {
 };
 bool operator==(const QuantiseValues& a, const QuantiseValues& b);
 
-/// (x - mean) . onto for each token, f32: [batch, heads, n]. What smoothing took away from the logits:
+/// (x - mean) . onto for each token, f32: [batch, heads, n]. What smoothing took away from the
+/// logits:
 ///   q . k = (q - q_mean) . (k - k_mean) + q . k_mean + q_mean . (k - k_mean)
 /// The second term is project(x=q, onto=k_mean), the third project(x=k, mean=k_mean, onto=q_mean).
 struct Project {
@@ -150,26 +153,28 @@ bool operator==(const Project& a, const Project& b);
 ///     kLse: the exact logits (exact_q, exact_k) of the row's visible keys where `reference` holds;
 ///     kPreviousLse: given, [batch, heads, n_q]. A row whose lse is -inf has no weights at all.
 ///   score(i, j) = the largest (kMax) logit of the tile, or its sum (kSum)
-///   p(i, j) = kMax: the largest weight of the tile; kSum: the sum of weights over the tile's columns,
+///   p(i, j) = kMax: the largest weight of the tile; kSum: the sum of weights over the tile's
+///   columns,
 ///             averaged over the rows that have a visible column: a row of tiles sums to 1
-/// Tiles without a weight: score = -inf, p = 0 (kNone: p = -inf). `exclude` (of tiles, Site::kExclude)
-/// takes a tile out of the normalisation; its score and p are those of a tile without weights.
+/// Tiles without a weight: score = -inf, p = 0 (kNone: p = -inf). `exclude` (of tiles,
+/// Site::kExclude) takes a tile out of the normalisation; its score and p are those of a tile
+/// without weights.
 struct Estimate {
-  int q = -1, k = -1;                          ///< tensors, summaries or quantised values
-  int q_scale = -1, k_scale = -1;              ///< of quantised values
-  int row_bias = -1, column_bias = -1;         ///< [batch, heads, n_q], [batch, heads, n_k]
-  int exact_q = -1, exact_k = -1;              ///< kLse
-  int previous_lse = -1;                       ///< kPreviousLse
-  int similar_q = -1, similar_k = -1;          ///< read by `exclude`
+  int q = -1, k = -1;                   ///< tensors, summaries or quantised values
+  int q_scale = -1, k_scale = -1;       ///< of quantised values
+  int row_bias = -1, column_bias = -1;  ///< [batch, heads, n_q], [batch, heads, n_k]
+  int exact_q = -1, exact_k = -1;       ///< kLse
+  int previous_lse = -1;                ///< kPreviousLse
+  int similar_q = -1, similar_k = -1;   ///< read by `exclude`
   Summary rows, columns;
   int bits = 32;
   QuantGroup group = QuantGroup::kThread;
   Reduce reduce = Reduce::kMax;
   Normalise normalise = Normalise::kSoftmax;
-  Expr mask;                                   ///< attention.mask
-  TileClassifier classifier;                   ///< of mask; derived
+  Expr mask;                  ///< attention.mask
+  TileClassifier classifier;  ///< of mask; derived
   Expr reference;
-  TileClassifier reference_classifier;         ///< of reference; derived
+  TileClassifier reference_classifier;  ///< of reference; derived
   Expr exclude;
   float scale = 0;
   int tile_q = 0, tile_k = 0;
@@ -182,18 +187,18 @@ bool operator==(const Estimate& a, const Estimate& b);
 ///   mass_before(i, j): their p, summed in f32 (in order of rank or of index: within rounding)
 ///   visible(i): tiles of row i that the mask leaves visible
 struct Select {
-  int p = -1, score = -1;              ///< the two results of an estimate; -1: keep reads neither
+  int p = -1, score = -1;  ///< the two results of an estimate; -1: keep reads neither
   int similar_q = -1, similar_k = -1;
   Expr keep, mask;
-  TileClassifier classifier;           ///< of mask; derived
+  TileClassifier classifier;  ///< of mask; derived
   int tile_q = 0, tile_k = 0;
-  bool shared_heads = false;           ///< each head gets the union over its KV head's query heads
+  bool shared_heads = false;  ///< each head gets the union over its KV head's query heads
 };
 bool operator==(const Select& a, const Select& b);
 
 /// Bits -> ascending lists of attend's tiles, bit 31 set where a tile needs the mask. A tile of the
-/// bits (keep_q x keep_k tokens) is a whole number of attend's tiles (tile_q x tile_k); of those only
-/// visible ones are listed. Results: list_indices, list_counts as the inputs of these names.
+/// bits (keep_q x keep_k tokens) is a whole number of attend's tiles (tile_q x tile_k); of those
+/// only visible ones are listed. Results: list_indices, list_counts as the inputs of these names.
 struct Compact {
   int bits = -1;
   Expr mask;
@@ -212,19 +217,19 @@ bool operator==(const Unpermute& a, const Unpermute& b);
 /// Visited: tiles of `list_indices` if given, else those the classifier does not find empty.
 /// Results: o, and lse if wanted. Empty row: o = 0, lse = -inf.
 ///
-/// With `columns` (the gather loader) the kept columns of a row, keep_k keys each, are gathered into
-/// tiles of tile_k keys in ascending order; every key is masked by its own index, K and V share one
-/// order, and reports are in columns: k_tiles = ceil(n_k / keep_k).
-/// With q_scale: q and k are quantised values, the logit is
+/// With `columns` (the gather loader) the kept columns of a row, keep_k keys each, are gathered
+/// into tiles of tile_k keys in ascending order; every key is masked by its own index, K and V
+/// share one order, and reports are in columns: k_tiles = ceil(n_k / keep_k). With q_scale: q and k
+/// are quantised values, the logit is
 ///   scale * (integer dot * q_scale * k_scale + row_bias[q] + column_bias[k]).
 /// With v_scale: v is e4m3 codes, weights are rounded to e4m3 of 448 * weight before the product,
 /// whose sum of one tile is added to the f32 output; the denominator sums unrounded weights.
 struct Attend {
-  int q = -1, k = -1, v = -1;               ///< value ids
-  int columns = -1;                         ///< bits of a select; -1: no gathering
+  int q = -1, k = -1, v = -1;  ///< value ids
+  int columns = -1;            ///< bits of a select; -1: no gathering
   int q_scale = -1, k_scale = -1, v_scale = -1;
   int row_bias = -1, column_bias = -1;
-  int qk_tile_q = 0, qk_tile_k = 0;         ///< tiles of the quantisation groups
+  int qk_tile_q = 0, qk_tile_k = 0;  ///< tiles of the quantisation groups
   QuantGroup qk_group = QuantGroup::kBlock;
   int keep_k = 0;                           ///< keys of a column of `columns`
   int list_indices = -1, list_counts = -1;  ///< value ids; -1: no lists
@@ -269,10 +274,19 @@ bool operator==(const Program& a, const Program& b);
 /// Equal programs have equal hashes, in every process.
 std::uint64_t hash_program(const Program& program);
 
+/// Tiles that a measurement found best, for what the spec leaves open; 0 and nullopt: not measured.
+/// Values that the spec or the target does not allow are passed over.
+struct TunedTiles {
+  int tile_q = 0, tile_k = 0, stages = 0;
+  std::optional<TileOrder> order;
+  std::string record;  ///< where it comes from, as `explain` shows it: one clause
+};
+
 /// What the caller fixes when compiling.
 struct BuildOptions {
   int head_dim = 128;
   DType dtype = DType::kBF16;
+  std::optional<TunedTiles> tuned{};
 };
 
 /// Spec -> Program; adds diagnostics if the spec does not allow the head dim or dtype.
@@ -282,9 +296,12 @@ Program build_program(const SpecDocument& document, const BuildOptions& options,
 /// Canonical text: parameters in declaration order, then one op per line.
 std::string print_program(const Program& program);
 
-/// Reads that text (and `#` comments). One error for each bad line, with its place. The classifier
-/// of an attend is computed from its mask.
+/// Reads that text (and `#` comments). One error for each bad line, with its place. Classifiers are
+/// derived.
 Program parse_program(const SourceText& source, Diagnostics& diagnostics);
+
+/// Computes the classifiers of an op's `mask` and `reference`; ops without them stay as they are.
+void derive_classifiers(Op& op);
 
 /// Checks every rule of the verifier's table; the rule's words are the diagnostic.
 void verify_program(const Program& program, Diagnostics& diagnostics);

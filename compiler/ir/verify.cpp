@@ -3,12 +3,11 @@
 // Rules come in levels; a level is only looked at when the ones before it hold, so that predicates
 // may rely on them (ids are in range, there is one attend, ...).
 #include <cctype>
-#include <cmath>
 #include <span>
 #include <string_view>
 
 #include "compiler/ir/fields.hpp"
-#include "compiler/ir/names.hpp"
+#include "compiler/ir/verify_rules.hpp"
 
 namespace lacuna {
 namespace {
@@ -56,16 +55,9 @@ bool operands_defined_above(const Program& program) {
   int defined = 0;
   bool holds = true;
   for (const Node& node : program.nodes) {
-    std::visit(
-        [&]<class T>(const T& op) {
-          for_each_field<T>([&](const auto& field) {
-            if constexpr (std::is_same_v<decltype(field), const Operand<T>&>) {
-              const int id = op.*field.member;
-              holds = holds && id < defined && id >= (field.required ? 0 : -1);
-            }
-          });
-        },
-        node.op);
+    for_each_operand(node.op, [&](int id, bool required) {
+      holds = holds && id < defined && id >= (required ? 0 : -1);
+    });
     defined += static_cast<int>(node.results.size());
   }
   return holds;
@@ -88,19 +80,6 @@ bool defaults_in_range(const Program& program) {
   return true;
 }
 
-ValueType input_type(std::string_view name, DType dtype) {
-  using enum Dim;
-  if (name == "q") return {element_of(dtype), {kBatch, kHeads, kNQ, kHeadDim}};
-  if (name == "k" || name == "v") return {element_of(dtype), {kBatch, kHeadsKv, kNK, kHeadDim}};
-  if (name == "list_indices") return {Element::kI32, {kBatch, kHeads, kQTiles, kCapacity}};
-  if (name == "list_counts") return {Element::kI32, {kBatch, kHeads, kQTiles}};
-  return {};
-}
-
-const Value& value_of(const Program& program, int id) {
-  return program.values[static_cast<std::size_t>(id)];
-}
-
 bool inputs_distinct(const Program& program) {
   std::vector<std::string_view> names;
   for (const Node& node : program.nodes) {
@@ -109,27 +88,21 @@ bool inputs_distinct(const Program& program) {
   return distinct_identifiers(names, [](std::string_view name) { return name; });
 }
 
-/// The name of the input that defines a value; "" for other ops.
-std::string_view input_name(const Program& program, int id) {
+/// Where one tensor is permuted all are, nothing but permute reads them as they were, and results
+/// are put back.
+bool one_token_order(const Program& program) {
+  if (count<Permute>(program) == 0) return count<Unpermute>(program) == 0;
+  const auto is_caller_tensor = [&](int id) {
+    return defined_by<Input>(program, id) != nullptr && !tensor_name(program, id).empty();
+  };
+  const Attend& attend = attend_of(program);
+  bool holds = count<Permute>(program) == 3 && count<Unpermute>(program) == (attend.lse ? 2 : 1);
   for (const Node& node : program.nodes) {
-    const auto* input = std::get_if<Input>(&node.op);
-    if (input != nullptr && node.results.size() == 1 && node.results[0] == id) return input->name;
+    if (std::holds_alternative<Permute>(node.op)) continue;
+    for_each_operand(node.op, [&](int id, bool) { holds = holds && !is_caller_tensor(id); });
   }
-  return "";
+  return holds;
 }
-
-bool yields(const Expr& expr, ExprType type) { return expr.empty() || expr.root().type == type; }
-
-bool reads_program_parameters(const Program& program, const Expr& expr) {
-  if (expr.empty()) return true;
-  if (expr.parameters.size() != program.params.size()) return false;
-  for (std::size_t p = 0; p < program.params.size(); ++p) {
-    if (expr.parameters[p] != program.params[p].symbol) return false;
-  }
-  return true;
-}
-
-bool is_tile_size(int size) { return size % 16 == 0 && size >= 16 && size <= 1024; }
 
 struct ProgramRule {
   std::string_view words;
@@ -156,79 +129,10 @@ constexpr ProgramRule kStructure[] = {
     {"each tensor is an input once", inputs_distinct},
 };
 
-template <class T>
-struct OpRule {
-  std::string_view words;
-  bool (*holds)(const Program&, const Node&, const T&);
-};
-
-constexpr OpRule<Input> kInputRules[] = {
-    {"inputs are q, k, v, list_indices and list_counts",
-     [](const Program&, const Node&, const Input& input) {
-       return !input_type(input.name, DType::kF32).shape.empty();
-     }},
-    {"an input defines one value, whose type follows from the input's name",
-     [](const Program& p, const Node& node, const Input& input) {
-       return node.results.size() == 1 &&
-              value_of(p, node.results[0]).type == input_type(input.name, p.dtype);
-     }},
-};
-
-constexpr OpRule<Attend> kAttendRules[] = {
-    {"q, k and v are the inputs of these names",
-     [](const Program& p, const Node&, const Attend& a) {
-       return input_name(p, a.q) == "q" && input_name(p, a.k) == "k" && input_name(p, a.v) == "v";
-     }},
-    {"list_indices and list_counts come together, from the inputs of these names",
-     [](const Program& p, const Node&, const Attend& a) {
-       if (a.list_indices < 0 && a.list_counts < 0) return true;
-       return input_name(p, a.list_indices) == "list_indices" &&
-              input_name(p, a.list_counts) == "list_counts";
-     }},
-    {"attend defines o, of q's type, and with lse a second value [batch, heads, n_q] f32",
-     [](const Program& p, const Node& node, const Attend& a) {
-       using enum Dim;
-       if (node.results.size() != (a.lse ? 2u : 1u)) return false;
-       return value_of(p, node.results[0]).type == input_type("q", p.dtype) &&
-              (!a.lse || value_of(p, node.results[1]).type ==
-                             ValueType{Element::kF32, {kBatch, kHeads, kNQ}});
-     }},
-    {"mask yields bool, score f32",
-     [](const Program&, const Node&, const Attend& a) {
-       return yields(a.mask, ExprType::kBool) && yields(a.score, ExprType::kF32);
-     }},
-    {"a gate has a skip; skip and exempt yield bool",
-     [](const Program&, const Node&, const Attend& a) {
-       return !a.gate || (!a.gate->skip.empty() && yields(a.gate->skip, ExprType::kBool) &&
-                          yields(a.gate->exempt, ExprType::kBool));
-     }},
-    {"expressions know the program's parameters, in its order",
-     [](const Program& p, const Node&, const Attend& a) {
-       return reads_program_parameters(p, a.mask) && reads_program_parameters(p, a.score) &&
-              (!a.gate || (reads_program_parameters(p, a.gate->skip) &&
-                           reads_program_parameters(p, a.gate->exempt)));
-     }},
-    {"scale is a positive finite number",
-     [](const Program&, const Node&, const Attend& a) {
-       return std::isfinite(a.scale) && a.scale > 0;
-     }},
-    {"tile_q and tile_k are multiples of 16 up to 1024, or both still open",
-     [](const Program&, const Node&, const Attend& a) {
-       return (a.tile_q == 0 && a.tile_k == 0) ||
-              (is_tile_size(a.tile_q) && is_tile_size(a.tile_k));
-     }},
-    {"a gate skips something: v_load, exp or pv",
-     [](const Program&, const Node&, const Attend& a) {
-       return !a.gate || a.gate->skips_v_load || a.gate->skips_exp || a.gate->skips_pv;
-     }},
-    {"a gate that skips exp or v_load also skips pv: without P or V there is no product",
-     [](const Program&, const Node&, const Attend& a) {
-       return !a.gate || a.gate->skips_pv || !(a.gate->skips_exp || a.gate->skips_v_load);
-     }},
-    {"a gate that skips v_load has scope tile: all warps of a block share one copy of V",
-     [](const Program&, const Node&, const Attend& a) {
-       return !a.gate || !a.gate->skips_v_load || a.gate->scope == GateScope::kTile;
-     }},
+constexpr ProgramRule kOrder[] = {
+    {"with permute, all of q, k and v are permuted, nothing else reads them, and every result of "
+     "attend is unpermuted",
+     one_token_order},
 };
 
 void report(std::string_view where, std::string_view words, Diagnostics& diagnostics) {
@@ -242,43 +146,51 @@ void report(std::string_view where, std::string_view words, Diagnostics& diagnos
 }
 
 template <class T>
-void check_node(const Program& program, const Node& node, const T& op,
-                std::span<const OpRule<T>> rules, Diagnostics& diagnostics) {
+void check_node(const Program& program, const Node& node, const T& op, Diagnostics& diagnostics) {
   const std::string where =
       std::string(Fields<T>::name) +
-      (node.results.empty() ? "" : " %" + value_of(program, node.results[0]).name);
-  for (const OpRule<T>& rule : rules) {
+      (node.results.empty()
+           ? ""
+           : " %" + program.values[static_cast<std::size_t>(node.results[0])].name);
+  for (const OpRule<T>& rule : rules_of(&op)) {
     if (!rule.holds(program, node, op)) report(where, rule.words, diagnostics);
   }
+}
+
+bool check_program(const Program& program, std::span<const ProgramRule> rules,
+                   Diagnostics& diagnostics) {
+  bool sound = true;
+  for (const ProgramRule& rule : rules) {
+    if (rule.holds(program)) continue;
+    report("program @" + program.name, rule.words, diagnostics);
+    sound = false;
+  }
+  return sound;
+}
+
+template <std::size_t... I>
+void add_op_rules(std::vector<std::string_view>& all, std::index_sequence<I...>) {
+  const auto add = [&all](const auto& rules) {
+    for (const auto& rule : rules) all.push_back(rule.words);
+  };
+  (add(rules_of(static_cast<const std::variant_alternative_t<I, Op>*>(nullptr))), ...);
 }
 
 }  // namespace
 
 void verify_program(const Program& program, Diagnostics& diagnostics) {
-  bool sound = true;
-  for (const ProgramRule& rule : kStructure) {
-    if (rule.holds(program)) continue;
-    report("program @" + program.name, rule.words, diagnostics);
-    sound = false;
-  }
-  if (!sound) return;
+  if (!check_program(program, kStructure, diagnostics)) return;
   for (const Node& node : program.nodes) {
-    if (const auto* input = std::get_if<Input>(&node.op)) {
-      check_node<Input>(program, node, *input, kInputRules, diagnostics);
-    } else if (const auto* attend = std::get_if<Attend>(&node.op)) {
-      check_node<Attend>(program, node, *attend, kAttendRules, diagnostics);
-    }
+    std::visit([&](const auto& op) { check_node(program, node, op, diagnostics); }, node.op);
   }
+  check_program(program, kOrder, diagnostics);
 }
 
 std::vector<std::string_view> verifier_rules() {
   std::vector<std::string_view> all;
-  const auto add = [&all](const auto& rules) {
-    for (const auto& rule : rules) all.push_back(rule.words);
-  };
-  add(kStructure);
-  add(kInputRules);
-  add(kAttendRules);
+  for (const ProgramRule& rule : kStructure) all.push_back(rule.words);
+  for (const ProgramRule& rule : kOrder) all.push_back(rule.words);
+  add_op_rules(all, std::make_index_sequence<std::variant_size_v<Op>>{});
   return all;
 }
 

@@ -1,23 +1,15 @@
-// Spec -> Program: one input for each tensor, one attend.
+// Spec -> Program: inputs, what is made of them, the decision about tiles, one attend.
 #include <algorithm>
 #include <cmath>
 
+#include "compiler/expr/parse.hpp"
 #include "compiler/ir/names.hpp"
+#include "compiler/passes/drop_unread.hpp"
 #include "compiler/passes/pass.hpp"
+#include "compiler/target/limits.hpp"
 
 namespace lacuna {
 namespace {
-
-int add_value(Program& program, std::string name, ValueType type) {
-  program.values.push_back({std::move(name), std::move(type)});
-  return static_cast<int>(program.values.size()) - 1;
-}
-
-int add_input(Program& program, const std::string& name, ValueType type) {
-  const int id = add_value(program, name, std::move(type));
-  program.nodes.push_back({{id}, Input{name}});
-  return id;
-}
 
 template <class T, class ToText>
 std::string list_of(const std::vector<T>& values, ToText to_text) {
@@ -26,11 +18,16 @@ std::string list_of(const std::vector<T>& values, ToText to_text) {
   return text;
 }
 
+template <class T>
+bool admits(const Choice<T>& choice, T value) {
+  return choice.is_auto() || std::ranges::count(choice.values, value) > 0;
+}
+
 /// The caller's value must be one that the spec admits.
 template <class T, class ToText>
 void check_admitted(const SpecDocument& document, std::string_view pointer, const char* field,
                     const Choice<T>& admitted, T value, ToText to_text, Diagnostics& diagnostics) {
-  if (admitted.is_auto() || std::ranges::count(admitted.values, value) > 0) return;
+  if (admits(admitted, value)) return;
   const std::string legal = list_of(admitted.values, to_text);
   Diagnostic& d =
       diagnostics.add(at_field(document, pointer, Code::kUnsupported, Severity::kError,
@@ -39,15 +36,305 @@ void check_admitted(const SpecDocument& document, std::string_view pointer, cons
   d.helps.push_back("compile for " + legal + ", or extend the spec's list");
 }
 
-Gate build_gate(const GateSpec& gate) {
-  return {gate.scope, gate.skip, gate.exempt, gate.skips_v_load, gate.skips_exp, gate.skips_pv};
+/// Keys of a column: what the gather loader is for where a tile of a loader in order has at
+/// least 16.
+constexpr int kMostKeysOfColumn = 16;
+
+bool has_8_bits(const QuantiseSpec& quantise) {
+  return quantise.qk_bits == 8 || quantise.v_bits == 8;
+}
+
+/// What speaks against a loader; "" if nothing does.
+std::string objection(Loader loader, const Spec& spec) {
+  if (loader == Loader::kCpAsync) {
+    if (!spec.predictor || spec.predictor->tile_k % kWarpRows == 0) return "";
+    return "cp_async loads tiles of at least 16 neighbouring keys, predictor.tile.k is " +
+           std::to_string(spec.predictor->tile_k);
+  }
+  if (!spec.predictor) return "gather loads the keys that a predictor keeps, and there is none";
+  if (spec.predictor->tile_k > kMostKeysOfColumn) {
+    return "gather loads columns of 1, 8 or 16 keys, predictor.tile.k is " +
+           std::to_string(spec.predictor->tile_k);
+  }
+  if (has_8_bits(spec.quantise)) return "gather takes 16-bit keys and values";
+  if (spec.gate) return "a gate decides about tiles of neighbouring keys";
+  if (!admits(spec.tile.order, TileOrder::kAscending))
+    return "keys are gathered in ascending order";
+  if (!admits(spec.tile.q, spec.predictor->tile_q))
+    return "a gathered row of tiles has the queries of predictor.tile.q";
+  return "";
+}
+
+Loader default_loader(const Spec& spec) {
+  const bool has_columns = spec.predictor && spec.predictor->tile_k <= kMostKeysOfColumn;
+  const bool must_gather = !objection(Loader::kCpAsync, spec).empty();
+  return has_columns && (must_gather || objection(Loader::kGather, spec).empty())
+             ? Loader::kGather
+             : Loader::kCpAsync;
+}
+
+/// The first of the user's loaders that goes with the rest of the spec.
+Loader choose_loader(const SpecDocument& document, Diagnostics& diagnostics) {
+  const Spec& spec = document.spec;
+  std::vector<Loader> candidates = spec.loader.values;
+  if (candidates.empty()) candidates.push_back(default_loader(spec));
+  for (const Loader loader : candidates) {
+    if (objection(loader, spec).empty()) return loader;
+  }
+  Diagnostic& d = diagnostics.add(at_field(
+      document, "/loader", Code::kConflict, Severity::kError,
+      "loader: " + std::string(name_of(candidates.front())) + " does not go with the spec"));
+  d.notes.push_back(objection(candidates.front(), spec));
+  for (const Loader other : {Loader::kCpAsync, Loader::kGather}) {
+    if (objection(other, spec).empty()) d.helps.push_back("write " + std::string(name_of(other)));
+  }
+  return candidates.front();
+}
+
+/// Tokens of the tiles that an estimate's integers are grouped by: those of the predictor, but at
+/// least the rows and keys of one step of an mma.
+int group_tile(int tile, int least) { return std::max(tile, least); }
+constexpr int kKeysOfStep = 32;
+
+/// Appends ops in the order of the path. Everything that a spec might need is defined; what its
+/// formulas do not read goes at the end.
+class ProgramBuilder {
+ public:
+  ProgramBuilder(const Spec& spec, const BuildOptions& options, Loader loader)
+      : spec_(spec), loader_(loader), element_(element_of(options.dtype)) {
+    program_ = {spec.name, options.head_dim, options.dtype, spec.params, {}, {}};
+    scale_ = spec.attention.scale.value_or(1.0f / std::sqrt(static_cast<float>(options.head_dim)));
+  }
+
+  Program build() {
+    add_inputs();
+    if (spec_.permute.order != TokenOrder::kNone) add_permute();
+    if (spec_.predictor) add_statistics(*spec_.predictor);
+    add_integers();
+    if (spec_.predictor) {
+      if (spec_.predictor->estimate) add_estimate(*spec_.predictor, *spec_.predictor->estimate);
+      add_select(*spec_.predictor);
+    }
+    add_attend();
+    return without_unread(std::move(program_));
+  }
+
+ private:
+  using enum Dim;
+
+  /// An op with one result, or with two; their ids are consecutive.
+  int define(std::string name, ValueType type, Op op) {
+    program_.nodes.push_back({{add_value(std::move(name), std::move(type))}, std::move(op)});
+    return program_.nodes.back().results[0];
+  }
+  int define(std::string name, ValueType type, std::string second_name, ValueType second_type,
+             Op op) {
+    const int first = define(std::move(name), std::move(type), std::move(op));
+    program_.nodes.back().results.push_back(
+        add_value(std::move(second_name), std::move(second_type)));
+    return first;
+  }
+  int add_value(std::string name, ValueType type) {
+    program_.values.push_back({std::move(name), std::move(type)});
+    return static_cast<int>(program_.values.size()) - 1;
+  }
+  int input(std::string name, ValueType type) {
+    Input op{name};
+    return define(std::move(name), std::move(type), std::move(op));
+  }
+
+  ValueType queries() const { return {element_, {kBatch, kHeads, kNQ, kHeadDim}}; }
+  ValueType keys() const { return {element_, {kBatch, kHeadsKv, kNK, kHeadDim}}; }
+  static ValueType numbers(std::vector<Dim> shape) { return {Element::kF32, std::move(shape)}; }
+  static ValueType row_numbers() { return numbers({kBatch, kHeads, kNQ}); }
+  static ValueType list_indices() { return {Element::kI32, {kBatch, kHeads, kQTiles, kCapacity}}; }
+  static ValueType list_counts() { return {Element::kI32, {kBatch, kHeads, kQTiles}}; }
+
+  void add_inputs() {
+    q_ = input("q", queries());
+    k_ = input("k", keys());
+    v_ = input("v", keys());
+    if (spec_.external_mask) {
+      attend_.list_indices = input("list_indices", list_indices());
+      attend_.list_counts = input("list_counts", list_counts());
+    }
+    order_ = input("order", {Element::kI32, {kNQ}});
+    previous_lse_ = input("previous_lse", row_numbers());
+  }
+
+  void add_permute() {
+    q_ = define("q_ordered", queries(), Permute{q_, order_});
+    k_ = define("k_ordered", keys(), Permute{k_, order_});
+    v_ = define("v_ordered", keys(), Permute{v_, order_});
+  }
+
+  void add_statistics(const PredictorSpec& predictor) {
+    const int tile_q = predictor.tile_q, tile_k = predictor.tile_k;
+    const int q_mean = define("q_mean", numbers({kBatch, kHeads, kHeadDim}), Smooth{q_});
+    const int k_mean = define("k_mean", numbers({kBatch, kHeadsKv, kHeadDim}), Smooth{k_});
+    if (predictor.smooth_q) q_mean_ = q_mean;
+    if (predictor.smooth_k) k_mean_ = k_mean;
+    // Without their mean, keys shift the logits of a row alike: softmax does not see it.
+    const bool shifts =
+        predictor.estimate && (predictor.estimate->normalise != Normalise::kSoftmax ||
+                               uses(predictor.keep, Variable::kScore));
+    q_summary_ = define("q_summary", numbers({kBatch, kHeads, kKeepQTiles, kHeadDim}),
+                        Summarise{q_, -1, tile_q});
+    k_summary_ = define("k_summary", numbers({kBatch, kHeadsKv, kKeepKTiles, kHeadDim}),
+                        Summarise{k_, shifts ? -1 : k_mean_, tile_k});
+    q_similarity_ = define("q_similarity", numbers({kBatch, kHeads, kKeepQTiles}),
+                           Similarity{q_, q_mean_, tile_q, predictor.similarity});
+    k_similarity_ = define("k_similarity", numbers({kBatch, kHeadsKv, kKeepKTiles}),
+                           Similarity{k_, k_mean_, tile_k, predictor.similarity});
+  }
+
+  int add_quantised(const std::string& prefix, bool is_query, int bits, QuantGroup group,
+                    int tile) {
+    const std::string name = prefix + (is_query ? "q" : "k");
+    const Dim heads = is_query ? kHeads : kHeadsKv, groups = is_query ? kQGroups : kKGroups;
+    ValueType values{Element::kI8, is_query ? queries().shape : keys().shape};
+    return define(name + "_values", std::move(values), name + "_scale",
+                  numbers({kBatch, heads, groups}),
+                  Quantise{is_query ? q_ : k_, is_query ? q_mean_ : k_mean_, bits, group, tile});
+  }
+
+  void add_integers() {
+    if (spec_.predictor && spec_.predictor->estimate && spec_.predictor->estimate->bits > 0 &&
+        spec_.predictor->estimate->bits < 16) {
+      const PredictorSpec& p = *spec_.predictor;
+      const int bits = p.estimate->bits;
+      const QuantGroup group = p.estimate->group;
+      estimate_q_ = add_quantised("estimate_", true, bits, group, group_tile(p.tile_q, kWarpRows));
+      estimate_k_ =
+          add_quantised("estimate_", false, bits, group, group_tile(p.tile_k, kKeysOfStep));
+    }
+    attend_.q = q_, attend_.k = k_, attend_.v = v_;
+    const QuantiseSpec& quantise = spec_.quantise;
+    if (quantise.qk_bits < 16) {
+      attend_.q = add_quantised("", true, quantise.qk_bits, quantise.qk_group, 0);
+      attend_.k = add_quantised("", false, quantise.qk_bits, quantise.qk_group, 0);
+      attend_.q_scale = attend_.q + 1;
+      attend_.k_scale = attend_.k + 1;
+      attend_.qk_group = quantise.qk_group;
+    }
+    if (quantise.v_bits < 16) {
+      attend_.v =
+          define("v_values", {Element::kE4M3, keys().shape}, "v_scale",
+                 numbers({kBatch, kHeadsKv, kHeadDim}), QuantiseValues{v_, quantise.v_range});
+      attend_.v_scale = attend_.v + 1;
+    }
+    if (k_mean_ >= 0) row_bias_ = define("row_bias", row_numbers(), Project{q_, -1, k_mean_});
+    if (q_mean_ >= 0) {
+      column_bias_ =
+          define("column_bias", numbers({kBatch, kHeads, kNK}), Project{k_, k_mean_, q_mean_});
+    }
+    if (quantise.qk_bits < 16) {
+      attend_.row_bias = row_bias_;
+      attend_.column_bias = column_bias_;
+    }
+  }
+
+  void add_estimate(const PredictorSpec& predictor, const EstimateSpec& spec) {
+    const bool has_means = spec.q.kind == SummaryKind::kMean || spec.k.kind == SummaryKind::kMean;
+    Estimate e;
+    e.rows = spec.q, e.columns = spec.k;
+    e.bits = spec.bits != 0 ? spec.bits : has_means ? 32 : 16;
+    e.q = spec.q.kind == SummaryKind::kMean ? q_summary_ : q_;
+    e.k = spec.k.kind == SummaryKind::kMean ? k_summary_ : k_;
+    if (e.bits < 16) {
+      e.q = estimate_q_, e.k = estimate_k_;
+      e.q_scale = e.q + 1, e.k_scale = e.k + 1;
+      e.row_bias = row_bias_, e.column_bias = column_bias_;
+      e.group = spec.group;
+    }
+    e.normalise = spec.normalise;
+    if (spec.normalise == Normalise::kLse) e.exact_q = q_, e.exact_k = k_;
+    if (spec.normalise == Normalise::kPreviousLse) e.previous_lse = previous_lse_;
+    e.similar_q = q_similarity_, e.similar_k = k_similarity_;
+    e.reduce = spec.reduce;
+    e.mask = spec_.attention.mask;
+    e.reference = spec.reference;
+    e.exclude = spec.exclude;
+    e.scale = scale_;
+    e.tile_q = predictor.tile_q, e.tile_k = predictor.tile_k;
+    const ValueType type = numbers({kBatch, kHeads, kKeepQTiles, kKeepKTiles});
+    p_ = define("p", type, "score", type, std::move(e));
+  }
+
+  void add_select(const PredictorSpec& predictor) {
+    Select select;
+    select.p = p_, select.score = p_ < 0 ? -1 : p_ + 1;
+    select.similar_q = q_similarity_, select.similar_k = k_similarity_;
+    select.keep = predictor.keep;
+    select.mask = spec_.attention.mask;
+    select.tile_q = predictor.tile_q, select.tile_k = predictor.tile_k;
+    select.shared_heads = predictor.shared_heads;
+    const int kept =
+        define("kept", {Element::kU32, {kBatch, kHeads, kKeepQTiles, kKeepWords}}, select);
+    if (loader_ == Loader::kGather) {
+      attend_.columns = kept;
+      attend_.keep_k = predictor.tile_k;
+      return;
+    }
+    attend_.list_indices =
+        define("list_indices", list_indices(), "list_counts", list_counts(),
+               Compact{kept, spec_.attention.mask, {}, predictor.tile_q, predictor.tile_k});
+    attend_.list_counts = attend_.list_indices + 1;
+  }
+
+  void add_attend() {
+    attend_.mask = spec_.attention.mask;
+    attend_.score = spec_.attention.score;
+    if (const auto& gate = spec_.gate) {
+      attend_.gate = Gate{gate->scope,        gate->skip,      gate->exempt,
+                          gate->skips_v_load, gate->skips_exp, gate->skips_pv};
+    }
+    attend_.scale = scale_;
+    attend_.lse = spec_.attention.lse;
+    const bool permuted = spec_.permute.order != TokenOrder::kNone;
+    const std::string suffix = permuted ? "_ordered" : "";
+    const bool has_lse = attend_.lse;
+    const int o = define("o" + suffix, queries(), std::move(attend_));
+    int lse = -1;
+    if (has_lse) {
+      lse = add_value("lse" + suffix, row_numbers());
+      program_.nodes.back().results.push_back(lse);
+    }
+    if (!permuted) return;
+    define("o", queries(), Unpermute{o, order_});
+    if (has_lse) define("lse", row_numbers(), Unpermute{lse, order_});
+  }
+
+  const Spec& spec_;
+  Loader loader_;
+  Element element_;
+  Program program_;
+  float scale_ = 0;
+  Attend attend_;
+  // ids of values, -1: not defined; of a pair the first
+  int q_ = -1, k_ = -1, v_ = -1, order_ = -1, previous_lse_ = -1;
+  int q_mean_ = -1, k_mean_ = -1;  ///< of what is smoothed
+  int q_summary_ = -1, k_summary_ = -1, q_similarity_ = -1, k_similarity_ = -1;
+  int estimate_q_ = -1, estimate_k_ = -1, row_bias_ = -1, column_bias_ = -1, p_ = -1;
+};
+
+/// The row LSE of an earlier call lies in the caller's order.
+void check_previous_lse(const SpecDocument& document, Diagnostics& diagnostics) {
+  const Spec& spec = document.spec;
+  const bool reads_it = spec.predictor && spec.predictor->estimate &&
+                        spec.predictor->estimate->normalise == Normalise::kPreviousLse;
+  if (!reads_it || spec.permute.order == TokenOrder::kNone) return;
+  Diagnostic& d = diagnostics.add(
+      at_field(document, "/predictor/estimate/normalise", Code::kConflict, Severity::kError,
+               "predictor.estimate.normalise: previous_lse does not go with permute"));
+  d.notes.emplace_back("the lse of an earlier call lies in the caller's order of tokens");
+  d.helps.emplace_back("normalise with \"lse\" or \"softmax\", or permute the tensors outside");
 }
 
 }  // namespace
 
 Program build_program(const SpecDocument& document, const BuildOptions& options,
                       Diagnostics& diagnostics) {
-  using enum Dim;
   const Spec& spec = document.spec;
   check_admitted(
       document, "/attention/head_dim", "head_dim", spec.attention.head_dim, options.head_dim,
@@ -55,35 +342,9 @@ Program build_program(const SpecDocument& document, const BuildOptions& options,
   check_admitted(
       document, "/attention/dtype", "dtype", spec.attention.dtype, options.dtype,
       [](DType t) { return name_of(t); }, diagnostics);
-
-  Program program{spec.name, options.head_dim, options.dtype, spec.params, {}, {}};
-  const Element element = element_of(options.dtype);
-  const ValueType queries{element, {kBatch, kHeads, kNQ, kHeadDim}};
-  const ValueType keys{element, {kBatch, kHeadsKv, kNK, kHeadDim}};
-  Attend attend;
-  attend.q = add_input(program, "q", queries);
-  attend.k = add_input(program, "k", keys);
-  attend.v = add_input(program, "v", keys);
-  if (spec.external_mask) {
-    attend.list_indices =
-        add_input(program, "list_indices", {Element::kI32, {kBatch, kHeads, kQTiles, kCapacity}});
-    attend.list_counts =
-        add_input(program, "list_counts", {Element::kI32, {kBatch, kHeads, kQTiles}});
-  }
-  attend.mask = spec.attention.mask;
-  attend.score = spec.attention.score;
-  if (spec.gate) attend.gate = build_gate(*spec.gate);
-  attend.scale =
-      spec.attention.scale.value_or(1.0f / std::sqrt(static_cast<float>(options.head_dim)));
-  attend.lse = spec.attention.lse;
-
-  Node node{{add_value(program, "o", queries)}, {}};
-  if (attend.lse) {
-    node.results.push_back(add_value(program, "lse", {Element::kF32, {kBatch, kHeads, kNQ}}));
-  }
-  node.op = std::move(attend);
-  program.nodes.push_back(std::move(node));
-  return program;
+  check_previous_lse(document, diagnostics);
+  const Loader loader = choose_loader(document, diagnostics);
+  return ProgramBuilder(spec, options, loader).build();
 }
 
 }  // namespace lacuna

@@ -2,7 +2,11 @@
 // (else of the defaults) that fits the target.
 //
 // A gate decides about whole tiles, so the same spec means something else with other tiles. Where
-// the default shape does not fit, a gate gets a smaller one only with a warning.
+// the default shape does not fit, a gate gets a smaller one only with a warning. With a predictor,
+// tiles divide its own; lists and integers are then made for attend's tiles. A tuned shape goes
+// before all others wherever it is legal.
+#include <algorithm>
+
 #include "compiler/passes/tile_choice.hpp"
 
 namespace lacuna {
@@ -24,18 +28,37 @@ Chosen<T> chosen(const Choice<T>& choice, T value, std::string reason) {
 }
 
 std::vector<TileShape> shapes_in_order(const TileCandidates& candidates, int head_dim,
-                                       const std::optional<Gate>& gate) {
-  const bool votes = gate && gate->scope == GateScope::kTile;
-  const bool values_on_demand = gate && gate->skips_v_load;
+                                       const Attend& attend) {
+  TileShape shape{.head_dim = head_dim};
+  shape.votes = attend.gate && attend.gate->scope == GateScope::kTile;
+  shape.values_on_demand = attend.gate && attend.gate->skips_v_load;
+  shape.qk_bits = attend.q_scale >= 0 ? 8 : 16;
+  shape.v_bits = attend.v_scale >= 0 ? 8 : 16;
   std::vector<TileShape> shapes;
   for (const int stages : candidates.stages) {
     for (const int q : candidates.tile_q) {
       for (const int k : candidates.tile_k) {
-        shapes.push_back({q, k, stages, head_dim, votes, values_on_demand});
+        shape.stages = stages, shape.tile_q = q, shape.tile_k = k;
+        shapes.push_back(shape);
       }
     }
   }
   return shapes;
+}
+
+/// The tuned shape first, if it is measured whole and within what the spec writes.
+void put_tuned_first(const TunedTiles* tuned, const TileSpec& spec,
+                     std::vector<TileShape>& shapes) {
+  if (tuned == nullptr) return;
+  const auto allows = [](const Choice<int>& choice, int value) {
+    return value > 0 && (choice.is_auto() || std::ranges::count(choice.values, value) > 0);
+  };
+  TileShape shape = shapes.front();
+  if (tuned->stages > 0) shape.stages = tuned->stages;
+  shape.tile_q = tuned->tile_q, shape.tile_k = tuned->tile_k;
+  if (!allows(spec.q, shape.tile_q) || !allows(spec.k, shape.tile_k)) return;
+  if (tuned->stages > 0 && !allows(spec.stages, shape.stages)) return;
+  shapes.insert(shapes.begin(), shape);
 }
 
 /// Where the user asked for too much: the first field that was written.
@@ -45,32 +68,59 @@ const char* written_field(const TileSpec& tile) {
   return tile.warps.is_auto() ? "/tile/stages" : "/tile/warps";
 }
 
-void report_violation(const PassContext& context, const TileShape& shape,
-                      const TileViolation& violation) {
-  const TileSpec& tile = context.document.spec.tile;
-  const char* pointer = violation.pointer != nullptr ? violation.pointer : written_field(tile);
+void report_violation(const PassContext& context, const TileRequest& request,
+                      const TileShape& shape, const TileViolation& violation) {
+  const char* pointer =
+      violation.pointer != nullptr ? violation.pointer : written_field(request.spec);
   Diagnostic& d = context.diagnostics.add(
       at_field(context.document, pointer, violation.code, Severity::kError, violation.message));
   d.notes.push_back(violation.note);
   std::string legal;
-  for (const std::string& value : nearest_legal(shape, tile.warps, context.target)) {
+  for (const std::string& value : nearest_legal(shape, request)) {
     legal += (legal.empty() ? "" : ", or ") + value;
   }
   if (!legal.empty()) d.helps.push_back("nearest legal values: " + legal);
 }
 
-std::optional<TileShape> choose_shape(const PassContext& context,
+void report_spill(const PassContext& context, const TileRequest& request, const TileShape& shape) {
+  const std::string reason = spill_reason(shape, context.target);
+  if (reason.empty()) return;
+  Diagnostic& d = context.diagnostics.add(at_field(context.document, written_field(request.spec),
+                                                   Code::kOccupancy, Severity::kPerf, reason));
+  d.helps.emplace_back("tile.k = 32");
+}
+
+bool is_tuned(const PassContext& context, const TileShape& shape) {
+  const TunedTiles* tuned = context.tuned;
+  return tuned != nullptr && shape.tile_q == tuned->tile_q && shape.tile_k == tuned->tile_k &&
+         (tuned->stages == 0 || shape.stages == tuned->stages);
+}
+
+/// The value's origin becomes the record, unless the spec left no choice.
+template <class T>
+void note_tuned(const TunedTiles& tuned, const Choice<T>& choice, Chosen<T>& value) {
+  if (choice.values.size() == 1) return;
+  value.origin = Origin::kTuned;
+  value.reason = tuned.record;
+}
+
+/// The first legal shape; one that spills only if all do.
+std::optional<TileShape> choose_shape(const PassContext& context, const TileRequest& request,
                                       const std::vector<TileShape>& shapes) {
-  const bool limited = context.target.kind == TargetKind::kCuda;
   std::optional<TileViolation> first;
+  std::optional<TileShape> spilling;
   for (const TileShape& shape : shapes) {
-    if (!limited) return shape;
-    auto violation = find_violation(shape, context.document.spec.tile.warps, context.target);
-    if (!violation) return shape;
-    if (!first) first = std::move(violation);
+    auto violation = find_violation(shape, request);
+    if (!violation && spill_reason(shape, context.target).empty()) return shape;
+    if (!violation && !spilling) spilling = shape;
+    if (violation && !first) first = std::move(violation);
   }
-  report_violation(context, shapes.front(), *first);
-  return std::nullopt;
+  if (spilling) {
+    report_spill(context, request, *spilling);
+  } else {
+    report_violation(context, request, shapes.front(), *first);
+  }
+  return spilling;
 }
 
 void warn_of_smaller_gate(const PassContext& context, const TileShape& first,
@@ -87,40 +137,98 @@ void warn_of_smaller_gate(const PassContext& context, const TileShape& first,
                     std::to_string(shape.tile_q) + " and tile.k = " + std::to_string(shape.tile_k));
 }
 
+void note_tiles(const PassContext& context, const TileRequest& request, const TileShape& shape,
+                const std::string& reason) {
+  const TileSpec& tile = request.spec;
+  AttendPlan& plan = context.attend;
+  const Chosen<int> divides{0, Origin::kDerived, "divides predictor.tile"};
+  plan.tile_q = chosen(tile.q, shape.tile_q, reason);
+  plan.tile_k = chosen(tile.k, shape.tile_k, reason);
+  if (tile.q.is_auto() && request.keep_q != 0) {
+    plan.tile_q = divides;
+    plan.tile_q.value = shape.tile_q;
+  }
+  if (tile.k.is_auto() && request.keep_k != 0 && !request.gathers) {
+    plan.tile_k = divides;
+    plan.tile_k.value = shape.tile_k;
+  }
+  if (tile.q.is_auto() && !tile.warps.is_auto())
+    plan.tile_q = {shape.tile_q, Origin::kDerived, "16 * tile.warps"};
+  plan.stages =
+      chosen(tile.stages, shape.stages, "loads of the next tile overlap this one's arithmetic");
+  plan.warps = tile.warps.is_auto() ? Chosen<int>{shape.warps(), Origin::kDerived,
+                                                  "tile.q / 16: one mma of rows each"}
+                                    : chosen(tile.warps, shape.warps(), "");
+}
+
+/// Columns are gathered as their bits lie: ascending.
+Chosen<TileOrder> choose_order(const PassContext& context, const TileRequest& request) {
+  const Choice<TileOrder>& choice = request.spec.order;
+  const TileOrder usual =
+      choice.is_auto() || request.gathers ? TileOrder::kAscending : choice.values.front();
+  Chosen<TileOrder> order = chosen(choice, usual, "keys as they lie in memory");
+  const TunedTiles* tuned = context.tuned;
+  if (tuned == nullptr || !tuned->order || request.gathers) return order;
+  if (!choice.is_auto() && std::ranges::count(choice.values, *tuned->order) == 0) return order;
+  order.value = *tuned->order;
+  note_tuned(*tuned, choice, order);
+  return order;
+}
+
+void note_loader(const PassContext& context, const TileRequest& request) {
+  const Choice<Loader>& choice = context.document.spec.loader;
+  const Loader loader = request.gathers ? Loader::kGather : Loader::kCpAsync;
+  Chosen<Loader>& plan = context.attend.loader;
+  plan = chosen(choice, loader,
+                request.gathers ? "columns of " + std::to_string(request.keep_k) + " keys"
+                                : "runs on every target");
+  if (!choice.is_auto() && std::ranges::count(choice.values, loader) == 0)
+    plan = {loader, Origin::kDerived, "every visible key is kept: there is nothing to gather"};
+}
+
+/// Lists and groups of integers are those of attend's tiles.
+void set_tiles(Program& program, int tile_q, int tile_k) {
+  Attend& attend = attend_of(program);
+  attend.tile_q = tile_q;
+  attend.tile_k = tile_k;
+  const bool has_integers = attend.q_scale >= 0;
+  if (has_integers) attend.qk_tile_q = tile_q, attend.qk_tile_k = tile_k;
+  for (Node& node : program.nodes) {
+    if (auto* compact = std::get_if<Compact>(&node.op)) {
+      compact->tile_q = tile_q;
+      compact->tile_k = tile_k;
+    } else if (auto* quantise = std::get_if<Quantise>(&node.op); quantise && has_integers) {
+      if (node.results[0] == attend.q) quantise->tile = tile_q;
+      if (node.results[0] == attend.k) quantise->tile = tile_k;
+    }
+  }
+}
+
 }  // namespace
 
 Program choose_tiles(Program program, const PassContext& context) {
-  Attend& attend = attend_of(program);
   const TileSpec& tile = context.document.spec.tile;
-  const bool has_gate = attend.gate.has_value();
-  const auto shapes = shapes_in_order(tile_candidates(tile), program.head_dim, attend.gate);
-  const std::optional<TileShape> shape = choose_shape(context, shapes);
+  const TileRequest request = tile_request(program, tile, context.target);
+  const bool has_gate = attend_of(program).gate.has_value();
+  auto shapes = shapes_in_order(tile_candidates(request), program.head_dim, attend_of(program));
+  const TileShape first = shapes.front();
+  put_tuned_first(context.tuned, tile, shapes);
+  const std::optional<TileShape> shape = choose_shape(context, request, shapes);
   if (!shape) return program;
 
-  const TileShape& first = shapes.front();
   const bool is_first = shape->tile_q == first.tile_q && shape->tile_k == first.tile_k;
-  if (has_gate && !is_first && (tile.q.is_auto() || tile.k.is_auto())) {
+  if (has_gate && !is_first && !is_tuned(context, *shape) && (tile.q.is_auto() || tile.k.is_auto()))
     warn_of_smaller_gate(context, first, *shape);
+  note_tiles(context, request, *shape, shape_reason(context, program.head_dim, has_gate, is_first));
+  if (is_tuned(context, *shape)) {
+    note_tuned(*context.tuned, tile.q, context.attend.tile_q);
+    note_tuned(*context.tuned, tile.k, context.attend.tile_k);
+    if (context.tuned->stages > 0) note_tuned(*context.tuned, tile.stages, context.attend.stages);
   }
-  const std::string reason = shape_reason(context, program.head_dim, has_gate, is_first);
-  AttendPlan& plan = context.attend;
-  plan.tile_q = chosen(tile.q, shape->tile_q, reason);
-  if (tile.q.is_auto() && !tile.warps.is_auto()) {
-    plan.tile_q = {shape->tile_q, Origin::kDerived, "16 * tile.warps"};
-  }
-  plan.tile_k = chosen(tile.k, shape->tile_k, reason);
-  plan.stages =
-      chosen(tile.stages, shape->stages, "loads of the next tile overlap this one's arithmetic");
-  plan.warps = tile.warps.is_auto() ? Chosen<int>{shape->warps(), Origin::kDerived,
-                                                  "tile.q / 16: one mma of rows each"}
-                                    : chosen(tile.warps, shape->warps(), "");
-  const TileOrder order = tile.order.is_auto() ? TileOrder::kAscending : tile.order.values.front();
-  plan.order = chosen(tile.order, order, "keys as they lie in memory");
-  plan.loader = chosen(context.document.spec.loader, Loader::kCpAsync, "runs on every target");
-
-  attend.tile_q = shape->tile_q;
-  attend.tile_k = shape->tile_k;
-  attend.order = order;
+  note_loader(context, request);
+  context.attend.order = choose_order(context, request);
+  attend_of(program).order = context.attend.order.value;
+  set_tiles(program, shape->tile_q, shape->tile_k);
   return program;
 }
 

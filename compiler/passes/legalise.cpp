@@ -1,14 +1,21 @@
-// Rejects what the target cannot compute, before tiles are chosen for it.
+// Turns what the target does not have into what it has, and rejects what it cannot compute, before
+// tiles are chosen.
 #include <algorithm>
+#include <bit>
 #include <iterator>
 #include <string>
 
+#include "compiler/ir/fields.hpp"
+#include "compiler/passes/drop_unread.hpp"
 #include "compiler/passes/pass.hpp"
+#include "compiler/target/limits.hpp"
 
 namespace lacuna {
 namespace {
 
 constexpr int kMmaHeadDims[] = {64, 96, 128, 256};
+constexpr int kMostColumnsOfTile = 128;
+constexpr int kLargestHeadDimOf8Bits = 128;
 
 void check_dtype(const Program& program, const PassContext& context) {
   if (program.dtype != DType::kF32) return;
@@ -35,14 +42,152 @@ void check_head_dim(const Program& program, const PassContext& context) {
   d.helps.push_back("nearest legal values: " + nearest);
 }
 
+/// e4m3 values where there is an mma of them, else V as it is: its rounding goes, nothing else.
+Program legalise_values(Program program, const PassContext& context) {
+  const auto* values = find_op<QuantiseValues>(program);
+  if (values == nullptr || context.target.has_e4m3_mma) return program;
+  Attend& attend = attend_of(program);
+  attend.v = values->x;
+  attend.v_scale = -1;
+  context.attend.v_bits = {16, Origin::kDerived, context.target.name + " has no mma of e4m3"};
+  return without_unread(std::move(program));
+}
+
+/// How the products of an estimate are computed. Integers of 4 bits are stored and multiplied as
+/// ones of 8: the same integers, so the same logits.
+void note_estimate(const Program& program, const PassContext& context) {
+  const auto* estimate = find_op<Estimate>(program);
+  if (estimate == nullptr) return;
+  Chosen<int>& product = context.attend.estimate_product_bits;
+  product = {estimate->bits, Origin::kDerived, ""};
+  if (context.target.kind == TargetKind::kCpu || estimate->bits != 4) return;
+  product = {
+      8, Origin::kDerived,
+      context.target.name + " has no mma of int4: the same integers in int8, the same logits"};
+}
+
+/// Rows that an estimate of tokens compares at once (templates/predict/tokens.cuh).
+int rows_at_once(const Estimate& estimate) {
+  const bool is_last = estimate.rows.kind == SummaryKind::kLast;
+  const int rows = is_last ? estimate.rows.count : estimate.tile_q / estimate.rows.count;
+  return (rows + kWarpRows - 1) / kWarpRows * kWarpRows;
+}
+
+/// Copies of the rows in shared memory: sums over the tokens of cells lie beside these.
+int row_copies(const Estimate& estimate) {
+  return estimate.rows.kind == SummaryKind::kAntidiagonal ? 2 : 1;
+}
+
+void check_estimate_smem(const Estimate& estimate, int head_dim, const PassContext& context) {
+  const int rows = rows_at_once(estimate), limit = context.target.smem_bytes_per_block;
+  const auto bytes = [&](int n) { return estimate_smem_bytes(n * row_copies(estimate), head_dim); };
+  if (bytes(rows) <= limit) return;
+  const bool is_last = estimate.rows.kind == SummaryKind::kLast;
+  const char* pointer = is_last ? "/predictor/estimate/q" : "/predictor/tile/q";
+  Diagnostic& d = context.diagnostics.add(at_field(
+      context.document, pointer, Code::kSmemLimit, Severity::kError,
+      "an estimate of " + std::to_string(rows) + " rows at head_dim " + std::to_string(head_dim) +
+          " needs " + std::to_string(bytes(rows)) + " bytes of shared memory, " +
+          context.target.name + " has " + std::to_string(limit) + " for a block"));
+  d.notes.push_back(estimate_smem_formula(rows * row_copies(estimate), head_dim) +
+                    " bytes: the rows of a tile, 128 keys, and the rows' statistics");
+  int fitting = rows;  // halved: tiles stay divisors of what they were
+  while (fitting > kWarpRows && bytes(fitting) > limit) fitting /= 2;
+  d.helps.push_back("nearest legal value: " +
+                    (is_last
+                         ? "last(" + std::to_string(fitting) + ")"
+                         : "predictor.tile.q = " + std::to_string(fitting * estimate.rows.count)));
+}
+
+/// Columns of a tile, tokens or cells, are compared in chunks of whole mma steps.
+void check_estimate_columns(const Estimate& estimate, const PassContext& context) {
+  const int columns = estimate.tile_k / estimate.columns.count;
+  const bool is_power = std::has_single_bit(static_cast<unsigned>(columns));
+  if (columns <= kMostColumnsOfTile && (is_power || columns % kWarpRows == 0)) return;
+  const bool has_cells = estimate.columns.kind == SummaryKind::kAntidiagonal;
+  Diagnostic& d = context.diagnostics.add(
+      at_field(context.document, "/predictor/tile/k", Code::kTileShape, Severity::kError,
+               "predictor.tile.k: expected up to " + std::to_string(kMostColumnsOfTile) +
+                   (has_cells ? " cells" : " keys") + " of the estimate on " + context.target.name +
+                   ", a power of two or a multiple of 16, got " + std::to_string(columns)));
+  d.notes.emplace_back("they are multiplied in one go, in steps of 16");
+  const unsigned below = std::bit_floor(static_cast<unsigned>(columns));
+  const int legal = std::min(static_cast<int>(below), kMostColumnsOfTile);
+  d.helps.push_back("nearest legal value: " + std::to_string(legal * estimate.columns.count));
+}
+
+void check_estimate(const Program& program, const PassContext& context) {
+  const auto* estimate = find_op<Estimate>(program);
+  if (estimate == nullptr || estimate->rows.kind == SummaryKind::kMean) return;
+  check_estimate_smem(*estimate, program.head_dim, context);
+  check_estimate_columns(*estimate, context);
+}
+
+/// Scales, biases and the statistics of a gate take the registers that a wide output leaves.
+void check_8_bit_head_dim(const Program& program, const PassContext& context) {
+  const Attend& attend = attend_of(program);
+  const bool has_8_bits = attend.q_scale >= 0 || attend.v_scale >= 0;
+  if (!has_8_bits || program.head_dim <= kLargestHeadDimOf8Bits) return;
+  Diagnostic& d = context.diagnostics.add(
+      at_field(context.document, "/quantise", Code::kUnsupported, Severity::kError,
+               "quantise: expected a head_dim of 128 or less with 8 bits on " +
+                   context.target.name + ", got " + std::to_string(program.head_dim)));
+  d.notes.emplace_back("with wider heads the registers of 8-bit kernels spill");
+  d.helps.emplace_back("write 16 bits for this head_dim, or compile for the target cpu");
+}
+
+/// One side of the predictor's tiles: a block of `prepare` makes whole tiles from whole tokens.
+void check_prepared_tile(const PassContext& context, const char* pointer, const char* field,
+                         int tile) {
+  if (kPreparedTokens % tile == 0) return;
+  Diagnostic& d = context.diagnostics.add(
+      at_field(context.document, pointer, Code::kTileShape, Severity::kError,
+               std::string(field) + ": expected a divisor of " + std::to_string(kPreparedTokens) +
+                   " on " + context.target.name + ", got " + std::to_string(tile)));
+  d.notes.emplace_back(
+      "summaries, similarities and integers of a tile are made by one block, which takes up to 256 "
+      "tokens");
+  int below = 1;
+  while (2 * below < tile) below *= 2;
+  d.helps.push_back("nearest legal values: " + std::to_string(below) +
+                    (2 * below <= kPreparedTokens ? ", " + std::to_string(2 * below) : ""));
+}
+
+void check_prepared_tiles(const Program& program, const PassContext& context) {
+  const auto* select = find_op<Select>(program);
+  if (select == nullptr) return;
+  bool of_queries = false, of_keys = false;
+  for (const Node& node : program.nodes) {
+    if (!std::holds_alternative<Summarise>(node.op) &&
+        !std::holds_alternative<Similarity>(node.op)) {
+      continue;
+    }
+    const std::vector<Dim>& shape =
+        program.values[static_cast<std::size_t>(node.results[0])].type.shape;
+    const bool is_query = std::ranges::count(shape, Dim::kKeepQTiles) > 0;
+    (is_query ? of_queries : of_keys) = true;
+  }
+  const auto* estimate = find_op<Estimate>(program);
+  const bool has_integers = estimate != nullptr && estimate->bits < 16;
+  // The pooled kernel shares the keys of a tile among lanes, a power of two.
+  of_keys = of_keys || (estimate != nullptr && estimate->rows.kind == SummaryKind::kMean);
+  if (of_queries || has_integers)
+    check_prepared_tile(context, "/predictor/tile/q", "predictor.tile.q", select->tile_q);
+  if (of_keys || has_integers)
+    check_prepared_tile(context, "/predictor/tile/k", "predictor.tile.k", select->tile_k);
+}
+
 }  // namespace
 
 Program legalise(Program program, const PassContext& context) {
-  if (context.target.kind == TargetKind::kCuda) {
-    check_dtype(program, context);
-    check_head_dim(program, context);
-  }
-  return program;
+  note_estimate(program, context);
+  if (context.target.kind == TargetKind::kCpu) return program;
+  check_dtype(program, context);
+  check_head_dim(program, context);
+  check_8_bit_head_dim(program, context);
+  check_prepared_tiles(program, context);
+  check_estimate(program, context);
+  return legalise_values(std::move(program), context);
 }
 
 }  // namespace lacuna

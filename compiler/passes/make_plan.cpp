@@ -11,6 +11,34 @@ Chosen<T> taken(const SpecDocument& document, const char* pointer, T value, std:
   return {value, Origin::kDefault, std::move(reason)};
 }
 
+void note_attention(const SpecDocument& document, const Attend& attend, AttendPlan& plan) {
+  plan.scale = document.spec.attention.scale
+                   ? Chosen<float>{attend.scale, Origin::kSpec, ""}
+                   : Chosen<float>{attend.scale, Origin::kDefault, "1 / sqrt(head_dim)"};
+  plan.lse = taken(document, "/attention/lse", attend.lse, "");
+  if (attend.gate) plan.gate_scope = taken(document, "/gate/scope", attend.gate->scope, "");
+}
+
+void note_quantisation(const SpecDocument& document, const Attend& attend, AttendPlan& plan) {
+  plan.qk_bits = taken(document, "/quantise/qk/bits", attend.q_scale >= 0 ? 8 : 16, "");
+  plan.qk_group = taken(document, "/quantise/qk/group", attend.qk_group, "");
+  // Derived: the target took another precision than the spec's.
+  if (plan.v_bits.origin != Origin::kDerived)
+    plan.v_bits = taken(document, "/quantise/v/bits", attend.v_scale >= 0 ? 8 : 16, "");
+}
+
+void note_predictor(const SpecDocument& document, const Program& program, AttendPlan& plan) {
+  const auto* select = find_op<Select>(program);
+  if (select == nullptr) return;
+  plan.keep_q = taken(document, "/predictor/tile/q", select->tile_q, "");
+  plan.keep_k = taken(document, "/predictor/tile/k", select->tile_k, "");
+  plan.reuse = taken(document, "/predictor/reuse", document.spec.predictor->reuse, "");
+  const auto* estimate = find_op<Estimate>(program);
+  if (estimate == nullptr) return;
+  plan.estimate_bits = taken(document, "/predictor/estimate/bits", estimate->bits,
+                             estimate->bits == 32 ? "means are f32" : "tokens as they are");
+}
+
 }  // namespace
 
 Plan make_plan(const SpecDocument& document, const BuildOptions& options, const Target& target,
@@ -19,15 +47,14 @@ Plan make_plan(const SpecDocument& document, const BuildOptions& options, const 
   Diagnostics found;
   plan.program = build_program(document, options, found);
   if (!found.has_errors()) {
-    const PassContext context{plan.target, document, plan.attend, found};
+    const TunedTiles* tuned = options.tuned ? &*options.tuned : nullptr;
+    const PassContext context{plan.target, document, plan.attend, found, tuned};
     plan.program = run_passes(std::move(plan.program), pipeline(), context, observer);
-    const Attend& attend = attend_of(plan.program);
-    plan.attend.scale = document.spec.attention.scale
-                            ? Chosen<float>{attend.scale, Origin::kSpec, ""}
-                            : Chosen<float>{attend.scale, Origin::kDefault, "1 / sqrt(head_dim)"};
-    plan.attend.lse = taken(document, "/attention/lse", attend.lse, "");
-    if (attend.gate) {
-      plan.attend.gate_scope = taken(document, "/gate/scope", attend.gate->scope, "");
+    if (!found.has_errors()) {
+      const Attend& attend = attend_of(plan.program);
+      note_attention(document, attend, plan.attend);
+      note_quantisation(document, attend, plan.attend);
+      note_predictor(document, plan.program, plan.attend);
     }
   }
   for (Diagnostic& d : found.items) diagnostics.add(std::move(d));

@@ -19,6 +19,7 @@ struct PassContext {
   const SpecDocument& document;  ///< what the user asked for, and where
   AttendPlan& attend;            ///< decisions that are not part of the program
   Diagnostics& diagnostics;
+  const TunedTiles* tuned = nullptr;  ///< tiles to try first; null: none were measured
 };
 
 struct Pass {
@@ -40,6 +41,7 @@ std::string describe_pass(std::string_view pass, const Program& before, const Pr
 
 Program fold_expressions(Program program, const PassContext& context);
 Program drop_trivial(Program program, const PassContext& context);
+Program drop_unread(Program program, const PassContext& context);
 Program classify_tiles(Program program, const PassContext& context);
 Program legalise(Program program, const PassContext& context);
 Program choose_tiles(Program program, const PassContext& context);

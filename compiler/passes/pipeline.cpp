@@ -12,7 +12,9 @@ constexpr Pass kPipeline[] = {
     {"fold_expressions", fold_expressions},
     // After folding, when trivial expressions show; before anything is derived from them.
     {"drop_trivial", drop_trivial},
-    // Needs the final mask.
+    // After the expressions that read nothing any more are gone; before work is done on dead ops.
+    {"drop_unread", drop_unread},
+    // Needs the final masks.
     {"classify_tiles", classify_tiles},
     // Before any choice is made: what the target cannot do has no tiles to choose.
     {"legalise", legalise},

@@ -25,13 +25,17 @@ void report_poor_use(const PassContext& context, const TileShape& shape, const O
 Program place_smem(Program program, const PassContext& context) {
   if (context.target.kind == TargetKind::kCpu) return program;
   AttendPlan& plan = context.attend;
-  const std::optional<Gate>& gate = attend_of(program).gate;
-  const TileShape shape{plan.tile_q.value,
-                        plan.tile_k.value,
-                        plan.stages.value,
-                        program.head_dim,
-                        gate && gate->scope == GateScope::kTile,
-                        gate && gate->skips_v_load};
+  const Attend& attend = attend_of(program);
+  const TileShape shape{
+      .tile_q = plan.tile_q.value,
+      .tile_k = plan.tile_k.value,
+      .stages = plan.stages.value,
+      .head_dim = program.head_dim,
+      .votes = attend.gate && attend.gate->scope == GateScope::kTile,
+      .values_on_demand = attend.gate && attend.gate->skips_v_load,
+      .qk_bits = attend.q_scale >= 0 ? 8 : 16,
+      .v_bits = attend.v_scale >= 0 ? 8 : 16,
+  };
   const Occupancy fit = occupancy(shape, context.target);
   plan.smem_bytes = {
       smem_bytes(shape), Origin::kDerived,

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "compiler/expr/parse.hpp"
+
 namespace lacuna {
 namespace {
 
@@ -12,7 +14,12 @@ namespace {
 const std::vector kDefaultTileQ{128, 64, 32};
 const std::vector kDefaultTileK{64, 32};
 const std::vector kDefaultStages{2};
+/// A gathered row has the predictor's queries: only its keys can shrink.
+const std::vector kGatheredTileK{64, 32, 16};
 constexpr int kLeastStages = 2;
+constexpr int kKeysOfByteStep = 32;
+/// From here on the output of a warp leaves few registers: measured with ptxas 13.0.
+constexpr int kWideHeadDim = 128;
 
 const std::vector<int>& preferred(const Choice<int>& choice, const std::vector<int>& defaults) {
   return choice.is_auto() ? defaults : choice.values;
@@ -28,6 +35,82 @@ int rows_per_pass(const TileShape& shape) {
   const int chunks = shape.head_dim / 8;  // of 16 bytes
   const int lanes = std::min(8, chunks & -chunks);
   return shape.threads() / lanes;
+}
+
+std::string tile_text(const char* name, int value) {
+  return std::string(name) + " = " + std::to_string(value);
+}
+
+/// One side of a tile against the predictor's: whole tiles of attend in each of the predictor's.
+std::optional<TileViolation> check_kept(const char* side, int tile, int keep, bool must_be_equal,
+                                        const std::string& why_equal, const char* pointer) {
+  const std::string name = std::string("tile.") + side;
+  if (must_be_equal && tile != keep) {
+    return TileViolation{Code::kTileShape,
+                         name + ": expected " + std::to_string(keep) + ", as predictor." + name +
+                             ", got " + std::to_string(tile),
+                         why_equal, pointer};
+  }
+  if (keep % tile == 0) return std::nullopt;
+  return TileViolation{Code::kTileShape,
+                       tile_text(name.c_str(), tile) + ": predictor." + name + " = " +
+                           std::to_string(keep) + " is not a whole number of such tiles",
+                       "a tile that the predictor keeps is visited in whole tiles of attend",
+                       pointer};
+}
+
+std::string per_tile_reason(const std::string& parameter) {
+  return "the predictor reads " + parameter + ", which has one value for each tile of attend";
+}
+
+std::optional<TileViolation> check_predictor(const TileShape& shape, const TileRequest& request) {
+  if (request.keep_q == 0) return std::nullopt;
+  const bool per_q = !request.per_q_tile.empty(), per_k = !request.per_k_tile.empty();
+  if (auto violation = check_kept("q", shape.tile_q, request.keep_q, request.gathers || per_q,
+                                  per_q ? per_tile_reason(request.per_q_tile)
+                                        : "a row of tiles gathers the columns of one decision",
+                                  "/tile/q")) {
+    return violation;
+  }
+  if (!request.gathers) {
+    return check_kept("k", shape.tile_k, request.keep_k, per_k, per_tile_reason(request.per_k_tile),
+                      "/tile/k");
+  }
+  if (shape.tile_k % request.keep_k == 0) return std::nullopt;
+  return TileViolation{Code::kTileShape,
+                       tile_text("tile.k", shape.tile_k) + " is not a whole number of columns of " +
+                           std::to_string(request.keep_k) + " keys",
+                       "a gathered tile is filled with whole columns", "/tile/k"};
+}
+
+/// What integers ask of the tiles that they are grouped and multiplied in.
+std::optional<TileViolation> check_integers(const TileShape& shape, const TileRequest& request) {
+  const bool per_thread = shape.qk_bits == 8 && request.group == QuantGroup::kThread;
+  if ((per_thread || shape.v_bits == 8) && shape.tile_k % kKeysOfByteStep != 0) {
+    return TileViolation{Code::kTileShape,
+                         "tile.k: expected a multiple of 32 with 8-bit " +
+                             std::string(per_thread ? "keys" : "values") + ", got " +
+                             std::to_string(shape.tile_k),
+                         per_thread ? "groups of a thread are taken from 32 keys at a time"
+                                    : "an mma of 8-bit values adds up 32 keys",
+                         "/tile/k"};
+  }
+  return std::nullopt;
+}
+
+/// Integers of a tile are made by one block of `prepare`.
+std::optional<TileViolation> check_prepared(const TileShape& shape) {
+  if (shape.qk_bits != 8) return std::nullopt;
+  for (const auto& [side, tile] : {std::pair{"q", shape.tile_q}, std::pair{"k", shape.tile_k}}) {
+    if (kPreparedTokens % tile == 0) continue;
+    return TileViolation{Code::kTileShape,
+                         "tile." + std::string(side) +
+                             ": expected a divisor of 256 with 8-bit queries and keys, got " +
+                             std::to_string(tile),
+                         "integers of a tile are made by one block, which takes up to 256 tokens",
+                         side[0] == 'q' ? "/tile/q" : "/tile/k"};
+  }
+  return std::nullopt;
 }
 
 std::optional<TileViolation> check_shape(const TileShape& shape, const Choice<int>& warps) {
@@ -60,30 +143,76 @@ std::optional<TileViolation> check_shape(const TileShape& shape, const Choice<in
   return std::nullopt;
 }
 
+/// Divisors that are whole rows of mma, the largest first; the number itself if there are none.
+std::vector<int> tiles_within(int keep) {
+  std::vector<int> tiles;
+  for (int tile = keep / kWarpRows * kWarpRows; tile > 0; tile -= kWarpRows) {
+    if (keep % tile == 0) tiles.push_back(tile);
+  }
+  if (tiles.empty()) tiles.push_back(keep);
+  return tiles;
+}
+
+/// The first parameter with this dimension that an expression reads; "" if there is none.
+std::string parameter_along(const Expr& expr, ParamDim dim) {
+  for (std::size_t p = 0; p < expr.parameters.size(); ++p) {
+    const ParamSymbol& symbol = expr.parameters[p];
+    if (std::ranges::count(symbol.shape, dim) > 0 && uses_parameter(expr, static_cast<int>(p)))
+      return symbol.name;
+  }
+  return "";
+}
+
 }  // namespace
 
-TileCandidates tile_candidates(const TileSpec& tile) {
-  TileCandidates candidates{preferred(tile.q, kDefaultTileQ), preferred(tile.k, kDefaultTileK),
+TileRequest tile_request(const Program& program, const TileSpec& spec, const Target& target) {
+  const Attend& attend = attend_of(program);
+  TileRequest request{.spec = spec, .target = target, .group = attend.qk_group};
+  const auto* select = find_op<Select>(program);
+  if (select == nullptr) return request;
+  request.keep_q = select->tile_q, request.keep_k = select->tile_k;
+  request.gathers = attend.columns >= 0;
+  const auto* estimate = find_op<Estimate>(program);
+  for (const Expr& expr : {select->keep, estimate != nullptr ? estimate->exclude : Expr{}}) {
+    if (request.per_q_tile.empty()) request.per_q_tile = parameter_along(expr, ParamDim::kQTiles);
+    if (request.per_k_tile.empty()) request.per_k_tile = parameter_along(expr, ParamDim::kKTiles);
+  }
+  return request;
+}
+
+TileCandidates tile_candidates(const TileRequest& request) {
+  const TileSpec& tile = request.spec;
+  TileCandidates candidates{preferred(tile.q, kDefaultTileQ),
+                            preferred(tile.k, request.gathers ? kGatheredTileK : kDefaultTileK),
                             preferred(tile.stages, kDefaultStages)};
   if (tile.q.is_auto() && !tile.warps.is_auto()) {
     candidates.tile_q.clear();
     for (const int warps : tile.warps.values) candidates.tile_q.push_back(warps * kWarpRows);
+  } else if (tile.q.is_auto() && request.keep_q != 0) {
+    candidates.tile_q = tiles_within(request.keep_q);
   }
+  if (tile.k.is_auto() && request.keep_k != 0 && !request.gathers)
+    candidates.tile_k = tiles_within(request.keep_k);
   return candidates;
 }
 
-std::optional<TileViolation> find_violation(const TileShape& shape, const Choice<int>& warps,
-                                            const Target& target) {
-  if (auto violation = check_shape(shape, warps)) return violation;
+std::optional<TileViolation> find_violation(const TileShape& shape, const TileRequest& request) {
+  const Target& target = request.target;
+  const bool limited = target.kind == TargetKind::kCuda;
+  if (auto violation = limited ? check_shape(shape, request.spec.warps) : std::nullopt)
+    return violation;
+  if (auto violation = check_predictor(shape, request)) return violation;
+  if (auto violation = check_integers(shape, request)) return violation;
+  if (!limited) return std::nullopt;
+  if (auto violation = check_prepared(shape)) return violation;
   if (smem_bytes(shape) > target.smem_bytes_per_block) {
-    return TileViolation{Code::kSmemLimit,
-                         "tile " + shape_text(shape) + " needs " +
-                             std::to_string(smem_bytes(shape)) + " bytes of shared memory, " +
-                             target.name + " has " + std::to_string(target.smem_bytes_per_block) +
-                             " for a block",
-                         smem_formula(shape) +
-                             " bytes: the query tile, and K and V tiles for each stage, of 2-byte "
-                             "elements"};
+    return TileViolation{
+        Code::kSmemLimit,
+        "tile " + shape_text(shape) + " needs " + std::to_string(smem_bytes(shape)) +
+            " bytes of shared memory, " + target.name + " has " +
+            std::to_string(target.smem_bytes_per_block) + " for a block",
+        smem_formula(shape) + " bytes: the query tile, and K and V tiles for each stage, of " +
+            (shape.has_8_bits() ? "1- and 2-byte elements" : "2-byte elements")};
   }
   if (registers_estimate(shape) > registers_limit(shape, target)) {
     return TileViolation{
@@ -98,8 +227,14 @@ std::optional<TileViolation> find_violation(const TileShape& shape, const Choice
   return std::nullopt;
 }
 
-std::vector<std::string> nearest_legal(const TileShape& shape, const Choice<int>& warps,
-                                       const Target& target) {
+std::string spill_reason(const TileShape& shape, const Target& target) {
+  const bool converts = shape.v_bits == 8 && target.converts_e4m3_mma;
+  if (!converts || shape.head_dim < kWideHeadDim || shape.tile_k <= kKeysOfByteStep) return "";
+  return target.name + " converts e4m3 values for its mma, which spills registers with tile.k = " +
+         std::to_string(shape.tile_k) + " at head_dim " + std::to_string(shape.head_dim);
+}
+
+std::vector<std::string> nearest_legal(const TileShape& shape, const TileRequest& request) {
   struct Field {
     const char* name;
     int TileShape::*member;
@@ -114,7 +249,7 @@ std::vector<std::string> nearest_legal(const TileShape& shape, const Choice<int>
     for (int value = field.step; value <= field.maximum; value += field.step) {
       TileShape other = shape;
       other.*field.member = value;
-      if (find_violation(other, warps, target)) continue;
+      if (find_violation(other, request)) continue;
       const int distance = std::abs(value - shape.*field.member);
       if (!nearest || distance < std::abs(*nearest - shape.*field.member)) nearest = value;
     }

@@ -11,11 +11,24 @@
 
 namespace lacuna {
 
-/// The values tried for each field, in order of preference: the user's, else defaults.
+/// What the tiles of attend have to go with, besides the target.
+struct TileRequest {
+  const TileSpec& spec;
+  const Target& target;
+  int keep_q = 0, keep_k = 0;  ///< the predictor's tiles; 0: there is none
+  bool gathers = false;        ///< tiles of keys are gathered from columns of keep_k keys
+  /// The parameter by which the predictor tells tiles of attend apart; "" if there is none.
+  std::string per_q_tile{}, per_k_tile{};
+  QuantGroup group = QuantGroup::kBlock;  ///< of 8-bit Q and K
+};
+TileRequest tile_request(const Program& program, const TileSpec& spec, const Target& target);
+
+/// The values tried for each field, in order of preference: the user's, else defaults, which divide
+/// the predictor's tiles.
 struct TileCandidates {
   std::vector<int> tile_q, tile_k, stages;
 };
-TileCandidates tile_candidates(const TileSpec& tile);
+TileCandidates tile_candidates(const TileRequest& request);
 
 /// Why a shape cannot be; `message` has the numbers, `note` the rule.
 struct TileViolation {
@@ -23,11 +36,13 @@ struct TileViolation {
   std::string message, note;
   const char* pointer = nullptr;  ///< the field at fault; null: the tile as a whole is too large
 };
-std::optional<TileViolation> find_violation(const TileShape& shape, const Choice<int>& warps,
-                                            const Target& target);
+std::optional<TileViolation> find_violation(const TileShape& shape, const TileRequest& request);
+
+/// Why a legal shape is taken only if there is no other: what its registers spill for. "" if
+/// nothing.
+std::string spill_reason(const TileShape& shape, const Target& target);
 
 /// "tile.k = 64": for each field the legal value nearest to the shape's, the others kept.
-std::vector<std::string> nearest_legal(const TileShape& shape, const Choice<int>& warps,
-                                       const Target& target);
+std::vector<std::string> nearest_legal(const TileShape& shape, const TileRequest& request);
 
 }  // namespace lacuna

@@ -17,8 +17,13 @@ constexpr int kRegisterUnit = 8;  ///< registers of a thread are handed out in e
 constexpr int kVoteBytesPerWarp = 16;  ///< statistics of two tiles
 constexpr int kValueTilesOnDemand = 2;
 
-int key_and_value_tiles(const TileShape& shape) {
-  return shape.stages + (shape.values_on_demand ? kValueTilesOnDemand : shape.stages);
+/// Keys that an estimate compares at a time, and the statistics of its rows beside the tiles
+/// (templates/predict/tokens.cuh).
+constexpr int kKeysOfEstimate = 128;
+constexpr int kEstimateStatisticsBytes = 4096;
+
+int value_tiles(const TileShape& shape) {
+  return shape.values_on_demand ? kValueTilesOnDemand : shape.stages;
 }
 
 int vote_bytes(const TileShape& shape) {
@@ -28,23 +33,42 @@ int vote_bytes(const TileShape& shape) {
 }  // namespace
 
 int smem_bytes(const TileShape& shape) {
-  const int rows = shape.tile_q + shape.tile_k * key_and_value_tiles(shape);
-  return rows * shape.head_dim * kElementBytes + vote_bytes(shape);
+  const int key_row = shape.stages * shape.qk_bits / 8 + value_tiles(shape) * shape.v_bits / 8;
+  return (shape.tile_q * kElementBytes + shape.tile_k * key_row) * shape.head_dim +
+         vote_bytes(shape);
 }
 
 std::string smem_formula(const TileShape& shape) {
-  std::string text = "(" + std::to_string(shape.tile_q) + " + " + std::to_string(shape.tile_k) +
-                     " * " + std::to_string(key_and_value_tiles(shape)) + ") * " +
-                     std::to_string(shape.head_dim) + " * " + std::to_string(kElementBytes);
-  if (shape.votes) text += " + " + std::to_string(vote_bytes(shape));
-  return text;
+  const auto text_of = [](int number) { return std::to_string(number); };
+  const std::string q = text_of(shape.tile_q), k = text_of(shape.tile_k);
+  const std::string bytes = text_of(kElementBytes), head_dim = text_of(shape.head_dim);
+  std::string text;
+  if (shape.has_8_bits()) {
+    text = "(" + q + " * " + bytes + " + " + k + " * (" + text_of(shape.stages) + " * " +
+           text_of(shape.qk_bits / 8) + " + " + text_of(value_tiles(shape)) + " * " +
+           text_of(shape.v_bits / 8) + ")) * " + head_dim;
+  } else {
+    text = "(" + q + " + " + k + " * " + text_of(shape.stages + value_tiles(shape)) + ") * " +
+           head_dim + " * " + bytes;
+  }
+  return shape.votes ? text + " + " + text_of(vote_bytes(shape)) : text;
+}
+
+int estimate_smem_bytes(int rows, int head_dim) {
+  return (rows + kKeysOfEstimate) * head_dim * kElementBytes + kEstimateStatisticsBytes;
+}
+
+std::string estimate_smem_formula(int rows, int head_dim) {
+  return "(" + std::to_string(rows) + " + " + std::to_string(kKeysOfEstimate) + ") * " +
+         std::to_string(head_dim) + " * " + std::to_string(kElementBytes) + " + " +
+         std::to_string(kEstimateStatisticsBytes);
 }
 
 int registers_estimate(const TileShape& shape) {
   const int o = kWarpRows * shape.head_dim / kWarpThreads;
   const int s = kWarpRows * shape.tile_k / kWarpThreads;
-  const int p = s / 2;  // two 16-bit elements in a register
-  const int q = shape.head_dim <= kLargestHeadDimOfKeptQueries ? o / 2 : 0;
+  const int p = s * shape.v_bits / 32;  // as elements of V, packed
+  const int q = shape.head_dim <= kLargestHeadDimOfKeptQueries ? o * shape.qk_bits / 32 : 0;
   const int sum = o + s + p + q + kOtherRegisters;
   return (sum + kRegisterUnit - 1) / kRegisterUnit * kRegisterUnit;
 }

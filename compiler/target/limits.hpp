@@ -12,21 +12,32 @@ namespace lacuna {
 
 inline constexpr int kWarpRows = 16;  ///< query rows of a warp: those of one mma
 inline constexpr int kWarpThreads = 32;
+/// Tokens that a block of `prepare` takes at most, and that lengths of the workspace are multiples
+/// of: tiles that are prepared divide it.
+inline constexpr int kPreparedTokens = 256;
 
-/// What the budget of a block depends on; elements have 2 bytes.
+/// What the budget of a block depends on.
 struct TileShape {
   int tile_q = 0, tile_k = 0, stages = 0, head_dim = 0;
   bool votes = false;             ///< a gate of scope tile: warps exchange their statistics
   bool values_on_demand = false;  ///< the gate skips v_load: V is never loaded ahead
+  int qk_bits = 16, v_bits = 16;  ///< of the elements of Q and K, of V
+  bool has_8_bits() const { return qk_bits == 8 || v_bits == 8; }
   int warps() const { return tile_q / kWarpRows; }
   int threads() const { return warps() * kWarpThreads; }
 };
 
-/// The query tile, a K tile for each stage, as many V tiles (two if they are loaded on demand), and
-/// the warps' votes. Tiles are swizzled: nothing is padding.
+/// The query tile (with 2 bytes for each element, as the output is staged there), a K tile for each
+/// stage, as many V tiles (two if they are loaded on demand), and the warps' votes. Tiles are
+/// swizzled: nothing is padding.
 int smem_bytes(const TileShape& shape);
-/// The formula with its numbers: "(128 + 64 * 4) * 128 * 2 + 128".
+/// The formula with its numbers: "(128 + 64 * 4) * 128 * 2 + 128"; with 8-bit elements
+/// "(128 * 2 + 64 * (2 * 1 + 2 * 2)) * 128".
 std::string smem_formula(const TileShape& shape);
+
+/// The block of an estimate that compares `rows` queries with 128 keys at a time.
+int estimate_smem_bytes(int rows, int head_dim);
+std::string estimate_smem_formula(int rows, int head_dim);
 
 /// The least registers of a thread that do not spill: accumulators of O and S, P and Q as mma
 /// operands, and everything else. ptxas takes more where it can.

@@ -33,6 +33,7 @@ std::string text_of(bool value) { return value ? "true" : "false"; }
 std::string text_of(GateScope value) { return std::string(name_of(value)); }
 std::string text_of(TileOrder value) { return std::string(name_of(value)); }
 std::string text_of(Loader value) { return std::string(name_of(value)); }
+std::string text_of(QuantGroup value) { return std::string(name_of(value)); }
 
 std::string line(std::string_view field, std::string_view value, std::string_view origin,
                  std::string_view reason = "") {
@@ -65,6 +66,42 @@ std::string gate_lines(const Gate& gate, const Chosen<GateScope>& scope) {
          line("gate.skips", "[" + skips + "]", "spec");
 }
 
+std::string estimate_lines(const Estimate& estimate, const AttendPlan& chosen) {
+  const std::string what = name_of(estimate.rows) + " x " + name_of(estimate.columns) + ", " +
+                           std::string(name_of(estimate.reduce)) + ", " +
+                           std::string(name_of(estimate.normalise));
+  std::string text = line("predictor.estimate", what, "spec");
+  text += line("predictor.estimate.bits", chosen.estimate_bits);
+  if (chosen.estimate_product_bits.value != chosen.estimate_bits.value)
+    text += line("predictor.estimate.product_bits", chosen.estimate_product_bits);
+  if (estimate.bits < 16) text += line("predictor.estimate.group", name_of(estimate.group), "spec");
+  if (estimate.normalise == Normalise::kLse)
+    text += line("predictor.estimate.reference", estimate.reference, "everything visible");
+  return text + line("predictor.estimate.exclude", estimate.exclude, "nothing");
+}
+
+std::string predictor_lines(const Program& program, const AttendPlan& chosen) {
+  const auto* select = find_op<Select>(program);
+  if (select == nullptr) return "";
+  std::string text = line("predictor.tile.q", chosen.keep_q);
+  text += line("predictor.tile.k", chosen.keep_k);
+  if (const auto* estimate = find_op<Estimate>(program)) text += estimate_lines(*estimate, chosen);
+  text += line("predictor.keep", select->keep, "everything visible");
+  text += line("predictor.heads", select->shared_heads ? "shared" : "own",
+               select->shared_heads ? "spec" : "default");
+  return text + line("predictor.reuse", chosen.reuse);
+}
+
+/// Precisions other than the caller's, and what became of those that the target does not have.
+std::string quantise_lines(const AttendPlan& chosen) {
+  std::string text;
+  if (chosen.qk_bits.value != 16)
+    text += line("quantise.qk.bits", chosen.qk_bits) + line("quantise.qk.group", chosen.qk_group);
+  if (chosen.v_bits.value != 16 || chosen.v_bits.origin == Origin::kDerived)
+    text += line("quantise.v.bits", chosen.v_bits);
+  return text;
+}
+
 }  // namespace
 
 std::string print_plan(const Plan& plan) {
@@ -84,6 +121,7 @@ std::string print_plan(const Plan& plan) {
   text += line("attention.score", attend.score, "s");
   text += line("attention.scale", chosen.scale) + line("attention.lse", chosen.lse);
   if (attend.gate) text += gate_lines(*attend.gate, chosen.gate_scope);
+  text += predictor_lines(program, chosen) + quantise_lines(chosen);
   text += line("tile.q", chosen.tile_q) + line("tile.k", chosen.tile_k);
   text += line("tile.order", chosen.order);
   if (plan.target.kind == TargetKind::kCpu) return text;

@@ -32,10 +32,16 @@ struct AttendPlan {
   Chosen<int> tile_q, tile_k;
   Chosen<TileOrder> order;
   Chosen<int> stages, warps;
-  Chosen<Loader> loader;
-  Chosen<int> smem_bytes;     ///< dynamic shared memory of one block
-  Chosen<int> registers;      ///< estimate for one thread
-  Chosen<int> blocks_per_sm;  ///< by shared memory, registers and threads
+  Chosen<Loader> loader;        ///< kGather: attend gathers columns
+  Chosen<int> qk_bits, v_bits;  ///< 16: as the caller passes them
+  Chosen<QuantGroup> qk_group;  ///< with 8 bits
+  Chosen<int> keep_q, keep_k;   ///< tokens of the predictor's tiles; 0: everything visible is kept
+  Chosen<int> estimate_bits;    ///< of what the estimate compares; 0: there is none
+  Chosen<int> estimate_product_bits;  ///< of the operands of its mma
+  Chosen<int> reuse;                  ///< launches that one decision serves
+  Chosen<int> smem_bytes;             ///< dynamic shared memory of one block
+  Chosen<int> registers;              ///< estimate for one thread
+  Chosen<int> blocks_per_sm;          ///< by shared memory, registers and threads
 };
 
 struct Plan {

@@ -10,12 +10,18 @@
 //   threads per SM     "Maximum number of resident threads per multiprocessor"
 //   threads per block  "Maximum number of threads per block"
 //   blocks per SM      "Maximum number of resident blocks per multiprocessor"
+//
+// e4m3 mma: PTX ISA 9.0, "Warp Level Matrix Multiply-Accumulate Instructions", mma, Target ISA
+// Notes: "mma with .e4m3 and .e5m2 ... requires sm_89 or higher". (Integers of 8 bits: sm_80 or
+// higher.) converted: seen in what ptxas 13.0 makes of it, F2FP conversions and HMMA instead of
+// QMMA; sm_90a and sm_100a have e4m3 in their asynchronous mma only.
 #include "compiler/target/target.hpp"
 
 namespace lacuna {
 namespace {
 
 constexpr int kKiB = 1024;
+constexpr int kFirstCapabilityOfE4M3 = 89;
 
 std::vector<Target> make_targets() {
   const auto cuda = [](const char* name, int capability, int smem_kib_per_sm, int threads_per_sm,
@@ -30,17 +36,22 @@ std::vector<Target> make_targets() {
                   .registers_per_thread = 255,
                   .threads_per_sm = threads_per_sm,
                   .threads_per_block = 1024,
-                  .blocks_per_sm = blocks_per_sm};
+                  .blocks_per_sm = blocks_per_sm,
+                  .has_e4m3_mma = capability >= kFirstCapabilityOfE4M3};
+  };
+  const auto converting = [](Target target) {
+    target.converts_e4m3_mma = true;
+    return target;
   };
   return {
       Target{.kind = TargetKind::kCpu, .name = "cpu"},
       //    name       cc   smem KiB  threads  blocks
-      cuda("sm_80", 80, 164, 2048, 32),     // A100
-      cuda("sm_86", 86, 100, 1536, 16),     // A10, RTX 30
-      cuda("sm_89", 89, 100, 1536, 24),     // L4, L40, RTX 40
-      cuda("sm_90a", 90, 228, 2048, 32),    // H100, H200
-      cuda("sm_100a", 100, 228, 2048, 32),  // B200
-      cuda("sm_120a", 120, 100, 1536, 24),  // RTX 50, RTX PRO
+      cuda("sm_80", 80, 164, 2048, 32),                 // A100
+      cuda("sm_86", 86, 100, 1536, 16),                 // A10, RTX 30
+      cuda("sm_89", 89, 100, 1536, 24),                 // L4, L40, RTX 40
+      converting(cuda("sm_90a", 90, 228, 2048, 32)),    // H100, H200
+      converting(cuda("sm_100a", 100, 228, 2048, 32)),  // B200
+      cuda("sm_120a", 120, 100, 1536, 24),              // RTX 50, RTX PRO
   };
 }
 

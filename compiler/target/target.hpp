@@ -23,6 +23,8 @@ struct Target {
   int threads_per_sm = 0;
   int threads_per_block = 0;
   int blocks_per_sm = 0;
+  bool has_e4m3_mma = false;       ///< mma.sync multiplies e4m3
+  bool converts_e4m3_mma = false;  ///< ... by converting to f16 first, which takes registers
 };
 
 /// All known targets: cpu, sm_80, sm_86, sm_89, sm_90a, sm_100a, sm_120a.

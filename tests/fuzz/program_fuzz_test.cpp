@@ -1,10 +1,12 @@
 // Mutated program texts: the parser of the IR, which the CPU plugin feeds from outside, returns
-// whatever it reads, and what it accepts prints and parses back to itself.
+// whatever it reads, what it accepts prints and parses back to itself, and the verifier looks at
+// all of it.
 #include <gtest/gtest.h>
 
 #include <random>
 
 #include "compiler/ir/program.hpp"
+#include "tests/ir/programs.hpp"
 #include "tests/spec/golden_file.hpp"
 
 namespace lacuna {
@@ -15,12 +17,15 @@ std::vector<std::string> golden_programs() {
   for (const char* name : {"alibi", "bsfa", "document", "skip-softmax", "window"})
     texts.push_back(test::read_file(test::source_dir() / "tests/golden" /
                                     (std::string(name) + ".program.txt")));
+  texts.emplace_back(kPredictedText);
+  texts.emplace_back(kGatheredText);
   return texts;
 }
 
 void mutate(std::string& text, std::mt19937& random) {
   static const char* const kPieces[] = {"%",    "attend", "=",     "[", "]",     "\"",
-                                        "-inf", "param",  "1e400", ",", "tile=", "}"};
+                                        "-inf", "param",  "1e400", ",", "tile=", "}",
+                                        "%k",   "=0",     "last(", "i8"};
   const std::size_t at = random() % (text.size() + 1);
   switch (random() % 4) {
     case 0:
@@ -50,6 +55,8 @@ TEST(ProgramFuzz, TheParserReturnsAndWhatItAcceptsRoundTrips) {
     ++accepted;
     Diagnostics again;
     EXPECT_EQ(parse_program({"fuzz", print_program(program)}, again), program) << text;
+    Diagnostics rules;
+    verify_program(program, rules);
     EXPECT_FALSE(again.has_errors()) << render(again, {"fuzz", print_program(program)});
   }
   EXPECT_GT(accepted, 500);

@@ -20,7 +20,8 @@ std::string with_line(const std::string& line) {
 }
 
 TEST(ProgramText, PrintsWhatItParsed) {
-  EXPECT_EQ(print_program(must_parse(kGatedText)), kGatedText);
+  for (const char* text : {kGatedText, kPredictedText, kGatheredText})
+    EXPECT_EQ(print_program(must_parse(text)), text);
 }
 
 TEST(ProgramText, ParsesIntoTheFieldsOfTheOp) {
@@ -39,6 +40,31 @@ TEST(ProgramText, ParsesIntoTheFieldsOfTheOp) {
   EXPECT_FALSE(attend.gate->skips_v_load);
   EXPECT_TRUE(attend.gate->skips_exp);
   EXPECT_FALSE(attend.classifier.may.empty()) << "the classifier follows from the mask";
+}
+
+TEST(ProgramText, DerivesTheClassifiersOfEveryOp) {
+  const Program program = must_parse(kPredictedText);
+  const auto causal = find_op<Select>(program)->classifier;
+  EXPECT_EQ(print_expr(causal.may), "q0 - k1 < 4096");
+  EXPECT_EQ(print_expr(find_op<Estimate>(program)->classifier.may), print_expr(causal.may));
+  EXPECT_EQ(print_expr(find_op<Compact>(program)->classifier.must), print_expr(causal.must));
+  EXPECT_EQ(print_expr(find_op<Estimate>(program)->reference_classifier.may),
+            "k0 < 32 or q0 - k1 < 128");
+}
+
+TEST(ProgramText, ReadsSummariesWithTheirCounts) {
+  const auto estimate = [](const std::string& kinds) {
+    std::string text = kGatheredText;
+    const std::string from = "%q_summary, %k, columns=tokens";
+    text.replace(text.find(from), from.size(), "%q, %k" + kinds);
+    const Program program = must_parse(text);
+    EXPECT_EQ(must_parse(print_program(program)), program);
+    return *find_op<Estimate>(program);
+  };
+  EXPECT_EQ(estimate("").rows, (Summary{SummaryKind::kMean, 1}));
+  EXPECT_EQ(estimate(", rows=last(64), columns=tokens").rows, (Summary{SummaryKind::kLast, 64}));
+  EXPECT_EQ(estimate(", rows=antidiagonal(8), columns=antidiagonal(8)").columns,
+            (Summary{SummaryKind::kAntidiagonal, 8}));
 }
 
 TEST(ProgramText, LeavesOutDefaultsAndTakesComments) {
@@ -98,7 +124,7 @@ class RandomProgram {
   }
 
   int add_value(Program& program, std::string name) {
-    ValueType type{pick({Element::kBF16, Element::kF16, Element::kF32, Element::kI32}), {}};
+    ValueType type{kAll<Element>[random_() % kAll<Element>.size()], {}};
     for (Dim d : kAll<Dim>) {
       if (coin()) type.shape.push_back(d);
     }
@@ -192,13 +218,27 @@ TEST(ProgramTextErrors, NamePlaceExpectedAndGot) {
             "help: did you mean 'name'?\n");
   EXPECT_EQ(errors_of(with_line("  %q = input name=\"q\" : [depth] f16")),
             "x.ir:2:26: error: expected one of batch, heads, heads_kv, n_q, n_k, d, q_tiles, "
-            "k_tiles, capacity, got 'depth' [E0401]\n"
+            "k_tiles, capacity, keep_q_tiles, keep_k_tiles, keep_words, q_groups, k_groups, got "
+            "'depth' [E0401]\n"
             "  %q = input name=\"q\" : [depth] f16\n"
             "                         ^~~~~\n");
   EXPECT_EQ(errors_of(with_line("  %q = input name=\"q : [d] f16")),
             "x.ir:2:19: error: the string has no closing '\"' [E0401]\n"
             "  %q = input name=\"q : [d] f16\n"
             "                  ^~~~~~~~~~~~\n");
+}
+
+TEST(ProgramTextErrors, KnowsTheSummaries) {
+  for (const char* kind : {"median", "last", "last(0)", "antidiagonal(3)", "mean(2)"}) {
+    std::string text = kGatheredText;
+    text.replace(text.find("columns=tokens"), 14, "columns=" + std::string(kind));
+    Diagnostics diagnostics;
+    (void)parse_program({"x.ir", text}, diagnostics);
+    EXPECT_TRUE(messages(diagnostics)
+                    .starts_with("expected mean, tokens, antidiagonal(n) or last(n), got '" +
+                                 std::string(kind) + "'\n"))
+        << messages(diagnostics);
+  }
 }
 
 TEST(ProgramTextErrors, UndefinedValueSuggestsANeighbour) {

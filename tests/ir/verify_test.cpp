@@ -64,16 +64,20 @@ INSTANTIATE_TEST_SUITE_P(Structure, Rule, testing::ValuesIn(kStructure),
 
 const Violation kOps[] = {
     {"InputName",
-     "input %q: inputs are q, k, v, list_indices and list_counts\n"
+     "input %q: inputs are q, k, v, list_indices, list_counts, order and previous_lse\n"
      "input %q: an input defines one value, whose type follows from the input's name\n"
-     "attend %o: q, k and v are the inputs of these names",
+     "attend %o: q and k come from the inputs of these names: as they are, permuted, or both "
+     "quantised with 8 bits in groups of attend's tiles",
      [](Program& p) { std::get<Input>(p.nodes[0].op).name = "bias"; }},
     {"InputType", "input %q: an input defines one value, whose type follows from the input's name",
      [](Program& p) { p.values[0].type.element = Element::kF16; }},
-    {"Operands", "attend %o: q, k and v are the inputs of these names",
-     [](Program& p) { attend_of(p).k = 2; }},
+    {"Operands",
+     "attend %o: v comes from the input of this name: as it is, permuted, or in e4m3 with its "
+     "scale",
+     [](Program& p) { attend_of(p).v = 1; }},
     {"Lists",
-     "attend %o: list_indices and list_counts come together, from the inputs of these names",
+     "attend %o: list_indices and list_counts come together, from the inputs of these names or "
+     "from a compact",
      [](Program& p) { attend_of(p).list_counts = 2; }},
     {"Results",
      "attend %o: attend defines o, of q's type, and with lse a second value [batch, heads, n_q] "

@@ -16,6 +16,7 @@ TEST(Manager, ShowsEveryPassToTheObserver) {
   EXPECT_EQ(trace,
             R"(fold_expressions (unchanged)
 drop_trivial (unchanged)
+drop_unread (unchanged)
 classify_tiles (unchanged)
 legalise (unchanged)
 choose_tiles

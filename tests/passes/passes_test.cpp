@@ -1,5 +1,5 @@
-// Each pass alone: ir/<pass>.<case>.in.ir -> ir/<pass>.<case>.out.ir, on sm_89 with a spec that
-// leaves everything to the compiler.
+// Each pass alone: ir/<pass>.<case>.in.ir -> ir/<pass>.<case>.out.ir, on sm_89 (or as the first
+// line says, "# on sm_80") with a spec that leaves everything to the compiler.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -30,6 +30,12 @@ std::vector<std::string> cases() {
   return names;
 }
 
+Target target_of(const std::string& text) {
+  const std::string head = "# on ";
+  if (!text.starts_with(head)) return target("sm_89");
+  return target(text.substr(head.size(), text.find('\n') - head.size()).c_str());
+}
+
 class PassCase : public testing::TestWithParam<std::string> {};
 
 TEST_P(PassCase, TurnsInIntoOut) {
@@ -37,12 +43,12 @@ TEST_P(PassCase, TurnsInIntoOut) {
   const Pass* pass = find_pass(GetParam().substr(0, GetParam().find('.')));
   ASSERT_NE(pass, nullptr) << "file = function = registry name";
   Diagnostics diagnostics;
-  Program program =
-      parse_program({base.string() + ".in.ir", read_file(base.string() + ".in.ir")}, diagnostics);
+  const std::string text = read_file(base.string() + ".in.ir");
+  Program program = parse_program({base.string() + ".in.ir", text}, diagnostics);
   AttendPlan attend;
-  const Target sm_89 = target("sm_89");
+  const Target machine = target_of(text);
   const SpecDocument document;
-  program = run_passes(std::move(program), {pass, 1}, {sm_89, document, attend, diagnostics});
+  program = run_passes(std::move(program), {pass, 1}, {machine, document, attend, diagnostics});
   EXPECT_EQ(text_of(diagnostics), "");
   EXPECT_EQ(print_program(program), read_file(base.string() + ".out.ir"));
 }

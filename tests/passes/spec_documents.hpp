@@ -42,6 +42,15 @@ inline std::string text_of(const Diagnostics& diagnostics) {
   return text;
 }
 
+/// A spec read from JSON, from what follows its version and name.
+inline SpecDocument read_document(const std::string& fields) {
+  Diagnostics diagnostics;
+  const SourceText source{"made.json", "{\"version\": 1, \"name\": \"made\", " + fields + "}"};
+  SpecDocument document = read_spec(source, diagnostics);
+  EXPECT_EQ(render(diagnostics, source), "");
+  return document;
+}
+
 inline Target target(const char* name) { return find_target(name).value(); }
 
 }  // namespace lacuna

@@ -44,6 +44,39 @@ blocks_per_sm = 1             (derived: limited by shared memory)
 )");
 }
 
+TEST(PlanText, ShowsWhatAPredictorDecidesByAndInWhichPrecision) {
+  const std::string text =
+      print(read_document(
+                R"("predictor": {"tile": {"q": 64, "k": 32}, "smooth": ["q", "k"], "reuse": 4,
+               "estimate": {"q": "tokens", "k": "tokens", "bits": 4, "normalise": "lse",
+                            "reference": "k < 32"}, "keep": "p > 0.1"},
+             "quantise": {"qk": {"bits": 8, "group": "thread"}, "v": {"bits": 8}},
+             "tile": {"warps": 4, "stages": 3})"),
+            "sm_80");
+  EXPECT_EQ(text.substr(text.find("predictor.tile.q"),
+                        text.find("tile.order") - text.find("predictor.tile.q")),
+            R"(predictor.tile.q = 64         (spec)
+predictor.tile.k = 32         (spec)
+predictor.estimate = tokens x tokens, max, lse  (spec)
+predictor.estimate.bits = 4   (spec)
+predictor.estimate.product_bits = 8  (derived: sm_80 has no mma of int4: the same integers in int8, the same logits)
+predictor.estimate.group = thread  (spec)
+predictor.estimate.reference = "k < 32"  (spec)
+predictor.estimate.exclude = nothing  (default)
+predictor.keep = "p > 0.1"    (spec)
+predictor.heads = own         (default)
+predictor.reuse = 4           (spec)
+quantise.qk.bits = 8          (spec)
+quantise.qk.group = thread    (spec)
+quantise.v.bits = 16          (derived: sm_80 has no mma of e4m3)
+tile.q = 64                   (derived: 16 * tile.warps)
+tile.k = 32                   (derived: divides predictor.tile)
+)");
+  EXPECT_NE(text.find("(derived: (64 * 2 + 32 * (3 * 1 + 3 * 2)) * 128, of 166912)"),
+            std::string::npos)
+      << text;
+}
+
 TEST(PlanText, OfTheCpuEndsWithTheTiles) {
   const std::string text = print(make_document(), "cpu");
   EXPECT_EQ(text.find("smem_bytes"), std::string::npos);

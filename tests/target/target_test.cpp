@@ -42,6 +42,32 @@ TEST(Limits, SharedMemoryIsTheSumOfTheTiles) {
   EXPECT_EQ(smem_formula(gated), "(128 + 64 * 5) * 128 * 2 + 128");
 }
 
+TEST(Limits, SharedMemoryOf8BitElements) {
+  const TileShape integers{.tile_q = 128, .tile_k = 64, .stages = 2, .head_dim = 128, .qk_bits = 8};
+  EXPECT_EQ(smem_bytes(integers), 128 * 128 * 2 + 64 * 128 * (2 * 1 + 2 * 2))
+      << "the output is staged where the queries were";
+  EXPECT_EQ(smem_formula(integers), "(128 * 2 + 64 * (2 * 1 + 2 * 2)) * 128");
+  TileShape both = integers;
+  both.v_bits = 8;
+  both.votes = both.values_on_demand = true;
+  both.stages = 3;
+  EXPECT_EQ(smem_bytes(both), 128 * 128 * 2 + 64 * 128 * (3 + 2) + 8 * 16);
+  EXPECT_EQ(smem_formula(both), "(128 * 2 + 64 * (3 * 1 + 2 * 1)) * 128 + 128");
+  EXPECT_LT(registers_estimate(both), registers_estimate(integers));
+}
+
+TEST(Limits, SharedMemoryOfAnEstimateIsItsRowsAndKeys) {
+  EXPECT_EQ(estimate_smem_bytes(64, 128), (64 + 128) * 128 * 2 + 4096);
+  EXPECT_EQ(estimate_smem_formula(64, 128), "(64 + 128) * 128 * 2 + 4096");
+}
+
+TEST(Target, MultipliesE4m3FromSm89On) {
+  for (const Target& t : all_targets()) {
+    EXPECT_EQ(t.has_e4m3_mma, t.compute_capability >= 89) << t.name;
+    EXPECT_TRUE(t.has_e4m3_mma || !t.converts_e4m3_mma) << t.name;
+  }
+}
+
 TEST(Limits, OccupancyIsTheTightestResource) {
   const Target h200 = *find_target("sm_90a");
   EXPECT_EQ(occupancy({128, 64, 2, 64}, h200).limited_by, "registers");

@@ -1,0 +1,134 @@
+// Rules of estimate, select and compact, each broken once.
+#include "compiler/expr/parse.hpp"
+#include "tests/ir/violations.hpp"
+
+namespace lacuna {
+namespace {
+
+class PredictRule : public testing::TestWithParam<TextViolation> {};
+
+TEST_P(PredictRule, IsTheDiagnostic) {
+  const TextViolation& violation = GetParam();
+  EXPECT_EQ(verify_text(replaced(violation.text, violation.from, violation.to)),
+            violation.messages);
+}
+
+const TextViolation kPredict[] = {
+    {"Kinds", kPredictedText, "rows=tokens, columns=tokens, bits=4", "rows=tokens, bits=4",
+     "estimate %p: rows and columns are mean and mean, mean and tokens, tokens and tokens, "
+     "antidiagonal(n) both, or last(n) and tokens\n"},
+    {"KindsOfCells", kGatheredText, "columns=tokens",
+     "rows=antidiagonal(4), columns=antidiagonal(8)",
+     "estimate %p: rows and columns are mean and mean, mean and tokens, tokens and tokens, "
+     "antidiagonal(n) both, or last(n) and tokens\nestimate %p: rows of means are compared in 32 "
+     "bits, tokens in 16, 8 or 4, antidiagonals and last rows in 16\n" +
+         kComparedRule},
+    {"Cells", kGatheredText, "columns=tokens", "rows=antidiagonal(16), columns=antidiagonal(16)",
+     "estimate %p: cells of an antidiagonal have at least 2 tokens and divide the tiles, last rows "
+     "are at least 1\nestimate %p: rows of means are compared in 32 bits, tokens in 16, 8 or 4, "
+     "antidiagonals and last rows in 16\n" +
+         kComparedRule},
+    {"Bits", kGatheredText, "columns=tokens", "columns=tokens, bits=8",
+     "estimate %p: rows of means are compared in 32 bits, tokens in 16, 8 or 4, antidiagonals and "
+     "last rows in 16\n" +
+         kComparedRule},
+    {"SummaryOfOtherTiles", kGatheredText, "summarise %q, tile=128", "summarise %q, tile=64",
+     kComparedRule},
+    {"UnscaledIntegers", kPredictedText, "q_scale=%estimate_q_scale, k_scale=%estimate_k_scale, ",
+     "", kComparedRule + "estimate %p: " + kBiasRule},
+    {"OtherIntegers", kPredictedText, "k_scale=%estimate_k_scale", "k_scale=%k_scale",
+     kComparedRule + "estimate %p: " + kBiasRule},
+    {"GroupsOfIntegers", kPredictedText, "exclude=\"similar_k < tau\"",
+     "group=block, exclude=\"similar_k < tau\"", kComparedRule},
+    {"EstimateBias", kPredictedText, "k_scale=%estimate_k_scale, row_bias=%row_bias",
+     "k_scale=%estimate_k_scale", "estimate %p: " + kBiasRule},
+    {"BiasOfUnsmoothed", kPredictedText, "quantise %k_ordered, mean=%k_mean, bits=4",
+     "quantise %k_ordered, bits=4", "estimate %p: " + kBiasRule},
+    {"ExactTensors", kPredictedText, "exact_k=%k_ordered", "exact_k=%v_ordered",
+     "estimate %p: exact_q and exact_k are q and k, given where an lse of exact logits "
+     "normalises\n"},
+    {"ExactTensorsForLse", kPredictedText, "normalise=lse, mask", "normalise=softmax, mask",
+     "estimate %p: exact_q and exact_k are q and k, given where an lse of exact logits "
+     "normalises\nestimate %p: only an lse of exact logits has a reference\n"},
+    {"PreviousLse", kGatheredText, "columns=tokens",
+     "rows=last(64), columns=tokens, bits=16, normalise=previous_lse, previous_lse=%v",
+     kComparedRule +
+         "estimate %p: previous_lse is the input of this name, given where it normalises\n"},
+    {"PreviousLseUnread", kGatheredText, "columns=tokens",
+     "columns=tokens, previous_lse=%previous_lse",
+     "estimate %p: previous_lse is the input of this name, given where it normalises\n"},
+    {"LseOfMeans", kGatheredText, "columns=tokens",
+     "columns=tokens, normalise=previous_lse, previous_lse=%previous_lse",
+     "estimate %p: an lse normalises rows of tokens: means and antidiagonals have none\n"},
+    {"Reference", kGatheredText, "columns=tokens", "columns=tokens, reference=\"k < 32\"",
+     "estimate %p: only an lse of exact logits has a reference\n"},
+    {"ExcludeOfLast", kGatheredText, "%q_summary, %k, columns=tokens",
+     "%q, %k, rows=last(64), columns=tokens, bits=16, exclude=\"j < 3\"",
+     "estimate %p: last rows serve all tiles of queries alike: exclude cannot tell these apart\n"},
+    {"ExcludeReads", kPredictedText, "similar_k=%k_similarity, ", "",
+     "estimate %p: similar_q and similar_k are similarities of the estimate's tiles, given where "
+     "exclude reads them\n"},
+    {"SimilarityOfOtherTiles", kPredictedText, "mean=%k_mean, tile=64, form=gram_max",
+     "mean=%k_mean, tile=32, form=gram_max",
+     "estimate %p: similar_q and similar_k are similarities of the estimate's tiles, given where "
+     "exclude reads them\n"},
+    {"EstimateScale", kGatheredText, "columns=tokens, scale=0.125", "columns=tokens",
+     "estimate %p: scale is a positive finite number\n"},
+    {"EstimateTiles", kGatheredText, "scale=0.125, tile_q=128, tile_k=8", "scale=0.125, tile_q=128",
+     "estimate %p: tile_q and tile_k are between 1 and 1024 tokens\n" + kEstimatedRule},
+    {"EstimateType", kGatheredText, "[batch, heads, keep_q_tiles, keep_k_tiles] f32\n",
+     "[batch, heads, keep_q_tiles, keep_words] f32\n",
+     "estimate %p: estimate defines p and score, a number f32 for each tile\n"},
+    {"KeepReadsP", kGatheredText, "select p=%p, ", "select ", kEstimatedRule},
+    {"KeepReadsScore", kPredictedText, "score=%score, ", "", kEstimatedRule},
+    {"SwappedEstimates", kPredictedText, "select p=%p, score=%score", "select p=%score, score=%p",
+     kEstimatedRule},
+    {"KeepReadsSimilarity", kPredictedText, "similar_q=%q_similarity, ", "",
+     "select %kept: similar_q and similar_k are similarities of the select's tiles, given where "
+     "keep reads them\n"},
+    {"NoKeep", kGatheredText, "p=%p, keep=\"p > 0.5 / n_k\"", "p=%p",
+     "select %kept: keep is given; keep and mask yield bool\n"},
+    {"SelectTiles", kGatheredText, "n_k\", tile_q=128, tile_k=8", "n_k\", tile_q=128",
+     kEstimatedRule + "select %kept: tile_q and tile_k are between 1 and 1024 tokens\nattend %o: " +
+         kColumnsRule},
+    {"SelectType", kGatheredText, "keep_words] u32", "keep_words] i32",
+     "select %kept: select defines the bits of each row of tiles, in words of u32\n"},
+    {"CompactBits", kPredictedText, "keep_q=128, keep_k=64", "keep_q=128, keep_k=32",
+     "compact %list_indices: bits are those of a select with tiles of keep_q x keep_k tokens\n"},
+    {"CompactTiles", kPredictedText, "keep_k=64, tile_q=64, tile_k=32",
+     "keep_k=64, tile_q=128, tile_k=64",
+     "compact %list_indices: a tile of the bits is a whole number of attend's tiles, which may "
+     "still be open (0)\n"},
+    {"CompactTypes", kPredictedText, "[batch, heads, q_tiles, capacity] i32",
+     "[batch, heads, q_tiles, k_tiles] i32",
+     "compact %list_indices: compact defines list_indices and list_counts, of the types of the "
+     "inputs of these names\n"},
+};
+INSTANTIATE_TEST_SUITE_P(Ops, PredictRule, testing::ValuesIn(kPredict),
+                         [](const auto& violation) { return violation.param.name; });
+
+TEST(PredictRules, MassNeedsANormalisedEstimate) {
+  const std::string logits =
+      replaced(kGatheredText, "columns=tokens, scale", "columns=tokens, normalise=none, scale");
+  EXPECT_EQ(verify_text(logits), "");
+  EXPECT_EQ(verify_text(replaced(logits, "p > 0.5 / n_k", "mass_before < 0.5")),
+            "select %kept: mass_before sums weights: the estimate is normalised\n");
+}
+
+TEST(PredictRules, ExpressionsYieldBool) {
+  Program program = must_parse(kPredictedText);
+  const Expr number = parse_expr("s", Site::kScore, {}).expr;
+  find_op<Estimate>(program)->reference = find_op<Select>(program)->mask =
+      find_op<Compact>(program)->mask = number;
+  Diagnostics diagnostics;
+  verify_program(program, diagnostics);
+  EXPECT_EQ(
+      messages(diagnostics),
+      "estimate %p: mask, reference and exclude yield bool\n"
+      "estimate %p: expressions know the program's parameters, in its order\n"
+      "select %kept: keep is given; keep and mask yield bool\n"
+      "select %kept: expressions know the program's parameters, in its order\n"
+      "compact %list_indices: mask yields bool and knows the program's parameters, in its order\n");
+}
+}  // namespace
+}  // namespace lacuna
