@@ -21,24 +21,40 @@ std::int64_t integer_of(const ArgField& field, const BoundLaunch& bound,
       return bound.tensors[index / kMaxRank].extent[index % kMaxRank];
     case FieldSource::kValue:
       return values[index];
+    case FieldSource::kScaledValue:
+      return values[index] * static_cast<std::int64_t>(field.constant);
     case FieldSource::kConstant:
     case FieldSource::kTensorData:
     case FieldSource::kParam:
+    case FieldSource::kWorkspace:
       break;
   }
   return static_cast<std::int64_t>(field.constant);
 }
 
+/// Where a slot begins; null if it is empty.
+void* slot_address(const LaunchProgram& program, int index, const LaunchMemory& memory,
+                   const std::int32_t* values) {
+  if (index == program.kept_slot && memory.kept != nullptr) return memory.kept;
+  const WorkspaceSlot& slot = program.slots[static_cast<std::size_t>(index)];
+  if (values[slot.size] == 0) return nullptr;
+  return static_cast<std::byte*>(memory.workspace) +
+         static_cast<std::size_t>(values[slot.offset]) * kWorkspaceUnitBytes;
+}
+
 }  // namespace
 
-void fill_argument_block(const KernelLaunch& launch, const BoundLaunch& bound,
-                         const std::int32_t* values, std::byte* block) {
-  std::memset(block, 0, launch.args_bytes);
-  for (const ArgField& field : launch.fields) {
+void fill_argument_block(const LaunchProgram& program, const BoundLaunch& bound,
+                         const LaunchMemory& memory, const std::int32_t* values, std::byte* block) {
+  std::memset(block, 0, program.args_bytes);
+  for (const ArgField& field : program.fields) {
     const auto index = static_cast<std::size_t>(field.index);
     switch (field.kind) {
       case FieldKind::kPointer:
-        store(block, field, bound.tensors[index].data);
+        store(block, field,
+              field.source == FieldSource::kWorkspace
+                  ? slot_address(program, field.index, memory, values)
+                  : bound.tensors[index].data);
         break;
       case FieldKind::kI64:
         store(block, field, integer_of(field, bound, values));

@@ -1,5 +1,5 @@
-// The argument block of a kernel: the bytes that a launch hands over, laid out by
-// KernelLaunch::fields.
+// The argument block of a launch: the bytes that all its kernels take, laid out by
+// LaunchProgram::fields.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,15 @@
 
 namespace lacuna {
 
-/// Writes all `launch.args_bytes` bytes. `values`: LaunchProgram::values for bound.shape.
-void fill_argument_block(const KernelLaunch& launch, const BoundLaunch& bound,
-                         const std::int32_t* values, std::byte* block);
+/// Memory of a launch besides the caller's tensors.
+struct LaunchMemory {
+  void* workspace = nullptr;  ///< LaunchProgram::slots lie here
+  void* kept = nullptr;       ///< takes the place of the slot of kept bits; null: none given
+};
+
+/// Writes all `program.args_bytes` bytes. `values`: LaunchProgram::values for bound.shape. Slots
+/// without a byte are null.
+void fill_argument_block(const LaunchProgram& program, const BoundLaunch& bound,
+                         const LaunchMemory& memory, const std::int32_t* values, std::byte* block);
 
 }  // namespace lacuna

@@ -36,6 +36,10 @@ const DLTensor* tensor_of(const lacuna_launch_args& args, TensorRole role) {
       return args.list_indices;
     case TensorRole::kListCounts:
       return args.list_counts;
+    case TensorRole::kPreviousLse:
+      return args.previous_lse;
+    case TensorRole::kOrder:
+      return args.order;
   }
   return nullptr;
 }
@@ -117,8 +121,45 @@ TensorRule rule_of(TensorRole role, const LaunchContract& c, const Extents& e) {
     case TensorRole::kListCounts:
       return {"list_counts", kI32, 3, {"batch", "heads", "q_tiles"}, {e.batch, e.heads, e.q_tiles},
               compact,       false};
+    case TensorRole::kPreviousLse:
+      return {"previous_lse", kF32, 3, {"batch", "heads", "n_q"}, {e.batch, e.heads, e.n_q},
+              compact,        false};
+    case TensorRole::kOrder:
+      return {"order", kI32, 1, {"n_q"}, {e.n_q}, compact, false};
   }
   return {};
+}
+
+bool is_required(TensorRole role, const LaunchContract& contract) {
+  switch (role) {
+    case TensorRole::kListIndices:
+    case TensorRole::kListCounts:
+      return contract.takes_lists;
+    case TensorRole::kPreviousLse:
+      return contract.takes_previous_lse;
+    case TensorRole::kOrder:
+      return contract.takes_order;
+    default:
+      return role <= TensorRole::kO;
+  }
+}
+
+/// Why a kernel has no use for a tensor; null if it has.
+const char* refusal(TensorRole role, const LaunchContract& contract) {
+  switch (role) {
+    case TensorRole::kLse:
+      return contract.has_lse ? nullptr : "the spec says \"lse\": false";
+    case TensorRole::kListIndices:
+    case TensorRole::kListCounts:
+      return contract.takes_lists ? nullptr : "the spec does not say \"mask\": \"external\"";
+    case TensorRole::kPreviousLse:
+      return contract.takes_previous_lse ? nullptr
+                                         : "the spec does not say \"normalise\": \"previous_lse\"";
+    case TensorRole::kOrder:
+      return contract.takes_order ? nullptr : "the spec has no \"permute\"";
+    default:
+      return nullptr;
+  }
 }
 
 void bind_tensors(const lacuna_launch_args& args, const Extents& extents, Mismatches& mismatches,
@@ -126,22 +167,16 @@ void bind_tensors(const lacuna_launch_args& args, const Extents& extents, Mismat
   const LaunchContract& contract = mismatches.contract();
   for (int i = 0; i < kTensorRoleCount; ++i) {
     const auto role = static_cast<TensorRole>(i);
-    const bool is_list = role == TensorRole::kListIndices || role == TensorRole::kListCounts;
-    const bool required = is_list ? contract.takes_lists : role <= TensorRole::kO;
     const TensorRule rule = rule_of(role, contract, extents);
     const DLTensor* tensor = tensor_of(args, role);
     if (tensor == nullptr) {
-      if (required) mismatches.argument(rule.name, "expected a tensor, got null");
+      if (is_required(role, contract)) {
+        mismatches.argument(rule.name, "expected a tensor, got null");
+      }
       continue;
     }
-    if (is_list && !contract.takes_lists) {
-      mismatches.argument(rule.name,
-                          "expected null, got a tensor: the spec does not say \"mask\": "
-                          "\"external\"");
-      continue;
-    }
-    if (role == TensorRole::kLse && !contract.has_lse) {
-      mismatches.argument(rule.name, "expected null, got a tensor: the spec says \"lse\": false");
+    if (const char* reason = refusal(role, contract)) {
+      mismatches.argument(rule.name, "expected null, got a tensor: " + std::string(reason));
       continue;
     }
     check_tensor(rule, *tensor, Code::kTensorArgument, mismatches,
@@ -284,8 +319,15 @@ LaunchContract make_contract(const Plan& plan, DLDevice device) {
   contract.dtype = plan.program.dtype;
   contract.head_dim = plan.program.head_dim;
   contract.tile_q = attend.tile_q;
-  contract.tile_k = attend.tile_k;
-  contract.takes_lists = attend.list_indices >= 0;
+  contract.tile_k = attend.columns >= 0 ? attend.keep_k : attend.tile_k;
+  for (const Node& node : plan.program.nodes) {
+    const Input* input = std::get_if<Input>(&node.op);
+    if (input == nullptr) continue;
+    contract.takes_lists |= input->name == "list_indices";
+    contract.takes_previous_lse |= input->name == "previous_lse";
+    contract.takes_order |= input->name == "order";
+  }
+  contract.keeps_mask = find_op<Select>(plan.program) != nullptr;
   contract.has_lse = attend.lse;
   contract.params = plan.program.params;
   return contract;
@@ -311,6 +353,10 @@ bool check_shape(const LaunchContract& contract, const LaunchShape& shape,
   if (!divides) {
     refuse("heads expected a multiple of heads_kv (" + std::to_string(shape.n_h_kv) + "), got " +
            std::to_string(shape.n_h));
+  }
+  if (contract.takes_order && shape.n_q != shape.n_k) {
+    refuse("n_k expected " + std::to_string(shape.n_q) +
+           " (n_q: queries and keys are permuted alike), got " + std::to_string(shape.n_k));
   }
   const std::int64_t tiles = ceil_div(shape.n_q, contract.tile_q);
   const std::int64_t rows = std::int64_t{shape.n_b} * shape.n_h;

@@ -27,8 +27,12 @@ struct LaunchContract {
   std::string kernel;  ///< the spec's name, for messages
   DLDevice device{kDLCPU, 0};
   DType dtype = DType::kBF16;
-  int head_dim = 0, tile_q = 0, tile_k = 0;
+  int head_dim = 0;
+  int tile_q = 0, tile_k = 0;  ///< of reports: where attend gathers, tile_k is a column's width
   bool takes_lists = false;
+  bool takes_previous_lse = false;
+  bool takes_order = false;  ///< and n_q = n_k
+  bool keeps_mask = false;   ///< has a predictor, whose decision a mask object can hold
   bool has_lse = true;
   std::vector<ParamSpec> params;
 };
@@ -57,8 +61,8 @@ struct BoundLaunch {
 bool bind_launch(const LaunchContract& contract, const lacuna_launch_args& args, BoundLaunch& bound,
                  Diagnostics& diagnostics);
 
-/// False with diagnostics unless all extents are non-negative, heads is a multiple of heads_kv and
-/// the grid fits 31 bits.
+/// False with diagnostics unless all extents are non-negative, heads is a multiple of heads_kv, the
+/// grid fits 31 bits and permuted tokens are as many queries as keys.
 bool check_shape(const LaunchContract& contract, const LaunchShape& shape,
                  Diagnostics& diagnostics);
 

@@ -1,5 +1,6 @@
 #include "runtime/build.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -58,8 +59,10 @@ KernelMetadata metadata_of(const BuildRequest& request, const Compilation& compi
   metadata.lacuna = LACUNA_VERSION;
   metadata.compile_ms = compilation.compile_ms;
   metadata.kernels = compilation.kernels;
-  for (KernelResources& kernel : metadata.kernels) {
-    kernel.smem_bytes += request.plan.attend.smem_bytes.value;
+  // The log of the compiler knows static shared memory only.
+  for (const KernelLaunch& launch : emit_launch_program(request.plan).launches) {
+    const auto found = std::ranges::find(metadata.kernels, launch.entry, &KernelResources::name);
+    if (found != metadata.kernels.end()) found->smem_bytes += launch.smem_bytes;
   }
   return metadata;
 }

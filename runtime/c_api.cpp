@@ -6,6 +6,7 @@
 #include "lacuna/lacuna.h"
 #include "runtime/engine.hpp"
 #include "runtime/kernel.hpp"
+#include "runtime/token_order.hpp"
 
 struct lacuna_engine {
   std::shared_ptr<lacuna::EngineState> state;
@@ -98,6 +99,32 @@ bool sized(const Struct* value) {
   return value->struct_size >= sizeof(Struct);
 }
 
+LaunchShape launch_shape(const lacuna_shape& shape) {
+  return {shape.batch, shape.heads, shape.heads_kv, shape.n_q, shape.n_k};
+}
+
+/// Answers how many bytes something takes for a shape.
+template <class Count>
+lacuna_status bytes_for_shape(const lacuna_kernel* kernel, const lacuna_shape* shape, size_t* bytes,
+                              Count count) {
+  if (kernel == nullptr) return fail_call("kernel: expected a handle, got null");
+  if (shape == nullptr) return fail_call("shape: expected lacuna_shape, got null");
+  if (bytes == nullptr) return fail_call("bytes: expected a place for the size, got null");
+  if (!sized(shape)) {
+    return fail_call(size_text("lacuna_shape", sizeof(*shape), shape->struct_size));
+  }
+  const LaunchShape launch = launch_shape(*shape);
+  const KernelState& state = *kernel->state;
+  Diagnostics diagnostics;
+  if (!check_shape(state.contract, launch, diagnostics)) {
+    return fail(diagnostics, state.document.source);
+  }
+  const std::optional<std::size_t> counted = count(state, launch, diagnostics);
+  if (!counted) return fail(diagnostics, state.document.source);
+  *bytes = *counted;
+  return LACUNA_OK;
+}
+
 }  // namespace
 }  // namespace lacuna
 
@@ -149,7 +176,8 @@ lacuna_status lacuna_compile(lacuna_engine* engine, const char* spec_json, size_
     if (engine == nullptr) return fail_call("engine: expected a handle, got null");
     if (spec_json == nullptr) return fail_call("spec_json: expected a text, got null");
     if (options == nullptr) return fail_call("options: expected lacuna_compile_options, got null");
-    if (!sized(options)) {
+    constexpr std::size_t kFirstSize = offsetof(lacuna_compile_options, shape);
+    if (options->struct_size < kFirstSize) {
       return fail_call(size_text("lacuna_compile_options", sizeof(*options), options->struct_size));
     }
     if (options->dtype < LACUNA_BF16 || options->dtype > LACUNA_F32) {
@@ -160,7 +188,15 @@ lacuna_status lacuna_compile(lacuna_engine* engine, const char* spec_json, size_
                             std::string(spec_json, bytes)};
     const BuildOptions build{options->head_dim, static_cast<DType>(options->dtype)};
     Diagnostics diagnostics;
-    auto state = compile_kernel(engine->state, source, build, diagnostics);
+    std::optional<LaunchShape> shape;
+    if (sized(options) && options->shape != nullptr) {
+      if (!sized(options->shape)) {
+        return fail_call(
+            size_text("lacuna_shape", sizeof(*options->shape), options->shape->struct_size));
+      }
+      shape = launch_shape(*options->shape);
+    }
+    auto state = compile_kernel(engine->state, source, build, diagnostics, shape);
     if (state == nullptr) return fail(diagnostics, source);
     if (!diagnostics.items.empty()) {
       engine->state->emit_event("warnings", render_json(diagnostics, source));
@@ -203,19 +239,32 @@ lacuna_status lacuna_kernel_tile(const lacuna_kernel* kernel, int32_t* tile_q, i
 
 lacuna_status lacuna_workspace_bytes(const lacuna_kernel* kernel, const lacuna_shape* shape,
                                      size_t* bytes) {
+  return guarded([&] { return bytes_for_shape(kernel, shape, bytes, workspace_bytes); });
+}
+
+lacuna_status lacuna_mask_bytes(const lacuna_kernel* kernel, const lacuna_shape* shape,
+                                size_t* bytes) {
+  return guarded([&] { return bytes_for_shape(kernel, shape, bytes, mask_bytes); });
+}
+
+lacuna_status lacuna_token_order(const lacuna_kernel* kernel, int32_t* order, size_t count) {
   return guarded([&] {
     if (kernel == nullptr) return fail_call("kernel: expected a handle, got null");
-    if (shape == nullptr) return fail_call("shape: expected lacuna_shape, got null");
-    if (bytes == nullptr) return fail_call("bytes: expected a place for the size, got null");
-    if (!sized(shape)) {
-      return fail_call(size_text("lacuna_shape", sizeof(*shape), shape->struct_size));
+    if (order == nullptr) return fail_call("order: expected a place for the tokens, got null");
+    const PermuteSpec& permute = kernel->state->document.spec.permute;
+    if (!generates_order(permute)) {
+      return fail_call("kernel " + kernel->state->contract.kernel +
+                       ": the spec generates no token order; \"permute\" is " +
+                       std::string(name_of(permute.order)));
     }
-    const LaunchShape launch{shape->batch, shape->heads, shape->heads_kv, shape->n_q, shape->n_k};
-    Diagnostics diagnostics;
-    if (!check_shape(kernel->state->contract, launch, diagnostics)) {
-      return fail(diagnostics, kernel->state->document.source);
+    const std::size_t tokens = token_count(permute);
+    if (count != tokens) {
+      return fail_call("kernel " + kernel->state->contract.kernel + ", count: expected " +
+                       std::to_string(tokens) + " (" + std::to_string(permute.t) + " * " +
+                       std::to_string(permute.h) + " * " + std::to_string(permute.w) +
+                       " tokens), got " + std::to_string(count));
     }
-    *bytes = workspace_bytes(*kernel->state, launch);
+    fill_token_order(permute, {order, count});
     return LACUNA_OK;
   });
 }

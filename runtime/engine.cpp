@@ -58,6 +58,7 @@ bool use_gpu(EngineState& engine, int index, Diagnostics& diagnostics) {
   engine.gpu = open_device(std::move(driver), index, diagnostics);
   if (engine.gpu == nullptr) return false;
   engine.device = device;
+  engine.hardware = tune::gpu_hardware(*engine.gpu->driver, index, engine.target);
   cache::StoreOptions store;
   store.directory = engine.settings.cache_directory;
   store.warn = [&engine](const std::string& message) {
@@ -73,6 +74,7 @@ void use_cpu(EngineState& engine) {
   engine.device = "cpu";
   engine.device_name = cpu_name();
   engine.target = *find_target("cpu");
+  engine.hardware = tune::host_hardware(engine.target, engine.device_name);
   engine.host = load_host_plugin();
   if (engine.host.backend == nullptr) {
     engine.note +=

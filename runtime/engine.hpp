@@ -13,6 +13,7 @@
 #include "runtime/host_plugin.hpp"
 #include "runtime/nvrtc.hpp"
 #include "runtime/process.hpp"
+#include "runtime/tune/machine.hpp"
 
 namespace lacuna {
 
@@ -32,6 +33,7 @@ struct EngineState {
   std::string device_name;  ///< "NVIDIA H200", "x86-64 AMD EPYC ..."
   std::string note;         ///< what is missing and what serves in its place; "" if nothing
   Target target;
+  tune::Hardware hardware;              ///< whose tuning records serve
   std::shared_ptr<const Device> gpu;    ///< null on the CPU
   HostPlugin host;                      ///< CPU only
   std::unique_ptr<cache::Store> store;  ///< GPU only

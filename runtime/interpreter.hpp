@@ -9,11 +9,12 @@
 
 namespace lacuna {
 
-/// Runs `program`, whose tiles are chosen, on checked arguments. Writes o and, where they are
-/// passed, lse (if the program has it), counts and tile_mask, completely: also rows that see no
-/// key, and tiles that are not visited. counts: visible (tiles that the classifier does not find
-/// empty), visited, gated (code 2). tile_mask: 2 where every scope of the tile that has rows was
-/// gated. List indices outside the key tiles are ignored.
+/// Runs the attend op of `program`, whose tiles are chosen, on checked arguments
+/// (host_backend.hpp). Writes o and, where they are passed, lse (if the program has it), counts and
+/// tile_mask, completely: also rows that see no key, and tiles that are not visited. counts:
+/// visible (tiles that the classifier does not find empty), visited, gated (code 2). tile_mask: 2
+/// where every scope of the tile that has rows was gated. List indices outside the key tiles are
+/// ignored.
 void run_interpreted(const Program& program, const HostArgs& args);
 
 }  // namespace lacuna

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "runtime/fp8.hpp"
+
 namespace lacuna {
 namespace {
 
@@ -75,6 +77,19 @@ void OnlineSoftmax::add_values(int r, std::span<const float> probabilities, cons
     if (probabilities[j] != 0) terms_.push_back({probabilities[j], values + j * head_dim_});
   }
   add_terms(accumulator(r), terms_);
+}
+
+void OnlineSoftmax::add_values_e4m3(int r, std::span<const float> probabilities,
+                                    const float* values) {
+  terms_.clear();
+  for (std::size_t j = 0; j < probabilities.size(); ++j) {
+    const float weight = round_to_e4m3(kLargestE4M3 * probabilities[j]);
+    if (weight != 0) terms_.push_back({weight, values + j * head_dim_});
+  }
+  tile_sum_.assign(head_dim_, 0.0F);
+  add_terms(tile_sum_, terms_);
+  const std::span<float> row = accumulator(r);
+  for (std::size_t c = 0; c < head_dim_; ++c) row[c] += tile_sum_[c];
 }
 
 std::span<const float> OnlineSoftmax::output(int r) {

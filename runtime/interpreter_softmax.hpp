@@ -32,6 +32,9 @@ class OnlineSoftmax {
   void absorb(int r, std::span<float> logits);
   /// Adds probabilities * values; `values` holds one row of head_dim for each probability.
   void add_values(int r, std::span<const float> probabilities, const float* values);
+  /// The same with probabilities as 8 bits: 448 times as much, each rounded to e4m3, and the sum of
+  /// the tile formed before it is added.
+  void add_values_e4m3(int r, std::span<const float> probabilities, const float* values);
 
   float running_max(int r) const { return states_[static_cast<std::size_t>(r)].running_max; }
   /// The row's output: 0 if it saw no key. Valid until the next reset.
@@ -46,6 +49,7 @@ class OnlineSoftmax {
   std::vector<RowState> states_;
   std::vector<float> accumulators_;
   std::vector<Term> terms_;
+  std::vector<float> tile_sum_;
 };
 
 /// The largest logit that is not NaN; -inf if there is none.

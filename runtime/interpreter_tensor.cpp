@@ -37,10 +37,19 @@ void load_rows(const HostTensor& tensor, DType dtype, HeadIndex head, int first,
   }
 }
 
-void load_columns(const HostTensor& tensor, DType dtype, HeadIndex head, int first, int count,
-                  int d, int stride, float* columns) {
-  for (int c = 0; c < count; ++c) {
-    load_token(tensor, dtype, head, first + c, d, columns + c, stride);
+void load_rows(const HostTensor& tensor, DType dtype, HeadIndex head, std::span<const int> tokens,
+               int d, float* rows) {
+  for (const int token : tokens) {
+    load_token(tensor, dtype, head, token, d, rows, 1);
+    rows += d;
+  }
+}
+
+void load_columns(const HostTensor& tensor, DType dtype, HeadIndex head,
+                  std::span<const int> tokens, int d, int stride, float* columns) {
+  for (const int token : tokens) {
+    load_token(tensor, dtype, head, token, d, columns, stride);
+    ++columns;
   }
 }
 

@@ -1,6 +1,8 @@
 // Strided tensors of any element type, as rows of f32: the interpreter's view of memory.
 #pragma once
 
+#include <span>
+
 #include "compiler/spec/spec.hpp"
 #include "runtime/host_backend.hpp"
 
@@ -22,9 +24,13 @@ T* element_at(const HostTensor& tensor, HeadIndex head, std::int64_t i, std::int
 void load_rows(const HostTensor& tensor, DType dtype, HeadIndex head, int first, int count, int d,
                float* rows);
 
-/// The same, transposed: `d` rows of `stride` f32, of which `count` are written.
-void load_columns(const HostTensor& tensor, DType dtype, HeadIndex head, int first, int count,
-                  int d, int stride, float* columns);
+/// The same of some tokens, in their order.
+void load_rows(const HostTensor& tensor, DType dtype, HeadIndex head, std::span<const int> tokens,
+               int d, float* rows);
+
+/// The same, transposed: `d` rows of `stride` f32, of which one for each token is written.
+void load_columns(const HostTensor& tensor, DType dtype, HeadIndex head,
+                  std::span<const int> tokens, int d, int stride, float* columns);
 
 /// Rounds `d` f32 to the tensor's type and writes them as one token.
 void store_row(const HostTensor& tensor, DType dtype, HeadIndex head, int token, int d,

@@ -8,6 +8,7 @@
 #include "compiler/emit/emit.hpp"
 #include "compiler/expr/parse.hpp"
 #include "runtime/build.hpp"
+#include "runtime/tune/lookup.hpp"
 
 namespace lacuna {
 namespace {
@@ -34,9 +35,7 @@ void check_limits(const KernelState& kernel, Diagnostics& diagnostics) {
   };
   check("parameters", kernel.plan.program.params.size(), kMaxParams);
   check("launch values", kernel.launch.values.size(), kMaxLaunchValues);
-  for (const KernelLaunch& launch : kernel.launch.launches) {
-    check("bytes of kernel arguments", launch.args_bytes, kMaxArgumentBytes);
-  }
+  check("bytes of kernel arguments", kernel.launch.args_bytes, kMaxArgumentBytes);
 }
 
 bool compile_for_host(KernelState& kernel, Diagnostics& diagnostics) {
@@ -83,15 +82,26 @@ std::string host_info(const KernelState& kernel, double compile_ms) {
   return info.dump();
 }
 
+Json resources_info(const KernelResources& resources) {
+  return {{"entry", resources.name},
+          {"registers", resources.registers},
+          {"spill_bytes", resources.spill_bytes},
+          {"stack_bytes", resources.stack_bytes},
+          {"smem_bytes", resources.smem_bytes}};
+}
+
+/// Attend's resources stand at the top; those of all kernels, in launch order, in a list.
 std::string gpu_info(const KernelState& kernel, const BuiltKernel& built) {
   Json info = basic_info(kernel);
-  for (const KernelResources& resources : built.kernels) {
-    info["entry"] = resources.name;
-    info["registers"] = resources.registers;
-    info["spill_bytes"] = resources.spill_bytes;
-    info["stack_bytes"] = resources.stack_bytes;
-    info["smem_bytes"] = resources.smem_bytes;
+  Json kernels = Json::array();
+  for (const KernelLaunch& launch : kernel.launch.launches) {
+    const auto found = std::ranges::find(built.kernels, launch.entry, &KernelResources::name);
+    if (found == built.kernels.end()) continue;
+    const Json resources = resources_info(*found);
+    if (launch.stage == "attend") info.update(resources);
+    kernels.push_back(resources);
   }
+  info["kernels"] = std::move(kernels);
   info["compile_ms"] = built.compile_ms;
   info["cache"] = {{"hit", built.hit}, {"key", built.key.sha256}};
   return info.dump();
@@ -153,13 +163,19 @@ HostKernel::~HostKernel() {
 }
 
 std::shared_ptr<KernelState> compile_kernel(std::shared_ptr<EngineState> engine, SourceText source,
-                                            const BuildOptions& options, Diagnostics& diagnostics) {
+                                            const BuildOptions& options, Diagnostics& diagnostics,
+                                            const std::optional<LaunchShape>& shape) {
   const auto begin = std::chrono::steady_clock::now();
   auto kernel = std::make_shared<KernelState>();
   kernel->engine = std::move(engine);
   kernel->document = read_spec(std::move(source), diagnostics);
   if (diagnostics.has_errors()) return nullptr;
-  kernel->plan = make_plan(kernel->document, options, kernel->engine->target, diagnostics);
+  const EngineSettings& settings = kernel->engine->settings;
+  const tune::TunedOptions tuned = tune::tuned_options(
+      settings.cache_directory,
+      {kernel->document, options, kernel->engine->hardware, shape, settings.threads});
+  kernel->threads = tuned.threads;
+  kernel->plan = make_plan(kernel->document, tuned.options, kernel->engine->target, diagnostics);
   if (diagnostics.has_errors()) return nullptr;
   kernel->launch = emit_launch_program(kernel->plan);
   const bool on_gpu = kernel->engine->gpu != nullptr;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "compiler/emit/launch_program.hpp"
@@ -16,7 +17,7 @@
 
 namespace lacuna {
 
-inline constexpr int kMaxLaunchValues = 64;
+inline constexpr int kMaxLaunchValues = 128;
 inline constexpr std::size_t kMaxArgumentBytes = 4096;  ///< of a kernel's argument block
 
 /// The native code of a program, made by the plugin; null members where there is no plugin.
@@ -39,6 +40,7 @@ struct KernelState {
   LaunchProgram launch;
   LaunchContract contract;
   HostKernel host;  ///< CPU only
+  int threads = 0;  ///< CPU only: the engine's, else those measured best; 0: all
 
   std::mutex prepare_mutex;
   LoadedModule module;                    ///< GPU only; written once, before `ready`
@@ -47,9 +49,12 @@ struct KernelState {
   Publisher publisher;  ///< last: its destructor waits for the thread that reads the above
 };
 
-/// Reads, checks, plans and emits; on the CPU also compiles. Null with diagnostics.
+/// Reads, checks, plans and emits; on the CPU also compiles. What the spec leaves open is taken
+/// from the tuning database, for problems like `shape`, if it has been measured. Null with
+/// diagnostics.
 std::shared_ptr<KernelState> compile_kernel(std::shared_ptr<EngineState> engine, SourceText source,
-                                            const BuildOptions& options, Diagnostics& diagnostics);
+                                            const BuildOptions& options, Diagnostics& diagnostics,
+                                            const std::optional<LaunchShape>& shape = {});
 
 /// Compiles for the GPU (or takes from the store), loads, sets attributes. Idempotent, thread-safe.
 /// On the CPU nothing is left to do.
@@ -58,7 +63,11 @@ bool prepare_kernel(KernelState& kernel, Diagnostics& diagnostics);
 /// Checks and enqueues (GPU) or runs (CPU). Allocates and locks nothing unless there is an error.
 bool launch_kernel(KernelState& kernel, const lacuna_launch_args& args, Diagnostics& diagnostics);
 
-/// Bytes of workspace for a shape that check_shape accepts.
-std::size_t workspace_bytes(const KernelState& kernel, const LaunchShape& shape);
+/// Bytes of workspace, and of a mask object's data, for a shape that check_shape accepts. Nothing,
+/// with a diagnostic, if the workspace is more than the launch can count.
+std::optional<std::size_t> workspace_bytes(const KernelState& kernel, const LaunchShape& shape,
+                                           Diagnostics& diagnostics);
+std::optional<std::size_t> mask_bytes(const KernelState& kernel, const LaunchShape& shape,
+                                      Diagnostics& diagnostics);
 
 }  // namespace lacuna

@@ -1,34 +1,17 @@
 // launch_kernel: the path every call of a host application takes. On the GPU one driver call for
 // each kernel of the LaunchProgram, and nothing else that could wait.
-#include <algorithm>
-
 #include "runtime/argument_block.hpp"
-#include "runtime/interpreter.hpp"
+#include "runtime/host_launch.hpp"
 #include "runtime/kernel.hpp"
 
 namespace lacuna {
 namespace {
 
-constexpr std::size_t kWorkspaceUnit = 256;
-constexpr std::size_t kErrorBytes = 4096;
+constexpr std::size_t kUnitBytes = kWorkspaceUnitBytes;
 
 struct LaunchValues {
   std::int32_t data[kMaxLaunchValues];
 };
-
-void compute_values(const KernelState& kernel, const LaunchShape& shape, LaunchValues& values) {
-  if (kernel.host.launch_values != nullptr) {
-    const std::int32_t variables[] = {shape.n_b, shape.n_h, shape.n_h_kv, shape.n_q, shape.n_k};
-    kernel.host.backend->run_launch(kernel.host.launch_values, variables, values.data);
-  } else {
-    evaluate_launch_values(kernel.launch, shape, values.data);
-  }
-}
-
-std::size_t workspace_of(const KernelState& kernel, const LaunchValues& values) {
-  const int index = kernel.launch.workspace_value;
-  return index < 0 ? 0 : static_cast<std::size_t>(values.data[index]) * kWorkspaceUnit;
-}
 
 Diagnostic error(const KernelState& kernel, Code code, const std::string& text) {
   Diagnostic d;
@@ -37,44 +20,95 @@ Diagnostic error(const KernelState& kernel, Code code, const std::string& text) 
   return d;
 }
 
-bool check_workspace(const KernelState& kernel, const LaunchValues& values,
-                     const lacuna_launch_args& args, Diagnostics& diagnostics) {
-  const std::size_t needed = workspace_of(kernel, values);
+bool compute_values(const KernelState& kernel, const LaunchShape& shape, LaunchValues& values,
+                    Diagnostics& diagnostics) {
+  if (kernel.host.launch_values != nullptr) {
+    const std::int32_t variables[] = {shape.n_b, shape.n_h, shape.n_h_kv, shape.n_q, shape.n_k};
+    kernel.host.backend->run_launch(kernel.host.launch_values, variables, values.data);
+    return true;
+  }
+  if (evaluate_launch_values(kernel.launch, shape, values.data)) return true;
+  diagnostics.add(error(kernel, Code::kWorkspaceArgument,
+                        ", workspace: expected at most 2147483647 units of 256 bytes for a shape, "
+                        "got more"));
+  return false;
+}
+
+std::size_t bytes_of(const LaunchValues& values, int value) {
+  return value < 0 ? 0 : static_cast<std::size_t>(values.data[value]) * kUnitBytes;
+}
+
+std::size_t kept_bytes(const KernelState& kernel, const LaunchShape& shape,
+                       const LaunchValues& values) {
+  if (kernel.engine->gpu == nullptr) return host_mask_bytes(kernel, shape);
+  const int slot = kernel.launch.kept_slot;
+  return slot < 0 ? 0 : bytes_of(values, kernel.launch.slots[static_cast<std::size_t>(slot)].size);
+}
+
+/// Memory of the caller: there, large enough, aligned. `subject`: "workspace" or "mask.data".
+bool check_memory(const KernelState& kernel, const std::string& subject, const void* data,
+                  std::size_t bytes, std::size_t needed, Diagnostics& diagnostics) {
   if (needed == 0) return true;
-  const std::uintptr_t rest = reinterpret_cast<std::uintptr_t>(args.workspace) % kWorkspaceUnit;
-  if (args.workspace != nullptr && rest == 0 && args.workspace_bytes >= needed) return true;
+  const std::uintptr_t rest = reinterpret_cast<std::uintptr_t>(data) % kUnitBytes;
+  if (data != nullptr && rest == 0 && bytes >= needed) return true;
   const auto refuse = [&](const std::string& text) {
-    diagnostics.add(error(kernel, Code::kWorkspaceArgument, ", workspace: expected " + text));
+    diagnostics.add(error(kernel, Code::kWorkspaceArgument, ", " + subject + ": expected " + text));
   };
-  if (args.workspace == nullptr) {
+  if (data == nullptr) {
     refuse(std::to_string(needed) + " bytes, got null");
     return false;
   }
-  if (args.workspace_bytes < needed) {
-    refuse(std::to_string(needed) + " bytes, got " + std::to_string(args.workspace_bytes));
-  }
+  if (bytes < needed) refuse(std::to_string(needed) + " bytes, got " + std::to_string(bytes));
   if (rest != 0) {
-    refuse("an address aligned to " + std::to_string(kWorkspaceUnit) + " bytes, got one " +
+    refuse("an address aligned to " + std::to_string(kUnitBytes) + " bytes, got one " +
            std::to_string(rest) + " bytes past that");
   }
   return false;
 }
 
+bool check_mask(const KernelState& kernel, const lacuna_mask& mask, const LaunchShape& shape,
+                const LaunchValues& values, Diagnostics& diagnostics) {
+  const auto refuse = [&](const std::string& text) {
+    diagnostics.add(error(kernel, Code::kCallArgument, ", " + text));
+    return false;
+  };
+  if (!kernel.contract.keeps_mask) {
+    return refuse("mask: expected null, got a mask object: the spec has no \"predictor\"");
+  }
+  if (mask.struct_size < sizeof(mask)) {
+    return refuse("mask.struct_size: expected " + std::to_string(sizeof(mask)) + ", got " +
+                  std::to_string(mask.struct_size));
+  }
+  if (mask.calls < 0) {
+    return refuse("mask.calls: expected 0 or more, got " + std::to_string(mask.calls));
+  }
+  return check_memory(kernel, "mask.data", mask.data, mask.bytes, kept_bytes(kernel, shape, values),
+                      diagnostics);
+}
+
+/// The tiles are still those that an earlier launch decided on.
+bool is_decided(const KernelState& kernel, const lacuna_mask* mask) {
+  return mask != nullptr && mask->calls % kernel.launch.reuse != 0;
+}
+
 bool launch_on_gpu(KernelState& kernel, const BoundLaunch& bound, const LaunchValues& values,
-                   void* stream, Diagnostics& diagnostics) {
+                   const lacuna_launch_args& args, Diagnostics& diagnostics) {
   const Device& device = *kernel.engine->gpu;
+  const LaunchMemory memory{args.workspace, args.mask != nullptr ? args.mask->data : nullptr};
+  alignas(16) std::byte block[kMaxArgumentBytes];
+  fill_argument_block(kernel.launch, bound, memory, values.data, block);
+  void* parameters[] = {block};
+  const bool decided = is_decided(kernel, args.mask);
   const ContextScope scope(device);
   CUresult result = scope.result();
   for (std::size_t i = 0; i < kernel.module.kernels.size() && result == kCudaSuccess; ++i) {
     const KernelLaunch& launch = kernel.launch.launches[i];
-    alignas(16) std::byte block[kMaxArgumentBytes];
-    fill_argument_block(launch, bound, values.data, block);
-    void* parameters[] = {block};
     CUlaunchConfig config;
     config.grid_x = static_cast<unsigned>(values.data[launch.grid_x]);
     config.block_x = static_cast<unsigned>(launch.threads);
     config.shared_bytes = static_cast<unsigned>(launch.smem_bytes);
-    config.stream = static_cast<CUstream>(stream);
+    config.stream = static_cast<CUstream>(args.stream);
+    if (config.grid_x == 0 || (launch.decides && decided)) continue;
     // The driver takes a CUkernel, which belongs to no context, in place of a CUfunction.
     result = device.driver->cuLaunchKernelEx(
         &config, reinterpret_cast<CUfunction>(kernel.module.kernels[i]), parameters, nullptr);
@@ -88,47 +122,29 @@ bool launch_on_gpu(KernelState& kernel, const BoundLaunch& bound, const LaunchVa
   return false;
 }
 
-HostTensor host_tensor(const BoundTensor& bound) {
-  HostTensor tensor;
-  tensor.data = bound.data;
-  std::copy_n(bound.stride, kMaxRank, tensor.stride);
-  return tensor;
-}
-
-bool run_on_host(const KernelState& kernel, const BoundLaunch& bound, Diagnostics& diagnostics) {
-  HostArgs args;
-  args.n_b = bound.shape.n_b;
-  args.n_h = bound.shape.n_h;
-  args.n_h_kv = bound.shape.n_h_kv;
-  args.n_q = bound.shape.n_q;
-  args.n_k = bound.shape.n_k;
-  args.q = host_tensor(bound[TensorRole::kQ]);
-  args.k = host_tensor(bound[TensorRole::kK]);
-  args.v = host_tensor(bound[TensorRole::kV]);
-  args.o = host_tensor(bound[TensorRole::kO]);
-  args.lse = host_tensor(bound[TensorRole::kLse]);
-  args.counts = host_tensor(bound[TensorRole::kCounts]);
-  args.tile_mask = host_tensor(bound[TensorRole::kTileMask]);
-  args.list_indices = host_tensor(bound[TensorRole::kListIndices]);
-  args.list_counts = host_tensor(bound[TensorRole::kListCounts]);
-  args.params = bound.params.data();
-  args.threads = kernel.engine->settings.threads;
-  if (kernel.host.backend == nullptr) {
-    run_interpreted(kernel.plan.program, args);
-    return true;
+bool launch_on_host(const KernelState& kernel, const BoundLaunch& bound,
+                    const lacuna_launch_args& args, Diagnostics& diagnostics) {
+  KeptBits kept;
+  if (args.mask != nullptr) {
+    kept = {static_cast<std::uint32_t*>(args.mask->data), is_decided(kernel, args.mask)};
   }
-  char text[kErrorBytes] = {};
-  if (kernel.host.backend->run(kernel.host.code, &args, text, sizeof(text)) == 0) return true;
-  diagnostics.add(error(kernel, Code::kHostFailed, " failed on the CPU: " + std::string(text)));
-  return false;
+  return run_on_host(kernel, bound, kept, diagnostics);
 }
 
 }  // namespace
 
-std::size_t workspace_bytes(const KernelState& kernel, const LaunchShape& shape) {
+std::optional<std::size_t> workspace_bytes(const KernelState& kernel, const LaunchShape& shape,
+                                           Diagnostics& diagnostics) {
   LaunchValues values;
-  compute_values(kernel, shape, values);
-  return workspace_of(kernel, values);
+  if (!compute_values(kernel, shape, values, diagnostics)) return std::nullopt;
+  return bytes_of(values, kernel.launch.workspace_value);
+}
+
+std::optional<std::size_t> mask_bytes(const KernelState& kernel, const LaunchShape& shape,
+                                      Diagnostics& diagnostics) {
+  LaunchValues values;
+  if (!compute_values(kernel, shape, values, diagnostics)) return std::nullopt;
+  return kept_bytes(kernel, shape, values);
 }
 
 bool launch_kernel(KernelState& kernel, const lacuna_launch_args& args, Diagnostics& diagnostics) {
@@ -144,10 +160,18 @@ bool launch_kernel(KernelState& kernel, const lacuna_launch_args& args, Diagnost
   if (!bind_launch(kernel.contract, args, bound, diagnostics)) return false;
   if (bound.empty()) return true;
   LaunchValues values;
-  compute_values(kernel, bound.shape, values);
-  if (!check_workspace(kernel, values, args, diagnostics)) return false;
-  return on_gpu ? launch_on_gpu(kernel, bound, values, args.stream, diagnostics)
-                : run_on_host(kernel, bound, diagnostics);
+  if (!compute_values(kernel, bound.shape, values, diagnostics)) return false;
+  bool fits = check_memory(kernel, "workspace", args.workspace, args.workspace_bytes,
+                           bytes_of(values, kernel.launch.workspace_value), diagnostics);
+  if (args.mask != nullptr)
+    fits &= check_mask(kernel, *args.mask, bound.shape, values, diagnostics);
+  if (!fits) return false;
+  const bool launched = on_gpu ? launch_on_gpu(kernel, bound, values, args, diagnostics)
+                               : launch_on_host(kernel, bound, args, diagnostics);
+  if (launched && args.mask != nullptr) {
+    args.mask->calls = (args.mask->calls + 1) % kernel.launch.reuse;
+  }
+  return launched;
 }
 
 }  // namespace lacuna

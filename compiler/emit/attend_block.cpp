@@ -1,25 +1,17 @@
-#include "compiler/emit/attend_block.hpp"
+// lacuna::AttendArgs of templates/kernel/attend_args.cuh, member by member.
+#include "compiler/emit/block_layout.hpp"
 
 namespace lacuna {
 namespace {
 
-struct Member {
-  const char* name;
-  FieldKind kind;
-  FieldSource source;
-  int index;
-};
-
-constexpr int role(TensorRole r) { return static_cast<int>(r); }
-constexpr int dimension(TensorRole r, int d) { return role(r) * 4 + d; }
-constexpr int value(AttendValue v) { return static_cast<int>(v); }
-
-using enum TensorRole;
 using Kind = FieldKind;
 using Source = FieldSource;
+using enum TensorRole;
 
-/// lacuna::AttendArgs, member by member; the scale is a constant of the program.
-constexpr Member kMembers[] = {
+constexpr int role(TensorRole r) { return static_cast<int>(r); }
+constexpr int dimension(TensorRole r, int d) { return tensor_dimension(r, d); }
+
+constexpr BlockMember kMembers[] = {
     {"q.data", Kind::kPointer, Source::kTensorData, role(kQ)},
     {"q.stride_b", Kind::kI64, Source::kTensorStride, dimension(kQ, 0)},
     {"q.stride_h", Kind::kI64, Source::kTensorStride, dimension(kQ, 1)},
@@ -43,68 +35,20 @@ constexpr Member kMembers[] = {
     {"tile_mask", Kind::kPointer, Source::kTensorData, role(kTileMask)},
     {"list_indices", Kind::kPointer, Source::kTensorData, role(kListIndices)},
     {"list_counts", Kind::kPointer, Source::kTensorData, role(kListCounts)},
+    {"row_order", Kind::kPointer, Source::kWorkspace},
     {"n_b", Kind::kI32, Source::kTensorExtent, dimension(kQ, 0)},
     {"n_h", Kind::kI32, Source::kTensorExtent, dimension(kQ, 1)},
-    {"heads_per_kv", Kind::kI32, Source::kValue, value(AttendValue::kHeadsPerKv)},
+    {"heads_per_kv", Kind::kI32, Source::kValue},
     {"n_q", Kind::kI32, Source::kTensorExtent, dimension(kQ, 2)},
     {"n_k", Kind::kI32, Source::kTensorExtent, dimension(kK, 2)},
-    {"q_tiles", Kind::kI32, Source::kValue, value(AttendValue::kQTiles)},
-    {"k_tiles", Kind::kI32, Source::kValue, value(AttendValue::kKTiles)},
+    {"q_tiles", Kind::kI32, Source::kValue},
+    {"k_tiles", Kind::kI32, Source::kValue},
     {"list_capacity", Kind::kI32, Source::kTensorExtent, dimension(kListIndices, 3)},
-    {"scale", Kind::kF32, Source::kConstant, 0},
+    {"scale", Kind::kF32, Source::kConstant},
 };
-
-constexpr std::uint32_t field_bytes(Kind kind) {
-  switch (kind) {
-    case Kind::kPointer:
-    case Kind::kI64:
-      return 8;
-    case Kind::kI32:
-    case Kind::kF32:
-      return 4;
-    case Kind::kParam:
-      return kParamBytes;
-  }
-  return 0;
-}
-
-/// C++ layout: a field begins at a multiple of its size (parameters: of 8).
-constexpr std::uint32_t place(std::uint32_t offset, Kind kind) {
-  const std::uint32_t alignment = kind == Kind::kParam ? 8 : field_bytes(kind);
-  return (offset + alignment - 1) / alignment * alignment;
-}
-
-constexpr std::uint32_t args_bytes() {
-  std::uint32_t offset = 0;
-  for (const Member& member : kMembers)
-    offset = place(offset, member.kind) + field_bytes(member.kind);
-  return place(offset, Kind::kI64);
-}
 
 }  // namespace
 
-std::uint32_t attend_args_bytes() { return args_bytes(); }
-
-std::uint32_t attend_block_bytes(const Program& program) {
-  return args_bytes() + kParamBytes * static_cast<std::uint32_t>(program.params.size());
-}
-
-std::vector<ArgField> attend_block(const Program& program) {
-  std::vector<ArgField> fields;
-  std::uint32_t offset = 0;
-  for (const Member& member : kMembers) {
-    offset = place(offset, member.kind);
-    const double constant =
-        member.source == Source::kConstant ? static_cast<double>(attend_of(program).scale) : 0;
-    fields.push_back({member.name, offset, member.kind, member.source, member.index, constant});
-    offset += field_bytes(member.kind);
-  }
-  offset = args_bytes();
-  for (std::size_t p = 0; p < program.params.size(); ++p, offset += kParamBytes) {
-    fields.push_back({"param_" + program.params[p].symbol.name, offset, Kind::kParam,
-                      Source::kParam, static_cast<int>(p), 0});
-  }
-  return fields;
-}
+std::span<const BlockMember> attend_members() { return kMembers; }
 
 }  // namespace lacuna

@@ -10,22 +10,19 @@
 
 namespace lacuna {
 
-/// A generated translation unit: provenance, one include, Config, Args, Hooks, one extern "C"
-/// entry.
-/// `#line` directives lead NVRTC's errors back to the spec.
+/// A generated translation unit: provenance, includes, a Config and an extern "C" entry for each
+/// kernel, and what they share, Args and Hooks. `#line` directives lead NVRTC's errors back to the
+/// spec.
 struct CudaSource {
   std::string text;
   std::vector<std::string> options;  ///< NVRTC options that affect the code, in order
-  std::vector<std::string> entries;  ///< names of the extern "C" kernels
+  std::vector<std::string> entries;  ///< names of the extern "C" kernels, in launch order
 };
-
-/// "lacuna_attend_" and the spec's name: what profilers show.
-std::string entry_name(const Program& program);
 
 /// For plans of CUDA targets without errors.
 CudaSource emit_cuda(const Plan& plan, const SpecDocument& document);
 
-/// For any plan; on the CPU only the values mean something.
+/// For any plan; for the CPU it holds the values of attend and nothing to launch.
 LaunchProgram emit_launch_program(const Plan& plan);
 
 /// The device headers embedded in the library (templates/**), name as written in #include.

@@ -1,59 +1,63 @@
-// Plan -> LaunchProgram: what the host computes and writes before it launches the kernel.
-#include "compiler/emit/attend_block.hpp"
+// Plan -> LaunchProgram: what the host computes and writes before it launches the kernels.
+#include <algorithm>
+
+#include "compiler/emit/bind_args.hpp"
+#include "compiler/emit/block_layout.hpp"
 #include "compiler/emit/emit.hpp"
-#include "compiler/expr/evaluate.hpp"
+#include "compiler/emit/stages.hpp"
+#include "compiler/emit/workspace.hpp"
 #include "compiler/expr/parse.hpp"
 
 namespace lacuna {
 namespace {
 
-LaunchValue launch_value(std::string name, const std::string& text) {
-  return {std::move(name), parse_expr(text, Site::kLaunch, {}).expr};
+int add_value(LaunchProgram& program, std::string name, const std::string& text) {
+  program.values.push_back({std::move(name), parse_expr(text, Site::kLaunch, {}).expr});
+  return static_cast<int>(program.values.size()) - 1;
 }
 
-std::string tiles_of(const char* length, int tile) {
-  return "(" + std::string(length) + " + " + std::to_string(tile - 1) + ") // " +
-         std::to_string(tile);
+int add_sum(LaunchProgram& program, std::string name, int first, int second) {
+  program.values.push_back({std::move(name), {}, first, second});
+  return static_cast<int>(program.values.size()) - 1;
+}
+
+/// The workspace, slot behind slot; the end of the last one is its size.
+void add_workspace(const StageFacts& facts, LaunchProgram& program) {
+  const std::vector<SlotSize> slots = workspace_slots(facts);
+  if (slots.empty()) return;
+  int end = add_value(program, "workspace.begin", "0");
+  for (const SlotSize& slot : slots) {
+    const std::string name = slot.name;
+    const int size = add_value(program, name + ".size", slot.units);
+    program.slots.push_back({name, end, size});
+    end = add_sum(program, name + ".end", end, size);
+  }
+  program.workspace_value = end;
+  program.kept_slot = find_slot(program, "kept");
+}
+
+void add_launches(const StageFacts& facts, LaunchProgram& program) {
+  for (const StageKernel& kernel : stage_kernels(facts)) {
+    program.launches.push_back({kernel.entry, kernel.stage, kernel.decides,
+                                add_value(program, kernel.grid_name, kernel.grid), kernel.threads,
+                                kernel.smem_bytes});
+  }
 }
 
 }  // namespace
 
-std::string entry_name(const Program& program) {
-  std::string name = "lacuna_attend_" + program.name;
-  for (char& c : name) {
-    if (c == '-' || c == '.') c = '_';
-  }
-  return name;
-}
-
 LaunchProgram emit_launch_program(const Plan& plan) {
-  const AttendPlan& attend = plan.attend;
-  const std::string q_tiles = tiles_of("n_q", attend.tile_q.value);
+  const StageFacts facts = find_stages(plan);
   LaunchProgram program;
-  program.values = {
-      // in the order of AttendValue
-      launch_value("q_tiles", q_tiles),
-      launch_value("k_tiles", tiles_of("n_k", attend.tile_k.value)),
-      launch_value("heads_per_kv", "n_h // n_h_kv"),
-      launch_value("grid", "n_b * n_h * (" + q_tiles + ")"),
-  };
-  program.launches.push_back({entry_name(plan.program), static_cast<int>(AttendValue::kGrid),
-                              attend.warps.value * 32, attend.smem_bytes.value,
-                              attend_block_bytes(plan.program), attend_block(plan.program)});
+  program.reuse = std::max(1, plan.attend.reuse.value);
+  for (const NamedSize& size : attend_sizes(facts)) add_value(program, size.name, size.expr);
+  if (plan.target.kind == TargetKind::kCpu) return program;
+  for (const NamedSize& size : predict_sizes(facts)) add_value(program, size.name, size.expr);
+  add_launches(facts, program);
+  add_workspace(facts, program);
+  program.args_bytes = args_bytes(plan.program, facts.has_stages);
+  program.fields = bind_args(facts, program);
   return program;
-}
-
-void evaluate_launch_values(const LaunchProgram& program, const LaunchShape& shape,
-                            std::int32_t* values) {
-  Bindings bindings;
-  bindings.set(Variable::kNB, shape.n_b);
-  bindings.set(Variable::kNH, shape.n_h);
-  bindings.set(Variable::kNHKv, shape.n_h_kv);
-  bindings.set(Variable::kNQ, shape.n_q);
-  bindings.set(Variable::kNK, shape.n_k);
-  for (std::size_t i = 0; i < program.values.size(); ++i) {
-    values[i] = evaluate(program.values[i].expr, bindings).i32;
-  }
 }
 
 }  // namespace lacuna

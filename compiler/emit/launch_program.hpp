@@ -2,7 +2,7 @@
 // or has the CPU backend compile its expressions.
 //
 // A launch evaluates `values` over the problem's shape (Site::kLaunch), checks, fills the argument
-// block of each kernel from `fields` and launches it.
+// block from `fields` and launches the kernels, which all take this one block.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,8 @@ inline constexpr int kTensorRoleCount = 11;
 
 struct LaunchValue {
   std::string name;  ///< "q_tiles"
-  Expr expr;         ///< Site::kLaunch, i32
+  Expr expr;         ///< Site::kLaunch, i32; empty: the sum of two earlier values
+  int first = -1, second = -1;
 };
 
 enum class FieldKind : std::uint8_t { kPointer, kI64, kI32, kF32, kParam };
@@ -41,12 +42,13 @@ enum class FieldSource : std::uint8_t {
   kTensorStride,  ///< index: TensorRole * 4 + dimension; elements
   kTensorExtent,  ///< index: TensorRole * 4 + dimension
   kValue,         ///< index into LaunchProgram::values
+  kScaledValue,   ///< the same, times `constant`: an i64
   kConstant,      ///< `constant`
   kParam,         ///< index into Program::params; a ParamView of 48 bytes
   kWorkspace,     ///< index into LaunchProgram::slots; where the slot begins
 };
 
-/// One field of a kernel's argument block.
+/// One field of the argument block.
 struct ArgField {
   std::string name;
   std::uint32_t offset = 0;
@@ -60,21 +62,19 @@ struct ArgField {
 /// units of kWorkspaceUnitBytes, so that 32 bits hold them.
 inline constexpr int kWorkspaceUnitBytes = 256;
 struct WorkspaceSlot {
-  std::string name;  ///< "k_summary": the member of PredictArgs
+  std::string name;  ///< "k_summary": a member of PredictArgs or AttendArgs
   int offset = 0;    ///< index into values
   int size = 0;      ///< index into values
 };
 
 struct KernelLaunch {
   std::string entry;  ///< extern "C" name
-  std::string stage;  ///< "prepare", "estimate", "select", "compact", "attend", ... for people
+  std::string stage;  ///< "prepare_q", "estimate", "attend", ... for people
   /// Makes nothing but the kept bits: left out while the caller's mask object is still good.
   bool decides = false;
-  int grid_x = 0;     ///< index into values; grid is one-dimensional
+  int grid_x = 0;  ///< index into values; the grid is one-dimensional
   int threads = 0;
   int smem_bytes = 0;
-  std::uint32_t args_bytes = 0;
-  std::vector<ArgField> fields;
 };
 
 struct LaunchProgram {
@@ -84,7 +84,9 @@ struct LaunchProgram {
   /// The slot of the kept bits; the data of a mask object of the caller takes its place. -1: none.
   int kept_slot = -1;
   int reuse = 1;  ///< launches that one decision serves
-  std::vector<KernelLaunch> launches;
+  std::uint32_t args_bytes = 0;
+  std::vector<ArgField> fields;        ///< of the argument block; bytes without a field are 0
+  std::vector<KernelLaunch> launches;  ///< in their order
 };
 
 /// Text form, for `emit --stage launch` and golden tests.
@@ -94,7 +96,8 @@ std::string print_launch_program(const LaunchProgram& program);
 struct LaunchShape {
   std::int32_t n_b = 0, n_h = 0, n_h_kv = 0, n_q = 0, n_k = 0;
 };
-void evaluate_launch_values(const LaunchProgram& program, const LaunchShape& shape,
+/// False if one of them, or a step on the way, does not fit 31 bits; `values` mean nothing then.
+bool evaluate_launch_values(const LaunchProgram& program, const LaunchShape& shape,
                             std::int32_t* values);
 
 }  // namespace lacuna

@@ -7,8 +7,12 @@
 namespace lacuna {
 namespace {
 
-constexpr const char* kRoleNames[kTensorRoleCount] = {
-    "q", "k", "v", "o", "lse", "counts", "tile_mask", "list_indices", "list_counts"};
+constexpr const char* kRoleNames[kTensorRoleCount] = {"q",           "k",
+                                                      "v",           "o",
+                                                      "lse",         "counts",
+                                                      "tile_mask",   "list_indices",
+                                                      "list_counts", "previous_lse",
+                                                      "order"};
 
 std::string_view name_of(FieldKind kind) {
   switch (kind) {
@@ -26,6 +30,16 @@ std::string_view name_of(FieldKind kind) {
   return "";
 }
 
+std::string number_text(double number) {
+  char buffer[32];
+  const float constant = static_cast<float>(number);
+  return {buffer, std::to_chars(buffer, buffer + sizeof buffer, constant).ptr};
+}
+
+const std::string& value_name(const LaunchProgram& program, int value) {
+  return program.values[static_cast<std::size_t>(value)].name;
+}
+
 std::string source_text(const LaunchProgram& program, const ArgField& field) {
   const std::string index = std::to_string(field.index % 4);
   switch (field.source) {
@@ -36,14 +50,15 @@ std::string source_text(const LaunchProgram& program, const ArgField& field) {
     case FieldSource::kTensorExtent:
       return std::string(kRoleNames[field.index / 4]) + ".extent[" + index + "]";
     case FieldSource::kValue:
-      return program.values[static_cast<std::size_t>(field.index)].name;
-    case FieldSource::kConstant: {
-      char buffer[32];
-      const float constant = static_cast<float>(field.constant);
-      return {buffer, std::to_chars(buffer, buffer + sizeof buffer, constant).ptr};
-    }
+      return value_name(program, field.index);
+    case FieldSource::kScaledValue:
+      return value_name(program, field.index) + " * " + number_text(field.constant);
+    case FieldSource::kConstant:
+      return number_text(field.constant);
     case FieldSource::kParam:
       return "parameter " + std::to_string(field.index);
+    case FieldSource::kWorkspace:
+      return "workspace " + program.slots[static_cast<std::size_t>(field.index)].name;
   }
   return "";
 }
@@ -53,28 +68,46 @@ std::string padded(std::string text, std::size_t width) {
   return text;
 }
 
+std::string print_workspace(const LaunchProgram& program) {
+  if (program.workspace_value < 0) return "";
+  std::string text = "workspace 256 * " + value_name(program, program.workspace_value) + " bytes\n";
+  for (std::size_t i = 0; i < program.slots.size(); ++i) {
+    const WorkspaceSlot& slot = program.slots[i];
+    text += "  slot " + padded(slot.name, 18) + "at " +
+            padded(value_name(program, slot.offset), 24) + "size " + value_name(program, slot.size);
+    if (static_cast<int>(i) == program.kept_slot) {
+      text += ", or a mask object";
+      if (program.reuse > 1) text += ", for " + std::to_string(program.reuse) + " launches";
+    }
+    text += "\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string print_launch_program(const LaunchProgram& program) {
   std::string text;
   for (const LaunchValue& value : program.values) {
-    text += "value " + value.name + " = " + print_expr(value.expr) + "\n";
+    text += "value " + value.name + " = " +
+            (value.expr.empty()
+                 ? value_name(program, value.first) + " + " + value_name(program, value.second)
+                 : print_expr(value.expr)) +
+            "\n";
   }
-  if (program.workspace_value >= 0) {
-    text += "workspace 256 * " +
-            program.values[static_cast<std::size_t>(program.workspace_value)].name + " bytes\n";
-  }
+  text += print_workspace(program);
   for (const KernelLaunch& launch : program.launches) {
-    text += "launch " + launch.entry +
-            " grid=" + program.values[static_cast<std::size_t>(launch.grid_x)].name +
+    text += "launch " + launch.entry + " grid=" + value_name(program, launch.grid_x) +
             " threads=" + std::to_string(launch.threads) +
             " smem_bytes=" + std::to_string(launch.smem_bytes) +
-            " args_bytes=" + std::to_string(launch.args_bytes) + "\n";
-    for (const ArgField& field : launch.fields) {
-      text += "  " + padded(std::to_string(field.offset), 4) +
-              padded(std::string(name_of(field.kind)), 8) + padded(field.name, 16) + "= " +
-              source_text(program, field) + "\n";
-    }
+            (launch.decides ? " decides" : "") + "\n";
+  }
+  if (program.launches.empty()) return text;
+  text += "arguments " + std::to_string(program.args_bytes) + " bytes\n";
+  for (const ArgField& field : program.fields) {
+    text += "  " + padded(std::to_string(field.offset), 4) +
+            padded(std::string(name_of(field.kind)), 8) + padded(field.name + " ", 16) + "= " +
+            source_text(program, field) + "\n";
   }
   return text;
 }

@@ -1,11 +1,10 @@
-// The last stages: the argument block, the launch program, the generated kernel.
+// The generated kernel of specs that are attend alone.
 #include "compiler/emit/emit.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "compiler/emit/attend_block.hpp"
 #include "tests/passes/spec_documents.hpp"
 
 namespace lacuna {
@@ -18,40 +17,7 @@ Plan plan_of(const SpecDocument& document, const char* target_name = "sm_90a") {
   return plan;
 }
 
-TEST(AttendBlock, HoldsTheDeviceStructThenTheParameters) {
-  const Program program = plan_of(make_document(true)).program;
-  const auto fields = attend_block(program);
-  EXPECT_EQ(attend_args_bytes(), 224u);
-  EXPECT_EQ(attend_block_bytes(program), 224u + 48u);
-  std::uint32_t end = 0;
-  for (const ArgField& field : fields) {
-    EXPECT_GE(field.offset, end) << field.name << " overlaps";
-    const std::uint32_t bytes = field.kind == FieldKind::kParam ? 48
-                                : field.kind == FieldKind::kI32 || field.kind == FieldKind::kF32
-                                    ? 4
-                                    : 8;
-    EXPECT_EQ(field.offset % std::min(bytes, 8u), 0u) << field.name;
-    end = field.offset + bytes;
-  }
-  EXPECT_EQ(end, attend_block_bytes(program));
-  EXPECT_EQ(fields.back().name, "param_threshold");
-}
-
-TEST(Launch, ValuesFollowFromTheShape) {
-  const LaunchProgram program = emit_launch_program(plan_of(make_document()));
-  ASSERT_EQ(program.values.size(), static_cast<std::size_t>(kAttendValueCount));
-  std::int32_t values[kAttendValueCount];
-  evaluate_launch_values(program, {.n_b = 2, .n_h = 8, .n_h_kv = 2, .n_q = 129, .n_k = 64}, values);
-  EXPECT_EQ(values[static_cast<int>(AttendValue::kQTiles)], 2);
-  EXPECT_EQ(values[static_cast<int>(AttendValue::kKTiles)], 1);
-  EXPECT_EQ(values[static_cast<int>(AttendValue::kHeadsPerKv)], 4);
-  EXPECT_EQ(values[static_cast<int>(AttendValue::kGrid)], 2 * 8 * 2);
-  evaluate_launch_values(program, {.n_b = 1, .n_h = 1, .n_h_kv = 1, .n_q = 1, .n_k = 0}, values);
-  EXPECT_EQ(values[static_cast<int>(AttendValue::kQTiles)], 1);
-  EXPECT_EQ(values[static_cast<int>(AttendValue::kKTiles)], 0);
-}
-
-TEST(Launch, TakesThreadsAndMemoryFromThePlan) {
+TEST(Cuda, LaunchTakesThreadsAndMemoryFromThePlan) {
   const Plan plan = plan_of(make_document(true));
   const LaunchProgram program = emit_launch_program(plan);
   ASSERT_EQ(program.launches.size(), 1u);

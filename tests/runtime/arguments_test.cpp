@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <utility>
 
 #include "lacuna/lacuna.hpp"
 
@@ -49,18 +50,29 @@ struct Arguments {
   Tensor k{at(0x20000), bf16, {2, 2, 200, 64}, device};
   Tensor v{at(0x30000), bf16, {2, 2, 200, 64}, device};
   Tensor o{at(0x40000), bf16, {2, 8, 300, 64}, device};
-  Tensor lse, counts, tile_mask, list_indices, list_counts;
+  Tensor lse, counts, tile_mask, list_indices, list_counts, previous_lse, order;
   Tensor threshold{at(0x50000), f32, {8, 3}, device};
   std::vector<Param> params{{"threshold", threshold}};
 
   /// All messages of the launch; "" if it is accepted.
   std::string check(const LaunchContract& c, BoundLaunch* result = nullptr) {
-    const Tensor* all[] = {&q, &k, &v, &o, &lse, &counts, &tile_mask, &list_indices, &list_counts};
-    DLTensor views[9];
-    const DLTensor* p[9];
-    for (int i = 0; i < 9; ++i) {
-      views[i] = all[i]->view();
-      p[i] = all[i]->passed() ? &views[i] : nullptr;
+    lacuna_launch_args args{};
+    args.struct_size = sizeof(args);
+    const std::pair<const Tensor*, const DLTensor**> all[] = {{&q, &args.q},
+                                                              {&k, &args.k},
+                                                              {&v, &args.v},
+                                                              {&o, &args.o},
+                                                              {&lse, &args.lse},
+                                                              {&counts, &args.counts},
+                                                              {&tile_mask, &args.tile_mask},
+                                                              {&list_indices, &args.list_indices},
+                                                              {&list_counts, &args.list_counts},
+                                                              {&previous_lse, &args.previous_lse},
+                                                              {&order, &args.order}};
+    DLTensor views[std::size(all)];
+    for (std::size_t i = 0; i < std::size(all); ++i) {
+      views[i] = all[i].first->view();
+      if (all[i].first->passed()) *all[i].second = &views[i];
     }
     std::vector<DLTensor> param_views;
     for (const Param& given : params) param_views.push_back(given.tensor.view());
@@ -69,9 +81,8 @@ struct Arguments {
       raw.push_back({params[i].name.c_str(), params[i].tensor.passed() ? &param_views[i] : nullptr,
                      params[i].value});
     }
-    const lacuna_launch_args args = {sizeof(args), p[0],       p[1],    p[2], p[3],
-                                     p[4],         p[5],       p[6],    p[7], p[8],
-                                     raw.data(),   raw.size(), nullptr, 0,    nullptr};
+    args.params = raw.data();
+    args.params_count = raw.size();
     BoundLaunch bound;
     Diagnostics diagnostics;
     bind_launch(c, args, result != nullptr ? *result : bound, diagnostics);
@@ -113,6 +124,44 @@ TEST(Arguments, AllMismatchesAreReportedAtOnce) {
             "kernel bsfa, argument k: d expected 64, got 32\n"
             "kernel bsfa, argument v: expected a tensor, got null\n"
             "kernel bsfa, argument o: rank expected 4 [batch, heads, n_q, d], got 3\n");
+}
+
+TEST(Arguments, AnOrderIsTakenByThoseThatPermute) {
+  Arguments a;
+  a.order = Tensor(a.at(0x60000), i32, {300});
+  EXPECT_EQ(a.check(contract()),
+            "kernel bsfa, argument order: expected null, got a tensor: the spec has no "
+            "\"permute\"\n");
+  LaunchContract permuting = contract();
+  permuting.takes_order = true;
+  EXPECT_EQ(a.check(permuting),
+            "kernel bsfa, shape: n_k expected 300 (n_q: queries and keys are permuted alike), got "
+            "200\n");
+  a.k = Tensor(a.at(0x20000), bf16, {2, 2, 300, 64});
+  a.v = a.k;
+  BoundLaunch bound;
+  EXPECT_EQ(a.check(permuting, &bound), "");
+  EXPECT_EQ(bound[TensorRole::kOrder].data, a.at(0x60000));
+  a.order = Tensor(a.at(0x60000), f32, {200});
+  EXPECT_EQ(a.check(permuting),
+            "kernel bsfa, argument order: dtype expected i32, got f32\n"
+            "kernel bsfa, argument order: n_q expected 300, got 200\n");
+  a.order = Tensor();
+  EXPECT_EQ(a.check(permuting), "kernel bsfa, argument order: expected a tensor, got null\n");
+}
+
+TEST(Arguments, ThePreviousLseIsTakenByThoseThatNormaliseWithIt) {
+  Arguments a;
+  a.previous_lse = Tensor(a.at(0x60000), f32, {2, 8, 300});
+  EXPECT_EQ(a.check(contract()),
+            "kernel bsfa, argument previous_lse: expected null, got a tensor: the spec does not "
+            "say \"normalise\": \"previous_lse\"\n");
+  LaunchContract normalising = contract();
+  normalising.takes_previous_lse = true;
+  EXPECT_EQ(a.check(normalising), "");
+  a.previous_lse = Tensor();
+  EXPECT_EQ(a.check(normalising),
+            "kernel bsfa, argument previous_lse: expected a tensor, got null\n");
 }
 
 TEST(Arguments, HeadsMustBeAMultipleOfHeadsKv) {

@@ -61,8 +61,15 @@ class Workspace : public testing::Test {
 };
 
 TEST_F(Workspace, ItsSizeFollowsTheShape) {
-  EXPECT_EQ(workspace_bytes(*kernel, {1, kHeads, kHeadsKv, kQueries, kKeys}), kNeeded);
-  EXPECT_EQ(workspace_bytes(*kernel, {3, kHeads, kHeadsKv, kQueries, kKeys}), 3 * kNeeded);
+  EXPECT_EQ(workspace_bytes(*kernel, {1, kHeads, kHeadsKv, kQueries, kKeys}, errors), kNeeded);
+  EXPECT_EQ(workspace_bytes(*kernel, {3, kHeads, kHeadsKv, kQueries, kKeys}, errors), 3 * kNeeded);
+}
+
+TEST_F(Workspace, MoreThanCanBeCountedIsRefused) {
+  EXPECT_EQ(workspace_bytes(*kernel, {1 << 20, 1 << 20, 1 << 20, 1, 1}, errors), std::nullopt);
+  EXPECT_EQ(render(errors, {"a.json", ""}),
+            "a.json: error: kernel dense, workspace: expected at most 2147483647 units of 256 "
+            "bytes for a shape, got more [E0504]\n");
 }
 
 TEST_F(Workspace, IsAcceptedIfLargeEnoughAndAligned) {

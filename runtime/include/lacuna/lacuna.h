@@ -89,11 +89,19 @@ typedef enum lacuna_dtype {
   LACUNA_F32 = 2 /* CPU only */
 } lacuna_dtype;
 
+typedef struct lacuna_shape {
+  size_t struct_size;
+  int32_t batch, heads, heads_kv, n_q, n_k;
+} lacuna_shape;
+
 typedef struct lacuna_compile_options {
   size_t struct_size;
   int32_t head_dim; /* 64, 96, 128, 256 */
   lacuna_dtype dtype;
   const char* path; /* shown in errors; NULL: "<memory>" */
+  const lacuna_shape*
+      shape; /* about the problems it is for: tuned tiles of the nearest measured shape are taken
+                (lacuna tune); NULL: those of the largest. Any shape may be launched */
 } lacuna_compile_options;
 
 /* Reads, checks and lowers a spec. Nothing is compiled for the GPU yet; the CPU code is. */
@@ -110,15 +118,12 @@ LACUNA_API lacuna_status lacuna_prepare(lacuna_kernel* kernel);
  *   always    {spec, device, target, head_dim, dtype, tile: {q, k}}
  *   CPU       and {backend, compile_ms}
  *   GPU, once prepared, and {entry, registers, spill_bytes, stack_bytes, smem_bytes, compile_ms,
- *             cache: {hit, key}}; smem_bytes is all shared memory of a block */
+ *             cache: {hit, key}}; smem_bytes is all shared memory of a block. They are attend's;
+ *             kernels: [{entry, ..., smem_bytes}] has all kernels of a launch in their order */
 LACUNA_API const char* lacuna_kernel_info_json(const lacuna_kernel* kernel);
 LACUNA_API lacuna_status lacuna_kernel_tile(const lacuna_kernel* kernel, int32_t* tile_q,
                                             int32_t* tile_k);
 
-typedef struct lacuna_shape {
-  size_t struct_size;
-  int32_t batch, heads, heads_kv, n_q, n_k;
-} lacuna_shape;
 /* Bytes of device memory that a launch of this shape needs in `workspace` (0: none). */
 LACUNA_API lacuna_status lacuna_workspace_bytes(const lacuna_kernel* kernel,
                                                 const lacuna_shape* shape, size_t* bytes);

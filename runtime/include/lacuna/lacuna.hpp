@@ -143,6 +143,13 @@ struct Param {
   double value = 0;
 };
 
+/// The caller's memory for one decision of a predictor, and how often it has served.
+struct Mask : lacuna_mask {
+  Mask(void* data, std::size_t bytes) : lacuna_mask{sizeof(lacuna_mask), data, bytes, 0} {}
+  /// The next launch decides anew.
+  void forget() { calls = 0; }
+};
+
 /// The members are those of lacuna_launch_args.
 struct LaunchArgs {
   Tensor q, k, v, o;
@@ -152,11 +159,19 @@ struct LaunchArgs {
   void* workspace = nullptr;
   std::size_t workspace_bytes = 0;
   void* stream = nullptr;
+  Tensor previous_lse, order;
+  lacuna_mask* mask = nullptr;  ///< of a Mask
 };
 
 struct Shape {
   std::int32_t batch = 1, heads = 1, heads_kv = 1, n_q = 0, n_k = 0;
 };
+
+namespace detail {
+inline lacuna_shape to_raw(const Shape& shape) {
+  return {sizeof(lacuna_shape), shape.batch, shape.heads, shape.heads_kv, shape.n_q, shape.n_k};
+}
+}  // namespace detail
 
 struct Tile {
   std::int32_t q = 0, k = 0;
@@ -165,6 +180,7 @@ struct Tile {
 struct CompileOptions {
   std::int32_t head_dim = 128;
   DLDataType dtype = bf16;
+  Shape shape = {};  ///< about the problems it is for, as in lacuna_compile_options; n_q 0: none
 };
 
 class Kernel {
@@ -173,12 +189,16 @@ class Kernel {
   void prepare() { detail::check(lacuna_prepare(handle_.get())); }
 
   void launch(const LaunchArgs& args) const {
-    DLTensor views[9];
-    const Tensor* tensors[9] = {&args.q,          &args.k,      &args.v,         &args.o,
-                                &args.lse,        &args.counts, &args.tile_mask, &args.list_indices,
-                                &args.list_counts};
-    const DLTensor* passed[9];
-    for (int i = 0; i < 9; ++i) {
+    const Tensor* tensors[] = {&args.q,           &args.k,
+                               &args.v,           &args.o,
+                               &args.lse,         &args.counts,
+                               &args.tile_mask,   &args.list_indices,
+                               &args.list_counts, &args.previous_lse,
+                               &args.order};
+    constexpr std::size_t kTensors = sizeof(tensors) / sizeof(tensors[0]);
+    DLTensor views[kTensors];
+    const DLTensor* passed[kTensors];
+    for (std::size_t i = 0; i < kTensors; ++i) {
       views[i] = tensors[i]->view();
       passed[i] = tensors[i]->passed() ? &views[i] : nullptr;
     }
@@ -204,16 +224,26 @@ class Kernel {
                                     params.size(),
                                     args.workspace,
                                     args.workspace_bytes,
-                                    args.stream};
+                                    args.stream,
+                                    passed[9],
+                                    passed[10],
+                                    args.mask};
     detail::check(lacuna_launch(handle_.get(), &raw));
   }
 
   std::size_t workspace_bytes(const Shape& shape) const {
-    const lacuna_shape raw = {sizeof(lacuna_shape), shape.batch, shape.heads,
-                              shape.heads_kv,       shape.n_q,   shape.n_k};
-    std::size_t bytes = 0;
-    detail::check(lacuna_workspace_bytes(handle_.get(), &raw, &bytes));
-    return bytes;
+    return bytes_for(shape, lacuna_workspace_bytes);
+  }
+
+  /// Bytes of a Mask's data; 0: the spec keeps nothing.
+  std::size_t mask_bytes(const Shape& shape) const { return bytes_for(shape, lacuna_mask_bytes); }
+
+  /// The order that the spec's "permute" generates, for `count` tokens.
+  std::vector<std::int32_t> token_order(std::size_t count) const {
+    std::vector<std::int32_t> order(count);
+    std::int32_t none = 0;
+    detail::check(lacuna_token_order(handle_.get(), count == 0 ? &none : order.data(), count));
+    return order;
   }
 
   Tile tile() const {
@@ -230,6 +260,16 @@ class Kernel {
  private:
   friend class Engine;
   explicit Kernel(std::shared_ptr<lacuna_kernel> handle) : handle_(std::move(handle)) {}
+
+  std::size_t bytes_for(const Shape& shape,
+                        lacuna_status (*count)(const lacuna_kernel*, const lacuna_shape*,
+                                               std::size_t*)) const {
+    const lacuna_shape raw = detail::to_raw(shape);
+    std::size_t bytes = 0;
+    detail::check(count(handle_.get(), &raw, &bytes));
+    return bytes;
+  }
+
   std::shared_ptr<lacuna_kernel> handle_;
 };
 
@@ -259,8 +299,10 @@ class Engine {
   }
 
   Kernel compile(const Spec& spec, const CompileOptions& options = {}) const {
+    const lacuna_shape shape = detail::to_raw(options.shape);
     const lacuna_compile_options raw = {sizeof(lacuna_compile_options), options.head_dim,
-                                        to_dtype(options.dtype), spec.path().c_str()};
+                                        to_dtype(options.dtype), spec.path().c_str(),
+                                        options.shape.n_q > 0 ? &shape : nullptr};
     lacuna_kernel* kernel = nullptr;
     detail::check(
         lacuna_compile(handle_.get(), spec.text().data(), spec.text().size(), &raw, &kernel));

@@ -104,12 +104,16 @@ CUresult load(CUlibrary* library, const void* code, int*, void**, unsigned, int*
                   4) != 0) {
     return note("cuLibraryLoadData", kCudaErrorInvalidImage);
   }
+  state().kernel_count = 0;
   *library = reinterpret_cast<CUlibrary>(std::size_t{0x2000});
   return note("cuLibraryLoadData");
 }
 CUresult unload(CUlibrary) { return note("cuLibraryUnload"); }
-CUresult kernel(CUkernel* kernel, CUlibrary, const char*) {
-  *kernel = reinterpret_cast<CUkernel>(std::size_t{0x3000});
+CUresult kernel(CUkernel* kernel, CUlibrary, const char* name) {
+  FakeCuda& fake = state();
+  const int n = fake.kernel_count++;
+  std::snprintf(fake.kernels[n], sizeof(fake.kernels[n]), "%s", name);
+  *kernel = fake_kernel(n);
   return note("cuLibraryGetKernel");
 }
 CUresult function(CUfunction* function, CUkernel) {
@@ -124,6 +128,11 @@ CUresult set_attribute(int, int value, CUkernel, CUdevice device) {
 CUresult function_load(CUfunction) { return note("cuFuncLoad"); }
 CUresult launch(const CUlaunchConfig* config, CUfunction function, void** parameters, void**) {
   FakeCuda& fake = state();
+  const int n = fake.launch_count.fetch_add(1);
+  if (n < FakeCuda::kLogCapacity) {
+    fake.launches[n] = function;
+    fake.grids[n] = config->grid_x;
+  }
   // Only the first launch after the log was cleared is kept: several threads may launch at once.
   if (note("cuLaunchKernelEx", fake.launch_result), fake.launched == nullptr) {
     fake.config = *config;

@@ -11,6 +11,7 @@ namespace lacuna {
 
 struct FakeCuda {
   static constexpr int kLogCapacity = 1 << 16;
+  static constexpr int kKernelCapacity = 64;
 
   // What the driver pretends to be.
   int device_count = 2;
@@ -27,6 +28,11 @@ struct FakeCuda {
   CUfunction launched = nullptr;
   CUcontext launch_context = nullptr;
   std::size_t code_bytes = 0;
+  int kernel_count = 0;  ///< found in libraries since the last one was loaded
+  char kernels[kKernelCapacity][128] = {};
+  std::atomic<int> launch_count{0};  ///< of all launches since it was set to 0
+  CUfunction launches[kLogCapacity] = {};
+  unsigned grids[kLogCapacity] = {};
   int shared_bytes_allowed = 0;
   int attribute_device = -1;
 };
@@ -36,6 +42,11 @@ extern "C" FakeCuda* fake_cuda();
 /// The primary context of a device, as the fake hands it out.
 inline CUcontext fake_primary(int device) {
   return reinterpret_cast<CUcontext>(std::size_t{0x1000} + static_cast<std::size_t>(device));
+}
+
+/// The n-th kernel found in a library.
+inline CUkernel fake_kernel(int n) {
+  return reinterpret_cast<CUkernel>(std::size_t{0x3000} + static_cast<std::size_t>(n));
 }
 
 }  // namespace lacuna

@@ -1,102 +1,25 @@
 // What prepare and launch ask of the driver, seen by a driver that only takes notes: prepare does
 // all the loading, launch is a single call.
-#include <dlfcn.h>
+#include "tests/runtime/fake_gpu/protocol.hpp"
+
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <thread>
-#include <vector>
 
 #include "compiler/emit/emit.hpp"
 #include "compiler/expr/evaluate.hpp"
-#include "lacuna/lacuna.hpp"
 #include "runtime/build.hpp"
 #include "runtime/device_memory.hpp"
 #include "runtime/probe.hpp"
 #include "tests/runtime/child_process.hpp"
 #include "tests/runtime/fake_gpu/count_allocations.hpp"
-#include "tests/runtime/fake_gpu/fake_cuda.hpp"
 #include "tests/runtime/scoped_variable.hpp"
-#include "tests/runtime/temporary_directory.hpp"
 
 namespace lacuna {
 namespace {
-
-const std::string kBsfa = LACUNA_SOURCE_DIR "/specs/bsfa.json";
-
-FakeCuda& fake() {
-  static FakeCuda* const instance = [] {
-    void* library = dlopen(LACUNA_FAKE_CUDA, RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) throw std::runtime_error(dlerror());
-    return reinterpret_cast<FakeCuda* (*)()>(dlsym(library, "fake_cuda"))();
-  }();
-  return *instance;
-}
-
-class Protocol : public testing::Test {
- protected:
-  void SetUp() override {
-    fake().device_count = 2;
-    fake().compute_capability = 90;
-    fake().cuda_version = 13000;
-    fake().loads_to_refuse = 0;
-    fake().launch_result = kCudaSuccess;
-    forget();
-    if (const NvrtcProbe nvrtc = probe_nvrtc(13); !nvrtc.info) GTEST_SKIP() << nvrtc.missing;
-  }
-
-  static void forget() {
-    fake().log_count = 0;
-    fake().launched = nullptr;
-  }
-
-  static std::vector<std::string> calls() { return {fake().log, fake().log + fake().log_count}; }
-  static long count(const std::string& call) {
-    const auto all = calls();
-    return std::count(all.begin(), all.end(), call);
-  }
-
-  /// With a store that the whole suite shares, so that few tests compile.
-  Engine engine(const std::string& device = "") {
-    static const TemporaryDirectory shared;
-    return engine_with_store(shared, device);
-  }
-
-  Engine engine_with_store(const TemporaryDirectory& directory, const std::string& device = "") {
-    EngineOptions options;
-    options.device = device;
-    options.cache_directory = directory.text();
-    options.on_event = [this](const char* event, const char*) { events.push_back(event); };
-    return Engine::create(options);
-  }
-
-  Kernel bsfa(const Engine& e) { return e.compile(v1::Spec::load(kBsfa), {128, bf16}); }
-
-  std::vector<cache::EntryInfo> stored() const {
-    cache::StoreOptions options;
-    options.directory = cache.text();
-    return cache::Store(options).list();
-  }
-
-  static LaunchArgs arguments(int device = 0) {
-    const auto at = [](std::size_t address) { return reinterpret_cast<void*>(address); };
-    LaunchArgs args;
-    args.q = Tensor(at(0x10000), bf16, {2, 8, 300, 128}, cuda(device));
-    args.k = Tensor(at(0x20000), bf16, {2, 2, 200, 128}, cuda(device));
-    args.v = Tensor(at(0x30000), bf16, {2, 2, 200, 128}, cuda(device));
-    args.o = Tensor(at(0x40000), bf16, {2, 8, 300, 128}, cuda(device));
-    args.counts = Tensor(at(0x50000), i32, {2, 8, 3, 3}, cuda(device));
-    args.params.emplace_back("threshold", -3.5);
-    args.stream = at(0x5000);
-    return args;
-  }
-
-  TemporaryDirectory cache;
-  std::vector<std::string> events;
-};
 
 TEST_F(Protocol, TheFirstGpuIsTheDefault) {
   const Engine e = engine();
@@ -156,7 +79,7 @@ TEST_F(Protocol, LaunchWritesTheArgumentBlockThatTheProgramDescribes) {
   EXPECT_EQ(fake().config.shared_bytes, static_cast<unsigned>(launch.smem_bytes));
   EXPECT_EQ(fake().config.stream, reinterpret_cast<CUstream>(std::size_t{0x5000}));
   int checked = 0;
-  for (const ArgField& field : launch.fields) {
+  for (const ArgField& field : program.fields) {
     const unsigned char* at = fake().arguments + field.offset;
     std::int64_t wide = 0;
     std::int32_t narrow = 0;

@@ -1,0 +1,145 @@
+#include "compiler/emit/bind_args.hpp"
+
+#include <algorithm>
+
+#include "compiler/emit/block_layout.hpp"
+
+namespace lacuna {
+namespace {
+
+template <class Named>
+int find_named(const std::vector<Named>& all, std::string_view name) {
+  const auto found = std::ranges::find(all, name, &Named::name);
+  return found == all.end() ? -1 : static_cast<int>(found - all.begin());
+}
+
+/// A member that in some programs comes from elsewhere than its table says.
+struct Redirection {
+  std::string_view member;
+  FieldSource source;
+  std::string_view name;  ///< of the slot or value
+};
+using Source = FieldSource;
+
+/// Lists that a predictor makes; a row of them has room for all tiles.
+constexpr Redirection kMadeLists[] = {
+    {"list_indices", Source::kWorkspace, "list_indices"},
+    {"list_counts", Source::kWorkspace, "list_counts"},
+    {"list_capacity", Source::kValue, "k_tiles"},
+};
+
+/// Ordered copies, contiguous. Strides are tokens (times the width of a row).
+constexpr Redirection kOrderedCopies[] = {
+    {"q.data", Source::kWorkspace, "ordered_q"},
+    {"q.stride_b", Source::kScaledValue, "q_tokens_of_heads"},
+    {"q.stride_h", Source::kScaledValue, "q_tokens"},
+    {"q.stride_n", Source::kConstant, ""},
+    {"k.data", Source::kWorkspace, "ordered_k"},
+    {"k.stride_b", Source::kScaledValue, "k_tokens_of_heads"},
+    {"k.stride_h", Source::kScaledValue, "k_tokens"},
+    {"k.stride_n", Source::kConstant, ""},
+    {"v.data", Source::kWorkspace, "ordered_v"},
+    {"v.stride_b", Source::kScaledValue, "k_tokens_of_heads"},
+    {"v.stride_h", Source::kScaledValue, "k_tokens"},
+    {"v.stride_n", Source::kConstant, ""},
+    {"o.data", Source::kWorkspace, "ordered_o"},
+    {"o.stride_b", Source::kScaledValue, "q_tokens_of_heads"},
+    {"o.stride_h", Source::kScaledValue, "q_tokens"},
+    {"o.stride_n", Source::kConstant, ""},
+    {"lse.data", Source::kWorkspace, "ordered_lse"},
+    {"lse.stride_b", Source::kScaledValue, "q_tokens_of_heads"},
+    {"lse.stride_h", Source::kScaledValue, "q_tokens"},
+};
+
+/// Integers that the estimate shares with attend.
+constexpr Redirection kSharedQ[] = {
+    {"estimate_q_values", Source::kWorkspace, "q_values"},
+    {"estimate_q_scale", Source::kWorkspace, "q_scale"},
+    {"estimate_q_groups", Source::kValue, "q_groups"},
+};
+constexpr Redirection kSharedK[] = {
+    {"estimate_k_values", Source::kWorkspace, "k_values"},
+    {"estimate_k_scale", Source::kWorkspace, "k_scale"},
+    {"estimate_k_groups", Source::kValue, "k_groups"},
+};
+
+std::vector<Redirection> redirections(const StageFacts& facts) {
+  std::vector<Redirection> all;
+  const auto add = [&](bool applies, std::span<const Redirection> some) {
+    if (applies) all.insert(all.end(), some.begin(), some.end());
+  };
+  const bool quantised = facts.estimate != nullptr && facts.estimate->q_scale >= 0;
+  add(facts.compact != nullptr, kMadeLists);
+  add(facts.permutes, kOrderedCopies);
+  add(quantised && facts.q.estimate_quantise == nullptr, kSharedQ);
+  add(quantised && facts.k.estimate_quantise == nullptr, kSharedK);
+  return all;
+}
+
+/// Constants of the block: the softmax scale, and widths of rows.
+double constant_of(const StageFacts& facts, std::string_view member) {
+  if (member == "scale") return static_cast<double>(facts.attend.scale);
+  return member.starts_with("lse") ? 1 : facts.head_dim();
+}
+
+/// Tensors of PredictArgs that only some programs read.
+bool reads(const StageFacts& facts, std::string_view member) {
+  if (member.starts_with("previous_lse")) {
+    return facts.estimate != nullptr && facts.estimate->previous_lse >= 0;
+  }
+  return facts.permutes || (!member.starts_with("caller_") && member != "order");
+}
+
+/// Completes a field of the tables; false: this program leaves it 0.
+bool bind(const StageFacts& facts, const LaunchProgram& program,
+          const std::vector<Redirection>& redirected, ArgField& field) {
+  std::string_view name = field.name;
+  if (const auto found = std::ranges::find(redirected, name, &Redirection::member);
+      found != redirected.end()) {
+    field.source = found->source;
+    field.index = 0;
+    name = found->name;
+  }
+  if (field.source == Source::kWorkspace) field.index = find_slot(program, name);
+  if (field.source == Source::kValue || field.source == Source::kScaledValue) {
+    field.index = find_value(program, name);
+  }
+  if (field.source == Source::kConstant || field.source == Source::kScaledValue) {
+    field.constant = constant_of(facts, field.name);
+  }
+  return field.index >= 0 && reads(facts, field.name);
+}
+
+}  // namespace
+
+int find_value(const LaunchProgram& program, std::string_view name) {
+  return find_named(program.values, name);
+}
+
+int find_slot(const LaunchProgram& program, std::string_view name) {
+  return find_named(program.slots, name);
+}
+
+std::vector<ArgField> bind_args(const StageFacts& facts, const LaunchProgram& program) {
+  const std::vector<Redirection> redirected = redirections(facts);
+  std::vector<ArgField> fields;
+  const auto add = [&](std::vector<ArgField> members) {
+    for (ArgField& field : members) {
+      if (bind(facts, program, redirected, field)) fields.push_back(std::move(field));
+    }
+  };
+  std::uint32_t end = block_bytes(attend_members());
+  add(lay_out(attend_members(), 0));
+  if (facts.has_stages) {
+    add(lay_out(predict_members(), end));
+    end += block_bytes(predict_members());
+  }
+  const std::vector<ParamSpec>& params = facts.plan.program.params;
+  for (std::size_t p = 0; p < params.size(); ++p, end += kParamBytes) {
+    fields.push_back({"param_" + params[p].symbol.name, end, FieldKind::kParam, Source::kParam,
+                      static_cast<int>(p), 0});
+  }
+  return fields;
+}
+
+}  // namespace lacuna

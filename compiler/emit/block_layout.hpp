@@ -1,0 +1,49 @@
+// The argument block that all kernels of a spec share, as tables of its members:
+//
+//   struct Args { AttendArgs attend; PredictArgs predict; Param<...> param_x; ... };
+//
+// From the tables follow the fields of the LaunchProgram and the static_asserts of the generated
+// kernel, so host and device cannot drift apart unnoticed. `predict` exists where a program has
+// stages besides attend.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "compiler/emit/launch_program.hpp"
+#include "compiler/ir/program.hpp"
+
+namespace lacuna {
+
+inline constexpr std::uint32_t kParamBytes = 48;  ///< sizeof(ParamView), sizeof(lacuna::Param<T>)
+
+/// A member of a struct of templates/kernel/. Members whose source is a value or a slot of the
+/// workspace are filled from the value or slot of the same name; without one they stay 0.
+struct BlockMember {
+  const char* name;
+  FieldKind kind;
+  FieldSource source;
+  int index = 0;  ///< of tensor sources
+};
+
+/// Where a dimension of a tensor stands in ArgField::index.
+constexpr int tensor_dimension(TensorRole role, int d) { return static_cast<int>(role) * 4 + d; }
+
+std::span<const BlockMember> attend_members();   ///< lacuna::AttendArgs
+std::span<const BlockMember> predict_members();  ///< lacuna::PredictArgs
+
+/// The members with their offsets; the first one lies at `begin`, a multiple of 8.
+std::vector<ArgField> lay_out(std::span<const BlockMember> members, std::uint32_t begin);
+
+/// sizeof the struct.
+std::uint32_t block_bytes(std::span<const BlockMember> members);
+
+/// sizeof(Args) of a program; `has_stages`: with PredictArgs.
+std::uint32_t args_bytes(const Program& program, bool has_stages);
+
+/// Offset of a member from the beginning of its struct.
+std::uint32_t offset_in(std::span<const BlockMember> members, std::string_view name);
+
+}  // namespace lacuna

@@ -1,0 +1,102 @@
+#include "compiler/emit/hooks.hpp"
+
+#include "compiler/expr/expr_tables.hpp"
+#include "compiler/expr/print_cuda.hpp"
+
+namespace lacuna {
+namespace {
+
+/// Tiles are those of attend, or those that the predictor decides about.
+enum class Tiling { kAttend, kPredictor };
+
+/// Variables are arguments of the hook, but for the lengths, which every hook finds in `args`.
+std::string variable_text(Variable variable, Tiling tiling) {
+  switch (variable) {
+    case Variable::kNQ:
+      return "args.attend.n_q";
+    case Variable::kNK:
+      return "args.attend.n_k";
+    case Variable::kNI:
+      return tiling == Tiling::kAttend ? "args.attend.q_tiles" : "args.predict.keep_q_tiles";
+    case Variable::kNJ:
+      return tiling == Tiling::kAttend ? "args.attend.k_tiles" : "args.predict.keep_k_tiles";
+    default:
+      return std::string(info(variable).name);
+  }
+}
+
+std::string cuda_text(const Expr& expr, const char* absent, Tiling tiling = Tiling::kAttend) {
+  if (expr.empty()) return absent;
+  return print_cuda(expr, {[&](Variable variable) { return variable_text(variable, tiling); },
+                           [](const ParamSymbol& symbol) { return "args.param_" + symbol.name; }});
+}
+
+std::string gate_text(const std::optional<Gate>& gate) {
+  if (!gate) return "false";
+  std::string skip = cuda_text(gate->skip, "false");
+  if (gate->exempt.empty()) return skip;
+  return "(" + skip + ") && !(" + cuda_text(gate->exempt, "false") + ")";
+}
+
+constexpr const char* kBounds = "int q0, int q1, int k0, int k1";
+constexpr const char* kIndices = "int i, int j, int q0, int q1, int k0, int k1, int h, int b";
+
+void write_hook(CudaWriter& out, const std::string& signature, const char* pointer,
+                const std::string& value) {
+  out.line("  static __device__ __forceinline__ " + signature + " {");
+  out.line("    return " + value + ";", out.place_of(pointer, "default"));
+  out.line("  }");
+}
+
+void write_attend_hooks(CudaWriter& out, const Attend& attend) {
+  const std::string bounds = std::string("(const Args& args, ") + kBounds + ", int h, int b)";
+  write_hook(out, "bool mask(const Args& args, int q, int k, int h, int b)", "/attention/mask",
+             cuda_text(attend.mask, "true"));
+  write_hook(out, "bool tile_full" + bounds, "/attention/mask",
+             cuda_text(attend.classifier.must, "true"));
+  write_hook(out, "bool tile_visible" + bounds, "/attention/mask",
+             cuda_text(attend.classifier.may, "true"));
+  write_hook(out, "float score(const Args& args, float s, int q, int k, int h, int b)",
+             "/attention/score", cuda_text(attend.score, "s"));
+  write_hook(
+      out,
+      std::string("bool gate_skip(const Args& args, float tile_max, float gap, ") + kIndices + ")",
+      "/gate/skip", gate_text(attend.gate));
+}
+
+void write_estimate_hooks(CudaWriter& out, const Estimate& estimate) {
+  const char* reference = "/predictor/estimate/reference";
+  const std::string bounds = std::string("(const Args& args, ") + kBounds + ")";
+  write_hook(out, "bool reference(const Args& args, int q, int k)", reference,
+             cuda_text(estimate.reference, "true"));
+  write_hook(out, "bool reference_full" + bounds, reference,
+             cuda_text(estimate.reference_classifier.must, "true"));
+  write_hook(out, "bool reference_possible" + bounds, reference,
+             cuda_text(estimate.reference_classifier.may, "true"));
+  write_hook(out,
+             std::string("bool exclude(const Args& args, float similar_q, float similar_k, ") +
+                 kIndices + ")",
+             "/predictor/estimate/exclude",
+             cuda_text(estimate.exclude, "false", Tiling::kPredictor));
+}
+
+void write_select_hooks(CudaWriter& out, const Select& select) {
+  write_hook(out,
+             std::string("bool keep(const Args& args, float score, float p, int rank, float "
+                         "mass_before, int visible, float similar_q, float similar_k, ") +
+                 kIndices + ")",
+             "/predictor/keep", cuda_text(select.keep, "true", Tiling::kPredictor));
+}
+
+}  // namespace
+
+void write_hooks(CudaWriter& out, const StageFacts& facts) {
+  out.line("");
+  out.line("struct Hooks {");
+  write_attend_hooks(out, facts.attend);
+  if (facts.estimate != nullptr) write_estimate_hooks(out, *facts.estimate);
+  if (facts.select != nullptr) write_select_hooks(out, *facts.select);
+  out.generated_line("};");
+}
+
+}  // namespace lacuna

@@ -1,0 +1,12 @@
+// The Hooks of a generated kernel: the expressions of the spec, printed as device functions that
+// the templates call.
+#pragma once
+
+#include "compiler/emit/cuda_writer.hpp"
+#include "compiler/emit/stage_facts.hpp"
+
+namespace lacuna {
+
+void write_hooks(CudaWriter& out, const StageFacts& facts);
+
+}  // namespace lacuna

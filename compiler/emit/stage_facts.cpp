@@ -1,0 +1,110 @@
+#include "compiler/emit/stage_facts.hpp"
+
+namespace lacuna {
+namespace {
+
+constexpr int kRowsOfMma = 16;
+
+int round_up(int value, int multiple) { return (value + multiple - 1) / multiple * multiple; }
+
+/// The caller's tensor behind a value, through permutations. Other values are none.
+const Input* input_behind(const Program& program, int value) {
+  while (value >= 0) {
+    const Op& op = definition_of(program, value).op;
+    if (const Input* input = std::get_if<Input>(&op)) return input;
+    const Permute* permute = std::get_if<Permute>(&op);
+    value = permute != nullptr ? permute->x : -1;
+  }
+  return nullptr;
+}
+
+TokenOps* ops_of(StageFacts& facts, int value) {
+  const Input* input = input_behind(facts.plan.program, value);
+  if (input == nullptr) return nullptr;
+  return input->name == "q" ? &facts.q : input->name == "k" ? &facts.k : nullptr;
+}
+
+/// The quantisation whose values or scales this is.
+const Quantise* quantise_of(const Program& program, int value) {
+  return value < 0 ? nullptr : std::get_if<Quantise>(&definition_of(program, value).op);
+}
+
+/// Sorts the ops on tokens by the tensor they read.
+void sort_op(StageFacts& facts, const Op& op) {
+  const auto keep = [&]<class T>(const T* found, const T* TokenOps::*member) {
+    if (found == nullptr) return;
+    if (TokenOps* ops = ops_of(facts, found->x)) ops->*member = found;
+  };
+  keep(std::get_if<Smooth>(&op), &TokenOps::smooth);
+  keep(std::get_if<Summarise>(&op), &TokenOps::summary);
+  keep(std::get_if<Similarity>(&op), &TokenOps::similarity);
+  keep(std::get_if<Project>(&op), &TokenOps::bias);
+}
+
+/// Integers that attend and the estimate both read are made once.
+void find_quantised(StageFacts& facts) {
+  const Program& program = facts.plan.program;
+  facts.q.quantise = quantise_of(program, facts.attend.q);
+  facts.k.quantise = quantise_of(program, facts.attend.k);
+  if (facts.estimate == nullptr) return;
+  const auto only_estimate = [](const Quantise* found, const Quantise* attends) {
+    return found != nullptr && attends != nullptr && *found == *attends ? nullptr : found;
+  };
+  facts.q.estimate_quantise =
+      only_estimate(quantise_of(program, facts.estimate->q), facts.q.quantise);
+  facts.k.estimate_quantise =
+      only_estimate(quantise_of(program, facts.estimate->k), facts.k.quantise);
+}
+
+}  // namespace
+
+std::string_view name_of(Tensor tensor) {
+  return tensor == Tensor::kQ ? "q" : tensor == Tensor::kK ? "k" : "v";
+}
+
+StageFacts find_stages(const Plan& plan) {
+  const Program& program = plan.program;
+  StageFacts facts{.plan = plan, .attend = attend_of(program)};
+  facts.quantise_values = find_op<QuantiseValues>(program);
+  facts.estimate = find_op<Estimate>(program);
+  facts.select = find_op<Select>(program);
+  facts.compact = find_op<Compact>(program);
+  facts.permutes = find_op<Permute>(program) != nullptr;
+  for (const Node& node : program.nodes) {
+    facts.has_stages |=
+        !std::holds_alternative<Input>(node.op) && !std::holds_alternative<Attend>(node.op);
+    sort_op(facts, node.op);
+  }
+  find_quantised(facts);
+  return facts;
+}
+
+int estimate_rows(const Estimate& estimate) {
+  constexpr int kFinestPooledTile = 32;
+  switch (estimate.rows.kind) {
+    case SummaryKind::kMean:
+      return estimate.tile_k < kFinestPooledTile ? 2 : 8;
+    case SummaryKind::kTokens:
+      return round_up(estimate.tile_q, kRowsOfMma);
+    case SummaryKind::kAntidiagonal:
+      return round_up(estimate.tile_q / estimate.rows.count, kRowsOfMma);
+    case SummaryKind::kLast:
+      return round_up(estimate.rows.count, kRowsOfMma);
+  }
+  return 0;
+}
+
+int groups_in_tile(const Quantise& quantise, Tensor tensor) {
+  const bool is_query = tensor == Tensor::kQ;
+  switch (quantise.group) {
+    case QuantGroup::kBlock:
+      return 1;
+    case QuantGroup::kWarp:
+      return is_query ? quantise.tile / 16 : 1;
+    case QuantGroup::kThread:
+      return is_query ? quantise.tile / 2 : quantise.tile / 8;
+  }
+  return 0;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,58 @@
+// What the kernels around attend need to know of a program: its ops by the part they play. Made
+// once for each emission; stages.cpp, workspace.cpp and hooks.cpp read it.
+#pragma once
+
+#include <string_view>
+
+#include "compiler/target/plan.hpp"
+
+namespace lacuna {
+
+/// The tensor that a stage works on.
+enum class Tensor : std::uint8_t { kQ, kK, kV };
+std::string_view name_of(Tensor tensor);  ///< "q", "k", "v"
+
+/// Ops on the queries, or on the keys; null where the program has none.
+struct TokenOps {
+  const Smooth* smooth = nullptr;
+  const Summarise* summary = nullptr;
+  const Similarity* similarity = nullptr;
+  const Quantise* quantise = nullptr;           ///< what attend reads
+  const Quantise* estimate_quantise = nullptr;  ///< what only the estimate reads
+  const Project* bias = nullptr;                ///< queries: row_bias; keys: column_bias
+
+  /// Is there anything for the prepare kernel to do?
+  bool prepares() const { return summary || similarity || quantise || estimate_quantise || bias; }
+};
+
+/// Points into the plan it is made of.
+struct StageFacts {
+  const Plan& plan;
+  const Attend& attend;
+  TokenOps q{}, k{};
+  const QuantiseValues* quantise_values = nullptr;
+  const Estimate* estimate = nullptr;
+  const Select* select = nullptr;
+  const Compact* compact = nullptr;
+  bool permutes = false;
+  bool has_stages = false;  ///< any op besides Input and Attend
+
+  const TokenOps& ops(Tensor tensor) const { return tensor == Tensor::kQ ? q : k; }
+  int head_dim() const { return plan.program.head_dim; }
+  bool gathers() const { return attend.columns >= 0; }
+  bool quantises_attend() const { return attend.q_scale >= 0; }
+  /// Rows of the estimate are the last queries: it leaves the decision to `select`.
+  bool estimates_last_rows() const {
+    return estimate != nullptr && estimate->rows.kind == SummaryKind::kLast;
+  }
+};
+
+StageFacts find_stages(const Plan& plan);
+
+/// Query rows that a block of the estimate works on at once.
+int estimate_rows(const Estimate& estimate);
+
+/// Groups of `tile` tokens.
+int groups_in_tile(const Quantise& quantise, Tensor tensor);
+
+}  // namespace lacuna

@@ -1,0 +1,237 @@
+#include "compiler/emit/stages.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "compiler/target/limits.hpp"
+
+namespace lacuna {
+namespace {
+
+constexpr int kPermuteTokens = 64;  ///< tokens of a block
+constexpr int kValueTokens = 64;    ///< ... of a prepare_values block
+constexpr int kMostStridingBlocks = 512;
+/// Of a prepare block: its threads hold them in registers, and two blocks fit.
+constexpr int kBestPreparedElements = 16384;
+
+std::string minimum(const std::string& a, int b) {
+  return "min(" + a + ", " + std::to_string(b) + ")";
+}
+
+/// Blocks over the heads of a tensor and chunks of its tokens.
+std::string blocks_over(Tensor tensor, int tokens) {
+  return std::string("n_b * ") + heads_of(tensor) + " * (" +
+         ceil_divide(length_of(tensor), tokens) + ")";
+}
+
+std::string blocks_over_rows(const StageFacts& facts) {
+  return "n_b * n_h * (" + ceil_divide("n_q", facts.attend.tile_q) + ")";
+}
+
+// needed
+bool permutes(const StageFacts& f, Tensor) { return f.permutes; }
+bool has_mean(const StageFacts& f, Tensor t) { return f.ops(t).smooth != nullptr; }
+bool prepares(const StageFacts& f, Tensor t) { return f.ops(t).prepares(); }
+bool has_values(const StageFacts& f, Tensor) { return f.quantise_values != nullptr; }
+bool is_pooled(const StageFacts& f, Tensor) {
+  return f.estimate != nullptr && f.estimate->rows.kind == SummaryKind::kMean;
+}
+bool is_of_tokens(const StageFacts& f, Tensor t) {
+  return f.estimate != nullptr && !is_pooled(f, t);
+}
+bool selects(const StageFacts& f, Tensor) {
+  return f.select != nullptr && (f.estimate == nullptr || f.estimates_last_rows());
+}
+bool compacts(const StageFacts& f, Tensor) { return f.compact != nullptr; }
+bool always(const StageFacts&, Tensor) { return true; }
+
+// grid
+std::string permute_grid(const StageFacts&, Tensor t) { return blocks_over(t, kPermuteTokens); }
+std::string statistics_grid(const StageFacts&, Tensor t) {
+  return blocks_over(t, kStatisticTokens);
+}
+std::string heads_grid(const StageFacts&, Tensor t) { return std::string("n_b * ") + heads_of(t); }
+std::string prepare_grid(const StageFacts& f, Tensor t) {
+  const int blocks = kPreparedTokens / prepare_tokens(f.ops(t), f.head_dim());
+  return std::string("n_b * ") + heads_of(t) + " * (" + ceil_divide(length_of(t), kPreparedTokens) +
+         ")" + (blocks > 1 ? " * " + std::to_string(blocks) : "");
+}
+std::string values_grid(const StageFacts&, Tensor t) {
+  return std::string("n_b * ") + heads_of(t) + " * (" + ceil_divide(length_of(t), kPreparedTokens) +
+         ") * " + std::to_string(kPreparedTokens / kValueTokens);
+}
+std::string pooled_grid(const StageFacts& f, Tensor) {
+  return minimum(
+      "n_b * n_h * (" + ceil_divide("n_q", f.estimate->tile_q * estimate_rows(*f.estimate)) + ")",
+      kMostStridingBlocks);
+}
+std::string tokens_grid(const StageFacts& f, Tensor) {
+  if (f.estimates_last_rows()) return "n_b * n_h";
+  return minimum("n_b * n_h * (" + ceil_divide("n_q", f.estimate->tile_q) + ")",
+                 kMostStridingBlocks);
+}
+std::string select_grid(const StageFacts& f, Tensor) {
+  return "n_b * n_h * (" + ceil_divide("n_q", f.select->tile_q) + ")";
+}
+std::string compact_grid(const StageFacts& f, Tensor) { return blocks_over_rows(f); }
+std::string order_grid(const StageFacts& f, Tensor) {
+  return ceil_divide(blocks_over_rows(f), kStageThreads);
+}
+std::string attend_grid(const StageFacts& f, Tensor) {
+  return f.gathers() ? minimum(blocks_over_rows(f), kMostStridingBlocks) : blocks_over_rows(f);
+}
+
+// shared memory
+template <int kBytes>
+int fixed(const StageFacts&) {
+  return kBytes;
+}
+int tokens_smem(const StageFacts& f) {
+  // Cells are summed up from their tokens beside them.
+  const int copies = f.estimate->rows.kind == SummaryKind::kAntidiagonal ? 2 : 1;
+  return estimate_smem_bytes(copies * estimate_rows(*f.estimate), f.head_dim());
+}
+int attend_smem(const StageFacts& f) { return f.plan.attend.smem_bytes.value; }
+
+// decides
+bool never(const StageFacts&) { return false; }
+bool decides(const StageFacts&) { return true; }
+bool unless_attend_reads(const StageFacts& f) { return !f.quantises_attend(); }
+
+// blocks on a multiprocessor that the compiler leaves registers for
+int one_block(const StageFacts&, Tensor) { return 1; }
+int prepare_blocks(const StageFacts& f, Tensor t) {
+  return prepare_tokens(f.ops(t), f.head_dim()) * f.head_dim() <= kBestPreparedElements ? 2 : 1;
+}
+
+struct StageRow {
+  const char* stage;
+  const char* header;
+  const char* function;
+  Tensor tensor;
+  bool (*needed)(const StageFacts&, Tensor);
+  std::vector<ConfigField> (*config)(const StageFacts&, Tensor);
+  std::string (*grid)(const StageFacts&, Tensor);
+  int (*smem_bytes)(const StageFacts&);
+  bool (*decides)(const StageFacts&);
+  int (*blocks_per_sm)(const StageFacts&, Tensor) = one_block;
+};
+
+constexpr const char* kPermute = "kernel/permute.cuh";
+constexpr const char* kStatistics = "kernel/statistics.cuh";
+constexpr const char* kPrepare = "kernel/prepare.cuh";
+constexpr const char* kCompact = "predict/compact.cuh";
+using enum Tensor;
+
+/// Every kernel there is, in launch order.
+constexpr StageRow kStages[] = {
+    {"permute_q", kPermute, "permute_tokens", kQ, permutes, tensor_config, permute_grid, fixed<0>,
+     never},
+    {"permute_k", kPermute, "permute_tokens", kK, permutes, tensor_config, permute_grid, fixed<0>,
+     never},
+    {"permute_v", kPermute, "permute_tokens", kV, permutes, tensor_config, permute_grid, fixed<0>,
+     never},
+    {"mean_q", kStatistics, "token_statistics", kQ, has_mean, tensor_config, statistics_grid,
+     fixed<8192>, unless_attend_reads},
+    {"finish_mean_q", kStatistics, "finish_statistics", kQ, has_mean, finish_config, heads_grid,
+     fixed<8192>, unless_attend_reads},
+    {"mean_k", kStatistics, "token_statistics", kK, has_mean, tensor_config, statistics_grid,
+     fixed<8192>, unless_attend_reads},
+    {"finish_mean_k", kStatistics, "finish_statistics", kK, has_mean, finish_config, heads_grid,
+     fixed<8192>, unless_attend_reads},
+    {"largest_v", kStatistics, "token_statistics", kV, has_values, tensor_config, statistics_grid,
+     fixed<8192>, never},
+    {"finish_largest_v", kStatistics, "finish_statistics", kV, has_values, finish_config,
+     heads_grid, fixed<8192>, never},
+    {"prepare_q", kPrepare, "prepare_tokens", kQ, prepares, prepare_config, prepare_grid,
+     fixed<32768>, unless_attend_reads, prepare_blocks},
+    {"prepare_k", kPrepare, "prepare_tokens", kK, prepares, prepare_config, prepare_grid,
+     fixed<32768>, unless_attend_reads, prepare_blocks},
+    {"prepare_v", "kernel/prepare_values.cuh", "prepare_values", kV, has_values,
+     prepare_values_config, values_grid, fixed<32768>, never},
+    {"estimate", "predict/pooled.cuh", "predict_pooled", kQ, is_pooled, pooled_config, pooled_grid,
+     fixed<40960>, decides},
+    {"estimate", "predict/tokens.cuh", "predict_tokens", kQ, is_of_tokens, tokens_config,
+     tokens_grid, tokens_smem, decides},
+    {"select", "predict/select.cuh", "select_rows", kQ, selects, select_config, select_grid,
+     fixed<16384>, decides},
+    {"compact", kCompact, "compact_lists", kQ, compacts, compact_config, compact_grid, fixed<4096>,
+     never},
+    {"order_rows", kCompact, "order_rows", kQ, compacts, no_config, order_grid, fixed<4096>, never},
+    {"attend", "kernel/attend_mma.cuh", "attend_mma", kQ, always, attend_config, attend_grid,
+     attend_smem, never},
+    {"unpermute", kPermute, "unpermute_results", kQ, permutes, unpermute_config, permute_grid,
+     fixed<0>, never},
+};
+
+/// "prepare_q" -> "PrepareQConfig"
+std::string config_name(const std::string& stage) {
+  std::string name;
+  bool begins_word = true;
+  for (const char c : stage) {
+    if (c != '_') name += begins_word ? static_cast<char>(c - 'a' + 'A') : c;
+    begins_word = c == '_';
+  }
+  return name + "Config";
+}
+
+std::string entry_name(const std::string& stage, const Program& program) {
+  std::string name = "lacuna_" + stage + "_" + program.name;
+  for (char& c : name) {
+    if (c == '-' || c == '.') c = '_';
+  }
+  return name;
+}
+
+StageKernel make_kernel(const StageRow& row, const StageFacts& facts) {
+  const bool is_attend = row.config == attend_config;
+  StageKernel kernel;
+  kernel.stage = row.stage;
+  kernel.entry = entry_name(kernel.stage, facts.plan.program);
+  kernel.config_name = is_attend ? kAttendConfig : config_name(kernel.stage);
+  kernel.header = row.header;
+  kernel.function = row.function;
+  kernel.config = row.config(facts, row.tensor);
+  kernel.grid_name = is_attend ? "grid" : "grid." + kernel.stage;
+  kernel.grid = row.grid(facts, row.tensor);
+  kernel.threads = is_attend ? facts.plan.attend.warps.value * kWarpThreads : kStageThreads;
+  kernel.smem_bytes = row.smem_bytes(facts);
+  kernel.decides = row.decides(facts);
+  kernel.blocks_per_sm = row.blocks_per_sm(facts, row.tensor);
+  return kernel;
+}
+
+}  // namespace
+
+std::vector<StageKernel> stage_kernels(const StageFacts& facts) {
+  std::vector<StageKernel> kernels;
+  for (const StageRow& row : kStages) {
+    if (row.needed(facts, row.tensor)) kernels.push_back(make_kernel(row, facts));
+  }
+  return kernels;
+}
+
+int prepare_tokens(const TokenOps& ops, int head_dim) {
+  const auto best = std::bit_floor(static_cast<unsigned>(kBestPreparedElements / head_dim));
+  int tokens = std::min(static_cast<int>(best), kPreparedTokens);
+  const auto cover = [&](const auto* op) {
+    if (op != nullptr) tokens = std::max(tokens, op->tile);
+  };
+  cover(ops.summary);
+  cover(ops.similarity);
+  cover(ops.quantise);
+  cover(ops.estimate_quantise);
+  return tokens;
+}
+
+std::string ceil_divide(const std::string& length, int divisor) {
+  return "(" + length + " + " + std::to_string(divisor - 1) + ") // " + std::to_string(divisor);
+}
+
+const char* length_of(Tensor tensor) { return tensor == Tensor::kQ ? "n_q" : "n_k"; }
+const char* heads_of(Tensor tensor) { return tensor == Tensor::kQ ? "n_h" : "n_h_kv"; }
+std::string padded_length(Tensor tensor) {
+  return ceil_divide(length_of(tensor), kPreparedTokens) + " * " + std::to_string(kPreparedTokens);
+}
+
+}  // namespace lacuna

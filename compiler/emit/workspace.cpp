@@ -1,0 +1,202 @@
+#include "compiler/emit/workspace.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "compiler/emit/launch_program.hpp"
+#include "compiler/emit/stages.hpp"
+#include "compiler/expr/parse.hpp"
+#include "compiler/target/limits.hpp"
+
+namespace lacuna {
+namespace {
+
+constexpr int kElementBytes = 2;  ///< of bf16 and f16
+constexpr int kWordBytes = 4;     ///< of f32, i32 and u32
+
+using Slots = std::vector<SlotSize>;
+
+std::string text_of(int value) { return std::to_string(value); }
+
+/// `outer` arrays of `count` elements: outer * ceil(count * element_bytes / unit), reduced so that
+/// the product stays small.
+std::string units(const std::string& outer, const std::string& count, int element_bytes) {
+  const int common = std::gcd(element_bytes, kWorkspaceUnitBytes);
+  const int factor = element_bytes / common, divisor = kWorkspaceUnitBytes / common;
+  std::string inner = "(" + count + ")";
+  if (factor > 1) inner += " * " + text_of(factor);
+  if (divisor > 1) inner = ceil_divide(inner, divisor);
+  return outer + " * (" + inner + ")";
+}
+
+std::string heads(Tensor tensor) { return std::string("n_b * ") + heads_of(tensor); }
+
+/// Query and key tiles that the predictor decides about.
+std::string keep_q_tiles(const StageFacts& f) { return ceil_divide("n_q", f.select->tile_q); }
+std::string keep_k_tiles(const StageFacts& f) { return ceil_divide("n_k", f.select->tile_k); }
+std::string keep_words(const StageFacts& f) { return ceil_divide("n_k", 32 * f.select->tile_k); }
+
+std::string tiles(Tensor tensor, int tile) { return ceil_divide(length_of(tensor), tile); }
+
+/// Groups of one head: those of whole padded tokens.
+std::string groups(const Quantise& quantise, Tensor tensor) {
+  const int in_padded = kPreparedTokens / quantise.tile * groups_in_tile(quantise, tensor);
+  return ceil_divide(length_of(tensor), kPreparedTokens) + " * " + text_of(in_padded);
+}
+
+/// The grid of a stage, for arrays with a piece for each of its blocks.
+std::string blocks_of(const StageFacts& f, std::string_view stage) {
+  const std::vector<StageKernel> kernels = stage_kernels(f);
+  return "(" + std::ranges::find(kernels, stage, &StageKernel::stage)->grid + ")";
+}
+
+void add_ordered(const StageFacts& f, Slots& slots) {
+  if (!f.permutes) return;
+  const int row_bytes = f.head_dim() * kElementBytes;
+  slots.push_back({"ordered_q", units(heads(Tensor::kQ), "n_q", row_bytes)});
+  slots.push_back({"ordered_k", units(heads(Tensor::kK), "n_k", row_bytes)});
+  slots.push_back({"ordered_v", units(heads(Tensor::kV), "n_k", row_bytes)});
+  slots.push_back({"ordered_o", units(heads(Tensor::kQ), "n_q", row_bytes)});
+  if (f.attend.lse) slots.push_back({"ordered_lse", units(heads(Tensor::kQ), "n_q", kWordBytes)});
+}
+
+/// Reductions over all tokens, one tensor after the other through the same partial results.
+void add_statistics(const StageFacts& f, Slots& slots) {
+  const bool keys = f.k.smooth != nullptr || f.quantise_values != nullptr;
+  const auto partial = [&](Tensor tensor) {
+    return units(heads(tensor), tiles(tensor, kStatisticTokens), f.head_dim() * kWordBytes);
+  };
+  const auto per_head = [&](Tensor tensor) {
+    return units(heads(tensor), text_of(f.head_dim()), kWordBytes);
+  };
+  if (f.q.smooth != nullptr && keys) {
+    slots.push_back({"partial", "max(" + partial(Tensor::kQ) + ", " + partial(Tensor::kK) + ")"});
+  } else if (f.q.smooth != nullptr || keys) {
+    slots.push_back({"partial", partial(keys ? Tensor::kK : Tensor::kQ)});
+  }
+  if (f.q.smooth != nullptr) slots.push_back({"q_mean", per_head(Tensor::kQ)});
+  if (f.k.smooth != nullptr) slots.push_back({"k_mean", per_head(Tensor::kK)});
+  if (f.quantise_values != nullptr) slots.push_back({"v_scale", per_head(Tensor::kV)});
+}
+
+/// Names of the slots that the two prepare kernels fill.
+struct PreparedNames {
+  const char *summary, *similarity, *values, *scale, *estimate_values, *estimate_scale, *bias;
+};
+constexpr PreparedNames kPreparedQ{"q_summary",         "q_similarity",     "q_values", "q_scale",
+                                   "estimate_q_values", "estimate_q_scale", "row_bias"};
+constexpr PreparedNames kPreparedK{"k_summary",         "k_similarity",     "k_values",   "k_scale",
+                                   "estimate_k_values", "estimate_k_scale", "column_bias"};
+
+void add_prepared(const StageFacts& f, Tensor tensor, const PreparedNames& names, Slots& slots) {
+  const TokenOps& ops = f.ops(tensor);
+  const std::string all = heads(tensor);
+  if (ops.summary != nullptr) {
+    slots.push_back(
+        {names.summary, units(all, tiles(tensor, ops.summary->tile), f.head_dim() * kWordBytes)});
+  }
+  if (ops.similarity != nullptr) {
+    slots.push_back(
+        {names.similarity, units(all, tiles(tensor, ops.similarity->tile), kWordBytes)});
+  }
+  const auto add_integers = [&](const Quantise* quantise, const char* values, const char* scale) {
+    if (quantise == nullptr) return;
+    slots.push_back({values, units(all, padded_length(tensor), f.head_dim())});
+    slots.push_back({scale, units(all, groups(*quantise, tensor), kWordBytes)});
+  };
+  add_integers(ops.quantise, names.values, names.scale);
+  add_integers(ops.estimate_quantise, names.estimate_values, names.estimate_scale);
+  if (ops.bias != nullptr) {
+    slots.push_back({names.bias, units(heads(Tensor::kQ), padded_length(tensor), kWordBytes)});
+  }
+}
+
+/// Scratch of the estimate's blocks, or its result for the last rows (templates/predict/).
+void add_scores(const StageFacts& f, Slots& slots) {
+  if (f.estimate == nullptr) return;
+  const Expr& keep = f.select->keep;
+  const bool orders = uses(keep, Variable::kRank) || uses(keep, Variable::kMassBefore);
+  const int ordering = orders ? 2 : 0;
+  const bool pooled = f.estimate->rows.kind == SummaryKind::kMean;
+  int rows = 0;
+  if (pooled) {
+    rows = 2 * estimate_rows(*f.estimate) + ordering;
+  } else if (f.estimates_last_rows()) {
+    rows = 2 + ordering;
+  } else {
+    rows = orders ? 4 : 0;
+  }
+  if (rows == 0) return;
+  slots.push_back({"scores", units(blocks_of(f, "estimate"), keep_k_tiles(f), rows * kWordBytes)});
+}
+
+void add_decisions(const StageFacts& f, Slots& slots) {
+  if (f.select == nullptr) return;
+  add_scores(f, slots);
+  const auto of_head = [](const std::string& rows, const std::string& columns) {
+    return units(heads(Tensor::kQ), "(" + rows + ") * (" + columns + ")", kWordBytes);
+  };
+  slots.push_back({"kept", of_head(keep_q_tiles(f), keep_words(f))});
+  if (f.compact != nullptr) {
+    const std::string q_tiles = tiles(Tensor::kQ, f.attend.tile_q);
+    slots.push_back({"list_indices", of_head(q_tiles, tiles(Tensor::kK, f.attend.tile_k))});
+    slots.push_back({"list_counts", units(heads(Tensor::kQ), q_tiles, kWordBytes)});
+    slots.push_back({"row_order", units(heads(Tensor::kQ), q_tiles, kWordBytes)});
+  }
+  if (f.gathers()) {
+    slots.push_back(
+        {"gathered", units(blocks_of(f, "attend"), padded_length(Tensor::kK), kWordBytes)});
+  }
+}
+
+}  // namespace
+
+std::vector<SlotSize> workspace_slots(const StageFacts& facts) {
+  Slots slots;
+  add_ordered(facts, slots);
+  add_statistics(facts, slots);
+  add_prepared(facts, Tensor::kQ, kPreparedQ, slots);
+  add_prepared(facts, Tensor::kK, kPreparedK, slots);
+  if (facts.quantise_values != nullptr) {
+    slots.push_back(
+        {"v_values", units(heads(Tensor::kV), padded_length(Tensor::kV), facts.head_dim())});
+  }
+  add_decisions(facts, slots);
+  return slots;
+}
+
+std::vector<NamedSize> attend_sizes(const StageFacts& facts) {
+  // A gathering attend counts and reports columns.
+  const int tile_k = facts.gathers() ? facts.attend.keep_k : facts.attend.tile_k;
+  return {{"q_tiles", tiles(Tensor::kQ, facts.attend.tile_q)},
+          {"k_tiles", tiles(Tensor::kK, tile_k)},
+          {"heads_per_kv", "n_h // n_h_kv"}};
+}
+
+std::vector<NamedSize> predict_sizes(const StageFacts& facts) {
+  std::vector<NamedSize> sizes;
+  if (!facts.has_stages) return sizes;
+  sizes.push_back({"q_padded", padded_length(Tensor::kQ)});
+  sizes.push_back({"k_padded", padded_length(Tensor::kK)});
+  if (facts.select != nullptr) {
+    sizes.push_back({"keep_q_tiles", keep_q_tiles(facts)});
+    sizes.push_back({"keep_k_tiles", keep_k_tiles(facts)});
+    sizes.push_back({"keep_words", keep_words(facts)});
+  }
+  if (facts.permutes) {
+    sizes.push_back({"q_tokens", "n_q"});
+    sizes.push_back({"k_tokens", "n_k"});
+    sizes.push_back({"q_tokens_of_heads", "n_h * n_q"});
+    sizes.push_back({"k_tokens_of_heads", "n_h_kv * n_k"});
+  }
+  const auto add_groups = [&](const char* name, const Quantise* quantise, Tensor tensor) {
+    if (quantise != nullptr) sizes.push_back({name, groups(*quantise, tensor)});
+  };
+  add_groups("q_groups", facts.q.quantise, Tensor::kQ);
+  add_groups("k_groups", facts.k.quantise, Tensor::kK);
+  add_groups("estimate_q_groups", facts.q.estimate_quantise, Tensor::kQ);
+  add_groups("estimate_k_groups", facts.k.estimate_quantise, Tensor::kK);
+  return sizes;
+}
+
+}  // namespace lacuna

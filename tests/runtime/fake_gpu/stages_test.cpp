@@ -1,0 +1,241 @@
+// Launches of several kernels: their order, the workspace, and decisions that serve again.
+#include <cstring>
+
+#include "compiler/emit/emit.hpp"
+#include "tests/runtime/fake_gpu/count_allocations.hpp"
+#include "tests/runtime/fake_gpu/protocol.hpp"
+
+namespace lacuna {
+namespace {
+
+constexpr const char* kPooled = R"({
+  "version": 1, "name": "pooled",
+  "predictor": { "tile": { "q": 128, "k": 64 }, "estimate": { "q": "mean", "k": "mean" },
+                 "keep": "p > 0.01", "reuse": 3 }
+})";
+constexpr v1::Shape kShape{2, 8, 2, 300, 200};
+
+class Stages : public Protocol {
+ protected:
+  static Kernel prepared(const Engine& e) {
+    Kernel kernel = e.compile(v1::Spec::parse(kPooled, "pooled.json"), {128, bf16});
+    kernel.prepare();
+    forget();
+    return kernel;
+  }
+
+  /// Arguments with a workspace that the fake never touches.
+  static LaunchArgs arguments(const Kernel& kernel) {
+    LaunchArgs args = Protocol::arguments();
+    args.params.clear();
+    args.workspace = reinterpret_cast<void*>(std::size_t{0x100000});
+    args.workspace_bytes = kernel.workspace_bytes(kShape);
+    return args;
+  }
+
+  static std::vector<std::string> launched() {
+    std::vector<std::string> names;
+    for (int n = 0; n < fake().launch_count; ++n) {
+      for (int k = 0; k < fake().kernel_count; ++k) {
+        if (reinterpret_cast<CUkernel>(fake().launches[n]) == fake_kernel(k)) {
+          names.emplace_back(fake().kernels[k]);
+        }
+      }
+    }
+    return names;
+  }
+
+  static std::string error_of(const Kernel& kernel, const LaunchArgs& args) {
+    try {
+      kernel.launch(args);
+      return "";
+    } catch (const Error& e) {
+      return e.what();
+    }
+  }
+
+  /// A pointer of the argument block.
+  static std::size_t pointer(const std::string& member) {
+    Diagnostics errors;
+    const SpecDocument document = read_spec({"pooled.json", kPooled}, errors);
+    const LaunchProgram program =
+        emit_launch_program(make_plan(document, {}, *find_target("sm_90a"), errors));
+    std::size_t address = 0;
+    const auto field = std::ranges::find(program.fields, member, &ArgField::name);
+    EXPECT_NE(field, program.fields.end()) << member;
+    std::memcpy(&address, fake().arguments + field->offset, sizeof(address));
+    return address;
+  }
+};
+
+const std::vector<std::string> kAll = {"lacuna_prepare_q_pooled",  "lacuna_prepare_k_pooled",
+                                       "lacuna_estimate_pooled",   "lacuna_compact_pooled",
+                                       "lacuna_order_rows_pooled", "lacuna_attend_pooled"};
+const std::vector<std::string> kDecided = {"lacuna_compact_pooled", "lacuna_order_rows_pooled",
+                                           "lacuna_attend_pooled"};
+
+TEST_F(Stages, PrepareFindsEveryKernelAndAllowsItItsMemory) {
+  Kernel kernel = engine().compile(v1::Spec::parse(kPooled, "pooled.json"), {128, bf16});
+  forget();
+  kernel.prepare();
+  EXPECT_EQ(count("cuLibraryLoadData"), 1);
+  EXPECT_EQ(count("cuLibraryGetKernel"), 6);
+  EXPECT_EQ(count("cuFuncLoad"), 6);
+  EXPECT_EQ(count("cuKernelSetAttribute"), 6);
+}
+
+TEST_F(Stages, ALaunchRunsThemInOrder) {
+  const Kernel kernel = prepared(engine());
+  kernel.launch(arguments(kernel));
+  EXPECT_EQ(launched(), kAll);
+  EXPECT_EQ(count("cuCtxPushCurrent"), 1);
+  EXPECT_EQ(fake().grids[0], 16U * 512 / 128);  // prepare_q: padded tokens
+  EXPECT_EQ(fake().grids[5], 16U * 3);
+}
+
+TEST_F(Stages, PointersLieInTheWorkspace) {
+  const Kernel kernel = prepared(engine());
+  const LaunchArgs args = arguments(kernel);
+  kernel.launch(args);
+  const auto begin = reinterpret_cast<std::size_t>(args.workspace);
+  for (const char* member : {"q_summary", "k_summary", "scores", "kept", "list_indices"}) {
+    EXPECT_GE(pointer(member), begin) << member;
+    EXPECT_LT(pointer(member), begin + args.workspace_bytes) << member;
+    EXPECT_EQ(pointer(member) % 256, 0U) << member;
+  }
+  EXPECT_EQ(pointer("q_summary"), begin);
+}
+
+TEST_F(Stages, AMaskObjectCarriesTheDecisionFromLaunchToLaunch) {
+  const Kernel kernel = prepared(engine());
+  LaunchArgs args = arguments(kernel);
+  void* const bits = reinterpret_cast<void*>(std::size_t{0x90000});
+  Mask mask(bits, kernel.mask_bytes(kShape));
+  args.mask = &mask;
+  const std::vector<std::string>* expected[] = {&kAll, &kDecided, &kDecided, &kAll, &kDecided};
+  const int calls_after[] = {1, 2, 0, 1, 2};
+  for (int i = 0; i < 5; ++i) {
+    forget();
+    kernel.launch(args);
+    EXPECT_EQ(launched(), *expected[i]) << "launch " << i;
+    EXPECT_EQ(mask.calls, calls_after[i]) << "launch " << i;
+    EXPECT_EQ(pointer("kept"), 0x90000U);
+  }
+  mask.forget();
+  forget();
+  kernel.launch(args);
+  EXPECT_EQ(launched(), kAll);
+}
+
+TEST_F(Stages, WithoutAMaskObjectEveryLaunchDecides) {
+  const Kernel kernel = prepared(engine());
+  const LaunchArgs args = arguments(kernel);
+  kernel.launch(args);
+  forget();
+  kernel.launch(args);
+  EXPECT_EQ(launched(), kAll);
+}
+
+TEST_F(Stages, AFailedLaunchDoesNotCount) {
+  const Kernel kernel = prepared(engine());
+  LaunchArgs args = arguments(kernel);
+  Mask mask(reinterpret_cast<void*>(std::size_t{0x90000}), kernel.mask_bytes(kShape));
+  args.mask = &mask;
+  fake().launch_result = 719;
+  EXPECT_NE(error_of(kernel, args), "");
+  EXPECT_EQ(launched().size(), 1U) << "the kernels behind a failed one are not launched";
+  EXPECT_EQ(mask.calls, 0);
+}
+
+TEST_F(Stages, AMaskObjectThatDoesNotFitIsRefused) {
+  const Kernel kernel = prepared(engine());
+  LaunchArgs args = arguments(kernel);
+  Mask mask(reinterpret_cast<void*>(std::size_t{0x90010}), 8);
+  args.mask = &mask;
+  const std::string prefix = "pooled.json: error: kernel pooled, mask";
+  EXPECT_EQ(error_of(kernel, args),
+            prefix + ".data: expected 4096 bytes, got 8 [E0504]\n" + prefix +
+                ".data: expected an address aligned to 256 bytes, got one 16 bytes past that "
+                "[E0504]\n");
+  mask.data = nullptr;
+  EXPECT_EQ(error_of(kernel, args), prefix + ".data: expected 4096 bytes, got null [E0504]\n");
+  mask.calls = -1;
+  EXPECT_EQ(error_of(kernel, args), prefix + ".calls: expected 0 or more, got -1 [E0503]\n");
+  mask.struct_size = 8;
+  EXPECT_EQ(error_of(kernel, args), prefix + ".struct_size: expected 32, got 8 [E0503]\n");
+  EXPECT_EQ(count("cuLaunchKernelEx"), 0);
+}
+
+TEST_F(Stages, AMissingWorkspaceAndABadMaskAreReportedTogether) {
+  const Kernel kernel = prepared(engine());
+  LaunchArgs args = arguments(kernel);
+  const std::string needed = std::to_string(args.workspace_bytes);
+  args.workspace = nullptr;
+  Mask mask(nullptr, 0);
+  args.mask = &mask;
+  EXPECT_EQ(error_of(kernel, args),
+            "pooled.json: error: kernel pooled, workspace: expected " + needed +
+                " bytes, got null [E0504]\n"
+                "pooled.json: error: kernel pooled, mask.data: expected 4096 bytes, got null "
+                "[E0504]\n");
+}
+
+TEST_F(Stages, ASpecThatKeepsNothingTakesNoMaskObject) {
+  Kernel kernel = bsfa(engine());
+  kernel.prepare();
+  EXPECT_EQ(kernel.mask_bytes(kShape), 0U);
+  LaunchArgs args = Protocol::arguments();
+  Mask mask(reinterpret_cast<void*>(std::size_t{0x90000}), 4096);
+  args.mask = &mask;
+  EXPECT_EQ(error_of(kernel, args),
+            kBsfa +
+                ": error: kernel bsfa, mask: expected null, got a mask object: the spec has no "
+                "\"predictor\" [E0503]\n");
+}
+
+TEST_F(Stages, WithoutKeysKernelsWithoutBlocksAreLeftOut) {
+  const Kernel kernel = prepared(engine());
+  LaunchArgs args = arguments(kernel);
+  args.k = Tensor(reinterpret_cast<void*>(std::size_t{0x20000}), bf16, {2, 2, 0, 128}, cuda(0));
+  args.v = args.k;
+  kernel.launch(args);
+  EXPECT_EQ(launched(),
+            (std::vector<std::string>{"lacuna_prepare_q_pooled", "lacuna_estimate_pooled",
+                                      "lacuna_compact_pooled", "lacuna_order_rows_pooled",
+                                      "lacuna_attend_pooled"}));
+  EXPECT_EQ(pointer("k_summary"), 0U) << "an empty slot";
+}
+
+TEST_F(Stages, InfoListsEveryKernelAndAttendsOwnResources) {
+  const std::string info = prepared(engine()).info_json();
+  EXPECT_NE(info.find("\"entry\":\"lacuna_attend_pooled\",\"registers\""), std::string::npos);
+  std::size_t at = info.find("\"kernels\":[");
+  ASSERT_NE(at, std::string::npos) << info;
+  for (const std::string& entry : kAll) {
+    at = info.find("{\"entry\":\"" + entry + "\"", at);
+    ASSERT_NE(at, std::string::npos) << entry << " in " << info;
+  }
+}
+
+TEST_F(Stages, ALaunchOfManyKernelsAllocatesNothing) {
+  prepared(engine());
+  const Kernel kernel = prepared(engine());
+  const LaunchArgs args = arguments(kernel);
+  const DLTensor q = args.q.view(), k = args.k.view(), v = args.v.view(), o = args.o.view();
+  Mask mask(reinterpret_cast<void*>(std::size_t{0x90000}), kernel.mask_bytes(kShape));
+  lacuna_launch_args raw{};
+  raw.struct_size = sizeof(raw);
+  raw.q = &q;
+  raw.k = &k;
+  raw.v = &v;
+  raw.o = &o;
+  raw.workspace = args.workspace;
+  raw.workspace_bytes = args.workspace_bytes;
+  raw.mask = &mask;
+  const long before = allocations_of_this_thread();
+  for (int i = 0; i < 100; ++i) ASSERT_EQ(lacuna_launch(kernel.handle(), &raw), LACUNA_OK);
+  EXPECT_EQ(allocations_of_this_thread() - before, 0);
+}
+
+}  // namespace
+}  // namespace lacuna
