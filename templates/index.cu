@@ -1,7 +1,15 @@
-// Includes every header with a sample variant, for clangd, clang-tidy and a quick look: the shape
-// of a generated kernel.cu (causal, tile gate).
+// Includes every header, with a sample variant of attend, for clangd, clang-tidy and a quick look:
+// the shape of a generated kernel.cu (causal, int8 queries and keys, e4m3 values, tile gate).
 #include "base/expr.cuh"
 #include "kernel/attend_mma.cuh"
+#include "kernel/permute.cuh"
+#include "kernel/prepare.cuh"
+#include "kernel/prepare_values.cuh"
+#include "kernel/statistics.cuh"
+#include "predict/compact.cuh"
+#include "predict/pooled.cuh"
+#include "predict/select.cuh"
+#include "predict/tokens.cuh"
 
 struct Config {
   using Element = lacuna::bf16;
@@ -19,10 +27,21 @@ struct Config {
   static constexpr bool kSkipsExp = true;
   static constexpr bool kSkipsPv = true;
   static constexpr bool kWritesLse = true;
+  static constexpr int kQkBits = 8;
+  static constexpr lacuna::QuantGroup kQkGroup = lacuna::QuantGroup::kThread;
+  static constexpr int kQkTileK = 64;
+  static constexpr int kVBits = 8;
+  static constexpr bool kHasRowBias = false;
+  static constexpr bool kHasColumnBias = false;
+  static constexpr bool kGathers = false;
+  static constexpr int kKeepK = 1;
+  static constexpr bool kSharedHeads = false;
+  static constexpr int kSmemBytes = 65664;
 };
 
 struct Args {
   lacuna::AttendArgs attend;
+  lacuna::PredictArgs predict;
 };
 
 struct Hooks {

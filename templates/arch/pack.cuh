@@ -1,5 +1,5 @@
-// Pairs of f32 rounded to nearest even and packed as the matrix instructions read them: the first
-// value in the low half.
+// Pairs of f32 rounded to nearest even and packed as the matrix instructions read them, the first
+// value in the low bits; and back.
 #pragma once
 
 #include "base/types.cuh"
@@ -21,6 +21,47 @@ __device__ __forceinline__ u32 pack<f16>(float low, float high) {
   u32 pair;
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
   return pair;
+}
+
+template <class Element>
+__device__ __forceinline__ float unpack_low(u32 pair);
+template <class Element>
+__device__ __forceinline__ float unpack_high(u32 pair);
+
+template <>
+__device__ __forceinline__ float unpack_low<bf16>(u32 pair) {
+  return __uint_as_float(pair << 16);
+}
+template <>
+__device__ __forceinline__ float unpack_high<bf16>(u32 pair) {
+  return __uint_as_float(pair & 0xffff0000u);
+}
+template <>
+__device__ __forceinline__ float unpack_low<f16>(u32 pair) {
+  float value;
+  asm("{.reg .b16 low, high; mov.b32 {low, high}, %1; cvt.f32.f16 %0, low;}"
+      : "=f"(value)
+      : "r"(pair));
+  return value;
+}
+template <>
+__device__ __forceinline__ float unpack_high<f16>(u32 pair) {
+  float value;
+  asm("{.reg .b16 low, high; mov.b32 {low, high}, %1; cvt.f32.f16 %0, high;}"
+      : "=f"(value)
+      : "r"(pair));
+  return value;
+}
+
+/// Two values as e4m3 in the low 16 bits, saturating at 448 (sm_89 and newer).
+__device__ __forceinline__ u32 pack_e4m3x2(float low, float high) {
+  unsigned short pair;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(high), "f"(low));
+  return pair;
+}
+
+__device__ __forceinline__ u32 pack_e4m3x4(float first, float second, float third, float fourth) {
+  return pack_e4m3x2(first, second) | pack_e4m3x2(third, fourth) << 16;
 }
 
 }  // namespace lacuna

@@ -16,12 +16,15 @@
 // product of tile t - 1.
 #pragma once
 
+#include "kernel/attend_operands.cuh"
 #include "kernel/attend_shape.cuh"
 #include "kernel/epilogue.cuh"
+#include "kernel/gathered_keys.cuh"
+#include "kernel/quantised_logits.cuh"
 #include "kernel/report.cuh"
 #include "kernel/softmax.cuh"
 #include "kernel/tile_walk.cuh"
-#include "loader/row_tile_loader.cuh"
+#include "tile/byte_product.cuh"
 #include "tile/warp_product.cuh"
 
 namespace lacuna {
@@ -30,26 +33,29 @@ template <class Config, class Hooks, class Args>
 class AttendBlock {
   using Shape = AttendShape<Config>;
   using Element = typename Config::Element;
+  using Operands = AttendOperands<Config>;
   using KeyTile = typename Shape::KeyTile;
-  using KeyLoader = RowTileLoader<KeyTile, Shape::kThreads>;
-  using QueryLoader = RowTileLoader<typename Shape::QueryTile, Shape::kThreads>;
+  using ValueTile = typename Shape::ValueTile;
   using Scores = float[Shape::kKeyBlocks][4];
   using Weights = u32[Shape::kKeySteps][4];
 
  public:
-  __device__ __forceinline__ AttendBlock(const Args& args, unsigned char* smem)
+  /// `turn` and `row`: locate_tile_row; `gathered`: the row's keys, where they are gathered.
+  __device__ __forceinline__ AttendBlock(const Args& args, unsigned char* smem, int turn,
+                                         const TileRow& row, const GatheredKeys& gathered)
       : args_(args),
-        row_(locate_tile_row<Config>(args.attend)),
+        turn_(turn),
+        row_(row),
+        gathered_(gathered),
         warp_(warp_index()),
         first_row_(row_.q0 + warp_ * kWarpRows),
         smem_(smem),
-        keys_(head(args.attend.k, row_.h / args.attend.heads_per_kv), args.attend.k.stride_n,
-              args.attend.n_k),
-        values_(head(args.attend.v, row_.h / args.attend.heads_per_kv), args.attend.v.stride_n,
-                args.attend.n_k),
-        queue_(args, row_),
+        keys_(Operands::keys(args, row_, gathered)),
+        values_(Operands::values(args, row_, gathered)),
+        queue_(args, row_, gathered),
         vote_(smem + Shape::kVoteOffset),
-        queries_(shared_address(query_rows(warp_))) {
+        logits_(args, row_, warp_),
+        queries_(shared_address(smem) + warp_ * kWarpRows * Shape::QueryTile::kRowBytes) {
     unit_ = Config::kHasScore ? 1.0f : args.attend.scale;
     to_log2_ = unit_ * kLog2E;
 #pragma unroll
@@ -60,7 +66,7 @@ class AttendBlock {
   }
 
   __device__ __forceinline__ void run() {
-    open_report<Shape::kThreads>(args_.attend, row_);
+    if constexpr (!Config::kGathers) open_report<Shape::kThreads>(args_.attend, row_);
     start_loads();
     cp_async_wait<Config::kStages - 1>();  // the queries and the first key tile are there
     __syncthreads();
@@ -82,7 +88,7 @@ class AttendBlock {
   __device__ __forceinline__ void visit(int t) {
     const TileRef tile = queue_.ahead(0);
     Scores scores;
-    multiply_queries_keys<Element, KeyTile>(scores, queries_, key_slot(t));
+    multiply_queries_keys(scores, t, tile.index());
     if constexpr (Config::kHasScore) apply_score_hook(scores, tile.index());
     if (tile.needs_mask()) apply_mask(scores, tile.index());
     float tile_max[2];
@@ -108,18 +114,36 @@ class AttendBlock {
     if (!Shape::kWeighsFirst && weighs) weigh(weights, decay, scores, tile_max);
     if (weighs) take<kFirst>(weights, decay);
     has_weights_ = !(Config::kSkipsPv && gated);
-    if (reports()) report_visit<Config>(args_.attend, tile.index(), gated_by_block(gated));
+    if (!Config::kGathers && reports())
+      report_visit<Config>(args_.attend, tile.index(), gated_by_block(gated));
     queue_.advance(args_, row_);
+  }
+
+  /// Scores of key tile j, the t-th visited, in units of products of queries and keys.
+  __device__ __forceinline__ void multiply_queries_keys(Scores& scores, int t, int j) {
+    if constexpr (Shape::kHasInt8Keys) {
+      const auto terms = logits_.read(j);
+      int sums[Shape::kKeyBlocks][4];
+      multiply_queries_keys_s8<KeyTile>(sums, queries_, key_slot(t));
+      logits_.convert(scores, sums, terms);
+    } else {
+      lacuna::multiply_queries_keys<Element, KeyTile>(scores, queries_, key_slot(t));
+    }
   }
 
   /// Scores -> packed weights under the raised maxima, and the decay of everything older.
   __device__ __forceinline__ void weigh(Weights& weights, float (&decay)[2], const Scores& scores,
                                         const float (&tile_max)[2]) {
     raise_maxima(softmax_, decay, tile_max, to_log2_);
-    const float offset[2] = {softmax_.offset(0, to_log2_), softmax_.offset(1, to_log2_)};
+    const float offset[2] = {softmax_.offset(0, to_log2_) - kRangeLog2,
+                             softmax_.offset(1, to_log2_) - kRangeLog2};
 #pragma unroll
     for (int step = 0; step < Shape::kKeySteps; ++step) {
-      weigh_step<Element>(softmax_, weights[step], scores, step, offset, to_log2_);
+      if constexpr (Shape::kHasE4m3Values) {
+        weigh_step_e4m3(softmax_, weights[step], scores, step, offset, to_log2_);
+      } else {
+        weigh_step<Element>(softmax_, weights[step], scores, step, offset, to_log2_);
+      }
     }
   }
 
@@ -134,7 +158,11 @@ class AttendBlock {
 
   /// The product of the t-th visited tile.
   __device__ __forceinline__ void multiply_values(int t) {
-    multiply_weights_values<Element, KeyTile>(output_, weights_, value_slot(t));
+    if constexpr (Shape::kHasE4m3Values) {
+      multiply_weights_values_e4m3<ValueTile>(output_, weights_, value_slot(t));
+    } else {
+      multiply_weights_values<Element, ValueTile>(output_, weights_, value_slot(t));
+    }
   }
 
   /// The output, complete up to the tile before, follows the maxima; the weights wait for their
@@ -172,7 +200,7 @@ class AttendBlock {
   /// reported.
   __device__ __forceinline__ bool gated_by_block(bool gated) const {
     if constexpr (Config::kGateScope != GateScope::kWarp) return gated;
-    const TileRow row = locate_tile_row<Config>(args_.attend);
+    const TileRow row = locate_tile_row<Config>(args_.attend, block_index());
     const bool has_rows = row.q0 + warp_index() * kWarpRows <= row.q1;
     return __syncthreads_and(gated || !has_rows) != 0;
   }
@@ -194,23 +222,28 @@ class AttendBlock {
     });
   }
 
-  /// body(block, accumulator, query token, key token) for each score of this lane.
+  /// body(block, accumulator, query token, key token) for each score of this lane. The empty slots
+  /// after the last gathered key are of key n_k.
   template <class Body>
   __device__ __forceinline__ void for_each_score(int j, Body body) const {
     const int q = first_row_ + lane_index() / 4;
-    const int k = j * Config::kTileK + lane_index() % 4 * 2;
+    const int slot = j * Config::kTileK + lane_index() % 4 * 2;
 #pragma unroll
     for (int n = 0; n < Shape::kKeyBlocks; ++n) {
+      int k[2] = {slot + n * 8, slot + n * 8 + 1};
+      if constexpr (Config::kGathers) {
+        const int2 keys = *reinterpret_cast<const int2*>(gathered_.keys + k[0]);
+        k[0] = k[0] < gathered_.count ? keys.x : args_.attend.n_k;
+        k[1] = k[1] < gathered_.count ? keys.y : args_.attend.n_k;
+      }
 #pragma unroll
-      for (int i = 0; i < 4; ++i) body(n, i, q + i / 2 * 8, k + n * 8 + i % 2);
+      for (int i = 0; i < 4; ++i) body(n, i, q + i / 2 * 8, k[i % 2]);
     }
   }
 
   /// Queries and the pipeline's fill: as many groups as the loop's waits expect.
   __device__ __forceinline__ void start_loads() const {
-    const QueryLoader queries(head(args_.attend.q, row_.h), args_.attend.q.stride_n,
-                              args_.attend.n_q);
-    queries.load(shared_address(smem_), row_.q0);
+    Operands::queries(args_, row_).load(shared_address(smem_), row_.q0);
     load_keys(0);
     cp_async_commit();
 #pragma unroll
@@ -242,50 +275,61 @@ class AttendBlock {
   /// The tile `ahead` steps ahead, which is the t-th visited.
   __device__ __forceinline__ void load_values(int t, int ahead) const {
     const TileRef tile = queue_.ahead(ahead);
-    if (tile.exists()) values_.load(value_slot(t), tile.index() * Config::kTileK);
+    if (!tile.exists()) return;
+    if constexpr (Shape::kHasE4m3Values) {
+      values_.load_columns(value_slot(t), tile.index() * Config::kTileK);
+    } else {
+      values_.load(value_slot(t), tile.index() * Config::kTileK);
+    }
   }
 
   /// Works out again where the block is: kept, it would take registers from the loop.
   __device__ __forceinline__ void write_results() {
-    const TileRow row = locate_tile_row<Config>(args_.attend);
+    const TileRow row =
+        locate_tile_row<Config>(args_.attend, Config::kGathers ? turn_ : block_index());
     const int warp = warp_index();
     const int first_row = row.q0 + warp * kWarpRows;
     const float sum[2] = {quad_sum(softmax_.sum[0]), quad_sum(softmax_.sum[1])};
-    write_output<Element, typename Shape::QueryTile>(
-        args_.attend.o, row.b, row.h, first_row, args_.attend.n_q, query_rows(warp), output_, sum);
+    if constexpr (Shape::kHasE4m3Values) {
+      scale_channels(output_, Operands::value_scales(args_, row));
+    }
+    using Staging = typename Shape::OutputTile;
+    write_output<Element, Staging>(args_.attend.o, row.b, row.h, first_row, args_.attend.n_q,
+                                   smem_ + warp * kWarpRows * Staging::kRowBytes, output_, sum);
     if (Config::kWritesLse && args_.attend.lse.data != nullptr) {
       write_lse(args_.attend.lse, row.b, row.h, first_row, args_.attend.n_q, softmax_, sum,
-                to_log2_);
+                to_log2_, kRangeLog2);
     }
     close_report<Config, Hooks>(args_, row);
   }
 
-  __device__ __forceinline__ const Element* head(const TensorArg& tensor, int h) const {
-    return static_cast<const Element*>(tensor.data) + row_.b * tensor.stride_b +
-           h * tensor.stride_h;
-  }
-  __device__ __forceinline__ unsigned char* query_rows(int warp) const {
-    return smem_ + warp * kWarpRows * Shape::QueryTile::kRowBytes;
-  }
   __device__ __forceinline__ u32 key_slot(int t) const {
     return shared_address(smem_) + Shape::kKeysOffset + t % Config::kStages * KeyTile::kBytes;
   }
   __device__ __forceinline__ u32 value_slot(int t) const {
-    return shared_address(smem_) + Shape::kValuesOffset + t % Shape::kValueSlots * KeyTile::kBytes;
+    return shared_address(smem_) + Shape::kValuesOffset +
+           t % Shape::kValueSlots * ValueTile::kBytes;
   }
 
+  /// Weights are times 2 to this.
+  static constexpr float kRangeLog2 = Shape::kHasE4m3Values ? kLog2E4m3Range : 0.0f;
+
   const Args& args_;
+  const int turn_;
   const TileRow row_;
+  const GatheredKeys gathered_;
   const int warp_;
   const int first_row_;  ///< of this warp
   unsigned char* const smem_;
-  const KeyLoader keys_, values_;
+  const typename Operands::KeyLoader keys_;
+  const typename Operands::ValueLoader values_;
   TileQueue<Config, Hooks, Args, Config::kStages> queue_;
   GateVote<Config::kWarps> vote_;
+  typename SelectLogits<Shape::kHasInt8Keys, Config>::Type logits_;
   float unit_;                ///< scores -> natural units
   float to_log2_;             ///< scores -> log2 domain
   bool has_weights_ = false;  ///< the last visited tile still has to be multiplied with its values
-  QueryFragments<typename Shape::QueryTile, Config::kHeadDim> queries_;
+  QueryFragments<typename Shape::QueryTile, Shape::kKeepsQueries> queries_;
   SoftmaxRows softmax_;
   Weights weights_;
   float output_[Shape::kColumnBlocks][4];
@@ -295,8 +339,20 @@ class AttendBlock {
 /// are the printed expressions (templates/README.md).
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void attend_mma(const Args& args) {
-  extern __shared__ __align__(128) unsigned char attend_smem[];
-  AttendBlock<Config, Hooks, Args>(args, attend_smem).run();
+  extern __shared__ __align__(128) unsigned char block_smem[];
+  using Block = AttendBlock<Config, Hooks, Args>;
+  if constexpr (Config::kGathers) {  // persistent: each block has its own list of keys
+    const int rows = args.attend.n_b * args.attend.n_h * args.attend.q_tiles;
+    for (int turn = block_index(); turn < rows; turn += static_cast<int>(gridDim.x)) {
+      const TileRow row = locate_tile_row<Config>(args.attend, turn);
+      const GatheredKeys gathered = gather_keys<Config>(args, row, block_smem);
+      Block(args, block_smem, turn, row, gathered).run();
+      __syncthreads();  // the next row's keys and loads overwrite this one's
+    }
+  } else {
+    const TileRow row = locate_tile_row<Config>(args.attend, block_index());
+    Block(args, block_smem, block_index(), row, {}).run();
+  }
 }
 
 }  // namespace lacuna

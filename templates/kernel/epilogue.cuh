@@ -33,23 +33,36 @@ __device__ __forceinline__ void write_output(const TensorArg& o, int b, int h, i
     const int row = (n * 32 + lane) / Tile::kChunks;
     const int chunk = (n * 32 + lane) % Tile::kChunks;
     if (first_row + row >= n_q) continue;
-    Element* target = head + (first_row + row) * o.stride_n + chunk * Tile::kElementsPerChunk;
+    Element* target = head + (first_row + row) * o.stride_n + chunk * 8;
     *reinterpret_cast<uint4*>(target) =
         *reinterpret_cast<const uint4*>(staging + Tile::offset(row, chunk));
   }
 }
 
-/// Natural logarithm of the sum of exponentials of the rows' logits.
+/// Sums of codes -> sums of values; `scales`: of the head's channels.
+template <int kColumnBlocks>
+__device__ __forceinline__ void scale_channels(float (&output)[kColumnBlocks][4],
+                                               const float* scales) {
+#pragma unroll
+  for (int n = 0; n < kColumnBlocks; ++n) {
+    const float2 scale = *reinterpret_cast<const float2*>(scales + n * 8 + lane_index() % 4 * 2);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) output[n][i] *= i % 2 == 0 ? scale.x : scale.y;
+  }
+}
+
+/// Natural logarithm of the sum of exponentials of the rows' logits; `range_log2`: of what the
+/// weights in `sum` are times.
 __device__ __forceinline__ void write_lse(const LseArg& lse, int b, int h, int first_row, int n_q,
                                           const SoftmaxRows& rows, const float (&sum)[2],
-                                          float to_log2) {
+                                          float to_log2, float range_log2) {
   if (lane_index() % 4 != 0) return;
   float* head = lse.data + b * lse.stride_b + h * lse.stride_h;
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const int q = first_row + lane_index() / 4 + 8 * r;
     if (q >= n_q) continue;
-    const float log2_sum = rows.offset(r, to_log2) + log2_approx(sum[r]);
+    const float log2_sum = rows.offset(r, to_log2) - range_log2 + log2_approx(sum[r]);
     head[q] = sum[r] == 0.0f ? -kInfinity : log2_sum * kLn2;
   }
 }

@@ -1,6 +1,6 @@
 // What the stages before and after `attend` read and write: the caller's tensors where attend works
-// on copies, and the slots of the workspace. Filled by the host (compiler/emit/predict_block.cpp has
-// the same table); the pointer of a slot that a spec does not need is null.
+// on copies, and the slots of the workspace. Filled by the host (compiler/emit/predict_block.cpp
+// has the same table); the pointer of a slot that a spec does not need is null.
 //
 // All arrays are contiguous; b, h, h_kv are batch entry, query head, KV head. `padded` lengths are
 // multiples of 256 tokens, so that whole tiles can be written and read without a bound.
@@ -12,7 +12,8 @@
 namespace lacuna {
 
 struct PredictArgs {
-  // permute: attend's q, k, v, o and lse are ordered copies in the workspace; these are the caller's
+  // permute: attend's q, k, v, o and lse are ordered copies in the workspace; these are the
+  // caller's
   TensorArg caller_q, caller_k, caller_v, caller_o;
   LseArg caller_lse;
   const int* order;  ///< [n]
@@ -33,14 +34,15 @@ struct PredictArgs {
   float *q_scale, *k_scale;                            ///< [b, heads, groups]
   signed char *estimate_q_values, *estimate_k_values;  ///< 8 or 4 bits, both one to a byte
   float *estimate_q_scale, *estimate_k_scale;
-  unsigned char* v_values;         ///< e4m3 [b, h_kv, d, k_padded]; order of tokens: kernel/value_order.cuh
-  float *row_bias, *column_bias;   ///< [b, h, q_padded], [b, h, k_padded]
+  unsigned char*
+      v_values;  ///< e4m3 [b, h_kv, d, k_padded]; order of tokens: kernel/value_order.cuh
+  float *row_bias, *column_bias;  ///< [b, h, q_padded], [b, h, k_padded]
 
   // decisions
-  float* scores;    ///< scratch of the estimate, or its result for the last rows: see there
-  unsigned* kept;   ///< [b, h, keep_q_tiles, keep_words], bit j % 32 of word j / 32
-  int* row_order;   ///< [b * h * q_tiles] rows of tiles, longest list first
-  int* gathered;    ///< [blocks of a gathering attend, k_padded] key indices of the block's row
+  float* scores;   ///< scratch of the estimate, or its result for the last rows: see there
+  unsigned* kept;  ///< [b, h, keep_q_tiles, keep_words], bit j % 32 of word j / 32
+  int* row_order;  ///< [b * h * q_tiles] rows of tiles, longest list first
+  int* gathered;   ///< [blocks of a gathering attend, k_padded] key indices of the block's row
 
   int q_padded, k_padded;
   int keep_q_tiles, keep_k_tiles, keep_words;

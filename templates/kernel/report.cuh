@@ -25,7 +25,7 @@ __device__ __forceinline__ void open_report(const AttendArgs& args, const TileRo
 template <class Config>
 __device__ __forceinline__ void report_visit(const AttendArgs& args, int j, bool gated) {
   if (thread_index() != 0) return;
-  const TileRow row = locate_tile_row<Config>(args);
+  const TileRow row = locate_tile_row<Config>(args, block_index());
   if (args.tile_mask != nullptr) args.tile_mask[row.index() * args.k_tiles + j] = gated ? 2 : 1;
   if (args.counts == nullptr) return;
   int* counts = args.counts + row.index() * kCountsOfRow;
@@ -33,13 +33,15 @@ __device__ __forceinline__ void report_visit(const AttendArgs& args, int j, bool
   if (gated) ++counts[2];
 }
 
-/// Visible tiles are counted apart from the walk: a list may leave out what the mask shows.
+/// Visible tiles (or gathered columns) are counted apart from the walk: a list may leave out what
+/// the mask shows.
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void close_report(const Args& args, const TileRow& row) {
   if (args.attend.counts == nullptr || warp_index() != 0) return;
+  constexpr int kKeys = Config::kGathers ? Config::kKeepK : Config::kTileK;
   int visible = 0;
   for (int chunk = 0; chunk * 32 < args.attend.k_tiles; ++chunk) {
-    visible += __popc(classify_chunk<Config, Hooks>(args, row, chunk).visible);
+    visible += __popc(classify_chunk<Config, Hooks, kKeys>(args, row, chunk).visible);
   }
   if (thread_index() == 0) args.attend.counts[row.index() * kCountsOfRow] = visible;
 }

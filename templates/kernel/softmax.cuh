@@ -69,4 +69,29 @@ __device__ __forceinline__ void weigh_step(SoftmaxRows& rows, u32 (&weights)[4],
   }
 }
 
+/// log2 of what weights are multiplied by before they are rounded to e4m3: of 448, its largest.
+inline constexpr float kLog2E4m3Range = 8.80735492205760410744f;
+
+/// Scores of 32 keys -> weights times 448, rounded to e4m3 and packed, keys in the order of
+/// kernel/value_order.cuh. `offset` is less by kLog2E4m3Range, so that sums are times 448 too.
+template <int kKeyBlocks>
+__device__ __forceinline__ void weigh_step_e4m3(SoftmaxRows& rows, u32 (&weights)[4],
+                                                const float (&scores)[kKeyBlocks][4], int step,
+                                                const float (&offset)[2], float to_log2) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      float weight[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const float score = scores[4 * step + 2 * half + i / 2][2 * r + i % 2];
+        weight[i] = exp2_approx(fmaf(score, to_log2, -offset[r]));
+      }
+      rows.sum[r] += (weight[0] + weight[1]) + (weight[2] + weight[3]);
+      weights[2 * half + r] = pack_e4m3x4(weight[0], weight[1], weight[2], weight[3]);
+    }
+  }
+}
+
 }  // namespace lacuna

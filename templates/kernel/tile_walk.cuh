@@ -2,7 +2,8 @@
 //
 // Every warp walks by itself and finds the same: no shared memory, no barrier. Without lists a warp
 // classifies 32 tiles at a time, one a lane, from the hooks' interval analysis, and takes the bits
-// of the votes one by one; there is no N x N mask. With lists it follows the row's list.
+// of the votes one by one; there is no N x N mask. With lists it follows the row's list. Gathered
+// keys are visited in tiles of their own list.
 #pragma once
 
 #include "arch/warp.cuh"
@@ -22,14 +23,17 @@ struct TileRow {
   }
 };
 
-/// Neighbouring blocks share a head, so that its keys and values stay in L2; within a head the last
-/// query tiles, which see most keys under a causal mask, come first.
+/// The row that comes `turn`-th, a block's number unless blocks are persistent. Neighbouring blocks
+/// share a head, so that its keys and values stay in L2; within a head the last query tiles, which
+/// see most keys under a causal mask, come first. With args.row_order the rows come as it says.
 template <class Config>
-__device__ __forceinline__ TileRow locate_tile_row(const AttendArgs& args) {
-  const int block = block_index();
-  const int head = block / args.q_tiles;
+__device__ __forceinline__ TileRow locate_tile_row(const AttendArgs& args, int turn) {
+  const bool ordered = args.row_order != nullptr;
+  const int number = ordered ? args.row_order[turn] : turn;
+  const int head = number / args.q_tiles;
+  const int rest = number - head * args.q_tiles;
   TileRow row;
-  row.i = args.q_tiles - 1 - (block - head * args.q_tiles);
+  row.i = ordered ? rest : args.q_tiles - 1 - rest;
   row.b = head / args.n_h;
   row.h = head - row.b * args.n_h;
   row.q0 = row.i * Config::kTileQ;
@@ -38,6 +42,12 @@ __device__ __forceinline__ TileRow locate_tile_row(const AttendArgs& args) {
   row.n_h = args.n_h;
   return row;
 }
+
+/// The keys of a gathered row of tiles, ascending. Empty where nothing is gathered.
+struct GatheredKeys {
+  const int* keys = nullptr;
+  int count = 0;
+};
 
 /// A key tile to visit, or none; bit 31 says that it needs the mask (or has keys past the end).
 class TileRef {
@@ -56,19 +66,20 @@ class TileRef {
   u32 bits_;
 };
 
-/// Votes over tiles 32 * chunk + lane: which are visible, and which of them need no mask.
+/// Votes over tiles 32 * chunk + lane of kKeys keys: which are visible, and which of them need no
+/// mask.
 struct ChunkVotes {
   u32 visible, full;
 };
 
-template <class Config, class Hooks, class Args>
+template <class Config, class Hooks, int kKeys = Config::kTileK, class Args>
 __device__ __forceinline__ ChunkVotes classify_chunk(const Args& args, const TileRow& row,
                                                      int chunk) {
   const int j = chunk * 32 + thread_index() % 32;
-  const int k0 = j * Config::kTileK;
-  const int k1 = smaller(k0 + Config::kTileK - 1, args.attend.n_k - 1);
+  const int k0 = j * kKeys;
+  const int k1 = smaller(k0 + kKeys - 1, args.attend.n_k - 1);
   bool visible = j < args.attend.k_tiles;
-  bool full = visible && k1 - k0 == Config::kTileK - 1;
+  bool full = visible && k1 - k0 == kKeys - 1;
   if (Config::kHasMask && visible) {
     visible = Hooks::tile_visible(args, row.q0, row.q1, k0, k1, row.h, row.b);
     full = full && Hooks::tile_full(args, row.q0, row.q1, k0, k1, row.h, row.b);
@@ -80,7 +91,7 @@ __device__ __forceinline__ ChunkVotes classify_chunk(const Args& args, const Til
 template <class Config, class Hooks, class Args>
 class MaskWalk {
  public:
-  __device__ __forceinline__ MaskWalk(const Args& args, const TileRow&)
+  __device__ __forceinline__ MaskWalk(const Args& args, const TileRow&, const GatheredKeys&)
       : chunk_(Config::kDescending ? ceil_div(args.attend.k_tiles, 32) : -1) {}
 
   __device__ __forceinline__ TileRef next(const Args& args, const TileRow& row) {
@@ -106,7 +117,7 @@ class MaskWalk {
 template <class Config, class Hooks, class Args>
 class ListWalk {
  public:
-  __device__ __forceinline__ ListWalk(const Args& args, const TileRow& row)
+  __device__ __forceinline__ ListWalk(const Args& args, const TileRow& row, const GatheredKeys&)
       : list_(args.attend.list_indices + row.index() * args.attend.list_capacity),
         left_(smaller(args.attend.list_counts[row.index()], args.attend.list_capacity)),
         next_(Config::kDescending ? left_ - 1 : 0) {}
@@ -127,20 +138,50 @@ class ListWalk {
   int next_;
 };
 
-template <bool kUsesLists, class Config, class Hooks, class Args>
+/// Tiles of gathered keys. What the mask says of each key is unknown until it is asked.
+template <class Config, class Args>
+class GatherWalk {
+ public:
+  __device__ __forceinline__ GatherWalk(const Args&, const TileRow&, const GatheredKeys& gathered)
+      : count_(gathered.count),
+        left_(ceil_div(gathered.count, Config::kTileK)),
+        next_(Config::kDescending ? left_ - 1 : 0) {}
+
+  __device__ __forceinline__ TileRef next(const Args&, const TileRow&) {
+    if (left_ == 0) return TileRef();
+    --left_;
+    const int j = next_;
+    next_ += Config::kDescending ? -1 : 1;
+    const bool needs_mask = Config::kHasMask || (j + 1) * Config::kTileK > count_;
+    return TileRef(static_cast<u32>(j) | (needs_mask ? TileRef::kNeedsMask : 0u));
+  }
+
+ private:
+  int count_;
+  int left_;
+  int next_;
+};
+
+template <bool kGathers, bool kUsesLists, class Config, class Hooks, class Args>
 struct SelectWalk {
   using Type = MaskWalk<Config, Hooks, Args>;
 };
 template <class Config, class Hooks, class Args>
-struct SelectWalk<true, Config, Hooks, Args> {
+struct SelectWalk<false, true, Config, Hooks, Args> {
   using Type = ListWalk<Config, Hooks, Args>;
+};
+template <class Config, class Hooks, class Args>
+struct SelectWalk<true, false, Config, Hooks, Args> {
+  using Type = GatherWalk<Config, Args>;
 };
 
 /// The next kAhead + 1 tiles of a walk, so that loads can run ahead of the arithmetic.
 template <class Config, class Hooks, class Args, int kAhead>
 class TileQueue {
  public:
-  __device__ __forceinline__ TileQueue(const Args& args, const TileRow& row) : walk_(args, row) {
+  __device__ __forceinline__ TileQueue(const Args& args, const TileRow& row,
+                                       const GatheredKeys& gathered)
+      : walk_(args, row, gathered) {
 #pragma unroll
     for (int n = 0; n <= kAhead; ++n) tiles_[n] = walk_.next(args, row);
   }
@@ -155,7 +196,7 @@ class TileQueue {
   }
 
  private:
-  typename SelectWalk<Config::kUsesLists, Config, Hooks, Args>::Type walk_;
+  typename SelectWalk<Config::kGathers, Config::kUsesLists, Config, Hooks, Args>::Type walk_;
   TileRef tiles_[kAhead + 1];
 };
 

@@ -1,27 +1,28 @@
-// A tile of 16-bit rows in shared memory, without padding, its 16-byte chunks permuted within each
-// row so that eight consecutive rows of one chunk column lie in all 32 banks (one ldmatrix phase).
+// A tile of rows in shared memory, without padding, its 16-byte chunks permuted within each row so
+// that eight consecutive rows of one chunk column lie in all 32 banks (one ldmatrix phase).
 //
-// Rows of a multiple of 128 bytes: chunk ^ (row % 8). Rows of 64 bytes modulo 128 (head dim 96):
-// two rows already differ by half the banks, so chunk ^ (row / 2 % 4). Bases are 128-byte aligned.
+// Rows of a multiple of 128 bytes: chunk ^ (row % 8). Rows of 64 bytes modulo 128: two rows already
+// differ by half the banks, so chunk ^ (row / 2 % 4); of 32 modulo 64: chunk ^ (row / 4 % 2). Bases
+// are 128-byte aligned.
 #pragma once
 
 #include "base/ints.cuh"
 
 namespace lacuna {
 
-template <int kRows_, int kHeadDim>
-struct SmemTile {
+template <int kRows_, int kRowBytes_>
+struct ByteTile {
   static constexpr int kRows = kRows_;
-  static constexpr int kRowBytes = kHeadDim * 2;
+  static constexpr int kRowBytes = kRowBytes_;
   static constexpr int kBytes = kRows * kRowBytes;
   static constexpr int kChunks = kRowBytes / 16;  ///< in a row
-  static constexpr int kElementsPerChunk = 8;
-  static constexpr int kSwizzleBytes = kRowBytes % 128 == 0 ? 128 : 64;  ///< chunks permute within
-  static_assert(kRowBytes % 64 == 0 && kRows % 8 == 0);
+  /// Chunks permute within so many bytes.
+  static constexpr int kSwizzleBytes = smaller(128, power_of_two_factor(kRowBytes));
+  static_assert(kRowBytes % 32 == 0 && kRows % 8 == 0);
 
   /// What is XORed into the chunk index of a row; repeats every 8 rows.
   __device__ __forceinline__ static int phase(int row) {
-    return kSwizzleBytes == 128 ? row % 8 : row / 2 % 4;
+    return row / (128 / kSwizzleBytes) % (kSwizzleBytes / 16);
   }
 
   /// Byte offset of a chunk from the tile's base.
@@ -30,13 +31,18 @@ struct SmemTile {
   }
 };
 
+/// A tile of 16-bit elements.
+template <int kRows, int kElements>
+using SmemTile = ByteTile<kRows, kElements * 2>;
+
 /// One lane's ldmatrix addresses in a tile. Chunks permute by XOR within aligned groups, so that a
-/// step of 16 columns is one XOR of a constant, and a step of 16 rows an immediate offset.
+/// step of 32 bytes (16 elements of 16 bits) is one XOR of a constant, and a step of 16 rows an
+/// immediate offset.
 template <class Tile>
 struct LaneAddress {
-  u32 first;  ///< of the lane's row and chunk in the first 16x16 block
+  u32 first;  ///< of the lane's row and chunk in the first block of 16 rows and 32 bytes
 
-  /// For a lane whose matrix begins at this row and chunk (0 or 1) of a 16x16 block.
+  /// For a lane whose matrix begins at this row and chunk (0 or 1) of a block.
   __device__ __forceinline__ LaneAddress(u32 tile, int row, int chunk)
       : first(tile + Tile::offset(row, chunk)) {}
 

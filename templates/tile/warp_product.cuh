@@ -10,11 +10,11 @@
 
 namespace lacuna {
 
-/// The warp's 16 query rows as `a` fragments: kept in registers up to head dim 128 (at most 32 of
-/// them), read again for each step above that, where the accumulators leave no room.
-template <class Tile, int kHeadDim, bool kInRegisters = (kHeadDim <= 128)>
+/// The warp's 16 query rows as `a` fragments: kept in registers, or read again for each step where
+/// the accumulators leave no room.
+template <class Tile, bool kInRegisters>
 struct QueryFragments {
-  static constexpr int kSteps = kHeadDim / 16;
+  static constexpr int kSteps = Tile::kRowBytes / 32;
   static constexpr int kStepsUnrolled = kInRegisters ? kSteps : 4;
   u32 fragments[kInRegisters ? kSteps : 1][4];
   LaneAddress<Tile> lane;

@@ -1,0 +1,13 @@
+// Words of the spec language that more than one kernel configures itself with; the same names as in
+// compiler/spec/spec.hpp.
+#pragma once
+
+namespace lacuna {
+
+/// What the weights of an estimate are divided by.
+enum class Normalise { kNone, kSoftmax, kLse, kPreviousLse };
+
+/// Tokens that share one scale: a tile, the rows of a warp, or what one thread of an mma holds.
+enum class QuantGroup { kBlock, kWarp, kThread };
+
+}  // namespace lacuna

@@ -1,0 +1,71 @@
+// Reductions and prefix sums over all threads of a block, in a fixed order: the same bits from run
+// to run. Every thread takes part; each function ends with a barrier, so that its memory is free.
+#pragma once
+
+#include "arch/warp.cuh"
+
+namespace lacuna {
+
+/// Shared memory of the functions below.
+struct ReduceScratch {
+  static constexpr int kMostWarps = 8;
+  float floats[kMostWarps];
+  int ints[kMostWarps];
+};
+
+__device__ __forceinline__ float* slots_of(ReduceScratch& scratch, float) { return scratch.floats; }
+__device__ __forceinline__ int* slots_of(ReduceScratch& scratch, int) { return scratch.ints; }
+
+/// The same in all threads; `merge` is commutative.
+template <int kThreads, class T, class Merge>
+__device__ __forceinline__ T block_reduce(T x, ReduceScratch& scratch, Merge merge) {
+  static_assert(kThreads / 32 <= ReduceScratch::kMostWarps);
+#pragma unroll
+  for (int lanes = 16; lanes > 0; lanes /= 2) x = merge(x, __shfl_xor_sync(kAllLanes, x, lanes));
+  T* const slots = slots_of(scratch, x);
+  const int own = warp_index();
+  if (lane_index() == 0) slots[own] = x;
+  __syncthreads();
+  x = slots[0];
+#pragma unroll
+  for (int warp = 1; warp < kThreads / 32; ++warp) x = merge(x, slots[warp]);
+  __syncthreads();
+  return x;
+}
+
+template <int kThreads, class T>
+__device__ __forceinline__ T block_sum(T x, ReduceScratch& scratch) {
+  return block_reduce<kThreads>(x, scratch, [](T a, T b) { return a + b; });
+}
+template <int kThreads>
+__device__ __forceinline__ float block_max(float x, ReduceScratch& scratch) {
+  return block_reduce<kThreads>(x, scratch, [](float a, float b) { return fmaxf(a, b); });
+}
+
+/// The sum of x over the threads before this one; adds the sum over all to `total`, which is the
+/// same in all threads.
+template <int kThreads, class T>
+__device__ __forceinline__ T block_sum_before(T x, T& total, ReduceScratch& scratch) {
+  T sum = x;
+#pragma unroll
+  for (int lanes = 1; lanes < 32; lanes *= 2) {
+    const T other = __shfl_up_sync(kAllLanes, sum, lanes);
+    if (lane_index() >= lanes) sum += other;
+  }
+  T before = __shfl_up_sync(kAllLanes, sum, 1);
+  if (lane_index() == 0) before = T(0);
+  T* const slots = slots_of(scratch, x);
+  const int own = warp_index();
+  if (lane_index() == 31) slots[own] = sum;
+  __syncthreads();
+  T ahead = total;
+#pragma unroll
+  for (int warp = 0; warp < kThreads / 32; ++warp) {
+    if (warp < own) ahead += slots[warp];
+    total += slots[warp];
+  }
+  __syncthreads();
+  return ahead + before;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,53 @@
+// Logits of 16 rows and some columns as one warp computes them from swizzled shared memory: exact
+// 16-bit products with f32 sums, or integer products.
+#pragma once
+
+#include "arch/ldmatrix.cuh"
+#include "arch/mma.cuh"
+#include "arch/warp.cuh"
+#include "tile/smem_tile.cuh"
+
+namespace lacuna {
+
+template <class Element>
+__device__ __forceinline__ void multiply_add(float (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
+  mma_m16n8k16<Element>(c, a, b0, b1);
+}
+template <class Element>
+__device__ __forceinline__ void multiply_add(int (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
+  mma_m16n8k32_s8(c, a, b0, b1);
+}
+
+template <class Sum, int kBlocks>
+__device__ __forceinline__ void clear(Sum (&sums)[kBlocks][4]) {
+#pragma unroll
+  for (int n = 0; n < kBlocks; ++n) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) sums[n][i] = Sum(0);
+  }
+}
+
+/// sums[n] += block n (8 columns) of rows x columns^T; both tiles begin at rows that are multiples
+/// of 8.
+template <class Element, class QueryTile, class KeyTile, class Sum, int kBlocks>
+__device__ __forceinline__ void add_products(Sum (&sums)[kBlocks][4], u32 rows, u32 columns) {
+  static_assert(kBlocks % 2 == 0 && QueryTile::kRowBytes == KeyTile::kRowBytes);
+  const int l = lane_index();
+  const LaneAddress<QueryTile> row(rows, l % 16, l / 16);
+  // Matrices of one load: columns 0-7 and 8-15 (outer), elements of a row (inner).
+  const LaneAddress<KeyTile> column(columns, l % 8 + l / 16 * 8, l / 8 % 2);
+#pragma unroll 8
+  for (int step = 0; step < QueryTile::kRowBytes / 32; ++step) {
+    u32 a[4];
+    ldmatrix_x4(a, row.at(0, step));
+#pragma unroll
+    for (int n = 0; n < kBlocks / 2; ++n) {
+      u32 b[4];
+      ldmatrix_x4(b, column.at(n, step));
+      multiply_add<Element>(sums[2 * n], a, b[0], b[1]);
+      multiply_add<Element>(sums[2 * n + 1], a, b[2], b[3]);
+    }
+  }
+}
+
+}  // namespace lacuna
