@@ -12,12 +12,12 @@ void emit_attend(Emitter& e, const Attend& attend, const Shape& shape, DType dty
   if (attend.gate) emit_gate(e, *attend.gate);
   emit_scores(e, attend, shape, /*partial=*/false);
   emit_scores(e, attend, shape, /*partial=*/true);
-  emit_softmax(e, shape);
+  emit_softmax(e, shape, attend.v_scale >= 0);
   emit_accumulate(e, shape);
   emit_pack_q(e, shape, dtype);
   emit_pack_k(e, shape, dtype);
   emit_pack_v(e, shape, dtype);
-  emit_store_o(e, shape, dtype);
+  emit_store_o(e, shape, dtype, attend.v_scale >= 0);
 }
 
 void emit_classify(Emitter& e, const Attend& attend) {

@@ -15,11 +15,12 @@ void emit_attend(Emitter& e, const Attend& attend, const Shape& shape, DType dty
 void emit_classify(Emitter& e, const Attend& attend);
 void emit_gate(Emitter& e, const Gate& gate);
 void emit_scores(Emitter& e, const Attend& attend, const Shape& shape, bool partial);
-void emit_softmax(Emitter& e, const Shape& shape);
+/// `rounds`: weights become e4m3 of kWeightRange * weight.
+void emit_softmax(Emitter& e, const Shape& shape, bool rounds);
 void emit_accumulate(Emitter& e, const Shape& shape);
 void emit_pack_q(Emitter& e, const Shape& shape, DType dtype);
 void emit_pack_k(Emitter& e, const Shape& shape, DType dtype);
 void emit_pack_v(Emitter& e, const Shape& shape, DType dtype);
-void emit_store_o(Emitter& e, const Shape& shape, DType dtype);
+void emit_store_o(Emitter& e, const Shape& shape, DType dtype, bool scales_v);
 
 }  // namespace lacuna::host

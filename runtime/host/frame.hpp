@@ -9,6 +9,9 @@
 
 namespace lacuna::host {
 
+/// What the largest weight becomes in e4m3.
+inline constexpr float kWeightRange = 448.0F;
+
 /// Rows of a warp-scoped gate, and the rows worked on together.
 inline constexpr int kGroupRows = 16;
 
@@ -26,6 +29,13 @@ struct Frame {
   float* row_sum = nullptr;    ///< running denominator
   float* row_shift = nullptr;  ///< running maximum, 0 where that is -inf
   float* pending = nullptr;    ///< factor that o still has to be multiplied with
+  // Quantised attention: the logit is scale * (dot * q_scale * k_scale + row_bias + column_bias).
+  float* q_scale = nullptr;          ///< [tile_q]
+  float* row_bias = nullptr;         ///< [tile_q]
+  float* k_scale = nullptr;          ///< [padded keys]
+  float* column_bias = nullptr;      ///< [padded keys]
+  const float* v_scale = nullptr;    ///< [d], of e4m3 values
+  std::int32_t* gathered = nullptr;  ///< [padded keys] true index of each gathered key
   std::int32_t n_b = 0, n_h = 0, n_h_kv = 0, n_q = 0, n_k = 0;
   std::int32_t h = 0, b = 0, i = 0, j = 0, n_i = 0, n_j = 0;
   std::int32_t q0 = 0, q1 = 0, k0 = 0, k1 = 0;  ///< first and last token, clamped to the lengths
@@ -52,7 +62,8 @@ struct Kernels {
   /// One tile of keys / values into panels; missing keys repeat the last one / are zero.
   void (*pack_k)(const void* source, std::int64_t stride, std::int64_t keys, float* out) = nullptr;
   void (*pack_v)(const void* source, std::int64_t stride, std::int64_t keys, float* out) = nullptr;
-  /// o * pending / row_sum for `rows` rows, rounded to the dtype; 0 where row_sum is 0.
+  /// o * pending / row_sum (and * v_scale / 448) for `rows` rows, rounded to the dtype; 0 where
+  /// row_sum is 0.
   void (*store_o)(const Frame*, void* target, std::int64_t stride, std::int64_t rows) = nullptr;
 };
 

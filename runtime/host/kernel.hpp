@@ -25,6 +25,8 @@ struct Kernel {
   Shape shape;
   DType dtype = DType::kBF16;
   bool descending = false, uses_lists = false;
+  bool scales_qk = false, scales_v = false;  ///< quantised q and k; v of e4m3 codes
+  int keep_k = 0;                            ///< keys of a gathered column; 0: no gathering
   std::optional<GatePlan> gate;
   std::size_t param_count = 0;
   Code code;

@@ -160,7 +160,7 @@ void emit_pack_v(Emitter& e, const Shape& shape, DType dtype) {
   e.ir.CreateRetVoid();
 }
 
-void emit_store_o(Emitter& e, const Shape& shape, DType dtype) {
+void emit_store_o(Emitter& e, const Shape& shape, DType dtype, bool scales_v) {
   llvm::Type* pointer = e.ir.getPtrTy();
   llvm::Type* i64 = e.ir.getInt64Ty();
   llvm::Function* function =
@@ -169,6 +169,7 @@ void emit_store_o(Emitter& e, const Shape& shape, DType dtype) {
   Value* o = frame.pointer(offsetof(Frame, o));
   Value* row_sum = frame.pointer(offsetof(Frame, row_sum));
   Value* pending = frame.pointer(offsetof(Frame, pending));
+  Value* v_scale = frame.pointer(offsetof(Frame, v_scale));
   e.loop(e.index(0), function->getArg(3), 1, [&](Value* row) {
     Value* sum = e.load(e.f32(), e.at(e.f32(), row_sum, row), 4);
     Value* empty = e.ir.CreateFCmpOEQ(sum, e.constant(0.0F));
@@ -178,7 +179,15 @@ void emit_store_o(Emitter& e, const Shape& shape, DType dtype) {
         e.at(storage_type(e, dtype), function->getArg(1), e.ir.CreateMul(row, function->getArg(2)));
     for_columns(e, shape.head_dim, [&](Value* column, bool is_vector) {
       Value* place = e.at(e.f32(), from, column);
-      Value* x = is_vector ? e.load_vector(place) : e.load(e.f32(), place, 4);
+      const auto load = [&](Value* at) {
+        return is_vector ? e.load_vector(at) : e.load(e.f32(), at, 4);
+      };
+      Value* x = load(place);
+      if (scales_v) {
+        Value* channel = load(e.at(e.f32(), v_scale, column));
+        x = e.ir.CreateFMul(
+            x, e.ir.CreateFMul(channel, e.constant_like(channel, 1.0F / kWeightRange)));
+      }
       Value* scaled = e.ir.CreateFMul(x, is_vector ? e.splat(factor) : factor);
       scaled = e.ir.CreateSelect(empty, llvm::Constant::getNullValue(scaled->getType()), scaled);
       e.store(narrow(e, dtype, scaled), e.at(storage_type(e, dtype), to, column),

@@ -1,10 +1,12 @@
 // Packing, scheduling and argument checks around attend_row.
 #include <algorithm>
+#include <bit>
 #include <numeric>
 #include <utility>
 
 #include "runtime/host/kernel.hpp"
 #include "runtime/host/parallel.hpp"
+#include "runtime/host/tensor_access.hpp"
 #include "runtime/host/tile_row.hpp"
 
 namespace lacuna::host {
@@ -32,6 +34,10 @@ void check_tensors(const Kernel& kernel, const HostArgs& args, Checked& checked)
   passed(args.v, "v", has_queries && args.n_k > 0);
   passed(args.list_indices, "list_indices", has_queries && args.n_k > 0 && kernel.uses_lists);
   passed(args.list_counts, "list_counts", has_queries && kernel.uses_lists);
+  passed(args.columns, "columns", has_queries && args.n_k > 0 && kernel.keep_k > 0);
+  passed(args.q_scale, "q_scale", has_queries && kernel.scales_qk);
+  passed(args.k_scale, "k_scale", has_queries && args.n_k > 0 && kernel.scales_qk);
+  passed(args.v_scale, "v_scale", has_queries && kernel.scales_v);
   checked.require(kernel.param_count == 0 || args.params != nullptr,
                   "params: expected " + std::to_string(kernel.param_count) + ", got none");
 }
@@ -83,9 +89,19 @@ void pack_heads(const Kernel& kernel, const HostArgs& args, HeadRange heads, Pac
   });
 }
 
+/// Columns that a gathering row keeps.
+std::int64_t count_columns(const Kernel& kernel, const HostArgs& args, const TileRow& row) {
+  const std::int32_t words = tiles_of(tiles_of(args.n_k, kernel.keep_k), 32);
+  const auto* bits = element<const std::uint32_t>(args.columns, row.b, row.h, row.i);
+  std::int64_t count = 0;
+  for (std::int32_t word = 0; word < words; ++word) count += std::popcount(bits[word]);
+  return count;
+}
+
 /// Tiles a row will visit, roughly: from its list, or from a sample of classifications.
 std::int64_t estimate_tiles(const Kernel& kernel, const HostArgs& args, const TileRow& row) {
   constexpr std::int32_t kSamples = 16;
+  if (kernel.keep_k > 0) return count_columns(kernel, args, row);
   if (kernel.uses_lists) {
     const HostTensor& counts = args.list_counts;
     return static_cast<const std::int32_t*>(
@@ -134,7 +150,7 @@ std::vector<TileRow> plan_rows(const Kernel& kernel, const HostArgs& args, HeadR
 }
 
 void run_heads(const Kernel& kernel, const HostArgs& args, HeadRange heads, Packed& packed) {
-  if (args.n_k > 0) pack_heads(kernel, args, heads, packed);
+  if (args.n_k > 0 && kernel.keep_k == 0) pack_heads(kernel, args, heads, packed);
   const std::vector<TileRow> rows = plan_rows(kernel, args, heads, packed);
   const int items = static_cast<int>(rows.size());
   const int workers = workers_for(args.threads, items);
@@ -157,7 +173,8 @@ bool run_kernel(const Kernel& kernel, const HostArgs& args, std::string& error) 
   const std::int32_t heads = args.n_b * args.n_h_kv;
   if (heads == 0 || args.n_h == 0 || args.n_q == 0) return true;
 
-  const std::int64_t n_j = tiles_of(args.n_k, kernel.shape.tile_k);
+  // A gathering kernel packs the keys of each row of tiles by itself.
+  const std::int64_t n_j = kernel.keep_k > 0 ? 0 : tiles_of(args.n_k, kernel.shape.tile_k);
   const std::int64_t k_head = n_j * kernel.shape.keys.floats();
   const std::int64_t v_head = n_j * kernel.shape.values.floats();
   const auto head_bytes = static_cast<std::size_t>(k_head + v_head) * sizeof(float);

@@ -18,18 +18,48 @@ struct ScoreTile {
   const Shape& shape;
   ExprScope scope;
   Value *q, *k, *s, *tile_max;
-  Value* first_row;  ///< q0 without clamping, i32
-  Value* first_key;  ///< i32
-  Value* keys;       ///< keys that exist, i32
-  Value* unmasked;   ///< i1: every existing key is visible
+  Value *q_scale, *k_scale, *row_bias, *column_bias;  ///< of quantised attention
+  Value* gathered;                                    ///< true index of each key
+  Value* first_row;                                   ///< q0 without clamping, i32
+  Value* first_key;                                   ///< i32
+  Value* keys;                                        ///< keys that exist, i32
+  Value* unmasked;                                    ///< i1: every existing key is visible
   bool partial;
 };
 
+/// One vector of a block: its row, and its first key in the tile.
+struct Place {
+  Value* row;     ///< i64
+  Value* column;  ///< i64
+};
+
+/// Integer dot products -> products of what was quantised.
+Value* dequantise(Emitter& e, const ScoreTile& tile, Value* dot, const Place& place) {
+  const auto of_row = [&](Value* array) {
+    return e.splat(e.load(e.f32(), e.at(e.f32(), array, place.row), 4));
+  };
+  const auto of_keys = [&](Value* array) {
+    return e.load_vector(e.at(e.f32(), array, place.column));
+  };
+  Value* scale = e.ir.CreateFMul(of_row(tile.q_scale), of_keys(tile.k_scale));
+  Value* bias = e.ir.CreateFAdd(of_row(tile.row_bias), of_keys(tile.column_bias));
+  return e.fma(dot, scale, bias);
+}
+
+/// The token index of each key of a vector.
+Value* key_tokens(Emitter& e, const ScoreTile& tile, const Place& place, Value* lane) {
+  if (tile.attend.columns < 0) return e.ir.CreateAdd(e.splat(tile.first_key), lane);
+  return e.load(e.vector_of(e.i32()), e.at(e.i32(), tile.gathered, place.column), 4);
+}
+
 /// Logits of one vector of keys: scaled, scored, masked.
-Value* finish_logits(Emitter& e, const ScoreTile& tile, Value* dot, Value* query, Value* lane) {
+Value* finish_logits(Emitter& e, const ScoreTile& tile, Value* dot, const Place& place) {
   ExprScope scope = tile.scope;
+  Value* query = e.ir.CreateAdd(tile.first_row, e.ir.CreateTrunc(place.row, e.i32()));
+  Value* lane = e.ir.CreateAdd(e.splat(e.ir.CreateTrunc(place.column, e.i32())), e.lane_numbers());
+  if (tile.attend.q_scale >= 0) dot = dequantise(e, tile, dot, place);
   Value* s = e.ir.CreateFMul(dot, e.constant_like(dot, tile.attend.scale));
-  Value* key = e.ir.CreateAdd(e.splat(tile.first_key), lane);
+  Value* key = key_tokens(e, tile, place, lane);
   scope[Variable::kQ] = query;
   scope[Variable::kK] = key;
   scope[Variable::kS] = s;
@@ -70,16 +100,15 @@ void emit_score_block(Emitter& e, const ScoreTile& tile, Value* row, Value* pane
   acc = emit_block_product(e, block, a, d, b, e.index(d), acc);
 
   Value* column = e.ir.CreateMul(panel, e.index(block.columns()));
-  Value* column32 = e.ir.CreateTrunc(column, e.i32());
   for (int r = 0; r < block.rows; ++r) {
     Value* this_row = e.ir.CreateAdd(row, e.index(r));
-    Value* query = e.ir.CreateAdd(tile.first_row, e.ir.CreateTrunc(this_row, e.i32()));
     const std::size_t begin = static_cast<std::size_t>(r) * static_cast<std::size_t>(block.vectors);
     for (int v = 0; v < block.vectors; ++v) {
-      Value* lane = e.ir.CreateAdd(e.splat(e.ir.CreateAdd(column32, e.constant(v * block.width))),
-                                   e.lane_numbers());
+      const Place place = {
+          .row = this_row,
+          .column = e.ir.CreateAdd(column, e.index(std::int64_t{v} * block.width))};
       Value*& s = acc[begin + static_cast<std::size_t>(v)];
-      s = finish_logits(e, tile, s, query, lane);
+      s = finish_logits(e, tile, s, place);
     }
     const llvm::ArrayRef<Value*> logits(&acc[begin], static_cast<std::size_t>(block.vectors));
     update_tile_max(e, tile, this_row, panel, logits);
@@ -107,6 +136,11 @@ void emit_scores(Emitter& e, const Attend& attend, const Shape& shape, bool part
       .k = frame.pointer(offsetof(Frame, k)),
       .s = frame.pointer(offsetof(Frame, s)),
       .tile_max = frame.pointer(offsetof(Frame, tile_max)),
+      .q_scale = frame.pointer(offsetof(Frame, q_scale)),
+      .k_scale = frame.pointer(offsetof(Frame, k_scale)),
+      .row_bias = frame.pointer(offsetof(Frame, row_bias)),
+      .column_bias = frame.pointer(offsetof(Frame, column_bias)),
+      .gathered = frame.pointer(offsetof(Frame, gathered)),
       .first_row = frame.word(offsetof(Frame, q0)),
       .first_key = k0,
       .keys = e.ir.CreateAdd(e.ir.CreateSub(k1, k0), e.constant(1)),

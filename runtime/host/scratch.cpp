@@ -10,15 +10,18 @@ namespace {
 int round_up(int x, int multiple) { return (x + multiple - 1) / multiple * multiple; }
 
 struct ScratchSizes {
-  std::size_t q, s, o, rows;
+  std::size_t q, s, o, rows, keys, k_panels, v_panels;
   explicit ScratchSizes(const Shape& shape) {
     const auto padded = static_cast<std::size_t>(round_up(shape.tile_q, kGroupRows));
     q = padded * static_cast<std::size_t>(round_up(shape.head_dim, kGroupRows));
     s = padded * static_cast<std::size_t>(shape.keys.padded_columns());
     o = padded * static_cast<std::size_t>(shape.values.padded_columns());
     rows = padded;
+    keys = static_cast<std::size_t>(shape.keys.padded_columns());
+    k_panels = static_cast<std::size_t>(shape.keys.floats());
+    v_panels = static_cast<std::size_t>(shape.values.floats());
   }
-  std::size_t total() const { return q + s + o + 5 * rows; }
+  std::size_t total() const { return q + s + o + 7 * rows + 3 * keys + k_panels + v_panels; }
 };
 
 }  // namespace
@@ -43,9 +46,13 @@ Scratch::Scratch(const Shape& shape) : floats_(ScratchSizes(shape).total()) {
   frame.q = take(sizes.q);
   frame.s = take(sizes.s);
   frame.o = take(sizes.o);
-  for (float** array :
-       {&frame.tile_max, &frame.row_max, &frame.row_sum, &frame.row_shift, &frame.pending})
+  for (float** array : {&frame.tile_max, &frame.row_max, &frame.row_sum, &frame.row_shift,
+                        &frame.pending, &frame.q_scale, &frame.row_bias})
     *array = take(sizes.rows);
+  for (float** array : {&frame.k_scale, &frame.column_bias}) *array = take(sizes.keys);
+  frame.gathered = reinterpret_cast<std::int32_t*>(take(sizes.keys));
+  k_panels = take(sizes.k_panels);
+  v_panels = take(sizes.v_panels);
 }
 
 }  // namespace lacuna::host

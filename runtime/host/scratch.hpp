@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "runtime/host/frame.hpp"
 #include "runtime/host/panels.hpp"
@@ -28,6 +30,10 @@ class Scratch {
  public:
   explicit Scratch(const Shape& shape);
   Frame frame;  ///< with its pointers into the scratch
+  /// Of gathering kernels: keys of the row at hand, ascending, and one tile of them.
+  std::vector<std::int32_t> keys;
+  std::vector<std::byte> gathered_rows;
+  float *k_panels = nullptr, *v_panels = nullptr;
 
  private:
   Floats floats_;

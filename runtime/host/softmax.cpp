@@ -13,6 +13,24 @@ namespace {
 using llvm::Value;
 constexpr float kLog2E = 1.44269504F;
 
+/// A probability -> kWeightRange * p, rounded to e4m3 (to nearest even): three bits after the
+/// leading one, but no finer than the denormals' 2^-9. Adding 1.5 * 2^20 times the power of two at
+/// or below x leaves just those bits.
+Value* emit_weight_e4m3(Emitter& e, Value* p) {
+  constexpr std::uint32_t kExponentMask = 0x7f800000, kLeastExponent = (127 - 6) << 23;
+  constexpr std::uint32_t kShift = 20U << 23, kHalf = 1U << 22;
+  Value* x = e.ir.CreateFMul(p, e.constant_like(p, kWeightRange));
+  Value* bits = e.ir.CreateBitCast(x, x->getType()->getWithNewType(e.i32()));
+  Value* exponent = e.ir.CreateAnd(bits, e.bits_like(bits, kExponentMask));
+  exponent = e.ir.CreateBinaryIntrinsic(llvm::Intrinsic::umax, exponent,
+                                        e.bits_like(bits, kLeastExponent));
+  Value* magic =
+      e.ir.CreateOr(e.ir.CreateAdd(exponent, e.bits_like(bits, kShift)), e.bits_like(bits, kHalf));
+  Value* large = e.ir.CreateBitCast(magic, x->getType());
+  Value* rounded = e.ir.CreateFSub(e.ir.CreateFAdd(x, large), large);
+  return e.ir.CreateSelect(e.ir.CreateFCmpUNO(x, x), x, rounded);
+}
+
 struct RowArrays {
   Value *tile_max, *row_max, *row_sum, *row_shift, *pending;
 };
@@ -32,9 +50,10 @@ void emit_rescale(Emitter& e, const RowArrays& rows, Value* row) {
     e.store(e.ir.CreateFMul(e.load_vector(vector(array)), factor), vector(array), 4);
 }
 
-/// Logits of one row -> probabilities, added to the denominator.
+/// Logits of one row -> probabilities, added to the denominator; what is multiplied with V may be
+/// their rounded form.
 void emit_row_probabilities(Emitter& e, const RowArrays& rows, Value* row, Value* logits,
-                            const Panels& keys) {
+                            const Panels& keys, bool rounds) {
   Value* shift = e.splat(e.load(e.f32(), e.at(e.f32(), rows.row_shift, row), 4));
   const auto add_panel = [&](Value* first, const Emitter::Values& carried) {
     Value* total = carried[0];
@@ -43,7 +62,7 @@ void emit_row_probabilities(Emitter& e, const RowArrays& rows, Value* row, Value
       Value* distance = e.ir.CreateFSub(e.load_vector(place), shift);
       Value* p =
           emit_exp2_not_positive(e, e.ir.CreateFMul(distance, e.constant_like(distance, kLog2E)));
-      e.store(p, place, 4);
+      e.store(rounds ? emit_weight_e4m3(e, p) : p, place, 4);
       total = e.ir.CreateFAdd(total, p);
     }
     return Emitter::Values{total};
@@ -58,7 +77,7 @@ void emit_row_probabilities(Emitter& e, const RowArrays& rows, Value* row, Value
 
 }  // namespace
 
-void emit_softmax(Emitter& e, const Shape& shape) {
+void emit_softmax(Emitter& e, const Shape& shape, bool rounds) {
   llvm::Type* i64 = e.ir.getInt64Ty();
   llvm::Function* function =
       e.begin_function("softmax", e.ir.getVoidTy(), {e.ir.getPtrTy(), i64, i64});
@@ -76,7 +95,7 @@ void emit_softmax(Emitter& e, const Shape& shape) {
   e.loop(begin, end, e.width, [&](Value* row) { emit_rescale(e, rows, row); });
   e.loop(begin, end, 1, [&](Value* row) {
     Value* offset = e.ir.CreateMul(row, e.index(shape.keys.padded_columns()));
-    emit_row_probabilities(e, rows, row, e.at(e.f32(), s, offset), shape.keys);
+    emit_row_probabilities(e, rows, row, e.at(e.f32(), s, offset), shape.keys, rounds);
   });
   e.ir.CreateRetVoid();
 }

@@ -4,19 +4,21 @@
 #include <cmath>
 #include <limits>
 
+#include "runtime/host/tensor_access.hpp"
+
 namespace lacuna::host {
 namespace {
 
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 constexpr std::uint32_t kNeedsMask = 0x80000000U;
 
-int round_up(int x, int multiple) { return (x + multiple - 1) / multiple * multiple; }
-
 /// What to do with 16 rows in the tile at hand.
 enum class GroupWork : std::uint8_t { kNothing, kSum, kSumAndProduct };
 
 struct Walk {
   const Kernel& kernel;
+  const HostArgs& args;
+  const TileRow& row;
   Frame& frame;
   int rows;    ///< that exist
   int scored;  ///< rows, padded to whole register blocks
@@ -106,8 +108,19 @@ bool apply_gate(Walk& walk) {
   return all;
 }
 
+/// Scales and biases of the tile's keys.
+void load_key_scales(const Walk& walk) {
+  const HostArgs& args = walk.args;
+  const Frame& frame = walk.frame;
+  const std::int64_t keys = frame.k1 - frame.k0 + 1;
+  copy_tokens(args.k_scale, walk.row.b, walk.row.h / (args.n_h / args.n_h_kv), frame.k0, keys,
+              frame.k_scale);
+  copy_tokens(args.column_bias, walk.row.b, walk.row.h, frame.k0, keys, frame.column_bias);
+}
+
 /// Returns the tile's code in tile_mask.
 std::uint8_t visit_tile(Walk& walk, TileClass whole) {
+  if (walk.kernel.scales_qk) load_key_scales(walk);
   score_tile(walk, whole);
   const bool gated = walk.kernel.gate && !walk.first && apply_gate(walk);
   walk.first = false;
@@ -123,18 +136,12 @@ std::uint8_t visit_tile(Walk& walk, TileClass whole) {
   return gated ? 2 : 1;
 }
 
-template <class T>
-T* element(const HostTensor& tensor, std::int64_t b, std::int64_t h, std::int64_t i,
-           std::int64_t j = 0) {
-  if (tensor.data == nullptr) return nullptr;
-  return static_cast<T*>(tensor.data) + b * tensor.stride[0] + h * tensor.stride[1] +
-         i * tensor.stride[2] + j * tensor.stride[3];
-}
-
 /// Moves the frame to each tile of the row in the Program's order and calls visit(class). Entries
 /// of a list that are no key tile are ignored.
 template <class Visit>
-void for_tiles(Walk& walk, const HostArgs& args, const TileRow& row, const Visit& visit) {
+void for_tiles(Walk& walk, const Visit& visit) {
+  const HostArgs& args = walk.args;
+  const TileRow& row = walk.row;
   const bool lists = walk.kernel.uses_lists;
   std::int32_t count = walk.frame.n_j;
   if (lists) count = std::min(count, *element<std::int32_t>(args.list_counts, row.b, row.h, row.i));
@@ -164,6 +171,8 @@ std::int32_t count_visible(Walk& walk) {
   return visible;
 }
 
+}  // namespace
+
 void begin_rows(const Kernel& kernel, const HostArgs& args, const TileRow& row, int rows,
                 int scored, Frame& frame) {
   const Shape& shape = kernel.shape;
@@ -180,6 +189,11 @@ void begin_rows(const Kernel& kernel, const HostArgs& args, const TileRow& row, 
   std::fill(frame.row_max, frame.row_max + padded, kLowest);
   std::fill(frame.row_sum, frame.row_sum + padded, 0.0F);
   std::fill(frame.pending, frame.pending + padded, 1.0F);
+  if (kernel.scales_v)
+    frame.v_scale = element<const float>(args.v_scale, row.b, row.h / (args.n_h / args.n_h_kv), 0);
+  if (!kernel.scales_qk) return;
+  copy_tokens(args.q_scale, row.b, row.h, frame.q0, rows, frame.q_scale);
+  copy_tokens(args.row_bias, row.b, row.h, frame.q0, rows, frame.row_bias);
 }
 
 void write_rows(const Kernel& kernel, const HostArgs& args, const TileRow& row, int rows,
@@ -196,7 +210,12 @@ void write_rows(const Kernel& kernel, const HostArgs& args, const TileRow& row, 
   }
 }
 
-}  // namespace
+int round_up(int x, int multiple) { return (x + multiple - 1) / multiple * multiple; }
+
+int scored_rows(const Kernel& kernel, const Frame& frame) {
+  const int block = std::max(kernel.shape.keys.block.rows, kernel.shape.values.block.rows);
+  return round_up(frame.q1 - frame.q0 + 1, block);
+}
 
 std::int32_t tiles_of(std::int32_t tokens, int tile) { return (tokens + tile - 1) / tile; }
 
@@ -223,18 +242,23 @@ void move_to_tile(const Kernel& kernel, std::int32_t j, Frame& frame) {
 }
 
 void attend_row(const Kernel& kernel, const HostArgs& args, const TileRow& row, Scratch& scratch) {
+  if (kernel.keep_k > 0) return attend_gathered_row(kernel, args, row, scratch);
   Frame& frame = scratch.frame;
   place_frame(kernel, args, row, frame);
   const int rows = frame.q1 - frame.q0 + 1;
-  const int block = std::max(kernel.shape.keys.block.rows, kernel.shape.values.block.rows);
-  Walk walk{.kernel = kernel, .frame = frame, .rows = rows, .scored = round_up(rows, block)};
+  Walk walk{.kernel = kernel,
+            .args = args,
+            .row = row,
+            .frame = frame,
+            .rows = rows,
+            .scored = scored_rows(kernel, frame)};
   walk.work.resize(static_cast<std::size_t>(walk.groups()));
   begin_rows(kernel, args, row, rows, walk.scored, frame);
 
   auto* mask = element<std::uint8_t>(args.tile_mask, row.b, row.h, row.i);
   for (std::int32_t j = 0; j < frame.n_j && mask != nullptr; ++j)
     mask[j * args.tile_mask.stride[3]] = 0;
-  for_tiles(walk, args, row, [&](TileClass kind) {
+  for_tiles(walk, [&](TileClass kind) {
     frame.k = row.k_tiles + frame.j * kernel.shape.keys.floats();
     frame.v = row.v_tiles + frame.j * kernel.shape.values.floats();
     const std::uint8_t code = visit_tile(walk, kind);

@@ -22,6 +22,22 @@ void place_frame(const Kernel& kernel, const HostArgs& args, const TileRow& row,
 /// Moves the frame to key tile j.
 void move_to_tile(const Kernel& kernel, std::int32_t j, Frame& frame);
 
+// Shared with gathering rows (gather_row.cpp).
+
+/// Loads the row's queries (and their scales) and clears its sums; `scored` rows are padded.
+void begin_rows(const Kernel& kernel, const HostArgs& args, const TileRow& row, int rows,
+                int scored, Frame& frame);
+/// Writes o and lse.
+void write_rows(const Kernel& kernel, const HostArgs& args, const TileRow& row, int rows,
+                const Frame& frame);
+/// Rows of the frame, padded to whole register blocks.
+int scored_rows(const Kernel& kernel, const Frame& frame);
+int round_up(int x, int multiple);
+
+/// The row of a kernel that gathers its keys.
+void attend_gathered_row(const Kernel& kernel, const HostArgs& args, const TileRow& row,
+                         Scratch& scratch);
+
 /// Computes the row and writes o, lse, counts and tile_mask, as far as they were passed.
 void attend_row(const Kernel& kernel, const HostArgs& args, const TileRow& row, Scratch& scratch);
 
