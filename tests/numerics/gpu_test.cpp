@@ -44,12 +44,14 @@ struct Graphs {
 TEST(Gpu, ReplaysFromAGraphWithNewData) {
   REQUIRE_GPU();
   const Graphs graphs;
-  for (const std::string& name : variant_names()) {
+  for (const std::string& name : all_names()) {
     const Case c{name, DType::kBF16, 128, 1, 4, 2, 500, 500, Fill::kUneven, false};
     TestKernel kernel(engine(), c);
     ASSERT_EQ(kernel.error, "");
     Variant variant = make_variant(c, kernel.tile_q, kernel.tile_k, 1);
+    variant.reuse = 1;  // a replay decides anew
     Binding binding(engine().is_cuda, c, variant);
+    ASSERT_EQ(binding.provide(kernel, c), "");
     void *graph = nullptr, *executable = nullptr;
     ASSERT_EQ(graphs.begin(binding.args.stream, 1),
               0);  // thread-local capture: nothing unsafe may happen
@@ -60,9 +62,7 @@ TEST(Gpu, ReplaysFromAGraphWithNewData) {
       const Variant fresh = make_variant(c, kernel.tile_q, kernel.tile_k, 100 + round);
       variant.problem.q = fresh.problem.q, variant.problem.k = fresh.problem.k,
       variant.problem.v = fresh.problem.v;
-      binding.tensors.rewrite(binding.q, variant.problem.q, c.dtype);
-      binding.tensors.rewrite(binding.k, variant.problem.k, c.dtype);
-      binding.tensors.rewrite(binding.v, variant.problem.v, c.dtype);
+      binding.rewrite(c, variant.problem);
       binding.poison();
       ASSERT_EQ(graphs.launch(executable, binding.args.stream), 0);
       EXPECT_EQ(check_variant(c, variant, binding.collect(), true), "")
@@ -73,14 +73,18 @@ TEST(Gpu, ReplaysFromAGraphWithNewData) {
 
 TEST(Gpu, TwoShapesOnTwoStreamsDoNotDisturbEachOther) {
   REQUIRE_GPU();
-  for (const std::string& name : variant_names()) {
+  for (const std::string& name : all_names()) {
     const Case a{name, DType::kBF16, 128, 1, 4, 2, 900, 900, Fill::kUneven, false};
-    const Case b{name, DType::kBF16, 128, 2, 2, 1, 333, 450, Fill::kUneven, false};
+    const int n_q = name == "sparge-video" ? 450 : 333;  // a token order is one for q and k
+    const Case b{name, DType::kBF16, 128, 2, 2, 1, n_q, 450, Fill::kUneven, false};
     TestKernel kernel(engine(), a);
     ASSERT_EQ(kernel.error, "");
-    const Variant first = make_variant(a, kernel.tile_q, kernel.tile_k, 3);
-    const Variant second = make_variant(b, kernel.tile_q, kernel.tile_k, 4);
+    Variant first = make_variant(a, kernel.tile_q, kernel.tile_k, 3);
+    Variant second = make_variant(b, kernel.tile_q, kernel.tile_k, 4);
+    first.reuse = second.reuse = 1;
     Binding x(engine().is_cuda, a, first), y(engine().is_cuda, b, second);
+    ASSERT_EQ(x.provide(kernel, a), "");
+    ASSERT_EQ(y.provide(kernel, b), "");
     for (int round = 0; round < 20; ++round) {
       ASSERT_EQ(lacuna_launch(kernel.kernel, &x.args), LACUNA_OK);
       ASSERT_EQ(lacuna_launch(kernel.kernel, &y.args), LACUNA_OK);

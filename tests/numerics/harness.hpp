@@ -1,6 +1,6 @@
 // Runs a variant through the public C ABI and compares it with the oracle in two stages:
-// the reported tile mask against the oracle's, then the output against fp64 attention under the
-// reported mask.
+// the reported tile mask against the oracle's (tiles whose decision is within rounding of a
+// threshold may differ), then the output against fp64 attention under the reported mask.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +49,10 @@ struct TestKernel {
 /// A variant's tensors in device or host memory, and the launch arguments that point at them.
 struct Binding {
   TensorSet tensors;
-  Tensor q, k, v, o, lse, counts, tile_mask, list_indices, list_counts;
+  Tensor q, k, v, o, lse, counts, tile_mask, list_indices, list_counts, previous_lse, order;
+  Tensor workspace, kept;
+  lacuna_mask mask{};
+  int reuse = 1;
   std::vector<Tensor> param_tensors;
   std::vector<lacuna_param> params;
   lacuna_launch_args args{};
@@ -57,6 +60,13 @@ struct Binding {
   Binding(bool is_cuda, const Case& c, const Variant& variant);
   Binding(const Binding&) = delete;
   Binding& operator=(const Binding&) = delete;
+
+  /// Adds what a kernel asks of its caller: a workspace full of 0xff bytes and, for specs that
+  /// reuse decisions, a mask object. "" or an error.
+  std::string provide(const TestKernel& kernel, const Case& c);
+
+  /// New values of q, k and v in the same memory.
+  void rewrite(const Case& c, const oracle::Problem& problem);
 
   /// Fills all outputs with 0xff bytes again.
   void poison();
@@ -67,11 +77,13 @@ struct Binding {
 /// One launch with poisoned outputs, on a stream of its own where there are streams.
 Reported run_variant(TestEngine& engine, TestKernel& kernel, const Case& c, const Variant& variant);
 
-/// Allowed error of the output for a dtype: sum|d| / sum|o| and max|d| / max|o| (methods.md 4.4).
+/// Allowed error of the output: sum|d| / sum|o| and max|d| / max|o| (methods.md 4.4). Against the
+/// emulation of the same quantisation, and, looser, against the exact arithmetic it stands for.
 struct Tolerance {
   double rel_l1, rel_max, lse;
 };
-Tolerance tolerance_of(DType dtype, bool is_cuda);
+Tolerance tolerance_of(DType dtype, const oracle::Problem& computed, bool is_cuda);
+Tolerance exact_tolerance_of(const oracle::Quantisation& quantisation);
 
 struct OutputError {
   double rel_l1 = 0, rel_max = 0, lse = 0;
@@ -80,7 +92,16 @@ struct OutputError {
 OutputError compare_output(const Variant& variant, const oracle::Output& expected,
                            const Reported& got, double warp_band);
 
-/// Both stages; "" if they hold, else what does not.
-std::string check_variant(const Case& c, const Variant& variant, const Reported& got, bool is_cuda);
+/// Both stages; "" if they hold, else what does not. `decided_by`: the variant whose tensors made
+/// the decision, where that is not this one (reuse).
+std::string check_variant(const Case& c, const Variant& variant, const Reported& got, bool is_cuda,
+                          const Variant* decided_by = nullptr);
+
+/// Tiles of the reports that `kept` leaves to visit, and which of them any implementation must
+/// agree on; [n_b, n_h, q_tiles, k_tiles].
+struct ExpectedTiles {
+  std::vector<std::uint8_t> visited, stable;
+};
+ExpectedTiles expected_tiles(const Variant& variant, const oracle::KeptTiles& kept);
 
 }  // namespace lacuna::numerics

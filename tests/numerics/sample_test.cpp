@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "tests/numerics/harness.hpp"
+#include "tests/oracle/access.hpp"
 #include "tools/safetensors.hpp"
 
 namespace lacuna::numerics {
@@ -74,6 +75,7 @@ Sample open_sample(const fs::path& path) {
   oracle::Problem& p = sample.variant.problem;
   p.n_h = sample.c.n_h, p.n_h_kv = sample.c.n_h_kv, p.n_q = p.n_k = n, p.d = sample.c.d;
   p.scale = static_cast<double>(static_cast<float>(1 / std::sqrt(p.d)));
+  sample.variant.tiling = {kTileQ, kTileK, true, {}};
   p.q = values_of(file, "q"), p.k = values_of(file, "k"), p.v = values_of(file, "v");
   const fs::path thresholds = path.parent_path() / (path.stem().string() + ".bsfa-k" +
                                                     std::to_string(kKept) + ".safetensors");
@@ -88,7 +90,8 @@ Variant row_of_tiles(const Sample& sample, int h, int i) {
   const oracle::Problem& whole = sample.variant.problem;
   Variant row;
   oracle::Problem& p = row.problem;
-  p = {1, 1, 1, kTileQ, whole.n_k, whole.d, whole.scale, {}, whole.k, whole.v, {}, {}};
+  p.n_q = kTileQ, p.n_k = whole.n_k, p.d = whole.d, p.scale = whole.scale;
+  p.k = whole.k, p.v = whole.v;
   const auto begin = static_cast<std::ptrdiff_t>(h * whole.n_q + i * kTileQ) * whole.d;
   p.q.assign(whole.q.begin() + begin, whole.q.begin() + begin + kTileQ * whole.d);
   const int q0 = i * kTileQ;
@@ -114,15 +117,99 @@ std::vector<T> slice(const std::vector<T>& all, std::size_t row, std::size_t len
   return {begin, begin + static_cast<std::ptrdiff_t>(length)};
 }
 
-Reported row_of_report(const Sample& sample, const Reported& got, int h, int i) {
-  const auto q_tiles = static_cast<std::size_t>(sample.c.n_q / kTileQ);
+Reported row_of_report(const Variant& v, const Reported& got, int h, int i) {
+  const oracle::Problem& p = v.problem;
+  const oracle::Tiling& t = v.tiling;
+  const auto q_tiles = static_cast<std::size_t>(oracle::tiles_of(p.n_q, t.tile_q));
   const std::size_t row = static_cast<std::size_t>(h) * q_tiles + static_cast<std::size_t>(i);
   Reported part;
-  part.o = slice(got.o, row, static_cast<std::size_t>(kTileQ * sample.c.d));
-  part.lse = slice(got.lse, row, static_cast<std::size_t>(kTileQ));
+  part.o = slice(got.o, row, static_cast<std::size_t>(t.tile_q * p.d));
+  part.lse = slice(got.lse, row, static_cast<std::size_t>(t.tile_q));
   part.counts = slice(got.counts, row, 3);
-  part.tile_mask = slice(got.tile_mask, row, static_cast<std::size_t>(sample.c.n_k / kTileK));
+  part.tile_mask =
+      slice(got.tile_mask, row, static_cast<std::size_t>(oracle::tiles_of(p.n_k, t.tile_k)));
   return part;
+}
+
+/// A row of tiles of a variant's computed problem, as a problem of its own whose mask, score and
+/// gate know where it stands.
+Variant cut_row(const Variant& whole, const oracle::Problem& computed, int h, int i) {
+  Variant row;
+  const int q0 = i * whole.tiling.tile_q;
+  oracle::Problem& p = row.problem;
+  p = computed;
+  p.n_h = p.n_h_kv = 1, p.n_q = std::min(whole.tiling.tile_q, computed.n_q - q0);
+  const auto width = static_cast<std::size_t>(p.d), keys = static_cast<std::size_t>(p.n_k);
+  const auto head = static_cast<std::size_t>(oracle::kv_head(computed, h));
+  const std::size_t first = oracle::query_index(computed, 0, h, q0);
+  const auto cut = [](std::vector<double>& x, std::size_t begin, std::size_t count) {
+    if (x.empty()) return;
+    const auto from = x.begin() + static_cast<std::ptrdiff_t>(begin);
+    x = std::vector<double>(from, from + static_cast<std::ptrdiff_t>(count));
+  };
+  const auto rows = static_cast<std::size_t>(p.n_q);
+  cut(p.q, first * width, rows * width), cut(p.row_bias, first, rows);
+  cut(p.k, head * keys * width, keys * width), cut(p.v, head * keys * width, keys * width);
+  cut(p.column_bias, static_cast<std::size_t>(h) * keys, keys);
+  if (whole.problem.mask)
+    p.mask = [=, &whole](int q, int k, int, int) { return whole.problem.mask(q + q0, k, h, 0); };
+  row.tiling = whole.tiling;
+  if (!whole.gate) return row;
+  row.gate = whole.gate;
+  const auto placed = [=](oracle::TileIndex t) {
+    t.h = h, t.i += i, t.q0 += q0, t.q1 += q0;
+    return t;
+  };
+  row.gate->skip = [=, &whole](double tile_max, double gap, const oracle::TileIndex& t) {
+    return whole.gate->skip(tile_max, gap, placed(t));
+  };
+  row.gate->margin = [=, &whole](double tile_max, double gap, const oracle::TileIndex& t) {
+    return whole.gate->margin(tile_max, gap, placed(t));
+  };
+  return row;
+}
+
+/// Tiles of a report's row that contradict the predictor, and are no matter of rounding.
+int wrong_tiles(const Variant& v, const oracle::TileRow& row, const oracle::KeptRow& kept,
+                const Reported& part) {
+  int wrong = 0;
+  for (int j = 0; j < static_cast<int>(part.tile_mask.size()); ++j) {
+    const auto tile = oracle::tile_index(v.problem, v.tiling.tile_q, v.tiling.tile_k, 0, row.h,
+                                         row.i * v.predictor->tile_q / v.tiling.tile_q, j);
+    const auto from = static_cast<std::size_t>(tile.k0 / v.predictor->tile_k);
+    const bool expected = kept.kept[from] != 0 && oracle::has_visible_pair(v.problem, tile);
+    const bool got = part.tile_mask[static_cast<std::size_t>(j)] != 0;
+    wrong += got != expected && kept.stable[from] != 0;
+  }
+  return wrong;
+}
+
+/// Every predicted spec on the real queries, keys and values: kept tiles and outputs of the first,
+/// a middle and the last row of tiles.
+void check_predicted(TestEngine& engine, const Sample& sample, const std::string& name) {
+  SCOPED_TRACE(name);
+  Case c = sample.c;
+  c.variant = name;
+  TestKernel kernel(engine, c);
+  ASSERT_EQ(kernel.error, "");
+  Variant v = make_variant(c, kernel.tile_q, kernel.tile_k, 3);
+  v.problem.q = sample.variant.problem.q, v.problem.k = sample.variant.problem.k;
+  v.problem.v = sample.variant.problem.v;
+  const Reported got = run_variant(engine, kernel, c, v);
+  ASSERT_EQ(got.error, "");
+  const int q_tiles = oracle::tiles_of(c.n_q, v.predictor->tile_q);
+  const std::vector<oracle::TileRow> rows = {{0, 0, 0}, {0, 1, q_tiles / 2}, {0, 3, q_tiles - 1}};
+  const auto kept = oracle::oracle_kept_rows(v.problem, *v.predictor, rows);
+  const oracle::Problem computed = computed_problem(v);
+  for (std::size_t n = 0; n < rows.size(); ++n) {
+    const int h = rows[n].h, i = rows[n].i * v.predictor->tile_q / v.tiling.tile_q;
+    Reported part = row_of_report(v, got, h, i);
+    EXPECT_EQ(wrong_tiles(v, rows[n], kept[n], part), 0) << "row " << i;
+    Variant row = cut_row(v, computed, h, i);
+    row.tiling.listed = part.tile_mask;
+    for (std::uint8_t& code : row.tiling.listed) code = code != 0;
+    EXPECT_EQ(check_variant(c, row, part, engine.is_cuda), "") << "row " << i;
+  }
 }
 
 void check_sample(TestEngine& engine, const fs::path& path) {
@@ -138,7 +225,7 @@ void check_sample(TestEngine& engine, const fs::path& path) {
   for (int h = 0; h < sample.c.n_h; ++h)
     for (const int i : {0, 1, q_tiles / 3, q_tiles - 1})
       EXPECT_EQ(check_variant(sample.c, row_of_tiles(sample, h, i),
-                              row_of_report(sample, got, h, i), engine.is_cuda),
+                              row_of_report(sample.variant, got, h, i), engine.is_cuda),
                 "")
           << "head " << h << ", row of tiles " << i;
   // What the thresholds were made for: every row keeps 16 tiles before its diagonal, or all it has.
@@ -154,6 +241,16 @@ TEST(Sample, ShippedSlices) {
   const auto paths = samples_in(fs::path(source_dir()) / "tests/data");
   ASSERT_EQ(paths.size(), 2U);
   for (const fs::path& path : paths) check_sample(engine, path);
+}
+
+TEST(Sample, PredictorsOnAShippedSlice) {
+  TestEngine engine;
+  const auto paths = samples_in(fs::path(source_dir()) / "tests/data");
+  ASSERT_FALSE(paths.empty());
+  const Sample sample = open_sample(paths.front());
+  for (const char* name : {"sparge", "sale", "xattention", "topk-blocks", "fg-attn-pooled",
+                           "minference-vertical-slash", "similar-mass"})
+    check_predicted(engine, sample, name);
 }
 
 TEST(Sample, FullFiles) {

@@ -1,36 +1,15 @@
-#include "tests/numerics/variants.hpp"
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
-#include <limits>
-#include <random>
 #include <sstream>
+
+#include "tests/numerics/variant_parts.hpp"
+#include "tests/oracle/order.hpp"
 
 namespace lacuna::numerics {
 namespace {
-
-using oracle::TileIndex;
-using Random = std::mt19937;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-double uniform(Random& random, double low, double high) {
-  return std::uniform_real_distribution<double>(low, high)(random);
-}
-
-/// The float a parameter becomes on its way into the kernel.
-double as_f32(double x) { return static_cast<double>(static_cast<float>(x)); }
-
-std::size_t at(int row, int columns, int column) {
-  return static_cast<std::size_t>(row) * static_cast<std::size_t>(columns) +
-         static_cast<std::size_t>(column);
-}
-
-// ---- inputs
-// ---------------------------------------------------------------------------------------------
 
 double element(Fill fill, int row, int channel, bool is_query, Random& random) {
   const double x = std::normal_distribution<double>()(random);
@@ -51,6 +30,10 @@ double element(Fill fill, int row, int channel, bool is_query, Random& random) {
       return channel == 5 ? 10 * x : 0.1 * x;
     case Fill::kTiny:
       return row % 3 == 0 ? -0.0 : 1e-39 * x;
+    case Fill::kClustered: {
+      const int cluster = (is_query ? row / 40 : row / 24) % 7;
+      return std::sin(cluster * 12.9898 + (channel + 1) * 78.233) + 0.4 * x;
+    }
   }
   return x;
 }
@@ -77,118 +60,6 @@ oracle::Problem make_problem(const Case& c, Random& random) {
   return p;
 }
 
-// ---- variants
-// -------------------------------------------------------------------------------------------
-
-/// Bottom-right causal: the last query sees the last key.
-void make_causal(Variant& v) {
-  const int shift = v.problem.n_k - v.problem.n_q;
-  v.problem.mask = [shift](int q, int k, int, int) { return k <= q + shift; };
-}
-
-void make_window(Variant& v, Random& random) {
-  const double sink = std::floor(uniform(random, 0, 40)),
-               window = std::floor(uniform(random, 1, 200));
-  const int shift = v.problem.n_k - v.problem.n_q;
-  v.params = {{"sink", true, {sink}, {}}, {"window", true, {window}, {}}};
-  v.problem.mask = [=](int q, int k, int, int) {
-    return k <= q + shift && (k < sink || q + shift - k < window);
-  };
-}
-
-void make_document(Variant& v, Random& random) {
-  const int n_q = v.problem.n_q, shift = v.problem.n_k - n_q;
-  std::vector<double> start;
-  double begin = 0;
-  for (int q = 0; q < n_q; ++q) {
-    if (uniform(random, 0, 1) < 0.02) begin = std::max(0, q + shift);
-    start.push_back(begin);
-  }
-  v.params = {{"start", true, start, {n_q}}};
-  v.problem.mask = [=](int q, int k, int, int) {
-    return k <= q + shift && k >= start[static_cast<std::size_t>(q)];
-  };
-}
-
-void make_softcap(Variant& v, Random& random) {
-  make_causal(v);
-  const double cap = as_f32(uniform(random, 0.5, 30));
-  v.params = {{"cap", false, {cap}, {}}};
-  v.problem.score = [=](double s, int, int, int, int) { return cap * std::tanh(s / cap); };
-}
-
-void make_alibi(Variant& v, Random& random) {
-  make_causal(v);
-  const int shift = v.problem.n_k - v.problem.n_q;
-  std::vector<double> slope;
-  for (int h = 0; h < v.problem.n_h; ++h) slope.push_back(as_f32(uniform(random, 0.001, 0.5)));
-  v.params = {{"slope", false, slope, {v.problem.n_h}}};
-  v.problem.score = [=](double s, int q, int k, int h, int) {
-    return s - slope[static_cast<std::size_t>(h)] * (q + shift - k);
-  };
-}
-
-void make_bsfa(Variant& v, int tile_q, Random& random) {
-  make_causal(v);
-  const int q_tiles = (v.problem.n_q + tile_q - 1) / tile_q, shift = v.problem.n_k - v.problem.n_q;
-  std::vector<double> threshold;
-  for (int x = 0; x < v.problem.n_h * q_tiles; ++x)
-    threshold.push_back(as_f32(uniform(random, 1, 4.5)));
-  v.params = {{"threshold", false, threshold, {v.problem.n_h, q_tiles}}};
-  v.tiling.descending = true;
-  oracle::GateRule gate;
-  gate.skips_exp = true;
-  const auto limit = [=](const TileIndex& t) { return threshold[at(t.h, q_tiles, t.i)]; };
-  const auto exempt = [=](const TileIndex& t) { return t.k1 >= t.q0 + shift; };
-  gate.skip = [=](double tile_max, double, const TileIndex& t) {
-    return !exempt(t) && tile_max < limit(t);
-  };
-  gate.margin = [=](double tile_max, double, const TileIndex& t) {
-    return exempt(t) || tile_max == -kInfinity ? kInfinity : std::abs(tile_max - limit(t));
-  };
-  v.gate = gate;
-}
-
-void make_skip_softmax(Variant& v, Random& random) {
-  make_causal(v);
-  const double c = as_f32(v.problem.n_k * std::exp(uniform(random, -1.5, 0.0)));
-  v.params = {{"c", false, {c}, {}}};
-  const double limit = std::log(c / v.problem.n_k);
-  oracle::GateRule gate;
-  gate.skips_exp = true;
-  gate.skip = [=](double, double gap, const TileIndex&) { return gap < limit; };
-  gate.margin = [=](double, double gap, const TileIndex&) {
-    return std::isinf(gap) ? kInfinity : std::abs(gap - limit);
-  };
-  v.gate = gate;
-}
-
-/// A gate no shipped spec has: warps of 16 rows decide alone, and only the product with V is left
-/// out.
-void make_warp_gate(Variant& v, Random& random) {
-  const double limit = as_f32(uniform(random, -3, -0.5));
-  v.params = {{"lambda", false, {limit}, {}}};
-  oracle::GateRule gate;
-  gate.scope = oracle::Scope::kWarp;
-  gate.skip = [=](double, double gap, const TileIndex&) { return gap < limit; };
-  gate.margin = [=](double, double gap, const TileIndex&) {
-    return std::isinf(gap) ? kInfinity : std::abs(gap - limit);
-  };
-  v.gate = gate;
-}
-
-/// Random block lists under a causal mask; empty rows included.
-void make_lists(Variant& v, int tile_q, int tile_k, Random& random) {
-  make_causal(v);
-  const oracle::Problem& p = v.problem;
-  const int q_tiles = (p.n_q + tile_q - 1) / tile_q, k_tiles = (p.n_k + tile_k - 1) / tile_k;
-  for (int x = 0; x < p.n_b * p.n_h * q_tiles; ++x) {
-    const double density = uniform(random, -0.2, 1.2);
-    for (int j = 0; j < k_tiles; ++j)
-      v.tiling.listed.push_back(uniform(random, 0, 1) < density ? 1 : 0);
-  }
-}
-
 std::string read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   std::ostringstream text;
@@ -205,18 +76,52 @@ std::string inline_spec(const std::string& name) {
   if (name == "lists")
     return R"({"version": 1, "name": "lists", "mask": "external",
   "attention": {"mask": "k <= q + n_k - n_q"}, "tile": {"q": 64, "k": 64}})";
-  return "";
+  return feature_spec(name);
 }
 
 }  // namespace
+
+std::vector<double> head_param(Variant& v, const char* name, Random& random, double low,
+                               double high) {
+  std::vector<double> values;
+  for (int h = 0; h < v.problem.n_h; ++h) values.push_back(as_f32(uniform(random, low, high)));
+  v.params.push_back({name, false, values, {v.problem.n_h}});
+  return values;
+}
+
+std::vector<double> head_count(Variant& v, const char* name, Random& random, int low, int high) {
+  std::vector<double> values;
+  for (int h = 0; h < v.problem.n_h; ++h)
+    values.push_back(std::floor(uniform(random, low, high + 1)));
+  v.params.push_back({name, true, values, {v.problem.n_h}});
+  return values;
+}
+
+void make_causal(Variant& v) {
+  const int shift = v.problem.n_k - v.problem.n_q;
+  v.problem.mask = [shift](int q, int k, int, int) { return k <= q + shift; };
+}
+
+oracle::GateRule gap_gate(std::function<double(const oracle::TileIndex&)> limit,
+                          std::function<bool(const oracle::TileIndex&)> exempt) {
+  const auto is_exempt = [exempt](const oracle::TileIndex& t) { return exempt && exempt(t); };
+  oracle::GateRule gate;
+  gate.skip = [=](double, double gap, const oracle::TileIndex& t) {
+    return !is_exempt(t) && gap < limit(t);
+  };
+  gate.margin = [=](double, double gap, const oracle::TileIndex& t) {
+    return is_exempt(t) || std::isinf(gap) ? kInfinity : std::abs(gap - limit(t));
+  };
+  return gate;
+}
 
 std::string name_of(DType dtype) {
   return dtype == DType::kBF16 ? "bf16" : dtype == DType::kF16 ? "f16" : "f32";
 }
 
 std::string name_of(Fill fill) {
-  static const char* const kNames[] = {"normal",   "uneven",    "zero",    "huge",
-                                       "negative", "identical", "outlier", "tiny"};
+  static const char* const kNames[] = {"normal",    "uneven",  "zero", "huge",     "negative",
+                                       "identical", "outlier", "tiny", "clustered"};
   return kNames[static_cast<int>(fill)];
 }
 
@@ -231,10 +136,54 @@ std::string Case::text() const {
 }
 
 const std::vector<std::string>& variant_names() {
-  static const std::vector<std::string> names = {"dense",        "window",    "document",
-                                                 "softcap",      "alibi",     "bsfa",
-                                                 "skip-softmax", "warp-gate", "lists"};
+  static const std::vector<std::string> names = {
+      "dense",        "window",        "document",  "softcap", "alibi",        "bsfa",
+      "skip-softmax", "distance-gate", "warp-gate", "lists",   "external-mask"};
   return names;
+}
+
+const std::vector<std::string>& predicted_names() {
+  static const std::vector<std::string> names = {"sparge",
+                                                 "sparge-topk",
+                                                 "sparge-video",
+                                                 "similar-mass",
+                                                 "dilated-union",
+                                                 "topk-blocks",
+                                                 "minference-block",
+                                                 "flexprefill",
+                                                 "moba-blocks",
+                                                 "streaming",
+                                                 "radial",
+                                                 "xattention",
+                                                 "sale",
+                                                 "fg-attn-cached",
+                                                 "fg-attn-pooled",
+                                                 "minference-vertical-slash",
+                                                 "columns-previous",
+                                                 "columns-pooled",
+                                                 "shared-heads",
+                                                 "score-rule"};
+  return names;
+}
+
+std::vector<std::string> all_names() {
+  std::vector<std::string> names = variant_names();
+  names.insert(names.end(), predicted_names().begin(), predicted_names().end());
+  return names;
+}
+
+bool is_quantised(const std::string& variant) {
+  return variant.starts_with("sparge") || variant == "sale" || variant == "similar-mass" ||
+         variant == "shared-heads";
+}
+
+oracle::Problem ordered_problem(const Variant& variant) {
+  return variant.order.empty() ? variant.problem
+                               : oracle::permuted_problem(variant.problem, variant.order);
+}
+
+oracle::Problem computed_problem(const Variant& variant) {
+  return oracle::quantised_problem(ordered_problem(variant), variant.quantisation);
 }
 
 std::string source_dir() {
@@ -244,7 +193,10 @@ std::string source_dir() {
 
 std::string spec_text(const Case& c) {
   const std::string text = inline_spec(c.variant);
-  return text.empty() ? read_file(source_dir() + "/specs/" + c.variant + ".json") : text;
+  if (!text.empty()) return text;
+  const std::string shipped = read_file(source_dir() + "/specs/" + c.variant + ".json");
+  return shipped.empty() ? read_file(source_dir() + "/specs/examples/" + c.variant + ".json")
+                         : shipped;
 }
 
 double round_to(DType dtype, double x) {
@@ -263,14 +215,13 @@ Variant make_variant(const Case& c, int tile_q, int tile_k, std::uint32_t seed) 
   v.spec_json = spec_text(c);
   v.problem = make_problem(c, random);
   v.tiling.tile_q = tile_q, v.tiling.tile_k = tile_k;
-  if (c.variant == "window") make_window(v, random);
-  if (c.variant == "document") make_document(v, random);
-  if (c.variant == "softcap") make_softcap(v, random);
-  if (c.variant == "alibi") make_alibi(v, random);
-  if (c.variant == "bsfa") make_bsfa(v, tile_q, random);
-  if (c.variant == "skip-softmax") make_skip_softmax(v, random);
-  if (c.variant == "warp-gate") make_warp_gate(v, random);
-  if (c.variant == "lists") make_lists(v, tile_q, tile_k, random);
+  v.quantisation.tile_q = tile_q, v.quantisation.tile_k = tile_k;
+  const KernelTile tile{tile_q, tile_k};
+  const bool known = make_attend_variant(c.variant, v, tile, random) ||
+                     make_pooled_variant(c.variant, v, tile, random) ||
+                     make_token_variant(c.variant, v, tile, random) ||
+                     make_feature_variant(c.variant, v, tile, random);
+  if (!known) std::abort();  // a test names a variant without a twin
   return v;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/oracle/oracle.hpp"
+#include "tests/oracle/predict.hpp"
 
 namespace lacuna::numerics {
 
@@ -25,6 +26,8 @@ enum class Fill {
   kIdentical,  ///< all rows of q, of k and of v equal
   kOutlier,    ///< one channel of q and k a hundred times the others
   kTiny,       ///< denormals of the dtype and -0.0
+  kClustered,  ///< runs of tokens that are alike, queries like some of the keys: estimates have a
+               ///< say
 };
 std::string name_of(Fill fill);
 
@@ -47,15 +50,31 @@ struct ParamValue {
 };
 
 struct Variant {
-  std::string spec_json;  ///< text handed to the library
-  oracle::Problem problem;
-  oracle::Tiling tiling;  ///< direction; the tile sizes are asked of the library
+  std::string spec_json;    ///< text handed to the library
+  oracle::Problem problem;  ///< what the caller passes
+  /// Of the reports, and direction; tile sizes are asked of the library. With columns, tile_k is
+  /// their width.
+  oracle::Tiling tiling;
+  std::optional<oracle::Predictor> predictor;
   std::optional<oracle::GateRule> gate;
+  oracle::Quantisation quantisation;
+  std::vector<std::int32_t> order;  ///< of tokens; empty: as they come
+  int reuse = 1;                    ///< launches that share a decision
   std::vector<ParamValue> params;
 };
 
-/// Names of all variants with an oracle twin.
+/// Names of the variants without a predictor, and of those with one.
 const std::vector<std::string>& variant_names();
+const std::vector<std::string>& predicted_names();
+/// Both.
+std::vector<std::string> all_names();
+/// Has quantised operands: not for head_dim 256.
+bool is_quantised(const std::string& variant);
+
+/// The problem with tokens in the order of the computation, which predictors see; and what attend
+/// makes of it, operands quantised.
+oracle::Problem ordered_problem(const Variant& variant);
+oracle::Problem computed_problem(const Variant& variant);
 
 /// Fresh random inputs and parameters. `tile_q` x `tile_k` are the tiles the compiled kernel uses.
 Variant make_variant(const Case& c, int tile_q, int tile_k, std::uint32_t seed);

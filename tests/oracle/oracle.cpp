@@ -6,6 +6,9 @@
 #include <limits>
 #include <thread>
 
+#include "tests/oracle/access.hpp"
+#include "tests/oracle/quantise.hpp"
+
 namespace lacuna::oracle {
 namespace {
 
@@ -24,49 +27,16 @@ struct Grid {
 };
 
 Grid grid_of(const Problem& p, const Tiling& t) {
-  return {(p.n_q + t.tile_q - 1) / t.tile_q, (p.n_k + t.tile_k - 1) / t.tile_k};
+  return {tiles_of(p.n_q, t.tile_q), tiles_of(p.n_k, t.tile_k)};
 }
-
-std::size_t row_of(const Problem& p, int b, int h, int q) {
-  return (static_cast<std::size_t>(b) * static_cast<std::size_t>(p.n_h) +
-          static_cast<std::size_t>(h)) *
-             static_cast<std::size_t>(p.n_q) +
-         static_cast<std::size_t>(q);
-}
-
-const double* key_row(const Problem& p, const std::vector<double>& tensor, int b, int h, int k) {
-  const int h_kv = h / (p.n_h / p.n_h_kv);
-  const auto row = (static_cast<std::size_t>(b) * static_cast<std::size_t>(p.n_h_kv) +
-                    static_cast<std::size_t>(h_kv)) *
-                       static_cast<std::size_t>(p.n_k) +
-                   static_cast<std::size_t>(k);
-  return tensor.data() + row * static_cast<std::size_t>(p.d);
-}
-
-bool visible(const Problem& p, int q, int k, int h, int b) { return !p.mask || p.mask(q, k, h, b); }
 
 double logit(const Problem& p, int q, int k, int h, int b) {
-  const double* a = p.q.data() + row_of(p, b, h, q) * static_cast<std::size_t>(p.d);
-  const double* c = key_row(p, p.k, b, h, k);
-  double sum = 0;
-  for (int x = 0; x < p.d; ++x) sum += a[x] * c[x];
+  const std::size_t row = query_index(p, b, h, q);
+  double sum = dot(row_at(p.q, row, p.d), row_at(p.k, key_index(p, b, h, k), p.d), p.d);
+  if (!p.row_bias.empty()) sum += p.row_bias[row];
+  if (!p.column_bias.empty()) sum += p.column_bias[flat_row(b, p.n_h, h, p.n_k, k)];
   const double s = sum * p.scale;
   return p.score ? p.score(s, q, k, h, b) : s;
-}
-
-TileIndex tile_index(const Problem& p, const Tiling& t, int b, int h, int i, int j) {
-  TileIndex x;
-  x.b = b, x.h = h, x.i = i, x.j = j;
-  x.q0 = i * t.tile_q, x.q1 = std::min(x.q0 + t.tile_q, p.n_q) - 1;
-  x.k0 = j * t.tile_k, x.k1 = std::min(x.k0 + t.tile_k, p.n_k) - 1;
-  return x;
-}
-
-bool has_visible_pair(const Problem& p, const TileIndex& x) {
-  for (int q = x.q0; q <= x.q1; ++q)
-    for (int k = x.k0; k <= x.k1; ++k)
-      if (visible(p, q, k, x.h, x.b)) return true;
-  return false;
 }
 
 /// Largest visible logit of a row in a tile; -inf if there is none. A NaN logit hides nothing but
@@ -129,21 +99,6 @@ std::vector<ScopeVerdict> judge_tile(const Problem& p, const Tiling& t, const Ga
   return verdicts;
 }
 
-/// Calls `work(b, h, i)` for every row of tiles, on all hardware threads.
-void for_each_row_of_tiles(const Problem& p, const Grid& grid,
-                           const std::function<void(int, int, int)>& work) {
-  std::atomic<int> next{0};
-  const int total = p.n_b * p.n_h * grid.q_tiles;
-  const auto loop = [&] {
-    for (int x = next++; x < total; x = next++)
-      work(x / (p.n_h * grid.q_tiles), x / grid.q_tiles % p.n_h, x % grid.q_tiles);
-  };
-  std::vector<std::thread> threads;
-  for (unsigned n = 1; n < std::thread::hardware_concurrency(); ++n) threads.emplace_back(loop);
-  loop();
-  for (std::thread& thread : threads) thread.join();
-}
-
 int walked(const Tiling& t, const Grid& grid, int step) {
   return t.descending ? grid.k_tiles - 1 - step : step;
 }
@@ -157,41 +112,74 @@ struct KeyUse {
   }
 };
 
-void attend_row(const Problem& p, int b, int h, int q, const KeyUse& keys, Output& out) {
-  std::vector<double> s(static_cast<std::size_t>(p.n_k), -kInfinity);
-  double m = -kInfinity;
-  bool any = false, is_nan = false;
+/// Logits of the keys a row uses; -inf elsewhere. NaN if one of them is.
+struct RowLogits {
+  std::vector<double> s;
+  double largest = -kInfinity;
+  bool is_nan = false;
+};
+
+RowLogits logits_of(const Problem& p, int b, int h, int q, const KeyUse& keys) {
+  RowLogits out;
+  out.s.assign(static_cast<std::size_t>(p.n_k), -kInfinity);
   for (int k = 0; k < p.n_k; ++k) {
     if (keys.use[static_cast<std::size_t>(k)] == 0 || !visible(p, q, k, h, b)) continue;
     const double x = logit(p, q, k, h, b);
-    any = true;
-    is_nan = is_nan || std::isnan(x);
-    s[static_cast<std::size_t>(k)] = x;
-    m = std::fmax(m, x);
+    out.is_nan = out.is_nan || std::isnan(x);
+    out.s[static_cast<std::size_t>(k)] = x;
+    out.largest = std::fmax(out.largest, x);
   }
-  const std::size_t row = row_of(p, b, h, q);
+  return out;
+}
+
+/// For each key, what its weight is multiplied by before it meets V: 1, or what rounding to e4m3
+/// relative to the running maximum of its tile makes of it.
+std::vector<double> weight_errors(const Problem& p, const Tiling& t, const RowLogits& row) {
+  std::vector<double> factor(row.s.size(), 1.0);
+  const int k_tiles = tiles_of(p.n_k, t.tile_k);
+  double running = -kInfinity;
+  for (int step = 0; p.e4m3_weights && step < k_tiles; ++step) {
+    const int k0 = (t.descending ? k_tiles - 1 - step : step) * t.tile_k;
+    const auto begin = row.s.begin() + k0;
+    const auto end = row.s.begin() + std::min(k0 + t.tile_k, p.n_k);
+    running = std::max(running, *std::max_element(begin, end));
+    for (auto s = begin; s != end; ++s) {
+      const double weight = 448 * std::exp(*s - running);
+      if (weight > 0)
+        factor[static_cast<std::size_t>(s - row.s.begin())] = round_e4m3(weight) / weight;
+    }
+  }
+  return factor;
+}
+
+void attend_row(const Problem& p, const Tiling& t, int b, int h, int q, const KeyUse& keys,
+                Output& out) {
+  const RowLogits logits = logits_of(p, b, h, q, keys);
+  const std::size_t row = query_index(p, b, h, q);
   double* o = out.o.data() + row * static_cast<std::size_t>(p.d);
-  if (is_nan) {
+  if (logits.is_nan) {
     std::fill(o, o + p.d, std::numeric_limits<double>::quiet_NaN());
     out.lse[row] = std::numeric_limits<double>::quiet_NaN();
     return;
   }
-  if (!any || m == -kInfinity) return;  // empty row: o = 0, lse = -inf
+  if (logits.largest == -kInfinity) return;  // empty row: o = 0, lse = -inf
+  const std::vector<double> factor = weight_errors(p, t, logits);
   double l = 0;
   for (int k = 0; k < p.n_k; ++k) {
-    const double weight = std::exp(s[static_cast<std::size_t>(k)] - m);
-    if (s[static_cast<std::size_t>(k)] == -kInfinity) continue;
+    const auto x = static_cast<std::size_t>(k);
+    if (logits.s[x] == -kInfinity) continue;
+    const double weight = std::exp(logits.s[x] - logits.largest);
     l += weight;
-    if (keys.use[static_cast<std::size_t>(k)] != 2) continue;
-    const double* v = key_row(p, p.v, b, h, k);
-    for (int x = 0; x < p.d; ++x) o[x] += weight * v[x];
+    if (keys.use[x] != 2) continue;
+    const double* v = row_at(p.v, key_index(p, b, h, k), p.d);
+    for (int c = 0; c < p.d; ++c) o[c] += weight * factor[x] * v[c];
   }
-  for (int x = 0; x < p.d; ++x) o[x] /= l;
-  out.lse[row] = m + std::log(l);
+  for (int c = 0; c < p.d; ++c) o[c] /= l;
+  out.lse[row] = logits.largest + std::log(l);
 }
 
 Output empty_output(const Problem& p) {
-  const std::size_t rows = row_of(p, p.n_b, 0, 0);
+  const std::size_t rows = query_index(p, p.n_b, 0, 0);
   Output out;
   out.o.assign(rows * static_cast<std::size_t>(p.d), 0.0);
   out.lse.assign(rows, -kInfinity);
@@ -208,7 +196,7 @@ void attend_warps(const Problem& p, const Tiling& t, const GateRule& gate,
   std::vector<double> margins(warps, kInfinity);
   RowState state{std::vector<double>(static_cast<std::size_t>(t.tile_q), -kInfinity), true};
   for (int step = 0; step < grid.k_tiles; ++step) {
-    const TileIndex x = tile_index(p, t, b, h, i, walked(t, grid, step));
+    const TileIndex x = tile_index(p, t.tile_q, t.tile_k, b, h, i, walked(t, grid, step));
     if (tile_mask[grid.tile(b, h, p.n_h, i, x.j)] == 0) continue;
     const auto verdicts = judge_tile(p, t, gate, x, state);
     for (std::size_t w = 0; w < warps; ++w) {
@@ -219,12 +207,29 @@ void attend_warps(const Problem& p, const Tiling& t, const GateRule& gate,
   }
   for (int q = i * t.tile_q; q < std::min((i + 1) * t.tile_q, p.n_q); ++q) {
     const auto warp = static_cast<std::size_t>((q - i * t.tile_q) / kWarpRows);
-    attend_row(p, b, h, q, keys[warp], out);
-    out.row_margin[row_of(p, b, h, q)] = margins[warp];
+    attend_row(p, t, b, h, q, keys[warp], out);
+    out.row_margin[query_index(p, b, h, q)] = margins[warp];
   }
 }
 
 }  // namespace
+
+void for_each_index(int count, const std::function<void(int)>& work) {
+  std::atomic<int> next{0};
+  const auto loop = [&] {
+    for (int n = next++; n < count; n = next++) work(n);
+  };
+  std::vector<std::thread> threads;
+  for (unsigned n = 1; n < std::thread::hardware_concurrency(); ++n) threads.emplace_back(loop);
+  loop();
+  for (std::thread& thread : threads) thread.join();
+}
+
+void for_each_row_of_tiles(const Problem& p, int q_tiles,
+                           const std::function<void(int, int, int)>& work) {
+  for_each_index(p.n_b * p.n_h * q_tiles,
+                 [&](int n) { work(n / (p.n_h * q_tiles), n / q_tiles % p.n_h, n % q_tiles); });
+}
 
 TileDecisions oracle_tiles(const Problem& p, const Tiling& t, const std::optional<GateRule>& gate) {
   const Grid grid = grid_of(p, t);
@@ -232,10 +237,10 @@ TileDecisions oracle_tiles(const Problem& p, const Tiling& t, const std::optiona
   out.code.assign(grid.tile(p.n_b, 0, p.n_h, 0, 0), 0);
   out.margin.assign(out.code.size(), kInfinity);
   std::atomic<std::int64_t> visible_tiles{0};
-  for_each_row_of_tiles(p, grid, [&](int b, int h, int i) {
+  for_each_row_of_tiles(p, grid.q_tiles, [&](int b, int h, int i) {
     RowState state{std::vector<double>(static_cast<std::size_t>(t.tile_q), -kInfinity), true};
     for (int step = 0; step < grid.k_tiles; ++step) {
-      const TileIndex x = tile_index(p, t, b, h, i, walked(t, grid, step));
+      const TileIndex x = tile_index(p, t.tile_q, t.tile_k, b, h, i, walked(t, grid, step));
       const std::size_t at = grid.tile(b, h, p.n_h, i, x.j);
       const bool seen = has_visible_pair(p, x);
       visible_tiles += seen ? 1 : 0;
@@ -258,18 +263,18 @@ Output oracle_attention(const Problem& p, const Tiling& t, const std::optional<G
                         const std::vector<std::uint8_t>& tile_mask) {
   const Grid grid = grid_of(p, t);
   Output out = empty_output(p);
-  for_each_row_of_tiles(p, grid, [&](int b, int h, int i) {
+  for_each_row_of_tiles(p, grid.q_tiles, [&](int b, int h, int i) {
     if (gate && gate->scope == Scope::kWarp)
       return attend_warps(p, t, *gate, tile_mask, b, h, i, out);
     KeyUse keys(p.n_k);
     for (int j = 0; j < grid.k_tiles; ++j) {
-      const TileIndex x = tile_index(p, t, b, h, i, j);
+      const TileIndex x = tile_index(p, t.tile_q, t.tile_k, b, h, i, j);
       const std::uint8_t code = tile_mask[grid.tile(b, h, p.n_h, i, j)];
       const std::uint8_t gated = gate && !gate->skips_exp ? 1 : 0;
       keys.set(x, code == 1 ? 2 : code == 2 ? gated : 0);
     }
     for (int q = i * t.tile_q; q < std::min((i + 1) * t.tile_q, p.n_q); ++q)
-      attend_row(p, b, h, q, keys, out);
+      attend_row(p, t, b, h, q, keys, out);
   });
   return out;
 }
@@ -278,8 +283,9 @@ Output oracle_dense(const Problem& p) {
   Output out = empty_output(p);
   KeyUse keys(p.n_k);
   std::fill(keys.use.begin(), keys.use.end(), std::uint8_t{2});
-  for_each_row_of_tiles(p, {p.n_q, 1},
-                        [&](int b, int h, int q) { attend_row(p, b, h, q, keys, out); });
+  const Tiling whole{1, std::max(p.n_k, 1), false, {}};
+  for_each_row_of_tiles(p, p.n_q,
+                        [&](int b, int h, int q) { attend_row(p, whole, b, h, q, keys, out); });
   return out;
 }
 

@@ -1,8 +1,9 @@
 // The scalar oracle: attention in fp64, straight from the definitions, independent of the compiler
 // (its own masks as C++ functions, no Expr, no Program). Slow on purpose.
 //
-// Stage 1: oracle_tiles() says which tiles must be visited and gated. Stage 2: oracle_attention()
-// computes the output under a given tile mask (the one the kernel reported).
+// Stage 1: oracle_kept() (predict.hpp) says which tiles a predictor keeps, oracle_tiles() which
+// must be visited and gated. Stage 2: oracle_attention() computes the output under a given tile
+// mask (the one the kernel reported). Quantised operands are a Problem of their own (quantise.hpp).
 #pragma once
 
 #include <cstddef>
@@ -18,6 +19,11 @@ struct Problem {
   double scale = 0;
   std::vector<double> q, k,
       v;  ///< contiguous [n_b, n_h(_kv), n, d], already rounded to the dtype under test
+  /// Added to q . k before the scale, [n_b, n_h, n_q] and [n_b, n_h, n_k]. Empty: nothing.
+  std::vector<double> row_bias, column_bias;
+  /// Weights relative to the row's running maximum are rounded to e4m3 of 448 * weight, tile by
+  /// tile.
+  bool e4m3_weights = false;
   /// Visible? Empty: everything.
   std::function<bool(int q, int k, int h, int b)> mask;
   /// Scaled logit -> logit. Empty: identity.

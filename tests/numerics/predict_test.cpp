@@ -1,0 +1,157 @@
+// Every shipped spec with a predictor on the device under test: kept tiles against the fp64
+// predictor, then the output under the kept tiles; dtypes, head dims, shapes and values of
+// methods.md 4.3.
+#include <gtest/gtest.h>
+
+#include <ostream>
+
+#include "tests/numerics/harness.hpp"
+
+namespace lacuna::numerics {
+
+void PrintTo(const Case& c, std::ostream* out);  // found by GoogleTest
+
+namespace {
+
+TestEngine& engine() {
+  static TestEngine instance;
+  return instance;
+}
+
+class Predicted : public testing::TestWithParam<Case> {};
+
+TEST_P(Predicted, AgreesWithTheOracle) {
+  const Case& c = GetParam();
+  TestKernel kernel(engine(), c);
+  ASSERT_EQ(kernel.error, "");
+  const Variant variant = make_variant(c, kernel.tile_q, kernel.tile_k, 4321);
+  EXPECT_EQ(check_variant(c, variant, run_variant(engine(), kernel, c, variant), engine().is_cuda),
+            "");
+}
+
+std::string name_of_case(const testing::TestParamInfo<Case>& info) { return info.param.text(); }
+
+bool needs_equal_lengths(const std::string& variant) { return variant == "sparge-video"; }
+
+/// Every variant with every dtype and head dim at one ragged shape with several batches and GQA.
+std::vector<Case> kinds() {
+  std::vector<Case> cases;
+  for (const std::string& variant : predicted_names())
+    for (const DType dtype : {DType::kBF16, DType::kF16})
+      for (const int d : {64, 128, 256}) {
+        if (d == 256 && (is_quantised(variant) || dtype == DType::kF16)) continue;
+        const int n_q = needs_equal_lengths(variant) ? 275 : 161;
+        cases.push_back({variant, dtype, d, 2, 4, 2, n_q, 275, Fill::kClustered, false});
+      }
+  return cases;
+}
+
+/// Every variant at the lengths where tiles begin, end and are missing; one, four or eight query
+/// heads to a KV head.
+std::vector<Case> shapes() {
+  struct Shape {
+    int n_q, n_k;
+  };
+  const Shape shapes[] = {{1, 1},     {15, 15},   {63, 63},   {64, 64},     {65, 65},
+                          {127, 127}, {128, 128}, {129, 129}, {1000, 1000}, {1, 300},
+                          {300, 1},   {40, 500},  {500, 40}};
+  std::vector<Case> cases;
+  int turn = 0;
+  for (const std::string& variant : predicted_names())
+    for (const Shape& s : shapes) {
+      if (s.n_q != s.n_k && needs_equal_lengths(variant)) continue;
+      const bool is_long = s.n_q + s.n_k > 1000;
+      const int heads = is_long ? 2 : turn % 3 == 0 ? 1 : turn % 3 == 1 ? 4 : 8;
+      const Fill fill = turn % 2 ? Fill::kClustered : Fill::kUneven;
+      const DType dtype = turn % 2 ? DType::kF16 : DType::kBF16;
+      const int d = is_long || turn % 5 != 0 ? 64 : 128;
+      cases.push_back({variant, dtype, d, 1, heads, 1, s.n_q, s.n_k, fill, turn % 4 == 1});
+      ++turn;
+    }
+  return cases;
+}
+
+std::vector<Case> values() {
+  std::vector<Case> cases;
+  for (const std::string& variant : predicted_names())
+    for (const Fill fill : {Fill::kNormal, Fill::kZero, Fill::kHuge, Fill::kNegative,
+                            Fill::kIdentical, Fill::kOutlier, Fill::kTiny})
+      cases.push_back({variant, DType::kBF16, 64, 1, 2, 1, 200, 200, fill, false});
+  return cases;
+}
+
+std::vector<Case> layouts() {
+  std::vector<Case> cases;
+  for (const std::string& variant : predicted_names()) {
+    cases.push_back({variant, DType::kF16, 128, 3, 8, 1, 140, 140, Fill::kClustered, true});
+    cases.push_back({variant, DType::kBF16, 64, 2, 6, 6, 70, 70, Fill::kUneven, true});
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Predicted, testing::ValuesIn(kinds()), name_of_case);
+INSTANTIATE_TEST_SUITE_P(Shapes, Predicted, testing::ValuesIn(shapes()), name_of_case);
+INSTANTIATE_TEST_SUITE_P(Values, Predicted, testing::ValuesIn(values()), name_of_case);
+INSTANTIATE_TEST_SUITE_P(Layouts, Predicted, testing::ValuesIn(layouts()), name_of_case);
+
+/// A test of decisions in which all of them are near a threshold, or all the same, shows nothing.
+TEST(Predicted, DecisionsDifferAndAlmostAllAreStable) {
+  for (const std::string& name : predicted_names()) {
+    const int n = name == "radial" ? 1200 : 600;
+    const Case c{name, DType::kBF16, 64, 1, 4, 2, n, n, Fill::kClustered, false};
+    TestKernel kernel(engine(), c);
+    ASSERT_EQ(kernel.error, "");
+    const Variant variant = make_variant(c, kernel.tile_q, kernel.tile_k, 11);
+    const auto kept = oracle::oracle_kept(variant.problem, *variant.predictor);
+    const auto tiles = expected_tiles(variant, kept);
+    std::size_t visited = 0, stable = 0;
+    for (std::size_t x = 0; x < tiles.visited.size(); ++x)
+      visited += tiles.visited[x], stable += tiles.stable[x];
+    EXPECT_GT(visited, tiles.visited.size() / 20) << name;
+    EXPECT_LT(visited, tiles.visited.size() * 49 / 50) << name;
+    EXPECT_GT(stable, tiles.stable.size() * 98 / 100) << name;
+  }
+}
+
+/// Decided once, used for new tensors until the count is full, then decided again.
+TEST(Predicted, AMaskObjectCarriesTheDecision) {
+  const Case c{"fg-attn-cached", DType::kBF16, 64, 1, 4, 2, 200, 200, Fill::kClustered, false};
+  TestKernel kernel(engine(), c);
+  ASSERT_EQ(kernel.error, "");
+  Variant first = make_variant(c, kernel.tile_q, kernel.tile_k, 21);
+  Binding binding(engine().is_cuda, c, first);
+  ASSERT_EQ(binding.provide(kernel, c), "");
+  ASSERT_NE(binding.args.mask, nullptr);
+  Variant decided = first;
+  for (int launch = 0; launch <= first.reuse; ++launch) {
+    Variant fresh = first;
+    fresh.problem =
+        make_variant(c, kernel.tile_q, kernel.tile_k, 30U + static_cast<unsigned>(launch)).problem;
+    if (launch % first.reuse == 0) decided = fresh;
+    if (launch > 2 && launch < first.reuse) {  // the middle of the period, unseen
+      ASSERT_EQ(lacuna_launch(kernel.kernel, &binding.args), LACUNA_OK) << lacuna_last_error();
+      continue;
+    }
+    binding.rewrite(c, fresh.problem);
+    binding.poison();
+    ASSERT_EQ(lacuna_launch(kernel.kernel, &binding.args), LACUNA_OK) << lacuna_last_error();
+    EXPECT_EQ(check_variant(c, fresh, binding.collect(), engine().is_cuda, &decided), "")
+        << "launch " << launch;
+  }
+  EXPECT_EQ(binding.mask.calls, 1);
+}
+
+TEST(Predicted, WithoutAMaskObjectEveryLaunchDecides) {
+  const Case c{"fg-attn-cached", DType::kBF16, 64, 1, 2, 1, 150, 150, Fill::kClustered, false};
+  TestKernel kernel(engine(), c);
+  ASSERT_EQ(kernel.error, "");
+  for (const std::uint32_t seed : {1U, 2U}) {
+    Variant variant = make_variant(c, kernel.tile_q, kernel.tile_k, seed);
+    variant.reuse = 1;
+    EXPECT_EQ(
+        check_variant(c, variant, run_variant(engine(), kernel, c, variant), engine().is_cuda), "");
+  }
+}
+
+}  // namespace
+}  // namespace lacuna::numerics

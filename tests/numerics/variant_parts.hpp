@@ -1,0 +1,52 @@
+// Pieces that the twins of variants.cpp share, one maker for each family of specs. A maker fills in
+// what the spec says (mask, score, predictor, gate, quantisation) with random parameters.
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "tests/numerics/variants.hpp"
+
+namespace lacuna::numerics {
+
+using Random = std::mt19937;
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+inline double uniform(Random& random, double low, double high) {
+  return std::uniform_real_distribution<double>(low, high)(random);
+}
+
+/// The float a parameter becomes on its way into the kernel.
+inline double as_f32(double x) { return static_cast<double>(static_cast<float>(x)); }
+
+/// A random f32 for each head, passed as parameter `name`.
+std::vector<double> head_param(Variant& v, const char* name, Random& random, double low,
+                               double high);
+/// A random i32 for each head.
+std::vector<double> head_count(Variant& v, const char* name, Random& random, int low, int high);
+
+/// Bottom-right causal: the last query sees the last key.
+void make_causal(Variant& v);
+
+/// A gate on `gap < limit(tile)`, except where `exempt` (empty: nowhere).
+oracle::GateRule gap_gate(std::function<double(const oracle::TileIndex&)> limit,
+                          std::function<bool(const oracle::TileIndex&)> exempt);
+
+/// Kernel tiles of a case, for makers that need them.
+struct KernelTile {
+  int q = 0, k = 0;
+};
+
+/// Each returns false if `name` is not of its family.
+bool make_attend_variant(const std::string& name, Variant& v, KernelTile tile, Random& random);
+bool make_pooled_variant(const std::string& name, Variant& v, KernelTile tile, Random& random);
+bool make_token_variant(const std::string& name, Variant& v, KernelTile tile, Random& random);
+bool make_feature_variant(const std::string& name, Variant& v, KernelTile tile, Random& random);
+
+/// The text of a spec of variants_features.cpp; "" for other names.
+std::string feature_spec(const std::string& name);
+
+}  // namespace lacuna::numerics

@@ -1,0 +1,134 @@
+// Variants that no shipped spec has: pieces of the language that would otherwise go unused, each in
+// a spec of its own.
+#include <cmath>
+
+#include "tests/numerics/variant_parts.hpp"
+
+namespace lacuna::numerics {
+namespace {
+
+using oracle::Compared;
+using oracle::TileFacts;
+
+std::size_t head_of(const TileFacts& t) { return static_cast<std::size_t>(t.tile.h); }
+
+constexpr const char* kColumnsPrevious = R"({"version": 1, "name": "columns-previous",
+  "params": {"c": {"range": [0, "inf"], "doc": "columns above c / n_j of the mass are kept"}},
+  "predictor": {"tile": {"q": 64, "k": 8},
+    "estimate": {"q": "tokens", "k": "tokens", "bits": 16, "reduce": "sum", "normalise": "previous_lse"},
+    "keep": "p > c / n_j", "reuse": 3},
+  "loader": "gather"})";
+
+/// Columns of 8 keys, weighed by the LSE of an earlier call.
+void make_columns_previous(Variant& v, Random& random) {
+  const double c = as_f32(uniform(random, 0.3, 1.5));
+  v.params = {{"c", false, {c}, {}}};
+  v.predictor = oracle::Predictor{};
+  v.predictor->tile_q = 64, v.predictor->tile_k = v.tiling.tile_k = 8;
+  v.predictor->uses_rank = false;
+  oracle::EstimateRule rule;
+  rule.rows = rule.columns = Compared::kTokens, rule.bits = 16;
+  rule.reduction = oracle::Reduction::kSum, rule.norm = oracle::Norm::kPrevious;
+  for (const double lse : oracle::oracle_dense(v.problem).lse)
+    rule.previous_lse.push_back(as_f32(lse + uniform(random, -0.2, 0.2)));
+  rule.previous_lse[0] = -kInfinity;  // a row that saw nothing has no say
+  v.predictor->estimate = rule;
+  v.predictor->keep = [=](const TileFacts& t) { return t.p > c / t.n_j; };
+  v.reuse = 3;
+}
+
+constexpr const char* kColumnsPooled = R"({"version": 1, "name": "columns-pooled",
+  "attention": {"mask": "k <= q + n_k - n_q"},
+  "params": {"ratio": {"shape": "[heads]", "range": [0, 1], "doc": "of visible columns"},
+             "theta": {"range": [-1, 1], "doc": "columns less alike are kept"}},
+  "predictor": {"tile": {"q": 64, "k": 16}, "similarity": "gram_max",
+    "estimate": {"q": "mean", "k": "mean", "normalise": "softmax"},
+    "keep": "rank < ratio * visible or similar_k < theta"},
+  "loader": "gather"})";
+
+/// Columns of 16 keys by their means, and those whose Gram matrix is uneven.
+void make_columns_pooled(Variant& v, Random& random) {
+  make_causal(v);
+  const auto ratio = head_param(v, "ratio", random, 0, 0.6);
+  const double theta = as_f32(uniform(random, 0.2, 0.6));
+  v.params.push_back({"theta", false, {theta}, {}});
+  v.predictor = oracle::Predictor{};
+  v.predictor->tile_q = 64, v.predictor->tile_k = v.tiling.tile_k = 16;
+  v.predictor->similarity = oracle::Similarity::kGramMax;
+  v.predictor->uses_similarity = true;
+  v.predictor->estimate = oracle::EstimateRule{};
+  v.predictor->keep = [=](const TileFacts& t) {
+    return t.rank < ratio[head_of(t)] * t.visible || t.similar_k < theta;
+  };
+}
+
+constexpr const char* kSharedHeads = R"({"version": 1, "name": "shared-heads",
+  "attention": {"mask": "k <= q + n_k - n_q"},
+  "params": {"tau": {"shape": "[heads]", "range": [0, 1], "doc": "share of the mass"}},
+  "predictor": {"tile": {"q": 64, "k": 64}, "smooth": ["q", "k"], "heads": "shared",
+    "estimate": {"q": "tokens", "k": "tokens", "bits": 8, "group": "thread", "reduce": "sum",
+                 "normalise": "softmax"},
+    "keep": "mass_before < tau"},
+  "quantise": {"qk": {"bits": 8, "group": "warp"}, "v": {"bits": 8, "range": 2.25}},
+  "tile": {"q": 64, "k": 32}})";
+
+/// Query heads of a KV head unite their tiles; int8 estimates, groups of warps, a small V range,
+/// tiles of attend that halve those of the predictor.
+void make_shared_heads(Variant& v, Random& random) {
+  make_causal(v);
+  const auto tau = head_param(v, "tau", random, 0.2, 0.7);
+  v.predictor = oracle::Predictor{};
+  v.predictor->tile_q = v.predictor->tile_k = 64;
+  v.predictor->smooth_q = v.predictor->smooth_k = v.predictor->shared_heads = true;
+  oracle::EstimateRule rule;
+  rule.rows = rule.columns = Compared::kTokens, rule.bits = 8;
+  rule.reduction = oracle::Reduction::kSum;
+  v.predictor->estimate = rule;
+  v.predictor->keep = [=](const TileFacts& t) { return t.mass_before < tau[head_of(t)]; };
+  v.quantisation.qk_bits = v.quantisation.v_bits = 8, v.quantisation.group = oracle::Group::kWarp;
+  v.quantisation.smooth_q = v.quantisation.smooth_k = true, v.quantisation.range = 2.25;
+}
+
+constexpr const char* kScoreRule = R"({"version": 1, "name": "score-rule",
+  "attention": {"mask": "k <= q + n_k - n_q", "scale": 0.1},
+  "params": {"least": {"shape": "[heads]", "doc": "largest logit that a tile must reach"}},
+  "predictor": {"tile": {"q": 32, "k": 32},
+    "estimate": {"q": "tokens", "k": "tokens", "normalise": "none"},
+    "keep": "score >= least or j == i"},
+  "tile": {"q": 32, "k": 32, "order": "descending"}})";
+
+/// A threshold on the logits themselves.
+void make_score_rule(Variant& v, Random& random) {
+  make_causal(v);
+  v.problem.scale = as_f32(0.1);
+  const auto least = head_param(v, "least", random, 0.5, 6);
+  v.predictor = oracle::Predictor{};
+  v.predictor->tile_q = v.predictor->tile_k = 32, v.predictor->uses_rank = false;
+  v.predictor->estimate = oracle::EstimateRule{};
+  v.predictor->estimate->rows = v.predictor->estimate->columns = Compared::kTokens;
+  v.predictor->estimate->bits = 16, v.predictor->estimate->norm = oracle::Norm::kNone;
+  v.predictor->keep = [=](const TileFacts& t) {
+    return t.score >= least[head_of(t)] || t.tile.i == t.tile.j;
+  };
+  v.tiling.descending = true;
+}
+
+}  // namespace
+
+std::string feature_spec(const std::string& name) {
+  if (name == "columns-previous") return kColumnsPrevious;
+  if (name == "columns-pooled") return kColumnsPooled;
+  if (name == "shared-heads") return kSharedHeads;
+  if (name == "score-rule") return kScoreRule;
+  return "";
+}
+
+bool make_feature_variant(const std::string& name, Variant& v, KernelTile, Random& random) {
+  if (name == "columns-previous") return make_columns_previous(v, random), true;
+  if (name == "columns-pooled") return make_columns_pooled(v, random), true;
+  if (name == "shared-heads") return make_shared_heads(v, random), true;
+  if (name == "score-rule") return make_score_rule(v, random), true;
+  return false;
+}
+
+}  // namespace lacuna::numerics

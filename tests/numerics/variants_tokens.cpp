@@ -1,0 +1,90 @@
+// Variants whose estimates compare tokens: SALE, XAttention, and those that keep single keys.
+#include <cmath>
+
+#include "tests/numerics/variant_parts.hpp"
+
+namespace lacuna::numerics {
+namespace {
+
+using oracle::Compared;
+using oracle::TileFacts;
+
+std::size_t head_of(const TileFacts& t) { return static_cast<std::size_t>(t.tile.h); }
+
+int shift_of(const Variant& v) { return v.problem.n_k - v.problem.n_q; }
+
+oracle::Predictor& compared(Variant& v, int tile_q, int tile_k, Compared rows, Compared columns) {
+  v.predictor = oracle::Predictor{};
+  v.predictor->tile_q = tile_q, v.predictor->tile_k = tile_k;
+  v.predictor->estimate = oracle::EstimateRule{};
+  v.predictor->estimate->rows = rows, v.predictor->estimate->columns = columns;
+  v.predictor->estimate->bits = 16;
+  return *v.predictor;
+}
+
+void make_sale(Variant& v, Random& random) {
+  make_causal(v);
+  const auto tau = head_param(v, "tau", random, 0.01, 1.5);
+  const int shift = shift_of(v);
+  oracle::Predictor& p = compared(v, 64, 32, Compared::kTokens, Compared::kTokens);
+  p.smooth_q = p.smooth_k = true, p.uses_rank = false;
+  p.estimate->bits = 4;
+  p.estimate->norm = oracle::Norm::kReference;
+  p.estimate->reference = [=](int q, int k) { return k < 32 || q + shift - k < 128; };
+  p.keep = [=](const TileFacts& t) {
+    return t.p > tau[head_of(t)] || tau[head_of(t)] == 0 || t.tile.k0 < 32 ||
+           t.tile.q0 + shift - t.tile.k1 < 128;
+  };
+  v.quantisation.qk_bits = 8;
+  v.quantisation.smooth_q = v.quantisation.smooth_k = true;
+}
+
+void make_xattention(Variant& v, Random& random) {
+  make_causal(v);
+  const auto tau = head_param(v, "tau", random, 0.2, 0.9);
+  const int shift = shift_of(v);
+  oracle::Predictor& p = compared(v, 128, 128, Compared::kAntidiagonal, Compared::kAntidiagonal);
+  p.estimate->count = 8, p.estimate->reduction = oracle::Reduction::kSum;
+  p.keep = [=](const TileFacts& t) {
+    return t.mass_before < tau[head_of(t)] || t.tile.k0 < 128 || t.tile.k1 >= t.tile.q0 + shift;
+  };
+}
+
+/// Keys above c / n_k for one of the queries (`rows` tokens) or for their mean.
+void make_fg_attn(Variant& v, Compared rows, Random& random) {
+  const double c = as_f32(uniform(random, 0.8, 3));
+  const int n_k = v.problem.n_k;
+  v.params = {{"c", false, {c}, {}}};
+  oracle::Predictor& p = compared(v, 128, 1, rows, Compared::kTokens);
+  p.uses_rank = false;
+  p.keep = [=](const TileFacts& t) { return t.p > c / n_k; };
+  v.reuse = rows == Compared::kTokens ? 15 : 1;
+  v.tiling.tile_k = 1;
+}
+
+void make_vertical_slash(Variant& v, Random& random) {
+  make_causal(v);
+  const auto vertical = head_count(v, "vertical", random, 0, 100);
+  const auto slash = head_count(v, "slash", random, 0, 60);
+  const int shift = shift_of(v);
+  oracle::Predictor& p = compared(v, 64, 1, Compared::kLast, Compared::kTokens);
+  p.estimate->count = 64, p.estimate->reduction = oracle::Reduction::kSum;
+  p.keep = [=](const TileFacts& t) {
+    return t.rank < vertical[head_of(t)] || t.tile.k0 < 30 ||
+           t.tile.q0 + shift - t.tile.k1 < slash[head_of(t)];
+  };
+  v.tiling.tile_k = 1;
+}
+
+}  // namespace
+
+bool make_token_variant(const std::string& name, Variant& v, KernelTile, Random& random) {
+  if (name == "sale") return make_sale(v, random), true;
+  if (name == "xattention") return make_xattention(v, random), true;
+  if (name == "fg-attn-cached") return make_fg_attn(v, Compared::kTokens, random), true;
+  if (name == "fg-attn-pooled") return make_fg_attn(v, Compared::kMean, random), true;
+  if (name == "minference-vertical-slash") return make_vertical_slash(v, random), true;
+  return false;
+}
+
+}  // namespace lacuna::numerics
