@@ -1,5 +1,5 @@
-// Every generated kernel of the table on emulated blocks: against the oracle in two stages, and the
-// same bits whatever the order of warps and the moment at which copies land.
+// The generated kernels of every spec of the table on emulated blocks: against the oracle in two
+// stages, and the same bits whatever the order of warps and the moment at which copies land.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -111,7 +111,7 @@ TEST(Gates, SkipSomethingAndNotEverything) {
     std::int64_t visited = 0, gated = 0;
     for (std::uint32_t seed = 11; seed < 20 && gated == 0; ++seed) {
       const Problem problem = make_problem(subject, shape_of(1, 2, 1, 300, 300), seed);
-      if (!problem.variant.gate) break;
+      if (!problem.variant.gate || subject.contract.takes_order) break;  // an order evens tiles out
       const Reported got = run(subject, problem, kPlain);
       ASSERT_EQ(got.error, "") << subject.name;
       for (std::size_t x = 0; x < got.counts.size(); x += 3)

@@ -146,6 +146,103 @@ TEST(Instructions, VotesAndShufflesReachTheirScope) {
   for (int lane = 0; lane < kWarpLanes; ++lane) EXPECT_EQ(votes.received[lane], 100 + (lane ^ 5));
 }
 
+/// Every element of a, b and c named by its place; bytes are small integers, as e4m3 exact too.
+struct ByteMatrices {
+  int a[16][32], b[32][8], c[16][8];
+  bool is_float;
+};
+
+/// The layouts of a, b and c as the PTX manual gives them for the fragments of mma.m16n8k32.
+void multiply_bytes(const void* args) {
+  auto& m = result_of<ByteMatrices>(args);
+  const std::size_t group = threadIdx.x / 4, in_group = threadIdx.x % 4;
+  const auto byte = [&](int value) -> std::uint32_t {
+    return m.is_float ? round_to_e4m3(static_cast<float>(value)) : static_cast<std::uint8_t>(value);
+  };
+  std::uint32_t a[4] = {}, b[2] = {};
+  for (std::size_t i = 0; i < 16; ++i) {
+    const std::size_t row = i < 4 || (i >= 8 && i < 12) ? group : group + 8;
+    a[i / 4] |= byte(m.a[row][in_group * 4 + (i & 3) + (i < 8 ? 0 : 16)]) << (i % 4 * 8);
+  }
+  for (std::size_t i = 0; i < 8; ++i)
+    b[i / 4] |= byte(m.b[in_group * 4 + (i & 3) + (i < 4 ? 0 : 16)][group]) << (i % 4 * 8);
+  float sums[4] = {1, 1, 1, 1};
+  int c[4] = {1, 1, 1, 1};
+  if (m.is_float) {
+    multiply_e4m3(sums, a, b[0], b[1]);
+  } else {
+    multiply_s8(c, a, b[0], b[1]);
+  }
+  for (std::size_t i = 0; i < 4; ++i) {
+    m.c[i < 2 ? group : group + 8][in_group * 2 + i % 2] =
+        m.is_float ? static_cast<int>(sums[i]) : c[i];
+  }
+}
+
+TEST(Instructions, MmaMultipliesBytes) {
+  for (const bool is_float : {false, true}) {
+    ByteMatrices m{};
+    m.is_float = is_float;
+    for (int row = 0; row < 16; ++row)
+      for (int x = 0; x < 32; ++x) m.a[row][x] = (row * 7 + x * 3) % 11 - 5;
+    for (int x = 0; x < 32; ++x)
+      for (int column = 0; column < 8; ++column) m.b[x][column] = (x * 5 + column) % 9 - 4;
+    ASSERT_EQ(run(multiply_bytes, m), "");
+    for (std::size_t row = 0; row < 16; ++row)
+      for (std::size_t column = 0; column < 8; ++column) {
+        int expected = 1;
+        for (std::size_t x = 0; x < 32; ++x) expected += m.a[row][x] * m.b[x][column];
+        EXPECT_EQ(m.c[row][column], expected) << row << ", " << column << ", " << is_float;
+      }
+  }
+}
+
+TEST(Instructions, E4m3RoundsToNearestEvenAndSaturates) {
+  for (unsigned code = 0; code < 0x100; ++code) {
+    if ((code & 0x7f) == 0x7f) continue;
+    const auto byte = static_cast<std::uint8_t>(code);
+    EXPECT_EQ(round_to_e4m3(e4m3_to_float(byte)), code);
+    if ((code & 0x7f) >= 0x7e) continue;
+    const float middle =
+        (e4m3_to_float(byte) + e4m3_to_float(static_cast<std::uint8_t>(code + 1))) / 2;
+    EXPECT_EQ(round_to_e4m3(middle), code + code % 2) << middle;
+  }
+  EXPECT_EQ(e4m3_to_float(0x38), 1.0F);
+  EXPECT_EQ(e4m3_to_float(0x01), 0x1p-9F);
+  EXPECT_EQ(e4m3_to_float(0xfe), -448.0F);
+  EXPECT_EQ(round_to_e4m3(1e9F), 0x7e);
+  EXPECT_EQ(round_to_e4m3(-std::numeric_limits<float>::infinity()), 0xfe);
+  EXPECT_EQ(round_to_e4m3(std::numeric_limits<float>::quiet_NaN()), 0x7f);
+}
+
+struct Neighbours {
+  int up[kWarpLanes], down[kWarpLanes];
+  long long wide[kWarpLanes];
+  int any, count;
+};
+
+void look_around(const void* args) {
+  auto& seen = result_of<Neighbours>(args);
+  const int lane = static_cast<int>(threadIdx.x % kWarpLanes);
+  seen.up[lane] = __shfl_up_sync(~0U, lane, 3);
+  seen.down[lane] = __shfl_down_sync(~0U, lane, 3);
+  seen.wide[lane] = __shfl_sync(~0U, (1LL << 40) + lane, 7);
+  seen.any = __syncthreads_or(threadIdx.x == 40);
+  seen.count = __syncthreads_count(threadIdx.x % 4 == 0);
+}
+
+TEST(Instructions, ShufflesStopAtTheEndsOfTheWarp) {
+  Neighbours seen{};
+  ASSERT_EQ(run(look_around, seen, 64), "");
+  for (int lane = 0; lane < kWarpLanes; ++lane) {
+    EXPECT_EQ(seen.up[lane], lane < 3 ? lane : lane - 3);
+    EXPECT_EQ(seen.down[lane], lane > 28 ? lane : lane + 3);
+    EXPECT_EQ(seen.wide[lane], (1LL << 40) + 7);
+  }
+  EXPECT_EQ(seen.any, 1);
+  EXPECT_EQ(seen.count, 16);
+}
+
 // ---- Schedules. ----
 
 constexpr Schedule kEarly{Landing::kEarly, WarpOrder::kAscending, 0};
@@ -220,6 +317,11 @@ TEST(Faults, LanesThatAreMissing) {
               }
             }),
             "block 0, thread 8: the lanes of the warp meet in different instructions");
+}
+
+TEST(Faults, AWarpInstructionOfSomeLanes) {
+  EXPECT_EQ(fault_of([](const void*) { __syncwarp(0xffU); }),
+            "block 0, thread 0: a warp instruction of some lanes only");
 }
 
 TEST(Faults, ThreadsThatMissABarrier) {

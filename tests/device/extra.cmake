@@ -1,7 +1,8 @@
 # Generated kernels, compiled as C++ and run on emulated blocks (device/README.md).
 file(GLOB emulation_sources CONFIGURE_DEPENDS device/emulation/*.cpp)
-target_sources(test_device PRIVATE ${emulation_sources}
-  numerics/harness.cpp numerics/tensors.cpp numerics/variants.cpp)
+file(GLOB variant_sources CONFIGURE_DEPENDS numerics/variants*.cpp)
+target_sources(test_device PRIVATE ${emulation_sources} ${variant_sources}
+  numerics/check.cpp numerics/harness.cpp numerics/tensors.cpp)
 # Also in unoptimised builds: the emulation executes every instruction of every thread.
 set_source_files_properties(${emulation_sources} PROPERTIES COMPILE_OPTIONS "-O2;-U_FORTIFY_SOURCE")
 
@@ -19,23 +20,25 @@ set(device_kernels_externs "")
 function(device_kernel spec head_dim dtype)
   get_filename_component(name ${spec} NAME_WE)
   string(REPLACE - _ identifier ${name})
-  set(KERNEL_ENTRY lacuna_attend_${identifier})
-  set(KERNEL_SYMBOL ${identifier}_d${head_dim}_${dtype})
-  set(path ${CMAKE_CURRENT_BINARY_DIR}/device/${KERNEL_SYMBOL})
-  set(KERNEL_SOURCE ${path}.cu)
-  add_custom_command(OUTPUT ${path}.cu
+  set(symbol ${identifier}_d${head_dim}_${dtype})
+  set(path ${CMAKE_CURRENT_BINARY_DIR}/device/${symbol})
+  set(script ${CMAKE_CURRENT_SOURCE_DIR}/device/stand_in.cmake)
+  set(template ${CMAKE_CURRENT_SOURCE_DIR}/device/kernel.cpp.in)
+  add_custom_command(OUTPUT ${path}.cu ${path}.cpp
     COMMAND lacuna_cli emit --stage cuda ${spec} --arch sm_90a --head-dim ${head_dim}
-            --dtype ${dtype} -o ${path}.new.cu
-    COMMAND ${CMAKE_COMMAND} -E copy_if_different ${path}.new.cu ${path}.cu
-    WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} DEPENDS lacuna_cli ${CMAKE_SOURCE_DIR}/${spec}
-    COMMENT "Generating ${KERNEL_SYMBOL}.cu" VERBATIM)
-  configure_file(device/kernel.cpp.in ${path}.cpp @ONLY)
+            --dtype ${dtype} -o ${path}.generated.cu
+    COMMAND ${CMAKE_COMMAND} -DGENERATED=${path}.generated.cu -DTEMPLATE=${template}
+            -DSYMBOL=${symbol} -DOUTPUT=${path} -P ${script}
+    WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}
+    DEPENDS lacuna_cli ${CMAKE_SOURCE_DIR}/${spec} ${script} ${template}
+    COMMENT "Generating ${symbol}.cu" VERBATIM)
   set_source_files_properties(${path}.cpp PROPERTIES OBJECT_DEPENDS ${path}.cu)
   target_sources(device_kernels PRIVATE ${path}.cpp)
   set(device_kernels_externs
-    "${device_kernels_externs}extern const emulation::Kernel ${KERNEL_SYMBOL};\n" PARENT_SCOPE)
+    "${device_kernels_externs}extern const std::vector<emulation::NamedKernel> ${symbol};\n"
+    PARENT_SCOPE)
   set(device_kernels_table
-    "${device_kernels_table}      {\"${spec}\", ${head_dim}, \"${dtype}\", &${KERNEL_SYMBOL}},\n" PARENT_SCOPE)
+    "${device_kernels_table}      {\"${spec}\", ${head_dim}, \"${dtype}\", &${symbol}},\n" PARENT_SCOPE)
 endfunction()
 
 foreach(name dense window document softcap alibi bsfa skip-softmax)
@@ -50,6 +53,20 @@ foreach(name warp-gate tile-gate-pv tile-gate-exp lists lists-descending)
   device_kernel(tests/device/specs/${name}.json 128 bf16)
 endforeach()
 device_kernel(tests/device/specs/warp-gate.json 256 f16)
+# All stages of a predictor, one after the other.
+foreach(name sparge sparge-topk sale fg-attn-cached fg-attn-pooled xattention streaming radial
+             minference-vertical-slash topk-blocks external-mask sparge-video)
+  device_kernel(specs/${name}.json 64 bf16)
+endforeach()
+foreach(name sparge sale fg-attn-pooled)
+  device_kernel(specs/${name}.json 128 f16)
+endforeach()
+
+# Stages by themselves: stages/*.cpp configures a stage's template by hand and exports it as a Kernel.
+file(GLOB stage_kernels CONFIGURE_DEPENDS device/stages/*.cpp)
+target_sources(device_kernels PRIVATE ${stage_kernels})
+# Their argument structs.
+target_include_directories(test_device PRIVATE ${CMAKE_SOURCE_DIR}/templates)
 
 configure_file(device/kernels.cpp.in device/kernels.cpp @ONLY)
 target_sources(test_device PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/device/kernels.cpp)

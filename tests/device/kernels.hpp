@@ -8,13 +8,14 @@
 
 namespace lacuna::device {
 
-struct GeneratedKernel {
+/// All kernels of one spec.
+struct GeneratedSpec {
   std::string spec;  ///< path from the root of the repository
   int head_dim;
   std::string dtype;
-  const emulation::Kernel* code;
+  const std::vector<emulation::NamedKernel>* kernels;
 };
 
-const std::vector<GeneratedKernel>& generated_kernels();
+const std::vector<GeneratedSpec>& generated_specs();
 
 }  // namespace lacuna::device

@@ -1,6 +1,7 @@
 #include "tests/device/runner.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -33,7 +34,23 @@ void require(const Diagnostics& diagnostics, const std::string& path) {
   std::abort();
 }
 
-Subject make_subject(const GeneratedKernel& kernel) {
+/// The launched kernels; ends the run if one is missing.
+std::vector<emulation::Kernel> find_kernels(const GeneratedSpec& spec,
+                                            const LaunchProgram& program) {
+  std::vector<emulation::Kernel> kernels;
+  for (const KernelLaunch& launch : program.launches) {
+    const auto found =
+        std::ranges::find(*spec.kernels, launch.entry, &emulation::NamedKernel::entry);
+    if (found == spec.kernels->end()) {
+      std::fprintf(stderr, "%s has no kernel %s\n", spec.spec.c_str(), launch.entry.c_str());
+      std::abort();
+    }
+    kernels.push_back(found->kernel);
+  }
+  return kernels;
+}
+
+Subject make_subject(const GeneratedSpec& kernel) {
   const std::filesystem::path path = kernel.spec;
   std::ifstream file(LACUNA_SOURCE_DIR / path);
   Diagnostics diagnostics;
@@ -54,22 +71,34 @@ Subject make_subject(const GeneratedKernel& kernel) {
   subject.head_dim = kernel.head_dim;
   subject.contract = make_contract(plan, {kDLCPU, 0});
   subject.launch = emit_launch_program(plan);
-  subject.code = kernel.code;
+  subject.kernels = find_kernels(kernel, subject.launch);
   return subject;
 }
+
+/// Poisoned: what no kernel wrote is NaN, and a count far too large.
+struct alignas(kWorkspaceUnitBytes) WorkspaceUnit {
+  std::array<std::uint8_t, kWorkspaceUnitBytes> bytes;
+  WorkspaceUnit() { bytes.fill(0xff); }
+};
 
 std::string run_grid(const Subject& subject, const BoundLaunch& bound,
                      const emulation::Schedule& schedule) {
   std::vector<std::int32_t> values(subject.launch.values.size());
   evaluate_launch_values(subject.launch, bound.shape, values.data());
-  for (const KernelLaunch& launch : subject.launch.launches) {
-    std::vector<std::max_align_t> block(launch.args_bytes / sizeof(std::max_align_t) + 1);
-    fill_argument_block(launch, bound, values.data(), reinterpret_cast<std::byte*>(block.data()));
+  std::vector<std::max_align_t> block(subject.launch.args_bytes / sizeof(std::max_align_t) + 1);
+  const int units = subject.launch.workspace_value;
+  std::vector<WorkspaceUnit> workspace(
+      units < 0 ? 0 : static_cast<std::size_t>(values[static_cast<std::size_t>(units)]));
+  fill_argument_block(subject.launch, bound, {workspace.data(), nullptr}, values.data(),
+                      reinterpret_cast<std::byte*>(block.data()));
+  for (std::size_t x = 0; x < subject.kernels.size(); ++x) {
+    const KernelLaunch& launch = subject.launch.launches[x];
     const std::int32_t blocks = values[static_cast<std::size_t>(launch.grid_x)];
     for (std::int32_t n = 0; n < blocks; ++n) {
       std::string error = emulation::run_block(
-          {*subject.code, block.data(), n, launch.threads, launch.smem_bytes}, schedule);
-      if (!error.empty()) return error;
+          {subject.kernels[x], block.data(), n, launch.threads, launch.smem_bytes, blocks},
+          schedule);
+      if (!error.empty()) return launch.entry + ", " + error;
     }
   }
   return "";
@@ -80,7 +109,7 @@ std::string run_grid(const Subject& subject, const BoundLaunch& bound,
 const std::vector<Subject>& subjects() {
   static const std::vector<Subject> all = [] {
     std::vector<Subject> made;
-    for (const GeneratedKernel& kernel : generated_kernels()) made.push_back(make_subject(kernel));
+    for (const GeneratedSpec& spec : generated_specs()) made.push_back(make_subject(spec));
     return made;
   }();
   return all;
@@ -91,6 +120,7 @@ Problem make_problem(const Subject& subject, numerics::Case shape, std::uint32_t
   shape.variant = twin == kTwins.end() ? subject.spec : twin->second.variant;
   shape.dtype = subject.dtype;
   shape.d = subject.head_dim;
+  if (subject.contract.takes_order) shape.n_k = shape.n_q;  // they are permuted alike
   auto variant =
       numerics::make_variant(shape, subject.contract.tile_q, subject.contract.tile_k, seed);
   if (twin != kTwins.end()) {

@@ -1,9 +1,11 @@
-// Runs a generated kernel on emulated blocks, launched as the runtime would: LaunchProgram, checked
-// arguments, argument block. In place of the driver stands a loop over the blocks of the grid.
+// Runs the generated kernels of a spec on emulated blocks, launched as the runtime would:
+// LaunchProgram, checked arguments, argument block, workspace. In place of the driver stands a loop
+// over the kernels and the blocks of their grids.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "compiler/emit/launch_program.hpp"
 #include "runtime/arguments.hpp"
@@ -12,7 +14,7 @@
 
 namespace lacuna::device {
 
-/// A generated kernel and what the compiler says about launching it.
+/// The kernels of a spec and what the compiler says about launching it.
 struct Subject {
   std::string name;  ///< "skip_softmax_d128_bf16"
   std::string spec;  ///< "skip-softmax"
@@ -20,7 +22,7 @@ struct Subject {
   int head_dim = 0;
   LaunchContract contract;
   LaunchProgram launch;
-  const emulation::Kernel* code = nullptr;
+  std::vector<emulation::Kernel> kernels;  ///< in the order of launch.launches
 };
 
 const std::vector<Subject>& subjects();
@@ -32,7 +34,7 @@ struct Problem {
 };
 Problem make_problem(const Subject& subject, numerics::Case shape, std::uint32_t seed);
 
-/// One launch with poisoned outputs; `error` also says what the emulation found.
+/// One launch with poisoned outputs and workspace; `error` also says what the emulation found.
 numerics::Reported run(const Subject& subject, const Problem& problem,
                        const emulation::Schedule& schedule);
 

@@ -55,8 +55,8 @@ struct Block {
   std::vector<Meeting> meetings;  ///< by warp
   Fiber scheduler;
   Lane* running = nullptr;
-  bool votes_all = true;    ///< of those that have come to the barrier
-  bool vote_result = true;  ///< of the barrier passed last
+  int votes = 0;        ///< of those that have come to the barrier
+  int vote_result = 0;  ///< of the barrier passed last
   std::string fault;
 
   Lane& lane(int warp, int index) {
@@ -104,7 +104,7 @@ bool open_barrier(Block& block) {
                   " threads wait at a barrier, the others have ended";
     return false;
   }
-  block.vote_result = std::exchange(block.votes_all, true);
+  block.vote_result = std::exchange(block.votes, 0);
   for (const auto& lane : block.lanes) lane->state = LaneState::kRuns;
   return true;
 }
@@ -132,7 +132,7 @@ std::string run_block(const BlockLaunch& launch, const Schedule& schedule) {
   const auto asked = static_cast<std::size_t>(launch.smem_bytes);
   if (asked > smem.size()) return "more shared memory than there is";
   std::ranges::fill(smem, kPoison);
-  Block block{launch, schedule, {}, {}, {}, {}, true, true, {}};
+  Block block{launch, schedule, {}, {}, {}, {}, 0, 0, {}};
   for (int thread = 0; thread < launch.threads; ++thread) {
     block.lanes.push_back(std::make_unique<Lane>(thread, schedule.landing));
   }
@@ -147,6 +147,7 @@ std::string run_block(const BlockLaunch& launch, const Schedule& schedule) {
 }
 
 int block_index() { return current->launch.block; }
+int block_count() { return current->launch.blocks; }
 int thread_index() { return current->running->thread; }
 
 void meet_warp(void (*combine)(Operands), void* operands) {
@@ -171,9 +172,9 @@ void meet_warp(void (*combine)(Operands), void* operands) {
   }
 }
 
-bool meet_block(bool vote) {
+int meet_block(bool vote) {
   Block& block = *current;
-  block.votes_all = block.votes_all && vote;
+  block.votes += vote ? 1 : 0;
   block.running->state = LaneState::kAtBarrier;
   pass_on(block);
   return block.vote_result;

@@ -32,12 +32,18 @@ struct Kernel {
   std::span<unsigned char> smem;         ///< the memory behind its `extern __shared__` array
 };
 
+struct NamedKernel {
+  std::string entry;  ///< as the driver would find it
+  Kernel kernel;
+};
+
 struct BlockLaunch {
   Kernel kernel;
   const void* args = nullptr;
   int block = 0;       ///< blockIdx.x
   int threads = 0;     ///< a multiple of 32
   int smem_bytes = 0;  ///< dynamic shared memory that the launch asks for
+  int blocks = 1;      ///< gridDim.x
 };
 
 /// Runs all threads to their end. Shared memory starts as 0xff bytes (NaN in every float type). ""
@@ -52,6 +58,7 @@ struct Fault : std::runtime_error {
 };
 
 int block_index();
+int block_count();
 int thread_index();
 
 /// Meets the other lanes of the warp in an instruction that all take part in. The last to come runs
@@ -59,8 +66,8 @@ int thread_index();
 using Operands = std::span<void* const, kWarpLanes>;
 void meet_warp(void (*combine)(Operands), void* operands);
 
-/// __syncthreads_and: meets all threads of the block; true if every one voted so.
-bool meet_block(bool vote);
+/// __syncthreads_count: meets all threads of the block; how many voted so.
+int meet_block(bool vote);
 
 /// `bytes` bytes of shared memory at an address as shared_address gives it.
 unsigned char* shared_memory(unsigned address, std::size_t bytes);

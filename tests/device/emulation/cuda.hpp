@@ -7,9 +7,12 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "tests/device/emulation/block.hpp"
+#include "tests/device/emulation/byte_matrix.hpp"
 #include "tests/device/emulation/matrix.hpp"
+#include "tests/device/emulation/scalar.hpp"
 #include "tests/device/emulation/warp.hpp"
 
 #define __device__
@@ -18,7 +21,7 @@
 #define __shared__
 #define __forceinline__ inline
 #define __grid_constant__
-#define __launch_bounds__(threads, blocks)
+#define __launch_bounds__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
 // NVRTC checks the offsets, for which g++ has no constant expression; sizes are checked here too.
 #define __INTADDR__(address) ::emulation::AnyOffset()
@@ -29,40 +32,72 @@ struct AnyOffset {
   constexpr bool operator==(std::size_t) const { return true; }
 };
 
-struct ThreadIndex {
+/// threadIdx, blockIdx and gridDim; all grids and blocks are one-dimensional.
+template <int (*kNumber)()>
+struct Index {
   struct {
-    operator unsigned() const { return static_cast<unsigned>(thread_index()); }
+    operator unsigned() const { return static_cast<unsigned>(kNumber()); }
   } x;
 };
 
 }  // namespace emulation
 
-inline constexpr emulation::ThreadIndex threadIdx;
+inline constexpr emulation::Index<emulation::thread_index> threadIdx;
+inline constexpr emulation::Index<emulation::block_index> blockIdx;
+inline constexpr emulation::Index<emulation::block_count> gridDim;
 
-struct alignas(16) uint4 {
-  unsigned x, y, z, w;
-};
+inline void __syncthreads() { emulation::meet_block(false); }
+inline int __syncthreads_and(bool vote) { return emulation::meet_block(!vote) == 0; }
+inline int __syncthreads_or(bool vote) { return emulation::meet_block(vote) != 0; }
+inline int __syncthreads_count(bool vote) { return emulation::meet_block(vote); }
 
-using std::max;
-using std::min;
-
-inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x)); }
-inline int __ffs(int x) { return __builtin_ffs(x); }
-inline int __popc(unsigned x) { return __builtin_popcount(x); }
-/// Never contracted to a fused multiply-add (-ffp-contract=off).
-inline float __fmul_rn(float a, float b) { return a * b; }
-
-inline void __syncthreads() { emulation::meet_block(true); }
-inline int __syncthreads_and(bool vote) { return emulation::meet_block(vote); }
-inline void __syncwarp() { emulation::exchange(0, emulation::lane_index()); }
-
+// Warp instructions: of all lanes, for emulation::check_lanes refuses every other mask.
+inline void __syncwarp(unsigned lanes = ~0u) {
+  emulation::check_lanes(lanes);
+  emulation::exchange(0, emulation::lane_index());
+}
 template <class T>
-T __shfl_sync(unsigned, T value, int lane) {
+T __shfl_sync(unsigned lanes, T value, int lane) {
+  emulation::check_lanes(lanes);
   return emulation::exchange(value, lane);
 }
 template <class T>
-T __shfl_xor_sync(unsigned, T value, int lanes) {
-  return emulation::exchange(value, emulation::lane_index() ^ lanes);
+T __shfl_xor_sync(unsigned lanes, T value, int difference) {
+  return __shfl_sync(lanes, value, emulation::lane_index() ^ difference);
 }
-inline unsigned __ballot_sync(unsigned, bool vote) { return emulation::ballot(vote); }
-inline int __any_sync(unsigned, bool vote) { return emulation::ballot(vote) != 0; }
+/// Lanes without such a neighbour get back their own.
+template <class T>
+T __shfl_up_sync(unsigned lanes, T value, int distance) {
+  const int lane = emulation::lane_index();
+  return __shfl_sync(lanes, value, lane < distance ? lane : lane - distance);
+}
+template <class T>
+T __shfl_down_sync(unsigned lanes, T value, int distance) {
+  const int lane = emulation::lane_index();
+  return __shfl_sync(lanes, value,
+                     lane + distance < emulation::kWarpLanes ? lane + distance : lane);
+}
+inline unsigned __ballot_sync(unsigned lanes, bool vote) {
+  emulation::check_lanes(lanes);
+  return emulation::ballot(vote);
+}
+inline int __any_sync(unsigned lanes, bool vote) { return __ballot_sync(lanes, vote) != 0; }
+inline int __all_sync(unsigned lanes, bool vote) { return __ballot_sync(lanes, !vote) == 0; }
+
+/// A thread runs alone from one meeting to the next, so plain arithmetic is atomic.
+template <class T>
+T atomicAdd(T* target, T value) {
+  return std::exchange(*target, *target + value);
+}
+template <class T>
+T atomicOr(T* target, T value) {
+  return std::exchange(*target, *target | value);
+}
+template <class T>
+T atomicMax(T* target, T value) {
+  return std::exchange(*target, std::max(*target, value));
+}
+template <class T>
+T atomicMin(T* target, T value) {
+  return std::exchange(*target, std::min(*target, value));
+}

@@ -34,6 +34,10 @@ void combine_votes(Operands lanes) {
 
 }  // namespace
 
+void check_lanes(std::uint32_t mask) {
+  if (mask != ~std::uint32_t{0}) throw Fault("a warp instruction of some lanes only");
+}
+
 int lane_index() { return thread_index() % kWarpLanes; }
 
 std::uint32_t exchange_bits(std::uint32_t bits, int source) {

@@ -12,4 +12,21 @@ inline u32 pack(float low, float high) {
   return low_bits | high_bits << 16;
 }
 
+template <class Element>
+inline float unpack_low(u32 pair) {
+  return ::emulation::to_float(kFormat<Element>, static_cast<unsigned short>(pair));
+}
+template <class Element>
+inline float unpack_high(u32 pair) {
+  return ::emulation::to_float(kFormat<Element>, static_cast<unsigned short>(pair >> 16));
+}
+
+inline u32 pack_e4m3x2(float low, float high) {
+  const u32 high_bits = ::emulation::round_to_e4m3(high);
+  return ::emulation::round_to_e4m3(low) | high_bits << 8;
+}
+inline u32 pack_e4m3x4(float first, float second, float third, float fourth) {
+  return pack_e4m3x2(first, second) | pack_e4m3x2(third, fourth) << 16;
+}
+
 }  // namespace lacuna

@@ -1,0 +1,373 @@
+#include "tests/device/predict_reference.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <sstream>
+
+#include "tests/device/emulation/matrix.hpp"
+
+namespace lacuna::device {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+int tiles_of(int n, int tile) { return (n + tile - 1) / tile; }
+int padded(int n) { return tiles_of(n, 256) * 256; }
+std::size_t at(long long index) { return static_cast<std::size_t>(index); }
+
+emulation::Format format_of(const PredictCase& c) {
+  return c.is_f16 ? emulation::Format::kF16 : emulation::Format::kBF16;
+}
+
+/// Scales are those of tiles of at least 16 queries and 32 keys.
+int query_group(const PredictCase& c, int n) {
+  if (c.group == QuantGroup::kThread) return n / 16 * 8 + n % 8;
+  return n / (c.group == QuantGroup::kWarp ? 16 : std::max(c.tile_q, 16));
+}
+int key_group(const PredictCase& c, int n) {
+  if (c.group == QuantGroup::kThread) return n / 32 * 4 + n % 8 / 2;
+  return n / std::max(c.tile_k, 32);
+}
+
+}  // namespace
+
+PredictProblem::PredictProblem(const PredictCase& c, const PredictShape& shape, PredictFill fill,
+                               std::uint32_t seed)
+    : case_(c), shape_(shape), n_h_kv_(shape.n_h / shape.heads_per_kv) {
+  AttendArgs& attend = args_.attend;
+  attend.n_b = shape.n_b, attend.n_h = shape.n_h, attend.heads_per_kv = shape.heads_per_kv;
+  attend.n_q = shape.n_q, attend.n_k = shape.n_k;
+  attend.scale = 1.0F / std::sqrt(static_cast<float>(c.head_dim));
+  PredictArgs& predict = args_.predict;
+  predict.q_padded = padded(shape.n_q), predict.k_padded = padded(shape.n_k);
+  predict.keep_q_tiles = tiles_of(shape.n_q, c.tile_q);
+  predict.keep_k_tiles = tiles_of(shape.n_k, c.tile_k);
+  predict.keep_words = tiles_of(predict.keep_k_tiles, 32);
+  args_.tau = 0.02F, args_.theta = 0.3F, args_.mass = 0.8F, args_.top = 3;
+  args_.sink = 8, args_.local = 24;
+  fill_tokens(fill, seed);
+  fill_summaries();
+  fill_integers(seed + 1);
+  set_pointers();
+}
+
+void PredictProblem::fill_tokens(PredictFill fill, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  const float size = fill == PredictFill::kSharp ? 3.0F : 1.0F;
+  const auto draw = [&](std::vector<std::uint16_t>& x, int heads, int n) {
+    x.resize(at(shape_.n_b * heads) * at(n) * at(case_.head_dim));
+    for (std::uint16_t& bits : x) {
+      bits = emulation::round_to(format_of(case_), size * normal(random));
+    }
+  };
+  draw(q_, shape_.n_h, shape_.n_q);
+  draw(k_, n_h_kv_, shape_.n_k);
+  if (fill == PredictFill::kTies) {  // every key twice, at a distance of half a tile or more
+    const std::size_t d = at(case_.head_dim), period = d * at(std::max(case_.tile_k, 4));
+    for (std::size_t x = period; x < k_.size(); ++x) k_[x] = k_[x % period];
+  }
+  previous_lse_.resize(at(shape_.n_b * shape_.n_h) * at(shape_.n_q));
+  for (float& lse : previous_lse_) lse = 3.0F + normal(random);
+  previous_lse_[0] = -std::numeric_limits<float>::infinity();
+}
+
+void PredictProblem::poison_query(int q) {
+  q_[at(q) * at(case_.head_dim) + 5] =
+      emulation::round_to(format_of(case_), std::numeric_limits<float>::quiet_NaN());
+}
+
+double PredictProblem::value_of(std::uint16_t bits) const {
+  return emulation::to_float(format_of(case_), bits);
+}
+
+void PredictProblem::fill_summaries() {
+  const int d = case_.head_dim;
+  const auto average = [&](std::vector<float>& means, const std::vector<std::uint16_t>& x,
+                           int heads, int n, int tile) {
+    for (int head = 0; head < shape_.n_b * heads; ++head)
+      for (int n0 = 0; n0 < n; n0 += tile)
+        for (int column = 0; column < d; ++column) {
+          double sum = 0;
+          const int end = std::min(n0 + tile, n);
+          for (int row = n0; row < end; ++row)
+            sum += value_of(x[at((static_cast<long long>(head) * n + row) * d + column)]);
+          means.push_back(static_cast<float>(4 * sum / (end - n0)));  // larger: sharper rows
+        }
+  };
+  average(q_summary_, q_, shape_.n_h, shape_.n_q, case_.tile_q);
+  average(k_summary_, k_, n_h_kv_, shape_.n_k, case_.tile_k);
+  std::mt19937 random(7);
+  std::uniform_real_distribution<float> uniform;
+  q_similarity_.resize(at(shape_.n_b * shape_.n_h * args_.predict.keep_q_tiles));
+  k_similarity_.resize(at(shape_.n_b * n_h_kv_ * args_.predict.keep_k_tiles));
+  for (float& x : q_similarity_) x = 0.2F + uniform(random);
+  for (float& x : k_similarity_) x = uniform(random);
+}
+
+void PredictProblem::fill_integers(std::uint32_t seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> uniform;
+  const int largest = case_.bits == 4 ? 7 : 127;
+  std::uniform_int_distribution<int> integer(-largest, largest);
+  const PredictArgs& predict = args_.predict;
+  const auto draw = [&](std::vector<signed char>& values, std::vector<float>& scales,
+                        std::vector<float>& bias, int heads, int bias_heads, int n) {
+    values.resize(at(shape_.n_b * heads) * at(n) * at(case_.head_dim));
+    for (signed char& x : values) x = static_cast<signed char>(integer(random));
+    scales.resize(at(shape_.n_b * heads) * at(n));
+    for (float& x : scales) x = (0.5F + uniform(random)) * 2 / static_cast<float>(largest);
+    bias.resize(at(shape_.n_b * bias_heads) * at(n));
+    for (float& x : bias) x = 4 * uniform(random);
+  };
+  draw(q_values_, q_scale_, row_bias_, shape_.n_h, shape_.n_h, predict.q_padded);
+  draw(k_values_, k_scale_, column_bias_, n_h_kv_, shape_.n_h, predict.k_padded);
+}
+
+void PredictProblem::set_pointers() {
+  const long long d = case_.head_dim;
+  AttendArgs& attend = args_.attend;
+  attend.q = {q_.data(), shape_.n_h * shape_.n_q * d, shape_.n_q * d, d};
+  attend.k = {k_.data(), n_h_kv_ * shape_.n_k * d, shape_.n_k * d, d};
+  PredictArgs& predict = args_.predict;
+  predict.previous_lse = {previous_lse_.data(), static_cast<long long>(shape_.n_h) * shape_.n_q,
+                          shape_.n_q};
+  predict.q_summary = q_summary_.data(), predict.k_summary = k_summary_.data();
+  predict.q_similarity = q_similarity_.data(), predict.k_similarity = k_similarity_.data();
+  predict.estimate_q_values = q_values_.data(), predict.estimate_k_values = k_values_.data();
+  predict.estimate_q_scale = q_scale_.data(), predict.estimate_k_scale = k_scale_.data();
+  predict.estimate_q_groups = predict.q_padded, predict.estimate_k_groups = predict.k_padded;
+  predict.row_bias = row_bias_.data(), predict.column_bias = column_bias_.data();
+}
+
+void PredictProblem::reset(long long scratch_floats) {
+  scratch_.assign(at(scratch_floats), std::numeric_limits<float>::quiet_NaN());
+  kept_.assign(at(rows()) * at(args_.predict.keep_words), 0xffffffffU);
+  records_.assign(at(rows()) * at(columns()), {});
+  args_.predict.scores = scratch_.data();
+  args_.predict.kept = kept_.data();
+  args_.records = records_.data();
+}
+
+std::string PredictProblem::run(emulation::Kernel kernel, int blocks, int smem_bytes,
+                                const emulation::Schedule& schedule) const {
+  for (int block = 0; block < blocks; ++block) {
+    std::string fault =
+        emulation::run_block({kernel, &args_, block, 256, smem_bytes, blocks}, schedule);
+    if (!fault.empty()) return "block " + std::to_string(block) + ": " + fault;
+  }
+  return "";
+}
+
+bool PredictProblem::pair_visible(int q, int k) const {
+  return !case_.causal || k <= q + shape_.n_k - shape_.n_q;
+}
+bool PredictProblem::range_visible(int q1, int k0) const { return pair_visible(q1, k0); }
+
+double PredictProblem::token_dot(int b, int h, int q, int k) const {
+  if (q >= shape_.n_q || k >= shape_.n_k) return 0;  // missing tokens of the last cell
+  const int h_kv = h / shape_.heads_per_kv;
+  const long long d = case_.head_dim;
+  const auto* x = &q_[at(((static_cast<long long>(b) * shape_.n_h + h) * shape_.n_q + q) * d)];
+  const auto* y = &k_[at(((static_cast<long long>(b) * n_h_kv_ + h_kv) * shape_.n_k + k) * d)];
+  double sum = 0;
+  for (long long n = 0; n < d; ++n) sum += value_of(x[n]) * value_of(y[n]);
+  return sum;
+}
+
+int PredictProblem::row_count(int i) const {
+  const int tokens = std::min(case_.tile_q, shape_.n_q - i * case_.tile_q);
+  switch (case_.rows) {
+    case RowKind::kMean:
+      return 1;
+    case RowKind::kTokens:
+      return tokens;
+    case RowKind::kAntidiagonal:
+      return tiles_of(tokens, case_.count);
+    case RowKind::kLast:
+      return std::min(case_.count, shape_.n_q);
+    case RowKind::kNone:
+      return 0;
+  }
+  return 0;
+}
+
+/// First token of row r.
+int PredictProblem::row_token(int i, int r) const {
+  if (case_.rows == RowKind::kLast) return shape_.n_q - row_count(i) + r;
+  return i * case_.tile_q + r * (case_.rows == RowKind::kAntidiagonal ? case_.count : 1);
+}
+
+/// Row r of query tile i and column c (a tile, cell or token), in the estimate's own arithmetic.
+double PredictProblem::dot(int b, int h, int i, int r, int c) const {
+  const long long d = case_.head_dim, head = static_cast<long long>(b) * shape_.n_h + h;
+  const long long head_kv = static_cast<long long>(b) * n_h_kv_ + h / shape_.heads_per_kv;
+  const PredictArgs& predict = args_.predict;
+  double sum = 0;
+  if (case_.rows == RowKind::kMean) {
+    const float* x = &q_summary_[at((head * predict.keep_q_tiles + i) * d)];
+    for (long long n = 0; n < d; ++n) {
+      sum += x[n] * (case_.columns_are_tokens
+                         ? value_of(k_[at((head_kv * shape_.n_k + c) * d + n)])
+                         : double{k_summary_[at((head_kv * predict.keep_k_tiles + c) * d + n)]});
+    }
+    return sum;
+  }
+  const int q = row_token(i, r);
+  if (case_.rows == RowKind::kAntidiagonal) {
+    for (int s = 0; s < case_.count; ++s)
+      sum += token_dot(b, h, q + case_.count - 1 - s, c * case_.count + s);
+    return sum / case_.count;
+  }
+  if (case_.bits == 16) return token_dot(b, h, q, c);
+  for (long long n = 0; n < d; ++n)
+    sum += double{1} * q_values_[at((head * predict.q_padded + q) * d + n)] *
+           k_values_[at((head_kv * predict.k_padded + c) * d + n)];
+  sum *= double{q_scale_[at(head * predict.estimate_q_groups + query_group(case_, q))]} *
+         k_scale_[at(head_kv * predict.estimate_k_groups + key_group(case_, c))];
+  if (case_.biased) {
+    sum += double{row_bias_[at(head * predict.q_padded + q)]} +
+           column_bias_[at(head * predict.k_padded + c)];
+  }
+  return sum;
+}
+
+double PredictProblem::reference_lse(int b, int h, int q) const {
+  double largest = -kInf, sum = 0;
+  std::vector<double> logits;
+  for (int k = 0; k < shape_.n_k; ++k) {
+    if (!pair_visible(q, k) || !(k < args_.sink || q - k < args_.local)) continue;
+    logits.push_back(args_.attend.scale * token_dot(b, h, q, k));
+    largest = std::max(largest, logits.back());
+  }
+  for (const double logit : logits) sum += std::exp(logit - largest);
+  return logits.empty() ? -kInf : largest + std::log(sum);
+}
+
+std::vector<PredictProblem::Tile> PredictProblem::row_of_tiles(int b, int h, int i) const {
+  const bool cells = case_.rows == RowKind::kAntidiagonal, means = case_.rows == RowKind::kMean;
+  const int width = cells ? case_.count : means && !case_.columns_are_tokens ? case_.tile_k : 1;
+  const int head_kv = b * n_h_kv_ + h / shape_.heads_per_kv;
+  const bool plain = case_.normalise == Normalise::kNone;
+  const int i_q1 = std::min((i + 1) * case_.tile_q, shape_.n_q) - 1;
+  std::vector<Tile> tiles(at(columns()));
+  for (int j = 0; j < columns(); ++j) {
+    const double none = plain ? -kInf : 0;
+    tiles[at(j)] = {-kInf, none, range_visible(i_q1, j * case_.tile_k)};
+  }
+  int rows_with_columns = 0;
+  for (int r = 0; r < row_count(i); ++r) {
+    const int q0 = means ? i * case_.tile_q : row_token(i, r);
+    const int q1 = means ? i_q1 : std::min(q0 + (cells ? case_.count : 1), shape_.n_q) - 1;
+    std::vector<std::pair<int, double>> logits;  // by column
+    for (int c = 0; c * width < shape_.n_k; ++c) {
+      const int j = c * width / case_.tile_k;
+      if (!range_visible(q1, c * width)) continue;
+      if (case_.excludes && k_similarity_[at(head_kv * columns() + j)] < args_.theta) continue;
+      logits.emplace_back(j, double{args_.attend.scale} * dot(b, h, i, r, c));
+    }
+    const bool is_nan =
+        std::ranges::any_of(logits, [](const auto& column) { return std::isnan(column.second); });
+    if (is_nan) continue;  // hurts no other row
+    rows_with_columns += !logits.empty();
+    double lse = 0, largest = -kInf;
+    if (case_.normalise == Normalise::kSoftmax) {
+      for (const auto& [j, logit] : logits) largest = std::max(largest, logit);
+      for (const auto& [j, logit] : logits) lse += std::exp(logit - largest);
+      lse = largest + std::log(lse);
+    } else if (case_.normalise == Normalise::kLse) {
+      lse = reference_lse(b, h, q0);
+    } else if (case_.normalise == Normalise::kPreviousLse) {
+      lse = previous_lse_[at((static_cast<long long>(b) * shape_.n_h + h) * shape_.n_q + q0)];
+    }
+    if (!(lse > -kInf)) continue;
+    for (const auto& [j, logit] : logits) {
+      Tile& tile = tiles[at(j)];
+      const double weight = plain ? logit : std::exp(logit - lse);
+      if (case_.sums) {
+        tile.score = tile.score == -kInf ? logit : tile.score + logit;
+        tile.p = tile.p == -kInf ? weight : tile.p + weight;
+      } else {
+        tile.score = std::max(tile.score, logit);
+        tile.p = std::max(tile.p, weight);
+      }
+    }
+  }
+  for (Tile& tile : tiles)
+    if (case_.sums && rows_with_columns > 0) tile.p /= rows_with_columns;
+  return tiles;
+}
+
+std::string PredictProblem::check_row(int row, const std::vector<Tile>& tiles) const {
+  const TileRecord* records = &records_[at(static_cast<long long>(row) * columns())];
+  const unsigned* words = &kept_[at(static_cast<long long>(row) * args_.predict.keep_words)];
+  std::ostringstream wrong;
+  const auto near = [](double x, double y, double scale) {
+    return x == y || std::abs(x - y) <= 4e-6 * scale + 2e-5 * std::abs(y);
+  };
+  int visible = 0;
+  for (const Tile& tile : tiles) visible += tile.is_visible;
+  // Sums of logits cancel.
+  const double terms = case_.sums ? case_.tile_q * case_.tile_k : 1;
+  for (int j = 0; j < columns(); ++j) {
+    const Tile& tile = tiles[at(j)];
+    const TileRecord& got = records[j];
+    const bool kept = (words[j / 32] >> (j % 32) & 1U) != 0;
+    if (got.calls != tile.is_visible) wrong << j << ": asked " << got.calls << " times\n";
+    if (!tile.is_visible && kept) wrong << j << ": invisible, but kept\n";
+    if (!tile.is_visible) continue;
+    const bool plain = case_.normalise == Normalise::kNone;
+    if (!near(got.p, tile.p, plain ? 10 * terms : 1)) {
+      wrong << j << ": p " << got.p << ", expected " << tile.p << "\n";
+    }
+    if (case_.scored && !near(got.score, tile.score, 10 * terms)) {
+      wrong << j << ": score " << got.score << ", expected " << tile.score << "\n";
+    }
+    if (got.visible != visible) wrong << j << ": visible " << got.visible << "\n";
+    if (case_.ranked) {
+      int rank = 0;
+      double mass = 0;
+      for (int other = 0; other < columns(); ++other) {
+        const TileRecord& o = records[other];
+        if (!tiles[at(other)].is_visible || !(o.p > got.p || (o.p == got.p && other < j))) continue;
+        ++rank;
+        mass += o.p;
+      }
+      if (got.rank != rank) wrong << j << ": rank " << got.rank << ", expected " << rank << "\n";
+      if (!near(got.mass_before, mass, 1)) {
+        wrong << j << ": mass " << got.mass_before << ", expected " << mass << "\n";
+      }
+    }
+    const int q0 = row % args_.predict.keep_q_tiles * case_.tile_q, k0 = j * case_.tile_k;
+    const bool is_static = case_.rows == RowKind::kNone;
+    const int k1 = std::min(k0 + case_.tile_k, shape_.n_k) - 1;
+    const bool by_place = k0 < args_.sink || q0 - k1 < args_.local;
+    const bool by_value =
+        (case_.excludes && q_similarity_[at(row)] < args_.theta) || got.p > args_.tau ||
+        (case_.ranked && (got.rank < args_.top || got.mass_before + got.p <= args_.mass));
+    const bool expected = is_static ? by_place : by_value;
+    if (kept != expected) wrong << j << ": kept " << kept << ", expected " << expected << "\n";
+  }
+  for (int j = columns(); j < args_.predict.keep_words * 32; ++j)
+    if ((words[j / 32] >> (j % 32) & 1U) != 0) wrong << j << ": a bit past the last tile\n";
+  return wrong.str();
+}
+
+std::string PredictProblem::check() const {
+  for (int row = 0; row < rows(); ++row) {
+    const int i = row % args_.predict.keep_q_tiles, head = row / args_.predict.keep_q_tiles;
+    const std::string wrong = check_row(row, row_of_tiles(head / shape_.n_h, head % shape_.n_h, i));
+    if (!wrong.empty()) return "row " + std::to_string(row) + "\n" + wrong.substr(0, 600);
+  }
+  return "";
+}
+
+int PredictProblem::kept_count() const {
+  int count = 0;
+  for (const unsigned word : kept_) count += __builtin_popcount(word);
+  return count;
+}
+
+}  // namespace lacuna::device

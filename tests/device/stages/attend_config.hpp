@@ -1,0 +1,75 @@
+// A configuration of kernel/attend_mma.cuh for each choice; to be included after it, in the same
+// namespace.
+#pragma once
+
+namespace lacuna {
+unsigned char block_smem[227 * 1024];
+}
+
+struct Args {
+  lacuna::AttendArgs attend;
+  lacuna::PredictArgs predict;
+};
+
+template <stages::AttendChoice kChoice>
+struct Config {
+  using Element = std::conditional_t<kChoice.is_bf16, lacuna::bf16, lacuna::f16>;
+  static constexpr int kHeadDim = kChoice.head_dim;
+  static constexpr int kTileQ = kChoice.tile_q;
+  static constexpr int kTileK = kChoice.tile_k;
+  static constexpr int kStages = kChoice.stages;
+  static constexpr int kWarps = kTileQ / 16;
+  static constexpr bool kDescending = kChoice.is_descending;
+  static constexpr bool kHasMask = kChoice.is_causal;
+  static constexpr bool kHasScore = kChoice.has_score;
+  static constexpr bool kUsesLists = false;
+  static constexpr lacuna::GateScope kGateScope =
+      kChoice.skips == stages::Skips::kNothing ? lacuna::GateScope::kNone
+      : kChoice.skips == stages::Skips::kTileV ? lacuna::GateScope::kTile
+                                               : lacuna::GateScope::kWarp;
+  static constexpr bool kSkipsVLoad = kChoice.skips == stages::Skips::kTileV;
+  static constexpr bool kSkipsExp = kSkipsVLoad;
+  static constexpr bool kSkipsPv = kChoice.skips != stages::Skips::kNothing;
+  static constexpr bool kWritesLse = true;
+  static constexpr int kQkBits = kChoice.qk_bits;
+  static constexpr lacuna::QuantGroup kQkGroup =
+      lacuna::QuantGroup{static_cast<int>(kChoice.group)};
+  static constexpr int kQkTileK = kChoice.group_tile_k == 0 ? kTileK : kChoice.group_tile_k;
+  static constexpr int kVBits = kChoice.v_bits;
+  static constexpr bool kHasRowBias = kChoice.has_row_bias;
+  static constexpr bool kHasColumnBias = kChoice.has_column_bias;
+  static constexpr bool kGathers = kChoice.gathers;
+  static constexpr int kKeepK = kChoice.keep_k;
+  static constexpr bool kSharedHeads = kChoice.has_shared_heads;
+  // The formula of the contract, written out again.
+  static constexpr int kSmemBytes =
+      kHeadDim * (kTileQ * 2 +
+                  kTileK * (kStages * kQkBits / 8 + (kSkipsVLoad ? 2 : kStages) * kVBits / 8)) +
+      (kSkipsVLoad ? 16 * kWarps : 0);
+};
+
+struct Hooks {
+  static bool mask(const Args& args, int q, int k, int, int) {
+    return k <= q + args.attend.n_k - args.attend.n_q;
+  }
+  static bool tile_full(const Args& args, int q0, int, int, int k1, int, int) {
+    return mask(args, q0, k1, 0, 0);
+  }
+  static bool tile_visible(const Args& args, int, int q1, int k0, int, int, int) {
+    return mask(args, q1, k0, 0, 0);
+  }
+  static float score(const Args&, float s, int, int k, int, int) {
+    return s + stages::kScoreSlope * static_cast<float>(k);
+  }
+  static bool gate_skip(const Args&, float, float gap, int, int, int, int, int, int, int, int) {
+    return gap < stages::kGateGap;
+  }
+};
+
+template <stages::AttendChoice kChoice>
+stages::AttendVariant variant(const char* name) {
+  const auto body = [](const void* args) {
+    lacuna::attend_mma<Config<kChoice>, Hooks>(*static_cast<const Args*>(args));
+  };
+  return {name, kChoice, Config<kChoice>::kSmemBytes, {body, lacuna::block_smem}};
+}

@@ -1,0 +1,235 @@
+// The configurations in which the predictor's stages are tested, and their argument block: shared
+// by the kernels (stages/*.cpp) and the tests.
+#pragma once
+
+#include "base/kinds.cuh"
+#include "kernel/predict_args.cuh"
+
+namespace lacuna {
+
+/// What `keep` was given for a tile, and how often it was asked.
+struct TileRecord {
+  float score, p, mass_before;
+  int rank, visible, calls;
+};
+
+/// What a generated kernel has as Args, with the parameters of the hooks in predict_hooks.hpp.
+struct PredictStageArgs {
+  AttendArgs attend;
+  PredictArgs predict;
+  float tau, theta, mass;
+  int top, sink, local;
+  TileRecord* records;  ///< [n_b, n_h, keep_q_tiles, keep_k_tiles]
+};
+
+enum class RowKind { kMean, kTokens, kAntidiagonal, kLast, kNone };
+
+/// One configuration. `keep` is p > tau, if ranked also rank < top or mass_before + p <= mass, and
+/// without an estimate the tiles of a sink and a window.
+struct PredictCase {
+  const char* name;
+  RowKind rows;
+  int tile_q, tile_k;
+  Normalise normalise = Normalise::kSoftmax;
+  bool sums = false, causal = false, excludes = false, ranked = false, scored = true;
+  bool columns_are_tokens = true;  ///< of kMean rows
+  int count = 1;                   ///< of kAntidiagonal and kLast
+  int bits = 16;
+  QuantGroup group = QuantGroup::kThread;
+  bool biased = false;  ///< row_bias and column_bias
+  bool is_f16 = false;
+  int head_dim = 64;
+};
+
+inline constexpr PredictCase kPooledCases[] = {
+    {.name = "sparge",
+     .rows = RowKind::kMean,
+     .tile_q = 64,
+     .tile_k = 64,
+     .causal = true,
+     .excludes = true,
+     .ranked = true,
+     .columns_are_tokens = false},
+    {.name = "full",
+     .rows = RowKind::kMean,
+     .tile_q = 16,
+     .tile_k = 32,
+     .ranked = true,
+     .columns_are_tokens = false,
+     .head_dim = 96},
+    {.name = "plain_sum",
+     .rows = RowKind::kMean,
+     .tile_q = 32,
+     .tile_k = 32,
+     .normalise = Normalise::kNone,
+     .sums = true,
+     .causal = true,
+     .columns_are_tokens = false,
+     .head_dim = 256},
+    {.name = "columns", .rows = RowKind::kMean, .tile_q = 64, .tile_k = 1, .causal = true},
+    {.name = "eights",
+     .rows = RowKind::kMean,
+     .tile_q = 64,
+     .tile_k = 8,
+     .sums = true,
+     .causal = true,
+     .excludes = true,
+     .ranked = true,
+     .is_f16 = true},
+    {.name = "sixteens", .rows = RowKind::kMean, .tile_q = 64, .tile_k = 16, .scored = false},
+    {.name = "tiles_of_tokens",
+     .rows = RowKind::kMean,
+     .tile_q = 32,
+     .tile_k = 64,
+     .causal = true,
+     .ranked = true},
+    {.name = "sums_of_tokens", .rows = RowKind::kMean, .tile_q = 32, .tile_k = 64, .sums = true},
+    {.name = "plain_tokens",
+     .rows = RowKind::kMean,
+     .tile_q = 32,
+     .tile_k = 32,
+     .normalise = Normalise::kNone,
+     .sums = true,
+     .causal = true},
+};
+
+inline constexpr int kPooledSmemBytes = 40960;
+
+inline constexpr PredictCase kTokenCases[] = {
+    {.name = "fg_cached", .rows = RowKind::kTokens, .tile_q = 128, .tile_k = 1, .scored = false},
+    {.name = "fg_previous",
+     .rows = RowKind::kTokens,
+     .tile_q = 64,
+     .tile_k = 8,
+     .normalise = Normalise::kPreviousLse,
+     .causal = true,
+     .is_f16 = true},
+    {.name = "sale",
+     .rows = RowKind::kTokens,
+     .tile_q = 64,
+     .tile_k = 32,
+     .normalise = Normalise::kLse,
+     .causal = true,
+     .bits = 4,
+     .biased = true},
+    {.name = "lse_of_bytes",
+     .rows = RowKind::kTokens,
+     .tile_q = 16,
+     .tile_k = 64,
+     .normalise = Normalise::kLse,
+     .sums = true,
+     .excludes = true,
+     .bits = 8,
+     .group = QuantGroup::kBlock,
+     .head_dim = 96},
+    {.name = "warp_groups",
+     .rows = RowKind::kTokens,
+     .tile_q = 96,
+     .tile_k = 96,
+     .causal = true,
+     .ranked = true,
+     .bits = 8,
+     .group = QuantGroup::kWarp,
+     .head_dim = 128},
+    {.name = "exact_ranked",
+     .rows = RowKind::kTokens,
+     .tile_q = 32,
+     .tile_k = 48,
+     .sums = true,
+     .causal = true,
+     .excludes = true,
+     .ranked = true},
+    {.name = "columns_ranked",
+     .rows = RowKind::kTokens,
+     .tile_q = 48,
+     .tile_k = 1,
+     .sums = true,
+     .causal = true,
+     .ranked = true},
+    {.name = "wide_rows",
+     .rows = RowKind::kTokens,
+     .tile_q = 256,
+     .tile_k = 128,
+     .causal = true,
+     .head_dim = 256},
+    {.name = "plain_sum",
+     .rows = RowKind::kTokens,
+     .tile_q = 64,
+     .tile_k = 64,
+     .normalise = Normalise::kNone,
+     .sums = true,
+     .causal = true},
+    {.name = "plain_max",
+     .rows = RowKind::kTokens,
+     .tile_q = 16,
+     .tile_k = 16,
+     .normalise = Normalise::kNone,
+     .causal = true,
+     .excludes = true},
+    {.name = "xattention",
+     .rows = RowKind::kAntidiagonal,
+     .tile_q = 128,
+     .tile_k = 128,
+     .sums = true,
+     .causal = true,
+     .ranked = true,
+     .count = 8,
+     .head_dim = 128},
+    {.name = "cells",
+     .rows = RowKind::kAntidiagonal,
+     .tile_q = 64,
+     .tile_k = 64,
+     .causal = true,
+     .excludes = true,
+     .count = 16,
+     .is_f16 = true},
+    {.name = "pairs", .rows = RowKind::kAntidiagonal, .tile_q = 64, .tile_k = 4, .count = 2},
+};
+
+inline constexpr PredictCase kSelectCases[] = {
+    {.name = "streaming",
+     .rows = RowKind::kNone,
+     .tile_q = 128,
+     .tile_k = 64,
+     .causal = true,
+     .scored = false},
+    {.name = "static_columns", .rows = RowKind::kNone, .tile_q = 32, .tile_k = 1, .scored = false},
+    {.name = "vertical",
+     .rows = RowKind::kLast,
+     .tile_q = 64,
+     .tile_k = 1,
+     .sums = true,
+     .causal = true,
+     .ranked = true,
+     .count = 64},
+    {.name = "last_tiles",
+     .rows = RowKind::kLast,
+     .tile_q = 64,
+     .tile_k = 64,
+     .causal = true,
+     .count = 20,
+     .is_f16 = true},
+    {.name = "last_eights",
+     .rows = RowKind::kLast,
+     .tile_q = 32,
+     .tile_k = 8,
+     .normalise = Normalise::kLse,
+     .sums = true,
+     .ranked = true,
+     .scored = false,
+     .count = 128},
+};
+
+inline constexpr int kSelectSmemBytes = 16384;
+
+/// Whole 16 rows.
+constexpr int token_rows(const PredictCase& c) {
+  const int rows = c.rows == RowKind::kLast ? c.count : (c.tile_q + c.count - 1) / c.count;
+  return (rows + 15) / 16 * 16;
+}
+constexpr int token_smem_bytes(const PredictCase& c) {
+  const int query_slots = c.rows == RowKind::kAntidiagonal ? 2 : 1;
+  return (token_rows(c) * query_slots + 128) * c.head_dim * 2 + 4096;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,9 @@
+// predict_tokens on emulated blocks.
+#pragma once
+
+#include <vector>
+
+#include "tests/device/emulation/block.hpp"
+
+/// By number in kTokenCases.
+const std::vector<emulation::Kernel>& token_kernels();
