@@ -148,6 +148,21 @@ std::vector<float> to_f32(const Array& array) {
   return values;
 }
 
+Array to_i32(const Array& array) {
+  const auto step = static_cast<std::size_t>(size_bytes(array.type));
+  Array result{ArrayType::kI32, array.shape, {}};
+  result.bytes.reserve(array.bytes.size() / step * sizeof(std::int32_t));
+  for (std::size_t at = 0; at + step <= array.bytes.size(); at += step) {
+    std::int64_t value = 0;
+    std::memcpy(&value, array.bytes.data() + at, step);
+    if (array.type == ArrayType::kI32) value = static_cast<std::int32_t>(value);
+    const auto narrow = static_cast<std::int32_t>(value);
+    const std::int32_t kept = narrow == value ? narrow : -1;
+    result.bytes.append(reinterpret_cast<const char*>(&kept), sizeof kept);
+  }
+  return result;
+}
+
 Array from_f32(std::span<const float> values, std::vector<std::int64_t> shape, ArrayType type) {
   const auto step = static_cast<std::size_t>(size_bytes(type));
   Array array{type, std::move(shape), std::string(values.size() * step, '\0')};

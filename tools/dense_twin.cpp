@@ -8,6 +8,11 @@ DenseTwin dense_twin(const Spec& spec) {
   Spec dense = spec;
   DenseTwin twin;
   dense.gate.reset();
+  dense.predictor.reset();
+  dense.quantise = {};
+  dense.permute = {};
+  dense.external_mask = false;
+  dense.loader = {};
   dense.params.clear();
   for (std::size_t i = 0; i < spec.params.size(); ++i) {
     const int index = static_cast<int>(i);
@@ -19,6 +24,13 @@ DenseTwin dense_twin(const Spec& spec) {
   }
   twin.text = print_spec(dense);
   return twin;
+}
+
+std::string reusing_twin(const Spec& spec) {
+  constexpr int kMostLaunches = 1000;
+  Spec reusing = spec;
+  if (reusing.predictor) reusing.predictor->reuse = kMostLaunches;
+  return print_spec(reusing);
 }
 
 }  // namespace lacuna::tools

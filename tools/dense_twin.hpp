@@ -1,5 +1,5 @@
-// The dense twin of a spec: the same attention without its gate. What a sparse result is measured
-// against, in error and in time.
+// Twins of a spec that a run is measured against. The dense twin: the same attention with neither
+// predictor, gate, quantisation nor permutation.
 #pragma once
 
 #include <string>
@@ -15,5 +15,9 @@ struct DenseTwin {
 };
 
 DenseTwin dense_twin(const Spec& spec);
+
+/// JSON of the same spec, but one decision serves as many launches as may be: what remains of a
+/// launch without its prediction. The kernels are the same.
+std::string reusing_twin(const Spec& spec);
 
 }  // namespace lacuna::tools

@@ -1,10 +1,13 @@
 // lacuna explain: what the compiler decides for a spec, and why; or what an error code means.
 #include <cstdio>
 
+#include "compiler/emit/emit.hpp"
 #include "compiler/expr/parse.hpp"
 #include "compiler/target/limits.hpp"
 #include "compiler/target/plan.hpp"
 #include "tools/explain_code.hpp"
+#include "tools/explain_stages.hpp"
+#include "tools/shape_option.hpp"
 #include "tools/spec_options.hpp"
 #include "tools/table.hpp"
 #include "tools/verbs.hpp"
@@ -17,6 +20,7 @@ using nlohmann::ordered_json;
 struct ExplainOptions {
   std::string subject;
   LoweringOptions lowering;
+  LaunchShape shape{1, 32, 8, 32768, 32768};  ///< at which memory is counted
 };
 
 constexpr const char* kDescription =
@@ -25,6 +29,7 @@ constexpr const char* kDescription =
 Examples:
   lacuna explain specs/bsfa.json --arch sm_90a
   lacuna explain specs/dense.json --arch sm_86 --head-dim 256 --dtype f16
+  lacuna explain specs/sparge.json --shape b=1,h=24,n=119056
   lacuna explain E0203
 
 See also: check, emit --stage plan)";
@@ -49,6 +54,17 @@ std::string print_number(double value) {
   return buffer;
 }
 
+void add_predictor(const AttendPlan& attend, std::vector<Decision>& all) {
+  if (attend.keep_q.value == 0) return;
+  all.push_back(decision("predictor.tile.q", attend.keep_q));
+  all.push_back(decision("predictor.tile.k", attend.keep_k));
+  all.push_back(decision("predictor.reuse", attend.reuse));
+  if (attend.estimate_bits.value == 0) return;
+  all.push_back(decision("estimate.bits", attend.estimate_bits));
+  all.push_back(decision("estimate arithmetic", attend.estimate_product_bits,
+                         std::to_string(attend.estimate_product_bits.value) + " bits"));
+}
+
 std::vector<Decision> decisions_of(const Plan& plan) {
   const AttendPlan& attend = plan.attend;
   std::vector<Decision> all = {
@@ -57,6 +73,13 @@ std::vector<Decision> decisions_of(const Plan& plan) {
       decision("tile.k", attend.tile_k),
       decision("tile.order", attend.order, std::string(name_of(attend.order.value))),
   };
+  add_predictor(attend, all);
+  if (attend.qk_bits.value < 16) {
+    all.push_back(decision("quantise.qk.bits", attend.qk_bits));
+    all.push_back(decision("quantise.qk.group", attend.qk_group,
+                           std::string(name_of(attend.qk_group.value))));
+    all.push_back(decision("quantise.v.bits", attend.v_bits));
+  }
   if (plan.target.kind != TargetKind::kCuda) return all;
   all.push_back(decision("tile.stages", attend.stages));
   all.push_back(decision("tile.warps", attend.warps));
@@ -91,13 +114,19 @@ std::string print_params(const Spec& spec, bool color) {
 }
 
 /// The formulas, as folded.
-std::string print_formulas(const Attend& attend, bool color) {
+std::string print_formulas(const Program& program, bool color) {
+  const Attend& attend = attend_of(program);
   Table table{.head = {"formula", "is"}, .rows = {}};
   const auto add = [&table](const char* name, const Expr& expr, const char* absent) {
     table.rows.push_back({name, expr.empty() ? absent : print_expr(expr)});
   };
   add("attention.mask", attend.mask, "true: every key is visible");
   add("attention.score", attend.score, "s: unchanged");
+  if (const auto* estimate = find_op<Estimate>(program)) {
+    if (!estimate->reference.empty()) add("estimate.reference", estimate->reference, "");
+    if (!estimate->exclude.empty()) add("estimate.exclude", estimate->exclude, "");
+  }
+  if (const auto* select = find_op<Select>(program)) add("predictor.keep", select->keep, "true");
   if (attend.gate) {
     add("gate.skip", attend.gate->skip, "false");
     add("gate.exempt", attend.gate->exempt, "false: only the first visited tile is exempt");
@@ -128,7 +157,8 @@ std::string print_budget(const Plan& plan) {
          "  Blocks per SM  " + std::to_string(fit.blocks) + ", limited by " + fit.limited_by + "\n";
 }
 
-void print_plan_for_people(const Plan& plan, const Spec& spec, Session& session) {
+void print_plan_for_people(const Plan& plan, const Spec& spec, const LaunchShape& shape,
+                           Session& session) {
   const bool color = session.color_stdout();
   std::string text = spec.name + (spec.doc.empty() ? "" : ": " + spec.doc) + "\n";
   if (!spec.source.empty()) text += "Source: " + spec.source + "\n";
@@ -139,11 +169,13 @@ void print_plan_for_people(const Plan& plan, const Spec& spec, Session& session)
     table.rows.push_back({d.name, d.value, d.origin, d.reason});
   }
   text += print_table(table, color) + print_budget(plan);
-  text += print_formulas(attend_of(plan.program), color) + print_params(spec, color);
+  text += print_formulas(plan.program, color) + print_params(spec, color);
+  if (plan.target.kind == TargetKind::kCuda)
+    text += print_stages(emit_launch_program(plan), shape, color);
   session.print(text);
 }
 
-void add_plan_json(const Plan& plan, Session& session) {
+void add_plan_json(const Plan& plan, const LaunchShape& shape, Session& session) {
   ordered_json values = ordered_json::array();
   for (const Decision& d : decisions_of(plan)) {
     values.push_back(
@@ -159,6 +191,7 @@ void add_plan_json(const Plan& plan, Session& session) {
     entry["smem_bytes_per_block"] = plan.target.smem_bytes_per_block;
     entry["blocks_per_sm"] = fit.blocks;
     entry["limited_by"] = fit.limited_by;
+    entry["launch"] = stages_json(emit_launch_program(plan), shape);
   }
   session.document["plans"].push_back(entry);
 }
@@ -174,8 +207,8 @@ void explain_spec(const ExplainOptions& options, Session& session) {
     const Plan plan = make_plan(*document, build, target, diagnostics);
     session.report(diagnostics, document->source);
     if (diagnostics.has_errors()) continue;
-    add_plan_json(plan, session);
-    if (!session.json) print_plan_for_people(plan, document->spec, session);
+    add_plan_json(plan, options.shape, session);
+    if (!session.json) print_plan_for_people(plan, document->spec, options.shape, session);
   }
 }
 
@@ -196,6 +229,7 @@ void add_explain(CLI::App& app, Session& session) {
   verb->add_option("subject", options->subject, "A spec file, - for standard input, or a code")
       ->required();
   add_lowering_options(*verb, options->lowering, "Architectures (sm_90a)");
+  add_shape_option(*verb, options->shape);
   verb->callback([options, &session] { run_explain(*options, session); });
 }
 

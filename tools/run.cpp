@@ -1,5 +1,6 @@
 // lacuna run: one spec on real tensors, measured against dense attention.
 #include "runtime/environment.hpp"
+#include "tools/calibration.hpp"
 #include "tools/file_io.hpp"
 #include "tools/npy.hpp"
 #include "tools/run_launch.hpp"
@@ -31,7 +32,7 @@ Examples:
   lacuna run specs/bsfa.json --check --tolerance 0.05 --json
 
 Tensors are [batch, heads, tokens, head_dim]; leading dimensions of 1 can be left out. Dense means:
-the same spec without its gate, on the same device. Files are written whole or not at all.
+the same attention in 16 (or 32) bits without predictor, gate and permutation, on the same device. Files are written whole or not at all.
 See also: explain, doctor)";
 
 bool write_npy(const std::string& path, const Array& array, Session& session) {
@@ -90,6 +91,14 @@ void add_run(CLI::App& app, Session& session) {
       ->type_name("NAME=VALUE|NAME=@FILE")
       ->expected(1)
       ->take_all();
+  add_calibration_options(*verb, options->input.calibration);
+  verb->add_option("--order", options->input.order,
+                   "Token order of a spec with \"permute\": \"external\": integers [tokens]")
+      ->type_name("FILE.npy");
+  verb->add_option(
+          "--tile-mask", options->input.tile_mask,
+          "Tiles to visit of a spec with \"mask\": \"external\", as --mask-out writes them")
+      ->type_name("FILE.npy");
   verb->add_option("--device", options->launch.device, "cpu or cuda:N (first GPU, else CPU)")
       ->type_name("NAME");
   add_dtype_option(*verb, options->input.dtype,

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "tools/calibration.hpp"
 #include "tools/file_io.hpp"
 #include "tools/npy.hpp"
 #include "tools/run_params.hpp"
@@ -105,6 +106,61 @@ bool load_npy_files(const InputOptions& options, Inputs& inputs, Session& sessio
   return good;
 }
 
+std::optional<Array> load_npy(const std::string& path, Session& session) {
+  Diagnostics diagnostics;
+  const auto bytes = read_file(path, diagnostics);
+  auto array = bytes ? parse_npy(*bytes, diagnostics) : std::nullopt;
+  session.report(diagnostics, {path, ""});
+  return array;
+}
+
+/// What a spec asks for besides tensors and parameters: exactly that must be given.
+bool wants(bool needed, const std::string& path, const char* flag, const std::string& reason,
+           Session& session) {
+  if (needed == !path.empty()) return needed;
+  session.fail(ExitCode::kInput, needed ? "the spec says " + reason + ": pass " + flag + " FILE.npy"
+                                        : std::string(flag) + " is only for specs with " + reason);
+  return false;
+}
+
+bool load_order(const InputOptions& options, const Spec& spec, Inputs& inputs, Session& session) {
+  const bool needed = spec.permute.order == TokenOrder::kExternal;
+  if (!wants(needed, options.order, "--order", "\"permute\": \"external\"", session))
+    return !needed && options.order.empty();
+  auto array = load_npy(options.order, session);
+  if (!array) return false;
+  if (array->shape.size() != 1 ||
+      (array->type != ArrayType::kI32 && array->type != ArrayType::kI64)) {
+    session.fail(ExitCode::kInput, options.order + ": expected integers of shape [tokens], got " +
+                                       std::string(name_of(array->type)) + " " +
+                                       print_shape(array->shape));
+    return false;
+  }
+  inputs.order = to_i32(*array);
+  return true;
+}
+
+bool load_tile_mask(const InputOptions& options, const Spec& spec, Inputs& inputs,
+                    Session& session) {
+  const bool needed = spec.external_mask;
+  if (!wants(needed, options.tile_mask, "--tile-mask", "\"mask\": \"external\"", session))
+    return !needed && options.tile_mask.empty();
+  auto array = load_npy(options.tile_mask, session);
+  if (!array) return false;
+  const std::size_t rank = array->shape.size();
+  if (array->type != ArrayType::kU8 || rank < 2 || rank > 4) {
+    session.fail(
+        ExitCode::kInput,
+        options.tile_mask +
+            ": expected u8 [batch, heads, q_tiles, k_tiles], as --mask-out writes it, got " +
+            std::string(name_of(array->type)) + " " + print_shape(array->shape));
+    return false;
+  }
+  array->shape.insert(array->shape.begin(), 4 - rank, 1);
+  inputs.tile_mask = std::move(array);
+  return true;
+}
+
 }  // namespace
 
 std::string shipped_sample() {
@@ -119,6 +175,16 @@ std::string shipped_sample() {
   }
   const fs::path source = fs::path(LACUNA_SOURCE_DIR) / "tests/data" / kSample;
   return fs::exists(source, error) ? fs::proximate(source, error).string() : std::string();
+}
+
+std::optional<Inputs> load_tensors(const std::string& path, std::optional<DType> dtype,
+                                   Session& session) {
+  Inputs inputs;
+  inputs.origin = path;
+  InputOptions options;
+  options.dtype = dtype;
+  if (!load_safetensors(path, options, inputs, session)) return std::nullopt;
+  return inputs;
 }
 
 std::optional<Inputs> load_inputs(const InputOptions& options, const Spec& spec, Session& session) {
@@ -138,7 +204,14 @@ std::optional<Inputs> load_inputs(const InputOptions& options, const Spec& spec,
     inputs.origin = path;
     good = load_safetensors(path, options, inputs, session);
   }
-  auto params = load_params(options.params, path, spec, session);
+  const bool calibrated = !options.calibration.path.empty();
+  auto params = load_params(options.params, calibrated ? "" : path, spec, session);
+  if (good && params) {
+    const auto& q = inputs.q.shape;
+    good &= add_calibration(options.calibration, spec, {q[1], q[3], q[2]}, *params, session);
+  }
+  good &= load_order(options, spec, inputs, session);
+  good &= load_tile_mask(options, spec, inputs, session);
   if (!good || !params) return std::nullopt;
   inputs.params = std::move(*params);
   return inputs;

@@ -11,10 +11,19 @@
 
 namespace lacuna::tools {
 
+/// Parameters from a file of `calibrate` (calibration.hpp).
+struct CalibrationOptions {
+  std::string path;         ///< empty: none
+  std::optional<int> kept;  ///< the table for this number of kept tiles, in place of the choice
+};
+
 struct InputOptions {
   std::string input;                ///< safetensors with q, k, v; empty: the shipped sample
   std::string q, k, v;              ///< .npy files, all three, in place of `input`
   std::vector<std::string> params;  ///< "name=0.5", "name=@file.npy", "name=@file.safetensors"
+  CalibrationOptions calibration;   ///< for parameters that are not assigned
+  std::string order;                ///< .npy of the token order, for "permute": "external"
+  std::string tile_mask;            ///< .npy of the tiles to visit, for "mask": "external"
   std::optional<DType> dtype;       ///< to convert q, k and v to; absent: as they are
 };
 
@@ -30,11 +39,18 @@ struct Inputs {
   Array q, k, v;         ///< [batch, heads, tokens, head_dim], of one of bf16, f16, f32
   std::size_t rank = 4;  ///< of q as read: 2 to 4
   std::vector<ParamInput> params;
+  std::optional<Array> order;      ///< i32 [tokens]
+  std::optional<Array> tile_mask;  ///< u8 [batch, heads, q_tiles, k_tiles], 0: not visited
 };
+
+/// q, k and v of a safetensors file, [batch, heads, tokens, head_dim]; errors are reported.
+std::optional<Inputs> load_tensors(const std::string& path, std::optional<DType> dtype,
+                                   Session& session);
 
 /// Reads and checks all files, reporting everything that is wrong with them; what is wrong with
 /// their shapes together is left to the launch. Parameters that are not assigned are taken from the
-/// one file `<input>.<spec>-*.safetensors` beside the input, if it has them.
+/// calibration, without one from the one file `<input>.<spec>-*.safetensors` beside the input, if
+/// it has them.
 std::optional<Inputs> load_inputs(const InputOptions& options, const Spec& spec, Session& session);
 
 /// The sample that comes with the project, "" if it cannot be found.

@@ -13,6 +13,7 @@ struct LaunchOptions {
   std::string device;  ///< "cpu", "cuda:N"; empty: the first GPU, else the CPU
   int threads = 0;     ///< CPU threads; 0: all
   std::string template_path;
+  bool times = true;  ///< false: one launch, no clock
 };
 
 /// Tiles over all rows of tiles, heads and batch entries.
@@ -29,6 +30,8 @@ struct RunResult {  // NOLINT(bugprone-exception-escape)
   Array o, dense_o;  ///< [batch, heads, n_q, d]
   Array tile_mask;   ///< u8 [batch, heads, q_tiles, k_tiles]
   double sparse_us = 0, dense_us = 0;
+  double attend_us = 0;  ///< of a launch that decides nothing; without a predictor: sparse_us
+  std::size_t workspace_bytes = 0, mask_bytes = 0;
 };
 
 /// Nothing if the library or the driver fails, which has then been reported.

@@ -1,5 +1,6 @@
 #include "tools/run_report.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -22,6 +23,11 @@ std::string ratio(double numerator, double denominator) {
   char text[32];
   std::snprintf(text, sizeof text, "%.2f", numerator / denominator);
   return text;
+}
+
+/// What deciding takes of a launch: the rest of it without attend, never less than nothing.
+double predict_us(const RunResult& result) {
+  return std::max(0.0, result.sparse_us - result.attend_us);
 }
 
 std::string print_code_origin(const RunResult& result) {
@@ -69,9 +75,17 @@ std::string print_run(const std::string& spec, const Inputs& inputs, const RunRe
                     " visited" + percent(tiles.gated, tiles.visited)});
   table.rows.push_back({"error", "relative L1 " + print_scientific(error.rel_l1) + ", largest " +
                                      print_scientific(error.max_abs) + ", against dense"});
-  table.rows.push_back({"time", "attend " + print_time_us(result.sparse_us) + ", dense " +
-                                    print_time_us(result.dense_us) + ": " +
-                                    ratio(result.dense_us, result.sparse_us) + " x as fast"});
+  const bool predicts = result.mask_bytes > 0;
+  table.rows.push_back(
+      {"time", (predicts ? "predict " + print_time_us(predict_us(result)) + ", " : "") + "attend " +
+                   print_time_us(result.attend_us) + ", dense " + print_time_us(result.dense_us) +
+                   ": " + ratio(result.dense_us, result.sparse_us) + " x as fast" +
+                   (predicts ? ", " + ratio(result.dense_us, result.attend_us) +
+                                   " x with the tiles of an earlier call"
+                             : "")});
+  if (result.workspace_bytes > 0)
+    table.rows.push_back({"memory", "workspace " + print_bytes(result.workspace_bytes) +
+                                        ", kept tiles " + print_bytes(result.mask_bytes)});
   return spec + " on " + result.device + " (" + result.device_name + ", " + result.target + ")\n" +
          print_table(table, false);
 }
@@ -98,8 +112,10 @@ void fill_run_json(const std::string& spec, const Inputs& inputs, const RunResul
   document["error"] = {{"rel_l1", error.rel_l1}, {"max_abs", error.max_abs}};
   document["time_us"] = {{"dense", result.dense_us},
                          {"sparse", result.sparse_us},
-                         {"predict", 0},
-                         {"attend", result.sparse_us}};
+                         {"predict", predict_us(result)},
+                         {"attend", result.attend_us}};
+  document["workspace_bytes"] = result.workspace_bytes;
+  document["mask_bytes"] = result.mask_bytes;
   const auto cache = result.kernel.value("cache", ordered_json::object());
   document["cache"] = {{"hit", cache.is_object() && cache.value("hit", false)}};
   document["kernel"] = result.kernel;

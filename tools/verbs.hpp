@@ -12,6 +12,9 @@ void add_explain(CLI::App& app, Session& session);
 void add_emit(CLI::App& app, Session& session);
 void add_run(CLI::App& app, Session& session);
 void add_build(CLI::App& app, Session& session);
+void add_bench(CLI::App& app, Session& session);
+void add_calibrate(CLI::App& app, Session& session);
+void add_viz(CLI::App& app, Session& session);
 void add_cache(CLI::App& app, Session& session);
 void add_doctor(CLI::App& app, Session& session);
 

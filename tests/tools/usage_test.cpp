@@ -6,7 +6,8 @@
 namespace lacuna::tests {
 namespace {
 
-constexpr const char* kVerbs[] = {"run", "check", "explain", "emit", "build", "cache", "doctor"};
+constexpr const char* kVerbs[] = {"run",   "check", "explain", "emit",  "build",
+                                  "bench", "viz",   "cache",   "doctor"};
 
 TEST(Usage, HelpListsEveryVerbAndLeadsWithExamples) {
   const CommandResult help = run_lacuna({"--help"});

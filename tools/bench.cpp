@@ -1,0 +1,327 @@
+// lacuna bench: how fast a spec is at a shape, on random tensors.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "tools/calibration.hpp"
+#include "tools/dense_twin.hpp"
+#include "tools/mask_classes.hpp"
+#include "tools/random_problem.hpp"
+#include "tools/run_params.hpp"
+#include "tools/shape_option.hpp"
+#include "tools/spec_options.hpp"
+#include "tools/table.hpp"
+#include "tools/verbs.hpp"
+
+// After the compiler's headers, as run_tensors.hpp says.
+#include "tools/run_kernels.hpp"
+
+namespace lacuna::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct BenchOptions {
+  std::string spec;
+  LaunchShape shape{1, 4, 4, 4096, 4096};
+  LoweringOptions lowering;
+  LaunchOptions launch;
+  std::vector<std::string> params;
+  CalibrationOptions calibration;
+  std::optional<double> density;
+  std::uint64_t seed = 1;
+  double seconds = 2;
+};
+
+constexpr const char* kDescription =
+    R"(Time a spec at a shape on random normal tensors, next to dense attention.
+
+Examples:
+  lacuna bench specs/bsfa.json --shape b=1,h=32,n=16384
+  lacuna bench specs/sparge.json --shape h=32,n=32768 --param tau=0.7 --json
+  lacuna bench specs/external-mask.json --shape h=8,n=8192 --density 0.25
+
+The launches of all subjects take turns, so that they meet the same clocks and temperatures. On a GPU
+several sets of tensors rotate, larger together than its L2 cache. TFLOP/s count 4 * head_dim for each
+pair of tokens of the visible tiles (of the visited ones: effective), half of it where a tile needs
+the mask.
+See also: run, explain --shape)";
+
+/// Tensors beyond any L2 cache.
+constexpr std::int64_t kRotatedBytes = std::int64_t{256} << 20U;
+constexpr std::size_t kMostSets = 8;
+constexpr std::size_t kLeastRuns = 3, kMostRuns = 200;
+
+/// One thing that is timed; its launches use one set of tensors after the other.
+struct Subject {
+  std::string name;
+  v1::Kernel kernel;
+  std::vector<v1::LaunchArgs> args;
+  bool keeps_mask = false;
+  std::vector<lacuna_mask> masks{};
+  std::vector<double> times_us{};
+};
+
+struct Spread {
+  double median_us = 0, low_us = 0, high_us = 0;  ///< low, high: a tenth of the runs is beyond
+};
+
+Spread spread_of(std::vector<double> times) {
+  std::sort(times.begin(), times.end());
+  const auto at = [&times](double share) {
+    return times[static_cast<std::size_t>(share * static_cast<double>(times.size() - 1))];
+  };
+  return {at(0.5), at(0.1), at(0.9)};
+}
+
+/// Pairs of tokens in visible and in visited tiles; those of partial tiles count half.
+struct Work {
+  double visible = 0, visited = 0;
+};
+
+Work count_work(const SpecDocument& document, const Inputs& inputs, const RunResult& result) {
+  MaskClasses classes(document.spec, inputs, result);
+  const auto& shape = result.tile_mask.shape;
+  const double pairs = static_cast<double>(result.tile_q) * result.tile_k;
+  Work work;
+  std::size_t at = 0;
+  for (std::int32_t b = 0; b < shape[0]; ++b)
+    for (std::int32_t h = 0; h < shape[1]; ++h)
+      for (std::int32_t i = 0; i < shape[2]; ++i)
+        for (std::int32_t j = 0; j < shape[3]; ++j) {
+          const auto code = static_cast<std::uint8_t>(result.tile_mask.bytes[at++]);
+          // As if visited: says whether the tile needs the mask.
+          const bool visible = classes.look(b, h, i, j, 0) != TileLook::kInvisible;
+          if (!visible) continue;
+          const double share = classes.look(b, h, i, j, 1) == TileLook::kPartial ? 0.5 : 1.0;
+          work.visible += share * pairs;
+          if (code != 0) work.visited += share * pairs;
+        }
+  return work;
+}
+
+/// Everything that one benchmark holds in memory.
+struct Bench {
+  const SpecDocument& document;
+  const BenchOptions& options;
+  const v1::Engine& engine;
+  const Place& place;
+  Inputs inputs;  ///< of the first set
+  std::vector<Tensors> sets;
+  Extras extras;
+  std::vector<AlignedBuffer> mask_memory;
+  std::vector<Subject> subjects;
+  RunResult report;
+  DeviceErrors errors;
+};
+
+std::size_t count_sets(const Inputs& inputs, const Place& place) {
+  if (!place.gpu) return 1;
+  const auto bytes = static_cast<std::int64_t>(inputs.q.bytes.size() + inputs.k.bytes.size() +
+                                               inputs.v.bytes.size());
+  const std::int64_t sets = kRotatedBytes / std::max<std::int64_t>(bytes, 1) + 1;
+  return std::min(static_cast<std::size_t>(sets), kMostSets);
+}
+
+Subject make_subject(Bench& bench, const std::string& name, const std::string& text,
+                     const std::vector<std::string>* params, bool sparse) {
+  Subject subject{
+      name, prepare_spec(bench.engine, text, bench.document.source.path, bench.inputs), {}};
+  for (Tensors& tensors : bench.sets) {
+    v1::LaunchArgs args =
+        arguments(bench.inputs, tensors, bench.place, [params](const std::string& param) {
+          return params == nullptr ||
+                 std::find(params->begin(), params->end(), param) != params->end();
+        });
+    if (sparse) add_extras(bench.extras, bench.place, args);
+    subject.args.push_back(std::move(args));
+  }
+  return subject;
+}
+
+/// Launches whose tiles were decided before the clock starts, a mask for each set.
+void add_attend_subject(Bench& bench) {
+  Subject subject = make_subject(bench, "attend", reusing_twin(bench.document.spec), nullptr, true);
+  const std::size_t bytes = subject.kernel.mask_bytes(shape_of(bench.inputs));
+  subject.keeps_mask = true;
+  for (std::size_t set = 0; set < bench.sets.size(); ++set) {
+    bench.mask_memory.push_back(place_bytes(bytes, bench.place, bench.errors));
+    subject.masks.push_back(
+        {sizeof(lacuna_mask), bench.mask_memory.back().data(), bytes, /*calls=*/0});
+  }
+  for (std::size_t set = 0; set < bench.sets.size(); ++set) {
+    subject.args[set].mask = &subject.masks[set];
+    subject.kernel.launch(subject.args[set]);
+  }
+  bench.subjects.push_back(std::move(subject));
+}
+
+void launch(Subject& subject, std::size_t set) {
+  if (subject.keeps_mask) {
+    subject.masks[set].calls = 1;
+    subject.args[set].mask = &subject.masks[set];
+  }
+  subject.kernel.launch(subject.args[set]);
+}
+
+double time_launch_us(Bench& bench, Subject& subject, std::size_t set) {
+  using Clock = std::chrono::steady_clock;
+  if (!bench.place.gpu) {
+    const auto begin = Clock::now();
+    launch(subject, set);
+    return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+  }
+  Diagnostics& diagnostics = bench.errors.diagnostics;
+  DeviceTimer timer(bench.place.gpu, diagnostics);
+  timer.start(bench.place.stream->handle(), diagnostics);
+  launch(subject, set);
+  timer.stop(bench.place.stream->handle(), diagnostics);
+  const double time_us = timer.elapsed_us(diagnostics);
+  bench.errors.check();
+  return time_us;
+}
+
+/// All subjects in turn, until the time is up.
+void time_subjects(Bench& bench) {
+  using Clock = std::chrono::steady_clock;
+  for (Subject& subject : bench.subjects) time_launch_us(bench, subject, 0);
+  const auto begin = Clock::now();
+  const std::chrono::duration<double> budget(bench.options.seconds);
+  for (std::size_t run = 0; run < kMostRuns; ++run) {
+    if (run >= kLeastRuns && Clock::now() - begin > budget) break;
+    for (Subject& subject : bench.subjects)
+      subject.times_us.push_back(time_launch_us(bench, subject, run % bench.sets.size()));
+  }
+}
+
+/// Fills the bench: tensors, kernels, one reporting launch.
+void set_up(Bench& bench) {
+  const auto& spec = bench.document.spec;
+  const v1::Kernel kernel = prepare_spec(bench.engine, bench.document.source.text,
+                                         bench.document.source.path, bench.inputs);
+  bench.report.tile_q = kernel.tile().q;
+  bench.report.tile_k = kernel.tile().k;
+  bench.report.workspace_bytes = kernel.workspace_bytes(shape_of(bench.inputs));
+  if (spec.external_mask)
+    bench.inputs.tile_mask =
+        random_tile_mask(bench.options.shape, kernel.tile().q, kernel.tile().k,
+                         bench.options.density.value_or(1), bench.options.seed);
+  const std::size_t sets = count_sets(bench.inputs, bench.place);
+  for (std::size_t set = 0; set < sets; ++set)
+    bench.sets.push_back(place_tensors(bench.inputs, bench.place, bench.errors));
+  bench.extras = place_extras(bench.document, kernel, bench.inputs, bench.place, bench.errors);
+
+  const DenseTwin twin = dense_twin(spec);
+  Subject dense = make_subject(bench, "dense", twin.text, &twin.params, false);
+  if (wants_previous_lse(bench.document)) {
+    const auto& q = bench.inputs.q.shape;
+    bench.extras.previous_lse =
+        place_zeros(ArrayType::kF32, {q[0], q[1], q[2]}, bench.place, bench.errors.diagnostics);
+    v1::LaunchArgs args = dense.args.front();
+    args.lse = tensor_of(bench.extras.previous_lse, bench.place);
+    dense.kernel.launch(args);
+  }
+  bench.subjects.push_back(
+      make_subject(bench, spec.name, bench.document.source.text, nullptr, true));
+  launch_with_report(bench.subjects.back().kernel, bench.subjects.back().args.front(), bench.place,
+                     bench.inputs, bench.report, bench.errors);
+  if (spec.predictor) add_attend_subject(bench);
+  bench.subjects.push_back(std::move(dense));
+}
+
+void print_results(const Bench& bench, Session& session) {
+  const Work work = count_work(bench.document, bench.inputs, bench.report);
+  const double operations = 4.0 * static_cast<double>(bench.inputs.q.shape[3]);
+  const double dense_us = spread_of(bench.subjects.back().times_us).median_us;
+  Table table{.head = {"launch", "median", "10 %", "90 %", "TFLOP/s", "of dense time"}, .rows = {}};
+  session.document["launches"] = ordered_json::array();
+  for (const Subject& subject : bench.subjects) {
+    const Spread time = spread_of(subject.times_us);
+    const double pairs = subject.name == "dense" ? work.visible : work.visited;
+    const double rate = operations * pairs / time.median_us * 1e-6;
+    char rate_text[32], share_text[32];
+    std::snprintf(rate_text, sizeof rate_text, "%.3g", rate);
+    std::snprintf(share_text, sizeof share_text, "%.3f", time.median_us / dense_us);
+    table.rows.push_back({subject.name, print_time_us(time.median_us), print_time_us(time.low_us),
+                          print_time_us(time.high_us), rate_text, share_text});
+    session.document["launches"].push_back({{"name", subject.name},
+                                            {"median_us", time.median_us},
+                                            {"low_us", time.low_us},
+                                            {"high_us", time.high_us},
+                                            {"runs", subject.times_us.size()},
+                                            {"effective_tflops", rate},
+                                            {"of_dense", time.median_us / dense_us}});
+  }
+  const TileCounts& tiles = bench.report.tiles;
+  session.document["tiles"] = {
+      {"visible", tiles.visible}, {"visited", tiles.visited}, {"gated", tiles.gated}};
+  session.document["workspace_bytes"] = bench.report.workspace_bytes;
+  session.document["sets"] = bench.sets.size();
+  session.print(bench.document.spec.name + " on " + bench.engine.device_name() + " at " +
+                print_shape(bench.options.shape) + ": " + std::to_string(tiles.visited) + " of " +
+                std::to_string(tiles.visible) + " tiles\n" +
+                print_table(table, session.color_stdout()));
+}
+
+void run_bench(const BenchOptions& options, Session& session) {
+  const auto document = load_spec(options.spec, session);
+  if (!document) return;
+  if (options.density && !document->spec.external_mask) {
+    session.fail(ExitCode::kInput, "--density is only for specs with \"mask\": \"external\"");
+    return;
+  }
+  const auto params = load_params(options.params, "", document->spec, session);
+  if (!params) return;
+  const BuildOptions build = build_options(document->spec, options.lowering);
+  Inputs inputs = random_inputs(options.shape, build.head_dim, build.dtype, options.seed);
+  inputs.params = *params;
+  const LaunchShape& shape = options.shape;
+  if (!add_calibration(options.calibration, document->spec, {shape.n_h, build.head_dim, shape.n_q},
+                       inputs.params, session))
+    return;
+  guard_device(session, [&] {
+    const v1::Engine engine = create_engine(options.launch, session);
+    DeviceErrors errors;
+    const auto place = open_place(engine.device(), errors.diagnostics);
+    errors.check();
+    Bench bench{*document, options, engine, *place, std::move(inputs), {}, {}, {}, {}, {}, {}};
+    set_up(bench);
+    time_subjects(bench);
+    session.document["spec"] = document->spec.name;
+    session.document["device"] = engine.device_name();
+    session.document["shape"] = print_shape(options.shape);
+    print_results(bench, session);
+  });
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, Session& session) {
+  auto options = std::make_shared<BenchOptions>();
+  CLI::App* verb = app.add_subcommand("bench", kDescription);
+  verb->add_option("spec", options->spec, "A spec file; - is standard input")->required();
+  add_shape_option(*verb, options->shape);
+  verb->add_option("--head-dim", options->lowering.head_dim,
+                   "Head dim (the spec's first, else 128)")
+      ->type_name("N");
+  add_dtype_option(*verb, options->lowering.dtype, "bf16, f16, f32 (the spec's first, else bf16)");
+  verb->add_option("--param", options->params, "A number, or a tensor from a file; may be repeated")
+      ->type_name("NAME=VALUE|NAME=@FILE")
+      ->expected(1)
+      ->take_all();
+  add_calibration_options(*verb, options->calibration);
+  verb->add_option("--density", options->density,
+                   "Share of tiles in random lists, for \"mask\": \"external\" (1)")
+      ->check(CLI::Range(0.0, 1.0))
+      ->type_name("X");
+  verb->add_option("--seed", options->seed, "Of the random tensors (1)")->type_name("N");
+  verb->add_option("--seconds", options->seconds, "How long to measure (2)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("X");
+  verb->add_option("--device", options->launch.device, "cpu or cuda:N (first GPU, else CPU)")
+      ->type_name("NAME");
+  verb->add_option("--threads", options->launch.threads, "CPU threads (all)")->type_name("N");
+  verb->callback([options, &session] { run_bench(*options, session); });
+}
+
+}  // namespace lacuna::tools

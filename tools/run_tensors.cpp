@@ -1,0 +1,135 @@
+#include "tools/run_tensors.hpp"
+
+#include <cstring>
+
+namespace lacuna::tools {
+namespace {
+
+constexpr std::size_t kAlignment = 256;
+constexpr std::uint32_t kNeedsMask = 0x80000000U;
+
+Array array_of(const std::vector<std::int32_t>& values, std::vector<std::int64_t> shape) {
+  Array array{ArrayType::kI32, std::move(shape), {}};
+  array.bytes.assign(reinterpret_cast<const char*>(values.data()), values.size() * 4);
+  return array;
+}
+
+/// Lists of the tiles that a tile mask marks; all of them ask for the mask, which is right for any.
+struct Lists {
+  Array indices, counts;
+};
+Lists lists_of(const Array& mask) {
+  const auto tiles = static_cast<std::size_t>(mask.shape[3]);
+  std::vector<std::int32_t> indices(mask.bytes.size(), 0), counts;
+  for (std::size_t row = 0; row * tiles < mask.bytes.size(); ++row) {
+    std::size_t count = 0;
+    for (std::size_t j = 0; j < tiles; ++j)
+      if (mask.bytes[row * tiles + j] != 0)
+        indices[row * tiles + count++] =
+            static_cast<std::int32_t>(static_cast<std::uint32_t>(j) | kNeedsMask);
+    counts.push_back(static_cast<std::int32_t>(count));
+  }
+  return {array_of(indices, mask.shape),
+          array_of(counts, {mask.shape[0], mask.shape[1], mask.shape[2]})};
+}
+
+}  // namespace
+
+void* AlignedBuffer::data() {
+  if (bytes == 0) return nullptr;
+  const auto address = reinterpret_cast<std::uintptr_t>(buffer.data());
+  const std::uintptr_t aligned = (address + kAlignment - 1) / kAlignment * kAlignment;
+  return static_cast<char*>(buffer.data()) + (aligned - address);
+}
+
+AlignedBuffer place_bytes(std::size_t bytes, const Place& place, DeviceErrors& errors) {
+  AlignedBuffer memory{.buffer = {}, .bytes = bytes};
+  if (bytes == 0) return memory;
+  memory.buffer = place_zeros(ArrayType::kU8, {static_cast<std::int64_t>(bytes + kAlignment)},
+                              place, errors.diagnostics);
+  errors.check();
+  return memory;
+}
+
+v1::Tensor tensor_of(Buffer& buffer, const Place& place) {
+  return v1::Tensor(buffer.data(), dl_type(buffer.host.type), buffer.host.shape, dl_device(place));
+}
+
+v1::Shape shape_of(const Inputs& inputs) {
+  const auto extent = [](const Array& array, std::size_t dimension) {
+    return static_cast<std::int32_t>(array.shape[dimension]);
+  };
+  return {extent(inputs.q, 0), extent(inputs.q, 1), extent(inputs.k, 1), extent(inputs.q, 2),
+          extent(inputs.k, 2)};
+}
+
+Tensors place_tensors(const Inputs& inputs, const Place& place, DeviceErrors& errors) {
+  Tensors tensors;
+  tensors.q = place_array(inputs.q, place, errors.diagnostics);
+  tensors.k = place_array(inputs.k, place, errors.diagnostics);
+  tensors.v = place_array(inputs.v, place, errors.diagnostics);
+  std::vector<std::int64_t> o_shape = inputs.q.shape;
+  o_shape.back() = inputs.v.shape.back();
+  tensors.o = place_zeros(inputs.q.type, std::move(o_shape), place, errors.diagnostics);
+  for (const ParamInput& param : inputs.params) {
+    tensors.params.push_back(param.tensor ? place_array(*param.tensor, place, errors.diagnostics)
+                                          : Buffer());
+  }
+  errors.check();
+  return tensors;
+}
+
+Extras place_extras(const SpecDocument& document, const v1::Kernel& kernel, const Inputs& inputs,
+                    const Place& place, DeviceErrors& errors) {
+  Extras extras;
+  extras.workspace = place_bytes(kernel.workspace_bytes(shape_of(inputs)), place, errors);
+  if (inputs.order) {
+    extras.order = place_array(*inputs.order, place, errors.diagnostics);
+  } else if (document.spec.permute.order != TokenOrder::kNone) {
+    const std::int64_t tokens = inputs.q.shape[2];
+    extras.order =
+        place_array(array_of(kernel.token_order(static_cast<std::size_t>(tokens)), {tokens}), place,
+                    errors.diagnostics);
+  }
+  if (inputs.tile_mask) {
+    Lists lists = lists_of(*inputs.tile_mask);
+    extras.list_indices = place_array(std::move(lists.indices), place, errors.diagnostics);
+    extras.list_counts = place_array(std::move(lists.counts), place, errors.diagnostics);
+  }
+  errors.check();
+  return extras;
+}
+
+void add_extras(Extras& extras, const Place& place, v1::LaunchArgs& args) {
+  args.workspace = extras.workspace.data();
+  args.workspace_bytes = extras.workspace.bytes;
+  const auto add = [&](Buffer& buffer, v1::Tensor& tensor) {
+    if (!buffer.host.shape.empty()) tensor = tensor_of(buffer, place);
+  };
+  add(extras.order, args.order);
+  add(extras.list_indices, args.list_indices);
+  add(extras.list_counts, args.list_counts);
+  add(extras.previous_lse, args.previous_lse);
+}
+
+v1::LaunchArgs arguments(const Inputs& inputs, Tensors& tensors, const Place& place,
+                         const std::function<bool(const std::string&)>& wanted) {
+  v1::LaunchArgs args;
+  args.q = tensor_of(tensors.q, place);
+  args.k = tensor_of(tensors.k, place);
+  args.v = tensor_of(tensors.v, place);
+  args.o = tensor_of(tensors.o, place);
+  for (std::size_t i = 0; i < inputs.params.size(); ++i) {
+    const ParamInput& param = inputs.params[i];
+    if (!wanted(param.name)) continue;
+    if (param.tensor) {
+      args.params.emplace_back(param.name, tensor_of(tensors.params[i], place));
+    } else {
+      args.params.emplace_back(param.name, param.value);
+    }
+  }
+  if (place.stream) args.stream = place.stream->handle();
+  return args;
+}
+
+}  // namespace lacuna::tools
