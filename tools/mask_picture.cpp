@@ -33,8 +33,10 @@ Color mix(const Blend& blend) {
     green += share * kLegend[n].color.green;
     blue += share * kLegend[n].color.blue;
   }
-  const auto byte = [total](double sum) {
-    return static_cast<std::uint8_t>(std::lround(sum / total));
+  // A cell of mixed tiles takes one of a few shades, so that neighbours join.
+  const bool is_mixed = std::ranges::count(blend, 0) < kTileLooks - 1;
+  const auto byte = [total, step = is_mixed ? 16.0 : 1.0](double sum) {
+    return static_cast<std::uint8_t>(std::min(255.0, std::round(sum / total / step) * step));
   };
   return {byte(red), byte(green), byte(blue)};
 }

@@ -1,6 +1,7 @@
 #include "tools/picture.hpp"
 
 #include <cstdio>
+#include <map>
 
 #include "tools/file_io.hpp"
 
@@ -42,6 +43,15 @@ std::string attribute(const char* name, const std::string& value) {
   return std::string(" ") + name + "=\"" + value + "\"";
 }
 
+/// All rectangles of a color are one path, a fraction of the text.
+std::map<std::string, std::string> paths_by_color(const std::vector<Rectangle>& rectangles) {
+  std::map<std::string, std::string> paths;
+  for (const Rectangle& r : rectangles)
+    paths[hex(r.fill)] += "M" + number(r.x) + " " + number(r.y) + "h" + number(r.width) + "v" +
+                          number(r.height) + "h" + number(-r.width) + "z";
+  return paths;
+}
+
 std::string print_label(const Label& label) {
   const char* anchors[] = {"start", "middle", "end"};
   return "<text" + attribute("x", number(label.x)) + attribute("y", number(label.y)) +
@@ -62,10 +72,8 @@ std::string print_svg(const Picture& picture) {
                     "fill=\"#ffffff\"/>\n";
   // Edges of neighbours meet without a seam.
   out += "<g shape-rendering=\"crispEdges\">\n";
-  for (const Rectangle& r : picture.rectangles)
-    out += "<rect" + attribute("x", number(r.x)) + attribute("y", number(r.y)) +
-           attribute("width", number(r.width)) + attribute("height", number(r.height)) +
-           attribute("fill", hex(r.fill)) + "/>\n";
+  for (const auto& [fill, path] : paths_by_color(picture.rectangles))
+    out += "<path" + attribute("fill", fill) + attribute("d", path) + "/>\n";
   out += "</g>\n";
   for (const Line& l : picture.lines)
     out += "<line" + attribute("x1", number(l.x0)) + attribute("y1", number(l.y0)) +

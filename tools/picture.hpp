@@ -41,7 +41,7 @@ struct Label {
   bool bold = false;
 };
 
-/// Drawn in this order: rectangles, lines, dots, labels, on white.
+/// Drawn in this order: rectangles (which do not overlap), lines, dots, labels, on white.
 struct Picture {
   double width = 0, height = 0;
   std::vector<Rectangle> rectangles{};

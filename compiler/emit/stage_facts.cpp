@@ -3,10 +3,6 @@
 namespace lacuna {
 namespace {
 
-constexpr int kRowsOfMma = 16;
-
-int round_up(int value, int multiple) { return (value + multiple - 1) / multiple * multiple; }
-
 /// The caller's tensor behind a value, through permutations. Other values are none.
 const Input* input_behind(const Program& program, int value) {
   while (value >= 0) {
@@ -77,21 +73,6 @@ StageFacts find_stages(const Plan& plan) {
   }
   find_quantised(facts);
   return facts;
-}
-
-int estimate_rows(const Estimate& estimate) {
-  constexpr int kFinestPooledTile = 32;
-  switch (estimate.rows.kind) {
-    case SummaryKind::kMean:
-      return estimate.tile_k < kFinestPooledTile ? 2 : 8;
-    case SummaryKind::kTokens:
-      return round_up(estimate.tile_q, kRowsOfMma);
-    case SummaryKind::kAntidiagonal:
-      return round_up(estimate.tile_q / estimate.rows.count, kRowsOfMma);
-    case SummaryKind::kLast:
-      return round_up(estimate.rows.count, kRowsOfMma);
-  }
-  return 0;
 }
 
 int groups_in_tile(const Quantise& quantise, Tensor tensor) {

@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "compiler/target/estimate_block.hpp"
 #include "compiler/target/plan.hpp"
 
 namespace lacuna {
@@ -48,9 +49,6 @@ struct StageFacts {
 };
 
 StageFacts find_stages(const Plan& plan);
-
-/// Query rows that a block of the estimate works on at once.
-int estimate_rows(const Estimate& estimate);
 
 /// Groups of `tile` tokens.
 int groups_in_tile(const Quantise& quantise, Tensor tensor);

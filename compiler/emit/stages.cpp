@@ -87,9 +87,7 @@ int fixed(const StageFacts&) {
   return kBytes;
 }
 int tokens_smem(const StageFacts& f) {
-  // Cells are summed up from their tokens beside them.
-  const int copies = f.estimate->rows.kind == SummaryKind::kAntidiagonal ? 2 : 1;
-  return estimate_smem_bytes(copies * estimate_rows(*f.estimate), f.head_dim());
+  return estimate_block_smem_bytes(*f.estimate, estimate_rows(*f.estimate), f.head_dim());
 }
 int attend_smem(const StageFacts& f) { return f.plan.attend.smem_bytes.value; }
 
@@ -101,7 +99,11 @@ bool unless_attend_reads(const StageFacts& f) { return !f.quantises_attend(); }
 // blocks on a multiprocessor that the compiler leaves registers for
 int one_block(const StageFacts&, Tensor) { return 1; }
 int prepare_blocks(const StageFacts& f, Tensor t) {
-  return prepare_tokens(f.ops(t), f.head_dim()) * f.head_dim() <= kBestPreparedElements ? 2 : 1;
+  // Integers of two kinds keep more in registers than half of them.
+  const bool quantises_twice =
+      f.ops(t).quantise != nullptr && f.ops(t).estimate_quantise != nullptr;
+  const int elements = prepare_tokens(f.ops(t), f.head_dim()) * f.head_dim();
+  return elements <= kBestPreparedElements && !quantises_twice ? 2 : 1;
 }
 
 struct StageRow {

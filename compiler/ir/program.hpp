@@ -83,6 +83,7 @@ struct Smooth {
 bool operator==(const Smooth& a, const Smooth& b);
 
 /// The mean over the real tokens of each tile of (x - mean), f32: [batch, heads(_kv), tiles, d].
+/// NaN counts as 0: the tile's other tokens still have a summary.
 struct Summarise {
   int x = -1, mean = -1;
   int tile = 0;

@@ -8,6 +8,7 @@
 #include "compiler/ir/fields.hpp"
 #include "compiler/passes/drop_unread.hpp"
 #include "compiler/passes/pass.hpp"
+#include "compiler/target/estimate_block.hpp"
 #include "compiler/target/limits.hpp"
 
 namespace lacuna {
@@ -66,21 +67,9 @@ void note_estimate(const Program& program, const PassContext& context) {
       context.target.name + " has no mma of int4: the same integers in int8, the same logits"};
 }
 
-/// Rows that an estimate of tokens compares at once (templates/predict/tokens.cuh).
-int rows_at_once(const Estimate& estimate) {
-  const bool is_last = estimate.rows.kind == SummaryKind::kLast;
-  const int rows = is_last ? estimate.rows.count : estimate.tile_q / estimate.rows.count;
-  return (rows + kWarpRows - 1) / kWarpRows * kWarpRows;
-}
-
-/// Copies of the rows in shared memory: sums over the tokens of cells lie beside these.
-int row_copies(const Estimate& estimate) {
-  return estimate.rows.kind == SummaryKind::kAntidiagonal ? 2 : 1;
-}
-
 void check_estimate_smem(const Estimate& estimate, int head_dim, const PassContext& context) {
-  const int rows = rows_at_once(estimate), limit = context.target.smem_bytes_per_block;
-  const auto bytes = [&](int n) { return estimate_smem_bytes(n * row_copies(estimate), head_dim); };
+  const int rows = estimate_rows(estimate), limit = context.target.smem_bytes_per_block;
+  const auto bytes = [&](int n) { return estimate_block_smem_bytes(estimate, n, head_dim); };
   if (bytes(rows) <= limit) return;
   const bool is_last = estimate.rows.kind == SummaryKind::kLast;
   const char* pointer = is_last ? "/predictor/estimate/q" : "/predictor/tile/q";
@@ -89,7 +78,7 @@ void check_estimate_smem(const Estimate& estimate, int head_dim, const PassConte
       "an estimate of " + std::to_string(rows) + " rows at head_dim " + std::to_string(head_dim) +
           " needs " + std::to_string(bytes(rows)) + " bytes of shared memory, " +
           context.target.name + " has " + std::to_string(limit) + " for a block"));
-  d.notes.push_back(estimate_smem_formula(rows * row_copies(estimate), head_dim) +
+  d.notes.push_back(estimate_block_smem_formula(estimate, rows, head_dim) +
                     " bytes: the rows of a tile, 128 keys, and the rows' statistics");
   int fitting = rows;  // halved: tiles stay divisors of what they were
   while (fitting > kWarpRows && bytes(fitting) > limit) fitting /= 2;

@@ -24,12 +24,15 @@ struct PrepareSmem {
   float sums[Layout::kWarps][kHeadDim];  ///< of one warp's rows, by column
 };
 
+/// Which rows a column sum takes: all, those that have a direction, or those made unit length.
+enum class RowUse { kAll, kDirected, kUnit };
+
 template <class Config, class Args>
 class PrepareBlock {
   static constexpr bool kIsQuery = Config::kIsQuery;
   static constexpr int kHeadDim = Config::kHeadDim;
   static constexpr bool kHasSimilarity = Config::kSimilarityTile != 0;
-  static constexpr bool kHasCosine = kHasSimilarity && !Config::kGramMax;
+  static constexpr RowUse kSimilarityRows = Config::kGramMax ? RowUse::kDirected : RowUse::kUnit;
   using Element = typename Config::Element;
   using Layout = TokenLayout<kHeadDim, Config::kTokens, Config::kThreads>;
   using Smem = PrepareSmem<Layout, kHeadDim>;
@@ -54,11 +57,11 @@ class PrepareBlock {
     load();
     measure_rows();
     if constexpr (Config::kSummaryTile != 0) {
-      reduce_tiles<Config::kSummaryTile, false, Config::kSmoothSummary>(
+      reduce_tiles<Config::kSummaryTile, RowUse::kAll, Config::kSmoothSummary>(
           [&](int tile, const float* sums, int parts) { write_summary(tile, sums, parts); });
     }
     if constexpr (kHasSimilarity) {
-      reduce_tiles<Config::kSimilarityTile, kHasCosine, Config::kSmooth>(
+      reduce_tiles<Config::kSimilarityTile, kSimilarityRows, Config::kSmooth>(
           [&](int tile, const float* sums, int parts) { write_similarity(tile, sums, parts); });
       if constexpr (Config::kEstimateBits != 0) forget();
     }
@@ -158,7 +161,8 @@ class PrepareBlock {
   }
 
   /// The Euclidean length of a row whose squares add up to `square`, or what makes it unit length;
-  /// 0 for a row of zeros. Squares that leave the range of f32 are taken again of scaled numbers.
+  /// 0 for a row of zeros, or with a NaN in it. Squares that leave the range of f32 are taken again
+  /// of scaled numbers.
   __device__ __forceinline__ float measure_length(int pass, float largest, float square) {
     float factor = 1.0f;
     const bool is_in_range = square > 0x1p-90f && square < 0x1p120f;
@@ -175,15 +179,14 @@ class PrepareBlock {
       }
       square = Layout::row_sum(square);
     }
-    if (largest == 0.0f) return 0.0f;
+    if (largest == 0.0f || square != square) return 0.0f;
     if (Config::kGramMax) return sqrtf(square) / factor;
     return fminf(rsqrtf(square) * factor, 0x1.fffffep127f);
   }
 
   /// Column sums over the real tokens of each tile: finish(tile, sums, parts) is called by one warp
-  /// for each tile of the block, with `parts` rows of partial sums in shared memory. kUnit: of the
-  /// rows made unit length (zero rows stay zero).
-  template <int kTile, bool kUnit, bool kSmooth, class Finish>
+  /// for each tile of the block, with `parts` rows of partial sums in shared memory.
+  template <int kTile, RowUse kUse, bool kSmooth, class Finish>
   __device__ __forceinline__ void reduce_tiles(const Finish& finish) {
     static_assert(Config::kTokens % kTile == 0 && (kTile & (kTile - 1)) == 0);
     constexpr int kRun = smaller(kTile, Layout::kRowsPerWarp);  // rows that a warp sums by itself
@@ -192,7 +195,7 @@ class PrepareBlock {
 #pragma unroll
     for (int first = 0; first < Layout::kPasses; first += kPassesOfRun) {
       Columns sums;
-      sum_passes<kPassesOfRun, kRunRows, kUnit, kSmooth>(sums, first);
+      sum_passes<kPassesOfRun, kRunRows, kUse, kSmooth>(sums, first);
 #pragma unroll
       for (int run = 0; run < Layout::kRowsPerPass; run += kRunRows) {
         if (lane_index() / Layout::kLanesPerRow == run) store_sums(sums);
@@ -213,7 +216,7 @@ class PrepareBlock {
   }
 
   /// Over passes of this warp, then over runs of kRunRows neighbouring rows of a pass.
-  template <int kPassesOfRun, int kRunRows, bool kUnit, bool kSmooth>
+  template <int kPassesOfRun, int kRunRows, RowUse kUse, bool kSmooth>
   __device__ __forceinline__ void sum_passes(Columns& sums, int first) {
 #pragma unroll
     for (int step = 0; step < Layout::kSteps; ++step) {
@@ -223,10 +226,14 @@ class PrepareBlock {
       for (int pass = first; pass < first + kPassesOfRun; ++pass) {
         float x[8];
         chunk<kSmooth>(x, pass, step);
-        const float weight = kUnit ? smem_.length[row_of(pass)] : 1.0f;
+        const float length = kUse == RowUse::kAll ? 1.0f : smem_.length[row_of(pass)];
+        const bool counts = is_real(pass) && length > 0.0f;
 #pragma unroll
         for (int e = 0; e < 8; ++e) {
-          if (is_real(pass)) sums[step][e] += kUnit ? x[e] * weight : x[e];
+          // What is NaN adds nothing: it is the business of its own token.
+          if (counts && x[e] == x[e]) {
+            sums[step][e] += kUse == RowUse::kUnit ? x[e] * length : x[e];
+          }
         }
       }
 #pragma unroll
@@ -267,10 +274,10 @@ class PrepareBlock {
   __device__ __forceinline__ void write_similarity(int tile, const float* sums, int parts) const {
     constexpr int kTile = Config::kSimilarityTile;
     if (tile * kTile >= left_) return;
-    int tokens = 0;  // not zero
+    int tokens = 0;  // that have a direction
     float longest = 0.0f;
     for (int row = tile * kTile + lane_index(); row < (tile + 1) * kTile; row += 32) {
-      tokens += smem_.largest[row] > 0.0f;
+      tokens += smem_.length[row] > 0.0f;
       if (Config::kGramMax) longest = fmaxf(longest, smem_.length[row]);
     }
 #pragma unroll

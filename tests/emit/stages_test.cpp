@@ -102,7 +102,9 @@ TEST(Stages, APrepareBlockHoldsWholeTiles) {
 
 TEST(Stages, CompilersLeaveRegistersForTwoBlocksOfPrepare) {
   const std::string text = emit_cuda(plan_of_text(kPredictedText), make_document()).text;
-  EXPECT_NE(text.find("__launch_bounds__(256, 2)\nlacuna_prepare_k_predicted("), std::string::npos);
+  EXPECT_NE(text.find("__launch_bounds__(256, 2)\nlacuna_prepare_q_predicted("), std::string::npos);
+  EXPECT_NE(text.find("__launch_bounds__(256, 1)\nlacuna_prepare_k_predicted("), std::string::npos)
+      << "integers for attend and others for the estimate";
   EXPECT_NE(text.find("__launch_bounds__(256, 1)\nlacuna_estimate_predicted("), std::string::npos);
   EXPECT_NE(text.find("__launch_bounds__(128, 1)\nlacuna_attend_predicted("), std::string::npos);
 }

@@ -69,6 +69,9 @@ std::map<std::string, std::string> texts_of(const std::string& spec) {
     texts[spec + ".cuda" + suffix] = emit_cuda(plan, document).text;
     texts[spec + ".launch" + suffix] = print_launch_program(emit_launch_program(plan));
   }
+  // That a tile is small for some architecture may be said of a method that asks for it.
+  std::erase_if(diagnostics.items,
+                [](const Diagnostic& d) { return d.severity == Severity::kPerf; });
   EXPECT_EQ(render(diagnostics, document.source), "");
   return texts;
 }
@@ -81,9 +84,10 @@ TEST_P(Golden, StagesPrintWhatTheyDid) {
 
 TEST_P(Golden, LoweringIsDeterministic) { EXPECT_EQ(texts_of(GetParam()), texts_of(GetParam())); }
 
-/// Attend alone is a page or two; each stage around it adds a Config and an entry.
+/// Attend alone is a page or two; stages add hooks and arguments, each of them a Config and an
+/// entry.
 TEST_P(Golden, KernelsAreShort) {
-  constexpr int kAttendLines = 100, kStageLines = 35;
+  constexpr int kAttendLines = 100, kHookLines = 25, kStageLines = 35;
   for (const auto& [name, text] : texts_of(GetParam())) {
     if (name.find(".cuda.") == std::string::npos) continue;
     int entries = 0;
@@ -92,7 +96,8 @@ TEST_P(Golden, KernelsAreShort) {
       ++entries;
     }
     ASSERT_GE(entries, 1) << name;
-    EXPECT_LE(std::ranges::count(text, '\n'), kAttendLines + kStageLines * (entries - 1)) << name;
+    const int most = kAttendLines + (entries > 1 ? kHookLines + kStageLines * (entries - 1) : 0);
+    EXPECT_LE(std::ranges::count(text, '\n'), most) << name;
   }
 }
 

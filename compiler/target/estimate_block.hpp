@@ -1,0 +1,19 @@
+// What one block of the estimate kernels takes up (templates/predict/pooled.cuh, tokens.cuh): the
+// passes refuse what does not fit, emit writes it into the kernel's Config.
+#pragma once
+
+#include "compiler/ir/program.hpp"
+
+namespace lacuna {
+
+/// Rows that a block compares at once: rows of tiles of means; else the rows of one tile, padded to
+/// whole mma.
+int estimate_rows(const Estimate& estimate);
+
+/// Dynamic shared memory of a block that compares tokens, cells or the last queries; `rows` as
+/// above.
+int estimate_block_smem_bytes(const Estimate& estimate, int rows, int head_dim);
+/// The formula with its numbers.
+std::string estimate_block_smem_formula(const Estimate& estimate, int rows, int head_dim);
+
+}  // namespace lacuna
