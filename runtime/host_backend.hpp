@@ -30,15 +30,15 @@ struct HostTensor {
 /// needs the mask; list_counts [n_b, n_h, q_tiles] i32.
 /// Attend::columns: bits u32 [n_b, n_h, q_tiles, ceil(columns / 32)], contiguous; k_tiles of the
 /// reports are columns of Attend::keep_k keys.
-/// Attend::q_scale: q and k hold the quantised integers in the Program's dtype (exact in all of them);
-/// q_scale [n_b, n_h, n_q] and k_scale [n_b, n_h_kv, n_k] f32 are spread to one for each token;
-/// row_bias [n_b, n_h, n_q], column_bias [n_b, n_h, n_k] f32 or null.
-/// Attend::v_scale: v holds the values of the e4m3 codes; v_scale [n_b, n_h_kv, d] f32.
+/// Attend::q_scale: q and k hold the quantised integers in the Program's dtype (exact in all of
+/// them); q_scale [n_b, n_h, n_q] and k_scale [n_b, n_h_kv, n_k] f32 are spread to one for each
+/// token; row_bias [n_b, n_h, n_q], column_bias [n_b, n_h, n_k] f32 or null. Attend::v_scale: v
+/// holds the values of the e4m3 codes; v_scale [n_b, n_h_kv, d] f32.
 struct HostArgs {
   std::int32_t n_b = 0, n_h = 0, n_h_kv = 0, n_q = 0, n_k = 0;
   HostTensor q, k, v, o, lse, counts, tile_mask, list_indices, list_counts;
-  HostTensor previous_lse, order;  ///< the caller's; for runtime/predict/
-  HostTensor columns, q_scale, k_scale, v_scale, row_bias, column_bias;
+  HostTensor previous_lse{}, order{};  ///< the caller's; for runtime/predict/
+  HostTensor columns{}, q_scale{}, k_scale{}, v_scale{}, row_bias{}, column_bias{};
   const ParamView* params = nullptr;  ///< in the order of Program::params
   std::int32_t threads = 0;           ///< 0: all hardware threads
 };

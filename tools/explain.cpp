@@ -1,10 +1,14 @@
 // lacuna explain: what the compiler decides for a spec, and why; or what an error code means.
 #include <cstdio>
 
+#include "cache/store.hpp"
 #include "compiler/emit/emit.hpp"
 #include "compiler/expr/parse.hpp"
 #include "compiler/target/limits.hpp"
 #include "compiler/target/plan.hpp"
+#include "runtime/engine.hpp"
+#include "runtime/environment.hpp"
+#include "runtime/tune/lookup.hpp"
 #include "tools/explain_code.hpp"
 #include "tools/explain_stages.hpp"
 #include "tools/shape_option.hpp"
@@ -204,7 +208,11 @@ void explain_spec(const ExplainOptions& options, Session& session) {
   const BuildOptions build = build_options(document->spec, options.lowering);
   for (const Target& target : targets_of(options.lowering.archs)) {
     Diagnostics diagnostics;
-    const Plan plan = make_plan(*document, build, target, diagnostics);
+    const tune::Hardware hardware = tune::hardware_for(target, cpu_name());
+    const tune::TunedOptions tuned =
+        tune::tuned_options(cache::choose_directory(system_variable),
+                            {*document, build, hardware, options.shape, /*threads=*/0});
+    const Plan plan = make_plan(*document, tuned.options, target, diagnostics);
     session.report(diagnostics, document->source);
     if (diagnostics.has_errors()) continue;
     add_plan_json(plan, options.shape, session);

@@ -90,7 +90,7 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", std::string(LACUNA_VERSION));
   app.require_subcommand(1);
   app.formatter(std::make_shared<HelpFormatter>());
-  for (const auto add : {add_run, add_check, add_explain, add_emit, add_build, add_bench,
+  for (const auto add : {add_run, add_check, add_explain, add_emit, add_build, add_bench, add_tune,
                          add_calibrate, add_viz, add_cache, add_doctor}) {
     add(app, session);
   }

@@ -13,6 +13,7 @@ void add_emit(CLI::App& app, Session& session);
 void add_run(CLI::App& app, Session& session);
 void add_build(CLI::App& app, Session& session);
 void add_bench(CLI::App& app, Session& session);
+void add_tune(CLI::App& app, Session& session);
 void add_calibrate(CLI::App& app, Session& session);
 void add_viz(CLI::App& app, Session& session);
 void add_cache(CLI::App& app, Session& session);

@@ -1,7 +1,7 @@
 // lacuna viz: pictures of what a spec does on real tensors.
 #include <cstdio>
 
-#include "tools/calibration.hpp"
+#include "tools/calibration_picture.hpp"
 #include "tools/compare_picture.hpp"
 #include "tools/mask_classes.hpp"
 #include "tools/mask_picture.hpp"
@@ -28,6 +28,7 @@ Examples:
   lacuna viz mask specs/bsfa.json -o mask.svg
   lacuna viz mask specs/sparge.json --input x.safetensors --param tau=0.7 -o mask.png
   lacuna viz compare specs/*.json -o compare.svg
+  lacuna viz calibration sparge.safetensors -o calibration.svg
 
 See also: run --mask-out)";
 
@@ -159,6 +160,13 @@ void run_compare(const VizOptions& options, Session& session) {
     save(compare_picture("Density and error", points), options.out, session);
 }
 
+void run_calibration(const VizOptions& options, Session& session) {
+  const auto calibration = load_calibration(options.input.calibration.path, session);
+  if (!calibration) return;
+  session.document["spec"] = calibration->spec;
+  save(calibration_picture(*calibration), options.out, session);
+}
+
 void add_options(CLI::App& verb, VizOptions& options) {
   verb.add_option("--input", options.input.input, "safetensors with q, k, v (the shipped sample)")
       ->type_name("FILE");
@@ -201,7 +209,20 @@ void add_viz(CLI::App& app, Session& session) {
   compared->add_option("-o,--out", compare_options->out, "The picture, .svg or .png")
       ->type_name("FILE");
   compared->callback([compare_options, &session] { run_compare(*compare_options, session); });
-  for (CLI::App* one : {mask, compared}) add_common_options(*one, session);
+
+  auto calibration_options = std::make_shared<VizOptions>();
+  CLI::App* calibration =
+      verb->add_subcommand("calibration", "Density and error of each head and sample");
+  calibration
+      ->add_option("file", calibration_options->input.calibration.path,
+                   "What `lacuna calibrate` wrote")
+      ->required();
+  calibration->add_option("-o,--out", calibration_options->out, "The picture, .svg or .png")
+      ->required()
+      ->type_name("FILE");
+  calibration->callback(
+      [calibration_options, &session] { run_calibration(*calibration_options, session); });
+  for (CLI::App* one : {mask, compared, calibration}) add_common_options(*one, session);
 }
 
 }  // namespace lacuna::tools

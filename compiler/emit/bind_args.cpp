@@ -66,7 +66,8 @@ constexpr Redirection kSharedK[] = {
 std::vector<Redirection> redirections(const StageFacts& facts) {
   std::vector<Redirection> all;
   const auto add = [&](bool applies, std::span<const Redirection> some) {
-    if (applies) all.insert(all.end(), some.begin(), some.end());
+    for (const Redirection& one : some)
+      if (applies) all.push_back(one);
   };
   const bool quantised = facts.estimate != nullptr && facts.estimate->q_scale >= 0;
   add(facts.compact != nullptr, kMadeLists);

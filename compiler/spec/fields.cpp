@@ -7,19 +7,16 @@ namespace {
 using enum SpecFieldKind;
 using enum Plural;
 
-constexpr double kLargestF32 = std::numeric_limits<float>::max();
-constexpr double kSmallestF32 = std::numeric_limits<float>::min();
+constexpr double kLargestF32 = std::numeric_limits<float>::max(),
+                 kSmallestF32 = std::numeric_limits<float>::min();
 constexpr std::array kVersions{1};
 constexpr std::array kHeadDims{64, 96, 128, 256};
 constexpr std::array kColumns{1, 8};
 constexpr std::array kEstimateBits{4, 8, 16, 32};
 constexpr std::array kComputeBits{8, 16};
-constexpr double kLargestE4M3 = 448;
 constexpr std::size_t kKeySummaries = 3, kQuerySummaries = 4;  ///< "last" is of queries only
 constexpr std::span<const std::string_view> kOrders(kTokenOrderNames);
-
 #define LACUNA_SLOT(member) [](const SpecDraft& draft) -> SpecSlot { return &draft.member; }
-
 constexpr SpecField kFields[] = {
     {.path = "$schema",
      .kind = kText,
@@ -133,15 +130,13 @@ constexpr SpecField kFields[] = {
     {.path = "params.*.monotone",
      .kind = kBoolean,
      .fallback = "false",
-     .doc = "Promises values that never fall along the last dimension, which keeps tile "
-            "classification exact.",
+     .doc = "Promises values that never fall along the last dimension: tiles stay exact.",
      .slot = LACUNA_SLOT(param->symbol.monotone)},
     {.path = "params.*.calibrate",
      .kind = kEnum,
      .names = kCalibrateNames,
      .fallback = "`\"none\"`",
-     .doc = "How `lacuna calibrate` finds it: `bisect` the range; `grid`: 8 values along with the "
-            "parameter before it; `halve` the default; `kept_tiles`: keep the k best of a row.",
+     .doc = "How `lacuna calibrate` finds it; the procedures are described in specs/README.md.",
      .slot = LACUNA_SLOT(param->calibrate)},
     {.path = "permute",
      .kind = kTokenOrder,
@@ -149,8 +144,7 @@ constexpr SpecField kFields[] = {
      .grids = kOrders.subspan(2),
      .fallback = "`\"none\"`",
      .doc = "Computes tokens in another order: the caller's (`external`), or one through a grid of "
-            "T x H x W tokens, [t][h][w] in memory. Results come back in the caller's order; "
-            "expressions see the new one.",
+            "T x H x W tokens, [t][h][w] in memory. Results come back in the caller's order.",
      .why = "T, H and W are three integers from 1 to 65536, and T * H * W is the number of tokens",
      .slot = LACUNA_SLOT(spec->permute)},
     {.path = "predictor",
@@ -192,8 +186,8 @@ constexpr SpecField kFields[] = {
      .kind = kEnum,
      .names = kSimilarityNames,
      .fallback = "`\"cosine\"`",
-     .doc = "Form of similar_q and similar_k: the squared length of the mean of the unit rows, or "
-            "the mean of the Gram matrix over its largest magnitude.",
+     .doc = "Form of similar_q, similar_k: squared length of the mean unit row, or mean of "
+            "the Gram matrix over its largest magnitude.",
      .slot = LACUNA_SLOT(spec->predictor->similarity)},
     {.path = "predictor.estimate",
      .kind = kObject,
@@ -237,8 +231,8 @@ constexpr SpecField kFields[] = {
      .kind = kEnum,
      .names = kNormaliseNames,
      .fallback = "`\"softmax\"`; with a reference `\"lse\"`",
-     .doc = "What makes `p` of logits: nothing; softmax over the row; the exact log-sum-exp of "
-            "each query's keys, all or those of `reference`; or that of the previous call.",
+     .doc = "What makes `p` of logits: nothing; softmax over the row; the exact "
+            "log-sum-exp of all keys or of `reference`; or the previous call's.",
      .slot = LACUNA_SLOT(spec->predictor->estimate->normalise)},
     {.path = "predictor.estimate.reference",
      .kind = kExpression,
@@ -332,7 +326,7 @@ constexpr SpecField kFields[] = {
     {.path = "quantise.v.range",
      .kind = kNumber,
      .minimum = kSmallestF32,
-     .maximum = kLargestE4M3,
+     .maximum = 448,
      .fallback = "448",
      .doc = "What the largest value of a channel becomes in e4m3.",
      .why = "the largest finite e4m3 number is 448",

@@ -11,7 +11,8 @@ add_dependencies(test_runtime_gpu fake_cuda)
 target_compile_definitions(test_runtime_gpu PRIVATE
   LACUNA_SOURCE_DIR="${CMAKE_SOURCE_DIR}" LACUNA_FAKE_CUDA="$<TARGET_FILE:fake_cuda>")
 add_test(NAME runtime_gpu COMMAND test_runtime_gpu)
-set_tests_properties(runtime_gpu PROPERTIES LABELS runtime TIMEOUT 1200)
+set_tests_properties(runtime_gpu PROPERTIES LABELS runtime TIMEOUT 1200
+  ENVIRONMENT "LACUNA_CACHE_DIR=${CMAKE_BINARY_DIR}/test-cache")
 
 # A CPU plugin that fails on demand.
 add_library(fake_host MODULE runtime/fake_plugin/fake_host.cpp)

@@ -41,7 +41,7 @@ constexpr const char* kEverything = R"({
     "$comment": "and here",
     "z": { "type": "i32", "shape": "[batch,n_q]", "range": [0, "inf"], "default": 3,
            "monotone": true, "doc": "Z", "unit": "tokens" },
-    "a": { "range": ["-inf", 2.5] }
+    "a": { "range": ["-inf", 2.5], "calibrate": "bisect" }
   },
   "permute": { "$comment": "a grid", "hilbert": [2, 3, 5] },
   "predictor": {

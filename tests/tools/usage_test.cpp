@@ -7,7 +7,7 @@ namespace lacuna::tests {
 namespace {
 
 constexpr const char* kVerbs[] = {"run",   "check", "explain", "emit",  "build",
-                                  "bench", "viz",   "cache",   "doctor"};
+                                  "bench", "tune",  "viz",     "cache", "doctor"};
 
 TEST(Usage, HelpListsEveryVerbAndLeadsWithExamples) {
   const CommandResult help = run_lacuna({"--help"});

@@ -34,9 +34,9 @@ SETTINGS = {
     "flexprefill": ("gamma", 0.98, 0.9),
     "radial": ("reach", 1, -1),
     "moba-blocks": ("chunks", 16, 4),
-    "skip-softmax": ("c", 0.1, 100),
-    "dilated-union": ("tau", 0.8, 0.4),
-    "similar-mass": ("tau", 0.85, 0.5),
+    "skip-softmax": ("c", 100, 4096),
+    "dilated-union": ("tau", 0.97, 0.8),
+    "similar-mass": ("tau", 0.9, 0.6),
     "distance-gate": ("far", -8, -3),
 }
 

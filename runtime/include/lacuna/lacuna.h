@@ -135,9 +135,10 @@ typedef struct lacuna_param {
   double value;
 } lacuna_param;
 
-/* Which tiles a predictor kept, for specs with "reuse": n: one decision serves n launches. Memory and
- * struct are the caller's, one for each layer (or whatever shares a decision); zero `calls` before the
- * first launch and after anything but the contents of q, k, v changed. Not for two launches at once. */
+/* Which tiles a predictor kept, for specs with "reuse": n: one decision serves n launches. Memory
+ * and struct are the caller's, one for each layer (or whatever shares a decision); zero `calls`
+ * before the first launch and after anything but the contents of q, k, v changed. Not for two
+ * launches at once. */
 typedef struct lacuna_mask {
   size_t struct_size;
   void* data;    /* device memory (CPU: host), 256-byte aligned */
@@ -149,8 +150,8 @@ LACUNA_API lacuna_status lacuna_mask_bytes(const lacuna_kernel* kernel, const la
                                            size_t* bytes);
 
 /* The token order of a spec whose permute generates one (hilbert, row_major, ...): fills `order`
- * (host memory, i32 [count]); copy it to the device once and pass it as `order`. An error if the spec
- * generates none, or for another number of tokens. */
+ * (host memory, i32 [count]); copy it to the device once and pass it as `order`. An error if the
+ * spec generates none, or for another number of tokens. */
 LACUNA_API lacuna_status lacuna_token_order(const lacuna_kernel* kernel, int32_t* order,
                                             size_t count);
 
@@ -170,9 +171,10 @@ typedef struct lacuna_launch_args {
   void* workspace;
   size_t workspace_bytes;
   void* stream; /* CUstream; NULL: the default stream. The CPU runs before returning. */
-  const DLTensor* previous_lse; /* specs with "normalise": "previous_lse": f32 [batch, heads, n_q] */
-  const DLTensor* order;        /* specs with permute: i32 [n_q]; n_q = n_k */
-  lacuna_mask* mask;            /* optional; without it every launch decides anew */
+  const DLTensor*
+      previous_lse;      /* specs with "normalise": "previous_lse": f32 [batch, heads, n_q] */
+  const DLTensor* order; /* specs with permute: i32 [n_q]; n_q = n_k */
+  lacuna_mask* mask;     /* optional; without it every launch decides anew */
 } lacuna_launch_args;
 
 /* Checks the arguments (all mismatches in one error) and enqueues the work. Never compiles, loads,

@@ -1,0 +1,86 @@
+#include "runtime/tune/config.hpp"
+
+#include <charconv>
+
+namespace lacuna::tune {
+namespace {
+
+/// N of "<name>N"; nothing if the word is another.
+std::optional<int> number_after(std::string_view word, std::string_view name) {
+  if (!word.starts_with(name)) return std::nullopt;
+  word.remove_prefix(name.size());
+  int value = 0;
+  const auto parsed = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (parsed.ec != std::errc() || parsed.ptr != word.data() + word.size() || value < 1)
+    return std::nullopt;
+  return value;
+}
+
+bool read_word(std::string_view word, Config& config) {
+  for (const TileOrder order : {TileOrder::kAscending, TileOrder::kDescending}) {
+    if (word != name_of(order)) continue;
+    config.order = order;
+    return true;
+  }
+  struct Field {
+    const char* name;
+    int Config::*member;
+  };
+  constexpr Field kFields[] = {{"q", &Config::tile_q},
+                               {"k", &Config::tile_k},
+                               {"stages", &Config::stages},
+                               {"threads", &Config::threads}};
+  for (const Field& field : kFields) {
+    if (const auto value = number_after(word, field.name)) {
+      config.*field.member = *value;
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string print_config(const Config& config) {
+  std::string text = "q" + std::to_string(config.tile_q) + " k" + std::to_string(config.tile_k) +
+                     " " + std::string(name_of(config.order));
+  if (config.stages > 0) text += " stages" + std::to_string(config.stages);
+  if (config.threads > 0) text += " threads" + std::to_string(config.threads);
+  return text;
+}
+
+std::optional<Config> parse_config(std::string_view text) {
+  Config config;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    if (!read_word(text.substr(0, end), config)) return std::nullopt;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  if (config.tile_q == 0 || config.tile_k == 0) return std::nullopt;
+  return config;
+}
+
+TunedTiles tuned_tiles(const Config& config, std::string record) {
+  return {config.tile_q, config.tile_k, config.stages, config.order, std::move(record)};
+}
+
+Config config_of(const Plan& plan, int threads) {
+  const AttendPlan& attend = plan.attend;
+  const bool on_gpu = plan.target.kind == TargetKind::kCuda;
+  return {attend.tile_q.value, attend.tile_k.value, on_gpu ? attend.stages.value : 0,
+          attend.order.value, on_gpu ? 0 : threads};
+}
+
+Spec fixed_spec(const Spec& spec, const Config& config) {
+  Spec fixed = spec;
+  fixed.tile.q.values = {config.tile_q};
+  fixed.tile.k.values = {config.tile_k};
+  fixed.tile.order.values = {config.order};
+  if (config.stages > 0) {
+    fixed.tile.stages.values = {config.stages};
+    fixed.tile.warps = {};
+  }
+  return fixed;
+}
+
+}  // namespace lacuna::tune

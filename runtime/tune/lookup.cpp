@@ -1,0 +1,126 @@
+#include "runtime/tune/lookup.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <vector>
+
+#include "runtime/tune/halving.hpp"
+
+namespace lacuna::tune {
+namespace {
+
+using cache::TuningRecord;
+
+/// A record that the spec allows.
+struct Usable {
+  const TuningRecord* record;
+  Config config;
+  Bucket bucket;
+};
+
+/// A spec that fixes its threads takes the tiles of records with others.
+std::vector<Usable> usable_records(std::span<const TuningRecord> records,
+                                   const Dimensions& dimensions) {
+  std::vector<Usable> usable;
+  for (const TuningRecord& record : records) {
+    if (record.status != TuningStatus::kOk) continue;
+    auto config = parse_config(record.config);
+    const auto bucket = parse_bucket(record.problem);
+    if (!config || !bucket) continue;
+    if (dimensions.threads.size() == 1) config->threads = dimensions.threads.front();
+    if (contains(dimensions, *config)) usable.push_back({&record, *config, *bucket});
+  }
+  return usable;
+}
+
+/// Does `a` speak more for the problem than `b`?
+bool is_nearer(const Usable& a, const Usable& b, const std::optional<Bucket>& wanted) {
+  if (wanted) {
+    const double far_a = distance(a.bucket, *wanted), far_b = distance(b.bucket, *wanted);
+    if (far_a != far_b) return far_a < far_b;
+  }
+  if (work_of(a.bucket) != work_of(b.bucket)) return work_of(a.bucket) > work_of(b.bucket);
+  return density_of(a.record->density) > density_of(b.record->density);
+}
+
+bool is_same_group(const TuningRecord& a, const TuningRecord& b) {
+  return a.problem == b.problem && a.density == b.density;
+}
+
+/// Records of one problem measured with the versions of the last of them.
+std::vector<Usable> comparable(const std::vector<Usable>& usable, const TuningRecord& nearest) {
+  const TuningRecord* last = nullptr;
+  for (const Usable& u : usable)
+    if (is_same_group(*u.record, nearest)) last = u.record;
+  std::vector<Usable> group;
+  for (const Usable& u : usable) {
+    if (is_same_group(*u.record, nearest) && u.record->driver == last->driver &&
+        u.record->compiler == last->compiler)
+      group.push_back(u);
+  }
+  return group;
+}
+
+/// The winner of a finished search; else the fastest of those measured best.
+const Usable& best_usable(const std::vector<Usable>& group) {
+  for (const Usable& u : group)
+    if (!u.record->best.empty()) return u;
+  int rung = 0;
+  for (const Usable& u : group) rung = std::max(rung, u.record->rung);
+  std::vector<Result> results;
+  for (std::size_t n = 0; n < group.size(); ++n) {
+    Result result;
+    result.id = static_cast<int>(n);
+    result.median_us = group[n].record->median_us;
+    if (group[n].record->rung == rung) results.push_back(std::move(result));
+  }
+  return group[static_cast<std::size_t>(best_of(results)->id)];
+}
+
+std::string describe(const TuningRecord& record) {
+  char time[32];
+  std::snprintf(time, sizeof time, "%.4g us", record.median_us);
+  return std::string("measured ") + time + " at " + record.shape + " with " + record.compiler;
+}
+
+}  // namespace
+
+std::optional<Answer> choose_record(std::span<const TuningRecord> records,
+                                    const Dimensions& dimensions,
+                                    const std::optional<LaunchShape>& shape) {
+  const std::vector<Usable> usable = usable_records(records, dimensions);
+  if (usable.empty()) return std::nullopt;
+  std::optional<Bucket> wanted;
+  if (shape) wanted = bucket_of(*shape);
+  const Usable& nearest = *std::min_element(
+      usable.begin(), usable.end(),
+      [&wanted](const Usable& a, const Usable& b) { return is_nearer(a, b, wanted); });
+  const Usable best = best_usable(comparable(usable, *nearest.record));
+  return Answer{best.config, describe(*best.record)};
+}
+
+std::optional<Answer> look_up(const std::string& cache_directory, const Question& question) {
+  if (cache_directory.empty() || question.hardware.name.empty()) return std::nullopt;
+  const cache::TuningDatabase database(cache_directory, "");
+  const std::string variant = variant_of(question.document.spec, question.options);
+  const cache::TuningFile file = database.read(question.hardware.name, variant);
+  if (file.records.empty()) return std::nullopt;
+  Diagnostics found;
+  const Machine& machine = question.hardware.machine;
+  const Plan usual = make_plan(question.document, question.options, machine.target, found);
+  if (found.has_errors()) return std::nullopt;
+  return choose_record(file.records,
+                       dimensions_of(question.document, usual, machine, question.threads),
+                       question.shape);
+}
+
+TunedOptions tuned_options(const std::string& cache_directory, const Question& question) {
+  TunedOptions tuned{question.options, question.threads};
+  if (const auto answer = look_up(cache_directory, question)) {
+    tuned.options.tuned = tuned_tiles(answer->config, answer->reason);
+    if (tuned.threads == 0) tuned.threads = answer->config.threads;
+  }
+  return tuned;
+}
+
+}  // namespace lacuna::tune

@@ -1,0 +1,22 @@
+// Is a candidate's output right? Tolerances by what is rounded (the table of methods.md 4.4).
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "compiler/spec/spec.hpp"
+
+namespace lacuna::tune {
+
+/// Allowed sum|d| / sum|o| and max|d| / max|o|.
+struct Tolerance {
+  double rel_l1 = 0, rel_max = 0;
+};
+Tolerance tolerance_of(const Spec& spec, DType dtype);
+
+/// "" or how far `got` is from `expected`: "relative L1 error 3.1e-02, allowed 4.0e-03". What is
+/// NaN or infinite in one has to be in the other.
+std::string compare_outputs(std::span<const float> expected, std::span<const float> got,
+                            const Tolerance& allowed);
+
+}  // namespace lacuna::tune

@@ -1,0 +1,158 @@
+#include "tools/dense_twin.hpp"
+// After the compiler's headers, as run_tensors.hpp says.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "tools/calibrate_trial.hpp"
+
+namespace lacuna::tools {
+namespace {
+
+Place open(const v1::Engine& engine, DeviceErrors& errors) {
+  auto place = open_place(engine.device(), errors.diagnostics);
+  errors.check();
+  return std::move(*place);
+}
+
+std::int64_t ceil_div(std::int64_t count, std::int64_t size) { return (count + size - 1) / size; }
+
+std::vector<Buffer> place_params(const std::vector<ParamInput>& params, const Place& place,
+                                 DeviceErrors& errors) {
+  std::vector<Buffer> buffers;
+  for (const ParamInput& param : params)
+    buffers.push_back(param.tensor ? place_array(*param.tensor, place, errors.diagnostics)
+                                   : Buffer());
+  errors.check();
+  return buffers;
+}
+
+/// Sums over one row of tiles of one head.
+struct RowError {
+  double difference = 0, magnitude = 0;
+};
+
+/// The error of all rows, and its standard error as a ratio of two sums over them.
+void add_errors(const std::vector<RowError>& rows, HeadMeasure& measure) {
+  RowError sum;
+  for (const RowError& row : rows) {
+    sum.difference += row.difference;
+    sum.magnitude += row.magnitude;
+  }
+  measure.rel_l1 = sum.magnitude > 0 ? sum.difference / sum.magnitude : sum.difference;
+  if (rows.size() < 2 || !(sum.magnitude > 0)) return;
+  double squares = 0;
+  for (const RowError& row : rows) {
+    const double residual = row.difference - measure.rel_l1 * row.magnitude;
+    squares += residual * residual;
+  }
+  const auto count = static_cast<double>(rows.size());
+  measure.standard_error = std::sqrt(squares * count / (count - 1)) / sum.magnitude;
+}
+
+}  // namespace
+
+Trial::Trial(const SpecDocument& document, const std::vector<Sample>& samples,
+             const LaunchOptions& options, const Session& session)
+    : document_(document),
+      engine_(create_engine(options, session)),
+      place_(open(engine_, errors_)),
+      kernel_(prepare_spec(engine_, document.source.text, document.source.path,
+                           samples.front().inputs)),
+      dense_params_(dense_twin(document.spec).params),
+      dense_(prepare_spec(engine_, dense_twin(document.spec).text,
+                          document.source.path + " without its sparsity", samples.front().inputs)) {
+  for (const Sample& sample : samples) {
+    PlacedSample& placed = places_.emplace_back();
+    placed.inputs = sample.inputs;
+    placed.tensors = place_tensors(placed.inputs, place_, errors_);
+    placed.extras = place_extras(document_, kernel_, placed.inputs, place_, errors_);
+  }
+}
+
+void Trial::launch_dense(PlacedSample& sample) {
+  v1::LaunchArgs args =
+      arguments(sample.inputs, sample.tensors, place_, [this](const std::string& name) {
+        return std::find(dense_params_.begin(), dense_params_.end(), name) != dense_params_.end();
+      });
+  if (wants_previous_lse(document_)) {
+    const auto& q = sample.inputs.q.shape;
+    sample.extras.previous_lse =
+        place_zeros(ArrayType::kF32, {q[0], q[1], q[2]}, place_, errors_.diagnostics);
+    errors_.check();
+    args.lse = tensor_of(sample.extras.previous_lse, place_);
+  }
+  dense_.launch(args);
+  sample.dense_o = to_f32(fetch(sample.tensors.o, place_, errors_.diagnostics));
+  errors_.check();
+}
+
+std::int64_t Trial::q_tiles(std::size_t sample) const {
+  return ceil_div(places_[sample].inputs.q.shape[2], kernel_.tile().q);
+}
+
+std::int64_t Trial::k_tiles(std::size_t sample) const {
+  return ceil_div(places_[sample].inputs.k.shape[2], kernel_.tile().k);
+}
+
+std::vector<HeadMeasure> Trial::launch(std::size_t index, const std::vector<ParamInput>& params,
+                                       std::vector<std::uint8_t>* mask) {
+  PlacedSample& sample = places_[index];
+  sample.inputs.params = fixed_;
+  sample.inputs.params.insert(sample.inputs.params.end(), params.begin(), params.end());
+  sample.tensors.params = place_params(sample.inputs.params, place_, errors_);
+  if (sample.dense_o.empty()) launch_dense(sample);
+  v1::LaunchArgs args =
+      arguments(sample.inputs, sample.tensors, place_, [](const std::string&) { return true; });
+  add_extras(sample.extras, place_, args);
+  Buffer counts =
+      place_zeros(ArrayType::kI32, {1, heads(), q_tiles(index), 3}, place_, errors_.diagnostics);
+  args.counts = tensor_of(counts, place_);
+  Buffer tiles;
+  if (mask != nullptr) {
+    tiles = place_zeros(ArrayType::kU8, {1, heads(), q_tiles(index), k_tiles(index)}, place_,
+                        errors_.diagnostics);
+    args.tile_mask = tensor_of(tiles, place_);
+  }
+  errors_.check();
+  kernel_.launch(args);
+  const Array o = fetch(sample.tensors.o, place_, errors_.diagnostics);
+  const Array rows = fetch(counts, place_, errors_.diagnostics);
+  if (mask != nullptr) {
+    const Array codes = fetch(tiles, place_, errors_.diagnostics);
+    mask->assign(codes.bytes.begin(), codes.bytes.end());
+  }
+  errors_.check();
+  return compare_heads(sample, o, rows);
+}
+
+std::vector<HeadMeasure> Trial::compare_heads(const PlacedSample& sample, const Array& o,
+                                              const Array& counts) const {
+  const std::vector<float> sparse = to_f32(o);
+  const auto head_count = static_cast<std::size_t>(heads());
+  const std::size_t elements = sparse.size() / head_count;
+  const std::size_t row_elements =
+      static_cast<std::size_t>(kernel_.tile().q * sample.inputs.q.shape[3]);
+  const std::size_t rows = counts.bytes.size() / sizeof(std::int32_t[3]) / head_count;
+  std::vector<HeadMeasure> measures(head_count);
+  for (std::size_t head = 0; head < head_count; ++head) {
+    HeadMeasure& measure = measures[head];
+    std::vector<RowError> errors(rows);
+    for (std::size_t at = 0; at < elements; ++at) {
+      RowError& error = errors[at / row_elements];
+      const double dense = sample.dense_o[head * elements + at];
+      error.difference += std::fabs(static_cast<double>(sparse[head * elements + at]) - dense);
+      error.magnitude += std::fabs(dense);
+    }
+    add_errors(errors, measure);
+    for (std::size_t row = head * rows; row < (head + 1) * rows; ++row) {
+      std::int32_t of_row[3];  // visible, visited, gated
+      std::memcpy(of_row, counts.bytes.data() + row * sizeof of_row, sizeof of_row);
+      measure.visible += of_row[0];
+      measure.computed += of_row[1] - of_row[2];
+    }
+  }
+  return measures;
+}
+
+}  // namespace lacuna::tools

@@ -1,0 +1,17 @@
+// What a search found, for people and for machines.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tools/tune_search.hpp"
+
+namespace lacuna::tools {
+
+std::string print_findings(const TuneFindings& findings, const std::string& spec,
+                           const LaunchShape& shape, bool color);
+
+nlohmann::ordered_json findings_json(const TuneFindings& findings, const std::string& spec,
+                                     const LaunchShape& shape);
+
+}  // namespace lacuna::tools
