@@ -240,12 +240,16 @@ TEST(Predict, SharedHeadsKeepTheUnion) {
       EXPECT_EQ(shared.kept[h * 8 + j], own.kept[h / 2 * 16 + j] | own.kept[h / 2 * 16 + 8 + j]);
 }
 
-TEST(Predict, ANanRowShakesItsOwnTilesOnly) {
+TEST(Predict, ANanCountsAsZeroInTheMeanOfItsTile) {
   Problem p = random_problem(1, 1, 8, 16, 4, 7);
+  Problem zero = p;
   p.q[5 * 4] = std::numeric_limits<double>::quiet_NaN();
+  zero.q[5 * 4] = 0;
   Predictor predictor = predictor_of(4, 4, {});
   predictor.keep = [](const TileFacts& t) { return t.rank < 2; };
-  EXPECT_EQ(oracle_kept(p, predictor).stable, (std::vector<std::uint8_t>{1, 1, 1, 1, 0, 0, 0, 0}));
+  const KeptTiles kept = oracle_kept(p, predictor);
+  EXPECT_EQ(kept.kept, oracle_kept(zero, predictor).kept);
+  EXPECT_EQ(kept.stable, std::vector<std::uint8_t>(8, 1));
 }
 
 }  // namespace
