@@ -91,7 +91,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.formatter(std::make_shared<HelpFormatter>());
   for (const auto add : {add_run, add_check, add_explain, add_emit, add_build, add_bench, add_tune,
-                         add_calibrate, add_viz, add_cache, add_doctor}) {
+                         add_calibrate, add_viz, add_list, add_cache, add_doctor}) {
     add(app, session);
   }
   for (CLI::App* verb : app.get_subcommands(nullptr)) add_common_options(*verb, session);

@@ -161,20 +161,31 @@ bool load_tile_mask(const InputOptions& options, const Spec& spec, Inputs& input
   return true;
 }
 
-}  // namespace
-
-std::string shipped_sample() {
+/// What comes with the project: beside the program, in an installation, or in the source tree.
+std::string shipped(const std::string& in_tree, const std::string& installed) {
   std::error_code error;
   const fs::path executable = fs::read_symlink("/proc/self/exe", error);
   for (fs::path folder = executable.parent_path(); !error; folder = folder.parent_path()) {
-    for (const char* place : {"tests/data", "share/lacuna/data"}) {
-      const fs::path candidate = folder / place / kSample;
+    for (const std::string& place : {in_tree, installed}) {
+      const fs::path candidate = folder / place;
       if (fs::exists(candidate, error)) return fs::proximate(candidate, error).string();
     }
     if (folder == folder.parent_path()) break;
   }
-  const fs::path source = fs::path(LACUNA_SOURCE_DIR) / "tests/data" / kSample;
+  const fs::path source = fs::path(LACUNA_SOURCE_DIR) / in_tree;
   return fs::exists(source, error) ? fs::proximate(source, error).string() : std::string();
+}
+
+}  // namespace
+
+std::string shipped_sample() {
+  return shipped(std::string("tests/data/") + kSample, std::string("share/lacuna/data/") + kSample);
+}
+
+std::string shipped_specs() {
+  // The schema tells our folder from another of that name.
+  const std::string schema = shipped("specs/schema.json", "share/lacuna/specs/schema.json");
+  return fs::path(schema).parent_path().string();
 }
 
 std::optional<Inputs> load_tensors(const std::string& path, std::optional<DType> dtype,

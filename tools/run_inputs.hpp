@@ -56,4 +56,7 @@ std::optional<Inputs> load_inputs(const InputOptions& options, const Spec& spec,
 /// The sample that comes with the project, "" if it cannot be found.
 std::string shipped_sample();
 
+/// The folder of its specs, likewise.
+std::string shipped_specs();
+
 }  // namespace lacuna::tools

@@ -17,6 +17,7 @@ void add_tune(CLI::App& app, Session& session);
 void add_calibrate(CLI::App& app, Session& session);
 void add_viz(CLI::App& app, Session& session);
 void add_cache(CLI::App& app, Session& session);
+void add_list(CLI::App& app, Session& session);
 void add_doctor(CLI::App& app, Session& session);
 
 }  // namespace lacuna::tools

@@ -68,25 +68,14 @@ class Analysis {
   }
 
   ValueRange constant_range(const ExprNode& node) const {
-    switch (node.op) {
-      case ExprOp::kLiteral:
-        return literal_range(node.literal);
-      case ExprOp::kVariable:
-        return variable_range(static_cast<Variable>(node.symbol));
-      case ExprOp::kParameter:
-        return parameter_range(node.type);
-      default:
-        break;
-    }
     if (node.type == ExprType::kBool) return full_range(ExprType::kBool);
     std::array<ValueRange, 3> ranges;
     std::size_t count = 0;
     for (; count < ranges.size() && node.children[count] >= 0; ++count) {
       ranges[count] = child(node, count).range;
     }
-    const ValueRange range = operator_range(node.op, operand_type(node), {ranges.data(), count});
-    const bool wraps = node.type == ExprType::kI32 && !fits_i32(range);
-    return wraps ? full_range(ExprType::kI32) : range;
+    const ExprType operand = count > 0 ? operand_type(node) : node.type;
+    return wrapped_range(node.type, node_range(node, operand, {ranges.data(), count}));
   }
 
   Bounds bounds(const ExprNode& node) {

@@ -148,25 +148,15 @@ class CudaPrinter {
 
   /// The range of a node's value before it wraps.
   ValueRange range_of(const ExprNode& node) const {
-    switch (node.op) {
-      case ExprOp::kLiteral:
-        return literal_range(node.literal);
-      case ExprOp::kVariable:
-        return variable_range(static_cast<Variable>(node.symbol));
-      case ExprOp::kParameter:
-        return parameter_range(node.type);
-      default:
-        break;
-    }
     std::array<ValueRange, 3> ranges;
     std::size_t count = 0;
     for (; count < ranges.size() && node.children[count] >= 0; ++count) {
-      const ValueRange& range = ranges_[static_cast<std::size_t>(node.children[count])];
-      const bool wrapped = at(node.children[count]).type == ExprType::kI32 && !fits_i32(range);
-      ranges[count] = wrapped ? full_range(ExprType::kI32) : range;
+      const std::int32_t id = node.children[count];
+      ranges[count] = wrapped_range(at(id).type, ranges_[static_cast<std::size_t>(id)]);
     }
-    const ExprType operand = at(node.children[node.op == ExprOp::kSelect ? 1 : 0]).type;
-    return operator_range(node.op, operand, {ranges.data(), count});
+    const std::size_t first = node.op == ExprOp::kSelect ? 1 : 0;
+    const ExprType operand = count > 0 ? at(node.children[first]).type : node.type;
+    return node_range(node, operand, {ranges.data(), count});
   }
 
   bool wraps(const ExprNode& node) const {

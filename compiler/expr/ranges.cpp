@@ -113,6 +113,24 @@ ValueRange operator_range(ExprOp op, ExprType operand, std::span<const ValueRang
   }
 }
 
+ValueRange node_range(const ExprNode& node, ExprType operand,
+                      std::span<const ValueRange> operands) {
+  switch (node.op) {
+    case ExprOp::kLiteral:
+      return literal_range(node.literal);
+    case ExprOp::kVariable:
+      return variable_range(static_cast<Variable>(node.symbol));
+    case ExprOp::kParameter:
+      return parameter_range(node.type);
+    default:
+      return operator_range(node.op, operand, operands);
+  }
+}
+
+ValueRange wrapped_range(ExprType type, const ValueRange& range) {
+  return type == ExprType::kI32 && !fits_i32(range) ? full_range(ExprType::kI32) : range;
+}
+
 bool fits_i32(const ValueRange& range) {
   const ValueRange full = full_range(ExprType::kI32);
   return range.min >= full.min && range.max <= full.max;

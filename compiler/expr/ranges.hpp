@@ -24,7 +24,13 @@ ValueRange parameter_range(ExprType type);
 /// Range of an operator's exact result, before it wraps; `operand` is the type of its operands.
 ValueRange operator_range(ExprOp op, ExprType operand, std::span<const ValueRange> operands);
 
+/// The same of any node, leaves included; `operand` means nothing for leaves.
+ValueRange node_range(const ExprNode& node, ExprType operand, std::span<const ValueRange> operands);
+
 bool fits_i32(const ValueRange& range);
+
+/// What is left of a range when its node has wrapped.
+ValueRange wrapped_range(ExprType type, const ValueRange& range);
 
 /// Finite with room for rounding.
 bool is_finite(const ValueRange& range);

@@ -68,6 +68,9 @@ std::vector<Case> shapes() {
       cases.push_back({variant, dtype, d, 1, heads, 1, s.n_q, s.n_k, fill, turn % 4 == 1});
       ++turn;
     }
+  for (const char* variant : {"sparge", "sale", "fg-attn-pooled", "streaming"})
+    cases.push_back(
+        {variant, DType::kBF16, 64, 1, 1, 1, 4097, 4097, Fill::kClustered, /*token_major=*/false});
   return cases;
 }
 

@@ -6,8 +6,8 @@
 namespace lacuna::tests {
 namespace {
 
-constexpr const char* kVerbs[] = {"run",   "check", "explain", "emit",  "build",
-                                  "bench", "tune",  "viz",     "cache", "doctor"};
+constexpr const char* kVerbs[] = {"run",  "check", "explain", "emit", "build", "bench",
+                                  "tune", "viz",   "cache",   "list", "doctor"};
 
 TEST(Usage, HelpListsEveryVerbAndLeadsWithExamples) {
   const CommandResult help = run_lacuna({"--help"});
