@@ -146,7 +146,9 @@ TEST_F(Calibrate, HeldOutTokensAreMeasuredAndNotFitted) {
       "skip-softmax",
       {"--samples", input_, "--tokens", "0:192", "--held-out", "192:384", "--target", "0.2"});
   ASSERT_EQ(result.status, 0) << result.out;
-  for (const auto& head : parse_document(result)["heads"]) EXPECT_TRUE(head.contains("held_out"));
+  const auto heads = parse_document(result)["heads"];
+  ASSERT_FALSE(heads.empty());
+  for (const auto& head : heads) EXPECT_TRUE(head.contains("held_out"));
 }
 
 TEST_F(Calibrate, OneNumberForAllHeadsIsOneNumber) {
