@@ -59,6 +59,11 @@ nlohmann::json parse_document(const CommandResult& result) {
   return document;
 }
 
+std::string without_notes(const std::string& text) {
+  const bool noted = text.starts_with("lacuna: no CPU compiler: ");
+  return noted ? text.substr(text.find('\n') + 1) : text;
+}
+
 ScratchDirectory::ScratchDirectory() {
   std::string pattern = (fs::temp_directory_path() / "lacuna-tools-XXXXXX").string();
   const char* made = ::mkdtemp(pattern.data());

@@ -18,6 +18,9 @@ CommandResult run_lacuna(const std::vector<std::string>& arguments, const std::s
 /// What --json printed; fails the test if that is not one JSON document of version 1.
 nlohmann::json parse_document(const CommandResult& result);
 
+/// What was said without the note about a build that has no CPU compiler.
+std::string without_notes(const std::string& text);
+
 /// A directory of this test, removed at its end.
 class ScratchDirectory {
  public:

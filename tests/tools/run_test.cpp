@@ -56,12 +56,6 @@ std::vector<double> causal_attention(const tools::Safetensors& problem) {
   return o;
 }
 
-/// What was said without the note about a build that has no CPU compiler.
-std::string without_notes(const std::string& text) {
-  const bool noted = text.starts_with("lacuna: no CPU compiler: ");
-  return noted ? text.substr(text.find('\n') + 1) : text;
-}
-
 class Run : public ::testing::Test {
  protected:
   Run() : problem_(small_problem(kHeads, kTokens, kHeadDim, ArrayType::kBF16)) {
