@@ -6,13 +6,12 @@
 #include "runtime/interpreter_gather.hpp"
 #include "runtime/interpreter_tile.hpp"
 #include "runtime/parallel_for.hpp"
+#include "runtime/whole_tiles.hpp"
 
 namespace lacuna {
 namespace {
 
 using namespace interpreter;
-
-int tiles_of(int tokens, int tile) { return (tokens + tile - 1) / tile; }
 
 /// Makes the keys of tile j those at hand.
 void enter_tile(const Job& job, int j, Worker& worker) {
@@ -106,8 +105,8 @@ void run_interpreted(const Program& program, const HostArgs& args) {
                 {args.params, program.params.size()},
                 program.dtype,
                 program.head_dim,
-                tiles_of(args.n_q, attend.tile_q),
-                tiles_of(args.n_k, attend.columns >= 0 ? attend.keep_k : attend.tile_k)};
+                ceil_div(args.n_q, attend.tile_q),
+                ceil_div(args.n_k, attend.columns >= 0 ? attend.keep_k : attend.tile_k)};
   const std::int64_t rows_of_tiles = std::int64_t{args.n_b} * args.n_h * job.q_tiles;
   std::vector<Worker> workers(worker_count(args.threads, rows_of_tiles), Worker(job));
   parallel_for(workers.size(), rows_of_tiles, [&](std::int64_t item, std::size_t worker) {

@@ -1,4 +1,4 @@
-// Work shared out among threads, for the CPU's stages and the interpreter.
+// Work shared out among threads, for the CPU's stages and both executors.
 #pragma once
 
 #include <cstddef>

@@ -47,9 +47,6 @@ pair of tokens of the visible tiles (of the visited ones: effective), half of it
 the mask.
 See also: run, explain --shape)";
 
-/// Tensors beyond any L2 cache.
-constexpr std::int64_t kRotatedBytes = std::int64_t{256} << 20U;
-constexpr std::size_t kMostSets = 8;
 constexpr std::size_t kLeastRuns = 3, kMostRuns = 200;
 
 /// One thing that is timed; its launches use one set of tensors after the other.
@@ -115,14 +112,6 @@ struct Bench {
   DeviceErrors errors;
 };
 
-std::size_t count_sets(const Inputs& inputs, const Place& place) {
-  if (!place.gpu) return 1;
-  const auto bytes = static_cast<std::int64_t>(inputs.q.bytes.size() + inputs.k.bytes.size() +
-                                               inputs.v.bytes.size());
-  const std::int64_t sets = kRotatedBytes / std::max<std::int64_t>(bytes, 1) + 1;
-  return std::min(static_cast<std::size_t>(sets), kMostSets);
-}
-
 Subject make_subject(Bench& bench, const std::string& name, const std::string& text,
                      const std::vector<std::string>* params, bool sparse) {
   Subject subject{
@@ -165,18 +154,8 @@ void launch(Subject& subject, std::size_t set) {
 }
 
 double time_launch_us(Bench& bench, Subject& subject, std::size_t set) {
-  using Clock = std::chrono::steady_clock;
-  if (!bench.place.gpu) {
-    const auto begin = Clock::now();
-    launch(subject, set);
-    return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
-  }
-  Diagnostics& diagnostics = bench.errors.diagnostics;
-  DeviceTimer timer(bench.place.gpu, diagnostics);
-  timer.start(bench.place.stream->handle(), diagnostics);
-  launch(subject, set);
-  timer.stop(bench.place.stream->handle(), diagnostics);
-  const double time_us = timer.elapsed_us(diagnostics);
+  const double time_us = time_once_us(
+      bench.place, [&] { launch(subject, set); }, bench.errors.diagnostics);
   bench.errors.check();
   return time_us;
 }

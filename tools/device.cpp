@@ -14,20 +14,21 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
+double host_time_once_us(const std::function<void()>& launch) {
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  launch();
+  return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+}
+
 double gpu_time_us(const Place& place, const std::function<void()>& launch,
                    Diagnostics& diagnostics) {
   constexpr int kWarmUps = 5;
   constexpr int kRuns = 25;
   for (int i = 0; i < kWarmUps; ++i) launch();
-  const CUstream stream = place.stream->handle();
-  DeviceTimer timer(place.gpu, diagnostics);
   std::vector<double> times;
-  for (int i = 0; i < kRuns && !diagnostics.has_errors(); ++i) {
-    timer.start(stream, diagnostics);
-    launch();
-    timer.stop(stream, diagnostics);
-    times.push_back(timer.elapsed_us(diagnostics));
-  }
+  for (int i = 0; i < kRuns && !diagnostics.has_errors(); ++i)
+    times.push_back(time_once_us(place, launch, diagnostics));
   return times.empty() ? 0 : median(std::move(times));
 }
 
@@ -37,11 +38,7 @@ double host_time_us(const std::function<void()>& launch) {
   constexpr std::chrono::milliseconds kBudget(2000);
   constexpr std::size_t kRuns = 9;
   std::vector<double> times;
-  const auto time_one = [&] {
-    const auto begin = Clock::now();
-    launch();
-    times.push_back(std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
-  };
+  const auto time_one = [&] { times.push_back(host_time_once_us(launch)); };
   const auto begin = Clock::now();
   time_one();
   // A long run needs no warm-up: it is its own.
@@ -114,6 +111,16 @@ DLDataType dl_type(ArrayType type) {
 
 DLDevice dl_device(const Place& place) {
   return place.gpu ? DLDevice{kDLCUDA, place.gpu->index} : DLDevice{kDLCPU, 0};
+}
+
+double time_once_us(const Place& place, const std::function<void()>& launch,
+                    Diagnostics& diagnostics) {
+  if (!place.gpu) return host_time_once_us(launch);
+  DeviceTimer timer(place.gpu, diagnostics);
+  timer.start(place.stream->handle(), diagnostics);
+  launch();
+  timer.stop(place.stream->handle(), diagnostics);
+  return timer.elapsed_us(diagnostics);
 }
 
 double median_time_us(const Place& place, const std::function<void()>& launch,

@@ -43,6 +43,11 @@ Array fetch(Buffer& buffer, const Place& place, Diagnostics& diagnostics);
 DLDataType dl_type(ArrayType type);
 DLDevice dl_device(const Place& place);
 
+/// Time of one launch in microseconds: by events of the GPU's stream, on the host by a steady
+/// clock.
+double time_once_us(const Place& place, const std::function<void()>& launch,
+                    Diagnostics& diagnostics);
+
 /// Median time of `launch` in microseconds. A GPU is timed by events around each of several runs
 /// after a warm-up; the host by a steady clock, as often as two seconds allow, but at least once.
 double median_time_us(const Place& place, const std::function<void()>& launch,

@@ -30,18 +30,6 @@ std::vector<float> normal_pool(std::uint64_t seed) {
   return pool;
 }
 
-ArrayType array_type(DType dtype) {
-  switch (dtype) {
-    case DType::kBF16:
-      return ArrayType::kBF16;
-    case DType::kF16:
-      return ArrayType::kF16;
-    case DType::kF32:
-      break;
-  }
-  return ArrayType::kF32;
-}
-
 Array random_tensor(std::vector<std::int64_t> shape, const Array& pool, Generator& generator) {
   const auto step = static_cast<std::size_t>(size_bytes(pool.type));
   const auto count = static_cast<std::size_t>(element_count(shape).value_or(0));

@@ -17,18 +17,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kSample = "lm-layer5-4k.safetensors";
 
-ArrayType array_type(DType dtype) {
-  switch (dtype) {
-    case DType::kBF16:
-      return ArrayType::kBF16;
-    case DType::kF16:
-      return ArrayType::kF16;
-    case DType::kF32:
-      return ArrayType::kF32;
-  }
-  return ArrayType::kF32;
-}
-
 /// Makes one of q, k, v a 4-dimensional tensor of a float type.
 bool lift(const std::string& name, Array& array, const InputOptions& options,
           Diagnostics& diagnostics) {
@@ -177,6 +165,18 @@ std::string shipped(const std::string& in_tree, const std::string& installed) {
 }
 
 }  // namespace
+
+ArrayType array_type(DType dtype) {
+  switch (dtype) {
+    case DType::kBF16:
+      return ArrayType::kBF16;
+    case DType::kF16:
+      return ArrayType::kF16;
+    case DType::kF32:
+      return ArrayType::kF32;
+  }
+  return ArrayType::kF32;
+}
 
 std::string shipped_sample() {
   return shipped(std::string("tests/data/") + kSample, std::string("share/lacuna/data/") + kSample);

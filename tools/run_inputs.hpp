@@ -47,6 +47,9 @@ struct Inputs {
 std::optional<Inputs> load_tensors(const std::string& path, std::optional<DType> dtype,
                                    Session& session);
 
+/// The element type of tensors of this dtype.
+ArrayType array_type(DType dtype);
+
 /// Reads and checks all files, reporting everything that is wrong with them; what is wrong with
 /// their shapes together is left to the launch. Parameters that are not assigned are taken from the
 /// calibration, without one from the one file `<input>.<spec>-*.safetensors` beside the input, if

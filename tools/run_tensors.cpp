@@ -1,11 +1,15 @@
 #include "tools/run_tensors.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace lacuna::tools {
 namespace {
 
 constexpr std::size_t kAlignment = 256;
+/// Tensors beyond any L2 cache.
+constexpr std::int64_t kRotatedBytes = std::int64_t{256} << 20U;
+constexpr std::size_t kMostSets = 8;
 constexpr std::uint32_t kNeedsMask = 0x80000000U;
 
 Array array_of(const std::vector<std::int32_t>& values, std::vector<std::int64_t> shape) {
@@ -77,6 +81,14 @@ Tensors place_tensors(const Inputs& inputs, const Place& place, DeviceErrors& er
   }
   errors.check();
   return tensors;
+}
+
+std::size_t count_sets(const Inputs& inputs, const Place& place) {
+  if (!place.gpu) return 1;
+  const auto bytes = static_cast<std::int64_t>(inputs.q.bytes.size() + inputs.k.bytes.size() +
+                                               inputs.v.bytes.size());
+  const std::int64_t sets = kRotatedBytes / std::max<std::int64_t>(bytes, 1) + 1;
+  return std::min(static_cast<std::size_t>(sets), kMostSets);
 }
 
 Extras place_extras(const SpecDocument& document, const v1::Kernel& kernel, const Inputs& inputs,

@@ -43,6 +43,10 @@ struct Tensors {
 };
 Tensors place_tensors(const Inputs& inputs, const Place& place, DeviceErrors& errors);
 
+/// Sets of tensors that rotate while a GPU is timed, together larger than its L2 cache; 1 on the
+/// host.
+std::size_t count_sets(const Inputs& inputs, const Place& place);
+
 /// What only some specs ask for.
 struct Extras {
   AlignedBuffer workspace;

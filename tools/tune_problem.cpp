@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <chrono>
 #include <numeric>
 
 #include "tools/dense_twin.hpp"
@@ -10,18 +9,6 @@
 
 namespace lacuna::tools {
 namespace {
-
-/// Tensors beyond any L2 cache.
-constexpr std::int64_t kRotatedBytes = std::int64_t{256} << 20U;
-constexpr std::size_t kMostSets = 8;
-
-std::size_t count_sets(const Inputs& inputs, const Place& place) {
-  if (!place.gpu) return 1;
-  const auto bytes = static_cast<std::int64_t>(inputs.q.bytes.size() + inputs.k.bytes.size() +
-                                               inputs.v.bytes.size());
-  const std::int64_t sets = kRotatedBytes / std::max<std::int64_t>(bytes, 1) + 1;
-  return std::min(static_cast<std::size_t>(sets), kMostSets);
-}
 
 v1::LaunchArgs arguments_for(TuneProblem& problem, std::size_t set) {
   return arguments(problem.inputs, problem.sets[set], problem.place,
@@ -124,18 +111,8 @@ double density_of(TuneProblem& problem, const BoundKernel& kernel) {
 }
 
 double time_launch_us(TuneProblem& problem, const BoundKernel& kernel, std::size_t set) {
-  if (!problem.place.gpu) {
-    using Clock = std::chrono::steady_clock;
-    const auto begin = Clock::now();
-    kernel.kernel.launch(kernel.args[set]);
-    return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
-  }
-  Diagnostics& diagnostics = problem.errors.diagnostics;
-  DeviceTimer timer(problem.place.gpu, diagnostics);
-  timer.start(problem.place.stream->handle(), diagnostics);
-  kernel.kernel.launch(kernel.args[set]);
-  timer.stop(problem.place.stream->handle(), diagnostics);
-  const double time_us = timer.elapsed_us(diagnostics);
+  const double time_us = time_once_us(
+      problem.place, [&] { kernel.kernel.launch(kernel.args[set]); }, problem.errors.diagnostics);
   problem.errors.check();
   return time_us;
 }

@@ -28,6 +28,8 @@ bool same(const ExprNode& a, const ExprNode& b) {
          std::bit_cast<std::uint64_t>(a.literal) == std::bit_cast<std::uint64_t>(b.literal);
 }
 
+}  // namespace
+
 ExprType result_type(const ExprBuilder& builder, ExprOp op, int a, int b) {
   switch (op) {
     case ExprOp::kToF32:
@@ -45,8 +47,6 @@ ExprType result_type(const ExprBuilder& builder, ExprOp op, int a, int b) {
       return builder[a].type;
   }
 }
-
-}  // namespace
 
 ExprBuilder::ExprBuilder() : table_(64, -1) {
   nodes_.reserve(32);

@@ -48,6 +48,9 @@ class ExprBuilder {
   std::vector<std::int32_t> table_;  ///< open addressing, ids; -1: free
 };
 
+/// The type of `op` on a and b.
+ExprType result_type(const ExprBuilder& builder, ExprOp op, int a, int b);
+
 /// The node that `op` on a, b, c equals, folded; -1 if nothing folds. Part of ExprBuilder::make.
 int simplify(ExprBuilder& builder, ExprOp op, int a, int b, int c);
 

@@ -27,25 +27,7 @@ int fold_constant(ExprBuilder& builder, ExprOp op, int a, int b, int c) {
   }
   const auto value = [&](int id) { return id < 0 ? Scalar{} : literal_value(builder[id]); };
   const ExprType operand = builder[a].type;
-  ExprType type = operand;
-  switch (op) {
-    case ExprOp::kToF32:
-      type = ExprType::kF32;
-      break;
-    case ExprOp::kLess:
-    case ExprOp::kLessEqual:
-    case ExprOp::kGreater:
-    case ExprOp::kGreaterEqual:
-    case ExprOp::kEqual:
-    case ExprOp::kNotEqual:
-      type = ExprType::kBool;
-      break;
-    case ExprOp::kSelect:
-      type = builder[b].type;
-      break;
-    default:
-      break;
-  }
+  const ExprType type = result_type(builder, op, a, b);
   const double result = literal_of(type, apply(op, operand, value(a), value(b), value(c)));
   return std::isnan(result) ? -1 : builder.literal(type, result);
 }

@@ -115,7 +115,7 @@ void attend_gathered_row(const Kernel& kernel, const HostArgs& args, const TileR
                     .row = row,
                     .scratch = scratch,
                     .h_kv = row.h / (args.n_h / args.n_h_kv),
-                    .columns = tiles_of(args.n_k, kernel.keep_k)};
+                    .columns = ceil_div(args.n_k, kernel.keep_k)};
   scratch.gathered_rows.resize(static_cast<std::size_t>(kernel.shape.tile_k) *
                                static_cast<std::size_t>(kernel.shape.head_dim) *
                                static_cast<std::size_t>(size_bytes(kernel.dtype)));
@@ -123,7 +123,7 @@ void attend_gathered_row(const Kernel& kernel, const HostArgs& args, const TileR
   const std::int32_t kept = list_keys(g);
   const auto total = static_cast<std::int32_t>(scratch.keys.size());
   const std::int32_t tile = kernel.shape.tile_k;
-  const std::int32_t tiles = tiles_of(total, tile);
+  const std::int32_t tiles = ceil_div(total, tile);
   for (std::int32_t turn = 0; turn < tiles; ++turn) {
     const std::int32_t first = (kernel.descending ? tiles - 1 - turn : turn) * tile;
     visit_gathered(g, rows, scored, first, std::min(tile, total - first));

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "runtime/host/kernel.hpp"
-#include "runtime/host/parallel.hpp"
 #include "runtime/host/tensor_access.hpp"
 #include "runtime/host/tile_row.hpp"
+#include "runtime/parallel_for.hpp"
 
 namespace lacuna::host {
 namespace {
@@ -68,7 +68,7 @@ struct Packed {
 
 void pack_heads(const Kernel& kernel, const HostArgs& args, HeadRange heads, Packed& packed) {
   const Shape& shape = kernel.shape;
-  const std::int32_t n_j = tiles_of(args.n_k, shape.tile_k);
+  const std::int32_t n_j = ceil_div(args.n_k, shape.tile_k);
   const int items = (heads.end - heads.begin) * n_j;
   const int bytes = size_bytes(kernel.dtype);
   const auto source = [&](const HostTensor& tensor, int head, std::int64_t key) {
@@ -76,9 +76,9 @@ void pack_heads(const Kernel& kernel, const HostArgs& args, HeadRange heads, Pac
            bytes * (head / args.n_h_kv * tensor.stride[0] + head % args.n_h_kv * tensor.stride[1] +
                     key * tensor.stride[2]);
   };
-  parallel_for(workers_for(args.threads, items), items, [&](int, int item) {
-    const int slot = item / n_j;
-    const int j = item % n_j;
+  parallel_for(worker_count(args.threads, items), items, [&](std::int64_t item, std::size_t) {
+    const auto slot = static_cast<int>(item / n_j);
+    const auto j = static_cast<int>(item % n_j);
     const std::int64_t k0 = std::int64_t{j} * shape.tile_k;
     const std::int64_t keys = std::min<std::int64_t>(shape.tile_k, args.n_k - k0);
     const int head = heads.begin + slot;
@@ -91,7 +91,7 @@ void pack_heads(const Kernel& kernel, const HostArgs& args, HeadRange heads, Pac
 
 /// Columns that a gathering row keeps.
 std::int64_t count_columns(const Kernel& kernel, const HostArgs& args, const TileRow& row) {
-  const std::int32_t words = tiles_of(tiles_of(args.n_k, kernel.keep_k), 32);
+  const std::int32_t words = ceil_div(ceil_div(args.n_k, kernel.keep_k), 32);
   const auto* bits = element<const std::uint32_t>(args.columns, row.b, row.h, row.i);
   std::int64_t count = 0;
   for (std::int32_t word = 0; word < words; ++word) count += std::popcount(bits[word]);
@@ -125,7 +125,7 @@ std::int64_t estimate_tiles(const Kernel& kernel, const HostArgs& args, const Ti
 std::vector<TileRow> plan_rows(const Kernel& kernel, const HostArgs& args, HeadRange heads,
                                const Packed& packed) {
   const std::int32_t group = args.n_h / args.n_h_kv;
-  const std::int32_t n_i = tiles_of(args.n_q, kernel.shape.tile_q);
+  const std::int32_t n_i = ceil_div(args.n_q, kernel.shape.tile_q);
   std::vector<TileRow> rows;
   std::vector<std::int64_t> weights;
   for (std::int32_t head = heads.begin; head < heads.end; ++head)
@@ -152,14 +152,13 @@ std::vector<TileRow> plan_rows(const Kernel& kernel, const HostArgs& args, HeadR
 void run_heads(const Kernel& kernel, const HostArgs& args, HeadRange heads, Packed& packed) {
   if (args.n_k > 0 && kernel.keep_k == 0) pack_heads(kernel, args, heads, packed);
   const std::vector<TileRow> rows = plan_rows(kernel, args, heads, packed);
-  const int items = static_cast<int>(rows.size());
-  const int workers = workers_for(args.threads, items);
+  const auto items = static_cast<std::int64_t>(rows.size());
+  const std::size_t workers = worker_count(args.threads, items);
   std::vector<Scratch> scratch;
-  scratch.reserve(static_cast<std::size_t>(workers));
-  for (int worker = 0; worker < workers; ++worker) scratch.emplace_back(kernel.shape);
-  parallel_for(workers, items, [&](int worker, int item) {
-    attend_row(kernel, args, rows[static_cast<std::size_t>(item)],
-               scratch[static_cast<std::size_t>(worker)]);
+  scratch.reserve(workers);
+  for (std::size_t worker = 0; worker < workers; ++worker) scratch.emplace_back(kernel.shape);
+  parallel_for(workers, items, [&](std::int64_t item, std::size_t worker) {
+    attend_row(kernel, args, rows[static_cast<std::size_t>(item)], scratch[worker]);
   });
 }
 
@@ -174,7 +173,7 @@ bool run_kernel(const Kernel& kernel, const HostArgs& args, std::string& error) 
   if (heads == 0 || args.n_h == 0 || args.n_q == 0) return true;
 
   // A gathering kernel packs the keys of each row of tiles by itself.
-  const std::int64_t n_j = kernel.keep_k > 0 ? 0 : tiles_of(args.n_k, kernel.shape.tile_k);
+  const std::int64_t n_j = kernel.keep_k > 0 ? 0 : ceil_div(args.n_k, kernel.shape.tile_k);
   const std::int64_t k_head = n_j * kernel.shape.keys.floats();
   const std::int64_t v_head = n_j * kernel.shape.values.floats();
   const auto head_bytes = static_cast<std::size_t>(k_head + v_head) * sizeof(float);

@@ -4,10 +4,10 @@
 #include <new>
 #include <utility>
 
+#include "runtime/whole_tiles.hpp"
+
 namespace lacuna::host {
 namespace {
-
-int round_up(int x, int multiple) { return (x + multiple - 1) / multiple * multiple; }
 
 struct ScratchSizes {
   std::size_t q, s, o, rows, keys, k_panels, v_panels;

@@ -210,14 +210,10 @@ void write_rows(const Kernel& kernel, const HostArgs& args, const TileRow& row, 
   }
 }
 
-int round_up(int x, int multiple) { return (x + multiple - 1) / multiple * multiple; }
-
 int scored_rows(const Kernel& kernel, const Frame& frame) {
   const int block = std::max(kernel.shape.keys.block.rows, kernel.shape.values.block.rows);
   return round_up(frame.q1 - frame.q0 + 1, block);
 }
-
-std::int32_t tiles_of(std::int32_t tokens, int tile) { return (tokens + tile - 1) / tile; }
 
 void place_frame(const Kernel& kernel, const HostArgs& args, const TileRow& row, Frame& frame) {
   frame.params = args.params;
@@ -229,8 +225,8 @@ void place_frame(const Kernel& kernel, const HostArgs& args, const TileRow& row,
   frame.b = row.b;
   frame.h = row.h;
   frame.i = row.i;
-  frame.n_i = tiles_of(args.n_q, kernel.shape.tile_q);
-  frame.n_j = tiles_of(args.n_k, kernel.shape.tile_k);
+  frame.n_i = ceil_div(args.n_q, kernel.shape.tile_q);
+  frame.n_j = ceil_div(args.n_k, kernel.shape.tile_k);
   frame.q0 = row.i * kernel.shape.tile_q;
   frame.q1 = std::min(args.n_q, frame.q0 + kernel.shape.tile_q) - 1;
 }

@@ -5,6 +5,7 @@
 
 #include "runtime/host/kernel.hpp"
 #include "runtime/host/scratch.hpp"
+#include "runtime/whole_tiles.hpp"
 
 namespace lacuna::host {
 
@@ -14,8 +15,6 @@ struct TileRow {
   const float* k_tiles = nullptr;  ///< tile after tile, Shape::keys.floats() each
   const float* v_tiles = nullptr;
 };
-
-std::int32_t tiles_of(std::int32_t tokens, int tile);
 
 /// Fills the frame's shape, indices and query bounds.
 void place_frame(const Kernel& kernel, const HostArgs& args, const TileRow& row, Frame& frame);
@@ -32,7 +31,6 @@ void write_rows(const Kernel& kernel, const HostArgs& args, const TileRow& row, 
                 const Frame& frame);
 /// Rows of the frame, padded to whole register blocks.
 int scored_rows(const Kernel& kernel, const Frame& frame);
-int round_up(int x, int multiple);
 
 /// The row of a kernel that gathers its keys.
 void attend_gathered_row(const Kernel& kernel, const HostArgs& args, const TileRow& row,

@@ -18,18 +18,6 @@ void widen_row(const Array& array, HeadIndex head, std::int64_t i, float* to, Wi
 
 }  // namespace
 
-Element element_of(DType dtype) {
-  switch (dtype) {
-    case DType::kBF16:
-      return Element::kBF16;
-    case DType::kF16:
-      return Element::kF16;
-    case DType::kF32:
-      break;
-  }
-  return Element::kF32;
-}
-
 std::size_t size_bytes(Element element) {
   switch (element) {
     case Element::kBF16:

@@ -10,9 +10,11 @@
 #include <cstdint>
 #include <memory>
 
+#include "compiler/ir/names.hpp"
 #include "compiler/ir/program.hpp"
 #include "runtime/host_backend.hpp"
 #include "runtime/interpreter_tensor.hpp"
+#include "runtime/whole_tiles.hpp"
 
 namespace lacuna::predict {
 
@@ -29,7 +31,6 @@ struct Array {
   std::int64_t head_count() const { return std::int64_t{extent[0]} * extent[1]; }
 };
 
-Element element_of(DType dtype);
 std::size_t size_bytes(Element element);
 
 /// Contiguous, not initialised.
@@ -63,7 +64,5 @@ void load_centred(const Array& array, const float* mean, HeadIndex head, std::in
 
 /// `values` as numbers of another type, contiguous: i8 or e4m3 codes in a type that has them all.
 Array convert(const Array& values, Element element, std::int32_t threads);
-
-inline int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
 }  // namespace lacuna::predict

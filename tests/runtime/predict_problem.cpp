@@ -23,8 +23,6 @@ HostTensor contiguous(void* data, std::int64_t e1, std::int64_t e2, std::int64_t
   return {data, {e1 * e2 * e3, e2 * e3, e3, 1}};
 }
 
-int ceil_div(int a, int b) { return (a + b - 1) / b; }
-
 const float* row_of(const std::vector<float>& x, int heads, int tokens, int d, int b, int h,
                     int n) {
   return x.data() + (std::ptrdiff_t{b} * heads + h) * tokens * d + std::ptrdiff_t{n} * d;
