@@ -32,17 +32,16 @@ std::int64_t integer_of(const ArgField& field, const BoundLaunch& bound,
   return static_cast<std::int64_t>(field.constant);
 }
 
-/// Where a slot begins; null if it is empty.
-void* slot_address(const LaunchProgram& program, int index, const LaunchMemory& memory,
+}  // namespace
+
+void* slot_address(const LaunchProgram& program, std::size_t index, const LaunchMemory& memory,
                    const std::int32_t* values) {
-  if (index == program.kept_slot && memory.kept != nullptr) return memory.kept;
-  const WorkspaceSlot& slot = program.slots[static_cast<std::size_t>(index)];
+  if (static_cast<int>(index) == program.kept_slot && memory.kept != nullptr) return memory.kept;
+  const WorkspaceSlot& slot = program.slots[index];
   if (values[slot.size] == 0) return nullptr;
   return static_cast<std::byte*>(memory.workspace) +
          static_cast<std::size_t>(values[slot.offset]) * kWorkspaceUnitBytes;
 }
-
-}  // namespace
 
 void fill_argument_block(const LaunchProgram& program, const BoundLaunch& bound,
                          const LaunchMemory& memory, const std::int32_t* values, std::byte* block) {
@@ -52,9 +51,8 @@ void fill_argument_block(const LaunchProgram& program, const BoundLaunch& bound,
     switch (field.kind) {
       case FieldKind::kPointer:
         store(block, field,
-              field.source == FieldSource::kWorkspace
-                  ? slot_address(program, field.index, memory, values)
-                  : bound.tensors[index].data);
+              field.source == FieldSource::kWorkspace ? slot_address(program, index, memory, values)
+                                                      : bound.tensors[index].data);
         break;
       case FieldKind::kI64:
         store(block, field, integer_of(field, bound, values));

@@ -16,6 +16,10 @@ struct LaunchMemory {
   void* kept = nullptr;       ///< takes the place of the slot of kept bits; null: none given
 };
 
+/// Where a slot of the program begins; null if it is empty.
+void* slot_address(const LaunchProgram& program, std::size_t index, const LaunchMemory& memory,
+                   const std::int32_t* values);
+
 /// Writes all `program.args_bytes` bytes. `values`: LaunchProgram::values for bound.shape. Slots
 /// without a byte are null.
 void fill_argument_block(const LaunchProgram& program, const BoundLaunch& bound,

@@ -8,6 +8,7 @@
 #include "runtime/device_headers.hpp"
 #include "runtime/environment.hpp"
 #include "runtime/metadata.hpp"
+#include "runtime/ptxas_log.hpp"
 
 namespace lacuna {
 namespace {
@@ -77,6 +78,7 @@ std::optional<cache::Entry> compile_entry(const BuildRequest& request, BuiltKern
     dump(dump_directory, request, built.source, built.key, compilation);
   }
   if (compilation.cubin.empty()) return std::nullopt;
+  if (!check_assembly(request.plan, compilation, diagnostics)) return std::nullopt;
   const std::string metadata = write_metadata(metadata_of(request, compilation));
   built.ptx = std::move(compilation.ptx);
   return cache::Entry{built.key.text, metadata, std::move(compilation.cubin),
@@ -84,6 +86,27 @@ std::optional<cache::Entry> compile_entry(const BuildRequest& request, BuiltKern
 }
 
 }  // namespace
+
+bool check_assembly(const Plan& plan, const Compilation& compilation, Diagnostics& diagnostics) {
+  if (plan.attend.family.value != AttendFamily::kWgmma) return true;
+  std::vector<std::string> notes = find_ptxas_complaints(compilation.log);
+  for (const KernelLaunch& launch : emit_launch_program(plan).launches) {
+    const auto found = std::ranges::find(compilation.kernels, launch.entry, &KernelResources::name);
+    if (launch.stage != "attend" || found == compilation.kernels.end()) continue;
+    if (found->spill_bytes == 0 && found->stack_bytes == 0) continue;
+    notes.push_back(found->name + ": expected no local memory, got " +
+                    std::to_string(found->stack_bytes) + " bytes of stack and " +
+                    std::to_string(found->spill_bytes) + " bytes of spills");
+  }
+  if (notes.empty()) return true;
+  Diagnostic d;
+  d.code = Code::kAssembly;
+  d.message =
+      "the assembler undid what kernel " + plan.program.name + " relies on for " + plan.target.name;
+  d.notes = std::move(notes);
+  diagnostics.add(std::move(d));
+  return false;
+}
 
 cache::Key kernel_key(const CudaSource& source, const std::string& target, const NvrtcInfo& nvrtc,
                       const std::string& template_path, Diagnostics& diagnostics) {

@@ -36,6 +36,11 @@ struct BuiltKernel {
 /// the caller does that once the code has proved itself (`store->publish(key, entry)`).
 BuiltKernel build_kernel(const BuildRequest& request, Diagnostics& diagnostics);
 
+/// The wgmma family is planned to the last register: a build whose assembler says that it did
+/// otherwise (find_ptxas_complaints), or that attend needs local memory, is an error (kAssembly)
+/// rather than a slow kernel. Other plans are always accepted.
+bool check_assembly(const Plan& plan, const Compilation& compilation, Diagnostics& diagnostics);
+
 /// The key alone: needs the generated text and the identity of the NVRTC, compiles nothing.
 cache::Key kernel_key(const CudaSource& source, const std::string& target, const NvrtcInfo& nvrtc,
                       const std::string& template_path, Diagnostics& diagnostics);

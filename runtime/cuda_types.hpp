@@ -20,11 +20,19 @@ using CUfunction = struct CUfunc_st*;
 inline constexpr CUresult kCudaSuccess = 0;
 inline constexpr CUresult kCudaErrorNoDevice = 100;
 inline constexpr CUresult kCudaErrorInvalidImage = 200;
+inline constexpr CUresult kCudaErrorInvalidContext = 201;
 
 inline constexpr int kAttributeMultiprocessorCount = 16;
 inline constexpr int kAttributeComputeCapabilityMajor = 75;
 inline constexpr int kAttributeComputeCapabilityMinor = 76;
 inline constexpr int kFunctionAttributeMaxDynamicSharedBytes = 8;
+
+// CUtensorMapDataType, -Interleave, -Swizzle, -L2promotion, -FloatOOBfill
+inline constexpr int kTensorMapFloat16 = 6, kTensorMapBFloat16 = 9;
+inline constexpr int kTensorMapNoInterleave = 0;
+inline constexpr int kTensorMapSwizzle128 = 3;
+inline constexpr int kTensorMapPromote256 = 3;
+inline constexpr int kTensorMapFillZeros = 0;
 
 struct CUlaunchConfig {
   unsigned grid_x = 1, grid_y = 1, grid_z = 1;

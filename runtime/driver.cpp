@@ -124,6 +124,7 @@ std::shared_ptr<const Device> open_device(std::shared_ptr<const Driver> driver, 
                     "cuDevicePrimaryCtxRetain", diagnostics)) {
     return nullptr;
   }
+  device->sm_count = device_attribute(d, index, kAttributeMultiprocessorCount);
   return device;
 }
 

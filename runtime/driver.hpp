@@ -32,6 +32,7 @@ struct Device {
   int index = 0;
   CUdevice handle = 0;
   CUcontext primary = nullptr;
+  int sm_count = 0;
 };
 
 int device_count(const Driver& driver);

@@ -8,6 +8,7 @@
 #include "compiler/emit/emit.hpp"
 #include "compiler/expr/parse.hpp"
 #include "runtime/build.hpp"
+#include "runtime/environment.hpp"
 #include "runtime/tune/lookup.hpp"
 
 namespace lacuna {
@@ -71,6 +72,9 @@ Json basic_info(const KernelState& kernel) {
                {"head_dim", kernel.contract.head_dim},
                {"dtype", name_of(kernel.contract.dtype)},
                {"tile", {{"q", kernel.contract.tile_q}, {"k", kernel.contract.tile_k}}}};
+  if (const auto& gate = attend_of(kernel.plan.program).gate)
+    info["gate"] = {{"scope", name_of(gate->scope)}};
+  if (kernel.plan.target.has_wgmma) info["family"] = name_of(kernel.plan.attend.family.value);
   return info;
 }
 
@@ -155,6 +159,20 @@ bool prepare_for_gpu(KernelState& kernel, Diagnostics& diagnostics) {
   return true;
 }
 
+/// The caller's options, with the family that the environment asks for.
+BuildOptions with_family(BuildOptions options, Diagnostics& diagnostics) {
+  const std::string name = environment(EnvironmentVariable::kAttendFamily);
+  if (name.empty() || options.family) return options;
+  for (const AttendFamily family : {AttendFamily::kMma, AttendFamily::kWgmma}) {
+    if (name == name_of(family)) options.family = family;
+  }
+  if (!options.family) {
+    add(Code::kCallArgument, "LACUNA_ATTEND_FAMILY: expected mma or wgmma, got " + name,
+        diagnostics);
+  }
+  return options;
+}
+
 }  // namespace
 
 HostKernel::~HostKernel() {
@@ -170,15 +188,16 @@ std::shared_ptr<KernelState> compile_kernel(std::shared_ptr<EngineState> engine,
   kernel->engine = std::move(engine);
   kernel->document = read_spec(std::move(source), diagnostics);
   if (diagnostics.has_errors()) return nullptr;
+  const bool on_gpu = kernel->engine->gpu != nullptr;
+  const BuildOptions wanted = on_gpu ? with_family(options, diagnostics) : options;
   const EngineSettings& settings = kernel->engine->settings;
   const tune::TunedOptions tuned = tune::tuned_options(
       settings.cache_directory,
-      {kernel->document, options, kernel->engine->hardware, shape, settings.threads});
+      {kernel->document, wanted, kernel->engine->hardware, shape, settings.threads});
   kernel->threads = tuned.threads;
   kernel->plan = make_plan(kernel->document, tuned.options, kernel->engine->target, diagnostics);
   if (diagnostics.has_errors()) return nullptr;
   kernel->launch = emit_launch_program(kernel->plan);
-  const bool on_gpu = kernel->engine->gpu != nullptr;
   kernel->contract = make_contract(
       kernel->plan, on_gpu ? DLDevice{kDLCUDA, kernel->engine->gpu->index} : DLDevice{kDLCPU, 0});
   check_limits(*kernel, diagnostics);

@@ -19,6 +19,7 @@ namespace lacuna {
 
 inline constexpr int kMaxLaunchValues = 128;
 inline constexpr std::size_t kMaxArgumentBytes = 4096;  ///< of a kernel's argument block
+inline constexpr std::size_t kArgumentAlignment = 64;   ///< of tensor maps in it
 
 /// The native code of a program, made by the plugin; null members where there is no plugin.
 struct HostKernel {

@@ -1,8 +1,9 @@
 // launch_kernel: the path every call of a host application takes. On the GPU one driver call for
-// each kernel of the LaunchProgram, and nothing else that could wait.
+// each kernel of the LaunchProgram and each slot to clear, and nothing else that could wait.
 #include "runtime/argument_block.hpp"
 #include "runtime/host_launch.hpp"
 #include "runtime/kernel.hpp"
+#include "runtime/tensor_maps.hpp"
 
 namespace lacuna {
 namespace {
@@ -27,7 +28,9 @@ bool compute_values(const KernelState& kernel, const LaunchShape& shape, LaunchV
     kernel.host.backend->run_launch(kernel.host.launch_values, variables, values.data);
     return true;
   }
-  if (evaluate_launch_values(kernel.launch, shape, values.data)) return true;
+  const auto& gpu = kernel.engine->gpu;
+  const std::int32_t sm_count = gpu != nullptr ? gpu->sm_count : kUnlimitedSmCount;
+  if (evaluate_launch_values(kernel.launch, shape, values.data, sm_count)) return true;
   diagnostics.add(error(kernel, Code::kWorkspaceArgument,
                         ", workspace: expected at most 2147483647 units of 256 bytes for a shape, "
                         "got more"));
@@ -91,16 +94,26 @@ bool is_decided(const KernelState& kernel, const lacuna_mask* mask) {
   return mask != nullptr && mask->calls % kernel.launch.reuse != 0;
 }
 
-bool launch_on_gpu(KernelState& kernel, const BoundLaunch& bound, const LaunchValues& values,
-                   const lacuna_launch_args& args, Diagnostics& diagnostics) {
-  const Device& device = *kernel.engine->gpu;
-  const LaunchMemory memory{args.workspace, args.mask != nullptr ? args.mask->data : nullptr};
-  alignas(16) std::byte block[kMaxArgumentBytes];
-  fill_argument_block(kernel.launch, bound, memory, values.data, block);
+/// Zeros where the kernels count on them.
+CUresult clear_slots(const KernelState& kernel, const LaunchMemory& memory,
+                     const LaunchValues& values, void* stream) {
+  CUresult result = kCudaSuccess;
+  for (std::size_t i = 0; i < kernel.launch.slots.size() && result == kCudaSuccess; ++i) {
+    const WorkspaceSlot& slot = kernel.launch.slots[i];
+    if (!slot.cleared) continue;
+    result = kernel.engine->gpu->driver->cuMemsetD8Async(
+        reinterpret_cast<CUdeviceptr>(slot_address(kernel.launch, i, memory, values.data)), 0,
+        bytes_of(values, slot.size), static_cast<CUstream>(stream));
+  }
+  return result;
+}
+
+/// All kernels in their order, but for those whose decision is still good.
+CUresult enqueue(const KernelState& kernel, const LaunchValues& values, void* block,
+                 const lacuna_launch_args& args) {
   void* parameters[] = {block};
   const bool decided = is_decided(kernel, args.mask);
-  const ContextScope scope(device);
-  CUresult result = scope.result();
+  CUresult result = kCudaSuccess;
   for (std::size_t i = 0; i < kernel.module.kernels.size() && result == kCudaSuccess; ++i) {
     const KernelLaunch& launch = kernel.launch.launches[i];
     CUlaunchConfig config;
@@ -110,15 +123,35 @@ bool launch_on_gpu(KernelState& kernel, const BoundLaunch& bound, const LaunchVa
     config.stream = static_cast<CUstream>(args.stream);
     if (config.grid_x == 0 || (launch.decides && decided)) continue;
     // The driver takes a CUkernel, which belongs to no context, in place of a CUfunction.
-    result = device.driver->cuLaunchKernelEx(
+    result = kernel.engine->gpu->driver->cuLaunchKernelEx(
         &config, reinterpret_cast<CUfunction>(kernel.module.kernels[i]), parameters, nullptr);
+  }
+  return result;
+}
+
+bool launch_on_gpu(KernelState& kernel, const BoundLaunch& bound, const LaunchValues& values,
+                   const lacuna_launch_args& args, Diagnostics& diagnostics) {
+  const Device& device = *kernel.engine->gpu;
+  const Driver& driver = *device.driver;
+  const LaunchMemory memory{args.workspace, args.mask != nullptr ? args.mask->data : nullptr};
+  alignas(kArgumentAlignment) std::byte block[kMaxArgumentBytes];
+  fill_argument_block(kernel.launch, bound, memory, values.data, block);
+  const ContextScope scope(device);
+  CUresult result = scope.result();
+  if (result == kCudaSuccess) {
+    const std::string& name = kernel.contract.kernel;
+    if (!encode_tensor_maps(driver, kernel.launch, name, bound, block, diagnostics)) return false;
+    result = clear_slots(kernel, memory, values, args.stream);
+  }
+  if (result == kCudaSuccess) {
+    result = enqueue(kernel, values, block, args);
   }
   if (result == kCudaSuccess) {
     kernel.publisher.release();
     return true;
   }
   diagnostics.add(error(kernel, Code::kDriverCall,
-                        " cannot be launched: " + driver_error_text(*device.driver, result)));
+                        " cannot be launched: " + driver_error_text(driver, result)));
   return false;
 }
 

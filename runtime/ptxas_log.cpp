@@ -6,6 +6,18 @@
 namespace lacuna {
 namespace {
 
+/// How a line begins, behind its code, that tells of setmaxnreg ignored or of wgmma serialised.
+constexpr std::string_view kComplaint = "Potential Performance Loss";
+
+template <class Visit>
+void for_each_line(std::string_view log, Visit visit) {
+  while (!log.empty()) {
+    const std::size_t end = log.find('\n');
+    visit(log.substr(0, end));
+    log.remove_prefix(end == std::string_view::npos ? log.size() : end + 1);
+  }
+}
+
 /// The number that stands right before `unit`: "24 bytes stack frame" -> 24. 0 if there is none.
 int number_before(std::string_view line, std::string_view unit) {
   const std::size_t end = line.find(unit);
@@ -45,12 +57,16 @@ void read_line(std::string_view line, std::vector<KernelResources>& kernels) {
 
 std::vector<KernelResources> parse_ptxas_log(std::string_view log) {
   std::vector<KernelResources> kernels;
-  while (!log.empty()) {
-    const std::size_t end = log.find('\n');
-    read_line(log.substr(0, end), kernels);
-    log.remove_prefix(end == std::string_view::npos ? log.size() : end + 1);
-  }
+  for_each_line(log, [&](std::string_view line) { read_line(line, kernels); });
   return kernels;
+}
+
+std::vector<std::string> find_ptxas_complaints(std::string_view log) {
+  std::vector<std::string> complaints;
+  for_each_line(log, [&](std::string_view line) {
+    if (line.find(kComplaint) != std::string_view::npos) complaints.emplace_back(line);
+  });
+  return complaints;
 }
 
 }  // namespace lacuna

@@ -69,6 +69,23 @@ void add_predictor(const AttendPlan& attend, std::vector<Decision>& all) {
                          std::to_string(attend.estimate_product_bits.value) + " bits"));
 }
 
+/// "shared memory", of "limited by shared memory"
+std::string limit_of_blocks(const Plan& plan) {
+  constexpr std::string_view kBefore = "limited by ";
+  const std::string& reason = plan.attend.blocks_per_sm.reason;
+  return reason.starts_with(kBefore) ? reason.substr(kBefore.size()) : reason;
+}
+
+void add_family(const Plan& plan, std::vector<Decision>& all) {
+  const AttendPlan& attend = plan.attend;
+  if (!plan.target.has_wgmma) return;
+  all.push_back(decision("family", attend.family, std::string(name_of(attend.family.value))));
+  if (attend.family.value != AttendFamily::kWgmma) return;
+  all.push_back(decision("warpgroups", attend.warpgroups));
+  all.push_back(decision("keys of a step", attend.step_keys));
+  all.push_back(decision("query buffers", attend.query_buffers));
+}
+
 std::vector<Decision> decisions_of(const Plan& plan) {
   const AttendPlan& attend = plan.attend;
   std::vector<Decision> all = {
@@ -77,6 +94,10 @@ std::vector<Decision> decisions_of(const Plan& plan) {
       decision("tile.k", attend.tile_k),
       decision("tile.order", attend.order, std::string(name_of(attend.order.value))),
   };
+  if (attend_of(plan.program).gate) {
+    all.push_back(
+        decision("gate.scope", attend.gate_scope, std::string(name_of(attend.gate_scope.value))));
+  }
   add_predictor(attend, all);
   if (attend.qk_bits.value < 16) {
     all.push_back(decision("quantise.qk.bits", attend.qk_bits));
@@ -87,6 +108,7 @@ std::vector<Decision> decisions_of(const Plan& plan) {
   if (plan.target.kind != TargetKind::kCuda) return all;
   all.push_back(decision("tile.stages", attend.stages));
   all.push_back(decision("tile.warps", attend.warps));
+  add_family(plan, all);
   all.push_back(decision("loader", attend.loader, std::string(name_of(attend.loader.value))));
   all.push_back(
       decision("shared memory", attend.smem_bytes, std::to_string(attend.smem_bytes.value) + " B"));
@@ -144,21 +166,14 @@ std::string print_formulas(const Program& program, bool color) {
   return "\n" + print_table(table, color);
 }
 
-Occupancy occupancy_of(const Plan& plan) {
-  const AttendPlan& attend = plan.attend;
-  return occupancy(
-      {attend.tile_q.value, attend.tile_k.value, attend.stages.value, plan.program.head_dim},
-      plan.target);
-}
-
 std::string print_budget(const Plan& plan) {
   if (plan.target.kind != TargetKind::kCuda) return "";
   const auto used = static_cast<std::uint64_t>(plan.attend.smem_bytes.value);
   const auto most = static_cast<std::uint64_t>(plan.target.smem_bytes_per_block);
-  const Occupancy fit = occupancy_of(plan);
   return "\n  Shared memory  " + print_bar(static_cast<double>(used) / static_cast<double>(most)) +
          "  " + print_bytes(used) + " of the " + print_bytes(most) + " a block can have\n" +
-         "  Blocks per SM  " + std::to_string(fit.blocks) + ", limited by " + fit.limited_by + "\n";
+         "  Blocks per SM  " + std::to_string(plan.attend.blocks_per_sm.value) + ", limited by " +
+         limit_of_blocks(plan) + "\n";
 }
 
 void print_plan_for_people(const Plan& plan, const Spec& spec, const LaunchShape& shape,
@@ -190,11 +205,10 @@ void add_plan_json(const Plan& plan, const LaunchShape& shape, Session& session)
                         {"dtype", name_of(plan.program.dtype)},
                         {"values", values}};
   if (plan.target.kind == TargetKind::kCuda) {
-    const Occupancy fit = occupancy_of(plan);
     entry["smem_bytes"] = plan.attend.smem_bytes.value;
     entry["smem_bytes_per_block"] = plan.target.smem_bytes_per_block;
-    entry["blocks_per_sm"] = fit.blocks;
-    entry["limited_by"] = fit.limited_by;
+    entry["blocks_per_sm"] = plan.attend.blocks_per_sm.value;
+    entry["limited_by"] = limit_of_blocks(plan);
     entry["launch"] = stages_json(emit_launch_program(plan), shape);
   }
   session.document["plans"].push_back(entry);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/emit/block_layout.hpp"
+#include "compiler/target/wgmma_limits.hpp"
 
 namespace lacuna {
 namespace {
@@ -111,6 +112,13 @@ bool bind(const StageFacts& facts, const LaunchProgram& program,
   return field.index >= 0 && reads(facts, field.name);
 }
 
+/// Tokens of a box of a tensor: those that one TMA instruction moves.
+int box_rows(const StageFacts& facts, TensorRole role) {
+  if (role == TensorRole::kQ) return kWarpgroupRows;
+  if (role == TensorRole::kO) return kWarpRows;
+  return facts.attend.tile_k;
+}
+
 }  // namespace
 
 int find_value(const LaunchProgram& program, std::string_view name) {
@@ -129,18 +137,41 @@ std::vector<ArgField> bind_args(const StageFacts& facts, const LaunchProgram& pr
       if (bind(facts, program, redirected, field)) fields.push_back(std::move(field));
     }
   };
-  std::uint32_t end = block_bytes(attend_members());
-  add(lay_out(attend_members(), 0));
-  if (facts.has_stages) {
-    add(lay_out(predict_members(), end));
-    end += block_bytes(predict_members());
-  }
+  const BlockParts parts = facts.parts();
+  if (parts.wgmma) add(lay_out(schedule_members(), schedule_offset()));
+  add(lay_out(attend_members(), attend_offset(parts)));
+  if (parts.predict) add(lay_out(predict_members(), predict_offset(parts)));
+  std::uint32_t end = params_offset(parts);
   const std::vector<ParamSpec>& params = facts.plan.program.params;
   for (std::size_t p = 0; p < params.size(); ++p, end += kParamBytes) {
     fields.push_back({"param_" + params[p].symbol.name, end, FieldKind::kParam, Source::kParam,
                       static_cast<int>(p), 0});
   }
   return fields;
+}
+
+std::vector<TensorMapFields> bind_maps(const StageFacts& facts, const LaunchProgram& program) {
+  std::vector<TensorMapFields> maps;
+  if (!facts.is_wgmma()) return maps;
+  const auto field = [&](const char* tensor, const char* member) {
+    return find_named(program.fields, std::string(tensor) + member);
+  };
+  std::uint32_t offset = 0;
+  for (const BlockMap& map : attend_maps()) {
+    maps.push_back({.name = map.name,
+                    .offset = offset,
+                    .role = map.role,
+                    .dtype = facts.plan.program.dtype,
+                    .panel_elements = kPanelElements,
+                    .panels = facts.head_dim() / kPanelElements,
+                    .box_rows = box_rows(facts, map.role),
+                    .data = field(map.name, ".data"),
+                    .stride_b = field(map.name, ".stride_b"),
+                    .stride_h = field(map.name, ".stride_h"),
+                    .stride_n = field(map.name, ".stride_n")});
+    offset += kTensorMapBytes;
+  }
+  return maps;
 }
 
 }  // namespace lacuna

@@ -13,6 +13,9 @@ namespace lacuna {
 /// values and slots already.
 std::vector<ArgField> bind_args(const StageFacts& facts, const LaunchProgram& program);
 
+/// The tensor maps of the wgmma family; none in mma. `program` holds its fields already.
+std::vector<TensorMapFields> bind_maps(const StageFacts& facts, const LaunchProgram& program);
+
 /// Index of the value or slot of this name; -1: none.
 int find_value(const LaunchProgram& program, std::string_view name);
 int find_slot(const LaunchProgram& program, std::string_view name);

@@ -5,7 +5,17 @@
 namespace lacuna {
 namespace {
 
-constexpr std::uint32_t kAlignment = 8;  ///< of the structs, and of parameters
+constexpr std::uint32_t kAlignment = 8;      ///< of the structs, and of parameters
+constexpr std::uint32_t kMapAlignment = 64;  ///< of tensor maps, and so of a block with them
+constexpr std::uint32_t kScheduleBytes = 64;
+
+constexpr BlockMap kMaps[] = {
+    {"q", TensorRole::kQ}, {"k", TensorRole::kK}, {"v", TensorRole::kV}, {"o", TensorRole::kO}};
+
+constexpr BlockMember kScheduleMembers[] = {
+    {"next_row", FieldKind::kPointer, FieldSource::kWorkspace},
+    {"head_group", FieldKind::kI32, FieldSource::kValue},
+};
 
 std::uint32_t field_bytes(FieldKind kind) {
   switch (kind) {
@@ -27,6 +37,9 @@ std::uint32_t round_up(std::uint32_t offset, std::uint32_t alignment) {
 
 }  // namespace
 
+std::span<const BlockMap> attend_maps() { return kMaps; }
+std::span<const BlockMember> schedule_members() { return kScheduleMembers; }
+
 std::vector<ArgField> lay_out(std::span<const BlockMember> members, std::uint32_t begin) {
   std::vector<ArgField> fields;
   std::uint32_t offset = begin;
@@ -44,9 +57,26 @@ std::uint32_t block_bytes(std::span<const BlockMember> members) {
   return round_up(last.offset + field_bytes(last.kind), kAlignment);
 }
 
-std::uint32_t args_bytes(const Program& program, bool has_stages) {
-  return block_bytes(attend_members()) + (has_stages ? block_bytes(predict_members()) : 0) +
-         kParamBytes * static_cast<std::uint32_t>(program.params.size());
+std::uint32_t schedule_offset() {
+  return kTensorMapBytes * static_cast<std::uint32_t>(std::size(kMaps));
+}
+
+std::uint32_t attend_offset(BlockParts parts) {
+  return parts.wgmma ? schedule_offset() + kScheduleBytes : 0;
+}
+
+std::uint32_t predict_offset(BlockParts parts) {
+  return attend_offset(parts) + block_bytes(attend_members());
+}
+
+std::uint32_t params_offset(BlockParts parts) {
+  return predict_offset(parts) + (parts.predict ? block_bytes(predict_members()) : 0);
+}
+
+std::uint32_t args_bytes(const Program& program, BlockParts parts) {
+  const auto params = static_cast<std::uint32_t>(program.params.size());
+  return round_up(params_offset(parts) + kParamBytes * params,
+                  parts.wgmma ? kMapAlignment : kAlignment);
 }
 
 std::uint32_t offset_in(std::span<const BlockMember> members, std::string_view name) {

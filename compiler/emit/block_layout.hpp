@@ -1,10 +1,14 @@
 // The argument block that all kernels of a spec share, as tables of its members:
 //
-//   struct Args { AttendArgs attend; PredictArgs predict; Param<...> param_x; ... };
+//   struct Args {
+//     AttendMaps maps;  AttendSchedule schedule;  // of the wgmma family
+//     AttendArgs attend;
+//     PredictArgs predict;  // where a program has stages besides attend
+//     Param<...> param_x; ...
+//   };
 //
 // From the tables follow the fields of the LaunchProgram and the static_asserts of the generated
-// kernel, so host and device cannot drift apart unnoticed. `predict` exists where a program has
-// stages besides attend.
+// kernel, so host and device cannot drift apart unnoticed.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +35,16 @@ struct BlockMember {
 /// Where a dimension of a tensor stands in ArgField::index.
 constexpr int tensor_dimension(TensorRole role, int d) { return static_cast<int>(role) * 4 + d; }
 
-std::span<const BlockMember> attend_members();   ///< lacuna::AttendArgs
-std::span<const BlockMember> predict_members();  ///< lacuna::PredictArgs
+/// The tensors of lacuna::AttendMaps, in their order.
+struct BlockMap {
+  const char*
+      name;  ///< "q": where it lies and its strides are q.data, q.stride_b, ... of AttendArgs
+  TensorRole role;
+};
+std::span<const BlockMap> attend_maps();
+std::span<const BlockMember> schedule_members();  ///< lacuna::AttendSchedule
+std::span<const BlockMember> attend_members();    ///< lacuna::AttendArgs
+std::span<const BlockMember> predict_members();   ///< lacuna::PredictArgs
 
 /// The members with their offsets; the first one lies at `begin`, a multiple of 8.
 std::vector<ArgField> lay_out(std::span<const BlockMember> members, std::uint32_t begin);
@@ -40,8 +52,17 @@ std::vector<ArgField> lay_out(std::span<const BlockMember> members, std::uint32_
 /// sizeof the struct.
 std::uint32_t block_bytes(std::span<const BlockMember> members);
 
-/// sizeof(Args) of a program; `has_stages`: with PredictArgs.
-std::uint32_t args_bytes(const Program& program, bool has_stages);
+/// The parts of Args that not every program has.
+struct BlockParts {
+  bool wgmma = false;  ///< maps and schedule
+  bool predict = false;
+};
+std::uint32_t schedule_offset();
+std::uint32_t attend_offset(BlockParts parts);
+std::uint32_t predict_offset(BlockParts parts);
+std::uint32_t params_offset(BlockParts parts);
+/// sizeof(Args) of a program.
+std::uint32_t args_bytes(const Program& program, BlockParts parts);
 
 /// Offset of a member from the beginning of its struct.
 std::uint32_t offset_in(std::span<const BlockMember> members, std::string_view name);

@@ -29,7 +29,7 @@ void add_workspace(const StageFacts& facts, LaunchProgram& program) {
   for (const SlotSize& slot : slots) {
     const std::string name = slot.name;
     const int size = add_value(program, name + ".size", slot.units);
-    program.slots.push_back({name, end, size});
+    program.slots.push_back({name, end, size, slot.cleared});
     end = add_sum(program, name + ".end", end, size);
   }
   program.workspace_value = end;
@@ -55,8 +55,9 @@ LaunchProgram emit_launch_program(const Plan& plan) {
   for (const NamedSize& size : predict_sizes(facts)) add_value(program, size.name, size.expr);
   add_launches(facts, program);
   add_workspace(facts, program);
-  program.args_bytes = args_bytes(plan.program, facts.has_stages);
+  program.args_bytes = args_bytes(plan.program, facts.parts());
   program.fields = bind_args(facts, program);
+  program.maps = bind_maps(facts, program);
   return program;
 }
 

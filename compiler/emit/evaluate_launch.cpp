@@ -44,13 +44,14 @@ bool evaluate_checked(const Expr& expr, const Bindings& bindings, std::int32_t& 
 }  // namespace
 
 bool evaluate_launch_values(const LaunchProgram& program, const LaunchShape& shape,
-                            std::int32_t* values) {
+                            std::int32_t* values, std::int32_t sm_count) {
   Bindings bindings;
   bindings.set(Variable::kNB, shape.n_b);
   bindings.set(Variable::kNH, shape.n_h);
   bindings.set(Variable::kNHKv, shape.n_h_kv);
   bindings.set(Variable::kNQ, shape.n_q);
   bindings.set(Variable::kNK, shape.n_k);
+  bindings.set(Variable::kSmCount, sm_count);
   bool fits = true;
   for (std::size_t i = 0; i < program.values.size() && fits; ++i) {
     const LaunchValue& value = program.values[i];

@@ -2,14 +2,16 @@
 // or has the CPU backend compile its expressions.
 //
 // A launch evaluates `values` over the problem's shape (Site::kLaunch), checks, fills the argument
-// block from `fields` and launches the kernels, which all take this one block.
+// block from `fields` and `maps` and launches the kernels, which all take this one block.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "compiler/expr/expr.hpp"
+#include "compiler/spec/spec.hpp"
 
 namespace lacuna {
 
@@ -58,13 +60,31 @@ struct ArgField {
   double constant = 0;
 };
 
+/// A tensor map of the argument block (lacuna::TensorMap of templates/kernel/attend_maps.cuh): how
+/// TMA moves boxes of a tensor of 16-bit elements. Five dimensions, innermost first: the elements
+/// of a panel, tokens, panels, heads, batch entries; a box has `box_rows` tokens of one panel.
+inline constexpr int kTensorMapRank = 5;
+inline constexpr std::uint32_t kTensorMapBytes = 128;
+struct TensorMapFields {
+  std::string name;          ///< "q": for messages
+  std::uint32_t offset = 0;  ///< in the argument block
+  TensorRole role{};         ///< whose extents these are
+  DType dtype{};             ///< bf16 or f16
+  int panel_elements = 0;    ///< 64: 128 bytes, which are swizzled
+  int panels = 0;            ///< head_dim / panel_elements
+  int box_rows = 0;          ///< tokens
+  int data = -1;             ///< index into LaunchProgram::fields: where the tensor lies
+  int stride_b = -1, stride_h = -1, stride_n = -1;  ///< the same: in elements
+};
+
 /// A piece of the workspace, for one stage or handed from stage to stage. Sizes and offsets count
 /// units of kWorkspaceUnitBytes, so that 32 bits hold them.
 inline constexpr int kWorkspaceUnitBytes = 256;
 struct WorkspaceSlot {
-  std::string name;  ///< "k_summary": a member of PredictArgs or AttendArgs
-  int offset = 0;    ///< index into values
-  int size = 0;      ///< index into values
+  std::string name;      ///< "k_summary": a member of PredictArgs or AttendArgs
+  int offset = 0;        ///< index into values
+  int size = 0;          ///< index into values
+  bool cleared = false;  ///< filled with zeros by each launch, before its kernels
 };
 
 struct KernelLaunch {
@@ -86,6 +106,7 @@ struct LaunchProgram {
   int reuse = 1;  ///< launches that one decision serves
   std::uint32_t args_bytes = 0;
   std::vector<ArgField> fields;        ///< of the argument block; bytes without a field are 0
+  std::vector<TensorMapFields> maps;   ///< of the argument block, too
   std::vector<KernelLaunch> launches;  ///< in their order
 };
 
@@ -96,8 +117,10 @@ std::string print_launch_program(const LaunchProgram& program);
 struct LaunchShape {
   std::int32_t n_b = 0, n_h = 0, n_h_kv = 0, n_q = 0, n_k = 0;
 };
+/// Where no device is at hand: one that has a multiprocessor for each block.
+inline constexpr std::int32_t kUnlimitedSmCount = std::numeric_limits<std::int32_t>::max();
 /// False if one of them, or a step on the way, does not fit 31 bits; `values` mean nothing then.
 bool evaluate_launch_values(const LaunchProgram& program, const LaunchShape& shape,
-                            std::int32_t* values);
+                            std::int32_t* values, std::int32_t sm_count = kUnlimitedSmCount);
 
 }  // namespace lacuna

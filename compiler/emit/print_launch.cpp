@@ -79,9 +79,23 @@ std::string print_workspace(const LaunchProgram& program) {
       text += ", or a mask object";
       if (program.reuse > 1) text += ", for " + std::to_string(program.reuse) + " launches";
     }
-    text += "\n";
+    text += slot.cleared ? ", zeros\n" : "\n";
   }
   return text;
+}
+
+std::string print_map(const LaunchProgram& program, const TensorMapFields& map) {
+  const auto field = [&](int index) {
+    return source_text(program, program.fields[static_cast<std::size_t>(index)]);
+  };
+  const std::string panel = std::to_string(map.panel_elements);
+  const std::string panels = std::to_string(map.panels);
+  return "  " + padded(std::to_string(map.offset), 4) + padded("map", 8) +
+         padded("maps." + map.name + " ", 16) + "= " + std::string(name_of(map.dtype)) + " [" +
+         panel + ", " + kRoleNames[static_cast<int>(map.role)] + " tokens, " + panels +
+         ", heads, batch] by boxes of " + panel + " x " + std::to_string(map.box_rows) + ", from " +
+         field(map.data) + " with strides " + field(map.stride_n) + ", " + field(map.stride_h) +
+         ", " + field(map.stride_b) + "\n";
 }
 
 }  // namespace
@@ -104,6 +118,7 @@ std::string print_launch_program(const LaunchProgram& program) {
   }
   if (program.launches.empty()) return text;
   text += "arguments " + std::to_string(program.args_bytes) + " bytes\n";
+  for (const TensorMapFields& map : program.maps) text += print_map(program, map);
   for (const ArgField& field : program.fields) {
     text += "  " + padded(std::to_string(field.offset), 4) +
             padded(std::string(name_of(field.kind)), 8) + padded(field.name + " ", 16) + "= " +

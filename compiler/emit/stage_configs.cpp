@@ -58,7 +58,15 @@ const char* normalise_name(Normalise normalise) {
 
 const char* gate_scope(const std::optional<Gate>& gate) {
   if (!gate) return "kNone";
-  return gate->scope == GateScope::kWarp ? "kWarp" : "kTile";
+  switch (gate->scope) {
+    case GateScope::kWarp:
+      return "kWarp";
+    case GateScope::kTile:
+      return "kTile";
+    case GateScope::kWarpgroup:
+      return "kWarpgroup";
+  }
+  return "";
 }
 
 ConfigField tile_q_field(int tile) {
@@ -100,6 +108,16 @@ void add_estimate(const StageFacts& facts, Fields& fields) {
                                {boolean("kHasExclude", !estimate.exclude.empty()),
                                 "/predictor/estimate/exclude", kDefault}});
   add_uses(facts, fields);
+}
+
+/// What the wgmma family has besides.
+void add_wgmma(const AttendPlan& chosen, Fields& fields) {
+  fields.insert(fields.end(), {{integer("kWarpgroups", chosen.warpgroups.value), "/tile/q",
+                                name_of(chosen.warpgroups.origin)},
+                               {integer("kStepKeys", chosen.step_keys.value), kNowhere,
+                                name_of(chosen.step_keys.origin)},
+                               {integer("kQueryBuffers", chosen.query_buffers.value), kNowhere,
+                                name_of(chosen.query_buffers.origin)}});
 }
 
 }  // namespace
@@ -213,7 +231,7 @@ Fields attend_config(const StageFacts& facts, Tensor) {
   const Gate& gate = attend.gate ? *attend.gate : no_gate;
   const bool shared = facts.gathers() && facts.select != nullptr && facts.select->shared_heads;
   const int group_tile = facts.quantises_attend() ? attend.qk_tile_k : chosen.tile_k.value;
-  return {
+  Fields fields = {
       {integer("kTileQ", chosen.tile_q.value), "/tile/q", name_of(chosen.tile_q.origin)},
       {integer("kTileK", chosen.tile_k.value), "/tile/k", name_of(chosen.tile_k.origin)},
       {integer("kStages", chosen.stages.value), "/tile/stages", name_of(chosen.stages.origin)},
@@ -239,6 +257,8 @@ Fields attend_config(const StageFacts& facts, Tensor) {
       {integer("kKeepK", facts.gathers() ? attend.keep_k : 1), "/predictor/tile/k", kDefault},
       {boolean("kSharedHeads", shared), "/predictor/heads", kDefault},
   };
+  if (facts.is_wgmma()) add_wgmma(chosen, fields);
+  return fields;
 }
 
 }  // namespace lacuna

@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "compiler/emit/block_layout.hpp"
 #include "compiler/target/estimate_block.hpp"
 #include "compiler/target/plan.hpp"
 
@@ -40,6 +41,8 @@ struct StageFacts {
 
   const TokenOps& ops(Tensor tensor) const { return tensor == Tensor::kQ ? q : k; }
   int head_dim() const { return plan.program.head_dim; }
+  bool is_wgmma() const { return plan.attend.family.value == AttendFamily::kWgmma; }
+  BlockParts parts() const { return {.wgmma = is_wgmma(), .predict = has_stages}; }
   bool gathers() const { return attend.columns >= 0; }
   bool quantises_attend() const { return attend.q_scale >= 0; }
   /// Rows of the estimate are the last queries: it leaves the decision to `select`.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "compiler/target/limits.hpp"
+#include "compiler/target/wgmma_limits.hpp"
 
 namespace lacuna {
 namespace {
@@ -43,7 +43,8 @@ bool selects(const StageFacts& f, Tensor) {
   return f.select != nullptr && (f.estimate == nullptr || f.estimates_last_rows());
 }
 bool compacts(const StageFacts& f, Tensor) { return f.compact != nullptr; }
-bool always(const StageFacts&, Tensor) { return true; }
+bool is_wgmma(const StageFacts& f, Tensor) { return f.is_wgmma(); }
+bool is_mma(const StageFacts& f, Tensor) { return !f.is_wgmma(); }
 
 // grid
 std::string permute_grid(const StageFacts&, Tensor t) { return blocks_over(t, kPermuteTokens); }
@@ -79,6 +80,9 @@ std::string order_grid(const StageFacts& f, Tensor) {
 }
 std::string attend_grid(const StageFacts& f, Tensor) {
   return f.gathers() ? minimum(blocks_over_rows(f), kMostStridingBlocks) : blocks_over_rows(f);
+}
+std::string persistent_grid(const StageFacts& f, Tensor) {
+  return "min(" + blocks_over_rows(f) + ", sm_count)";
 }
 
 // shared memory
@@ -160,8 +164,10 @@ constexpr StageRow kStages[] = {
     {"compact", kCompact, "compact_lists", kQ, compacts, compact_config, compact_grid, fixed<4096>,
      never},
     {"order_rows", kCompact, "order_rows", kQ, compacts, no_config, order_grid, fixed<4096>, never},
-    {"attend", "kernel/attend_mma.cuh", "attend_mma", kQ, always, attend_config, attend_grid,
+    {"attend", "kernel/attend_mma.cuh", "attend_mma", kQ, is_mma, attend_config, attend_grid,
      attend_smem, never},
+    {"attend", "kernel/attend_wgmma.cuh", "attend_wgmma", kQ, is_wgmma, attend_config,
+     persistent_grid, attend_smem, never},
     {"unpermute", kPermute, "unpermute_results", kQ, permutes, unpermute_config, permute_grid,
      fixed<0>, never},
 };
@@ -185,6 +191,12 @@ std::string entry_name(const std::string& stage, const Program& program) {
   return name;
 }
 
+/// One warpgroup of the wgmma family loads what the others compute with.
+int attend_threads(const StageFacts& facts) {
+  const int computing = facts.plan.attend.warps.value * kWarpThreads;
+  return computing + (facts.is_wgmma() ? kWarpgroupThreads : 0);
+}
+
 StageKernel make_kernel(const StageRow& row, const StageFacts& facts) {
   const bool is_attend = row.config == attend_config;
   StageKernel kernel;
@@ -196,7 +208,7 @@ StageKernel make_kernel(const StageRow& row, const StageFacts& facts) {
   kernel.config = row.config(facts, row.tensor);
   kernel.grid_name = is_attend ? "grid" : "grid." + kernel.stage;
   kernel.grid = row.grid(facts, row.tensor);
-  kernel.threads = is_attend ? facts.plan.attend.warps.value * kWarpThreads : kStageThreads;
+  kernel.threads = is_attend ? attend_threads(facts) : kStageThreads;
   kernel.smem_bytes = row.smem_bytes(facts);
   kernel.decides = row.decides(facts);
   kernel.blocks_per_sm = row.blocks_per_sm(facts, row.tensor);

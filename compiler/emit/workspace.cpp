@@ -13,6 +13,8 @@ namespace {
 
 constexpr int kElementBytes = 2;  ///< of bf16 and f16
 constexpr int kWordBytes = 4;     ///< of f32, i32 and u32
+/// Of the 50 MB of an H100 or H200, whose queries and outputs pass through it, too.
+constexpr int kL2BytesOfKeys = 32 << 20;
 
 using Slots = std::vector<SlotSize>;
 
@@ -149,6 +151,14 @@ void add_decisions(const StageFacts& f, Slots& slots) {
   }
 }
 
+/// Query heads that are at work together: under a mask, which makes rows uneven, those of as many
+/// KV heads as stay in the L2 with all their keys and values.
+std::string head_group(const StageFacts& f) {
+  if (f.attend.mask.empty()) return "1";
+  const int tokens = kL2BytesOfKeys / (2 * kElementBytes * f.head_dim());
+  return "max(min(" + text_of(tokens) + " // max(n_k, 1), n_b * n_h_kv), 1) * (n_h // n_h_kv)";
+}
+
 }  // namespace
 
 std::vector<SlotSize> workspace_slots(const StageFacts& facts) {
@@ -162,15 +172,18 @@ std::vector<SlotSize> workspace_slots(const StageFacts& facts) {
         {"v_values", units(heads(Tensor::kV), padded_length(Tensor::kV), facts.head_dim())});
   }
   add_decisions(facts, slots);
+  if (facts.is_wgmma()) slots.push_back({"next_row", "1", true});
   return slots;
 }
 
 std::vector<NamedSize> attend_sizes(const StageFacts& facts) {
   // A gathering attend counts and reports columns.
   const int tile_k = facts.gathers() ? facts.attend.keep_k : facts.attend.tile_k;
-  return {{"q_tiles", tiles(Tensor::kQ, facts.attend.tile_q)},
-          {"k_tiles", tiles(Tensor::kK, tile_k)},
-          {"heads_per_kv", "n_h // n_h_kv"}};
+  std::vector<NamedSize> sizes{{"q_tiles", tiles(Tensor::kQ, facts.attend.tile_q)},
+                               {"k_tiles", tiles(Tensor::kK, tile_k)},
+                               {"heads_per_kv", "n_h // n_h_kv"}};
+  if (facts.is_wgmma()) sizes.push_back({"head_group", head_group(facts)});
+  return sizes;
 }
 
 std::vector<NamedSize> predict_sizes(const StageFacts& facts) {

@@ -14,6 +14,7 @@ namespace lacuna {
 struct SlotSize {
   const char* name;
   std::string units;
+  bool cleared = false;  ///< WorkspaceSlot::cleared
 };
 
 /// Those that the program needs, in their order in memory.

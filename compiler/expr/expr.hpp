@@ -85,9 +85,10 @@ enum class Variable : std::uint8_t {
   kGap,  // gate
   kNB,
   kNH,
-  kNHKv,  // launch: batch entries, heads, KV heads
+  kNHKv,     // launch: batch entries, heads, KV heads
+  kSmCount,  // launch: multiprocessors of the device
 };
-inline constexpr int kVariableCount = static_cast<int>(Variable::kNHKv) + 1;
+inline constexpr int kVariableCount = static_cast<int>(Variable::kSmCount) + 1;
 
 /// Where an expression stands decides what it may read and what it must yield.
 enum class Site : std::uint8_t {
@@ -98,7 +99,7 @@ enum class Site : std::uint8_t {
   kKeep,       ///< predictor.keep: tile (i, j) and its estimates -> bool
   kGate,       ///< gate.skip, gate.exempt: (tile_max, gap) and tile indices -> bool
   kTile,       ///< derived from a mask by interval analysis: tile bounds -> bool
-  kLaunch,     ///< LaunchProgram: shape -> i32
+  kLaunch,     ///< LaunchProgram: shape, device -> i32
 };
 
 /// One dimension of a parameter. Head, batch and tile dimensions are indexed by the site itself;

@@ -37,6 +37,7 @@ constexpr std::array kVariables = std::to_array<VariableInfo>({
     {Variable::kNB, "n_b", kI32, "number of batch entries"},
     {Variable::kNH, "n_h", kI32, "number of query heads"},
     {Variable::kNHKv, "n_h_kv", kI32, "number of key-value heads"},
+    {Variable::kSmCount, "sm_count", kI32, "number of multiprocessors of the device"},
 });
 static_assert(kVariables.size() == kVariableCount);
 
@@ -72,7 +73,8 @@ constexpr std::array kSites = std::to_array<SiteInfo>({
     {Site::kTile, "tile", kBool, "a property of the tile, derived from attention.mask",
      kBounds | kEntry},
     {Site::kLaunch, "launch", kI32, "a size or count that a launch needs",
-     bits(Variable::kNB, Variable::kNH, Variable::kNHKv, Variable::kNQ, Variable::kNK)},
+     bits(Variable::kNB, Variable::kNH, Variable::kNHKv, Variable::kNQ, Variable::kNK,
+          Variable::kSmCount)},
 });
 
 using enum ExprOp;

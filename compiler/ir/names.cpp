@@ -56,6 +56,10 @@ std::string_view name_of(Dim dim) {
   return "";
 }
 
+std::string_view name_of(AttendFamily family) {
+  return family == AttendFamily::kMma ? "mma" : "wgmma";
+}
+
 Element element_of(DType dtype) {
   switch (dtype) {
     case DType::kBF16:

@@ -28,7 +28,8 @@ inline constexpr auto kAll<Dim> =
 template <>
 inline constexpr auto kAll<DType> = std::array{DType::kBF16, DType::kF16, DType::kF32};
 template <>
-inline constexpr auto kAll<GateScope> = std::array{GateScope::kWarp, GateScope::kTile};
+inline constexpr auto kAll<GateScope> =
+    std::array{GateScope::kWarp, GateScope::kTile, GateScope::kWarpgroup};
 template <>
 inline constexpr auto kAll<TileOrder> = std::array{TileOrder::kAscending, TileOrder::kDescending};
 template <>

@@ -53,8 +53,8 @@ struct Input {
 };
 bool operator==(const Input& a, const Input& b);
 
-/// Gate of an attend op. Statistics are taken over the rows in scope (kWarp: 16 rows, kTile: all
-/// rows of the tile) that exist (q < n_q), in natural units after mask and score:
+/// Gate of an attend op. Statistics are taken over the rows in scope (kWarp: 16 rows, kWarpgroup:
+/// 64, kTile: all rows of the tile) that exist (q < n_q), in natural units after mask and score:
 ///   tile_max = max over rows of the row maximum of this tile
 ///   gap      = max over rows of (row maximum of this tile - running row maximum before this tile)
 /// A row without a visible key in the tile does not take part; no row at all: both are -inf. A row
@@ -283,11 +283,17 @@ struct TunedTiles {
   std::string record;  ///< where it comes from, as `explain` shows it: one clause
 };
 
+/// The families of `attend`: mma.sync on every target, wgmma where the target has it.
+enum class AttendFamily : std::uint8_t { kMma, kWgmma };
+std::string_view name_of(AttendFamily);
+
 /// What the caller fixes when compiling.
 struct BuildOptions {
   int head_dim = 128;
   DType dtype = DType::kBF16;
   std::optional<TunedTiles> tuned{};
+  /// For comparisons: only this family; an error where it cannot be.
+  std::optional<AttendFamily> family{};
 };
 
 /// Spec -> Program; adds diagnostics if the spec does not allow the head dim or dtype.

@@ -4,10 +4,10 @@
 // A gate decides about whole tiles, so the same spec means something else with other tiles. Where
 // the default shape does not fit, a gate gets a smaller one only with a warning. With a predictor,
 // tiles divide its own; lists and integers are then made for attend's tiles. A tuned shape goes
-// before all others wherever it is legal.
+// before all others wherever it is legal. The wgmma family (choose_wgmma.cpp) goes before mma.
 #include <algorithm>
 
-#include "compiler/passes/tile_choice.hpp"
+#include "compiler/passes/choose_wgmma.hpp"
 
 namespace lacuna {
 namespace {
@@ -44,21 +44,6 @@ std::vector<TileShape> shapes_in_order(const TileCandidates& candidates, int hea
     }
   }
   return shapes;
-}
-
-/// The tuned shape first, if it is measured whole and within what the spec writes.
-void put_tuned_first(const TunedTiles* tuned, const TileSpec& spec,
-                     std::vector<TileShape>& shapes) {
-  if (tuned == nullptr) return;
-  const auto allows = [](const Choice<int>& choice, int value) {
-    return value > 0 && (choice.is_auto() || std::ranges::count(choice.values, value) > 0);
-  };
-  TileShape shape = shapes.front();
-  if (tuned->stages > 0) shape.stages = tuned->stages;
-  shape.tile_q = tuned->tile_q, shape.tile_k = tuned->tile_k;
-  if (!allows(spec.q, shape.tile_q) || !allows(spec.k, shape.tile_k)) return;
-  if (tuned->stages > 0 && !allows(spec.stages, shape.stages)) return;
-  shapes.insert(shapes.begin(), shape);
 }
 
 /// Where the user asked for too much: the first field that was written.
@@ -179,11 +164,46 @@ void note_loader(const PassContext& context, const TileRequest& request) {
   const Choice<Loader>& choice = context.document.spec.loader;
   const Loader loader = request.gathers ? Loader::kGather : Loader::kCpAsync;
   Chosen<Loader>& plan = context.attend.loader;
+  if (context.attend.family.value == AttendFamily::kWgmma) {
+    plan = {Loader::kTma, Origin::kDerived, "comes with wgmma"};
+    return;
+  }
   plan = chosen(choice, loader,
                 request.gathers ? "columns of " + std::to_string(request.keep_k) + " keys"
                                 : "runs on every target");
   if (!choice.is_auto() && std::ranges::count(choice.values, loader) == 0)
     plan = {loader, Origin::kDerived, "every visible key is kept: there is nothing to gather"};
+}
+
+/// The tiles of attend in one of its families, and why they are these where nothing asks for
+/// others.
+struct TileDecision {
+  TileShape shape;
+  std::string reason;
+};
+
+/// The mma family's; nothing, with a diagnostic, if no shape is legal.
+std::optional<TileDecision> choose_mma_tiles(const PassContext& context, const TileRequest& request,
+                                             const std::optional<TileShape>& tuned, bool has_gate,
+                                             std::vector<TileShape> shapes) {
+  const TileShape usual = shapes.front();
+  if (tuned) shapes.insert(shapes.begin(), *tuned);
+  const std::optional<TileShape> shape = choose_shape(context, request, shapes);
+  if (!shape) return std::nullopt;
+  const bool is_usual = shape->tile_q == usual.tile_q && shape->tile_k == usual.tile_k;
+  const bool is_open = request.spec.q.is_auto() || request.spec.k.is_auto();
+  if (has_gate && !is_usual && !is_tuned(context, *shape) && is_open)
+    warn_of_smaller_gate(context, usual, *shape);
+  return TileDecision{*shape, shape_reason(context, usual.head_dim, has_gate, is_usual)};
+}
+
+TileDecision wgmma_tiles(const WgmmaShape& shape, bool has_gate) {
+  return {{.tile_q = shape.tile_q,
+           .tile_k = shape.tile_k,
+           .stages = shape.stages,
+           .head_dim = shape.head_dim},
+          has_gate ? "what a gate does depends on it: the same wherever it fits"
+                   : "what two warpgroups multiply at once"};
 }
 
 /// Lists and groups of integers are those of attend's tiles.
@@ -211,16 +231,17 @@ Program choose_tiles(Program program, const PassContext& context) {
   const TileRequest request = tile_request(program, tile, context.target);
   const bool has_gate = attend_of(program).gate.has_value();
   auto shapes = shapes_in_order(tile_candidates(request), program.head_dim, attend_of(program));
-  const TileShape first = shapes.front();
-  put_tuned_first(context.tuned, tile, shapes);
-  const std::optional<TileShape> shape = choose_shape(context, request, shapes);
-  if (!shape) return program;
+  const std::optional<TileShape> tuned = tuned_shape(context.tuned, tile, shapes.front());
+  const WgmmaChoice wgmma = choose_wgmma(program, request, tuned, context);
+  program = note_family(std::move(program), wgmma, context);
+  const std::optional<TileDecision> decision =
+      wgmma.shape ? wgmma_tiles(*wgmma.shape, has_gate)
+                  : choose_mma_tiles(context, request, tuned, has_gate, std::move(shapes));
+  if (!decision) return program;
 
-  const bool is_first = shape->tile_q == first.tile_q && shape->tile_k == first.tile_k;
-  if (has_gate && !is_first && !is_tuned(context, *shape) && (tile.q.is_auto() || tile.k.is_auto()))
-    warn_of_smaller_gate(context, first, *shape);
-  note_tiles(context, request, *shape, shape_reason(context, program.head_dim, has_gate, is_first));
-  if (is_tuned(context, *shape)) {
+  const TileShape& shape = decision->shape;
+  note_tiles(context, request, shape, decision->reason);
+  if (is_tuned(context, shape)) {
     note_tuned(*context.tuned, tile.q, context.attend.tile_q);
     note_tuned(*context.tuned, tile.k, context.attend.tile_k);
     if (context.tuned->stages > 0) note_tuned(*context.tuned, tile.stages, context.attend.stages);
@@ -228,7 +249,7 @@ Program choose_tiles(Program program, const PassContext& context) {
   note_loader(context, request);
   context.attend.order = choose_order(context, request);
   attend_of(program).order = context.attend.order.value;
-  set_tiles(program, shape->tile_q, shape->tile_k);
+  set_tiles(program, shape.tile_q, shape.tile_k);
   return program;
 }
 

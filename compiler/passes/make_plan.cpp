@@ -16,7 +16,12 @@ void note_attention(const SpecDocument& document, const Attend& attend, AttendPl
                    ? Chosen<float>{attend.scale, Origin::kSpec, ""}
                    : Chosen<float>{attend.scale, Origin::kDefault, "1 / sqrt(head_dim)"};
   plan.lse = taken(document, "/attention/lse", attend.lse, "");
-  if (attend.gate) plan.gate_scope = taken(document, "/gate/scope", attend.gate->scope, "");
+  if (!attend.gate) return;
+  plan.gate_scope = taken(document, "/gate/scope", attend.gate->scope, "");
+  if (attend.gate->scope == GateScope::kWarpgroup) {
+    plan.gate_scope = {GateScope::kWarpgroup, Origin::kDerived,
+                       "the spec says warp, but wgmma multiplies 64 rows at once"};
+  }
 }
 
 void note_quantisation(const SpecDocument& document, const Attend& attend, AttendPlan& plan) {
@@ -48,7 +53,7 @@ Plan make_plan(const SpecDocument& document, const BuildOptions& options, const 
   plan.program = build_program(document, options, found);
   if (!found.has_errors()) {
     const TunedTiles* tuned = options.tuned ? &*options.tuned : nullptr;
-    const PassContext context{plan.target, document, plan.attend, found, tuned};
+    const PassContext context{plan.target, document, plan.attend, found, tuned, options.family};
     plan.program = run_passes(std::move(plan.program), pipeline(), context, observer);
     if (!found.has_errors()) {
       const Attend& attend = attend_of(plan.program);

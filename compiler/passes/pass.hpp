@@ -19,7 +19,8 @@ struct PassContext {
   const SpecDocument& document;  ///< what the user asked for, and where
   AttendPlan& attend;            ///< decisions that are not part of the program
   Diagnostics& diagnostics;
-  const TunedTiles* tuned = nullptr;  ///< tiles to try first; null: none were measured
+  const TunedTiles* tuned = nullptr;     ///< tiles to try first; null: none were measured
+  std::optional<AttendFamily> family{};  ///< BuildOptions::family
 };
 
 struct Pass {

@@ -2,6 +2,7 @@
 // choose_tiles has seen to it that the block fits; here it is written down, and praised or not.
 #include "compiler/passes/pass.hpp"
 #include "compiler/target/limits.hpp"
+#include "compiler/target/wgmma_limits.hpp"
 
 namespace lacuna {
 namespace {
@@ -20,11 +21,35 @@ void report_poor_use(const PassContext& context, const TileShape& shape, const O
   }
 }
 
+/// Blocks of the wgmma family are persistent: one has the SM to itself, and warps that hide nothing
+/// from one another.
+void place_wgmma(const Program& program, const PassContext& context) {
+  AttendPlan& plan = context.attend;
+  const WgmmaShape shape{.tile_q = plan.tile_q.value,
+                         .tile_k = plan.tile_k.value,
+                         .stages = plan.stages.value,
+                         .head_dim = program.head_dim,
+                         .query_buffers = plan.query_buffers.value,
+                         .has_score = !attend_of(program).score.empty()};
+  const WgmmaRegisters registers = registers_of(shape);
+  plan.smem_bytes = {
+      smem_bytes(shape), Origin::kDerived,
+      smem_formula(shape) + ", of " + std::to_string(context.target.smem_bytes_per_block)};
+  plan.registers = {registers.consumer, Origin::kDerived,
+                    "of a consumer's thread, by setmaxnreg; the producer's have " +
+                        std::to_string(registers.producer)};
+  plan.blocks_per_sm = {1, Origin::kDerived, "limited by registers"};
+}
+
 }  // namespace
 
 Program place_smem(Program program, const PassContext& context) {
   if (context.target.kind == TargetKind::kCpu) return program;
   AttendPlan& plan = context.attend;
+  if (plan.family.value == AttendFamily::kWgmma) {
+    place_wgmma(program, context);
+    return program;
+  }
   const Attend& attend = attend_of(program);
   const TileShape shape{
       .tile_q = plan.tile_q.value,

@@ -63,26 +63,6 @@ std::string per_tile_reason(const std::string& parameter) {
   return "the predictor reads " + parameter + ", which has one value for each tile of attend";
 }
 
-std::optional<TileViolation> check_predictor(const TileShape& shape, const TileRequest& request) {
-  if (request.keep_q == 0) return std::nullopt;
-  const bool per_q = !request.per_q_tile.empty(), per_k = !request.per_k_tile.empty();
-  if (auto violation = check_kept("q", shape.tile_q, request.keep_q, request.gathers || per_q,
-                                  per_q ? per_tile_reason(request.per_q_tile)
-                                        : "a row of tiles gathers the columns of one decision",
-                                  "/tile/q")) {
-    return violation;
-  }
-  if (!request.gathers) {
-    return check_kept("k", shape.tile_k, request.keep_k, per_k, per_tile_reason(request.per_k_tile),
-                      "/tile/k");
-  }
-  if (shape.tile_k % request.keep_k == 0) return std::nullopt;
-  return TileViolation{Code::kTileShape,
-                       tile_text("tile.k", shape.tile_k) + " is not a whole number of columns of " +
-                           std::to_string(request.keep_k) + " keys",
-                       "a gathered tile is filled with whole columns", "/tile/k"};
-}
-
 /// What integers ask of the tiles that they are grouped and multiplied in.
 std::optional<TileViolation> check_integers(const TileShape& shape, const TileRequest& request) {
   const bool per_thread = shape.qk_bits == 8 && request.group == QuantGroup::kThread;
@@ -196,12 +176,47 @@ TileCandidates tile_candidates(const TileRequest& request) {
   return candidates;
 }
 
+std::optional<TileShape> tuned_shape(const TunedTiles* tuned, const TileSpec& spec,
+                                     TileShape usual) {
+  if (tuned == nullptr) return std::nullopt;
+  const auto allows = [](const Choice<int>& choice, int value) {
+    return value > 0 && (choice.is_auto() || std::ranges::count(choice.values, value) > 0);
+  };
+  TileShape shape = usual;
+  if (tuned->stages > 0) shape.stages = tuned->stages;
+  shape.tile_q = tuned->tile_q, shape.tile_k = tuned->tile_k;
+  if (!allows(spec.q, shape.tile_q) || !allows(spec.k, shape.tile_k)) return std::nullopt;
+  if (tuned->stages > 0 && !allows(spec.stages, shape.stages)) return std::nullopt;
+  return shape;
+}
+
+std::optional<TileViolation> find_kept_violation(const TileShape& shape,
+                                                 const TileRequest& request) {
+  if (request.keep_q == 0) return std::nullopt;
+  const bool per_q = !request.per_q_tile.empty(), per_k = !request.per_k_tile.empty();
+  if (auto violation = check_kept("q", shape.tile_q, request.keep_q, request.gathers || per_q,
+                                  per_q ? per_tile_reason(request.per_q_tile)
+                                        : "a row of tiles gathers the columns of one decision",
+                                  "/tile/q")) {
+    return violation;
+  }
+  if (!request.gathers) {
+    return check_kept("k", shape.tile_k, request.keep_k, per_k, per_tile_reason(request.per_k_tile),
+                      "/tile/k");
+  }
+  if (shape.tile_k % request.keep_k == 0) return std::nullopt;
+  return TileViolation{Code::kTileShape,
+                       tile_text("tile.k", shape.tile_k) + " is not a whole number of columns of " +
+                           std::to_string(request.keep_k) + " keys",
+                       "a gathered tile is filled with whole columns", "/tile/k"};
+}
+
 std::optional<TileViolation> find_violation(const TileShape& shape, const TileRequest& request) {
   const Target& target = request.target;
   const bool limited = target.kind == TargetKind::kCuda;
   if (auto violation = limited ? check_shape(shape, request.spec.warps) : std::nullopt)
     return violation;
-  if (auto violation = check_predictor(shape, request)) return violation;
+  if (auto violation = find_kept_violation(shape, request)) return violation;
   if (auto violation = check_integers(shape, request)) return violation;
   if (!limited) return std::nullopt;
   if (auto violation = check_prepared(shape)) return violation;

@@ -38,6 +38,15 @@ struct TileViolation {
 };
 std::optional<TileViolation> find_violation(const TileShape& shape, const TileRequest& request);
 
+/// The part of it that the predictor's tiles are to blame for.
+std::optional<TileViolation> find_kept_violation(const TileShape& shape,
+                                                 const TileRequest& request);
+
+/// The measured shape, if it is measured whole and within what the spec writes; the rest of it as
+/// in `usual`.
+std::optional<TileShape> tuned_shape(const TunedTiles* tuned, const TileSpec& spec,
+                                     TileShape usual);
+
 /// Why a legal shape is taken only if there is no other: what its registers spill for. "" if
 /// nothing.
 std::string spill_reason(const TileShape& shape, const Target& target);

@@ -113,12 +113,12 @@ std::string shape_pattern();
 /// Of a grid of tokens.
 inline constexpr int kLongestSide = 1 << 16;
 
-// Names of enumerators, in their order.
+// Names of enumerators, in their order. A field may offer only the first of them.
 inline constexpr std::array<std::string_view, 3> kDTypeNames{"bf16", "f16", "f32"};
 inline constexpr std::array<std::string_view, 2> kParamTypeNames{"f32", "i32"};
-inline constexpr std::array<std::string_view, 2> kGateScopeNames{"warp", "tile"};
+inline constexpr std::array<std::string_view, 3> kGateScopeNames{"warp", "tile", "warpgroup"};
 inline constexpr std::array<std::string_view, 2> kTileOrderNames{"ascending", "descending"};
-inline constexpr std::array<std::string_view, 2> kLoaderNames{"cp_async", "gather"};
+inline constexpr std::array<std::string_view, 3> kLoaderNames{"cp_async", "gather", "tma"};
 inline constexpr std::array<std::string_view, 3> kSkipNames{"v_load", "exp", "pv"};
 inline constexpr std::array<std::string_view, 1> kMaskNames{"external"};
 inline constexpr std::array<std::string_view, 2> kSideNames{"q", "k"};

@@ -27,9 +27,11 @@ struct Choice {
   bool operator==(const Choice&) const = default;
 };
 
-enum class GateScope : std::uint8_t { kWarp, kTile };  // "warp", "tile"
+/// "warp", "tile"; "warpgroup" is what becomes of "warp" where 64 rows are one instruction.
+enum class GateScope : std::uint8_t { kWarp, kTile, kWarpgroup };
 enum class TileOrder : std::uint8_t { kAscending, kDescending };
-enum class Loader : std::uint8_t { kCpAsync, kGather };  // "cp_async", "gather"
+/// "cp_async", "gather"; "tma" is the compiler's choice alone: it comes with the wgmma family.
+enum class Loader : std::uint8_t { kCpAsync, kGather, kTma };
 
 /// What of a tile's tokens an estimate compares.
 enum class SummaryKind : std::uint8_t {

@@ -32,6 +32,7 @@ std::string text_of(float value) {
 std::string text_of(bool value) { return value ? "true" : "false"; }
 std::string text_of(GateScope value) { return std::string(name_of(value)); }
 std::string text_of(TileOrder value) { return std::string(name_of(value)); }
+std::string text_of(AttendFamily value) { return std::string(name_of(value)); }
 std::string text_of(Loader value) { return std::string(name_of(value)); }
 std::string text_of(QuantGroup value) { return std::string(name_of(value)); }
 
@@ -102,6 +103,15 @@ std::string quantise_lines(const AttendPlan& chosen) {
   return text;
 }
 
+/// Where the target leaves a choice: which family of attend it is, and what that one decides.
+std::string family_lines(const Target& target, const AttendPlan& chosen) {
+  if (!target.has_wgmma) return "";
+  std::string text = line("family", chosen.family);
+  if (chosen.family.value != AttendFamily::kWgmma) return text;
+  text += line("warpgroups", chosen.warpgroups) + line("step_keys", chosen.step_keys);
+  return text + line("query_buffers", chosen.query_buffers);
+}
+
 }  // namespace
 
 std::string print_plan(const Plan& plan) {
@@ -126,6 +136,7 @@ std::string print_plan(const Plan& plan) {
   text += line("tile.order", chosen.order);
   if (plan.target.kind == TargetKind::kCpu) return text;
   text += line("tile.stages", chosen.stages) + line("tile.warps", chosen.warps);
+  text += family_lines(plan.target, chosen);
   text += line("loader", chosen.loader);
   text += line("smem_bytes", chosen.smem_bytes) + line("registers", chosen.registers);
   return text + line("blocks_per_sm", chosen.blocks_per_sm);

@@ -23,15 +23,20 @@ struct Chosen {
   std::string reason;  ///< one clause: "gate needs 128-row tiles", "largest that fits 99 KiB"
 };
 
-/// The mma family of `attend`: cp.async multistage, ldmatrix, mma.sync; one warp owns 16 query
-/// rows. On the CPU everything from `stages` on means nothing.
+/// `attend` in one of its families. mma: cp.async multistage, ldmatrix, mma.sync; one warp owns 16
+/// query rows. wgmma: a producer warpgroup loads by TMA, each consumer warpgroup owns 64 query
+/// rows. On the CPU the family and everything from `stages` on mean nothing.
 struct AttendPlan {
+  Chosen<AttendFamily> family;
   Chosen<float> scale;
   Chosen<bool> lse;
   Chosen<GateScope> gate_scope;  ///< if there is a gate
   Chosen<int> tile_q, tile_k;
   Chosen<TileOrder> order;
-  Chosen<int> stages, warps;
+  Chosen<int> stages, warps;    ///< warps that compute
+  Chosen<int> warpgroups;       ///< that compute; from here to query_buffers: wgmma only
+  Chosen<int> step_keys;        ///< of a step of the main loop: whole tiles
+  Chosen<int> query_buffers;    ///< query tiles in shared memory
   Chosen<Loader> loader;        ///< kGather: attend gathers columns
   Chosen<int> qk_bits, v_bits;  ///< 16: as the caller passes them
   Chosen<QuantGroup> qk_group;  ///< with 8 bits

@@ -15,6 +15,9 @@
 // Notes: "mma with .e4m3 and .e5m2 ... requires sm_89 or higher". (Integers of 8 bits: sm_80 or
 // higher.) converted: seen in what ptxas 13.0 makes of it, F2FP conversions and HMMA instead of
 // QMMA; sm_90a and sm_100a have e4m3 in their asynchronous mma only.
+//
+// wgmma: PTX ISA 9.0, "wgmma.mma_async", Target ISA Notes: "Requires sm_90a", which is no subset of
+// any later architecture.
 #include "compiler/target/target.hpp"
 
 namespace lacuna {
@@ -43,15 +46,19 @@ std::vector<Target> make_targets() {
     target.converts_e4m3_mma = true;
     return target;
   };
+  const auto with_wgmma = [](Target target) {
+    target.has_wgmma = true;
+    return target;
+  };
   return {
       Target{.kind = TargetKind::kCpu, .name = "cpu"},
       //    name       cc   smem KiB  threads  blocks
-      cuda("sm_80", 80, 164, 2048, 32),                 // A100
-      cuda("sm_86", 86, 100, 1536, 16),                 // A10, RTX 30
-      cuda("sm_89", 89, 100, 1536, 24),                 // L4, L40, RTX 40
-      converting(cuda("sm_90a", 90, 228, 2048, 32)),    // H100, H200
-      converting(cuda("sm_100a", 100, 228, 2048, 32)),  // B200
-      cuda("sm_120a", 120, 100, 1536, 24),              // RTX 50, RTX PRO
+      cuda("sm_80", 80, 164, 2048, 32),                           // A100
+      cuda("sm_86", 86, 100, 1536, 16),                           // A10, RTX 30
+      cuda("sm_89", 89, 100, 1536, 24),                           // L4, L40, RTX 40
+      with_wgmma(converting(cuda("sm_90a", 90, 228, 2048, 32))),  // H100, H200
+      converting(cuda("sm_100a", 100, 228, 2048, 32)),            // B200
+      cuda("sm_120a", 120, 100, 1536, 24),                        // RTX 50, RTX PRO
   };
 }
 

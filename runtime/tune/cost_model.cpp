@@ -16,6 +16,8 @@ double mma_flops_per_cycle(const Target& target) {
   if (target.compute_capability >= 90 && target.compute_capability <= 100) return 2700;
   return 1024;
 }
+/// Of wgmma beside its softmax; one block has a multiprocessor to itself.
+constexpr double kWgmmaFlopsPerCycle = 3300;
 constexpr double kL2BytesPerCycle = 64;
 /// Barriers, the softmax of the rows, addresses: what a tile costs however small it is.
 constexpr double kCyclesOfTile = 250;
@@ -59,17 +61,30 @@ TileShape tile_shape(const Candidate& candidate) {
           .v_bits = attend.v_scale >= 0 ? 8 : 16};
 }
 
+/// How the blocks of a candidate share a multiprocessor, and what it computes with them.
+struct Residency {
+  Occupancy fit;
+  double flops_per_cycle = 0;
+};
+
+Residency residency_of(const Candidate& candidate, const TileShape& tile, const Target& target) {
+  const AttendPlan& plan = candidate.plan.attend;
+  if (plan.family.value == AttendFamily::kWgmma)
+    return {{plan.blocks_per_sm.value, "registers"}, kWgmmaFlopsPerCycle};
+  return {occupancy(tile, target), mma_flops_per_cycle(target)};
+}
+
 Cost gpu_cost(const Candidate& candidate, const Machine& machine, const LaunchShape& shape,
               double density) {
   const TileShape tile = tile_shape(candidate);
-  const Occupancy fit = occupancy(tile, machine.target);
+  const auto [fit, flops_per_cycle] = residency_of(candidate, tile, machine.target);
   const double resident_blocks = std::max(1, fit.blocks);
   const double warps = resident_blocks * tile.warps();
   const double flops = 4.0 * tile.tile_q * tile.tile_k * tile.head_dim;
   // Each byte of 8-bit operands is multiplied at twice the rate of 16-bit ones.
   const double width = (tile.qk_bits + tile.v_bits) / 32.0;
   const double busy = std::min(1.0, warps / kWarpsForFullRate);
-  const double math = flops * width * resident_blocks / mma_flops_per_cycle(machine.target) / busy;
+  const double math = flops * width * resident_blocks / flops_per_cycle / busy;
   const double bytes = tile.tile_k * tile.head_dim * (tile.qk_bits + tile.v_bits) / 8.0;
   const double load = bytes * resident_blocks / kL2BytesPerCycle;
   // Blocks of a multiprocessor hide each other's fixed costs, and stages a part of the loads.

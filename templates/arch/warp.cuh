@@ -16,6 +16,10 @@ __device__ __forceinline__ int warp_index() {
   return __shfl_sync(kAllLanes, thread_index() / 32, 0);
 }
 
+/// `x`, the same in all lanes, in a register that the compiler knows to be: what wgmma wants of the
+/// addresses of its operands.
+__device__ __forceinline__ u32 uniform_over_warp(u32 x) { return __shfl_sync(kAllLanes, x, 0); }
+
 __device__ __forceinline__ float quad_max(float x) {
   x = fmaxf(x, __shfl_xor_sync(kAllLanes, x, 1));
   return fmaxf(x, __shfl_xor_sync(kAllLanes, x, 2));

@@ -8,7 +8,7 @@
 
 namespace lacuna {
 
-enum class GateScope { kNone, kWarp, kTile };
+enum class GateScope { kNone, kWarp, kWarpgroup, kTile };
 
 /// Natural units. A row without a visible key in the tile does not take part; none: both -inf.
 struct GateStatistics {

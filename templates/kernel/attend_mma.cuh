@@ -114,7 +114,7 @@ class AttendBlock {
     if (!Shape::kWeighsFirst && weighs) weigh(weights, decay, scores, tile_max);
     if (weighs) take<kFirst>(weights, decay);
     has_weights_ = !(Config::kSkipsPv && gated);
-    if (!Config::kGathers && reports())
+    if (!Config::kGathers && wants_report(args_.attend))
       report_visit<Config>(args_.attend, tile.index(), gated_by_block(gated));
     queue_.advance(args_, row_);
   }
@@ -190,10 +190,6 @@ class AttendBlock {
     const bool skip = Hooks::gate_skip(args_, statistics.tile_max, statistics.gap, row_.i, j,
                                        row_.q0, row_.q1, k0, k1, row_.h, row_.b);
     return __any_sync(kAllLanes, skip);
-  }
-
-  __device__ __forceinline__ bool reports() const {
-    return args_.attend.counts != nullptr || args_.attend.tile_mask != nullptr;
   }
 
   /// Did every warp gate the tile? Warps without a query row agree. Asked only where it is

@@ -52,10 +52,11 @@ __device__ __forceinline__ void scale_channels(float (&output)[kColumnBlocks][4]
 }
 
 /// Natural logarithm of the sum of exponentials of the rows' logits; `range_log2`: of what the
-/// weights in `sum` are times.
+/// weights in `sum` are times. `rows.offset(r, to_log2)` is what was subtracted.
+template <class Rows>
 __device__ __forceinline__ void write_lse(const LseArg& lse, int b, int h, int first_row, int n_q,
-                                          const SoftmaxRows& rows, const float (&sum)[2],
-                                          float to_log2, float range_log2) {
+                                          const Rows& rows, const float (&sum)[2], float to_log2,
+                                          float range_log2) {
   if (lane_index() % 4 != 0) return;
   float* head = lse.data + b * lse.stride_b + h * lse.stride_h;
 #pragma unroll

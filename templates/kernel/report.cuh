@@ -8,6 +8,10 @@ namespace lacuna {
 
 inline constexpr int kCountsOfRow = 3;  ///< visible, visited, gated
 
+__device__ __forceinline__ bool wants_report(const AttendArgs& args) {
+  return args.counts != nullptr || args.tile_mask != nullptr;
+}
+
 /// Fills the row's map and counts with 0; a block barrier must follow before the first
 /// report_visit.
 template <int kThreads>
@@ -20,17 +24,23 @@ __device__ __forceinline__ void open_report(const AttendArgs& args, const TileRo
   for (int j = thread; j < args.k_tiles; j += kThreads) map[j] = 0;
 }
 
-/// `gated`: by the whole block. Locates the row again, so that the loop over tiles keeps no
-/// register for a report that is seldom wanted.
-template <class Config>
-__device__ __forceinline__ void report_visit(const AttendArgs& args, int j, bool gated) {
+/// By one thread. `gated`: by the whole block.
+__device__ __forceinline__ void write_visit(const AttendArgs& args, const TileRow& row, int j,
+                                            bool gated) {
   if (thread_index() != 0) return;
-  const TileRow row = locate_tile_row<Config>(args, block_index());
   if (args.tile_mask != nullptr) args.tile_mask[row.index() * args.k_tiles + j] = gated ? 2 : 1;
   if (args.counts == nullptr) return;
   int* counts = args.counts + row.index() * kCountsOfRow;
   ++counts[1];
   if (gated) ++counts[2];
+}
+
+/// The same for blocks of one row. Locates the row again, so that the loop over tiles keeps no
+/// register for a report that is seldom wanted.
+template <class Config>
+__device__ __forceinline__ void report_visit(const AttendArgs& args, int j, bool gated) {
+  if (thread_index() != 0) return;
+  write_visit(args, locate_tile_row<Config>(args, block_index()), j, gated);
 }
 
 /// Visible tiles (or gathered columns) are counted apart from the walk: a list may leave out what

@@ -23,6 +23,24 @@ struct TileRow {
   }
 };
 
+__device__ __forceinline__ int tile_rows(const AttendArgs& args) {
+  return args.n_b * args.n_h * args.q_tiles;
+}
+
+/// Query tile i of a head, counted through the batch.
+template <class Config>
+__device__ __forceinline__ TileRow tile_row(const AttendArgs& args, int head, int i) {
+  TileRow row;
+  row.i = i;
+  row.b = head / args.n_h;
+  row.h = head - row.b * args.n_h;
+  row.q0 = row.i * Config::kTileQ;
+  row.q1 = smaller(row.q0 + Config::kTileQ - 1, args.n_q - 1);
+  row.q_tiles = args.q_tiles;
+  row.n_h = args.n_h;
+  return row;
+}
+
 /// The row that comes `turn`-th, a block's number unless blocks are persistent. Neighbouring blocks
 /// share a head, so that its keys and values stay in L2; within a head the last query tiles, which
 /// see most keys under a causal mask, come first. With args.row_order the rows come as it says.
@@ -32,15 +50,7 @@ __device__ __forceinline__ TileRow locate_tile_row(const AttendArgs& args, int t
   const int number = ordered ? args.row_order[turn] : turn;
   const int head = number / args.q_tiles;
   const int rest = number - head * args.q_tiles;
-  TileRow row;
-  row.i = ordered ? rest : args.q_tiles - 1 - rest;
-  row.b = head / args.n_h;
-  row.h = head - row.b * args.n_h;
-  row.q0 = row.i * Config::kTileQ;
-  row.q1 = smaller(row.q0 + Config::kTileQ - 1, args.n_q - 1);
-  row.q_tiles = args.q_tiles;
-  row.n_h = args.n_h;
-  return row;
+  return tile_row<Config>(args, head, ordered ? rest : args.q_tiles - 1 - rest);
 }
 
 /// The keys of a gathered row of tiles, ascending. Empty where nothing is gathered.

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "compiler/target/plan.hpp"
+#include "runtime/build.hpp"
 #include "tests/compile/nvrtc.hpp"
 
 namespace lacuna {
@@ -114,6 +115,8 @@ Outcome outcome_of(const Case& c, const Nvrtc& nvrtc) {
     outcome.errors = render(diagnostics, document.source) + made.log;
     return outcome;
   }
+  if (!check_assembly(plan, made, diagnostics))
+    outcome.errors = render(diagnostics, document.source);
   for (const KernelResources& kernel : made.kernels) outcome.spill_bytes += kernel.spill_bytes;
   outcome.row += padded(shape_text(plan.attend), 10) + "smem " +
                  padded(std::to_string(plan.attend.smem_bytes.value), 6) + kRegisters +

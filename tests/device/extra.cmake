@@ -25,7 +25,7 @@ function(device_kernel spec head_dim dtype)
   set(script ${CMAKE_CURRENT_SOURCE_DIR}/device/stand_in.cmake)
   set(template ${CMAKE_CURRENT_SOURCE_DIR}/device/kernel.cpp.in)
   add_custom_command(OUTPUT ${path}.cu ${path}.cpp
-    COMMAND lacuna_cli emit --stage cuda ${spec} --arch sm_90a --head-dim ${head_dim}
+    COMMAND lacuna_cli emit --stage cuda ${spec} --arch sm_100a --head-dim ${head_dim}
             --dtype ${dtype} -o ${path}.generated.cu
     COMMAND ${CMAKE_COMMAND} -DGENERATED=${path}.generated.cu -DTEMPLATE=${template}
             -DSYMBOL=${symbol} -DOUTPUT=${path} -P ${script}

@@ -60,7 +60,7 @@ Subject make_subject(const GeneratedSpec& kernel) {
   BuildOptions options;
   options.head_dim = kernel.head_dim;
   options.dtype = is_f16 ? DType::kF16 : DType::kBF16;
-  const Plan plan = make_plan(document, options, find_target("sm_90a").value(), diagnostics);
+  const Plan plan = make_plan(document, options, find_target("sm_100a").value(), diagnostics);
   require(diagnostics, kernel.spec);
 
   Subject subject;
@@ -122,7 +122,7 @@ Problem make_problem(const Subject& subject, numerics::Case shape, std::uint32_t
   shape.d = subject.head_dim;
   if (subject.contract.takes_order) shape.n_k = shape.n_q;  // they are permuted alike
   auto variant =
-      numerics::make_variant(shape, subject.contract.tile_q, subject.contract.tile_k, seed);
+      numerics::make_variant(shape, {subject.contract.tile_q, subject.contract.tile_k}, seed);
   if (twin != kTwins.end()) {
     variant.tiling.descending = twin->second.descending;
     if (variant.gate) variant.gate->skips_exp = twin->second.skips_exp;

@@ -111,11 +111,22 @@ TEST(Block, TheTablesAreTheStructsOfTheDevice) {
 
 TEST(Block, ParametersStandBehindTheStructs) {
   const Plan plain = plan_of_text(kGatedText);
-  EXPECT_EQ(args_bytes(plain.program, false), sizeof(AttendArgs) + 2 * kParamBytes);
+  EXPECT_EQ(args_bytes(plain.program, {}), sizeof(AttendArgs) + 2 * kParamBytes);
   const LaunchProgram launch = emit_launch_program(plan_of_text(kPredictedText));
   EXPECT_EQ(launch.args_bytes, sizeof(AttendArgs) + sizeof(PredictArgs) + kParamBytes);
   EXPECT_EQ(launch.fields.back().name, "param_tau");
   EXPECT_EQ(launch.fields.back().offset, sizeof(AttendArgs) + sizeof(PredictArgs));
+}
+
+TEST(Block, MapsAndScheduleShiftEverythingAndRoundTheSizeUp) {
+  const Plan plain = plan_of_text(kGatedText);
+  EXPECT_EQ(schedule_offset(), 512U);
+  EXPECT_EQ(attend_offset({.wgmma = true}), 576U);
+  EXPECT_EQ(predict_offset({.wgmma = true}), 576 + sizeof(AttendArgs));
+  EXPECT_EQ(params_offset({.wgmma = true, .predict = true}),
+            576 + sizeof(AttendArgs) + sizeof(PredictArgs));
+  EXPECT_EQ(args_bytes(plain.program, {.wgmma = true}) % 64, 0U) << "as alignas(64) does";
+  EXPECT_GE(args_bytes(plain.program, {.wgmma = true}), 576 + sizeof(AttendArgs) + 2 * kParamBytes);
 }
 
 TEST(Block, FieldsAscendAndDoNotOverlap) {

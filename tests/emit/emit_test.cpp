@@ -18,13 +18,31 @@ Plan plan_of(const SpecDocument& document, const char* target_name = "sm_90a") {
 }
 
 TEST(Cuda, LaunchTakesThreadsAndMemoryFromThePlan) {
-  const Plan plan = plan_of(make_document(true));
-  const LaunchProgram program = emit_launch_program(plan);
-  ASSERT_EQ(program.launches.size(), 1u);
-  EXPECT_EQ(program.launches[0].entry, "lacuna_attend_made");
-  EXPECT_EQ(program.launches[0].threads, 256);
-  EXPECT_EQ(program.launches[0].smem_bytes, plan.attend.smem_bytes.value);
-  EXPECT_EQ(program.workspace_value, -1);
+  for (const auto& [target, threads] : {std::pair{"sm_80", 256}, std::pair{"sm_90a", 384}}) {
+    const Plan plan = plan_of(make_document(true), target);
+    const LaunchProgram program = emit_launch_program(plan);
+    ASSERT_EQ(program.launches.size(), 1u);
+    EXPECT_EQ(program.launches[0].entry, "lacuna_attend_made");
+    EXPECT_EQ(program.launches[0].threads, threads);
+    EXPECT_EQ(program.launches[0].smem_bytes, plan.attend.smem_bytes.value);
+    EXPECT_EQ(program.slots.size(), threads == 256 ? 0U : 1U) << "the counter of rows";
+  }
+}
+
+TEST(Cuda, TheWgmmaFamilyHasItsKernelItsFieldsAndItsMaps) {
+  const std::string text = emit_cuda(plan_of(make_document()), make_document()).text;
+  for (const char* line :
+       {"#include \"kernel/attend_wgmma.cuh\"\n", "static constexpr int kWarpgroups = 2;\n",
+        "static constexpr int kStepKeys = 128;\n", "static constexpr int kQueryBuffers = 2;\n",
+        "struct Args {\n  lacuna::AttendMaps maps;\n  lacuna::AttendSchedule schedule;\n",
+        "static_assert(__INTADDR__(&((Args*)0)->maps.o) == 384);\n",
+        "static_assert(__INTADDR__(&((Args*)0)->attend) == 576);\n", "__launch_bounds__(384, 1)\n",
+        "lacuna::attend_wgmma<Config, Hooks>(args);\n"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line;
+  }
+  const std::string mma = emit_cuda(plan_of(make_document(), "sm_80"), make_document()).text;
+  for (const char* word : {"wgmma", "kWarpgroups", "AttendMaps", "maps", "schedule"})
+    EXPECT_EQ(mma.find(word), std::string::npos) << word;
 }
 
 TEST(Cuda, NamesThePlaceOfEveryField) {

@@ -227,6 +227,96 @@ TEST(Launch, IntegersThatAttendAndTheEstimateShareAreMadeOnce) {
   EXPECT_EQ(origin_of(program, "estimate_k_groups"), "k_groups");
 }
 
+/// As the planner leaves it behind.
+Plan wgmma_plan(const char* text) {
+  Plan plan = plan_of_text(text);
+  plan.attend.family.value = AttendFamily::kWgmma;
+  plan.attend.warpgroups.value = 2;
+  plan.attend.warps.value = 8;
+  plan.attend.step_keys.value = 128;
+  plan.attend.query_buffers.value = 2;
+  return plan;
+}
+
+TEST(Launch, BlocksOfTheWgmmaFamilyAreAsManyAsMultiprocessors) {
+  const LaunchProgram program = emit_launch_program(wgmma_plan(kGatedText));
+  std::vector<std::int32_t> values(program.values.size());
+  const auto grid = [&](const LaunchShape& shape, std::int32_t sm_count) {
+    EXPECT_TRUE(evaluate_launch_values(program, shape, values.data(), sm_count));
+    return values[static_cast<std::size_t>(program.launches.front().grid_x)];
+  };
+  const int rows = grid(kShape, kUnlimitedSmCount);
+  EXPECT_GT(rows, 7);
+  EXPECT_EQ(grid(kShape, 7), 7);
+  EXPECT_EQ(grid(kShape, 132), rows);
+  EXPECT_EQ(program.launches.front().threads, 384) << "one warpgroup loads";
+}
+
+TEST(Launch, MapsAndScheduleComeFirst) {
+  for (const char* text : {kGatedText, kPredictedText}) {
+    const LaunchProgram mma = emit_launch_program(plan_of_text(text));
+    const LaunchProgram program = emit_launch_program(wgmma_plan(text));
+    EXPECT_TRUE(mma.maps.empty());
+    ASSERT_EQ(program.maps.size(), 4U);
+    ASSERT_EQ(program.fields.size(), mma.fields.size() + 2) << "next_row, head_group";
+    for (std::size_t n = 0; n < mma.fields.size(); ++n)
+      EXPECT_EQ(program.fields[n + 2].offset, mma.fields[n].offset + 576) << mma.fields[n].name;
+    EXPECT_EQ(program.args_bytes, (mma.args_bytes + 576 + 63) / 64 * 64);
+    EXPECT_EQ(field_of(program, "next_row")->offset, 512U);
+    EXPECT_EQ(field_of(program, "head_group")->offset, 520U);
+  }
+}
+
+TEST(Launch, MapsReadWhatAttendIsTold) {
+  const LaunchProgram program = emit_launch_program(wgmma_plan(kGatedText));
+  std::uint32_t offset = 0;
+  for (const TensorMapFields& map : program.maps) {
+    const auto name_of_field = [&](int n) {
+      return program.fields[static_cast<std::size_t>(n)].name;
+    };
+    EXPECT_EQ(map.offset, offset);
+    EXPECT_EQ(name_of_field(map.data), map.name + ".data");
+    EXPECT_EQ(name_of_field(map.stride_b), map.name + ".stride_b");
+    EXPECT_EQ(name_of_field(map.stride_h), map.name + ".stride_h");
+    EXPECT_EQ(name_of_field(map.stride_n), map.name + ".stride_n");
+    offset += 128;
+  }
+}
+
+TEST(Launch, RowsAreCountedInASlotThatIsCleared) {
+  const LaunchProgram program = emit_launch_program(wgmma_plan(kPredictedText));
+  EXPECT_EQ(origin_of(program, "next_row"), "workspace next_row");
+  for (const WorkspaceSlot& slot : program.slots)
+    EXPECT_EQ(slot.cleared, slot.name == "next_row") << slot.name;
+  EXPECT_EQ(values_of(program, kShape).at("next_row.size"), 1);
+  EXPECT_NE(print_launch_program(program).find("size next_row.size, zeros\n"), std::string::npos);
+}
+
+TEST(Launch, HeadsWhoseKeysStayInTheL2AreAtWorkTogether) {
+  const auto group = [](const char* text, const LaunchShape& shape) {
+    return values_of(emit_launch_program(wgmma_plan(text)), shape).at("head_group");
+  };
+  const std::string masked = kGatedText;
+  ASSERT_NE(masked.find("mask="), std::string::npos);
+  ASSERT_NE(masked.find("head_dim=128"), std::string::npos);
+  // 65536 keys and values of head dim 128 are 32 MiB.
+  EXPECT_EQ(group(kGatedText, {1, 32, 32, 16384, 16384}), 4);
+  EXPECT_EQ(group(kGatedText, {1, 32, 8, 16384, 16384}), 4 * 4) << "query heads of a KV head";
+  EXPECT_EQ(group(kGatedText, {1, 8, 2, 300, 300}), 8) << "no more than there are";
+  EXPECT_EQ(group(kGatedText, {1, 8, 8, 1000000, 1000000}), 1);
+  EXPECT_EQ(group(kGatedText, {2, 8, 8, 5, 0}), 16);
+}
+
+TEST(Launch, MapsArePrinted) {
+  const std::string text = print_launch_program(emit_launch_program(wgmma_plan(kPredictedText)));
+  EXPECT_NE(
+      text.find("  256 map     maps.v          = bf16 [64, v tokens, 2, heads, batch] by boxes "
+                "of 64 x 32, from workspace ordered_v with strides 128, k_tokens * 128, "
+                "k_tokens_of_heads * 128\n"),
+      std::string::npos)
+      << text;
+}
+
 TEST(Launch, TheCpuHasValuesOnly) {
   const LaunchProgram program = emit_launch_program(plan_of_text(kPredictedText, "cpu"));
   EXPECT_EQ(program.values.size(), 3u);

@@ -25,7 +25,7 @@ TEST_P(Attend, AgreesWithTheOracle) {
   const Case& c = GetParam();
   TestKernel kernel(engine(), c);
   ASSERT_EQ(kernel.error, "");
-  const Variant variant = make_variant(c, kernel.tile_q, kernel.tile_k, 1234);
+  const Variant variant = make_variant(c, kernel.tile, 1234);
   EXPECT_EQ(check_variant(c, variant, run_variant(engine(), kernel, c, variant), engine().is_cuda),
             "");
 }
@@ -106,7 +106,7 @@ TEST(Attend, NanInAQueryRowStaysThere) {
     const Case c{name, DType::kBF16, 64, 1, 2, 1, 150, 150, Fill::kNormal, false};
     TestKernel kernel(engine(), c);
     ASSERT_EQ(kernel.error, "");
-    Variant variant = make_variant(c, kernel.tile_q, kernel.tile_k, 77);
+    Variant variant = make_variant(c, kernel.tile, 77);
     const std::size_t row = 101;
     variant.problem.q[row * 64 + 3] = std::numeric_limits<double>::quiet_NaN();
     const Reported got = run_variant(engine(), kernel, c, variant);
@@ -122,7 +122,7 @@ TEST(Attend, RunsAreBitIdentical) {
     const Case c{name, DType::kBF16, 128, 1, 4, 2, 700, 700, Fill::kUneven, false};
     TestKernel kernel(engine(), c);
     ASSERT_EQ(kernel.error, "");
-    const Variant variant = make_variant(c, kernel.tile_q, kernel.tile_k, 5);
+    const Variant variant = make_variant(c, kernel.tile, 5);
     const Reported first = run_variant(engine(), kernel, c, variant);
     ASSERT_EQ(first.error, "");
     for (int run = 0; run < 5; ++run) {
@@ -140,7 +140,7 @@ TEST(Attend, GatesSkipSomethingAndNotEverything) {
     const Case c{name, DType::kBF16, 128, 1, 2, 1, 1000, 1000, Fill::kUneven, false};
     TestKernel kernel(engine(), c);
     ASSERT_EQ(kernel.error, "");
-    const Variant variant = make_variant(c, kernel.tile_q, kernel.tile_k, 9);
+    const Variant variant = make_variant(c, kernel.tile, 9);
     const Reported got = run_variant(engine(), kernel, c, variant);
     ASSERT_EQ(got.error, "");
     std::int64_t visited = 0, gated = 0;

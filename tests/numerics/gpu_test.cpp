@@ -2,8 +2,9 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "runtime/device_memory.hpp"
 #include "tests/numerics/harness.hpp"
@@ -19,6 +20,15 @@ TestEngine& engine() {
 #define REQUIRE_GPU()               \
   if (device_under_test() == "cpu") \
   GTEST_SKIP() << "no GPU asked for: LACUNA_TEST_DEVICE is not set"
+
+/// The GPU under test; null, and the test has failed, if it cannot be opened.
+std::shared_ptr<const Device> open_gpu() {
+  Diagnostics diagnostics;
+  const auto driver = load_driver(diagnostics);
+  auto device = driver ? open_device(driver, 0, diagnostics) : nullptr;
+  EXPECT_TRUE(device) << render(diagnostics, {});
+  return device;
+}
 
 /// The driver's graph calls; the library itself uses none of them.
 struct Graphs {
@@ -44,11 +54,17 @@ struct Graphs {
 TEST(Gpu, ReplaysFromAGraphWithNewData) {
   REQUIRE_GPU();
   const Graphs graphs;
+  // Instantiating a graph asks for a current context, which every host application that uses graphs
+  // has; the library never leaves one behind.
+  const auto device = open_gpu();
+  ASSERT_TRUE(device);
+  const ContextScope current(*device);
+  ASSERT_EQ(current.result(), kCudaSuccess);
   for (const std::string& name : all_names()) {
     const Case c{name, DType::kBF16, 128, 1, 4, 2, 500, 500, Fill::kUneven, false};
     TestKernel kernel(engine(), c);
     ASSERT_EQ(kernel.error, "");
-    Variant variant = make_variant(c, kernel.tile_q, kernel.tile_k, 1);
+    Variant variant = make_variant(c, kernel.tile, 1);
     variant.reuse = 1;  // a replay decides anew
     Binding binding(engine().is_cuda, c, variant);
     ASSERT_EQ(binding.provide(kernel, c), "");
@@ -59,7 +75,7 @@ TEST(Gpu, ReplaysFromAGraphWithNewData) {
     ASSERT_EQ(graphs.end(binding.args.stream, &graph), 0);
     ASSERT_EQ(graphs.instantiate(&executable, graph, 0), 0);
     for (std::uint32_t round = 0; round < 3; ++round) {
-      const Variant fresh = make_variant(c, kernel.tile_q, kernel.tile_k, 100 + round);
+      const Variant fresh = make_variant(c, kernel.tile, 100 + round);
       variant.problem.q = fresh.problem.q, variant.problem.k = fresh.problem.k,
       variant.problem.v = fresh.problem.v;
       binding.rewrite(c, variant.problem);
@@ -71,26 +87,66 @@ TEST(Gpu, ReplaysFromAGraphWithNewData) {
   }
 }
 
-TEST(Gpu, TwoShapesOnTwoStreamsDoNotDisturbEachOther) {
+TEST(Gpu, ThreeShapesOnTwoStreamsDoNotDisturbEachOther) {
   REQUIRE_GPU();
   for (const std::string& name : all_names()) {
     const Case a{name, DType::kBF16, 128, 1, 4, 2, 900, 900, Fill::kUneven, false};
     const int n_q = name == "sparge-video" ? 450 : 333;  // a token order is one for q and k
     const Case b{name, DType::kBF16, 128, 2, 2, 1, n_q, 450, Fill::kUneven, false};
+    const Case c{name, DType::kBF16, 128, 1, 6, 6, 130, 130, Fill::kUneven, false};
     TestKernel kernel(engine(), a);
     ASSERT_EQ(kernel.error, "");
-    Variant first = make_variant(a, kernel.tile_q, kernel.tile_k, 3);
-    Variant second = make_variant(b, kernel.tile_q, kernel.tile_k, 4);
-    first.reuse = second.reuse = 1;
-    Binding x(engine().is_cuda, a, first), y(engine().is_cuda, b, second);
+    Variant variants[] = {make_variant(a, kernel.tile, 3), make_variant(b, kernel.tile, 4),
+                          make_variant(c, kernel.tile, 5)};
+    for (Variant& variant : variants) variant.reuse = 1;
+    Binding x(engine().is_cuda, a, variants[0]), y(engine().is_cuda, b, variants[1]),
+        z(engine().is_cuda, c, variants[2]);
     ASSERT_EQ(x.provide(kernel, a), "");
     ASSERT_EQ(y.provide(kernel, b), "");
+    ASSERT_EQ(z.provide(kernel, c), "");
+    z.args.stream = x.args.stream;
     for (int round = 0; round < 20; ++round) {
-      ASSERT_EQ(lacuna_launch(kernel.kernel, &x.args), LACUNA_OK);
-      ASSERT_EQ(lacuna_launch(kernel.kernel, &y.args), LACUNA_OK);
+      for (const Binding* binding : {&x, &y, &z})
+        ASSERT_EQ(lacuna_launch(kernel.kernel, &binding->args), LACUNA_OK) << lacuna_last_error();
     }
-    EXPECT_EQ(check_variant(a, first, x.collect(), true), "") << name;
-    EXPECT_EQ(check_variant(b, second, y.collect(), true), "") << name;
+    EXPECT_EQ(check_variant(a, variants[0], x.collect(), true), "") << name;
+    EXPECT_EQ(check_variant(b, variants[1], y.collect(), true), "") << name;
+    EXPECT_EQ(check_variant(c, variants[2], z.collect(), true), "") << name;
+  }
+}
+
+/// More rows of tiles than any GPU has multiprocessors: blocks that walk rows walk several.
+TEST(Gpu, AThousandLaunchesGiveTheSameBits) {
+  REQUIRE_GPU();
+  const auto device = open_gpu();
+  ASSERT_TRUE(device);
+  const ContextScope current(*device);
+  const Driver& driver = *device->driver;
+  for (const auto& [name, head_dim] :
+       std::initializer_list<std::pair<const char*, int>>{{"dense", 64},
+                                                          {"dense", 128},
+                                                          {"dense", 256},
+                                                          {"bsfa", 128},
+                                                          {"external-mask", 128},
+                                                          {"sparge", 128}}) {
+    const Case c{name, DType::kBF16, head_dim, 1, 80, 40, 260, 700, Fill::kUneven, false};
+    TestKernel kernel(engine(), c);
+    ASSERT_EQ(kernel.error, "");
+    Variant variant = make_variant(c, kernel.tile, 9);
+    variant.reuse = 1;
+    Binding binding(engine().is_cuda, c, variant);
+    ASSERT_EQ(binding.provide(kernel, c), "");
+    std::vector<char> first, got(std::size_t{80} * 260 * static_cast<std::size_t>(head_dim) * 2);
+    for (int launch = 0; launch < 1000; ++launch) {
+      ASSERT_EQ(lacuna_launch(kernel.kernel, &binding.args), LACUNA_OK) << lacuna_last_error();
+      const auto address = reinterpret_cast<CUdeviceptr>(binding.o.view()->data);
+      ASSERT_EQ(driver.cuStreamSynchronize(static_cast<CUstream>(binding.args.stream)),
+                kCudaSuccess);
+      ASSERT_EQ(driver.cuMemcpyDtoH(got.data(), address, got.size()), kCudaSuccess);
+      if (first.empty()) first = got;
+      ASSERT_TRUE(got == first) << name << ", d " << head_dim << ", launch " << launch;
+      ASSERT_EQ(driver.cuMemsetD8(address, 0xff, got.size()), kCudaSuccess);
+    }
   }
 }
 
@@ -99,7 +155,7 @@ TEST(Gpu, LaunchesFromAThreadWithoutAContext) {
   const Case c{"bsfa", DType::kBF16, 128, 1, 4, 2, 500, 500, Fill::kUneven, false};
   TestKernel kernel(engine(), c);
   ASSERT_EQ(kernel.error, "");
-  const Variant variant = make_variant(c, kernel.tile_q, kernel.tile_k, 2);
+  const Variant variant = make_variant(c, kernel.tile, 2);
   Reported got;
   std::thread([&] { got = run_variant(engine(), kernel, c, variant); }).join();
   EXPECT_EQ(check_variant(c, variant, got, true), "");
@@ -110,7 +166,7 @@ TEST(Gpu, MoreRowsOfTilesThanSixteenBits) {
   const Case c{"alibi", DType::kF16, 64, 40, 2000, 1000, 3, 5, Fill::kNormal, false};
   TestKernel kernel(engine(), c);
   ASSERT_EQ(kernel.error, "");
-  const Variant variant = make_variant(c, kernel.tile_q, kernel.tile_k, 6);
+  const Variant variant = make_variant(c, kernel.tile, 6);
   EXPECT_EQ(check_variant(c, variant, run_variant(engine(), kernel, c, variant), true), "");
 }
 
@@ -119,13 +175,15 @@ TEST(Gpu, OffsetsBeyondTwoToTheThirtyOne) {
   const Case c{"bsfa", DType::kBF16, 64, 1, 2, 2, 100, 100, Fill::kUneven, false};
   TestKernel kernel(engine(), c);
   ASSERT_EQ(kernel.error, "");
-  const Variant variant = make_variant(c, kernel.tile_q, kernel.tile_k, 8);
+  const Variant variant = make_variant(c, kernel.tile, 8);
   Binding binding(engine().is_cuda, c, variant);
+  ASSERT_EQ(binding.provide(kernel, c), "");
 
   // k and v again, their heads 5 * 2^30 elements (10 GiB) apart.
+  const auto device = open_gpu();
+  ASSERT_TRUE(device);
+  const Driver& driver = *device->driver;
   Diagnostics diagnostics;
-  const auto driver = load_driver(diagnostics);
-  const auto device = open_device(driver, 0, diagnostics);
   const std::int64_t head_stride = std::int64_t{5} << 30, head_bytes = 100 * 64 * 2;
   DeviceBuffer far[2];
   DLTensor views[2] = {*binding.k.view(), *binding.v.view()};
@@ -141,8 +199,8 @@ TEST(Gpu, OffsetsBeyondTwoToTheThirtyOne) {
           reinterpret_cast<CUdeviceptr>(views[x].data) + static_cast<CUdeviceptr>(h * head_bytes);
       const auto to = reinterpret_cast<CUdeviceptr>(far[x].data()) +
                       static_cast<CUdeviceptr>(h * head_stride * 2);
-      ASSERT_EQ(driver->cuMemcpyDtoH(staging.data(), from, staging.size()), kCudaSuccess);
-      ASSERT_EQ(driver->cuMemcpyHtoD(to, staging.data(), staging.size()), kCudaSuccess);
+      ASSERT_EQ(driver.cuMemcpyDtoH(staging.data(), from, staging.size()), kCudaSuccess);
+      ASSERT_EQ(driver.cuMemcpyHtoD(to, staging.data(), staging.size()), kCudaSuccess);
     }
     views[x].data = far[x].data();
     views[x].strides = stride;

@@ -75,8 +75,12 @@ TestKernel::TestKernel(TestEngine& engine, const Case& c) {
   options.dtype = abi_dtype(c.dtype);
   if (lacuna_compile(engine.engine, spec.data(), spec.size(), &options, &kernel) != LACUNA_OK ||
       lacuna_prepare(kernel) != LACUNA_OK ||
-      lacuna_kernel_tile(kernel, &tile_q, &tile_k) != LACUNA_OK)
+      lacuna_kernel_tile(kernel, &tile.q, &tile.k) != LACUNA_OK) {
     error = lacuna_last_error();
+    return;
+  }
+  const std::string info = lacuna_kernel_info_json(kernel);
+  if (info.find(R"("scope":"warpgroup")") != std::string::npos) tile.gate_rows = 64;
 }
 TestKernel::~TestKernel() { lacuna_kernel_destroy(kernel); }
 

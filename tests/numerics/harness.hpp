@@ -38,7 +38,7 @@ struct Reported {
 /// A prepared kernel for a case.
 struct TestKernel {
   lacuna_kernel* kernel = nullptr;
-  std::int32_t tile_q = 0, tile_k = 0;
+  KernelTile tile;
   std::string error;
   TestKernel(TestEngine& engine, const Case& c);
   ~TestKernel();

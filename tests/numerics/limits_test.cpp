@@ -28,7 +28,7 @@ Reported run_with(const Case& c, const std::vector<Setting>& settings, Variant& 
   Reported failed;
   failed.error = kernel.error;
   if (!failed.error.empty()) return failed;
-  variant = make_variant(c, kernel.tile_q, kernel.tile_k, seed);
+  variant = make_variant(c, kernel.tile, seed);
   for (const Setting& s : settings)
     for (ParamValue& p : variant.params)
       if (p.name == s.name) p.values = {s.value}, p.shape = {};
@@ -134,12 +134,12 @@ TEST(Limits, SaleAtAnInfiniteTauIsSinkAndWindow) {
   const Reported got = run_with(c, {{"tau", std::numeric_limits<double>::infinity()}}, variant);
   ASSERT_EQ(got.error, "");
   TestKernel kernel(engine(), c);
-  const int q_tiles = (c.n_q + kernel.tile_q - 1) / kernel.tile_q;
-  const int k_tiles = (c.n_k + kernel.tile_k - 1) / kernel.tile_k;
+  const int q_tiles = (c.n_q + kernel.tile.q - 1) / kernel.tile.q;
+  const int k_tiles = (c.n_k + kernel.tile.k - 1) / kernel.tile.k;
   for (int row = 0; row < c.n_h * q_tiles; ++row)
     for (int j = 0; j < k_tiles; ++j) {
-      const int q0 = row % q_tiles * kernel.tile_q, q1 = std::min(q0 + kernel.tile_q, c.n_q) - 1;
-      const int k0 = j * kernel.tile_k, k1 = std::min(k0 + kernel.tile_k, c.n_k) - 1;
+      const int q0 = row % q_tiles * kernel.tile.q, q1 = std::min(q0 + kernel.tile.q, c.n_q) - 1;
+      const int k0 = j * kernel.tile.k, k1 = std::min(k0 + kernel.tile.k, c.n_k) - 1;
       // The predictor's tiles are 64 x 32.
       const bool kept = k0 / 32 == 0 || q0 / 64 * 64 - std::min(k1 / 32 * 32 + 31, c.n_k - 1) < 128;
       EXPECT_EQ(got.tile_mask[static_cast<std::size_t>(row * k_tiles + j)] != 0, kept && k0 <= q1)
@@ -154,7 +154,7 @@ TEST(Limits, NanInAQueryRowStaysThere) {
     const Case c = case_of(name);
     TestKernel kernel(engine(), c);
     ASSERT_EQ(kernel.error, "");
-    Variant variant = make_variant(c, kernel.tile_q, kernel.tile_k, 7);
+    Variant variant = make_variant(c, kernel.tile, 7);
     const std::size_t row = 101, d = 64;
     variant.problem.q[row * d + 3] = std::numeric_limits<double>::quiet_NaN();
     const Reported got = run_variant(engine(), kernel, c, variant);

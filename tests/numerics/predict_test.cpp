@@ -24,7 +24,7 @@ TEST_P(Predicted, AgreesWithTheOracle) {
   const Case& c = GetParam();
   TestKernel kernel(engine(), c);
   ASSERT_EQ(kernel.error, "");
-  const Variant variant = make_variant(c, kernel.tile_q, kernel.tile_k, 4321);
+  const Variant variant = make_variant(c, kernel.tile, 4321);
   EXPECT_EQ(check_variant(c, variant, run_variant(engine(), kernel, c, variant), engine().is_cuda),
             "");
 }
@@ -104,7 +104,7 @@ TEST(Predicted, DecisionsDifferAndAlmostAllAreStable) {
     const Case c{name, DType::kBF16, 64, 1, 4, 2, n, n, Fill::kClustered, false};
     TestKernel kernel(engine(), c);
     ASSERT_EQ(kernel.error, "");
-    const Variant variant = make_variant(c, kernel.tile_q, kernel.tile_k, 11);
+    const Variant variant = make_variant(c, kernel.tile, 11);
     const auto kept = oracle::oracle_kept(variant.problem, *variant.predictor);
     const auto tiles = expected_tiles(variant, kept);
     std::size_t visited = 0, stable = 0;
@@ -121,15 +121,14 @@ TEST(Predicted, AMaskObjectCarriesTheDecision) {
   const Case c{"fg-attn-cached", DType::kBF16, 64, 1, 4, 2, 200, 200, Fill::kClustered, false};
   TestKernel kernel(engine(), c);
   ASSERT_EQ(kernel.error, "");
-  Variant first = make_variant(c, kernel.tile_q, kernel.tile_k, 21);
+  Variant first = make_variant(c, kernel.tile, 21);
   Binding binding(engine().is_cuda, c, first);
   ASSERT_EQ(binding.provide(kernel, c), "");
   ASSERT_NE(binding.args.mask, nullptr);
   Variant decided = first;
   for (int launch = 0; launch <= first.reuse; ++launch) {
     Variant fresh = first;
-    fresh.problem =
-        make_variant(c, kernel.tile_q, kernel.tile_k, 30U + static_cast<unsigned>(launch)).problem;
+    fresh.problem = make_variant(c, kernel.tile, 30U + static_cast<unsigned>(launch)).problem;
     if (launch % first.reuse == 0) decided = fresh;
     if (launch > 2 && launch < first.reuse) {  // the middle of the period, unseen
       ASSERT_EQ(lacuna_launch(kernel.kernel, &binding.args), LACUNA_OK) << lacuna_last_error();
@@ -149,7 +148,7 @@ TEST(Predicted, WithoutAMaskObjectEveryLaunchDecides) {
   TestKernel kernel(engine(), c);
   ASSERT_EQ(kernel.error, "");
   for (const std::uint32_t seed : {1U, 2U}) {
-    Variant variant = make_variant(c, kernel.tile_q, kernel.tile_k, seed);
+    Variant variant = make_variant(c, kernel.tile, seed);
     variant.reuse = 1;
     EXPECT_EQ(
         check_variant(c, variant, run_variant(engine(), kernel, c, variant), engine().is_cuda), "");

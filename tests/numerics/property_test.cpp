@@ -30,7 +30,7 @@ Reported run(const Case& c, const Variant& variant) {
 Variant variant_of(const Case& c, std::uint32_t seed) {
   TestKernel kernel(engine(), c);
   EXPECT_EQ(kernel.error, "");
-  return make_variant(c, kernel.tile_q, kernel.tile_k, seed);
+  return make_variant(c, kernel.tile, seed);
 }
 
 void expect_equal(const Reported& a, const Reported& b) {

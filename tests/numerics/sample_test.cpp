@@ -192,7 +192,7 @@ void check_predicted(TestEngine& engine, const Sample& sample, const std::string
   c.variant = name;
   TestKernel kernel(engine, c);
   ASSERT_EQ(kernel.error, "");
-  Variant v = make_variant(c, kernel.tile_q, kernel.tile_k, 3);
+  Variant v = make_variant(c, kernel.tile, 3);
   v.problem.q = sample.variant.problem.q, v.problem.k = sample.variant.problem.k;
   v.problem.v = sample.variant.problem.v;
   const Reported got = run_variant(engine, kernel, c, v);
@@ -217,8 +217,8 @@ void check_sample(TestEngine& engine, const fs::path& path) {
   const Sample sample = open_sample(path);
   TestKernel kernel(engine, sample.c);
   ASSERT_EQ(kernel.error, "");
-  ASSERT_EQ(kernel.tile_q, kTileQ);
-  ASSERT_EQ(kernel.tile_k, kTileK);
+  ASSERT_EQ(kernel.tile.q, kTileQ);
+  ASSERT_EQ(kernel.tile.k, kTileK);
   const Reported got = run_variant(engine, kernel, sample.c, sample.variant);
   ASSERT_EQ(got.error, "");
   const int q_tiles = sample.c.n_q / kTileQ;

@@ -35,11 +35,6 @@ void make_causal(Variant& v);
 oracle::GateRule gap_gate(std::function<double(const oracle::TileIndex&)> limit,
                           std::function<bool(const oracle::TileIndex&)> exempt);
 
-/// Kernel tiles of a case, for makers that need them.
-struct KernelTile {
-  int q = 0, k = 0;
-};
-
 /// Each returns false if `name` is not of its family.
 bool make_attend_variant(const std::string& name, Variant& v, KernelTile tile, Random& random);
 bool make_pooled_variant(const std::string& name, Variant& v, KernelTile tile, Random& random);

@@ -209,14 +209,13 @@ double round_to(DType dtype, double x) {
   return static_cast<double>(std::bit_cast<float>(bits & 0xffff0000U));
 }
 
-Variant make_variant(const Case& c, int tile_q, int tile_k, std::uint32_t seed) {
+Variant make_variant(const Case& c, const KernelTile& tile, std::uint32_t seed) {
   Random random(seed);
   Variant v;
   v.spec_json = spec_text(c);
   v.problem = make_problem(c, random);
-  v.tiling.tile_q = tile_q, v.tiling.tile_k = tile_k;
-  v.quantisation.tile_q = tile_q, v.quantisation.tile_k = tile_k;
-  const KernelTile tile{tile_q, tile_k};
+  v.tiling.tile_q = tile.q, v.tiling.tile_k = tile.k, v.tiling.warp_rows = tile.gate_rows;
+  v.quantisation.tile_q = tile.q, v.quantisation.tile_k = tile.k;
   const bool known = make_attend_variant(c.variant, v, tile, random) ||
                      make_pooled_variant(c.variant, v, tile, random) ||
                      make_token_variant(c.variant, v, tile, random) ||

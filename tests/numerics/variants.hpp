@@ -76,8 +76,15 @@ bool is_quantised(const std::string& variant);
 oracle::Problem ordered_problem(const Variant& variant);
 oracle::Problem computed_problem(const Variant& variant);
 
-/// Fresh random inputs and parameters. `tile_q` x `tile_k` are the tiles the compiled kernel uses.
-Variant make_variant(const Case& c, int tile_q, int tile_k, std::uint32_t seed);
+/// The tiles that a compiled kernel uses, and the rows that its gates of scope warp judge together:
+/// those of a warpgroup where it multiplies 64 at once.
+struct KernelTile {
+  int q = 0, k = 0;
+  int gate_rows = oracle::kWarpRows;
+};
+
+/// Fresh random inputs and parameters.
+Variant make_variant(const Case& c, const KernelTile& tile, std::uint32_t seed);
 
 /// The JSON text of a case's spec.
 std::string spec_text(const Case& c);

@@ -90,7 +90,7 @@ Figures measure(const std::vector<std::int32_t>& order) {
                kTokens,        Fill::kNormal, false};
   TestKernel kernel(engine(), c);
   EXPECT_EQ(kernel.error, "");
-  Variant v = make_variant(c, kernel.tile_q, kernel.tile_k, 1);
+  Variant v = make_variant(c, kernel.tile, 1);
   std::mt19937 random(5);
   v.problem.q = smooth_field(0, random), v.problem.k = smooth_field(0, random);
   v.problem.v = smooth_field(1, random);

@@ -84,7 +84,7 @@ std::vector<ScopeVerdict> judge_tile(const Problem& p, const Tiling& t, const Ga
   const int count = x.q1 - x.q0 + 1;
   std::vector<double> maxima(static_cast<std::size_t>(count));
   for (int r = 0; r < count; ++r) maxima[static_cast<std::size_t>(r)] = row_max(p, x, x.q0 + r);
-  const int rows = gate.scope == Scope::kWarp ? kWarpRows : t.tile_q;
+  const int rows = gate.scope == Scope::kWarp ? t.warp_rows : t.tile_q;
   std::vector<ScopeVerdict> verdicts;
   for (int first_row = 0; first_row < t.tile_q; first_row += rows) {
     ScopeVerdict verdict = judge_scope(gate, x, maxima, state, first_row, rows);
@@ -191,7 +191,7 @@ Output empty_output(const Problem& p) {
 void attend_warps(const Problem& p, const Tiling& t, const GateRule& gate,
                   const std::vector<std::uint8_t>& tile_mask, int b, int h, int i, Output& out) {
   const Grid grid = grid_of(p, t);
-  const auto warps = static_cast<std::size_t>((t.tile_q + kWarpRows - 1) / kWarpRows);
+  const auto warps = static_cast<std::size_t>((t.tile_q + t.warp_rows - 1) / t.warp_rows);
   std::vector<KeyUse> keys(warps, KeyUse(p.n_k));
   std::vector<double> margins(warps, kInfinity);
   RowState state{std::vector<double>(static_cast<std::size_t>(t.tile_q), -kInfinity), true};
@@ -206,7 +206,7 @@ void attend_warps(const Problem& p, const Tiling& t, const GateRule& gate,
     }
   }
   for (int q = i * t.tile_q; q < std::min((i + 1) * t.tile_q, p.n_q); ++q) {
-    const auto warp = static_cast<std::size_t>((q - i * t.tile_q) / kWarpRows);
+    const auto warp = static_cast<std::size_t>((q - i * t.tile_q) / t.warp_rows);
     attend_row(p, t, b, h, q, keys[warp], out);
     out.row_margin[query_index(p, b, h, q)] = margins[warp];
   }

@@ -30,12 +30,16 @@ struct Problem {
   std::function<double(double s, int q, int k, int h, int b)> score;
 };
 
+inline constexpr int kWarpRows = 16;
+
 struct Tiling {
   int tile_q = 128, tile_k = 64;
   bool descending = false;
   /// Block lists: tiles to visit, [n_b, n_h, q_tiles, k_tiles]. Empty: every tile with a visible
   /// pair.
   std::vector<std::uint8_t> listed;
+  /// Rows that gates of scope warp judge together: 64 in kernels whose instructions take so many.
+  int warp_rows = kWarpRows;
 };
 
 /// A tile, as a gate rule sees it.
@@ -44,7 +48,6 @@ struct TileIndex {
 };
 
 enum class Scope { kWarp, kTile };
-inline constexpr int kWarpRows = 16;
 
 struct GateRule {
   Scope scope = Scope::kTile;

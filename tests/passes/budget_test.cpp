@@ -65,7 +65,7 @@ TEST(Tiles, TakesTheFirstValueOfAListThatFits) {
 TEST(Tiles, SayWhatASmallerShapeIsFor) {
   EXPECT_EQ(plan(make_document(), 256, "sm_80").attend.tile_k.reason,
             "largest that fits the shared memory and registers of sm_80 at head_dim 256");
-  EXPECT_EQ(plan(make_document(), 256, "sm_90a").attend.tile_k.reason, "good on every target");
+  EXPECT_EQ(plan(make_document(), 256, "sm_100a").attend.tile_k.reason, "good on every target");
 }
 
 TEST(Tiles, FollowTheWarpsIfOnlyTheyAreGiven) {
@@ -143,7 +143,7 @@ TEST(Tiles, AGateIsToldWhenItsTilesShrink) {
 TEST(Tiles, AGatedLoadOfVNeedsTwoValueTilesWhateverTheStages) {
   SpecDocument document = make_document(true);
   document.spec.tile.stages.values = {3};
-  const Planned p = plan(document, 128, "sm_90a");
+  const Planned p = plan(document, 128, "sm_100a");
   EXPECT_EQ(p.attend.smem_bytes.value, (128 + 64 * (3 + 2)) * 128 * 2 + 8 * 16);
 }
 

@@ -126,7 +126,8 @@ TEST(PredictorTiles, AreTheLargestThatDividePredictorTile) {
   };
   for (const Case c : {Case{R"({"q": 128, "k": 64})", "sm_90a", 128, 128, 64},
                        Case{R"({"q": 64, "k": 32})", "sm_90a", 128, 64, 32},
-                       Case{R"({"q": 128, "k": 128})", "sm_90a", 128, 128, 64},
+                       Case{R"({"q": 128, "k": 128})", "sm_90a", 128, 128, 128},
+                       Case{R"({"q": 128, "k": 128})", "sm_100a", 128, 128, 64},
                        Case{R"({"q": 256, "k": 64})", "sm_89", 128, 128, 64},
                        Case{R"({"q": 64, "k": 48})", "sm_80", 128, 64, 48},
                        Case{R"({"q": 128, "k": 64})", "sm_89", 256, 128, 16},

@@ -43,6 +43,54 @@ class Build : public testing::Test {
   TemporaryDirectory directory;
 };
 
+/// A plan of the wgmma family or, on sm_80, of the mma family, and what its compiler might say.
+struct Assembled {
+  Plan plan;
+  Compilation compilation;
+  std::string check() const {
+    Diagnostics found;
+    const bool accepted = check_assembly(plan, compilation, found);
+    EXPECT_EQ(accepted, found.items.empty());
+    for (const Diagnostic& d : found.items) EXPECT_EQ(d.code, Code::kAssembly);
+    return render(found, {"causal.json", ""});
+  }
+};
+
+Assembled assembled(const char* target) {
+  Diagnostics errors;
+  const SpecDocument document = read_spec({"causal.json", kSpec}, errors);
+  Assembled made{make_plan(document, {}, *find_target(target), errors), {}};
+  EXPECT_FALSE(errors.has_errors());
+  made.compilation.kernels = {{"lacuna_attend_causal", 168, 0, 0, 0}};
+  made.compilation.log = "ptxas info    : Used 168 registers\n";
+  return made;
+}
+
+TEST(Assembly, OfTheWgmmaFamilyIsWhatWasPlanned) {
+  EXPECT_EQ(assembled("sm_90a").check(), "");
+  Assembled serialised = assembled("sm_90a");
+  serialised.compilation.log += "ptxas info    : (C7510) Potential Performance Loss: serialized\n";
+  EXPECT_EQ(serialised.check(),
+            "causal.json: error: the assembler undid what kernel causal relies on for sm_90a "
+            "[E0707]\nnote: ptxas info    : (C7510) Potential Performance Loss: serialized\n");
+  Assembled spilling = assembled("sm_90a");
+  spilling.compilation.kernels[0].stack_bytes = 40;
+  spilling.compilation.kernels[0].spill_bytes = 76;
+  EXPECT_EQ(spilling.check(),
+            "causal.json: error: the assembler undid what kernel causal relies on for sm_90a "
+            "[E0707]\nnote: lacuna_attend_causal: expected no local memory, got 40 bytes of stack "
+            "and 76 bytes of spills\n");
+}
+
+TEST(Assembly, OfOtherKernelsIsNotJudged) {
+  Assembled mma = assembled("sm_80");
+  mma.compilation.kernels[0].spill_bytes = 76;
+  EXPECT_EQ(mma.check(), "");
+  Assembled stage = assembled("sm_90a");
+  stage.compilation.kernels.push_back({"lacuna_prepare_q_causal", 255, 8, 8, 0});
+  EXPECT_EQ(stage.check(), "");
+}
+
 TEST_F(Build, AMissIsCompiledAndAHitKnowsItsResources) {
   const SpecDocument document = read("a.json");
   const Plan p = plan(document);

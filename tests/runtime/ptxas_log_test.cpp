@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 namespace lacuna {
 namespace {
 
@@ -29,6 +32,26 @@ TEST(PtxasLog, ReadsEachEntryFunction) {
   EXPECT_EQ(kernels[1].registers, 8);
   EXPECT_EQ(kernels[1].spill_bytes, 0);
   EXPECT_EQ(kernels[1].smem_bytes, 0);
+}
+
+TEST(PtxasLog, ComplaintsAreFoundWhateverTheirCode) {
+  const std::string serialised =
+      "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are "
+      "serialized due to insufficient register resources in function 'first'";
+  const std::string ignored =
+      "ptxas info    : (C7508) Potential Performance Loss: 'setmaxnreg' ignored to maintain "
+      "minimum register requirement.";
+  const std::string divergent =
+      "ptxas info    : (C7520) Potential Performance Loss: wgmma.mma_async instructions are "
+      "serialized due to program dependence on compiler-inserted WG.AR in divergent path in the "
+      "function 'first'";
+  const std::string injected =
+      "ptxas info    : (C7519) warpgroup.arrive is injected in around line 28 by compiler to allow "
+      "use of registers in GMMA in function 'first'";
+  EXPECT_EQ(find_ptxas_complaints("ptxas info    : 0 bytes gmem\n" + serialised + "\n" + ignored +
+                                  "\n" + injected + "\n" + divergent),
+            (std::vector{serialised, ignored, divergent}));
+  EXPECT_TRUE(find_ptxas_complaints("ptxas info    : Used 168 registers\n").empty());
 }
 
 TEST(PtxasLog, AnEmptyLogHasNoKernels) { EXPECT_TRUE(parse_ptxas_log("").empty()); }

@@ -44,6 +44,28 @@ blocks_per_sm = 1             (derived: limited by shared memory)
 )");
 }
 
+TEST(PlanText, ShowsTheFamilyWhereThereIsAChoice) {
+  const std::string text = print(make_document(), "sm_90a");
+  EXPECT_EQ(text.substr(text.find("family")),
+            R"(family = wgmma                (default: the tensor cores of sm_90a by TMA)
+warpgroups = 2                (derived: tile.q / 64; one more loads)
+step_keys = 128               (derived: whose scores fit the registers at head_dim 128)
+query_buffers = 2             (derived: the next queries come while these are in use)
+loader = tma                  (derived: comes with wgmma)
+smem_bytes = 197632           (derived: 1024 + (128 * 2 + 2 * 2 * 128) * 128 * 2, of 232448)
+registers = 240               (derived: of a consumer's thread, by setmaxnreg; the producer's have 24)
+blocks_per_sm = 1             (derived: limited by registers)
+)");
+  SpecDocument document = make_document();
+  document.spec.tile.q.values = {64};
+  const std::string mma = print(document, "sm_90a");
+  EXPECT_NE(mma.find("family = mma                  (derived: tile.q = 64: two warpgroups have 128 "
+                     "rows)\nloader = cp_async"),
+            std::string::npos)
+      << mma;
+  EXPECT_EQ(print(make_document(), "sm_80").find("family"), std::string::npos);
+}
+
 TEST(PlanText, ShowsWhatAPredictorDecidesByAndInWhichPrecision) {
   const std::string text =
       print(read_document(

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "compiler/target/limits.hpp"
+#include "compiler/target/wgmma_limits.hpp"
 
 namespace lacuna {
 namespace {
@@ -59,6 +59,35 @@ TEST(Limits, SharedMemoryOf8BitElements) {
 TEST(Limits, SharedMemoryOfAnEstimateIsItsRowsAndKeys) {
   EXPECT_EQ(estimate_smem_bytes(64, 128), (64 + 128) * 128 * 2 + 4096);
   EXPECT_EQ(estimate_smem_formula(64, 128), "(64 + 128) * 128 * 2 + 4096");
+}
+
+TEST(Limits, SharedMemoryOfTheWgmmaFamily) {
+  const WgmmaShape usual{128, 128, 2, 128, 2};
+  EXPECT_EQ(usual.warpgroups(), 2);
+  EXPECT_EQ(usual.warps(), 8);
+  EXPECT_EQ(usual.threads(), 384);
+  EXPECT_EQ(usual.step_keys(), 128);
+  EXPECT_EQ(smem_bytes(usual), 197632);
+  EXPECT_EQ(smem_formula(usual), "1024 + (128 * 2 + 2 * 2 * 128) * 128 * 2");
+  const WgmmaShape narrow{128, 64, 3, 64, 2}, wide{128, 64, 2, 256, 1};
+  EXPECT_EQ(smem_bytes(narrow), 1024 + (256 + 6 * 128) * 64 * 2) << "a step is 128 keys";
+  EXPECT_EQ(wide.step_keys(), 64);
+  EXPECT_EQ(smem_bytes(wide), 1024 + (128 + 4 * 64) * 256 * 2);
+}
+
+TEST(Limits, RegistersOfTheWgmmaFamilyFitAnSm) {
+  for (const int tile_q : {128, 192}) {
+    const WgmmaShape shape{tile_q, 128, 2, 64, 1};
+    const WgmmaRegisters registers = registers_of(shape);
+    EXPECT_LE(128 * (shape.warpgroups() * registers.consumer + registers.producer),
+              find_target("sm_90a")->registers_per_sm);
+    EXPECT_EQ(registers.consumer % 8, 0);
+    EXPECT_EQ(registers.producer % 8, 0);
+  }
+}
+
+TEST(Target, OnlySm90aHasWgmma) {
+  for (const Target& t : all_targets()) EXPECT_EQ(t.has_wgmma, t.name == "sm_90a");
 }
 
 TEST(Target, MultipliesE4m3FromSm89On) {

@@ -3,3 +3,11 @@ if(TARGET test_tools)
   target_link_libraries(test_tools PRIVATE lacuna_tools)
   add_dependencies(test_tools lacuna_cli)
 endif()
+# The scripts of tools/dev that use the C ABI, on the CPU. A sanitized library does not load into Python.
+find_package(Python3 COMPONENTS Interpreter QUIET)
+if(TARGET test_tools AND Python3_Interpreter_FOUND AND NOT LACUNA_SANITIZE)
+  add_test(NAME dev_scripts COMMAND ${Python3_EXECUTABLE}
+    ${CMAKE_CURRENT_SOURCE_DIR}/tools/dev_scripts_test.py $<TARGET_FILE:lacuna>)
+  set_tests_properties(dev_scripts PROPERTIES LABELS tools TIMEOUT 120
+    ENVIRONMENT "LACUNA_CACHE_DIR=${CMAKE_BINARY_DIR}/test-cache;PYTHONDONTWRITEBYTECODE=1")
+endif()

@@ -142,6 +142,15 @@ CUresult launch(const CUlaunchConfig* config, CUfunction function, void** parame
   }
   return fake.launch_result;
 }
+CUresult encode_map(void* map, int, std::uint32_t, void*, const std::uint64_t*,
+                    const std::uint64_t*, const std::uint32_t*, const std::uint32_t*, int, int, int,
+                    int) {
+  *static_cast<unsigned char*>(map) =
+      static_cast<unsigned char>(state().map_count.fetch_add(1) + 1);
+  // As the real one, which wants a context although it only writes to host memory.
+  return note("cuTensorMapEncodeTiled",
+              contexts().empty() ? kCudaErrorInvalidContext : state().map_result);
+}
 CUresult stream_create(CUstream* stream, unsigned) {
   *stream = reinterpret_cast<CUstream>(std::size_t{0x5000});
   return note("cuStreamCreate");
@@ -166,6 +175,11 @@ CUresult copy_out(void* target, CUdeviceptr source, std::size_t bytes) {
 CUresult fill(CUdeviceptr address, unsigned char value, std::size_t bytes) {
   std::memset(reinterpret_cast<void*>(address), value, bytes);
   return note("cuMemsetD8");
+}
+CUresult fill_async(CUdeviceptr address, unsigned char, std::size_t bytes, CUstream) {
+  state().cleared = address;
+  state().cleared_bytes = bytes;
+  return note("cuMemsetD8Async");
 }
 CUresult event_create(CUevent* event, unsigned) {
   *event = reinterpret_cast<CUevent>(std::size_t{0x6000});
@@ -205,6 +219,7 @@ const Entry kEntries[] = {
     {"cuKernelSetAttribute", reinterpret_cast<void*>(&set_attribute)},
     {"cuFuncLoad", reinterpret_cast<void*>(&function_load)},
     {"cuLaunchKernelEx", reinterpret_cast<void*>(&launch)},
+    {"cuTensorMapEncodeTiled", reinterpret_cast<void*>(&encode_map)},
     {"cuStreamCreate", reinterpret_cast<void*>(&stream_create)},
     {"cuStreamDestroy", reinterpret_cast<void*>(&stream_call)},
     {"cuStreamSynchronize", reinterpret_cast<void*>(&stream_call)},
@@ -212,6 +227,7 @@ const Entry kEntries[] = {
     {"cuMemFree", reinterpret_cast<void*>(&release)},
     {"cuMemcpyHtoD", reinterpret_cast<void*>(&copy_in)},
     {"cuMemcpyDtoH", reinterpret_cast<void*>(&copy_out)},
+    {"cuMemsetD8Async", reinterpret_cast<void*>(&fill_async)},
     {"cuMemsetD8", reinterpret_cast<void*>(&fill)},
     {"cuEventCreate", reinterpret_cast<void*>(&event_create)},
     {"cuEventDestroy", reinterpret_cast<void*>(&event_call)},

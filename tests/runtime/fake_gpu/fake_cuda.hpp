@@ -19,14 +19,18 @@ struct FakeCuda {
   int cuda_version = 13000;
   int loads_to_refuse = 0;  ///< that many cuLibraryLoadData fail with "invalid image"
   CUresult launch_result = kCudaSuccess;
+  CUresult map_result = kCudaSuccess;
 
   // What it saw.
   std::atomic<int> log_count{0};
   const char* log[kLogCapacity] = {};
   CUlaunchConfig config;
-  unsigned char arguments[1024] = {};
+  unsigned char arguments[4096] = {};
   CUfunction launched = nullptr;
+  std::atomic<int> map_count{0};  ///< tensor maps; each has its number, from 1, in its first byte
   CUcontext launch_context = nullptr;
+  CUdeviceptr cleared = 0;  ///< by the last cuMemsetD8Async
+  std::size_t cleared_bytes = 0;
   std::size_t code_bytes = 0;
   int kernel_count = 0;  ///< found in libraries since the last one was loaded
   char kernels[kKernelCapacity][128] = {};

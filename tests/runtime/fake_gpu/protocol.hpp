@@ -37,6 +37,7 @@ class Protocol : public testing::Test {
     fake().cuda_version = 13000;
     fake().loads_to_refuse = 0;
     fake().launch_result = kCudaSuccess;
+    fake().map_result = kCudaSuccess;
     forget();
     if (const NvrtcProbe nvrtc = probe_nvrtc(13); !nvrtc.info) GTEST_SKIP() << nvrtc.missing;
   }
@@ -44,6 +45,7 @@ class Protocol : public testing::Test {
   static void forget() {
     fake().log_count = 0;
     fake().launch_count = 0;
+    fake().map_count = 0;
     fake().launched = nullptr;
   }
 
@@ -85,6 +87,8 @@ class Protocol : public testing::Test {
     args.counts = Tensor(at(0x50000), i32, {2, 8, 3, 3}, cuda(device));
     args.params.emplace_back("threshold", -3.5);
     args.stream = at(0x5000);
+    args.workspace = at(0x60000);
+    args.workspace_bytes = 256;
     return args;
   }
 

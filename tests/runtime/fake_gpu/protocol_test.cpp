@@ -51,15 +51,41 @@ TEST_F(Protocol, PrepareLoadsForcesAndSetsAttributesOnce) {
   EXPECT_EQ(calls(), std::vector<std::string>{});
 }
 
-TEST_F(Protocol, LaunchIsOneCallInTheContextOfItsDevice) {
+TEST_F(Protocol, LaunchMakesItsMapsAndIsOneCallInTheContextOfItsDevice) {
   Kernel kernel = bsfa(engine("cuda:1"));
   kernel.prepare();
   forget();
   kernel.launch(arguments(1));
-  EXPECT_EQ(calls(), (std::vector<std::string>{"cuCtxGetCurrent", "cuCtxPushCurrent",
-                                               "cuLaunchKernelEx", "cuCtxPopCurrent"}));
+  EXPECT_EQ(calls(),
+            (std::vector<std::string>{"cuCtxGetCurrent", "cuCtxPushCurrent",
+                                      "cuTensorMapEncodeTiled", "cuTensorMapEncodeTiled",
+                                      "cuTensorMapEncodeTiled", "cuTensorMapEncodeTiled",
+                                      "cuMemsetD8Async", "cuLaunchKernelEx", "cuCtxPopCurrent"}));
+  EXPECT_EQ(fake().cleared, 0x60000U) << "the counter of rows";
+  EXPECT_EQ(fake().cleared_bytes, 256U);
+  for (int map = 0; map < 4; ++map) EXPECT_EQ(fake().arguments[map * 128], map + 1);
   EXPECT_EQ(fake().launch_context, fake_primary(1));
   EXPECT_EQ(fake().launched, reinterpret_cast<CUfunction>(std::size_t{0x3000}));
+}
+
+TEST_F(Protocol, WhatTmaCannotLoadIsNotLaunched) {
+  Kernel kernel = bsfa(engine());
+  kernel.prepare();
+  forget();
+  fake().map_result = 1;
+  try {
+    kernel.launch(arguments());
+    FAIL() << "launched";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.status(), LACUNA_ERROR_INPUT);
+    EXPECT_NE(std::string(e.what()).find(
+                  "kernel bsfa, argument q: expected a tensor that TMA can load, got strides of "
+                  "614400 (batch), 76800 (heads) and 256 (tokens) bytes: CUDA_ERROR_FAKE (as the "
+                  "test asked) [E0501]"),
+              std::string::npos)
+        << e.what();
+  }
+  EXPECT_EQ(count("cuLaunchKernelEx"), 0);
 }
 
 TEST_F(Protocol, LaunchWritesTheArgumentBlockThatTheProgramDescribes) {
@@ -120,6 +146,8 @@ TEST_F(Protocol, LaunchAllocatesNothing) {
   raw.v = &v;
   raw.o = &o;
   raw.params = &threshold;
+  raw.workspace = args.workspace;
+  raw.workspace_bytes = args.workspace_bytes;
   raw.params_count = 1;
   const long before = allocations_of_this_thread();
   for (int i = 0; i < 100; ++i) ASSERT_EQ(lacuna_launch(kernel.handle(), &raw), LACUNA_OK);

@@ -1,0 +1,26 @@
+// Which family of attend a plan has: wgmma wherever the target, the program and its tiles allow it.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "compiler/passes/tile_choice.hpp"
+#include "compiler/target/wgmma_limits.hpp"
+
+namespace lacuna {
+
+struct WgmmaChoice {
+  std::optional<WgmmaShape> shape;  ///< nothing: the family is mma
+  std::string reason;               ///< for the one or the other
+};
+
+/// `tuned`: the measured tiles, if there are such; where only mma can have them, it is mma. Adds an
+/// error if the caller asks for wgmma and there is no shape.
+WgmmaChoice choose_wgmma(const Program& program, const TileRequest& request,
+                         const std::optional<TileShape>& tuned, const PassContext& context);
+
+/// Notes the family and what it decides beyond the tiles; a gate per warp becomes one per
+/// warpgroup.
+Program note_family(Program program, const WgmmaChoice& choice, const PassContext& context);
+
+}  // namespace lacuna

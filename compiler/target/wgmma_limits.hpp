@@ -1,0 +1,42 @@
+// What one block of the wgmma family of `attend` needs of an SM, as formulas over its tiles: one
+// producer warpgroup that loads by TMA, and consumer warpgroups of 64 query rows each.
+//
+// The shared-memory formula is that of templates/kernel/attend_wgmma.cuh, whose kernel asserts it.
+#pragma once
+
+#include <string>
+
+#include "compiler/target/limits.hpp"
+
+namespace lacuna {
+
+inline constexpr int kWarpgroupRows = 64;  ///< query rows of a warpgroup: those of one wgmma
+inline constexpr int kWarpgroupThreads = 128;
+/// Elements of a panel: 128 bytes, the widest row that TMA swizzles.
+inline constexpr int kPanelElements = 64;
+
+/// What the budget of a block depends on. `tile_k` is that of lists, masks and gates; a step of the
+/// main loop takes step_keys / tile_k of them.
+struct WgmmaShape {
+  int tile_q = 0, tile_k = 0, stages = 0, head_dim = 0;
+  int query_buffers = 0;  ///< 2: the next row of tiles is loaded while this one is computed
+  bool has_score = false;  ///< a score hook, whose terms take registers
+  int warpgroups() const { return tile_q / kWarpgroupRows; }                     ///< that compute
+  int warps() const { return warpgroups() * kWarpgroupThreads / kWarpThreads; }  ///< that compute
+  int threads() const { return (warpgroups() + 1) * kWarpgroupThreads; }
+  /// Keys whose scores fit a consumer's registers beside its rows of the output.
+  int step_keys() const { return head_dim <= 2 * kPanelElements && !has_score ? 128 : 64; }
+};
+
+/// Barriers and votes, query tiles, and K and V of each stage.
+int smem_bytes(const WgmmaShape& shape);
+/// The formula with its numbers: "1024 + (128 * 2 + 2 * 2 * 128) * 128 * 2".
+std::string smem_formula(const WgmmaShape& shape);
+
+/// Registers of a thread, as setmaxnreg deals them out.
+struct WgmmaRegisters {
+  int consumer = 0, producer = 0;
+};
+WgmmaRegisters registers_of(const WgmmaShape& shape);
+
+}  // namespace lacuna

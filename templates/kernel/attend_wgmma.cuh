@@ -1,0 +1,37 @@
+// `attend`, wgmma family (sm_90a): TMA, wgmma, warp-specialised. See kernel/wgmma_shape.cuh for the
+// roles and their barriers.
+#pragma once
+
+#include "kernel/wgmma_consumer.cuh"
+#include "kernel/wgmma_producer.cuh"
+
+namespace lacuna {
+
+/// The body of a generated entry: Args is a struct with members `maps`, an AttendMaps, and
+/// `attend`, an AttendArgs; Hooks are the printed expressions (templates/README.md). Blocks are
+/// persistent: block b takes rows of tiles b, b + grid, ...
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ void attend_wgmma(const Args& args) {
+  extern __shared__ __align__(1024) unsigned char wgmma_smem[];
+  using Shape = WgmmaShape<Config>;
+  const WgmmaSmem<Config> smem{wgmma_smem};
+  if (smem.tiles() % 1024 != 0) __trap();
+  const int warp = warp_index();
+  if (warp == 0 && elect_one()) {
+    smem.init_barriers();
+    prefetch_map(args.maps.q);
+    prefetch_map(args.maps.k);
+    prefetch_map(args.maps.v);
+    prefetch_map(args.maps.o);
+  }
+  __syncthreads();
+  if (warp >= Shape::kConsumerWarps) {
+    shrink_registers<Shape::kProducerRegisters>();
+    if (warp == Shape::kConsumerWarps) WgmmaProducer<Config, Hooks, Args>(args, smem).run();
+  } else {
+    grow_registers<Shape::kConsumerRegisters>();
+    WgmmaConsumer<Config, Hooks, Args>(args, smem, warp / 4).run();
+  }
+}
+
+}  // namespace lacuna

@@ -1,0 +1,60 @@
+// Which row of tiles a persistent block of the wgmma family takes next. The first is its own
+// number, all others come from a counter that the blocks share, so that uneven rows balance.
+//
+// Rows are numbered so that what is at work at a time shares keys and values in L2, and that under
+// a mask the longest come first: in groups of heads, all last query tiles of a group before all
+// next ones. With args.attend.row_order they come as it says.
+#pragma once
+
+#include "arch/warp.cuh"
+#include "kernel/tile_walk.cuh"
+
+namespace lacuna {
+
+struct AttendSchedule {
+  u32* next_row;   ///< 0 at the launch
+  int head_group;  ///< heads of a group, at least 1
+  int reserved[13];
+};
+static_assert(sizeof(AttendSchedule) == 64, "the host writes this layout");
+
+/// Takes a row; by one whole warp. The number comes late: ask for it early.
+class RowCounter {
+ public:
+  __device__ __forceinline__ explicit RowCounter(u32* next_row) : next_row_(next_row) {}
+
+  __device__ __forceinline__ void ask() {
+    if (lane_index() == 0) {
+      asm volatile("atom.global.relaxed.gpu.add.u32 %0, [%1], 1;"
+                   : "=r"(taken_)
+                   : "l"(next_row_)
+                   : "memory");
+    }
+  }
+  /// What was asked for.
+  __device__ __forceinline__ int take() const {
+    return static_cast<int>(__shfl_sync(kAllLanes, taken_, 0) + gridDim.x);
+  }
+
+ private:
+  u32* next_row_;
+  u32 taken_ = 0;
+};
+
+/// The row that comes `turn`-th.
+template <class Config>
+__device__ __forceinline__ TileRow scheduled_row(const AttendArgs& args,
+                                                 const AttendSchedule& schedule, int turn) {
+  if (args.row_order != nullptr) return locate_tile_row<Config>(args, turn);
+  const int heads = args.n_b * args.n_h;
+  const int group_rows = schedule.head_group * args.q_tiles;
+  const int group = turn / group_rows;
+  const int rest = turn - group * group_rows;
+  const int first_head = group * schedule.head_group;
+  const int group_heads = smaller(schedule.head_group, heads - first_head);
+  const int height = rest / group_heads;
+  return tile_row<Config>(args, first_head + rest - height * group_heads,
+                          args.q_tiles - 1 - height);
+}
+
+}  // namespace lacuna

@@ -1,0 +1,156 @@
+// The producer of the wgmma family: one warp walks over the block's rows of tiles and over the
+// tiles of each, and keeps the rings of kernel/wgmma_shape.cuh full.
+#pragma once
+
+#include "kernel/attend_maps.cuh"
+#include "kernel/report.cuh"
+#include "kernel/row_schedule.cuh"
+#include "kernel/wgmma_shape.cuh"
+
+namespace lacuna {
+
+template <class Config, class Hooks, class Args>
+class WgmmaProducer {
+  using Shape = WgmmaShape<Config>;
+  using Smem = WgmmaSmem<Config>;
+  using Message = typename Shape::Message;
+  using Walk = typename SelectWalk<false, Config::kUsesLists, Config, Hooks, Args>::Type;
+
+ public:
+  __device__ __forceinline__ WgmmaProducer(const Args& args, const Smem& smem)
+      : args_(args), smem_(smem) {}
+
+  /// By one whole warp.
+  __device__ __forceinline__ void run() {
+    RowCounter counter(args_.schedule.next_row);
+    int turn = block_index();
+    while (turn < tile_rows(args_.attend)) {
+      counter.ask();
+      produce_row(turn);
+      turn = counter.take();
+    }
+    load_values();
+    announce_end();
+  }
+
+ private:
+  __device__ __forceinline__ void produce_row(int turn) {
+    const TileRow row = scheduled_row<Config>(args_.attend, args_.schedule, turn);
+    Walk walk(args_, row, {});
+    Message step = take_step(row, walk);
+    bool is_first = true;
+    do {
+      Message next = take_step(row, walk);
+      step.flags = flags_of(step) | (next.tiles[0].exists() ? 0u : Message::kLastOfRow);
+      load_keys(row, step, is_first);
+      load_values();  // of the step before
+      if (is_first && step.tiles[0].exists()) load_queries(row);
+      is_first = false;
+      pending_ = step;
+      has_pending_ = true;
+      pending_head_ = row.h / args_.attend.heads_per_kv;
+      pending_batch_ = row.b;
+      step = next;
+    } while (step.tiles[0].exists());
+  }
+
+  __device__ __forceinline__ Message take_step(const TileRow& row, Walk& walk) const {
+    Message step;
+#pragma unroll
+    for (int n = 0; n < Shape::kStepTiles; ++n) step.tiles[n] = walk.next(args_, row);
+    return step;
+  }
+
+  __device__ __forceinline__ u32 flags_of(const Message& step) const {
+    bool unusual = wants_report(args_.attend);
+#pragma unroll
+    for (int n = 0; n < Shape::kStepTiles; ++n)
+      unusual = unusual || !step.tiles[n].exists() || step.tiles[n].needs_mask();
+    return unusual ? Message::kUnusual : 0u;
+  }
+
+  __device__ __forceinline__ void load_queries(const TileRow& row) {
+    const Mbarrier full = Smem::barrier(smem_.control()->q_full[queries_.slot()]);
+    Smem::barrier(smem_.control()->q_empty[queries_.slot()]).wait(queries_.phase() ^ 1);
+    if (elect_one()) {
+      const auto policy = l2_policy<L2Policy::kKeepFirst>();
+      full.arrive_expecting(Shape::kQueryBytes);
+      for (int w = 0; w < Config::kWarpgroups; ++w) {
+        for (int p = 0; p < Shape::kPanels; ++p) {
+          tma_load(args_.maps.q,
+                   smem_.queries(queries_.slot(), w) + p * Shape::QueryTile::kPanelBytes, full,
+                   {row.q0 + w * kWarpgroupRows, p, row.h, row.b}, policy);
+        }
+      }
+    }
+    queries_.advance();
+  }
+
+  __device__ __forceinline__ void load_keys(const TileRow& row, const Message& step,
+                                            bool is_first) {
+    const Mbarrier full = Smem::barrier(smem_.control()->k_full[keys_.slot()]);
+    Smem::barrier(smem_.control()->k_empty[keys_.slot()]).wait(keys_.phase() ^ 1);
+    if (elect_one()) {
+      if (is_first) smem_.control()->rows[rows_.slot()] = row;
+      smem_.control()->messages[keys_.slot()] = step;
+      load_step(args_.maps.k, smem_.keys(keys_.slot()), full, step,
+                row.h / args_.attend.heads_per_kv, row.b);
+    }
+    if (is_first) rows_.advance();
+    keys_.advance();
+  }
+
+  __device__ __forceinline__ void announce_end() const {
+    Smem::barrier(smem_.control()->k_empty[keys_.slot()]).wait(keys_.phase() ^ 1);
+    if (elect_one()) {
+      smem_.control()->messages[keys_.slot()].flags = Message::kEnd;
+      Smem::barrier(smem_.control()->k_full[keys_.slot()]).arrive();
+    }
+  }
+
+  /// V of the step whose K was loaded before the last.
+  __device__ __forceinline__ void load_values() {
+    if (!has_pending_) return;
+    const Mbarrier full = Smem::barrier(smem_.control()->v_full[values_.slot()]);
+    Smem::barrier(smem_.control()->v_empty[values_.slot()]).wait(values_.phase() ^ 1);
+    if (elect_one()) {
+      load_step(args_.maps.v, smem_.values(values_.slot()), full, pending_, pending_head_,
+                pending_batch_);
+    }
+    values_.advance();
+    has_pending_ = false;
+  }
+
+  /// A missing tile of a step is filled with zeros, from behind the last token; a step without any
+  /// is only announced.
+  __device__ __forceinline__ void load_step(const TensorMap& map, u32 slot, Mbarrier full,
+                                            const Message& step, int head, int batch) const {
+    if (!step.tiles[0].exists()) {
+      full.arrive();
+      return;
+    }
+    const auto policy = l2_policy<L2Policy::kKeepLast>();
+    full.arrive_expecting(Shape::StepTile::kBytes);
+#pragma unroll
+    for (int n = 0; n < Shape::kStepTiles; ++n) {
+      const TileRef tile = step.tiles[n];
+      const int token = tile.exists() ? tile.index() * Config::kTileK : args_.attend.n_k;
+#pragma unroll
+      for (int p = 0; p < Shape::kPanels; ++p) {
+        tma_load(map, slot + p * Shape::StepTile::kPanelBytes + n * Config::kTileK * kPanelRowBytes,
+                 full, {token, p, head, batch}, policy);
+      }
+    }
+  }
+
+  const Args& args_;
+  const Smem smem_;
+  RingPosition<Config::kQueryBuffers> queries_;
+  RingPosition<Config::kStages> keys_, values_;
+  RingPosition<Shape::kRowSlots> rows_;
+  Message pending_;  ///< whose V is still to be loaded
+  bool has_pending_ = false;
+  int pending_head_ = 0, pending_batch_ = 0;
+};
+
+}  // namespace lacuna

@@ -1,0 +1,104 @@
+// What happens to a group of scores of the wgmma family between its product and its softmax: hook
+// and mask; and the product a second time.
+#pragma once
+
+#include "kernel/wgmma_shape.cuh"
+#include "tile/panel_product.cuh"
+
+namespace lacuna {
+
+/// The hook on the t-th tile of a group, in natural units behind it. `q`: the query of the lane's
+/// first accumulators.
+template <class Config, class Hooks, class Args, int kBlocks>
+__device__ __forceinline__ void apply_score_hook(const Args& args, const TileRow& row, int q,
+                                                 float (&scores)[kBlocks][4], TileRef tile,
+                                                 int t) {
+  constexpr int kTileBlocks = Config::kTileK / 8;
+  const int key = tile.index() * Config::kTileK + lane_index() % 4 * 2;
+#pragma unroll
+  for (int n = 0; n < kTileBlocks; ++n) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      float& score = scores[t * kTileBlocks + n][i];
+      score = Hooks::score(args, score * args.attend.scale, q + i / 2 * 8, key + n * 8 + i % 2,
+                           row.h, row.b);
+    }
+  }
+}
+
+/// Which of a lane's scores in eight blocks from `key` on are visible, a bit each. A loop: few tiles
+/// need the mask, and an expression in 64 copies takes its time to compile.
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ u32 visible_scores(const Args& args, const TileRow& row, int q,
+                                              int key) {
+  u32 bits = 0;
+#pragma unroll 1
+  for (int n = 0; n < 8; ++n, key += 8) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      bool visible = key + i % 2 < args.attend.n_k;
+      if constexpr (Config::kHasMask) {
+        visible = visible && Hooks::mask(args, q + i / 2 * 8, key + i % 2, row.h, row.b);
+      }
+      bits |= static_cast<u32>(visible) << (n * 4 + i);
+    }
+  }
+  return bits;
+}
+
+template <class Config, class Hooks, class Args, int kBlocks>
+__device__ __forceinline__ void apply_mask(const Args& args, const TileRow& row, int q,
+                                           float (&scores)[kBlocks][4], TileRef tile, int t) {
+  constexpr int kTileBlocks = Config::kTileK / 8;
+  const int key = tile.index() * Config::kTileK + lane_index() % 4 * 2;
+#pragma unroll
+  for (int n = 0; n < kTileBlocks; n += 8) {
+    const u32 bits =
+        tile.exists() ? visible_scores<Config, Hooks>(args, row, q, key + n * 8) : 0;
+#pragma unroll
+    for (int bit = 0; bit < 32; ++bit) {
+      float& score = scores[t * kTileBlocks + n + bit / 4][bit % 4];
+      if ((bits >> bit & 1) == 0) score = -kInfinity;
+    }
+  }
+}
+
+/// Hook and mask on the scores of group g of a step.
+template <class Config, class Hooks, class Args, int kBlocks, class Message>
+__device__ __forceinline__ void complete_scores(const Args& args, const TileRow& row, int q,
+                                                float (&scores)[kBlocks][4], int g,
+                                                const Message& step) {
+  constexpr int kTiles = WgmmaShape<Config>::kGroupTiles;
+  if constexpr (Config::kHasScore) {
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t)
+      apply_score_hook<Config, Hooks>(args, row, q, scores, step.tiles[g * kTiles + t], t);
+  }
+  if (__builtin_expect(!step.has(Message::kUnusual), true)) return;
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t) {
+    const TileRef tile = step.tiles[g * kTiles + t];
+    if (!tile.exists() || tile.needs_mask())
+      apply_mask<Config, Hooks>(args, row, q, scores, tile, t);
+  }
+}
+
+/// A warp's scores of a step whose keys are no longer in shared memory; Q still is, at `queries`.
+template <class Config, int kBlocks, class Message>
+__device__ __forceinline__ void multiply_again(const AttendArgs& args, const TileRow& row,
+                                               float (&scores)[kBlocks][4], const Message& step,
+                                               u32 queries, int warp) {
+  using Element = typename Config::Element;
+  using Shape = WgmmaShape<Config>;
+  const Element* keys = static_cast<const Element*>(args.k.data) + row.b * args.k.stride_b +
+                        row.h / args.heads_per_kv * args.k.stride_h;
+#pragma unroll
+  for (int t = 0; t < Shape::kGroupTiles; ++t) {
+    const TileRef tile = step.tiles[t];
+    const int first = tile.exists() ? tile.index() * Config::kTileK : args.n_k;
+    multiply_warp_queries_keys<Element, typename Shape::QueryTile, Config::kTileK / 8>(
+        scores + t * Config::kTileK / 8, queries, warp, keys, args.k.stride_n, first, args.n_k);
+  }
+}
+
+}  // namespace lacuna

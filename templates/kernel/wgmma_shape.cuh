@@ -1,0 +1,160 @@
+// What follows from a Config for the wgmma family of `attend`: roles, shared memory and the
+// barriers between the roles. The host's formula (compiler/target) is the same.
+//
+// One producer warpgroup, of which one warp works, and kWarpgroups consumer warpgroups of 64 query
+// rows each. A step takes kStepKeys keys: kStepTiles tiles of the mask's or the list's walk.
+//
+//   producer                                   consumers
+//   walks over rows of tiles and their tiles
+//   q_empty[b]  <- one arrival a warp -------  O of the buffer's last row is stored
+//   q_full[b]   -- Q of all warpgroups ----->  first step of a row with tiles
+//   k_empty[s]  <- one arrival a warp -------  S = Q K is complete
+//   k_full[s]   -- K, and the message ------>  which tiles these are, and whether the row ends
+//   v_empty[s]  <- one arrival a warp -------  O += P V is complete
+//   v_full[s]   -- V ----------------------->
+//
+// Slots and phases run on from row to row, in step on both sides. K runs one step ahead of V: the
+// order of loads is K_0 (V of the row before) Q K_1 V_0 K_2 V_1 ..., that of use. A row without a
+// tile takes a step too, whose message says so and whose slots stay as they are. The producer alone
+// asks which row comes next; a last message says that there is none.
+#pragma once
+
+#include "arch/mbarrier.cuh"
+#include "arch/warpgroup.cuh"
+#include "gate/gate.cuh"
+#include "kernel/tile_walk.cuh"
+#include "tile/panel_tile.cuh"
+
+namespace lacuna {
+
+/// What the producer says of a step.
+template <int kTiles>
+struct alignas(8) StepMessage {
+  enum Flags : u32 {
+    kLastOfRow = 1,
+    kEnd = 2,      ///< no step: there is no other row
+    kUnusual = 4,  ///< a tile needs the mask or is missing, or reports are wanted
+  };
+  u32 flags;
+  TileRef tiles[kTiles];  ///< those after the first may be missing
+
+  __device__ __forceinline__ bool has(Flags flag) const { return (flags & flag) != 0; }
+};
+
+template <class Config>
+struct WgmmaShape {
+  static constexpr int kConsumerWarps = 4 * Config::kWarpgroups;
+  static constexpr int kConsumerThreads = kWarpgroupThreads * Config::kWarpgroups;
+  static constexpr int kThreads = kConsumerThreads + kWarpgroupThreads;
+  static constexpr int kStepTiles = Config::kStepKeys / Config::kTileK;
+  static constexpr int kColumnBlocks = Config::kHeadDim / 8;
+  static constexpr int kPanels = Config::kHeadDim / kPanelElements;
+  /// Scores of a step come in one group, or in one for each tile that a gate decides about.
+  static constexpr int kGroupKeys =
+      Config::kGateScope != GateScope::kNone ? Config::kTileK : Config::kStepKeys;
+  static constexpr int kGroups = Config::kStepKeys / kGroupKeys;
+  static constexpr int kGroupBlocks = kGroupKeys / 8;  ///< score accumulators of a group
+  static constexpr int kGroupTiles = kGroupKeys / Config::kTileK;
+  /// Queries stay in registers where there is room, which saves reading them for each product.
+  static constexpr bool kKeepsQueries = Config::kHeadDim <= 128 && Config::kWarpgroups == 2;
+  /// Two warpgroups find a rhythm of their own; three, which are short of registers for their own
+  /// queries and of room between products, are better off in order.
+  static constexpr bool kTakesTurns = Config::kWarpgroups > 2;
+  static constexpr bool kHasGate = Config::kGateScope != GateScope::kNone;
+  static constexpr bool kVotesByTile = Config::kGateScope == GateScope::kTile;
+
+  /// Registers of a thread: 65536 are shared out.
+  static constexpr int kProducerRegisters = Config::kWarpgroups == 2 ? 24 : 32;
+  static constexpr int kConsumerRegisters = Config::kWarpgroups == 2 ? 240 : 160;
+
+  using QueryTile = PanelTile<kWarpgroupRows, Config::kHeadDim>;  ///< of one warpgroup; then its O
+  using StepTile = PanelTile<Config::kStepKeys, Config::kHeadDim>;
+  using Message = StepMessage<kStepTiles>;
+  /// The producer is ahead by less rows than steps; it writes a row when it may load its first
+  /// keys.
+  static constexpr int kRowSlots = 2 * Config::kStages;
+
+  static constexpr int kQueryBytes = Config::kWarpgroups * QueryTile::kBytes;
+  static constexpr int kKeysOffset = Config::kQueryBuffers * kQueryBytes;
+  static constexpr int kValuesOffset = kKeysOffset + Config::kStages * StepTile::kBytes;
+  static constexpr int kControlOffset = kValuesOffset + Config::kStages * StepTile::kBytes;
+  static constexpr int kControlBytes = 1024;
+  static constexpr int kSmemBytes = kControlOffset + kControlBytes;
+
+  static_assert(Config::kTileQ == kWarpgroupRows * Config::kWarpgroups, "64 rows a warpgroup");
+  static_assert(Config::kStepKeys % Config::kTileK == 0, "a step takes whole tiles");
+  static_assert(Config::kTileK % 64 == 0, "masks take 64 keys at a time");
+  static_assert(Config::kStages >= 2, "a step is loaded while another is in use");
+  static_assert(Config::kQkBits == 16 && Config::kVBits == 16 && !Config::kGathers,
+                "this family takes whole tiles of 16-bit keys and values");
+  static_assert(Config::kSmemBytes == kSmemBytes, "the host's formula is another");
+};
+
+/// Barriers, messages and votes, behind the tiles.
+template <class Config>
+struct WgmmaControl {
+  using Shape = WgmmaShape<Config>;
+  unsigned long long q_full[Config::kQueryBuffers], q_empty[Config::kQueryBuffers];
+  unsigned long long k_full[Config::kStages], k_empty[Config::kStages];
+  unsigned long long v_full[Config::kStages], v_empty[Config::kStages];
+  typename Shape::Message messages[Config::kStages];
+  TileRow rows[Shape::kRowSlots];
+  GateStatistics votes[2][Shape::kConsumerWarps];
+};
+
+/// A place in a ring of slots: which slot, and the parity of its phase. One counter holds both.
+template <int kSlots>
+struct RingPosition {
+  static_assert((kSlots & (kSlots - 1)) == 0, "slots and phases are bits of the counter");
+  u32 count = 0;
+
+  __device__ __forceinline__ u32 slot() const { return count % kSlots; }
+  __device__ __forceinline__ u32 phase() const { return count / kSlots % 2; }
+  __device__ __forceinline__ void advance() { ++count; }
+  __device__ __forceinline__ RingPosition before() const { return {count - 1}; }
+};
+
+/// Addresses of one block's shared memory.
+template <class Config>
+struct WgmmaSmem {
+  using Shape = WgmmaShape<Config>;
+  using Control = WgmmaControl<Config>;
+  static_assert(sizeof(Control) <= Shape::kControlBytes);
+
+  unsigned char* dynamic;  ///< all of it; at a multiple of 1024, or the swizzles would be others
+
+  __device__ __forceinline__ u32 tiles() const { return shared_address(dynamic); }
+  __device__ __forceinline__ Control* control() const {
+    return reinterpret_cast<Control*>(dynamic + Shape::kControlOffset);
+  }
+
+  __device__ __forceinline__ u32 queries(u32 buffer, int warpgroup) const {
+    return tiles() + buffer * Shape::kQueryBytes + warpgroup * Shape::QueryTile::kBytes;
+  }
+  __device__ __forceinline__ u32 keys(u32 slot) const {
+    return tiles() + Shape::kKeysOffset + slot * Shape::StepTile::kBytes;
+  }
+  __device__ __forceinline__ u32 values(u32 slot) const {
+    return tiles() + Shape::kValuesOffset + slot * Shape::StepTile::kBytes;
+  }
+  __device__ __forceinline__ static Mbarrier barrier(const unsigned long long& word) {
+    return {shared_address(&word)};
+  }
+
+  /// By one thread.
+  __device__ __forceinline__ void init_barriers() const {
+    for (int n = 0; n < Config::kQueryBuffers; ++n) {
+      barrier(control()->q_full[n]).init(1);
+      barrier(control()->q_empty[n]).init(Shape::kConsumerWarps);
+    }
+    for (int n = 0; n < Config::kStages; ++n) {
+      barrier(control()->k_full[n]).init(1);
+      barrier(control()->k_empty[n]).init(Shape::kConsumerWarps);
+      barrier(control()->v_full[n]).init(1);
+      barrier(control()->v_empty[n]).init(Shape::kConsumerWarps);
+    }
+    fence_mbarrier_init();
+  }
+};
+
+}  // namespace lacuna

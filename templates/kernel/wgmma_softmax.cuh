@@ -1,0 +1,104 @@
+// Online softmax of a warpgroup, with a reference that follows the running maximum at a distance.
+//
+// Weights are exp2(score - reference). The reference is raised, and all that is older scaled down,
+// only when a row has outgrown it by more than kSlackLog2: weights stay small enough, which costs
+// no precision of a floating-point format, and the output is hardly ever rescaled. The sum has the
+// same reference, so the result is that of any other.
+//
+// That a row has outgrown its reference also shows in the sum of its new weights: below kLargestSum
+// none of them has. So most steps look for no maximum at all; the few that went too far compute
+// their scores again and do it with care.
+#pragma once
+
+#include "kernel/softmax.cuh"
+
+namespace lacuna {
+
+inline constexpr float kSlackLog2 = 8.0f;
+/// Of the weights that a lane adds up in a step, none above what f16 holds; more than 2^kSlackLog2
+/// for each of up to 64.
+inline constexpr float kLargestSum = 32768.0f;
+
+/// Row maxima by several chains, as each step of one waits for the last.
+template <int kBlocks>
+__device__ __forceinline__ void row_maxima_wide(float (&maxima)[2],
+                                                const float (&scores)[kBlocks][4]) {
+  float largest[2][4];
+#pragma unroll
+  for (int n = 0; n < kBlocks; ++n) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      float& chain = largest[i / 2][n % 2 * 2 + i % 2];
+      chain = n < 2 ? scores[n][i] : fmaxf(chain, scores[n][i]);
+    }
+  }
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    maxima[r] =
+        quad_max(fmaxf(fmaxf(largest[r][0], largest[r][1]), fmaxf(largest[r][2], largest[r][3])));
+  }
+}
+
+/// State of rows g and g + 8 of a lane's quad; each lane sums over its own columns.
+struct ReferenceRows {
+  float reference[2] = {-kInfinity, -kInfinity};  ///< log2; -inf: no key was seen
+  float sum[2] = {0.0f, 0.0f};                    ///< of weights
+
+  /// What is subtracted from score * to_log2.
+  __device__ __forceinline__ float offset(int r, float = 0) const {
+    return reference[r] == -kInfinity ? 0.0f : reference[r];
+  }
+  /// Does a row of the warp have no reference yet?
+  __device__ __forceinline__ bool any_fresh() const {
+    return __any_sync(kAllLanes, reference[0] == -kInfinity || reference[1] == -kInfinity);
+  }
+};
+
+/// Has a row of the warp outgrown its reference?
+__device__ __forceinline__ bool outgrows(const ReferenceRows& rows, const float (&maxima)[2],
+                                         float to_log2) {
+  const bool outgrown = fmaf(maxima[0], to_log2, -rows.reference[0]) > kSlackLog2 ||
+                        fmaf(maxima[1], to_log2, -rows.reference[1]) > kSlackLog2;
+  return __any_sync(kAllLanes, outgrown);
+}
+
+/// Takes maxima into the reference; returns in `decay` what older weights, their sum and the output
+/// have to be multiplied by.
+__device__ __forceinline__ void raise_reference(ReferenceRows& rows, float (&decay)[2],
+                                                const float (&maxima)[2], float to_log2) {
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const float before = rows.reference[r];
+    rows.reference[r] = fmaxf(before, __fmul_rn(maxima[r], to_log2));
+    decay[r] = exp2_approx(before - rows.offset(r));
+    rows.sum[r] *= decay[r];
+  }
+}
+
+/// Scores of a lane -> weights in place, added to `sum`.
+template <int kBlocks>
+__device__ __forceinline__ void exponentiate(float (&sum)[2], float (&scores)[kBlocks][4],
+                                             const float (&offset)[2], float to_log2) {
+#pragma unroll
+  for (int n = 0; n < kBlocks; ++n) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      scores[n][i] = exp2_approx(fmaf(scores[n][i], to_log2, -offset[i / 2]));
+    }
+#pragma unroll
+    for (int r = 0; r < 2; ++r) sum[r] += scores[n][2 * r] + scores[n][2 * r + 1];
+  }
+}
+
+/// What is older follows a raised reference; seldom needed.
+template <int kBlocks>
+__device__ __forceinline__ void follow_reference(float (&values)[kBlocks][4],
+                                                 const float (&decay)[2]) {
+#pragma unroll
+  for (int n = 0; n < kBlocks; ++n) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) values[n][i] *= decay[i / 2];
+  }
+}
+
+}  // namespace lacuna

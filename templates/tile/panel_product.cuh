@@ -1,0 +1,53 @@
+// Scores of one warp by mma.sync, for the few steps of the wgmma family whose scores are wanted a
+// second time, after their registers went to the weights and the keys' place to the producer.
+#pragma once
+
+#include "arch/ldmatrix.cuh"
+#include "arch/mma.cuh"
+#include "arch/warp.cuh"
+#include "base/pin.cuh"
+#include "tile/panel_tile.cuh"
+
+namespace lacuna {
+
+/// The `a` fragment of a warp's 16 query rows, 16 elements from element 16 * step on.
+template <class QueryTile>
+__device__ __forceinline__ void read_query_fragment(u32 (&a)[4], u32 queries, int warp, int step) {
+  const int row = warp * kWarpRows + lane_index() % 16;
+  ldmatrix_x4(a, queries + QueryTile::offset(row, 2 * step + lane_index() / 16));
+}
+
+/// scores[n] = block n (8 keys) of Q K^T, of the keys from row `first` on of a head's keys in
+/// global memory, of which there are `count`, `stride` elements apart. Keys past the last count as
+/// zeros.
+template <class Element, class QueryTile, int kBlocks>
+__device__ __forceinline__ void multiply_warp_queries_keys(float (*scores)[4], u32 queries,
+                                                           int warp, const Element* keys,
+                                                           long long stride, int first, int count) {
+  // A lane's part of `b`: of key g of a block, elements 2t, 2t + 1, and the two 8 on. Block by
+  // block: few registers count here, not time.
+  int key = first + lane_index() / 4;
+  const char* pair = reinterpret_cast<const char*>(keys + key * stride + lane_index() % 4 * 2);
+#pragma unroll
+  for (int n = 0; n < kBlocks; ++n) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) scores[n][i] = 0.0f;
+#pragma unroll 1
+    for (int step = 0; step < QueryTile::kPanels * kPanelElements / 16; ++step) {
+      u32 a[4];
+      read_query_fragment<QueryTile>(a, queries, warp, step);
+      u32 b[2] = {0, 0};
+      if (key < count) {
+        b[0] = *reinterpret_cast<const u32*>(pair + step * 32);
+        b[1] = *reinterpret_cast<const u32*>(pair + step * 32 + 16);
+      }
+      mma_m16n8k16<Element>(scores[n], a, b[0], b[1]);
+    }
+    key += 8;
+    pair += stride * 16;
+    pin(key);
+    pin(pair);
+  }
+}
+
+}  // namespace lacuna

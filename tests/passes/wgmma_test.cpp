@@ -1,0 +1,188 @@
+// The family of attend: wgmma wherever it can be, with the reason where it cannot.
+#include "compiler/emit/emit.hpp"
+#include "tests/passes/spec_documents.hpp"
+
+namespace lacuna {
+namespace {
+
+struct Planned {
+  Plan plan;
+  std::string diagnostics;
+  const AttendPlan& attend() const { return plan.attend; }
+};
+
+Planned plan(const SpecDocument& document, const BuildOptions& options = {},
+             const char* target_name = "sm_90a") {
+  Diagnostics diagnostics;
+  Plan made = make_plan(document, options, target(target_name), diagnostics);
+  return {std::move(made), text_of(diagnostics)};
+}
+
+/// "mma: head_dim 96: ..."
+std::string family_of(const Planned& planned) {
+  const Chosen<AttendFamily>& family = planned.attend().family;
+  return std::string(name_of(family.value)) + ": " + family.reason;
+}
+
+std::string tiles_of(const Planned& planned) {
+  const AttendPlan& attend = planned.attend();
+  return std::to_string(attend.tile_q.value) + "x" + std::to_string(attend.tile_k.value) + "x" +
+         std::to_string(attend.stages.value);
+}
+
+TEST(Wgmma, IsTheFamilyOfSm90a) {
+  const Planned p = plan(make_document());
+  EXPECT_EQ(p.diagnostics, "");
+  EXPECT_EQ(family_of(p), "wgmma: the tensor cores of sm_90a by TMA");
+  EXPECT_EQ(tiles_of(p), "128x128x2");
+  EXPECT_EQ(p.attend().tile_k.origin, Origin::kDefault);
+  EXPECT_EQ(p.attend().tile_k.reason, "what two warpgroups multiply at once");
+  EXPECT_EQ(p.attend().warps.value, 8);
+  EXPECT_EQ(p.attend().warpgroups.value, 2);
+  EXPECT_EQ(p.attend().step_keys.value, 128);
+  EXPECT_EQ(p.attend().query_buffers.value, 2);
+  EXPECT_EQ(p.attend().loader.value, Loader::kTma);
+  EXPECT_EQ(p.attend().smem_bytes.value, 1024 + (2 * 128 + 2 * 2 * 128) * 128 * 2);
+  EXPECT_EQ(p.attend().registers.value, 240);
+  EXPECT_EQ(p.attend().blocks_per_sm.value, 1);
+}
+
+TEST(Wgmma, OtherTargetsHaveMma) {
+  for (const Target& t : all_targets()) {
+    if (t.has_wgmma) continue;
+    EXPECT_EQ(family_of(plan(make_document(), {}, t.name.c_str())),
+              "mma: " + t.name + " has no wgmma");
+  }
+}
+
+TEST(Wgmma, StepsAndBuffersFollowFromTheHeadDim) {
+  const Planned narrow = plan(make_document(), {.head_dim = 64});
+  EXPECT_EQ(tiles_of(narrow), "128x128x2");
+  EXPECT_EQ(narrow.attend().smem_bytes.value, 1024 + (2 * 128 + 2 * 2 * 128) * 64 * 2);
+  const Planned wide = plan(make_document(), {.head_dim = 256});
+  EXPECT_EQ(tiles_of(wide), "128x64x2");
+  EXPECT_EQ(wide.attend().step_keys.value, 64);
+  EXPECT_EQ(wide.attend().query_buffers.value, 1);
+  EXPECT_EQ(wide.attend().query_buffers.reason, "shared memory has no room for two");
+  EXPECT_EQ(wide.attend().smem_bytes.value, 1024 + (128 + 2 * 2 * 64) * 256 * 2);
+}
+
+TEST(Wgmma, AQueryBufferGivesWayToAStage) {
+  const Planned p = plan(read_document(R"("tile": {"stages": 3})"));
+  EXPECT_EQ(family_of(p), "wgmma: the tensor cores of sm_90a by TMA");
+  EXPECT_EQ(tiles_of(p), "128x128x3");
+  EXPECT_EQ(p.attend().query_buffers.value, 1);
+}
+
+TEST(Wgmma, TilesThatItCannotHaveAreThoseOfMma) {
+  struct Case {
+    const char* tile;
+    const char* family;
+    const char* tiles;
+  };
+  for (const Case& c :
+       {Case{R"({"q": 64})", "mma: tile.q = 64: two warpgroups have 128 rows", "64x64x2"},
+        Case{R"({"warps": 4})", "mma: tile.q = 64: two warpgroups have 128 rows", "64x64x2"},
+        Case{R"({"k": 32})", "mma: tile.k = 32: 64 or 128 keys are multiplied at once", "128x32x2"},
+        Case{R"({"stages": 4, "k": 32})", "mma: tile.k = 32: 64 or 128 keys are multiplied at once",
+             "128x32x4"},
+        Case{R"({"q": [64, 128], "k": [32, 64]})", "wgmma: the tensor cores of sm_90a by TMA",
+             "128x64x2"}}) {
+    const Planned p = plan(read_document(std::string("\"tile\": ") + c.tile));
+    EXPECT_EQ(p.diagnostics, "") << c.tile;
+    EXPECT_EQ(family_of(p), c.family) << c.tile;
+    EXPECT_EQ(tiles_of(p), c.tiles) << c.tile;
+  }
+  EXPECT_EQ(family_of(plan(read_document(R"("tile": {"q": 32, "k": 128})"), {.head_dim = 64})),
+            "mma: tile.q = 32: two warpgroups have 128 rows");
+}
+
+TEST(Wgmma, ProgramsThatItCannotComputeAreThoseOfMma) {
+  EXPECT_EQ(family_of(plan(make_document(), {.head_dim = 96})),
+            "mma: head_dim 96: rows are not whole panels of 64");
+  EXPECT_EQ(family_of(plan(
+                read_document(R"("predictor": {"tile": {"q": 128, "k": 1}, "keep": "k0 < 128"})"))),
+            "mma: columns are gathered by cp.async");
+  EXPECT_EQ(family_of(plan(read_document(R"("quantise": {"qk": {"bits": 8}})"))),
+            "mma: 8-bit operands are those of mma.sync");
+  EXPECT_EQ(family_of(plan(read_document(R"("loader": "cp_async")"))),
+            "mma: loader \"cp_async\": wgmma takes what TMA has loaded");
+}
+
+TEST(Wgmma, TilesDivideThePredictors) {
+  const auto with_tile = [](const std::string& tile) {
+    return plan(read_document(R"("predictor": {"tile": )" + tile + R"(, "keep": "k0 < 128"})"));
+  };
+  EXPECT_EQ(tiles_of(with_tile(R"({"q": 128, "k": 128})")), "128x128x2");
+  EXPECT_EQ(tiles_of(with_tile(R"({"q": 128, "k": 64})")), "128x64x2");
+  EXPECT_EQ(tiles_of(with_tile(R"({"q": 256, "k": 256})")), "128x128x2");
+  EXPECT_EQ(with_tile(R"({"q": 256, "k": 256})").attend().tile_k.reason, "divides predictor.tile");
+  EXPECT_EQ(family_of(with_tile(R"({"q": 64, "k": 64})")),
+            "mma: tile.q = 64: two warpgroups have 128 rows");
+  EXPECT_EQ(family_of(with_tile(R"({"q": 128, "k": 32})")),
+            "mma: tile.k = 32: 64 or 128 keys are multiplied at once");
+}
+
+TEST(Wgmma, AGateHasTheSameTilesInBothFamilies) {
+  const SpecDocument document = make_document(true);
+  const Planned wgmma = plan(document), mma = plan(document, {}, "sm_80");
+  EXPECT_EQ(wgmma.diagnostics, "");
+  EXPECT_EQ(wgmma.attend().family.value, AttendFamily::kWgmma);
+  EXPECT_EQ(tiles_of(wgmma), tiles_of(mma));
+  EXPECT_EQ(wgmma.attend().step_keys.value, 128) << "two tiles in a step";
+  EXPECT_EQ(wgmma.attend().gate_scope.value, GateScope::kTile);
+}
+
+TEST(Wgmma, AGateOfAWarpBecomesOneOfAWarpgroup) {
+  SpecDocument document = make_document(true);
+  document.spec.gate->scope = GateScope::kWarp;
+  document.spec.gate->skips_v_load = false;
+  const Planned wgmma = plan(document);
+  EXPECT_EQ(wgmma.diagnostics, "");
+  EXPECT_EQ(attend_of(wgmma.plan.program).gate->scope, GateScope::kWarpgroup);
+  EXPECT_EQ(wgmma.attend().gate_scope.value, GateScope::kWarpgroup);
+  EXPECT_EQ(wgmma.attend().gate_scope.origin, Origin::kDerived);
+  EXPECT_EQ(wgmma.attend().gate_scope.reason,
+            "the spec says warp, but wgmma multiplies 64 rows at once");
+  EXPECT_NE(emit_cuda(wgmma.plan, document).text.find("GateScope::kWarpgroup"), std::string::npos);
+  EXPECT_EQ(attend_of(plan(document, {}, "sm_80").plan.program).gate->scope, GateScope::kWarp);
+}
+
+TEST(Wgmma, TheCallerMayAskForAFamily) {
+  const Planned mma = plan(make_document(), {.family = AttendFamily::kMma});
+  EXPECT_EQ(family_of(mma), "mma: asked for by the caller");
+  EXPECT_EQ(tiles_of(mma), "128x64x2");
+  EXPECT_EQ(mma.attend().loader.value, Loader::kCpAsync);
+  EXPECT_EQ(plan(make_document(), {.family = AttendFamily::kWgmma}).diagnostics, "");
+  EXPECT_EQ(plan(make_document(), {.head_dim = 96, .family = AttendFamily::kWgmma}).diagnostics,
+            "error : attend: the wgmma family was asked for, but cannot be\n"
+            "note: head_dim 96: rows are not whole panels of 64\n");
+}
+
+TEST(Wgmma, MeasuredTilesDecideWhoseTheyAre) {
+  const auto tuned = [](int q, int k, int stages) {
+    return BuildOptions{.tuned = TunedTiles{q, k, stages, {}, "record 7"}};
+  };
+  const Planned wgmma = plan(make_document(), tuned(128, 64, 3));
+  EXPECT_EQ(family_of(wgmma), "wgmma: measured");
+  EXPECT_EQ(tiles_of(wgmma), "128x64x3");
+  EXPECT_EQ(wgmma.attend().tile_k.reason, "record 7");
+  const Planned mma = plan(make_document(), tuned(64, 64, 2));
+  EXPECT_EQ(family_of(mma), "mma: measured: tile.q = 64: two warpgroups have 128 rows");
+  EXPECT_EQ(tiles_of(mma), "64x64x2");
+  const Planned neither = plan(make_document(), tuned(512, 512, 2));
+  EXPECT_EQ(family_of(neither), "wgmma: the tensor cores of sm_90a by TMA");
+  EXPECT_EQ(tiles_of(neither), "128x128x2");
+}
+
+TEST(Wgmma, ErrorsOfTilesThatNeitherCanHaveAreThoseOfMma) {
+  SpecDocument document = make_document();
+  document.spec.tile.k.values = {256};
+  const Planned p = plan(document);
+  EXPECT_NE(p.diagnostics.find("error : tile 128x256 with 2 stages at head_dim 128 needs"),
+            std::string::npos)
+      << p.diagnostics;
+}
+
+}  // namespace
+}  // namespace lacuna

@@ -1,0 +1,210 @@
+// What the driver is asked for each tensor map of a launch, seen by a function in its place.
+#include "runtime/tensor_maps.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "compiler/emit/emit.hpp"
+#include "compiler/target/plan.hpp"
+#include "runtime/argument_block.hpp"
+#include "runtime/kernel.hpp"
+
+namespace lacuna {
+namespace {
+
+struct Request {
+  void* map = nullptr;
+  int element = 0;
+  std::uint32_t rank = 0;
+  void* address = nullptr;
+  std::vector<std::uint64_t> extents, stride_bytes;
+  std::vector<std::uint32_t> box, element_strides;
+  std::vector<int> modes;  ///< interleave, swizzle, L2 promotion, fill
+};
+std::vector<Request> requests;
+CUresult answer = kCudaSuccess;
+
+CUresult take_note(void* map, int element, std::uint32_t rank, void* address,
+                   const std::uint64_t* extents, const std::uint64_t* stride_bytes,
+                   const std::uint32_t* box, const std::uint32_t* element_strides, int interleave,
+                   int swizzle, int l2_promotion, int fill) {
+  requests.push_back({map,
+                      element,
+                      rank,
+                      address,
+                      {extents, extents + rank},
+                      {stride_bytes, stride_bytes + rank - 1},
+                      {box, box + rank},
+                      {element_strides, element_strides + rank},
+                      {interleave, swizzle, l2_promotion, fill}});
+  return answer;
+}
+
+CUresult error_name(CUresult, const char** text) {
+  *text = "CUDA_ERROR_INVALID_VALUE";
+  return kCudaSuccess;
+}
+CUresult error_text(CUresult, const char** text) {
+  *text = "invalid argument";
+  return kCudaSuccess;
+}
+
+constexpr const char* kDense = R"({"version": 1, "name": "made"})";
+constexpr const char* kOrdered = R"({"version": 1, "name": "made", "permute": "external"})";
+
+LaunchProgram program_of(const char* text, BuildOptions options = {}) {
+  Diagnostics diagnostics;
+  const SpecDocument document = read_spec({"made.json", text}, diagnostics);
+  const Plan plan = make_plan(document, options, *find_target("sm_90a"), diagnostics);
+  EXPECT_EQ(render(diagnostics, document.source), "");
+  return emit_launch_program(plan);
+}
+
+class TensorMaps : public testing::Test {
+ protected:
+  TensorMaps() {
+    requests.clear();
+    answer = kCudaSuccess;
+    driver.cuTensorMapEncodeTiled = take_note;
+    driver.cuGetErrorName = error_name;
+    driver.cuGetErrorString = error_text;
+    bind(TensorRole::kQ, 0x10000, {2, 8, 300, 128});
+    bind(TensorRole::kK, 0x20000, {2, 4, 200, 128});
+    bind(TensorRole::kV, 0x30000, {2, 4, 200, 128});
+    bind(TensorRole::kO, 0x40000, {2, 8, 300, 128});
+    bound.shape = {2, 8, 4, 300, 200};
+  }
+
+  /// Contiguous.
+  void bind(TensorRole role, std::size_t address, const std::vector<std::int64_t>& extents) {
+    BoundTensor& tensor = at(role);
+    tensor.data = reinterpret_cast<void*>(address);
+    std::int64_t stride = 1;
+    for (std::size_t d = kMaxRank; d-- > 0; stride *= extents[d])
+      tensor.extent[d] = extents[d], tensor.stride[d] = stride;
+  }
+
+  BoundTensor& at(TensorRole role) { return bound.tensors[static_cast<std::size_t>(role)]; }
+
+  bool encode(const LaunchProgram& program) {
+    std::vector<std::int32_t> values(program.values.size());
+    EXPECT_TRUE(evaluate_launch_values(program, bound.shape, values.data(), 132));
+    fill_argument_block(program, bound, {reinterpret_cast<void*>(std::size_t{0x900000}), nullptr},
+                        values.data(), block);
+    return encode_tensor_maps(driver, program, "made", bound, block, diagnostics);
+  }
+
+  Driver driver;
+  BoundLaunch bound;
+  Diagnostics diagnostics;
+  alignas(kArgumentAlignment) std::byte block[kMaxArgumentBytes];
+};
+
+using Extents = std::vector<std::uint64_t>;
+using Box = std::vector<std::uint32_t>;
+
+TEST_F(TensorMaps, DescribePanelsOfTokensOfHeads) {
+  ASSERT_TRUE(encode(program_of(kDense)));
+  ASSERT_EQ(requests.size(), 4U);
+  const Request& q = requests[0];
+  EXPECT_EQ(q.map, block);
+  EXPECT_EQ(q.element, 9) << "CU_TENSOR_MAP_DATA_TYPE_BFLOAT16";
+  EXPECT_EQ(q.rank, 5U);
+  EXPECT_EQ(q.address, reinterpret_cast<void*>(std::size_t{0x10000}));
+  EXPECT_EQ(q.extents, (Extents{64, 300, 2, 8, 2}));
+  EXPECT_EQ(q.stride_bytes, (Extents{256, 128, 300 * 256, 8 * 300 * 256}));
+  EXPECT_EQ(q.element_strides, (Box{1, 1, 1, 1, 1}));
+  EXPECT_EQ(q.modes, (std::vector{0, 3, 3, 0})) << "swizzle of 128 bytes, promotion to 256, zeros";
+  const Request& v = requests[2];
+  EXPECT_EQ(v.map, block + 256);
+  EXPECT_EQ(v.address, reinterpret_cast<void*>(std::size_t{0x30000}));
+  EXPECT_EQ(v.extents, (Extents{64, 200, 2, 4, 2}));
+}
+
+TEST_F(TensorMaps, BoxesAreRowsOfAWarpgroupATileAndAWarp) {
+  ASSERT_TRUE(encode(program_of(kDense)));
+  EXPECT_EQ(requests[0].box, (Box{64, 64, 1, 1, 1}));
+  EXPECT_EQ(requests[1].box, (Box{64, 128, 1, 1, 1}));
+  EXPECT_EQ(requests[2].box, (Box{64, 128, 1, 1, 1}));
+  EXPECT_EQ(requests[3].box, (Box{64, 16, 1, 1, 1}));
+  requests.clear();
+  ASSERT_TRUE(encode(program_of(R"({"version": 1, "name": "made", "tile": {"k": 64}})")));
+  EXPECT_EQ(requests[1].box, (Box{64, 64, 1, 1, 1}));
+}
+
+TEST_F(TensorMaps, HeadDimAndTypeAreThePlans) {
+  for (const TensorRole role : {TensorRole::kQ, TensorRole::kK, TensorRole::kV, TensorRole::kO})
+    bind(role, 0x10000, {2, 4, 200, 256});
+  bound.shape = {2, 4, 4, 200, 200};
+  ASSERT_TRUE(encode(program_of(kDense, {.head_dim = 256, .dtype = DType::kF16})));
+  EXPECT_EQ(requests[0].element, 6) << "CU_TENSOR_MAP_DATA_TYPE_FLOAT16";
+  EXPECT_EQ(requests[0].extents, (Extents{64, 200, 4, 4, 2}));
+  EXPECT_EQ(requests[0].stride_bytes, (Extents{512, 128, 200 * 512, 4 * 200 * 512}));
+}
+
+TEST_F(TensorMaps, StridesAreTheCallersAlsoThoseOfZero) {
+  BoundTensor& k = at(TensorRole::kK);
+  k.stride[0] = 0;             // one batch entry for all
+  k.stride[1] = 128;           // heads inside of tokens
+  k.stride[2] = 4 * 128 + 64;  // and rows with padding
+  ASSERT_TRUE(encode(program_of(kDense)));
+  EXPECT_EQ(requests[1].stride_bytes, (Extents{2 * (4 * 128 + 64), 128, 256, 0}));
+}
+
+TEST_F(TensorMaps, AStrideThatMeansNothingIsReplaced) {
+  bind(TensorRole::kQ, 0x10000, {1, 1, 1, 128});
+  for (std::int64_t& stride : at(TensorRole::kQ).stride) stride = -7;
+  at(TensorRole::kQ).stride[3] = 1;
+  ASSERT_TRUE(encode(program_of(kDense)));
+  EXPECT_EQ(requests[0].extents, (Extents{64, 1, 2, 1, 1}));
+  EXPECT_EQ(requests[0].stride_bytes, (Extents{256, 128, 256, 256}));
+}
+
+TEST_F(TensorMaps, ATensorWithoutElementsHasNone) {
+  bind(TensorRole::kK, 0, {2, 4, 0, 128});
+  bind(TensorRole::kV, 0, {2, 4, 0, 128});
+  bound.shape.n_k = 0;
+  ASSERT_TRUE(encode(program_of(kDense)));
+  ASSERT_EQ(requests.size(), 2U);
+  EXPECT_EQ(requests[1].map, block + 384);
+}
+
+TEST_F(TensorMaps, OrderedCopiesAreThoseOfTheWorkspace) {
+  bind(TensorRole::kK, 0x20000, {2, 4, 300, 128});
+  bind(TensorRole::kV, 0x30000, {2, 4, 300, 128});
+  bound.shape.n_k = 300;
+  at(TensorRole::kQ).stride[2] = 4096;  // the copy has strides of its own
+  ASSERT_TRUE(encode(program_of(kOrdered)));
+  EXPECT_EQ(requests[0].address, reinterpret_cast<void*>(std::size_t{0x900000}));
+  EXPECT_EQ(requests[0].stride_bytes, (Extents{256, 128, 300 * 256, 8 * 300 * 256}));
+  EXPECT_EQ(requests[0].extents, (Extents{64, 300, 2, 8, 2}));
+}
+
+TEST_F(TensorMaps, ARefusalNamesTheTensorAndWhatIsAsked) {
+  at(TensorRole::kQ).stride[2] = -128;
+  answer = 1;
+  EXPECT_FALSE(encode(program_of(kDense)));
+  ASSERT_EQ(diagnostics.items.size(), 1U);
+  EXPECT_EQ(diagnostics.items[0].code, Code::kTensorArgument);
+  EXPECT_EQ(diagnostics.items[0].message,
+            "kernel made, argument q: expected a tensor that TMA can load, got strides of 614400 "
+            "(batch), 76800 (heads) and -256 (tokens) bytes: CUDA_ERROR_INVALID_VALUE (invalid "
+            "argument)");
+  EXPECT_EQ(diagnostics.items[0].notes,
+            (std::vector<std::string>{
+                "a tensor map asks for an address and strides that are multiples of 16 bytes, and "
+                "for strides from 0 to below 2^40 bytes"}));
+}
+
+TEST_F(TensorMaps, TheMmaFamilyHasNone) {
+  const LaunchProgram program = program_of(kDense, {.family = AttendFamily::kMma});
+  EXPECT_TRUE(program.maps.empty());
+  ASSERT_TRUE(encode(program));
+  EXPECT_TRUE(requests.empty());
+}
+
+}  // namespace
+}  // namespace lacuna

@@ -1,0 +1,112 @@
+"""The scripts of tools/dev that stand on the C ABI and on the shape of the reports:
+
+    tests/tools/dev_scripts_test.py build/release/bin/liblacuna.so
+"""
+
+import ctypes
+import pathlib
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools/dev"))
+
+import lacuna_abi  # noqa: E402
+import peers  # noqa: E402
+from gpu import correctness, machine  # noqa: E402
+
+HEADS, TOKENS, HEAD_DIM = 2, 256, 64
+SHAPE = (1, HEADS, TOKENS, HEAD_DIM)
+LIBRARY = None
+
+
+def floats(value):
+    return (ctypes.c_float * (HEADS * TOKENS * HEAD_DIM))(*map(value, range(HEADS * TOKENS * HEAD_DIM)))
+
+
+def view(memory, shape, dtype):
+    strides = [1] * len(shape)
+    for axis in reversed(range(len(shape) - 1)):
+        strides[axis] = strides[axis + 1] * shape[axis + 1]
+    return lacuna_abi.tensor(ctypes.addressof(memory), shape, strides, dtype, "cpu")
+
+
+class Abi(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.engine = lacuna_abi.Engine(LIBRARY, "cpu")
+        cls.zeros, cls.out = floats(lambda _: 0), floats(lambda _: -1)
+        # With equal scores the output is the mean of the values seen: of the tokens' numbers.
+        cls.values = floats(lambda at: at // HEAD_DIM % TOKENS)
+
+    def launch(self, spec, **more):
+        kernel = self.engine.compile(spec, HEAD_DIM, (1, HEADS, HEADS, TOKENS, TOKENS), "f32")
+        tensors = {"q": self.zeros, "k": self.zeros, "v": self.values, "o": self.out}
+        kernel.launch(kernel.bind(**{name: view(memory, SHAPE, "f32") for name, memory in tensors.items()}, **more))
+        return kernel
+
+    def test_a_causal_launch_averages_what_each_query_sees(self):
+        kernel = self.launch('{"version": 1, "name": "causal", "attention": {"mask": "k <= q"}}')
+        self.assertEqual(kernel.info["head_dim"], HEAD_DIM)
+        for query in (0, 1, 100, TOKENS - 1):
+            self.assertAlmostEqual(self.out[query * HEAD_DIM], query / 2, places=3)
+
+    def test_lists_say_which_tiles_are_visited(self):
+        spec = '{"version": 1, "name": "lists", "mask": "external", "tile": {"q": 128, "k": 64}}'
+        rows, capacity = TOKENS // 128, TOKENS // 64
+        indices = (ctypes.c_int32 * (HEADS * rows * capacity))(*([1, 3, 0, 0] * (HEADS * rows)))
+        counts = (ctypes.c_int32 * (HEADS * rows))(*([2] * (HEADS * rows)))
+        self.launch(spec, list_indices=view(indices, (1, HEADS, rows, capacity), "i32"),
+                    list_counts=view(counts, (1, HEADS, rows), "i32"))
+        self.assertAlmostEqual(self.out[0], (64 + 127 + 192 + 255) / 4, places=3)
+
+    def test_a_number_is_a_parameter_and_counts_report_what_it_gates(self):
+        spec = (ROOT / "specs/bsfa.json").read_text()
+        counts = (ctypes.c_int32 * (HEADS * 2 * 3))()
+        self.launch(spec, params=[("threshold", 1e30)], counts=view(counts, (1, HEADS, 2, 3), "i32"))
+        self.assertEqual(list(counts[3:6]), [4, 4, 2])  # the second row: two tiles before the diagonal
+
+    def test_what_the_library_refuses_is_raised_with_its_text(self):
+        with self.assertRaisesRegex(lacuna_abi.LacunaError, 'required field "name" is missing'):
+            self.engine.compile('{"version": 1}', HEAD_DIM, (1, 1, 1, 1, 1))
+
+
+class Points(unittest.TestCase):
+    def test_a_point_prints_as_it_is_written(self):
+        for text in ("dense:d=64,n=8192,causal=1", "lists:d=128,n=32768,k=64,density=0.25", "gate:d=128,n=16384,gated=0.75"):
+            self.assertEqual(str(peers.parse_points([text])[0]), text)
+
+    def test_presets_have_a_bar_at_every_point(self):
+        points = peers.parse_points(["dense", "lists", "gate"])
+        self.assertEqual([point for point in points if point.bar[1] is None], [])
+        self.assertEqual(len(points), len(set(points)))
+
+    def test_what_is_no_point_is_refused_by_name(self):
+        for text, message in (("densest", "expected one of dense, lists, gate, got densest"),
+                              ("gate:k=64", "gate takes d, n, gated, got k"), ("dense:n=many", "invalid literal")):
+            with self.assertRaisesRegex(SystemExit, message):
+                peers.parse_points([text])
+
+
+class Check(unittest.TestCase):
+    def test_a_call_past_its_time_ends_with_its_children(self):
+        result = machine.sh(["sh", "-c", "echo begun; sleep 60 & wait"], timeout_s=0.5)
+        self.assertEqual((result.returncode, result.stdout), (machine.TIMED_OUT, "begun\n"))
+        self.assertIn("no end within 0.5 s", result.stderr)
+
+    def test_reports_of_shards_add_up(self):
+        report = '{"testsuites": [{"name": "S", "testsuite": [%s]}]}'
+        case = '{"name": "%s", "status": "%s", "result": "%s"%s}'
+        with tempfile.TemporaryDirectory() as folder:
+            one, two = pathlib.Path(folder, "1"), pathlib.Path(folder, "2")
+            passed, other = case % ("a", "RUN", "COMPLETED", ""), case % ("b", "NOTRUN", "SUPPRESSED", "")
+            failed, skipped = case % ("b", "RUN", "COMPLETED", ', "failures": [1]'), case % ("c", "RUN", "SKIPPED", "")
+            one.write_text(report % f"{passed}, {other}")
+            two.write_text(report % f"{failed}, {skipped}")
+            self.assertEqual(correctness.gtest_summary([one, two]), {"run": 2, "skipped": 1, "failed": ["S.b"]})
+
+
+if __name__ == "__main__":
+    LIBRARY = sys.argv.pop(1)
+    unittest.main()

@@ -1,0 +1,74 @@
+"""The machine that measures: calls of the staged programs, none longer than its limit, and their JSON reports."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+CARRY = ROOT / ".carry"
+SPECS = ROOT / "specs"
+TIMED_OUT = 124
+
+
+def sh(command, timeout_s=None, **options):
+    """Runs a command with all its children; past its time they are killed and it returns TIMED_OUT."""
+    process = subprocess.Popen([str(word) for word in command], text=True, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, start_new_session=True, **options)
+    try:
+        out, error = process.communicate(timeout=timeout_s)
+        code = process.returncode
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        out, error = process.communicate()
+        code, error = TIMED_OUT, f"{error}no end within {timeout_s} s"
+    return subprocess.CompletedProcess(command, code, out, error)
+
+
+class Run:
+    """One run of the steps: where results go, and which points of a step are wanted."""
+
+    def __init__(self, out, only=None, device="cuda:0"):
+        self.out = out
+        self.device = device
+        self.only = re.compile(only) if only else None
+        self.bin = CARRY / "bin"
+        self.env = dict(os.environ, LACUNA_TEST_DEVICE=device, LACUNA_TEST_SOURCE_DIR=str(ROOT),
+                        LACUNA_CACHE_DIR=str(out / "cache"))
+        self.samples = sorted((CARRY / "data").glob("*k.safetensors"))
+        if self.samples:
+            self.env["LACUNA_SAMPLES"] = str(CARRY / "data")
+
+    def wants(self, point):
+        return self.only is None or self.only.search(point) is not None
+
+    def program(self, name, *arguments, before=(), more_env=None, timeout_s=60):
+        return sh([*before, self.bin / name, *arguments], timeout_s, env={**self.env, **(more_env or {})}, cwd=ROOT)
+
+    def report(self, verb, *arguments, **options):
+        """What `lacuna VERB ... --json` says; where it failed, {"error", "exit"}."""
+        result = self.program("lacuna", verb, *arguments, "--device", self.device, "--json", **options)
+        if result.returncode == 0:
+            return json.loads(result.stdout)
+        return {"exit": result.returncode, "error": error_text(result)[-500:]}
+
+
+def error_text(result):
+    """The messages of a failed call's JSON document, else what it wrote as text."""
+    try:
+        return "; ".join(diagnostic["message"] for diagnostic in json.loads(result.stdout)["diagnostics"])
+    except (ValueError, KeyError):
+        return (result.stderr or result.stdout).strip()
+
+
+def keep(rows, row):
+    """Adds a row and shows it, so that a run that is cut short has said what it knew."""
+    rows.append(row)
+    print(json.dumps(row)[:700], flush=True)
+
+
+def pick(report, *names):
+    """These fields of a report, or its error."""
+    return {name: report[name] for name in (*names, "exit", "error") if name in report}
