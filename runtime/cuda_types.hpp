@@ -28,9 +28,9 @@ inline constexpr int kAttributeComputeCapabilityMinor = 76;
 inline constexpr int kFunctionAttributeMaxDynamicSharedBytes = 8;
 
 // CUtensorMapDataType, -Interleave, -Swizzle, -L2promotion, -FloatOOBfill
-inline constexpr int kTensorMapFloat16 = 6, kTensorMapBFloat16 = 9;
+inline constexpr int kTensorMapUint8 = 0, kTensorMapFloat16 = 6, kTensorMapBFloat16 = 9;
 inline constexpr int kTensorMapNoInterleave = 0;
-inline constexpr int kTensorMapSwizzle128 = 3;
+inline constexpr int kTensorMapSwizzle64 = 2, kTensorMapSwizzle128 = 3;
 inline constexpr int kTensorMapPromote256 = 3;
 inline constexpr int kTensorMapFillZeros = 0;
 

@@ -43,7 +43,7 @@ struct HostArgs {
   std::int32_t threads = 0;           ///< 0: all hardware threads
 };
 
-inline constexpr std::uint32_t kHostBackendAbi = 2;
+inline constexpr std::uint32_t kHostBackendAbi = 3;
 
 /// The plugin's only exported symbol returns this table:
 ///   extern "C" const lacuna::HostBackend* lacuna_host_backend(std::uint32_t abi);   // null: other
@@ -61,7 +61,7 @@ struct HostBackend {
   /// Compiles i32 expressions of Site::kLaunch, one for each line of `expressions`.
   int (*compile_launch)(const char* expressions, std::size_t bytes, void** launch, char* error,
                         std::size_t error_bytes);
-  /// variables: n_b, n_h, n_h_kv, n_q, n_k; values: one i32 for each expression.
+  /// variables: n_b, n_h, n_h_kv, n_q, n_k, sm_count; values: one i32 for each expression.
   void (*run_launch)(void* launch, const std::int32_t* variables, std::int32_t* values);
   void (*release_launch)(void* launch);
   const char* (*version)();  ///< "LLVM 19.1.7, znver4"

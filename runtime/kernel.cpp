@@ -75,6 +75,8 @@ Json basic_info(const KernelState& kernel) {
   if (const auto& gate = attend_of(kernel.plan.program).gate)
     info["gate"] = {{"scope", name_of(gate->scope)}};
   if (kernel.plan.target.has_wgmma) info["family"] = name_of(kernel.plan.attend.family.value);
+  if (kernel.plan.attend.family.value == AttendFamily::kWgmma)
+    info["step_keys"] = kernel.plan.attend.step_keys.value;
   return info;
 }
 

@@ -23,13 +23,14 @@ Diagnostic error(const KernelState& kernel, Code code, const std::string& text) 
 
 bool compute_values(const KernelState& kernel, const LaunchShape& shape, LaunchValues& values,
                     Diagnostics& diagnostics) {
+  const auto& gpu = kernel.engine->gpu;
+  const std::int32_t sm_count = gpu != nullptr ? gpu->sm_count : kUnlimitedSmCount;
   if (kernel.host.launch_values != nullptr) {
-    const std::int32_t variables[] = {shape.n_b, shape.n_h, shape.n_h_kv, shape.n_q, shape.n_k};
+    const std::int32_t variables[] = {shape.n_b, shape.n_h, shape.n_h_kv,
+                                      shape.n_q, shape.n_k, sm_count};
     kernel.host.backend->run_launch(kernel.host.launch_values, variables, values.data);
     return true;
   }
-  const auto& gpu = kernel.engine->gpu;
-  const std::int32_t sm_count = gpu != nullptr ? gpu->sm_count : kUnlimitedSmCount;
   if (evaluate_launch_values(kernel.launch, shape, values.data, sm_count)) return true;
   diagnostics.add(error(kernel, Code::kWorkspaceArgument,
                         ", workspace: expected at most 2147483647 units of 256 bytes for a shape, "

@@ -53,6 +53,7 @@ constexpr std::size_t kLeastRuns = 3, kMostRuns = 200;
 struct Subject {
   std::string name;
   v1::Kernel kernel;
+  AlignedBuffer workspace;
   std::vector<v1::LaunchArgs> args;
   bool keeps_mask = false;
   std::vector<lacuna_mask> masks{};
@@ -112,25 +113,35 @@ struct Bench {
   DeviceErrors errors;
 };
 
-Subject make_subject(Bench& bench, const std::string& name, const std::string& text,
-                     const std::vector<std::string>* params, bool sparse) {
+Subject make_subject(Bench& bench, const std::string& name, const std::string& text) {
   Subject subject{
-      name, prepare_spec(bench.engine, text, bench.document.source.path, bench.inputs), {}};
+      name, prepare_spec(bench.engine, text, bench.document.source.path, bench.inputs), {}, {}};
+  subject.workspace = place_workspace(subject.kernel, bench.inputs, bench.place, bench.errors);
   for (Tensors& tensors : bench.sets) {
-    v1::LaunchArgs args =
-        arguments(bench.inputs, tensors, bench.place, [params](const std::string& param) {
-          return params == nullptr ||
-                 std::find(params->begin(), params->end(), param) != params->end();
-        });
-    if (sparse) add_extras(bench.extras, bench.place, args);
+    v1::LaunchArgs args = arguments(bench.inputs, tensors, subject.workspace, bench.place);
+    add_extras(bench.extras, bench.place, args);
     subject.args.push_back(std::move(args));
   }
   return subject;
 }
 
+/// Also computes the row LSE for specs that ask for it.
+Subject make_dense_subject(Bench& bench) {
+  DenseKernel dense =
+      prepare_dense(bench.engine, bench.document, bench.inputs, bench.place, bench.errors);
+  const auto args = [&](Tensors& tensors, Buffer* lse) {
+    return dense_arguments(dense, bench.inputs, tensors, bench.place, bench.errors, lse);
+  };
+  if (wants_previous_lse(bench.document))
+    dense.kernel.launch(args(bench.sets.front(), &bench.extras.previous_lse));
+  std::vector<v1::LaunchArgs> sets;
+  for (Tensors& tensors : bench.sets) sets.push_back(args(tensors, nullptr));
+  return {"dense", dense.kernel, std::move(dense.workspace), std::move(sets)};
+}
+
 /// Launches whose tiles were decided before the clock starts, a mask for each set.
 void add_attend_subject(Bench& bench) {
-  Subject subject = make_subject(bench, "attend", reusing_twin(bench.document.spec), nullptr, true);
+  Subject subject = make_subject(bench, "attend", reusing_twin(bench.document.spec));
   const std::size_t bytes = subject.kernel.mask_bytes(shape_of(bench.inputs));
   subject.keeps_mask = true;
   for (std::size_t set = 0; set < bench.sets.size(); ++set) {
@@ -190,18 +201,8 @@ void set_up(Bench& bench) {
     bench.sets.push_back(place_tensors(bench.inputs, bench.place, bench.errors));
   bench.extras = place_extras(bench.document, kernel, bench.inputs, bench.place, bench.errors);
 
-  const DenseTwin twin = dense_twin(spec);
-  Subject dense = make_subject(bench, "dense", twin.text, &twin.params, false);
-  if (wants_previous_lse(bench.document)) {
-    const auto& q = bench.inputs.q.shape;
-    bench.extras.previous_lse =
-        place_zeros(ArrayType::kF32, {q[0], q[1], q[2]}, bench.place, bench.errors.diagnostics);
-    v1::LaunchArgs args = dense.args.front();
-    args.lse = tensor_of(bench.extras.previous_lse, bench.place);
-    dense.kernel.launch(args);
-  }
-  bench.subjects.push_back(
-      make_subject(bench, spec.name, bench.document.source.text, nullptr, true));
+  Subject dense = make_dense_subject(bench);
+  bench.subjects.push_back(make_subject(bench, spec.name, bench.document.source.text));
   launch_with_report(bench.subjects.back().kernel, bench.subjects.back().args.front(), bench.place,
                      bench.inputs, bench.report, bench.errors);
   if (spec.predictor) add_attend_subject(bench);

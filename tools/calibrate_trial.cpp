@@ -1,10 +1,7 @@
-#include "tools/dense_twin.hpp"
-// After the compiler's headers, as run_tensors.hpp says.
-#include <algorithm>
+#include "tools/calibrate_trial.hpp"
+
 #include <cmath>
 #include <cstring>
-
-#include "tools/calibrate_trial.hpp"
 
 namespace lacuna::tools {
 namespace {
@@ -58,31 +55,20 @@ Trial::Trial(const SpecDocument& document, const std::vector<Sample>& samples,
       engine_(create_engine(options, session)),
       place_(open(engine_, errors_)),
       kernel_(prepare_spec(engine_, document.source.text, document.source.path,
-                           samples.front().inputs)),
-      dense_params_(dense_twin(document.spec).params),
-      dense_(prepare_spec(engine_, dense_twin(document.spec).text,
-                          document.source.path + " without its sparsity", samples.front().inputs)) {
+                           samples.front().inputs)) {
   for (const Sample& sample : samples) {
     PlacedSample& placed = places_.emplace_back();
     placed.inputs = sample.inputs;
     placed.tensors = place_tensors(placed.inputs, place_, errors_);
+    placed.workspace = place_workspace(kernel_, placed.inputs, place_, errors_);
     placed.extras = place_extras(document_, kernel_, placed.inputs, place_, errors_);
   }
 }
 
 void Trial::launch_dense(PlacedSample& sample) {
-  v1::LaunchArgs args =
-      arguments(sample.inputs, sample.tensors, place_, [this](const std::string& name) {
-        return std::find(dense_params_.begin(), dense_params_.end(), name) != dense_params_.end();
-      });
-  if (wants_previous_lse(document_)) {
-    const auto& q = sample.inputs.q.shape;
-    sample.extras.previous_lse =
-        place_zeros(ArrayType::kF32, {q[0], q[1], q[2]}, place_, errors_.diagnostics);
-    errors_.check();
-    args.lse = tensor_of(sample.extras.previous_lse, place_);
-  }
-  dense_.launch(args);
+  DenseKernel dense = prepare_dense(engine_, document_, sample.inputs, place_, errors_);
+  Buffer* lse = wants_previous_lse(document_) ? &sample.extras.previous_lse : nullptr;
+  dense.kernel.launch(dense_arguments(dense, sample.inputs, sample.tensors, place_, errors_, lse));
   sample.dense_o = to_f32(fetch(sample.tensors.o, place_, errors_.diagnostics));
   errors_.check();
 }
@@ -102,8 +88,7 @@ std::vector<HeadMeasure> Trial::launch(std::size_t index, const std::vector<Para
   sample.inputs.params.insert(sample.inputs.params.end(), params.begin(), params.end());
   sample.tensors.params = place_params(sample.inputs.params, place_, errors_);
   if (sample.dense_o.empty()) launch_dense(sample);
-  v1::LaunchArgs args =
-      arguments(sample.inputs, sample.tensors, place_, [](const std::string&) { return true; });
+  v1::LaunchArgs args = arguments(sample.inputs, sample.tensors, sample.workspace, place_);
   add_extras(sample.extras, place_, args);
   Buffer counts =
       place_zeros(ArrayType::kI32, {1, heads(), q_tiles(index), 3}, place_, errors_.diagnostics);

@@ -22,7 +22,7 @@ struct HeadMeasure {
 /// Throws v1::Error or DeviceFailure (guard_device reports them).
 class Trial {
  public:
-  /// Compiles the spec, places the samples, and launches dense attention on each.
+  /// Compiles the spec and places the samples.
   Trial(const SpecDocument& document, const std::vector<Sample>& samples,
         const LaunchOptions& options, const Session& session);
 
@@ -44,6 +44,7 @@ class Trial {
   struct PlacedSample {
     Inputs inputs;
     Tensors tensors;
+    AlignedBuffer workspace;
     Extras extras;
     std::vector<float> dense_o;
   };
@@ -56,8 +57,6 @@ class Trial {
   DeviceErrors errors_;
   Place place_;
   v1::Kernel kernel_;
-  std::vector<std::string> dense_params_;  ///< that dense attention reads too
-  v1::Kernel dense_;
   std::vector<PlacedSample> places_;
   std::vector<ParamInput> fixed_;
 };

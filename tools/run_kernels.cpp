@@ -1,6 +1,10 @@
-#include "tools/run_kernels.hpp"
-
+#include <algorithm>
 #include <cstring>
+
+#include "tools/dense_twin.hpp"
+
+// After the compiler's headers, as run_tensors.hpp says.
+#include "tools/run_kernels.hpp"
 
 namespace lacuna::tools {
 namespace {
@@ -57,6 +61,29 @@ v1::Kernel prepare_spec(const v1::Engine& engine, const std::string& text, const
   v1::Kernel kernel = engine.compile(v1::Spec::parse(text, path), compile);
   kernel.prepare();
   return kernel;
+}
+
+DenseKernel prepare_dense(const v1::Engine& engine, const SpecDocument& document,
+                          const Inputs& inputs, const Place& place, DeviceErrors& errors) {
+  const DenseTwin twin = dense_twin(document.spec);
+  const std::string name = document.source.path + " without its sparsity";
+  DenseKernel dense{prepare_spec(engine, twin.text, name, inputs), twin.params, {}};
+  dense.workspace = place_workspace(dense.kernel, inputs, place, errors);
+  return dense;
+}
+
+v1::LaunchArgs dense_arguments(DenseKernel& dense, const Inputs& inputs, Tensors& tensors,
+                               const Place& place, DeviceErrors& errors, Buffer* lse) {
+  v1::LaunchArgs args = arguments(inputs, tensors, dense.workspace, place);
+  std::erase_if(args.params, [&dense](const v1::Param& param) {
+    return std::ranges::count(dense.params, param.name) == 0;
+  });
+  if (lse == nullptr) return args;
+  const auto& q = inputs.q.shape;
+  *lse = place_zeros(ArrayType::kF32, {q[0], q[1], q[2]}, place, errors.diagnostics);
+  errors.check();
+  args.lse = tensor_of(*lse, place);
+  return args;
 }
 
 bool wants_previous_lse(const SpecDocument& document) {

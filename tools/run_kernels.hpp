@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "tools/run_launch.hpp"
 #include "tools/run_tensors.hpp"
@@ -14,6 +16,20 @@ v1::Engine create_engine(const LaunchOptions& options, const Session& session);
 /// A kernel for the head dim and dtype of the inputs, ready to be launched.
 v1::Kernel prepare_spec(const v1::Engine& engine, const std::string& text, const std::string& path,
                         const Inputs& inputs);
+
+/// Dense attention that a spec is compared with, ready to be launched.
+struct DenseKernel {
+  v1::Kernel kernel;
+  std::vector<std::string> params;  ///< of the spec's that it reads too
+  AlignedBuffer workspace;          ///< for the shape that it was prepared for
+};
+DenseKernel prepare_dense(const v1::Engine& engine, const SpecDocument& document,
+                          const Inputs& inputs, const Place& place, DeviceErrors& errors);
+
+/// Arguments of a launch of it. `lse`, unless null, becomes memory for the row LSE, f32 [batch,
+/// heads, n_q], and has to stay where it is.
+v1::LaunchArgs dense_arguments(DenseKernel& dense, const Inputs& inputs, Tensors& tensors,
+                               const Place& place, DeviceErrors& errors, Buffer* lse = nullptr);
 
 /// Does the estimate ask for the row LSE of an earlier call?
 bool wants_previous_lse(const SpecDocument& document);

@@ -1,7 +1,5 @@
 #include "tools/run_launch.hpp"
 
-#include <algorithm>
-
 #include "tools/dense_twin.hpp"
 
 // After the compiler's headers, as run_tensors.hpp says.
@@ -40,33 +38,24 @@ struct Measurement {
 
 /// Dense attention: the output to compare with, its time, and where the spec asks for it its LSE.
 void measure_dense(Measurement& m, Buffer* lse) {
-  const DenseTwin twin = dense_twin(m.document.spec);
-  const auto kept = [&twin](const std::string& name) {
-    return std::find(twin.params.begin(), twin.params.end(), name) != twin.params.end();
-  };
-  const v1::Kernel dense =
-      prepare_spec(m.engine, twin.text, m.document.source.path + " without its sparsity", m.inputs);
-  v1::LaunchArgs args = arguments(m.inputs, m.tensors, m.place, kept);
-  if (lse != nullptr) {
-    const auto& q = m.inputs.q.shape;
-    *lse = place_zeros(ArrayType::kF32, {q[0], q[1], q[2]}, m.place, m.errors.diagnostics);
-    m.errors.check();
-    args.lse = tensor_of(*lse, m.place);
-  }
-  m.result.dense_us = launch_and_time(dense, args, m.place, m.options.times, m.tensors.o,
+  DenseKernel dense = prepare_dense(m.engine, m.document, m.inputs, m.place, m.errors);
+  const v1::LaunchArgs args = dense_arguments(dense, m.inputs, m.tensors, m.place, m.errors, lse);
+  m.result.dense_us = launch_and_time(dense.kernel, args, m.place, m.options.times, m.tensors.o,
                                       m.result.dense_o, m.errors);
 }
 
 /// The time of a launch whose tiles are known already.
-void measure_attend(Measurement& m, const v1::LaunchArgs& deciding) {
+void measure_attend(Measurement& m, Extras& extras) {
   m.result.attend_us = m.result.sparse_us;
   if (!m.document.spec.predictor || !m.options.times) return;
   const v1::Kernel kernel =
       prepare_spec(m.engine, reusing_twin(m.document.spec), m.document.source.path, m.inputs);
+  AlignedBuffer workspace = place_workspace(kernel, m.inputs, m.place, m.errors);
   const std::size_t bytes = kernel.mask_bytes(shape_of(m.inputs));
   AlignedBuffer memory = place_bytes(bytes, m.place, m.errors);
   lacuna_mask mask{sizeof(lacuna_mask), memory.data(), bytes, 0};
-  v1::LaunchArgs args = deciding;
+  v1::LaunchArgs args = arguments(m.inputs, m.tensors, workspace, m.place);
+  add_extras(extras, m.place, args);
   args.mask = &mask;
   kernel.launch(args);  // decides
   m.result.attend_us = median_time_us(
@@ -94,20 +83,20 @@ RunResult measure(const SpecDocument& document, const Inputs& inputs, const Laun
   m.result.kernel = ordered_json::parse(sparse.info_json());
   m.result.tile_q = sparse.tile().q;
   m.result.tile_k = sparse.tile().k;
-  m.result.workspace_bytes = sparse.workspace_bytes(shape_of(inputs));
   m.result.mask_bytes = sparse.mask_bytes(shape_of(inputs));
 
   m.tensors = place_tensors(inputs, *place, m.errors);
+  AlignedBuffer workspace = place_workspace(sparse, inputs, *place, m.errors);
+  m.result.workspace_bytes = workspace.bytes;
   Extras extras = place_extras(document, sparse, inputs, *place, m.errors);
   const bool dense_first = wants_previous_lse(document);
   if (dense_first) measure_dense(m, &extras.previous_lse);
-  v1::LaunchArgs args =
-      arguments(inputs, m.tensors, *place, [](const std::string&) { return true; });
+  v1::LaunchArgs args = arguments(inputs, m.tensors, workspace, *place);
   add_extras(extras, *place, args);
   launch_with_report(sparse, args, *place, inputs, m.result, m.errors);
   m.result.sparse_us =
       launch_and_time(sparse, args, *place, options.times, m.tensors.o, m.result.o, m.errors);
-  measure_attend(m, args);
+  measure_attend(m, extras);
   if (!dense_first) measure_dense(m, nullptr);
   return std::move(m.result);
 }

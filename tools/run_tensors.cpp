@@ -55,6 +55,11 @@ AlignedBuffer place_bytes(std::size_t bytes, const Place& place, DeviceErrors& e
   return memory;
 }
 
+AlignedBuffer place_workspace(const v1::Kernel& kernel, const Inputs& inputs, const Place& place,
+                              DeviceErrors& errors) {
+  return place_bytes(kernel.workspace_bytes(shape_of(inputs)), place, errors);
+}
+
 v1::Tensor tensor_of(Buffer& buffer, const Place& place) {
   return v1::Tensor(buffer.data(), dl_type(buffer.host.type), buffer.host.shape, dl_device(place));
 }
@@ -94,7 +99,6 @@ std::size_t count_sets(const Inputs& inputs, const Place& place) {
 Extras place_extras(const SpecDocument& document, const v1::Kernel& kernel, const Inputs& inputs,
                     const Place& place, DeviceErrors& errors) {
   Extras extras;
-  extras.workspace = place_bytes(kernel.workspace_bytes(shape_of(inputs)), place, errors);
   if (inputs.order) {
     extras.order = place_array(*inputs.order, place, errors.diagnostics);
   } else if (document.spec.permute.order != TokenOrder::kNone) {
@@ -113,8 +117,6 @@ Extras place_extras(const SpecDocument& document, const v1::Kernel& kernel, cons
 }
 
 void add_extras(Extras& extras, const Place& place, v1::LaunchArgs& args) {
-  args.workspace = extras.workspace.data();
-  args.workspace_bytes = extras.workspace.bytes;
   const auto add = [&](Buffer& buffer, v1::Tensor& tensor) {
     if (!buffer.host.shape.empty()) tensor = tensor_of(buffer, place);
   };
@@ -124,8 +126,8 @@ void add_extras(Extras& extras, const Place& place, v1::LaunchArgs& args) {
   add(extras.previous_lse, args.previous_lse);
 }
 
-v1::LaunchArgs arguments(const Inputs& inputs, Tensors& tensors, const Place& place,
-                         const std::function<bool(const std::string&)>& wanted) {
+v1::LaunchArgs arguments(const Inputs& inputs, Tensors& tensors, AlignedBuffer& workspace,
+                         const Place& place) {
   v1::LaunchArgs args;
   args.q = tensor_of(tensors.q, place);
   args.k = tensor_of(tensors.k, place);
@@ -133,13 +135,14 @@ v1::LaunchArgs arguments(const Inputs& inputs, Tensors& tensors, const Place& pl
   args.o = tensor_of(tensors.o, place);
   for (std::size_t i = 0; i < inputs.params.size(); ++i) {
     const ParamInput& param = inputs.params[i];
-    if (!wanted(param.name)) continue;
     if (param.tensor) {
       args.params.emplace_back(param.name, tensor_of(tensors.params[i], place));
     } else {
       args.params.emplace_back(param.name, param.value);
     }
   }
+  args.workspace = workspace.data();
+  args.workspace_bytes = workspace.bytes;
   if (place.stream) args.stream = place.stream->handle();
   return args;
 }

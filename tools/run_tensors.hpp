@@ -1,7 +1,6 @@
 // The tensors of a run in their place, and launch arguments that point at them.
 #pragma once
 
-#include <functional>
 #include <vector>
 
 #include "tools/device.hpp"
@@ -32,10 +31,14 @@ struct AlignedBuffer {
 };
 AlignedBuffer place_bytes(std::size_t bytes, const Place& place, DeviceErrors& errors);
 
-v1::Tensor tensor_of(Buffer& buffer, const Place& place);
-
 /// Batch, heads and lengths of the inputs.
 v1::Shape shape_of(const Inputs& inputs);
+
+/// What a kernel asks for at the shape of the inputs. Launches that follow each other may share it.
+AlignedBuffer place_workspace(const v1::Kernel& kernel, const Inputs& inputs, const Place& place,
+                              DeviceErrors& errors);
+
+v1::Tensor tensor_of(Buffer& buffer, const Place& place);
 
 struct Tensors {
   Buffer q, k, v, o;
@@ -49,7 +52,6 @@ std::size_t count_sets(const Inputs& inputs, const Place& place);
 
 /// What only some specs ask for.
 struct Extras {
-  AlignedBuffer workspace;
   Buffer order, list_indices, list_counts, previous_lse;
 };
 /// Everything but previous_lse, which a launch has to make.
@@ -57,8 +59,8 @@ Extras place_extras(const SpecDocument& document, const v1::Kernel& kernel, cons
                     const Place& place, DeviceErrors& errors);
 void add_extras(Extras& extras, const Place& place, v1::LaunchArgs& args);
 
-/// Arguments with those parameters whose names `wanted` accepts.
-v1::LaunchArgs arguments(const Inputs& inputs, Tensors& tensors, const Place& place,
-                         const std::function<bool(const std::string&)>& wanted);
+/// Arguments with all parameters of the inputs. `workspace` is that of the kernel to be launched.
+v1::LaunchArgs arguments(const Inputs& inputs, Tensors& tensors, AlignedBuffer& workspace,
+                         const Place& place);
 
 }  // namespace lacuna::tools

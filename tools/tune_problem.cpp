@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "tools/dense_twin.hpp"
 #include "tools/random_problem.hpp"
 
 // After the compiler's headers, as run_tensors.hpp says.
@@ -9,11 +8,6 @@
 
 namespace lacuna::tools {
 namespace {
-
-v1::LaunchArgs arguments_for(TuneProblem& problem, std::size_t set) {
-  return arguments(problem.inputs, problem.sets[set], problem.place,
-                   [](const std::string&) { return true; });
-}
 
 /// The caller's order has to be one; which it is makes no difference to the time.
 Array identity_order(std::int32_t tokens) {
@@ -25,18 +19,13 @@ Array identity_order(std::int32_t tokens) {
 }
 
 void add_previous_lse(TuneProblem& problem, const v1::Engine& engine) {
-  const auto& q = problem.inputs.q.shape;
-  problem.previous_lse =
-      place_zeros(ArrayType::kF32, {q[0], q[1], q[2]}, problem.place, problem.errors.diagnostics);
+  DenseKernel dense = prepare_dense(engine, problem.context.document, problem.inputs, problem.place,
+                                    problem.errors);
+  dense.kernel.launch(dense_arguments(dense, problem.inputs, problem.sets.front(), problem.place,
+                                      problem.errors, &problem.previous_lse));
+  // The workspace goes with this function.
+  if (problem.place.stream) problem.place.stream->synchronize(problem.errors.diagnostics);
   problem.errors.check();
-  const TuneContext& context = problem.context;
-  const DenseTwin twin = dense_twin(context.document.spec);
-  const v1::Kernel dense = prepare_spec(engine, twin.text, context.task.path, problem.inputs);
-  v1::LaunchArgs args = arguments(
-      problem.inputs, problem.sets.front(), problem.place,
-      [&twin](const std::string& name) { return std::ranges::count(twin.params, name) > 0; });
-  args.lse = tensor_of(problem.previous_lse, problem.place);
-  dense.launch(args);
 }
 
 void poison(Buffer& buffer, std::size_t bytes, DeviceErrors& errors) {
@@ -72,10 +61,11 @@ void fill(TuneProblem& problem, const LaunchShape& shape, std::size_t sets,
 BoundKernel bind(TuneProblem& problem, const v1::Kernel& kernel) {
   BoundKernel bound{
       kernel,
+      place_workspace(kernel, problem.inputs, problem.place, problem.errors),
       place_extras(problem.context.document, kernel, problem.inputs, problem.place, problem.errors),
       {}};
-  for (std::size_t set = 0; set < problem.sets.size(); ++set) {
-    v1::LaunchArgs args = arguments_for(problem, set);
+  for (Tensors& tensors : problem.sets) {
+    v1::LaunchArgs args = arguments(problem.inputs, tensors, bound.workspace, problem.place);
     add_extras(bound.extras, problem.place, args);
     if (!problem.previous_lse.host.shape.empty())
       args.previous_lse = tensor_of(problem.previous_lse, problem.place);

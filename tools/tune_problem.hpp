@@ -37,6 +37,7 @@ void fill(TuneProblem& problem, const LaunchShape& shape, std::size_t sets,
 /// A kernel with arguments for each set of a problem.
 struct BoundKernel {
   v1::Kernel kernel;
+  AlignedBuffer workspace;
   Extras extras;
   std::vector<v1::LaunchArgs> args;
 };

@@ -116,7 +116,48 @@ bool bind(const StageFacts& facts, const LaunchProgram& program,
 int box_rows(const StageFacts& facts, TensorRole role) {
   if (role == TensorRole::kQ) return kWarpgroupRows;
   if (role == TensorRole::kO) return kWarpRows;
+  if (facts.gathers()) return facts.attend.keep_k;
   return facts.attend.tile_k;
+}
+
+/// The map of a tensor of the caller, or its ordered copy.
+TensorMapFields map_of_tensor(const StageFacts& facts, const LaunchProgram& program,
+                              const BlockMap& map) {
+  const auto field = [&](const char* member) {
+    return find_named(program.fields, std::string(map.name) + member);
+  };
+  return {.name = map.name,
+          .role = map.role,
+          .dtype = facts.plan.program.dtype,
+          .panel_elements = kPanelElements,
+          .panels = facts.head_dim() / kPanelElements,
+          .box_rows = box_rows(facts, map.role),
+          .data = field(".data"),
+          .stride_b = field(".stride_b"),
+          .stride_h = field(".stride_h"),
+          .stride_n = field(".stride_n")};
+}
+
+/// The map of integers, or of e4m3 values, in the workspace; both are padded to whole tiles.
+TensorMapFields map_of_bytes(const StageFacts& facts, const LaunchProgram& program,
+                             const BlockMap& map) {
+  const bool columns = map.role == TensorRole::kV;
+  const int head_dim = facts.head_dim();
+  const char* tokens = map.role == TensorRole::kQ ? "q_padded" : "k_padded";
+  return {.name = map.name,
+          .role = map.role,
+          .dtype = facts.plan.program.dtype,
+          .format = columns ? MapFormat::kByteColumns : MapFormat::kByteRows,
+          .panel_elements = columns ? kColumnPanelTokens : head_dim,
+          .panels = columns ? 0 : 1,
+          .box_rows = columns ? head_dim : box_rows(facts, map.role),
+          .data = find_named(program.fields, std::string(map.name) + "_values"),
+          .tokens = find_named(program.fields, tokens)};
+}
+
+bool has_bytes(const StageFacts& facts, TensorRole role) {
+  if (role == TensorRole::kO) return false;
+  return role == TensorRole::kV ? facts.attend.v_scale >= 0 : facts.attend.q_scale >= 0;
 }
 
 }  // namespace
@@ -153,23 +194,10 @@ std::vector<ArgField> bind_args(const StageFacts& facts, const LaunchProgram& pr
 std::vector<TensorMapFields> bind_maps(const StageFacts& facts, const LaunchProgram& program) {
   std::vector<TensorMapFields> maps;
   if (!facts.is_wgmma()) return maps;
-  const auto field = [&](const char* tensor, const char* member) {
-    return find_named(program.fields, std::string(tensor) + member);
-  };
-  std::uint32_t offset = 0;
   for (const BlockMap& map : attend_maps()) {
-    maps.push_back({.name = map.name,
-                    .offset = offset,
-                    .role = map.role,
-                    .dtype = facts.plan.program.dtype,
-                    .panel_elements = kPanelElements,
-                    .panels = facts.head_dim() / kPanelElements,
-                    .box_rows = box_rows(facts, map.role),
-                    .data = field(map.name, ".data"),
-                    .stride_b = field(map.name, ".stride_b"),
-                    .stride_h = field(map.name, ".stride_h"),
-                    .stride_n = field(map.name, ".stride_n")});
-    offset += kTensorMapBytes;
+    maps.push_back(has_bytes(facts, map.role) ? map_of_bytes(facts, program, map)
+                                              : map_of_tensor(facts, program, map));
+    maps.back().offset = kTensorMapBytes * static_cast<std::uint32_t>(maps.size() - 1);
   }
   return maps;
 }

@@ -60,21 +60,28 @@ struct ArgField {
   double constant = 0;
 };
 
+/// How an operand lies in memory: rows of 16-bit elements, prepared rows of int8, or prepared
+/// columns of e4m3, a row for each channel.
+enum class MapFormat { kRows, kByteRows, kByteColumns };
+
 /// A tensor map of the argument block (lacuna::TensorMap of templates/kernel/attend_maps.cuh): how
-/// TMA moves boxes of a tensor of 16-bit elements. Five dimensions, innermost first: the elements
-/// of a panel, tokens, panels, heads, batch entries; a box has `box_rows` tokens of one panel.
+/// TMA moves boxes of an operand. Five dimensions, innermost first: the elements of a panel, rows,
+/// panels, heads, batch entries; a box has `box_rows` rows of one panel. Rows are tokens and panels
+/// parts of a row; of columns, rows are channels and panels parts of the tokens.
 inline constexpr int kTensorMapRank = 5;
 inline constexpr std::uint32_t kTensorMapBytes = 128;
 struct TensorMapFields {
   std::string name;          ///< "q": for messages
   std::uint32_t offset = 0;  ///< in the argument block
   TensorRole role{};         ///< whose extents these are
-  DType dtype{};             ///< bf16 or f16
-  int panel_elements = 0;    ///< 64: 128 bytes, which are swizzled
-  int panels = 0;            ///< head_dim / panel_elements
-  int box_rows = 0;          ///< tokens
-  int data = -1;             ///< index into LaunchProgram::fields: where the tensor lies
-  int stride_b = -1, stride_h = -1, stride_n = -1;  ///< the same: in elements
+  DType dtype{};             ///< of 16-bit elements: bf16 or f16
+  MapFormat format = MapFormat::kRows;
+  int panel_elements = 0;  ///< 64 or 128 bytes, which are swizzled
+  int panels = 0;          ///< of a row of tokens: head_dim / panel_elements; 0: of columns
+  int box_rows = 0;
+  int data = -1;  ///< index into LaunchProgram::fields: where the operand lies
+  int stride_b = -1, stride_h = -1, stride_n = -1;  ///< the same: in elements; -1: contiguous
+  int tokens = -1;  ///< the same: padded tokens of a head; -1: as many as the tensor has
 };
 
 /// A piece of the workspace, for one stage or handed from stage to stage. Sizes and offsets count

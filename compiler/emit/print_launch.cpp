@@ -89,13 +89,23 @@ std::string print_map(const LaunchProgram& program, const TensorMapFields& map) 
     return source_text(program, program.fields[static_cast<std::size_t>(index)]);
   };
   const std::string panel = std::to_string(map.panel_elements);
-  const std::string panels = std::to_string(map.panels);
-  return "  " + padded(std::to_string(map.offset), 4) + padded("map", 8) +
-         padded("maps." + map.name + " ", 16) + "= " + std::string(name_of(map.dtype)) + " [" +
-         panel + ", " + kRoleNames[static_cast<int>(map.role)] + " tokens, " + panels +
-         ", heads, batch] by boxes of " + panel + " x " + std::to_string(map.box_rows) + ", from " +
-         field(map.data) + " with strides " + field(map.stride_n) + ", " + field(map.stride_h) +
-         ", " + field(map.stride_b) + "\n";
+  const std::string begin = "  " + padded(std::to_string(map.offset), 4) + padded("map", 8) +
+                            padded("maps." + map.name + " ", 16) + "= ";
+  const std::string end = ", heads, batch] by boxes of " + panel + " x " +
+                          std::to_string(map.box_rows) + ", from " + field(map.data);
+  switch (map.format) {
+    case MapFormat::kRows:
+      return begin + std::string(name_of(map.dtype)) + " [" + panel + ", " +
+             kRoleNames[static_cast<int>(map.role)] + " tokens, " + std::to_string(map.panels) +
+             end + " with strides " + field(map.stride_n) + ", " + field(map.stride_h) + ", " +
+             field(map.stride_b) + "\n";
+    case MapFormat::kByteRows:
+      return begin + "int8 [" + panel + ", " + field(map.tokens) + " tokens, 1" + end + "\n";
+    case MapFormat::kByteColumns:
+      return begin + "e4m3 [" + panel + ", " + std::to_string(map.box_rows) + " channels, " +
+             field(map.tokens) + " / " + panel + end + "\n";
+  }
+  return begin;
 }
 
 }  // namespace

@@ -111,13 +111,16 @@ void add_estimate(const StageFacts& facts, Fields& fields) {
 }
 
 /// What the wgmma family has besides.
-void add_wgmma(const AttendPlan& chosen, Fields& fields) {
+void add_wgmma(const Attend& attend, const AttendPlan& chosen, Fields& fields) {
+  const bool reads_gap = attend.gate && (uses(attend.gate->skip, Variable::kGap) ||
+                                         uses(attend.gate->exempt, Variable::kGap));
   fields.insert(fields.end(), {{integer("kWarpgroups", chosen.warpgroups.value), "/tile/q",
                                 name_of(chosen.warpgroups.origin)},
                                {integer("kStepKeys", chosen.step_keys.value), kNowhere,
                                 name_of(chosen.step_keys.origin)},
                                {integer("kQueryBuffers", chosen.query_buffers.value), kNowhere,
-                                name_of(chosen.query_buffers.origin)}});
+                                name_of(chosen.query_buffers.origin)},
+                               {boolean("kGateReadsGap", reads_gap), "/gate/skip", kDefault}});
 }
 
 }  // namespace
@@ -257,7 +260,7 @@ Fields attend_config(const StageFacts& facts, Tensor) {
       {integer("kKeepK", facts.gathers() ? attend.keep_k : 1), "/predictor/tile/k", kDefault},
       {boolean("kSharedHeads", shared), "/predictor/heads", kDefault},
   };
-  if (facts.is_wgmma()) add_wgmma(chosen, fields);
+  if (facts.is_wgmma()) add_wgmma(attend, chosen, fields);
   return fields;
 }
 

@@ -145,7 +145,7 @@ void add_decisions(const StageFacts& f, Slots& slots) {
     slots.push_back({"list_counts", units(heads(Tensor::kQ), q_tiles, kWordBytes)});
     slots.push_back({"row_order", units(heads(Tensor::kQ), q_tiles, kWordBytes)});
   }
-  if (f.gathers()) {
+  if (f.gathers() && !f.is_wgmma()) {  // which expands columns in shared memory
     slots.push_back(
         {"gathered", units(blocks_of(f, "attend"), padded_length(Tensor::kK), kWordBytes)});
   }

@@ -164,7 +164,7 @@ void note_loader(const PassContext& context, const TileRequest& request) {
   const Choice<Loader>& choice = context.document.spec.loader;
   const Loader loader = request.gathers ? Loader::kGather : Loader::kCpAsync;
   Chosen<Loader>& plan = context.attend.loader;
-  if (context.attend.family.value == AttendFamily::kWgmma) {
+  if (context.attend.family.value == AttendFamily::kWgmma && !request.gathers) {
     plan = {Loader::kTma, Origin::kDerived, "comes with wgmma"};
     return;
   }

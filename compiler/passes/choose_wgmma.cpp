@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "compiler/expr/parse.hpp"
+
 namespace lacuna {
 namespace {
 
@@ -12,6 +14,14 @@ constexpr int kWideTileRows = 192;  ///< of three, whose registers hold rows of 
 constexpr int kNarrowHeadDim = 64;
 constexpr int kTileKeys[] = {128, 64};
 constexpr int kStages[] = {2, 4};  ///< a ring's place and phase are bits of one counter
+
+bool has_8_bits(const Attend& attend) { return attend.q_scale >= 0 || attend.v_scale >= 0; }
+
+/// Such a gate is decided about tile by tile, with the next one's scores under way.
+bool looks_ahead(const Attend& attend) {
+  return attend.gate && attend.gate->scope == GateScope::kTile &&
+         !uses(attend.gate->skip, Variable::kGap) && !uses(attend.gate->exempt, Variable::kGap);
+}
 
 /// What in the program keeps it from this family whatever its tiles; "" if nothing.
 std::string objection(const Program& program, const PassContext& context) {
@@ -25,9 +35,12 @@ std::string objection(const Program& program, const PassContext& context) {
   }
   if (std::ranges::count(kHeadDims, program.head_dim) == 0)
     return "head_dim " + std::to_string(program.head_dim) + ": 64, 128 and 256 are laid out";
-  if (attend.columns >= 0) return "columns are gathered by cp.async";
-  if (attend.q_scale >= 0 || attend.v_scale >= 0) return "8-bit operands are those of mma.sync";
-  if (!loader.is_auto()) return "loader \"cp_async\": wgmma takes what TMA has loaded";
+  if (has_8_bits(attend) && program.head_dim > 2 * kPanelElements) {
+    return "head_dim " + std::to_string(program.head_dim) +
+           ": the product of 8-bit values has no registers of its own";
+  }
+  if (!loader.is_auto() && attend.columns < 0)
+    return "loader \"cp_async\": wgmma takes what TMA has loaded";
   return "";
 }
 
@@ -39,8 +52,12 @@ std::string objection(const WgmmaShape& shape, const TileRequest& request) {
   const Choice<int>& warps = request.spec.warps;
   if (shape.tile_q != kTileRows && shape.tile_q != kWideTileRows)
     return text("tile.q", shape.tile_q) + "two warpgroups have 128 rows";
-  if (shape.tile_q == kWideTileRows && (shape.head_dim != kNarrowHeadDim || shape.has_score))
+  if (shape.tile_q == kWideTileRows && (shape.head_dim != kNarrowHeadDim || shape.has_terms))
     return text("tile.q", shape.tile_q) + "three warpgroups have registers for head_dim 64 alone";
+  if (shape.tile_q == kWideTileRows && (shape.qk_bits == 8 || shape.v_bits == 8))
+    return text("tile.q", shape.tile_q) + "three warpgroups have no registers for 8-bit operands";
+  if (shape.tile_q == kWideTileRows && shape.gathers)
+    return text("tile.q", shape.tile_q) + "a producer that gathers has the registers of a third";
   if (!warps.is_auto() && std::ranges::count(warps.values, shape.warps()) == 0)
     return text("tile.warps", warps.values.front()) + "two warpgroups have 8";
   if (std::ranges::count(kTileKeys, shape.tile_k) == 0)
@@ -60,8 +77,6 @@ std::string objection(const WgmmaShape& shape, const TileRequest& request) {
          " bytes of shared memory";
 }
 
-bool has_score(const Program& program) { return !attend_of(program).score.empty(); }
-
 /// Two query tiles where they fit, so that the next one is loaded in time.
 WgmmaShape with_query_buffers(WgmmaShape shape, const Target& target) {
   shape.query_buffers = 2;
@@ -69,13 +84,12 @@ WgmmaShape with_query_buffers(WgmmaShape shape, const Target& target) {
   return shape;
 }
 
-WgmmaShape shape_of(const TileShape& tiles, bool has_score, const PassContext& context) {
-  return with_query_buffers({.tile_q = tiles.tile_q,
-                             .tile_k = tiles.tile_k,
-                             .stages = tiles.stages,
-                             .head_dim = tiles.head_dim,
-                             .has_score = has_score},
-                            context.target);
+WgmmaShape shape_of(const TileShape& tiles, const Program& program, const PassContext& context) {
+  const WgmmaShape shape{.tile_q = tiles.tile_q,
+                         .tile_k = tiles.tile_k,
+                         .stages = tiles.stages,
+                         .head_dim = tiles.head_dim};
+  return with_query_buffers(with_operands(shape, program), context.target);
 }
 
 /// All shapes in order of preference: as for mma, but for keys that nothing else has a say in. What
@@ -84,17 +98,26 @@ std::vector<WgmmaShape> shapes_in_order(const Program& program, const TileReques
                                         const PassContext& context) {
   TileCandidates candidates = tile_candidates(request);
   const bool is_free = request.keep_k == 0 && !attend_of(program).gate.has_value();
-  if (is_free && request.spec.k.is_auto())
+  if ((is_free || request.gathers) && request.spec.k.is_auto())
     candidates.tile_k.assign(std::begin(kTileKeys), std::end(kTileKeys));
-  if (is_free && request.spec.q.is_auto() && request.spec.warps.is_auto())
-    candidates.tile_q = {kWideTileRows, kTileRows};
+  if (is_free && request.spec.q.is_auto() && request.spec.warps.is_auto()) {
+    candidates.tile_q = {kTileRows};
+    const Attend& attend = attend_of(program);
+    if (program.head_dim == kNarrowHeadDim && attend.score.empty() && !has_8_bits(attend))
+      candidates.tile_q = {kWideTileRows, kTileRows};
+  }
+  // Slots of 8 bits are small, and their steps short; so are those of gates that look ahead.
+  if (request.spec.stages.is_auto() &&
+      (has_8_bits(attend_of(program)) || looks_ahead(attend_of(program)))) {
+    candidates.stages = {4, 2};
+  }
   std::vector<WgmmaShape> shapes;
   for (const int stages : candidates.stages) {
     for (const int q : candidates.tile_q) {
       for (const int k : candidates.tile_k) {
-        shapes.push_back(shape_of(
-            {.tile_q = q, .tile_k = k, .stages = stages, .head_dim = program.head_dim},
-            has_score(program), context));
+        shapes.push_back(
+            shape_of({.tile_q = q, .tile_k = k, .stages = stages, .head_dim = program.head_dim},
+                     program, context));
       }
     }
   }
@@ -105,7 +128,7 @@ WgmmaChoice choose(const Program& program, const TileRequest& request,
                    const std::optional<TileShape>& tuned, const PassContext& context) {
   if (std::string against = objection(program, context); !against.empty()) return {{}, against};
   if (tuned) {
-    const WgmmaShape shape = shape_of(*tuned, has_score(program), context);
+    const WgmmaShape shape = shape_of(*tuned, program, context);
     const std::string against = objection(shape, request);
     if (against.empty()) return {shape, "measured"};
     if (context.family != AttendFamily::kWgmma && !find_violation(*tuned, request))
@@ -114,13 +137,28 @@ WgmmaChoice choose(const Program& program, const TileRequest& request,
   std::string first;
   for (const WgmmaShape& shape : shapes_in_order(program, request, context)) {
     const std::string against = objection(shape, request);
-    if (against.empty()) return {shape, "the tensor cores of " + context.target.name + " by TMA"};
+    if (against.empty())
+      return {shape,
+              "the tensor cores of " + context.target.name + (shape.gathers ? "" : " by TMA")};
     if (first.empty()) first = against;
   }
   return {{}, first};
 }
 
 }  // namespace
+
+WgmmaShape with_operands(WgmmaShape shape, const Program& program) {
+  const Attend& attend = attend_of(program);
+  const bool many_scales = attend.q_scale >= 0 && attend.qk_group == QuantGroup::kThread;
+  const bool busy_gate =
+      attend.gate && (many_scales || (attend.gate->skips_exp && attend.v_scale >= 0));
+  shape.has_terms = !attend.score.empty() || attend.column_bias >= 0 || busy_gate ||
+                    (looks_ahead(attend) && !has_8_bits(attend));
+  shape.gathers = attend.columns >= 0;
+  shape.qk_bits = attend.q_scale >= 0 ? 8 : 16;
+  shape.v_bits = attend.v_scale >= 0 ? 8 : 16;
+  return shape;
+}
 
 WgmmaChoice choose_wgmma(const Program& program, const TileRequest& request,
                          const std::optional<TileShape>& tuned, const PassContext& context) {

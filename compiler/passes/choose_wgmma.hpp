@@ -14,6 +14,9 @@ struct WgmmaChoice {
   std::string reason;               ///< for the one or the other
 };
 
+/// The shape with what it has to know of the program.
+WgmmaShape with_operands(WgmmaShape shape, const Program& program);
+
 /// `tuned`: the measured tiles, if there are such; where only mma can have them, it is mma. Adds an
 /// error if the caller asks for wgmma and there is no shape.
 WgmmaChoice choose_wgmma(const Program& program, const TileRequest& request,

@@ -1,5 +1,6 @@
 // The budget of one block on the target: shared memory, registers, and how many blocks an SM holds.
 // choose_tiles has seen to it that the block fits; here it is written down, and praised or not.
+#include "compiler/passes/choose_wgmma.hpp"
 #include "compiler/passes/pass.hpp"
 #include "compiler/target/limits.hpp"
 #include "compiler/target/wgmma_limits.hpp"
@@ -25,12 +26,12 @@ void report_poor_use(const PassContext& context, const TileShape& shape, const O
 /// from one another.
 void place_wgmma(const Program& program, const PassContext& context) {
   AttendPlan& plan = context.attend;
-  const WgmmaShape shape{.tile_q = plan.tile_q.value,
-                         .tile_k = plan.tile_k.value,
-                         .stages = plan.stages.value,
-                         .head_dim = program.head_dim,
-                         .query_buffers = plan.query_buffers.value,
-                         .has_score = !attend_of(program).score.empty()};
+  const WgmmaShape shape = with_operands({.tile_q = plan.tile_q.value,
+                                          .tile_k = plan.tile_k.value,
+                                          .stages = plan.stages.value,
+                                          .head_dim = program.head_dim,
+                                          .query_buffers = plan.query_buffers.value},
+                                         program);
   const WgmmaRegisters registers = registers_of(shape);
   plan.smem_bytes = {
       smem_bytes(shape), Origin::kDerived,

@@ -6,24 +6,37 @@ namespace {
 constexpr int kElementBytes = 2;
 /// Barriers, messages and votes of a block.
 constexpr int kBarrierBytes = 1024;
+/// Columns between those that are expanded and those that are multiplied.
+constexpr int kColumnRingBytes = 16384;
+
+int control_bytes(const WgmmaShape& shape) {
+  return kBarrierBytes + (shape.gathers ? kColumnRingBytes : 0);
+}
 
 }  // namespace
 
 int smem_bytes(const WgmmaShape& shape) {
-  const int rows = shape.tile_q * shape.query_buffers + 2 * shape.stages * shape.step_keys();
-  return kBarrierBytes + rows * shape.head_dim * kElementBytes;
+  const int queries = shape.tile_q * shape.query_buffers * kElementBytes;
+  const int keys_and_values = shape.stages * shape.step_keys() * (shape.qk_bits + shape.v_bits) / 8;
+  return control_bytes(shape) + (queries + keys_and_values) * shape.head_dim;
 }
 
 std::string smem_formula(const WgmmaShape& shape) {
   const auto text_of = [](int number) { return std::to_string(number); };
-  return text_of(kBarrierBytes) + " + (" + text_of(shape.tile_q) + " * " +
-         text_of(shape.query_buffers) + " + 2 * " + text_of(shape.stages) + " * " +
-         text_of(shape.step_keys()) + ") * " + text_of(shape.head_dim) + " * " +
-         text_of(kElementBytes);
+  const std::string begin = text_of(control_bytes(shape)) + " + (" + text_of(shape.tile_q) + " * " +
+                            text_of(shape.query_buffers);
+  const std::string keys = text_of(shape.stages) + " * " + text_of(shape.step_keys());
+  const std::string end = ") * " + text_of(shape.head_dim);
+  if (shape.qk_bits == 16 && shape.v_bits == 16)
+    return begin + " + 2 * " + keys + end + " * " + text_of(kElementBytes);
+  return begin + " * " + text_of(kElementBytes) + " + " + keys + " * (" +
+         text_of(shape.qk_bits / 8) + " + " + text_of(shape.v_bits / 8) + ")" + end;
 }
 
 WgmmaRegisters registers_of(const WgmmaShape& shape) {
-  // 128 * (2 * 240 + 24) or 128 * (3 * 160 + 32): what an SM has, in steps of 8.
+  // 128 * (2 * 240 + 24), 128 * (2 * 232 + 40) or 128 * (3 * 160 + 32): what an SM has, in steps
+  // of 8.
+  if (shape.gathers) return {232, 40};
   return shape.warpgroups() <= 2 ? WgmmaRegisters{240, 24} : WgmmaRegisters{160, 32};
 }
 

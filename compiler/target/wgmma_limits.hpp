@@ -14,23 +14,28 @@ inline constexpr int kWarpgroupRows = 64;  ///< query rows of a warpgroup: those
 inline constexpr int kWarpgroupThreads = 128;
 /// Elements of a panel: 128 bytes, the widest row that TMA swizzles.
 inline constexpr int kPanelElements = 64;
+/// Tokens of a panel of e4m3 columns.
+inline constexpr int kColumnPanelTokens = 64;
 
 /// What the budget of a block depends on. `tile_k` is that of lists, masks and gates; a step of the
 /// main loop takes step_keys / tile_k of them.
 struct WgmmaShape {
   int tile_q = 0, tile_k = 0, stages = 0, head_dim = 0;
-  int query_buffers = 0;  ///< 2: the next row of tiles is loaded while this one is computed
-  bool has_score = false;  ///< a score hook, whose terms take registers
+  int query_buffers = 0;   ///< 2: the next row of tiles is loaded while this one is computed
+  bool has_terms = false;  ///< a score hook, biases, a busy gate, which take registers
+  bool gathers = false;    ///< columns, by a producer that itself copies
+  int qk_bits = 16, v_bits = 16;
   int warpgroups() const { return tile_q / kWarpgroupRows; }                     ///< that compute
   int warps() const { return warpgroups() * kWarpgroupThreads / kWarpThreads; }  ///< that compute
   int threads() const { return (warpgroups() + 1) * kWarpgroupThreads; }
   /// Keys whose scores fit a consumer's registers beside its rows of the output.
-  int step_keys() const { return head_dim <= 2 * kPanelElements && !has_score ? 128 : 64; }
+  int step_keys() const { return head_dim <= 2 * kPanelElements && !has_terms ? 128 : 64; }
 };
 
 /// Barriers and votes, query tiles, and K and V of each stage.
 int smem_bytes(const WgmmaShape& shape);
-/// The formula with its numbers: "1024 + (128 * 2 + 2 * 2 * 128) * 128 * 2".
+/// The formula with its numbers: "1024 + (128 * 2 + 2 * 2 * 128) * 128 * 2", or of operands of 8
+/// bits "1024 + (128 * 2 * 2 + 4 * 128 * (1 + 1)) * 128". The queries' place is the output's, too.
 std::string smem_formula(const WgmmaShape& shape);
 
 /// Registers of a thread, as setmaxnreg deals them out.

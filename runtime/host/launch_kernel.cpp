@@ -10,7 +10,7 @@ namespace lacuna::host {
 namespace {
 
 constexpr std::array kLaunchVariables = {Variable::kNB, Variable::kNH, Variable::kNHKv,
-                                         Variable::kNQ, Variable::kNK};
+                                         Variable::kNQ, Variable::kNK, Variable::kSmCount};
 
 bool parse_lines(std::string_view text, std::vector<Expr>& expressions, std::string& error) {
   while (!text.empty()) {

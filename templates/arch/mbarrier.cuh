@@ -28,6 +28,11 @@ struct Mbarrier {
         : "memory");
   }
 
+  /// Arrives once all copies that this thread has issued (arch/cp_async.cuh) have been written.
+  __device__ __forceinline__ void arrive_after_copies() const {
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(address) : "memory");
+  }
+
   /// Returns once the phase of this parity is over; on a fresh barrier parity 1 counts as over.
   __device__ __forceinline__ void wait(u32 parity) const {
     asm volatile(

@@ -61,7 +61,14 @@ __device__ __forceinline__ u32 pack_e4m3x2(float low, float high) {
 }
 
 __device__ __forceinline__ u32 pack_e4m3x4(float first, float second, float third, float fourth) {
-  return pack_e4m3x2(first, second) | pack_e4m3x2(third, fourth) << 16;
+  u32 quad;
+  asm("{\n.reg .b16 low, high;\n"
+      "cvt.rn.satfinite.e4m3x2.f32 low, %2, %1;\n"
+      "cvt.rn.satfinite.e4m3x2.f32 high, %4, %3;\n"
+      "mov.b32 %0, {low, high};\n}\n"
+      : "=r"(quad)
+      : "f"(first), "f"(second), "f"(third), "f"(fourth));
+  return quad;
 }
 
 }  // namespace lacuna

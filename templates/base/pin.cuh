@@ -10,6 +10,7 @@ namespace lacuna {
 /// `value` is complete at this point and from here on of unknown origin: what it was made of does
 /// not stay in registers, and what is made of it is not formed earlier. Costs no instruction.
 __device__ __forceinline__ void pin(u32& value) { asm volatile("" : "+r"(value)); }
+__device__ __forceinline__ void pin(float& value) { asm volatile("" : "+f"(value)); }
 __device__ __forceinline__ void pin(int& value) { asm volatile("" : "+r"(value)); }
 __device__ __forceinline__ void pin(const char*& value) { asm volatile("" : "+l"(value)); }
 

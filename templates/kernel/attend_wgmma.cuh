@@ -2,10 +2,37 @@
 // roles and their barriers.
 #pragma once
 
+#include "kernel/wgmma_8bit_consumer.cuh"
+#include "kernel/wgmma_ahead_consumer.cuh"
 #include "kernel/wgmma_consumer.cuh"
+#include "kernel/wgmma_gather_producer.cuh"
 #include "kernel/wgmma_producer.cuh"
 
 namespace lacuna {
+
+/// What keeps the rings full.
+template <bool kGathers, class Config, class Hooks, class Args>
+struct SelectProducer {
+  using Type = WgmmaProducer<Config, Hooks, Args>;
+};
+template <class Config, class Hooks, class Args>
+struct SelectProducer<true, Config, Hooks, Args> {
+  using Type = GatherProducer<Config, Hooks, Args>;
+};
+
+/// What computes.
+template <bool kHas8Bits, bool kLooksAhead, class Config, class Hooks, class Args>
+struct SelectConsumer {
+  using Type = WgmmaConsumer<Config, Hooks, Args>;
+};
+template <bool kLooksAhead, class Config, class Hooks, class Args>
+struct SelectConsumer<true, kLooksAhead, Config, Hooks, Args> {
+  using Type = WgmmaByteConsumer<Config, Hooks, Args>;
+};
+template <class Config, class Hooks, class Args>
+struct SelectConsumer<false, true, Config, Hooks, Args> {
+  using Type = WgmmaAheadConsumer<Config, Hooks, Args>;
+};
 
 /// The body of a generated entry: Args is a struct with members `maps`, an AttendMaps, and
 /// `attend`, an AttendArgs; Hooks are the printed expressions (templates/README.md). Blocks are
@@ -14,6 +41,9 @@ template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void attend_wgmma(const Args& args) {
   extern __shared__ __align__(1024) unsigned char wgmma_smem[];
   using Shape = WgmmaShape<Config>;
+  using Consumer =
+      typename SelectConsumer<Shape::kHas8Bits, Shape::kLooksAhead, Config, Hooks, Args>::Type;
+  using Producer = typename SelectProducer<Config::kGathers, Config, Hooks, Args>::Type;
   const WgmmaSmem<Config> smem{wgmma_smem};
   if (smem.tiles() % 1024 != 0) __trap();
   const int warp = warp_index();
@@ -27,10 +57,10 @@ __device__ __forceinline__ void attend_wgmma(const Args& args) {
   __syncthreads();
   if (warp >= Shape::kConsumerWarps) {
     shrink_registers<Shape::kProducerRegisters>();
-    if (warp == Shape::kConsumerWarps) WgmmaProducer<Config, Hooks, Args>(args, smem).run();
+    if (warp < Shape::kConsumerWarps + Producer::kWarps) Producer(args, smem).run();
   } else {
     grow_registers<Shape::kConsumerRegisters>();
-    WgmmaConsumer<Config, Hooks, Args>(args, smem, warp / 4).run();
+    Consumer(args, smem, warp / 4).run();
   }
 }
 

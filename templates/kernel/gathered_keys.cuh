@@ -62,6 +62,16 @@ __device__ __forceinline__ void write_keys(int* keys, u32 words, int rank, int f
   }
 }
 
+/// The map of the row's columns in its report.
+template <int kThreads, class Config, class Args>
+__device__ __forceinline__ void map_columns(const Args& args, const TileRow& row) {
+  if (args.attend.tile_mask == nullptr) return;
+  unsigned char* map = args.attend.tile_mask + row.index() * args.attend.k_tiles;
+  for (int j = thread_index(); j < args.attend.k_tiles; j += kThreads) {
+    map[j] = kept_columns<Config>(args, row, j / 32) >> (j % 32) & 1u;
+  }
+}
+
 /// The row's columns in its report: all are visited, none is gated. Visible ones are counted later.
 template <class Config, class Args>
 __device__ __forceinline__ void report_columns(const Args& args, const TileRow& row, int kept) {
@@ -70,11 +80,24 @@ __device__ __forceinline__ void report_columns(const Args& args, const TileRow& 
     counts[1] = kept;
     counts[2] = 0;
   }
-  if (args.attend.tile_mask == nullptr) return;
-  unsigned char* map = args.attend.tile_mask + row.index() * args.attend.k_tiles;
-  for (int j = thread_index(); j < args.attend.k_tiles; j += 32 * Config::kWarps) {
-    map[j] = kept_columns<Config>(args, row, j / 32) >> (j % 32) & 1u;
+  map_columns<32 * Config::kWarps, Config>(args, row);
+}
+
+/// The same before anyone has counted them; by the first kThreads threads of the block.
+template <int kThreads, class Config, class Args>
+__device__ __forceinline__ void report_gathered(const Args& args, const TileRow& row) {
+  if (args.attend.counts != nullptr && warp_index() == 0) {
+    int kept = 0;
+    for (int word = lane_index(); word < args.predict.keep_words; word += 32)
+      kept += __popc(kept_columns<Config>(args, row, word));
+    kept = __shfl_sync(kAllLanes, inclusive_sum_over_lanes(kept), 31);
+    if (lane_index() == 0) {
+      int* counts = args.attend.counts + row.index() * 3;
+      counts[1] = kept;
+      counts[2] = 0;
+    }
   }
+  map_columns<kThreads, Config>(args, row);
 }
 
 /// Expands the row's bits and reports them. The whole block takes part; shared memory may be used

@@ -70,6 +70,7 @@ class TileRef {
   __device__ __forceinline__ bool exists() const { return bits_ != kNone; }
   __device__ __forceinline__ bool needs_mask() const { return (bits_ & kNeedsMask) != 0; }
   __device__ __forceinline__ int index() const { return static_cast<int>(bits_ & ~kNeedsMask); }
+  __device__ __forceinline__ u32 bits() const { return bits_; }
 
  private:
   static constexpr u32 kNone = 0x7fffffffu;

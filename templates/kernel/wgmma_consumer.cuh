@@ -14,26 +14,26 @@
 #pragma once
 
 #include "arch/wgmma.cuh"
-#include "base/kinds.cuh"
-#include "base/pin.cuh"
-#include "kernel/epilogue.cuh"
-#include "kernel/report.cuh"
-#include "kernel/row_schedule.cuh"
-#include "kernel/wgmma_epilogue.cuh"
-#include "kernel/wgmma_gate.cuh"
+#include "kernel/wgmma_rows.cuh"
 #include "kernel/wgmma_scores.cuh"
-#include "kernel/wgmma_softmax.cuh"
 
 namespace lacuna {
 
 template <class Config, class Hooks, class Args>
-class WgmmaConsumer {
-  using Shape = WgmmaShape<Config>;
-  using Smem = WgmmaSmem<Config>;
-  using Message = typename Shape::Message;
-  using Element = typename Config::Element;
+class WgmmaConsumer : protected WgmmaRows<Config, Hooks, Args> {
+ protected:
+  using Rows = WgmmaRows<Config, Hooks, Args>;
+  using Rows::args_, Rows::smem_, Rows::warpgroup_, Rows::to_log2_, Rows::row_;
+  using Rows::await, Rows::receive, Rows::release_keys, Rows::release_values;
+  using Rows::finish_store, Rows::first_row, Rows::located_anew, Rows::report_step, Rows::tile_keys,
+      Rows::warp;
+  using Rows::queries_, Rows::keys_, Rows::has_weights_, Rows::softmax_, Rows::output_;
+  using typename Rows::Element;
+  using typename Rows::Message;
+  using typename Rows::Ring;
+  using typename Rows::Shape;
+  using typename Rows::Smem;
   using Scores = float[Shape::kGroups][Shape::kGroupBlocks][4];
-  using Ring = RingPosition<Config::kStages>;
   using Weights = u32[Config::kStepKeys / 16][4];
 
   /// What everything older than a step is to be multiplied by.
@@ -45,30 +45,14 @@ class WgmmaConsumer {
  public:
   /// `warpgroup`: 0 .. kWarpgroups - 1.
   __device__ __forceinline__ WgmmaConsumer(const Args& args, const Smem& smem, int warpgroup)
-      : args_(args), smem_(smem), warpgroup_(warpgroup), gate_(smem.control()->votes, warpgroup) {
-    to_log2_ = unit() * kLog2E;
-  }
+      : Rows(args, smem, warpgroup) {}
 
   __device__ __forceinline__ void run() {
     if (Shape::kTakesTurns && warpgroup_ == Config::kWarpgroups - 1) turn_barrier(0).arrive();
-    for (Message first = receive(); !first.has(Message::kEnd); first = receive()) {
-      row_ = located_anew();
-      begin_row();
-      if (first.tiles[0].exists()) {
-        attend_row(first);
-        write_results();
-      } else {
-        pass_over();
-      }
-      if (Config::kWritesLse && args_.attend.lse.data != nullptr) write_logarithms();
-      if (wants_report(args_.attend) && warpgroup_ == 0)
-        close_report<Config, Hooks>(args_, located_anew());
-      rows_.advance();
-    }
-    finish_store();
+    this->for_each_row([this](const Message& first) { attend_row(first); });
   }
 
- private:
+ protected:
   __device__ __forceinline__ void attend_row(Message step) {
     await(smem_.control()->q_full, queries_);
     if constexpr (Shape::kKeepsQueries) load_queries();
@@ -88,9 +72,7 @@ class WgmmaConsumer {
       wgmma_begin();
       multiply_queries_keys(scores, k);
       await(smem_.control()->v_full, values);
-      wgmma_begin();
       multiply_values(v);
-      wgmma_commit();
       if constexpr (Shape::kTakesTurns)
         turn_barrier((warpgroup_ + 1) % Config::kWarpgroups).arrive();
       weigh<false>(scores, decay, step);
@@ -102,61 +84,10 @@ class WgmmaConsumer {
     }
     const auto values = keys_.before();
     await(smem_.control()->v_full, values);
-    wgmma_begin();
     multiply_values(uniform_over_warp(smem_.values(values.slot())));
-    wgmma_commit();
     wgmma_wait<0>();
     wgmma_arrived(output_);
     release_values(values);
-  }
-
-  __device__ __forceinline__ void begin_row() {
-    softmax_ = {};
-    gate_.begin_row();
-#pragma unroll
-    for (int n = 0; n < Shape::kColumnBlocks; ++n) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) output_[n][i] = 0.0f;
-    }
-    if (wants_report(args_.attend) && warpgroup_ == 0) {
-      open_report<kWarpgroupThreads>(args_.attend, row_);
-      warpgroup_barrier(0).sync();
-    }
-  }
-
-  /// A row of tiles that sees nothing: O is 0.
-  __device__ __forceinline__ void pass_over() {
-    release_keys();
-    await(smem_.control()->v_full, keys_.before());
-    release_values(keys_.before());
-    const TensorArg& o = args_.attend.o;
-    Element* head = static_cast<Element*>(o.data) + row_.b * o.stride_b + row_.h * o.stride_h;
-    constexpr int kChunks = Config::kHeadDim / 8;
-    for (int n = thread_index(); n < Config::kTileQ * kChunks; n += Shape::kConsumerThreads) {
-      const int q = row_.q0 + n / kChunks;
-      if (q > row_.q1) break;
-      *reinterpret_cast<uint4*>(head + q * o.stride_n + n % kChunks * 8) = {0, 0, 0, 0};
-    }
-  }
-
-  __device__ __forceinline__ Message receive() {
-    await(smem_.control()->k_full, keys_);
-    return smem_.control()->messages[keys_.slot()];
-  }
-
-  template <int kSlots>
-  __device__ __forceinline__ void await(const unsigned long long (&full)[kSlots],
-                                        const RingPosition<kSlots>& at) const {
-    Smem::barrier(full[at.slot()]).wait(at.phase());
-  }
-
-  /// Each warp for itself, after its reads of the slot and of the step's message.
-  __device__ __forceinline__ void release_keys() {
-    if (lane_index() == 0) Smem::barrier(smem_.control()->k_empty[keys_.slot()]).arrive();
-    keys_.advance();
-  }
-  __device__ __forceinline__ void release_values(const Ring& at) const {
-    if (lane_index() == 0) Smem::barrier(smem_.control()->v_empty[at.slot()]).arrive();
   }
 
   __device__ __forceinline__ void load_queries() {
@@ -187,22 +118,37 @@ class WgmmaConsumer {
     }
   }
 
-  /// Issues O += P V for the values at `values`, of the groups whose weights count.
+  /// Issues O += P V for the values at `values`, of the groups whose weights count, and commits.
   __device__ __forceinline__ void multiply_values(u32 values) {
-    using Step = typename Shape::StepTile;
-    const auto v = Step::across_rows(values);
-    constexpr int kGroupSteps = Shape::kGroupKeys / 16;
-#pragma unroll
-    for (int g = 0; g < Shape::kGroups; ++g) {
-      if constexpr (Shape::kHasGate) {
-        if (uniform_over_warp(has_weights_[g]) == 0) continue;
-        wgmma_begin();
+    if constexpr (Shape::kHasGate) {
+      multiply_groups<0, 0>(values);
+    } else {
+      multiply_groups<(1u << Shape::kGroups) - 1, Shape::kGroups>(values);
+    }
+  }
+
+  /// Groups from kGroup on are still to be asked. Each choice is a branch with a commit of its own:
+  /// waits count commits, and a product that goes on behind a branch would take one more.
+  template <u32 kChosen, int kGroup>
+  __device__ __forceinline__ void multiply_groups(u32 values) {
+    if constexpr (kGroup < Shape::kGroups) {
+      if (uniform_over_warp(has_weights_[kGroup]) != 0) {
+        multiply_groups<kChosen | 1u << kGroup, kGroup + 1>(values);
+      } else {
+        multiply_groups<kChosen, kGroup + 1>(values);
       }
+    } else {
+      using Step = typename Shape::StepTile;
+      const auto v = Step::across_rows(values);
+      constexpr int kGroupSteps = Shape::kGroupKeys / 16;
+      wgmma_begin();
 #pragma unroll
-      for (int n = g * kGroupSteps; n < (g + 1) * kGroupSteps; ++n) {
+      for (int n = 0; n < Config::kStepKeys / 16; ++n) {
+        if ((kChosen >> n / kGroupSteps & 1) == 0) continue;
         wgmma_from_registers<Element, Contiguous::kColumns>(output_, weights_[n],
                                                             v.at(Step::across_step(n)), true);
       }
+      wgmma_commit();
     }
   }
 
@@ -223,8 +169,10 @@ class WgmmaConsumer {
         weigh_boldly(scores, decay, step);
       }
     }
-    if constexpr (kFirst) has_fresh_row_ = softmax_.any_fresh();
-    if constexpr (!Shape::kHasGate) {
+    if constexpr (kFirst) {
+      has_fresh_row_ = softmax_.any_fresh();
+    }
+    if constexpr (!Shape::kHasGate && !Config::kGathers) {
       if (__builtin_expect(step.has(Message::kUnusual), false)) report_step(step);
     }
   }
@@ -239,7 +187,7 @@ class WgmmaConsumer {
       careful = __any_sync(kAllLanes, !(sum[0] <= kLargestSum && sum[1] <= kLargestSum));
       if (__builtin_expect(careful, false)) {
         multiply_again<Config>(args_.attend, located_anew(), scores[0], step,
-                               smem_.queries(queries_.slot(), warpgroup_), warp());
+                               smem_.queries(queries_.slot(), warpgroup_), warp(), tile_keys());
         // Read anew, so that they need not live through that.
         if constexpr (Shape::kKeepsQueries) load_queries();
         complete(scores[0], 0, step);
@@ -256,8 +204,8 @@ class WgmmaConsumer {
 
   __device__ __forceinline__ void complete(float (&scores)[Shape::kGroupBlocks][4], int g,
                                            const Message& step) const {
-    complete_scores<Config, Hooks>(args_, row_, first_row(row_) + lane_index() / 4, scores, g,
-                                   step);
+    complete_scores<Config, Hooks>(args_, row_, first_row(row_) + lane_index() / 4, scores, g, step,
+                                   tile_keys());
   }
 
   /// Group g under the gate and a reference that its maxima are held against.
@@ -267,8 +215,14 @@ class WgmmaConsumer {
     float group_max[2];
     row_maxima_wide(group_max, scores[g]);
     if constexpr (Shape::kHasGate) {
-      if (!counts<kFirst>(g, step.tiles[g], group_max)) return;
+      if (!this->template counts<kFirst>(g, step.tiles[g], group_max)) return;
     }
+    weigh_against(scores, g, decay, group_max);
+  }
+
+  /// Group g, whose row maxima are known.
+  __device__ __forceinline__ void weigh_against(Scores& scores, int g, Decay& decay,
+                                                const float (&group_max)[2]) {
     if (outgrows(softmax_, group_max, to_log2_)) {
       float raised[2];
       raise_reference(softmax_, raised, group_max, to_log2_);
@@ -280,28 +234,6 @@ class WgmmaConsumer {
     }
     const float offset[2] = {softmax_.offset(0), softmax_.offset(1)};
     exponentiate(softmax_.sum, scores[g], offset, to_log2_);
-  }
-
-  /// Asks the gate about group g, which is a tile. False: it is left out of the softmax.
-  template <bool kFirst>
-  __device__ __forceinline__ bool counts(int g, TileRef tile, const float (&group_max)[2]) {
-    const bool decides = tile.exists() && !(kFirst && g == 0);
-    const bool gated = decides && decide(tile, group_max);
-    has_weights_[g] = tile.exists() && !(Config::kSkipsPv && gated);
-    if (__builtin_expect(wants_report(args_.attend) && tile.exists(), false)) report(tile, gated);
-    if (Config::kSkipsExp && gated) return false;
-    gate_.raise(group_max);
-    return true;
-  }
-
-  __device__ __forceinline__ bool decide(TileRef tile, const float (&tile_max)[2]) {
-    const GateStatistics statistics =
-        gate_.vote(warp(), tile_max, row_.q1 - first_row(row_), unit());
-    const int k0 = tile.index() * Config::kTileK;
-    const int k1 = smaller(k0 + Config::kTileK - 1, args_.attend.n_k - 1);
-    const bool skip = Hooks::gate_skip(args_, statistics.tile_max, statistics.gap, row_.i,
-                                       tile.index(), row_.q0, row_.q1, k0, k1, row_.h, row_.b);
-    return __any_sync(kAllLanes, skip);
   }
 
   __device__ __forceinline__ void pack_weights(const Scores& scores) {
@@ -318,90 +250,9 @@ class WgmmaConsumer {
     }
   }
 
-  /// O through the queries' place, which is then the producer's again.
-  __device__ __forceinline__ void write_results() {
-    using Tile = typename Shape::QueryTile;
-    const TileRow row = located_anew();
-    const float sum[2] = {quad_sum(softmax_.sum[0]), quad_sum(softmax_.sum[1])};
-    const u32 staging = smem_.queries(queries_.slot(), warpgroup_);
-    stage_output<Element, Tile>(staging, warp(), output_, sum);
-    store_output<Tile>(args_.maps.o, staging, warp(), first_row(row), row);
-    queries_.advance();
-    has_stored_ = true;
-    if constexpr (Config::kQueryBuffers == 1) finish_store();
-  }
-
-  /// The queries' place is the producer's again once the copy engine has read O from it. With a
-  /// second place that is not asked at the end of the row, but when the next one is under way.
-  __device__ __forceinline__ void finish_store() {
-    if (!has_stored_) return;
-    if (elect_one()) {  // the same thread that stored
-      tma_store_wait_read();
-      Smem::barrier(smem_.control()->q_empty[queries_.before().slot()]).arrive();
-    }
-    has_stored_ = false;
-  }
-
-  __device__ __forceinline__ void write_logarithms() const {
-    const TileRow row = located_anew();
-    const float sum[2] = {quad_sum(softmax_.sum[0]), quad_sum(softmax_.sum[1])};
-    write_lse(args_.attend.lse, row.b, row.h, first_row(row), args_.attend.n_q, softmax_, sum,
-              to_log2_, 0.0f);
-  }
-
-  __device__ __forceinline__ void report_step(const Message& step) const {
-    if (!wants_report(args_.attend)) return;
-#pragma unroll
-    for (int t = 0; t < Shape::kStepTiles; ++t) {
-      if (step.tiles[t].exists()) report(step.tiles[t], false);
-    }
-  }
-
-  /// Of a visited tile: gated by all warpgroups? One without a query row agrees.
-  __device__ __forceinline__ void report(TileRef tile, bool gated) const {
-    if constexpr (Config::kGateScope == GateScope::kWarpgroup) {
-      const bool has_rows = row_.q0 + warpgroup_ * kWarpgroupRows <= row_.q1;
-      gated = consumer_barrier<Config>().sync_all(gated || !has_rows);
-    }
-    if (thread_index() == 0) write_visit(args_.attend, located_anew(), tile.index(), gated);
-  }
-
-  /// For what is seldom done: the loop over steps keeps no registers for it.
-  __device__ __forceinline__ TileRow located_anew() const {
-    u32 slot = rows_.slot();
-    pin(slot);
-    return smem_.control()->rows[slot];
-  }
-
-  /// First query token of this warp.
-  __device__ __forceinline__ int first_row(const TileRow& row) const {
-    return row.q0 + thread_index() / 32 * kWarpRows;
-  }
-
-  /// Scores -> natural units.
-  __device__ __forceinline__ float unit() const {
-    return Config::kHasScore ? 1.0f : args_.attend.scale;
-  }
-
-  /// Of the warpgroup; worked out where it is wanted.
-  __device__ __forceinline__ static int warp() { return thread_index() / 32 % 4; }
-
-  const Args& args_;
-  const Smem smem_;
-  const int warpgroup_;
-  float to_log2_;                        ///< scores -> log2 domain
-  RingPosition<Shape::kRowSlots> rows_;  ///< of row_
-  bool has_stored_ = false;              ///< O is on its way from the place of the queries before
-  TileRow row_;
-  RingPosition<Config::kQueryBuffers> queries_;
-  Ring keys_;  ///< of the step under way; its values' position is the same, a step later
-  WgmmaGate<Config> gate_;
-  bool has_weights_[Shape::kGroups];  ///< of the step whose product with V is due
-  bool has_fresh_row_;                ///< of this warp: it has no reference yet
-  ReferenceRows softmax_;
+  bool has_fresh_row_;                   ///< of this warp: it has no reference yet
   u32 query_[Config::kHeadDim / 16][4];  ///< fragments, if kept
   Weights weights_;
-  float output_[Shape::kColumnBlocks][4];
 };
 
 }  // namespace lacuna

@@ -22,8 +22,7 @@ __device__ __forceinline__ NamedBarrier consumer_barrier() {
 template <class Config, bool kExists = WgmmaShape<Config>::kHasGate>
 class WgmmaGate {
  public:
-  __device__ __forceinline__ WgmmaGate(GateStatistics (&)[2][WgmmaShape<Config>::kConsumerWarps],
-                                       int) {}
+  __device__ __forceinline__ WgmmaGate(typename WgmmaShape<Config>::Votes&, int) {}
   __device__ __forceinline__ void begin_row() {}
   __device__ __forceinline__ void raise(const float (&)[2]) {}
 };
@@ -31,7 +30,7 @@ class WgmmaGate {
 template <class Config>
 class WgmmaGate<Config, true> {
   using Shape = WgmmaShape<Config>;
-  using Votes = GateStatistics[2][Shape::kConsumerWarps];
+  using Votes = typename Shape::Votes;
 
  public:
   __device__ __forceinline__ WgmmaGate(Votes& votes, int warpgroup)
@@ -49,20 +48,35 @@ class WgmmaGate<Config, true> {
   /// for each vote enough.
   __device__ __forceinline__ GateStatistics vote(int warp, const float (&tile_max)[2], int last_row,
                                                  float unit) {
-    const GateStatistics mine = warp_gate_statistics(tile_max, running_max_, last_row, unit);
+    return vote(warp, warp_gate_statistics(tile_max, running_max_, last_row, unit));
+  }
+  /// The same of statistics that the warp has worked out.
+  __device__ __forceinline__ GateStatistics vote(int warp, const GateStatistics& mine) {
+    GateStatistics both[1] = {mine};
+    vote_together(warp, both);
+    return both[0];
+  }
+  /// Of several tiles at once, up to as many as a step has.
+  template <int kTiles>
+  __device__ __forceinline__ void vote_together(int warp, GateStatistics (&statistics)[kTiles]) {
     const int first = Shape::kVotesByTile ? 0 : warpgroup_ * 4;
     constexpr int kVoters = Shape::kVotesByTile ? Shape::kConsumerWarps : 4;
-    if (lane_index() == 0) votes_[buffer_][warpgroup_ * 4 + warp] = mine;
+    if (lane_index() == 0) {
+#pragma unroll
+      for (int t = 0; t < kTiles; ++t) votes_[buffer_][t][warpgroup_ * 4 + warp] = statistics[t];
+    }
     if constexpr (Shape::kVotesByTile) {
       consumer_barrier<Config>().sync();
     } else {
       warpgroup_barrier(warpgroup_).sync();
     }
-    GateStatistics result;
 #pragma unroll
-    for (int w = 0; w < kVoters; ++w) result.include(votes_[buffer_][first + w]);
+    for (int t = 0; t < kTiles; ++t) {
+      statistics[t] = {};
+#pragma unroll
+      for (int w = 0; w < kVoters; ++w) statistics[t].include(votes_[buffer_][t][first + w]);
+    }
     buffer_ ^= 1;
-    return result;
   }
 
  private:

@@ -9,6 +9,28 @@
 
 namespace lacuna {
 
+/// Brings the queries of a row of tiles; by one whole warp.
+template <class Config, class Args>
+__device__ __forceinline__ void load_query_tiles(const Args& args, const WgmmaSmem<Config>& smem,
+                                                 RingPosition<Config::kQueryBuffers>& at,
+                                                 const TileRow& row) {
+  using Shape = WgmmaShape<Config>;
+  using Slot = typename Shape::QuerySlot;
+  const Mbarrier full = smem.barrier(smem.control()->q_full[at.slot()]);
+  smem.barrier(smem.control()->q_empty[at.slot()]).wait(at.phase() ^ 1);
+  if (elect_one()) {
+    const auto policy = l2_policy<L2Policy::kKeepFirst>();
+    full.arrive_expecting(Config::kWarpgroups * Slot::kBytes);
+    for (int w = 0; w < Config::kWarpgroups; ++w) {
+      for (int p = 0; p < Slot::kBoxes; ++p) {
+        tma_load(args.maps.q, smem.queries(at.slot(), w) + Slot::offset(0, p), full,
+                 Slot::origin(row.q0 + w * kWarpgroupRows, p, row.h, row.b), policy);
+      }
+    }
+  }
+  at.advance();
+}
+
 template <class Config, class Hooks, class Args>
 class WgmmaProducer {
   using Shape = WgmmaShape<Config>;
@@ -17,6 +39,8 @@ class WgmmaProducer {
   using Walk = typename SelectWalk<false, Config::kUsesLists, Config, Hooks, Args>::Type;
 
  public:
+  static constexpr int kWarps = 1;  ///< that run
+
   __device__ __forceinline__ WgmmaProducer(const Args& args, const Smem& smem)
       : args_(args), smem_(smem) {}
 
@@ -44,7 +68,7 @@ class WgmmaProducer {
       step.flags = flags_of(step) | (next.tiles[0].exists() ? 0u : Message::kLastOfRow);
       load_keys(row, step, is_first);
       load_values();  // of the step before
-      if (is_first && step.tiles[0].exists()) load_queries(row);
+      if (is_first && step.tiles[0].exists()) load_query_tiles<Config>(args_, smem_, queries_, row);
       is_first = false;
       pending_ = step;
       has_pending_ = true;
@@ -69,23 +93,6 @@ class WgmmaProducer {
     return unusual ? Message::kUnusual : 0u;
   }
 
-  __device__ __forceinline__ void load_queries(const TileRow& row) {
-    const Mbarrier full = Smem::barrier(smem_.control()->q_full[queries_.slot()]);
-    Smem::barrier(smem_.control()->q_empty[queries_.slot()]).wait(queries_.phase() ^ 1);
-    if (elect_one()) {
-      const auto policy = l2_policy<L2Policy::kKeepFirst>();
-      full.arrive_expecting(Shape::kQueryBytes);
-      for (int w = 0; w < Config::kWarpgroups; ++w) {
-        for (int p = 0; p < Shape::kPanels; ++p) {
-          tma_load(args_.maps.q,
-                   smem_.queries(queries_.slot(), w) + p * Shape::QueryTile::kPanelBytes, full,
-                   {row.q0 + w * kWarpgroupRows, p, row.h, row.b}, policy);
-        }
-      }
-    }
-    queries_.advance();
-  }
-
   __device__ __forceinline__ void load_keys(const TileRow& row, const Message& step,
                                             bool is_first) {
     const Mbarrier full = Smem::barrier(smem_.control()->k_full[keys_.slot()]);
@@ -93,8 +100,8 @@ class WgmmaProducer {
     if (elect_one()) {
       if (is_first) smem_.control()->rows[rows_.slot()] = row;
       smem_.control()->messages[keys_.slot()] = step;
-      load_step(args_.maps.k, smem_.keys(keys_.slot()), full, step,
-                row.h / args_.attend.heads_per_kv, row.b);
+      load_step<typename Shape::KeySlot>(args_.maps.k, smem_.keys(keys_.slot()), full, step,
+                                         row.h / args_.attend.heads_per_kv, row.b);
     }
     if (is_first) rows_.advance();
     keys_.advance();
@@ -114,15 +121,16 @@ class WgmmaProducer {
     const Mbarrier full = Smem::barrier(smem_.control()->v_full[values_.slot()]);
     Smem::barrier(smem_.control()->v_empty[values_.slot()]).wait(values_.phase() ^ 1);
     if (elect_one()) {
-      load_step(args_.maps.v, smem_.values(values_.slot()), full, pending_, pending_head_,
-                pending_batch_);
+      load_step<typename Shape::ValueSlot>(args_.maps.v, smem_.values(values_.slot()), full,
+                                           pending_, pending_head_, pending_batch_);
     }
     values_.advance();
     has_pending_ = false;
   }
 
-  /// A missing tile of a step is filled with zeros, from behind the last token; a step without any
+  /// A missing tile of a step is filled with zeros, from behind the last tile; a step without any
   /// is only announced.
+  template <class Slot>
   __device__ __forceinline__ void load_step(const TensorMap& map, u32 slot, Mbarrier full,
                                             const Message& step, int head, int batch) const {
     if (!step.tiles[0].exists()) {
@@ -130,15 +138,14 @@ class WgmmaProducer {
       return;
     }
     const auto policy = l2_policy<L2Policy::kKeepLast>();
-    full.arrive_expecting(Shape::StepTile::kBytes);
+    full.arrive_expecting(Slot::kBytes);
 #pragma unroll
     for (int n = 0; n < Shape::kStepTiles; ++n) {
       const TileRef tile = step.tiles[n];
-      const int token = tile.exists() ? tile.index() * Config::kTileK : args_.attend.n_k;
+      const int token = (tile.exists() ? tile.index() : args_.attend.k_tiles) * Config::kTileK;
 #pragma unroll
-      for (int p = 0; p < Shape::kPanels; ++p) {
-        tma_load(map, slot + p * Shape::StepTile::kPanelBytes + n * Config::kTileK * kPanelRowBytes,
-                 full, {token, p, head, batch}, policy);
+      for (int p = 0; p < Slot::kBoxes; ++p) {
+        tma_load(map, slot + Slot::offset(n, p), full, Slot::origin(token, p, head, batch), policy);
       }
     }
   }

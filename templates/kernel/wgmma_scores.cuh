@@ -2,6 +2,7 @@
 // and mask; and the product a second time.
 #pragma once
 
+#include "base/pin.cuh"
 #include "kernel/wgmma_shape.cuh"
 #include "tile/panel_product.cuh"
 
@@ -11,34 +12,37 @@ namespace lacuna {
 /// first accumulators.
 template <class Config, class Hooks, class Args, int kBlocks>
 __device__ __forceinline__ void apply_score_hook(const Args& args, const TileRow& row, int q,
-                                                 float (&scores)[kBlocks][4], TileRef tile,
-                                                 int t) {
+                                                 float (&scores)[kBlocks][4], TileRef tile, int t,
+                                                 const TileKeys<Config>& keys) {
   constexpr int kTileBlocks = Config::kTileK / 8;
-  const int key = tile.index() * Config::kTileK + lane_index() % 4 * 2;
+  const int slot = lane_index() % 4 * 2;
 #pragma unroll
   for (int n = 0; n < kTileBlocks; ++n) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       float& score = scores[t * kTileBlocks + n][i];
-      score = Hooks::score(args, score * args.attend.scale, q + i / 2 * 8, key + n * 8 + i % 2,
-                           row.h, row.b);
+      score = Hooks::score(args, score * args.attend.scale, q + i / 2 * 8,
+                           keys.at(tile, slot + n * 8 + i % 2), row.h, row.b);
     }
   }
 }
 
-/// Which of a lane's scores in eight blocks from `key` on are visible, a bit each. A loop: few tiles
-/// need the mask, and an expression in 64 copies takes its time to compile.
+/// Which of a lane's scores in eight blocks from `slot` of a tile on are visible, a bit each. A
+/// loop: few tiles need the mask, and an expression in 64 copies takes its time to compile.
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ u32 visible_scores(const Args& args, const TileRow& row, int q,
-                                              int key) {
+                                              const TileKeys<Config>& keys, TileRef tile,
+                                              int slot) {
   u32 bits = 0;
 #pragma unroll 1
-  for (int n = 0; n < 8; ++n, key += 8) {
+  for (int n = 0; n < 8; ++n, slot += 8) {
+    pin(q);  // what follows from the query is worked out again: registers are short
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      bool visible = key + i % 2 < args.attend.n_k;
+      const int key = keys.at(tile, slot + i % 2);
+      bool visible = key < args.attend.n_k;
       if constexpr (Config::kHasMask) {
-        visible = visible && Hooks::mask(args, q + i / 2 * 8, key + i % 2, row.h, row.b);
+        visible = visible && Hooks::mask(args, q + i / 2 * 8, key, row.h, row.b);
       }
       bits |= static_cast<u32>(visible) << (n * 4 + i);
     }
@@ -48,13 +52,14 @@ __device__ __forceinline__ u32 visible_scores(const Args& args, const TileRow& r
 
 template <class Config, class Hooks, class Args, int kBlocks>
 __device__ __forceinline__ void apply_mask(const Args& args, const TileRow& row, int q,
-                                           float (&scores)[kBlocks][4], TileRef tile, int t) {
+                                           float (&scores)[kBlocks][4], TileRef tile, int t,
+                                           const TileKeys<Config>& keys) {
   constexpr int kTileBlocks = Config::kTileK / 8;
-  const int key = tile.index() * Config::kTileK + lane_index() % 4 * 2;
+  const int slot = lane_index() % 4 * 2;
 #pragma unroll
   for (int n = 0; n < kTileBlocks; n += 8) {
     const u32 bits =
-        tile.exists() ? visible_scores<Config, Hooks>(args, row, q, key + n * 8) : 0;
+        tile.exists() ? visible_scores<Config, Hooks>(args, row, q, keys, tile, slot + n * 8) : 0;
 #pragma unroll
     for (int bit = 0; bit < 32; ++bit) {
       float& score = scores[t * kTileBlocks + n + bit / 4][bit % 4];
@@ -67,19 +72,20 @@ __device__ __forceinline__ void apply_mask(const Args& args, const TileRow& row,
 template <class Config, class Hooks, class Args, int kBlocks, class Message>
 __device__ __forceinline__ void complete_scores(const Args& args, const TileRow& row, int q,
                                                 float (&scores)[kBlocks][4], int g,
-                                                const Message& step) {
+                                                const Message& step,
+                                                const TileKeys<Config>& keys = {}) {
   constexpr int kTiles = WgmmaShape<Config>::kGroupTiles;
   if constexpr (Config::kHasScore) {
 #pragma unroll
     for (int t = 0; t < kTiles; ++t)
-      apply_score_hook<Config, Hooks>(args, row, q, scores, step.tiles[g * kTiles + t], t);
+      apply_score_hook<Config, Hooks>(args, row, q, scores, step.tiles[g * kTiles + t], t, keys);
   }
   if (__builtin_expect(!step.has(Message::kUnusual), true)) return;
 #pragma unroll
   for (int t = 0; t < kTiles; ++t) {
     const TileRef tile = step.tiles[g * kTiles + t];
     if (!tile.exists() || tile.needs_mask())
-      apply_mask<Config, Hooks>(args, row, q, scores, tile, t);
+      apply_mask<Config, Hooks>(args, row, q, scores, tile, t, keys);
   }
 }
 
@@ -87,7 +93,8 @@ __device__ __forceinline__ void complete_scores(const Args& args, const TileRow&
 template <class Config, int kBlocks, class Message>
 __device__ __forceinline__ void multiply_again(const AttendArgs& args, const TileRow& row,
                                                float (&scores)[kBlocks][4], const Message& step,
-                                               u32 queries, int warp) {
+                                               u32 queries, int warp,
+                                               const TileKeys<Config>& step_keys = {}) {
   using Element = typename Config::Element;
   using Shape = WgmmaShape<Config>;
   const Element* keys = static_cast<const Element*>(args.k.data) + row.b * args.k.stride_b +
@@ -95,9 +102,11 @@ __device__ __forceinline__ void multiply_again(const AttendArgs& args, const Til
 #pragma unroll
   for (int t = 0; t < Shape::kGroupTiles; ++t) {
     const TileRef tile = step.tiles[t];
-    const int first = tile.exists() ? tile.index() * Config::kTileK : args.n_k;
+    const auto row_of = [&](int slot) {
+      return tile.exists() ? step_keys.at(tile, slot) : args.n_k;
+    };
     multiply_warp_queries_keys<Element, typename Shape::QueryTile, Config::kTileK / 8>(
-        scores + t * Config::kTileK / 8, queries, warp, keys, args.k.stride_n, first, args.n_k);
+        scores + t * Config::kTileK / 8, queries, warp, keys, args.k.stride_n, row_of, args.n_k);
   }
 }
 

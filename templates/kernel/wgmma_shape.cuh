@@ -23,7 +23,9 @@
 #include "arch/warpgroup.cuh"
 #include "gate/gate.cuh"
 #include "kernel/tile_walk.cuh"
-#include "tile/panel_tile.cuh"
+#include "kernel/wgmma_gather_columns.cuh"
+#include "kernel/wgmma_slots.cuh"
+#include "loader/gather_panels.cuh"
 
 namespace lacuna {
 
@@ -60,33 +62,60 @@ struct WgmmaShape {
   /// Two warpgroups find a rhythm of their own; three, which are short of registers for their own
   /// queries and of room between products, are better off in order.
   static constexpr bool kTakesTurns = Config::kWarpgroups > 2;
+  static constexpr bool kHasE4m3Values = Config::kVBits == 8;
+  static constexpr bool kHas8Bits = Config::kQkBits == 8;
   static constexpr bool kHasGate = Config::kGateScope != GateScope::kNone;
   static constexpr bool kVotesByTile = Config::kGateScope == GateScope::kTile;
+  /// The next scores are under way while a tile is decided about (kernel/wgmma_ahead_consumer.cuh).
+  static constexpr bool kLooksAhead =
+      kVotesByTile && !Config::kGateReadsGap && Config::kHeadDim <= 128 && Config::kStepKeys == 64;
 
   /// Registers of a thread: 65536 are shared out.
-  static constexpr int kProducerRegisters = Config::kWarpgroups == 2 ? 24 : 32;
-  static constexpr int kConsumerRegisters = Config::kWarpgroups == 2 ? 240 : 160;
+  static constexpr int kProducerRegisters = Config::kGathers           ? 40
+                                            : Config::kWarpgroups == 2 ? 24
+                                                                       : 32;
+  static constexpr int kConsumerRegisters = Config::kGathers           ? 232
+                                            : Config::kWarpgroups == 2 ? 240
+                                                                       : 160;
 
   using QueryTile = PanelTile<kWarpgroupRows, Config::kHeadDim>;  ///< of one warpgroup; then its O
   using StepTile = PanelTile<Config::kStepKeys, Config::kHeadDim>;
+  using QuerySlot = typename SelectRowSlot<Config::kQkBits, kWarpgroupRows, kWarpgroupRows,
+                                           Config::kHeadDim>::Type;
+  using KeySlot = typename SelectRowSlot<Config::kQkBits, Config::kStepKeys, Config::kTileK,
+                                         Config::kHeadDim>::Type;
+  using ValueSlot = typename SelectValueSlot<Config::kVBits, Config::kStepKeys, Config::kTileK,
+                                             Config::kHeadDim>::Type;
+  static constexpr int kKeyRowBytes =
+      smaller(Config::kHeadDim * Config::kQkBits / 8, kPanelRowBytes);
   using Message = StepMessage<kStepTiles>;
+  using Votes = GateStatistics[2][kGroups][kConsumerWarps];  ///< in turns, of a step's tiles
   /// The producer is ahead by less rows than steps; it writes a row when it may load its first
   /// keys.
   static constexpr int kRowSlots = 2 * Config::kStages;
 
   static constexpr int kQueryBytes = Config::kWarpgroups * QueryTile::kBytes;
   static constexpr int kKeysOffset = Config::kQueryBuffers * kQueryBytes;
-  static constexpr int kValuesOffset = kKeysOffset + Config::kStages * StepTile::kBytes;
-  static constexpr int kControlOffset = kValuesOffset + Config::kStages * StepTile::kBytes;
-  static constexpr int kControlBytes = 1024;
+  static constexpr int kValuesOffset = kKeysOffset + Config::kStages * KeySlot::kBytes;
+  static constexpr int kControlOffset = kValuesOffset + Config::kStages * ValueSlot::kBytes;
+  /// Whether lanes copy rows into slots; else the copy engine.
+  static constexpr bool kHasCopiedRows = Config::kGathers && kCopiesRows<Config::kKeepK>;
+  /// Arrivals that fill a slot: the loads; of keys also the message, unless that comes first.
+  static constexpr int kLoadArrivals = kHasCopiedRows ? 32 : 1;
+  static constexpr int kKeyArrivals = kLoadArrivals + (Config::kGathers ? 1 : 0);
+  static constexpr int kControlBytes = 1024 + (Config::kGathers ? kColumnRingBytes : 0);
   static constexpr int kSmemBytes = kControlOffset + kControlBytes;
 
   static_assert(Config::kTileQ == kWarpgroupRows * Config::kWarpgroups, "64 rows a warpgroup");
   static_assert(Config::kStepKeys % Config::kTileK == 0, "a step takes whole tiles");
   static_assert(Config::kTileK % 64 == 0, "masks take 64 keys at a time");
   static_assert(Config::kStages >= 2, "a step is loaded while another is in use");
-  static_assert(Config::kQkBits == 16 && Config::kVBits == 16 && !Config::kGathers,
-                "this family takes whole tiles of 16-bit keys and values");
+  static_assert(Config::kQkBits == 16 || Config::kQkBits == 8, "int8 is the only integer format");
+  static_assert(Config::kVBits == 16 || Config::kVBits == 8, "e4m3 is the only 8-bit format of V");
+  static_assert(!kHas8Bits || (Config::kHeadDim <= 128 && Config::kWarpgroups == 2),
+                "the product of e4m3 values has registers of its own");
+  static_assert(kHas8Bits || !kHasE4m3Values, "e4m3 values come with int8 keys");
+  static_assert(!kHas8Bits || !Config::kGathers, "gathered keys are 16-bit rows");
   static_assert(Config::kSmemBytes == kSmemBytes, "the host's formula is another");
 };
 
@@ -99,7 +128,10 @@ struct WgmmaControl {
   unsigned long long v_full[Config::kStages], v_empty[Config::kStages];
   typename Shape::Message messages[Config::kStages];
   TileRow rows[Shape::kRowSlots];
-  GateStatistics votes[2][Shape::kConsumerWarps];
+  typename Shape::Votes votes;
+  float tile_votes[2][Shape::kConsumerWarps];
+  unsigned long long voted[2][Config::kWarpgroups];  ///< barriers: its warps have published a step
+  ColumnRing<Config::kGathers> ring;
 };
 
 /// A place in a ring of slots: which slot, and the parity of its phase. One counter holds both.
@@ -132,10 +164,10 @@ struct WgmmaSmem {
     return tiles() + buffer * Shape::kQueryBytes + warpgroup * Shape::QueryTile::kBytes;
   }
   __device__ __forceinline__ u32 keys(u32 slot) const {
-    return tiles() + Shape::kKeysOffset + slot * Shape::StepTile::kBytes;
+    return tiles() + Shape::kKeysOffset + slot * Shape::KeySlot::kBytes;
   }
   __device__ __forceinline__ u32 values(u32 slot) const {
-    return tiles() + Shape::kValuesOffset + slot * Shape::StepTile::kBytes;
+    return tiles() + Shape::kValuesOffset + slot * Shape::ValueSlot::kBytes;
   }
   __device__ __forceinline__ static Mbarrier barrier(const unsigned long long& word) {
     return {shared_address(&word)};
@@ -148,10 +180,20 @@ struct WgmmaSmem {
       barrier(control()->q_empty[n]).init(Shape::kConsumerWarps);
     }
     for (int n = 0; n < Config::kStages; ++n) {
-      barrier(control()->k_full[n]).init(1);
+      barrier(control()->k_full[n]).init(Shape::kKeyArrivals);
       barrier(control()->k_empty[n]).init(Shape::kConsumerWarps);
-      barrier(control()->v_full[n]).init(1);
+      barrier(control()->v_full[n]).init(Shape::kLoadArrivals);
       barrier(control()->v_empty[n]).init(Shape::kConsumerWarps);
+    }
+    for (int w = 0; w < Config::kWarpgroups; ++w) {
+      barrier(control()->voted[0][w]).init(4);
+      barrier(control()->voted[1][w]).init(4);
+    }
+    if constexpr (Config::kGathers) {
+      for (int n = 0; n < control()->ring.kSteps; ++n) {
+        barrier(control()->ring.step_full[n]).init(1);
+        barrier(control()->ring.step_empty[n]).init(2);  // keys and values
+      }
     }
     fence_mbarrier_init();
   }

@@ -17,19 +17,20 @@ __device__ __forceinline__ void read_query_fragment(u32 (&a)[4], u32 queries, in
   ldmatrix_x4(a, queries + QueryTile::offset(row, 2 * step + lane_index() / 16));
 }
 
-/// scores[n] = block n (8 keys) of Q K^T, of the keys from row `first` on of a head's keys in
-/// global memory, of which there are `count`, `stride` elements apart. Keys past the last count as
-/// zeros.
-template <class Element, class QueryTile, int kBlocks>
+/// scores[n] = block n (8 keys) of Q K^T, where key m is row `row_of(m)` of a head's keys in global
+/// memory, of which there are `count`, `stride` elements apart. Keys past the last count as zeros.
+template <class Element, class QueryTile, int kBlocks, class RowOf>
 __device__ __forceinline__ void multiply_warp_queries_keys(float (*scores)[4], u32 queries,
                                                            int warp, const Element* keys,
-                                                           long long stride, int first, int count) {
+                                                           long long stride, const RowOf& row_of,
+                                                           int count) {
   // A lane's part of `b`: of key g of a block, elements 2t, 2t + 1, and the two 8 on. Block by
   // block: few registers count here, not time.
-  int key = first + lane_index() / 4;
-  const char* pair = reinterpret_cast<const char*>(keys + key * stride + lane_index() % 4 * 2);
+  int slot = lane_index() / 4;
 #pragma unroll
   for (int n = 0; n < kBlocks; ++n) {
+    const int key = row_of(slot);
+    const char* pair = reinterpret_cast<const char*>(keys + key * stride + lane_index() % 4 * 2);
 #pragma unroll
     for (int i = 0; i < 4; ++i) scores[n][i] = 0.0f;
 #pragma unroll 1
@@ -43,10 +44,8 @@ __device__ __forceinline__ void multiply_warp_queries_keys(float (*scores)[4], u
       }
       mma_m16n8k16<Element>(scores[n], a, b[0], b[1]);
     }
-    key += 8;
-    pair += stride * 16;
-    pin(key);
-    pin(pair);
+    slot += 8;
+    pin(slot);
   }
 }
 

@@ -65,8 +65,9 @@ struct Inputs {
   lacuna::LaunchArgs args;
 };
 
-/// One small problem (1 head, 128 tokens, head dim 128) with zero inputs; thresholds keep
-/// everything.
+constexpr int kTokens = 128, kHeadDim = 128;
+
+/// One small problem (1 head) with zero inputs; thresholds keep everything.
 Inputs make_inputs(const std::shared_ptr<const lacuna::Device>& device,
                    const lacuna::DeviceStream& stream) {
   lacuna::Diagnostics diagnostics;
@@ -74,14 +75,25 @@ Inputs make_inputs(const std::shared_ptr<const lacuna::Device>& device,
   lacuna::Tensor* const tensors[] = {&inputs.args.q, &inputs.args.k, &inputs.args.v,
                                      &inputs.args.o};
   for (lacuna::Tensor* tensor : tensors) {
-    inputs.memory.emplace_back(device, 128 * 128 * 2, diagnostics);
+    inputs.memory.emplace_back(device, kTokens * kHeadDim * 2, diagnostics);
     inputs.memory.back().fill_zero(diagnostics);
-    *tensor = lacuna::Tensor(inputs.memory.back().data(), lacuna::bf16, {1, 1, 128, 128},
+    *tensor = lacuna::Tensor(inputs.memory.back().data(), lacuna::bf16, {1, 1, kTokens, kHeadDim},
                              lacuna::cuda(device->index));
   }
   inputs.args.params = {{"threshold", -1e30}};
   inputs.args.stream = stream.handle();
   return inputs;
+}
+
+/// As large as the kernel asks for at that shape.
+void add_workspace(Inputs& inputs, const lacuna::Kernel& kernel,
+                   const std::shared_ptr<const lacuna::Device>& device) {
+  lacuna::Diagnostics diagnostics;
+  const std::size_t bytes = kernel.workspace_bytes({1, 1, 1, kTokens, kTokens});
+  if (bytes == 0) return;
+  inputs.memory.emplace_back(device, bytes, diagnostics);
+  inputs.args.workspace = inputs.memory.back().data();
+  inputs.args.workspace_bytes = bytes;
 }
 
 int measure(const char* spec_path, int index) {
@@ -100,10 +112,11 @@ int measure(const char* spec_path, int index) {
   const auto begin = Clock::now();
   const auto engine = lacuna::Engine::create({"cuda:" + std::to_string(index), "", "", 0, nullptr});
   const double engine_us = us_since(begin);
-  auto kernel = engine.compile(lacuna::v1::Spec::load(spec_path));
+  auto kernel = engine.compile(lacuna::v1::Spec::load(spec_path), {kHeadDim});
   const double compile_us = us_since(begin) - engine_us;
   kernel.prepare();
   const double prepare_us = us_since(begin) - engine_us - compile_us;
+  add_workspace(inputs, kernel, device);
   kernel.launch(inputs.args);
   const double first_launch_us = us_since(begin);
   stream.synchronize(diagnostics);

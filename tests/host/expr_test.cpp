@@ -209,12 +209,12 @@ TEST(LoweredLaunchExpressions, EqualTheInterpreter) {
   char error[1024] = "";
   ASSERT_EQ(backend().compile_launch(lines.data(), lines.size(), &launch, error, sizeof error), 0)
       << error;
-  constexpr Variable kOrder[] = {Variable::kNB, Variable::kNH, Variable::kNHKv, Variable::kNQ,
-                                 Variable::kNK};
+  constexpr Variable kOrder[] = {Variable::kNB, Variable::kNH, Variable::kNHKv,
+                                 Variable::kNQ, Variable::kNK, Variable::kSmCount};
   for (int round = 0; round < 50; ++round) {
-    std::int32_t shape[5];
+    std::int32_t shape[std::size(kOrder)];
     Bindings bindings;
-    for (std::size_t n = 0; n < 5; ++n) {
+    for (std::size_t n = 0; n < std::size(kOrder); ++n) {
       shape[n] = random.between(0, 1 << random.below(20));
       bindings.set(kOrder[n], shape[n]);
     }

@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -51,6 +52,32 @@ struct Graphs {
   }
 };
 
+/// Captures a launch and replays it with new data.
+void replay(const Graphs& graphs, const Case& c) {
+  SCOPED_TRACE(c.text());
+  TestKernel kernel(engine(), c);
+  ASSERT_EQ(kernel.error, "");
+  Variant variant = make_variant(c, kernel.tile, 1);
+  variant.reuse = 1;  // a replay decides anew
+  Binding binding(engine().is_cuda, c, variant);
+  ASSERT_EQ(binding.provide(kernel, c), "");
+  void *graph = nullptr, *executable = nullptr;
+  ASSERT_EQ(graphs.begin(binding.args.stream, 1),
+            0);  // thread-local capture: nothing unsafe may happen
+  EXPECT_EQ(lacuna_launch(kernel.kernel, &binding.args), LACUNA_OK) << lacuna_last_error();
+  ASSERT_EQ(graphs.end(binding.args.stream, &graph), 0);
+  ASSERT_EQ(graphs.instantiate(&executable, graph, 0), 0);
+  for (std::uint32_t round = 0; round < 3; ++round) {
+    const Variant fresh = make_variant(c, kernel.tile, 100 + round);
+    variant.problem.q = fresh.problem.q, variant.problem.k = fresh.problem.k,
+    variant.problem.v = fresh.problem.v;
+    binding.rewrite(c, variant.problem);
+    binding.poison();
+    ASSERT_EQ(graphs.launch(executable, binding.args.stream), 0);
+    EXPECT_EQ(check_variant(c, variant, binding.collect(), true), "") << "round " << round;
+  }
+}
+
 TEST(Gpu, ReplaysFromAGraphWithNewData) {
   REQUIRE_GPU();
   const Graphs graphs;
@@ -60,31 +87,11 @@ TEST(Gpu, ReplaysFromAGraphWithNewData) {
   ASSERT_TRUE(device);
   const ContextScope current(*device);
   ASSERT_EQ(current.result(), kCudaSuccess);
-  for (const std::string& name : all_names()) {
-    const Case c{name, DType::kBF16, 128, 1, 4, 2, 500, 500, Fill::kUneven, false};
-    TestKernel kernel(engine(), c);
-    ASSERT_EQ(kernel.error, "");
-    Variant variant = make_variant(c, kernel.tile, 1);
-    variant.reuse = 1;  // a replay decides anew
-    Binding binding(engine().is_cuda, c, variant);
-    ASSERT_EQ(binding.provide(kernel, c), "");
-    void *graph = nullptr, *executable = nullptr;
-    ASSERT_EQ(graphs.begin(binding.args.stream, 1),
-              0);  // thread-local capture: nothing unsafe may happen
-    EXPECT_EQ(lacuna_launch(kernel.kernel, &binding.args), LACUNA_OK) << lacuna_last_error();
-    ASSERT_EQ(graphs.end(binding.args.stream, &graph), 0);
-    ASSERT_EQ(graphs.instantiate(&executable, graph, 0), 0);
-    for (std::uint32_t round = 0; round < 3; ++round) {
-      const Variant fresh = make_variant(c, kernel.tile, 100 + round);
-      variant.problem.q = fresh.problem.q, variant.problem.k = fresh.problem.k,
-      variant.problem.v = fresh.problem.v;
-      binding.rewrite(c, variant.problem);
-      binding.poison();
-      ASSERT_EQ(graphs.launch(executable, binding.args.stream), 0);
-      EXPECT_EQ(check_variant(c, variant, binding.collect(), true), "")
-          << name << ", round " << round;
-    }
-  }
+  for (const std::string& name : all_names())
+    replay(graphs, {name, DType::kBF16, 128, 1, 4, 2, 500, 500, Fill::kUneven, false});
+  // More rows of tiles than multiprocessors: the counter of rows begins anew in each replay.
+  for (const char* name : {"dense", "bsfa", "external-mask", "fg-attn-cached"})
+    replay(graphs, {name, DType::kBF16, 128, 1, 80, 40, 260, 400, Fill::kUneven, false});
 }
 
 TEST(Gpu, ThreeShapesOnTwoStreamsDoNotDisturbEachOther) {
@@ -208,6 +215,56 @@ TEST(Gpu, OffsetsBeyondTwoToTheThirtyOne) {
   binding.args.k = &views[0], binding.args.v = &views[1];
   ASSERT_EQ(lacuna_launch(kernel.kernel, &binding.args), LACUNA_OK) << lacuna_last_error();
   EXPECT_EQ(check_variant(c, variant, binding.collect(), true), "");
+}
+
+/// A tensor's values at the end of an allocation, and the tensor there. Behind the last page of an
+/// allocation nothing may be mapped, and compute-sanitizer knows its last byte.
+struct AtTheEnd {
+  DeviceBuffer buffer;
+  DLTensor view;
+
+  AtTheEnd(const std::shared_ptr<const Device>& device, const DLTensor& tensor) : view(tensor) {
+    constexpr std::size_t kPage = std::size_t{2} << 20;
+    std::size_t bytes = tensor.dtype.bits / 8U;
+    for (int n = 0; n < tensor.ndim; ++n) bytes *= static_cast<std::size_t>(tensor.shape[n]);
+    Diagnostics diagnostics;
+    buffer = DeviceBuffer(device, (bytes + kPage - 1) / kPage * kPage, diagnostics);
+    EXPECT_TRUE(buffer) << render(diagnostics, {});
+    view.data = static_cast<char*>(buffer.data()) + buffer.bytes() - bytes;
+    const ContextScope scope(*device);
+    std::vector<char> staging(bytes);
+    EXPECT_EQ(device->driver->cuMemcpyDtoH(staging.data(),
+                                           reinterpret_cast<CUdeviceptr>(tensor.data), bytes),
+              kCudaSuccess);
+    EXPECT_EQ(device->driver->cuMemcpyHtoD(reinterpret_cast<CUdeviceptr>(view.data), staging.data(),
+                                           bytes),
+              kCudaSuccess);
+  }
+};
+
+TEST(Gpu, ListsAndTokensMayEndWithTheirAllocation) {
+  REQUIRE_GPU();
+  const auto device = open_gpu();
+  ASSERT_TRUE(device);
+  for (const char* name : {"external-mask", "lists"}) {
+    for (const int n_k : {384, 391}) {
+      const Case c{name, DType::kBF16, 128, 1, 6, 3, 391, n_k, Fill::kUneven, false};
+      SCOPED_TRACE(c.text());
+      TestKernel kernel(engine(), c);
+      ASSERT_EQ(kernel.error, "");
+      Variant variant = make_variant(c, kernel.tile, 31);
+      std::ranges::fill(variant.tiling.listed, std::uint8_t{1});  // the last list is full
+      Binding binding(engine().is_cuda, c, variant);
+      ASSERT_EQ(binding.provide(kernel, c), "");
+      lacuna_launch_args& args = binding.args;
+      const AtTheEnd q(device, *args.q), k(device, *args.k), v(device, *args.v),
+          indices(device, *args.list_indices), counts(device, *args.list_counts);
+      args.q = &q.view, args.k = &k.view, args.v = &v.view;
+      args.list_indices = &indices.view, args.list_counts = &counts.view;
+      ASSERT_EQ(lacuna_launch(kernel.kernel, &args), LACUNA_OK) << lacuna_last_error();
+      EXPECT_EQ(check_variant(c, variant, binding.collect(), true), "");
+    }
+  }
 }
 
 }  // namespace

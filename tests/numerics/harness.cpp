@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <limits>
 #include <sstream>
+#include <string_view>
 
 namespace lacuna::numerics {
 namespace {
@@ -81,6 +82,9 @@ TestKernel::TestKernel(TestEngine& engine, const Case& c) {
   }
   const std::string info = lacuna_kernel_info_json(kernel);
   if (info.find(R"("scope":"warpgroup")") != std::string::npos) tile.gate_rows = 64;
+  constexpr std::string_view kStepKeys = R"("step_keys":)";
+  if (const std::size_t at = info.find(kStepKeys); at != std::string::npos)
+    tile.step_tiles = std::atoi(info.c_str() + at + kStepKeys.size()) / tile.k;
 }
 TestKernel::~TestKernel() { lacuna_kernel_destroy(kernel); }
 

@@ -72,10 +72,14 @@ std::string inline_spec(const std::string& name) {
     return R"({"version": 1, "name": "warp-gate",
   "params": {"lambda": {"shape": "scalar", "range": [-50, 0], "doc": "skip PV when row maxima trail by more"}},
   "gate": {"scope": "warp", "skip": "gap < lambda", "skips": ["pv"]},
-  "tile": {"q": 64, "k": 64}})";
+  "tile": {"q": [128, 64], "k": 64}})";
   if (name == "lists")
     return R"({"version": 1, "name": "lists", "mask": "external",
-  "attention": {"mask": "k <= q + n_k - n_q"}, "tile": {"q": 64, "k": 64}})";
+  "attention": {"mask": "k <= q + n_k - n_q"}, "tile": {"q": [128, 64], "k": 64}})";
+  if (name == "lists-descending")
+    return R"({"version": 1, "name": "lists-descending", "mask": "external",
+  "attention": {"mask": "k <= q + n_k - n_q"},
+  "tile": {"q": [128, 64], "k": 64, "order": "descending"}})";
   return feature_spec(name);
 }
 
@@ -215,6 +219,7 @@ Variant make_variant(const Case& c, const KernelTile& tile, std::uint32_t seed) 
   v.spec_json = spec_text(c);
   v.problem = make_problem(c, random);
   v.tiling.tile_q = tile.q, v.tiling.tile_k = tile.k, v.tiling.warp_rows = tile.gate_rows;
+  v.tiling.step_tiles = tile.step_tiles;
   v.quantisation.tile_q = tile.q, v.quantisation.tile_k = tile.k;
   const bool known = make_attend_variant(c.variant, v, tile, random) ||
                      make_pooled_variant(c.variant, v, tile, random) ||

@@ -81,6 +81,7 @@ oracle::Problem computed_problem(const Variant& variant);
 struct KernelTile {
   int q = 0, k = 0;
   int gate_rows = oracle::kWarpRows;
+  int step_tiles = 1;  ///< key tiles whose weights are worked out together
 };
 
 /// Fresh random inputs and parameters.

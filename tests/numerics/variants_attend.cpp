@@ -134,8 +134,9 @@ bool make_attend_variant(const std::string& name, Variant& v, KernelTile tile, R
   if (name == "distance-gate") return make_distance_gate(v, random), true;
   if (name == "warp-gate") return make_warp_gate(v, random), true;
   if (name == "external-mask") return make_lists(v, tile.q, tile.k, random), true;
-  if (name == "lists") {
+  if (name == "lists" || name == "lists-descending") {
     make_causal(v);
+    v.tiling.descending = name == "lists-descending";
     return make_lists(v, tile.q, tile.k, random), true;
   }
   return name == "dense";

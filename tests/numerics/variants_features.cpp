@@ -113,6 +113,20 @@ void make_score_rule(Variant& v, Random& random) {
   v.tiling.descending = true;
 }
 
+constexpr const char* kFirstColumns = R"({"version": 1, "name": "first-columns",
+  "params": {"columns": {"type": "i32", "shape": "[heads]", "range": [0, "inf"], "doc": "as many are kept"}},
+  "predictor": {"tile": {"q": 128, "k": 1}, "keep": "j < columns"},
+  "loader": "gather"})";
+
+/// Gathers as many keys as a parameter says.
+void make_first_columns(Variant& v, Random& random) {
+  const auto columns = head_count(v, "columns", random, 0, 300);
+  v.predictor = oracle::Predictor{};
+  v.predictor->tile_q = 128, v.predictor->tile_k = v.tiling.tile_k = 1;
+  v.predictor->uses_rank = false;
+  v.predictor->keep = [=](const TileFacts& t) { return t.tile.j < columns[head_of(t)]; };
+}
+
 }  // namespace
 
 std::string feature_spec(const std::string& name) {
@@ -120,6 +134,7 @@ std::string feature_spec(const std::string& name) {
   if (name == "columns-pooled") return kColumnsPooled;
   if (name == "shared-heads") return kSharedHeads;
   if (name == "score-rule") return kScoreRule;
+  if (name == "first-columns") return kFirstColumns;
   return "";
 }
 
@@ -128,6 +143,7 @@ bool make_feature_variant(const std::string& name, Variant& v, KernelTile, Rando
   if (name == "columns-pooled") return make_columns_pooled(v, random), true;
   if (name == "shared-heads") return make_shared_heads(v, random), true;
   if (name == "score-rule") return make_score_rule(v, random), true;
+  if (name == "first-columns") return make_first_columns(v, random), true;
   return false;
 }
 

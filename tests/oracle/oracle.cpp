@@ -132,22 +132,41 @@ RowLogits logits_of(const Problem& p, int b, int h, int q, const KeyUse& keys) {
   return out;
 }
 
-/// For each key, what its weight is multiplied by before it meets V: 1, or what rounding to e4m3
-/// relative to the running maximum of its tile makes of it.
-std::vector<double> weight_errors(const Problem& p, const Tiling& t, const RowLogits& row) {
-  std::vector<double> factor(row.s.size(), 1.0);
+/// First keys of the tiles of which a row uses any, in the order of the walk.
+std::vector<int> used_tiles(const Problem& p, const Tiling& t, const KeyUse& keys) {
+  std::vector<int> tiles;
   const int k_tiles = tiles_of(p.n_k, t.tile_k);
+  for (int n = 0; n < k_tiles; ++n) {
+    const int k0 = (t.descending ? k_tiles - 1 - n : n) * t.tile_k;
+    const auto begin = keys.use.begin() + k0;
+    const auto end = keys.use.begin() + std::min(k0 + t.tile_k, p.n_k);
+    if (std::any_of(begin, end, [](std::uint8_t use) { return use != 0; })) tiles.push_back(k0);
+  }
+  return tiles;
+}
+
+/// For each key, what its weight is multiplied by before it meets V: 1, or what rounding to e4m3
+/// relative to the running maximum of its step makes of it.
+std::vector<double> weight_errors(const Problem& p, const Tiling& t, const RowLogits& row,
+                                  const KeyUse& keys) {
+  std::vector<double> factor(row.s.size(), 1.0);
+  if (!p.e4m3_weights) return factor;
+  const std::vector<int> tiles = used_tiles(p, t, keys);
+  const auto step_tiles = static_cast<std::size_t>(t.step_tiles);
   double running = -kInfinity;
-  for (int step = 0; p.e4m3_weights && step < k_tiles; ++step) {
-    const int k0 = (t.descending ? k_tiles - 1 - step : step) * t.tile_k;
-    const auto begin = row.s.begin() + k0;
-    const auto end = row.s.begin() + std::min(k0 + t.tile_k, p.n_k);
-    running = std::max(running, *std::max_element(begin, end));
-    for (auto s = begin; s != end; ++s) {
-      const double weight = 448 * std::exp(*s - running);
-      if (weight > 0)
-        factor[static_cast<std::size_t>(s - row.s.begin())] = round_e4m3(weight) / weight;
-    }
+  for (std::size_t first = 0; first < tiles.size(); first += step_tiles) {
+    const std::size_t last = std::min(first + step_tiles, tiles.size());
+    const auto for_each_key = [&](auto body) {
+      for (std::size_t n = first; n < last; ++n) {
+        for (int k = tiles[n]; k < std::min(tiles[n] + t.tile_k, p.n_k); ++k)
+          body(static_cast<std::size_t>(k));
+      }
+    };
+    for_each_key([&](std::size_t k) { running = std::max(running, row.s[k]); });
+    for_each_key([&](std::size_t k) {
+      const double weight = 448 * std::exp(row.s[k] - running);
+      if (weight > 0) factor[k] = round_e4m3(weight) / weight;
+    });
   }
   return factor;
 }
@@ -163,7 +182,7 @@ void attend_row(const Problem& p, const Tiling& t, int b, int h, int q, const Ke
     return;
   }
   if (logits.largest == -kInfinity) return;  // empty row: o = 0, lse = -inf
-  const std::vector<double> factor = weight_errors(p, t, logits);
+  const std::vector<double> factor = weight_errors(p, t, logits, keys);
   double l = 0;
   for (int k = 0; k < p.n_k; ++k) {
     const auto x = static_cast<std::size_t>(k);

@@ -40,6 +40,8 @@ struct Tiling {
   std::vector<std::uint8_t> listed;
   /// Rows that gates of scope warp judge together: 64 in kernels whose instructions take so many.
   int warp_rows = kWarpRows;
+  /// Visited tiles that share a running maximum, relative to which e4m3 weights are rounded.
+  int step_tiles = 1;
 };
 
 /// A tile, as a gate rule sees it.

@@ -21,7 +21,7 @@ classify_tiles (unchanged)
 legalise (unchanged)
 choose_tiles
 -  %o, %lse = attend %q, %k, %v, mask="k <= q + n_k - n_q", scale=0.125 : [batch, heads, n_q, d] bf16, [batch, heads, n_q] f32
-+  %o, %lse = attend %q, %k, %v, mask="k <= q + n_k - n_q", scale=0.125, tile_q=128, tile_k=128 : [batch, heads, n_q, d] bf16, [batch, heads, n_q] f32
++  %o, %lse = attend %q, %k, %v, mask="k <= q + n_k - n_q", scale=0.125, tile_q=192, tile_k=128 : [batch, heads, n_q, d] bf16, [batch, heads, n_q] f32
 place_smem (unchanged)
 )");
 }

@@ -210,13 +210,13 @@ TEST(IntegerTiles, HoldWholeGroupsAndWholeSteps) {
 TEST(IntegerTiles, AvoidSpillsWhereE4m3IsConverted) {
   SpecDocument document = read_document(kIntegers);
   EXPECT_EQ(plan(document, "sm_89").plan.attend.tile_k.value, 64);
-  const Planned h200 = plan(document, "sm_90a");
-  EXPECT_EQ(h200.plan.attend.tile_k.value, 32);
-  EXPECT_EQ(h200.diagnostics, "");
-  EXPECT_EQ(plan(document, "sm_90a", 64).plan.attend.tile_k.value, 64);
+  const Planned b200 = plan(document, "sm_100a");
+  EXPECT_EQ(b200.plan.attend.tile_k.value, 32);
+  EXPECT_EQ(b200.diagnostics, "");
+  EXPECT_EQ(plan(document, "sm_100a", 64).plan.attend.tile_k.value, 64);
   document.spec.tile.k.values = {64};
-  EXPECT_EQ(plan(document, "sm_90a").diagnostics,
-            "perf : sm_90a converts e4m3 values for its mma, which spills registers with tile.k = "
+  EXPECT_EQ(plan(document, "sm_100a").diagnostics,
+            "perf : sm_100a converts e4m3 values for its mma, which spills registers with tile.k = "
             "64 at head_dim 128\n"
             "help: tile.k = 32\n");
 }

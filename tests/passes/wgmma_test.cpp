@@ -57,8 +57,9 @@ TEST(Wgmma, OtherTargetsHaveMma) {
 
 TEST(Wgmma, StepsAndBuffersFollowFromTheHeadDim) {
   const Planned narrow = plan(make_document(), {.head_dim = 64});
-  EXPECT_EQ(tiles_of(narrow), "128x128x2");
-  EXPECT_EQ(narrow.attend().smem_bytes.value, 1024 + (2 * 128 + 2 * 2 * 128) * 64 * 2);
+  EXPECT_EQ(tiles_of(narrow), "192x128x2");
+  EXPECT_EQ(narrow.attend().warpgroups.value, 3);
+  EXPECT_EQ(narrow.attend().smem_bytes.value, 1024 + (2 * 192 + 2 * 2 * 128) * 64 * 2);
   const Planned wide = plan(make_document(), {.head_dim = 256});
   EXPECT_EQ(tiles_of(wide), "128x64x2");
   EXPECT_EQ(wide.attend().step_keys.value, 64);
@@ -67,11 +68,23 @@ TEST(Wgmma, StepsAndBuffersFollowFromTheHeadDim) {
   EXPECT_EQ(wide.attend().smem_bytes.value, 1024 + (128 + 2 * 2 * 64) * 256 * 2);
 }
 
-TEST(Wgmma, AQueryBufferGivesWayToAStage) {
-  const Planned p = plan(read_document(R"("tile": {"stages": 3})"));
-  EXPECT_EQ(family_of(p), "wgmma: the tensor cores of sm_90a by TMA");
-  EXPECT_EQ(tiles_of(p), "128x128x3");
-  EXPECT_EQ(p.attend().query_buffers.value, 1);
+TEST(Wgmma, RingsHaveAPowerOfTwoOfStages) {
+  const Planned four = plan(read_document(R"("tile": {"stages": 4})"), {.head_dim = 64});
+  EXPECT_EQ(family_of(four), "wgmma: the tensor cores of sm_90a by TMA");
+  EXPECT_EQ(tiles_of(four), "192x128x4");
+  const Planned three = plan(read_document(R"("tile": {"stages": 3})"));
+  EXPECT_EQ(family_of(three), "mma: tile.stages = 3: the rings of this family have 2 or 4");
+  EXPECT_EQ(tiles_of(three), "128x64x3");
+}
+
+TEST(Wgmma, ThreeWarpgroupsNeedRegistersForTheirRows) {
+  const SpecDocument capped =
+      read_document(R"json("attention": {"score": "20 * tanh(s / 20)"})json");
+  EXPECT_EQ(tiles_of(plan(capped, {.head_dim = 64})), "128x64x2");
+  const SpecDocument wide = read_document(R"("tile": {"q": 192, "k": 64})");
+  EXPECT_EQ(family_of(plan(wide)),
+            "mma: tile.q = 192: three warpgroups have registers for head_dim 64 alone");
+  EXPECT_EQ(tiles_of(plan(wide, {.head_dim = 64})), "192x64x2");
 }
 
 TEST(Wgmma, TilesThatItCannotHaveAreThoseOfMma) {
@@ -100,13 +113,23 @@ TEST(Wgmma, TilesThatItCannotHaveAreThoseOfMma) {
 TEST(Wgmma, ProgramsThatItCannotComputeAreThoseOfMma) {
   EXPECT_EQ(family_of(plan(make_document(), {.head_dim = 96})),
             "mma: head_dim 96: rows are not whole panels of 64");
-  EXPECT_EQ(family_of(plan(
-                read_document(R"("predictor": {"tile": {"q": 128, "k": 1}, "keep": "k0 < 128"})"))),
-            "mma: columns are gathered by cp.async");
-  EXPECT_EQ(family_of(plan(read_document(R"("quantise": {"qk": {"bits": 8}})"))),
-            "mma: 8-bit operands are those of mma.sync");
   EXPECT_EQ(family_of(plan(read_document(R"("loader": "cp_async")"))),
             "mma: loader \"cp_async\": wgmma takes what TMA has loaded");
+}
+
+TEST(Wgmma, SmallOperandsHaveMoreStages) {
+  const Planned p = plan(read_document(R"("quantise": {"qk": {"bits": 8}, "v": {"bits": 8}})"));
+  EXPECT_EQ(p.diagnostics, "");
+  EXPECT_EQ(family_of(p), "wgmma: the tensor cores of sm_90a by TMA");
+  EXPECT_EQ(tiles_of(p), "128x128x4");
+}
+
+TEST(Wgmma, ColumnsAreGatheredInSteps) {
+  const Planned p =
+      plan(read_document(R"("predictor": {"tile": {"q": 128, "k": 1}, "keep": "k0 < 128"})"));
+  EXPECT_EQ(family_of(p), "wgmma: the tensor cores of sm_90a");
+  EXPECT_EQ(p.attend().loader.value, Loader::kGather);
+  EXPECT_EQ(tiles_of(p), "128x128x2");
 }
 
 TEST(Wgmma, TilesDivideThePredictors) {
@@ -128,9 +151,22 @@ TEST(Wgmma, AGateHasTheSameTilesInBothFamilies) {
   const Planned wgmma = plan(document), mma = plan(document, {}, "sm_80");
   EXPECT_EQ(wgmma.diagnostics, "");
   EXPECT_EQ(wgmma.attend().family.value, AttendFamily::kWgmma);
-  EXPECT_EQ(tiles_of(wgmma), tiles_of(mma));
-  EXPECT_EQ(wgmma.attend().step_keys.value, 128) << "two tiles in a step";
+  EXPECT_EQ(wgmma.attend().tile_q.value, mma.attend().tile_q.value);
+  EXPECT_EQ(wgmma.attend().tile_k.value, mma.attend().tile_k.value);
   EXPECT_EQ(wgmma.attend().gate_scope.value, GateScope::kTile);
+}
+
+TEST(Wgmma, AGateThatKnowsItsTileAloneIsDecidedAboutOneStepAhead) {
+  const auto steps = [](const std::string& skip) {
+    return plan(read_document(
+                    R"json("gate": {"scope": "tile", "skips": ["exp", "pv"], "skip": ")json" +
+                    skip + "\"}"))
+        .attend();
+  };
+  EXPECT_EQ(steps("tile_max < 1").step_keys.value, 64);
+  EXPECT_EQ(steps("tile_max < 1").stages.value, 4);
+  EXPECT_EQ(steps("gap < -3").step_keys.value, 128) << "two tiles in a step";
+  EXPECT_EQ(steps("gap < -3").stages.value, 2);
 }
 
 TEST(Wgmma, AGateOfAWarpBecomesOneOfAWarpgroup) {
@@ -163,9 +199,9 @@ TEST(Wgmma, MeasuredTilesDecideWhoseTheyAre) {
   const auto tuned = [](int q, int k, int stages) {
     return BuildOptions{.tuned = TunedTiles{q, k, stages, {}, "record 7"}};
   };
-  const Planned wgmma = plan(make_document(), tuned(128, 64, 3));
+  const Planned wgmma = plan(make_document(), tuned(128, 64, 2));
   EXPECT_EQ(family_of(wgmma), "wgmma: measured");
-  EXPECT_EQ(tiles_of(wgmma), "128x64x3");
+  EXPECT_EQ(tiles_of(wgmma), "128x64x2");
   EXPECT_EQ(wgmma.attend().tile_k.reason, "record 7");
   const Planned mma = plan(make_document(), tuned(64, 64, 2));
   EXPECT_EQ(family_of(mma), "mma: measured: tile.q = 64: two warpgroups have 128 rows");

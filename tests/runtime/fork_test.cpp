@@ -114,7 +114,7 @@ TEST(ForkAndTheCompiler, AChildNeverInheritsACompilationHalfDone) {
     if (backend->compile_launch(kText.data(), kText.size(), &launch, error, sizeof(error)) != 0) {
       return kThrew;
     }
-    const std::int32_t shape[5] = {21, 0, 0, 0, 0};
+    const std::int32_t shape[6] = {21, 0, 0, 0, 0, 0};
     std::int32_t value = 0;
     backend->run_launch(launch, shape, &value);
     backend->release_launch(launch);

@@ -53,6 +53,8 @@ CUresult error_text(CUresult, const char** text) {
 }
 
 constexpr const char* kDense = R"({"version": 1, "name": "made"})";
+constexpr const char* kQuantised = R"({"version": 1, "name": "made", "tile": {"k": 64},
+  "quantise": {"qk": {"bits": 8, "group": "block"}, "v": {"bits": 8}}})";
 constexpr const char* kOrdered = R"({"version": 1, "name": "made", "permute": "external"})";
 
 LaunchProgram program_of(const char* text, BuildOptions options = {}) {
@@ -181,6 +183,35 @@ TEST_F(TensorMaps, OrderedCopiesAreThoseOfTheWorkspace) {
   EXPECT_EQ(requests[0].address, reinterpret_cast<void*>(std::size_t{0x900000}));
   EXPECT_EQ(requests[0].stride_bytes, (Extents{256, 128, 300 * 256, 8 * 300 * 256}));
   EXPECT_EQ(requests[0].extents, (Extents{64, 300, 2, 8, 2}));
+}
+
+TEST_F(TensorMaps, IntegersAndE4m3ValuesAreThoseOfTheWorkspace) {
+  bind(TensorRole::kQ, 0x10000, {2, 8, 300, 128});
+  ASSERT_TRUE(encode(program_of(kQuantised)));
+  ASSERT_EQ(requests.size(), 4U);
+  const Request& q = requests[0];
+  EXPECT_EQ(q.element, 0) << "CU_TENSOR_MAP_DATA_TYPE_UINT8";
+  EXPECT_EQ(q.extents, (Extents{128, 512, 1, 8, 2})) << "tokens are padded to 256";
+  EXPECT_EQ(q.stride_bytes, (Extents{128, 128, 512 * 128, 8 * 512 * 128}));
+  EXPECT_EQ(q.box, (Box{128, 64, 1, 1, 1}));
+  EXPECT_EQ(q.modes, (std::vector{0, 3, 3, 0})) << "swizzle of 128 bytes";
+  EXPECT_EQ(requests[1].extents, (Extents{128, 256, 1, 4, 2}));
+  const Request& v = requests[2];
+  EXPECT_EQ(v.element, 0);
+  EXPECT_EQ(v.extents, (Extents{64, 128, 4, 4, 2})) << "channels are rows, 64 tokens a panel";
+  EXPECT_EQ(v.stride_bytes, (Extents{256, 64, 128 * 256, 4 * 128 * 256}));
+  EXPECT_EQ(v.box, (Box{64, 128, 1, 1, 1}));
+  EXPECT_EQ(v.modes, (std::vector{0, 2, 3, 0})) << "swizzle of 64 bytes";
+  EXPECT_EQ(requests[3].element, 9) << "the output has 16 bits";
+}
+
+TEST_F(TensorMaps, IntegerRowsOfSixtyFourBytesHaveTheShortSwizzle) {
+  for (const TensorRole role : {TensorRole::kQ, TensorRole::kK, TensorRole::kV, TensorRole::kO})
+    bind(role, 0x10000, {2, 4, 200, 64});
+  bound.shape = {2, 4, 4, 200, 200};
+  ASSERT_TRUE(encode(program_of(kQuantised, {.head_dim = 64})));
+  EXPECT_EQ(requests[0].extents, (Extents{64, 256, 1, 4, 2}));
+  EXPECT_EQ(requests[0].modes, (std::vector{0, 2, 3, 0}));
 }
 
 TEST_F(TensorMaps, ARefusalNamesTheTensorAndWhatIsAsked) {

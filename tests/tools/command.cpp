@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 
 /// In the child: standard streams from and to files, then the command. Does not return.
 [[noreturn]] void become_lacuna(const std::vector<std::string>& arguments,
+                                const std::map<std::string, std::string>& variables,
                                 const ScratchDirectory& scratch) {
   const auto redirect = [&scratch](const char* name, int flags, int descriptor) {
     const int file = ::open(scratch.file(name).c_str(), flags, 0600);
@@ -27,6 +28,7 @@ namespace fs = std::filesystem;
   redirect("out", O_WRONLY | O_CREAT | O_TRUNC, STDOUT_FILENO);
   redirect("err", O_WRONLY | O_CREAT | O_TRUNC, STDERR_FILENO);
   ::setenv("LACUNA_CACHE_DIR", scratch.file("cache").c_str(), 1);
+  for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
   std::vector<char*> argv = {const_cast<char*>("lacuna")};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
@@ -36,11 +38,12 @@ namespace fs = std::filesystem;
 
 }  // namespace
 
-CommandResult run_lacuna(const std::vector<std::string>& arguments, const std::string& input) {
+CommandResult run_lacuna(const std::vector<std::string>& arguments, const std::string& input,
+                         const std::map<std::string, std::string>& variables) {
   const ScratchDirectory scratch;
   scratch.write("in", input);
   const pid_t child = ::fork();
-  if (child == 0) become_lacuna(arguments, scratch);
+  if (child == 0) become_lacuna(arguments, variables, scratch);
   int status = 0;
   ::waitpid(child, &status, 0);
   CommandResult result;

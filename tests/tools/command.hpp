@@ -1,6 +1,7 @@
 // The built command as a process: arguments in, exit status and both outputs out.
 #pragma once
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -12,8 +13,10 @@ struct CommandResult {
   std::string out, err;
 };
 
-/// Runs `lacuna` with its own empty cache directory and no color; `input` is its standard input.
-CommandResult run_lacuna(const std::vector<std::string>& arguments, const std::string& input = "");
+/// Runs `lacuna` with its own empty cache directory and no color; `input` is its standard input,
+/// `variables` go into its environment.
+CommandResult run_lacuna(const std::vector<std::string>& arguments, const std::string& input = "",
+                         const std::map<std::string, std::string>& variables = {});
 
 /// What --json printed; fails the test if that is not one JSON document of version 1.
 nlohmann::json parse_document(const CommandResult& result);

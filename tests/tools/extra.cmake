@@ -1,7 +1,7 @@
 # The readers and writers of files are tested directly, the command as a process.
 if(TARGET test_tools)
   target_link_libraries(test_tools PRIVATE lacuna_tools)
-  add_dependencies(test_tools lacuna_cli)
+  add_dependencies(test_tools lacuna_cli fake_cuda)
 endif()
 # The scripts of tools/dev that use the C ABI, on the CPU. A sanitized library does not load into Python.
 find_package(Python3 COMPONENTS Interpreter QUIET)

@@ -124,7 +124,8 @@ LACUNA_API const char* lacuna_kernel_info_json(const lacuna_kernel* kernel);
 LACUNA_API lacuna_status lacuna_kernel_tile(const lacuna_kernel* kernel, int32_t* tile_q,
                                             int32_t* tile_k);
 
-/* Bytes of device memory that a launch of this shape needs in `workspace` (0: none). */
+/* Bytes of device memory that a launch of this shape needs in `workspace` (0: none). It depends on
+ * the target too: on sm_90a specs without a predictor need a little as well. */
 LACUNA_API lacuna_status lacuna_workspace_bytes(const lacuna_kernel* kernel,
                                                 const lacuna_shape* shape, size_t* bytes);
 
@@ -168,9 +169,10 @@ typedef struct lacuna_launch_args {
   const DLTensor* list_counts; /* i32 [batch, heads, q_tiles] */
   const lacuna_param* params;
   size_t params_count;
-  void* workspace;
-  size_t workspace_bytes;
-  void* stream; /* CUstream; NULL: the default stream. The CPU runs before returning. */
+  void* workspace; /* device memory (CPU: host), 256-byte aligned, with any contents; launches that
+                      follow each other may share it, not two at once. NULL if none is needed */
+  size_t workspace_bytes; /* at least what lacuna_workspace_bytes says */
+  void* stream;           /* CUstream; NULL: the default stream. The CPU runs before returning. */
   const DLTensor*
       previous_lse;      /* specs with "normalise": "previous_lse": f32 [batch, heads, n_q] */
   const DLTensor* order; /* specs with permute: i32 [n_q]; n_q = n_k */

@@ -3,7 +3,9 @@
 //   auto engine = lacuna::Engine::create();                     // first GPU, else CPU
 //   auto kernel = engine.compile(lacuna::Spec::load("specs/bsfa.json"), {.head_dim = 128});
 //   kernel.prepare();
-//   kernel.launch({.q = q, .k = k, .v = v, .o = o, .params = {{"threshold", t}}, .stream = s});
+//   const auto bytes = kernel.workspace_bytes({.heads = 32, .heads_kv = 8, .n_q = n, .n_k = n});
+//   kernel.launch({.q = q, .k = k, .v = v, .o = o, .params = {{"threshold", t}},
+//                  .workspace = workspace, .workspace_bytes = bytes, .stream = s});
 //
 // Every failure is a lacuna::Error. The inline namespace keeps two versions of this wrapper apart
 // in one process.
@@ -231,6 +233,7 @@ class Kernel {
     detail::check(lacuna_launch(handle_.get(), &raw));
   }
 
+  /// Bytes that a launch of this shape needs in `workspace`; 0: none.
   std::size_t workspace_bytes(const Shape& shape) const {
     return bytes_for(shape, lacuna_workspace_bytes);
   }

@@ -1,0 +1,310 @@
+// A consumer warpgroup of the wgmma family with int8 queries and keys: 64 query rows of each row
+// of tiles. Values are e4m3, or of 16 bits.
+//
+// Products are issued as in kernel/wgmma_consumer.cuh. Weights that are rounded to e4m3 want all of
+// its range, so the reference is the running maximum itself, found from every step; what is older
+// follows it as it takes the next product.
+#pragma once
+
+#include "kernel/wgmma_8bit_scores.cuh"
+#include "kernel/wgmma_8bit_values.cuh"
+#include "kernel/wgmma_rows.cuh"
+#include "kernel/wgmma_scores.cuh"
+
+namespace lacuna {
+
+template <class Config, class Hooks, class Args>
+class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
+  using Rows = WgmmaRows<Config, Hooks, Args>;
+  using Rows::args_, Rows::smem_, Rows::warpgroup_, Rows::to_log2_, Rows::row_;
+  using Rows::await, Rows::receive, Rows::release_keys, Rows::release_values;
+  using Rows::finish_store, Rows::first_row, Rows::report_step;
+  using Rows::queries_, Rows::keys_, Rows::has_weights_, Rows::softmax_, Rows::output_;
+  using typename Rows::Message;
+  using typename Rows::Ring;
+  using typename Rows::Shape;
+  using typename Rows::Smem;
+  using Units = ScoreUnits<Config>;
+  using Values = WeightedValues<Config>;
+  using Scores = float[Shape::kGroups][Shape::kGroupBlocks][4];
+  /// Are integers scores where nothing else has a say? The softmax then stands twice, for which a
+  /// mask, a gate or many scales leave no registers.
+  static constexpr bool kIntegersServe =
+      !Units::kScoresAreLogits && !Units::kByThread && !Shape::kHasGate && !Config::kHasMask;
+  using Sums = int[Shape::kGroups][Shape::kGroupBlocks][4];
+
+ public:
+  /// `warpgroup`: 0 .. kWarpgroups - 1.
+  __device__ __forceinline__ WgmmaByteConsumer(const Args& args, const Smem& smem, int warpgroup)
+      : Rows(args, smem, warpgroup) {}
+
+  __device__ __forceinline__ void run() {
+    this->for_each_row([this](const Message& first) { attend_row(first); });
+  }
+
+ private:
+  __device__ __forceinline__ void attend_row(Message step) {
+    await(smem_.control()->q_full, queries_);
+    quantised_.begin_row(args_, row_, thread_index() / 32, first_row(row_));
+    Scores scores;
+    float decay[2];
+    weigh_step<true>(scores, decay, step);
+    values_.take(output_, scores, decay);
+    finish_store();
+    while (!step.has(Message::kLastOfRow)) {
+      step = kIntegersServe ? smem_.control()->messages[keys_.slot()] : receive();
+      weigh_step<false>(scores, decay, step);
+      values_.take(output_, scores, decay);
+    }
+    const Ring values{uniform_over_warp(keys_.count - 1)};
+    multiply_values(values);
+    complete_values(values);
+  }
+
+  /// Scores of a step to unpacked weights; but for the first, the product of the step before runs
+  /// meanwhile and is complete in the end.
+  template <bool kFirst>
+  __device__ __forceinline__ void weigh_step(Scores& scores, float (&decay)[2],
+                                             const Message& step) {
+    Units units = quantised_.read(args_, step);
+    if constexpr (!kIntegersServe) quantised_.complete(units);
+    // All addresses follow from one number that is known to be uniform.
+    const Ring at{uniform_over_warp(keys_.count)};
+    Sums sums;
+    wgmma_begin();
+    multiply_queries_keys(sums, smem_.keys(at.slot()));
+    if constexpr (!kFirst) multiply_values(at.before());
+    if constexpr (kIntegersServe) {
+      if (__builtin_expect(!step.has(Message::kUnusual), true)) {
+        weigh<kFirst>(scores, decay, sums, units, step);
+        return;
+      }
+    }
+    arrive<kFirst>(sums, Shape::kGroups - 1);
+    to_scores(scores, sums, units, step);
+    weigh<kFirst>(scores, decay, scores, units, step);
+  }
+
+  /// Issues the product of the weights with the values there.
+  __device__ __forceinline__ void multiply_values(const Ring& at) {
+    await(smem_.control()->v_full, at);
+    values_.issue(output_, smem_.values(at.slot()), has_weights_);
+  }
+  __device__ __forceinline__ void complete_values(const Ring& at) {
+    wgmma_wait<0>();
+    values_.complete(output_);
+    release_values(at);
+  }
+
+  /// Issues S = Q K of the step whose keys are at `keys`, a commit for each group.
+  __device__ __forceinline__ void multiply_queries_keys(Sums& sums, u32 keys) const {
+    using Query = typename Shape::QuerySlot::Tile;
+    using Key = typename Shape::KeySlot::Tile;
+    const auto q = Query::along_rows(uniform_over_warp(smem_.queries(queries_.slot(), warpgroup_)));
+    const auto k = Key::along_rows(keys);
+#pragma unroll
+    for (int g = 0; g < Shape::kGroups; ++g) {
+      const int first = g * Shape::kGroupKeys * Shape::kKeyRowBytes;
+#pragma unroll
+      for (int n = 0; n < Config::kHeadDim / 32; ++n) {
+        const auto a = q.at(Query::along_step(n));
+        const auto b = k.at(Key::along_step(n) + first);
+        wgmma_from_smem_s8(sums[g], a, b, n != 0);
+      }
+      wgmma_commit();
+    }
+  }
+
+  /// Waits until the next step's keys are there, of whatever row. Behind the exponentials so far,
+  /// and before the wait for a product that follows: ptxas moves either over anything but a branch
+  /// that depends on them, as this wait's does by its address. Sums are not negative.
+  __device__ __forceinline__ void await_next_keys() const {
+    const float nothing = fminf(softmax_.sum[0] + softmax_.sum[1], 0.0f);
+    const Mbarrier full = Smem::barrier(smem_.control()->k_full[keys_.slot()]);
+    Mbarrier{full.address + __float_as_uint(nothing)}.wait(keys_.phase());
+  }
+
+  /// Group g, and those before it, are complete.
+  template <bool kFirst, class Accumulator>
+  __device__ __forceinline__ void arrive(
+      Accumulator (&sums)[Shape::kGroups][Shape::kGroupBlocks][4], int g) {
+    wgmma_wait(Shape::kGroups - g - (kFirst ? 1 : 0));
+    wgmma_arrived(sums[g]);
+  }
+
+  /// Integer sums of a step to scores.
+  __device__ __forceinline__ void to_scores(Scores& scores, Sums& sums, const Units& units,
+                                            const Message& step) const {
+#pragma unroll
+    for (int g = 0; g < Shape::kGroups; ++g) {
+      wgmma_arrived(sums[g]);
+#pragma unroll
+      for (int n = 0; n < Shape::kGroupBlocks; ++n) {
+        const int block = g * Shape::kGroupBlocks + n;
+        float2 bias = {0.0f, 0.0f};
+        if constexpr (Config::kHasColumnBias)
+          bias = quantised_.column_bias(args_, row_, step, block);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          scores[g][n][i] = static_cast<float>(sums[g][n][i]);
+          if constexpr (Units::kScoresAreLogits) {
+            const float added = quantised_.row_bias(i / 2) + (i % 2 == 0 ? bias.x : bias.y);
+            scores[g][n][i] = fmaf(scores[g][n][i], units.scale_of(block), added);
+          }
+        }
+      }
+    }
+  }
+
+  /// Scores, floating-point or integer, -> unpacked weights of all groups that the gate lets pass,
+  /// and the decay of all that is older. Half of the exponentials hide the step before's product,
+  /// the others the additions of its result.
+  template <bool kFirst, class Accumulator>
+  __device__ __forceinline__ void weigh(
+      Scores& weights, float (&decay)[2],
+      Accumulator (&scores)[Shape::kGroups][Shape::kGroupBlocks][4], Units& units,
+      const Message& step) {
+    constexpr bool kAsks = !kIsInteger<Accumulator>;
+    float group_max[Shape::kGroups][2];
+#pragma unroll
+    for (int g = 0; g < Shape::kGroups; ++g) {
+      arrive<kFirst>(scores, g);
+      if (g == Shape::kGroups - 1) release_keys();
+      if (kIntegersServe && g == 0) quantised_.complete(units);
+      if constexpr (kAsks) complete(scores[g], g, step);
+      logit_maxima(group_max[g], scores[g], units, g);
+    }
+    float step_max[2] = {-kInfinity, -kInfinity};
+    bool takes_part[Shape::kGroups];
+    ask_gate<kFirst>(takes_part, step_max, group_max, step);
+    raise_reference(softmax_, decay, step_max, to_log2_);
+    float offset[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r)
+      offset[r] = softmax_.offset(r) - Values::kRangeLog2 - folded_bias(r) * to_log2_;
+    constexpr int kHalf = Config::kStepKeys / 16;
+#pragma unroll
+    for (int block = 0; block < 2 * kHalf; ++block) {
+      if (block == kHalf) {
+        if constexpr (kIntegersServe) await_next_keys();
+        if (!kFirst) complete_values(keys_.before().before());  // the keys are released
+      }
+      const int g = block / Shape::kGroupBlocks, n = block % Shape::kGroupBlocks;
+      if (Config::kSkipsExp && !takes_part[g]) continue;
+      exponentiate_block(weights[g][n], scores[g][n], units.unit_of(block) * to_log2_, offset);
+    }
+    if constexpr (kAsks && !Shape::kHasGate) {
+      if (__builtin_expect(step.has(Message::kUnusual), false)) report_step(step);
+    }
+  }
+
+  /// Hook and mask. Few steps ask for the mask: the row is read for them.
+  __device__ __forceinline__ void complete(float (&scores)[Shape::kGroupBlocks][4], int g,
+                                           const Message& step) const {
+    if (!Config::kHasScore && __builtin_expect(!step.has(Message::kUnusual), true)) return;
+    const TileRow row = this->located_anew();
+    complete_scores<Config, Hooks>(args_, row, first_row(row) + lane_index() / 4, scores, g, step,
+                                   this->tile_keys());
+  }
+
+  /// Which groups count in the softmax, and the row maxima of those. Groups, each a tile, are asked
+  /// for one after the other, as each changes the running maximum; where it changes it anyway, one
+  /// vote is enough.
+  template <bool kFirst>
+  __device__ __forceinline__ void ask_gate(bool (&takes_part)[Shape::kGroups], float (&step_max)[2],
+                                           const float (&group_max)[Shape::kGroups][2],
+                                           const Message& step) {
+    const auto take = [&](int g) {
+      takes_part[g] = true;
+      step_max[0] = fmaxf(step_max[0], group_max[g][0]);
+      step_max[1] = fmaxf(step_max[1], group_max[g][1]);
+    };
+    GateStatistics statistics[Shape::kGroups];
+#pragma unroll
+    for (int g = 0; g < Shape::kGroups; ++g) {
+      if constexpr (Shape::kHasGate) statistics[g] = statistics_of(group_max[g], step_max);
+      if constexpr (Config::kSkipsExp) {
+        statistics[g] = this->gate_.vote(this->warp(), statistics[g]);
+        takes_part[g] = !settle(g, step.tiles[g], kFirst && g == 0, statistics[g]);
+        if (!takes_part[g]) continue;
+      }
+      take(g);
+    }
+    if constexpr (Shape::kHasGate && !Config::kSkipsExp) {
+      this->gate_.vote_together(this->warp(), statistics);
+#pragma unroll
+      for (int g = 0; g < Shape::kGroups; ++g)
+        settle(g, step.tiles[g], kFirst && g == 0, statistics[g]);
+    }
+  }
+
+  /// Of the warp's rows against the running maximum, that of the reference and of the step's tiles
+  /// before.
+  __device__ __forceinline__ GateStatistics statistics_of(const float (&tile_max)[2],
+                                                          const float (&step_max)[2]) const {
+    const TileRow row = this->located_anew();  // a loop with a gate has no registers left for it
+    const float from_log2 = __fdividef(1.0f, to_log2_);
+    const float running_max[2] = {fmaxf(softmax_.reference[0] * from_log2, step_max[0]),
+                                  fmaxf(softmax_.reference[1] * from_log2, step_max[1])};
+    return warp_gate_statistics(tile_max, running_max, row.q1 - first_row(row), this->unit());
+  }
+
+  /// Notes whether group g is multiplied with its values; true: the gate is closed.
+  __device__ __forceinline__ bool settle(int g, TileRef tile, bool is_first,
+                                         const GateStatistics& statistics) {
+    const bool gated =
+        tile.exists() && !is_first && this->skips(this->located_anew(), tile, statistics);
+    has_weights_[g] = tile.exists() && !(Config::kSkipsPv && gated);
+    if (__builtin_expect(wants_report(args_.attend) && tile.exists(), false))
+      this->report(tile, gated);
+    return gated;
+  }
+
+  /// What scores leave out of their logits.
+  __device__ __forceinline__ float folded_bias(int r) const {
+    return Units::kScoresAreLogits ? 0.0f : quantised_.row_bias(r);
+  }
+
+  /// Row maxima of group g, as logits.
+  template <class Accumulator>
+  __device__ __forceinline__ void logit_maxima(float (&maxima)[2],
+                                               const Accumulator (&scores)[Shape::kGroupBlocks][4],
+                                               const Units& units, int g) const {
+    constexpr int kBlocks = Units::kScoresAreLogits
+                                ? Shape::kGroupBlocks
+                                : smaller(Units::kGroupKeys / 8, Shape::kGroupBlocks);
+    maxima[0] = maxima[1] = -kInfinity;
+#pragma unroll
+    for (int first = 0; first < Shape::kGroupBlocks; first += kBlocks) {
+      const float unit = units.unit_of(g * Shape::kGroupBlocks + first);
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        Accumulator largest = larger_of(scores[first][2 * r], scores[first][2 * r + 1]);
+#pragma unroll
+        for (int n = first + 1; n < first + kBlocks; ++n)
+          largest = larger_of(larger_of(largest, scores[n][2 * r]), scores[n][2 * r + 1]);
+        maxima[r] = fmaxf(maxima[r], static_cast<float>(largest) * unit);
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < 2; ++r) maxima[r] = quad_max(maxima[r]) + folded_bias(r);
+  }
+  __device__ __forceinline__ static float larger_of(float a, float b) { return fmaxf(a, b); }
+  __device__ __forceinline__ static int larger_of(int a, int b) { return max(a, b); }
+
+  template <class Accumulator>
+  __device__ __forceinline__ void exponentiate_block(float (&weights)[4],
+                                                     const Accumulator (&scores)[4], float unit,
+                                                     const float (&offset)[2]) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      weights[i] = exp2_approx(fmaf(static_cast<float>(scores[i]), unit, -offset[i / 2]));
+#pragma unroll
+    for (int r = 0; r < 2; ++r) softmax_.sum[r] += weights[2 * r] + weights[2 * r + 1];
+  }
+
+  QuantisedScores<Config> quantised_;
+  Values values_;
+};
+
+}  // namespace lacuna

@@ -1,0 +1,175 @@
+// The product with V of the 8-bit consumer: weights of a step as fragments, and how its result
+// comes to the output. issue() and complete() frame what runs meanwhile; take() brings the next
+// weights, and what all that is older is to be multiplied by.
+#pragma once
+
+#include "arch/pack.cuh"
+#include "arch/wgmma_8bit.cuh"
+#include "base/pin.cuh"
+#include "kernel/wgmma_shape.cuh"
+#include "kernel/wgmma_softmax.cuh"
+
+namespace lacuna {
+
+/// e4m3: a step's product is summed apart, so that what the tensor core loses of a sum does not
+/// grow with the keys. The output follows the reference as it takes the product, for free.
+template <class Config, bool kE4m3 = Config::kVBits == 8>
+class WeightedValues {
+  using Shape = WgmmaShape<Config>;
+  using Slot = typename Shape::ValueSlot;
+  using Tile = typename Slot::Tile;
+  using Output = float[Shape::kColumnBlocks][4];
+  static constexpr int kSteps = Config::kStepKeys / 32;
+  static constexpr int kGroupSteps = Shape::kGroupKeys / 32;
+
+ public:
+  /// log2 of what weights are times.
+  static constexpr float kRangeLog2 = kLog2E4m3Range;
+
+  /// With a commit.
+  __device__ __forceinline__ void issue(Output&, u32 values,
+                                        const bool (&has_weights)[Shape::kGroups]) {
+    has_product_ = true;
+    if constexpr (Shape::kHasGate) {
+      issue_groups<0, 0>(values, has_weights);
+    } else {
+      issue_groups<kAllGroups, Shape::kGroups>(values, has_weights);
+    }
+  }
+
+  __device__ __forceinline__ void complete(Output& output) {
+    wgmma_arrived(product_);
+    if (Shape::kHasGate && !has_product_) {
+      follow_reference(output, decay_);
+      return;
+    }
+#pragma unroll
+    for (int n = 0; n < Shape::kColumnBlocks; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) output[n][i] = fmaf(output[n][i], decay_[i / 2], product_[n][i]);
+    }
+  }
+
+  template <class Scores>
+  __device__ __forceinline__ void take(Output&, const Scores& scores, const float (&decay)[2]) {
+    decay_[0] = decay[0];
+    decay_[1] = decay[1];
+#pragma unroll
+    for (int n = 0; n < kSteps; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int block = n % kGroupSteps * 4 + i / 2 * 2, r = i % 2 * 2;
+        const float(&low)[4] = scores[n / kGroupSteps][block];
+        const float(&high)[4] = scores[n / kGroupSteps][block + 1];
+        weights_[n][i] = pack_e4m3x4(low[r], low[r + 1], high[r], high[r + 1]);
+        if constexpr (Shape::kHasGate) pin(weights_[n][i]);
+      }
+    }
+  }
+
+ private:
+  static constexpr u32 kAllGroups = (1u << Shape::kGroups) - 1;
+
+  /// Groups from kGroup on are still to be asked. Each choice is a branch with a commit of its own:
+  /// waits count commits, and a product that goes on behind a branch would take one more.
+  template <u32 kChosen, int kGroup>
+  __device__ __forceinline__ void issue_groups(u32 values,
+                                               const bool (&has_weights)[Shape::kGroups]) {
+    if constexpr (kGroup < Shape::kGroups) {
+      if (uniform_over_warp(has_weights[kGroup]) != 0) {
+        issue_groups<kChosen | 1u << kGroup, kGroup + 1>(values, has_weights);
+      } else {
+        issue_groups<kChosen, kGroup + 1>(values, has_weights);
+      }
+    } else {
+      const auto v = Tile::along_rows(values);
+      wgmma_begin();
+      bool adds = false;
+#pragma unroll
+      for (int n = 0; n < kSteps; ++n) {
+        if ((kChosen >> n / kGroupSteps & 1) == 0) continue;
+        const int offset = n / 2 * Tile::kBytes + Tile::along_step(n % 2);
+        wgmma_from_registers_e4m3(product_, weights_[n], v.at(offset), adds);
+        adds = true;
+      }
+      wgmma_commit();
+      if constexpr (kChosen == 0) has_product_ = false;
+    }
+  }
+
+  u32 weights_[kSteps][4];
+  float product_[Shape::kColumnBlocks][4];
+  float decay_[2];
+  bool has_product_;
+};
+
+/// 16-bit values: added to the output as it is.
+template <class Config>
+class WeightedValues<Config, false> {
+  using Element = typename Config::Element;
+  using Shape = WgmmaShape<Config>;
+  using Tile = typename Shape::ValueSlot::Tile;
+  using Output = float[Shape::kColumnBlocks][4];
+  static constexpr int kSteps = Config::kStepKeys / 16;
+  static constexpr int kGroupSteps = Shape::kGroupKeys / 16;
+
+ public:
+  static constexpr float kRangeLog2 = 0.0f;
+
+  /// With a commit.
+  __device__ __forceinline__ void issue(Output& output, u32 values,
+                                        const bool (&has_weights)[Shape::kGroups]) {
+    if constexpr (Shape::kHasGate) {
+      issue_groups<0, 0>(output, values, has_weights);
+    } else {
+      issue_groups<kAllGroups, Shape::kGroups>(output, values, has_weights);
+    }
+  }
+
+  __device__ __forceinline__ void complete(Output& output) { wgmma_arrived(output); }
+
+  template <class Scores>
+  __device__ __forceinline__ void take(Output& output, const Scores& scores,
+                                       const float (&decay)[2]) {
+    if (__any_sync(kAllLanes, decay[0] != 1.0f || decay[1] != 1.0f))
+      follow_reference(output, decay);
+#pragma unroll
+    for (int n = 0; n < kSteps; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const float(&block)[4] = scores[n / kGroupSteps][n % kGroupSteps * 2 + i / 2];
+        weights_[n][i] = pack<Element>(block[i % 2 * 2], block[i % 2 * 2 + 1]);
+        if constexpr (Shape::kHasGate) pin(weights_[n][i]);
+      }
+    }
+  }
+
+ private:
+  static constexpr u32 kAllGroups = (1u << Shape::kGroups) - 1;
+
+  template <u32 kChosen, int kGroup>
+  __device__ __forceinline__ void issue_groups(Output& output, u32 values,
+                                               const bool (&has_weights)[Shape::kGroups]) {
+    if constexpr (kGroup < Shape::kGroups) {
+      if (uniform_over_warp(has_weights[kGroup]) != 0) {
+        issue_groups<kChosen | 1u << kGroup, kGroup + 1>(output, values, has_weights);
+      } else {
+        issue_groups<kChosen, kGroup + 1>(output, values, has_weights);
+      }
+    } else {
+      const auto v = Tile::across_rows(values);
+      wgmma_begin();
+#pragma unroll
+      for (int n = 0; n < kSteps; ++n) {
+        if ((kChosen >> n / kGroupSteps & 1) == 0) continue;
+        wgmma_from_registers<Element, Contiguous::kColumns>(output, weights_[n],
+                                                            v.at(Tile::across_step(n)), true);
+      }
+      wgmma_commit();
+    }
+  }
+
+  u32 weights_[kSteps][4];
+};
+
+}  // namespace lacuna

@@ -1,0 +1,81 @@
+// How operands of a step lie in the slots of the wgmma family, by format: the tile that wgmma reads
+// and the boxes that bring it, whose maps the host makes alike (compiler/emit/bind_args.cpp).
+//
+//   16-bit rows     panels of 64 elements, 128 bytes; a box is one panel of a tile of the list
+//   int8 rows       64 or 128 bytes, a whole row of the head; a box is a tile
+//   e4m3 columns    rows of channels, 64 keys in 64 bytes; a box is all channels of 64 keys
+#pragma once
+
+#include "arch/tma.cuh"
+#include "tile/byte_panel.cuh"
+#include "tile/panel_tile.cuh"
+
+namespace lacuna {
+
+/// Rows of 16-bit elements, for slots of kRows that are loaded kBoxRows at a time.
+template <int kRows, int kBoxRows, int kHeadDim>
+struct PanelSlot {
+  using Tile = PanelTile<kRows, kHeadDim>;
+  static constexpr int kBytes = Tile::kBytes;
+  static constexpr int kBoxes = Tile::kPanels;  ///< of kBoxRows rows
+
+  /// Of the box-th box of the n-th kBoxRows rows, from the slot's beginning.
+  __device__ __forceinline__ static u32 offset(int n, int box) {
+    return static_cast<u32>(box * Tile::kPanelBytes + n * kBoxRows * kPanelRowBytes);
+  }
+  __device__ __forceinline__ static BoxOrigin origin(int token, int box, int head, int batch) {
+    return {token, box, head, batch};
+  }
+};
+
+/// Rows of int8.
+template <int kRows, int kBoxRows, int kHeadDim>
+struct ByteSlot {
+  using Tile = BytePanel<kRows, kHeadDim>;
+  static constexpr int kBytes = Tile::kBytes;
+  static constexpr int kBoxes = 1;
+
+  __device__ __forceinline__ static u32 offset(int n, int) {
+    return static_cast<u32>(n * kBoxRows * kHeadDim);
+  }
+  __device__ __forceinline__ static BoxOrigin origin(int token, int, int head, int batch) {
+    return {token, 0, head, batch};
+  }
+};
+
+/// Values transposed, kTokens of a slot. Blocks of 64 tokens are the third dimension of the map, so
+/// that one behind the last token reads as zeros.
+template <int kTokens, int kBoxTokens, int kHeadDim>
+struct ColumnSlot {
+  static constexpr int kBlockTokens = 64;
+  using Tile = BytePanel<kHeadDim, kBlockTokens>;  ///< of one block
+  static constexpr int kBytes = kTokens / kBlockTokens * Tile::kBytes;
+  static constexpr int kBoxes = kBoxTokens / kBlockTokens;
+  static_assert(kBoxTokens % kBlockTokens == 0);
+
+  __device__ __forceinline__ static u32 offset(int n, int box) {
+    return static_cast<u32>((n * kBoxes + box) * Tile::kBytes);
+  }
+  __device__ __forceinline__ static BoxOrigin origin(int token, int box, int head, int batch) {
+    return {0, token / kBlockTokens + box, head, batch};
+  }
+};
+
+template <int kBits, int kRows, int kBoxRows, int kHeadDim>
+struct SelectRowSlot {
+  using Type = PanelSlot<kRows, kBoxRows, kHeadDim>;
+};
+template <int kRows, int kBoxRows, int kHeadDim>
+struct SelectRowSlot<8, kRows, kBoxRows, kHeadDim> {
+  using Type = ByteSlot<kRows, kBoxRows, kHeadDim>;
+};
+template <int kBits, int kTokens, int kBoxTokens, int kHeadDim>
+struct SelectValueSlot {
+  using Type = PanelSlot<kTokens, kBoxTokens, kHeadDim>;
+};
+template <int kTokens, int kBoxTokens, int kHeadDim>
+struct SelectValueSlot<8, kTokens, kBoxTokens, kHeadDim> {
+  using Type = ColumnSlot<kTokens, kBoxTokens, kHeadDim>;
+};
+
+}  // namespace lacuna

@@ -1,0 +1,95 @@
+// Loads rows that lie anywhere in a head into a tile of panels (tile/panel_tile.cuh), by one warp.
+// Rows come in columns of kColumn neighbours, by a list of column numbers in shared memory; rows
+// past the head's last become zeros.
+//
+// Single rows are copied with cp.async, eight lanes 128 bytes: the copy engine would take more time
+// for its instructions than the products. It does bring columns of whole lines of the swizzle.
+#pragma once
+
+#include "arch/cp_async.cuh"
+#include "arch/tma.cuh"
+#include "arch/warpgroup.cuh"
+#include "base/pin.cuh"
+#include "tile/panel_tile.cuh"
+
+namespace lacuna {
+
+/// Whether copies of threads bring the rows, which arrive one by one, lane by lane.
+template <int kColumn>
+inline constexpr bool kCopiesRows = kColumn < kSwizzleRows;
+
+/// A head of a tensor, in the terms of both ways.
+struct GatheredHead {
+  const void* data;     ///< first row; rows begin at multiples of 16 bytes
+  long long row_bytes;  ///< from row to row
+  int rows;
+  int head, batch;  ///< of the tensor's map, whose boxes are columns
+};
+
+/// Single rows. Row numbers are read four at a time, ahead of the copies, behind which they would
+/// wait in the same queue. Each lane arrives for its own copies; who waits for them has to fence,
+/// since wgmma reads past them otherwise.
+template <class Tile, int kColumn>
+__device__ __forceinline__ void copy_panels(u32 tile, Mbarrier full, const GatheredHead& from,
+                                            const int* columns) {
+  static_assert(kColumn == 1);
+  constexpr int kBlockRows = 16;  // four for each eight lanes
+  constexpr int kBlocks = Tile::kRows / kBlockRows;
+  const int first = lane_index() / 8 * 4;
+  const int chunk = lane_index() % 8;
+  const char* source = static_cast<const char*>(from.data) + chunk * 16;
+  pin(source);
+  u32 targets[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) targets[i] = tile + Tile::offset(first + i, chunk);
+  const int4* fours = reinterpret_cast<const int4*>(columns + first);
+  int4 ahead = fours[0];
+#pragma unroll
+  for (int block = 0; block < kBlocks; ++block) {
+    const int rows[4] = {ahead.x, ahead.y, ahead.z, ahead.w};
+    if (block + 1 < kBlocks) ahead = fours[(block + 1) * (kBlockRows / 4)];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const char* line = source + rows[i] * from.row_bytes;
+#pragma unroll
+      for (int p = 0; p < Tile::kPanels; ++p) {
+        cp_async_16(targets[i] + p * Tile::kPanelBytes + block * kBlockRows * kPanelRowBytes,
+                    line + p * kPanelRowBytes, rows[i] < from.rows);
+      }
+    }
+  }
+  full.arrive_after_copies();
+}
+
+/// Columns as boxes, by one lane.
+template <class Tile, int kColumn>
+__device__ __forceinline__ void load_boxes(const TensorMap& map, u32 tile, Mbarrier full,
+                                           const GatheredHead& from, const int* columns) {
+  static_assert(kColumn % kSwizzleRows == 0);
+  if (elect_one()) {
+    const auto policy = l2_policy<L2Policy::kKeepLast>();
+    full.arrive_expecting(Tile::kBytes);
+#pragma unroll 4
+    for (int n = 0; n < Tile::kRows / kColumn; ++n) {
+#pragma unroll
+      for (int p = 0; p < Tile::kPanels; ++p) {
+        tma_load(map, tile + p * Tile::kPanelBytes + n * kColumn * kPanelRowBytes, full,
+                 {columns[n] * kColumn, p, from.head, from.batch}, policy);
+      }
+    }
+  }
+  __syncwarp();
+}
+
+/// Issues the loads of a whole tile.
+template <class Tile, int kColumn>
+__device__ __forceinline__ void gather_panels(const TensorMap& map, u32 tile, Mbarrier full,
+                                              const GatheredHead& from, const int* columns) {
+  if constexpr (kCopiesRows<kColumn>) {
+    copy_panels<Tile, kColumn>(tile, full, from, columns);
+  } else {
+    load_boxes<Tile, kColumn>(map, tile, full, from, columns);
+  }
+}
+
+}  // namespace lacuna

@@ -1,0 +1,326 @@
+#include "tests/sass/wgmma_order.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "compiler/expr/parse.hpp"
+
+namespace lacuna::sass {
+namespace {
+
+using Indices = std::vector<std::size_t>;
+
+bool is_product(const Instruction& i) { return i.is("HGMMA") && !i.operands.starts_with("RZ"); }
+bool is_value_product(const Instruction& i) { return is_product(i) && i.has(".tnspB"); }
+bool is_key_product(const Instruction& i) { return is_product(i) && !i.has(".tnspB"); }
+bool commits(const Instruction& i) { return i.is("HGMMA") && i.has("gsb0"); }
+bool is_arrive(const Instruction& i) { return i.is("WARPGROUP.ARRIVE"); }
+bool is_wait(const Instruction& i) { return i.is("WARPGROUP.DEPBAR"); }
+bool is_release(const Instruction& i) { return i.is("SYNCS.ARRIVE"); }
+bool is_await(const Instruction& i) { return i.is("SYNCS.PHASECHK"); }
+bool is_exponential(const Instruction& i) { return i.is("MUFU.EX2"); }
+bool uses_local_memory(const Instruction& i) { return i.is("LDL") || i.is("STL"); }
+
+/// wgmmas that are issued together: the last of them commits.
+using Run = Indices;
+
+/// Registers of a wgmma: accumulators ("64x128": 64 of them), and the fragment of A if it is not in
+/// shared memory.
+std::set<int> product_registers(const Instruction& product) {
+  std::set<int> registers;
+  const std::vector<int> named = registers_of(product);
+  const std::size_t columns = product.opcode.find('x');
+  if (named.empty() || columns == product.opcode.npos) return registers;
+  const int accumulators = std::stoi(product.opcode.substr(columns + 1)) / 2;
+  for (int n = 0; n < accumulators; ++n) registers.insert(named[0] + n);
+  // "R88, R180, gdesc[UR20], ...": the second operand.
+  const std::size_t second = product.operands.find(", ") + 2;
+  if (product.operands.compare(second, 1, "R") != 0 || named.size() < 2) return registers;
+  for (int n = 0; n < 4; ++n) registers.insert(named[1] + n);
+  return registers;
+}
+
+class Check {
+ public:
+  Check(const Code& code, const StepFacts& facts) : code_(code), facts_(facts) {}
+
+  std::vector<std::string> run() {
+    for (const Instruction& i : code_) {
+      if (uses_local_memory(i)) complain("local memory is used", i);
+    }
+    loop_ = find_loop(code_, {is_key_product, is_value_product});
+    if (!loop_.exists()) {
+      complaints_.emplace_back("there is no loop with a product with K and one with V");
+      return complaints_;
+    }
+    find_runs();
+    waits_ = all(is_wait);
+    check_serialised(key_runs_);
+    check_serialised(value_runs_);
+    if (facts_.looks_ahead) {
+      check_steps_ahead();
+    } else {
+      check_products();
+      check_waits();
+      // The rest is about places between products and waits, which have to be there.
+      if (complaints_.empty()) check_rest();
+    }
+    return complaints_;
+  }
+
+ private:
+  void complain(const std::string& what) { complaints_.push_back(what); }
+  void complain(const std::string& what, const Instruction& i) { complain(what + ": " + i.text()); }
+  void expect_count(const std::string& what, std::size_t got, std::size_t expected) {
+    if (got != static_cast<std::size_t>(expected))
+      complain(what + ": " + std::to_string(got) + " instead of " + std::to_string(expected));
+  }
+
+  /// Indices in the loop of the instructions of a kind.
+  Indices all(IsKind kind) const {
+    Indices found;
+    for (std::size_t n = loop_.first; n <= loop_.last; ++n) {
+      if (kind(code_[n])) found.push_back(n);
+    }
+    return found;
+  }
+  bool any_between(std::size_t first, std::size_t last, IsKind kind) const {
+    for (std::size_t n = first; n < last; ++n) {
+      if (kind(code_[n])) return true;
+    }
+    return false;
+  }
+
+  void find_runs() {
+    Run run;
+    for (const std::size_t n : all(is_product)) {
+      if (!run.empty() && is_value_product(code_[n]) != is_value_product(code_[run.back()])) {
+        complain("a product is not committed", code_[run.back()]);
+        run.clear();
+      }
+      run.push_back(n);
+      if (!commits(code_[n])) continue;
+      (is_value_product(code_[n]) ? value_runs_ : key_runs_).push_back(run);
+      run.clear();
+    }
+    if (!run.empty()) complain("a product is not committed", code_[run.back()]);
+  }
+
+  void check_products() {
+    expect_count("commits of products with K", key_runs_.size(), facts_.groups);
+    for (const Run& run : key_runs_)
+      expect_count("wgmmas of a product with K", run.size(), facts_.key_products);
+    // With a gate: one for each choice of groups, save none.
+    expect_count("commits of products with V", value_runs_.size(),
+                 facts_.has_gate ? (1 << facts_.groups) - 1 : 1);
+    std::size_t longest = 0;
+    for (const Run& run : value_runs_) longest = std::max(longest, run.size());
+    expect_count("wgmmas of the product with V", longest, facts_.value_products);
+    if (key_runs_.empty() || value_runs_.empty()) return;
+    if (key_runs_.back().back() > value_runs_.front().front())
+      complain("a product with V is issued before those with K",
+               code_[value_runs_.front().front()]);
+    expect_arrive(loop_.first, key_runs_.front());
+    std::size_t before = key_runs_.back().back();
+    for (const Run& run : value_runs_) {
+      expect_arrive(before, run);
+      before = run.back();
+    }
+  }
+
+  /// Registers written before are announced to a product.
+  void expect_arrive(std::size_t before, const Run& run) {
+    if (!any_between(before, run.front(), is_arrive))
+      complain("no WARPGROUP.ARRIVE before a product", code_[run.front()]);
+  }
+
+  void check_serialised(const std::vector<Run>& runs) {
+    for (const Run& run : runs) {
+      for (std::size_t n = run.front(); n < run.back(); ++n) {
+        if (code_[n].is("WARPGROUP") || code_[n].is("BRA") || code_[n].is("SYNCS"))
+          complain("the wgmmas of one product are kept apart", code_[n]);
+      }
+    }
+  }
+
+  void check_waits() {
+    if (waits_.size() != static_cast<std::size_t>(facts_.groups) + 1)
+      return expect_count("waits for products", waits_.size(), facts_.groups + 1);
+    for (int n = 0; n <= facts_.groups; ++n) {
+      const Instruction& wait = code_[waits_[static_cast<std::size_t>(n)]];
+      const std::string pending = "gsb0, 0x" + std::to_string(facts_.groups - n);
+      if (wait.operands != pending) complain("expected a wait for " + pending, wait);
+    }
+    if (!value_runs_.empty() && waits_.front() < value_runs_.back().back())
+      complain("a wait before the product with V is issued", code_[waits_.front()]);
+  }
+
+  void check_rest() {
+    for (std::size_t g = 0; g < key_runs_.size(); ++g) check_untouched(key_runs_[g], waits_[g]);
+    for (const Run& run : value_runs_) check_untouched(run, waits_.back());
+    check_barriers();
+    check_way(1);
+  }
+
+  /// From issue to wait, which may be on the next way round, nobody else touches what a product
+  /// reads or writes.
+  void check_untouched(const Run& run, std::size_t wait) {
+    std::set<int> busy;
+    for (std::size_t n = run.front(); n != wait; n = n == loop_.last ? loop_.first : n + 1) {
+      if (std::ranges::find(run, n) != run.end()) busy.merge(product_registers(code_[n]));
+      if (is_product(code_[n])) continue;
+      for (const int number : registers_of(code_[n])) {
+        if (!busy.contains(number)) continue;
+        complain("a register of a product under way is touched", code_[n]);
+        break;
+      }
+    }
+  }
+
+  void check_barriers() {
+    const std::size_t first = key_runs_.front().front(), last = value_runs_.back().back();
+    if (!any_between(loop_.first, first, is_await)) complain("no wait for K before its product");
+    if (!any_between(key_runs_.back().back(), value_runs_.front().front(), is_await))
+      complain("no wait for V before its product");
+    // Of K when the last group is complete, of V when O is.
+    const Indices releases = all(is_release);
+    expect_count("arrivals", releases.size(), 2);
+    if (!releases.empty()) {
+      if (releases.front() < waits_[waits_.size() - 2] || releases.front() > waits_.back())
+        complain("K is not released between the wait for its product and that for V's",
+                 code_[releases.front()]);
+      if (releases.back() < waits_.back())
+        complain("V is released before its product is complete", code_[releases.back()]);
+    }
+    if (!facts_.takes_turns) return;
+    if (!any_between(loop_.first, first, [](const Instruction& i) { return i.is("BAR.SYNC"); }))
+      complain("products are issued before the warpgroup's turn");
+    if (!any_between(last, waits_.front(), [](const Instruction& i) { return i.is("BAR.ARV"); }))
+      complain("the turn is not passed on between the products and the wait for them");
+  }
+
+  /// What most steps execute: the shortest way round the loop with an exponential on it. With a
+  /// gate, what a gated step does: the shortest of all.
+  Indices usual_way() const {
+    if (facts_.has_gate) return shortest_way(code_, loop_.first, loop_.last);
+    Indices shortest;
+    for (const std::size_t n : all(is_exponential)) {
+      Indices way = shortest_way(code_, loop_.first, n);
+      const Indices rest = shortest_way(code_, n, loop_.last);
+      if (way.empty() || rest.empty()) continue;
+      way.insert(way.end(), rest.begin() + 1, rest.end());
+      if (shortest.empty() || way.size() < shortest.size()) shortest = way;
+    }
+    return shortest;
+  }
+
+  /// Of a loop with that many steps.
+  void check_way(int steps) {
+    const Indices way = usual_way();
+    const auto on_way = [&](IsKind kind) {
+      return std::ranges::count_if(way, [&](std::size_t n) { return kind(code_[n]); });
+    };
+    const auto expect = [&](const char* what, IsKind kind, int expected) {
+      expect_count(what, static_cast<std::size_t>(on_way(kind)), expected);
+    };
+    const bool gated = facts_.has_gate;
+    expect("wgmmas with K on the way", is_key_product, steps * facts_.groups * facts_.key_products);
+    expect("wgmmas with V on the way", is_value_product, gated ? 0 : facts_.value_products);
+    expect("exponentials on the way", is_exponential, gated ? 0 : facts_.scores);
+    if (gated) return;
+    expect(
+        "FFMA on the way", [](const Instruction& i) { return i.is("FFMA"); }, facts_.scores);
+    expect(
+        "FMUL on the way", [](const Instruction& i) { return i.is("FMUL"); }, 0);
+    expect(
+        "FMNMX on the way", [](const Instruction& i) { return i.is("FMNMX"); }, 0);
+    expect(
+        "packs on the way", [](const Instruction& i) { return i.is("F2FP"); }, facts_.scores / 2);
+    for (const std::size_t n : way) {
+      if (is_exponential(code_[n]) && (n < waits_.front() || n > waits_.back()))
+        complain("an exponential is not under the product with V", code_[n]);
+    }
+  }
+
+  /// A loop of two steps: product with K of the next, softmax, wait for all, votes and releases,
+  /// product with V.
+  void check_steps_ahead() {
+    constexpr std::size_t kSteps = 2;
+    expect_count("commits of products with K", key_runs_.size(), kSteps);
+    expect_count("commits of products with V", value_runs_.size(), kSteps);
+    expect_count("waits for products", waits_.size(), kSteps);
+    if (!complaints_.empty()) return;
+    std::size_t before = loop_.first;
+    for (std::size_t n = 0; n < kSteps; ++n) {
+      const Run &keys = key_runs_[n], &values = value_runs_[n];
+      expect_count("wgmmas of a product with K", keys.size(), facts_.key_products);
+      expect_count("wgmmas of a product with V", values.size(), facts_.value_products);
+      if (keys.front() < before || waits_[n] < keys.back() || values.front() < waits_[n])
+        return complain("expected a product with K, a wait and a product with V, in this order");
+      if (!code_[waits_[n]].has("gsb0, 0x0"))
+        complain("expected a wait for gsb0, 0x0", code_[waits_[n]]);
+      expect_arrive(before, keys);
+      expect_arrive(waits_[n], values);
+      if (!any_between(before, keys.front(), is_await))
+        complain("no wait for K before its product");
+      if (!any_between(waits_[n], values.front(), is_await))
+        complain("no wait for V before its product");
+      check_untouched(keys, waits_[n]);
+      check_untouched(values, waits_[(n + 1) % kSteps]);
+      before = values.back();
+    }
+    check_between_products(is_exponential, &Check::under_keys,
+                           "an exponential is not under a product with K");
+    check_between_products(is_release, &Check::behind_wait,
+                           "an arrival is not between a wait and the product with V");
+    expect_count("arrivals", all(is_release).size(), kSteps * 3);  // K, votes, V
+    check_way(kSteps);
+  }
+  bool under_keys(std::size_t at, std::size_t n) const {
+    return at > key_runs_[n].back() && at < waits_[n];
+  }
+  bool behind_wait(std::size_t at, std::size_t n) const {
+    return at > waits_[n] && at < value_runs_[n].front();
+  }
+  void check_between_products(IsKind kind, bool (Check::*is_there)(std::size_t, std::size_t) const,
+                              const std::string& what) {
+    for (const std::size_t at : all(kind)) {
+      bool found = false;
+      for (std::size_t n = 0; n < key_runs_.size(); ++n) found = found || (this->*is_there)(at, n);
+      if (!found) complain(what, code_[at]);
+    }
+  }
+
+  const Code& code_;
+  const StepFacts& facts_;
+  Loop loop_;
+  std::vector<Run> key_runs_, value_runs_;
+  Indices waits_;
+  std::vector<std::string> complaints_;
+};
+
+}  // namespace
+
+StepFacts step_facts(const Plan& plan) {
+  constexpr int kThreads = 128, kRows = 64, kDepth = 16, kWidestAhead = 128;
+  const AttendPlan& attend = plan.attend;
+  const int keys = attend.step_keys.value;
+  StepFacts facts;
+  facts.scores = kRows * keys / kThreads;
+  const auto& gate = find_op<Attend>(plan.program)->gate;
+  facts.has_gate = gate.has_value();
+  facts.looks_ahead = gate && gate->scope == GateScope::kTile && facts.groups == 1 &&
+                      plan.program.head_dim <= kWidestAhead && !uses(gate->skip, Variable::kGap) &&
+                      !uses(gate->exempt, Variable::kGap);
+  facts.groups = facts.has_gate ? keys / attend.tile_k.value : 1;
+  facts.key_products = plan.program.head_dim / kDepth;
+  facts.value_products = keys / kDepth;
+  facts.takes_turns = attend.warpgroups.value > 2;
+  return facts;
+}
+
+std::vector<std::string> violations(const Code& code, const StepFacts& facts) {
+  return Check(code, facts).run();
+}
+
+}  // namespace lacuna::sass

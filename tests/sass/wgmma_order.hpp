@@ -1,0 +1,31 @@
+// The order of instructions that the protocol of the wgmma family relies on
+// (templates/kernel/wgmma_shape.cuh), checked in the main loop of a kernel's machine code. The
+// assembler moves what has no data dependency, and makes asynchronous products wait for one another
+// where it cannot follow them: the result is right then, and late.
+#pragma once
+
+#include "compiler/target/plan.hpp"
+#include "tests/sass/listing.hpp"
+
+namespace lacuna::sass {
+
+/// What a step of the main loop consists of, for one thread.
+struct StepFacts {
+  int scores = 0;          ///< as many as exponentials
+  int groups = 1;          ///< of scores, each a product with K that is waited for by itself
+  int key_products = 0;    ///< wgmmas of one group
+  int value_products = 0;  ///< wgmmas of the product with V
+  bool has_gate = false;   ///< a step may be without exponentials and without the product with V
+  /// The gate decides about a step under the product with K of the next one, and the exponentials
+  /// of the step run there, too; the loop holds two steps.
+  bool looks_ahead = false;
+  bool takes_turns = false;  ///< warpgroups issue their products one after the other
+};
+
+/// Of a plan of the wgmma family with 16-bit operands.
+StepFacts step_facts(const Plan& plan);
+
+/// What is not as it has to be, a sentence each; empty: all is well.
+std::vector<std::string> violations(const Code& code, const StepFacts& facts);
+
+}  // namespace lacuna::sass

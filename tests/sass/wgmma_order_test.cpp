@@ -1,0 +1,337 @@
+// The check of the order that the wgmma family relies on finds each way to break it. The loops here
+// are small: four scores of a thread, two wgmmas of each product.
+#include "tests/sass/wgmma_order.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace lacuna::sass {
+namespace {
+
+constexpr StepFacts kFacts{.scores = 4, .groups = 1, .key_products = 2, .value_products = 2};
+
+/// One instruction or label a line; blanks in front do not count.
+using Lines = std::vector<std::string>;
+
+const Lines kLoop = {
+    ".L_loop:",
+    "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR5], R3",
+    "BAR.SYNC.DEFER_BLOCKING R0, 0x100",
+    "WARPGROUP.ARRIVE",
+    "HGMMA.64x8x16.F32.BF16 R8, R32, gdesc[UR20], RZ, !UPT",
+    "UMOV UR20, UR4",
+    "HGMMA.64x8x16.F32.BF16 R8, R36, gdesc[UR20], R8, gsb0",
+    "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR7], R3",
+    "WARPGROUP.ARRIVE",
+    "HGMMA.64x16x16.F32.BF16 R16, R40, gdesc[UR20].tnspB, R16",
+    "HGMMA.64x16x16.F32.BF16 R16, R44, gdesc[UR20].tnspB, R16, gsb0",
+    "BAR.ARV R4, 0x100",
+    "WARPGROUP.DEPBAR.LE gsb0, 0x1",
+    "@!P0 SYNCS.ARRIVE.TRANS64.A1T0 RZ, [UR5], RZ",
+    "@!P1 BRA `(.L_bold)",
+    "FMNMX R5, R8, R9, !PT",
+    "FMUL R5, R5, R6",
+    ".L_bold:",
+    "FFMA R8, R8, R5, R12",
+    "FFMA R9, R9, R5, R12",
+    "FFMA R10, R10, R5, R12",
+    "FFMA R11, R11, R5, R12",
+    "MUFU.EX2 R8, R8",
+    "MUFU.EX2 R9, R9",
+    "MUFU.EX2 R10, R10",
+    "MUFU.EX2 R11, R11",
+    "FADD R7, R8, R9",
+    "WARPGROUP.DEPBAR.LE gsb0, 0x0",
+    "@!P0 SYNCS.ARRIVE.TRANS64.A1T0 RZ, [R9+URZ], RZ",
+    "F2FP.BF16.F32.PACK_AB R40, R9, R8",
+    "F2FP.BF16.F32.PACK_AB R41, R11, R10",
+    "@P2 BRA `(.L_loop)",
+    "EXIT",
+};
+
+/// A gate leaves out the product with V of the step before, and this step's exponentials.
+const Lines kGatedLoop = {
+    ".L_loop:",
+    "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR5], R3",
+    "WARPGROUP.ARRIVE",
+    "HGMMA.64x8x16.F32.BF16 R8, R32, gdesc[UR20], RZ, !UPT",
+    "HGMMA.64x8x16.F32.BF16 R8, R36, gdesc[UR20], R8, gsb0",
+    "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR7], R3",
+    "@!P3 BRA `(.L_without)",
+    "WARPGROUP.ARRIVE",
+    "HGMMA.64x16x16.F32.BF16 R16, R40, gdesc[UR20].tnspB, R16",
+    "HGMMA.64x16x16.F32.BF16 R16, R44, gdesc[UR20].tnspB, R16, gsb0",
+    "BRA `(.L_issued)",
+    ".L_without:",
+    "HGMMA.64x8x16.F16 RZ, gdesc[URZ], RZ, !UPT, gsb0",
+    ".L_issued:",
+    "WARPGROUP.DEPBAR.LE gsb0, 0x1",
+    "@!P0 SYNCS.ARRIVE.TRANS64.A1T0 RZ, [UR5], RZ",
+    "FMNMX R5, R8, R9, !PT",
+    "@!P1 BRA `(.L_gated)",
+    "MUFU.EX2 R8, R8",
+    "MUFU.EX2 R9, R9",
+    "MUFU.EX2 R10, R10",
+    "MUFU.EX2 R11, R11",
+    ".L_gated:",
+    "WARPGROUP.DEPBAR.LE gsb0, 0x0",
+    "@!P0 SYNCS.ARRIVE.TRANS64.A1T0 RZ, [R9+URZ], RZ",
+    "@P2 BRA `(.L_loop)",
+    "EXIT",
+};
+
+/// One of the two steps of a loop that looks ahead; scores at R8 (`now`) and R12 (`next`) in turn.
+Lines step_ahead(const std::string& name, const std::string& now, const std::string& next) {
+  return {
+      "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR5], R3",
+      "WARPGROUP.ARRIVE",
+      "HGMMA.64x8x16.F32.BF16 " + next + ", R32, gdesc[UR20], RZ, !UPT",
+      "HGMMA.64x8x16.F32.BF16 " + next + ", R36, gdesc[UR20], " + next + ", gsb0",
+      "@!P1 BRA `(.L_gated_" + name + ")",
+      "MUFU.EX2 " + now + ", " + now,
+      ".L_gated_" + name + ":",
+      "WARPGROUP.DEPBAR.LE gsb0, 0x0",
+      "@!P0 SYNCS.ARRIVE.TRANS64.A1T0 RZ, [UR5], RZ",
+      "SYNCS.ARRIVE.TRANS64.A1T0 RZ, [UR9], RZ",
+      "@!P0 SYNCS.ARRIVE.TRANS64.A1T0 RZ, [UR7], RZ",
+      "F2FP.BF16.F32.PACK_AB R40, " + now + ", " + now,
+      "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR7], R3",
+      "@!P1 BRA `(.L_without_" + name + ")",
+      "WARPGROUP.ARRIVE",
+      "HGMMA.64x16x16.F32.BF16 R16, R40, gdesc[UR20].tnspB, R16",
+      "HGMMA.64x16x16.F32.BF16 R16, R44, gdesc[UR20].tnspB, R16, gsb0",
+      "BRA `(.L_issued_" + name + ")",
+      ".L_without_" + name + ":",
+      "HGMMA.64x8x16.F16 RZ, gdesc[URZ], RZ, !UPT, gsb0",
+      ".L_issued_" + name + ":",
+  };
+}
+
+Lines loop_ahead() {
+  Lines lines = {".L_loop:"};
+  for (const Lines& step : {step_ahead("a", "R8", "R12"), step_ahead("b", "R12", "R8")})
+    lines.insert(lines.end(), step.begin(), step.end());
+  lines.insert(lines.end(), {"@P2 BRA `(.L_loop)", "EXIT"});
+  return lines;
+}
+
+Code code_of(const Lines& lines) {
+  std::string text = ".text.kernel:\n";
+  for (const std::string& line : lines)
+    text += line.starts_with('.') ? line + "\n" : "/*0000*/ " + line + " ;\n";
+  return parse_listing(text)[0].code;
+}
+
+StepFacts in_turns() {
+  StepFacts facts = kFacts;
+  facts.takes_turns = true;
+  return facts;
+}
+StepFacts gated() {
+  StepFacts facts = kFacts;
+  facts.has_gate = true;
+  return facts;
+}
+
+StepFacts ahead() {
+  StepFacts facts = gated();
+  facts.looks_ahead = true;
+  return facts;
+}
+
+/// Index of the n-th line, from 0 on, that contains `part`.
+std::size_t find_line(const Lines& lines, std::string_view part, int n = 0) {
+  for (std::size_t at = 0; at < lines.size(); ++at) {
+    if (lines[at].find(part) != std::string::npos && n-- == 0) return at;
+  }
+  ADD_FAILURE() << "no line with " << part;
+  return 0;
+}
+
+/// `line` moved to right before `before`.
+Lines moved(Lines lines, std::size_t line, std::size_t before) {
+  const std::string text = lines[line];
+  lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(before), text);
+  lines.erase(lines.begin() + static_cast<std::ptrdiff_t>(line < before ? line : line + 1));
+  return lines;
+}
+Lines with(Lines lines, std::size_t before, const std::string& text) {
+  lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(before), text);
+  return lines;
+}
+Lines without(Lines lines, std::size_t line) {
+  lines.erase(lines.begin() + static_cast<std::ptrdiff_t>(line));
+  return lines;
+}
+
+void expect_violation(const Lines& lines, const StepFacts& facts, const std::string& expected) {
+  const std::vector<std::string> found = violations(code_of(lines), facts);
+  EXPECT_NE(std::ranges::find(found, expected), found.end())
+      << "expected: " << expected << "\nfound: " << testing::PrintToString(found);
+}
+
+TEST(WgmmaOrder, IsKeptByTheLoopsHere) {
+  EXPECT_EQ(violations(code_of(kLoop), kFacts), std::vector<std::string>());
+  EXPECT_EQ(violations(code_of(kLoop), in_turns()), std::vector<std::string>());
+  EXPECT_EQ(violations(code_of(kGatedLoop), gated()), std::vector<std::string>());
+  EXPECT_EQ(violations(code_of(loop_ahead()), ahead()), std::vector<std::string>());
+}
+
+TEST(WgmmaOrder, NeedsALoop) {
+  expect_violation({"EXIT"}, kFacts, "there is no loop with a product with K and one with V");
+}
+
+TEST(WgmmaOrder, ProductsWithKComeFirst) {
+  // The products with V in front of the last wgmma with K, then of both.
+  Lines lines = moved(kLoop, find_line(kLoop, "R8, gsb0"), find_line(kLoop, "BAR.ARV"));
+  expect_violation(lines, kFacts, "wgmmas of a product with K: 1 instead of 2");
+  lines = moved(kLoop, find_line(kLoop, "R32, gdesc"), find_line(kLoop, "BAR.ARV"));
+  lines = moved(lines, find_line(lines, "R8, gsb0"), find_line(lines, "BAR.ARV"));
+  expect_violation(lines, kFacts,
+                   "a product with V is issued before those with K: HGMMA.64x16x16.F32.BF16 R16, "
+                   "R40, gdesc[UR20].tnspB, R16");
+}
+
+TEST(WgmmaOrder, WgmmasOfOneProductAreNotSerialised) {
+  const std::size_t second = find_line(kLoop, "R8, gsb0");
+  expect_violation(with(kLoop, second, "WARPGROUP.DEPBAR.LE gsb0, 0x0"), kFacts,
+                   "the wgmmas of one product are kept apart: WARPGROUP.DEPBAR.LE gsb0, 0x0");
+  expect_violation(with(kLoop, find_line(kLoop, "R44"), "WARPGROUP.ARRIVE"), kFacts,
+                   "the wgmmas of one product are kept apart: WARPGROUP.ARRIVE ");
+  Lines committed = kLoop;
+  committed[find_line(kLoop, "R32")] += ", gsb0";
+  expect_violation(committed, kFacts, "commits of products with K: 2 instead of 1");
+}
+
+TEST(WgmmaOrder, ProductsAreCommitted) {
+  Lines lines = kLoop;
+  std::string& last = lines[find_line(lines, "R44")];
+  last.resize(last.size() - std::string_view(", gsb0").size());
+  expect_violation(lines, kFacts, "a product is not committed: " + last);
+}
+
+TEST(WgmmaOrder, WhatWasWrittenBeforeIsAnnounced) {
+  expect_violation(
+      without(kLoop, find_line(kLoop, "ARRIVE")), kFacts,
+      "no WARPGROUP.ARRIVE before a product: " + kLoop[find_line(kLoop, "R32, gdesc")]);
+  expect_violation(
+      without(kLoop, find_line(kLoop, "WARPGROUP.ARRIVE", 1)), kFacts,
+      "no WARPGROUP.ARRIVE before a product: " + kLoop[find_line(kLoop, "R40, gdesc")]);
+}
+
+TEST(WgmmaOrder, EachWaitIsForWhatItSays) {
+  Lines lines = kLoop;
+  lines[find_line(kLoop, "gsb0, 0x1")] = "WARPGROUP.DEPBAR.LE gsb0, 0x0";
+  expect_violation(lines, kFacts, "expected a wait for gsb0, 0x1: WARPGROUP.DEPBAR.LE gsb0, 0x0");
+  expect_violation(without(kLoop, find_line(kLoop, "gsb0, 0x1")), kFacts,
+                   "waits for products: 1 instead of 2");
+  expect_violation(moved(kLoop, find_line(kLoop, "gsb0, 0x1"), find_line(kLoop, "R40, gdesc")),
+                   kFacts,
+                   "a wait before the product with V is issued: WARPGROUP.DEPBAR.LE gsb0, 0x1");
+}
+
+TEST(WgmmaOrder, RegistersUnderWayAreLeftAlone) {
+  const std::size_t wait = find_line(kLoop, "gsb0, 0x1");
+  expect_violation(moved(kLoop, find_line(kLoop, "FFMA R11"), wait), kFacts,
+                   "a register of a product under way is touched: FFMA R11, R11, R5, R12");
+  // Weights that V is still being multiplied by; 43 belongs to the fragment that begins at 40.
+  expect_violation(moved(kLoop, find_line(kLoop, "R41, R11"), find_line(kLoop, "gsb0, 0x0")),
+                   kFacts,
+                   "a register of a product under way is touched: F2FP.BF16.F32.PACK_AB R41, R11, "
+                   "R10");
+  expect_violation(with(kLoop, wait + 1, "FMUL R23, R23, R5"), kFacts,
+                   "a register of a product under way is touched: FMUL R23, R23, R5");
+}
+
+TEST(WgmmaOrder, ExponentialsRunUnderTheProductWithV) {
+  expect_violation(moved(kLoop, find_line(kLoop, "MUFU.EX2 R11"), find_line(kLoop, "F2FP")), kFacts,
+                   "an exponential is not under the product with V: MUFU.EX2 R11, R11");
+}
+
+TEST(WgmmaOrder, AStepCostsWhatItHasTo) {
+  expect_violation(without(kLoop, find_line(kLoop, "MUFU.EX2 R11")), kFacts,
+                   "exponentials on the way: 3 instead of 4");
+  Lines lines = kLoop;
+  lines[find_line(kLoop, "FFMA R8")] = "FMUL R8, R8, R5";
+  lines = with(lines, find_line(lines, "FFMA R9"), "FADD R8, R8, R12");
+  expect_violation(lines, kFacts, "FFMA on the way: 3 instead of 4");
+  expect_violation(lines, kFacts, "FMUL on the way: 1 instead of 0");
+  expect_violation(with(kLoop, find_line(kLoop, "FFMA R8"), "FMNMX R5, R8, R9, !PT"), kFacts,
+                   "FMNMX on the way: 1 instead of 0");
+  expect_violation(without(kLoop, find_line(kLoop, "F2FP")), kFacts,
+                   "packs on the way: 1 instead of 2");
+}
+
+TEST(WgmmaOrder, SlotsAreReleasedWhenTheirProductIsComplete) {
+  expect_violation(moved(kLoop, find_line(kLoop, "SYNCS.ARRIVE"), find_line(kLoop, "gsb0, 0x1")),
+                   kFacts,
+                   "K is not released between the wait for its product and that for V's: @!P0 "
+                   "SYNCS.ARRIVE.TRANS64.A1T0 RZ, [UR5], RZ");
+  expect_violation(
+      moved(kLoop, find_line(kLoop, "SYNCS.ARRIVE", 1), find_line(kLoop, "gsb0, 0x0")), kFacts,
+      "V is released before its product is complete: @!P0 SYNCS.ARRIVE.TRANS64.A1T0 RZ, "
+      "[R9+URZ], RZ");
+  expect_violation(without(kLoop, find_line(kLoop, "SYNCS.ARRIVE", 1)), kFacts,
+                   "arrivals: 1 instead of 2");
+}
+
+TEST(WgmmaOrder, ProductsWaitForWhatTheyRead) {
+  expect_violation(without(kLoop, find_line(kLoop, "PHASECHK")), kFacts,
+                   "no wait for K before its product");
+  expect_violation(without(kLoop, find_line(kLoop, "PHASECHK", 1)), kFacts,
+                   "no wait for V before its product");
+}
+
+TEST(WgmmaOrder, TurnsAreTaken) {
+  expect_violation(moved(kLoop, find_line(kLoop, "BAR.SYNC"), find_line(kLoop, "R8, gsb0")),
+                   in_turns(), "products are issued before the warpgroup's turn");
+  expect_violation(moved(kLoop, find_line(kLoop, "BAR.ARV"), find_line(kLoop, "MUFU.EX2 R9")),
+                   in_turns(),
+                   "the turn is not passed on between the products and the wait for them");
+}
+
+TEST(WgmmaOrder, NothingSpills) {
+  expect_violation(with(kLoop, kLoop.size(), "STL [R1], R4"), kFacts,
+                   "local memory is used: STL [R1], R4");
+  expect_violation(with(kLoop, 1, "LDL R4, [R1]"), kFacts, "local memory is used: LDL R4, [R1]");
+}
+
+TEST(WgmmaOrder, AGateLeavesOutWhatItSays) {
+  expect_violation(without(kGatedLoop, find_line(kGatedLoop, "BRA `(.L_gated)")), gated(),
+                   "exponentials on the way: 4 instead of 0");
+  expect_violation(without(kGatedLoop, find_line(kGatedLoop, "BRA `(.L_without)")), gated(),
+                   "wgmmas with V on the way: 2 instead of 0");
+}
+
+TEST(WgmmaOrder, AGatedProductIsCommittedOnce) {
+  Lines lines = kGatedLoop;
+  lines[find_line(lines, "R40, gdesc")] += ", gsb0";
+  expect_violation(lines, gated(), "commits of products with V: 2 instead of 1");
+}
+
+TEST(WgmmaOrder, AheadTheSoftmaxRunsUnderTheNextScores) {
+  const Lines loop = loop_ahead();
+  expect_violation(moved(loop, find_line(loop, "MUFU.EX2 R8"), find_line(loop, "F2FP")), ahead(),
+                   "an exponential is not under a product with K: MUFU.EX2 R8, R8");
+  expect_violation(with(loop, find_line(loop, "gsb0, 0x0"), "FMUL R13, R13, R2"), ahead(),
+                   "a register of a product under way is touched: FMUL R13, R13, R2");
+  // Across the end of the loop, too.
+  expect_violation(with(loop, 1, "FMUL R17, R17, R2"), ahead(),
+                   "a register of a product under way is touched: FMUL R17, R17, R2");
+}
+
+TEST(WgmmaOrder, AheadEachStepHasItsWaitAndItsArrivals) {
+  const Lines loop = loop_ahead();
+  expect_violation(without(loop, find_line(loop, "gsb0, 0x0")), ahead(),
+                   "waits for products: 1 instead of 2");
+  expect_violation(moved(loop, find_line(loop, "[UR9]"), find_line(loop, "gsb0, 0x0")), ahead(),
+                   "an arrival is not between a wait and the product with V: "
+                   "SYNCS.ARRIVE.TRANS64.A1T0 RZ, [UR9], RZ");
+  expect_violation(without(loop, find_line(loop, "[UR9]")), ahead(), "arrivals: 5 instead of 6");
+  expect_violation(without(loop, find_line(loop, "BRA `(.L_without_b)")), ahead(),
+                   "wgmmas with V on the way: 2 instead of 0");
+}
+
+}  // namespace
+}  // namespace lacuna::sass
