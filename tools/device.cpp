@@ -23,9 +23,13 @@ double host_time_once_us(const std::function<void()>& launch) {
 
 double gpu_time_us(const Place& place, const std::function<void()>& launch,
                    Diagnostics& diagnostics) {
-  constexpr int kWarmUps = 5;
   constexpr int kRuns = 25;
-  for (int i = 0; i < kWarmUps; ++i) launch();
+  // A GPU that had nothing to do takes tens of milliseconds to reach its clock.
+  constexpr std::chrono::milliseconds kWarmUp(100);
+  const auto begin = std::chrono::steady_clock::now();
+  do {
+    time_once_us(place, launch, diagnostics);
+  } while (!diagnostics.has_errors() && std::chrono::steady_clock::now() - begin < kWarmUp);
   std::vector<double> times;
   for (int i = 0; i < kRuns && !diagnostics.has_errors(); ++i)
     times.push_back(time_once_us(place, launch, diagnostics));

@@ -67,6 +67,7 @@ class WgmmaRows {
 
   /// A row of tiles that sees nothing: O is 0.
   __device__ __forceinline__ void pass_over() {
+    __syncwarp();  // no product stands between the lanes' reads of the message and its release
     release_keys();
     await(smem_.control()->v_full, keys_.before());
     release_values(keys_.before());

@@ -309,12 +309,15 @@ TEST(Launch, HeadsWhoseKeysStayInTheL2AreAtWorkTogether) {
 
 TEST(Launch, MapsArePrinted) {
   const std::string text = print_launch_program(emit_launch_program(wgmma_plan(kPredictedText)));
-  EXPECT_NE(
-      text.find("  256 map     maps.v          = bf16 [64, v tokens, 2, heads, batch] by boxes "
-                "of 64 x 32, from workspace ordered_v with strides 128, k_tokens * 128, "
-                "k_tokens_of_heads * 128\n"),
-      std::string::npos)
-      << text;
+  for (const char* line :
+       {"  128 map     maps.k          = int8 [128, k_padded tokens, 1, heads, batch] by boxes of "
+        "128 x 32, from workspace k_values\n",
+        "  256 map     maps.v          = e4m3 [64, 128 channels, k_padded / 64, heads, batch] by "
+        "boxes of 64 x 128, from workspace v_values\n",
+        "  384 map     maps.o          = bf16 [64, o tokens, 2, heads, batch] by boxes of 64 x 16, "
+        "from workspace ordered_o with strides 128, q_tokens * 128, q_tokens_of_heads * 128\n"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line << text;
+  }
 }
 
 TEST(Launch, TheCpuHasValuesOnly) {
