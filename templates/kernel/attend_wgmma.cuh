@@ -10,30 +10,6 @@
 
 namespace lacuna {
 
-/// What keeps the rings full.
-template <bool kGathers, class Config, class Hooks, class Args>
-struct SelectProducer {
-  using Type = WgmmaProducer<Config, Hooks, Args>;
-};
-template <class Config, class Hooks, class Args>
-struct SelectProducer<true, Config, Hooks, Args> {
-  using Type = GatherProducer<Config, Hooks, Args>;
-};
-
-/// What computes.
-template <bool kHas8Bits, bool kLooksAhead, class Config, class Hooks, class Args>
-struct SelectConsumer {
-  using Type = WgmmaConsumer<Config, Hooks, Args>;
-};
-template <bool kLooksAhead, class Config, class Hooks, class Args>
-struct SelectConsumer<true, kLooksAhead, Config, Hooks, Args> {
-  using Type = WgmmaByteConsumer<Config, Hooks, Args>;
-};
-template <class Config, class Hooks, class Args>
-struct SelectConsumer<false, true, Config, Hooks, Args> {
-  using Type = WgmmaAheadConsumer<Config, Hooks, Args>;
-};
-
 /// The body of a generated entry: Args is a struct with members `maps`, an AttendMaps, and
 /// `attend`, an AttendArgs; Hooks are the printed expressions (templates/README.md). Blocks are
 /// persistent: block b takes rows of tiles b, b + grid, ...
@@ -41,9 +17,12 @@ template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void attend_wgmma(const Args& args) {
   extern __shared__ __align__(1024) unsigned char wgmma_smem[];
   using Shape = WgmmaShape<Config>;
-  using Consumer =
-      typename SelectConsumer<Shape::kHas8Bits, Shape::kLooksAhead, Config, Hooks, Args>::Type;
-  using Producer = typename SelectProducer<Config::kGathers, Config, Hooks, Args>::Type;
+  using Producer = typename Select<Config::kGathers, GatherProducer<Config, Hooks, Args>,
+                                   WgmmaProducer<Config, Hooks, Args>>::Type;
+  using Consumer16Bit = typename Select<Shape::kLooksAhead, WgmmaAheadConsumer<Config, Hooks, Args>,
+                                        WgmmaConsumer<Config, Hooks, Args>>::Type;
+  using Consumer = typename Select<Shape::kHas8Bits, WgmmaByteConsumer<Config, Hooks, Args>,
+                                   Consumer16Bit>::Type;
   const WgmmaSmem<Config> smem{wgmma_smem};
   if (smem.tiles() % 1024 != 0) __trap();
   const int warp = warp_index();

@@ -6,6 +6,7 @@
 // next ones. With args.attend.row_order they come as it says.
 #pragma once
 
+#include "arch/atomic.cuh"
 #include "arch/warp.cuh"
 #include "kernel/tile_walk.cuh"
 
@@ -24,12 +25,7 @@ class RowCounter {
   __device__ __forceinline__ explicit RowCounter(u32* next_row) : next_row_(next_row) {}
 
   __device__ __forceinline__ void ask() {
-    if (lane_index() == 0) {
-      asm volatile("atom.global.relaxed.gpu.add.u32 %0, [%1], 1;"
-                   : "=r"(taken_)
-                   : "l"(next_row_)
-                   : "memory");
-    }
+    if (lane_index() == 0) taken_ = take_number(next_row_);
   }
   /// What was asked for.
   __device__ __forceinline__ int take() const {

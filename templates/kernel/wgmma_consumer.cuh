@@ -169,9 +169,7 @@ class WgmmaConsumer : protected WgmmaRows<Config, Hooks, Args> {
         weigh_boldly(scores, decay, step);
       }
     }
-    if constexpr (kFirst) {
-      has_fresh_row_ = softmax_.any_fresh();
-    }
+    if constexpr (kFirst) has_fresh_row_ = softmax_.any_fresh();
     if constexpr (!Shape::kHasGate && !Config::kGathers) {
       if (__builtin_expect(step.has(Message::kUnusual), false)) report_step(step);
     }

@@ -21,6 +21,7 @@
 
 #include "arch/mbarrier.cuh"
 #include "arch/warpgroup.cuh"
+#include "base/select.cuh"
 #include "gate/gate.cuh"
 #include "kernel/tile_walk.cuh"
 #include "kernel/wgmma_gather_columns.cuh"
@@ -47,10 +48,8 @@ template <class Config>
 struct WgmmaShape {
   static constexpr int kConsumerWarps = 4 * Config::kWarpgroups;
   static constexpr int kConsumerThreads = kWarpgroupThreads * Config::kWarpgroups;
-  static constexpr int kThreads = kConsumerThreads + kWarpgroupThreads;
   static constexpr int kStepTiles = Config::kStepKeys / Config::kTileK;
   static constexpr int kColumnBlocks = Config::kHeadDim / 8;
-  static constexpr int kPanels = Config::kHeadDim / kPanelElements;
   /// Scores of a step come in one group, or in one for each tile that a gate decides about.
   static constexpr int kGroupKeys =
       Config::kGateScope != GateScope::kNone ? Config::kTileK : Config::kStepKeys;
@@ -80,12 +79,16 @@ struct WgmmaShape {
 
   using QueryTile = PanelTile<kWarpgroupRows, Config::kHeadDim>;  ///< of one warpgroup; then its O
   using StepTile = PanelTile<Config::kStepKeys, Config::kHeadDim>;
-  using QuerySlot = typename SelectRowSlot<Config::kQkBits, kWarpgroupRows, kWarpgroupRows,
-                                           Config::kHeadDim>::Type;
-  using KeySlot = typename SelectRowSlot<Config::kQkBits, Config::kStepKeys, Config::kTileK,
-                                         Config::kHeadDim>::Type;
-  using ValueSlot = typename SelectValueSlot<Config::kVBits, Config::kStepKeys, Config::kTileK,
-                                             Config::kHeadDim>::Type;
+  /// kRows rows of the head's queries or keys, kBoxRows of a box.
+  template <int kRows, int kBoxRows>
+  using RowSlot = typename Select<Config::kQkBits == 8, ByteSlot<kRows, kBoxRows, Config::kHeadDim>,
+                                  PanelSlot<kRows, kBoxRows, Config::kHeadDim>>::Type;
+  using QuerySlot = RowSlot<kWarpgroupRows, kWarpgroupRows>;
+  using KeySlot = RowSlot<Config::kStepKeys, Config::kTileK>;
+  using ValueSlot =
+      typename Select<kHasE4m3Values,
+                      ColumnSlot<Config::kStepKeys, Config::kTileK, Config::kHeadDim>,
+                      PanelSlot<Config::kStepKeys, Config::kTileK, Config::kHeadDim>>::Type;
   static constexpr int kKeyRowBytes =
       smaller(Config::kHeadDim * Config::kQkBits / 8, kPanelRowBytes);
   using Message = StepMessage<kStepTiles>;

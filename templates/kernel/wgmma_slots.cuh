@@ -61,21 +61,4 @@ struct ColumnSlot {
   }
 };
 
-template <int kBits, int kRows, int kBoxRows, int kHeadDim>
-struct SelectRowSlot {
-  using Type = PanelSlot<kRows, kBoxRows, kHeadDim>;
-};
-template <int kRows, int kBoxRows, int kHeadDim>
-struct SelectRowSlot<8, kRows, kBoxRows, kHeadDim> {
-  using Type = ByteSlot<kRows, kBoxRows, kHeadDim>;
-};
-template <int kBits, int kTokens, int kBoxTokens, int kHeadDim>
-struct SelectValueSlot {
-  using Type = PanelSlot<kTokens, kBoxTokens, kHeadDim>;
-};
-template <int kTokens, int kBoxTokens, int kHeadDim>
-struct SelectValueSlot<8, kTokens, kBoxTokens, kHeadDim> {
-  using Type = ColumnSlot<kTokens, kBoxTokens, kHeadDim>;
-};
-
 }  // namespace lacuna
