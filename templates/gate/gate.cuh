@@ -21,6 +21,26 @@ struct GateStatistics {
   }
 };
 
+/// Of several tiles.
+template <int kTiles>
+struct StepStatistics {
+  GateStatistics tiles[kTiles];
+
+  __device__ __forceinline__ void include(const StepStatistics& other) {
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) tiles[t].include(other.tiles[t]);
+  }
+};
+
+/// The same for a gate that reads no gap.
+struct TileMaximum {
+  float tile_max = -kInfinity;
+
+  __device__ __forceinline__ void include(const TileMaximum& other) {
+    tile_max = fmaxf(tile_max, other.tile_max);
+  }
+};
+
 /// Over the warp's 16 rows. `unit` leads from scores to natural units; rows after
 /// `last_row` do not exist.
 __device__ __forceinline__ GateStatistics warp_gate_statistics(const float (&tile_max)[2],

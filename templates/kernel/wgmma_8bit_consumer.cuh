@@ -19,7 +19,7 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
   using Rows::args_, Rows::smem_, Rows::warpgroup_, Rows::to_log2_, Rows::row_;
   using Rows::await, Rows::receive, Rows::release_keys, Rows::release_values;
   using Rows::finish_store, Rows::first_row, Rows::report_step;
-  using Rows::queries_, Rows::keys_, Rows::has_weights_, Rows::softmax_, Rows::output_;
+  using Rows::queries_, Rows::keys_, Rows::has_weights_, Rows::softmax_, Rows::output_, Rows::gate_;
   using typename Rows::Message;
   using typename Rows::Ring;
   using typename Rows::Shape;
@@ -188,6 +188,7 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
       if (block == kHalf) {
         if constexpr (kIntegersServe) await_next_keys();
         if (!kFirst) complete_values(keys_.before().before());  // the keys are released
+        settle_votes<kFirst>(step);
       }
       const int g = block / Shape::kGroupBlocks, n = block % Shape::kGroupBlocks;
       if (Config::kSkipsExp && !takes_part[g]) continue;
@@ -208,33 +209,36 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
   }
 
   /// Which groups count in the softmax, and the row maxima of those. Groups, each a tile, are asked
-  /// for one after the other, as each changes the running maximum; where it changes it anyway, one
-  /// vote is enough.
+  /// for one after the other, as each changes the running maximum. Where all count, their votes are
+  /// published together and looked at later.
   template <bool kFirst>
   __device__ __forceinline__ void ask_gate(bool (&takes_part)[Shape::kGroups], float (&step_max)[2],
                                            const float (&group_max)[Shape::kGroups][2],
                                            const Message& step) {
-    const auto take = [&](int g) {
+    typename Select<Shape::kVotesOnSteps, typename Shape::Vote, StepStatistics<1>>::Type votes;
+#pragma unroll
+    for (int g = 0; g < Shape::kGroups; ++g) {
+      if constexpr (Shape::kVotesOnSteps) votes.tiles[g] = statistics_of(group_max[g], step_max);
+      if constexpr (Config::kSkipsExp) {
+        gate_.publish(this->warp(), statistics_of(group_max[g], step_max));
+        takes_part[g] = !settle(g, step.tiles[g], kFirst && g == 0, gate_.collect());
+        if (!takes_part[g]) continue;
+      }
       takes_part[g] = true;
       step_max[0] = fmaxf(step_max[0], group_max[g][0]);
       step_max[1] = fmaxf(step_max[1], group_max[g][1]);
-    };
-    GateStatistics statistics[Shape::kGroups];
-#pragma unroll
-    for (int g = 0; g < Shape::kGroups; ++g) {
-      if constexpr (Shape::kHasGate) statistics[g] = statistics_of(group_max[g], step_max);
-      if constexpr (Config::kSkipsExp) {
-        statistics[g] = this->gate_.vote(this->warp(), statistics[g]);
-        takes_part[g] = !settle(g, step.tiles[g], kFirst && g == 0, statistics[g]);
-        if (!takes_part[g]) continue;
-      }
-      take(g);
     }
-    if constexpr (Shape::kHasGate && !Config::kSkipsExp) {
-      this->gate_.vote_together(this->warp(), statistics);
+    if constexpr (Shape::kVotesOnSteps) gate_.publish(this->warp(), votes);
+  }
+
+  /// Which groups are multiplied with their values.
+  template <bool kFirst>
+  __device__ __forceinline__ void settle_votes(const Message& step) {
+    if constexpr (Shape::kVotesOnSteps) {
+      const auto votes = gate_.collect();
 #pragma unroll
       for (int g = 0; g < Shape::kGroups; ++g)
-        settle(g, step.tiles[g], kFirst && g == 0, statistics[g]);
+        settle(g, step.tiles[g], kFirst && g == 0, votes.tiles[g]);
     }
   }
 

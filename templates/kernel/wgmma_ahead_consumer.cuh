@@ -12,7 +12,6 @@
 #pragma once
 
 #include "kernel/wgmma_consumer.cuh"
-#include "kernel/wgmma_tile_gate.cuh"
 
 namespace lacuna {
 
@@ -20,7 +19,7 @@ template <class Config, class Hooks, class Args>
 class WgmmaAheadConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
   using Base = WgmmaConsumer<Config, Hooks, Args>;
   using Base::args_, Base::smem_, Base::row_, Base::keys_, Base::queries_, Base::output_;
-  using Base::has_weights_;
+  using Base::has_weights_, Base::gate_;
   using typename Base::Decay;
   using typename Base::Message;
   using typename Base::Ring;
@@ -29,7 +28,7 @@ class WgmmaAheadConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
 
  public:
   __device__ __forceinline__ WgmmaAheadConsumer(const Args& args, const Smem& smem, int warpgroup)
-      : Base(args, smem, warpgroup), gate_(*smem.control(), warpgroup) {}
+      : Base(args, smem, warpgroup) {}
 
   __device__ __forceinline__ void run() {
     this->for_each_row([this](const Message& first) { attend_row(first); });
@@ -116,7 +115,7 @@ class WgmmaAheadConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
     this->release_keys();
     this->complete(scores[0], 0, step);
     row_maxima_wide(maxima_, scores[0]);
-    gate_.publish(this->warp(), warp_maximum(maxima_, last_row_) * this->unit());
+    gate_.publish(this->warp(), {warp_maximum(maxima_, last_row_) * this->unit()});
   }
 
   __device__ __forceinline__ void take_product(const Ring& values, const Decay& decay) {
@@ -135,9 +134,7 @@ class WgmmaAheadConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
   /// Is the tile weighed? has_weights_: is its product with V taken?
   __device__ __forceinline__ bool decide(const Message& step) {
     const TileRef tile = step.tiles[0];
-    gate_.await_all();
-    const bool gated = this->skips(row_, tile, {gate_.collect(), 0.0f});
-    gate_.next_step();
+    const bool gated = this->skips(row_, tile, {gate_.collect().tile_max, 0.0f});
     has_weights_[0] = !(Config::kSkipsPv && gated);
     if (__builtin_expect(wants_report(args_.attend), false))
       write_visit(args_.attend, row_, tile.index(), gated);
@@ -150,7 +147,6 @@ class WgmmaAheadConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
     Base::release_values(at);
   }
 
-  TileGate<Config> gate_;
   float maxima_[2];  ///< of the rows, in the tile to be decided about
   int last_row_;     ///< of the query tile, counted from this warp's first
 };

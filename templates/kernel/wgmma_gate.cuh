@@ -1,5 +1,12 @@
 // The gate of the wgmma family: a warpgroup decides about its 64 rows (its product with V is one
-// instruction for four warps), or all consumer warpgroups decide together.
+// instruction for four warps), or all consumer warpgroups decide together. Warps wait for what the
+// others have published of a tile, not for one another:
+//
+//   publish       the warp's statistics of the tile, and an arrival at the vote's barrier
+//   collect       all warps in scope have arrived: what they say together
+//
+// Votes have two places and barriers in turns: who publishes vote n + 2 has collected n + 1, which
+// the others published after they had collected n.
 #pragma once
 
 #include "kernel/wgmma_shape.cuh"
@@ -22,7 +29,7 @@ __device__ __forceinline__ NamedBarrier consumer_barrier() {
 template <class Config, bool kExists = WgmmaShape<Config>::kHasGate>
 class WgmmaGate {
  public:
-  __device__ __forceinline__ WgmmaGate(typename WgmmaShape<Config>::Votes&, int) {}
+  __device__ __forceinline__ WgmmaGate(WgmmaControl<Config>&, int) {}
   __device__ __forceinline__ void begin_row() {}
   __device__ __forceinline__ void raise(const float (&)[2]) {}
 };
@@ -30,11 +37,12 @@ class WgmmaGate {
 template <class Config>
 class WgmmaGate<Config, true> {
   using Shape = WgmmaShape<Config>;
-  using Votes = typename Shape::Votes;
+  using Vote = typename Shape::Vote;
+  using Control = WgmmaControl<Config>;
 
  public:
-  __device__ __forceinline__ WgmmaGate(Votes& votes, int warpgroup)
-      : votes_(votes), warpgroup_(warpgroup) {}
+  __device__ __forceinline__ WgmmaGate(Control& control, int warpgroup)
+      : control_(control), warpgroup_(warpgroup) {}
 
   __device__ __forceinline__ void begin_row() { running_max_[0] = running_max_[1] = -kInfinity; }
 
@@ -43,47 +51,49 @@ class WgmmaGate<Config, true> {
     running_max_[0] = fmaxf(running_max_[0], tile_max[0]);
     running_max_[1] = fmaxf(running_max_[1], tile_max[1]);
   }
+  /// The true one, in score units; the softmax may keep another.
+  __device__ __forceinline__ const float (&running_max() const)[2] { return running_max_; }
 
-  /// Statistics of the rows in scope; all their warps take part. The two buffers make one barrier
-  /// for each vote enough.
-  __device__ __forceinline__ GateStatistics vote(int warp, const float (&tile_max)[2], int last_row,
-                                                 float unit) {
-    return vote(warp, warp_gate_statistics(tile_max, running_max_, last_row, unit));
-  }
-  /// The same of statistics that the warp has worked out.
-  __device__ __forceinline__ GateStatistics vote(int warp, const GateStatistics& mine) {
-    GateStatistics both[1] = {mine};
-    vote_together(warp, both);
-    return both[0];
-  }
-  /// Of several tiles at once, up to as many as a step has.
-  template <int kTiles>
-  __device__ __forceinline__ void vote_together(int warp, GateStatistics (&statistics)[kTiles]) {
-    const int first = Shape::kVotesByTile ? 0 : warpgroup_ * 4;
-    constexpr int kVoters = Shape::kVotesByTile ? Shape::kConsumerWarps : 4;
+  __device__ __forceinline__ void publish(int warp, const Vote& vote) {
     if (lane_index() == 0) {
-#pragma unroll
-      for (int t = 0; t < kTiles; ++t) votes_[buffer_][t][warpgroup_ * 4 + warp] = statistics[t];
+      control_.votes[turns_.slot()][warpgroup_ * 4 + warp] = vote;
+      voted(warpgroup_).arrive();
     }
+  }
+
+  __device__ __forceinline__ Vote collect() {
     if constexpr (Shape::kVotesByTile) {
-      consumer_barrier<Config>().sync();
+#pragma unroll
+      for (int w = 0; w < Config::kWarpgroups; ++w) voted(w).wait(turns_.phase());
     } else {
-      warpgroup_barrier(warpgroup_).sync();
+      voted(warpgroup_).wait(turns_.phase());
     }
+    constexpr int kVoters = Shape::kVotesByTile ? Shape::kConsumerWarps : 4;
+    const int first = Shape::kVotesByTile ? 0 : warpgroup_ * 4;
+    Vote together;
 #pragma unroll
-    for (int t = 0; t < kTiles; ++t) {
-      statistics[t] = {};
-#pragma unroll
-      for (int w = 0; w < kVoters; ++w) statistics[t].include(votes_[buffer_][t][first + w]);
-    }
-    buffer_ ^= 1;
+    for (int w = 0; w < kVoters; ++w) together.include(control_.votes[turns_.slot()][first + w]);
+    turns_.advance();
+    return together;
   }
 
  private:
-  Votes& votes_;
+  __device__ __forceinline__ Mbarrier voted(int warpgroup) const {
+    return WgmmaSmem<Config>::barrier(control_.voted[turns_.slot()][warpgroup]);
+  }
+
+  Control& control_;
   const int warpgroup_;
-  int buffer_ = 0;
-  float running_max_[2];  ///< the true one, in score units; the softmax keeps another
+  RingPosition<2> turns_;
+  float running_max_[2];
 };
+
+/// Over the warp's rows up to `last_row`, from the maxima of a lane's two.
+__device__ __forceinline__ float warp_maximum(const float (&maxima)[2], int last_row) {
+  const int row = lane_index() / 4;
+  const float first = row <= last_row ? maxima[0] : -kInfinity;
+  const float second = row + 8 <= last_row ? maxima[1] : -kInfinity;
+  return max_over_lanes(fmaxf(first, second));
+}
 
 }  // namespace lacuna

@@ -23,7 +23,7 @@ class WgmmaRows {
   using Ring = RingPosition<Config::kStages>;
 
   __device__ __forceinline__ WgmmaRows(const Args& args, const Smem& smem, int warpgroup)
-      : args_(args), smem_(smem), warpgroup_(warpgroup), gate_(smem.control()->votes, warpgroup) {
+      : args_(args), smem_(smem), warpgroup_(warpgroup), gate_(*smem.control(), warpgroup) {
     to_log2_ = unit() * kLog2E;
   }
 
@@ -67,7 +67,6 @@ class WgmmaRows {
 
   /// A row of tiles that sees nothing: O is 0.
   __device__ __forceinline__ void pass_over() {
-    __syncwarp();  // no product stands between the lanes' reads of the message and its release
     release_keys();
     await(smem_.control()->v_full, keys_.before());
     release_values(keys_.before());
@@ -93,8 +92,10 @@ class WgmmaRows {
     if constexpr (Shape::kHasCopiedRows) fence_proxy_async();
   }
 
-  /// Each warp for itself, after its reads of the slot and of the step's message.
+  /// Each warp for itself, after its reads of the slot and of the step's message: those of all
+  /// lanes, for whom one arrives.
   __device__ __forceinline__ void release_keys() {
+    sync_lanes();
     if (lane_index() == 0) Smem::barrier(smem_.control()->k_empty[keys_.slot()]).arrive();
     keys_.advance();
   }
@@ -116,8 +117,9 @@ class WgmmaRows {
 
   __device__ __forceinline__ bool decide(TileRef tile, const float (&tile_max)[2]) {
     const TileRow row = located_anew();  // a loop with a gate has no registers left for it
-    const auto statistics = gate_.vote(warp(), tile_max, row.q1 - first_row(row), unit());
-    return skips(row, tile, statistics);
+    gate_.publish(warp(), warp_gate_statistics(tile_max, gate_.running_max(),
+                                               row.q1 - first_row(row), unit()));
+    return skips(row, tile, gate_.collect());
   }
 
   __device__ __forceinline__ bool skips(const TileRow& row, TileRef tile,

@@ -92,7 +92,13 @@ struct WgmmaShape {
   static constexpr int kKeyRowBytes =
       smaller(Config::kHeadDim * Config::kQkBits / 8, kPanelRowBytes);
   using Message = StepMessage<kStepTiles>;
-  using Votes = GateStatistics[2][kGroups][kConsumerWarps];  ///< in turns, of a step's tiles
+  /// Tiles are decided about together, and late, where that is about nothing but their products
+  /// with V.
+  static constexpr bool kVotesOnSteps = kHasGate && kHas8Bits && !Config::kSkipsExp;
+  /// What a warp says at a time.
+  using Vote = typename Select<
+      kLooksAhead, TileMaximum,
+      typename Select<kVotesOnSteps, StepStatistics<kGroups>, GateStatistics>::Type>::Type;
   /// The producer is ahead by less rows than steps; it writes a row when it may load its first
   /// keys.
   static constexpr int kRowSlots = 2 * Config::kStages;
@@ -131,9 +137,8 @@ struct WgmmaControl {
   unsigned long long v_full[Config::kStages], v_empty[Config::kStages];
   typename Shape::Message messages[Config::kStages];
   TileRow rows[Shape::kRowSlots];
-  typename Shape::Votes votes;
-  float tile_votes[2][Shape::kConsumerWarps];
-  unsigned long long voted[2][Config::kWarpgroups];  ///< barriers: its warps have published a step
+  typename Shape::Vote votes[2][Shape::kConsumerWarps];  ///< in turns
+  unsigned long long voted[2][Config::kWarpgroups];      ///< barriers: its warps have published
   ColumnRing<Config::kGathers> ring;
 };
 
