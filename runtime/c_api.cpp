@@ -1,5 +1,7 @@
 // lacuna.h over the C++ of this folder: handles, status codes, the thread's last error. No
 // exception passes through here.
+#include <algorithm>
+#include <cstring>
 #include <exception>
 #include <string>
 
@@ -273,15 +275,19 @@ lacuna_status lacuna_launch(lacuna_kernel* kernel, const lacuna_launch_args* arg
   return guarded([&] {
     if (kernel == nullptr) return fail_call("kernel: expected a handle, got null");
     if (args == nullptr) return fail_call("args: expected lacuna_launch_args, got null");
-    if (!sized(args)) {
+    constexpr std::size_t kFirstSize = offsetof(lacuna_launch_args, stage_events);
+    if (args->struct_size < kFirstSize) {
       return fail_call(size_text("lacuna_launch_args", sizeof(*args), args->struct_size));
     }
-    if (args->params == nullptr && args->params_count > 0) {
-      return fail_call("params: expected " + std::to_string(args->params_count) +
+    // What a caller built against an older header does not pass stays null.
+    lacuna_launch_args known{};
+    std::memcpy(&known, args, std::min(args->struct_size, sizeof(known)));
+    if (known.params == nullptr && known.params_count > 0) {
+      return fail_call("params: expected " + std::to_string(known.params_count) +
                        " parameters, got null");
     }
     Diagnostics diagnostics;
-    if (!launch_kernel(*kernel->state, *args, diagnostics)) {
+    if (!launch_kernel(*kernel->state, known, diagnostics)) {
       return fail(diagnostics, kernel->state->document.source);
     }
     return LACUNA_OK;

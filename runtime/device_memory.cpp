@@ -69,43 +69,48 @@ bool DeviceStream::synchronize(Diagnostics& diagnostics) const {
                       "waiting for the GPU", diagnostics);
 }
 
-DeviceTimer::DeviceTimer(std::shared_ptr<const Device> device, Diagnostics& diagnostics)
+DeviceEvents::DeviceEvents(std::shared_ptr<const Device> device, std::size_t count,
+                           Diagnostics& diagnostics)
     : device_(std::move(device)) {
   const ContextScope scope(*device_);
   const Driver& driver = *device_->driver;
-  if (check_driver(driver, driver.cuEventCreate(&begin_, 0), "creating an event", diagnostics)) {
-    check_driver(driver, driver.cuEventCreate(&end_, 0), "creating an event", diagnostics);
+  CUevent event = nullptr;
+  while (events_.size() < count &&
+         check_driver(driver, driver.cuEventCreate(&event, 0), "creating an event", diagnostics)) {
+    events_.push_back(event);
   }
 }
 
-DeviceTimer::~DeviceTimer() {
+DeviceEvents::~DeviceEvents() {
   const ContextScope scope(*device_);
-  if (begin_ != nullptr) device_->driver->cuEventDestroy(begin_);
-  if (end_ != nullptr) device_->driver->cuEventDestroy(end_);
+  for (void* event : events_) device_->driver->cuEventDestroy(static_cast<CUevent>(event));
 }
 
-bool DeviceTimer::start(CUstream stream, Diagnostics& diagnostics) {
+bool DeviceEvents::record(std::size_t index, CUstream stream, Diagnostics& diagnostics) {
+  if (index >= events_.size()) return false;  // could not be created, which has been said
   const ContextScope scope(*device_);
-  return check_driver(*device_->driver, device_->driver->cuEventRecord(begin_, stream),
+  return check_driver(*device_->driver,
+                      device_->driver->cuEventRecord(static_cast<CUevent>(events_[index]), stream),
                       "recording an event", diagnostics);
 }
 
-bool DeviceTimer::stop(CUstream stream, Diagnostics& diagnostics) {
-  const ContextScope scope(*device_);
-  return check_driver(*device_->driver, device_->driver->cuEventRecord(end_, stream),
-                      "recording an event", diagnostics);
-}
-
-double DeviceTimer::elapsed_us(Diagnostics& diagnostics) const {
+std::vector<double> DeviceEvents::elapsed_us(Diagnostics& diagnostics) const {
+  if (events_.empty()) return {};
   const ContextScope scope(*device_);
   const Driver& driver = *device_->driver;
-  float ms = 0;
-  if (!check_driver(driver, driver.cuEventSynchronize(end_), "waiting for the GPU", diagnostics) ||
-      !check_driver(driver, driver.cuEventElapsedTime(&ms, begin_, end_), "reading a timer",
-                    diagnostics)) {
-    return -1;
+  const auto event = [this](std::size_t index) { return static_cast<CUevent>(events_[index]); };
+  if (!check_driver(driver, driver.cuEventSynchronize(event(events_.size() - 1)),
+                    "waiting for the GPU", diagnostics))
+    return {};
+  std::vector<double> times;
+  for (std::size_t i = 0; i + 1 < events_.size(); ++i) {
+    float ms = 0;
+    if (!check_driver(driver, driver.cuEventElapsedTime(&ms, event(i), event(i + 1)),
+                      "reading a timer", diagnostics))
+      return {};
+    times.push_back(1e3 * static_cast<double>(ms));
   }
-  return 1e3 * static_cast<double>(ms);
+  return times;
 }
 
 }  // namespace lacuna

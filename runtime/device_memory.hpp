@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "compiler/diag/diagnostic.hpp"
 #include "runtime/driver.hpp"
@@ -50,22 +52,45 @@ class DeviceStream {
   CUstream stream_ = nullptr;
 };
 
-/// Time between two points of a stream, by events.
-class DeviceTimer {
+/// Points of a stream that follow each other, and the time between them.
+class DeviceEvents {
  public:
-  DeviceTimer(std::shared_ptr<const Device> device, Diagnostics& diagnostics);
-  ~DeviceTimer();
-  DeviceTimer(const DeviceTimer&) = delete;
-  DeviceTimer& operator=(const DeviceTimer&) = delete;
+  DeviceEvents(std::shared_ptr<const Device> device, std::size_t count, Diagnostics& diagnostics);
+  ~DeviceEvents();
+  DeviceEvents(const DeviceEvents&) = delete;
+  DeviceEvents& operator=(const DeviceEvents&) = delete;
 
-  bool start(CUstream stream, Diagnostics& diagnostics);
-  bool stop(CUstream stream, Diagnostics& diagnostics);
-  /// Waits for stop(); negative on failure.
-  double elapsed_us(Diagnostics& diagnostics) const;
+  /// CUevents, as lacuna_launch_args takes them.
+  const std::vector<void*>& handles() const { return events_; }
+  bool record(std::size_t index, CUstream stream, Diagnostics& diagnostics);
+  /// From each event to the next, once the last one is over; empty on failure.
+  std::vector<double> elapsed_us(Diagnostics& diagnostics) const;
 
  private:
   std::shared_ptr<const Device> device_;
-  CUevent begin_ = nullptr, end_ = nullptr;
+  std::vector<void*> events_;
+};
+
+/// Time between two points of a stream.
+class DeviceTimer {
+ public:
+  DeviceTimer(std::shared_ptr<const Device> device, Diagnostics& diagnostics)
+      : events_(std::move(device), 2, diagnostics) {}
+
+  bool start(CUstream stream, Diagnostics& diagnostics) {
+    return events_.record(0, stream, diagnostics);
+  }
+  bool stop(CUstream stream, Diagnostics& diagnostics) {
+    return events_.record(1, stream, diagnostics);
+  }
+  /// Waits for stop(); negative on failure.
+  double elapsed_us(Diagnostics& diagnostics) const {
+    const std::vector<double> times = events_.elapsed_us(diagnostics);
+    return times.empty() ? -1 : times.front();
+  }
+
+ private:
+  DeviceEvents events_;
 };
 
 }  // namespace lacuna

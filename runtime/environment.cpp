@@ -13,8 +13,12 @@ const std::vector<EnvironmentEntry>& environment_table() {
   return table;
 }
 
+const char* name_of(EnvironmentVariable variable) {
+  return environment_table()[static_cast<std::size_t>(variable)].name;
+}
+
 std::string environment(EnvironmentVariable variable) {
-  const char* value = system_variable(environment_table()[static_cast<std::size_t>(variable)].name);
+  const char* value = system_variable(name_of(variable));
   return value != nullptr ? value : "";
 }
 

@@ -20,6 +20,8 @@ struct EnvironmentEntry {
 };
 const std::vector<EnvironmentEntry>& environment_table();
 
+const char* name_of(EnvironmentVariable variable);
+
 /// The value, or "" if the variable is not set; an empty value counts as not set.
 std::string environment(EnvironmentVariable variable);
 

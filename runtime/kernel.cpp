@@ -77,6 +77,10 @@ Json basic_info(const KernelState& kernel) {
   if (kernel.plan.target.has_wgmma) info["family"] = name_of(kernel.plan.attend.family.value);
   if (kernel.plan.attend.family.value == AttendFamily::kWgmma)
     info["step_keys"] = kernel.plan.attend.step_keys.value;
+  if (kernel.engine->gpu == nullptr) return info;
+  Json stages = Json::array();
+  for (const KernelLaunch& launch : kernel.launch.launches) stages.push_back(launch.stage);
+  info["stages"] = std::move(stages);
   return info;
 }
 

@@ -1,5 +1,6 @@
 // launch_kernel: the path every call of a host application takes. On the GPU one driver call for
-// each kernel of the LaunchProgram and each slot to clear, and nothing else that could wait.
+// each kernel of the LaunchProgram, each slot to clear and each event of the caller's, and nothing
+// else that could wait.
 #include "runtime/argument_block.hpp"
 #include "runtime/host_launch.hpp"
 #include "runtime/kernel.hpp"
@@ -90,6 +91,30 @@ bool check_mask(const KernelState& kernel, const lacuna_mask& mask, const Launch
                       diagnostics);
 }
 
+/// One event before the stages and one after each; the CPU has no events.
+bool check_stage_events(const KernelState& kernel, const lacuna_launch_args& args,
+                        Diagnostics& diagnostics) {
+  if (args.stage_events == nullptr && args.stage_events_count == 0) return true;
+  const auto refuse = [&](const std::string& text) {
+    diagnostics.add(error(kernel, Code::kCallArgument, ", " + text));
+    return false;
+  };
+  const std::size_t count = args.stage_events_count, stages = kernel.launch.launches.size();
+  if (kernel.engine->gpu == nullptr)
+    return refuse("stage_events: expected none on the CPU, got " + std::to_string(count));
+  if (args.stage_events == nullptr || count != stages + 1) {
+    return refuse("stage_events: expected " + std::to_string(stages + 1) + " events for " +
+                  std::to_string(stages) + (stages == 1 ? " stage" : " stages") + ", got " +
+                  (args.stage_events == nullptr ? "null" : std::to_string(count)));
+  }
+  bool complete = true;
+  for (std::size_t i = 0; i <= stages; ++i) {
+    if (args.stage_events[i] != nullptr) continue;
+    complete = refuse("stage_events[" + std::to_string(i) + "]: expected an event, got null");
+  }
+  return complete;
+}
+
 /// The tiles are still those that an earlier launch decided on.
 bool is_decided(const KernelState& kernel, const lacuna_mask* mask) {
   return mask != nullptr && mask->calls % kernel.launch.reuse != 0;
@@ -109,25 +134,57 @@ CUresult clear_slots(const KernelState& kernel, const LaunchMemory& memory,
   return result;
 }
 
-/// All kernels in their order, but for those whose decision is still good.
+/// `index`: of the event; nothing happens where the caller passed none.
+CUresult record_event(const KernelState& kernel, const lacuna_launch_args& args,
+                      std::size_t index) {
+  if (args.stage_events == nullptr) return kCudaSuccess;
+  return kernel.engine->gpu->driver->cuEventRecord(static_cast<CUevent>(args.stage_events[index]),
+                                                   static_cast<CUstream>(args.stream));
+}
+
+CUresult enqueue_stage(const KernelState& kernel, std::size_t stage, const LaunchValues& values,
+                       void* block, const lacuna_launch_args& args) {
+  const KernelLaunch& launch = kernel.launch.launches[stage];
+  CUlaunchConfig config;
+  config.grid_x = static_cast<unsigned>(values.data[launch.grid_x]);
+  config.block_x = static_cast<unsigned>(launch.threads);
+  config.shared_bytes = static_cast<unsigned>(launch.smem_bytes);
+  config.stream = static_cast<CUstream>(args.stream);
+  if (config.grid_x == 0 || (launch.decides && is_decided(kernel, args.mask))) return kCudaSuccess;
+  void* parameters[] = {block};
+  // The driver takes a CUkernel, which belongs to no context, in place of a CUfunction.
+  return kernel.engine->gpu->driver->cuLaunchKernelEx(
+      &config, reinterpret_cast<CUfunction>(kernel.module.kernels[stage]), parameters, nullptr);
+}
+
+/// All stages in their order, but for those whose decision is still good.
 CUresult enqueue(const KernelState& kernel, const LaunchValues& values, void* block,
                  const lacuna_launch_args& args) {
-  void* parameters[] = {block};
-  const bool decided = is_decided(kernel, args.mask);
   CUresult result = kCudaSuccess;
   for (std::size_t i = 0; i < kernel.module.kernels.size() && result == kCudaSuccess; ++i) {
-    const KernelLaunch& launch = kernel.launch.launches[i];
-    CUlaunchConfig config;
-    config.grid_x = static_cast<unsigned>(values.data[launch.grid_x]);
-    config.block_x = static_cast<unsigned>(launch.threads);
-    config.shared_bytes = static_cast<unsigned>(launch.smem_bytes);
-    config.stream = static_cast<CUstream>(args.stream);
-    if (config.grid_x == 0 || (launch.decides && decided)) continue;
-    // The driver takes a CUkernel, which belongs to no context, in place of a CUfunction.
-    result = kernel.engine->gpu->driver->cuLaunchKernelEx(
-        &config, reinterpret_cast<CUfunction>(kernel.module.kernels[i]), parameters, nullptr);
+    result = enqueue_stage(kernel, i, values, block, args);
+    if (result == kCudaSuccess) result = record_event(kernel, args, i + 1);
   }
   return result;
+}
+
+bool check_launched(const KernelState& kernel, CUresult result, Diagnostics& diagnostics) {
+  if (result == kCudaSuccess) return true;
+  diagnostics.add(
+      error(kernel, Code::kDriverCall,
+            " cannot be launched: " + driver_error_text(*kernel.engine->gpu->driver, result)));
+  return false;
+}
+
+/// A launch without queries has no work, but whoever waits for its events is not left waiting.
+bool launch_nothing(const KernelState& kernel, const lacuna_launch_args& args,
+                    Diagnostics& diagnostics) {
+  if (args.stage_events == nullptr) return true;
+  const ContextScope scope(*kernel.engine->gpu);
+  CUresult result = scope.result();
+  for (std::size_t i = 0; i < args.stage_events_count && result == kCudaSuccess; ++i)
+    result = record_event(kernel, args, i);
+  return check_launched(kernel, result, diagnostics);
 }
 
 bool launch_on_gpu(KernelState& kernel, const BoundLaunch& bound, const LaunchValues& values,
@@ -142,18 +199,12 @@ bool launch_on_gpu(KernelState& kernel, const BoundLaunch& bound, const LaunchVa
   if (result == kCudaSuccess) {
     const std::string& name = kernel.contract.kernel;
     if (!encode_tensor_maps(driver, kernel.launch, name, bound, block, diagnostics)) return false;
-    result = clear_slots(kernel, memory, values, args.stream);
+    result = record_event(kernel, args, 0);
   }
-  if (result == kCudaSuccess) {
-    result = enqueue(kernel, values, block, args);
-  }
-  if (result == kCudaSuccess) {
-    kernel.publisher.release();
-    return true;
-  }
-  diagnostics.add(error(kernel, Code::kDriverCall,
-                        " cannot be launched: " + driver_error_text(driver, result)));
-  return false;
+  if (result == kCudaSuccess) result = clear_slots(kernel, memory, values, args.stream);
+  if (result == kCudaSuccess) result = enqueue(kernel, values, block, args);
+  if (result == kCudaSuccess) kernel.publisher.release();
+  return check_launched(kernel, result, diagnostics);
 }
 
 bool launch_on_host(const KernelState& kernel, const BoundLaunch& bound,
@@ -192,11 +243,12 @@ bool launch_kernel(KernelState& kernel, const lacuna_launch_args& args, Diagnost
   }
   BoundLaunch bound;
   if (!bind_launch(kernel.contract, args, bound, diagnostics)) return false;
-  if (bound.empty()) return true;
+  bool fits = check_stage_events(kernel, args, diagnostics);
+  if (bound.empty()) return fits && launch_nothing(kernel, args, diagnostics);
   LaunchValues values;
   if (!compute_values(kernel, bound.shape, values, diagnostics)) return false;
-  bool fits = check_memory(kernel, "workspace", args.workspace, args.workspace_bytes,
-                           bytes_of(values, kernel.launch.workspace_value), diagnostics);
+  fits &= check_memory(kernel, "workspace", args.workspace, args.workspace_bytes,
+                       bytes_of(values, kernel.launch.workspace_value), diagnostics);
   if (args.mask != nullptr)
     fits &= check_mask(kernel, *args.mask, bound.shape, values, diagnostics);
   if (!fits) return false;

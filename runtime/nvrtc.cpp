@@ -10,7 +10,7 @@
 #include "runtime/cuda_types.hpp"
 #include "runtime/device_headers.hpp"
 #include "runtime/dynamic_library.hpp"
-#include "runtime/nvrtc_search.hpp"
+#include "runtime/library_search.hpp"
 #include "runtime/ptxas_log.hpp"
 
 namespace lacuna {
@@ -65,7 +65,7 @@ void load_builtins(const NvrtcInfo& info) {
 }
 
 /// Null with the reason in `why` if the library is no NVRTC that can be used.
-std::shared_ptr<const Nvrtc> adopt(const DynamicLibrary& library, int max_major, std::string& why) {
+std::shared_ptr<Nvrtc> adopt(const DynamicLibrary& library, int max_major, std::string& why) {
   NvrtcResult (*version)(int*, int*) = nullptr;
   auto nvrtc = std::make_shared<Nvrtc>();
   if (!resolve(library, "nvrtcVersion", version) || !resolve_all(library, *nvrtc)) {
@@ -73,7 +73,7 @@ std::shared_ptr<const Nvrtc> adopt(const DynamicLibrary& library, int max_major,
     return nullptr;
   }
   version(&nvrtc->info.major, &nvrtc->info.minor);
-  const auto& majors = nvrtc_majors();
+  const auto& majors = cuda_majors();
   if (std::find(majors.begin(), majors.end(), nvrtc->info.major) == majors.end()) {
     why = "version " + std::to_string(nvrtc->info.major) + " is not one of 12, 13";
     return nullptr;
@@ -191,30 +191,19 @@ NvrtcResult compile(const Nvrtc& nvrtc, const CudaSource& source,
 const NvrtcInfo& info(const Nvrtc& nvrtc) { return nvrtc.info; }
 
 std::shared_ptr<const Nvrtc> load_nvrtc(int max_major, Diagnostics& diagnostics) {
+  constexpr CudaLibrary kNvrtc{"nvrtc", "cuda_nvrtc", EnvironmentVariable::kNvrtcPath};
+  std::shared_ptr<Nvrtc> nvrtc;
   std::vector<std::string> searched;
-  for (const NvrtcPlace& place : nvrtc_places()) {
-    std::string outcome = "nothing there";
-    for (const std::string& file : place.files) {
-      std::error_code failed;
-      const bool is_path = file.find('/') != std::string::npos;
-      if (is_path && !fs::exists(file, failed)) continue;
-      const DynamicLibrary library =
-          place.loaded_only ? find_loaded_library(file) : open_library(file);
-      if (!library) {
-        if (is_path) outcome = library.error;
-        continue;
-      }
-      if (auto nvrtc = adopt(library, max_major, outcome)) {
-        searched.push_back(place.description);
-        auto found = std::make_shared<Nvrtc>(*nvrtc);
-        found->info.searched = std::move(searched);
-        return found;
-      }
-    }
-    searched.push_back(place.description + ": " + outcome);
+  const auto take = [&](const DynamicLibrary& library, std::string& why) {
+    nvrtc = adopt(library, max_major, why);
+    return nvrtc != nullptr;
+  };
+  if (find_library(kNvrtc, take, searched)) {
+    nvrtc->info.searched = std::move(searched);
+  } else {
+    diagnostics.add(not_found(searched, max_major));
   }
-  diagnostics.add(not_found(searched, max_major));
-  return nullptr;
+  return nvrtc;
 }
 
 Compilation compile_cuda(const Nvrtc& nvrtc, const CudaSource& source, const std::string& target,

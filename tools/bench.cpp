@@ -1,11 +1,11 @@
 // lacuna bench: how fast a spec is at a shape, on random tensors.
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 
 #include "tools/calibration.hpp"
 #include "tools/dense_twin.hpp"
+#include "tools/gemm_rate.hpp"
 #include "tools/mask_classes.hpp"
+#include "tools/measure.hpp"
 #include "tools/random_problem.hpp"
 #include "tools/run_params.hpp"
 #include "tools/shape_option.hpp"
@@ -15,6 +15,7 @@
 
 // After the compiler's headers, as run_tensors.hpp says.
 #include "tools/run_kernels.hpp"
+#include "tools/stage_times.hpp"
 
 namespace lacuna::tools {
 namespace {
@@ -45,9 +46,12 @@ The launches of all subjects take turns, so that they meet the same clocks and t
 several sets of tensors rotate, larger together than its L2 cache. TFLOP/s count 4 * head_dim for each
 pair of tokens of the visible tiles (of the visited ones: effective), half of it where a tile needs
 the mask.
+On a GPU also: the stages of the spec's launch, timed in launches of their own; and TFLOP/s as a
+percentage of what cuBLAS reaches on bf16 matrices of 8192 x 8192, measured last for half a second, if
+there is a cuBLAS (LACUNA_CUBLAS_PATH names it).
 See also: run, explain --shape)";
 
-constexpr std::size_t kLeastRuns = 3, kMostRuns = 200;
+constexpr double kStagesShare = 0.25;  ///< of --seconds, besides
 
 /// One thing that is timed; its launches use one set of tensors after the other.
 struct Subject {
@@ -59,18 +63,6 @@ struct Subject {
   std::vector<lacuna_mask> masks{};
   std::vector<double> times_us{};
 };
-
-struct Spread {
-  double median_us = 0, low_us = 0, high_us = 0;  ///< low, high: a tenth of the runs is beyond
-};
-
-Spread spread_of(std::vector<double> times) {
-  std::sort(times.begin(), times.end());
-  const auto at = [&times](double share) {
-    return times[static_cast<std::size_t>(share * static_cast<double>(times.size() - 1))];
-  };
-  return {at(0.5), at(0.1), at(0.9)};
-}
 
 /// Pairs of tokens in visible and in visited tiles; those of partial tiles count half.
 struct Work {
@@ -108,9 +100,11 @@ struct Bench {
   std::vector<Tensors> sets;
   Extras extras;
   std::vector<AlignedBuffer> mask_memory;
-  std::vector<Subject> subjects;
+  std::vector<Subject> subjects;  ///< the spec's first, dense last
   RunResult report;
   DeviceErrors errors;
+  std::vector<StageTimes> stages{};
+  GemmRate gemm{};
 };
 
 Subject make_subject(Bench& bench, const std::string& name, const std::string& text) {
@@ -173,15 +167,17 @@ double time_launch_us(Bench& bench, Subject& subject, std::size_t set) {
 
 /// All subjects in turn, until the time is up.
 void time_subjects(Bench& bench) {
-  using Clock = std::chrono::steady_clock;
   for (Subject& subject : bench.subjects) time_launch_us(bench, subject, 0);
-  const auto begin = Clock::now();
-  const std::chrono::duration<double> budget(bench.options.seconds);
-  for (std::size_t run = 0; run < kMostRuns; ++run) {
-    if (run >= kLeastRuns && Clock::now() - begin > budget) break;
+  repeat_for(bench.options.seconds, [&bench](std::size_t run) {
     for (Subject& subject : bench.subjects)
       subject.times_us.push_back(time_launch_us(bench, subject, run % bench.sets.size()));
-  }
+  });
+}
+
+void time_spec_stages(Bench& bench) {
+  const Subject& subject = bench.subjects.front();
+  bench.stages = time_stages(subject.kernel, subject.args, bench.place,
+                             kStagesShare * bench.options.seconds, bench.errors);
 }
 
 /// Fills the bench: tensors, kernels, one reporting launch.
@@ -209,38 +205,90 @@ void set_up(Bench& bench) {
   bench.subjects.push_back(std::move(dense));
 }
 
-void print_results(const Bench& bench, Session& session) {
+std::string format(const char* pattern, double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, pattern, value);
+  return text;
+}
+
+double dense_time_us(const Bench& bench) {
+  return spread_of(bench.subjects.back().times_us).median_us;
+}
+
+ordered_json spread_json(const std::string& name, const Spread& time, double dense_us) {
+  return {{"name", name},
+          {"median_us", time.median_us},
+          {"low_us", time.low_us},
+          {"high_us", time.high_us},
+          {"of_dense", time.median_us / dense_us}};
+}
+
+/// The columns from the name to the 90 % that launches and stages share.
+std::vector<std::string> spread_cells(const std::string& name, const Spread& time) {
+  return {name, print_time_us(time.median_us), print_time_us(time.low_us),
+          print_time_us(time.high_us)};
+}
+
+/// The table of launches; the same goes into `document`.
+Table report_launches(const Bench& bench, ordered_json& document) {
   const Work work = count_work(bench.document, bench.inputs, bench.report);
   const double operations = 4.0 * static_cast<double>(bench.inputs.q.shape[3]);
-  const double dense_us = spread_of(bench.subjects.back().times_us).median_us;
+  const double dense_us = dense_time_us(bench);
+  const bool has_gemm = bench.gemm.tflops > 0;
   Table table{.head = {"launch", "median", "10 %", "90 %", "TFLOP/s", "of dense time"}, .rows = {}};
-  session.document["launches"] = ordered_json::array();
+  if (has_gemm) table.head.push_back("of GEMM");
+  document["launches"] = ordered_json::array();
   for (const Subject& subject : bench.subjects) {
     const Spread time = spread_of(subject.times_us);
     const double pairs = subject.name == "dense" ? work.visible : work.visited;
     const double rate = operations * pairs / time.median_us * 1e-6;
-    char rate_text[32], share_text[32];
-    std::snprintf(rate_text, sizeof rate_text, "%.3g", rate);
-    std::snprintf(share_text, sizeof share_text, "%.3f", time.median_us / dense_us);
-    table.rows.push_back({subject.name, print_time_us(time.median_us), print_time_us(time.low_us),
-                          print_time_us(time.high_us), rate_text, share_text});
-    session.document["launches"].push_back({{"name", subject.name},
-                                            {"median_us", time.median_us},
-                                            {"low_us", time.low_us},
-                                            {"high_us", time.high_us},
-                                            {"runs", subject.times_us.size()},
-                                            {"effective_tflops", rate},
-                                            {"of_dense", time.median_us / dense_us}});
+    std::vector<std::string> cells = spread_cells(subject.name, time);
+    cells.push_back(format("%.3g", rate));
+    cells.push_back(format("%.3f", time.median_us / dense_us));
+    ordered_json launch = spread_json(subject.name, time, dense_us);
+    launch["runs"] = subject.times_us.size();
+    launch["effective_tflops"] = rate;
+    if (has_gemm) {
+      cells.push_back(format("%.1f %%", 100 * rate / bench.gemm.tflops));
+      launch["of_gemm"] = rate / bench.gemm.tflops;
+    }
+    table.rows.push_back(std::move(cells));
+    document["launches"].push_back(std::move(launch));
   }
+  if (has_gemm) document["gemm_tflops"] = bench.gemm.tflops;
+  return table;
+}
+
+Table report_stages(const Bench& bench, ordered_json& document) {
+  const double dense_us = dense_time_us(bench);
+  Table table{.head = {"stage", "median", "10 %", "90 %", "of dense time"}, .rows = {}};
+  document["stages"] = ordered_json::array();
+  for (const StageTimes& stage : bench.stages) {
+    const Spread time = spread_of(stage.times_us);
+    table.rows.push_back(spread_cells(stage.name, time));
+    table.rows.back().push_back(format("%.4f", time.median_us / dense_us));
+    document["stages"].push_back(spread_json(stage.name, time, dense_us));
+  }
+  return table;
+}
+
+void print_results(const Bench& bench, Session& session) {
+  const bool color = session.color_stdout();
   const TileCounts& tiles = bench.report.tiles;
+  std::string text = bench.document.spec.name + " on " + bench.engine.device_name() + " at " +
+                     print_shape(bench.options.shape) + ": " + std::to_string(tiles.visited) +
+                     " of " + std::to_string(tiles.visible) + " tiles\n" +
+                     print_table(report_launches(bench, session.document), color);
+  if (!bench.stages.empty())
+    text += "\n" + print_table(report_stages(bench, session.document), color);
+  if (bench.gemm.tflops > 0)
+    text += "\nGEMM: " + format("%.4g", bench.gemm.tflops) + " TFLOP/s by cuBLAS\n";
   session.document["tiles"] = {
       {"visible", tiles.visible}, {"visited", tiles.visited}, {"gated", tiles.gated}};
   session.document["workspace_bytes"] = bench.report.workspace_bytes;
   session.document["sets"] = bench.sets.size();
-  session.print(bench.document.spec.name + " on " + bench.engine.device_name() + " at " +
-                print_shape(bench.options.shape) + ": " + std::to_string(tiles.visited) + " of " +
-                std::to_string(tiles.visible) + " tiles\n" +
-                print_table(table, session.color_stdout()));
+  session.print(text);
+  if (!bench.gemm.missing.empty()) session.note(bench.gemm.missing);
 }
 
 void run_bench(const BenchOptions& options, Session& session) {
@@ -267,6 +315,8 @@ void run_bench(const BenchOptions& options, Session& session) {
     Bench bench{*document, options, engine, *place, std::move(inputs), {}, {}, {}, {}, {}, {}};
     set_up(bench);
     time_subjects(bench);
+    time_spec_stages(bench);
+    if (place->gpu) bench.gemm = measure_gemm_rate(*place);
     session.document["spec"] = document->spec.name;
     session.document["device"] = engine.device_name();
     session.document["shape"] = print_shape(options.shape);

@@ -85,6 +85,18 @@ TEST_P(HostKernel, EveryMismatchIsReportedWithTheSpecsName) {
   EXPECT_EQ(problem.o[0], -1) << "a refused launch must leave the output alone";
 }
 
+TEST_P(HostKernel, EventsAreOfAGpu) {
+  Problem problem;
+  const Kernel kernel = cpu_engine().compile(Spec::load(spec_path("dense")), {kDim, f32});
+  LaunchArgs args = problem.arguments();
+  args.stage_events.assign(2, problem.o.data());
+  EXPECT_EQ(failure_of([&] { kernel.launch(args); }, LACUNA_ERROR_INPUT),
+            spec_path("dense") +
+                ": error: kernel dense, stage_events: expected none on the CPU, got 2 [E0503]\n");
+  EXPECT_EQ(problem.o[0], -1);
+  EXPECT_EQ(kernel.info_json().find("\"stages\""), std::string::npos) << kernel.info_json();
+}
+
 TEST_P(HostKernel, InfoNamesTheBackend) {
   const Engine engine = cpu_engine();
   const std::string info = engine.compile(Spec::load(spec_path("dense")), {kDim, f32}).info_json();

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tests/tools/command.hpp"
+#include "tools/measure.hpp"
 #include "tools/random_problem.hpp"
 #include "tools/shape_option.hpp"
 
@@ -35,6 +36,27 @@ TEST(Bench, TimesThePredictedLaunchTheAttendAloneAndDense) {
     EXPECT_LE(launch["low_us"].get<double>(), launch["high_us"].get<double>());
   }
   EXPECT_EQ(document["launches"][2]["of_dense"], 1.0);
+  EXPECT_FALSE(document.contains("stages")) << "the CPU has no events";
+  EXPECT_FALSE(document.contains("gemm_tflops"));
+}
+
+TEST(Measure, ATenthOfTheTimesIsBeyondTheSpread) {
+  std::vector<double> times;
+  for (int i = 100; i >= 0; --i) times.push_back(i);
+  const tools::Spread spread = tools::spread_of(times);
+  EXPECT_EQ(spread.median_us, 50);
+  EXPECT_EQ(spread.low_us, 10);
+  EXPECT_EQ(spread.high_us, 90);
+  EXPECT_EQ(tools::spread_of({7}).high_us, 7);
+}
+
+TEST(Measure, RepeatsALeastAndAMostNumberOfTimes) {
+  std::vector<std::size_t> runs;
+  tools::repeat_for(0, [&](std::size_t run) { runs.push_back(run); });
+  EXPECT_EQ(runs, (std::vector<std::size_t>{0, 1, 2}));
+  runs.clear();
+  tools::repeat_for(60, [&](std::size_t run) { runs.push_back(run); });
+  EXPECT_EQ(runs.size(), 200U);
 }
 
 TEST(Bench, DrawsRandomListsOfADensity) {

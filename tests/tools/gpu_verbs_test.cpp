@@ -3,6 +3,9 @@
 // for.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <iterator>
+
 #include "tests/tools/command.hpp"
 #include "tests/tools/problem.hpp"
 
@@ -24,11 +27,23 @@ class GpuVerbs : public testing::Test {
     if (nvrtc["found"] == false) GTEST_SKIP() << "no NVRTC on this machine: " << nvrtc["missing"];
   }
 
-  CommandResult on_gpu(std::vector<std::string> arguments) const {
+  /// `more`: variables that come before those of the fixture.
+  CommandResult on_gpu(std::vector<std::string> arguments,
+                       std::map<std::string, std::string> more = {}) const {
     arguments.insert(arguments.end(), {"--device", "cuda:0"});
-    return run_lacuna(arguments, "",
-                      {{"LACUNA_CACHE_DIR", scratch_.file("cache")},
-                       {"LD_LIBRARY_PATH", LACUNA_BINARY_DIR "/tests/fake_cuda"}});
+    more.insert({{"LACUNA_CACHE_DIR", scratch_.file("cache")},
+                 {"LD_LIBRARY_PATH", LACUNA_BINARY_DIR "/tests/fake_cuda"},
+                 {"LACUNA_CUBLAS_PATH", LACUNA_BINARY_DIR "/tests/fake_cublas"}});
+    return run_lacuna(arguments, "", more);
+  }
+
+  /// The fake driver says of any two events that 1.5 ms lie between them.
+  CommandResult bench(std::vector<std::string> options,
+                      const std::map<std::string, std::string>& more = {}) const {
+    std::vector<std::string> arguments = {"bench",      spec_, "--shape",   "b=1,h=2,n=384",
+                                          "--head-dim", "64",  "--seconds", "0.01"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    return on_gpu(arguments, more);
   }
 
   ScratchDirectory scratch_;
@@ -47,6 +62,56 @@ TEST_F(GpuVerbs, GiveEveryLaunchWhatItsKernelAsksFor) {
     const CommandResult result = on_gpu(verb);
     EXPECT_EQ(result.status, 0) << verb.front() << ": " << result.err;
     EXPECT_NE(result.out.find("Fake GPU 0"), std::string::npos) << result.out;
+  }
+}
+
+TEST_F(GpuVerbs, BenchTimesTheStagesOfTheSpec) {
+  const CommandResult result = bench({"--json"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const auto document = parse_document(result);
+  const char* names[] = {"estimate", "compact", "order_rows", "attend"};
+  ASSERT_EQ(document["stages"].size(), std::size(names)) << document["stages"];
+  for (std::size_t n = 0; n < std::size(names); ++n) {
+    const auto& stage = document["stages"][n];
+    EXPECT_EQ(stage["name"], names[n]);
+    for (const char* key : {"low_us", "median_us", "high_us"}) EXPECT_EQ(stage[key], 1500.0) << key;
+    EXPECT_EQ(stage["of_dense"], 1.0);
+  }
+}
+
+TEST_F(GpuVerbs, BenchComparesRatesWithGemm) {
+  const CommandResult result = bench({"--json"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.err.find("GEMM"), std::string::npos) << result.err;
+  const auto document = parse_document(result);
+  const double gemm_tflops = document.value("gemm_tflops", 0.0);
+  EXPECT_NEAR(gemm_tflops, 2 * std::pow(8192.0, 3) / 1500e-6 * 1e-12, 0.01);
+  for (const auto& launch : document["launches"])
+    EXPECT_DOUBLE_EQ(launch["of_gemm"].get<double>(),
+                     launch["effective_tflops"].get<double>() / gemm_tflops);
+  const CommandResult text = bench({});
+  for (const char* part : {"of GEMM", "of dense time", "order_rows", "GEMM: 733 TFLOP/s"})
+    EXPECT_NE(text.out.find(part), std::string::npos) << part << " in " << text.out;
+}
+
+TEST_F(GpuVerbs, BenchDoesWithoutGemmAndSaysSo) {
+  const std::string prefix = "rates are not compared with GEMM: ";
+  const struct {
+    const char *variable, *value;
+    std::string reason;
+  } cases[] = {
+      {"LACUNA_CUBLAS_PATH", "/nonexistent", "LACUNA_CUBLAS_PATH=/nonexistent: nothing there"},
+      {"LACUNA_CUBLAS_PATH", "/lib/x86_64-linux-gnu/libc.so.6",
+       "LACUNA_CUBLAS_PATH=/lib/x86_64-linux-gnu/libc.so.6: it lacks entry points of cuBLAS 12"},
+      {"FAKE_CUBLAS_STATUS", "13", ": cublasGemmEx failed with status 13"}};
+  for (const auto& c : cases) {
+    const CommandResult result = bench({"--json"}, {{c.variable, c.value}});
+    ASSERT_EQ(result.status, 0) << result.err;
+    EXPECT_NE(result.err.find(prefix), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find(c.reason + "\n"), std::string::npos) << result.err;
+    const auto document = parse_document(result);
+    EXPECT_FALSE(document.contains("gemm_tflops"));
+    EXPECT_FALSE(document["launches"][0].contains("of_gemm"));
   }
 }
 

@@ -63,7 +63,8 @@ LATE_TENSORS = ("previous_lse", "order")
 class LaunchArgs(SizedStructure):
     _fields_ = [("struct_size", c_size_t), *((name, POINTER(DLTensor)) for name in TENSORS), ("params", POINTER(Param)),
                 ("params_count", c_size_t), ("workspace", c_void_p), ("workspace_bytes", c_size_t), ("stream", c_void_p),
-                *((name, POINTER(DLTensor)) for name in LATE_TENSORS), ("mask", c_void_p)]
+                *((name, POINTER(DLTensor)) for name in LATE_TENSORS), ("mask", c_void_p),
+                ("stage_events", POINTER(c_void_p)), ("stage_events_count", c_size_t)]
 
 
 class LacunaError(Exception):
@@ -127,8 +128,8 @@ class Kernel:
         self.workspace_bytes = size.value
         self.info = json.loads(library.lacuna_kernel_info_json(self.handle))
 
-    def bind(self, stream=None, params=(), workspace=None, **tensors):
-        """Arguments of a launch: params are (name, number or DLTensor); the memory stays the caller's."""
+    def bind(self, stream=None, params=(), workspace=None, stage_events=(), **tensors):
+        """Arguments of a launch: params are (name, number or DLTensor), stage_events CUevents; the memory stays the caller's."""
         array = (Param * len(params))()
         for slot, (name, value) in zip(array, params):
             slot.name = name.encode()
@@ -137,7 +138,9 @@ class Kernel:
             else:
                 slot.value = value
         args = LaunchArgs(params=array, params_count=len(params), workspace=workspace,
-                          workspace_bytes=self.workspace_bytes if workspace else 0, stream=stream)
+                          workspace_bytes=self.workspace_bytes if workspace else 0, stream=stream,
+                          stage_events=(c_void_p * len(stage_events))(*stage_events) if stage_events else None,
+                          stage_events_count=len(stage_events))
         for name, view in tensors.items():
             setattr(args, name, ctypes.pointer(view))
         return args

@@ -117,6 +117,7 @@ LACUNA_API lacuna_status lacuna_prepare(lacuna_kernel* kernel);
 /* Facts about a kernel as JSON; valid while the kernel lives.
  *   always    {spec, device, target, head_dim, dtype, tile: {q, k}}
  *   CPU       and {backend, compile_ms}
+ *   GPU       and {stages: ["prepare_q", ..., "attend"]}, the kernels of a launch in their order
  *   GPU, once prepared, and {entry, registers, spill_bytes, stack_bytes, smem_bytes, compile_ms,
  *             cache: {hit, key}}; smem_bytes is all shared memory of a block. They are attend's;
  *             kernels: [{entry, ..., smem_bytes}] has all kernels of a launch in their order */
@@ -177,6 +178,11 @@ typedef struct lacuna_launch_args {
       previous_lse;      /* specs with "normalise": "previous_lse": f32 [batch, heads, n_q] */
   const DLTensor* order; /* specs with permute: i32 [n_q]; n_q = n_k */
   lacuna_mask* mask;     /* optional; without it every launch decides anew */
+  void* const*
+      stage_events; /* optional, GPU only: CUevents of the caller's, recorded on `stream`: one
+                       before everything else, then one after each stage, also after one that this
+                       launch leaves out. Captured into a graph they time nothing */
+  size_t stage_events_count; /* stages ("stages" of lacuna_kernel_info_json) and 1 */
 } lacuna_launch_args;
 
 /* Checks the arguments (all mismatches in one error) and enqueues the work. Never compiles, loads,

@@ -163,6 +163,7 @@ struct LaunchArgs {
   void* stream = nullptr;
   Tensor previous_lse, order;
   lacuna_mask* mask = nullptr;  ///< of a Mask
+  std::vector<void*> stage_events;
 };
 
 struct Shape {
@@ -229,7 +230,9 @@ class Kernel {
                                     args.stream,
                                     passed[9],
                                     passed[10],
-                                    args.mask};
+                                    args.mask,
+                                    args.stage_events.empty() ? nullptr : args.stage_events.data(),
+                                    args.stage_events.size()};
     detail::check(lacuna_launch(handle_.get(), &raw));
   }
 

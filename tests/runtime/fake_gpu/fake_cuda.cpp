@@ -186,7 +186,15 @@ CUresult event_create(CUevent* event, unsigned) {
   return note("cuEventCreate");
 }
 CUresult event_call(CUevent) { return note("cuEvent"); }
-CUresult event_record(CUevent, CUstream) { return note("cuEventRecord"); }
+CUresult event_record(CUevent event, CUstream stream) {
+  FakeCuda& fake = state();
+  const int n = fake.event_count.fetch_add(1);
+  if (n < FakeCuda::kLogCapacity) {
+    fake.events[n] = event;
+    fake.event_streams[n] = stream;
+  }
+  return note("cuEventRecord");
+}
 CUresult elapsed(float* ms, CUevent, CUevent) {
   *ms = 1.5F;
   return note("cuEventElapsedTime");

@@ -37,6 +37,9 @@ struct FakeCuda {
   std::atomic<int> launch_count{0};  ///< of all launches since it was set to 0
   CUfunction launches[kLogCapacity] = {};
   unsigned grids[kLogCapacity] = {};
+  std::atomic<int> event_count{0};  ///< recorded since it was set to 0
+  CUevent events[kLogCapacity] = {};
+  CUstream event_streams[kLogCapacity] = {};
   int shared_bytes_allowed = 0;
   int attribute_device = -1;
 };

@@ -45,6 +45,7 @@ class Protocol : public testing::Test {
   static void forget() {
     fake().log_count = 0;
     fake().launch_count = 0;
+    fake().event_count = 0;
     fake().map_count = 0;
     fake().launched = nullptr;
   }
