@@ -345,7 +345,8 @@ void add_bench(CLI::App& app, Session& session) {
       ->check(CLI::Range(0.0, 1.0))
       ->type_name("X");
   verb->add_option("--seed", options->seed, "Of the random tensors (1)")->type_name("N");
-  verb->add_option("--seconds", options->seconds, "How long to measure (2)")
+  verb->add_option("--seconds", options->seconds,
+                   "How long to measure launches; stages take a quarter more (2)")
       ->check(CLI::PositiveNumber)
       ->type_name("X");
   verb->add_option("--device", options->launch.device, "cpu or cuda:N (first GPU, else CPU)")

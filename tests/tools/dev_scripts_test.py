@@ -14,7 +14,7 @@ sys.path.insert(0, str(ROOT / "tools/dev"))
 
 import lacuna_abi  # noqa: E402
 import peers  # noqa: E402
-from gpu import correctness, machine  # noqa: E402
+from gpu import correctness, machine, speed  # noqa: E402
 
 HEADS, TOKENS, HEAD_DIM = 2, 256, 64
 SHAPE = (1, HEADS, TOKENS, HEAD_DIM)
@@ -67,6 +67,13 @@ class Abi(unittest.TestCase):
         self.launch(spec, params=[("threshold", 1e30)], counts=view(counts, (1, HEADS, 2, 3), "i32"))
         self.assertEqual(list(counts[3:6]), [4, 4, 2])  # the second row: two tiles before the diagonal
 
+    def test_events_reach_the_library_at_the_end_of_the_struct(self):
+        kernel = self.engine.compile('{"version": 1, "name": "plain"}', HEAD_DIM, (1, HEADS, HEADS, TOKENS, TOKENS), "f32")
+        tensors = {"q": self.zeros, "k": self.zeros, "v": self.values, "o": self.out}
+        bound = kernel.bind(stage_events=[1, 2, 3], **{name: view(memory, SHAPE, "f32") for name, memory in tensors.items()})
+        with self.assertRaisesRegex(lacuna_abi.LacunaError, "stage_events: expected none on the CPU, got 3"):
+            kernel.launch(bound)
+
     def test_what_the_library_refuses_is_raised_with_its_text(self):
         with self.assertRaisesRegex(lacuna_abi.LacunaError, 'required field "name" is missing'):
             self.engine.compile('{"version": 1}', HEAD_DIM, (1, 1, 1, 1, 1))
@@ -89,7 +96,33 @@ class Points(unittest.TestCase):
                 peers.parse_points([text])
 
 
+class FakeRun:
+    """A machine that answers every `lacuna bench` with the same report."""
+
+    def __init__(self, only):
+        self.only, self.families = only, []
+
+    def wants(self, point):
+        return point in self.only
+
+    def report(self, _verb, spec, *_options, more_env=None):
+        self.families.append((more_env or {}).get("LACUNA_ATTEND_FAMILY"))
+        launches = {spec.stem: 110.0, "attend": 90.0, "dense": 200.0}
+        stages = {"permute_q": 7.0, "prepare_q": 4.0, "estimate": 6.0, "attend": 90.0, "unpermute": 3.0}
+        return {"launches": [{"name": name, "median_us": time, "of_gemm": 0.5} for name, time in launches.items()],
+                "stages": [{"name": name, "median_us": time} for name, time in stages.items()], "gemm_tflops": 700.0}
+
+
 class Check(unittest.TestCase):
+    def test_a_decision_is_every_stage_but_attend_and_the_order(self):
+        run = FakeRun(["sparge", "sparge mma"])
+        rows = speed.step_prediction(run)
+        self.assertEqual(run.families, [None, "mma"])
+        self.assertEqual([row.get("family") for row in rows], [None, "mma"])
+        for row in rows:
+            self.assertEqual((row["prediction_of_dense"], row["decision_of_dense"]), (0.1, 0.05))
+            self.assertEqual((row["stages_us"]["estimate"], row["of_gemm"]["dense"], row["gemm_tflops"]), (6.0, 0.5, 700.0))
+
     def test_a_call_past_its_time_ends_with_its_children(self):
         result = machine.sh(["sh", "-c", "echo begun; sleep 60 & wait"], timeout_s=0.5)
         self.assertEqual((result.returncode, result.stdout), (machine.TIMED_OUT, "begun\n"))

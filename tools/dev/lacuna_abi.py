@@ -129,7 +129,7 @@ class Kernel:
         self.info = json.loads(library.lacuna_kernel_info_json(self.handle))
 
     def bind(self, stream=None, params=(), workspace=None, stage_events=(), **tensors):
-        """Arguments of a launch: params are (name, number or DLTensor), stage_events CUevents; the memory stays the caller's."""
+        """Arguments of a launch: params are (name, number or DLTensor), stage_events CUevents; all of it stays the caller's."""
         array = (Param * len(params))()
         for slot, (name, value) in zip(array, params):
             slot.name = name.encode()

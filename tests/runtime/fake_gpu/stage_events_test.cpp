@@ -73,6 +73,7 @@ TEST_F(StageEvents, OneIsRecordedBeforeTheStagesAndOneAfterEach) {
   EXPECT_EQ(recorded(), args.stage_events);
   for (int n = 0; n < fake().event_count; ++n)
     EXPECT_EQ(fake().event_streams[n], static_cast<CUstream>(args.stream));
+  EXPECT_EQ(count("cuEvent") + count("cuStream"), 0) << "nothing that waits, or breaks a capture";
 }
 
 TEST_F(StageEvents, InfoNamesTheStagesAlsoBeforePreparation) {

@@ -97,24 +97,39 @@ def step_throughput(run):
 
 
 def bench(run, spec, shape, *options, **limits):
-    """`lacuna bench`: medians by launch, tiles, workspace; or the error."""
+    """`lacuna bench`: medians by launch and by stage, rates against GEMM, tiles, workspace; or the error."""
     report = run.report("bench", SPECS / f"{spec}.json", "--shape", shape, *options, **limits)
-    row = {"spec": spec, "at": shape, **pick(report, "tiles", "workspace_bytes")}
-    if "launches" in report:
-        row["median_us"] = {launch["name"]: launch["median_us"] for launch in report["launches"]}
+    row = {"spec": spec, "at": shape, **pick(report, "tiles", "workspace_bytes", "gemm_tflops")}
+    for parts, name in (("launches", "median_us"), ("stages", "stages_us")):
+        if parts in report:
+            row[name] = {part["name"]: part["median_us"] for part in report[parts]}
+    if "gemm_tflops" in report:
+        row["of_gemm"] = {launch["name"]: round(launch["of_gemm"], 4) for launch in report["launches"]}
     return row
 
 
+def decides(stage):
+    """Has this stage no part in attention itself, nor in the order of its tokens?"""
+    return stage != "attend" and not stage.startswith(("permute_", "unpermute"))
+
+
 def step_prediction(run):
-    """What deciding takes of a launch: `lacuna bench` at 32 heads of 32768 tokens, next to dense attention."""
+    """What deciding takes of a launch: `lacuna bench` at 32 heads of 32768 tokens, next to dense attention of one family."""
     rows = []
-    for spec in ("sparge", "sparge-topk", "topk-blocks", "sale", "xattention", "fg-attn-pooled", "streaming"):
-        if not run.wants(spec):
+    specs = ("sparge-topk", "topk-blocks", "sale", "xattention", "fg-attn-pooled", "streaming")
+    for spec, family in (("sparge", None), ("sparge", "mma"), *((spec, None) for spec in specs)):
+        if not run.wants(f"{spec} {family}" if family else spec):
             continue
-        row = bench(run, spec, "h=32,n=32768", "--seconds", "2")
+        row = bench(run, spec, "h=32,n=32768", "--seconds", "2",
+                    more_env={"LACUNA_ATTEND_FAMILY": family} if family else None)
+        if family:
+            row["family"] = family
         if "median_us" in row:
             median_us = row["median_us"]
             row["prediction_of_dense"] = round((median_us[spec] - median_us["attend"]) / median_us["dense"], 4)
+            if stages_us := row.get("stages_us"):
+                decision_us = sum(time_us for stage, time_us in stages_us.items() if decides(stage))
+                row["decision_of_dense"] = round(decision_us / median_us["dense"], 4)
         keep(rows, row)
     return rows
 
