@@ -184,11 +184,12 @@ class WgmmaConsumer : protected WgmmaRows<Config, Hooks, Args> {
       exponentiate(sum, scores[0], softmax_.reference, to_log2_);
       careful = __any_sync(kAllLanes, !(sum[0] <= kLargestSum && sum[1] <= kLargestSum));
       if (__builtin_expect(careful, false)) {
-        multiply_again<Config>(args_.attend, located_anew(), scores[0], step,
-                               smem_.queries(queries_.slot(), warpgroup_), warp(), tile_keys());
+        const TileRow row = located_anew();
+        multiply_again<Config, Hooks>(args_, row, first_row(row) + lane_index() / 4, scores[0],
+                                      step, smem_.queries(queries_.slot(), warpgroup_), warp(),
+                                      tile_keys());
         // Read anew, so that they need not live through that.
         if constexpr (Shape::kKeepsQueries) load_queries();
-        complete(scores[0], 0, step);
       } else {
         softmax_.sum[0] += sum[0];
         softmax_.sum[1] += sum[1];

@@ -89,25 +89,58 @@ __device__ __forceinline__ void complete_scores(const Args& args, const TileRow&
   }
 }
 
+/// The same on a lane's part of one block of keys, from `slot` of the tile on.
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ void complete_block(const Args& args, const TileRow& row, int q,
+                                               float (&block)[4], TileRef tile, int slot,
+                                               const TileKeys<Config>& keys) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const int query = q + i / 2 * 8, key = keys.at(tile, slot + i % 2);
+    if constexpr (Config::kHasScore)
+      block[i] = Hooks::score(args, block[i] * args.attend.scale, query, key, row.h, row.b);
+    if (tile.exists() && !tile.needs_mask()) continue;
+    bool visible = tile.exists() && key < args.attend.n_k;
+    if constexpr (Config::kHasMask)
+      visible = visible && Hooks::mask(args, query, key, row.h, row.b);
+    if (!visible) block[i] = -kInfinity;
+  }
+}
+
 /// A warp's scores of a step whose keys are no longer in shared memory; Q still is, at `queries`.
-template <class Config, int kBlocks, class Message>
-__device__ __forceinline__ void multiply_again(const AttendArgs& args, const TileRow& row,
+/// With hook and mask, block by block: the expressions stand here once. `q` as above.
+template <class Config, class Hooks, class Args, int kBlocks, class Message>
+__device__ __forceinline__ void multiply_again(const Args& args, const TileRow& row, int q,
                                                float (&scores)[kBlocks][4], const Message& step,
                                                u32 queries, int warp,
                                                const TileKeys<Config>& step_keys = {}) {
   using Element = typename Config::Element;
   using Shape = WgmmaShape<Config>;
-  const Element* keys = static_cast<const Element*>(args.k.data) + row.b * args.k.stride_b +
-                        row.h / args.heads_per_kv * args.k.stride_h;
+  const AttendArgs& attend = args.attend;
+  const Element* keys = static_cast<const Element*>(attend.k.data) + row.b * attend.k.stride_b +
+                        row.h / attend.heads_per_kv * attend.k.stride_h;
+  // Of a key of the step, counted through its tiles: the tile, and the key's place in it.
+  const auto locate = [&](int& slot) {
+    TileRef tile = step.tiles[0];
 #pragma unroll
-  for (int t = 0; t < Shape::kGroupTiles; ++t) {
-    const TileRef tile = step.tiles[t];
-    const auto row_of = [&](int slot) {
-      return tile.exists() ? step_keys.at(tile, slot) : args.n_k;
-    };
-    multiply_warp_queries_keys<Element, typename Shape::QueryTile, Config::kTileK / 8>(
-        scores + t * Config::kTileK / 8, queries, warp, keys, args.k.stride_n, row_of, args.n_k);
-  }
+    for (int t = 1; t < Shape::kGroupTiles; ++t) {
+      if (slot < Config::kTileK) break;
+      tile = step.tiles[t];
+      slot -= Config::kTileK;
+    }
+    return tile;
+  };
+  const auto row_of = [&](int slot) {
+    const TileRef tile = locate(slot);
+    return tile.exists() ? step_keys.at(tile, slot) : attend.n_k;
+  };
+  const auto complete = [&](float(&block)[4], int slot) {
+    const TileRef tile = locate(slot);
+    complete_block<Config, Hooks>(args, row, q, block, tile, slot + lane_index() % 4 * 2,
+                                  step_keys);
+  };
+  multiply_warp_queries_keys<Element, typename Shape::QueryTile>(
+      scores, queries, warp, keys, attend.k.stride_n, row_of, attend.n_k, complete);
 }
 
 }  // namespace lacuna

@@ -19,20 +19,27 @@ __device__ __forceinline__ void read_query_fragment(u32 (&a)[4], u32 queries, in
 
 /// scores[n] = block n (8 keys) of Q K^T, where key m is row `row_of(m)` of a head's keys in global
 /// memory, of which there are `count`, `stride` elements apart. Keys past the last count as zeros.
-template <class Element, class QueryTile, int kBlocks, class RowOf>
-__device__ __forceinline__ void multiply_warp_queries_keys(float (*scores)[4], u32 queries,
+template <class Element, class QueryTile, int kBlocks, class RowOf, class Finish>
+__device__ __forceinline__ void multiply_warp_queries_keys(float (&scores)[kBlocks][4], u32 queries,
                                                            int warp, const Element* keys,
                                                            long long stride, const RowOf& row_of,
-                                                           int count) {
+                                                           int count, const Finish& finish) {
   // A lane's part of `b`: of key g of a block, elements 2t, 2t + 1, and the two 8 on. Block by
-  // block: few registers count here, not time.
+  // block: few registers count here, not time. Nor do the moves by which all blocks pass through
+  // the last place, so that they share one piece of code, which is the time of the compiler.
   int slot = lane_index() / 4;
+#pragma unroll 1
+  for (int n = 0; n < kBlocks; ++n, slot += 8) {
 #pragma unroll
-  for (int n = 0; n < kBlocks; ++n) {
+    for (int m = 0; m < kBlocks - 1; ++m) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) scores[m][i] = scores[m + 1][i];
+    }
+    float(&block)[4] = scores[kBlocks - 1];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) block[i] = 0.0f;
     const int key = row_of(slot);
     const char* pair = reinterpret_cast<const char*>(keys + key * stride + lane_index() % 4 * 2);
-#pragma unroll
-    for (int i = 0; i < 4; ++i) scores[n][i] = 0.0f;
 #pragma unroll 1
     for (int step = 0; step < QueryTile::kPanels * kPanelElements / 16; ++step) {
       u32 a[4];
@@ -42,10 +49,9 @@ __device__ __forceinline__ void multiply_warp_queries_keys(float (*scores)[4], u
         b[0] = *reinterpret_cast<const u32*>(pair + step * 32);
         b[1] = *reinterpret_cast<const u32*>(pair + step * 32 + 16);
       }
-      mma_m16n8k16<Element>(scores[n], a, b[0], b[1]);
+      mma_m16n8k16<Element>(block, a, b[0], b[1]);
     }
-    slot += 8;
-    pin(slot);
+    finish(block, n * 8);
   }
 }
 
