@@ -1,6 +1,9 @@
 // The tiles of a row by descending p, ties by index: what `rank` and `mass_before` count along. By
 // counting digits, so that a row of 128k columns takes no longer for each of its tiles than one of
 // 128, and ties (thousands of zeros) cost nothing; deterministic, by one block.
+//
+// Loops over tiles are not unrolled: atomics, barriers and votes keep their turns apart anyway, and
+// the copies are a good part of the time that a predictor takes to compile.
 #pragma once
 
 #include "arch/warp.cuh"
@@ -53,6 +56,7 @@ __device__ __forceinline__ bool order_by_digit(const float* p, int count, int sh
 #pragma unroll
   for (int w = 0; w < kWarps; ++w) scratch.places[w][thread] = 0;
   __syncthreads();
+#pragma unroll 1
   for (int place = begin + lane; place < end; place += 32) {
     atomicAdd(&scratch.places[warp][digit_of(tile_at(place))], 1);
   }
@@ -69,6 +73,7 @@ __device__ __forceinline__ bool order_by_digit(const float* p, int count, int sh
     next += of_warp;
   }
   if (__syncthreads_or(of_digit == count) != 0) return false;
+#pragma unroll 1
   for (int round = begin; round < end; round += 32) {
     const bool takes_part = round + lane < end;
     const int tile = takes_part ? tile_at(round + lane) : 0;
@@ -97,6 +102,7 @@ __device__ __forceinline__ void order_tiles(const float* p, int count, int* orde
     to = to == order ? other : order;
   }
   if (from != order) {
+#pragma unroll 1
     for (int place = thread_index(); place < count; place += kThreads) {
       order[place] = from == nullptr ? place : from[place];
     }

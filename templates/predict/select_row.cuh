@@ -3,6 +3,9 @@
 // Without rank and mass a warp decides 32 tiles, one word of bits, at once. With them the block
 // goes along the row by descending p and counts and sums what is visible; there each tile sets its
 // own bit, in shared memory where the row is short enough.
+//
+// Loops along the row are not unrolled: most are over in a few turns, and copies of `keep` and of
+// the mask are what takes time to compile.
 #pragma once
 
 #include "predict/block_reduce.cuh"
@@ -33,6 +36,7 @@ __device__ __forceinline__ int count_visible(const Args& args, const KeepRow& ro
                                              ReduceScratch& scratch) {
   if constexpr (!Config::kHasMask) return args.predict.keep_k_tiles;
   int visible = 0;
+#pragma unroll 1
   for (int j = thread_index(); j < args.predict.keep_k_tiles; j += Config::kThreads) {
     visible += sees_tile<Config, Hooks>(args, row, j);
   }
@@ -43,6 +47,7 @@ template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void select_by_index(const Args& args, const KeepRow& row,
                                                 const RowValues& values, int visible) {
   unsigned* const kept = kept_words(args, row);
+#pragma unroll 1
   for (int word = warp_index(); word < args.predict.keep_words; word += Config::kThreads / 32) {
     const int j = word * 32 + lane_index();
     bool keep = j < args.predict.keep_k_tiles && sees_tile<Config, Hooks>(args, row, j);
@@ -64,10 +69,12 @@ __device__ __forceinline__ void select_by_order(const Args& args, const KeepRow&
   const int words = args.predict.keep_words, tiles = args.predict.keep_k_tiles;
   unsigned* const kept = kept_words(args, row);
   unsigned* const bits = words <= SelectScratch::kWords ? scratch.words : kept;
+#pragma unroll 1
   for (int word = thread_index(); word < words; word += Config::kThreads) bits[word] = 0;
   __syncthreads();
   int visible_before = 0;
   float mass_before = 0.0f;
+#pragma unroll 1
   for (int round = 0; round < tiles; round += Config::kThreads) {
     const int place = round + thread_index();
     const int j = place < tiles ? values.order[place] : 0;
@@ -87,6 +94,7 @@ __device__ __forceinline__ void select_by_order(const Args& args, const KeepRow&
   }
   __syncthreads();
   if (bits == kept) return;
+#pragma unroll 1
   for (int word = thread_index(); word < words; word += Config::kThreads) kept[word] = bits[word];
   __syncthreads();
 }
