@@ -81,6 +81,11 @@ __device__ void wgmma_from_smem(float (&d)[kBlocks][4], unsigned long long a, un
 template <class Element, Contiguous kB, int kBlocks>
 __device__ void wgmma_from_registers(float (&d)[kBlocks][4], const u32 (&a)[4],
                                      unsigned long long b, bool adds);
+/// Four of those in a row, 64 deep: the same instructions, but the compiler passes the accumulator
+/// on once and not four times, of which it has less to do.
+template <class Element, Contiguous kB, int kBlocks>
+__device__ void wgmma_four_from_registers(float (&d)[kBlocks][4], const u32 (*a)[4],
+                                          const unsigned long long (&b)[4], bool adds);
 
 // One specialisation for each N and element type. R: registers of the accumulator; the operands
 // after them are %R, ...
@@ -108,13 +113,47 @@ __device__ void wgmma_from_registers(float (&d)[kBlocks][4], const u32 (&a)[4],
   }                                                                                              \
   LACUNA_WGMMA_FROM_REGISTERS(ELEMENT, N, R, R1, R2, R3, R4, R5, kDepth, 0)                      \
   LACUNA_WGMMA_FROM_REGISTERS(ELEMENT, N, R, R1, R2, R3, R4, R5, kColumns, 1)
-#define LACUNA_WGMMA_OF(ELEMENT)                     \
-  LACUNA_WGMMA(ELEMENT, 64, 32, 33, 34, 35, 36, 37)  \
-  LACUNA_WGMMA(ELEMENT, 128, 64, 65, 66, 67, 68, 69) \
-  LACUNA_WGMMA(ELEMENT, 256, 128, 129, 130, 131, 132, 133)
+
+// Operands: the accumulator, four fragments A0 .. A3, descriptors B0 .. B3, the flag ADDS.
+#define LACUNA_FRAGMENT(a) "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3])
+#define LACUNA_WGMMA_STEP(ELEMENT, N, R, A, B, ADDS, TRANSPOSED) \
+  LACUNA_WGMMA_SHAPE(ELEMENT, N)                                 \
+  LACUNA_NAMES_##R "}, {" A "}, %" #B ", " ADDS ", 1, 1, " #TRANSPOSED ";\n"
+#define LACUNA_WGMMA_FOUR_OF(ELEMENT, N, R, A0, A1, A2, A3, B0, B1, B2, B3, ADDS, B, TRANSPOSED) \
+  template <>                                                                                    \
+  __device__ __forceinline__ void wgmma_four_from_registers<ELEMENT, Contiguous::B, N / 8>(      \
+      float(&d)[N / 8][4], const u32(*a)[4], const unsigned long long(&b)[4], bool adds) {       \
+    asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, %" #ADDS                                \
+                 ", 0;\n" LACUNA_WGMMA_STEP(ELEMENT, N, R, A0, B0, "adds", TRANSPOSED)           \
+                     LACUNA_WGMMA_STEP(ELEMENT, N, R, A1, B1, "1", TRANSPOSED)                   \
+                         LACUNA_WGMMA_STEP(ELEMENT, N, R, A2, B2, "1", TRANSPOSED)               \
+                             LACUNA_WGMMA_STEP(ELEMENT, N, R, A3, B3, "1", TRANSPOSED) "}\n"     \
+                 : LACUNA_REGISTERS_##R(d)                                                       \
+                 : LACUNA_FRAGMENT(a[0]), LACUNA_FRAGMENT(a[1]), LACUNA_FRAGMENT(a[2]),          \
+                   LACUNA_FRAGMENT(a[3]), "l"(b[0]), "l"(b[1]), "l"(b[2]), "l"(b[3]),            \
+                   "r"(static_cast<u32>(adds)));                                                 \
+  }
+#define LACUNA_WGMMA_FOUR(ELEMENT, N, R, ...)                 \
+  LACUNA_WGMMA_FOUR_OF(ELEMENT, N, R, __VA_ARGS__, kDepth, 0) \
+  LACUNA_WGMMA_FOUR_OF(ELEMENT, N, R, __VA_ARGS__, kColumns, 1)
+
+#define LACUNA_WGMMA_OF(ELEMENT)                                                           \
+  LACUNA_WGMMA(ELEMENT, 64, 32, 33, 34, 35, 36, 37)                                        \
+  LACUNA_WGMMA(ELEMENT, 128, 64, 65, 66, 67, 68, 69)                                       \
+  LACUNA_WGMMA(ELEMENT, 256, 128, 129, 130, 131, 132, 133)                                 \
+  LACUNA_WGMMA_FOUR(ELEMENT, 64, 32, "%32, %33, %34, %35", "%36, %37, %38, %39",           \
+                    "%40, %41, %42, %43", "%44, %45, %46, %47", 48, 49, 50, 51, 52)        \
+  LACUNA_WGMMA_FOUR(ELEMENT, 128, 64, "%64, %65, %66, %67", "%68, %69, %70, %71",          \
+                    "%72, %73, %74, %75", "%76, %77, %78, %79", 80, 81, 82, 83, 84)        \
+  LACUNA_WGMMA_FOUR(ELEMENT, 256, 128, "%128, %129, %130, %131", "%132, %133, %134, %135", \
+                    "%136, %137, %138, %139", "%140, %141, %142, %143", 144, 145, 146, 147, 148)
 LACUNA_WGMMA_OF(bf16)
 LACUNA_WGMMA_OF(f16)
 #undef LACUNA_WGMMA_OF
+#undef LACUNA_WGMMA_FOUR
+#undef LACUNA_WGMMA_FOUR_OF
+#undef LACUNA_WGMMA_STEP
+#undef LACUNA_FRAGMENT
 #undef LACUNA_WGMMA
 #undef LACUNA_WGMMA_FROM_REGISTERS
 #undef LACUNA_WGMMA_SHAPE

@@ -105,13 +105,22 @@ class WgmmaConsumer : protected WgmmaRows<Config, Hooks, Args> {
     const auto k = Step::along_rows(keys);
 #pragma unroll
     for (int g = 0; g < Shape::kGroups; ++g) {
+      const int first = g * Shape::kGroupKeys * kPanelRowBytes;
+      constexpr int kSteps = Config::kHeadDim / 16;
+      if constexpr (Shape::kKeepsQueries) {
 #pragma unroll
-      for (int n = 0; n < Config::kHeadDim / 16; ++n) {
-        const auto key = k.at(Step::along_step(n) + g * Shape::kGroupKeys * kPanelRowBytes);
-        if constexpr (Shape::kKeepsQueries) {
-          wgmma_from_registers<Element, Contiguous::kDepth>(scores[g], query_[n], key, n != 0);
-        } else {
-          wgmma_from_smem<Element>(scores[g], q.at(Query::along_step(n)), key, n != 0);
+        for (int n = 0; n < kSteps; n += 4) {
+          const unsigned long long keys_of[4] = {
+              k.at(Step::along_step(n) + first), k.at(Step::along_step(n + 1) + first),
+              k.at(Step::along_step(n + 2) + first), k.at(Step::along_step(n + 3) + first)};
+          wgmma_four_from_registers<Element, Contiguous::kDepth>(scores[g], query_ + n, keys_of,
+                                                                 n != 0);
+        }
+      } else {
+#pragma unroll
+        for (int n = 0; n < kSteps; ++n) {
+          wgmma_from_smem<Element>(scores[g], q.at(Query::along_step(n)),
+                                   k.at(Step::along_step(n) + first), n != 0);
         }
       }
       wgmma_commit();
@@ -143,10 +152,13 @@ class WgmmaConsumer : protected WgmmaRows<Config, Hooks, Args> {
       constexpr int kGroupSteps = Shape::kGroupKeys / 16;
       wgmma_begin();
 #pragma unroll
-      for (int n = 0; n < Config::kStepKeys / 16; ++n) {
+      for (int n = 0; n < Config::kStepKeys / 16; n += 4) {
         if ((kChosen >> n / kGroupSteps & 1) == 0) continue;
-        wgmma_from_registers<Element, Contiguous::kColumns>(output_, weights_[n],
-                                                            v.at(Step::across_step(n)), true);
+        const unsigned long long values_of[4] = {
+            v.at(Step::across_step(n)), v.at(Step::across_step(n + 1)),
+            v.at(Step::across_step(n + 2)), v.at(Step::across_step(n + 3))};
+        wgmma_four_from_registers<Element, Contiguous::kColumns>(output_, weights_ + n, values_of,
+                                                                 true);
       }
       wgmma_commit();
     }
