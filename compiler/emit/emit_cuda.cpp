@@ -32,7 +32,6 @@ void write_configs(CudaWriter& out, const std::vector<StageKernel>& kernels,
   if (kernels.size() > 1) {
     out.line("struct Stage {");
     write_fields(out, common_fields(program));
-    out.generated_line("  static constexpr int kThreads = " + std::to_string(kStageThreads) + ";");
     out.generated_line("};");
   }
   for (const StageKernel& kernel : kernels) {
@@ -40,6 +39,10 @@ void write_configs(CudaWriter& out, const std::vector<StageKernel>& kernels,
     out.line("struct " + kernel.config_name + (is_attend ? " {" : " : Stage {"));
     if (is_attend) write_fields(out, common_fields(program));
     write_fields(out, kernel.config);
+    if (!is_attend) {
+      out.generated_line("  static constexpr int kThreads = " + std::to_string(kernel.threads) +
+                         ";");
+    }
     out.generated_line("  static constexpr int kSmemBytes = " + std::to_string(kernel.smem_bytes) +
                        ";");
     out.generated_line("};");

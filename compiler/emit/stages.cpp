@@ -11,8 +11,13 @@ namespace {
 constexpr int kPermuteTokens = 64;  ///< tokens of a block
 constexpr int kValueTokens = 64;    ///< ... of a prepare_values block
 constexpr int kMostStridingBlocks = 512;
-/// Of a prepare block: its threads hold them in registers, and two blocks fit.
-constexpr int kBestPreparedElements = 16384;
+/// Of a prepare block, which holds them in registers. Smoothed ones take twice the room there, so
+/// that fewer threads are on a multiprocessor: in smaller blocks, which wait for less.
+constexpr int kBestPreparedElements = 16384, kBestSmoothedElements = 8192;
+constexpr int kPreparedElementsOfThread = 64;
+int best_prepared_elements(const TokenOps& ops) {
+  return ops.smooth != nullptr ? kBestSmoothedElements : kBestPreparedElements;
+}
 
 std::string minimum(const std::string& a, int b) {
   return "min(" + a + ", " + std::to_string(b) + ")";
@@ -93,6 +98,12 @@ int fixed(const StageFacts&) {
 int tokens_smem(const StageFacts& f) {
   return estimate_block_smem_bytes(*f.estimate, estimate_rows(*f.estimate), f.head_dim());
 }
+/// Of templates/kernel/prepare.cuh: of each row and of each warp's sums.
+int prepare_smem(const StageFacts& f) {
+  constexpr int kRowBytes = 20, kWarps = kStageThreads / kWarpThreads, kWarpBytes = 4;
+  const int sums = 2 * f.head_dim() * static_cast<int>(sizeof(float));
+  return kPreparedTokens * kRowBytes + kWarps * (kWarpBytes + sums);
+}
 int attend_smem(const StageFacts& f) { return f.plan.attend.smem_bytes.value; }
 
 // decides
@@ -100,14 +111,27 @@ bool never(const StageFacts&) { return false; }
 bool decides(const StageFacts&) { return true; }
 bool unless_attend_reads(const StageFacts& f) { return !f.quantises_attend(); }
 
+// threads
+int stage_threads(const StageFacts&, Tensor) { return kStageThreads; }
+int prepare_threads(const StageFacts& f, Tensor t) {
+  const int tokens = prepare_tokens(f.ops(t), f.head_dim());
+  const int wanted = std::max(tokens * f.head_dim() / kPreparedElementsOfThread, tokens);
+  return wanted <= kStageThreads / 2 ? kStageThreads / 2 : kStageThreads;
+}
+/// One warpgroup of the wgmma family loads what the others compute with.
+int attend_threads(const StageFacts& f, Tensor) {
+  const int computing = f.plan.attend.warps.value * kWarpThreads;
+  return computing + (f.is_wgmma() ? kWarpgroupThreads : 0);
+}
+
 // blocks on a multiprocessor that the compiler leaves registers for
 int one_block(const StageFacts&, Tensor) { return 1; }
+/// Those that leave a thread 80 registers for 64 elements, or 128 for as many smoothed ones.
 int prepare_blocks(const StageFacts& f, Tensor t) {
-  // Integers of two kinds keep more in registers than half of them.
-  const bool quantises_twice =
-      f.ops(t).quantise != nullptr && f.ops(t).estimate_quantise != nullptr;
   const int elements = prepare_tokens(f.ops(t), f.head_dim()) * f.head_dim();
-  return elements <= kBestPreparedElements && !quantises_twice ? 2 : 1;
+  const bool smooths = f.ops(t).smooth != nullptr;
+  if (elements > prepare_threads(f, t) * kPreparedElementsOfThread) return 1;
+  return smooths ? 2 * kStageThreads / prepare_threads(f, t) : 3;
 }
 
 struct StageRow {
@@ -120,6 +144,7 @@ struct StageRow {
   std::string (*grid)(const StageFacts&, Tensor);
   int (*smem_bytes)(const StageFacts&);
   bool (*decides)(const StageFacts&);
+  int (*threads)(const StageFacts&, Tensor) = stage_threads;
   int (*blocks_per_sm)(const StageFacts&, Tensor) = one_block;
 };
 
@@ -150,9 +175,9 @@ constexpr StageRow kStages[] = {
     {"finish_largest_v", kStatistics, "finish_statistics", kV, has_values, finish_config,
      heads_grid, fixed<8192>, never},
     {"prepare_q", kPrepare, "prepare_tokens", kQ, prepares, prepare_config, prepare_grid,
-     fixed<32768>, unless_attend_reads, prepare_blocks},
+     prepare_smem, unless_attend_reads, prepare_threads, prepare_blocks},
     {"prepare_k", kPrepare, "prepare_tokens", kK, prepares, prepare_config, prepare_grid,
-     fixed<32768>, unless_attend_reads, prepare_blocks},
+     prepare_smem, unless_attend_reads, prepare_threads, prepare_blocks},
     {"prepare_v", "kernel/prepare_values.cuh", "prepare_values", kV, has_values,
      prepare_values_config, values_grid, fixed<32768>, never},
     {"estimate", "predict/pooled.cuh", "predict_pooled", kQ, is_pooled, pooled_config, pooled_grid,
@@ -165,9 +190,9 @@ constexpr StageRow kStages[] = {
      never},
     {"order_rows", kCompact, "order_rows", kQ, compacts, no_config, order_grid, fixed<4096>, never},
     {"attend", "kernel/attend_mma.cuh", "attend_mma", kQ, is_mma, attend_config, attend_grid,
-     attend_smem, never},
+     attend_smem, never, attend_threads},
     {"attend", "kernel/attend_wgmma.cuh", "attend_wgmma", kQ, is_wgmma, attend_config,
-     persistent_grid, attend_smem, never},
+     persistent_grid, attend_smem, never, attend_threads},
     {"unpermute", kPermute, "unpermute_results", kQ, permutes, unpermute_config, permute_grid,
      fixed<0>, never},
 };
@@ -191,12 +216,6 @@ std::string entry_name(const std::string& stage, const Program& program) {
   return name;
 }
 
-/// One warpgroup of the wgmma family loads what the others compute with.
-int attend_threads(const StageFacts& facts) {
-  const int computing = facts.plan.attend.warps.value * kWarpThreads;
-  return computing + (facts.is_wgmma() ? kWarpgroupThreads : 0);
-}
-
 StageKernel make_kernel(const StageRow& row, const StageFacts& facts) {
   const bool is_attend = row.config == attend_config;
   StageKernel kernel;
@@ -208,7 +227,7 @@ StageKernel make_kernel(const StageRow& row, const StageFacts& facts) {
   kernel.config = row.config(facts, row.tensor);
   kernel.grid_name = is_attend ? "grid" : "grid." + kernel.stage;
   kernel.grid = row.grid(facts, row.tensor);
-  kernel.threads = is_attend ? attend_threads(facts) : kStageThreads;
+  kernel.threads = row.threads(facts, row.tensor);
   kernel.smem_bytes = row.smem_bytes(facts);
   kernel.decides = row.decides(facts);
   kernel.blocks_per_sm = row.blocks_per_sm(facts, row.tensor);
@@ -226,7 +245,7 @@ std::vector<StageKernel> stage_kernels(const StageFacts& facts) {
 }
 
 int prepare_tokens(const TokenOps& ops, int head_dim) {
-  const auto best = std::bit_floor(static_cast<unsigned>(kBestPreparedElements / head_dim));
+  const auto best = std::bit_floor(static_cast<unsigned>(best_prepared_elements(ops) / head_dim));
   int tokens = std::min(static_cast<int>(best), kPreparedTokens);
   const auto cover = [&](const auto* op) {
     if (op != nullptr) tokens = std::max(tokens, op->tile);

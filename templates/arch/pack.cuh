@@ -53,6 +53,23 @@ __device__ __forceinline__ float unpack_high<f16>(u32 pair) {
   return value;
 }
 
+/// Of each half the larger magnitude of two pairs; NaN is left out.
+template <class Element>
+__device__ __forceinline__ u32 larger_magnitudes(u32 magnitudes, u32 pair);
+
+template <>
+__device__ __forceinline__ u32 larger_magnitudes<bf16>(u32 magnitudes, u32 pair) {
+  asm("{.reg .b32 own; abs.bf16x2 own, %1; max.bf16x2 %0, %0, own;}"
+      : "+r"(magnitudes)
+      : "r"(pair));
+  return magnitudes;
+}
+template <>
+__device__ __forceinline__ u32 larger_magnitudes<f16>(u32 magnitudes, u32 pair) {
+  asm("{.reg .b32 own; abs.f16x2 own, %1; max.f16x2 %0, %0, own;}" : "+r"(magnitudes) : "r"(pair));
+  return magnitudes;
+}
+
 /// Two values as e4m3 in the low 16 bits, saturating at 448 (sm_89 and newer).
 __device__ __forceinline__ u32 pack_e4m3x2(float low, float high) {
   unsigned short pair;

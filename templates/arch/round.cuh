@@ -13,6 +13,13 @@ __device__ __forceinline__ int round_half_away(float x) {
   return rounded;
 }
 
+/// To the nearest integer, for numbers that are no halves; NaN becomes 0.
+__device__ __forceinline__ int round_to_nearest(float x) {
+  int rounded;
+  asm("cvt.rni.s32.f32 %0, %1;" : "=r"(rounded) : "f"(x));
+  return rounded;
+}
+
 /// Four integers as signed bytes, the first in the low bits; saturating.
 __device__ __forceinline__ u32 pack_s8(int first, int second, int third, int fourth) {
   u32 bytes;

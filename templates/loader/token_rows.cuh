@@ -45,6 +45,42 @@ struct TokenLayout {
     }
     return x;
   }
+
+  /// Which pass this lane has the result of, of reduce_rows.
+  __device__ __forceinline__ static int own_pass() {
+    return lane_index() % kLanesPerRow / kLanesPerPass;
+  }
+  /// One number for each pass, reduced over the lanes of its row: each lane gets that of its own
+  /// pass. In each step a lane hands over the passes of the lanes on the other side, so that there
+  /// are as many exchanges as passes, and not as many for each.
+  template <int kCount = kPasses, int kLanes = kLanesPerRow, class Merge>
+  __device__ __forceinline__ static float reduce_rows(float (&values)[kPasses], Merge merge) {
+    static_assert(kLanesPerPass * kPasses == kLanesPerRow && (kCount == 1 || kCount % 2 == 0),
+                  "no more passes than lanes of a row, and both powers of two");
+    constexpr int kHalf = kCount / 2;
+    if constexpr (kLanes > 1) {
+      const bool upper = (lane_index() & kLanes / 2) != 0;
+      if constexpr (kCount == 1) {
+        values[0] = merge(values[0], __shfl_xor_sync(kAllLanes, values[0], kLanes / 2));
+      }
+#pragma unroll
+      for (int n = 0; n < kHalf; ++n) {
+        const float given = upper ? values[n] : values[n + kHalf];
+        const float own = upper ? values[n + kHalf] : values[n];
+        values[n] = merge(own, __shfl_xor_sync(kAllLanes, given, kLanes / 2));
+      }
+      return reduce_rows<(kHalf > 0 ? kHalf : 1), kLanes / 2>(values, merge);
+    }
+    return values[0];
+  }
+  /// From the lanes that have it to all lanes of its row.
+  __device__ __forceinline__ static float of_pass(float reduced, int pass) {
+    const int first_lane = lane_index() & ~(kLanesPerRow - 1);
+    return __shfl_sync(kAllLanes, reduced, first_lane + pass * kLanesPerPass);
+  }
+
+ private:
+  static constexpr int kLanesPerPass = kLanesPerRow / kPasses;  ///< that have its result
 };
 
 /// The address of an element; rows are contiguous.

@@ -21,6 +21,13 @@ inline float unpack_high(u32 pair) {
   return ::emulation::to_float(kFormat<Element>, static_cast<unsigned short>(pair >> 16));
 }
 
+template <class Element>
+inline u32 larger_magnitudes(u32 magnitudes, u32 pair) {
+  return pack<Element>(
+      std::fmax(unpack_low<Element>(magnitudes), std::fabs(unpack_low<Element>(pair))),
+      std::fmax(unpack_high<Element>(magnitudes), std::fabs(unpack_high<Element>(pair))));
+}
+
 inline u32 pack_e4m3x2(float low, float high) {
   const u32 high_bits = ::emulation::round_to_e4m3(high);
   return ::emulation::round_to_e4m3(low) | high_bits << 8;
