@@ -3,7 +3,6 @@
 #pragma once
 
 #include "arch/registers.cuh"
-#include "base/pin.cuh"
 
 namespace lacuna {
 
@@ -15,14 +14,6 @@ __device__ __forceinline__ int lane_index() { return static_cast<int>(threadIdx.
 /// Broadcast from lane 0, so that the compiler knows it to be the same in all lanes.
 __device__ __forceinline__ int warp_index() {
   return __shfl_sync(kAllLanes, thread_index() / 32, 0);
-}
-
-/// A barrier of the lanes that stays one: __syncwarp() is left out where the assembler finds them
-/// together anyway, and then no tool that looks for races sees why there are none.
-__device__ __forceinline__ void sync_lanes() {
-  u32 lanes = kAllLanes;
-  pin(lanes);
-  __syncwarp(lanes);
 }
 
 /// `x`, the same in all lanes, in a register that the compiler knows to be: what wgmma wants of the
