@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "compiler/expr/parse.hpp"
 #include "compiler/target/wgmma_limits.hpp"
 
 namespace lacuna {
@@ -95,6 +96,15 @@ template <int kBytes>
 int fixed(const StageFacts&) {
   return kBytes;
 }
+/// Of templates/predict/pooled_means.cuh: queries and logits of 16 rows of 512 tiles, and of each
+/// warp 32 keys, or a row's order, bits and p.
+int pooled_smem(const StageFacts& f) {
+  if (f.estimate->columns.kind == SummaryKind::kTokens) return 40960;
+  constexpr int kRows = 16, kTiles = 512, kWarps = kStageThreads / kWarpThreads;
+  const int rows = kRows * (f.head_dim() + 4 + kTiles + 8);
+  const int of_warp = uses(f.select->keep, Variable::kScore) ? 2 * kTiles + kTiles / 32 : 32 * 20;
+  return (rows + kWarps * of_warp) * 4;
+}
 int tokens_smem(const StageFacts& f) {
   return estimate_block_smem_bytes(*f.estimate, estimate_rows(*f.estimate), f.head_dim());
 }
@@ -132,6 +142,10 @@ int prepare_blocks(const StageFacts& f, Tensor t) {
   const bool smooths = f.ops(t).smooth != nullptr;
   if (elements > prepare_threads(f, t) * kPreparedElementsOfThread) return 1;
   return smooths ? 2 * kStageThreads / prepare_threads(f, t) : 3;
+}
+
+int pooled_blocks(const StageFacts& f, Tensor) {
+  return f.estimate->columns.kind == SummaryKind::kTokens ? 1 : 2;
 }
 
 struct StageRow {
@@ -181,7 +195,7 @@ constexpr StageRow kStages[] = {
     {"prepare_v", "kernel/prepare_values.cuh", "prepare_values", kV, has_values,
      prepare_values_config, values_grid, fixed<32768>, never},
     {"estimate", "predict/pooled.cuh", "predict_pooled", kQ, is_pooled, pooled_config, pooled_grid,
-     fixed<40960>, decides},
+     pooled_smem, decides, stage_threads, pooled_blocks},
     {"estimate", "predict/tokens.cuh", "predict_tokens", kQ, is_of_tokens, tokens_config,
      tokens_grid, tokens_smem, decides},
     {"select", "predict/select.cuh", "select_rows", kQ, selects, select_config, select_grid,

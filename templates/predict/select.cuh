@@ -30,6 +30,7 @@ __device__ __forceinline__ void select_rows(const Args& args) {
     values.score = last_rows_plane<Config>(args, row.b, row.h, 1);
     if constexpr (kUsesOrder<Config>) {
       values.order = reinterpret_cast<const int*>(last_rows_plane<Config>(args, row.b, row.h, 2));
+      values.ordered = args.predict.keep_k_tiles;
     }
   }
   select_row<Config, Hooks>(args, row, values, *reinterpret_cast<SelectScratch*>(block_smem));

@@ -57,7 +57,8 @@ class TokenBlock {
     rows_ = ceil_div(row.q1 - row.q0 + 1, Shape::kCell);
     clear_results();
     if constexpr (!Shape::kIsLast) {
-      visible_ = count_visible<Config, Hooks>(args_, row_, tail_.select.reduce);
+      visible_ = count_visible<Config, Hooks>(args_, row_,
+                                              BlockTeam<Config::kThreads>(tail_.select.reduce));
     }
     float own = 0.0f, log2_sum = 0.0f;  // of this thread's row: of the estimate; what divides it
     if constexpr (kNeedsSums) {
@@ -326,8 +327,10 @@ class TokenBlock {
       order_tiles<Config::kThreads>(plane(0), args_.predict.keep_k_tiles, order,
                                     reinterpret_cast<int*>(plane(3)), scratch);
       if constexpr (!Shape::kIsLast) {
-        select_by_order<Config, Hooks>(args_, row_, {plane(0), plane(1), order}, visible_,
-                                       tail_.select);
+        select_by_order<Config, Hooks>(args_, row_,
+                                       {plane(0), plane(1), order, args_.predict.keep_k_tiles},
+                                       visible_, tail_.select.words, SelectScratch::kWords,
+                                       BlockTeam<Config::kThreads>(tail_.select.reduce));
       }
     }
     __syncthreads();

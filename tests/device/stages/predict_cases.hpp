@@ -93,7 +93,7 @@ inline constexpr PredictCase kPooledCases[] = {
      .causal = true},
 };
 
-inline constexpr int kPooledSmemBytes = 40960;
+inline constexpr int kPooledSmemBytes = 90112;
 
 inline constexpr PredictCase kTokenCases[] = {
     {.name = "fg_cached", .rows = RowKind::kTokens, .tile_q = 128, .tile_k = 1, .scored = false},

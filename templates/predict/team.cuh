@@ -1,0 +1,66 @@
+// Who decides a row of tiles together: the threads of a block, or the lanes of a warp, which wait
+// for nobody else. Every thread takes part in each function; results have the same bits from run to
+// run.
+#pragma once
+
+#include "predict/block_reduce.cuh"
+
+namespace lacuna {
+
+template <int kThreads>
+class BlockTeam {
+ public:
+  static constexpr int kSize = kThreads;
+
+  __device__ __forceinline__ explicit BlockTeam(ReduceScratch& scratch) : scratch_(scratch) {}
+  __device__ __forceinline__ static int index() { return thread_index(); }
+  __device__ __forceinline__ static int warp() { return warp_index(); }
+  __device__ __forceinline__ static void meet() { __syncthreads(); }
+  template <class T>
+  __device__ __forceinline__ T sum(T x) const {
+    return block_sum<kThreads>(x, scratch_);
+  }
+  __device__ __forceinline__ float max(float x) const { return block_max<kThreads>(x, scratch_); }
+  template <class T>
+  __device__ __forceinline__ T sum_before(T x, T& total) const {
+    return block_sum_before<kThreads>(x, total, scratch_);
+  }
+
+ private:
+  ReduceScratch& scratch_;
+};
+
+class WarpTeam {
+ public:
+  static constexpr int kSize = 32;
+
+  __device__ __forceinline__ static int index() { return lane_index(); }
+  __device__ __forceinline__ static int warp() { return 0; }
+  __device__ __forceinline__ static void meet() { __syncwarp(); }
+  template <class T>
+  __device__ __forceinline__ T sum(T x) const {
+#pragma unroll
+    for (int lanes = 16; lanes > 0; lanes /= 2) x += __shfl_xor_sync(kAllLanes, x, lanes);
+    return x;
+  }
+  __device__ __forceinline__ float max(float x) const {
+#pragma unroll
+    for (int lanes = 16; lanes > 0; lanes /= 2) x = fmaxf(x, __shfl_xor_sync(kAllLanes, x, lanes));
+    return x;
+  }
+  template <class T>
+  __device__ __forceinline__ T sum_before(T x, T& total) const {
+    T sum = x;
+#pragma unroll
+    for (int lanes = 1; lanes < 32; lanes *= 2) {
+      const T other = __shfl_up_sync(kAllLanes, sum, lanes);
+      if (lane_index() >= lanes) sum += other;
+    }
+    T before = __shfl_up_sync(kAllLanes, sum, 1);
+    before = total + (lane_index() == 0 ? T(0) : before);
+    total += __shfl_sync(kAllLanes, sum, 31);
+    return before;
+  }
+};
+
+}  // namespace lacuna
