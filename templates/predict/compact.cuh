@@ -4,6 +4,7 @@
 
 #include "kernel/predict_args.cuh"
 #include "kernel/tile_walk.cuh"
+#include "predict/block_reduce.cuh"
 
 namespace lacuna {
 
@@ -92,33 +93,120 @@ __device__ __forceinline__ void compact_lists(const Args& args) {
   }
 }
 
-/// predict.row_order: each thread finds the place of one row by counting the rows that come before
-/// it. Longest list first; ties: lower row first.
+/// Of order_rows.
+template <int kThreads>
+struct OrderSmem {
+  static constexpr int kBins = 4096;  ///< longer lists are compared with each other
+  int rows[kBins];                    ///< of a length, from the longest on; then of longer lists
+  int before[kBins];                  ///< of a length, in front of the block's rows
+  int own[kThreads];                  ///< lengths of the block's rows
+  ReduceScratch reduce;
+};
+
+/// predict.row_order: each thread finds the place of one row, behind all longer lists and those of
+/// its length with a lower number. Every block counts the rows of each length.
+template <class Config, class Args>
+class RowOrder {
+  using Smem = OrderSmem<Config::kThreads>;
+  static_assert(sizeof(Smem) <= Config::kSmemBytes && Config::kThreads % 4 == 0);
+
+ public:
+  __device__ __forceinline__ RowOrder(const Args& args, unsigned char* smem)
+      : args_(args),
+        smem_(*reinterpret_cast<Smem*>(smem)),
+        rows_(args.attend.n_b * args.attend.n_h * args.attend.q_tiles),
+        first_(block_index() * Config::kThreads) {}
+
+  __device__ __forceinline__ void run() {
+    const int row = first_ + thread_index();
+    const int length = row < rows_ ? args_.attend.list_counts[row] : -1;
+    smem_.own[thread_index()] = length;
+    const int bins = args_.attend.list_capacity + 1;
+    const int ahead = bins <= Smem::kBins ? count_lengths(bins, length) : compare_lengths(length);
+    if (row < rows_) args_.predict.row_order[ahead + own_ahead(length)] = row;
+  }
+
+ private:
+  /// Rows of other blocks that come before one of this length.
+  __device__ __forceinline__ int count_lengths(int bins, int length) {
+    for (int bin = thread_index(); bin < bins; bin += Config::kThreads) {
+      smem_.rows[bin] = 0;
+      smem_.before[bin] = 0;
+    }
+    __syncthreads();
+#pragma unroll 8
+    for (int first = 0; first < rows_; first += Config::kThreads) {
+      const int other = first + thread_index();
+      count(first, other < rows_ ? bins - 1 - args_.attend.list_counts[other] : -1);
+    }
+    __syncthreads();
+    const int share = ceil_div(bins, Config::kThreads), begin = thread_index() * share;
+    const int end = smaller(begin + share, bins);
+    int sum = 0, total = 0;
+    for (int bin = begin; bin < end; ++bin) sum += smem_.rows[bin];
+    int longer = block_sum_before<Config::kThreads>(sum, total, smem_.reduce);
+    for (int bin = begin; bin < end; ++bin) {
+      const int here = smem_.rows[bin];
+      smem_.rows[bin] = longer;
+      longer += here;
+    }
+    __syncthreads();
+    if (length < 0) return 0;
+    const int bin = bins - 1 - length;
+    return smem_.rows[bin] + smem_.before[bin];
+  }
+
+  /// Rows from `first` on, one a thread. Often all of a warp have one length.
+  __device__ __forceinline__ void count(int first, int bin) {
+    const u32 takes_part = __ballot_sync(kAllLanes, bin >= 0);
+    const bool is_same = bin == __shfl_sync(kAllLanes, bin, 0);
+    const bool all_same = __all_sync(kAllLanes, is_same) != 0;
+    if (bin < 0 || (all_same && lane_index() != 0)) return;
+    const int rows = all_same ? __popc(takes_part) : 1;
+    atomicAdd(&smem_.rows[bin], rows);
+    if (first < first_) atomicAdd(&smem_.before[bin], rows);
+  }
+
+  __device__ __forceinline__ int compare_lengths(int length) {
+    int ahead = 0;
+    __syncthreads();  // own lengths
+    for (int first = 0; first < rows_; first += Config::kThreads) {
+      if (first == first_) {
+        for (int n = 0; n < Config::kThreads; ++n) ahead += smem_.own[n] > length;
+        continue;
+      }
+      // Rows of an earlier block win ties, those of a later block lose them.
+      const int beyond = first < first_ ? length - 1 : length;
+      const int end = smaller(first + Config::kThreads, rows_);
+      for (int other = first; other < end; ++other) {
+        ahead += args_.attend.list_counts[other] > beyond;
+      }
+    }
+    return ahead;
+  }
+
+  /// Rows of this block with the same length and a lower number.
+  __device__ __forceinline__ int own_ahead(int length) const {
+    int ahead = 0;
+#pragma unroll 8
+    for (int n = 0; n < Config::kThreads; n += 4) {
+      const int4 four = *reinterpret_cast<const int4*>(smem_.own + n);
+      const int left = thread_index() - n;
+      ahead += (four.x == length && left > 0) + (four.y == length && left > 1) +
+               (four.z == length && left > 2) + (four.w == length && left > 3);
+    }
+    return ahead;
+  }
+
+  const Args& args_;
+  Smem& smem_;
+  const int rows_, first_;
+};
+
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void order_rows(const Args& args) {
   extern __shared__ __align__(128) unsigned char block_smem[];
-  int* lengths = reinterpret_cast<int*>(block_smem);  // of kThreads rows at a time
-  static_assert(Config::kThreads * 4 <= Config::kSmemBytes && Config::kThreads % 4 == 0);
-  const int rows = args.attend.n_b * args.attend.n_h * args.attend.q_tiles;
-  const int row = block_index() * Config::kThreads + thread_index();
-  const int length = row < rows ? args.attend.list_counts[row] : 0;
-  int place = 0;
-  for (int first = 0; first < rows; first += Config::kThreads) {
-    const int other = first + thread_index();
-    __syncthreads();
-    lengths[thread_index()] = other < rows ? args.attend.list_counts[other] : -1;
-    __syncthreads();
-    // Rows of an earlier block win ties, those of a later block lose them.
-    const int beyond = first < block_index() * Config::kThreads ? length - 1 : length;
-    const bool is_own = first == block_index() * Config::kThreads;
-#pragma unroll 8
-    for (int n = 0; n < Config::kThreads; n += 4) {
-      const int4 four = *reinterpret_cast<const int4*>(lengths + n);
-      place += (four.x > beyond) + (four.y > beyond) + (four.z > beyond) + (four.w > beyond);
-    }
-    for (int n = 0; is_own && n < thread_index(); ++n) place += lengths[n] == length;
-  }
-  if (row < rows) args.predict.row_order[place] = row;
+  RowOrder<Config, Args>(args, block_smem).run();
 }
 
 }  // namespace lacuna

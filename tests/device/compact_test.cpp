@@ -139,7 +139,9 @@ INSTANTIATE_TEST_SUITE_P(Variants, Compact, testing::ValuesIn(stages::compact_va
                          });
 
 TEST(OrderRows, LongestListFirstAndTiesByIndex) {
-  for (const auto& [rows, longest] : {std::pair(1, 3), {255, 5}, {256, 200}, {257, 0}, {1000, 9}}) {
+  constexpr int kSmemBytes = 33856;
+  for (const auto& [rows, longest] :
+       {std::pair(1, 3), {255, 5}, {256, 200}, {257, 0}, {1000, 9}, {700, 4095}, {700, 5000}}) {
     std::mt19937 random(61);
     std::uniform_int_distribution<int> length(0, longest);
     std::vector<int> counts(static_cast<std::size_t>(rows));
@@ -148,8 +150,9 @@ TEST(OrderRows, LongestListFirstAndTiesByIndex) {
     StageArgs args;
     args.attend.n_b = 1, args.attend.n_h = 1, args.attend.q_tiles = rows;
     args.attend.list_counts = counts.data();
+    args.attend.list_capacity = longest;
     args.predict.row_order = order.data();
-    ASSERT_EQ(run_stage(stages::order_rows_kernel(), args, (rows + 255) / 256, 4096), "");
+    ASSERT_EQ(run_stage(stages::order_rows_kernel(), args, (rows + 255) / 256, kSmemBytes), "");
     std::vector<int> expected(counts.size());
     std::iota(expected.begin(), expected.end(), 0);
     std::ranges::stable_sort(expected, std::greater(),

@@ -23,6 +23,11 @@ struct Config {
   static constexpr bool kSharedHeads = kShape.shared_heads;
 };
 
+struct OrderConfig {
+  static constexpr int kThreads = 256;
+  static constexpr int kSmemBytes = 33856;
+};
+
 struct Args {
   lacuna::AttendArgs attend;
   lacuna::PredictArgs predict;
@@ -56,8 +61,7 @@ const std::vector<stages::CompactVariant>& stages::compact_variants() {
 
 emulation::Kernel stages::order_rows_kernel() {
   const auto run_thread = [](const void* args) {
-    using C = Config<CompactShape{128, 64, 128, 64, true, false}>;
-    lacuna::order_rows<C, Hooks>(*static_cast<const Args*>(args));
+    lacuna::order_rows<OrderConfig, Hooks>(*static_cast<const Args*>(args));
   };
   return {run_thread, lacuna::block_smem};
 }
