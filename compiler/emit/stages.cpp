@@ -10,7 +10,7 @@ namespace lacuna {
 namespace {
 
 constexpr int kPermuteTokens = 64;  ///< tokens of a block
-constexpr int kValueTokens = 64;    ///< ... of a prepare_values block
+constexpr int kValueTokens = 128;   ///< ... of a prepare_values block
 constexpr int kMostStridingBlocks = 512;
 /// Of a prepare block, which holds them in registers. Smoothed ones take twice the room there, so
 /// that fewer threads are on a multiprocessor: in smaller blocks, which wait for less.
@@ -114,6 +114,12 @@ int prepare_smem(const StageFacts& f) {
   const int sums = 2 * f.head_dim() * static_cast<int>(sizeof(float));
   return kPreparedTokens * kRowBytes + kWarps * (kWarpBytes + sums);
 }
+/// Of templates/kernel/prepare_values.cuh: codes, scales and their reciprocals.
+int values_smem(const StageFacts& f) { return f.head_dim() * (kValueTokens + 8); }
+/// Those that leave a thread 80 registers where it holds 64 elements.
+int values_blocks(const StageFacts& f, Tensor) {
+  return kValueTokens * f.head_dim() <= kPreparedElementsOfThread * kStageThreads ? 3 : 1;
+}
 int attend_smem(const StageFacts& f) { return f.plan.attend.smem_bytes.value; }
 
 // decides
@@ -193,7 +199,7 @@ constexpr StageRow kStages[] = {
     {"prepare_k", kPrepare, "prepare_tokens", kK, prepares, prepare_config, prepare_grid,
      prepare_smem, unless_attend_reads, prepare_threads, prepare_blocks},
     {"prepare_v", "kernel/prepare_values.cuh", "prepare_values", kV, has_values,
-     prepare_values_config, values_grid, fixed<32768>, never},
+     prepare_values_config, values_grid, values_smem, never, stage_threads, values_blocks},
     {"estimate", "predict/pooled.cuh", "predict_pooled", kQ, is_pooled, pooled_config, pooled_grid,
      pooled_smem, decides, stage_threads, pooled_blocks},
     {"estimate", "predict/tokens.cuh", "predict_tokens", kQ, is_of_tokens, tokens_config,

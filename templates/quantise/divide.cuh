@@ -16,6 +16,10 @@ class Divisor {
   __device__ __forceinline__ explicit Divisor(float scale)
       : scale_(scale * factor_of(scale)), inverse_(1.0f / scale_), factor_(factor_of(scale)) {}
 
+  /// Of a scale that is none of those, from its correctly rounded reciprocal.
+  __device__ __forceinline__ Divisor(float scale, float inverse)
+      : scale_(scale), inverse_(inverse), factor_(1.0f) {}
+
   /// Is the scale one of those? Who asks once for many numbers saves a product for each.
   __device__ __forceinline__ bool is_tiny() const { return factor_ != 1.0f; }
   __device__ __forceinline__ float inverse() const { return inverse_; }

@@ -238,7 +238,7 @@ TEST(PrepareValues, WritesCodesInTheOrderOfTheProduct) {
       const std::vector<unsigned char> expected = problem.v_values;
       Guarded<unsigned char> codes(expected.size());
       problem.args.predict.v_values = codes.data();
-      ASSERT_EQ(run_stage(variant.kernel, problem.args, 2 * 2 * problem.k_padded / 64, 32768), "");
+      ASSERT_EQ(run_stage(variant.kernel, problem.args, 2 * 2 * problem.k_padded / 128, 36864), "");
       EXPECT_TRUE(codes.is_margin_intact());
       std::size_t differing = 0;
       for (std::size_t x = 0; x < expected.size(); ++x) differing += codes[x] != expected[x];

@@ -14,7 +14,7 @@ struct Config {
   using Element = Element_;
   static constexpr int kHeadDim = kHeadDim_;
   static constexpr int kThreads = 256;
-  static constexpr int kSmemBytes = 32768;
+  static constexpr int kSmemBytes = 36864;
 };
 
 struct Args {
