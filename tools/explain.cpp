@@ -67,6 +67,9 @@ void add_predictor(const AttendPlan& attend, std::vector<Decision>& all) {
   all.push_back(decision("estimate.bits", attend.estimate_bits));
   all.push_back(decision("estimate arithmetic", attend.estimate_product_bits,
                          std::to_string(attend.estimate_product_bits.value) + " bits"));
+  if (!attend.estimate_family.reason.empty())
+    all.push_back(decision("estimate.family", attend.estimate_family,
+                           std::string(name_of(attend.estimate_family.value))));
 }
 
 /// "shared memory", of "limited by shared memory"

@@ -49,6 +49,10 @@ struct StageFacts {
   bool estimates_last_rows() const {
     return estimate != nullptr && estimate->rows.kind == SummaryKind::kLast;
   }
+  /// Pairs of tokens are compared in integers, by wgmma.
+  bool estimates_pairs() const {
+    return estimate != nullptr && plan.attend.estimate_family.value == AttendFamily::kWgmma;
+  }
 };
 
 StageFacts find_stages(const Plan& plan);

@@ -42,8 +42,12 @@ bool has_values(const StageFacts& f, Tensor) { return f.quantise_values != nullp
 bool is_pooled(const StageFacts& f, Tensor) {
   return f.estimate != nullptr && f.estimate->rows.kind == SummaryKind::kMean;
 }
+bool is_of_pairs(const StageFacts& f, Tensor) { return f.estimates_pairs(); }
+bool has_reference(const StageFacts& f, Tensor) {
+  return f.estimates_pairs() && f.estimate->normalise == Normalise::kLse;
+}
 bool is_of_tokens(const StageFacts& f, Tensor t) {
-  return f.estimate != nullptr && !is_pooled(f, t);
+  return f.estimate != nullptr && !is_pooled(f, t) && !f.estimates_pairs();
 }
 bool selects(const StageFacts& f, Tensor) {
   return f.select != nullptr && (f.estimate == nullptr || f.estimates_last_rows());
@@ -76,6 +80,9 @@ std::string tokens_grid(const StageFacts& f, Tensor) {
   if (f.estimates_last_rows()) return "n_b * n_h";
   return minimum("n_b * n_h * (" + ceil_divide("n_q", f.estimate->tile_q) + ")",
                  kMostStridingBlocks);
+}
+std::string pairs_grid(const StageFacts&, Tensor) {
+  return "n_b * n_h * (" + ceil_divide("n_q", kEstimatePairsRows) + ")";
 }
 std::string select_grid(const StageFacts& f, Tensor) {
   return "n_b * n_h * (" + ceil_divide("n_q", f.select->tile_q) + ")";
@@ -120,6 +127,7 @@ int values_smem(const StageFacts& f) { return f.head_dim() * (kValueTokens + 8);
 int values_blocks(const StageFacts& f, Tensor) {
   return kValueTokens * f.head_dim() <= kPreparedElementsOfThread * kStageThreads ? 3 : 1;
 }
+int pairs_smem(const StageFacts& f) { return estimate_pairs_smem_bytes(f.head_dim()); }
 int attend_smem(const StageFacts& f) { return f.plan.attend.smem_bytes.value; }
 
 // decides
@@ -134,6 +142,7 @@ int prepare_threads(const StageFacts& f, Tensor t) {
   const int wanted = std::max(tokens * f.head_dim() / kPreparedElementsOfThread, tokens);
   return wanted <= kStageThreads / 2 ? kStageThreads / 2 : kStageThreads;
 }
+int pairs_threads(const StageFacts&, Tensor) { return kEstimatePairsThreads; }
 /// One warpgroup of the wgmma family loads what the others compute with.
 int attend_threads(const StageFacts& f, Tensor) {
   const int computing = f.plan.attend.warps.value * kWarpThreads;
@@ -142,6 +151,10 @@ int attend_threads(const StageFacts& f, Tensor) {
 
 // blocks on a multiprocessor that the compiler leaves registers for
 int one_block(const StageFacts&, Tensor) { return 1; }
+/// Few keys to wait for and much to wait: as many as there is shared memory for.
+int reference_blocks(const StageFacts& f, Tensor) {
+  return f.estimate->tile_q == kWarpgroupRows ? 4 : 1;
+}
 /// Those that leave a thread 80 registers for 64 elements, or 128 for as many smoothed ones.
 int prepare_blocks(const StageFacts& f, Tensor t) {
   const int elements = prepare_tokens(f.ops(t), f.head_dim()) * f.head_dim();
@@ -204,6 +217,10 @@ constexpr StageRow kStages[] = {
      pooled_smem, decides, stage_threads, pooled_blocks},
     {"estimate", "predict/tokens.cuh", "predict_tokens", kQ, is_of_tokens, tokens_config,
      tokens_grid, tokens_smem, decides},
+    {"reference", "predict/reference.cuh", "predict_reference", kQ, has_reference, tokens_config,
+     select_grid, tokens_smem, decides, stage_threads, reference_blocks},
+    {"estimate", "predict/tokens_wgmma.cuh", "predict_token_pairs", kQ, is_of_pairs, tokens_config,
+     pairs_grid, pairs_smem, decides, pairs_threads},
     {"select", "predict/select.cuh", "select_rows", kQ, selects, select_config, select_grid,
      fixed<16384>, decides},
     {"compact", kCompact, "compact_lists", kQ, compacts, compact_config, compact_grid, fixed<4096>,

@@ -113,9 +113,15 @@ void add_prepared(const StageFacts& f, Tensor tensor, const PreparedNames& names
   }
 }
 
-/// Scratch of the estimate's blocks, or its result for the last rows (templates/predict/).
+/// Scratch of the estimate's blocks, its result for the last rows, or what the stage before it has
+/// found of each row (templates/predict/).
 void add_scores(const StageFacts& f, Slots& slots) {
   if (f.estimate == nullptr) return;
+  if (f.estimates_pairs()) {
+    if (f.estimate->normalise == Normalise::kLse)
+      slots.push_back({"scores", units(heads(Tensor::kQ), padded_length(Tensor::kQ), kWordBytes)});
+    return;
+  }
   const Expr& keep = f.select->keep;
   const bool orders = uses(keep, Variable::kRank) || uses(keep, Variable::kMassBefore);
   const int ordering = orders ? 2 : 0;

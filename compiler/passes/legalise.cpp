@@ -6,6 +6,7 @@
 #include <string>
 
 #include "compiler/ir/fields.hpp"
+#include "compiler/passes/choose_estimate.hpp"
 #include "compiler/passes/drop_unread.hpp"
 #include "compiler/passes/pass.hpp"
 #include "compiler/target/estimate_block.hpp"
@@ -61,6 +62,7 @@ void note_estimate(const Program& program, const PassContext& context) {
   if (estimate == nullptr) return;
   Chosen<int>& product = context.attend.estimate_product_bits;
   product = {estimate->bits, Origin::kDerived, ""};
+  context.attend.estimate_family = choose_estimate_family(program, context);
   if (context.target.kind == TargetKind::kCpu || estimate->bits != 4) return;
   product = {
       8, Origin::kDerived,

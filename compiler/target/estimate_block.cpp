@@ -36,6 +36,11 @@ int estimate_block_smem_bytes(const Estimate& estimate, int rows, int head_dim) 
   return estimate_smem_bytes(rows * row_copies(estimate), head_dim);
 }
 
+int estimate_pairs_smem_bytes(int head_dim) {
+  constexpr int kStages = 4, kStepKeys = 256, kControl = 11264;
+  return kStages * kStepKeys * head_dim + kControl;
+}
+
 std::string estimate_block_smem_formula(const Estimate& estimate, int rows, int head_dim) {
   return estimate_smem_formula(rows * row_copies(estimate), head_dim);
 }

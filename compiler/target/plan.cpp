@@ -67,7 +67,8 @@ std::string gate_lines(const Gate& gate, const Chosen<GateScope>& scope) {
          line("gate.skips", "[" + skips + "]", "spec");
 }
 
-std::string estimate_lines(const Estimate& estimate, const AttendPlan& chosen) {
+std::string estimate_lines(const Estimate& estimate, const Target& target,
+                           const AttendPlan& chosen) {
   const std::string what = name_of(estimate.rows) + " x " + name_of(estimate.columns) + ", " +
                            std::string(name_of(estimate.reduce)) + ", " +
                            std::string(name_of(estimate.normalise));
@@ -75,18 +76,22 @@ std::string estimate_lines(const Estimate& estimate, const AttendPlan& chosen) {
   text += line("predictor.estimate.bits", chosen.estimate_bits);
   if (chosen.estimate_product_bits.value != chosen.estimate_bits.value)
     text += line("predictor.estimate.product_bits", chosen.estimate_product_bits);
+  if (target.has_wgmma && estimate.rows.kind == SummaryKind::kTokens)
+    text += line("predictor.estimate.family", chosen.estimate_family);
   if (estimate.bits < 16) text += line("predictor.estimate.group", name_of(estimate.group), "spec");
   if (estimate.normalise == Normalise::kLse)
     text += line("predictor.estimate.reference", estimate.reference, "everything visible");
   return text + line("predictor.estimate.exclude", estimate.exclude, "nothing");
 }
 
-std::string predictor_lines(const Program& program, const AttendPlan& chosen) {
+std::string predictor_lines(const Program& program, const Target& target,
+                            const AttendPlan& chosen) {
   const auto* select = find_op<Select>(program);
   if (select == nullptr) return "";
   std::string text = line("predictor.tile.q", chosen.keep_q);
   text += line("predictor.tile.k", chosen.keep_k);
-  if (const auto* estimate = find_op<Estimate>(program)) text += estimate_lines(*estimate, chosen);
+  if (const auto* estimate = find_op<Estimate>(program))
+    text += estimate_lines(*estimate, target, chosen);
   text += line("predictor.keep", select->keep, "everything visible");
   text += line("predictor.heads", select->shared_heads ? "shared" : "own",
                select->shared_heads ? "spec" : "default");
@@ -131,7 +136,7 @@ std::string print_plan(const Plan& plan) {
   text += line("attention.score", attend.score, "s");
   text += line("attention.scale", chosen.scale) + line("attention.lse", chosen.lse);
   if (attend.gate) text += gate_lines(*attend.gate, chosen.gate_scope);
-  text += predictor_lines(program, chosen) + quantise_lines(chosen);
+  text += predictor_lines(program, plan.target, chosen) + quantise_lines(chosen);
   text += line("tile.q", chosen.tile_q) + line("tile.k", chosen.tile_k);
   text += line("tile.order", chosen.order);
   if (plan.target.kind == TargetKind::kCpu) return text;

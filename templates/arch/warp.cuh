@@ -37,14 +37,4 @@ __device__ __forceinline__ float max_over_quads(float x) {
   return fmaxf(x, __shfl_xor_sync(kAllLanes, x, 16));
 }
 
-/// Maximum over all lanes; x is not NaN. Floats are ordered like integers once negative ones are
-/// turned around.
-__device__ __forceinline__ float max_over_lanes(float x) {
-  const int bits = __float_as_int(x);
-  const int ordered = bits ^ (bits >> 31 & 0x7fffffff);
-  int largest;
-  asm("redux.sync.max.s32 %0, %1, 0xffffffff;" : "=r"(largest) : "r"(ordered));
-  return __int_as_float(largest ^ (largest >> 31 & 0x7fffffff));
-}
-
 }  // namespace lacuna

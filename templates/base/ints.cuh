@@ -7,6 +7,7 @@ using u32 = unsigned int;
 
 __host__ __device__ constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
 __host__ __device__ constexpr int smaller(int a, int b) { return a < b ? a : b; }
+__host__ __device__ constexpr int larger(int a, int b) { return a > b ? a : b; }
 
 /// The largest power of two that divides `n`.
 __host__ __device__ constexpr int power_of_two_factor(int n) { return n & -n; }

@@ -39,7 +39,8 @@ struct PredictArgs {
   float *row_bias, *column_bias;  ///< [b, h, q_padded], [b, h, k_padded]
 
   // decisions
-  float* scores;   ///< scratch of the estimate, or its result for the last rows: see there
+  float*
+      scores;  ///< scratch of the estimate, its result for the last rows, or references: see there
   unsigned* kept;  ///< [b, h, keep_q_tiles, keep_words], bit j % 32 of word j / 32
   int* row_order;  ///< [b * h * q_tiles] rows of tiles, longest list first
   int* gathered;   ///< [blocks of a gathering attend, k_padded] key indices of the block's row

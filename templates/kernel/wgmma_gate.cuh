@@ -9,6 +9,7 @@
 // the others published after they had collected n.
 #pragma once
 
+#include "arch/redux.cuh"
 #include "kernel/wgmma_shape.cuh"
 
 namespace lacuna {

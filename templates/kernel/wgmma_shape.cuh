@@ -23,6 +23,7 @@
 #include "arch/warpgroup.cuh"
 #include "base/select.cuh"
 #include "gate/gate.cuh"
+#include "kernel/ring_position.cuh"
 #include "kernel/tile_walk.cuh"
 #include "kernel/wgmma_gather_columns.cuh"
 #include "kernel/wgmma_slots.cuh"
@@ -140,18 +141,6 @@ struct WgmmaControl {
   typename Shape::Vote votes[2][Shape::kConsumerWarps];  ///< in turns
   unsigned long long voted[2][Config::kWarpgroups];      ///< barriers: its warps have published
   ColumnRing<Config::kGathers> ring;
-};
-
-/// A place in a ring of slots: which slot, and the parity of its phase. One counter holds both.
-template <int kSlots>
-struct RingPosition {
-  static_assert((kSlots & (kSlots - 1)) == 0, "slots and phases are bits of the counter");
-  u32 count = 0;
-
-  __device__ __forceinline__ u32 slot() const { return count % kSlots; }
-  __device__ __forceinline__ u32 phase() const { return count / kSlots % 2; }
-  __device__ __forceinline__ void advance() { ++count; }
-  __device__ __forceinline__ RingPosition before() const { return {count - 1}; }
 };
 
 /// Addresses of one block's shared memory.

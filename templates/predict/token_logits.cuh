@@ -40,11 +40,16 @@ class TokenLogits {
     if constexpr (Shape::kIsLast) first_row_ = row.q0;
   }
 
-  /// The first chunk from column `first` on with anything to add up; past the end if none.
+  /// The first chunk from column `first` on with anything to add up; past the end if none. Each
+  /// lane of a warp, which must be whole, asks about another.
   __device__ __forceinline__ int first_possible(int first) const {
     const int columns = ceil_div(args_.attend.n_k, kCell);
-    while (first < columns && !is_possible(first)) first += Shape::kColumns;
-    return first;
+    for (; first < columns; first += 32 * Shape::kColumns) {
+      const int mine = first + lane_index() * Shape::kColumns;
+      const u32 possible = __ballot_sync(kAllLanes, mine < columns && is_possible(mine));
+      if (possible != 0) return first + (__ffs(static_cast<int>(possible)) - 1) * Shape::kColumns;
+    }
+    return columns;
   }
 
   /// Are there columns that some row may not add up?

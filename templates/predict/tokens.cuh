@@ -51,7 +51,7 @@ class TokenBlock {
     }
   }
 
- private:
+ protected:
   __device__ __forceinline__ void estimate(const KeepRow& row) {
     row_ = row;
     rows_ = ceil_div(row.q1 - row.q0 + 1, Shape::kCell);

@@ -152,10 +152,10 @@ void PredictProblem::reset(long long scratch_floats) {
 }
 
 std::string PredictProblem::run(emulation::Kernel kernel, int blocks, int smem_bytes,
-                                const emulation::Schedule& schedule) const {
+                                const emulation::Schedule& schedule, int threads) const {
   for (int block = 0; block < blocks; ++block) {
     std::string fault =
-        emulation::run_block({kernel, &args_, block, 256, smem_bytes, blocks}, schedule);
+        emulation::run_block({kernel, &args_, block, threads, smem_bytes, blocks}, schedule);
     if (!fault.empty()) return "block " + std::to_string(block) + ": " + fault;
   }
   return "";

@@ -36,7 +36,7 @@ class PredictProblem {
   void reset(long long scratch_floats);
   /// Runs one stage; "" or the emulation's fault.
   std::string run(emulation::Kernel kernel, int blocks, int smem_bytes,
-                  const emulation::Schedule& schedule) const;
+                  const emulation::Schedule& schedule, int threads = 256) const;
 
   /// Everything that is wrong with what the kernels recorded and kept, by the first few tiles.
   std::string check() const;
@@ -45,6 +45,8 @@ class PredictProblem {
   int columns() const { return args_.predict.keep_k_tiles; }
   const std::vector<unsigned>& kept() const { return kept_; }
   const std::vector<TileRecord>& records() const { return records_; }
+  std::vector<float>& column_bias() { return column_bias_; }
+  std::vector<float>& query_scales() { return q_scale_; }
   /// Tiles whose bit is set.
   int kept_count() const;
 

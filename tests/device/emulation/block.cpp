@@ -26,7 +26,11 @@ std::span<std::byte> stack_of(int thread) {
   return {stacks[static_cast<std::size_t>(thread)].get(), kStackBytes};
 }
 
-enum class LaneState : std::uint8_t { kRuns, kAtBarrier, kEnded };
+/// All warps that wait for one another again and again: nobody will come.
+constexpr int kMostYields = 100000;
+constexpr int kNamedBarriers = 16;
+
+enum class LaneState : std::uint8_t { kRuns, kYields, kAtBarrier, kEnded };
 
 void run_lane(void* lane);
 
@@ -48,6 +52,11 @@ struct Meeting {
   std::uint64_t number = 0;  ///< of meetings before
 };
 
+struct NamedMeeting {
+  int arrived = 0;
+  int number = 0;  ///< of meetings before
+};
+
 struct Block {
   const BlockLaunch& launch;
   const Schedule& schedule;
@@ -57,6 +66,7 @@ struct Block {
   Lane* running = nullptr;
   int votes = 0;        ///< of those that have come to the barrier
   int vote_result = 0;  ///< of the barrier passed last
+  std::array<NamedMeeting, kNamedBarriers> named = {};
   std::string fault;
 
   Lane& lane(int warp, int index) {
@@ -109,6 +119,22 @@ bool open_barrier(Block& block) {
   return true;
 }
 
+/// Runs a warp until all of its threads wait for others. Do some only yield?
+bool run_warp(Block& block, int warp) {
+  Lane* first = nullptr;
+  for (int n = kWarpLanes - 1; n >= 0; --n) {
+    Lane& lane = block.lane(warp, n);
+    if (lane.state == LaneState::kYields) lane.state = LaneState::kRuns;
+    if (lane.state == LaneState::kRuns) first = &lane;
+  }
+  if (first == nullptr) return false;
+  block.running = first;
+  block.scheduler.switch_to(first->fiber);
+  for (int n = 0; n < kWarpLanes; ++n)
+    if (block.lane(warp, n).state == LaneState::kYields) return true;
+  return false;
+}
+
 void run_threads(Block& block) {
   std::vector<int> warps(block.meetings.size());
   std::iota(warps.begin(), warps.end(), 0);
@@ -116,10 +142,17 @@ void run_threads(Block& block) {
   std::mt19937 random(block.schedule.seed);
   do {
     if (block.schedule.order == WarpOrder::kShuffled) std::ranges::shuffle(warps, random);
-    for (const int warp : warps) {
-      block.running = &block.lane(warp, 0);
-      block.scheduler.switch_to(block.running->fiber);
-      if (!block.fault.empty()) return;
+    bool yields = true;
+    for (int round = 0; yields; ++round) {
+      yields = false;
+      for (const int warp : warps) {
+        yields = run_warp(block, warp) || yields;
+        if (!block.fault.empty()) return;
+      }
+      if (round == kMostYields) {
+        block.fault = "warps wait for something that does not come";
+        return;
+      }
     }
   } while (open_barrier(block));
 }
@@ -132,7 +165,7 @@ std::string run_block(const BlockLaunch& launch, const Schedule& schedule) {
   const auto asked = static_cast<std::size_t>(launch.smem_bytes);
   if (asked > smem.size()) return "more shared memory than there is";
   std::ranges::fill(smem, kPoison);
-  Block block{launch, schedule, {}, {}, {}, {}, 0, 0, {}};
+  Block block{launch, schedule, {}, {}, {}, {}, 0, 0, {}, {}};
   for (int thread = 0; thread < launch.threads; ++thread) {
     block.lanes.push_back(std::make_unique<Lane>(thread, schedule.landing));
   }
@@ -178,6 +211,22 @@ int meet_block(bool vote) {
   block.running->state = LaneState::kAtBarrier;
   pass_on(block);
   return block.vote_result;
+}
+
+void yield() {
+  current->running->state = LaneState::kYields;
+  pass_on(*current);
+}
+
+void meet_some(int barrier, int threads) {
+  NamedMeeting& meeting = current->named.at(static_cast<std::size_t>(barrier));
+  const int number = meeting.number;
+  if (++meeting.arrived == threads) {
+    meeting.arrived = 0;
+    ++meeting.number;
+    yield();  // goes on together with the other lanes of its warp
+  }
+  while (meeting.number == number) yield();
 }
 
 unsigned char* shared_memory(unsigned address, std::size_t bytes) {

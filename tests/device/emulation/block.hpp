@@ -69,6 +69,12 @@ void meet_warp(void (*combine)(Operands), void* operands);
 /// __syncthreads_count: meets all threads of the block; how many voted so.
 int meet_block(bool vote);
 
+/// Lets the other warps run, and later this one again: for what waits in a loop.
+void yield();
+
+/// bar.sync: meets `threads` threads at the block's barrier of this number.
+void meet_some(int barrier, int threads);
+
 /// `bytes` bytes of shared memory at an address as shared_address gives it.
 unsigned char* shared_memory(unsigned address, std::size_t bytes);
 unsigned shared_address(const void* pointer);

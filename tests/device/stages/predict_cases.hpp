@@ -186,6 +186,46 @@ inline constexpr PredictCase kTokenCases[] = {
     {.name = "pairs", .rows = RowKind::kAntidiagonal, .tile_q = 64, .tile_k = 4, .count = 2},
 };
 
+/// predict_token_pairs.
+inline constexpr PredictCase kPairCases[] = {
+    {.name = "sale",
+     .rows = RowKind::kTokens,
+     .tile_q = 64,
+     .tile_k = 32,
+     .normalise = Normalise::kLse,
+     .causal = true,
+     .scored = false,
+     .bits = 4,
+     .biased = true,
+     .head_dim = 128},
+    {.name = "bytes",
+     .rows = RowKind::kTokens,
+     .tile_q = 128,
+     .tile_k = 64,
+     .normalise = Normalise::kPreviousLse,
+     .scored = false,
+     .bits = 8,
+     .group = QuantGroup::kBlock,
+     .biased = true},
+    {.name = "plain",
+     .rows = RowKind::kTokens,
+     .tile_q = 256,
+     .tile_k = 128,
+     .normalise = Normalise::kLse,
+     .causal = true,
+     .scored = false,
+     .bits = 8,
+     .group = QuantGroup::kWarp,
+     .head_dim = 128},
+    {.name = "plain4",
+     .rows = RowKind::kTokens,
+     .tile_q = 64,
+     .tile_k = 32,
+     .normalise = Normalise::kPreviousLse,
+     .scored = false,
+     .bits = 4},
+};
+
 inline constexpr PredictCase kSelectCases[] = {
     {.name = "streaming",
      .rows = RowKind::kNone,
@@ -231,5 +271,7 @@ constexpr int token_smem_bytes(const PredictCase& c) {
   const int query_slots = c.rows == RowKind::kAntidiagonal ? 2 : 1;
   return (token_rows(c) * query_slots + 128) * c.head_dim * 2 + 4096;
 }
+
+constexpr int pair_smem_bytes(const PredictCase& c) { return 1024 * c.head_dim + 11264; }
 
 }  // namespace lacuna

@@ -1,0 +1,20 @@
+// A place in a ring of slots that two roles walk along.
+#pragma once
+
+#include "base/ints.cuh"
+
+namespace lacuna {
+
+/// Which slot, and the parity of its phase. One counter holds both.
+template <int kSlots>
+struct RingPosition {
+  static_assert((kSlots & (kSlots - 1)) == 0, "slots and phases are bits of the counter");
+  u32 count = 0;
+
+  __device__ __forceinline__ u32 slot() const { return count % kSlots; }
+  __device__ __forceinline__ u32 phase() const { return count / kSlots % 2; }
+  __device__ __forceinline__ void advance() { ++count; }
+  __device__ __forceinline__ RingPosition before() const { return {count - 1}; }
+};
+
+}  // namespace lacuna

@@ -1,0 +1,22 @@
+// Stand-in for templates/arch/warpgroup.cuh.
+#pragma once
+
+#include "arch/warp.cuh"
+
+namespace lacuna {
+
+inline constexpr int kWarpgroupThreads = 128;
+inline constexpr int kWarpgroupRows = 64;
+
+template <int kRegisters>
+inline void grow_registers() {}
+template <int kRegisters>
+inline void shrink_registers() {}
+
+struct NamedBarrier {
+  int id;
+  int threads;
+  void sync() const { ::emulation::meet_some(id, threads); }
+};
+
+}  // namespace lacuna

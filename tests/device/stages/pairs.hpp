@@ -1,0 +1,13 @@
+// predict_reference and predict_token_pairs on emulated blocks.
+#pragma once
+
+#include <vector>
+
+#include "tests/device/emulation/block.hpp"
+
+/// By number in kPairCases.
+struct PairKernels {
+  emulation::Kernel reference, pairs;
+  emulation::Kernel tokens;  ///< predict_tokens of the same configuration
+};
+const std::vector<PairKernels>& pair_kernels();
