@@ -41,6 +41,43 @@ TEST(PredictorPlan, FourBitsAreMultipliedAsEight) {
   EXPECT_EQ(find_op<Quantise>(gpu.plan.program)->bits, 4) << "the integers stay those of the spec";
 }
 
+AttendFamily estimate_family(const std::string& predictor, const char* target_name,
+                             int head_dim = 128) {
+  const SpecDocument document = read_document(R"("predictor": {)" + predictor + "}");
+  const Planned made = plan(document, target_name, head_dim);
+  EXPECT_EQ(made.diagnostics, "");
+  return made.plan.attend.estimate_family.value;
+}
+
+/// `keep` after a tile and an estimate of pairs of integers, relative to a mass known before.
+std::string pairs(const std::string& keep, const char* tile = R"({"q": 64, "k": 32})") {
+  return std::string(R"("tile": )") + tile +
+         R"(, "estimate": {"q": "tokens", "k": "tokens", "bits": 4, "reduce": "max",
+             "reference": "k < 32"}, "keep": ")" +
+         keep + "\"";
+}
+
+TEST(PredictorPlan, PairsOfIntegersAreComparedByWgmmaWhereBoundsDecide) {
+  const auto is_wgmma = [](const std::string& predictor, const char* target_name = "sm_90a",
+                           int head_dim = 128) {
+    return estimate_family(predictor, target_name, head_dim) == AttendFamily::kWgmma;
+  };
+  for (const char* keep : {"p > 0.1", "p >= 0.1 or k0 < 32", "not (p <= 0.1) and i > j", "0.1 > p",
+                           "sqrt(p) - 0.2 > 0.1", "i == j or p > 0.5"}) {
+    EXPECT_TRUE(is_wgmma(pairs(keep))) << keep;
+  }
+  for (const char* keep : {"p > 0.1 and p < 0.2", "p == 0.5", "abs(p - 0.3) > 0.1", "rank < 4",
+                           "p * p > 0.1", "score > 1"}) {
+    EXPECT_FALSE(is_wgmma(pairs(keep))) << keep;
+  }
+  EXPECT_FALSE(is_wgmma(pairs("p > 0.1"), "sm_89"));
+  EXPECT_FALSE(is_wgmma(pairs("p > 0.1"), "sm_100a"));
+  EXPECT_FALSE(is_wgmma(pairs("p > 0.1"), "sm_90a", 96));
+  EXPECT_TRUE(is_wgmma(pairs("p > 0.1", R"({"q": 128, "k": 64})")));
+  EXPECT_FALSE(is_wgmma(pairs("p > 0.1", R"({"q": 32, "k": 32})")));
+  EXPECT_FALSE(is_wgmma(pairs("p > 0.1", R"({"q": 64, "k": 16})")));
+}
+
 TEST(PredictorPlan, AnEstimateHasToFitABlock) {
   const SpecDocument tokens = read_document(
       R"("predictor": {"estimate": {"q": "tokens", "k": "tokens"}, "keep": "p > 0.1"})");
