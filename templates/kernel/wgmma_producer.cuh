@@ -111,7 +111,7 @@ class WgmmaProducer {
     Smem::barrier(smem_.control()->k_empty[keys_.slot()]).wait(keys_.phase() ^ 1);
     if (elect_one()) {
       smem_.control()->messages[keys_.slot()].flags = Message::kEnd;
-      Smem::barrier(smem_.control()->k_full[keys_.slot()]).arrive_expecting(0);
+      Smem::barrier(smem_.control()->k_full[keys_.slot()]).arrive();
     }
   }
 
@@ -134,7 +134,7 @@ class WgmmaProducer {
   __device__ __forceinline__ void load_step(const TensorMap& map, u32 slot, Mbarrier full,
                                             const Message& step, int head, int batch) const {
     if (!step.tiles[0].exists()) {
-      full.arrive_expecting(0);
+      full.arrive();
       return;
     }
     const auto policy = l2_policy<L2Policy::kKeepLast>();

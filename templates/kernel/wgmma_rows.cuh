@@ -30,7 +30,7 @@ class WgmmaRows {
   /// attend_row(first step) for each row with tiles; it leaves output_ and softmax_.
   template <class AttendRow>
   __device__ __forceinline__ void for_each_row(AttendRow attend_row) {
-    for (Message first = receive_first(); !first.has(Message::kEnd); first = receive_first()) {
+    for (Message first = receive(); !first.has(Message::kEnd); first = receive()) {
       row_ = located_anew();
       begin_row();
       if (first.tiles[0].exists()) {
@@ -85,17 +85,6 @@ class WgmmaRows {
     return smem_.control()->messages[keys_.slot()];
   }
 
-  /// The same where a row may begin, with an exchange between the lanes: tools that look for races
-  /// see by it that one lane's release is for all. Steps of 8 bits begin with one anyway.
-  __device__ __forceinline__ Message receive_first() {
-    Message first = receive();
-    if constexpr (!Shape::kHas8Bits) {
-      const auto* words = reinterpret_cast<const u32*>(&smem_.control()->messages[keys_.slot()]);
-      first.flags = __shfl_sync(kAllLanes, words[lane_index() % (1 + Shape::kStepTiles)], 0);
-    }
-    return first;
-  }
-
   template <int kSlots>
   __device__ __forceinline__ void await(const unsigned long long (&full)[kSlots],
                                         const RingPosition<kSlots>& at) const {
@@ -103,8 +92,10 @@ class WgmmaRows {
     if constexpr (Shape::kHasCopiedRows) fence_proxy_async();
   }
 
-  /// Each warp for itself, after its reads of the slot and of the step's message.
+  /// Each warp for itself, after its reads of the slot and of the step's message: those of all
+  /// lanes, for whom one arrives.
   __device__ __forceinline__ void release_keys() {
+    __syncwarp();
     if (lane_index() == 0) Smem::barrier(smem_.control()->k_empty[keys_.slot()]).arrive();
     keys_.advance();
   }
