@@ -250,7 +250,7 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
     const float from_log2 = __fdividef(1.0f, to_log2_);
     const float running_max[2] = {fmaxf(softmax_.reference[0] * from_log2, step_max[0]),
                                   fmaxf(softmax_.reference[1] * from_log2, step_max[1])};
-    return warp_gate_statistics(tile_max, running_max, row.q1 - first_row(row), this->unit());
+    return warp_statistics(tile_max, running_max, row.q1 - first_row(row), this->unit());
   }
 
   /// Notes whether group g is multiplied with its values; true: the gate is closed.

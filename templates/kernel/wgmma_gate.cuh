@@ -89,6 +89,19 @@ class WgmmaGate<Config, true> {
   float running_max_[2];
 };
 
+/// warp_gate_statistics by one instruction for each maximum, in place of a chain of exchanges.
+__device__ __forceinline__ GateStatistics warp_statistics(const float (&tile_max)[2],
+                                                          const float (&running_max)[2],
+                                                          int last_row, float unit) {
+  GateStatistics mine;
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const bool takes_part = lane_index() / 4 + 8 * r <= last_row && tile_max[r] > -kInfinity;
+    if (takes_part) mine.include({tile_max[r] * unit, (tile_max[r] - running_max[r]) * unit});
+  }
+  return {max_over_lanes(mine.tile_max), max_over_lanes(mine.gap)};
+}
+
 /// Over the warp's rows up to `last_row`, from the maxima of a lane's two.
 __device__ __forceinline__ float warp_maximum(const float (&maxima)[2], int last_row) {
   const int row = lane_index() / 4;

@@ -117,8 +117,8 @@ class WgmmaRows {
 
   __device__ __forceinline__ bool decide(TileRef tile, const float (&tile_max)[2]) {
     const TileRow row = located_anew();  // a loop with a gate has no registers left for it
-    gate_.publish(warp(), warp_gate_statistics(tile_max, gate_.running_max(),
-                                               row.q1 - first_row(row), unit()));
+    gate_.publish(warp(),
+                  warp_statistics(tile_max, gate_.running_max(), row.q1 - first_row(row), unit()));
     return skips(row, tile, gate_.collect());
   }
 
