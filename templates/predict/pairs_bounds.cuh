@@ -73,6 +73,9 @@ template <class Config>
 class PairBounds {
   using Shape = PairShape<Config>;
   using Rows = PairRows<Config>;
+  static constexpr int kHalfProducers = Shape::kProducerWarps / 2;
+  static_assert(kHalfProducers == 2);
+  static constexpr int kAhead = 2;  ///< units, as many as there are registers for
   /// In the bits of floats around this one a unit of the last place is 1.
   static constexpr float kInteger = 12582912.0f;  // 1.5 * 2^23
 
@@ -102,9 +105,11 @@ class PairBounds {
   };
   __device__ __forceinline__ static Numbers read_numbers(const typename Shape::Control& control,
                                                          u32 slot, int half, const Rows& rows) {
-    const float4 scale =
-        *reinterpret_cast<const float4*>(control.scale[slot][half][lane_index() % 4]);
-    const float largest = control.messages[slot].largest_bias;
+    const float4 scale = *reinterpret_cast<const float4*>(
+        lane_numbers(control, slot) + Shape::kStepKeys + half * Shape::kHalfUnits);
+    const float2 biases =
+        *reinterpret_cast<const float2*>(control.largest_bias[slot] + half * kHalfProducers);
+    const float largest = fmaxf(biases.x, biases.y);
     return {{scale.x, scale.y, scale.z, scale.w},
             !Config::kHasColumnBias || largest * rows.inverse <= Shape::kMostSteps};
   }
@@ -127,16 +132,54 @@ class PairBounds {
     wgmma_arrived(sums);
   }
 
-  /// Of each tile of the half, as bits of a float, which all lanes get. `bias`: of the half.
+  /// The largest of each tile of a half, of those of its units.
+  __device__ __forceinline__ static void find_scales(float (&tiles)[Shape::kHalfTiles],
+                                                     const float* units) {
+    const float4 all = *reinterpret_cast<const float4*>(units);
+    const float scale[Shape::kHalfUnits] = {all.x, all.y, all.z, all.w};
+#pragma unroll
+    for (int u = 0; u < Shape::kHalfUnits; ++u) {
+      float& tile = tiles[u / Shape::kUnitsOfTile];
+      tile = u % Shape::kUnitsOfTile == 0 ? scale[u] : fmaxf(tile, scale[u]);
+    }
+  }
+
+  /// Where this lane's numbers of a slot begin: its biases.
+  __device__ __forceinline__ static const float* lane_numbers(
+      const typename Shape::Control& control, u32 slot) {
+    return control.numbers[slot] + lane_index() % 4 * Shape::kLaneKeys;
+  }
+  /// The biases of the first units of a half, read while its product is under way.
+  struct Biases {
+    float4 low[kAhead], high[kAhead];
+  };
+  __device__ __forceinline__ static Biases read_biases(const float* bias) {
+    Biases biases;
+    if constexpr (Config::kHasColumnBias) {
+#pragma unroll
+      for (int u = 0; u < kAhead; ++u) read_bias(biases.low[u], biases.high[u], bias, u);
+    }
+    return biases;
+  }
+
+  /// Of each tile of the half, as bits of a float: the largest of what the lane has. `bias`: the
+  /// lane's of the half.
   __device__ __forceinline__ static void find(int (&bounds)[Shape::kHalfTiles], const Sums& sums,
                                               const Rows& rows, const Numbers& numbers,
-                                              const float* bias) {
+                                              const Biases& ahead, const float* bias) {
 #pragma unroll
     for (int t = 0; t < Shape::kHalfTiles; ++t) bounds[t] = numbers.fits ? 0 : kUnknown;
 #pragma unroll
     for (int u = 0; u < Shape::kHalfUnits; ++u) {
+      float4 low = {}, high = {};
+      if constexpr (Config::kHasColumnBias) {
+        if (u < kAhead)
+          low = ahead.low[u % kAhead], high = ahead.high[u % kAhead];
+        else
+          read_bias(low, high, bias, u);
+      }
       int most[2];
-      find_most(most, sums, rows, bias, u);
+      find_most(most, sums, rows, low, high, u);
       const float to_log2 = rows.to_log2 * numbers.scale[u];
       int& bound = bounds[u / Shape::kUnitsOfTile];
 #pragma unroll
@@ -147,21 +190,26 @@ class PairBounds {
         bound = larger(bound, __float_as_int(fmaf(steps, to_log2, rows.base[r])));
       }
     }
-#pragma unroll
-    for (int t = 0; t < Shape::kHalfTiles; ++t) bounds[t] = max_over_lanes(bounds[t]);
   }
 
  private:
+  static constexpr int kKeys = Shape::kLaneKeys;
+
+  /// Of a lane's keys of unit u.
+  __device__ __forceinline__ static void read_bias(float4& low, float4& high, const float* bias,
+                                                   int u) {
+    const float4* const unit = reinterpret_cast<const float4*>(bias + u * Shape::kUnitKeys);
+    low = unit[0];
+    high = unit[1];
+  }
+
   /// The largest of each row in unit u, of those that the lane has: sums with the bias in steps, as
   /// the bits of kInteger + sum; without a bias the products themselves.
   __device__ __forceinline__ static void find_most(int (&most)[2], const Sums& sums,
-                                                   const Rows& rows, const float* bias, int u) {
-    constexpr int kKeys = Shape::kUnitKeys / 4;  // of a lane
+                                                   const Rows& rows, const float4& low,
+                                                   const float4& high, int u) {
     int steps[kKeys] = {};
     if constexpr (Config::kHasColumnBias) {
-      const float4* const lane =
-          reinterpret_cast<const float4*>(bias + u * Shape::kUnitKeys + lane_index() % 4 * kKeys);
-      const float4 low = lane[0], high = lane[1];
       const float x[kKeys] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
 #pragma unroll
       for (int n = 0; n < kKeys; ++n) steps[n] = __float_as_int(fmaf(x[n], rows.inverse, kInteger));

@@ -1,5 +1,5 @@
-// The producer of predict_token_pairs: one warp that finds the steps which the block sees and loads
-// their keys. Protocol: predict/pairs_shape.cuh.
+// The producers of predict_token_pairs: four warps that find the steps which the block sees, each
+// for itself, and load each a quarter of their keys. Protocol: predict/pairs_shape.cuh.
 #pragma once
 
 #include "arch/cp_async.cuh"
@@ -16,17 +16,26 @@ class PairProducer {
   using Smem = PairSmem<Config>;
   using KeyGroups = QuantGroups<Config::kGroup, false, Config::kTileK>;
 
-  /// What a lane holds of a step's numbers until its slot is free: of the keys that one lane in
-  /// each quad of the consumers has of one unit.
+  /// What a lane holds of a step's numbers until its slot is free: of two keys.
   struct Numbers {
     float scale;
-    float bias[8];  ///< in units of the scale
+    float2 bias;  ///< as it was written
   };
+  static constexpr int kKeys = Shape::kStepKeys / Shape::kProducerWarps;  ///< of a warp
 
  public:
   __device__ __forceinline__ PairProducer(const Args& args, const Smem& smem, const KeepRow& rows)
-      : args_(args), smem_(smem), rows_(rows) {}
+      : args_(args), smem_(smem), rows_(rows), warp_(warp_index() - Shape::kWarps) {
+    const PredictArgs& predict = args.predict;
+    const long long head = key_head(args, rows.b, rows.h);
+    keys_ = predict.estimate_k_values +
+            (head * predict.k_padded + warp_ * kKeys) * Config::kHeadDim + lane_index() * 16;
+    scale_ = predict.estimate_k_scale + head * predict.estimate_k_groups;
+    if constexpr (Config::kHasColumnBias)
+      bias_ = predict.column_bias + query_head(args, rows.b, rows.h) * predict.k_padded;
+  }
 
+  /// Never waits for copies of its own, nor for the other producers.
   __device__ __forceinline__ void run() const {
     RingPosition<Shape::kStages> at;
     int step = next_possible(0);
@@ -34,14 +43,18 @@ class PairProducer {
       const Numbers numbers = read_numbers(step);
       Smem::barrier(smem_.control().empty[at.slot()]).wait(at.phase() ^ 1);
       copy_keys(step, at.slot());
+      const Mbarrier full = Smem::barrier(smem_.control().full[at.slot()]);
+      full.arrive_after_copies();
       write_numbers(numbers, step, at.slot());
-      announce(at.slot());
+      announce(full);
       at.advance();
       step = next_possible(step + 1);
     }
     Smem::barrier(smem_.control().empty[at.slot()]).wait(at.phase() ^ 1);
-    if (lane_index() == 0) smem_.control().messages[at.slot()] = {-1, 0.0f};
-    announce(at.slot());
+    if (warp_ == 0 && lane_index() == 0) smem_.control().steps[at.slot()] = -1;
+    const Mbarrier full = Smem::barrier(smem_.control().full[at.slot()]);
+    full.arrive_after_copies();
+    announce(full);
     cp_async_commit();
     cp_async_wait<0>();  // copies do not outlive who issued them
   }
@@ -63,53 +76,58 @@ class PairProducer {
     return step;
   }
 
-  __device__ __forceinline__ void announce(u32 slot) const {
-    const Mbarrier full = Smem::barrier(smem_.control().full[slot]);
-    full.arrive_after_copies();
-    full.arrive();
+  /// What the warp has written is there.
+  __device__ __forceinline__ static void announce(const Mbarrier& full) {
+    __syncwarp();
+    if (lane_index() == 0) full.arrive();
   }
 
-  /// Keys past the end become zeros. Rows are contiguous on both sides, so that a pass is 512 bytes
-  /// from one to the next, which lanes share chunk by chunk.
+  /// The warp's keys; those past the end become zeros. Rows are contiguous on both sides, so that a
+  /// pass is 512 bytes from one to the next, which lanes share chunk by chunk.
   __device__ __forceinline__ void copy_keys(int step, u32 slot) const {
-    constexpr int kChunks = Shape::KeyTile::kChunks, kRowsOfPass = 32 / kChunks;
-    const int first = step * Shape::kStepKeys;
-    const long long row = key_head(args_, rows_.b, rows_.h) * args_.predict.k_padded + first;
+    using Tile = typename Shape::KeyTile;
+    constexpr int kPassRows = 32 / Tile::kChunks, kPasses = kKeys / kPassRows;
+    constexpr int kPeriod = 8 / kPassRows;  // passes until chunks are permuted as before
     const signed char* const source =
-        args_.predict.estimate_k_values + row * Config::kHeadDim + lane_index() * 16;
-    const u32 tile = smem_.keys(slot);
-#pragma unroll 4
-    for (int pass = 0; pass < Shape::kStepKeys / kRowsOfPass; ++pass) {
-      const int r = pass * kRowsOfPass + lane_index() / kChunks;
-      cp_async_16(tile + Shape::KeyTile::offset(r, lane_index() % kChunks), source + pass * 512,
-                  first + r < args_.attend.n_k);
+        keys_ + static_cast<long long>(step) * (Shape::kStepKeys * Config::kHeadDim);
+    const int left = args_.attend.n_k - step * Shape::kStepKeys - warp_ * kKeys;
+    const int row = lane_index() / Tile::kChunks;
+    u32 target[kPeriod];
+#pragma unroll
+    for (int n = 0; n < kPeriod; ++n)
+      target[n] = smem_.keys(slot) + static_cast<u32>(warp_ * kKeys * Tile::kRowBytes) +
+                  Tile::offset(n * kPassRows + row, lane_index() % Tile::kChunks);
+    if (left >= kKeys) {
+#pragma unroll
+      for (int pass = 0; pass < kPasses; ++pass)
+        cp_async_16(target[pass % kPeriod] + pass / kPeriod * kPeriod * 512, source + pass * 512,
+                    true);
+    } else {
+#pragma unroll 1
+      for (int pass = 0; pass < kPasses; pass += kPeriod) {
+#pragma unroll
+        for (int n = 0; n < kPeriod; ++n)
+          cp_async_16(target[n] + pass * 512, source + (pass + n) * 512,
+                      (pass + n) * kPassRows + row < left);
+      }
     }
   }
 
+  /// The first of a lane's two keys, within a step.
+  __device__ __forceinline__ int first_key() const {
+    return warp_ * kKeys + unit() * Shape::kUnitKeys + block() * 8 + quad_lane() * 2;
+  }
+
   __device__ __forceinline__ Numbers read_numbers(int step) const {
-    const int keys = args_.attend.n_k;
-    const int first = step * Shape::kStepKeys + unit() * Shape::kUnitKeys + quad_lane() * 2;
+    const int key = step * Shape::kStepKeys + first_key();
     Numbers numbers;
     // Past the end there are groups of padded tokens, which nothing may have written. Times a bias
     // of -inf they stay that: not 0.
     numbers.scale = 1e-15f;
-    if (first < keys) {
-      numbers.scale = args_.predict.estimate_k_scale[key_head(args_, rows_.b, rows_.h) *
-                                                         args_.predict.estimate_k_groups +
-                                                     KeyGroups::of(first)];
-    }
-    if constexpr (Config::kHasColumnBias) {
-      const float* const bias = args_.predict.column_bias +
-                                query_head(args_, rows_.b, rows_.h) * args_.predict.k_padded +
-                                first;
-      const float inverse = 1.0f / numbers.scale;
-#pragma unroll
-      for (int n = 0; n < 4; ++n) {
-        const float2 pair = *reinterpret_cast<const float2*>(bias + n * 8);
-        numbers.bias[2 * n] = in_units(pair.x, inverse, first + n * 8 < keys);
-        numbers.bias[2 * n + 1] = in_units(pair.y, inverse, first + n * 8 + 1 < keys);
-      }
-    }
+    const int first = key - block() * 8;
+    if (first < args_.attend.n_k) numbers.scale = scale_[KeyGroups::of(first)];
+    if constexpr (Config::kHasColumnBias)
+      numbers.bias = *reinterpret_cast<const float2*>(bias_ + key);
     return numbers;
   }
 
@@ -123,38 +141,42 @@ class PairProducer {
 
   __device__ __forceinline__ void write_numbers(const Numbers& numbers, int step, u32 slot) const {
     auto& control = smem_.control();
-    constexpr int kHalfUnits = Shape::kHalfUnits;
-    control.scale[slot][unit() / kHalfUnits][quad_lane()][unit() % kHalfUnits] = numbers.scale;
-    float scale = quad_max(numbers.scale);  // of the unit, then of its tile
-#pragma unroll
-    for (int units = Shape::kUnitsOfTile / 2; units > 0; units /= 2)
-      scale = fmaxf(scale, __shfl_xor_sync(kAllLanes, scale, units * 4));
-    const int tile = unit() / Shape::kUnitsOfTile;
-    if (quad_lane() == 0 && unit() % Shape::kUnitsOfTile == 0)
-      control.tile_scale[slot][tile / Shape::kHalfTiles][tile % Shape::kHalfTiles] = scale;
-    float largest = 0.0f;
+    float* const lane = control.numbers[slot] + quad_lane() * Shape::kLaneKeys;
+    if (block() == 0) lane[Shape::kStepKeys + warp_ * kUnits + unit()] = numbers.scale;
+    const float scale = quad_max(numbers.scale);
+    if (quad_lane() == 0 && block() == 0) control.unit_scale[slot][warp_ * kUnits + unit()] = scale;
     if constexpr (Config::kHasColumnBias) {
-      const auto& x = numbers.bias;
-      float4* const bias = reinterpret_cast<float4*>(control.bias[slot]) + lane_index() * 2;
-      bias[0] = {x[0], x[1], x[2], x[3]};
-      bias[1] = {x[4], x[5], x[6], x[7]};
-#pragma unroll
-      for (int n = 0; n < 8; ++n)
-        if (x[n] > -kInfinity) largest = fmaxf(largest, fabsf(x[n]));
+      const int left = args_.attend.n_k - step * Shape::kStepKeys - first_key();
+      const float inverse = 1.0f / numbers.scale;
+      const float2 bias = {in_units(numbers.bias.x, inverse, left > 0),
+                           in_units(numbers.bias.y, inverse, left > 1)};
+      *reinterpret_cast<float2*>(lane + warp_ * kKeys + unit() * Shape::kUnitKeys + block() * 2) =
+          bias;
+      float largest = 0.0f;
+      if (bias.x > -kInfinity) largest = fabsf(bias.x);
+      if (bias.y > -kInfinity) largest = fmaxf(largest, fabsf(bias.y));
       // Magnitudes are ordered like their bits.
       largest = __int_as_float(max_over_lanes(__float_as_int(largest)));
+      if (lane_index() == 0) control.largest_bias[slot][warp_] = largest;
     }
-    if (lane_index() == 0) control.messages[slot] = {step, largest};
+    if (warp_ == 0 && lane_index() == 0) control.steps[slot] = step;
   }
 
-  /// The keys of a lane are those of one lane of a quad in one unit.
-  __device__ __forceinline__ static int unit() { return lane_index() / 4; }
+  /// Of the warp's units which one a lane has keys of, in which 8 of it, and for whom in each quad
+  /// of the consumers.
+  static constexpr int kUnits = kKeys / Shape::kUnitKeys;
+  __device__ __forceinline__ static int unit() { return lane_index() / 16; }
+  __device__ __forceinline__ static int block() { return lane_index() / 4 % 4; }
   __device__ __forceinline__ static int quad_lane() { return lane_index() % 4; }
-  static_assert(Shape::kUnits * 4 == 32);
+  static_assert(kUnits == 2 && Shape::kUnitKeys == 32);
 
   const Args& args_;
   const Smem smem_;
   const KeepRow& rows_;
+  const int warp_;           ///< of the producers
+  const signed char* keys_;  ///< a lane's first chunk
+  const float* scale_;       ///< of the head
+  const float* bias_ = nullptr;
 };
 
 }  // namespace lacuna

@@ -3,16 +3,18 @@
 //
 //   warps 0-15   four warpgroups of 64 queries each, in registers: products by wgmma, bounds of
 //                each tile's largest weight, decisions
-//   warp 16      the producer (its warpgroup gives its registers up): keys of each step, with
-//                their scales and biases, into a ring of slots
+//   warps 16-19  the producers (which give their registers up): keys of each step, with their
+//                scales and biases, into a ring of slots; each warp a quarter of the keys
 //
-//   slot n       256 keys | what one step of them is made of: PairMessage, bias, scale, tile_scale
-//     full[n]      64 arrivals: each lane of the producer, for what it wrote; and each lane again,
-//                  when its copies have landed
-//     empty[n]     16 arrivals: each warp, after its last read
+//   slot n       256 keys | what belongs to them: steps, numbers, unit_scale, largest_bias
+//     full[n]      132 arrivals: each warp of the producers, for what it wrote; and each of their
+//                  lanes, when its copies have landed
+//     empty[n]     16 arrivals: each warp that computes, after its last read
 //
-// Which steps come, the producer decides alone: those of which one of the block's queries sees
-// anything, in ascending order. A warpgroup that sees nothing of a step passes it on.
+// Which steps come, each producer finds on its own, and all find the same: those of which one of
+// the block's queries sees anything, in ascending order. They meet nowhere but at the slots'
+// barriers, and run ahead by as many steps as there are slots. A warpgroup that sees nothing of a
+// step passes it on.
 //
 // Bounds of 32 tiles, a word of the kept bits, are collected by all warps of a query tile
 // (`largest` and `largest_scale`, two buffers in turn). Then they meet at their named barrier, and
@@ -30,17 +32,13 @@
 
 namespace lacuna {
 
-/// What the producer says of a step.
-struct PairMessage {
-  int step;            ///< less than 0: there are no more
-  float largest_bias;  ///< magnitude, in units of a key's scale
-};
-
 template <class Config>
 struct PairShape {
   static constexpr int kWarpgroups = 4;
   static constexpr int kWarps = 4 * kWarpgroups;  ///< that compute
-  static constexpr int kThreads = 32 * kWarps + kWarpgroupThreads;
+  static constexpr int kProducerWarps = 4;
+  static constexpr int kThreads = 32 * (kWarps + kProducerWarps);
+  static constexpr int kFullArrivals = 33 * kProducerWarps, kEmptyArrivals = kWarps;
   /// Of 96 at the start, the most of five warpgroups: no more can be dealt out than there were.
   static constexpr int kConsumerRegisters = 112, kProducerRegisters = 32;
   static_assert(kWarpgroups * kConsumerRegisters + kProducerRegisters <= 96 * (kWarpgroups + 1));
@@ -53,6 +51,8 @@ struct PairShape {
   /// Keys of which a lane holds those of one scale.
   static constexpr int kUnitKeys = 32;
   static constexpr int kUnits = kStepKeys / kUnitKeys, kHalfUnits = kUnits / 2;
+  static constexpr int kLaneKeys = kUnitKeys / 4;  ///< of a unit, that a lane of a quad has
+  static_assert(kHalfUnits == 4 && kLaneKeys == kUnits);
   static constexpr int kTiles = kStepKeys / Config::kTileK, kHalfTiles = kTiles / 2;
   static constexpr int kUnitsOfTile = Config::kTileK / kUnitKeys;
   static constexpr int kStepsOfWord = 32 / kTiles;
@@ -76,14 +76,15 @@ struct PairShape {
   /// Behind the slots of keys.
   struct alignas(16) Control {
     unsigned long long full[kStages], empty[kStages];
-    /// In units of the key's scale; by unit, lane of a quad, and then as the lane has them.
-    alignas(16) float bias[kStages][kStepKeys];
-    alignas(16) float scale[kStages][2][4][kHalfUnits];  ///< by half, lane of a quad
-    alignas(16) float tile_scale[kStages][2][kHalfTiles];
+    /// By unit, lane of a quad, and then as the lane has them: biases, in units of the key's scale;
+    /// behind those, as of one unit more, the scales of all units.
+    alignas(16) float numbers[kStages][kStepKeys + kUnitKeys];
+    alignas(16) float unit_scale[kStages][kUnits];            ///< the largest of each unit
+    alignas(16) float largest_bias[kStages][kProducerWarps];  ///< magnitude, in units
     alignas(16) int largest[2][kWarps][32];
     alignas(16) float largest_scale[2][kWarpgroups][32];
     float offset[kRows];  ///< of each row, see TokenBlock
-    PairMessage messages[kStages];
+    int steps[kStages];   ///< less than 0: there are no more
     // of each warpgroup's tile:
     int visible[kWarpgroups];    ///< tiles of the row
     int row_scale[kWarpgroups];  ///< the largest unit of its rows (a float's bits), in log2

@@ -44,7 +44,7 @@ class PairConsumer {
     int word = -1, buffer = 0;
     while (true) {
       Smem::barrier(smem_.control().full[at.slot()]).wait(at.phase());
-      const int step = smem_.control().messages[at.slot()].step;
+      const int step = smem_.control().steps[at.slot()];
       const bool sees = step >= 0 && has_tile_ && sees_step<Config, Hooks>(args_, row_, step);
       const int next_word = sees ? step / Shape::kStepsOfWord : word;
       if (word >= 0 && (step < 0 || next_word != word)) {
@@ -93,22 +93,36 @@ class PairConsumer {
     fence_proxy_async();
     auto& control = smem_.control();
     typename Bounds::Sums sums;
+    int bounds[Shape::kHalfTiles];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       Bounds::multiply(sums, queries, smem_.keys(slot), half);
+      if (half > 0) publish(bounds, step, slot, half - 1, buffer);  // while that is under way
+      const float* const bias = Bounds::lane_numbers(control, slot) + half * Shape::kHalfKeys;
       const auto numbers = Bounds::read_numbers(control, slot, half, rows);
+      const auto biases = Bounds::read_biases(bias);
       Bounds::await(sums);
-      int bounds[Shape::kHalfTiles];
-      Bounds::find(bounds, sums, rows, numbers, control.bias[slot] + half * Shape::kHalfKeys);
-      if (lane_index() == 0) {
-        const int place = step % Shape::kStepsOfWord * Shape::kTiles + half * Shape::kHalfTiles;
-        copy_tiles(control.largest[buffer][warp_] + place, bounds);
-        if (warp_ % 4 == 0)
-          copy_tiles(control.largest_scale[buffer][warp_ / 4] + place,
-                     control.tile_scale[slot][half]);
-      }
-      __syncwarp();
+      Bounds::find(bounds, sums, rows, numbers, biases, bias);
     }
+    publish(bounds, step, slot, 1, buffer);
+  }
+
+  /// The bounds of half of a step's tiles, each lane's.
+  __device__ __forceinline__ void publish(int (&bounds)[Shape::kHalfTiles], int step, u32 slot,
+                                          int half, int buffer) const {
+    auto& control = smem_.control();
+#pragma unroll
+    for (int t = 0; t < Shape::kHalfTiles; ++t) bounds[t] = max_over_lanes(bounds[t]);
+    if (lane_index() == 0) {
+      const int place = step % Shape::kStepsOfWord * Shape::kTiles + half * Shape::kHalfTiles;
+      copy_tiles(control.largest[buffer][warp_] + place, bounds);
+      if (warp_ % 4 == 0) {
+        float scales[Shape::kHalfTiles];
+        Bounds::find_scales(scales, control.unit_scale[slot] + half * Shape::kHalfUnits);
+        copy_tiles(control.largest_scale[buffer][warp_ / 4] + place, scales);
+      }
+    }
+    __syncwarp();
   }
 
   /// To a place that is aligned to them all.
@@ -146,8 +160,8 @@ __device__ __forceinline__ void prepare_pairs(const Args& args, const PairSmem<C
   auto& control = smem.control();
   const int n = thread_index();
   if (n < Shape::kStages) {
-    PairSmem<Config>::barrier(control.full[n]).init(64);
-    PairSmem<Config>::barrier(control.empty[n]).init(Shape::kWarps);
+    PairSmem<Config>::barrier(control.full[n]).init(Shape::kFullArrivals);
+    PairSmem<Config>::barrier(control.empty[n]).init(Shape::kEmptyArrivals);
     fence_mbarrier_init();
   }
   if (n < Shape::kWarpgroups) control.visible[n] = control.row_scale[n] = control.slack[n] = 0;
@@ -181,7 +195,7 @@ __device__ __forceinline__ void predict_token_pairs(const Args& args) {
     PairConsumer<Config, Hooks, Args>(args, smem, block).run();
   } else {
     shrink_registers<Shape::kProducerRegisters>();
-    if (warp_index() == Shape::kWarps) PairProducer<Config, Hooks, Args>(args, smem, block).run();
+    PairProducer<Config, Hooks, Args>(args, smem, block).run();
   }
 }
 
