@@ -73,7 +73,7 @@ TEST(Stages, PrepareIsToldEachPieceOfItsWork) {
   const Plan plan = plan_of_text(kPredictedText);
   EXPECT_EQ(config_of(plan, "prepare_k"),
             "static constexpr bool kIsQuery = false;\n"
-            "static constexpr int kTokens = 128;\n"
+            "static constexpr int kTokens = 64;\n"
             "static constexpr bool kSmooth = true;\n"
             "static constexpr int kSummaryTile = 64;\n"
             "static constexpr bool kSmoothSummary = true;\n"
@@ -98,12 +98,14 @@ TEST(Stages, APrepareBlockHoldsWholeTiles) {
   TokenOps ops;
   ops.summary = &large;
   EXPECT_EQ(prepare_tokens(ops, 128), 256);
+  const Smooth smooth;
+  ops = {.smooth = &smooth};
+  EXPECT_EQ(prepare_tokens(ops, 128), 64);
 }
 
-TEST(Stages, TwoKindsOfIntegersTakeTheRegistersOfOneBlock) {
+TEST(Stages, SmoothedRowsTakeTheRoomOfTwo) {
   const std::string text = emit_cuda(plan_of_text(kPredictedText), make_document()).text;
-  EXPECT_NE(text.find("__launch_bounds__(256, 1)\nlacuna_prepare_k_predicted("), std::string::npos)
-      << "integers for attend and others for the estimate";
+  EXPECT_NE(text.find("__launch_bounds__(128, 4)\nlacuna_prepare_k_predicted("), std::string::npos);
   EXPECT_NE(text.find("__launch_bounds__(256, 1)\nlacuna_estimate_predicted("), std::string::npos);
   EXPECT_NE(text.find("__launch_bounds__(128, 1)\nlacuna_attend_predicted("), std::string::npos);
 }
