@@ -155,12 +155,13 @@ int one_block(const StageFacts&, Tensor) { return 1; }
 int reference_blocks(const StageFacts& f, Tensor) {
   return f.estimate->tile_q == kWarpgroupRows ? 4 : 1;
 }
-/// Those that leave a thread 80 registers for 64 elements, or 128 for as many smoothed ones.
+/// Those that leave a thread 80 registers for 64 elements; 128 for as many smoothed ones, or where
+/// narrow rows make a warp sum more of them at once.
 int prepare_blocks(const StageFacts& f, Tensor t) {
   const int elements = prepare_tokens(f.ops(t), f.head_dim()) * f.head_dim();
   const bool smooths = f.ops(t).smooth != nullptr;
   if (elements > prepare_threads(f, t) * kPreparedElementsOfThread) return 1;
-  return smooths ? 2 * kStageThreads / prepare_threads(f, t) : 3;
+  return smooths || f.head_dim() < 128 ? 2 * kStageThreads / prepare_threads(f, t) : 3;
 }
 
 int pooled_blocks(const StageFacts& f, Tensor) {
