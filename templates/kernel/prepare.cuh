@@ -110,14 +110,11 @@ class PrepareBlock {
                                         : fmaxf(unpack_low<Element>(magnitudes),
                                                 unpack_high<Element>(magnitudes));
       }
-      // Before the sums, whose exchange would find all elements unpacked and waiting for this.
-      if constexpr (kProjects) {
-        if (first + R::kPasses == Layout::kPasses) write_bias(side.bias, rows_.head(), dots);
-      }
       if constexpr (kHasSummary) {
         sums_.put_summary(rows_, sums, first);
       }
     }
+    if constexpr (kProjects) write_bias(side.bias, rows_.head(), dots);
     if constexpr (kHasIntegers) integers_.tell_largest(rows_, largest);
     if constexpr (kHasSimilarity) measure_lengths(squares);
   }

@@ -103,15 +103,23 @@ class PrepareRows {
     }
   }
 
-  /// One chunk from memory, by a pass that is no constant: for the paths that hardly any row takes.
-  template <bool kSmooth = Config::kSmooth>
+  /// From memory, for the paths that hardly any row takes: x or x - mean of a real token.
+  template <bool kSmooth>
+  __device__ __forceinline__ float element(int row, int column) const {
+    const Element* source = row_address(0) - Layout::column(0) + column;
+    source += (row - row_of(0)) * side_.x.stride_n;
+    const float x = unpack_low<Element>(*reinterpret_cast<const unsigned short*>(source));
+    if constexpr (!kSmooth) return x;
+    return x - side_.mean[static_cast<long long>(head_) * Config::kHeadDim + column];
+  }
+  /// A chunk, by a pass that is no constant.
   __device__ __forceinline__ void read_again(float (&x)[8], int pass, int step) const {
     uint4 chunk = {0, 0, 0, 0};
     if (is_real(pass)) {
       chunk = *reinterpret_cast<const uint4*>(row_address(pass) + step * Layout::kLanesPerRow * 8);
     }
     unpack_chunk<Element>(x, chunk);
-    if (!kSmooth || !is_real(pass)) return;
+    if (!Config::kSmooth || !is_real(pass)) return;
     float mean[8];
     load_floats(
         mean, side_.mean + static_cast<long long>(head_) * Config::kHeadDim + Layout::column(step));

@@ -46,14 +46,13 @@ class PrepareSums {
   __device__ __forceinline__ PrepareSums(Smem& smem) : smem_(smem), warp_(warp_index()) {}
 
   __device__ __forceinline__ void put_summary(const Rows& rows, Columns& sums, int first) {
-    put_sums<Config::kSummaryTile, RowUse::kAll, Config::kSmoothSummary>(
-        rows, sums, first, smem_.summary[warp_], [&](int tile) { write_summary(rows, tile); });
+    put_sums<Config::kSummaryTile>(sums, first, smem_.summary[warp_],
+                                   [&](int tile) { write_summary(rows, tile); });
   }
   /// After the lengths of the warp's rows.
   __device__ __forceinline__ void put_similarity(const Rows& rows, Columns& sums, int first) {
-    put_sums<Config::kSimilarityTile, kSimilarityRows, Config::kSmooth>(
-        rows, sums, first, smem_.similarity[warp_],
-        [&](int tile) { write_similarity(rows, tile); });
+    put_sums<Config::kSimilarityTile>(sums, first, smem_.similarity[warp_],
+                                      [&](int tile) { write_similarity(rows, tile); });
   }
 
   /// Those of more than one warp; a warp takes a tile, the last ones the similarities.
@@ -70,17 +69,10 @@ class PrepareSums {
  private:
   /// The sums of a warp's passes from `first` on, over the rows of a pass and to shared memory.
   /// Tiles that lie within the warp are finished right away, the others after the block's barrier.
-  template <int kTile, RowUse kUse, bool kSmooth, class Finish>
-  __device__ __forceinline__ void put_sums(const Rows& rows, Columns& sums, int first,
-                                           float* target, const Finish& finish) {
+  template <int kTile, class Finish>
+  __device__ __forceinline__ void put_sums(Columns& sums, int first, float* target,
+                                           const Finish& finish) {
     using R = Run<kTile>;
-    bool has_nan = false;
-#pragma unroll
-    for (int step = 0; step < Layout::kSteps; ++step) {
-#pragma unroll
-      for (int e = 0; e < 8; ++e) has_nan |= sums[step][e] != sums[step][e];
-    }
-    if (__any_sync(kAllLanes, has_nan)) sum_again<kTile, kUse, kSmooth>(rows, sums, first);
 #pragma unroll
     for (int step = 0; step < Layout::kSteps; ++step) {
 #pragma unroll
@@ -102,28 +94,6 @@ class PrepareSums {
     }
   }
 
-  /// What is NaN adds nothing: it is the business of its own token.
-  template <int kTile, RowUse kUse, bool kSmooth>
-  __device__ __forceinline__ void sum_again(const Rows& rows, Columns& sums, int first) const {
-#pragma unroll
-    for (int step = 0; step < Layout::kSteps; ++step) {
-#pragma unroll
-      for (int e = 0; e < 8; ++e) sums[step][e] = 0.0f;
-#pragma unroll 1
-      for (int pass = first; pass < first + Run<kTile>::kPasses; ++pass) {
-        const float length = kUse == RowUse::kAll ? 1.0f : smem_.length[rows.row_of(pass)];
-        float x[8];
-        rows.template read_again<kSmooth>(x, pass, step);
-#pragma unroll
-        for (int e = 0; e < 8; ++e) {
-          if (length > 0.0f && x[e] == x[e]) {
-            sums[step][e] += kUse == RowUse::kUnit ? x[e] * length : x[e];
-          }
-        }
-      }
-    }
-  }
-
   __device__ __forceinline__ static void store_columns(float* target, const Columns& sums) {
 #pragma unroll
     for (int step = 0; step < Layout::kSteps; ++step) {
@@ -133,15 +103,31 @@ class PrepareSums {
     }
   }
 
-  /// Of a tile in `rows` of this warp, or from the tile's first warp on.
-  template <int kTile>
-  __device__ __forceinline__ float column_sum(const float (*rows)[kHeadDim], int tile,
-                                              int column) const {
+  /// Of a tile in `sums` of this warp, or from the tile's first warp on.
+  template <int kTile, RowUse kUse, bool kSmooth>
+  __device__ __forceinline__ float column_sum(const Rows& rows, const float (*sums)[kHeadDim],
+                                              int tile, int column) const {
     using R = Run<kTile>;
-    if constexpr (R::kIsTile) return rows[warp_][column];
     float sum = 0.0f;
+    if constexpr (R::kIsTile) {
+      sum = sums[warp_][column];
+    } else {
 #pragma unroll
-    for (int part = 0; part < R::kParts; ++part) sum += rows[tile * R::kParts + part][column];
+      for (int part = 0; part < R::kParts; ++part) sum += sums[tile * R::kParts + part][column];
+    }
+    return sum == sum ? sum : sum_again<kTile, kUse, kSmooth>(rows, tile, column);
+  }
+
+  /// What is NaN adds nothing: it is the business of its own token.
+  template <int kTile, RowUse kUse, bool kSmooth>
+  __device__ __forceinline__ float sum_again(const Rows& rows, int tile, int column) const {
+    float sum = 0.0f;
+#pragma unroll 1
+    for (int row = tile * kTile; row < smaller((tile + 1) * kTile, rows.left()); ++row) {
+      const float x = rows.template element<kSmooth>(row, column);
+      const float length = kUse == RowUse::kAll ? 1.0f : smem_.length[row];
+      if (length > 0.0f && x == x) sum += kUse == RowUse::kUnit ? x * length : x;
+    }
     return sum;
   }
 
@@ -154,7 +140,9 @@ class PrepareSums {
         static_cast<long long>(rows.head()) * side.tiles + rows.first() / kTile + tile;
     for (int column = lane_index(); column < kHeadDim; column += 32) {
       side.summary[number * kHeadDim + column] =
-          column_sum<kTile>(smem_.summary, tile, column) / tokens;
+          column_sum<kTile, RowUse::kAll, Config::kSmoothSummary>(rows, smem_.summary, tile,
+                                                                  column) /
+          tokens;
     }
   }
 
@@ -174,7 +162,9 @@ class PrepareSums {
     }
     float square = 0.0f;
     for (int column = lane_index(); column < kHeadDim; column += 32) {
-      float mean = column_sum<kTile>(smem_.similarity, tile, column) / static_cast<float>(tokens);
+      float mean = column_sum<kTile, kSimilarityRows, Config::kSmooth>(rows, smem_.similarity, tile,
+                                                                       column) /
+                   static_cast<float>(tokens);
       if (Config::kGramMax) mean /= longest;  // the largest of the Gram matrix is longest^2
       square = fmaf(mean, mean, square);
     }
