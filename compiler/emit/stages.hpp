@@ -10,7 +10,8 @@
 
 namespace lacuna {
 
-inline constexpr int kStageThreads = 256;     ///< of a block of most stages; no stage's has more but attend's
+inline constexpr int kStageThreads =
+    256;  ///< of a block of most stages; no stage's has more but attend's
 inline constexpr int kStatisticTokens = 512;  ///< of a block of the statistics kernel
 
 inline constexpr const char* kAttendConfig = "Config";  ///< StageKernel::config_name of attend
