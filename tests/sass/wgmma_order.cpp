@@ -182,11 +182,16 @@ class Check {
     if (!any_between(loop_.first, first, is_await)) complain("no wait for K before its product");
     if (!any_between(key_runs_.back().back(), value_runs_.front().front(), is_await))
       complain("no wait for V before its product");
-    // Of K when the last group is complete, of V when O is.
+    // Of K when the last group is complete, of V when O is; with a gate, a vote behind each group.
     const Indices releases = all(is_release);
-    expect_count("arrivals", releases.size(), 2);
+    const std::size_t votes = facts_.has_gate ? waits_.size() - 1 : 0;
+    expect_count("arrivals", releases.size(), 2 + votes);
+    const auto behind = [&](std::size_t wait) {
+      return std::ranges::count_if(releases, [&](std::size_t n) { return n > waits_[wait]; });
+    };
+    const std::size_t last_group = waits_.size() - 2;
     if (!releases.empty()) {
-      if (releases.front() < waits_[waits_.size() - 2] || releases.front() > waits_.back())
+      if (behind(last_group) - behind(last_group + 1) != (facts_.has_gate ? 2 : 1))
         complain("K is not released between the wait for its product and that for V's",
                  code_[releases.front()]);
       if (releases.back() < waits_.back())

@@ -50,7 +50,8 @@ const Lines kLoop = {
     "EXIT",
 };
 
-/// A gate leaves out the product with V of the step before, and this step's exponentials.
+/// A gate leaves out the product with V of the step before, and this step's exponentials, once all
+/// have voted.
 const Lines kGatedLoop = {
     ".L_loop:",
     "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR5], R3",
@@ -69,6 +70,7 @@ const Lines kGatedLoop = {
     "WARPGROUP.DEPBAR.LE gsb0, 0x1",
     "@!P0 SYNCS.ARRIVE.TRANS64.A1T0 RZ, [UR5], RZ",
     "FMNMX R5, R8, R9, !PT",
+    "@!P0 SYNCS.ARRIVE.TRANS64.A1T0 RZ, [R10+URZ], RZ",
     "@!P1 BRA `(.L_gated)",
     "MUFU.EX2 R8, R8",
     "MUFU.EX2 R9, R9",
@@ -274,6 +276,8 @@ TEST(WgmmaOrder, SlotsAreReleasedWhenTheirProductIsComplete) {
       "[R9+URZ], RZ");
   expect_violation(without(kLoop, find_line(kLoop, "SYNCS.ARRIVE", 1)), kFacts,
                    "arrivals: 1 instead of 2");
+  expect_violation(without(kGatedLoop, find_line(kGatedLoop, "[R10+URZ]")), gated(),
+                   "arrivals: 2 instead of 3");
 }
 
 TEST(WgmmaOrder, ProductsWaitForWhatTheyRead) {

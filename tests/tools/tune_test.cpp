@@ -253,6 +253,19 @@ TEST_F(Tune, RecordsTravelAsAFile) {
   EXPECT_EQ(known["best"], found["best"]);
 }
 
+TEST_F(Tune, TakesTheSeedsThatShip) {
+  int seeds = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(LACUNA_SOURCE_DIR "/cache/seed")) {
+    if (entry.path().extension() != ".jsonl") continue;
+    ++seeds;
+    const CommandResult imported = run({"tune", "--import", entry.path()});
+    EXPECT_EQ(imported.status, 0) << imported.err;
+    EXPECT_EQ(imported.err, "");
+    EXPECT_TRUE(imported.out.ends_with(" records imported, 0 present before\n")) << imported.out;
+  }
+  EXPECT_GT(seeds, 0);
+}
+
 TEST_F(Tune, SaysWhatIsFixedWhereNothingIsOpen) {
   const std::string spec = scratch_.write(
       "fixed.json",
