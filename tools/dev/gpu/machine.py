@@ -34,7 +34,7 @@ class Run:
         self.out = out
         self.device = device
         self.only = re.compile(only) if only else None
-        self.bin = CARRY / os.environ.get("LACUNA_CHECK_BIN", "bin")
+        self.bin = CARRY / "bin"
         self.env = dict(os.environ, LACUNA_TEST_DEVICE=device, LACUNA_TEST_SOURCE_DIR=str(ROOT),
                         LACUNA_CACHE_DIR=str(out / "cache"))
         self.samples = sorted((CARRY / "data").glob("*k.safetensors"))
