@@ -314,10 +314,10 @@ StepFacts step_facts(const Plan& plan) {
   facts.scores = kRows * keys / kThreads;
   const auto& gate = find_op<Attend>(plan.program)->gate;
   facts.has_gate = gate.has_value();
+  facts.groups = facts.has_gate ? keys / attend.tile_k.value : 1;
   facts.looks_ahead = gate && gate->scope == GateScope::kTile && facts.groups == 1 &&
                       plan.program.head_dim <= kWidestAhead && !uses(gate->skip, Variable::kGap) &&
                       !uses(gate->exempt, Variable::kGap);
-  facts.groups = facts.has_gate ? keys / attend.tile_k.value : 1;
   facts.key_products = plan.program.head_dim / kDepth;
   facts.value_products = keys / kDepth;
   facts.takes_turns = attend.warpgroups.value > 2;

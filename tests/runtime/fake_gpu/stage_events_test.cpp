@@ -4,48 +4,30 @@
 
 #include "runtime/device_memory.hpp"
 #include "tests/runtime/fake_gpu/count_allocations.hpp"
-#include "tests/runtime/fake_gpu/protocol.hpp"
+#include "tests/runtime/fake_gpu/pooled.hpp"
 
 namespace lacuna {
 namespace {
 
-constexpr const char* kPooled = R"({
-  "version": 1, "name": "pooled",
-  "predictor": { "tile": { "q": 128, "k": 64 }, "estimate": { "q": "mean", "k": "mean" },
-                 "keep": "p > 0.01", "reuse": 3 }
-})";
-constexpr v1::Shape kShape{2, 8, 2, 300, 200};
 constexpr std::size_t kStages = 6;
 
-class StageEvents : public Protocol {
+class StageEvents : public Pooled {
  protected:
   void SetUp() override {
     Protocol::SetUp();
     if (IsSkipped()) return;
-    kernel_.emplace(engine().compile(v1::Spec::parse(kPooled, "pooled.json"), {128, bf16}));
-    kernel_->prepare();
-    forget();
+    kernel_.emplace(prepared(engine()));
   }
 
   /// Arguments with events that the fake never touches: 0x7001, 0x7002, ...
   LaunchArgs arguments(std::size_t events = kStages + 1) const {
-    LaunchArgs args = Protocol::arguments();
-    args.params.clear();
-    args.workspace = reinterpret_cast<void*>(std::size_t{0x100000});
-    args.workspace_bytes = kernel_->workspace_bytes(kShape);
+    LaunchArgs args = Pooled::arguments(*kernel_);
     for (std::size_t i = 0; i < events; ++i)
       args.stage_events.push_back(reinterpret_cast<void*>(0x7001 + i));
     return args;
   }
 
-  std::string error_of(const LaunchArgs& args) const {
-    try {
-      kernel_->launch(args);
-      return "";
-    } catch (const Error& e) {
-      return e.what();
-    }
-  }
+  std::string error_of(const LaunchArgs& args) const { return Pooled::error_of(*kernel_, args); }
 
   static std::vector<void*> recorded() {
     return std::vector<void*>(fake().events, fake().events + fake().event_count);
@@ -80,7 +62,7 @@ TEST_F(StageEvents, InfoNamesTheStagesAlsoBeforePreparation) {
   const std::string stages =
       R"("stages":["prepare_q","prepare_k","estimate","compact","order_rows","attend"])";
   EXPECT_NE(kernel_->info_json().find(stages), std::string::npos) << kernel_->info_json();
-  const Kernel unprepared = engine().compile(v1::Spec::parse(kPooled, "pooled.json"), {128, bf16});
+  const Kernel unprepared = compiled(engine());
   EXPECT_NE(unprepared.info_json().find(stages), std::string::npos) << unprepared.info_json();
 }
 

@@ -3,36 +3,13 @@
 
 #include "compiler/emit/emit.hpp"
 #include "tests/runtime/fake_gpu/count_allocations.hpp"
-#include "tests/runtime/fake_gpu/protocol.hpp"
+#include "tests/runtime/fake_gpu/pooled.hpp"
 
 namespace lacuna {
 namespace {
 
-constexpr const char* kPooled = R"({
-  "version": 1, "name": "pooled",
-  "predictor": { "tile": { "q": 128, "k": 64 }, "estimate": { "q": "mean", "k": "mean" },
-                 "keep": "p > 0.01", "reuse": 3 }
-})";
-constexpr v1::Shape kShape{2, 8, 2, 300, 200};
-
-class Stages : public Protocol {
+class Stages : public Pooled {
  protected:
-  static Kernel prepared(const Engine& e) {
-    Kernel kernel = e.compile(v1::Spec::parse(kPooled, "pooled.json"), {128, bf16});
-    kernel.prepare();
-    forget();
-    return kernel;
-  }
-
-  /// Arguments with a workspace that the fake never touches.
-  static LaunchArgs arguments(const Kernel& kernel) {
-    LaunchArgs args = Protocol::arguments();
-    args.params.clear();
-    args.workspace = reinterpret_cast<void*>(std::size_t{0x100000});
-    args.workspace_bytes = kernel.workspace_bytes(kShape);
-    return args;
-  }
-
   static std::vector<std::string> launched() {
     std::vector<std::string> names;
     for (int n = 0; n < fake().launch_count; ++n) {
@@ -43,15 +20,6 @@ class Stages : public Protocol {
       }
     }
     return names;
-  }
-
-  static std::string error_of(const Kernel& kernel, const LaunchArgs& args) {
-    try {
-      kernel.launch(args);
-      return "";
-    } catch (const Error& e) {
-      return e.what();
-    }
   }
 
   /// A pointer of the argument block.
