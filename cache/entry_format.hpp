@@ -3,7 +3,7 @@
 //   header   magic "LACUNA\r\n", version, number of sections, length of the file, checksum of
 //            header and table (computed with this field zero)
 //   table    for each section: offset, length, checksum
-//   sections key text, metadata, cubin, log; without gaps
+//   sections key text, metadata, log, then a cubin for each kernel; without gaps
 // Integers are little-endian; checksums are XXH3, 64 bits.
 #pragma once
 
@@ -22,11 +22,10 @@ struct Decoded {
 };
 
 /// Checks everything that the bytes themselves can tell, in this order: length, magic, version, the
-/// key text (if `key_text` is given, it must be equal), checksums, and that the cubin is an ELF
-/// file for a GPU.
+/// key text (if `key_text` is given, it must be equal), checksums, and that the entry is loadable.
 Decoded decode_entry(std::string_view bytes, const std::string* key_text);
 
-/// An ELF file, 64 bits, little-endian, machine 190 (CUDA).
-bool is_cubin(std::string_view bytes);
+/// It has kernels, and each is an ELF file, 64 bits, little-endian, machine 190 (CUDA).
+bool is_loadable(const Entry& entry);
 
 }  // namespace lacuna::cache

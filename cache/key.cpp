@@ -35,7 +35,7 @@ std::string sha256_hex(const std::string& bytes) {
 Key make_key(const KeyParts& parts) {
   Key key;
   key.target = parts.target;
-  append_line(key.text, "format", "lacuna 1");
+  append_line(key.text, "format", "lacuna 2");
   append_line(key.text, "source", parts.source_sha256);
   for (const std::string& option : parts.options) append_line(key.text, "option", option);
   append_line(key.text, "target", parts.target);

@@ -216,7 +216,7 @@ bool Store::publish(const Key& key, const Entry& entry) {
 
   const FileDescriptor directory = state.open_directory(true);
   const std::string problem =
-      directory.valid() ? state.write(directory.get(), key, bytes, is_cubin(entry.cubin)) : "";
+      directory.valid() ? state.write(directory.get(), key, bytes, is_loadable(entry)) : "";
   if (!directory.valid() || !problem.empty()) {
     ++state.counters.publish_failures;
     state.remember(key, std::move(keyed));

@@ -35,8 +35,8 @@ std::string sha256_hex(const std::string& bytes);
 struct Entry {
   std::string key_text;
   std::string metadata;  ///< JSON: entry names, registers, spills, smem, compile_ms, tool versions
-  std::string cubin;
   std::string log;
+  std::vector<std::string> cubins;  ///< one for each kernel; at least one
 };
 
 /// Anything worth telling the user once: {directory, what happened, consequence}.

@@ -33,7 +33,6 @@ bool keeps_line_numbers(const CudaSource& source) {
 }
 
 void write_file(const fs::path& path, const std::string& bytes) {
-  if (bytes.empty()) return;
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
@@ -44,11 +43,14 @@ void dump(const std::string& directory, const BuildRequest& request, const CudaS
   fs::create_directories(directory, failed);
   const fs::path base = fs::path(directory) / (request.plan.program.name + "-" + key.target + "-" +
                                                key.sha256.substr(0, 12));
-  write_file(base.string() + ".cu", source.text);
+  write_file(base.string() + ".cu", source_text(source));
   write_file(base.string() + ".key.txt", key.text);
   write_file(base.string() + ".log", compilation.log);
-  write_file(base.string() + ".ptx", compilation.ptx);
-  write_file(base.string() + ".cubin", compilation.cubin);
+  for (std::size_t n = 0; n < compilation.cubins.size(); ++n) {
+    const std::string of_kernel = base.string() + "." + source.kernels[n].stage;
+    write_file(of_kernel + ".ptx", compilation.ptx[n]);
+    write_file(of_kernel + ".cubin", compilation.cubins[n]);
+  }
 }
 
 KernelMetadata metadata_of(const BuildRequest& request, const Compilation& compilation) {
@@ -71,18 +73,20 @@ KernelMetadata metadata_of(const BuildRequest& request, const Compilation& compi
 std::optional<cache::Entry> compile_entry(const BuildRequest& request, BuiltKernel& built,
                                           Diagnostics& diagnostics) {
   const std::string dump_directory = environment(EnvironmentVariable::kDump);
-  Compilation compilation =
-      compile_cuda(*request.nvrtc, built.source, request.plan.target.name, request.template_path,
-                   request.want_ptx || !dump_directory.empty(), diagnostics);
+  Compilation compilation = compile_cuda(*request.nvrtc, built.source, request.plan.target.name,
+                                         {.template_path = request.template_path,
+                                          .want_ptx = request.want_ptx || !dump_directory.empty(),
+                                          .threads = request.threads},
+                                         diagnostics);
   if (!dump_directory.empty()) {
     dump(dump_directory, request, built.source, built.key, compilation);
   }
-  if (compilation.cubin.empty()) return std::nullopt;
+  if (compilation.cubins.empty()) return std::nullopt;
   if (!check_assembly(request.plan, compilation, diagnostics)) return std::nullopt;
   const std::string metadata = write_metadata(metadata_of(request, compilation));
   built.ptx = std::move(compilation.ptx);
-  return cache::Entry{built.key.text, metadata, std::move(compilation.cubin),
-                      std::move(compilation.log)};
+  return cache::Entry{built.key.text, metadata, std::move(compilation.log),
+                      std::move(compilation.cubins)};
 }
 
 }  // namespace
@@ -110,8 +114,8 @@ bool check_assembly(const Plan& plan, const Compilation& compilation, Diagnostic
 
 cache::Key kernel_key(const CudaSource& source, const std::string& target, const NvrtcInfo& nvrtc,
                       const std::string& template_path, Diagnostics& diagnostics) {
-  std::string text =
-      keeps_line_numbers(source) ? source.text : without_line_directives(source.text);
+  std::string text = source_text(source);
+  if (!keeps_line_numbers(source)) text = without_line_directives(text);
   for (const DeviceHeader& header : device_headers(template_path, diagnostics)) {
     text += "\n// " + header.name + "\n" + header.text;
   }
@@ -138,7 +142,8 @@ BuiltKernel build_kernel(const BuildRequest& request, Diagnostics& diagnostics) 
     entry = std::move(obtained.entry);
     built.hit = obtained.hit;
     if (entry) metadata = read_metadata(entry->metadata);
-    // An entry without readable metadata is of no use: as good as a miss.
+    if (entry && entry->cubins.size() != built.source.kernels.size()) metadata.reset();
+    // An entry without readable metadata, or of other kernels, is of no use: as good as a miss.
     if (entry && !metadata) request.store->reject(built.key);
   }
   if (!metadata && !diagnostics.has_errors()) {

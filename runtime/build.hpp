@@ -1,4 +1,4 @@
-// Plan -> cubin: emit, look the key up, compile with NVRTC on a miss. Needs no GPU and no driver.
+// Plan -> cubins: emit, look the key up, compile with NVRTC on a miss. Needs no GPU and no driver.
 #pragma once
 
 #include <memory>
@@ -19,20 +19,22 @@ struct BuildRequest {
   cache::Store* store = nullptr;       ///< null: always compile
   std::string template_path;           ///< empty: the embedded headers
   bool want_ptx = false;               ///< compiles even on a hit: entries hold no PTX
+  int threads = 0;                     ///< of the compiler: NvrtcOptions::threads
 };
 
 struct BuiltKernel {
   CudaSource source;
   cache::Key key;
-  cache::Entry entry;     ///< what belongs into the store; entry.cubin is the code
-  std::string ptx;        ///< only if asked for
-  bool hit = false;       ///< the entry came from the store
-  double compile_ms = 0;  ///< of the compilation that made the entry, also on a hit
-  /// One for each entry of the source. smem_bytes counts static and dynamic shared memory.
+  cache::Entry entry;            ///< what belongs into the store; entry.cubins: one for each kernel
+  std::vector<std::string> ptx;  ///< the same, only if asked for
+  bool hit = false;              ///< the entry came from the store
+  double compile_ms = 0;         ///< of the compilation that made the entry, also on a hit
+  /// One for each kernel of the source, in its order. smem_bytes counts static and dynamic shared
+  /// memory.
   std::vector<KernelResources> kernels;
 };
 
-/// An empty `entry.cubin` means failure, with the reason in `diagnostics`. Nothing is published:
+/// Empty `entry.cubins` mean failure, with the reason in `diagnostics`. Nothing is published:
 /// the caller does that once the code has proved itself (`store->publish(key, entry)`).
 BuiltKernel build_kernel(const BuildRequest& request, Diagnostics& diagnostics);
 

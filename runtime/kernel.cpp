@@ -123,7 +123,7 @@ BuiltKernel build(KernelState& kernel, const std::shared_ptr<const Nvrtc>& nvrtc
   BuiltKernel built = build_kernel(
       {kernel.plan, kernel.document, nvrtc, engine.store.get(), engine.settings.template_path},
       diagnostics);
-  if (!built.entry.cubin.empty()) {
+  if (!built.entry.cubins.empty()) {
     engine.emit_event(built.hit ? "cache_hit" : "compile", gpu_info(kernel, built));
   }
   return built;
@@ -142,10 +142,10 @@ bool prepare_for_gpu(KernelState& kernel, Diagnostics& diagnostics) {
   const auto nvrtc = engine_nvrtc(engine, diagnostics);
   if (nvrtc == nullptr) return false;
   BuiltKernel built = build(kernel, nvrtc, diagnostics);
-  if (built.entry.cubin.empty()) return false;
+  if (built.entry.cubins.empty()) return false;
   Diagnostics load_errors;
   bool loaded =
-      load_module(*engine.gpu, built.entry.cubin, kernel.launch, kernel.module, load_errors);
+      load_module(*engine.gpu, built.entry.cubins, kernel.launch, kernel.module, load_errors);
   if (!loaded && built.hit) {
     // Intact, yet refused by this driver: build it anew, once.
     engine.store->reject(built.key);
@@ -155,8 +155,9 @@ bool prepare_for_gpu(KernelState& kernel, Diagnostics& diagnostics) {
             json_string("a stored kernel was rebuilt: " + load_errors.items.front().message) + "}");
     load_errors.items.clear();
     built = build(kernel, nvrtc, diagnostics);
-    if (built.entry.cubin.empty()) return false;
-    loaded = load_module(*engine.gpu, built.entry.cubin, kernel.launch, kernel.module, load_errors);
+    if (built.entry.cubins.empty()) return false;
+    loaded =
+        load_module(*engine.gpu, built.entry.cubins, kernel.launch, kernel.module, load_errors);
   }
   for (Diagnostic& d : load_errors.items) diagnostics.add(std::move(d));
   if (!loaded) return false;

@@ -3,9 +3,18 @@
 namespace lacuna {
 namespace {
 
-bool ready_kernel(const Device& device, CUlibrary library, const KernelLaunch& launch,
-                  CUkernel& kernel, Diagnostics& diagnostics) {
+bool load_kernel(const Device& device, const std::string& cubin, const KernelLaunch& launch,
+                 LoadedModule& module, Diagnostics& diagnostics) {
   const Driver& driver = *device.driver;
+  CUlibrary library = nullptr;
+  if (!check_driver(driver,
+                    driver.cuLibraryLoadData(&library, cubin.data(), nullptr, nullptr, 0, nullptr,
+                                             nullptr, 0),
+                    "loading compiled code", diagnostics)) {
+    return false;
+  }
+  module.libraries.push_back(library);
+  CUkernel& kernel = module.kernels.emplace_back();
   CUfunction function = nullptr;
   if (!check_driver(driver, driver.cuLibraryGetKernel(&kernel, library, launch.entry.c_str()),
                     "finding a kernel in its code", diagnostics) ||
@@ -25,24 +34,17 @@ bool ready_kernel(const Device& device, CUlibrary library, const KernelLaunch& l
 
 }  // namespace
 
-bool load_module(const Device& device, const std::string& cubin, const LaunchProgram& program,
-                 LoadedModule& loaded, Diagnostics& diagnostics) {
+bool load_module(const Device& device, const std::vector<std::string>& cubins,
+                 const LaunchProgram& program, LoadedModule& loaded, Diagnostics& diagnostics) {
   const Driver& driver = *device.driver;
   const ContextScope scope(device);
   if (!check_driver(driver, scope.result(), "entering the device's context", diagnostics)) {
     return false;
   }
   LoadedModule module;
-  if (!check_driver(driver,
-                    driver.cuLibraryLoadData(&module.library, cubin.data(), nullptr, nullptr, 0,
-                                             nullptr, nullptr, 0),
-                    "loading compiled code", diagnostics)) {
-    return false;
-  }
-  for (const KernelLaunch& launch : program.launches) {
-    CUkernel& kernel = module.kernels.emplace_back();
-    if (!ready_kernel(device, module.library, launch, kernel, diagnostics)) {
-      driver.cuLibraryUnload(module.library);
+  for (std::size_t n = 0; n < program.launches.size(); ++n) {
+    if (!load_kernel(device, cubins[n], program.launches[n], module, diagnostics)) {
+      for (CUlibrary library : module.libraries) driver.cuLibraryUnload(library);
       return false;
     }
   }

@@ -1,15 +1,15 @@
 #include "runtime/nvrtc.hpp"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <functional>
+#include <optional>
+#include <thread>
 
 #include "runtime/cuda_types.hpp"
 #include "runtime/device_headers.hpp"
 #include "runtime/dynamic_library.hpp"
+#include "runtime/large_stacks.hpp"
 #include "runtime/library_search.hpp"
 #include "runtime/ptxas_log.hpp"
 
@@ -105,24 +105,6 @@ Diagnostic not_found(const std::vector<std::string>& searched, int max_major) {
   return d;
 }
 
-/// Runs `work` on a thread with a stack of 8 MiB: the caller's may be too small for a compiler.
-bool run_on_large_stack(const std::function<void()>& work) {
-  pthread_attr_t attributes;
-  if (pthread_attr_init(&attributes) != 0) return false;
-  pthread_attr_setstacksize(&attributes, std::size_t{8} << 20);
-  pthread_t thread{};
-  const auto body = [](void* function) -> void* {
-    (*static_cast<const std::function<void()>*>(function))();
-    return nullptr;
-  };
-  const int failed =
-      pthread_create(&thread, &attributes, body, const_cast<std::function<void()>*>(&work));
-  pthread_attr_destroy(&attributes);
-  if (failed != 0) return false;
-  pthread_join(thread, nullptr);
-  return true;
-}
-
 /// Those of the source, and options that do not affect the code: no cache of NVRTC's own (it would
 /// hide the log and start the driver), no change of the process' stack limit, resources in the log.
 std::vector<std::string> all_options(const Nvrtc& nvrtc, const CudaSource& source) {
@@ -143,7 +125,8 @@ std::string fetch(NvrtcProgram program, SizeFunction size_of, TextFunction get, 
   if (size_of(program, &bytes) != kNvrtcSuccess || bytes == 0) return "";
   std::string result(bytes, '\0');
   if (get(program, result.data()) != kNvrtcSuccess) return "";
-  if (is_text) result.resize(bytes - 1);  // counts the terminating NUL
+  // Counts the terminating NUL; that of ptxas too where it has written.
+  while (is_text && !result.empty() && result.back() == '\0') result.pop_back();
   return result;
 }
 
@@ -161,29 +144,73 @@ Diagnostic failure(const Nvrtc& nvrtc, NvrtcResult result, const std::string& ta
   return d;
 }
 
-/// Create, compile, fetch; runs on the large stack.
-NvrtcResult compile(const Nvrtc& nvrtc, const CudaSource& source,
-                    const std::vector<DeviceHeader>& headers,
-                    const std::vector<std::string>& options, bool want_ptx, Compilation& out) {
-  std::vector<const char*> names, texts, option_texts;
-  for (const DeviceHeader& header : headers) {
+/// What all programs of a source are compiled with.
+struct Inputs {
+  std::vector<DeviceHeader> headers;
+  std::vector<std::string> options;
+  bool want_ptx = false;
+};
+
+/// What NVRTC made of one kernel.
+struct CompiledProgram {
+  NvrtcResult result = kNvrtcSuccess;
+  std::string cubin, ptx, log;
+};
+
+/// Create, compile, fetch; wants a large stack.
+CompiledProgram compile_program(const Nvrtc& nvrtc, const std::string& text, const Inputs& inputs) {
+  std::vector<const char*> names, texts, options;
+  for (const DeviceHeader& header : inputs.headers) {
     names.push_back(header.name.c_str());
     texts.push_back(header.text.c_str());
   }
-  for (const std::string& option : options) option_texts.push_back(option.c_str());
+  for (const std::string& option : inputs.options) options.push_back(option.c_str());
+  CompiledProgram out;
   NvrtcProgram program = nullptr;
-  NvrtcResult result =
-      nvrtc.create_program(&program, source.text.c_str(), "kernel.cu",
-                           static_cast<int>(headers.size()), texts.data(), names.data());
-  if (result != kNvrtcSuccess) return result;
-  result = nvrtc.compile_program(program, static_cast<int>(options.size()), option_texts.data());
+  out.result = nvrtc.create_program(&program, text.c_str(), "kernel.cu",
+                                    static_cast<int>(names.size()), texts.data(), names.data());
+  if (out.result != kNvrtcSuccess) return out;
+  out.result = nvrtc.compile_program(program, static_cast<int>(options.size()), options.data());
   out.log = fetch(program, nvrtc.get_log_size, nvrtc.get_log, true);
-  if (result == kNvrtcSuccess) {
+  if (out.result == kNvrtcSuccess) {
     out.cubin = fetch(program, nvrtc.get_cubin_size, nvrtc.get_cubin, false);
-    if (want_ptx) out.ptx = fetch(program, nvrtc.get_ptx_size, nvrtc.get_ptx, true);
+    if (inputs.want_ptx) out.ptx = fetch(program, nvrtc.get_ptx_size, nvrtc.get_ptx, true);
   }
   nvrtc.destroy_program(&program);
-  return result;
+  return out;
+}
+
+/// One for each kernel, in their order. Nothing if there is no thread to be had.
+std::optional<std::vector<CompiledProgram>> compile_programs(const Nvrtc& nvrtc,
+                                                             const CudaSource& source,
+                                                             const Inputs& inputs, int threads) {
+  std::vector<CompiledProgram> programs(source.kernels.size());
+  const bool ran = run_on_large_stacks(
+      static_cast<std::size_t>(threads), programs.size(), [&](std::size_t item) {
+        // From the last: attend and the estimate take longest, and come late in launch order.
+        const std::size_t n = programs.size() - 1 - item;
+        programs[n] = compile_program(nvrtc, source.head + source.kernels[n].text, inputs);
+      });
+  if (!ran) return std::nullopt;
+  return programs;
+}
+
+/// More would not help: attend alone takes a third of the time of all kernels together.
+constexpr int kMostThreads = 4;
+
+int thread_count(int wanted) {
+  const int most = wanted > 0 ? wanted : static_cast<int>(std::thread::hardware_concurrency());
+  return std::clamp(most, 1, kMostThreads);
+}
+
+/// Whether all of them were compiled; if not, the first failure is reported.
+bool check_programs(const Nvrtc& nvrtc, const std::vector<CompiledProgram>& programs,
+                    const std::string& target, Diagnostics& diagnostics) {
+  const auto failed = std::ranges::find_if(
+      programs, [](const CompiledProgram& program) { return program.result != kNvrtcSuccess; });
+  if (failed == programs.end()) return true;
+  diagnostics.add(failure(nvrtc, failed->result, target, failed->log));
+  return false;
 }
 
 }  // namespace
@@ -207,33 +234,34 @@ std::shared_ptr<const Nvrtc> load_nvrtc(int max_major, Diagnostics& diagnostics)
 }
 
 Compilation compile_cuda(const Nvrtc& nvrtc, const CudaSource& source, const std::string& target,
-                         const std::string& template_path, bool want_ptx,
-                         Diagnostics& diagnostics) {
+                         const NvrtcOptions& options, Diagnostics& diagnostics) {
   Compilation out;
   Diagnostics header_errors;
-  const std::vector<DeviceHeader> headers = device_headers(template_path, header_errors);
+  const Inputs inputs{device_headers(options.template_path, header_errors),
+                      all_options(nvrtc, source), options.want_ptx};
   if (header_errors.has_errors()) {
     for (Diagnostic& d : header_errors.items) diagnostics.add(std::move(d));
     return out;
   }
-  const std::vector<std::string> options = all_options(nvrtc, source);
-  NvrtcResult result = kNvrtcSuccess;
   const auto begin = std::chrono::steady_clock::now();
-  const bool ran =
-      run_on_large_stack([&] { result = compile(nvrtc, source, headers, options, want_ptx, out); });
+  auto programs = compile_programs(nvrtc, source, inputs, thread_count(options.threads));
   const std::chrono::duration<double, std::milli> elapsed =
       std::chrono::steady_clock::now() - begin;
   out.compile_ms = elapsed.count();
-  if (!ran) {
+  if (!programs) {
     Diagnostic d;
     d.code = Code::kNvrtcFailed;
     d.message = "no thread could be started to compile on";
     diagnostics.add(std::move(d));
-  } else if (result != kNvrtcSuccess) {
-    diagnostics.add(failure(nvrtc, result, target, out.log));
-  } else {
-    out.kernels = parse_ptxas_log(out.log);
+    return out;
   }
+  for (const CompiledProgram& program : *programs) out.log += program.log;
+  if (!check_programs(nvrtc, *programs, target, diagnostics)) return out;
+  for (CompiledProgram& program : *programs) {
+    out.cubins.push_back(std::move(program.cubin));
+    if (options.want_ptx) out.ptx.push_back(std::move(program.ptx));
+  }
+  out.kernels = parse_ptxas_log(out.log);
   return out;
 }
 

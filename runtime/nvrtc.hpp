@@ -1,5 +1,5 @@
 // NVRTC, opened at run time (notes: no toolkit at build time, no subprocess, no header search).
-// Source text + embedded headers -> cubin + resource report. Needs no GPU and no driver.
+// Source text + embedded headers -> cubins + resource report. Needs no GPU and no driver.
 #pragma once
 
 #include <memory>
@@ -31,19 +31,26 @@ struct KernelResources {
   int registers = 0, spill_bytes = 0, stack_bytes = 0, smem_bytes = 0;
 };
 
+struct NvrtcOptions {
+  std::string template_path{};  ///< its headers replace the embedded ones; empty: those
+  bool want_ptx = false;
+  int threads = 0;  ///< at most this many; 0: as many as the machine has
+};
+
 struct Compilation {
-  std::string cubin;  ///< empty on failure
-  std::string ptx;    ///< only if asked for
-  std::string log;
+  std::vector<std::string> cubins;  ///< one for each kernel of the source; empty on failure
+  std::vector<std::string> ptx;     ///< the same, only if asked for
+  std::string log;                  ///< of all kernels, in their order
   double compile_ms = 0;
   std::vector<KernelResources> kernels;
 };
 
-/// Compiles on a thread of its own (8 MiB stack) with the options of the source, which name the
-/// architecture too; `target` is for messages. On failure adds kNvrtcFailed with NVRTC's log, whose
-/// lines point into the spec where #line directives lead there. `template_path` replaces the
-/// embedded headers.
+/// Compiles each kernel as a program of its own, several at a time, on threads with large stacks
+/// and with the options of the source, which name the architecture too; `target` is for messages.
+/// On failure adds kNvrtcFailed with the log of the first kernel that cannot be compiled, whose
+/// lines point into the spec where #line directives lead there. However many threads compile, the
+/// code, the errors and the order of the log are the same.
 Compilation compile_cuda(const Nvrtc& nvrtc, const CudaSource& source, const std::string& target,
-                         const std::string& template_path, bool want_ptx, Diagnostics& diagnostics);
+                         const NvrtcOptions& options, Diagnostics& diagnostics);
 
 }  // namespace lacuna

@@ -1,6 +1,7 @@
 // lacuna bench: how fast a spec is at a shape, on random tensors.
 #include <cstdio>
 
+#include "runtime/tune/spread.hpp"
 #include "tools/calibration.hpp"
 #include "tools/dense_twin.hpp"
 #include "tools/gemm_rate.hpp"
@@ -212,10 +213,10 @@ std::string format(const char* pattern, double value) {
 }
 
 double dense_time_us(const Bench& bench) {
-  return spread_of(bench.subjects.back().times_us).median_us;
+  return tune::spread_of(bench.subjects.back().times_us).median_us;
 }
 
-ordered_json spread_json(const std::string& name, const Spread& time, double dense_us) {
+ordered_json spread_json(const std::string& name, const tune::Spread& time, double dense_us) {
   return {{"name", name},
           {"median_us", time.median_us},
           {"low_us", time.low_us},
@@ -224,7 +225,7 @@ ordered_json spread_json(const std::string& name, const Spread& time, double den
 }
 
 /// The columns from the name to the 90 % that launches and stages share.
-std::vector<std::string> spread_cells(const std::string& name, const Spread& time) {
+std::vector<std::string> spread_cells(const std::string& name, const tune::Spread& time) {
   return {name, print_time_us(time.median_us), print_time_us(time.low_us),
           print_time_us(time.high_us)};
 }
@@ -239,7 +240,7 @@ Table report_launches(const Bench& bench, ordered_json& document) {
   if (has_gemm) table.head.push_back("of GEMM");
   document["launches"] = ordered_json::array();
   for (const Subject& subject : bench.subjects) {
-    const Spread time = spread_of(subject.times_us);
+    const tune::Spread time = tune::spread_of(subject.times_us);
     const double pairs = subject.name == "dense" ? work.visible : work.visited;
     const double rate = operations * pairs / time.median_us * 1e-6;
     std::vector<std::string> cells = spread_cells(subject.name, time);
@@ -264,7 +265,7 @@ Table report_stages(const Bench& bench, ordered_json& document) {
   Table table{.head = {"stage", "median", "10 %", "90 %", "of dense time"}, .rows = {}};
   document["stages"] = ordered_json::array();
   for (const StageTimes& stage : bench.stages) {
-    const Spread time = spread_of(stage.times_us);
+    const tune::Spread time = tune::spread_of(stage.times_us);
     table.rows.push_back(spread_cells(stage.name, time));
     table.rows.back().push_back(format("%.4f", time.median_us / dense_us));
     document["stages"].push_back(spread_json(stage.name, time, dense_us));

@@ -34,7 +34,8 @@ Examples:
   lacuna build specs/bsfa.json --arch sm_90a -o kernels
   lacuna build specs/*.json --arch sm_80,sm_89,sm_90a,sm_100a,sm_120a -o kernels --json
 
-Writes SPEC-dHEAD_DIM-DTYPE.ARCH.cubin and .cu for each kernel, all of them or none.
+Writes SPEC-dHEAD_DIM-DTYPE.ARCH.cu, and .ARCH.KERNEL.cubin for each of its kernels (attend, and
+those that prepare for it); all files or none.
 See also: emit --stage cubin, explain)";
 
 /// One kernel to compile, and what came of it.
@@ -49,10 +50,13 @@ struct Task {
     return document->spec.name + "-d" + std::to_string(build.head_dim) + "-" +
            std::string(name_of(build.dtype)) + "." + target.name;
   }
+  std::string cubin_name(std::size_t n) const {
+    return file_stem() + "." + kernel.source.kernels[n].stage + ".cubin";
+  }
 };
 
 void compile(Task& task, const std::shared_ptr<const Nvrtc>& nvrtc,
-             const std::string& template_path) {
+             const std::string& template_path, int threads) {
   const Plan plan = make_plan(*task.document, task.build, task.target, task.diagnostics);
   if (task.diagnostics.has_errors()) return;
   task.kernel = build_kernel({.plan = plan,
@@ -60,24 +64,26 @@ void compile(Task& task, const std::shared_ptr<const Nvrtc>& nvrtc,
                               .nvrtc = nvrtc,
                               .store = nullptr,
                               .template_path = template_path,
-                              .want_ptx = false},
+                              .want_ptx = false,
+                              .threads = threads},
                              task.diagnostics);
 }
 
-/// Compiles all tasks, on as many threads as the machine has cores.
+/// Compiles all tasks, on as many threads as the machine has cores; fewer tasks share them.
 void compile_all(std::vector<Task>& tasks, const std::shared_ptr<const Nvrtc>& nvrtc,
                  const std::string& template_path) {
   const bool show_progress = ::isatty(STDERR_FILENO) == 1;
   std::atomic<std::size_t> next{0};
   std::atomic<std::size_t> done{0};
+  const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
+  const int of_task = static_cast<int>(std::max<std::size_t>(1, cores / tasks.size()));
   const auto work = [&] {
     for (std::size_t i = next++; i < tasks.size(); i = next++) {
-      compile(tasks[i], nvrtc, template_path);
+      compile(tasks[i], nvrtc, template_path, of_task);
       const std::size_t count = ++done;
       if (show_progress) std::fprintf(stderr, "\r\x1b[K%zu/%zu kernels", count, tasks.size());
     }
   };
-  const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
   std::vector<std::thread> threads;
   for (std::size_t i = 1; i < std::min(cores, tasks.size()); ++i) threads.emplace_back(work);
   work();
@@ -89,12 +95,15 @@ bool write_outputs(const std::vector<Task>& tasks, const std::string& directory,
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   for (const Task& task : tasks) {
-    const std::string stem = directory + "/" + task.file_stem();
-    const std::pair<std::string, const std::string*> files[] = {
-        {stem + ".cubin", &task.kernel.entry.cubin}, {stem + ".cu", &task.kernel.source.text}};
-    for (const auto& [path, bytes] : files) {
+    std::vector<std::pair<std::string, std::string>> files = {
+        {task.file_stem() + ".cu", source_text(task.kernel.source)}};
+    for (std::size_t n = 0; n < task.kernel.entry.cubins.size(); ++n) {
+      files.emplace_back(task.cubin_name(n), task.kernel.entry.cubins[n]);
+    }
+    for (const auto& [name, bytes] : files) {
+      const std::string path = (std::filesystem::path(directory) / name).string();
       Diagnostics diagnostics;
-      write_file(path, *bytes, diagnostics);
+      write_file(path, bytes, diagnostics);
       session.report(diagnostics, {path, ""});
       if (diagnostics.has_errors()) return false;
     }
@@ -108,7 +117,8 @@ void report_kernels(const std::vector<Task>& tasks, Session& session) {
       .rows = {}};
   auto& kernels = session.document["kernels"];
   for (const Task& task : tasks) {
-    for (const KernelResources& kernel : task.kernel.kernels) {
+    for (std::size_t n = 0; n < task.kernel.kernels.size(); ++n) {
+      const KernelResources& kernel = task.kernel.kernels[n];
       kernels.push_back({{"spec", task.document->spec.name},
                          {"name", kernel.name},
                          {"arch", task.target.name},
@@ -116,7 +126,7 @@ void report_kernels(const std::vector<Task>& tasks, Session& session) {
                          {"spill_bytes", kernel.spill_bytes},
                          {"smem_bytes", kernel.smem_bytes},
                          {"compile_ms", task.kernel.compile_ms},
-                         {"file", task.file_stem() + ".cubin"}});
+                         {"file", task.cubin_name(n)}});
       table.rows.push_back({task.document->spec.name, task.target.name, kernel.name,
                             std::to_string(kernel.registers),
                             std::to_string(kernel.spill_bytes) + " B",

@@ -1,18 +1,13 @@
 #include "tools/device.hpp"
 
-#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <vector>
 
+#include "runtime/tune/spread.hpp"
+
 namespace lacuna::tools {
 namespace {
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 double host_time_once_us(const std::function<void()>& launch) {
   using Clock = std::chrono::steady_clock;
@@ -33,7 +28,7 @@ double gpu_time_us(const Place& place, const std::function<void()>& launch,
   std::vector<double> times;
   for (int i = 0; i < kRuns && !diagnostics.has_errors(); ++i)
     times.push_back(time_once_us(place, launch, diagnostics));
-  return times.empty() ? 0 : median(std::move(times));
+  return times.empty() ? 0 : tune::spread_of(std::move(times)).median_us;
 }
 
 double host_time_us(const std::function<void()>& launch) {
@@ -49,7 +44,7 @@ double host_time_us(const std::function<void()>& launch) {
   if (Clock::now() - begin > kSlow) return times.front();
   times.clear();
   while (times.empty() || (times.size() < kRuns && Clock::now() - begin < kBudget)) time_one();
-  return median(std::move(times));
+  return tune::spread_of(std::move(times)).median_us;
 }
 
 }  // namespace

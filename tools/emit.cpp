@@ -1,6 +1,7 @@
 // lacuna emit: the text (or code) of any stop on the path from JSON to machine code.
 #include "compiler/emit/emit.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
@@ -19,6 +20,7 @@ namespace {
 struct EmitOptions {
   std::string stage;
   std::string spec;
+  std::string kernel = "attend";
   std::string out = "-";
   std::string template_path = environment(EnvironmentVariable::kTemplatePath);
   bool passes = false;
@@ -33,6 +35,7 @@ Examples:
   lacuna emit --stage plan specs/bsfa.json --arch sm_80 --passes
   lacuna emit --stage cuda specs/bsfa.json
   lacuna emit --stage cubin specs/bsfa.json --arch sm_90a -o bsfa.cubin
+  lacuna emit --stage ptx specs/sparge.json --kernel estimate
 
 The stages, in order: spec, program, plan, cuda, ptx, cubin; beside cuda: launch; on the CPU: llvm.
 See also: explain, build)";
@@ -74,9 +77,22 @@ std::optional<Plan> lower(const EmitOptions& options, const SpecDocument& docume
   return plan;
 }
 
-/// PTX or cubin, by NVRTC.
+/// Place of the kernel asked for; nothing, with the nearest name, if the spec has no such kernel.
+std::optional<std::size_t> find_kernel(const EmitOptions& options, const CudaSource& source,
+                                       Session& session) {
+  std::vector<std::string> names;
+  for (const CudaKernel& kernel : source.kernels) names.push_back(kernel.stage);
+  const auto found = std::ranges::find(names, options.kernel);
+  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
+  session.fail(ExitCode::kUsage, "--kernel: " + one_of(names)(options.kernel));
+  return std::nullopt;
+}
+
+/// PTX or cubin of one kernel, by NVRTC.
 Text compile(const EmitOptions& options, const SpecDocument& document, const Plan& plan,
              Session& session) {
+  const auto kernel = find_kernel(options, emit_cuda(plan, document), session);
+  if (!kernel) return std::nullopt;
   Diagnostics diagnostics;
   const auto nvrtc = load_nvrtc(0, diagnostics);
   if (!nvrtc) {
@@ -94,7 +110,7 @@ Text compile(const EmitOptions& options, const SpecDocument& document, const Pla
                                    diagnostics);
   session.report(diagnostics, document.source);
   if (diagnostics.has_errors()) return std::nullopt;
-  return want_ptx ? built.ptx : built.entry.cubin;
+  return want_ptx ? built.ptx[*kernel] : built.entry.cubins[*kernel];
 }
 
 /// What the CPU backend makes of a program, after optimisation.
@@ -128,7 +144,7 @@ Text emit_stage(const EmitOptions& options, const SpecDocument& document, Sessio
     session.fail(ExitCode::kUsage, "stage " + stage + " needs a GPU architecture, got --arch cpu");
     return std::nullopt;
   }
-  if (stage == "cuda") return emit_cuda(*plan, document).text;
+  if (stage == "cuda") return source_text(emit_cuda(*plan, document));
   if (stage == "launch") return print_launch_program(emit_launch_program(*plan));
   return compile(options, document, *plan, session);
 }
@@ -161,6 +177,8 @@ void add_emit(CLI::App& app, Session& session) {
       ->check(one_of({"spec", "program", "plan", "cuda", "ptx", "cubin", "launch", "llvm"}))
       ->type_name("STAGE");
   verb->add_option("spec", options->spec, "A spec file; - is standard input")->required();
+  verb->add_option("--kernel", options->kernel, "Kernel whose ptx or cubin to print (attend)")
+      ->type_name("NAME");
   verb->add_option("-o,--out", options->out, "File to write (standard output)")->type_name("FILE");
   verb->add_option("--template-path", options->template_path,
                    "Directory of device headers, in place of the embedded ones")

@@ -84,6 +84,7 @@ void add_family(const Plan& plan, std::vector<Decision>& all) {
   if (!plan.target.has_wgmma) return;
   all.push_back(decision("family", attend.family, std::string(name_of(attend.family.value))));
   if (attend.family.value != AttendFamily::kWgmma) return;
+  all.push_back(decision("rows of tiles together", attend.tile_rows));
   all.push_back(decision("warpgroups", attend.warpgroups));
   all.push_back(decision("keys of a step", attend.step_keys));
   all.push_back(decision("query buffers", attend.query_buffers));

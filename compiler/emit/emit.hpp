@@ -10,14 +10,24 @@
 
 namespace lacuna {
 
-/// A generated translation unit: provenance, includes, a Config and an extern "C" entry for each
-/// kernel, and what they share, Args and Hooks. `#line` directives lead NVRTC's errors back to the
-/// spec.
-struct CudaSource {
+/// What one kernel adds to the head of its source: the include of its template, its Config, its
+/// extern "C" entry.
+struct CudaKernel {
+  std::string stage;  ///< "prepare_q", as in KernelLaunch
+  std::string entry;  ///< "lacuna_prepare_q_sparge"
   std::string text;
-  std::vector<std::string> options;  ///< NVRTC options that affect the code, in order
-  std::vector<std::string> entries;  ///< names of the extern "C" kernels, in launch order
 };
+
+/// A generated translation unit, in parts, of which the head and any one kernel compile by
+/// themselves. `#line` directives lead NVRTC's errors back to the spec.
+struct CudaSource {
+  std::string head;                  ///< provenance, and what the kernels share: Args and Hooks
+  std::vector<CudaKernel> kernels;   ///< in launch order
+  std::vector<std::string> options;  ///< NVRTC options that affect the code, in order
+};
+
+/// kernel.cu: all of it, as people read it.
+std::string source_text(const CudaSource& source);
 
 /// For plans of CUDA targets without errors.
 CudaSource emit_cuda(const Plan& plan, const SpecDocument& document);

@@ -1,5 +1,8 @@
 #include "compiler/emit/hooks.hpp"
 
+#include <algorithm>
+
+#include "compiler/expr/constant_parts.hpp"
 #include "compiler/expr/expr_tables.hpp"
 #include "compiler/expr/print_cuda.hpp"
 
@@ -25,17 +28,45 @@ std::string variable_text(Variable variable, Tiling tiling) {
   }
 }
 
-std::string cuda_text(const Expr& expr, const char* absent, Tiling tiling = Tiling::kAttend) {
-  if (expr.empty()) return absent;
-  return print_cuda(expr, {[&](Variable variable) { return variable_text(variable, tiling); },
-                           [](const ParamSymbol& symbol) { return "args.param_" + symbol.name; }});
+CudaNames cuda_names(Tiling tiling) {
+  return {[tiling](Variable variable) { return variable_text(variable, tiling); },
+          [](const ParamSymbol& symbol) { return "args.param_" + symbol.name; }};
 }
 
-std::string gate_text(const std::optional<Gate>& gate) {
-  if (!gate) return "false";
-  std::string skip = cuda_text(gate->skip, "false");
-  if (gate->exempt.empty()) return skip;
-  return "(" + skip + ") && !(" + cuda_text(gate->exempt, "false") + ")";
+std::string cuda_text(const Expr& expr, const char* absent, Tiling tiling = Tiling::kAttend) {
+  return expr.empty() ? absent : print_cuda(expr, cuda_names(tiling));
+}
+
+/// What a gate reads that changes from tile to tile of a row.
+constexpr Variable kTileVariables[] = {Variable::kTileMax, Variable::kGap, Variable::kJ,
+                                       Variable::kK0, Variable::kK1};
+
+/// One of the gate's expressions: what stays the same along a row of tiles are members of GateRow,
+/// and what is left reads them.
+struct GateText {
+  std::string members, values, rest;
+};
+
+GateText gate_text(const Expr& expr, const std::string& name) {
+  GateText text;
+  if (expr.empty()) return {"", "", "false"};
+  CudaNames names = cuda_names(Tiling::kAttend);
+  const auto parts = constant_parts(expr, kTileVariables);
+  const auto member = [&](std::int32_t node) {
+    const auto at = std::ranges::find(parts, node);
+    return at == parts.end() ? std::string() : name + "_" + std::to_string(at - parts.begin());
+  };
+  for (const std::int32_t node : parts) {
+    const auto type = expr.nodes[static_cast<std::size_t>(node)].type;
+    text.members += " " + std::string(cuda_name(type)) + " " + member(node) + ";";
+    text.values += (text.values.empty() ? "" : ", ") + print_cuda(expr, node, names);
+  }
+  names.known = [&](std::int32_t node) {
+    const std::string known = member(node);
+    return known.empty() ? known : "row." + known;
+  };
+  text.rest = print_cuda(expr, names);
+  return text;
 }
 
 constexpr const char* kBounds = "int q0, int q1, int k0, int k1";
@@ -58,10 +89,24 @@ void write_attend_hooks(CudaWriter& out, const Attend& attend) {
              cuda_text(attend.classifier.may, "true"));
   write_hook(out, "float score(const Args& args, float s, int q, int k, int h, int b)",
              "/attention/score", cuda_text(attend.score, "s"));
+}
+
+void write_gate_hooks(CudaWriter& out, const std::optional<Gate>& gate) {
+  const Gate given = gate.value_or(Gate{});
+  const GateText skip = gate_text(given.skip, "skip");
+  const GateText exempt = gate_text(given.exempt, "exempt");
+  const bool has_both = !skip.values.empty() && !exempt.values.empty();
+  const std::string members = skip.members + exempt.members;
+  out.generated_line("  struct GateRow {" + members + (members.empty() ? "};" : " };"));
+  write_hook(out, "GateRow gate_row(const Args& args, int i, int q0, int q1, int h, int b)",
+             "/gate/skip", "{" + skip.values + (has_both ? ", " : "") + exempt.values + "}");
   write_hook(
       out,
-      std::string("bool gate_skip(const Args& args, float tile_max, float gap, ") + kIndices + ")",
-      "/gate/skip", gate_text(attend.gate));
+      std::string(
+          "bool gate_skip(const Args& args, const GateRow& row, float tile_max, float gap, ") +
+          kIndices + ")",
+      "/gate/skip",
+      exempt.rest == "false" ? skip.rest : "(" + skip.rest + ") && !(" + exempt.rest + ")");
 }
 
 void write_estimate_hooks(CudaWriter& out, const Estimate& estimate) {
@@ -94,6 +139,7 @@ void write_hooks(CudaWriter& out, const StageFacts& facts) {
   out.line("");
   out.line("struct Hooks {");
   write_attend_hooks(out, facts.attend);
+  write_gate_hooks(out, facts.attend.gate);
   if (facts.estimate != nullptr) write_estimate_hooks(out, *facts.estimate);
   if (facts.select != nullptr) write_select_hooks(out, *facts.select);
   out.generated_line("};");

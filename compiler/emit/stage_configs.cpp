@@ -112,20 +112,19 @@ void add_estimate(const StageFacts& facts, Fields& fields) {
 
 /// What the wgmma family has besides.
 void add_wgmma(const Attend& attend, const AttendPlan& chosen, Fields& fields) {
-  const bool reads_gap = attend.gate && (uses(attend.gate->skip, Variable::kGap) ||
-                                         uses(attend.gate->exempt, Variable::kGap));
-  fields.insert(fields.end(), {{integer("kWarpgroups", chosen.warpgroups.value), "/tile/q",
-                                name_of(chosen.warpgroups.origin)},
-                               {integer("kStepKeys", chosen.step_keys.value), kNowhere,
-                                name_of(chosen.step_keys.origin)},
-                               {integer("kQueryBuffers", chosen.query_buffers.value), kNowhere,
-                                name_of(chosen.query_buffers.origin)},
-                               {boolean("kGateReadsGap", reads_gap), "/gate/skip", kDefault}});
+  const bool gate_reads_gap = attend.gate && reads_gap(*attend.gate);
+  fields.insert(
+      fields.end(),
+      {{integer("kTileRows", chosen.tile_rows.value), kNowhere, name_of(chosen.tile_rows.origin)},
+       {integer("kWarpgroups", chosen.warpgroups.value), "/tile/q",
+        name_of(chosen.warpgroups.origin)},
+       {integer("kStepKeys", chosen.step_keys.value), kNowhere, name_of(chosen.step_keys.origin)},
+       {integer("kQueryBuffers", chosen.query_buffers.value), kNowhere,
+        name_of(chosen.query_buffers.origin)},
+       {boolean("kGateReadsGap", gate_reads_gap), "/gate/skip", kDefault}});
 }
 
 }  // namespace
-
-Fields no_config(const StageFacts&, Tensor) { return {}; }
 
 Fields tensor_config(const StageFacts&, Tensor tensor) {
   return {{integer("kTensor", static_cast<int>(tensor)), kNowhere, kDerived}};
@@ -225,6 +224,10 @@ Fields compact_config(const StageFacts& facts, Tensor) {
           {integer("kTileK", compact.tile_k), "/tile/k", kDefault},
           mask_field(compact.mask),
           {boolean("kSharedHeads", shared), "/predictor/heads", kDefault}};
+}
+
+Fields order_config(const StageFacts& facts, Tensor) {
+  return {{integer("kTileRows", facts.plan.attend.tile_rows.value), kNowhere, kDerived}};
 }
 
 Fields attend_config(const StageFacts& facts, Tensor) {

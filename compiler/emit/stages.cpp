@@ -34,6 +34,12 @@ std::string blocks_over_rows(const StageFacts& facts) {
   return "n_b * n_h * (" + ceil_divide("n_q", facts.attend.tile_q) + ")";
 }
 
+/// A block of attend may take several rows together.
+std::string blocks_of_attend(const StageFacts& f) {
+  const int rows = f.attend.tile_q * f.plan.attend.tile_rows.value;
+  return "n_b * n_h * (" + ceil_divide("n_q", rows) + ")";
+}
+
 // needed
 bool permutes(const StageFacts& f, Tensor) { return f.permutes; }
 bool has_mean(const StageFacts& f, Tensor t) { return f.ops(t).smooth != nullptr; }
@@ -89,13 +95,13 @@ std::string select_grid(const StageFacts& f, Tensor) {
 }
 std::string compact_grid(const StageFacts& f, Tensor) { return blocks_over_rows(f); }
 std::string order_grid(const StageFacts& f, Tensor) {
-  return ceil_divide(blocks_over_rows(f), kStageThreads);
+  return ceil_divide(blocks_of_attend(f), kStageThreads);
 }
 std::string attend_grid(const StageFacts& f, Tensor) {
   return f.gathers() ? minimum(blocks_over_rows(f), kMostStridingBlocks) : blocks_over_rows(f);
 }
 std::string persistent_grid(const StageFacts& f, Tensor) {
-  return "min(" + blocks_over_rows(f) + ", sm_count)";
+  return "min(" + blocks_of_attend(f) + ", sm_count)";
 }
 
 // shared memory
@@ -226,7 +232,7 @@ constexpr StageRow kStages[] = {
      fixed<16384>, decides},
     {"compact", kCompact, "compact_lists", kQ, compacts, compact_config, compact_grid, fixed<4096>,
      never},
-    {"order_rows", kCompact, "order_rows", kQ, compacts, no_config, order_grid, fixed<33856>,
+    {"order_rows", kCompact, "order_rows", kQ, compacts, order_config, order_grid, fixed<33856>,
      never},
     {"attend", "kernel/attend_mma.cuh", "attend_mma", kQ, is_mma, attend_config, attend_grid,
      attend_smem, never, attend_threads},

@@ -49,7 +49,7 @@ std::vector<ConfigField> pooled_config(const StageFacts& facts, Tensor);
 std::vector<ConfigField> tokens_config(const StageFacts& facts, Tensor);
 std::vector<ConfigField> select_config(const StageFacts& facts, Tensor);
 std::vector<ConfigField> compact_config(const StageFacts& facts, Tensor);
-std::vector<ConfigField> no_config(const StageFacts& facts, Tensor);
+std::vector<ConfigField> order_config(const StageFacts& facts, Tensor);
 std::vector<ConfigField> attend_config(const StageFacts& facts, Tensor);
 
 /// Tokens of a block of the prepare kernel: as many as its registers hold well, and at least the

@@ -130,6 +130,9 @@ class CudaPrinter {
   }
 
   std::string print(std::int32_t id, Precedence precedence) const {
+    if (names_.known) {
+      if (std::string known = names_.known(id); !known.empty()) return known;
+    }
     const ExprNode& node = at(id);
     const auto [text, own] = print_node(node);
     return own < precedence ? "(" + text + ")" : text;
@@ -250,8 +253,22 @@ class CudaPrinter {
 }  // namespace
 
 std::string print_cuda(const Expr& expr, const CudaNames& names) {
-  const auto root = static_cast<std::int32_t>(expr.nodes.size()) - 1;
-  return CudaPrinter(expr, names).print(root, kTernary);
+  return print_cuda(expr, static_cast<std::int32_t>(expr.nodes.size()) - 1, names);
+}
+
+std::string print_cuda(const Expr& expr, std::int32_t node, const CudaNames& names) {
+  return CudaPrinter(expr, names).print(node, kTernary);
+}
+
+std::string_view cuda_name(ExprType type) {
+  switch (type) {
+    case ExprType::kF32:
+      return "float";
+    case ExprType::kI32:
+      return "int";
+    default:
+      return "bool";
+  }
 }
 
 }  // namespace lacuna

@@ -1,8 +1,10 @@
 // Expr -> CUDA C++ text, for the hook functions of a generated kernel.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "compiler/expr/expr.hpp"
 
@@ -12,11 +14,19 @@ namespace lacuna {
 struct CudaNames {
   std::function<std::string(Variable)> variable;
   std::function<std::string(const ParamSymbol&)> parameter;
+  /// What stands for a node whose value is there already; "": nothing does.
+  std::function<std::string(std::int32_t node)> known = {};
 };
 
 /// A C++ expression of type float, int or bool. Functions that C++ lacks (floor division, bit
 /// length, parameter access with clamped indices) are those of templates/base/expr.cuh. i32
 /// overflow is written out only where operands below 2^24 can reach it (hashes).
 std::string print_cuda(const Expr& expr, const CudaNames& names);
+
+/// The same of the part below one node.
+std::string print_cuda(const Expr& expr, std::int32_t node, const CudaNames& names);
+
+/// The type that such an expression has in C++.
+std::string_view cuda_name(ExprType type);
 
 }  // namespace lacuna

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 
+#include "compiler/expr/parse.hpp"
 #include "compiler/ir/fields.hpp"
 
 namespace lacuna {
@@ -21,6 +22,10 @@ bool operator==(const Select& a, const Select& b) { return equal_fields(a, b); }
 bool operator==(const Compact& a, const Compact& b) { return equal_fields(a, b); }
 bool operator==(const Gate& a, const Gate& b) { return equal_fields(a, b); }
 bool operator==(const Attend& a, const Attend& b) { return equal_fields(a, b); }
+
+bool reads_gap(const Gate& gate) {
+  return uses(gate.skip, Variable::kGap) || uses(gate.exempt, Variable::kGap);
+}
 
 namespace {
 

@@ -141,9 +141,12 @@ void note_tiles(const PassContext& context, const TileRequest& request, const Ti
     plan.tile_q = {shape.tile_q, Origin::kDerived, "16 * tile.warps"};
   plan.stages =
       chosen(tile.stages, shape.stages, "loads of the next tile overlap this one's arithmetic");
-  plan.warps = tile.warps.is_auto() ? Chosen<int>{shape.warps(), Origin::kDerived,
-                                                  "tile.q / 16: one mma of rows each"}
-                                    : chosen(tile.warps, shape.warps(), "");
+  const int warps = shape.warps() * plan.tile_rows.value;
+  plan.warps = tile.warps.is_auto()
+                   ? Chosen<int>{warps, Origin::kDerived,
+                                 plan.tile_rows.value == 1 ? "tile.q / 16: one mma of rows each"
+                                                           : "tile_rows * tile.q / 16"}
+                   : chosen(tile.warps, warps, "");
 }
 
 /// Columns are gathered as their bits lie: ascending.

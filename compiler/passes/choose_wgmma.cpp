@@ -2,25 +2,24 @@
 
 #include <algorithm>
 
-#include "compiler/expr/parse.hpp"
-
 namespace lacuna {
 namespace {
 
 /// Rows are whole panels, and the registers of a consumer are planned for each of these.
 constexpr int kHeadDims[] = {64, 128, 256};
-constexpr int kTileRows = 128;      ///< of two consumer warpgroups
-constexpr int kWideTileRows = 192;  ///< of three, whose registers hold rows of kNarrowHeadDim
+constexpr int kBlockRows = 128;      ///< queries of two consumer warpgroups
+constexpr int kWideBlockRows = 192;  ///< of three, whose registers hold rows of kNarrowHeadDim
 constexpr int kNarrowHeadDim = 64;
 constexpr int kTileKeys[] = {128, 64};
+constexpr int kListTileKeys = 32;  ///< of lists; a step takes several
 constexpr int kStages[] = {2, 4};  ///< a ring's place and phase are bits of one counter
 
 bool has_8_bits(const Attend& attend) { return attend.q_scale >= 0 || attend.v_scale >= 0; }
 
-/// Such a gate is decided about tile by tile, with the next one's scores under way.
+/// Such a gate is decided about with the next tiles' scores computed.
 bool looks_ahead(const Attend& attend) {
-  return attend.gate && attend.gate->scope == GateScope::kTile &&
-         !uses(attend.gate->skip, Variable::kGap) && !uses(attend.gate->exempt, Variable::kGap);
+  return attend.gate && attend.gate->scope == GateScope::kTile && attend.gate->skips_exp &&
+         !reads_gap(*attend.gate);
 }
 
 /// What in the program keeps it from this family whatever its tiles; "" if nothing.
@@ -48,24 +47,34 @@ std::string objection(const Program& program, const PassContext& context) {
   return "";
 }
 
+/// What keeps its key tiles from this family; "" if nothing.
+std::string tile_k_objection(const WgmmaShape& shape) {
+  if (std::ranges::count(kTileKeys, shape.tile_k) != 0) return "";
+  if (shape.tile_k != kListTileKeys || !shape.has_lists || shape.gathers)
+    return "64 or 128 keys are multiplied at once";
+  if (shape.has_gate) return "a gate leaves out products of 64 or 128 keys";
+  if (shape.v_bits == 8) return "e4m3 values come in blocks of 64 keys";
+  return "";
+}
+
 /// What keeps a shape from this family; "" if it fits.
 std::string objection(const WgmmaShape& shape, const TileRequest& request) {
   const auto text = [](const char* name, int value) {
     return std::string(name) + " = " + std::to_string(value) + ": ";
   };
   const Choice<int>& warps = request.spec.warps;
-  if (shape.tile_q != kTileRows && shape.tile_q != kWideTileRows)
+  if (shape.block_rows() != kBlockRows && shape.block_rows() != kWideBlockRows)
     return text("tile.q", shape.tile_q) + "two warpgroups have 128 rows";
-  if (shape.tile_q == kWideTileRows && (shape.head_dim != kNarrowHeadDim || shape.has_terms))
+  if (shape.tile_q == kWideBlockRows && (shape.head_dim != kNarrowHeadDim || shape.has_terms))
     return text("tile.q", shape.tile_q) + "three warpgroups have registers for head_dim 64 alone";
-  if (shape.tile_q == kWideTileRows && (shape.qk_bits == 8 || shape.v_bits == 8))
+  if (shape.tile_q == kWideBlockRows && (shape.qk_bits == 8 || shape.v_bits == 8))
     return text("tile.q", shape.tile_q) + "three warpgroups have no registers for 8-bit operands";
-  if (shape.tile_q == kWideTileRows && shape.gathers)
+  if (shape.tile_q == kWideBlockRows && shape.gathers)
     return text("tile.q", shape.tile_q) + "a producer that gathers has the registers of a third";
   if (!warps.is_auto() && std::ranges::count(warps.values, shape.warps()) == 0)
     return text("tile.warps", warps.values.front()) + "two warpgroups have 8";
-  if (std::ranges::count(kTileKeys, shape.tile_k) == 0)
-    return text("tile.k", shape.tile_k) + "64 or 128 keys are multiplied at once";
+  if (std::string against = tile_k_objection(shape); !against.empty())
+    return text("tile.k", shape.tile_k) + against;
   if (shape.step_keys() % shape.tile_k != 0) {
     return text("tile.k", shape.tile_k) + "at head_dim " + std::to_string(shape.head_dim) +
            " registers hold the scores of " + std::to_string(shape.step_keys()) + " keys";
@@ -105,12 +114,12 @@ std::vector<WgmmaShape> shapes_in_order(const Program& program, const TileReques
   if ((is_free || request.gathers) && request.spec.k.is_auto())
     candidates.tile_k.assign(std::begin(kTileKeys), std::end(kTileKeys));
   if (is_free && request.spec.q.is_auto() && request.spec.warps.is_auto()) {
-    candidates.tile_q = {kTileRows};
+    candidates.tile_q = {kBlockRows};
     const Attend& attend = attend_of(program);
     if (program.head_dim == kNarrowHeadDim && attend.score.empty() && !has_8_bits(attend))
-      candidates.tile_q = {kWideTileRows, kTileRows};
+      candidates.tile_q = {kWideBlockRows, kBlockRows};
   }
-  // Slots of 8 bits are small, and their steps short; so are those of gates that look ahead.
+  // Slots of 8 bits are small, and their steps short; gates that look ahead want keys early.
   if (request.spec.stages.is_auto() &&
       (has_8_bits(attend_of(program)) || looks_ahead(attend_of(program)))) {
     candidates.stages = {4, 2};
@@ -153,12 +162,17 @@ WgmmaChoice choose(const Program& program, const TileRequest& request,
 
 WgmmaShape with_operands(WgmmaShape shape, const Program& program) {
   const Attend& attend = attend_of(program);
-  const bool many_scales = attend.q_scale >= 0 && attend.qk_group == QuantGroup::kThread;
-  const bool busy_gate =
-      attend.gate && (many_scales || (attend.gate->skips_exp && attend.v_scale >= 0));
-  shape.has_terms = !attend.score.empty() || attend.column_bias >= 0 || busy_gate ||
-                    (looks_ahead(attend) && !has_8_bits(attend));
   shape.gathers = attend.columns >= 0;
+  shape.has_lists = attend.list_indices >= 0;
+  shape.has_gate = attend.gate.has_value();
+  const bool own_rows = shape.tile_q == kWarpgroupRows && shape.has_lists && !shape.gathers;
+  shape.tile_rows = own_rows ? kBlockRows / kWarpgroupRows : 1;
+  const bool many_scales = attend.q_scale >= 0 && attend.qk_group == QuantGroup::kThread;
+  const bool busy_gate = attend.gate && ((own_rows && !has_8_bits(attend)) || many_scales ||
+                                         (attend.gate->skips_exp && attend.v_scale >= 0));
+  shape.has_terms = !attend.score.empty() || attend.column_bias >= 0 || busy_gate;
+  // Tiles of a step, or a product with V that is added apart, beside a loop in a loop.
+  shape.has_terms |= shape.tile_k == kListTileKeys || (own_rows && attend.v_scale >= 0);
   shape.qk_bits = attend.q_scale >= 0 ? 8 : 16;
   shape.v_bits = attend.v_scale >= 0 ? 8 : 16;
   return shape;
@@ -184,7 +198,12 @@ Program note_family(Program program, const WgmmaChoice& choice, const PassContex
   const WgmmaShape& shape = *choice.shape;
   const Origin origin = Origin::kDerived;
   plan.family = {AttendFamily::kWgmma, Origin::kDefault, choice.reason};
-  plan.warpgroups = {shape.warpgroups(), origin, "tile.q / 64; one more loads"};
+  plan.tile_rows = {shape.tile_rows, origin,
+                    shape.tile_rows == 1 ? "whose queries are those of all warpgroups"
+                                         : "one for each warpgroup, with a list of its own"};
+  plan.warpgroups = {shape.warpgroups(), origin,
+                     shape.tile_rows == 1 ? "tile.q / 64; one more loads"
+                                          : "one for each row of tiles; one more loads"};
   plan.step_keys = {shape.step_keys(), origin,
                     "whose scores fit the registers at head_dim " + std::to_string(shape.head_dim)};
   plan.query_buffers = {shape.query_buffers, origin,

@@ -113,7 +113,8 @@ std::string family_lines(const Target& target, const AttendPlan& chosen) {
   if (!target.has_wgmma) return "";
   std::string text = line("family", chosen.family);
   if (chosen.family.value != AttendFamily::kWgmma) return text;
-  text += line("warpgroups", chosen.warpgroups) + line("step_keys", chosen.step_keys);
+  text += line("tile_rows", chosen.tile_rows) + line("warpgroups", chosen.warpgroups);
+  text += line("step_keys", chosen.step_keys);
   return text + line("query_buffers", chosen.query_buffers);
 }
 

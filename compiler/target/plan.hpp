@@ -33,8 +33,10 @@ struct AttendPlan {
   Chosen<GateScope> gate_scope;  ///< if there is a gate
   Chosen<int> tile_q, tile_k;
   Chosen<TileOrder> order;
-  Chosen<int> stages, warps;    ///< warps that compute
-  Chosen<int> warpgroups;       ///< that compute; from here to query_buffers: wgmma only
+  Chosen<int> stages, warps;  ///< warps that compute
+  /// Rows of tiles that a block takes together; from here to query_buffers: wgmma only.
+  Chosen<int> tile_rows = {1, Origin::kDefault, ""};
+  Chosen<int> warpgroups;       ///< that compute
   Chosen<int> step_keys;        ///< of a step of the main loop: whole tiles
   Chosen<int> query_buffers;    ///< query tiles in shared memory
   Chosen<Loader> loader;        ///< kGather: attend gathers columns

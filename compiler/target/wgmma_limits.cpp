@@ -16,15 +16,15 @@ int control_bytes(const WgmmaShape& shape) {
 }  // namespace
 
 int smem_bytes(const WgmmaShape& shape) {
-  const int queries = shape.tile_q * shape.query_buffers * kElementBytes;
+  const int queries = shape.block_rows() * shape.query_buffers * kElementBytes;
   const int keys_and_values = shape.stages * shape.step_keys() * (shape.qk_bits + shape.v_bits) / 8;
   return control_bytes(shape) + (queries + keys_and_values) * shape.head_dim;
 }
 
 std::string smem_formula(const WgmmaShape& shape) {
   const auto text_of = [](int number) { return std::to_string(number); };
-  const std::string begin = text_of(control_bytes(shape)) + " + (" + text_of(shape.tile_q) + " * " +
-                            text_of(shape.query_buffers);
+  const std::string begin = text_of(control_bytes(shape)) + " + (" + text_of(shape.block_rows()) +
+                            " * " + text_of(shape.query_buffers);
   const std::string keys = text_of(shape.stages) + " * " + text_of(shape.step_keys());
   const std::string end = ") * " + text_of(shape.head_dim);
   if (shape.qk_bits == 16 && shape.v_bits == 16)
@@ -36,7 +36,7 @@ std::string smem_formula(const WgmmaShape& shape) {
 WgmmaRegisters registers_of(const WgmmaShape& shape) {
   // 128 * (2 * 240 + 24), 128 * (2 * 232 + 40) or 128 * (3 * 160 + 32): what an SM has, in steps
   // of 8.
-  if (shape.gathers) return {232, 40};
+  if (shape.gathers || shape.tile_rows > 1) return {232, 40};
   return shape.warpgroups() <= 2 ? WgmmaRegisters{240, 24} : WgmmaRegisters{160, 32};
 }
 

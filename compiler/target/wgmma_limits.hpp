@@ -22,10 +22,14 @@ inline constexpr int kColumnPanelTokens = 64;
 struct WgmmaShape {
   int tile_q = 0, tile_k = 0, stages = 0, head_dim = 0;
   int query_buffers = 0;   ///< 2: the next row of tiles is loaded while this one is computed
-  bool has_terms = false;  ///< a score hook, biases, a busy gate, which take registers
+  int tile_rows = 1;       ///< rows of tiles that a block takes together; if 2, a warpgroup each
+  bool has_terms = false;  ///< a score hook, biases, a busy gate, small tiles: taking registers
   bool gathers = false;    ///< columns, by a producer that itself copies
   int qk_bits = 16, v_bits = 16;
-  int warpgroups() const { return tile_q / kWarpgroupRows; }                     ///< that compute
+  bool has_lists = false;  ///< of key tiles
+  bool has_gate = false;
+  int block_rows() const { return tile_q * tile_rows; }                          ///< queries
+  int warpgroups() const { return block_rows() / kWarpgroupRows; }               ///< that compute
   int warps() const { return warpgroups() * kWarpgroupThreads / kWarpThreads; }  ///< that compute
   int threads() const { return (warpgroups() + 1) * kWarpgroupThreads; }
   /// Keys whose scores fit a consumer's registers beside its rows of the output.

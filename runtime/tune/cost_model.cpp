@@ -51,7 +51,8 @@ double visited_tiles(const LaunchShape& shape, const Config& config, double dens
 
 TileShape tile_shape(const Candidate& candidate) {
   const Attend& attend = attend_of(candidate.plan.program);
-  return {.tile_q = candidate.config.tile_q,
+  // Rows of tiles that a block takes together count as one.
+  return {.tile_q = candidate.config.tile_q * candidate.plan.attend.tile_rows.value,
           .tile_k = candidate.config.tile_k,
           .stages = candidate.config.stages,
           .head_dim = candidate.plan.program.head_dim,

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "runtime/tune/spread.hpp"
+
 namespace lacuna::tune {
 namespace {
 
@@ -117,12 +119,9 @@ std::vector<int> survivors(const Rung& rung, std::span<const int> ids) {
 
 void summarise(std::vector<double> times_us, Result& result) {
   if (times_us.empty()) return;
-  std::sort(times_us.begin(), times_us.end());
-  const auto at = [&times_us](double share) {
-    return times_us[static_cast<std::size_t>(share * static_cast<double>(times_us.size() - 1))];
-  };
-  result.median_us = at(0.5);
-  result.spread = (at(0.9) - at(0.1)) / result.median_us;
+  const Spread spread = spread_of(std::move(times_us));
+  result.median_us = spread.median_us;
+  result.spread = (spread.high_us - spread.low_us) / spread.median_us;
 }
 
 std::optional<Result> best_of(std::span<const Result> results) {

@@ -12,14 +12,25 @@ __device__ __forceinline__ int max_over_lanes(int x) {
   return largest;
 }
 
-/// The same of floats; x is not NaN. They are ordered like integers once negative ones are turned
-/// around.
-__device__ __forceinline__ float max_over_lanes(float x) {
+/// A float that is not NaN as an integer of the same order; and back.
+__device__ __forceinline__ int ordered_bits(float x) {
   const int bits = __float_as_int(x);
-  const int ordered = bits ^ (bits >> 31 & 0x7fffffff);
-  int largest;
-  asm("redux.sync.max.s32 %0, %1, 0xffffffff;" : "=r"(largest) : "r"(ordered));
-  return __int_as_float(largest ^ (largest >> 31 & 0x7fffffff));
+  return bits ^ (bits >> 31 & 0x7fffffff);
+}
+__device__ __forceinline__ float float_of_ordered(int bits) {
+  return __int_as_float(bits ^ (bits >> 31 & 0x7fffffff));
+}
+
+/// The same of floats.
+__device__ __forceinline__ float max_over_lanes(float x) {
+  return float_of_ordered(max_over_lanes(ordered_bits(x)));
+}
+
+/// Bits that any lane has.
+__device__ __forceinline__ u32 or_over_lanes(u32 x) {
+  u32 together;
+  asm volatile("redux.sync.or.b32 %0, %1, 0xffffffff;" : "=r"(together) : "r"(x));
+  return together;
 }
 
 }  // namespace lacuna

@@ -37,4 +37,32 @@ __device__ __forceinline__ float max_over_quads(float x) {
   return fmaxf(x, __shfl_xor_sync(kAllLanes, x, 16));
 }
 
+/// Over all lanes, the same in each; `merge` is commutative. A fixed order: the same bits from run
+/// to run.
+template <class T, class Merge>
+__device__ __forceinline__ T warp_reduce(T x, Merge merge) {
+#pragma unroll
+  for (int lanes = 16; lanes > 0; lanes /= 2) x = merge(x, __shfl_xor_sync(kAllLanes, x, lanes));
+  return x;
+}
+
+/// The sum of x over this lane and those before it.
+template <class T>
+__device__ __forceinline__ T inclusive_sum_over_lanes(T x) {
+#pragma unroll
+  for (int lanes = 1; lanes < 32; lanes *= 2) {
+    const T other = __shfl_up_sync(kAllLanes, x, lanes);
+    if (lane_index() >= lanes) x += other;
+  }
+  return x;
+}
+
+/// Over those before it alone, and in `up_to` over this one too.
+template <class T>
+__device__ __forceinline__ T warp_sum_before(T x, T& up_to) {
+  up_to = inclusive_sum_over_lanes(x);
+  const T before = __shfl_up_sync(kAllLanes, up_to, 1);
+  return lane_index() == 0 ? T(0) : before;
+}
+
 }  // namespace lacuna

@@ -32,13 +32,10 @@ struct StepStatistics {
   }
 };
 
-/// The same for a gate that reads no gap.
-struct TileMaximum {
-  float tile_max = -kInfinity;
-
-  __device__ __forceinline__ void include(const TileMaximum& other) {
-    tile_max = fmaxf(tile_max, other.tile_max);
-  }
+/// The largest scores of several tiles, for a gate that reads no gap: as ordered_bits.
+template <int kTiles>
+struct alignas(4 * kTiles) StepMaxima {
+  int tile_max[kTiles];
 };
 
 /// Over the warp's 16 rows. `unit` leads from scores to natural units; rows after

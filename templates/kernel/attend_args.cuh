@@ -26,8 +26,9 @@ struct AttendArgs {
   const int*
       list_indices;        ///< [n_b, n_h, q_tiles, list_capacity] ascending; bit 31: needs the mask
   const int* list_counts;  ///< [n_b, n_h, q_tiles]
-  const int*
-      row_order;  ///< [n_b * n_h * q_tiles] which row of tiles a block takes; null: as numbered
+  /// [n_b * n_h * q_tiles] which row of tiles a block takes; null: as numbered. Rows that a block
+  /// takes together have one number.
+  const int* row_order;
   int n_b, n_h, heads_per_kv, n_q, n_k;
   int q_tiles, k_tiles;
   int list_capacity;

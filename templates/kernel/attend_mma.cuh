@@ -187,8 +187,9 @@ class AttendBlock {
     if constexpr (Shape::kVotesByTile) statistics = vote_.collect(t);
     const int k0 = j * Config::kTileK;
     const int k1 = smaller(k0 + Config::kTileK - 1, args_.attend.n_k - 1);
-    const bool skip = Hooks::gate_skip(args_, statistics.tile_max, statistics.gap, row_.i, j,
-                                       row_.q0, row_.q1, k0, k1, row_.h, row_.b);
+    const auto constants = Hooks::gate_row(args_, row_.i, row_.q0, row_.q1, row_.h, row_.b);
+    const bool skip = Hooks::gate_skip(args_, constants, statistics.tile_max, statistics.gap,
+                                       row_.i, j, row_.q0, row_.q1, k0, k1, row_.h, row_.b);
     return __any_sync(kAllLanes, skip);
   }
 

@@ -4,9 +4,11 @@
 
 #include "kernel/wgmma_8bit_consumer.cuh"
 #include "kernel/wgmma_ahead_consumer.cuh"
+#include "kernel/wgmma_ahead_producer.cuh"
 #include "kernel/wgmma_consumer.cuh"
 #include "kernel/wgmma_gather_producer.cuh"
 #include "kernel/wgmma_producer.cuh"
+#include "kernel/wgmma_shared_producer.cuh"
 
 namespace lacuna {
 
@@ -17,8 +19,12 @@ template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void attend_wgmma(const Args& args) {
   extern __shared__ __align__(1024) unsigned char wgmma_smem[];
   using Shape = WgmmaShape<Config>;
-  using Producer = typename Select<Config::kGathers, GatherProducer<Config, Hooks, Args>,
-                                   WgmmaProducer<Config, Hooks, Args>>::Type;
+  using RowProducer = typename Select<Shape::kLooksAhead, WgmmaAheadProducer<Config, Hooks, Args>,
+                                      WgmmaProducer<Config, Hooks, Args>>::Type;
+  using ListProducer =
+      typename Select<Shape::kOwnRows, WgmmaSharedProducer<Config, Hooks, Args>, RowProducer>::Type;
+  using Producer =
+      typename Select<Config::kGathers, GatherProducer<Config, Hooks, Args>, ListProducer>::Type;
   using Consumer16Bit = typename Select<Shape::kLooksAhead, WgmmaAheadConsumer<Config, Hooks, Args>,
                                         WgmmaConsumer<Config, Hooks, Args>>::Type;
   using Consumer = typename Select<Shape::kHas8Bits, WgmmaByteConsumer<Config, Hooks, Args>,

@@ -35,15 +35,6 @@ __device__ __forceinline__ int2 exchange_counts(int* counts, int warp, int count
   return sum;
 }
 
-__device__ __forceinline__ int inclusive_sum_over_lanes(int x) {
-#pragma unroll
-  for (int distance = 1; distance < 32; distance *= 2) {
-    const int other = __shfl_up_sync(kAllLanes, x, distance);
-    if (lane_index() >= distance) x += other;
-  }
-  return x;
-}
-
 /// Writes the keys of the columns in `words`, one word a lane, `rank` columns being before the
 /// lane's. Whole columns: what is past the last key is not counted.
 template <class Config>

@@ -49,11 +49,8 @@ class PrepareIntegers {
     float of_lane = largest[0];
 #pragma unroll
     for (int pass = 1; pass < Layout::kPasses; ++pass) of_lane = fmaxf(of_lane, largest[pass]);
-#pragma unroll
-    for (int lanes = 1; lanes < 32; lanes *= 2) {
-      of_lane = fmaxf(of_lane, __shfl_xor_sync(kAllLanes, of_lane, lanes));
-    }
-    if (lane_index() == 0) smem_.largest_of_warp[warp_] = of_lane;
+    const float of_warp = warp_reduce(of_lane, larger);
+    if (lane_index() == 0) smem_.largest_of_warp[warp_] = of_warp;
     if constexpr (measures_each_row()) {
       const float of_row = Layout::reduce_rows(largest, larger);
       smem_.largest[rows.row_of(Layout::own_pass())] = of_row;

@@ -15,8 +15,8 @@ __device__ __forceinline__ bool wants_report(const AttendArgs& args) {
 /// Fills the row's map and counts with 0; a block barrier must follow before the first
 /// report_visit.
 template <int kThreads>
-__device__ __forceinline__ void open_report(const AttendArgs& args, const TileRow& row) {
-  const int thread = thread_index();
+__device__ __forceinline__ void open_report(const AttendArgs& args, const TileRow& row,
+                                            int thread = thread_index()) {
   if (args.counts != nullptr && thread < kCountsOfRow)
     args.counts[row.index() * kCountsOfRow + thread] = 0;
   if (args.tile_mask == nullptr) return;
@@ -24,10 +24,9 @@ __device__ __forceinline__ void open_report(const AttendArgs& args, const TileRo
   for (int j = thread; j < args.k_tiles; j += kThreads) map[j] = 0;
 }
 
-/// By one thread. `gated`: by the whole block.
+/// `gated`: by the whole block. By one thread, the same for all tiles of a row.
 __device__ __forceinline__ void write_visit(const AttendArgs& args, const TileRow& row, int j,
                                             bool gated) {
-  if (thread_index() != 0) return;
   if (args.tile_mask != nullptr) args.tile_mask[row.index() * args.k_tiles + j] = gated ? 2 : 1;
   if (args.counts == nullptr) return;
   int* counts = args.counts + row.index() * kCountsOfRow;
@@ -44,16 +43,21 @@ __device__ __forceinline__ void report_visit(const AttendArgs& args, int j, bool
 }
 
 /// Visible tiles (or gathered columns) are counted apart from the walk: a list may leave out what
-/// the mask shows.
+/// the mask shows. By one warp, which begins with `thread` 0.
 template <class Config, class Hooks, class Args>
-__device__ __forceinline__ void close_report(const Args& args, const TileRow& row) {
-  if (args.attend.counts == nullptr || warp_index() != 0) return;
+__device__ __forceinline__ void count_visible(const Args& args, const TileRow& row, int thread) {
   constexpr int kKeys = Config::kGathers ? Config::kKeepK : Config::kTileK;
   int visible = 0;
   for (int chunk = 0; chunk * 32 < args.attend.k_tiles; ++chunk) {
     visible += __popc(classify_chunk<Config, Hooks, kKeys>(args, row, chunk).visible);
   }
-  if (thread_index() == 0) args.attend.counts[row.index() * kCountsOfRow] = visible;
+  if (thread == 0) args.attend.counts[row.index() * kCountsOfRow] = visible;
+}
+
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ void close_report(const Args& args, const TileRow& row) {
+  if (args.attend.counts == nullptr || warp_index() != 0) return;
+  count_visible<Config, Hooks>(args, row, thread_index());
 }
 
 }  // namespace lacuna

@@ -3,7 +3,8 @@
 //
 // Rows are numbered so that what is at work at a time shares keys and values in L2, and that under
 // a mask the longest come first: in groups of heads, all last query tiles of a group before all
-// next ones. With args.attend.row_order they come as it says.
+// next ones. With args.attend.row_order they come as it says. A block that takes several rows
+// together (Config::kTileRows) counts those as one.
 #pragma once
 
 #include "arch/atomic.cuh"
@@ -37,20 +38,30 @@ class RowCounter {
   u32 taken_ = 0;
 };
 
-/// The row that comes `turn`-th.
+/// How many there are.
+template <class Config>
+__device__ __forceinline__ int scheduled_rows(const AttendArgs& args) {
+  return args.n_b * args.n_h * blocks_of_head<Config::kTileRows>(args);
+}
+
+/// The row that comes `turn`-th, or the first of those that come together.
 template <class Config>
 __device__ __forceinline__ TileRow scheduled_row(const AttendArgs& args,
                                                  const AttendSchedule& schedule, int turn) {
-  if (args.row_order != nullptr) return locate_tile_row<Config>(args, turn);
+  const int rows_of_head = blocks_of_head<Config::kTileRows>(args);
+  if (args.row_order != nullptr) {
+    const int number = args.row_order[turn], head = number / rows_of_head;
+    return tile_row<Config>(args, head, (number - head * rows_of_head) * Config::kTileRows);
+  }
   const int heads = args.n_b * args.n_h;
-  const int group_rows = schedule.head_group * args.q_tiles;
+  const int group_rows = schedule.head_group * rows_of_head;
   const int group = turn / group_rows;
   const int rest = turn - group * group_rows;
   const int first_head = group * schedule.head_group;
   const int group_heads = smaller(schedule.head_group, heads - first_head);
   const int height = rest / group_heads;
   return tile_row<Config>(args, first_head + rest - height * group_heads,
-                          args.q_tiles - 1 - height);
+                          (rows_of_head - 1 - height) * Config::kTileRows);
 }
 
 }  // namespace lacuna

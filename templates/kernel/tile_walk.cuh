@@ -23,8 +23,10 @@ struct TileRow {
   }
 };
 
-__device__ __forceinline__ int tile_rows(const AttendArgs& args) {
-  return args.n_b * args.n_h * args.q_tiles;
+/// Of a head, where a block takes kTileRows of its rows together; the last may have less.
+template <int kTileRows>
+__device__ __forceinline__ int blocks_of_head(const AttendArgs& args) {
+  return ceil_div(args.q_tiles, kTileRows);
 }
 
 /// Query tile i of a head, counted through the batch.

@@ -45,14 +45,20 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
  private:
   __device__ __forceinline__ void attend_row(Message step) {
     await(smem_.control()->q_full, queries_);
-    quantised_.begin_row(args_, row_, thread_index() / 32, first_row(row_));
+    quantised_.begin_row(args_, row_, this->thread_of_row() / 32, first_row(row_));
+    this->for_each_run(step, [this](Message& first) { attend_run(first); });
+  }
+
+  /// From `step` on to the end of the row, or to a step that is passed on, which `step` then is.
+  __device__ __forceinline__ void attend_run(Message& step) {
     Scores scores;
     float decay[2];
     weigh_step<true>(scores, decay, step);
     values_.take(output_, scores, decay);
     finish_store();
     while (!step.has(Message::kLastOfRow)) {
-      step = kIntegersServe ? smem_.control()->messages[keys_.slot()] : receive();
+      step = kIntegersServe ? smem_.message(keys_.slot(), warpgroup_) : receive();
+      if (Shape::kOwnRows && step.has(Message::kPassed)) break;
       weigh_step<false>(scores, decay, step);
       values_.take(output_, scores, decay);
     }
@@ -178,6 +184,7 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
     bool takes_part[Shape::kGroups];
     ask_gate<kFirst>(takes_part, step_max, group_max, step);
     raise_reference(softmax_, decay, step_max, to_log2_);
+    if constexpr (kFirst && Shape::kOwnRows) values_.follow(output_, decay);
     float offset[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r)
@@ -221,7 +228,8 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
       if constexpr (Shape::kVotesOnSteps) votes.tiles[g] = statistics_of(group_max[g], step_max);
       if constexpr (Config::kSkipsExp) {
         gate_.publish(this->warp(), statistics_of(group_max[g], step_max));
-        takes_part[g] = !settle(g, step.tiles[g], kFirst && g == 0, gate_.collect());
+        const bool is_first = this->template is_first<kFirst>(g, step.tiles[g]);
+        takes_part[g] = !settle(g, step.tiles[g], is_first, gate_.collect());
         if (!takes_part[g]) continue;
       }
       takes_part[g] = true;
@@ -238,7 +246,7 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
       const auto votes = gate_.collect();
 #pragma unroll
       for (int g = 0; g < Shape::kGroups; ++g)
-        settle(g, step.tiles[g], kFirst && g == 0, votes.tiles[g]);
+        settle(g, step.tiles[g], this->template is_first<kFirst>(g, step.tiles[g]), votes.tiles[g]);
     }
   }
 

@@ -46,15 +46,16 @@ class QuantisedScores {
   using Units = ScoreUnits<Config>;
 
  public:
-  /// `warp`: of all that compute; `first_row`: its first query.
+  /// `warp`: of those of the row of tiles; `first_row`: its first query.
   template <class Args>
   __device__ __forceinline__ void begin_row(const Args& args, const TileRow& row, int warp,
                                             int first_row) {
     const auto& predict = args.predict;
     const long long head = static_cast<long long>(row.b) * row.n_h + row.h;
+    constexpr int kTileWarps = Config::kTileQ / kWarpRows;
     int group = row.i;
-    if constexpr (Config::kQkGroup == QuantGroup::kWarp) group = row.i * Config::kWarps + warp;
-    if constexpr (Units::kByThread) group = (row.i * Config::kWarps + warp) * 8 + lane_index() / 4;
+    if constexpr (Config::kQkGroup == QuantGroup::kWarp) group = row.i * kTileWarps + warp;
+    if constexpr (Units::kByThread) group = (row.i * kTileWarps + warp) * 8 + lane_index() / 4;
     const int heads_per_kv = args.attend.heads_per_kv;
     const int head_kv = row.b * (row.n_h / heads_per_kv) + row.h / heads_per_kv;
     first_group_ = head_kv * predict.k_groups + (Units::kByThread ? lane_index() % 4 : 0);

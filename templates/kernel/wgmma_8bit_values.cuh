@@ -26,6 +26,9 @@ class WeightedValues {
   /// log2 of what weights are times.
   static constexpr float kRangeLog2 = kLog2E4m3Range;
 
+  /// What is older follows with the next product.
+  __device__ __forceinline__ void follow(Output&, const float (&)[2]) const {}
+
   /// With a commit.
   __device__ __forceinline__ void issue(Output&, u32 values,
                                         const bool (&has_weights)[Shape::kGroups]) {
@@ -115,6 +118,13 @@ class WeightedValues<Config, false> {
 
  public:
   static constexpr float kRangeLog2 = 0.0f;
+
+  /// What is older follows the reference, where no product is under way. Early and always: behind
+  /// the branch in take() ptxas would move it into the midst of the next product.
+  __device__ __forceinline__ void follow(Output& output, float (&decay)[2]) const {
+    follow_reference(output, decay);
+    decay[0] = decay[1] = 1.0f;
+  }
 
   /// With a commit.
   __device__ __forceinline__ void issue(Output& output, u32 values,

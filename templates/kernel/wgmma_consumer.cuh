@@ -11,6 +11,9 @@
 //                                S'_g is complete: its softmax, for each g
 //                                O is complete: O decays, P = S'
 //   O += P V
+//
+// Where the warpgroup has a row of tiles of its own, a step that it passes on ends such a run, and
+// its next step begins another.
 #pragma once
 
 #include "arch/wgmma.cuh"
@@ -56,15 +59,22 @@ class WgmmaConsumer : protected WgmmaRows<Config, Hooks, Args> {
   __device__ __forceinline__ void attend_row(Message step) {
     await(smem_.control()->q_full, queries_);
     if constexpr (Shape::kKeepsQueries) load_queries();
+    this->for_each_run(step, [this](Message& first) { attend_run(first); });
+  }
+
+  /// From `step` on to the end of the row, or to a step that is passed on, which `step` then is.
+  __device__ __forceinline__ void attend_run(Message& step) {
     Scores scores;
     Decay decay;
     wgmma_begin();
     multiply_queries_keys(scores, uniform_over_warp(smem_.keys(keys_.slot())));
     weigh<true>(scores, decay, step);
+    if (Shape::kOwnRows && decay.applies) follow_reference(output_, decay.factor);
     pack_weights(scores);
     finish_store();
     while (!step.has(Message::kLastOfRow)) {
       step = receive();
+      if (Shape::kOwnRows && step.has(Message::kPassed)) break;
       const auto values = keys_.before();
       const u32 k = uniform_over_warp(smem_.keys(keys_.slot()));
       const u32 v = uniform_over_warp(smem_.values(values.slot()));
@@ -97,7 +107,8 @@ class WgmmaConsumer : protected WgmmaRows<Config, Hooks, Args> {
       read_query_fragment<typename Shape::QueryTile>(query_[n], q, warp(), n);
   }
 
-  /// Issues S = Q K of the step whose keys are at `keys`, a commit for each group.
+  /// Issues S = Q K of the step whose keys are at `keys`, a commit for each group (and one on the
+  /// way where warpgroups look ahead).
   __device__ __forceinline__ void multiply_queries_keys(Scores& scores, u32 keys) const {
     using Step = typename Shape::StepTile;
     using Query = typename Shape::QueryTile;
@@ -121,6 +132,8 @@ class WgmmaConsumer : protected WgmmaRows<Config, Hooks, Args> {
         for (int n = 0; n < kSteps; ++n) {
           wgmma_from_smem<Element>(scores[g], q.at(Query::along_step(n)),
                                    k.at(Step::along_step(n) + first), n != 0);
+          // Far enough for the other warpgroup to follow without a pause: its turn.
+          if (Shape::kLooksAhead && n == kSteps * 3 / 8 - 1) wgmma_commit();
         }
       }
       wgmma_commit();
@@ -215,7 +228,11 @@ class WgmmaConsumer : protected WgmmaRows<Config, Hooks, Args> {
 
   __device__ __forceinline__ void complete(float (&scores)[Shape::kGroupBlocks][4], int g,
                                            const Message& step) const {
-    complete_scores<Config, Hooks>(args_, row_, first_row(row_) + lane_index() / 4, scores, g, step,
+    if constexpr (Shape::kOwnRows) {  // a loop in a loop has no registers left for the row
+      if (!Config::kHasScore && __builtin_expect(!step.has(Message::kUnusual), true)) return;
+    }
+    const TileRow row = Shape::kOwnRows ? located_anew() : row_;
+    complete_scores<Config, Hooks>(args_, row, first_row(row) + lane_index() / 4, scores, g, step,
                                    tile_keys());
   }
 

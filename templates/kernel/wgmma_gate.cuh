@@ -102,12 +102,4 @@ __device__ __forceinline__ GateStatistics warp_statistics(const float (&tile_max
   return {max_over_lanes(mine.tile_max), max_over_lanes(mine.gap)};
 }
 
-/// Over the warp's rows up to `last_row`, from the maxima of a lane's two.
-__device__ __forceinline__ float warp_maximum(const float (&maxima)[2], int last_row) {
-  const int row = lane_index() / 4;
-  const float first = row <= last_row ? maxima[0] : -kInfinity;
-  const float second = row + 8 <= last_row ? maxima[1] : -kInfinity;
-  return max_over_lanes(fmaxf(first, second));
-}
-
 }  // namespace lacuna

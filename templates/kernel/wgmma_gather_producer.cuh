@@ -46,7 +46,7 @@ class GatherProducer {
     StepPosition at;
     u32 rows = 0;
     int turn = block_index();
-    while (turn < tile_rows(args_.attend)) {
+    while (turn < scheduled_rows<Config>(args_.attend)) {
       counter.ask();
       const TileRow row = scheduled_row<Config>(args_.attend, args_.schedule, turn);
       columns.begin(args_, row);
@@ -115,7 +115,7 @@ class GatherProducer {
       load_step(args_.maps.k, args_.attend.k, smem_.keys(keys.slot()), full, row, step);
       if (lane_index() == 0) {
         if (step.has(GatheredStep::kFirstOfRow)) smem_.control()->rows[rows.slot()] = row;
-        smem_.control()->messages[keys.slot()] = message(step);
+        smem_.message(keys.slot(), 0) = message(step);
         full.arrive();
       }
       if (step.has(GatheredStep::kEnd)) return;

@@ -33,6 +33,7 @@ __device__ __forceinline__ void load_query_tiles(const Args& args, const WgmmaSm
 
 template <class Config, class Hooks, class Args>
 class WgmmaProducer {
+ protected:
   using Shape = WgmmaShape<Config>;
   using Smem = WgmmaSmem<Config>;
   using Message = typename Shape::Message;
@@ -46,34 +47,38 @@ class WgmmaProducer {
 
   /// By one whole warp.
   __device__ __forceinline__ void run() {
+    for_each_row([this](const TileRow& row) { produce_row(row); });
+  }
+
+ protected:
+  template <class ProduceRow>
+  __device__ __forceinline__ void for_each_row(ProduceRow produce_row) {
     RowCounter counter(args_.schedule.next_row);
     int turn = block_index();
-    while (turn < tile_rows(args_.attend)) {
+    while (turn < scheduled_rows<Config>(args_.attend)) {
       counter.ask();
-      produce_row(turn);
+      produce_row(scheduled_row<Config>(args_.attend, args_.schedule, turn));
       turn = counter.take();
     }
-    load_values();
+    if constexpr (!Shape::kLooksAhead) load_values();
     announce_end();
   }
 
- private:
-  __device__ __forceinline__ void produce_row(int turn) {
-    const TileRow row = scheduled_row<Config>(args_.attend, args_.schedule, turn);
+  __device__ __forceinline__ void produce_row(const TileRow& row) {
     Walk walk(args_, row, {});
     Message step = take_step(row, walk);
+    const u32 row_bits = rows_.slot() << Message::kRowShift;
     bool is_first = true;
     do {
       Message next = take_step(row, walk);
       step.flags = flags_of(step) | (next.tiles[0].exists() ? 0u : Message::kLastOfRow);
+      if constexpr (Shape::kLooksAhead)
+        step.flags |= row_bits | (is_first ? Message::kFirstOfRow : 0u);
       load_keys(row, step, is_first);
-      load_values();  // of the step before
+      if constexpr (!Shape::kLooksAhead) load_values();  // of the step before
       if (is_first && step.tiles[0].exists()) load_query_tiles<Config>(args_, smem_, queries_, row);
       is_first = false;
-      pending_ = step;
-      has_pending_ = true;
-      pending_head_ = row.h / args_.attend.heads_per_kv;
-      pending_batch_ = row.b;
+      if constexpr (!Shape::kLooksAhead) note_pending(row, step);
       step = next;
     } while (step.tiles[0].exists());
   }
@@ -96,10 +101,10 @@ class WgmmaProducer {
   __device__ __forceinline__ void load_keys(const TileRow& row, const Message& step,
                                             bool is_first) {
     const Mbarrier full = Smem::barrier(smem_.control()->k_full[keys_.slot()]);
-    Smem::barrier(smem_.control()->k_empty[keys_.slot()]).wait(keys_.phase() ^ 1);
+    await_slot();
     if (elect_one()) {
       if (is_first) smem_.control()->rows[rows_.slot()] = row;
-      smem_.control()->messages[keys_.slot()] = step;
+      smem_.message(keys_.slot(), 0) = step;
       load_step<typename Shape::KeySlot>(args_.maps.k, smem_.keys(keys_.slot()), full, step,
                                          row.h / args_.attend.heads_per_kv, row.b);
     }
@@ -108,11 +113,26 @@ class WgmmaProducer {
   }
 
   __device__ __forceinline__ void announce_end() const {
-    Smem::barrier(smem_.control()->k_empty[keys_.slot()]).wait(keys_.phase() ^ 1);
+    await_slot();
     if (elect_one()) {
-      smem_.control()->messages[keys_.slot()].flags = Message::kEnd;
+      for (int r = 0; r < Config::kTileRows; ++r)
+        smem_.message(keys_.slot(), r).flags = Message::kEnd;
       Smem::barrier(smem_.control()->k_full[keys_.slot()]).arrive();
     }
+  }
+
+  /// Nobody reads what the slot of keys and the message of its step held.
+  __device__ __forceinline__ void await_slot() const {
+    Smem::barrier(smem_.control()->k_empty[keys_.slot()]).wait(keys_.phase() ^ 1);
+    if constexpr (Shape::kLooksAhead)
+      Smem::barrier(smem_.control()->noted[keys_.slot()]).wait(keys_.phase() ^ 1);
+  }
+
+  __device__ __forceinline__ void note_pending(const TileRow& row, const Message& step) {
+    pending_ = step;
+    has_pending_ = true;
+    pending_head_ = row.h / args_.attend.heads_per_kv;
+    pending_batch_ = row.b;
   }
 
   /// V of the step whose K was loaded before the last.
@@ -128,19 +148,23 @@ class WgmmaProducer {
     has_pending_ = false;
   }
 
-  /// A missing tile of a step is filled with zeros, from behind the last tile; a step without any
-  /// is only announced.
+  static constexpr u32 kAllTiles = (1u << Shape::kStepTiles) - 1;
+
+  /// The `wanted` tiles of a step, a bit each. One that is missing is filled with zeros, from
+  /// behind the last tile; a step without any is only announced.
   template <class Slot>
   __device__ __forceinline__ void load_step(const TensorMap& map, u32 slot, Mbarrier full,
-                                            const Message& step, int head, int batch) const {
+                                            const Message& step, int head, int batch,
+                                            u32 wanted = kAllTiles) const {
     if (!step.tiles[0].exists()) {
       full.arrive();
       return;
     }
     const auto policy = l2_policy<L2Policy::kKeepLast>();
-    full.arrive_expecting(Slot::kBytes);
+    full.arrive_expecting(Slot::kBytes / Shape::kStepTiles * __popc(wanted));
 #pragma unroll
     for (int n = 0; n < Shape::kStepTiles; ++n) {
+      if ((wanted >> n & 1) == 0) continue;
       const TileRef tile = step.tiles[n];
       const int token = (tile.exists() ? tile.index() : args_.attend.k_tiles) * Config::kTileK;
 #pragma unroll

@@ -9,6 +9,7 @@
 #include "kernel/row_schedule.cuh"
 #include "kernel/wgmma_epilogue.cuh"
 #include "kernel/wgmma_gate.cuh"
+#include "kernel/wgmma_gate_question.cuh"
 #include "kernel/wgmma_softmax.cuh"
 
 namespace lacuna {
@@ -27,21 +28,27 @@ class WgmmaRows {
     to_log2_ = unit() * kLog2E;
   }
 
-  /// attend_row(first step) for each row with tiles; it leaves output_ and softmax_.
+  /// attend_row(first step) for each row with tiles; it leaves output_ and softmax_. The first step
+  /// of a block is not that of a warpgroup with a row of its own.
   template <class AttendRow>
   __device__ __forceinline__ void for_each_row(AttendRow attend_row) {
     for (Message first = receive(); !first.has(Message::kEnd); first = receive()) {
       row_ = located_anew();
       begin_row();
-      if (first.tiles[0].exists()) {
+      if (takes_part(first)) {
         attend_row(first);
         write_results();
       } else {
         pass_over();
       }
       if (Config::kWritesLse && args_.attend.lse.data != nullptr) write_logarithms();
-      if (wants_report(args_.attend) && warpgroup_ == 0)
+      if constexpr (Shape::kOwnRows) {
+        const TileRow row = located_anew();
+        if (reports(row) && args_.attend.counts != nullptr && warp() == 0)
+          count_visible<Config, Hooks>(args_, row, thread_of_row());
+      } else if (reports(row_)) {
         close_report<Config, Hooks>(args_, located_anew());
+      }
       rows_.advance();
     }
     finish_store();
@@ -49,40 +56,101 @@ class WgmmaRows {
 
   __device__ __forceinline__ void begin_row() {
     softmax_ = {};
+    if constexpr (Shape::kHasGate && !Shape::kLooksAhead)
+      gate_row_ = Hooks::gate_row(args_, row_.i, row_.q0, row_.q1, row_.h, row_.b);
     gate_.begin_row();
 #pragma unroll
     for (int n = 0; n < Shape::kColumnBlocks; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) output_[n][i] = 0.0f;
     }
-    if (wants_report(args_.attend) && warpgroup_ == 0) {
+    if (reports(row_)) {
       if constexpr (Config::kGathers) {
         report_gathered<kWarpgroupThreads, Config>(args_, row_);
+      } else if constexpr (Shape::kOwnRows) {
+        open_report<kWarpgroupThreads>(args_.attend, row_, thread_of_row());
+        warpgroup_barrier(warpgroup_).sync();
       } else {
         open_report<kWarpgroupThreads>(args_.attend, row_);
         warpgroup_barrier(0).sync();
       }
     }
+    is_fresh_ = true;
+  }
+
+  /// Does the row have a tile at all? Steps before its first, or all, are passed on.
+  __device__ __forceinline__ bool takes_part(Message& first) {
+    if constexpr (Shape::kOwnRows) {
+      return !first.has(Message::kPassed) || passes_on(first);
+    } else {
+      return first.tiles[0].exists();
+    }
+  }
+
+  /// Of a block of several rows: passes on the step just received, and those behind it that have no
+  /// tile of this row either. True: `step` is one that has. No product may be under way.
+  __device__ __forceinline__ bool passes_on(Message& step) {
+    while (step.has(Message::kPassed)) {
+      const bool is_last = step.has(Message::kLastOfRow);
+      release_keys();
+      const Ring values = keys_.before();
+      if (!is_last) step = receive();
+      await(smem_.control()->v_full, values);
+      release_values(values);
+      if (is_last) return false;
+    }
+    return true;
+  }
+
+  /// attend_run(step) for each run of steps that have tiles of this row; it leaves `step` at the
+  /// row's last, or at one that is passed on.
+  template <class AttendRun>
+  __device__ __forceinline__ void for_each_run(Message& step, AttendRun attend_run) {
+    if constexpr (Shape::kOwnRows) {
+      do attend_run(step);
+      while (step.has(Message::kPassed) && passes_on(step));
+    } else {
+      attend_run(step);
+    }
   }
 
   /// A row of tiles that sees nothing: O is 0.
   __device__ __forceinline__ void pass_over() {
-    release_keys();
-    await(smem_.control()->v_full, keys_.before());
-    release_values(keys_.before());
+    if constexpr (Shape::kOwnRows) {
+      pass_queries();
+    } else {
+      release_keys();
+      if constexpr (Shape::kLooksAhead) {
+        if (lane_index() == 0)
+          Smem::barrier(smem_.control()->polled[keys_.before().slot()]).arrive();
+      } else {
+        await(smem_.control()->v_full, keys_.before());
+        release_values(keys_.before());
+      }
+    }
+    const TileRow row = Shape::kOwnRows ? located_anew() : row_;
     const TensorArg& o = args_.attend.o;
-    Element* head = static_cast<Element*>(o.data) + row_.b * o.stride_b + row_.h * o.stride_h;
+    Element* head = static_cast<Element*>(o.data) + row.b * o.stride_b + row.h * o.stride_h;
     constexpr int kChunks = Config::kHeadDim / 8;
-    for (int n = thread_index(); n < Config::kTileQ * kChunks; n += Shape::kConsumerThreads) {
-      const int q = row_.q0 + n / kChunks;
-      if (q > row_.q1) break;
+    constexpr int kThreads = Shape::kConsumerThreads / Config::kTileRows;
+    for (int n = thread_of_row(); n < Config::kTileQ * kChunks; n += kThreads) {
+      const int q = row.q0 + n / kChunks;
+      if (q > row.q1) break;
       *reinterpret_cast<uint4*>(head + q * o.stride_n + n % kChunks * 8) = {0, 0, 0, 0};
     }
   }
 
+  /// Queries that nothing is multiplied with.
+  __device__ __forceinline__ void pass_queries() {
+    finish_store();
+    await(smem_.control()->q_full, queries_);
+    if (lane_index() == 0) Smem::barrier(smem_.control()->q_empty[queries_.slot()]).arrive();
+    queries_.advance();
+  }
+
   __device__ __forceinline__ Message receive() {
     await(smem_.control()->k_full, keys_);
-    return smem_.control()->messages[keys_.slot()];
+    return smem_.message(keys_.slot(), warpgroup_);
   }
 
   template <int kSlots>
@@ -106,13 +174,26 @@ class WgmmaRows {
   /// Asks the gate about group g, which is a tile. False: it is left out of the softmax.
   template <bool kFirst>
   __device__ __forceinline__ bool counts(int g, TileRef tile, const float (&group_max)[2]) {
-    const bool decides = tile.exists() && !(kFirst && g == 0);
+    const bool decides = tile.exists() && !is_first<kFirst>(g, tile);
     const bool gated = decides && decide(tile, group_max);
     has_weights_[g] = tile.exists() && !(Config::kSkipsPv && gated);
     if (__builtin_expect(wants_report(args_.attend) && tile.exists(), false)) report(tile, gated);
     if (Config::kSkipsExp && gated) return false;
     gate_.raise(group_max);
     return true;
+  }
+
+  /// Is group g the first tile of its row? That one always counts. Asked once for each tile;
+  /// kFirst: it is of the first step, or of the first after one that was passed on.
+  template <bool kFirst>
+  __device__ __forceinline__ bool is_first(int g, TileRef tile) {
+    if constexpr (Shape::kOwnRows) {
+      const bool first = kFirst && is_fresh_ && tile.exists();
+      if (first) is_fresh_ = false;
+      return first;
+    } else {
+      return kFirst && g == 0;
+    }
   }
 
   __device__ __forceinline__ bool decide(TileRef tile, const float (&tile_max)[2]) {
@@ -124,11 +205,8 @@ class WgmmaRows {
 
   __device__ __forceinline__ bool skips(const TileRow& row, TileRef tile,
                                         const GateStatistics& statistics) const {
-    const int k0 = tile.index() * Config::kTileK;
-    const int k1 = smaller(k0 + Config::kTileK - 1, args_.attend.n_k - 1);
-    const bool skip = Hooks::gate_skip(args_, statistics.tile_max, statistics.gap, row.i,
-                                       tile.index(), row.q0, row.q1, k0, k1, row.h, row.b);
-    return __any_sync(kAllLanes, skip);
+    return __any_sync(kAllLanes,
+                      gate_skips<Config, Hooks>(args_, row, gate_row_, tile.index(), statistics));
   }
 
   /// O through the queries' place, which is then the producer's again.
@@ -175,13 +253,18 @@ class WgmmaRows {
     }
   }
 
-  /// Of a visited tile: gated by all warpgroups? One without a query row agrees.
+  /// Does this warpgroup write the reports of its row?
+  __device__ __forceinline__ bool reports(const TileRow& row) const {
+    return wants_report(args_.attend) && (Shape::kOwnRows ? row.i < row.q_tiles : warpgroup_ == 0);
+  }
+
+  /// Of a visited tile: gated by all warpgroups whose row it is? One without a query row agrees.
   __device__ __forceinline__ void report(TileRef tile, bool gated) const {
-    if constexpr (Config::kGateScope == GateScope::kWarpgroup) {
+    if constexpr (Config::kGateScope == GateScope::kWarpgroup && !Shape::kOwnRows) {
       const bool has_rows = row_.q0 + warpgroup_ * kWarpgroupRows <= row_.q1;
       gated = consumer_barrier<Config>().sync_all(gated || !has_rows);
     }
-    if (thread_index() == 0) write_visit(args_.attend, located_anew(), tile.index(), gated);
+    if (thread_of_row() == 0) write_visit(args_.attend, located_anew(), tile.index(), gated);
   }
 
   __device__ __forceinline__ TileKeys<Config> tile_keys() const {
@@ -192,17 +275,28 @@ class WgmmaRows {
   __device__ __forceinline__ TileRow located_anew() const {
     u32 slot = rows_.slot();
     pin(slot);
-    return smem_.control()->rows[slot];
+    TileRow row = smem_.control()->rows[slot];
+    if constexpr (Shape::kOwnRows) {
+      row.i += warpgroup_;
+      row.q0 += warpgroup_ * Config::kTileQ;
+      row.q1 = smaller(row.q0 + Config::kTileQ - 1, args_.attend.n_q - 1);
+    }
+    return row;
   }
 
   /// First query token of this warp.
   __device__ __forceinline__ int first_row(const TileRow& row) const {
-    return row.q0 + thread_index() / 32 * kWarpRows;
+    return row.q0 + thread_of_row() / 32 * kWarpRows;
   }
 
   /// Scores -> natural units.
   __device__ __forceinline__ float unit() const {
     return Config::kHasScore ? 1.0f : args_.attend.scale;
+  }
+
+  /// Among those that have its row of tiles.
+  __device__ __forceinline__ static int thread_of_row() {
+    return Shape::kOwnRows ? thread_index() % kWarpgroupThreads : thread_index();
   }
 
   /// Of the warpgroup; worked out where it is wanted.
@@ -214,9 +308,11 @@ class WgmmaRows {
   float to_log2_;                        ///< scores -> log2 domain
   RingPosition<Shape::kRowSlots> rows_;  ///< of row_
   bool has_stored_ = false;              ///< O is on its way from the place of the queries before
+  bool is_fresh_;                        ///< no tile of a row of its own has been asked about
   TileRow row_;
   RingPosition<Config::kQueryBuffers> queries_;
   Ring keys_;  ///< of the step under way; its values' position is the same, a step later
+  typename Hooks::GateRow gate_row_;  ///< of row_, what the gate compares with
   WgmmaGate<Config> gate_;
   bool has_weights_[Shape::kGroups];  ///< of the step whose product with V is due
   ReferenceRows softmax_;

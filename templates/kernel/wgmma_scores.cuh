@@ -27,15 +27,15 @@ __device__ __forceinline__ void apply_score_hook(const Args& args, const TileRow
   }
 }
 
-/// Which of a lane's scores in eight blocks from `slot` of a tile on are visible, a bit each. A
+/// Which of a lane's scores in kBlocks blocks from `slot` of a tile on are visible, a bit each. A
 /// loop: few tiles need the mask, and an expression in 64 copies takes its time to compile.
-template <class Config, class Hooks, class Args>
+template <class Config, class Hooks, int kBlocks, class Args>
 __device__ __forceinline__ u32 visible_scores(const Args& args, const TileRow& row, int q,
                                               const TileKeys<Config>& keys, TileRef tile,
                                               int slot) {
   u32 bits = 0;
 #pragma unroll 1
-  for (int n = 0; n < 8; ++n, slot += 8) {
+  for (int n = 0; n < kBlocks; ++n, slot += 8) {
     pin(q);  // what follows from the query is worked out again: registers are short
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
@@ -54,14 +54,15 @@ template <class Config, class Hooks, class Args, int kBlocks>
 __device__ __forceinline__ void apply_mask(const Args& args, const TileRow& row, int q,
                                            float (&scores)[kBlocks][4], TileRef tile, int t,
                                            const TileKeys<Config>& keys) {
-  constexpr int kTileBlocks = Config::kTileK / 8;
+  constexpr int kTileBlocks = Config::kTileK / 8, kWordBlocks = smaller(kTileBlocks, 8);
   const int slot = lane_index() % 4 * 2;
 #pragma unroll
-  for (int n = 0; n < kTileBlocks; n += 8) {
-    const u32 bits =
-        tile.exists() ? visible_scores<Config, Hooks>(args, row, q, keys, tile, slot + n * 8) : 0;
+  for (int n = 0; n < kTileBlocks; n += kWordBlocks) {
+    const u32 bits = tile.exists() ? visible_scores<Config, Hooks, kWordBlocks>(args, row, q, keys,
+                                                                                tile, slot + n * 8)
+                                   : 0;
 #pragma unroll
-    for (int bit = 0; bit < 32; ++bit) {
+    for (int bit = 0; bit < 4 * kWordBlocks; ++bit) {
       float& score = scores[t * kTileBlocks + n + bit / 4][bit % 4];
       if ((bits >> bit & 1) == 0) score = -kInfinity;
     }

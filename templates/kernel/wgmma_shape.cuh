@@ -17,6 +17,26 @@
 // order of loads is K_0 (V of the row before) Q K_1 V_0 K_2 V_1 ..., that of use. A row without a
 // tile takes a step too, whose message says so and whose slots stay as they are. The producer alone
 // asks which row comes next; a last message says that there is none.
+//
+// Where a query tile has the 64 rows of one warpgroup (kTileRows: two), each warpgroup has a row of
+// tiles and a list of its own, and a message of its own in each slot. Steps go through the tiles of
+// both lists (kernel/shared_walk.cuh):
+//
+//   step                         0      1      2      3      4
+//   tiles of warpgroup 0's row   S0     S1     -      -      S4
+//   tiles of warpgroup 1's row   S0     -      S2     S3     S4
+//
+// A warpgroup that has no tile of a step passes it on. It first takes the product with V that is
+// due, O += P V of step 1 here, and gives that slot back: V of step 1 + kStages waits for it, and
+// behind it all further K. Then, of each step that it passes on:
+//
+//   k_full[n]    the message: no tile; or the next row
+//   k_empty[n]   arrives
+//   v_full[n]    waits, behind k_full[n + 1], which is loaded before; an arrival earlier than that
+//   v_empty[n]   would count for the slot's use before
+//
+// and with its next tiles it begins anew: S alone, then S' ahead of O += P V as ever. Queries are
+// loaded even where neither has a tile: q_full is waited for before q_empty, for the same reason.
 #pragma once
 
 #include "arch/mbarrier.cuh"
@@ -38,7 +58,10 @@ struct alignas(8) StepMessage {
     kLastOfRow = 1,
     kEnd = 2,      ///< no step: there is no other row
     kUnusual = 4,  ///< a tile needs the mask or is missing, or reports are wanted
+    kPassed = 8,   ///< none of several warpgroups' own tiles: the step is passed on
+    kFirstOfRow = 16,
   };
+  static constexpr int kRowShift = 8;  ///< the row's place in WgmmaControl::rows, above the flags
   u32 flags;
   TileRef tiles[kTiles];  ///< those after the first may be missing
 
@@ -49,32 +72,40 @@ template <class Config>
 struct WgmmaShape {
   static constexpr int kConsumerWarps = 4 * Config::kWarpgroups;
   static constexpr int kConsumerThreads = kWarpgroupThreads * Config::kWarpgroups;
+  /// Does each warpgroup have a row of tiles of its own?
+  static constexpr bool kOwnRows = Config::kTileRows > 1;
   static constexpr int kStepTiles = Config::kStepKeys / Config::kTileK;
   static constexpr int kColumnBlocks = Config::kHeadDim / 8;
+  static constexpr bool kHasE4m3Values = Config::kVBits == 8;
+  static constexpr bool kHas8Bits = Config::kQkBits == 8;
+  static constexpr bool kHasGate = Config::kGateScope != GateScope::kNone;
+  /// A tile of one warpgroup is decided about by it alone.
+  static constexpr bool kVotesByTile = Config::kGateScope == GateScope::kTile && !kOwnRows;
+  /// The next scores are under way while tiles are decided about, and V follows the decisions
+  /// (kernel/wgmma_ahead_consumer.cuh).
+  static constexpr bool kLooksAhead = kVotesByTile && !Config::kGateReadsGap && Config::kSkipsExp &&
+                                      Config::kSkipsPv && !kHas8Bits && !Config::kGathers &&
+                                      Config::kHeadDim <= 128 && Config::kWarpgroups == 2;
+  /// What is weighed and multiplied with V at a time then: a tile, or half of one.
+  static constexpr int kPartKeys = 64;
   /// Scores of a step come in one group, or in one for each tile that a gate decides about.
-  static constexpr int kGroupKeys =
-      Config::kGateScope != GateScope::kNone ? Config::kTileK : Config::kStepKeys;
+  static constexpr int kGroupKeys = kHasGate && !kLooksAhead ? Config::kTileK : Config::kStepKeys;
   static constexpr int kGroups = Config::kStepKeys / kGroupKeys;
   static constexpr int kGroupBlocks = kGroupKeys / 8;  ///< score accumulators of a group
   static constexpr int kGroupTiles = kGroupKeys / Config::kTileK;
   /// Queries stay in registers where there is room, which saves reading them for each product.
-  static constexpr bool kKeepsQueries = Config::kHeadDim <= 128 && Config::kWarpgroups == 2;
+  static constexpr bool kKeepsQueries =
+      Config::kHeadDim <= 128 && Config::kWarpgroups == 2 && !kLooksAhead;
   /// Two warpgroups find a rhythm of their own; three, which are short of registers for their own
   /// queries and of room between products, are better off in order.
   static constexpr bool kTakesTurns = Config::kWarpgroups > 2;
-  static constexpr bool kHasE4m3Values = Config::kVBits == 8;
-  static constexpr bool kHas8Bits = Config::kQkBits == 8;
-  static constexpr bool kHasGate = Config::kGateScope != GateScope::kNone;
-  static constexpr bool kVotesByTile = Config::kGateScope == GateScope::kTile;
-  /// The next scores are under way while a tile is decided about (kernel/wgmma_ahead_consumer.cuh).
-  static constexpr bool kLooksAhead =
-      kVotesByTile && !Config::kGateReadsGap && Config::kHeadDim <= 128 && Config::kStepKeys == 64;
 
   /// Registers of a thread: 65536 are shared out.
-  static constexpr int kProducerRegisters = Config::kGathers           ? 40
+  static constexpr bool kHasBusyProducer = Config::kGathers || kOwnRows;
+  static constexpr int kProducerRegisters = kHasBusyProducer           ? 40
                                             : Config::kWarpgroups == 2 ? 24
                                                                        : 32;
-  static constexpr int kConsumerRegisters = Config::kGathers           ? 232
+  static constexpr int kConsumerRegisters = kHasBusyProducer           ? 232
                                             : Config::kWarpgroups == 2 ? 240
                                                                        : 160;
 
@@ -98,8 +129,10 @@ struct WgmmaShape {
   static constexpr bool kVotesOnSteps = kHasGate && kHas8Bits && !Config::kSkipsExp;
   /// What a warp says at a time.
   using Vote = typename Select<
-      kLooksAhead, TileMaximum,
+      kLooksAhead, StepMaxima<kStepTiles>,
       typename Select<kVotesOnSteps, StepStatistics<kGroups>, GateStatistics>::Type>::Type;
+  /// In turns; or one for each slot of K, of the tiles that it holds.
+  static constexpr int kVoteSlots = kLooksAhead ? Config::kStages : 2;
   /// The producer is ahead by less rows than steps; it writes a row when it may load its first
   /// keys.
   static constexpr int kRowSlots = 2 * Config::kStages;
@@ -116,9 +149,13 @@ struct WgmmaShape {
   static constexpr int kControlBytes = 1024 + (Config::kGathers ? kColumnRingBytes : 0);
   static constexpr int kSmemBytes = kControlOffset + kControlBytes;
 
-  static_assert(Config::kTileQ == kWarpgroupRows * Config::kWarpgroups, "64 rows a warpgroup");
+  static_assert(Config::kTileQ * Config::kTileRows == kWarpgroupRows * Config::kWarpgroups,
+                "64 rows a warpgroup");
+  static_assert(!kOwnRows || (Config::kTileRows == Config::kWarpgroups && Config::kUsesLists),
+                "rows of tiles that a block takes together have lists");
   static_assert(Config::kStepKeys % Config::kTileK == 0, "a step takes whole tiles");
-  static_assert(Config::kTileK % 64 == 0, "masks take 64 keys at a time");
+  static_assert(Config::kTileK % 32 == 0, "rows of a box repeat no swizzle half-way");
+  static_assert(!kHasGate || Config::kTileK % 64 == 0, "a product of its own for each tile");
   static_assert(Config::kStages >= 2, "a step is loaded while another is in use");
   static_assert(Config::kQkBits == 16 || Config::kQkBits == 8, "int8 is the only integer format");
   static_assert(Config::kVBits == 16 || Config::kVBits == 8, "e4m3 is the only 8-bit format of V");
@@ -136,10 +173,14 @@ struct WgmmaControl {
   unsigned long long q_full[Config::kQueryBuffers], q_empty[Config::kQueryBuffers];
   unsigned long long k_full[Config::kStages], k_empty[Config::kStages];
   unsigned long long v_full[Config::kStages], v_empty[Config::kStages];
-  typename Shape::Message messages[Config::kStages];
-  TileRow rows[Shape::kRowSlots];
-  typename Shape::Vote votes[2][Shape::kConsumerWarps];  ///< in turns
-  unsigned long long voted[2][Config::kWarpgroups];      ///< barriers: its warps have published
+  typename Shape::Message messages[Config::kStages][Config::kTileRows];
+  TileRow rows[Shape::kRowSlots];  ///< the first of those that a block takes together
+  typename Shape::Vote votes[Shape::kVoteSlots][Shape::kConsumerWarps];
+  // Where consumers look ahead (kernel/wgmma_ahead_producer.cuh), of each step:
+  unsigned long long noted[Shape::kVoteSlots], polled[Shape::kVoteSlots];
+  unsigned long long decided[Shape::kVoteSlots];
+  int chosen[Shape::kVoteSlots];                     ///< parts of it that count, a bit each
+  unsigned long long voted[2][Config::kWarpgroups];  ///< barriers: its warps have published
   ColumnRing<Config::kGathers> ring;
 };
 
@@ -166,6 +207,10 @@ struct WgmmaSmem {
   __device__ __forceinline__ u32 values(u32 slot) const {
     return tiles() + Shape::kValuesOffset + slot * Shape::ValueSlot::kBytes;
   }
+  /// For a warpgroup, of the step whose keys are in the slot.
+  __device__ __forceinline__ typename Shape::Message& message(u32 slot, int warpgroup) const {
+    return control()->messages[slot][Shape::kOwnRows ? warpgroup : 0];
+  }
   __device__ __forceinline__ static Mbarrier barrier(const unsigned long long& word) {
     return {shared_address(&word)};
   }
@@ -181,6 +226,11 @@ struct WgmmaSmem {
       barrier(control()->k_empty[n]).init(Shape::kConsumerWarps);
       barrier(control()->v_full[n]).init(Shape::kLoadArrivals);
       barrier(control()->v_empty[n]).init(Shape::kConsumerWarps);
+      if constexpr (Shape::kLooksAhead) {
+        barrier(control()->noted[n]).init(1);
+        barrier(control()->polled[n]).init(Shape::kConsumerWarps);
+        barrier(control()->decided[n]).init(1);
+      }
     }
     for (int w = 0; w < Config::kWarpgroups; ++w) {
       barrier(control()->voted[0][w]).init(4);

@@ -19,10 +19,10 @@ inline constexpr float kSlackLog2 = 8.0f;
 /// for each of up to 64.
 inline constexpr float kLargestSum = 32768.0f;
 
-/// Row maxima by several chains, as each step of one waits for the last.
+/// The maxima of a lane's part of two rows, by several chains, as each step of one waits for the
+/// last.
 template <int kBlocks>
-__device__ __forceinline__ void row_maxima_wide(float (&maxima)[2],
-                                                const float (&scores)[kBlocks][4]) {
+__device__ __forceinline__ void lane_maxima(float (&maxima)[2], const float (&scores)[kBlocks][4]) {
   float largest[2][4];
 #pragma unroll
   for (int n = 0; n < kBlocks; ++n) {
@@ -34,9 +34,40 @@ __device__ __forceinline__ void row_maxima_wide(float (&maxima)[2],
   }
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    maxima[r] =
-        quad_max(fmaxf(fmaxf(largest[r][0], largest[r][1]), fmaxf(largest[r][2], largest[r][3])));
+    maxima[r] = fmaxf(fmaxf(largest[r][0], largest[r][1]), fmaxf(largest[r][2], largest[r][3]));
   }
+}
+
+inline constexpr int kLeastBits = -2147483647 - 1, kNoMaximum = 2147483647;
+
+/// The bits of the larger of both, or `least`, for half the instructions, which take three
+/// integers: right if they are those of a maximum (below), which fails where no score is positive,
+/// or one is NaN.
+template <int kBlocks>
+__device__ __forceinline__ int lane_maximum_bits(const float (&scores)[kBlocks][4], int least) {
+  constexpr int kChains = 4;
+  int largest[kChains] = {least, least, least, least};
+#pragma unroll
+  for (int n = 0; n < kBlocks; ++n) {
+#pragma unroll
+    for (int i = 0; i < 4; i += 2) {
+      int& chain = largest[(n * 2 + i / 2) % kChains];
+      chain = max(max(chain, __float_as_int(scores[n][i])), __float_as_int(scores[n][i + 1]));
+    }
+  }
+  return max(max(largest[0], largest[1]), max(largest[2], largest[3]));
+}
+__device__ __forceinline__ bool is_maximum(int bits) {
+  return static_cast<u32>(bits) <= 0x7f800000u;
+}
+
+/// Those of whole rows.
+template <int kBlocks>
+__device__ __forceinline__ void row_maxima_wide(float (&maxima)[2],
+                                                const float (&scores)[kBlocks][4]) {
+  lane_maxima(maxima, scores);
+#pragma unroll
+  for (int r = 0; r < 2; ++r) maxima[r] = quad_max(maxima[r]);
 }
 
 /// State of rows g and g + 8 of a lane's quad; each lane sums over its own columns.

@@ -20,8 +20,7 @@ __device__ __forceinline__ int* slots_of(ReduceScratch& scratch, int) { return s
 template <int kThreads, class T, class Merge>
 __device__ __forceinline__ T block_reduce(T x, ReduceScratch& scratch, Merge merge) {
   static_assert(kThreads / 32 <= ReduceScratch::kMostWarps);
-#pragma unroll
-  for (int lanes = 16; lanes > 0; lanes /= 2) x = merge(x, __shfl_xor_sync(kAllLanes, x, lanes));
+  x = warp_reduce(x, merge);
   T* const slots = slots_of(scratch, x);
   const int own = warp_index();
   if (lane_index() == 0) slots[own] = x;
@@ -46,17 +45,11 @@ __device__ __forceinline__ float block_max(float x, ReduceScratch& scratch) {
 /// same in all threads.
 template <int kThreads, class T>
 __device__ __forceinline__ T block_sum_before(T x, T& total, ReduceScratch& scratch) {
-  T sum = x;
-#pragma unroll
-  for (int lanes = 1; lanes < 32; lanes *= 2) {
-    const T other = __shfl_up_sync(kAllLanes, sum, lanes);
-    if (lane_index() >= lanes) sum += other;
-  }
-  T before = __shfl_up_sync(kAllLanes, sum, 1);
-  if (lane_index() == 0) before = T(0);
+  T up_to;
+  const T before = warp_sum_before(x, up_to);
   T* const slots = slots_of(scratch, x);
   const int own = warp_index();
-  if (lane_index() == 31) slots[own] = sum;
+  if (lane_index() == 31) slots[own] = up_to;
   __syncthreads();
   T ahead = total;
 #pragma unroll

@@ -1,5 +1,5 @@
 // From bits of kept tiles to what attend follows: ascending lists of its tiles, and the order in
-// which blocks take rows, longest list first.
+// which blocks take rows, longest list first. Rows that a block takes together are one there.
 #pragma once
 
 #include "kernel/predict_args.cuh"
@@ -38,15 +38,7 @@ class KeptRow {
 template <class Config>
 __device__ __forceinline__ TileRow numbered_row(const AttendArgs& args, int number) {
   const int head = number / args.q_tiles;
-  TileRow row;
-  row.i = number - head * args.q_tiles;
-  row.b = head / args.n_h;
-  row.h = head - row.b * args.n_h;
-  row.q0 = row.i * Config::kTileQ;
-  row.q1 = smaller(row.q0 + Config::kTileQ - 1, args.n_q - 1);
-  row.q_tiles = args.q_tiles;
-  row.n_h = args.n_h;
-  return row;
+  return tile_row<Config>(args, head, number - head * args.q_tiles);
 }
 
 /// One row of tiles: list_indices and list_counts of args.attend, which attend reads.
@@ -104,7 +96,8 @@ struct OrderSmem {
 };
 
 /// predict.row_order: each thread finds the place of one row, behind all longer lists and those of
-/// its length with a lower number. Every block counts the rows of each length.
+/// its length with a lower number. Every block counts the rows of each length. Of rows that a block
+/// takes together, Config::kTileRows, the mean counts.
 template <class Config, class Args>
 class RowOrder {
   using Smem = OrderSmem<Config::kThreads>;
@@ -114,12 +107,12 @@ class RowOrder {
   __device__ __forceinline__ RowOrder(const Args& args, unsigned char* smem)
       : args_(args),
         smem_(*reinterpret_cast<Smem*>(smem)),
-        rows_(args.attend.n_b * args.attend.n_h * args.attend.q_tiles),
+        rows_(args.attend.n_b * args.attend.n_h * blocks_of_head<Config::kTileRows>(args.attend)),
         first_(block_index() * Config::kThreads) {}
 
   __device__ __forceinline__ void run() {
     const int row = first_ + thread_index();
-    const int length = row < rows_ ? args_.attend.list_counts[row] : -1;
+    const int length = row < rows_ ? length_of(row) : -1;
     smem_.own[thread_index()] = length;
     const int bins = args_.attend.list_capacity + 1;
     const int ahead = bins <= Smem::kBins ? count_lengths(bins, length) : compare_lengths(length);
@@ -127,6 +120,17 @@ class RowOrder {
   }
 
  private:
+  __device__ __forceinline__ int length_of(int row) const {
+    if constexpr (Config::kTileRows == 1) return args_.attend.list_counts[row];
+    const int rows_of_head = blocks_of_head<Config::kTileRows>(args_.attend);
+    const int head = row / rows_of_head, first = (row - head * rows_of_head) * Config::kTileRows;
+    const int* lengths = args_.attend.list_counts + head * args_.attend.q_tiles;
+    int sum = 0;
+    for (int i = first; i < smaller(first + Config::kTileRows, args_.attend.q_tiles); ++i)
+      sum += lengths[i];
+    return ceil_div(sum, Config::kTileRows);
+  }
+
   /// Rows of other blocks that come before one of this length.
   __device__ __forceinline__ int count_lengths(int bins, int length) {
     for (int bin = thread_index(); bin < bins; bin += Config::kThreads) {
@@ -137,7 +141,7 @@ class RowOrder {
 #pragma unroll 8
     for (int first = 0; first < rows_; first += Config::kThreads) {
       const int other = first + thread_index();
-      count(first, other < rows_ ? bins - 1 - args_.attend.list_counts[other] : -1);
+      count(first, other < rows_ ? bins - 1 - length_of(other) : -1);
     }
     __syncthreads();
     const int share = ceil_div(bins, Config::kThreads), begin = thread_index() * share;
@@ -179,7 +183,7 @@ class RowOrder {
       const int beyond = first < first_ ? length - 1 : length;
       const int end = smaller(first + Config::kThreads, rows_);
       for (int other = first; other < end; ++other) {
-        ahead += args_.attend.list_counts[other] > beyond;
+        ahead += length_of(other) > beyond;
       }
     }
     return ahead;

@@ -85,17 +85,12 @@ __device__ __forceinline__ void order_by_warp(const float* p, int count, int* or
     const int tile = e * 32 + lane_index();
     words[e] = tile < count ? descending_key(p[tile]) : 0;
     if (tile < count) {
-      lowest = words[e] < lowest ? words[e] : lowest;
-      highest = words[e] > highest ? words[e] : highest;
+      lowest = smaller_word(lowest, words[e]);
+      highest = larger_word(highest, words[e]);
     }
   }
-#pragma unroll
-  for (int lanes = 16; lanes > 0; lanes /= 2) {
-    const u32 low = __shfl_xor_sync(kAllLanes, lowest, lanes);
-    const u32 high = __shfl_xor_sync(kAllLanes, highest, lanes);
-    lowest = low < lowest ? low : lowest;
-    highest = high > highest ? high : highest;
-  }
+  lowest = warp_reduce(lowest, smaller_word);
+  highest = warp_reduce(highest, larger_word);
   const int bits = highest > lowest ? 32 - __clz(static_cast<int>(highest - lowest)) : 0;
   const int shift = bits > 32 - kIndexBits ? bits - (32 - kIndexBits) : 0;
 #pragma unroll

@@ -39,26 +39,16 @@ class WarpTeam {
   __device__ __forceinline__ static void meet() { __syncwarp(); }
   template <class T>
   __device__ __forceinline__ T sum(T x) const {
-#pragma unroll
-    for (int lanes = 16; lanes > 0; lanes /= 2) x += __shfl_xor_sync(kAllLanes, x, lanes);
-    return x;
+    return warp_reduce(x, [](T a, T b) { return a + b; });
   }
   __device__ __forceinline__ float max(float x) const {
-#pragma unroll
-    for (int lanes = 16; lanes > 0; lanes /= 2) x = fmaxf(x, __shfl_xor_sync(kAllLanes, x, lanes));
-    return x;
+    return warp_reduce(x, [](float a, float b) { return fmaxf(a, b); });
   }
   template <class T>
   __device__ __forceinline__ T sum_before(T x, T& total) const {
-    T sum = x;
-#pragma unroll
-    for (int lanes = 1; lanes < 32; lanes *= 2) {
-      const T other = __shfl_up_sync(kAllLanes, sum, lanes);
-      if (lane_index() >= lanes) sum += other;
-    }
-    T before = __shfl_up_sync(kAllLanes, sum, 1);
-    before = total + (lane_index() == 0 ? T(0) : before);
-    total += __shfl_sync(kAllLanes, sum, 31);
+    T up_to;
+    const T before = total + warp_sum_before(x, up_to);
+    total += __shfl_sync(kAllLanes, up_to, 31);
     return before;
   }
 };

@@ -2,21 +2,9 @@
 // 16-bit products with f32 sums, or integer products.
 #pragma once
 
-#include "arch/ldmatrix.cuh"
-#include "arch/mma.cuh"
-#include "arch/warp.cuh"
-#include "tile/smem_tile.cuh"
+#include "tile/warp_product.cuh"
 
 namespace lacuna {
-
-template <class Element>
-__device__ __forceinline__ void multiply_add(float (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
-  mma_m16n8k16<Element>(c, a, b0, b1);
-}
-template <class Element>
-__device__ __forceinline__ void multiply_add(int (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
-  mma_m16n8k32_s8(c, a, b0, b1);
-}
 
 template <class Sum, int kBlocks>
 __device__ __forceinline__ void clear(Sum (&sums)[kBlocks][4]) {

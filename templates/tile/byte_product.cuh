@@ -2,10 +2,7 @@
 // from int8 rows, and O += P V from e4m3 weights and rows of V transposed.
 #pragma once
 
-#include "arch/ldmatrix.cuh"
-#include "arch/mma.cuh"
-#include "arch/warp.cuh"
-#include "tile/smem_tile.cuh"
+#include "tile/warp_product.cuh"
 
 namespace lacuna {
 
@@ -20,27 +17,7 @@ template <class KeyTile, class Queries>
 __device__ __forceinline__ void multiply_queries_keys_s8(int (&sums)[KeyTile::kRows / 8][4],
                                                          Queries& queries, u32 keys) {
   static_assert(127 * 127 * KeyTile::kRowBytes < 1 << 22, "the sum is exact in the f32's mantissa");
-  // Matrices of one load: keys 0-7 and 8-15 (outer), bytes 0-15 and 16-31 (inner).
-  const int l = lane_index();
-  const LaneAddress<KeyTile> lane(keys, l % 8 + l / 16 * 8, l / 8 % 2);
-#pragma unroll
-  for (int n = 0; n < KeyTile::kRows / 8; ++n) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) sums[n][i] = kSumOrigin;
-  }
-  queries.begin();
-#pragma unroll Queries::kStepsUnrolled
-  for (int step = 0; step < Queries::kSteps; ++step) {
-    u32 a[4];
-    queries.read(a, step);
-#pragma unroll
-    for (int n = 0; n < KeyTile::kRows / 16; ++n) {
-      u32 b[4];
-      ldmatrix_x4(b, lane.at(n, step));
-      mma_m16n8k32_s8(sums[2 * n], a, b[0], b[1]);
-      mma_m16n8k32_s8(sums[2 * n + 1], a, b[2], b[3]);
-    }
-  }
+  multiply_queries_keys<signed char, KeyTile>(sums, queries, keys, kSumOrigin);
 }
 
 /// output[n] (8 columns each) += P V, for packed weights of 32 keys each and a tile at `values`

@@ -10,6 +10,16 @@
 
 namespace lacuna {
 
+/// c += a b: of 16-bit elements in f32, of int8 in integers.
+template <class Element>
+__device__ __forceinline__ void multiply_add(float (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
+  mma_m16n8k16<Element>(c, a, b0, b1);
+}
+template <class Element>
+__device__ __forceinline__ void multiply_add(int (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
+  mma_m16n8k32_s8(c, a, b0, b1);
+}
+
 /// The warp's 16 query rows as `a` fragments: kept in registers, or read again for each step where
 /// the accumulators leave no room.
 template <class Tile, bool kInRegisters>
@@ -45,17 +55,18 @@ struct QueryFragments {
   }
 };
 
-/// scores[n] = block n (8 keys) of Q K^T, for a key tile at `keys`.
-template <class Element, class KeyTile, class Queries>
-__device__ __forceinline__ void multiply_queries_keys(float (&scores)[KeyTile::kRows / 8][4],
-                                                      Queries& queries, u32 keys) {
-  // Matrices of one load: keys 0-7 and 8-15 (outer), columns 0-7 and 8-15 (inner).
+/// sums[n] = origin + block n (8 keys) of Q K^T, for a key tile at `keys`.
+template <class Element, class KeyTile, class Queries, class Sum>
+__device__ __forceinline__ void multiply_queries_keys(Sum (&sums)[KeyTile::kRows / 8][4],
+                                                      Queries& queries, u32 keys,
+                                                      Sum origin = Sum(0)) {
+  // Matrices of one load: keys 0-7 and 8-15 (outer), bytes 0-15 and 16-31 (inner).
   const int l = lane_index();
   const LaneAddress<KeyTile> lane(keys, l % 8 + l / 16 * 8, l / 8 % 2);
 #pragma unroll
   for (int n = 0; n < KeyTile::kRows / 8; ++n) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) scores[n][i] = 0.0f;
+    for (int i = 0; i < 4; ++i) sums[n][i] = origin;
   }
   queries.begin();
 #pragma unroll Queries::kStepsUnrolled
@@ -66,8 +77,8 @@ __device__ __forceinline__ void multiply_queries_keys(float (&scores)[KeyTile::k
     for (int n = 0; n < KeyTile::kRows / 16; ++n) {
       u32 b[4];
       ldmatrix_x4(b, lane.at(n, step));
-      mma_m16n8k16<Element>(scores[2 * n], a, b[0], b[1]);
-      mma_m16n8k16<Element>(scores[2 * n + 1], a, b[2], b[3]);
+      multiply_add<Element>(sums[2 * n], a, b[0], b[1]);
+      multiply_add<Element>(sums[2 * n + 1], a, b[2], b[3]);
     }
   }
 }

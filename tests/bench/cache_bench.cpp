@@ -51,7 +51,7 @@ Entry entry_for(const Key& key, std::size_t cubin_bytes = kCubinBytes) {
               "ELF\x02\x01\x01",
               7);
   std::memcpy(cubin.data() + 18, "\xbe\x00", 2);
-  return {key.text, R"({"kernels": []})", cubin, "ptxas info"};
+  return {key.text, R"({"kernels": []})", "ptxas info", {cubin}};
 }
 
 void make_key_of_source(benchmark::State& state) {

@@ -32,16 +32,16 @@ double raw_launch_us(const lacuna::Device& device, lacuna::CUstream stream, int 
   lacuna::Diagnostics diagnostics;
   const auto nvrtc = lacuna::load_nvrtc(0, diagnostics);
   if (!nvrtc) return -1;
-  const lacuna::CudaSource source{kEmptyKernel, {"-std=c++17"}, {"empty"}};
+  const lacuna::CudaSource source{"", {{"empty", "empty", kEmptyKernel}}, {"-std=c++17"}};
   const std::string target =
       "sm_" + std::to_string(compute_capability(*device.driver, device.index));
-  const auto built = compile_cuda(*nvrtc, source, target, "", false, diagnostics);
+  const auto built = compile_cuda(*nvrtc, source, target, {}, diagnostics);
   const lacuna::ContextScope scope(device);
   lacuna::CUlibrary library = nullptr;
   lacuna::CUkernel kernel = nullptr;
   const lacuna::Driver& driver = *device.driver;
-  if (driver.cuLibraryLoadData(&library, built.cubin.data(), nullptr, nullptr, 0, nullptr, nullptr,
-                               0) ||
+  if (driver.cuLibraryLoadData(&library, built.cubins.at(0).data(), nullptr, nullptr, 0, nullptr,
+                               nullptr, 0) ||
       driver.cuLibraryGetKernel(&kernel, library, "empty"))
     return -1;
   std::vector<char> block(512);

@@ -62,10 +62,11 @@ TEST_F(DamagedEntry, FilledWithZeros) {
 
 TEST_F(DamagedEntry, BitFlippedInEachRegion) {
   const std::string bytes = read_whole(path);
-  const std::size_t header = 0, table = 40, key_text = 130, cubin = bytes.find("ELF"),
-                    log = bytes.size() - 3;
+  const std::size_t header = 0, table = 40, key_text = 154, log = bytes.find("ptxas"),
+                    first = bytes.find("ELF"), last = bytes.rfind("ELF");
   std::uint64_t rejected = 0;
-  for (const std::size_t place : {header, table, key_text, cubin, cubin + 100, log}) {
+  for (const std::size_t place :
+       {header, table, key_text, log, first, first + 100, last, bytes.size() - 1}) {
     std::string flipped = bytes;
     flipped[place] ^= 4;
     write_whole(path, flipped);
@@ -83,7 +84,7 @@ TEST_F(DamagedEntry, ForeignKeyUnderOurName) {
 
 TEST_F(DamagedEntry, KernelOfAnotherMachine) {
   Entry entry = kernel_for(key);
-  entry.cubin[18] = 62;
+  entry.cubins.back()[18] = 62;
   write_whole(path, encode_entry(entry));
   expect_rejected_and_rebuilt();
 }

@@ -15,7 +15,7 @@ TEST(Key, HashesAsSha256) {
 TEST(Key, IsCanonicalText) {
   const Key key = make_key({"ab12", {"--minimal", "-lineinfo"}, "sm_90a", "NVRTC 13.0 00ff"});
   EXPECT_EQ(key.text,
-            "format lacuna 1\n"
+            "format lacuna 2\n"
             "source ab12\n"
             "option --minimal\n"
             "option -lineinfo\n"
@@ -47,8 +47,24 @@ TEST(EntryFormat, RoundTrips) {
   EXPECT_EQ(decoded.damage, "");
   EXPECT_EQ(decoded.entry.key_text, entry.key_text);
   EXPECT_EQ(decoded.entry.metadata, entry.metadata);
-  EXPECT_EQ(decoded.entry.cubin, entry.cubin);
+  EXPECT_EQ(decoded.entry.cubins, entry.cubins);
   EXPECT_EQ(decoded.entry.log, entry.log);
+}
+
+TEST(EntryFormat, HoldsAnyNumberOfKernels) {
+  const Key key = key_number(1);
+  Entry entry = kernel_for(key);
+  const std::string cubin = entry.cubins[0];
+  for (const std::size_t count : {1U, 2U, 20U}) {
+    entry.cubins.clear();
+    for (std::size_t n = 0; n < count; ++n) entry.cubins.push_back(cubin + std::to_string(n));
+    const Decoded decoded = decode_entry(encode_entry(entry), &key.text);
+    EXPECT_EQ(decoded.damage, "");
+    EXPECT_EQ(decoded.entry.cubins, entry.cubins);
+  }
+  entry.cubins.clear();
+  EXPECT_FALSE(is_loadable(entry));
+  EXPECT_EQ(decode_entry(encode_entry(entry), &key.text).damage, "the kernel is not a cubin");
 }
 
 TEST(EntryFormat, RejectsEveryFlippedBit) {
@@ -85,7 +101,7 @@ TEST(EntryFormat, SaysWhatIsWrong) {
   EXPECT_EQ(damage_at(16), "length differs from the header");
   EXPECT_EQ(damage_at(24), "checksum of the header differs");
   EXPECT_EQ(damage_at(32), "section table is inconsistent");
-  EXPECT_EQ(damage_at(128), "entry of another key");
+  EXPECT_EQ(damage_at(32 + 5 * 24), "entry of another key");
   EXPECT_EQ(damage_at(bytes.size() - 1), "checksum of a section differs");
   EXPECT_EQ(decode_entry(bytes, &other.text).damage, "entry of another key");
   EXPECT_EQ(decode_entry("", &key.text).damage, "shorter than a header");
@@ -94,9 +110,9 @@ TEST(EntryFormat, SaysWhatIsWrong) {
 TEST(EntryFormat, AcceptsNoOtherMachine) {
   const Key key = key_number(1);
   Entry entry = kernel_for(key);
-  entry.cubin[18] = 62;  // x86-64
+  entry.cubins[1][18] = 62;  // x86-64
   EXPECT_EQ(decode_entry(encode_entry(entry), &key.text).damage, "the kernel is not a cubin");
-  entry.cubin = "ELF";
+  entry.cubins[1] = "ELF";
   EXPECT_EQ(decode_entry(encode_entry(entry), &key.text).damage, "the kernel is not a cubin");
 }
 

@@ -49,12 +49,12 @@ Entry kernel_for(const Key& key, std::size_t padding_bytes) {
               7);
   cubin[18] = static_cast<char>(190);
   cubin += "kernel of " + key.text + std::string(padding_bytes, 'x');
-  return {key.text, R"({"registers": 168})", cubin, "ptxas info: 168 registers"};
+  return {key.text, R"({"registers": 168})", "ptxas info: 168 registers", {cubin, cubin + "y"}};
 }
 
 bool is_kernel_of(const Entry& entry, const Key& key) {
-  return entry.key_text == key.text &&
-         entry.cubin.compare(64, key.text.size() + 10, "kernel of " + key.text) == 0;
+  return entry.key_text == key.text && !entry.cubins.empty() &&
+         entry.cubins[0].compare(64, key.text.size() + 10, "kernel of " + key.text) == 0;
 }
 
 StoreOptions options_in(const Scratch& scratch, std::vector<std::string>* warnings) {

@@ -27,7 +27,7 @@ class Scratch {
 
 Key key_number(int number);
 
-/// A "kernel": an ELF header for a GPU, then the key it was built from, then padding.
+/// Two "kernels": each an ELF header for a GPU, then the key it was built from, then padding.
 Entry kernel_for(const Key& key, std::size_t padding_bytes = 200);
 
 /// The property all tests defend: never a wrong kernel.

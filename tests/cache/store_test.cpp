@@ -105,7 +105,7 @@ TEST(Store, DoesNotPublishWhatCouldNeverBeLoaded) {
   std::vector<std::string> warnings;
   Store store(options_in(scratch, &warnings));
   Key key = key_number(1);
-  EXPECT_FALSE(store.publish(key, {key.text, "{}", "int main() {}", ""}));
+  EXPECT_FALSE(store.publish(key, {key.text, "{}", "", {"int main() {}"}}));
   ASSERT_EQ(warnings.size(), 1U);
   EXPECT_EQ(warnings[0], "cache directory " + scratch.path("cache") +
                              ": a kernel that is not a cubin cannot be stored; kernels are "

@@ -7,12 +7,12 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
-#include <sstream>
 #include <thread>
 
 #include "compiler/target/plan.hpp"
 #include "runtime/build.hpp"
 #include "tests/compile/nvrtc.hpp"
+#include "tests/spec/golden_file.hpp"
 
 namespace lacuna {
 namespace {
@@ -37,18 +37,13 @@ struct Outcome {
   int spill_bytes = 0;
 };
 
-std::string read_file(const fs::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
   for (const auto& entry : fs::directory_iterator(kSpecs)) {
     const fs::path& path = entry.path();
     if (path.extension() != ".json" || path.stem() == "schema") continue;
     // The stages of a predictor are compiled again with every spec: fewer cases of those.
-    const bool predicts = read_file(path).find("\"predictor\"") != std::string::npos;
+    const bool predicts = test::read_file(path).find("\"predictor\"") != std::string::npos;
     for (const char* target : kArchitectures) {
       cases.push_back({path.stem(), target, {.head_dim = 128}});
       if (!predicts) cases.push_back({path.stem(), target, {.head_dim = 256}});
@@ -83,16 +78,12 @@ std::string shape_text(const AttendPlan& plan) {
 }
 
 /// "attend 224", and the stages before it: " estimate 115 prepare_q 128".
-std::string registers_text(const std::string& spec, const CudaSource& source,
-                           const Compilation& made) {
+std::string registers_text(const CudaSource& source, const Compilation& made) {
   std::string text;
-  for (auto entry = source.entries.rbegin(); entry != source.entries.rend(); ++entry) {
-    const auto kernel = std::ranges::find(made.kernels, *entry, &KernelResources::name);
-    if (kernel == made.kernels.end()) continue;
-    // lacuna_<stage>_<spec>
-    const std::size_t begin = std::string_view("lacuna_").size();
-    const std::string stage = entry->substr(begin, entry->size() - begin - spec.size() - 1);
-    text += (text.empty() ? "" : ", ") + stage + " " + std::to_string(kernel->registers);
+  for (auto kernel = source.kernels.rbegin(); kernel != source.kernels.rend(); ++kernel) {
+    const auto found = std::ranges::find(made.kernels, kernel->entry, &KernelResources::name);
+    if (found == made.kernels.end()) continue;
+    text += (text.empty() ? "" : ", ") + kernel->stage + " " + std::to_string(found->registers);
   }
   return text;
 }
@@ -101,7 +92,7 @@ Outcome outcome_of(const Case& c, const Nvrtc& nvrtc) {
   Outcome outcome{label(c), "", 0};
   Diagnostics diagnostics;
   const fs::path path = kSpecs / (c.spec + ".json");
-  const SpecDocument document = read_spec({path, read_file(path)}, diagnostics);
+  const SpecDocument document = read_spec({path, test::read_file(path)}, diagnostics);
   const Plan plan = make_plan(document, c.options, find_target(c.target).value(), diagnostics);
   if (diagnostics.has_errors()) {
     const auto error =
@@ -110,8 +101,8 @@ Outcome outcome_of(const Case& c, const Nvrtc& nvrtc) {
     return outcome;
   }
   const CudaSource source = emit_cuda(plan, document);
-  const Compilation made = compile_cuda(nvrtc, source, c.target, "", false, diagnostics);
-  if (made.cubin.empty() || made.kernels.size() != source.entries.size()) {
+  const Compilation made = compile_cuda(nvrtc, source, c.target, {}, diagnostics);
+  if (made.cubins.empty() || made.kernels.size() != source.kernels.size()) {
     outcome.errors = render(diagnostics, document.source) + made.log;
     return outcome;
   }
@@ -120,7 +111,7 @@ Outcome outcome_of(const Case& c, const Nvrtc& nvrtc) {
   for (const KernelResources& kernel : made.kernels) outcome.spill_bytes += kernel.spill_bytes;
   outcome.row += padded(shape_text(plan.attend), 10) + "smem " +
                  padded(std::to_string(plan.attend.smem_bytes.value), 6) + kRegisters +
-                 registers_text(c.spec, source, made);
+                 registers_text(source, made);
   return outcome;
 }
 
@@ -166,7 +157,7 @@ TEST(Resources, NothingSpillsAndAllIsAsInTheTable) {
     EXPECT_EQ(outcome.errors, "") << outcome.row;
     EXPECT_EQ(outcome.spill_bytes, 0) << outcome.row;
   }
-  if (is_updating_goldens()) {
+  if (test::is_updating_goldens()) {
     ASSERT_TRUE(knows_registers) << "the table is for another NVRTC: " << info(*nvrtc).path;
     return write_table(outcomes);
   }
@@ -180,6 +171,30 @@ TEST(Resources, NothingSpillsAndAllIsAsInTheTable) {
   }
 }
 
+TEST(Source, IsAlsoOneProgram) {
+  std::string reason;
+  const auto nvrtc = find_nvrtc(reason);
+  if (!nvrtc) GTEST_SKIP() << reason;
+  Diagnostics diagnostics;
+  const fs::path path = kSpecs / "sparge.json";
+  const SpecDocument document = read_spec({path, test::read_file(path)}, diagnostics);
+  const Plan plan =
+      make_plan(document, {.head_dim = 128}, find_target("sm_90a").value(), diagnostics);
+  const CudaSource source = emit_cuda(plan, document);
+  const CudaSource whole{"", {{"all", "all", source_text(source)}}, source.options};
+  const Compilation apart = compile_cuda(*nvrtc, source, "sm_90a", {}, diagnostics);
+  const Compilation together = compile_cuda(*nvrtc, whole, "sm_90a", {}, diagnostics);
+  ASSERT_FALSE(diagnostics.has_errors()) << render(diagnostics, document.source);
+  EXPECT_EQ(apart.cubins.size(), source.kernels.size());
+  EXPECT_EQ(together.cubins.size(), 1u);
+  ASSERT_EQ(apart.kernels.size(), source.kernels.size());
+  for (const KernelResources& kernel : apart.kernels) {
+    const auto found = std::ranges::find(together.kernels, kernel.name, &KernelResources::name);
+    ASSERT_NE(found, together.kernels.end()) << kernel.name;
+    EXPECT_EQ(found->spill_bytes, 0) << kernel.name;
+  }
+}
+
 /// A spec changed in memory, and the largest tile.k that the planner lets through on sm_90a.
 struct Extreme {
   const char* spec;
@@ -190,7 +205,7 @@ struct Extreme {
 SpecDocument document_of(const Extreme& extreme, int tile_k) {
   Diagnostics diagnostics;
   const fs::path path = kSpecs / (std::string(extreme.spec) + ".json");
-  SpecDocument document = read_spec({path, read_file(path)}, diagnostics);
+  SpecDocument document = read_spec({path, test::read_file(path)}, diagnostics);
   EXPECT_FALSE(diagnostics.has_errors());
   document.spec.tile.q.values = {64};
   document.spec.tile.k.values = {tile_k};
@@ -225,7 +240,7 @@ TEST(Resources, LargestLegalTilesDoNotSpill) {
                                 find_target("sm_90a").value(), diagnostics);
     if (!diagnostics.has_errors()) {
       const Compilation made =
-          compile_cuda(*nvrtc, emit_cuda(plan, document), "sm_90a", "", false, diagnostics);
+          compile_cuda(*nvrtc, emit_cuda(plan, document), "sm_90a", {}, diagnostics);
       if (made.kernels.size() != 1 || made.kernels[0].spill_bytes != 0) failures[n] = made.log;
     }
     if (diagnostics.has_errors()) failures[n] = render(diagnostics, document.source);

@@ -82,8 +82,8 @@ TEST(Headers, CompileAlone) {
     Diagnostics diagnostics;
     const std::string text = "#include \"" + header.name + "\"\n";
     const Compilation made =
-        compile_cuda(*nvrtc, {text + text, options, {}}, "sm_80", "", false, diagnostics);
-    EXPECT_FALSE(made.cubin.empty()) << header.name << "\n" << render(diagnostics, {}) << made.log;
+        compile_cuda(*nvrtc, {"", {{"", "", text + text}}, options}, "sm_80", {}, diagnostics);
+    EXPECT_FALSE(made.cubins.empty()) << header.name << "\n" << render(diagnostics, {}) << made.log;
     EXPECT_EQ(made.log.find("warning"), std::string::npos) << header.name << "\n" << made.log;
   }
 }

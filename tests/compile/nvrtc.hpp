@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <memory>
 #include <string>
 
@@ -17,11 +16,6 @@ inline std::shared_ptr<const Nvrtc> find_nvrtc(std::string& reason) {
   auto nvrtc = load_nvrtc(0, diagnostics);
   reason = render(diagnostics, {});
   return nvrtc;
-}
-
-inline bool is_updating_goldens() {
-  const char* value = std::getenv("LACUNA_UPDATE_GOLDENS");
-  return value != nullptr && std::string_view(value) == "1";
 }
 
 }  // namespace lacuna

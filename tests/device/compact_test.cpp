@@ -152,13 +152,48 @@ TEST(OrderRows, LongestListFirstAndTiesByIndex) {
     args.attend.list_counts = counts.data();
     args.attend.list_capacity = longest;
     args.predict.row_order = order.data();
-    ASSERT_EQ(run_stage(stages::order_rows_kernel(), args, (rows + 255) / 256, kSmemBytes), "");
+    ASSERT_EQ(run_stage(stages::order_rows_kernel(1), args, (rows + 255) / 256, kSmemBytes), "");
     std::vector<int> expected(counts.size());
     std::iota(expected.begin(), expected.end(), 0);
     std::ranges::stable_sort(expected, std::greater(),
                              [&](int row) { return counts[static_cast<std::size_t>(row)]; });
     for (std::size_t n = 0; n < expected.size(); ++n)
       ASSERT_EQ(order[n], expected[n]) << "place " << n << " of " << rows;
+    EXPECT_TRUE(order.is_margin_intact());
+  }
+}
+
+/// Two rows of a head together, by the mean of their lists; a last one alone counts half.
+TEST(OrderRows, PairsOfRowsLongestFirst) {
+  constexpr int kSmemBytes = 33856, kHeads = 3;
+  for (const auto& [rows_of_head, longest] :
+       {std::pair(1, 3), {2, 5}, {171, 40}, {300, 900}, {301, 5000}}) {
+    std::mt19937 random(62);
+    std::uniform_int_distribution<int> length(0, longest);
+    std::vector<int> counts(static_cast<std::size_t>(kHeads * rows_of_head));
+    for (int& count : counts) count = length(random);
+    const int pairs = (rows_of_head + 1) / 2;
+    std::vector<int> means;
+    for (int head = 0; head < kHeads; ++head) {
+      for (int i = 0; i < rows_of_head; i += 2) {
+        const auto first = static_cast<std::size_t>(head * rows_of_head + i);
+        means.push_back((counts[first] + (i + 1 < rows_of_head ? counts[first + 1] : 0) + 1) / 2);
+      }
+    }
+    Guarded<int> order(means.size(), -77);
+    StageArgs args;
+    args.attend.n_b = 1, args.attend.n_h = kHeads, args.attend.q_tiles = rows_of_head;
+    args.attend.list_counts = counts.data();
+    args.attend.list_capacity = longest;
+    args.predict.row_order = order.data();
+    const int blocks = (kHeads * pairs + 255) / 256;
+    ASSERT_EQ(run_stage(stages::order_rows_kernel(2), args, blocks, kSmemBytes), "");
+    std::vector<int> expected(means.size());
+    std::iota(expected.begin(), expected.end(), 0);
+    std::ranges::stable_sort(expected, std::greater(),
+                             [&](int pair) { return means[static_cast<std::size_t>(pair)]; });
+    for (std::size_t n = 0; n < expected.size(); ++n)
+      ASSERT_EQ(order[n], expected[n]) << "place " << n << " of " << pairs;
     EXPECT_TRUE(order.is_margin_intact());
   }
 }

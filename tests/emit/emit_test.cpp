@@ -30,7 +30,7 @@ TEST(Cuda, LaunchTakesThreadsAndMemoryFromThePlan) {
 }
 
 TEST(Cuda, TheWgmmaFamilyHasItsKernelItsFieldsAndItsMaps) {
-  const std::string text = emit_cuda(plan_of(make_document()), make_document()).text;
+  const std::string text = source_text(emit_cuda(plan_of(make_document()), make_document()));
   for (const char* line :
        {"#include \"kernel/attend_wgmma.cuh\"\n", "static constexpr int kWarpgroups = 2;\n",
         "static constexpr int kStepKeys = 128;\n", "static constexpr int kQueryBuffers = 2;\n",
@@ -40,7 +40,8 @@ TEST(Cuda, TheWgmmaFamilyHasItsKernelItsFieldsAndItsMaps) {
         "lacuna::attend_wgmma<Config, Hooks>(args);\n"}) {
     EXPECT_NE(text.find(line), std::string::npos) << line;
   }
-  const std::string mma = emit_cuda(plan_of(make_document(), "sm_80"), make_document()).text;
+  const std::string mma =
+      source_text(emit_cuda(plan_of(make_document(), "sm_80"), make_document()));
   for (const char* word : {"wgmma", "kWarpgroups", "AttendMaps", "maps", "schedule"})
     EXPECT_EQ(mma.find(word), std::string::npos) << word;
 }
@@ -51,7 +52,7 @@ TEST(Cuda, NamesThePlaceOfEveryField) {
   document.spec.tile.q.values = {64};
   document.spans["/tile/q"] = {12, 3, 2};
   document.spans["/gate/skip"] = {9, 3, 2};
-  const std::string text = emit_cuda(plan_of(document), document).text;
+  const std::string text = source_text(emit_cuda(plan_of(document), document));
   EXPECT_NE(
       text.find("#line 12 \"dir \\\"x\\\"/made.json\"\n  static constexpr int kTileQ = 64;\n"),
       std::string::npos)
@@ -67,7 +68,7 @@ TEST(Cuda, GateRespectsTheExemption) {
   SpecDocument document = make_document(true);
   document.spec.gate->exempt =
       parse_expr("k1 >= q0", Site::kGate, document.spec.param_symbols()).expr;
-  const std::string text = emit_cuda(plan_of(document), document).text;
+  const std::string text = source_text(emit_cuda(plan_of(document), document));
   EXPECT_NE(text.find(") && !(k1 >= q0);"), std::string::npos) << text;
 }
 
@@ -77,8 +78,11 @@ TEST(Cuda, OptionsAndEntry) {
   const CudaSource source = emit_cuda(plan_of(document, "sm_120a"), document);
   EXPECT_EQ(source.options, (std::vector<std::string>{"--gpu-architecture=sm_120a", "-std=c++17",
                                                       "-default-device"}));
-  EXPECT_EQ(source.entries, std::vector<std::string>{"lacuna_attend_two_words"});
-  EXPECT_NE(source.text.find("\nlacuna_attend_two_words(const __grid_constant__ Args args) {\n"),
+  ASSERT_EQ(source.kernels.size(), 1u);
+  EXPECT_EQ(source.kernels[0].stage, "attend");
+  EXPECT_EQ(source.kernels[0].entry, "lacuna_attend_two_words");
+  EXPECT_NE(source.kernels[0].text.find(
+                "\nlacuna_attend_two_words(const __grid_constant__ Args args) {\n"),
             std::string::npos);
 }
 

@@ -104,7 +104,7 @@ TEST(Stages, APrepareBlockHoldsWholeTiles) {
 }
 
 TEST(Stages, SmoothedRowsTakeTheRoomOfTwo) {
-  const std::string text = emit_cuda(plan_of_text(kPredictedText), make_document()).text;
+  const std::string text = source_text(emit_cuda(plan_of_text(kPredictedText), make_document()));
   EXPECT_NE(text.find("__launch_bounds__(128, 4)\nlacuna_prepare_k_predicted("), std::string::npos);
   EXPECT_NE(text.find("__launch_bounds__(256, 1)\nlacuna_estimate_predicted("), std::string::npos);
   EXPECT_NE(text.find("__launch_bounds__(128, 1)\nlacuna_attend_predicted("), std::string::npos);
@@ -153,22 +153,27 @@ TEST(Stages, OneSourceHasAllEntriesInLaunchOrder) {
   SpecDocument document = make_document();
   const CudaSource source = emit_cuda(plan, document);
   const LaunchProgram launch = emit_launch_program(plan);
-  ASSERT_EQ(source.entries.size(), launch.launches.size());
-  std::size_t at = 0;
-  for (std::size_t i = 0; i < source.entries.size(); ++i) {
-    EXPECT_EQ(source.entries[i], launch.launches[i].entry);
-    at = source.text.find("\n" + source.entries[i] + "(const __grid_constant__ Args args) {\n", at);
-    ASSERT_NE(at, std::string::npos) << source.entries[i];
+  ASSERT_EQ(source.kernels.size(), launch.launches.size());
+  std::string text = source.head;
+  for (std::size_t i = 0; i < source.kernels.size(); ++i) {
+    const CudaKernel& kernel = source.kernels[i];
+    EXPECT_EQ(kernel.stage, launch.launches[i].stage);
+    EXPECT_EQ(kernel.entry, launch.launches[i].entry);
+    EXPECT_NE(kernel.text.find("\n" + kernel.entry + "(const __grid_constant__ Args args) {\n"),
+              std::string::npos);
+    EXPECT_EQ(source.head.find(kernel.entry), std::string::npos);
+    text += kernel.text;
   }
-  EXPECT_EQ(source.entries.front(), "lacuna_permute_q_predicted");
-  EXPECT_NE(source.text.find("  lacuna::prepare_tokens<PrepareQConfig, Hooks>(args);\n"),
+  EXPECT_EQ(source_text(source), text);
+  EXPECT_EQ(source.kernels.front().entry, "lacuna_permute_q_predicted");
+  EXPECT_NE(text.find("  lacuna::prepare_tokens<PrepareQConfig, Hooks>(args);\n"),
             std::string::npos);
 }
 
 TEST(Stages, HooksOfThePredictorSpeakOfItsTiles) {
   const Plan plan =
       plan_of_text(with(kPredictedText, "score > 9.0", "j >= n_j - 1 or score > 9.0"));
-  const std::string text = emit_cuda(plan, make_document()).text;
+  const std::string text = source_text(emit_cuda(plan, make_document()));
   EXPECT_NE(text.find("j >= args.predict.keep_k_tiles - 1"), std::string::npos) << text;
   EXPECT_NE(
       text.find("bool exclude(const Args& args, float similar_q, float similar_k, int i, int "

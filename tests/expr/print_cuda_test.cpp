@@ -85,7 +85,8 @@ class SourceWriter {
   }
 
   CudaSource finish() {
-    return {text_ + "}\n", {"--std=c++17", "--gpu-architecture=sm_80"}, {"lacuna_test"}};
+    return {
+        "", {{"test", "lacuna_test", text_ + "}\n"}}, {"--std=c++17", "--gpu-architecture=sm_80"}};
   }
 
  private:
@@ -116,9 +117,9 @@ TEST(print_cuda, random_expressions_compile) {
     }
   }
   const CudaSource source = writer.finish();
-  const Compilation result = compile_cuda(*nvrtc, source, "sm_80", "", false, diagnostics);
-  EXPECT_FALSE(diagnostics.has_errors()) << result.log << source.text;
-  EXPECT_FALSE(result.cubin.empty());
+  const Compilation result = compile_cuda(*nvrtc, source, "sm_80", {}, diagnostics);
+  EXPECT_FALSE(diagnostics.has_errors()) << result.log << source_text(source);
+  EXPECT_FALSE(result.cubins.empty());
 }
 
 }  // namespace

@@ -13,11 +13,6 @@
 namespace lacuna::numerics {
 namespace {
 
-TestEngine& engine() {
-  static TestEngine instance;
-  return instance;
-}
-
 #define REQUIRE_GPU()               \
   if (device_under_test() == "cpu") \
   GTEST_SKIP() << "no GPU asked for: LACUNA_TEST_DEVICE is not set"

@@ -68,6 +68,11 @@ TestEngine::TestEngine() {
 }
 TestEngine::~TestEngine() { lacuna_engine_destroy(engine); }
 
+TestEngine& engine() {
+  static TestEngine instance;
+  return instance;
+}
+
 TestKernel::TestKernel(TestEngine& engine, const Case& c) {
   const std::string spec = spec_text(c);
   lacuna_compile_options options{};

@@ -27,6 +27,9 @@ struct TestEngine {
   TestEngine& operator=(const TestEngine&) = delete;
 };
 
+/// The one that tests share.
+TestEngine& engine();
+
 struct Reported {
   std::vector<double> o, lse;
   std::vector<std::int32_t> counts;     ///< [b, h, q_tiles, 3]

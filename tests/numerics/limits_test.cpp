@@ -11,11 +11,6 @@
 namespace lacuna::numerics {
 namespace {
 
-TestEngine& engine() {
-  static TestEngine instance;
-  return instance;
-}
-
 struct Setting {
   std::string name;
   double value;

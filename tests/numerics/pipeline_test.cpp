@@ -14,11 +14,6 @@
 namespace lacuna::numerics {
 namespace {
 
-TestEngine& engine() {
-  static TestEngine instance;
-  return instance;
-}
-
 constexpr int kHeadDims[] = {64, 128, 256};
 constexpr int kManyRows = 420;  ///< three for each of 132 multiprocessors, and some
 
@@ -57,6 +52,33 @@ TEST(Pipeline, ListsOfEveryLengthInAnyOrder) {
   for (const char* name : {"external-mask", "lists"}) {
     for (const int d : kHeadDims) {
       const Case c{name, DType::kBF16,  d,    1, kManyRows, kManyRows / 10, 20,
+                   0,    Fill::kUneven, false};
+      check_lists(c, kTiles, [&](std::int64_t row, std::int64_t j, KernelTile) {
+        return (chosen[static_cast<std::size_t>(row)] >> j & 1) != 0;
+      });
+    }
+  }
+}
+
+/// The same where a block takes two neighbouring rows: all lengths of the one beside all of the
+/// other, tiles of both, of either and of neither; in each head a last row is alone.
+TEST(Pipeline, NeighbouringListsOfEveryLength) {
+  constexpr int kTiles = 7, kRowsOfHead = 3, kHeads = 2 * (kTiles + 1) * (kTiles + 1);
+  std::mt19937 random(2);
+  std::vector<std::uint32_t> chosen;
+  const auto choose = [&](int length) {
+    std::uint32_t bits = 0;
+    while (std::popcount(bits) < length) bits |= 1u << random() % kTiles;
+    chosen.push_back(bits);
+  };
+  for (int head = 0; head < kHeads; ++head) {
+    choose(head % (kTiles + 1));
+    choose(head / (kTiles + 1) % (kTiles + 1));
+    choose(static_cast<int>(random() % (kTiles + 1)));
+  }
+  for (const std::string& name : narrow_list_names()) {
+    for (const int d : {64, 128}) {
+      const Case c{name, DType::kBF16,  d,    1, kHeads, kHeads / 4, 64 * (kRowsOfHead - 1) + 20,
                    0,    Fill::kUneven, false};
       check_lists(c, kTiles, [&](std::int64_t row, std::int64_t j, KernelTile) {
         return (chosen[static_cast<std::size_t>(row)] >> j & 1) != 0;

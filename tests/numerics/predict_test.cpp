@@ -3,20 +3,11 @@
 // methods.md 4.3.
 #include <gtest/gtest.h>
 
-#include <ostream>
-
 #include "tests/numerics/harness.hpp"
 
 namespace lacuna::numerics {
 
-void PrintTo(const Case& c, std::ostream* out);  // found by GoogleTest
-
 namespace {
-
-TestEngine& engine() {
-  static TestEngine instance;
-  return instance;
-}
 
 class Predicted : public testing::TestWithParam<Case> {};
 
@@ -74,15 +65,6 @@ std::vector<Case> shapes() {
   return cases;
 }
 
-std::vector<Case> values() {
-  std::vector<Case> cases;
-  for (const std::string& variant : predicted_names())
-    for (const Fill fill : {Fill::kNormal, Fill::kZero, Fill::kHuge, Fill::kNegative,
-                            Fill::kIdentical, Fill::kOutlier, Fill::kTiny})
-      cases.push_back({variant, DType::kBF16, 64, 1, 2, 1, 200, 200, fill, false});
-  return cases;
-}
-
 std::vector<Case> layouts() {
   std::vector<Case> cases;
   for (const std::string& variant : predicted_names()) {
@@ -94,7 +76,8 @@ std::vector<Case> layouts() {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Predicted, testing::ValuesIn(kinds()), name_of_case);
 INSTANTIATE_TEST_SUITE_P(Shapes, Predicted, testing::ValuesIn(shapes()), name_of_case);
-INSTANTIATE_TEST_SUITE_P(Values, Predicted, testing::ValuesIn(values()), name_of_case);
+INSTANTIATE_TEST_SUITE_P(Values, Predicted, testing::ValuesIn(value_cases(predicted_names())),
+                         name_of_case);
 INSTANTIATE_TEST_SUITE_P(Layouts, Predicted, testing::ValuesIn(layouts()), name_of_case);
 
 /// A test of decisions in which all of them are near a threshold, or all the same, shows nothing.

@@ -10,11 +10,6 @@
 namespace lacuna::numerics {
 namespace {
 
-TestEngine& engine() {
-  static TestEngine instance;
-  return instance;
-}
-
 Case case_of(const std::string& variant, int n_h = 4, int n_h_kv = 2) {
   return {variant, DType::kBF16, 64, 1, n_h, n_h_kv, 260, 260, Fill::kClustered, false};
 }

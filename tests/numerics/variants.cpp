@@ -2,11 +2,11 @@
 #include <bit>
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
 #include <sstream>
 
 #include "tests/numerics/variant_parts.hpp"
 #include "tests/oracle/order.hpp"
+#include "tests/spec/golden_file.hpp"
 
 namespace lacuna::numerics {
 namespace {
@@ -60,13 +60,6 @@ oracle::Problem make_problem(const Case& c, Random& random) {
   return p;
 }
 
-std::string read_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
 std::string inline_spec(const std::string& name) {
   if (name == "warp-gate")
     return R"({"version": 1, "name": "warp-gate",
@@ -80,6 +73,7 @@ std::string inline_spec(const std::string& name) {
     return R"({"version": 1, "name": "lists-descending", "mask": "external",
   "attention": {"mask": "k <= q + n_k - n_q"},
   "tile": {"q": [128, 64], "k": 64, "order": "descending"}})";
+  if (const std::string narrow = narrow_list_spec(name); !narrow.empty()) return narrow;
   return feature_spec(name);
 }
 
@@ -139,6 +133,8 @@ std::string Case::text() const {
   return name;
 }
 
+void PrintTo(const Case& c, std::ostream* out) { *out << c.text(); }
+
 const std::vector<std::string>& variant_names() {
   static const std::vector<std::string> names = {
       "dense",        "window",        "document",  "softcap", "alibi",        "bsfa",
@@ -176,9 +172,18 @@ std::vector<std::string> all_names() {
   return names;
 }
 
+std::vector<Case> value_cases(const std::vector<std::string>& variants) {
+  std::vector<Case> cases;
+  for (const std::string& variant : variants)
+    for (const Fill fill : {Fill::kNormal, Fill::kZero, Fill::kHuge, Fill::kNegative,
+                            Fill::kIdentical, Fill::kOutlier, Fill::kTiny})
+      cases.push_back({variant, DType::kBF16, 64, 1, 2, 1, 200, 200, fill, false});
+  return cases;
+}
+
 bool is_quantised(const std::string& variant) {
-  return variant.starts_with("sparge") || variant == "sale" || variant == "similar-mass" ||
-         variant == "shared-heads";
+  return variant.starts_with("sparge") || variant.starts_with("int8") || variant == "sale" ||
+         variant == "similar-mass" || variant == "shared-heads";
 }
 
 oracle::Problem ordered_problem(const Variant& variant) {
@@ -198,8 +203,8 @@ std::string source_dir() {
 std::string spec_text(const Case& c) {
   const std::string text = inline_spec(c.variant);
   if (!text.empty()) return text;
-  const std::string shipped = read_file(source_dir() + "/specs/" + c.variant + ".json");
-  return shipped.empty() ? read_file(source_dir() + "/specs/examples/" + c.variant + ".json")
+  const std::string shipped = test::read_file(source_dir() + "/specs/" + c.variant + ".json");
+  return shipped.empty() ? test::read_file(source_dir() + "/specs/examples/" + c.variant + ".json")
                          : shipped;
 }
 
@@ -222,6 +227,7 @@ Variant make_variant(const Case& c, const KernelTile& tile, std::uint32_t seed) 
   v.tiling.step_tiles = tile.step_tiles;
   v.quantisation.tile_q = tile.q, v.quantisation.tile_k = tile.k;
   const bool known = make_attend_variant(c.variant, v, tile, random) ||
+                     make_narrow_list_variant(c.variant, v, tile, random) ||
                      make_pooled_variant(c.variant, v, tile, random) ||
                      make_token_variant(c.variant, v, tile, random) ||
                      make_feature_variant(c.variant, v, tile, random);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,6 +42,8 @@ struct Case {
   std::string text() const;
 };
 
+void PrintTo(const Case& c, std::ostream* out);  // found by GoogleTest
+
 /// A parameter to pass, contiguous in its declared shape; empty shape: one number.
 struct ParamValue {
   std::string name;
@@ -63,11 +66,15 @@ struct Variant {
   std::vector<ParamValue> params;
 };
 
-/// Names of the variants without a predictor, and of those with one.
+/// Names of the variants without a predictor, of those with one, and of those whose lists have rows
+/// of 64 queries.
 const std::vector<std::string>& variant_names();
 const std::vector<std::string>& predicted_names();
-/// Both.
+const std::vector<std::string>& narrow_list_names();
+/// Of the first two.
 std::vector<std::string> all_names();
+/// Every variant with values of all kinds.
+std::vector<Case> value_cases(const std::vector<std::string>& variants);
 /// Has quantised operands: not for head_dim 256.
 bool is_quantised(const std::string& variant);
 

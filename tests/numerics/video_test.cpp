@@ -15,11 +15,6 @@ namespace {
 
 constexpr int kT = 8, kH = 16, kW = 16, kTokens = kT * kH * kW, kD = 64, kHeads = 2;
 
-TestEngine& engine() {
-  static TestEngine instance;
-  return instance;
-}
-
 /// The order of a spec with "permute": {`order`: [t, h, w]}; empty on an error.
 std::vector<std::int32_t> library_order(const std::string& order, int t, int h, int w) {
   const std::string spec = R"({"version": 1, "name": "order", "permute": {")" + order + R"(": [)" +

@@ -2,23 +2,15 @@
 // line says, "# on sm_80") with a spec that leaves everything to the compiler.
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "compiler/passes/pass.hpp"
 #include "tests/passes/spec_documents.hpp"
+#include "tests/spec/golden_file.hpp"
 
 namespace lacuna {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string read_file(const fs::path& path) {
-  std::ifstream in(path);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 std::vector<std::string> cases() {
   std::vector<std::string> names;
@@ -43,14 +35,14 @@ TEST_P(PassCase, TurnsInIntoOut) {
   const Pass* pass = find_pass(GetParam().substr(0, GetParam().find('.')));
   ASSERT_NE(pass, nullptr) << "file = function = registry name";
   Diagnostics diagnostics;
-  const std::string text = read_file(base.string() + ".in.ir");
+  const std::string text = test::read_file(base.string() + ".in.ir");
   Program program = parse_program({base.string() + ".in.ir", text}, diagnostics);
   AttendPlan attend;
   const Target machine = target_of(text);
   const SpecDocument document;
   program = run_passes(std::move(program), {pass, 1}, {machine, document, attend, diagnostics});
   EXPECT_EQ(text_of(diagnostics), "");
-  EXPECT_EQ(print_program(program), read_file(base.string() + ".out.ir"));
+  EXPECT_EQ(print_program(program), test::read_file(base.string() + ".out.ir"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, PassCase, testing::ValuesIn(cases()), [](const auto& info) {

@@ -140,10 +140,34 @@ TEST(Wgmma, TilesDivideThePredictors) {
   EXPECT_EQ(tiles_of(with_tile(R"({"q": 128, "k": 64})")), "128x64x2");
   EXPECT_EQ(tiles_of(with_tile(R"({"q": 256, "k": 256})")), "128x128x2");
   EXPECT_EQ(with_tile(R"({"q": 256, "k": 256})").attend().tile_k.reason, "divides predictor.tile");
-  EXPECT_EQ(family_of(with_tile(R"({"q": 64, "k": 64})")),
-            "mma: tile.q = 64: two warpgroups have 128 rows");
-  EXPECT_EQ(family_of(with_tile(R"({"q": 128, "k": 32})")),
-            "mma: tile.k = 32: 64 or 128 keys are multiplied at once");
+  EXPECT_EQ(tiles_of(with_tile(R"({"q": 64, "k": 64})")), "64x64x2");
+  EXPECT_EQ(tiles_of(with_tile(R"({"q": 128, "k": 32})")), "128x32x2");
+}
+
+TEST(Wgmma, ABlockTakesTwoRowsOf64QueriesThatHaveLists) {
+  const auto with = [](const std::string& tile, const std::string& more = "") {
+    return plan(read_document(R"("mask": "external", "tile": )" + tile + more));
+  };
+  const Planned p = with(R"({"q": 64, "k": 64})");
+  EXPECT_EQ(family_of(p), "wgmma: the tensor cores of sm_90a by TMA");
+  EXPECT_EQ(p.attend().tile_rows.value, 2);
+  EXPECT_EQ(p.attend().warpgroups.value, 2);
+  EXPECT_EQ(p.attend().warps.value, 8);
+  EXPECT_EQ(p.attend().step_keys.value, 128);
+  EXPECT_EQ(p.attend().registers.value, 232);
+  EXPECT_EQ(attend_of(p.plan.program).tile_q, 64) << "that of lists and reports";
+  EXPECT_EQ(with(R"({"q": 128, "k": 64})").attend().tile_rows.value, 1);
+  EXPECT_EQ(with(R"({"q": 64, "k": 32})").attend().step_keys.value, 64) << "two tiles";
+  EXPECT_EQ(with(R"({"q": 64, "k": 128})").attend().step_keys.value, 128);
+  EXPECT_EQ(family_of(with(R"({"q": 32, "k": 64})")),
+            "mma: tile.q = 32: two warpgroups have 128 rows");
+  const std::string gate = R"(, "gate": {"scope": "warp", "skip": "gap < -3", "skips": ["pv"]})";
+  EXPECT_EQ(with(R"({"q": 64, "k": 64})", gate).attend().step_keys.value, 64);
+  EXPECT_EQ(family_of(with(R"({"q": 64, "k": 32})", gate)),
+            "mma: tile.k = 32: a gate leaves out products of 64 or 128 keys");
+  const std::string bytes = R"(, "quantise": {"qk": {"bits": 8}, "v": {"bits": 8}})";
+  EXPECT_EQ(family_of(with(R"({"q": 64, "k": 32})", bytes)),
+            "mma: tile.k = 32: e4m3 values come in blocks of 64 keys");
 }
 
 TEST(Wgmma, AGateHasTheSameTilesInBothFamilies) {
@@ -156,17 +180,16 @@ TEST(Wgmma, AGateHasTheSameTilesInBothFamilies) {
   EXPECT_EQ(wgmma.attend().gate_scope.value, GateScope::kTile);
 }
 
-TEST(Wgmma, AGateThatKnowsItsTileAloneIsDecidedAboutOneStepAhead) {
-  const auto steps = [](const std::string& skip) {
-    return plan(read_document(
-                    R"json("gate": {"scope": "tile", "skips": ["exp", "pv"], "skip": ")json" +
-                    skip + "\"}"))
-        .attend();
-  };
-  EXPECT_EQ(steps("tile_max < 1").step_keys.value, 64);
-  EXPECT_EQ(steps("tile_max < 1").stages.value, 4);
-  EXPECT_EQ(steps("gap < -3").step_keys.value, 128) << "two tiles in a step";
-  EXPECT_EQ(steps("gap < -3").stages.value, 2);
+TEST(Wgmma, AGateOfATileTakesTwoTilesAStepWhateverItKnows) {
+  for (const std::string skip : {"tile_max < 1", "gap < -3"}) {
+    const AttendPlan chosen =
+        plan(
+            read_document(R"json("gate": {"scope": "tile", "skips": ["exp", "pv"], "skip": ")json" +
+                          skip + "\"}"))
+            .attend();
+    EXPECT_EQ(chosen.step_keys.value, 128) << skip;
+    EXPECT_EQ(chosen.stages.value, 2) << skip;
+  }
 }
 
 TEST(Wgmma, AGateOfAWarpBecomesOneOfAWarpgroup) {
@@ -180,7 +203,8 @@ TEST(Wgmma, AGateOfAWarpBecomesOneOfAWarpgroup) {
   EXPECT_EQ(wgmma.attend().gate_scope.origin, Origin::kDerived);
   EXPECT_EQ(wgmma.attend().gate_scope.reason,
             "the spec says warp, but wgmma multiplies 64 rows at once");
-  EXPECT_NE(emit_cuda(wgmma.plan, document).text.find("GateScope::kWarpgroup"), std::string::npos);
+  EXPECT_NE(source_text(emit_cuda(wgmma.plan, document)).find("GateScope::kWarpgroup"),
+            std::string::npos);
   EXPECT_EQ(attend_of(plan(document, {}, "sm_80").plan.program).gate->scope, GateScope::kWarp);
 }
 

@@ -79,7 +79,7 @@ TEST(DeviceHeaders, TheEnvironmentNamesTheDirectoryAndTheBuildRefusesIt) {
   const Plan plan = make_plan(document, {64, DType::kBF16}, *find_target("sm_80"), errors);
   const BuiltKernel built =
       build_kernel({plan, document, nvrtc, nullptr, settings.template_path}, errors);
-  EXPECT_EQ(built.entry.cubin, "");
+  EXPECT_TRUE(built.entry.cubins.empty());
   EXPECT_EQ(render(errors, document.source), refusal_text(directory.text(), "no .cuh file in it"));
 }
 

@@ -8,22 +8,13 @@
 #include "compiler/target/plan.hpp"
 #include "runtime/half.hpp"
 #include "runtime/interpreter.hpp"
+#include "tests/runtime/contiguous.hpp"
 
 namespace lacuna {
 namespace {
 
 constexpr std::uint16_t kUntouchedHalf = 0x5a5a;
 constexpr float kUntouchedFloat = -12345.5F;
-
-std::size_t product(std::initializer_list<int> extents) {
-  std::size_t result = 1;
-  for (const int extent : extents) result *= static_cast<std::size_t>(extent);
-  return result;
-}
-
-HostTensor contiguous(void* data, std::int64_t e1, std::int64_t e2, std::int64_t e3) {
-  return {data, {e1 * e2 * e3, e2 * e3, e3, 1}};
-}
 
 void fill_randomly(StridedTensor& tensor, DType dtype, int b, int h, int n, int d,
                    std::mt19937& random) {

@@ -9,19 +9,10 @@
 
 #include "compiler/expr/parse.hpp"
 #include "runtime/interpreter.hpp"
+#include "tests/runtime/contiguous.hpp"
 
 namespace lacuna {
 namespace {
-
-std::size_t product(std::initializer_list<int> extents) {
-  std::size_t result = 1;
-  for (const int extent : extents) result *= static_cast<std::size_t>(extent);
-  return result;
-}
-
-HostTensor contiguous(void* data, std::int64_t e1, std::int64_t e2, std::int64_t e3) {
-  return {data, {e1 * e2 * e3, e2 * e3, e3, 1}};
-}
 
 const float* row_of(const std::vector<float>& x, int heads, int tokens, int d, int b, int h,
                     int n) {

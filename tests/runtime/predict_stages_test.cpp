@@ -61,6 +61,16 @@ const std::string kPooled =
     " : [batch, heads, q_tiles, capacity] i32, [batch, heads, q_tiles] i32\n";
 
 const std::string kAttendResults = " : [batch, heads, n_q, d] f32, [batch, heads, n_q] f32\n";
+/// The end of a select of tiles of 32 by 16, and the attention over them.
+const std::string kAttendKept =
+    ", tile_q=32, tile_k=16 : [batch, heads, keep_q_tiles, keep_words] u32\n"
+    "  %list_indices, %list_counts = compact %kept, " +
+    kMask +
+    ", keep_q=32, keep_k=16, tile_q=32, tile_k=16"
+    " : [batch, heads, q_tiles, capacity] i32, [batch, heads, q_tiles] i32\n"
+    "  %o, %lse = attend %q, %k, %v, list_indices=%list_indices, "
+    "list_counts=%list_counts, " +
+    kMask + ", scale=0.25, tile_q=32, tile_k=16" + kAttendResults;
 const std::string kTau = "  param tau : f32, default=0.5\n";
 const std::string kTauAndTheta = kTau + "  param theta : f32, default=0.5\n";
 
@@ -155,15 +165,7 @@ Program reference_program() {
           " : [batch, heads, keep_q_tiles, keep_k_tiles] f32,"
           " [batch, heads, keep_q_tiles, keep_k_tiles] f32\n"
           "  %kept = select p=%p, keep=\"p > tau or k0 < 8 or q0 + n_k - n_q - k1 < 8\", " +
-          kMask +
-          ", tile_q=32, tile_k=16 : [batch, heads, keep_q_tiles, keep_words] u32\n"
-          "  %list_indices, %list_counts = compact %kept, " +
-          kMask +
-          ", keep_q=32, keep_k=16, tile_q=32, tile_k=16"
-          " : [batch, heads, q_tiles, capacity] i32, [batch, heads, q_tiles] i32\n"
-          "  %o, %lse = attend %q, %k, %v, list_indices=%list_indices, "
-          "list_counts=%list_counts, " +
-          kMask + ", scale=0.25, tile_q=32, tile_k=16" + kAttendResults,
+          kMask + kAttendKept,
       kTau);
 }
 
@@ -250,15 +252,7 @@ TEST(PredictStages, AntidiagonalsEqualDenseUnderTheirMask) {
           " : [batch, heads, keep_q_tiles, keep_k_tiles] f32,"
           " [batch, heads, keep_q_tiles, keep_k_tiles] f32\n"
           "  %kept = select p=%p, keep=\"mass_before < tau\", " +
-          kMask +
-          ", tile_q=32, tile_k=16 : [batch, heads, keep_q_tiles, keep_words] u32\n"
-          "  %list_indices, %list_counts = compact %kept, " +
-          kMask +
-          ", keep_q=32, keep_k=16, tile_q=32, tile_k=16"
-          " : [batch, heads, q_tiles, capacity] i32, [batch, heads, q_tiles] i32\n"
-          "  %o, %lse = attend %q, %k, %v, list_indices=%list_indices, "
-          "list_counts=%list_counts, " +
-          kMask + ", scale=0.25, tile_q=32, tile_k=16" + kAttendResults,
+          kMask + kAttendKept,
       kTau);
   problem.run(program);
   expect_some_tiles(problem);

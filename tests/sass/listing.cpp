@@ -72,6 +72,36 @@ std::vector<std::size_t> successors(const Code& code, std::size_t n) {
   return result;
 }
 
+/// Where execution may go, by instruction: on or, if `backwards`, back.
+std::vector<std::vector<std::size_t>> steps_of(const Code& code, bool backwards) {
+  std::vector<std::vector<std::size_t>> steps(code.size());
+  for (std::size_t n = 0; n < code.size(); ++n) {
+    for (const std::size_t next : successors(code, n)) {
+      if (next < code.size()) steps[backwards ? next : n].push_back(backwards ? n : next);
+    }
+  }
+  return steps;
+}
+
+std::vector<std::size_t> reached(const Code& code, std::size_t from, const Predicate& stops,
+                                 bool backwards) {
+  const auto steps = steps_of(code, backwards);
+  std::vector<char> is_reached(code.size());
+  std::vector<std::size_t> open = {from}, found;
+  while (!open.empty()) {
+    const std::size_t n = open.back();
+    open.pop_back();
+    for (const std::size_t next : steps[n]) {
+      if (is_reached[next] || stops(code[next])) continue;
+      is_reached[next] = 1;
+      found.push_back(next);
+      open.push_back(next);
+    }
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
 }  // namespace
 
 bool Instruction::is(std::string_view family) const {
@@ -151,6 +181,16 @@ std::vector<std::size_t> shortest_way(const Code& code, std::size_t from, std::s
   while (way.back() != from) way.push_back(before[way.back()]);
   std::ranges::reverse(way);
   return way;
+}
+
+std::vector<std::size_t> reached_behind(const Code& code, std::size_t from,
+                                        const Predicate& stops) {
+  return reached(code, from, stops, false);
+}
+
+std::vector<std::size_t> reached_before(const Code& code, std::size_t from,
+                                        const Predicate& stops) {
+  return reached(code, from, stops, true);
 }
 
 }  // namespace lacuna::sass

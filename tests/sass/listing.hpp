@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -53,5 +54,11 @@ Loop find_loop(const Code& code, std::initializer_list<IsKind> kinds);
 /// A way from one instruction to another on which fewest are executed. Indices, both ends among
 /// them; empty if there is none.
 std::vector<std::size_t> shortest_way(const Code& code, std::size_t from, std::size_t to);
+
+/// What may be executed behind instruction `from`, or before it, with none that `stops` in between.
+/// Those that stop are not among them; `from` is if a loop leads back to it. Ascending.
+using Predicate = std::function<bool(const Instruction&)>;
+std::vector<std::size_t> reached_behind(const Code& code, std::size_t from, const Predicate& stops);
+std::vector<std::size_t> reached_before(const Code& code, std::size_t from, const Predicate& stops);
 
 }  // namespace lacuna::sass

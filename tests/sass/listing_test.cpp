@@ -80,6 +80,17 @@ TEST(Listing, TheShortestWayLeavesOutWhatABranchPasses) {
   EXPECT_TRUE(shortest_way(code, 7, 8).empty()) << "nothing goes on behind EXIT";
 }
 
+TEST(Listing, WhatIsReachedEndsWhereItStops) {
+  using Indices = std::vector<std::size_t>;
+  const Code code = parse_listing(kListing)[0].code;
+  const auto never = [](const Instruction&) { return false; };
+  EXPECT_EQ(reached_behind(code, 3, never), (Indices{1, 2, 3, 4, 5, 6, 7})) << "round the loop";
+  EXPECT_EQ(reached_behind(code, 3, is_branch), (Indices{4, 5}));
+  EXPECT_EQ(reached_before(code, 3, is_branch), Indices());
+  EXPECT_EQ(reached_before(code, 2, is_branch), (Indices{0, 1}));
+  EXPECT_EQ(reached_before(code, 5, is_exponential), (Indices{0, 1, 2, 5, 6}));
+}
+
 TEST(Listing, OfNothingHasNoKernels) { EXPECT_TRUE(parse_listing("").empty()); }
 
 }  // namespace

@@ -37,6 +37,9 @@ constexpr Case kCases[] = {
     {"bsfa", 256},
     {"skip-softmax", 128},
     {"fg-attn-cached", 128},
+    {"topk-blocks", 64},
+    {"topk-blocks", 128},
+    {"minference-block", 128},
 };
 
 std::string name_of_case(const testing::TestParamInfo<Case>& info) {
@@ -65,15 +68,16 @@ TEST_P(Shipped, KeepsTheOrderOfTheProtocol) {
                               find_target("sm_90a").value(), diagnostics);
   ASSERT_FALSE(diagnostics.has_errors()) << render(diagnostics, document.source);
   ASSERT_EQ(plan.attend.family.value, AttendFamily::kWgmma) << plan.attend.family.reason;
-  const Compilation made =
-      compile_cuda(*nvrtc, emit_cuda(plan, document), "sm_90a", "", false, diagnostics);
-  ASSERT_FALSE(made.cubin.empty()) << render(diagnostics, document.source) << made.log;
+  const CudaSource source = emit_cuda(plan, document);
+  const Compilation made = compile_cuda(*nvrtc, source, "sm_90a", {}, diagnostics);
+  ASSERT_FALSE(made.cubins.empty()) << render(diagnostics, document.source) << made.log;
 
-  const std::vector<Kernel> kernels = parse_listing(disassemble(nvdisasm, made.cubin));
-  const auto attend = std::ranges::find_if(
-      kernels, [](const Kernel& kernel) { return kernel.name.starts_with("lacuna_attend_"); });
-  ASSERT_NE(attend, kernels.end());
-  for (const std::string& violation : violations(attend->code, step_facts(plan)))
+  const auto attend = std::ranges::find(source.kernels, "attend", &CudaKernel::stage);
+  ASSERT_NE(attend, source.kernels.end());
+  const auto n = static_cast<std::size_t>(attend - source.kernels.begin());
+  const std::vector<Kernel> kernels = parse_listing(disassemble(nvdisasm, made.cubins[n]));
+  ASSERT_EQ(kernels.size(), 1u);
+  for (const std::string& violation : violations(kernels[0].code, step_facts(plan)))
     ADD_FAILURE() << violation;
 }
 

@@ -3,42 +3,16 @@
 #include <algorithm>
 #include <set>
 
-#include "compiler/expr/parse.hpp"
+#include "tests/sass/wgmma_ahead.hpp"
+#include "tests/sass/wgmma_instructions.hpp"
 
 namespace lacuna::sass {
 namespace {
 
 using Indices = std::vector<std::size_t>;
 
-bool is_product(const Instruction& i) { return i.is("HGMMA") && !i.operands.starts_with("RZ"); }
-bool is_value_product(const Instruction& i) { return is_product(i) && i.has(".tnspB"); }
-bool is_key_product(const Instruction& i) { return is_product(i) && !i.has(".tnspB"); }
-bool commits(const Instruction& i) { return i.is("HGMMA") && i.has("gsb0"); }
-bool is_arrive(const Instruction& i) { return i.is("WARPGROUP.ARRIVE"); }
-bool is_wait(const Instruction& i) { return i.is("WARPGROUP.DEPBAR"); }
-bool is_release(const Instruction& i) { return i.is("SYNCS.ARRIVE"); }
-bool is_await(const Instruction& i) { return i.is("SYNCS.PHASECHK"); }
-bool is_exponential(const Instruction& i) { return i.is("MUFU.EX2"); }
-bool uses_local_memory(const Instruction& i) { return i.is("LDL") || i.is("STL"); }
-
 /// wgmmas that are issued together: the last of them commits.
 using Run = Indices;
-
-/// Registers of a wgmma: accumulators ("64x128": 64 of them), and the fragment of A if it is not in
-/// shared memory.
-std::set<int> product_registers(const Instruction& product) {
-  std::set<int> registers;
-  const std::vector<int> named = registers_of(product);
-  const std::size_t columns = product.opcode.find('x');
-  if (named.empty() || columns == product.opcode.npos) return registers;
-  const int accumulators = std::stoi(product.opcode.substr(columns + 1)) / 2;
-  for (int n = 0; n < accumulators; ++n) registers.insert(named[0] + n);
-  // "R88, R180, gdesc[UR20], ...": the second operand.
-  const std::size_t second = product.operands.find(", ") + 2;
-  if (product.operands.compare(second, 1, "R") != 0 || named.size() < 2) return registers;
-  for (int n = 0; n < 4; ++n) registers.insert(named[1] + n);
-  return registers;
-}
 
 class Check {
  public:
@@ -57,14 +31,10 @@ class Check {
     waits_ = all(is_wait);
     check_serialised(key_runs_);
     check_serialised(value_runs_);
-    if (facts_.looks_ahead) {
-      check_steps_ahead();
-    } else {
-      check_products();
-      check_waits();
-      // The rest is about places between products and waits, which have to be there.
-      if (complaints_.empty()) check_rest();
-    }
+    check_products();
+    check_waits();
+    // The rest is about places between products and waits, which have to be there.
+    if (complaints_.empty()) check_rest();
     return complaints_;
   }
 
@@ -159,7 +129,7 @@ class Check {
     for (std::size_t g = 0; g < key_runs_.size(); ++g) check_untouched(key_runs_[g], waits_[g]);
     for (const Run& run : value_runs_) check_untouched(run, waits_.back());
     check_barriers();
-    check_way(1);
+    check_way();
   }
 
   /// From issue to wait, which may be on the next way round, nobody else touches what a product
@@ -219,8 +189,7 @@ class Check {
     return shortest;
   }
 
-  /// Of a loop with that many steps.
-  void check_way(int steps) {
+  void check_way() {
     const Indices way = usual_way();
     const auto on_way = [&](IsKind kind) {
       return std::ranges::count_if(way, [&](std::size_t n) { return kind(code_[n]); });
@@ -229,7 +198,7 @@ class Check {
       expect_count(what, static_cast<std::size_t>(on_way(kind)), expected);
     };
     const bool gated = facts_.has_gate;
-    expect("wgmmas with K on the way", is_key_product, steps * facts_.groups * facts_.key_products);
+    expect("wgmmas with K on the way", is_key_product, facts_.groups * facts_.key_products);
     expect("wgmmas with V on the way", is_value_product, gated ? 0 : facts_.value_products);
     expect("exponentials on the way", is_exponential, gated ? 0 : facts_.scores);
     if (gated) return;
@@ -239,60 +208,10 @@ class Check {
         "FMUL on the way", [](const Instruction& i) { return i.is("FMUL"); }, 0);
     expect(
         "FMNMX on the way", [](const Instruction& i) { return i.is("FMNMX"); }, 0);
-    expect(
-        "packs on the way", [](const Instruction& i) { return i.is("F2FP"); }, facts_.scores / 2);
+    expect("packs on the way", is_pack, facts_.scores / 2);
     for (const std::size_t n : way) {
       if (is_exponential(code_[n]) && (n < waits_.front() || n > waits_.back()))
         complain("an exponential is not under the product with V", code_[n]);
-    }
-  }
-
-  /// A loop of two steps: product with K of the next, softmax, wait for all, votes and releases,
-  /// product with V.
-  void check_steps_ahead() {
-    constexpr std::size_t kSteps = 2;
-    expect_count("commits of products with K", key_runs_.size(), kSteps);
-    expect_count("commits of products with V", value_runs_.size(), kSteps);
-    expect_count("waits for products", waits_.size(), kSteps);
-    if (!complaints_.empty()) return;
-    std::size_t before = loop_.first;
-    for (std::size_t n = 0; n < kSteps; ++n) {
-      const Run &keys = key_runs_[n], &values = value_runs_[n];
-      expect_count("wgmmas of a product with K", keys.size(), facts_.key_products);
-      expect_count("wgmmas of a product with V", values.size(), facts_.value_products);
-      if (keys.front() < before || waits_[n] < keys.back() || values.front() < waits_[n])
-        return complain("expected a product with K, a wait and a product with V, in this order");
-      if (!code_[waits_[n]].has("gsb0, 0x0"))
-        complain("expected a wait for gsb0, 0x0", code_[waits_[n]]);
-      expect_arrive(before, keys);
-      expect_arrive(waits_[n], values);
-      if (!any_between(before, keys.front(), is_await))
-        complain("no wait for K before its product");
-      if (!any_between(waits_[n], values.front(), is_await))
-        complain("no wait for V before its product");
-      check_untouched(keys, waits_[n]);
-      check_untouched(values, waits_[(n + 1) % kSteps]);
-      before = values.back();
-    }
-    check_between_products(is_exponential, &Check::under_keys,
-                           "an exponential is not under a product with K");
-    check_between_products(is_release, &Check::behind_wait,
-                           "an arrival is not between a wait and the product with V");
-    expect_count("arrivals", all(is_release).size(), kSteps * 3);  // K, votes, V
-    check_way(kSteps);
-  }
-  bool under_keys(std::size_t at, std::size_t n) const {
-    return at > key_runs_[n].back() && at < waits_[n];
-  }
-  bool behind_wait(std::size_t at, std::size_t n) const {
-    return at > waits_[n] && at < value_runs_[n].front();
-  }
-  void check_between_products(IsKind kind, bool (Check::*is_there)(std::size_t, std::size_t) const,
-                              const std::string& what) {
-    for (const std::size_t at : all(kind)) {
-      bool found = false;
-      for (std::size_t n = 0; n < key_runs_.size(); ++n) found = found || (this->*is_there)(at, n);
-      if (!found) complain(what, code_[at]);
     }
   }
 
@@ -304,28 +223,36 @@ class Check {
   std::vector<std::string> complaints_;
 };
 
+/// As kLooksAhead says in templates/kernel/wgmma_shape.cuh.
+bool looks_ahead(const Plan& plan) {
+  constexpr int kWidestAhead = 128, kWarpgroupsAhead = 2, k8Bits = 8;
+  const AttendPlan& attend = plan.attend;
+  const Attend& op = *find_op<Attend>(plan.program);
+  if (!op.gate || op.gate->scope != GateScope::kTile || reads_gap(*op.gate)) return false;
+  if (!op.gate->skips_exp || !op.gate->skips_pv) return false;
+  return attend.qk_bits.value != k8Bits && op.columns < 0 && attend.tile_rows.value == 1 &&
+         plan.program.head_dim <= kWidestAhead && attend.warpgroups.value == kWarpgroupsAhead;
+}
+
 }  // namespace
 
 StepFacts step_facts(const Plan& plan) {
-  constexpr int kThreads = 128, kRows = 64, kDepth = 16, kWidestAhead = 128;
+  constexpr int kThreads = 128, kRows = 64, kDepth = 16, kKeysAhead = 64;
   const AttendPlan& attend = plan.attend;
   const int keys = attend.step_keys.value;
   StepFacts facts;
   facts.scores = kRows * keys / kThreads;
-  const auto& gate = find_op<Attend>(plan.program)->gate;
-  facts.has_gate = gate.has_value();
-  facts.groups = facts.has_gate ? keys / attend.tile_k.value : 1;
-  facts.looks_ahead = gate && gate->scope == GateScope::kTile && facts.groups == 1 &&
-                      plan.program.head_dim <= kWidestAhead && !uses(gate->skip, Variable::kGap) &&
-                      !uses(gate->exempt, Variable::kGap);
+  facts.has_gate = find_op<Attend>(plan.program)->gate.has_value();
+  facts.looks_ahead = looks_ahead(plan);
+  facts.groups = facts.has_gate && !facts.looks_ahead ? keys / attend.tile_k.value : 1;
   facts.key_products = plan.program.head_dim / kDepth;
-  facts.value_products = keys / kDepth;
-  facts.takes_turns = attend.warpgroups.value > 2;
+  facts.value_products = (facts.looks_ahead ? kKeysAhead : keys) / kDepth;
+  facts.takes_turns = facts.looks_ahead || attend.warpgroups.value > 2;
   return facts;
 }
 
 std::vector<std::string> violations(const Code& code, const StepFacts& facts) {
-  return Check(code, facts).run();
+  return facts.looks_ahead ? violations_ahead(code, facts) : Check(code, facts).run();
 }
 
 }  // namespace lacuna::sass

@@ -14,10 +14,10 @@ struct StepFacts {
   int scores = 0;          ///< as many as exponentials
   int groups = 1;          ///< of scores, each a product with K that is waited for by itself
   int key_products = 0;    ///< wgmmas of one group
-  int value_products = 0;  ///< wgmmas of the product with V
+  int value_products = 0;  ///< wgmmas of the product with V; ahead: of that of one part
   bool has_gate = false;   ///< a step may be without exponentials and without the product with V
-  /// The gate decides about a step under the product with K of the next one, and the exponentials
-  /// of the step run there, too; the loop holds two steps.
+  /// The gate decides about a step under the product with K of the next one, and what counts is
+  /// weighed and multiplied with V part by part; the loop holds two steps (wgmma_ahead.hpp).
   bool looks_ahead = false;
   bool takes_turns = false;  ///< warpgroups issue their products one after the other
 };

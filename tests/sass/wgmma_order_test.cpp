@@ -1,18 +1,11 @@
 // The check of the order that the wgmma family relies on finds each way to break it. The loops here
 // are small: four scores of a thread, two wgmmas of each product.
-#include "tests/sass/wgmma_order.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
+#include "tests/sass/loop_lines.hpp"
 
 namespace lacuna::sass {
 namespace {
 
 constexpr StepFacts kFacts{.scores = 4, .groups = 1, .key_products = 2, .value_products = 2};
-
-/// One instruction or label a line; blanks in front do not count.
-using Lines = std::vector<std::string>;
 
 const Lines kLoop = {
     ".L_loop:",
@@ -83,48 +76,6 @@ const Lines kGatedLoop = {
     "EXIT",
 };
 
-/// One of the two steps of a loop that looks ahead; scores at R8 (`now`) and R12 (`next`) in turn.
-Lines step_ahead(const std::string& name, const std::string& now, const std::string& next) {
-  return {
-      "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR5], R3",
-      "WARPGROUP.ARRIVE",
-      "HGMMA.64x8x16.F32.BF16 " + next + ", R32, gdesc[UR20], RZ, !UPT",
-      "HGMMA.64x8x16.F32.BF16 " + next + ", R36, gdesc[UR20], " + next + ", gsb0",
-      "@!P1 BRA `(.L_gated_" + name + ")",
-      "MUFU.EX2 " + now + ", " + now,
-      ".L_gated_" + name + ":",
-      "WARPGROUP.DEPBAR.LE gsb0, 0x0",
-      "@!P0 SYNCS.ARRIVE.TRANS64.A1T0 RZ, [UR5], RZ",
-      "SYNCS.ARRIVE.TRANS64.A1T0 RZ, [UR9], RZ",
-      "@!P0 SYNCS.ARRIVE.TRANS64.A1T0 RZ, [UR7], RZ",
-      "F2FP.BF16.F32.PACK_AB R40, " + now + ", " + now,
-      "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR7], R3",
-      "@!P1 BRA `(.L_without_" + name + ")",
-      "WARPGROUP.ARRIVE",
-      "HGMMA.64x16x16.F32.BF16 R16, R40, gdesc[UR20].tnspB, R16",
-      "HGMMA.64x16x16.F32.BF16 R16, R44, gdesc[UR20].tnspB, R16, gsb0",
-      "BRA `(.L_issued_" + name + ")",
-      ".L_without_" + name + ":",
-      "HGMMA.64x8x16.F16 RZ, gdesc[URZ], RZ, !UPT, gsb0",
-      ".L_issued_" + name + ":",
-  };
-}
-
-Lines loop_ahead() {
-  Lines lines = {".L_loop:"};
-  for (const Lines& step : {step_ahead("a", "R8", "R12"), step_ahead("b", "R12", "R8")})
-    lines.insert(lines.end(), step.begin(), step.end());
-  lines.insert(lines.end(), {"@P2 BRA `(.L_loop)", "EXIT"});
-  return lines;
-}
-
-Code code_of(const Lines& lines) {
-  std::string text = ".text.kernel:\n";
-  for (const std::string& line : lines)
-    text += line.starts_with('.') ? line + "\n" : "/*0000*/ " + line + " ;\n";
-  return parse_listing(text)[0].code;
-}
-
 StepFacts in_turns() {
   StepFacts facts = kFacts;
   facts.takes_turns = true;
@@ -136,48 +87,10 @@ StepFacts gated() {
   return facts;
 }
 
-StepFacts ahead() {
-  StepFacts facts = gated();
-  facts.looks_ahead = true;
-  return facts;
-}
-
-/// Index of the n-th line, from 0 on, that contains `part`.
-std::size_t find_line(const Lines& lines, std::string_view part, int n = 0) {
-  for (std::size_t at = 0; at < lines.size(); ++at) {
-    if (lines[at].find(part) != std::string::npos && n-- == 0) return at;
-  }
-  ADD_FAILURE() << "no line with " << part;
-  return 0;
-}
-
-/// `line` moved to right before `before`.
-Lines moved(Lines lines, std::size_t line, std::size_t before) {
-  const std::string text = lines[line];
-  lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(before), text);
-  lines.erase(lines.begin() + static_cast<std::ptrdiff_t>(line < before ? line : line + 1));
-  return lines;
-}
-Lines with(Lines lines, std::size_t before, const std::string& text) {
-  lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(before), text);
-  return lines;
-}
-Lines without(Lines lines, std::size_t line) {
-  lines.erase(lines.begin() + static_cast<std::ptrdiff_t>(line));
-  return lines;
-}
-
-void expect_violation(const Lines& lines, const StepFacts& facts, const std::string& expected) {
-  const std::vector<std::string> found = violations(code_of(lines), facts);
-  EXPECT_NE(std::ranges::find(found, expected), found.end())
-      << "expected: " << expected << "\nfound: " << testing::PrintToString(found);
-}
-
 TEST(WgmmaOrder, IsKeptByTheLoopsHere) {
   EXPECT_EQ(violations(code_of(kLoop), kFacts), std::vector<std::string>());
   EXPECT_EQ(violations(code_of(kLoop), in_turns()), std::vector<std::string>());
   EXPECT_EQ(violations(code_of(kGatedLoop), gated()), std::vector<std::string>());
-  EXPECT_EQ(violations(code_of(loop_ahead()), ahead()), std::vector<std::string>());
 }
 
 TEST(WgmmaOrder, NeedsALoop) {
@@ -312,29 +225,6 @@ TEST(WgmmaOrder, AGatedProductIsCommittedOnce) {
   Lines lines = kGatedLoop;
   lines[find_line(lines, "R40, gdesc")] += ", gsb0";
   expect_violation(lines, gated(), "commits of products with V: 2 instead of 1");
-}
-
-TEST(WgmmaOrder, AheadTheSoftmaxRunsUnderTheNextScores) {
-  const Lines loop = loop_ahead();
-  expect_violation(moved(loop, find_line(loop, "MUFU.EX2 R8"), find_line(loop, "F2FP")), ahead(),
-                   "an exponential is not under a product with K: MUFU.EX2 R8, R8");
-  expect_violation(with(loop, find_line(loop, "gsb0, 0x0"), "FMUL R13, R13, R2"), ahead(),
-                   "a register of a product under way is touched: FMUL R13, R13, R2");
-  // Across the end of the loop, too.
-  expect_violation(with(loop, 1, "FMUL R17, R17, R2"), ahead(),
-                   "a register of a product under way is touched: FMUL R17, R17, R2");
-}
-
-TEST(WgmmaOrder, AheadEachStepHasItsWaitAndItsArrivals) {
-  const Lines loop = loop_ahead();
-  expect_violation(without(loop, find_line(loop, "gsb0, 0x0")), ahead(),
-                   "waits for products: 1 instead of 2");
-  expect_violation(moved(loop, find_line(loop, "[UR9]"), find_line(loop, "gsb0, 0x0")), ahead(),
-                   "an arrival is not between a wait and the product with V: "
-                   "SYNCS.ARRIVE.TRANS64.A1T0 RZ, [UR9], RZ");
-  expect_violation(without(loop, find_line(loop, "[UR9]")), ahead(), "arrivals: 5 instead of 6");
-  expect_violation(without(loop, find_line(loop, "BRA `(.L_without_b)")), ahead(),
-                   "wgmmas with V on the way: 2 instead of 0");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <string_view>
 
 namespace lacuna::test {
 
@@ -20,11 +21,14 @@ inline std::string read_file(const std::filesystem::path& path) {
   return text.str();
 }
 
+inline bool is_updating_goldens() {
+  const char* value = std::getenv("LACUNA_UPDATE_GOLDENS");
+  return value != nullptr && std::string_view(value) == "1";
+}
+
 /// Compares with the file, or rewrites it if asked to.
 inline void expect_golden(const std::filesystem::path& path, const std::string& text) {
-  const char* update = std::getenv("LACUNA_UPDATE_GOLDENS");
-  if (update != nullptr && std::string(update) == "1")
-    std::ofstream(path, std::ios::binary) << text;
+  if (is_updating_goldens()) std::ofstream(path, std::ios::binary) << text;
   EXPECT_EQ(read_file(path), text) << "LACUNA_UPDATE_GOLDENS=1 rewrites " << path;
 }
 

@@ -40,16 +40,6 @@ TEST(Bench, TimesThePredictedLaunchTheAttendAloneAndDense) {
   EXPECT_FALSE(document.contains("gemm_tflops"));
 }
 
-TEST(Measure, ATenthOfTheTimesIsBeyondTheSpread) {
-  std::vector<double> times;
-  for (int i = 100; i >= 0; --i) times.push_back(i);
-  const tools::Spread spread = tools::spread_of(times);
-  EXPECT_EQ(spread.median_us, 50);
-  EXPECT_EQ(spread.low_us, 10);
-  EXPECT_EQ(spread.high_us, 90);
-  EXPECT_EQ(tools::spread_of({7}).high_us, 7);
-}
-
 TEST(Measure, RepeatsALeastAndAMostNumberOfTimes) {
   std::vector<std::size_t> runs;
   tools::repeat_for(0, [&](std::size_t run) { runs.push_back(run); });

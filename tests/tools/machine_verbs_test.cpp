@@ -92,5 +92,25 @@ TEST_F(Build, EmitsPtxAndCubin) {
   EXPECT_EQ(cubin.out.substr(1, 3), "ELF");
 }
 
+TEST_F(Build, EachKernelOfASpecHasItsOwnCode) {
+  const std::string spec = source_file("specs/topk-blocks.json");
+  const CommandResult estimate =
+      run_lacuna({"emit", "--stage", "ptx", spec, "--arch", "sm_80", "--kernel", "estimate"});
+  EXPECT_EQ(estimate.status, 0) << estimate.err;
+  EXPECT_NE(estimate.out.find(".visible .entry lacuna_estimate_topk_blocks("), std::string::npos);
+  EXPECT_EQ(estimate.out.find("lacuna_attend_topk_blocks"), std::string::npos);
+  const CommandResult wrong = run_lacuna({"emit", "--stage", "ptx", spec, "--kernel", "estimat"});
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_NE(wrong.err.find("got estimat; did you mean \"estimate\"?"), std::string::npos)
+      << wrong.err;
+  const std::string out = scratch_.file("kernels");
+  const CommandResult built = run_lacuna({"build", spec, "--arch", "sm_80", "-o", out, "--json"});
+  ASSERT_EQ(built.status, 0) << built.err;
+  for (const auto& kernel : parse_document(built)["kernels"]) {
+    const std::string code = read_bytes(out + "/" + kernel["file"].get<std::string>());
+    EXPECT_NE(code.find(kernel["name"].get<std::string>()), std::string::npos) << kernel;
+  }
+}
+
 }  // namespace
 }  // namespace lacuna::tests

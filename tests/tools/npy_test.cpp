@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <random>
+#include "tests/tools/mutation.hpp"
 
 namespace lacuna::tools {
 namespace {
@@ -92,11 +92,7 @@ TEST(Npy, SurvivesAnyMutation) {
   const std::string good = print_npy(counting(ArrayType::kF32, {2, 3, 4}));
   std::mt19937 random(7);
   for (int i = 0; i < 20000; ++i) {
-    std::string bytes = good;
-    for (int edits = static_cast<int>(random() % 4); edits >= 0; --edits) {
-      bytes[random() % bytes.size()] = static_cast<char>(random());
-    }
-    if (random() % 3 == 0) bytes.resize(random() % bytes.size());
+    const std::string bytes = lacuna::tests::mutated(good, random);
     Diagnostics diagnostics;
     const auto read = parse_npy(bytes, diagnostics);
     ASSERT_NE(read.has_value(), diagnostics.has_errors());

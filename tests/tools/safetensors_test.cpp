@@ -6,9 +6,9 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <random>
 
 #include "tests/tools/command.hpp"
+#include "tests/tools/mutation.hpp"
 
 namespace lacuna::tools {
 namespace {
@@ -107,11 +107,7 @@ TEST(Safetensors, SurvivesAnyMutation) {
   const std::string good = print_safetensors(small_file());
   std::mt19937 random(11);
   for (int i = 0; i < 20000; ++i) {
-    std::string bytes = good;
-    for (int edits = static_cast<int>(random() % 4); edits >= 0; --edits) {
-      bytes[random() % bytes.size()] = static_cast<char>(random());
-    }
-    if (random() % 3 == 0) bytes.resize(random() % bytes.size());
+    const std::string bytes = lacuna::tests::mutated(good, random);
     Diagnostics diagnostics;
     const auto read = parse_safetensors(bytes, diagnostics);
     ASSERT_NE(read.has_value(), diagnostics.has_errors());

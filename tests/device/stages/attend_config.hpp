@@ -61,8 +61,13 @@ struct Hooks {
   static float score(const Args&, float s, int, int k, int, int) {
     return s + stages::kScoreSlope * static_cast<float>(k);
   }
-  static bool gate_skip(const Args&, float, float gap, int, int, int, int, int, int, int, int) {
-    return gap < stages::kGateGap;
+  struct GateRow {
+    float least_gap;
+  };
+  static GateRow gate_row(const Args&, int, int, int, int, int) { return {stages::kGateGap}; }
+  static bool gate_skip(const Args&, const GateRow& row, float, float gap, int, int, int, int, int,
+                        int, int, int) {
+    return gap < row.least_gap;
   }
 };
 

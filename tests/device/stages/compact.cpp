@@ -23,7 +23,9 @@ struct Config {
   static constexpr bool kSharedHeads = kShape.shared_heads;
 };
 
+template <int kRows>
 struct OrderConfig {
+  static constexpr int kTileRows = kRows;
   static constexpr int kThreads = 256;
   static constexpr int kSmemBytes = 33856;
 };
@@ -59,9 +61,12 @@ const std::vector<stages::CompactVariant>& stages::compact_variants() {
   return variants;
 }
 
-emulation::Kernel stages::order_rows_kernel() {
-  const auto run_thread = [](const void* args) {
-    lacuna::order_rows<OrderConfig, Hooks>(*static_cast<const Args*>(args));
+emulation::Kernel stages::order_rows_kernel(int tile_rows) {
+  const auto single = [](const void* args) {
+    lacuna::order_rows<OrderConfig<1>, Hooks>(*static_cast<const Args*>(args));
   };
-  return {run_thread, lacuna::block_smem};
+  const auto pairs = [](const void* args) {
+    lacuna::order_rows<OrderConfig<2>, Hooks>(*static_cast<const Args*>(args));
+  };
+  return {tile_rows == 1 ? +single : +pairs, lacuna::block_smem};
 }

@@ -19,6 +19,7 @@ struct CompactVariant {
 };
 
 const std::vector<CompactVariant>& compact_variants();
-emulation::Kernel order_rows_kernel();
+/// Of rows by themselves, or of two that a block of attend takes together.
+emulation::Kernel order_rows_kernel(int tile_rows);
 
 }  // namespace stages

@@ -94,7 +94,9 @@ CUresult context_device(CUdevice* device) {
 }
 CUresult load(CUlibrary* library, const void* code, int*, void**, unsigned, int*, void**,
               unsigned) {
-  if (state().loads_to_refuse > 0) {
+  if (state().loads_to_accept > 0) {
+    --state().loads_to_accept;
+  } else if (state().loads_to_refuse > 0) {
     --state().loads_to_refuse;
     return note("cuLibraryLoadData", kCudaErrorInvalidImage);
   }
@@ -104,7 +106,6 @@ CUresult load(CUlibrary* library, const void* code, int*, void**, unsigned, int*
                   4) != 0) {
     return note("cuLibraryLoadData", kCudaErrorInvalidImage);
   }
-  state().kernel_count = 0;
   *library = reinterpret_cast<CUlibrary>(std::size_t{0x2000});
   return note("cuLibraryLoadData");
 }

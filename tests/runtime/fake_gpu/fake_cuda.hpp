@@ -11,12 +11,13 @@ namespace lacuna {
 
 struct FakeCuda {
   static constexpr int kLogCapacity = 1 << 16;
-  static constexpr int kKernelCapacity = 64;
+  static constexpr int kKernelCapacity = 256;
 
   // What the driver pretends to be.
   int device_count = 2;
   int compute_capability = 90;
   int cuda_version = 13000;
+  int loads_to_accept = 0;  ///< before those that are refused
   int loads_to_refuse = 0;  ///< that many cuLibraryLoadData fail with "invalid image"
   CUresult launch_result = kCudaSuccess;
   CUresult map_result = kCudaSuccess;
@@ -29,10 +30,10 @@ struct FakeCuda {
   CUfunction launched = nullptr;
   std::atomic<int> map_count{0};  ///< tensor maps; each has its number, from 1, in its first byte
   CUcontext launch_context = nullptr;
-  CUdeviceptr cleared = 0;  ///< by the last cuMemsetD8Async
-  std::size_t cleared_bytes = 0;
+  std::atomic<CUdeviceptr> cleared{0};  ///< by the last cuMemsetD8Async
+  std::atomic<std::size_t> cleared_bytes{0};
   std::size_t code_bytes = 0;
-  int kernel_count = 0;  ///< found in libraries since the last one was loaded
+  int kernel_count = 0;  ///< found in libraries since it was set to 0
   char kernels[kKernelCapacity][128] = {};
   std::atomic<int> launch_count{0};  ///< of all launches since it was set to 0
   CUfunction launches[kLogCapacity] = {};

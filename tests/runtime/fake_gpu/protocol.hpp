@@ -35,7 +35,8 @@ class Protocol : public testing::Test {
     fake().device_count = 2;
     fake().compute_capability = 90;
     fake().cuda_version = 13000;
-    fake().loads_to_refuse = 0;
+    fake().loads_to_accept = fake().loads_to_refuse = 0;
+    fake().kernel_count = 0;
     fake().launch_result = kCudaSuccess;
     fake().map_result = kCudaSuccess;
     forget();

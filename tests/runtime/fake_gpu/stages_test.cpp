@@ -46,10 +46,21 @@ TEST_F(Stages, PrepareFindsEveryKernelAndAllowsItItsMemory) {
   Kernel kernel = engine().compile(v1::Spec::parse(kPooled, "pooled.json"), {128, bf16});
   forget();
   kernel.prepare();
-  EXPECT_EQ(count("cuLibraryLoadData"), 1);
+  EXPECT_EQ(count("cuLibraryLoadData"), 6);
   EXPECT_EQ(count("cuLibraryGetKernel"), 6);
   EXPECT_EQ(count("cuFuncLoad"), 6);
   EXPECT_EQ(count("cuKernelSetAttribute"), 6);
+}
+
+TEST_F(Stages, WhatWasLoadedIsUnloadedWhenALaterKernelIsRefused) {
+  const TemporaryDirectory fresh;
+  Kernel kernel =
+      engine_with_store(fresh).compile(v1::Spec::parse(kPooled, "pooled.json"), {128, bf16});
+  fake().loads_to_accept = 2;
+  fake().loads_to_refuse = 1;
+  EXPECT_THROW(kernel.prepare(), Error);
+  EXPECT_EQ(count("cuLibraryLoadData"), 3);
+  EXPECT_EQ(count("cuLibraryUnload"), 2);
 }
 
 TEST_F(Stages, ALaunchRunsThemInOrder) {

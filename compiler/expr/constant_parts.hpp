@@ -1,0 +1,17 @@
+// Which parts of an expression stay the same while only some variables change, so that they can be
+// computed once.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "compiler/expr/expr.hpp"
+
+namespace lacuna {
+
+/// The nodes at the top of the largest parts that read none of `changing` and are more than a
+/// literal or a variable, in ascending order.
+std::vector<std::int32_t> constant_parts(const Expr& expr, std::span<const Variable> changing);
+
+}  // namespace lacuna
