@@ -106,7 +106,8 @@ TEST_F(Build, EachKernelOfASpecHasItsOwnCode) {
   const std::string out = scratch_.file("kernels");
   const CommandResult built = run_lacuna({"build", spec, "--arch", "sm_80", "-o", out, "--json"});
   ASSERT_EQ(built.status, 0) << built.err;
-  for (const auto& kernel : parse_document(built)["kernels"]) {
+  const auto document = parse_document(built);
+  for (const auto& kernel : document["kernels"]) {
     const std::string code = read_bytes(out + "/" + kernel["file"].get<std::string>());
     EXPECT_NE(code.find(kernel["name"].get<std::string>()), std::string::npos) << kernel;
   }
