@@ -1,9 +1,9 @@
 // A consumer warpgroup of the wgmma family with int8 queries and keys: 64 query rows of each row
 // of tiles. Values are e4m3, or of 16 bits.
 //
-// Products are issued as in kernel/wgmma_consumer.cuh. Weights that are rounded to e4m3 want all of
-// its range, so the reference is the running maximum itself, found from every step; what is older
-// follows it as it takes the next product.
+// Products are issued as in kernel/wgmma_consumer.cuh. Each step's maxima are held against the
+// reference, and where a row has outgrown it, it is raised, and what is older follows. A gate,
+// which compares with the true running maximum, has its own.
 #pragma once
 
 #include "kernel/wgmma_8bit_scores.cuh"
@@ -32,6 +32,8 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
   static constexpr bool kIntegersServe =
       !Units::kScoresAreLogits && !Units::kByThread && !Shape::kHasGate && !Config::kHasMask;
   using Sums = int[Shape::kGroups][Shape::kGroupBlocks][4];
+  /// Of what a lane has of each group, as logits.
+  using Maxima = float[Shape::kGroups][2];
 
  public:
   /// `warpgroup`: 0 .. kWarpgroups - 1.
@@ -52,43 +54,44 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
   /// From `step` on to the end of the row, or to a step that is passed on, which `step` then is.
   __device__ __forceinline__ void attend_run(Message& step) {
     Scores scores;
-    float decay[2];
-    weigh_step<true>(scores, decay, step);
-    values_.take(output_, scores, decay);
+    weigh_step<true>(scores, step);
+    values_.take(scores);
     finish_store();
     while (!step.has(Message::kLastOfRow)) {
       step = kIntegersServe ? smem_.message(keys_.slot(), warpgroup_) : receive();
       if (Shape::kOwnRows && step.has(Message::kPassed)) break;
-      weigh_step<false>(scores, decay, step);
-      values_.take(output_, scores, decay);
+      weigh_step<false>(scores, step);
+      values_.take(scores);
     }
     const Ring values{uniform_over_warp(keys_.count - 1)};
     multiply_values(values);
-    complete_values(values);
+    complete_values(values, {1.0f, 1.0f});
   }
 
   /// Scores of a step to unpacked weights; but for the first, the product of the step before runs
   /// meanwhile and is complete in the end.
   template <bool kFirst>
-  __device__ __forceinline__ void weigh_step(Scores& scores, float (&decay)[2],
-                                             const Message& step) {
-    Units units = quantised_.read(args_, step);
-    if constexpr (!kIntegersServe) quantised_.complete(units);
+  __device__ __forceinline__ void weigh_step(Scores& scores, const Message& step) {
     // All addresses follow from one number that is known to be uniform.
     const Ring at{uniform_over_warp(keys_.count)};
     Sums sums;
     wgmma_begin();
     multiply_queries_keys(sums, smem_.keys(at.slot()));
+    Units units = quantised_.read(args_, step);
     if constexpr (!kFirst) multiply_values(at.before());
+    take_sums<kFirst>(sums, units);
+    Maxima maxima;
+    if constexpr (!Units::kScoresAreLogits) find_maxima(maxima, sums, units);
     if constexpr (kIntegersServe) {
       if (__builtin_expect(!step.has(Message::kUnusual), true)) {
-        weigh<kFirst>(scores, decay, sums, units, step);
+        weigh<kFirst>(scores, sums, maxima, units, step);
         return;
       }
     }
-    arrive<kFirst>(sums, Shape::kGroups - 1);
     to_scores(scores, sums, units, step);
-    weigh<kFirst>(scores, decay, scores, units, step);
+    if (Units::kScoresAreLogits || __builtin_expect(step.has(Message::kUnusual), false))
+      complete(maxima, scores, units, step);
+    weigh<kFirst>(scores, scores, maxima, units, step);
   }
 
   /// Issues the product of the weights with the values there.
@@ -96,13 +99,14 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
     await(smem_.control()->v_full, at);
     values_.issue(output_, smem_.values(at.slot()), has_weights_);
   }
-  __device__ __forceinline__ void complete_values(const Ring& at) {
+  /// `decay`: of what the values were weighted with.
+  __device__ __forceinline__ void complete_values(const Ring& at, const float (&decay)[2]) {
     wgmma_wait<0>();
-    values_.complete(output_);
+    values_.complete(output_, decay);
     release_values(at);
   }
 
-  /// Issues S = Q K of the step whose keys are at `keys`, a commit for each group.
+  /// Issues S = Q K of the step whose keys are at `keys`, and commits.
   __device__ __forceinline__ void multiply_queries_keys(Sums& sums, u32 keys) const {
     using Query = typename Shape::QuerySlot::Tile;
     using Key = typename Shape::KeySlot::Tile;
@@ -117,8 +121,8 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
         const auto b = k.at(Key::along_step(n) + first);
         wgmma_from_smem_s8(sums[g], a, b, n != 0);
       }
-      wgmma_commit();
     }
+    wgmma_commit();
   }
 
   /// Waits until the next step's keys are there, of whatever row. Behind the exponentials so far,
@@ -130,12 +134,14 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
     Mbarrier{full.address + __float_as_uint(nothing)}.wait(keys_.phase());
   }
 
-  /// Group g, and those before it, are complete.
-  template <bool kFirst, class Accumulator>
-  __device__ __forceinline__ void arrive(
-      Accumulator (&sums)[Shape::kGroups][Shape::kGroupBlocks][4], int g) {
-    wgmma_wait(Shape::kGroups - g - (kFirst ? 1 : 0));
-    wgmma_arrived(sums[g]);
+  /// Waits for the product with the keys, which are no longer needed then.
+  template <bool kFirst>
+  __device__ __forceinline__ void take_sums(Sums& sums, Units& units) {
+    wgmma_wait(kFirst ? 0 : 1);
+#pragma unroll
+    for (int g = 0; g < Shape::kGroups; ++g) wgmma_arrived(sums[g]);
+    release_keys();
+    quantised_.complete(units);
   }
 
   /// Integer sums of a step to scores.
@@ -143,7 +149,6 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
                                             const Message& step) const {
 #pragma unroll
     for (int g = 0; g < Shape::kGroups; ++g) {
-      wgmma_arrived(sums[g]);
 #pragma unroll
       for (int n = 0; n < Shape::kGroupBlocks; ++n) {
         const int block = g * Shape::kGroupBlocks + n;
@@ -167,76 +172,90 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
   /// the others the additions of its result.
   template <bool kFirst, class Accumulator>
   __device__ __forceinline__ void weigh(
-      Scores& weights, float (&decay)[2],
-      Accumulator (&scores)[Shape::kGroups][Shape::kGroupBlocks][4], Units& units,
-      const Message& step) {
-    constexpr bool kAsks = !kIsInteger<Accumulator>;
-    float group_max[Shape::kGroups][2];
-#pragma unroll
-    for (int g = 0; g < Shape::kGroups; ++g) {
-      arrive<kFirst>(scores, g);
-      if (g == Shape::kGroups - 1) release_keys();
-      if (kIntegersServe && g == 0) quantised_.complete(units);
-      if constexpr (kAsks) complete(scores[g], g, step);
-      logit_maxima(group_max[g], scores[g], units, g);
-    }
+      Scores& weights, Accumulator (&scores)[Shape::kGroups][Shape::kGroupBlocks][4],
+      const Maxima& maxima, const Units& units, const Message& step) {
     float step_max[2] = {-kInfinity, -kInfinity};
     bool takes_part[Shape::kGroups];
-    ask_gate<kFirst>(takes_part, step_max, group_max, step);
-    raise_reference(softmax_, decay, step_max, to_log2_);
-    if constexpr (kFirst && Shape::kOwnRows) values_.follow(output_, decay);
+    ask_gate<kFirst>(takes_part, step_max, maxima, step);
+    float decay[2] = {1.0f, 1.0f};
+    if (kFirst ||
+        __builtin_expect(outgrows(softmax_, step_max, to_log2_, Values::kSlackLog2), false)) {
+      const float row_max[2] = {quad_max(step_max[0]), quad_max(step_max[1])};
+      raise_reference(softmax_, decay, row_max, to_log2_);
+      values_.template follow<kFirst>(output_, decay);
+    }
     float offset[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r)
       offset[r] = softmax_.offset(r) - Values::kRangeLog2 - folded_bias(r) * to_log2_;
-    constexpr int kHalf = Config::kStepKeys / 16;
+    constexpr int kBlocks = Config::kStepKeys / 8;
 #pragma unroll
-    for (int block = 0; block < 2 * kHalf; ++block) {
-      if (block == kHalf) {
+    for (int block = 0; block < kBlocks; ++block) {
+      if (Shape::kVotesOnSteps && block == kBlocks / 4) publish_votes(maxima);
+      if (block == kBlocks / 2) {
         if constexpr (kIntegersServe) await_next_keys();
-        if (!kFirst) complete_values(keys_.before().before());  // the keys are released
-        settle_votes<kFirst>(step);
+        if (!kFirst) complete_values(keys_.before().before(), decay);  // keys are released
       }
+      if (Shape::kVotesOnSteps && block == kBlocks * 3 / 4) settle_votes<kFirst>(step);
       const int g = block / Shape::kGroupBlocks, n = block % Shape::kGroupBlocks;
       if (Config::kSkipsExp && !takes_part[g]) continue;
       exponentiate_block(weights[g][n], scores[g][n], units.unit_of(block) * to_log2_, offset);
     }
-    if constexpr (kAsks && !Shape::kHasGate) {
+    if constexpr (!kIsInteger<Accumulator> && !Shape::kHasGate) {
       if (__builtin_expect(step.has(Message::kUnusual), false)) report_step(step);
     }
   }
 
-  /// Hook and mask. Few steps ask for the mask: the row is read for them.
-  __device__ __forceinline__ void complete(float (&scores)[Shape::kGroupBlocks][4], int g,
+  /// Hook and mask, and maxima of what they make. Few steps ask for the mask: the row is read for
+  /// them.
+  __device__ __forceinline__ void complete(Maxima& maxima, Scores& scores, const Units& units,
                                            const Message& step) const {
-    if (!Config::kHasScore && __builtin_expect(!step.has(Message::kUnusual), true)) return;
-    const TileRow row = this->located_anew();
-    complete_scores<Config, Hooks>(args_, row, first_row(row) + lane_index() / 4, scores, g, step,
-                                   this->tile_keys());
+    if (Config::kHasScore || step.has(Message::kUnusual)) {
+      const TileRow row = this->located_anew();
+#pragma unroll
+      for (int g = 0; g < Shape::kGroups; ++g) {
+        complete_scores<Config, Hooks>(args_, row, first_row(row) + lane_index() / 4, scores[g], g,
+                                       step, this->tile_keys());
+      }
+    }
+    find_maxima(maxima, scores, units);
   }
 
-  /// Which groups count in the softmax, and the row maxima of those. Groups, each a tile, are asked
-  /// for one after the other, as each changes the running maximum. Where all count, their votes are
-  /// published together and looked at later.
+  /// Which groups count in the softmax, and the lane's maxima of those. Groups, each a tile, are
+  /// asked for one after the other, as each changes the running maximum. Where all count, their
+  /// votes are published together and looked at later, under the exponentials.
   template <bool kFirst>
   __device__ __forceinline__ void ask_gate(bool (&takes_part)[Shape::kGroups], float (&step_max)[2],
-                                           const float (&group_max)[Shape::kGroups][2],
-                                           const Message& step) {
-    typename Select<Shape::kVotesOnSteps, typename Shape::Vote, StepStatistics<1>>::Type votes;
+                                           const Maxima& maxima, const Message& step) {
 #pragma unroll
     for (int g = 0; g < Shape::kGroups; ++g) {
-      if constexpr (Shape::kVotesOnSteps) votes.tiles[g] = statistics_of(group_max[g], step_max);
+      takes_part[g] = true;
       if constexpr (Config::kSkipsExp) {
-        gate_.publish(this->warp(), statistics_of(group_max[g], step_max));
+        gate_.publish(this->warp(), statistics_of(maxima[g]));
         const bool is_first = this->template is_first<kFirst>(g, step.tiles[g]);
         takes_part[g] = !settle(g, step.tiles[g], is_first, gate_.collect());
         if (!takes_part[g]) continue;
+        raise_gate(maxima[g]);
       }
-      takes_part[g] = true;
-      step_max[0] = fmaxf(step_max[0], group_max[g][0]);
-      step_max[1] = fmaxf(step_max[1], group_max[g][1]);
+      step_max[0] = fmaxf(step_max[0], maxima[g][0]);
+      step_max[1] = fmaxf(step_max[1], maxima[g][1]);
     }
-    if constexpr (Shape::kVotesOnSteps) gate_.publish(this->warp(), votes);
+  }
+
+  __device__ __forceinline__ void publish_votes(const Maxima& maxima) {
+    if constexpr (Shape::kVotesOnSteps) {
+      typename Shape::Vote votes;
+#pragma unroll
+      for (int g = 0; g < Shape::kGroups; ++g) {
+        votes.tiles[g] = statistics_of(maxima[g]);
+        raise_gate(maxima[g]);
+      }
+      gate_.publish(this->warp(), votes);
+    }
+  }
+
+  __device__ __forceinline__ void raise_gate(const float (&lane_max)[2]) {
+    gate_.raise({quad_max(lane_max[0]), quad_max(lane_max[1])});
   }
 
   /// Which groups are multiplied with their values.
@@ -250,15 +269,10 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
     }
   }
 
-  /// Of the warp's rows against the running maximum, that of the reference and of the step's tiles
-  /// before.
-  __device__ __forceinline__ GateStatistics statistics_of(const float (&tile_max)[2],
-                                                          const float (&step_max)[2]) const {
+  /// Of the warp's rows against the running maximum; the largest over the lanes of a row is its.
+  __device__ __forceinline__ GateStatistics statistics_of(const float (&lane_max)[2]) const {
     const TileRow row = this->located_anew();  // a loop with a gate has no registers left for it
-    const float from_log2 = __fdividef(1.0f, to_log2_);
-    const float running_max[2] = {fmaxf(softmax_.reference[0] * from_log2, step_max[0]),
-                                  fmaxf(softmax_.reference[1] * from_log2, step_max[1])};
-    return warp_statistics(tile_max, running_max, row.q1 - first_row(row), this->unit());
+    return warp_statistics(lane_max, gate_.running_max(), row.q1 - first_row(row), this->unit());
   }
 
   /// Notes whether group g is multiplied with its values; true: the gate is closed.
@@ -277,7 +291,15 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
     return Units::kScoresAreLogits ? 0.0f : quantised_.row_bias(r);
   }
 
-  /// Row maxima of group g, as logits.
+  template <class Accumulator>
+  __device__ __forceinline__ void find_maxima(
+      Maxima& maxima, const Accumulator (&scores)[Shape::kGroups][Shape::kGroupBlocks][4],
+      const Units& units) const {
+#pragma unroll
+    for (int g = 0; g < Shape::kGroups; ++g) logit_maxima(maxima[g], scores[g], units, g);
+  }
+
+  /// Of the lane's scores of group g, as logits.
   template <class Accumulator>
   __device__ __forceinline__ void logit_maxima(float (&maxima)[2],
                                                const Accumulator (&scores)[Shape::kGroupBlocks][4],
@@ -299,7 +321,7 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
       }
     }
 #pragma unroll
-    for (int r = 0; r < 2; ++r) maxima[r] = quad_max(maxima[r]) + folded_bias(r);
+    for (int r = 0; r < 2; ++r) maxima[r] += folded_bias(r);
   }
   __device__ __forceinline__ static float larger_of(float a, float b) { return fmaxf(a, b); }
   __device__ __forceinline__ static int larger_of(int a, int b) { return max(a, b); }

@@ -67,7 +67,7 @@ class QuantisedScores {
     }
   }
 
-  /// Asked for before the product, which hides the latency; to be completed behind it.
+  /// Asked for under the product, which hides the latency; to be completed behind it.
   template <class Args, class Message>
   __device__ __forceinline__ Units read(const Args& args, const Message& step) const {
     constexpr int kOfTile = Config::kTileK / Units::kGroupKeys;

@@ -1,6 +1,6 @@
 // The product with V of the 8-bit consumer: weights of a step as fragments, and how its result
 // comes to the output. issue() and complete() frame what runs meanwhile; take() brings the next
-// weights, and what all that is older is to be multiplied by.
+// weights. Where the reference is raised, follow() and complete() make older sums follow.
 #pragma once
 
 #include "arch/pack.cuh"
@@ -12,7 +12,7 @@
 namespace lacuna {
 
 /// e4m3: a step's product is summed apart, so that what the tensor core loses of a sum does not
-/// grow with the keys. The output follows the reference as it takes the product, for free.
+/// grow with the keys. What is older follows the reference as the output takes a product, for free.
 template <class Config, bool kE4m3 = Config::kVBits == 8>
 class WeightedValues {
   using Shape = WgmmaShape<Config>;
@@ -21,13 +21,24 @@ class WeightedValues {
   using Output = float[Shape::kColumnBlocks][4];
   static constexpr int kSteps = Config::kStepKeys / 32;
   static constexpr int kGroupSteps = Shape::kGroupKeys / 32;
+  /// Does the output follow with the product behind that? A gate leaves no registers to keep by how
+  /// much: it follows at once, and the product when it is taken.
+  static constexpr bool kFollowsLate = !Shape::kHasGate;
 
  public:
-  /// log2 of what weights are times.
-  static constexpr float kRangeLog2 = kLog2E4m3Range;
+  /// log2 of what weights are times, and of how far they may outgrow that: as they are rounded in
+  /// relation to the running maximum, not at all.
+  static constexpr float kRangeLog2 = kLog2E4m3Range, kSlackLog2 = 0.0f;
 
-  /// What is older follows with the next product.
-  __device__ __forceinline__ void follow(Output&, const float (&)[2]) const {}
+  /// The output may follow at once, as no product is under way to it.
+  template <bool kFirst>
+  __device__ __forceinline__ void follow(Output& output, const float (&decay)[2]) {
+    if constexpr (kFollowsLate && kFirst) {
+      keep(decay);
+    } else if constexpr (!kFollowsLate && (!kFirst || Shape::kOwnRows)) {
+      follow_reference(output, decay);
+    }
+  }
 
   /// With a commit.
   __device__ __forceinline__ void issue(Output&, u32 values,
@@ -40,23 +51,23 @@ class WeightedValues {
     }
   }
 
-  __device__ __forceinline__ void complete(Output& output) {
+  /// `decay`: of the product, and all before it, since its weights were found.
+  __device__ __forceinline__ void complete(Output& output, const float (&decay)[2]) {
     wgmma_arrived(product_);
-    if (Shape::kHasGate && !has_product_) {
-      follow_reference(output, decay_);
-      return;
-    }
+    if (Shape::kHasGate && !has_product_) return;
 #pragma unroll
     for (int n = 0; n < Shape::kColumnBlocks; ++n) {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) output[n][i] = fmaf(output[n][i], decay_[i / 2], product_[n][i]);
+      for (int i = 0; i < 4; ++i) {
+        output[n][i] = kFollowsLate ? fmaf(output[n][i], decay_[i / 2], product_[n][i])
+                                    : fmaf(product_[n][i], decay[i / 2], output[n][i]);
+      }
     }
+    if constexpr (kFollowsLate) keep(decay);
   }
 
   template <class Scores>
-  __device__ __forceinline__ void take(Output&, const Scores& scores, const float (&decay)[2]) {
-    decay_[0] = decay[0];
-    decay_[1] = decay[1];
+  __device__ __forceinline__ void take(const Scores& scores) {
 #pragma unroll
     for (int n = 0; n < kSteps; ++n) {
 #pragma unroll
@@ -72,6 +83,11 @@ class WeightedValues {
 
  private:
   static constexpr u32 kAllGroups = (1u << Shape::kGroups) - 1;
+
+  __device__ __forceinline__ void keep(const float (&decay)[2]) {
+    decay_[0] = decay[0];
+    decay_[1] = decay[1];
+  }
 
   /// Groups from kGroup on are still to be asked. Each choice is a branch with a commit of its own:
   /// waits count commits, and a product that goes on behind a branch would take one more.
@@ -102,7 +118,7 @@ class WeightedValues {
 
   u32 weights_[kSteps][4];
   float product_[Shape::kColumnBlocks][4];
-  float decay_[2];
+  float decay_[2];  ///< of all before the product, if that follows late
   bool has_product_;
 };
 
@@ -117,13 +133,12 @@ class WeightedValues<Config, false> {
   static constexpr int kGroupSteps = Shape::kGroupKeys / 16;
 
  public:
-  static constexpr float kRangeLog2 = 0.0f;
+  static constexpr float kRangeLog2 = 0.0f, kSlackLog2 = lacuna::kSlackLog2;
 
-  /// What is older follows the reference, where no product is under way. Early and always: behind
-  /// the branch in take() ptxas would move it into the midst of the next product.
-  __device__ __forceinline__ void follow(Output& output, float (&decay)[2]) const {
-    follow_reference(output, decay);
-    decay[0] = decay[1] = 1.0f;
+  /// With the first step of a run no product is under way; else what is older follows behind it.
+  template <bool kFirst>
+  __device__ __forceinline__ void follow(Output& output, const float (&decay)[2]) const {
+    if constexpr (kFirst && Shape::kOwnRows) follow_reference(output, decay);
   }
 
   /// With a commit.
@@ -136,13 +151,14 @@ class WeightedValues<Config, false> {
     }
   }
 
-  __device__ __forceinline__ void complete(Output& output) { wgmma_arrived(output); }
-
-  template <class Scores>
-  __device__ __forceinline__ void take(Output& output, const Scores& scores,
-                                       const float (&decay)[2]) {
+  __device__ __forceinline__ void complete(Output& output, const float (&decay)[2]) {
+    wgmma_arrived(output);
     if (__any_sync(kAllLanes, decay[0] != 1.0f || decay[1] != 1.0f))
       follow_reference(output, decay);
+  }
+
+  template <class Scores>
+  __device__ __forceinline__ void take(const Scores& scores) {
 #pragma unroll
     for (int n = 0; n < kSteps; ++n) {
 #pragma unroll

@@ -85,11 +85,11 @@ struct ReferenceRows {
   }
 };
 
-/// Has a row of the warp outgrown its reference?
+/// Has a row of the warp outgrown its reference? `maxima`: of rows, or of each lane's part of them.
 __device__ __forceinline__ bool outgrows(const ReferenceRows& rows, const float (&maxima)[2],
-                                         float to_log2) {
-  const bool outgrown = fmaf(maxima[0], to_log2, -rows.reference[0]) > kSlackLog2 ||
-                        fmaf(maxima[1], to_log2, -rows.reference[1]) > kSlackLog2;
+                                         float to_log2, float slack_log2 = kSlackLog2) {
+  const bool outgrown = fmaf(maxima[0], to_log2, -rows.reference[0]) > slack_log2 ||
+                        fmaf(maxima[1], to_log2, -rows.reference[1]) > slack_log2;
   return __any_sync(kAllLanes, outgrown);
 }
 
