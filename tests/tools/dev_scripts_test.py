@@ -4,6 +4,7 @@
 """
 
 import ctypes
+import json
 import pathlib
 import sys
 import tempfile
@@ -14,7 +15,7 @@ sys.path.insert(0, str(ROOT / "tools/dev"))
 
 import lacuna_abi  # noqa: E402
 import peers  # noqa: E402
-from gpu import correctness, machine, speed  # noqa: E402
+from gpu import correctness, machine, points, speed, subjects  # noqa: E402
 
 HEADS, TOKENS, HEAD_DIM = 2, 256, 64
 SHAPE = (1, HEADS, TOKENS, HEAD_DIM)
@@ -81,19 +82,84 @@ class Abi(unittest.TestCase):
 
 class Points(unittest.TestCase):
     def test_a_point_prints_as_it_is_written(self):
-        for text in ("dense:d=64,n=8192,causal=1", "lists:d=128,n=32768,k=64,density=0.25", "gate:d=128,n=16384,gated=0.75"):
-            self.assertEqual(str(peers.parse_points([text])[0]), text)
+        for text in ("dense:d=64,n=8192,causal=1", "lists:d=128,n=32768,k=64,density=0.25", "gate:d=128,n=16384,gated=0.75",
+                     "topk:d=128,n=32768,causal=1,ratio=0.1", "selection:d=128,n=65536"):
+            self.assertEqual(str(points.parse_points([text])[0]), text)
 
     def test_presets_have_a_bar_at_every_point(self):
-        points = peers.parse_points(["dense", "lists", "gate"])
-        self.assertEqual([point for point in points if point.bar[1] is None], [])
-        self.assertEqual(len(points), len(set(points)))
+        every = points.parse_points(list(points.PRESETS))
+        self.assertEqual([point for point in every if not point.bar], [])
+        self.assertEqual(len(every), len(set(every)))
+        self.assertEqual(set(points.PRESETS), set(subjects.SET_UP))
+
+    def test_a_bar_is_a_ratio_a_rate_or_a_time(self):
+        row = {"ratio": {"dense": 0.9}, "tflops": {"lacuna": 870.0}, "median_us": {"lacuna": 11e3}}
+        for bar, reached, text in (({"against": "dense", "at_least": 0.9}, True, "0.9 x dense"),
+                                   ({"against": "dense", "at_least": 0.91}, False, "0.91 x dense"),
+                                   ({"against": "flex", "at_least": 1.0}, None, "1 x flex"),
+                                   ({"tflops_at_least": 870}, True, "870 TFLOP/s"), ({"tflops_at_least": 871}, False, "871 TFLOP/s"),
+                                   ({"ms_at_most": 11.0}, True, "11.0 ms"), ({"ms_at_most": 10.9}, False, "10.9 ms")):
+            self.assertEqual((points.is_reached(bar, row), points.bar_text(bar)), (reached, text))
+        self.assertIsNone(points.is_reached({}, row))
 
     def test_what_is_no_point_is_refused_by_name(self):
-        for text, message in (("densest", "expected one of dense, lists, gate, got densest"),
+        for text, message in (("densest", "expected one of dense, lists, gate, quantised, .*, got densest"),
                               ("gate:k=64", "gate takes d, n, gated, got k"), ("dense:n=many", "invalid literal")):
             with self.assertRaisesRegex(SystemExit, message):
-                peers.parse_points([text])
+                points.parse_points([text])
+
+
+class FakeTorch:
+    """A device whose clock goes on by what is recorded, and by what a launch takes."""
+
+    def __init__(self):
+        self.now_ms, self.cuda, device = 0.0, self, self
+
+        class Event:
+            def __init__(self, enable_timing):
+                self.enable_timing, self.cuda_event = enable_timing, None
+
+            def record(self):
+                self.cuda_event, self.at_ms = self, device.now_ms
+
+            def elapsed_time(self, end):
+                return end.at_ms - self.at_ms
+
+            def synchronize(self):
+                pass
+
+        self.Event = Event
+
+    def synchronize(self):
+        pass
+
+
+class Subjects(unittest.TestCase):
+    def test_a_launch_is_timed_whole_or_by_its_stages(self):
+        torch, stages_ms = FakeTorch(), {"prepare": 1.0, "estimate": 2.0, "compact": 4.0, "attend": 8.0}
+
+        def launch(events=()):
+            for n, time in enumerate(stages_ms.values()):
+                if events:
+                    events[n].record()
+                torch.now_ms += time
+            if events:
+                events[-1].record()
+
+        whole, some = subjects.Subject(launch, 1.0), subjects.Subject(launch, 1.0, tuple(stages_ms), subjects.SELECTION)
+        times = peers.interleave(torch, {"whole": whole, "some": some}, 0.0)
+        self.assertEqual(times, {"whole": [15e3] * peers.LEAST_ROUNDS, "some": [6e3] * peers.LEAST_ROUNDS})
+
+    def test_templates_are_given_by_name(self):
+        self.assertEqual(peers.named_folder(f"mine={ROOT}/templates"), ("mine", f"{ROOT}/templates"))
+        for text in ("mine", "=templates", "mine=/nowhere"):
+            with self.assertRaisesRegex(Exception, "expected NAME=DIR"):
+                peers.named_folder(text)
+
+    def test_the_specs_that_are_put_together_are_accepted(self):
+        engine = lacuna_abi.Engine(LIBRARY, "cpu")
+        for spec in (subjects.columns_spec(), subjects.quantised_spec(64), subjects.topk_spec(0), subjects.topk_spec(1)):
+            self.assertEqual(engine.compile(json.dumps(spec), 128, (1, 1, 1, 256, 256)).info["spec"], spec["name"])
 
 
 class FakeRun:

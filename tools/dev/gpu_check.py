@@ -21,6 +21,7 @@ from pathlib import Path
 
 from gpu import correctness, search, speed
 from gpu.machine import CARRY, ROOT, Run, sh
+from gpu.points import PRESETS
 
 TREES = ("compiler", "templates", "runtime")
 # Target of the build -> what is staged of it.
@@ -45,9 +46,9 @@ def pack(args):
 
 
 def step_peers(run):
-    """Dense, lists and gates next to cuDNN and FlexAttention in one PyTorch process (tools/dev/peers.py)."""
+    """Every preset of tools/dev/peers.py, next to cuDNN and FlexAttention in one PyTorch process."""
     tables = {}
-    for preset in ("dense", "lists", "gate"):
+    for preset in PRESETS:
         if not run.wants(preset):
             continue
         table = run.out / f"peers-{preset}.json"

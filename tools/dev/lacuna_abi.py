@@ -93,10 +93,11 @@ def load(path):
 class Engine:
     """Lives as long as the process."""
 
-    def __init__(self, path, device):
+    def __init__(self, path, device, template_path=None):
+        """`template_path`: device headers in place of the embedded ones."""
         self.library = load(path)
         self.handle = c_void_p()
-        options = EngineOptions(device=device.encode())
+        options = EngineOptions(device=device.encode(), template_path=template_path.encode() if template_path else None)
         self.check(self.library.lacuna_engine_create(byref(options), byref(self.handle)))
         self.device_name = self.library.lacuna_engine_device_name(self.handle).decode()
         self.target = self.library.lacuna_engine_target(self.handle).decode()

@@ -1,0 +1,101 @@
+"""Points of tools/dev/peers.py: what is measured, at which sizes, and what it has to reach."""
+
+import dataclasses
+
+TOKENS = 16384
+LONG = (8192, 16384, 32768)
+FIELDS = {"dense": ("d", "n", "causal"), "lists": ("d", "n", "k", "density"), "gate": ("d", "n", "gated"),
+          "quantised": ("d", "n", "k", "density"), "columns": ("d", "n", "density"), "topk": ("d", "n", "causal", "ratio"),
+          "selection": ("d", "n")}
+FRACTIONS = ("density", "gated", "ratio")
+LISTS_SHARE = {128: {0.5: 0.95, 0.25: 0.92, 0.1: 0.85}, 64: {0.5: 0.90, 0.25: 0.88, 0.1: 0.80}}
+QUANTISED_TFLOPS = {1.0: 950, 0.5: 900, 0.25: 870, 0.1: 800}
+TOPK_MS = {0.5: 11.0, 0.25: 6.2, 0.1: 3.4}
+SELECTION_SHARE = 0.26  # of the time of dense attention
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    kind: str  # one of FIELDS
+    d: int = 128
+    n: int = TOKENS
+    causal: int = 0
+    k: int = 128  # keys of a listed tile
+    density: float = 0.5
+    gated: float = 0.75
+    ratio: float = 0.5  # of each row's tiles
+
+    def __str__(self):
+        return f"{self.kind}:" + ",".join(f"{name}={getattr(self, name)}" for name in FIELDS[self.kind])
+
+    @property
+    def batch(self):
+        return max(1, TOKENS // self.n)
+
+    @property
+    def tolerance(self):
+        """sum |difference| / sum |reference|, both in bf16."""
+        return {"quantised": 8e-2, "topk": 8e-2, "selection": 2e-2}.get(self.kind, 1e-2)
+
+    @property
+    def bar(self):
+        """What has to be reached: a multiple of a subject's rate, TFLOP/s or a time; empty where nothing was set."""
+        if self.kind == "dense":
+            return {"against": "cudnn", "at_least": (1.18 if self.causal else 1.08) if self.d == 128 else 1.0}
+        if self.kind == "lists":
+            share = LISTS_SHARE.get(self.k, {}).get(self.density)
+            return {"against": "dense", "at_least": share} if share else {}
+        if self.kind == "quantised":
+            rate = QUANTISED_TFLOPS.get(self.density)
+            return {"tflops_at_least": rate} if rate and (self.n, self.k, self.d) == (32768, 64, 128) else {}
+        if self.kind == "topk":
+            time = TOPK_MS.get(self.ratio)
+            return {"ms_at_most": time} if time and (self.n, self.d) == (32768, 128) else {}
+        return {"against": "dense", "at_least": {"gate": 1.35, "columns": 0.88, "selection": 1 / SELECTION_SHARE}[self.kind]}
+
+
+def is_reached(bar, row):
+    """Of a row with median_us, tflops and ratio; None where it has no such figure."""
+    if "against" in bar:
+        ratio = row["ratio"].get(bar["against"])
+        return None if ratio is None else ratio >= bar["at_least"]
+    if "tflops_at_least" in bar:
+        return row["tflops"]["lacuna"] >= bar["tflops_at_least"]
+    return row["median_us"]["lacuna"] <= bar["ms_at_most"] * 1e3 if bar else None
+
+
+def bar_text(bar):
+    if "against" in bar:
+        return f"{bar['at_least']:.3g} x {bar['against']}"
+    return f"{bar['tflops_at_least']} TFLOP/s" if "tflops_at_least" in bar else f"{bar['ms_at_most']} ms"
+
+
+PRESETS = {
+    "dense": [Point("dense", d, n, causal) for d, lengths in ((128, (4096, *LONG)), (64, LONG), (256, LONG))
+              for n in lengths for causal in (0, 1)],
+    "lists": [Point("lists", n=n, k=k, density=density) for k in (128, 64) for n in (16384, 32768)
+              for density in (0.5, 0.25, 0.1)],
+    "gate": [Point("gate")],
+    "quantised": [Point("quantised", n=32768, k=64, density=density) for density in QUANTISED_TFLOPS],
+    "columns": [Point("columns", n=n, density=density) for n in (16384, 32768) for density in (0.5, 0.25)],
+    "topk": [Point("topk", n=32768, ratio=ratio) for ratio in TOPK_MS],
+    "selection": [Point("selection", n=65536)],
+}
+
+
+def parse_points(words):
+    """Presets by name, and single points as they print; ends the process at what is neither."""
+    points = []
+    for word in words:
+        kind, _, fields = word.partition(":")
+        if kind not in FIELDS:
+            raise SystemExit(f"--points: expected one of {', '.join(FIELDS)}, got {word}")
+        given = dict(field.partition("=")[::2] for field in fields.split(",") if field)
+        if unknown := set(given) - set(FIELDS[kind]):
+            raise SystemExit(f"--points {word}: {kind} takes {', '.join(FIELDS[kind])}, got {', '.join(sorted(unknown))}")
+        try:
+            values = {name: (float if name in FRACTIONS else int)(value) for name, value in given.items()}
+        except ValueError as error:
+            raise SystemExit(f"--points {word}: {error}") from None
+        points += [Point(kind, **values)] if given else PRESETS[kind]
+    return points

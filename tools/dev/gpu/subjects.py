@@ -1,0 +1,308 @@
+"""Subjects of tools/dev/peers.py: what is launched at a point, by us and by others, and how its output is checked."""
+
+import contextlib
+import dataclasses
+import itertools
+import json
+import os
+from collections.abc import Callable
+
+import lacuna_abi
+from gpu.machine import SPECS
+
+HEADS = 32
+CAUSAL = "k <= q + n_k - n_q"
+ATTEND = frozenset(("attend",))
+# What decides about tiles, without what prepares the tokens for it and for attention itself.
+SELECTION = frozenset(("reference", "estimate", "select", "compact"))
+# Columns that look drawn, of each row of tiles others, and that a test of the output can work out again.
+COLUMN_STEP, ROW_STEP, PERIOD = 5081, 3571, 1024
+
+
+@dataclasses.dataclass
+class Subject:
+    """Launches take the CUevents to record between their stages; `stages` and `timed` may be empty: the whole launch counts."""
+    launch: Callable
+    work: float  # FLOP
+    stages: tuple = ()
+    timed: frozenset = frozenset()
+
+    def enqueue(self, torch):
+        """One launch, with events around it or around each of its stages."""
+        events = [torch.cuda.Event(enable_timing=True) for _ in range(len(self.stages) + 1 if self.timed else 2)]
+        if self.timed:
+            for event in events:
+                event.record()  # it has a handle from then on
+            self.launch([event.cuda_event for event in events])
+        else:
+            events[0].record()
+            self.launch()
+            events[1].record()
+        return events
+
+    def time_us(self, events):
+        times = [begin.elapsed_time(end) * 1e3 for begin, end in itertools.pairwise(events)]
+        return sum(time for time, stage in zip(times, self.stages) if stage in self.timed) if self.timed else times[0]
+
+
+class Launch:
+    """A spec with its tensors: a call enqueues it and returns its output."""
+
+    def __init__(self, kernel, output, stream, params, workspace, tensors):
+        self.kernel, self.output = kernel, output
+        self.owned = (workspace, tensors)
+        self.given = {"stream": stream, "params": params, "workspace": workspace.data_ptr() if workspace is not None else None,
+                      **tensors}
+        self.bound = kernel.bind(**self.given)
+
+    def __call__(self, events=()):
+        self.kernel.launch(self.kernel.bind(stage_events=events, **self.given) if events else self.bound)
+        return self.output
+
+    @property
+    def stages(self):
+        return tuple(self.kernel.info.get("stages", ()))
+
+
+@contextlib.contextmanager
+def only_family(name):
+    """What is compiled within has this family of attend, whatever the planner would choose; None: the planner's."""
+    if name:
+        os.environ["LACUNA_ATTEND_FAMILY"] = name
+    try:
+        yield
+    finally:
+        if name:
+            del os.environ["LACUNA_ATTEND_FAMILY"]
+
+
+class Problem:
+    """Tensors of a point, and the subjects on them by name. engines: name -> ours, the first one "lacuna"."""
+
+    def __init__(self, torch, engines, point, with_mma):
+        self.torch, self.engines, self.point, self.with_mma = torch, engines, point, with_mma
+        torch.manual_seed(1)
+        size = (point.batch, HEADS, point.n, point.d)
+        self.q, self.k, self.v = (torch.randn(size, device="cuda", dtype=torch.bfloat16) for _ in "qkv")
+        self.subjects, self.outputs, self.errors, self.owned = {}, {}, {}, []
+
+    def flop(self, causal=False):
+        point = self.point
+        return 4 * point.batch * HEADS * point.n * point.n * point.d / (2 if causal else 1)
+
+    def add(self, name, launch, work, timed=frozenset()):
+        """Takes a subject in if its first launch succeeds, as ours must; keeps that launch's output."""
+        try:
+            self.outputs[name] = launch()
+            self.torch.cuda.synchronize()
+        except lacuna_abi.LacunaError:
+            raise
+        except Exception as error:  # a peer that cannot do a point is a gap in the table, no more
+            self.errors[name] = f"{type(error).__name__}: {error}"[:600]
+            return
+        self.subjects[name] = Subject(launch, work, launch.stages if timed else (), timed)
+
+    def view(self, tensor, dtype="bf16"):
+        self.owned.append(tensor)
+        return lacuna_abi.tensor(tensor.data_ptr(), tensor.shape, tensor.stride(), dtype)
+
+    def lacuna(self, spec, params=(), family=None, engine=None, **more):
+        """A launch of a spec; `more` are further tensors, of i32 but for the map of tiles."""
+        torch, point = self.torch, self.point
+        with only_family(family):
+            kernel = (engine or self.engines["lacuna"]).compile(json.dumps(spec), point.d,
+                                                                (point.batch, HEADS, HEADS, point.n, point.n))
+        o = torch.full_like(self.q, float("nan"))
+        workspace = torch.empty(kernel.workspace_bytes, dtype=torch.uint8, device="cuda") if kernel.workspace_bytes else None
+        views = {name: self.view(tensor, "u8" if name == "tile_mask" else "i32") for name, tensor in more.items()}
+        return Launch(kernel, o, torch.cuda.current_stream().cuda_stream, params, workspace,
+                      {"q": self.view(self.q), "k": self.view(self.k), "v": self.view(self.v), "o": self.view(o), **views})
+
+    def add_lacuna(self, work, spec, params=(), timed=frozenset(), **more):
+        """The subject of the point, the same of other device headers, and that of the portable family."""
+        for name, engine in self.engines.items():
+            self.add(name, self.lacuna(spec, params, engine=engine, **more), work, timed)
+        if self.with_mma:
+            self.add("mma", self.lacuna(spec, params, family="mma", **more), work, timed)
+
+    def add_dense(self, causal):
+        self.add("dense", self.lacuna(dense_spec(causal)), self.flop(causal))
+
+    def cudnn(self, causal):
+        def launch():
+            return self.torch.nn.functional.scaled_dot_product_attention(self.q, self.k, self.v, is_causal=bool(causal))
+        return launch
+
+
+def dense_spec(causal):
+    return {"version": 1, "name": "dense", **({"attention": {"mask": CAUSAL}} if causal else {})}
+
+
+def shipped_spec(name, **changes):
+    return {**json.loads((SPECS / f"{name}.json").read_text()), **changes}
+
+
+def quantised_spec(tile_k):
+    return shipped_spec("external-mask", tile={"q": 128, "k": tile_k},
+                        quantise={"qk": {"bits": 8, "group": "block"}, "v": {"bits": 8}})
+
+
+def columns_spec():
+    keep = f"(k0 * {COLUMN_STEP} + q0 * {ROW_STEP}) % {PERIOD} < density * {PERIOD}"
+    return {"version": 1, "name": "columns", "params": {"density": {"range": [0, 1], "default": 0.5}},
+            "predictor": {"tile": {"q": 128, "k": 1}, "keep": keep}, "loader": "gather"}
+
+
+def topk_spec(causal):
+    return shipped_spec("sparge-topk", attention={"mask": CAUSAL} if causal else {})
+
+
+def relative_l1(got, expected):
+    return float((got.float() - expected.float()).abs().sum() / expected.float().abs().sum())
+
+
+def compare(problem, name, reference):
+    """Relative L1 error of one subject's output against another's; None if one of them has none."""
+    outputs = problem.outputs
+    return relative_l1(outputs[name], outputs[reference]) if name in outputs and reference in outputs else None
+
+
+def some_rows_error(problem, mask, tile_q, tile_k, causal=False):
+    """Relative L1 error of our output against plain attention under `mask` [batch, heads, rows, tiles], over the first, a
+    middle and the last row of tiles of two heads."""
+    torch, point = problem.torch, problem.point
+    rows = mask.shape[2]
+    keys = torch.arange(point.n, device="cuda")
+    got, expected = [], []
+    for head in (0, HEADS - 1):
+        for row in sorted({0, rows // 2, rows - 1}):
+            tokens = slice(row * tile_q, (row + 1) * tile_q)
+            scores = problem.q[0, head, tokens].float() @ problem.k[0, head].float().T * point.d ** -0.5
+            kept = mask[0, head, row].repeat_interleave(tile_k)[:point.n].expand(scores.shape)
+            if causal:
+                kept = kept & (keys <= keys[tokens, None])
+            weights = torch.softmax(scores.masked_fill(~kept, float("-inf")), dim=-1)
+            expected.append(weights @ problem.v[0, head].float())
+            got.append(problem.outputs["lacuna"][0, head, tokens])
+    return relative_l1(torch.cat(got), torch.cat(expected))
+
+
+def visited_tiles(problem, spec, params, tile_q, tile_k):
+    """The map of tiles that a launch reports: [batch, heads, rows, tiles] bool."""
+    torch, point = problem.torch, problem.point
+    size = (point.batch, HEADS, -(-point.n // tile_q), -(-point.n // tile_k))
+    tiles = torch.zeros(size, dtype=torch.uint8, device="cuda")
+    problem.lacuna(spec, params, tile_mask=tiles)()
+    torch.cuda.synchronize()
+    return tiles != 0
+
+
+def set_up_dense(problem):
+    point = problem.point
+    work = problem.flop(point.causal)
+    problem.add_lacuna(work, dense_spec(point.causal))
+    problem.add("cudnn", problem.cudnn(point.causal), work)
+    return compare(problem, "lacuna", "cudnn")
+
+
+def set_up_gate(problem):
+    """Causal attention whose tiles fall out by their largest logit; rates count all causal work: their ratios are of time."""
+    torch, point = problem.torch, problem.point
+    spec, work = shipped_spec("bsfa"), problem.flop(causal=True)
+    counts = torch.empty((point.batch, HEADS, -(-point.n // spec["tile"]["q"]), 3), dtype=torch.int32, device="cuda")
+
+    def gated_share(threshold):
+        problem.lacuna(spec, [("threshold", threshold)], counts=counts)()
+        _, visited, gated = counts.sum((0, 1, 2)).tolist()
+        return gated / visited
+
+    low, high = 0.0, 10.0
+    for _ in range(12):
+        middle = (low + high) / 2
+        low, high = (middle, high) if gated_share(middle) < point.gated else (low, middle)
+    problem.add_lacuna(work, spec, [("threshold", high)])
+    problem.add("ungated", problem.lacuna(spec, [("threshold", -1e30)]), work)
+    problem.add_dense(causal=True)
+    problem.add("cudnn", problem.cudnn(True), work)
+    return compare(problem, "ungated", "cudnn")
+
+
+def draw_lists(problem):
+    """Random tiles of 128 queries by point.k keys, in each row at least one: the mask, and as lists and their lengths."""
+    torch, point = problem.torch, problem.point
+    rows, columns = point.n // 128, point.n // point.k
+    mask = torch.rand((point.batch, HEADS, rows, columns), device="cuda") < point.density
+    mask[..., 0] |= ~mask.any(-1)
+    indices = torch.argsort(mask.logical_not().to(torch.uint8), dim=-1, stable=True).to(torch.int32)
+    return mask, indices, mask.sum(-1, dtype=torch.int32)
+
+
+def set_up_lists(problem):
+    point = problem.point
+    spec = shipped_spec("external-mask", tile={"q": 128, "k": point.k})
+    mask, indices, counts = draw_lists(problem)
+    work = problem.flop() * float(counts.sum()) / mask.numel()
+    problem.add_lacuna(work, spec, list_indices=indices, list_counts=counts)
+    problem.add_dense(causal=False)
+    problem.add("flex", flex_attention(problem, indices, counts, (128, point.k)), work)
+    return max(some_rows_error(problem, mask, 128, point.k), compare(problem, "lacuna", "flex") or 0)
+
+
+def set_up_quantised(problem):
+    """int8 queries and keys, e4m3 values, on random tiles: the kernel alone, without what quantises."""
+    point = problem.point
+    mask, indices, counts = draw_lists(problem)
+    work = problem.flop() * float(counts.sum()) / mask.numel()
+    problem.add_lacuna(work, quantised_spec(point.k), timed=ATTEND, list_indices=indices, list_counts=counts)
+    problem.add_dense(causal=False)
+    return some_rows_error(problem, mask, 128, point.k)
+
+
+def set_up_columns(problem):
+    """Keys gathered one by one, as many for each row of tiles: the kernel alone."""
+    torch, point = problem.torch, problem.point
+    keys, rows = torch.arange(point.n, device="cuda"), torch.arange(0, point.n, 128, device="cuda")
+    mask = (keys * COLUMN_STEP + rows[:, None] * ROW_STEP) % PERIOD < point.density * PERIOD
+    work = problem.flop() * float(mask.float().mean())
+    problem.add_lacuna(work, columns_spec(), [("density", point.density)], timed=ATTEND)
+    problem.add_dense(causal=False)
+    return some_rows_error(problem, mask.expand(1, HEADS, *mask.shape), 128, 1)
+
+
+def set_up_topk(problem):
+    """SpargeAttn's top-k from the tensors to O; rates count all work: their ratios are of time."""
+    point = problem.point
+    spec, params = topk_spec(point.causal), [("ratio", point.ratio)]
+    problem.add_lacuna(problem.flop(point.causal), spec, params)
+    problem.add_dense(point.causal)
+    tile = spec["predictor"]["tile"]
+    mask = visited_tiles(problem, spec, params, tile["q"], tile["k"])
+    return some_rows_error(problem, mask, tile["q"], tile["k"], point.causal)
+
+
+def set_up_selection(problem):
+    """What SALE takes to choose its tiles; rates are of causal attention's work: their ratios are of time."""
+    spec = shipped_spec("sale")
+    problem.add_lacuna(problem.flop(causal=True), spec, timed=SELECTION)
+    problem.add_dense(causal=True)
+    tile = spec["predictor"]["tile"]
+    return some_rows_error(problem, visited_tiles(problem, spec, (), tile["q"], tile["k"]), tile["q"], tile["k"], causal=True)
+
+
+def flex_attention(problem, indices, counts, block_size):
+    """FlexAttention, compiled, on the same tiles: all of them whole, so that no mask function runs."""
+    torch = problem.torch
+    from torch.nn.attention import flex_attention as flex
+
+    none = torch.zeros_like(counts)
+    blocks = flex.BlockMask.from_kv_blocks(none, torch.zeros_like(indices), counts, indices, BLOCK_SIZE=block_size)
+    compiled = torch.compile(flex.flex_attention, dynamic=False)
+
+    def launch():
+        return compiled(problem.q, problem.k, problem.v, block_mask=blocks)
+
+    return launch
+
+
+SET_UP = {"dense": set_up_dense, "lists": set_up_lists, "gate": set_up_gate, "quantised": set_up_quantised,
+          "columns": set_up_columns, "topk": set_up_topk, "selection": set_up_selection}
