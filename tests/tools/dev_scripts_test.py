@@ -75,6 +75,13 @@ class Abi(unittest.TestCase):
         with self.assertRaisesRegex(lacuna_abi.LacunaError, "stage_events: expected none on the CPU, got 3"):
             kernel.launch(bound)
 
+    def test_columns_are_those_that_the_check_of_their_output_takes(self):
+        self.launch(json.dumps(subjects.columns_spec()), params=[("density", 0.25)])
+        for first in (0, 128):
+            kept = [key for key in range(TOKENS) if subjects.is_kept_column(key, first, 0.25)]
+            self.assertLess(abs(len(kept) - TOKENS / 4), TOKENS / 32)
+            self.assertAlmostEqual(self.out[first * HEAD_DIM], sum(kept) / len(kept), places=3)
+
     def test_what_the_library_refuses_is_raised_with_its_text(self):
         with self.assertRaisesRegex(lacuna_abi.LacunaError, 'required field "name" is missing'):
             self.engine.compile('{"version": 1}', HEAD_DIM, (1, 1, 1, 1, 1))

@@ -153,6 +153,11 @@ def columns_spec():
             "predictor": {"tile": {"q": 128, "k": 1}, "keep": keep}, "loader": "gather"}
 
 
+def is_kept_column(key, first_query, density):
+    """What columns_spec says, of numbers or of tensors of them."""
+    return (key * COLUMN_STEP + first_query * ROW_STEP) % PERIOD < density * PERIOD
+
+
 def topk_spec(causal):
     return shipped_spec("sparge-topk", attention={"mask": CAUSAL} if causal else {})
 
@@ -262,7 +267,7 @@ def set_up_columns(problem):
     """Keys gathered one by one, as many for each row of tiles: the kernel alone."""
     torch, point = problem.torch, problem.point
     keys, rows = torch.arange(point.n, device="cuda"), torch.arange(0, point.n, 128, device="cuda")
-    mask = (keys * COLUMN_STEP + rows[:, None] * ROW_STEP) % PERIOD < point.density * PERIOD
+    mask = is_kept_column(keys, rows[:, None], point.density)
     work = problem.flop() * float(mask.float().mean())
     problem.add_lacuna(work, columns_spec(), [("density", point.density)], timed=ATTEND)
     problem.add_dense(causal=False)
