@@ -18,14 +18,18 @@ target_compile_options(device_kernels PRIVATE
 set(device_kernels_table "")
 set(device_kernels_externs "")
 function(device_kernel spec head_dim dtype)
+  set(arch sm_100a)  # mma
+  if(ARGC GREATER 3)
+    set(arch ${ARGV3})
+  endif()
   get_filename_component(name ${spec} NAME_WE)
   string(REPLACE - _ identifier ${name})
-  set(symbol ${identifier}_d${head_dim}_${dtype})
+  set(symbol ${identifier}_d${head_dim}_${dtype}_${arch})
   set(path ${CMAKE_CURRENT_BINARY_DIR}/device/${symbol})
   set(script ${CMAKE_CURRENT_SOURCE_DIR}/device/stand_in.cmake)
   set(template ${CMAKE_CURRENT_SOURCE_DIR}/device/kernel.cpp.in)
   add_custom_command(OUTPUT ${path}.cu ${path}.cpp
-    COMMAND lacuna_cli emit --stage cuda ${spec} --arch sm_100a --head-dim ${head_dim}
+    COMMAND lacuna_cli emit --stage cuda ${spec} --arch ${arch} --head-dim ${head_dim}
             --dtype ${dtype} -o ${path}.generated.cu
     COMMAND ${CMAKE_COMMAND} -DGENERATED=${path}.generated.cu -DTEMPLATE=${template}
             -DSYMBOL=${symbol} -DOUTPUT=${path} -P ${script}
@@ -38,7 +42,7 @@ function(device_kernel spec head_dim dtype)
     "${device_kernels_externs}extern const std::vector<emulation::NamedKernel> ${symbol};\n"
     PARENT_SCOPE)
   set(device_kernels_table
-    "${device_kernels_table}      {\"${spec}\", ${head_dim}, \"${dtype}\", &${symbol}},\n" PARENT_SCOPE)
+    "${device_kernels_table}      {\"${spec}\", ${head_dim}, \"${dtype}\", \"${arch}\", &${symbol}},\n" PARENT_SCOPE)
 endfunction()
 
 foreach(name dense window document softcap alibi bsfa skip-softmax)
@@ -61,6 +65,20 @@ endforeach()
 foreach(name sparge sale fg-attn-pooled)
   device_kernel(specs/${name}.json 128 f16)
 endforeach()
+
+# The wgmma family.
+foreach(name dense document bsfa skip-softmax external-mask sparge sparge-topk topk-blocks sale fg-attn-pooled
+             minference-vertical-slash)
+  device_kernel(specs/${name}.json 64 bf16 sm_90a)
+endforeach()
+foreach(name dense bsfa sparge-topk fg-attn-pooled)
+  device_kernel(specs/${name}.json 128 f16 sm_90a)
+endforeach()
+device_kernel(specs/dense.json 256 bf16 sm_90a)
+foreach(name int8-lists int8-lists-narrow int8-lists-causal)
+  device_kernel(tests/device/specs/${name}.json 64 bf16 sm_90a)
+endforeach()
+device_kernel(tests/device/specs/int8-lists.json 128 f16 sm_90a)
 
 # Stages by themselves: stages/*.cpp configures a stage's template by hand and exports it as a Kernel.
 file(GLOB stage_kernels CONFIGURE_DEPENDS device/stages/*.cpp)

@@ -13,6 +13,7 @@ struct GeneratedSpec {
   std::string spec;  ///< path from the root of the repository
   int head_dim;
   std::string dtype;
+  std::string arch;  ///< whose family of attend it is: sm_100a, mma; sm_90a, wgmma
   const std::vector<emulation::NamedKernel>* kernels;
 };
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -11,6 +12,8 @@
 
 #include "compiler/emit/emit.hpp"
 #include "runtime/argument_block.hpp"
+#include "runtime/tensor_maps.hpp"
+#include "tests/device/emulation/box_map.hpp"
 
 namespace lacuna::device {
 namespace {
@@ -22,9 +25,14 @@ struct Twin {
   bool skips_exp;
 };
 const std::map<std::string, Twin> kTwins = {
-    {"warp-gate", {"warp-gate", true, false}},    {"tile-gate-pv", {"bsfa", false, false}},
-    {"tile-gate-exp", {"bsfa", true, true}},      {"lists", {"lists", false, false}},
+    {"warp-gate", {"warp-gate", true, false}},
+    {"tile-gate-pv", {"bsfa", false, false}},
+    {"tile-gate-exp", {"bsfa", true, true}},
+    {"lists", {"lists", false, false}},
     {"lists-descending", {"lists", true, false}},
+    {"int8-lists", {"int8-lists-64x64-e4m3-unmasked", false, false}},
+    {"int8-lists-narrow", {"int8-lists-64x64-e4m3-unmasked", false, false}},
+    {"int8-lists-causal", {"int8-lists-64x64-e4m3", true, false}},
 };
 
 /// Test plumbing: a failure here is no result, so it ends the run.
@@ -50,6 +58,16 @@ std::vector<emulation::Kernel> find_kernels(const GeneratedSpec& spec,
   return kernels;
 }
 
+numerics::KernelTile tile_of(const AttendPlan& attend) {
+  numerics::KernelTile tile;
+  tile.q = attend.tile_q.value;
+  tile.k = attend.tile_k.value;
+  if (attend.gate_scope.value == GateScope::kWarpgroup) tile.gate_rows = 64;
+  if (attend.family.value == AttendFamily::kWgmma)
+    tile.step_tiles = attend.step_keys.value / tile.k;
+  return tile;
+}
+
 Subject make_subject(const GeneratedSpec& kernel) {
   const std::filesystem::path path = kernel.spec;
   std::ifstream file(LACUNA_SOURCE_DIR / path);
@@ -60,15 +78,17 @@ Subject make_subject(const GeneratedSpec& kernel) {
   BuildOptions options;
   options.head_dim = kernel.head_dim;
   options.dtype = is_f16 ? DType::kF16 : DType::kBF16;
-  const Plan plan = make_plan(document, options, find_target("sm_100a").value(), diagnostics);
+  const Plan plan = make_plan(document, options, find_target(kernel.arch).value(), diagnostics);
   require(diagnostics, kernel.spec);
 
   Subject subject;
   subject.spec = path.stem();
-  subject.name = subject.spec + "_d" + std::to_string(kernel.head_dim) + "_" + kernel.dtype;
+  subject.name = subject.spec + "_d" + std::to_string(kernel.head_dim) + "_" + kernel.dtype + "_" +
+                 kernel.arch;
   std::ranges::replace(subject.name, '-', '_');
   subject.dtype = is_f16 ? numerics::DType::kF16 : numerics::DType::kBF16;
   subject.head_dim = kernel.head_dim;
+  subject.tile = tile_of(plan.attend);
   subject.contract = make_contract(plan, {kDLCPU, 0});
   subject.launch = emit_launch_program(plan);
   subject.kernels = find_kernels(kernel, subject.launch);
@@ -81,23 +101,53 @@ struct alignas(kWorkspaceUnitBytes) WorkspaceUnit {
   WorkspaceUnit() { bytes.fill(0xff); }
 };
 
+/// Aligned as tensor maps want it.
+struct alignas(64) BlockUnit {
+  std::array<std::byte, 64> bytes;
+};
+
+/// Two blocks that take the rows of tiles in turns, where kernels are persistent.
+constexpr std::int32_t kMultiprocessors = 2;
+
+/// The slots that a launch begins with zeros in.
+void clear_slots(const LaunchProgram& program, const LaunchMemory& memory,
+                 const std::int32_t* values) {
+  for (std::size_t n = 0; n < program.slots.size(); ++n) {
+    const WorkspaceSlot& slot = program.slots[n];
+    if (!slot.cleared) continue;
+    const auto units = static_cast<std::size_t>(values[slot.size]);
+    std::memset(slot_address(program, n, memory, values), 0, units * kWorkspaceUnitBytes);
+  }
+}
+
+/// As the driver would, for the copy engine of the emulation.
+void encode_maps(const Subject& subject, const BoundLaunch& bound, std::byte* block) {
+  Driver driver;
+  driver.cuTensorMapEncodeTiled = emulation::encode_box_map;
+  Diagnostics diagnostics;
+  encode_tensor_maps(driver, subject.launch, subject.name, bound, block, diagnostics);
+  require(diagnostics, subject.name);
+}
+
 std::string run_grid(const Subject& subject, const BoundLaunch& bound,
                      const emulation::Schedule& schedule) {
   std::vector<std::int32_t> values(subject.launch.values.size());
-  evaluate_launch_values(subject.launch, bound.shape, values.data());
-  std::vector<std::max_align_t> block(subject.launch.args_bytes / sizeof(std::max_align_t) + 1);
+  evaluate_launch_values(subject.launch, bound.shape, values.data(), kMultiprocessors);
+  std::vector<BlockUnit> units_of_block(subject.launch.args_bytes / sizeof(BlockUnit) + 1);
+  auto* const block = reinterpret_cast<std::byte*>(units_of_block.data());
   const int units = subject.launch.workspace_value;
   std::vector<WorkspaceUnit> workspace(
       units < 0 ? 0 : static_cast<std::size_t>(values[static_cast<std::size_t>(units)]));
-  fill_argument_block(subject.launch, bound, {workspace.data(), nullptr}, values.data(),
-                      reinterpret_cast<std::byte*>(block.data()));
+  const LaunchMemory memory{workspace.data(), nullptr};
+  clear_slots(subject.launch, memory, values.data());
+  fill_argument_block(subject.launch, bound, memory, values.data(), block);
+  encode_maps(subject, bound, block);
   for (std::size_t x = 0; x < subject.kernels.size(); ++x) {
     const KernelLaunch& launch = subject.launch.launches[x];
     const std::int32_t blocks = values[static_cast<std::size_t>(launch.grid_x)];
     for (std::int32_t n = 0; n < blocks; ++n) {
       std::string error = emulation::run_block(
-          {subject.kernels[x], block.data(), n, launch.threads, launch.smem_bytes, blocks},
-          schedule);
+          {subject.kernels[x], block, n, launch.threads, launch.smem_bytes, blocks}, schedule);
       if (!error.empty()) return launch.entry + ", " + error;
     }
   }
@@ -121,8 +171,7 @@ Problem make_problem(const Subject& subject, numerics::Case shape, std::uint32_t
   shape.dtype = subject.dtype;
   shape.d = subject.head_dim;
   if (subject.contract.takes_order) shape.n_k = shape.n_q;  // they are permuted alike
-  auto variant =
-      numerics::make_variant(shape, {subject.contract.tile_q, subject.contract.tile_k}, seed);
+  auto variant = numerics::make_variant(shape, subject.tile, seed);
   if (twin != kTwins.end()) {
     variant.tiling.descending = twin->second.descending;
     if (variant.gate) variant.gate->skips_exp = twin->second.skips_exp;

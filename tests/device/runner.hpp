@@ -20,6 +20,7 @@ struct Subject {
   std::string spec;  ///< "skip-softmax"
   numerics::DType dtype;
   int head_dim = 0;
+  numerics::KernelTile tile;  ///< what the oracle has to know of them
   LaunchContract contract;
   LaunchProgram launch;
   std::vector<emulation::Kernel> kernels;  ///< in the order of launch.launches

@@ -29,6 +29,8 @@ constexpr NarrowList kNarrowLists[] = {
      R"("qk": {"bits": 8, "group": "thread"})"},
     {"int8-lists-64x64-e4m3", "64", true, true, "",
      R"("qk": {"bits": 8, "group": "block"}, "v": {"bits": 8})"},
+    {"int8-lists-64x64-e4m3-unmasked", "64", false, false, "",
+     R"("qk": {"bits": 8, "group": "block"}, "v": {"bits": 8})"},
 };
 
 const NarrowList* find(const std::string& name) {

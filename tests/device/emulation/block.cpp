@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -10,6 +11,7 @@
 
 #include "tests/device/emulation/copy_queue.hpp"
 #include "tests/device/emulation/fiber.hpp"
+#include "tests/device/emulation/work_queue.hpp"
 
 namespace emulation {
 namespace {
@@ -38,10 +40,16 @@ struct Lane {
   int thread;
   LaneState state = LaneState::kRuns;
   CopyQueue copies;
+  std::array<WorkQueue, 2> work;  ///< by Engine
+  int committed_products = 0;     ///< groups of them
   Fiber fiber;
 
   Lane(int number, Landing landing)
-      : thread(number), copies(landing), fiber(stack_of(number), run_lane, this) {}
+      : thread(number),
+        copies(landing),
+        work{WorkQueue(landing), WorkQueue(landing)},
+        fiber(stack_of(number), run_lane, this) {}
+  bool has_work() const { return work[0].is_under_way() || work[1].is_under_way(); }
 };
 
 /// The instruction in which the lanes of a warp are meeting.
@@ -54,7 +62,9 @@ struct Meeting {
 
 struct NamedMeeting {
   int arrived = 0;
-  int number = 0;  ///< of meetings before
+  bool votes = true;   ///< of those that have come
+  bool result = true;  ///< of the meeting before
+  int number = 0;      ///< of meetings before
 };
 
 struct Block {
@@ -67,6 +77,7 @@ struct Block {
   int votes = 0;        ///< of those that have come to the barrier
   int vote_result = 0;  ///< of the barrier passed last
   std::array<NamedMeeting, kNamedBarriers> named = {};
+  std::map<unsigned, std::vector<WorkQueue::Work>> loads;  ///< by barrier
   std::string fault;
 
   Lane& lane(int warp, int index) {
@@ -96,6 +107,7 @@ void run_lane(void* lane) {
   Lane& self = *static_cast<Lane*>(lane);
   try {
     current->launch.kernel.run_thread(current->launch.args);
+    if (self.has_work()) throw Fault("ends while its products or stores are under way");
   } catch (const Fault& fault) {
     current->fault = "thread " + std::to_string(self.thread) + ": " + fault.what();
   }
@@ -165,7 +177,7 @@ std::string run_block(const BlockLaunch& launch, const Schedule& schedule) {
   const auto asked = static_cast<std::size_t>(launch.smem_bytes);
   if (asked > smem.size()) return "more shared memory than there is";
   std::ranges::fill(smem, kPoison);
-  Block block{launch, schedule, {}, {}, {}, {}, 0, 0, {}, {}};
+  Block block{launch, schedule, {}, {}, {}, {}, 0, 0, {}, {}, {}};
   for (int thread = 0; thread < launch.threads; ++thread) {
     block.lanes.push_back(std::make_unique<Lane>(thread, schedule.landing));
   }
@@ -183,6 +195,19 @@ int block_index() { return current->launch.block; }
 int block_count() { return current->launch.blocks; }
 int thread_index() { return current->running->thread; }
 
+namespace {
+
+/// Does another lane of the warp wait in a loop?
+bool has_other_that_yields(Block& block, int thread) {
+  for (int n = 0; n < kWarpLanes; ++n) {
+    if (n == thread % kWarpLanes) continue;
+    if (block.lane(thread / kWarpLanes, n).state == LaneState::kYields) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 void meet_warp(void (*combine)(Operands), void* operands) {
   Block& block = *current;
   const int thread = block.running->thread;
@@ -199,9 +224,13 @@ void meet_warp(void (*combine)(Operands), void* operands) {
     return;
   }
   const std::uint64_t number = meeting.number;
-  pass_on(block);
-  if (meeting.number == number) {
-    throw Fault("waits in a warp instruction for lanes that are at a barrier or have ended");
+  while (true) {
+    pass_on(block);
+    if (meeting.number != number) return;
+    if (!has_other_that_yields(block, thread))
+      throw Fault("waits in a warp instruction for lanes that are at a barrier or have ended");
+    yield();  // what they wait for may come
+    if (meeting.number != number) return;
   }
 }
 
@@ -218,15 +247,30 @@ void yield() {
   pass_on(*current);
 }
 
-void meet_some(int barrier, int threads) {
+namespace {
+
+/// One of the meeting's threads has come. Was it the last?
+bool take_part(NamedMeeting& meeting, int threads, bool vote) {
+  meeting.votes = meeting.votes && vote;
+  if (++meeting.arrived < threads) return false;
+  meeting.arrived = 0;
+  meeting.result = std::exchange(meeting.votes, true);
+  ++meeting.number;
+  return true;
+}
+
+}  // namespace
+
+bool meet_some(int barrier, int threads, bool vote) {
   NamedMeeting& meeting = current->named.at(static_cast<std::size_t>(barrier));
   const int number = meeting.number;
-  if (++meeting.arrived == threads) {
-    meeting.arrived = 0;
-    ++meeting.number;
-    yield();  // goes on together with the other lanes of its warp
-  }
+  if (take_part(meeting, threads, vote)) yield();  // on together with the others of its warp
   while (meeting.number == number) yield();
+  return meeting.result;
+}
+
+void arrive_some(int barrier, int threads) {
+  take_part(current->named.at(static_cast<std::size_t>(barrier)), threads, true);
 }
 
 unsigned char* shared_memory(unsigned address, std::size_t bytes) {
@@ -251,5 +295,48 @@ void start_copy(unsigned target, const void* source) {
 }
 void commit_copies() { current->running->copies.commit(); }
 void wait_for_copies(int pending) { current->running->copies.wait(pending); }
+
+namespace {
+
+WorkQueue& queue_of(Engine engine) {
+  return current->running->work[static_cast<std::size_t>(engine)];
+}
+
+/// A product is of four warps: it is not complete before all of them have issued it.
+void await_warpgroup(int groups) {
+  constexpr int kWarps = 4;
+  const int warp = current->running->thread / kWarpLanes;
+  const int lane = current->running->thread % kWarpLanes;
+  for (int n = 0; n < kWarps; ++n) {
+    const Lane& other = current->lane(warp / kWarps * kWarps + n, lane);
+    while (other.committed_products < groups) yield();
+  }
+}
+
+}  // namespace
+
+void start_work(Engine engine, std::function<void()> work) {
+  queue_of(engine).start(std::move(work));
+}
+void commit_work(Engine engine) {
+  queue_of(engine).commit();
+  if (engine == Engine::kProducts) ++current->running->committed_products;
+}
+void wait_for_work(Engine engine, int pending) {
+  if (engine == Engine::kProducts) await_warpgroup(current->running->committed_products - pending);
+  queue_of(engine).wait(pending);
+}
+
+void start_load(unsigned barrier, std::function<void()> load) {
+  if (current->schedule.landing == Landing::kEarly) {
+    load();
+  } else {
+    current->loads[barrier].push_back(std::move(load));
+  }
+}
+
+void land_loads(unsigned barrier) {
+  for (const WorkQueue::Work& load : std::exchange(current->loads[barrier], {})) load();
+}
 
 }  // namespace emulation

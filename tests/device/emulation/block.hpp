@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -14,7 +15,8 @@ namespace emulation {
 
 inline constexpr int kWarpLanes = 32;
 
-/// When the bytes of an asynchronous copy become visible: at once, or when they are waited for.
+/// When the bytes of an asynchronous copy become visible, and a product has read its operands: at
+/// once, or when that is waited for.
 enum class Landing : std::uint8_t { kEarly, kLate };
 
 /// Which warp runs first between two barriers.
@@ -72,8 +74,11 @@ int meet_block(bool vote);
 /// Lets the other warps run, and later this one again: for what waits in a loop.
 void yield();
 
-/// bar.sync: meets `threads` threads at the block's barrier of this number.
-void meet_some(int barrier, int threads);
+/// bar.red.and, or bar.sync: meets `threads` threads at the block's barrier of this number. Did all
+/// that did not only arrive vote so?
+bool meet_some(int barrier, int threads, bool vote);
+/// bar.arrive: counts as one of them and goes on.
+void arrive_some(int barrier, int threads);
 
 /// `bytes` bytes of shared memory at an address as shared_address gives it.
 unsigned char* shared_memory(unsigned address, std::size_t bytes);
@@ -84,5 +89,18 @@ void start_copy(unsigned target, const void* source);
 void commit_copies();
 /// Until at most `pending` of this thread's committed groups are under way.
 void wait_for_copies(int pending);
+
+/// Work of this thread that others do for it, in groups like those of copies. To be waited for
+/// before the thread ends; products also wait for the other warps of the warpgroup, which have to
+/// issue the same.
+enum class Engine : std::uint8_t { kProducts, kStores };
+void start_work(Engine engine, std::function<void()> work);
+void commit_work(Engine engine);
+void wait_for_work(Engine engine, int pending);
+
+/// A load whose bytes the barrier at this address of shared memory counts: it lands at once, or
+/// when somebody finds that barrier's phase unfinished.
+void start_load(unsigned barrier, std::function<void()> load);
+void land_loads(unsigned barrier);
 
 }  // namespace emulation

@@ -10,10 +10,12 @@
 #include <utility>
 
 #include "tests/device/emulation/block.hpp"
+#include "tests/device/emulation/box_map.hpp"
 #include "tests/device/emulation/byte_matrix.hpp"
 #include "tests/device/emulation/matrix.hpp"
 #include "tests/device/emulation/scalar.hpp"
 #include "tests/device/emulation/warp.hpp"
+#include "tests/device/emulation/warpgroup_matrix.hpp"
 
 #define __device__
 #define __host__
@@ -46,6 +48,7 @@ inline constexpr emulation::Index<emulation::thread_index> threadIdx;
 inline constexpr emulation::Index<emulation::block_index> blockIdx;
 inline constexpr emulation::Index<emulation::block_count> gridDim;
 
+inline void __trap() { throw emulation::Fault("trap"); }
 inline void __syncthreads() { emulation::meet_block(false); }
 inline int __syncthreads_and(bool vote) { return emulation::meet_block(!vote) == 0; }
 inline int __syncthreads_or(bool vote) { return emulation::meet_block(vote) != 0; }

@@ -47,6 +47,24 @@ void combine_loads(Operands lanes) {
   }
 }
 
+struct Store {
+  const std::uint32_t (&matrices)[4];
+  std::uint32_t address;
+};
+
+void combine_stores(Operands lanes) {
+  for (int m = 0; m < 4; ++m) {
+    for (int row = 0; row < 8; ++row) {
+      const std::uint32_t address = operands_of<Store>(lanes, m * 8 + row).address;
+      if (address % 16 != 0) throw Fault("stmatrix to an address that is no multiple of 16");
+      for (int pair = 0; pair < 4; ++pair) {
+        const std::uint32_t word = operands_of<Store>(lanes, row * 4 + pair).matrices[m];
+        std::memcpy(shared_memory(address, 16) + pair * 4, &word, sizeof(word));
+      }
+    }
+  }
+}
+
 struct Product {
   Format format;
   float (&c)[4];
@@ -89,6 +107,11 @@ std::vector<float> f16_values() {
 void load_matrices(std::uint32_t (&matrices)[4], std::uint32_t address, bool transposed) {
   Load load{matrices, address, transposed};
   meet_warp(combine_loads, &load);
+}
+
+void store_matrices(std::uint32_t address, const std::uint32_t (&matrices)[4]) {
+  Store store{matrices, address};
+  meet_warp(combine_stores, &store);
 }
 
 float to_float(Format format, std::uint16_t bits) {

@@ -10,6 +10,9 @@ namespace emulation {
 /// transposed.
 void load_matrices(std::uint32_t (&matrices)[4], std::uint32_t address, bool transposed);
 
+/// stmatrix.x4: the inverse, untransposed.
+void store_matrices(std::uint32_t address, const std::uint32_t (&matrices)[4]);
+
 enum class Format : std::uint8_t { kBF16, kF16 };
 
 float to_float(Format format, std::uint16_t bits);

@@ -1,5 +1,6 @@
-// Stand-in for templates/arch/mbarrier.cuh: arrivals that are missing, all that are expected, and
-// the phase. Copies of a thread land at the latest when it arrives after them.
+// Stand-in for templates/arch/mbarrier.cuh: arrivals and bytes that are missing, all arrivals that
+// are expected, and the phase. Copies of a thread land at the latest when it arrives after them,
+// boxes of the copy engine when somebody waits for them.
 #pragma once
 
 #include "base/ints.cuh"
@@ -9,17 +10,26 @@ namespace lacuna {
 struct Mbarrier {
   u32 address;
   struct State {
-    short missing, expected;
-    int phases;
+    int bytes;
+    unsigned missing : 12, expected : 12, phases : 8;
   };
+  static_assert(sizeof(State) == 8);
 
   void init(int arrivals) const {
-    state() = {static_cast<short>(arrivals), static_cast<short>(arrivals), 0};
+    const auto count = static_cast<unsigned>(arrivals);
+    state() = {0, count & 0xfff, count & 0xfff, 0};
   }
-  void arrive() const {
-    if (--state().missing > 0) return;
-    state().missing = state().expected;
-    ++state().phases;
+  void arrive() const { arrive_expecting(0); }
+  void arrive_expecting(int bytes) const {
+    if (state().missing == 0) throw ::emulation::Fault("more arrivals than a barrier expects");
+    state().bytes += bytes;
+    --state().missing;
+    end_phase();
+  }
+  /// By the copy engine.
+  void receive(int bytes) const {
+    state().bytes -= bytes;
+    end_phase();
   }
   void arrive_after_copies() const {
     ::emulation::commit_copies();
@@ -27,12 +37,20 @@ struct Mbarrier {
     arrive();
   }
   void wait(u32 parity) const {
-    while (static_cast<u32>(state().phases) % 2 == parity) ::emulation::yield();
+    while (state().phases % 2 == parity) {
+      ::emulation::land_loads(address);
+      if (state().phases % 2 == parity) ::emulation::yield();
+    }
   }
 
  private:
   State& state() const {
     return *reinterpret_cast<State*>(::emulation::shared_memory(address, sizeof(State)));
+  }
+  void end_phase() const {
+    if (state().missing > 0 || state().bytes != 0) return;
+    state().missing = state().expected;
+    state().phases = (state().phases + 1) & 0xff;
   }
 };
 

@@ -16,7 +16,14 @@ inline void shrink_registers() {}
 struct NamedBarrier {
   int id;
   int threads;
-  void sync() const { ::emulation::meet_some(id, threads); }
+  void sync() const { sync_all(true); }
+  void arrive() const { ::emulation::arrive_some(id, threads); }
+  bool sync_all(bool condition) const { return ::emulation::meet_some(id, threads, condition); }
 };
+
+inline bool elect_one() {
+  __syncwarp();
+  return lane_index() == 0;
+}
 
 }  // namespace lacuna

@@ -1,0 +1,134 @@
+#include "tests/device/emulation/warpgroup_matrix.hpp"
+
+#include <cstring>
+#include <vector>
+
+#include "tests/device/emulation/block.hpp"
+#include "tests/device/emulation/box_map.hpp"
+#include "tests/device/emulation/byte_matrix.hpp"
+#include "tests/device/emulation/matrix.hpp"
+
+namespace emulation {
+namespace {
+
+constexpr int kRows = 16, kDepthBytes = 32, kMostDepth = kDepthBytes;
+
+int element_bytes(ElementKind kind) {
+  return kind == ElementKind::kBF16 || kind == ElementKind::kF16 ? 2 : 1;
+}
+
+/// As floats: products of bytes and their sums are exact in double.
+double value_of(ElementKind kind, const unsigned char* element) {
+  if (kind == ElementKind::kS8) return static_cast<std::int8_t>(*element);
+  if (kind == ElementKind::kE4m3) return static_cast<double>(e4m3_to_float(*element));
+  std::uint16_t bits;
+  std::memcpy(&bits, element, sizeof(bits));
+  return static_cast<double>(
+      to_float(kind == ElementKind::kF16 ? Format::kF16 : Format::kBF16, bits));
+}
+
+/// Of a descriptor: where an operand begins, and the bytes between its 8 x 8 blocks.
+struct Operand {
+  std::uint32_t start, leading, stride;
+  int line_bytes;
+
+  explicit Operand(std::uint64_t bits)
+      : start(static_cast<std::uint32_t>(bits & 0x3fff) << 4),
+        leading(static_cast<std::uint32_t>(bits >> 16 & 0x3fff) << 4),
+        stride(static_cast<std::uint32_t>(bits >> 32 & 0x3fff) << 4),
+        line_bytes(bits >> 62 == 1 ? 128 : 64) {}
+
+  /// Rows contiguous in depth.
+  std::uint32_t in_row(int row, int depth_byte) const {
+    return start + static_cast<std::uint32_t>(row / 8) * stride +
+           static_cast<std::uint32_t>(row % 8) * (stride / 8) +
+           static_cast<std::uint32_t>(depth_byte);
+  }
+  /// Contiguous in columns: 64 of them, of 2 bytes, to a line.
+  std::uint32_t in_column(int column, int depth) const {
+    return start + static_cast<std::uint32_t>(column / 64) * leading +
+           static_cast<std::uint32_t>(depth / 8) * stride +
+           static_cast<std::uint32_t>(depth % 8 * 128 + column % 64 * 2);
+  }
+  double value(ElementKind kind, std::uint32_t address) const {
+    const auto bytes = static_cast<std::size_t>(element_bytes(kind));
+    return value_of(kind, shared_memory(swizzled(address, line_bytes), bytes));
+  }
+};
+
+const WarpgroupProduct& product_of(Operands lanes, int lane) {
+  return *static_cast<const WarpgroupProduct*>(lanes[static_cast<std::size_t>(lane)]);
+}
+
+/// Lane 4 g + t has of rows g and g + 8 the t-th 4 bytes, then those 16 bytes on.
+void read_fragments(Operands lanes, double (&a)[kRows][kMostDepth]) {
+  const ElementKind kind = product_of(lanes, 0).kind;
+  const int bytes = element_bytes(kind);
+  for (int lane = 0; lane < kWarpLanes; ++lane) {
+    const WarpgroupProduct& product = product_of(lanes, lane);
+    for (int part = 0; part < 4; ++part) {
+      unsigned char word[4];
+      std::memcpy(word, product.fragment + part, sizeof(word));
+      for (int byte = 0; byte < 4; byte += bytes)
+        a[lane / 4 + part % 2 * 8][(lane % 4 * 4 + part / 2 * 16 + byte) / bytes] =
+            value_of(kind, word + byte);
+    }
+  }
+}
+
+void read_rows(const WarpgroupProduct& product, double (&a)[kRows][kMostDepth]) {
+  const Operand operand(product.a);
+  const int first = thread_index() / kWarpLanes % 4 * kRows, bytes = element_bytes(product.kind);
+  for (int row = 0; row < kRows; ++row)
+    for (int byte = 0; byte < kDepthBytes; byte += bytes)
+      a[row][byte / bytes] = operand.value(product.kind, operand.in_row(first + row, byte));
+}
+
+/// To all lanes, 8 columns to a block.
+template <class T>
+void add_products(Operands lanes, const double (&a)[kRows][kMostDepth]) {
+  const WarpgroupProduct& any = product_of(lanes, 0);
+  const Operand operand(any.b);
+  const int bytes = element_bytes(any.kind), depth = kDepthBytes / bytes;
+  for (int column = 0; column < any.blocks * 8; ++column) {
+    double b[kMostDepth];
+    for (int k = 0; k < depth; ++k)
+      b[k] = operand.value(any.kind, any.has_columns ? operand.in_column(column, k)
+                                                     : operand.in_row(column, k * bytes));
+    for (int row = 0; row < kRows; ++row) {
+      double sum = 0;
+      for (int k = 0; k < depth; ++k) sum += a[row][k] * b[k];
+      const WarpgroupProduct& product = product_of(lanes, row % 8 * 4 + column % 8 / 2);
+      T& target = static_cast<T*>(product.accumulator)[column / 8 * 4 + row / 8 * 2 + column % 2];
+      target = product.adds ? static_cast<T>(target + static_cast<T>(sum)) : static_cast<T>(sum);
+    }
+  }
+}
+
+void combine(Operands lanes) {
+  const WarpgroupProduct& any = product_of(lanes, 0);
+  for (int lane = 1; lane < kWarpLanes; ++lane) {
+    const WarpgroupProduct& other = product_of(lanes, lane);
+    if (other.a != any.a || other.b != any.b || other.adds != any.adds)
+      throw Fault("the lanes of a warp issue different products");
+  }
+  double a[kRows][kMostDepth];
+  if (any.fragment != nullptr) {
+    read_fragments(lanes, a);
+  } else {
+    read_rows(any, a);
+  }
+  if (any.kind == ElementKind::kS8) {
+    add_products<int>(lanes, a);
+  } else {
+    add_products<float>(lanes, a);
+  }
+}
+
+}  // namespace
+
+void start_product(const WarpgroupProduct& product) {
+  start_work(Engine::kProducts, [copy = product]() mutable { meet_warp(combine, &copy); });
+}
+
+}  // namespace emulation
