@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <ostream>
+#include <random>
 
 #include "tests/device/runner.hpp"
 
@@ -104,6 +105,35 @@ TEST_P(Kernel, ComputesTheSameWithoutReports) {
 
 INSTANTIATE_TEST_SUITE_P(Generated, Kernel, testing::ValuesIn(subjects()),
                          [](const auto& info) { return info.param.name; });
+
+/// Shapes, values and schedules that nobody chose; the message has what it takes to repeat one.
+TEST(AnyShape, AgreesWithTheOracleUnderAnySchedule) {
+  constexpr int kRuns = 100;
+  constexpr Fill kFills[] = {Fill::kNormal,    Fill::kUneven,  Fill::kHuge, Fill::kNegative,
+                             Fill::kClustered, Fill::kOutlier, Fill::kTiny};
+  std::mt19937 random(1);
+  const auto pick = [&](int low, int high) {
+    return std::uniform_int_distribution<int>(low, high)(random);
+  };
+  const auto pick_schedule = [&] {
+    return Schedule{static_cast<Landing>(pick(0, 1)), static_cast<WarpOrder>(pick(0, 2)),
+                    static_cast<std::uint32_t>(pick(0, 1000))};
+  };
+  for (int n = 0; n < kRuns; ++n) {
+    const auto x = static_cast<std::size_t>(pick(0, static_cast<int>(std::ssize(subjects())) - 1));
+    const Subject& subject = subjects()[x];
+    const int n_h_kv = pick(1, 2);
+    Case shape = shape_of(pick(1, 2), n_h_kv * pick(1, 2), n_h_kv, pick(1, 500), pick(1, 700),
+                          pick(0, 1) == 1);
+    shape.fill = kFills[pick(0, static_cast<int>(std::size(kFills)) - 1)];
+    const auto seed = static_cast<std::uint32_t>(pick(1, 1 << 20));
+    SCOPED_TRACE(testing::Message() << subject.name << ", " << shape.text() << ", seed " << seed);
+    const Problem problem = make_problem(subject, shape, seed);
+    const Reported got = run(subject, problem, pick_schedule());
+    EXPECT_EQ(check_variant(problem.shape, problem.variant, got, true), "");
+    expect_same_bits(got, run(subject, problem, pick_schedule()));
+  }
+}
 
 /// A test of gates in which nothing is gated, or everything, shows nothing.
 TEST(Gates, SkipSomethingAndNotEverything) {
