@@ -95,8 +95,8 @@ class WgmmaAheadProducer : protected WgmmaProducer<Config, Hooks, Args> {
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
       const float tile_max = float_of_ordered(votes.tile_max[t]) * unit;
-      const bool skip =
-          gate_skips<Config, Hooks>(args_, row, gate_row_, step.tiles[t].index(), {tile_max, 0.0f});
+      const int j = step.tiles[t].exists() ? step.tiles[t].index() : 0;  // any: it does not count
+      const bool skip = gate_skips<Config, Hooks>(args_, row, gate_row_, j, {tile_max, 0.0f});
       gated |= static_cast<u32>(skip) << t;
     }
     if (step.has(Message::kFirstOfRow)) gated &= ~1u;
