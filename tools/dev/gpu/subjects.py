@@ -187,6 +187,7 @@ def some_rows_error(problem, mask, tile_q, tile_k, causal=False):
             if causal:
                 kept = kept & (keys <= keys[tokens, None])
             weights = torch.softmax(scores.masked_fill(~kept, float("-inf")), dim=-1)
+            weights = weights.masked_fill(~kept.any(-1, keepdim=True), 0.0)  # a query that sees nothing
             expected.append(weights @ problem.v[0, head].float())
             got.append(problem.outputs["lacuna"][0, head, tokens])
     return relative_l1(torch.cat(got), torch.cat(expected))
