@@ -167,9 +167,9 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
     }
   }
 
-  /// Scores, floating-point or integer, -> unpacked weights of all groups that the gate lets pass,
-  /// and the decay of all that is older. Half of the exponentials hide the step before's product,
-  /// the others the additions of its result.
+  /// Scores, floating-point or integer, -> unpacked weights of all groups that the gate lets pass;
+  /// where they outgrow the reference, all that is older follows. Half of the exponentials hide the
+  /// step before's product, the others the additions of its result.
   template <bool kFirst, class Accumulator>
   __device__ __forceinline__ void weigh(
       Scores& weights, Accumulator (&scores)[Shape::kGroups][Shape::kGroupBlocks][4],
