@@ -278,10 +278,10 @@ void copy_two(const void* args) {
                                                                 0, 0, 0, 0, 0, 0, 0, 6};
   if (threadIdx.x == 0) {
     start_copy(0, source.data());
-    commit_copies();
+    commit_work(Engine::kCopies);
     start_copy(16, source.data() + 16);
-    commit_copies();
-    wait_for_copies(kPending);
+    commit_work(Engine::kCopies);
+    wait_for_work(Engine::kCopies, kPending);
     result_of<Seen>(args).byte = *shared_memory(16, 1);
   }
 }

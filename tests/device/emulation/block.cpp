@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -9,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "tests/device/emulation/copy_queue.hpp"
 #include "tests/device/emulation/fiber.hpp"
 #include "tests/device/emulation/work_queue.hpp"
 
@@ -39,17 +39,18 @@ void run_lane(void* lane);
 struct Lane {
   int thread;
   LaneState state = LaneState::kRuns;
-  CopyQueue copies;
-  std::array<WorkQueue, 2> work;  ///< by Engine
+  std::array<WorkQueue, 3> work;  ///< by Engine
   int committed_products = 0;     ///< groups of them
   Fiber fiber;
 
   Lane(int number, Landing landing)
       : thread(number),
-        copies(landing),
-        work{WorkQueue(landing), WorkQueue(landing)},
+        work{WorkQueue(landing), WorkQueue(landing), WorkQueue(landing)},
         fiber(stack_of(number), run_lane, this) {}
-  bool has_work() const { return work[0].is_under_way() || work[1].is_under_way(); }
+  WorkQueue& of(Engine engine) { return work[static_cast<std::size_t>(engine)]; }
+  bool has_work() {
+    return of(Engine::kProducts).is_under_way() || of(Engine::kStores).is_under_way();
+  }
 };
 
 /// The instruction in which the lanes of a warp are meeting.
@@ -290,17 +291,7 @@ unsigned shared_address(const void* pointer) {
   return static_cast<unsigned>(byte - smem.data());
 }
 
-void start_copy(unsigned target, const void* source) {
-  current->running->copies.start(target, source);
-}
-void commit_copies() { current->running->copies.commit(); }
-void wait_for_copies(int pending) { current->running->copies.wait(pending); }
-
 namespace {
-
-WorkQueue& queue_of(Engine engine) {
-  return current->running->work[static_cast<std::size_t>(engine)];
-}
 
 /// A product is of four warps: it is not complete before all of them have issued it.
 void await_warpgroup(int groups) {
@@ -316,15 +307,30 @@ void await_warpgroup(int groups) {
 }  // namespace
 
 void start_work(Engine engine, std::function<void()> work) {
-  queue_of(engine).start(std::move(work));
+  current->running->of(engine).start(std::move(work));
 }
 void commit_work(Engine engine) {
-  queue_of(engine).commit();
+  current->running->of(engine).commit();
   if (engine == Engine::kProducts) ++current->running->committed_products;
 }
 void wait_for_work(Engine engine, int pending) {
   if (engine == Engine::kProducts) await_warpgroup(current->running->committed_products - pending);
-  queue_of(engine).wait(pending);
+  current->running->of(engine).wait(pending);
+}
+
+void start_copy(unsigned target, const void* source) {
+  constexpr std::size_t kCopyBytes = 16;
+  if (target % kCopyBytes != 0 || reinterpret_cast<std::uintptr_t>(source) % kCopyBytes != 0) {
+    throw Fault("cp.async between addresses that are no multiples of 16");
+  }
+  unsigned char* const bytes = shared_memory(target, kCopyBytes);
+  start_work(Engine::kCopies, [bytes, source] {
+    if (source == nullptr) {
+      std::memset(bytes, 0, kCopyBytes);
+    } else {
+      std::memcpy(bytes, source, kCopyBytes);
+    }
+  });
 }
 
 void start_load(unsigned barrier, std::function<void()> load) {

@@ -84,19 +84,19 @@ void arrive_some(int barrier, int threads);
 unsigned char* shared_memory(unsigned address, std::size_t bytes);
 unsigned shared_address(const void* pointer);
 
-/// cp.async of 16 bytes; `source` null: of zeros.
-void start_copy(unsigned target, const void* source);
-void commit_copies();
-/// Until at most `pending` of this thread's committed groups are under way.
-void wait_for_copies(int pending);
-
-/// Work of this thread that others do for it, in groups like those of copies. To be waited for
-/// before the thread ends; products also wait for the other warps of the warpgroup, which have to
-/// issue the same.
-enum class Engine : std::uint8_t { kProducts, kStores };
+/// Work of this thread that others do for it. Products and stores have to be waited for before the
+/// thread ends; products also wait for the other warps of the warpgroup, which have to issue the
+/// same.
+enum class Engine : std::uint8_t { kCopies, kProducts, kStores };
 void start_work(Engine engine, std::function<void()> work);
+/// Closes the group of all that was started since the last commit.
 void commit_work(Engine engine);
+/// Until at most `pending` of this thread's committed groups are under way.
 void wait_for_work(Engine engine, int pending);
+
+/// Starts the copy of cp.async, of 16 bytes; `source` null: of zeros. Both sides must be multiples
+/// of 16.
+void start_copy(unsigned target, const void* source);
 
 /// A load whose bytes the barrier at this address of shared memory counts: it lands at once, or
 /// when somebody finds that barrier's phase unfinished.

@@ -2,12 +2,11 @@
 
 #include <cstring>
 
+#include "runtime/cuda_types.hpp"
 #include "tests/device/emulation/block.hpp"
 
 namespace emulation {
 namespace {
-
-constexpr int kUint8 = 0, kSwizzle64 = 2;  // CUtensorMapDataType, CUtensorMapSwizzle
 
 /// take(global byte or null, shared address) for each element of a box, in their order.
 template <class Take>
@@ -48,13 +47,13 @@ int encode_box_map(void* map, int element, std::uint32_t rank, void* address,
   if (rank != kBoxRank) return 1;
   BoxMap made = {};
   made.data = static_cast<unsigned char*>(address);
-  made.stride_bytes[0] = element == kUint8 ? 1 : 2;
+  made.stride_bytes[0] = element == lacuna::kTensorMapUint8 ? 1 : 2;
   for (std::size_t axis = 0; axis < kBoxRank; ++axis) {
     made.extents[axis] = extents[axis];
     made.box[axis] = box[axis];
     if (axis > 0) made.stride_bytes[axis] = stride_bytes[axis - 1];
   }
-  made.swizzle_bytes = swizzle == kSwizzle64 ? 64 : 128;
+  made.swizzle_bytes = swizzle == lacuna::kTensorMapSwizzle64 ? 64 : 128;
   std::memcpy(map, &made, sizeof(made));
   return 0;
 }

@@ -1,5 +1,5 @@
-// Work of one thread that goes on by itself: products of warpgroups, stores of the copy engine. It
-// is done at once, or when it is waited for, as the schedule says.
+// Work of one thread that goes on by itself: copies, products of warpgroups, stores of the copy
+// engine. It is done at once, or when it is waited for, as the schedule says.
 #pragma once
 
 #include <deque>

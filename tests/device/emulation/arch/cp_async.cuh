@@ -8,10 +8,10 @@ namespace lacuna {
 inline void cp_async_16(u32 target, const void* source, bool valid) {
   ::emulation::start_copy(target, valid ? source : nullptr);
 }
-inline void cp_async_commit() { ::emulation::commit_copies(); }
+inline void cp_async_commit() { ::emulation::commit_work(::emulation::Engine::kCopies); }
 template <int kPending>
 inline void cp_async_wait() {
-  ::emulation::wait_for_copies(kPending);
+  ::emulation::wait_for_work(::emulation::Engine::kCopies, kPending);
 }
 
 }  // namespace lacuna

@@ -32,8 +32,8 @@ struct Mbarrier {
     end_phase();
   }
   void arrive_after_copies() const {
-    ::emulation::commit_copies();
-    ::emulation::wait_for_copies(0);
+    ::emulation::commit_work(::emulation::Engine::kCopies);
+    ::emulation::wait_for_work(::emulation::Engine::kCopies, 0);
     arrive();
   }
   void wait(u32 parity) const {
