@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/ints.cuh"
+#include "base/ordered_bits.cuh"
 
 namespace lacuna {
 
@@ -10,15 +11,6 @@ __device__ __forceinline__ int max_over_lanes(int x) {
   int largest;
   asm volatile("redux.sync.max.s32 %0, %1, 0xffffffff;" : "=r"(largest) : "r"(x));
   return largest;
-}
-
-/// A float that is not NaN as an integer of the same order; and back.
-__device__ __forceinline__ int ordered_bits(float x) {
-  const int bits = __float_as_int(x);
-  return bits ^ (bits >> 31 & 0x7fffffff);
-}
-__device__ __forceinline__ float float_of_ordered(int bits) {
-  return __int_as_float(bits ^ (bits >> 31 & 0x7fffffff));
 }
 
 /// The same of floats.

@@ -1,25 +1,12 @@
-// The copy engine (sm_90): boxes of a tensor between global and swizzled shared memory. Every map
-// is of five dimensions, innermost first: 64 elements, tokens, panels of 64 elements, heads, batch.
-// One thread issues.
+// The copy engine (sm_90): boxes of a tensor between global and swizzled shared memory. One thread
+// issues.
 #pragma once
 
 #include "arch/mbarrier.cuh"
+#include "arch/tensor_map.cuh"
 
 namespace lacuna {
 
-/// What the driver's cuTensorMapEncodeTiled makes of a tensor.
-struct alignas(64) TensorMap {
-  unsigned char bytes[128];
-};
-
-/// Where a box begins; out of bounds it is read as zeros and not written.
-struct BoxOrigin {
-  int token, panel, head, batch;
-};
-
-enum class L2Policy { kKeepFirst, kKeepLast };
-
-/// A hint for lines that are read once (first to go) or by many blocks (last to go).
 template <L2Policy kPolicy>
 __device__ __forceinline__ unsigned long long l2_policy() {
   unsigned long long policy;

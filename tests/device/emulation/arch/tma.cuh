@@ -3,18 +3,10 @@
 #pragma once
 
 #include "arch/mbarrier.cuh"
+#include "arch/tensor_map.cuh"
 
 namespace lacuna {
 
-struct alignas(64) TensorMap {
-  unsigned char bytes[128];
-};
-
-struct BoxOrigin {
-  int token, panel, head, batch;
-};
-
-enum class L2Policy { kKeepFirst, kKeepLast };
 template <L2Policy kPolicy>
 inline unsigned long long l2_policy() {
   return 0;
