@@ -4,13 +4,13 @@
 #include <chrono>
 #include <filesystem>
 #include <optional>
-#include <thread>
 
 #include "runtime/cuda_types.hpp"
 #include "runtime/device_headers.hpp"
 #include "runtime/dynamic_library.hpp"
 #include "runtime/large_stacks.hpp"
 #include "runtime/library_search.hpp"
+#include "runtime/parallel_for.hpp"
 #include "runtime/ptxas_log.hpp"
 
 namespace lacuna {
@@ -183,25 +183,20 @@ CompiledProgram compile_program(const Nvrtc& nvrtc, const std::string& text, con
 /// One for each kernel, in their order. Nothing if there is no thread to be had.
 std::optional<std::vector<CompiledProgram>> compile_programs(const Nvrtc& nvrtc,
                                                              const CudaSource& source,
-                                                             const Inputs& inputs, int threads) {
+                                                             const Inputs& inputs,
+                                                             std::size_t threads) {
   std::vector<CompiledProgram> programs(source.kernels.size());
-  const bool ran = run_on_large_stacks(
-      static_cast<std::size_t>(threads), programs.size(), [&](std::size_t item) {
-        // From the last: attend and the estimate take longest, and come late in launch order.
-        const std::size_t n = programs.size() - 1 - item;
-        programs[n] = compile_program(nvrtc, source.head + source.kernels[n].text, inputs);
-      });
+  const bool ran = run_on_large_stacks(threads, programs.size(), [&](std::size_t item) {
+    // From the last: attend and the estimate take longest, and come late in launch order.
+    const std::size_t n = programs.size() - 1 - item;
+    programs[n] = compile_program(nvrtc, source.head + source.kernels[n].text, inputs);
+  });
   if (!ran) return std::nullopt;
   return programs;
 }
 
 /// More would not help: attend alone takes a third of the time of all kernels together.
 constexpr int kMostThreads = 4;
-
-int thread_count(int wanted) {
-  const int most = wanted > 0 ? wanted : static_cast<int>(std::thread::hardware_concurrency());
-  return std::clamp(most, 1, kMostThreads);
-}
 
 /// Whether all of them were compiled; if not, the first failure is reported.
 bool check_programs(const Nvrtc& nvrtc, const std::vector<CompiledProgram>& programs,
@@ -244,7 +239,8 @@ Compilation compile_cuda(const Nvrtc& nvrtc, const CudaSource& source, const std
     return out;
   }
   const auto begin = std::chrono::steady_clock::now();
-  auto programs = compile_programs(nvrtc, source, inputs, thread_count(options.threads));
+  auto programs =
+      compile_programs(nvrtc, source, inputs, worker_count(options.threads, kMostThreads));
   const std::chrono::duration<double, std::milli> elapsed =
       std::chrono::steady_clock::now() - begin;
   out.compile_ms = elapsed.count();
