@@ -46,13 +46,12 @@ class Subject:
 
 
 class Launch:
-    """A spec with its tensors: a call enqueues it and returns its output."""
+    """A spec with its tensors, of which it keeps those alive that are its own: a call enqueues it and returns its output."""
 
-    def __init__(self, kernel, output, stream, params, workspace, tensors):
-        self.kernel, self.output = kernel, output
-        self.owned = (workspace, tensors)
+    def __init__(self, kernel, output, own, stream, params, workspace, views):
+        self.kernel, self.output, self.own = kernel, output, (workspace, *own)
         self.given = {"stream": stream, "params": params, "workspace": workspace.data_ptr() if workspace is not None else None,
-                      **tensors}
+                      **views}
         self.bound = kernel.bind(**self.given)
 
     def __call__(self, events=()):
@@ -84,7 +83,7 @@ class Problem:
         torch.manual_seed(1)
         size = (point.batch, HEADS, point.n, point.d)
         self.q, self.k, self.v = (torch.randn(size, device="cuda", dtype=torch.bfloat16) for _ in "qkv")
-        self.subjects, self.outputs, self.errors, self.owned = {}, {}, {}, []
+        self.subjects, self.outputs, self.errors = {}, {}, {}
 
     def flop(self, causal=False):
         point = self.point
@@ -103,7 +102,6 @@ class Problem:
         self.subjects[name] = Subject(launch, work, launch.stages if timed else (), timed)
 
     def view(self, tensor, dtype="bf16"):
-        self.owned.append(tensor)
         return lacuna_abi.tensor(tensor.data_ptr(), tensor.shape, tensor.stride(), dtype)
 
     def lacuna(self, spec, params=(), family=None, engine=None, **more):
@@ -115,7 +113,7 @@ class Problem:
         o = torch.full_like(self.q, float("nan"))
         workspace = torch.empty(kernel.workspace_bytes, dtype=torch.uint8, device="cuda") if kernel.workspace_bytes else None
         views = {name: self.view(tensor, "u8" if name == "tile_mask" else "i32") for name, tensor in more.items()}
-        return Launch(kernel, o, torch.cuda.current_stream().cuda_stream, params, workspace,
+        return Launch(kernel, o, more.values(), torch.cuda.current_stream().cuda_stream, params, workspace,
                       {"q": self.view(self.q), "k": self.view(self.k), "v": self.view(self.v), "o": self.view(o), **views})
 
     def add_lacuna(self, work, spec, params=(), timed=frozenset(), **more):
