@@ -6,6 +6,8 @@ namespace lacuna {
 namespace {
 
 constexpr std::int64_t kRowElements = 8;  // 16 bytes of bf16 or f16: one cp.async
+/// From row to row: bytes of 16-bit elements are numbers of 31 bits then.
+constexpr std::int64_t kMostRowStride = (std::int64_t{1} << 30) - 1;
 constexpr std::uintptr_t kRowAlignment = 16;
 
 bool same(DLDataType a, DLDataType b) {
@@ -90,6 +92,10 @@ void check_rows(const Check& check, bool on_gpu) {
     if (on_gpu && stride % kRowElements != 0) {
       check.report("stride of " + check.dim(d) + " expected a multiple of 8 elements, got " +
                    std::to_string(stride));
+    }
+    if (on_gpu && d == last - 1 && (stride > kMostRowStride || stride < -kMostRowStride)) {
+      check.report("stride of " + check.dim(d) + " expected at most " +
+                   std::to_string(kMostRowStride) + " elements, got " + std::to_string(stride));
     }
     if (check.rule.is_output && stride == 0) {
       check.report("stride of " + check.dim(d) +

@@ -108,11 +108,13 @@ class GatherProducer {
     RingPosition<Config::kStages> keys;
     RingPosition<Config::kQueryBuffers> queries;
     RingPosition<Shape::kRowSlots> rows;
+    GatheredHead head;
     for (GatheredStep step = await_step(at);; step = await_step(at)) {
       const Mbarrier full = Smem::barrier(smem_.control()->k_full[keys.slot()]);
       Smem::barrier(smem_.control()->k_empty[keys.slot()]).wait(keys.phase() ^ 1);
       const TileRow& row = ring().rows[rows.count % Ring::kSteps];
-      load_step(args_.maps.k, args_.attend.k, smem_.keys(keys.slot()), full, row, step);
+      if (step.has(GatheredStep::kFirstOfRow)) head = head_of(args_.attend.k, row);
+      load_step(args_.maps.k, smem_.keys(keys.slot()), full, head, step);
       if (lane_index() == 0) {
         if (step.has(GatheredStep::kFirstOfRow)) smem_.control()->rows[rows.slot()] = row;
         smem_.message(keys.slot(), 0) = message(step);
@@ -131,31 +133,37 @@ class GatherProducer {
     StepPosition at;
     RingPosition<Config::kStages> values;
     u32 rows = 0;
+    GatheredHead head;
     for (GatheredStep step = await_step(at); !step.has(GatheredStep::kEnd); step = await_step(at)) {
       Smem::barrier(smem_.control()->v_empty[values.slot()]).wait(values.phase() ^ 1);
-      load_step(args_.maps.v, args_.attend.v, smem_.values(values.slot()),
-                Smem::barrier(smem_.control()->v_full[values.slot()]),
-                ring().rows[rows % Ring::kSteps], step);
+      if (step.has(GatheredStep::kFirstOfRow))
+        head = head_of(args_.attend.v, ring().rows[rows % Ring::kSteps]);
+      load_step(args_.maps.v, smem_.values(values.slot()),
+                Smem::barrier(smem_.control()->v_full[values.slot()]), head, step);
       if (step.has(GatheredStep::kLastOfRow)) ++rows;
       values.advance();
       release_step(at);
     }
   }
 
-  __device__ __forceinline__ void load_step(const TensorMap& map, const TensorArg& x, u32 slot,
-                                            Mbarrier full, const TileRow& row,
+  /// Asked once for each row: it takes a division.
+  __device__ __forceinline__ GatheredHead head_of(const TensorArg& x, const TileRow& row) const {
+    const int head = row.h / args_.attend.heads_per_kv;
+    const auto* data = static_cast<const typename Config::Element*>(x.data) + row.b * x.stride_b +
+                       head * x.stride_h;
+    const auto row_bytes = static_cast<int>(x.stride_n * static_cast<int>(sizeof(*data)));
+    return {data, row_bytes, args_.attend.n_k, head, row.b};
+  }
+
+  __device__ __forceinline__ void load_step(const TensorMap& map, u32 slot, Mbarrier full,
+                                            const GatheredHead& head,
                                             const GatheredStep& step) const {
     if (!step.tile.exists()) {
       if (Shape::kHasCopiedRows || lane_index() == 0) full.arrive();
       return;
     }
-    const int head = row.h / args_.attend.heads_per_kv;
-    const auto* data = static_cast<const typename Config::Element*>(x.data) + row.b * x.stride_b +
-                       head * x.stride_h;
-    gather_panels<typename Shape::StepTile, Config::kKeepK>(
-        map, slot, full,
-        {data, x.stride_n * static_cast<int>(sizeof(*data)), args_.attend.n_k, head, row.b},
-        ring().columns + step.tile.index());
+    gather_panels<typename Shape::StepTile, Config::kKeepK>(map, slot, full, head,
+                                                            ring().columns + step.tile.index());
   }
 
   __device__ __forceinline__ static Message message(const GatheredStep& step) {

@@ -157,7 +157,6 @@ class WgmmaRows {
   __device__ __forceinline__ void await(const unsigned long long (&full)[kSlots],
                                         const RingPosition<kSlots>& at) const {
     Smem::barrier(full[at.slot()]).wait(at.phase());
-    if constexpr (Shape::kHasCopiedRows) fence_proxy_async();
   }
 
   /// Each warp for itself, after its reads of the slot and of the step's message: those of all

@@ -207,6 +207,18 @@ TEST(Arguments, TheGpuNeedsRowsOfSixteenAlignedBytes) {
   EXPECT_EQ(host.check(contract()), "");
 }
 
+TEST(Arguments, RowsLieSoCloseOnTheGpuThatTheirDistanceIsANumberOf31Bits) {
+  constexpr std::int64_t kFar = std::int64_t{1} << 30;
+  Arguments a(cuda(0));
+  a.q = Tensor(a.at(0x10000), bf16, {2, 8, 300, 64}, cuda(0), {512, 64, kFar, 1});
+  const LaunchContract gpu = contract({kDLCUDA, 0});
+  EXPECT_EQ(a.check(gpu),
+            "kernel bsfa, argument q: stride of n_q expected at most 1073741823 elements, got "
+            "1073741824\n");
+  a.q = Tensor(a.at(0x10000), bf16, {2, 8, 300, 64}, cuda(0), {512, 64, kFar - 8, 1});
+  EXPECT_EQ(a.check(gpu), "");
+}
+
 TEST(Arguments, HeadDimensionMustBeContiguousAndResultsDistinct) {
   Arguments a;
   a.q = Tensor(a.at(0x10000), bf16, {2, 8, 300, 64}, cpu(), {300 * 8 * 128, 300 * 128, 128, 2});
