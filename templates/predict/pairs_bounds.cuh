@@ -13,6 +13,7 @@
 #include "arch/warp.cuh"
 #include "arch/wgmma_8bit.cuh"
 #include "base/math.cuh"
+#include "base/pin.cuh"
 #include "predict/pairs_shape.cuh"
 #include "quantise/groups.cuh"
 
@@ -73,15 +74,15 @@ template <class Config>
 class PairBounds {
   using Shape = PairShape<Config>;
   using Rows = PairRows<Config>;
-  static constexpr int kHalfProducers = Shape::kProducerWarps / 2;
-  static_assert(kHalfProducers == 2);
-  static constexpr int kAhead = 2;  ///< units, as many as there are registers for
   /// In the bits of floats around this one a unit of the last place is 1.
   static constexpr float kInteger = 12582912.0f;  // 1.5 * 2^23
 
  public:
-  using Sums = int[Shape::kBlocks][4];
+  /// Of a quarter of a step's keys and each set of queries.
+  using Sums = int[Shape::kSets][Shape::kBlocks][4];
   using Queries = u32[Config::kHeadDim / 32][4];
+  using SetRows = const Rows (&)[Shape::kSets];
+  using Lot = int[Shape::kSets][Shape::kLotTiles];
 
   /// Fragments of the 16 rows from `first` on, of a head's integers.
   __device__ __forceinline__ static void load_queries(Queries& queries, const signed char* first) {
@@ -98,114 +99,112 @@ class PairBounds {
     }
   }
 
-  /// What a slot says of half a step besides its keys, for this lane.
+  /// What a slot says of a quarter of its keys, for this lane.
   struct Numbers {
-    float scale[Shape::kHalfUnits];
-    bool fits;  ///< can the biases be counted in steps of these rows?
+    float scale[Shape::kQuarterUnits];
+    float4 low[Shape::kQuarterUnits], high[Shape::kQuarterUnits];  ///< biases
   };
-  __device__ __forceinline__ static Numbers read_numbers(const typename Shape::Control& control,
-                                                         u32 slot, int half, const Rows& rows) {
-    const float4 scale = *reinterpret_cast<const float4*>(
-        lane_numbers(control, slot) + Shape::kStepKeys + half * Shape::kHalfUnits);
-    const float2 biases =
-        *reinterpret_cast<const float2*>(control.largest_bias[slot] + half * kHalfProducers);
-    const float largest = fmaxf(biases.x, biases.y);
-    return {{scale.x, scale.y, scale.z, scale.w},
-            !Config::kHasColumnBias || largest * rows.inverse <= Shape::kMostSteps};
+  __device__ __forceinline__ static void read_numbers(Numbers& numbers,
+                                                      const typename Shape::Control& control,
+                                                      u32 slot, int quarter) {
+    const float* const lane = control.numbers[slot] + lane_index() % 4 * Shape::kLaneKeys;
+    if constexpr (Config::kHasColumnBias) {
+#pragma unroll
+      for (int u = 0; u < Shape::kQuarterUnits; ++u) {
+        const float4* const unit = reinterpret_cast<const float4*>(
+            lane + quarter * Shape::kQuarterKeys + u * Shape::kUnitKeys);
+        numbers.low[u] = unit[0];
+        numbers.high[u] = unit[1];
+      }
+    }
+    const float2 scale =
+        *reinterpret_cast<const float2*>(lane + Shape::kStepKeys + quarter * Shape::kQuarterUnits);
+    numbers.scale[0] = scale.x;
+    numbers.scale[1] = scale.y;
   }
 
-  /// The products of a warpgroup's queries with half of a slot's keys come under way.
-  __device__ __forceinline__ static void multiply(Sums& sums, const Queries& queries, u32 keys,
-                                                  int half) {
+  /// Can the biases of a slot be counted in steps of these rows?
+  struct Fits {
+    bool set[Shape::kSets];
+  };
+  __device__ __forceinline__ static Fits read_fits(const typename Shape::Control& control, u32 slot,
+                                                   SetRows rows) {
+    Fits fits;
+    const float4 biases = *reinterpret_cast<const float4*>(control.largest_bias[slot]);
+    const float largest = fmaxf(fmaxf(biases.x, biases.y), fmaxf(biases.z, biases.w));
+#pragma unroll
+    for (int set = 0; set < Shape::kSets; ++set)
+      fits.set[set] = !Config::kHasColumnBias || largest * rows[set].inverse <= Shape::kMostSteps;
+    return fits;
+  }
+
+  /// The products of a warpgroup's queries with a quarter of a slot's keys come under way.
+  __device__ __forceinline__ static void multiply(Sums& sums,
+                                                  const Queries (&queries)[Shape::kSets], u32 keys,
+                                                  int quarter) {
     const auto panel = Shape::KeyPanel::along_rows(uniform_over_warp(keys));
     wgmma_begin();
 #pragma unroll
-    for (int step = 0; step < Config::kHeadDim / 32; ++step)
-      wgmma_from_registers_s8(sums, queries[step],
-                              panel.at(Shape::KeyPanel::along_step(step, half * Shape::kHalfKeys)),
-                              step != 0);
+    for (int set = 0; set < Shape::kSets; ++set) {
+#pragma unroll
+      for (int step = 0; step < Config::kHeadDim / 32; ++step)
+        wgmma_from_registers_s8(
+            sums[set], queries[set][step],
+            panel.at(Shape::KeyPanel::along_step(step, quarter * Shape::kQuarterKeys)), step != 0);
+    }
     wgmma_commit();
   }
-  /// They are there.
-  __device__ __forceinline__ static void await(Sums& sums) {
-    wgmma_wait<0>();
-    wgmma_arrived(sums);
+  /// Products that were waited for are read from here on.
+  __device__ __forceinline__ static void arrived(Sums& sums) {
+#pragma unroll
+    for (int set = 0; set < Shape::kSets; ++set) wgmma_arrived(sums[set]);
   }
 
-  /// The largest of each tile of a half, of those of its units.
-  __device__ __forceinline__ static void find_scales(float (&tiles)[Shape::kHalfTiles],
-                                                     const float* units) {
-    const float4 all = *reinterpret_cast<const float4*>(units);
-    const float scale[Shape::kHalfUnits] = {all.x, all.y, all.z, all.w};
+  /// Of each tile of the lot, as bits of a float: the largest of what the lane has.
+  __device__ __forceinline__ static void find(Lot& lot, const Sums& sums, SetRows rows,
+                                              const Numbers& numbers, const Fits& fits,
+                                              int quarter) {
+    constexpr int kUnits = Shape::kQuarterUnits;
+    const int first = quarter % Shape::kLotQuarters * kUnits;
+    if (first == 0) {
 #pragma unroll
-    for (int u = 0; u < Shape::kHalfUnits; ++u) {
-      float& tile = tiles[u / Shape::kUnitsOfTile];
-      tile = u % Shape::kUnitsOfTile == 0 ? scale[u] : fmaxf(tile, scale[u]);
-    }
-  }
-
-  /// Where this lane's numbers of a slot begin: its biases.
-  __device__ __forceinline__ static const float* lane_numbers(
-      const typename Shape::Control& control, u32 slot) {
-    return control.numbers[slot] + lane_index() % 4 * Shape::kLaneKeys;
-  }
-  /// The biases of the first units of a half, read while its product is under way.
-  struct Biases {
-    float4 low[kAhead], high[kAhead];
-  };
-  __device__ __forceinline__ static Biases read_biases(const float* bias) {
-    Biases biases;
-    if constexpr (Config::kHasColumnBias) {
+      for (int set = 0; set < Shape::kSets; ++set) {
 #pragma unroll
-      for (int u = 0; u < kAhead; ++u) read_bias(biases.low[u], biases.high[u], bias, u);
-    }
-    return biases;
-  }
-
-  /// Of each tile of the half, as bits of a float: the largest of what the lane has. `bias`: the
-  /// lane's of the half.
-  __device__ __forceinline__ static void find(int (&bounds)[Shape::kHalfTiles], const Sums& sums,
-                                              const Rows& rows, const Numbers& numbers,
-                                              const Biases& ahead, const float* bias) {
-#pragma unroll
-    for (int t = 0; t < Shape::kHalfTiles; ++t) bounds[t] = numbers.fits ? 0 : kUnknown;
-#pragma unroll
-    for (int u = 0; u < Shape::kHalfUnits; ++u) {
-      float4 low = {}, high = {};
-      if constexpr (Config::kHasColumnBias) {
-        if (u < kAhead)
-          low = ahead.low[u % kAhead], high = ahead.high[u % kAhead];
-        else
-          read_bias(low, high, bias, u);
+        for (int t = 0; t < Shape::kLotTiles; ++t) lot[set][t] = fits.set[set] ? 0 : kUnknown;
       }
-      int most[2];
-      find_most(most, sums, rows, low, high, u);
-      const float to_log2 = rows.to_log2 * numbers.scale[u];
-      int& bound = bounds[u / Shape::kUnitsOfTile];
+    }
 #pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        const float steps = Config::kHasColumnBias
-                                ? __int_as_float(most[r]) - (kInteger - Shape::kMarginSteps)
-                                : static_cast<float>(most[r]) + Shape::kMarginSteps;
-        bound = larger(bound, __float_as_int(fmaf(steps, to_log2, rows.base[r])));
+    for (int u = 0; u < kUnits; ++u) {
+#pragma unroll
+      for (int set = 0; set < Shape::kSets; ++set) {
+        int most[2];
+        find_most(most, sums[set], rows[set], numbers.low[u], numbers.high[u], u);
+        const float to_log2 = rows[set].to_log2 * numbers.scale[u];
+        int& bound = lot[set][(first + u) / Shape::kUnitsOfTile];
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+          const float steps = Config::kHasColumnBias
+                                  ? __int_as_float(most[r]) - (kInteger - Shape::kMarginSteps)
+                                  : static_cast<float>(most[r]) + Shape::kMarginSteps;
+          bound = larger(bound, __float_as_int(fmaf(steps, to_log2, rows[set].base[r])));
+        }
       }
+    }
+    // Here, and not where they are read: the next product takes the sums' registers.
+#pragma unroll
+    for (int set = 0; set < Shape::kSets; ++set) {
+#pragma unroll
+      for (int t = 0; t < Shape::kLotTiles; ++t) pin(lot[set][t]);
     }
   }
 
  private:
   static constexpr int kKeys = Shape::kLaneKeys;
 
-  /// Of a lane's keys of unit u.
-  __device__ __forceinline__ static void read_bias(float4& low, float4& high, const float* bias,
-                                                   int u) {
-    const float4* const unit = reinterpret_cast<const float4*>(bias + u * Shape::kUnitKeys);
-    low = unit[0];
-    high = unit[1];
-  }
-
   /// The largest of each row in unit u, of those that the lane has: sums with the bias in steps, as
   /// the bits of kInteger + sum; without a bias the products themselves.
-  __device__ __forceinline__ static void find_most(int (&most)[2], const Sums& sums,
+  __device__ __forceinline__ static void find_most(int (&most)[2],
+                                                   const int (&sums)[Shape::kBlocks][4],
                                                    const Rows& rows, const float4& low,
                                                    const float4& high, int u) {
     int steps[kKeys] = {};

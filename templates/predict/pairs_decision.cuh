@@ -26,23 +26,23 @@ class PairDecision {
   static_assert(TokenShape<TileConfig>::kBlocks == 4);
 
  public:
-  /// `row`: of tiles; `warpgroup`: the first of those that have it.
+  /// `row`: of tiles; `set`: the first of those that have it.
   __device__ __forceinline__ PairDecision(const Args& args, const PairSmem<Config>& smem,
-                                          const KeepRow& row, int warpgroup)
-      : args_(args), control_(smem.control()), row_(row), warpgroup_(warpgroup) {}
+                                          const KeepRow& row, int set)
+      : args_(args), control_(smem.control()), row_(row), set_(set) {}
 
   /// By a whole warp, once all bounds are in `buffer`.
   __device__ __forceinline__ void decide(int word, int buffer) const {
     const int j = word * 32 + lane_index();
+    const bool visible = j < args_.predict.keep_k_tiles && sees_tile<Config, Hooks>(args_, row_, j);
+    const float tile_scale = visible ? largest_scale(j) : 0.0f;
     int largest = 0;
 #pragma unroll
-    for (int warp = 0; warp < 4 * Shape::kTileWarpgroups; ++warp)
-      largest = larger(largest, control_.largest[buffer][warpgroup_ * 4 + warp][lane_index()]);
-    const bool visible = j < args_.predict.keep_k_tiles && sees_tile<Config, Hooks>(args_, row_, j);
+    for (int rows = 0; rows < 4 * Shape::kTileSets; ++rows)
+      largest = larger(largest, control_.largest[buffer][set_ * 4 + rows][lane_index()]);
     const float bound = __int_as_float(largest) - kRaised;
-    const float gap = pair_gap<Config>(__int_as_float(control_.row_scale[warpgroup_]),
-                                       control_.largest_scale[buffer][warpgroup_][lane_index()],
-                                       __int_as_float(control_.slack[warpgroup_]));
+    const float gap = pair_gap<Config>(__int_as_float(control_.row_scale[set_]), tile_scale,
+                                       __int_as_float(control_.slack[set_]));
     const float above = exp2_approx(bound);
     const float below = visible && is_full(j) ? exp2_approx(bound - gap) : 0.0f;
     bool keep = visible && keeps(j, above);
@@ -63,7 +63,21 @@ class PairDecision {
   __device__ __forceinline__ bool keeps(int j, float p) const {
     TileValue value;
     value.p = p;
-    return keeps_tile<Config, Hooks>(args_, row_, j, value, control_.visible[warpgroup_]);
+    return keeps_tile<Config, Hooks>(args_, row_, j, value, control_.visible[set_]);
+  }
+
+  /// Of the groups of a tile's keys, of those that have one.
+  __device__ __forceinline__ float largest_scale(int j) const {
+    using KeyGroups = QuantGroups<Config::kGroup, false, Config::kTileK>;
+    const float* const scales = args_.predict.estimate_k_scale +
+                                key_head(args_, row_.b, row_.h) * args_.predict.estimate_k_groups;
+    float largest = 0.0f;
+#pragma unroll
+    for (int n = 0; n < KeyGroups::kPerTile; ++n) {
+      const int group = j * KeyGroups::kPerTile + n;
+      if (KeyGroups::token(group, 0) < args_.attend.n_k) largest = fmaxf(largest, scales[group]);
+    }
+    return largest;
   }
 
   /// Is each pair of the tile's tokens visible? Else its bound is one of more than those.
@@ -77,7 +91,7 @@ class PairDecision {
   /// The largest weight of a tile, exactly, in log2.
   __device__ __forceinline__ float find_largest(int j) const {
     const Logits logits(args_, row_);
-    const float* const offset = control_.offset + warpgroup_ * kWarpgroupRows;
+    const float* const offset = control_.offset + set_ * kWarpgroupRows;
     float largest = -kInfinity;
 #pragma unroll 1
     for (int set = 0; set < Config::kTileQ / 16; ++set) {
@@ -131,7 +145,7 @@ class PairDecision {
   const Args& args_;
   const typename Shape::Control& control_;
   const KeepRow& row_;
-  const int warpgroup_;
+  const int set_;
 };
 
 }  // namespace lacuna

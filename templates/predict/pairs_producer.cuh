@@ -5,6 +5,8 @@
 #include "arch/cp_async.cuh"
 #include "arch/mbarrier.cuh"
 #include "arch/redux.cuh"
+#include "arch/tma.cuh"
+#include "kernel/ring_position.cuh"
 #include "predict/pairs_shape.cuh"
 #include "quantise/groups.cuh"
 
@@ -35,7 +37,9 @@ class PairProducer {
       bias_ = predict.column_bias + query_head(args, rows.b, rows.h) * predict.k_padded;
   }
 
-  /// Never waits for copies of its own, nor for the other producers.
+  /// Never waits for the other producers. A step is announced once the copies of the next have been
+  /// issued: by then its own have landed, and become visible to wgmma by whom they were issued, so
+  /// that those who compute need no fence.
   __device__ __forceinline__ void run() const {
     RingPosition<Shape::kStages> at;
     int step = next_possible(0);
@@ -43,20 +47,20 @@ class PairProducer {
       const Numbers numbers = read_numbers(step);
       Smem::barrier(smem_.control().empty[at.slot()]).wait(at.phase() ^ 1);
       copy_keys(step, at.slot());
-      const Mbarrier full = Smem::barrier(smem_.control().full[at.slot()]);
-      full.arrive_after_copies();
+      cp_async_commit();
       write_numbers(numbers, step, at.slot());
-      announce(full);
+      if (at.count > 0) {
+        cp_async_wait<1>();
+        announce(at.before());
+      }
       at.advance();
       step = next_possible(step + 1);
     }
+    cp_async_wait<0>();
+    if (at.count > 0) announce(at.before());
     Smem::barrier(smem_.control().empty[at.slot()]).wait(at.phase() ^ 1);
     if (warp_ == 0 && lane_index() == 0) smem_.control().steps[at.slot()] = -1;
-    const Mbarrier full = Smem::barrier(smem_.control().full[at.slot()]);
-    full.arrive_after_copies();
-    announce(full);
-    cp_async_commit();
-    cp_async_wait<0>();  // copies do not outlive who issued them
+    announce(at);
   }
 
  private:
@@ -77,9 +81,10 @@ class PairProducer {
   }
 
   /// What the warp has written is there.
-  __device__ __forceinline__ static void announce(const Mbarrier& full) {
+  __device__ __forceinline__ void announce(const RingPosition<Shape::kStages>& at) const {
+    fence_proxy_async();
     __syncwarp();
-    if (lane_index() == 0) full.arrive();
+    if (lane_index() == 0) Smem::barrier(smem_.control().full[at.slot()]).arrive();
   }
 
   /// The warp's keys; those past the end become zeros. Rows are contiguous on both sides, so that a
@@ -143,8 +148,6 @@ class PairProducer {
     auto& control = smem_.control();
     float* const lane = control.numbers[slot] + quad_lane() * Shape::kLaneKeys;
     if (block() == 0) lane[Shape::kStepKeys + warp_ * kUnits + unit()] = numbers.scale;
-    const float scale = quad_max(numbers.scale);
-    if (quad_lane() == 0 && block() == 0) control.unit_scale[slot][warp_ * kUnits + unit()] = scale;
     if constexpr (Config::kHasColumnBias) {
       const int left = args_.attend.n_k - step * Shape::kStepKeys - first_key();
       const float inverse = 1.0f / numbers.scale;

@@ -1,25 +1,29 @@
 // How a block of predict_token_pairs (predict/tokens_wgmma.cuh) shares out its work, and what lies
 // in its shared memory: read this first.
 //
-//   warps 0-15   four warpgroups of 64 queries each, in registers: products by wgmma, bounds of
+//   warps 0-7    two warpgroups of 128 queries each, in registers: products by wgmma, bounds of
 //                each tile's largest weight, decisions
-//   warps 16-19  the producers (which give their registers up): keys of each step, with their
+//   warps 8-11   the producers (which give their registers up): keys of each step, with their
 //                scales and biases, into a ring of slots; each warp a quarter of the keys
+//   warps 12-19  give their registers up and leave
 //
-//   slot n       256 keys | what belongs to them: steps, numbers, unit_scale, largest_bias
-//     full[n]      132 arrivals: each warp of the producers, for what it wrote; and each of their
-//                  lanes, when its copies have landed
-//     empty[n]     16 arrivals: each warp that computes, after its last read
+//   slot n       256 keys | what belongs to them: steps, numbers, largest_bias
+//     full[n]      4 arrivals: each warp of the producers, when what it wrote and copied is there
+//     empty[n]     8 arrivals: each warp that computes, after its last read
+//
+// A lane reads a bias for each key, and a register of each lane is a whole line of shared memory:
+// what wgmma reads of keys and what lanes read of biases fill its bandwidth. So a warpgroup takes
+// two sets of 64 queries, and reads biases once for both.
 //
 // Which steps come, each producer finds on its own, and all find the same: those of which one of
 // the block's queries sees anything, in ascending order. They meet nowhere but at the slots'
-// barriers, and run ahead by as many steps as there are slots. A warpgroup that sees nothing of a
-// step passes it on.
+// barriers, and run ahead by one step less than there are slots. A team that sees nothing of a step
+// passes it on.
 //
-// Bounds of 32 tiles, a word of the kept bits, are collected by all warps of a query tile
-// (`largest` and `largest_scale`, two buffers in turn). Then they meet at their named barrier, and
-// one warp decides while the others go on. Who writes into a buffer again has met its reader at the
-// barrier between.
+// A team is the warps that have a query tile in common: a warpgroup, or both. Bounds of 32 tiles, a
+// word of the kept bits, are collected by all its warps (`largest`, two buffers in turn). Then they
+// meet at their named barrier, and for each query tile one warp decides while the others go on. Who
+// writes into a buffer again has met its reader at the barrier between.
 #pragma once
 
 #include "arch/mbarrier.cuh"
@@ -34,29 +38,38 @@ namespace lacuna {
 
 template <class Config>
 struct PairShape {
-  static constexpr int kWarpgroups = 4;
+  static constexpr int kWarpgroups = 2, kIdleWarpgroups = 2;
   static constexpr int kWarps = 4 * kWarpgroups;  ///< that compute
   static constexpr int kProducerWarps = 4;
-  static constexpr int kThreads = 32 * (kWarps + kProducerWarps);
-  static constexpr int kFullArrivals = 33 * kProducerWarps, kEmptyArrivals = kWarps;
+  static constexpr int kFullArrivals = kProducerWarps, kEmptyArrivals = kWarps;
   /// Of 96 at the start, the most of five warpgroups: no more can be dealt out than there were.
-  static constexpr int kConsumerRegisters = 112, kProducerRegisters = 32;
-  static_assert(kWarpgroups * kConsumerRegisters + kProducerRegisters <= 96 * (kWarpgroups + 1));
-  static constexpr int kRows = kWarpgroups * kWarpgroupRows;
+  static constexpr int kConsumerRegisters = 200, kProducerRegisters = 32, kIdleRegisters = 24;
+  static_assert(kWarpgroups * kConsumerRegisters + kProducerRegisters +
+                    kIdleWarpgroups * kIdleRegisters <=
+                96 * (kWarpgroups + kIdleWarpgroups + 1));
+  /// Sets of 64 queries: of a warpgroup, and of the block.
+  static constexpr int kSets = 2, kBlockSets = kSets * kWarpgroups;
+  static constexpr int kRows = kBlockSets * kWarpgroupRows;
   static constexpr int kStages = 4;
-  /// What is done once a step is done half as often as products fill the registers.
-  static constexpr int kStepKeys = 256, kHalfKeys = 128;
-  static constexpr int kBlocks = kHalfKeys / 8;  ///< accumulators of 8 keys
+  /// A product is of a quarter of a step; while one is under way, the one before is looked at.
+  static constexpr int kStepKeys = 256, kQuarters = 4, kQuarterKeys = kStepKeys / kQuarters;
+  static constexpr int kBlocks = kQuarterKeys / 8;  ///< accumulators of 8 keys
 
   /// Keys of which a lane holds those of one scale.
   static constexpr int kUnitKeys = 32;
-  static constexpr int kUnits = kStepKeys / kUnitKeys, kHalfUnits = kUnits / 2;
+  static constexpr int kUnits = kStepKeys / kUnitKeys, kQuarterUnits = kUnits / kQuarters;
   static constexpr int kLaneKeys = kUnitKeys / 4;  ///< of a unit, that a lane of a quad has
-  static_assert(kHalfUnits == 4 && kLaneKeys == kUnits);
-  static constexpr int kTiles = kStepKeys / Config::kTileK, kHalfTiles = kTiles / 2;
+  static_assert(kQuarterUnits == 2 && kLaneKeys == kUnits);
+  static constexpr int kTiles = kStepKeys / Config::kTileK;
+  /// Bounds are published once so many quarters are through, of whole tiles.
+  static constexpr int kLotQuarters = Config::kTileK > kQuarterKeys ? 2 : 1;
+  static constexpr int kLotTiles = kLotQuarters * kQuarterKeys / Config::kTileK;
   static constexpr int kUnitsOfTile = Config::kTileK / kUnitKeys;
   static constexpr int kStepsOfWord = 32 / kTiles;
-  static constexpr int kTileWarpgroups = Config::kTileQ / kWarpgroupRows;
+  static constexpr int kTileSets = Config::kTileQ / kWarpgroupRows;
+  static constexpr int kTeamSets = kTileSets > kSets ? kTileSets : kSets;
+  static constexpr int kTeamWarps = 4 * kTeamSets / kSets, kTeamRows = kTeamSets * kWarpgroupRows;
+  static constexpr int kTeamTiles = kTeamSets / kTileSets;  ///< of queries
 
   /// A column's bias is added to integer products, in this fraction of their unit. Products of 4
   /// bits leave room for 16ths: the queries are multiplied by 16.
@@ -79,22 +92,20 @@ struct PairShape {
     /// By unit, lane of a quad, and then as the lane has them: biases, in units of the key's scale;
     /// behind those, as of one unit more, the scales of all units.
     alignas(16) float numbers[kStages][kStepKeys + kUnitKeys];
-    alignas(16) float unit_scale[kStages][kUnits];            ///< the largest of each unit
     alignas(16) float largest_bias[kStages][kProducerWarps];  ///< magnitude, in units
-    alignas(16) int largest[2][kWarps][32];
-    alignas(16) float largest_scale[2][kWarpgroups][32];
-    float offset[kRows];  ///< of each row, see TokenBlock
-    int steps[kStages];   ///< less than 0: there are no more
-    // of each warpgroup's tile:
-    int visible[kWarpgroups];    ///< tiles of the row
-    int row_scale[kWarpgroups];  ///< the largest unit of its rows (a float's bits), in log2
-    int slack[kWarpgroups];      ///< ... and of what rounding does to its rows
+    alignas(16) int largest[2][4 * kBlockSets][32];           ///< of each 16 rows
+    float offset[kRows];                                      ///< of each row, see TokenBlock
+    int steps[kStages];                                       ///< less than 0: there are no more
+    // of each query tile, by its first set:
+    int visible[kBlockSets];    ///< tiles of the row
+    int row_scale[kBlockSets];  ///< the largest unit of its rows (a float's bits), in log2
+    int slack[kBlockSets];      ///< ... and of what rounding does to its rows
   };
 
   static constexpr int kControlOffset = kStages * KeyPanel::kBytes;
   static_assert(kControlOffset + static_cast<int>(sizeof(Control)) <= Config::kSmemBytes);
-  static_assert(Config::kTileQ % kWarpgroupRows == 0 && kWarpgroups % kTileWarpgroups == 0);
-  static_assert(Config::kTileK % kUnitKeys == 0 && kHalfKeys % Config::kTileK == 0);
+  static_assert(Config::kTileQ % kWarpgroupRows == 0 && kBlockSets % kTileSets == 0);
+  static_assert(Config::kTileK % kUnitKeys == 0 && 2 * kQuarterKeys % Config::kTileK == 0);
   static_assert((Config::kBits == 8 || Config::kBits == 4) && Config::kCell == 1 &&
                 Config::kLastRows == 0);
   static_assert((Config::kNormalise == Normalise::kLse ||

@@ -9,147 +9,208 @@
 #pragma once
 
 #include "arch/mbarrier.cuh"
-#include "arch/tma.cuh"
 #include "predict/pairs_decision.cuh"
 #include "predict/pairs_producer.cuh"
 
 namespace lacuna {
 
-/// A warpgroup that computes: 64 queries.
+/// A warpgroup that computes: two sets of 64 queries.
 template <class Config, class Hooks, class Args>
 class PairConsumer {
   using Shape = PairShape<Config>;
   using Smem = PairSmem<Config>;
   using Bounds = PairBounds<Config>;
   using Rows = PairRows<Config>;
+  using Ring = RingPosition<Shape::kStages>;
+  static constexpr int kLast = Shape::kQuarters - 1;
 
  public:
   __device__ __forceinline__ PairConsumer(const Args& args, const Smem& smem, const KeepRow& block)
-      : args_(args),
-        smem_(smem),
-        warp_(warp_index()),
-        q0_(block.q0 + warp_ / 4 * kWarpgroupRows),
-        row_(keep_row_of<Config>(args, block.b, block.h, q0_ / Config::kTileQ)),
-        has_tile_(row_.i < args.predict.keep_q_tiles) {}
+      : args_(args), smem_(smem), block_(block), warp_(warp_index()), team_(team_rows()) {}
 
   __device__ __forceinline__ void run() {
-    const Rows rows = prepare();
-    typename Bounds::Queries queries;
-    Bounds::load_queries(queries, args_.predict.estimate_q_values +
-                                      (query_head(args_, row_.b, row_.h) * args_.predict.q_padded +
-                                       q0_ + warp_ % 4 * kWarpRows) *
-                                          Config::kHeadDim);
-    const PairDecision<Config, Hooks, Args> decision(args_, smem_, row_, tile_warpgroup());
-    RingPosition<Shape::kStages> at;
-    int word = -1, buffer = 0;
-    while (true) {
-      Smem::barrier(smem_.control().full[at.slot()]).wait(at.phase());
-      const int step = smem_.control().steps[at.slot()];
-      const bool sees = step >= 0 && has_tile_ && sees_step<Config, Hooks>(args_, row_, step);
-      const int next_word = sees ? step / Shape::kStepsOfWord : word;
-      if (word >= 0 && (step < 0 || next_word != word)) {
-        tile_barrier().sync();
-        if (warp_ % kTileWarps == word % kTileWarps) decision.decide(word, buffer);
-        __syncwarp();
-        buffer ^= 1;
-      }
-      if (step < 0) return;
-      word = next_word;
-      if (sees) take_step(queries, rows, step, at.slot(), buffer);
+    const Rows rows[Shape::kSets] = {prepare(0), prepare(1)};
+    prepare_tiles();
+    typename Bounds::Queries queries[Shape::kSets];
+#pragma unroll
+    for (int set = 0; set < Shape::kSets; ++set)
+      Bounds::load_queries(queries[set],
+                           args_.predict.estimate_q_values +
+                               (query_head(args_, block_.b, block_.h) * args_.predict.q_padded +
+                                block_.q0 + first_row(set)) *
+                                   Config::kHeadDim);
+    Ring at;
+    int step = find_step(at), buffer = 0;
+    while (step >= 0) {
+      const int word = step / Shape::kStepsOfWord;
+      step = take_word(queries, rows, at, step, buffer);
+      team_barrier().sync();
+      decide(word, buffer);
       __syncwarp();
-      if (lane_index() == 0) Smem::barrier(smem_.control().empty[at.slot()]).arrive();
-      at.advance();
+      buffer ^= 1;
     }
   }
 
  private:
-  static constexpr int kTileWarps = 4 * Shape::kTileWarpgroups;
-
-  /// What the loop needs of the rows, and what decisions need of the tile.
-  __device__ __forceinline__ Rows prepare() const {
-    auto& control = smem_.control();
-    const int row = warp_ * kWarpRows + lane_index() / 4;
-    const Rows rows(args_, row_, q0_ + warp_ % 4 * kWarpRows + lane_index() / 4,
-                    {control.offset[row], control.offset[row + 8]});
-    if (!has_tile_) return rows;
-    const int first = tile_warpgroup();
-    // Floats that are not negative are ordered like their bits, and NaN comes last.
-    atomicMax(&control.row_scale[first], __float_as_int(rows.to_log2));
-    atomicMax(&control.slack[first], __float_as_int(rows.slack));
-    const int tile_thread = thread_index() % (kTileWarps * 32);
-    int visible = 0;
-    for (int j = tile_thread; j < args_.predict.keep_k_tiles; j += kTileWarps * 32)
-      visible += sees_tile<Config, Hooks>(args_, row_, j);
-    if (visible > 0) atomicAdd(&control.visible[first], visible);
-    unsigned* const kept = kept_words(args_, row_);
-    for (int word = tile_thread; word < args_.predict.keep_words; word += kTileWarps * 32)
-      kept[word] = 0;
-    return rows;  // all this is read, or written again, behind the tile's barrier
-  }
-
-  __device__ __forceinline__ void take_step(const typename Bounds::Queries& queries,
-                                            const Rows& rows, int step, u32 slot,
-                                            int buffer) const {
-    fence_proxy_async();
-    auto& control = smem_.control();
-    typename Bounds::Sums sums;
-    int bounds[Shape::kHalfTiles];
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      Bounds::multiply(sums, queries, smem_.keys(slot), half);
-      if (half > 0) publish(bounds, step, slot, half - 1, buffer);  // while that is under way
-      const float* const bias = Bounds::lane_numbers(control, slot) + half * Shape::kHalfKeys;
-      const auto numbers = Bounds::read_numbers(control, slot, half, rows);
-      const auto biases = Bounds::read_biases(bias);
-      Bounds::await(sums);
-      Bounds::find(bounds, sums, rows, numbers, biases, bias);
+  /// The step of the first slot from `at` on of which the team sees anything; less than 0 if there
+  /// is none. Others are passed on.
+  __device__ __forceinline__ int find_step(Ring& at) const {
+    while (true) {
+      Smem::barrier(smem_.control().full[at.slot()]).wait(at.phase());
+      const int step = smem_.control().steps[at.slot()];
+      if (step < 0) return step;
+      if (team_.q0 <= team_.q1 && sees_step<Config, Hooks>(args_, team_, step)) return step;
+      release(at);
+      at.advance();
     }
-    publish(bounds, step, slot, 1, buffer);
   }
 
-  /// The bounds of half of a step's tiles, each lane's.
-  __device__ __forceinline__ void publish(int (&bounds)[Shape::kHalfTiles], int step, u32 slot,
-                                          int half, int buffer) const {
+  /// `sums`, which are there, are read from here on. Their reader is not moved between the
+  /// instructions of the product that has just begun, which would have the tensor cores wait: ptxas
+  /// moves it over anything but a branch that may be taken. This one never is, as it waits for what
+  /// has come.
+  __device__ __forceinline__ void stay_behind(const Ring& at, typename Bounds::Sums& sums) const {
+    Smem::barrier(smem_.control().full[at.slot()]).wait(at.phase());
+    Bounds::arrived(sums);
+  }
+
+  __device__ __forceinline__ void release(const Ring& at) const {
+    __syncwarp();
+    if (lane_index() == 0) Smem::barrier(smem_.control().empty[at.slot()]).arrive();
+  }
+
+  /// The steps of one word from `step` on. Returns the first of another.
+  __device__ __forceinline__ int take_word(const typename Bounds::Queries (&queries)[Shape::kSets],
+                                           const Rows (&rows)[Shape::kSets], Ring& at, int step,
+                                           int buffer) const {
     auto& control = smem_.control();
+    const int word = step / Shape::kStepsOfWord;
+    typename Bounds::Sums sums[2];
+    typename Bounds::Lot lot;
+    typename Bounds::Numbers numbers;
+    typename Bounds::Fits fits;
+    Ring next;
+    int next_step;
+    Bounds::multiply(sums[0], queries, smem_.keys(at.slot()), 0);
+    while (true) {
+      Bounds::read_numbers(numbers, control, at.slot(), 0);
+      fits = Bounds::read_fits(control, at.slot(), rows);
 #pragma unroll
-    for (int t = 0; t < Shape::kHalfTiles; ++t) bounds[t] = max_over_lanes(bounds[t]);
-    if (lane_index() == 0) {
-      const int place = step % Shape::kStepsOfWord * Shape::kTiles + half * Shape::kHalfTiles;
-      copy_tiles(control.largest[buffer][warp_] + place, bounds);
-      if (warp_ % 4 == 0) {
-        float scales[Shape::kHalfTiles];
-        Bounds::find_scales(scales, control.unit_scale[slot] + half * Shape::kHalfUnits);
-        copy_tiles(control.largest_scale[buffer][warp_ / 4] + place, scales);
+      for (int quarter = 0; quarter < kLast; ++quarter) {
+        wgmma_wait<0>();
+        Bounds::multiply(sums[(quarter + 1) % 2], queries, smem_.keys(at.slot()), quarter + 1);
+        stay_behind(at, sums[quarter % 2]);
+        Bounds::find(lot, sums[quarter % 2], rows, numbers, fits, quarter);
+        Bounds::read_numbers(numbers, control, at.slot(), quarter + 1);
+        publish(lot, step, quarter, buffer);
       }
+      next = at;
+      next.advance();
+      next_step = find_step(next);
+      wgmma_wait<0>();
+      release(at);
+      if (next_step < 0 || next_step / Shape::kStepsOfWord != word) break;
+      Bounds::multiply(sums[0], queries, smem_.keys(next.slot()), 0);
+      stay_behind(next, sums[kLast % 2]);
+      Bounds::find(lot, sums[kLast % 2], rows, numbers, fits, kLast);
+      publish(lot, step, kLast, buffer);
+      at = next;
+      step = next_step;
+    }
+    Bounds::arrived(sums[kLast % 2]);
+    Bounds::find(lot, sums[kLast % 2], rows, numbers, fits, kLast);
+    publish(lot, step, kLast, buffer);
+    at = next;
+    return next_step;
+  }
+
+  /// The bounds of a lot that this quarter completes, each lane's.
+  __device__ __forceinline__ void publish(const typename Bounds::Lot& lot, int step, int quarter,
+                                          int buffer) const {
+    if ((quarter + 1) % Shape::kLotQuarters != 0) return;
+    auto& control = smem_.control();
+    const int place = step % Shape::kStepsOfWord * Shape::kTiles +
+                      quarter / Shape::kLotQuarters * Shape::kLotTiles;
+#pragma unroll
+    for (int set = 0; set < Shape::kSets; ++set) {
+      struct alignas(sizeof(int) * Shape::kLotTiles) All {
+        int tiles[Shape::kLotTiles];
+      } all;
+#pragma unroll
+      for (int t = 0; t < Shape::kLotTiles; ++t) all.tiles[t] = max_over_lanes(lot[set][t]);
+      if (lane_index() == 0)
+        *reinterpret_cast<All*>(control.largest[buffer][first_row(set) / kWarpRows] + place) = all;
     }
     __syncwarp();
   }
 
-  /// To a place that is aligned to them all.
-  template <class T>
-  __device__ __forceinline__ static void copy_tiles(T* target,
-                                                    const T (&tiles)[Shape::kHalfTiles]) {
-    struct alignas(sizeof(T) * Shape::kHalfTiles) All {
-      T tiles[Shape::kHalfTiles];
-    } all;
-#pragma unroll
-    for (int t = 0; t < Shape::kHalfTiles; ++t) all.tiles[t] = tiles[t];
-    *reinterpret_cast<All*>(target) = all;
+  /// What the loop needs of a set's rows, and what decisions need of them.
+  __device__ __forceinline__ Rows prepare(int set) const {
+    auto& control = smem_.control();
+    const int row = first_row(set) + lane_index() / 4;
+    const Rows rows(args_, block_, block_.q0 + row, {control.offset[row], control.offset[row + 8]});
+    const int first = row / Config::kTileQ * Shape::kTileSets;
+    if (block_.q0 / Config::kTileQ + row / Config::kTileQ < args_.predict.keep_q_tiles) {
+      // Floats that are not negative are ordered like their bits, and NaN comes last.
+      atomicMax(&control.row_scale[first], __float_as_int(rows.to_log2));
+      atomicMax(&control.slack[first], __float_as_int(rows.slack));
+    }
+    return rows;  // all this is read behind the team's barrier
   }
 
-  /// The first warpgroup of those that have this one's tile, and their barrier.
-  __device__ __forceinline__ int tile_warpgroup() const {
-    return warp_ / kTileWarps * Shape::kTileWarpgroups;
+  /// Of each of the team's query tiles: how many tiles it sees, and nothing kept.
+  __device__ __forceinline__ void prepare_tiles() const {
+    constexpr int kThreads = Shape::kTeamWarps * 32;
+    const int thread = thread_index() % kThreads;
+#pragma unroll 1
+    for (int tile = 0; tile < Shape::kTeamTiles; ++tile) {
+      const KeepRow row = row_of(tile);
+      if (row.i >= args_.predict.keep_q_tiles) break;
+      int visible = 0;
+      for (int j = thread; j < args_.predict.keep_k_tiles; j += kThreads)
+        visible += sees_tile<Config, Hooks>(args_, row, j);
+      if (visible > 0) atomicAdd(&smem_.control().visible[first_set(tile)], visible);
+      unsigned* const kept = kept_words(args_, row);
+      for (int word = thread; word < args_.predict.keep_words; word += kThreads) kept[word] = 0;
+    }
   }
-  __device__ __forceinline__ NamedBarrier tile_barrier() const {
-    return {1 + tile_warpgroup(), kTileWarps * 32};
+
+  /// Each tile by one warp, by turns.
+  __device__ __forceinline__ void decide(int word, int buffer) const {
+    constexpr int kTiles = Shape::kTeamTiles;
+    const int turn = (warp_ - word * kTiles) & (Shape::kTeamWarps - 1);
+    if (turn >= kTiles) return;
+    const KeepRow row = row_of(turn);
+    if (row.i >= args_.predict.keep_q_tiles) return;
+    PairDecision<Config, Hooks, Args>(args_, smem_, row, first_set(turn)).decide(word, buffer);
+  }
+
+  __device__ __forceinline__ int team() const { return warp_ / Shape::kTeamWarps; }
+  __device__ __forceinline__ KeepRow team_rows() const {
+    const int q0 = block_.q0 + team() * Shape::kTeamRows;
+    return {q0 / Config::kTileQ, block_.h, block_.b, q0,
+            smaller(q0 + Shape::kTeamRows, args_.attend.n_q) - 1};
+  }
+  /// A query tile of the team.
+  __device__ __forceinline__ KeepRow row_of(int tile) const {
+    return keep_row_of<Config>(args_, block_.b, block_.h, team_.q0 / Config::kTileQ + tile);
+  }
+  __device__ __forceinline__ int first_set(int tile) const {
+    return team() * Shape::kTeamSets + tile * Shape::kTileSets;
+  }
+  /// Of the warp's 16 in a set, within the block.
+  __device__ __forceinline__ int first_row(int set) const {
+    return (warp_ / 4 * Shape::kSets + set) * kWarpgroupRows + warp_ % 4 * kWarpRows;
+  }
+  __device__ __forceinline__ NamedBarrier team_barrier() const {
+    return {1 + team(), Shape::kTeamWarps * 32};
   }
 
   const Args& args_;
   const Smem smem_;
-  const int warp_, q0_;
-  const KeepRow row_;  ///< the tile of this warpgroup's queries
-  const bool has_tile_;
+  const KeepRow& block_;
+  const int warp_;
+  const KeepRow team_;  ///< its queries
 };
 
 /// Barriers, and what of each row the caller or the kernel before have found; by all threads.
@@ -164,7 +225,7 @@ __device__ __forceinline__ void prepare_pairs(const Args& args, const PairSmem<C
     PairSmem<Config>::barrier(control.empty[n]).init(Shape::kEmptyArrivals);
     fence_mbarrier_init();
   }
-  if (n < Shape::kWarpgroups) control.visible[n] = control.row_scale[n] = control.slack[n] = 0;
+  if (n < Shape::kBlockSets) control.visible[n] = control.row_scale[n] = control.slack[n] = 0;
   if (n < Shape::kRows) {
     const int q = block.q0 + n;
     float offset = kInfinity;  // of a row that takes no part
@@ -193,9 +254,11 @@ __device__ __forceinline__ void predict_token_pairs(const Args& args) {
   if (warp_index() < Shape::kWarps) {
     grow_registers<Shape::kConsumerRegisters>();
     PairConsumer<Config, Hooks, Args>(args, smem, block).run();
-  } else {
+  } else if (warp_index() < Shape::kWarps + Shape::kProducerWarps) {
     shrink_registers<Shape::kProducerRegisters>();
     PairProducer<Config, Hooks, Args>(args, smem, block).run();
+  } else {
+    shrink_registers<Shape::kIdleRegisters>();
   }
 }
 
