@@ -241,7 +241,7 @@ class WgmmaAheadConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
   /// The parts that count, a bit each.
   __device__ __forceinline__ u32 decide(const Ring& at) const {
     this->await(smem_.control()->decided, at);
-    return static_cast<u32>(max_over_lanes(smem_.control()->chosen[at.slot()]));
+    return uniform_over_warp(static_cast<u32>(smem_.control()->chosen[at.slot()]));
   }
 
   /// The reference follows the maxima of the parts that count, if one may have outgrown it. The

@@ -8,7 +8,7 @@ SHARDS = 12
 # Small cases for the sanitizers, which slow a kernel down a hundredfold.
 SANITIZED = "Shapes/Attend.*n65_65*:Shapes/Attend.*n257_129*:Layouts/Attend.*:Layouts/Predicted.*:"\
             "Gpu.ListsAndTokensMayEndWithTheirAllocation"
-TEST_LIMIT_S = 120
+TEST_LIMIT_S = 200
 SANITIZER_LIMIT_S = 260
 FAMILIES = {"portable": {"LACUNA_ATTEND_FAMILY": "mma"}, "chosen": {}}  # what the planner takes by itself
 
