@@ -1,5 +1,7 @@
 // lacuna bench: how fast a spec is at a shape, on random tensors.
+#include <algorithm>
 #include <cstdio>
+#include <ranges>
 
 #include "runtime/tune/spread.hpp"
 #include "tools/calibration.hpp"
@@ -160,18 +162,25 @@ void launch(Subject& subject, std::size_t set) {
 }
 
 double time_launch_us(Bench& bench, Subject& subject, std::size_t set) {
-  const double time_us = time_once_us(
-      bench.place, [&] { launch(subject, set); }, bench.errors.diagnostics);
+  const double time_us =
+      time_once_us(bench.place, [&] { launch(subject, set); }, bench.errors.diagnostics);
   bench.errors.check();
   return time_us;
 }
 
-/// All subjects in turn, until the time is up.
+/// All subjects in turn, until the time is up; there and back, so that none always follows the same
+/// one, whose heat it would meet as a lower clock.
 void time_subjects(Bench& bench) {
   for (Subject& subject : bench.subjects) time_launch_us(bench, subject, 0);
   repeat_for(bench.options.seconds, [&bench](std::size_t run) {
-    for (Subject& subject : bench.subjects)
+    const auto time = [&](Subject& subject) {
       subject.times_us.push_back(time_launch_us(bench, subject, run % bench.sets.size()));
+    };
+    if (run % 2 == 0) {
+      std::ranges::for_each(bench.subjects, time);
+    } else {
+      std::ranges::for_each(std::views::reverse(bench.subjects), time);
+    }
   });
 }
 
