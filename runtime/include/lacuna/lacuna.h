@@ -10,9 +10,9 @@
  *
  * Tensors are DLPack DLTensors, borrowed for the duration of the call (a launch on a stream uses
  * their memory until the stream has run it). Shapes: q, o [batch, heads, n_q, d]; k, v [batch,
- * heads_kv, n_k, d], heads a multiple of heads_kv; any strides over batch, head and token that are
- * multiples of 8 elements, d contiguous, data 16-byte aligned (GPU). Logits are in natural units;
- * times in microseconds.
+ * heads_kv, n_k, d], heads a multiple of heads_kv; any strides over batch, head and token; on a GPU
+ * multiples of 8 elements, that over token below 2^30, and data 16-byte aligned; d contiguous.
+ * Logits are in natural units; times in microseconds.
  */
 #ifndef LACUNA_LACUNA_H_
 #define LACUNA_LACUNA_H_
