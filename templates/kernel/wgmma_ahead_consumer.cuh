@@ -46,7 +46,6 @@ class WgmmaAheadConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
   template <int kKeys>
   using ScoresOf = float[kKeys / 8][4];
   using Weights = u32[kPartSteps][4];
-  static constexpr u32 kBoth = 3;
   static_assert(!Shape::kLooksAhead || kParts <= 2, "products with V are spelled out for two");
 
  public:
@@ -71,7 +70,7 @@ class WgmmaAheadConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
     issue_scores(scores[0], at);
     pass_turn();
     await_scores(at);
-    take_scores(scores[0], step, at);
+    if (!take_scores(scores[0], step, at)) take_carefully(scores[0], step, at);
     this->finish_store();
     while (true) {
       if (is_last(step)) return attend_last(scores[0], at);
@@ -88,18 +87,20 @@ class WgmmaAheadConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
     issue_scores(next, following_at);
     pass_turn();
     const u32 chosen = decide(at);
+    bool is_taken;
     if (__builtin_expect(chosen != 0, false)) {
       Weights weights;
       weigh(weights, now, chosen, [&] { await_scores(following_at); });
       wgmma_arrived(next[0]);
       issue_product(weights, chosen / 2);
-      take_scores(next, following, following_at);
+      is_taken = take_scores(next, following, following_at);
       take_product();
       release_values();
     } else {
       await_scores(following_at);
-      take_scores(next, following, following_at);
+      is_taken = take_scores(next, following, following_at);
     }
+    if (__builtin_expect(!is_taken, false)) take_carefully(next, following, following_at);
     step = following;
     at = following_at;
   }
@@ -190,30 +191,29 @@ class WgmmaAheadConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
     return *reinterpret_cast<const ScoresOf<kKeys>*>(&scores[0][n * kKeys / 8]);
   }
 
-  /// Publishes the warp's maxima.
-  __device__ __forceinline__ void take_scores(Scores& scores, const Message& step, const Ring& at) {
+  /// Publishes the warp's maxima. False: not yet, that takes care. What is seldom done has its
+  /// place behind both branches of a step, so that the instructions of all others lie close
+  /// together.
+  __device__ __forceinline__ bool take_scores(Scores& scores, const Message& step, const Ring& at) {
     wgmma_arrived(scores[0]);
-    complete(scores, step);
-    wgmma_arrived(scores[0]);  // or the branch above makes copies, as floats and as bits
+    if constexpr (Config::kHasScore) complete(scores, step);
     typename Shape::Vote vote;
-    bool is_sure = true;
+    bool is_sure = Config::kHasScore || !step.has(Message::kUnusual);
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
       vote.tile_max[t] =
           max_over_lanes(lane_maximum_bits(scores_of<Config::kTileK>(scores, t), least_bits_));
       is_sure = is_sure && is_maximum(vote.tile_max[t]);
     }
-    if (__builtin_expect(!is_sure, false)) vote = careful_vote(scores);
-    warp_max_ = float_of_ordered(kTiles == 1 ? vote.tile_max[0]
-                                             : max(vote.tile_max[0], vote.tile_max[kTiles - 1]));
-    __syncwarp();
-    if (lane() == 0) {
-      smem_.control()->votes[at.slot()][thread_ / 32] = vote;
-      Smem::barrier(smem_.control()->polled[at.slot()]).arrive();
-    }
+    publish(vote, at, is_sure);
+    return is_sure;
   }
 
-  __device__ __forceinline__ typename Shape::Vote careful_vote(Scores& scores) const {
+  /// The same of any scores.
+  __device__ __forceinline__ void take_carefully(Scores& scores, const Message& step,
+                                                 const Ring& at) {
+    if (!Config::kHasScore && step.has(Message::kUnusual)) complete(scores, step);
+    wgmma_arrived(scores[0]);  // or the branch above makes copies, as floats and as bits
     typename Shape::Vote vote;
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
@@ -221,11 +221,21 @@ class WgmmaAheadConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
       lane_maxima(maxima, scores_of<Config::kTileK>(scores, t));
       vote.tile_max[t] = max_over_lanes(ordered_bits(of_existing_rows(maxima)));
     }
-    return vote;
+    publish(vote, at, true);
+  }
+
+  __device__ __forceinline__ void publish(const typename Shape::Vote& vote, const Ring& at,
+                                          bool is_sure) {
+    warp_max_ = float_of_ordered(kTiles == 1 ? vote.tile_max[0]
+                                             : max(vote.tile_max[0], vote.tile_max[kTiles - 1]));
+    __syncwarp();
+    if (lane() == 0 && is_sure) {
+      smem_.control()->votes[at.slot()][thread_ / 32] = vote;
+      Smem::barrier(smem_.control()->polled[at.slot()]).arrive();
+    }
   }
 
   __device__ __forceinline__ void complete(Scores& scores, const Message& step) const {
-    if (!Config::kHasScore && __builtin_expect(!step.has(Message::kUnusual), true)) return;
     const TileRow row = this->located_anew();
     complete_scores<Config, Hooks>(args_, row, this->first_row(row) + lane() / 4, scores[0], 0,
                                    step);

@@ -85,16 +85,24 @@ class WgmmaConsumer : protected WgmmaRows<Config, Hooks, Args> {
       multiply_values(v);
       if constexpr (Shape::kTakesTurns)
         turn_barrier((warpgroup_ + 1) % Config::kWarpgroups).arrive();
-      weigh<false>(scores, decay, step);
-      wgmma_wait<0>();
-      wgmma_arrived(output_);
-      release_values(values);
-      if (decay.applies) follow_reference(output_, decay.factor);
+      if constexpr (Shape::kHasGate) {
+        weigh<false>(scores, decay, step);
+        take_output(values);
+        if (decay.applies) follow_reference(output_, decay.factor);
+      } else {
+        const bool is_weighed = weigh_boldly(scores, step);
+        take_output(values);
+        if (__builtin_expect(!is_weighed, false)) weigh_anew(scores, step);
+      }
       pack_weights(scores);
     }
     const auto values = keys_.before();
     await(smem_.control()->v_full, values);
     multiply_values(uniform_over_warp(smem_.values(values.slot())));
+    take_output(values);
+  }
+
+  __device__ __forceinline__ void take_output(const Ring& values) {
     wgmma_wait<0>();
     wgmma_arrived(output_);
     release_values(values);
@@ -184,53 +192,58 @@ class WgmmaConsumer : protected WgmmaRows<Config, Hooks, Args> {
     decay = {};
 #pragma unroll
     for (int g = 0; g < Shape::kGroups; ++g) {
-      wgmma_wait(Shape::kGroups - g - (kFirst ? 1 : 0));
-      wgmma_arrived(scores[g]);
-      if (g == Shape::kGroups - 1) release_keys();
-      complete(scores[g], g, step);
-      if constexpr (kFirst || Shape::kHasGate) {
-        weigh_carefully<kFirst>(scores, g, decay, step);
-      } else {
-        weigh_boldly(scores, decay, step);
-      }
+      await_group(scores, g, Shape::kGroups - g - (kFirst ? 1 : 0), step);
+      weigh_carefully<kFirst>(scores, g, decay, step);
     }
     if constexpr (kFirst) has_fresh_row_ = softmax_.any_fresh();
-    if constexpr (!Shape::kHasGate && !Config::kGathers) {
-      if (__builtin_expect(step.has(Message::kUnusual), false)) report_step(step);
+  }
+
+  /// Group g is there once `pending` later products are still under way; with the last, the keys
+  /// are no longer needed.
+  __device__ __forceinline__ void await_group(Scores& scores, int g, int pending,
+                                              const Message& step) {
+    wgmma_wait(pending);
+    wgmma_arrived(scores[g]);
+    if (g == Shape::kGroups - 1) release_keys();
+    if (Config::kHasScore || __builtin_expect(step.has(Message::kUnusual), false)) {
+      complete(scores[g], g, step);
+      if constexpr (!Shape::kHasGate && !Config::kGathers) report_step(step);
     }
   }
 
-  /// Without maxima. Rows that prove to have outgrown their reference have their scores worked out
-  /// again.
-  __device__ __forceinline__ void weigh_boldly(Scores& scores, Decay& decay, const Message& step) {
-    bool careful = has_fresh_row_;
-    if (__builtin_expect(!careful, true)) {
-      float sum[2] = {0.0f, 0.0f};
-      exponentiate(sum, scores[0], softmax_.reference, to_log2_);
-      careful = __any_sync(kAllLanes, !(sum[0] <= kLargestSum && sum[1] <= kLargestSum));
-      if (__builtin_expect(careful, false)) {
-        const TileRow row = located_anew();
-        multiply_again<Config, Hooks>(args_, row, first_row(row) + lane_index() / 4, scores[0],
-                                      step, smem_.queries(queries_.slot(), warpgroup_), warp(),
-                                      tile_keys());
-        // Read anew, so that they need not live through that.
-        if constexpr (Shape::kKeepsQueries) load_queries();
-      } else {
-        softmax_.sum[0] += sum[0];
-        softmax_.sum[1] += sum[1];
-      }
+  /// Without maxima. False: that went too far, or there is a row without a reference. What is done
+  /// then has its place behind the wait for the output, with all that is seldom: instructions that
+  /// lie close together are there when their turn comes.
+  __device__ __forceinline__ bool weigh_boldly(Scores& scores, const Message& step) {
+    await_group(scores, 0, 1, step);
+    if (__builtin_expect(has_fresh_row_, false)) return false;
+    float sum[2] = {0.0f, 0.0f};
+    exponentiate(sum, scores[0], softmax_.reference, to_log2_);
+    if (__any_sync(kAllLanes, !(sum[0] <= kLargestSum && sum[1] <= kLargestSum))) return false;
+    softmax_.sum[0] += sum[0];
+    softmax_.sum[1] += sum[1];
+    return true;
+  }
+
+  /// With maxima; scores that went too far are worked out again.
+  __device__ __forceinline__ void weigh_anew(Scores& scores, const Message& step) {
+    if (!has_fresh_row_) {
+      const TileRow row = located_anew();
+      multiply_again<Config, Hooks>(args_, row, first_row(row) + lane_index() / 4, scores[0], step,
+                                    smem_.queries(queries_.slot(), warpgroup_), warp(),
+                                    tile_keys());
+      // Read anew, so that they need not live through that.
+      if constexpr (Shape::kKeepsQueries) load_queries();
     }
-    if (__builtin_expect(careful, false)) {
-      weigh_carefully<false>(scores, 0, decay, step);
-      has_fresh_row_ = softmax_.any_fresh();
-    }
+    Decay decay;
+    weigh_carefully<false>(scores, 0, decay, step);
+    has_fresh_row_ = softmax_.any_fresh();
+    if (decay.applies) follow_reference(output_, decay.factor);
   }
 
   __device__ __forceinline__ void complete(float (&scores)[Shape::kGroupBlocks][4], int g,
                                            const Message& step) const {
-    if constexpr (Shape::kOwnRows) {  // a loop in a loop has no registers left for the row
-      if (!Config::kHasScore && __builtin_expect(!step.has(Message::kUnusual), true)) return;
-    }
+    // A loop in a loop has no registers left for the row.
     const TileRow row = Shape::kOwnRows ? located_anew() : row_;
     complete_scores<Config, Hooks>(args_, row, first_row(row) + lane_index() / 4, scores, g, step,
                                    tile_keys());
