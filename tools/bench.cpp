@@ -73,7 +73,7 @@ struct Work {
 };
 
 Work count_work(const SpecDocument& document, const Inputs& inputs, const RunResult& result) {
-  MaskClasses classes(document.spec, inputs, result);
+  MaskClasses classes(document, inputs, result.tile_q, result.tile_k);
   const auto& shape = result.tile_mask.shape;
   const double pairs = static_cast<double>(result.tile_q) * result.tile_k;
   Work work;

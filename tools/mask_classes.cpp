@@ -38,11 +38,12 @@ std::vector<ParamView> views_of(const Spec& spec, const Inputs& inputs) {
 
 }  // namespace
 
-MaskClasses::MaskClasses(const Spec& spec, const Inputs& inputs, const RunResult& result)
-    : classifier_(classify_mask(spec.attention.mask)),
-      views_(views_of(spec, inputs)),
-      tile_q_(result.tile_q),
-      tile_k_(result.tile_k),
+MaskClasses::MaskClasses(const SpecDocument& document, const Inputs& inputs, std::int32_t tile_q,
+                         std::int32_t tile_k)
+    : classifier_(classify_mask(document.spec.attention.mask)),
+      views_(views_of(document.spec, inputs)),
+      tile_q_(tile_q),
+      tile_k_(tile_k),
       n_q_(static_cast<std::int32_t>(inputs.q.shape[2])),
       n_k_(static_cast<std::int32_t>(inputs.k.shape[2])) {
   bindings_.parameters = views_;

@@ -1,4 +1,4 @@
-// What the mask says of each tile that a run visited, gated or left out: the same formulas as the
+// What the mask says of each tile that a run visits, gates or leaves out: the same formulas as the
 // kernels', evaluated on the host.
 #pragma once
 
@@ -7,14 +7,15 @@
 #include "compiler/expr/evaluate.hpp"
 #include "compiler/expr/interval.hpp"
 #include "tools/mask_picture.hpp"
-#include "tools/run_launch.hpp"
+#include "tools/run_inputs.hpp"
 
 namespace lacuna::tools {
 
 class MaskClasses {
  public:
   /// `inputs` outlives it.
-  MaskClasses(const Spec& spec, const Inputs& inputs, const RunResult& result);
+  MaskClasses(const SpecDocument& document, const Inputs& inputs, std::int32_t tile_q,
+              std::int32_t tile_k);
 
   /// `code`: of the tile mask.
   TileLook look(std::int32_t b, std::int32_t h, std::int32_t i, std::int32_t j, std::uint8_t code);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tools/mask_classes.hpp"
+
 namespace lacuna::tools {
 namespace {
 
@@ -18,21 +20,26 @@ Array array_of(const std::vector<std::int32_t>& values, std::vector<std::int64_t
   return array;
 }
 
-/// Lists of the tiles that a tile mask marks; all of them ask for the mask, which is right for any.
+/// Lists of the tiles that a tile mask marks, flagged where `needs_mask(b, h, i, j)` holds.
 struct Lists {
   Array indices, counts;
 };
-Lists lists_of(const Array& mask) {
-  const auto tiles = static_cast<std::size_t>(mask.shape[3]);
+template <class NeedsMask>
+Lists lists_of(const Array& mask, NeedsMask needs_mask) {
   std::vector<std::int32_t> indices(mask.bytes.size(), 0), counts;
-  for (std::size_t row = 0; row * tiles < mask.bytes.size(); ++row) {
-    std::size_t count = 0;
-    for (std::size_t j = 0; j < tiles; ++j)
-      if (mask.bytes[row * tiles + j] != 0)
-        indices[row * tiles + count++] =
-            static_cast<std::int32_t>(static_cast<std::uint32_t>(j) | kNeedsMask);
-    counts.push_back(static_cast<std::int32_t>(count));
-  }
+  std::size_t at = 0;
+  for (std::int32_t b = 0; b < mask.shape[0]; ++b)
+    for (std::int32_t h = 0; h < mask.shape[1]; ++h)
+      for (std::int32_t i = 0; i < mask.shape[2]; ++i) {
+        std::size_t end = at;
+        for (std::int32_t j = 0; j < mask.shape[3]; ++j) {
+          if (mask.bytes[at + static_cast<std::size_t>(j)] == 0) continue;
+          const std::uint32_t flag = needs_mask(b, h, i, j) ? kNeedsMask : 0;
+          indices[end++] = static_cast<std::int32_t>(static_cast<std::uint32_t>(j) | flag);
+        }
+        counts.push_back(static_cast<std::int32_t>(end - at));
+        at += static_cast<std::size_t>(mask.shape[3]);
+      }
   return {array_of(indices, mask.shape),
           array_of(counts, {mask.shape[0], mask.shape[1], mask.shape[2]})};
 }
@@ -108,7 +115,11 @@ Extras place_extras(const SpecDocument& document, const v1::Kernel& kernel, cons
                     errors.diagnostics);
   }
   if (inputs.tile_mask) {
-    Lists lists = lists_of(*inputs.tile_mask);
+    const v1::Tile tile = kernel.tile();
+    MaskClasses classes(document, inputs, tile.q, tile.k);
+    Lists lists = lists_of(*inputs.tile_mask, [&](auto b, auto h, auto i, auto j) {
+      return classes.look(b, h, i, j, 1) == TileLook::kPartial;
+    });
     extras.list_indices = place_array(std::move(lists.indices), place, errors.diagnostics);
     extras.list_counts = place_array(std::move(lists.counts), place, errors.diagnostics);
   }

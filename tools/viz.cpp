@@ -127,7 +127,8 @@ void run_mask(const VizOptions& options, Session& session) {
   if (!subject) return;
   const std::string& name = subject->document.spec.name;
   session.document["spec"] = name;
-  MaskClasses classes(subject->document.spec, subject->inputs, subject->result);
+  MaskClasses classes(subject->document, subject->inputs, subject->result.tile_q,
+                      subject->result.tile_k);
   const MaskPanels panels = panels_of(name, subject->result, classes, session);
   save(mask_picture(panels), options.out, session);
 }

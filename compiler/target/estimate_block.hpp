@@ -16,7 +16,7 @@ int estimate_block_smem_bytes(const Estimate& estimate, int rows, int head_dim);
 /// Of a block that compares 256 queries with all keys by wgmma (templates/predict/pairs_shape.cuh):
 /// four steps of 256 keys, and what is known of them and of the rows.
 int estimate_pairs_smem_bytes(int head_dim);
-inline constexpr int kEstimatePairsThreads = 640;  ///< two warpgroups compute, one loads, two leave
+inline constexpr int kEstimatePairsThreads = 384;  ///< two warpgroups compute, one loads
 inline constexpr int kEstimatePairsRows = 256;
 /// The formula with its numbers.
 std::string estimate_block_smem_formula(const Estimate& estimate, int rows, int head_dim);

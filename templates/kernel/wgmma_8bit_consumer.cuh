@@ -55,13 +55,11 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
   __device__ __forceinline__ void attend_run(Message& step) {
     Scores scores;
     weigh_step<true>(scores, step);
-    values_.take(scores);
     finish_store();
     while (!step.has(Message::kLastOfRow)) {
       step = kIntegersServe ? smem_.message(keys_.slot(), warpgroup_) : receive();
       if (Shape::kOwnRows && step.has(Message::kPassed)) break;
       weigh_step<false>(scores, step);
-      values_.take(scores);
     }
     const Ring values{uniform_over_warp(keys_.count - 1)};
     multiply_values(values);
@@ -127,11 +125,13 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
 
   /// Waits until the next step's keys are there, of whatever row. Behind the exponentials so far,
   /// and before the wait for a product that follows: ptxas moves either over anything but a branch
-  /// that depends on them, as this wait's does by its address. Sums are not negative.
+  /// that depends on them, as this wait's does by its address. Sums are not negative. That address
+  /// has to be the same in all lanes, by a vote: else the compiler takes the warp for divergent
+  /// from here on, and gathers it again and again (5 % of the time).
   __device__ __forceinline__ void await_next_keys() const {
-    const float nothing = fminf(softmax_.sum[0] + softmax_.sum[1], 0.0f);
+    const bool is_negative = softmax_.sum[0] + softmax_.sum[1] < 0.0f;
     const Mbarrier full = Smem::barrier(smem_.control()->k_full[keys_.slot()]);
-    Mbarrier{full.address + __float_as_uint(nothing)}.wait(keys_.phase());
+    Mbarrier{full.address + (__any_sync(kAllLanes, is_negative) ? 8u : 0u)}.wait(keys_.phase());
   }
 
   /// Waits for the product with the keys, which are no longer needed then.
@@ -169,7 +169,7 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
 
   /// Scores, floating-point or integer, -> unpacked weights of all groups that the gate lets pass;
   /// where they outgrow the reference, all that is older follows. Half of the exponentials hide the
-  /// step before's product, the others the additions of its result.
+  /// step before's product; the others wait for it, as the additions of its result hide in them.
   template <bool kFirst, class Accumulator>
   __device__ __forceinline__ void weigh(
       Scores& weights, Accumulator (&scores)[Shape::kGroups][Shape::kGroupBlocks][4],
@@ -195,15 +195,31 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
       if (block == kBlocks / 2) {
         if constexpr (kIntegersServe) await_next_keys();
         if (!kFirst) complete_values(keys_.before().before(), decay);  // keys are released
+        if constexpr (kIntegersServe && !kFirst) {
+#pragma unroll
+          for (int r = 0; r < 2; ++r) offset[r] = behind(offset[r], output_[0][2 * r]);
+        }
       }
       if (Shape::kVotesOnSteps && block == kBlocks * 3 / 4) settle_votes<kFirst>(step);
       const int g = block / Shape::kGroupBlocks, n = block % Shape::kGroupBlocks;
       if (Config::kSkipsExp && !takes_part[g]) continue;
       exponentiate_block(weights[g][n], scores[g][n], units.unit_of(block) * to_log2_, offset);
+      // The product no longer reads the weights before: the first half is packed under the second.
+      if (!Shape::kHasGate && block >= kBlocks / 2 && (block + 1) % Values::kStepBlocks == 0)
+        values_.take(weights, (block - kBlocks / 2) / Values::kStepBlocks);
     }
+#pragma unroll
+    for (int n = Shape::kHasGate ? 0 : Values::kSteps / 2; n < Values::kSteps; ++n)
+      values_.take(weights, n);
     if constexpr (!kIsInteger<Accumulator> && !Shape::kHasGate) {
       if (__builtin_expect(step.has(Message::kUnusual), false)) report_step(step);
     }
+  }
+
+  /// x, once y is there: what is computed from it is not moved to before that. One NaN would do for
+  /// another.
+  __device__ __forceinline__ static float behind(float x, float y) {
+    return __float_as_uint(y) == 0xffffdeadu ? y : x;
   }
 
   /// Hook and mask, and maxima of what they make. Few steps ask for the mask: the row is read for

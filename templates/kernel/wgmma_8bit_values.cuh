@@ -19,13 +19,14 @@ class WeightedValues {
   using Slot = typename Shape::ValueSlot;
   using Tile = typename Slot::Tile;
   using Output = float[Shape::kColumnBlocks][4];
-  static constexpr int kSteps = Config::kStepKeys / 32;
   static constexpr int kGroupSteps = Shape::kGroupKeys / 32;
   /// Does the output follow with the product behind that? A gate leaves no registers to keep by how
   /// much: it follows at once, and the product when it is taken.
   static constexpr bool kFollowsLate = !Shape::kHasGate;
 
  public:
+  static constexpr int kStepBlocks = 4;  ///< of 8 keys, that a fragment has
+  static constexpr int kSteps = Config::kStepKeys / 8 / kStepBlocks;
   /// log2 of what weights are times, and of how far they may outgrow that: as they are rounded in
   /// relation to the running maximum, not at all.
   static constexpr float kRangeLog2 = kLog2E4m3Range, kSlackLog2 = 0.0f;
@@ -66,18 +67,16 @@ class WeightedValues {
     if constexpr (kFollowsLate) keep(decay);
   }
 
+  /// The n-th fragment of the next weights.
   template <class Scores>
-  __device__ __forceinline__ void take(const Scores& scores) {
+  __device__ __forceinline__ void take(const Scores& scores, int n) {
 #pragma unroll
-    for (int n = 0; n < kSteps; ++n) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int block = n % kGroupSteps * 4 + i / 2 * 2, r = i % 2 * 2;
-        const float(&low)[4] = scores[n / kGroupSteps][block];
-        const float(&high)[4] = scores[n / kGroupSteps][block + 1];
-        weights_[n][i] = pack_e4m3x4(low[r], low[r + 1], high[r], high[r + 1]);
-        if constexpr (Shape::kHasGate) pin(weights_[n][i]);
-      }
+    for (int i = 0; i < 4; ++i) {
+      const int block = n % kGroupSteps * 4 + i / 2 * 2, r = i % 2 * 2;
+      const float(&low)[4] = scores[n / kGroupSteps][block];
+      const float(&high)[4] = scores[n / kGroupSteps][block + 1];
+      weights_[n][i] = pack_e4m3x4(low[r], low[r + 1], high[r], high[r + 1]);
+      if constexpr (Shape::kHasGate) pin(weights_[n][i]);
     }
   }
 
@@ -129,10 +128,11 @@ class WeightedValues<Config, false> {
   using Shape = WgmmaShape<Config>;
   using Tile = typename Shape::ValueSlot::Tile;
   using Output = float[Shape::kColumnBlocks][4];
-  static constexpr int kSteps = Config::kStepKeys / 16;
   static constexpr int kGroupSteps = Shape::kGroupKeys / 16;
 
  public:
+  static constexpr int kStepBlocks = 2;
+  static constexpr int kSteps = Config::kStepKeys / 8 / kStepBlocks;
   static constexpr float kRangeLog2 = 0.0f, kSlackLog2 = lacuna::kSlackLog2;
 
   /// With the first step of a run no product is under way; else what is older follows behind it.
@@ -158,15 +158,12 @@ class WeightedValues<Config, false> {
   }
 
   template <class Scores>
-  __device__ __forceinline__ void take(const Scores& scores) {
+  __device__ __forceinline__ void take(const Scores& scores, int n) {
 #pragma unroll
-    for (int n = 0; n < kSteps; ++n) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const float(&block)[4] = scores[n / kGroupSteps][n % kGroupSteps * 2 + i / 2];
-        weights_[n][i] = pack<Element>(block[i % 2 * 2], block[i % 2 * 2 + 1]);
-        if constexpr (Shape::kHasGate) pin(weights_[n][i]);
-      }
+    for (int i = 0; i < 4; ++i) {
+      const float(&block)[4] = scores[n / kGroupSteps][n % kGroupSteps * 2 + i / 2];
+      weights_[n][i] = pack<Element>(block[i % 2 * 2], block[i % 2 * 2 + 1]);
+      if constexpr (Shape::kHasGate) pin(weights_[n][i]);
     }
   }
 

@@ -1,6 +1,7 @@
 // The producer of the wgmma family where columns of keys are gathered: one warp schedules rows,
 // expands their bits and cuts them into steps (kernel/wgmma_gather_columns.cuh), one loads the keys
-// of each step, one its values. The rings between producer and consumers are those of
+// of each step, one its values, and one what of the values comes by boxes where the others copy
+// (loader/gather_panels.cuh). The rings between producer and consumers are those of
 // kernel/wgmma_shape.cuh; a ring of steps connects the producer's warps.
 #pragma once
 
@@ -17,9 +18,11 @@ class GatherProducer {
   using Message = typename Shape::Message;
   using Ring = ColumnRing<true>;
   using StepPosition = RingPosition<Ring::kSteps>;
+  /// Of a step's rows: where they are copied, those of values that are, and those that are not.
+  enum class Part { kAll, kFirst, kRest };
 
  public:
-  static constexpr int kWarps = 3;
+  static constexpr int kWarps = 1 + Shape::kGatherLoaders;
 
   __device__ __forceinline__ GatherProducer(const Args& args, const Smem& smem)
       : args_(args), smem_(smem) {}
@@ -31,8 +34,10 @@ class GatherProducer {
     } else {
       if (warp == 1) {
         load_keys();
+      } else if (warp == 2) {
+        load_values<Shape::kHasCopiedRows ? Part::kFirst : Part::kAll>();
       } else {
-        load_values();
+        load_values<Part::kRest>();
       }
       cp_async_commit();
       cp_async_wait<0>();  // copies do not outlive who issued them
@@ -114,7 +119,7 @@ class GatherProducer {
       Smem::barrier(smem_.control()->k_empty[keys.slot()]).wait(keys.phase() ^ 1);
       const TileRow& row = ring().rows[rows.count % Ring::kSteps];
       if (step.has(GatheredStep::kFirstOfRow)) head = head_of(args_.attend.k, row);
-      load_step(args_.maps.k, smem_.keys(keys.slot()), full, head, step);
+      load_step<Part::kAll>(args_.maps.k, smem_.keys(keys.slot()), full, head, step);
       if (lane_index() == 0) {
         if (step.has(GatheredStep::kFirstOfRow)) smem_.control()->rows[rows.slot()] = row;
         smem_.message(keys.slot(), 0) = message(step);
@@ -129,6 +134,7 @@ class GatherProducer {
     }
   }
 
+  template <Part kPart>
   __device__ __forceinline__ void load_values() const {
     StepPosition at;
     RingPosition<Config::kStages> values;
@@ -138,8 +144,8 @@ class GatherProducer {
       Smem::barrier(smem_.control()->v_empty[values.slot()]).wait(values.phase() ^ 1);
       if (step.has(GatheredStep::kFirstOfRow))
         head = head_of(args_.attend.v, ring().rows[rows % Ring::kSteps]);
-      load_step(args_.maps.v, smem_.values(values.slot()),
-                Smem::barrier(smem_.control()->v_full[values.slot()]), head, step);
+      load_step<kPart>(args_.maps.v, smem_.values(values.slot()),
+                       Smem::barrier(smem_.control()->v_full[values.slot()]), head, step);
       if (step.has(GatheredStep::kLastOfRow)) ++rows;
       values.advance();
       release_step(at);
@@ -155,15 +161,24 @@ class GatherProducer {
     return {data, row_bytes, args_.attend.n_k, head, row.b};
   }
 
+  template <Part kPart>
   __device__ __forceinline__ void load_step(const TensorMap& map, u32 slot, Mbarrier full,
                                             const GatheredHead& head,
                                             const GatheredStep& step) const {
+    using Tile = typename Shape::StepTile;
+    constexpr bool kCopies = Shape::kHasCopiedRows && kPart != Part::kRest;
     if (!step.tile.exists()) {
-      if (Shape::kHasCopiedRows || lane_index() == 0) full.arrive();
+      if (kCopies || lane_index() == 0) full.arrive();
       return;
     }
-    gather_panels<typename Shape::StepTile, Config::kKeepK>(map, slot, full, head,
-                                                            ring().columns + step.tile.index());
+    const int* const columns = ring().columns + step.tile.index();
+    if constexpr (kCopies) {
+      copy_panels<Tile, kPart == Part::kAll ? Tile::kRows : Shape::kCopiedValues>(slot, full, head,
+                                                                                  columns);
+    } else {
+      load_boxes<Tile, Config::kKeepK, kPart == Part::kRest ? Shape::kCopiedValues : 0>(
+          map, slot, full, head, columns);
+    }
   }
 
   __device__ __forceinline__ static Message message(const GatheredStep& step) {

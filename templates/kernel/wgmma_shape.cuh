@@ -143,9 +143,13 @@ struct WgmmaShape {
   static constexpr int kControlOffset = kValuesOffset + Config::kStages * ValueSlot::kBytes;
   /// Whether lanes copy rows into slots; else the copy engine.
   static constexpr bool kHasCopiedRows = Config::kGathers && kCopiesRows<Config::kKeepK>;
+  /// Of a step's values then; boxes bring the others.
+  static constexpr int kCopiedValues = Config::kStepKeys / 4 * 3;
+  /// Warps that load: keys; values, or those that are copied and those that are not.
+  static constexpr int kGatherLoaders = kHasCopiedRows ? 3 : 2;
   /// Arrivals that fill a slot: the loads; of keys also the message, unless that comes first.
-  static constexpr int kLoadArrivals = kHasCopiedRows ? 32 : 1;
-  static constexpr int kKeyArrivals = kLoadArrivals + (Config::kGathers ? 1 : 0);
+  static constexpr int kKeyArrivals = (kHasCopiedRows ? 32 : 1) + (Config::kGathers ? 1 : 0);
+  static constexpr int kValueArrivals = kHasCopiedRows ? 32 + 1 : 1;
   static constexpr int kControlBytes = 1024 + (Config::kGathers ? kColumnRingBytes : 0);
   static constexpr int kSmemBytes = kControlOffset + kControlBytes;
 
@@ -224,7 +228,7 @@ struct WgmmaSmem {
     for (int n = 0; n < Config::kStages; ++n) {
       barrier(control()->k_full[n]).init(Shape::kKeyArrivals);
       barrier(control()->k_empty[n]).init(Shape::kConsumerWarps);
-      barrier(control()->v_full[n]).init(Shape::kLoadArrivals);
+      barrier(control()->v_full[n]).init(Shape::kValueArrivals);
       barrier(control()->v_empty[n]).init(Shape::kConsumerWarps);
       if constexpr (Shape::kLooksAhead) {
         barrier(control()->noted[n]).init(1);
@@ -239,7 +243,7 @@ struct WgmmaSmem {
     if constexpr (Config::kGathers) {
       for (int n = 0; n < control()->ring.kSteps; ++n) {
         barrier(control()->ring.step_full[n]).init(1);
-        barrier(control()->ring.step_empty[n]).init(2);  // keys and values
+        barrier(control()->ring.step_empty[n]).init(Shape::kGatherLoaders);
       }
     }
     fence_mbarrier_init();

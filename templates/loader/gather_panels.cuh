@@ -2,8 +2,10 @@
 // Rows come in columns of kColumn neighbours, by a list of column numbers in shared memory; rows
 // past the head's last become zeros.
 //
-// Single rows are copied with cp.async, eight lanes 128 bytes: the copy engine would take more time
-// for its instructions than the products. It does bring columns of whole lines of the swizzle.
+// The copy engine brings columns of whole lines of the swizzle. Single rows are shared out: all by
+// boxes would take more time for the engine's instructions than the products, and all by cp.async,
+// eight lanes 128 bytes, more of shared memory's, which it fills by 32 bytes where the engine
+// writes 128.
 #pragma once
 
 #include "arch/cp_async.cuh"
@@ -33,12 +35,12 @@ struct GatheredHead {
 /// Each lane arrives for its own copies. They are ordered before wgmma by that arrival alone: a
 /// proxy fence of those who wait, which PTX asks for, takes 3 % of the time, and no result has ever
 /// differed without.
-template <class Tile, int kColumn>
+template <class Tile, int kRows>
 __device__ __forceinline__ void copy_panels(u32 tile, Mbarrier full, const GatheredHead& from,
                                             const int* columns) {
-  static_assert(kColumn == 1);
   constexpr int kBlockRows = 16;  // four for each eight lanes
-  constexpr int kBlocks = Tile::kRows / kBlockRows;
+  constexpr int kBlocks = kRows / kBlockRows;
+  static_assert(kRows % kBlockRows == 0);
   const int first = lane_index() / 8 * 4;
   const int chunk = lane_index() % 8;
   const char* source = static_cast<const char*>(from.data) + chunk * 16;
@@ -65,35 +67,34 @@ __device__ __forceinline__ void copy_panels(u32 tile, Mbarrier full, const Gathe
   full.arrive_after_copies();
 }
 
-/// Columns as boxes, by one lane.
-template <class Tile, int kColumn>
+/// Columns as boxes, by one lane: those from row kFirst of the tile on. Their numbers are read
+/// several at a time: a box after each would wait for its own.
+template <class Tile, int kColumn, int kFirst>
 __device__ __forceinline__ void load_boxes(const TensorMap& map, u32 tile, Mbarrier full,
                                            const GatheredHead& from, const int* columns) {
-  static_assert(kColumn % kSwizzleRows == 0);
+  constexpr int kBegin = kFirst / kColumn, kEnd = Tile::kRows / kColumn;
+  constexpr int kAtOnce = smaller(8, kEnd - kBegin);
+  static_assert((kEnd - kBegin) % kAtOnce == 0);
   if (elect_one()) {
     const auto policy = l2_policy<L2Policy::kKeepLast>();
-    full.arrive_expecting(Tile::kBytes);
-#pragma unroll 4
-    for (int n = 0; n < Tile::kRows / kColumn; ++n) {
+    full.arrive_expecting(Tile::kPanels * (Tile::kRows - kFirst) * kPanelRowBytes);
+    tile += kFirst * kPanelRowBytes;
+#pragma unroll 1
+    for (int n = kBegin; n < kEnd; n += kAtOnce, tile += kAtOnce * kColumn * kPanelRowBytes) {
+      int tokens[kAtOnce];
 #pragma unroll
-      for (int p = 0; p < Tile::kPanels; ++p) {
-        tma_load(map, tile + p * Tile::kPanelBytes + n * kColumn * kPanelRowBytes, full,
-                 {columns[n] * kColumn, p, from.head, from.batch}, policy);
+      for (int i = 0; i < kAtOnce; ++i) tokens[i] = columns[n + i] * kColumn;
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+#pragma unroll
+        for (int p = 0; p < Tile::kPanels; ++p) {
+          tma_load(map, tile + p * Tile::kPanelBytes + i * kColumn * kPanelRowBytes, full,
+                   {tokens[i], p, from.head, from.batch}, policy);
+        }
       }
     }
   }
   __syncwarp();
-}
-
-/// Issues the loads of a whole tile.
-template <class Tile, int kColumn>
-__device__ __forceinline__ void gather_panels(const TensorMap& map, u32 tile, Mbarrier full,
-                                              const GatheredHead& from, const int* columns) {
-  if constexpr (kCopiesRows<kColumn>) {
-    copy_panels<Tile, kColumn>(tile, full, from, columns);
-  } else {
-    load_boxes<Tile, kColumn>(map, tile, full, from, columns);
-  }
 }
 
 }  // namespace lacuna

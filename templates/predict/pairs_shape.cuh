@@ -5,7 +5,6 @@
 //                each tile's largest weight, decisions
 //   warps 8-11   the producers (which give their registers up): keys of each step, with their
 //                scales and biases, into a ring of slots; each warp a quarter of the keys
-//   warps 12-19  give their registers up and leave
 //
 //   slot n       256 keys | what belongs to them: steps, numbers, largest_bias
 //     full[n]      4 arrivals: each warp of the producers, when what it wrote and copied is there
@@ -38,15 +37,13 @@ namespace lacuna {
 
 template <class Config>
 struct PairShape {
-  static constexpr int kWarpgroups = 2, kIdleWarpgroups = 2;
+  static constexpr int kWarpgroups = 2;
   static constexpr int kWarps = 4 * kWarpgroups;  ///< that compute
   static constexpr int kProducerWarps = 4;
   static constexpr int kFullArrivals = kProducerWarps, kEmptyArrivals = kWarps;
-  /// Of 96 at the start, the most of five warpgroups: no more can be dealt out than there were.
-  static constexpr int kConsumerRegisters = 200, kProducerRegisters = 32, kIdleRegisters = 24;
-  static_assert(kWarpgroups * kConsumerRegisters + kProducerRegisters +
-                    kIdleWarpgroups * kIdleRegisters <=
-                96 * (kWarpgroups + kIdleWarpgroups + 1));
+  /// Of 168 at the start, the most of three warpgroups: no more can be dealt out than there were.
+  static constexpr int kConsumerRegisters = 232, kProducerRegisters = 40;
+  static_assert(kWarpgroups * kConsumerRegisters + kProducerRegisters <= 168 * (kWarpgroups + 1));
   /// Sets of 64 queries: of a warpgroup, and of the block.
   static constexpr int kSets = 2, kBlockSets = kSets * kWarpgroups;
   static constexpr int kRows = kBlockSets * kWarpgroupRows;

@@ -254,11 +254,9 @@ __device__ __forceinline__ void predict_token_pairs(const Args& args) {
   if (warp_index() < Shape::kWarps) {
     grow_registers<Shape::kConsumerRegisters>();
     PairConsumer<Config, Hooks, Args>(args, smem, block).run();
-  } else if (warp_index() < Shape::kWarps + Shape::kProducerWarps) {
+  } else {
     shrink_registers<Shape::kProducerRegisters>();
     PairProducer<Config, Hooks, Args>(args, smem, block).run();
-  } else {
-    shrink_registers<Shape::kIdleRegisters>();
   }
 }
 
