@@ -163,6 +163,8 @@ struct WgmmaShape {
                 "the product of e4m3 values has registers of its own");
   static_assert(kHas8Bits || !kHasE4m3Values, "e4m3 values come with int8 keys");
   static_assert(!kHas8Bits || !Config::kGathers, "gathered keys are 16-bit rows");
+  static_assert(!SplitRows<Config>::kIsSplit || !(kHasGate || kHasE4m3Values || Config::kGathers),
+                "gates and e4m3 weights depend on the tiles before; gathered keys are one list");
   static_assert(Config::kSmemBytes == kSmemBytes, "the host's formula is another");
 };
 
@@ -182,6 +184,8 @@ struct WgmmaControl {
   int chosen[Shape::kVoteSlots];                     ///< parts of it that count, a bit each
   unsigned long long voted[2][Config::kWarpgroups];  ///< barriers: its warps have published
   ColumnRing<Config::kGathers> ring;
+  int shares[SplitRows<Config>::kIsSplit ? Shape::kRowSlots
+                                         : 1];  ///< of `rows`, where they are split
 };
 
 /// Addresses of one block's shared memory.
