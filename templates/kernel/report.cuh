@@ -2,8 +2,8 @@
 // are uniform; one thread writes, without atomics, so that reports are the same from run to run.
 //
 // Where rows are split, the host has filled the reports with 0: no item could do so before all
-// others. Each marks its own tiles and adds them to the row's count; the first says what is
-// visible.
+// others. Each marks its own tiles and adds them, by atomics, to the row's count of visited ones;
+// the first says what is visible.
 #pragma once
 
 #include "arch/atomic.cuh"
