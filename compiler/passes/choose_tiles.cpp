@@ -177,9 +177,7 @@ Chosen<int> choose_split_rows(const PassContext& context, const TileRequest& req
   const std::string against = split_objection(context.document.spec, request);
   if (!against.empty()) return {1, choice.is_auto() ? Origin::kDefault : Origin::kDerived, against};
   const int usual = choice.is_auto() ? 1 : choice.values.front();
-  Chosen<int> split = chosen(choice, usual,
-                             "a row of tiles is one block's, unless a measurement "
-                             "says otherwise");
+  Chosen<int> split = chosen(choice, usual, "a row is one block's where nothing was measured");
   const TunedTiles* tuned = context.tuned;
   if (tuned == nullptr || tuned->split_rows == 0) return split;
   if (!choice.is_auto() && std::ranges::count(choice.values, tuned->split_rows) == 0) return split;

@@ -62,6 +62,19 @@ TEST(SplitRows, MoreSharesThanTiles) {
   }
 }
 
+/// Shares whose largest logits lie far apart, or are all the same.
+TEST(SplitRows, ValuesOfAllKinds) {
+  using numerics::Fill;
+  for (const Subject& subject : split_subjects()) {
+    for (const Fill fill : {Fill::kZero, Fill::kHuge, Fill::kNegative, Fill::kIdentical,
+                            Fill::kOutlier, Fill::kTiny}) {
+      numerics::Case shape = shape_of(1, 1, 40, 700);
+      shape.fill = fill;
+      expect_agreement(subject, shape, kPlain);
+    }
+  }
+}
+
 /// Poisoned partial results would show: items without a tile have to leave 0 and -inf.
 TEST(SplitRows, ARowWithoutATileIsZeroAndMinusInfinity) {
   for (const Subject& subject : split_subjects()) {

@@ -25,7 +25,7 @@ BuildOptions tuned(int split_rows) {
 
 TEST(SplitRows, AreWholeUnlessSomebodySaysOtherwise) {
   EXPECT_EQ(text_of(plan(make_document()).split_rows),
-            "1 default: a row of tiles is one block's, unless a measurement says otherwise");
+            "1 default: a row is one block's where nothing was measured");
   EXPECT_EQ(text_of(plan(read_document(R"("tile": {"split_rows": 4})")).split_rows), "4 spec: ");
   EXPECT_EQ(text_of(plan(read_document(R"("tile": {"split_rows": [8, 2]})")).split_rows),
             "8 spec: first of the list that fits");
