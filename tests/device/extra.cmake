@@ -83,7 +83,8 @@ device_kernel(tests/device/specs/int8-lists.json 128 f16 sm_90a)
 # Split rows, whose results are merged, in both families.
 foreach(arch sm_100a sm_90a)
   device_kernel(specs/flash-decoding.json 128 bf16 ${arch})
-  foreach(name split-dense split-window split-lists split-lists-narrow split-int8-lists)
+  foreach(name split-dense split-window split-lists split-lists-narrow split-int8-lists
+               split-streaming split-topk-blocks)
     device_kernel(tests/device/specs/${name}.json 64 bf16 ${arch})
   endforeach()
 endforeach()

@@ -37,6 +37,8 @@ const std::map<std::string, Twin> kTwins = {
     {"split-window", {"window", true, false}},
     {"split-lists", {"lists", true, false}},
     {"split-lists-narrow", {"lists", false, false}},
+    {"split-streaming", {"streaming", false, false}},
+    {"split-topk-blocks", {"topk-blocks", false, false}},
     {"split-int8-lists", {"int8-lists-64x64", false, false}},
 };
 
