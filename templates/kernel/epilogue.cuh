@@ -60,6 +60,7 @@ __device__ __forceinline__ float row_lse(const Rows& rows, int r, float sum, flo
   return sum == 0.0f ? -kInfinity : log2_sum * kLn2;
 }
 
+/// Writes that of the warp's 16 rows.
 template <class Rows>
 __device__ __forceinline__ void write_lse(const LseArg& lse, int b, int h, int first_row, int n_q,
                                           const Rows& rows, const float (&sum)[2], float to_log2,

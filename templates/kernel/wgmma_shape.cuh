@@ -16,7 +16,8 @@
 // Slots and phases run on from row to row, in step on both sides. K runs one step ahead of V: the
 // order of loads is K_0 (V of the row before) Q K_1 V_0 K_2 V_1 ..., that of use. A row without a
 // tile takes a step too, whose message says so and whose slots stay as they are. The producer alone
-// asks which row comes next; a last message says that there is none.
+// asks which row comes next; a last message says that there is none. Of split rows
+// (kernel/split_rows.cuh) all this is said of an item, which has a share of its row's tiles.
 //
 // Where a query tile has the 64 rows of one warpgroup (kTileRows: two), each warpgroup has a row of
 // tiles and a list of its own, and a message of its own in each slot. Steps go through the tiles of
