@@ -43,6 +43,13 @@ void* slot_address(const LaunchProgram& program, std::size_t index, const Launch
          static_cast<std::size_t>(values[slot.offset]) * kWorkspaceUnitBytes;
 }
 
+ClearedReport cleared_report(const BoundLaunch& bound, TensorRole role) {
+  const BoundTensor& report = bound[role];
+  std::size_t bytes = role == TensorRole::kCounts ? sizeof(std::int32_t) : sizeof(std::uint8_t);
+  for (const std::int64_t extent : report.extent) bytes *= static_cast<std::size_t>(extent);
+  return {report.data, bytes};
+}
+
 void fill_argument_block(const LaunchProgram& program, const BoundLaunch& bound,
                          const LaunchMemory& memory, const std::int32_t* values, std::byte* block) {
   std::memset(block, 0, program.args_bytes);

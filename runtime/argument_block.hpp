@@ -20,6 +20,13 @@ struct LaunchMemory {
 void* slot_address(const LaunchProgram& program, std::size_t index, const LaunchMemory& memory,
                    const std::int32_t* values);
 
+/// A report of the caller's that a launch fills with zeros: contiguous bytes.
+struct ClearedReport {
+  void* data;  ///< null: the caller does not want it
+  std::size_t bytes;
+};
+ClearedReport cleared_report(const BoundLaunch& bound, TensorRole role);
+
 /// Writes all `program.args_bytes` bytes. `values`: LaunchProgram::values for bound.shape. Slots
 /// without a byte are null.
 void fill_argument_block(const LaunchProgram& program, const BoundLaunch& bound,

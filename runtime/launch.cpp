@@ -120,16 +120,23 @@ bool is_decided(const KernelState& kernel, const lacuna_mask* mask) {
   return mask != nullptr && mask->calls % kernel.launch.reuse != 0;
 }
 
-/// Zeros where the kernels count on them.
-CUresult clear_slots(const KernelState& kernel, const LaunchMemory& memory,
-                     const LaunchValues& values, void* stream) {
+/// Zeros where the kernels count on them: slots of the workspace, reports.
+CUresult clear_memory(const KernelState& kernel, const BoundLaunch& bound,
+                      const LaunchMemory& memory, const LaunchValues& values, void* stream) {
   CUresult result = kCudaSuccess;
-  for (std::size_t i = 0; i < kernel.launch.slots.size() && result == kCudaSuccess; ++i) {
+  const auto clear = [&](void* data, std::size_t bytes) {
+    if (data == nullptr || bytes == 0 || result != kCudaSuccess) return;
+    result = kernel.engine->gpu->driver->cuMemsetD8Async(reinterpret_cast<CUdeviceptr>(data), 0,
+                                                         bytes, static_cast<CUstream>(stream));
+  };
+  for (std::size_t i = 0; i < kernel.launch.slots.size(); ++i) {
     const WorkspaceSlot& slot = kernel.launch.slots[i];
-    if (!slot.cleared) continue;
-    result = kernel.engine->gpu->driver->cuMemsetD8Async(
-        reinterpret_cast<CUdeviceptr>(slot_address(kernel.launch, i, memory, values.data)), 0,
-        bytes_of(values, slot.size), static_cast<CUstream>(stream));
+    if (slot.cleared)
+      clear(slot_address(kernel.launch, i, memory, values.data), bytes_of(values, slot.size));
+  }
+  for (const TensorRole role : kernel.launch.cleared) {
+    const ClearedReport report = cleared_report(bound, role);
+    clear(report.data, report.bytes);
   }
   return result;
 }
@@ -201,7 +208,7 @@ bool launch_on_gpu(KernelState& kernel, const BoundLaunch& bound, const LaunchVa
     if (!encode_tensor_maps(driver, kernel.launch, name, bound, block, diagnostics)) return false;
     result = record_event(kernel, args, 0);
   }
-  if (result == kCudaSuccess) result = clear_slots(kernel, memory, values, args.stream);
+  if (result == kCudaSuccess) result = clear_memory(kernel, bound, memory, values, args.stream);
   if (result == kCudaSuccess) result = enqueue(kernel, values, block, args);
   if (result == kCudaSuccess) kernel.publisher.release();
   return check_launched(kernel, result, diagnostics);

@@ -2,6 +2,7 @@
 // the shape of a generated kernel.cu (causal, int8 queries and keys, e4m3 values, tile gate).
 #include "base/expr.cuh"
 #include "kernel/attend_mma.cuh"
+#include "kernel/combine.cuh"
 #include "kernel/permute.cuh"
 #include "kernel/prepare.cuh"
 #include "kernel/prepare_values.cuh"

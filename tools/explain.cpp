@@ -112,6 +112,7 @@ std::vector<Decision> decisions_of(const Plan& plan) {
   if (plan.target.kind != TargetKind::kCuda) return all;
   all.push_back(decision("tile.stages", attend.stages));
   all.push_back(decision("tile.warps", attend.warps));
+  all.push_back(decision("tile.split_rows", attend.split_rows));
   add_family(plan, all);
   all.push_back(decision("loader", attend.loader, std::string(name_of(attend.loader.value))));
   all.push_back(

@@ -34,7 +34,8 @@ struct TuneOptions {
 };
 
 constexpr const char* kDescription =
-    R"(Find the fastest tiles, stages, key order and threads that a spec leaves open, and keep them.
+    R"(Find the fastest tiles, stages, key order, blocks of a row and threads that a spec leaves open, and
+keep them.
 
 Examples:
   lacuna tune specs/dense.json --shape b=1,h=32,n=8192

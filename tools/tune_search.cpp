@@ -83,12 +83,15 @@ bool TuneSearch::greet() {
 bool TuneSearch::read_space() {
   Diagnostics found;
   const tune::Machine machine = findings_.facts.machine();
-  findings_.space = tune::search_space(document_, task_.build, machine, task_.threads, found);
+  findings_.space =
+      tune::search_space(document_, task_.build, machine, task_.threads, task_.shape, found);
   session_.report(found, document_.source);
-  findings_.fixed = tune::fixed_fields(document_, machine, task_.threads);
+  if (found.has_errors()) return false;
+  findings_.fixed = tune::fixed_fields(document_, findings_.space.candidates.front().plan, machine,
+                                       task_.threads, task_.shape);
   findings_.variant = tune::variant_of(document_.spec, task_.build);
   findings_.problem = print_bucket(tune::bucket_of(task_.shape));
-  return !found.has_errors();
+  return true;
 }
 
 bool TuneSearch::read_database() {

@@ -181,6 +181,7 @@ std::vector<ArgField> bind_args(const StageFacts& facts, const LaunchProgram& pr
   const BlockParts parts = facts.parts();
   if (parts.wgmma) add(lay_out(schedule_members(), schedule_offset()));
   add(lay_out(attend_members(), attend_offset(parts)));
+  if (parts.split) add(lay_out(split_members(), split_offset(parts)));
   if (parts.predict) add(lay_out(predict_members(), predict_offset(parts)));
   std::uint32_t end = params_offset(parts);
   const std::vector<ParamSpec>& params = facts.plan.program.params;

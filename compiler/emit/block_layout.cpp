@@ -17,6 +17,11 @@ constexpr BlockMember kScheduleMembers[] = {
     {"head_group", FieldKind::kI32, FieldSource::kValue},
 };
 
+constexpr BlockMember kSplitMembers[] = {
+    {"partial_o", FieldKind::kPointer, FieldSource::kWorkspace},
+    {"partial_lse", FieldKind::kPointer, FieldSource::kWorkspace},
+};
+
 std::uint32_t field_bytes(FieldKind kind) {
   switch (kind) {
     case FieldKind::kPointer:
@@ -39,6 +44,7 @@ std::uint32_t round_up(std::uint32_t offset, std::uint32_t alignment) {
 
 std::span<const BlockMap> attend_maps() { return kMaps; }
 std::span<const BlockMember> schedule_members() { return kScheduleMembers; }
+std::span<const BlockMember> split_members() { return kSplitMembers; }
 
 std::vector<ArgField> lay_out(std::span<const BlockMember> members, std::uint32_t begin) {
   std::vector<ArgField> fields;
@@ -65,8 +71,12 @@ std::uint32_t attend_offset(BlockParts parts) {
   return parts.wgmma ? schedule_offset() + kScheduleBytes : 0;
 }
 
-std::uint32_t predict_offset(BlockParts parts) {
+std::uint32_t split_offset(BlockParts parts) {
   return attend_offset(parts) + block_bytes(attend_members());
+}
+
+std::uint32_t predict_offset(BlockParts parts) {
+  return split_offset(parts) + (parts.split ? block_bytes(split_members()) : 0);
 }
 
 std::uint32_t params_offset(BlockParts parts) {

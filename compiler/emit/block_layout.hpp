@@ -3,6 +3,7 @@
 //   struct Args {
 //     AttendMaps maps;  AttendSchedule schedule;  // of the wgmma family
 //     AttendArgs attend;
+//     SplitArgs split;      // where rows of tiles are split
 //     PredictArgs predict;  // where a program has stages besides attend
 //     Param<...> param_x; ...
 //   };
@@ -44,6 +45,7 @@ struct BlockMap {
 std::span<const BlockMap> attend_maps();
 std::span<const BlockMember> schedule_members();  ///< lacuna::AttendSchedule
 std::span<const BlockMember> attend_members();    ///< lacuna::AttendArgs
+std::span<const BlockMember> split_members();     ///< lacuna::SplitArgs
 std::span<const BlockMember> predict_members();   ///< lacuna::PredictArgs
 
 /// The members with their offsets; the first one lies at `begin`, a multiple of 8.
@@ -55,10 +57,12 @@ std::uint32_t block_bytes(std::span<const BlockMember> members);
 /// The parts of Args that not every program has.
 struct BlockParts {
   bool wgmma = false;  ///< maps and schedule
+  bool split = false;
   bool predict = false;
 };
 std::uint32_t schedule_offset();
 std::uint32_t attend_offset(BlockParts parts);
+std::uint32_t split_offset(BlockParts parts);
 std::uint32_t predict_offset(BlockParts parts);
 std::uint32_t params_offset(BlockParts parts);
 /// sizeof(Args) of a program.

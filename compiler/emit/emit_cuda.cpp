@@ -78,6 +78,7 @@ void write_args(CudaWriter& out, const Program& program, BlockParts parts) {
     out.line("  lacuna::AttendSchedule schedule;");
   }
   out.line("  lacuna::AttendArgs attend;");
+  if (parts.split) out.line("  lacuna::SplitArgs split;");
   if (parts.predict) out.line("  lacuna::PredictArgs predict;");
   for (const ParamSpec& param : program.params) {
     out.line("  lacuna::Param<" +
@@ -89,6 +90,7 @@ void write_args(CudaWriter& out, const Program& program, BlockParts parts) {
   if (parts.wgmma) assert_map_offsets(out, parts);
   assert_offsets(out, "AttendArgs", attend_members(),
                  {"lse.data", "counts", "row_order", "n_b", "scale"});
+  if (parts.split) assert_offsets(out, "SplitArgs", split_members(), {"partial_lse"});
   if (!parts.predict) return;
   assert_offsets(
       out, "PredictArgs", predict_members(),
@@ -112,8 +114,10 @@ void write_include(CudaWriter& out, const std::string& header) {
 /// What Args and Hooks are made of.
 void write_shared_includes(CudaWriter& out, BlockParts parts) {
   write_include(out, "base/expr.cuh");
+  if (parts.split) write_include(out, "base/types.cuh");  // for Stage: predict_args.cuh has it, too
   write_include(out, "kernel/attend_args.cuh");
   if (parts.wgmma) write_include(out, "kernel/attend_maps.cuh");
+  if (parts.split) write_include(out, "kernel/split_args.cuh");
   if (parts.predict) write_include(out, "kernel/predict_args.cuh");
   if (parts.wgmma) write_include(out, "kernel/row_schedule.cuh");
 }

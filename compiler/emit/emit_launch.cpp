@@ -55,6 +55,8 @@ LaunchProgram emit_launch_program(const Plan& plan) {
   for (const NamedSize& size : predict_sizes(facts)) add_value(program, size.name, size.expr);
   add_launches(facts, program);
   add_workspace(facts, program);
+  // No item of a split row could clear its row's reports before all others.
+  if (facts.splits_rows()) program.cleared = {TensorRole::kCounts, TensorRole::kTileMask};
   program.args_bytes = args_bytes(plan.program, facts.parts());
   program.fields = bind_args(facts, program);
   program.maps = bind_maps(facts, program);

@@ -112,8 +112,10 @@ struct LaunchProgram {
   int kept_slot = -1;
   int reuse = 1;  ///< launches that one decision serves
   std::uint32_t args_bytes = 0;
-  std::vector<ArgField> fields;        ///< of the argument block; bytes without a field are 0
-  std::vector<TensorMapFields> maps;   ///< of the argument block, too
+  std::vector<ArgField> fields;       ///< of the argument block; bytes without a field are 0
+  std::vector<TensorMapFields> maps;  ///< of the argument block, too
+  /// Reports of the caller's, contiguous, that each launch fills with zeros before its kernels.
+  std::vector<TensorRole> cleared;
   std::vector<KernelLaunch> launches;  ///< in their order
 };
 

@@ -120,6 +120,8 @@ std::string print_launch_program(const LaunchProgram& program) {
             "\n";
   }
   text += print_workspace(program);
+  for (const TensorRole role : program.cleared)
+    text += "zeros " + std::string(kRoleNames[static_cast<int>(role)]) + "\n";
   for (const KernelLaunch& launch : program.launches) {
     text += "launch " + launch.entry + " grid=" + value_name(program, launch.grid_x) +
             " threads=" + std::to_string(launch.threads) +

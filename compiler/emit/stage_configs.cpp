@@ -79,6 +79,11 @@ ConfigField mask_field(const Expr& mask) {
   return {boolean("kHasMask", !mask.empty()), "/attention/mask", kDefault};
 }
 
+ConfigField split_rows_field(const AttendPlan& chosen) {
+  return {integer("kSplitRows", chosen.split_rows.value), "/tile/split_rows",
+          name_of(chosen.split_rows.origin)};
+}
+
 /// What `keep` (and for the similarities `exclude`) reads.
 void add_uses(const StageFacts& facts, Fields& fields) {
   const auto reads = [&](Variable variable) { return uses(facts.select->keep, variable); };
@@ -264,7 +269,13 @@ Fields attend_config(const StageFacts& facts, Tensor) {
       {boolean("kSharedHeads", shared), "/predictor/heads", kDefault},
   };
   if (facts.is_wgmma()) add_wgmma(attend, chosen, fields);
+  if (facts.splits_rows()) fields.push_back(split_rows_field(chosen));
   return fields;
+}
+
+Fields combine_config(const StageFacts& facts, Tensor) {
+  return {split_rows_field(facts.plan.attend),
+          {boolean("kWritesLse", facts.attend.lse), "/attention/lse", kDefault}};
 }
 
 }  // namespace lacuna

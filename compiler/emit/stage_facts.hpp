@@ -42,7 +42,11 @@ struct StageFacts {
   const TokenOps& ops(Tensor tensor) const { return tensor == Tensor::kQ ? q : k; }
   int head_dim() const { return plan.program.head_dim; }
   bool is_wgmma() const { return plan.attend.family.value == AttendFamily::kWgmma; }
-  BlockParts parts() const { return {.wgmma = is_wgmma(), .predict = has_stages}; }
+  int split_rows() const { return plan.attend.split_rows.value; }
+  bool splits_rows() const { return split_rows() > 1; }
+  BlockParts parts() const {
+    return {.wgmma = is_wgmma(), .split = splits_rows(), .predict = has_stages};
+  }
   bool gathers() const { return attend.columns >= 0; }
   bool quantises_attend() const { return attend.q_scale >= 0; }
   /// Rows of the estimate are the last queries: it leaves the decision to `select`.

@@ -9,8 +9,9 @@
 namespace lacuna {
 namespace {
 
-constexpr int kPermuteTokens = 64;  ///< tokens of a block
-constexpr int kValueTokens = 128;   ///< ... of a prepare_values block
+constexpr int kPermuteTokens = 64;    ///< tokens of a block
+constexpr int kCombinedElements = 4;  ///< of a token, by a thread of `combine`
+constexpr int kValueTokens = 128;     ///< ... of a prepare_values block
 constexpr int kMostStridingBlocks = 512;
 /// Of a prepare block, which holds them in registers. Smoothed ones take twice the room there, so
 /// that fewer threads are on a multiprocessor: in smaller blocks, which wait for less.
@@ -40,6 +41,11 @@ std::string blocks_of_attend(const StageFacts& f) {
   return "n_b * n_h * (" + ceil_divide("n_q", rows) + ")";
 }
 
+/// The same of items, where rows are split.
+std::string items_of(const StageFacts& f, const std::string& rows) {
+  return f.splits_rows() ? rows + " * " + std::to_string(f.split_rows()) : rows;
+}
+
 // needed
 bool permutes(const StageFacts& f, Tensor) { return f.permutes; }
 bool has_mean(const StageFacts& f, Tensor t) { return f.ops(t).smooth != nullptr; }
@@ -61,6 +67,7 @@ bool selects(const StageFacts& f, Tensor) {
 bool compacts(const StageFacts& f, Tensor) { return f.compact != nullptr; }
 bool is_wgmma(const StageFacts& f, Tensor) { return f.is_wgmma(); }
 bool is_mma(const StageFacts& f, Tensor) { return !f.is_wgmma(); }
+bool splits_rows(const StageFacts& f, Tensor) { return f.splits_rows(); }
 
 // grid
 std::string permute_grid(const StageFacts&, Tensor t) { return blocks_over(t, kPermuteTokens); }
@@ -98,10 +105,14 @@ std::string order_grid(const StageFacts& f, Tensor) {
   return ceil_divide(blocks_of_attend(f), kStageThreads);
 }
 std::string attend_grid(const StageFacts& f, Tensor) {
-  return f.gathers() ? minimum(blocks_over_rows(f), kMostStridingBlocks) : blocks_over_rows(f);
+  return f.gathers() ? minimum(blocks_over_rows(f), kMostStridingBlocks)
+                     : items_of(f, blocks_over_rows(f));
 }
 std::string persistent_grid(const StageFacts& f, Tensor) {
-  return "min(" + blocks_of_attend(f) + ", sm_count)";
+  return "min(" + items_of(f, blocks_of_attend(f)) + ", sm_count)";
+}
+std::string combine_grid(const StageFacts& f, Tensor t) {
+  return blocks_over(t, kStageThreads / (f.head_dim() / kCombinedElements));
 }
 
 // shared memory
@@ -238,6 +249,8 @@ constexpr StageRow kStages[] = {
      attend_smem, never, attend_threads},
     {"attend", "kernel/attend_wgmma.cuh", "attend_wgmma", kQ, is_wgmma, attend_config,
      persistent_grid, attend_smem, never, attend_threads},
+    {"combine", "kernel/combine.cuh", "combine_shares", kQ, splits_rows, combine_config,
+     combine_grid, fixed<0>, never},
     {"unpermute", kPermute, "unpermute_results", kQ, permutes, unpermute_config, permute_grid,
      fixed<0>, never},
 };

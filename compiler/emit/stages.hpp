@@ -51,6 +51,7 @@ std::vector<ConfigField> select_config(const StageFacts& facts, Tensor);
 std::vector<ConfigField> compact_config(const StageFacts& facts, Tensor);
 std::vector<ConfigField> order_config(const StageFacts& facts, Tensor);
 std::vector<ConfigField> attend_config(const StageFacts& facts, Tensor);
+std::vector<ConfigField> combine_config(const StageFacts& facts, Tensor);
 
 /// Tokens of a block of the prepare kernel: as many as its registers hold well, and at least the
 /// largest tile it works on, which like all others divides it.

@@ -157,6 +157,14 @@ void add_decisions(const StageFacts& f, Slots& slots) {
   }
 }
 
+/// What the items of split rows leave for `combine`: templates/kernel/split_args.cuh.
+void add_partials(const StageFacts& f, Slots& slots) {
+  if (!f.splits_rows()) return;
+  const std::string outer = text_of(f.split_rows()) + " * " + heads(Tensor::kQ);
+  slots.push_back({"partial_o", units(outer, "n_q", f.head_dim() * kWordBytes)});
+  slots.push_back({"partial_lse", units(outer, "n_q", kWordBytes)});
+}
+
 /// Query heads that are at work together: under a mask, which makes rows uneven, those of as many
 /// KV heads as stay in the L2 with all their keys and values.
 std::string head_group(const StageFacts& f) {
@@ -178,6 +186,7 @@ std::vector<SlotSize> workspace_slots(const StageFacts& facts) {
         {"v_values", units(heads(Tensor::kV), padded_length(Tensor::kV), facts.head_dim())});
   }
   add_decisions(facts, slots);
+  add_partials(facts, slots);
   if (facts.is_wgmma()) slots.push_back({"next_row", "1", true});
   return slots;
 }

@@ -284,6 +284,7 @@ struct TunedTiles {
   int tile_q = 0, tile_k = 0, stages = 0;
   std::optional<TileOrder> order;
   std::string record;  ///< where it comes from, as `explain` shows it: one clause
+  int split_rows = 0;
 };
 
 /// The families of `attend`: mma.sync on every target, wgmma where the target has it.

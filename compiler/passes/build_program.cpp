@@ -60,6 +60,7 @@ std::string objection(Loader loader, const Spec& spec) {
   if (spec.gate) return "a gate decides about tiles of neighbouring keys";
   if (!admits(spec.tile.order, TileOrder::kAscending))
     return "keys are gathered in ascending order";
+  if (!admits(spec.tile.split_rows, 1)) return "the columns of a row are gathered by one block";
   if (!admits(spec.tile.q, spec.predictor->tile_q))
     return "a gathered row of tiles has the queries of predictor.tile.q";
   return "";

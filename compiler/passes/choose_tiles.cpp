@@ -163,6 +163,29 @@ Chosen<TileOrder> choose_order(const PassContext& context, const TileRequest& re
   return order;
 }
 
+/// Why a row's tiles stay with one block; "" if they need not.
+std::string split_objection(const Spec& spec, const TileRequest& request) {
+  if (spec.gate) return "what a gate decides depends on the tiles before in the row";
+  if (spec.quantise.v_bits == 8)
+    return "weights are rounded to e4m3 by the largest of the tiles before in the row";
+  if (request.gathers) return "the columns of a row are gathered by one block";
+  return "";
+}
+
+Chosen<int> choose_split_rows(const PassContext& context, const TileRequest& request) {
+  const Choice<int>& choice = request.spec.split_rows;
+  const std::string against = split_objection(context.document.spec, request);
+  if (!against.empty()) return {1, choice.is_auto() ? Origin::kDefault : Origin::kDerived, against};
+  const int usual = choice.is_auto() ? 1 : choice.values.front();
+  Chosen<int> split = chosen(choice, usual, "a row is one block's where nothing was measured");
+  const TunedTiles* tuned = context.tuned;
+  if (tuned == nullptr || tuned->split_rows == 0) return split;
+  if (!choice.is_auto() && std::ranges::count(choice.values, tuned->split_rows) == 0) return split;
+  split.value = tuned->split_rows;
+  note_tuned(*tuned, choice, split);
+  return split;
+}
+
 void note_loader(const PassContext& context, const TileRequest& request) {
   const Choice<Loader>& choice = context.document.spec.loader;
   const Loader loader = request.gathers ? Loader::kGather : Loader::kCpAsync;
@@ -233,6 +256,7 @@ Program choose_tiles(Program program, const PassContext& context) {
   const TileSpec& tile = context.document.spec.tile;
   const TileRequest request = tile_request(program, tile, context.target);
   const bool has_gate = attend_of(program).gate.has_value();
+  context.attend.split_rows = choose_split_rows(context, request);
   auto shapes = shapes_in_order(tile_candidates(request), program.head_dim, attend_of(program));
   const std::optional<TileShape> tuned = tuned_shape(context.tuned, tile, shapes.front());
   const WgmmaChoice wgmma = choose_wgmma(program, request, tuned, context);

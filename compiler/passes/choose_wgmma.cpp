@@ -69,6 +69,8 @@ std::string objection(const WgmmaShape& shape, const TileRequest& request) {
     return text("tile.q", shape.tile_q) + "three warpgroups have registers for head_dim 64 alone";
   if (shape.tile_q == kWideBlockRows && (shape.qk_bits == 8 || shape.v_bits == 8))
     return text("tile.q", shape.tile_q) + "three warpgroups have no registers for 8-bit operands";
+  if (shape.tile_q == kWideBlockRows && shape.splits_rows)
+    return text("tile.q", shape.tile_q) + "three warpgroups have no registers for partial results";
   if (shape.tile_q == kWideBlockRows && shape.gathers)
     return text("tile.q", shape.tile_q) + "a producer that gathers has the registers of a third";
   if (!warps.is_auto() && std::ranges::count(warps.values, shape.warps()) == 0)
@@ -101,7 +103,8 @@ WgmmaShape shape_of(const TileShape& tiles, const Program& program, const PassCo
   const WgmmaShape shape{.tile_q = tiles.tile_q,
                          .tile_k = tiles.tile_k,
                          .stages = tiles.stages,
-                         .head_dim = tiles.head_dim};
+                         .head_dim = tiles.head_dim,
+                         .splits_rows = context.attend.split_rows.value > 1};
   return with_query_buffers(with_operands(shape, program), context.target);
 }
 

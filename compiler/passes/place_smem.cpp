@@ -30,7 +30,8 @@ void place_wgmma(const Program& program, const PassContext& context) {
                                           .tile_k = plan.tile_k.value,
                                           .stages = plan.stages.value,
                                           .head_dim = program.head_dim,
-                                          .query_buffers = plan.query_buffers.value},
+                                          .query_buffers = plan.query_buffers.value,
+                                          .splits_rows = plan.split_rows.value > 1},
                                          program);
   const WgmmaRegisters registers = registers_of(shape);
   plan.smem_bytes = {

@@ -7,15 +7,6 @@ namespace {
 using enum SpecFieldKind;
 using enum Plural;
 
-constexpr double kLargestF32 = std::numeric_limits<float>::max(),
-                 kSmallestF32 = std::numeric_limits<float>::min();
-constexpr std::array kVersions{1};
-constexpr std::array kHeadDims{64, 96, 128, 256};
-constexpr std::array kColumns{1, 8};
-constexpr std::array kEstimateBits{4, 8, 16, 32};
-constexpr std::array kComputeBits{8, 16};
-constexpr std::size_t kKeySummaries = 3, kQuerySummaries = 4;  ///< "last" is of queries only
-constexpr std::span<const std::string_view> kOrders(kTokenOrderNames);
 #define LACUNA_SLOT(member) [](const SpecDraft& draft) -> SpecSlot { return &draft.member; }
 constexpr SpecField kFields[] = {
     {.path = "$schema",
@@ -24,7 +15,7 @@ constexpr SpecField kFields[] = {
     {.path = "version",
      .kind = kInteger,
      .required = true,
-     .values = kVersions,
+     .values = kLegalVersions,
      .doc = "Version of the spec language.",
      .why = "this build reads version 1 of the spec language",
      .slot = LACUNA_SLOT(spec->version)},
@@ -67,7 +58,7 @@ constexpr SpecField kFields[] = {
     {.path = "attention.head_dim",
      .kind = kInteger,
      .plural = kOrListOrAuto,
-     .values = kHeadDims,
+     .values = kLegalHeadDims,
      .fallback = "the caller decides",
      .doc = "Elements of a head.",
      .why = "kernels exist for these head dimensions",
@@ -140,8 +131,8 @@ constexpr SpecField kFields[] = {
      .slot = LACUNA_SLOT(param->calibrate)},
     {.path = "permute",
      .kind = kTokenOrder,
-     .names = kOrders.first(2),
-     .grids = kOrders.subspan(2),
+     .names = kTokenOrders.first(2),
+     .grids = kTokenOrders.subspan(2),
      .fallback = "`\"none\"`",
      .doc = "Computes tokens in another order: the caller's (`external`), or one through a grid of "
             "T x H x W tokens, [t][h][w] in memory. Results come back in the caller's order.",
@@ -167,7 +158,7 @@ constexpr SpecField kFields[] = {
      .multiple = 16,
      .minimum = 16,
      .maximum = 256,
-     .values = kColumns,
+     .values = kColumnWidths,
      .fallback = "64",
      .doc = "Keys of a tile; 1, 8 and, where the loader gathers, 16 make columns.",
      .why = "a tile is a whole number of tile.k, which are multiples of 16; columns are narrower",
@@ -210,7 +201,7 @@ constexpr SpecField kFields[] = {
     {.path = "predictor.estimate.bits",
      .kind = kInteger,
      .plural = kOrAuto,
-     .values = kEstimateBits,
+     .values = kLegalEstimateBits,
      .fallback = "32 with a mean, else 16",
      .doc = "Of what is compared: 32 are means, 16 the tokens as they are, 8 and 4 integers.",
      .why = "estimates are computed in f32, in the type of the tensors, or in small integers",
@@ -303,7 +294,7 @@ constexpr SpecField kFields[] = {
     {.path = "quantise.qk", .kind = kObject, .doc = "Format of Q and K."},
     {.path = "quantise.qk.bits",
      .kind = kInteger,
-     .values = kComputeBits,
+     .values = kLegalComputeBits,
      .fallback = "16",
      .doc = "16: the element type of the tensors; 8: symmetric integers, scaled by group.",
      .why = "scores are computed in 16 or 8 bits; int4 is for predictor.estimate.bits alone",
@@ -318,7 +309,7 @@ constexpr SpecField kFields[] = {
     {.path = "quantise.v", .kind = kObject, .doc = "Format of V and of the weights it meets."},
     {.path = "quantise.v.bits",
      .kind = kInteger,
-     .values = kComputeBits,
+     .values = kLegalComputeBits,
      .fallback = "16",
      .doc = "16: the element type of the tensors; 8: e4m3, one scale for each channel.",
      .why = "the product with V is computed in 16 bits or in e4m3",
@@ -383,6 +374,15 @@ constexpr SpecField kFields[] = {
      .fallback = "auto",
      .doc = "Order in which a row of tiles visits its keys.",
      .slot = LACUNA_SLOT(spec->tile.order)},
+    {.path = "tile.split_rows",
+     .kind = kInteger,
+     .plural = kOrListOrAuto,
+     .minimum = 1,
+     .maximum = 16,
+     .fallback = "auto",
+     .doc = "Blocks of a GPU that share the tiles of a row: for few queries of many keys.",
+     .why = "each of a row's blocks leaves a partial result in the workspace, in f32",
+     .slot = LACUNA_SLOT(spec->tile.split_rows)},
     {.path = "loader",
      .kind = kEnum,
      .plural = kOrListOrAuto,

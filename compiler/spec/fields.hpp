@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -113,6 +114,17 @@ std::string shape_pattern();
 /// Of a grid of tokens.
 inline constexpr int kLongestSide = 1 << 16;
 
+inline constexpr double kLargestF32 = std::numeric_limits<float>::max();
+inline constexpr double kSmallestF32 = std::numeric_limits<float>::min();
+
+// Legal integers that are no range, or stand beside one.
+inline constexpr std::array kLegalVersions{1};
+inline constexpr std::array kLegalHeadDims{64, 96, 128, 256};
+inline constexpr std::array kColumnWidths{1, 8};
+inline constexpr std::array kLegalEstimateBits{4, 8, 16, 32};
+inline constexpr std::array kLegalComputeBits{8, 16};
+inline constexpr std::size_t kKeySummaries = 3, kQuerySummaries = 4;  ///< "last" is of queries only
+
 // Names of enumerators, in their order. A field may offer only the first of them.
 inline constexpr std::array<std::string_view, 3> kDTypeNames{"bf16", "f16", "f32"};
 inline constexpr std::array<std::string_view, 2> kParamTypeNames{"f32", "i32"};
@@ -132,5 +144,6 @@ inline constexpr std::array<std::string_view, 5> kCalibrateNames{"none", "bisect
                                                                  "kept_tiles"};
 inline constexpr std::array<std::string_view, 6> kTokenOrderNames{
     "none", "external", "hilbert", "row_major", "column_major", "time_major"};
+inline constexpr std::span<const std::string_view> kTokenOrders(kTokenOrderNames);
 
 }  // namespace lacuna

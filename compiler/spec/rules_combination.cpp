@@ -89,6 +89,29 @@ void check_gathering(const RuleContext& context) {
                      "keys are gathered in ascending order", "\"ascending\", or leave it out");
 }
 
+/// A list is legal if it has 1: where rows stay whole, nothing speaks against it.
+void check_split_rows(const RuleContext& context) {
+  const Spec& spec = context.spec;
+  const std::vector<int>& written = spec.tile.split_rows.values;
+  if (!context.sound({"tile.split_rows", "loader", "predictor.tile.k", "quantise.v.bits"})) return;
+  if (written.empty() || std::find(written.begin(), written.end(), 1) != written.end()) return;
+  const std::string split = "tile.split_rows = " + joined_integers(written) + " does not go with ";
+  if (spec.gate)
+    context.conflict("tile.split_rows", split + "a gate",
+                     "what a gate decides depends on the tiles before in the row, which other "
+                     "blocks would have",
+                     "nearest legal value: 1");
+  else if (spec.quantise.v_bits == 8)
+    context.conflict("tile.split_rows", split + "quantise.v.bits = 8",
+                     "weights are rounded to e4m3 by the largest of the tiles before in the row, "
+                     "which other blocks would have",
+                     "nearest legal value: 1; or quantise.v.bits of 16");
+  else if (always_gathers(spec))
+    context.conflict("tile.split_rows", split + "gathered keys",
+                     "the columns of a row become one list of keys, in one block",
+                     "nearest legal value: 1; or predictor.tile.k of 32 or more");
+}
+
 void check_quantise(const RuleContext& context) {
   const QuantiseSpec& quantise = context.spec.quantise;
   if (!context.sound({"quantise.qk.bits", "quantise.qk.group", "quantise.v.bits"})) return;
@@ -182,6 +205,7 @@ void check_combination(const RuleContext& context) {
   check_mask(context);
   check_loader(context);
   check_gathering(context);
+  check_split_rows(context);
   check_quantise(context);
   check_key_steps(context);
   check_permute(context);

@@ -136,6 +136,7 @@ struct TileSpec {
   Choice<int> stages;  ///< K/V tiles in flight
   Choice<int> warps;
   Choice<TileOrder> order;
+  Choice<int> split_rows;  ///< blocks that share the tiles of a row
   bool operator==(const TileSpec&) const = default;
 };
 

@@ -118,6 +118,13 @@ std::string family_lines(const Target& target, const AttendPlan& chosen) {
   return text + line("query_buffers", chosen.query_buffers);
 }
 
+/// Where rows are split, or somebody asked whether to.
+std::string split_line(const AttendPlan& chosen) {
+  const bool is_usual =
+      chosen.split_rows.value == 1 && chosen.split_rows.origin == Origin::kDefault;
+  return is_usual ? "" : line("tile.split_rows", chosen.split_rows);
+}
+
 }  // namespace
 
 std::string print_plan(const Plan& plan) {
@@ -142,6 +149,7 @@ std::string print_plan(const Plan& plan) {
   text += line("tile.order", chosen.order);
   if (plan.target.kind == TargetKind::kCpu) return text;
   text += line("tile.stages", chosen.stages) + line("tile.warps", chosen.warps);
+  text += split_line(chosen);
   text += family_lines(plan.target, chosen);
   text += line("loader", chosen.loader);
   text += line("smem_bytes", chosen.smem_bytes) + line("registers", chosen.registers);

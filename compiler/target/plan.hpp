@@ -34,6 +34,8 @@ struct AttendPlan {
   Chosen<int> tile_q, tile_k;
   Chosen<TileOrder> order;
   Chosen<int> stages, warps;  ///< warps that compute
+  /// Blocks that share the tiles of a row; from 2 on a kernel merges their results.
+  Chosen<int> split_rows = {1, Origin::kDefault, ""};
   /// Rows of tiles that a block takes together; from here to query_buffers: wgmma only.
   Chosen<int> tile_rows = {1, Origin::kDefault, ""};
   Chosen<int> warpgroups;       ///< that compute

@@ -22,6 +22,8 @@ constexpr double kL2BytesPerCycle = 64;
 /// Barriers, the softmax of the rows, addresses: what a tile costs however small it is.
 constexpr double kCyclesOfTile = 250;
 constexpr double kCyclesOfBlock = 2500;
+/// Of the kernel that merges the results of split rows, besides what it reads.
+constexpr double kCyclesOfCombine = 6000;
 constexpr double kWarpsForFullRate = 8;
 
 // Of one core with 256-bit vectors or wider.
@@ -42,11 +44,20 @@ double rows_of_tiles(const LaunchShape& shape, int tile_q) {
   return static_cast<double>(shape.n_b) * shape.n_h * tiles_of(shape.n_q, tile_q);
 }
 
-/// Tiles that one row of tiles visits: a tile at the edge of what is kept is visited whole.
+/// Tiles that a block visits of its row: a tile at the edge of what is kept is visited whole.
 double visited_tiles(const LaunchShape& shape, const Config& config, double density) {
   const double all = tiles_of(shape.n_k, config.tile_k);
-  if (density >= 1) return all;
-  return std::min(all, density * all + 0.5);
+  const double of_row = density >= 1 ? all : std::min(all, density * all + 0.5);
+  return config.split_rows > 1 ? std::ceil(of_row / config.split_rows) : of_row;
+}
+
+/// Partial results are written and read again.
+double cycles_to_combine(const LaunchShape& shape, int split_rows, int head_dim,
+                         const Machine& machine) {
+  if (split_rows == 1) return 0;
+  const double queries = static_cast<double>(shape.n_b) * shape.n_h * shape.n_q;
+  const double bytes = 2 * queries * head_dim * split_rows * sizeof(float);
+  return kCyclesOfCombine + bytes / (kL2BytesPerCycle * machine.processors);
 }
 
 TileShape tile_shape(const Candidate& candidate) {
@@ -94,9 +105,11 @@ Cost gpu_cost(const Candidate& candidate, const Machine& machine, const LaunchSh
   const double of_tile = std::max(math, load) + (1 - hidden) * std::min(math, load) * 0.5 + fixed;
   const double of_block =
       visited_tiles(shape, candidate.config, density) * of_tile + kCyclesOfBlock;
-  const double blocks = rows_of_tiles(shape, tile.tile_q);
+  const int split_rows = candidate.config.split_rows;
+  const double blocks = rows_of_tiles(shape, tile.tile_q) * split_rows;
   const double waves = std::ceil(blocks / (resident_blocks * machine.processors));
-  Cost cost{waves * of_block, math >= load ? "arithmetic" : "loads of keys and values"};
+  const double combine = cycles_to_combine(shape, split_rows, tile.head_dim, machine);
+  Cost cost{waves * of_block + combine, math >= load ? "arithmetic" : "loads of keys and values"};
   cost.limited_by += ", " + std::to_string(fit.blocks) + " blocks an SM (" + fit.limited_by + ")";
   return cost;
 }

@@ -109,9 +109,10 @@ std::optional<Answer> look_up(const std::string& cache_directory, const Question
   const Machine& machine = question.hardware.machine;
   const Plan usual = make_plan(question.document, question.options, machine.target, found);
   if (found.has_errors()) return std::nullopt;
-  return choose_record(file.records,
-                       dimensions_of(question.document, usual, machine, question.threads),
-                       question.shape);
+  return choose_record(
+      file.records,
+      dimensions_of(question.document, usual, machine, question.threads, question.shape),
+      question.shape);
 }
 
 TunedOptions tuned_options(const std::string& cache_directory, const Question& question) {

@@ -11,6 +11,7 @@ namespace {
 const std::vector kTileSizes{16, 32, 64, 128, 256};
 const std::vector kStages{2, 3, 4};
 const std::vector kOrders{TileOrder::kAscending, TileOrder::kDescending};
+const std::vector kSplits{1, 2, 4, 8, 16};
 
 /// What besides the spec's own words fixes a field; "": nothing.
 struct Reasons {
@@ -44,6 +45,23 @@ std::string order_reason(const Spec& spec) {
   return spec.gate && spec.tile.order.is_auto() ? "the gate depends on it" : "";
 }
 
+/// Rows of tiles of a head, of all heads: what there is for blocks to do without splitting any.
+std::int64_t blocks_of(const Plan& plan, const LaunchShape& shape) {
+  const std::int64_t rows = std::int64_t{plan.attend.tile_q.value} * plan.attend.tile_rows.value;
+  return std::int64_t{shape.n_b} * shape.n_h * ((shape.n_q + rows - 1) / rows);
+}
+
+std::string split_reason(const Spec& spec, const Plan& usual, const Machine& machine,
+                         const std::optional<LaunchShape>& shape) {
+  if (spec.tile.split_rows.values.size() > 1) return "";
+  if (spec.gate) return "the gate depends on the tiles before";
+  if (spec.quantise.v_bits == 8) return "e4m3 weights depend on the tiles before";
+  if (usual.attend.loader.value == Loader::kGather) return "one block gathers a row's columns";
+  if (!shape || blocks_of(usual, *shape) >= machine.processors)
+    return "there is a row for each multiprocessor";
+  return "";
+}
+
 /// All hardware threads, and one for each core where that is less.
 std::vector<int> thread_counts(const Machine& machine) {
   std::vector<int> counts{machine.processors};
@@ -63,7 +81,9 @@ std::vector<Config> points_of(const Dimensions& dimensions) {
     for (const TileOrder order : dimensions.order)
       for (const int stages : dimensions.stages)
         for (const int q : dimensions.tile_q)
-          for (const int k : dimensions.tile_k) points.push_back({q, k, stages, order, threads});
+          for (const int k : dimensions.tile_k)
+            for (const int split : dimensions.split_rows)
+              points.push_back({q, k, stages, order, threads, split});
   return points;
 }
 
@@ -88,7 +108,7 @@ std::string refusal(const SpecDocument& document, const BuildOptions& options,
 }  // namespace
 
 Dimensions dimensions_of(const SpecDocument& document, const Plan& usual, const Machine& machine,
-                         int threads) {
+                         int threads, const std::optional<LaunchShape>& shape) {
   const Spec& spec = document.spec;
   const Config config = config_of(usual, threads > 0 ? threads : machine.processors);
   const bool on_gpu = machine.target.kind == TargetKind::kCuda;
@@ -100,6 +120,9 @@ Dimensions dimensions_of(const SpecDocument& document, const Plan& usual, const 
   dimensions.order = values_of(spec.tile.order, kOrders, config.order, order_reason(spec));
   dimensions.stages =
       on_gpu ? values_of(spec.tile.stages, kStages, config.stages, "") : std::vector<int>{0};
+  dimensions.split_rows = on_gpu ? values_of(spec.tile.split_rows, kSplits, config.split_rows,
+                                             split_reason(spec, usual, machine, shape))
+                                 : std::vector<int>{1};
   dimensions.threads = on_gpu        ? std::vector<int>{0}
                        : threads > 0 ? std::vector<int>{threads}
                                      : thread_counts(machine);
@@ -109,11 +132,13 @@ Dimensions dimensions_of(const SpecDocument& document, const Plan& usual, const 
 bool contains(const Dimensions& dimensions, const Config& config) {
   return is_among(dimensions.tile_q, config.tile_q) && is_among(dimensions.tile_k, config.tile_k) &&
          is_among(dimensions.stages, config.stages) && is_among(dimensions.order, config.order) &&
-         is_among(dimensions.threads, config.threads);
+         is_among(dimensions.threads, config.threads) &&
+         is_among(dimensions.split_rows, config.split_rows);
 }
 
-std::vector<std::string> fixed_fields(const SpecDocument& document, const Machine& machine,
-                                      int threads) {
+std::vector<std::string> fixed_fields(const SpecDocument& document, const Plan& usual,
+                                      const Machine& machine, int threads,
+                                      const std::optional<LaunchShape>& shape) {
   const Spec& spec = document.spec;
   std::vector<std::string> fields;
   const auto add = [&fields](const char* name, bool is_written, const std::string& reason) {
@@ -127,6 +152,8 @@ std::vector<std::string> fixed_fields(const SpecDocument& document, const Machin
   add("tile.order", spec.tile.order.values.size() == 1, order_reason(spec));
   if (machine.target.kind == TargetKind::kCuda) {
     add("tile.stages", spec.tile.stages.values.size() == 1, "");
+    add("tile.split_rows", spec.tile.split_rows.values.size() == 1,
+        split_reason(spec, usual, machine, shape));
   } else {
     add("threads", false,
         threads > 0               ? "--threads"
@@ -143,7 +170,8 @@ std::string Space::hash() const {
 }
 
 Space search_space(const SpecDocument& document, const BuildOptions& options,
-                   const Machine& machine, int threads, Diagnostics& diagnostics) {
+                   const Machine& machine, int threads, const std::optional<LaunchShape>& shape,
+                   Diagnostics& diagnostics) {
   Space space;
   BuildOptions untuned = options;
   untuned.tuned.reset();
@@ -153,7 +181,7 @@ Space search_space(const SpecDocument& document, const BuildOptions& options,
     for (Diagnostic& d : found.items) diagnostics.add(std::move(d));
     return space;
   }
-  const Dimensions dimensions = dimensions_of(document, usual, machine, threads);
+  const Dimensions dimensions = dimensions_of(document, usual, machine, threads, shape);
   const Config first = config_of(usual, dimensions.threads.front());
   space.candidates.push_back({0, first, usual});
   for (const Config& point : points_of(dimensions)) {

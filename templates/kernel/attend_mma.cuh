@@ -1,7 +1,8 @@
 // `attend`, mma family (sm_80 and newer): cp.async, ldmatrix, mma.sync.
 //
-// One block computes one row of tiles, a warp 16 of its query rows; warps share nothing but the
-// loaded tiles and, for a tile gate, the vote. There is one block barrier for each visited tile:
+// One block computes one row of tiles (or one item of it, kernel/split_rows.cuh), a warp 16 of its
+// query rows; warps share nothing but the loaded tiles and, for a tile gate, the vote. There is one
+// block barrier for each visited tile:
 //
 //   visit t:  S = Q K_t, score hook, mask, row maxima
 //             ---- barrier: V_{t-1} and K_{t+1} have arrived, K_t's slot is free, votes are in ----
@@ -20,6 +21,7 @@
 #include "kernel/attend_shape.cuh"
 #include "kernel/epilogue.cuh"
 #include "kernel/gathered_keys.cuh"
+#include "kernel/partial_results.cuh"
 #include "kernel/quantised_logits.cuh"
 #include "kernel/report.cuh"
 #include "kernel/softmax.cuh"
@@ -52,7 +54,7 @@ class AttendBlock {
         smem_(smem),
         keys_(Operands::keys(args, row_, gathered)),
         values_(Operands::values(args, row_, gathered)),
-        queue_(args, row_, gathered),
+        queue_(args, row_, gathered, share_of_item<Config>(turn)),
         vote_(smem + Shape::kVoteOffset),
         logits_(args, row_, warp_),
         queries_(shared_address(smem) + warp_ * kWarpRows * Shape::QueryTile::kRowBytes) {
@@ -66,7 +68,7 @@ class AttendBlock {
   }
 
   __device__ __forceinline__ void run() {
-    if constexpr (!Config::kGathers) open_report<Shape::kThreads>(args_.attend, row_);
+    if constexpr (!Config::kGathers) open_report<Config, Shape::kThreads>(args_.attend, row_);
     start_loads();
     cp_async_wait<Config::kStages - 1>();  // the queries and the first key tile are there
     __syncthreads();
@@ -290,14 +292,19 @@ class AttendBlock {
     if constexpr (Shape::kHasE4m3Values) {
       scale_channels(output_, Operands::value_scales(args_, row));
     }
-    using Staging = typename Shape::OutputTile;
-    write_output<Element, Staging>(args_.attend.o, row.b, row.h, first_row, args_.attend.n_q,
-                                   smem_ + warp * kWarpRows * Staging::kRowBytes, output_, sum);
-    if (Config::kWritesLse && args_.attend.lse.data != nullptr) {
-      write_lse(args_.attend.lse, row.b, row.h, first_row, args_.attend.n_q, softmax_, sum,
-                to_log2_, kRangeLog2);
+    const int share = share_of_item<Config>(block_index());
+    if constexpr (SplitRows<Config>::kIsSplit) {
+      write_partial_results(args_, row, share, first_row, output_, softmax_, sum, to_log2_);
+    } else {
+      using Staging = typename Shape::OutputTile;
+      write_output<Element, Staging>(args_.attend.o, row.b, row.h, first_row, args_.attend.n_q,
+                                     smem_ + warp * kWarpRows * Staging::kRowBytes, output_, sum);
+      if (Config::kWritesLse && args_.attend.lse.data != nullptr) {
+        write_lse(args_.attend.lse, row.b, row.h, first_row, args_.attend.n_q, softmax_, sum,
+                  to_log2_, kRangeLog2);
+      }
     }
-    close_report<Config, Hooks>(args_, row);
+    if (share == 0) close_report<Config, Hooks>(args_, row);
   }
 
   __device__ __forceinline__ u32 key_slot(int t) const {

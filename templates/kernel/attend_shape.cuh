@@ -4,6 +4,7 @@
 
 #include "base/kinds.cuh"
 #include "gate/gate.cuh"
+#include "kernel/split_rows.cuh"
 #include "tile/smem_tile.cuh"
 
 namespace lacuna {
@@ -80,6 +81,8 @@ struct AttendShape {
   static_assert(!Config::kGathers ||
                     !(kHasInt8Keys || kHasE4m3Values || kHasGate || Config::kUsesLists),
                 "gathered keys are 16-bit rows, chosen before and not while the block runs");
+  static_assert(!SplitRows<Config>::kIsSplit || !(kHasGate || kHasE4m3Values || Config::kGathers),
+                "gates and e4m3 weights depend on the tiles before; gathered keys are one list");
 };
 
 }  // namespace lacuna

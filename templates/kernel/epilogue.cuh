@@ -51,8 +51,16 @@ __device__ __forceinline__ void scale_channels(float (&output)[kColumnBlocks][4]
   }
 }
 
-/// Natural logarithm of the sum of exponentials of the rows' logits; `range_log2`: of what the
+/// Natural logarithm of the sum of exponentials of row r's logits; `range_log2`: of what the
 /// weights in `sum` are times. `rows.offset(r, to_log2)` is what was subtracted.
+template <class Rows>
+__device__ __forceinline__ float row_lse(const Rows& rows, int r, float sum, float to_log2,
+                                         float range_log2) {
+  const float log2_sum = rows.offset(r, to_log2) - range_log2 + log2_approx(sum);
+  return sum == 0.0f ? -kInfinity : log2_sum * kLn2;
+}
+
+/// Writes that of the warp's 16 rows.
 template <class Rows>
 __device__ __forceinline__ void write_lse(const LseArg& lse, int b, int h, int first_row, int n_q,
                                           const Rows& rows, const float (&sum)[2], float to_log2,
@@ -63,8 +71,7 @@ __device__ __forceinline__ void write_lse(const LseArg& lse, int b, int h, int f
   for (int r = 0; r < 2; ++r) {
     const int q = first_row + lane_index() / 4 + 8 * r;
     if (q >= n_q) continue;
-    const float log2_sum = rows.offset(r, to_log2) - range_log2 + log2_approx(sum[r]);
-    head[q] = sum[r] == 0.0f ? -kInfinity : log2_sum * kLn2;
+    head[q] = row_lse(rows, r, sum[r], to_log2, range_log2);
   }
 }
 

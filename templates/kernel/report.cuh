@@ -1,7 +1,12 @@
 // What a block did, written on request: counts and the map of visited and gated tiles. All branches
 // are uniform; one thread writes, without atomics, so that reports are the same from run to run.
+//
+// Where rows are split, the host has filled the reports with 0: no item could do so before all
+// others. Each marks its own tiles and adds them, by atomics, to the row's count of visited ones;
+// the first says what is visible.
 #pragma once
 
+#include "arch/atomic.cuh"
 #include "kernel/tile_walk.cuh"
 
 namespace lacuna {
@@ -12,11 +17,12 @@ __device__ __forceinline__ bool wants_report(const AttendArgs& args) {
   return args.counts != nullptr || args.tile_mask != nullptr;
 }
 
-/// Fills the row's map and counts with 0; a block barrier must follow before the first
-/// report_visit.
-template <int kThreads>
+/// Fills the row's map and counts with 0, unless rows are split; a block barrier must follow before
+/// the first report_visit.
+template <class Config, int kThreads>
 __device__ __forceinline__ void open_report(const AttendArgs& args, const TileRow& row,
                                             int thread = thread_index()) {
+  if constexpr (SplitRows<Config>::kIsSplit) return;
   if (args.counts != nullptr && thread < kCountsOfRow)
     args.counts[row.index() * kCountsOfRow + thread] = 0;
   if (args.tile_mask == nullptr) return;
@@ -24,12 +30,17 @@ __device__ __forceinline__ void open_report(const AttendArgs& args, const TileRo
   for (int j = thread; j < args.k_tiles; j += kThreads) map[j] = 0;
 }
 
-/// `gated`: by the whole block. By one thread, the same for all tiles of a row.
+/// `gated`: by the whole block. By one thread, the same for all tiles of an item.
+template <class Config>
 __device__ __forceinline__ void write_visit(const AttendArgs& args, const TileRow& row, int j,
                                             bool gated) {
   if (args.tile_mask != nullptr) args.tile_mask[row.index() * args.k_tiles + j] = gated ? 2 : 1;
   if (args.counts == nullptr) return;
   int* counts = args.counts + row.index() * kCountsOfRow;
+  if constexpr (SplitRows<Config>::kIsSplit) {
+    take_number(reinterpret_cast<u32*>(counts + 1));
+    return;
+  }
   ++counts[1];
   if (gated) ++counts[2];
 }
@@ -39,7 +50,7 @@ __device__ __forceinline__ void write_visit(const AttendArgs& args, const TileRo
 template <class Config>
 __device__ __forceinline__ void report_visit(const AttendArgs& args, int j, bool gated) {
   if (thread_index() != 0) return;
-  write_visit(args, locate_tile_row<Config>(args, block_index()), j, gated);
+  write_visit<Config>(args, locate_tile_row<Config>(args, block_index()), j, gated);
 }
 
 /// Visible tiles (or gathered columns) are counted apart from the walk: a list may leave out what

@@ -4,7 +4,8 @@
 // Rows are numbered so that what is at work at a time shares keys and values in L2, and that under
 // a mask the longest come first: in groups of heads, all last query tiles of a group before all
 // next ones. With args.attend.row_order they come as it says. A block that takes several rows
-// together (Config::kTileRows) counts those as one.
+// together (Config::kTileRows) counts those as one. Where rows are split (kernel/split_rows.cuh) a
+// turn is an item.
 #pragma once
 
 #include "arch/atomic.cuh"
@@ -20,7 +21,7 @@ struct AttendSchedule {
 };
 static_assert(sizeof(AttendSchedule) == 64, "the host writes this layout");
 
-/// Takes a row; by one whole warp. The number comes late: ask for it early.
+/// Takes a turn; by one whole warp. The number comes late: ask for it early.
 class RowCounter {
  public:
   __device__ __forceinline__ explicit RowCounter(u32* next_row) : next_row_(next_row) {}
@@ -38,25 +39,26 @@ class RowCounter {
   u32 taken_ = 0;
 };
 
-/// How many there are.
+/// How many turns there are.
 template <class Config>
-__device__ __forceinline__ int scheduled_rows(const AttendArgs& args) {
-  return args.n_b * args.n_h * blocks_of_head<Config::kTileRows>(args);
+__device__ __forceinline__ int scheduled_turns(const AttendArgs& args) {
+  return args.n_b * args.n_h * blocks_of_head<Config::kTileRows>(args) * SplitRows<Config>::kItems;
 }
 
-/// The row that comes `turn`-th, or the first of those that come together.
+/// The row that is due in a turn, or the first of those that come together.
 template <class Config>
 __device__ __forceinline__ TileRow scheduled_row(const AttendArgs& args,
                                                  const AttendSchedule& schedule, int turn) {
   const int rows_of_head = blocks_of_head<Config::kTileRows>(args);
+  const int place = row_of_item<Config>(turn);
   if (args.row_order != nullptr) {
-    const int number = args.row_order[turn], head = number / rows_of_head;
+    const int number = args.row_order[place], head = number / rows_of_head;
     return tile_row<Config>(args, head, (number - head * rows_of_head) * Config::kTileRows);
   }
   const int heads = args.n_b * args.n_h;
   const int group_rows = schedule.head_group * rows_of_head;
-  const int group = turn / group_rows;
-  const int rest = turn - group * group_rows;
+  const int group = place / group_rows;
+  const int rest = place - group * group_rows;
   const int first_head = group * schedule.head_group;
   const int group_heads = smaller(schedule.head_group, heads - first_head);
   const int height = rest / group_heads;

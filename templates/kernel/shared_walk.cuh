@@ -58,9 +58,10 @@ class SharedWalk {
   static_assert(kRows == 2 && kStepTiles <= kPlaces && kKinds * kPlaces <= 32);
 
  public:
-  /// `first`: of the rows; a last one of its head may be alone.
+  /// `first`: of the rows; a last one of its head may be alone. Of split rows: the same share of
+  /// each list.
   template <class Args>
-  __device__ __forceinline__ SharedWalk(const Args& args, const TileRow& first) {
+  __device__ __forceinline__ SharedWalk(const Args& args, const TileRow& first, int share) {
     const AttendArgs& attend = args.attend;
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
@@ -69,6 +70,11 @@ class SharedWalk {
       left_[r] = exists ? smaller(attend.list_counts[row], attend.list_capacity) : 0;
       next_[r] = attend.list_indices + row * attend.list_capacity +
                  (Config::kDescending ? left_[r] - 1 : 0);
+      if constexpr (SplitRows<Config>::kIsSplit) {
+        const TileShare mine = share_of_tiles<Config>(larger(left_[r], 0), share);
+        left_[r] = mine.count;
+        next_[r] += Config::kDescending ? -mine.begin : mine.begin;
+      }
       listed_[r] = masked_[r] = 0;
     }
     tail_ = attend.n_k % Config::kTileK != 0 ? attend.k_tiles - 1 : -1;

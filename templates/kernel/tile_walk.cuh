@@ -3,11 +3,13 @@
 // Every warp walks by itself and finds the same: no shared memory, no barrier. Without lists a warp
 // classifies 32 tiles at a time, one a lane, from the hooks' interval analysis, and takes the bits
 // of the votes one by one; there is no N x N mask. With lists it follows the row's list. Gathered
-// keys are visited in tiles of their own list.
+// keys are visited in tiles of their own list. An item of a split row walks over its share alone.
 #pragma once
 
 #include "arch/warp.cuh"
+#include "base/select.cuh"
 #include "kernel/attend_args.cuh"
+#include "kernel/split_rows.cuh"
 
 namespace lacuna {
 
@@ -45,11 +47,13 @@ __device__ __forceinline__ TileRow tile_row(const AttendArgs& args, int head, in
 
 /// The row that comes `turn`-th, a block's number unless blocks are persistent. Neighbouring blocks
 /// share a head, so that its keys and values stay in L2; within a head the last query tiles, which
-/// see most keys under a causal mask, come first. With args.row_order the rows come as it says.
+/// see most keys under a causal mask, come first. With args.row_order the rows come as it says. Of
+/// split rows, `turn` numbers items.
 template <class Config>
 __device__ __forceinline__ TileRow locate_tile_row(const AttendArgs& args, int turn) {
   const bool ordered = args.row_order != nullptr;
-  const int number = ordered ? args.row_order[turn] : turn;
+  const int place = row_of_item<Config>(turn);
+  const int number = ordered ? args.row_order[place] : place;
   const int head = number / args.q_tiles;
   const int rest = number - head * args.q_tiles;
   return tile_row<Config>(args, head, ordered ? rest : args.q_tiles - 1 - rest);
@@ -121,6 +125,25 @@ class MaskWalk {
     return TileRef(static_cast<u32>(chunk_ * 32 + bit) | (full ? 0u : TileRef::kNeedsMask));
   }
 
+  /// Of the whole row.
+  __device__ __forceinline__ int count(const Args& args, const TileRow& row) const {
+    int tiles = 0;
+#pragma unroll 4
+    for (int chunk = 0; chunk < ceil_div(args.attend.k_tiles, 32); ++chunk)
+      tiles += __popc(classify_chunk<Config, Hooks>(args, row, chunk).visible);
+    return tiles;
+  }
+
+  /// Leaves out the first tiles, fewer than there are.
+  __device__ __forceinline__ void skip(const Args& args, const TileRow& row, int tiles) {
+    for (int here = 0; tiles >= here; here = __popc(votes_.visible)) {
+      tiles -= here;
+      chunk_ += Config::kDescending ? -1 : 1;
+      votes_ = classify_chunk<Config, Hooks>(args, row, chunk_);
+    }
+    for (; tiles > 0; --tiles) next(args, row);
+  }
+
  private:
   int chunk_;  ///< whose votes are in use
   ChunkVotes votes_ = {0, 0};
@@ -143,6 +166,14 @@ class ListWalk {
     const bool has_tail = args.attend.n_k % Config::kTileK != 0;
     if (has_tail && TileRef(bits).index() == args.attend.k_tiles - 1) bits |= TileRef::kNeedsMask;
     return TileRef(bits);
+  }
+
+  __device__ __forceinline__ int count(const Args&, const TileRow&) const {
+    return larger(left_, 0);
+  }
+  __device__ __forceinline__ void skip(const Args&, const TileRow&, int tiles) {
+    left_ -= tiles;
+    next_ += Config::kDescending ? -tiles : tiles;
   }
 
  private:
@@ -175,6 +206,29 @@ class GatherWalk {
   int next_;
 };
 
+/// One share of the tiles of a whole walk, in its order.
+template <class Walk, class Config, class Args>
+class ShareWalk {
+ public:
+  __device__ __forceinline__ ShareWalk(const Args& args, const TileRow& row,
+                                       const GatheredKeys& gathered, int share)
+      : walk_(args, row, gathered) {
+    const TileShare mine = share_of_tiles<Config>(walk_.count(args, row), share);
+    left_ = mine.count;
+    if (left_ > 0) walk_.skip(args, row, mine.begin);
+  }
+
+  __device__ __forceinline__ TileRef next(const Args& args, const TileRow& row) {
+    if (left_ == 0) return TileRef();
+    --left_;
+    return walk_.next(args, row);
+  }
+
+ private:
+  Walk walk_;
+  int left_;
+};
+
 template <bool kGathers, bool kUsesLists, class Config, class Hooks, class Args>
 struct SelectWalk {
   using Type = MaskWalk<Config, Hooks, Args>;
@@ -188,13 +242,31 @@ struct SelectWalk<true, false, Config, Hooks, Args> {
   using Type = GatherWalk<Config, Args>;
 };
 
+/// The walk over the tiles of a turn; `share`: share_of_item.
+template <class Config, class Hooks, class Args>
+struct TurnWalk {
+  using Whole =
+      typename SelectWalk<Config::kGathers, Config::kUsesLists, Config, Hooks, Args>::Type;
+  using Type =
+      typename Select<SplitRows<Config>::kIsSplit, ShareWalk<Whole, Config, Args>, Whole>::Type;
+
+  __device__ __forceinline__ static Type begin(const Args& args, const TileRow& row,
+                                               const GatheredKeys& gathered, int share) {
+    if constexpr (SplitRows<Config>::kIsSplit) {
+      return Type(args, row, gathered, share);
+    } else {
+      return Type(args, row, gathered);
+    }
+  }
+};
+
 /// The next kAhead + 1 tiles of a walk, so that loads can run ahead of the arithmetic.
 template <class Config, class Hooks, class Args, int kAhead>
 class TileQueue {
  public:
   __device__ __forceinline__ TileQueue(const Args& args, const TileRow& row,
-                                       const GatheredKeys& gathered)
-      : walk_(args, row, gathered) {
+                                       const GatheredKeys& gathered, int share)
+      : walk_(TurnWalk<Config, Hooks, Args>::begin(args, row, gathered, share)) {
 #pragma unroll
     for (int n = 0; n <= kAhead; ++n) tiles_[n] = walk_.next(args, row);
   }
@@ -209,7 +281,7 @@ class TileQueue {
   }
 
  private:
-  typename SelectWalk<Config::kGathers, Config::kUsesLists, Config, Hooks, Args>::Type walk_;
+  typename TurnWalk<Config, Hooks, Args>::Type walk_;
   TileRef tiles_[kAhead + 1];
 };
 

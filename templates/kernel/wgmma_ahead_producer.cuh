@@ -129,7 +129,7 @@ class WgmmaAheadProducer : protected WgmmaProducer<Config, Hooks, Args> {
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
       if (step.tiles[t].exists())
-        write_visit(args_.attend, row, step.tiles[t].index(), (gated >> t & 1) != 0);
+        write_visit<Config>(args_.attend, row, step.tiles[t].index(), (gated >> t & 1) != 0);
     }
   }
 

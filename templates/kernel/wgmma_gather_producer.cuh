@@ -51,7 +51,7 @@ class GatherProducer {
     StepPosition at;
     u32 rows = 0;
     int turn = block_index();
-    while (turn < scheduled_rows<Config>(args_.attend)) {
+    while (turn < scheduled_turns<Config>(args_.attend)) {
       counter.ask();
       const TileRow row = scheduled_row<Config>(args_.attend, args_.schedule, turn);
       columns.begin(args_, row);

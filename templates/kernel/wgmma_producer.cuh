@@ -37,7 +37,7 @@ class WgmmaProducer {
   using Shape = WgmmaShape<Config>;
   using Smem = WgmmaSmem<Config>;
   using Message = typename Shape::Message;
-  using Walk = typename SelectWalk<false, Config::kUsesLists, Config, Hooks, Args>::Type;
+  using Walk = typename TurnWalk<Config, Hooks, Args>::Type;
 
  public:
   static constexpr int kWarps = 1;  ///< that run
@@ -47,25 +47,27 @@ class WgmmaProducer {
 
   /// By one whole warp.
   __device__ __forceinline__ void run() {
-    for_each_row([this](const TileRow& row) { produce_row(row); });
+    for_each_row([this](const TileRow& row, int share) { produce_row(row, share); });
   }
 
  protected:
+  /// produce_row(row, share) for each turn.
   template <class ProduceRow>
   __device__ __forceinline__ void for_each_row(ProduceRow produce_row) {
     RowCounter counter(args_.schedule.next_row);
     int turn = block_index();
-    while (turn < scheduled_rows<Config>(args_.attend)) {
+    while (turn < scheduled_turns<Config>(args_.attend)) {
       counter.ask();
-      produce_row(scheduled_row<Config>(args_.attend, args_.schedule, turn));
+      produce_row(scheduled_row<Config>(args_.attend, args_.schedule, turn),
+                  share_of_item<Config>(turn));
       turn = counter.take();
     }
     if constexpr (!Shape::kLooksAhead) load_values();
     announce_end();
   }
 
-  __device__ __forceinline__ void produce_row(const TileRow& row) {
-    Walk walk(args_, row, {});
+  __device__ __forceinline__ void produce_row(const TileRow& row, int share) {
+    Walk walk = TurnWalk<Config, Hooks, Args>::begin(args_, row, {}, share);
     Message step = take_step(row, walk);
     const u32 row_bits = rows_.slot() << Message::kRowShift;
     bool is_first = true;
@@ -74,7 +76,7 @@ class WgmmaProducer {
       step.flags = flags_of(step) | (next.tiles[0].exists() ? 0u : Message::kLastOfRow);
       if constexpr (Shape::kLooksAhead)
         step.flags |= row_bits | (is_first ? Message::kFirstOfRow : 0u);
-      load_keys(row, step, is_first);
+      load_keys(row, share, step, is_first);
       if constexpr (!Shape::kLooksAhead) load_values();  // of the step before
       if (is_first && step.tiles[0].exists()) load_query_tiles<Config>(args_, smem_, queries_, row);
       is_first = false;
@@ -98,18 +100,24 @@ class WgmmaProducer {
     return unusual ? Message::kUnusual : 0u;
   }
 
-  __device__ __forceinline__ void load_keys(const TileRow& row, const Message& step,
+  __device__ __forceinline__ void load_keys(const TileRow& row, int share, const Message& step,
                                             bool is_first) {
     const Mbarrier full = Smem::barrier(smem_.control()->k_full[keys_.slot()]);
     await_slot();
     if (elect_one()) {
-      if (is_first) smem_.control()->rows[rows_.slot()] = row;
+      if (is_first) note_row(row, share);
       smem_.message(keys_.slot(), 0) = step;
       load_step<typename Shape::KeySlot>(args_.maps.k, smem_.keys(keys_.slot()), full, step,
                                          row.h / args_.attend.heads_per_kv, row.b);
     }
     if (is_first) rows_.advance();
     keys_.advance();
+  }
+
+  /// What comes next, for the consumers; by one thread.
+  __device__ __forceinline__ void note_row(const TileRow& row, int share) const {
+    smem_.control()->rows[rows_.slot()] = row;
+    if constexpr (SplitRows<Config>::kIsSplit) smem_.control()->shares[rows_.slot()] = share;
   }
 
   __device__ __forceinline__ void announce_end() const {

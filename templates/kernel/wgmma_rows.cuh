@@ -5,6 +5,7 @@
 #include "base/kinds.cuh"
 #include "base/pin.cuh"
 #include "kernel/epilogue.cuh"
+#include "kernel/partial_results.cuh"
 #include "kernel/report.cuh"
 #include "kernel/row_schedule.cuh"
 #include "kernel/wgmma_epilogue.cuh"
@@ -41,17 +42,26 @@ class WgmmaRows {
       } else {
         pass_over();
       }
-      if (Config::kWritesLse && args_.attend.lse.data != nullptr) write_logarithms();
-      if constexpr (Shape::kOwnRows) {
-        const TileRow row = located_anew();
-        if (reports(row) && args_.attend.counts != nullptr && warp() == 0)
-          count_visible<Config, Hooks>(args_, row, thread_of_row());
-      } else if (reports(row_)) {
-        close_report<Config, Hooks>(args_, located_anew());
+      if constexpr (SplitRows<Config>::kIsSplit) {
+        write_partials();
+      } else if (Config::kWritesLse && args_.attend.lse.data != nullptr) {
+        write_logarithms();
       }
+      if (share() == 0) write_visible();
       rows_.advance();
     }
     finish_store();
+  }
+
+  /// The last of a row's reports.
+  __device__ __forceinline__ void write_visible() const {
+    if constexpr (Shape::kOwnRows) {
+      const TileRow row = located_anew();
+      if (reports(row) && args_.attend.counts != nullptr && warp() == 0)
+        count_visible<Config, Hooks>(args_, row, thread_of_row());
+    } else if (reports(row_)) {
+      close_report<Config, Hooks>(args_, located_anew());
+    }
   }
 
   __device__ __forceinline__ void begin_row() {
@@ -68,10 +78,10 @@ class WgmmaRows {
       if constexpr (Config::kGathers) {
         report_gathered<kWarpgroupThreads, Config>(args_, row_);
       } else if constexpr (Shape::kOwnRows) {
-        open_report<kWarpgroupThreads>(args_.attend, row_, thread_of_row());
+        open_report<Config, kWarpgroupThreads>(args_.attend, row_, thread_of_row());
         warpgroup_barrier(warpgroup_).sync();
       } else {
-        open_report<kWarpgroupThreads>(args_.attend, row_);
+        open_report<Config, kWarpgroupThreads>(args_.attend, row_);
         warpgroup_barrier(0).sync();
       }
     }
@@ -114,7 +124,7 @@ class WgmmaRows {
     }
   }
 
-  /// A row of tiles that sees nothing: O is 0.
+  /// A row of tiles that sees nothing: O is 0; that of an item, as output_ is.
   __device__ __forceinline__ void pass_over() {
     if constexpr (Shape::kOwnRows) {
       pass_queries();
@@ -128,6 +138,10 @@ class WgmmaRows {
         release_values(keys_.before());
       }
     }
+    if constexpr (!SplitRows<Config>::kIsSplit) write_zeros();
+  }
+
+  __device__ __forceinline__ void write_zeros() const {
     const TileRow row = Shape::kOwnRows ? located_anew() : row_;
     const TensorArg& o = args_.attend.o;
     Element* head = static_cast<Element*>(o.data) + row.b * o.stride_b + row.h * o.stride_h;
@@ -144,6 +158,11 @@ class WgmmaRows {
   __device__ __forceinline__ void pass_queries() {
     finish_store();
     await(smem_.control()->q_full, queries_);
+    release_queries();
+  }
+
+  /// Each warp for itself, when none of its lanes reads them any more.
+  __device__ __forceinline__ void release_queries() {
     if (lane_index() == 0) Smem::barrier(smem_.control()->q_empty[queries_.slot()]).arrive();
     queries_.advance();
   }
@@ -208,7 +227,8 @@ class WgmmaRows {
                       gate_skips<Config, Hooks>(args_, row, gate_row_, tile.index(), statistics));
   }
 
-  /// O through the queries' place, which is then the producer's again.
+  /// O through the queries' place, which is then the producer's again; that of an item of a split
+  /// row goes another way.
   __device__ __forceinline__ void write_results() {
     using Tile = typename Shape::QueryTile;
     const TileRow row = located_anew();
@@ -219,11 +239,16 @@ class WgmmaRows {
       const int head_kv = row.b * (row.n_h / heads_per_kv) + row.h / heads_per_kv;
       scale_channels(output_, args_.predict.v_scale + head_kv * Config::kHeadDim);
     }
-    stage_output<Element, Tile>(staging, warp(), output_, sum);
-    store_output<Tile>(args_.maps.o, staging, warp(), first_row(row), row);
-    queries_.advance();
-    has_stored_ = true;
-    if constexpr (Config::kQueryBuffers == 1) finish_store();
+    if constexpr (SplitRows<Config>::kIsSplit) {
+      __syncwarp();
+      release_queries();
+    } else {
+      stage_output<Element, Tile>(staging, warp(), output_, sum);
+      store_output<Tile>(args_.maps.o, staging, warp(), first_row(row), row);
+      queries_.advance();
+      has_stored_ = true;
+      if constexpr (Config::kQueryBuffers == 1) finish_store();
+    }
   }
 
   /// The queries' place is the producer's again once the copy engine has read O from it. With a
@@ -242,6 +267,13 @@ class WgmmaRows {
     const float sum[2] = {quad_sum(softmax_.sum[0]), quad_sum(softmax_.sum[1])};
     write_lse(args_.attend.lse, row.b, row.h, first_row(row), args_.attend.n_q, softmax_, sum,
               to_log2_, Shape::kHasE4m3Values ? kLog2E4m3Range : 0.0f);
+  }
+
+  /// O and LSE of an item, which may have had no tile.
+  __device__ __forceinline__ void write_partials() const {
+    const TileRow row = located_anew();
+    const float sum[2] = {quad_sum(softmax_.sum[0]), quad_sum(softmax_.sum[1])};
+    write_partial_results(args_, row, share(), first_row(row), output_, softmax_, sum, to_log2_);
   }
 
   __device__ __forceinline__ void report_step(const Message& step) const {
@@ -263,7 +295,8 @@ class WgmmaRows {
       const bool has_rows = row_.q0 + warpgroup_ * kWarpgroupRows <= row_.q1;
       gated = consumer_barrier<Config>().sync_all(gated || !has_rows);
     }
-    if (thread_of_row() == 0) write_visit(args_.attend, located_anew(), tile.index(), gated);
+    if (thread_of_row() == 0)
+      write_visit<Config>(args_.attend, located_anew(), tile.index(), gated);
   }
 
   __device__ __forceinline__ TileKeys<Config> tile_keys() const {
@@ -281,6 +314,12 @@ class WgmmaRows {
       row.q1 = smaller(row.q0 + Config::kTileQ - 1, args_.attend.n_q - 1);
     }
     return row;
+  }
+
+  /// Which of its row's shares this is.
+  __device__ __forceinline__ int share() const {
+    if constexpr (SplitRows<Config>::kIsSplit) return smem_.control()->shares[rows_.slot()];
+    return 0;
   }
 
   /// First query token of this warp.

@@ -16,7 +16,8 @@
 // Slots and phases run on from row to row, in step on both sides. K runs one step ahead of V: the
 // order of loads is K_0 (V of the row before) Q K_1 V_0 K_2 V_1 ..., that of use. A row without a
 // tile takes a step too, whose message says so and whose slots stay as they are. The producer alone
-// asks which row comes next; a last message says that there is none.
+// asks which row comes next; a last message says that there is none. Of split rows
+// (kernel/split_rows.cuh) all this is said of an item, which has a share of its row's tiles.
 //
 // Where a query tile has the 64 rows of one warpgroup (kTileRows: two), each warpgroup has a row of
 // tiles and a list of its own, and a message of its own in each slot. Steps go through the tiles of
@@ -167,6 +168,8 @@ struct WgmmaShape {
                 "the product of e4m3 values has registers of its own");
   static_assert(kHas8Bits || !kHasE4m3Values, "e4m3 values come with int8 keys");
   static_assert(!kHas8Bits || !Config::kGathers, "gathered keys are 16-bit rows");
+  static_assert(!SplitRows<Config>::kIsSplit || !(kHasGate || kHasE4m3Values || Config::kGathers),
+                "gates and e4m3 weights depend on the tiles before; gathered keys are one list");
   static_assert(Config::kSmemBytes == kSmemBytes, "the host's formula is another");
 };
 
@@ -186,6 +189,8 @@ struct WgmmaControl {
   int chosen[Shape::kVoteSlots];                     ///< parts of it that count, a bit each
   unsigned long long voted[2][Config::kWarpgroups];  ///< barriers: its warps have published
   ColumnRing<Config::kGathers> ring;
+  int shares[SplitRows<Config>::kIsSplit ? Shape::kRowSlots
+                                         : 1];  ///< of `rows`, where they are split
 };
 
 /// Addresses of one block's shared memory.

@@ -23,19 +23,19 @@ class WgmmaSharedProducer : WgmmaProducer<Config, Hooks, Args> {
 
   /// By one whole warp.
   __device__ __forceinline__ void run() {
-    this->for_each_row([this](const TileRow& first) { produce_rows(first); });
+    this->for_each_row([this](const TileRow& first, int share) { produce_rows(first, share); });
   }
 
  private:
   /// The row and the one behind it.
-  __device__ __forceinline__ void produce_rows(const TileRow& first) {
-    SharedWalk<Config> walk(args_, first);
+  __device__ __forceinline__ void produce_rows(const TileRow& first, int share) {
+    SharedWalk<Config> walk(args_, first, share);
     SharedTile step = walk.take_step();
     bool is_first = true, is_last;
     do {
       const SharedTile next = walk.take_step();
       is_last = !any_exists(next);
-      load_keys(first, step, is_first, is_last);
+      load_keys(first, share, step, is_first, is_last);
       this->load_values();  // of the step before
       if (is_first) load_query_tiles<Config>(args_, smem_, queries_, first);
       is_first = false;
@@ -59,7 +59,7 @@ class WgmmaSharedProducer : WgmmaProducer<Config, Hooks, Args> {
     return tiles;
   }
 
-  __device__ __forceinline__ void load_keys(const TileRow& row, const SharedTile& step,
+  __device__ __forceinline__ void load_keys(const TileRow& row, int share, const SharedTile& step,
                                             bool is_first, bool is_last) {
     const Mbarrier full = Smem::barrier(smem_.control()->k_full[keys_.slot()]);
     Smem::barrier(smem_.control()->k_empty[keys_.slot()]).wait(keys_.phase() ^ 1);
@@ -67,7 +67,7 @@ class WgmmaSharedProducer : WgmmaProducer<Config, Hooks, Args> {
     const Message tiles = tiles_of(step);
     __syncwarp();
     if (elect_one()) {
-      if (is_first) smem_.control()->rows[rows_.slot()] = row;
+      if (is_first) this->note_row(row, share);
       this->template load_step<typename Shape::KeySlot>(args_.maps.k, smem_.keys(keys_.slot()),
                                                         full, tiles,
                                                         row.h / args_.attend.heads_per_kv, row.b);

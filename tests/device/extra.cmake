@@ -80,6 +80,17 @@ foreach(name int8-lists int8-lists-narrow int8-lists-causal)
 endforeach()
 device_kernel(tests/device/specs/int8-lists.json 128 f16 sm_90a)
 
+# Split rows, whose results are merged, in both families.
+foreach(arch sm_100a sm_90a)
+  device_kernel(specs/flash-decoding.json 128 bf16 ${arch})
+  foreach(name split-dense split-window split-lists split-lists-narrow split-int8-lists
+               split-streaming split-topk-blocks)
+    device_kernel(tests/device/specs/${name}.json 64 bf16 ${arch})
+  endforeach()
+endforeach()
+device_kernel(tests/device/specs/split-dense.json 256 f16 sm_90a)
+device_kernel(tests/device/specs/split-dense.json 96 f16)
+
 # Stages by themselves: stages/*.cpp configures a stage's template by hand and exports it as a Kernel.
 file(GLOB stage_kernels CONFIGURE_DEPENDS device/stages/*.cpp)
 target_sources(device_kernels PRIVATE ${stage_kernels})

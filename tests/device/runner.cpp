@@ -33,6 +33,13 @@ const std::map<std::string, Twin> kTwins = {
     {"int8-lists", {"int8-lists-64x64-e4m3-unmasked", false, false}},
     {"int8-lists-narrow", {"int8-lists-64x64-e4m3-unmasked", false, false}},
     {"int8-lists-causal", {"int8-lists-64x64-e4m3", true, false}},
+    {"split-dense", {"dense", false, false}},
+    {"split-window", {"window", true, false}},
+    {"split-lists", {"lists", true, false}},
+    {"split-lists-narrow", {"lists", false, false}},
+    {"split-streaming", {"streaming", false, false}},
+    {"split-topk-blocks", {"topk-blocks", false, false}},
+    {"split-int8-lists", {"int8-lists-64x64", false, false}},
 };
 
 /// Test plumbing: a failure here is no result, so it ends the run.
@@ -109,14 +116,18 @@ struct alignas(64) BlockUnit {
 /// Two blocks that take the rows of tiles in turns, where kernels are persistent.
 constexpr std::int32_t kMultiprocessors = 2;
 
-/// The slots that a launch begins with zeros in.
-void clear_slots(const LaunchProgram& program, const LaunchMemory& memory,
-                 const std::int32_t* values) {
+/// What a launch begins with zeros in.
+void clear_memory(const LaunchProgram& program, const BoundLaunch& bound,
+                  const LaunchMemory& memory, const std::int32_t* values) {
   for (std::size_t n = 0; n < program.slots.size(); ++n) {
     const WorkspaceSlot& slot = program.slots[n];
     if (!slot.cleared) continue;
     const auto units = static_cast<std::size_t>(values[slot.size]);
     std::memset(slot_address(program, n, memory, values), 0, units * kWorkspaceUnitBytes);
+  }
+  for (const TensorRole role : program.cleared) {
+    const ClearedReport report = cleared_report(bound, role);
+    if (report.data != nullptr) std::memset(report.data, 0, report.bytes);
   }
 }
 
@@ -139,7 +150,7 @@ std::string run_grid(const Subject& subject, const BoundLaunch& bound,
   std::vector<WorkspaceUnit> workspace(
       units < 0 ? 0 : static_cast<std::size_t>(values[static_cast<std::size_t>(units)]));
   const LaunchMemory memory{workspace.data(), nullptr};
-  clear_slots(subject.launch, memory, values.data());
+  clear_memory(subject.launch, bound, memory, values.data());
   fill_argument_block(subject.launch, bound, memory, values.data(), block);
   encode_maps(subject, bound, block);
   for (std::size_t x = 0; x < subject.kernels.size(); ++x) {

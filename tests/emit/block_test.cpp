@@ -11,12 +11,12 @@
 #define __host__
 #define __device__
 #include "kernel/predict_args.cuh"
+#include "kernel/split_args.cuh"
 
 namespace lacuna {
 namespace {
 
-#define MEMBER(type, name) \
-  { #name, offsetof(type, name) }
+#define MEMBER(type, name) {#name, offsetof(type, name)}
 
 const std::map<std::string, std::size_t> kAttendOffsets = {
     MEMBER(AttendArgs, q.data),       MEMBER(AttendArgs, q.stride_b),
@@ -96,6 +96,11 @@ const std::map<std::string, std::size_t> kPredictOffsets = {
     MEMBER(PredictArgs, estimate_k_groups),
 };
 
+const std::map<std::string, std::size_t> kSplitOffsets = {
+    MEMBER(SplitArgs, partial_o),
+    MEMBER(SplitArgs, partial_lse),
+};
+
 std::map<std::string, std::size_t> offsets(std::span<const BlockMember> members) {
   std::map<std::string, std::size_t> result;
   for (const ArgField& field : lay_out(members, 0)) result[field.name] = field.offset;
@@ -105,6 +110,8 @@ std::map<std::string, std::size_t> offsets(std::span<const BlockMember> members)
 TEST(Block, TheTablesAreTheStructsOfTheDevice) {
   EXPECT_EQ(offsets(attend_members()), kAttendOffsets);
   EXPECT_EQ(block_bytes(attend_members()), sizeof(AttendArgs));
+  EXPECT_EQ(offsets(split_members()), kSplitOffsets);
+  EXPECT_EQ(block_bytes(split_members()), sizeof(SplitArgs));
   EXPECT_EQ(offsets(predict_members()), kPredictOffsets);
   EXPECT_EQ(block_bytes(predict_members()), sizeof(PredictArgs));
 }
@@ -123,6 +130,8 @@ TEST(Block, MapsAndScheduleShiftEverythingAndRoundTheSizeUp) {
   EXPECT_EQ(schedule_offset(), 512U);
   EXPECT_EQ(attend_offset({.wgmma = true}), 576U);
   EXPECT_EQ(predict_offset({.wgmma = true}), 576 + sizeof(AttendArgs));
+  EXPECT_EQ(split_offset({.split = true}), sizeof(AttendArgs));
+  EXPECT_EQ(predict_offset({.split = true}), sizeof(AttendArgs) + sizeof(SplitArgs));
   EXPECT_EQ(params_offset({.wgmma = true, .predict = true}),
             576 + sizeof(AttendArgs) + sizeof(PredictArgs));
   EXPECT_EQ(args_bytes(plain.program, {.wgmma = true}) % 64, 0U) << "as alignas(64) does";

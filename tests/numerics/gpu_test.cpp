@@ -85,7 +85,7 @@ TEST(Gpu, ReplaysFromAGraphWithNewData) {
   for (const std::string& name : all_names())
     replay(graphs, {name, DType::kBF16, 128, 1, 4, 2, 500, 500, Fill::kUneven, false});
   // More rows of tiles than multiprocessors: the counter of rows begins anew in each replay.
-  for (const char* name : {"dense", "bsfa", "external-mask", "fg-attn-cached"})
+  for (const char* name : {"dense", "bsfa", "external-mask", "fg-attn-cached", "flash-decoding"})
     replay(graphs, {name, DType::kBF16, 128, 1, 80, 40, 260, 400, Fill::kUneven, false});
 }
 
@@ -130,6 +130,7 @@ TEST(Gpu, AThousandLaunchesGiveTheSameBits) {
                                                           {"dense", 256},
                                                           {"bsfa", 128},
                                                           {"external-mask", 128},
+                                                          {"flash-decoding", 128},
                                                           {"sparge", 128}}) {
     const Case c{name, DType::kBF16, head_dim, 1, 80, 40, 260, 700, Fill::kUneven, false};
     TestKernel kernel(engine(), c);

@@ -137,8 +137,8 @@ void PrintTo(const Case& c, std::ostream* out) { *out << c.text(); }
 
 const std::vector<std::string>& variant_names() {
   static const std::vector<std::string> names = {
-      "dense",        "window",        "document",  "softcap", "alibi",        "bsfa",
-      "skip-softmax", "distance-gate", "warp-gate", "lists",   "external-mask"};
+      "dense",        "window",        "document",  "softcap", "alibi",         "bsfa",
+      "skip-softmax", "distance-gate", "warp-gate", "lists",   "external-mask", "flash-decoding"};
   return names;
 }
 

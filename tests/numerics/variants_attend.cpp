@@ -139,6 +139,7 @@ bool make_attend_variant(const std::string& name, Variant& v, KernelTile tile, R
     v.tiling.descending = name == "lists-descending";
     return make_lists(v, tile.q, tile.k, random), true;
   }
+  if (name == "flash-decoding") return make_causal(v), true;
   return name == "dense";
 }
 

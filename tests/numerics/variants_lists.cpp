@@ -11,6 +11,7 @@ struct NarrowList {
   bool causal, descending;
   const char* gate;  ///< its scope and what it skips; "": none
   const char* quantise;
+  int split_rows = 1;
 };
 
 constexpr NarrowList kNarrowLists[] = {
@@ -31,6 +32,9 @@ constexpr NarrowList kNarrowLists[] = {
      R"("qk": {"bits": 8, "group": "block"}, "v": {"bits": 8})"},
     {"int8-lists-64x64-e4m3-unmasked", "64", false, false, "",
      R"("qk": {"bits": 8, "group": "block"}, "v": {"bits": 8})"},
+    {"lists-64x64-split", "64", true, false, "", "", 2},
+    {"lists-64x32-split", "32", false, true, "", "", 7},
+    {"int8-lists-64x64-split", "64", true, false, "", R"("qk": {"bits": 8, "group": "block"})", 3},
 };
 
 const NarrowList* find(const std::string& name) {
@@ -82,6 +86,7 @@ std::string narrow_list_spec(const std::string& name) {
   if (*list->quantise != '\0') text += R"(, "quantise": {)" + std::string(list->quantise) + "}";
   text += R"(, "tile": {"q": 64, "k": )" + std::string(list->tile_k);
   if (list->descending) text += R"(, "order": "descending")";
+  if (list->split_rows > 1) text += R"(, "split_rows": )" + std::to_string(list->split_rows);
   return text + "}}";
 }
 

@@ -44,7 +44,7 @@ constexpr LaunchShape kSmall{1, 4, 4, 1024, 1024}, kLarge{1, 32, 8, 16384, 16384
 
 /// Everything that a spec without tiles leaves open, on two threads.
 Dimensions open_dimensions() {
-  return {{64, 128}, {32, 64}, {0}, {2, 1}, {TileOrder::kAscending, TileOrder::kDescending}};
+  return {{64, 128}, {32, 64}, {0}, {2, 1}, {TileOrder::kAscending, TileOrder::kDescending}, {1}};
 }
 
 std::string chosen(const std::vector<cache::TuningRecord>& records,
@@ -114,6 +114,15 @@ TEST(TuneLookup, PassesOverWhatFailedAndWhatTheSpecDoesNotLeaveOpen) {
   fixed.threads = {1};
   EXPECT_EQ(chosen(records, std::nullopt, fixed), "q128 k64 ascending threads1")
       << "threads of the caller, tiles of the record";
+}
+
+TEST(TuneLookup, RowsAreSplitOnlyForShapesThatWantIt) {
+  const std::vector records{record_of(kSmall, "q64 k32 ascending threads2 split8", 1),
+                            record_of(kSmall, "q128 k64 ascending threads2", 3)};
+  EXPECT_EQ(chosen(records), "q128 k64 ascending threads2");
+  Dimensions few_rows = open_dimensions();
+  few_rows.split_rows = {1, 8};
+  EXPECT_EQ(chosen(records, std::nullopt, few_rows), "q64 k32 ascending threads2 split8");
 }
 
 TEST(TuneLookup, ComparesOnlyTimesOfOneCompiler) {

@@ -21,11 +21,27 @@ SpecDocument document_of(const std::string& fields) {
 Machine cpu(int processors = 4, int cores = 4) { return {*find_target("cpu"), processors, cores}; }
 Machine gpu(const char* name = "sm_90a") { return {*find_target(name), 132, 132}; }
 
-Space space_of(const std::string& fields, const Machine& machine, int threads = 0) {
+constexpr LaunchShape kManyRows{1, 32, 8, 8192, 8192}, kFewRows{1, 8, 8, 1, 131072};
+
+Space space_of(const std::string& fields, const Machine& machine, int threads = 0,
+               const LaunchShape& shape = kManyRows) {
   Diagnostics found;
-  Space space = search_space(document_of(fields), {}, machine, threads, found);
+  Space space = search_space(document_of(fields), {}, machine, threads, shape, found);
   EXPECT_FALSE(found.has_errors());
   return space;
+}
+
+std::vector<std::string> fixed_of(const std::string& fields, const Machine& machine,
+                                  const LaunchShape& shape = kManyRows) {
+  Diagnostics found;
+  const SpecDocument document = document_of(fields);
+  return fixed_fields(document, make_plan(document, {}, machine.target, found), machine, 0, shape);
+}
+
+std::set<int> splits_of(const Space& space) {
+  std::set<int> splits;
+  for (const Candidate& candidate : space.candidates) splits.insert(candidate.config.split_rows);
+  return splits;
 }
 
 std::set<std::string> names(const Space& space) {
@@ -40,9 +56,12 @@ const std::string kGate =
 
 TEST(TuneConfig, TextsAreReadBack) {
   for (const Config& config : {Config{128, 64, 2, TileOrder::kDescending, 0},
+                               Config{128, 64, 2, TileOrder::kAscending, 0, 8},
                                Config{16, 256, 0, TileOrder::kAscending, 3}})
     EXPECT_EQ(parse_config(print_config(config)), config);
   EXPECT_EQ(print_config({128, 64, 0, TileOrder::kAscending, 2}), "q128 k64 ascending threads2");
+  EXPECT_EQ(print_config({128, 64, 2, TileOrder::kAscending, 0, 8}),
+            "q128 k64 ascending stages2 split8");
   for (const char* text : {"", "q128", "q128 k64 sideways", "q0 k64", "q128 kk64", "q128  k64"})
     EXPECT_FALSE(parse_config(text)) << text;
 }
@@ -51,7 +70,7 @@ TEST(TuneSpace, TheFirstIsWhatIsUsedWithoutTuning) {
   for (const Machine& machine : {cpu(), gpu()}) {
     const SpecDocument document = document_of("");
     Diagnostics found;
-    const Space space = search_space(document, {}, machine, 0, found);
+    const Space space = search_space(document, {}, machine, 0, kManyRows, found);
     const Plan usual = make_plan(document, {}, machine.target, found);
     ASSERT_GT(space.candidates.size(), 20u);
     EXPECT_EQ(space.candidates.front().config,
@@ -65,7 +84,7 @@ TEST(TuneSpace, TheFirstIsWhatIsUsedWithoutTuning) {
 TEST(TuneSpace, EveryPointIsOneThatTheCompilerTakes) {
   const SpecDocument document = document_of("");
   Diagnostics found;
-  const Space space = search_space(document, {}, gpu("sm_86"), 0, found);
+  const Space space = search_space(document, {}, gpu("sm_86"), 0, kFewRows, found);
   for (const Candidate& candidate : space.candidates) {
     SpecDocument written = document;
     written.spec = fixed_spec(document.spec, candidate.config);
@@ -89,10 +108,11 @@ TEST(TuneSpace, AGateKeepsItsTilesAndItsOrder) {
     EXPECT_EQ(candidate.config.order, TileOrder::kAscending);
   }
   EXPECT_EQ(space.candidates.size(), 3u) << "stages are open";
-  EXPECT_EQ(fixed_fields(document_of(kGate), gpu(), 0),
+  EXPECT_EQ(fixed_of(kGate, gpu(), kFewRows),
             (std::vector<std::string>{"tile.q (the gate judges tiles of it)",
                                       "tile.k (the gate judges tiles of it)",
-                                      "tile.order (the gate depends on it)"}));
+                                      "tile.order (the gate depends on it)",
+                                      "tile.split_rows (the gate depends on the tiles before)"}));
 }
 
 TEST(TuneSpace, AListIsTheAuthorsWord) {
@@ -125,6 +145,24 @@ TEST(TuneSpace, APredictorsTilesAreDivided) {
   EXPECT_GT(space.candidates.size(), 4u);
 }
 
+TEST(TuneSpace, RowsAreSplitWhereTheyLeaveMultiprocessorsWithoutOne) {
+  EXPECT_EQ(splits_of(space_of("", gpu(), 0, kFewRows)), (std::set{1, 2, 4, 8, 16}));
+  EXPECT_EQ(splits_of(space_of("", gpu())), (std::set{1}));
+  EXPECT_EQ(splits_of(space_of("", cpu(), 0, kFewRows)), (std::set{1}));
+  EXPECT_EQ(splits_of(space_of(kGate, gpu(), 0, kFewRows)), (std::set{1}));
+  const std::string e4m3 = R"(, "quantise": {"qk": {"bits": 8}, "v": {"bits": 8}})";
+  EXPECT_EQ(splits_of(space_of(e4m3, gpu(), 0, kFewRows)), (std::set{1}));
+  const std::string list = R"(, "tile": {"split_rows": [1, 3]})";
+  EXPECT_EQ(splits_of(space_of(list, gpu())), (std::set{1, 3})) << "the author's word";
+  EXPECT_EQ(splits_of(space_of(R"(, "tile": {"split_rows": 3})", gpu(), 0, kFewRows)),
+            (std::set{3}));
+  const std::string stages = R"(, "tile": {"stages": 2})";
+  EXPECT_EQ(fixed_of(stages, gpu()),
+            (std::vector<std::string>{"tile.stages (written)",
+                                      "tile.split_rows (there is a row for each multiprocessor)"}));
+  EXPECT_EQ(fixed_of(stages, gpu(), kFewRows), std::vector<std::string>{"tile.stages (written)"});
+}
+
 TEST(TuneSpace, ThreadsOfTheCpuAreOpenUnlessTheCallerFixedThem) {
   std::set<int> counts;
   for (const Candidate& candidate : space_of("", cpu(16, 8)).candidates)
@@ -134,15 +172,15 @@ TEST(TuneSpace, ThreadsOfTheCpuAreOpenUnlessTheCallerFixedThem) {
     EXPECT_EQ(candidate.config.threads, 3);
   const std::string fixed = R"(, "tile": {"q": 128, "k": 64, "order": "ascending"})";
   EXPECT_EQ(space_of(fixed, cpu(1, 1)).candidates.size(), 1u);
-  EXPECT_EQ(fixed_fields(document_of(fixed), cpu(1, 1), 0),
+  EXPECT_EQ(fixed_of(fixed, cpu(1, 1)),
             (std::vector<std::string>{"tile.q (written)", "tile.k (written)",
                                       "tile.order (written)", "threads (there is one)"}));
 }
 
 TEST(TuneSpace, ASpecThatCannotBeCompiledHasNone) {
   Diagnostics found;
-  const Space space =
-      search_space(document_of(R"(, "tile": {"q": 256, "k": 256})"), {}, gpu(), 0, found);
+  const Space space = search_space(document_of(R"(, "tile": {"q": 256, "k": 256})"), {}, gpu(), 0,
+                                   kManyRows, found);
   EXPECT_TRUE(found.has_errors());
   EXPECT_EQ(space.candidates.size(), 0u);
 }
@@ -178,6 +216,19 @@ TEST(TuneCost, SaysWhyAPointIsHopeless) {
   EXPECT_EQ(of("q128 k128 ascending threads2"),
             "guessed at 2.20 times the best on cpu, limited by idle cores");
   EXPECT_EQ(of("q128 k64 ascending threads2"), "not pruned") << "the usual one but for its threads";
+}
+
+TEST(TuneCost, SplitRowsCostLessWhereThereAreFew) {
+  const Machine machine = gpu();
+  const auto cycles = [&](int split_rows, const LaunchShape& shape) {
+    const std::string tile = R"(, "tile": {"split_rows": )" + std::to_string(split_rows) + "}";
+    return estimate_cost(space_of(tile, machine).candidates.front(), machine, shape, 1).cycles;
+  };
+  EXPECT_LT(cycles(8, kFewRows), 0.2 * cycles(1, kFewRows));
+  EXPECT_LT(cycles(16, kFewRows), cycles(8, kFewRows));
+  EXPECT_GT(cycles(8, kManyRows), cycles(1, kManyRows));
+  const LaunchShape few_keys{1, 8, 8, 1, 128};
+  EXPECT_GT(cycles(8, few_keys), cycles(1, few_keys)) << "one tile cannot be shared out";
 }
 
 TEST(TuneCost, FewerTilesAndMoreMachineCostLess) {

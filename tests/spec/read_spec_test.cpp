@@ -53,7 +53,8 @@ constexpr const char* kEverything = R"({
   "gate": { "scope": "warp", "skip": "gap < a", "exempt": "k0 < z[q0]", "skips": ["pv", "exp"] },
   "quantise": { "qk": { "bits": 8, "group": "thread" }, "v": { "bits": 8, "range": 2.25 } },
   "mask": "external",
-  "tile": { "q": [64, 128], "k": 64, "stages": "auto", "warps": [4, 8], "order": "descending" },
+  "tile": { "q": [64, 128], "k": 64, "stages": "auto", "warps": [4, 8], "order": "descending",
+            "split_rows": [4, 1] },
   "loader": "cp_async"
 })";
 
@@ -113,6 +114,7 @@ TEST(ReadSpec, FillsEveryField) {
   EXPECT_TRUE(spec.tile.stages.is_auto());
   EXPECT_EQ(spec.tile.warps.values, (std::vector{4, 8}));
   EXPECT_EQ(spec.tile.order.values, std::vector{TileOrder::kDescending});
+  EXPECT_EQ(spec.tile.split_rows.values, (std::vector{4, 1}));
   EXPECT_EQ(spec.loader.values, std::vector{Loader::kCpAsync});
 }
 
@@ -295,8 +297,7 @@ std::vector<std::string> shipped() {
 }
 INSTANTIATE_TEST_SUITE_P(Files, ShippedSpec, testing::ValuesIn(shipped()), [](const auto& info) {
   std::string name = info.param.substr(0, info.param.find('.'));
-  std::replace_if(
-      name.begin(), name.end(), [](char c) { return c == '-' || c == '/'; }, '_');
+  std::replace_if(name.begin(), name.end(), [](char c) { return c == '-' || c == '/'; }, '_');
   return name;
 });
 

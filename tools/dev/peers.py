@@ -7,8 +7,8 @@
   tools/dev/peers.py --points quantised topk --templates changed=templates --templates before=../other/templates
 
 A GPU at its power limit slows down with time and with whatever ran before. So the launches of a point's subjects take
-turns one by one, sustained for --seconds, and only their ratios count; clock and power are sampled meanwhile. 32 heads,
-bf16, random normal values, 16384 tokens in all (n, where that is more). TFLOP/s count 4 * d for each pair of tokens (of the
+turns one by one, sustained for --seconds, and only their ratios count; clock and power are sampled meanwhile. 32 heads (split:
+8), bf16, random normal values, 16384 tokens in all (n, where that is more). TFLOP/s count 4 * d for each pair of tokens (of the
 kept tiles, for lists), half of it with a causal mask. Each point is checked once: against cuDNN's output, or against plain
 attention of some rows of tiles, of those tiles that were kept.
 
@@ -20,6 +20,7 @@ Points:
   columns:n=,density=        keys gathered one by one for 128 queries: attention alone
   topk:n=,ratio=,causal=     SpargeAttn's top-k, from the tensors to O
   selection:n=               what SALE takes to choose its tiles
+  split:n=,n_q=              n_q queries of n keys; 16, 8 or 4 blocks share a row of tiles, or one has it ("whole")
 or one of these words alone: its preset. Needs PyTorch, a Hopper GPU for cuDNN's best, and NVRTC.
 """
 import argparse

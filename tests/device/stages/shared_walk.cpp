@@ -29,7 +29,7 @@ void walk(const Args& args) {
   using lacuna::SharedTile;
   const stages::SharedSteps& out = args.steps;
   const auto first = lacuna::tile_row<Config<kShape>>(args.attend, out.head, out.first_row);
-  lacuna::SharedWalk<Config<kShape>> steps(args, first);
+  lacuna::SharedWalk<Config<kShape>> steps(args, first, 0);
   const int lane = lacuna::lane_index();
   int count = 0;
   for (SharedTile step = steps.take_step();

@@ -6,12 +6,13 @@ TOKENS = 16384
 LONG = (8192, 16384, 32768)
 FIELDS = {"dense": ("d", "n", "causal"), "lists": ("d", "n", "k", "density"), "gate": ("d", "n", "gated"),
           "quantised": ("d", "n", "k", "density"), "columns": ("d", "n", "density"), "topk": ("d", "n", "causal", "ratio"),
-          "selection": ("d", "n")}
+          "selection": ("d", "n"), "split": ("d", "n", "n_q")}
 FRACTIONS = ("density", "gated", "ratio")
 LISTS_SHARE = {128: {0.5: 0.95, 0.25: 0.92, 0.1: 0.85}, 64: {0.5: 0.90, 0.25: 0.88, 0.1: 0.80}}
 QUANTISED_TFLOPS = {1.0: 950, 0.5: 900, 0.25: 870, 0.1: 800}
 TOPK_MS = {0.5: 11.0, 0.25: 6.2, 0.1: 3.4}
 SELECTION_SHARE = 0.26  # of the time of dense attention
+SPLITS = (1, 4, 8, 16)  # blocks that share a row of tiles, compared at each point of split
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Point:
     density: float = 0.5
     gated: float = 0.75
     ratio: float = 0.5  # of each row's tiles
+    n_q: int = 1  # the last queries of n tokens
 
     def __str__(self):
         return f"{self.kind}:" + ",".join(f"{name}={getattr(self, name)}" for name in FIELDS[self.kind])
@@ -31,6 +33,14 @@ class Point:
     @property
     def batch(self):
         return max(1, TOKENS // self.n)
+
+    @property
+    def heads(self):
+        return 8 if self.kind == "split" else 32
+
+    @property
+    def queries(self):
+        return self.n_q if self.kind == "split" else self.n
 
     @property
     def tolerance(self):
@@ -51,6 +61,8 @@ class Point:
         if self.kind == "topk":
             time = TOPK_MS.get(self.ratio)
             return {"ms_at_most": time} if time and (self.n, self.d) == (32768, 128) else {}
+        if self.kind == "split":
+            return {"against": "whole", "at_least": 1.0}
         return {"against": "dense", "at_least": {"gate": 1.35, "columns": 0.88, "selection": 1 / SELECTION_SHARE}[self.kind]}
 
 
@@ -80,6 +92,7 @@ PRESETS = {
     "columns": [Point("columns", n=n, density=density) for n in (16384, 32768) for density in (0.5, 0.25)],
     "topk": [Point("topk", n=32768, ratio=ratio) for ratio in TOPK_MS],
     "selection": [Point("selection", n=65536)],
+    "split": [Point("split", n=131072, n_q=n_q) for n_q in (1, 16, 64, 128)],
 }
 
 

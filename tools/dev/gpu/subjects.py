@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import lacuna_abi
 from gpu.machine import SPECS
+from gpu.points import SPLITS
 
-HEADS = 32
 CAUSAL = "k <= q + n_k - n_q"
 ATTEND = frozenset(("attend",))
 # What decides about tiles, without what prepares the tokens for it and for attention itself.
@@ -81,13 +81,13 @@ class Problem:
     def __init__(self, torch, engines, point, with_mma):
         self.torch, self.engines, self.point, self.with_mma = torch, engines, point, with_mma
         torch.manual_seed(1)
-        size = (point.batch, HEADS, point.n, point.d)
-        self.q, self.k, self.v = (torch.randn(size, device="cuda", dtype=torch.bfloat16) for _ in "qkv")
+        self.q, self.k, self.v = (torch.randn((point.batch, point.heads, tokens, point.d), device="cuda", dtype=torch.bfloat16)
+                                  for tokens in (point.queries, point.n, point.n))
         self.subjects, self.outputs, self.errors = {}, {}, {}
 
     def flop(self, causal=False):
         point = self.point
-        return 4 * point.batch * HEADS * point.n * point.n * point.d / (2 if causal else 1)
+        return 4 * point.batch * point.heads * point.queries * point.n * point.d / (2 if causal else 1)
 
     def add(self, name, launch, work, timed=frozenset()):
         """Takes a subject in if its first launch succeeds, as ours must; keeps that launch's output."""
@@ -109,7 +109,7 @@ class Problem:
         torch, point = self.torch, self.point
         with only_family(family):
             kernel = (engine or self.engines["lacuna"]).compile(json.dumps(spec), point.d,
-                                                                (point.batch, HEADS, HEADS, point.n, point.n))
+                                                                (point.batch, point.heads, point.heads, point.queries, point.n))
         o = torch.full_like(self.q, float("nan"))
         workspace = torch.empty(kernel.workspace_bytes, dtype=torch.uint8, device="cuda") if kernel.workspace_bytes else None
         views = {name: self.view(tensor, "u8" if name == "tile_mask" else "i32") for name, tensor in more.items()}
@@ -129,6 +129,15 @@ class Problem:
     def cudnn(self, causal):
         def launch():
             return self.torch.nn.functional.scaled_dot_product_attention(self.q, self.k, self.v, is_causal=bool(causal))
+        return launch
+
+    def flash(self):
+        """PyTorch's own kernel."""
+        attention = self.torch.nn.attention
+
+        def launch():
+            with attention.sdpa_kernel(attention.SDPBackend.FLASH_ATTENTION):
+                return self.torch.nn.functional.scaled_dot_product_attention(self.q, self.k, self.v)
         return launch
 
 
@@ -177,7 +186,7 @@ def some_rows_error(problem, mask, tile_q, tile_k, causal=False):
     rows = mask.shape[2]
     keys = torch.arange(point.n, device="cuda")
     got, expected = [], []
-    for head in (0, HEADS - 1):
+    for head in (0, point.heads - 1):
         for row in sorted({0, rows // 2, rows - 1}):
             tokens = slice(row * tile_q, (row + 1) * tile_q)
             scores = problem.q[0, head, tokens].float() @ problem.k[0, head].float().T * point.d ** -0.5
@@ -194,7 +203,7 @@ def some_rows_error(problem, mask, tile_q, tile_k, causal=False):
 def visited_tiles(problem, spec, params, tile_q, tile_k):
     """The map of tiles that a launch reports: [batch, heads, rows, tiles] bool."""
     torch, point = problem.torch, problem.point
-    size = (point.batch, HEADS, -(-point.n // tile_q), -(-point.n // tile_k))
+    size = (point.batch, point.heads, -(-point.n // tile_q), -(-point.n // tile_k))
     tiles = torch.zeros(size, dtype=torch.uint8, device="cuda")
     problem.lacuna(spec, params, tile_mask=tiles)()
     torch.cuda.synchronize()
@@ -213,7 +222,7 @@ def set_up_gate(problem):
     """Causal attention whose tiles fall out by their largest logit; rates count all causal work: their ratios are of time."""
     torch, point = problem.torch, problem.point
     spec, work = shipped_spec("bsfa"), problem.flop(causal=True)
-    counts = torch.empty((point.batch, HEADS, -(-point.n // spec["tile"]["q"]), 3), dtype=torch.int32, device="cuda")
+    counts = torch.empty((point.batch, point.heads, -(-point.n // spec["tile"]["q"]), 3), dtype=torch.int32, device="cuda")
 
     def gated_share(threshold):
         problem.lacuna(spec, [("threshold", threshold)], counts=counts)()
@@ -235,7 +244,7 @@ def draw_lists(problem):
     """Random tiles of 128 queries by point.k keys, in each row at least one: the mask, and as lists and their lengths."""
     torch, point = problem.torch, problem.point
     rows, columns = point.n // 128, point.n // point.k
-    mask = torch.rand((point.batch, HEADS, rows, columns), device="cuda") < point.density
+    mask = torch.rand((point.batch, point.heads, rows, columns), device="cuda") < point.density
     mask[..., 0] |= ~mask.any(-1)
     indices = torch.argsort(mask.logical_not().to(torch.uint8), dim=-1, stable=True).to(torch.int32)
     return mask, indices, mask.sum(-1, dtype=torch.int32)
@@ -270,7 +279,7 @@ def set_up_columns(problem):
     work = problem.flop() * float(mask.float().mean())
     problem.add_lacuna(work, columns_spec(), [("density", point.density)], timed=ATTEND)
     problem.add_dense(causal=False)
-    return some_rows_error(problem, mask.expand(1, HEADS, *mask.shape), 128, 1)
+    return some_rows_error(problem, mask.expand(1, point.heads, *mask.shape), 128, 1)
 
 
 def set_up_topk(problem):
@@ -293,6 +302,25 @@ def set_up_selection(problem):
     return some_rows_error(problem, visited_tiles(problem, spec, (), tile["q"], tile["k"]), tile["q"], tile["k"], causal=True)
 
 
+def split_spec(split_rows):
+    return {"version": 1, "name": "split", "tile": {"split_rows": split_rows}}
+
+
+def set_up_split(problem):
+    """A few queries of many keys, whose loads take the time. "whole": a row of tiles is one block's; "split4": it is four
+    blocks', and so on; "lacuna" has the most. The error is the largest of them all."""
+    work, names = problem.flop(), []
+    for split_rows in SPLITS[:-1]:
+        names.append("whole" if split_rows == 1 else f"split{split_rows}")
+        problem.add(names[-1], problem.lacuna(split_spec(split_rows)), work)
+    problem.add_lacuna(work, split_spec(SPLITS[-1]))
+    problem.add("flash", problem.flash(), work)
+    problem.add("cudnn", problem.cudnn(False), work)
+    reference = "cudnn" if "cudnn" in problem.outputs else "flash"
+    errors = [compare(problem, name, reference) for name in ("lacuna", *names)]
+    return None if None in errors else max(errors)
+
+
 def flex_attention(problem, indices, counts, block_size):
     """FlexAttention, compiled, on the same tiles: all of them whole, so that no mask function runs."""
     torch = problem.torch
@@ -309,4 +337,4 @@ def flex_attention(problem, indices, counts, block_size):
 
 
 SET_UP = {"dense": set_up_dense, "lists": set_up_lists, "gate": set_up_gate, "quantised": set_up_quantised,
-          "columns": set_up_columns, "topk": set_up_topk, "selection": set_up_selection}
+          "columns": set_up_columns, "topk": set_up_topk, "selection": set_up_selection, "split": set_up_split}

@@ -1,0 +1,94 @@
+// Kernels whose rows of tiles are split: the shapes that they are for, and those at which items
+// have nothing to do. Beside attend_test.cpp, which runs them like all others.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/device/runner.hpp"
+
+namespace lacuna::device {
+namespace {
+
+const emulation::Schedule kPlain = {emulation::Landing::kEarly, emulation::WarpOrder::kAscending,
+                                    0};
+const emulation::Schedule kLate = {emulation::Landing::kLate, emulation::WarpOrder::kShuffled, 3};
+
+std::vector<Subject> split_subjects() {
+  std::vector<Subject> split;
+  std::ranges::copy_if(subjects(), std::back_inserter(split), [](const Subject& subject) {
+    return std::ranges::count(subject.launch.launches, "combine", &KernelLaunch::stage) == 1;
+  });
+  return split;
+}
+
+numerics::Case shape_of(int n_h, int n_h_kv, int n_q, int n_k) {
+  numerics::Case c;
+  c.n_b = 2, c.n_h = n_h, c.n_h_kv = n_h_kv, c.n_q = n_q, c.n_k = n_k;
+  return c;
+}
+
+void expect_agreement(const Subject& subject, const numerics::Case& shape,
+                      const emulation::Schedule& schedule) {
+  SCOPED_TRACE(subject.name);
+  const Problem problem = make_problem(subject, shape, 31);
+  const numerics::Reported got = run(subject, problem, schedule);
+  EXPECT_EQ(check_variant(problem.shape, problem.variant, got, true), "") << problem.shape.text();
+}
+
+TEST(SplitRows, BothFamiliesAreTested) {
+  for (const char* arch : {"sm_90a", "sm_100a"}) {
+    EXPECT_GE(
+        std::ranges::count_if(split_subjects(),
+                              [&](const Subject& subject) { return subject.name.ends_with(arch); }),
+        5)
+        << arch;
+  }
+}
+
+/// More than 32 tiles, which are classified at a time: shares begin within and behind them.
+TEST(SplitRows, FewQueriesOfManyKeys) {
+  for (const Subject& subject : split_subjects()) {
+    expect_agreement(subject, shape_of(2, 1, 1, 4500), kPlain);
+    expect_agreement(subject, shape_of(1, 1, 3, 2177), kLate);
+  }
+}
+
+/// One tile, whoever has it; and more queries than keys, so that some see nothing.
+TEST(SplitRows, MoreSharesThanTiles) {
+  for (const Subject& subject : split_subjects()) {
+    expect_agreement(subject, shape_of(2, 2, 5, 3), kPlain);
+    expect_agreement(subject, shape_of(2, 1, 200, 20), kLate);
+  }
+}
+
+/// Shares whose largest logits lie far apart, or are all the same.
+TEST(SplitRows, ValuesOfAllKinds) {
+  using numerics::Fill;
+  for (const Subject& subject : split_subjects()) {
+    for (const Fill fill : {Fill::kZero, Fill::kHuge, Fill::kNegative, Fill::kIdentical,
+                            Fill::kOutlier, Fill::kTiny}) {
+      numerics::Case shape = shape_of(1, 1, 40, 700);
+      shape.fill = fill;
+      expect_agreement(subject, shape, kPlain);
+    }
+  }
+}
+
+/// Poisoned partial results would show: items without a tile have to leave 0 and -inf.
+TEST(SplitRows, ARowWithoutATileIsZeroAndMinusInfinity) {
+  for (const Subject& subject : split_subjects()) {
+    Problem problem = make_problem(subject, shape_of(2, 1, 70, 300), 32);
+    if (problem.variant.tiling.listed.empty()) continue;
+    std::ranges::fill(problem.variant.tiling.listed, 0);
+    const numerics::Reported got = run(subject, problem, kPlain);
+    ASSERT_EQ(got.error, "") << subject.name;
+    EXPECT_TRUE(std::ranges::all_of(got.o, [](double x) { return x == 0; })) << subject.name;
+    EXPECT_TRUE(std::ranges::all_of(got.lse, [](double x) { return std::isinf(x) && x < 0; }))
+        << subject.name;
+    EXPECT_EQ(std::ranges::count(got.tile_mask, 0), std::ssize(got.tile_mask)) << subject.name;
+  }
+}
+
+}  // namespace
+}  // namespace lacuna::device
