@@ -19,6 +19,8 @@
 namespace lacuna {
 
 inline const std::string kBsfa = LACUNA_SOURCE_DIR "/specs/bsfa.json";
+/// Of Protocol::arguments().
+inline constexpr v1::Shape kShape{2, 8, 2, 300, 200};
 
 inline FakeCuda& fake() {
   static FakeCuda* const instance = [] {
@@ -91,6 +93,26 @@ class Protocol : public testing::Test {
     args.stream = at(0x5000);
     args.workspace = at(0x60000);
     args.workspace_bytes = 256;
+    return args;
+  }
+
+  static Kernel compiled(const Engine& e, const char* spec, const char* origin) {
+    return e.compile(v1::Spec::parse(spec, origin), {128, bf16});
+  }
+  /// Nothing that this asks of the driver is left in the log.
+  static Kernel prepared(const Engine& e, const char* spec, const char* origin) {
+    Kernel kernel = compiled(e, spec, origin);
+    kernel.prepare();
+    forget();
+    return kernel;
+  }
+  /// Of a kernel without parameters, with as much workspace as it wants, which the fake never
+  /// touches.
+  static LaunchArgs arguments(const Kernel& kernel) {
+    LaunchArgs args = arguments();
+    args.params.clear();
+    args.workspace = reinterpret_cast<void*>(std::size_t{0x100000});
+    args.workspace_bytes = kernel.workspace_bytes(kShape);
     return args;
   }
 

@@ -9,23 +9,10 @@ namespace {
 
 constexpr const char* kSplit =
     R"({"version": 1, "name": "split", "tile": {"q": 128, "k": 64, "split_rows": 4}})";
-constexpr v1::Shape kShape{2, 8, 2, 300, 200};  ///< of Protocol::arguments()
 
 class SplitRows : public Protocol {
  protected:
-  Kernel prepared() {
-    Kernel kernel = engine().compile(v1::Spec::parse(kSplit, "split.json"), {128, bf16});
-    kernel.prepare();
-    forget();
-    return kernel;
-  }
-
-  static LaunchArgs arguments(const Kernel& kernel) {
-    LaunchArgs args = Protocol::arguments();
-    args.params.clear();
-    args.workspace_bytes = kernel.workspace_bytes(kShape);
-    return args;
-  }
+  Kernel prepared() { return Protocol::prepared(engine(), kSplit, "split.json"); }
 
   /// What reached the stream, in its order.
   static std::vector<std::string> enqueued() {
