@@ -117,6 +117,7 @@ void add_estimate(const StageFacts& facts, Fields& fields) {
 
 /// What the wgmma family has besides.
 void add_wgmma(const Attend& attend, const AttendPlan& chosen, Fields& fields) {
+  const bool gate_reads_max = attend.gate && reads_tile_max(*attend.gate);
   const bool gate_reads_gap = attend.gate && reads_gap(*attend.gate);
   fields.insert(
       fields.end(),
@@ -126,6 +127,7 @@ void add_wgmma(const Attend& attend, const AttendPlan& chosen, Fields& fields) {
        {integer("kStepKeys", chosen.step_keys.value), kNowhere, name_of(chosen.step_keys.origin)},
        {integer("kQueryBuffers", chosen.query_buffers.value), kNowhere,
         name_of(chosen.query_buffers.origin)},
+       {boolean("kGateReadsTileMax", gate_reads_max), "/gate/skip", kDefault},
        {boolean("kGateReadsGap", gate_reads_gap), "/gate/skip", kDefault}});
 }
 

@@ -26,6 +26,9 @@ bool operator==(const Attend& a, const Attend& b) { return equal_fields(a, b); }
 bool reads_gap(const Gate& gate) {
   return uses(gate.skip, Variable::kGap) || uses(gate.exempt, Variable::kGap);
 }
+bool reads_tile_max(const Gate& gate) {
+  return uses(gate.skip, Variable::kTileMax) || uses(gate.exempt, Variable::kTileMax);
+}
 
 namespace {
 

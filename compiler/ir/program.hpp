@@ -70,6 +70,7 @@ bool operator==(const Gate& a, const Gate& b);
 
 /// Does a decision depend on the running maximum, and so on the tiles before?
 bool reads_gap(const Gate& gate);
+bool reads_tile_max(const Gate& gate);
 
 /// Tokens in another order: result[n] = x[order[n]] along the tokens.
 struct Permute {

@@ -21,14 +21,22 @@ struct GateStatistics {
   }
 };
 
-/// Of several tiles.
+/// Of several tiles; either of both for all of them in one read.
 template <int kTiles>
-struct StepStatistics {
-  GateStatistics tiles[kTiles];
+struct alignas(8) StepStatistics {
+  float tile_max[kTiles], gap[kTiles];
 
+  __device__ __forceinline__ GateStatistics of(int t) const { return {tile_max[t], gap[t]}; }
+  __device__ __forceinline__ void set(int t, const GateStatistics& statistics) {
+    tile_max[t] = statistics.tile_max;
+    gap[t] = statistics.gap;
+  }
   __device__ __forceinline__ void include(const StepStatistics& other) {
 #pragma unroll
-    for (int t = 0; t < kTiles; ++t) tiles[t].include(other.tiles[t]);
+    for (int t = 0; t < kTiles; ++t) {
+      tile_max[t] = fmaxf(tile_max[t], other.tile_max[t]);
+      gap[t] = fmaxf(gap[t], other.gap[t]);
+    }
   }
 };
 

@@ -30,11 +30,14 @@ __device__ __forceinline__ void open_report(const AttendArgs& args, const TileRo
   for (int j = thread; j < args.k_tiles; j += kThreads) map[j] = 0;
 }
 
-/// `gated`: by the whole block. By one thread, the same for all tiles of an item.
+/// `gated`: by the whole block. By one thread, the same for all tiles of an item. No branch asks
+/// for `gated`: the compiler would lead this thread past the caller's own question, apart from its
+/// warp.
 template <class Config>
 __device__ __forceinline__ void write_visit(const AttendArgs& args, const TileRow& row, int j,
                                             bool gated) {
-  if (args.tile_mask != nullptr) args.tile_mask[row.index() * args.k_tiles + j] = gated ? 2 : 1;
+  if (args.tile_mask != nullptr)
+    args.tile_mask[row.index() * args.k_tiles + j] = static_cast<unsigned char>(1 + gated);
   if (args.counts == nullptr) return;
   int* counts = args.counts + row.index() * kCountsOfRow;
   if constexpr (SplitRows<Config>::kIsSplit) {
@@ -42,7 +45,7 @@ __device__ __forceinline__ void write_visit(const AttendArgs& args, const TileRo
     return;
   }
   ++counts[1];
-  if (gated) ++counts[2];
+  counts[2] += static_cast<int>(gated);
 }
 
 /// The same for blocks of one row. Locates the row again, so that the loop over tiles keeps no

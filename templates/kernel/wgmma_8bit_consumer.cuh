@@ -64,6 +64,7 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
     const Ring values{uniform_over_warp(keys_.count - 1)};
     multiply_values(values);
     complete_values(values, {1.0f, 1.0f});
+    values_.finish(output_);
   }
 
   /// Scores of a step to unpacked weights; but for the first, the product of the step before runs
@@ -205,11 +206,11 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
       if (Config::kSkipsExp && !takes_part[g]) continue;
       exponentiate_block(weights[g][n], scores[g][n], units.unit_of(block) * to_log2_, offset);
       // The product no longer reads the weights before: the first half is packed under the second.
-      if (!Shape::kHasGate && block >= kBlocks / 2 && (block + 1) % Values::kStepBlocks == 0)
+      if (!Config::kSkipsExp && block >= kBlocks / 2 && (block + 1) % Values::kStepBlocks == 0)
         values_.take(weights, (block - kBlocks / 2) / Values::kStepBlocks);
     }
 #pragma unroll
-    for (int n = Shape::kHasGate ? 0 : Values::kSteps / 2; n < Values::kSteps; ++n)
+    for (int n = Config::kSkipsExp ? 0 : Values::kSteps / 2; n < Values::kSteps; ++n)
       values_.take(weights, n);
     if constexpr (!kIsInteger<Accumulator> && !Shape::kHasGate) {
       if (__builtin_expect(step.has(Message::kUnusual), false)) report_step(step);
@@ -247,7 +248,7 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
     for (int g = 0; g < Shape::kGroups; ++g) {
       takes_part[g] = true;
       if constexpr (Config::kSkipsExp) {
-        gate_.publish(this->warp(), statistics_of(maxima[g]));
+        gate_.publish(this->warp(), gate_.statistics(maxima[g], this->unit()));
         const bool is_first = this->template is_first<kFirst>(g, step.tiles[g]);
         takes_part[g] = !settle(g, step.tiles[g], is_first, gate_.collect());
         if (!takes_part[g]) continue;
@@ -261,10 +262,19 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
   __device__ __forceinline__ void publish_votes(const Maxima& maxima) {
     if constexpr (Shape::kVotesOnSteps) {
       typename Shape::Vote votes;
+      float largest_gap = -kInfinity;
 #pragma unroll
       for (int g = 0; g < Shape::kGroups; ++g) {
-        votes.tiles[g] = statistics_of(maxima[g]);
-        raise_gate(maxima[g]);
+        votes.set(g, gate_.statistics(maxima[g], this->unit()));
+        largest_gap = fmaxf(largest_gap, votes.gap[g]);
+      }
+      // Mostly no tile raises the running maximum, which all then have in common.
+      if (__builtin_expect(largest_gap > 0.0f, false)) {
+#pragma unroll
+        for (int g = 0; g < Shape::kGroups; ++g) {
+          if (g > 0) votes.set(g, gate_.statistics(maxima[g], this->unit()));
+          raise_gate(maxima[g]);
+        }
       }
       gate_.publish(this->warp(), votes);
     }
@@ -281,14 +291,8 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
       const auto votes = gate_.collect();
 #pragma unroll
       for (int g = 0; g < Shape::kGroups; ++g)
-        settle(g, step.tiles[g], this->template is_first<kFirst>(g, step.tiles[g]), votes.tiles[g]);
+        settle(g, step.tiles[g], this->template is_first<kFirst>(g, step.tiles[g]), votes.of(g));
     }
-  }
-
-  /// Of the warp's rows against the running maximum; the largest over the lanes of a row is its.
-  __device__ __forceinline__ GateStatistics statistics_of(const float (&lane_max)[2]) const {
-    const TileRow row = this->located_anew();  // a loop with a gate has no registers left for it
-    return warp_statistics(lane_max, gate_.running_max(), row.q1 - first_row(row), this->unit());
   }
 
   /// Notes whether group g is multiplied with its values; true: the gate is closed.
@@ -297,8 +301,7 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
     const bool gated =
         tile.exists() && !is_first && this->skips(this->located_anew(), tile, statistics);
     has_weights_[g] = tile.exists() && !(Config::kSkipsPv && gated);
-    if (__builtin_expect(wants_report(args_.attend) && tile.exists(), false))
-      this->report(tile, gated);
+    if (__builtin_expect(wants_report(args_.attend), false)) this->report(tile, gated);
     return gated;
   }
 

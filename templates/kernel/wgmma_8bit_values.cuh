@@ -20,9 +20,6 @@ class WeightedValues {
   using Tile = typename Slot::Tile;
   using Output = float[Shape::kColumnBlocks][4];
   static constexpr int kGroupSteps = Shape::kGroupKeys / 32;
-  /// Does the output follow with the product behind that? A gate leaves no registers to keep by how
-  /// much: it follows at once, and the product when it is taken.
-  static constexpr bool kFollowsLate = !Shape::kHasGate;
 
  public:
   static constexpr int kStepBlocks = 4;  ///< of 8 keys, that a fragment has
@@ -31,14 +28,10 @@ class WeightedValues {
   /// relation to the running maximum, not at all.
   static constexpr float kRangeLog2 = kLog2E4m3Range, kSlackLog2 = 0.0f;
 
-  /// The output may follow at once, as no product is under way to it.
+  /// The output follows with the next product that it takes, or behind the last.
   template <bool kFirst>
-  __device__ __forceinline__ void follow(Output& output, const float (&decay)[2]) {
-    if constexpr (kFollowsLate && kFirst) {
-      keep(decay);
-    } else if constexpr (!kFollowsLate && (!kFirst || Shape::kOwnRows)) {
-      follow_reference(output, decay);
-    }
+  __device__ __forceinline__ void follow(Output&, const float (&decay)[2]) {
+    if constexpr (kFirst) keep(decay);
   }
 
   /// With a commit.
@@ -55,16 +48,22 @@ class WeightedValues {
   /// `decay`: of the product, and all before it, since its weights were found.
   __device__ __forceinline__ void complete(Output& output, const float (&decay)[2]) {
     wgmma_arrived(product_);
-    if (Shape::kHasGate && !has_product_) return;
+    if (Shape::kHasGate && !has_product_) {
+      decay_[0] *= decay[0];
+      decay_[1] *= decay[1];
+      return;
+    }
 #pragma unroll
     for (int n = 0; n < Shape::kColumnBlocks; ++n) {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        output[n][i] = kFollowsLate ? fmaf(output[n][i], decay_[i / 2], product_[n][i])
-                                    : fmaf(product_[n][i], decay[i / 2], output[n][i]);
-      }
+      for (int i = 0; i < 4; ++i) output[n][i] = fmaf(output[n][i], decay_[i / 2], product_[n][i]);
     }
-    if constexpr (kFollowsLate) keep(decay);
+    keep(decay);
+  }
+
+  /// Behind the last product of a run, if there was one.
+  __device__ __forceinline__ void finish(Output& output) const {
+    if (Shape::kHasGate && !has_product_) follow_reference(output, decay_);
   }
 
   /// The n-th fragment of the next weights.
@@ -117,7 +116,7 @@ class WeightedValues {
 
   u32 weights_[kSteps][4];
   float product_[Shape::kColumnBlocks][4];
-  float decay_[2];  ///< of all before the product, if that follows late
+  float decay_[2];  ///< of all before the product
   bool has_product_;
 };
 
@@ -156,6 +155,7 @@ class WeightedValues<Config, false> {
     if (__any_sync(kAllLanes, decay[0] != 1.0f || decay[1] != 1.0f))
       follow_reference(output, decay);
   }
+  __device__ __forceinline__ void finish(Output&) const {}
 
   template <class Scores>
   __device__ __forceinline__ void take(const Scores& scores, int n) {

@@ -72,12 +72,12 @@ class WgmmaAheadConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
     await_scores(at);
     if (!take_scores(scores[0], step, at)) take_carefully(scores[0], step, at);
     this->finish_store();
-    while (true) {
-      if (is_last(step)) return attend_last(scores[0], at);
+    while (!is_last(step)) {
       attend_step(scores[0], scores[1], step, at);
       if (is_last(step)) return attend_last(scores[1], at);
       attend_step(scores[1], scores[0], step, at);
     }
+    attend_last(scores[0], at);
   }
 
   /// One turn of the loop in the header's comment; `step` becomes the next.
@@ -105,14 +105,23 @@ class WgmmaAheadConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
     at = following_at;
   }
 
+  /// Nothing is under way beside it: its parts one after the other.
   __device__ __forceinline__ void attend_last(Scores& now, const Ring& at) {
     const u32 chosen = decide(at);
     if (chosen == 0) return;
-    Weights weights;
-    weigh(weights, now, chosen, [] {});
-    issue_product(weights, chosen / 2);
-    take_product();
+    follow_maxima(now, chosen);
+    if ((chosen & 1) != 0) attend_last_part<0>(now);
+    if (kParts > 1 && (chosen & 2) != 0) attend_last_part<kParts - 1>(now);
     release_values();
+  }
+  template <int kPart>
+  __device__ __forceinline__ void attend_last_part(Scores& scores) {
+    Weights weights;
+    weigh_part<kPart>(scores);
+    pack_part<kPart>(weights, scores);
+    this->await(smem_.control()->v_full, values_);
+    issue_product(weights, kPart);
+    take_product();
   }
 
   __device__ __forceinline__ int lane() const {

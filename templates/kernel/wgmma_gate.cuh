@@ -31,7 +31,7 @@ template <class Config, bool kExists = WgmmaShape<Config>::kHasGate>
 class WgmmaGate {
  public:
   __device__ __forceinline__ WgmmaGate(WgmmaControl<Config>&, int) {}
-  __device__ __forceinline__ void begin_row() {}
+  __device__ __forceinline__ void begin_row(int) {}
   __device__ __forceinline__ void raise(const float (&)[2]) {}
 };
 
@@ -45,15 +45,40 @@ class WgmmaGate<Config, true> {
   __device__ __forceinline__ WgmmaGate(Control& control, int warpgroup)
       : control_(control), warpgroup_(warpgroup) {}
 
-  __device__ __forceinline__ void begin_row() { running_max_[0] = running_max_[1] = -kInfinity; }
+  /// `last_row`: of the query tile, counted from this warp's first. Rows behind it take no part:
+  /// nothing exceeds their running maximum.
+  __device__ __forceinline__ void begin_row(int last_row) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r)
+      running_max_[r] = lane_index() / 4 + 8 * r <= last_row ? -kInfinity : kInfinity;
+  }
 
   /// The row maxima of a tile that counts.
-  __device__ __forceinline__ void raise(const float (&tile_max)[2]) {
-    running_max_[0] = fmaxf(running_max_[0], tile_max[0]);
-    running_max_[1] = fmaxf(running_max_[1], tile_max[1]);
+  __device__ __forceinline__ void raise(const float (&row_max)[2]) {
+    if constexpr (Config::kGateReadsGap) {
+#pragma unroll
+      for (int r = 0; r < 2; ++r) running_max_[r] = fmaxf(running_max_[r], row_max[r]);
+    }
   }
-  /// The true one, in score units; the softmax may keep another.
-  __device__ __forceinline__ const float (&running_max() const)[2] { return running_max_; }
+
+  /// What the warp says of a tile, of that what the gate reads, from maxima of rows or of each
+  /// lane's part of them. `unit`, positive, leads from scores to natural units.
+  __device__ __forceinline__ GateStatistics statistics(const float (&maxima)[2], float unit) const {
+    GateStatistics warp;
+    if constexpr (Config::kGateReadsTileMax) {
+      float largest = -kInfinity;
+#pragma unroll
+      for (int r = 0; r < 2; ++r)
+        largest = running_max_[r] < kInfinity ? fmaxf(largest, maxima[r]) : largest;
+      warp.tile_max = max_over_lanes(largest) * unit;
+    }
+    if constexpr (Config::kGateReadsGap) {
+      // NaN, of a row that has seen nothing and sees nothing here, is left out.
+      const float gap = fmaxf(maxima[0] - running_max_[0], maxima[1] - running_max_[1]);
+      warp.gap = max_over_lanes(fmaxf(gap, -kInfinity)) * unit;
+    }
+    return warp;
+  }
 
   __device__ __forceinline__ void publish(int warp, const Vote& vote) {
     if (lane_index() == 0) {
@@ -71,9 +96,9 @@ class WgmmaGate<Config, true> {
     }
     constexpr int kVoters = Shape::kVotesByTile ? Shape::kConsumerWarps : 4;
     const int first = Shape::kVotesByTile ? 0 : warpgroup_ * 4;
-    Vote together;
+    Vote together = control_.votes[turns_.slot()][first];
 #pragma unroll
-    for (int w = 0; w < kVoters; ++w) together.include(control_.votes[turns_.slot()][first + w]);
+    for (int w = 1; w < kVoters; ++w) together.include(control_.votes[turns_.slot()][first + w]);
     turns_.advance();
     return together;
   }
@@ -86,20 +111,7 @@ class WgmmaGate<Config, true> {
   Control& control_;
   const int warpgroup_;
   RingPosition<2> turns_;
-  float running_max_[2];
+  float running_max_[2];  ///< the true one, in score units; the softmax may keep another
 };
-
-/// warp_gate_statistics by one instruction for each maximum, in place of a chain of exchanges.
-__device__ __forceinline__ GateStatistics warp_statistics(const float (&tile_max)[2],
-                                                          const float (&running_max)[2],
-                                                          int last_row, float unit) {
-  GateStatistics mine;
-#pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    const bool takes_part = lane_index() / 4 + 8 * r <= last_row && tile_max[r] > -kInfinity;
-    if (takes_part) mine.include({tile_max[r] * unit, (tile_max[r] - running_max[r]) * unit});
-  }
-  return {max_over_lanes(mine.tile_max), max_over_lanes(mine.gap)};
-}
 
 }  // namespace lacuna

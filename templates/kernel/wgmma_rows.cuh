@@ -41,6 +41,9 @@ class WgmmaRows {
         write_results();
       } else {
         pass_over();
+        // Lanes that were on their own are back: else the compiler takes all rows' warps for
+        // divergent, and gathers them again and again.
+        __syncwarp();
       }
       if constexpr (SplitRows<Config>::kIsSplit) {
         write_partials();
@@ -57,7 +60,8 @@ class WgmmaRows {
   __device__ __forceinline__ void write_visible() const {
     if constexpr (Shape::kOwnRows) {
       const TileRow row = located_anew();
-      if (reports(row) && args_.attend.counts != nullptr && warp() == 0)
+      const bool is_first_warp = uniform_over_warp(static_cast<u32>(warp())) == 0;
+      if (reports(row) && args_.attend.counts != nullptr && is_first_warp)
         count_visible<Config, Hooks>(args_, row, thread_of_row());
     } else if (reports(row_)) {
       close_report<Config, Hooks>(args_, located_anew());
@@ -68,7 +72,7 @@ class WgmmaRows {
     softmax_ = {};
     if constexpr (Shape::kHasGate && !Shape::kLooksAhead)
       gate_row_ = Hooks::gate_row(args_, row_.i, row_.q0, row_.q1, row_.h, row_.b);
-    gate_.begin_row();
+    gate_.begin_row(row_.q1 - first_row(row_));
 #pragma unroll
     for (int n = 0; n < Shape::kColumnBlocks; ++n) {
 #pragma unroll
@@ -195,7 +199,7 @@ class WgmmaRows {
     const bool decides = tile.exists() && !is_first<kFirst>(g, tile);
     const bool gated = decides && decide(tile, group_max);
     has_weights_[g] = tile.exists() && !(Config::kSkipsPv && gated);
-    if (__builtin_expect(wants_report(args_.attend) && tile.exists(), false)) report(tile, gated);
+    if (__builtin_expect(wants_report(args_.attend), false)) report(tile, gated);
     if (Config::kSkipsExp && gated) return false;
     gate_.raise(group_max);
     return true;
@@ -215,10 +219,8 @@ class WgmmaRows {
   }
 
   __device__ __forceinline__ bool decide(TileRef tile, const float (&tile_max)[2]) {
-    const TileRow row = located_anew();  // a loop with a gate has no registers left for it
-    gate_.publish(warp(),
-                  warp_statistics(tile_max, gate_.running_max(), row.q1 - first_row(row), unit()));
-    return skips(row, tile, gate_.collect());
+    gate_.publish(warp(), gate_.statistics(tile_max, unit()));
+    return skips(located_anew(), tile, gate_.collect());  // no registers are left to keep the row
   }
 
   __device__ __forceinline__ bool skips(const TileRow& row, TileRef tile,
@@ -289,13 +291,14 @@ class WgmmaRows {
     return wants_report(args_.attend) && (Shape::kOwnRows ? row.i < row.q_tiles : warpgroup_ == 0);
   }
 
-  /// Of a visited tile: gated by all warpgroups whose row it is? One without a query row agrees.
+  /// Of a visited tile, or of none: gated by all warpgroups whose row it is? One without a query
+  /// row agrees. The barrier stands in no condition that the compiler takes for divergent.
   __device__ __forceinline__ void report(TileRef tile, bool gated) const {
     if constexpr (Config::kGateScope == GateScope::kWarpgroup && !Shape::kOwnRows) {
       const bool has_rows = row_.q0 + warpgroup_ * kWarpgroupRows <= row_.q1;
       gated = consumer_barrier<Config>().sync_all(gated || !has_rows);
     }
-    if (thread_of_row() == 0)
+    if (tile.exists() && thread_of_row() == 0)
       write_visit<Config>(args_.attend, located_anew(), tile.index(), gated);
   }
 

@@ -21,6 +21,9 @@ inline bool is_release(const Instruction& i) { return i.is("SYNCS.ARRIVE"); }
 inline bool is_await(const Instruction& i) { return i.is("SYNCS.PHASECHK"); }
 inline bool is_exponential(const Instruction& i) { return i.is("MUFU.EX2"); }
 inline bool is_pack(const Instruction& i) { return i.is("F2FP"); }
+/// Where the assembler cannot tell that a warp's lanes are together: it has them wait for one
+/// another, or asks whether they have to.
+inline bool gathers_warp(const Instruction& i) { return i.is("WARPSYNC") || i.is("BRA.DIV"); }
 inline bool uses_local_memory(const Instruction& i) { return i.is("LDL") || i.is("STL"); }
 
 /// Columns of a wgmma's result: 128 of "64x128x16".

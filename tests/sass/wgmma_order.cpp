@@ -252,7 +252,14 @@ StepFacts step_facts(const Plan& plan) {
 }
 
 std::vector<std::string> violations(const Code& code, const StepFacts& facts) {
-  return facts.looks_ahead ? violations_ahead(code, facts) : Check(code, facts).run();
+  std::vector<std::string> found =
+      facts.looks_ahead ? violations_ahead(code, facts) : Check(code, facts).run();
+  const Loop loop = find_loop(code, {is_key_product, is_value_product});
+  for (std::size_t n = loop.first; loop.exists() && n <= loop.last; ++n) {
+    if (gathers_warp(code[n]))
+      found.push_back("the warp is taken for divergent: " + code[n].text());
+  }
+  return found;
 }
 
 }  // namespace lacuna::sass

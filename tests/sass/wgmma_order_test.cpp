@@ -126,6 +126,12 @@ TEST(WgmmaOrder, ProductsAreCommitted) {
   expect_violation(lines, kFacts, "a product is not committed: " + last);
 }
 
+TEST(WgmmaOrder, WarpsAreNotGathered) {
+  const std::size_t second = find_line(kLoop, "R44");
+  expect_violation(with(kLoop, second, "WARPSYNC.ALL"), kFacts,
+                   "the warp is taken for divergent: WARPSYNC.ALL ");
+}
+
 TEST(WgmmaOrder, WhatWasWrittenBeforeIsAnnounced) {
   expect_violation(
       without(kLoop, find_line(kLoop, "ARRIVE")), kFacts,
