@@ -117,8 +117,9 @@ void add_estimate(const StageFacts& facts, Fields& fields) {
 
 /// What the wgmma family has besides.
 void add_wgmma(const Attend& attend, const AttendPlan& chosen, Fields& fields) {
-  const bool gate_reads_max = attend.gate && reads_tile_max(*attend.gate);
-  const bool gate_reads_gap = attend.gate && reads_gap(*attend.gate);
+  const auto gate_reads = [&](Variable variable) {
+    return attend.gate && reads(*attend.gate, variable);
+  };
   fields.insert(
       fields.end(),
       {{integer("kTileRows", chosen.tile_rows.value), kNowhere, name_of(chosen.tile_rows.origin)},
@@ -127,8 +128,8 @@ void add_wgmma(const Attend& attend, const AttendPlan& chosen, Fields& fields) {
        {integer("kStepKeys", chosen.step_keys.value), kNowhere, name_of(chosen.step_keys.origin)},
        {integer("kQueryBuffers", chosen.query_buffers.value), kNowhere,
         name_of(chosen.query_buffers.origin)},
-       {boolean("kGateReadsTileMax", gate_reads_max), "/gate/skip", kDefault},
-       {boolean("kGateReadsGap", gate_reads_gap), "/gate/skip", kDefault}});
+       {boolean("kGateReadsTileMax", gate_reads(Variable::kTileMax)), "/gate/skip", kDefault},
+       {boolean("kGateReadsGap", gate_reads(Variable::kGap)), "/gate/skip", kDefault}});
 }
 
 }  // namespace

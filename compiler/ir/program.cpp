@@ -23,11 +23,8 @@ bool operator==(const Compact& a, const Compact& b) { return equal_fields(a, b);
 bool operator==(const Gate& a, const Gate& b) { return equal_fields(a, b); }
 bool operator==(const Attend& a, const Attend& b) { return equal_fields(a, b); }
 
-bool reads_gap(const Gate& gate) {
-  return uses(gate.skip, Variable::kGap) || uses(gate.exempt, Variable::kGap);
-}
-bool reads_tile_max(const Gate& gate) {
-  return uses(gate.skip, Variable::kTileMax) || uses(gate.exempt, Variable::kTileMax);
+bool reads(const Gate& gate, Variable variable) {
+  return uses(gate.skip, variable) || uses(gate.exempt, variable);
 }
 
 namespace {

@@ -68,9 +68,8 @@ struct Gate {
 };
 bool operator==(const Gate& a, const Gate& b);
 
-/// Does a decision depend on the running maximum, and so on the tiles before?
-bool reads_gap(const Gate& gate);
-bool reads_tile_max(const Gate& gate);
+/// Does a decision depend on it? On the gap: on the running maximum, and so on the tiles before.
+bool reads(const Gate& gate, Variable variable);
 
 /// Tokens in another order: result[n] = x[order[n]] along the tokens.
 struct Permute {

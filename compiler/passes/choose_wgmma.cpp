@@ -19,7 +19,7 @@ bool has_8_bits(const Attend& attend) { return attend.q_scale >= 0 || attend.v_s
 /// Such a gate is decided about with the next tiles' scores computed.
 bool looks_ahead(const Attend& attend) {
   return attend.gate && attend.gate->scope == GateScope::kTile && attend.gate->skips_exp &&
-         !reads_gap(*attend.gate);
+         !reads(*attend.gate, Variable::kGap);
 }
 
 /// What in the program keeps it from this family whatever its tiles; "" if nothing.

@@ -34,8 +34,9 @@ struct alignas(8) StepStatistics {
   __device__ __forceinline__ void include(const StepStatistics& other) {
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
-      tile_max[t] = fmaxf(tile_max[t], other.tile_max[t]);
-      gap[t] = fmaxf(gap[t], other.gap[t]);
+      GateStatistics both = of(t);
+      both.include(other.of(t));
+      set(t, both);
     }
   }
 };

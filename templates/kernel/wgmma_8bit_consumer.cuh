@@ -300,8 +300,7 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
                                          const GateStatistics& statistics) {
     const bool gated =
         tile.exists() && !is_first && this->skips(this->located_anew(), tile, statistics);
-    has_weights_[g] = tile.exists() && !(Config::kSkipsPv && gated);
-    if (__builtin_expect(wants_report(args_.attend), false)) this->report(tile, gated);
+    this->note(g, tile, gated);
     return gated;
   }
 

@@ -61,7 +61,7 @@ class WeightedValues {
     keep(decay);
   }
 
-  /// Behind the last product of a run, if there was one.
+  /// Behind the last step of a run: an output that has taken no product there follows now.
   __device__ __forceinline__ void finish(Output& output) const {
     if (Shape::kHasGate && !has_product_) follow_reference(output, decay_);
   }

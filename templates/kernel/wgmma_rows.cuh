@@ -198,11 +198,16 @@ class WgmmaRows {
   __device__ __forceinline__ bool counts(int g, TileRef tile, const float (&group_max)[2]) {
     const bool decides = tile.exists() && !is_first<kFirst>(g, tile);
     const bool gated = decides && decide(tile, group_max);
-    has_weights_[g] = tile.exists() && !(Config::kSkipsPv && gated);
-    if (__builtin_expect(wants_report(args_.attend), false)) report(tile, gated);
+    note(g, tile, gated);
     if (Config::kSkipsExp && gated) return false;
     gate_.raise(group_max);
     return true;
+  }
+
+  /// What was decided about group g, which may be no tile.
+  __device__ __forceinline__ void note(int g, TileRef tile, bool gated) {
+    has_weights_[g] = tile.exists() && !(Config::kSkipsPv && gated);
+    if (__builtin_expect(wants_report(args_.attend), false)) report(tile, gated);
   }
 
   /// Is group g the first tile of its row? That one always counts. Asked once for each tile;

@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <optional>
 #include <ostream>
 
 #include "runtime/build.hpp"
@@ -54,25 +53,14 @@ std::string name_of_case(const testing::TestParamInfo<Case>& info) {
   return name;
 }
 
-/// Of specs with int8 scores, whose step is of other instructions.
-constexpr Case kByteCases[] = {
-    {"sparge", 64}, {"sparge", 128}, {"sparge-video", 128}, {"sparge-topk", 128}, {"sale", 128},
-};
-
-/// A spec's plan for sm_90a and the machine code of its attend.
-struct Attention {
-  Plan plan;
-  Code code;
-};
-
 class Shipped : public testing::TestWithParam<Case> {
  protected:
-  /// Nothing, and why, if a tool is missing; else fails where there is no code.
-  static std::optional<Attention> attention(std::string& missing) {
-    const auto nvrtc = find_nvrtc(missing);
-    if (!nvrtc) return {};
-    const std::string nvdisasm = find_nvdisasm(missing);
-    if (nvdisasm.empty()) return {};
+  void SetUp() override {
+    std::string reason;
+    const auto nvrtc = find_nvrtc(reason);
+    if (!nvrtc) GTEST_SKIP() << reason;
+    const std::string nvdisasm = find_nvdisasm(reason);
+    if (nvdisasm.empty()) GTEST_SKIP() << reason;
 
     const auto& [spec, head_dim, dtype] = GetParam();
     const std::filesystem::path path = LACUNA_SOURCE_DIR "/specs/" + std::string(spec) + ".json";
@@ -80,50 +68,47 @@ class Shipped : public testing::TestWithParam<Case> {
     Diagnostics diagnostics;
     const SpecDocument document =
         read_spec({path, {std::istreambuf_iterator<char>(file), {}}}, diagnostics);
-    Attention attention{make_plan(document, {.head_dim = head_dim, .dtype = dtype},
-                                  find_target("sm_90a").value(), diagnostics),
-                        {}};
-    EXPECT_FALSE(diagnostics.has_errors()) << render(diagnostics, document.source);
-    EXPECT_EQ(attention.plan.attend.family.value, AttendFamily::kWgmma)
-        << attention.plan.attend.family.reason;
-    const CudaSource source = emit_cuda(attention.plan, document);
+    plan_ = make_plan(document, {.head_dim = head_dim, .dtype = dtype},
+                      find_target("sm_90a").value(), diagnostics);
+    ASSERT_FALSE(diagnostics.has_errors()) << render(diagnostics, document.source);
+    ASSERT_EQ(plan_.attend.family.value, AttendFamily::kWgmma) << plan_.attend.family.reason;
+    const CudaSource source = emit_cuda(plan_, document);
     const Compilation made = compile_cuda(*nvrtc, source, "sm_90a", {}, diagnostics);
-    EXPECT_FALSE(made.cubins.empty()) << render(diagnostics, document.source) << made.log;
+    ASSERT_FALSE(made.cubins.empty()) << render(diagnostics, document.source) << made.log;
 
     const auto attend = std::ranges::find(source.kernels, "attend", &CudaKernel::stage);
+    ASSERT_NE(attend, source.kernels.end());
     const auto n = static_cast<std::size_t>(attend - source.kernels.begin());
-    if (n >= made.cubins.size()) return attention;
     const std::vector<Kernel> kernels = parse_listing(disassemble(nvdisasm, made.cubins[n]));
-    EXPECT_EQ(kernels.size(), 1u);
-    if (!kernels.empty()) attention.code = kernels[0].code;
-    return attention;
+    ASSERT_EQ(kernels.size(), 1u);
+    code_ = kernels[0].code;
   }
+
+  Plan plan_;
+  Code code_;  ///< of attend
 };
 
 TEST_P(Shipped, KeepsTheOrderOfTheProtocol) {
-  std::string missing;
-  const std::optional<Attention> made = attention(missing);
-  if (!made) GTEST_SKIP() << missing;
-  for (const std::string& violation : violations(made->code, step_facts(made->plan)))
+  for (const std::string& violation : violations(code_, step_facts(plan_)))
     ADD_FAILURE() << violation;
 }
+
+/// Of specs with int8 scores, whose step is of other instructions.
+constexpr Case kByteCases[] = {
+    {"sparge", 64}, {"sparge", 128}, {"sparge-video", 128}, {"sparge-topk", 128}, {"sale", 128},
+};
 
 class ShippedBytes : public Shipped {};
 
 TEST_P(ShippedBytes, KeepsWarpsTogether) {
-  std::string missing;
-  const std::optional<Attention> made = attention(missing);
-  if (!made) GTEST_SKIP() << missing;
   const auto multiplies_keys = [](const Instruction& i) { return i.is("IGMMA"); };
   const auto multiplies_values = [](const Instruction& i) {
     return i.is("QGMMA") || is_value_product(i);
   };
-  const Loop loop = find_loop(made->code, {multiplies_keys, multiplies_values});
+  const Loop loop = find_loop(code_, {multiplies_keys, multiplies_values});
   ASSERT_TRUE(loop.exists());
-  for (std::size_t n = loop.first; n <= loop.last; ++n) {
-    const Instruction& i = made->code[n];
-    EXPECT_FALSE(gathers_warp(i) || uses_local_memory(i)) << i.text();
-  }
+  for (const std::string& gathering : gatherings(code_, loop)) ADD_FAILURE() << gathering;
+  EXPECT_TRUE(std::ranges::none_of(code_, uses_local_memory));
 }
 
 INSTANTIATE_TEST_SUITE_P(Specs, Shipped, testing::ValuesIn(kCases), name_of_case);

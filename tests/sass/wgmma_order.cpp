@@ -1,6 +1,7 @@
 #include "tests/sass/wgmma_order.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "tests/sass/wgmma_ahead.hpp"
@@ -228,7 +229,7 @@ bool looks_ahead(const Plan& plan) {
   constexpr int kWidestAhead = 128, kWarpgroupsAhead = 2, k8Bits = 8;
   const AttendPlan& attend = plan.attend;
   const Attend& op = *find_op<Attend>(plan.program);
-  if (!op.gate || op.gate->scope != GateScope::kTile || reads_gap(*op.gate)) return false;
+  if (!op.gate || op.gate->scope != GateScope::kTile || reads(*op.gate, Variable::kGap)) return false;
   if (!op.gate->skips_exp || !op.gate->skips_pv) return false;
   return attend.qk_bits.value != k8Bits && op.columns < 0 && attend.tile_rows.value == 1 &&
          plan.program.head_dim <= kWidestAhead && attend.warpgroups.value == kWarpgroupsAhead;
@@ -255,7 +256,14 @@ std::vector<std::string> violations(const Code& code, const StepFacts& facts) {
   std::vector<std::string> found =
       facts.looks_ahead ? violations_ahead(code, facts) : Check(code, facts).run();
   const Loop loop = find_loop(code, {is_key_product, is_value_product});
-  for (std::size_t n = loop.first; loop.exists() && n <= loop.last; ++n) {
+  if (!loop.exists()) return found;
+  std::ranges::copy(gatherings(code, loop), std::back_inserter(found));
+  return found;
+}
+
+std::vector<std::string> gatherings(const Code& code, const Loop& loop) {
+  std::vector<std::string> found;
+  for (std::size_t n = loop.first; n <= loop.last; ++n) {
     if (gathers_warp(code[n]))
       found.push_back("the warp is taken for divergent: " + code[n].text());
   }

@@ -28,4 +28,8 @@ StepFacts step_facts(const Plan& plan);
 /// What is not as it has to be, a sentence each; empty: all is well.
 std::vector<std::string> violations(const Code& code, const StepFacts& facts);
 
+/// Where in a loop the assembler takes a warp for divergent, a sentence each. Of violations, what
+/// any step may be asked.
+std::vector<std::string> gatherings(const Code& code, const Loop& loop);
+
 }  // namespace lacuna::sass
