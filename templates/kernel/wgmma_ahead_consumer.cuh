@@ -20,7 +20,7 @@
 // are looked for: those two steps ahead come no earlier than that.
 //
 //   polled[s]        all warps have published what they say of the slot's tiles
-//   decided[s]       the producer says which of them count (kernel/wgmma_ahead_producer.cuh)
+//   chosen[s]        the producer says which of them count (kernel/wgmma_ahead_producer.cuh)
 //   v_full, v_empty  steps of which no tile counts have no values, and no slot for them
 #pragma once
 
@@ -86,9 +86,10 @@ class WgmmaAheadConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
     const Ring following_at = take_keys();
     issue_scores(next, following_at);
     pass_turn();
-    const u32 chosen = decide(at);
+    u32 chosen = decide(at);
     bool is_taken;
     if (__builtin_expect(chosen != 0, false)) {
+      chosen = uniform_over_warp(chosen);
       Weights weights;
       weigh(weights, now, chosen, [&] { await_scores(following_at); });
       wgmma_arrived(next[0]);
@@ -107,7 +108,7 @@ class WgmmaAheadConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
 
   /// Nothing is under way beside it: its parts one after the other.
   __device__ __forceinline__ void attend_last(Scores& now, const Ring& at) {
-    const u32 chosen = decide(at);
+    const u32 chosen = uniform_over_warp(decide(at));
     if (chosen == 0) return;
     follow_maxima(now, chosen);
     if ((chosen & 1) != 0) attend_last_part<0>(now);
@@ -259,8 +260,7 @@ class WgmmaAheadConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
 
   /// The parts that count, a bit each.
   __device__ __forceinline__ u32 decide(const Ring& at) const {
-    this->await(smem_.control()->decided, at);
-    return uniform_over_warp(static_cast<u32>(smem_.control()->chosen[at.slot()]));
+    return smem_.chosen(at.slot()).await(at.phase());
   }
 
   /// The reference follows the maxima of the parts that count, if one may have outgrown it. The

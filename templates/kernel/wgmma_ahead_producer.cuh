@@ -9,7 +9,7 @@
 //        <- noted[s] -----  the message is read
 //        <- k_empty[s] -------------------------------------  S is complete
 //   K in the same slot      <- polled[s] -------------------  their maxima are published
-//                           -- decided[s] ----------------->  which tiles count
+//                           -- chosen[s] ------------------>  which tiles count
 //                           any other step: V_j, of those
 #pragma once
 
@@ -58,12 +58,15 @@ class WgmmaAheadProducer : protected WgmmaProducer<Config, Hooks, Args> {
       const bool is_first = step.has(Message::kFirstOfRow);
       if (is_first) {
         gate_row_ = Hooks::gate_row(args_, row.i, row.q0, row.q1, row.h, row.b);
-        put_values(step, row, Base::kAllTiles);
+        value_head_ = row.h / args_.attend.heads_per_kv;
+        await_value_slot();
+        put_values(step, row.b, Base::kAllTiles);
       }
+      await_value_slot();
       const u32 gated = gated_tiles(row, step, await_votes(at));
       const u32 counted = existing_tiles(step) & ~gated;
-      decide(at.slot(), counted);
-      if (!is_first) put_values(step, row, counted);
+      decide(at, counted);
+      if (!is_first) put_values(step, row.b, counted);
       if (__builtin_expect(wants_report(args_.attend), false)) report(step, row, gated);
       at.advance();
     }
@@ -103,22 +106,25 @@ class WgmmaAheadProducer : protected WgmmaProducer<Config, Hooks, Args> {
     return gated & existing_tiles(step);
   }
 
-  __device__ __forceinline__ void decide(u32 slot, u32 counted) const {
+  __device__ __forceinline__ void decide(const Ring& at, u32 counted) const {
     constexpr u32 kTileParts = (1u << Config::kTileK / Shape::kPartKeys) - 1;
-    if (elect_one()) {
-      smem_.control()->chosen[slot] = static_cast<int>(counted * kTileParts);
-      Smem::barrier(smem_.control()->decided[slot]).arrive();
-    }
+    if (elect_one()) smem_.chosen(at.slot()).write(counted * kTileParts, at.phase());
   }
 
-  __device__ __forceinline__ void put_values(const Message& step, const TileRow& row, u32 wanted) {
-    if (wanted == 0 || !step.tiles[0].exists()) return;
-    const Mbarrier full = Smem::barrier(smem_.control()->v_full[values_.slot()]);
+  /// Whose values the slot held counted two loads ago: they were released before the votes that
+  /// come next.
+  __device__ __forceinline__ void await_value_slot() const {
     Smem::barrier(smem_.control()->v_empty[values_.slot()]).wait(values_.phase() ^ 1);
+  }
+
+  /// Into a slot that is free. The consumers of a step that counts wait for its values, which leave
+  /// when the decision is known: nothing is worked out in between that could be before.
+  __device__ __forceinline__ void put_values(const Message& step, int batch, u32 wanted) {
+    if (wanted == 0 || !step.tiles[0].exists()) return;
     if (elect_one()) {
       this->template load_step<typename Shape::ValueSlot>(
-          args_.maps.v, smem_.values(values_.slot()), full, step, row.h / args_.attend.heads_per_kv,
-          row.b, wanted);
+          args_.maps.v, smem_.values(values_.slot()),
+          Smem::barrier(smem_.control()->v_full[values_.slot()]), step, value_head_, batch, wanted);
     }
     values_.advance();
   }
@@ -134,6 +140,7 @@ class WgmmaAheadProducer : protected WgmmaProducer<Config, Hooks, Args> {
   }
 
   typename Hooks::GateRow gate_row_;  ///< of the step's row
+  int value_head_ = 0;                ///< of that row
 };
 
 }  // namespace lacuna
