@@ -258,7 +258,8 @@ class WgmmaAheadConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
                  row + 8 <= last_row_ ? maxima[1] : -kInfinity);
   }
 
-  /// The parts that count, a bit each.
+  /// The parts that count, a bit each. The same in all lanes, which most steps, of which none
+  /// counts, need not be told: that takes longer than to ask for 0.
   __device__ __forceinline__ u32 decide(const Ring& at) const {
     return smem_.chosen(at.slot()).await(at.phase());
   }

@@ -56,13 +56,12 @@ class WgmmaAheadProducer : protected WgmmaProducer<Config, Hooks, Args> {
       if (elect_one()) Smem::barrier(control.noted[at.slot()]).arrive();
       const TileRow row = control.rows[step.flags >> Message::kRowShift];
       const bool is_first = step.has(Message::kFirstOfRow);
+      await_value_slot();
       if (is_first) {
         gate_row_ = Hooks::gate_row(args_, row.i, row.q0, row.q1, row.h, row.b);
         value_head_ = row.h / args_.attend.heads_per_kv;
-        await_value_slot();
         put_values(step, row.b, Base::kAllTiles);
       }
-      await_value_slot();
       const u32 gated = gated_tiles(row, step, await_votes(at));
       const u32 counted = existing_tiles(step) & ~gated;
       decide(at, counted);

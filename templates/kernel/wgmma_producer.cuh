@@ -169,10 +169,7 @@ class WgmmaProducer {
       return;
     }
     const auto policy = l2_policy<L2Policy::kKeepLast>();
-    u32 tiles = 0;
-#pragma unroll
-    for (int n = 0; n < Shape::kStepTiles; ++n) tiles += wanted >> n & 1;
-    full.arrive_expecting(static_cast<int>(Slot::kBytes / Shape::kStepTiles * tiles));
+    full.arrive_expecting(Slot::kBytes / Shape::kStepTiles * __popc(wanted));
 #pragma unroll
     for (int n = 0; n < Shape::kStepTiles; ++n) {
       if ((wanted >> n & 1) == 0) continue;

@@ -186,7 +186,7 @@ struct WgmmaControl {
   typename Shape::Vote votes[Shape::kVoteSlots][Shape::kConsumerWarps];
   // Where consumers look ahead (kernel/wgmma_ahead_producer.cuh), of each step:
   unsigned long long noted[Shape::kVoteSlots], polled[Shape::kVoteSlots];
-  u32 chosen[Shape::kVoteSlots];                     ///< words: parts of it that count, a bit each
+  u32 chosen[Shape::kVoteSlots];                     ///< TaggedWord: parts that count, a bit each
   unsigned long long voted[2][Config::kWarpgroups];  ///< barriers: its warps have published
   ColumnRing<Config::kGathers> ring;
   int shares[SplitRows<Config>::kIsSplit ? Shape::kRowSlots
