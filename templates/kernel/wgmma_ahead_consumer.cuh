@@ -20,7 +20,7 @@
 // are looked for: those two steps ahead come no earlier than that.
 //
 //   polled[s]        all warps have published what they say of the slot's tiles
-//   chosen[s]        the producer says which of them count (kernel/wgmma_ahead_producer.cuh)
+//   decided[s]       the producer says which of them count (kernel/wgmma_ahead_producer.cuh)
 //   v_full, v_empty  steps of which no tile counts have no values, and no slot for them
 #pragma once
 
@@ -261,7 +261,8 @@ class WgmmaAheadConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
   /// The parts that count, a bit each. The same in all lanes, which most steps, of which none
   /// counts, need not be told: that takes longer than to ask for 0.
   __device__ __forceinline__ u32 decide(const Ring& at) const {
-    return smem_.chosen(at.slot()).await(at.phase());
+    this->await(smem_.control()->decided, at);
+    return smem_.control()->chosen[at.slot()];
   }
 
   /// The reference follows the maxima of the parts that count, if one may have outgrown it. The

@@ -9,7 +9,7 @@
 //        <- noted[s] -----  the message is read
 //        <- k_empty[s] -------------------------------------  S is complete
 //   K in the same slot      <- polled[s] -------------------  their maxima are published
-//                           -- chosen[s] ------------------>  which tiles count
+//                           -- decided[s] ----------------->  which tiles count
 //                           any other step: V_j, of those
 #pragma once
 
@@ -64,7 +64,7 @@ class WgmmaAheadProducer : protected WgmmaProducer<Config, Hooks, Args> {
       }
       const u32 gated = gated_tiles(row, step, await_votes(at));
       const u32 counted = existing_tiles(step) & ~gated;
-      decide(at, counted);
+      decide(at.slot(), counted);
       if (!is_first) put_values(step, row.b, counted);
       if (__builtin_expect(wants_report(args_.attend), false)) report(step, row, gated);
       at.advance();
@@ -105,9 +105,12 @@ class WgmmaAheadProducer : protected WgmmaProducer<Config, Hooks, Args> {
     return gated & existing_tiles(step);
   }
 
-  __device__ __forceinline__ void decide(const Ring& at, u32 counted) const {
+  __device__ __forceinline__ void decide(u32 slot, u32 counted) const {
     constexpr u32 kTileParts = (1u << Config::kTileK / Shape::kPartKeys) - 1;
-    if (elect_one()) smem_.chosen(at.slot()).write(counted * kTileParts, at.phase());
+    if (elect_one()) {
+      smem_.control()->chosen[slot] = counted * kTileParts;
+      Smem::barrier(smem_.control()->decided[slot]).arrive();
+    }
   }
 
   /// Whose values the slot held counted two loads ago: they were released before the votes that

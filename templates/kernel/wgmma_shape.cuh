@@ -41,7 +41,6 @@
 #pragma once
 
 #include "arch/mbarrier.cuh"
-#include "arch/tagged_word.cuh"
 #include "arch/warpgroup.cuh"
 #include "base/select.cuh"
 #include "gate/gate.cuh"
@@ -186,7 +185,8 @@ struct WgmmaControl {
   typename Shape::Vote votes[Shape::kVoteSlots][Shape::kConsumerWarps];
   // Where consumers look ahead (kernel/wgmma_ahead_producer.cuh), of each step:
   unsigned long long noted[Shape::kVoteSlots], polled[Shape::kVoteSlots];
-  u32 chosen[Shape::kVoteSlots];                     ///< TaggedWord: parts that count, a bit each
+  unsigned long long decided[Shape::kVoteSlots];
+  u32 chosen[Shape::kVoteSlots];                     ///< parts of it that count, a bit each
   unsigned long long voted[2][Config::kWarpgroups];  ///< barriers: its warps have published
   ColumnRing<Config::kGathers> ring;
   int shares[SplitRows<Config>::kIsSplit ? Shape::kRowSlots
@@ -220,9 +220,6 @@ struct WgmmaSmem {
   __device__ __forceinline__ typename Shape::Message& message(u32 slot, int warpgroup) const {
     return control()->messages[slot][Shape::kOwnRows ? warpgroup : 0];
   }
-  __device__ __forceinline__ TaggedWord chosen(u32 slot) const {
-    return {shared_address(&control()->chosen[slot])};
-  }
   __device__ __forceinline__ static Mbarrier barrier(const unsigned long long& word) {
     return {shared_address(&word)};
   }
@@ -241,7 +238,7 @@ struct WgmmaSmem {
       if constexpr (Shape::kLooksAhead) {
         barrier(control()->noted[n]).init(1);
         barrier(control()->polled[n]).init(Shape::kConsumerWarps);
-        chosen(n).init();
+        barrier(control()->decided[n]).init(1);
       }
     }
     for (int w = 0; w < Config::kWarpgroups; ++w) {

@@ -23,8 +23,6 @@ bool is_wide_maximum(const Instruction& i) { return i.is("VIMNMX3"); }
 bool is_copy(const Instruction& i) {
   return (i.is("MOV") || i.is("IMAD.MOV")) && registers_of(i).size() == 2;
 }
-/// Whether a word of shared memory is the one that is waited for: its highest bit says so.
-bool is_poll(const Instruction& i) { return i.is("SHF.R.U32.HI") && i.has(", RZ, 0x1f, "); }
 bool keeps_apart(const Instruction& i) {
   return i.is("WARPGROUP") || i.is("BAR") || i.is("BRA") || i.is("SYNCS");
 }
@@ -248,8 +246,7 @@ class AheadCheck {
     check_way(gated);
     expect_count("wgmmas with V on the gated way", count(gated, is_value_product), 0);
     expect_count("exponentials on the gated way", count(gated, is_exponential), 0);
-    expect_count("waits for barriers on the gated way", count(gated, is_await), kTurns);
-    expect_count("looks at decisions on the gated way", count(gated, is_poll), kTurns);
+    expect_count("waits for barriers on the gated way", count(gated, is_await), kTurns * 2);
     expect_count("arrivals on the gated way", count(gated, is_release), kTurns * 2);
     for (const Product& product : products_) {
       const std::size_t first = product.wgmmas.front();
@@ -273,15 +270,9 @@ class AheadCheck {
     const long maxima = count(way, is_wide_maximum), least = kTurns * facts_.scores / 2;
     if (maxima < least) expect_count("VIMNMX3 on the way", maxima, least);
     bool is_decided = true;
-    int word = -1;  // register of the last that was read in this turn
     for (const std::size_t n : way) {
       const Instruction& i = code_[n];
-      if (passes_turn(i)) {
-        is_decided = false;
-        word = -1;
-      }
-      if (i.is("LDS")) word = registers_of(i).front();
-      if (is_poll(i) && registers_of(i).back() == word) is_decided = true;
+      is_decided = (is_decided || is_await(i)) && !passes_turn(i);
       if (waits_for_all(i) && !is_decided)
         complain("scores are waited for before tiles are decided about", i);
       if (is_copy(i) && holds_scores(registers_of(i).back())) complain("scores are copied", i);
