@@ -5,6 +5,7 @@
 
 #include "arch/warp.cuh"
 #include "base/math.cuh"
+#include "base/ordered_bits.cuh"
 
 namespace lacuna {
 
@@ -21,23 +22,24 @@ struct GateStatistics {
   }
 };
 
-/// Of several tiles; either of both for all of them in one read.
-template <int kTiles>
+/// What a gate reads of several tiles, in score units and as ordered_bits: what the tiles' largest
+/// scores are, then the gaps.
+template <int kTiles, bool kHasTileMax, bool kHasGap>
 struct alignas(8) StepStatistics {
-  float tile_max[kTiles], gap[kTiles];
+  static constexpr int kGaps = kHasTileMax ? kTiles : 0;  ///< their place
+  static constexpr int kWords = kGaps + (kHasGap ? kTiles : 0);
+  int words[kWords > 0 ? kWords : 1];
 
-  __device__ __forceinline__ GateStatistics of(int t) const { return {tile_max[t], gap[t]}; }
   __device__ __forceinline__ void set(int t, const GateStatistics& statistics) {
-    tile_max[t] = statistics.tile_max;
-    gap[t] = statistics.gap;
+    if constexpr (kHasTileMax) words[t] = ordered_bits(statistics.tile_max);
+    if constexpr (kHasGap) words[kGaps + t] = ordered_bits(statistics.gap);
   }
-  __device__ __forceinline__ void include(const StepStatistics& other) {
-#pragma unroll
-    for (int t = 0; t < kTiles; ++t) {
-      GateStatistics both = of(t);
-      both.include(other.of(t));
-      set(t, both);
-    }
+  /// `unit`, positive, leads from scores to natural units.
+  __device__ __forceinline__ GateStatistics of(int t, float unit) const {
+    GateStatistics statistics;
+    if constexpr (kHasTileMax) statistics.tile_max = float_of_ordered(words[t]) * unit;
+    if constexpr (kHasGap) statistics.gap = float_of_ordered(words[kGaps + t]) * unit;
+    return statistics;
   }
 };
 

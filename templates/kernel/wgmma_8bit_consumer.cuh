@@ -3,7 +3,9 @@
 //
 // Products are issued as in kernel/wgmma_consumer.cuh. Each step's maxima are held against the
 // reference, and where a row has outgrown it, it is raised, and what is older follows. A gate,
-// which compares with the true running maximum, has its own.
+// which compares with the true running maximum, has its own. One that is about products with V
+// alone is asked late: warps publish what they find of a step under its exponentials, and look at
+// it when the next step's scores are under way, before that product is issued.
 #pragma once
 
 #include "kernel/wgmma_8bit_scores.cuh"
@@ -27,13 +29,14 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
   using Units = ScoreUnits<Config>;
   using Values = WeightedValues<Config>;
   using Scores = float[Shape::kGroups][Shape::kGroupBlocks][4];
-  /// Are integers scores where nothing else has a say? The softmax then stands twice, for which a
-  /// mask, a gate or many scales leave no registers.
-  static constexpr bool kIntegersServe =
-      !Units::kScoresAreLogits && !Units::kByThread && !Shape::kHasGate && !Config::kHasMask;
+  /// Are integers scores where no mask has a say? The softmax then stands twice, for which many
+  /// scales leave no registers.
+  static constexpr bool kIntegersServe = !Units::kScoresAreLogits && !Units::kByThread;
   using Sums = int[Shape::kGroups][Shape::kGroupBlocks][4];
   /// Of what a lane has of each group, as logits.
   using Maxima = float[Shape::kGroups][2];
+  /// What a lane has to say of each group to a gate.
+  using LaneVotes = GateStatistics[Shape::kGroups];
 
  public:
   /// `warpgroup`: 0 .. kWarpgroups - 1.
@@ -64,7 +67,6 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
     const Ring values{uniform_over_warp(keys_.count - 1)};
     multiply_values(values);
     complete_values(values, {1.0f, 1.0f});
-    values_.finish(output_);
   }
 
   /// Scores of a step to unpacked weights; but for the first, the product of the step before runs
@@ -93,8 +95,10 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
     weigh<kFirst>(scores, scores, maxima, units, step);
   }
 
-  /// Issues the product of the weights with the values there.
+  /// Issues the product of the weights with the values there, of those groups that a gate lets
+  /// pass.
   __device__ __forceinline__ void multiply_values(const Ring& at) {
+    if constexpr (Shape::kVotesOnSteps) settle_votes();
     await(smem_.control()->v_full, at);
     values_.issue(output_, smem_.values(at.slot()), has_weights_);
   }
@@ -105,21 +109,17 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
     release_values(at);
   }
 
-  /// Issues S = Q K of the step whose keys are at `keys`, and commits.
+  /// Issues S = Q K of the step whose keys are at `keys`, and commits. One product whatever the
+  /// groups, which all are waited for together: a narrow one reads as much of the queries.
   __device__ __forceinline__ void multiply_queries_keys(Sums& sums, u32 keys) const {
     using Query = typename Shape::QuerySlot::Tile;
     using Key = typename Shape::KeySlot::Tile;
     const auto q = Query::along_rows(uniform_over_warp(smem_.queries(queries_.slot(), warpgroup_)));
     const auto k = Key::along_rows(keys);
+    auto& all = *reinterpret_cast<int(*)[Config::kStepKeys / 8][4]>(&sums[0][0]);
 #pragma unroll
-    for (int g = 0; g < Shape::kGroups; ++g) {
-      const int first = g * Shape::kGroupKeys * Shape::kKeyRowBytes;
-#pragma unroll
-      for (int n = 0; n < Config::kHeadDim / 32; ++n) {
-        const auto a = q.at(Query::along_step(n));
-        const auto b = k.at(Key::along_step(n) + first);
-        wgmma_from_smem_s8(sums[g], a, b, n != 0);
-      }
+    for (int n = 0; n < Config::kHeadDim / 32; ++n) {
+      wgmma_from_smem_s8(all, q.at(Query::along_step(n)), k.at(Key::along_step(n)), n != 0);
     }
     wgmma_commit();
   }
@@ -178,12 +178,14 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
     float step_max[2] = {-kInfinity, -kInfinity};
     bool takes_part[Shape::kGroups];
     ask_gate<kFirst>(takes_part, step_max, maxima, step);
+    LaneVotes votes;
+    const bool is_outgrown = find_votes(votes, maxima, step_max);
     float decay[2] = {1.0f, 1.0f};
-    if (kFirst ||
-        __builtin_expect(outgrows(softmax_, step_max, to_log2_, Values::kSlackLog2), false)) {
+    if (kFirst || __builtin_expect(is_outgrown, false)) {
       const float row_max[2] = {quad_max(step_max[0]), quad_max(step_max[1])};
       raise_reference(softmax_, decay, row_max, to_log2_);
       values_.template follow<kFirst>(output_, decay);
+      if constexpr (Shape::kVotesOnSteps) find_votes_in_turn(votes, maxima);
     }
     float offset[2];
 #pragma unroll
@@ -192,7 +194,7 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
     constexpr int kBlocks = Config::kStepKeys / 8;
 #pragma unroll
     for (int block = 0; block < kBlocks; ++block) {
-      if (Shape::kVotesOnSteps && block == kBlocks / 4) publish_votes(maxima);
+      if (Shape::kVotesOnSteps && block == kBlocks / 4) publish_votes<kFirst>(votes, step);
       if (block == kBlocks / 2) {
         if constexpr (kIntegersServe) await_next_keys();
         if (!kFirst) complete_values(keys_.before().before(), decay);  // keys are released
@@ -201,7 +203,6 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
           for (int r = 0; r < 2; ++r) offset[r] = behind(offset[r], output_[0][2 * r]);
         }
       }
-      if (Shape::kVotesOnSteps && block == kBlocks * 3 / 4) settle_votes<kFirst>(step);
       const int g = block / Shape::kGroupBlocks, n = block % Shape::kGroupBlocks;
       if (Config::kSkipsExp && !takes_part[g]) continue;
       exponentiate_block(weights[g][n], scores[g][n], units.unit_of(block) * to_log2_, offset);
@@ -239,8 +240,7 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
   }
 
   /// Which groups count in the softmax, and the lane's maxima of those. Groups, each a tile, are
-  /// asked for one after the other, as each changes the running maximum. Where all count, their
-  /// votes are published together and looked at later, under the exponentials.
+  /// asked for one after the other, as each changes the running maximum.
   template <bool kFirst>
   __device__ __forceinline__ void ask_gate(bool (&takes_part)[Shape::kGroups], float (&step_max)[2],
                                            const Maxima& maxima, const Message& step) {
@@ -259,24 +259,40 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
     }
   }
 
-  __device__ __forceinline__ void publish_votes(const Maxima& maxima) {
+  /// What the lane has to say of each group. True: a row of the warp has outgrown the reference,
+  /// which is the running maximum itself where a gate asks for that.
+  __device__ __forceinline__ bool find_votes(LaneVotes& votes, const Maxima& maxima,
+                                             const float (&step_max)[2]) const {
     if constexpr (Shape::kVotesOnSteps) {
-      typename Shape::Vote votes;
       float largest_gap = -kInfinity;
 #pragma unroll
       for (int g = 0; g < Shape::kGroups; ++g) {
-        votes.set(g, gate_.statistics(maxima[g], this->unit()));
-        largest_gap = fmaxf(largest_gap, votes.gap[g]);
+        votes[g] = gate_.of_lane(maxima[g]);
+        largest_gap = fmaxf(largest_gap, votes[g].gap);
       }
-      // Mostly no tile raises the running maximum, which all then have in common.
-      if (__builtin_expect(largest_gap > 0.0f, false)) {
+      if constexpr (Config::kGateReadsGap) return __any_sync(kAllLanes, largest_gap > 0.0f);
+    }
+    return outgrows(softmax_, step_max, to_log2_, Values::kSlackLog2);
+  }
+
+  /// The same where a group may raise the running maximum for those behind it.
+  __device__ __forceinline__ void find_votes_in_turn(LaneVotes& votes, const Maxima& maxima) {
 #pragma unroll
-        for (int g = 0; g < Shape::kGroups; ++g) {
-          if (g > 0) votes.set(g, gate_.statistics(maxima[g], this->unit()));
-          raise_gate(maxima[g]);
-        }
+    for (int g = 0; g < Shape::kGroups; ++g) {
+      votes[g] = gate_.of_lane(maxima[g]);
+      raise_gate(maxima[g]);
+    }
+  }
+
+  template <bool kFirst>
+  __device__ __forceinline__ void publish_votes(const LaneVotes& votes, const Message& step) {
+    if constexpr (Shape::kVotesOnSteps) {
+#pragma unroll
+      for (int g = 0; g < Shape::kGroups; ++g) {
+        due_[g] = step.tiles[g];
+        is_first_[g] = this->template is_first<kFirst>(g, step.tiles[g]);
       }
-      gate_.publish(this->warp(), votes);
+      gate_.publish(this->warp(), gate_.statistics(votes));
     }
   }
 
@@ -284,22 +300,32 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
     gate_.raise({quad_max(lane_max[0]), quad_max(lane_max[1])});
   }
 
-  /// Which groups are multiplied with their values.
-  template <bool kFirst>
-  __device__ __forceinline__ void settle_votes(const Message& step) {
-    if constexpr (Shape::kVotesOnSteps) {
-      const auto votes = gate_.collect();
+  /// Which groups of the step whose product is due are multiplied with their values. All are asked
+  /// about before anything is noted of one: each takes a vote's latency.
+  __device__ __forceinline__ void settle_votes() {
+    const auto votes = gate_.collect();
+    bool gated[Shape::kGroups];
 #pragma unroll
-      for (int g = 0; g < Shape::kGroups; ++g)
-        settle(g, step.tiles[g], this->template is_first<kFirst>(g, step.tiles[g]), votes.of(g));
+    for (int g = 0; g < Shape::kGroups; ++g)
+      gated[g] = closes(due_[g], is_first_[g], votes.of(g, this->unit()));
+#pragma unroll
+    for (int g = 0; g < Shape::kGroups; ++g) has_weights_[g] = due_[g].exists() && !gated[g];
+    if (__builtin_expect(wants_report(args_.attend), false)) {
+#pragma unroll
+      for (int g = 0; g < Shape::kGroups; ++g) this->report(due_[g], gated[g]);
     }
+  }
+
+  __device__ __forceinline__ bool closes(TileRef tile, bool is_first,
+                                         const GateStatistics& statistics) const {
+    const bool skips = this->skips(this->located_anew(), tile, statistics);
+    return skips && tile.exists() && !is_first;
   }
 
   /// Notes whether group g is multiplied with its values; true: the gate is closed.
   __device__ __forceinline__ bool settle(int g, TileRef tile, bool is_first,
                                          const GateStatistics& statistics) {
-    const bool gated =
-        tile.exists() && !is_first && this->skips(this->located_anew(), tile, statistics);
+    const bool gated = closes(tile, is_first, statistics);
     this->note(g, tile, gated);
     return gated;
   }
@@ -357,6 +383,9 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
 
   QuantisedScores<Config> quantised_;
   Values values_;
+  // Of the step whose votes are to be settled:
+  TileRef due_[Shape::kGroups];
+  bool is_first_[Shape::kGroups];  ///< which counts whatever the gate says
 };
 
 }  // namespace lacuna

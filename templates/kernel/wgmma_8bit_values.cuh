@@ -37,8 +37,10 @@ class WeightedValues {
   /// With a commit.
   __device__ __forceinline__ void issue(Output&, u32 values,
                                         const bool (&has_weights)[Shape::kGroups]) {
-    has_product_ = true;
     if constexpr (Shape::kHasGate) {
+      has_product_ = false;
+#pragma unroll
+      for (int g = 0; g < Shape::kGroups; ++g) has_product_ = has_product_ || has_weights[g];
       issue_groups<0, 0>(values, has_weights);
     } else {
       issue_groups<kAllGroups, Shape::kGroups>(values, has_weights);
@@ -48,10 +50,15 @@ class WeightedValues {
   /// `decay`: of the product, and all before it, since its weights were found.
   __device__ __forceinline__ void complete(Output& output, const float (&decay)[2]) {
     wgmma_arrived(product_);
-    if (Shape::kHasGate && !has_product_) {
-      decay_[0] *= decay[0];
-      decay_[1] *= decay[1];
-      return;
+    if (Shape::kHasGate && __builtin_expect(!has_product_, false)) {
+#pragma unroll
+      for (int n = 0; n < Shape::kColumnBlocks; ++n) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          product_[n][i] = 0.0f;
+          pin(product_[n][i]);
+        }
+      }
     }
 #pragma unroll
     for (int n = 0; n < Shape::kColumnBlocks; ++n) {
@@ -59,11 +66,6 @@ class WeightedValues {
       for (int i = 0; i < 4; ++i) output[n][i] = fmaf(output[n][i], decay_[i / 2], product_[n][i]);
     }
     keep(decay);
-  }
-
-  /// Behind the last step of a run: an output that has taken no product there follows now.
-  __device__ __forceinline__ void finish(Output& output) const {
-    if (Shape::kHasGate && !has_product_) follow_reference(output, decay_);
   }
 
   /// The n-th fragment of the next weights.
@@ -110,7 +112,6 @@ class WeightedValues {
         adds = true;
       }
       wgmma_commit();
-      if constexpr (kChosen == 0) has_product_ = false;
     }
   }
 
@@ -155,7 +156,6 @@ class WeightedValues<Config, false> {
     if (__any_sync(kAllLanes, decay[0] != 1.0f || decay[1] != 1.0f))
       follow_reference(output, decay);
   }
-  __device__ __forceinline__ void finish(Output&) const {}
 
   template <class Scores>
   __device__ __forceinline__ void take(const Scores& scores, int n) {

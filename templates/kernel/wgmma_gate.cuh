@@ -6,7 +6,8 @@
 //   collect       all warps in scope have arrived: what they say together
 //
 // Votes have two places and barriers in turns: who publishes vote n + 2 has collected n + 1, which
-// the others published after they had collected n.
+// the others published after they had collected n. Votes on steps (kVotesOnSteps) are collected so
+// late that warps meet at a barrier for it: to publish is then a store in the midst of other work.
 #pragma once
 
 #include "arch/redux.cuh"
@@ -61,49 +62,79 @@ class WgmmaGate<Config, true> {
     }
   }
 
-  /// What the warp says of a tile, of that what the gate reads, from maxima of rows or of each
-  /// lane's part of them. `unit`, positive, leads from scores to natural units.
-  __device__ __forceinline__ GateStatistics statistics(const float (&maxima)[2], float unit) const {
-    GateStatistics warp;
+  /// What a lane has to say of a tile, of that what the gate reads, in score units: from maxima of
+  /// rows, or of its part of them.
+  __device__ __forceinline__ GateStatistics of_lane(const float (&maxima)[2]) const {
+    GateStatistics lane;
     if constexpr (Config::kGateReadsTileMax) {
-      float largest = -kInfinity;
 #pragma unroll
       for (int r = 0; r < 2; ++r)
-        largest = running_max_[r] < kInfinity ? fmaxf(largest, maxima[r]) : largest;
-      warp.tile_max = max_over_lanes(largest) * unit;
+        lane.tile_max =
+            running_max_[r] < kInfinity ? fmaxf(lane.tile_max, maxima[r]) : lane.tile_max;
     }
     if constexpr (Config::kGateReadsGap) {
       // NaN, of a row that has seen nothing and sees nothing here, is left out.
       const float gap = fmaxf(maxima[0] - running_max_[0], maxima[1] - running_max_[1]);
-      warp.gap = max_over_lanes(fmaxf(gap, -kInfinity)) * unit;
+      lane.gap = fmaxf(gap, -kInfinity);
     }
+    return lane;
+  }
+
+  /// What the warp says of a tile. `unit`, positive, leads from scores to natural units.
+  __device__ __forceinline__ GateStatistics statistics(const float (&maxima)[2], float unit) const {
+    const GateStatistics lane = of_lane(maxima);
+    GateStatistics warp;
+    if constexpr (Config::kGateReadsTileMax) warp.tile_max = max_over_lanes(lane.tile_max) * unit;
+    if constexpr (Config::kGateReadsGap) warp.gap = max_over_lanes(lane.gap) * unit;
     return warp;
+  }
+
+  /// The same of a step's groups.
+  __device__ __forceinline__ static Vote statistics(const GateStatistics (&lane)[Shape::kGroups]) {
+    Vote vote;
+#pragma unroll
+    for (int g = 0; g < Shape::kGroups; ++g) vote.set(g, lane[g]);
+    return over_lanes(vote);
   }
 
   __device__ __forceinline__ void publish(int warp, const Vote& vote) {
     if (lane_index() == 0) {
       control_.votes[turns_.slot()][warpgroup_ * 4 + warp] = vote;
-      voted(warpgroup_).arrive();
+      if constexpr (!Shape::kVotesOnSteps) voted(warpgroup_).arrive();
     }
   }
 
   __device__ __forceinline__ Vote collect() {
-    if constexpr (Shape::kVotesByTile) {
+    if constexpr (Shape::kVotesOnSteps && Shape::kVotesByTile) {
+      consumer_barrier<Config>().sync();
+    } else if constexpr (Shape::kVotesOnSteps) {
+      warpgroup_barrier(warpgroup_).sync();
+    } else if constexpr (Shape::kVotesByTile) {
 #pragma unroll
       for (int w = 0; w < Config::kWarpgroups; ++w) voted(w).wait(turns_.phase());
     } else {
       voted(warpgroup_).wait(turns_.phase());
     }
     constexpr int kVoters = Shape::kVotesByTile ? Shape::kConsumerWarps : 4;
-    const int first = Shape::kVotesByTile ? 0 : warpgroup_ * 4;
-    Vote together = control_.votes[turns_.slot()][first];
-#pragma unroll
-    for (int w = 1; w < kVoters; ++w) together.include(control_.votes[turns_.slot()][first + w]);
+    const auto* votes = &control_.votes[turns_.slot()][Shape::kVotesByTile ? 0 : warpgroup_ * 4];
     turns_.advance();
-    return together;
+    if constexpr (Shape::kVotesOnSteps) {
+      return over_lanes(votes[lane_index() % kVoters]);
+    } else {
+      Vote together = votes[0];
+#pragma unroll
+      for (int w = 1; w < kVoters; ++w) together.include(votes[w]);
+      return together;
+    }
   }
 
  private:
+  __device__ __forceinline__ static Vote over_lanes(Vote vote) {
+#pragma unroll
+    for (int n = 0; n < Vote::kWords; ++n) vote.words[n] = max_over_lanes(vote.words[n]);
+    return vote;
+  }
+
   __device__ __forceinline__ Mbarrier voted(int warpgroup) const {
     return WgmmaSmem<Config>::barrier(control_.voted[turns_.slot()][warpgroup]);
   }

@@ -228,10 +228,11 @@ class WgmmaRows {
     return skips(located_anew(), tile, gate_.collect());  // no registers are left to keep the row
   }
 
+  /// The same in all lanes; of a tile that is missing, anything.
   __device__ __forceinline__ bool skips(const TileRow& row, TileRef tile,
                                         const GateStatistics& statistics) const {
-    return __any_sync(kAllLanes,
-                      gate_skips<Config, Hooks>(args_, row, gate_row_, tile.index(), statistics));
+    const int j = tile.exists() ? tile.index() : 0;
+    return __any_sync(kAllLanes, gate_skips<Config, Hooks>(args_, row, gate_row_, j, statistics));
   }
 
   /// O through the queries' place, which is then the producer's again; that of an item of a split
@@ -346,7 +347,9 @@ class WgmmaRows {
   }
 
   /// Of the warpgroup; worked out where it is wanted.
-  __device__ __forceinline__ static int warp() { return thread_index() / 32 % 4; }
+  __device__ __forceinline__ static int warp() {
+    return static_cast<int>(static_cast<u32>(thread_index()) / 32 % 4);
+  }
 
   const Args& args_;
   const Smem smem_;

@@ -125,13 +125,15 @@ struct WgmmaShape {
   static constexpr int kKeyRowBytes =
       smaller(Config::kHeadDim * Config::kQkBits / 8, kPanelRowBytes);
   using Message = StepMessage<kStepTiles>;
-  /// Tiles are decided about together, and late, where that is about nothing but their products
-  /// with V.
+  /// Tiles are decided about together, and when their product is due, where that is about nothing
+  /// but products with V.
   static constexpr bool kVotesOnSteps = kHasGate && kHas8Bits && !Config::kSkipsExp;
   /// What a warp says at a time.
   using Vote = typename Select<
       kLooksAhead, StepMaxima<kStepTiles>,
-      typename Select<kVotesOnSteps, StepStatistics<kGroups>, GateStatistics>::Type>::Type;
+      typename Select<kVotesOnSteps,
+                      StepStatistics<kGroups, Config::kGateReadsTileMax, Config::kGateReadsGap>,
+                      GateStatistics>::Type>::Type;
   /// In turns; or one for each slot of K, of the tiles that it holds.
   static constexpr int kVoteSlots = kLooksAhead ? Config::kStages : 2;
   /// The producer is ahead by less rows than steps; it writes a row when it may load its first

@@ -1,5 +1,6 @@
 // Variants that no shipped spec has: pieces of the language that would otherwise go unused, each in
 // a spec of its own.
+#include <algorithm>
 #include <cmath>
 
 #include "tests/numerics/variant_parts.hpp"
@@ -127,6 +128,56 @@ void make_first_columns(Variant& v, Random& random) {
   v.predictor->keep = [=](const TileFacts& t) { return t.tile.j < columns[head_of(t)]; };
 }
 
+constexpr const char* kInt8TileGate = R"({"version": 1, "name": "int8-tile-gate",
+  "attention": {"mask": "k <= q + n_k - n_q"},
+  "params": {"least": {"shape": "[heads]", "unit": "logits", "doc": "a tile's largest logit has to reach it"}},
+  "gate": {"scope": "tile", "skip": "tile_max < least", "skips": ["pv"]},
+  "quantise": {"qk": {"bits": 8, "group": "block"}, "v": {"bits": 8}},
+  "tile": {"q": [128, 64], "k": [64, 32]}})";
+
+/// All rows of a tile decide together, late, as only the product with V is left out.
+void make_int8_tile_gate(Variant& v, Random& random) {
+  make_causal(v);
+  const auto least = head_param(v, "least", random, 0.5, 4);
+  const auto limit = [=](const oracle::TileIndex& t) {
+    return least[static_cast<std::size_t>(t.h)];
+  };
+  oracle::GateRule gate;
+  gate.skip = [=](double tile_max, double, const oracle::TileIndex& t) {
+    return tile_max < limit(t);
+  };
+  gate.margin = [=](double tile_max, double, const oracle::TileIndex& t) {
+    return tile_max == -kInfinity ? kInfinity : std::abs(tile_max - limit(t));
+  };
+  v.gate = gate;
+  v.quantisation.qk_bits = v.quantisation.v_bits = 8;
+}
+
+constexpr const char* kInt8GapOrMax = R"({"version": 1, "name": "int8-gap-or-max",
+  "params": {"lambda": {"range": [-50, 0], "doc": "skip what trails by more"},
+             "least": {"unit": "logits", "doc": "skip what stays below"}},
+  "gate": {"scope": "warp", "skip": "gap < lambda or tile_max < least", "skips": ["pv"]},
+  "quantise": {"qk": {"bits": 8, "group": "warp"}},
+  "tile": {"q": [128, 64], "k": 64}})";
+
+/// Both statistics at a time, and values of 16 bits.
+void make_int8_gap_or_max(Variant& v, Random& random) {
+  const double lambda = as_f32(uniform(random, -3, -0.5)), least = as_f32(uniform(random, 0.5, 2));
+  v.params = {{"lambda", false, {lambda}, {}}, {"least", false, {least}, {}}};
+  oracle::GateRule gate;
+  gate.scope = oracle::Scope::kWarp;
+  gate.skip = [=](double tile_max, double gap, const oracle::TileIndex&) {
+    return gap < lambda || tile_max < least;
+  };
+  gate.margin = [=](double tile_max, double gap, const oracle::TileIndex&) {
+    const double by_gap = std::isinf(gap) ? kInfinity : std::abs(gap - lambda);
+    const double by_max = tile_max == -kInfinity ? kInfinity : std::abs(tile_max - least);
+    return std::min(by_gap, by_max);
+  };
+  v.gate = gate;
+  v.quantisation.qk_bits = 8, v.quantisation.group = oracle::Group::kWarp;
+}
+
 }  // namespace
 
 std::string feature_spec(const std::string& name) {
@@ -135,6 +186,8 @@ std::string feature_spec(const std::string& name) {
   if (name == "shared-heads") return kSharedHeads;
   if (name == "score-rule") return kScoreRule;
   if (name == "first-columns") return kFirstColumns;
+  if (name == "int8-tile-gate") return kInt8TileGate;
+  if (name == "int8-gap-or-max") return kInt8GapOrMax;
   return "";
 }
 
@@ -144,6 +197,8 @@ bool make_feature_variant(const std::string& name, Variant& v, KernelTile, Rando
   if (name == "shared-heads") return make_shared_heads(v, random), true;
   if (name == "score-rule") return make_score_rule(v, random), true;
   if (name == "first-columns") return make_first_columns(v, random), true;
+  if (name == "int8-tile-gate") return make_int8_tile_gate(v, random), true;
+  if (name == "int8-gap-or-max") return make_int8_gap_or_max(v, random), true;
   return false;
 }
 
