@@ -47,7 +47,9 @@ class WeightedValues {
     }
   }
 
-  /// `decay`: of the product, and all before it, since its weights were found.
+  /// `decay`: of the product, and all before it, since its weights were found. Where there was
+  /// none, zeros are added: behind a branch the additions would not lie among the exponentials that
+  /// hide them. The zeros are pinned, or all of the others would be selected instead.
   __device__ __forceinline__ void complete(Output& output, const float (&decay)[2]) {
     wgmma_arrived(product_);
     if (Shape::kHasGate && __builtin_expect(!has_product_, false)) {
