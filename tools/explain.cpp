@@ -87,6 +87,7 @@ void add_family(const Plan& plan, std::vector<Decision>& all) {
   all.push_back(decision("rows of tiles together", attend.tile_rows));
   all.push_back(decision("warpgroups", attend.warpgroups));
   all.push_back(decision("keys of a step", attend.step_keys));
+  all.push_back(decision("stages of values", attend.value_stages));
   all.push_back(decision("query buffers", attend.query_buffers));
 }
 

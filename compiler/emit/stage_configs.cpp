@@ -126,6 +126,8 @@ void add_wgmma(const Attend& attend, const AttendPlan& chosen, Fields& fields) {
        {integer("kWarpgroups", chosen.warpgroups.value), "/tile/q",
         name_of(chosen.warpgroups.origin)},
        {integer("kStepKeys", chosen.step_keys.value), kNowhere, name_of(chosen.step_keys.origin)},
+       {integer("kValueStages", chosen.value_stages.value), kNowhere,
+        name_of(chosen.value_stages.origin)},
        {integer("kQueryBuffers", chosen.query_buffers.value), kNowhere,
         name_of(chosen.query_buffers.origin)},
        {boolean("kGateReadsTileMax", gate_reads(Variable::kTileMax)), "/gate/skip", kDefault},

@@ -12,7 +12,8 @@ constexpr int kWideBlockRows = 192;  ///< of three, whose registers hold rows of
 constexpr int kNarrowHeadDim = 64;
 constexpr int kTileKeys[] = {128, 64};
 constexpr int kListTileKeys = 32;  ///< of lists; a step takes several
-constexpr int kStages[] = {2, 4};  ///< a ring's place and phase are bits of one counter
+constexpr int kStages[] = {2, 3, 4};
+constexpr int kFewValueStages = 2;  ///< of those that are loaded only if they count
 
 bool has_8_bits(const Attend& attend) { return attend.q_scale >= 0 || attend.v_scale >= 0; }
 
@@ -20,6 +21,13 @@ bool has_8_bits(const Attend& attend) { return attend.q_scale >= 0 || attend.v_s
 bool looks_ahead(const Attend& attend) {
   return attend.gate && attend.gate->scope == GateScope::kTile && attend.gate->skips_exp &&
          !reads(*attend.gate, Variable::kGap);
+}
+
+/// Are values loaded behind such a decision, if they count at all? A longer ring is of use to the
+/// keys alone then, which every step reads.
+bool has_few_values(const WgmmaShape& shape, const Attend& attend) {
+  return looks_ahead(attend) && attend.gate->skips_pv && !has_8_bits(attend) && !shape.gathers &&
+         shape.tile_rows == 1 && shape.warpgroups() == 2 && shape.head_dim <= 2 * kPanelElements;
 }
 
 /// What in the program keeps it from this family whatever its tiles; "" if nothing.
@@ -82,7 +90,7 @@ std::string objection(const WgmmaShape& shape, const TileRequest& request) {
            " registers hold the scores of " + std::to_string(shape.step_keys()) + " keys";
   }
   if (std::ranges::count(kStages, shape.stages) == 0)
-    return text("tile.stages", shape.stages) + "the rings of this family have 2 or 4";
+    return text("tile.stages", shape.stages) + "the rings of this family have 2 to 4";
   if (const auto violation =
           find_kept_violation({.tile_q = shape.tile_q, .tile_k = shape.tile_k}, request)) {
     return violation->message;
@@ -123,9 +131,10 @@ std::vector<WgmmaShape> shapes_in_order(const Program& program, const TileReques
       candidates.tile_q = {kWideBlockRows, kBlockRows};
   }
   // Slots of 8 bits are small, and their steps short; gates that look ahead want keys early.
-  if (request.spec.stages.is_auto() &&
-      (has_8_bits(attend_of(program)) || looks_ahead(attend_of(program)))) {
-    candidates.stages = {4, 2};
+  const bool wants_keys_early = looks_ahead(attend_of(program));
+  if (request.spec.stages.is_auto()) {
+    if (has_8_bits(attend_of(program))) candidates.stages = {4, 2};
+    if (wants_keys_early) candidates.stages = {4, 3, 2};
   }
   std::vector<WgmmaShape> shapes;
   for (const int stages : candidates.stages) {
@@ -137,6 +146,9 @@ std::vector<WgmmaShape> shapes_in_order(const Program& program, const TileReques
       }
     }
   }
+  // Not at the price of queries that come late.
+  if (wants_keys_early)
+    std::ranges::stable_partition(shapes, [](const auto& s) { return s.query_buffers > 1; });
   return shapes;
 }
 
@@ -178,6 +190,7 @@ WgmmaShape with_operands(WgmmaShape shape, const Program& program) {
   shape.has_terms |= shape.tile_k == kListTileKeys || (own_rows && attend.v_scale >= 0);
   shape.qk_bits = attend.q_scale >= 0 ? 8 : 16;
   shape.v_bits = attend.v_scale >= 0 ? 8 : 16;
+  shape.value_stages = has_few_values(shape, attend) ? kFewValueStages : shape.stages;
   return shape;
 }
 
@@ -209,6 +222,9 @@ Program note_family(Program program, const WgmmaChoice& choice, const PassContex
                                           : "one for each row of tiles; one more loads"};
   plan.step_keys = {shape.step_keys(), origin,
                     "whose scores fit the registers at head_dim " + std::to_string(shape.head_dim)};
+  plan.value_stages = {shape.value_stages, origin,
+                       shape.value_stages == shape.stages ? "tile.stages, like those of keys"
+                                                          : "only those that count are loaded"};
   plan.query_buffers = {shape.query_buffers, origin,
                         shape.query_buffers == 1 ? "shared memory has no room for two"
                                                  : "the next queries come while these are in use"};

@@ -114,7 +114,7 @@ std::string family_lines(const Target& target, const AttendPlan& chosen) {
   std::string text = line("family", chosen.family);
   if (chosen.family.value != AttendFamily::kWgmma) return text;
   text += line("tile_rows", chosen.tile_rows) + line("warpgroups", chosen.warpgroups);
-  text += line("step_keys", chosen.step_keys);
+  text += line("step_keys", chosen.step_keys) + line("value_stages", chosen.value_stages);
   return text + line("query_buffers", chosen.query_buffers);
 }
 

@@ -40,6 +40,7 @@ struct AttendPlan {
   Chosen<int> tile_rows = {1, Origin::kDefault, ""};
   Chosen<int> warpgroups;       ///< that compute
   Chosen<int> step_keys;        ///< of a step of the main loop: whole tiles
+  Chosen<int> value_stages;     ///< places of values; `stages` are those of keys
   Chosen<int> query_buffers;    ///< query tiles in shared memory
   Chosen<Loader> loader;        ///< kGather: attend gathers columns
   Chosen<int> qk_bits, v_bits;  ///< 16: as the caller passes them

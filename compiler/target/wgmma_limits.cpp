@@ -17,7 +17,8 @@ int control_bytes(const WgmmaShape& shape) {
 
 int smem_bytes(const WgmmaShape& shape) {
   const int queries = shape.block_rows() * shape.query_buffers * kElementBytes;
-  const int keys_and_values = shape.stages * shape.step_keys() * (shape.qk_bits + shape.v_bits) / 8;
+  const int keys_and_values =
+      shape.step_keys() * (shape.stages * shape.qk_bits + shape.value_stages * shape.v_bits) / 8;
   return control_bytes(shape) + (queries + keys_and_values) * shape.head_dim;
 }
 
@@ -25,12 +26,14 @@ std::string smem_formula(const WgmmaShape& shape) {
   const auto text_of = [](int number) { return std::to_string(number); };
   const std::string begin = text_of(control_bytes(shape)) + " + (" + text_of(shape.block_rows()) +
                             " * " + text_of(shape.query_buffers);
-  const std::string keys = text_of(shape.stages) + " * " + text_of(shape.step_keys());
   const std::string end = ") * " + text_of(shape.head_dim);
-  if (shape.qk_bits == 16 && shape.v_bits == 16)
-    return begin + " + 2 * " + keys + end + " * " + text_of(kElementBytes);
-  return begin + " * " + text_of(kElementBytes) + " + " + keys + " * (" +
-         text_of(shape.qk_bits / 8) + " + " + text_of(shape.v_bits / 8) + ")" + end;
+  if (shape.qk_bits == 16 && shape.v_bits == 16) {
+    return begin + " + (" + text_of(shape.stages) + " + " + text_of(shape.value_stages) + ") * " +
+           text_of(shape.step_keys()) + end + " * " + text_of(kElementBytes);
+  }
+  return begin + " * " + text_of(kElementBytes) + " + " + text_of(shape.stages) + " * " +
+         text_of(shape.step_keys()) + " * (" + text_of(shape.qk_bits / 8) + " + " +
+         text_of(shape.v_bits / 8) + ")" + end;
 }
 
 WgmmaRegisters registers_of(const WgmmaShape& shape) {

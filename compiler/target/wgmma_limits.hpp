@@ -21,6 +21,7 @@ inline constexpr int kColumnPanelTokens = 64;
 /// main loop takes step_keys / tile_k of them.
 struct WgmmaShape {
   int tile_q = 0, tile_k = 0, stages = 0, head_dim = 0;
+  int value_stages = 0;    ///< of the values' ring; `stages` are those of the keys'
   int query_buffers = 0;   ///< 2: the next row of tiles is loaded while this one is computed
   int tile_rows = 1;       ///< rows of tiles that a block takes together; if 2, a warpgroup each
   bool has_terms = false;  ///< a score hook, biases, a busy gate, small tiles: taking registers
@@ -37,9 +38,9 @@ struct WgmmaShape {
   int step_keys() const { return head_dim <= 2 * kPanelElements && !has_terms ? 128 : 64; }
 };
 
-/// Barriers and votes, query tiles, and K and V of each stage.
+/// Barriers and votes, query tiles, and K and V of their stages.
 int smem_bytes(const WgmmaShape& shape);
-/// The formula with its numbers: "1024 + (128 * 2 + 2 * 2 * 128) * 128 * 2", or of operands of 8
+/// The formula with its numbers: "1024 + (128 * 2 + (2 + 2) * 128) * 128 * 2", or of operands of 8
 /// bits "1024 + (128 * 2 * 2 + 4 * 128 * (1 + 1)) * 128". The queries' place is the output's, too.
 std::string smem_formula(const WgmmaShape& shape);
 

@@ -5,10 +5,10 @@
 
 namespace lacuna {
 
-/// Which slot, and the parity of its phase. One counter holds both.
+/// Which slot, and the parity of its phase. One counter holds both; no block takes so many steps
+/// that it would begin anew.
 template <int kSlots>
 struct RingPosition {
-  static_assert((kSlots & (kSlots - 1)) == 0, "slots and phases are bits of the counter");
   u32 count = 0;
 
   __device__ __forceinline__ u32 slot() const { return count % kSlots; }

@@ -21,7 +21,8 @@
 //
 //   polled[s]        all warps have published what they say of the slot's tiles
 //   decided[s]       the producer says which of them count (kernel/wgmma_ahead_producer.cuh)
-//   v_full, v_empty  steps of which no tile counts have no values, and no slot for them
+//   v_full, v_empty  steps of which no tile counts have no values, and no slot for them; the ring
+//                    of keys, which all steps wait for, has more slots
 #pragma once
 
 #include "kernel/wgmma_consumer.cuh"
@@ -324,7 +325,7 @@ class WgmmaAheadConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
   float warp_max_;         ///< the warp's largest score in the step to be decided about
   float least_reference_;  ///< of the warp\'s rows
   int last_row_;           ///< of the query tile, counted from this warp's first
-  Ring values_;            ///< of the next step that has any
+  RingPosition<Config::kValueStages> values_;  ///< of the next step that has any
 };
 
 }  // namespace lacuna

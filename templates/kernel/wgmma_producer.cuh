@@ -185,7 +185,8 @@ class WgmmaProducer {
   const Args& args_;
   const Smem smem_;
   RingPosition<Config::kQueryBuffers> queries_;
-  RingPosition<Config::kStages> keys_, values_;
+  RingPosition<Config::kStages> keys_;
+  RingPosition<Config::kValueStages> values_;
   RingPosition<Shape::kRowSlots> rows_;
   Message pending_;  ///< whose V is still to be loaded
   bool has_pending_ = false;

@@ -137,13 +137,13 @@ struct WgmmaShape {
   /// In turns; or one for each slot of K, of the tiles that it holds.
   static constexpr int kVoteSlots = kLooksAhead ? Config::kStages : 2;
   /// The producer is ahead by less rows than steps; it writes a row when it may load its first
-  /// keys.
-  static constexpr int kRowSlots = 2 * Config::kStages;
+  /// keys. Places that are bits of a counter.
+  static constexpr int kRowSlots = Config::kStages > 2 ? 8 : 4;
 
   static constexpr int kQueryBytes = Config::kWarpgroups * QueryTile::kBytes;
   static constexpr int kKeysOffset = Config::kQueryBuffers * kQueryBytes;
   static constexpr int kValuesOffset = kKeysOffset + Config::kStages * KeySlot::kBytes;
-  static constexpr int kControlOffset = kValuesOffset + Config::kStages * ValueSlot::kBytes;
+  static constexpr int kControlOffset = kValuesOffset + Config::kValueStages * ValueSlot::kBytes;
   /// Whether lanes copy rows into slots; else the copy engine.
   static constexpr bool kHasCopiedRows = Config::kGathers && kCopiesRows<Config::kKeepK>;
   /// Of a step's values then; boxes bring the others.
@@ -164,6 +164,8 @@ struct WgmmaShape {
   static_assert(Config::kTileK % 32 == 0, "rows of a box repeat no swizzle half-way");
   static_assert(!kHasGate || Config::kTileK % 64 == 0, "a product of its own for each tile");
   static_assert(Config::kStages >= 2, "a step is loaded while another is in use");
+  static_assert(Config::kValueStages == Config::kStages || kLooksAhead,
+                "steps without values take a place of their own else");
   static_assert(Config::kQkBits == 16 || Config::kQkBits == 8, "int8 is the only integer format");
   static_assert(Config::kVBits == 16 || Config::kVBits == 8, "e4m3 is the only 8-bit format of V");
   static_assert(!kHas8Bits || (Config::kHeadDim <= 128 && Config::kWarpgroups == 2),
@@ -181,7 +183,7 @@ struct WgmmaControl {
   using Shape = WgmmaShape<Config>;
   unsigned long long q_full[Config::kQueryBuffers], q_empty[Config::kQueryBuffers];
   unsigned long long k_full[Config::kStages], k_empty[Config::kStages];
-  unsigned long long v_full[Config::kStages], v_empty[Config::kStages];
+  unsigned long long v_full[Config::kValueStages], v_empty[Config::kValueStages];
   typename Shape::Message messages[Config::kStages][Config::kTileRows];
   TileRow rows[Shape::kRowSlots];  ///< the first of those that a block takes together
   typename Shape::Vote votes[Shape::kVoteSlots][Shape::kConsumerWarps];
@@ -235,13 +237,15 @@ struct WgmmaSmem {
     for (int n = 0; n < Config::kStages; ++n) {
       barrier(control()->k_full[n]).init(Shape::kKeyArrivals);
       barrier(control()->k_empty[n]).init(Shape::kConsumerWarps);
-      barrier(control()->v_full[n]).init(Shape::kValueArrivals);
-      barrier(control()->v_empty[n]).init(Shape::kConsumerWarps);
       if constexpr (Shape::kLooksAhead) {
         barrier(control()->noted[n]).init(1);
         barrier(control()->polled[n]).init(Shape::kConsumerWarps);
         barrier(control()->decided[n]).init(1);
       }
+    }
+    for (int n = 0; n < Config::kValueStages; ++n) {
+      barrier(control()->v_full[n]).init(Shape::kValueArrivals);
+      barrier(control()->v_empty[n]).init(Shape::kConsumerWarps);
     }
     for (int w = 0; w < Config::kWarpgroups; ++w) {
       barrier(control()->voted[0][w]).init(4);

@@ -234,6 +234,7 @@ Plan wgmma_plan(const char* text) {
   plan.attend.warpgroups.value = 2;
   plan.attend.warps.value = 8;
   plan.attend.step_keys.value = 128;
+  plan.attend.value_stages.value = 2;
   plan.attend.query_buffers.value = 2;
   return plan;
 }

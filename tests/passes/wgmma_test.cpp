@@ -68,13 +68,27 @@ TEST(Wgmma, StepsAndBuffersFollowFromTheHeadDim) {
   EXPECT_EQ(wide.attend().smem_bytes.value, 1024 + (128 + 2 * 2 * 64) * 256 * 2);
 }
 
-TEST(Wgmma, RingsHaveAPowerOfTwoOfStages) {
+TEST(Wgmma, RingsHaveTwoToFourStages) {
   const Planned four = plan(read_document(R"("tile": {"stages": 4})"), {.head_dim = 64});
   EXPECT_EQ(family_of(four), "wgmma: the tensor cores of sm_90a by TMA");
   EXPECT_EQ(tiles_of(four), "192x128x4");
   const Planned three = plan(read_document(R"("tile": {"stages": 3})"));
-  EXPECT_EQ(family_of(three), "mma: tile.stages = 3: the rings of this family have 2 or 4");
-  EXPECT_EQ(tiles_of(three), "128x64x3");
+  EXPECT_EQ(tiles_of(three), "128x128x3");
+  EXPECT_EQ(three.attend().value_stages.value, 3);
+  EXPECT_EQ(three.attend().query_buffers.value, 1);
+}
+
+TEST(Wgmma, AGateThatLooksAheadHasMoreStagesOfKeysThanOfValues) {
+  const SpecDocument document = make_document(true);
+  const Planned usual = plan(document);
+  EXPECT_EQ(usual.attend().stages.value, 3);
+  EXPECT_EQ(usual.attend().value_stages.value, 2);
+  EXPECT_EQ(usual.attend().value_stages.reason, "only those that count are loaded");
+  EXPECT_EQ(usual.attend().query_buffers.value, 2);
+  EXPECT_EQ(usual.attend().smem_bytes.value, 1024 + (2 * 128 + (3 + 2) * 128) * 128 * 2);
+  const Planned narrow = plan(document, {.head_dim = 64});
+  EXPECT_EQ(narrow.attend().stages.value, 4);
+  EXPECT_EQ(narrow.attend().value_stages.value, 2);
 }
 
 TEST(Wgmma, ThreeWarpgroupsNeedRegistersForTheirRows) {
@@ -181,14 +195,15 @@ TEST(Wgmma, AGateHasTheSameTilesInBothFamilies) {
 }
 
 TEST(Wgmma, AGateOfATileTakesTwoTilesAStepWhateverItKnows) {
-  for (const std::string skip : {"tile_max < 1", "gap < -3"}) {
+  for (const auto& [skip, stages] :
+       {std::pair<std::string, int>{"tile_max < 1", 3}, {"gap < -3", 2}}) {
     const AttendPlan chosen =
         plan(
             read_document(R"json("gate": {"scope": "tile", "skips": ["exp", "pv"], "skip": ")json" +
                           skip + "\"}"))
             .attend();
     EXPECT_EQ(chosen.step_keys.value, 128) << skip;
-    EXPECT_EQ(chosen.stages.value, 2) << skip;
+    EXPECT_EQ(chosen.stages.value, stages) << skip;
   }
 }
 

@@ -51,9 +51,10 @@ TEST(PlanText, ShowsTheFamilyWhereThereIsAChoice) {
 tile_rows = 1                 (derived: whose queries are those of all warpgroups)
 warpgroups = 2                (derived: tile.q / 64; one more loads)
 step_keys = 128               (derived: whose scores fit the registers at head_dim 128)
+value_stages = 2              (derived: tile.stages, like those of keys)
 query_buffers = 2             (derived: the next queries come while these are in use)
 loader = tma                  (derived: comes with wgmma)
-smem_bytes = 197632           (derived: 1024 + (128 * 2 + 2 * 2 * 128) * 128 * 2, of 232448)
+smem_bytes = 197632           (derived: 1024 + (128 * 2 + (2 + 2) * 128) * 128 * 2, of 232448)
 registers = 240               (derived: of a consumer's thread, by setmaxnreg; the producer's have 24)
 blocks_per_sm = 1             (derived: limited by registers)
 )");

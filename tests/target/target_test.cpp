@@ -62,22 +62,25 @@ TEST(Limits, SharedMemoryOfAnEstimateIsItsRowsAndKeys) {
 }
 
 TEST(Limits, SharedMemoryOfTheWgmmaFamily) {
-  const WgmmaShape usual{128, 128, 2, 128, 2};
+  const WgmmaShape usual{128, 128, 2, 128, 2, 2};
   EXPECT_EQ(usual.warpgroups(), 2);
   EXPECT_EQ(usual.warps(), 8);
   EXPECT_EQ(usual.threads(), 384);
   EXPECT_EQ(usual.step_keys(), 128);
   EXPECT_EQ(smem_bytes(usual), 197632);
-  EXPECT_EQ(smem_formula(usual), "1024 + (128 * 2 + 2 * 2 * 128) * 128 * 2");
-  const WgmmaShape narrow{128, 64, 3, 64, 2}, wide{128, 64, 2, 256, 1};
+  EXPECT_EQ(smem_formula(usual), "1024 + (128 * 2 + (2 + 2) * 128) * 128 * 2");
+  const WgmmaShape narrow{128, 64, 3, 64, 3, 2}, wide{128, 64, 2, 256, 2, 1};
   EXPECT_EQ(smem_bytes(narrow), 1024 + (256 + 6 * 128) * 64 * 2) << "a step is 128 keys";
   EXPECT_EQ(wide.step_keys(), 64);
   EXPECT_EQ(smem_bytes(wide), 1024 + (128 + 4 * 64) * 256 * 2);
+  const WgmmaShape few_values{128, 64, 3, 128, 2, 2};
+  EXPECT_EQ(smem_bytes(few_values), 1024 + (256 + 5 * 128) * 128 * 2);
+  EXPECT_EQ(smem_formula(few_values), "1024 + (128 * 2 + (3 + 2) * 128) * 128 * 2");
 }
 
 TEST(Limits, RegistersOfTheWgmmaFamilyFitAnSm) {
   for (const int tile_q : {128, 192}) {
-    const WgmmaShape shape{tile_q, 128, 2, 64, 1};
+    const WgmmaShape shape{tile_q, 128, 2, 64, 2, 1};
     const WgmmaRegisters registers = registers_of(shape);
     EXPECT_LE(128 * (shape.warpgroups() * registers.consumer + registers.producer),
               find_target("sm_90a")->registers_per_sm);
