@@ -147,8 +147,8 @@ std::vector<WgmmaShape> shapes_in_order(const Program& program, const TileReques
     }
   }
   // Not at the price of queries that come late.
-  if (wants_keys_early)
-    std::ranges::stable_partition(shapes, [](const auto& s) { return s.query_buffers > 1; });
+  if (request.spec.stages.is_auto() && wants_keys_early)
+    std::erase_if(shapes, [](const auto& s) { return s.stages > 2 && s.query_buffers < 2; });
   return shapes;
 }
 
