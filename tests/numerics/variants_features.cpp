@@ -158,9 +158,9 @@ constexpr const char* kInt8GapOrMax = R"({"version": 1, "name": "int8-gap-or-max
              "least": {"unit": "logits", "doc": "skip what stays below"}},
   "gate": {"scope": "warp", "skip": "gap < lambda or tile_max < least", "skips": ["pv"]},
   "quantise": {"qk": {"bits": 8, "group": "warp"}},
-  "tile": {"q": [128, 64], "k": 64}})";
+  "tile": {"q": [128, 64], "k": 64, "stages": 3}})";
 
-/// Both statistics at a time, and values of 16 bits.
+/// Both statistics at a time, values of 16 bits, and rings of three places.
 void make_int8_gap_or_max(Variant& v, Random& random) {
   const double lambda = as_f32(uniform(random, -3, -0.5)), least = as_f32(uniform(random, 0.5, 2));
   v.params = {{"lambda", false, {lambda}, {}}, {"least", false, {least}, {}}};
