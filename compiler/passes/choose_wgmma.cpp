@@ -26,8 +26,8 @@ bool looks_ahead(const Attend& attend) {
 /// Are values loaded behind such a decision, if they count at all? A longer ring is of use to the
 /// keys alone then, which every step reads.
 bool has_few_values(const WgmmaShape& shape, const Attend& attend) {
-  return looks_ahead(attend) && attend.gate->skips_pv && !has_8_bits(attend) && !shape.gathers &&
-         shape.tile_rows == 1 && shape.warpgroups() == 2 && shape.head_dim <= 2 * kPanelElements;
+  return looks_ahead(attend) && !has_8_bits(attend) && !shape.gathers && shape.tile_rows == 1 &&
+         shape.warpgroups() == 2 && shape.head_dim <= 2 * kPanelElements;
 }
 
 /// What in the program keeps it from this family whatever its tiles; "" if nothing.
@@ -131,11 +131,10 @@ std::vector<WgmmaShape> shapes_in_order(const Program& program, const TileReques
       candidates.tile_q = {kWideBlockRows, kBlockRows};
   }
   // Slots of 8 bits are small, and their steps short; gates that look ahead want keys early.
-  const bool wants_keys_early = looks_ahead(attend_of(program));
-  if (request.spec.stages.is_auto()) {
-    if (has_8_bits(attend_of(program))) candidates.stages = {4, 2};
-    if (wants_keys_early) candidates.stages = {4, 3, 2};
-  }
+  const bool is_free_ring = request.spec.stages.is_auto();
+  const bool wants_keys_early = is_free_ring && looks_ahead(attend_of(program));
+  if (is_free_ring && has_8_bits(attend_of(program))) candidates.stages = {4, 2};
+  if (wants_keys_early) candidates.stages = {4, 3, 2};
   std::vector<WgmmaShape> shapes;
   for (const int stages : candidates.stages) {
     for (const int q : candidates.tile_q) {
@@ -147,7 +146,7 @@ std::vector<WgmmaShape> shapes_in_order(const Program& program, const TileReques
     }
   }
   // Not at the price of queries that come late.
-  if (request.spec.stages.is_auto() && wants_keys_early)
+  if (wants_keys_early)
     std::erase_if(shapes, [](const auto& s) { return s.stages > 2 && s.query_buffers < 2; });
   return shapes;
 }
