@@ -35,6 +35,10 @@ void make_causal(Variant& v);
 oracle::GateRule gap_gate(std::function<double(const oracle::TileIndex&)> limit,
                           std::function<bool(const oracle::TileIndex&)> exempt);
 
+/// The same of `tile_max < limit(tile)`.
+oracle::GateRule tile_max_gate(std::function<double(const oracle::TileIndex&)> limit,
+                               std::function<bool(const oracle::TileIndex&)> exempt);
+
 /// Each returns false if `name` is not of its family.
 bool make_attend_variant(const std::string& name, Variant& v, KernelTile tile, Random& random);
 bool make_pooled_variant(const std::string& name, Variant& v, KernelTile tile, Random& random);

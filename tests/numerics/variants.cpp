@@ -113,6 +113,19 @@ oracle::GateRule gap_gate(std::function<double(const oracle::TileIndex&)> limit,
   return gate;
 }
 
+oracle::GateRule tile_max_gate(std::function<double(const oracle::TileIndex&)> limit,
+                               std::function<bool(const oracle::TileIndex&)> exempt) {
+  const auto is_exempt = [exempt](const oracle::TileIndex& t) { return exempt && exempt(t); };
+  oracle::GateRule gate;
+  gate.skip = [=](double tile_max, double, const oracle::TileIndex& t) {
+    return !is_exempt(t) && tile_max < limit(t);
+  };
+  gate.margin = [=](double tile_max, double, const oracle::TileIndex& t) {
+    return is_exempt(t) || tile_max == -kInfinity ? kInfinity : std::abs(tile_max - limit(t));
+  };
+  return gate;
+}
+
 std::string name_of(DType dtype) {
   return dtype == DType::kBF16 ? "bf16" : dtype == DType::kF16 ? "f16" : "f32";
 }

@@ -60,19 +60,10 @@ void make_bsfa(Variant& v, int tile_q, Random& random) {
     threshold.push_back(as_f32(uniform(random, 1, 4.5)));
   v.params = {{"threshold", false, threshold, {v.problem.n_h, q_tiles}}};
   v.tiling.descending = true;
-  oracle::GateRule gate;
-  gate.skips_exp = true;
-  const auto limit = [=](const TileIndex& t) {
-    return threshold[static_cast<std::size_t>(t.h * q_tiles + t.i)];
-  };
-  const auto exempt = [=](const TileIndex& t) { return t.k1 >= t.q0 + shift; };
-  gate.skip = [=](double tile_max, double, const TileIndex& t) {
-    return !exempt(t) && tile_max < limit(t);
-  };
-  gate.margin = [=](double tile_max, double, const TileIndex& t) {
-    return exempt(t) || tile_max == -kInfinity ? kInfinity : std::abs(tile_max - limit(t));
-  };
-  v.gate = gate;
+  v.gate = tile_max_gate(
+      [=](const TileIndex& t) { return threshold[static_cast<std::size_t>(t.h * q_tiles + t.i)]; },
+      [=](const TileIndex& t) { return t.k1 >= t.q0 + shift; });
+  v.gate->skips_exp = true;
 }
 
 void make_skip_softmax(Variant& v, Random& random) {

@@ -139,17 +139,8 @@ constexpr const char* kInt8TileGate = R"({"version": 1, "name": "int8-tile-gate"
 void make_int8_tile_gate(Variant& v, Random& random) {
   make_causal(v);
   const auto least = head_param(v, "least", random, 0.5, 4);
-  const auto limit = [=](const oracle::TileIndex& t) {
-    return least[static_cast<std::size_t>(t.h)];
-  };
-  oracle::GateRule gate;
-  gate.skip = [=](double tile_max, double, const oracle::TileIndex& t) {
-    return tile_max < limit(t);
-  };
-  gate.margin = [=](double tile_max, double, const oracle::TileIndex& t) {
-    return tile_max == -kInfinity ? kInfinity : std::abs(tile_max - limit(t));
-  };
-  v.gate = gate;
+  v.gate = tile_max_gate(
+      [=](const oracle::TileIndex& t) { return least[static_cast<std::size_t>(t.h)]; }, {});
   v.quantisation.qk_bits = v.quantisation.v_bits = 8;
 }
 
@@ -164,15 +155,15 @@ constexpr const char* kInt8GapOrMax = R"({"version": 1, "name": "int8-gap-or-max
 void make_int8_gap_or_max(Variant& v, Random& random) {
   const double lambda = as_f32(uniform(random, -3, -0.5)), least = as_f32(uniform(random, 0.5, 2));
   v.params = {{"lambda", false, {lambda}, {}}, {"least", false, {least}, {}}};
+  const auto by_gap = gap_gate([lambda](const oracle::TileIndex&) { return lambda; }, {});
+  const auto by_max = tile_max_gate([least](const oracle::TileIndex&) { return least; }, {});
   oracle::GateRule gate;
   gate.scope = oracle::Scope::kWarp;
-  gate.skip = [=](double tile_max, double gap, const oracle::TileIndex&) {
-    return gap < lambda || tile_max < least;
+  gate.skip = [=](double tile_max, double gap, const oracle::TileIndex& t) {
+    return by_gap.skip(tile_max, gap, t) || by_max.skip(tile_max, gap, t);
   };
-  gate.margin = [=](double tile_max, double gap, const oracle::TileIndex&) {
-    const double by_gap = std::isinf(gap) ? kInfinity : std::abs(gap - lambda);
-    const double by_max = tile_max == -kInfinity ? kInfinity : std::abs(tile_max - least);
-    return std::min(by_gap, by_max);
+  gate.margin = [=](double tile_max, double gap, const oracle::TileIndex& t) {
+    return std::min(by_gap.margin(tile_max, gap, t), by_max.margin(tile_max, gap, t));
   };
   v.gate = gate;
   v.quantisation.qk_bits = 8, v.quantisation.group = oracle::Group::kWarp;
