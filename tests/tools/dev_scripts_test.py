@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT / "tools/dev"))
 
 import lacuna_abi  # noqa: E402
 import peers  # noqa: E402
-from gpu import correctness, machine, points, speed, subjects  # noqa: E402
+from gpu import correctness, machine, points, sensors, speed, subjects  # noqa: E402
 
 HEADS, TOKENS, HEAD_DIM = 2, 256, 64
 SHAPE = (1, HEADS, TOKENS, HEAD_DIM)
@@ -100,13 +100,14 @@ class Points(unittest.TestCase):
         self.assertEqual(set(points.PRESETS), set(subjects.SET_UP))
 
     def test_a_bar_is_a_ratio_a_rate_or_a_time(self):
-        row = {"ratio": {"dense": 0.9}, "tflops": {"lacuna": 870.0}, "median_us": {"lacuna": 11e3}}
+        row = {"ratio": {"dense": 0.9}, "alone": {"tflops": 870.0, "median_us": 11e3}}
         for bar, reached, text in (({"against": "dense", "at_least": 0.9}, True, "0.9 x dense"),
                                    ({"against": "dense", "at_least": 0.91}, False, "0.91 x dense"),
                                    ({"against": "flex", "at_least": 1.0}, None, "1 x flex"),
                                    ({"tflops_at_least": 870}, True, "870 TFLOP/s"), ({"tflops_at_least": 871}, False, "871 TFLOP/s"),
                                    ({"ms_at_most": 11.0}, True, "11.0 ms"), ({"ms_at_most": 10.9}, False, "10.9 ms")):
             self.assertEqual((points.is_reached(bar, row), points.bar_text(bar)), (reached, text))
+            self.assertEqual(points.is_absolute(bar), "against" not in bar)
         self.assertIsNone(points.is_reached({}, row))
 
     def test_what_is_no_point_is_refused_by_name(self):
@@ -156,6 +157,8 @@ class Subjects(unittest.TestCase):
         whole, some = subjects.Subject(launch, 1.0), subjects.Subject(launch, 1.0, tuple(stages_ms), subjects.SELECTION)
         times = peers.interleave(torch, {"whole": whole, "some": some}, 0.0)
         self.assertEqual(times, {"whole": [15e3] * peers.LEAST_ROUNDS, "some": [6e3] * peers.LEAST_ROUNDS})
+        alone = peers.measure_alone(torch, subjects.Subject(launch, 3e10), sensors.Sensors(), 0.0)
+        self.assertEqual((alone["median_us"], alone["tflops"]), (15e3, 2.0))
 
     def test_templates_are_given_by_name(self):
         self.assertEqual(peers.named_folder(f"mine={ROOT}/templates"), ("mine", f"{ROOT}/templates"))

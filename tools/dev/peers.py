@@ -7,10 +7,12 @@
   tools/dev/peers.py --points quantised topk --templates changed=templates --templates before=../other/templates
 
 A GPU at its power limit slows down with time and with whatever ran before. So the launches of a point's subjects take
-turns one by one, sustained for --seconds, and only their ratios count; clock and power are sampled meanwhile. 32 heads (split:
-8), bf16, random normal values, 16384 tokens in all (n, where that is more). TFLOP/s count 4 * d for each pair of tokens (of the
-kept tiles, for lists), half of it with a causal mask. Each point is checked once: against cuDNN's output, or against plain
-attention of some rows of tiles, of those tiles that were kept.
+turns one by one, sustained for --seconds, and only their ratios count; clock and power are sampled meanwhile. A bar that is a
+rate or a time of its own is held against ours alone ("alone"), sustained as long: beside dense attention, which takes ten times
+as long as a tenth of its tiles, it would be the heat of the other that is measured. 32 heads (split: 8), bf16, random normal
+values, 16384 tokens in all (n, where that is more). TFLOP/s count 4 * d for each pair of tokens (of the kept tiles, for lists),
+half of it with a causal mask. Each point is checked once: against cuDNN's output, or against plain attention of some rows of
+tiles, of those tiles that were kept.
 
 Points:
   dense:d=,n=,causal=
@@ -35,7 +37,7 @@ import time
 
 import lacuna_abi
 from gpu.machine import CARRY
-from gpu.points import PRESETS, bar_text, is_reached, parse_points
+from gpu.points import PRESETS, bar_text, is_absolute, is_reached, parse_points
 from gpu.sensors import Sensors
 from gpu.subjects import SET_UP, Problem, Subject, compare
 
@@ -79,15 +81,25 @@ def largest_error(problem, error):
     return None if None in errors else max(errors)
 
 
+def sustain(torch, subjects, sensors, seconds):
+    """What interleave returns, and clock and power meanwhile."""
+    interleave(torch, subjects, seconds / 3)  # to the temperature and the clock of the work itself
+    sensors.begin()
+    return interleave(torch, subjects, seconds), sensors.end()
+
+
+def measure_alone(torch, subject, sensors, seconds):
+    times_us, state = sustain(torch, {"alone": subject}, sensors, seconds)
+    median_us = statistics.median(times_us["alone"])
+    return {"median_us": round(median_us, 2), "tflops": round(subject.work / median_us / 1e6, 1), **state}
+
+
 def measure(torch, engines, sensors, point, options):
     problem, seconds = Problem(torch, engines, point, options.mma), options.seconds
     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.CUDNN_ATTENTION):
         error = largest_error(problem, SET_UP[point.kind](problem))
         problem.outputs.clear()
-        interleave(torch, problem.subjects, seconds / 3)  # to the temperature and the clock of the work itself
-        sensors.begin()
-        times_us = interleave(torch, problem.subjects, seconds)
-        state = sensors.end()
+        times_us, state = sustain(torch, problem.subjects, sensors, seconds)
     work = {name: subject.work for name, subject in problem.subjects.items()}
     rates = {name: work[name] / statistics.median(times) / 1e6 for name, times in times_us.items()}
     row = {"point": str(point), "median_us": {name: round(statistics.median(times), 2) for name, times in times_us.items()},
@@ -96,6 +108,8 @@ def measure(torch, engines, sensors, point, options):
     own = times_us["lacuna"]
     row["ratio"] = {name: round(statistics.median(b / a for a, b in zip(own, times)) * work["lacuna"] / work[name], 4)
                     for name, times in times_us.items() if name != "lacuna"}
+    if is_absolute(point.bar):
+        row["alone"] = measure_alone(torch, problem.subjects["lacuna"], sensors, seconds)
     reached = is_reached(point.bar, row)
     if reached is not None:
         row["bar"] = {**point.bar, "reached": reached}
@@ -131,6 +145,9 @@ def print_row(row, columns, gemm):
     text += cell(own / gemm if own else None, 9, 2) + cell(row.get("clock_mhz"), 6, 0) + cell(row.get("power_w"), 6, 0)
     text += f"{row['rel_l1']:9.1e}" if row.get("rel_l1") is not None else "-".rjust(9)
     text += "  " + ", ".join(f"{ratio:.3f} x {name}" for name, ratio in row.get("ratio", {}).items())
+    if alone := row.get("alone"):
+        text += f", alone {alone['tflops']:.1f} TFLOP/s, {alone['median_us'] / 1e3:.2f} ms"
+        text += f" ({alone['clock_mhz']} MHz, {alone['power_w']} W)" if "clock_mhz" in alone else ""
     if bar := row.get("bar"):
         text += f"  [{bar_text(bar)}: {'reached' if bar['reached'] else 'missed'}]"
     for name, error in row.get("errors", {}).items():

@@ -66,14 +66,19 @@ class Point:
         return {"against": "dense", "at_least": {"gate": 1.35, "columns": 0.88, "selection": 1 / SELECTION_SHARE}[self.kind]}
 
 
+def is_absolute(bar):
+    """Is it a figure of ours, whatever others have?"""
+    return "tflops_at_least" in bar or "ms_at_most" in bar
+
+
 def is_reached(bar, row):
-    """Of a row with median_us, tflops and ratio; None where it has no such figure."""
+    """Of a row with ratio and, for a bar of its own, alone; None where it has no such figure."""
     if "against" in bar:
         ratio = row["ratio"].get(bar["against"])
         return None if ratio is None else ratio >= bar["at_least"]
     if "tflops_at_least" in bar:
-        return row["tflops"]["lacuna"] >= bar["tflops_at_least"]
-    return row["median_us"]["lacuna"] <= bar["ms_at_most"] * 1e3 if bar else None
+        return row["alone"]["tflops"] >= bar["tflops_at_least"]
+    return row["alone"]["median_us"] <= bar["ms_at_most"] * 1e3 if bar else None
 
 
 def bar_text(bar):
