@@ -3,6 +3,7 @@
 
 #include "compiler/emit/stages.hpp"
 #include "compiler/expr/parse.hpp"
+#include "compiler/expr/trend.hpp"
 
 namespace lacuna {
 namespace {
@@ -120,6 +121,14 @@ void add_wgmma(const Attend& attend, const AttendPlan& chosen, Fields& fields) {
   const auto gate_reads = [&](Variable variable) {
     return attend.gate && reads(*attend.gate, variable);
   };
+  const auto stays_open_along = [&](Variable variable) {
+    const Trend skip = trend_of(attend.gate->skip, variable);
+    const Trend exempt = trend_of(attend.gate->exempt, variable);
+    return (skip == Trend::kStill || skip == Trend::kFalls) &&
+           (exempt == Trend::kStill || exempt == Trend::kRises);
+  };
+  const bool gate_stays_open =
+      attend.gate && stays_open_along(Variable::kTileMax) && stays_open_along(Variable::kGap);
   fields.insert(
       fields.end(),
       {{integer("kTileRows", chosen.tile_rows.value), kNowhere, name_of(chosen.tile_rows.origin)},
@@ -131,7 +140,8 @@ void add_wgmma(const Attend& attend, const AttendPlan& chosen, Fields& fields) {
        {integer("kQueryBuffers", chosen.query_buffers.value), kNowhere,
         name_of(chosen.query_buffers.origin)},
        {boolean("kGateReadsTileMax", gate_reads(Variable::kTileMax)), "/gate/skip", kDefault},
-       {boolean("kGateReadsGap", gate_reads(Variable::kGap)), "/gate/skip", kDefault}});
+       {boolean("kGateReadsGap", gate_reads(Variable::kGap)), "/gate/skip", kDefault},
+       {boolean("kGateStaysOpen", gate_stays_open), "/gate/skip", kDefault}});
 }
 
 }  // namespace

@@ -9,7 +9,4 @@ namespace lacuna {
 /// Meaningful for estimates that compare tokens; all others are mma.
 Chosen<AttendFamily> choose_estimate_family(const Program& program, const PassContext& context);
 
-/// Does the truth of a rule change at most once as `variable` grows, whatever else it reads?
-bool changes_once(const Expr& rule, Variable variable);
-
 }  // namespace lacuna

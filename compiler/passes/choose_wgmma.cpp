@@ -130,10 +130,13 @@ std::vector<WgmmaShape> shapes_in_order(const Program& program, const TileReques
     if (program.head_dim == kNarrowHeadDim && attend.score.empty() && !has_8_bits(attend))
       candidates.tile_q = {kWideBlockRows, kBlockRows};
   }
-  // Slots of 8 bits are small, and their steps short; gates that look ahead want keys early.
+  // Slots of 8 bits are small, and their steps short; narrow rows that are gathered take their
+  // time; gates that look ahead want keys early.
   const bool is_free_ring = request.spec.stages.is_auto();
   const bool wants_keys_early = is_free_ring && looks_ahead(attend_of(program));
   if (is_free_ring && has_8_bits(attend_of(program))) candidates.stages = {4, 2};
+  if (is_free_ring && request.gathers && program.head_dim == kNarrowHeadDim)
+    candidates.stages = {3, 2};
   if (wants_keys_early) candidates.stages = {4, 3, 2};
   std::vector<WgmmaShape> shapes;
   for (const int stages : candidates.stages) {

@@ -22,27 +22,6 @@ struct GateStatistics {
   }
 };
 
-/// What a gate reads of several tiles, in score units and as ordered_bits: what the tiles' largest
-/// scores are, then the gaps.
-template <int kTiles, bool kHasTileMax, bool kHasGap>
-struct alignas(8) StepStatistics {
-  static constexpr int kGaps = kHasTileMax ? kTiles : 0;  ///< their place
-  static constexpr int kWords = kGaps + (kHasGap ? kTiles : 0);
-  int words[kWords > 0 ? kWords : 1];
-
-  __device__ __forceinline__ void set(int t, const GateStatistics& statistics) {
-    if constexpr (kHasTileMax) words[t] = ordered_bits(statistics.tile_max);
-    if constexpr (kHasGap) words[kGaps + t] = ordered_bits(statistics.gap);
-  }
-  /// `unit`, positive, leads from scores to natural units.
-  __device__ __forceinline__ GateStatistics of(int t, float unit) const {
-    GateStatistics statistics;
-    if constexpr (kHasTileMax) statistics.tile_max = float_of_ordered(words[t]) * unit;
-    if constexpr (kHasGap) statistics.gap = float_of_ordered(words[kGaps + t]) * unit;
-    return statistics;
-  }
-};
-
 /// The largest scores of several tiles, for a gate that reads no gap: as ordered_bits.
 template <int kTiles>
 struct alignas(4 * kTiles) StepMaxima {

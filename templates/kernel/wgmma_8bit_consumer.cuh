@@ -4,14 +4,15 @@
 // Products are issued as in kernel/wgmma_consumer.cuh. Each step's maxima are held against the
 // reference, and where a row has outgrown it, it is raised, and what is older follows. A gate,
 // which compares with the true running maximum, has its own. One that is about products with V
-// alone is asked late: warps publish what they find of a step under its exponentials, and look at
-// it when the next step's scores are under way, before that product is issued.
+// alone is mostly asked late (kernel/wgmma_step_votes.cuh): when the next step's scores are under
+// way, before that product is issued.
 #pragma once
 
 #include "kernel/wgmma_8bit_scores.cuh"
 #include "kernel/wgmma_8bit_values.cuh"
 #include "kernel/wgmma_rows.cuh"
 #include "kernel/wgmma_scores.cuh"
+#include "kernel/wgmma_step_votes.cuh"
 
 namespace lacuna {
 
@@ -21,7 +22,8 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
   using Rows::args_, Rows::smem_, Rows::warpgroup_, Rows::to_log2_, Rows::row_;
   using Rows::await, Rows::receive, Rows::release_keys, Rows::release_values;
   using Rows::finish_store, Rows::first_row, Rows::report_step;
-  using Rows::queries_, Rows::keys_, Rows::has_weights_, Rows::softmax_, Rows::output_, Rows::gate_;
+  using Rows::gate_, Rows::gate_row_;
+  using Rows::queries_, Rows::keys_, Rows::has_weights_, Rows::softmax_, Rows::output_;
   using typename Rows::Message;
   using typename Rows::Ring;
   using typename Rows::Shape;
@@ -41,7 +43,7 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
  public:
   /// `warpgroup`: 0 .. kWarpgroups - 1.
   __device__ __forceinline__ WgmmaByteConsumer(const Args& args, const Smem& smem, int warpgroup)
-      : Rows(args, smem, warpgroup) {}
+      : Rows(args, smem, warpgroup), votes_(*smem.control(), warpgroup) {}
 
   __device__ __forceinline__ void run() {
     this->for_each_row([this](const Message& first) { attend_row(first); });
@@ -96,11 +98,18 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
   }
 
   /// Issues the product of the weights with the values there, of those groups that a gate lets
-  /// pass.
+  /// pass. Those are all, most often, and on that way nothing else is asked.
   __device__ __forceinline__ void multiply_values(const Ring& at) {
-    if constexpr (Shape::kVotesOnSteps) settle_votes();
-    await(smem_.control()->v_full, at);
-    values_.issue(output_, smem_.values(at.slot()), has_weights_);
+    bool all_count = !Shape::kHasGate;
+    if constexpr (Shape::kVotesOnSteps) all_count = all_count_;
+    if (__builtin_expect(all_count, true)) {
+      await(smem_.control()->v_full, at);
+      values_.issue_all(output_, smem_.values(at.slot()));
+    } else if constexpr (Shape::kHasGate) {
+      if constexpr (Shape::kVotesOnSteps) settle_votes();
+      await(smem_.control()->v_full, at);
+      values_.issue(output_, smem_.values(at.slot()), has_weights_);
+    }
   }
   /// `decay`: of what the values were weighted with.
   __device__ __forceinline__ void complete_values(const Ring& at, const float (&decay)[2]) {
@@ -182,10 +191,14 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
     const bool is_outgrown = find_votes(votes, maxima, step_max);
     float decay[2] = {1.0f, 1.0f};
     if (kFirst || __builtin_expect(is_outgrown, false)) {
-      const float row_max[2] = {quad_max(step_max[0]), quad_max(step_max[1])};
+      float row_max[2];
+      if constexpr (Shape::kVotesOnSteps) {
+        find_votes_in_turn(votes, row_max, maxima);
+      } else {
+        for (int r = 0; r < 2; ++r) row_max[r] = quad_max(step_max[r]);
+      }
       raise_reference(softmax_, decay, row_max, to_log2_);
       values_.template follow<kFirst>(output_, decay);
-      if constexpr (Shape::kVotesOnSteps) find_votes_in_turn(votes, maxima);
     }
     float offset[2];
 #pragma unroll
@@ -194,7 +207,8 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
     constexpr int kBlocks = Config::kStepKeys / 8;
 #pragma unroll
     for (int block = 0; block < kBlocks; ++block) {
-      if (Shape::kVotesOnSteps && block == kBlocks / 4) publish_votes<kFirst>(votes, step);
+      if (Shape::kVotesOnSteps && block == kBlocks / 4)
+        publish_votes<kFirst>(votes, step, kIsInteger<Accumulator> || !step.has(Message::kUnusual));
       if (block == kBlocks / 2) {
         if constexpr (kIntegersServe) await_next_keys();
         if (!kFirst) complete_values(keys_.before().before(), decay);  // keys are released
@@ -239,20 +253,22 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
     find_maxima(maxima, scores, units);
   }
 
-  /// Which groups count in the softmax, and the lane's maxima of those. Groups, each a tile, are
-  /// asked for one after the other, as each changes the running maximum.
+  /// Which groups count in the softmax, and the lane's maxima of those. A gate that is not asked
+  /// late is asked about groups, each a tile, one after the other, as each changes the running
+  /// maximum.
   template <bool kFirst>
   __device__ __forceinline__ void ask_gate(bool (&takes_part)[Shape::kGroups], float (&step_max)[2],
                                            const Maxima& maxima, const Message& step) {
 #pragma unroll
     for (int g = 0; g < Shape::kGroups; ++g) {
       takes_part[g] = true;
-      if constexpr (Config::kSkipsExp) {
+      if constexpr (Shape::kHasGate && !Shape::kVotesOnSteps) {
         gate_.publish(this->warp(), gate_.statistics(maxima[g], this->unit()));
         const bool is_first = this->template is_first<kFirst>(g, step.tiles[g]);
-        takes_part[g] = !settle(g, step.tiles[g], is_first, gate_.collect());
+        const bool gated = settle(g, step.tiles[g], is_first, gate_.collect());
+        takes_part[g] = !(Config::kSkipsExp && gated);
         if (!takes_part[g]) continue;
-        raise_gate(maxima[g]);
+        gate_.raise({quad_max(maxima[g][0]), quad_max(maxima[g][1])});
       }
       step_max[0] = fmaxf(step_max[0], maxima[g][0]);
       step_max[1] = fmaxf(step_max[1], maxima[g][1]);
@@ -275,57 +291,71 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
     return outgrows(softmax_, step_max, to_log2_, Values::kSlackLog2);
   }
 
-  /// The same where a group may raise the running maximum for those behind it.
-  __device__ __forceinline__ void find_votes_in_turn(LaneVotes& votes, const Maxima& maxima) {
+  /// The same where a group may raise the running maximum for those behind it; and the maxima of
+  /// the rows.
+  __device__ __forceinline__ void find_votes_in_turn(LaneVotes& votes, float (&row_max)[2],
+                                                     const Maxima& maxima) {
+    Maxima rows;
+    row_max[0] = row_max[1] = -kInfinity;
 #pragma unroll
     for (int g = 0; g < Shape::kGroups; ++g) {
-      votes[g] = gate_.of_lane(maxima[g]);
-      raise_gate(maxima[g]);
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        rows[g][r] = quad_max(maxima[g][r]);
+        row_max[r] = fmaxf(row_max[r], rows[g][r]);
+      }
+    }
+#pragma unroll
+    for (int g = 0; g < Shape::kGroups; ++g) {
+      votes[g] = gate_.of_lane(rows[g]);
+      gate_.raise(rows[g]);
     }
   }
 
+  /// `is_usual`: there are all tiles of the step, and no report is wanted.
   template <bool kFirst>
-  __device__ __forceinline__ void publish_votes(const LaneVotes& votes, const Message& step) {
+  __device__ __forceinline__ void publish_votes(const LaneVotes& votes, const Message& step,
+                                                bool is_usual) {
     if constexpr (Shape::kVotesOnSteps) {
+      const TileRow row = this->located_anew();
+      counts_ = there_ = 0;
 #pragma unroll
       for (int g = 0; g < Shape::kGroups; ++g) {
-        due_[g] = step.tiles[g];
-        is_first_[g] = this->template is_first<kFirst>(g, step.tiles[g]);
+        const TileRef tile = step.tiles[g];
+        const bool exists = is_usual || tile.exists();
+        const GateStatistics lane = {votes[g].tile_max * this->unit(), votes[g].gap * this->unit()};
+        const bool skips =
+            gate_skips<Config, Hooks>(args_, row, gate_row_, exists ? tile.index() : 0, lane);
+        const bool is_first = this->template is_first<kFirst>(g, tile);
+        const bool counts = __any_sync(kAllLanes, !skips || is_first);
+        counts_ |= static_cast<u32>(counts && exists) << g;
+        there_ |= static_cast<u32>(exists) << g;
+        if (!is_usual) due_[g] = tile;
       }
-      gate_.publish(this->warp(), gate_.statistics(votes));
+      counts_ = uniform_over_warp(counts_);
+      all_count_ = is_usual && counts_ == there_;
+      votes_.publish(counts_);
     }
   }
 
-  __device__ __forceinline__ void raise_gate(const float (&lane_max)[2]) {
-    gate_.raise({quad_max(lane_max[0]), quad_max(lane_max[1])});
-  }
-
-  /// Which groups of the step whose product is due are multiplied with their values. All are asked
-  /// about before anything is noted of one: each takes a vote's latency.
+  /// Which groups of the step whose product is due are multiplied with their values.
   __device__ __forceinline__ void settle_votes() {
-    const auto votes = gate_.collect();
-    bool gated[Shape::kGroups];
+    u32 counts = counts_;
+    if (counts != there_) counts = votes_.collect();
 #pragma unroll
-    for (int g = 0; g < Shape::kGroups; ++g)
-      gated[g] = closes(due_[g], is_first_[g], votes.of(g, this->unit()));
-#pragma unroll
-    for (int g = 0; g < Shape::kGroups; ++g) has_weights_[g] = due_[g].exists() && !gated[g];
+    for (int g = 0; g < Shape::kGroups; ++g) has_weights_[g] = (counts >> g & 1) != 0;
     if (__builtin_expect(wants_report(args_.attend), false)) {
 #pragma unroll
-      for (int g = 0; g < Shape::kGroups; ++g) this->report(due_[g], gated[g]);
+      for (int g = 0; g < Shape::kGroups; ++g)
+        this->report(due_[g], due_[g].exists() && !has_weights_[g]);
     }
-  }
-
-  __device__ __forceinline__ bool closes(TileRef tile, bool is_first,
-                                         const GateStatistics& statistics) const {
-    const bool skips = this->skips(this->located_anew(), tile, statistics);
-    return skips && tile.exists() && !is_first;
   }
 
   /// Notes whether group g is multiplied with its values; true: the gate is closed.
   __device__ __forceinline__ bool settle(int g, TileRef tile, bool is_first,
                                          const GateStatistics& statistics) {
-    const bool gated = closes(tile, is_first, statistics);
+    const bool skips = this->skips(this->located_anew(), tile, statistics);
+    const bool gated = skips && tile.exists() && !is_first;
     this->note(g, tile, gated);
     return gated;
   }
@@ -383,9 +413,11 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
 
   QuantisedScores<Config> quantised_;
   Values values_;
+  StepVotes<Config> votes_;
   // Of the step whose votes are to be settled:
-  TileRef due_[Shape::kGroups];
-  bool is_first_[Shape::kGroups];  ///< which counts whatever the gate says
+  u32 counts_, there_;           ///< groups that count for this warp, and those that are tiles
+  bool all_count_;               ///< and that is all there is to settle
+  TileRef due_[Shape::kGroups];  ///< or else its tiles
 };
 
 }  // namespace lacuna

@@ -34,17 +34,18 @@ class WeightedValues {
     if constexpr (kFirst) keep(decay);
   }
 
-  /// With a commit.
+  /// Of all groups; with a commit.
+  __device__ __forceinline__ void issue_all(Output&, u32 values) {
+    has_product_ = 1;
+    issue_groups<kAllGroups, Shape::kGroups>(values, {});
+  }
+  /// Of those that a gate lets pass.
   __device__ __forceinline__ void issue(Output&, u32 values,
                                         const bool (&has_weights)[Shape::kGroups]) {
-    if constexpr (Shape::kHasGate) {
-      has_product_ = false;
+    has_product_ = 0;
 #pragma unroll
-      for (int g = 0; g < Shape::kGroups; ++g) has_product_ = has_product_ || has_weights[g];
-      issue_groups<0, 0>(values, has_weights);
-    } else {
-      issue_groups<kAllGroups, Shape::kGroups>(values, has_weights);
-    }
+    for (int g = 0; g < Shape::kGroups; ++g) has_product_ |= static_cast<u32>(has_weights[g]);
+    issue_groups<0, 0>(values, has_weights);
   }
 
   /// `decay`: of the product, and all before it, since its weights were found. Where there was
@@ -52,7 +53,7 @@ class WeightedValues {
   /// hide them. The zeros are pinned, or all of the others would be selected instead.
   __device__ __forceinline__ void complete(Output& output, const float (&decay)[2]) {
     wgmma_arrived(product_);
-    if (Shape::kHasGate && __builtin_expect(!has_product_, false)) {
+    if (Shape::kHasGate && __builtin_expect(has_product_ == 0, false)) {
 #pragma unroll
       for (int n = 0; n < Shape::kColumnBlocks; ++n) {
 #pragma unroll
@@ -119,8 +120,8 @@ class WeightedValues {
 
   u32 weights_[kSteps][4];
   float product_[Shape::kColumnBlocks][4];
-  float decay_[2];  ///< of all before the product
-  bool has_product_;
+  float decay_[2];   ///< of all before the product
+  u32 has_product_;  ///< 0: of no group
 };
 
 /// 16-bit values: added to the output as it is.
@@ -143,14 +144,14 @@ class WeightedValues<Config, false> {
     if constexpr (kFirst && Shape::kOwnRows) follow_reference(output, decay);
   }
 
-  /// With a commit.
+  /// Of all groups; with a commit.
+  __device__ __forceinline__ void issue_all(Output& output, u32 values) {
+    issue_groups<kAllGroups, Shape::kGroups>(output, values, {});
+  }
+  /// Of those that a gate lets pass.
   __device__ __forceinline__ void issue(Output& output, u32 values,
                                         const bool (&has_weights)[Shape::kGroups]) {
-    if constexpr (Shape::kHasGate) {
-      issue_groups<0, 0>(output, values, has_weights);
-    } else {
-      issue_groups<kAllGroups, Shape::kGroups>(output, values, has_weights);
-    }
+    issue_groups<0, 0>(output, values, has_weights);
   }
 
   __device__ __forceinline__ void complete(Output& output, const float (&decay)[2]) {

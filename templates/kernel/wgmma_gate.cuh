@@ -6,8 +6,8 @@
 //   collect       all warps in scope have arrived: what they say together
 //
 // Votes have two places and barriers in turns: who publishes vote n + 2 has collected n + 1, which
-// the others published after they had collected n. Votes on steps (kVotesOnSteps) are collected so
-// late that warps meet at a barrier for it: to publish is then a store in the midst of other work.
+// the others published after they had collected n. Where votes are about whole steps
+// (kernel/wgmma_step_votes.cuh) only what a lane has to say comes from here.
 #pragma once
 
 #include "arch/redux.cuh"
@@ -89,27 +89,15 @@ class WgmmaGate<Config, true> {
     return warp;
   }
 
-  /// The same of a step's groups.
-  __device__ __forceinline__ static Vote statistics(const GateStatistics (&lane)[Shape::kGroups]) {
-    Vote vote;
-#pragma unroll
-    for (int g = 0; g < Shape::kGroups; ++g) vote.set(g, lane[g]);
-    return over_lanes(vote);
-  }
-
   __device__ __forceinline__ void publish(int warp, const Vote& vote) {
     if (lane_index() == 0) {
       control_.votes[turns_.slot()][warpgroup_ * 4 + warp] = vote;
-      if constexpr (!Shape::kVotesOnSteps) voted(warpgroup_).arrive();
+      voted(warpgroup_).arrive();
     }
   }
 
   __device__ __forceinline__ Vote collect() {
-    if constexpr (Shape::kVotesOnSteps && Shape::kVotesByTile) {
-      consumer_barrier<Config>().sync();
-    } else if constexpr (Shape::kVotesOnSteps) {
-      warpgroup_barrier(warpgroup_).sync();
-    } else if constexpr (Shape::kVotesByTile) {
+    if constexpr (Shape::kVotesByTile) {
 #pragma unroll
       for (int w = 0; w < Config::kWarpgroups; ++w) voted(w).wait(turns_.phase());
     } else {
@@ -118,30 +106,20 @@ class WgmmaGate<Config, true> {
     constexpr int kVoters = Shape::kVotesByTile ? Shape::kConsumerWarps : 4;
     const auto* votes = &control_.votes[turns_.slot()][Shape::kVotesByTile ? 0 : warpgroup_ * 4];
     turns_.advance();
-    if constexpr (Shape::kVotesOnSteps) {
-      return over_lanes(votes[lane_index() % kVoters]);
-    } else {
-      Vote together = votes[0];
+    Vote together = votes[0];
 #pragma unroll
-      for (int w = 1; w < kVoters; ++w) together.include(votes[w]);
-      return together;
-    }
+    for (int w = 1; w < kVoters; ++w) together.include(votes[w]);
+    return together;
   }
 
  private:
-  __device__ __forceinline__ static Vote over_lanes(Vote vote) {
-#pragma unroll
-    for (int n = 0; n < Vote::kWords; ++n) vote.words[n] = max_over_lanes(vote.words[n]);
-    return vote;
-  }
-
   __device__ __forceinline__ Mbarrier voted(int warpgroup) const {
     return WgmmaSmem<Config>::barrier(control_.voted[turns_.slot()][warpgroup]);
   }
 
   Control& control_;
   const int warpgroup_;
-  RingPosition<2> turns_;
+  RingPosition<Shape::kVoteSlots> turns_;
   float running_max_[2];  ///< the true one, in score units; the softmax may keep another
 };
 

@@ -125,17 +125,15 @@ struct WgmmaShape {
   static constexpr int kKeyRowBytes =
       smaller(Config::kHeadDim * Config::kQkBits / 8, kPanelRowBytes);
   using Message = StepMessage<kStepTiles>;
-  /// Tiles are decided about together, and when their product is due, where that is about nothing
-  /// but products with V.
-  static constexpr bool kVotesOnSteps = kHasGate && kHas8Bits && !Config::kSkipsExp;
+  /// Tiles are decided about together, and when their product is due (kernel/wgmma_step_votes.cuh).
+  static constexpr bool kVotesOnSteps =
+      kHasGate && kHas8Bits && !Config::kSkipsExp && Config::kGateStaysOpen;
   /// What a warp says at a time.
-  using Vote = typename Select<
-      kLooksAhead, StepMaxima<kStepTiles>,
-      typename Select<kVotesOnSteps,
-                      StepStatistics<kGroups, Config::kGateReadsTileMax, Config::kGateReadsGap>,
-                      GateStatistics>::Type>::Type;
+  using Vote = typename Select<kLooksAhead, StepMaxima<kStepTiles>,
+                               typename Select<kVotesOnSteps, u32, GateStatistics>::Type>::Type;
   /// In turns; or one for each slot of K, of the tiles that it holds.
-  static constexpr int kVoteSlots = kLooksAhead ? Config::kStages : 2;
+  static constexpr int kVoteSlots = kLooksAhead ? Config::kStages : kVotesOnSteps ? 8 : 2;
+  static constexpr int kDecisionSlots = kLooksAhead ? Config::kStages : 1;
   /// The producer is ahead by less rows than steps; it writes a row when it may load its first
   /// keys. Places that are bits of a counter.
   static constexpr int kRowSlots = Config::kStages > 2 ? 8 : 4;
@@ -188,10 +186,11 @@ struct WgmmaControl {
   TileRow rows[Shape::kRowSlots];  ///< the first of those that a block takes together
   typename Shape::Vote votes[Shape::kVoteSlots][Shape::kConsumerWarps];
   // Where consumers look ahead (kernel/wgmma_ahead_producer.cuh), of each step:
-  unsigned long long noted[Shape::kVoteSlots], polled[Shape::kVoteSlots];
-  unsigned long long decided[Shape::kVoteSlots];
-  u32 chosen[Shape::kVoteSlots];                     ///< parts of it that count, a bit each
-  unsigned long long voted[2][Config::kWarpgroups];  ///< barriers: its warps have published
+  unsigned long long noted[Shape::kDecisionSlots], polled[Shape::kDecisionSlots];
+  unsigned long long decided[Shape::kDecisionSlots];
+  u32 chosen[Shape::kDecisionSlots];  ///< parts of it that count, a bit each
+  /// Barriers of the others: a warpgroup's warps have published.
+  unsigned long long voted[Shape::kVoteSlots][Config::kWarpgroups];
   ColumnRing<Config::kGathers> ring;
   int shares[SplitRows<Config>::kIsSplit ? Shape::kRowSlots
                                          : 1];  ///< of `rows`, where they are split
@@ -247,9 +246,8 @@ struct WgmmaSmem {
       barrier(control()->v_full[n]).init(Shape::kValueArrivals);
       barrier(control()->v_empty[n]).init(Shape::kConsumerWarps);
     }
-    for (int w = 0; w < Config::kWarpgroups; ++w) {
-      barrier(control()->voted[0][w]).init(4);
-      barrier(control()->voted[1][w]).init(4);
+    for (int n = 0; n < Shape::kVoteSlots; ++n) {
+      for (int w = 0; w < Config::kWarpgroups; ++w) barrier(control()->voted[n][w]).init(4);
     }
     if constexpr (Config::kGathers) {
       for (int n = 0; n < control()->ring.kSteps; ++n) {

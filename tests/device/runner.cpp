@@ -35,6 +35,7 @@ const std::map<std::string, Twin> kTwins = {
     {"int8-lists-causal", {"int8-lists-64x64-e4m3", true, false}},
     {"int8-tile-gate", {"int8-tile-gate", true, false}},
     {"int8-gap-or-max", {"int8-gap-or-max", true, false}},
+    {"int8-closing-gate", {"int8-closing-gate", true, false}},
     {"split-dense", {"dense", false, false}},
     {"split-window", {"window", true, false}},
     {"split-lists", {"lists", true, false}},

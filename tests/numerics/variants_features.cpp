@@ -169,6 +169,30 @@ void make_int8_gap_or_max(Variant& v, Random& random) {
   v.quantisation.qk_bits = 8, v.quantisation.group = oracle::Group::kWarp;
 }
 
+constexpr const char* kInt8ClosingGate = R"({"version": 1, "name": "int8-closing-gate",
+  "params": {"lambda": {"range": [-50, 0], "doc": "skip what trails by more"},
+             "most": {"unit": "logits", "doc": "and reaches more"}},
+  "gate": {"scope": "warp", "skip": "gap < lambda and tile_max > most", "skips": ["pv"]},
+  "quantise": {"qk": {"bits": 8, "group": "block"}, "v": {"bits": 8}},
+  "tile": {"q": [128, 64], "k": 64}})";
+
+/// Closes as a statistic grows: what one lane has seen of a tile decides nothing.
+void make_int8_closing_gate(Variant& v, Random& random) {
+  const double lambda = as_f32(uniform(random, -3, -0.5)), most = as_f32(uniform(random, 0.5, 2));
+  v.params = {{"lambda", false, {lambda}, {}}, {"most", false, {most}, {}}};
+  const auto by_gap = gap_gate([lambda](const oracle::TileIndex&) { return lambda; }, {});
+  oracle::GateRule gate;
+  gate.scope = oracle::Scope::kWarp;
+  gate.skip = [=](double tile_max, double gap, const oracle::TileIndex& t) {
+    return by_gap.skip(tile_max, gap, t) && tile_max > most;
+  };
+  gate.margin = [=](double tile_max, double gap, const oracle::TileIndex& t) {
+    return std::min(by_gap.margin(tile_max, gap, t), std::abs(tile_max - most));
+  };
+  v.gate = gate;
+  v.quantisation.qk_bits = v.quantisation.v_bits = 8;
+}
+
 }  // namespace
 
 std::string feature_spec(const std::string& name) {
@@ -179,6 +203,7 @@ std::string feature_spec(const std::string& name) {
   if (name == "first-columns") return kFirstColumns;
   if (name == "int8-tile-gate") return kInt8TileGate;
   if (name == "int8-gap-or-max") return kInt8GapOrMax;
+  if (name == "int8-closing-gate") return kInt8ClosingGate;
   return "";
 }
 
@@ -190,6 +215,7 @@ bool make_feature_variant(const std::string& name, Variant& v, KernelTile, Rando
   if (name == "first-columns") return make_first_columns(v, random), true;
   if (name == "int8-tile-gate") return make_int8_tile_gate(v, random), true;
   if (name == "int8-gap-or-max") return make_int8_gap_or_max(v, random), true;
+  if (name == "int8-closing-gate") return make_int8_closing_gate(v, random), true;
   return false;
 }
 

@@ -91,6 +91,13 @@ TEST(Wgmma, AGateThatLooksAheadHasMoreStagesOfKeysThanOfValues) {
   EXPECT_EQ(narrow.attend().value_stages.value, 2);
 }
 
+TEST(Wgmma, NarrowGatheredRowsHaveThreeStages) {
+  const SpecDocument columns = read_document(
+      R"("predictor": {"tile": {"q": 128, "k": 1}, "keep": "j % 3 == 0"}, "loader": "gather")");
+  EXPECT_EQ(tiles_of(plan(columns, {.head_dim = 64})), "128x128x3");
+  EXPECT_EQ(tiles_of(plan(columns, {.head_dim = 128})), "128x128x2");
+}
+
 TEST(Wgmma, ThreeWarpgroupsNeedRegistersForTheirRows) {
   const SpecDocument capped =
       read_document(R"json("attention": {"score": "20 * tanh(s / 20)"})json");

@@ -1,0 +1,79 @@
+// How rules move: what they say, and that no random one moves otherwise.
+#include "compiler/expr/trend.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/expr/random_expr.hpp"
+
+namespace lacuna {
+namespace {
+
+const std::vector<ParamSymbol> kParameters = {{"a", ExprType::kF32, {}, false},
+                                              {"b", ExprType::kF32, {ParamDim::kHeads}, false}};
+
+Trend trend(const char* text, Variable variable) {
+  const ParsedExpr parsed = parse_expr(text, Site::kGate, kParameters);
+  EXPECT_TRUE(parsed.ok()) << text;
+  return trend_of(parsed.expr, variable);
+}
+
+TEST(trend, of_rules_as_gates_have_them) {
+  for (const char* const falls :
+       {"gap < a", "a > gap", "not (gap >= a)", "gap < a and j != 0", "gap < a or tile_max < b",
+        "a - gap > 0", "max(gap, tile_max) <= a", "exp(gap) < a", "i == j or -gap > -a"}) {
+    EXPECT_EQ(trend(falls, Variable::kGap), Trend::kFalls) << falls;
+  }
+  for (const char* const rises : {"gap > a", "not (gap < a)", "a - gap < 0", "gap >= a or j == 0"})
+    EXPECT_EQ(trend(rises, Variable::kGap), Trend::kRises) << rises;
+  for (const char* const still : {"tile_max < a", "j == 0", "true"})
+    EXPECT_EQ(trend(still, Variable::kGap), Trend::kStill) << still;
+  for (const char* const anyhow : {"gap < a and gap > b", "a * gap < b", "gap * gap < a",
+                                   "abs(gap) < a", "log(gap) < a", "select(gap < a, 1, 0) > 0"}) {
+    EXPECT_EQ(trend(anyhow, Variable::kGap), Trend::kAnyhow) << anyhow;
+  }
+}
+
+TEST(trend, of_the_other_variable_is_its_own) {
+  EXPECT_EQ(trend("gap < a and tile_max > b", Variable::kGap), Trend::kFalls);
+  EXPECT_EQ(trend("gap < a and tile_max > b", Variable::kTileMax), Trend::kRises);
+}
+
+/// Which of the answers false -> true and true -> false were seen as the gap grows.
+struct Turns {
+  bool to_true = false, to_false = false;
+};
+Turns turns_along_gap(const Expr& rule, Bindings bindings) {
+  Turns turns;
+  bool before = false;
+  for (int n = -40; n <= 40; ++n) {
+    bindings.set(Variable::kGap, static_cast<float>(n) * 0.37f);
+    const bool now = evaluate(rule, bindings).boolean;
+    if (n > -40 && now != before) (now ? turns.to_true : turns.to_false) = true;
+    before = now;
+  }
+  return turns;
+}
+
+TEST(trend, holds_of_random_rules) {
+  testing::Random random(20261122);
+  const testing::ProblemSize size;
+  int known = 0;
+  for (int n = 0; n < 4000; ++n) {
+    const auto set = testing::random_parameters(random, size, false);
+    const std::string text = testing::RandomExpr(random, Site::kGate, set.symbols).text(1 + n % 4);
+    const ParsedExpr parsed = parse_expr(text, Site::kGate, set.symbols);
+    ASSERT_TRUE(parsed.ok()) << text;
+    Bindings bindings;
+    bindings.parameters = set.views;
+    bindings.set(Variable::kTileMax, 4.0f * random.unit() - 2.0f);
+    const Turns turns = turns_along_gap(parsed.expr, bindings);
+    const Trend trend = trend_of(parsed.expr, Variable::kGap);
+    known += (turns.to_true || turns.to_false) && trend != Trend::kAnyhow;
+    EXPECT_FALSE(turns.to_false && (trend == Trend::kRises || trend == Trend::kStill)) << text;
+    EXPECT_FALSE(turns.to_true && (trend == Trend::kFalls || trend == Trend::kStill)) << text;
+  }
+  EXPECT_GT(known, 20);
+}
+
+}  // namespace
+}  // namespace lacuna
