@@ -121,14 +121,17 @@ void add_wgmma(const Attend& attend, const AttendPlan& chosen, Fields& fields) {
   const auto gate_reads = [&](Variable variable) {
     return attend.gate && reads(*attend.gate, variable);
   };
-  const auto stays_open_along = [&](Variable variable) {
+  // What a lane has seen opens a gate if it reads one statistic (the largest of two may be of
+  // different rows), and stays open as that grows.
+  const auto opens_along = [&](Variable variable) {
     const Trend skip = trend_of(attend.gate->skip, variable);
     const Trend exempt = trend_of(attend.gate->exempt, variable);
     return (skip == Trend::kStill || skip == Trend::kFalls) &&
            (exempt == Trend::kStill || exempt == Trend::kRises);
   };
-  const bool gate_stays_open =
-      attend.gate && stays_open_along(Variable::kTileMax) && stays_open_along(Variable::kGap);
+  const bool lanes_open_gate =
+      gate_reads(Variable::kTileMax) != gate_reads(Variable::kGap) &&
+      opens_along(gate_reads(Variable::kGap) ? Variable::kGap : Variable::kTileMax);
   fields.insert(
       fields.end(),
       {{integer("kTileRows", chosen.tile_rows.value), kNowhere, name_of(chosen.tile_rows.origin)},
@@ -141,7 +144,7 @@ void add_wgmma(const Attend& attend, const AttendPlan& chosen, Fields& fields) {
         name_of(chosen.query_buffers.origin)},
        {boolean("kGateReadsTileMax", gate_reads(Variable::kTileMax)), "/gate/skip", kDefault},
        {boolean("kGateReadsGap", gate_reads(Variable::kGap)), "/gate/skip", kDefault},
-       {boolean("kGateStaysOpen", gate_stays_open), "/gate/skip", kDefault}});
+       {boolean("kLanesOpenGate", lanes_open_gate), "/gate/skip", kDefault}});
 }
 
 }  // namespace

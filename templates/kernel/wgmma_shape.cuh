@@ -127,7 +127,7 @@ struct WgmmaShape {
   using Message = StepMessage<kStepTiles>;
   /// Tiles are decided about together, and when their product is due (kernel/wgmma_step_votes.cuh).
   static constexpr bool kVotesOnSteps =
-      kHasGate && kHas8Bits && !Config::kSkipsExp && Config::kGateStaysOpen;
+      kHasGate && kHas8Bits && !Config::kSkipsExp && Config::kLanesOpenGate;
   /// What a warp says at a time.
   using Vote = typename Select<kLooksAhead, StepMaxima<kStepTiles>,
                                typename Select<kVotesOnSteps, u32, GateStatistics>::Type>::Type;

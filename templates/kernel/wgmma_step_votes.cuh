@@ -1,6 +1,7 @@
-// Which tiles of a step are multiplied with their values, for a gate that is about nothing else and
-// that stays open as its statistics grow (Config::kGateStaysOpen): a tile counts if what one lane
-// has seen of it says so. So warps need not tell one another what they have found, only whether:
+// Which tiles of a step are multiplied with their values, for a gate that is about nothing else,
+// reads one statistic and stays open as that grows (Config::kLanesOpenGate): a tile counts if what
+// one lane has seen of it says so. So warps need not tell one another what they have found, only
+// whether:
 //
 //   publish       the tiles that count as far as the warp knows, under the step's exponentials
 //   collect       when their product is due, and only by a warp that is not sure of all of them:
@@ -39,6 +40,7 @@ class StepVotes<Config, true> {
   /// one of them would stand in the way of the work around it.
   __device__ __forceinline__ void publish(u32 counts) {
     control_.votes[turns_.slot()][voter_] = counts;
+    __syncwarp();
     if (lane_index() == 0) voted(turns_, warpgroup_).arrive();
     turns_.advance();
   }

@@ -72,6 +72,22 @@ TEST(Cuda, GateRespectsTheExemption) {
   EXPECT_NE(text.find(") && !(k1 >= q0);"), std::string::npos) << text;
 }
 
+TEST(Cuda, ALaneOpensAGateOfOneStatisticThatStaysOpen) {
+  for (const auto& [skip, expected] : {std::pair{"gap < -3", "true"},
+                                       {"tile_max < 2", "true"},
+                                       {"gap < -3 and j != 0", "true"},
+                                       {"tile_max > 2", "false"},
+                                       {"gap < -3 and gap > -9", "false"},
+                                       {"gap < -3 or tile_max < 2", "false"},
+                                       {"j != 0", "false"}}) {
+    SpecDocument document = make_document(true);
+    document.spec.gate->skip = parse_expr(skip, Site::kGate, document.spec.param_symbols()).expr;
+    const std::string text = source_text(emit_cuda(plan_of(document), document));
+    const std::string line = std::string("bool kLanesOpenGate = ") + expected + ";\n";
+    EXPECT_NE(text.find(line), std::string::npos) << skip;
+  }
+}
+
 TEST(Cuda, OptionsAndEntry) {
   SpecDocument document = make_document();
   document.spec.name = "two-words";

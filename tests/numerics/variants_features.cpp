@@ -170,25 +170,18 @@ void make_int8_gap_or_max(Variant& v, Random& random) {
 }
 
 constexpr const char* kInt8ClosingGate = R"({"version": 1, "name": "int8-closing-gate",
-  "params": {"lambda": {"range": [-50, 0], "doc": "skip what trails by more"},
-             "most": {"unit": "logits", "doc": "and reaches more"}},
-  "gate": {"scope": "warp", "skip": "gap < lambda and tile_max > most", "skips": ["pv"]},
+  "params": {"most": {"unit": "logits", "doc": "skip what reaches more"}},
+  "gate": {"scope": "warp", "skip": "tile_max > most", "skips": ["pv"]},
   "quantise": {"qk": {"bits": 8, "group": "block"}, "v": {"bits": 8}},
   "tile": {"q": [128, 64], "k": 64}})";
 
-/// Closes as a statistic grows: what one lane has seen of a tile decides nothing.
+/// Closes as its statistic grows: what one lane has seen of a tile does not decide.
 void make_int8_closing_gate(Variant& v, Random& random) {
-  const double lambda = as_f32(uniform(random, -3, -0.5)), most = as_f32(uniform(random, 0.5, 2));
-  v.params = {{"lambda", false, {lambda}, {}}, {"most", false, {most}, {}}};
-  const auto by_gap = gap_gate([lambda](const oracle::TileIndex&) { return lambda; }, {});
-  oracle::GateRule gate;
+  const double most = as_f32(uniform(random, 0.5, 2));
+  v.params = {{"most", false, {most}, {}}};
+  oracle::GateRule gate = tile_max_gate([most](const oracle::TileIndex&) { return most; }, {});
   gate.scope = oracle::Scope::kWarp;
-  gate.skip = [=](double tile_max, double gap, const oracle::TileIndex& t) {
-    return by_gap.skip(tile_max, gap, t) && tile_max > most;
-  };
-  gate.margin = [=](double tile_max, double gap, const oracle::TileIndex& t) {
-    return std::min(by_gap.margin(tile_max, gap, t), std::abs(tile_max - most));
-  };
+  gate.skip = [most](double tile_max, double, const oracle::TileIndex&) { return tile_max > most; };
   v.gate = gate;
   v.quantisation.qk_bits = v.quantisation.v_bits = 8;
 }
