@@ -5,7 +5,6 @@
 
 #include "arch/warp.cuh"
 #include "base/math.cuh"
-#include "base/ordered_bits.cuh"
 
 namespace lacuna {
 

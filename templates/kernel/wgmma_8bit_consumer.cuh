@@ -370,35 +370,12 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
       Maxima& maxima, const Accumulator (&scores)[Shape::kGroups][Shape::kGroupBlocks][4],
       const Units& units) const {
 #pragma unroll
-    for (int g = 0; g < Shape::kGroups; ++g) logit_maxima(maxima[g], scores[g], units, g);
-  }
-
-  /// Of the lane's scores of group g, as logits.
-  template <class Accumulator>
-  __device__ __forceinline__ void logit_maxima(float (&maxima)[2],
-                                               const Accumulator (&scores)[Shape::kGroupBlocks][4],
-                                               const Units& units, int g) const {
-    constexpr int kBlocks = Units::kScoresAreLogits
-                                ? Shape::kGroupBlocks
-                                : smaller(Units::kGroupKeys / 8, Shape::kGroupBlocks);
-    maxima[0] = maxima[1] = -kInfinity;
+    for (int g = 0; g < Shape::kGroups; ++g) {
+      find_logit_maxima(maxima[g], scores[g], units, g);
 #pragma unroll
-    for (int first = 0; first < Shape::kGroupBlocks; first += kBlocks) {
-      const float unit = units.unit_of(g * Shape::kGroupBlocks + first);
-#pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        Accumulator largest = larger_of(scores[first][2 * r], scores[first][2 * r + 1]);
-#pragma unroll
-        for (int n = first + 1; n < first + kBlocks; ++n)
-          largest = larger_of(larger_of(largest, scores[n][2 * r]), scores[n][2 * r + 1]);
-        maxima[r] = fmaxf(maxima[r], static_cast<float>(largest) * unit);
-      }
+      for (int r = 0; r < 2; ++r) maxima[g][r] += folded_bias(r);
     }
-#pragma unroll
-    for (int r = 0; r < 2; ++r) maxima[r] += folded_bias(r);
   }
-  __device__ __forceinline__ static float larger_of(float a, float b) { return fmaxf(a, b); }
-  __device__ __forceinline__ static int larger_of(int a, int b) { return max(a, b); }
 
   template <class Accumulator>
   __device__ __forceinline__ void exponentiate_block(float (&weights)[4],

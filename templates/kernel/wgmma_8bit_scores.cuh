@@ -40,6 +40,33 @@ struct ScoreUnits {
   }
 };
 
+__device__ __forceinline__ float larger_of(float a, float b) { return fmaxf(a, b); }
+__device__ __forceinline__ int larger_of(int a, int b) { return max(a, b); }
+
+/// The maxima of a lane's part of two rows in group g, times their units: logits but for what the
+/// row adds.
+template <class Config, class Accumulator, int kGroupBlocks>
+__device__ __forceinline__ void find_logit_maxima(float (&maxima)[2],
+                                                  const Accumulator (&scores)[kGroupBlocks][4],
+                                                  const ScoreUnits<Config>& units, int g) {
+  using Units = ScoreUnits<Config>;
+  constexpr int kBlocks =
+      Units::kScoresAreLogits ? kGroupBlocks : smaller(Units::kGroupKeys / 8, kGroupBlocks);
+  maxima[0] = maxima[1] = -kInfinity;
+#pragma unroll
+  for (int first = 0; first < kGroupBlocks; first += kBlocks) {
+    const float unit = units.unit_of(g * kGroupBlocks + first);
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      Accumulator largest = larger_of(scores[first][2 * r], scores[first][2 * r + 1]);
+#pragma unroll
+      for (int n = first + 1; n < first + kBlocks; ++n)
+        largest = larger_of(larger_of(largest, scores[n][2 * r]), scores[n][2 * r + 1]);
+      maxima[r] = fmaxf(maxima[r], static_cast<float>(largest) * unit);
+    }
+  }
+}
+
 /// Scales and biases of int8 queries and keys. Numbering: Quantise in compiler/ir/program.hpp.
 template <class Config>
 class QuantisedScores {
