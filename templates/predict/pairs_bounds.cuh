@@ -78,11 +78,10 @@ class PairBounds {
   static constexpr float kInteger = 12582912.0f;  // 1.5 * 2^23
 
  public:
-  /// Of a quarter of a step's keys and each set of queries.
-  using Sums = int[Shape::kSets][Shape::kBlocks][4];
+  /// Of a set of queries and half of a step's keys.
+  using Sums = int[Shape::kBlocks][4];
   using Queries = u32[Config::kHeadDim / 32][4];
   using SetRows = const Rows (&)[Shape::kSets];
-  using Lot = int[Shape::kSets][Shape::kLotTiles];
 
   /// Fragments of the 16 rows from `first` on, of a head's integers.
   __device__ __forceinline__ static void load_queries(Queries& queries, const signed char* first) {
@@ -99,28 +98,26 @@ class PairBounds {
     }
   }
 
-  /// What a slot says of a quarter of its keys, for this lane.
+  /// What a slot says of half of its keys, for this lane.
   struct Numbers {
-    float scale[Shape::kQuarterUnits];
-    float4 low[Shape::kQuarterUnits], high[Shape::kQuarterUnits];  ///< biases
+    float4 scale;
+    float4 low[Shape::kHalfUnits], high[Shape::kHalfUnits];  ///< biases
   };
   __device__ __forceinline__ static void read_numbers(Numbers& numbers,
                                                       const typename Shape::Control& control,
-                                                      u32 slot, int quarter) {
+                                                      u32 slot, int half) {
     const float* const lane = control.numbers[slot] + lane_index() % 4 * Shape::kLaneKeys;
     if constexpr (Config::kHasColumnBias) {
 #pragma unroll
-      for (int u = 0; u < Shape::kQuarterUnits; ++u) {
-        const float4* const unit = reinterpret_cast<const float4*>(
-            lane + quarter * Shape::kQuarterKeys + u * Shape::kUnitKeys);
+      for (int u = 0; u < Shape::kHalfUnits; ++u) {
+        const float4* const unit =
+            reinterpret_cast<const float4*>(lane + half * Shape::kHalfKeys + u * Shape::kUnitKeys);
         numbers.low[u] = unit[0];
         numbers.high[u] = unit[1];
       }
     }
-    const float2 scale =
-        *reinterpret_cast<const float2*>(lane + Shape::kStepKeys + quarter * Shape::kQuarterUnits);
-    numbers.scale[0] = scale.x;
-    numbers.scale[1] = scale.y;
+    numbers.scale =
+        *reinterpret_cast<const float4*>(lane + Shape::kStepKeys + half * Shape::kHalfUnits);
   }
 
   /// Can the biases of a slot be counted in steps of these rows?
@@ -138,64 +135,48 @@ class PairBounds {
     return fits;
   }
 
-  /// The products of a warpgroup's queries with a quarter of a slot's keys come under way.
-  __device__ __forceinline__ static void multiply(Sums& sums,
-                                                  const Queries (&queries)[Shape::kSets], u32 keys,
-                                                  int quarter) {
+  /// The product of a set of queries with half of a slot's keys comes under way.
+  __device__ __forceinline__ static void multiply(Sums& sums, const Queries& queries, u32 keys,
+                                                  int half) {
     const auto panel = Shape::KeyPanel::along_rows(uniform_over_warp(keys));
     wgmma_begin();
 #pragma unroll
-    for (int set = 0; set < Shape::kSets; ++set) {
-#pragma unroll
-      for (int step = 0; step < Config::kHeadDim / 32; ++step)
-        wgmma_from_registers_s8(
-            sums[set], queries[set][step],
-            panel.at(Shape::KeyPanel::along_step(step, quarter * Shape::kQuarterKeys)), step != 0);
-    }
+    for (int step = 0; step < Config::kHeadDim / 32; ++step)
+      wgmma_from_registers_s8(sums, queries[step],
+                              panel.at(Shape::KeyPanel::along_step(step, half * Shape::kHalfKeys)),
+                              step != 0);
     wgmma_commit();
   }
-  /// Products that were waited for are read from here on.
-  __device__ __forceinline__ static void arrived(Sums& sums) {
-#pragma unroll
-    for (int set = 0; set < Shape::kSets; ++set) wgmma_arrived(sums[set]);
-  }
 
-  /// Of each tile of the lot, as bits of a float: the largest of what the lane has.
-  __device__ __forceinline__ static void find(Lot& lot, const Sums& sums, SetRows rows,
-                                              const Numbers& numbers, const Fits& fits,
-                                              int quarter) {
-    constexpr int kUnits = Shape::kQuarterUnits;
-    const int first = quarter % Shape::kLotQuarters * kUnits;
-    if (first == 0) {
+  /// Of each tile of a half, as bits of a float: the largest that a lane, or then a warp, has.
+  struct alignas(sizeof(int) * Shape::kHalfTiles) Largest {
+    int tile[Shape::kHalfTiles];
+  };
+  __device__ __forceinline__ static Largest find(const Sums& sums, const Rows& rows,
+                                                 const Numbers& numbers, bool fits) {
+    const float scale[Shape::kHalfUnits] = {numbers.scale.x, numbers.scale.y, numbers.scale.z,
+                                            numbers.scale.w};
+    Largest largest;
 #pragma unroll
-      for (int set = 0; set < Shape::kSets; ++set) {
+    for (int t = 0; t < Shape::kHalfTiles; ++t) largest.tile[t] = fits ? 0 : kUnknown;
 #pragma unroll
-        for (int t = 0; t < Shape::kLotTiles; ++t) lot[set][t] = fits.set[set] ? 0 : kUnknown;
-      }
-    }
+    for (int u = 0; u < Shape::kHalfUnits; ++u) {
+      int most[2];
+      find_most(most, sums, rows, numbers.low[u], numbers.high[u], u);
+      const float to_log2 = rows.to_log2 * scale[u];
+      int& bound = largest.tile[u / Shape::kUnitsOfTile];
 #pragma unroll
-    for (int u = 0; u < kUnits; ++u) {
-#pragma unroll
-      for (int set = 0; set < Shape::kSets; ++set) {
-        int most[2];
-        find_most(most, sums[set], rows[set], numbers.low[u], numbers.high[u], u);
-        const float to_log2 = rows[set].to_log2 * numbers.scale[u];
-        int& bound = lot[set][(first + u) / Shape::kUnitsOfTile];
-#pragma unroll
-        for (int r = 0; r < 2; ++r) {
-          const float steps = Config::kHasColumnBias
-                                  ? __int_as_float(most[r]) - (kInteger - Shape::kMarginSteps)
-                                  : static_cast<float>(most[r]) + Shape::kMarginSteps;
-          bound = larger(bound, __float_as_int(fmaf(steps, to_log2, rows[set].base[r])));
-        }
+      for (int r = 0; r < 2; ++r) {
+        const float steps = Config::kHasColumnBias
+                                ? __int_as_float(most[r]) - (kInteger - Shape::kMarginSteps)
+                                : static_cast<float>(most[r]) + Shape::kMarginSteps;
+        bound = larger(bound, __float_as_int(fmaf(steps, to_log2, rows.base[r])));
       }
     }
     // Here, and not where they are read: the next product takes the sums' registers.
 #pragma unroll
-    for (int set = 0; set < Shape::kSets; ++set) {
-#pragma unroll
-      for (int t = 0; t < Shape::kLotTiles; ++t) pin(lot[set][t]);
-    }
+    for (int t = 0; t < Shape::kHalfTiles; ++t) pin(largest.tile[t]);
+    return largest;
   }
 
  private:

@@ -48,19 +48,19 @@ struct PairShape {
   static constexpr int kSets = 2, kBlockSets = kSets * kWarpgroups;
   static constexpr int kRows = kBlockSets * kWarpgroupRows;
   static constexpr int kStages = 4;
-  /// A product is of a quarter of a step; while one is under way, the one before is looked at.
-  static constexpr int kStepKeys = 256, kQuarters = 4, kQuarterKeys = kStepKeys / kQuarters;
-  static constexpr int kBlocks = kQuarterKeys / 8;  ///< accumulators of 8 keys
+  /// A product is of a set and half a step; while one is under way, the one before is looked at.
+  /// They are in the order of halves, and within those of sets, so that both sets find the biases
+  /// of their keys in registers.
+  static constexpr int kStepKeys = 256, kHalves = 2, kHalfKeys = kStepKeys / kHalves;
+  static constexpr int kProducts = kHalves * kSets;
+  static constexpr int kBlocks = kHalfKeys / 8;  ///< accumulators of 8 keys
 
   /// Keys of which a lane holds those of one scale.
   static constexpr int kUnitKeys = 32;
-  static constexpr int kUnits = kStepKeys / kUnitKeys, kQuarterUnits = kUnits / kQuarters;
+  static constexpr int kUnits = kStepKeys / kUnitKeys, kHalfUnits = kUnits / kHalves;
   static constexpr int kLaneKeys = kUnitKeys / 4;  ///< of a unit, that a lane of a quad has
-  static_assert(kQuarterUnits == 2 && kLaneKeys == kUnits);
-  static constexpr int kTiles = kStepKeys / Config::kTileK;
-  /// Bounds are published once so many quarters are through, of whole tiles.
-  static constexpr int kLotQuarters = Config::kTileK > kQuarterKeys ? 2 : 1;
-  static constexpr int kLotTiles = kLotQuarters * kQuarterKeys / Config::kTileK;
+  static_assert(kHalfUnits == 4 && kLaneKeys == kUnits);
+  static constexpr int kTiles = kStepKeys / Config::kTileK, kHalfTiles = kTiles / kHalves;
   static constexpr int kUnitsOfTile = Config::kTileK / kUnitKeys;
   static constexpr int kStepsOfWord = 32 / kTiles;
   static constexpr int kTileSets = Config::kTileQ / kWarpgroupRows;
@@ -102,7 +102,7 @@ struct PairShape {
   static constexpr int kControlOffset = kStages * KeyPanel::kBytes;
   static_assert(kControlOffset + static_cast<int>(sizeof(Control)) <= Config::kSmemBytes);
   static_assert(Config::kTileQ % kWarpgroupRows == 0 && kBlockSets % kTileSets == 0);
-  static_assert(Config::kTileK % kUnitKeys == 0 && 2 * kQuarterKeys % Config::kTileK == 0);
+  static_assert(Config::kTileK % kUnitKeys == 0 && kHalfKeys % Config::kTileK == 0);
   static_assert((Config::kBits == 8 || Config::kBits == 4) && Config::kCell == 1 &&
                 Config::kLastRows == 0);
   static_assert((Config::kNormalise == Normalise::kLse ||

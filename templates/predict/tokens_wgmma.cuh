@@ -22,7 +22,7 @@ class PairConsumer {
   using Bounds = PairBounds<Config>;
   using Rows = PairRows<Config>;
   using Ring = RingPosition<Shape::kStages>;
-  static constexpr int kLast = Shape::kQuarters - 1;
+  static constexpr int kLastSet = Shape::kSets - 1, kLast = Shape::kProducts - 1;
 
  public:
   __device__ __forceinline__ PairConsumer(const Args& args, const Smem& smem, const KeepRow& block)
@@ -65,44 +65,40 @@ class PairConsumer {
     }
   }
 
-  /// `sums`, which are there, are read from here on. Their reader is not moved between the
-  /// instructions of the product that has just begun, which would have the tensor cores wait: ptxas
-  /// moves it over anything but a branch that may be taken. This one never is, as it waits for what
-  /// has come.
-  __device__ __forceinline__ void stay_behind(const Ring& at, typename Bounds::Sums& sums) const {
-    Smem::barrier(smem_.control().full[at.slot()]).wait(at.phase());
-    Bounds::arrived(sums);
-  }
-
   __device__ __forceinline__ void release(const Ring& at) const {
     __syncwarp();
     if (lane_index() == 0) Smem::barrier(smem_.control().empty[at.slot()]).arrive();
   }
 
-  /// The steps of one word from `step` on. Returns the first of another.
+  /// The steps of one word from `step` on. Returns the first of another. A product is looked at
+  /// while the one after it is under way.
   __device__ __forceinline__ int take_word(const typename Bounds::Queries (&queries)[Shape::kSets],
                                            const Rows (&rows)[Shape::kSets], Ring& at, int step,
                                            int buffer) const {
     auto& control = smem_.control();
     const int word = step / Shape::kStepsOfWord;
-    typename Bounds::Sums sums[2];
-    typename Bounds::Lot lot;
+    typename Bounds::Sums sums[Shape::kSets];
     typename Bounds::Numbers numbers;
     typename Bounds::Fits fits;
     Ring next;
     int next_step;
-    Bounds::multiply(sums[0], queries, smem_.keys(at.slot()), 0);
+    const auto look = [&](int set, int half) {
+      wgmma_arrived(sums[set]);
+      const auto largest = Bounds::find(sums[set], rows[set], numbers, fits.set[set]);
+      if (set == kLastSet && half == 0) Bounds::read_numbers(numbers, control, at.slot(), 1);
+      publish(largest, step, set, half, buffer);
+    };
+    Bounds::multiply(sums[0], queries[0], smem_.keys(at.slot()), 0);
     while (true) {
       Bounds::read_numbers(numbers, control, at.slot(), 0);
       fits = Bounds::read_fits(control, at.slot(), rows);
 #pragma unroll
-      for (int quarter = 0; quarter < kLast; ++quarter) {
+      for (int n = 0; n < kLast; ++n) {
+        const int set = n % Shape::kSets, next_set = (n + 1) % Shape::kSets;
         wgmma_wait<0>();
-        Bounds::multiply(sums[(quarter + 1) % 2], queries, smem_.keys(at.slot()), quarter + 1);
-        stay_behind(at, sums[quarter % 2]);
-        Bounds::find(lot, sums[quarter % 2], rows, numbers, fits, quarter);
-        Bounds::read_numbers(numbers, control, at.slot(), quarter + 1);
-        publish(lot, step, quarter, buffer);
+        Bounds::multiply(sums[next_set], queries[next_set], smem_.keys(at.slot()),
+                         (n + 1) / Shape::kSets);
+        look(set, n / Shape::kSets);
       }
       next = at;
       next.advance();
@@ -110,37 +106,24 @@ class PairConsumer {
       wgmma_wait<0>();
       release(at);
       if (next_step < 0 || next_step / Shape::kStepsOfWord != word) break;
-      Bounds::multiply(sums[0], queries, smem_.keys(next.slot()), 0);
-      stay_behind(next, sums[kLast % 2]);
-      Bounds::find(lot, sums[kLast % 2], rows, numbers, fits, kLast);
-      publish(lot, step, kLast, buffer);
+      Bounds::multiply(sums[0], queries[0], smem_.keys(next.slot()), 0);
+      look(kLastSet, Shape::kHalves - 1);
       at = next;
       step = next_step;
     }
-    Bounds::arrived(sums[kLast % 2]);
-    Bounds::find(lot, sums[kLast % 2], rows, numbers, fits, kLast);
-    publish(lot, step, kLast, buffer);
+    look(kLastSet, Shape::kHalves - 1);
     at = next;
     return next_step;
   }
 
-  /// The bounds of a lot that this quarter completes, each lane's.
-  __device__ __forceinline__ void publish(const typename Bounds::Lot& lot, int step, int quarter,
-                                          int buffer) const {
-    if ((quarter + 1) % Shape::kLotQuarters != 0) return;
-    auto& control = smem_.control();
-    const int place = step % Shape::kStepsOfWord * Shape::kTiles +
-                      quarter / Shape::kLotQuarters * Shape::kLotTiles;
+  /// The bounds of a half's tiles, each lane's.
+  __device__ __forceinline__ void publish(typename Bounds::Largest largest, int step, int set,
+                                          int half, int buffer) const {
+    const int place = step % Shape::kStepsOfWord * Shape::kTiles + half * Shape::kHalfTiles;
 #pragma unroll
-    for (int set = 0; set < Shape::kSets; ++set) {
-      struct alignas(sizeof(int) * Shape::kLotTiles) All {
-        int tiles[Shape::kLotTiles];
-      } all;
-#pragma unroll
-      for (int t = 0; t < Shape::kLotTiles; ++t) all.tiles[t] = max_over_lanes(lot[set][t]);
-      if (lane_index() == 0)
-        *reinterpret_cast<All*>(control.largest[buffer][first_row(set) / kWarpRows] + place) = all;
-    }
+    for (int t = 0; t < Shape::kHalfTiles; ++t) largest.tile[t] = max_over_lanes(largest.tile[t]);
+    int* const warp = smem_.control().largest[buffer][first_row(set) / kWarpRows];
+    if (lane_index() == 0) *reinterpret_cast<typename Bounds::Largest*>(warp + place) = largest;
     __syncwarp();
   }
 
