@@ -100,7 +100,9 @@ std::string pairs_grid(const StageFacts&, Tensor) {
 std::string select_grid(const StageFacts& f, Tensor) {
   return "n_b * n_h * (" + ceil_divide("n_q", f.select->tile_q) + ")";
 }
-std::string compact_grid(const StageFacts& f, Tensor) { return blocks_over_rows(f); }
+std::string compact_grid(const StageFacts& f, Tensor) {
+  return ceil_divide(blocks_over_rows(f), kStageThreads / kWarpThreads);
+}
 std::string order_grid(const StageFacts& f, Tensor) {
   return ceil_divide(blocks_of_attend(f), kStageThreads);
 }
@@ -241,7 +243,7 @@ constexpr StageRow kStages[] = {
      pairs_grid, pairs_smem, decides, pairs_threads},
     {"select", "predict/select.cuh", "select_rows", kQ, selects, select_config, select_grid,
      fixed<16384>, decides},
-    {"compact", kCompact, "compact_lists", kQ, compacts, compact_config, compact_grid, fixed<4096>,
+    {"compact", kCompact, "compact_lists", kQ, compacts, compact_config, compact_grid, fixed<0>,
      never},
     {"order_rows", kCompact, "order_rows", kQ, compacts, order_config, order_grid, fixed<33856>,
      never},

@@ -96,24 +96,39 @@ __device__ __forceinline__ void token_statistics(const Args& args) {
   }
 }
 
-/// q_mean, k_mean, or v_scale = largest / Config::kRange (1 where that is 0), of one head.
+/// q_mean, k_mean, or v_scale = largest / Config::kRange (1 where that is 0), of one head: each
+/// thread takes four channels of every so many chunks.
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void finish_statistics(const Args& args) {
   using S = Statistic<Config>;
+  constexpr int kQuads = Config::kHeadDim / 4, kGroups = Config::kThreads / kQuads;
+  static_assert(Config::kThreads * sizeof(float4) <= Config::kSmemBytes);
+  extern __shared__ __align__(128) unsigned char block_smem[];
   const int n = S::tokens(args), chunks = ceil_div(n, kStatisticsTokens);
   const long long head = block_index();
-  for (int column = thread_index(); column < Config::kHeadDim; column += Config::kThreads) {
-    const float* partial = args.predict.partial + head * chunks * Config::kHeadDim + column;
-    float x = 0.0f;
+  const auto* const partial = reinterpret_cast<const float4*>(args.predict.partial) +
+                              head * chunks * kQuads + thread_index() % kQuads;
+  float4 x = {0.0f, 0.0f, 0.0f, 0.0f};
 #pragma unroll 8
-    for (int chunk = 0; chunk < chunks; ++chunk) {
-      x = S::combine(x, partial[static_cast<long long>(chunk) * Config::kHeadDim]);
+  for (int chunk = thread_index() / kQuads; chunk < chunks; chunk += kGroups) {
+    const float4 other = partial[static_cast<long long>(chunk) * kQuads];
+    x = {S::combine(x.x, other.x), S::combine(x.y, other.y), S::combine(x.z, other.z),
+         S::combine(x.w, other.w)};
+  }
+  reinterpret_cast<float4*>(block_smem)[thread_index()] = x;
+  __syncthreads();
+  for (int column = thread_index(); column < Config::kHeadDim; column += Config::kThreads) {
+    const float* const sums = reinterpret_cast<const float*>(block_smem) + column;
+    float all = 0.0f;
+#pragma unroll
+    for (int group = 0; group < kGroups; ++group) {
+      all = S::combine(all, sums[group * Config::kHeadDim]);
     }
     const long long at = head * Config::kHeadDim + column;
     if constexpr (S::kIsSum) {
-      (S::kIsQuery ? args.predict.q_mean : args.predict.k_mean)[at] = x / static_cast<float>(n);
+      (S::kIsQuery ? args.predict.q_mean : args.predict.k_mean)[at] = all / static_cast<float>(n);
     } else {
-      args.predict.v_scale[at] = x == 0.0f ? 1.0f : x / Config::kRange;
+      args.predict.v_scale[at] = all == 0.0f ? 1.0f : all / Config::kRange;
     }
   }
 }

@@ -41,22 +41,21 @@ __device__ __forceinline__ TileRow numbered_row(const AttendArgs& args, int numb
   return tile_row<Config>(args, head, number - head * args.q_tiles);
 }
 
-/// One row of tiles: list_indices and list_counts of args.attend, which attend reads.
+/// list_indices and list_counts of args.attend, which attend reads; a warp takes a row of tiles.
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void compact_lists(const Args& args) {
-  constexpr int kWarps = Config::kThreads / 32;
   static_assert(Config::kKeepQ % Config::kTileQ == 0 && Config::kKeepK % Config::kTileK == 0,
                 "a tile of the bits is whole tiles of attend");
-  static_assert(2 * kWarps * 4 <= Config::kSmemBytes);
-  extern __shared__ __align__(128) unsigned char block_smem[];
   const AttendArgs& attend = args.attend;
-  const TileRow row = numbered_row<Config>(attend, block_index());
-  const int own_warp = warp_index();
+  const int number = block_index() * (Config::kThreads / 32) + warp_index();
+  if (number >= attend.n_b * attend.n_h * attend.q_tiles) return;
+  const TileRow row = numbered_row<Config>(attend, number);
   const KeptRow<Config::kSharedHeads, Args> kept(args, row.b, row.h, row.q0 / Config::kKeepQ);
-  int* list = const_cast<int*>(attend.list_indices) + row.index() * attend.list_capacity;
-  int count = 0;  // listed before this round
-  for (int round = 0; round * Config::kThreads < attend.k_tiles; ++round) {
-    const int j = round * Config::kThreads + thread_index();
+  int* const list = const_cast<int*>(attend.list_indices) + row.index() * attend.list_capacity;
+  int count = 0;
+#pragma unroll 1
+  for (int first = 0; first < attend.k_tiles; first += 32) {
+    const int j = first + lane_index();
     const int k0 = j * Config::kTileK;
     const int k1 = smaller(k0 + Config::kTileK - 1, attend.n_k - 1);
     bool listed = j < attend.k_tiles && kept.keeps(k0 / Config::kKeepK);
@@ -65,22 +64,14 @@ __device__ __forceinline__ void compact_lists(const Args& args) {
       listed = Hooks::tile_visible(args, row.q0, row.q1, k0, k1, row.h, row.b);
       full = full && Hooks::tile_full(args, row.q0, row.q1, k0, k1, row.h, row.b);
     }
-    // Two sets of warp counts in turn, so that one barrier a round is enough.
-    int* of_warps = reinterpret_cast<int*>(block_smem) + round % 2 * kWarps;
     const u32 votes = __ballot_sync(kAllLanes, listed);
-    if (lane_index() == 0) of_warps[own_warp] = __popc(votes);
-    __syncthreads();
-    int place = count + __popc(votes & ((1u << lane_index()) - 1u));
-#pragma unroll
-    for (int warp = 0; warp < kWarps; ++warp) {
-      if (warp < own_warp) place += of_warps[warp];
-      count += of_warps[warp];
-    }
+    const int place = count + __popc(votes & ((1u << lane_index()) - 1u));
+    count += __popc(votes);
     if (listed && place < attend.list_capacity) {
       list[place] = static_cast<int>(static_cast<u32>(j) | (full ? 0u : TileRef::kNeedsMask));
     }
   }
-  if (thread_index() == 0) {
+  if (lane_index() == 0) {
     const_cast<int*>(attend.list_counts)[row.index()] = smaller(count, attend.list_capacity);
   }
 }

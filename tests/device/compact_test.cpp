@@ -54,7 +54,7 @@ struct Problem {
   int keep_words() const { return tiles_of(tiles_of(shape.n_k, config.keep_k), 32); }
 
   std::string run(const CompactVariant& variant, const emulation::Schedule& schedule) const {
-    return run_stage(variant.compact, args, rows(), 4096, schedule);
+    return run_stage(variant.compact, args, (rows() + 7) / 8, 0, schedule);
   }
 
   bool is_kept(int b, int h, int i, int j) const {

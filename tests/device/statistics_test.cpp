@@ -52,7 +52,7 @@ struct Problem {
     args.predict.partial = partial.data();
     const int all_heads = shape.n_b * heads;
     std::string fault = run_stage(variant.partial, args, all_heads * chunks, 8192, schedule);
-    return fault.empty() ? run_stage(variant.finish, args, all_heads, 0, schedule) : fault;
+    return fault.empty() ? run_stage(variant.finish, args, all_heads, 8192, schedule) : fault;
   }
 
   float got(int head, int column) const {

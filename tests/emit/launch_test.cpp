@@ -60,7 +60,7 @@ TEST(Launch, GridsFollowFromTheShape) {
   EXPECT_EQ(values.at("grid.prepare_k"), 4 * 512 / 64);
   EXPECT_EQ(values.at("grid.prepare_v"), 4 * 512 / 128);
   EXPECT_EQ(values.at("grid.estimate"), 16 * 3);
-  EXPECT_EQ(values.at("grid.compact"), 16 * 5);
+  EXPECT_EQ(values.at("grid.compact"), 16 * 5 / 8);
   EXPECT_EQ(values.at("grid.order_rows"), 1);
   EXPECT_EQ(values.at("grid"), 16 * 5);
 }
