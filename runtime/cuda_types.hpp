@@ -34,12 +34,24 @@ inline constexpr int kTensorMapSwizzle64 = 2, kTensorMapSwizzle128 = 3;
 inline constexpr int kTensorMapPromote256 = 3;
 inline constexpr int kTensorMapFillZeros = 0;
 
+inline constexpr int kLaunchProgrammaticStreamSerialization = 6;
+
+struct CUlaunchAttribute {
+  int id = 0;
+  int unused = 0;
+  union {
+    char bytes[64] = {};
+    int allowed;  ///< of kLaunchProgrammaticStreamSerialization
+  };
+};
+static_assert(sizeof(CUlaunchAttribute) == 72);
+
 struct CUlaunchConfig {
   unsigned grid_x = 1, grid_y = 1, grid_z = 1;
   unsigned block_x = 1, block_y = 1, block_z = 1;
   unsigned shared_bytes = 0;
   CUstream stream = nullptr;
-  void* attributes = nullptr;
+  CUlaunchAttribute* attributes = nullptr;
   unsigned attribute_count = 0;
 };
 static_assert(sizeof(CUlaunchConfig) == 56);

@@ -149,27 +149,44 @@ CUresult record_event(const KernelState& kernel, const lacuna_launch_args& args,
                                                    static_cast<CUstream>(args.stream));
 }
 
+/// From here on graphs keep such launches as they are.
+constexpr int kFirstDriverThatOverlaps = 12030;
+
+/// `overlaps`: with the stage before it, which this call has launched.
 CUresult enqueue_stage(const KernelState& kernel, std::size_t stage, const LaunchValues& values,
-                       void* block, const lacuna_launch_args& args) {
+                       void* block, const lacuna_launch_args& args, bool overlaps) {
   const KernelLaunch& launch = kernel.launch.launches[stage];
   CUlaunchConfig config;
   config.grid_x = static_cast<unsigned>(values.data[launch.grid_x]);
   config.block_x = static_cast<unsigned>(launch.threads);
   config.shared_bytes = static_cast<unsigned>(launch.smem_bytes);
   config.stream = static_cast<CUstream>(args.stream);
-  if (config.grid_x == 0 || (launch.decides && is_decided(kernel, args.mask))) return kCudaSuccess;
+  CUlaunchAttribute attribute;
+  attribute.id = kLaunchProgrammaticStreamSerialization;
+  attribute.allowed = 1;
+  if (overlaps) config.attributes = &attribute, config.attribute_count = 1;
   void* parameters[] = {block};
   // The driver takes a CUkernel, which belongs to no context, in place of a CUfunction.
   return kernel.engine->gpu->driver->cuLaunchKernelEx(
       &config, reinterpret_cast<CUfunction>(kernel.module.kernels[stage]), parameters, nullptr);
 }
 
-/// All stages in their order, but for those whose decision is still good.
+/// All stages in their order, but for those whose decision is still good. Where events are recorded
+/// between them, none overlaps with another.
 CUresult enqueue(const KernelState& kernel, const LaunchValues& values, void* block,
                  const lacuna_launch_args& args) {
+  const bool may_overlap = args.stage_events == nullptr &&
+                           kernel.engine->gpu->driver->cuda_version >= kFirstDriverThatOverlaps;
+  bool is_first = true;
   CUresult result = kCudaSuccess;
   for (std::size_t i = 0; i < kernel.module.kernels.size() && result == kCudaSuccess; ++i) {
-    result = enqueue_stage(kernel, i, values, block, args);
+    const KernelLaunch& launch = kernel.launch.launches[i];
+    const bool is_idle = values.data[launch.grid_x] == 0;
+    if (!is_idle && !(launch.decides && is_decided(kernel, args.mask))) {
+      const bool overlaps = may_overlap && launch.overlaps && !is_first;
+      result = enqueue_stage(kernel, i, values, block, args, overlaps);
+      is_first = false;
+    }
     if (result == kCudaSuccess) result = record_event(kernel, args, i + 1);
   }
   return result;

@@ -102,6 +102,8 @@ void write_entry(CudaWriter& out, const StageKernel& kernel) {
   out.line("extern \"C\" __global__ void __launch_bounds__(" + std::to_string(kernel.threads) +
            ", " + std::to_string(kernel.blocks_per_sm) + ")");
   out.line(kernel.entry + "(const __grid_constant__ Args args) {");
+  if (kernel.follows) out.line("  lacuna::await_kernel_before();");
+  if (kernel.precedes) out.line("  lacuna::admit_kernel_after();");
   out.line("  lacuna::" + std::string(kernel.function) + "<" + kernel.config_name +
            ", Hooks>(args);");
   out.line("}");
@@ -125,6 +127,7 @@ void write_shared_includes(CudaWriter& out, BlockParts parts) {
 std::string kernel_text(const StageKernel& kernel, const Plan& plan, const SpecDocument& document) {
   CudaWriter out(document);
   out.line("");
+  if (kernel.follows || kernel.precedes) write_include(out, "arch/launch.cuh");
   write_include(out, kernel.header);
   write_config(out, kernel, plan.program);
   write_entry(out, kernel);

@@ -38,7 +38,7 @@ void add_workspace(const StageFacts& facts, LaunchProgram& program) {
 
 void add_launches(const StageFacts& facts, LaunchProgram& program) {
   for (const StageKernel& kernel : stage_kernels(facts)) {
-    program.launches.push_back({kernel.entry, kernel.stage, kernel.decides,
+    program.launches.push_back({kernel.entry, kernel.stage, kernel.decides, kernel.follows,
                                 add_value(program, kernel.grid_name, kernel.grid), kernel.threads,
                                 kernel.smem_bytes});
   }

@@ -99,6 +99,7 @@ struct KernelLaunch {
   std::string stage;  ///< "prepare_q", "estimate", "attend", ... for people
   /// Makes nothing but the kept bits: left out while the caller's mask object is still good.
   bool decides = false;
+  bool overlaps = false;  ///< waits by itself for the launch before it, and may start earlier
   int grid_x = 0;  ///< index into values; the grid is one-dimensional
   int threads = 0;
   int smem_bytes = 0;

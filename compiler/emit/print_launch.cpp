@@ -126,7 +126,7 @@ std::string print_launch_program(const LaunchProgram& program) {
     text += "launch " + launch.entry + " grid=" + value_name(program, launch.grid_x) +
             " threads=" + std::to_string(launch.threads) +
             " smem_bytes=" + std::to_string(launch.smem_bytes) +
-            (launch.decides ? " decides" : "") + "\n";
+            (launch.decides ? " decides" : "") + (launch.overlaps ? " overlaps" : "") + "\n";
   }
   if (program.launches.empty()) return text;
   text += "arguments " + std::to_string(program.args_bytes) + " bytes\n";

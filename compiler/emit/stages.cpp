@@ -301,6 +301,10 @@ std::vector<StageKernel> stage_kernels(const StageFacts& facts) {
   for (const StageRow& row : kStages) {
     if (row.needed(facts, row.tensor)) kernels.push_back(make_kernel(row, facts));
   }
+  for (StageKernel& kernel : kernels) {
+    kernel.follows = facts.plan.target.overlaps_kernels && &kernel != &kernels.front();
+    kernel.precedes = facts.plan.target.overlaps_kernels && &kernel != &kernels.back();
+  }
   return kernels;
 }
 

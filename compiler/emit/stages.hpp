@@ -34,6 +34,8 @@ struct StageKernel {
   int threads = 0, smem_bytes = 0;
   bool decides = false;   ///< KernelLaunch::decides
   int blocks_per_sm = 1;  ///< __launch_bounds__: blocks that the compiler leaves registers for
+  /// There is a kernel before (behind) it, whose end (beginning) it may overlap with.
+  bool follows = false, precedes = false;
 };
 
 /// For plans of CUDA targets.

@@ -16,6 +16,8 @@
 // higher.) converted: seen in what ptxas 13.0 makes of it, F2FP conversions and HMMA instead of
 // QMMA; sm_90a and sm_100a have e4m3 in their asynchronous mma only.
 //
+// Overlapping kernels: PTX ISA 9.0, "griddepcontrol", Target ISA Notes: "Requires sm_90 or higher."
+//
 // wgmma: PTX ISA 9.0, "wgmma.mma_async", Target ISA Notes: "Requires sm_90a", which is no subset of
 // any later architecture.
 #include "compiler/target/target.hpp"
@@ -24,7 +26,7 @@ namespace lacuna {
 namespace {
 
 constexpr int kKiB = 1024;
-constexpr int kFirstCapabilityOfE4M3 = 89;
+constexpr int kFirstCapabilityOfE4M3 = 89, kFirstCapabilityOfOverlap = 90;
 
 std::vector<Target> make_targets() {
   const auto cuda = [](const char* name, int capability, int smem_kib_per_sm, int threads_per_sm,
@@ -40,6 +42,7 @@ std::vector<Target> make_targets() {
                   .threads_per_sm = threads_per_sm,
                   .threads_per_block = 1024,
                   .blocks_per_sm = blocks_per_sm,
+                  .overlaps_kernels = capability >= kFirstCapabilityOfOverlap,
                   .has_e4m3_mma = capability >= kFirstCapabilityOfE4M3};
   };
   const auto converting = [](Target target) {

@@ -23,6 +23,7 @@ struct Target {
   int threads_per_sm = 0;
   int threads_per_block = 0;
   int blocks_per_sm = 0;
+  bool overlaps_kernels = false;   ///< the next kernel of a stream can start before one has ended
   bool has_e4m3_mma = false;       ///< mma.sync multiplies e4m3
   bool has_wgmma = false;          ///< asynchronous mma of a warpgroup, and TMA
   bool converts_e4m3_mma = false;  ///< ... by converting to f16 first, which takes registers

@@ -133,6 +133,9 @@ CUresult launch(const CUlaunchConfig* config, CUfunction function, void** parame
   if (n < FakeCuda::kLogCapacity) {
     fake.launches[n] = function;
     fake.grids[n] = config->grid_x;
+    fake.overlapping[n] = config->attribute_count == 1 &&
+                          config->attributes->id == kLaunchProgrammaticStreamSerialization &&
+                          config->attributes->allowed == 1;
   }
   // Only the first launch after the log was cleared is kept: several threads may launch at once.
   if (note("cuLaunchKernelEx", fake.launch_result), fake.launched == nullptr) {

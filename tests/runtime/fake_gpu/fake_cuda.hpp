@@ -38,6 +38,7 @@ struct FakeCuda {
   std::atomic<int> launch_count{0};  ///< of all launches since it was set to 0
   CUfunction launches[kLogCapacity] = {};
   unsigned grids[kLogCapacity] = {};
+  bool overlapping[kLogCapacity] = {};  ///< launches that may begin before the one ahead has ended
   std::atomic<int> event_count{0};  ///< recorded since it was set to 0
   CUevent events[kLogCapacity] = {};
   CUstream event_streams[kLogCapacity] = {};

@@ -1,4 +1,5 @@
 // Launches of several kernels: their order, the workspace, and decisions that serve again.
+#include <algorithm>
 #include <cstring>
 
 #include "compiler/emit/emit.hpp"
@@ -20,6 +21,13 @@ class Stages : public Pooled {
       }
     }
     return names;
+  }
+
+  /// How many of the launches overlap with the one before, which the first must not.
+  static int overlapping() {
+    EXPECT_FALSE(fake().overlapping[0]) << "what is before it is not ours";
+    return static_cast<int>(
+        std::count(fake().overlapping, fake().overlapping + fake().launch_count, true));
   }
 
   /// A pointer of the argument block.
@@ -70,6 +78,27 @@ TEST_F(Stages, ALaunchRunsThemInOrder) {
   EXPECT_EQ(count("cuCtxPushCurrent"), 1);
   EXPECT_EQ(fake().grids[0], 16U * 512 / 128);  // prepare_q: padded tokens
   EXPECT_EQ(fake().grids[5], 16U * 3);
+}
+
+TEST_F(Stages, KernelsOfALaunchOverlap) {
+  const Kernel kernel = prepared(engine());
+  LaunchArgs args = arguments(kernel);
+  Mask mask(reinterpret_cast<void*>(std::size_t{0x90000}), kernel.mask_bytes(kShape));
+  args.mask = &mask;
+  kernel.launch(args);
+  EXPECT_EQ(overlapping(), 5);
+  forget();
+  kernel.launch(args);  // begins with one that overlaps in other launches
+  EXPECT_EQ(launched(), kDecided);
+  EXPECT_EQ(overlapping(), 2);
+}
+
+TEST_F(Stages, KernelsDoNotOverlapWhereEventsLieBetweenThem) {
+  const Kernel kernel = prepared(engine());
+  LaunchArgs args = arguments(kernel);
+  args.stage_events.assign(7, reinterpret_cast<void*>(std::size_t{0x7001}));
+  kernel.launch(args);
+  EXPECT_EQ(overlapping(), 0);
 }
 
 TEST_F(Stages, PointersLieInTheWorkspace) {
