@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "compiler/expr/ranges.hpp"
+
 namespace lacuna {
 namespace {
 
@@ -15,8 +17,20 @@ Trend merged(Trend a, Trend b) {
   return b == Trend::kStill ? a : Trend::kAnyhow;
 }
 
-bool is_p(const ExprNode& node) {
-  return node.op == ExprOp::kVariable && node.symbol == static_cast<std::uint16_t>(Variable::kP);
+bool is_variable(const ExprNode& node, Variable variable) {
+  return node.op == ExprOp::kVariable && node.symbol == static_cast<std::uint16_t>(variable);
+}
+
+/// A literal that the variable reaches where it starts, or never.
+bool is_least(const ExprNode& node, Variable variable) {
+  return node.op == ExprOp::kLiteral && node.literal <= variable_range(variable).min;
+}
+
+/// Of the equality of two nodes, if either moves.
+Trend trend_of_equality(const ExprNode& a, const ExprNode& b, Variable variable) {
+  const bool holds_at_first = (is_variable(a, variable) && is_least(b, variable)) ||
+                              (is_variable(b, variable) && is_least(a, variable));
+  return holds_at_first ? Trend::kFalls : Trend::kAnyhow;
 }
 
 /// `of`: the trend of a node's n-th child; `child`: that child.
@@ -53,7 +67,13 @@ Trend trend_of_node(const ExprNode& node, Variable variable, Of of, Child child)
     case ExprOp::kLog:
     case ExprOp::kLog2:
     case ExprOp::kSqrt:  // NaN of what is negative, as p never is
-      return is_p(child(0)) || of(0) == Trend::kStill ? of(0) : Trend::kAnyhow;
+      return is_variable(child(0), Variable::kP) || of(0) == Trend::kStill ? of(0) : Trend::kAnyhow;
+    case ExprOp::kEqual:
+    case ExprOp::kNotEqual: {
+      if (of(0) == Trend::kStill && of(1) == Trend::kStill) return Trend::kStill;
+      const Trend equal = trend_of_equality(child(0), child(1), variable);
+      return node.op == ExprOp::kEqual ? equal : reversed(equal);
+    }
     default: {  // factors may be negative, indices and conditions anything
       bool is_still = true;
       for (int n = 0; n < 3 && node.children[static_cast<std::size_t>(n)] >= 0; ++n)

@@ -11,8 +11,8 @@ namespace {
 const std::vector<ParamSymbol> kParameters = {{"a", ExprType::kF32, {}, false},
                                               {"b", ExprType::kF32, {ParamDim::kHeads}, false}};
 
-Trend trend(const char* text, Variable variable) {
-  const ParsedExpr parsed = parse_expr(text, Site::kGate, kParameters);
+Trend trend(const char* text, Variable variable, Site site = Site::kGate) {
+  const ParsedExpr parsed = parse_expr(text, site, kParameters);
   EXPECT_TRUE(parsed.ok()) << text;
   return trend_of(parsed.expr, variable);
 }
@@ -36,6 +36,22 @@ TEST(trend, of_rules_as_gates_have_them) {
 TEST(trend, of_the_other_variable_is_its_own) {
   EXPECT_EQ(trend("gap < a and tile_max > b", Variable::kGap), Trend::kFalls);
   EXPECT_EQ(trend("gap < a and tile_max > b", Variable::kTileMax), Trend::kRises);
+}
+
+TEST(trend, of_ranks_which_are_never_negative) {
+  const auto along_rank = [](const char* text) {
+    return trend(text, Variable::kRank, Site::kKeep);
+  };
+  for (const char* const falls : {"rank == 0", "0 == rank", "not (rank != 0)", "rank == -1",
+                                  "rank < a * visible or rank == 0", "rank < b and similar_q < a"})
+    EXPECT_EQ(along_rank(falls), Trend::kFalls) << falls;
+  for (const char* const rises : {"rank != 0", "not (rank == 0)", "rank >= a or rank != 0"})
+    EXPECT_EQ(along_rank(rises), Trend::kRises) << rises;
+  for (const char* const still : {"visible == 0", "p == 0", "j != 3"})
+    EXPECT_EQ(along_rank(still), Trend::kStill) << still;
+  for (const char* const anyhow : {"rank == 1", "rank == visible", "rank + 1 == 0"})
+    EXPECT_EQ(along_rank(anyhow), Trend::kAnyhow) << anyhow;
+  EXPECT_EQ(trend("gap == 0", Variable::kGap), Trend::kAnyhow);
 }
 
 /// Which of the answers false -> true and true -> false were seen as the gap grows.
