@@ -97,6 +97,7 @@ void add_uses(const StageFacts& facts, Fields& fields) {
   add("kUsesScore", reads(Variable::kScore));
   add("kUsesRank", reads(Variable::kRank));
   add("kUsesMass", reads(Variable::kMassBefore));
+  add("kKeepsFirst", facts.keeps_first());
   add("kUsesSimilarQ", reads(Variable::kSimilarQ) || excludes_by(Variable::kSimilarQ));
   add("kUsesSimilarK", reads(Variable::kSimilarK) || excludes_by(Variable::kSimilarK));
 }

@@ -1,7 +1,17 @@
 #include "compiler/emit/stage_facts.hpp"
 
+#include <algorithm>
+
+#include "compiler/expr/parse.hpp"
+#include "compiler/expr/trend.hpp"
+
 namespace lacuna {
 namespace {
+
+/// What differs between tiles of a row, besides the rank.
+constexpr Variable kTileVariables[] = {Variable::kScore,    Variable::kP, Variable::kMassBefore,
+                                       Variable::kSimilarK, Variable::kJ, Variable::kK0,
+                                       Variable::kK1};
 
 /// The caller's tensor behind a value, through permutations. Other values are none.
 const Input* input_behind(const Program& program, int value) {
@@ -56,6 +66,19 @@ void find_quantised(StageFacts& facts) {
 
 std::string_view name_of(Tensor tensor) {
   return tensor == Tensor::kQ ? "q" : tensor == Tensor::kK ? "k" : "v";
+}
+
+bool StageFacts::keeps_first() const {
+  // The last rows' tiles are put in order once for all rows of a head.
+  if (select == nullptr || estimate == nullptr || estimates_last_rows()) return false;
+  const auto reads = [&](Variable variable) { return uses(select->keep, variable); };
+  return reads(Variable::kRank) && std::ranges::none_of(kTileVariables, reads) &&
+         trend_of(select->keep, Variable::kRank) == Trend::kFalls;
+}
+
+bool StageFacts::orders_tiles() const {
+  if (select == nullptr || keeps_first()) return false;
+  return uses(select->keep, Variable::kRank) || uses(select->keep, Variable::kMassBefore);
 }
 
 StageFacts find_stages(const Plan& plan) {

@@ -53,6 +53,10 @@ struct StageFacts {
   bool estimates_last_rows() const {
     return estimate != nullptr && estimate->rows.kind == SummaryKind::kLast;
   }
+  /// Each row keeps its first tiles by rank, as many as `keep` says without a look at them.
+  bool keeps_first() const;
+  /// `keep` reads what is known only of tiles in order.
+  bool orders_tiles() const;
   /// Pairs of tokens are compared in integers, by wgmma.
   bool estimates_pairs() const {
     return estimate != nullptr && plan.attend.estimate_family.value == AttendFamily::kWgmma;

@@ -5,7 +5,6 @@
 
 #include "compiler/emit/launch_program.hpp"
 #include "compiler/emit/stages.hpp"
-#include "compiler/expr/parse.hpp"
 #include "compiler/target/limits.hpp"
 
 namespace lacuna {
@@ -122,9 +121,7 @@ void add_scores(const StageFacts& f, Slots& slots) {
       slots.push_back({"scores", units(heads(Tensor::kQ), padded_length(Tensor::kQ), kWordBytes)});
     return;
   }
-  const Expr& keep = f.select->keep;
-  const bool orders = uses(keep, Variable::kRank) || uses(keep, Variable::kMassBefore);
-  const int ordering = orders ? 2 : 0;
+  const int ordering = f.orders_tiles() ? 2 : 0;
   const bool pooled = f.estimate->rows.kind == SummaryKind::kMean;
   int rows = 0;
   if (pooled) {
@@ -132,7 +129,7 @@ void add_scores(const StageFacts& f, Slots& slots) {
   } else if (f.estimates_last_rows()) {
     rows = 2 + ordering;
   } else {
-    rows = orders ? 4 : 0;
+    rows = f.orders_tiles() ? 4 : f.keeps_first() ? 1 : 0;
   }
   if (rows == 0) return;
   slots.push_back({"scores", units(blocks_of(f, "estimate"), keep_k_tiles(f), rows * kWordBytes)});

@@ -1,5 +1,6 @@
 // Kernels of one launch that overlap at their ends (programmatic dependent launch, sm_90 and
-// later): blocks of the next one start where there is room, and wait there until this one has ended.
+// later): blocks of the next one start where there is room, and wait there until this one has
+// ended.
 #pragma once
 
 namespace lacuna {

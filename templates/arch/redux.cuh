@@ -18,6 +18,13 @@ __device__ __forceinline__ float max_over_lanes(float x) {
   return float_of_ordered(max_over_lanes(ordered_bits(x)));
 }
 
+/// The same in all lanes.
+__device__ __forceinline__ int sum_over_lanes(int x) {
+  int sum;
+  asm volatile("redux.sync.add.s32 %0, %1, 0xffffffff;" : "=r"(sum) : "r"(x));
+  return sum;
+}
+
 /// Bits that any lane has.
 __device__ __forceinline__ u32 or_over_lanes(u32 x) {
   u32 together;

@@ -40,6 +40,10 @@ template <int kThreads>
 __device__ __forceinline__ float block_max(float x, ReduceScratch& scratch) {
   return block_reduce<kThreads>(x, scratch, [](float a, float b) { return fmaxf(a, b); });
 }
+template <int kThreads>
+__device__ __forceinline__ int block_max(int x, ReduceScratch& scratch) {
+  return block_reduce<kThreads>(x, scratch, [](int a, int b) { return larger(a, b); });
+}
 
 /// The sum of x over the threads before this one; adds the sum over all to `total`, which is the
 /// same in all threads.

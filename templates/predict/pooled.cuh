@@ -11,6 +11,7 @@
 #include "base/kinds.cuh"
 #include "predict/pooled_means.cuh"
 #include "predict/pooled_product.cuh"
+#include "predict/select_first.cuh"
 #include "predict/select_row.cuh"
 
 namespace lacuna {
@@ -158,20 +159,22 @@ class PooledBlock {
 
   __device__ __forceinline__ void decide_row(int r) const {
     const KeepRow row = keep_row_of<Config>(args_, b_, h_, first_ + r);
-    RowValues values;
-    values.score = plane(r);
-    values.p = plane(r);
-    if constexpr (kIsNormal) {
-      normalise(plane(r), log_sums(r));
-      values.p = log_sums(r);
+    float* const p = kIsNormal ? log_sums(r) : plane(r);
+    if constexpr (kIsNormal) normalise(plane(r), p);
+    if constexpr (Config::kKeepsFirst) {
+      select_first<Config, Hooks>(args_, row, p, shared_.select.reduce);
+    } else {
+      RowValues values;
+      values.score = plane(r);
+      values.p = p;
+      if constexpr (kUsesOrder<Config>) {
+        int* const order = reinterpret_cast<int*>(plane(kRows + kLogSums));
+        order_tiles<Config::kThreads>(p, tiles_, order, order + tiles_, shared_.order);
+        values.order = order;
+        values.ordered = tiles_;
+      }
+      select_row<Config, Hooks>(args_, row, values, shared_.select);
     }
-    if constexpr (kUsesOrder<Config>) {
-      int* const order = reinterpret_cast<int*>(plane(kRows + kLogSums));
-      order_tiles<Config::kThreads>(values.p, tiles_, order, order + tiles_, shared_.order);
-      values.order = order;
-      values.ordered = tiles_;
-    }
-    select_row<Config, Hooks>(args_, row, values, shared_.select);
   }
 
   /// Reduced logits and log-sums -> p, in the place of the log-sums. A thread has few tiles:

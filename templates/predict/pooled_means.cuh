@@ -9,6 +9,7 @@
 #include "arch/approx.cuh"
 #include "base/kinds.cuh"
 #include "predict/order_warp.cuh"
+#include "predict/select_first.cuh"
 #include "predict/select_row.cuh"
 
 namespace lacuna {
@@ -28,8 +29,8 @@ class PooledMeans {
     union {
       float keys[kColumns][kDepth + 4];
       struct {
-        int order[kMostWarpTiles];
-        unsigned words[kMostWarpTiles / 32];
+        int order[kUsesOrder<Config> ? kMostWarpTiles : 1];
+        unsigned words[kUsesOrder<Config> ? kMostWarpTiles / 32 : 1];
         float p[Config::kUsesScore ? kMostWarpTiles : 1];
       } row;
     };
@@ -163,6 +164,7 @@ class PooledMeans {
     const KeepRow row = keep_row_of<Config>(args_, b_, h_, first_ + r);
     const WarpTeam warp;
     int visible = 0, reach = 0;  // tiles that are visible, and up to the last of them
+    u32 seen = 0;                // of this lane's tiles: from bit 0 on
     float largest = -kInfinity;
     for (int first = 0; first < tiles_; first += 32) {
       const int j = first + lane_index();
@@ -170,21 +172,22 @@ class PooledMeans {
       const u32 votes = __ballot_sync(kAllLanes, sees);
       visible += __popc(votes);
       if (votes != 0) reach = smaller(first + 32, tiles_);
+      if (sees) seen |= 1u << first / 32;
       const bool weighs = sees && !excludes_tile<Config, Hooks>(args_, row, j);
       if (!weighs && j < tiles_) logits[j] = -kInfinity;
       if (weighs) largest = fmaxf(largest, logits[j]);
     }
+    __syncwarp();
+    reach = __shfl_sync(kAllLanes, reach, 0);  // known to be the same in all lanes
+    float* const p = kIsNormal && Config::kUsesScore ? own.p : logits;
+    if constexpr (kIsNormal) normalise(logits, reach, warp.max(largest), p);
     RowValues values;
     values.score = logits;
-    values.p = logits;
-    __syncwarp();
-    if constexpr (kIsNormal) {
-      float* const p = Config::kUsesScore ? own.p : logits;
-      normalise(logits, reach, warp.max(largest), p);
-      values.p = p;
-    }
-    if constexpr (kUsesOrder<Config>) {
-      reach = __shfl_sync(kAllLanes, reach, 0);  // known to be the same in all lanes
+    values.p = p;
+    if constexpr (Config::kKeepsFirst) {
+      const WarpKeys<kMostWarpTiles / 32> keys(p, seen, reach);
+      select_first<Config, Hooks>(args_, row, keys, visible, warp);
+    } else if constexpr (kUsesOrder<Config>) {
       if (reach <= kMostWarpTiles / 2) {
         order_by_warp<kMostWarpTiles / 64>(values.p, reach, own.order);
       } else {

@@ -14,8 +14,9 @@
 
 namespace lacuna {
 
+/// Not where rows keep their first tiles: predict/select_first.cuh.
 template <class Config>
-inline constexpr bool kUsesOrder = Config::kUsesRank || Config::kUsesMass;
+inline constexpr bool kUsesOrder = (Config::kUsesRank || Config::kUsesMass) && !Config::kKeepsFirst;
 
 /// Shared memory of a block that decides a row.
 struct SelectScratch {
@@ -84,7 +85,7 @@ __device__ __forceinline__ void select_by_order(const Args& args, const KeepRow&
     const bool sees = place < values.ordered && sees_tile<Config, Hooks>(args, row, j);
     TileValue value;
     value.p = sees ? values.p[j] : 0.0f;
-    value.rank = team.sum_before(static_cast<int>(sees), visible_before);
+    value.rank = team.count_before(sees, visible_before);
     if constexpr (Config::kUsesMass) {
       value.mass_before = team.sum_before(value.p, mass_before);
     }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "loader/row_tile_loader.cuh"
+#include "predict/select_first.cuh"
 #include "predict/token_logits.cuh"
 #include "predict/token_reduce.cuh"
 
@@ -26,7 +27,10 @@ class TokenBlock {
                                     : kIsPlain     ? Merge::kSumOfPresent
                                                    : Merge::kSum;
   static constexpr Merge kScores = Config::kSums ? Merge::kSumOfPresent : Merge::kLargest;
-  static constexpr bool kStoresValues = Shape::kIsLast || kUsesOrder<Config>;
+  static constexpr bool kStoresValues = Shape::kIsLast || kUsesOrder<Config> || Config::kKeepsFirst;
+  /// p, score and the order of the tiles, or p alone.
+  static constexpr int kPlanes = kUsesOrder<Config> ? 4 : 1;
+  static_assert(!Shape::kIsLast || !Config::kKeepsFirst, "one order serves all rows of a head");
 
  public:
   __device__ __forceinline__ TokenBlock(const Args& args, unsigned char* smem)
@@ -56,7 +60,7 @@ class TokenBlock {
     row_ = row;
     rows_ = ceil_div(row.q1 - row.q0 + 1, Shape::kCell);
     clear_results();
-    if constexpr (!Shape::kIsLast) {
+    if constexpr (!Shape::kIsLast && !Config::kKeepsFirst) {
       visible_ = count_visible<Config, Hooks>(args_, row_,
                                               BlockTeam<Config::kThreads>(tail_.select.reduce));
     }
@@ -321,7 +325,9 @@ class TokenBlock {
   }
 
   __device__ __forceinline__ void finish() {
-    if constexpr (kUsesOrder<Config>) {
+    if constexpr (Config::kKeepsFirst) {
+      select_first<Config, Hooks>(args_, row_, plane(0), tail_.select.reduce);
+    } else if constexpr (kUsesOrder<Config>) {
       auto& scratch = *reinterpret_cast<OrderScratch<Shape::kWarps>*>(smem_);
       int* const order = reinterpret_cast<int*>(plane(2));
       order_tiles<Config::kThreads>(plane(0), args_.predict.keep_k_tiles, order,
@@ -356,7 +362,7 @@ class TokenBlock {
   /// predict.scores: of the head for the last rows, else of the block.
   __device__ __forceinline__ float* plane(int number) const {
     if constexpr (Shape::kIsLast) return last_rows_plane<Config>(args_, row_.b, row_.h, number);
-    const long long first = static_cast<long long>(block_index()) * 4 + number;
+    const long long first = static_cast<long long>(block_index()) * kPlanes + number;
     return args_.predict.scores + first * args_.predict.keep_k_tiles;
   }
 

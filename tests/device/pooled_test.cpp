@@ -117,5 +117,16 @@ TEST(PooledRows, LongOnesAreRankedLikeShortOnes) {
   EXPECT_EQ(problem.check(), "");
 }
 
+TEST(PooledRows, LongOnesKeepTheirFirstTiles) {
+  const std::size_t number = number_of("first");
+  for (const PredictFill fill : {PredictFill::kNormal, PredictFill::kTies}) {
+    PredictProblem problem(kPooledCases[number], {1, 1, 1, 64, 16 * 700 - 3}, fill, 9);
+    problem.args().top = 133;
+    problem.reset(16LL * problem.columns());
+    ASSERT_EQ(problem.run(pooled_kernels()[number], 1, kPooledSmemBytes, kStagePlain), "");
+    EXPECT_EQ(problem.check(), "");
+  }
+}
+
 }  // namespace
 }  // namespace lacuna::device

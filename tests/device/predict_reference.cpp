@@ -302,7 +302,6 @@ std::vector<PredictProblem::Tile> PredictProblem::row_of_tiles(int b, int h, int
 
 std::string PredictProblem::check_row(int row, const std::vector<Tile>& tiles) const {
   const TileRecord* records = &records_[at(static_cast<long long>(row) * columns())];
-  const unsigned* words = &kept_[at(static_cast<long long>(row) * args_.predict.keep_words)];
   std::ostringstream wrong;
   const auto near = [](double x, double y, double scale) {
     return x == y || std::abs(x - y) <= 4e-6 * scale + 2e-5 * std::abs(y);
@@ -314,7 +313,7 @@ std::string PredictProblem::check_row(int row, const std::vector<Tile>& tiles) c
   for (int j = 0; j < columns(); ++j) {
     const Tile& tile = tiles[at(j)];
     const TileRecord& got = records[j];
-    const bool kept = (words[j / 32] >> (j % 32) & 1U) != 0;
+    const bool kept = is_kept(row, j);
     if (got.calls != tile.is_visible) wrong << j << ": asked " << got.calls << " times\n";
     if (!tile.is_visible && kept) wrong << j << ": invisible, but kept\n";
     if (!tile.is_visible) continue;
@@ -350,15 +349,39 @@ std::string PredictProblem::check_row(int row, const std::vector<Tile>& tiles) c
     const bool expected = is_static ? by_place : by_value;
     if (kept != expected) wrong << j << ": kept " << kept << ", expected " << expected << "\n";
   }
-  for (int j = columns(); j < args_.predict.keep_words * 32; ++j)
-    if ((words[j / 32] >> (j % 32) & 1U) != 0) wrong << j << ": a bit past the last tile\n";
+  return wrong.str();
+}
+
+/// Nothing was recorded: by what the tiles should have been given, and a little way off.
+std::string PredictProblem::check_first(int row, const std::vector<Tile>& tiles) const {
+  std::ostringstream wrong;
+  int visible = 0, kept = 0;
+  for (int j = 0; j < columns(); ++j) {
+    const Tile& tile = tiles[at(j)];
+    visible += tile.is_visible;
+    kept += is_kept(row, j);
+    if (!tile.is_visible && is_kept(row, j)) wrong << j << ": invisible, but kept\n";
+    if (!tile.is_visible || is_kept(row, j)) continue;
+    for (int other = 0; other < columns(); ++other) {
+      if (!is_kept(row, other)) continue;
+      const double p = tiles[at(other)].p, least = tile.p - 1e-5 * (1 + std::abs(tile.p));
+      if (p < least || (p == tile.p && j < other)) {
+        wrong << other << ": kept with " << p << " before " << j << " with " << tile.p << "\n";
+      }
+    }
+  }
+  const int expected = std::min(visible, args_.top);
+  if (kept != expected) wrong << "kept " << kept << ", expected " << expected << "\n";
   return wrong.str();
 }
 
 std::string PredictProblem::check() const {
   for (int row = 0; row < rows(); ++row) {
     const int i = row % args_.predict.keep_q_tiles, head = row / args_.predict.keep_q_tiles;
-    const std::string wrong = check_row(row, row_of_tiles(head / shape_.n_h, head % shape_.n_h, i));
+    const std::vector<Tile> tiles = row_of_tiles(head / shape_.n_h, head % shape_.n_h, i);
+    std::string wrong = case_.first ? check_first(row, tiles) : check_row(row, tiles);
+    for (int j = columns(); j < args_.predict.keep_words * 32; ++j)
+      if (is_kept(row, j)) wrong += std::to_string(j) + ": a bit past the last tile\n";
     if (!wrong.empty()) return "row " + std::to_string(row) + "\n" + wrong.substr(0, 600);
   }
   return "";

@@ -71,6 +71,11 @@ class PredictProblem {
   int row_token(int i, int r) const;
   std::vector<Tile> row_of_tiles(int b, int h, int i) const;
   std::string check_row(int row, const std::vector<Tile>& tiles) const;
+  std::string check_first(int row, const std::vector<Tile>& tiles) const;
+  bool is_kept(int row, int j) const {
+    const long long word = static_cast<long long>(row) * args_.predict.keep_words + j / 32;
+    return (kept_[static_cast<std::size_t>(word)] >> (j % 32) & 1U) != 0;
+  }
 
   PredictCase case_;
   PredictShape shape_;

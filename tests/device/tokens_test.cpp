@@ -19,7 +19,10 @@ class Tokens : public testing::TestWithParam<int> {
 
   std::string run(PredictProblem& problem, const emulation::Schedule& schedule) const {
     const int blocks = std::min(problem.rows(), kMostBlocks);
-    problem.reset(config().ranked ? 4LL * blocks * problem.columns() : 0);
+    problem.reset((config().ranked  ? 4LL
+                   : config().first ? 1LL
+                                    : 0LL) *
+                  blocks * problem.columns());
     return problem.run(token_kernels()[static_cast<std::size_t>(GetParam())], blocks,
                        token_smem_bytes(config()), schedule);
   }

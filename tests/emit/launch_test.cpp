@@ -127,6 +127,15 @@ TEST(Launch, SlotsHoldTheirArrays) {
   expect_holds("row_order", kHeads * 5 * 4, kHeads);
 }
 
+TEST(Launch, AnOrderTakesRoom) {
+  const auto room = [](const char* keep) {
+    const Plan plan = plan_of_text(with(kGatheredText, "p > 0.5 / n_k", keep));
+    return values_of(emit_launch_program(plan), kShape).at("scores.size");
+  };
+  EXPECT_LT(room("p > 0.5"), room("rank < 3 or k0 < 64"));
+  EXPECT_EQ(room("p > 0.5"), room("rank < 3")) << "the first are found without one";
+}
+
 TEST(Launch, ManyTokensFit) {
   const LaunchShape large{.n_b = 4, .n_h = 32, .n_h_kv = 8, .n_q = 131072, .n_k = 131072};
   for (const char* text : {kPredictedText, kGatheredText}) {

@@ -124,6 +124,23 @@ TEST(Stages, TheEstimateKnowsWhatKeepReads) {
   }
 }
 
+TEST(Stages, RowsKeepTheirFirstTilesWhereOnlyRanksCount) {
+  const std::string text = with(kGatheredText, "p > 0.5 / n_k", "KEEP");
+  const auto plan = [&](const char* keep) { return plan_of_text(with(text, "KEEP", keep)); };
+  const auto keeps_first = [](const Plan& plan) {
+    return says(config_of(plan, "estimate"), "static constexpr bool kKeepsFirst = true");
+  };
+  for (const char* keep : {"rank < 3", "rank == 0", "rank < visible / 2 or i == 0 or rank == 0"})
+    EXPECT_TRUE(keeps_first(plan(keep))) << keep;
+  for (const char* keep : {"rank >= 3", "rank == 1", "rank < 3 or p > 0.5", "rank < 3 or k0 < 64",
+                           "rank < j", "mass_before < 0.5", "p > 0.5", "visible < 3"})
+    EXPECT_FALSE(keeps_first(plan(keep))) << keep;
+  EXPECT_FALSE(keeps_first(plan_of_text(
+      with(with(text, "KEEP", "rank < 3"), "%p, %score = estimate %q_summary, %k, columns=tokens, ",
+           "%p, %score = estimate %q, %k, rows=last(40), columns=tokens, bits=16, "))))
+      << "one order serves all rows of a head";
+}
+
 TEST(Stages, PooledRowsAreFewWhereColumnsAreMany) {
   const Plan columns = plan_of_text(kGatheredText);
   EXPECT_TRUE(says(config_of(columns, "estimate"), "static constexpr int kRows = 2"));

@@ -24,14 +24,16 @@ struct PredictStageArgs {
 
 enum class RowKind { kMean, kTokens, kAntidiagonal, kLast, kNone };
 
-/// One configuration. `keep` is p > tau, if ranked also rank < top or mass_before + p <= mass, and
-/// without an estimate the tiles of a sink and a window.
+/// One configuration. `keep` is p > tau, if ranked also rank < top or mass_before + p <= mass;
+/// rank < top alone where rows keep their first tiles; and without an estimate the tiles of a sink
+/// and a window.
 struct PredictCase {
   const char* name;
   RowKind rows;
   int tile_q, tile_k;
   Normalise normalise = Normalise::kSoftmax;
   bool sums = false, causal = false, excludes = false, ranked = false, scored = true;
+  bool first = false;
   bool columns_are_tokens = true;  ///< of kMean rows
   int count = 1;                   ///< of kAntidiagonal and kLast
   int bits = 16;
@@ -91,6 +93,23 @@ inline constexpr PredictCase kPooledCases[] = {
      .normalise = Normalise::kNone,
      .sums = true,
      .causal = true},
+    {.name = "first",
+     .rows = RowKind::kMean,
+     .tile_q = 64,
+     .tile_k = 16,
+     .causal = true,
+     .excludes = true,
+     .scored = false,
+     .first = true,
+     .columns_are_tokens = false},
+    {.name = "first_plain",
+     .rows = RowKind::kMean,
+     .tile_q = 32,
+     .tile_k = 8,
+     .normalise = Normalise::kNone,
+     .causal = true,
+     .scored = false,
+     .first = true},
 };
 
 inline constexpr int kPooledSmemBytes = 90112;
@@ -184,6 +203,14 @@ inline constexpr PredictCase kTokenCases[] = {
      .count = 16,
      .is_f16 = true},
     {.name = "pairs", .rows = RowKind::kAntidiagonal, .tile_q = 64, .tile_k = 4, .count = 2},
+    {.name = "first",
+     .rows = RowKind::kTokens,
+     .tile_q = 32,
+     .tile_k = 16,
+     .causal = true,
+     .excludes = true,
+     .scored = false,
+     .first = true},
 };
 
 /// predict_token_pairs.

@@ -35,6 +35,7 @@ struct PredictHooks {
   static bool keep(const Args& args, float score, float p, int rank, float mass_before, int visible,
                    float similar_q, float, int i, int j, int q0, int, int k0, int k1, int h,
                    int b) {
+    if (kCase.first) return rank < args.top;
     const PredictArgs& predict = args.predict;
     const long long row = (static_cast<long long>(b) * args.attend.n_h + h) * predict.keep_q_tiles;
     TileRecord& record = args.records[(row + i) * predict.keep_k_tiles + j];
@@ -71,7 +72,8 @@ struct PredictConfig {
   static constexpr bool kHasMask = kCase.causal;
   static constexpr bool kHasExclude = kCase.excludes;
   static constexpr bool kUsesScore = kCase.scored;
-  static constexpr bool kUsesRank = kCase.ranked, kUsesMass = kCase.ranked;
+  static constexpr bool kUsesRank = kCase.ranked || kCase.first, kUsesMass = kCase.ranked;
+  static constexpr bool kKeepsFirst = kCase.first;
   static constexpr bool kUsesSimilarQ = kCase.excludes, kUsesSimilarK = kCase.excludes;
 };
 

@@ -1,0 +1,58 @@
+#include "tests/device/stages/select_first.hpp"
+
+#include "tests/device/emulation/cuda.hpp"
+
+namespace {
+#include "predict/select_first.cuh"
+
+namespace lacuna {
+unsigned char block_smem[sizeof(ReduceScratch)];
+}
+
+struct Config {
+  static constexpr int kThreads = 256;
+  static constexpr int kTileQ = 64, kTileK = 1;
+  static constexpr bool kHasMask = true;
+  static constexpr bool kUsesSimilarQ = false, kUsesSimilarK = false;
+};
+
+struct Args {
+  lacuna::AttendArgs attend;
+  lacuna::PredictArgs predict;
+  stages::FirstRow row;
+};
+
+struct Hooks {
+  static bool tile_visible(const Args& args, int, int, int k0, int, int, int) {
+    return args.row.sees[k0];
+  }
+  static bool keep(const Args& args, float, float, int rank, float, int, float, float, int, int,
+                   int, int, int, int, int, int) {
+    return rank < args.row.top;
+  }
+};
+
+void select_by_warp(const void* args_of_launch) {
+  const Args& args = *static_cast<const Args*>(args_of_launch);
+  unsigned seen = 0;
+  int visible = 0, end = 0;
+  for (int j = 0; j < args.predict.keep_k_tiles; ++j) {
+    if (!args.row.sees[j]) continue;
+    ++visible;
+    end = j + 1;
+    if (j % 32 == lacuna::lane_index()) seen |= 1U << j / 32;
+  }
+  const lacuna::WarpKeys<stages::kMostFirstTiles / 32> keys(args.row.p, seen, end);
+  lacuna::select_first<Config, Hooks>(args, {}, keys, visible, lacuna::WarpTeam());
+}
+
+void select_by_block(const void* args_of_launch) {
+  const Args& args = *static_cast<const Args*>(args_of_launch);
+  auto& scratch = *reinterpret_cast<lacuna::ReduceScratch*>(lacuna::block_smem);
+  lacuna::select_first<Config, Hooks>(args, {}, args.row.p, scratch);
+}
+
+}  // namespace
+
+emulation::Kernel stages::first_by_warp_kernel() { return {select_by_warp, lacuna::block_smem}; }
+emulation::Kernel stages::first_by_block_kernel() { return {select_by_block, lacuna::block_smem}; }

@@ -1,0 +1,21 @@
+// predict/select_first.cuh by itself: one row, whose p and mask are given tile by tile.
+#pragma once
+
+#include "tests/device/emulation/block.hpp"
+
+namespace stages {
+
+/// What follows AttendArgs and PredictArgs. `keep` is rank < top.
+struct FirstRow {
+  float* p;
+  const bool* sees;
+  int top;
+};
+
+inline constexpr int kMostFirstTiles = 512;  ///< of a warp
+
+/// A block is that warp.
+emulation::Kernel first_by_warp_kernel();
+emulation::Kernel first_by_block_kernel();
+
+}  // namespace stages
