@@ -33,6 +33,14 @@ Trend trend_of_equality(const ExprNode& a, const ExprNode& b, Variable variable)
   return holds_at_first ? Trend::kFalls : Trend::kAnyhow;
 }
 
+/// Of a number of this trend times a literal. Integers may overflow.
+Trend scaled(Trend trend, const ExprNode& product, const ExprNode& factor) {
+  const bool is_known = factor.op == ExprOp::kLiteral && factor.literal != 0;
+  if (trend == Trend::kStill) return trend;
+  if (!is_known || product.type != ExprType::kF32) return Trend::kAnyhow;
+  return factor.literal > 0 ? trend : reversed(trend);
+}
+
 /// `of`: the trend of a node's n-th child; `child`: that child.
 template <class Of, class Child>
 Trend trend_of_node(const ExprNode& node, Variable variable, Of of, Child child) {
@@ -57,6 +65,11 @@ Trend trend_of_node(const ExprNode& node, Variable variable, Of of, Child child)
     case ExprOp::kMin:
     case ExprOp::kMax:
       return merged(of(0), of(1));
+    case ExprOp::kMultiply:
+      if (of(0) == Trend::kStill) return scaled(of(1), node, child(0));
+      return of(1) == Trend::kStill ? scaled(of(0), node, child(1)) : Trend::kAnyhow;
+    case ExprOp::kDivide:
+      return of(1) == Trend::kStill ? scaled(of(0), node, child(1)) : Trend::kAnyhow;
     case ExprOp::kToF32:
     case ExprOp::kExp:
     case ExprOp::kExp2:

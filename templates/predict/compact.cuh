@@ -129,10 +129,17 @@ class RowOrder {
       smem_.before[bin] = 0;
     }
     __syncthreads();
-#pragma unroll 8
-    for (int first = 0; first < rows_; first += Config::kThreads) {
-      const int other = first + thread_index();
-      count(first, other < rows_ ? bins - 1 - length_of(other) : -1);
+    constexpr int kAtOnce = 8;  // are loaded before the first is counted
+#pragma unroll 1
+    for (int first = 0; first < rows_; first += kAtOnce * Config::kThreads) {
+      int bin[kAtOnce];
+#pragma unroll
+      for (int n = 0; n < kAtOnce; ++n) {
+        const int other = first + n * Config::kThreads + thread_index();
+        bin[n] = other < rows_ ? bins - 1 - length_of(other) : -1;
+      }
+#pragma unroll
+      for (int n = 0; n < kAtOnce; ++n) count(first + n * Config::kThreads, bin[n]);
     }
     __syncthreads();
     const int share = ceil_div(bins, Config::kThreads), begin = thread_index() * share;

@@ -20,15 +20,17 @@ Trend trend(const char* text, Variable variable, Site site = Site::kGate) {
 TEST(trend, of_rules_as_gates_have_them) {
   for (const char* const falls :
        {"gap < a", "a > gap", "not (gap >= a)", "gap < a and j != 0", "gap < a or tile_max < b",
-        "a - gap > 0", "max(gap, tile_max) <= a", "exp(gap) < a", "i == j or -gap > -a"}) {
+        "a - gap > 0", "max(gap, tile_max) <= a", "exp(gap) < a", "i == j or -gap > -a",
+        "gap * 1.5 < a", "-0.5 * gap > a", "gap / 2 < a", "a > exp2(1.25 * gap) * 3"}) {
     EXPECT_EQ(trend(falls, Variable::kGap), Trend::kFalls) << falls;
   }
   for (const char* const rises : {"gap > a", "not (gap < a)", "a - gap < 0", "gap >= a or j == 0"})
     EXPECT_EQ(trend(rises, Variable::kGap), Trend::kRises) << rises;
   for (const char* const still : {"tile_max < a", "j == 0", "true"})
     EXPECT_EQ(trend(still, Variable::kGap), Trend::kStill) << still;
-  for (const char* const anyhow : {"gap < a and gap > b", "a * gap < b", "gap * gap < a",
-                                   "abs(gap) < a", "log(gap) < a", "select(gap < a, 1, 0) > 0"}) {
+  for (const char* const anyhow :
+       {"gap < a and gap > b", "a * gap < b", "gap * gap < a", "gap / a < b", "1 / gap < a",
+        "0 * gap < a", "abs(gap) < a", "log(gap) < a", "select(gap < a, 1, 0) > 0"}) {
     EXPECT_EQ(trend(anyhow, Variable::kGap), Trend::kAnyhow) << anyhow;
   }
 }
