@@ -1,5 +1,6 @@
 // Includes every header, with a sample variant of attend, for clangd, clang-tidy and a quick look:
 // the shape of a generated kernel.cu (causal, int8 queries and keys, e4m3 values, tile gate).
+#include "arch/launch.cuh"
 #include "base/expr.cuh"
 #include "kernel/attend_mma.cuh"
 #include "kernel/combine.cuh"
