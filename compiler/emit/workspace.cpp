@@ -121,7 +121,8 @@ void add_scores(const StageFacts& f, Slots& slots) {
       slots.push_back({"scores", units(heads(Tensor::kQ), padded_length(Tensor::kQ), kWordBytes)});
     return;
   }
-  const int ordering = f.orders_tiles() ? 2 : 0;
+  const bool orders = f.orders_tiles();
+  const int ordering = orders ? 2 : 0;
   const bool pooled = f.estimate->rows.kind == SummaryKind::kMean;
   int rows = 0;
   if (pooled) {
@@ -129,7 +130,7 @@ void add_scores(const StageFacts& f, Slots& slots) {
   } else if (f.estimates_last_rows()) {
     rows = 2 + ordering;
   } else {
-    rows = f.orders_tiles() ? 4 : f.keeps_first() ? 1 : 0;
+    rows = orders ? 4 : f.keeps_first() ? 1 : 0;
   }
   if (rows == 0) return;
   slots.push_back({"scores", units(blocks_of(f, "estimate"), keep_k_tiles(f), rows * kWordBytes)});

@@ -46,7 +46,7 @@ template <class Of, class Child>
 Trend trend_of_node(const ExprNode& node, Variable variable, Of of, Child child) {
   switch (node.op) {
     case ExprOp::kVariable:
-      return node.symbol == static_cast<std::uint16_t>(variable) ? Trend::kRises : Trend::kStill;
+      return is_variable(node, variable) ? Trend::kRises : Trend::kStill;
     case ExprOp::kLiteral:
       return Trend::kStill;
     case ExprOp::kNegate:

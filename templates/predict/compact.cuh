@@ -4,7 +4,7 @@
 
 #include "kernel/predict_args.cuh"
 #include "kernel/tile_walk.cuh"
-#include "predict/block_reduce.cuh"
+#include "predict/team.cuh"
 
 namespace lacuna {
 
@@ -64,9 +64,7 @@ __device__ __forceinline__ void compact_lists(const Args& args) {
       listed = Hooks::tile_visible(args, row.q0, row.q1, k0, k1, row.h, row.b);
       full = full && Hooks::tile_full(args, row.q0, row.q1, k0, k1, row.h, row.b);
     }
-    const u32 votes = __ballot_sync(kAllLanes, listed);
-    const int place = count + __popc(votes & ((1u << lane_index()) - 1u));
-    count += __popc(votes);
+    const int place = WarpTeam().count_before(listed, count);
     if (listed && place < attend.list_capacity) {
       list[place] = static_cast<int>(static_cast<u32>(j) | (full ? 0u : TileRef::kNeedsMask));
     }

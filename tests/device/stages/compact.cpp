@@ -14,7 +14,6 @@ using stages::CompactShape;
 template <CompactShape kShape>
 struct Config {
   static constexpr int kThreads = 256;
-  static constexpr int kSmemBytes = 4096;
   static constexpr int kKeepQ = kShape.keep_q;
   static constexpr int kKeepK = kShape.keep_k;
   static constexpr int kTileQ = kShape.tile_q;
