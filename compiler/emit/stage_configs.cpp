@@ -106,7 +106,7 @@ void add_uses(const StageFacts& facts, Fields& fields) {
 void add_estimate(const StageFacts& facts, Fields& fields) {
   const Estimate& estimate = *facts.estimate;
   const char* normalise = normalise_name(estimate.normalise);
-  fields.insert(fields.end(), {{integer("kRows", estimate_rows(estimate)), kNowhere, kDerived},
+  fields.insert(fields.end(), {{integer("kRows", facts.rows_of_estimate()), kNowhere, kDerived},
                                {enumerator("Normalise", "kNormalise", normalise),
                                 "/predictor/estimate/normalise", kDefault},
                                {boolean("kSums", estimate.reduce == Reduce::kSum),

@@ -13,6 +13,8 @@ constexpr Variable kTileVariables[] = {Variable::kScore,    Variable::kP, Variab
                                        Variable::kSimilarK, Variable::kJ, Variable::kK0,
                                        Variable::kK1};
 
+constexpr int kRowsThatDecideKeys = 16;  ///< of a matrix product
+
 /// The caller's tensor behind a value, through permutations. Other values are none.
 const Input* input_behind(const Program& program, int value) {
   while (value >= 0) {
@@ -79,6 +81,16 @@ bool StageFacts::keeps_first() const {
 bool StageFacts::orders_tiles() const {
   if (select == nullptr || keeps_first()) return false;
   return uses(select->keep, Variable::kRank) || uses(select->keep, Variable::kMassBefore);
+}
+
+bool StageFacts::decides_keys() const {
+  return estimate != nullptr && estimate->rows.kind == SummaryKind::kMean &&
+         estimate->columns.kind == SummaryKind::kTokens && estimate->tile_k == 1 &&
+         !orders_tiles() && !keeps_first();
+}
+
+int StageFacts::rows_of_estimate() const {
+  return decides_keys() ? kRowsThatDecideKeys : estimate_rows(*estimate);
 }
 
 StageFacts find_stages(const Plan& plan) {

@@ -57,6 +57,10 @@ struct StageFacts {
   bool keeps_first() const;
   /// `keep` reads what is known only of tiles in order.
   bool orders_tiles() const;
+  /// Means of queries decide about single keys: templates/predict/pooled_tokens.cuh.
+  bool decides_keys() const;
+  /// Of the estimate, that a block takes together.
+  int rows_of_estimate() const;
   /// Pairs of tokens are compared in integers, by wgmma.
   bool estimates_pairs() const {
     return estimate != nullptr && plan.attend.estimate_family.value == AttendFamily::kWgmma;

@@ -86,7 +86,7 @@ std::string values_grid(const StageFacts&, Tensor t) {
 }
 std::string pooled_grid(const StageFacts& f, Tensor) {
   return minimum(
-      "n_b * n_h * (" + ceil_divide("n_q", f.estimate->tile_q * estimate_rows(*f.estimate)) + ")",
+      "n_b * n_h * (" + ceil_divide("n_q", f.estimate->tile_q * f.rows_of_estimate()) + ")",
       kMostStridingBlocks);
 }
 std::string tokens_grid(const StageFacts& f, Tensor) {
@@ -125,14 +125,17 @@ int fixed(const StageFacts&) {
 /// Of templates/predict/pooled_means.cuh: queries and logits of 16 rows of 512 tiles, and of each
 /// warp 32 keys, or a row's order, bits and p.
 int pooled_smem(const StageFacts& f) {
-  if (f.estimate->columns.kind == SummaryKind::kTokens) return 40960;
   constexpr int kRows = 16, kTiles = 512, kWarps = kStageThreads / kWarpThreads;
+  // Of templates/predict/pooled_tokens.cuh: three factors of each number, and of each warp 40
+  // logits of each row and two numbers besides.
+  if (f.decides_keys()) return kRows * (3 * f.head_dim() * 2 + kWarps * 42 * 4 + 8);
+  if (f.estimate->columns.kind == SummaryKind::kTokens) return 40960;
   const int rows = kRows * (f.head_dim() + 4 + kTiles + 8);
   const int of_warp = uses(f.select->keep, Variable::kScore) ? 2 * kTiles + kTiles / 32 : 32 * 20;
   return (rows + kWarps * of_warp) * 4;
 }
 int tokens_smem(const StageFacts& f) {
-  return estimate_block_smem_bytes(*f.estimate, estimate_rows(*f.estimate), f.head_dim());
+  return estimate_block_smem_bytes(*f.estimate, f.rows_of_estimate(), f.head_dim());
 }
 /// Of templates/kernel/prepare.cuh: of each row and of each warp's sums.
 int prepare_smem(const StageFacts& f) {
@@ -184,7 +187,7 @@ int prepare_blocks(const StageFacts& f, Tensor t) {
 }
 
 int pooled_blocks(const StageFacts& f, Tensor) {
-  return f.estimate->columns.kind == SummaryKind::kTokens ? 1 : 2;
+  return f.decides_keys() || f.estimate->columns.kind != SummaryKind::kTokens ? 2 : 1;
 }
 
 struct StageRow {

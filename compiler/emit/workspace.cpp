@@ -125,8 +125,9 @@ void add_scores(const StageFacts& f, Slots& slots) {
   const int ordering = orders ? 2 : 0;
   const bool pooled = f.estimate->rows.kind == SummaryKind::kMean;
   int rows = 0;
+  if (f.decides_keys()) return;
   if (pooled) {
-    rows = 2 * estimate_rows(*f.estimate) + ordering;
+    rows = 2 * f.rows_of_estimate() + ordering;
   } else if (f.estimates_last_rows()) {
     rows = 2 + ordering;
   } else {

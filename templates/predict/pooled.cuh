@@ -1,16 +1,17 @@
 // `estimate` with the mean of each query tile as its one row, against the means of the key tiles or
 // against all keys; then `select`.
 //
-// Short rows of means go by predict/pooled_means.cuh. Of the others a block takes kRows
-// neighbouring query tiles of a head at once, so that keys are read once for all of them: its warps
-// share out the columns and leave, for each tile of each row, the logits' reduction; then the block
-// goes through the rows, normalises each and decides.
+// Short rows of means go by predict/pooled_means.cuh, single keys by predict/pooled_tokens.cuh. Of
+// the others a block takes kRows neighbouring query tiles of a head at once, so that keys are read
+// once for all of them: its warps share out the columns and leave, for each tile of each row, the
+// logits' reduction; then the block goes through the rows, normalises each and decides.
 #pragma once
 
 #include "arch/approx.cuh"
 #include "base/kinds.cuh"
 #include "predict/pooled_means.cuh"
 #include "predict/pooled_product.cuh"
+#include "predict/pooled_tokens.cuh"
 #include "predict/select_first.cuh"
 #include "predict/select_row.cuh"
 
@@ -215,11 +216,15 @@ class PooledBlock {
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void predict_pooled(const Args& args) {
   extern __shared__ __align__(128) unsigned char block_smem[];
-  if constexpr (!Config::kColumnsAreTokens) {
-    using Means = PooledMeans<Config, Hooks, Args>;
-    if (Means::takes(args)) return Means(args, block_smem).run();
+  if constexpr (kDecidesKeys<Config>) {
+    PooledTokens<Config, Hooks, Args>(args, block_smem).run();
+  } else {
+    if constexpr (!Config::kColumnsAreTokens) {
+      using Means = PooledMeans<Config, Hooks, Args>;
+      if (Means::takes(args)) return Means(args, block_smem).run();
+    }
+    PooledBlock<Config, Hooks, Args>(args, block_smem).run();
   }
-  PooledBlock<Config, Hooks, Args>(args, block_smem).run();
 }
 
 }  // namespace lacuna

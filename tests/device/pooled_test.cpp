@@ -20,13 +20,13 @@ class Pooled : public testing::TestWithParam<int> {
   const PredictCase& config() const { return kPooledCases[GetParam()]; }
 
   int blocks(const PredictShape& shape) const {
-    const int rows = config().tile_k < 32 ? 2 : 8;
+    const int rows = pooled_rows(config());
     const int q_tiles = (shape.n_q + config().tile_q - 1) / config().tile_q;
     return std::min(shape.n_b * shape.n_h * ((q_tiles + rows - 1) / rows), kMostBlocks);
   }
   std::string run(PredictProblem& problem, const PredictShape& shape,
                   const emulation::Schedule& schedule) const {
-    const int rows = config().tile_k < 32 ? 2 : 8;
+    const int rows = pooled_rows(config());
     problem.reset(static_cast<long long>(blocks(shape)) * (2 * rows + (config().ranked ? 2 : 0)) *
                   problem.columns());
     return problem.run(pooled_kernels()[static_cast<std::size_t>(GetParam())], blocks(shape),

@@ -15,7 +15,7 @@ template <int kNumber>
 struct PooledConfig : PredictConfig<kPooledCases[kNumber]> {
   static constexpr int kSmemBytes = kPooledSmemBytes;
   static constexpr bool kColumnsAreTokens = kPooledCases[kNumber].columns_are_tokens;
-  static constexpr int kRows = kPooledCases[kNumber].tile_k < 32 ? 2 : 8;
+  static constexpr int kRows = pooled_rows(kPooledCases[kNumber]);
 };
 
 template <int kNumber>

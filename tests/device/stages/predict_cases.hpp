@@ -69,6 +69,21 @@ inline constexpr PredictCase kPooledCases[] = {
      .columns_are_tokens = false,
      .head_dim = 256},
     {.name = "columns", .rows = RowKind::kMean, .tile_q = 64, .tile_k = 1, .causal = true},
+    {.name = "columns_plain",
+     .rows = RowKind::kMean,
+     .tile_q = 16,
+     .tile_k = 1,
+     .normalise = Normalise::kNone,
+     .head_dim = 96},
+    {.name = "columns_excluded",
+     .rows = RowKind::kMean,
+     .tile_q = 32,
+     .tile_k = 1,
+     .causal = true,
+     .excludes = true,
+     .is_f16 = true,
+     .head_dim = 256},
+    {.name = "columns_ranked", .rows = RowKind::kMean, .tile_q = 64, .tile_k = 1, .ranked = true},
     {.name = "eights",
      .rows = RowKind::kMean,
      .tile_q = 64,
@@ -113,6 +128,11 @@ inline constexpr PredictCase kPooledCases[] = {
 };
 
 inline constexpr int kPooledSmemBytes = 90112;
+/// Query tiles that a block of predict_pooled takes together.
+constexpr int pooled_rows(const PredictCase& c) {
+  if (c.tile_k == 1 && c.columns_are_tokens && !c.ranked && !c.first) return 16;
+  return c.tile_k < 32 ? 2 : 8;
+}
 
 inline constexpr PredictCase kTokenCases[] = {
     {.name = "fg_cached", .rows = RowKind::kTokens, .tile_q = 128, .tile_k = 1, .scored = false},
