@@ -8,6 +8,7 @@
 #include "kernel/prepare.cuh"
 #include "kernel/prepare_values.cuh"
 #include "kernel/statistics.cuh"
+#include "predict/cells.cuh"
 #include "predict/compact.cuh"
 #include "predict/pooled.cuh"
 #include "predict/select.cuh"

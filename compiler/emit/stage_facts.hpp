@@ -61,6 +61,9 @@ struct StageFacts {
   bool decides_keys() const;
   /// Of the estimate, that a block takes together.
   int rows_of_estimate() const;
+  bool estimates_cells() const {
+    return estimate != nullptr && estimate->rows.kind == SummaryKind::kAntidiagonal;
+  }
   /// Pairs of tokens are compared in integers, by wgmma.
   bool estimates_pairs() const {
     return estimate != nullptr && plan.attend.estimate_family.value == AttendFamily::kWgmma;

@@ -58,8 +58,9 @@ bool is_of_pairs(const StageFacts& f, Tensor) { return f.estimates_pairs(); }
 bool has_reference(const StageFacts& f, Tensor) {
   return f.estimates_pairs() && f.estimate->normalise == Normalise::kLse;
 }
+bool is_of_cells(const StageFacts& f, Tensor) { return f.estimates_cells(); }
 bool is_of_tokens(const StageFacts& f, Tensor t) {
-  return f.estimate != nullptr && !is_pooled(f, t) && !f.estimates_pairs();
+  return f.estimate != nullptr && !is_pooled(f, t) && !f.estimates_cells() && !f.estimates_pairs();
 }
 bool selects(const StageFacts& f, Tensor) {
   return f.select != nullptr && (f.estimate == nullptr || f.estimates_last_rows());
@@ -93,6 +94,10 @@ std::string tokens_grid(const StageFacts& f, Tensor) {
   if (f.estimates_last_rows()) return "n_b * n_h";
   return minimum("n_b * n_h * (" + ceil_divide("n_q", f.estimate->tile_q) + ")",
                  kMostStridingBlocks);
+}
+std::string cells_grid(const StageFacts& f, Tensor) {
+  const int tokens = f.estimate->tile_q * estimate_cell_tiles(*f.estimate);
+  return minimum("n_b * n_h * (" + ceil_divide("n_q", tokens) + ")", kMostStridingBlocks);
 }
 std::string pairs_grid(const StageFacts&, Tensor) {
   return "n_b * n_h * (" + ceil_divide("n_q", kEstimatePairsRows) + ")";
@@ -173,6 +178,12 @@ int attend_threads(const StageFacts& f, Tensor) {
 
 // blocks on a multiprocessor that the compiler leaves registers for
 int one_block(const StageFacts&, Tensor) { return 1; }
+/// Two where there is shared memory for them.
+int cells_blocks(const StageFacts& f, Tensor) {
+  const Target& target = f.plan.target;
+  const int bytes = tokens_smem(f) + target.smem_bytes_reserved;
+  return 2 * bytes <= target.smem_bytes_per_sm ? 2 : 1;
+}
 /// Few keys to wait for and much to wait: as many as there is shared memory for.
 int reference_blocks(const StageFacts& f, Tensor) {
   return f.estimate->tile_q == kWarpgroupRows ? 4 : 1;
@@ -240,6 +251,8 @@ constexpr StageRow kStages[] = {
      pooled_smem, decides, stage_threads, pooled_blocks},
     {"estimate", "predict/tokens.cuh", "predict_tokens", kQ, is_of_tokens, tokens_config,
      tokens_grid, tokens_smem, decides},
+    {"estimate", "predict/cells.cuh", "predict_cells", kQ, is_of_cells, tokens_config, cells_grid,
+     tokens_smem, decides, stage_threads, cells_blocks},
     {"reference", "predict/reference.cuh", "predict_reference", kQ, has_reference, tokens_config,
      select_grid, tokens_smem, decides, stage_threads, reference_blocks},
     {"estimate", "predict/tokens_wgmma.cuh", "predict_token_pairs", kQ, is_of_pairs, tokens_config,

@@ -5,6 +5,7 @@
 
 #include "compiler/emit/launch_program.hpp"
 #include "compiler/emit/stages.hpp"
+#include "compiler/expr/parse.hpp"
 #include "compiler/target/limits.hpp"
 
 namespace lacuna {
@@ -112,6 +113,15 @@ void add_prepared(const StageFacts& f, Tensor tensor, const PreparedNames& names
   }
 }
 
+/// Of each row of cells: templates/predict/cell_shape.cuh.
+int cell_planes(const StageFacts& f) {
+  const bool is_plain = f.estimate->normalise == Normalise::kNone;
+  const bool sums = f.estimate->reduce == Reduce::kSum;
+  const bool has_log_sums = !is_plain || sums;
+  const bool has_logits = uses(f.select->keep, Variable::kScore) || !sums || is_plain;
+  return f.rows_of_estimate() * (static_cast<int>(has_log_sums) + static_cast<int>(has_logits));
+}
+
 /// Scratch of the estimate's blocks, its result for the last rows, or what the stage before it has
 /// found of each row (templates/predict/).
 void add_scores(const StageFacts& f, Slots& slots) {
@@ -128,6 +138,8 @@ void add_scores(const StageFacts& f, Slots& slots) {
   if (f.decides_keys()) return;
   if (pooled) {
     rows = 2 * f.rows_of_estimate() + ordering;
+  } else if (f.estimates_cells()) {
+    rows = cell_planes(f) + 2 + ordering;
   } else if (f.estimates_last_rows()) {
     rows = 2 + ordering;
   } else {

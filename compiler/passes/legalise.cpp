@@ -70,6 +70,8 @@ void note_estimate(const Program& program, const PassContext& context) {
 }
 
 void check_estimate_smem(const Estimate& estimate, int head_dim, const PassContext& context) {
+  // Cells take the same room whatever their tiles are.
+  if (estimate.rows.kind == SummaryKind::kAntidiagonal) return;
   const int rows = estimate_rows(estimate), limit = context.target.smem_bytes_per_block;
   const auto bytes = [&](int n) { return estimate_block_smem_bytes(estimate, n, head_dim); };
   if (bytes(rows) <= limit) return;
@@ -80,7 +82,7 @@ void check_estimate_smem(const Estimate& estimate, int head_dim, const PassConte
       "an estimate of " + std::to_string(rows) + " rows at head_dim " + std::to_string(head_dim) +
           " needs " + std::to_string(bytes(rows)) + " bytes of shared memory, " +
           context.target.name + " has " + std::to_string(limit) + " for a block"));
-  d.notes.push_back(estimate_block_smem_formula(estimate, rows, head_dim) +
+  d.notes.push_back(estimate_smem_formula(rows, head_dim) +
                     " bytes: the rows of a tile, 128 keys, and the rows' statistics");
   int fitting = rows;  // halved: tiles stay divisors of what they were
   while (fitting > kWarpRows && bytes(fitting) > limit) fitting /= 2;

@@ -1,5 +1,7 @@
 #include "compiler/target/estimate_block.hpp"
 
+#include <numeric>
+
 #include "compiler/target/limits.hpp"
 
 namespace lacuna {
@@ -11,10 +13,11 @@ constexpr int kPooledRows = 8, kPooledColumnRows = 2;
 
 int whole_mma(int rows) { return (rows + kWarpRows - 1) / kWarpRows * kWarpRows; }
 
-/// Copies of the rows in shared memory: sums over the tokens of cells lie beside these.
-int row_copies(const Estimate& estimate) {
-  return estimate.rows.kind == SummaryKind::kAntidiagonal ? 2 : 1;
-}
+/// Of templates/predict/cell_shape.cuh: stages of rows and of columns, some elements of each, and
+/// what is known of the rows.
+constexpr int kCellRows = 128, kCellColumns = 128;
+constexpr int kCellStages = 3, kCellDepth = 64, kCellTailBytes = 2048;
+int cell_depth(int head_dim) { return std::gcd(head_dim, kCellDepth); }
 
 }  // namespace
 
@@ -25,7 +28,7 @@ int estimate_rows(const Estimate& estimate) {
     case SummaryKind::kTokens:
       return whole_mma(estimate.tile_q);
     case SummaryKind::kAntidiagonal:
-      return whole_mma(estimate.tile_q / estimate.rows.count);
+      return kCellRows;
     case SummaryKind::kLast:
       return whole_mma(estimate.rows.count);
   }
@@ -33,7 +36,8 @@ int estimate_rows(const Estimate& estimate) {
 }
 
 int estimate_block_smem_bytes(const Estimate& estimate, int rows, int head_dim) {
-  return estimate_smem_bytes(rows * row_copies(estimate), head_dim);
+  if (estimate.rows.kind != SummaryKind::kAntidiagonal) return estimate_smem_bytes(rows, head_dim);
+  return kCellStages * (rows + kCellColumns) * cell_depth(head_dim) * 2 + kCellTailBytes;
 }
 
 int estimate_pairs_smem_bytes(int head_dim) {
@@ -41,8 +45,8 @@ int estimate_pairs_smem_bytes(int head_dim) {
   return kStages * kStepKeys * head_dim + kControl;
 }
 
-std::string estimate_block_smem_formula(const Estimate& estimate, int rows, int head_dim) {
-  return estimate_smem_formula(rows * row_copies(estimate), head_dim);
+int estimate_cell_tiles(const Estimate& estimate) {
+  return kCellRows / (estimate.tile_q / estimate.rows.count);
 }
 
 }  // namespace lacuna

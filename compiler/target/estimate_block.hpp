@@ -1,13 +1,13 @@
-// What one block of the estimate kernels takes up (templates/predict/pooled.cuh, tokens.cuh): the
-// passes refuse what does not fit, emit writes it into the kernel's Config.
+// What one block of the estimate kernels takes up (templates/predict/pooled.cuh, tokens.cuh,
+// cells.cuh): the passes refuse what does not fit, emit writes it into the kernel's Config.
 #pragma once
 
 #include "compiler/ir/program.hpp"
 
 namespace lacuna {
 
-/// Rows that a block compares at once: rows of tiles of means; else the rows of one tile, padded to
-/// whole mma.
+/// Rows that a block compares at once: rows of tiles of means; cells of several tiles; else the rows
+/// of one tile, padded to whole mma.
 int estimate_rows(const Estimate& estimate);
 
 /// Dynamic shared memory of a block that compares tokens, cells or the last queries; `rows` as
@@ -18,7 +18,7 @@ int estimate_block_smem_bytes(const Estimate& estimate, int rows, int head_dim);
 int estimate_pairs_smem_bytes(int head_dim);
 inline constexpr int kEstimatePairsThreads = 384;  ///< two warpgroups compute, one loads
 inline constexpr int kEstimatePairsRows = 256;
-/// The formula with its numbers.
-std::string estimate_block_smem_formula(const Estimate& estimate, int rows, int head_dim);
+/// Query tiles whose cells a block compares.
+int estimate_cell_tiles(const Estimate& estimate);
 
 }  // namespace lacuna

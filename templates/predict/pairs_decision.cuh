@@ -22,8 +22,9 @@ template <class Config, class Hooks, class Args>
 class PairDecision {
   using Shape = PairShape<Config>;
   using TileConfig = PairTileConfig<Config>;
-  using Logits = TokenLogits<TileConfig, Hooks, Args, Config::kBits, false>;
-  static_assert(TokenShape<TileConfig>::kBlocks == 4);
+  using TileShape = TokenShape<TileConfig>;
+  using Logits = TokenLogits<TileShape, TileConfig, Hooks, Args, Config::kBits, false>;
+  static_assert(TileShape::kBlocks == 4);
 
  public:
   /// `row`: of tiles; `set`: the first of those that have it.

@@ -9,11 +9,10 @@
 
 #include "arch/approx.cuh"
 #include "base/kinds.cuh"
+#include "predict/decide_row.cuh"
 #include "predict/pooled_means.cuh"
 #include "predict/pooled_product.cuh"
 #include "predict/pooled_tokens.cuh"
-#include "predict/select_first.cuh"
-#include "predict/select_row.cuh"
 
 namespace lacuna {
 
@@ -91,7 +90,7 @@ class PooledBlock {
       rows_ = smaller(kRows, args_.predict.keep_q_tiles - first_);
       reduce_logits();
       __syncthreads();
-      for (int r = 0; r < rows_; ++r) decide_row(r);
+      for (int r = 0; r < rows_; ++r) decide(r);
     }
   }
 
@@ -158,24 +157,12 @@ class PooledBlock {
     return sees && !excludes_tile<Config, Hooks>(args_, row, j);
   }
 
-  __device__ __forceinline__ void decide_row(int r) const {
+  __device__ __forceinline__ void decide(int r) const {
     const KeepRow row = keep_row_of<Config>(args_, b_, h_, first_ + r);
     float* const p = kIsNormal ? log_sums(r) : plane(r);
     if constexpr (kIsNormal) normalise(plane(r), p);
-    if constexpr (Config::kKeepsFirst) {
-      select_first<Config, Hooks>(args_, row, p, shared_.select.reduce);
-    } else {
-      RowValues values;
-      values.score = plane(r);
-      values.p = p;
-      if constexpr (kUsesOrder<Config>) {
-        int* const order = reinterpret_cast<int*>(plane(kRows + kLogSums));
-        order_tiles<Config::kThreads>(p, tiles_, order, order + tiles_, shared_.order);
-        values.order = order;
-        values.ordered = tiles_;
-      }
-      select_row<Config, Hooks>(args_, row, values, shared_.select);
-    }
+    int* const order = reinterpret_cast<int*>(plane(kRows + kLogSums));
+    decide_row<Config, Hooks>(args_, row, p, plane(r), order, shared_.order, shared_.select);
   }
 
   /// Reduced logits and log-sums -> p, in the place of the log-sums. A thread has few tiles:

@@ -1,18 +1,19 @@
-// Where the logits of predict_tokens come from: which chunks of keys there are to load, the loads,
-// the products, their scale and the mask. One type for the estimate itself (16 bits or integers)
-// and one for the exact logits of `reference`.
+// Where the logits of predict_tokens and predict_cells come from: which chunks of keys there are to
+// load, the loads (of tokens), the products, their scale and the mask. One type for the estimate
+// itself (16 bits or integers) and one for the exact logits of `reference`.
 #pragma once
 
 #include "loader/row_tile_loader.cuh"
+#include "loader/token_rows.cuh"
 #include "predict/token_product.cuh"
 #include "predict/token_shape.cuh"
 #include "quantise/groups.cuh"
 
 namespace lacuna {
 
-template <class Config, class Hooks, class Args, int kBits, bool kIsReference>
+/// Shape: TokenShape or CellShape.
+template <class Shape, class Config, class Hooks, class Args, int kBits, bool kIsReference>
 class TokenLogits {
-  using Shape = TokenShape<Config>;
   using Element = typename Config::Element;
   using QueryTile = typename Shape::template QueryTile<kBits>;
   using KeyTile = typename Shape::template KeyTile<kBits>;
@@ -52,6 +53,14 @@ class TokenLogits {
     return columns;
   }
 
+  /// Is there anything to add up in this chunk?
+  __device__ __forceinline__ bool is_possible(int first) const {
+    const int k0 = first * kCell, k1 = last_token(first);
+    if (!sees_keys<Config, Hooks>(args_, row_, k0, k1)) return false;
+    if constexpr (!kIsReference) return true;
+    return Hooks::reference_possible(args_, row_.q0, row_.q1, k0, k1);
+  }
+
   /// Are there columns that some row may not add up?
   __device__ __forceinline__ bool is_partial(int first) const {
     const int k0 = first * kCell, k1 = last_token(first);
@@ -66,15 +75,12 @@ class TokenLogits {
     return !full;
   }
 
-  /// Token `kCell - 1 - s` of each cell; plainly the tokens where cells are tokens.
-  __device__ __forceinline__ void load_queries(u32 tile, int s) const {
-    const int shift = kCell - 1 - s;
-    const int rows = ceil_div(args_.attend.n_q - shift, kCell);
+  __device__ __forceinline__ void load_queries(u32 tile) const {
+    const int rows = args_.attend.n_q;
     if constexpr (kBits == 16) {
       const TensorArg& q = args_.attend.q;
-      const Element* const head =
-          static_cast<const Element*>(q.data) + row_.b * q.stride_b + row_.h * q.stride_h;
-      QueryLoader(head + shift * q.stride_n, kCell * q.stride_n, rows).load(tile, first_row_);
+      const Element* const head = element_of<Element>(q, row_.b, row_.h, 0, 0);
+      QueryLoader(head, q.stride_n, rows).load(tile, first_row_);
     } else {
       const signed char* const head =
           args_.predict.estimate_q_values +
@@ -83,14 +89,13 @@ class TokenLogits {
     }
   }
 
-  /// Token `s` of each cell of the chunk.
-  __device__ __forceinline__ void load_keys(u32 tile, int first, int s) const {
-    const int columns = ceil_div(args_.attend.n_k - s, kCell);
+  __device__ __forceinline__ void load_keys(u32 tile, int first) const {
+    const int columns = args_.attend.n_k;
     if constexpr (kBits == 16) {
       const TensorArg& k = args_.attend.k;
-      const Element* const head = static_cast<const Element*>(k.data) + row_.b * k.stride_b +
-                                  row_.h / args_.attend.heads_per_kv * k.stride_h;
-      KeyLoader(head + s * k.stride_n, kCell * k.stride_n, columns).load(tile, first);
+      const Element* const head =
+          element_of<Element>(k, row_.b, row_.h / args_.attend.heads_per_kv, 0, 0);
+      KeyLoader(head, k.stride_n, columns).load(tile, first);
     } else {
       const signed char* const head =
           args_.predict.estimate_k_values +
@@ -146,13 +151,6 @@ class TokenLogits {
  private:
   __device__ __forceinline__ int last_token(int first) const {
     return smaller((first + Shape::kColumns) * kCell, args_.attend.n_k) - 1;
-  }
-
-  __device__ __forceinline__ bool is_possible(int first) const {
-    const int k0 = first * kCell, k1 = last_token(first);
-    if (!sees_keys<Config, Hooks>(args_, row_, k0, k1)) return false;
-    if constexpr (!kIsReference) return true;
-    return Hooks::reference_possible(args_, row_.q0, row_.q1, k0, k1);
   }
 
   __device__ __forceinline__ bool is_visible(int row, int column) const {

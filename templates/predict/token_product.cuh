@@ -1,4 +1,4 @@
-// Logits of 16 rows and some columns as one warp computes them from swizzled shared memory: exact
+// Logits of some rows and columns as one warp computes them from swizzled shared memory: exact
 // 16-bit products with f32 sums, or integer products.
 #pragma once
 
@@ -15,10 +15,11 @@ __device__ __forceinline__ void clear(Sum (&sums)[kBlocks][4]) {
   }
 }
 
-/// sums[n] += block n (8 columns) of rows x columns^T; both tiles begin at rows that are multiples
-/// of 8.
-template <class Element, class QueryTile, class KeyTile, class Sum, int kBlocks>
-__device__ __forceinline__ void add_products(Sum (&sums)[kBlocks][4], u32 rows, u32 columns) {
+/// sums[set][n] += 16 rows of a set x block n (8 columns)^T; both tiles begin at rows that are
+/// multiples of 8. A column is read once for all sets.
+template <class Element, class QueryTile, class KeyTile, class Sum, int kSets, int kBlocks>
+__device__ __forceinline__ void add_products_of_sets(Sum (&sums)[kSets][kBlocks][4], u32 rows,
+                                                     u32 columns) {
   static_assert(kBlocks % 2 == 0 && QueryTile::kRowBytes == KeyTile::kRowBytes);
   const int l = lane_index();
   const LaneAddress<QueryTile> row(rows, l % 16, l / 16);
@@ -26,16 +27,27 @@ __device__ __forceinline__ void add_products(Sum (&sums)[kBlocks][4], u32 rows, 
   const LaneAddress<KeyTile> column(columns, l % 8 + l / 16 * 8, l / 8 % 2);
 #pragma unroll 8
   for (int step = 0; step < QueryTile::kRowBytes / 32; ++step) {
-    u32 a[4];
-    ldmatrix_x4(a, row.at(0, step));
+    u32 a[kSets][4];
+#pragma unroll
+    for (int set = 0; set < kSets; ++set) ldmatrix_x4(a[set], row.at(set, step));
 #pragma unroll
     for (int n = 0; n < kBlocks / 2; ++n) {
       u32 b[4];
       ldmatrix_x4(b, column.at(n, step));
-      multiply_add<Element>(sums[2 * n], a, b[0], b[1]);
-      multiply_add<Element>(sums[2 * n + 1], a, b[2], b[3]);
+#pragma unroll
+      for (int set = 0; set < kSets; ++set) {
+        multiply_add<Element>(sums[set][2 * n], a[set], b[0], b[1]);
+        multiply_add<Element>(sums[set][2 * n + 1], a[set], b[2], b[3]);
+      }
     }
   }
+}
+
+/// The same of 16 rows.
+template <class Element, class QueryTile, class KeyTile, class Sum, int kBlocks>
+__device__ __forceinline__ void add_products(Sum (&sums)[kBlocks][4], u32 rows, u32 columns) {
+  using OneSet = Sum[1][kBlocks][4];
+  add_products_of_sets<Element, QueryTile, KeyTile>(reinterpret_cast<OneSet&>(sums), rows, columns);
 }
 
 }  // namespace lacuna

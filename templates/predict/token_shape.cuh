@@ -1,9 +1,9 @@
 // How a block of predict_tokens shares out its work, and where things lie in shared memory.
 //
-// Keys come in chunks of up to 64 columns (tokens, or cells of tokens), whole key tiles; the next
-// chunk is loaded while one is in use. Tiles of more columns are chunks by themselves, for which
-// there is one slot. A warp owns 16 rows; where the tile has fewer than 16 for each warp, several
-// warps share rows and split the columns of the chunk.
+// Keys come in chunks of up to 64, whole key tiles; the next chunk is loaded while one is in use.
+// Tiles of more columns are chunks by themselves, for which there is one slot. A warp owns 16 rows;
+// where the tile has fewer than 16 for each warp, several warps share rows and split the columns of
+// the chunk.
 #pragma once
 
 #include "base/kinds.cuh"
@@ -25,10 +25,10 @@ struct TokenShape {
   static constexpr int kThreads = Config::kThreads;
   static constexpr int kWarps = kThreads / 32;
   static constexpr bool kIsLast = Config::kLastRows > 0;
-  static constexpr int kCell = Config::kCell;
+  static constexpr int kCell = 1;  ///< tokens of a row or column
 
-  static constexpr int kTileRows = kIsLast ? Config::kLastRows : ceil_div(Config::kTileQ, kCell);
-  static constexpr int kTileColumns = Config::kTileK / kCell;
+  static constexpr int kTileRows = kIsLast ? Config::kLastRows : Config::kTileQ;
+  static constexpr int kTileColumns = Config::kTileK;
   static constexpr int kStages = kTileColumns <= 64 ? 2 : 1;
   static constexpr int kColumns =  ///< of a chunk
       kStages == 2 ? 64 / kTileColumns * kTileColumns : kTileColumns;
@@ -66,11 +66,10 @@ struct TokenShape {
     SelectScratch select;
   };
 
-  /// Queries (in two slots if they change with every step of a cell), keys, tail.
-  static constexpr int kQuerySlots = kCell > 1 ? 2 : 1;
+  /// Queries, keys, tail.
   static constexpr int kQueryBytes = Config::kRows * Config::kHeadDim * 2;
   static constexpr int kKeyBytes = kColumns * Config::kHeadDim * 2;
-  static constexpr int kKeysOffset = kQuerySlots * kQueryBytes;
+  static constexpr int kKeysOffset = kQueryBytes;
   static constexpr int kTailOffset = kKeysOffset + kStages * kKeyBytes;
   /// Parts lie behind the tail, or else where the chunk was, at the price of a barrier.
   static constexpr int kPartsOffset = kTailOffset + static_cast<int>(sizeof(Tail));
@@ -82,10 +81,8 @@ struct TokenShape {
   static_assert(sizeof(RowSums) <= kStages * kKeyBytes, "they lie where the keys were");
   static_assert(sizeof(OrderScratch<kWarps>) <= kTailOffset);
   static_assert(Config::kRows % 16 == 0 && kTileRows <= Config::kRows);
-  static_assert(Config::kTileK % kCell == 0 && kTileColumns <= 128 && kColumns % 16 == 0,
+  static_assert(kTileColumns <= 128 && kColumns % 16 == 0,
                 "a chunk is whole tiles and whole steps of 16 columns");
-  static_assert(kCell == 1 || (kSets == 1 && Config::kBits == 16),
-                "sums over a cell stay in registers");
   static_assert(kUnit < 8 ? (kUnit & (kUnit - 1)) == 0 : kUnit % 8 == 0);
 };
 

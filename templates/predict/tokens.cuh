@@ -1,5 +1,5 @@
-// `estimate` with the tokens of each query tile (or cells of tokens, or the last tokens of the
-// sequence) as rows against all keys, reduced to key tiles or columns; then `select`.
+// `estimate` with the tokens of each query tile (or the last tokens of the sequence) as rows
+// against all keys, reduced to key tiles or columns; then `select`.
 //
 // A block takes one query tile and goes through the keys, chunk by chunk; chunks that the mask
 // hides are not loaded. With softmax (or an exact log-sum-exp over `reference`) it goes twice: the
@@ -58,7 +58,7 @@ class TokenBlock {
  protected:
   __device__ __forceinline__ void estimate(const KeepRow& row) {
     row_ = row;
-    rows_ = ceil_div(row.q1 - row.q0 + 1, Shape::kCell);
+    rows_ = row.q1 - row.q0 + 1;
     clear_results();
     if constexpr (!Shape::kIsLast && !Config::kKeepsFirst) {
       visible_ = count_visible<Config, Hooks>(args_, row_,
@@ -95,35 +95,27 @@ class TokenBlock {
     __syncthreads();
   }
 
-  /// Where the walk along the keys is: a chunk, by its first column, and a token of the cells.
+  /// Where the walk along the keys is: a chunk.
   struct Step {
-    int first, s;
-    int count;  ///< steps before
+    int first;  ///< column
+    int count;  ///< chunks before
   };
 
   /// body(logits, number of the 16 rows among the warp's) by each warp that has rows, for each
   /// visible chunk; then after(step) by all. Ends with a barrier.
   template <int kBits, bool kIsReference, class Body, class After>
   __device__ __forceinline__ void go_through(Body body, After after) {
-    const TokenLogits<Config, Hooks, Args, kBits, kIsReference> logits(args_, row_);
-    const int columns = ceil_div(args_.attend.n_k, Shape::kCell);
-    typename TokenLogits<Config, Hooks, Args, kBits, kIsReference>::Sums sums;
-    clear(sums);
-    Step step = {logits.first_possible(0), 0, 0};
+    const TokenLogits<Shape, Config, Hooks, Args, kBits, kIsReference> logits(args_, row_);
+    const int columns = args_.attend.n_k;
+    Step step = {logits.first_possible(0), 0};
     if (step.first < columns) load(logits, step);
     while (step.first < columns) {
-      Step next = {step.first, step.s + 1, step.count + 1};
-      if (next.s == Shape::kCell)
-        next = {logits.first_possible(step.first + Shape::kColumns), 0, next.count};
+      const Step next = {logits.first_possible(step.first + Shape::kColumns), step.count + 1};
       cp_async_wait<0>();
       const int* const excluded = publish_excluded<kIsReference>(step);
       if (Shape::kStages == 2 && next.first < columns) load(logits, next);
-      if (Shape::kCell > 1 && has_rows()) add(logits, sums, step, row_warp());
-      if (step.s == Shape::kCell - 1) {
-        if (has_rows()) take_chunk(logits, sums, step, excluded, body);
-        after(step);
-        if (Shape::kCell > 1) clear(sums);
-      }
+      if (has_rows()) take_chunk(logits, step, excluded, body);
+      after(step);
       if constexpr (Shape::kStages == 1) {
         __syncthreads();
         if (next.first < columns) load(logits, next);
@@ -135,14 +127,14 @@ class TokenBlock {
 
   template <class Logits>
   __device__ __forceinline__ void load(const Logits& logits, const Step& step) const {
-    if (Shape::kCell > 1 || step.count == 0) logits.load_queries(query_slot(step), step.s);
-    logits.load_keys(key_slot(step), step.first, step.s);
+    if (step.count == 0) logits.load_queries(shared_address(smem_));
+    logits.load_keys(key_slot(step), step.first);
     cp_async_commit();
   }
 
   /// The sets of 16 rows of this warp, one after another.
-  template <class Logits, class Sums, class Body>
-  __device__ __forceinline__ void take_chunk(const Logits& logits, Sums& sums, const Step& step,
+  template <class Logits, class Body>
+  __device__ __forceinline__ void take_chunk(const Logits& logits, const Step& step,
                                              const int* excluded, Body& body) {
     const bool partial = excluded != nullptr || logits.is_partial(step.first);
     const int offset = split() * Shape::kSplitColumns;
@@ -150,21 +142,14 @@ class TokenBlock {
     for (int of_warp = 0; of_warp < Shape::kSets; ++of_warp) {
       const int set = row_warp() + of_warp * Shape::kRowWarps;
       if (Shape::kSets > 1 && set >= Shape::kRowSets) break;
-      if constexpr (Shape::kCell == 1) {
-        clear(sums);
-        add(logits, sums, step, set);
-      }
+      typename Logits::Sums sums;
+      clear(sums);
+      logits.add(sums, shared_address(smem_), key_slot(step), set, split());
       Scores scores;
       logits.scale(scores, sums, set, step.first + offset);
       if (partial) logits.hide(scores, set, step.first + offset, excluded, offset);
       body(scores, of_warp);
     }
-  }
-
-  template <class Logits, class Sums>
-  __device__ __forceinline__ void add(const Logits& logits, Sums& sums, const Step& step,
-                                      int set) const {
-    logits.add(sums, query_slot(step), key_slot(step), set, split());
   }
 
   /// Meets the block at the chunk. Flags by tile if `exclude` takes out any, else null.
@@ -175,10 +160,10 @@ class TokenBlock {
       return nullptr;
     }
     const int t = thread_index(), j = step.first / Shape::kTileColumns + t;
-    int* const flags = tail_.excluded[step.count / Shape::kCell % 2];
+    int* const flags = tail_.excluded[step.count % 2];
     bool excluded = t < Shape::kTiles && j < args_.predict.keep_k_tiles;
     excluded = excluded && excludes_tile<Config, Hooks>(args_, row_, j);
-    if (step.s == 0 && t < Shape::kTiles) flags[t] = excluded;
+    if (t < Shape::kTiles) flags[t] = excluded;
     return __syncthreads_or(excluded) != 0 ? flags : nullptr;
   }
 
@@ -353,10 +338,6 @@ class TokenBlock {
   }
   __device__ __forceinline__ u32 key_slot(const Step& step) const {
     return shared_address(smem_) + static_cast<u32>(key_offset(step));
-  }
-  __device__ __forceinline__ u32 query_slot(const Step& step) const {
-    const int slot = Shape::kQuerySlots > 1 ? step.count % Shape::kQuerySlots : 0;
-    return shared_address(smem_) + static_cast<u32>(slot * Shape::kQueryBytes);
   }
 
   /// predict.scores: of the head for the last rows, else of the block.

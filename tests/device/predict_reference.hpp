@@ -42,6 +42,10 @@ class PredictProblem {
   std::string check() const;
 
   int rows() const { return shape_.n_b * shape_.n_h * args_.predict.keep_q_tiles; }
+  /// Of so many neighbouring query tiles.
+  int groups(int q_tiles) const {
+    return shape_.n_b * shape_.n_h * ((args_.predict.keep_q_tiles + q_tiles - 1) / q_tiles);
+  }
   int columns() const { return args_.predict.keep_k_tiles; }
   const std::vector<unsigned>& kept() const { return kept_; }
   const std::vector<TileRecord>& records() const { return records_; }

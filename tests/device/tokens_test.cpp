@@ -1,4 +1,5 @@
-// predict_tokens: what it gives `keep`, what it keeps, and the same bits under any schedule.
+// predict_tokens and predict_cells: what it gives `keep`, what it keeps, and the same bits under
+// any schedule.
 #include "tests/device/stages/tokens.hpp"
 
 #include <gtest/gtest.h>
@@ -18,11 +19,8 @@ class Tokens : public testing::TestWithParam<int> {
   const PredictCase& config() const { return kTokenCases[GetParam()]; }
 
   std::string run(PredictProblem& problem, const emulation::Schedule& schedule) const {
-    const int blocks = std::min(problem.rows(), kMostBlocks);
-    problem.reset((config().ranked  ? 4LL
-                   : config().first ? 1LL
-                                    : 0LL) *
-                  blocks * problem.columns());
+    const int blocks = std::min(problem.groups(token_tiles(config())), kMostBlocks);
+    problem.reset(static_cast<long long>(token_planes(config())) * blocks * problem.columns());
     return problem.run(token_kernels()[static_cast<std::size_t>(GetParam())], blocks,
                        token_smem_bytes(config()), schedule);
   }

@@ -223,6 +223,40 @@ inline constexpr PredictCase kTokenCases[] = {
      .count = 16,
      .is_f16 = true},
     {.name = "pairs", .rows = RowKind::kAntidiagonal, .tile_q = 64, .tile_k = 4, .count = 2},
+    {.name = "wide_pairs",
+     .rows = RowKind::kAntidiagonal,
+     .tile_q = 256,
+     .tile_k = 256,
+     .sums = true,
+     .causal = true,
+     .ranked = true,
+     .scored = false,
+     .count = 2,
+     .head_dim = 96},
+    {.name = "uneven_cells",
+     .rows = RowKind::kAntidiagonal,
+     .tile_q = 48,
+     .tile_k = 192,
+     .normalise = Normalise::kNone,
+     .sums = true,
+     .causal = true,
+     .count = 4,
+     .is_f16 = true},
+    {.name = "one_cell",
+     .rows = RowKind::kAntidiagonal,
+     .tile_q = 32,
+     .tile_k = 32,
+     .normalise = Normalise::kNone,
+     .causal = true,
+     .count = 32},
+    {.name = "first_cells",
+     .rows = RowKind::kAntidiagonal,
+     .tile_q = 64,
+     .tile_k = 32,
+     .causal = true,
+     .scored = false,
+     .first = true,
+     .count = 4},
     {.name = "first",
      .rows = RowKind::kTokens,
      .tile_q = 32,
@@ -309,14 +343,27 @@ inline constexpr PredictCase kSelectCases[] = {
 
 inline constexpr int kSelectSmemBytes = 16384;
 
-/// Whole 16 rows.
+/// Whole 16 rows of a tile; those of cells, of several.
 constexpr int token_rows(const PredictCase& c) {
-  const int rows = c.rows == RowKind::kLast ? c.count : (c.tile_q + c.count - 1) / c.count;
+  if (c.rows == RowKind::kAntidiagonal) return 128;
+  const int rows = c.rows == RowKind::kLast ? c.count : c.tile_q;
   return (rows + 15) / 16 * 16;
 }
+/// Query tiles that a block takes together.
+constexpr int token_tiles(const PredictCase& c) {
+  return c.rows == RowKind::kAntidiagonal ? token_rows(c) / (c.tile_q / c.count) : 1;
+}
 constexpr int token_smem_bytes(const PredictCase& c) {
-  const int query_slots = c.rows == RowKind::kAntidiagonal ? 2 : 1;
-  return (token_rows(c) * query_slots + 128) * c.head_dim * 2 + 4096;
+  if (c.rows == RowKind::kAntidiagonal)
+    return 3 * 256 * (c.head_dim % 64 == 0 ? 64 : 32) * 2 + 2048;
+  return (token_rows(c) + 128) * c.head_dim * 2 + 4096;
+}
+/// Scratch floats for each tile, of a block.
+constexpr int token_planes(const PredictCase& c) {
+  if (c.rows != RowKind::kAntidiagonal) return c.ranked ? 4 : c.first ? 1 : 0;
+  const bool plain = c.normalise == Normalise::kNone;
+  const int planes = (!plain || c.sums ? 1 : 0) + (c.scored || !c.sums || plain ? 1 : 0);
+  return token_rows(c) * planes + (c.ranked ? 4 : 2);
 }
 
 constexpr int pair_smem_bytes(const PredictCase& c) { return 1024 * c.head_dim + 11264; }

@@ -1,9 +1,10 @@
-// predict_tokens in the configurations of kTokenCases.
+// predict_tokens and predict_cells in the configurations of kTokenCases.
 #include "tests/device/stages/tokens.hpp"
 
 #include "tests/device/emulation/cuda.hpp"
 
 namespace {
+#include "predict/cells.cuh"
 #include "predict/tokens.cuh"
 #include "tests/device/stages/predict_hooks.hpp"
 
@@ -19,8 +20,13 @@ struct TokenConfig : PredictConfig<kTokenCases[kNumber]> {
 
 template <int kNumber>
 void run_tokens(const void* args) {
-  predict_tokens<TokenConfig<kNumber>, PredictHooks<kTokenCases[kNumber]>>(
-      *static_cast<const PredictStageArgs*>(args));
+  using Config = TokenConfig<kNumber>;
+  using Hooks = PredictHooks<kTokenCases[kNumber]>;
+  if constexpr (Config::kCell > 1) {
+    predict_cells<Config, Hooks>(*static_cast<const PredictStageArgs*>(args));
+  } else {
+    predict_tokens<Config, Hooks>(*static_cast<const PredictStageArgs*>(args));
+  }
 }
 
 template <std::size_t... kNumbers>

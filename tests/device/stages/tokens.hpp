@@ -1,4 +1,4 @@
-// predict_tokens on emulated blocks.
+// predict_tokens and predict_cells on emulated blocks.
 #pragma once
 
 #include <vector>
