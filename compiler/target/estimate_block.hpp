@@ -6,8 +6,8 @@
 
 namespace lacuna {
 
-/// Rows that a block compares at once: rows of tiles of means; cells of several tiles; else the rows
-/// of one tile, padded to whole mma.
+/// Rows that a block compares at once: rows of tiles of means; cells of several tiles; else the
+/// rows of one tile, padded to whole mma.
 int estimate_rows(const Estimate& estimate);
 
 /// Dynamic shared memory of a block that compares tokens, cells or the last queries; `rows` as
