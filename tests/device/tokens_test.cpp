@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "tests/device/predict_reference.hpp"
 #include "tests/device/stages/stage.hpp"
@@ -77,6 +78,19 @@ TEST_P(Tokens, GivesTheSameBitsUnderAnySchedule) {
     EXPECT_EQ(problem.kept(), plain);
     EXPECT_EQ(problem.check(), "");
   }
+}
+
+/// A block strides on, and the last heads are fewer than those that are at work together.
+TEST(Cells, HasMoreGroupsOfCellsThanBlocks) {
+  const auto pairs = std::ranges::find(kTokenCases, std::string_view("pairs"), &PredictCase::name);
+  PredictProblem problem(*pairs, {1, 260, 2, 260, 5}, PredictFill::kNormal, 8);
+  const int groups = problem.groups(token_tiles(*pairs));
+  ASSERT_GT(groups, kMostBlocks);
+  problem.reset(static_cast<long long>(token_planes(*pairs)) * kMostBlocks * problem.columns());
+  const auto number = static_cast<std::size_t>(pairs - kTokenCases);
+  ASSERT_EQ(
+      problem.run(token_kernels()[number], kMostBlocks, token_smem_bytes(*pairs), kStagePlain), "");
+  EXPECT_EQ(problem.check(), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Stage, Tokens, testing::Range(0, int{std::size(kTokenCases)}),
