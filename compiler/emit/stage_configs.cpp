@@ -95,8 +95,8 @@ void add_uses(const StageFacts& facts, Fields& fields) {
     return facts.estimate != nullptr && uses(facts.estimate->exclude, variable);
   };
   add("kUsesScore", reads(Variable::kScore));
-  add("kUsesRank", reads(Variable::kRank));
   add("kUsesMass", reads(Variable::kMassBefore));
+  add("kOrdersTiles", facts.orders_tiles());
   add("kKeepsFirst", facts.keeps_first());
   add("kUsesSimilarQ", reads(Variable::kSimilarQ) || excludes_by(Variable::kSimilarQ));
   add("kUsesSimilarK", reads(Variable::kSimilarK) || excludes_by(Variable::kSimilarK));

@@ -61,7 +61,7 @@ struct CellShape {
   static constexpr int kLogitsPlane = kHasLogSums ? kRows : 0;
   static constexpr int kResultPlane = kLogitsPlane + (kHasLogits ? kRows : 0);
   static constexpr int kOrderPlane = kResultPlane + 2;
-  static constexpr int kPlanes = kOrderPlane + (kUsesOrder<Config> ? 2 : 0);
+  static constexpr int kPlanes = kOrderPlane + (Config::kOrdersTiles ? 2 : 0);
 
   static_assert(kTailOffset + static_cast<int>(sizeof(Tail)) <= Config::kSmemBytes);
   static_assert(sizeof(OrderScratch<kWarps>) <= kTailOffset, "it lies where the stages were");

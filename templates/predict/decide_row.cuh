@@ -19,7 +19,7 @@ __device__ __forceinline__ void decide_row(const Args& args, const KeepRow& row,
     RowValues values;
     values.score = score;
     values.p = p;
-    if constexpr (kUsesOrder<Config>) {
+    if constexpr (Config::kOrdersTiles) {
       const int tiles = args.predict.keep_k_tiles;
       order_tiles<Config::kThreads>(p, tiles, order, order + tiles, order_scratch);
       values.order = order;

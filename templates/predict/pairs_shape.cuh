@@ -107,8 +107,8 @@ struct PairShape {
                 Config::kLastRows == 0);
   static_assert((Config::kNormalise == Normalise::kLse ||
                  Config::kNormalise == Normalise::kPreviousLse) &&
-                !Config::kSums && !Config::kUsesScore && !Config::kUsesRank && !Config::kUsesMass &&
-                !Config::kHasExclude);
+                !Config::kSums && !Config::kUsesScore && !Config::kOrdersTiles &&
+                !Config::kKeepsFirst && !Config::kHasExclude);
 };
 
 /// Addresses of one block's shared memory.

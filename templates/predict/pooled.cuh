@@ -56,8 +56,8 @@ class PooledBlock {
   /// Floats for each tile: reduced logits of each row; log-sums of each row, or p of one at a
   /// time; the order of one row.
   static constexpr int kLogSums = kColumns > 1 ? kRows : 1;
-  static constexpr int kPlanes = kRows + kLogSums + (kUsesOrder<Config> ? 2 : 0);
-  static constexpr int kScratchPlanes = 2 * kRows + (kUsesOrder<Config> ? 2 : 0);
+  static constexpr int kPlanes = kRows + kLogSums + (Config::kOrdersTiles ? 2 : 0);
+  static constexpr int kScratchPlanes = 2 * kRows + (Config::kOrdersTiles ? 2 : 0);
 
   struct Shared {
     OrderScratch<kWarps> order;

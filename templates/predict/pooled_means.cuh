@@ -29,8 +29,8 @@ class PooledMeans {
     union {
       float keys[kColumns][kDepth + 4];
       struct {
-        int order[kUsesOrder<Config> ? kMostWarpTiles : 1];
-        unsigned words[kUsesOrder<Config> ? kMostWarpTiles / 32 : 1];
+        int order[Config::kOrdersTiles ? kMostWarpTiles : 1];
+        unsigned words[Config::kOrdersTiles ? kMostWarpTiles / 32 : 1];
         float p[Config::kUsesScore ? kMostWarpTiles : 1];
       } row;
     };
@@ -187,7 +187,7 @@ class PooledMeans {
     if constexpr (Config::kKeepsFirst) {
       const WarpKeys<kMostWarpTiles / 32> keys(p, seen, reach);
       select_first<Config, Hooks>(args_, row, keys, visible, warp);
-    } else if constexpr (kUsesOrder<Config>) {
+    } else if constexpr (Config::kOrdersTiles) {
       if (reach <= kMostWarpTiles / 2) {
         order_by_warp<kMostWarpTiles / 64>(values.p, reach, own.order);
       } else {

@@ -20,8 +20,8 @@
 namespace lacuna {
 
 template <class Config>
-inline constexpr bool kDecidesKeys =
-    Config::kColumnsAreTokens && Config::kTileK == 1 && !kUsesOrder<Config> && !Config::kKeepsFirst;
+inline constexpr bool kDecidesKeys = Config::kColumnsAreTokens && Config::kTileK == 1 &&
+                                     !Config::kOrdersTiles && !Config::kKeepsFirst;
 
 template <class Config, class Hooks, class Args>
 class PooledTokens {

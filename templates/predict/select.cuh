@@ -9,7 +9,7 @@ namespace lacuna {
 /// predict.scores of an estimate from the last rows, by head: p, score and, if rank or mass is
 /// used, the order of the tiles by p and memory to find it.
 template <class Config>
-inline constexpr int kLastRowsPlanes = kUsesOrder<Config> ? 4 : 2;
+inline constexpr int kLastRowsPlanes = Config::kOrdersTiles ? 4 : 2;
 
 template <class Config, class Args>
 __device__ __forceinline__ float* last_rows_plane(const Args& args, int b, int h, int plane) {
@@ -20,7 +20,7 @@ __device__ __forceinline__ float* last_rows_plane(const Args& args, int b, int h
 /// Block = row of tiles of predict.kept.
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void select_rows(const Args& args) {
-  static_assert(Config::kHasEstimate || !kUsesOrder<Config>, "tiles have a rank by an estimate");
+  static_assert(Config::kHasEstimate || !Config::kOrdersTiles, "tiles have a rank by an estimate");
   static_assert(sizeof(SelectScratch) <= Config::kSmemBytes);
   extern __shared__ __align__(128) unsigned char block_smem[];
   const KeepRow row = locate_keep_row<Config>(args, block_index());
@@ -28,7 +28,7 @@ __device__ __forceinline__ void select_rows(const Args& args) {
   if constexpr (Config::kHasEstimate) {
     values.p = last_rows_plane<Config>(args, row.b, row.h, 0);
     values.score = last_rows_plane<Config>(args, row.b, row.h, 1);
-    if constexpr (kUsesOrder<Config>) {
+    if constexpr (Config::kOrdersTiles) {
       values.order = reinterpret_cast<const int*>(last_rows_plane<Config>(args, row.b, row.h, 2));
       values.ordered = args.predict.keep_k_tiles;
     }

@@ -14,10 +14,6 @@
 
 namespace lacuna {
 
-/// Not where rows keep their first tiles: predict/select_first.cuh.
-template <class Config>
-inline constexpr bool kUsesOrder = (Config::kUsesRank || Config::kUsesMass) && !Config::kKeepsFirst;
-
 /// Shared memory of a block that decides a row.
 struct SelectScratch {
   static constexpr int kWords = 128;
@@ -108,7 +104,7 @@ __device__ __forceinline__ void select_row(const Args& args, const KeepRow& row,
                                            const RowValues& values, unsigned* words, int most_words,
                                            const Team& team) {
   const int visible = count_visible<Config, Hooks>(args, row, team);
-  if constexpr (kUsesOrder<Config>) {
+  if constexpr (Config::kOrdersTiles) {
     select_by_order<Config, Hooks>(args, row, values, visible, words, most_words, team);
   } else {
     select_by_index<Config, Hooks>(args, row, values, visible, team);

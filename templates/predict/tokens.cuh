@@ -27,9 +27,10 @@ class TokenBlock {
                                     : kIsPlain     ? Merge::kSumOfPresent
                                                    : Merge::kSum;
   static constexpr Merge kScores = Config::kSums ? Merge::kSumOfPresent : Merge::kLargest;
-  static constexpr bool kStoresValues = Shape::kIsLast || kUsesOrder<Config> || Config::kKeepsFirst;
+  static constexpr bool kStoresValues =
+      Shape::kIsLast || Config::kOrdersTiles || Config::kKeepsFirst;
   /// p, score and the order of the tiles, or p alone.
-  static constexpr int kPlanes = kUsesOrder<Config> ? 4 : 1;
+  static constexpr int kPlanes = Config::kOrdersTiles ? 4 : 1;
   static_assert(!Shape::kIsLast || !Config::kKeepsFirst, "one order serves all rows of a head");
 
  public:
@@ -312,7 +313,7 @@ class TokenBlock {
   __device__ __forceinline__ void finish() {
     if constexpr (Config::kKeepsFirst) {
       select_first<Config, Hooks>(args_, row_, plane(0), tail_.select.reduce);
-    } else if constexpr (kUsesOrder<Config>) {
+    } else if constexpr (Config::kOrdersTiles) {
       auto& scratch = *reinterpret_cast<OrderScratch<Shape::kWarps>*>(smem_);
       int* const order = reinterpret_cast<int*>(plane(2));
       order_tiles<Config::kThreads>(plane(0), args_.predict.keep_k_tiles, order,

@@ -117,7 +117,7 @@ TEST(Stages, TheEstimateKnowsWhatKeepReads) {
         "static constexpr lacuna::Normalise kNormalise = lacuna::Normalise::kLse",
         "static constexpr bool kSums = false", "static constexpr bool kHasRowBias = true",
         "static constexpr bool kHasExclude = true", "static constexpr bool kUsesScore = true",
-        "static constexpr bool kUsesRank = false", "static constexpr bool kUsesMass = true",
+        "static constexpr bool kUsesMass = true", "static constexpr bool kOrdersTiles = true",
         "static constexpr bool kUsesSimilarQ = true",
         "static constexpr bool kUsesSimilarK = true"}) {  // of exclude alone
     EXPECT_TRUE(says(config, line)) << line << "\n" << config;

@@ -72,7 +72,7 @@ struct PredictConfig {
   static constexpr bool kHasMask = kCase.causal;
   static constexpr bool kHasExclude = kCase.excludes;
   static constexpr bool kUsesScore = kCase.scored;
-  static constexpr bool kUsesRank = kCase.ranked || kCase.first, kUsesMass = kCase.ranked;
+  static constexpr bool kUsesMass = kCase.ranked, kOrdersTiles = kCase.ranked;
   static constexpr bool kKeepsFirst = kCase.first;
   static constexpr bool kUsesSimilarQ = kCase.excludes, kUsesSimilarK = kCase.excludes;
 };
