@@ -85,19 +85,19 @@ std::string values_grid(const StageFacts&, Tensor t) {
   return std::string("n_b * ") + heads_of(t) + " * (" + ceil_divide(length_of(t), kPreparedTokens) +
          ") * " + std::to_string(kPreparedTokens / kValueTokens);
 }
-std::string pooled_grid(const StageFacts& f, Tensor) {
-  return minimum(
-      "n_b * n_h * (" + ceil_divide("n_q", f.estimate->tile_q * f.rows_of_estimate()) + ")",
-      kMostStridingBlocks);
-}
-std::string tokens_grid(const StageFacts& f, Tensor) {
-  if (f.estimates_last_rows()) return "n_b * n_h";
-  return minimum("n_b * n_h * (" + ceil_divide("n_q", f.estimate->tile_q) + ")",
+/// Blocks that stride over groups of so many query tiles.
+std::string striding_grid(const StageFacts& f, int q_tiles) {
+  return minimum("n_b * n_h * (" + ceil_divide("n_q", f.estimate->tile_q * q_tiles) + ")",
                  kMostStridingBlocks);
 }
+std::string pooled_grid(const StageFacts& f, Tensor) {
+  return striding_grid(f, f.rows_of_estimate());
+}
+std::string tokens_grid(const StageFacts& f, Tensor) {
+  return f.estimates_last_rows() ? "n_b * n_h" : striding_grid(f, 1);
+}
 std::string cells_grid(const StageFacts& f, Tensor) {
-  const int tokens = f.estimate->tile_q * estimate_cell_tiles(*f.estimate);
-  return minimum("n_b * n_h * (" + ceil_divide("n_q", tokens) + ")", kMostStridingBlocks);
+  return striding_grid(f, estimate_cell_tiles(*f.estimate));
 }
 std::string pairs_grid(const StageFacts&, Tensor) {
   return "n_b * n_h * (" + ceil_divide("n_q", kEstimatePairsRows) + ")";

@@ -125,7 +125,7 @@ int cell_planes(const StageFacts& f) {
 /// Scratch of the estimate's blocks, its result for the last rows, or what the stage before it has
 /// found of each row (templates/predict/).
 void add_scores(const StageFacts& f, Slots& slots) {
-  if (f.estimate == nullptr) return;
+  if (f.estimate == nullptr || f.decides_keys()) return;
   if (f.estimates_pairs()) {
     if (f.estimate->normalise == Normalise::kLse)
       slots.push_back({"scores", units(heads(Tensor::kQ), padded_length(Tensor::kQ), kWordBytes)});
@@ -135,7 +135,6 @@ void add_scores(const StageFacts& f, Slots& slots) {
   const int ordering = orders ? 2 : 0;
   const bool pooled = f.estimate->rows.kind == SummaryKind::kMean;
   int rows = 0;
-  if (f.decides_keys()) return;
   if (pooled) {
     rows = 2 * f.rows_of_estimate() + ordering;
   } else if (f.estimates_cells()) {

@@ -32,6 +32,28 @@ __device__ __forceinline__ KeepRow locate_keep_row(const Args& args, int number)
                              number - head * args.predict.keep_q_tiles);
 }
 
+/// Neighbouring query tiles of a head that a block takes together.
+struct RowGroup {
+  int b, h;
+  int first, rows;  ///< tiles
+};
+
+template <int kRows, class Args>
+__device__ __forceinline__ int count_row_groups(const Args& args) {
+  return args.attend.n_b * args.attend.n_h * ceil_div(args.predict.keep_q_tiles, kRows);
+}
+template <int kRows, class Args>
+__device__ __forceinline__ RowGroup locate_row_group(const Args& args, int number) {
+  const int groups_of_head = ceil_div(args.predict.keep_q_tiles, kRows);
+  const int head = number / groups_of_head, b = head / args.attend.n_h;
+  const int first = (number - head * groups_of_head) * kRows;
+  return {b, head - b * args.attend.n_h, first, smaller(kRows, args.predict.keep_q_tiles - first)};
+}
+template <class Config, class Args>
+__device__ __forceinline__ KeepRow keep_row_of(const Args& args, const RowGroup& group, int r) {
+  return keep_row_of<Config>(args, group.b, group.h, group.first + r);
+}
+
 /// Of a query head in arrays [n_b, n_h], and of its KV head in arrays [n_b, n_h_kv].
 template <class Args>
 __device__ __forceinline__ long long query_head(const Args& args, int b, int h) {

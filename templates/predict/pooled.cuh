@@ -80,17 +80,12 @@ class PooledBlock {
   }
 
   __device__ __forceinline__ void run() {
-    const int groups_of_head = ceil_div(args_.predict.keep_q_tiles, kRows);
-    const int groups = args_.attend.n_b * args_.attend.n_h * groups_of_head;
-    for (int group = block_index(); group < groups; group += kMostBlocks) {
-      const int head = group / groups_of_head;
-      b_ = head / args_.attend.n_h;
-      h_ = head - b_ * args_.attend.n_h;
-      first_ = (group - head * groups_of_head) * kRows;
-      rows_ = smaller(kRows, args_.predict.keep_q_tiles - first_);
+    const int groups = count_row_groups<kRows>(args_);
+    for (int number = block_index(); number < groups; number += kMostBlocks) {
+      group_ = locate_row_group<kRows>(args_, number);
       reduce_logits();
       __syncthreads();
-      for (int r = 0; r < rows_; ++r) decide(r);
+      for (int r = 0; r < group_.rows; ++r) decide(r);
     }
   }
 
@@ -105,8 +100,9 @@ class PooledBlock {
   __device__ __forceinline__ void reduce_logits() const {
     const Rows rows(
         args_.predict.q_summary +
-            (query_head(args_, b_, h_) * args_.predict.keep_q_tiles + first_) * Config::kHeadDim,
-        rows_);
+            (query_head(args_, group_.b, group_.h) * args_.predict.keep_q_tiles + group_.first) *
+                Config::kHeadDim,
+        group_.rows);
     for (int begin = warp_index() * kSpan; begin < columns_; begin += kWarps * kSpan) {
       TileLogits tile;
 #pragma unroll 1
@@ -119,7 +115,7 @@ class PooledBlock {
       }
       const int column = begin + Rows::key_of_lane();
       const int r = Rows::row_of_lane(), j = column / kColumns;
-      const bool writes = Rows::key_of_lane() % kLanesOfTile == 0 && j < tiles_ && r < rows_;
+      const bool writes = Rows::key_of_lane() % kLanesOfTile == 0 && j < tiles_ && r < group_.rows;
       if (!writes) continue;
       const bool is_seen = tile.largest > -kInfinity;
       plane(r)[j] = Config::kSums && is_seen ? tile.total : tile.largest;
@@ -130,17 +126,18 @@ class PooledBlock {
   /// kKeys columns from `first` on.
   __device__ __forceinline__ void take_step(const Rows& rows, int first, TileLogits& tile) const {
     const int column = first + Rows::key_of_lane();
-    const bool sees = Rows::row_of_lane() < rows_ && column < columns_ && sees_column(column);
+    const bool sees = Rows::row_of_lane() < group_.rows && column < columns_ && sees_column(column);
     if (!__any_sync(kAllLanes, sees)) return;
     float dot;
     if constexpr (Config::kColumnsAreTokens) {
       const TensorArg& k = args_.attend.k;
       const auto* const keys = static_cast<const typename Config::Element*>(k.data) +
-                               b_ * k.stride_b + h_ / args_.attend.heads_per_kv * k.stride_h;
+                               group_.b * k.stride_b +
+                               group_.h / args_.attend.heads_per_kv * k.stride_h;
       dot = rows.multiply(keys, k.stride_n, first, columns_ - 1);
     } else {
       const float* const keys =
-          args_.predict.k_summary + key_head(args_, b_, h_) * tiles_ * Config::kHeadDim;
+          args_.predict.k_summary + key_head(args_, group_.b, group_.h) * tiles_ * Config::kHeadDim;
       dot = rows.multiply(keys, Config::kHeadDim, first, columns_ - 1);
     }
     if (!sees) return;
@@ -149,7 +146,7 @@ class PooledBlock {
   }
 
   __device__ __forceinline__ bool sees_column(int column) const {
-    const KeepRow row = keep_row_of<Config>(args_, b_, h_, first_ + Rows::row_of_lane());
+    const KeepRow row = keep_row_of<Config>(args_, group_, Rows::row_of_lane());
     const int j = column / kColumns;
     const bool sees = Config::kColumnsAreTokens
                           ? sees_keys<Config, Hooks>(args_, row, column, column)
@@ -158,7 +155,7 @@ class PooledBlock {
   }
 
   __device__ __forceinline__ void decide(int r) const {
-    const KeepRow row = keep_row_of<Config>(args_, b_, h_, first_ + r);
+    const KeepRow row = keep_row_of<Config>(args_, group_, r);
     float* const p = kIsNormal ? log_sums(r) : plane(r);
     if constexpr (kIsNormal) normalise(plane(r), p);
     int* const order = reinterpret_cast<int*>(plane(kRows + kLogSums));
@@ -196,8 +193,7 @@ class PooledBlock {
   Shared& shared_;
   const int tiles_, columns_;
   float* planes_;
-  int b_ = 0, h_ = 0;
-  int first_ = 0, rows_ = 0;  ///< query tiles of the group
+  RowGroup group_ = {};
 };
 
 template <class Config, class Hooks, class Args>

@@ -55,16 +55,12 @@ class PooledTokens {
         warp_(warp_index()) {}
 
   __device__ __forceinline__ void run() {
-    const int groups_of_head = ceil_div(args_.predict.keep_q_tiles, kRows);
-    const int groups = args_.attend.n_b * args_.attend.n_h * groups_of_head;
-    for (int group = block_index(); group < groups; group += kMostBlocks) {
-      const int head = group / groups_of_head;
-      b_ = head / args_.attend.n_h;
-      h_ = head - b_ * args_.attend.n_h;
-      first_ = (group - head * groups_of_head) * kRows;
-      rows_ = smaller(kRows, args_.predict.keep_q_tiles - first_);
+    const int groups = count_row_groups<kRows>(args_);
+    for (int number = block_index(); number < groups; number += kMostBlocks) {
+      group_ = locate_row_group<kRows>(args_, number);
+      const long long head = query_head(args_, group_.b, group_.h);
       load_queries(args_.predict.q_summary +
-                   (static_cast<long long>(head) * args_.predict.keep_q_tiles + first_) * kHeadDim);
+                   (head * args_.predict.keep_q_tiles + group_.first) * kHeadDim);
       if constexpr (kIsNormal) find_norms();
       count_visible_keys();
       __syncthreads();
@@ -75,7 +71,7 @@ class PooledTokens {
 
  private:
   __device__ __forceinline__ KeepRow row_of(int r) const {
-    return keep_row_of<Config>(args_, b_, h_, first_ + r);
+    return keep_row_of<Config>(args_, group_, r);
   }
 
   // the means, as sums of factors
@@ -83,7 +79,7 @@ class PooledTokens {
   __device__ __forceinline__ void load_queries(const float* means) {
     for (int r = warp_; r < kRows; r += kWarps) {
       float largest = 0.0f;
-      for (int column = lane_index(); r < rows_ && column < kHeadDim; column += 32) {
+      for (int column = lane_index(); r < group_.rows && column < kHeadDim; column += 32) {
         largest = fmaxf(largest, fabsf(means[r * kHeadDim + column]));
       }
       largest = warp_reduce(largest, [](float a, float b) { return fmaxf(a, b); });
@@ -112,7 +108,7 @@ class PooledTokens {
   }
 
   __device__ __forceinline__ float4 scaled_mean(const float* means, int r, int column) const {
-    if (r >= rows_) return {0.0f, 0.0f, 0.0f, 0.0f};
+    if (r >= group_.rows) return {0.0f, 0.0f, 0.0f, 0.0f};
     const float4 x = *reinterpret_cast<const float4*>(means + r * kHeadDim + column);
     const float factor = 1.0f / smem_.to_mean[r];
     return {x.x * factor, x.y * factor, x.z * factor, x.w * factor};
@@ -137,7 +133,8 @@ class PooledTokens {
 #pragma unroll
     for (int n = 0; n < 4; ++n) {
       const int key = smaller(first + n * 8 + row, keys_ - 1);
-      keys[n] = element_of<Element>(k, b_, h_ / args_.attend.heads_per_kv, key, quad * 8);
+      keys[n] =
+          element_of<Element>(k, group_.b, group_.h / args_.attend.heads_per_kv, key, quad * 8);
     }
     float sums[4][4] = {};
 #pragma unroll 1
@@ -193,7 +190,7 @@ class PooledTokens {
     if constexpr (!Config::kHasMask && !Config::kHasExclude) return;
     const int j = first + lane_index();
 #pragma unroll 1
-    for (int r = 0; r < rows_; ++r) {
+    for (int r = 0; r < group_.rows; ++r) {
       if (j < keys_ && !weighs(row_of(r), j)) {
         smem_.logits[warp_][r][lane_index()] = -kInfinity;
       }
@@ -256,7 +253,7 @@ class PooledTokens {
   // decisions
 
   __device__ __forceinline__ void count_visible_keys() {
-    for (int r = warp_; r < rows_; r += kWarps) {
+    for (int r = warp_; r < group_.rows; r += kWarps) {
       const int visible = count_visible<Config, Hooks>(args_, row_of(r), WarpTeam());
       if (lane_index() == 0) smem_.visible[r] = visible;
     }
@@ -267,7 +264,7 @@ class PooledTokens {
     multiply(first);
     const int j = first + lane_index();
 #pragma unroll 1
-    for (int r = 0; r < rows_; ++r) {
+    for (int r = 0; r < group_.rows; ++r) {
       const KeepRow row = row_of(r);
       bool keep = j < keys_ && sees_tile<Config, Hooks>(args_, row, j);
       if (keep) {
@@ -288,8 +285,7 @@ class PooledTokens {
   const Args& args_;
   Smem& smem_;
   const int keys_, warp_;
-  int b_ = 0, h_ = 0;
-  int first_ = 0, rows_ = 0;  ///< query tiles of the group
+  RowGroup group_ = {};
 };
 
 }  // namespace lacuna
