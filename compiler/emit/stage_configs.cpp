@@ -205,7 +205,8 @@ Fields pooled_config(const StageFacts& facts, Tensor) {
   Fields fields = {tile_q_field(estimate.tile_q),
                    tile_k_field(estimate.tile_k),
                    {boolean("kColumnsAreTokens", estimate.columns.kind == SummaryKind::kTokens),
-                    "/predictor/estimate/k", kDefault}};
+                    "/predictor/estimate/k", kDefault},
+                   {boolean("kDecidesKeys", facts.decides_keys()), kNowhere, kDerived}};
   add_estimate(facts, fields);
   return fields;
 }

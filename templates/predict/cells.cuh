@@ -284,11 +284,7 @@ class CellBlock {
       const float log_sum = log_sums[j];
       sum.merge(log_sum, log_sum == log_sum ? 1.0f : log_sum);
     }
-#pragma unroll
-    for (int lanes = 1; lanes < 32; lanes *= 2) {
-      sum.merge(__shfl_xor_sync(kAllLanes, sum.largest, lanes),
-                __shfl_xor_sync(kAllLanes, sum.sum, lanes));
-    }
+    sum.template merge_lanes<32>();
     return sum.log2_sum() * kLn2;
   }
 

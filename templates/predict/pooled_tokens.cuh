@@ -19,10 +19,6 @@
 
 namespace lacuna {
 
-template <class Config>
-inline constexpr bool kDecidesKeys = Config::kColumnsAreTokens && Config::kTileK == 1 &&
-                                     !Config::kOrdersTiles && !Config::kKeepsFirst;
-
 template <class Config, class Hooks, class Args>
 class PooledTokens {
   using Element = typename Config::Element;
@@ -34,7 +30,8 @@ class PooledTokens {
   /// Steps whose keys are under way at once.
   static constexpr int kLoads = kSteps % 2 == 0 ? 2 : kSteps;
   static constexpr bool kIsNormal = Config::kNormalise == Normalise::kSoftmax;
-  static_assert(kHeadDim % 32 == 0 && Config::kRows == kRows && kDecidesKeys<Config>);
+  static_assert(kHeadDim % 32 == 0 && Config::kRows == kRows && Config::kColumnsAreTokens &&
+                Config::kTileK == 1 && !Config::kOrdersTiles && !Config::kKeepsFirst);
   static_assert(kIsNormal || Config::kNormalise == Normalise::kNone,
                 "the row of a summary has no log-sum-exp of its own");
 
@@ -240,7 +237,8 @@ class PooledTokens {
     smem_.weight[0][r] = sum > 0.0f ? 1.0f / sum : sum;
   }
 
-  /// `more` of exp(x), which may be none.
+  /// `more` of exp(x), which may be none. RowSum's merge (predict/token_reduce.cuh) keeps a NaN,
+  /// too, of which there is none here: with 16 rows in a lane that spills.
   __device__ __forceinline__ static void add_weight(float& largest, float& weight, float x,
                                                     float more) {
     const float raised = fmaxf(largest, x);

@@ -1,5 +1,5 @@
-// What predict_tokens makes of logits: sums of exponentials along a row, and the reduction of a
-// warp's rows to one number for each unit of columns. -inf stands for "none" in both.
+// What estimates make of logits: sums of exponentials along a row, and the reduction of a warp's
+// rows to one number for each unit of columns. -inf stands for "none" in both.
 #pragma once
 
 #include "arch/approx.cuh"
@@ -22,6 +22,14 @@ struct RowSum {
     sum = sum * exp2_approx((largest - raised) * kLog2E) +
           other_sum * exp2_approx((other_largest - raised) * kLog2E);
     largest = raised;
+  }
+  /// Over so many neighbouring lanes; equal in all of them.
+  template <int kLanes>
+  __device__ __forceinline__ void merge_lanes() {
+#pragma unroll
+    for (int lanes = 1; lanes < kLanes; lanes *= 2) {
+      merge(__shfl_xor_sync(kAllLanes, largest, lanes), __shfl_xor_sync(kAllLanes, sum, lanes));
+    }
   }
   /// log2 of the sum of exp(logit); -inf of nothing, NaN if a logit was.
   __device__ __forceinline__ float log2_sum() const {

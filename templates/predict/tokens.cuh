@@ -185,11 +185,7 @@ class TokenBlock {
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
         RowSum& sum = sums[n][r];
-#pragma unroll
-        for (int lanes = 1; lanes <= 2; lanes *= 2) {
-          sum.merge(__shfl_xor_sync(kAllLanes, sum.largest, lanes),
-                    __shfl_xor_sync(kAllLanes, sum.sum, lanes));
-        }
+        sum.template merge_lanes<4>();
         if (!has_rows() || lane_index() % 4 != 0) continue;
         const int number = (row_warp() + n * Shape::kRowWarps) * 16 + lane_index() / 4 + 8 * r;
         row_sums_.largest[split()][number] = sum.largest;

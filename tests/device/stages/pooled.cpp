@@ -15,6 +15,7 @@ template <int kNumber>
 struct PooledConfig : PredictConfig<kPooledCases[kNumber]> {
   static constexpr int kSmemBytes = kPooledSmemBytes;
   static constexpr bool kColumnsAreTokens = kPooledCases[kNumber].columns_are_tokens;
+  static constexpr bool kDecidesKeys = decides_keys(kPooledCases[kNumber]);
   static constexpr int kRows = pooled_rows(kPooledCases[kNumber]);
 };
 

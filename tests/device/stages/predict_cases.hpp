@@ -128,10 +128,12 @@ inline constexpr PredictCase kPooledCases[] = {
 };
 
 inline constexpr int kPooledSmemBytes = 90112;
+constexpr bool decides_keys(const PredictCase& c) {
+  return c.tile_k == 1 && c.columns_are_tokens && !c.ranked && !c.first;
+}
 /// Query tiles that a block of predict_pooled takes together.
 constexpr int pooled_rows(const PredictCase& c) {
-  if (c.tile_k == 1 && c.columns_are_tokens && !c.ranked && !c.first) return 16;
-  return c.tile_k < 32 ? 2 : 8;
+  return decides_keys(c) ? 16 : c.tile_k < 32 ? 2 : 8;
 }
 
 inline constexpr PredictCase kTokenCases[] = {
