@@ -32,7 +32,7 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
   using Values = WeightedValues<Config>;
   using Scores = float[Shape::kGroups][Shape::kGroupBlocks][4];
   /// Are integers scores where no mask has a say? The softmax then stands twice, for which many
-  /// scales leave no registers.
+  /// scales leave no registers. Not so with the first step of a row: it takes its time to compile.
   static constexpr bool kIntegersServe = !Units::kScoresAreLogits && !Units::kByThread;
   using Sums = int[Shape::kGroups][Shape::kGroupBlocks][4];
   /// Of what a lane has of each group, as logits.
@@ -85,7 +85,7 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
     take_sums<kFirst>(sums, units);
     Maxima maxima;
     if constexpr (!Units::kScoresAreLogits) find_maxima(maxima, sums, units);
-    if constexpr (kIntegersServe) {
+    if constexpr (kIntegersServe && !kFirst) {
       if (__builtin_expect(!step.has(Message::kUnusual), true)) {
         weigh<kFirst>(scores, sums, maxima, units, step);
         return;

@@ -75,7 +75,10 @@ class WgmmaAheadConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
     this->finish_store();
     while (!is_last(step)) {
       attend_step(scores[0], scores[1], step, at);
-      if (is_last(step)) return attend_last(scores[1], at);
+      if (is_last(step)) {
+        copy(scores[0], scores[1]);  // for the end of a row to stand here once
+        break;
+      }
       attend_step(scores[1], scores[0], step, at);
     }
     attend_last(scores[0], at);
@@ -107,6 +110,14 @@ class WgmmaAheadConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
     at = following_at;
   }
 
+  __device__ __forceinline__ static void copy(Scores& to, const Scores& from) {
+#pragma unroll
+    for (int n = 0; n < Shape::kGroupBlocks; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) to[0][n][i] = from[0][n][i];
+    }
+  }
+
   /// Nothing is under way beside it: its parts one after the other.
   __device__ __forceinline__ void attend_last(Scores& now, const Ring& at) {
     const u32 chosen = uniform_over_warp(decide(at));
@@ -135,11 +146,7 @@ class WgmmaAheadConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
   template <class Wait>
   __device__ __forceinline__ void weigh(Weights& weights, Scores& scores, u32 chosen, Wait wait) {
     follow_maxima(scores, chosen);
-    if (chosen == 1) {
-      weigh_part<0>(scores);
-      pack_part<0>(weights, scores);
-      wait();
-    } else if (chosen == 2) {
+    if (chosen == 2) {
       weigh_part<kParts - 1>(scores);
       pack_part<kParts - 1>(weights, scores);
       wait();
@@ -147,11 +154,13 @@ class WgmmaAheadConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
       weigh_part<0>(scores);
       pack_part<0>(weights, scores);
       wait();
-      this->await(smem_.control()->v_full, values_);
-      issue_product(weights, 0);
-      weigh_part<kParts - 1>(scores);
-      take_product();
-      pack_part<kParts - 1>(weights, scores);
+      if (chosen != 1) {
+        this->await(smem_.control()->v_full, values_);
+        issue_product(weights, 0);
+        weigh_part<kParts - 1>(scores);
+        take_product();
+        pack_part<kParts - 1>(weights, scores);
+      }
     }
     this->await(smem_.control()->v_full, values_);
   }
