@@ -191,10 +191,11 @@ class FakeRun:
 
 class Check(unittest.TestCase):
     def test_a_decision_is_every_stage_but_attend_and_the_order(self):
-        run = FakeRun(["sparge", "sparge mma"])
+        run = FakeRun(["sparge", "sparge mma", "sparge 65536"])
         rows = speed.step_prediction(run)
-        self.assertEqual(run.families, [None, "mma"])
-        self.assertEqual([row.get("family") for row in rows], [None, "mma"])
+        self.assertEqual(run.families, ["mma", None, None])
+        self.assertEqual([row.get("family") for row in rows], run.families)
+        self.assertEqual([row["at"] for row in rows], ["h=32,n=32768", "h=32,n=32768", "h=32,n=65536"])
         for row in rows:
             self.assertEqual((row["prediction_of_dense"], row["decision_of_dense"]), (0.1, 0.05))
             self.assertEqual((row["stages_us"]["estimate"], row["of_gemm"]["dense"], row["gemm_tflops"]), (6.0, 0.5, 700.0))

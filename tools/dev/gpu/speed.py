@@ -113,14 +113,21 @@ def decides(stage):
     return stage != "attend" and not stage.startswith(("permute_", "unpermute"))
 
 
+# Every spec that decides, and what has a way of its own: the mma family, rows of more than 512 tiles. (spec, tokens, family)
+DECIDING = ("sparge", "sparge-topk", "topk-blocks", "sale", "xattention", "fg-attn-pooled", "fg-attn-cached", "streaming",
+            "flexprefill", "minference-block", "minference-vertical-slash", "moba-blocks")
+PREDICTIONS = [("sparge", 32768, "mma"), *((spec, 32768, None) for spec in DECIDING), ("sparge", 65536, None),
+               ("xattention", 65536, None)]
+
+
 def step_prediction(run):
-    """What deciding takes of a launch: `lacuna bench` at 32 heads of 32768 tokens, next to dense attention of one family."""
+    """What deciding takes of a launch: `lacuna bench` at 32 heads, next to dense attention of one family."""
     rows = []
-    specs = ("sparge-topk", "topk-blocks", "sale", "xattention", "fg-attn-pooled", "streaming")
-    for spec, family in (("sparge", None), ("sparge", "mma"), *((spec, None) for spec in specs)):
-        if not run.wants(f"{spec} {family}" if family else spec):
+    for spec, tokens, family in PREDICTIONS:
+        point = spec if tokens == 32768 else f"{spec} {tokens}"
+        if not run.wants(f"{point} {family}" if family else point):
             continue
-        row = bench(run, spec, "h=32,n=32768", "--seconds", "2",
+        row = bench(run, spec, f"h=32,n={tokens}", "--seconds", "1",
                     more_env={"LACUNA_ATTEND_FAMILY": family} if family else None)
         if family:
             row["family"] = family
