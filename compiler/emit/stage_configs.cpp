@@ -98,6 +98,7 @@ void add_uses(const StageFacts& facts, Fields& fields) {
   add("kUsesMass", reads(Variable::kMassBefore));
   add("kOrdersTiles", facts.orders_tiles());
   add("kKeepsFirst", facts.keeps_first());
+  if (facts.keeps_first()) add("kKeepsByPlace", facts.keeps_by_place());
   add("kUsesSimilarQ", reads(Variable::kSimilarQ) || excludes_by(Variable::kSimilarQ));
   add("kUsesSimilarK", reads(Variable::kSimilarK) || excludes_by(Variable::kSimilarK));
 }

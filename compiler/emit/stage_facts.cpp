@@ -1,19 +1,25 @@
 #include "compiler/emit/stage_facts.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include "compiler/expr/parse.hpp"
+#include "compiler/expr/sole_condition.hpp"
 #include "compiler/expr/trend.hpp"
 
 namespace lacuna {
 namespace {
 
-/// What differs between tiles of a row, besides the rank.
-constexpr Variable kTileVariables[] = {Variable::kScore,    Variable::kP, Variable::kMassBefore,
-                                       Variable::kSimilarK, Variable::kJ, Variable::kK0,
-                                       Variable::kK1};
+/// What an estimate says of a tile, but for its rank; and what else tells it from others.
+constexpr Variable kEstimateVariables[] = {Variable::kScore, Variable::kP, Variable::kMassBefore};
+constexpr Variable kPlaceVariables[] = {Variable::kSimilarK, Variable::kJ, Variable::kK0,
+                                        Variable::kK1};
 
 constexpr int kRowsThatDecideKeys = 16;  ///< of a matrix product
+
+bool uses_any(const Expr& expr, std::span<const Variable> variables) {
+  return std::ranges::any_of(variables, [&](Variable variable) { return uses(expr, variable); });
+}
 
 /// The caller's tensor behind a value, through permutations. Other values are none.
 const Input* input_behind(const Program& program, int value) {
@@ -70,12 +76,19 @@ std::string_view name_of(Tensor tensor) {
   return tensor == Tensor::kQ ? "q" : tensor == Tensor::kK ? "k" : "v";
 }
 
-bool StageFacts::keeps_first() const {
+std::optional<Expr> StageFacts::rank_condition() const {
   // The last rows' tiles are put in order once for all rows of a head.
-  if (select == nullptr || estimate == nullptr || estimates_last_rows()) return false;
-  const auto reads = [&](Variable variable) { return uses(select->keep, variable); };
-  return reads(Variable::kRank) && std::ranges::none_of(kTileVariables, reads) &&
-         trend_of(select->keep, Variable::kRank) == Trend::kFalls;
+  if (select == nullptr || estimate == nullptr || estimates_last_rows()) return std::nullopt;
+  if (uses_any(select->keep, kEstimateVariables)) return std::nullopt;
+  std::optional<Expr> condition = sole_condition(select->keep, Variable::kRank);
+  if (!condition || uses_any(*condition, kPlaceVariables) ||
+      trend_of(*condition, Variable::kRank) != Trend::kFalls)
+    return std::nullopt;
+  return condition;
+}
+
+bool StageFacts::keeps_by_place() const {
+  return keeps_first() && uses_any(select->keep, kPlaceVariables);
 }
 
 bool StageFacts::orders_tiles() const {

@@ -2,6 +2,7 @@
 // once for each emission; stages.cpp, workspace.cpp and hooks.cpp read it.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "compiler/emit/block_layout.hpp"
@@ -53,8 +54,12 @@ struct StageFacts {
   bool estimates_last_rows() const {
     return estimate != nullptr && estimate->rows.kind == SummaryKind::kLast;
   }
-  /// Each row keeps its first tiles by rank, as many as `keep` says without a look at them.
-  bool keeps_first() const;
+  /// What `keep` asks of a tile's rank, if that makes it one of the first so many of its row, as
+  /// many whatever the tile, and if `keep` asks nothing else but for the tile's place.
+  std::optional<Expr> rank_condition() const;
+  bool keeps_first() const { return rank_condition().has_value(); }
+  /// ... and for that too.
+  bool keeps_by_place() const;
   /// `keep` reads what is known only of tiles in order.
   bool orders_tiles() const;
   /// Means of queries decide about single keys: templates/predict/pooled_tokens.cuh.

@@ -125,6 +125,10 @@ struct ExprNode {
   std::uint32_t begin = 0, end = 0;  ///< bytes of Expr::text this node came from, for carets
 };
 
+inline bool is_variable(const ExprNode& node, Variable variable) {
+  return node.op == ExprOp::kVariable && node.symbol == static_cast<std::uint16_t>(variable);
+}
+
 /// A typed expression: nodes in post-order (children before parents), the last one is the result.
 /// An Expr without nodes means "not given".
 struct Expr {

@@ -45,9 +45,8 @@ bool is_constant(const Expr& expr, double value) {
 }
 
 bool uses(const Expr& expr, Variable variable) {
-  return std::any_of(expr.nodes.begin(), expr.nodes.end(), [&](const ExprNode& node) {
-    return node.op == ExprOp::kVariable && node.symbol == static_cast<std::uint16_t>(variable);
-  });
+  return std::any_of(expr.nodes.begin(), expr.nodes.end(),
+                     [&](const ExprNode& node) { return is_variable(node, variable); });
 }
 
 bool uses_parameter(const Expr& expr, int parameter) {

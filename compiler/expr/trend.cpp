@@ -17,10 +17,6 @@ Trend merged(Trend a, Trend b) {
   return b == Trend::kStill ? a : Trend::kAnyhow;
 }
 
-bool is_variable(const ExprNode& node, Variable variable) {
-  return node.op == ExprOp::kVariable && node.symbol == static_cast<std::uint16_t>(variable);
-}
-
 /// A literal that the variable reaches where it starts, or never.
 bool is_least(const ExprNode& node, Variable variable) {
   return node.op == ExprOp::kLiteral && node.literal <= variable_range(variable).min;

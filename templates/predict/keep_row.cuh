@@ -131,4 +131,13 @@ __device__ __forceinline__ bool keeps_tile(const Args& args, const KeepRow& row,
                      last_key<Config>(args, j), row.h, row.b);
 }
 
+/// The part of `keep` that is about the rank, where tiles differ by nothing else in it
+/// (Config::kKeepsFirst).
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ bool keeps_rank(const Args& args, const KeepRow& row, int rank,
+                                           int visible) {
+  const TileSimilarity similar = similarity_of<Config>(args, row, 0);
+  return Hooks::keep_rank(args, rank, visible, similar.q, row.i, row.q0, row.q1, row.h, row.b);
+}
+
 }  // namespace lacuna

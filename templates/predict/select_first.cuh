@@ -1,7 +1,8 @@
-// The tiles of a row where `keep` reads nothing of a tile but its rank, and falls as the rank
-// grows: the first so many by descending p, ties by index. Nothing is put in order for that. What
-// counts is where the last of them lies, which a bisection over p finds; most are over in a dozen
-// turns, when no tile is left between the bounds that is not kept.
+// The tiles of a row where `keep` reads nothing of a tile but its rank and its place, and what it
+// asks of the rank is the same for all and falls as the rank grows: the first so many by descending
+// p, ties by index. Nothing is put in order for that. What counts is where the last of them lies,
+// which a bisection over p finds; most are over in a dozen turns, when no tile is left between the
+// bounds that is not among them. Then `keep` may still ask for places.
 //
 // A team, a block or a warp, takes a row. A tile is where its thread finds it: number first + index
 // of the tiles that the team visits together.
@@ -9,8 +10,7 @@
 
 #include "arch/count.cuh"
 #include "base/ordered_bits.cuh"
-#include "predict/keep_row.cuh"
-#include "predict/team.cuh"
+#include "predict/select_row.cuh"
 
 namespace lacuna {
 
@@ -97,12 +97,11 @@ __device__ __forceinline__ int count_kept_ranks(const Args& args, const KeepRow&
   int kept = 0, end = visible;
 #pragma unroll 1
   while (kept < end) {
-    TileValue value;
-    value.rank = (kept + end) / 2;
-    if (keeps_tile<Config, Hooks>(args, row, 0, value, visible)) {
-      kept = value.rank + 1;
+    const int rank = (kept + end) / 2;
+    if (keeps_rank<Config, Hooks>(args, row, rank, visible)) {
+      kept = rank + 1;
     } else {
-      end = value.rank;
+      end = rank;
     }
   }
   return __shfl_sync(kAllLanes, kept, 0);  // known to be the same in all lanes
@@ -172,6 +171,15 @@ __device__ __forceinline__ void select_first(const Args& args, const KeepRow& ro
 #pragma unroll 1
   for (int word = ceil_div(keys.end(), 32) + team.index(); word < words; word += Team::kSize) {
     kept[word] = 0;
+  }
+  if constexpr (Config::kKeepsByPlace) {
+    team.meet();
+    // The first rank, or one that is not among the first: where all are, there is no such tile.
+    select_each<Config, Hooks>(args, row, visible, team, [&](int j) {
+      TileValue value;
+      value.rank = (kept[j / 32] >> j % 32 & 1u) != 0 ? 0 : visible;
+      return value;
+    });
   }
 }
 

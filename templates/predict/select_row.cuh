@@ -41,24 +41,31 @@ __device__ __forceinline__ int count_visible(const Args& args, const KeepRow& ro
   return team.sum(visible);
 }
 
-template <class Config, class Hooks, class Team, class Args>
-__device__ __forceinline__ void select_by_index(const Args& args, const KeepRow& row,
-                                                const RowValues& values, int visible,
-                                                const Team& team) {
+/// By index; value_of(a visible tile), which may read that tile's bit as it is so far.
+template <class Config, class Hooks, class Team, class Args, class ValueOf>
+__device__ __forceinline__ void select_each(const Args& args, const KeepRow& row, int visible,
+                                            const Team& team, ValueOf value_of) {
   unsigned* const kept = kept_words(args, row);
 #pragma unroll 1
   for (int word = team.warp(); word < args.predict.keep_words; word += Team::kSize / 32) {
     const int j = word * 32 + lane_index();
     bool keep = j < args.predict.keep_k_tiles && sees_tile<Config, Hooks>(args, row, j);
-    if (keep) {
-      TileValue value;
-      if (values.p != nullptr) value.p = values.p[j];
-      if (Config::kUsesScore && values.score != nullptr) value.score = values.score[j];
-      keep = keeps_tile<Config, Hooks>(args, row, j, value, visible);
-    }
+    if (keep) keep = keeps_tile<Config, Hooks>(args, row, j, value_of(j), visible);
     const u32 bits = __ballot_sync(kAllLanes, keep);
     if (lane_index() == 0) kept[word] = bits;
   }
+}
+
+template <class Config, class Hooks, class Team, class Args>
+__device__ __forceinline__ void select_by_index(const Args& args, const KeepRow& row,
+                                                const RowValues& values, int visible,
+                                                const Team& team) {
+  select_each<Config, Hooks>(args, row, visible, team, [&](int j) {
+    TileValue value;
+    if (values.p != nullptr) value.p = values.p[j];
+    if (Config::kUsesScore && values.score != nullptr) value.score = values.score[j];
+    return value;
+  });
 }
 
 /// `words` has room for the row's bits, or `most_words` are fewer than that.

@@ -26,7 +26,7 @@ struct Args {
   stages::FirstRow row{};
 };
 
-std::vector<unsigned> run(const emulation::Kernel& kernel, int threads, Row row, int top,
+std::vector<unsigned> run(const emulation::Kernel& kernel, int threads, Row row, int top, int step,
                           const emulation::Schedule& schedule) {
   Args args;
   args.attend.n_h = args.attend.heads_per_kv = 1;
@@ -35,14 +35,15 @@ std::vector<unsigned> run(const emulation::Kernel& kernel, int threads, Row row,
   args.predict.keep_words = (row.tiles() + 31) / 32;
   Guarded<unsigned> kept(static_cast<std::size_t>(args.predict.keep_words));
   args.predict.kept = kept.data();
-  args.row = {row.p.data(), reinterpret_cast<const bool*>(row.sees.data()), top};
+  args.row = {row.p.data(), reinterpret_cast<const bool*>(row.sees.data()), top, step};
   EXPECT_EQ(emulation::run_block({kernel, &args, 0, threads, 64, 1}, schedule), "");
   EXPECT_TRUE(kept.is_margin_intact());
   return {kept.data(), kept.data() + kept.size()};
 }
 
-/// Tiles by descending p, ties by index; a NaN ranks first and counts for no other tile.
-std::vector<unsigned> expected(const Row& row, int top) {
+/// Tiles by descending p, ties by index; a NaN ranks first and counts for no other tile. And each
+/// step-th tile.
+std::vector<unsigned> expected(const Row& row, int top, int step) {
   std::vector<unsigned> kept(static_cast<std::size_t>(row.tiles() + 31) / 32);
   const auto keep = [&](int j) { kept[static_cast<std::size_t>(j) / 32] |= 1U << j % 32; };
   const auto p = [&](int j) { return row.p[static_cast<std::size_t>(j)]; };
@@ -50,7 +51,7 @@ std::vector<unsigned> expected(const Row& row, int top) {
   for (int j = 0; j < row.tiles(); ++j) {
     if (row.sees[static_cast<std::size_t>(j)] == 0) continue;
     if (!std::isnan(p(j))) order.push_back(j);
-    if (std::isnan(p(j)) && top > 0) keep(j);
+    if ((std::isnan(p(j)) && top > 0) || (step > 0 && j % step == 0)) keep(j);
   }
   std::ranges::stable_sort(order, [&](int a, int b) { return p(a) > p(b); });
   for (int n = 0; n < std::min(top, static_cast<int>(order.size())); ++n)
@@ -59,12 +60,17 @@ std::vector<unsigned> expected(const Row& row, int top) {
 }
 
 void check(const Row& row, int top, const emulation::Schedule& schedule = kStagePlain) {
-  SCOPED_TRACE(testing::Message() << row.tiles() << " tiles, the first " << top);
-  const std::vector<unsigned> bits = expected(row, top);
-  if (row.tiles() <= stages::kMostFirstTiles) {
-    EXPECT_EQ(run(stages::first_by_warp_kernel(), 32, row, top, schedule), bits) << "by a warp";
+  for (const int step : {0, 7}) {
+    SCOPED_TRACE(testing::Message()
+                 << row.tiles() << " tiles, the first " << top << ", each " << step);
+    const std::vector<unsigned> bits = expected(row, top, step);
+    if (row.tiles() <= stages::kMostFirstTiles) {
+      EXPECT_EQ(run(stages::first_by_warp_kernel(), 32, row, top, step, schedule), bits)
+          << "by a warp";
+    }
+    EXPECT_EQ(run(stages::first_by_block_kernel(), 256, row, top, step, schedule), bits)
+        << "by a block";
   }
-  EXPECT_EQ(run(stages::first_by_block_kernel(), 256, row, top, schedule), bits) << "by a block";
 }
 
 /// draw() for each tile; a share of them is visible.

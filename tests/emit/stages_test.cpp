@@ -124,16 +124,28 @@ TEST(Stages, TheEstimateKnowsWhatKeepReads) {
   }
 }
 
-TEST(Stages, RowsKeepTheirFirstTilesWhereOnlyRanksCount) {
+TEST(Stages, RowsKeepTheirFirstTilesWhereOnlyRanksAndPlacesCount) {
   const std::string text = with(kGatheredText, "p > 0.5 / n_k", "KEEP");
   const auto plan = [&](const char* keep) { return plan_of_text(with(text, "KEEP", keep)); };
   const auto keeps_first = [](const Plan& plan) {
     return says(config_of(plan, "estimate"), "static constexpr bool kKeepsFirst = true");
   };
-  for (const char* keep : {"rank < 3", "rank == 0", "rank < visible / 2 or i == 0 or rank == 0"})
+  const auto asks_for_places = [](const Plan& plan) {
+    return says(config_of(plan, "estimate"), "static constexpr bool kKeepsByPlace = true");
+  };
+  for (const char* keep : {"rank < 3", "rank == 0", "rank < visible / 2 or i == 0 or rank == 0"}) {
     EXPECT_TRUE(keeps_first(plan(keep))) << keep;
-  for (const char* keep : {"rank >= 3", "rank == 1", "rank < 3 or p > 0.5", "rank < 3 or k0 < 64",
-                           "rank < j", "mass_before < 0.5", "p > 0.5", "visible < 3"})
+    EXPECT_FALSE(asks_for_places(plan(keep))) << keep;
+  }
+  for (const char* keep : {"rank < 3 or k0 < 64", "j == 0 or k1 > q0 or rank < 3 and j % 2 == 0",
+                           "(rank < i or k1 > q1) and not (k0 == 0)"}) {
+    EXPECT_TRUE(keeps_first(plan(keep))) << keep;
+    EXPECT_TRUE(asks_for_places(plan(keep))) << keep;
+  }
+  for (const char* keep :
+       {"rank >= 3", "rank == 1", "rank < 3 or p > 0.5", "rank < j",
+        "rank < 3 and k0 < 64 or rank < 2", "not (rank >= 3 and k0 < 64)",
+        "rank < 3 or k0 < 64 and mass_before < 0.5", "mass_before < 0.5", "p > 0.5", "visible < 3"})
     EXPECT_FALSE(keeps_first(plan(keep))) << keep;
   EXPECT_FALSE(keeps_first(plan_of_text(
       with(with(text, "KEEP", "rank < 3"), "%p, %score = estimate %q_summary, %k, columns=tokens, ",

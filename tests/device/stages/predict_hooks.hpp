@@ -44,6 +44,9 @@ struct PredictHooks {
     if (kCase.rows == RowKind::kNone) return k0 < args.sink || q0 - k1 < args.local;
     return p > args.tau || (kCase.ranked && (rank < args.top || mass_before + p <= args.mass));
   }
+  static bool keep_rank(const Args& args, int rank, int, float, int, int, int, int, int) {
+    return rank < args.top;
+  }
 };
 
 template <bool kF16>
@@ -73,7 +76,7 @@ struct PredictConfig {
   static constexpr bool kHasExclude = kCase.excludes;
   static constexpr bool kUsesScore = kCase.scored;
   static constexpr bool kUsesMass = kCase.ranked, kOrdersTiles = kCase.ranked;
-  static constexpr bool kKeepsFirst = kCase.first;
+  static constexpr bool kKeepsFirst = kCase.first, kKeepsByPlace = false;
   static constexpr bool kUsesSimilarQ = kCase.excludes, kUsesSimilarK = kCase.excludes;
 };
 

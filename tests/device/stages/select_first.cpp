@@ -13,6 +13,7 @@ struct Config {
   static constexpr int kThreads = 256;
   static constexpr int kTileQ = 64, kTileK = 1;
   static constexpr bool kHasMask = true;
+  static constexpr bool kKeepsByPlace = true, kUsesScore = false, kUsesMass = false;
   static constexpr bool kUsesSimilarQ = false, kUsesSimilarK = false;
 };
 
@@ -27,7 +28,10 @@ struct Hooks {
     return args.row.sees[k0];
   }
   static bool keep(const Args& args, float, float, int rank, float, int, float, float, int, int,
-                   int, int, int, int, int, int) {
+                   int, int, int k0, int, int, int) {
+    return rank < args.row.top || (args.row.step > 0 && k0 % args.row.step == 0);
+  }
+  static bool keep_rank(const Args& args, int rank, int, float, int, int, int, int, int) {
     return rank < args.row.top;
   }
 };

@@ -5,11 +5,11 @@
 
 namespace stages {
 
-/// What follows AttendArgs and PredictArgs. `keep` is rank < top.
+/// What follows AttendArgs and PredictArgs. `keep` is rank < top, or also of each step-th tile.
 struct FirstRow {
   float* p;
   const bool* sees;
-  int top;
+  int top, step;  ///< 0: of none
 };
 
 inline constexpr int kMostFirstTiles = 512;  ///< of a warp
