@@ -31,8 +31,8 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
   using Units = ScoreUnits<Config>;
   using Values = WeightedValues<Config>;
   using Scores = float[Shape::kGroups][Shape::kGroupBlocks][4];
-  /// Are integers scores where no mask has a say? The softmax then stands twice, for which many
-  /// scales leave no registers. Not so with the first step of a row: it takes its time to compile.
+  /// Are integers scores where no mask has a say? The softmax then stands twice, but for the first
+  /// step of a row, as each takes its time to compile; many scales leave no registers for that.
   static constexpr bool kIntegersServe = !Units::kScoresAreLogits && !Units::kByThread;
   using Sums = int[Shape::kGroups][Shape::kGroupBlocks][4];
   /// Of what a lane has of each group, as logits.

@@ -4,6 +4,7 @@
 //   compile_bench --benchmark_filter=sm_90a/bsfa
 #include <benchmark/benchmark.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -57,7 +58,7 @@ int main(int argc, char** argv) {
   lacuna::Diagnostics diagnostics;
   const NvrtcHandle nvrtc = lacuna::load_nvrtc(0, diagnostics);
   if (nvrtc == nullptr) {
-    fprintf(stderr, "%s\n", diagnostics.items.front().message.c_str());
+    std::fprintf(stderr, "%s\n", diagnostics.items.front().message.c_str());
     return 3;
   }
   for (const auto& entry : fs::directory_iterator(LACUNA_SOURCE_DIR "/specs")) {
