@@ -147,7 +147,7 @@ void write_hooks(CudaWriter& out, const StageFacts& facts) {
   write_attend_hooks(out, facts.attend);
   write_gate_hooks(out, facts.attend.gate);
   if (facts.estimate != nullptr) write_estimate_hooks(out, *facts.estimate);
-  if (facts.select != nullptr) write_select_hooks(out, *facts.select, facts.rank_condition());
+  if (facts.select != nullptr) write_select_hooks(out, *facts.select, facts.rank_condition);
   out.generated_line("};");
 }
 

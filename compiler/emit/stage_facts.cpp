@@ -70,21 +70,23 @@ void find_quantised(StageFacts& facts) {
       only_estimate(quantise_of(program, facts.estimate->k), facts.k.quantise);
 }
 
-}  // namespace
-
-std::string_view name_of(Tensor tensor) {
-  return tensor == Tensor::kQ ? "q" : tensor == Tensor::kK ? "k" : "v";
-}
-
-std::optional<Expr> StageFacts::rank_condition() const {
+std::optional<Expr> find_rank_condition(const StageFacts& facts) {
   // The last rows' tiles are put in order once for all rows of a head.
-  if (select == nullptr || estimate == nullptr || estimates_last_rows()) return std::nullopt;
-  if (uses_any(select->keep, kEstimateVariables)) return std::nullopt;
-  std::optional<Expr> condition = sole_condition(select->keep, Variable::kRank);
+  if (facts.select == nullptr || facts.estimate == nullptr || facts.estimates_last_rows())
+    return std::nullopt;
+  const Expr& keep = facts.select->keep;
+  if (uses_any(keep, kEstimateVariables)) return std::nullopt;
+  std::optional<Expr> condition = sole_condition(keep, Variable::kRank);
   if (!condition || uses_any(*condition, kPlaceVariables) ||
       trend_of(*condition, Variable::kRank) != Trend::kFalls)
     return std::nullopt;
   return condition;
+}
+
+}  // namespace
+
+std::string_view name_of(Tensor tensor) {
+  return tensor == Tensor::kQ ? "q" : tensor == Tensor::kK ? "k" : "v";
 }
 
 bool StageFacts::keeps_by_place() const {
@@ -120,6 +122,7 @@ StageFacts find_stages(const Plan& plan) {
     sort_op(facts, node.op);
   }
   find_quantised(facts);
+  facts.rank_condition = find_rank_condition(facts);
   return facts;
 }
 

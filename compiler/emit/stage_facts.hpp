@@ -39,6 +39,9 @@ struct StageFacts {
   const Compact* compact = nullptr;
   bool permutes = false;
   bool has_stages = false;  ///< any op besides Input and Attend
+  /// What `keep` asks of a tile's rank, if that makes it one of the first so many of its row, as
+  /// many whatever the tile, and if `keep` asks nothing else but for the tile's place.
+  std::optional<Expr> rank_condition{};
 
   const TokenOps& ops(Tensor tensor) const { return tensor == Tensor::kQ ? q : k; }
   int head_dim() const { return plan.program.head_dim; }
@@ -54,10 +57,7 @@ struct StageFacts {
   bool estimates_last_rows() const {
     return estimate != nullptr && estimate->rows.kind == SummaryKind::kLast;
   }
-  /// What `keep` asks of a tile's rank, if that makes it one of the first so many of its row, as
-  /// many whatever the tile, and if `keep` asks nothing else but for the tile's place.
-  std::optional<Expr> rank_condition() const;
-  bool keeps_first() const { return rank_condition().has_value(); }
+  bool keeps_first() const { return rank_condition.has_value(); }
   /// ... and for that too.
   bool keeps_by_place() const;
   /// `keep` reads what is known only of tiles in order.

@@ -104,9 +104,7 @@ class Printer {
 
   bool is_implicit(ParamDim dim, std::int32_t index) const {
     const auto variable = info(dim).index;
-    const ExprNode& node = at(index);
-    return variable && node.op == ExprOp::kVariable &&
-           node.symbol == static_cast<std::uint16_t>(*variable);
+    return variable && is_variable(at(index), *variable);
   }
 
   const Expr& expr_;

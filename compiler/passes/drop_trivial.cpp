@@ -12,8 +12,7 @@ bool is_constant_expr(const Expr& expr, bool value) {
 }
 
 bool is_identity_score(const Expr& score) {
-  return !score.empty() && score.root().op == ExprOp::kVariable &&
-         score.root().symbol == static_cast<std::uint16_t>(Variable::kS);
+  return !score.empty() && is_variable(score.root(), Variable::kS);
 }
 
 void drop_trivial_gate(std::optional<Gate>& gate) {

@@ -59,7 +59,7 @@ Diagnostic& RuleContext::conflict_in(std::string_view path, const Expr& expr, Va
                                      std::string message, std::string why, std::string help) const {
   Diagnostic& d = conflict(path, std::move(message), std::move(why), std::move(help));
   const auto reads = std::find_if(expr.nodes.begin(), expr.nodes.end(), [&](const ExprNode& node) {
-    return node.op == ExprOp::kVariable && node.symbol == static_cast<std::uint16_t>(variable);
+    return is_variable(node, variable);
   });
   const JsonNode* node = at(path);
   if (node != nullptr && reads != expr.nodes.end())

@@ -4,16 +4,11 @@
 #include <cmath>
 #include <optional>
 
+#include "compiler/expr/parse.hpp"
 #include "runtime/parallel_for.hpp"
 
 namespace lacuna::predict {
 namespace {
-
-bool reads(const Expr& expr, Variable variable) {
-  return std::any_of(expr.nodes.begin(), expr.nodes.end(), [&](const ExprNode& node) {
-    return node.op == ExprOp::kVariable && node.symbol == static_cast<std::uint16_t>(variable);
-  });
-}
 
 /// Memory of one thread for one row of tiles.
 struct RowScratch {
@@ -91,7 +86,7 @@ void bind_row(const SelectJob& job, HeadIndex head, int i, RowScratch& row) {
 /// p and score of the row are known.
 void select_row(const SelectJob& job, HeadIndex head, int i, RowScratch& row, const Array& bits) {
   bind_row(job, head, i, row);
-  if (reads(job.op.keep, Variable::kRank) || reads(job.op.keep, Variable::kMassBefore)) {
+  if (uses(job.op.keep, Variable::kRank) || uses(job.op.keep, Variable::kMassBefore)) {
     rank_tiles(row);
   }
   auto* words = at<std::uint32_t>(bits, head, i);

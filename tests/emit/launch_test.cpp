@@ -133,7 +133,8 @@ TEST(Launch, AnOrderTakesRoom) {
     return values_of(emit_launch_program(plan), kShape).at("scores.size");
   };
   EXPECT_LT(room("p > 0.5"), room("rank < 3 or p > 0.5"));
-  EXPECT_EQ(room("p > 0.5"), room("rank < 3 or k0 < 64")) << "the first are found without one";
+  for (const char* keep : {"rank < 3", "rank < 3 or k0 < 64"})
+    EXPECT_EQ(room("p > 0.5"), room(keep)) << "the first are found without one";
 }
 
 TEST(Launch, ManyTokensFit) {

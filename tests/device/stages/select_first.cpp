@@ -9,11 +9,12 @@ namespace lacuna {
 unsigned char block_smem[sizeof(ReduceScratch)];
 }
 
+template <bool kByPlace>
 struct Config {
   static constexpr int kThreads = 256;
   static constexpr int kTileQ = 64, kTileK = 1;
   static constexpr bool kHasMask = true;
-  static constexpr bool kKeepsByPlace = true, kUsesScore = false, kUsesMass = false;
+  static constexpr bool kKeepsByPlace = kByPlace, kUsesScore = false, kUsesMass = false;
   static constexpr bool kUsesSimilarQ = false, kUsesSimilarK = false;
 };
 
@@ -36,6 +37,7 @@ struct Hooks {
   }
 };
 
+template <bool kByPlace>
 void select_by_warp(const void* args_of_launch) {
   const Args& args = *static_cast<const Args*>(args_of_launch);
   unsigned seen = 0;
@@ -47,16 +49,21 @@ void select_by_warp(const void* args_of_launch) {
     if (j % 32 == lacuna::lane_index()) seen |= 1U << j / 32;
   }
   const lacuna::WarpKeys<stages::kMostFirstTiles / 32> keys(args.row.p, seen, end);
-  lacuna::select_first<Config, Hooks>(args, {}, keys, visible, lacuna::WarpTeam());
+  lacuna::select_first<Config<kByPlace>, Hooks>(args, {}, keys, visible, lacuna::WarpTeam());
 }
 
+template <bool kByPlace>
 void select_by_block(const void* args_of_launch) {
   const Args& args = *static_cast<const Args*>(args_of_launch);
   auto& scratch = *reinterpret_cast<lacuna::ReduceScratch*>(lacuna::block_smem);
-  lacuna::select_first<Config, Hooks>(args, {}, args.row.p, scratch);
+  lacuna::select_first<Config<kByPlace>, Hooks>(args, {}, args.row.p, scratch);
 }
 
 }  // namespace
 
-emulation::Kernel stages::first_by_warp_kernel() { return {select_by_warp, lacuna::block_smem}; }
-emulation::Kernel stages::first_by_block_kernel() { return {select_by_block, lacuna::block_smem}; }
+emulation::Kernel stages::first_by_warp_kernel(bool by_place) {
+  return {by_place ? select_by_warp<true> : select_by_warp<false>, lacuna::block_smem};
+}
+emulation::Kernel stages::first_by_block_kernel(bool by_place) {
+  return {by_place ? select_by_block<true> : select_by_block<false>, lacuna::block_smem};
+}

@@ -14,8 +14,8 @@ struct FirstRow {
 
 inline constexpr int kMostFirstTiles = 512;  ///< of a warp
 
-/// A block is that warp.
-emulation::Kernel first_by_warp_kernel();
-emulation::Kernel first_by_block_kernel();
+/// `by_place`: `keep` is asked about places too, or else `step` is 0. A block is that warp.
+emulation::Kernel first_by_warp_kernel(bool by_place);
+emulation::Kernel first_by_block_kernel(bool by_place);
 
 }  // namespace stages
