@@ -125,18 +125,24 @@ void write_estimate_hooks(CudaWriter& out, const Estimate& estimate) {
              cuda_text(estimate.exclude, "false", Tiling::kPredictor));
 }
 
-void write_select_hooks(CudaWriter& out, const Select& select,
-                        const std::optional<Expr>& rank_condition) {
+/// What `keep` asks of one variable, apart from a tile's place.
+void write_condition_hook(CudaWriter& out, const std::string& name, const std::string& variable,
+                          const std::optional<Expr>& condition) {
+  if (!condition) return;
+  write_hook(out,
+             "bool " + name + "(const Args& args, " + variable +
+                 ", float similar_q, int i, int q0, int q1, int h, int b)",
+             "/predictor/keep", cuda_text(*condition, "true", Tiling::kPredictor));
+}
+
+void write_select_hooks(CudaWriter& out, const StageFacts& facts) {
   write_hook(out,
              std::string("bool keep(const Args& args, float score, float p, int rank, float "
                          "mass_before, int visible, float similar_q, float similar_k, ") +
                  kIndices + ")",
-             "/predictor/keep", cuda_text(select.keep, "true", Tiling::kPredictor));
-  if (!rank_condition) return;
-  write_hook(out,
-             "bool keep_rank(const Args& args, int rank, int visible, float similar_q, int i, "
-             "int q0, int q1, int h, int b)",
-             "/predictor/keep", cuda_text(*rank_condition, "true", Tiling::kPredictor));
+             "/predictor/keep", cuda_text(facts.select->keep, "true", Tiling::kPredictor));
+  write_condition_hook(out, "keep_rank", "int rank, int visible", facts.rank_condition);
+  write_condition_hook(out, "keep_p", "float p", facts.p_condition);
 }
 
 }  // namespace
@@ -147,7 +153,7 @@ void write_hooks(CudaWriter& out, const StageFacts& facts) {
   write_attend_hooks(out, facts.attend);
   write_gate_hooks(out, facts.attend.gate);
   if (facts.estimate != nullptr) write_estimate_hooks(out, *facts.estimate);
-  if (facts.select != nullptr) write_select_hooks(out, *facts.select, facts.rank_condition);
+  if (facts.select != nullptr) write_select_hooks(out, facts);
   out.generated_line("};");
 }
 

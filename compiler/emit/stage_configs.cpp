@@ -227,6 +227,10 @@ Fields tokens_config(const StageFacts& facts, Tensor) {
       {boolean("kHasRowBias", estimate.row_bias >= 0), "/predictor/smooth", kDefault},
       {boolean("kHasColumnBias", estimate.column_bias >= 0), "/predictor/smooth", kDefault}};
   add_estimate(facts, fields);
+  if (facts.estimates_pairs()) {
+    fields.push_back(
+        {boolean("kHasThreshold", facts.p_condition.has_value()), "/predictor/keep", kDefault});
+  }
   return fields;
 }
 

@@ -83,6 +83,15 @@ std::optional<Expr> find_rank_condition(const StageFacts& facts) {
   return condition;
 }
 
+std::optional<Expr> find_p_condition(const StageFacts& facts) {
+  if (facts.select == nullptr || !facts.estimates_pairs()) return std::nullopt;
+  std::optional<Expr> condition = sole_condition(facts.select->keep, Variable::kP);
+  // How many tiles are visible is counted while they are estimated.
+  if (!condition || uses_any(*condition, kPlaceVariables) || uses(*condition, Variable::kVisible))
+    return std::nullopt;
+  return condition;
+}
+
 }  // namespace
 
 std::string_view name_of(Tensor tensor) {
@@ -123,6 +132,7 @@ StageFacts find_stages(const Plan& plan) {
   }
   find_quantised(facts);
   facts.rank_condition = find_rank_condition(facts);
+  facts.p_condition = find_p_condition(facts);
   return facts;
 }
 

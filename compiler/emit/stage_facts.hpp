@@ -42,6 +42,9 @@ struct StageFacts {
   /// What `keep` asks of a tile's rank, if that makes it one of the first so many of its row, as
   /// many whatever the tile, and if `keep` asks nothing else but for the tile's place.
   std::optional<Expr> rank_condition{};
+  /// What `keep` asks of p, if that is the same for all tiles of a row; only where pairs are
+  /// estimated by their bounds.
+  std::optional<Expr> p_condition{};
 
   const TokenOps& ops(Tensor tensor) const { return tensor == Tensor::kQ ? q : k; }
   int head_dim() const { return plan.program.head_dim; }

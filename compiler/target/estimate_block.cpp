@@ -41,7 +41,7 @@ int estimate_block_smem_bytes(const Estimate& estimate, int rows, int head_dim) 
 }
 
 int estimate_pairs_smem_bytes(int head_dim) {
-  constexpr int kStages = 4, kStepKeys = 256, kControl = 11264;
+  constexpr int kStages = 4, kStepKeys = 256, kControl = 15360;
   return kStages * kStepKeys * head_dim + kControl;
 }
 

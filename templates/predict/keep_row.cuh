@@ -140,4 +140,12 @@ __device__ __forceinline__ bool keeps_rank(const Args& args, const KeepRow& row,
   return Hooks::keep_rank(args, rank, visible, similar.q, row.i, row.q0, row.q1, row.h, row.b);
 }
 
+/// The part of `keep` that is about p, where tiles differ by nothing else in it
+/// (Config::kHasThreshold).
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ bool keeps_p(const Args& args, const KeepRow& row, float p) {
+  const TileSimilarity similar = similarity_of<Config>(args, row, 0);
+  return Hooks::keep_p(args, p, similar.q, row.i, row.q0, row.q1, row.h, row.b);
+}
+
 }  // namespace lacuna

@@ -1,19 +1,19 @@
 // How large the weights of a step's tiles may be, of 16 queries of a warp: products of integers to
 // the largest sum of each row in each 32 keys, and those to weights.
 //
-// Of 32 keys a lane holds those of one scale, and its two rows share theirs. So
+// Of 32 keys, a unit, a lane holds those of one scale, and its two rows share theirs. So
 //   logit = unit * (product + bias / unit) + what belongs to the row
-// is largest where the sum in brackets is, and with the bias rounded to whole steps of the unit
-// that costs one instruction a score: add and compare, in integers. What rounding, here and in the
-// exact computation, can make of it is added once, behind the comparison: a bound from above, and
-// from below by PairGap.
+// is largest where the sum in brackets is. Looked at closely, that is one instruction a score, add
+// and compare in integers, with the bias rounded to whole steps of the unit. Loosely, it is at most
+// the largest product and the largest bias, each found by itself: half an instruction a score. What
+// rounding, here and in the exact computation, can make of it is added once, behind the comparison:
+// a bound from above; and one from below, by how far the largest weight may lie under that.
 #pragma once
 
 #include "arch/redux.cuh"
 #include "arch/warp.cuh"
 #include "arch/wgmma_8bit.cuh"
 #include "base/math.cuh"
-#include "base/pin.cuh"
 #include "predict/pairs_shape.cuh"
 #include "quantise/groups.cuh"
 
@@ -82,6 +82,7 @@ class PairBounds {
   using Sums = int[Shape::kBlocks][4];
   using Queries = u32[Config::kHeadDim / 32][4];
   using SetRows = const Rows (&)[Shape::kSets];
+  static constexpr int kUnits = Shape::kHalfUnits;
 
   /// Fragments of the 16 rows from `first` on, of a head's integers.
   __device__ __forceinline__ static void load_queries(Queries& queries, const signed char* first) {
@@ -98,26 +99,17 @@ class PairBounds {
     }
   }
 
-  /// What a slot says of half of its keys, for this lane.
-  struct Numbers {
-    float4 scale;
-    float4 low[Shape::kHalfUnits], high[Shape::kHalfUnits];  ///< biases
-  };
+  /// What a slot says of half of its keys, for this lane, by unit.
+  using Numbers = float4[Shape::kNumbers];
+  static_assert(kUnits == 4);
   __device__ __forceinline__ static void read_numbers(Numbers& numbers,
                                                       const typename Shape::Control& control,
                                                       u32 slot, int half) {
-    const float* const lane = control.numbers[slot] + lane_index() % 4 * Shape::kLaneKeys;
-    if constexpr (Config::kHasColumnBias) {
+    constexpr int kRead = Shape::kLooksTwice ? Shape::kNumbers : 1;
 #pragma unroll
-      for (int u = 0; u < Shape::kHalfUnits; ++u) {
-        const float4* const unit =
-            reinterpret_cast<const float4*>(lane + half * Shape::kHalfKeys + u * Shape::kUnitKeys);
-        numbers.low[u] = unit[0];
-        numbers.high[u] = unit[1];
-      }
-    }
-    numbers.scale =
-        *reinterpret_cast<const float4*>(lane + Shape::kStepKeys + half * Shape::kHalfUnits);
+    for (int n = 0; n < kRead; ++n)
+      numbers[n] = *reinterpret_cast<const float4*>(
+          &control.numbers[slot][n][lane_index() % 4][half * kUnits]);
   }
 
   /// Can the biases of a slot be counted in steps of these rows?
@@ -148,67 +140,93 @@ class PairBounds {
     wgmma_commit();
   }
 
-  /// Of each tile of a half, as bits of a float: the largest that a lane, or then a warp, has.
-  struct alignas(sizeof(int) * Shape::kHalfTiles) Largest {
-    int tile[Shape::kHalfTiles];
+  /// The largest weight of each row that a lane has in each unit of a half: at most `above`, at
+  /// least `gap` less.
+  struct Weights {
+    float above[kUnits][2], gap[kUnits];
   };
-  __device__ __forceinline__ static Largest find(const Sums& sums, const Rows& rows,
-                                                 const Numbers& numbers, bool fits) {
-    const float scale[Shape::kHalfUnits] = {numbers.scale.x, numbers.scale.y, numbers.scale.z,
-                                            numbers.scale.w};
-    Largest largest;
+
+  /// By the largest product and the largest bias.
+  __device__ __forceinline__ static Weights find_loosely(const Sums& sums, const Rows& rows,
+                                                         const Numbers& numbers) {
+    Weights weights;
 #pragma unroll
-    for (int t = 0; t < Shape::kHalfTiles; ++t) largest.tile[t] = fits ? 0 : kUnknown;
-#pragma unroll
-    for (int u = 0; u < Shape::kHalfUnits; ++u) {
+    for (int u = 0; u < kUnits; ++u) {
+      const float bias = of_unit(numbers[Shape::kMostBias], u);
+      const int steps = __float_as_int(fmaf(bias, rows.inverse, kInteger));
       int most[2];
-      find_most(most, sums, rows, numbers.low[u], numbers.high[u], u);
-      const float to_log2 = rows.to_log2 * scale[u];
-      int& bound = largest.tile[u / Shape::kUnitsOfTile];
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
-        const float steps = Config::kHasColumnBias
-                                ? __int_as_float(most[r]) - (kInteger - Shape::kMarginSteps)
-                                : static_cast<float>(most[r]) + Shape::kMarginSteps;
-        bound = larger(bound, __float_as_int(fmaf(steps, to_log2, rows.base[r])));
-      }
-    }
-    // Here, and not where they are read: the next product takes the sums' registers.
+        most[r] = sum_of(sums, u, 0, r);
 #pragma unroll
-    for (int t = 0; t < Shape::kHalfTiles; ++t) pin(largest.tile[t]);
-    return largest;
+        for (int n = 1; n < kKeys; ++n) most[r] = larger(most[r], sum_of(sums, u, n, r));
+        most[r] += steps;
+      }
+      const float gap = of_unit(numbers[Shape::kSpread], u) * rows.inverse;
+      set_unit(weights, u, most, gap, rows, of_unit(numbers[Shape::kScale], u));
+    }
+    return weights;
+  }
+
+  /// By the bias of each key: `slot` has to be the caller's still.
+  __device__ __forceinline__ static Weights find_closely(const Sums& sums, const Rows& rows,
+                                                         const Numbers& numbers,
+                                                         const typename Shape::Control& control,
+                                                         u32 slot, int half) {
+    Weights weights;
+#pragma unroll
+    for (int u = 0; u < kUnits; ++u) {
+      int steps[kKeys] = {}, most[2];
+      if constexpr (Config::kHasColumnBias)
+        count_steps(steps, control.bias[slot][half * kUnits + u][lane_index() % 4], rows.inverse);
+#pragma unroll
+      for (int n = 0; n < kKeys; ++n) {
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+          const int sum = sum_of(sums, u, n, r) + steps[n];
+          most[r] = n == 0 ? sum : larger(most[r], sum);
+        }
+      }
+      set_unit(weights, u, most, 0.0f, rows, of_unit(numbers[Shape::kScale], u));
+    }
+    return weights;
   }
 
  private:
   static constexpr int kKeys = Shape::kLaneKeys;
 
-  /// The largest of each row in unit u, of those that the lane has: sums with the bias in steps, as
-  /// the bits of kInteger + sum; without a bias the products themselves.
-  __device__ __forceinline__ static void find_most(int (&most)[2],
-                                                   const int (&sums)[Shape::kBlocks][4],
-                                                   const Rows& rows, const float4& low,
-                                                   const float4& high, int u) {
-    int steps[kKeys] = {};
-    if constexpr (Config::kHasColumnBias) {
-      const float x[kKeys] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+  __device__ __forceinline__ static float of_unit(const float4& x, int u) {
+    return u == 0 ? x.x : u == 1 ? x.y : u == 2 ? x.z : x.w;
+  }
+  /// Of the lane's key n in unit u, and its row r.
+  __device__ __forceinline__ static int sum_of(const Sums& sums, int u, int n, int r) {
+    return sums[u * (kKeys / 2) + n / 2][2 * r + n % 2];
+  }
+
+  /// Biases in steps, as the bits of kInteger + steps.
+  __device__ __forceinline__ static void count_steps(int (&steps)[kKeys],
+                                                     const float (&bias)[kKeys], float inverse) {
+    const float4 low = *reinterpret_cast<const float4*>(bias);
+    const float4 high = *reinterpret_cast<const float4*>(bias + 4);
+    const float x[kKeys] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
 #pragma unroll
-      for (int n = 0; n < kKeys; ++n) steps[n] = __float_as_int(fmaf(x[n], rows.inverse, kInteger));
+    for (int n = 0; n < kKeys; ++n) steps[n] = __float_as_int(fmaf(x[n], inverse, kInteger));
+  }
+
+  /// `most`: the largest sum of each row, as the bits of kInteger + sum, or without biases as it
+  /// is; `gap`: how far below it all others may be, in steps.
+  __device__ __forceinline__ static void set_unit(Weights& weights, int u, const int (&most)[2],
+                                                  float gap, const Rows& rows, float scale) {
+    const float to_log2 = rows.to_log2 * scale;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const float steps = Config::kHasColumnBias
+                              ? __int_as_float(most[r]) - (kInteger - Shape::kMarginSteps)
+                              : static_cast<float>(most[r]) + Shape::kMarginSteps;
+      weights.above[u][r] = fmaf(steps, to_log2, rows.base[r]);
     }
-#pragma unroll
-    for (int n = 0; n < kKeys; ++n) {
-#pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        const int sum = sums[u * (kKeys / 2) + n / 2][2 * r + n % 2] + steps[n];
-        most[r] = n == 0 ? sum : larger(most[r], sum);
-      }
-    }
+    weights.gap[u] = fmaf(gap + 2.0f * Shape::kMarginSteps, to_log2, 2.0f * rows.slack);
   }
 };
-
-/// How far below its bound a tile's largest weight may lie, in log2.
-template <class Config>
-__device__ __forceinline__ float pair_gap(float row_scale, float tile_scale, float slack) {
-  return 2.0f * PairShape<Config>::kMarginSteps * row_scale * tile_scale + 2.0f * slack;
-}
 
 }  // namespace lacuna

@@ -36,18 +36,10 @@ class PairDecision {
   __device__ __forceinline__ void decide(int word, int buffer) const {
     const int j = word * 32 + lane_index();
     const bool visible = j < args_.predict.keep_k_tiles && sees_tile<Config, Hooks>(args_, row_, j);
-    const float tile_scale = visible ? largest_scale(j) : 0.0f;
-    int largest = 0;
-#pragma unroll
-    for (int rows = 0; rows < 4 * Shape::kTileSets; ++rows)
-      largest = larger(largest, control_.largest[buffer][set_ * 4 + rows][lane_index()]);
-    const float bound = __int_as_float(largest) - kRaised;
-    const float gap = pair_gap<Config>(__int_as_float(control_.row_scale[set_]), tile_scale,
-                                       __int_as_float(control_.slack[set_]));
-    const float above = exp2_approx(bound);
-    const float below = visible && is_full(j) ? exp2_approx(bound - gap) : 0.0f;
+    const float above = read_bound(Shape::kAbove, buffer);
+    const float below = visible && is_full(j) ? read_bound(Shape::kBelow, buffer) : 0.0f;
     bool keep = visible && keeps(j, above);
-    const bool is_known = gap < kInfinity && above == above;
+    const bool is_known = above == above && below == below;
     const bool is_open = visible && !(is_known && keep == keeps(j, below));
     u32 unknown = __ballot_sync(kAllLanes, is_open);
     while (unknown != 0) {
@@ -67,18 +59,13 @@ class PairDecision {
     return keeps_tile<Config, Hooks>(args_, row_, j, value, control_.visible[set_]);
   }
 
-  /// Of the groups of a tile's keys, of those that have one.
-  __device__ __forceinline__ float largest_scale(int j) const {
-    using KeyGroups = QuantGroups<Config::kGroup, false, Config::kTileK>;
-    const float* const scales = args_.predict.estimate_k_scale +
-                                key_head(args_, row_.b, row_.h) * args_.predict.estimate_k_groups;
-    float largest = 0.0f;
+  /// The lane's tile's.
+  __device__ __forceinline__ float read_bound(typename Shape::Bound bound, int buffer) const {
+    int largest = 0;
 #pragma unroll
-    for (int n = 0; n < KeyGroups::kPerTile; ++n) {
-      const int group = j * KeyGroups::kPerTile + n;
-      if (KeyGroups::token(group, 0) < args_.attend.n_k) largest = fmaxf(largest, scales[group]);
-    }
-    return largest;
+    for (int rows = 0; rows < 4 * Shape::kTileSets; ++rows)
+      largest = larger(largest, control_.bounds[buffer][bound][set_ * 4 + rows][lane_index()]);
+    return exp2_approx(__int_as_float(largest) - kRaised);
   }
 
   /// Is each pair of the tile's tokens visible? Else its bound is one of more than those.

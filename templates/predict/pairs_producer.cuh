@@ -146,15 +146,23 @@ class PairProducer {
 
   __device__ __forceinline__ void write_numbers(const Numbers& numbers, int step, u32 slot) const {
     auto& control = smem_.control();
-    float* const lane = control.numbers[slot] + quad_lane() * Shape::kLaneKeys;
-    if (block() == 0) lane[Shape::kStepKeys + warp_ * kUnits + unit()] = numbers.scale;
+    const int u = warp_ * kUnits + unit();
+    auto& of_slot = control.numbers[slot];
+    if (block() == 0) of_slot[Shape::kScale][quad_lane()][u] = numbers.scale;
     if constexpr (Config::kHasColumnBias) {
       const int left = args_.attend.n_k - step * Shape::kStepKeys - first_key();
       const float inverse = 1.0f / numbers.scale;
       const float2 bias = {in_units(numbers.bias.x, inverse, left > 0),
                            in_units(numbers.bias.y, inverse, left > 1)};
-      *reinterpret_cast<float2*>(lane + warp_ * kKeys + unit() * Shape::kUnitKeys + block() * 2) =
-          bias;
+      *reinterpret_cast<float2*>(&control.bias[slot][u][quad_lane()][block() * 2]) = bias;
+      if constexpr (Shape::kLooksTwice) {
+        const float most = max_over_blocks(fmaxf(bias.x, bias.y));
+        const float least = -max_over_blocks(fmaxf(-bias.x, -bias.y));
+        if (block() == 0) {
+          of_slot[Shape::kMostBias][quad_lane()][u] = most;
+          of_slot[Shape::kSpread][quad_lane()][u] = least > -kInfinity ? most - least : kInfinity;
+        }
+      }
       float largest = 0.0f;
       if (bias.x > -kInfinity) largest = fabsf(bias.x);
       if (bias.y > -kInfinity) largest = fmaxf(largest, fabsf(bias.y));
@@ -172,6 +180,10 @@ class PairProducer {
   __device__ __forceinline__ static int block() { return lane_index() / 4 % 4; }
   __device__ __forceinline__ static int quad_lane() { return lane_index() % 4; }
   static_assert(kUnits == 2 && Shape::kUnitKeys == 32);
+  __device__ __forceinline__ static float max_over_blocks(float x) {
+    x = fmaxf(x, __shfl_xor_sync(kAllLanes, x, 4));
+    return fmaxf(x, __shfl_xor_sync(kAllLanes, x, 8));
+  }
 
   const Args& args_;
   const Smem smem_;

@@ -10,9 +10,10 @@
 //     full[n]      4 arrivals: each warp of the producers, when what it wrote and copied is there
 //     empty[n]     8 arrivals: each warp that computes, after its last read
 //
-// A lane reads a bias for each key, and a register of each lane is a whole line of shared memory:
-// what wgmma reads of keys and what lanes read of biases fill its bandwidth. So a warpgroup takes
-// two sets of 64 queries, and reads biases once for both.
+// A product is looked at twice at most. First loosely, by the largest bias of a lane's keys of one
+// scale: that is enough wherever a tile is far from the threshold of `keep`, on either side. Then
+// closely, by the bias of each key: more than twice the instructions, and eight times what is read
+// of shared memory, where a register of each lane is a whole line.
 //
 // Which steps come, each producer finds on its own, and all find the same: those of which one of
 // the block's queries sees anything, in ascending order. They meet nowhere but at the slots'
@@ -20,7 +21,7 @@
 // passes it on.
 //
 // A team is the warps that have a query tile in common: a warpgroup, or both. Bounds of 32 tiles, a
-// word of the kept bits, are collected by all its warps (`largest`, two buffers in turn). Then they
+// word of the kept bits, are collected by all its warps (`bounds`, two buffers in turn). Then they
 // meet at their named barrier, and for each query tile one warp decides while the others go on. Who
 // writes into a buffer again has met its reader at the barrier between.
 #pragma once
@@ -49,7 +50,7 @@ struct PairShape {
   static constexpr int kRows = kBlockSets * kWarpgroupRows;
   static constexpr int kStages = 4;
   /// A product is of a set and half a step; while one is under way, the one before is looked at.
-  /// They are in the order of halves, and within those of sets, so that both sets find the biases
+  /// They are in the order of halves, and within those of sets, so that both sets find the numbers
   /// of their keys in registers.
   static constexpr int kStepKeys = 256, kHalves = 2, kHalfKeys = kStepKeys / kHalves;
   static constexpr int kProducts = kHalves * kSets;
@@ -79,24 +80,30 @@ struct PairShape {
       (Config::kBits == 8 ? 2.0f : 1.0f) * (Config::kHasColumnBias ? 1.0f
                                             : Config::kBits == 8   ? 0.5f
                                                                    : 0.0625f);
+  /// Is a first look worth while?
+  static constexpr bool kLooksTwice = Config::kHasThreshold && Config::kHasColumnBias;
 
   using KeyPanel = BytePanel<kStepKeys, Config::kHeadDim>;
   using KeyTile = ByteTile<kStepKeys, Config::kHeadDim>;
 
+  /// Of a unit: the scale of its keys, the largest of their biases, and how far below that they
+  /// are.
+  enum Number { kScale, kMostBias, kSpread, kNumbers };
+  /// Of a tile's largest weight.
+  enum Bound { kAbove, kBelow, kBounds };
+
   /// Behind the slots of keys.
   struct alignas(16) Control {
     unsigned long long full[kStages], empty[kStages];
-    /// By unit, lane of a quad, and then as the lane has them: biases, in units of the key's scale;
-    /// behind those, as of one unit more, the scales of all units.
-    alignas(16) float numbers[kStages][kStepKeys + kUnitKeys];
+    /// By unit, lane of a quad, and then as the lane has them: biases, in units of the key's scale.
+    alignas(16) float bias[kStages][kUnits][4][kLaneKeys];
+    /// What one lane of a quad has of all units.
+    alignas(16) float numbers[kStages][kNumbers][4][kUnits];
     alignas(16) float largest_bias[kStages][kProducerWarps];  ///< magnitude, in units
-    alignas(16) int largest[2][4 * kBlockSets][32];           ///< of each 16 rows
+    alignas(16) int bounds[2][kBounds][4 * kBlockSets][32];   ///< of each 16 rows
     float offset[kRows];                                      ///< of each row, see TokenBlock
     int steps[kStages];                                       ///< less than 0: there are no more
-    // of each query tile, by its first set:
-    int visible[kBlockSets];    ///< tiles of the row
-    int row_scale[kBlockSets];  ///< the largest unit of its rows (a float's bits), in log2
-    int slack[kBlockSets];      ///< ... and of what rounding does to its rows
+    int visible[kBlockSets];  ///< tiles of the row of each query tile, by its first set
   };
 
   static constexpr int kControlOffset = kStages * KeyPanel::kBytes;

@@ -9,7 +9,9 @@
 #pragma once
 
 #include "arch/mbarrier.cuh"
+#include "base/pin.cuh"
 #include "predict/pairs_decision.cuh"
+#include "predict/pairs_look.cuh"
 #include "predict/pairs_producer.cuh"
 
 namespace lacuna {
@@ -21,15 +23,23 @@ class PairConsumer {
   using Smem = PairSmem<Config>;
   using Bounds = PairBounds<Config>;
   using Rows = PairRows<Config>;
+  using Look = PairLook<Config>;
   using Ring = RingPosition<Shape::kStages>;
   static constexpr int kLastSet = Shape::kSets - 1, kLast = Shape::kProducts - 1;
 
  public:
   __device__ __forceinline__ PairConsumer(const Args& args, const Smem& smem, const KeepRow& block)
-      : args_(args), smem_(smem), block_(block), warp_(warp_index()), team_(team_rows()) {}
+      : args_(args), smem_(smem), block_(block), warp_(warp_index()), team_(team_rows()) {
+    const auto& bounds = smem.control().bounds[0];
+    own_bound_ = static_cast<int>(&bounds[Look::bound_of_lane() % Shape::kBounds]
+                                         [first_row(0) / kWarpRows][Look::tile_of_lane()] -
+                                  &bounds[0][0][0]);
+    pin(own_bound_);  // in a register, instead of worked out again for each product
+  }
 
   __device__ __forceinline__ void run() {
-    const Rows rows[Shape::kSets] = {prepare(0), prepare(1)};
+    const Rows rows[Shape::kSets] = {rows_of(0), rows_of(1)};
+    const PairThreshold thresholds[Shape::kSets] = {threshold_of(0), threshold_of(1)};
     prepare_tiles();
     typename Bounds::Queries queries[Shape::kSets];
 #pragma unroll
@@ -43,7 +53,7 @@ class PairConsumer {
     int step = find_step(at), buffer = 0;
     while (step >= 0) {
       const int word = step / Shape::kStepsOfWord;
-      step = take_word(queries, rows, at, step, buffer);
+      step = take_word(queries, rows, thresholds, at, step, buffer);
       team_barrier().sync();
       decide(word, buffer);
       __syncwarp();
@@ -73,8 +83,9 @@ class PairConsumer {
   /// The steps of one word from `step` on. Returns the first of another. A product is looked at
   /// while the one after it is under way.
   __device__ __forceinline__ int take_word(const typename Bounds::Queries (&queries)[Shape::kSets],
-                                           const Rows (&rows)[Shape::kSets], Ring& at, int step,
-                                           int buffer) const {
+                                           const Rows (&rows)[Shape::kSets],
+                                           const PairThreshold (&thresholds)[Shape::kSets],
+                                           Ring& at, int step, int buffer) const {
     auto& control = smem_.control();
     const int word = step / Shape::kStepsOfWord;
     typename Bounds::Sums sums[Shape::kSets];
@@ -84,9 +95,17 @@ class PairConsumer {
     int next_step;
     const auto look = [&](int set, int half) {
       wgmma_arrived(sums[set]);
-      const auto largest = Bounds::find(sums[set], rows[set], numbers, fits.set[set]);
+      const auto closely = [&] {
+        return Bounds::find_closely(sums[set], rows[set], numbers, control, at.slot(), half);
+      };
+      if constexpr (Shape::kLooksTwice) {
+        const auto loose = Bounds::find_loosely(sums[set], rows[set], numbers);
+        publish(Look::tell(loose, fits.set[set], thresholds[set], closely), step, set, half,
+                buffer);
+      } else {
+        publish(Look::tell(closely(), fits.set[set]), step, set, half, buffer);
+      }
       if (set == kLastSet && half == 0) Bounds::read_numbers(numbers, control, at.slot(), 1);
-      publish(largest, step, set, half, buffer);
     };
     Bounds::multiply(sums[0], queries[0], smem_.keys(at.slot()), 0);
     while (true) {
@@ -104,41 +123,43 @@ class PairConsumer {
       next.advance();
       next_step = find_step(next);
       wgmma_wait<0>();
-      release(at);
       if (next_step < 0 || next_step / Shape::kStepsOfWord != word) break;
       Bounds::multiply(sums[0], queries[0], smem_.keys(next.slot()), 0);
       look(kLastSet, Shape::kHalves - 1);
+      release(at);
       at = next;
       step = next_step;
     }
     look(kLastSet, Shape::kHalves - 1);
+    release(at);
     at = next;
     return next_step;
   }
 
-  /// The bounds of a half's tiles, each lane's.
-  __device__ __forceinline__ void publish(typename Bounds::Largest largest, int step, int set,
-                                          int half, int buffer) const {
-    const int place = step % Shape::kStepsOfWord * Shape::kTiles + half * Shape::kHalfTiles;
-#pragma unroll
-    for (int t = 0; t < Shape::kHalfTiles; ++t) largest.tile[t] = max_over_lanes(largest.tile[t]);
-    int* const warp = smem_.control().largest[buffer][first_row(set) / kWarpRows];
-    if (lane_index() == 0) *reinterpret_cast<typename Bounds::Largest*>(warp + place) = largest;
+  /// What the warp says of a half's tiles.
+  __device__ __forceinline__ void publish(int bound, int step, int set, int half,
+                                          int buffer) const {
+    const int of_word = step & (Shape::kStepsOfWord - 1);
+    const int place = of_word * Shape::kTiles + half * Shape::kHalfTiles;
+    int* const bounds = &smem_.control().bounds[buffer][0][set * 4][place];
+    if (lane_index() < Look::kLanes) bounds[own_bound_] = bound;
     __syncwarp();
   }
 
-  /// What the loop needs of a set's rows, and what decisions need of them.
-  __device__ __forceinline__ Rows prepare(int set) const {
-    auto& control = smem_.control();
+  __device__ __forceinline__ Rows rows_of(int set) const {
+    const auto& offset = smem_.control().offset;
     const int row = first_row(set) + lane_index() / 4;
-    const Rows rows(args_, block_, block_.q0 + row, {control.offset[row], control.offset[row + 8]});
-    const int first = row / Config::kTileQ * Shape::kTileSets;
-    if (block_.q0 / Config::kTileQ + row / Config::kTileQ < args_.predict.keep_q_tiles) {
-      // Floats that are not negative are ordered like their bits, and NaN comes last.
-      atomicMax(&control.row_scale[first], __float_as_int(rows.to_log2));
-      atomicMax(&control.slack[first], __float_as_int(rows.slack));
+    return {args_, block_, block_.q0 + row, {offset[row], offset[row + 8]}};
+  }
+  /// Of the query tile that a set is of.
+  __device__ __forceinline__ PairThreshold threshold_of(int set) const {
+    if constexpr (Shape::kLooksTwice) {
+      const int i = (block_.q0 + first_row(set)) / Config::kTileQ;
+      if (i < args_.predict.keep_q_tiles)
+        return find_threshold<Config, Hooks>(args_,
+                                             keep_row_of<Config>(args_, block_.b, block_.h, i));
     }
-    return rows;  // all this is read behind the team's barrier
+    return {kInfinity, kInfinity};
   }
 
   /// Of each of the team's query tiles: how many tiles it sees, and nothing kept.
@@ -194,6 +215,7 @@ class PairConsumer {
   const KeepRow& block_;
   const int warp_;
   const KeepRow team_;  ///< its queries
+  int own_bound_;       ///< where in a buffer the lane says what it does of the first tiles
 };
 
 /// Barriers, and what of each row the caller or the kernel before have found; by all threads.
@@ -208,7 +230,7 @@ __device__ __forceinline__ void prepare_pairs(const Args& args, const PairSmem<C
     PairSmem<Config>::barrier(control.empty[n]).init(Shape::kEmptyArrivals);
     fence_mbarrier_init();
   }
-  if (n < Shape::kBlockSets) control.visible[n] = control.row_scale[n] = control.slack[n] = 0;
+  if (n < Shape::kBlockSets) control.visible[n] = 0;
   if (n < Shape::kRows) {
     const int q = block.q0 + n;
     float offset = kInfinity;  // of a row that takes no part

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 
 #include "tests/device/predict_reference.hpp"
@@ -43,13 +44,23 @@ class Pairs : public testing::TestWithParam<int> {
               "");
     return problem.kept();
   }
-  void compare(PredictProblem& problem) const {
-    // Thresholds at weights that occur leave no room for a bound that is wrong.
-    for (const float tau : {0.001F, 0.02F, 0.3F, 1.0F, 7.0F, 1e3F}) {
+  void compare(PredictProblem& problem,
+               std::initializer_list<float> taus = {0.001F, 0.02F, 0.3F, 1.0F, 7.0F, 1e3F}) const {
+    for (const float tau : taus) {
       problem.args().tau = tau;
       const std::vector<unsigned> all = expected(problem);
       EXPECT_EQ(kept(problem, kStagePlain), all) << "tau " << tau;
     }
+  }
+  /// Thresholds at weights that occur leave no room for a bound that is wrong.
+  void compare_at_weights(PredictProblem& problem) const {
+    expected(problem);
+    std::vector<float> weights;
+    for (const TileRecord& record : problem.records())
+      if (record.calls > 0 && std::isfinite(record.p)) weights.push_back(record.p);
+    std::ranges::sort(weights);
+    for (std::size_t n = 0; n < weights.size(); n += weights.size() / 6 + 1)
+      compare(problem, {weights[n], std::nextafterf(weights[n], 0)});
   }
 };
 
@@ -65,18 +76,21 @@ TEST_P(Pairs, KeepWhatTokensKeep) {
 
 TEST_P(Pairs, KeepWhatTokensKeepAtTheirWeights) {
   PredictProblem problem(config(), {1, 1, 1, 200, 400}, PredictFill::kNormal, 2);
-  expected(problem);
-  std::vector<float> weights;
-  for (const TileRecord& record : problem.records())
-    if (record.calls > 0 && std::isfinite(record.p)) weights.push_back(record.p);
-  std::ranges::sort(weights);
-  for (std::size_t n = 0; n < weights.size(); n += weights.size() / 6 + 1) {
-    for (const float tau : {weights[n], std::nextafterf(weights[n], 0)}) {
-      problem.args().tau = tau;
-      const std::vector<unsigned> all = expected(problem);
-      EXPECT_EQ(kept(problem, kStagePlain), all) << "tau " << tau;
-    }
-  }
+  compare_at_weights(problem);
+}
+
+/// Biases within a unit that are far apart say little of its largest weight at a first look.
+TEST_P(Pairs, KeepWhatTokensKeepWhereBiasesDiffer) {
+  PredictProblem problem(config(), {1, 1, 1, 140, 500}, PredictFill::kNormal, 8);
+  for (std::size_t n = 0; n < problem.column_bias().size(); ++n)
+    problem.column_bias()[n] *= n / 64 % 2 == 0 ? 8.0F : 0.125F;
+  compare_at_weights(problem);
+}
+
+TEST_P(Pairs, KeepWhatTokensKeepFarFromAnyThreshold) {
+  PredictProblem problem(config(), {1, 2, 1, 100, 200}, PredictFill::kNormal, 9);
+  using Limits = std::numeric_limits<float>;
+  compare(problem, {0, -1, 1e-42F, Limits::max(), Limits::infinity(), Limits::quiet_NaN()});
 }
 
 TEST_P(Pairs, ComputeWhatBoundsDoNotTell) {

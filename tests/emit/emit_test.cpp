@@ -88,6 +88,32 @@ TEST(Cuda, ALaneOpensAGateOfOneStatisticThatStaysOpen) {
   }
 }
 
+/// What the source for `keep` after integers of pairs says of its threshold.
+std::string threshold_text(const std::string& keep, const char* target_name = "sm_90a") {
+  const SpecDocument document = read_document(
+      R"("predictor": {"tile": {"q": 64, "k": 32},
+          "estimate": {"q": "tokens", "k": "tokens", "bits": 4, "reduce": "max",
+                       "reference": "k < 32"}, "keep": ")" +
+      keep + "\"}");
+  const std::string text = source_text(emit_cuda(plan_of(document, target_name), document));
+  const std::size_t hook = text.find("bool keep_p(");
+  const bool has = text.find("static constexpr bool kHasThreshold = true;") != std::string::npos;
+  EXPECT_EQ(has, hook != std::string::npos) << keep;
+  if (!has) return "";
+  const std::size_t begin = text.find("return ", hook) + 7;
+  return text.substr(begin, text.find(';', begin) - begin);
+}
+
+TEST(Cuda, PairsKnowTheThresholdThatAllTilesOfARowHave) {
+  EXPECT_EQ(threshold_text("p > 0.25 or k0 < 32"), "p > 0.25f");
+  EXPECT_EQ(threshold_text("i == j or not (p <= 0.5) and k1 > q0"), "!(p <= 0.5f)");
+  EXPECT_EQ(threshold_text("0.5 > p or p < 0.25"), "0.5f > p || p < 0.25f");
+  EXPECT_EQ(threshold_text("p > 0.5 * h or h == 0"), "p > 0.5f * float(h)");
+  for (const char* keep : {"p > 1.0 / visible", "p * j > 0.5", "p > 0.5 or p > 0.25 and j > 3"})
+    EXPECT_EQ(threshold_text(keep), "") << keep;
+  EXPECT_EQ(threshold_text("p > 0.25", "sm_80"), "") << "which finds weights, not bounds";
+}
+
 TEST(Cuda, OptionsAndEntry) {
   SpecDocument document = make_document();
   document.spec.name = "two-words";

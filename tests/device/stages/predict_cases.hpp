@@ -24,9 +24,9 @@ struct PredictStageArgs {
 
 enum class RowKind { kMean, kTokens, kAntidiagonal, kLast, kNone };
 
-/// One configuration. `keep` is p > tau, if ranked also rank < top or mass_before + p <= mass;
-/// rank < top alone where rows keep their first tiles; and without an estimate the tiles of a sink
-/// and a window.
+/// One configuration. `keep` is p > tau, or p < tau where it falls; if ranked also rank < top or
+/// mass_before + p <= mass; rank < top alone where rows keep their first tiles; and without an
+/// estimate the tiles of a sink and a window.
 struct PredictCase {
   const char* name;
   RowKind rows;
@@ -38,7 +38,9 @@ struct PredictCase {
   int count = 1;                   ///< of kAntidiagonal and kLast
   int bits = 16;
   QuantGroup group = QuantGroup::kThread;
-  bool biased = false;  ///< row_bias and column_bias
+  bool biased = false;     ///< row_bias and column_bias
+  bool threshold = false;  ///< kernels know that `keep` has one
+  bool falls = false;
   bool is_f16 = false;
   int head_dim = 64;
 };
@@ -280,7 +282,17 @@ inline constexpr PredictCase kPairCases[] = {
      .scored = false,
      .bits = 4,
      .biased = true,
+     .threshold = true,
      .head_dim = 128},
+    {.name = "sale_closely",
+     .rows = RowKind::kTokens,
+     .tile_q = 64,
+     .tile_k = 32,
+     .normalise = Normalise::kLse,
+     .causal = true,
+     .scored = false,
+     .bits = 4,
+     .biased = true},
     {.name = "bytes",
      .rows = RowKind::kTokens,
      .tile_q = 128,
@@ -289,7 +301,19 @@ inline constexpr PredictCase kPairCases[] = {
      .scored = false,
      .bits = 8,
      .group = QuantGroup::kBlock,
-     .biased = true},
+     .biased = true,
+     .threshold = true},
+    {.name = "falling",
+     .rows = RowKind::kTokens,
+     .tile_q = 256,
+     .tile_k = 32,
+     .normalise = Normalise::kLse,
+     .causal = true,
+     .scored = false,
+     .bits = 4,
+     .biased = true,
+     .threshold = true,
+     .falls = true},
     {.name = "plain",
      .rows = RowKind::kTokens,
      .tile_q = 256,
@@ -299,6 +323,7 @@ inline constexpr PredictCase kPairCases[] = {
      .scored = false,
      .bits = 8,
      .group = QuantGroup::kWarp,
+     .threshold = true,
      .head_dim = 128},
     {.name = "plain4",
      .rows = RowKind::kTokens,
@@ -368,6 +393,6 @@ constexpr int token_planes(const PredictCase& c) {
   return token_rows(c) * planes + (c.ranked ? 4 : 2);
 }
 
-constexpr int pair_smem_bytes(const PredictCase& c) { return 1024 * c.head_dim + 11264; }
+constexpr int pair_smem_bytes(const PredictCase& c) { return 1024 * c.head_dim + 15360; }
 
 }  // namespace lacuna

@@ -42,10 +42,14 @@ struct PredictHooks {
     record = {score, p, mass_before, rank, visible, record.calls + 1};
     if (kCase.excludes && similar_q < args.theta) return true;
     if (kCase.rows == RowKind::kNone) return k0 < args.sink || q0 - k1 < args.local;
-    return p > args.tau || (kCase.ranked && (rank < args.top || mass_before + p <= args.mass));
+    return keep_p(args, p, similar_q, i, 0, 0, h, b) ||
+           (kCase.ranked && (rank < args.top || mass_before + p <= args.mass));
   }
   static bool keep_rank(const Args& args, int rank, int, float, int, int, int, int, int) {
     return rank < args.top;
+  }
+  static bool keep_p(const Args& args, float p, float, int, int, int, int, int) {
+    return kCase.falls ? p < args.tau : p > args.tau;
   }
 };
 
@@ -77,6 +81,7 @@ struct PredictConfig {
   static constexpr bool kUsesScore = kCase.scored;
   static constexpr bool kUsesMass = kCase.ranked, kOrdersTiles = kCase.ranked;
   static constexpr bool kKeepsFirst = kCase.first, kKeepsByPlace = false;
+  static constexpr bool kHasThreshold = kCase.threshold;
   static constexpr bool kUsesSimilarQ = kCase.excludes, kUsesSimilarK = kCase.excludes;
 };
 
