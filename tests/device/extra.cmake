@@ -6,17 +6,24 @@ target_sources(test_device PRIVATE ${emulation_sources} ${variant_sources}
 # Also in unoptimised builds: the emulation executes every instruction of every thread.
 set_source_files_properties(${emulation_sources} PROPERTIES COMPILE_OPTIONS "-O2;-U_FORTIFY_SOURCE")
 
-add_library(device_kernels OBJECT)
-target_link_libraries(device_kernels PRIVATE lacuna_flags)
+# As they are, and with a call for each access to memory (emulation/races.hpp).
+foreach(library device_kernels traced_kernels)
+  add_library(${library} OBJECT)
+  target_link_libraries(${library} PRIVATE lacuna_flags)
+  # The stand-ins for arch/ are found before the real ones. Hooks do not use all their arguments.
+  target_include_directories(${library} BEFORE PRIVATE
+    ${CMAKE_CURRENT_SOURCE_DIR}/device/emulation ${CMAKE_SOURCE_DIR}/templates)
+  target_compile_options(${library} PRIVATE
+    -O2 -ffp-contract=off -Wno-unknown-pragmas -Wno-unused-parameter)
+endforeach()
+target_compile_options(traced_kernels PRIVATE -fsanitize=thread)
+set_target_properties(traced_kernels PROPERTIES EXCLUDE_FROM_ALL ON)  # for test_races alone
 target_link_libraries(test_device PRIVATE device_kernels)
-# The stand-ins for arch/ are found before the real ones. Hooks do not use all their arguments.
-target_include_directories(device_kernels BEFORE PRIVATE
-  ${CMAKE_CURRENT_SOURCE_DIR}/device/emulation ${CMAKE_SOURCE_DIR}/templates)
-target_compile_options(device_kernels PRIVATE
-  -O2 -ffp-contract=off -Wno-unknown-pragmas -Wno-unused-parameter)
 
-set(device_kernels_table "")
-set(device_kernels_externs "")
+foreach(library device_kernels traced_kernels)
+  set(${library}_table "")
+  set(${library}_externs "")
+endforeach()
 function(device_kernel spec head_dim dtype)
   set(arch sm_100a)  # mma
   if(ARGC GREATER 3)
@@ -37,12 +44,18 @@ function(device_kernel spec head_dim dtype)
     DEPENDS lacuna_cli ${CMAKE_SOURCE_DIR}/${spec} ${script} ${template}
     COMMENT "Generating ${symbol}.cu" VERBATIM)
   set_source_files_properties(${path}.cpp PROPERTIES OBJECT_DEPENDS ${path}.cu)
-  target_sources(device_kernels PRIVATE ${path}.cpp)
-  set(device_kernels_externs
-    "${device_kernels_externs}extern const std::vector<emulation::NamedKernel> ${symbol};\n"
-    PARENT_SCOPE)
-  set(device_kernels_table
-    "${device_kernels_table}      {\"${spec}\", ${head_dim}, \"${dtype}\", \"${arch}\", &${symbol}},\n" PARENT_SCOPE)
+  set(libraries device_kernels)
+  if(head_dim EQUAL 64)  # one of each kind is enough
+    list(APPEND libraries traced_kernels)
+  endif()
+  foreach(library ${libraries})
+    target_sources(${library} PRIVATE ${path}.cpp)
+    set(${library}_externs
+      "${${library}_externs}extern const std::vector<emulation::NamedKernel> ${symbol};\n" PARENT_SCOPE)
+    set(${library}_table
+      "${${library}_table}      {\"${spec}\", ${head_dim}, \"${dtype}\", \"${arch}\", &${symbol}},\n"
+      PARENT_SCOPE)
+  endforeach()
 endfunction()
 
 foreach(name dense window document softcap alibi bsfa skip-softmax)
@@ -95,8 +108,31 @@ device_kernel(tests/device/specs/split-dense.json 96 f16)
 # Stages by themselves: stages/*.cpp configures a stage's template by hand and exports it as a Kernel.
 file(GLOB stage_kernels CONFIGURE_DEPENDS device/stages/*.cpp)
 target_sources(device_kernels PRIVATE ${stage_kernels})
+target_sources(traced_kernels PRIVATE ${stage_kernels})
 # Their argument structs.
 target_include_directories(test_device PRIVATE ${CMAKE_SOURCE_DIR}/templates)
 
-configure_file(device/kernels.cpp.in device/kernels.cpp @ONLY)
-target_sources(test_device PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/device/kernels.cpp)
+function(kernel_table test library)
+  set(kernels_externs "${${library}_externs}")
+  set(kernels_table "${${library}_table}")
+  configure_file(device/kernels.cpp.in device/${library}.cpp @ONLY)
+  target_sources(${test} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/device/${library}.cpp)
+endfunction()
+
+# The same tests once more with traced kernels, where a race is a fault: not all of them, as they take several times as long.
+if(NOT LACUNA_SANITIZE)
+  get_target_property(device_sources test_device SOURCES)
+  get_target_property(device_libraries test_device LINK_LIBRARIES)
+  list(REMOVE_ITEM device_libraries device_kernels)
+  add_executable(test_races ${device_sources})
+  target_link_libraries(test_races PRIVATE ${device_libraries} traced_kernels)
+  target_include_directories(test_races PRIVATE ${CMAKE_SOURCE_DIR}/templates)
+  target_compile_definitions(test_races PRIVATE EMULATION_FINDS_RACES
+    LACUNA_SOURCE_DIR="${CMAKE_SOURCE_DIR}" LACUNA_BINARY_DIR="${CMAKE_BINARY_DIR}")
+  kernel_table(test_races traced_kernels)
+  # Work that lands late, and bounds in all their cases, are for test_device.
+  add_test(NAME races COMMAND test_races
+    --gtest_filter=-Schedules.*:*Pairs.KeepWhatTokensKeep/*:*Pairs.ComputeFew*)
+  set_tests_properties(races PROPERTIES LABELS races TIMEOUT 1200)
+endif()
+kernel_table(test_device device_kernels)

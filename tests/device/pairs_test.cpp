@@ -81,7 +81,7 @@ TEST_P(Pairs, KeepWhatTokensKeepAtTheirWeights) {
 
 /// Biases within a unit that are far apart say little of its largest weight at a first look.
 TEST_P(Pairs, KeepWhatTokensKeepWhereBiasesDiffer) {
-  PredictProblem problem(config(), {1, 1, 1, 140, 500}, PredictFill::kNormal, 8);
+  PredictProblem problem(config(), {1, 1, 1, 70, 1600}, PredictFill::kNormal, 8);
   for (std::size_t n = 0; n < problem.column_bias().size(); ++n)
     problem.column_bias()[n] *= n / 64 % 2 == 0 ? 8.0F : 0.125F;
   compare_at_weights(problem);

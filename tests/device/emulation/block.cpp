@@ -31,6 +31,13 @@ std::span<std::byte> stack_of(int thread) {
 /// All warps that wait for one another again and again: nobody will come.
 constexpr int kMostYields = 100000;
 constexpr int kNamedBarriers = 16;
+constexpr int kWarpgroupWarps = 4, kWarpgroupThreads = kWarpgroupWarps * kWarpLanes;
+
+#ifdef EMULATION_FINDS_RACES
+constexpr bool kFindsRaces = true;
+#else
+constexpr bool kFindsRaces = false;
+#endif
 
 enum class LaneState : std::uint8_t { kRuns, kYields, kAtBarrier, kEnded };
 
@@ -41,6 +48,8 @@ struct Lane {
   LaneState state = LaneState::kRuns;
   std::array<WorkQueue, 3> work;  ///< by Engine
   int committed_products = 0;     ///< groups of them
+  Part part = Part::kSelf;        ///< whose accesses these are
+  bool is_atomic = false;         ///< they are
   Fiber fiber;
 
   Lane(int number, Landing landing)
@@ -63,9 +72,14 @@ struct Meeting {
 
 struct NamedMeeting {
   int arrived = 0;
-  bool votes = true;   ///< of those that have come
-  bool result = true;  ///< of the meeting before
-  int number = 0;      ///< of meetings before
+  bool votes = true;              ///< of those that have come
+  bool result = true;             ///< of the meeting before
+  int number = 0;                 ///< of meetings before
+  Races::Clock arrivals, before;  ///< of this meeting, and the one before
+};
+
+struct MbarrierClocks {
+  Races::Clock arrivals, complete;  ///< of this phase, and the one before
 };
 
 struct Block {
@@ -80,6 +94,8 @@ struct Block {
   std::array<NamedMeeting, kNamedBarriers> named = {};
   std::map<unsigned, std::vector<WorkQueue::Work>> loads;  ///< by barrier
   std::string fault;
+  std::unique_ptr<Races> races;
+  std::map<unsigned, MbarrierClocks> mbarriers;
 
   Lane& lane(int warp, int index) {
     return *lanes[static_cast<std::size_t>(warp * kWarpLanes + index)];
@@ -128,6 +144,7 @@ bool open_barrier(Block& block) {
     return false;
   }
   block.vote_result = std::exchange(block.votes, 0);
+  if (kFindsRaces) block.races->meet(0, static_cast<int>(std::ssize(block.lanes)));
   for (const auto& lane : block.lanes) lane->state = LaneState::kRuns;
   return true;
 }
@@ -178,9 +195,12 @@ std::string run_block(const BlockLaunch& launch, const Schedule& schedule) {
   const auto asked = static_cast<std::size_t>(launch.smem_bytes);
   if (asked > smem.size()) return "more shared memory than there is";
   std::ranges::fill(smem, kPoison);
-  Block block{launch, schedule, {}, {}, {}, {}, 0, 0, {}, {}, {}};
+  Schedule early = schedule;
+  if (kFindsRaces) early.landing = Landing::kEarly;  // accesses are those of their issue
+  Block block{launch, early, {}, {}, {}, {}, 0, 0, {}, {}, {}, {}, {}};
+  if (kFindsRaces) block.races = std::make_unique<Races>(launch.threads, smem.first(asked));
   for (int thread = 0; thread < launch.threads; ++thread) {
-    block.lanes.push_back(std::make_unique<Lane>(thread, schedule.landing));
+    block.lanes.push_back(std::make_unique<Lane>(thread, early.landing));
   }
   block.meetings.resize(block.lanes.size() / kWarpLanes);
   current = &block;
@@ -189,6 +209,7 @@ std::string run_block(const BlockLaunch& launch, const Schedule& schedule) {
   const bool is_past_end =
       std::ranges::any_of(smem.subspan(asked), [](unsigned char byte) { return byte != kPoison; });
   if (block.fault.empty() && is_past_end) block.fault = "wrote past the end of shared memory";
+  if (kFindsRaces && block.fault.empty()) block.fault = block.races->report();
   return block.fault.empty() ? "" : "block " + std::to_string(launch.block) + ", " + block.fault;
 }
 
@@ -219,6 +240,7 @@ void meet_warp(void (*combine)(Operands), void* operands) {
   meeting.combine = combine;
   meeting.operands[static_cast<std::size_t>(thread % kWarpLanes)] = operands;
   if (++meeting.arrived == kWarpLanes) {
+    if (kFindsRaces) block.races->meet_after_reads(thread - thread % kWarpLanes, kWarpLanes);
     combine(meeting.operands);
     meeting.arrived = 0;
     ++meeting.number;
@@ -233,6 +255,12 @@ void meet_warp(void (*combine)(Operands), void* operands) {
     yield();  // what they wait for may come
     if (meeting.number != number) return;
   }
+}
+
+void order_warp() {
+  if (!kFindsRaces) return;
+  const int thread = current->running->thread;
+  current->races->meet(thread - thread % kWarpLanes, kWarpLanes);
 }
 
 int meet_block(bool vote) {
@@ -253,9 +281,11 @@ namespace {
 /// One of the meeting's threads has come. Was it the last?
 bool take_part(NamedMeeting& meeting, int threads, bool vote) {
   meeting.votes = meeting.votes && vote;
+  if (kFindsRaces) current->races->release(current->running->thread, meeting.arrivals);
   if (++meeting.arrived < threads) return false;
   meeting.arrived = 0;
   meeting.result = std::exchange(meeting.votes, true);
+  meeting.before = std::exchange(meeting.arrivals, {});
   ++meeting.number;
   return true;
 }
@@ -267,6 +297,7 @@ bool meet_some(int barrier, int threads, bool vote) {
   const int number = meeting.number;
   if (take_part(meeting, threads, vote)) yield();  // on together with the others of its warp
   while (meeting.number == number) yield();
+  if (kFindsRaces) current->races->acquire(current->running->thread, meeting.before);
   return meeting.result;
 }
 
@@ -282,6 +313,42 @@ unsigned char* shared_memory(unsigned address, std::size_t bytes) {
   return launch.kernel.smem.data() + address;
 }
 
+void note_access(const void* pointer, std::size_t bytes, Access access, const void* place) {
+  if (!kFindsRaces || current == nullptr || current->running == nullptr) return;
+  const auto address = static_cast<std::size_t>(static_cast<const unsigned char*>(pointer) -
+                                                current->launch.kernel.smem.data());
+  if (address >= static_cast<std::size_t>(current->launch.smem_bytes)) return;
+  const Lane& lane = *current->running;
+  current->races->note(lane.thread, lane.part, lane.is_atomic ? Access::kAtomic : access, address,
+                       bytes, place);
+}
+
+AtomicAccess::AtomicAccess() { current->running->is_atomic = true; }
+AtomicAccess::~AtomicAccess() { current->running->is_atomic = false; }
+
+namespace {
+
+void note_shared(unsigned address, std::size_t bytes, Actor actor, Access access,
+                 const void* place) {
+  if (!kFindsRaces) return;
+  const Lane& lane = *current->running;
+  const int thread = actor == Actor::kWarp ? lane.thread - lane.thread % kWarpLanes : lane.thread;
+  current->races->note(thread, lane.part, access, address, bytes, place);
+}
+
+}  // namespace
+
+const unsigned char* read_shared(unsigned address, std::size_t bytes, Actor actor) {
+  const unsigned char* const pointer = shared_memory(address, bytes);
+  note_shared(address, bytes, actor, Access::kRead, __builtin_return_address(0));
+  return pointer;
+}
+unsigned char* write_shared(unsigned address, std::size_t bytes, Actor actor) {
+  unsigned char* const pointer = shared_memory(address, bytes);
+  note_shared(address, bytes, actor, Access::kWrite, __builtin_return_address(0));
+  return pointer;
+}
+
 unsigned shared_address(const void* pointer) {
   const std::span<unsigned char> smem = current->launch.kernel.smem;
   const auto* const byte = static_cast<const unsigned char*>(pointer);
@@ -295,36 +362,59 @@ namespace {
 
 /// A product is of four warps: it is not complete before all of them have issued it.
 void await_warpgroup(int groups) {
-  constexpr int kWarps = 4;
   const int warp = current->running->thread / kWarpLanes;
   const int lane = current->running->thread % kWarpLanes;
-  for (int n = 0; n < kWarps; ++n) {
-    const Lane& other = current->lane(warp / kWarps * kWarps + n, lane);
+  for (int n = 0; n < kWarpgroupWarps; ++n) {
+    const Lane& other = current->lane(warp / kWarpgroupWarps * kWarpgroupWarps + n, lane);
     while (other.committed_products < groups) yield();
   }
+}
+
+Part part_of(Engine engine) {
+  return engine == Engine::kCopies     ? Part::kCopies
+         : engine == Engine::kProducts ? Part::kProducts
+                                       : Part::kStores;
 }
 
 }  // namespace
 
 void start_work(Engine engine, std::function<void()> work) {
-  current->running->of(engine).start(std::move(work));
+  Lane& lane = *current->running;
+  lane.part = part_of(engine);
+  lane.of(engine).start(std::move(work));
+  lane.part = Part::kSelf;
 }
 void commit_work(Engine engine) {
   current->running->of(engine).commit();
+  if (kFindsRaces) current->races->begin_group(current->running->thread, part_of(engine));
   if (engine == Engine::kProducts) ++current->running->committed_products;
 }
 void wait_for_work(Engine engine, int pending) {
   if (engine == Engine::kProducts) await_warpgroup(current->running->committed_products - pending);
   current->running->of(engine).wait(pending);
+  if (!kFindsRaces) return;
+  const int thread = current->running->thread;
+  const auto under_way = static_cast<std::uint32_t>(pending) + 1;  // and the open one
+  const std::uint32_t open = current->races->group(thread, part_of(engine));
+  if (open < under_way) return;
+  current->races->finish_groups(thread, part_of(engine), open - under_way);
+  if (engine != Engine::kProducts) return;
+  Races::Clock of_warpgroup;  // it is one product
+  for (int warp = 0; warp < kWarpgroupWarps; ++warp)
+    current->races->release_work(thread / kWarpgroupThreads * kWarpgroupThreads + warp * kWarpLanes,
+                                 Part::kProducts, open - under_way, of_warpgroup);
+  current->races->acquire(thread, of_warpgroup);
 }
+
+void land_copies() { current->running->of(Engine::kCopies).wait(0); }
 
 void start_copy(unsigned target, const void* source) {
   constexpr std::size_t kCopyBytes = 16;
   if (target % kCopyBytes != 0 || reinterpret_cast<std::uintptr_t>(source) % kCopyBytes != 0) {
     throw Fault("cp.async between addresses that are no multiples of 16");
   }
-  unsigned char* const bytes = shared_memory(target, kCopyBytes);
-  start_work(Engine::kCopies, [bytes, source] {
+  start_work(Engine::kCopies, [target, source] {
+    unsigned char* const bytes = write_shared(target, kCopyBytes);
     if (source == nullptr) {
       std::memset(bytes, 0, kCopyBytes);
     } else {
@@ -335,7 +425,10 @@ void start_copy(unsigned target, const void* source) {
 
 void start_load(unsigned barrier, std::function<void()> load) {
   if (current->schedule.landing == Landing::kEarly) {
+    Lane& lane = *current->running;
+    lane.part = Part::kLoads;
     load();
+    lane.part = Part::kSelf;
   } else {
     current->loads[barrier].push_back(std::move(load));
   }
@@ -343,6 +436,40 @@ void start_load(unsigned barrier, std::function<void()> load) {
 
 void land_loads(unsigned barrier) {
   for (const WorkQueue::Work& load : std::exchange(current->loads[barrier], {})) load();
+}
+
+void begin_mbarrier(unsigned address, std::size_t bytes) {
+  if (!kFindsRaces) return;
+  current->mbarriers[address] = {};
+  current->races->exempt(address, bytes);
+}
+void release_to(unsigned barrier) {
+  if (!kFindsRaces) return;
+  Lane& lane = *current->running;
+  Races& races = *current->races;
+  Races::Clock& arrivals = current->mbarriers[barrier].arrivals;
+  if (lane.part == Part::kLoads) {
+    races.release_work(lane.thread, lane.part, races.group(lane.thread, lane.part), arrivals);
+    races.begin_group(lane.thread, lane.part);
+  } else {
+    races.release(lane.thread, arrivals);
+  }
+}
+void release_copies_to(unsigned barrier) {
+  if (!kFindsRaces) return;
+  Races& races = *current->races;
+  const int thread = current->running->thread;
+  races.release_work(thread, Part::kCopies, races.group(thread, Part::kCopies) - 1,
+                     current->mbarriers[barrier].arrivals);
+}
+void complete_phase(unsigned barrier) {
+  if (!kFindsRaces) return;
+  MbarrierClocks& clocks = current->mbarriers[barrier];
+  clocks.complete = std::exchange(clocks.arrivals, {});
+}
+void acquire_from(unsigned barrier) {
+  if (kFindsRaces)
+    current->races->acquire(current->running->thread, current->mbarriers[barrier].complete);
 }
 
 }  // namespace emulation

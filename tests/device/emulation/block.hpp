@@ -11,6 +11,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "tests/device/emulation/races.hpp"
+
 namespace emulation {
 
 inline constexpr int kWarpLanes = 32;
@@ -49,7 +51,8 @@ struct BlockLaunch {
 };
 
 /// Runs all threads to their end. Shared memory starts as 0xff bytes (NaN in every float type). ""
-/// or what a GPU would have answered with an error or with undefined behaviour.
+/// or what a GPU would have answered with an error or with undefined behaviour; and races, in an
+/// executable that looks for them (EMULATION_FINDS_RACES), which lets all work land early.
 std::string run_block(const BlockLaunch& launch, const Schedule& schedule);
 
 // ---- What device code calls; only within run_block. ----
@@ -67,6 +70,8 @@ int thread_index();
 /// `combine` over the operands of all, by lane.
 using Operands = std::span<void* const, kWarpLanes>;
 void meet_warp(void (*combine)(Operands), void* operands);
+/// The last to come of a warp: what each lane has done is before what all do from here on.
+void order_warp();
 
 /// __syncthreads_count: meets all threads of the block; how many voted so.
 int meet_block(bool vote);
@@ -80,8 +85,25 @@ bool meet_some(int barrier, int threads, bool vote);
 /// bar.arrive: counts as one of them and goes on.
 void arrive_some(int barrier, int threads);
 
+/// While it lives, accesses of the running thread are those of one atomic instruction.
+class AtomicAccess {
+ public:
+  AtomicAccess();
+  AtomicAccess(const AtomicAccess&) = delete;
+  AtomicAccess& operator=(const AtomicAccess&) = delete;
+  ~AtomicAccess();
+};
+
+/// An access of the running thread, or of the engine whose work this is. Only shared memory counts.
+void note_access(const void* pointer, std::size_t bytes, Access access, const void* place);
+
 /// `bytes` bytes of shared memory at an address as shared_address gives it.
 unsigned char* shared_memory(unsigned address, std::size_t bytes);
+/// The same, to be read or written there and then. What an instruction of the whole warp does
+/// counts as lane 0's: the next such instruction is behind it.
+enum class Actor : std::uint8_t { kThread, kWarp };
+const unsigned char* read_shared(unsigned address, std::size_t bytes, Actor actor = Actor::kThread);
+unsigned char* write_shared(unsigned address, std::size_t bytes, Actor actor = Actor::kThread);
 unsigned shared_address(const void* pointer);
 
 /// Work of this thread that others do for it. Products and stores have to be waited for before the
@@ -94,6 +116,9 @@ void commit_work(Engine engine);
 /// Until at most `pending` of this thread's committed groups are under way.
 void wait_for_work(Engine engine, int pending);
 
+/// Copies of this thread land now, though it does not wait for them.
+void land_copies();
+
 /// Starts the copy of cp.async, of 16 bytes; `source` null: of zeros. Both sides must be multiples
 /// of 16.
 void start_copy(unsigned target, const void* source);
@@ -102,5 +127,12 @@ void start_copy(unsigned target, const void* source);
 /// when somebody finds that barrier's phase unfinished.
 void start_load(unsigned barrier, std::function<void()> load);
 void land_loads(unsigned barrier);
+
+// What an mbarrier at this address of shared memory orders.
+void begin_mbarrier(unsigned address, std::size_t bytes);
+void release_to(unsigned barrier);         ///< the running thread arrives
+void release_copies_to(unsigned barrier);  ///< its copies do, all up to the last commit
+void complete_phase(unsigned barrier);     ///< behind all arrivals of the phase
+void acquire_from(unsigned barrier);       ///< a phase that is complete
 
 }  // namespace emulation

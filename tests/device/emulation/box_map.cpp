@@ -63,9 +63,9 @@ void load_box(const BoxMap& map, std::uint32_t target, const BoxCoordinates& at)
   const std::size_t bytes = map.stride_bytes[0];
   for_each_element(map, target, at, [&](const unsigned char* element, std::uint32_t address) {
     if (element == nullptr) {
-      std::memset(shared_memory(address, bytes), 0, bytes);
+      std::memset(write_shared(address, bytes), 0, bytes);
     } else {
-      std::memcpy(shared_memory(address, bytes), element, bytes);
+      std::memcpy(write_shared(address, bytes), element, bytes);
     }
   });
 }
@@ -74,7 +74,7 @@ void store_box(const BoxMap& map, std::uint32_t source, const BoxCoordinates& at
   check_place(map, source);
   const std::size_t bytes = map.stride_bytes[0];
   for_each_element(map, source, at, [&](unsigned char* element, std::uint32_t address) {
-    if (element != nullptr) std::memcpy(element, shared_memory(address, bytes), bytes);
+    if (element != nullptr) std::memcpy(element, read_shared(address, bytes), bytes);
   });
 }
 

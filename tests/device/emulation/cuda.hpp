@@ -57,7 +57,7 @@ inline int __syncthreads_count(bool vote) { return emulation::meet_block(vote); 
 // Warp instructions: of all lanes, for emulation::check_lanes refuses every other mask.
 inline void __syncwarp(unsigned lanes = ~0u) {
   emulation::check_lanes(lanes);
-  emulation::exchange(0, emulation::lane_index());
+  emulation::meet_in_order();
 }
 template <class T>
 T __shfl_sync(unsigned lanes, T value, int lane) {
@@ -90,17 +90,21 @@ inline int __all_sync(unsigned lanes, bool vote) { return __ballot_sync(lanes, !
 /// A thread runs alone from one meeting to the next, so plain arithmetic is atomic.
 template <class T>
 T atomicAdd(T* target, T value) {
+  const emulation::AtomicAccess atomic;
   return std::exchange(*target, *target + value);
 }
 template <class T>
 T atomicOr(T* target, T value) {
+  const emulation::AtomicAccess atomic;
   return std::exchange(*target, *target | value);
 }
 template <class T>
 T atomicMax(T* target, T value) {
+  const emulation::AtomicAccess atomic;
   return std::exchange(*target, std::max(*target, value));
 }
 template <class T>
 T atomicMin(T* target, T value) {
+  const emulation::AtomicAccess atomic;
   return std::exchange(*target, std::min(*target, value));
 }

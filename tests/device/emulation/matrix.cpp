@@ -34,7 +34,7 @@ void combine_loads(Operands lanes) {
     for (int row = 0; row < 8; ++row) {
       const std::uint32_t address = operands_of<Load>(lanes, m * 8 + row).address;
       if (address % 16 != 0) throw Fault("ldmatrix of an address that is no multiple of 16");
-      std::memcpy(elements[row], shared_memory(address, 16), 16);
+      std::memcpy(elements[row], read_shared(address, 16, Actor::kWarp), 16);
     }
     for (int lane = 0; lane < kWarpLanes; ++lane) {
       const Load& load = operands_of<Load>(lanes, lane);
@@ -59,7 +59,8 @@ void combine_stores(Operands lanes) {
       if (address % 16 != 0) throw Fault("stmatrix to an address that is no multiple of 16");
       for (int pair = 0; pair < 4; ++pair) {
         const std::uint32_t word = operands_of<Store>(lanes, row * 4 + pair).matrices[m];
-        std::memcpy(shared_memory(address, 16) + pair * 4, &word, sizeof(word));
+        std::memcpy(write_shared(address + static_cast<unsigned>(pair) * 4, 4, Actor::kWarp), &word,
+                    sizeof(word));
       }
     }
   }

@@ -46,6 +46,10 @@ std::uint32_t exchange_bits(std::uint32_t bits, int source) {
   return exchange.received;
 }
 
+void meet_in_order() {
+  meet_warp([](Operands) { order_warp(); }, nullptr);
+}
+
 std::uint32_t ballot(bool vote) {
   Vote mine{vote};
   meet_warp(combine_votes, &mine);

@@ -15,6 +15,9 @@ void check_lanes(std::uint32_t mask);
 /// The bits that `source` gives, a lane's number.
 std::uint32_t exchange_bits(std::uint32_t bits, int source);
 
+/// __syncwarp: unlike others, this meeting orders what the lanes do before and after it.
+void meet_in_order();
+
 /// One bit for each lane.
 std::uint32_t ballot(bool vote);
 

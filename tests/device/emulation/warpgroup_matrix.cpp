@@ -52,7 +52,7 @@ struct Operand {
   }
   double value(ElementKind kind, std::uint32_t address) const {
     const auto bytes = static_cast<std::size_t>(element_bytes(kind));
-    return value_of(kind, shared_memory(swizzled(address, line_bytes), bytes));
+    return value_of(kind, read_shared(swizzled(address, line_bytes), bytes, Actor::kWarp));
   }
 };
 

@@ -21,9 +21,6 @@ struct NamedBarrier {
   bool sync_all(bool condition) const { return ::emulation::meet_some(id, threads, condition); }
 };
 
-inline bool elect_one() {
-  __syncwarp();
-  return lane_index() == 0;
-}
+inline bool elect_one() { return ::emulation::exchange(lane_index(), 0) == lane_index(); }
 
 }  // namespace lacuna

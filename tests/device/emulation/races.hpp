@@ -1,0 +1,114 @@
+// Which accesses of a block to shared memory nothing puts in order: what compute-sanitizer's
+// racecheck asks for, of emulated blocks. Kernels for it are compiled with the calls of the thread
+// sanitizer (access_hooks.cpp); what stands in for instructions tells its own accesses.
+//
+// Happens-before by vector clocks. An actor is a thread, or what an engine does for it: cp.async,
+// products of warpgroups, stores and loads of the copy engine. Order comes from
+//
+//   __syncwarp, block barriers, named barriers    all that meet; who only arrives learns nothing
+//   mbarriers                                     arrivals, and loads whose bytes are counted,
+//   before
+//                                                 who waits for the phase
+//   groups of an engine's work                    before who waits for them
+//
+//   shuffles, votes, matrices: what lanes meet in  their reads before it are before all they do
+//   then
+//
+// and from nothing else: not writes from shuffles. Lanes of a warp that write one value to one
+// place by one instruction are no race.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace emulation {
+
+/// A thread itself (its reads are counted by themselves), or an engine that works for it.
+enum class Part : std::uint8_t { kSelf, kReads, kCopies, kProducts, kStores, kLoads };
+inline constexpr int kParts = 6;
+
+enum class Access : std::uint8_t { kRead, kWrite, kAtomic };
+
+class Races {
+ public:
+  Races(int threads, std::span<const unsigned char> smem);
+
+  /// Bytes of shared memory; `place`: of the code, for the report.
+  void note(int thread, Part part, Access access, std::size_t address, std::size_t bytes,
+            const void* place);
+  /// What orders others is not looked at itself.
+  void exempt(std::size_t address, std::size_t bytes);
+
+  /// What one thread knows and has done, to be handed on.
+  using Clock = std::vector<std::uint32_t>;  ///< by actor: all up to this time
+  void release(int thread, Clock& to);
+  void acquire(int thread, const Clock& from);
+  /// The work of a part alone, up to `time`.
+  void release_work(int thread, Part part, std::uint32_t time, Clock& to) const;
+  /// All of them know what each has done.
+  void meet(int first_thread, int threads);
+  /// ... what each has read.
+  void meet_after_reads(int first_thread, int threads);
+
+  /// A part's work comes in groups, by number from 1 on; the thread has waited for those up to it.
+  void begin_group(int thread, Part part) { ++state(thread).time[index(part)]; }
+  std::uint32_t group(int thread, Part part) const { return state(thread).time[index(part)]; }
+  void finish_groups(int thread, Part part, std::uint32_t last);
+
+  /// The first race, or "".
+  const std::string& report();
+
+ private:
+  static std::size_t index(Part part) { return static_cast<std::size_t>(part); }
+  static std::size_t actor(int thread, Part part) {
+    return static_cast<std::size_t>(thread) * kParts + index(part);
+  }
+
+  struct Thread {
+    std::shared_ptr<Clock> known;         ///< of all others; shared by those who know the same
+    std::uint32_t time[kParts] = {};      ///< of what is done next
+    std::uint32_t finished[kParts] = {};  ///< of the thread's own engines
+  };
+  struct Event {
+    std::uint32_t actor, time;
+    const void* place;
+    bool is_atomic;
+  };
+  /// Of one byte: the last write, and reads that nothing orders among themselves since.
+  struct Byte {
+    Event write = {0, 0, nullptr, false};  ///< time 0: none
+    std::vector<Event> reads;
+    bool is_exempt = false;
+  };
+
+  Thread& state(int thread) { return threads_[static_cast<std::size_t>(thread)]; }
+  const Thread& state(int thread) const { return threads_[static_cast<std::size_t>(thread)]; }
+  bool knows(int thread, Part part, const Event& event) const;
+  void note_byte(int thread, Part part, Access access, std::size_t address, const Event& event);
+  void tell(std::size_t address, Access access, const Event& event, const Event& before,
+            bool before_was_write);
+  void check_agreed();
+  void tell_own(int thread, Clock& to);
+  /// What all of them know together, to be shared by them.
+  std::shared_ptr<Clock> join_known(int first_thread, int threads) const;
+
+  /// A write that has to leave a byte as it is, which is seen once it has been done.
+  struct Agreed {
+    std::size_t address;
+    unsigned char value;
+    Event event, before;
+  };
+
+  std::span<const unsigned char> smem_;
+  std::vector<Thread> threads_;
+  std::vector<Byte> bytes_;
+  std::vector<Agreed> agreed_;
+  std::shared_ptr<Clock> learnt_;  ///< by the last that learnt anything
+  std::string report_;
+};
+
+}  // namespace emulation
