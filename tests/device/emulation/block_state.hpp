@@ -1,0 +1,95 @@
+// The state of the block that is being run: for block.cpp, which runs it, and for memory.cpp and
+// engines.cpp, which do what its threads ask for.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tests/device/emulation/block.hpp"
+#include "tests/device/emulation/fiber.hpp"
+#include "tests/device/emulation/work_queue.hpp"
+
+namespace emulation {
+
+inline constexpr int kNamedBarriers = 16;
+inline constexpr int kWarpgroupWarps = 4, kWarpgroupThreads = kWarpgroupWarps * kWarpLanes;
+
+#ifdef EMULATION_FINDS_RACES
+inline constexpr bool kFindsRaces = true;
+#else
+inline constexpr bool kFindsRaces = false;
+#endif
+
+enum class LaneState : std::uint8_t { kRuns, kYields, kAtBarrier, kEnded };
+
+/// The life of a thread, on its stack.
+void run_lane(void* lane);
+std::span<std::byte> stack_of(int thread);
+
+struct Lane {
+  int thread;
+  LaneState state = LaneState::kRuns;
+  std::array<WorkQueue, 3> work;  ///< by Engine
+  int committed_products = 0;     ///< groups of them
+  Part part = Part::kSelf;        ///< whose accesses these are
+  bool is_atomic = false;         ///< they are
+  Fiber fiber;
+
+  Lane(int number, Landing landing)
+      : thread(number),
+        work{WorkQueue(landing), WorkQueue(landing), WorkQueue(landing)},
+        fiber(stack_of(number), run_lane, this) {}
+  WorkQueue& of(Engine engine) { return work[static_cast<std::size_t>(engine)]; }
+  bool has_work() {
+    return of(Engine::kProducts).is_under_way() || of(Engine::kStores).is_under_way();
+  }
+};
+
+/// The instruction in which the lanes of a warp are meeting.
+struct Meeting {
+  void (*combine)(Operands) = nullptr;
+  std::array<void*, kWarpLanes> operands = {};
+  int arrived = 0;
+  std::uint64_t number = 0;  ///< of meetings before
+};
+
+struct NamedMeeting {
+  int arrived = 0;
+  bool votes = true;              ///< of those that have come
+  bool result = true;             ///< of the meeting before
+  int number = 0;                 ///< of meetings before
+  Races::Clock arrivals, before;  ///< of this meeting, and the one before
+};
+
+struct MbarrierClocks {
+  Races::Clock arrivals, complete;  ///< of this phase, and the one before
+};
+
+struct Block {
+  const BlockLaunch& launch;
+  const Schedule& schedule;
+  std::vector<std::unique_ptr<Lane>> lanes;
+  std::vector<Meeting> meetings;  ///< by warp
+  Fiber scheduler;
+  Lane* running = nullptr;
+  int votes = 0;        ///< of those that have come to the barrier
+  int vote_result = 0;  ///< of the barrier passed last
+  std::array<NamedMeeting, kNamedBarriers> named = {};
+  std::map<unsigned, std::vector<WorkQueue::Work>> loads;  ///< by barrier
+  std::string fault;
+  std::unique_ptr<Races> races;
+  std::map<unsigned, MbarrierClocks> mbarriers;
+
+  Lane& lane(int warp, int index) {
+    return *lanes[static_cast<std::size_t>(warp * kWarpLanes + index)];
+  }
+};
+
+inline thread_local Block* current = nullptr;
+
+}  // namespace emulation
