@@ -133,6 +133,6 @@ if(NOT LACUNA_SANITIZE)
   # Work that lands late, and bounds in all their cases, are for test_device.
   add_test(NAME races COMMAND test_races
     --gtest_filter=-Schedules.*:*Pairs.KeepWhatTokensKeep/*:*Pairs.ComputeFew*)
-  set_tests_properties(races PROPERTIES LABELS races TIMEOUT 1200)
+  set_tests_properties(races PROPERTIES LABELS races TIMEOUT 2400)
 endif()
 kernel_table(test_device device_kernels)
