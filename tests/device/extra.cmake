@@ -123,16 +123,16 @@ endfunction()
 if(NOT LACUNA_SANITIZE)
   get_target_property(device_sources test_device SOURCES)
   get_target_property(device_libraries test_device LINK_LIBRARIES)
+  get_target_property(device_definitions test_device COMPILE_DEFINITIONS)
+  get_target_property(device_includes test_device INCLUDE_DIRECTORIES)
   list(REMOVE_ITEM device_libraries device_kernels)
   add_executable(test_races ${device_sources})
   target_link_libraries(test_races PRIVATE ${device_libraries} traced_kernels)
-  target_include_directories(test_races PRIVATE ${CMAKE_SOURCE_DIR}/templates)
-  target_compile_definitions(test_races PRIVATE EMULATION_FINDS_RACES
-    LACUNA_SOURCE_DIR="${CMAKE_SOURCE_DIR}" LACUNA_BINARY_DIR="${CMAKE_BINARY_DIR}")
+  target_include_directories(test_races PRIVATE ${device_includes})
+  target_compile_definitions(test_races PRIVATE ${device_definitions} EMULATION_FINDS_RACES)
   kernel_table(test_races traced_kernels)
   # Work that lands late, and bounds in all their cases, are for test_device.
-  add_test(NAME races COMMAND test_races
+  lacuna_run_test(races 2400 test_races
     --gtest_filter=-Schedules.*:*Pairs.KeepWhatTokensKeep/*:*Pairs.ComputeFew*)
-  set_tests_properties(races PROPERTIES LABELS races TIMEOUT 2400)
 endif()
 kernel_table(test_device device_kernels)

@@ -13,30 +13,29 @@ unsigned char* shared_memory(unsigned address, std::size_t bytes) {
   return launch.kernel.smem.data() + address;
 }
 
-void note_access(const void* pointer, std::size_t bytes, Access access, const void* place) {
-  if (!kFindsRaces || current == nullptr || current->running == nullptr) return;
-  const auto address = static_cast<std::size_t>(static_cast<const unsigned char*>(pointer) -
-                                                current->launch.kernel.smem.data());
-  if (address >= static_cast<std::size_t>(current->launch.smem_bytes)) return;
-  const Lane& lane = *current->running;
-  current->races->note(lane.thread, lane.part, lane.is_atomic ? Access::kAtomic : access, address,
-                       bytes, place);
-}
-
-AtomicAccess::AtomicAccess() { current->running->is_atomic = true; }
-AtomicAccess::~AtomicAccess() { current->running->is_atomic = false; }
-
 namespace {
 
-void note_shared(unsigned address, std::size_t bytes, Actor actor, Access access,
+void note_shared(std::size_t address, std::size_t bytes, Actor actor, Access access,
                  const void* place) {
   if (!kFindsRaces) return;
   const Lane& lane = *current->running;
   const int thread = actor == Actor::kWarp ? lane.thread - lane.thread % kWarpLanes : lane.thread;
-  current->races->note(thread, lane.part, access, address, bytes, place);
+  current->races->note(thread, lane.part, lane.is_atomic ? Access::kAtomic : access, address, bytes,
+                       place);
 }
 
 }  // namespace
+
+void note_access(const void* pointer, std::size_t bytes, Access access, const void* place) {
+  if (!kFindsRaces || current == nullptr || current->running == nullptr) return;
+  const auto address = static_cast<std::size_t>(static_cast<const unsigned char*>(pointer) -
+                                                current->launch.kernel.smem.data());
+  if (address < static_cast<std::size_t>(current->launch.smem_bytes))
+    note_shared(address, bytes, Actor::kThread, access, place);
+}
+
+AtomicAccess::AtomicAccess() { current->running->is_atomic = true; }
+AtomicAccess::~AtomicAccess() { current->running->is_atomic = false; }
 
 const unsigned char* read_shared(unsigned address, std::size_t bytes, Actor actor) {
   const unsigned char* const pointer = shared_memory(address, bytes);
