@@ -41,8 +41,8 @@ int estimate_block_smem_bytes(const Estimate& estimate, int rows, int head_dim) 
 }
 
 int estimate_pairs_smem_bytes(int head_dim) {
-  constexpr int kStages = 4, kStepKeys = 256, kControl = 15360;
-  return kStages * kStepKeys * head_dim + kControl;
+  constexpr int kStages = 4, kStepKeys = 256, kControl = 16384;
+  return (kStages * kStepKeys + kEstimatePairsRows) * head_dim + kControl;
 }
 
 int estimate_cell_tiles(const Estimate& estimate) {

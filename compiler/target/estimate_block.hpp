@@ -14,9 +14,9 @@ int estimate_rows(const Estimate& estimate);
 /// above.
 int estimate_block_smem_bytes(const Estimate& estimate, int rows, int head_dim);
 /// Of a block that compares 256 queries with all keys by wgmma (templates/predict/pairs_shape.cuh):
-/// four steps of 256 keys, and what is known of them and of the rows.
+/// the queries, four steps of 256 keys, and what is known of them and of the rows.
 int estimate_pairs_smem_bytes(int head_dim);
-inline constexpr int kEstimatePairsThreads = 384;  ///< two warpgroups compute, one loads
+inline constexpr int kEstimatePairsThreads = 640;  ///< four warpgroups compute, one loads
 inline constexpr int kEstimatePairsRows = 256;
 /// Query tiles whose cells a block compares.
 int estimate_cell_tiles(const Estimate& estimate);

@@ -3,11 +3,12 @@
 //
 // Of 32 keys, a unit, a lane holds those of one scale, and its two rows share theirs. So
 //   logit = unit * (product + bias / unit) + what belongs to the row
-// is largest where the sum in brackets is. Looked at closely, that is one instruction a score, add
-// and compare in integers, with the bias rounded to whole steps of the unit. Loosely, it is at most
-// the largest product and the largest bias, each found by itself: half an instruction a score. What
-// rounding, here and in the exact computation, can make of it is added once, behind the comparison:
-// a bound from above; and one from below, by how far the largest weight may lie under that.
+// is largest where the sum in brackets is. That is one instruction a score, add and compare in
+// integers, with the bias rounded to whole steps of the unit. (A first look makes do with the
+// largest product and the largest bias, each found by itself: half an instruction a score, see
+// predict/pairs_look.cuh.) What rounding, here and in the exact computation, can make of it is
+// added once, behind the comparison: a bound from above; and one from below, by how far the largest
+// weight may lie under that.
 #pragma once
 
 #include "arch/redux.cuh"
@@ -74,69 +75,52 @@ template <class Config>
 class PairBounds {
   using Shape = PairShape<Config>;
   using Rows = PairRows<Config>;
-  /// In the bits of floats around this one a unit of the last place is 1.
-  static constexpr float kInteger = 12582912.0f;  // 1.5 * 2^23
 
  public:
-  /// Of a set of queries and half of a step's keys.
+  /// In the bits of floats around this one a unit of the last place is 1.
+  static constexpr float kInteger = 12582912.0f;  // 1.5 * 2^23
+  /// Of a warpgroup's queries and half of a step's keys.
   using Sums = int[Shape::kBlocks][4];
-  using Queries = u32[Config::kHeadDim / 32][4];
-  using SetRows = const Rows (&)[Shape::kSets];
   static constexpr int kUnits = Shape::kHalfUnits;
+  static_assert(kUnits == 4);
+  static constexpr int kKeys = Shape::kLaneKeys;
 
-  /// Fragments of the 16 rows from `first` on, of a head's integers.
-  __device__ __forceinline__ static void load_queries(Queries& queries, const signed char* first) {
-    const signed char* const lane =
-        first + lane_index() / 4 * Config::kHeadDim + lane_index() % 4 * 4;
+  __device__ __forceinline__ static float of_unit(const float4& x, int u) {
+    return u == 0 ? x.x : u == 1 ? x.y : u == 2 ? x.z : x.w;
+  }
+  /// Of the lane's key n in unit u, and its row r.
+  __device__ __forceinline__ static int sum_of(const Sums& sums, int u, int n, int r) {
+    return sums[u * (kKeys / 2) + n / 2][2 * r + n % 2];
+  }
+
+  /// The 16 rows from `row` on of a block, from a head's integers.
+  __device__ __forceinline__ static void load_queries(unsigned char* tile, int row,
+                                                      const signed char* first) {
+    using Tile = typename Shape::QueryTile;
 #pragma unroll
-    for (int step = 0; step < Config::kHeadDim / 32; ++step) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const u32 x = *reinterpret_cast<const u32*>(lane + i % 2 * 8 * Config::kHeadDim +
-                                                    step * 32 + i / 2 * 16);
-        queries[step][i] = Shape::kParts == 16 ? x << 4 & 0xf0f0f0f0u : x;
+    for (int n = lane_index(); n < kWarpRows * Tile::kChunks; n += 32) {
+      const int r = n / Tile::kChunks, chunk = n % Tile::kChunks;
+      uint4 x = *reinterpret_cast<const uint4*>(first + r * Config::kHeadDim + chunk * 16);
+      if (Shape::kParts == 16) {
+        x.x = x.x << 4 & 0xf0f0f0f0u, x.y = x.y << 4 & 0xf0f0f0f0u;
+        x.z = x.z << 4 & 0xf0f0f0f0u, x.w = x.w << 4 & 0xf0f0f0f0u;
       }
+      *reinterpret_cast<uint4*>(tile + Tile::offset(row + r, chunk)) = x;
     }
   }
 
-  /// What a slot says of half of its keys, for this lane, by unit.
-  using Numbers = float4[Shape::kNumbers];
-  static_assert(kUnits == 4);
-  __device__ __forceinline__ static void read_numbers(Numbers& numbers,
-                                                      const typename Shape::Control& control,
-                                                      u32 slot, int half) {
-    constexpr int kRead = Shape::kLooksTwice ? Shape::kNumbers : 1;
-#pragma unroll
-    for (int n = 0; n < kRead; ++n)
-      numbers[n] = *reinterpret_cast<const float4*>(
-          &control.numbers[slot][n][lane_index() % 4][half * kUnits]);
-  }
-
-  /// Can the biases of a slot be counted in steps of these rows?
-  struct Fits {
-    bool set[Shape::kSets];
-  };
-  __device__ __forceinline__ static Fits read_fits(const typename Shape::Control& control, u32 slot,
-                                                   SetRows rows) {
-    Fits fits;
-    const float4 biases = *reinterpret_cast<const float4*>(control.largest_bias[slot]);
-    const float largest = fmaxf(fmaxf(biases.x, biases.y), fmaxf(biases.z, biases.w));
-#pragma unroll
-    for (int set = 0; set < Shape::kSets; ++set)
-      fits.set[set] = !Config::kHasColumnBias || largest * rows[set].inverse <= Shape::kMostSteps;
-    return fits;
-  }
-
-  /// The product of a set of queries with half of a slot's keys comes under way.
-  __device__ __forceinline__ static void multiply(Sums& sums, const Queries& queries, u32 keys,
+  /// The product of the queries with half of a slot's keys comes under way. `keys`: the ring's.
+  __device__ __forceinline__ static void multiply(Sums& sums, const OperandDescriptor& queries,
+                                                  const OperandDescriptor& keys, u32 slot,
                                                   int half) {
-    const auto panel = Shape::KeyPanel::along_rows(uniform_over_warp(keys));
+    using Panel = typename Shape::KeyPanel;
+    const int first = static_cast<int>(slot) * Panel::kBytes;
     wgmma_begin();
 #pragma unroll
     for (int step = 0; step < Config::kHeadDim / 32; ++step)
-      wgmma_from_registers_s8(sums, queries[step],
-                              panel.at(Shape::KeyPanel::along_step(step, half * Shape::kHalfKeys)),
-                              step != 0);
+      wgmma_from_smem_s8(sums, queries.at(Shape::QueryPanel::along_step(step)),
+                         keys.at(first + Panel::along_step(step, half * Shape::kHalfKeys)),
+                         step != 0);
     wgmma_commit();
   }
 
@@ -146,33 +130,12 @@ class PairBounds {
     float above[kUnits][2], gap[kUnits];
   };
 
-  /// By the largest product and the largest bias.
-  __device__ __forceinline__ static Weights find_loosely(const Sums& sums, const Rows& rows,
-                                                         const Numbers& numbers) {
-    Weights weights;
-#pragma unroll
-    for (int u = 0; u < kUnits; ++u) {
-      const float bias = of_unit(numbers[Shape::kMostBias], u);
-      const int steps = __float_as_int(fmaf(bias, rows.inverse, kInteger));
-      int most[2];
-#pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        most[r] = sum_of(sums, u, 0, r);
-#pragma unroll
-        for (int n = 1; n < kKeys; ++n) most[r] = larger(most[r], sum_of(sums, u, n, r));
-        most[r] += steps;
-      }
-      const float gap = of_unit(numbers[Shape::kSpread], u) * rows.inverse;
-      set_unit(weights, u, most, gap, rows, of_unit(numbers[Shape::kScale], u));
-    }
-    return weights;
-  }
-
   /// By the bias of each key: `slot` has to be the caller's still.
   __device__ __forceinline__ static Weights find_closely(const Sums& sums, const Rows& rows,
-                                                         const Numbers& numbers,
                                                          const typename Shape::Control& control,
                                                          u32 slot, int half) {
+    const float4 scale = *reinterpret_cast<const float4*>(
+        &control.numbers[slot][Shape::kScale][lane_index() % 4][half * kUnits]);
     Weights weights;
 #pragma unroll
     for (int u = 0; u < kUnits; ++u) {
@@ -187,22 +150,12 @@ class PairBounds {
           most[r] = n == 0 ? sum : larger(most[r], sum);
         }
       }
-      set_unit(weights, u, most, 0.0f, rows, of_unit(numbers[Shape::kScale], u));
+      set_unit(weights, u, most, rows, of_unit(scale, u));
     }
     return weights;
   }
 
  private:
-  static constexpr int kKeys = Shape::kLaneKeys;
-
-  __device__ __forceinline__ static float of_unit(const float4& x, int u) {
-    return u == 0 ? x.x : u == 1 ? x.y : u == 2 ? x.z : x.w;
-  }
-  /// Of the lane's key n in unit u, and its row r.
-  __device__ __forceinline__ static int sum_of(const Sums& sums, int u, int n, int r) {
-    return sums[u * (kKeys / 2) + n / 2][2 * r + n % 2];
-  }
-
   /// Biases in steps, as the bits of kInteger + steps.
   __device__ __forceinline__ static void count_steps(int (&steps)[kKeys],
                                                      const float (&bias)[kKeys], float inverse) {
@@ -214,9 +167,9 @@ class PairBounds {
   }
 
   /// `most`: the largest sum of each row, as the bits of kInteger + sum, or without biases as it
-  /// is; `gap`: how far below it all others may be, in steps.
+  /// is.
   __device__ __forceinline__ static void set_unit(Weights& weights, int u, const int (&most)[2],
-                                                  float gap, const Rows& rows, float scale) {
+                                                  const Rows& rows, float scale) {
     const float to_log2 = rows.to_log2 * scale;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -225,7 +178,7 @@ class PairBounds {
                               : static_cast<float>(most[r]) + Shape::kMarginSteps;
       weights.above[u][r] = fmaf(steps, to_log2, rows.base[r]);
     }
-    weights.gap[u] = fmaf(gap + 2.0f * Shape::kMarginSteps, to_log2, 2.0f * rows.slack);
+    weights.gap[u] = fmaf(2.0f * Shape::kMarginSteps, to_log2, 2.0f * rows.slack);
   }
 };
 

@@ -27,10 +27,10 @@ class PairDecision {
   static_assert(TileShape::kBlocks == 4);
 
  public:
-  /// `row`: of tiles; `set`: the first of those that have it.
+  /// `row`: of tiles, which `team` has.
   __device__ __forceinline__ PairDecision(const Args& args, const PairSmem<Config>& smem,
-                                          const KeepRow& row, int set)
-      : args_(args), control_(smem.control()), row_(row), set_(set) {}
+                                          const KeepRow& row, int team)
+      : args_(args), control_(smem.control()), row_(row), team_(team) {}
 
   /// By a whole warp, once all bounds are in `buffer`.
   __device__ __forceinline__ void decide(int word, int buffer) const {
@@ -56,15 +56,16 @@ class PairDecision {
   __device__ __forceinline__ bool keeps(int j, float p) const {
     TileValue value;
     value.p = p;
-    return keeps_tile<Config, Hooks>(args_, row_, j, value, control_.visible[set_]);
+    return keeps_tile<Config, Hooks>(args_, row_, j, value, control_.visible[team_]);
   }
 
   /// The lane's tile's.
   __device__ __forceinline__ float read_bound(typename Shape::Bound bound, int buffer) const {
+    const auto& bounds = control_.bounds[buffer][bound];
     int largest = 0;
 #pragma unroll
-    for (int rows = 0; rows < 4 * Shape::kTileSets; ++rows)
-      largest = larger(largest, control_.bounds[buffer][bound][set_ * 4 + rows][lane_index()]);
+    for (int rows = 0; rows < Shape::kTeamWarps; ++rows)
+      largest = larger(largest, bounds[team_ * Shape::kTeamWarps + rows][lane_index()]);
     return exp2_approx(__int_as_float(largest) - kRaised);
   }
 
@@ -79,7 +80,7 @@ class PairDecision {
   /// The largest weight of a tile, exactly, in log2.
   __device__ __forceinline__ float find_largest(int j) const {
     const Logits logits(args_, row_);
-    const float* const offset = control_.offset + set_ * kWarpgroupRows;
+    const float* const offset = control_.offset + team_ * Config::kTileQ;
     float largest = -kInfinity;
 #pragma unroll 1
     for (int set = 0; set < Config::kTileQ / 16; ++set) {
@@ -133,7 +134,7 @@ class PairDecision {
   const Args& args_;
   const typename Shape::Control& control_;
   const KeepRow& row_;
-  const int set_;
+  const int team_;
 };
 
 }  // namespace lacuna

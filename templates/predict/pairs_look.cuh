@@ -4,6 +4,10 @@
 // tells which tiles are below it (nothing of them reaches it) or above (something surely does): as
 // good as their weights, and all that is said of them then is which side it is. Only where a tile
 // may be on either side is the product looked at closely.
+//
+// The first look knows of the keys of a lane in a unit the largest bias alone, and how far the
+// others may be below it. It compares sums, not weights: in steps, what a weight needs to reach the
+// threshold is a number of the row, divided by the scale of the keys.
 #pragma once
 
 #include "arch/approx.cuh"
@@ -12,10 +16,11 @@
 namespace lacuna {
 
 /// Weights, raised, between which a rule changes its mind: it says the same of all up to `low`, and
-/// of all from `high` on.
+/// of all from `high` on, which is kThresholdWidth more.
 struct PairThreshold {
   float low, high;
 };
+inline constexpr float kThresholdWidth = 2.0f * kRaised / (32 * 32 * 32);
 
 /// By a whole warp: each lane asks at another p, three times, 32 times closer each.
 template <class Config, class Hooks, class Args>
@@ -30,7 +35,16 @@ __device__ __forceinline__ PairThreshold find_threshold(const Args& args, const 
     if (changed == 0) return {kInfinity, kInfinity};  // it never does
     low += step * static_cast<float>(__ffs(static_cast<int>(changed)) - 1);
   }
-  return {low, low + step * 32.0f};
+  return {low, low + kThresholdWidth};
+}
+
+/// Of slack, what a first look allows for.
+inline constexpr float kMostSlack = 1.0f / 64.0f;
+
+/// How many of a row's steps, at a scale of the keys of 1, slack and the threshold's width may be,
+/// over what PairRows::inverse is.
+__device__ __forceinline__ float unsure_of_scale(float scale) {
+  return (kThresholdWidth + 2.0f * kMostSlack) / (scale * kLog2E);
 }
 
 /// What a warp says of the tiles of half a step: each lane one bound of one tile, in the bits of a
@@ -41,11 +55,50 @@ class PairLook {
   using Bounds = PairBounds<Config>;
   using Weights = typename Bounds::Weights;
   static constexpr int kTiles = Shape::kHalfTiles, kUnitsOfTile = Shape::kUnitsOfTile;
+  static constexpr int kUnits = Shape::kHalfUnits;
+  /// What rounding may make of sums and of what they need, with that of the sums themselves.
+  static constexpr float kMargin = Shape::kMarginSteps + 4.0f;
 
  public:
   static constexpr int kLanes = Shape::kBounds * kTiles;
   __device__ __forceinline__ static int tile_of_lane() { return lane_index() % kTiles; }
   __device__ __forceinline__ static int bound_of_lane() { return lane_index() / kTiles; }
+
+  __device__ __forceinline__ PairLook(const PairRows<Config>& rows, const PairThreshold& threshold)
+      : rows_(rows),
+        is_above_(__float_as_int(threshold.high)),
+        is_below_(__float_as_int(bound_of_lane() == Shape::kAbove ? threshold.low : 0.0f)) {
+    if constexpr (!Shape::kLooksTwice) return;
+    bool is_known = rows.slack <= kMostSlack;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      given_[r] = (rows.base[r] - threshold.low) / rows.to_log2;
+      is_known &= given_[r] < kInfinity;
+    }
+    if (!is_known) rows_.inverse = __int_as_float(kUnknown);  // nothing fits
+  }
+
+  __device__ __forceinline__ const PairRows<Config>& rows() const { return rows_; }
+
+  /// What a slot says of half of its keys, for this lane, by unit.
+  struct Numbers {
+    float4 inverse, most_bias, spread;
+  };
+  __device__ __forceinline__ static Numbers read_numbers(const typename Shape::Control& control,
+                                                         u32 slot, int half) {
+    const auto number = [&](typename Shape::Number n) {
+      return *reinterpret_cast<const float4*>(
+          &control.numbers[slot][n][lane_index() % 4][half * kUnits]);
+    };
+    return {number(Shape::kInverse), number(Shape::kMostBias), number(Shape::kSpread)};
+  }
+
+  /// Can the biases of a slot be counted in steps of these rows?
+  __device__ __forceinline__ bool fits(const typename Shape::Control& control, u32 slot) const {
+    if constexpr (!Config::kHasColumnBias) return true;
+    const float4 most = *reinterpret_cast<const float4*>(control.largest_bias[slot]);
+    return fmaxf(fmaxf(most.x, most.y), fmaxf(most.z, most.w)) * rows_.inverse <= Shape::kMostSteps;
+  }
 
   /// From weights found closely. Unless biases `fit`, nothing is known.
   __device__ __forceinline__ static int tell(const Weights& weights, bool fit) {
@@ -55,7 +108,8 @@ class PairLook {
       int above = fit ? 0 : kUnknown, below = 0;
 #pragma unroll
       for (int u = t * kUnitsOfTile; u < (t + 1) * kUnitsOfTile; ++u) {
-        const int most = largest(weights, u);
+        const auto& rows = weights.above[u];
+        const int most = larger(__float_as_int(rows[0]), __float_as_int(rows[1]));
         above = larger(above, most);
         below = larger(below, __float_as_int(__int_as_float(most) - weights.gap[u]));
       }
@@ -65,50 +119,57 @@ class PairLook {
     return mine;
   }
 
-  /// From those of a first look, if they will do; else `closely()` finds others.
+  /// From a first look, if it will do; else `closely()` finds weights.
   template <class Look>
-  __device__ __forceinline__ static int tell(const Weights& loose, bool fit,
-                                             const PairThreshold& threshold, Look closely) {
-    const int is_below = __float_as_int(bound_of_lane() == Shape::kAbove ? threshold.low : 0.0f);
-    if (!__any_sync(kAllLanes, !fit || reaches(loose, threshold, 0, Shape::kHalfUnits)))
-      return is_below;
-    bool is_open = !fit, is_mine_above = false;
+  __device__ __forceinline__ int tell(const typename Bounds::Sums& sums, const Numbers& numbers,
+                                      bool fit, Look closely) const {
+    constexpr float kReaches = Bounds::kInteger - kMargin, kPasses = Bounds::kInteger + kMargin;
+    float sum[kUnits], most = 0.0f;
+#pragma unroll
+    for (int u = 0; u < kUnits; ++u) {
+      sum[u] = find_sum(sums, numbers, u);
+      most = fmaxf(most, sum[u]);
+    }
+    if (!__any_sync(kAllLanes, !fit || most >= kReaches)) return is_below_;
+    u32 above = 0;  // tiles
+    bool is_open = !fit;
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
-      const int first = t * kUnitsOfTile, end = first + kUnitsOfTile;
-      const bool is_above = __any_sync(kAllLanes, passes(loose, threshold, first, end));
-      is_open |= !is_above && reaches(loose, threshold, first, end);
-      if (tile_of_lane() == t) is_mine_above = is_above;
+      bool reaches = false, passes = false;
+#pragma unroll
+      for (int u = t * kUnitsOfTile; u < (t + 1) * kUnitsOfTile; ++u) {
+        reaches |= sum[u] >= kReaches;
+        passes |= sum[u] >= fmaf(Bounds::of_unit(numbers.spread, u), rows_.inverse, kPasses);
+      }
+      const bool is_above = __any_sync(kAllLanes, passes);
+      if (is_above) above |= 1u << t;
+      is_open |= reaches && !is_above;
     }
     if (__any_sync(kAllLanes, is_open)) return tell(closely(), fit);
-    return is_mine_above ? __float_as_int(threshold.high) : is_below;
+    return (above >> tile_of_lane() & 1) != 0 ? is_above_ : is_below_;
   }
 
  private:
-  /// As bits, of which NaN has the most.
-  __device__ __forceinline__ static int largest(const Weights& weights, int u) {
-    const auto& rows = weights.above[u];
-    return larger(__float_as_int(rows[0]), __float_as_int(rows[1]));
-  }
-  /// May a weight of the units from `first` up to `end` be above the threshold?
-  __device__ __forceinline__ static bool reaches(const Weights& weights,
-                                                 const PairThreshold& threshold, int first,
-                                                 int end) {
-    int most = 0;
+  /// The largest sum of a unit in either row, less what the row needs there, plus kInteger. A row
+  /// that takes no part has -inf.
+  __device__ __forceinline__ float find_sum(const typename Bounds::Sums& sums,
+                                            const Numbers& numbers, int u) const {
+    const float bias = Bounds::of_unit(numbers.most_bias, u);
+    const int steps = __float_as_int(fmaf(bias, rows_.inverse, Bounds::kInteger));
+    float sum[2];
 #pragma unroll
-    for (int u = first; u < end; ++u) most = larger(most, largest(weights, u));
-    return most >= __float_as_int(threshold.low);
-  }
-  /// Is one surely? What is unknown is not.
-  __device__ __forceinline__ static bool passes(const Weights& weights,
-                                                const PairThreshold& threshold, int first,
-                                                int end) {
-    bool is_sure = false;
+    for (int r = 0; r < 2; ++r) {
+      int most = Bounds::sum_of(sums, u, 0, r);
 #pragma unroll
-    for (int u = first; u < end; ++u)
-      is_sure |= __int_as_float(largest(weights, u)) - weights.gap[u] >= threshold.high;
-    return is_sure;
+      for (int n = 1; n < Bounds::kKeys; ++n) most = larger(most, Bounds::sum_of(sums, u, n, r));
+      sum[r] = fmaf(given_[r], Bounds::of_unit(numbers.inverse, u), __int_as_float(most + steps));
+    }
+    return fmaxf(sum[0], sum[1]);
   }
+
+  PairRows<Config> rows_;
+  float given_[2];  ///< what a row gives towards the threshold, in steps at a scale of 1
+  int is_above_, is_below_;
 };
 
 }  // namespace lacuna

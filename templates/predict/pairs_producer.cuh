@@ -7,7 +7,7 @@
 #include "arch/redux.cuh"
 #include "arch/tma.cuh"
 #include "kernel/ring_position.cuh"
-#include "predict/pairs_shape.cuh"
+#include "predict/pairs_look.cuh"
 #include "quantise/groups.cuh"
 
 namespace lacuna {
@@ -33,6 +33,7 @@ class PairProducer {
     keys_ = predict.estimate_k_values +
             (head * predict.k_padded + warp_ * kKeys) * Config::kHeadDim + lane_index() * 16;
     scale_ = predict.estimate_k_scale + head * predict.estimate_k_groups;
+    if constexpr (Shape::kLooksTwice) unsure_ = unsure_of_scale(args.attend.scale);
     if constexpr (Config::kHasColumnBias)
       bias_ = predict.column_bias + query_head(args, rows.b, rows.h) * predict.k_padded;
   }
@@ -42,8 +43,8 @@ class PairProducer {
   /// that those who compute need no fence.
   __device__ __forceinline__ void run() const {
     RingPosition<Shape::kStages> at;
-    int step = next_possible(0);
-    while (step < steps()) {
+    PossibleSteps possible;
+    for (int step = next(possible); step < steps(); step = next(possible)) {
       const Numbers numbers = read_numbers(step);
       Smem::barrier(smem_.control().empty[at.slot()]).wait(at.phase() ^ 1);
       copy_keys(step, at.slot());
@@ -54,12 +55,11 @@ class PairProducer {
         announce(at.before());
       }
       at.advance();
-      step = next_possible(step + 1);
     }
     cp_async_wait<0>();
     if (at.count > 0) announce(at.before());
     Smem::barrier(smem_.control().empty[at.slot()]).wait(at.phase() ^ 1);
-    if (warp_ == 0 && lane_index() == 0) smem_.control().steps[at.slot()] = -1;
+    if (warp_ == 0 && lane_index() == 0) smem_.control().steps[at.slot()] = {-1, 0};
     announce(at);
   }
 
@@ -68,15 +68,23 @@ class PairProducer {
     return ceil_div(args_.attend.n_k, Shape::kStepKeys);
   }
 
-  /// The first step from `step` on of which the block sees anything; steps() or more if there is
-  /// none. Each lane asks about another.
-  __device__ __forceinline__ int next_possible(int step) const {
-    for (; step < steps(); step += 32) {
-      const int mine = step + lane_index();
+  /// Those from `first` to the next 32 of which the block sees anything and which are still to
+  /// come.
+  struct PossibleSteps {
+    int first = -32;
+    u32 left = 0;
+  };
+  /// The next of them; steps() or more if there is none. Each lane asks about another.
+  __device__ __forceinline__ int next(PossibleSteps& possible) const {
+    while (possible.left == 0) {
+      possible.first += 32;
+      if (possible.first >= steps()) return steps();
+      const int mine = possible.first + lane_index();
       const bool sees = mine < steps() && sees_step<Config, Hooks>(args_, rows_, mine);
-      const u32 possible = __ballot_sync(kAllLanes, sees);
-      if (possible != 0) return step + __ffs(static_cast<int>(possible)) - 1;
+      possible.left = __ballot_sync(kAllLanes, sees);
     }
+    const int step = possible.first + __ffs(static_cast<int>(possible.left)) - 1;
+    possible.left &= possible.left - 1;
     return step;
   }
 
@@ -158,9 +166,12 @@ class PairProducer {
       if constexpr (Shape::kLooksTwice) {
         const float most = max_over_blocks(fmaxf(bias.x, bias.y));
         const float least = -max_over_blocks(fmaxf(-bias.x, -bias.y));
+        const bool exists = most > -kInfinity;
         if (block() == 0) {
-          of_slot[Shape::kMostBias][quad_lane()][u] = most;
-          of_slot[Shape::kSpread][quad_lane()][u] = least > -kInfinity ? most - least : kInfinity;
+          of_slot[Shape::kInverse][quad_lane()][u] = exists ? inverse : 0.0f;
+          of_slot[Shape::kMostBias][quad_lane()][u] = exists ? most : Shape::kNoBias;
+          of_slot[Shape::kSpread][quad_lane()][u] =
+              least > -kInfinity ? fmaf(inverse, unsure_, most - least) : kInfinity;
         }
       }
       float largest = 0.0f;
@@ -170,7 +181,16 @@ class PairProducer {
       largest = __int_as_float(max_over_lanes(__float_as_int(largest)));
       if (lane_index() == 0) control.largest_bias[slot][warp_] = largest;
     }
-    if (warp_ == 0 && lane_index() == 0) control.steps[slot] = step;
+    if (warp_ == 0) {
+      const int team = lane_index();
+      bool sees = false;
+      if (team < Shape::kTeams) {
+        const KeepRow rows = rows_of_team<Config>(args_, rows_, team);
+        sees = rows.q0 <= rows.q1 && sees_step<Config, Hooks>(args_, rows, step);
+      }
+      const u32 teams = __ballot_sync(kAllLanes, sees);
+      if (lane_index() == 0) control.steps[slot] = {step, static_cast<int>(teams)};
+    }
   }
 
   /// Of the warp's units which one a lane has keys of, in which 8 of it, and for whom in each quad
@@ -192,6 +212,7 @@ class PairProducer {
   const signed char* keys_;  ///< a lane's first chunk
   const float* scale_;       ///< of the head
   const float* bias_ = nullptr;
+  float unsure_ = 0.0f;  ///< see unsure_of_scale
 };
 
 }  // namespace lacuna

@@ -1,14 +1,19 @@
 // How a block of predict_token_pairs (predict/tokens_wgmma.cuh) shares out its work, and what lies
 // in its shared memory: read this first.
 //
-//   warps 0-7    two warpgroups of 128 queries each, in registers: products by wgmma, bounds of
-//                each tile's largest weight, decisions
-//   warps 8-11   the producers (which give their registers up): keys of each step, with their
+//   warps 0-15   four warpgroups of 64 queries each: products by wgmma, bounds of each tile's
+//                largest weight, decisions
+//   warps 16-19  the producers (which give their registers up): keys of each step, with their
 //                scales and biases, into a ring of slots; each warp a quarter of the keys
 //
+//   queries      each warp's own 16, written before its warpgroup begins
 //   slot n       256 keys | what belongs to them: steps, numbers, largest_bias
 //     full[n]      4 arrivals: each warp of the producers, when what it wrote and copied is there
-//     empty[n]     8 arrivals: each warp that computes, after its last read
+//     empty[n]     16 arrivals: each warp that computes, after its last read
+//
+// A warpgroup looks at a product before it begins the next: meanwhile the tensor cores have those
+// of the other three. (Two warpgroups, each with a product ahead, leave the tensor cores idle more
+// often. Queries in registers are as fast, but those are what limits a block.)
 //
 // A product is looked at twice at most. First loosely, by the largest bias of a lane's keys of one
 // scale: that is enough wherever a tile is far from the threshold of `keep`, on either side. Then
@@ -20,10 +25,10 @@
 // barriers, and run ahead by one step less than there are slots. A team that sees nothing of a step
 // passes it on.
 //
-// A team is the warps that have a query tile in common: a warpgroup, or both. Bounds of 32 tiles, a
-// word of the kept bits, are collected by all its warps (`bounds`, two buffers in turn). Then they
-// meet at their named barrier, and for each query tile one warp decides while the others go on. Who
-// writes into a buffer again has met its reader at the barrier between.
+// A team is the warpgroups that have a query tile in common. Bounds of 32 tiles, a word of the kept
+// bits, are collected by all its warps (`bounds`, two buffers in turn). Then they meet at their
+// named barrier, and one warp decides while the others go on. Who writes into a buffer again has
+// met its reader at the barrier between.
 #pragma once
 
 #include "arch/mbarrier.cuh"
@@ -38,22 +43,17 @@ namespace lacuna {
 
 template <class Config>
 struct PairShape {
-  static constexpr int kWarpgroups = 2;
+  static constexpr int kWarpgroups = 4;
   static constexpr int kWarps = 4 * kWarpgroups;  ///< that compute
   static constexpr int kProducerWarps = 4;
   static constexpr int kFullArrivals = kProducerWarps, kEmptyArrivals = kWarps;
-  /// Of 168 at the start, the most of three warpgroups: no more can be dealt out than there were.
-  static constexpr int kConsumerRegisters = 232, kProducerRegisters = 40;
-  static_assert(kWarpgroups * kConsumerRegisters + kProducerRegisters <= 168 * (kWarpgroups + 1));
-  /// Sets of 64 queries: of a warpgroup, and of the block.
-  static constexpr int kSets = 2, kBlockSets = kSets * kWarpgroups;
-  static constexpr int kRows = kBlockSets * kWarpgroupRows;
+  /// Of 96 at the start, the most of five warpgroups: no more can be dealt out than there were.
+  static constexpr int kConsumerRegisters = 112, kProducerRegisters = 32;
+  static_assert(kWarpgroups * kConsumerRegisters + kProducerRegisters <= 96 * (kWarpgroups + 1));
+  static constexpr int kRows = kWarpgroups * kWarpgroupRows;
   static constexpr int kStages = 4;
-  /// A product is of a set and half a step; while one is under way, the one before is looked at.
-  /// They are in the order of halves, and within those of sets, so that both sets find the numbers
-  /// of their keys in registers.
+  /// A product is of half a step.
   static constexpr int kStepKeys = 256, kHalves = 2, kHalfKeys = kStepKeys / kHalves;
-  static constexpr int kProducts = kHalves * kSets;
   static constexpr int kBlocks = kHalfKeys / 8;  ///< accumulators of 8 keys
 
   /// Keys of which a lane holds those of one scale.
@@ -65,9 +65,7 @@ struct PairShape {
   static constexpr int kUnitsOfTile = Config::kTileK / kUnitKeys;
   static constexpr int kStepsOfWord = 32 / kTiles;
   static constexpr int kTileSets = Config::kTileQ / kWarpgroupRows;
-  static constexpr int kTeamSets = kTileSets > kSets ? kTileSets : kSets;
-  static constexpr int kTeamWarps = 4 * kTeamSets / kSets, kTeamRows = kTeamSets * kWarpgroupRows;
-  static constexpr int kTeamTiles = kTeamSets / kTileSets;  ///< of queries
+  static constexpr int kTeams = kWarpgroups / kTileSets, kTeamWarps = 4 * kTileSets;
 
   /// A column's bias is added to integer products, in this fraction of their unit. Products of 4
   /// bits leave room for 16ths: the queries are multiplied by 16.
@@ -86,13 +84,15 @@ struct PairShape {
   using KeyPanel = BytePanel<kStepKeys, Config::kHeadDim>;
   using KeyTile = ByteTile<kStepKeys, Config::kHeadDim>;
 
-  /// Of a unit: the scale of its keys, the largest of their biases, and how far below that they
-  /// are.
-  enum Number { kScale, kMostBias, kSpread, kNumbers };
+  /// Of a unit: the scale of its keys and what that divides by; the largest of their biases; and
+  /// how far below that they are, with what else a first look does not know.
+  enum Number { kScale, kInverse, kMostBias, kSpread, kNumbers };
+  /// The largest of no biases: less than any of which products could make something, but finite.
+  static constexpr float kNoBias = -1e20f;
   /// Of a tile's largest weight.
   enum Bound { kAbove, kBelow, kBounds };
 
-  /// Behind the slots of keys.
+  /// Behind the slots of keys and the queries.
   struct alignas(16) Control {
     unsigned long long full[kStages], empty[kStages];
     /// By unit, lane of a quad, and then as the lane has them: biases, in units of the key's scale.
@@ -100,15 +100,19 @@ struct PairShape {
     /// What one lane of a quad has of all units.
     alignas(16) float numbers[kStages][kNumbers][4][kUnits];
     alignas(16) float largest_bias[kStages][kProducerWarps];  ///< magnitude, in units
-    alignas(16) int bounds[2][kBounds][4 * kBlockSets][32];   ///< of each 16 rows
+    alignas(16) int bounds[2][kBounds][4 * kWarpgroups][32];  ///< of each 16 rows
     float offset[kRows];                                      ///< of each row, see TokenBlock
-    int steps[kStages];                                       ///< less than 0: there are no more
-    int visible[kBlockSets];  ///< tiles of the row of each query tile, by its first set
+    alignas(8) int2 steps[kStages];  ///< less than 0: there are no more; a bit for each team: does
+                                     ///< it see anything of it?
+    int visible[kTeams];             ///< tiles of the row of each query tile
   };
 
-  static constexpr int kControlOffset = kStages * KeyPanel::kBytes;
+  using QueryPanel = BytePanel<kRows, Config::kHeadDim>;
+  using QueryTile = ByteTile<kRows, Config::kHeadDim>;
+  static constexpr int kQueryOffset = kStages * KeyPanel::kBytes;
+  static constexpr int kControlOffset = kQueryOffset + QueryPanel::kBytes;
   static_assert(kControlOffset + static_cast<int>(sizeof(Control)) <= Config::kSmemBytes);
-  static_assert(Config::kTileQ % kWarpgroupRows == 0 && kBlockSets % kTileSets == 0);
+  static_assert(Config::kTileQ % kWarpgroupRows == 0 && kWarpgroups % kTileSets == 0);
   static_assert(Config::kTileK % kUnitKeys == 0 && kHalfKeys % Config::kTileK == 0);
   static_assert((Config::kBits == 8 || Config::kBits == 4) && Config::kCell == 1 &&
                 Config::kLastRows == 0);
@@ -130,6 +134,9 @@ struct PairSmem {
   __device__ __forceinline__ u32 keys(u32 slot) const {
     return shared_address(dynamic) + slot * static_cast<u32>(Shape::KeyPanel::kBytes);
   }
+  __device__ __forceinline__ u32 queries() const {
+    return shared_address(dynamic) + static_cast<u32>(Shape::kQueryOffset);
+  }
   __device__ __forceinline__ static Mbarrier barrier(const unsigned long long& place) {
     return {shared_address(&place)};
   }
@@ -144,6 +151,12 @@ __device__ __forceinline__ KeepRow rows_of_block(const Args& args) {
   const int q0 = (blocks - 1 - (block_index() - head * blocks)) * kRows;
   return {q0 / Config::kTileQ, head - b * args.attend.n_h, b, q0,
           smaller(q0 + kRows, args.attend.n_q) - 1};
+}
+
+/// Those of them that a team has; q1 < q0 if there are none.
+template <class Config, class Args>
+__device__ __forceinline__ KeepRow rows_of_team(const Args& args, const KeepRow& block, int team) {
+  return keep_row_of<Config>(args, block.b, block.h, block.i + team);
 }
 
 template <class Config, class Hooks, class Args>

@@ -16,7 +16,7 @@
 
 namespace lacuna {
 
-/// A warpgroup that computes: two sets of 64 queries.
+/// A warpgroup that computes: 64 queries.
 template <class Config, class Hooks, class Args>
 class PairConsumer {
   using Shape = PairShape<Config>;
@@ -25,35 +25,37 @@ class PairConsumer {
   using Rows = PairRows<Config>;
   using Look = PairLook<Config>;
   using Ring = RingPosition<Shape::kStages>;
-  static constexpr int kLastSet = Shape::kSets - 1, kLast = Shape::kProducts - 1;
 
  public:
   __device__ __forceinline__ PairConsumer(const Args& args, const Smem& smem, const KeepRow& block)
-      : args_(args), smem_(smem), block_(block), warp_(warp_index()), team_(team_rows()) {
+      : args_(args),
+        smem_(smem),
+        warp_(warp_index()),
+        tile_(rows_of_team<Config>(args, block, team())),
+        keys_(Shape::KeyPanel::along_rows(uniform_over_warp(smem.keys(0)))) {
     const auto& bounds = smem.control().bounds[0];
     own_bound_ = static_cast<int>(&bounds[Look::bound_of_lane() % Shape::kBounds]
-                                         [first_row(0) / kWarpRows][Look::tile_of_lane()] -
+                                         [first_row() / kWarpRows][Look::tile_of_lane()] -
                                   &bounds[0][0][0]);
     pin(own_bound_);  // in a register, instead of worked out again for each product
   }
 
   __device__ __forceinline__ void run() {
-    const Rows rows[Shape::kSets] = {rows_of(0), rows_of(1)};
-    const PairThreshold thresholds[Shape::kSets] = {threshold_of(0), threshold_of(1)};
-    prepare_tiles();
-    typename Bounds::Queries queries[Shape::kSets];
-#pragma unroll
-    for (int set = 0; set < Shape::kSets; ++set)
-      Bounds::load_queries(queries[set],
-                           args_.predict.estimate_q_values +
-                               (query_head(args_, block_.b, block_.h) * args_.predict.q_padded +
-                                block_.q0 + first_row(set)) *
-                                   Config::kHeadDim);
+    const Look look(rows_of_lane(), find_own_threshold());
+    prepare_tile();
+    Bounds::load_queries(smem_.dynamic + Shape::kQueryOffset, first_row(),
+                         args_.predict.estimate_q_values +
+                             (query_head(args_, tile_.b, tile_.h) * args_.predict.q_padded + q()) *
+                                 Config::kHeadDim);
+    fence_proxy_async();
+    team_barrier().sync();
+    const auto queries = Shape::QueryPanel::along_rows(uniform_over_warp(
+        smem_.queries() + static_cast<u32>(warp_ / 4 * kWarpgroupRows * Config::kHeadDim)));
     Ring at;
     int step = find_step(at), buffer = 0;
     while (step >= 0) {
-      const int word = step / Shape::kStepsOfWord;
-      step = take_word(queries, rows, thresholds, at, step, buffer);
+      const int word = word_of(step);
+      step = take_word(queries, look, at, step, buffer);
       team_barrier().sync();
       decide(word, buffer);
       __syncwarp();
@@ -62,14 +64,15 @@ class PairConsumer {
   }
 
  private:
+  __device__ __forceinline__ static int word_of(int step) { return step / Shape::kStepsOfWord; }
+
   /// The step of the first slot from `at` on of which the team sees anything; less than 0 if there
   /// is none. Others are passed on.
   __device__ __forceinline__ int find_step(Ring& at) const {
     while (true) {
       Smem::barrier(smem_.control().full[at.slot()]).wait(at.phase());
-      const int step = smem_.control().steps[at.slot()];
-      if (step < 0) return step;
-      if (team_.q0 <= team_.q1 && sees_step<Config, Hooks>(args_, team_, step)) return step;
+      const int2 step = smem_.control().steps[at.slot()];
+      if (step.x < 0 || (step.y >> team() & 1) != 0) return step.x;
       release(at);
       at.advance();
     }
@@ -80,142 +83,108 @@ class PairConsumer {
     if (lane_index() == 0) Smem::barrier(smem_.control().empty[at.slot()]).arrive();
   }
 
-  /// The steps of one word from `step` on. Returns the first of another. A product is looked at
-  /// while the one after it is under way.
-  __device__ __forceinline__ int take_word(const typename Bounds::Queries (&queries)[Shape::kSets],
-                                           const Rows (&rows)[Shape::kSets],
-                                           const PairThreshold (&thresholds)[Shape::kSets],
+  /// The steps of one word from `step` on. Returns the first of another.
+  __device__ __forceinline__ int take_word(const OperandDescriptor& queries, const Look& look,
                                            Ring& at, int step, int buffer) const {
     auto& control = smem_.control();
-    const int word = step / Shape::kStepsOfWord;
-    typename Bounds::Sums sums[Shape::kSets];
-    typename Bounds::Numbers numbers;
-    typename Bounds::Fits fits;
-    Ring next;
-    int next_step;
-    const auto look = [&](int set, int half) {
-      wgmma_arrived(sums[set]);
+    const int word = word_of(step);
+    typename Bounds::Sums sums;
+    bool fit;
+    const auto tell = [&](int half) {
       const auto closely = [&] {
-        return Bounds::find_closely(sums[set], rows[set], numbers, control, at.slot(), half);
+        return Bounds::find_closely(sums, look.rows(), control, at.slot(), half);
       };
+      if (half == 0) fit = look.fits(control, at.slot());
       if constexpr (Shape::kLooksTwice) {
-        const auto loose = Bounds::find_loosely(sums[set], rows[set], numbers);
-        publish(Look::tell(loose, fits.set[set], thresholds[set], closely), step, set, half,
-                buffer);
-      } else {
-        publish(Look::tell(closely(), fits.set[set]), step, set, half, buffer);
-      }
-      if (set == kLastSet && half == 0) Bounds::read_numbers(numbers, control, at.slot(), 1);
-    };
-    Bounds::multiply(sums[0], queries[0], smem_.keys(at.slot()), 0);
-    while (true) {
-      Bounds::read_numbers(numbers, control, at.slot(), 0);
-      fits = Bounds::read_fits(control, at.slot(), rows);
-#pragma unroll
-      for (int n = 0; n < kLast; ++n) {
-        const int set = n % Shape::kSets, next_set = (n + 1) % Shape::kSets;
+        const auto numbers = Look::read_numbers(control, at.slot(), half);
         wgmma_wait<0>();
-        Bounds::multiply(sums[next_set], queries[next_set], smem_.keys(at.slot()),
-                         (n + 1) / Shape::kSets);
-        look(set, n / Shape::kSets);
+        wgmma_arrived(sums);
+        return look.tell(sums, numbers, fit, closely);
+      } else {
+        wgmma_wait<0>();
+        wgmma_arrived(sums);
+        return Look::tell(closely(), fit);
       }
-      next = at;
+    };
+    Bounds::multiply(sums, queries, keys_, at.slot(), 0);
+    while (true) {
+      const int first = tell(0);
+      Bounds::multiply(sums, queries, keys_, at.slot(), 1);
+      publish(first, step, 0, buffer);
+      Ring next = at;
       next.advance();
-      next_step = find_step(next);
-      wgmma_wait<0>();
-      if (next_step < 0 || next_step / Shape::kStepsOfWord != word) break;
-      Bounds::multiply(sums[0], queries[0], smem_.keys(next.slot()), 0);
-      look(kLastSet, Shape::kHalves - 1);
+      const int next_step = find_step(next);
+      const int second = tell(1);
       release(at);
       at = next;
+      if (next_step < 0 || word_of(next_step) != word) {
+        publish(second, step, 1, buffer);
+        return next_step;
+      }
+      Bounds::multiply(sums, queries, keys_, at.slot(), 0);
+      publish(second, step, 1, buffer);
       step = next_step;
     }
-    look(kLastSet, Shape::kHalves - 1);
-    release(at);
-    at = next;
-    return next_step;
   }
 
   /// What the warp says of a half's tiles.
-  __device__ __forceinline__ void publish(int bound, int step, int set, int half,
-                                          int buffer) const {
+  __device__ __forceinline__ void publish(int bound, int step, int half, int buffer) const {
     const int of_word = step & (Shape::kStepsOfWord - 1);
     const int place = of_word * Shape::kTiles + half * Shape::kHalfTiles;
-    int* const bounds = &smem_.control().bounds[buffer][0][set * 4][place];
+    int* const bounds = &smem_.control().bounds[buffer][0][0][place];
     if (lane_index() < Look::kLanes) bounds[own_bound_] = bound;
     __syncwarp();
   }
 
-  __device__ __forceinline__ Rows rows_of(int set) const {
-    const auto& offset = smem_.control().offset;
-    const int row = first_row(set) + lane_index() / 4;
-    return {args_, block_, block_.q0 + row, {offset[row], offset[row + 8]}};
+  __device__ __forceinline__ Rows rows_of_lane() const {
+    const float* const offset = smem_.control().offset + first_row() + lane_index() / 4;
+    return {args_, tile_, q() + lane_index() / 4, {offset[0], offset[8]}};
   }
-  /// Of the query tile that a set is of.
-  __device__ __forceinline__ PairThreshold threshold_of(int set) const {
+  __device__ __forceinline__ PairThreshold find_own_threshold() const {
     if constexpr (Shape::kLooksTwice) {
-      const int i = (block_.q0 + first_row(set)) / Config::kTileQ;
-      if (i < args_.predict.keep_q_tiles)
-        return find_threshold<Config, Hooks>(args_,
-                                             keep_row_of<Config>(args_, block_.b, block_.h, i));
+      if (tile_exists()) return find_threshold<Config, Hooks>(args_, tile_);
     }
     return {kInfinity, kInfinity};
   }
 
-  /// Of each of the team's query tiles: how many tiles it sees, and nothing kept.
-  __device__ __forceinline__ void prepare_tiles() const {
+  /// How many tiles it sees, and nothing kept.
+  __device__ __forceinline__ void prepare_tile() const {
     constexpr int kThreads = Shape::kTeamWarps * 32;
+    if (!tile_exists()) return;
     const int thread = thread_index() % kThreads;
-#pragma unroll 1
-    for (int tile = 0; tile < Shape::kTeamTiles; ++tile) {
-      const KeepRow row = row_of(tile);
-      if (row.i >= args_.predict.keep_q_tiles) break;
-      int visible = 0;
-      for (int j = thread; j < args_.predict.keep_k_tiles; j += kThreads)
-        visible += sees_tile<Config, Hooks>(args_, row, j);
-      if (visible > 0) atomicAdd(&smem_.control().visible[first_set(tile)], visible);
-      unsigned* const kept = kept_words(args_, row);
-      for (int word = thread; word < args_.predict.keep_words; word += kThreads) kept[word] = 0;
-    }
+    int visible = 0;
+    for (int j = thread; j < args_.predict.keep_k_tiles; j += kThreads)
+      visible += sees_tile<Config, Hooks>(args_, tile_, j);
+    if (visible > 0) atomicAdd(&smem_.control().visible[team()], visible);
+    unsigned* const kept = kept_words(args_, tile_);
+    for (int word = thread; word < args_.predict.keep_words; word += kThreads) kept[word] = 0;
   }
 
-  /// Each tile by one warp, by turns.
+  /// By one warp, by turns.
   __device__ __forceinline__ void decide(int word, int buffer) const {
-    constexpr int kTiles = Shape::kTeamTiles;
-    const int turn = (warp_ - word * kTiles) & (Shape::kTeamWarps - 1);
-    if (turn >= kTiles) return;
-    const KeepRow row = row_of(turn);
-    if (row.i >= args_.predict.keep_q_tiles) return;
-    PairDecision<Config, Hooks, Args>(args_, smem_, row, first_set(turn)).decide(word, buffer);
+    if (((warp_ - word) & (Shape::kTeamWarps - 1)) != 0) return;
+    PairDecision<Config, Hooks, Args>(args_, smem_, tile_, team()).decide(word, buffer);
   }
 
+  __device__ __forceinline__ bool tile_exists() const {
+    return tile_.i < args_.predict.keep_q_tiles;
+  }
   __device__ __forceinline__ int team() const { return warp_ / Shape::kTeamWarps; }
-  __device__ __forceinline__ KeepRow team_rows() const {
-    const int q0 = block_.q0 + team() * Shape::kTeamRows;
-    return {q0 / Config::kTileQ, block_.h, block_.b, q0,
-            smaller(q0 + Shape::kTeamRows, args_.attend.n_q) - 1};
-  }
-  /// A query tile of the team.
-  __device__ __forceinline__ KeepRow row_of(int tile) const {
-    return keep_row_of<Config>(args_, block_.b, block_.h, team_.q0 / Config::kTileQ + tile);
-  }
-  __device__ __forceinline__ int first_set(int tile) const {
-    return team() * Shape::kTeamSets + tile * Shape::kTileSets;
-  }
-  /// Of the warp's 16 in a set, within the block.
-  __device__ __forceinline__ int first_row(int set) const {
-    return (warp_ / 4 * Shape::kSets + set) * kWarpgroupRows + warp_ % 4 * kWarpRows;
-  }
   __device__ __forceinline__ NamedBarrier team_barrier() const {
     return {1 + team(), Shape::kTeamWarps * 32};
+  }
+  /// The first of the warp's 16 queries, within the block, and of all.
+  __device__ __forceinline__ int first_row() const { return warp_ * kWarpRows; }
+  __device__ __forceinline__ int q() const {
+    return tile_.q0 + warp_ % Shape::kTeamWarps * kWarpRows;
   }
 
   const Args& args_;
   const Smem smem_;
-  const KeepRow& block_;
   const int warp_;
-  const KeepRow team_;  ///< its queries
-  int own_bound_;       ///< where in a buffer the lane says what it does of the first tiles
+  const KeepRow tile_;            ///< the team's queries
+  const OperandDescriptor keys_;  ///< of the ring's first slot
+  int own_bound_;  ///< where in a buffer the lane says what it does of the first tiles
 };
 
 /// Barriers, and what of each row the caller or the kernel before have found; by all threads.
@@ -230,7 +199,7 @@ __device__ __forceinline__ void prepare_pairs(const Args& args, const PairSmem<C
     PairSmem<Config>::barrier(control.empty[n]).init(Shape::kEmptyArrivals);
     fence_mbarrier_init();
   }
-  if (n < Shape::kBlockSets) control.visible[n] = 0;
+  if (n < Shape::kTeams) control.visible[n] = 0;
   if (n < Shape::kRows) {
     const int q = block.q0 + n;
     float offset = kInfinity;  // of a row that takes no part

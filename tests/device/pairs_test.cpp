@@ -14,7 +14,7 @@
 namespace lacuna::device {
 namespace {
 
-constexpr int kMostBlocks = 512, kThreads = 384, kRows = 256;
+constexpr int kMostBlocks = 512, kThreads = 640, kRows = 256;
 
 class Pairs : public testing::TestWithParam<int> {
  protected:

@@ -393,6 +393,6 @@ constexpr int token_planes(const PredictCase& c) {
   return token_rows(c) * planes + (c.ranked ? 4 : 2);
 }
 
-constexpr int pair_smem_bytes(const PredictCase& c) { return 1024 * c.head_dim + 15360; }
+constexpr int pair_smem_bytes(const PredictCase& c) { return 1280 * c.head_dim + 16384; }
 
 }  // namespace lacuna
