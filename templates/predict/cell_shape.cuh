@@ -48,6 +48,14 @@ struct CellShape {
   static constexpr int kStageBytes = (kRows + kMostColumns) * kDepth * 2;
   static constexpr int kTailOffset = kStages * kStageBytes;
 
+  /// Of a warp that decides a row of tiles: where the stages were.
+  struct WarpSmem {
+    WarpDecisionSmem<Config> decision;
+    float p[kMostWarpTiles];
+    float score[Config::kUsesScore ? kMostWarpTiles : 1];
+  };
+  static constexpr bool kWarpsDecide = static_cast<int>(sizeof(WarpSmem)) * kWarps <= kTailOffset;
+
   struct Tail {
     float offset[kRows];  ///< of each row, see CellBlock
     SelectScratch select;

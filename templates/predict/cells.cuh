@@ -3,8 +3,8 @@
 //
 // A product of matrices whose rows are several query tiles of a head, along the keys once: of each
 // row and key tile there remain the log-sum of its logits and what they are reduced to, in scratch
-// memory. Then each row has its log-sum-exp, each tile of a query tile its p, and the block decides
-// one query tile after the other.
+// memory. Then each row has its log-sum-exp, each tile of a query tile its p, and warps decide
+// short rows of tiles, a query tile each, or the block one after the other.
 //
 // Stages: cp.async, kStages - 1 parts ahead. A part's barrier says both that all its bytes are
 // there and that nobody reads the stage of the part before, which is loaded next.
@@ -47,7 +47,7 @@ class CellBlock {
       __syncthreads();
       find_offsets();
       __syncthreads();
-      for (int i = group_.i; i <= last_tile_; ++i) decide(row_of_tiles(i));
+      decide();
     }
   }
 
@@ -290,13 +290,44 @@ class CellBlock {
 
   // rows of tiles
 
-  __device__ __forceinline__ void decide(const KeepRow& row) const {
+  /// Short rows by a warp each, others by the block.
+  __device__ __forceinline__ void decide() const {
+    if constexpr (Shape::kWarpsDecide) {
+      if (tiles() <= kMostWarpTiles) {
+        for (int i = group_.i + warp_; i <= last_tile_; i += Shape::kWarps) {
+          decide_by_warp(row_of_tiles(i));
+        }
+        __syncthreads();
+        return;
+      }
+    }
+    for (int i = group_.i; i <= last_tile_; ++i) decide_by_block(row_of_tiles(i));
+  }
+
+  __device__ __forceinline__ void decide_by_warp(const KeepRow& row) const {
+    auto& own = reinterpret_cast<typename Shape::WarpSmem*>(smem_)[warp_];
+    const float share = share_of_row(row);
+    WarpRow known;
+    for (int first = 0; first < tiles(); first += 32) {
+      const int j = first + lane_index();
+      const bool sees = j < tiles() && sees_tile<Config, Hooks>(args_, row, j);
+      known.add(first, sees, tiles());
+      const TileValue value = value_of(row, share, j, sees);
+      own.p[j] = value.p;
+      if constexpr (Config::kUsesScore) own.score[j] = value.score;
+    }
+    __syncwarp();
+    known.reach = __shfl_sync(kAllLanes, known.reach, 0);  // known to be the same in all lanes
+    decide_row_by_warp<Config, Hooks>(args_, row, known, own.p, own.score, own.decision);
+  }
+
+  __device__ __forceinline__ void decide_by_block(const KeepRow& row) const {
     const float share = share_of_row(row);
     float* const p = plane(Shape::kResultPlane);
     float* const score = plane(Shape::kResultPlane + 1);
 #pragma unroll 1
     for (int j = thread_index(); j < tiles(); j += Config::kThreads) {
-      const TileValue value = value_of(row, share, j);
+      const TileValue value = value_of(row, share, j, true);
       p[j] = value.p;
       if constexpr (Config::kUsesScore) score[j] = value.score;
     }
@@ -316,10 +347,12 @@ class CellBlock {
     return count > 0 ? 1.0f / static_cast<float>(count) : 1.0f;
   }
 
-  __device__ __forceinline__ TileValue value_of(const KeepRow& row, float share, int j) const {
+  __device__ __forceinline__ TileValue value_of(const KeepRow& row, float share, int j,
+                                                bool exists) const {
     const Logits logits(args_, group_);
     TileValue value = {-kInfinity, kNothing<kWeights>};
-    if (has_values(logits, row, j)) take_tile(value, (row.i - group_.i) * Shape::kTileRows, j);
+    if (exists && has_values(logits, row, j))
+      take_tile(value, (row.i - group_.i) * Shape::kTileRows, j);
     if constexpr (!Config::kSums && !kIsPlain) value.p = exp2_approx(value.p);
     value.p *= share;
     return value;

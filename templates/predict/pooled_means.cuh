@@ -8,9 +8,7 @@
 
 #include "arch/approx.cuh"
 #include "base/kinds.cuh"
-#include "predict/order_warp.cuh"
-#include "predict/select_first.cuh"
-#include "predict/select_row.cuh"
+#include "predict/decide_row.cuh"
 
 namespace lacuna {
 
@@ -29,8 +27,7 @@ class PooledMeans {
     union {
       float keys[kColumns][kDepth + 4];
       struct {
-        int order[Config::kOrdersTiles ? kMostWarpTiles : 1];
-        unsigned words[Config::kOrdersTiles ? kMostWarpTiles / 32 : 1];
+        WarpDecisionSmem<Config> decision;
         float p[Config::kUsesScore ? kMostWarpTiles : 1];
       } row;
     };
@@ -162,45 +159,21 @@ class PooledMeans {
     auto& own = smem_.warps[warp_].row;
     float* const logits = smem_.logits[r];
     const KeepRow row = keep_row_of<Config>(args_, b_, h_, first_ + r);
-    const WarpTeam warp;
-    int visible = 0, reach = 0;  // tiles that are visible, and up to the last of them
-    u32 seen = 0;                // of this lane's tiles: from bit 0 on
+    WarpRow tiles;
     float largest = -kInfinity;
     for (int first = 0; first < tiles_; first += 32) {
       const int j = first + lane_index();
       const bool sees = j < tiles_ && sees_tile<Config, Hooks>(args_, row, j);
-      const u32 votes = __ballot_sync(kAllLanes, sees);
-      visible += __popc(votes);
-      if (votes != 0) reach = smaller(first + 32, tiles_);
-      if (sees) seen |= 1u << first / 32;
+      tiles.add(first, sees, tiles_);
       const bool weighs = sees && !excludes_tile<Config, Hooks>(args_, row, j);
       if (!weighs && j < tiles_) logits[j] = -kInfinity;
       if (weighs) largest = fmaxf(largest, logits[j]);
     }
     __syncwarp();
-    reach = __shfl_sync(kAllLanes, reach, 0);  // known to be the same in all lanes
+    tiles.reach = __shfl_sync(kAllLanes, tiles.reach, 0);  // known to be the same in all lanes
     float* const p = kIsNormal && Config::kUsesScore ? own.p : logits;
-    if constexpr (kIsNormal) normalise(logits, reach, warp.max(largest), p);
-    RowValues values;
-    values.score = logits;
-    values.p = p;
-    if constexpr (Config::kKeepsFirst) {
-      const WarpKeys<kMostWarpTiles / 32> keys(p, seen, reach);
-      select_first<Config, Hooks>(args_, row, keys, visible, warp);
-    } else if constexpr (Config::kOrdersTiles) {
-      if (reach <= kMostWarpTiles / 2) {
-        order_by_warp<kMostWarpTiles / 64>(values.p, reach, own.order);
-      } else {
-        order_by_warp<kMostWarpTiles / 32>(values.p, reach, own.order);
-      }
-      values.order = own.order;
-      values.ordered = reach;
-      select_by_order<Config, Hooks>(args_, row, values, visible, own.words, kMostWarpTiles / 32,
-                                     warp);
-    } else {
-      select_by_index<Config, Hooks>(args_, row, values, visible, warp);
-    }
-    __syncwarp();
+    if constexpr (kIsNormal) normalise(logits, tiles.reach, WarpTeam().max(largest), p);
+    decide_row_by_warp<Config, Hooks>(args_, row, tiles, p, logits, own.decision);
   }
 
   __device__ __forceinline__ static void normalise(const float* logits, int count, float largest,
