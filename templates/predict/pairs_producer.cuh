@@ -59,7 +59,7 @@ class PairProducer {
     cp_async_wait<0>();
     if (at.count > 0) announce(at.before());
     Smem::barrier(smem_.control().empty[at.slot()]).wait(at.phase() ^ 1);
-    if (warp_ == 0 && lane_index() == 0) smem_.control().steps[at.slot()] = {-1, 0};
+    if (warp_ == 0 && lane_index() == 0) smem_.control().messages[at.slot()] = {-1, 0};
     announce(at);
   }
 
@@ -189,7 +189,7 @@ class PairProducer {
         sees = rows.q0 <= rows.q1 && sees_step<Config, Hooks>(args_, rows, step);
       }
       const u32 teams = __ballot_sync(kAllLanes, sees);
-      if (lane_index() == 0) control.steps[slot] = {step, static_cast<int>(teams)};
+      if (lane_index() == 0) control.messages[slot] = {step, teams};
     }
   }
 

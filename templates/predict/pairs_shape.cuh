@@ -7,7 +7,7 @@
 //                scales and biases, into a ring of slots; each warp a quarter of the keys
 //
 //   queries      each warp's own 16, written before its warpgroup begins
-//   slot n       256 keys | what belongs to them: steps, numbers, largest_bias
+//   slot n       256 keys | what belongs to them: messages, numbers, largest_bias
 //     full[n]      4 arrivals: each warp of the producers, when what it wrote and copied is there
 //     empty[n]     16 arrivals: each warp that computes, after its last read
 //
@@ -92,6 +92,12 @@ struct PairShape {
   /// Of a tile's largest weight.
   enum Bound { kAbove, kBelow, kBounds };
 
+  /// What comes in a slot.
+  struct alignas(8) Message {
+    int step;   ///< less than 0: there are no more
+    u32 teams;  ///< a bit for each: does it see anything of the step?
+  };
+
   /// Behind the slots of keys and the queries.
   struct alignas(16) Control {
     unsigned long long full[kStages], empty[kStages];
@@ -102,9 +108,8 @@ struct PairShape {
     alignas(16) float largest_bias[kStages][kProducerWarps];  ///< magnitude, in units
     alignas(16) int bounds[2][kBounds][4 * kWarpgroups][32];  ///< of each 16 rows
     float offset[kRows];                                      ///< of each row, see TokenBlock
-    alignas(8) int2 steps[kStages];  ///< less than 0: there are no more; a bit for each team: does
-                                     ///< it see anything of it?
-    int visible[kTeams];             ///< tiles of the row of each query tile
+    Message messages[kStages];
+    int visible[kTeams];  ///< tiles of the row of each query tile
   };
 
   using QueryPanel = BytePanel<kRows, Config::kHeadDim>;

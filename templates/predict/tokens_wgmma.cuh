@@ -71,8 +71,8 @@ class PairConsumer {
   __device__ __forceinline__ int find_step(Ring& at) const {
     while (true) {
       Smem::barrier(smem_.control().full[at.slot()]).wait(at.phase());
-      const int2 step = smem_.control().steps[at.slot()];
-      if (step.x < 0 || (step.y >> team() & 1) != 0) return step.x;
+      const auto message = smem_.control().messages[at.slot()];
+      if (message.step < 0 || (message.teams >> team() & 1) != 0) return message.step;
       release(at);
       at.advance();
     }
@@ -89,7 +89,7 @@ class PairConsumer {
     auto& control = smem_.control();
     const int word = word_of(step);
     typename Bounds::Sums sums;
-    bool fit;
+    bool fit = false;
     const auto tell = [&](int half) {
       const auto closely = [&] {
         return Bounds::find_closely(sums, look.rows(), control, at.slot(), half);
