@@ -22,10 +22,6 @@ __device__ __forceinline__ void wgmma_arrived(int (&accumulator)[kBlocks][4]) {
 template <int kBlocks>
 __device__ void wgmma_from_smem_s8(int (&d)[kBlocks][4], unsigned long long a, unsigned long long b,
                                    bool adds);
-/// The same with a fragment of A in registers.
-template <int kBlocks>
-__device__ void wgmma_from_registers_s8(int (&d)[kBlocks][4], const u32 (&a)[4],
-                                        unsigned long long b, bool adds);
 /// d = A B, or d += A B, of e4m3, with a fragment of A in registers. The sum has about 14 bits.
 template <int kBlocks>
 __device__ void wgmma_from_registers_e4m3(float (&d)[kBlocks][4], const u32 (&a)[4],
@@ -49,16 +45,6 @@ __device__ void wgmma_from_registers_e4m3(float (&d)[kBlocks][4], const u32 (&a)
                  "}, %" #R ", %" #R1 ", adds;\n}\n"                                              \
                  : LACUNA_INTEGERS_##R(d)                                                        \
                  : "l"(a), "l"(b), "r"(static_cast<u32>(adds)));                                 \
-  }                                                                                              \
-  template <>                                                                                    \
-  __device__ __forceinline__ void wgmma_from_registers_s8<N / 8>(                                \
-      int(&d)[N / 8][4], const u32(&a)[4], unsigned long long b, bool adds) {                    \
-    asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, %" #R5                                  \
-                 ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N "k32.s32.s8.s8 {" LACUNA_NAMES_##R \
-                 "}, {%" #R ", %" #R1 ", %" #R2 ", %" #R3 "}, %" #R4 ", adds;\n}\n"              \
-                 : LACUNA_INTEGERS_##R(d)                                                        \
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b),                           \
-                   "r"(static_cast<u32>(adds)));                                                 \
   }                                                                                              \
   template <>                                                                                    \
   __device__ __forceinline__ void wgmma_from_registers_e4m3<N / 8>(                              \

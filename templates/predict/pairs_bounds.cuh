@@ -11,7 +11,6 @@
 // weight may lie under that.
 #pragma once
 
-#include "arch/redux.cuh"
 #include "arch/warp.cuh"
 #include "arch/wgmma_8bit.cuh"
 #include "base/math.cuh"

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "arch/approx.cuh"
+#include "arch/redux.cuh"
 #include "predict/pairs_bounds.cuh"
 #include "predict/token_logits.cuh"
 

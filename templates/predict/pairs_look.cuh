@@ -11,6 +11,7 @@
 #pragma once
 
 #include "arch/approx.cuh"
+#include "arch/redux.cuh"
 #include "predict/pairs_bounds.cuh"
 
 namespace lacuna {
