@@ -136,7 +136,7 @@ class WeightedValues<Config, false> {
  public:
   static constexpr int kStepBlocks = 2;
   static constexpr int kSteps = Config::kStepKeys / 8 / kStepBlocks;
-  static constexpr float kRangeLog2 = 0.0f, kSlackLog2 = lacuna::kSlackLog2;
+  static constexpr float kRangeLog2 = 0.0f, kSlackLog2 = WeightRange<Element>::kSlackLog2;
 
   /// With the first step of a run no product is under way; else what is older follows behind it.
   template <bool kFirst>

@@ -36,6 +36,7 @@ class WgmmaAheadConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
   using Base::softmax_, Base::to_log2_, Base::warpgroup_;
   using typename Base::Element;
   using typename Base::Message;
+  using typename Base::Range;
   using typename Base::Ring;
   using typename Base::Scores;
   using typename Base::Shape;
@@ -278,7 +279,8 @@ class WgmmaAheadConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
   /// The reference follows the maxima of the parts that count, if one may have outgrown it. The
   /// warp's largest score, which is known, mostly says that none has.
   __device__ __forceinline__ void follow_maxima(const Scores& scores, u32 chosen) {
-    if (__builtin_expect(fmaf(warp_max_, to_log2_, -least_reference_) <= kSlackLog2, true)) return;
+    const float outgrown_log2 = fmaf(warp_max_, to_log2_, -least_reference_);
+    if (__builtin_expect(outgrown_log2 <= Range::kSlackLog2, true)) return;
     float maxima[2] = {-kInfinity, -kInfinity};
 #pragma unroll
     for (int p = 0; p < kParts; ++p) {

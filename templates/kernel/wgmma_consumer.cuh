@@ -38,6 +38,7 @@ class WgmmaConsumer : protected WgmmaRows<Config, Hooks, Args> {
   using typename Rows::Smem;
   using Scores = float[Shape::kGroups][Shape::kGroupBlocks][4];
   using Weights = u32[Config::kStepKeys / 16][4];
+  using Range = WeightRange<Element>;
 
   /// What everything older than a step is to be multiplied by.
   struct Decay {
@@ -219,26 +220,37 @@ class WgmmaConsumer : protected WgmmaRows<Config, Hooks, Args> {
     if (__builtin_expect(has_fresh_row_, false)) return false;
     float sum[2] = {0.0f, 0.0f};
     exponentiate(sum, scores[0], softmax_.reference, to_log2_);
-    if (__any_sync(kAllLanes, !(sum[0] <= kLargestSum && sum[1] <= kLargestSum))) return false;
+    const bool fits = sum[0] <= Range::kLargestSum && sum[1] <= Range::kLargestSum;
+    if (__any_sync(kAllLanes, !fits)) return false;
     softmax_.sum[0] += sum[0];
     softmax_.sum[1] += sum[1];
     return true;
   }
 
-  /// With maxima; scores that went too far are worked out again.
+  /// A step in which a row had no reference, or has outgrown it: scores or weights, see
+  /// weigh_boldly.
   __device__ __forceinline__ void weigh_anew(Scores& scores, const Message& step) {
     if (!has_fresh_row_) {
-      const TileRow row = located_anew();
-      multiply_again<Config, Hooks>(args_, row, first_row(row) + lane_index() / 4, scores[0], step,
-                                    smem_.queries(queries_.slot(), warpgroup_), warp(),
-                                    tile_keys());
-      // Read anew, so that they need not live through that.
-      if constexpr (Shape::kKeepsQueries) load_queries();
+      float decay[2];
+      if (lower_weights(softmax_, scores[0], decay)) {
+        follow_reference(output_, decay);
+        return;
+      }
+      multiply_scores_again(scores, step);
     }
     Decay decay;
     weigh_carefully<false>(scores, 0, decay, step);
     has_fresh_row_ = softmax_.any_fresh();
     if (decay.applies) follow_reference(output_, decay.factor);
+  }
+
+  /// Of a step whose logits lie so far above those before that f32 does not hold their weights.
+  __device__ __forceinline__ void multiply_scores_again(Scores& scores, const Message& step) {
+    const TileRow row = located_anew();
+    multiply_again<Config, Hooks>(args_, row, first_row(row) + lane_index() / 4, scores[0], step,
+                                  smem_.queries(queries_.slot(), warpgroup_), warp(), tile_keys());
+    // Read anew, so that they need not live through that.
+    if constexpr (Shape::kKeepsQueries) load_queries();
   }
 
   __device__ __forceinline__ void complete(float (&scores)[Shape::kGroupBlocks][4], int g,
@@ -264,7 +276,7 @@ class WgmmaConsumer : protected WgmmaRows<Config, Hooks, Args> {
   /// Group g, whose row maxima are known.
   __device__ __forceinline__ void weigh_against(Scores& scores, int g, Decay& decay,
                                                 const float (&group_max)[2]) {
-    if (outgrows(softmax_, group_max, to_log2_)) {
+    if (outgrows(softmax_, group_max, to_log2_, Range::kSlackLog2)) {
       float raised[2];
       raise_reference(softmax_, raised, group_max, to_log2_);
 #pragma unroll

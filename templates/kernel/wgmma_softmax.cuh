@@ -1,23 +1,38 @@
 // Online softmax of a warpgroup, with a reference that follows the running maximum at a distance.
 //
 // Weights are exp2(score - reference). The reference is raised, and all that is older scaled down,
-// only when a row has outgrown it by more than kSlackLog2: weights stay small enough, which costs
-// no precision of a floating-point format, and the output is hardly ever rescaled. The sum has the
-// same reference, so the result is that of any other.
+// only when a row has outgrown it by more than the format of the weights has room for: that costs
+// no digit of a floating-point format, and the output is hardly ever rescaled. The sum has the same
+// reference, so the result is that of any other.
 //
-// That a row has outgrown its reference also shows in the sum of its new weights: below kLargestSum
-// none of them has. So most steps look for no maximum at all; the few that went too far compute
-// their scores again and do it with care.
+// That a row has outgrown its reference shows in the sum of its new weights, too. So most steps
+// look for no maximum at all, and weights that went too far are lowered in place (lower_weights):
+// no score is needed twice.
 #pragma once
 
+#include "base/types.cuh"
 #include "kernel/softmax.cuh"
 
 namespace lacuna {
 
-inline constexpr float kSlackLog2 = 8.0f;
-/// Of the weights that a lane adds up in a step, none above what f16 holds; more than 2^kSlackLog2
-/// for each of up to 64.
-inline constexpr float kLargestSum = 32768.0f;
+/// How far weights of a format may outgrow 1. kSlackLog2: where maxima are known, a reference is
+/// raised beyond that. kLargestSum: of the weights that a lane adds up in a step without knowing
+/// their maxima; more than 2^kSlackLog2 for each of up to 64.
+template <class Element>
+struct WeightRange;
+
+/// Weights are at most 65504.
+template <>
+struct WeightRange<f16> {
+  static constexpr float kSlackLog2 = 8.0f, kLargestSum = 32768.0f;
+};
+
+/// The exponents of f32, in which weights are added up: 2^66 for each of 2^20 keys, times values of
+/// V up to 2^40, is still finite.
+template <>
+struct WeightRange<bf16> {
+  static constexpr float kSlackLog2 = 60.0f, kLargestSum = 7e19f;
+};
 
 /// The maxima of a lane's part of two rows, by several chains, as each step of one waits for the
 /// last.
@@ -87,7 +102,7 @@ struct ReferenceRows {
 
 /// Has a row of the warp outgrown its reference? `maxima`: of rows, or of each lane's part of them.
 __device__ __forceinline__ bool outgrows(const ReferenceRows& rows, const float (&maxima)[2],
-                                         float to_log2, float slack_log2 = kSlackLog2) {
+                                         float to_log2, float slack_log2) {
   const bool outgrown = fmaf(maxima[0], to_log2, -rows.reference[0]) > slack_log2 ||
                         fmaf(maxima[1], to_log2, -rows.reference[1]) > slack_log2;
   return __any_sync(kAllLanes, outgrown);
@@ -119,6 +134,32 @@ __device__ __forceinline__ void exponentiate(float (&sum)[2], float (&scores)[kB
 #pragma unroll
     for (int r = 0; r < 2; ++r) sum[r] += scores[n][2 * r] + scores[n][2 * r + 1];
   }
+}
+
+/// Lowers weights of rows that have outgrown their reference, and raises it: the largest weight of
+/// such a row is then 1. Adds the weights to the sums, and returns in `decay` what the output has
+/// to be multiplied by. False: a weight is infinite, and nothing has changed.
+template <int kBlocks>
+__device__ __forceinline__ bool lower_weights(ReferenceRows& rows, float (&weights)[kBlocks][4],
+                                              float (&decay)[2]) {
+  float largest[2];
+  row_maxima_wide(largest, weights);
+  if (__any_sync(kAllLanes, largest[0] == kInfinity || largest[1] == kInfinity)) return false;
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const float before = rows.reference[r];
+    rows.reference[r] = before + log2_approx(fmaxf(largest[r], 1.0f));
+    decay[r] = exp2_approx(before - rows.reference[r]);
+    rows.sum[r] *= decay[r];
+  }
+#pragma unroll
+  for (int n = 0; n < kBlocks; ++n) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) weights[n][i] *= decay[i / 2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) rows.sum[r] += weights[n][2 * r] + weights[n][2 * r + 1];
+  }
+  return true;
 }
 
 /// What is older follows a raised reference; seldom needed.

@@ -109,8 +109,9 @@ INSTANTIATE_TEST_SUITE_P(Generated, Kernel, testing::ValuesIn(subjects()),
 /// Shapes, values and schedules that nobody chose; the message has what it takes to repeat one.
 TEST(AnyShape, AgreesWithTheOracleUnderAnySchedule) {
   constexpr int kRuns = 100;
-  constexpr Fill kFills[] = {Fill::kNormal,    Fill::kUneven,  Fill::kHuge, Fill::kNegative,
-                             Fill::kClustered, Fill::kOutlier, Fill::kTiny};
+  constexpr Fill kFills[] = {Fill::kNormal,   Fill::kUneven,    Fill::kHuge,
+                             Fill::kNegative, Fill::kClustered, Fill::kOutlier,
+                             Fill::kTiny,     Fill::kSharp,     Fill::kRising};
   std::mt19937 random(1);
   const auto pick = [&](int low, int high) {
     return std::uniform_int_distribution<int>(low, high)(random);

@@ -91,7 +91,8 @@ std::vector<Case> narrow_lists() {
     for (const int n : {1, 64, 65, 128, 129, 320})
       cases.push_back({variant, DType::kBF16, 128, 1, 4, 2, n, n + 7, Fill::kUneven, false});
     cases.push_back({variant, DType::kBF16, 64, 1, 2, 1, 400, 5003, Fill::kUneven, false});
-    for (const Fill fill : {Fill::kZero, Fill::kHuge, Fill::kNegative, Fill::kOutlier})
+    for (const Fill fill :
+         {Fill::kZero, Fill::kHuge, Fill::kNegative, Fill::kOutlier, Fill::kSharp, Fill::kRising})
       cases.push_back({variant, DType::kBF16, 128, 1, 2, 1, 200, 300, fill, false});
   }
   return cases;

@@ -30,6 +30,11 @@ double element(Fill fill, int row, int channel, bool is_query, Random& random) {
       return channel == 5 ? 10 * x : 0.1 * x;
     case Fill::kTiny:
       return row % 3 == 0 ? -0.0 : 1e-39 * x;
+    case Fill::kSharp:
+      return is_query ? 8 * x : x;
+    case Fill::kRising:
+      if (channel != 0) return x;
+      return is_query ? 4.0 : 56.0 * (row / 64);
     case Fill::kClustered: {
       const int cluster = (is_query ? row / 40 : row / 24) % 7;
       return std::sin(cluster * 12.9898 + (channel + 1) * 78.233) + 0.4 * x;
@@ -131,8 +136,9 @@ std::string name_of(DType dtype) {
 }
 
 std::string name_of(Fill fill) {
-  static const char* const kNames[] = {"normal",    "uneven",  "zero", "huge",     "negative",
-                                       "identical", "outlier", "tiny", "clustered"};
+  static const char* const kNames[] = {"normal",   "uneven",    "zero",     "huge",
+                                       "negative", "identical", "outlier",  "tiny",
+                                       "sharp",    "rising",    "clustered"};
   return kNames[static_cast<int>(fill)];
 }
 
@@ -189,8 +195,9 @@ std::vector<std::string> all_names() {
 std::vector<Case> value_cases(const std::vector<std::string>& variants) {
   std::vector<Case> cases;
   for (const std::string& variant : variants)
-    for (const Fill fill : {Fill::kNormal, Fill::kZero, Fill::kHuge, Fill::kNegative,
-                            Fill::kIdentical, Fill::kOutlier, Fill::kTiny})
+    for (const Fill fill :
+         {Fill::kNormal, Fill::kZero, Fill::kHuge, Fill::kNegative, Fill::kIdentical,
+          Fill::kOutlier, Fill::kTiny, Fill::kSharp, Fill::kRising})
       cases.push_back({variant, DType::kBF16, 64, 1, 2, 1, 200, 200, fill, false});
   return cases;
 }

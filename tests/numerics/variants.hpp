@@ -27,6 +27,8 @@ enum class Fill {
   kIdentical,  ///< all rows of q, of k and of v equal
   kOutlier,    ///< one channel of q and k a hundred times the others
   kTiny,       ///< denormals of the dtype and -0.0
+  kSharp,      ///< logits up to about +-40: few keys have all the weight of a row
+  kRising,     ///< logits of every 64 keys some 25 above those before
   kClustered,  ///< runs of tokens that are alike, queries like some of the keys: estimates have a
                ///< say
 };
