@@ -11,7 +11,8 @@ turns one by one, sustained for --seconds, and only their ratios count; clock an
 rate or a time of its own is held against ours alone ("alone"), sustained as long: beside dense attention, which takes ten times
 as long as a tenth of its tiles, it would be the heat of the other that is measured. 32 heads (split: 8), bf16, random normal
 values, 16384 tokens in all (n, where that is more). TFLOP/s count 4 * d for each pair of tokens (of the kept tiles, for lists),
-half of it with a causal mask. Each point is checked once: against cuDNN's output, or against plain attention of some rows of
+half of it with a causal mask. --values takes other value sets, real tensors first; then the same kernel on random normal values takes
+turns too ("noise"). Each point is checked once: against cuDNN's output, or against plain attention of some rows of
 tiles, of those tiles that were kept.
 
 Points:
@@ -22,6 +23,7 @@ Points:
   columns:n=,density=        keys gathered one by one for 128 queries: attention alone
   topk:n=,ratio=,causal=     SpargeAttn's top-k, from the tensors to O
   selection:n=               what SALE takes to choose its tiles
+  formula:n=,name=           a score formula or a mask of single tokens: alibi, softcap, factor, table, document, window
   split:n=,n_q=              n_q queries of n keys; 16, 8 or 4 blocks share a row of tiles, or one has it ("whole")
 or one of these words alone: its preset. Needs PyTorch, a Hopper GPU for cuDNN's best, and NVRTC.
 """
@@ -37,7 +39,7 @@ import time
 
 import lacuna_abi
 from gpu.machine import CARRY
-from gpu.points import PRESETS, bar_text, is_absolute, is_reached, parse_points
+from gpu.points import PRESETS, bar_text, is_absolute, is_reached, on_values, parse_points
 from gpu.sensors import Sensors
 from gpu.subjects import SET_UP, Problem, Subject, compare
 
@@ -113,6 +115,8 @@ def measure(torch, engines, sensors, point, options):
     reached = is_reached(point.bar, row)
     if reached is not None:
         row["bar"] = {**point.bar, "reached": reached}
+    if problem.fp64_errors:
+        row["fp64_rel_l1"] = problem.fp64_errors
     if problem.errors:
         row["errors"] = problem.errors
     return row
@@ -128,7 +132,7 @@ def gemm_tflops(torch, seconds):
 
 
 def columns_of(engines):
-    return (*engines, "mma", "dense", "ungated", "cudnn", "flex")
+    return (*engines, "mma", "noise", "dense", "ungated", "cudnn", "flex")
 
 
 def print_head(columns):
@@ -150,6 +154,8 @@ def print_row(row, columns, gemm):
         text += f" ({alone['clock_mhz']} MHz, {alone['power_w']} W)" if "clock_mhz" in alone else ""
     if bar := row.get("bar"):
         text += f"  [{bar_text(bar)}: {'reached' if bar['reached'] else 'missed'}]"
+    if errors := row.get("fp64_rel_l1"):
+        text += "\n    against fp64: " + ", ".join(f"{name} {error:.2e}" for name, error in errors.items())
     for name, error in row.get("errors", {}).items():
         text += f"\n    {name}: {error.splitlines()[0]}"
     print(text, flush=True)
@@ -167,13 +173,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", default=str(CARRY / "bin/liblacuna.so"), help="liblacuna.so (.carry/bin/liblacuna.so)")
     parser.add_argument("--points", nargs="+", default=list(PRESETS), metavar="POINT", help="presets or points (all presets)")
+    parser.add_argument("--values", nargs="+", default=["normal"], metavar="SET",
+                        help="normal, normal*S, sink, rising, falling or FILE.safetensors (normal); gpu/values.py says what they are")
+    parser.add_argument("--dtype", nargs="+", default=["bf16"], metavar="TYPE", help="bf16, f16 (bf16)")
     parser.add_argument("--templates", action="append", type=named_folder, default=[], metavar="NAME=DIR",
                         help="beside ours the same specs on device headers of a folder; may be repeated")
     parser.add_argument("--seconds", type=float, default=1.5, help="how long to measure each point (1.5)")
     parser.add_argument("--mma", action="store_true", help="beside it our portable family, where the planner took another")
     parser.add_argument("--json", metavar="FILE", help="also write everything that was measured")
     options = parser.parse_args()
-    points = parse_points(options.points)
+    points = on_values(parse_points(options.points), options.values, options.dtype)
 
     import torch
 

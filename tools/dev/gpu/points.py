@@ -2,11 +2,16 @@
 
 import dataclasses
 
+from gpu import values as value_sets
+
 TOKENS = 16384
 LONG = (8192, 16384, 32768)
 FIELDS = {"dense": ("d", "n", "causal"), "lists": ("d", "n", "k", "density"), "gate": ("d", "n", "gated"),
           "quantised": ("d", "n", "k", "density"), "columns": ("d", "n", "density"), "topk": ("d", "n", "causal", "ratio"),
-          "selection": ("d", "n"), "split": ("d", "n", "n_q")}
+          "selection": ("d", "n"), "split": ("d", "n", "n_q"), "formula": ("d", "n", "name")}
+COMMON_FIELDS = ("values", "dtype")  # of any point; printed where they are not the default
+WORDS = ("name", *COMMON_FIELDS)
+FORMULA_SHARE = {"alibi": 0.90, "softcap": 0.70, "factor": 0.97, "table": 0.60, "document": 0.85, "window": 0.85}
 FRACTIONS = ("density", "gated", "ratio")
 LISTS_SHARE = {128: {0.5: 0.95, 0.25: 0.92, 0.1: 0.85}, 64: {0.5: 0.90, 0.25: 0.88, 0.1: 0.80}}
 QUANTISED_TFLOPS = {1.0: 950, 0.5: 900, 0.25: 870, 0.1: 800}
@@ -26,9 +31,13 @@ class Point:
     gated: float = 0.75
     ratio: float = 0.5  # of each row's tiles
     n_q: int = 1  # the last queries of n tokens
+    name: str = "alibi"  # of formula: gpu/formulas.py
+    values: str = "normal"  # gpu/values.py
+    dtype: str = "bf16"  # or f16
 
     def __str__(self):
-        return f"{self.kind}:" + ",".join(f"{name}={getattr(self, name)}" for name in FIELDS[self.kind])
+        unusual = [name for name in COMMON_FIELDS if getattr(self, name) != getattr(Point(self.kind), name)]
+        return f"{self.kind}:" + ",".join(f"{name}={getattr(self, name)}" for name in (*FIELDS[self.kind], *unusual))
 
     @property
     def batch(self):
@@ -61,6 +70,8 @@ class Point:
         if self.kind == "topk":
             time = TOPK_MS.get(self.ratio)
             return {"ms_at_most": time} if time and (self.n, self.d) == (32768, 128) else {}
+        if self.kind == "formula":
+            return {"against": "dense", "at_least": FORMULA_SHARE[self.name]} if self.n == 16384 else {}
         if self.kind == "split":
             return {"against": "whole", "at_least": 1.0}
         return {"against": "dense", "at_least": {"gate": 1.35, "columns": 0.88, "selection": 1 / SELECTION_SHARE}[self.kind]}
@@ -97,8 +108,31 @@ PRESETS = {
     "columns": [Point("columns", n=n, density=density) for n in (16384, 32768) for density in (0.5, 0.25)],
     "topk": [Point("topk", n=32768, ratio=ratio) for ratio in TOPK_MS],
     "selection": [Point("selection", n=65536)],
+    "formula": [Point("formula", name=name) for name in FORMULA_SHARE],
     "split": [Point("split", n=131072, n_q=n_q) for n_q in (1, 16, 64, 128)],
 }
+
+
+def field_type(name):
+    if name in WORDS:
+        return str
+    return float if name in FRACTIONS else int
+
+
+def on_values(points, names, dtypes):
+    """Each point on each of the value sets and of each type; those that have a set or a type of their own keep it."""
+    spread = []
+    for point in points:
+        for name in names if point.values == "normal" else (point.values,):
+            for dtype in dtypes if point.dtype == "bf16" else (point.dtype,):
+                try:
+                    value_sets.check(name)
+                except ValueError as error:
+                    raise SystemExit(f"--values: {error}") from None
+                if dtype not in value_sets.TORCH_TYPES:
+                    raise SystemExit(f"--dtype: expected {', '.join(value_sets.TORCH_TYPES)}, got {dtype}")
+                spread.append(dataclasses.replace(point, values=name, dtype=dtype, n=value_sets.tokens_of(name, point.n)))
+    return list(dict.fromkeys(spread))
 
 
 def parse_points(words):
@@ -109,10 +143,11 @@ def parse_points(words):
         if kind not in FIELDS:
             raise SystemExit(f"--points: expected one of {', '.join(FIELDS)}, got {word}")
         given = dict(field.partition("=")[::2] for field in fields.split(",") if field)
-        if unknown := set(given) - set(FIELDS[kind]):
-            raise SystemExit(f"--points {word}: {kind} takes {', '.join(FIELDS[kind])}, got {', '.join(sorted(unknown))}")
+        if unknown := set(given) - set(FIELDS[kind]) - set(COMMON_FIELDS):
+            taken = (*FIELDS[kind], *COMMON_FIELDS)
+            raise SystemExit(f"--points {word}: {kind} takes {', '.join(taken)}, got {', '.join(sorted(unknown))}")
         try:
-            values = {name: (float if name in FRACTIONS else int)(value) for name, value in given.items()}
+            values = {name: field_type(name)(value) for name, value in given.items()}
         except ValueError as error:
             raise SystemExit(f"--points {word}: {error}") from None
         points += [Point(kind, **values)] if given else PRESETS[kind]

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable
 
 import lacuna_abi
+from gpu import formulas, values
 from gpu.machine import SPECS
 from gpu.points import SPLITS
 
@@ -80,10 +81,8 @@ class Problem:
 
     def __init__(self, torch, engines, point, with_mma):
         self.torch, self.engines, self.point, self.with_mma = torch, engines, point, with_mma
-        torch.manual_seed(1)
-        self.q, self.k, self.v = (torch.randn((point.batch, point.heads, tokens, point.d), device="cuda", dtype=torch.bfloat16)
-                                  for tokens in (point.queries, point.n, point.n))
-        self.subjects, self.outputs, self.errors = {}, {}, {}
+        self.q, self.k, self.v = values.make(torch, point)
+        self.subjects, self.outputs, self.errors, self.fp64_errors = {}, {}, {}, {}
 
     def flop(self, causal=False):
         point = self.point
@@ -101,15 +100,16 @@ class Problem:
             return
         self.subjects[name] = Subject(launch, work, launch.stages if timed else (), timed)
 
-    def view(self, tensor, dtype="bf16"):
-        return lacuna_abi.tensor(tensor.data_ptr(), tensor.shape, tensor.stride(), dtype)
+    def view(self, tensor, dtype=None):
+        return lacuna_abi.tensor(tensor.data_ptr(), tensor.shape, tensor.stride(), dtype or self.point.dtype)
 
     def lacuna(self, spec, params=(), family=None, engine=None, **more):
         """A launch of a spec; `more` are further tensors, of i32 but for the map of tiles."""
         torch, point = self.torch, self.point
         with only_family(family):
             kernel = (engine or self.engines["lacuna"]).compile(json.dumps(spec), point.d,
-                                                                (point.batch, point.heads, point.heads, point.queries, point.n))
+                                                                (point.batch, point.heads, point.heads, point.queries, point.n),
+                                                                point.dtype)
         o = torch.full_like(self.q, float("nan"))
         workspace = torch.empty(kernel.workspace_bytes, dtype=torch.uint8, device="cuda") if kernel.workspace_bytes else None
         views = {name: self.view(tensor, "u8" if name == "tile_mask" else "i32") for name, tensor in more.items()}
@@ -122,6 +122,12 @@ class Problem:
             self.add(name, self.lacuna(spec, params, engine=engine, **more), work, timed)
         if self.with_mma:
             self.add("mma", self.lacuna(spec, params, family="mma", **more), work, timed)
+
+    def add_on_noise(self, work, spec, timed=frozenset()):
+        """The same kernel on random normal values, beside those of the point: its speed must not depend on them."""
+        if self.point.values != "normal":
+            self.noise = Problem(self.torch, self.engines, dataclasses.replace(self.point, values="normal"), False)
+            self.add("noise", self.noise.lacuna(spec), work, timed)
 
     def add_dense(self, causal):
         self.add("dense", self.lacuna(dense_spec(causal)), self.flop(causal))
@@ -170,7 +176,7 @@ def topk_spec(causal):
 
 
 def relative_l1(got, expected):
-    return float((got.float() - expected.float()).abs().sum() / expected.float().abs().sum())
+    return float((got.double() - expected.double()).abs().sum() / expected.double().abs().sum())
 
 
 def compare(problem, name, reference):
@@ -179,25 +185,31 @@ def compare(problem, name, reference):
     return relative_l1(outputs[name], outputs[reference]) if name in outputs and reference in outputs else None
 
 
-def some_rows_error(problem, mask, tile_q, tile_k, causal=False):
-    """Relative L1 error of our output against plain attention under `mask` [batch, heads, rows, tiles], over the first, a
+def some_rows_errors(problem, names, mask, tile_q, tile_k, causal=False):
+    """Relative L1 errors of outputs against attention in fp64 under `mask` [batch, heads, rows, tiles], over the first, a
     middle and the last row of tiles of two heads."""
     torch, point = problem.torch, problem.point
     rows = mask.shape[2]
     keys = torch.arange(point.n, device="cuda")
-    got, expected = [], []
+    got, expected = {name: [] for name in names}, []
     for head in (0, point.heads - 1):
         for row in sorted({0, rows // 2, rows - 1}):
             tokens = slice(row * tile_q, (row + 1) * tile_q)
-            scores = problem.q[0, head, tokens].float() @ problem.k[0, head].float().T * point.d ** -0.5
+            scores = problem.q[0, head, tokens].double() @ problem.k[0, head].double().T * point.d ** -0.5
             kept = mask[0, head, row].repeat_interleave(tile_k)[:point.n].expand(scores.shape)
             if causal:
                 kept = kept & (keys <= keys[tokens, None])
             weights = torch.softmax(scores.masked_fill(~kept, float("-inf")), dim=-1)
             weights = weights.masked_fill(~kept.any(-1, keepdim=True), 0.0)  # a query that sees nothing
-            expected.append(weights @ problem.v[0, head].float())
-            got.append(problem.outputs["lacuna"][0, head, tokens])
-    return relative_l1(torch.cat(got), torch.cat(expected))
+            expected.append(weights @ problem.v[0, head].double())
+            for name in names:
+                got[name].append(problem.outputs[name][0, head, tokens])
+    return {name: relative_l1(torch.cat(rows), torch.cat(expected)) for name, rows in got.items()}
+
+
+def some_rows_error(problem, mask, tile_q, tile_k, causal=False):
+    """The same of our output alone."""
+    return some_rows_errors(problem, ("lacuna",), mask, tile_q, tile_k, causal)["lacuna"]
 
 
 def visited_tiles(problem, spec, params, tile_q, tile_k):
@@ -214,7 +226,11 @@ def set_up_dense(problem):
     point = problem.point
     work = problem.flop(point.causal)
     problem.add_lacuna(work, dense_spec(point.causal))
+    problem.add_on_noise(work, dense_spec(point.causal))
     problem.add("cudnn", problem.cudnn(point.causal), work)
+    every_tile = problem.torch.ones((1, 1, 1, 1), dtype=problem.torch.bool, device="cuda")
+    every_tile = every_tile.expand(1, point.heads, -(-point.n // 128), -(-point.n // 128))
+    problem.fp64_errors = some_rows_errors(problem, [name for name in problem.outputs if name != "noise"], every_tile, 128, 128, point.causal)
     return compare(problem, "lacuna", "cudnn")
 
 
@@ -321,6 +337,36 @@ def set_up_split(problem):
     return None if None in errors else max(errors)
 
 
+def set_up_formula(problem):
+    """A score formula or a mask of single tokens; rates count what is visible."""
+    torch, point = problem.torch, problem.point
+    formula = formulas.FORMULAS[point.name]
+    tensors = formula.params(torch, point.n)
+    problem.formula_tensors = tensors  # alive as long as the launches
+    params = [(name, problem.view(tensor, "i32" if tensor.dtype == torch.int32 else "f32")) for name, tensor in tensors.items()]
+    work = problem.flop(causal=True) * formulas.visible_share(torch, point.name, point.n)
+    problem.add_lacuna(work, {"version": 1, "name": point.name, **formula.spec}, params)
+    problem.add_dense(causal=True)
+    problem.add("flex", flex_formula(problem, formula, tensors), work)
+    return compare(problem, "lacuna", "flex")
+
+
+def flex_formula(problem, formula, tensors):
+    """FlexAttention with the same formula and mask."""
+    torch, n = problem.torch, problem.point.n
+    from torch.nn.attention import flex_attention as flex
+
+    mask_mod = formula.mask_mod(tensors) if formula.mask_mod else lambda b, h, q, k: k <= q
+    blocks = flex.create_block_mask(mask_mod, None, None, n, n, device="cuda")
+    score_mod = formula.score_mod(torch, tensors) if formula.score_mod else None
+    compiled = torch.compile(flex.flex_attention, dynamic=False)
+
+    def launch():
+        return compiled(problem.q, problem.k, problem.v, score_mod=score_mod, block_mask=blocks)
+
+    return launch
+
+
 def flex_attention(problem, indices, counts, block_size):
     """FlexAttention, compiled, on the same tiles: all of them whole, so that no mask function runs."""
     torch = problem.torch
@@ -337,4 +383,5 @@ def flex_attention(problem, indices, counts, block_size):
 
 
 SET_UP = {"dense": set_up_dense, "lists": set_up_lists, "gate": set_up_gate, "quantised": set_up_quantised,
-          "columns": set_up_columns, "topk": set_up_topk, "selection": set_up_selection, "split": set_up_split}
+          "columns": set_up_columns, "topk": set_up_topk, "selection": set_up_selection, "split": set_up_split,
+          "formula": set_up_formula}
