@@ -1,10 +1,13 @@
 #include "compiler/emit/hooks.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include "compiler/expr/constant_parts.hpp"
 #include "compiler/expr/expr_tables.hpp"
+#include "compiler/expr/key_ranges.hpp"
 #include "compiler/expr/print_cuda.hpp"
+#include "compiler/expr/score_parts.hpp"
 
 namespace lacuna {
 namespace {
@@ -33,6 +36,14 @@ CudaNames cuda_names(Tiling tiling) {
           [](const ParamSymbol& symbol) { return "args.param_" + symbol.name; }};
 }
 
+/// Of the score formula, which is worked out for each pair of tokens: what it asks of tanh is what
+/// a weight of 16 bits shows.
+CudaNames score_names() {
+  CudaNames names = cuda_names(Tiling::kAttend);
+  names.has_fast_tanh = true;
+  return names;
+}
+
 std::string cuda_text(const Expr& expr, const char* absent, Tiling tiling = Tiling::kAttend) {
   return expr.empty() ? absent : print_cuda(expr, cuda_names(tiling));
 }
@@ -40,18 +51,20 @@ std::string cuda_text(const Expr& expr, const char* absent, Tiling tiling = Tili
 /// What a gate reads that changes from tile to tile of a row.
 constexpr Variable kTileVariables[] = {Variable::kTileMax, Variable::kGap, Variable::kJ,
                                        Variable::kK0, Variable::kK1};
+/// What a score reads that changes along a row.
+constexpr Variable kScoreVariables[] = {Variable::kS, Variable::kK};
 
-/// One of the gate's expressions: what stays the same along a row of tiles are members of GateRow,
-/// and what is left reads them.
-struct GateText {
+/// An expression of a row of tiles, or of scores: what stays the same along the row are members of
+/// a struct, and what is left reads them.
+struct RowText {
   std::string members, values, rest;
 };
 
-GateText gate_text(const Expr& expr, const std::string& name) {
-  GateText text;
-  if (expr.empty()) return {"", "", "false"};
-  CudaNames names = cuda_names(Tiling::kAttend);
-  const auto parts = constant_parts(expr, kTileVariables);
+RowText row_text(const Expr& expr, const std::string& name, std::span<const Variable> changing,
+                 const char* absent, CudaNames names = cuda_names(Tiling::kAttend)) {
+  RowText text;
+  if (expr.empty()) return {"", "", absent};
+  const auto parts = constant_parts(expr, changing);
   const auto member = [&](std::int32_t node) {
     const auto at = std::ranges::find(parts, node);
     return at == parts.end() ? std::string() : name + "_" + std::to_string(at - parts.begin());
@@ -79,22 +92,82 @@ void write_hook(CudaWriter& out, const std::string& signature, const char* point
   out.line("  }");
 }
 
+/// The keys that a row sees (compiler/expr/key_ranges.hpp); no range: the mask has to be asked.
+void write_key_ranges(CudaWriter& out, const Expr& mask) {
+  std::vector<KeyRange> ranges = key_ranges(mask);
+  if (mask.empty()) ranges.emplace_back();  // all of them
+  const std::string count = std::to_string(ranges.size());
+  std::string has_first, first, last;
+  for (const KeyRange& range : ranges) {
+    const char* comma = first.empty() ? "" : ", ";
+    has_first += comma + std::string(range.first.empty() ? "false" : "true");
+    first += comma + cuda_text(range.first, "0");
+    last += comma + cuda_text(range.last, "args.attend.n_k - 1");
+  }
+  std::string members = " static constexpr int kRanges = " + count + ";";
+  if (!ranges.empty()) {
+    members += " static constexpr bool kHasFirst[] = {" + has_first + "}; int first[" + count +
+               "], last[" + count + "];";
+  }
+  out.generated_line("  struct MaskRow {" + members + " };");
+  write_hook(out, "MaskRow mask_row(const Args& args, int q, int h, int b)", "/attention/mask",
+             ranges.empty() ? "{}" : "{{" + first + "}, {" + last + "}}");
+}
+
+/// A score taken apart (compiler/expr/score_parts.hpp): what a row has of it, and what is left for
+/// each key.
+void write_score_parts(CudaWriter& out, const Expr& score) {
+  const ScoreParts parts = split_score(score);
+  const CudaNames names = score_names();
+  const RowText core = row_text(parts.core, "core", kScoreVariables, "s", names);
+  const RowText offset = row_text(parts.offset, "offset", kScoreVariables, "0.0f", names);
+  const RowText rest = row_text(parts.rest, "rest", kScoreVariables, "0.0f", names);
+  const auto flag = [](const char* name, const Expr& part) {
+    return std::string(name) + " = " + (part.empty() ? "false" : "true");
+  };
+  out.generated_line("  struct ScoreRow {");
+  out.generated_line("    static constexpr bool " + flag("kHasCore", parts.core) + ", " +
+                     flag("kHasOffset", parts.offset) + ", " + flag("kHasSlope", parts.slope) +
+                     ", " + flag("kHasRest", parts.rest) + ";");
+  out.generated_line("    float factor; float slope;" + core.members + offset.members +
+                     rest.members);
+  out.generated_line("  };");
+  std::string values = cuda_text(parts.factor, "1.0f") + ", " + cuda_text(parts.slope, "0.0f");
+  for (const RowText* text : {&core, &offset, &rest})
+    if (!text->values.empty()) values += ", " + text->values;
+  write_hook(out, "ScoreRow score_row(const Args& args, int q, int h, int b)", "/attention/score",
+             "{" + values + "}");
+  const auto write = [&](const Expr& part, const char* name, const char* own, const RowText& text) {
+    if (part.empty()) return;
+    write_hook(out,
+               std::string("float ") + name + "(const Args& args, const ScoreRow& row, " + own +
+                   "int q, int k, int h, int b)",
+               "/attention/score", text.rest);
+  };
+  write(parts.core, "score_core", "float s, ", core);
+  write(parts.offset, "score_offset", "", offset);
+  write(parts.rest, "score_rest", "", rest);
+}
+
 void write_attend_hooks(CudaWriter& out, const Attend& attend) {
   const std::string bounds = std::string("(const Args& args, ") + kBounds + ", int h, int b)";
   write_hook(out, "bool mask(const Args& args, int q, int k, int h, int b)", "/attention/mask",
              cuda_text(attend.mask, "true"));
+  write_key_ranges(out, attend.mask);
   write_hook(out, "bool tile_full" + bounds, "/attention/mask",
              cuda_text(attend.classifier.must, "true"));
   write_hook(out, "bool tile_visible" + bounds, "/attention/mask",
              cuda_text(attend.classifier.may, "true"));
   write_hook(out, "float score(const Args& args, float s, int q, int k, int h, int b)",
-             "/attention/score", cuda_text(attend.score, "s"));
+             "/attention/score",
+             attend.score.empty() ? "s" : print_cuda(attend.score, score_names()));
+  if (!attend.score.empty()) write_score_parts(out, attend.score);
 }
 
 void write_gate_hooks(CudaWriter& out, const std::optional<Gate>& gate) {
   const Gate given = gate.value_or(Gate{});
-  const GateText skip = gate_text(given.skip, "skip");
-  const GateText exempt = gate_text(given.exempt, "exempt");
+  const RowText skip = row_text(given.skip, "skip", kTileVariables, "false");
+  const RowText exempt = row_text(given.exempt, "exempt", kTileVariables, "false");
   const bool has_both = !skip.values.empty() && !exempt.values.empty();
   const std::string members = skip.members + exempt.members;
   out.generated_line("  struct GateRow {" + members + (members.empty() ? "};" : " };"));

@@ -54,7 +54,7 @@ Spelling infix(ExprOp op) {
 }
 
 /// The function for an operator whose operands are f32 or i32.
-std::string_view function(ExprOp op, bool is_f32) {
+std::string_view function(ExprOp op, bool is_f32, bool has_fast_tanh) {
   switch (op) {
     case ExprOp::kToF32:
       return "float";
@@ -75,7 +75,7 @@ std::string_view function(ExprOp op, bool is_f32) {
     case ExprOp::kSqrt:
       return "sqrtf";
     case ExprOp::kTanh:
-      return "lacuna::tanh_approx";
+      return has_fast_tanh ? "lacuna::fast_tanh" : "lacuna::tanh_approx";
     case ExprOp::kFloor:
       return "floorf";
     case ExprOp::kCeil:
@@ -145,8 +145,8 @@ class CudaPrinter {
   };
 
   const ExprNode& at(std::int32_t id) const { return expr_.nodes[static_cast<std::size_t>(id)]; }
-  bool operand_is_f32(const ExprNode& node) const {
-    return at(node.children[0]).type == ExprType::kF32;
+  std::string_view function_of(const ExprNode& node) const {
+    return function(node.op, at(node.children[0]).type == ExprType::kF32, names_.has_fast_tanh);
   }
 
   /// The range of a node's value before it wraps.
@@ -198,7 +198,7 @@ class CudaPrinter {
       }
     }
     const Spelling sign = infix(node.op);
-    if (sign.text.empty()) return {call(function(node.op, operand_is_f32(node)), node), kPrimary};
+    if (sign.text.empty()) return {call(function_of(node), node), kPrimary};
     const auto tighter = static_cast<Precedence>(sign.precedence + 1);
     return {print(node.children[0], sign.precedence) + " " + std::string(sign.text) + " " +
                 print(node.children[1], tighter),
@@ -222,7 +222,7 @@ class CudaPrinter {
   }
 
   std::string print_rounded_division(const ExprNode& node) const {
-    const std::string name(function(node.op, false));
+    const std::string name(function_of(node));
     const ExprNode& divisor = at(node.children[1]);
     if (divisor.op != ExprOp::kLiteral || divisor.literal <= 0) return call(name, node);
     return name + "<" + print_literal(divisor) + ">(" + print(node.children[0], kTernary) + ")";

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "compiler/expr/parse.hpp"
+#include "compiler/expr/score_parts.hpp"
+
 namespace lacuna {
 namespace {
 
@@ -14,6 +17,13 @@ constexpr int kTileKeys[] = {128, 64};
 constexpr int kListTileKeys = 32;  ///< of lists; a step takes several
 constexpr int kStages[] = {2, 3, 4};
 constexpr int kFewValueStages = 2;  ///< of those that are loaded only if they count
+
+/// Does the formula need more registers than a row's factor and slope? What reads k by itself does.
+bool is_busy(const Expr& score) {
+  if (score.empty()) return false;
+  const ScoreParts parts = split_score(score);
+  return !parts.rest.empty() || uses(parts.core, Variable::kK);
+}
 
 bool has_8_bits(const Attend& attend) { return attend.q_scale >= 0 || attend.v_scale >= 0; }
 
@@ -42,10 +52,6 @@ std::string objection(const Program& program, const PassContext& context) {
   }
   if (std::ranges::count(kHeadDims, program.head_dim) == 0)
     return "head_dim " + std::to_string(program.head_dim) + ": 64, 128 and 256 are laid out";
-  // Measured on an H200: what a hook reads is read again for each score there, 0.2 x the rate of
-  // mma.
-  if (!attend.score.empty() && context.family != AttendFamily::kWgmma)
-    return "attention.score: a hook on each score runs faster beside mma.sync";
   if (has_8_bits(attend) && program.head_dim > 2 * kPanelElements) {
     return "head_dim " + std::to_string(program.head_dim) +
            ": the product of 8-bit values has no registers of its own";
@@ -187,7 +193,7 @@ WgmmaShape with_operands(WgmmaShape shape, const Program& program) {
   const bool many_scales = attend.q_scale >= 0 && attend.qk_group == QuantGroup::kThread;
   const bool busy_gate = attend.gate && ((own_rows && !has_8_bits(attend)) || many_scales ||
                                          (attend.gate->skips_exp && attend.v_scale >= 0));
-  shape.has_terms = !attend.score.empty() || attend.column_bias >= 0 || busy_gate;
+  shape.has_terms = is_busy(attend.score) || attend.column_bias >= 0 || busy_gate;
   // Tiles of a step, or a product with V that is added apart, beside a loop in a loop.
   shape.has_terms |= shape.tile_k == kListTileKeys || (own_rows && attend.v_scale >= 0);
   shape.qk_bits = attend.q_scale >= 0 ? 8 : 16;

@@ -21,9 +21,11 @@
 #include "kernel/attend_shape.cuh"
 #include "kernel/epilogue.cuh"
 #include "kernel/gathered_keys.cuh"
+#include "kernel/key_ranges.cuh"
 #include "kernel/partial_results.cuh"
 #include "kernel/quantised_logits.cuh"
 #include "kernel/report.cuh"
+#include "kernel/score_formula.cuh"
 #include "kernel/softmax.cuh"
 #include "kernel/tile_walk.cuh"
 #include "tile/byte_product.cuh"
@@ -206,19 +208,31 @@ class AttendBlock {
 
   /// Natural units behind the hook.
   __device__ __forceinline__ void apply_score_hook(Scores& scores, int j) const {
-    for_each_score(j, [&](int n, int i, int q, int k) {
-      scores[n][i] = Hooks::score(args_, scores[n][i] * args_.attend.scale, q, k, row_.h, row_.b);
-    });
+    if constexpr (Config::kGathers) {
+      for_each_score(j, [&](int n, int i, int q, int k) {
+        scores[n][i] = Hooks::score(args_, scores[n][i] * args_.attend.scale, q, k, row_.h, row_.b);
+      });
+    } else {
+      const int k = j * Config::kTileK + lane_index() % 4 * 2;
+      apply_score_formula<Hooks, Shape::kKeyBlocks>(args_, scores, first_row_ + lane_index() / 4, k,
+                                                    row_.h, row_.b);
+    }
   }
 
   __device__ __forceinline__ void apply_mask(Scores& scores, int j) const {
-    for_each_score(j, [&](int n, int i, int q, int k) {
-      bool visible = k < args_.attend.n_k;
-      if constexpr (Config::kHasMask) {
-        visible = visible && Hooks::mask(args_, q, k, row_.h, row_.b);
-      }
-      if (!visible) scores[n][i] = -kInfinity;
-    });
+    if constexpr (!Config::kGathers && Hooks::MaskRow::kRanges > 0) {
+      const int k = j * Config::kTileK + lane_index() % 4 * 2;
+      apply_key_ranges<Hooks, Shape::kKeyBlocks>(args_, scores, first_row_ + lane_index() / 4, k,
+                                                 row_.h, row_.b);
+    } else {
+      for_each_score(j, [&](int n, int i, int q, int k) {
+        bool visible = k < args_.attend.n_k;
+        if constexpr (Config::kHasMask) {
+          visible = visible && Hooks::mask(args_, q, k, row_.h, row_.b);
+        }
+        if (!visible) scores[n][i] = -kInfinity;
+      });
+    }
   }
 
   /// body(block, accumulator, query token, key token) for each score of this lane. The empty slots

@@ -203,23 +203,37 @@ class WgmmaConsumer : protected WgmmaRows<Config, Hooks, Args> {
   /// are no longer needed.
   __device__ __forceinline__ void await_group(Scores& scores, int g, int pending,
                                               const Message& step) {
+    await_products(scores, g, pending);
+    if (Config::kHasScore || __builtin_expect(step.has(Message::kUnusual), false))
+      complete(scores, g, step, false);
+  }
+  __device__ __forceinline__ void await_products(Scores& scores, int g, int pending) {
     wgmma_wait(pending);
     wgmma_arrived(scores[g]);
     if (g == Shape::kGroups - 1) release_keys();
-    if (Config::kHasScore || __builtin_expect(step.has(Message::kUnusual), false)) {
-      complete(scores[g], g, step);
-      if constexpr (!Shape::kHasGate && !Config::kGathers) report_step(step);
-    }
   }
 
   /// Without maxima. False: that went too far, or there is a row without a reference. What is done
   /// then has its place behind the wait for the output, with all that is seldom: instructions that
   /// lie close together are there when their turn comes.
   __device__ __forceinline__ bool weigh_boldly(Scores& scores, const Message& step) {
-    await_group(scores, 0, 1, step);
-    if (__builtin_expect(has_fresh_row_, false)) return false;
     float sum[2] = {0.0f, 0.0f};
-    exponentiate(sum, scores[0], softmax_.reference, to_log2_);
+    if constexpr (Config::kHasScore) {
+      await_products(scores, 0, 1);
+      // Twice, so that the exponentials of most steps run among the formulas, not behind a branch.
+      if (__builtin_expect(!has_fresh_row_ && !step.has(Message::kUnusual), true)) {
+        complete(scores, 0, step, true);
+        exponentiate(sum, scores[0]);
+      } else {
+        complete(scores, 0, step, !has_fresh_row_);
+        if (has_fresh_row_) return false;
+        exponentiate(sum, scores[0]);
+      }
+    } else {
+      await_group(scores, 0, 1, step);
+      if (__builtin_expect(has_fresh_row_, false)) return false;
+      exponentiate(sum, scores[0], softmax_.reference, to_log2_);
+    }
     const bool fits = sum[0] <= Range::kLargestSum && sum[1] <= Range::kLargestSum;
     if (__any_sync(kAllLanes, !fits)) return false;
     softmax_.sum[0] += sum[0];
@@ -253,12 +267,20 @@ class WgmmaConsumer : protected WgmmaRows<Config, Hooks, Args> {
     if constexpr (Shape::kKeepsQueries) load_queries();
   }
 
-  __device__ __forceinline__ void complete(float (&scores)[Shape::kGroupBlocks][4], int g,
-                                           const Message& step) const {
+  /// Formula and mask on group g. `is_relative`: what the formula makes of it is less the
+  /// reference, in log2.
+  __device__ __forceinline__ void complete(Scores& scores, int g, const Message& step,
+                                           bool is_relative) const {
     // A loop in a loop has no registers left for the row.
     const TileRow row = Shape::kOwnRows ? located_anew() : row_;
-    complete_scores<Config, Hooks>(args_, row, first_row(row) + lane_index() / 4, scores, g, step,
-                                   tile_keys());
+    const int q = first_row(row) + lane_index() / 4;
+    ScoreUnit unit;
+    if (Config::kHasScore && is_relative)
+      unit = {kLog2E, {softmax_.reference[0], softmax_.reference[1]}};
+    complete_scores<Config, Hooks>(args_, row, q, scores[g], g, step, tile_keys(), unit);
+    if constexpr (!Shape::kHasGate && !Config::kGathers) {
+      if (step.has(Message::kUnusual)) report_step(step);
+    }
   }
 
   /// Group g under the gate and a reference that its maxima are held against.

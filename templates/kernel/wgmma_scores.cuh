@@ -3,26 +3,34 @@
 #pragma once
 
 #include "base/pin.cuh"
+#include "kernel/key_ranges.cuh"
+#include "kernel/score_formula.cuh"
 #include "kernel/wgmma_shape.cuh"
 #include "tile/panel_product.cuh"
 
 namespace lacuna {
 
-/// The hook on the t-th tile of a group, in natural units behind it. `q`: the query of the lane's
-/// first accumulators.
+/// The score formula on the t-th tile of a group. `q`: the query of the lane's first accumulators.
 template <class Config, class Hooks, class Args, int kBlocks>
 __device__ __forceinline__ void apply_score_hook(const Args& args, const TileRow& row, int q,
                                                  float (&scores)[kBlocks][4], TileRef tile, int t,
-                                                 const TileKeys<Config>& keys) {
+                                                 const TileKeys<Config>& keys,
+                                                 const ScoreUnit& unit) {
   constexpr int kTileBlocks = Config::kTileK / 8;
   const int slot = lane_index() % 4 * 2;
+  if constexpr (!Config::kGathers) {
+    apply_score_formula<Hooks, kTileBlocks>(args, scores + t * kTileBlocks, q, keys.at(tile, slot),
+                                            row.h, row.b, unit);
+  } else {
 #pragma unroll
-  for (int n = 0; n < kTileBlocks; ++n) {
+    for (int n = 0; n < kTileBlocks; ++n) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      float& score = scores[t * kTileBlocks + n][i];
-      score = Hooks::score(args, score * args.attend.scale, q + i / 2 * 8,
-                           keys.at(tile, slot + n * 8 + i % 2), row.h, row.b);
+      for (int i = 0; i < 4; ++i) {
+        float& score = scores[t * kTileBlocks + n][i];
+        score = Hooks::score(args, score * args.attend.scale, q + i / 2 * 8,
+                             keys.at(tile, slot + n * 8 + i % 2), row.h, row.b);
+        score = fmaf(score, unit.factor, -unit.less[i / 2]);
+      }
     }
   }
 }
@@ -50,10 +58,11 @@ __device__ __forceinline__ u32 visible_scores(const Args& args, const TileRow& r
   return bits;
 }
 
+/// The mask on the t-th tile of a group, asked about each key.
 template <class Config, class Hooks, class Args, int kBlocks>
-__device__ __forceinline__ void apply_mask(const Args& args, const TileRow& row, int q,
-                                           float (&scores)[kBlocks][4], TileRef tile, int t,
-                                           const TileKeys<Config>& keys) {
+__device__ __forceinline__ void ask_mask(const Args& args, const TileRow& row, int q,
+                                         float (&scores)[kBlocks][4], TileRef tile, int t,
+                                         const TileKeys<Config>& keys) {
   constexpr int kTileBlocks = Config::kTileK / 8, kWordBlocks = smaller(kTileBlocks, 8);
   const int slot = lane_index() % 4 * 2;
 #pragma unroll
@@ -69,17 +78,34 @@ __device__ __forceinline__ void apply_mask(const Args& args, const TileRow& row,
   }
 }
 
-/// Hook and mask on the scores of group g of a step.
+template <class Config, class Hooks, class Args, int kBlocks>
+__device__ __forceinline__ void apply_mask(const Args& args, const TileRow& row, int q,
+                                           float (&scores)[kBlocks][4], TileRef tile, int t,
+                                           const TileKeys<Config>& keys) {
+  if constexpr (!Config::kGathers && Hooks::MaskRow::kRanges > 0) {
+    constexpr int kTileBlocks = Config::kTileK / 8;
+    // A missing tile lies behind all keys.
+    const int k = tile.exists() ? keys.at(tile, lane_index() % 4 * 2) : args.attend.n_k;
+    apply_key_ranges<Hooks, kTileBlocks>(args, scores + t * kTileBlocks, q, k, row.h, row.b);
+  } else {
+    ask_mask<Config, Hooks>(args, row, q, scores, tile, t, keys);
+  }
+}
+
+/// Hook and mask on the scores of group g of a step; they are natural logits, or in `unit`, behind
+/// a score hook.
 template <class Config, class Hooks, class Args, int kBlocks, class Message>
 __device__ __forceinline__ void complete_scores(const Args& args, const TileRow& row, int q,
                                                 float (&scores)[kBlocks][4], int g,
                                                 const Message& step,
-                                                const TileKeys<Config>& keys = {}) {
+                                                const TileKeys<Config>& keys = {},
+                                                const ScoreUnit& unit = {}) {
   constexpr int kTiles = WgmmaShape<Config>::kGroupTiles;
   if constexpr (Config::kHasScore) {
 #pragma unroll
     for (int t = 0; t < kTiles; ++t)
-      apply_score_hook<Config, Hooks>(args, row, q, scores, step.tiles[g * kTiles + t], t, keys);
+      apply_score_hook<Config, Hooks>(args, row, q, scores, step.tiles[g * kTiles + t], t, keys,
+                                      unit);
   }
   if (__builtin_expect(!step.has(Message::kUnusual), true)) return;
 #pragma unroll

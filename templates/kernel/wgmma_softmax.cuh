@@ -136,6 +136,18 @@ __device__ __forceinline__ void exponentiate(float (&sum)[2], float (&scores)[kB
   }
 }
 
+/// The same of scores that are less their reference already, in log2.
+template <int kBlocks>
+__device__ __forceinline__ void exponentiate(float (&sum)[2], float (&scores)[kBlocks][4]) {
+#pragma unroll
+  for (int n = 0; n < kBlocks; ++n) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) scores[n][i] = exp2_approx(scores[n][i]);
+#pragma unroll
+    for (int r = 0; r < 2; ++r) sum[r] += scores[n][2 * r] + scores[n][2 * r + 1];
+  }
+}
+
 /// Lowers weights of rows that have outgrown their reference, and raises it: the largest weight of
 /// such a row is then 1. Adds the weights to the sums, and returns in `decay` what the output has
 /// to be multiplied by. False: a weight is infinite, and nothing has changed.

@@ -101,7 +101,7 @@ TEST(Wgmma, NarrowGatheredRowsHaveThreeStages) {
 TEST(Wgmma, ThreeWarpgroupsNeedRegistersForTheirRows) {
   const SpecDocument capped =
       read_document(R"json("attention": {"score": "20 * tanh(s / 20)"})json");
-  EXPECT_EQ(tiles_of(plan(capped, {.head_dim = 64})), "128x64x2");
+  EXPECT_EQ(tiles_of(plan(capped, {.head_dim = 64})), "128x128x2");
   const SpecDocument wide = read_document(R"("tile": {"q": 192, "k": 64})");
   EXPECT_EQ(family_of(plan(wide)),
             "mma: tile.q = 192: three warpgroups have registers for head_dim 64 alone");

@@ -1,0 +1,83 @@
+// Masks that bound k, as ranges of keys: their text, and that they hold the keys that the mask lets
+// through.
+#include "compiler/expr/key_ranges.hpp"
+
+#include <gtest/gtest.h>
+
+#include "compiler/expr/evaluate.hpp"
+#include "compiler/expr/parse.hpp"
+
+namespace lacuna {
+namespace {
+
+const std::vector<ParamSymbol> kParameters = {
+    {"start", ExprType::kI32, {ParamDim::kNQ}, false},
+    {"window", ExprType::kI32, {}, false},
+    {"bias", ExprType::kF32, {}, false},
+};
+
+Expr parsed(const std::string& text) {
+  const ParsedExpr result = parse_expr(text, Site::kMask, kParameters);
+  EXPECT_TRUE(result.ok()) << text << (result.ok() ? "" : ": " + result.errors[0].message);
+  return result.expr;
+}
+
+/// "first to last, first to last"
+std::string ranges_of(const std::string& text) {
+  std::string all;
+  for (const KeyRange& range : key_ranges(parsed(text))) {
+    const auto bound = [](const Expr& expr) { return expr.empty() ? "" : print_expr(expr); };
+    all += (all.empty() ? "" : ", ") + bound(range.first) + " to " + bound(range.last);
+  }
+  return all;
+}
+
+TEST(key_ranges, come_from_bounds_on_k) {
+  EXPECT_EQ(ranges_of("k <= q + n_k - n_q"), " to q + n_k - n_q");
+  EXPECT_EQ(ranges_of("k >= start[q] and k <= q"), "start[q] to q");
+  EXPECT_EQ(ranges_of("q - k < window"), "q - window + 1 to ");
+  EXPECT_EQ(ranges_of("k == q"), "q to q");
+  EXPECT_EQ(ranges_of("not k <= q"), "q + 1 to ");
+}
+
+TEST(key_ranges, are_two_at_most) {
+  EXPECT_EQ(ranges_of("k <= q and (k < 4 or q - k < 8)"), " to min(q, 3), q - 7 to q");
+  EXPECT_EQ(ranges_of("k == 1 or k == 2 or k == 3"), "");
+}
+
+TEST(key_ranges, are_none_where_k_is_not_bounded) {
+  for (const char* text : {"k % 2 == 0", "k * 2 <= q", "k * bias < 3.0", "k != q", "k * k < q"})
+    EXPECT_EQ(ranges_of(text), "") << text;
+}
+
+TEST(key_ranges, hold_the_keys_that_the_mask_lets_through) {
+  const std::int32_t starts[] = {0, 0, 2, 3, 3, 5, 6, 7};
+  std::vector<ParamView> views(3);
+  views[0].data = starts, views[0].extent[0] = 8, views[0].stride[0] = 1;
+  views[1].value.i32 = 3;
+  for (const char* text :
+       {"k <= q", "k > q", "q >= k and start[q] <= k", "k <= q and (k < 2 or q - k < window)",
+        "q + n_k < n_q + k", "k == start[q] + 1", "h == 0 and k < q", "h == 1 or k < q",
+        "q % 2 == 0 and k <= q or k == 7"}) {
+    const Expr mask = parsed(text);
+    const std::vector<KeyRange> ranges = key_ranges(mask);
+    ASSERT_FALSE(ranges.empty()) << text;
+    for (int at = 0; at < 64; ++at) {
+      Bindings bindings;
+      bindings.parameters = views;
+      bindings.set(Variable::kQ, at / 8), bindings.set(Variable::kK, at % 8);
+      bindings.set(Variable::kNQ, 8), bindings.set(Variable::kNK, 8), bindings.set(Variable::kH, 0);
+      bool is_inside = false;
+      for (const KeyRange& range : ranges) {
+        const bool is_behind = range.first.empty() || evaluate(range.first, bindings).i32 <= at % 8;
+        is_inside |=
+            is_behind && (range.last.empty() || at % 8 <= evaluate(range.last, bindings).i32);
+      }
+      EXPECT_EQ(is_inside, evaluate(mask, bindings).boolean)
+          << text << ", q " << at / 8 << ", k " << at % 8;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lacuna
