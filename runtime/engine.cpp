@@ -74,8 +74,8 @@ void use_cpu(EngineState& engine) {
   engine.device = "cpu";
   engine.device_name = cpu_name();
   engine.target = *find_target("cpu");
-  engine.hardware = tune::host_hardware(engine.target, engine.device_name);
   engine.host = load_host_plugin();
+  engine.hardware = tune::host_hardware(engine.target, engine.device_name, version_of(engine.host));
   if (engine.host.backend == nullptr) {
     engine.note +=
         (engine.note.empty() ? "" : "; ") + engine.host.missing + ", the CPU interprets, slowly";

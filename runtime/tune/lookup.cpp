@@ -103,15 +103,17 @@ std::optional<Answer> look_up(const std::string& cache_directory, const Question
   if (cache_directory.empty() || question.hardware.name.empty()) return std::nullopt;
   const cache::TuningDatabase database(cache_directory, "");
   const std::string variant = variant_of(question.document.spec, question.options);
-  const cache::TuningFile file = database.read(question.hardware.name, variant);
-  if (file.records.empty()) return std::nullopt;
+  std::vector<TuningRecord> records = database.read(question.hardware.name, variant).records;
+  std::erase_if(records, [&question](const TuningRecord& record) {
+    return cache::compiler_kind(record.compiler) != question.hardware.compiler;
+  });
+  if (records.empty()) return std::nullopt;
   Diagnostics found;
   const Machine& machine = question.hardware.machine;
   const Plan usual = make_plan(question.document, question.options, machine.target, found);
   if (found.has_errors()) return std::nullopt;
   return choose_record(
-      file.records,
-      dimensions_of(question.document, usual, machine, question.threads, question.shape),
+      records, dimensions_of(question.document, usual, machine, question.threads, question.shape),
       question.shape);
 }
 

@@ -26,11 +26,12 @@ struct Answer {
   std::string reason;  ///< names the record
 };
 
-/// The best record of the nearest bucket whose values the spec leaves open. Reads one file, takes
-/// no lock; nothing is found without a cache directory.
+/// The best record of the nearest bucket whose values the spec leaves open, measured with the kind
+/// of compiler that there is. Reads the files of one variant, takes no lock; nothing is found
+/// without a cache directory.
 std::optional<Answer> look_up(const std::string& cache_directory, const Question& question);
 
-/// The same from records of one variant on one hardware.
+/// The same from records of one variant on one hardware by one kind of compiler.
 std::optional<Answer> choose_record(std::span<const cache::TuningRecord> records,
                                     const Dimensions& dimensions,
                                     const std::optional<LaunchShape>& shape);
