@@ -96,6 +96,14 @@ void EngineState::emit_event(const char* event, const std::string& detail_json) 
   if (settings.on_event != nullptr) settings.on_event(settings.user, event, detail_json.c_str());
 }
 
+void EngineState::warn_once(const std::string& message) {
+  {
+    const std::scoped_lock lock(warned_mutex);
+    if (!warned.insert(message).second) return;
+  }
+  emit_event("cache_warning", "{\"message\": " + json_string(message) + "}");
+}
+
 EngineSettings engine_settings(const lacuna_engine_options& options) {
   EngineSettings settings;
   if (options.device != nullptr) settings.device = options.device;

@@ -1,5 +1,6 @@
 // Which record a kernel is compiled with, and what of it the compiler takes.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cmath>
 #include <cstddef>
@@ -195,6 +196,30 @@ TEST(TuneLookup, ACompileTakesTilesAndThreadsWithoutAFlag) {
   ASSERT_NE(other, nullptr);
   EXPECT_EQ(other->contract.tile_q, 128) << "another head dim has not been measured";
   EXPECT_EQ(other->threads, 0);
+}
+
+TEST(TuneLookup, TroubleWithTheRecordsIsToldOnce) {
+  const TemporaryDirectory directory;
+  std::vector<std::string> events;
+  EngineSettings settings;
+  settings.device = "cpu";
+  settings.cache_directory = directory.text();
+  settings.user = &events;
+  settings.on_event = [](void* user, const char* event, const char* detail) {
+    if (std::string(event) == "cache_warning")
+      static_cast<std::vector<std::string>*>(user)->push_back(detail);
+  };
+  Diagnostics found;
+  const auto engine = create_engine(settings, found);
+  ASSERT_NE(engine, nullptr);
+  const std::string tuning = directory.text() + "/tuning";
+  ASSERT_EQ(::mkdir(tuning.c_str(), 0700), 0);
+  ASSERT_EQ(::chmod(tuning.c_str(), 0770), 0);
+  for (int round = 0; round < 2; ++round)
+    ASSERT_NE(compile_kernel(engine, {"t.json", kDense}, {}, found), nullptr);
+  EXPECT_EQ(events, std::vector<std::string>{
+                        "{\"message\": \"cache directory " + directory.text() +
+                        ": tuning can be written by others (mode 0770, expected 0700)\"}"});
 }
 
 TEST(TuneLookup, TheCallersShapeChoosesTheRecord) {
