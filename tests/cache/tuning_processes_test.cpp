@@ -29,6 +29,15 @@ TEST(TuningDatabase, NothingIsLostWhileAnotherNodeMergesAllTheTime) {
       require(database.compact("machine-1", "abc").empty(), "merged");
     return 0;
   });
+  const pid_t reader = start_child([&scratch] {
+    const TuningDatabase database = database_of_node(scratch, 8);
+    for (std::size_t most = 0; !exists(scratch.path("done"));) {
+      const std::size_t found = database.read("machine-1", "abc").records.size();
+      require(found >= most, "what was found before");
+      most = found;
+    }
+    return 0;
+  });
   std::vector<pid_t> writers;
   for (int node = 0; node < kNodes; ++node) {
     writers.push_back(start_child([&scratch, node] {
@@ -46,6 +55,7 @@ TEST(TuningDatabase, NothingIsLostWhileAnotherNodeMergesAllTheTime) {
   for (const pid_t writer : writers) EXPECT_EQ(wait_for_child(writer), 0);
   write_whole(scratch.path("done"), "");
   EXPECT_EQ(wait_for_child(merger), 0);
+  EXPECT_EQ(wait_for_child(reader), 0);
   const TuningRecords found = database_in(scratch).read("machine-1", "abc");
   std::vector<TuningRecord> expected;
   for (int n = 0; n < kNodes * kRecords; ++n) expected.push_back(record_number(n));
