@@ -135,6 +135,7 @@ std::string TuningDatabase::check_writable(const std::string& hardware) const {
   if (!root.is_open()) return problem_in(directory_, root.reason());
   const Opened folder = open_folder(root.descriptor.get(), folder_of(hardware), true);
   if (!folder.distrust.empty()) return problem_in(directory_, folder.distrust);
+  if (folder.is_open()) sweep_temporary_files(folder.descriptor.get(), Sweep::kAbandoned);
   const int error = folder.is_open() ? try_to_write(folder.descriptor.get()) : folder.error;
   if (error == 0) return "";
   return directory_ + "/" + folder_of(hardware) + ": cannot be written: " + message_of(error);

@@ -61,14 +61,14 @@ FileDescriptor create_temporary(int folder, std::string& name) {
 int read_file(int file, std::size_t most_bytes, std::string& bytes) {
   constexpr std::size_t kStep = std::size_t{1} << 16;
   struct stat status {};
-  const bool is_sized = ::fstat(file, &status) == 0 && S_ISREG(status.st_mode);
-  // One byte more than there should be: whoever reads it sees the end at once.
-  const std::size_t expected = is_sized ? static_cast<std::size_t>(status.st_size) + 1 : kStep;
+  // Pipes, and files of /proc, do not say how long they are.
+  const bool is_sized =
+      ::fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
+  if (is_sized) most_bytes = std::min(most_bytes, static_cast<std::size_t>(status.st_size));
   bytes.clear();
   while (bytes.size() < most_bytes) {
     const std::size_t filled = bytes.size();
-    const std::size_t step = std::max(kStep, expected - std::min(expected, filled));
-    bytes.resize(std::min(most_bytes, filled + step));
+    bytes.resize(is_sized ? most_bytes : std::min(most_bytes, filled + kStep));
     const ssize_t got = ::read(file, bytes.data() + filled, bytes.size() - filled);
     bytes.resize(filled + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
     if (got < 0 && errno != EINTR) return errno;
