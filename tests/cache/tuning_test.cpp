@@ -166,6 +166,9 @@ TEST(TuningDatabase, TheSingleFileOfEarlierVersionsIsImportedOnce) {
   const std::vector<std::string> kept = files_below(scratch.path("cache"), ".imported");
   ASSERT_EQ(kept.size(), 1u);
   EXPECT_EQ(read_whole(kept[0]), lines + "a note\n");
+  // As after death between adding the records and renaming the file.
+  ASSERT_EQ(::rename(kept[0].c_str(), single.c_str()), 0);
+  EXPECT_EQ(database.read("machine-1", "abc").records, first.records);
   const TuningRecords second = database.read("machine-1");
   EXPECT_EQ(second.records, (std::vector{other, again, newer}));
   EXPECT_EQ(second.warnings, std::vector<std::string>());
