@@ -41,7 +41,7 @@ std::string problem_in(const std::string& directory, const std::string& what) {
   return "cache directory " + directory + ": " + what;
 }
 
-/// Folder and record names that were not made by parse_tuning_line.
+/// Why the record could not be read back; "" if it could.
 std::string find_unwritable(const TuningRecord& record) {
   if (!is_file_name(record.hardware) || !is_file_name(record.variant))
     return "a tuning record of hardware \"" + record.hardware + "\" and variant \"" +
@@ -59,7 +59,7 @@ std::vector<std::string> names_below(int root, const std::string& path) {
   return folder.is_open() ? names_in(folder.descriptor.get(), false) : std::vector<std::string>();
 }
 
-/// A lock is only asked for where others could be spared the work.
+/// Others may merge at once; on this node they need not. Returns an errno value.
 int merge_alone(int folder, const std::string& path, const std::string& directory,
                 const std::string& lock_directory) {
   const NodeLock lock = NodeLocks(lock_directory, directory).try_acquire(path);

@@ -62,6 +62,31 @@ TEST(TuningDatabase, NothingIsLostWhileAnotherNodeMergesAllTheTime) {
   EXPECT_EQ(sorted(found.records), sorted(expected));
 }
 
+TEST(TuningDatabase, AFullDiskLosesNothing) {
+  const Scratch scratch;
+  const pid_t child = start_child([&scratch] {
+    if (!mount_private_tmpfs(scratch.path("cache"), "size=64k")) return kSkipped;
+    const TuningDatabase database = database_in(scratch);
+    std::vector<TuningRecord> added;
+    std::string problem;
+    while (problem.empty() && added.size() < 100) {
+      added.push_back(record_number(static_cast<int>(added.size())));
+      problem = database.append({added.back()});
+    }
+    added.pop_back();
+    require(problem.ends_with(": cannot be written: No space left on device"), "an error");
+    require(database.compact("machine-1", "abc")
+                .ends_with(": cannot be merged: No space left on device"),
+            "no room to merge");
+    require(!added.empty() && database.read("machine-1", "abc").records == added, "all of them");
+    require(files_below(scratch.path("cache"), ".tmp.").empty(), "nothing half-written is left");
+    return 0;
+  });
+  const int status = wait_for_child(child);
+  if (status == kSkipped) GTEST_SKIP() << "needs the right to mount a file system (root)";
+  EXPECT_EQ(status, 0);
+}
+
 TEST(TuningDatabase, AWriterOrMergerThatIsKilledLosesNothing) {
   const Scratch scratch;
   const TuningDatabase database = database_in(scratch);
