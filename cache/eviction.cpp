@@ -14,7 +14,7 @@ Eviction evict(int directory, std::uint64_t byte_cap) {
   for (const EntryFile& entry : entries) result.left_bytes += entry.bytes;
   for (const EntryFile& entry : entries) {
     if (result.left_bytes <= byte_cap) break;
-    if (!remove_own_file(directory, entry.path)) continue;
+    if (!remove_entry(directory, entry.path)) continue;
     result.left_bytes -= entry.bytes;
     result.freed_bytes += entry.bytes;
     ++result.removed;

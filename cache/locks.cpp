@@ -6,7 +6,7 @@
 
 #include <cerrno>
 
-#include "cache/directories.hpp"
+#include "cache/trust.hpp"
 
 namespace lacuna::cache {
 namespace {
@@ -14,8 +14,8 @@ namespace {
 constexpr std::uint64_t kStripes = 64;
 
 FileDescriptor open_stripe(const std::string& directory, std::uint64_t stripe) {
-  const PrivateDirectory folder = open_private_directory(directory, true);
-  if (!folder.descriptor.valid()) return {};
+  const Opened folder = open_foretold_root(directory, true);
+  if (!folder.is_open()) return {};
   const std::string name = "lock." + std::to_string(stripe);
   return FileDescriptor(::openat(folder.descriptor.get(), name.c_str(),
                                  O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));

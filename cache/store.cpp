@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <unordered_map>
 #include <unordered_set>
@@ -15,6 +14,7 @@
 #include "cache/eviction.hpp"
 #include "cache/flights.hpp"
 #include "cache/locks.hpp"
+#include "cache/trust.hpp"
 
 namespace lacuna::cache {
 namespace {
@@ -53,6 +53,7 @@ struct Store::State {
       : options(resolve(std::move(chosen))), locks(options.lock_directory, options.directory) {}
 
   FileDescriptor open_directory(bool create);
+  void distrust(const std::string& reason);
   SharedEntry find(const Key& key);
   SharedEntry find_on_disk(const Key& key);
   SharedEntry remember(const Key& key, Entry entry);
@@ -84,14 +85,17 @@ void Store::State::warn_once(std::atomic<bool>& warned, const std::string& what,
   options.warn("cache directory " + options.directory + ": " + what + "; " + consequence);
 }
 
+/// Of the directory or a folder in it: nothing there is used from now on.
+void Store::State::distrust(const std::string& reason) {
+  memory_only = true;
+  warn_once(warned_directory, reason, "compiled kernels are kept in memory only");
+}
+
 /// Checked at each use: a directory can be removed, remounted or opened to others at any time.
 FileDescriptor Store::State::open_directory(bool create) {
   if (memory_only.load()) return {};
-  PrivateDirectory directory = open_private_directory(options.directory, create);
-  if (!directory.problem.empty()) {
-    memory_only = true;
-    warn_once(warned_directory, directory.problem, "compiled kernels are kept in memory only");
-  }
+  Opened directory = open_root(options.directory, create);
+  if (!directory.distrust.empty()) distrust(directory.distrust);
   return std::move(directory.descriptor);
 }
 
@@ -100,10 +104,11 @@ SharedEntry Store::State::find_on_disk(const Key& key) {
   const FileDescriptor directory = open_directory(false);
   if (!directory.valid() || path.empty()) return nullptr;
   ReadResult read = read_entry(directory.get(), path, &key.text, true);
+  if (!read.distrust.empty()) distrust(read.distrust);
   if (read.absent) return nullptr;
   if (!read.decoded.damage.empty()) {
     ++counters.rejected;
-    remove_own_file(directory.get(), path);
+    remove_entry(directory.get(), path);
     return nullptr;
   }
   return std::make_shared<const Entry>(std::move(read.decoded.entry));
@@ -165,8 +170,7 @@ std::string Store::State::write(int directory, const Key& key, const std::string
     return "a kernel of " + std::to_string(bytes.size()) + " bytes exceeds the cap of " +
            std::to_string(options.byte_cap);
   }
-  const int error = write_entry(directory, key, bytes);
-  return error == 0 ? "" : "cannot be written: " + std::generic_category().message(error);
+  return write_entry(directory, key, bytes);
 }
 
 void Store::State::evict_if_over_cap(int directory, std::uint64_t new_bytes) {
@@ -196,7 +200,10 @@ Store::Store(StoreOptions options) : state_(std::make_unique<State>(std::move(op
     }
     return;
   }
-  state.open_directory(false);
+  const FileDescriptor directory = state.open_directory(false);
+  if (!directory.valid()) return;
+  const std::string reason = distrust_of_store(directory.get());
+  if (!reason.empty()) state.distrust(reason);
 }
 
 Store::~Store() = default;
@@ -234,7 +241,7 @@ bool Store::publish(const Key& key, const Entry& entry) {
     sweep = state.swept_targets.insert(key.target).second;
   }
   state.release_locks(key);
-  if (sweep) sweep_temporary_files(directory.get(), key.target);
+  if (sweep) sweep_targets(directory.get(), key.target, Sweep::kAbandoned);
   state.evict_if_over_cap(directory.get(), bytes.size());
   return true;
 }
@@ -283,7 +290,7 @@ void Store::reject(const Key& key) {
   }
   const std::string path = entry_path(key);
   const FileDescriptor directory = state.open_directory(false);
-  if (directory.valid() && !path.empty()) remove_own_file(directory.get(), path);
+  if (directory.valid() && !path.empty()) remove_entry(directory.get(), path);
   state.release_locks(key);
 }
 
@@ -301,7 +308,9 @@ std::vector<EntryInfo> Store::list() const {
   const FileDescriptor directory = state_->open_directory(false);
   if (!directory.valid()) return result;
   for (const EntryFile& file : scan_entries(directory.get())) {
-    Decoded decoded = read_entry(directory.get(), file.path, nullptr, false).decoded;
+    ReadResult read = read_entry(directory.get(), file.path, nullptr, false);
+    if (read.absent) continue;  // removed since
+    Decoded& decoded = read.decoded;
     if (decoded.damage.empty() && sha256_hex(decoded.entry.key_text) != file.sha256) {
       decoded.damage = "entry of another key";
     }
@@ -325,18 +334,22 @@ std::uint64_t Store::clear() {
     const std::lock_guard lock(state_->mutex);
     state_->unpublished.clear();
   }
-  return prune(0);
+  const std::uint64_t freed_bytes = prune(0);
+  const FileDescriptor directory = state_->open_directory(false);
+  return directory.valid() ? freed_bytes + sweep_targets(directory.get(), "", Sweep::kAll)
+                           : freed_bytes;
 }
 
 std::uint64_t Store::prune(std::uint64_t byte_cap) {
   const FileDescriptor directory = state_->open_directory(false);
   if (!directory.valid()) return 0;
+  const std::uint64_t swept_bytes = sweep_targets(directory.get(), "", Sweep::kAbandoned);
   const Eviction eviction = evict(directory.get(), byte_cap);
   state_->counters.evicted += eviction.removed;
   const std::lock_guard lock(state_->mutex);
   state_->disk_bytes = eviction.left_bytes;
   state_->disk_bytes_known = true;
-  return eviction.freed_bytes;
+  return eviction.freed_bytes + swept_bytes;
 }
 
 }  // namespace lacuna::cache

@@ -71,9 +71,9 @@ struct StoreCounters {
   std::uint64_t evicted = 0;  ///< entries
 };
 
-/// Thread-safe. The directory is created by the first publish. If it cannot be trusted (owned by
-/// somebody else, writable by others) or is not there and cannot be made, the store warns once and
-/// keeps kernels in memory only.
+/// Thread-safe. The directory is created by the first publish. If it or a folder in it cannot be
+/// trusted (owned by somebody else, writable by others, a symbolic link) or is not there and cannot
+/// be made, the store warns once and keeps kernels in memory only.
 class Store {
  public:
   explicit Store(StoreOptions options);
@@ -113,8 +113,11 @@ class Store {
   const std::string& directory() const;
   StoreCounters counters() const;
   std::vector<EntryInfo> list() const;  ///< verifies each entry; sorted by path
-  std::uint64_t clear();                ///< removes all entries; returns bytes freed
-  /// Removes the least recently used entries until the rest fits; returns bytes freed.
+  /// Removes all entries, and what any writer of any host has left unfinished (a writer that is at
+  /// it keeps its kernel in memory); returns bytes freed.
+  std::uint64_t clear();
+  /// Removes the least recently used entries until the rest fits, and what dead writers left
+  /// unfinished; returns bytes freed.
   std::uint64_t prune(std::uint64_t byte_cap);
 
  private:

@@ -1,193 +1,186 @@
-// The files of the tuning database. What is promised to processes that write at once, or die while
-// they do, is in README.md.
+// The folders of the tuning database. What is promised to processes that write at once, or die
+// while they do, is in README.md.
 #include "cache/tuning.hpp"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
+#include <iterator>
 #include <map>
-#include <memory>
 #include <system_error>
-#include <thread>
 
 #include "cache/directories.hpp"
 #include "cache/locks.hpp"
+#include "cache/trust.hpp"
+#include "cache/tuning_segments.hpp"
+#include "cache/tuning_single_file.hpp"
+#include "cache/whole_files.hpp"
 
 namespace lacuna::cache {
 namespace {
 
 constexpr const char* kFolder = "tuning";
-constexpr const char* kSuffix = ".jsonl";
-/// Superseded lines below which a file is not worth rewriting.
-constexpr std::size_t kHistoryKept = 256;
-/// A holder appends a few lines: whoever still waits after this goes on without the lock, and one
-/// write of whole lines to the end of a file is as good.
-constexpr std::chrono::milliseconds kPatience(2000);
+/// Segments of a variant from which on a writer merges them: reading opens each.
+constexpr std::size_t kMostSegments = 64;
+constexpr const char* kNoDirectory = "there is no cache directory: set LACUNA_CACHE_DIR";
 
 std::string message_of(int error) { return std::generic_category().message(error); }
 
-/// The whole file; an errno value if it is there but cannot be read.
-int read_whole(int descriptor, std::string& bytes) {
-  struct stat status {};
-  if (::fstat(descriptor, &status) != 0) return errno;
-  if (!S_ISREG(status.st_mode)) return EINVAL;
-  bytes.resize(static_cast<std::size_t>(status.st_size));
-  std::size_t filled = 0;
-  while (filled < bytes.size()) {
-    const ssize_t got = ::pread(descriptor, bytes.data() + filled, bytes.size() - filled,
-                                static_cast<off_t>(filled));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return errno;
-    if (got == 0) break;
-    filled += static_cast<std::size_t>(got);
+std::string folder_of(const std::string& hardware) { return std::string(kFolder) + "/" + hardware; }
+
+std::string folder_of(const std::string& hardware, const std::string& variant) {
+  return folder_of(hardware) + "/" + variant;
+}
+
+std::int64_t now_us() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+std::string problem_in(const std::string& directory, const std::string& what) {
+  return "cache directory " + directory + ": " + what;
+}
+
+/// Why the record could not be read back; "" if it could.
+std::string find_unwritable(const TuningRecord& record) {
+  if (!is_file_name(record.hardware) || !is_file_name(record.variant))
+    return "a tuning record of hardware \"" + record.hardware + "\" and variant \"" +
+           record.variant + "\": no names of folders";
+  const std::size_t bytes = print_tuning_line(record).size() + 64;
+  if (bytes > kLongestTuningLine)
+    return "a tuning record of " + std::to_string(bytes) + " bytes: expected " +
+           std::to_string(kLongestTuningLine) + " at most";
+  return "";
+}
+
+/// Names below a folder; none if it is not there or cannot be trusted.
+std::vector<std::string> names_below(int root, const std::string& path) {
+  const Opened folder = open_folder(root, path, false);
+  return folder.is_open() ? names_in(folder.descriptor.get(), false) : std::vector<std::string>();
+}
+
+/// Others may merge at once; on this node they need not. Returns an errno value.
+int merge_alone(int folder, const std::string& path, const std::string& directory,
+                const std::string& lock_directory) {
+  const NodeLock lock = NodeLocks(lock_directory, directory).try_acquire(path);
+  return lock.is_busy() ? 0 : merge_segments(folder, directory + "/" + path);
+}
+
+/// Adds the records of one variant. Returns what is wrong.
+std::string append_variant(int root, const std::string& directory, const std::string& path,
+                           std::vector<StoredRecord> records, const std::string& lock_directory) {
+  const Opened folder = open_folder(root, path, true);
+  if (!folder.is_open()) {
+    return folder.distrust.empty()
+               ? directory + "/" + path + ": cannot be written: " + folder.reason()
+               : problem_in(directory, folder.distrust);
   }
-  bytes.resize(filled);
-  return 0;
-}
-
-/// One write, so that lines of several writers do not mix; the rest only after a short one.
-int write_whole(int descriptor, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t put = ::write(descriptor, bytes.data(), bytes.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return errno;
-    bytes.remove_prefix(static_cast<std::size_t>(put));
-  }
-  return 0;
-}
-
-NodeLock wait_for_lock(const NodeLocks& locks, const std::string& hardware) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  for (;;) {
-    NodeLock lock = locks.try_acquire("tuning\n" + hardware);
-    if (!lock.is_busy() || std::chrono::steady_clock::now() > deadline) return lock;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-}
-
-/// A writer that was killed may have left half a line: the next one begins on its own.
-bool ends_inside_a_line(int descriptor) {
-  struct stat status {};
-  char last = '\n';
-  if (::fstat(descriptor, &status) != 0 || status.st_size == 0) return false;
-  return ::pread(descriptor, &last, 1, status.st_size - 1) == 1 && last != '\n';
-}
-
-std::string lines_of(const std::vector<TuningRecord>& records, const std::string& hardware) {
-  std::string lines;
-  for (const TuningRecord& record : records)
-    if (record.hardware == hardware) lines += print_tuning_line(record) + "\n";
-  return lines;
-}
-
-constexpr const char* kNoDirectory = "there is no cache directory: set LACUNA_CACHE_DIR";
-
-/// "" with the file open, or what is wrong.
-std::string open_to_append(const std::string& directory, const std::string& hardware,
-                           FileDescriptor& file) {
-  const PrivateDirectory folder = open_private_directory(directory, true);
-  if (!folder.descriptor.valid())
-    return "tuning directory " + directory + ": " +
-           (folder.problem.empty() ? "cannot be opened" : folder.problem);
-  const std::string name = hardware + kSuffix;
-  file = FileDescriptor(::openat(folder.descriptor.get(), name.c_str(),
-                                 O_RDWR | O_APPEND | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0600));
-  if (file.valid()) return "";
-  return directory + "/" + name + ": cannot be written: " + message_of(errno);
+  const SegmentNames present = list_segments(folder.descriptor.get());
+  std::int64_t stamp = std::max(now_us(), present.last_us + 1);
+  for (StoredRecord& stored : records) stored.added_us = std::min(stamp++, kLatestStamp_us);
+  const int error = publish_segment(folder.descriptor.get(), records);
+  if (error != 0) return directory + "/" + path + ": cannot be written: " + message_of(error);
+  // The records are safe: whether merging succeeds is another matter.
+  if (present.count >= kMostSegments)
+    merge_alone(folder.descriptor.get(), path, directory, lock_directory);
+  return "";
 }
 
 }  // namespace
 
 TuningDatabase::TuningDatabase(std::string directory, std::string lock_directory)
-    : directory_(directory.empty() ? "" : absolute_path(directory) + "/" + kFolder),
+    : directory_(directory.empty() ? "" : absolute_path(directory)),
       lock_directory_(std::move(lock_directory)) {}
 
-std::string TuningDatabase::path_of(const std::string& hardware) const {
-  return directory_ + "/" + hardware + kSuffix;
+std::string TuningDatabase::path_of(const std::string& hardware, const std::string& variant) const {
+  return directory_ + "/" + folder_of(hardware, variant);
 }
 
-TuningFile TuningDatabase::read(const std::string& hardware, const std::string& variant) const {
-  TuningFile file;
-  if (directory_.empty()) return file;
-  const PrivateDirectory folder = open_private_directory(directory_, false);
-  if (!folder.descriptor.valid()) {
-    if (!folder.problem.empty())
-      file.warnings.push_back("tuning directory " + directory_ + ": " + folder.problem);
-    return file;
+TuningRecords TuningDatabase::read(const std::string& hardware, const std::string& variant) const {
+  TuningRecords result;
+  if (directory_.empty()) return result;
+  const Opened root = open_root(directory_, false);
+  const auto warn = [&](const Opened& opened) {
+    if (!opened.distrust.empty())
+      result.warnings.push_back(problem_in(directory_, opened.distrust));
+  };
+  warn(root);
+  if (!root.is_open()) return result;
+  const int at = root.descriptor.get();
+  const Opened tuning = open_folder(at, kFolder, false);
+  warn(tuning);
+  if (!tuning.is_open()) return result;
+  TuningTable table;
+  take_single_file(at, directory_, folder_of(hardware), table, result.warnings);
+  std::vector<std::string> variants{variant};
+  if (variant.empty()) variants = names_below(at, folder_of(hardware));
+  for (const std::string& name : variants) {
+    const Opened folder = open_folder(at, folder_of(hardware, name), false);
+    warn(folder);
+    if (!folder.is_open()) continue;
+    SegmentReading reading = read_segments(folder.descriptor.get(), path_of(hardware, name));
+    for (StoredRecord& stored : reading.table.stored()) table.put(std::move(stored));
+    std::ranges::move(reading.warnings, std::back_inserter(result.warnings));
   }
-  const FileDescriptor opened(::openat(folder.descriptor.get(), (hardware + kSuffix).c_str(),
-                                       O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  std::string bytes;
-  const int error = opened.valid() ? read_whole(opened.get(), bytes) : errno;
-  if (error == ENOENT) return file;
-  if (error != 0) {
-    file.warnings.push_back(path_of(hardware) + ": cannot be read: " + message_of(error));
-    return file;
-  }
-  return parse_tuning(bytes, path_of(hardware), variant);
+  result.records = table.records();
+  std::erase_if(result.records, [&](const TuningRecord& record) {
+    return record.hardware != hardware || (!variant.empty() && record.variant != variant);
+  });
+  return result;
 }
 
 std::string TuningDatabase::check_writable(const std::string& hardware) const {
   if (directory_.empty()) return kNoDirectory;
-  FileDescriptor file;
-  return open_to_append(directory_, hardware, file);
+  const Opened root = open_root(directory_, true);
+  if (!root.is_open()) return problem_in(directory_, root.reason());
+  const Opened folder = open_folder(root.descriptor.get(), folder_of(hardware), true);
+  if (!folder.distrust.empty()) return problem_in(directory_, folder.distrust);
+  if (folder.is_open()) sweep_temporary_files(folder.descriptor.get(), Sweep::kAbandoned);
+  const int error = folder.is_open() ? try_to_write(folder.descriptor.get()) : folder.error;
+  if (error == 0) return "";
+  return directory_ + "/" + folder_of(hardware) + ": cannot be written: " + message_of(error);
 }
 
 std::string TuningDatabase::append(const std::vector<TuningRecord>& records) const {
   if (directory_.empty()) return kNoDirectory;
-  const NodeLocks locks(lock_directory_, directory_);
-  std::vector<std::string> kinds;
-  for (const TuningRecord& record : records)
-    if (std::ranges::count(kinds, record.hardware) == 0) kinds.push_back(record.hardware);
-  for (const std::string& hardware : kinds) {
-    const NodeLock lock = wait_for_lock(locks, hardware);
-    // Opened under the lock: a rewrite before it has put another file in place.
-    FileDescriptor file;
-    if (const std::string problem = open_to_append(directory_, hardware, file); !problem.empty())
-      return problem;
-    const char* before = ends_inside_a_line(file.get()) ? "\n" : "";
-    const int error = write_whole(file.get(), before + lines_of(records, hardware));
-    if (error != 0) return path_of(hardware) + ": cannot be written: " + message_of(error);
+  std::map<std::string, std::vector<StoredRecord>> by_folder;
+  for (const TuningRecord& record : records) {
+    if (const std::string problem = find_unwritable(record); !problem.empty()) return problem;
+    by_folder[folder_of(record.hardware, record.variant)].push_back({record, 0});
+  }
+  const Opened root = open_root(directory_, true);
+  if (!root.is_open()) return problem_in(directory_, root.reason());
+  for (auto& [path, group] : by_folder) {
+    const std::string problem =
+        append_variant(root.descriptor.get(), directory_, path, std::move(group), lock_directory_);
+    if (!problem.empty()) return problem;
   }
   return "";
 }
 
-std::string TuningDatabase::compact(const std::string& hardware) const {
-  const PrivateDirectory folder = open_private_directory(directory_, false);
-  if (!folder.descriptor.valid()) return "";
-  const NodeLock lock = NodeLocks(lock_directory_, directory_).try_acquire("tuning\n" + hardware);
-  if (!lock.is_held()) return "";
-  const TuningFile file = read(hardware);
-  if (file.superseded < file.records.size() + kHistoryKept) return "";
-  std::string text;
-  for (const TuningRecord& record : file.records) text += print_tuning_line(record) + "\n";
-  for (const std::string& line : file.foreign) text += line + "\n";
-  const std::string name = hardware + kSuffix, temporary = "." + name + ".new";
-  const int at = folder.descriptor.get();
-  FileDescriptor fresh(
-      ::openat(at, temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
-  int error = fresh.valid() ? write_whole(fresh.get(), text) : errno;
-  if (error == 0 && ::fsync(fresh.get()) != 0) error = errno;
-  if (error == 0 && ::renameat(at, temporary.c_str(), at, name.c_str()) != 0) error = errno;
+std::string TuningDatabase::compact(const std::string& hardware, const std::string& variant) const {
+  const Opened root = open_root(directory_, false);
+  if (!root.is_open()) return "";
+  const std::string path = folder_of(hardware, variant);
+  const Opened folder = open_folder(root.descriptor.get(), path, false);
+  if (!folder.is_open()) return "";
+  const int error = merge_alone(folder.descriptor.get(), path, directory_, lock_directory_);
   if (error == 0) return "";
-  ::unlinkat(at, temporary.c_str(), 0);
-  return path_of(hardware) + ": cannot be rewritten: " + message_of(error);
+  return directory_ + "/" + path + ": cannot be merged: " + message_of(error);
 }
 
 std::vector<std::string> TuningDatabase::hardware() const {
   std::vector<std::string> names;
-  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(directory_.c_str()), ::closedir);
-  if (!folder) return names;
-  while (const dirent* entry = ::readdir(folder.get())) {
-    const std::string name = entry->d_name;
-    if (name.ends_with(kSuffix) && name.front() != '.')
-      names.push_back(name.substr(0, name.size() - std::string_view(kSuffix).size()));
+  if (directory_.empty()) return names;
+  const Opened root = open_root(directory_, false);
+  if (!root.is_open()) return names;
+  for (const std::string& name : names_below(root.descriptor.get(), kFolder)) {
+    const std::string hardware = hardware_of_single_file(name);
+    const bool is_folder = open_folder(root.descriptor.get(), folder_of(name), false).is_open();
+    if (is_folder || !hardware.empty()) names.push_back(is_folder ? name : hardware);
   }
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
+  names.erase(std::ranges::unique(names).begin(), names.end());
   return names;
 }
 

@@ -1,8 +1,10 @@
 // The tuning database: which configurations of a variant were measured, and how fast they were.
 //
-// One file of JSON lines for each kind of hardware, <cache directory>/tuning/<hardware>.jsonl; of
-// several lines about the same thing the last one counts. Files only grow, by whole lines, until
-// they hold far more history than facts; what is not a record of this version is left where it is.
+// <cache directory>/tuning/<hardware>/<variant>/ holds segments: files of JSON lines that are
+// complete when they appear and are never changed. Each writer adds segments of its own; of several
+// lines about the same thing the one that was added last counts, in whichever segment it is. So
+// segments can be merged into a new one, and then removed, beside writers and readers of any host,
+// without a lock.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +21,10 @@ std::string_view name_of(TuningStatus);
 
 /// Texts are opaque here; runtime/tune gives them their meaning.
 struct TuningRecord {
-  std::string hardware;  ///< names the file: letters, digits, '-', '_' and '.'
-  std::string variant;   ///< hash of the spec without tiles, head dim, dtype
-  std::string problem;   ///< bucket of the sizes
-  std::string density;   ///< bucket of the share of tiles that is visited
+  std::string hardware;  ///< names a folder: letters, digits, '-', '_' and '.'
+  std::string variant;  ///< hash of the spec without tiles, head dim, dtype; names a folder as well
+  std::string problem;  ///< bucket of the sizes
+  std::string density;  ///< bucket of the share of tiles that is visited
   std::string config;
   TuningStatus status = TuningStatus::kOk;
   double median_us = 0, spread = 0;  ///< spread: (90 % - 10 %) / median
@@ -40,47 +42,56 @@ struct TuningRecord {
 std::string print_tuning_line(const TuningRecord& record);  ///< without the newline
 /// Nothing if the line is not an intact record of this version.
 std::optional<TuningRecord> parse_tuning_line(std::string_view line);
-/// Do both speak of the same measurement? Then the later one counts.
-bool same_subject(const TuningRecord& a, const TuningRecord& b);
 
-struct TuningFile {
-  std::vector<TuningRecord> records;  ///< those that count, in the order of their lines
-  std::vector<std::string> foreign;   ///< lines that are no records, as they are
-  std::vector<std::string> warnings;  ///< one for each of those, or why the file cannot be read
-  std::size_t superseded = 0;         ///< records that a later line replaced
+/// "LLVM" of "LLVM 19.1.7, znver4", "interpreter", "NVRTC": a measurement with one says nothing
+/// about another.
+std::string_view compiler_kind(std::string_view compiler);
+
+/// Longer lines are no records.
+inline constexpr std::size_t kLongestTuningLine = std::size_t{1} << 16;
+/// Of one variant, and of a file to import: 40,000 and 160,000 records.
+inline constexpr std::size_t kMostVariantBytes = std::size_t{1} << 24;
+inline constexpr std::size_t kMostImportBytes = std::size_t{1} << 26;
+
+struct TuningRecords {
+  std::vector<TuningRecord> records;  ///< those that count, in the order in which they were added
+  std::vector<std::string> warnings;  ///< what was skipped and why, one for each file
 };
 
 class TuningDatabase {
  public:
   /// `directory`: of the cache; "": nothing is found and nothing can be written. `lock_directory`:
-  /// as choose_lock_directory() says, "": without locks.
+  /// as choose_lock_directory() says, "": without locks; they only save work.
   TuningDatabase(std::string directory, std::string lock_directory);
 
-  std::string path_of(const std::string& hardware) const;
+  std::string path_of(const std::string& hardware, const std::string& variant) const;
 
-  /// Never waits. A file that is not there is empty. With `variant`, only that variant's records
-  /// are looked at and nothing is said about other lines.
-  TuningFile read(const std::string& hardware, const std::string& variant = "") const;
+  /// Records of one variant, of all variants if it is empty. Never waits, and looks at no other
+  /// variant's files. What is not there is empty.
+  TuningRecords read(const std::string& hardware, const std::string& variant = "") const;
 
-  /// Appends whole lines, one for each record; "" or what is wrong. Processes may append at once.
+  /// Adds a segment for each variant of the records; "" or what is wrong. What this has returned ""
+  /// for is found from then on, whoever else writes or merges.
   std::string append(const std::vector<TuningRecord>& records) const;
 
-  /// Rewrites a file that is mostly history without its superseded lines; foreign ones stay. ""
-  /// also if there is nothing to do, or somebody else holds the lock; else what is wrong.
-  std::string compact(const std::string& hardware) const;
+  /// Merges the segments of a variant into one. "" also if there is nothing to do, or another
+  /// process of this node is at it; else what is wrong.
+  std::string compact(const std::string& hardware, const std::string& variant) const;
 
-  /// "" if records of this hardware can be appended; else what is wrong.
+  /// "" if records of this hardware can be added; else what is wrong.
   std::string check_writable(const std::string& hardware) const;
 
-  /// All hardware there is a file for, sorted.
+  /// All hardware there are records of, sorted.
   std::vector<std::string> hardware() const;
 
  private:
   std::string directory_, lock_directory_;
 };
 
-/// Every record and every line that is none of a text of lines; `origin` names it in warnings.
-TuningFile parse_tuning(std::string_view text, const std::string& origin,
-                        const std::string& variant = "");
+/// The records of a text of lines; `origin` names it in warnings.
+TuningRecords parse_tuning(std::string_view text, const std::string& origin);
+
+/// The same of an open file, kMostImportBytes at most. Returns an errno value.
+int read_tuning_file(int file, const std::string& origin, TuningRecords& found);
 
 }  // namespace lacuna::cache

@@ -1,11 +1,8 @@
-// One line of the tuning database: a JSON object whose members are the fields of a record.
+#include "cache/tuning_line.hpp"
+
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
-#include <type_traits>
-#include <unordered_map>
-
-#include "cache/tuning.hpp"
 
 namespace lacuna::cache {
 namespace {
@@ -30,13 +27,11 @@ constexpr Field kFields[] = {
     {"compiler", &TuningRecord::compiler, true},
 };
 
-/// A file's name is made of it.
-bool is_file_name(const std::string& hardware) {
-  return !hardware.empty() && hardware.front() != '.' && hardware.size() <= 128 &&
-         std::ranges::all_of(hardware, [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                  c == '-' || c == '_' || c == '.';
-         });
+/// Members of a record are texts and numbers: what lies deeper is passed over while it is read, so
+/// that no depth of it matters.
+Json parse_flat(std::string_view text) {
+  const auto keep = [](int depth, Json::parse_event_t, Json&) { return depth <= 1; };
+  return Json::parse(text, keep, /*allow_exceptions=*/false);
 }
 
 std::optional<TuningStatus> status_of(const Json& line) {
@@ -62,13 +57,7 @@ bool read_numbers(const Json& line, TuningRecord& record) {
   return record.budget_s >= 0 && (record.status != TuningStatus::kOk || record.median_us > 0);
 }
 
-}  // namespace
-
-std::string_view name_of(TuningStatus status) {
-  return kStatusNames[static_cast<std::size_t>(status)];
-}
-
-std::string print_tuning_line(const TuningRecord& record) {
+Json line_of(const TuningRecord& record) {
   Json line = {{"tuning", kVersion}};
   for (const Field& field : kFields) {
     const std::string& text = record.*field.member;
@@ -79,13 +68,45 @@ std::string print_tuning_line(const TuningRecord& record) {
   line["spread"] = record.spread;
   line["rung"] = record.rung;
   if (record.budget_s > 0) line["budget_s"] = record.budget_s;
+  return line;
+}
+
+std::string print_line(const Json& line) {
   return line.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::optional<TuningRecord> parse_tuning_line(std::string_view text) {
-  const Json line = Json::parse(text, nullptr, false);
+}  // namespace
+
+std::string_view name_of(TuningStatus status) {
+  return kStatusNames[static_cast<std::size_t>(status)];
+}
+
+bool is_file_name(std::string_view text) {
+  return !text.empty() && text.front() != '.' && text.size() <= 128 &&
+         std::ranges::all_of(text, [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  c == '-' || c == '_' || c == '.';
+         });
+}
+
+std::string_view compiler_kind(std::string_view compiler) {
+  return compiler.substr(0, compiler.find(' '));
+}
+
+std::string print_tuning_line(const TuningRecord& record) { return print_line(line_of(record)); }
+
+std::string print_stored_line(const StoredRecord& stored) {
+  Json line = line_of(stored.record);
+  line["added_us"] = stored.added_us;
+  return print_line(line);
+}
+
+std::optional<StoredRecord> parse_stored_line(std::string_view text) {
+  if (text.size() > kLongestTuningLine) return std::nullopt;
+  const Json line = parse_flat(text);
   if (!line.is_object() || line.value("tuning", Json()) != kVersion) return std::nullopt;
-  TuningRecord record;
+  StoredRecord stored;
+  TuningRecord& record = stored.record;
   for (const Field& field : kFields) {
     const auto found = line.find(field.name);
     if (found == line.end() && !field.required) continue;
@@ -93,51 +114,23 @@ std::optional<TuningRecord> parse_tuning_line(std::string_view text) {
     record.*field.member = found->get<std::string>();
   }
   const auto status = status_of(line);
-  if (!status || !is_file_name(record.hardware)) return std::nullopt;
+  if (!status || !is_file_name(record.hardware) || !is_file_name(record.variant))
+    return std::nullopt;
   record.status = *status;
   if (!read_numbers(line, record)) return std::nullopt;
-  return record;
-}
-
-bool same_subject(const TuningRecord& a, const TuningRecord& b) {
-  return a.hardware == b.hardware && a.variant == b.variant && a.problem == b.problem &&
-         a.density == b.density && a.config == b.config;
-}
-
-TuningFile parse_tuning(std::string_view text, const std::string& origin,
-                        const std::string& variant) {
-  TuningFile file;
-  std::unordered_map<std::string, std::size_t> latest;  // subject -> index of its record
-  std::vector<std::optional<TuningRecord>> found;
-  std::size_t number = 0;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string_view line = text.substr(begin, end - begin);
-    begin = end + 1;
-    ++number;
-    if (line.empty()) continue;
-    if (!variant.empty() && line.find(variant) == std::string_view::npos) continue;
-    auto record = parse_tuning_line(line);
-    if (!record) {
-      file.foreign.emplace_back(line);
-      file.warnings.push_back(origin + ":" + std::to_string(number) +
-                              ": not a tuning record of this version, skipped");
-      continue;
-    }
-    if (!variant.empty() && record->variant != variant) continue;
-    const std::string subject = record->hardware + '\n' + record->variant + '\n' + record->problem +
-                                '\n' + record->density + '\n' + record->config;
-    const auto [at, is_new] = latest.try_emplace(subject, found.size());
-    if (!is_new) {
-      found[at->second].reset();
-      at->second = found.size();
-      ++file.superseded;
-    }
-    found.push_back(std::move(record));
+  if (const auto found = line.find("added_us"); found != line.end()) {
+    if (!found->is_number_unsigned() ||
+        found->get<std::uint64_t>() > std::uint64_t{kLatestStamp_us})
+      return std::nullopt;
+    stored.added_us = found->get<std::int64_t>();
   }
-  for (auto& record : found)
-    if (record) file.records.push_back(std::move(*record));
-  return file;
+  return stored;
+}
+
+std::optional<TuningRecord> parse_tuning_line(std::string_view text) {
+  auto stored = parse_stored_line(text);
+  if (!stored) return std::nullopt;
+  return std::move(stored->record);
 }
 
 }  // namespace lacuna::cache

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "cache/signal_guard.hpp"
 #include "runtime/device_headers.hpp"
 #include "runtime/environment.hpp"
 #include "runtime/metadata.hpp"
@@ -33,6 +34,7 @@ bool keeps_line_numbers(const CudaSource& source) {
 }
 
 void write_file(const fs::path& path, const std::string& bytes) {
+  const cache::WriteSignalGuard guard;
   std::ofstream(path, std::ios::binary) << bytes;
 }
 

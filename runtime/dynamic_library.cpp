@@ -3,9 +3,12 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <charconv>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <utility>
 
 namespace lacuna {
 namespace {
@@ -73,6 +76,15 @@ int search_object(dl_phdr_info* object, std::size_t, void* user) {
   return 1;
 }
 
+/// Of a line of /proc/self/maps: "7f3e41000000-7f3e41021000 r-xp 00000000 08:01 12345 /lib/x.so".
+std::pair<std::uintptr_t, std::uintptr_t> range_of(const std::string& line) {
+  std::uintptr_t begin = 0, end = 0;
+  const char* last = line.data() + line.size();
+  const auto first = std::from_chars(line.data(), last, begin, 16);
+  if (first.ec == std::errc() && first.ptr != last) std::from_chars(first.ptr + 1, last, end, 16);
+  return {begin, end};
+}
+
 }  // namespace
 
 void* DynamicLibrary::symbol(const char* name) const {
@@ -87,14 +99,18 @@ DynamicLibrary find_loaded_library(const std::string& soname) {
   return open_with(soname, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
 }
 
+// The loader would answer with the name that the program was started with, or the library opened
+// by: relative, perhaps, to a directory that is another one by now. The kernel knows the file.
 std::string library_path_of(const void* symbol) {
-  Dl_info found{};
-  if (symbol == nullptr || dladdr(symbol, &found) == 0 || found.dli_fname == nullptr) return "";
-  std::error_code failed;
-  const auto path = std::filesystem::canonical(found.dli_fname, failed);
-  // The main program may be known by the name it was started with, relative to another directory.
-  if (failed) return std::filesystem::canonical("/proc/self/exe", failed).string();
-  return path.string();
+  const auto address = reinterpret_cast<std::uintptr_t>(symbol);
+  std::ifstream mappings("/proc/self/maps");
+  for (std::string line; std::getline(mappings, line);) {
+    const auto [begin, end] = range_of(line);
+    if (address < begin || address >= end) continue;
+    const std::size_t path = line.find('/');
+    return path == std::string::npos ? "" : line.substr(path);
+  }
+  return "";
 }
 
 std::string build_id_of(const void* symbol) {

@@ -21,14 +21,14 @@ DynamicLibrary open_library(const std::string& path);
 /// Only if the process has it loaded already.
 DynamicLibrary find_loaded_library(const std::string& soname);
 
-/// The file that a loaded symbol lives in; "" if unknown.
+/// The file that a loaded symbol lives in, an absolute path; "" if unknown.
 std::string library_path_of(const void* symbol);
 
 /// The ELF build-id (hex) of the loaded file that holds `symbol`; "" if it has none.
 std::string build_id_of(const void* symbol);
 
 /// The directory of the binary that holds this code: liblacuna.so, or the executable it is
-/// linked into.
+/// linked into. An absolute path; "" if unknown.
 std::string own_directory();
 
 }  // namespace lacuna

@@ -74,8 +74,8 @@ void use_cpu(EngineState& engine) {
   engine.device = "cpu";
   engine.device_name = cpu_name();
   engine.target = *find_target("cpu");
-  engine.hardware = tune::host_hardware(engine.target, engine.device_name);
   engine.host = load_host_plugin();
+  engine.hardware = tune::host_hardware(engine.target, engine.device_name, version_of(engine.host));
   if (engine.host.backend == nullptr) {
     engine.note +=
         (engine.note.empty() ? "" : "; ") + engine.host.missing + ", the CPU interprets, slowly";
@@ -94,6 +94,14 @@ void use_default(EngineState& engine) {
 
 void EngineState::emit_event(const char* event, const std::string& detail_json) const {
   if (settings.on_event != nullptr) settings.on_event(settings.user, event, detail_json.c_str());
+}
+
+void EngineState::warn_once(const std::string& message) {
+  {
+    const std::scoped_lock lock(warned_mutex);
+    if (!warned.insert(message).second) return;
+  }
+  emit_event("cache_warning", "{\"message\": " + json_string(message) + "}");
 }
 
 EngineSettings engine_settings(const lacuna_engine_options& options) {

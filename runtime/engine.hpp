@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,11 +40,16 @@ struct EngineState {
   std::unique_ptr<cache::Store> store;  ///< GPU only
   const unsigned generation = process_generation();
 
+  std::mutex warned_mutex;
+  std::set<std::string> warned;
+
   std::mutex nvrtc_mutex;
   std::shared_ptr<const Nvrtc> nvrtc;  ///< opened when first needed
 
   /// Calls the host's callback, if there is one. `detail_json` is a JSON object.
   void emit_event(const char* event, const std::string& detail_json) const;
+  /// The event "cache_warning", once for each text.
+  void warn_once(const std::string& message);
 };
 
 /// Fills what `options` leaves open from the environment.

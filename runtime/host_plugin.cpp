@@ -35,11 +35,16 @@ HostPlugin open_plugin(const std::string& path) {
 
 }  // namespace
 
+std::string version_of(const HostPlugin& plugin) {
+  return plugin.backend != nullptr ? plugin.backend->version() : "interpreter";
+}
+
 HostPlugin load_host_plugin() {
   const std::string named = environment(EnvironmentVariable::kHostPlugin);
   if (named == "off") return {nullptr, "", "no CPU compiler: LACUNA_HOST_PLUGIN is off"};
   if (!named.empty()) return open_plugin(named);
   const fs::path own = own_directory();
+  if (own.empty()) return {nullptr, "", "no CPU compiler: this library does not know where it is"};
   for (const fs::path& directory : {own, own.parent_path() / "lib"}) {
     const fs::path candidate = directory / kFileName;
     std::error_code failed;

@@ -13,6 +13,9 @@ struct HostPlugin {
   std::string missing;                   ///< one sentence why `backend` is null
 };
 
+/// What compiles for the CPU: "LLVM 19.1.7, znver4", or "interpreter" without a plugin.
+std::string version_of(const HostPlugin& plugin);
+
 /// LACUNA_HOST_PLUGIN (a path, or "off"), else beside this library or in ../lib of the executable.
 HostPlugin load_host_plugin();
 

@@ -201,6 +201,7 @@ std::shared_ptr<KernelState> compile_kernel(std::shared_ptr<EngineState> engine,
   const tune::TunedOptions tuned = tune::tuned_options(
       settings.cache_directory,
       {kernel->document, wanted, kernel->engine->hardware, shape, settings.threads});
+  for (const std::string& warning : tuned.warnings) kernel->engine->warn_once(warning);
   kernel->threads = tuned.threads;
   kernel->plan = make_plan(kernel->document, tuned.options, kernel->engine->target, diagnostics);
   if (diagnostics.has_errors()) return nullptr;

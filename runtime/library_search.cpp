@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 namespace lacuna {
 namespace {
@@ -14,6 +15,14 @@ std::vector<std::string> sonames(const CudaLibrary& library) {
     names.push_back("lib" + std::string(library.name) + ".so." + std::to_string(major));
   }
   return names;
+}
+
+/// A directory that a variable of the system names. One that is empty or relative would be looked
+/// for in whatever directory the process is in.
+std::optional<fs::path> directory_in(const char* variable) {
+  const char* value = system_variable(variable);
+  if (value == nullptr || *value != '/') return std::nullopt;
+  return value;
 }
 
 LibraryPlace directory_place(const CudaLibrary& library, const fs::path& directory) {
@@ -98,9 +107,11 @@ std::vector<LibraryPlace> library_places(const CudaLibrary& library) {
   const std::vector<std::string> by_name = sonames(library);
   std::vector<LibraryPlace> places;
   places.push_back({"libraries already loaded", by_name, true});
-  places.push_back(directory_place(library, own_directory()));
+  if (const std::string own = own_directory(); !own.empty()) {
+    places.push_back(directory_place(library, own));
+  }
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
-    if (const char* root = system_variable(variable)) add_toolkit(library, root, places);
+    if (const auto root = directory_in(variable)) add_toolkit(library, root->string(), places);
   }
   places.push_back({"the dynamic loader's path", by_name});
   add_toolkit(library, "/usr/local/cuda", places);
@@ -108,11 +119,9 @@ std::vector<LibraryPlace> library_places(const CudaLibrary& library) {
     add_toolkit(library, toolkit.string(), places);
   }
   for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
-    if (const char* prefix = system_variable(variable)) add_wheels(library, prefix, places);
+    if (const auto prefix = directory_in(variable)) add_wheels(library, *prefix, places);
   }
-  if (const char* home = system_variable("HOME")) {
-    add_wheels(library, fs::path(home) / ".local", places);
-  }
+  if (const auto home = directory_in("HOME")) add_wheels(library, *home / ".local", places);
   add_wheels(library, "/usr/local", places);
   add_wheels(library, "/usr", places);
   return places;

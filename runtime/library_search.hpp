@@ -26,7 +26,8 @@ struct LibraryPlace {
 /// Major versions of CUDA that the library was written for, newest first.
 const std::vector<int>& cuda_majors();
 
-/// With its variable set, that place alone: what the user names is used or reported.
+/// With its variable set, that place alone: what the user names is used or reported. Else absolute
+/// paths only, and what the loader has or finds: never the current directory.
 std::vector<LibraryPlace> library_places(const CudaLibrary& library);
 
 /// Says whether an opened library serves, and if not, why.

@@ -34,20 +34,28 @@ std::unique_ptr<Store> open_store(Session& session) {
   return std::make_unique<Store>(std::move(options));
 }
 
+/// Null if it is no JSON object. What lies deeper than the facts of a kernel is passed over:
+/// copying and printing it would go as deep.
+ordered_json metadata_of(const EntryInfo& entry) {
+  constexpr int kDepth = 3;
+  const auto keep = [](int depth, ordered_json::parse_event_t, ordered_json&) {
+    return depth <= kDepth;
+  };
+  auto metadata = ordered_json::parse(entry.metadata, keep, /*allow_exceptions=*/false);
+  return metadata.is_object() ? metadata : ordered_json();
+}
+
 ordered_json to_json(const EntryInfo& entry) {
-  const auto metadata = ordered_json::parse(entry.metadata, nullptr, false);
-  return {{"key", entry.sha256},
-          {"target", entry.target},
-          {"bytes", entry.bytes},
-          {"modified_s", entry.modified_s},
-          {"intact", entry.intact},
-          {"path", entry.path},
-          {"metadata", metadata.is_discarded() ? ordered_json() : metadata}};
+  return {{"key", entry.sha256},           {"target", entry.target},
+          {"bytes", entry.bytes},          {"modified_s", entry.modified_s},
+          {"intact", entry.intact},        {"path", entry.path},
+          {"metadata", metadata_of(entry)}};
 }
 
 std::string spec_of(const EntryInfo& entry) {
-  const auto metadata = ordered_json::parse(entry.metadata, nullptr, false);
-  return metadata.is_object() ? metadata.value("spec", std::string()) : std::string();
+  const ordered_json metadata = metadata_of(entry);
+  const auto spec = metadata.find("spec");
+  return spec != metadata.end() && spec->is_string() ? spec->get<std::string>() : std::string();
 }
 
 void list(const std::vector<EntryInfo>& entries, Session& session) {

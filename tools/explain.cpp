@@ -232,6 +232,7 @@ void explain_spec(const ExplainOptions& options, Session& session) {
     const tune::TunedOptions tuned =
         tune::tuned_options(cache::choose_directory(system_variable),
                             {*document, build, hardware, options.shape, /*threads=*/0});
+    for (const std::string& warning : tuned.warnings) session.note(warning);
     const Plan plan = make_plan(*document, tuned.options, target, diagnostics);
     session.report(diagnostics, document->source);
     if (diagnostics.has_errors()) continue;

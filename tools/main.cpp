@@ -1,4 +1,5 @@
 // The `lacuna` command. The first word is the verb; each verb is one file.
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -109,6 +110,7 @@ int run(int argc, char** argv) {
 }  // namespace lacuna::tools
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is an error of its write
   try {
     return lacuna::tools::run(argc, argv);
   } catch (const std::exception& error) {

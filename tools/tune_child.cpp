@@ -55,8 +55,7 @@ std::string version_text(int major, int minor) {
 /// Driver and NVRTC, or the CPU's compiler.
 bool read_versions(EngineState& engine, TuneFacts& facts, Diagnostics& diagnostics) {
   if (engine.gpu == nullptr) {
-    const HostBackend* backend = engine.host.backend;
-    facts.compiler = backend != nullptr ? backend->version() : "interpreter";
+    facts.compiler = version_of(engine.host);
     return true;
   }
   const int driver = engine.gpu->driver->cuda_version;

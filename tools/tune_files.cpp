@@ -1,8 +1,14 @@
 #include "tools/tune_files.hpp"
 
-#include <algorithm>
-#include <set>
+#include <fcntl.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <set>
+#include <system_error>
+
+#include "cache/file_descriptor.hpp"
 #include "tools/file_io.hpp"
 #include "tools/shape_option.hpp"
 
@@ -16,6 +22,20 @@ std::optional<std::string> read_text(const std::string& path, Session& session) 
   return text;
 }
 
+/// "-" is standard input. Nothing if it cannot be read, which has then been reported.
+std::optional<cache::TuningRecords> read_records(const std::string& path, Session& session) {
+  const cache::FileDescriptor file(path == "-" ? ::dup(STDIN_FILENO)
+                                               : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  cache::TuningRecords found;
+  const int error = file.valid() ? cache::read_tuning_file(file.get(), path, found) : errno;
+  if (error == 0) return found;
+  Diagnostics diagnostics;
+  diagnostics.add({.code = Code::kFileUnreadable,
+                   .message = "cannot be read: " + std::generic_category().message(error)});
+  session.report(diagnostics, {path, ""});
+  return std::nullopt;
+}
+
 std::string print_count(std::size_t count) {
   return std::to_string(count) + (count == 1 ? " record" : " records");
 }
@@ -24,31 +44,30 @@ std::string print_count(std::size_t count) {
 
 void import_tuning(const std::string& path, const cache::TuningDatabase& database,
                    Session& session) {
-  const auto text = read_text(path, session);
-  if (!text) return;
-  const cache::TuningFile file = cache::parse_tuning(*text, path);
-  for (const std::string& warning : file.warnings) session.note(warning);
-  if (file.records.empty()) {
+  const auto file = read_records(path, session);
+  if (!file) return;
+  for (const std::string& warning : file->warnings) session.note(warning);
+  if (file->records.empty()) {
     session.fail(ExitCode::kInput, path + ": no tuning records to import");
     return;
   }
   std::vector<cache::TuningRecord> fresh;
   std::set<std::string> present;
-  std::set<std::string> kinds;
-  for (const auto& record : file.records) kinds.insert(record.hardware);
-  for (const std::string& hardware : kinds)
-    for (const auto& record : database.read(hardware).records)
+  std::set<std::pair<std::string, std::string>> variants;
+  for (const auto& record : file->records) variants.emplace(record.hardware, record.variant);
+  for (const auto& [hardware, variant] : variants)
+    for (const auto& record : database.read(hardware, variant).records)
       present.insert(cache::print_tuning_line(record));
-  for (const auto& record : file.records)
+  for (const auto& record : file->records)
     if (!present.contains(cache::print_tuning_line(record))) fresh.push_back(record);
   if (const std::string problem = database.append(fresh); !problem.empty()) {
     session.fail(ExitCode::kEnvironment, problem);
     return;
   }
   session.document["imported"] = fresh.size();
-  session.document["present"] = file.records.size() - fresh.size();
+  session.document["present"] = file->records.size() - fresh.size();
   session.print(print_count(fresh.size()) + " imported, " +
-                std::to_string(file.records.size() - fresh.size()) + " present before\n");
+                std::to_string(file->records.size() - fresh.size()) + " present before\n");
 }
 
 void export_tuning(const std::string& path, const cache::TuningDatabase& database,
@@ -56,7 +75,7 @@ void export_tuning(const std::string& path, const cache::TuningDatabase& databas
   std::string text;
   std::size_t count = 0;
   for (const std::string& hardware : database.hardware()) {
-    const cache::TuningFile file = database.read(hardware);
+    const cache::TuningRecords file = database.read(hardware);
     for (const std::string& warning : file.warnings) session.note(warning);
     for (const auto& record : file.records) text += cache::print_tuning_line(record) + "\n";
     count += file.records.size();

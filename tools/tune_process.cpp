@@ -15,6 +15,8 @@
 #include <cstring>
 #include <system_error>
 
+#include "runtime/dynamic_library.hpp"
+
 namespace lacuna::tools {
 namespace {
 
@@ -29,14 +31,15 @@ sigset_t interrupting_signals() {
 }
 
 /// In the child, between fork and exec: only calls that are safe there.
-[[noreturn]] void become_child(int socket, pid_t parent) {
+[[noreturn]] void become_child(int socket, pid_t parent, const char* program) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a parent that is killed takes it along
   if (::getppid() != parent) ::_exit(127);
   const int null = ::open("/dev/null", O_WRONLY);
   ::dup2(socket, STDIN_FILENO);
   ::dup2(socket, STDOUT_FILENO);
   if (null >= 0) ::dup2(null, STDERR_FILENO);
-  const char* const arguments[] = {"lacuna", "tune", "--child", nullptr};
+  const char* const arguments[] = {program, "tune", "--child", nullptr};
+  // This very file, even if another has been put in its place.
   ::execv("/proc/self/exe", const_cast<char* const*>(arguments));
   ::_exit(127);
 }
@@ -73,8 +76,9 @@ std::string TuneProcess::start() {
   socket_ = cache::FileDescriptor(ends[0]);
   const cache::FileDescriptor theirs(ends[1]);
   const pid_t parent = ::getpid();
+  const std::string program = library_path_of(reinterpret_cast<const void*>(&become_child));
   child_ = ::fork();
-  if (child_ == 0) become_child(theirs.get(), parent);
+  if (child_ == 0) become_child(theirs.get(), parent, program.c_str());
   if (child_ > 0) return "";
   return "no child process: " + std::generic_category().message(errno);
 }

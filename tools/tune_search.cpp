@@ -100,12 +100,12 @@ bool TuneSearch::read_database() {
     session_.fail(ExitCode::kEnvironment, problem);
     return false;
   }
-  cache::TuningFile file = database_.read(hardware);
-  for (const std::string& warning : file.warnings) session_.note(warning);
-  std::erase_if(file.records, [this](const cache::TuningRecord& record) {
-    return record.variant != findings_.variant || record.problem != findings_.problem;
+  cache::TuningRecords found = database_.read(hardware, findings_.variant);
+  for (const std::string& warning : found.warnings) session_.note(warning);
+  std::erase_if(found.records, [this](const cache::TuningRecord& record) {
+    return record.problem != findings_.problem;
   });
-  records_ = std::move(file.records);
+  records_ = std::move(found.records);
   return true;
 }
 
@@ -293,7 +293,7 @@ void TuneSearch::write_best() {
     if (!problem.empty()) session_.fail(ExitCode::kEnvironment, problem);
   }
   findings_.best = record;
-  const std::string problem = database_.compact(record.hardware);
+  const std::string problem = database_.compact(record.hardware, record.variant);
   if (!problem.empty()) session_.note(problem);
 }
 

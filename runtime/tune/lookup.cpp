@@ -99,27 +99,33 @@ std::optional<Answer> choose_record(std::span<const TuningRecord> records,
   return Answer{best.config, describe(*best.record)};
 }
 
-std::optional<Answer> look_up(const std::string& cache_directory, const Question& question) {
-  if (cache_directory.empty() || question.hardware.name.empty()) return std::nullopt;
+Lookup look_up(const std::string& cache_directory, const Question& question) {
+  if (cache_directory.empty() || question.hardware.name.empty()) return {};
   const cache::TuningDatabase database(cache_directory, "");
   const std::string variant = variant_of(question.document.spec, question.options);
-  const cache::TuningFile file = database.read(question.hardware.name, variant);
-  if (file.records.empty()) return std::nullopt;
-  Diagnostics found;
+  cache::TuningRecords found = database.read(question.hardware.name, variant);
+  std::erase_if(found.records, [&question](const TuningRecord& record) {
+    return cache::compiler_kind(record.compiler) != question.hardware.compiler;
+  });
+  Lookup result{std::nullopt, std::move(found.warnings)};
+  if (found.records.empty()) return result;
+  Diagnostics diagnostics;
   const Machine& machine = question.hardware.machine;
-  const Plan usual = make_plan(question.document, question.options, machine.target, found);
-  if (found.has_errors()) return std::nullopt;
-  return choose_record(
-      file.records,
+  const Plan usual = make_plan(question.document, question.options, machine.target, diagnostics);
+  if (diagnostics.has_errors()) return result;
+  result.answer = choose_record(
+      found.records,
       dimensions_of(question.document, usual, machine, question.threads, question.shape),
       question.shape);
+  return result;
 }
 
 TunedOptions tuned_options(const std::string& cache_directory, const Question& question) {
-  TunedOptions tuned{question.options, question.threads};
-  if (const auto answer = look_up(cache_directory, question)) {
-    tuned.options.tuned = tuned_tiles(answer->config, answer->reason);
-    if (tuned.threads == 0) tuned.threads = answer->config.threads;
+  Lookup found = look_up(cache_directory, question);
+  TunedOptions tuned{question.options, question.threads, std::move(found.warnings)};
+  if (found.answer) {
+    tuned.options.tuned = tuned_tiles(found.answer->config, found.answer->reason);
+    if (tuned.threads == 0) tuned.threads = found.answer->config.threads;
   }
   return tuned;
 }

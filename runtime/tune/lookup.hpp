@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "cache/tuning.hpp"
 #include "runtime/tune/bucket.hpp"
@@ -26,11 +27,16 @@ struct Answer {
   std::string reason;  ///< names the record
 };
 
-/// The best record of the nearest bucket whose values the spec leaves open. Reads one file, takes
-/// no lock; nothing is found without a cache directory.
-std::optional<Answer> look_up(const std::string& cache_directory, const Question& question);
+/// The best record of the nearest bucket whose values the spec leaves open, measured with the kind
+/// of compiler that there is. Reads the files of one variant, takes no lock; nothing is found
+/// without a cache directory.
+struct Lookup {
+  std::optional<Answer> answer;
+  std::vector<std::string> warnings;  ///< about files that were not read, or not to their end
+};
+Lookup look_up(const std::string& cache_directory, const Question& question);
 
-/// The same from records of one variant on one hardware.
+/// The same from records of one variant on one hardware by one kind of compiler.
 std::optional<Answer> choose_record(std::span<const cache::TuningRecord> records,
                                     const Dimensions& dimensions,
                                     const std::optional<LaunchShape>& shape);
@@ -39,6 +45,7 @@ std::optional<Answer> choose_record(std::span<const cache::TuningRecord> records
 struct TunedOptions {
   BuildOptions options;
   int threads = 0;
+  std::vector<std::string> warnings;
 };
 TunedOptions tuned_options(const std::string& cache_directory, const Question& question);
 

@@ -5,6 +5,8 @@
 #include <fstream>
 #include <thread>
 
+#include "cache/tuning.hpp"
+#include "runtime/host_plugin.hpp"
 #include "runtime/tune/bucket.hpp"
 
 namespace lacuna::tune {
@@ -32,19 +34,25 @@ int count_cores(int threads) {
 
 }  // namespace
 
-Hardware host_hardware(const Target& cpu, const std::string& device_name) {
+Hardware host_hardware(const Target& cpu, const std::string& device_name,
+                       const std::string& compiler) {
   const int threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  return {{cpu, threads, count_cores(threads)}, hardware_name(device_name, threads)};
+  return {{cpu, threads, count_cores(threads)},
+          hardware_name(device_name, threads),
+          std::string(cache::compiler_kind(compiler))};
 }
 
 Hardware gpu_hardware(const Driver& driver, int index, const Target& target) {
   const int processors =
       std::max(1, device_attribute(driver, index, kAttributeMultiprocessorCount));
-  return {{target, processors, processors}, hardware_name(device_name(driver, index), processors)};
+  return {{target, processors, processors},
+          hardware_name(device_name(driver, index), processors),
+          "NVRTC"};
 }
 
 Hardware hardware_for(const Target& target, const std::string& cpu_name) {
-  if (target.kind == TargetKind::kCpu) return host_hardware(target, cpu_name);
+  if (target.kind == TargetKind::kCpu)
+    return host_hardware(target, cpu_name, version_of(load_host_plugin()));
   Diagnostics missing;
   const auto driver = load_driver(missing);
   const int devices = driver != nullptr ? device_count(*driver) : 0;
@@ -52,7 +60,7 @@ Hardware hardware_for(const Target& target, const std::string& cpu_name) {
     if (compute_capability(*driver, index) == target.compute_capability)
       return gpu_hardware(*driver, index, target);
   }
-  return {{target, 1, 1}, ""};
+  return {{target, 1, 1}, "", ""};
 }
 
 }  // namespace lacuna::tune

@@ -146,7 +146,7 @@ TEST(Processes, KilledWhilePublishingLeavesNoWrongEntry) {
   EXPECT_TRUE(files_below(scratch.path("cache"), ".tmp.").empty());
 }
 
-TEST(Processes, SweepTakesOnlyOldFilesOfThisHost) {
+TEST(Processes, SweepTakesOnlyFilesOfWritersThatAreGone) {
   const Scratch scratch;
   const Key key = key_number(1);
   ASSERT_TRUE(Store(options_in(scratch)).publish(key, kernel_for(key)));
@@ -156,14 +156,31 @@ TEST(Processes, SweepTakesOnlyOldFilesOfThisHost) {
   for (char& c : host) c = c == '.' ? '-' : c;
   const std::string folder = scratch.path("cache/v1/sm_90a/");
   const std::string ours_old = folder + ".tmp." + host + ".1.0000", ours_new = ours_old + "1",
-                    theirs_old = folder + ".tmp.x" + host + ".1.0000";
-  for (const std::string& path : {ours_old, ours_new, theirs_old}) write_whole(path, "half");
-  age(ours_old, 2);
-  age(theirs_old, 2);
-  ASSERT_TRUE(Store(options_in(scratch)).publish(key, kernel_for(key)));
-  EXPECT_FALSE(exists(ours_old));
-  EXPECT_TRUE(exists(ours_new));
-  EXPECT_TRUE(exists(theirs_old));
+                    theirs_new = folder + ".tmp.x" + host + ".1.0000",
+                    theirs_old = theirs_new + "1";
+  const auto write_all = [&] {
+    for (const std::string& path : {ours_old, ours_new, theirs_old, theirs_new})
+      write_whole(path, "half");
+    age(ours_old, 2);
+    age(theirs_new, 2);
+    age(theirs_old, 25);
+  };
+  const auto expect_swept = [&] {
+    EXPECT_FALSE(exists(ours_old));
+    EXPECT_TRUE(exists(ours_new));
+    EXPECT_TRUE(exists(theirs_new)) << "clocks of hosts differ";
+    EXPECT_FALSE(exists(theirs_old));
+  };
+  write_all();
+  Store store(options_in(scratch));
+  ASSERT_TRUE(store.publish(key, kernel_for(key)));
+  expect_swept();
+  write_all();
+  EXPECT_EQ(store.prune(1 << 20), 8U);
+  expect_swept();
+  write_all();
+  EXPECT_EQ(store.clear(), 16U + encode_entry(kernel_for(key)).size());
+  EXPECT_EQ(files_below(scratch.path("cache"), ".tmp."), std::vector<std::string>());
 }
 
 TEST(Processes, ReadersWritersAndEvictionTogether) {

@@ -2,6 +2,8 @@
 #include "cache/store.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <latch>
@@ -283,6 +285,14 @@ TEST(NodeLocks, NamesDoNotWaitForEachOther) {
   }
   held.clear();
   EXPECT_FALSE(locks.is_held("0"));
+}
+
+TEST(NodeLocks, ALinkThatSomebodyPutInTheirPlaceIsNotFollowed) {
+  const Scratch scratch;
+  ASSERT_EQ(::mkdir(scratch.path("victim").c_str(), 0700), 0);
+  ASSERT_EQ(::symlink(scratch.path("victim").c_str(), scratch.path("locks").c_str()), 0);
+  EXPECT_FALSE(NodeLocks(scratch.path("locks"), "scope").try_acquire("key").is_held());
+  EXPECT_EQ(files_below(scratch.path("victim"), ""), std::vector<std::string>());
 }
 
 TEST(NodeLocks, WithoutADirectoryNothingIsHeldAndNobodyWaits) {

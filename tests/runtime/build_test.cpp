@@ -2,12 +2,14 @@
 #include "runtime/build.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
 #include "runtime/metadata.hpp"
+#include "tests/runtime/child_process.hpp"
 #include "tests/runtime/scoped_variable.hpp"
 #include "tests/runtime/temporary_directory.hpp"
 
@@ -172,6 +174,17 @@ TEST_F(Build, DumpLeavesSourceLogPtxAndCubin) {
   }
   std::ifstream file(base + ".attend.cubin", std::ios::binary);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), built.entry.cubins.at(0));
+}
+
+TEST_F(Build, ADumpBeyondTheLimitOfFilesCostsTheDumpAlone) {
+  const ScopedVariable dump("LACUNA_DUMP", directory.text().c_str());
+  const SpecDocument document = read("a.json");
+  EXPECT_EQ(outcome_of_child([&] {
+              const struct rlimit limit { 100, 100 };
+              ::setrlimit(RLIMIT_FSIZE, &limit);
+              return build(plan(document), document, nullptr).entry.cubins.empty() ? 1 : 0;
+            }),
+            "exit 0");
 }
 
 TEST(Metadata, IsReadAsWritten) {

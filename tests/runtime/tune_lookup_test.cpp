@@ -1,5 +1,6 @@
 // Which record a kernel is compiled with, and what of it the compiler takes.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cmath>
 #include <cstddef>
@@ -7,6 +8,7 @@
 
 #include "compiler/target/plan.hpp"
 #include "runtime/engine.hpp"
+#include "runtime/host_plugin.hpp"
 #include "runtime/kernel.hpp"
 #include "runtime/tune/lookup.hpp"
 #include "runtime/tune/verify.hpp"
@@ -171,6 +173,15 @@ TEST(TuneLookup, ACompileTakesTilesAndThreadsWithoutAFlag) {
   const int threads = engine->hardware.machine.processors;
   auto record = record_of(kSmall, "q64 k32 descending threads" + std::to_string(threads), 10);
   record.hardware = engine->hardware.name;
+  record.compiler = engine->hardware.compiler + " 19";
+  auto others = record_of(kLarge, "q64 k64 ascending threads1", 5);
+  others.hardware = engine->hardware.name;
+  others.compiler = engine->hardware.compiler == "LLVM" ? "interpreter" : "LLVM 19";
+  ASSERT_EQ(cache::TuningDatabase(directory.text(), "").append({others}), "");
+  const auto unserved = compile_kernel(engine, {"t.json", kDense}, {}, found);
+  ASSERT_NE(unserved, nullptr);
+  EXPECT_EQ(unserved->plan.attend.tile_q.origin, Origin::kDefault)
+      << "measured with another compiler's code";
   ASSERT_EQ(cache::TuningDatabase(directory.text(), "").append({record}), "");
 
   const auto kernel = compile_kernel(engine, {"t.json", kDense}, {}, found);
@@ -179,12 +190,36 @@ TEST(TuneLookup, ACompileTakesTilesAndThreadsWithoutAFlag) {
   EXPECT_EQ(kernel->contract.tile_k, 32);
   EXPECT_EQ(kernel->threads, threads);
   EXPECT_EQ(kernel->plan.attend.tile_q.origin, Origin::kTuned);
-  EXPECT_EQ(kernel->plan.attend.tile_q.reason, "measured 10 us at n=1024 with LLVM 19");
+  EXPECT_EQ(kernel->plan.attend.tile_q.reason, "measured 10 us at n=1024 with " + record.compiler);
 
   const auto other = compile_kernel(engine, {"t.json", kDense}, {64, DType::kBF16}, found);
   ASSERT_NE(other, nullptr);
   EXPECT_EQ(other->contract.tile_q, 128) << "another head dim has not been measured";
   EXPECT_EQ(other->threads, 0);
+}
+
+TEST(TuneLookup, TroubleWithTheRecordsIsToldOnce) {
+  const TemporaryDirectory directory;
+  std::vector<std::string> events;
+  EngineSettings settings;
+  settings.device = "cpu";
+  settings.cache_directory = directory.text();
+  settings.user = &events;
+  settings.on_event = [](void* user, const char* event, const char* detail) {
+    if (std::string(event) == "cache_warning")
+      static_cast<std::vector<std::string>*>(user)->push_back(detail);
+  };
+  Diagnostics found;
+  const auto engine = create_engine(settings, found);
+  ASSERT_NE(engine, nullptr);
+  const std::string tuning = directory.text() + "/tuning";
+  ASSERT_EQ(::mkdir(tuning.c_str(), 0700), 0);
+  ASSERT_EQ(::chmod(tuning.c_str(), 0770), 0);
+  for (int round = 0; round < 2; ++round)
+    ASSERT_NE(compile_kernel(engine, {"t.json", kDense}, {}, found), nullptr);
+  EXPECT_EQ(events, std::vector<std::string>{
+                        "{\"message\": \"cache directory " + directory.text() +
+                        ": tuning can be written by others (mode 0770, expected 0700)\"}"});
 }
 
 TEST(TuneLookup, TheCallersShapeChoosesTheRecord) {
@@ -197,10 +232,14 @@ TEST(TuneLookup, TheCallersShapeChoosesTheRecord) {
   engine_options.cache_directory = path.c_str();
   lacuna_engine* engine = nullptr;
   ASSERT_EQ(lacuna_engine_create(&engine_options, &engine), LACUNA_OK);
-  const Hardware here = host_hardware(*find_target("cpu"), lacuna_engine_device_name(engine));
+  const Hardware here = host_hardware(*find_target("cpu"), lacuna_engine_device_name(engine),
+                                      version_of(load_host_plugin()));
   std::vector records{record_of(kSmall, "q64 k32 ascending threads2", 10),
                       record_of(kLarge, "q128 k32 ascending threads2", 900)};
-  for (cache::TuningRecord& record : records) record.hardware = here.name;
+  for (cache::TuningRecord& record : records) {
+    record.hardware = here.name;
+    record.compiler = here.compiler;
+  }
   ASSERT_EQ(cache::TuningDatabase(path, "").append(records), "");
 
   const auto tile_q = [engine](const lacuna_compile_options& options) {

@@ -5,7 +5,8 @@ if(TARGET test_tools)
   set_target_properties(fake_cublas PROPERTIES OUTPUT_NAME cublas SOVERSION 13
                         LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/fake_cublas)
   target_link_libraries(test_tools PRIVATE lacuna_tools)
-  add_dependencies(test_tools lacuna_cli fake_cuda fake_cublas)
+  add_dependencies(test_tools lacuna_cli fake_cuda fake_cublas fake_host)
+  target_compile_definitions(test_tools PRIVATE LACUNA_FAKE_HOST="$<TARGET_FILE:fake_host>")
 endif()
 # The scripts of tools/dev that use the C ABI, on the CPU. A sanitized library does not load into Python.
 find_package(Python3 COMPONENTS Interpreter QUIET)

@@ -81,14 +81,25 @@ class Tune : public testing::Test {
     return document["tunings"].empty() ? Json::object() : document["tunings"][0];
   }
 
-  /// The only file of the database; "" while there is none.
+  /// The only segment of the database, after a search has merged all; "" while there is none.
   std::string database() const {
-    std::error_code missing;
-    for (const auto& entry : std::filesystem::directory_iterator(cache_ + "/tuning", missing))
-      if (entry.path().extension() == ".jsonl") return entry.path().string();
-    return "";
+    const std::vector<std::string> all = segments();
+    EXPECT_LE(all.size(), 1u);
+    return all.empty() ? "" : all.front();
   }
-  std::string records() const { return database().empty() ? "" : read_bytes(database()); }
+  std::vector<std::string> segments() const {
+    std::vector<std::string> paths;
+    std::error_code missing;
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(cache_ + "/tuning", missing))
+      if (entry.path().extension() == ".jsonl") paths.push_back(entry.path().string());
+    return paths;
+  }
+  std::string records() const {
+    std::string all;
+    for (const std::string& path : segments()) all += read_bytes(path);
+    return all;
+  }
 
   void wait_for_records(int count) const {
     while (std::ranges::count(records(), '\n') < count)
@@ -196,6 +207,10 @@ TEST_F(Tune, AKilledTuneGoesOnWhereItWas) {
 TEST_F(Tune, CtrlCKeepsWhatWasMeasured) {
   const pid_t child = start(tune_small({"--watchdog", "600"}), kStuck);
   wait_for_records(1);
+  const std::string pid = std::to_string(child);
+  const std::string searcher = read_bytes("/proc/" + pid + "/task/" + pid + "/children");
+  EXPECT_EQ(read_bytes("/proc/" + searcher.substr(0, searcher.find(' ')) + "/cmdline").front(), '/')
+      << "whatever looks for files beside the program finds the right ones";
   ::kill(child, SIGINT);
   const Json found = tuning(finish(child));
   EXPECT_EQ(found["state"], "interrupted");
@@ -251,6 +266,31 @@ TEST_F(Tune, RecordsTravelAsAFile) {
   const Json known = tuning(run(tune_small()));
   EXPECT_EQ(known["state"], "known");
   EXPECT_EQ(known["best"], found["best"]);
+}
+
+TEST_F(Tune, OnlyTheBeginningOfAVastFileIsImported) {
+  const std::string file = scratch_.file("vast.jsonl");
+  std::filesystem::copy_file(LACUNA_SOURCE_DIR "/cache/seed/nvidia-h200-132.jsonl", file);
+  std::filesystem::resize_file(file, std::uintmax_t{1} << 40);
+  const CommandResult imported = run({"tune", "--import", file});
+  EXPECT_EQ(imported.status, 0);
+  EXPECT_EQ(imported.out, "100 records imported, 0 present before\n");
+  EXPECT_EQ(imported.err, "lacuna: " + file + ": all but the first 64 MiB skipped\n");
+}
+
+TEST_F(Tune, ARecordOfTheInterpreterServesOnlyTheInterpreter) {
+  const Variables interpreter = {{"LACUNA_HOST_PLUGIN", "off"}};
+  ASSERT_EQ(tuning(run(tune_small(), interpreter))["state"], "tuned");
+  const auto origin = [&](const Variables& variables) {
+    const Json plan = parse_document(
+        run({"explain", spec_, "--arch", "cpu", "--head-dim", "64", "--json"}, variables))["plans"];
+    for (const Json& value : plan[0]["values"])
+      if (value["name"] == "tile.q") return value["origin"].get<std::string>();
+    return std::string();
+  };
+  EXPECT_EQ(origin(interpreter), "tuned");
+  const bool is_compiled = std::filesystem::exists(LACUNA_BINARY_DIR "/bin/liblacuna_host.so");
+  EXPECT_EQ(origin({}) == "tuned", !is_compiled);
 }
 
 TEST_F(Tune, TakesTheSeedsThatShip) {
@@ -325,10 +365,9 @@ TEST_F(Tune, RefusesWhatItCannotDo) {
          "lacuna: error: " + shapes + ": shape 2: n: expected a positive number, got \"x\"");
   std::vector<std::string> plain = tune_small();
   plain.pop_back();
-  expect(
-      plain, 3,
-      "lacuna: error: tuning directory " + rubbish + "/tuning: cannot be created: Not a directory",
-      {{"LACUNA_CACHE_DIR", rubbish}});
+  expect(plain, 3,
+         "lacuna: error: cache directory " + rubbish + ": cannot be opened: Not a directory",
+         {{"LACUNA_CACHE_DIR", rubbish}});
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ typedef struct lacuna_kernel lacuna_kernel; /* one spec, head dim and dtype, for
  *   "warnings"       of a spec that was accepted: {diagnostics: [...]}
  *   "compile"        a kernel was compiled: what lacuna_kernel_info_json says
  *   "cache_hit"      a kernel was taken from the cache: the same
- *   "cache_warning"  the cache cannot be written or dropped an entry: {message}
+ *   "cache_warning"  the cache cannot be written, dropped an entry or skipped a tuning file: {message}
  * Called from the thread that makes the call, or, for warnings, from one of the library's own. */
 typedef void (*lacuna_event_callback)(void* user, const char* event, const char* detail_json);
 
