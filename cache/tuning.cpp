@@ -21,7 +21,7 @@ namespace lacuna::cache {
 namespace {
 
 constexpr const char* kFolder = "tuning";
-constexpr const char* kSuffix = ".jsonl";
+constexpr const char* kTuningSuffix = ".jsonl";
 /// Superseded lines below which a file is not worth rewriting.
 constexpr std::size_t kHistoryKept = 256;
 /// A holder appends a few lines: whoever still waits after this goes on without the lock, and one
@@ -93,7 +93,7 @@ std::string open_to_append(const std::string& directory, const std::string& hard
   if (!folder.descriptor.valid())
     return "tuning directory " + directory + ": " +
            (folder.problem.empty() ? "cannot be opened" : folder.problem);
-  const std::string name = hardware + kSuffix;
+  const std::string name = hardware + kTuningSuffix;
   file = FileDescriptor(::openat(folder.descriptor.get(), name.c_str(),
                                  O_RDWR | O_APPEND | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0600));
   if (file.valid()) return "";
@@ -107,7 +107,7 @@ TuningDatabase::TuningDatabase(std::string directory, std::string lock_directory
       lock_directory_(std::move(lock_directory)) {}
 
 std::string TuningDatabase::path_of(const std::string& hardware) const {
-  return directory_ + "/" + hardware + kSuffix;
+  return directory_ + "/" + hardware + kTuningSuffix;
 }
 
 TuningFile TuningDatabase::read(const std::string& hardware, const std::string& variant) const {
@@ -119,7 +119,7 @@ TuningFile TuningDatabase::read(const std::string& hardware, const std::string& 
       file.warnings.push_back("tuning directory " + directory_ + ": " + folder.problem);
     return file;
   }
-  const FileDescriptor opened(::openat(folder.descriptor.get(), (hardware + kSuffix).c_str(),
+  const FileDescriptor opened(::openat(folder.descriptor.get(), (hardware + kTuningSuffix).c_str(),
                                        O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   std::string bytes;
   const int error = opened.valid() ? read_whole(opened.get(), bytes) : errno;
@@ -166,7 +166,7 @@ std::string TuningDatabase::compact(const std::string& hardware) const {
   std::string text;
   for (const TuningRecord& record : file.records) text += print_tuning_line(record) + "\n";
   for (const std::string& line : file.foreign) text += line + "\n";
-  const std::string name = hardware + kSuffix, temporary = "." + name + ".new";
+  const std::string name = hardware + kTuningSuffix, temporary = "." + name + ".new";
   const int at = folder.descriptor.get();
   FileDescriptor fresh(
       ::openat(at, temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
@@ -184,8 +184,8 @@ std::vector<std::string> TuningDatabase::hardware() const {
   if (!folder) return names;
   while (const dirent* entry = ::readdir(folder.get())) {
     const std::string name = entry->d_name;
-    if (name.ends_with(kSuffix) && name.front() != '.')
-      names.push_back(name.substr(0, name.size() - std::string_view(kSuffix).size()));
+    if (name.ends_with(kTuningSuffix) && name.front() != '.')
+      names.push_back(name.substr(0, name.size() - std::string_view(kTuningSuffix).size()));
   }
   std::sort(names.begin(), names.end());
   return names;

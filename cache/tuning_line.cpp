@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kVersion = 1;
+constexpr int kLineVersion = 1;
 constexpr std::array<std::string_view, 5> kStatusNames{"ok", "wrong", "spill", "crash", "hang"};
 
 struct Field {
@@ -69,7 +69,7 @@ std::string_view name_of(TuningStatus status) {
 }
 
 std::string print_tuning_line(const TuningRecord& record) {
-  Json line = {{"tuning", kVersion}};
+  Json line = {{"tuning", kLineVersion}};
   for (const Field& field : kFields) {
     const std::string& text = record.*field.member;
     if (field.required || !text.empty()) line[field.name] = text;
@@ -84,7 +84,7 @@ std::string print_tuning_line(const TuningRecord& record) {
 
 std::optional<TuningRecord> parse_tuning_line(std::string_view text) {
   const Json line = Json::parse(text, nullptr, false);
-  if (!line.is_object() || line.value("tuning", Json()) != kVersion) return std::nullopt;
+  if (!line.is_object() || line.value("tuning", Json()) != kLineVersion) return std::nullopt;
   TuningRecord record;
   for (const Field& field : kFields) {
     const auto found = line.find(field.name);

@@ -11,10 +11,10 @@
 namespace lacuna::device {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kPredictInf = std::numeric_limits<double>::infinity();
 
-int tiles_of(int n, int tile) { return (n + tile - 1) / tile; }
-int padded(int n) { return tiles_of(n, 256) * 256; }
+int tiles_in(int n, int tile) { return (n + tile - 1) / tile; }
+int padded_tokens(int n) { return tiles_in(n, 256) * 256; }
 std::size_t at(long long index) { return static_cast<std::size_t>(index); }
 
 emulation::Format format_of(const PredictCase& c) {
@@ -41,10 +41,10 @@ PredictProblem::PredictProblem(const PredictCase& c, const PredictShape& shape, 
   attend.n_q = shape.n_q, attend.n_k = shape.n_k;
   attend.scale = 1.0F / std::sqrt(static_cast<float>(c.head_dim));
   PredictArgs& predict = args_.predict;
-  predict.q_padded = padded(shape.n_q), predict.k_padded = padded(shape.n_k);
-  predict.keep_q_tiles = tiles_of(shape.n_q, c.tile_q);
-  predict.keep_k_tiles = tiles_of(shape.n_k, c.tile_k);
-  predict.keep_words = tiles_of(predict.keep_k_tiles, 32);
+  predict.q_padded = padded_tokens(shape.n_q), predict.k_padded = padded_tokens(shape.n_k);
+  predict.keep_q_tiles = tiles_in(shape.n_q, c.tile_q);
+  predict.keep_k_tiles = tiles_in(shape.n_k, c.tile_k);
+  predict.keep_words = tiles_in(predict.keep_k_tiles, 32);
   args_.tau = 0.02F, args_.theta = 0.3F, args_.mass = 0.8F, args_.top = 3;
   args_.sink = 8, args_.local = 24;
   fill_tokens(fill, seed);
@@ -185,7 +185,7 @@ int PredictProblem::row_count(int i) const {
     case RowKind::kTokens:
       return tokens;
     case RowKind::kAntidiagonal:
-      return tiles_of(tokens, case_.count);
+      return tiles_in(tokens, case_.count);
     case RowKind::kLast:
       return std::min(case_.count, shape_.n_q);
     case RowKind::kNone:
@@ -235,7 +235,7 @@ double PredictProblem::dot(int b, int h, int i, int r, int c) const {
 }
 
 double PredictProblem::reference_lse(int b, int h, int q) const {
-  double largest = -kInf, sum = 0;
+  double largest = -kPredictInf, sum = 0;
   std::vector<double> logits;
   for (int k = 0; k < shape_.n_k; ++k) {
     if (!pair_visible(q, k) || !(k < args_.sink || q - k < args_.local)) continue;
@@ -243,7 +243,7 @@ double PredictProblem::reference_lse(int b, int h, int q) const {
     largest = std::max(largest, logits.back());
   }
   for (const double logit : logits) sum += std::exp(logit - largest);
-  return logits.empty() ? -kInf : largest + std::log(sum);
+  return logits.empty() ? -kPredictInf : largest + std::log(sum);
 }
 
 std::vector<PredictProblem::Tile> PredictProblem::row_of_tiles(int b, int h, int i) const {
@@ -254,8 +254,8 @@ std::vector<PredictProblem::Tile> PredictProblem::row_of_tiles(int b, int h, int
   const int i_q1 = std::min((i + 1) * case_.tile_q, shape_.n_q) - 1;
   std::vector<Tile> tiles(at(columns()));
   for (int j = 0; j < columns(); ++j) {
-    const double none = plain ? -kInf : 0;
-    tiles[at(j)] = {-kInf, none, range_visible(i_q1, j * case_.tile_k)};
+    const double none = plain ? -kPredictInf : 0;
+    tiles[at(j)] = {-kPredictInf, none, range_visible(i_q1, j * case_.tile_k)};
   }
   int rows_with_columns = 0;
   for (int r = 0; r < row_count(i); ++r) {
@@ -272,7 +272,7 @@ std::vector<PredictProblem::Tile> PredictProblem::row_of_tiles(int b, int h, int
         std::ranges::any_of(logits, [](const auto& column) { return std::isnan(column.second); });
     if (is_nan) continue;  // hurts no other row
     rows_with_columns += !logits.empty();
-    double lse = 0, largest = -kInf;
+    double lse = 0, largest = -kPredictInf;
     if (case_.normalise == Normalise::kSoftmax) {
       for (const auto& [j, logit] : logits) largest = std::max(largest, logit);
       for (const auto& [j, logit] : logits) lse += std::exp(logit - largest);
@@ -282,13 +282,13 @@ std::vector<PredictProblem::Tile> PredictProblem::row_of_tiles(int b, int h, int
     } else if (case_.normalise == Normalise::kPreviousLse) {
       lse = previous_lse_[at((static_cast<long long>(b) * shape_.n_h + h) * shape_.n_q + q0)];
     }
-    if (!(lse > -kInf)) continue;
+    if (!(lse > -kPredictInf)) continue;
     for (const auto& [j, logit] : logits) {
       Tile& tile = tiles[at(j)];
       const double weight = plain ? logit : std::exp(logit - lse);
       if (case_.sums) {
-        tile.score = tile.score == -kInf ? logit : tile.score + logit;
-        tile.p = tile.p == -kInf ? weight : tile.p + weight;
+        tile.score = tile.score == -kPredictInf ? logit : tile.score + logit;
+        tile.p = tile.p == -kPredictInf ? weight : tile.p + weight;
       } else {
         tile.score = std::max(tile.score, logit);
         tile.p = std::max(tile.p, weight);

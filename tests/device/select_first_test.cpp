@@ -11,7 +11,7 @@ namespace lacuna::device {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kScoreInf = std::numeric_limits<float>::infinity();
 
 struct Row {
   std::vector<float> p;
@@ -113,7 +113,7 @@ TEST(SelectFirst, TakesEveryFloat) {
   std::mt19937 random(43);
   constexpr float kLeast = std::numeric_limits<float>::denorm_min();
   constexpr float kLargest = std::numeric_limits<float>::max();
-  const float odd[] = {0.0F,   -0.0F,   kNan,     -kNan,     kInf, -kInf,
+  const float odd[] = {0.0F,   -0.0F,   kNan,     -kNan,     kScoreInf, -kScoreInf,
                        kLeast, -kLeast, kLargest, -kLargest, 1.0F, -1.0F};
   std::uniform_int_distribution<std::size_t> any(0, std::size(odd) - 1);
   for (const int tiles : {33, 300, 512, 600}) {

@@ -16,7 +16,7 @@ const CudaNames kNames = {
     [](const ParamSymbol& symbol) { return "args." + symbol.name; },
 };
 
-struct Printed {
+struct PrintedCuda {
   const char *text, *cuda;
   Site site = Site::kMask;
 };
@@ -26,7 +26,7 @@ TEST(print_cuda, reads_as_a_person_would_write_it) {
       {"tau", ExprType::kF32, {}, false},
       {"start", ExprType::kI32, {ParamDim::kHeads, ParamDim::kNQ}, true},
   };
-  for (const Printed& row : std::vector<Printed>{
+  for (const PrintedCuda& row : std::vector<PrintedCuda>{
            {"k <= q + n_k - n_q", "k <= q + n_k - n_q"},
            {"k < 128 or q - k < 4096 and h == 0", "k < 128 || q - k < 4096 && h == 0"},
            {"(k < 128 or q < 4) and h == 0", "(k < 128 || q < 4) && h == 0"},

@@ -8,11 +8,11 @@
 namespace lacuna {
 namespace {
 
-const std::vector<ParamSymbol> kParameters = {{"a", ExprType::kF32, {}, false},
+const std::vector<ParamSymbol> kTrendParameters = {{"a", ExprType::kF32, {}, false},
                                               {"b", ExprType::kF32, {ParamDim::kHeads}, false}};
 
 Trend trend(const char* text, Variable variable, Site site = Site::kGate) {
-  const ParsedExpr parsed = parse_expr(text, site, kParameters);
+  const ParsedExpr parsed = parse_expr(text, site, kTrendParameters);
   EXPECT_TRUE(parsed.ok()) << text;
   return trend_of(parsed.expr, variable);
 }

@@ -9,7 +9,6 @@
 namespace lacuna::oracle {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// Error of x - mean in f32, relative to |x| + |mean|; of sums of f32, relative to their terms.
 constexpr double kDifferenceError = 1e-6;
 constexpr double kSumError = 1e-5;
