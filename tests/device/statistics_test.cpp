@@ -13,7 +13,7 @@ using stages::StatisticsVariant;
 
 constexpr int kChunkTokens = 512;
 
-struct Shape {
+struct StatisticsShape {
   int n_b, n_h, heads_per_kv, n;
   bool is_token_major;
 };
@@ -21,12 +21,12 @@ struct Shape {
 /// A tensor and the statistics of it.
 struct StatisticsProblem {
   const StatisticsVariant& variant;
-  Shape shape;
+  StatisticsShape shape;
   int heads, chunks;
   Tensor x;
   Guarded<float> partial, result;
 
-  StatisticsProblem(const StatisticsVariant& v, const Shape& s)
+  StatisticsProblem(const StatisticsVariant& v, const StatisticsShape& s)
       : variant(v),
         shape(s),
         heads(v.tensor == 0 ? s.n_h : s.n_h / s.heads_per_kv),
@@ -80,8 +80,9 @@ void check_scale(const StatisticsProblem& problem, int head, int column) {
 }
 
 TEST_P(Statistics, AgreeWithScalarArithmetic) {
-  for (const Shape& shape : {Shape{1, 2, 2, 1, false}, Shape{1, 4, 4, 63, true},
-                             Shape{2, 4, 2, 513, true}, Shape{1, 2, 1, 1300, false}}) {
+  for (const StatisticsShape& shape :
+       {StatisticsShape{1, 2, 2, 1, false}, StatisticsShape{1, 4, 4, 63, true},
+        StatisticsShape{2, 4, 2, 513, true}, StatisticsShape{1, 2, 1, 1300, false}}) {
     SCOPED_TRACE("n = " + std::to_string(shape.n));
     StatisticsProblem problem(GetParam(), shape);
     ASSERT_EQ(problem.run(), "");

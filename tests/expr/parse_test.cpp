@@ -133,14 +133,14 @@ TEST(parse, nodes_carry_the_bytes_they_came_from) {
 }
 
 TEST(parse, round_trips_through_text_at_every_site) {
-  testing::Random random(1);
+  test::Random random(1);
   for (const SiteInfo& site : all_sites()) {
-    const auto set = testing::random_parameters(random, {}, false);
+    const auto set = test::random_parameters(random, {}, false);
     const auto& parameters = site.site == Site::kReference || site.site == Site::kLaunch
                                  ? std::vector<ParamSymbol>{}
                                  : set.symbols;
     for (int n = 0; n < 2000; ++n) {
-      const std::string text = testing::RandomExpr(random, site.site, parameters).text(1 + n % 6);
+      const std::string text = test::RandomExpr(random, site.site, parameters).text(1 + n % 6);
       const ParsedExpr parsed = parse_expr(text, site.site, parameters);
       ASSERT_TRUE(parsed.ok()) << text << ": " << parsed.errors[0].message;
       ASSERT_EQ(fold(parsed.expr), parsed.expr) << text;

@@ -98,15 +98,15 @@ TEST(print_cuda, random_expressions_compile) {
   Diagnostics diagnostics;
   const auto nvrtc = load_nvrtc(0, diagnostics);
   if (!nvrtc) GTEST_SKIP() << "no NVRTC here: " << diagnostics.items[0].message;
-  testing::Random random(3);
-  const auto set = testing::random_parameters(random, {}, false);
+  test::Random random(3);
+  const auto set = test::random_parameters(random, {}, false);
   SourceWriter writer(set.symbols);
   for (const SiteInfo& site : all_sites()) {
     const std::vector<ParamSymbol> none;
     const bool has_heads = offers(site.site, Variable::kH);
     const auto& parameters = has_heads ? set.symbols : none;
     for (int n = 0; n < 20; ++n) {
-      const std::string text = testing::RandomExpr(random, site.site, parameters).text(1 + n % 5);
+      const std::string text = test::RandomExpr(random, site.site, parameters).text(1 + n % 5);
       const ParsedExpr parsed = parse_expr(text, site.site, parameters);
       ASSERT_TRUE(parsed.ok()) << text;
       writer.add(parsed.expr);

@@ -1,6 +1,6 @@
 // Every shipped spec with a predictor on the device under test: kept tiles against the fp64
-// predictor, then the output under the kept tiles; dtypes, head dims, predicted_shapes and values of
-// methods.md 4.3.
+// predictor, then the output under the kept tiles; dtypes, head dims, predicted_shapes and values
+// of methods.md 4.3.
 #include <gtest/gtest.h>
 
 #include "tests/numerics/harness.hpp"
@@ -20,7 +20,9 @@ TEST_P(Predicted, AgreesWithTheOracle) {
             "");
 }
 
-std::string name_of_predicted(const testing::TestParamInfo<Case>& info) { return info.param.text(); }
+std::string name_of_predicted(const testing::TestParamInfo<Case>& info) {
+  return info.param.text();
+}
 
 bool needs_equal_lengths(const std::string& variant) { return variant == "sparge-video"; }
 
@@ -34,7 +36,7 @@ std::vector<Case> predicted_kinds() {
         const int n_q = needs_equal_lengths(variant) ? 275 : 161;
         cases.push_back({variant, dtype, d, 2, 4, 2, n_q, 275, Fill::kClustered, false});
       }
-  return cases;
+  return in_tier_of_kernels(cases);
 }
 
 /// Every variant at the lengths where tiles begin, end and are missing; one, four or eight query
@@ -44,8 +46,8 @@ std::vector<Case> predicted_shapes() {
     int n_q, n_k;
   };
   const Shape predicted_shapes[] = {{1, 1},     {15, 15},   {63, 63},   {64, 64},     {65, 65},
-                          {127, 127}, {128, 128}, {129, 129}, {1000, 1000}, {1, 300},
-                          {300, 1},   {40, 500},  {500, 40}};
+                                    {127, 127}, {128, 128}, {129, 129}, {1000, 1000}, {1, 300},
+                                    {300, 1},   {40, 500},  {500, 40}};
   std::vector<Case> cases;
   int turn = 0;
   for (const std::string& variant : predicted_names())
@@ -75,10 +77,12 @@ std::vector<Case> predicted_layouts() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Predicted, testing::ValuesIn(predicted_kinds()), name_of_predicted);
-INSTANTIATE_TEST_SUITE_P(Shapes, Predicted, testing::ValuesIn(predicted_shapes()), name_of_predicted);
+INSTANTIATE_TEST_SUITE_P(Shapes, Predicted, testing::ValuesIn(predicted_shapes()),
+                         name_of_predicted);
 INSTANTIATE_TEST_SUITE_P(Values, Predicted, testing::ValuesIn(value_cases(predicted_names())),
                          name_of_predicted);
-INSTANTIATE_TEST_SUITE_P(Layouts, Predicted, testing::ValuesIn(predicted_layouts()), name_of_predicted);
+INSTANTIATE_TEST_SUITE_P(Layouts, Predicted, testing::ValuesIn(predicted_layouts()),
+                         name_of_predicted);
 
 /// A test of decisions in which all of them are near a threshold, or all the same, shows nothing.
 TEST(Predicted, DecisionsDifferAndAlmostAllAreStable) {
