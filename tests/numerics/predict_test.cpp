@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/numerics/harness.hpp"
+#include "tests/tier.hpp"
 
 namespace lacuna::numerics {
 
@@ -61,7 +62,8 @@ std::vector<Case> predicted_shapes() {
       cases.push_back({variant, dtype, d, 1, heads, 1, s.n_q, s.n_k, fill, turn % 4 == 1});
       ++turn;
     }
-  for (const char* variant : {"sparge", "sale", "fg-attn-pooled", "streaming"})
+  for (const char* variant : test::by_tier(
+           std::vector{"sparge", "sale", "fg-attn-pooled", "streaming"}, {"fg-attn-pooled"}))
     cases.push_back(
         {variant, DType::kBF16, 64, 1, 1, 1, 4097, 4097, Fill::kClustered, /*token_major=*/false});
   return cases;

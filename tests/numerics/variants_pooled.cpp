@@ -79,7 +79,8 @@ void make_similar_mass(Variant& v, Random& random) {
   p.smooth_k = p.uses_similarity = true;
   p.keep = [=](const TileFacts& t) {
     const double doubt = 1 - std::max(std::min(t.similar_q, t.similar_k), -1.0);
-    return t.mass_before < tau[pooled_head(t)] + caution[pooled_head(t)] * doubt || behind(t, shift) <= 0;
+    return t.mass_before < tau[pooled_head(t)] + caution[pooled_head(t)] * doubt ||
+           behind(t, shift) <= 0;
   };
   quantise_tokens(v, oracle::Group::kThread, false);
 }
