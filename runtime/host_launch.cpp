@@ -7,7 +7,7 @@
 namespace lacuna {
 namespace {
 
-constexpr std::size_t kErrorBytes = 4096;
+constexpr std::size_t kHostErrorBytes = 4096;
 
 HostTensor host_tensor(const BoundTensor& bound) {
   HostTensor tensor;
@@ -50,7 +50,7 @@ bool run_attend(const KernelState& kernel, const HostArgs& args, Diagnostics& di
     run_interpreted(kernel.plan.program, args);
     return true;
   }
-  char text[kErrorBytes] = {};
+  char text[kHostErrorBytes] = {};
   if (kernel.host.backend->run(kernel.host.code, &args, text, sizeof(text)) == 0) return true;
   Diagnostic d;
   d.code = Code::kHostFailed;

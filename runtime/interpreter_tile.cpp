@@ -9,7 +9,7 @@ namespace lacuna::interpreter {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr int kWarpRows = 16;
+constexpr int kRowsOfWarp = 16;
 
 /// Mask and score of one row of logits. The score is asked for visible keys only.
 void apply_expressions(const Job& job, int q, bool masked, std::span<const int> keys,
@@ -79,7 +79,7 @@ bool is_gated(const Gate& gate, int begin, int end, Worker& worker) {
 bool decide_gate(const Attend& attend, int rows, bool first, Worker& worker) {
   worker.gated.assign(worker.gated.size(), false);
   if (!attend.gate || first) return false;
-  const int scope_rows = attend.gate->scope == GateScope::kWarp ? kWarpRows : rows;
+  const int scope_rows = attend.gate->scope == GateScope::kWarp ? kRowsOfWarp : rows;
   bool all = true;
   for (int begin = 0; begin < rows; begin += scope_rows) {
     const int end = std::min(begin + scope_rows, rows);

@@ -13,13 +13,13 @@ struct TypeFacts {
   int bytes;
   std::string_view name;
 };
-constexpr TypeFacts kTypes[] = {
+constexpr TypeFacts kTypeFacts[] = {
     {ArrayType::kF64, 8, "f64"},   {ArrayType::kF32, 4, "f32"}, {ArrayType::kF16, 2, "f16"},
     {ArrayType::kBF16, 2, "bf16"}, {ArrayType::kI32, 4, "i32"}, {ArrayType::kI64, 8, "i64"},
     {ArrayType::kU8, 1, "u8"},
 };
 
-const TypeFacts& facts(ArrayType type) { return kTypes[static_cast<std::size_t>(type)]; }
+const TypeFacts& facts(ArrayType type) { return kTypeFacts[static_cast<std::size_t>(type)]; }
 
 float from_bf16(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);

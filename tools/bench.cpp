@@ -37,7 +37,7 @@ struct BenchOptions {
   double seconds = 2;
 };
 
-constexpr const char* kDescription =
+constexpr const char* kBenchDescription =
     R"(Time a spec at a shape on random normal tensors, next to dense attention.
 
 Examples:
@@ -162,8 +162,8 @@ void launch(Subject& subject, std::size_t set) {
 }
 
 double time_launch_us(Bench& bench, Subject& subject, std::size_t set) {
-  const double time_us =
-      time_once_us(bench.place, [&] { launch(subject, set); }, bench.errors.diagnostics);
+  const double time_us = time_once_us(
+      bench.place, [&] { launch(subject, set); }, bench.errors.diagnostics);
   bench.errors.check();
   return time_us;
 }
@@ -338,7 +338,7 @@ void run_bench(const BenchOptions& options, Session& session) {
 
 void add_bench(CLI::App& app, Session& session) {
   auto options = std::make_shared<BenchOptions>();
-  CLI::App* verb = app.add_subcommand("bench", kDescription);
+  CLI::App* verb = app.add_subcommand("bench", kBenchDescription);
   verb->add_option("spec", options->spec, "A spec file; - is standard input")->required();
   add_shape_option(*verb, options->shape);
   verb->add_option("--head-dim", options->lowering.head_dim,

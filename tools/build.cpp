@@ -27,7 +27,7 @@ struct BuildVerbOptions {
   LoweringOptions lowering;
 };
 
-constexpr const char* kDescription =
+constexpr const char* kBuildDescription =
     R"(Compile kernels ahead of time. Needs NVRTC, no GPU and no driver.
 
 Examples:
@@ -185,7 +185,7 @@ void run_build(const BuildVerbOptions& options, Session& session) {
 
 void add_build(CLI::App& app, Session& session) {
   auto options = std::make_shared<BuildVerbOptions>();
-  CLI::App* verb = app.add_subcommand("build", kDescription);
+  CLI::App* verb = app.add_subcommand("build", kBuildDescription);
   verb->add_option("spec", options->specs, "Spec files")->required();
   verb->add_option("-o,--out", options->out_directory, "Directory to write into")
       ->required()

@@ -13,7 +13,7 @@ using cache::EntryInfo;
 using cache::Store;
 using nlohmann::ordered_json;
 
-constexpr const char* kDescription =
+constexpr const char* kCacheDescription =
     R"help(The store of compiled kernels: list, verify, prune, clear, or print its path.
 
 Examples:
@@ -114,7 +114,7 @@ void run_path(Session& session) {
 }  // namespace
 
 void add_cache(CLI::App& app, Session& session) {
-  CLI::App* verb = app.add_subcommand("cache", kDescription);
+  CLI::App* verb = app.add_subcommand("cache", kCacheDescription);
   verb->require_subcommand(1);
   verb->add_subcommand("ls", "List all entries")->callback([&session] { run_list(session); });
   verb->add_subcommand("verify", "Check every entry; exit 1 if one is damaged")

@@ -26,7 +26,7 @@ struct CalibrateOptions {
   std::vector<std::string> params;
 };
 
-constexpr const char* kDescription =
+constexpr const char* kCalibrateDescription =
     R"(Find the parameters of a spec on samples of one model layer, within an error bound.
 
 Examples:
@@ -204,7 +204,7 @@ void add_range_option(CLI::App& verb, const std::string& name, std::optional<Tok
 
 void add_calibrate(CLI::App& app, Session& session) {
   auto options = std::make_shared<CalibrateOptions>();
-  CLI::App* verb = app.add_subcommand("calibrate", kDescription);
+  CLI::App* verb = app.add_subcommand("calibrate", kCalibrateDescription);
   verb->add_option("spec", options->spec, "A spec file; - is standard input")->required();
   verb->add_option("--samples", options->samples.files,
                    "safetensors with q, k, v; several: each head fits all")

@@ -10,7 +10,7 @@ namespace {
 using calibrate::KeptTiles;
 
 /// Thresholds [heads, rows] for one number of kept tiles.
-struct Table {
+struct ThresholdTable {
   int kept = 0;
   double predicted = 0;
   std::vector<double> values;
@@ -43,9 +43,9 @@ KeptTiles open_sample(SearchState& state, SoughtParam& param, std::size_t sample
   return {param.scale, rows, static_cast<std::size_t>(state.trial.k_tiles(sample)), probe};
 }
 
-std::optional<Table> make_table(int kept, std::vector<KeptTiles>& samples, std::size_t heads,
-                                std::size_t rows) {
-  Table table{kept, 0, std::vector<double>(heads * rows, 0)};
+std::optional<ThresholdTable> make_table(int kept, std::vector<KeptTiles>& samples,
+                                         std::size_t heads, std::size_t rows) {
+  ThresholdTable table{kept, 0, std::vector<double>(heads * rows, 0)};
   std::int64_t computed = 0, visible = 0;
   for (KeptTiles& sample : samples) {
     const auto thresholds = sample.thresholds(kept);
@@ -62,7 +62,7 @@ std::optional<Table> make_table(int kept, std::vector<KeptTiles>& samples, std::
   return table;
 }
 
-KeptTable measure_table(const SearchState& state, const Table& table) {
+KeptTable measure_table(const SearchState& state, const ThresholdTable& table) {
   KeptTable row{table.kept, table.predicted, 0, 0};
   std::int64_t computed = 0, visible = 0;
   for (const auto& heads : state.measured)
@@ -76,8 +76,8 @@ KeptTable measure_table(const SearchState& state, const Table& table) {
 }
 
 /// Every group takes the values of its table (by its place), or stays as in `dense`.
-void take_tables(const std::vector<double>& chosen, const std::vector<Table>& tables, double dense,
-                 SoughtParam& param) {
+void take_tables(const std::vector<double>& chosen, const std::vector<ThresholdTable>& tables,
+                 double dense, SoughtParam& param) {
   const std::size_t each = param.values.size() / chosen.size();
   for (std::size_t at = 0; at < param.values.size(); ++at) {
     const double table = chosen[at / each];
@@ -98,7 +98,7 @@ bool search_kept(SearchState& state, SoughtParam& param, const SearchOptions& op
   std::vector<KeptTiles> samples;
   for (std::size_t sample = 0; sample < state.fitted; ++sample)
     samples.push_back(open_sample(state, param, sample));
-  std::vector<Table> tables;
+  std::vector<ThresholdTable> tables;
   std::vector<double> places;
   bool complete = true;
   for (const int kept : options.kept) {

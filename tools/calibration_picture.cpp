@@ -19,7 +19,7 @@ struct Chart {
   double y(double value) const { return top + kChart - height(value); }
 };
 
-std::string number(double value) {
+std::string short_number(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.3g", value);
   return text;
@@ -29,8 +29,11 @@ void draw_axes(const Chart& chart, const std::string& name, double width, Pictur
   for (int step = 0; step <= kSteps; ++step) {
     const double value = chart.highest * step / kSteps, y = chart.y(value);
     picture.lines.push_back({kLeft, y, kLeft + width, y, step == 0 ? kAxis : kGridLine, 1});
-    picture.labels.push_back(
-        {.x = kLeft - 6, .y = y + 3.5, .text = number(value), .size = 10, .align = Align::kRight});
+    picture.labels.push_back({.x = kLeft - 6,
+                              .y = y + 3.5,
+                              .text = short_number(value),
+                              .size = 10,
+                              .align = Align::kRight});
   }
   picture.labels.push_back({.x = kLeft, .y = chart.top - 8, .text = name, .bold = true});
 }
@@ -94,12 +97,12 @@ Picture calibration_picture(const Calibration& calibration) {
   Picture picture;
   picture.width = kLeft + width + kRight;
   picture.height = error.top + kChart + kBottom;
-  picture.labels.push_back(
-      {.x = kLeft,
-       .y = 24,
-       .text = calibration.spec + ", relative L1 at most " + number(calibration.target_rel_l1),
-       .size = 13,
-       .bold = true});
+  picture.labels.push_back({.x = kLeft,
+                            .y = 24,
+                            .text = calibration.spec + ", relative L1 at most " +
+                                    short_number(calibration.target_rel_l1),
+                            .size = 13,
+                            .bold = true});
   draw_axes(density, "Share of visible tiles computed, by head", width, picture);
   draw_bars(calibration, density, &HeadResult::density, picture);
   draw_axes(error, "Relative L1 error against dense attention, by head", width, picture);

@@ -11,7 +11,7 @@ struct CheckOptions {
   LoweringOptions lowering;
 };
 
-constexpr const char* kDescription =
+constexpr const char* kCheckDescription =
     R"(Report every error of a spec: text, fields, formulas, and the limits of the hardware.
 
 Examples:
@@ -66,7 +66,7 @@ void run_check(const CheckOptions& options, Session& session) {
 
 void add_check(CLI::App& app, Session& session) {
   auto options = std::make_shared<CheckOptions>();
-  CLI::App* verb = app.add_subcommand("check", kDescription);
+  CLI::App* verb = app.add_subcommand("check", kCheckDescription);
   verb->add_option("spec", options->specs, "Spec files; - is standard input")->required();
   add_lowering_options(*verb, options->lowering, "Architectures it has to fit (any one)");
   verb->callback([options, &session] { run_check(*options, session); });

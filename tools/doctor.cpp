@@ -8,7 +8,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr const char* kDescription =
+constexpr const char* kDoctorDescription =
     R"(Report GPU, driver, NVRTC, CPU backend, kernel cache and environment variables.
 
 Examples:
@@ -120,7 +120,7 @@ void run_doctor(Session& session) {
 }  // namespace
 
 void add_doctor(CLI::App& app, Session& session) {
-  app.add_subcommand("doctor", kDescription)->callback([&session] { run_doctor(session); });
+  app.add_subcommand("doctor", kDoctorDescription)->callback([&session] { run_doctor(session); });
 }
 
 }  // namespace lacuna::tools

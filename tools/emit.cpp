@@ -27,7 +27,7 @@ struct EmitOptions {
   LoweringOptions lowering;
 };
 
-constexpr const char* kDescription =
+constexpr const char* kEmitDescription =
     R"(Print what one stage of the compiler makes of a spec.
 
 Examples:
@@ -171,7 +171,7 @@ void run_emit(const EmitOptions& options, Session& session) {
 
 void add_emit(CLI::App& app, Session& session) {
   auto options = std::make_shared<EmitOptions>();
-  CLI::App* verb = app.add_subcommand("emit", kDescription);
+  CLI::App* verb = app.add_subcommand("emit", kEmitDescription);
   verb->add_option("--stage", options->stage, "Where to stop")
       ->required()
       ->check(one_of({"spec", "program", "plan", "cuda", "ptx", "cubin", "launch", "llvm"}))

@@ -27,7 +27,7 @@ struct ExplainOptions {
   LaunchShape shape{1, 32, 8, 32768, 32768};  ///< at which memory is counted
 };
 
-constexpr const char* kDescription =
+constexpr const char* kExplainDescription =
     R"(Show every decision the compiler makes for a spec and where it comes from; or explain a code.
 
 Examples:
@@ -123,7 +123,7 @@ std::vector<Decision> decisions_of(const Plan& plan) {
   return all;
 }
 
-std::string print_shape(const ParamSymbol& symbol) {
+std::string print_param_shape(const ParamSymbol& symbol) {
   if (symbol.shape.empty()) return "scalar";
   std::string text;
   for (const ParamDim dim : symbol.shape) {
@@ -137,7 +137,7 @@ std::string print_params(const Spec& spec, bool color) {
   Table table{.head = {"parameter", "shape", "range", "default", "meaning"}, .rows = {}};
   for (const ParamSpec& param : spec.params) {
     const std::string unit = param.unit.empty() ? "" : " (" + param.unit + ")";
-    table.rows.push_back({param.symbol.name, print_shape(param.symbol),
+    table.rows.push_back({param.symbol.name, print_param_shape(param.symbol),
                           print_number(param.minimum) + " to " + print_number(param.maximum),
                           param.has_default ? print_number(param.default_value) : "none: pass it",
                           param.doc + unit});
@@ -254,7 +254,7 @@ void run_explain(ExplainOptions& options, Session& session) {
 
 void add_explain(CLI::App& app, Session& session) {
   auto options = std::make_shared<ExplainOptions>();
-  CLI::App* verb = app.add_subcommand("explain", kDescription);
+  CLI::App* verb = app.add_subcommand("explain", kExplainDescription);
   verb->add_option("subject", options->subject, "A spec file, - for standard input, or a code")
       ->required();
   add_lowering_options(*verb, options->lowering, "Architectures (sm_90a)");

@@ -13,7 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-constexpr const char* kDescription =
+constexpr const char* kListDescription =
     R"(List specs: what each computes, how it decides, and its parameters.
 
 Examples:
@@ -93,7 +93,7 @@ void run_list(const std::string& chosen, Session& session) {
 
 void add_list(CLI::App& app, Session& session) {
   auto folder = std::make_shared<std::string>();
-  CLI::App* verb = app.add_subcommand("list", kDescription);
+  CLI::App* verb = app.add_subcommand("list", kListDescription);
   verb->add_option("folder", *folder, "A folder of specs (those that come with the project)");
   verb->callback([folder, &session] { run_list(*folder, session); });
 }

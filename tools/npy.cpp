@@ -7,12 +7,12 @@ namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 
-struct NamedType {
+struct NumpyType {
   std::string_view descr;
   ArrayType type;
 };
 /// The first spelling of a type is the one that is written.
-constexpr NamedType kTypes[] = {
+constexpr NumpyType kNumpyTypes[] = {
     {"<f8", ArrayType::kF64}, {"<f4", ArrayType::kF32}, {"<f2", ArrayType::kF16},
     {"<i8", ArrayType::kI64}, {"<i4", ArrayType::kI32}, {"|u1", ArrayType::kU8},
     {"<u1", ArrayType::kU8},  {"|b1", ArrayType::kU8},
@@ -63,7 +63,7 @@ std::optional<ArrayType> read_type(std::string_view text, Diagnostics& diagnosti
   const bool quoted = close != std::string_view::npos && text.front() == '\'';
   const std::string_view descr = quoted ? text.substr(1, close - 1) : std::string_view("nothing");
   std::string known_names;
-  for (const NamedType& known : kTypes) {
+  for (const NumpyType& known : kNumpyTypes) {
     if (known.descr == descr) return known.type;
     known_names += (known_names.empty() ? "" : ", ") + std::string(known.descr);
   }
@@ -73,8 +73,8 @@ std::optional<ArrayType> read_type(std::string_view text, Diagnostics& diagnosti
 }
 
 /// The dictionary, and the data behind it.
-std::optional<std::string_view> read_header(std::string_view bytes, std::string_view& data,
-                                            Diagnostics& diagnostics) {
+std::optional<std::string_view> read_npy_header(std::string_view bytes, std::string_view& data,
+                                                Diagnostics& diagnostics) {
   if (bytes.substr(0, kMagic.size()) != kMagic) {
     add(diagnostics, Code::kFileFormat, "npy: the file does not begin with \\x93NUMPY");
     return std::nullopt;
@@ -100,7 +100,7 @@ std::optional<std::string_view> read_header(std::string_view bytes, std::string_
 
 std::optional<Array> parse_npy(std::string_view bytes, Diagnostics& diagnostics) {
   std::string_view data;
-  const auto header = read_header(bytes, data, diagnostics);
+  const auto header = read_npy_header(bytes, data, diagnostics);
   if (!header) return std::nullopt;
   const auto type = read_type(value_of(*header, "descr"), diagnostics);
   const auto shape = read_shape(value_of(*header, "shape"));
@@ -130,7 +130,7 @@ std::string print_npy(const Array& array) {
     return print_npy(from_f32(to_f32(array), array.shape, ArrayType::kF32));
   }
   std::string header = "{'descr': '";
-  for (const NamedType& known : kTypes) {
+  for (const NumpyType& known : kNumpyTypes) {
     if (known.type != array.type) continue;
     header += known.descr;
     break;

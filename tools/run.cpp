@@ -21,7 +21,7 @@ struct RunOptions {
   double tolerance = 0.1;
 };
 
-constexpr const char* kDescription =
+constexpr const char* kRunDescription =
     R"(Run a spec and measure it against dense attention: tiles, error, time.
 
 Examples:
@@ -77,7 +77,7 @@ void run_run(const RunOptions& options, Session& session) {
 
 void add_run(CLI::App& app, Session& session) {
   auto options = std::make_shared<RunOptions>();
-  CLI::App* verb = app.add_subcommand("run", kDescription);
+  CLI::App* verb = app.add_subcommand("run", kRunDescription);
   verb->add_option("spec", options->spec, "A spec file; - is standard input")->required();
   CLI::Option* input = verb->add_option("--input", options->input.input,
                                         "safetensors with q, k, v (the shipped sample)");

@@ -27,7 +27,7 @@ std::string_view type_name(ArrayType type) {
   return "?";
 }
 
-void add(Diagnostics& diagnostics, Code code, std::string message) {
+void add_error(Diagnostics& diagnostics, Code code, std::string message) {
   diagnostics.add({.code = code, .message = std::move(message)});
 }
 
@@ -55,8 +55,8 @@ std::optional<ArrayType> read_type(const json& entry, const std::string& label,
     if (known.name == name) return known.type;
     known_names += (known_names.empty() ? "" : ", ") + std::string(known.name);
   }
-  add(diagnostics, Code::kTensorDType,
-      label + ": dtype: expected one of " + known_names + ", got " + name);
+  add_error(diagnostics, Code::kTensorDType,
+            label + ": dtype: expected one of " + known_names + ", got " + name);
   return std::nullopt;
 }
 
@@ -64,8 +64,8 @@ std::optional<Array> read_tensor(const std::string& name, const json& entry, std
                                  Diagnostics& diagnostics) {
   const std::string label = "tensor " + name;
   if (!entry.is_object()) {
-    add(diagnostics, Code::kFileFormat,
-        label + ": expected an object with dtype, shape and data_offsets");
+    add_error(diagnostics, Code::kFileFormat,
+              label + ": expected an object with dtype, shape and data_offsets");
     return std::nullopt;
   }
   const auto type = read_type(entry, label, diagnostics);
@@ -73,27 +73,27 @@ std::optional<Array> read_tensor(const std::string& name, const json& entry, std
   const auto offsets = read_integers(entry, "data_offsets");
   const auto count = shape ? element_count(*shape) : std::nullopt;
   if (!count) {
-    add(diagnostics, Code::kTensorShape, label + ": shape: expected a list of extents");
+    add_error(diagnostics, Code::kTensorShape, label + ": shape: expected a list of extents");
   }
   if (!offsets || offsets->size() != 2 || (*offsets)[0] > (*offsets)[1]) {
-    add(diagnostics, Code::kFileFormat, label + ": data_offsets: expected [begin, end]");
+    add_error(diagnostics, Code::kFileFormat, label + ": data_offsets: expected [begin, end]");
     return std::nullopt;
   }
   if (!type || !count) return std::nullopt;
   const std::int64_t begin = (*offsets)[0];
   const std::int64_t end = (*offsets)[1];
   if (static_cast<std::uint64_t>(end) > data.size()) {
-    add(diagnostics, Code::kFileTruncated,
-        label + ": data_offsets " + print_shape(*offsets) + ": the file holds only " +
-            std::to_string(data.size()) + " bytes of data");
+    add_error(diagnostics, Code::kFileTruncated,
+              label + ": data_offsets " + print_shape(*offsets) + ": the file holds only " +
+                  std::to_string(data.size()) + " bytes of data");
     return std::nullopt;
   }
   const std::int64_t expected = *count * size_bytes(*type);
   if (end - begin != expected) {
-    add(diagnostics, Code::kTensorShape,
-        label + ": data_offsets: expected " + std::to_string(expected) + " bytes for shape " +
-            print_shape(*shape) + " of " + std::string(type_name(*type)) + ", got " +
-            std::to_string(end - begin));
+    add_error(diagnostics, Code::kTensorShape,
+              label + ": data_offsets: expected " + std::to_string(expected) + " bytes for shape " +
+                  print_shape(*shape) + " of " + std::string(type_name(*type)) + ", got " +
+                  std::to_string(end - begin));
     return std::nullopt;
   }
   return Array{*type, *shape,
@@ -102,27 +102,27 @@ std::optional<Array> read_tensor(const std::string& name, const json& entry, std
 }
 
 /// The header as JSON, and the data behind it.
-std::optional<json> read_header(std::string_view bytes, std::string_view& data,
-                                Diagnostics& diagnostics) {
+std::optional<json> read_safetensors_header(std::string_view bytes, std::string_view& data,
+                                            Diagnostics& diagnostics) {
   std::uint64_t header_bytes = 0;
   if (bytes.size() < kLengthBytes) {
-    add(diagnostics, Code::kFileTruncated,
-        "safetensors: expected 8 bytes of header length, got a file of " +
-            std::to_string(bytes.size()) + " bytes");
+    add_error(diagnostics, Code::kFileTruncated,
+              "safetensors: expected 8 bytes of header length, got a file of " +
+                  std::to_string(bytes.size()) + " bytes");
     return std::nullopt;
   }
   std::memcpy(&header_bytes, bytes.data(), kLengthBytes);
   if (header_bytes > bytes.size() - kLengthBytes) {
-    add(diagnostics, Code::kFileTruncated,
-        "safetensors: expected a header of " + std::to_string(header_bytes) +
-            " bytes, got a file of " + std::to_string(bytes.size()) + " bytes");
+    add_error(diagnostics, Code::kFileTruncated,
+              "safetensors: expected a header of " + std::to_string(header_bytes) +
+                  " bytes, got a file of " + std::to_string(bytes.size()) + " bytes");
     return std::nullopt;
   }
   const std::string_view text = bytes.substr(kLengthBytes, static_cast<std::size_t>(header_bytes));
   data = bytes.substr(kLengthBytes + text.size());
   json header = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!header.is_object()) {
-    add(diagnostics, Code::kFileFormat, "safetensors: the header is not a JSON object");
+    add_error(diagnostics, Code::kFileFormat, "safetensors: the header is not a JSON object");
     return std::nullopt;
   }
   return header;
@@ -132,14 +132,14 @@ std::optional<json> read_header(std::string_view bytes, std::string_view& data,
 
 std::optional<Safetensors> parse_safetensors(std::string_view bytes, Diagnostics& diagnostics) {
   std::string_view data;
-  const std::optional<json> header = read_header(bytes, data, diagnostics);
+  const std::optional<json> header = read_safetensors_header(bytes, data, diagnostics);
   if (!header) return std::nullopt;
   const std::size_t errors_before = diagnostics.items.size();
   Safetensors file;
   for (const auto& [name, entry] : header->items()) {
     if (name == "__metadata__") {
       if (!entry.is_object()) {
-        add(diagnostics, Code::kFileFormat, "safetensors: __metadata__: expected an object");
+        add_error(diagnostics, Code::kFileFormat, "safetensors: __metadata__: expected an object");
         continue;
       }
       for (const auto& [key, value] : entry.items()) {

@@ -9,7 +9,7 @@
 namespace lacuna::tools {
 namespace {
 
-constexpr std::size_t kGap = 2;
+constexpr std::size_t kColumnGap = 2;
 
 /// Characters on the screen: UTF-8 continuation bytes take no room.
 std::size_t width_of(const std::string& text) {
@@ -46,7 +46,7 @@ std::string print_row(const std::vector<std::string>& row, const std::vector<Col
   for (std::size_t c = 0; c < row.size(); ++c) {
     const std::string padding(columns[c].width - width_of(row[c]), ' ');
     line += columns[c].right ? padding + row[c] : row[c] + padding;
-    line.append(kGap, ' ');
+    line.append(kColumnGap, ' ');
   }
   line.erase(line.find_last_not_of(' ') + 1);
   return line;

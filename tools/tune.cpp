@@ -33,7 +33,7 @@ struct TuneOptions {
   bool is_child = false;
 };
 
-constexpr const char* kDescription =
+constexpr const char* kTuneDescription =
     R"(Find the fastest tiles, stages, key order, blocks of a row and threads that a spec leaves open, and
 keep them.
 
@@ -164,7 +164,7 @@ void add_search_options(CLI::App& verb, TuneOptions& options) {
 
 void add_tune(CLI::App& app, Session& session) {
   auto options = std::make_shared<TuneOptions>();
-  CLI::App* verb = app.add_subcommand("tune", kDescription);
+  CLI::App* verb = app.add_subcommand("tune", kTuneDescription);
   verb->add_option("spec", options->specs, "Spec files; - is standard input");
   add_problem_options(*verb, *options);
   add_search_options(*verb, *options);

@@ -135,7 +135,7 @@ ordered_json serve(const ordered_json& message, Child& child) {
   return to_json(child.subject->verify(*config, fault == "wrong"));
 }
 
-ExitCode exit_code_of(lacuna_status status) {
+ExitCode child_exit_code(lacuna_status status) {
   if (status == LACUNA_ERROR_INPUT) return ExitCode::kInput;
   return status == LACUNA_ERROR_ENVIRONMENT ? ExitCode::kEnvironment : ExitCode::kInternal;
 }
@@ -145,7 +145,7 @@ ordered_json guarded(const ordered_json& message, Child& child, bool& failed) {
     return serve(message, child);
   } catch (const v1::Error& error) {
     failed = true;
-    return refusal(error.what(), error.json(), exit_code_of(error.status()));
+    return refusal(error.what(), error.json(), child_exit_code(error.status()));
   } catch (const DeviceFailure& failure) {
     failed = true;
     return refusal(failure.diagnostics, {"GPU", ""}, ExitCode::kEnvironment);

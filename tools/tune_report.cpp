@@ -47,7 +47,7 @@ std::string_view name_of(TuneState state) {
   return "interrupted";
 }
 
-std::string join(const std::vector<std::string>& words) {
+std::string joined(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
   return text;
@@ -120,7 +120,7 @@ std::string print_findings(const TuneFindings& findings, const std::string& spec
       spec + " on " + findings.facts.device_name + " at " + print_shape(shape) + ":\n";
   switch (findings.state) {
     case TuneState::kNothingOpen:
-      return text + "  nothing to tune: " + join(findings.fixed) + "\n";
+      return text + "  nothing to tune: " + joined(findings.fixed) + "\n";
     case TuneState::kKnown:
       return text + "  " + findings.best->config + ": " + print_time_us(findings.best->median_us) +
              ", tuned before\n";

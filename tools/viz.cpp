@@ -21,7 +21,7 @@ struct VizOptions {
   std::string out;
 };
 
-constexpr const char* kDescription =
+constexpr const char* kVizDescription =
     R"(Draw which tiles a spec keeps, or compare specs by density and error.
 
 Examples:
@@ -191,7 +191,7 @@ void add_options(CLI::App& verb, VizOptions& options) {
 }  // namespace
 
 void add_viz(CLI::App& app, Session& session) {
-  CLI::App* verb = app.add_subcommand("viz", kDescription);
+  CLI::App* verb = app.add_subcommand("viz", kVizDescription);
   verb->require_subcommand(1);
   auto mask_options = std::make_shared<VizOptions>();
   CLI::App* mask = verb->add_subcommand("mask", "The tiles of each head: kept, gated, partial");

@@ -14,7 +14,17 @@ namespace lacuna {
 namespace {
 
 // Binding strength in C++, loosest first; bitwise operators do not occur.
-enum Precedence { kTernary, kOr, kAnd, kEquality, kRelation, kSum, kProduct, kUnary, kPrimary };
+enum Precedence {
+  kTernary,
+  kLogicalOr,
+  kLogicalAnd,
+  kEquality,
+  kRelation,
+  kSum,
+  kProduct,
+  kUnary,
+  kPrimary
+};
 
 struct Spelling {
   std::string_view text;
@@ -45,9 +55,9 @@ Spelling infix(ExprOp op) {
     case ExprOp::kNotEqual:
       return {"!=", kEquality};
     case ExprOp::kAnd:
-      return {"&&", kAnd};
+      return {"&&", kLogicalAnd};
     case ExprOp::kOr:
-      return {"||", kOr};
+      return {"||", kLogicalOr};
     default:
       return {"", kPrimary};
   }
@@ -102,7 +112,7 @@ std::string_view wrapping_function(ExprOp op) {
   }
 }
 
-std::string print_f32(double value) {
+std::string print_cuda_f32(double value) {
   if (std::isinf(value)) return value < 0 ? "-lacuna::kInfinity" : "lacuna::kInfinity";
   return f32_text(static_cast<float>(value)) + "f";
 }
@@ -110,7 +120,7 @@ std::string print_f32(double value) {
 std::string print_literal(const ExprNode& node) {
   switch (node.type) {
     case ExprType::kF32:
-      return print_f32(node.literal);
+      return print_cuda_f32(node.literal);
     case ExprType::kBool:
       return node.literal != 0 ? "true" : "false";
     default:
@@ -180,8 +190,8 @@ class CudaPrinter {
       case ExprOp::kNegate:
         return print_negation(node);
       case ExprOp::kSelect:
-        return {print(node.children[0], kOr) + " ? " + print(node.children[1], kOr) + " : " +
-                    print(node.children[2], kTernary),
+        return {print(node.children[0], kLogicalOr) + " ? " + print(node.children[1], kLogicalOr) +
+                    " : " + print(node.children[2], kTernary),
                 kTernary};
       case ExprOp::kFloorDivide:
       case ExprOp::kModulo:

@@ -9,11 +9,11 @@ namespace lacuna {
 namespace {
 
 /// Rows are whole panels, and the registers of a consumer are planned for each of these.
-constexpr int kHeadDims[] = {64, 128, 256};
+constexpr int kWgmmaHeadDims[] = {64, 128, 256};
 constexpr int kBlockRows = 128;      ///< queries of two consumer warpgroups
 constexpr int kWideBlockRows = 192;  ///< of three, whose registers hold rows of kNarrowHeadDim
 constexpr int kNarrowHeadDim = 64;
-constexpr int kTileKeys[] = {128, 64};
+constexpr int kWgmmaTileKeys[] = {128, 64};
 constexpr int kListTileKeys = 32;  ///< of lists; a step takes several
 constexpr int kStages[] = {2, 3, 4};
 constexpr int kFewValueStages = 2;  ///< of those that are loaded only if they count
@@ -50,7 +50,7 @@ std::string objection(const Program& program, const PassContext& context) {
     return "head_dim " + std::to_string(program.head_dim) + ": rows are not whole panels of " +
            std::to_string(kPanelElements);
   }
-  if (std::ranges::count(kHeadDims, program.head_dim) == 0)
+  if (std::ranges::count(kWgmmaHeadDims, program.head_dim) == 0)
     return "head_dim " + std::to_string(program.head_dim) + ": 64, 128 and 256 are laid out";
   if (has_8_bits(attend) && program.head_dim > 2 * kPanelElements) {
     return "head_dim " + std::to_string(program.head_dim) +
@@ -63,7 +63,7 @@ std::string objection(const Program& program, const PassContext& context) {
 
 /// What keeps its key tiles from this family; "" if nothing.
 std::string tile_k_objection(const WgmmaShape& shape) {
-  if (std::ranges::count(kTileKeys, shape.tile_k) != 0) return "";
+  if (std::ranges::count(kWgmmaTileKeys, shape.tile_k) != 0) return "";
   if (shape.tile_k != kListTileKeys || !shape.has_lists || shape.gathers)
     return "64 or 128 keys are multiplied at once";
   if (shape.has_gate) return "a gate leaves out products of 64 or 128 keys";
@@ -129,7 +129,7 @@ std::vector<WgmmaShape> shapes_in_order(const Program& program, const TileReques
   TileCandidates candidates = tile_candidates(request);
   const bool is_free = request.keep_k == 0 && !attend_of(program).gate.has_value();
   if ((is_free || request.gathers) && request.spec.k.is_auto())
-    candidates.tile_k.assign(std::begin(kTileKeys), std::end(kTileKeys));
+    candidates.tile_k.assign(std::begin(kWgmmaTileKeys), std::end(kWgmmaTileKeys));
   if (is_free && request.spec.q.is_auto() && request.spec.warps.is_auto()) {
     candidates.tile_q = {kBlockRows};
     const Attend& attend = attend_of(program);

@@ -9,8 +9,6 @@
 namespace lacuna {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr int kDeepest = 64;  ///< levels of nesting; a spec has five
 constexpr std::string_view kSpace = " \t\r\n";
 
@@ -33,7 +31,7 @@ struct LineTable {
 };
 
 /// Accepts any JSON and keeps the first error with its position.
-struct SyntaxCheck : nlohmann::json_sax<Json> {
+struct SyntaxCheck : nlohmann::json_sax<nlohmann::json> {
   std::size_t position = 0;  ///< bytes read when the error was found
   std::string token, message;
 
@@ -50,7 +48,7 @@ struct SyntaxCheck : nlohmann::json_sax<Json> {
   bool start_array(std::size_t) override { return true; }
   bool end_array() override { return true; }
   bool parse_error(std::size_t at, const std::string& last_token,
-                   const Json::exception& error) override {
+                   const nlohmann::json::exception& error) override {
     position = at;
     token = last_token;
     message = error.what();
@@ -92,7 +90,7 @@ std::string syntax_help(std::string_view text, std::size_t begin, std::size_t en
   return "";
 }
 
-bool is_word_character(char c) {
+bool is_identifier_character(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
@@ -110,9 +108,9 @@ std::pair<std::size_t, std::size_t> blamed(std::string_view text, const SyntaxCh
   if (whole) return {end - std::min(end, check.token.size()), end};
   std::size_t begin = end - 1;
   if (check.message.find("invalid string") != std::string::npos) return {begin, end};
-  if (is_word_character(text[begin])) {
-    while (begin > 0 && is_word_character(text[begin - 1])) --begin;
-    while (end < text.size() && is_word_character(text[end])) ++end;
+  if (is_identifier_character(text[begin])) {
+    while (begin > 0 && is_identifier_character(text[begin - 1])) --begin;
+    while (end < text.size() && is_identifier_character(text[end])) ++end;
   }
   return {begin, end};
 }
@@ -208,7 +206,7 @@ class TreeBuilder {
     } else {
       at_ = std::min(text_.size(), text_.find_first_of(" \t\r\n,:]}", at_));
     }
-    const Json value = Json::parse(text_.substr(node.begin, at_ - node.begin));
+    const nlohmann::json value = nlohmann::json::parse(text_.substr(node.begin, at_ - node.begin));
     if (value.is_string()) {
       node.kind = JsonNode::Kind::kString;
       node.string = value.get<std::string>();
@@ -286,7 +284,7 @@ const JsonNode* JsonNode::find(std::string_view member) const {
 std::optional<JsonNode> parse_json(const SourceText& source, Diagnostics& diagnostics) {
   const LineTable lines(source.text);
   SyntaxCheck check;
-  if (!Json::sax_parse(source.text, &check)) {
+  if (!nlohmann::json::sax_parse(source.text, &check)) {
     report_syntax(source, check, lines, diagnostics);
     return std::nullopt;
   }

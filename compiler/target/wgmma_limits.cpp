@@ -3,7 +3,7 @@
 namespace lacuna {
 namespace {
 
-constexpr int kElementBytes = 2;
+constexpr int kOperandBytes = 2;
 /// Barriers, messages and votes of a block.
 constexpr int kBarrierBytes = 1024;
 /// Columns between those that are expanded and those that are multiplied.
@@ -16,7 +16,7 @@ int control_bytes(const WgmmaShape& shape) {
 }  // namespace
 
 int smem_bytes(const WgmmaShape& shape) {
-  const int queries = shape.block_rows() * shape.query_buffers * kElementBytes;
+  const int queries = shape.block_rows() * shape.query_buffers * kOperandBytes;
   const int keys_and_values =
       shape.step_keys() * (shape.stages * shape.qk_bits + shape.value_stages * shape.v_bits) / 8;
   return control_bytes(shape) + (queries + keys_and_values) * shape.head_dim;
@@ -29,9 +29,9 @@ std::string smem_formula(const WgmmaShape& shape) {
   const std::string end = ") * " + text_of(shape.head_dim);
   if (shape.qk_bits == 16 && shape.v_bits == 16) {
     return begin + " + (" + text_of(shape.stages) + " + " + text_of(shape.value_stages) + ") * " +
-           text_of(shape.step_keys()) + end + " * " + text_of(kElementBytes);
+           text_of(shape.step_keys()) + end + " * " + text_of(kOperandBytes);
   }
-  return begin + " * " + text_of(kElementBytes) + " + " + text_of(shape.stages) + " * " +
+  return begin + " * " + text_of(kOperandBytes) + " + " + text_of(shape.stages) + " * " +
          text_of(shape.step_keys()) + " * (" + text_of(shape.qk_bits / 8) + " + " +
          text_of(shape.v_bits / 8) + ")" + end;
 }

@@ -11,7 +11,7 @@ namespace lacuna::host {
 namespace {
 
 using llvm::Value;
-constexpr float kLog2E = 1.44269504F;
+constexpr float kLog2OfE = 1.44269504F;
 
 /// A probability -> kWeightRange * p, rounded to e4m3 (to nearest even): three bits after the
 /// leading one, but no finer than the denormals' 2^-9. Adding 1.5 * 2^20 times the power of two at
@@ -42,7 +42,7 @@ void emit_rescale(Emitter& e, const RowArrays& rows, Value* row) {
   Value* now = e.greater(e.load_vector(vector(rows.tile_max)), before);
   Value* lowest = e.constant_like(now, -std::numeric_limits<float>::infinity());
   Value* shift = e.ir.CreateSelect(e.ir.CreateFCmpOEQ(now, lowest), e.constant_like(now, 0), now);
-  Value* exponent = e.ir.CreateFMul(e.ir.CreateFSub(before, shift), e.constant_like(now, kLog2E));
+  Value* exponent = e.ir.CreateFMul(e.ir.CreateFSub(before, shift), e.constant_like(now, kLog2OfE));
   Value* factor = emit_exp2_not_positive(e, exponent);
   e.store(now, vector(rows.row_max), 4);
   e.store(shift, vector(rows.row_shift), 4);
@@ -61,7 +61,7 @@ void emit_row_probabilities(Emitter& e, const RowArrays& rows, Value* row, Value
       Value* place = e.at(e.f32(), logits, e.ir.CreateAdd(first, e.index(column)));
       Value* distance = e.ir.CreateFSub(e.load_vector(place), shift);
       Value* p =
-          emit_exp2_not_positive(e, e.ir.CreateFMul(distance, e.constant_like(distance, kLog2E)));
+          emit_exp2_not_positive(e, e.ir.CreateFMul(distance, e.constant_like(distance, kLog2OfE)));
       e.store(rounds ? emit_weight_e4m3(e, p) : p, place, 4);
       total = e.ir.CreateFAdd(total, p);
     }

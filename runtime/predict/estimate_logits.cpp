@@ -6,7 +6,7 @@
 namespace lacuna::predict {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kLogitInfinity = std::numeric_limits<float>::infinity();
 constexpr int kBlockColumns = 64;  ///< about as many columns at once
 
 /// What the rows of a query tile see of a key tile.
@@ -144,7 +144,7 @@ void hide_columns(const Pass& pass, const LogitBlock& block, std::span<const std
     const int begin = j * block.tile_columns, end = std::min(begin + block.tile_columns, block.end);
     for (int c = begin; c < end; ++c) {
       if (tile == kNothing || !sees(pass, q, column_tokens(pass.job, pass.columns(), c))) {
-        logits[c - block.first] = -kInfinity;
+        logits[c - block.first] = -kLogitInfinity;
       }
     }
   }

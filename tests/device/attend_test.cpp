@@ -2,6 +2,7 @@
 // stages, and the same bits whatever the order of warps and the moment at which copies land.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -9,6 +10,7 @@
 #include <random>
 
 #include "tests/device/runner.hpp"
+#include "tests/tier.hpp"
 
 namespace lacuna::device {
 
@@ -53,13 +55,27 @@ void expect_same_bits(const Reported& a, const Reported& b) {
   EXPECT_EQ(a.tile_mask, b.tile_mask);
 }
 
+/// The schedules beside the plain one; in the short tier those in which all differs from it.
+std::vector<Schedule> other_schedules() {
+  return test::by_tier(std::vector(std::begin(kOthers), std::end(kOthers)),
+                       std::vector{kOthers[2], kOthers[3]});
+}
+
+/// All of the shapes, or in the short tier two of them, others for the next subject.
+std::vector<Case> shapes_for(const Subject& subject, const std::vector<Case>& shapes) {
+  const auto turn = static_cast<std::size_t>(
+      std::ranges::find(subjects(), subject.name, &Subject::name) - subjects().begin());
+  return test::by_tier(shapes,
+                       {shapes[2 * turn % shapes.size()], shapes[(2 * turn + 1) % shapes.size()]});
+}
+
 class Kernel : public testing::TestWithParam<Subject> {};
 
 TEST_P(Kernel, AgreesWithTheOracle) {
-  const Case shapes[] = {shape_of(2, 4, 2, 1, 1),         shape_of(1, 2, 1, 15, 15, true),
-                         shape_of(1, 2, 2, 65, 129),      shape_of(1, 2, 1, 129, 65),
-                         shape_of(1, 1, 1, 1, 300, true), shape_of(1, 2, 1, 300, 300)};
-  for (const Case& shape : shapes) {
+  const std::vector<Case> shapes = {shape_of(2, 4, 2, 1, 1),         shape_of(1, 2, 2, 65, 129),
+                                    shape_of(1, 2, 1, 15, 15, true), shape_of(1, 2, 1, 129, 65),
+                                    shape_of(1, 1, 1, 1, 300, true), shape_of(1, 2, 1, 300, 300)};
+  for (const Case& shape : shapes_for(GetParam(), shapes)) {
     const Problem problem = make_problem(GetParam(), shape, 11);
     const Reported got = run(GetParam(), problem, kPlain);
     EXPECT_EQ(check_variant(problem.shape, problem.variant, got, true), "") << problem.shape.text();
@@ -70,11 +86,12 @@ TEST_P(Kernel, GivesTheSameBitsUnderAnySchedule) {
   // Uneven keys end in a gated tile, others in one that counts.
   Case even = shape_of(1, 2, 1, 130, 130);
   even.fill = Fill::kNormal;
-  for (const Case& shape : {shape_of(1, 2, 1, 140, 300), even}) {
+  const std::vector<Case> shapes = {shape_of(1, 2, 1, 140, 300), even};
+  for (const Case& shape : test::by_tier(shapes, {shapes[0]})) {
     const Problem problem = make_problem(GetParam(), shape, 12);
     const Reported plain = run(GetParam(), problem, kPlain);
     ASSERT_EQ(plain.error, "");
-    for (const Schedule& other : kOthers) {
+    for (const Schedule& other : other_schedules()) {
       SCOPED_TRACE(testing::Message() << "landing " << static_cast<int>(other.landing) << ", order "
                                       << static_cast<int>(other.order));
       expect_same_bits(plain, run(GetParam(), problem, other));
@@ -108,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(Generated, Kernel, testing::ValuesIn(subjects()),
 
 /// Shapes, values and schedules that nobody chose; the message has what it takes to repeat one.
 TEST(AnyShape, AgreesWithTheOracleUnderAnySchedule) {
-  constexpr int kRuns = 100;
+  const int runs = test::by_tier(100, 25);
   constexpr Fill kFills[] = {Fill::kNormal,   Fill::kUneven,    Fill::kHuge,
                              Fill::kNegative, Fill::kClustered, Fill::kOutlier,
                              Fill::kTiny,     Fill::kSharp,     Fill::kRising};
@@ -120,12 +137,12 @@ TEST(AnyShape, AgreesWithTheOracleUnderAnySchedule) {
     return Schedule{static_cast<Landing>(pick(0, 1)), static_cast<WarpOrder>(pick(0, 2)),
                     static_cast<std::uint32_t>(pick(0, 1000))};
   };
-  for (int n = 0; n < kRuns; ++n) {
+  for (int n = 0; n < runs; ++n) {
     const auto x = static_cast<std::size_t>(pick(0, static_cast<int>(std::ssize(subjects())) - 1));
     const Subject& subject = subjects()[x];
     const int n_h_kv = pick(1, 2);
-    Case shape = shape_of(pick(1, 2), n_h_kv * pick(1, 2), n_h_kv, pick(1, 500), pick(1, 700),
-                          pick(0, 1) == 1);
+    Case shape = shape_of(pick(1, 2), n_h_kv * pick(1, 2), n_h_kv, pick(1, test::by_tier(500, 300)),
+                          pick(1, test::by_tier(700, 400)), pick(0, 1) == 1);
     shape.fill = kFills[pick(0, static_cast<int>(std::size(kFills)) - 1)];
     const auto seed = static_cast<std::uint32_t>(pick(1, 1 << 20));
     SCOPED_TRACE(testing::Message() << subject.name << ", " << shape.text() << ", seed " << seed);

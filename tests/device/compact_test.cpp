@@ -12,14 +12,14 @@ namespace {
 using stages::CompactShape;
 using stages::CompactVariant;
 
-int tiles_of(int n, int tile) { return (n + tile - 1) / tile; }
+int tile_count(int n, int tile) { return (n + tile - 1) / tile; }
 
 struct Shape {
   int n_b, n_h, heads_per_kv, n_q, n_k;
   double density;  ///< of kept tiles
 };
 
-struct Problem {
+struct ListProblem {
   CompactShape config;
   Shape shape;
   std::vector<unsigned> kept;
@@ -27,11 +27,11 @@ struct Problem {
   Guarded<int> lists, counts;
   StageArgs args;
 
-  Problem(const CompactShape& c, const Shape& s, int capacity_ = -1)
+  ListProblem(const CompactShape& c, const Shape& s, int capacity_ = -1)
       : config(c),
         shape(s),
         kept(static_cast<std::size_t>(s.n_b * s.n_h * keep_q_tiles() * keep_words())),
-        capacity(capacity_ < 0 ? tiles_of(s.n_k, c.tile_k) : capacity_),
+        capacity(capacity_ < 0 ? tile_count(s.n_k, c.tile_k) : capacity_),
         lists(static_cast<std::size_t>(rows() * capacity), -77),
         counts(static_cast<std::size_t>(rows()), -77) {
     std::mt19937 random(51);
@@ -40,18 +40,18 @@ struct Problem {
       for (int bit = 0; bit < 32; ++bit) word |= unsigned{keep(random)} << bit;
     AttendArgs& a = args.attend;
     a.n_b = s.n_b, a.n_h = s.n_h, a.heads_per_kv = s.heads_per_kv, a.n_q = s.n_q, a.n_k = s.n_k;
-    a.q_tiles = q_tiles(), a.k_tiles = tiles_of(s.n_k, c.tile_k);
+    a.q_tiles = q_tiles(), a.k_tiles = tile_count(s.n_k, c.tile_k);
     a.list_indices = lists.data(), a.list_counts = counts.data(), a.list_capacity = capacity;
     args.predict.kept = kept.data();
     args.predict.keep_q_tiles = keep_q_tiles();
-    args.predict.keep_k_tiles = tiles_of(s.n_k, c.keep_k);
+    args.predict.keep_k_tiles = tile_count(s.n_k, c.keep_k);
     args.predict.keep_words = keep_words();
   }
 
-  int q_tiles() const { return tiles_of(shape.n_q, config.tile_q); }
+  int q_tiles() const { return tile_count(shape.n_q, config.tile_q); }
   int rows() const { return shape.n_b * shape.n_h * q_tiles(); }
-  int keep_q_tiles() const { return tiles_of(shape.n_q, config.keep_q); }
-  int keep_words() const { return tiles_of(tiles_of(shape.n_k, config.keep_k), 32); }
+  int keep_q_tiles() const { return tile_count(shape.n_q, config.keep_q); }
+  int keep_words() const { return tile_count(tile_count(shape.n_k, config.keep_k), 32); }
 
   std::string run(const CompactVariant& variant, const emulation::Schedule& schedule) const {
     return run_stage(variant.compact, args, (rows() + 7) / 8, 0, schedule);
@@ -95,7 +95,7 @@ TEST_P(Compact, ListsKeptAndVisibleTilesInOrder) {
        {Shape{1, 1, 1, 1, 1, 1}, Shape{2, 4, 2, 129, 300, 0.4}, Shape{1, 4, 4, 300, 129, 0.6},
         Shape{1, 2, 2, 200, 5000, 0.3}, Shape{1, 2, 1, 300, 300, 0}}) {
     SCOPED_TRACE("n_k = " + std::to_string(shape.n_k));
-    Problem problem(GetParam().shape, shape);
+    ListProblem problem(GetParam().shape, shape);
     ASSERT_EQ(problem.run(GetParam(), kStagePlain), "");
     for (int row = 0; row < problem.rows(); ++row) {
       const int i = row % problem.q_tiles(), head = row / problem.q_tiles();
@@ -111,17 +111,17 @@ TEST_P(Compact, ListsKeptAndVisibleTilesInOrder) {
 
 TEST_P(Compact, MakesTheSameListsUnderAnySchedule) {
   const Shape shape = {1, 2, 2, 200, 9000, 0.5};
-  Problem plain(GetParam().shape, shape);
+  ListProblem plain(GetParam().shape, shape);
   ASSERT_EQ(plain.run(GetParam(), kStagePlain), "");
   for (const emulation::Schedule& schedule : kStageOthers) {
-    Problem other(GetParam().shape, shape);
+    ListProblem other(GetParam().shape, shape);
     ASSERT_EQ(other.run(GetParam(), schedule), "");
     EXPECT_TRUE(plain.lists == other.lists && plain.counts == other.counts);
   }
 }
 
 TEST_P(Compact, StopsAtTheCapacityOfAList) {
-  Problem problem(GetParam().shape, {1, 2, 1, 200, 1000, 1}, 3);
+  ListProblem problem(GetParam().shape, {1, 2, 1, 200, 1000, 1}, 3);
   ASSERT_EQ(problem.run(GetParam(), kStagePlain), "");
   for (int row = 0; row < problem.rows(); ++row) {
     EXPECT_EQ(problem.counts[static_cast<std::size_t>(row)], 3);

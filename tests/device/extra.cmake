@@ -4,7 +4,16 @@ file(GLOB variant_sources CONFIGURE_DEPENDS numerics/variants*.cpp)
 target_sources(test_device PRIVATE ${emulation_sources} ${variant_sources}
   numerics/check.cpp numerics/harness.cpp numerics/tensors.cpp)
 # Also in unoptimised builds: the emulation executes every instruction of every thread.
-set_source_files_properties(${emulation_sources} PROPERTIES COMPILE_OPTIONS "-O2;-U_FORTIFY_SOURCE")
+target_compile_options(test_device PRIVATE -O2 -U_FORTIFY_SOURCE)
+# Device headers have a Normalise of their own: what includes them is a group apart.
+file(GLOB stage_tests CONFIGURE_DEPENDS device/*_test.cpp device/*_reference.cpp)
+set(generated_tests attend_test runner split_rows_test races_test emulation_test)
+list(TRANSFORM generated_tests REPLACE "(.+)" "${CMAKE_CURRENT_SOURCE_DIR}/device/\\1.cpp")
+list(REMOVE_ITEM stage_tests ${generated_tests})
+lacuna_unity_group(stages ${stage_tests})
+lacuna_unity_group(generated ${generated_tests})
+set_source_files_properties(${emulation_sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+lacuna_unity_group(numerics ${variant_sources} numerics/check.cpp numerics/harness.cpp numerics/tensors.cpp)
 
 # As they are, and with a call for each access to memory (emulation/races.hpp).
 foreach(library device_kernels traced_kernels)
@@ -15,9 +24,10 @@ foreach(library device_kernels traced_kernels)
     ${CMAKE_CURRENT_SOURCE_DIR}/device/emulation ${CMAKE_SOURCE_DIR}/templates)
   target_compile_options(${library} PRIVATE
     -O2 -ffp-contract=off -Wno-unknown-pragmas -Wno-unused-parameter)
+  # Each kernel.cu has its own lacuna::Args and block_smem.
+  set_target_properties(${library} PROPERTIES EXCLUDE_FROM_ALL ON UNITY_BUILD OFF)
 endforeach()
 target_compile_options(traced_kernels PRIVATE -fsanitize=thread)
-set_target_properties(traced_kernels PROPERTIES EXCLUDE_FROM_ALL ON)  # for test_races alone
 target_link_libraries(test_device PRIVATE device_kernels)
 
 foreach(library device_kernels traced_kernels)
@@ -45,7 +55,7 @@ function(device_kernel spec head_dim dtype)
     COMMENT "Generating ${symbol}.cu" VERBATIM)
   set_source_files_properties(${path}.cpp PROPERTIES OBJECT_DEPENDS ${path}.cu)
   set(libraries device_kernels)
-  if(head_dim EQUAL 64)  # one of each kind is enough
+  if((LACUNA_ALL_TESTS AND head_dim EQUAL 64) OR (NOT LACUNA_ALL_TESTS AND symbol IN_LIST short_tier))
     list(APPEND libraries traced_kernels)
   endif()
   foreach(library ${libraries})
@@ -57,6 +67,28 @@ function(device_kernel spec head_dim dtype)
       PARENT_SCOPE)
   endforeach()
 endfunction()
+
+# The short tier: each spec in each family that it has, each head dim and type in each family; with calls
+# for each access, so that one run shows results and races.
+set(short_tier
+  dense_d128_f16_sm_100a dense_d96_f16_sm_100a window_d64_bf16_sm_100a document_d64_bf16_sm_100a
+  softcap_d64_bf16_sm_100a alibi_d64_bf16_sm_100a bsfa_d64_bf16_sm_100a skip_softmax_d256_bf16_sm_100a
+  skip_softmax_d128_f16_sm_100a warp_gate_d128_bf16_sm_100a tile_gate_pv_d128_bf16_sm_100a
+  tile_gate_exp_d128_bf16_sm_100a lists_d128_bf16_sm_100a lists_descending_d128_bf16_sm_100a
+  sparge_d128_f16_sm_100a sparge_topk_d64_bf16_sm_100a sale_d64_bf16_sm_100a
+  fg_attn_cached_d64_bf16_sm_100a fg_attn_pooled_d64_bf16_sm_100a xattention_d64_bf16_sm_100a
+  streaming_d64_bf16_sm_100a radial_d64_bf16_sm_100a minference_vertical_slash_d64_bf16_sm_100a
+  topk_blocks_d64_bf16_sm_100a external_mask_d64_bf16_sm_100a sparge_video_d64_bf16_sm_100a
+  split_dense_d96_f16_sm_100a split_window_d64_bf16_sm_100a split_lists_d64_bf16_sm_100a
+  split_int8_lists_d64_bf16_sm_100a split_streaming_d64_bf16_sm_100a
+  dense_d64_bf16_sm_90a dense_d256_bf16_sm_90a document_d64_bf16_sm_90a bsfa_d128_f16_sm_90a
+  bsfa_d64_bf16_sm_90a skip_softmax_d64_bf16_sm_90a external_mask_d64_bf16_sm_90a sparge_d64_bf16_sm_90a
+  sparge_topk_d128_f16_sm_90a topk_blocks_d64_bf16_sm_90a sale_d64_bf16_sm_90a
+  fg_attn_pooled_d128_f16_sm_90a minference_vertical_slash_d64_bf16_sm_90a int8_lists_d64_bf16_sm_90a
+  int8_lists_narrow_d64_bf16_sm_90a int8_lists_causal_d64_bf16_sm_90a int8_tile_gate_d64_bf16_sm_90a
+  int8_gap_or_max_d64_bf16_sm_90a int8_closing_gate_d64_bf16_sm_90a flash_decoding_d128_bf16_sm_90a
+  split_dense_d256_f16_sm_90a split_window_d64_bf16_sm_90a split_lists_narrow_d64_bf16_sm_90a
+  split_int8_lists_d64_bf16_sm_90a split_topk_blocks_d64_bf16_sm_90a)
 
 foreach(name dense window document softcap alibi bsfa skip-softmax)
   device_kernel(specs/${name}.json 64 bf16)
@@ -125,14 +157,21 @@ if(NOT LACUNA_SANITIZE)
   get_target_property(device_libraries test_device LINK_LIBRARIES)
   get_target_property(device_definitions test_device COMPILE_DEFINITIONS)
   get_target_property(device_includes test_device INCLUDE_DIRECTORIES)
+  get_target_property(device_options test_device COMPILE_OPTIONS)
   list(REMOVE_ITEM device_libraries device_kernels)
   add_executable(test_races ${device_sources})
+  set_target_properties(test_races PROPERTIES UNITY_BUILD_MODE GROUP)
   target_link_libraries(test_races PRIVATE ${device_libraries} traced_kernels)
   target_include_directories(test_races PRIVATE ${device_includes})
+  target_compile_options(test_races PRIVATE ${device_options})
   target_compile_definitions(test_races PRIVATE ${device_definitions} EMULATION_FINDS_RACES)
   kernel_table(test_races traced_kernels)
-  # Work that lands late, and bounds in all their cases, are for test_device.
-  lacuna_run_test(races 2400 test_races
-    --gtest_filter=-Schedules.*:*Pairs.KeepWhatTokensKeep/*:*Pairs.ComputeFew*)
+  # Those tests of the emulation itself hold races that have to come out.
+  lacuna_run_test(races 2400 test_races --gtest_filter=-Schedules.* SHARDS 4 COST 50)
 endif()
 kernel_table(test_device device_kernels)
+if(LACUNA_ALL_TESTS)
+  lacuna_run_test(device 1200 test_device SHARDS 2 COST 100)
+else()
+  set_target_properties(test_device PROPERTIES EXCLUDE_FROM_ALL ON)
+endif()

@@ -21,7 +21,7 @@ std::vector<int> random_order(int n) {
 }
 
 /// Caller's tensors token-major with gaps, attend's head-major.
-struct Problem {
+struct TokenProblem {
   static constexpr int kBatch = 2, kHeads = 4, kHeadsPerKv = 2;
   int n, d;
   std::vector<int> order;
@@ -29,7 +29,7 @@ struct Problem {
   Guarded<float> caller_lse, lse;
   StageArgs args;
 
-  Problem(int n_, int d_)
+  TokenProblem(int n_, int d_)
       : n(n_),
         d(d_),
         order(random_order(n)),
@@ -61,8 +61,8 @@ struct Problem {
 };
 
 /// a[n] is b[order[n]] in every row.
-void expect_ordered(const Problem& problem, const Tensor& a, const Tensor& b, int heads) {
-  for (int head = 0; head < Problem::kBatch * heads; ++head)
+void expect_ordered(const TokenProblem& problem, const Tensor& a, const Tensor& b, int heads) {
+  for (int head = 0; head < TokenProblem::kBatch * heads; ++head)
     for (int token = 0; token < problem.n; ++token) {
       const int other = problem.order[static_cast<std::size_t>(token)];
       for (int column = 0; column < problem.d; ++column)
@@ -76,12 +76,12 @@ class Permute : public testing::TestWithParam<PermuteVariant> {};
 
 TEST_P(Permute, GathersTokensOfQueriesKeysAndValues) {
   for (const int n : {1, 63, 129}) {
-    Problem problem(n, GetParam().head_dim);
-    const int heads_kv = Problem::kHeads / Problem::kHeadsPerKv;
-    ASSERT_EQ(problem.run(GetParam().permute_q, Problem::kHeads), "");
+    TokenProblem problem(n, GetParam().head_dim);
+    const int heads_kv = TokenProblem::kHeads / TokenProblem::kHeadsPerKv;
+    ASSERT_EQ(problem.run(GetParam().permute_q, TokenProblem::kHeads), "");
     ASSERT_EQ(problem.run(GetParam().permute_k, heads_kv), "");
     ASSERT_EQ(problem.run(GetParam().permute_v, heads_kv), "");
-    expect_ordered(problem, problem.q, problem.caller_q, Problem::kHeads);
+    expect_ordered(problem, problem.q, problem.caller_q, TokenProblem::kHeads);
     expect_ordered(problem, problem.k, problem.caller_k, heads_kv);
     expect_ordered(problem, problem.v, problem.caller_v, heads_kv);
   }
@@ -89,9 +89,9 @@ TEST_P(Permute, GathersTokensOfQueriesKeysAndValues) {
 
 TEST_P(Permute, ScattersResults) {
   for (const int n : {1, 65, 200}) {
-    Problem problem(n, GetParam().head_dim);
-    ASSERT_EQ(problem.run(GetParam().unpermute, Problem::kHeads), "");
-    expect_ordered(problem, problem.o, problem.caller_o, Problem::kHeads);
+    TokenProblem problem(n, GetParam().head_dim);
+    ASSERT_EQ(problem.run(GetParam().unpermute, TokenProblem::kHeads), "");
+    expect_ordered(problem, problem.o, problem.caller_o, TokenProblem::kHeads);
     for (std::size_t row = 0; row < problem.lse.size(); ++row) {
       const auto length = static_cast<std::size_t>(n);
       const auto other = static_cast<std::size_t>(problem.order[row % length]);
@@ -102,22 +102,22 @@ TEST_P(Permute, ScattersResults) {
 }
 
 TEST_P(Permute, LeavesAnLseAloneThatNobodyWants) {
-  Problem problem(65, GetParam().head_dim);
-  ASSERT_EQ(problem.run(GetParam().unpermute_o, Problem::kHeads), "");
+  TokenProblem problem(65, GetParam().head_dim);
+  ASSERT_EQ(problem.run(GetParam().unpermute_o, TokenProblem::kHeads), "");
   EXPECT_EQ(problem.caller_lse[0], 77);
   problem.args.predict.caller_lse.data = nullptr;
-  EXPECT_EQ(problem.run(GetParam().unpermute, Problem::kHeads), "");
-  expect_ordered(problem, problem.o, problem.caller_o, Problem::kHeads);
+  EXPECT_EQ(problem.run(GetParam().unpermute, TokenProblem::kHeads), "");
+  expect_ordered(problem, problem.o, problem.caller_o, TokenProblem::kHeads);
 }
 
 TEST_P(Permute, TakesTheNearestTokenForAnIndexOutside) {
-  Problem problem(65, GetParam().head_dim);
+  TokenProblem problem(65, GetParam().head_dim);
   problem.order[3] = -5;
   problem.order[7] = 1 << 30;
-  ASSERT_EQ(problem.run(GetParam().permute_q, Problem::kHeads), "");
+  ASSERT_EQ(problem.run(GetParam().permute_q, TokenProblem::kHeads), "");
   problem.order[3] = 0;
   problem.order[7] = 64;
-  expect_ordered(problem, problem.q, problem.caller_q, Problem::kHeads);
+  expect_ordered(problem, problem.q, problem.caller_q, TokenProblem::kHeads);
 }
 
 INSTANTIATE_TEST_SUITE_P(HeadDims, Permute, testing::ValuesIn(stages::permute_variants()),

@@ -13,7 +13,7 @@
 namespace lacuna::device {
 namespace {
 
-constexpr int kMostBlocks = 512;
+constexpr int kMostPooledBlocks = 512;
 
 class Pooled : public testing::TestWithParam<int> {
  protected:
@@ -22,7 +22,7 @@ class Pooled : public testing::TestWithParam<int> {
   int blocks(const PredictShape& shape) const {
     const int rows = pooled_rows(config());
     const int q_tiles = (shape.n_q + config().tile_q - 1) / config().tile_q;
-    return std::min(shape.n_b * shape.n_h * ((q_tiles + rows - 1) / rows), kMostBlocks);
+    return std::min(shape.n_b * shape.n_h * ((q_tiles + rows - 1) / rows), kMostPooledBlocks);
   }
   std::string run(PredictProblem& problem, const PredictShape& shape,
                   const emulation::Schedule& schedule) const {

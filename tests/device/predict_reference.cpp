@@ -11,11 +11,11 @@
 namespace lacuna::device {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kPredictInf = std::numeric_limits<double>::infinity();
 
-int tiles_of(int n, int tile) { return (n + tile - 1) / tile; }
-int padded(int n) { return tiles_of(n, 256) * 256; }
-std::size_t at(long long index) { return static_cast<std::size_t>(index); }
+int tiles_in(int n, int tile) { return (n + tile - 1) / tile; }
+int padded_tokens(int n) { return tiles_in(n, 256) * 256; }
+std::size_t offset_of(long long index) { return static_cast<std::size_t>(index); }
 
 emulation::Format format_of(const PredictCase& c) {
   return c.is_f16 ? emulation::Format::kF16 : emulation::Format::kBF16;
@@ -41,10 +41,10 @@ PredictProblem::PredictProblem(const PredictCase& c, const PredictShape& shape, 
   attend.n_q = shape.n_q, attend.n_k = shape.n_k;
   attend.scale = 1.0F / std::sqrt(static_cast<float>(c.head_dim));
   PredictArgs& predict = args_.predict;
-  predict.q_padded = padded(shape.n_q), predict.k_padded = padded(shape.n_k);
-  predict.keep_q_tiles = tiles_of(shape.n_q, c.tile_q);
-  predict.keep_k_tiles = tiles_of(shape.n_k, c.tile_k);
-  predict.keep_words = tiles_of(predict.keep_k_tiles, 32);
+  predict.q_padded = padded_tokens(shape.n_q), predict.k_padded = padded_tokens(shape.n_k);
+  predict.keep_q_tiles = tiles_in(shape.n_q, c.tile_q);
+  predict.keep_k_tiles = tiles_in(shape.n_k, c.tile_k);
+  predict.keep_words = tiles_in(predict.keep_k_tiles, 32);
   args_.tau = 0.02F, args_.theta = 0.3F, args_.mass = 0.8F, args_.top = 3;
   args_.sink = 8, args_.local = 24;
   fill_tokens(fill, seed);
@@ -58,7 +58,7 @@ void PredictProblem::fill_tokens(PredictFill fill, std::uint32_t seed) {
   std::normal_distribution<float> normal;
   const float size = fill == PredictFill::kSharp ? 3.0F : 1.0F;
   const auto draw = [&](std::vector<std::uint16_t>& x, int heads, int n) {
-    x.resize(at(shape_.n_b * heads) * at(n) * at(case_.head_dim));
+    x.resize(offset_of(shape_.n_b * heads) * offset_of(n) * offset_of(case_.head_dim));
     for (std::uint16_t& bits : x) {
       bits = emulation::round_to(format_of(case_), size * normal(random));
     }
@@ -66,16 +66,17 @@ void PredictProblem::fill_tokens(PredictFill fill, std::uint32_t seed) {
   draw(q_, shape_.n_h, shape_.n_q);
   draw(k_, n_h_kv_, shape_.n_k);
   if (fill == PredictFill::kTies) {  // every key twice, at a distance of half a tile or more
-    const std::size_t d = at(case_.head_dim), period = d * at(std::max(case_.tile_k, 4));
+    const std::size_t d = offset_of(case_.head_dim),
+                      period = d * offset_of(std::max(case_.tile_k, 4));
     for (std::size_t x = period; x < k_.size(); ++x) k_[x] = k_[x % period];
   }
-  previous_lse_.resize(at(shape_.n_b * shape_.n_h) * at(shape_.n_q));
+  previous_lse_.resize(offset_of(shape_.n_b * shape_.n_h) * offset_of(shape_.n_q));
   for (float& lse : previous_lse_) lse = 3.0F + normal(random);
   previous_lse_[0] = -std::numeric_limits<float>::infinity();
 }
 
 void PredictProblem::poison_query(int q) {
-  q_[at(q) * at(case_.head_dim) + 5] =
+  q_[offset_of(q) * offset_of(case_.head_dim) + 5] =
       emulation::round_to(format_of(case_), std::numeric_limits<float>::quiet_NaN());
 }
 
@@ -93,7 +94,7 @@ void PredictProblem::fill_summaries() {
           double sum = 0;
           const int end = std::min(n0 + tile, n);
           for (int row = n0; row < end; ++row)
-            sum += value_of(x[at((static_cast<long long>(head) * n + row) * d + column)]);
+            sum += value_of(x[offset_of((static_cast<long long>(head) * n + row) * d + column)]);
           means.push_back(static_cast<float>(4 * sum / (end - n0)));  // larger: sharper rows
         }
   };
@@ -101,8 +102,8 @@ void PredictProblem::fill_summaries() {
   average(k_summary_, k_, n_h_kv_, shape_.n_k, case_.tile_k);
   std::mt19937 random(7);
   std::uniform_real_distribution<float> uniform;
-  q_similarity_.resize(at(shape_.n_b * shape_.n_h * args_.predict.keep_q_tiles));
-  k_similarity_.resize(at(shape_.n_b * n_h_kv_ * args_.predict.keep_k_tiles));
+  q_similarity_.resize(offset_of(shape_.n_b * shape_.n_h * args_.predict.keep_q_tiles));
+  k_similarity_.resize(offset_of(shape_.n_b * n_h_kv_ * args_.predict.keep_k_tiles));
   for (float& x : q_similarity_) x = 0.2F + uniform(random);
   for (float& x : k_similarity_) x = uniform(random);
 }
@@ -115,11 +116,11 @@ void PredictProblem::fill_integers(std::uint32_t seed) {
   const PredictArgs& predict = args_.predict;
   const auto draw = [&](std::vector<signed char>& values, std::vector<float>& scales,
                         std::vector<float>& bias, int heads, int bias_heads, int n) {
-    values.resize(at(shape_.n_b * heads) * at(n) * at(case_.head_dim));
+    values.resize(offset_of(shape_.n_b * heads) * offset_of(n) * offset_of(case_.head_dim));
     for (signed char& x : values) x = static_cast<signed char>(integer(random));
-    scales.resize(at(shape_.n_b * heads) * at(n));
+    scales.resize(offset_of(shape_.n_b * heads) * offset_of(n));
     for (float& x : scales) x = (0.5F + uniform(random)) * 2 / static_cast<float>(largest);
-    bias.resize(at(shape_.n_b * bias_heads) * at(n));
+    bias.resize(offset_of(shape_.n_b * bias_heads) * offset_of(n));
     for (float& x : bias) x = 4 * uniform(random);
   };
   draw(q_values_, q_scale_, row_bias_, shape_.n_h, shape_.n_h, predict.q_padded);
@@ -143,9 +144,9 @@ void PredictProblem::set_pointers() {
 }
 
 void PredictProblem::reset(long long scratch_floats) {
-  scratch_.assign(at(scratch_floats), std::numeric_limits<float>::quiet_NaN());
-  kept_.assign(at(rows()) * at(args_.predict.keep_words), 0xffffffffU);
-  records_.assign(at(rows()) * at(columns()), {});
+  scratch_.assign(offset_of(scratch_floats), std::numeric_limits<float>::quiet_NaN());
+  kept_.assign(offset_of(rows()) * offset_of(args_.predict.keep_words), 0xffffffffU);
+  records_.assign(offset_of(rows()) * offset_of(columns()), {});
   args_.predict.scores = scratch_.data();
   args_.predict.kept = kept_.data();
   args_.records = records_.data();
@@ -170,8 +171,10 @@ double PredictProblem::token_dot(int b, int h, int q, int k) const {
   if (q >= shape_.n_q || k >= shape_.n_k) return 0;  // missing tokens of the last cell
   const int h_kv = h / shape_.heads_per_kv;
   const long long d = case_.head_dim;
-  const auto* x = &q_[at(((static_cast<long long>(b) * shape_.n_h + h) * shape_.n_q + q) * d)];
-  const auto* y = &k_[at(((static_cast<long long>(b) * n_h_kv_ + h_kv) * shape_.n_k + k) * d)];
+  const auto* x =
+      &q_[offset_of(((static_cast<long long>(b) * shape_.n_h + h) * shape_.n_q + q) * d)];
+  const auto* y =
+      &k_[offset_of(((static_cast<long long>(b) * n_h_kv_ + h_kv) * shape_.n_k + k) * d)];
   double sum = 0;
   for (long long n = 0; n < d; ++n) sum += value_of(x[n]) * value_of(y[n]);
   return sum;
@@ -185,7 +188,7 @@ int PredictProblem::row_count(int i) const {
     case RowKind::kTokens:
       return tokens;
     case RowKind::kAntidiagonal:
-      return tiles_of(tokens, case_.count);
+      return tiles_in(tokens, case_.count);
     case RowKind::kLast:
       return std::min(case_.count, shape_.n_q);
     case RowKind::kNone:
@@ -207,11 +210,12 @@ double PredictProblem::dot(int b, int h, int i, int r, int c) const {
   const PredictArgs& predict = args_.predict;
   double sum = 0;
   if (case_.rows == RowKind::kMean) {
-    const float* x = &q_summary_[at((head * predict.keep_q_tiles + i) * d)];
+    const float* x = &q_summary_[offset_of((head * predict.keep_q_tiles + i) * d)];
     for (long long n = 0; n < d; ++n) {
-      sum += x[n] * (case_.columns_are_tokens
-                         ? value_of(k_[at((head_kv * shape_.n_k + c) * d + n)])
-                         : double{k_summary_[at((head_kv * predict.keep_k_tiles + c) * d + n)]});
+      sum += x[n] *
+             (case_.columns_are_tokens
+                  ? value_of(k_[offset_of((head_kv * shape_.n_k + c) * d + n)])
+                  : double{k_summary_[offset_of((head_kv * predict.keep_k_tiles + c) * d + n)]});
     }
     return sum;
   }
@@ -223,19 +227,19 @@ double PredictProblem::dot(int b, int h, int i, int r, int c) const {
   }
   if (case_.bits == 16) return token_dot(b, h, q, c);
   for (long long n = 0; n < d; ++n)
-    sum += double{1} * q_values_[at((head * predict.q_padded + q) * d + n)] *
-           k_values_[at((head_kv * predict.k_padded + c) * d + n)];
-  sum *= double{q_scale_[at(head * predict.estimate_q_groups + query_group(case_, q))]} *
-         k_scale_[at(head_kv * predict.estimate_k_groups + key_group(case_, c))];
+    sum += double{1} * q_values_[offset_of((head * predict.q_padded + q) * d + n)] *
+           k_values_[offset_of((head_kv * predict.k_padded + c) * d + n)];
+  sum *= double{q_scale_[offset_of(head * predict.estimate_q_groups + query_group(case_, q))]} *
+         k_scale_[offset_of(head_kv * predict.estimate_k_groups + key_group(case_, c))];
   if (case_.biased) {
-    sum += double{row_bias_[at(head * predict.q_padded + q)]} +
-           column_bias_[at(head * predict.k_padded + c)];
+    sum += double{row_bias_[offset_of(head * predict.q_padded + q)]} +
+           column_bias_[offset_of(head * predict.k_padded + c)];
   }
   return sum;
 }
 
 double PredictProblem::reference_lse(int b, int h, int q) const {
-  double largest = -kInf, sum = 0;
+  double largest = -kPredictInf, sum = 0;
   std::vector<double> logits;
   for (int k = 0; k < shape_.n_k; ++k) {
     if (!pair_visible(q, k) || !(k < args_.sink || q - k < args_.local)) continue;
@@ -243,7 +247,7 @@ double PredictProblem::reference_lse(int b, int h, int q) const {
     largest = std::max(largest, logits.back());
   }
   for (const double logit : logits) sum += std::exp(logit - largest);
-  return logits.empty() ? -kInf : largest + std::log(sum);
+  return logits.empty() ? -kPredictInf : largest + std::log(sum);
 }
 
 std::vector<PredictProblem::Tile> PredictProblem::row_of_tiles(int b, int h, int i) const {
@@ -252,10 +256,10 @@ std::vector<PredictProblem::Tile> PredictProblem::row_of_tiles(int b, int h, int
   const int head_kv = b * n_h_kv_ + h / shape_.heads_per_kv;
   const bool plain = case_.normalise == Normalise::kNone;
   const int i_q1 = std::min((i + 1) * case_.tile_q, shape_.n_q) - 1;
-  std::vector<Tile> tiles(at(columns()));
+  std::vector<Tile> tiles(offset_of(columns()));
   for (int j = 0; j < columns(); ++j) {
-    const double none = plain ? -kInf : 0;
-    tiles[at(j)] = {-kInf, none, range_visible(i_q1, j * case_.tile_k)};
+    const double none = plain ? -kPredictInf : 0;
+    tiles[offset_of(j)] = {-kPredictInf, none, range_visible(i_q1, j * case_.tile_k)};
   }
   int rows_with_columns = 0;
   for (int r = 0; r < row_count(i); ++r) {
@@ -265,14 +269,15 @@ std::vector<PredictProblem::Tile> PredictProblem::row_of_tiles(int b, int h, int
     for (int c = 0; c * width < shape_.n_k; ++c) {
       const int j = c * width / case_.tile_k;
       if (!range_visible(q1, c * width)) continue;
-      if (case_.excludes && k_similarity_[at(head_kv * columns() + j)] < args_.theta) continue;
+      if (case_.excludes && k_similarity_[offset_of(head_kv * columns() + j)] < args_.theta)
+        continue;
       logits.emplace_back(j, double{args_.attend.scale} * dot(b, h, i, r, c));
     }
     const bool is_nan =
         std::ranges::any_of(logits, [](const auto& column) { return std::isnan(column.second); });
     if (is_nan) continue;  // hurts no other row
     rows_with_columns += !logits.empty();
-    double lse = 0, largest = -kInf;
+    double lse = 0, largest = -kPredictInf;
     if (case_.normalise == Normalise::kSoftmax) {
       for (const auto& [j, logit] : logits) largest = std::max(largest, logit);
       for (const auto& [j, logit] : logits) lse += std::exp(logit - largest);
@@ -280,15 +285,16 @@ std::vector<PredictProblem::Tile> PredictProblem::row_of_tiles(int b, int h, int
     } else if (case_.normalise == Normalise::kLse) {
       lse = reference_lse(b, h, q0);
     } else if (case_.normalise == Normalise::kPreviousLse) {
-      lse = previous_lse_[at((static_cast<long long>(b) * shape_.n_h + h) * shape_.n_q + q0)];
+      lse =
+          previous_lse_[offset_of((static_cast<long long>(b) * shape_.n_h + h) * shape_.n_q + q0)];
     }
-    if (!(lse > -kInf)) continue;
+    if (!(lse > -kPredictInf)) continue;
     for (const auto& [j, logit] : logits) {
-      Tile& tile = tiles[at(j)];
+      Tile& tile = tiles[offset_of(j)];
       const double weight = plain ? logit : std::exp(logit - lse);
       if (case_.sums) {
-        tile.score = tile.score == -kInf ? logit : tile.score + logit;
-        tile.p = tile.p == -kInf ? weight : tile.p + weight;
+        tile.score = tile.score == -kPredictInf ? logit : tile.score + logit;
+        tile.p = tile.p == -kPredictInf ? weight : tile.p + weight;
       } else {
         tile.score = std::max(tile.score, logit);
         tile.p = std::max(tile.p, weight);
@@ -301,7 +307,7 @@ std::vector<PredictProblem::Tile> PredictProblem::row_of_tiles(int b, int h, int
 }
 
 std::string PredictProblem::check_row(int row, const std::vector<Tile>& tiles) const {
-  const TileRecord* records = &records_[at(static_cast<long long>(row) * columns())];
+  const TileRecord* records = &records_[offset_of(static_cast<long long>(row) * columns())];
   std::ostringstream wrong;
   const auto near = [](double x, double y, double scale) {
     return x == y || std::abs(x - y) <= 4e-6 * scale + 2e-5 * std::abs(y);
@@ -311,7 +317,7 @@ std::string PredictProblem::check_row(int row, const std::vector<Tile>& tiles) c
   // Sums of logits cancel.
   const double terms = case_.sums ? case_.tile_q * case_.tile_k : 1;
   for (int j = 0; j < columns(); ++j) {
-    const Tile& tile = tiles[at(j)];
+    const Tile& tile = tiles[offset_of(j)];
     const TileRecord& got = records[j];
     const bool kept = is_kept(row, j);
     if (got.calls != tile.is_visible) wrong << j << ": asked " << got.calls << " times\n";
@@ -330,7 +336,8 @@ std::string PredictProblem::check_row(int row, const std::vector<Tile>& tiles) c
       double mass = 0;
       for (int other = 0; other < columns(); ++other) {
         const TileRecord& o = records[other];
-        if (!tiles[at(other)].is_visible || !(o.p > got.p || (o.p == got.p && other < j))) continue;
+        if (!tiles[offset_of(other)].is_visible || !(o.p > got.p || (o.p == got.p && other < j)))
+          continue;
         ++rank;
         mass += o.p;
       }
@@ -344,7 +351,7 @@ std::string PredictProblem::check_row(int row, const std::vector<Tile>& tiles) c
     const int k1 = std::min(k0 + case_.tile_k, shape_.n_k) - 1;
     const bool by_place = k0 < args_.sink || q0 - k1 < args_.local;
     const bool by_value =
-        (case_.excludes && q_similarity_[at(row)] < args_.theta) || got.p > args_.tau ||
+        (case_.excludes && q_similarity_[offset_of(row)] < args_.theta) || got.p > args_.tau ||
         (case_.ranked && (got.rank < args_.top || got.mass_before + got.p <= args_.mass));
     const bool expected = is_static ? by_place : by_value;
     if (kept != expected) wrong << j << ": kept " << kept << ", expected " << expected << "\n";
@@ -357,14 +364,14 @@ std::string PredictProblem::check_first(int row, const std::vector<Tile>& tiles)
   std::ostringstream wrong;
   int visible = 0, kept = 0;
   for (int j = 0; j < columns(); ++j) {
-    const Tile& tile = tiles[at(j)];
+    const Tile& tile = tiles[offset_of(j)];
     visible += tile.is_visible;
     kept += is_kept(row, j);
     if (!tile.is_visible && is_kept(row, j)) wrong << j << ": invisible, but kept\n";
     if (!tile.is_visible || is_kept(row, j)) continue;
     for (int other = 0; other < columns(); ++other) {
       if (!is_kept(row, other)) continue;
-      const double p = tiles[at(other)].p, least = tile.p - 1e-5 * (1 + std::abs(tile.p));
+      const double p = tiles[offset_of(other)].p, least = tile.p - 1e-5 * (1 + std::abs(tile.p));
       if (p < least || (p == tile.p && j < other)) {
         wrong << other << ": kept with " << p << " before " << j << " with " << tile.p << "\n";
       }

@@ -20,13 +20,14 @@ std::size_t size_of(int a, int b, int c = 1) {
   return static_cast<std::size_t>(a) * static_cast<std::size_t>(b) * static_cast<std::size_t>(c);
 }
 
-struct Shape {
+struct TokensOfHeads {
   int n_b, n_h, heads_per_kv, n;
   bool is_token_major;
   float factor = 1;  ///< of all numbers
 };
 
-/// Tokens that share a scale, as compiler/ir/program.hpp has it: an equal number, an equal scale.
+/// Tokens that share a scale, as compiler/ir/program.hpp has it: an equal number, an equal
+/// scale.
 int group_of(int group, bool is_query, int tile, int token) {
   const int in_tile = token % tile, first = token / tile;
   if (group == 2 && is_query) return first * (tile / 2) + in_tile / 16 * 8 + in_tile % 8;
@@ -44,14 +45,14 @@ int groups_of(int group, bool is_query, int tile, int tokens) {
 /// One side of a problem: the tensor, what the stage reads, and everything it may write.
 struct Side {
   PrepareShape config;
-  Shape shape;
+  TokensOfHeads shape;
   int heads, copies, padded, tiles, groups = 0, estimate_groups = 0;
   Tensor x;
   std::vector<float> mean, onto;  ///< [b, heads, d] of this side, of the other
   Guarded<float> summary, similarity, scale, estimate_scale, bias;
   Guarded<signed char> values, estimate_values;
 
-  Side(const PrepareShape& c, const Shape& s)
+  Side(const PrepareShape& c, const TokensOfHeads& s)
       : config(c),
         shape(s),
         heads(c.is_query ? s.n_h : s.n_h / s.heads_per_kv),
@@ -273,8 +274,9 @@ void check(const Side& side) {
 class Prepare : public testing::TestWithParam<PrepareVariant> {};
 
 TEST_P(Prepare, AgreesWithScalarArithmetic) {
-  for (const Shape& shape : {Shape{1, 2, 1, 1, false}, Shape{1, 4, 4, 63, true},
-                             Shape{2, 4, 2, 129, true}, Shape{1, 2, 2, 1000, false}}) {
+  for (const TokensOfHeads& shape :
+       {TokensOfHeads{1, 2, 1, 1, false}, TokensOfHeads{1, 4, 4, 63, true},
+        TokensOfHeads{2, 4, 2, 129, true}, TokensOfHeads{1, 2, 2, 1000, false}}) {
     SCOPED_TRACE("n = " + std::to_string(shape.n));
     Side side(GetParam().shape, shape);
     ASSERT_EQ(side.run(GetParam(), kStagePlain), "");
@@ -310,7 +312,7 @@ TEST_P(Prepare, IsExactForTinyAndHugeNumbers) {
 /// What other tokens have of their own does not change: integers, biases, other tiles.
 TEST_P(Prepare, KeepsANanInItsToken) {
   constexpr int kToken = 77;
-  const Shape shape = {1, 1, 1, 300, false};
+  const TokensOfHeads shape = {1, 1, 1, 300, false};
   Side plain(GetParam().shape, shape), other(GetParam().shape, shape);
   const int d = plain.config.head_dim;
   for (int column = 0; column < d; ++column) {

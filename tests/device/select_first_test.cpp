@@ -11,9 +11,9 @@ namespace lacuna::device {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kScoreInf = std::numeric_limits<float>::infinity();
 
-struct Row {
+struct FirstRowCase {
   std::vector<float> p;
   std::vector<char> sees;  ///< bools
   int tiles() const { return static_cast<int>(p.size()); }
@@ -26,8 +26,8 @@ struct Args {
   stages::FirstRow row{};
 };
 
-std::vector<unsigned> run(const emulation::Kernel& kernel, int threads, Row row, int top, int step,
-                          const emulation::Schedule& schedule) {
+std::vector<unsigned> run(const emulation::Kernel& kernel, int threads, FirstRowCase row, int top,
+                          int step, const emulation::Schedule& schedule) {
   Args args;
   args.attend.n_h = args.attend.heads_per_kv = 1;
   args.attend.n_q = 1, args.attend.n_k = row.tiles();
@@ -43,7 +43,7 @@ std::vector<unsigned> run(const emulation::Kernel& kernel, int threads, Row row,
 
 /// Tiles by descending p, ties by index; a NaN ranks first and counts for no other tile. And each
 /// step-th tile.
-std::vector<unsigned> expected(const Row& row, int top, int step) {
+std::vector<unsigned> expected(const FirstRowCase& row, int top, int step) {
   std::vector<unsigned> kept(static_cast<std::size_t>(row.tiles() + 31) / 32);
   const auto keep = [&](int j) { kept[static_cast<std::size_t>(j) / 32] |= 1U << j % 32; };
   const auto p = [&](int j) { return row.p[static_cast<std::size_t>(j)]; };
@@ -59,7 +59,7 @@ std::vector<unsigned> expected(const Row& row, int top, int step) {
   return kept;
 }
 
-void check(const Row& row, int top, const emulation::Schedule& schedule = kStagePlain) {
+void check(const FirstRowCase& row, int top, const emulation::Schedule& schedule = kStagePlain) {
   for (const int step : {0, 7}) {
     SCOPED_TRACE(testing::Message()
                  << row.tiles() << " tiles, the first " << top << ", each " << step);
@@ -75,9 +75,9 @@ void check(const Row& row, int top, const emulation::Schedule& schedule = kStage
 
 /// draw() for each tile; a share of them is visible.
 template <class Draw>
-Row make_row(int tiles, double visible, std::mt19937& random, Draw draw) {
+FirstRowCase make_row(int tiles, double visible, std::mt19937& random, Draw draw) {
   std::bernoulli_distribution sees(visible);
-  Row row;
+  FirstRowCase row;
   for (int j = 0; j < tiles; ++j) {
     row.p.push_back(draw());
     row.sees.push_back(sees(random));
@@ -92,7 +92,7 @@ TEST(SelectFirst, AgreesWithASort) {
   std::lognormal_distribution<float> normal(-6, 2);
   for (const int tiles : kTiles) {
     for (const double visible : {1.0, 0.5, 0.02}) {
-      const Row row = make_row(tiles, visible, random, [&] { return normal(random); });
+      const FirstRowCase row = make_row(tiles, visible, random, [&] { return normal(random); });
       for (const int top : {0, 1, 31, 32, 33, 511, 512, 513, 2000}) check(row, top);
     }
   }
@@ -102,7 +102,7 @@ TEST(SelectFirst, BreaksTiesByIndex) {
   std::mt19937 random(42);
   std::uniform_int_distribution<int> few(0, 3);
   for (const int tiles : kTiles) {
-    const Row row =
+    const FirstRowCase row =
         make_row(tiles, 0.8, random, [&] { return static_cast<float>(few(random)) * 0.1F; });
     for (const int top : {1, 20, tiles / 3, tiles / 2}) check(row, top);
     check(make_row(tiles, 1, random, [] { return 0.25F; }), tiles / 2);
@@ -113,14 +113,14 @@ TEST(SelectFirst, TakesEveryFloat) {
   std::mt19937 random(43);
   constexpr float kLeast = std::numeric_limits<float>::denorm_min();
   constexpr float kLargest = std::numeric_limits<float>::max();
-  const float odd[] = {0.0F,   -0.0F,   kNan,     -kNan,     kInf, -kInf,
-                       kLeast, -kLeast, kLargest, -kLargest, 1.0F, -1.0F};
+  const float odd[] = {0.0F,   -0.0F,   kNan,     -kNan,     kScoreInf, -kScoreInf,
+                       kLeast, -kLeast, kLargest, -kLargest, 1.0F,      -1.0F};
   std::uniform_int_distribution<std::size_t> any(0, std::size(odd) - 1);
   for (const int tiles : {33, 300, 512, 600}) {
-    const Row row = make_row(tiles, 0.9, random, [&] { return odd[any(random)]; });
+    const FirstRowCase row = make_row(tiles, 0.9, random, [&] { return odd[any(random)]; });
     for (int top = 0; top <= tiles; top += 1 + tiles / 15) check(row, top);
   }
-  const Row all_nan = make_row(100, 0.9, random, [] { return kNan; });
+  const FirstRowCase all_nan = make_row(100, 0.9, random, [] { return kNan; });
   for (const int top : {0, 1, 50, 200}) check(all_nan, top);
 }
 
@@ -133,7 +133,8 @@ TEST(SelectFirst, GivesTheSameBitsUnderAnySchedule) {
   std::mt19937 random(45);
   std::uniform_int_distribution<int> few(0, 50);
   for (const int tiles : {300, 1000}) {
-    const Row row = make_row(tiles, 0.7, random, [&] { return static_cast<float>(few(random)); });
+    const FirstRowCase row =
+        make_row(tiles, 0.7, random, [&] { return static_cast<float>(few(random)); });
     for (const emulation::Schedule& schedule : kStageOthers) check(row, tiles / 4, schedule);
   }
 }

@@ -13,7 +13,7 @@ using stages::SharedTileFacts;
 using stages::SharedWalkShape;
 using stages::SharedWalkVariant;
 
-constexpr int kRows = 5;  ///< of a head: the last is alone
+constexpr int kWalkRows = 5;  ///< of a head: the last is alone
 constexpr int kHeads = 2;
 constexpr unsigned kNeedsMask = 1u << 31;
 
@@ -29,7 +29,7 @@ struct Lists {
 
   Lists(int n_k_, const std::vector<double>& densities, std::mt19937& random)
       : n_k(n_k_), k_tiles((n_k_ + stages::kSharedTileKeys - 1) / stages::kSharedTileKeys) {
-    for (int row = 0; row < kHeads * kRows; ++row) {
+    for (int row = 0; row < kHeads * kWalkRows; ++row) {
       std::bernoulli_distribution lists(
           densities[static_cast<std::size_t>(row) % densities.size()]);
       std::bernoulli_distribution masks(0.2);
@@ -70,7 +70,7 @@ Walked walk(const SharedWalkVariant& variant, const Lists& lists, int head, int 
   int count = -1;
   WalkArgs args;
   AttendArgs& a = args.attend;
-  a.n_b = 1, a.n_h = kHeads, a.q_tiles = kRows, a.n_q = 64 * kRows - 3;
+  a.n_b = 1, a.n_h = kHeads, a.q_tiles = kWalkRows, a.n_q = 64 * kWalkRows - 3;
   a.n_k = lists.n_k, a.k_tiles = a.list_capacity = lists.k_tiles;
   a.list_indices = lists.indices.data(), a.list_counts = lists.counts.data();
   args.steps = {tiles.data(), &count, static_cast<int>(most), head, first};
@@ -97,8 +97,8 @@ void check_tiles(const Walked& walked, const Lists& lists, int head, int first) 
         EXPECT_TRUE(got.emplace(tile.index, (tile.masked >> r & 1) != 0).second) << tile.index;
       }
     }
-    const bool exists = first + r < kRows;
-    const auto expected = exists ? lists.row(head * kRows + first + r) : std::map<int, bool>{};
+    const bool exists = first + r < kWalkRows;
+    const auto expected = exists ? lists.row(head * kWalkRows + first + r) : std::map<int, bool>{};
     EXPECT_EQ(got, expected) << "row " << first + r << " of head " << head;
   }
   std::map<int, int> loads;
@@ -135,7 +135,7 @@ TEST_P(SharedWalk, TakesTheUnionOfTwoLists) {
          {std::vector{0.5}, {0.0, 0.5, 1.0}, {0.02}, {1.0}, {0.0}, {0.9, 0.1}, {0.0, 0.0, 0.3}}) {
       const Lists lists(n_k, densities, random);
       for (int head = 0; head < kHeads; ++head) {
-        for (int first = 0; first < kRows; first += 2) {
+        for (int first = 0; first < kWalkRows; first += 2) {
           SCOPED_TRACE("n_k " + std::to_string(n_k) + ", head " + std::to_string(head) + ", row " +
                        std::to_string(first));
           const Walked walked = walk(GetParam(), lists, head, first);

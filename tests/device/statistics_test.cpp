@@ -13,20 +13,20 @@ using stages::StatisticsVariant;
 
 constexpr int kChunkTokens = 512;
 
-struct Shape {
+struct StatisticsShape {
   int n_b, n_h, heads_per_kv, n;
   bool is_token_major;
 };
 
 /// A tensor and the statistics of it.
-struct Problem {
+struct StatisticsProblem {
   const StatisticsVariant& variant;
-  Shape shape;
+  StatisticsShape shape;
   int heads, chunks;
   Tensor x;
   Guarded<float> partial, result;
 
-  Problem(const StatisticsVariant& v, const Shape& s)
+  StatisticsProblem(const StatisticsVariant& v, const StatisticsShape& s)
       : variant(v),
         shape(s),
         heads(v.tensor == 0 ? s.n_h : s.n_h / s.heads_per_kv),
@@ -62,7 +62,7 @@ struct Problem {
 
 class Statistics : public testing::TestWithParam<StatisticsVariant> {};
 
-void check_mean(const Problem& problem, int head, int column) {
+void check_mean(const StatisticsProblem& problem, int head, int column) {
   double sum = 0, magnitude = 0;
   for (int token = 0; token < problem.shape.n; ++token) {
     const double x = problem.x.at(head / problem.heads, head % problem.heads, token, column);
@@ -71,7 +71,7 @@ void check_mean(const Problem& problem, int head, int column) {
   EXPECT_NEAR(problem.got(head, column), sum / problem.shape.n, 1e-6 * magnitude / problem.shape.n);
 }
 
-void check_scale(const Problem& problem, int head, int column) {
+void check_scale(const StatisticsProblem& problem, int head, int column) {
   float largest = 0;
   for (int token = 0; token < problem.shape.n; ++token)
     largest = std::max(
@@ -80,10 +80,11 @@ void check_scale(const Problem& problem, int head, int column) {
 }
 
 TEST_P(Statistics, AgreeWithScalarArithmetic) {
-  for (const Shape& shape : {Shape{1, 2, 2, 1, false}, Shape{1, 4, 4, 63, true},
-                             Shape{2, 4, 2, 513, true}, Shape{1, 2, 1, 1300, false}}) {
+  for (const StatisticsShape& shape :
+       {StatisticsShape{1, 2, 2, 1, false}, StatisticsShape{1, 4, 4, 63, true},
+        StatisticsShape{2, 4, 2, 513, true}, StatisticsShape{1, 2, 1, 1300, false}}) {
     SCOPED_TRACE("n = " + std::to_string(shape.n));
-    Problem problem(GetParam(), shape);
+    StatisticsProblem problem(GetParam(), shape);
     ASSERT_EQ(problem.run(), "");
     for (int head = 0; head < shape.n_b * problem.heads; ++head)
       for (int column = 0; column < GetParam().head_dim; ++column)
@@ -93,18 +94,18 @@ TEST_P(Statistics, AgreeWithScalarArithmetic) {
 }
 
 TEST_P(Statistics, AreTheSameBitsUnderAnySchedule) {
-  Problem plain(GetParam(), {1, 2, 2, 1300, false});
+  StatisticsProblem plain(GetParam(), {1, 2, 2, 1300, false});
   ASSERT_EQ(plain.run(), "");
   for (const emulation::Schedule& schedule : kStageOthers) {
-    Problem other(GetParam(), {1, 2, 2, 1300, false});
+    StatisticsProblem other(GetParam(), {1, 2, 2, 1300, false});
     ASSERT_EQ(other.run(schedule), "");
     EXPECT_TRUE(plain.result == other.result);
   }
 }
 
 TEST_P(Statistics, CountNanAsZero) {
-  Problem plain(GetParam(), {1, 1, 1, 700, false});
-  Problem other(GetParam(), {1, 1, 1, 700, false});
+  StatisticsProblem plain(GetParam(), {1, 1, 1, 700, false});
+  StatisticsProblem other(GetParam(), {1, 1, 1, 700, false});
   for (int column = 0; column < GetParam().head_dim; column += 3) {
     other.x.set(0, 0, 600, column, std::numeric_limits<float>::quiet_NaN());
     plain.x.set(0, 0, 600, column, 0);

@@ -13,14 +13,14 @@
 namespace lacuna::device {
 namespace {
 
-constexpr int kMostBlocks = 512;
+constexpr int kMostTokenBlocks = 512;
 
 class Tokens : public testing::TestWithParam<int> {
  protected:
   const PredictCase& config() const { return kTokenCases[GetParam()]; }
 
   std::string run(PredictProblem& problem, const emulation::Schedule& schedule) const {
-    const int blocks = std::min(problem.groups(token_tiles(config())), kMostBlocks);
+    const int blocks = std::min(problem.groups(token_tiles(config())), kMostTokenBlocks);
     problem.reset(static_cast<long long>(token_planes(config())) * blocks * problem.columns());
     return problem.run(token_kernels()[static_cast<std::size_t>(GetParam())], blocks,
                        token_smem_bytes(config()), schedule);
@@ -85,11 +85,11 @@ TEST(Cells, HasMoreGroupsOfCellsThanBlocks) {
   const auto pairs = std::ranges::find(kTokenCases, std::string_view("pairs"), &PredictCase::name);
   PredictProblem problem(*pairs, {1, 260, 2, 260, 5}, PredictFill::kNormal, 8);
   const int groups = problem.groups(token_tiles(*pairs));
-  ASSERT_GT(groups, kMostBlocks);
-  problem.reset(static_cast<long long>(token_planes(*pairs)) * kMostBlocks * problem.columns());
+  ASSERT_GT(groups, kMostTokenBlocks);
+  problem.reset(static_cast<long long>(token_planes(*pairs)) * kMostTokenBlocks * problem.columns());
   const auto number = static_cast<std::size_t>(pairs - kTokenCases);
   ASSERT_EQ(
-      problem.run(token_kernels()[number], kMostBlocks, token_smem_bytes(*pairs), kStagePlain), "");
+      problem.run(token_kernels()[number], kMostTokenBlocks, token_smem_bytes(*pairs), kStagePlain), "");
   EXPECT_EQ(problem.check(), "");
 }
 

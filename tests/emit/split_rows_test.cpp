@@ -23,7 +23,7 @@ std::map<std::string, std::int32_t> values_of(const LaunchProgram& program,
   return named;
 }
 
-constexpr LaunchShape kShape{.n_b = 2, .n_h = 8, .n_h_kv = 2, .n_q = 300, .n_k = 131072};
+constexpr LaunchShape kLongShape{.n_b = 2, .n_h = 8, .n_h_kv = 2, .n_q = 300, .n_k = 131072};
 constexpr const char* kSplit = R"("tile": {"q": 128, "k": 64, "split_rows": 4})";
 constexpr const char* kWhole = R"("tile": {"q": 128, "k": 64})";
 
@@ -43,7 +43,7 @@ TEST(SplitRows, CombineFollowsAttend) {
 
 TEST(SplitRows, GridsAreOfItems) {
   const auto grids = [](const char* fields, const char* target_name, std::int32_t sm_count) {
-    return values_of(emit_launch_program(plan_of(fields, target_name)), kShape, sm_count);
+    return values_of(emit_launch_program(plan_of(fields, target_name)), kLongShape, sm_count);
   };
   EXPECT_EQ(grids(kWhole, "sm_80", 132).at("grid"), 16 * 3);
   EXPECT_EQ(grids(kSplit, "sm_80", 132).at("grid"), 16 * 3 * 4);
@@ -54,7 +54,7 @@ TEST(SplitRows, GridsAreOfItems) {
 
 TEST(SplitRows, TheWorkspaceHoldsThePartialResults) {
   const LaunchProgram program = emit_launch_program(plan_of(kSplit, "sm_90a"));
-  const auto values = values_of(program, kShape, 132);
+  const auto values = values_of(program, kLongShape, 132);
   EXPECT_EQ(values.at("partial_o.size") * kWorkspaceUnitBytes, 4 * 16 * 300 * 128 * 4);
   EXPECT_GE(values.at("partial_lse.size") * kWorkspaceUnitBytes, 4 * 16 * 300 * 4);
   EXPECT_EQ(values.at("next_row.end"),

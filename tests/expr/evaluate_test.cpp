@@ -14,7 +14,7 @@ using enum ParamDim;
 constexpr std::int32_t kI32Min = std::numeric_limits<std::int32_t>::min();
 const float kInfinity = std::numeric_limits<float>::infinity();
 
-const std::vector<ParamSymbol> kParameters = {
+const std::vector<ParamSymbol> kEvaluatedParameters = {
     {"tau", ExprType::kF32, {}, false},
     {"table", ExprType::kI32, {kHeads, kNQ}, false},
 };
@@ -92,7 +92,7 @@ TEST(evaluate, parameter_indices_are_clamped_and_broadcast) {
     bindings.parameters = views;
     bindings.set(Variable::kH, h);
     bindings.set(Variable::kQ, q);
-    const ParsedExpr parsed = parse_expr(text, Site::kScore, kParameters);
+    const ParsedExpr parsed = parse_expr(text, Site::kScore, kEvaluatedParameters);
     EXPECT_TRUE(parsed.ok()) << text;
     return evaluate(parsed.expr, bindings).f32;
   };

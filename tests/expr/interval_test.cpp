@@ -8,9 +8,9 @@
 namespace lacuna {
 namespace {
 
-using testing::ProblemSize;
-using testing::Random;
-using testing::random_parameters;
+using test::ProblemSize;
+using test::Random;
+using test::random_parameters;
 
 struct Tile {
   int q0, q1, k0, k1, h, b;
@@ -71,7 +71,7 @@ void check_random_masks(std::uint64_t seed, int count, bool special) {
   int decided = 0;  // by looking at the tile
   for (int n = 0; n < count; ++n) {
     const auto set = random_parameters(random, size, special);
-    const std::string text = testing::RandomExpr(random, Site::kMask, set.symbols).text(1 + n % 5);
+    const std::string text = test::RandomExpr(random, Site::kMask, set.symbols).text(1 + n % 5);
     const ParsedExpr parsed = parse_expr(text, Site::kMask, set.symbols);
     ASSERT_TRUE(parsed.ok()) << text << ": " << parsed.errors[0].message;
     const TileClassifier classifier = classify_mask(parsed.expr);
@@ -99,7 +99,7 @@ TEST(interval, is_sound_with_infinities_and_nan_in_parameters) {
 }
 
 /// Every tile of a grid, for masks that random text seldom hits.
-void expect_sound(const char* text, const testing::ParameterSet& set, const ProblemSize& size) {
+void expect_sound(const char* text, const test::ParameterSet& set, const ProblemSize& size) {
   const ParsedExpr parsed = parse_expr(text, Site::kMask, set.symbols);
   ASSERT_TRUE(parsed.ok()) << text << ": " << parsed.errors[0].message;
   const TileClassifier classifier = classify_mask(parsed.expr);
@@ -148,7 +148,7 @@ TEST(interval, classifiers_are_expressions_of_the_tile) {
   Random random(9);
   const auto set = random_parameters(random, {}, false);
   for (int n = 0; n < 2000; ++n) {
-    const std::string text = testing::RandomExpr(random, Site::kMask, set.symbols).text(1 + n % 5);
+    const std::string text = test::RandomExpr(random, Site::kMask, set.symbols).text(1 + n % 5);
     const TileClassifier classifier =
         classify_mask(parse_expr(text, Site::kMask, set.symbols).expr);
     for (const Expr& expr : {classifier.must, classifier.may}) {

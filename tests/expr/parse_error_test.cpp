@@ -8,7 +8,7 @@ namespace {
 
 using enum ParamDim;
 
-const std::vector<ParamSymbol> kParameters = {
+const std::vector<ParamSymbol> kErrorParameters = {
     {"tau", ExprType::kF32, {}, false},
     {"threshold", ExprType::kF32, {kHeads, kQTiles}, false},
     {"start", ExprType::kI32, {kNQ}, true},
@@ -17,7 +17,7 @@ const std::vector<ParamSymbol> kParameters = {
 /// `source range` code message, then notes and helps, for each error.
 std::string errors(const std::string& text, Site site) {
   std::string out;
-  for (const ExprError& error : parse_expr(text, site, kParameters).errors) {
+  for (const ExprError& error : parse_expr(text, site, kErrorParameters).errors) {
     out += "`" + text.substr(error.begin, error.end - error.begin) + "`@" +
            std::to_string(error.begin) + " " + code_name(error.code) + " " + error.message + "\n";
     for (const std::string& note : error.notes) out += "note: " + note + "\n";
@@ -147,7 +147,7 @@ TEST(parse_error, types) {
 }
 
 TEST(parse_error, exclude_comes_before_the_estimate) {
-  EXPECT_TRUE(parse_expr("similar_q < tau or k0 < 64 or j == i", Site::kExclude, kParameters).ok());
+  EXPECT_TRUE(parse_expr("similar_q < tau or k0 < 64 or j == i", Site::kExclude, kErrorParameters).ok());
   expect_errors({
       {"p < tau",
        "`p`@0 E0302 'p' cannot be read in estimate.exclude\n"
@@ -206,7 +206,7 @@ TEST(parse_error, literals_and_size) {
 
 TEST(parse_error, all_errors_of_an_expression_are_reported_in_order) {
   const ParsedExpr parsed =
-      parse_expr("max(k, ) < foo and min(q) > start or 1 & 2", Site::kMask, kParameters);
+      parse_expr("max(k, ) < foo and min(q) > start or 1 & 2", Site::kMask, kErrorParameters);
   std::vector<Code> codes;
   for (const ExprError& error : parsed.errors) codes.push_back(error.code);
   EXPECT_EQ(codes, (std::vector<Code>{Code::kExprSyntax, Code::kExprUnknownName,

@@ -10,7 +10,7 @@ namespace {
 
 using enum ParamDim;
 
-const std::vector<ParamSymbol> kParameters = {
+const std::vector<ParamSymbol> kParsedParameters = {
     {"tau", ExprType::kF32, {}, false},
     {"lambda", ExprType::kF32, {kHeads}, false},
     {"threshold", ExprType::kF32, {kHeads, kQTiles}, false},
@@ -19,7 +19,7 @@ const std::vector<ParamSymbol> kParameters = {
 };
 
 std::string canonical(std::string_view text, Site site) {
-  const ParsedExpr parsed = parse_expr(text, site, kParameters);
+  const ParsedExpr parsed = parse_expr(text, site, kParsedParameters);
   return parsed.ok() ? print_expr(parsed.expr) : "error: " + parsed.errors[0].message;
 }
 
@@ -64,7 +64,7 @@ TEST(parse, promotes_integers_only_where_needed) {
        }) {
     EXPECT_EQ(canonical(row.text, row.site), row.canonical) << row.text;
   }
-  const Expr sum = parse_expr("q + tau > 0", Site::kMask, kParameters).expr;
+  const Expr sum = parse_expr("q + tau > 0", Site::kMask, kParsedParameters).expr;
   EXPECT_EQ(sum.root().type, ExprType::kBool);
   const ExprNode& add = sum.nodes[static_cast<std::size_t>(sum.root().children[0])];
   EXPECT_EQ(add.type, ExprType::kF32);
@@ -101,18 +101,18 @@ TEST(parse, folds_what_holds_for_every_input) {
 }
 
 TEST(parse, tells_which_names_an_expression_reads) {
-  const Expr mask = parse_expr("k >= start[q] and q < n_k", Site::kMask, kParameters).expr;
+  const Expr mask = parse_expr("k >= start[q] and q < n_k", Site::kMask, kParsedParameters).expr;
   EXPECT_TRUE(uses(mask, Variable::kNK));
   EXPECT_FALSE(uses(mask, Variable::kH));
   EXPECT_TRUE(uses_parameter(mask, 3));
   EXPECT_FALSE(uses_parameter(mask, 0));
-  const Expr gate = parse_expr("gap < lambda", Site::kGate, kParameters).expr;
+  const Expr gate = parse_expr("gap < lambda", Site::kGate, kParsedParameters).expr;
   EXPECT_TRUE(uses(gate, Variable::kH)) << "the index of [heads] is read";
 }
 
 TEST(parse, equality_is_of_meaning_not_of_text) {
   const auto parse = [](const char* text) {
-    return parse_expr(text, Site::kMask, kParameters).expr;
+    return parse_expr(text, Site::kMask, kParsedParameters).expr;
   };
   EXPECT_EQ(parse("q<k"), parse("( q  <  k )"));
   EXPECT_EQ(parse("q < 2 + 3"), parse("q < 5"));
@@ -133,14 +133,14 @@ TEST(parse, nodes_carry_the_bytes_they_came_from) {
 }
 
 TEST(parse, round_trips_through_text_at_every_site) {
-  testing::Random random(1);
+  test::Random random(1);
   for (const SiteInfo& site : all_sites()) {
-    const auto set = testing::random_parameters(random, {}, false);
+    const auto set = test::random_parameters(random, {}, false);
     const auto& parameters = site.site == Site::kReference || site.site == Site::kLaunch
                                  ? std::vector<ParamSymbol>{}
                                  : set.symbols;
     for (int n = 0; n < 2000; ++n) {
-      const std::string text = testing::RandomExpr(random, site.site, parameters).text(1 + n % 6);
+      const std::string text = test::RandomExpr(random, site.site, parameters).text(1 + n % 6);
       const ParsedExpr parsed = parse_expr(text, site.site, parameters);
       ASSERT_TRUE(parsed.ok()) << text << ": " << parsed.errors[0].message;
       ASSERT_EQ(fold(parsed.expr), parsed.expr) << text;

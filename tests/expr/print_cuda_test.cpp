@@ -16,7 +16,7 @@ const CudaNames kNames = {
     [](const ParamSymbol& symbol) { return "args." + symbol.name; },
 };
 
-struct Printed {
+struct PrintedCuda {
   const char *text, *cuda;
   Site site = Site::kMask;
 };
@@ -26,7 +26,7 @@ TEST(print_cuda, reads_as_a_person_would_write_it) {
       {"tau", ExprType::kF32, {}, false},
       {"start", ExprType::kI32, {ParamDim::kHeads, ParamDim::kNQ}, true},
   };
-  for (const Printed& row : std::vector<Printed>{
+  for (const PrintedCuda& row : std::vector<PrintedCuda>{
            {"k <= q + n_k - n_q", "k <= q + n_k - n_q"},
            {"k < 128 or q - k < 4096 and h == 0", "k < 128 || q - k < 4096 && h == 0"},
            {"(k < 128 or q < 4) and h == 0", "(k < 128 || q < 4) && h == 0"},
@@ -98,15 +98,15 @@ TEST(print_cuda, random_expressions_compile) {
   Diagnostics diagnostics;
   const auto nvrtc = load_nvrtc(0, diagnostics);
   if (!nvrtc) GTEST_SKIP() << "no NVRTC here: " << diagnostics.items[0].message;
-  testing::Random random(3);
-  const auto set = testing::random_parameters(random, {}, false);
+  test::Random random(3);
+  const auto set = test::random_parameters(random, {}, false);
   SourceWriter writer(set.symbols);
   for (const SiteInfo& site : all_sites()) {
     const std::vector<ParamSymbol> none;
     const bool has_heads = offers(site.site, Variable::kH);
     const auto& parameters = has_heads ? set.symbols : none;
     for (int n = 0; n < 20; ++n) {
-      const std::string text = testing::RandomExpr(random, site.site, parameters).text(1 + n % 5);
+      const std::string text = test::RandomExpr(random, site.site, parameters).text(1 + n % 5);
       const ParsedExpr parsed = parse_expr(text, site.site, parameters);
       ASSERT_TRUE(parsed.ok()) << text;
       writer.add(parsed.expr);

@@ -14,7 +14,7 @@
 #include "compiler/expr/expr_tables.hpp"
 #include "compiler/expr/parse.hpp"
 
-namespace lacuna::testing {
+namespace lacuna::test {
 
 /// A deterministic stream; distributions are our own, as those of <random> differ by library.
 class Random {
@@ -267,4 +267,4 @@ class RandomExpr {
   const std::vector<ParamSymbol>& parameters_;
 };
 
-}  // namespace lacuna::testing
+}  // namespace lacuna::test

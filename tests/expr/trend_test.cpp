@@ -8,11 +8,11 @@
 namespace lacuna {
 namespace {
 
-const std::vector<ParamSymbol> kParameters = {{"a", ExprType::kF32, {}, false},
-                                              {"b", ExprType::kF32, {ParamDim::kHeads}, false}};
+const std::vector<ParamSymbol> kTrendParameters = {
+    {"a", ExprType::kF32, {}, false}, {"b", ExprType::kF32, {ParamDim::kHeads}, false}};
 
 Trend trend(const char* text, Variable variable, Site site = Site::kGate) {
-  const ParsedExpr parsed = parse_expr(text, site, kParameters);
+  const ParsedExpr parsed = parse_expr(text, site, kTrendParameters);
   EXPECT_TRUE(parsed.ok()) << text;
   return trend_of(parsed.expr, variable);
 }
@@ -73,12 +73,12 @@ Turns turns_along_gap(const Expr& rule, Bindings bindings) {
 }
 
 TEST(trend, holds_of_random_rules) {
-  testing::Random random(20261122);
-  const testing::ProblemSize size;
+  test::Random random(20261122);
+  const test::ProblemSize size;
   int known = 0;
   for (int n = 0; n < 4000; ++n) {
-    const auto set = testing::random_parameters(random, size, false);
-    const std::string text = testing::RandomExpr(random, Site::kGate, set.symbols).text(1 + n % 4);
+    const auto set = test::random_parameters(random, size, false);
+    const std::string text = test::RandomExpr(random, Site::kGate, set.symbols).text(1 + n % 4);
     const ParsedExpr parsed = parse_expr(text, Site::kGate, set.symbols);
     ASSERT_TRUE(parsed.ok()) << text;
     Bindings bindings;

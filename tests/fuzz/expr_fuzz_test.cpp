@@ -14,7 +14,7 @@ const CudaNames kNames = {
     [](const ParamSymbol& symbol) { return "args." + symbol.name; },
 };
 
-void check(const std::string& text, Site site, const testing::ParameterSet& set) {
+void check(const std::string& text, Site site, const test::ParameterSet& set) {
   const ParsedExpr parsed = parse_expr(text, site, set.symbols);
   ASSERT_EQ(parsed.ok(), !parsed.expr.empty()) << text;
   for (const ExprError& error : parsed.errors) {
@@ -32,15 +32,15 @@ void check(const std::string& text, Site site, const testing::ParameterSet& set)
 }
 
 TEST(expr_fuzz, damaged_expressions) {
-  testing::Random random(21);
-  const auto set = testing::random_parameters(random, {}, true);
+  test::Random random(21);
+  const auto set = test::random_parameters(random, {}, true);
   const std::vector<std::string> pieces = {
       "(",      ")",  "[",     "]",   ",",  "and", "or", "not",  "<",
       "<=",     "==", "-",     "//",  "%",  "inf", "1e", "0.5.", "&&",
       "select", "q",  "start", "tau", "\"", "\n",  "\\", "\xff", "9999999999"};
   for (int n = 0; n < 20000; ++n) {
     const Site site = all_sites()[static_cast<std::size_t>(n % 5)].site;
-    std::string text = testing::RandomExpr(random, site, {}).text(1 + n % 4);
+    std::string text = test::RandomExpr(random, site, {}).text(1 + n % 4);
     for (int edits = random.between(1, 4); edits > 0; --edits) {
       const auto at = static_cast<std::size_t>(random.below(static_cast<int>(text.size()) + 1));
       switch (random.below(3)) {
@@ -60,8 +60,8 @@ TEST(expr_fuzz, damaged_expressions) {
 }
 
 TEST(expr_fuzz, arbitrary_bytes) {
-  testing::Random random(22);
-  const auto set = testing::random_parameters(random, {}, true);
+  test::Random random(22);
+  const auto set = test::random_parameters(random, {}, true);
   for (int n = 0; n < 20000; ++n) {
     std::string text(static_cast<std::size_t>(random.below(40)), ' ');
     for (char& c : text) c = static_cast<char>(random.below(random.chance(80) ? 128 : 256));
@@ -70,8 +70,8 @@ TEST(expr_fuzz, arbitrary_bytes) {
 }
 
 TEST(expr_fuzz, long_and_deep_texts_end_quickly_with_an_answer) {
-  testing::Random random(23);
-  const auto set = testing::random_parameters(random, {}, true);
+  test::Random random(23);
+  const auto set = test::random_parameters(random, {}, true);
   const auto repeated = [](const std::string& piece, int count) {
     std::string text;
     for (int n = 0; n < count; ++n) text += piece;

@@ -14,11 +14,11 @@
 namespace lacuna::host_tests {
 namespace {
 
-using lacuna::testing::ParameterSet;
-using lacuna::testing::ProblemSize;
-using lacuna::testing::Random;
-using lacuna::testing::random_parameters;
-using lacuna::testing::RandomExpr;
+using lacuna::test::ParameterSet;
+using lacuna::test::ProblemSize;
+using lacuna::test::Random;
+using lacuna::test::random_parameters;
+using lacuna::test::RandomExpr;
 
 constexpr int kTokens = 48;
 constexpr int kHeads = 3;

@@ -16,7 +16,7 @@ namespace lacuna::host_tests {
 namespace {
 
 /// JSON of small specs, by name. Thresholds keep some tiles and leave others out.
-const std::map<std::string, std::string>& specs() {
+const std::map<std::string, std::string>& staged_specs() {
   static const std::map<std::string, std::string> table = {
       {"int8_block", R"json({"version": 1, "name": "x", "attention": {"mask": "k <= q + n_k - n_q"},
         "quantise": {"qk": {"bits": 8}}, "tile": {"q": 64, "k": 32}})json"},
@@ -44,21 +44,21 @@ const std::map<std::string, std::string>& specs() {
   return table;
 }
 
-struct Case {
+struct StagedCase {
   std::string spec;
   DType dtype;
   Sizes sizes;
 };
 
 /// Inputs as tensors of the dtype, contiguous.
-struct Stored {
+struct StoredTensors {
   std::vector<std::uint8_t> bytes;
   HostTensor tensor;
 };
 
-Stored store(DType dtype, const std::vector<float>& values, std::int64_t heads, std::int64_t tokens,
+StoredTensors store(DType dtype, const std::vector<float>& values, std::int64_t heads, std::int64_t tokens,
              std::int64_t d) {
-  Stored stored;
+  StoredTensors stored;
   const auto step = static_cast<std::size_t>(size_bytes(dtype));
   stored.bytes.resize(values.size() * step + 1);
   for (std::size_t n = 0; n < values.size(); ++n) {
@@ -85,7 +85,7 @@ Results run_attend(const Program& program, const HostArgs& staged, const Run& ru
   const int n_j = tiles(staged.n_k, attend.columns >= 0 ? attend.keep_k : attend.tile_k);
   const auto rows = static_cast<std::size_t>(staged.n_b * staged.n_h * staged.n_q);
   const auto d = static_cast<std::size_t>(program.head_dim);
-  Stored o = store(program.dtype, std::vector<float>(rows * d, kPoison), staged.n_h, staged.n_q,
+  StoredTensors o = store(program.dtype, std::vector<float>(rows * d, kPoison), staged.n_h, staged.n_q,
                    program.head_dim);
   Results results;
   results.lse.assign(rows, kPoison);
@@ -119,17 +119,17 @@ double rel_l1(const std::vector<float>& a, const std::vector<float>& b) {
   return total > 0 ? difference / total : difference;
 }
 
-class Staged : public testing::TestWithParam<Case> {};
+class Staged : public testing::TestWithParam<StagedCase> {};
 
 TEST_P(Staged, CompiledLikeInterpreted) {
-  const Case& c = GetParam();
-  const Program program = program_of(specs().at(c.spec), c.sizes.d, c.dtype);
+  const StagedCase& c = GetParam();
+  const Program program = program_of(staged_specs().at(c.spec), c.sizes.d, c.dtype);
   const CompiledKernel kernel(program);
   const Inputs inputs = make_inputs(program, c.sizes, 3);
   const Sizes& s = c.sizes;
-  Stored q = store(c.dtype, inputs.q, s.n_h, s.n_q, s.d);
-  Stored k = store(c.dtype, inputs.k, s.n_h_kv, s.n_k, s.d);
-  Stored v = store(c.dtype, inputs.v, s.n_h_kv, s.n_k, s.d);
+  StoredTensors q = store(c.dtype, inputs.q, s.n_h, s.n_q, s.d);
+  StoredTensors k = store(c.dtype, inputs.k, s.n_h_kv, s.n_k, s.d);
+  StoredTensors v = store(c.dtype, inputs.v, s.n_h_kv, s.n_k, s.d);
   HostArgs caller;
   caller.n_b = s.n_b, caller.n_h = s.n_h, caller.n_h_kv = s.n_h_kv;
   caller.n_q = s.n_q, caller.n_k = s.n_k;
@@ -159,9 +159,9 @@ TEST_P(Staged, CompiledLikeInterpreted) {
   }
 }
 
-std::vector<Case> cases() {
-  std::vector<Case> all;
-  for (const auto& [name, text] : specs()) {
+std::vector<StagedCase> cases() {
+  std::vector<StagedCase> all;
+  for (const auto& [name, text] : staged_specs()) {
     all.push_back({name, DType::kF32, {.n_h = 2, .n_h_kv = 1, .n_q = 150, .n_k = 150, .d = 64}});
     all.push_back({name, DType::kBF16, {.n_b = 2, .n_h = 4, .n_h_kv = 2, .n_q = 33, .n_k = 97}});
     all.push_back({name, DType::kF16, {.n_h = 1, .n_q = 64, .n_k = 65, .d = 128}});
@@ -171,8 +171,8 @@ std::vector<Case> cases() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Specs, Staged, testing::ValuesIn(cases()),
-                         [](const testing::TestParamInfo<Case>& info) {
-                           const Case& c = info.param;
+                         [](const testing::TestParamInfo<StagedCase>& info) {
+                           const StagedCase& c = info.param;
                            return c.spec + "_" + std::string(name_of(c.dtype)) + "_" +
                                   std::to_string(c.sizes.n_q) + "x" + std::to_string(c.sizes.n_k);
                          });
@@ -186,7 +186,7 @@ TEST(Staged, WeightsRoundLikeE4m3) {
   const CompiledKernel kernel(program);
   std::vector<float> q(64, 0.0F), k(2 * 64, 0.0F), v(2 * 64);
   for (std::size_t c = 0; c < 64; ++c) v[c] = 448.0F, v[64 + c] = static_cast<float>(c);
-  Stored q_tensor = store(DType::kF32, q, 1, 1, 64), k_tensor = store(DType::kF32, k, 1, 2, 64),
+  StoredTensors q_tensor = store(DType::kF32, q, 1, 1, 64), k_tensor = store(DType::kF32, k, 1, 2, 64),
          v_tensor = store(DType::kF32, v, 1, 2, 64);
   HostArgs caller;
   caller.n_b = caller.n_h = caller.n_h_kv = caller.n_q = 1;

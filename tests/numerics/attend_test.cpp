@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "tests/numerics/harness.hpp"
+#include "tests/tier.hpp"
 
 namespace lacuna::numerics {
 
@@ -39,7 +40,7 @@ std::vector<Case> kinds() {
         Case c{variant, dtype, d, 2, 4, 2, 161, 275, Fill::kUneven, false};
         cases.push_back(c);
       }
-  return cases;
+  return in_tier_of_kernels(cases);
 }
 
 /// Every variant at the lengths where tiles begin, end and are missing.
@@ -132,7 +133,7 @@ TEST(Attend, RunsAreBitIdentical) {
     const Variant variant = make_variant(c, kernel.tile, 5);
     const Reported first = run_variant(engine(), kernel, c, variant);
     ASSERT_EQ(first.error, "");
-    for (int run = 0; run < 5; ++run) {
+    for (int run = 0; run < test::by_tier(5, 1); ++run) {
       const Reported again = run_variant(engine(), kernel, c, variant);
       EXPECT_EQ(first.o, again.o) << name;
       EXPECT_EQ(first.lse, again.lse) << name;

@@ -12,7 +12,7 @@ namespace lacuna::numerics {
 namespace {
 
 constexpr double kSmallestNormal = std::numeric_limits<float>::min();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kRowInfinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
@@ -51,7 +51,7 @@ OutputError compare_output(const Variant& variant, const oracle::Output& expecte
                                           std::max(1.0, std::abs(expected.lse[row])));
     for (std::size_t x = row * d; x < (row + 1) * d; ++x) {
       const double a = expected.o[x], b = got.o[x];
-      const bool empty = expected.lse[row] == -kInfinity;
+      const bool empty = expected.lse[row] == -kRowInfinity;
       if ((!same_class(a, b) || (empty && b != 0)) && error.mismatch.empty())
         error.mismatch = "o of row " + std::to_string(row) + ", channel " + std::to_string(x % d) +
                          ": expected " + std::to_string(a) + ", got " + std::to_string(b);

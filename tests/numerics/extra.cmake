@@ -1,9 +1,10 @@
+# Tensors of many cases, in scalar code.
+target_compile_options(test_numerics PRIVATE -O2)
+# One process: its cases share kernels, which take longer to compile than to run.
+lacuna_run_test(numerics 2400 test_numerics COST 120)
 # The same cases on the other CPU executor.
 if(LACUNA_LLVM)
-  add_test(NAME numerics_interpreter COMMAND test_numerics)
-  set_tests_properties(numerics_interpreter PROPERTIES
-    LABELS numerics TIMEOUT 1200
-    ENVIRONMENT "LACUNA_HOST_PLUGIN=off;LACUNA_CACHE_DIR=${CMAKE_BINARY_DIR}/test-cache")
+  lacuna_run_test(numerics_interpreter 1200 test_numerics COST 40 ENVIRONMENT LACUNA_HOST_PLUGIN=off)
 endif()
 # Samples are safetensors files; their reader belongs to the tools.
 target_sources(test_numerics PRIVATE ${CMAKE_SOURCE_DIR}/tools/safetensors.cpp ${CMAKE_SOURCE_DIR}/tools/array.cpp)

@@ -8,6 +8,8 @@
 #include <sstream>
 #include <string_view>
 
+#include "tests/tier.hpp"
+
 namespace lacuna::numerics {
 namespace {
 
@@ -48,6 +50,28 @@ void append_lists(const Case& c, const Variant& variant, Grid grid,
   }
 }
 
+CompiledKernel compile(TestEngine& engine, const Case& c) {
+  CompiledKernel made;
+  const std::string spec = spec_text(c);
+  lacuna_compile_options options{};
+  options.struct_size = sizeof options;
+  options.head_dim = c.d;
+  options.dtype = abi_dtype(c.dtype);
+  if (lacuna_compile(engine.engine, spec.data(), spec.size(), &options, &made.kernel) !=
+          LACUNA_OK ||
+      lacuna_prepare(made.kernel) != LACUNA_OK ||
+      lacuna_kernel_tile(made.kernel, &made.tile.q, &made.tile.k) != LACUNA_OK) {
+    made.error = lacuna_last_error();
+    return made;
+  }
+  const std::string info = lacuna_kernel_info_json(made.kernel);
+  if (info.find(R"("scope":"warpgroup")") != std::string::npos) made.tile.gate_rows = 64;
+  constexpr std::string_view kStepKeys = R"("step_keys":)";
+  if (const std::size_t at = info.find(kStepKeys); at != std::string::npos)
+    made.tile.step_tiles = std::atoi(info.c_str() + at + kStepKeys.size()) / made.tile.k;
+  return made;
+}
+
 }  // namespace
 
 std::string device_under_test() {
@@ -66,7 +90,10 @@ TestEngine::TestEngine() {
   }
   is_cuda = device != "cpu";
 }
-TestEngine::~TestEngine() { lacuna_engine_destroy(engine); }
+TestEngine::~TestEngine() {
+  for (const auto& [key, made] : kernels) lacuna_kernel_destroy(made.kernel);
+  lacuna_engine_destroy(engine);
+}
 
 TestEngine& engine() {
   static TestEngine instance;
@@ -74,24 +101,11 @@ TestEngine& engine() {
 }
 
 TestKernel::TestKernel(TestEngine& engine, const Case& c) {
-  const std::string spec = spec_text(c);
-  lacuna_compile_options options{};
-  options.struct_size = sizeof options;
-  options.head_dim = c.d;
-  options.dtype = abi_dtype(c.dtype);
-  if (lacuna_compile(engine.engine, spec.data(), spec.size(), &options, &kernel) != LACUNA_OK ||
-      lacuna_prepare(kernel) != LACUNA_OK ||
-      lacuna_kernel_tile(kernel, &tile.q, &tile.k) != LACUNA_OK) {
-    error = lacuna_last_error();
-    return;
-  }
-  const std::string info = lacuna_kernel_info_json(kernel);
-  if (info.find(R"("scope":"warpgroup")") != std::string::npos) tile.gate_rows = 64;
-  constexpr std::string_view kStepKeys = R"("step_keys":)";
-  if (const std::size_t at = info.find(kStepKeys); at != std::string::npos)
-    tile.step_tiles = std::atoi(info.c_str() + at + kStepKeys.size()) / tile.k;
+  const auto [found, is_new] =
+      engine.kernels.try_emplace(std::tuple(spec_text(c), c.d, c.dtype), CompiledKernel{});
+  if (is_new) found->second = compile(engine, c);
+  static_cast<CompiledKernel&>(*this) = found->second;
 }
-TestKernel::~TestKernel() { lacuna_kernel_destroy(kernel); }
 
 Binding::Binding(bool is_cuda, const Case& c, const Variant& variant) : tensors(is_cuda) {
   const Grid grid = grid_of(c, variant.tiling);
@@ -173,6 +187,13 @@ Reported Binding::collect() {
   out.counts = tensors.download_i32(counts);
   out.tile_mask = tensors.download_u8(tile_mask);
   return out;
+}
+
+std::vector<Case> in_tier_of_kernels(const std::vector<Case>& cases) {
+  return test::in_tier(cases, [](const Case& c) {
+    return test::Properties{c.variant, std::to_string(static_cast<int>(c.dtype)),
+                            std::to_string(c.d)};
+  });
 }
 
 Reported run_variant(TestEngine& engine, TestKernel& kernel, const Case& c,

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "lacuna/lacuna.h"
@@ -16,11 +18,19 @@ namespace lacuna::numerics {
 /// The device under test: LACUNA_TEST_DEVICE ("cuda:0"), else "cpu".
 std::string device_under_test();
 
+/// A kernel that was compiled; the cases of one spec, head dim and dtype share it.
+struct CompiledKernel {
+  lacuna_kernel* kernel = nullptr;
+  KernelTile tile;
+  std::string error;  ///< lacuna_last_error(), if it could not be compiled
+};
+
 /// An engine for the device under test and whether it runs on a GPU. Aborts the test if there is
 /// none.
 struct TestEngine {
   lacuna_engine* engine = nullptr;
   bool is_cuda = false;
+  std::map<std::tuple<std::string, int, DType>, CompiledKernel> kernels;  ///< by spec, d and dtype
   TestEngine();
   ~TestEngine();
   TestEngine(const TestEngine&) = delete;
@@ -38,15 +48,9 @@ struct Reported {
   std::string error;                    ///< lacuna_last_error(), if a call failed
 };
 
-/// A prepared kernel for a case.
-struct TestKernel {
-  lacuna_kernel* kernel = nullptr;
-  KernelTile tile;
-  std::string error;
+/// A prepared kernel for a case; the engine's.
+struct TestKernel : CompiledKernel {
   TestKernel(TestEngine& engine, const Case& c);
-  ~TestKernel();
-  TestKernel(const TestKernel&) = delete;
-  TestKernel& operator=(const TestKernel&) = delete;
 };
 
 /// A variant's tensors in device or host memory, and the launch arguments that point at them.
@@ -76,6 +80,10 @@ struct Binding {
   /// Waits for the stream and reads the outputs.
   Reported collect();
 };
+
+/// All cases, or in the short tier those in which each variant meets each dtype and each head dim:
+/// kernels take longer to compile than to run.
+std::vector<Case> in_tier_of_kernels(const std::vector<Case>& cases);
 
 /// One launch with poisoned outputs, on a stream of its own where there are streams.
 Reported run_variant(TestEngine& engine, TestKernel& kernel, const Case& c, const Variant& variant);

@@ -10,6 +10,7 @@
 #include <random>
 
 #include "tests/numerics/harness.hpp"
+#include "tests/tier.hpp"
 
 namespace lacuna::numerics {
 namespace {
@@ -77,7 +78,7 @@ TEST(Pipeline, NeighbouringListsOfEveryLength) {
     choose(static_cast<int>(random() % (kTiles + 1)));
   }
   for (const std::string& name : narrow_list_names()) {
-    for (const int d : {64, 128}) {
+    for (const int d : test::by_tier(std::vector{64, 128}, {64})) {
       const Case c{name, DType::kBF16,  d,    1, kHeads, kHeads / 4, 64 * (kRowsOfHead - 1) + 20,
                    0,    Fill::kUneven, false};
       check_lists(c, kTiles, [&](std::int64_t row, std::int64_t j, KernelTile) {

@@ -1,9 +1,10 @@
 // Every shipped spec with a predictor on the device under test: kept tiles against the fp64
-// predictor, then the output under the kept tiles; dtypes, head dims, shapes and values of
-// methods.md 4.3.
+// predictor, then the output under the kept tiles; dtypes, head dims, predicted_shapes and values
+// of methods.md 4.3.
 #include <gtest/gtest.h>
 
 #include "tests/numerics/harness.hpp"
+#include "tests/tier.hpp"
 
 namespace lacuna::numerics {
 
@@ -20,12 +21,14 @@ TEST_P(Predicted, AgreesWithTheOracle) {
             "");
 }
 
-std::string name_of_case(const testing::TestParamInfo<Case>& info) { return info.param.text(); }
+std::string name_of_predicted(const testing::TestParamInfo<Case>& info) {
+  return info.param.text();
+}
 
 bool needs_equal_lengths(const std::string& variant) { return variant == "sparge-video"; }
 
 /// Every variant with every dtype and head dim at one ragged shape with several batches and GQA.
-std::vector<Case> kinds() {
+std::vector<Case> predicted_kinds() {
   std::vector<Case> cases;
   for (const std::string& variant : predicted_names())
     for (const DType dtype : {DType::kBF16, DType::kF16})
@@ -34,22 +37,22 @@ std::vector<Case> kinds() {
         const int n_q = needs_equal_lengths(variant) ? 275 : 161;
         cases.push_back({variant, dtype, d, 2, 4, 2, n_q, 275, Fill::kClustered, false});
       }
-  return cases;
+  return in_tier_of_kernels(cases);
 }
 
 /// Every variant at the lengths where tiles begin, end and are missing; one, four or eight query
 /// heads to a KV head.
-std::vector<Case> shapes() {
+std::vector<Case> predicted_shapes() {
   struct Shape {
     int n_q, n_k;
   };
-  const Shape shapes[] = {{1, 1},     {15, 15},   {63, 63},   {64, 64},     {65, 65},
-                          {127, 127}, {128, 128}, {129, 129}, {1000, 1000}, {1, 300},
-                          {300, 1},   {40, 500},  {500, 40}};
+  const Shape predicted_shapes[] = {{1, 1},     {15, 15},   {63, 63},   {64, 64},     {65, 65},
+                                    {127, 127}, {128, 128}, {129, 129}, {1000, 1000}, {1, 300},
+                                    {300, 1},   {40, 500},  {500, 40}};
   std::vector<Case> cases;
   int turn = 0;
   for (const std::string& variant : predicted_names())
-    for (const Shape& s : shapes) {
+    for (const Shape& s : predicted_shapes) {
       if (s.n_q != s.n_k && needs_equal_lengths(variant)) continue;
       const bool is_long = s.n_q + s.n_k > 1000;
       const int heads = is_long ? 2 : turn % 3 == 0 ? 1 : turn % 3 == 1 ? 4 : 8;
@@ -59,13 +62,14 @@ std::vector<Case> shapes() {
       cases.push_back({variant, dtype, d, 1, heads, 1, s.n_q, s.n_k, fill, turn % 4 == 1});
       ++turn;
     }
-  for (const char* variant : {"sparge", "sale", "fg-attn-pooled", "streaming"})
+  for (const char* variant : test::by_tier(
+           std::vector{"sparge", "sale", "fg-attn-pooled", "streaming"}, {"fg-attn-pooled"}))
     cases.push_back(
         {variant, DType::kBF16, 64, 1, 1, 1, 4097, 4097, Fill::kClustered, /*token_major=*/false});
   return cases;
 }
 
-std::vector<Case> layouts() {
+std::vector<Case> predicted_layouts() {
   std::vector<Case> cases;
   for (const std::string& variant : predicted_names()) {
     cases.push_back({variant, DType::kF16, 128, 3, 8, 1, 140, 140, Fill::kClustered, true});
@@ -74,11 +78,13 @@ std::vector<Case> layouts() {
   return cases;
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, Predicted, testing::ValuesIn(kinds()), name_of_case);
-INSTANTIATE_TEST_SUITE_P(Shapes, Predicted, testing::ValuesIn(shapes()), name_of_case);
+INSTANTIATE_TEST_SUITE_P(Kinds, Predicted, testing::ValuesIn(predicted_kinds()), name_of_predicted);
+INSTANTIATE_TEST_SUITE_P(Shapes, Predicted, testing::ValuesIn(predicted_shapes()),
+                         name_of_predicted);
 INSTANTIATE_TEST_SUITE_P(Values, Predicted, testing::ValuesIn(value_cases(predicted_names())),
-                         name_of_case);
-INSTANTIATE_TEST_SUITE_P(Layouts, Predicted, testing::ValuesIn(layouts()), name_of_case);
+                         name_of_predicted);
+INSTANTIATE_TEST_SUITE_P(Layouts, Predicted, testing::ValuesIn(predicted_layouts()),
+                         name_of_predicted);
 
 /// A test of decisions in which all of them are near a threshold, or all the same, shows nothing.
 TEST(Predicted, DecisionsDifferAndAlmostAllAreStable) {

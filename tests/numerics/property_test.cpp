@@ -10,7 +10,7 @@
 namespace lacuna::numerics {
 namespace {
 
-Case case_of(const std::string& variant, int n_h = 4, int n_h_kv = 2) {
+Case property_case(const std::string& variant, int n_h = 4, int n_h_kv = 2) {
   return {variant, DType::kBF16, 64, 1, n_h, n_h_kv, 260, 260, Fill::kClustered, false};
 }
 
@@ -68,7 +68,7 @@ std::vector<double>* previous_lse(Variant& v) {
 TEST(Property, PermutedHeadsGivePermutedResults) {
   for (const std::string& name : predicted_names()) {
     SCOPED_TRACE(name);
-    const Case c = case_of(name, 4, 4);
+    const Case c = property_case(name, 4, 4);
     const Variant plain = variant_of(c, 1);
     const std::vector<std::size_t> heads = {2, 0, 3, 1};
     Variant moved = plain;
@@ -93,7 +93,7 @@ TEST(Property, SharedKeysAreRepeatedKeys) {
   for (const std::string& name : predicted_names()) {
     if (name == "shared-heads") continue;  // what they share is the point
     SCOPED_TRACE(name);
-    const Case shared = case_of(name, 4, 2), repeated = case_of(name, 4, 4);
+    const Case shared = property_case(name, 4, 2), repeated = property_case(name, 4, 4);
     const Variant a = variant_of(shared, 2);
     Variant b = a;
     b.problem.n_h_kv = 4;
@@ -111,9 +111,9 @@ TEST(Property, SharedKeysAreRepeatedKeys) {
 TEST(Property, ABatchIsItsEntries) {
   for (const std::string& name : predicted_names()) {
     SCOPED_TRACE(name);
-    Case whole = case_of(name, 2, 1);
+    Case whole = property_case(name, 2, 1);
     whole.n_b = 3;
-    const Case single = case_of(name, 2, 1);
+    const Case single = property_case(name, 2, 1);
     const Variant all = variant_of(whole, 3);
     const Reported together = run(whole, all);
     ASSERT_EQ(together.error, "");
@@ -139,7 +139,7 @@ TEST(Property, ABatchIsItsEntries) {
 TEST(Property, StridesDoNotMatterAndRunsRepeat) {
   for (const std::string& name : predicted_names()) {
     SCOPED_TRACE(name);
-    const Case contiguous = case_of(name);
+    const Case contiguous = property_case(name);
     Case strided = contiguous;
     strided.token_major = true;
     const Variant variant = variant_of(contiguous, 4);
@@ -158,7 +158,7 @@ TEST(Property, AConstantAddedToAllKeysChangesNothing) {
   for (const char* name : {"sparge", "sparge-topk", "sparge-video", "similar-mass", "dilated-union",
                            "fg-attn-cached", "fg-attn-pooled", "topk-blocks"}) {
     SCOPED_TRACE(name);
-    const Case c = case_of(name);
+    const Case c = property_case(name);
     Variant plain = variant_of(c, 5);
     coarsen(plain.problem.k);
     Variant shifted = plain;
@@ -180,7 +180,7 @@ TEST(Property, AConstantAddedToAllKeysChangesNothing) {
 TEST(Property, ValuesEnterLinearly) {
   for (const char* name : {"sale", "topk-blocks", "fg-attn-cached", "xattention", "radial"}) {
     SCOPED_TRACE(name);
-    const Case c = case_of(name);
+    const Case c = property_case(name);
     Variant one = variant_of(c, 6), two = one, sum = one;
     two.problem.v = variant_of(c, 7).problem.v;
     coarsen(one.problem.v), coarsen(two.problem.v);
@@ -198,7 +198,7 @@ TEST(Property, ValuesEnterLinearly) {
 TEST(Property, EqualValuesGiveThatValue) {
   for (const std::string& name : predicted_names()) {
     SCOPED_TRACE(name);
-    const Case c = case_of(name);
+    const Case c = property_case(name);
     Variant variant = variant_of(c, 8);
     set_param(variant, "lambda", -50);  // gated tiles would count in the denominator alone
     std::fill(variant.problem.v.begin(), variant.problem.v.end(), 1.25);
@@ -228,7 +228,7 @@ TEST(Property, LooserParametersKeepMore) {
         Monotone{"fg-attn-pooled", "c", 1.5, 0.5}, Monotone{"radial", "reach", -4, 4},
         Monotone{"minference-vertical-slash", "vertical", 10, 60}}) {
     SCOPED_TRACE(m.variant);
-    Case c = case_of(m.variant);
+    Case c = property_case(m.variant);
     c.n_q = c.n_k = std::string(m.variant) == "radial" ? 1000 : 450;
     Variant variant = variant_of(c, 9);
     set_param(variant, "lambda", -50), set_param(variant, "budget", 0);

@@ -11,7 +11,7 @@ namespace {
 
 using oracle::TileFacts;
 
-std::size_t head_of(const TileFacts& t) { return static_cast<std::size_t>(t.tile.h); }
+std::size_t pooled_head(const TileFacts& t) { return static_cast<std::size_t>(t.tile.h); }
 
 /// Distance of the tile's last key from the diagonal of its first query.
 int behind(const TileFacts& t, int shift) { return t.tile.q0 + shift - t.tile.k1; }
@@ -47,9 +47,9 @@ void make_sparge(Variant& v, Random& random) {
   const auto theta = head_param(v, "theta", random, -0.2, 0.5);
   oracle::Predictor& p = pooled(v, 128, 64);
   p.uses_similarity = true;
-  p.estimate->exclude = [=](const TileFacts& t) { return t.similar_k < theta[head_of(t)]; };
+  p.estimate->exclude = [=](const TileFacts& t) { return t.similar_k < theta[pooled_head(t)]; };
   p.keep = [=](const TileFacts& t) {
-    const double share = tau[head_of(t)], least = theta[head_of(t)];
+    const double share = tau[pooled_head(t)], least = theta[pooled_head(t)];
     return share >= 1 || t.mass_before + t.p <= share || t.rank == 0 || t.similar_q < least ||
            t.similar_k < least;
   };
@@ -66,7 +66,7 @@ void make_sparge_video(Variant& v, Random& random) {
 void make_sparge_topk(Variant& v, Random& random) {
   const auto ratio = head_param(v, "ratio", random, 0.05, 0.9);
   pooled(v, 128, 64).keep = [=](const TileFacts& t) {
-    return t.rank < ratio[head_of(t)] * t.visible || t.rank == 0;
+    return t.rank < ratio[pooled_head(t)] * t.visible || t.rank == 0;
   };
   finish_sparge(v, random);
 }
@@ -79,7 +79,8 @@ void make_similar_mass(Variant& v, Random& random) {
   p.smooth_k = p.uses_similarity = true;
   p.keep = [=](const TileFacts& t) {
     const double doubt = 1 - std::max(std::min(t.similar_q, t.similar_k), -1.0);
-    return t.mass_before < tau[head_of(t)] + caution[head_of(t)] * doubt || behind(t, shift) <= 0;
+    return t.mass_before < tau[pooled_head(t)] + caution[pooled_head(t)] * doubt ||
+           behind(t, shift) <= 0;
   };
   quantise_tokens(v, oracle::Group::kThread, false);
 }
@@ -93,7 +94,7 @@ void make_dilated_union(Variant& v, Random& random) {
   p.smooth_k = true;
   p.keep = [=](const TileFacts& t) {
     const int distance = behind(t, shift);
-    return t.mass_before < tau[head_of(t)] || distance < window ||
+    return t.mass_before < tau[pooled_head(t)] || distance < window ||
            (t.tile.j % 2 == 0 && distance < 4 * window) ||
            (t.tile.j % 4 == 0 && distance < 16 * window);
   };
@@ -107,7 +108,7 @@ void make_best(Variant& v, const char* name, oracle::Norm norm, bool diagonal, i
   oracle::Predictor& p = pooled(v, tile_q, tile_k);
   p.estimate->norm = norm;
   p.keep = [=](const TileFacts& t) {
-    return t.rank < count[head_of(t)] || (diagonal && behind(t, shift) <= 0);
+    return t.rank < count[pooled_head(t)] || (diagonal && behind(t, shift) <= 0);
   };
 }
 
@@ -116,7 +117,7 @@ void make_flexprefill(Variant& v, Random& random) {
   const auto budget = head_count(v, "budget", random, 0, 300);
   const int shift = shift_of(v);
   pooled(v, 128, 128).keep = [=](const TileFacts& t) {
-    return t.mass_before + t.p <= gamma[head_of(t)] || t.rank * 128 < budget[head_of(t)] ||
+    return t.mass_before + t.p <= gamma[pooled_head(t)] || t.rank * 128 < budget[pooled_head(t)] ||
            t.tile.k0 == 0 || behind(t, shift) <= 0;
   };
 }
@@ -126,7 +127,7 @@ void make_streaming(Variant& v, Random& random) {
   const auto window = head_count(v, "window", random, 0, 300);
   const int shift = shift_of(v);
   pooled(v, 128, 128).keep = [=](const TileFacts& t) {
-    return t.tile.k0 < sink[head_of(t)] || behind(t, shift) < window[head_of(t)];
+    return t.tile.k0 < sink[pooled_head(t)] || behind(t, shift) < window[pooled_head(t)];
   };
   v.predictor->estimate.reset();
 }

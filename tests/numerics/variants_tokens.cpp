@@ -9,9 +9,9 @@ namespace {
 using oracle::Compared;
 using oracle::TileFacts;
 
-std::size_t head_of(const TileFacts& t) { return static_cast<std::size_t>(t.tile.h); }
+std::size_t token_head(const TileFacts& t) { return static_cast<std::size_t>(t.tile.h); }
 
-int shift_of(const Variant& v) { return v.problem.n_k - v.problem.n_q; }
+int token_shift(const Variant& v) { return v.problem.n_k - v.problem.n_q; }
 
 oracle::Predictor& compared(Variant& v, int tile_q, int tile_k, Compared rows, Compared columns) {
   v.predictor = oracle::Predictor{};
@@ -25,14 +25,14 @@ oracle::Predictor& compared(Variant& v, int tile_q, int tile_k, Compared rows, C
 void make_sale(Variant& v, Random& random) {
   make_causal(v);
   const auto tau = head_param(v, "tau", random, 0.01, 1.5);
-  const int shift = shift_of(v);
+  const int shift = token_shift(v);
   oracle::Predictor& p = compared(v, 64, 32, Compared::kTokens, Compared::kTokens);
   p.smooth_q = p.smooth_k = true, p.uses_rank = false;
   p.estimate->bits = 4;
   p.estimate->norm = oracle::Norm::kReference;
   p.estimate->reference = [=](int q, int k) { return k < 32 || q + shift - k < 128; };
   p.keep = [=](const TileFacts& t) {
-    return t.p > tau[head_of(t)] || tau[head_of(t)] == 0 || t.tile.k0 < 32 ||
+    return t.p > tau[token_head(t)] || tau[token_head(t)] == 0 || t.tile.k0 < 32 ||
            t.tile.q0 + shift - t.tile.k1 < 128;
   };
   v.quantisation.qk_bits = 8;
@@ -42,11 +42,11 @@ void make_sale(Variant& v, Random& random) {
 void make_xattention(Variant& v, Random& random) {
   make_causal(v);
   const auto tau = head_param(v, "tau", random, 0.2, 0.9);
-  const int shift = shift_of(v);
+  const int shift = token_shift(v);
   oracle::Predictor& p = compared(v, 128, 128, Compared::kAntidiagonal, Compared::kAntidiagonal);
   p.estimate->count = 8, p.estimate->reduction = oracle::Reduction::kSum;
   p.keep = [=](const TileFacts& t) {
-    return t.mass_before < tau[head_of(t)] || t.tile.k0 < 128 || t.tile.k1 >= t.tile.q0 + shift;
+    return t.mass_before < tau[token_head(t)] || t.tile.k0 < 128 || t.tile.k1 >= t.tile.q0 + shift;
   };
 }
 
@@ -66,12 +66,12 @@ void make_vertical_slash(Variant& v, Random& random) {
   make_causal(v);
   const auto vertical = head_count(v, "vertical", random, 0, 100);
   const auto slash = head_count(v, "slash", random, 0, 60);
-  const int shift = shift_of(v);
+  const int shift = token_shift(v);
   oracle::Predictor& p = compared(v, 64, 1, Compared::kLast, Compared::kTokens);
   p.estimate->count = 64, p.estimate->reduction = oracle::Reduction::kSum;
   p.keep = [=](const TileFacts& t) {
-    return t.rank < vertical[head_of(t)] || t.tile.k0 < 30 ||
-           t.tile.q0 + shift - t.tile.k1 < slash[head_of(t)];
+    return t.rank < vertical[token_head(t)] || t.tile.k0 < 30 ||
+           t.tile.q0 + shift - t.tile.k1 < slash[token_head(t)];
   };
   v.tiling.tile_k = 1;
 }

@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 
 #include "tests/oracle/oracle.hpp"
 
 namespace lacuna::oracle {
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// The row of a tensor [n_b, heads, tokens] as one index.
 inline std::size_t flat_row(int b, int heads, int h, int tokens, int n) {

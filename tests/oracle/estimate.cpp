@@ -8,7 +8,6 @@
 namespace lacuna::oracle {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// Error of a product of f32 sums relative to the lengths of its vectors, and in itself.
 constexpr double kProductError = 1e-5, kLogitError = 4e-6;
 /// Weights below this may be flushed to zero.

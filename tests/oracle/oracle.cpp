@@ -12,7 +12,6 @@
 namespace lacuna::oracle {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct Grid {
   int q_tiles, k_tiles;

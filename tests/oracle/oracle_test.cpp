@@ -1,4 +1,5 @@
 // The oracle against closed forms: a judge must be judged too.
+#include "tests/oracle/access.hpp"
 #include "tests/oracle/oracle.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +11,6 @@
 namespace lacuna::oracle {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 Problem random_problem(int n_q, int n_k, int d, unsigned seed) {
   Problem p;

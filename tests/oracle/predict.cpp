@@ -9,7 +9,6 @@
 namespace lacuna::oracle {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// Rank and mass of tile j among the visible tiles of its row.
 struct Standing {

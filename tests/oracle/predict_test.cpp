@@ -1,4 +1,5 @@
 // The predictor oracle against hand-computed estimates, ranks and decisions.
+#include "tests/oracle/access.hpp"
 #include "tests/oracle/predict.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +11,6 @@
 namespace lacuna::oracle {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 Problem random_problem(int n_h, int n_h_kv, int n_q, int n_k, int d, unsigned seed) {
   Problem p;

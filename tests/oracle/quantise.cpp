@@ -8,9 +8,9 @@ namespace lacuna::oracle {
 namespace {
 
 /// Relative error of a mean of f32 and of the difference from it.
-constexpr double kDifferenceError = 1e-6;
+constexpr double kQuantisedDifferenceError = 1e-6;
 /// Magnitudes below which devices may flush.
-constexpr float kSmallest = 1e-36F;
+constexpr float kSmallestScale = 1e-36F;
 
 std::size_t at(int a, int size_b, int b) {
   return static_cast<std::size_t>(a) * static_cast<std::size_t>(size_b) +
@@ -71,7 +71,7 @@ Quantised quantise(const std::vector<double>& x, const std::vector<double>& mean
   // Of a difference from the mean, absolute.
   const auto error_of = [&](int row, int c) {
     if (mean.empty()) return 0.0;
-    return kDifferenceError * (std::abs(x[at(row, d, c)]) + std::abs(mean[at(row / tokens, d, c)]));
+    return kQuantisedDifferenceError * (std::abs(x[at(row, d, c)]) + std::abs(mean[at(row / tokens, d, c)]));
   };
   const int groups = tokens == 0 ? 0 : tiles_of(tokens, grouping.tile) * grouping.tile;
   std::vector<float> largest(at(heads, groups, 0), 0.0F);
@@ -102,7 +102,7 @@ Quantised quantise(const std::vector<double>& x, const std::vector<double>& mean
       const double reach = std::max(std::abs(std::round(quotient + error) - integer),
                                     std::abs(std::round(quotient - error) - integer));
       out.integers.push_back(std::isnan(integer) ? 0 : static_cast<int>(integer));
-      out.slack.push_back(amax < kSmallest ? 1 + std::abs(quotient) : reach);
+      out.slack.push_back(amax < kSmallestScale ? 1 + std::abs(quotient) : reach);
     }
   }
   return out;

@@ -9,7 +9,6 @@
 namespace lacuna::oracle {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// Error of x - mean in f32, relative to |x| + |mean|; of sums of f32, relative to their terms.
 constexpr double kDifferenceError = 1e-6;
 constexpr double kSumError = 1e-5;
@@ -17,13 +16,13 @@ constexpr double kSumError = 1e-5;
 constexpr double kShortest = 1e-17;
 
 /// The row x - mean and how far f32 may be from it.
-struct Row {
+struct CentredRow {
   std::vector<double> value;
   double length = 0, error = 0;
 };
 
-Row difference(const double* x, const double* mean, int d) {
-  Row row;
+CentredRow difference(const double* x, const double* mean, int d) {
+  CentredRow row;
   double scale = 0;
   for (int c = 0; c < d; ++c) {
     const double m = mean == nullptr ? 0 : mean[c];
@@ -37,12 +36,12 @@ Row difference(const double* x, const double* mean, int d) {
 }
 
 /// `rows` are the tile's.
-Band similarity_of(const std::vector<Row>& rows, int d, Similarity form) {
+Band similarity_of(const std::vector<CentredRow>& rows, int d, Similarity form) {
   std::vector<double> sum(static_cast<std::size_t>(d), 0.0);
   double longest = 0, error = kSumError;
   int count = 0;
   bool undecided = false;
-  for (const Row& row : rows) {
+  for (const CentredRow& row : rows) {
     undecided = undecided || (row.length > 0 && row.length < kShortest) ||
                 (row.error > 0 && row.length < 20 * row.error);
     if (row.length == 0 || std::isnan(row.length)) continue;
@@ -84,7 +83,7 @@ std::vector<Band> self_similarity(const std::vector<double>& x, const std::vecto
   std::vector<Band> out;
   for (int h = 0; h < heads; ++h)
     for (int t = 0; t < tiles_of(tokens, tile); ++t) {
-      std::vector<Row> rows;
+      std::vector<CentredRow> rows;
       for (int n = t * tile; n < std::min((t + 1) * tile, tokens); ++n)
         rows.push_back(
             difference(row_at(x, flat_row(0, heads, h, tokens, n), d),

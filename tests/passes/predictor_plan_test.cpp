@@ -5,12 +5,12 @@
 namespace lacuna {
 namespace {
 
-struct Planned {
+struct PlannedPredictor {
   Plan plan;
   std::string diagnostics;
 };
 
-Planned plan(const SpecDocument& document, const char* target_name, int head_dim = 128) {
+PlannedPredictor plan(const SpecDocument& document, const char* target_name, int head_dim = 128) {
   Diagnostics diagnostics;
   Plan made = make_plan(document, {.head_dim = head_dim}, target(target_name), diagnostics);
   return {std::move(made), text_of(diagnostics)};
@@ -20,7 +20,7 @@ constexpr const char* kIntegers = R"("quantise": {"qk": {"bits": 8}, "v": {"bits
 
 TEST(PredictorPlan, E4m3ValuesNeedAnMmaOfThem) {
   const SpecDocument document = read_document(kIntegers);
-  const Planned a100 = plan(document, "sm_80"), l40 = plan(document, "sm_89");
+  const PlannedPredictor a100 = plan(document, "sm_80"), l40 = plan(document, "sm_89");
   EXPECT_EQ(find_op<QuantiseValues>(a100.plan.program), nullptr);
   EXPECT_EQ(a100.plan.attend.v_bits.value, 16);
   EXPECT_EQ(a100.plan.attend.v_bits.reason, "sm_80 has no mma of e4m3");
@@ -32,7 +32,7 @@ TEST(PredictorPlan, E4m3ValuesNeedAnMmaOfThem) {
 TEST(PredictorPlan, FourBitsAreMultipliedAsEight) {
   const SpecDocument document = read_document(
       R"("predictor": {"estimate": {"q": "tokens", "k": "tokens", "bits": 4}, "keep": "p > 0.1"})");
-  const Planned gpu = plan(document, "sm_90a"), cpu = plan(document, "cpu");
+  const PlannedPredictor gpu = plan(document, "sm_90a"), cpu = plan(document, "cpu");
   EXPECT_EQ(gpu.plan.attend.estimate_bits.value, 4);
   EXPECT_EQ(gpu.plan.attend.estimate_product_bits.value, 8);
   EXPECT_EQ(gpu.plan.attend.estimate_product_bits.reason,
@@ -44,7 +44,7 @@ TEST(PredictorPlan, FourBitsAreMultipliedAsEight) {
 AttendFamily estimate_family(const std::string& predictor, const char* target_name,
                              int head_dim = 128) {
   const SpecDocument document = read_document(R"("predictor": {)" + predictor + "}");
-  const Planned made = plan(document, target_name, head_dim);
+  const PlannedPredictor made = plan(document, target_name, head_dim);
   EXPECT_EQ(made.diagnostics, "");
   return made.plan.attend.estimate_family.value;
 }
@@ -138,7 +138,7 @@ TEST(PredictorPlan, PreparedTilesDivideABlocksTokens) {
       "takes up to 256 tokens\n"
       "help: nearest legal values: 32, 64\n");
   EXPECT_EQ(plan(summaries, "cpu").diagnostics, "");
-  const Planned pattern = plan(read_document(tile + R"("keep": "k0 < 128"})"), "sm_89");
+  const PlannedPredictor pattern = plan(read_document(tile + R"("keep": "k0 < 128"})"), "sm_89");
   EXPECT_EQ(pattern.diagnostics.find("error"), std::string::npos) << "nothing is prepared";
 }
 
@@ -169,7 +169,7 @@ TEST(PredictorTiles, AreTheLargestThatDividePredictorTile) {
                        Case{R"({"q": 64, "k": 48})", "sm_80", 128, 64, 48},
                        Case{R"({"q": 128, "k": 64})", "sm_89", 256, 128, 16},
                        Case{R"({"q": 256, "k": 256})", "cpu", 128, 256, 256}}) {
-    const Planned p = plan(read_document(with_tile(c.predictor)), c.target, c.head_dim);
+    const PlannedPredictor p = plan(read_document(with_tile(c.predictor)), c.target, c.head_dim);
     EXPECT_EQ(p.plan.attend.tile_q.value, c.tile_q) << c.predictor << c.target;
     EXPECT_EQ(p.plan.attend.tile_k.value, c.tile_k) << c.predictor << c.target;
     EXPECT_EQ(p.plan.attend.tile_q.reason, "divides predictor.tile");
@@ -180,7 +180,7 @@ TEST(PredictorTiles, AreTheLargestThatDividePredictorTile) {
 TEST(PredictorTiles, OfAListThatDoNotDivideArePassedOver) {
   const SpecDocument document = read_document(
       with_tile(R"({"q": 64, "k": 64})", R"(, "tile": {"q": [128, 64], "k": [48, 32]})"));
-  const Planned p = plan(document, "sm_90a");
+  const PlannedPredictor p = plan(document, "sm_90a");
   EXPECT_EQ(p.diagnostics.find("error"), std::string::npos) << p.diagnostics;
   EXPECT_EQ(p.plan.attend.tile_q.value, 64);
   EXPECT_EQ(p.plan.attend.tile_k.value, 32);
@@ -199,7 +199,7 @@ TEST(PredictorTiles, ThatDoNotDivideAreRefusedOnEveryTarget) {
 
 TEST(PredictorTiles, OfGatheredRowsAreThoseOfThePredictor) {
   SpecDocument document = read_document(with_tile(R"({"q": 64, "k": 8})"));
-  const Planned p = plan(document, "sm_89");
+  const PlannedPredictor p = plan(document, "sm_89");
   EXPECT_EQ(p.plan.attend.tile_q.value, 64);
   EXPECT_EQ(p.plan.attend.tile_k.value, 64);
   EXPECT_EQ(p.plan.attend.loader.value, Loader::kGather);
@@ -247,7 +247,7 @@ TEST(IntegerTiles, HoldWholeGroupsAndWholeSteps) {
 TEST(IntegerTiles, AvoidSpillsWhereE4m3IsConverted) {
   SpecDocument document = read_document(kIntegers);
   EXPECT_EQ(plan(document, "sm_89").plan.attend.tile_k.value, 64);
-  const Planned b200 = plan(document, "sm_100a");
+  const PlannedPredictor b200 = plan(document, "sm_100a");
   EXPECT_EQ(b200.plan.attend.tile_k.value, 32);
   EXPECT_EQ(b200.diagnostics, "");
   EXPECT_EQ(plan(document, "sm_100a", 64).plan.attend.tile_k.value, 64);
@@ -259,7 +259,7 @@ TEST(IntegerTiles, AvoidSpillsWhereE4m3IsConverted) {
 }
 
 TEST(PredictorPlan, ADecisionThatKeepsEverythingIsNone) {
-  const Planned p =
+  const PlannedPredictor p =
       plan(read_document(R"("predictor": {"tile": {"k": 8}, "keep": "true"}, "loader": "gather")"),
            "sm_89");
   EXPECT_EQ(find_op<Select>(p.plan.program), nullptr);

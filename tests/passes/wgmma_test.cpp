@@ -5,33 +5,33 @@
 namespace lacuna {
 namespace {
 
-struct Planned {
+struct PlannedWgmma {
   Plan plan;
   std::string diagnostics;
   const AttendPlan& attend() const { return plan.attend; }
 };
 
-Planned plan(const SpecDocument& document, const BuildOptions& options = {},
-             const char* target_name = "sm_90a") {
+PlannedWgmma planned(const SpecDocument& document, const BuildOptions& options = {},
+                     const char* target_name = "sm_90a") {
   Diagnostics diagnostics;
   Plan made = make_plan(document, options, target(target_name), diagnostics);
   return {std::move(made), text_of(diagnostics)};
 }
 
 /// "mma: head_dim 96: ..."
-std::string family_of(const Planned& planned) {
+std::string family_of(const PlannedWgmma& planned) {
   const Chosen<AttendFamily>& family = planned.attend().family;
   return std::string(name_of(family.value)) + ": " + family.reason;
 }
 
-std::string tiles_of(const Planned& planned) {
+std::string tiles_of(const PlannedWgmma& planned) {
   const AttendPlan& attend = planned.attend();
   return std::to_string(attend.tile_q.value) + "x" + std::to_string(attend.tile_k.value) + "x" +
          std::to_string(attend.stages.value);
 }
 
 TEST(Wgmma, IsTheFamilyOfSm90a) {
-  const Planned p = plan(make_document());
+  const PlannedWgmma p = planned(make_document());
   EXPECT_EQ(p.diagnostics, "");
   EXPECT_EQ(family_of(p), "wgmma: the tensor cores of sm_90a by TMA");
   EXPECT_EQ(tiles_of(p), "128x128x2");
@@ -50,17 +50,17 @@ TEST(Wgmma, IsTheFamilyOfSm90a) {
 TEST(Wgmma, OtherTargetsHaveMma) {
   for (const Target& t : all_targets()) {
     if (t.has_wgmma) continue;
-    EXPECT_EQ(family_of(plan(make_document(), {}, t.name.c_str())),
+    EXPECT_EQ(family_of(planned(make_document(), {}, t.name.c_str())),
               "mma: " + t.name + " has no wgmma");
   }
 }
 
 TEST(Wgmma, StepsAndBuffersFollowFromTheHeadDim) {
-  const Planned narrow = plan(make_document(), {.head_dim = 64});
+  const PlannedWgmma narrow = planned(make_document(), {.head_dim = 64});
   EXPECT_EQ(tiles_of(narrow), "192x128x2");
   EXPECT_EQ(narrow.attend().warpgroups.value, 3);
   EXPECT_EQ(narrow.attend().smem_bytes.value, 1024 + (2 * 192 + 2 * 2 * 128) * 64 * 2);
-  const Planned wide = plan(make_document(), {.head_dim = 256});
+  const PlannedWgmma wide = planned(make_document(), {.head_dim = 256});
   EXPECT_EQ(tiles_of(wide), "128x64x2");
   EXPECT_EQ(wide.attend().step_keys.value, 64);
   EXPECT_EQ(wide.attend().query_buffers.value, 1);
@@ -69,10 +69,10 @@ TEST(Wgmma, StepsAndBuffersFollowFromTheHeadDim) {
 }
 
 TEST(Wgmma, RingsHaveTwoToFourStages) {
-  const Planned four = plan(read_document(R"("tile": {"stages": 4})"), {.head_dim = 64});
+  const PlannedWgmma four = planned(read_document(R"("tile": {"stages": 4})"), {.head_dim = 64});
   EXPECT_EQ(family_of(four), "wgmma: the tensor cores of sm_90a by TMA");
   EXPECT_EQ(tiles_of(four), "192x128x4");
-  const Planned three = plan(read_document(R"("tile": {"stages": 3})"));
+  const PlannedWgmma three = planned(read_document(R"("tile": {"stages": 3})"));
   EXPECT_EQ(tiles_of(three), "128x128x3");
   EXPECT_EQ(three.attend().value_stages.value, 3);
   EXPECT_EQ(three.attend().query_buffers.value, 1);
@@ -80,13 +80,13 @@ TEST(Wgmma, RingsHaveTwoToFourStages) {
 
 TEST(Wgmma, AGateThatLooksAheadHasMoreStagesOfKeysThanOfValues) {
   const SpecDocument document = make_document(true);
-  const Planned usual = plan(document);
+  const PlannedWgmma usual = planned(document);
   EXPECT_EQ(usual.attend().stages.value, 3);
   EXPECT_EQ(usual.attend().value_stages.value, 2);
   EXPECT_EQ(usual.attend().value_stages.reason, "only those that count are loaded");
   EXPECT_EQ(usual.attend().query_buffers.value, 2);
   EXPECT_EQ(usual.attend().smem_bytes.value, 1024 + (2 * 128 + (3 + 2) * 128) * 128 * 2);
-  const Planned narrow = plan(document, {.head_dim = 64});
+  const PlannedWgmma narrow = planned(document, {.head_dim = 64});
   EXPECT_EQ(narrow.attend().stages.value, 4);
   EXPECT_EQ(narrow.attend().value_stages.value, 2);
 }
@@ -94,18 +94,18 @@ TEST(Wgmma, AGateThatLooksAheadHasMoreStagesOfKeysThanOfValues) {
 TEST(Wgmma, NarrowGatheredRowsHaveThreeStages) {
   const SpecDocument columns = read_document(
       R"("predictor": {"tile": {"q": 128, "k": 1}, "keep": "j % 3 == 0"}, "loader": "gather")");
-  EXPECT_EQ(tiles_of(plan(columns, {.head_dim = 64})), "128x128x3");
-  EXPECT_EQ(tiles_of(plan(columns, {.head_dim = 128})), "128x128x2");
+  EXPECT_EQ(tiles_of(planned(columns, {.head_dim = 64})), "128x128x3");
+  EXPECT_EQ(tiles_of(planned(columns, {.head_dim = 128})), "128x128x2");
 }
 
 TEST(Wgmma, ThreeWarpgroupsNeedRegistersForTheirRows) {
   const SpecDocument capped =
       read_document(R"json("attention": {"score": "20 * tanh(s / 20)"})json");
-  EXPECT_EQ(tiles_of(plan(capped, {.head_dim = 64})), "128x128x2");
+  EXPECT_EQ(tiles_of(planned(capped, {.head_dim = 64})), "128x128x2");
   const SpecDocument wide = read_document(R"("tile": {"q": 192, "k": 64})");
-  EXPECT_EQ(family_of(plan(wide)),
+  EXPECT_EQ(family_of(planned(wide)),
             "mma: tile.q = 192: three warpgroups have registers for head_dim 64 alone");
-  EXPECT_EQ(tiles_of(plan(wide, {.head_dim = 64})), "192x64x2");
+  EXPECT_EQ(tiles_of(planned(wide, {.head_dim = 64})), "192x64x2");
 }
 
 TEST(Wgmma, TilesThatItCannotHaveAreThoseOfMma) {
@@ -122,32 +122,33 @@ TEST(Wgmma, TilesThatItCannotHaveAreThoseOfMma) {
              "128x32x4"},
         Case{R"({"q": [64, 128], "k": [32, 64]})", "wgmma: the tensor cores of sm_90a by TMA",
              "128x64x2"}}) {
-    const Planned p = plan(read_document(std::string("\"tile\": ") + c.tile));
+    const PlannedWgmma p = planned(read_document(std::string("\"tile\": ") + c.tile));
     EXPECT_EQ(p.diagnostics, "") << c.tile;
     EXPECT_EQ(family_of(p), c.family) << c.tile;
     EXPECT_EQ(tiles_of(p), c.tiles) << c.tile;
   }
-  EXPECT_EQ(family_of(plan(read_document(R"("tile": {"q": 32, "k": 128})"), {.head_dim = 64})),
+  EXPECT_EQ(family_of(planned(read_document(R"("tile": {"q": 32, "k": 128})"), {.head_dim = 64})),
             "mma: tile.q = 32: two warpgroups have 128 rows");
 }
 
 TEST(Wgmma, ProgramsThatItCannotComputeAreThoseOfMma) {
-  EXPECT_EQ(family_of(plan(make_document(), {.head_dim = 96})),
+  EXPECT_EQ(family_of(planned(make_document(), {.head_dim = 96})),
             "mma: head_dim 96: rows are not whole panels of 64");
-  EXPECT_EQ(family_of(plan(read_document(R"("loader": "cp_async")"))),
+  EXPECT_EQ(family_of(planned(read_document(R"("loader": "cp_async")"))),
             "mma: loader \"cp_async\": wgmma takes what TMA has loaded");
 }
 
 TEST(Wgmma, SmallOperandsHaveMoreStages) {
-  const Planned p = plan(read_document(R"("quantise": {"qk": {"bits": 8}, "v": {"bits": 8}})"));
+  const PlannedWgmma p =
+      planned(read_document(R"("quantise": {"qk": {"bits": 8}, "v": {"bits": 8}})"));
   EXPECT_EQ(p.diagnostics, "");
   EXPECT_EQ(family_of(p), "wgmma: the tensor cores of sm_90a by TMA");
   EXPECT_EQ(tiles_of(p), "128x128x4");
 }
 
 TEST(Wgmma, ColumnsAreGatheredInSteps) {
-  const Planned p =
-      plan(read_document(R"("predictor": {"tile": {"q": 128, "k": 1}, "keep": "k0 < 128"})"));
+  const PlannedWgmma p =
+      planned(read_document(R"("predictor": {"tile": {"q": 128, "k": 1}, "keep": "k0 < 128"})"));
   EXPECT_EQ(family_of(p), "wgmma: the tensor cores of sm_90a");
   EXPECT_EQ(p.attend().loader.value, Loader::kGather);
   EXPECT_EQ(tiles_of(p), "128x128x2");
@@ -155,7 +156,7 @@ TEST(Wgmma, ColumnsAreGatheredInSteps) {
 
 TEST(Wgmma, TilesDivideThePredictors) {
   const auto with_tile = [](const std::string& tile) {
-    return plan(read_document(R"("predictor": {"tile": )" + tile + R"(, "keep": "k0 < 128"})"));
+    return planned(read_document(R"("predictor": {"tile": )" + tile + R"(, "keep": "k0 < 128"})"));
   };
   EXPECT_EQ(tiles_of(with_tile(R"({"q": 128, "k": 128})")), "128x128x2");
   EXPECT_EQ(tiles_of(with_tile(R"({"q": 128, "k": 64})")), "128x64x2");
@@ -167,9 +168,9 @@ TEST(Wgmma, TilesDivideThePredictors) {
 
 TEST(Wgmma, ABlockTakesTwoRowsOf64QueriesThatHaveLists) {
   const auto with = [](const std::string& tile, const std::string& more = "") {
-    return plan(read_document(R"("mask": "external", "tile": )" + tile + more));
+    return planned(read_document(R"("mask": "external", "tile": )" + tile + more));
   };
-  const Planned p = with(R"({"q": 64, "k": 64})");
+  const PlannedWgmma p = with(R"({"q": 64, "k": 64})");
   EXPECT_EQ(family_of(p), "wgmma: the tensor cores of sm_90a by TMA");
   EXPECT_EQ(p.attend().tile_rows.value, 2);
   EXPECT_EQ(p.attend().warpgroups.value, 2);
@@ -193,7 +194,7 @@ TEST(Wgmma, ABlockTakesTwoRowsOf64QueriesThatHaveLists) {
 
 TEST(Wgmma, AGateHasTheSameTilesInBothFamilies) {
   const SpecDocument document = make_document(true);
-  const Planned wgmma = plan(document), mma = plan(document, {}, "sm_80");
+  const PlannedWgmma wgmma = planned(document), mma = planned(document, {}, "sm_80");
   EXPECT_EQ(wgmma.diagnostics, "");
   EXPECT_EQ(wgmma.attend().family.value, AttendFamily::kWgmma);
   EXPECT_EQ(wgmma.attend().tile_q.value, mma.attend().tile_q.value);
@@ -205,7 +206,7 @@ TEST(Wgmma, AGateOfATileTakesTwoTilesAStepWhateverItKnows) {
   for (const auto& [skip, stages] :
        {std::pair<std::string, int>{"tile_max < 1", 3}, {"gap < -3", 2}}) {
     const AttendPlan chosen =
-        plan(
+        planned(
             read_document(R"json("gate": {"scope": "tile", "skips": ["exp", "pv"], "skip": ")json" +
                           skip + "\"}"))
             .attend();
@@ -218,7 +219,7 @@ TEST(Wgmma, AGateOfAWarpBecomesOneOfAWarpgroup) {
   SpecDocument document = make_document(true);
   document.spec.gate->scope = GateScope::kWarp;
   document.spec.gate->skips_v_load = false;
-  const Planned wgmma = plan(document);
+  const PlannedWgmma wgmma = planned(document);
   EXPECT_EQ(wgmma.diagnostics, "");
   EXPECT_EQ(attend_of(wgmma.plan.program).gate->scope, GateScope::kWarpgroup);
   EXPECT_EQ(wgmma.attend().gate_scope.value, GateScope::kWarpgroup);
@@ -227,16 +228,16 @@ TEST(Wgmma, AGateOfAWarpBecomesOneOfAWarpgroup) {
             "the spec says warp, but wgmma multiplies 64 rows at once");
   EXPECT_NE(source_text(emit_cuda(wgmma.plan, document)).find("GateScope::kWarpgroup"),
             std::string::npos);
-  EXPECT_EQ(attend_of(plan(document, {}, "sm_80").plan.program).gate->scope, GateScope::kWarp);
+  EXPECT_EQ(attend_of(planned(document, {}, "sm_80").plan.program).gate->scope, GateScope::kWarp);
 }
 
 TEST(Wgmma, TheCallerMayAskForAFamily) {
-  const Planned mma = plan(make_document(), {.family = AttendFamily::kMma});
+  const PlannedWgmma mma = planned(make_document(), {.family = AttendFamily::kMma});
   EXPECT_EQ(family_of(mma), "mma: asked for by the caller");
   EXPECT_EQ(tiles_of(mma), "128x64x2");
   EXPECT_EQ(mma.attend().loader.value, Loader::kCpAsync);
-  EXPECT_EQ(plan(make_document(), {.family = AttendFamily::kWgmma}).diagnostics, "");
-  EXPECT_EQ(plan(make_document(), {.head_dim = 96, .family = AttendFamily::kWgmma}).diagnostics,
+  EXPECT_EQ(planned(make_document(), {.family = AttendFamily::kWgmma}).diagnostics, "");
+  EXPECT_EQ(planned(make_document(), {.head_dim = 96, .family = AttendFamily::kWgmma}).diagnostics,
             "error : attend: the wgmma family was asked for, but cannot be\n"
             "note: head_dim 96: rows are not whole panels of 64\n");
 }
@@ -245,14 +246,14 @@ TEST(Wgmma, MeasuredTilesDecideWhoseTheyAre) {
   const auto tuned = [](int q, int k, int stages) {
     return BuildOptions{.tuned = TunedTiles{q, k, stages, {}, "record 7"}};
   };
-  const Planned wgmma = plan(make_document(), tuned(128, 64, 2));
+  const PlannedWgmma wgmma = planned(make_document(), tuned(128, 64, 2));
   EXPECT_EQ(family_of(wgmma), "wgmma: measured");
   EXPECT_EQ(tiles_of(wgmma), "128x64x2");
   EXPECT_EQ(wgmma.attend().tile_k.reason, "record 7");
-  const Planned mma = plan(make_document(), tuned(64, 64, 2));
+  const PlannedWgmma mma = planned(make_document(), tuned(64, 64, 2));
   EXPECT_EQ(family_of(mma), "mma: measured: tile.q = 64: two warpgroups have 128 rows");
   EXPECT_EQ(tiles_of(mma), "64x64x2");
-  const Planned neither = plan(make_document(), tuned(512, 512, 2));
+  const PlannedWgmma neither = planned(make_document(), tuned(512, 512, 2));
   EXPECT_EQ(family_of(neither), "wgmma: the tensor cores of sm_90a by TMA");
   EXPECT_EQ(tiles_of(neither), "128x128x2");
 }
@@ -260,7 +261,7 @@ TEST(Wgmma, MeasuredTilesDecideWhoseTheyAre) {
 TEST(Wgmma, ErrorsOfTilesThatNeitherCanHaveAreThoseOfMma) {
   SpecDocument document = make_document();
   document.spec.tile.k.values = {256};
-  const Planned p = plan(document);
+  const PlannedWgmma p = planned(document);
   EXPECT_NE(p.diagnostics.find("error : tile 128x256 with 2 stages at head_dim 128 needs"),
             std::string::npos)
       << p.diagnostics;

@@ -10,7 +10,7 @@
 namespace lacuna::calibrate {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kThresholdInfinity = std::numeric_limits<double>::infinity();
 
 /// Groups at the dense end, without error.
 std::vector<Setting> dense_start(const Scale& scale, std::size_t groups) {
@@ -19,8 +19,8 @@ std::vector<Setting> dense_start(const Scale& scale, std::size_t groups) {
 
 TEST(CalibrateScale, ReachesBothEndsExactlyAndRisesBetweenThem) {
   for (const Scale& scale :
-       {Scale{0, 1, 1}, Scale{1, -1, 1}, Scale{0, kInfinity, 0.5}, Scale{kInfinity, 3, 7},
-        Scale{-kInfinity, kInfinity, 1}, Scale{-kInfinity, 0, -10}}) {
+       {Scale{0, 1, 1}, Scale{1, -1, 1}, Scale{0, kThresholdInfinity, 0.5}, Scale{kThresholdInfinity, 3, 7},
+        Scale{-kThresholdInfinity, kThresholdInfinity, 1}, Scale{-kThresholdInfinity, 0, -10}}) {
     EXPECT_EQ(scale.at(0), scale.dense);
     EXPECT_EQ(scale.at(1), scale.sparse);
     const double direction = scale.sparse > scale.dense ? 1 : -1;
@@ -34,7 +34,7 @@ TEST(CalibrateScale, ReachesBothEndsExactlyAndRisesBetweenThem) {
 }
 
 TEST(CalibrateScale, RoundsWholeNumbersAndEndsAtTheLargestOne) {
-  const Scale scale{kInfinity, 0, 32, true};
+  const Scale scale{kThresholdInfinity, 0, 32, true};
   EXPECT_EQ(scale.at(0), std::numeric_limits<std::int32_t>::max());
   EXPECT_EQ(scale.at(1), 0);
   EXPECT_EQ(scale.at(0.5), 32);
@@ -62,11 +62,11 @@ TEST(CalibrateBisect, FindsTheSparsestValueOfEveryGroupAtOnce) {
 }
 
 TEST(CalibrateBisect, TakesTheSparseEndWhereItIsWithinTheBound) {
-  const Scale scale{0, kInfinity, 1};
+  const Scale scale{0, kThresholdInfinity, 1};
   const Found found = bisect(scale, dense_start(scale, 1), 0.05, [](const std::vector<double>&) {
     return std::optional(std::vector<Reached>{{0.01, 0.1}});
   });
-  EXPECT_EQ(found.groups[0].value, kInfinity);
+  EXPECT_EQ(found.groups[0].value, kThresholdInfinity);
 }
 
 TEST(CalibrateBisect, LeavesAGroupDenseThatIsBeyondTheBoundEvenSo) {
@@ -82,7 +82,7 @@ TEST(CalibrateBisect, LeavesAGroupDenseThatIsBeyondTheBoundEvenSo) {
 }
 
 TEST(CalibrateBisect, WholeNumbersAreFoundExactly) {
-  const Scale scale{kInfinity, 0, 32, true};
+  const Scale scale{kThresholdInfinity, 0, 32, true};
   for (const double needed : {1.0, 7.0, 20.0, 31.0, 33.0, 100.0}) {
     const Found found =
         bisect(scale, dense_start(scale, 1), 0.05, [needed](const std::vector<double>& values) {
@@ -172,7 +172,7 @@ class Maxima {
     std::vector<std::uint8_t> codes;
     for (std::size_t row = 0; row < rows_.size(); ++row)
       for (const double maximum : rows_[row])
-        codes.push_back(maximum == -kInfinity ? 0 : maximum < thresholds[row] ? 2 : 1);
+        codes.push_back(maximum == -kThresholdInfinity ? 0 : maximum < thresholds[row] ? 2 : 1);
     return codes;
   }
   int launches = 0;
@@ -183,8 +183,8 @@ class Maxima {
 
 TEST(CalibrateKeptTiles, ThresholdsLieBetweenTheKthAndTheNextMaximum) {
   const double exempt = std::nan("");
-  Maxima maxima({{3, -1, 12.5, 7, exempt}, {0.25, 0.5, -40, 2, 1}, {5, -kInfinity, exempt, 4, 3}});
-  KeptTiles tiles(Scale{-kInfinity, kInfinity, 1}, 3, 5,
+  Maxima maxima({{3, -1, 12.5, 7, exempt}, {0.25, 0.5, -40, 2, 1}, {5, -kThresholdInfinity, exempt, 4, 3}});
+  KeptTiles tiles(Scale{-kThresholdInfinity, kThresholdInfinity, 1}, 3, 5,
                   [&](const std::vector<double>& t) { return maxima.probe(t); });
   const auto two = tiles.thresholds(2);
   ASSERT_TRUE(two.has_value());
@@ -197,14 +197,14 @@ TEST(CalibrateKeptTiles, ThresholdsLieBetweenTheKthAndTheNextMaximum) {
   const int before = maxima.launches;
   const auto four = tiles.thresholds(4);
   ASSERT_TRUE(four.has_value());
-  EXPECT_EQ((*four)[0], -kInfinity) << "only four can be gated";
+  EXPECT_EQ((*four)[0], -kThresholdInfinity) << "only four can be gated";
   EXPECT_NEAR((*four)[1], (0.25 - 40) / 2, 0.1);
-  EXPECT_EQ((*four)[2], -kInfinity);
+  EXPECT_EQ((*four)[2], -kThresholdInfinity);
   EXPECT_LT(maxima.launches - before, 29) << "what is known of the maxima is kept";
 }
 
 TEST(CalibrateKeptTiles, StopsWhenAsked) {
-  KeptTiles tiles(Scale{-kInfinity, kInfinity, 1}, 1, 2,
+  KeptTiles tiles(Scale{-kThresholdInfinity, kThresholdInfinity, 1}, 1, 2,
                   [](const std::vector<double>&) { return std::nullopt; });
   EXPECT_FALSE(tiles.thresholds(1).has_value());
 }

@@ -1,3 +1,10 @@
+# The wrapper of the C ABI has a Spec and a Shape of its own.
+foreach(name arguments mask token_order)
+  lacuna_unity_group(runtime_abi runtime/${name}_test.cpp)
+endforeach()
+set_source_files_properties(runtime/workspace_test.cpp runtime/fork_test.cpp runtime/host_kernel_test.cpp runtime/host_plugin_test.cpp
+  PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)  # both
+
 # The driver protocol is tested in a process of its own, against a driver that only takes notes.
 add_library(fake_cuda SHARED runtime/fake_gpu/fake_cuda.cpp)
 target_link_libraries(fake_cuda PRIVATE lacuna_flags)
@@ -12,9 +19,8 @@ target_link_libraries(test_runtime_gpu PRIVATE lacuna_runtime GTest::gtest GTest
 add_dependencies(test_runtime_gpu fake_cuda)
 target_compile_definitions(test_runtime_gpu PRIVATE
   LACUNA_SOURCE_DIR="${CMAKE_SOURCE_DIR}" LACUNA_FAKE_CUDA="$<TARGET_FILE:fake_cuda>")
-add_test(NAME runtime_gpu COMMAND test_runtime_gpu)
-set_tests_properties(runtime_gpu PROPERTIES LABELS runtime TIMEOUT 1200
-  ENVIRONMENT "LACUNA_CACHE_DIR=${CMAKE_BINARY_DIR}/test-cache")
+target_compile_options(test_runtime_gpu PRIVATE $<$<CONFIG:Release>:-O1>)
+lacuna_run_test(runtime_gpu 1200 test_runtime_gpu)
 
 # A CPU plugin that fails on demand.
 add_library(fake_host MODULE runtime/fake_plugin/fake_host.cpp)

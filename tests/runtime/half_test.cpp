@@ -9,7 +9,7 @@
 namespace lacuna {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kF32Infinity = std::numeric_limits<float>::infinity();
 
 struct Format {
   const char* name;
@@ -56,7 +56,7 @@ TEST(Half, NarrowingPicksTheNearestAndEvenOnTies) {
       EXPECT_EQ(format.narrow(tie), even) << format.name << " " << low;
       EXPECT_EQ(format.narrow(-tie), even | 0x8000) << format.name << " " << low;
       EXPECT_EQ(format.narrow(std::nextafter(tie, 0.0F)), low) << format.name;
-      EXPECT_EQ(format.narrow(std::nextafter(tie, kInfinity)), high) << format.name;
+      EXPECT_EQ(format.narrow(std::nextafter(tie, kF32Infinity)), high) << format.name;
     }
   }
 }

@@ -8,11 +8,11 @@
 namespace lacuna {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kReferenceInfinity = std::numeric_limits<double>::infinity();
 
 /// One query row: keys it attends to are collected with two flags, then summed up in one go.
 struct Row {
-  double running_max = -kInfinity;
+  double running_max = -kReferenceInfinity;
   std::vector<double> logits;    ///< of all keys; -inf: not visible
   std::vector<bool> in_sum;      ///< counts in the denominator
   std::vector<bool> in_product;  ///< counts in the product with V
@@ -63,7 +63,7 @@ class Head {
   Row start_row(int q) const {
     Row row;
     const auto n_k = static_cast<std::size_t>(shape_.n_k);
-    row.logits.assign(n_k, -kInfinity);
+    row.logits.assign(n_k, -kReferenceInfinity);
     row.in_sum.assign(n_k, false);
     row.in_product.assign(n_k, false);
     for (int k = 0; k < shape_.n_k; ++k) {
@@ -96,10 +96,10 @@ class Head {
 
   bool is_gated(const TileBounds& tile, std::span<const Row> group) const {
     if (!method_.gate) return false;
-    double largest = -kInfinity, gap = -kInfinity;
+    double largest = -kReferenceInfinity, gap = -kReferenceInfinity;
     for (const Row& row : group) {
       const double row_max = tile_max(row, tile);
-      if (row_max == -kInfinity) continue;
+      if (row_max == -kReferenceInfinity) continue;
       largest = std::max(largest, row_max);
       gap = std::max(gap, row_max - row.running_max);
     }
@@ -117,8 +117,8 @@ class Head {
 
   void finish(const Row& row, double* o, double& lse) const {
     std::fill(o, o + shape_.d, 0.0);
-    lse = -kInfinity;
-    if (row.running_max == -kInfinity) return;
+    lse = -kReferenceInfinity;
+    if (row.running_max == -kReferenceInfinity) return;
     double sum = 0;
     for (std::size_t k = 0; k < row.logits.size(); ++k) {
       const double p = std::exp(row.logits[k] - row.running_max);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-const std::string kDense = R"json({"version": 1, "name": "dense", "tile": {"q": 32, "k": 16}})json";
+const std::string kSmallTiles = R"json({"version": 1, "name": "dense", "tile": {"q": 32, "k": 16}})json";
 
 const std::string kCausal =
     R"json({"version": 1, "name": "causal", "attention": {"mask": "k <= q + n_k - n_q"},
@@ -29,7 +29,7 @@ TEST(Interpreter, DenseForEveryTypeShapeAndHeadDim) {
     for (const Shape& shape : shapes) {
       SCOPED_TRACE(testing::Message() << name_of(dtype) << " n_q=" << shape.n_q
                                       << " n_k=" << shape.n_k << " d=" << shape.d);
-      Trial run(kDense, shape, dtype);
+      Trial run(kSmallTiles, shape, dtype);
       run.run();
       run.expect_equal({});
     }
@@ -220,7 +220,7 @@ TEST(Interpreter, NanInKeysAndValuesReachesOnlyRowsThatSeeThem) {
 
 TEST(Interpreter, HugeLogitsDoNotOverflow) {
   const Shape shape{1, 1, 1, 20, 40, 16};
-  Trial run(kDense, shape);
+  Trial run(kSmallTiles, shape);
   for (int c = 0; c < shape.d; ++c) {
     for (int q = 0; q < shape.n_q; ++q) run.q.set(DType::kF32, 0, 0, q, c, q % 2 ? 1e4F : -1e4F);
   }
@@ -244,7 +244,7 @@ TEST(Interpreter, ThreadsDoNotChangeABit) {
 }
 
 TEST(Interpreter, NoKeysMeanEmptyRows) {
-  Trial run(kDense, {1, 1, 1, 5, 0, 16});
+  Trial run(kSmallTiles, {1, 1, 1, 5, 0, 16});
   run.run();
   run.expect_equal({});
 }

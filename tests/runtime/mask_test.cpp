@@ -11,7 +11,7 @@ namespace {
 using namespace dense_problem;  // NOLINT(google-build-using-namespace)
 
 /// The first tile of keys is kept while `keep_first` says so, the others always.
-constexpr const char* kSpec = R"({
+constexpr const char* kReusing = R"({
   "version": 1, "name": "switch",
   "params": { "keep_first": { "shape": "scalar", "default": 1, "doc": "keeps the first tile" } },
   "predictor": { "tile": { "q": 64, "k": 64 }, "keep": "j > 0 or keep_first > 0.5", "reuse": 2 }
@@ -19,7 +19,7 @@ constexpr const char* kSpec = R"({
 
 class CpuMask : public testing::Test {
  protected:
-  v1::Kernel kernel = cpu_engine().compile(v1::Spec::parse(kSpec, "switch.json"), {kDim, f32});
+  v1::Kernel kernel = cpu_engine().compile(v1::Spec::parse(kReusing, "switch.json"), {kDim, f32});
   v1::Shape shape{1, kHeads, kHeadsKv, kQueries, kKeys};
   alignas(256) unsigned char data[256] = {};
 

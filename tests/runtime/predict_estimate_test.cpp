@@ -14,7 +14,7 @@ namespace {
 
 using namespace predict;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kEstimateInfinity = std::numeric_limits<double>::infinity();
 
 /// A row or column of the comparison: its tokens, and what is compared.
 struct Vector {
@@ -100,8 +100,8 @@ struct Expected {
     const auto k_tiles =
         (k.tokens.size() + static_cast<std::size_t>(k.tile) - 1) / static_cast<std::size_t>(k.tile);
     const bool none = normalise == Normalise::kNone;
-    score.assign(k_tiles, -kInfinity);
-    p.assign(k_tiles, none ? -kInfinity : 0.0);
+    score.assign(k_tiles, -kEstimateInfinity);
+    p.assign(k_tiles, none ? -kEstimateInfinity : 0.0);
     int rows = 0;
     const int n_q = static_cast<int>(q.tokens.size());
     for (const Vector& row : vectors_of(q, true)) {
@@ -113,7 +113,7 @@ struct Expected {
       }
       rows += seen.empty() ? 0 : 1;
       const double lse = lse_of(row, seen);
-      if (lse == -kInfinity) continue;
+      if (lse == -kEstimateInfinity) continue;
       for (const Vector& column : seen) take(row, column, lse);
     }
     for (double& value : p) {
@@ -125,7 +125,7 @@ struct Expected {
     const auto tile = static_cast<std::size_t>(column.first / k.tile);
     const double l = logit(row, column);
     const double weight = normalise == Normalise::kNone ? l : std::exp(l - lse);
-    const bool first = score[tile] == -kInfinity;
+    const bool first = score[tile] == -kEstimateInfinity;
     if (reduce == Reduce::kMax) {
       score[tile] = std::max(score[tile], l);
       p[tile] = std::max(p[tile], weight);
@@ -198,7 +198,7 @@ void expect_estimate(const PredictProblem& problem, const EstimateJob& job, Expe
   }
 }
 
-constexpr Summary kMean{SummaryKind::kMean, 1}, kTokens{SummaryKind::kTokens, 1};
+constexpr Summary kOfMean{SummaryKind::kMean, 1}, kOfTokens{SummaryKind::kTokens, 1};
 TokenMask causal_mask(const PredictProblem& problem) {
   const int offset = problem.shape.n_k - problem.shape.n_q;
   return [offset](int q, int k) { return k <= q + offset; };
@@ -210,7 +210,7 @@ TEST(PredictEstimate, PooledTilesUnderEveryNormalisationOfTheRow) {
     const PredictProblem problem(shape);
     for (const Normalise normalise : {Normalise::kSoftmax, Normalise::kNone}) {
       for (const Reduce reduce : {Reduce::kMax, Reduce::kSum}) {
-        Estimate op = with_mask(estimate_of(kMean, kMean, 32, 16), kCausalText);
+        Estimate op = with_mask(estimate_of(kOfMean, kOfMean, 32, 16), kCausalText);
         op.normalise = normalise;
         op.reduce = reduce;
         const Array q = summarise(problem.queries(), nullptr, 32, 1);
@@ -226,7 +226,7 @@ TEST(PredictEstimate, PooledTilesUnderEveryNormalisationOfTheRow) {
 
 TEST(PredictEstimate, ExcludedTilesTakeNoPartInTheNormalisation) {
   const PredictProblem problem({1, 2, 2, 64, 96, 16});
-  Estimate op = estimate_of(kMean, kMean, 16, 16);
+  Estimate op = estimate_of(kOfMean, kOfMean, 16, 16);
   op.exclude = expr_of("similar_k < 0.5 or similar_q < -1 or j == i", Site::kExclude);
   const Array q = summarise(problem.queries(), nullptr, 16, 1);
   const Array k = summarise(problem.keys(), nullptr, 16, 1);
@@ -253,7 +253,7 @@ TEST(PredictEstimate, TokensInTilesAndInColumns) {
       for (const Reduce reduce : {Reduce::kMax, Reduce::kSum}) {
         for (const bool causal : {false, true}) {
           Estimate op =
-              with_mask(estimate_of(kTokens, kTokens, 32, tile_k), causal ? kCausalText : "");
+              with_mask(estimate_of(kOfTokens, kOfTokens, 32, tile_k), causal ? kCausalText : "");
           op.normalise = normalise;
           op.reduce = reduce;
           EstimateJob job{op, problem.args, {}, &q, &k};
@@ -271,7 +271,7 @@ TEST(PredictEstimate, TokensInTilesAndInColumns) {
 TEST(PredictEstimate, MeanOfQueriesAgainstSingleKeys) {
   const PredictProblem problem({1, 2, 1, 70, 50, 16});
   const Array q = summarise(problem.queries(), nullptr, 32, 1), k = problem.keys();
-  const Estimate op = with_mask(estimate_of(kMean, kTokens, 32, 1), "k <= q and k >= q - 20");
+  const Estimate op = with_mask(estimate_of(kOfMean, kOfTokens, 32, 1), "k <= q and k >= q - 20");
   const EstimateJob job{op, problem.args, {}, &q, &k};
   Expected expected;
   expected.mask = [](int a, int b) { return b <= a && b >= a - 20; };
@@ -282,7 +282,7 @@ TEST(PredictEstimate, ExactReferenceKeysNormaliseAndRowsWithoutThemHaveNoWeight)
   const PredictProblem problem({1, 2, 1, 60, 60, 16});
   const Array q = problem.queries(), k = problem.keys();
   Estimate op =
-      with_mask(estimate_of(kTokens, kTokens, 16, 8), "k <= q", "(k < 4 or q - k < 7) and q >= 20");
+      with_mask(estimate_of(kOfTokens, kOfTokens, 16, 8), "k <= q", "(k < 4 or q - k < 7) and q >= 20");
   op.normalise = Normalise::kLse;
   EstimateJob job{op, problem.args, {}, &q, &k};
   job.exact_q = &q;
@@ -301,7 +301,7 @@ TEST(PredictEstimate, RowsWhosePreviousLseIsMinusInfinityHaveNoWeight) {
   const Array q = problem.queries(), k = problem.keys();
   const Array previous = view_array(problem.args.previous_lse, Element::kF32, 1, 1, 20);
   for (const Reduce reduce : {Reduce::kMax, Reduce::kSum}) {
-    Estimate op = estimate_of(kTokens, kTokens, 16, 8);
+    Estimate op = estimate_of(kOfTokens, kOfTokens, 16, 8);
     op.normalise = Normalise::kPreviousLse;
     op.reduce = reduce;
     EstimateJob job{op, problem.args, {}, &q, &k};
@@ -326,7 +326,7 @@ TEST(PredictEstimate, TheLastQueriesSpeakForEveryTile) {
   for (const int n_q : {50, 9}) {
     const PredictProblem problem({1, 2, 1, n_q, 75, 16});
     const Array q = problem.queries(), k = problem.keys();
-    Estimate op = with_mask(estimate_of({SummaryKind::kLast, 20}, kTokens, 16, 16), kCausalText);
+    Estimate op = with_mask(estimate_of({SummaryKind::kLast, 20}, kOfTokens, 16, 16), kCausalText);
     op.reduce = Reduce::kSum;
     const EstimateJob job{op, problem.args, {}, &q, &k};
     Expected expected;
@@ -344,7 +344,7 @@ TEST(PredictEstimate, FourBitsWithSmoothingEqualTheLogitsOfTheRoundedTokens) {
   for (const int bits : {4, 8}) {
     const Quantised qs = quantise(q, &q_mean, {-1, -1, bits, QuantGroup::kThread, 32}, true, 1);
     const Quantised ks = quantise(k, &k_mean, {-1, -1, bits, QuantGroup::kThread, 32}, false, 1);
-    Estimate op = with_mask(estimate_of(kTokens, kTokens, 32, 32), kCausalText);
+    Estimate op = with_mask(estimate_of(kOfTokens, kOfTokens, 32, 32), kCausalText);
     op.bits = bits;
     op.normalise = Normalise::kNone;
     EstimateJob job{op,         problem.args, {},        &qs.values,  &ks.values,
@@ -357,7 +357,7 @@ TEST(PredictEstimate, FourBitsWithSmoothingEqualTheLogitsOfTheRoundedTokens) {
       for (int i = 0; i < 3; ++i) {
         estimate_row(job, keys, head, i, scratch, p, score);
         for (int j = 0; j < 3; ++j) {
-          double largest = -kInfinity;
+          double largest = -kEstimateInfinity;
           for (int n = i * 32; n < std::min(i * 32 + 32, 70); ++n) {
             for (int m = j * 32; m < std::min(j * 32 + 32, 90); ++m) {
               if (m > n + 20) continue;
@@ -385,7 +385,7 @@ TEST(PredictEstimate, ANaNQueryDoesNotReachTheOtherRowsOfItsTile) {
   }
   damaged.q[5 * 8] = std::numeric_limits<float>::quiet_NaN();
   std::vector<float> p[2] = {std::vector<float>(4), std::vector<float>(4)}, score(4);
-  const Estimate op = estimate_of(kTokens, kTokens, 16, 8);
+  const Estimate op = estimate_of(kOfTokens, kOfTokens, 16, 8);
   for (int run = 0; run < 2; ++run) {
     const PredictProblem& problem = run == 0 ? clean : damaged;
     const Array q = problem.queries(), k = problem.keys();

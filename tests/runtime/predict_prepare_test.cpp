@@ -15,7 +15,7 @@ namespace {
 
 using namespace predict;
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kPrepareInfinity = std::numeric_limits<float>::infinity();
 
 /// The mean of each channel over tokens [begin, end).
 std::vector<double> mean_of(const Array& x, HeadIndex head, int begin, int end) {
@@ -126,7 +126,7 @@ TEST(PredictSimilarity, OfOneTokenIsOneAndOfNoneUndefined) {
   PredictProblem problem({1, 1, 1, 1, 33, 8});
   std::fill_n(problem.k.begin(), 16 * 8, 0.0F);
   const Array similar = similarity(problem.keys(), nullptr, 16, SimilarityForm::kCosine, 1);
-  EXPECT_EQ(*at<float>(similar, {0, 0}, 0), -kInfinity);
+  EXPECT_EQ(*at<float>(similar, {0, 0}, 0), -kPrepareInfinity);
   EXPECT_NEAR(*at<float>(similar, {0, 0}, 2), 1.0F, 1e-6);
 }
 
@@ -245,7 +245,7 @@ TEST(E4M3, EveryCodeReadsBackAndHalfwayPointsGoToTheEvenOne) {
 TEST(E4M3, SaturatesAndKeepsNaN) {
   EXPECT_EQ(f32_to_e4m3(1e9F), 0x7e);
   EXPECT_EQ(f32_to_e4m3(464), 0x7e);
-  EXPECT_EQ(f32_to_e4m3(-kInfinity), 0xfe);
+  EXPECT_EQ(f32_to_e4m3(-kPrepareInfinity), 0xfe);
   EXPECT_TRUE(std::isnan(e4m3_to_f32(f32_to_e4m3(std::nanf("")))));
 }
 

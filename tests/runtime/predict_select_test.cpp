@@ -14,7 +14,7 @@ namespace {
 
 using namespace predict;
 
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+constexpr float kSelectNaN = std::numeric_limits<float>::quiet_NaN();
 
 Select select_of(const std::string& keep, const std::string& mask, int tile_q, int tile_k) {
   Select op;
@@ -91,8 +91,8 @@ TEST(PredictSelect, ScoreIndicesAndBoundsAreKnownToKeep) {
 }
 
 TEST(PredictSelect, NaNRanksFirstAndCountsForNobody) {
-  EXPECT_EQ(keep_columns({1, kNaN, 3, 2}, "rank < 1"), (Columns{1, 2}));
-  EXPECT_EQ(keep_columns({1, kNaN, 3, 2}, "mass_before < 4"), (Columns{1, 2, 3}));
+  EXPECT_EQ(keep_columns({1, kSelectNaN, 3, 2}, "rank < 1"), (Columns{1, 2}));
+  EXPECT_EQ(keep_columns({1, kSelectNaN, 3, 2}, "mass_before < 4"), (Columns{1, 2, 3}));
 }
 
 TEST(PredictSelect, BitsPastTheLastTileAreZero) {

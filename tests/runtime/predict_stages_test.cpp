@@ -11,7 +11,7 @@
 namespace lacuna {
 namespace {
 
-constexpr double kScale = 0.25;
+constexpr double kStagesScale = 0.25;
 
 /// Pairs of reported tiles that the attention mask leaves visible.
 PairMask reported(const PredictProblem& problem, int tile_q, int tile_k,
@@ -89,7 +89,7 @@ TEST(PredictStages, PooledTopPEqualsDenseUnderItsMask) {
   problem.set_param(0.03F);
   problem.run(pooled_program());
   expect_some_tiles(problem);
-  expect_attention(problem, kScale, reported(problem, 16, 16, causal(problem)), 2e-5);
+  expect_attention(problem, kStagesScale, reported(problem, 16, 16, causal(problem)), 2e-5);
 }
 
 TEST(PredictStages, TauOneIsDenseAndTauZeroKeepsOneTile) {
@@ -113,7 +113,7 @@ TEST(PredictStages, OneTokenAndShortSequences) {
     problem.set_param(0.03F);
     problem.set_param(0.03F);
     problem.run(pooled_program());
-    expect_attention(problem, kScale, reported(problem, 16, 16, causal(problem)), 2e-5);
+    expect_attention(problem, kStagesScale, reported(problem, 16, 16, causal(problem)), 2e-5);
   }
 }
 
@@ -139,7 +139,7 @@ TEST(PredictStages, QuantisedOperandsStayWithinTheirPrecision) {
       kTauAndTheta);
   problem.run(program);
   expect_some_tiles(problem);
-  expect_attention(problem, kScale, reported(problem, 16, 16, causal(problem)), 0.12);
+  expect_attention(problem, kStagesScale, reported(problem, 16, 16, causal(problem)), 0.12);
   const std::vector<float> o = problem.o;
   problem.run(pooled_program());
   EXPECT_NE(o, problem.o) << "8 bits are not exact";
@@ -174,7 +174,7 @@ TEST(PredictStages, FourBitsAgainstAReferenceEqualDenseUnderItsMask) {
   problem.set_param(0.45F);
   problem.run(reference_program());
   expect_some_tiles(problem);
-  expect_attention(problem, kScale, reported(problem, 32, 16, causal(problem)), 2e-5);
+  expect_attention(problem, kStagesScale, reported(problem, 32, 16, causal(problem)), 2e-5);
 }
 
 /// FG-Attn: single keys that one of the queries of a tile gives a probability above tau.
@@ -201,15 +201,15 @@ TEST(PredictStages, GatheredColumnsEqualDenseUnderTheExactProbabilities) {
   problem.set_param(0.02F);
   problem.run(column_program(1));
   expect_some_tiles(problem);
-  expect_attention(problem, kScale, reported(problem, 32, 1, always), 2e-5);
+  expect_attention(problem, kStagesScale, reported(problem, 32, 1, always), 2e-5);
   for (int h = 0; h < 4; ++h) {
     const DenseHead dense =
-        dense_attention(problem, 0, h, kScale, [](int, int, int, int) { return true; });
+        dense_attention(problem, 0, h, kStagesScale, [](int, int, int, int) { return true; });
     for (int i = 0; i < 3; ++i) {
       for (int k = 0; k < 201; ++k) {
         double largest = 0;
         for (int q = i * 32; q < std::min(i * 32 + 32, 70); ++q) {
-          const double logit = kScale * dot(problem.query(0, h, q), problem.key(0, h, k), 16);
+          const double logit = kStagesScale * dot(problem.query(0, h, q), problem.key(0, h, k), 16);
           largest = std::max(largest, std::exp(logit - dense.lse[static_cast<std::size_t>(q)]));
         }
         EXPECT_EQ(problem.report(0, h, i, k), largest > 0.02 ? 1 : 0) << h << i << k;
@@ -223,7 +223,7 @@ TEST(PredictStages, ColumnsOfEightKeysWithUnitedHeads) {
   problem.set_param(0.06F);
   problem.run(column_program(8, ", shared_heads=true"));
   expect_some_tiles(problem);
-  expect_attention(problem, kScale, reported(problem, 32, 8, [](int, int) { return true; }), 2e-5);
+  expect_attention(problem, kStagesScale, reported(problem, 32, 8, [](int, int) { return true; }), 2e-5);
   for (int i = 0; i < 3; ++i) {
     for (int j = 0; j < 26; ++j) {
       EXPECT_EQ(problem.report(1, 0, i, j), problem.report(1, 1, i, j));
@@ -237,7 +237,7 @@ TEST(PredictStages, NoColumnAtAllIsAnEmptyRow) {
   problem.run(column_program(1));
   EXPECT_EQ(total(problem, 1), 0);
   expect_attention(
-      problem, kScale, [](int, int, int, int) { return false; }, 0);
+      problem, kStagesScale, [](int, int, int, int) { return false; }, 0);
 }
 
 TEST(PredictStages, AntidiagonalsEqualDenseUnderTheirMask) {
@@ -256,7 +256,7 @@ TEST(PredictStages, AntidiagonalsEqualDenseUnderTheirMask) {
       kTau);
   problem.run(program);
   expect_some_tiles(problem);
-  expect_attention(problem, kScale, reported(problem, 32, 16, causal(problem)), 2e-5);
+  expect_attention(problem, kStagesScale, reported(problem, 32, 16, causal(problem)), 2e-5);
 }
 
 /// Tokens in another order, of which every query keeps the tiles near its own.
@@ -285,7 +285,7 @@ TEST(PredictStages, PermutedTokensComeBackInTheCallersOrder) {
   std::vector<int> place(75);
   for (std::size_t n = 0; n < 75; ++n) place[static_cast<std::size_t>(problem.order[n])] = int(n);
   expect_attention(
-      problem, kScale,
+      problem, kStagesScale,
       [&](int, int, int q, int k) {
         const int i = place[static_cast<std::size_t>(q)] / 16;
         return std::abs(i - place[static_cast<std::size_t>(k)] / 16) < 2;
@@ -307,7 +307,7 @@ TEST(PredictStages, KeptBitsAreGivenOutAndUsedAgain) {
   second.run(program, {bits.data(), true});
   EXPECT_EQ(second.tile_mask, first.tile_mask);
   EXPECT_EQ(bits, decided);
-  expect_attention(second, kScale, reported(second, 32, 1, [](int, int) { return true; }), 2e-5);
+  expect_attention(second, kStagesScale, reported(second, 32, 1, [](int, int) { return true; }), 2e-5);
 }
 
 TEST(PredictStages, ThreadsDoNotChangeABit) {

@@ -52,7 +52,7 @@ CUresult error_text(CUresult, const char** text) {
   return kCudaSuccess;
 }
 
-constexpr const char* kDense = R"({"version": 1, "name": "made"})";
+constexpr const char* kNamedOnly = R"({"version": 1, "name": "made"})";
 constexpr const char* kQuantised = R"({"version": 1, "name": "made", "tile": {"k": 64},
   "quantise": {"qk": {"bits": 8, "group": "block"}, "v": {"bits": 8}}})";
 constexpr const char* kOrdered = R"({"version": 1, "name": "made", "permute": "external"})";
@@ -109,7 +109,7 @@ using Extents = std::vector<std::uint64_t>;
 using Box = std::vector<std::uint32_t>;
 
 TEST_F(TensorMaps, DescribePanelsOfTokensOfHeads) {
-  ASSERT_TRUE(encode(program_of(kDense)));
+  ASSERT_TRUE(encode(program_of(kNamedOnly)));
   ASSERT_EQ(requests.size(), 4U);
   const Request& q = requests[0];
   EXPECT_EQ(q.map, block);
@@ -127,7 +127,7 @@ TEST_F(TensorMaps, DescribePanelsOfTokensOfHeads) {
 }
 
 TEST_F(TensorMaps, BoxesAreRowsOfAWarpgroupATileAndAWarp) {
-  ASSERT_TRUE(encode(program_of(kDense)));
+  ASSERT_TRUE(encode(program_of(kNamedOnly)));
   EXPECT_EQ(requests[0].box, (Box{64, 64, 1, 1, 1}));
   EXPECT_EQ(requests[1].box, (Box{64, 128, 1, 1, 1}));
   EXPECT_EQ(requests[2].box, (Box{64, 128, 1, 1, 1}));
@@ -141,7 +141,7 @@ TEST_F(TensorMaps, HeadDimAndTypeAreThePlans) {
   for (const TensorRole role : {TensorRole::kQ, TensorRole::kK, TensorRole::kV, TensorRole::kO})
     bind(role, 0x10000, {2, 4, 200, 256});
   bound.shape = {2, 4, 4, 200, 200};
-  ASSERT_TRUE(encode(program_of(kDense, {.head_dim = 256, .dtype = DType::kF16})));
+  ASSERT_TRUE(encode(program_of(kNamedOnly, {.head_dim = 256, .dtype = DType::kF16})));
   EXPECT_EQ(requests[0].element, 6) << "CU_TENSOR_MAP_DATA_TYPE_FLOAT16";
   EXPECT_EQ(requests[0].extents, (Extents{64, 200, 4, 4, 2}));
   EXPECT_EQ(requests[0].stride_bytes, (Extents{512, 128, 200 * 512, 4 * 200 * 512}));
@@ -152,7 +152,7 @@ TEST_F(TensorMaps, StridesAreTheCallersAlsoThoseOfZero) {
   k.stride[0] = 0;             // one batch entry for all
   k.stride[1] = 128;           // heads inside of tokens
   k.stride[2] = 4 * 128 + 64;  // and rows with padding
-  ASSERT_TRUE(encode(program_of(kDense)));
+  ASSERT_TRUE(encode(program_of(kNamedOnly)));
   EXPECT_EQ(requests[1].stride_bytes, (Extents{2 * (4 * 128 + 64), 128, 256, 0}));
 }
 
@@ -160,7 +160,7 @@ TEST_F(TensorMaps, AStrideThatMeansNothingIsReplaced) {
   bind(TensorRole::kQ, 0x10000, {1, 1, 1, 128});
   for (std::int64_t& stride : at(TensorRole::kQ).stride) stride = -7;
   at(TensorRole::kQ).stride[3] = 1;
-  ASSERT_TRUE(encode(program_of(kDense)));
+  ASSERT_TRUE(encode(program_of(kNamedOnly)));
   EXPECT_EQ(requests[0].extents, (Extents{64, 1, 2, 1, 1}));
   EXPECT_EQ(requests[0].stride_bytes, (Extents{256, 128, 256, 256}));
 }
@@ -169,7 +169,7 @@ TEST_F(TensorMaps, ATensorWithoutElementsHasNone) {
   bind(TensorRole::kK, 0, {2, 4, 0, 128});
   bind(TensorRole::kV, 0, {2, 4, 0, 128});
   bound.shape.n_k = 0;
-  ASSERT_TRUE(encode(program_of(kDense)));
+  ASSERT_TRUE(encode(program_of(kNamedOnly)));
   ASSERT_EQ(requests.size(), 2U);
   EXPECT_EQ(requests[1].map, block + 384);
 }
@@ -217,7 +217,7 @@ TEST_F(TensorMaps, IntegerRowsOfSixtyFourBytesHaveTheShortSwizzle) {
 TEST_F(TensorMaps, ARefusalNamesTheTensorAndWhatIsAsked) {
   at(TensorRole::kQ).stride[2] = -128;
   answer = 1;
-  EXPECT_FALSE(encode(program_of(kDense)));
+  EXPECT_FALSE(encode(program_of(kNamedOnly)));
   ASSERT_EQ(diagnostics.items.size(), 1U);
   EXPECT_EQ(diagnostics.items[0].code, Code::kTensorArgument);
   EXPECT_EQ(diagnostics.items[0].message,
@@ -231,7 +231,7 @@ TEST_F(TensorMaps, ARefusalNamesTheTensorAndWhatIsAsked) {
 }
 
 TEST_F(TensorMaps, TheMmaFamilyHasNone) {
-  const LaunchProgram program = program_of(kDense, {.family = AttendFamily::kMma});
+  const LaunchProgram program = program_of(kNamedOnly, {.family = AttendFamily::kMma});
   EXPECT_TRUE(program.maps.empty());
   ASSERT_TRUE(encode(program));
   EXPECT_TRUE(requests.empty());

@@ -10,7 +10,7 @@
 namespace lacuna::tune {
 namespace {
 
-SpecDocument document_of(const std::string& fields) {
+SpecDocument document_with(const std::string& fields) {
   Diagnostics found;
   SpecDocument document =
       read_spec({"t.json", R"({"version": 1, "name": "t")" + fields + "}"}, found);
@@ -26,7 +26,7 @@ constexpr LaunchShape kManyRows{1, 32, 8, 8192, 8192}, kFewRows{1, 8, 8, 1, 1310
 Space space_of(const std::string& fields, const Machine& machine, int threads = 0,
                const LaunchShape& shape = kManyRows) {
   Diagnostics found;
-  Space space = search_space(document_of(fields), {}, machine, threads, shape, found);
+  Space space = search_space(document_with(fields), {}, machine, threads, shape, found);
   EXPECT_FALSE(found.has_errors());
   return space;
 }
@@ -34,7 +34,7 @@ Space space_of(const std::string& fields, const Machine& machine, int threads = 
 std::vector<std::string> fixed_of(const std::string& fields, const Machine& machine,
                                   const LaunchShape& shape = kManyRows) {
   Diagnostics found;
-  const SpecDocument document = document_of(fields);
+  const SpecDocument document = document_with(fields);
   return fixed_fields(document, make_plan(document, {}, machine.target, found), machine, 0, shape);
 }
 
@@ -68,7 +68,7 @@ TEST(TuneConfig, TextsAreReadBack) {
 
 TEST(TuneSpace, TheFirstIsWhatIsUsedWithoutTuning) {
   for (const Machine& machine : {cpu(), gpu()}) {
-    const SpecDocument document = document_of("");
+    const SpecDocument document = document_with("");
     Diagnostics found;
     const Space space = search_space(document, {}, machine, 0, kManyRows, found);
     const Plan usual = make_plan(document, {}, machine.target, found);
@@ -82,7 +82,7 @@ TEST(TuneSpace, TheFirstIsWhatIsUsedWithoutTuning) {
 }
 
 TEST(TuneSpace, EveryPointIsOneThatTheCompilerTakes) {
-  const SpecDocument document = document_of("");
+  const SpecDocument document = document_with("");
   Diagnostics found;
   const Space space = search_space(document, {}, gpu("sm_86"), 0, kFewRows, found);
   for (const Candidate& candidate : space.candidates) {
@@ -179,7 +179,7 @@ TEST(TuneSpace, ThreadsOfTheCpuAreOpenUnlessTheCallerFixedThem) {
 
 TEST(TuneSpace, ASpecThatCannotBeCompiledHasNone) {
   Diagnostics found;
-  const Space space = search_space(document_of(R"(, "tile": {"q": 256, "k": 256})"), {}, gpu(), 0,
+  const Space space = search_space(document_with(R"(, "tile": {"q": 256, "k": 256})"), {}, gpu(), 0,
                                    kManyRows, found);
   EXPECT_TRUE(found.has_errors());
   EXPECT_EQ(space.candidates.size(), 0u);

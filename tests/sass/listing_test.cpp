@@ -28,7 +28,7 @@ first:
         /*0000*/                   STG.E.128 desc[UR48][R16.64], R8 ;
 )";
 
-bool is_exponential(const Instruction& i) { return i.is("MUFU.EX2"); }
+bool is_exp2(const Instruction& i) { return i.is("MUFU.EX2"); }
 bool is_branch(const Instruction& i) { return i.is("BRA"); }
 
 TEST(Listing, OfSeveralKernels) {
@@ -70,7 +70,7 @@ TEST(Listing, TheShortestLoopIsFound) {
   const Loop endless = find_loop(code, {is_branch});
   EXPECT_EQ(endless.first, 1u);
   EXPECT_EQ(endless.last, 6u);
-  EXPECT_EQ(find_loop(code, {is_branch, is_exponential}).first, 1u);
+  EXPECT_EQ(find_loop(code, {is_branch, is_exp2}).first, 1u);
   EXPECT_FALSE(find_loop(code, {[](const Instruction& i) { return i.is("LDC"); }}).exists());
 }
 
@@ -88,7 +88,7 @@ TEST(Listing, WhatIsReachedEndsWhereItStops) {
   EXPECT_EQ(reached_behind(code, 3, is_branch), (Indices{4, 5}));
   EXPECT_EQ(reached_before(code, 3, is_branch), Indices());
   EXPECT_EQ(reached_before(code, 2, is_branch), (Indices{0, 1}));
-  EXPECT_EQ(reached_before(code, 5, is_exponential), (Indices{0, 1, 2, 5, 6}));
+  EXPECT_EQ(reached_before(code, 5, is_exp2), (Indices{0, 1, 2, 5, 6}));
 }
 
 TEST(Listing, OfNothingHasNoKernels) { EXPECT_TRUE(parse_listing("").empty()); }

@@ -4,12 +4,15 @@
 #include <fstream>
 #include <iterator>
 #include <ostream>
+#include <span>
+#include <vector>
 
 #include "runtime/build.hpp"
 #include "tests/compile/nvrtc.hpp"
 #include "tests/sass/nvdisasm.hpp"
 #include "tests/sass/wgmma_instructions.hpp"
 #include "tests/sass/wgmma_order.hpp"
+#include "tests/tier.hpp"
 
 namespace lacuna::sass {
 namespace {
@@ -72,14 +75,12 @@ class Shipped : public testing::TestWithParam<Case> {
                       find_target("sm_90a").value(), diagnostics);
     ASSERT_FALSE(diagnostics.has_errors()) << render(diagnostics, document.source);
     ASSERT_EQ(plan_.attend.family.value, AttendFamily::kWgmma) << plan_.attend.family.reason;
-    const CudaSource source = emit_cuda(plan_, document);
+    CudaSource source = emit_cuda(plan_, document);
+    std::erase_if(source.kernels,
+                  [](const CudaKernel& kernel) { return kernel.stage != "attend"; });
     const Compilation made = compile_cuda(*nvrtc, source, "sm_90a", {}, diagnostics);
-    ASSERT_FALSE(made.cubins.empty()) << render(diagnostics, document.source) << made.log;
-
-    const auto attend = std::ranges::find(source.kernels, "attend", &CudaKernel::stage);
-    ASSERT_NE(attend, source.kernels.end());
-    const auto n = static_cast<std::size_t>(attend - source.kernels.begin());
-    const std::vector<Kernel> kernels = parse_listing(disassemble(nvdisasm, made.cubins[n]));
+    ASSERT_EQ(made.cubins.size(), 1u) << render(diagnostics, document.source) << made.log;
+    const std::vector<Kernel> kernels = parse_listing(disassemble(nvdisasm, made.cubins[0]));
     ASSERT_EQ(kernels.size(), 1u);
     code_ = kernels[0].code;
   }
@@ -111,8 +112,18 @@ TEST_P(ShippedBytes, KeepsWarpsTogether) {
   EXPECT_TRUE(std::ranges::none_of(code_, uses_local_memory));
 }
 
-INSTANTIATE_TEST_SUITE_P(Specs, Shipped, testing::ValuesIn(kCases), name_of_case);
-INSTANTIATE_TEST_SUITE_P(Specs, ShippedBytes, testing::ValuesIn(kByteCases), name_of_case);
+/// In the short tier every spec, every head dim and every type.
+std::vector<Case> in_tier(std::span<const Case> cases) {
+  return test::in_tier(
+      std::vector(cases.begin(), cases.end()),
+      [](const Case& c) {
+        return test::Properties{c.spec, std::to_string(c.head_dim), std::string(name_of(c.dtype))};
+      },
+      1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Specs, Shipped, testing::ValuesIn(in_tier(kCases)), name_of_case);
+INSTANTIATE_TEST_SUITE_P(Specs, ShippedBytes, testing::ValuesIn(in_tier(kByteCases)), name_of_case);
 
 }  // namespace
 }  // namespace lacuna::sass

@@ -5,9 +5,9 @@
 namespace lacuna::sass {
 namespace {
 
-constexpr StepFacts kFacts{.scores = 4, .groups = 1, .key_products = 2, .value_products = 2};
+constexpr StepFacts kOrderFacts{.scores = 4, .groups = 1, .key_products = 2, .value_products = 2};
 
-const Lines kLoop = {
+const Lines kOrderLoop = {
     ".L_loop:",
     "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR5], R3",
     "BAR.SYNC.DEFER_BLOCKING R0, 0x100",
@@ -77,147 +77,147 @@ const Lines kGatedLoop = {
 };
 
 StepFacts in_turns() {
-  StepFacts facts = kFacts;
+  StepFacts facts = kOrderFacts;
   facts.takes_turns = true;
   return facts;
 }
 StepFacts gated() {
-  StepFacts facts = kFacts;
+  StepFacts facts = kOrderFacts;
   facts.has_gate = true;
   return facts;
 }
 
 TEST(WgmmaOrder, IsKeptByTheLoopsHere) {
-  EXPECT_EQ(violations(code_of(kLoop), kFacts), std::vector<std::string>());
-  EXPECT_EQ(violations(code_of(kLoop), in_turns()), std::vector<std::string>());
+  EXPECT_EQ(violations(code_of(kOrderLoop), kOrderFacts), std::vector<std::string>());
+  EXPECT_EQ(violations(code_of(kOrderLoop), in_turns()), std::vector<std::string>());
   EXPECT_EQ(violations(code_of(kGatedLoop), gated()), std::vector<std::string>());
 }
 
 TEST(WgmmaOrder, NeedsALoop) {
-  expect_violation({"EXIT"}, kFacts, "there is no loop with a product with K and one with V");
+  expect_violation({"EXIT"}, kOrderFacts, "there is no loop with a product with K and one with V");
 }
 
 TEST(WgmmaOrder, ProductsWithKComeFirst) {
   // The products with V in front of the last wgmma with K, then of both.
-  Lines lines = moved(kLoop, find_line(kLoop, "R8, gsb0"), find_line(kLoop, "BAR.ARV"));
-  expect_violation(lines, kFacts, "wgmmas of a product with K: 1 instead of 2");
-  lines = moved(kLoop, find_line(kLoop, "R32, gdesc"), find_line(kLoop, "BAR.ARV"));
+  Lines lines = moved(kOrderLoop, find_line(kOrderLoop, "R8, gsb0"), find_line(kOrderLoop, "BAR.ARV"));
+  expect_violation(lines, kOrderFacts, "wgmmas of a product with K: 1 instead of 2");
+  lines = moved(kOrderLoop, find_line(kOrderLoop, "R32, gdesc"), find_line(kOrderLoop, "BAR.ARV"));
   lines = moved(lines, find_line(lines, "R8, gsb0"), find_line(lines, "BAR.ARV"));
-  expect_violation(lines, kFacts,
+  expect_violation(lines, kOrderFacts,
                    "a product with V is issued before those with K: HGMMA.64x16x16.F32.BF16 R16, "
                    "R40, gdesc[UR20].tnspB, R16");
 }
 
 TEST(WgmmaOrder, WgmmasOfOneProductAreNotSerialised) {
-  const std::size_t second = find_line(kLoop, "R8, gsb0");
-  expect_violation(with(kLoop, second, "WARPGROUP.DEPBAR.LE gsb0, 0x0"), kFacts,
+  const std::size_t second = find_line(kOrderLoop, "R8, gsb0");
+  expect_violation(with(kOrderLoop, second, "WARPGROUP.DEPBAR.LE gsb0, 0x0"), kOrderFacts,
                    "the wgmmas of one product are kept apart: WARPGROUP.DEPBAR.LE gsb0, 0x0");
-  expect_violation(with(kLoop, find_line(kLoop, "R44"), "WARPGROUP.ARRIVE"), kFacts,
+  expect_violation(with(kOrderLoop, find_line(kOrderLoop, "R44"), "WARPGROUP.ARRIVE"), kOrderFacts,
                    "the wgmmas of one product are kept apart: WARPGROUP.ARRIVE ");
-  Lines committed = kLoop;
-  committed[find_line(kLoop, "R32")] += ", gsb0";
-  expect_violation(committed, kFacts, "commits of products with K: 2 instead of 1");
+  Lines committed = kOrderLoop;
+  committed[find_line(kOrderLoop, "R32")] += ", gsb0";
+  expect_violation(committed, kOrderFacts, "commits of products with K: 2 instead of 1");
 }
 
 TEST(WgmmaOrder, ProductsAreCommitted) {
-  Lines lines = kLoop;
+  Lines lines = kOrderLoop;
   std::string& last = lines[find_line(lines, "R44")];
   last.resize(last.size() - std::string_view(", gsb0").size());
-  expect_violation(lines, kFacts, "a product is not committed: " + last);
+  expect_violation(lines, kOrderFacts, "a product is not committed: " + last);
 }
 
 TEST(WgmmaOrder, WarpsAreNotGathered) {
-  const std::size_t second = find_line(kLoop, "R44");
-  expect_violation(with(kLoop, second, "WARPSYNC.ALL"), kFacts,
+  const std::size_t second = find_line(kOrderLoop, "R44");
+  expect_violation(with(kOrderLoop, second, "WARPSYNC.ALL"), kOrderFacts,
                    "the warp is taken for divergent: WARPSYNC.ALL ");
 }
 
 TEST(WgmmaOrder, WhatWasWrittenBeforeIsAnnounced) {
   expect_violation(
-      without(kLoop, find_line(kLoop, "ARRIVE")), kFacts,
-      "no WARPGROUP.ARRIVE before a product: " + kLoop[find_line(kLoop, "R32, gdesc")]);
+      without(kOrderLoop, find_line(kOrderLoop, "ARRIVE")), kOrderFacts,
+      "no WARPGROUP.ARRIVE before a product: " + kOrderLoop[find_line(kOrderLoop, "R32, gdesc")]);
   expect_violation(
-      without(kLoop, find_line(kLoop, "WARPGROUP.ARRIVE", 1)), kFacts,
-      "no WARPGROUP.ARRIVE before a product: " + kLoop[find_line(kLoop, "R40, gdesc")]);
+      without(kOrderLoop, find_line(kOrderLoop, "WARPGROUP.ARRIVE", 1)), kOrderFacts,
+      "no WARPGROUP.ARRIVE before a product: " + kOrderLoop[find_line(kOrderLoop, "R40, gdesc")]);
 }
 
 TEST(WgmmaOrder, EachWaitIsForWhatItSays) {
-  Lines lines = kLoop;
-  lines[find_line(kLoop, "gsb0, 0x1")] = "WARPGROUP.DEPBAR.LE gsb0, 0x0";
-  expect_violation(lines, kFacts, "expected a wait for gsb0, 0x1: WARPGROUP.DEPBAR.LE gsb0, 0x0");
-  expect_violation(without(kLoop, find_line(kLoop, "gsb0, 0x1")), kFacts,
+  Lines lines = kOrderLoop;
+  lines[find_line(kOrderLoop, "gsb0, 0x1")] = "WARPGROUP.DEPBAR.LE gsb0, 0x0";
+  expect_violation(lines, kOrderFacts, "expected a wait for gsb0, 0x1: WARPGROUP.DEPBAR.LE gsb0, 0x0");
+  expect_violation(without(kOrderLoop, find_line(kOrderLoop, "gsb0, 0x1")), kOrderFacts,
                    "waits for products: 1 instead of 2");
-  expect_violation(moved(kLoop, find_line(kLoop, "gsb0, 0x1"), find_line(kLoop, "R40, gdesc")),
-                   kFacts,
+  expect_violation(moved(kOrderLoop, find_line(kOrderLoop, "gsb0, 0x1"), find_line(kOrderLoop, "R40, gdesc")),
+                   kOrderFacts,
                    "a wait before the product with V is issued: WARPGROUP.DEPBAR.LE gsb0, 0x1");
 }
 
 TEST(WgmmaOrder, RegistersUnderWayAreLeftAlone) {
-  const std::size_t wait = find_line(kLoop, "gsb0, 0x1");
-  expect_violation(moved(kLoop, find_line(kLoop, "FFMA R11"), wait), kFacts,
+  const std::size_t wait = find_line(kOrderLoop, "gsb0, 0x1");
+  expect_violation(moved(kOrderLoop, find_line(kOrderLoop, "FFMA R11"), wait), kOrderFacts,
                    "a register of a product under way is touched: FFMA R11, R11, R5, R12");
   // Weights that V is still being multiplied by; 43 belongs to the fragment that begins at 40.
-  expect_violation(moved(kLoop, find_line(kLoop, "R41, R11"), find_line(kLoop, "gsb0, 0x0")),
-                   kFacts,
+  expect_violation(moved(kOrderLoop, find_line(kOrderLoop, "R41, R11"), find_line(kOrderLoop, "gsb0, 0x0")),
+                   kOrderFacts,
                    "a register of a product under way is touched: F2FP.BF16.F32.PACK_AB R41, R11, "
                    "R10");
-  expect_violation(with(kLoop, wait + 1, "FMUL R23, R23, R5"), kFacts,
+  expect_violation(with(kOrderLoop, wait + 1, "FMUL R23, R23, R5"), kOrderFacts,
                    "a register of a product under way is touched: FMUL R23, R23, R5");
 }
 
 TEST(WgmmaOrder, ExponentialsRunUnderTheProductWithV) {
-  expect_violation(moved(kLoop, find_line(kLoop, "MUFU.EX2 R11"), find_line(kLoop, "F2FP")), kFacts,
+  expect_violation(moved(kOrderLoop, find_line(kOrderLoop, "MUFU.EX2 R11"), find_line(kOrderLoop, "F2FP")), kOrderFacts,
                    "an exponential is not under the product with V: MUFU.EX2 R11, R11");
 }
 
 TEST(WgmmaOrder, AStepCostsWhatItHasTo) {
-  expect_violation(without(kLoop, find_line(kLoop, "MUFU.EX2 R11")), kFacts,
+  expect_violation(without(kOrderLoop, find_line(kOrderLoop, "MUFU.EX2 R11")), kOrderFacts,
                    "exponentials on the way: 3 instead of 4");
-  Lines lines = kLoop;
-  lines[find_line(kLoop, "FFMA R8")] = "FMUL R8, R8, R5";
+  Lines lines = kOrderLoop;
+  lines[find_line(kOrderLoop, "FFMA R8")] = "FMUL R8, R8, R5";
   lines = with(lines, find_line(lines, "FFMA R9"), "FADD R8, R8, R12");
-  expect_violation(lines, kFacts, "FFMA on the way: 3 instead of 4");
-  expect_violation(lines, kFacts, "FMUL on the way: 1 instead of 0");
-  expect_violation(with(kLoop, find_line(kLoop, "FFMA R8"), "FMNMX R5, R8, R9, !PT"), kFacts,
+  expect_violation(lines, kOrderFacts, "FFMA on the way: 3 instead of 4");
+  expect_violation(lines, kOrderFacts, "FMUL on the way: 1 instead of 0");
+  expect_violation(with(kOrderLoop, find_line(kOrderLoop, "FFMA R8"), "FMNMX R5, R8, R9, !PT"), kOrderFacts,
                    "FMNMX on the way: 1 instead of 0");
-  expect_violation(without(kLoop, find_line(kLoop, "F2FP")), kFacts,
+  expect_violation(without(kOrderLoop, find_line(kOrderLoop, "F2FP")), kOrderFacts,
                    "packs on the way: 1 instead of 2");
 }
 
 TEST(WgmmaOrder, SlotsAreReleasedWhenTheirProductIsComplete) {
-  expect_violation(moved(kLoop, find_line(kLoop, "SYNCS.ARRIVE"), find_line(kLoop, "gsb0, 0x1")),
-                   kFacts,
+  expect_violation(moved(kOrderLoop, find_line(kOrderLoop, "SYNCS.ARRIVE"), find_line(kOrderLoop, "gsb0, 0x1")),
+                   kOrderFacts,
                    "K is not released between the wait for its product and that for V's: @!P0 "
                    "SYNCS.ARRIVE.TRANS64.A1T0 RZ, [UR5], RZ");
   expect_violation(
-      moved(kLoop, find_line(kLoop, "SYNCS.ARRIVE", 1), find_line(kLoop, "gsb0, 0x0")), kFacts,
+      moved(kOrderLoop, find_line(kOrderLoop, "SYNCS.ARRIVE", 1), find_line(kOrderLoop, "gsb0, 0x0")), kOrderFacts,
       "V is released before its product is complete: @!P0 SYNCS.ARRIVE.TRANS64.A1T0 RZ, "
       "[R9+URZ], RZ");
-  expect_violation(without(kLoop, find_line(kLoop, "SYNCS.ARRIVE", 1)), kFacts,
+  expect_violation(without(kOrderLoop, find_line(kOrderLoop, "SYNCS.ARRIVE", 1)), kOrderFacts,
                    "arrivals: 1 instead of 2");
   expect_violation(without(kGatedLoop, find_line(kGatedLoop, "[R10+URZ]")), gated(),
                    "arrivals: 2 instead of 3");
 }
 
 TEST(WgmmaOrder, ProductsWaitForWhatTheyRead) {
-  expect_violation(without(kLoop, find_line(kLoop, "PHASECHK")), kFacts,
+  expect_violation(without(kOrderLoop, find_line(kOrderLoop, "PHASECHK")), kOrderFacts,
                    "no wait for K before its product");
-  expect_violation(without(kLoop, find_line(kLoop, "PHASECHK", 1)), kFacts,
+  expect_violation(without(kOrderLoop, find_line(kOrderLoop, "PHASECHK", 1)), kOrderFacts,
                    "no wait for V before its product");
 }
 
 TEST(WgmmaOrder, TurnsAreTaken) {
-  expect_violation(moved(kLoop, find_line(kLoop, "BAR.SYNC"), find_line(kLoop, "R8, gsb0")),
+  expect_violation(moved(kOrderLoop, find_line(kOrderLoop, "BAR.SYNC"), find_line(kOrderLoop, "R8, gsb0")),
                    in_turns(), "products are issued before the warpgroup's turn");
-  expect_violation(moved(kLoop, find_line(kLoop, "BAR.ARV"), find_line(kLoop, "MUFU.EX2 R9")),
+  expect_violation(moved(kOrderLoop, find_line(kOrderLoop, "BAR.ARV"), find_line(kOrderLoop, "MUFU.EX2 R9")),
                    in_turns(),
                    "the turn is not passed on between the products and the wait for them");
 }
 
 TEST(WgmmaOrder, NothingSpills) {
-  expect_violation(with(kLoop, kLoop.size(), "STL [R1], R4"), kFacts,
+  expect_violation(with(kOrderLoop, kOrderLoop.size(), "STL [R1], R4"), kOrderFacts,
                    "local memory is used: STL [R1], R4");
-  expect_violation(with(kLoop, 1, "LDL R4, [R1]"), kFacts, "local memory is used: LDL R4, [R1]");
+  expect_violation(with(kOrderLoop, 1, "LDL R4, [R1]"), kOrderFacts, "local memory is used: LDL R4, [R1]");
 }
 
 TEST(WgmmaOrder, AGateLeavesOutWhatItSays) {

@@ -14,10 +14,10 @@ using tools::Array;
 using tools::ArrayType;
 
 constexpr std::int64_t kHeads = 2;
-constexpr std::int64_t kTokens = 300;  // tiles of 128 x 64: three rows of tiles, a partial last one
-constexpr std::int64_t kHeadDim = 64;
+constexpr std::int64_t kRunTokens = 300;  // tiles of 128 x 64: three rows of tiles, a partial last one
+constexpr std::int64_t kRunHeadDim = 64;
 
-/// Visible tiles of a causal mask over kTokens, for each head: 2 + 4 + 5.
+/// Visible tiles of a causal mask over kRunTokens, for each head: 2 + 4 + 5.
 constexpr std::int64_t kVisibleTiles = 11;
 
 Array read_npy(const std::string& path) {
@@ -33,23 +33,23 @@ std::vector<double> causal_attention(const tools::Safetensors& problem) {
   const std::vector<float> k = tools::to_f32(problem.tensors.at("k"));
   const std::vector<float> v = tools::to_f32(problem.tensors.at("v"));
   std::vector<double> o(q.size(), 0.0);
-  for (std::int64_t row = 0; row < kHeads * kTokens; ++row) {
-    const std::int64_t visible = row % kTokens + 1;
+  for (std::int64_t row = 0; row < kHeads * kRunTokens; ++row) {
+    const std::int64_t visible = row % kRunTokens + 1;
     std::vector<double> weight(static_cast<std::size_t>(visible));
     double sum = 0;
     for (std::int64_t key = 0; key < visible; ++key) {
       double logit = 0;
-      for (std::int64_t i = 0; i < kHeadDim; ++i) {
-        logit += static_cast<double>(q[static_cast<std::size_t>(row * kHeadDim + i)]) *
-                 static_cast<double>(k[static_cast<std::size_t>(key * kHeadDim + i)]);
+      for (std::int64_t i = 0; i < kRunHeadDim; ++i) {
+        logit += static_cast<double>(q[static_cast<std::size_t>(row * kRunHeadDim + i)]) *
+                 static_cast<double>(k[static_cast<std::size_t>(key * kRunHeadDim + i)]);
       }
-      sum += weight[static_cast<std::size_t>(key)] = std::exp(logit / std::sqrt(kHeadDim));
+      sum += weight[static_cast<std::size_t>(key)] = std::exp(logit / std::sqrt(kRunHeadDim));
     }
     for (std::int64_t key = 0; key < visible; ++key) {
-      for (std::int64_t i = 0; i < kHeadDim; ++i) {
-        o[static_cast<std::size_t>(row * kHeadDim + i)] +=
+      for (std::int64_t i = 0; i < kRunHeadDim; ++i) {
+        o[static_cast<std::size_t>(row * kRunHeadDim + i)] +=
             weight[static_cast<std::size_t>(key)] / sum *
-            static_cast<double>(v[static_cast<std::size_t>(key * kHeadDim + i)]);
+            static_cast<double>(v[static_cast<std::size_t>(key * kRunHeadDim + i)]);
       }
     }
   }
@@ -58,7 +58,7 @@ std::vector<double> causal_attention(const tools::Safetensors& problem) {
 
 class Run : public ::testing::Test {
  protected:
-  Run() : problem_(small_problem(kHeads, kTokens, kHeadDim, ArrayType::kBF16)) {
+  Run() : problem_(small_problem(kHeads, kRunTokens, kRunHeadDim, ArrayType::kBF16)) {
     input_ = scratch_.write("x.safetensors", tools::print_safetensors(problem_));
   }
 
@@ -89,9 +89,9 @@ TEST_F(Run, ReportsWhatItDidAsJson) {
   EXPECT_EQ(document["shape"], nlohmann::json({{"b", 1},
                                                {"h", kHeads},
                                                {"h_kv", 1},
-                                               {"n_q", kTokens},
-                                               {"n_k", kTokens},
-                                               {"d", kHeadDim}}));
+                                               {"n_q", kRunTokens},
+                                               {"n_k", kRunTokens},
+                                               {"d", kRunHeadDim}}));
   EXPECT_EQ(document["tiles"], nlohmann::json({{"visible", kHeads * kVisibleTiles},
                                                {"visited", kHeads * kVisibleTiles},
                                                {"gated", 0}}));
@@ -164,7 +164,7 @@ TEST_F(Run, ReadsNpyFilesOfTwoToFourDimensions) {
   for (Array* array : {&q, &k, &v}) array->shape.insert(array->shape.begin(), 1);
   expect_rank(4);
   q = problem_.tensors["k"];
-  for (Array* array : {&q, &k, &v}) array->shape = {kTokens, kHeadDim};
+  for (Array* array : {&q, &k, &v}) array->shape = {kRunTokens, kRunHeadDim};
   expect_rank(2);
 }
 
@@ -200,7 +200,7 @@ TEST_F(Run, TakesParametersFromTheFileBesideTheInput) {
 }
 
 TEST_F(Run, ReadsAParameterFromNpy) {
-  const Array start = tools::from_f32(std::vector<float>(kTokens, 0), {kTokens}, ArrayType::kI64);
+  const Array start = tools::from_f32(std::vector<float>(kRunTokens, 0), {kRunTokens}, ArrayType::kI64);
   const std::string file = scratch_.write("start.npy", tools::print_npy(start));
   const CommandResult result = run("document", with_input({"--param", "start=@" + file, "--json"}));
   ASSERT_EQ(result.status, 0) << result.err;

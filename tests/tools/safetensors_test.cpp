@@ -14,14 +14,14 @@ namespace lacuna::tools {
 namespace {
 
 /// A file with this header text and data.
-std::string with_header(const std::string& header, const std::string& data = "") {
+std::string with_json_header(const std::string& header, const std::string& data = "") {
   const std::uint64_t size = header.size();
   std::string bytes(8, '\0');
   std::memcpy(bytes.data(), &size, 8);
   return bytes + header + data;
 }
 
-std::string errors_of(const std::string& bytes) {
+std::string safetensors_errors(const std::string& bytes) {
   Diagnostics diagnostics;
   EXPECT_FALSE(parse_safetensors(bytes, diagnostics).has_value());
   std::string text;
@@ -74,30 +74,30 @@ TEST(Safetensors, TheShippedSamplesAreWhatTheirMetadataSays) {
 }
 
 TEST(Safetensors, SaysExactlyWhatIsWrong) {
-  EXPECT_EQ(errors_of("abc"),
+  EXPECT_EQ(safetensors_errors("abc"),
             "E0603 safetensors: expected 8 bytes of header length, got a file of 3 bytes\n");
-  EXPECT_EQ(errors_of(with_header("{}").substr(0, 9)),
+  EXPECT_EQ(safetensors_errors(with_json_header("{}").substr(0, 9)),
             "E0603 safetensors: expected a header of 2 bytes, got a file of 9 bytes\n");
-  EXPECT_EQ(errors_of(with_header("[1, 2")),
+  EXPECT_EQ(safetensors_errors(with_json_header("[1, 2")),
             "E0604 safetensors: the header is not a JSON object\n");
-  EXPECT_EQ(errors_of(with_header(R"({"q": 3, "__metadata__": []})")),
+  EXPECT_EQ(safetensors_errors(with_json_header(R"({"q": 3, "__metadata__": []})")),
             "E0604 safetensors: __metadata__: expected an object\n"
             "E0604 tensor q: expected an object with dtype, shape and data_offsets\n");
   EXPECT_EQ(
-      errors_of(with_header(R"({"q": {"dtype": "F8", "shape": [-1], "data_offsets": [4, 0]}})")),
+      safetensors_errors(with_json_header(R"({"q": {"dtype": "F8", "shape": [-1], "data_offsets": [4, 0]}})")),
       "E0606 tensor q: dtype: expected one of F64, F32, F16, BF16, I64, I32, U8, got F8\n"
       "E0607 tensor q: shape: expected a list of extents\n"
       "E0604 tensor q: data_offsets: expected [begin, end]\n");
-  EXPECT_EQ(errors_of(with_header(
+  EXPECT_EQ(safetensors_errors(with_json_header(
                 R"({"q": {"dtype": "BF16", "shape": [2, 3], "data_offsets": [0, 12]}})", "1234")),
             "E0603 tensor q: data_offsets [0, 12]: the file holds only 4 bytes of data\n");
-  EXPECT_EQ(errors_of(with_header(
+  EXPECT_EQ(safetensors_errors(with_json_header(
                 R"({"q": {"dtype": "BF16", "shape": [2, 3], "data_offsets": [0, 4]}})", "1234")),
             "E0607 tensor q: data_offsets: expected 12 bytes for shape [2, 3] of BF16, got 4\n");
 }
 
 TEST(Safetensors, RejectsShapesThatOverflow) {
-  EXPECT_EQ(errors_of(with_header(
+  EXPECT_EQ(safetensors_errors(with_json_header(
                 R"({"q": {"dtype": "F64", "shape": [4294967296, 4294967296],
                           "data_offsets": [0, 0]}})")),
             "E0607 tensor q: shape: expected a list of extents\n");

@@ -21,7 +21,7 @@ namespace {
 using Json = nlohmann::json;
 
 /// Four configurations on two threads; q128 k64 is what is used without tuning.
-constexpr const char* kSpec = R"({"version": 1, "name": "small", "attention": {"mask": "k <= q"},
+constexpr const char* kTunedSpec = R"({"version": 1, "name": "small", "attention": {"mask": "k <= q"},
   "tile": {"q": [128, 64], "k": [64, 32], "order": "ascending"}})";
 constexpr const char* kUsual = "q128 k64 ascending threads2";
 
@@ -108,7 +108,7 @@ class Tune : public testing::Test {
 
   ScratchDirectory scratch_;
   std::string cache_ = scratch_.file("cache");
-  std::string spec_ = scratch_.write("small.json", kSpec);
+  std::string spec_ = scratch_.write("small.json", kTunedSpec);
 };
 
 std::map<std::string, std::string> statuses(const Json& tuning) {

@@ -4,7 +4,7 @@
 #   tools/dev/check_style.sh                 every file
 #   tools/dev/check_style.sh runtime tools   the files of these folders
 #
-# Needs clang-format and clang-tidy 14 or newer, and build/release from `tools/start test`.
+# Needs clang-format and clang-tidy 14 or newer; configures build/debug, where each file is compiled by itself.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 3
 readonly most_lines=400
@@ -19,8 +19,10 @@ for file in "${files[@]}"; do
   ((lines <= most_lines)) || { echo "$file: $lines lines, at most $most_lines"; failed=1; }
 done
 
+cmake --preset debug >/dev/null || exit 3
+ninja -C build/debug compiler/embedded_headers.cpp >/dev/null || exit 3
 # Device code and tests keep to the format alone.
 printf '%s\n' "${files[@]}" | grep -E '^(compiler|runtime|cache|tools)/.*\.cpp$' |
-  xargs -r -P 2 -n 4 clang-tidy --quiet -p build/release --extra-arg=-Wno-unknown-warning-option \
+  xargs -r -P 2 -n 4 clang-tidy --quiet -p build/debug --extra-arg=-Wno-unknown-warning-option \
     2> >(grep -v 'warnings generated\|Suppressed\|Use -header-filter' >&2) || failed=1
 exit $failed

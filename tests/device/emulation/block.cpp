@@ -68,7 +68,7 @@ bool open_barrier(Block& block) {
     return false;
   }
   block.vote_result = std::exchange(block.votes, 0);
-  if (kFindsRaces) block.races->meet(0, static_cast<int>(std::ssize(block.lanes)));
+  if (block.races) block.races->meet(0, static_cast<int>(std::ssize(block.lanes)));
   for (const auto& lane : block.lanes) lane->state = LaneState::kRuns;
   return true;
 }
@@ -119,12 +119,12 @@ std::string run_block(const BlockLaunch& launch, const Schedule& schedule) {
   const auto asked = static_cast<std::size_t>(launch.smem_bytes);
   if (asked > smem.size()) return "more shared memory than there is";
   std::ranges::fill(smem, kPoison);
-  Schedule early = schedule;
-  if (kFindsRaces) early.landing = Landing::kEarly;  // accesses are those of their issue
-  Block block{launch, early, {}, {}, {}, {}, 0, 0, {}, {}, {}, {}, {}};
-  if (kFindsRaces) block.races = std::make_unique<Races>(launch.threads, smem.first(asked));
+  Block block{launch, schedule, {}, {}, {}, {}, 0, 0, {}, {}, {}, {}, {}};
+  // Accesses have to be those of their issue.
+  if (kTracesAccesses && schedule.landing == Landing::kEarly)
+    block.races = std::make_unique<Races>(launch.threads, smem.first(asked));
   for (int thread = 0; thread < launch.threads; ++thread) {
-    block.lanes.push_back(std::make_unique<Lane>(thread, early.landing));
+    block.lanes.push_back(std::make_unique<Lane>(thread, schedule.landing));
   }
   block.meetings.resize(block.lanes.size() / kWarpLanes);
   current = &block;
@@ -133,7 +133,7 @@ std::string run_block(const BlockLaunch& launch, const Schedule& schedule) {
   const bool is_past_end =
       std::ranges::any_of(smem.subspan(asked), [](unsigned char byte) { return byte != kPoison; });
   if (block.fault.empty() && is_past_end) block.fault = "wrote past the end of shared memory";
-  if (kFindsRaces && block.fault.empty()) block.fault = block.races->report();
+  if (block.races && block.fault.empty()) block.fault = block.races->report();
   return block.fault.empty() ? "" : "block " + std::to_string(launch.block) + ", " + block.fault;
 }
 
@@ -164,7 +164,7 @@ void meet_warp(void (*combine)(Operands), void* operands) {
   meeting.combine = combine;
   meeting.operands[static_cast<std::size_t>(thread % kWarpLanes)] = operands;
   if (++meeting.arrived == kWarpLanes) {
-    if (kFindsRaces) block.races->meet_after_reads(thread - thread % kWarpLanes, kWarpLanes);
+    if (block.races) block.races->meet_after_reads(thread - thread % kWarpLanes, kWarpLanes);
     combine(meeting.operands);
     meeting.arrived = 0;
     ++meeting.number;
@@ -182,7 +182,7 @@ void meet_warp(void (*combine)(Operands), void* operands) {
 }
 
 void order_warp() {
-  if (!kFindsRaces) return;
+  if (!finds_races()) return;
   const int thread = current->running->thread;
   current->races->meet(thread - thread % kWarpLanes, kWarpLanes);
 }
@@ -205,7 +205,7 @@ namespace {
 /// One of the meeting's threads has come. Was it the last?
 bool take_part(NamedMeeting& meeting, int threads, bool vote) {
   meeting.votes = meeting.votes && vote;
-  if (kFindsRaces) current->races->release(current->running->thread, meeting.arrivals);
+  if (finds_races()) current->races->release(current->running->thread, meeting.arrivals);
   if (++meeting.arrived < threads) return false;
   meeting.arrived = 0;
   meeting.result = std::exchange(meeting.votes, true);
@@ -221,7 +221,7 @@ bool meet_some(int barrier, int threads, bool vote) {
   const int number = meeting.number;
   if (take_part(meeting, threads, vote)) yield();  // on together with the others of its warp
   while (meeting.number == number) yield();
-  if (kFindsRaces) current->races->acquire(current->running->thread, meeting.before);
+  if (finds_races()) current->races->acquire(current->running->thread, meeting.before);
   return meeting.result;
 }
 

@@ -51,8 +51,8 @@ struct BlockLaunch {
 };
 
 /// Runs all threads to their end. Shared memory starts as 0xff bytes (NaN in every float type). ""
-/// or what a GPU would have answered with an error or with undefined behaviour; and races, in an
-/// executable that looks for them (EMULATION_FINDS_RACES), which lets all work land early.
+/// or what a GPU would have answered with an error or with undefined behaviour; and races, where
+/// work lands early and the kernel is compiled for it (EMULATION_FINDS_RACES).
 std::string run_block(const BlockLaunch& launch, const Schedule& schedule);
 
 // ---- What device code calls; only within run_block. ----

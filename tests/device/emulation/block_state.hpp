@@ -19,10 +19,11 @@ namespace emulation {
 inline constexpr int kNamedBarriers = 16;
 inline constexpr int kWarpgroupWarps = 4, kWarpgroupThreads = kWarpgroupWarps * kWarpLanes;
 
+/// Are the kernels of this executable compiled with a call for each access?
 #ifdef EMULATION_FINDS_RACES
-inline constexpr bool kFindsRaces = true;
+inline constexpr bool kTracesAccesses = true;
 #else
-inline constexpr bool kFindsRaces = false;
+inline constexpr bool kTracesAccesses = false;
 #endif
 
 enum class LaneState : std::uint8_t { kRuns, kYields, kAtBarrier, kEnded };
@@ -82,7 +83,7 @@ struct Block {
   std::array<NamedMeeting, kNamedBarriers> named = {};
   std::map<unsigned, std::vector<WorkQueue::Work>> loads;  ///< by barrier
   std::string fault;
-  std::unique_ptr<Races> races;
+  std::unique_ptr<Races> races;  ///< null: nobody looks for them
   std::map<unsigned, MbarrierClocks> mbarriers;
 
   Lane& lane(int warp, int index) {
@@ -91,5 +92,10 @@ struct Block {
 };
 
 inline thread_local Block* current = nullptr;
+
+/// Does someone look for races in the block that is being run?
+inline bool finds_races() {
+  return kTracesAccesses && current != nullptr && current->races != nullptr;
+}
 
 }  // namespace emulation

@@ -35,13 +35,13 @@ void start_work(Engine engine, std::function<void()> work) {
 }
 void commit_work(Engine engine) {
   current->running->of(engine).commit();
-  if (kFindsRaces) current->races->begin_group(current->running->thread, part_of(engine));
+  if (finds_races()) current->races->begin_group(current->running->thread, part_of(engine));
   if (engine == Engine::kProducts) ++current->running->committed_products;
 }
 void wait_for_work(Engine engine, int pending) {
   if (engine == Engine::kProducts) await_warpgroup(current->running->committed_products - pending);
   current->running->of(engine).wait(pending);
-  if (!kFindsRaces) return;
+  if (!finds_races()) return;
   const int thread = current->running->thread;
   const auto under_way = static_cast<std::uint32_t>(pending) + 1;  // and the open one
   const std::uint32_t open = current->races->group(thread, part_of(engine));

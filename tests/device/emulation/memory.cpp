@@ -17,7 +17,7 @@ namespace {
 
 void note_shared(std::size_t address, std::size_t bytes, Actor actor, Access access,
                  const void* place) {
-  if (!kFindsRaces) return;
+  if (!finds_races()) return;
   const Lane& lane = *current->running;
   const int thread = actor == Actor::kWarp ? lane.thread - lane.thread % kWarpLanes : lane.thread;
   current->races->note(thread, lane.part, lane.is_atomic ? Access::kAtomic : access, address, bytes,
@@ -27,7 +27,7 @@ void note_shared(std::size_t address, std::size_t bytes, Actor actor, Access acc
 }  // namespace
 
 void note_access(const void* pointer, std::size_t bytes, Access access, const void* place) {
-  if (!kFindsRaces || current == nullptr || current->running == nullptr) return;
+  if (!finds_races() || current->running == nullptr) return;
   const auto address = static_cast<std::size_t>(static_cast<const unsigned char*>(pointer) -
                                                 current->launch.kernel.smem.data());
   if (address < static_cast<std::size_t>(current->launch.smem_bytes))
@@ -58,12 +58,12 @@ unsigned shared_address(const void* pointer) {
 }
 
 void begin_mbarrier(unsigned address, std::size_t bytes) {
-  if (!kFindsRaces) return;
+  if (!finds_races()) return;
   current->mbarriers[address] = {};
   current->races->exempt(address, bytes);
 }
 void release_to(unsigned barrier) {
-  if (!kFindsRaces) return;
+  if (!finds_races()) return;
   Lane& lane = *current->running;
   Races& races = *current->races;
   Races::Clock& arrivals = current->mbarriers[barrier].arrivals;
@@ -75,19 +75,19 @@ void release_to(unsigned barrier) {
   }
 }
 void release_copies_to(unsigned barrier) {
-  if (!kFindsRaces) return;
+  if (!finds_races()) return;
   Races& races = *current->races;
   const int thread = current->running->thread;
   races.release_work(thread, Part::kCopies, races.group(thread, Part::kCopies) - 1,
                      current->mbarriers[barrier].arrivals);
 }
 void complete_phase(unsigned barrier) {
-  if (!kFindsRaces) return;
+  if (!finds_races()) return;
   MbarrierClocks& clocks = current->mbarriers[barrier];
   clocks.complete = std::exchange(clocks.arrivals, {});
 }
 void acquire_from(unsigned barrier) {
-  if (kFindsRaces)
+  if (finds_races())
     current->races->acquire(current->running->thread, current->mbarriers[barrier].complete);
 }
 
