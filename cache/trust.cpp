@@ -53,7 +53,7 @@ Opened open_level(int folder, const std::string& name, int flags, const std::str
   return opened;
 }
 
-bool is_directory(const char* path) {
+bool leads_to_folder(const char* path) {
   struct stat status {};
   return ::stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
@@ -65,7 +65,7 @@ int make_directories(const std::string& path) {
     // A parent that is there may refuse mkdir for another reason (EROFS, EACCES) than EEXIST.
     if (::mkdir(prefix.c_str(), 0700) != 0 && errno != EEXIST) {
       const int error = errno;
-      if (!is_directory(prefix.c_str())) return error;
+      if (!leads_to_folder(prefix.c_str())) return error;
     }
     if (end == std::string::npos) return 0;
   }

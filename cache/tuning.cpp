@@ -25,10 +25,12 @@ constexpr const char* kNoDirectory = "there is no cache directory: set LACUNA_CA
 
 std::string message_of(int error) { return std::generic_category().message(error); }
 
-std::string folder_of(const std::string& hardware) { return std::string(kFolder) + "/" + hardware; }
+std::string tuning_folder(const std::string& hardware) {
+  return std::string(kFolder) + "/" + hardware;
+}
 
-std::string folder_of(const std::string& hardware, const std::string& variant) {
-  return folder_of(hardware) + "/" + variant;
+std::string tuning_folder(const std::string& hardware, const std::string& variant) {
+  return tuning_folder(hardware) + "/" + variant;
 }
 
 std::int64_t now_us() {
@@ -93,7 +95,7 @@ TuningDatabase::TuningDatabase(std::string directory, std::string lock_directory
       lock_directory_(std::move(lock_directory)) {}
 
 std::string TuningDatabase::path_of(const std::string& hardware, const std::string& variant) const {
-  return directory_ + "/" + folder_of(hardware, variant);
+  return directory_ + "/" + tuning_folder(hardware, variant);
 }
 
 TuningRecords TuningDatabase::read(const std::string& hardware, const std::string& variant) const {
@@ -111,11 +113,11 @@ TuningRecords TuningDatabase::read(const std::string& hardware, const std::strin
   warn(tuning);
   if (!tuning.is_open()) return result;
   TuningTable table;
-  take_single_file(at, directory_, folder_of(hardware), table, result.warnings);
+  take_single_file(at, directory_, tuning_folder(hardware), table, result.warnings);
   std::vector<std::string> variants{variant};
-  if (variant.empty()) variants = names_below(at, folder_of(hardware));
+  if (variant.empty()) variants = names_below(at, tuning_folder(hardware));
   for (const std::string& name : variants) {
-    const Opened folder = open_folder(at, folder_of(hardware, name), false);
+    const Opened folder = open_folder(at, tuning_folder(hardware, name), false);
     warn(folder);
     if (!folder.is_open()) continue;
     SegmentReading reading = read_segments(folder.descriptor.get(), path_of(hardware, name));
@@ -133,12 +135,12 @@ std::string TuningDatabase::check_writable(const std::string& hardware) const {
   if (directory_.empty()) return kNoDirectory;
   const Opened root = open_root(directory_, true);
   if (!root.is_open()) return problem_in(directory_, root.reason());
-  const Opened folder = open_folder(root.descriptor.get(), folder_of(hardware), true);
+  const Opened folder = open_folder(root.descriptor.get(), tuning_folder(hardware), true);
   if (!folder.distrust.empty()) return problem_in(directory_, folder.distrust);
   if (folder.is_open()) sweep_temporary_files(folder.descriptor.get(), Sweep::kAbandoned);
   const int error = folder.is_open() ? try_to_write(folder.descriptor.get()) : folder.error;
   if (error == 0) return "";
-  return directory_ + "/" + folder_of(hardware) + ": cannot be written: " + message_of(error);
+  return directory_ + "/" + tuning_folder(hardware) + ": cannot be written: " + message_of(error);
 }
 
 std::string TuningDatabase::append(const std::vector<TuningRecord>& records) const {
@@ -146,7 +148,7 @@ std::string TuningDatabase::append(const std::vector<TuningRecord>& records) con
   std::map<std::string, std::vector<StoredRecord>> by_folder;
   for (const TuningRecord& record : records) {
     if (const std::string problem = find_unwritable(record); !problem.empty()) return problem;
-    by_folder[folder_of(record.hardware, record.variant)].push_back({record, 0});
+    by_folder[tuning_folder(record.hardware, record.variant)].push_back({record, 0});
   }
   const Opened root = open_root(directory_, true);
   if (!root.is_open()) return problem_in(directory_, root.reason());
@@ -161,7 +163,7 @@ std::string TuningDatabase::append(const std::vector<TuningRecord>& records) con
 std::string TuningDatabase::compact(const std::string& hardware, const std::string& variant) const {
   const Opened root = open_root(directory_, false);
   if (!root.is_open()) return "";
-  const std::string path = folder_of(hardware, variant);
+  const std::string path = tuning_folder(hardware, variant);
   const Opened folder = open_folder(root.descriptor.get(), path, false);
   if (!folder.is_open()) return "";
   const int error = merge_alone(folder.descriptor.get(), path, directory_, lock_directory_);
@@ -176,7 +178,7 @@ std::vector<std::string> TuningDatabase::hardware() const {
   if (!root.is_open()) return names;
   for (const std::string& name : names_below(root.descriptor.get(), kFolder)) {
     const std::string hardware = hardware_of_single_file(name);
-    const bool is_folder = open_folder(root.descriptor.get(), folder_of(name), false).is_open();
+    const bool is_folder = open_folder(root.descriptor.get(), tuning_folder(name), false).is_open();
     if (is_folder || !hardware.empty()) names.push_back(is_folder ? name : hardware);
   }
   std::ranges::sort(names);

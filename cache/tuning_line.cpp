@@ -9,7 +9,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kVersion = 1;
+constexpr int kLineVersion = 1;
 constexpr std::array<std::string_view, 5> kStatusNames{"ok", "wrong", "spill", "crash", "hang"};
 
 struct Field {
@@ -58,7 +58,7 @@ bool read_numbers(const Json& line, TuningRecord& record) {
 }
 
 Json line_of(const TuningRecord& record) {
-  Json line = {{"tuning", kVersion}};
+  Json line = {{"tuning", kLineVersion}};
   for (const Field& field : kFields) {
     const std::string& text = record.*field.member;
     if (field.required || !text.empty()) line[field.name] = text;
@@ -104,7 +104,7 @@ std::string print_stored_line(const StoredRecord& stored) {
 std::optional<StoredRecord> parse_stored_line(std::string_view text) {
   if (text.size() > kLongestTuningLine) return std::nullopt;
   const Json line = parse_flat(text);
-  if (!line.is_object() || line.value("tuning", Json()) != kVersion) return std::nullopt;
+  if (!line.is_object() || line.value("tuning", Json()) != kLineVersion) return std::nullopt;
   StoredRecord stored;
   TuningRecord& record = stored.record;
   for (const Field& field : kFields) {

@@ -16,7 +16,7 @@
 namespace lacuna::cache {
 namespace {
 
-constexpr std::string_view kSuffix = ".jsonl";
+constexpr std::string_view kSegmentSuffix = ".jsonl";
 constexpr int kStampDigits = 16;  ///< so that names sort by time
 /// Listings after which a reader takes what it has, should others never stop merging.
 constexpr int kMostPasses = 16;
@@ -25,13 +25,13 @@ constexpr int kMostPasses = 16;
 std::string segment_name(std::int64_t last_us) {
   char stamp[32];
   std::snprintf(stamp, sizeof stamp, "%0*lld", kStampDigits, static_cast<long long>(last_us));
-  return std::string(stamp) + "." + random_digits() + std::string(kSuffix);
+  return std::string(stamp) + "." + random_digits() + std::string(kSegmentSuffix);
 }
 
 /// The latest first.
 std::vector<std::string> segment_names(int folder) {
   std::vector<std::string> names = names_in(folder, false);
-  std::erase_if(names, [](const std::string& name) { return !name.ends_with(kSuffix); });
+  std::erase_if(names, [](const std::string& name) { return !name.ends_with(kSegmentSuffix); });
   std::ranges::sort(names, std::greater());
   return names;
 }

@@ -13,7 +13,7 @@
 namespace lacuna::cache {
 namespace {
 
-constexpr std::string_view kSuffix = ".jsonl";
+constexpr std::string_view kSingleFileSuffix = ".jsonl";
 /// Segments say more in each line, and have to be read in their turn.
 constexpr std::size_t kMostBytes = kMostVariantBytes / 2;
 
@@ -53,7 +53,7 @@ bool publish_variants(int root, const std::string& path, const TuningTable& tabl
 
 void take_single_file(int root, const std::string& directory, const std::string& path,
                       TuningTable& table, std::vector<std::string>& warnings) {
-  const std::string name = path + std::string(kSuffix);
+  const std::string name = path + std::string(kSingleFileSuffix);
   const Opened file = open_file(root, name);
   if (!file.is_open()) {
     if (!file.distrust.empty())
@@ -83,8 +83,8 @@ void take_single_file(int root, const std::string& directory, const std::string&
 }
 
 std::string hardware_of_single_file(const std::string& name) {
-  if (!name.ends_with(kSuffix)) return "";
-  return name.substr(0, name.size() - kSuffix.size());
+  if (!name.ends_with(kSingleFileSuffix)) return "";
+  return name.substr(0, name.size() - kSingleFileSuffix.size());
 }
 
 }  // namespace lacuna::cache
