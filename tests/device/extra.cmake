@@ -81,7 +81,8 @@ set(short_tier
   topk_blocks_d64_bf16_sm_100a external_mask_d64_bf16_sm_100a sparge_video_d64_bf16_sm_100a
   split_dense_d96_f16_sm_100a split_window_d64_bf16_sm_100a split_lists_d64_bf16_sm_100a
   split_int8_lists_d64_bf16_sm_100a split_streaming_d64_bf16_sm_100a
-  dense_d64_bf16_sm_90a dense_d256_bf16_sm_90a document_d64_bf16_sm_90a bsfa_d128_f16_sm_90a
+  dense_d64_bf16_sm_90a dense_d256_bf16_sm_90a document_d64_bf16_sm_90a alibi_d64_bf16_sm_90a
+  softcap_d64_bf16_sm_90a bsfa_d128_f16_sm_90a
   bsfa_d64_bf16_sm_90a skip_softmax_d64_bf16_sm_90a external_mask_d64_bf16_sm_90a sparge_d64_bf16_sm_90a
   sparge_topk_d128_f16_sm_90a topk_blocks_d64_bf16_sm_90a sale_d64_bf16_sm_90a
   fg_attn_pooled_d128_f16_sm_90a minference_vertical_slash_d64_bf16_sm_90a int8_lists_d64_bf16_sm_90a
@@ -112,8 +113,8 @@ foreach(name sparge sale fg-attn-pooled)
 endforeach()
 
 # The wgmma family.
-foreach(name dense document bsfa skip-softmax external-mask sparge sparge-topk topk-blocks sale fg-attn-pooled
-             minference-vertical-slash)
+foreach(name dense document alibi softcap bsfa skip-softmax external-mask sparge sparge-topk topk-blocks sale
+             fg-attn-pooled minference-vertical-slash)
   device_kernel(specs/${name}.json 64 bf16 sm_90a)
 endforeach()
 foreach(name dense bsfa sparge-topk fg-attn-pooled)
