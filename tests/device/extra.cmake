@@ -2,7 +2,7 @@
 file(GLOB emulation_sources CONFIGURE_DEPENDS device/emulation/*.cpp)
 file(GLOB variant_sources CONFIGURE_DEPENDS numerics/variants*.cpp)
 target_sources(test_device PRIVATE ${emulation_sources} ${variant_sources}
-  numerics/check.cpp numerics/harness.cpp numerics/tensors.cpp)
+  numerics/check.cpp numerics/harness.cpp numerics/tensors.cpp numerics/unseen.cpp)
 # Also in unoptimised builds: the emulation executes every instruction of every thread.
 set_source_files_properties(${emulation_sources} PROPERTIES COMPILE_OPTIONS "-O2;-U_FORTIFY_SOURCE")
 
