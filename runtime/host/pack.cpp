@@ -159,6 +159,7 @@ void emit_pack_k(Emitter& e, const Shape& shape, DType dtype) {
 
 void emit_pack_v(Emitter& e, const Shape& shape, DType dtype) {
   llvm::Function* function = begin_pack(e, "pack_v", e.i32());
+  function->addFnAttr(llvm::Attribute::OptimizeForSize);  // memory limits it, not its loops
   const Panels& values = shape.values;
   const std::int64_t columns = values.block.columns();
   const auto pack_key = [&](Value* key, const Emitter::Values& carried) {

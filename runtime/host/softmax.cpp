@@ -106,7 +106,12 @@ void emit_accumulate(Emitter& e, const Shape& shape, Terms terms) {
                        {e.ir.getPtrTy(), i64, i64});
   const FrameAccess frame(e, function->getArg(0));
   const Panels& values = shape.values;
-  const Block& block = values.block;
+  // Few tiles hold NaN or infinity: what serves them is quick to compile rather than to run.
+  const bool is_rare = terms == Terms::kNonzero;
+  if (is_rare) function->addFnAttr(llvm::Attribute::OptimizeForSize);
+  const Block block = {.rows = is_rare ? 1 : values.block.rows,
+                       .vectors = values.block.vectors,
+                       .width = values.block.width};
   const std::int64_t p_stride = shape.keys.padded_columns();
   const std::int64_t o_stride = values.padded_columns();
   Value* v = frame.pointer(offsetof(Frame, v));
