@@ -98,8 +98,9 @@ struct Comparing {
 
 }  // namespace
 
-Variant cleared(Variant variant, const Poison& poison) {
-  for_elements(variant, poison, [](double& x, std::size_t, int) { x = 0; });
+Variant cleared(Variant variant, const std::vector<int>& tokens) {
+  for (const bool in_v : {false, true})
+    for_elements(variant, {in_v, tokens}, [](double& x, std::size_t, int) { x = 0; });
   return variant;
 }
 

@@ -15,9 +15,10 @@ struct Poison {
   std::vector<int> tokens;
 };
 
-/// The variant with zeros in these tokens; with NaN in the first, infinity in one channel of the
-/// second, and minus infinity in the others.
-Variant cleared(Variant variant, const Poison& poison);
+/// The variant with zeros in these tokens of K and V.
+Variant cleared(Variant variant, const std::vector<int>& tokens);
+/// With NaN in the first of the tokens, infinity in one channel of the second, and minus infinity
+/// in the others.
 Variant poisoned(Variant variant, const Poison& poison);
 
 /// To whom it is promised that nothing changes: to rows that see none of the tokens.
