@@ -1,5 +1,6 @@
 #include "tools/array.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -146,6 +147,17 @@ std::vector<float> to_f32(const Array& array) {
     at += step;
   }
   return values;
+}
+
+std::int64_t count_not_finite_rows(const Array& array) {
+  const std::vector<float> values = to_f32(array);
+  const auto width = static_cast<std::size_t>(array.shape.back());
+  std::int64_t rows = 0;
+  for (std::size_t first = 0; first < values.size(); first += width) {
+    const std::span row = std::span(values).subspan(first, width);
+    if (!std::ranges::all_of(row, [](float x) { return std::isfinite(x); })) ++rows;
+  }
+  return rows;
 }
 
 Array to_i32(const Array& array) {

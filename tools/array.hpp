@@ -28,6 +28,8 @@ std::string print_shape(std::span<const std::int64_t> shape);  ///< "[4, 4096, 1
 
 /// Conversions of the numeric types, rounding to nearest even; f32 in between.
 std::vector<float> to_f32(const Array& array);
+/// Rows (of the last dimension) of a float type that hold a NaN or an infinity.
+std::int64_t count_not_finite_rows(const Array& array);
 /// Integers of an i32, i64 or u8 array as i32; what does not fit becomes -1.
 Array to_i32(const Array& array);
 Array from_f32(std::span<const float> values, std::vector<std::int64_t> shape, ArrayType type);

@@ -225,6 +225,7 @@ std::optional<Inputs> load_inputs(const InputOptions& options, const Spec& spec,
   good &= load_tile_mask(options, spec, inputs, session);
   if (!good || !params) return std::nullopt;
   inputs.params = std::move(*params);
+  inputs.v_not_finite = count_not_finite_rows(inputs.v);
   return inputs;
 }
 

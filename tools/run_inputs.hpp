@@ -35,9 +35,10 @@ struct ParamInput {
 };
 
 struct Inputs {
-  std::string origin;    ///< as shown: the file, or files
-  Array q, k, v;         ///< [batch, heads, tokens, head_dim], of one of bf16, f16, f32
-  std::size_t rank = 4;  ///< of q as read: 2 to 4
+  std::string origin;             ///< as shown: the file, or files
+  Array q, k, v;                  ///< [batch, heads, tokens, head_dim], of one of bf16, f16, f32
+  std::size_t rank = 4;           ///< of q as read: 2 to 4
+  std::int64_t v_not_finite = 0;  ///< tokens of v, over all heads, with NaN or infinity
   std::vector<ParamInput> params;
   std::optional<Array> order;      ///< i32 [tokens]
   std::optional<Array> tile_mask;  ///< u8 [batch, heads, q_tiles, k_tiles], 0: not visited

@@ -36,6 +36,14 @@ std::string print_code_origin(const RunResult& result) {
   return "compiled in " + print_time_us(result.kernel.value("compile_ms", 0.0) * 1e3);
 }
 
+/// Where what is not finite in v has gone: lacuna.h.
+std::string print_not_finite(std::int64_t tokens, const RunResult& result) {
+  return "NaN or infinity in " + std::to_string(tokens) + (tokens == 1 ? " token" : " tokens") +
+         " of v, and so in o of every query that " +
+         (result.device == "cpu" ? "sees such a token"
+                                 : "visits the tile of such a token, seen or not");
+}
+
 }  // namespace
 
 OutputError compare(const Array& sparse, const Array& dense) {
@@ -75,6 +83,8 @@ std::string print_run(const std::string& spec, const Inputs& inputs, const RunRe
                     " visited" + percent(tiles.gated, tiles.visited)});
   table.rows.push_back({"error", "relative L1 " + print_scientific(error.rel_l1) + ", largest " +
                                      print_scientific(error.max_abs) + ", against dense"});
+  if (inputs.v_not_finite > 0)
+    table.rows.push_back({"warning", print_not_finite(inputs.v_not_finite, result)});
   const bool predicts = result.mask_bytes > 0;
   table.rows.push_back(
       {"time", (predicts ? "predict " + print_time_us(predict_us(result)) + ", " : "") + "attend " +
@@ -109,6 +119,7 @@ void fill_run_json(const std::string& spec, const Inputs& inputs, const RunResul
   document["tiles"] = {{"visible", result.tiles.visible},
                        {"visited", result.tiles.visited},
                        {"gated", result.tiles.gated}};
+  document["v_not_finite"] = inputs.v_not_finite;
   document["error"] = {{"rel_l1", error.rel_l1}, {"max_abs", error.max_abs}};
   document["time_us"] = {{"dense", result.dense_us},
                          {"sparse", result.sparse_us},

@@ -78,25 +78,26 @@ struct Permute {
 bool operator==(const Permute& a, const Permute& b);
 
 /// The mean over all tokens, per batch entry and head, in f32: [batch, heads(_kv), d]. What
-/// smoothing subtracts: ops that read x smoothed take it as `mean`. NaN counts as 0: any mean will
-/// do, and a NaN token must not reach the others.
+/// smoothing subtracts: ops that read x smoothed take it as `mean`. What is not finite counts as 0:
+/// any mean will do, and a NaN or an infinity must not reach other tokens.
 struct Smooth {
   int x = -1;
 };
 bool operator==(const Smooth& a, const Smooth& b);
 
 /// The mean over the real tokens of each tile of (x - mean), f32: [batch, heads(_kv), tiles, d].
-/// NaN counts as 0: the tile's other tokens still have a summary.
+/// What is not finite counts as 0: the tile's other tokens still have a summary.
 struct Summarise {
   int x = -1, mean = -1;
   int tile = 0;
 };
 bool operator==(const Summarise& a, const Summarise& b);
 
-/// Self-similarity of each tile of (x - mean), f32: [batch, heads(_kv), tiles]. Zero tokens are
-/// left out; a tile without any other token has none, stored as -inf: below every threshold, so
-/// that `similar_k < theta` keeps it. Forms: kCosine: squared length of the mean of the unit rows,
-/// in [0, 1]. kGramMax: mean of the Gram matrix divided by its largest magnitude.
+/// Self-similarity of each tile of (x - mean), f32: [batch, heads(_kv), tiles]. Zero tokens,
+/// and those with a NaN or an infinity, are left out; a tile without any other token has none,
+/// stored as -inf: below every threshold, so that `similar_k < theta` keeps it. Forms: kCosine:
+/// squared length of the mean of the unit rows, in [0, 1]. kGramMax: mean of the Gram matrix
+/// divided by its largest magnitude.
 struct Similarity {
   int x = -1, mean = -1;
   int tile = 0;
@@ -105,9 +106,10 @@ struct Similarity {
 bool operator==(const Similarity& a, const Similarity& b);
 
 /// (x - mean) in symmetric integers of `bits` (8: +-127, 4: +-7), stored as i8, round half away
-/// from zero, value = integer * scale, scale = largest magnitude of the group / 127 (or 7); an
-/// all-zero group has scale 1. Results: values [batch, heads(_kv), n, d] i8, scales [.., groups]
-/// f32. Groups of a tile of `tile` tokens, counted along the tokens:
+/// from zero, value = integer * scale, scale = largest finite magnitude of the group / 127 (or 7);
+/// an all-zero group has scale 1. NaN becomes 0, an infinity any integer. Results: values [batch,
+/// heads(_kv), n, d] i8, scales [.., groups] f32. Groups of a tile of `tile` tokens, counted along
+/// the tokens:
 ///   kBlock   1: the whole tile
 ///   kWarp    queries: tile / 16, rows of one mma; keys: 1
 ///   kThread  queries: tile / 2: in each 16 rows, group g (0..7) is rows g and g + 8;
@@ -123,8 +125,9 @@ struct Quantise {
 bool operator==(const Quantise& a, const Quantise& b);
 
 /// V in e4m3, one scale for each channel over all tokens: value = code * scale, scale = largest
-/// magnitude / range (1 where that is 0), round to nearest even, saturating. Results: codes
-/// [batch, heads_kv, n_k, d] e4m3, scales [batch, heads_kv, d] f32.
+/// finite magnitude / range (1 where that is 0), round to nearest even, saturating. What is not
+/// finite becomes NaN. Results: codes [batch, heads_kv, n_k, d] e4m3, scales [batch, heads_kv, d]
+/// f32.
 struct QuantiseValues {
   int x = -1;
   float range = 448;
@@ -220,6 +223,10 @@ bool operator==(const Unpermute& a, const Unpermute& b);
 /// Online-softmax attention over the visited tiles of each row of tiles.
 /// Visited: tiles of `list_indices` if given, else those the classifier does not find empty.
 /// Results: o, and lse if wanted. Empty row: o = 0, lse = -inf.
+///
+/// A key that a row does not see (`mask` is false, or its tile is not visited) has no part in the
+/// row, whatever k and v hold there. On a GPU v has to be finite in all keys of a visited tile:
+/// there a weight of 0 is multiplied with it.
 ///
 /// With `columns` (the gather loader) the kept columns of a row, keep_k keys each, are gathered
 /// into tiles of tile_k keys in ascending order; every key is masked by its own index, K and V

@@ -13,7 +13,8 @@ void emit_attend(Emitter& e, const Attend& attend, const Shape& shape, DType dty
   emit_scores(e, attend, shape, /*partial=*/false);
   emit_scores(e, attend, shape, /*partial=*/true);
   emit_softmax(e, shape, attend.v_scale >= 0);
-  emit_accumulate(e, shape);
+  emit_accumulate(e, shape, Terms::kAll);
+  emit_accumulate(e, shape, Terms::kNonzero);
   emit_pack_q(e, shape, dtype);
   emit_pack_k(e, shape, dtype);
   emit_pack_v(e, shape, dtype);

@@ -4,6 +4,7 @@
 #include "compiler/ir/program.hpp"
 #include "runtime/host/emitter.hpp"
 #include "runtime/host/frame.hpp"
+#include "runtime/host/microkernel.hpp"
 #include "runtime/host/panels.hpp"
 
 namespace lacuna::host {
@@ -17,7 +18,7 @@ void emit_gate(Emitter& e, const Gate& gate);
 void emit_scores(Emitter& e, const Attend& attend, const Shape& shape, bool partial);
 /// `rounds`: weights become e4m3 of kWeightRange * weight.
 void emit_softmax(Emitter& e, const Shape& shape, bool rounds);
-void emit_accumulate(Emitter& e, const Shape& shape);
+void emit_accumulate(Emitter& e, const Shape& shape, Terms terms);
 void emit_pack_q(Emitter& e, const Shape& shape, DType dtype);
 void emit_pack_k(Emitter& e, const Shape& shape, DType dtype);
 void emit_pack_v(Emitter& e, const Shape& shape, DType dtype);

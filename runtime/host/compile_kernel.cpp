@@ -31,6 +31,7 @@ void find_functions(const Code& code, bool gated, Kernels& functions) {
   if (gated) code.find("gate", functions.gate);
   code.find("softmax", functions.softmax);
   code.find("accumulate", functions.accumulate);
+  code.find("accumulate_nonzero", functions.accumulate_nonzero);
   code.find("pack_q", functions.pack_q);
   code.find("pack_k", functions.pack_k);
   code.find("pack_v", functions.pack_v);

@@ -40,6 +40,7 @@ struct Frame {
   std::int32_t h = 0, b = 0, i = 0, j = 0, n_i = 0, n_j = 0;
   std::int32_t q0 = 0, q1 = 0, k0 = 0, k1 = 0;  ///< first and last token, clamped to the lengths
   std::int32_t apply_mask = 0;                  ///< partial tiles: 0 leaves only the bound on keys
+  bool v_is_finite = true;                      ///< all of this tile's values
 };
 
 enum class TileClass : std::int32_t { kEmpty = 0, kPartial = 1, kFull = 2 };
@@ -55,13 +56,17 @@ struct Kernels {
   std::int32_t (*gate)(const Frame*, float tile_max, float gap) = nullptr;
   /// s becomes probabilities; row_max, row_sum, row_shift, pending follow. Multiples of 16 rows.
   void (*softmax)(const Frame*, std::int64_t begin, std::int64_t end) = nullptr;
-  /// o = o * pending + s v; pending = 1.
+  /// o = o * pending + s v; pending = 1. `accumulate` is for values that are finite; with the other
+  /// one a key of weight 0 (one that the row does not see) has no part in s v, whatever it holds.
   void (*accumulate)(const Frame*, std::int64_t begin, std::int64_t end) = nullptr;
+  void (*accumulate_nonzero)(const Frame*, std::int64_t begin, std::int64_t end) = nullptr;
   /// `rows` rows of q at `source`, `stride` elements apart, to f32 [rows][d].
   void (*pack_q)(const void* source, std::int64_t stride, std::int64_t rows, float* out) = nullptr;
-  /// One tile of keys / values into panels; missing keys repeat the last one / are zero.
+  /// One tile of keys / values into panels; missing keys repeat the last one / are not written.
   void (*pack_k)(const void* source, std::int64_t stride, std::int64_t keys, float* out) = nullptr;
-  void (*pack_v)(const void* source, std::int64_t stride, std::int64_t keys, float* out) = nullptr;
+  /// Returns 1 if all values are finite, else 0.
+  std::int32_t (*pack_v)(const void* source, std::int64_t stride, std::int64_t keys,
+                         float* out) = nullptr;
   /// o * pending / row_sum (and * v_scale / 448) for `rows` rows, rounded to the dtype; 0 where
   /// row_sum is 0.
   void (*store_o)(const Frame*, void* target, std::int64_t stride, std::int64_t rows) = nullptr;

@@ -36,10 +36,9 @@ std::int32_t list_keys(const Gathering& g) {
   return kept;
 }
 
-/// Copies rows of k or v side by side and packs them into panels.
-void pack_gathered(const Gathering& g, const HostTensor& tensor, const std::int32_t* keys,
-                   std::int64_t count, float* panels,
-                   void (*pack)(const void*, std::int64_t, std::int64_t, float*)) {
+/// Copies rows of k or v side by side, to where the next call does the same.
+const std::byte* gather_rows(const Gathering& g, const HostTensor& tensor, const std::int32_t* keys,
+                             std::int64_t count) {
   const auto row_bytes = static_cast<std::size_t>(g.kernel.shape.head_dim) *
                          static_cast<std::size_t>(size_bytes(g.kernel.dtype));
   std::byte* rows = g.scratch.gathered_rows.data();
@@ -49,7 +48,7 @@ void pack_gathered(const Gathering& g, const HostTensor& tensor, const std::int3
   for (std::int64_t n = 0; n < count; ++n)
     std::memcpy(rows + static_cast<std::size_t>(n) * row_bytes,
                 head + bytes * keys[n] * tensor.stride[2], row_bytes);
-  pack(rows, g.kernel.shape.head_dim, count, panels);
+  return rows;
 }
 
 /// One tile of `count` gathered keys, the first of which is number `first`.
@@ -58,8 +57,10 @@ void visit_gathered(const Gathering& g, int rows, int scored, std::int32_t first
   Frame& frame = g.scratch.frame;
   const Kernels& functions = g.kernel.functions;
   const std::int32_t* keys = g.scratch.keys.data() + first;
-  pack_gathered(g, g.args.k, keys, count, g.scratch.k_panels, functions.pack_k);
-  pack_gathered(g, g.args.v, keys, count, g.scratch.v_panels, functions.pack_v);
+  const std::int64_t stride = g.kernel.shape.head_dim;
+  functions.pack_k(gather_rows(g, g.args.k, keys, count), stride, count, g.scratch.k_panels);
+  frame.v_is_finite = functions.pack_v(gather_rows(g, g.args.v, keys, count), stride, count,
+                                       g.scratch.v_panels) != 0;
   std::copy_n(keys, count, frame.gathered);
   // Slots past the last key repeat it: in range for parameters indexed by it, masked all the same.
   std::fill(frame.gathered + count, frame.gathered + g.kernel.shape.keys.padded_columns(),
@@ -73,7 +74,7 @@ void visit_gathered(const Gathering& g, int rows, int scored, std::int32_t first
   std::fill(frame.tile_max + rows, frame.tile_max + round_up(scored, kGroupRows),
             -std::numeric_limits<float>::infinity());
   functions.softmax(&frame, 0, scored);
-  functions.accumulate(&frame, 0, scored);
+  add_values(g.kernel, frame, 0, scored);
 }
 
 /// Columns that the mask may leave visible to the row.

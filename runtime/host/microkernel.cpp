@@ -4,8 +4,9 @@ namespace lacuna::host {
 
 using llvm::Value;
 
-Accumulators emit_block_product(Emitter& e, const Block& block, Value* a, std::int64_t a_stride,
-                                Value* panel, Value* depth, const Accumulators& acc) {
+Accumulators emit_block_product(Emitter& e, const Block& block, Terms terms, Value* a,
+                                std::int64_t a_stride, Value* panel, Value* depth,
+                                const Accumulators& acc) {
   const auto rows = static_cast<std::size_t>(block.rows);
   const auto vectors = static_cast<std::size_t>(block.vectors);
   return e.loop(e.index(0), depth, 1, acc, [&](Value* step, const Accumulators& in) {
@@ -19,8 +20,12 @@ Accumulators emit_block_product(Emitter& e, const Block& block, Value* a, std::i
     for (std::size_t r = 0; r < rows; ++r) {
       Value* at = e.at(e.f32(), column, e.index(static_cast<std::int64_t>(r) * a_stride));
       Value* left = e.splat(e.load(e.f32(), at, 4));
-      for (std::size_t v = 0; v < vectors; ++v)
-        out[r * vectors + v] = e.fma(left, right[v], in[r * vectors + v]);
+      for (std::size_t n = r * vectors; n < (r + 1) * vectors; ++n) {
+        out[n] = e.fma(left, right[n - r * vectors], in[n]);
+        if (terms == Terms::kAll) continue;
+        Value* counts = e.ir.CreateFCmpUNE(left, e.constant_like(left, 0));
+        out[n] = e.ir.CreateSelect(counts, out[n], in[n]);
+      }
     }
     return out;
   });

@@ -57,6 +57,21 @@ void for_columns(Emitter& e, int columns, const std::function<void(Value*, bool)
     e.loop(e.index(whole), e.index(columns), 1, [&](Value* column) { body(column, false); });
 }
 
+/// The same with a vector carried along: next = body(column, is_vector, vector). Returns the last.
+Value* for_columns(Emitter& e, int columns, Value* carried,
+                   const std::function<Value*(Value*, bool, Value*)>& body) {
+  const int whole = columns / e.width * e.width;
+  const auto run = [&](int begin, int end, int step, bool is_vector) {
+    carried = e.loop(e.index(begin), e.index(end), step, {carried},
+                     [&](Value* column, const Emitter::Values& in) {
+                       return Emitter::Values{body(column, is_vector, in[0])};
+                     })[0];
+  };
+  run(0, whole, e.width, true);
+  if (whole < columns) run(whole, columns, 1, false);
+  return carried;
+}
+
 Value* load_wide(Emitter& e, DType dtype, Value* row, Value* column, bool is_vector) {
   llvm::Type* element = storage_type(e, dtype);
   Value* place = e.at(element, row, column);
@@ -85,16 +100,16 @@ std::vector<Value*> transpose(Emitter& e, std::vector<Value*> rows) {
   return rows;
 }
 
-llvm::Function* begin_pack(Emitter& e, const char* name) {
+llvm::Function* begin_pack(Emitter& e, const char* name, llvm::Type* result) {
   llvm::Type* pointer = e.ir.getPtrTy();
   llvm::Type* i64 = e.ir.getInt64Ty();
-  return e.begin_function(name, e.ir.getVoidTy(), {pointer, i64, i64, pointer});
+  return e.begin_function(name, result, {pointer, i64, i64, pointer});
 }
 
 }  // namespace
 
 void emit_pack_q(Emitter& e, const Shape& shape, DType dtype) {
-  llvm::Function* function = begin_pack(e, "pack_q");
+  llvm::Function* function = begin_pack(e, "pack_q", e.ir.getVoidTy());
   Value* stride = function->getArg(1);
   e.loop(e.index(0), function->getArg(2), 1, [&](Value* row) {
     Value* from = e.at(storage_type(e, dtype), function->getArg(0), e.ir.CreateMul(row, stride));
@@ -107,7 +122,7 @@ void emit_pack_q(Emitter& e, const Shape& shape, DType dtype) {
 }
 
 void emit_pack_k(Emitter& e, const Shape& shape, DType dtype) {
-  llvm::Function* function = begin_pack(e, "pack_k");
+  llvm::Function* function = begin_pack(e, "pack_k", e.ir.getVoidTy());
   Value* source = function->getArg(0);
   Value* stride = function->getArg(1);
   Value* last_key = e.ir.CreateSub(function->getArg(2), e.index(1));
@@ -143,21 +158,29 @@ void emit_pack_k(Emitter& e, const Shape& shape, DType dtype) {
 }
 
 void emit_pack_v(Emitter& e, const Shape& shape, DType dtype) {
-  llvm::Function* function = begin_pack(e, "pack_v");
+  llvm::Function* function = begin_pack(e, "pack_v", e.i32());
+  function->addFnAttr(llvm::Attribute::OptimizeForSize);  // memory limits it, not its loops
   const Panels& values = shape.values;
   const std::int64_t columns = values.block.columns();
-  e.loop(e.index(0), function->getArg(2), 1, [&](Value* key) {
+  const auto pack_key = [&](Value* key, const Emitter::Values& carried) {
     Value* from =
         e.at(storage_type(e, dtype), function->getArg(0), e.ir.CreateMul(key, function->getArg(1)));
     Value* to = e.at(e.f32(), function->getArg(3), e.ir.CreateMul(key, e.index(columns)));
-    for_columns(e, shape.head_dim, [&](Value* column, bool is_vector) {
+    const auto pack = [&](Value* column, bool is_vector, Value* zeros) {
       Value* panel = e.ir.CreateUDiv(column, e.index(columns));
       Value* place = e.ir.CreateAdd(e.ir.CreateMul(panel, e.index(values.panel_floats())),
                                     e.ir.CreateURem(column, e.index(columns)));
-      e.store(load_wide(e, dtype, from, column, is_vector), e.at(e.f32(), to, place), 4);
-    });
-  });
-  e.ir.CreateRetVoid();
+      Value* x = load_wide(e, dtype, from, column, is_vector);
+      e.store(x, e.at(e.f32(), to, place), 4);
+      // 0 times what is finite remains 0; NaN and infinity leave NaN.
+      return e.fma(e.splat(x), e.constant_like(zeros, 0), zeros);
+    };
+    return Emitter::Values{for_columns(e, shape.head_dim, carried[0], pack)};
+  };
+  Value* zeros =
+      e.loop(e.index(0), function->getArg(2), 1, {e.splat(e.constant(0.0F))}, pack_key)[0];
+  Value* sum = e.horizontal(zeros, [&](Value* a, Value* b) { return e.ir.CreateFAdd(a, b); });
+  e.ir.CreateRet(e.ir.CreateZExt(e.ir.CreateFCmpORD(sum, sum), e.i32()));
 }
 
 void emit_store_o(Emitter& e, const Shape& shape, DType dtype, bool scales_v) {

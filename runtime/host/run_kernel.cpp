@@ -63,7 +63,8 @@ struct HeadRange {
 
 struct Packed {
   Floats k, v;
-  std::int64_t k_head, v_head;  ///< floats of one KV head
+  std::vector<std::uint8_t> v_is_finite;  ///< of each value tile
+  std::int64_t k_head, v_head, n_j;       ///< floats and tiles of one KV head
 };
 
 void pack_heads(const Kernel& kernel, const HostArgs& args, HeadRange heads, Packed& packed) {
@@ -84,8 +85,10 @@ void pack_heads(const Kernel& kernel, const HostArgs& args, HeadRange heads, Pac
     const int head = heads.begin + slot;
     kernel.functions.pack_k(source(args.k, head, k0), args.k.stride[2], keys,
                             packed.k.data() + slot * packed.k_head + j * shape.keys.floats());
-    kernel.functions.pack_v(source(args.v, head, k0), args.v.stride[2], keys,
-                            packed.v.data() + slot * packed.v_head + j * shape.values.floats());
+    const std::int32_t is_finite =
+        kernel.functions.pack_v(source(args.v, head, k0), args.v.stride[2], keys,
+                                packed.v.data() + slot * packed.v_head + j * shape.values.floats());
+    packed.v_is_finite[static_cast<std::size_t>(item)] = static_cast<std::uint8_t>(is_finite);
   });
 }
 
@@ -136,7 +139,8 @@ std::vector<TileRow> plan_rows(const Kernel& kernel, const HostArgs& args, HeadR
                         .h = head % args.n_h_kv * group + member,
                         .i = i,
                         .k_tiles = packed.k.data() + slot * packed.k_head,
-                        .v_tiles = packed.v.data() + slot * packed.v_head});
+                        .v_tiles = packed.v.data() + slot * packed.v_head,
+                        .v_is_finite = packed.v_is_finite.data() + slot * packed.n_j});
         weights.push_back(estimate_tiles(kernel, args, rows.back()));
       }
   std::vector<std::size_t> order(rows.size());
@@ -181,8 +185,10 @@ bool run_kernel(const Kernel& kernel, const HostArgs& args, std::string& error) 
       head_bytes == 0 ? 1 : kPackedBytes / head_bytes, 1, static_cast<std::size_t>(heads)));
   Packed packed{.k = Floats(static_cast<std::size_t>(k_head * at_once)),
                 .v = Floats(static_cast<std::size_t>(v_head * at_once)),
+                .v_is_finite = std::vector<std::uint8_t>(static_cast<std::size_t>(n_j * at_once)),
                 .k_head = k_head,
-                .v_head = v_head};
+                .v_head = v_head,
+                .n_j = n_j};
   for (std::int32_t begin = 0; begin < heads; begin += at_once)
     run_heads(kernel, args, {.begin = begin, .end = std::min(begin + at_once, heads)}, packed);
   return true;

@@ -97,7 +97,7 @@ void emit_score_block(Emitter& e, const ScoreTile& tile, Value* row, Value* pane
   Value* b = e.at(e.f32(), tile.k, e.ir.CreateMul(panel, e.index(keys.panel_floats())));
   const auto size = static_cast<std::size_t>(block.rows) * static_cast<std::size_t>(block.vectors);
   Accumulators acc(size, e.splat(e.constant(0.0F)));
-  acc = emit_block_product(e, block, a, d, b, e.index(d), acc);
+  acc = emit_block_product(e, block, Terms::kAll, a, d, b, e.index(d), acc);
 
   Value* column = e.ir.CreateMul(panel, e.index(block.columns()));
   for (int r = 0; r < block.rows; ++r) {

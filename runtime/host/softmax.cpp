@@ -4,7 +4,6 @@
 
 #include "runtime/host/attend.hpp"
 #include "runtime/host/frame_access.hpp"
-#include "runtime/host/microkernel.hpp"
 #include "runtime/host/vector_math.hpp"
 
 namespace lacuna::host {
@@ -100,13 +99,19 @@ void emit_softmax(Emitter& e, const Shape& shape, bool rounds) {
   e.ir.CreateRetVoid();
 }
 
-void emit_accumulate(Emitter& e, const Shape& shape) {
+void emit_accumulate(Emitter& e, const Shape& shape, Terms terms) {
   llvm::Type* i64 = e.ir.getInt64Ty();
   llvm::Function* function =
-      e.begin_function("accumulate", e.ir.getVoidTy(), {e.ir.getPtrTy(), i64, i64});
+      e.begin_function(terms == Terms::kAll ? "accumulate" : "accumulate_nonzero", e.ir.getVoidTy(),
+                       {e.ir.getPtrTy(), i64, i64});
   const FrameAccess frame(e, function->getArg(0));
   const Panels& values = shape.values;
-  const Block& block = values.block;
+  // Few tiles hold NaN or infinity: what serves them is quick to compile rather than to run.
+  const bool is_rare = terms == Terms::kNonzero;
+  if (is_rare) function->addFnAttr(llvm::Attribute::OptimizeForSize);
+  const Block block = {.rows = is_rare ? 1 : values.block.rows,
+                       .vectors = values.block.vectors,
+                       .width = values.block.width};
   const std::int64_t p_stride = shape.keys.padded_columns();
   const std::int64_t o_stride = values.padded_columns();
   Value* v = frame.pointer(offsetof(Frame, v));
@@ -131,7 +136,7 @@ void emit_accumulate(Emitter& e, const Shape& shape) {
         acc[n] = e.ir.CreateFMul(acc[n], e.splat(e.load(e.f32(), place, 4)));
       }
       Value* a = e.at(e.f32(), s, e.ir.CreateMul(row, e.index(p_stride)));
-      acc = emit_block_product(e, block, a, p_stride, columns, keys, acc);
+      acc = emit_block_product(e, block, terms, a, p_stride, columns, keys, acc);
       emit_store_block(e, block, target, o_stride, acc);
     });
   });

@@ -131,7 +131,7 @@ std::uint8_t visit_tile(Walk& walk, TileClass whole) {
   for_ranges(walk, work_of, [&](GroupWork work, int begin, int end) {
     if (work == GroupWork::kNothing) return;
     functions.softmax(&walk.frame, begin, end);
-    if (work == GroupWork::kSumAndProduct) functions.accumulate(&walk.frame, begin, end);
+    if (work == GroupWork::kSumAndProduct) add_values(walk.kernel, walk.frame, begin, end);
   });
   return gated ? 2 : 1;
 }
@@ -210,6 +210,11 @@ void write_rows(const Kernel& kernel, const HostArgs& args, const TileRow& row, 
   }
 }
 
+void add_values(const Kernel& kernel, const Frame& frame, std::int64_t begin, std::int64_t end) {
+  const Kernels& functions = kernel.functions;
+  (frame.v_is_finite ? functions.accumulate : functions.accumulate_nonzero)(&frame, begin, end);
+}
+
 int scored_rows(const Kernel& kernel, const Frame& frame) {
   const int block = std::max(kernel.shape.keys.block.rows, kernel.shape.values.block.rows);
   return round_up(frame.q1 - frame.q0 + 1, block);
@@ -257,6 +262,7 @@ void attend_row(const Kernel& kernel, const HostArgs& args, const TileRow& row, 
   for_tiles(walk, [&](TileClass kind) {
     frame.k = row.k_tiles + frame.j * kernel.shape.keys.floats();
     frame.v = row.v_tiles + frame.j * kernel.shape.values.floats();
+    frame.v_is_finite = row.v_is_finite[frame.j] != 0;
     const std::uint8_t code = visit_tile(walk, kind);
     if (mask != nullptr) mask[frame.j * args.tile_mask.stride[3]] = code;
   });

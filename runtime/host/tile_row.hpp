@@ -14,6 +14,7 @@ struct TileRow {
   std::int32_t b = 0, h = 0, i = 0;
   const float* k_tiles = nullptr;  ///< tile after tile, Shape::keys.floats() each
   const float* v_tiles = nullptr;
+  const std::uint8_t* v_is_finite = nullptr;  ///< for each tile: 1 if all its values are
 };
 
 /// Fills the frame's shape, indices and query bounds.
@@ -26,6 +27,8 @@ void move_to_tile(const Kernel& kernel, std::int32_t j, Frame& frame);
 /// Loads the row's queries (and their scales) and clears its sums; `scored` rows are padded.
 void begin_rows(const Kernel& kernel, const HostArgs& args, const TileRow& row, int rows,
                 int scored, Frame& frame);
+/// Adds the product of the tile's weights and values to o, for rows [begin, end).
+void add_values(const Kernel& kernel, const Frame& frame, std::int64_t begin, std::int64_t end);
 /// Writes o and lse.
 void write_rows(const Kernel& kernel, const HostArgs& args, const TileRow& row, int rows,
                 const Frame& frame);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -61,6 +62,10 @@ void load_row(const Array& array, HeadIndex head, std::int64_t i, float* to);
 
 /// The same less `mean` ([.., width] f32) unless that is null.
 void load_centred(const Array& array, const float* mean, HeadIndex head, std::int64_t i, float* to);
+
+/// What a mean or a sum over several tokens takes of one: NaN and infinity are the business of
+/// their own token, and count as 0 for the others.
+inline float finite_or_zero(float x) { return std::isfinite(x) ? x : 0.0F; }
 
 /// `values` as numbers of another type, contiguous: i8 or e4m3 codes in a type that has them all.
 Array convert(const Array& values, Element element, std::int32_t threads);

@@ -19,7 +19,7 @@ void unpermute(const Array& x, std::span<const std::int32_t> order, const Array&
 
 // statistics.cpp. A `mean` is f32 [batch, heads, d] or null.
 
-/// The mean over all tokens, f32 [batch, heads, d]; a NaN counts as 0.
+/// The mean over all tokens, f32 [batch, heads, d]; what is not finite counts as 0.
 Array token_mean(const Array& x, std::int32_t threads);
 /// (x - mean) . onto, f32 [batch, n_h, tokens]; x, mean and onto are of query heads or KV heads.
 Array project(const Array& x, const Array* mean, const Array& onto, int n_h, std::int32_t threads);

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "runtime/fp8.hpp"
@@ -9,10 +10,9 @@
 namespace lacuna::predict {
 namespace {
 
-/// The larger magnitude; NaN does not take part.
+/// The larger magnitude; NaN and infinity do not take part: other tokens have the same scale.
 float larger(float largest, float value) {
-  const float magnitude = std::fabs(value);
-  return magnitude > largest ? magnitude : largest;
+  return std::max(largest, std::fabs(finite_or_zero(value)));
 }
 
 /// A scale that maps `largest` to `range`; 1 where nothing else would do.
@@ -21,11 +21,16 @@ float scale_for(float largest, float range) {
   return scale > 0 ? scale : 1.0F;
 }
 
-/// Round half away from zero. NaN has no integer: it becomes 0.
+/// Round half away from zero, saturating. NaN has no integer: it becomes 0.
 std::int8_t to_integer(float value, float scale, float range) {
   const float rounded = std::round(value / scale);
   return std::isnan(rounded) ? std::int8_t{0}
                              : static_cast<std::int8_t>(std::clamp(rounded, -range, range));
+}
+
+/// e4m3 has no infinity: it becomes NaN.
+std::uint8_t to_code(float value, float scale) {
+  return f32_to_e4m3(std::isinf(value) ? std::numeric_limits<float>::quiet_NaN() : value / scale);
 }
 
 struct QuantiseScratch {
@@ -119,7 +124,7 @@ Quantised quantise_values(const Array& x, float range, std::int32_t threads) {
     for (int n = 0; n < x.tokens(); ++n) {
       load_row(x, head, n, row.data());
       auto* to = at<std::uint8_t>(result.values, head, n);
-      for (std::size_t c = 0; c < width; ++c) to[c] = f32_to_e4m3(row[c] / scales[c]);
+      for (std::size_t c = 0; c < width; ++c) to[c] = to_code(row[c], scales[c]);
     }
   });
   return result;

@@ -1,4 +1,3 @@
-#include <cmath>
 #include <vector>
 
 #include "runtime/parallel_for.hpp"
@@ -21,8 +20,7 @@ Array token_mean(const Array& x, std::int32_t threads) {
     sum.assign(d, 0.0);
     for (int n = 0; n < x.tokens(); ++n) {
       load_row(x, head, n, row.data());
-      // A NaN counts as 0: it is the business of its own token.
-      for (std::size_t c = 0; c < d; ++c) sum[c] += std::isnan(row[c]) ? 0.0 : double{row[c]};
+      for (std::size_t c = 0; c < d; ++c) sum[c] += double{finite_or_zero(row[c])};
     }
     float* to = at<float>(mean, head, 0);
     for (std::size_t c = 0; c < d; ++c) {

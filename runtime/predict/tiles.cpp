@@ -50,8 +50,7 @@ Array summarise(const Array& x, const Array* mean, int tile, std::int32_t thread
                   for (int n = begin; n < end; ++n) {
                     load_centred(x, mean_of(mean, head), head, n, scratch.row.data());
                     for (std::size_t c = 0; c < scratch.row.size(); ++c) {
-                      const float x = scratch.row[c];
-                      scratch.sum[c] += std::isnan(x) ? 0.0 : double{x};
+                      scratch.sum[c] += double{finite_or_zero(scratch.row[c])};
                     }
                   }
                   float* to = at<float>(result, head, t);
@@ -72,7 +71,7 @@ Array similarity(const Array& x, const Array* mean, int tile, SimilarityForm for
         for (int n = begin; n < end; ++n) {
           load_centred(x, mean_of(mean, head), head, n, scratch.row.data());
           const double square = squared_length(scratch.row);
-          if (!(square > 0)) continue;  // zero, or NaN: the token has no direction
+          if (!(square > 0) || std::isinf(square)) continue;  // the token has no direction
           ++count;
           longest = std::max(longest, square);
           const double weight = form == SimilarityForm::kCosine ? 1 / std::sqrt(square) : 1.0;

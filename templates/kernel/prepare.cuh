@@ -6,9 +6,9 @@
 // nothing but the element, a second one weighs rows by their length, the last one makes integers.
 // Up to one barrier before that last pass, a warp works by itself: sums of its rows wait in shared
 // memory, and nothing of one row is reduced before all rows of the warp can be at once. What hardly
-// any row has (NaN, squares beyond f32) is looked for in the results, and then worked out again
-// with care. Every sum has a fixed order. Tokens past the end have zero integers and biases, so
-// that whole tiles can be read, and count nowhere.
+// any row has (NaN, infinity, squares beyond f32) is looked for in the results, and then worked out
+// again with care. Every sum has a fixed order. Tokens past the end have zero integers and biases,
+// so that whole tiles can be read, and count nowhere.
 #pragma once
 
 #include "kernel/prepare_integers.cuh"
@@ -115,8 +115,36 @@ class PrepareBlock {
       }
     }
     if constexpr (kProjects) write_bias(side.bias, rows_.head(), dots);
-    if constexpr (kHasIntegers) integers_.tell_largest(rows_, largest);
+    if constexpr (kHasIntegers) {
+      leave_out_infinity(largest);
+      integers_.tell_largest(rows_, largest);
+    }
     if constexpr (kHasSimilarity) measure_lengths(squares);
+  }
+
+  /// Of a row's magnitudes the largest that is finite, as other rows may have the same scale.
+  __device__ __forceinline__ void leave_out_infinity(PerPass& largest) const {
+    float of_lane = largest[0];
+#pragma unroll
+    for (int pass = 1; pass < Layout::kPasses; ++pass) of_lane = fmaxf(of_lane, largest[pass]);
+    if (!__any_sync(kAllLanes, of_lane == kInfinity)) return;
+#pragma unroll 1
+    for (int pass = 0; pass < Layout::kPasses; ++pass) {
+      float found = 0.0f;
+#pragma unroll 1
+      for (int step = 0; step < Layout::kSteps; ++step) {
+        float x[8];
+        rows_.read_again(x, pass, step);
+#pragma unroll
+        for (int e = 0; e < 8; ++e) {
+          found = fabsf(x[e]) < kInfinity ? fmaxf(found, fabsf(x[e])) : found;
+        }
+      }
+#pragma unroll
+      for (int n = 0; n < Layout::kPasses; ++n) {
+        if (n == pass) largest[n] = found;
+      }
+    }
   }
 
   __device__ __forceinline__ static float sum_of_rows(PerPass& values) {
@@ -143,7 +171,7 @@ class PrepareBlock {
   }
 
   /// Squares that leave the range of f32 are taken of scaled numbers; 0 of a row of zeros, or with
-  /// a NaN in it.
+  /// a NaN or an infinity in it.
   __device__ __forceinline__ void measure_again(float& square, float& factor) const {
 #pragma unroll 1
     for (int pass = 0; pass < Layout::kPasses; ++pass) {
@@ -166,7 +194,7 @@ class PrepareBlock {
       }
       sum = Layout::row_sum(sum);
       if (pass != Layout::own_pass()) continue;
-      square = largest == 0.0f || sum != sum ? 0.0f : sum;
+      square = largest > 0.0f && sum < kInfinity ? sum : 0.0f;
       factor = scale;
     }
   }

@@ -10,7 +10,7 @@ namespace lacuna {
 /// Per row, unless said.
 template <class Layout>
 struct IntegersSmem {
-  float largest[Layout::kRows];  ///< magnitude; NaN left out
+  float largest[Layout::kRows];  ///< magnitude; NaN and infinity left out
   float largest_of_warp[Layout::kWarps];
   Divisor divisor[Layout::kRows];  ///< of the row's group
 };

@@ -115,10 +115,10 @@ class PrepareSums {
 #pragma unroll
       for (int part = 0; part < R::kParts; ++part) sum += sums[tile * R::kParts + part][column];
     }
-    return sum == sum ? sum : sum_again<kTile, kUse, kSmooth>(rows, tile, column);
+    return fabsf(sum) < kInfinity ? sum : sum_again<kTile, kUse, kSmooth>(rows, tile, column);
   }
 
-  /// What is NaN adds nothing: it is the business of its own token.
+  /// NaN and infinity add nothing: they are the business of their own token.
   template <int kTile, RowUse kUse, bool kSmooth>
   __device__ __forceinline__ float sum_again(const Rows& rows, int tile, int column) const {
     float sum = 0.0f;
@@ -126,7 +126,7 @@ class PrepareSums {
     for (int row = tile * kTile; row < smaller((tile + 1) * kTile, rows.left()); ++row) {
       const float x = rows.template element<kSmooth>(row, column);
       const float length = kUse == RowUse::kAll ? 1.0f : smem_.length[row];
-      if (length > 0.0f && x == x) sum += kUse == RowUse::kUnit ? x * length : x;
+      if (length > 0.0f && fabsf(x) < kInfinity) sum += kUse == RowUse::kUnit ? x * length : x;
     }
     return sum;
   }

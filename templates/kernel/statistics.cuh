@@ -1,9 +1,10 @@
 // Over all tokens of a head and each channel by itself: the mean of q or k, and the scale of v. NaN
-// counts as 0: smoothing works with any mean, and so a NaN stays in its token.
+// and infinity count as 0: smoothing works with any mean, and so they stay in their token.
 // Blocks of 512 tokens leave partial results, which a second kernel brings together in order:
 // the same bits from run to run.
 #pragma once
 
+#include "base/math.cuh"
 #include "kernel/predict_args.cuh"
 #include "loader/token_rows.cuh"
 
@@ -22,7 +23,8 @@ struct Statistic {
   }
   /// Of one element.
   __device__ __forceinline__ static float of(float x) {
-    return kIsSum ? (x == x ? x : 0.0f) : fmaxf(0.0f, fabsf(x));
+    const float finite = fabsf(x) < kInfinity ? x : 0.0f;
+    return kIsSum ? finite : fabsf(finite);
   }
   template <class Args>
   __device__ __forceinline__ static int heads(const Args& args) {

@@ -2,18 +2,18 @@
 file(GLOB emulation_sources CONFIGURE_DEPENDS device/emulation/*.cpp)
 file(GLOB variant_sources CONFIGURE_DEPENDS numerics/variants*.cpp)
 target_sources(test_device PRIVATE ${emulation_sources} ${variant_sources}
-  numerics/check.cpp numerics/harness.cpp numerics/tensors.cpp)
+  numerics/check.cpp numerics/harness.cpp numerics/tensors.cpp numerics/unseen.cpp)
 # Also in unoptimised builds: the emulation executes every instruction of every thread.
 target_compile_options(test_device PRIVATE -O2 -U_FORTIFY_SOURCE)
 # Device headers have a Normalise of their own: what includes them is a group apart.
 file(GLOB stage_tests CONFIGURE_DEPENDS device/*_test.cpp device/*_reference.cpp)
-set(generated_tests attend_test runner split_rows_test races_test emulation_test)
+set(generated_tests attend_test runner split_rows_test races_test emulation_test unseen_test)
 list(TRANSFORM generated_tests REPLACE "(.+)" "${CMAKE_CURRENT_SOURCE_DIR}/device/\\1.cpp")
 list(REMOVE_ITEM stage_tests ${generated_tests})
 lacuna_unity_group(stages ${stage_tests})
 lacuna_unity_group(generated ${generated_tests})
 set_source_files_properties(${emulation_sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-lacuna_unity_group(numerics ${variant_sources} numerics/check.cpp numerics/harness.cpp numerics/tensors.cpp)
+lacuna_unity_group(numerics ${variant_sources} numerics/check.cpp numerics/harness.cpp numerics/tensors.cpp numerics/unseen.cpp)
 
 # As they are, and with a call for each access to memory (emulation/races.hpp).
 foreach(library device_kernels traced_kernels)

@@ -309,28 +309,38 @@ TEST_P(Prepare, IsExactForTinyAndHugeNumbers) {
   }
 }
 
-/// What other tokens have of their own does not change: integers, biases, other tiles.
-TEST_P(Prepare, KeepsANanInItsToken) {
+/// What other tokens have of their own does not change: integers, biases, other tiles. The sums of
+/// its own tile stay numbers.
+TEST_P(Prepare, KeepsWhatIsNotFiniteInItsToken) {
+  using Limits = std::numeric_limits<float>;
   constexpr int kToken = 77;
   const TokensOfHeads shape = {1, 1, 1, 300, false};
-  Side plain(GetParam().shape, shape), other(GetParam().shape, shape);
-  const int d = plain.config.head_dim;
-  for (int column = 0; column < d; ++column) {
-    plain.x.set(0, 0, kToken, column, plain.config.smooth ? plain.mean[plain.at(0, column)] : 0);
-    other.x.set(0, 0, kToken, column, std::numeric_limits<float>::quiet_NaN());
-  }
-  ASSERT_EQ(plain.run(GetParam(), kStagePlain), "");
-  ASSERT_EQ(other.run(GetParam(), kStagePlain), "");
-  EXPECT_TRUE(plain.scale == other.scale && plain.estimate_scale == other.estimate_scale);
-  for (std::size_t n = 0; n < plain.values.size(); ++n) {
-    ASSERT_EQ(plain.values[n], other.values[n]) << n;
-    ASSERT_EQ(plain.estimate_values[n], other.estimate_values[n]) << n;
-  }
-  for (std::size_t n = 0; n < plain.bias.size(); ++n)
-    ASSERT_TRUE(n == kToken || plain.bias[n] == other.bias[n]) << n;
-  for (std::size_t n = 0; n < plain.summary.size(); ++n) {
-    const bool has_token = static_cast<int>(n) / d == kToken / plain.tile();
-    ASSERT_TRUE(has_token || plain.summary[n] == other.summary[n]) << n;
+  for (const float value : {Limits::quiet_NaN(), Limits::infinity(), -Limits::infinity()}) {
+    SCOPED_TRACE(value);
+    Side plain(GetParam().shape, shape), other(GetParam().shape, shape);
+    const int d = plain.config.head_dim;
+    for (int column = 0; column < d; ++column) {
+      plain.x.set(0, 0, kToken, column, plain.config.smooth ? plain.mean[plain.at(0, column)] : 0);
+      other.x.set(0, 0, kToken, column, value);
+    }
+    ASSERT_EQ(plain.run(GetParam(), kStagePlain), "");
+    ASSERT_EQ(other.run(GetParam(), kStagePlain), "");
+    EXPECT_TRUE(plain.scale == other.scale && plain.estimate_scale == other.estimate_scale);
+    for (std::size_t n = 0; n < plain.values.size(); ++n) {
+      if (static_cast<int>(n) / d == kToken && std::isinf(value)) continue;  // saturates
+      ASSERT_EQ(plain.values[n], other.values[n]) << n;
+      ASSERT_EQ(plain.estimate_values[n], other.estimate_values[n]) << n;
+    }
+    for (std::size_t n = 0; n < plain.bias.size(); ++n)
+      ASSERT_TRUE(n == kToken || plain.bias[n] == other.bias[n]) << n;
+    for (std::size_t n = 0; n < plain.summary.size(); ++n) {
+      const bool has_token = static_cast<int>(n) / d == kToken / plain.tile();
+      ASSERT_TRUE(has_token ? std::isfinite(other.summary[n])
+                            : plain.summary[n] == other.summary[n])
+          << n;
+    }
+    for (std::size_t n = 0; n < plain.similarity.size(); ++n)
+      ASSERT_EQ(std::isfinite(plain.similarity[n]), std::isfinite(other.similarity[n])) << n;
   }
 }
 

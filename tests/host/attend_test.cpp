@@ -232,6 +232,44 @@ TEST(AttendValues, NanInKeysThatAreNeverVisitedHasNoEffect) {
     ASSERT_EQ(spoilt.outputs.o[n], clean.outputs.o[n]) << n;
 }
 
+/// One element that is no number is enough, wherever it stands: no tile boundary makes a
+/// difference, and what the row sees still counts.
+TEST(AttendValues, AKeyHasNoInfluenceOnRowsThatDoNotSeeIt) {
+  constexpr int kQueries = 4;
+  using Limits = std::numeric_limits<float>;
+  for (const int d : {24, 64}) {
+    const Program program = program_of(specs().at("uneven_tile"), d, DType::kBF16);
+    const CompiledKernel kernel(program);
+    for (const int n_k : {4, 8, 64, 65}) {
+      const Inputs inputs = make_inputs(program, {1, 1, 1, kQueries, n_k, d}, 5);
+      const Outputs clean = run(program, kernel, inputs).outputs;
+      for (const int key : {2, n_k - 1}) {
+        for (const float value : {Limits::quiet_NaN(), Limits::infinity(), -Limits::infinity()}) {
+          SCOPED_TRACE(testing::Message()
+                       << "d " << d << ", n_k " << n_k << ", key " << key << ", " << value);
+          Inputs in_k = inputs, in_v = inputs;
+          const auto element = static_cast<std::size_t>(key * d + d - 1);
+          in_k.k[element] = in_v.v[element] = value;
+          const Outputs of_k = run(program, kernel, in_k).outputs;
+          const Outputs of_v = run(program, kernel, in_v).outputs;
+          for (int row = 0; row < kQueries; ++row) {
+            const auto last = static_cast<std::size_t>((row + 1) * d - 1);
+            if (row < key) {
+              EXPECT_EQ(of_k.o[last], clean.o[last]) << row;
+              EXPECT_EQ(of_k.lse[last / static_cast<std::size_t>(d)],
+                        clean.lse[last / static_cast<std::size_t>(d)]);
+              EXPECT_EQ(of_v.o[last], clean.o[last]) << row;
+            } else {
+              EXPECT_FALSE(std::isfinite(of_v.o[last])) << row;
+            }
+            EXPECT_EQ(of_v.o[last - 1], clean.o[last - 1]) << row;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(AttendValues, HugeLogitsAndAllNegativeOnesStayExact) {
   const Program program = program_of(specs().at("dense"), 64, DType::kF32);
   for (const float gain : {300.0F, -300.0F}) {

@@ -1,6 +1,7 @@
 #include "tests/oracle/quantise.hpp"
 
 #include <cmath>
+#include <limits>
 
 #include "tests/oracle/access.hpp"
 
@@ -11,6 +12,7 @@ namespace {
 constexpr double kQuantisedDifferenceError = 1e-6;
 /// Magnitudes below which devices may flush.
 constexpr float kSmallestScale = 1e-36F;
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 std::size_t at(int a, int size_b, int b) {
   return static_cast<std::size_t>(a) * static_cast<std::size_t>(size_b) +
@@ -24,7 +26,7 @@ std::vector<double> token_means(const std::vector<double>& x, int heads, int tok
   for (int row = 0; row < heads * tokens; ++row)
     for (int c = 0; c < d; ++c) {
       const double value = x[at(row, d, c)];
-      mean[at(row / tokens, d, c)] += std::isnan(value) ? 0 : value / tokens;
+      mean[at(row / tokens, d, c)] += std::isfinite(value) ? value / tokens : 0;
     }
   return mean;
 }
@@ -82,7 +84,8 @@ Quantised quantise(const std::vector<double>& x, const std::vector<double>& mean
   for (int row = 0; row < heads * tokens; ++row)
     for (int c = 0; c < d; ++c) {
       float& group = largest[group_at(row)];
-      group = std::fmax(group, std::fabs(difference[at(row, d, c)]));
+      const float magnitude = std::fabs(difference[at(row, d, c)]);
+      if (std::isfinite(magnitude)) group = std::max(group, magnitude);
       double& error = largest_error[group_at(row)];
       error = std::max(error, error_of(row, c));
     }
@@ -124,14 +127,18 @@ std::vector<double> quantise_values(const std::vector<double>& v, int heads, int
   for (int h = 0; h < heads; ++h)
     for (int c = 0; c < d; ++c) {
       double largest = 0;
-      for (int n = 0; n < tokens; ++n)
-        largest = std::fmax(largest, std::abs(v[at(h * tokens + n, d, c)]));
+      for (int n = 0; n < tokens; ++n) {
+        const double magnitude = std::abs(v[at(h * tokens + n, d, c)]);
+        if (std::isfinite(magnitude)) largest = std::max(largest, magnitude);
+      }
       const float scale =
           largest == 0 ? 1 : static_cast<float>(largest) / static_cast<float>(range);
       for (int n = 0; n < tokens; ++n) {
         const std::size_t x = at(h * tokens + n, d, c);
         const auto step = static_cast<double>(scale);
-        out[x] = round_e4m3(static_cast<double>(static_cast<float>(v[x]) / scale)) * step;
+        out[x] = std::isinf(v[x])
+                     ? kNan
+                     : round_e4m3(static_cast<double>(static_cast<float>(v[x]) / scale)) * step;
       }
     }
   return out;

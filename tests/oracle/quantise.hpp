@@ -10,7 +10,8 @@
 
 namespace lacuna::oracle {
 
-/// The mean over all tokens of each head, NaN counted as 0: x [heads, tokens, d] -> [heads, d].
+/// The mean over all tokens of each head, what is not finite counted as 0: x [heads, tokens, d] ->
+/// [heads, d].
 std::vector<double> token_means(const std::vector<double>& x, int heads, int tokens, int d);
 
 /// x [heads, tokens, d] minus mean [heads, d].

@@ -44,7 +44,7 @@ Band similarity_of(const std::vector<CentredRow>& rows, int d, Similarity form) 
   for (const CentredRow& row : rows) {
     undecided = undecided || (row.length > 0 && row.length < kShortest) ||
                 (row.error > 0 && row.length < 20 * row.error);
-    if (row.length == 0 || std::isnan(row.length)) continue;
+    if (row.length == 0 || !std::isfinite(row.length)) continue;
     ++count;
     longest = std::max(longest, row.length);
     error = std::max(error, kSumError + 4 * row.error / row.length);
@@ -73,7 +73,7 @@ std::vector<double> tile_means(const std::vector<double>& x, int heads, int toke
       const int t = n / tile, count = std::min(tile, tokens - t * tile);
       const double* from = row_at(x, flat_row(0, heads, h, tokens, n), d);
       double* to = out.data() + flat_row(0, heads, h, tiles, t) * static_cast<std::size_t>(d);
-      for (int c = 0; c < d; ++c) to[c] += std::isnan(from[c]) ? 0 : from[c] / count;
+      for (int c = 0; c < d; ++c) to[c] += std::isfinite(from[c]) ? from[c] / count : 0;
     }
   return out;
 }

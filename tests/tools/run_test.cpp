@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "tests/tools/command.hpp"
 #include "tests/tools/problem.hpp"
 #include "tools/npy.hpp"
+#include "tools/run_report.hpp"
 
 namespace lacuna::tests {
 namespace {
@@ -243,6 +245,38 @@ TEST_F(Run, RejectsBadFilesWithOneExactMessage) {
       wrong + ": error: tensor k: dtype: expected bf16, f16 or f32, got i32 [E0606]\n" + wrong +
           ": error: tensor k: shape: expected [tokens, head_dim], [heads, tokens, head_dim] or "
           "[batch, heads, tokens, head_dim], got [6] [E0607]\n");
+}
+
+/// The last two keys of one head: of the causal queries only the last two see one.
+TEST_F(Run, NamesWhatIsNotFiniteInV) {
+  tools::Safetensors poisoned = problem_;
+  std::vector<float> v = tools::to_f32(problem_.tensors["v"]);
+  v[v.size() - 1] = std::numeric_limits<float>::quiet_NaN();
+  v[v.size() - kHeadDim - 2] = std::numeric_limits<float>::infinity();
+  poisoned.tensors["v"] = tools::from_f32(v, {1, kTokens, kHeadDim}, ArrayType::kBF16);
+  const std::string file = scratch_.write("poisoned.safetensors", print_safetensors(poisoned));
+  const CommandResult result = run("bsfa", {"--input", file});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_NE(result.out.find("NaN or infinity in 2 tokens of v, and so in o of every query that "
+                            "sees such a token"),
+            std::string::npos)
+      << result.out;
+  EXPECT_EQ(parse_document(run("bsfa", {"--input", file, "--json"}))["v_not_finite"], 2);
+  EXPECT_EQ(parse_document(run("bsfa", with_input({"--json"})))["v_not_finite"], 0);
+}
+
+/// There a weight of 0 is multiplied with V too.
+TEST(RunReport, SaysWhomAVThatIsNotFiniteReachesOnAGpu) {
+  tools::Inputs inputs;
+  inputs.v_not_finite = 1;
+  tools::RunResult result;
+  result.device = "cuda:0";
+  result.kernel = nlohmann::ordered_json::object();
+  const std::string report = tools::print_run("dense", inputs, result, {});
+  EXPECT_NE(report.find("NaN or infinity in 1 token of v, and so in o of every query that visits "
+                        "the tile of such a token, seen or not"),
+            std::string::npos)
+      << report;
 }
 
 TEST_F(Run, RejectsTensorsThatDoNotFitTogether) {
