@@ -8,7 +8,7 @@
 namespace lacuna::cache {
 namespace {
 
-constexpr uid_t kNobody = 65534;
+constexpr uid_t kSomebodyElse = 65534;
 
 /// A store with one entry whose folders and file can be spoilt.
 class Trust : public testing::Test {
@@ -83,7 +83,7 @@ TEST_F(Trust, FoldersThatAreSymbolicLinks) {
 TEST_F(Trust, FoldersOfSomebodyElse) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give a folder away";
   for (const std::string& folder : folders_) {
-    ASSERT_EQ(::chown(at(folder).c_str(), kNobody, kNobody), 0);
+    ASSERT_EQ(::chown(at(folder).c_str(), kSomebodyElse, kSomebodyElse), 0);
     expect_folder_refused(folder + " is owned by uid 65534, not by uid 0");
     ASSERT_EQ(::chown(at(folder).c_str(), 0, 0), 0);
   }
@@ -99,7 +99,7 @@ TEST_F(Trust, EntriesThatOthersCouldHaveWritten) {
   ASSERT_EQ(::symlink(at("moved").c_str(), entry.c_str()), 0);
   expect_entry_refused();
   if (::geteuid() != 0) return;
-  ASSERT_EQ(::chown(entry.c_str(), kNobody, kNobody), 0);
+  ASSERT_EQ(::chown(entry.c_str(), kSomebodyElse, kSomebodyElse), 0);
   expect_entry_refused();
 }
 
@@ -110,7 +110,7 @@ TEST_F(Trust, WhatRootHasPutThereServesEverybody) {
     ASSERT_EQ(::chmod(at(folder).c_str(), 0755), 0);
   ASSERT_EQ(::chmod(file_of(scratch_, key_).c_str(), 0644), 0);
   const pid_t child = start_child([this] {
-    require(::setuid(kNobody) == 0, "another user");
+    require(::setuid(kSomebodyElse) == 0, "another user");
     std::vector<std::string> warnings;
     Store store(options_in(scratch_, &warnings));
     require(store.load(key_).has_value(), "the entry of root");

@@ -18,8 +18,8 @@ using numerics::Poison;
 using numerics::Promise;
 using numerics::Reported;
 
-const emulation::Schedule kPlainSchedule = {emulation::Landing::kEarly, emulation::WarpOrder::kAscending,
-                                    0};
+const emulation::Schedule kPlainSchedule = {emulation::Landing::kEarly,
+                                            emulation::WarpOrder::kAscending, 0};
 constexpr int kRowsOfABlock = 128;
 
 /// One of each kind is enough. A token order has no place of its own for a key.

@@ -10,22 +10,22 @@
 namespace lacuna {
 namespace {
 
-const std::vector<ParamSymbol> kParameters = {
+const std::vector<ParamSymbol> kMaskParameters = {
     {"start", ExprType::kI32, {ParamDim::kNQ}, false},
     {"window", ExprType::kI32, {}, false},
     {"bias", ExprType::kF32, {}, false},
 };
 
-Expr parsed(const std::string& text) {
-  const ParsedExpr result = parse_expr(text, Site::kMask, kParameters);
+Expr parsed_mask(const std::string& text) {
+  const ParsedExpr result = parse_expr(text, Site::kMask, kMaskParameters);
   EXPECT_TRUE(result.ok()) << text << (result.ok() ? "" : ": " + result.errors[0].message);
   return result.expr;
 }
 
 /// "first to last, first to last"
-std::string ranges_of(const std::string& text) {
+std::string key_ranges_of(const std::string& text) {
   std::string all;
-  for (const KeyRange& range : key_ranges(parsed(text))) {
+  for (const KeyRange& range : key_ranges(parsed_mask(text))) {
     const auto bound = [](const Expr& expr) { return expr.empty() ? "" : print_expr(expr); };
     all += (all.empty() ? "" : ", ") + bound(range.first) + " to " + bound(range.last);
   }
@@ -33,21 +33,21 @@ std::string ranges_of(const std::string& text) {
 }
 
 TEST(key_ranges, come_from_bounds_on_k) {
-  EXPECT_EQ(ranges_of("k <= q + n_k - n_q"), " to q + n_k - n_q");
-  EXPECT_EQ(ranges_of("k >= start[q] and k <= q"), "start[q] to q");
-  EXPECT_EQ(ranges_of("q - k < window"), "q - window + 1 to ");
-  EXPECT_EQ(ranges_of("k == q"), "q to q");
-  EXPECT_EQ(ranges_of("not k <= q"), "q + 1 to ");
+  EXPECT_EQ(key_ranges_of("k <= q + n_k - n_q"), " to q + n_k - n_q");
+  EXPECT_EQ(key_ranges_of("k >= start[q] and k <= q"), "start[q] to q");
+  EXPECT_EQ(key_ranges_of("q - k < window"), "q - window + 1 to ");
+  EXPECT_EQ(key_ranges_of("k == q"), "q to q");
+  EXPECT_EQ(key_ranges_of("not k <= q"), "q + 1 to ");
 }
 
 TEST(key_ranges, are_two_at_most) {
-  EXPECT_EQ(ranges_of("k <= q and (k < 4 or q - k < 8)"), " to min(q, 3), q - 7 to q");
-  EXPECT_EQ(ranges_of("k == 1 or k == 2 or k == 3"), "");
+  EXPECT_EQ(key_ranges_of("k <= q and (k < 4 or q - k < 8)"), " to min(q, 3), q - 7 to q");
+  EXPECT_EQ(key_ranges_of("k == 1 or k == 2 or k == 3"), "");
 }
 
 TEST(key_ranges, are_none_where_k_is_not_bounded) {
   for (const char* text : {"k % 2 == 0", "k * 2 <= q", "k * bias < 3.0", "k != q", "k * k < q"})
-    EXPECT_EQ(ranges_of(text), "") << text;
+    EXPECT_EQ(key_ranges_of(text), "") << text;
 }
 
 TEST(key_ranges, hold_the_keys_that_the_mask_lets_through) {
@@ -59,7 +59,7 @@ TEST(key_ranges, hold_the_keys_that_the_mask_lets_through) {
        {"k <= q", "k > q", "q >= k and start[q] <= k", "k <= q and (k < 2 or q - k < window)",
         "q + n_k < n_q + k", "k == start[q] + 1", "h == 0 and k < q", "h == 1 or k < q",
         "q % 2 == 0 and k <= q or k == 7"}) {
-    const Expr mask = parsed(text);
+    const Expr mask = parsed_mask(text);
     const std::vector<KeyRange> ranges = key_ranges(mask);
     ASSERT_FALSE(ranges.empty()) << text;
     for (int at = 0; at < 64; ++at) {

@@ -147,7 +147,8 @@ TEST(parse_error, types) {
 }
 
 TEST(parse_error, exclude_comes_before_the_estimate) {
-  EXPECT_TRUE(parse_expr("similar_q < tau or k0 < 64 or j == i", Site::kExclude, kErrorParameters).ok());
+  EXPECT_TRUE(
+      parse_expr("similar_q < tau or k0 < 64 or j == i", Site::kExclude, kErrorParameters).ok());
   expect_errors({
       {"p < tau",
        "`p`@0 E0302 'p' cannot be read in estimate.exclude\n"

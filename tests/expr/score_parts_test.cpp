@@ -12,56 +12,56 @@
 namespace lacuna {
 namespace {
 
-const std::vector<ParamSymbol> kParameters = {
+const std::vector<ParamSymbol> kScoreParameters = {
     {"cap", ExprType::kF32, {}, false},
     {"slope", ExprType::kF32, {ParamDim::kHeads}, false},
     {"bias", ExprType::kF32, {ParamDim::kNK}, false},
     {"stride", ExprType::kI32, {}, false},
 };
 
-Expr parsed(const std::string& text) {
-  const ParsedExpr result = parse_expr(text, Site::kScore, kParameters);
+Expr parsed_score(const std::string& text) {
+  const ParsedExpr result = parse_expr(text, Site::kScore, kScoreParameters);
   EXPECT_TRUE(result.ok()) << text << (result.ok() ? "" : ": " + result.errors[0].message);
   return result.expr;
 }
 
 /// "factor | core | offset | slope | rest", as text.
-std::string parts_of(const std::string& text) {
-  const ScoreParts parts = split_score(parsed(text));
+std::string score_parts_of(const std::string& text) {
+  const ScoreParts parts = split_score(parsed_score(text));
   std::string all;
   for (const Expr* part : {&parts.factor, &parts.core, &parts.offset, &parts.slope, &parts.rest})
     all += (part == &parts.factor ? "" : " | ") + (part->empty() ? "" : print_expr(*part));
   return all;
 }
 
-TEST(score_parts, of_s_alone_are_none) { EXPECT_EQ(parts_of("s"), " |  |  |  | "); }
+TEST(score_parts, of_s_alone_are_none) { EXPECT_EQ(score_parts_of("s"), " |  |  |  | "); }
 
 TEST(score_parts, take_factors_of_the_query_out) {
-  EXPECT_EQ(parts_of("2.0 * s"), "2.0 |  |  |  | ");
-  EXPECT_EQ(parts_of("-(s * slope) * 3.0"), "-3.0 * slope |  |  |  | ");
-  EXPECT_EQ(parts_of("s / cap"), "1.0 / cap |  |  |  | ");
-  EXPECT_EQ(parts_of("s * q"), "q |  |  |  | ");
+  EXPECT_EQ(score_parts_of("2.0 * s"), "2.0 |  |  |  | ");
+  EXPECT_EQ(score_parts_of("-(s * slope) * 3.0"), "-3.0 * slope |  |  |  | ");
+  EXPECT_EQ(score_parts_of("s / cap"), "1.0 / cap |  |  |  | ");
+  EXPECT_EQ(score_parts_of("s * q"), "q |  |  |  | ");
 }
 
 TEST(score_parts, know_what_grows_evenly_along_a_row) {
-  EXPECT_EQ(parts_of("s - slope * (q + n_k - n_q - k)"),
+  EXPECT_EQ(score_parts_of("s - slope * (q + n_k - n_q - k)"),
             " |  | -(slope * (q + n_k - n_q - k)) | -(-1.0 * slope) | ");
-  EXPECT_EQ(parts_of("s + slope * k * 2 + q"), " |  | slope * k * 2.0 + q | slope * 2.0 | ");
+  EXPECT_EQ(score_parts_of("s + slope * k * 2 + q"), " |  | slope * k * 2.0 + q | slope * 2.0 | ");
 }
 
 TEST(score_parts, leave_everything_else_to_each_score) {
-  EXPECT_EQ(parts_of("cap * tanh(s / cap)"), "cap | tanh(s * (1.0 / cap)) |  |  | ");
-  EXPECT_EQ(parts_of("s + bias[k - q] - abs(q - k)"), " |  |  |  | bias[k - q] - abs(q - k)");
-  EXPECT_EQ(parts_of("s * k"), " | s * k |  |  | ");
-  EXPECT_EQ(parts_of("s + s * s"), " | s + s * s |  |  | ");
-  EXPECT_EQ(parts_of("select(k < 4, s, s - 1.0)"), " | select(k < 4, s, s - 1.0) |  |  | ");
+  EXPECT_EQ(score_parts_of("cap * tanh(s / cap)"), "cap | tanh(s * (1.0 / cap)) |  |  | ");
+  EXPECT_EQ(score_parts_of("s + bias[k - q] - abs(q - k)"), " |  |  |  | bias[k - q] - abs(q - k)");
+  EXPECT_EQ(score_parts_of("s * k"), " | s * k |  |  | ");
+  EXPECT_EQ(score_parts_of("s + s * s"), " | s + s * s |  |  | ");
+  EXPECT_EQ(score_parts_of("select(k < 4, s, s - 1.0)"), " | select(k < 4, s, s - 1.0) |  |  | ");
 }
 
 TEST(score_parts, without_s_have_a_core_of_zero) {
-  EXPECT_EQ(parts_of("q * 1.0"), "0.0 | 0.0 | q |  | ");
+  EXPECT_EQ(score_parts_of("q * 1.0"), "0.0 | 0.0 | q |  | ");
 }
 
-float value_of(const Expr& expr, const Bindings& bindings, float absent) {
+float value_of_part(const Expr& expr, const Bindings& bindings, float absent) {
   return expr.empty() ? absent : evaluate(expr, bindings).f32;
 }
 
@@ -78,7 +78,7 @@ TEST(score_parts, add_up_to_the_score) {
         "cap * tanh(s / cap) - k / 7.0", "s * q + bias[k] - 2 * (k - stride * (q - 3 * k))",
         "s / (1.0 + k) + slope * k", "3.0 - -(-s)", "select(k % 2 == 0, s, -s) * 4.0 + max(k, q)",
         "k * slope"}) {
-    const Expr score = parsed(text);
+    const Expr score = parsed_score(text);
     const ScoreParts parts = split_score(score);
     for (int at = 0; at < 60; ++at) {
       Bindings bindings;
@@ -86,22 +86,22 @@ TEST(score_parts, add_up_to_the_score) {
       bindings.set(Variable::kS, 0.37f * static_cast<float>(at % 11) - 2.0f);
       bindings.set(Variable::kQ, at % 7), bindings.set(Variable::kK, at % 13);
       bindings.set(Variable::kNQ, 9), bindings.set(Variable::kNK, 20);
-      const float offset = value_of(parts.offset, bindings, 0);
-      const float core = value_of(parts.core, bindings,
-                                  bindings.variables[static_cast<std::size_t>(Variable::kS)].f32);
-      const float sum =
-          value_of(parts.factor, bindings, 1) * core + offset + value_of(parts.rest, bindings, 0);
+      const float offset = value_of_part(parts.offset, bindings, 0);
+      const float core = value_of_part(
+          parts.core, bindings, bindings.variables[static_cast<std::size_t>(Variable::kS)].f32);
+      const float sum = value_of_part(parts.factor, bindings, 1) * core + offset +
+                        value_of_part(parts.rest, bindings, 0);
       EXPECT_NEAR(sum, evaluate(score, bindings).f32, 1e-5f * std::max(1.0f, std::abs(sum)))
           << text;
-      const float slope = value_of(parts.slope, bindings, 0);
+      const float slope = value_of_part(parts.slope, bindings, 0);
       bindings.set(Variable::kK, at % 13 + 1);
-      EXPECT_NEAR(value_of(parts.offset, bindings, 0) - offset, slope, 1e-4f) << text;
+      EXPECT_NEAR(value_of_part(parts.offset, bindings, 0) - offset, slope, 1e-4f) << text;
     }
   }
 }
 
 TEST(score_parts, take_integers_that_may_wrap_for_uneven) {
-  EXPECT_EQ(parts_of("s + k * stride * stride"), " |  |  |  | k * stride * stride");
+  EXPECT_EQ(score_parts_of("s + k * stride * stride"), " |  |  |  | k * stride * stride");
 }
 
 }  // namespace
