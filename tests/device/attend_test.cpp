@@ -125,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(Generated, Kernel, testing::ValuesIn(subjects()),
 
 /// Shapes, values and schedules that nobody chose; the message has what it takes to repeat one.
 TEST(AnyShape, AgreesWithTheOracleUnderAnySchedule) {
-  const int runs = test::by_tier(100, 25);
+  const int runs = test::by_tier(100, 15);
   constexpr Fill kFills[] = {Fill::kNormal,   Fill::kUneven,    Fill::kHuge,
                              Fill::kNegative, Fill::kClustered, Fill::kOutlier,
                              Fill::kTiny,     Fill::kSharp,     Fill::kRising};

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "tests/device/stages/stage.hpp"
+#include "tests/tier.hpp"
 
 namespace lacuna::device {
 namespace {
@@ -85,15 +86,21 @@ FirstRowCase make_row(int tiles, double visible, std::mt19937& random, Draw draw
   return row;
 }
 
-constexpr int kTiles[] = {1, 2, 31, 32, 33, 255, 256, 257, 511, 512, 513, 1000};
+/// Around the sizes at which the work is cut.
+std::vector<int> tile_counts() {
+  return test::by_tier(std::vector{1, 2, 31, 32, 33, 255, 256, 257, 511, 512, 513, 1000},
+                       {1, 32, 257, 513, 1000});
+}
 
 TEST(SelectFirst, AgreesWithASort) {
   std::mt19937 random(41);
   std::lognormal_distribution<float> normal(-6, 2);
-  for (const int tiles : kTiles) {
+  for (const int tiles : tile_counts()) {
     for (const double visible : {1.0, 0.5, 0.02}) {
       const FirstRowCase row = make_row(tiles, visible, random, [&] { return normal(random); });
-      for (const int top : {0, 1, 31, 32, 33, 511, 512, 513, 2000}) check(row, top);
+      for (const int top :
+           test::by_tier(std::vector{0, 1, 31, 32, 33, 511, 512, 513, 2000}, {0, 1, 33, 512, 2000}))
+        check(row, top);
     }
   }
 }
@@ -101,7 +108,7 @@ TEST(SelectFirst, AgreesWithASort) {
 TEST(SelectFirst, BreaksTiesByIndex) {
   std::mt19937 random(42);
   std::uniform_int_distribution<int> few(0, 3);
-  for (const int tiles : kTiles) {
+  for (const int tiles : tile_counts()) {
     const FirstRowCase row =
         make_row(tiles, 0.8, random, [&] { return static_cast<float>(few(random)) * 0.1F; });
     for (const int top : {1, 20, tiles / 3, tiles / 2}) check(row, top);

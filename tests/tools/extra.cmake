@@ -8,6 +8,15 @@ if(TARGET test_tools)
   add_dependencies(test_tools lacuna_cli fake_cuda fake_cublas fake_host)
   target_compile_definitions(test_tools PRIVATE LACUNA_FAKE_HOST="$<TARGET_FILE:fake_host>")
 endif()
+# The readers and writers alone, which meet files from anywhere: under sanitizers the short tier has no more of the tools.
+set(readers array file_io npy safetensors)
+list(TRANSFORM readers REPLACE "(.+)" "tools/\\1_test.cpp" OUTPUT_VARIABLE reader_tests)
+list(TRANSFORM readers REPLACE "(.+)" "${CMAKE_SOURCE_DIR}/tools/\\1.cpp" OUTPUT_VARIABLE reader_sources)
+add_executable(test_readers EXCLUDE_FROM_ALL ${reader_tests} ${reader_sources} tools/command.cpp)
+target_link_libraries(test_readers PRIVATE lacuna_compiler nlohmann_json::nlohmann_json GTest::gtest GTest::gtest_main)
+target_compile_definitions(test_readers PRIVATE
+  LACUNA_SOURCE_DIR="${CMAKE_SOURCE_DIR}" LACUNA_BINARY_DIR="${CMAKE_BINARY_DIR}")
+
 # The scripts of tools/dev that use the C ABI, on the CPU. A sanitized library does not load into Python.
 find_package(Python3 COMPONENTS Interpreter QUIET)
 if(TARGET test_tools AND Python3_Interpreter_FOUND AND NOT LACUNA_SANITIZE)
