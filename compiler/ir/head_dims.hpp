@@ -6,4 +6,6 @@ namespace lacuna {
 
 inline constexpr int kHeadDimStep = 8, kLargestHeadDim = 512;
 
+constexpr bool is_head_dim(int d) { return d % kHeadDimStep == 0 && d > 0 && d <= kLargestHeadDim; }
+
 }  // namespace lacuna

@@ -7,8 +7,8 @@
 
 namespace lacuna {
 
-/// Before a program is looked at, whose own rule names no target: refuses (E0403) what the target
-/// has no kernels for, with the nearest head dimensions that it has.
+/// Refuses (E0403) what the target has no kernels for, with the nearest head dimensions that it
+/// has.
 void check_head_dim(const SpecDocument& document, int head_dim, const Target& target,
                     Diagnostics& diagnostics);
 

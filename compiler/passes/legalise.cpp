@@ -5,6 +5,7 @@
 #include <string>
 
 #include "compiler/ir/fields.hpp"
+#include "compiler/passes/check_head_dim.hpp"
 #include "compiler/passes/choose_estimate.hpp"
 #include "compiler/passes/drop_unread.hpp"
 #include "compiler/passes/pass.hpp"
@@ -158,6 +159,7 @@ Program legalise(Program program, const PassContext& context) {
   note_estimate(program, context);
   if (context.target.kind == TargetKind::kCpu) return program;
   check_dtype(program, context);
+  check_head_dim(context.document, program.head_dim, context.target, context.diagnostics);
   check_8_bit_head_dim(program, context);
   check_prepared_tiles(program, context);
   check_estimate(program, context);
