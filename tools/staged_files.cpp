@@ -100,12 +100,15 @@ std::optional<StagingFailure> write_all(const Staging& staging,
   return std::nullopt;
 }
 
-/// Puts a new file in its place and keeps what was there. 0 or errno, and then nothing is changed.
+/// Puts a new file in its place and keeps what was there, under two names meanwhile where the file
+/// system can: at no time is there no file. 0 or errno, and then nothing is changed.
 int place(const Staging& staging, const fs::path& folder, const std::string& name) {
   const fs::path target = folder / name, old = staging.replaced / name;
   std::error_code ignored;
   if (fs::is_directory(fs::symlink_status(target, ignored))) return EISDIR;
-  if (::rename(target.c_str(), old.c_str()) != 0 && errno != ENOENT) return errno;
+  const bool is_kept = ::link(target.c_str(), old.c_str()) == 0 || errno == ENOENT ||
+                       ::rename(target.c_str(), old.c_str()) == 0;
+  if (!is_kept) return errno;
   if (::rename((staging.made / name).c_str(), target.c_str()) == 0) return 0;
   const int error = errno;
   ::rename(old.c_str(), target.c_str());
