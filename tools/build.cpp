@@ -11,6 +11,7 @@
 #include "compiler/target/plan.hpp"
 #include "runtime/device_headers.hpp"
 #include "runtime/environment.hpp"
+#include "runtime/parallel_for.hpp"
 #include "tools/spec_options.hpp"
 #include "tools/staged_files.hpp"
 #include "tools/table.hpp"
@@ -73,21 +74,17 @@ void compile(Task& task, const std::shared_ptr<const Nvrtc>& nvrtc,
 void compile_all(std::vector<Task>& tasks, const std::shared_ptr<const Nvrtc>& nvrtc,
                  const std::string& template_path) {
   const bool show_progress = ::isatty(STDERR_FILENO) == 1;
-  std::atomic<std::size_t> next{0};
   std::atomic<std::size_t> done{0};
   const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
-  const int of_task = static_cast<int>(std::max<std::size_t>(1, cores / tasks.size()));
-  const auto work = [&] {
-    for (std::size_t i = next++; i < tasks.size(); i = next++) {
-      compile(tasks[i], nvrtc, template_path, of_task);
-      const std::size_t count = ++done;
-      if (show_progress) std::fprintf(stderr, "\r\x1b[K%zu/%zu kernels", count, tasks.size());
-    }
-  };
-  std::vector<std::thread> threads;
-  for (std::size_t i = 1; i < std::min(cores, tasks.size()); ++i) threads.emplace_back(work);
-  work();
-  for (std::thread& thread : threads) thread.join();
+  const std::size_t workers = std::min(cores, tasks.size());
+  const int of_task = static_cast<int>(cores / std::max<std::size_t>(1, workers));
+  parallel_for(workers, static_cast<std::int64_t>(tasks.size()),
+               [&](std::int64_t item, std::size_t) {
+                 compile(tasks[static_cast<std::size_t>(item)], nvrtc, template_path, of_task);
+                 const std::size_t count = ++done;
+                 if (show_progress)
+                   std::fprintf(stderr, "\r\x1b[K%zu/%zu kernels", count, tasks.size());
+               });
   if (show_progress) std::fputs("\r\x1b[K", stderr);
 }
 
@@ -185,7 +182,8 @@ void run_build(const BuildVerbOptions& options, Session& session) {
   compile_all(tasks, nvrtc, options.template_path);
   for (const Task& task : tasks) session.report(task.diagnostics, task.document->source);
   if (session.exit_code != ExitCode::kOk) return;
-  if (write_outputs(tasks, options.out_directory, session)) report_kernels(tasks, session);
+  if (tasks.empty() || !write_outputs(tasks, options.out_directory, session)) return;
+  report_kernels(tasks, session);
 }
 
 }  // namespace

@@ -82,6 +82,13 @@ TEST_F(Build, WritesNothingIfAFileCannotTakeItsPlace) {
   EXPECT_EQ(scratch_.names(), std::vector<std::string>{blocked});
 }
 
+TEST_F(Build, OfNoSpecWritesNothing) {
+  const CommandResult result = run_lacuna({"build", source_file("specs/schema.json"), "--arch",
+                                           "sm_80", "-o", scratch_.file("kernels")});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(scratch_.names(), std::vector<std::string>{});
+}
+
 TEST_F(Build, SpecsOfOneNameWouldWriteTheSameFiles) {
   const std::string spec = R"({"version": 1, "name": "dense"})";
   const std::string a = scratch_.write("a.json", spec), b = scratch_.write("b.json", spec);
