@@ -19,7 +19,6 @@
 
 namespace lacuna {
 
-inline constexpr int kMaxParams = 32;
 inline constexpr int kMaxRank = 4;
 
 /// What a kernel accepts; made once when it is compiled.

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <new>
 #include <string>
 
+#include "compiler/spec/json_limits.hpp"
 #include "lacuna/lacuna.h"
 #include "runtime/engine.hpp"
 #include "runtime/kernel.hpp"
@@ -26,7 +28,12 @@ namespace {
 /// The last error of a thread; rendered when it is made, cleared by the next call.
 struct LastError {
   std::string text, json;
+  bool is_out_of_memory = false;  ///< then there was no memory to render anything
 };
+
+constexpr const char* kOutOfMemoryText = "lacuna: error: out of memory [E0710]\n";
+constexpr const char* kOutOfMemoryJson =
+    R"({"diagnostics": [{"severity": "error", "code": "E0710", "message": "out of memory"}]})";
 
 LastError& last_error() {
   thread_local LastError error;
@@ -68,19 +75,46 @@ lacuna_status fail_unexpected(const char* what) {
   return LACUNA_ERROR_INTERNAL;
 }
 
-/// Runs the body of an entry point; whatever it throws becomes a status.
+/// Whatever the body throws becomes a status, but for want of memory.
 template <class Body>
-lacuna_status guarded(Body body) {
-  LastError& error = last_error();
-  error.text.clear();
-  error.json.clear();
+lacuna_status run_body(const Body& body) {
   try {
     return body();
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception& e) {
     return fail_unexpected(e.what());
   } catch (...) {
     return fail_unexpected("unknown exception");
   }
+}
+
+/// Runs the body of an entry point. Rendering what went wrong may be what memory ends at.
+template <class Body>
+lacuna_status guarded(const Body& body) noexcept {
+  LastError& error = last_error();
+  error.text.clear();
+  error.json.clear();
+  error.is_out_of_memory = false;
+  try {
+    return run_body(body);
+  } catch (const std::bad_alloc&) {
+    error.is_out_of_memory = true;
+    return LACUNA_ERROR_ENVIRONMENT;
+  }
+}
+
+/// What an accessor returns: "" with an error if there is no handle to ask.
+template <class Handle, class Read>
+const char* text_of(const Handle* handle, const char* name, const Read& read) noexcept {
+  if (handle != nullptr) return read(*handle->state).c_str();
+  guarded([&] { return fail_call(std::string(name) + ": expected a handle, got null"); });
+  return "";
+}
+
+const char* engine_text(const lacuna_engine* engine, std::string EngineState::*text) noexcept {
+  return text_of(engine, "engine",
+                 [text](const EngineState& state) -> const std::string& { return state.*text; });
 }
 
 std::string size_text(const char* name, std::size_t expected, std::size_t got) {
@@ -136,8 +170,14 @@ extern "C" {
 
 uint32_t lacuna_abi_version(void) { return LACUNA_ABI_VERSION; }
 const char* lacuna_version(void) { return LACUNA_VERSION; }
-const char* lacuna_last_error(void) { return last_error().text.c_str(); }
-const char* lacuna_last_error_json(void) { return last_error().json.c_str(); }
+const char* lacuna_last_error(void) {
+  const LastError& error = last_error();
+  return error.is_out_of_memory ? kOutOfMemoryText : error.text.c_str();
+}
+const char* lacuna_last_error_json(void) {
+  const LastError& error = last_error();
+  return error.is_out_of_memory ? kOutOfMemoryJson : error.json.c_str();
+}
 
 lacuna_status lacuna_engine_create(const lacuna_engine_options* options, lacuna_engine** engine) {
   return guarded([&] {
@@ -160,15 +200,18 @@ lacuna_status lacuna_engine_create(const lacuna_engine_options* options, lacuna_
 void lacuna_engine_destroy(lacuna_engine* engine) { destroy(engine); }
 
 const char* lacuna_engine_device(const lacuna_engine* engine) {
-  return engine->state->device.c_str();
+  return engine_text(engine, &EngineState::device);
 }
 const char* lacuna_engine_device_name(const lacuna_engine* engine) {
-  return engine->state->device_name.c_str();
+  return engine_text(engine, &EngineState::device_name);
 }
 const char* lacuna_engine_target(const lacuna_engine* engine) {
-  return engine->state->target.name.c_str();
+  return text_of(engine, "engine",
+                 [](const EngineState& state) -> const std::string& { return state.target.name; });
 }
-const char* lacuna_engine_note(const lacuna_engine* engine) { return engine->state->note.c_str(); }
+const char* lacuna_engine_note(const lacuna_engine* engine) {
+  return engine_text(engine, &EngineState::note);
+}
 
 lacuna_status lacuna_compile(lacuna_engine* engine, const char* spec_json, size_t bytes,
                              const lacuna_compile_options* options, lacuna_kernel** kernel) {
@@ -186,8 +229,9 @@ lacuna_status lacuna_compile(lacuna_engine* engine, const char* spec_json, size_
       return fail_call("dtype: expected bf16 (0), f16 (1) or f32 (2), got " +
                        std::to_string(static_cast<int>(options->dtype)));
     }
+    // One byte beyond what is read says that there are too many.
     const SourceText source{options->path != nullptr ? options->path : "<memory>",
-                            std::string(spec_json, bytes)};
+                            std::string(spec_json, std::min(bytes, kMostJsonBytes + 1))};
     const BuildOptions build{options->head_dim, static_cast<DType>(options->dtype)};
     Diagnostics diagnostics;
     std::optional<LaunchShape> shape;
@@ -222,9 +266,9 @@ lacuna_status lacuna_prepare(lacuna_kernel* kernel) {
 }
 
 const char* lacuna_kernel_info_json(const lacuna_kernel* kernel) {
-  const KernelState& state = *kernel->state;
-  return state.ready.load(std::memory_order_acquire) ? state.ready_info.c_str()
-                                                     : state.compiled_info.c_str();
+  return text_of(kernel, "kernel", [](const KernelState& state) -> const std::string& {
+    return state.ready.load(std::memory_order_acquire) ? state.ready_info : state.compiled_info;
+  });
 }
 
 lacuna_status lacuna_kernel_tile(const lacuna_kernel* kernel, int32_t* tile_q, int32_t* tile_k) {

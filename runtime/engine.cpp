@@ -93,7 +93,12 @@ void use_default(EngineState& engine) {
 }  // namespace
 
 void EngineState::emit_event(const char* event, const std::string& detail_json) const {
-  if (settings.on_event != nullptr) settings.on_event(settings.user, event, detail_json.c_str());
+  if (settings.on_event == nullptr) return;
+  try {
+    settings.on_event(settings.user, event, detail_json.c_str());
+  } catch (...) {
+    // A host in C++ that broke its promise; the work goes on as if it had returned.
+  }
 }
 
 void EngineState::warn_once(const std::string& message) {

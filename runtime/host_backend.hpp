@@ -48,8 +48,10 @@ inline constexpr std::uint32_t kHostBackendAbi = 3;
 /// The plugin's only exported symbol returns this table:
 ///   extern "C" const lacuna::HostBackend* lacuna_host_backend(std::uint32_t abi);   // null: other
 ///   ABI
-/// Functions return 0 or fill `error` (NUL-terminated, truncated to `error_bytes`) and return
-/// non-zero.
+/// Functions throw nothing. They return kHostDone, or kHostFailed with `error` filled
+/// (NUL-terminated, truncated to `error_bytes`), or kHostOutOfMemory.
+inline constexpr int kHostDone = 0, kHostFailed = 1, kHostOutOfMemory = 2;
+
 struct HostBackend {
   /// Compiles a Program given as text (print_program). `*kernel` is immutable and thread-safe.
   int (*compile)(const char* program, std::size_t bytes, void** kernel, char* error,

@@ -1,6 +1,7 @@
 #include "runtime/host_launch.hpp"
 
 #include <algorithm>
+#include <new>
 
 #include "runtime/interpreter.hpp"
 
@@ -51,7 +52,9 @@ bool run_attend(const KernelState& kernel, const HostArgs& args, Diagnostics& di
     return true;
   }
   char text[kHostErrorBytes] = {};
-  if (kernel.host.backend->run(kernel.host.code, &args, text, sizeof(text)) == 0) return true;
+  const int status = kernel.host.backend->run(kernel.host.code, &args, text, sizeof(text));
+  if (status == kHostOutOfMemory) throw std::bad_alloc();
+  if (status == kHostDone) return true;
   Diagnostic d;
   d.code = Code::kHostFailed;
   d.message = "kernel " + kernel.contract.kernel + " failed on the CPU: " + text;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -34,9 +35,16 @@ void check_limits(const KernelState& kernel, Diagnostics& diagnostics) {
             std::to_string(limit) + ", got " + std::to_string(got),
         diagnostics);
   };
-  check("parameters", kernel.plan.program.params.size(), kMaxParams);
   check("launch values", kernel.launch.values.size(), kMaxLaunchValues);
   check("bytes of kernel arguments", kernel.launch.args_bytes, kMaxArgumentBytes);
+}
+
+/// Whether the plugin has compiled `what`; if not, it said why.
+bool is_compiled(int status, const std::string& what, const char* error, Diagnostics& diagnostics) {
+  if (status == kHostOutOfMemory) throw std::bad_alloc();
+  if (status == kHostDone) return true;
+  add(Code::kHostFailed, "the CPU compiler cannot compile " + what + ": " + error, diagnostics);
+  return false;
 }
 
 bool compile_for_host(KernelState& kernel, Diagnostics& diagnostics) {
@@ -44,25 +52,16 @@ bool compile_for_host(KernelState& kernel, Diagnostics& diagnostics) {
   if (backend == nullptr) return true;
   char error[kErrorBytes] = {};
   const std::string program = print_program(kernel.plan.program);
+  const std::string name = "kernel " + kernel.plan.program.name;
   kernel.host.backend = backend;
-  if (backend->compile(program.data(), program.size(), &kernel.host.code, error, sizeof(error)) !=
-      0) {
-    add(Code::kHostFailed,
-        "the CPU compiler cannot compile kernel " + kernel.plan.program.name + ": " + error,
-        diagnostics);
-    return false;
-  }
+  const int of_program =
+      backend->compile(program.data(), program.size(), &kernel.host.code, error, sizeof(error));
+  if (!is_compiled(of_program, name, error, diagnostics)) return false;
   std::string values;
   for (const LaunchValue& value : kernel.launch.values) values += print_expr(value.expr) + "\n";
-  if (backend->compile_launch(values.data(), values.size(), &kernel.host.launch_values, error,
-                              sizeof(error)) != 0) {
-    add(Code::kHostFailed,
-        "the CPU compiler cannot compile the launch values of kernel " + kernel.plan.program.name +
-            ": " + error,
-        diagnostics);
-    return false;
-  }
-  return true;
+  const int of_values = backend->compile_launch(values.data(), values.size(),
+                                                &kernel.host.launch_values, error, sizeof(error));
+  return is_compiled(of_values, "the launch values of " + name, error, diagnostics);
 }
 
 Json basic_info(const KernelState& kernel) {

@@ -2,8 +2,11 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
 #include <vector>
+
+#include "runtime/first_exception.hpp"
 
 namespace lacuna {
 namespace {
@@ -14,12 +17,18 @@ struct SharedWork {
   const std::function<void(std::size_t)>& work;
   std::size_t items;
   std::atomic<std::size_t> next{0};
+  FirstException thrown{};
 };
 
 void* take_items(void* argument) {
   SharedWork& shared = *static_cast<SharedWork*>(argument);
-  for (std::size_t item = shared.next++; item < shared.items; item = shared.next++) {
-    shared.work(item);
+  try {
+    for (std::size_t item = shared.next++; item < shared.items; item = shared.next++) {
+      shared.work(item);
+    }
+  } catch (...) {
+    shared.thrown.keep();
+    shared.next = shared.items;
   }
   return nullptr;
 }
@@ -33,6 +42,7 @@ bool run_on_large_stacks(std::size_t threads, std::size_t items,
   pthread_attr_setstacksize(&attributes, kStackBytes);
   SharedWork shared{work, items};
   std::vector<pthread_t> started;
+  started.reserve(std::min(threads, items));
   while (started.size() < threads && started.size() < items) {
     pthread_t thread{};
     // No more threads to be had: those that run do the work.
@@ -41,6 +51,7 @@ bool run_on_large_stacks(std::size_t threads, std::size_t items,
   }
   pthread_attr_destroy(&attributes);
   for (const pthread_t thread : started) pthread_join(thread, nullptr);
+  shared.thrown.rethrow();
   return !started.empty() || items == 0;
 }
 

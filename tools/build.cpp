@@ -5,15 +5,15 @@
 
 #include <atomic>
 #include <cstdio>
-#include <filesystem>
-#include <mutex>
+#include <map>
 #include <thread>
 
 #include "compiler/target/plan.hpp"
 #include "runtime/device_headers.hpp"
 #include "runtime/environment.hpp"
-#include "tools/file_io.hpp"
+#include "runtime/parallel_for.hpp"
 #include "tools/spec_options.hpp"
+#include "tools/staged_files.hpp"
 #include "tools/table.hpp"
 #include "tools/verbs.hpp"
 
@@ -35,7 +35,8 @@ Examples:
   lacuna build specs/*.json --arch sm_80,sm_89,sm_90a,sm_100a,sm_120a -o kernels --json
 
 Writes SPEC-dHEAD_DIM-DTYPE.ARCH.cu, and .ARCH.KERNEL.cubin for each of its kernels (attend, and
-those that prepare for it); all files or none.
+those that prepare for it); all files or none. A build that is killed may leave a folder with .staging- in
+its name, which the next one removes.
 See also: emit --stage cubin, explain)";
 
 /// One kernel to compile, and what came of it.
@@ -73,40 +74,43 @@ void compile(Task& task, const std::shared_ptr<const Nvrtc>& nvrtc,
 void compile_all(std::vector<Task>& tasks, const std::shared_ptr<const Nvrtc>& nvrtc,
                  const std::string& template_path) {
   const bool show_progress = ::isatty(STDERR_FILENO) == 1;
-  std::atomic<std::size_t> next{0};
   std::atomic<std::size_t> done{0};
   const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
-  const int of_task = static_cast<int>(std::max<std::size_t>(1, cores / tasks.size()));
-  const auto work = [&] {
-    for (std::size_t i = next++; i < tasks.size(); i = next++) {
-      compile(tasks[i], nvrtc, template_path, of_task);
-      const std::size_t count = ++done;
-      if (show_progress) std::fprintf(stderr, "\r\x1b[K%zu/%zu kernels", count, tasks.size());
-    }
-  };
-  std::vector<std::thread> threads;
-  for (std::size_t i = 1; i < std::min(cores, tasks.size()); ++i) threads.emplace_back(work);
-  work();
-  for (std::thread& thread : threads) thread.join();
+  const std::size_t workers = std::min(cores, tasks.size());
+  const int of_task = static_cast<int>(cores / std::max<std::size_t>(1, workers));
+  parallel_for(workers, static_cast<std::int64_t>(tasks.size()),
+               [&](std::int64_t item, std::size_t) {
+                 compile(tasks[static_cast<std::size_t>(item)], nvrtc, template_path, of_task);
+                 const std::size_t count = ++done;
+                 if (show_progress)
+                   std::fprintf(stderr, "\r\x1b[K%zu/%zu kernels", count, tasks.size());
+               });
   if (show_progress) std::fputs("\r\x1b[K", stderr);
 }
 
 bool write_outputs(const std::vector<Task>& tasks, const std::string& directory, Session& session) {
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
+  std::vector<StagedFile> files;
   for (const Task& task : tasks) {
-    std::vector<std::pair<std::string, std::string>> files = {
-        {task.file_stem() + ".cu", source_text(task.kernel.source)}};
+    files.push_back({task.file_stem() + ".cu", source_text(task.kernel.source)});
     for (std::size_t n = 0; n < task.kernel.entry.cubins.size(); ++n) {
-      files.emplace_back(task.cubin_name(n), task.kernel.entry.cubins[n]);
+      files.push_back({task.cubin_name(n), task.kernel.entry.cubins[n]});
     }
-    for (const auto& [name, bytes] : files) {
-      const std::string path = (std::filesystem::path(directory) / name).string();
-      Diagnostics diagnostics;
-      write_file(path, bytes, diagnostics);
-      session.report(diagnostics, {path, ""});
-      if (diagnostics.has_errors()) return false;
-    }
+  }
+  const auto failed = write_staged(directory, files);
+  if (failed) session.report(failed->diagnostics, {failed->path, ""});
+  return !failed;
+}
+
+/// Two specs of one name would have the same files.
+bool check_names(const std::vector<SpecDocument>& documents, Session& session) {
+  std::map<std::string, std::string> paths;
+  for (const SpecDocument& document : documents) {
+    const auto [known, is_new] = paths.emplace(document.spec.name, document.source.path);
+    if (is_new) continue;
+    session.fail(ExitCode::kInput, known->second + " and " + document.source.path +
+                                       " have the same name, " + document.spec.name +
+                                       ", and would write the same files");
+    return false;
   }
   return true;
 }
@@ -151,7 +155,7 @@ std::optional<std::vector<SpecDocument>> load_specs(const std::vector<std::strin
 void run_build(const BuildVerbOptions& options, Session& session) {
   session.document["kernels"] = nlohmann::ordered_json::array();
   const auto documents = load_specs(without_schemas(options.specs, session), session);
-  if (!documents) return;
+  if (!documents || !check_names(*documents, session)) return;
   Diagnostics diagnostics;
   const auto nvrtc = load_nvrtc(0, diagnostics);
   if (!nvrtc) {
@@ -178,7 +182,8 @@ void run_build(const BuildVerbOptions& options, Session& session) {
   compile_all(tasks, nvrtc, options.template_path);
   for (const Task& task : tasks) session.report(task.diagnostics, task.document->source);
   if (session.exit_code != ExitCode::kOk) return;
-  if (write_outputs(tasks, options.out_directory, session)) report_kernels(tasks, session);
+  if (tasks.empty() || !write_outputs(tasks, options.out_directory, session)) return;
+  report_kernels(tasks, session);
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ Examples:
 A sample holds q, k and v. The target bounds the relative L1 error of each head on each sample against
 dense attention. The spec names the procedure of each parameter ("calibrate"); they are found in the
 order of their declaration, each head on its own, all heads in one launch. Heads that cannot meet the
-target compute everything. Ctrl-C keeps what has been found.
+target compute everything. Ctrl-C and SIGTERM keep what has been found.
 See also: run --calibration, viz calibration)";
 
 /// Seconds since 1970: SOURCE_DATE_EPOCH, which makes files reproducible, or now.
@@ -147,15 +147,13 @@ void calibrate_on(const CalibrateOptions& options, const SpecDocument& document,
   for (std::size_t sample = 0; sample < fitted; ++sample)
     k_tiles = std::max(k_tiles, trial.k_tiles(sample));
   if (search.kept.empty()) search.kept = usual_kept(k_tiles);
-  std::optional<SearchResult> result;
-  std::size_t launches = 0;
-  {
-    CalibrateProgress progress(count_launches(document, fitted, search.kept.size()));
-    result = search_params(trial, fitted, document, search, progress);
-    launches = progress.launches();
-  }
+  // Until all is written: a signal must not take what has been found along.
+  CalibrateProgress progress(count_launches(document, fitted, search.kept.size()));
+  const auto result = search_params(trial, fitted, document, search, progress);
+  progress.clear();
   if (!result) {
-    session.fail(ExitCode::kInput, "stopped before anything was found; nothing is written");
+    session.fail(exit_code_of_signal(progress.signal()),
+                 "stopped before anything was found; nothing is written");
     return;
   }
   if (!(result->least_error <= search.target)) {
@@ -172,12 +170,14 @@ void calibrate_on(const CalibrateOptions& options, const SpecDocument& document,
     session.note(
         "stopped; what had been found by then holds the target, but is less sparse than "
         "it could be");
-  report_calibration({calibration, *result, trial.device_name(), options.out, launches}, session);
+  report_calibration({calibration, *result, trial.device_name(), options.out, progress.launches()},
+                     session);
+  if (!result->complete) session.exit_code = exit_code_of_signal(progress.signal());
 }
 
 void run_calibrate(CalibrateOptions& options, Session& session) {
   const auto document = load_spec(options.spec, session);
-  if (!document) return;
+  if (!document || !check_output(options.out, session)) return;
   const auto fixed = load_params(options.params, "", document->spec, session);
   if (!fixed || !check_params(*document, *fixed, session)) return;
   if (options.samples.files.empty()) {

@@ -12,23 +12,35 @@ namespace lacuna::tools {
 namespace {
 
 // A signal handler can tell others only through a variable of the whole process.
-volatile std::sig_atomic_t stop_asked = 0;
+volatile std::sig_atomic_t asking_signal = 0;
 
-void ask_to_stop(int) { stop_asked = 1; }
+constexpr int kSignals[] = {SIGINT, SIGTERM};
+
+/// The next one is as usual, whichever it is.
+void ask_to_stop(int signal) {
+  asking_signal = signal;
+  for (const int each : kSignals) std::signal(each, SIG_DFL);
+}
 
 }  // namespace
 
 CalibrateProgress::CalibrateProgress(std::size_t launches)
     : total_(std::max<std::size_t>(launches, 1)), shown_(::isatty(STDERR_FILENO) == 1) {
-  stop_asked = 0;
+  asking_signal = 0;
   struct sigaction action {};
   action.sa_handler = ask_to_stop;
-  action.sa_flags = static_cast<int>(SA_RESETHAND);  // the second one is as usual
-  ::sigaction(SIGINT, &action, nullptr);
+  sigemptyset(&action.sa_mask);
+  for (const int each : kSignals) sigaddset(&action.sa_mask, each);
+  action.sa_flags = SA_RESTART;
+  for (const int each : kSignals) ::sigaction(each, &action, nullptr);
 }
 
 CalibrateProgress::~CalibrateProgress() {
-  std::signal(SIGINT, SIG_DFL);
+  for (const int each : kSignals) std::signal(each, SIG_DFL);
+  clear();
+}
+
+void CalibrateProgress::clear() const {
   if (shown_) std::fputs("\r\x1b[K", stderr);
 }
 
@@ -40,6 +52,6 @@ void CalibrateProgress::step() {
                subject_.c_str(), done_, std::max(done_, total_));
 }
 
-bool CalibrateProgress::stopped() const { return stop_asked != 0; }
+int CalibrateProgress::signal() const { return asking_signal; }
 
 }  // namespace lacuna::tools

@@ -6,7 +6,7 @@
 
 namespace lacuna::tools {
 
-/// While it lives, the first Ctrl-C only asks to stop; the second one ends the process.
+/// While it lives, the first Ctrl-C or SIGTERM only asks to stop; the second one ends the process.
 class CalibrateProgress {
  public:
   explicit CalibrateProgress(std::size_t launches);
@@ -20,8 +20,12 @@ class CalibrateProgress {
   /// One more launch is done.
   void step();
 
-  /// Ctrl-C was pressed.
-  bool stopped() const;
+  /// The signal that asked to stop; 0: none.
+  int signal() const;
+  bool stopped() const { return signal() != 0; }
+
+  /// Takes the line off the terminal.
+  void clear() const;
 
   std::size_t launches() const { return done_; }
 

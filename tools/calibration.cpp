@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 
 #include "cache/store.hpp"
 #include "tools/file_io.hpp"
@@ -25,14 +26,22 @@ ordered_json sample_json(const Calibration& calibration, std::size_t index) {
           {"heads", heads}};
 }
 
+/// -1 for what is no whole number of 63 bits; no field may be that.
+std::int64_t whole(const ordered_json& json) {
+  constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  const bool fits = json.is_number_integer() &&
+                    (!json.is_number_unsigned() || json.get<std::uint64_t>() <= kMost);
+  return fits ? json.get<std::int64_t>() : -1;
+}
+
 void read_samples(const ordered_json& json, Calibration& calibration) {
   for (const ordered_json& item : json) {
     CalibrationSample sample;
     sample.file = item.at("file").get<std::string>();
     sample.sha256 = item.at("sha256").get<std::string>();
-    sample.batch = item.at("batch").get<std::int64_t>();
-    sample.first_token = item.at("first_token").get<std::int64_t>();
-    sample.tokens = item.at("tokens").get<std::int64_t>();
+    sample.batch = whole(item.at("batch"));
+    sample.first_token = whole(item.at("first_token"));
+    sample.tokens = whole(item.at("tokens"));
     sample.held_out = item.at("held_out").get<bool>();
     calibration.samples.push_back(std::move(sample));
     std::vector<HeadResult>& heads = calibration.results.emplace_back();
@@ -62,9 +71,9 @@ void read_facts(const ordered_json& facts, Calibration& calibration) {
   calibration.spec = facts.at("spec").get<std::string>();
   calibration.spec_sha256 = facts.at("spec_sha256").get<std::string>();
   calibration.dtype = facts.at("dtype").get<std::string>();
-  calibration.heads = facts.at("heads").get<std::int64_t>();
-  calibration.head_dim = facts.at("head_dim").get<std::int64_t>();
-  calibration.tile_q = facts.at("tile_q").get<std::int64_t>();
+  calibration.heads = whole(facts.at("heads"));
+  calibration.head_dim = whole(facts.at("head_dim"));
+  calibration.tile_q = whole(facts.at("tile_q"));
   calibration.target_rel_l1 = facts.at("target").at("rel_l1").get<double>();
   calibration.complete = facts.at("complete").get<bool>();
   calibration.dense = facts.at("dense_heads").get<std::vector<bool>>();
@@ -73,8 +82,14 @@ void read_facts(const ordered_json& facts, Calibration& calibration) {
 
 /// Sizes that readers of the results rely on.
 bool is_sound(const Calibration& calibration) {
+  constexpr std::int64_t kMostRows = 1 << 16;  // far beyond any tile
   const auto heads = static_cast<std::size_t>(std::max<std::int64_t>(calibration.heads, 0));
-  return heads > 0 && calibration.tile_q > 0 && calibration.dense.size() == heads &&
+  return heads > 0 && calibration.tile_q > 0 && calibration.tile_q <= kMostRows &&
+         calibration.dense.size() == heads &&
+         std::all_of(calibration.samples.begin(), calibration.samples.end(),
+                     [](const CalibrationSample& sample) {
+                       return sample.batch >= 0 && sample.first_token >= 0 && sample.tokens >= 0;
+                     }) &&
          std::all_of(calibration.results.begin(), calibration.results.end(),
                      [heads](const auto& result) { return result.size() == heads; });
 }

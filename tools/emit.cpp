@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <new>
 
 #include "compiler/passes/pass.hpp"
 #include "compiler/target/plan.hpp"
@@ -123,7 +124,10 @@ Text emit_llvm(const Program& program, Session& session) {
   const std::string text = print_program(program);
   std::array<char, 4096> error{};
   void* kernel = nullptr;
-  if (host.backend->compile(text.data(), text.size(), &kernel, error.data(), error.size()) != 0) {
+  const int status =
+      host.backend->compile(text.data(), text.size(), &kernel, error.data(), error.size());
+  if (status == kHostOutOfMemory) throw std::bad_alloc();
+  if (status != kHostDone) {
     session.fail(ExitCode::kInternal, error.data());
     return std::nullopt;
   }

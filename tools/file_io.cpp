@@ -39,12 +39,13 @@ bool fail(Diagnostics& diagnostics, Code code, const char* verb) {
   return false;
 }
 
-/// Reads a descriptor to its end; false with errno set.
-bool read_all(int descriptor, std::string& bytes) {
+/// Reads a descriptor to its end, or beyond `most_bytes`; false with errno set.
+bool read_all(int descriptor, std::size_t most_bytes, std::string& bytes) {
   std::array<char, 1 << 16> buffer;
   for (;;) {
     const ssize_t got = ::read(descriptor, buffer.data(), buffer.size());
     if (got == 0) return true;
+    if (bytes.size() > most_bytes) return true;
     if (got > 0) {
       bytes.append(buffer.data(), static_cast<std::size_t>(got));
     } else if (errno != EINTR) {
@@ -75,6 +76,11 @@ bool write_in_place(const std::string& path, std::string_view bytes) {
   return file.is_open() && write_all(file.get(), bytes) && file.close();
 }
 
+/// Beside the file whose place it takes.
+std::string temporary_name(const std::string& path) {
+  return path + ".tmp" + std::to_string(::getpid());
+}
+
 /// A file without a name is written first and named when it is whole, so that Ctrl-C leaves nothing
 /// behind. Where the file system has no nameless files, the temporary one has its name from the
 /// start.
@@ -95,19 +101,43 @@ bool write_temporary(const std::string& temporary, std::string_view bytes) {
 
 }  // namespace
 
-std::optional<std::string> read_file(const std::string& path, Diagnostics& diagnostics) {
+std::optional<std::string> read_file(const std::string& path, Diagnostics& diagnostics,
+                                     std::size_t most_bytes) {
   Descriptor file(path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   std::string bytes;
-  if (file.is_open() && read_all(file.get(), bytes)) return bytes;
-  fail(diagnostics, Code::kFileUnreadable, "read");
+  const bool is_read = file.is_open() && read_all(file.get(), most_bytes, bytes);
+  if (is_read && bytes.size() <= most_bytes) return bytes;
+  if (is_read)
+    diagnostics.add(
+        {.code = Code::kTooLarge,
+         .message = "cannot be read: it is larger than " + std::to_string(most_bytes) + " bytes"});
+  else
+    fail(diagnostics, Code::kFileUnreadable, "read");
   return std::nullopt;
+}
+
+bool check_writable(const std::string& path, Diagnostics& diagnostics) {
+  struct stat info {};
+  const bool exists = ::stat(path.c_str(), &info) == 0;
+  if (exists && S_ISDIR(info.st_mode)) {
+    errno = EISDIR;
+    return fail(diagnostics, Code::kFileUnwritable, "written");
+  }
+  if (is_special(path)) {
+    return ::access(path.c_str(), W_OK) == 0 || fail(diagnostics, Code::kFileUnwritable, "written");
+  }
+  const std::string temporary = temporary_name(path);
+  const Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!file.is_open()) return fail(diagnostics, Code::kFileUnwritable, "written");
+  ::unlink(temporary.c_str());
+  return true;
 }
 
 bool write_file(const std::string& path, std::string_view bytes, Diagnostics& diagnostics) {
   if (is_special(path)) {
     return write_in_place(path, bytes) || fail(diagnostics, Code::kFileUnwritable, "written");
   }
-  const std::string temporary = path + ".tmp" + std::to_string(::getpid());
+  const std::string temporary = temporary_name(path);
   if (write_temporary(temporary, bytes) && ::rename(temporary.c_str(), path.c_str()) == 0)
     return true;
   fail(diagnostics, Code::kFileUnwritable, "written");

@@ -2,6 +2,8 @@
 // one, whatever happens in between.
 #pragma once
 
+#include <cstddef>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,8 +12,15 @@
 
 namespace lacuna::tools {
 
-/// The bytes of a file ("-": standard input); nullopt with kFileUnreadable.
-std::optional<std::string> read_file(const std::string& path, Diagnostics& diagnostics);
+/// The bytes of a file ("-": standard input); nullopt with kFileUnreadable, or with kTooLarge if
+/// there are more than `most_bytes`.
+std::optional<std::string> read_file(
+    const std::string& path, Diagnostics& diagnostics,
+    std::size_t most_bytes = std::numeric_limits<std::size_t>::max());
+
+/// Whether write_file would find a folder to write in and no folder in its place, as far as that
+/// can be known before; false with kFileUnwritable. Nothing is changed.
+bool check_writable(const std::string& path, Diagnostics& diagnostics);
 
 /// Replaces the file at `path` (a device or pipe is written in place); false with kFileUnwritable,
 /// and then nothing at `path` has changed.

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <new>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -99,7 +100,10 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help_or_version) {
-    return app.exit(help_or_version);
+    std::ostringstream text;
+    app.exit(help_or_version, text, text);
+    session.write_stdout(text.str());
+    session.json = false;
   } catch (const CLI::ParseError& error) {
     return report_usage(app, error);
   }
@@ -113,6 +117,9 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is an error of its write
   try {
     return lacuna::tools::run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    std::fputs("lacuna: error: out of memory\n", stderr);
+    return static_cast<int>(lacuna::tools::ExitCode::kEnvironment);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "lacuna: internal error: %s\n", error.what());
     return static_cast<int>(lacuna::tools::ExitCode::kInternal);

@@ -66,7 +66,8 @@ void finish_run(const RunOptions& options, const std::string& spec, const Inputs
 
 void run_run(const RunOptions& options, Session& session) {
   const auto document = load_spec(options.spec, session);
-  if (!document) return;
+  if (!document || !check_output(options.out, session) || !check_output(options.mask_out, session))
+    return;
   const auto inputs = load_inputs(options.input, document->spec, session);
   if (!inputs) return;
   const auto result = run_and_measure(*document, *inputs, options.launch, session);

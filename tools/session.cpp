@@ -3,15 +3,17 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 namespace lacuna::tools {
 namespace {
 
-void write(std::FILE* file, std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), file);
-}
+/// Nobody could be told of a stderr that fails.
+void write_stderr(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
 
 bool wants_color(const Session& session, int descriptor) {
   if (session.color != "auto") return session.color == "always";
@@ -22,10 +24,14 @@ bool wants_color(const Session& session, int descriptor) {
 
 }  // namespace
 
+ExitCode exit_code_of_signal(int signal) {
+  return signal == SIGTERM ? ExitCode::kTerminated : ExitCode::kInterrupted;
+}
+
 void Session::report(const Diagnostics& found, const SourceText& source) {
   if (found.has_errors() && exit_code == ExitCode::kOk) exit_code = ExitCode::kInput;
   if (!json) {
-    write(stderr, render(found, source, color_stderr()));
+    write_stderr(render(found, source, color_stderr()));
     return;
   }
   const auto items = nlohmann::ordered_json::parse(render_json(found, source));
@@ -35,8 +41,8 @@ void Session::report(const Diagnostics& found, const SourceText& source) {
 void Session::report_rendered(ExitCode code, std::string_view text, const std::string& json_text) {
   exit_code = code;
   if (!json) {
-    write(stderr, text);
-    if (!text.empty() && text.back() != '\n') write(stderr, "\n");
+    write_stderr(text);
+    if (!text.empty() && text.back() != '\n') write_stderr("\n");
     return;
   }
   const auto items = nlohmann::ordered_json::parse(json_text, nullptr, false);
@@ -52,16 +58,21 @@ void Session::fail(ExitCode code, std::string_view message) {
   if (json) {
     diagnostics.push_back({{"severity", "error"}, {"message", message}});
   } else {
-    write(stderr, "lacuna: error: " + std::string(message) + "\n");
+    write_stderr("lacuna: error: " + std::string(message) + "\n");
   }
 }
 
 void Session::note(std::string_view message) const {
-  write(stderr, "lacuna: " + std::string(message) + "\n");
+  write_stderr("lacuna: " + std::string(message) + "\n");
 }
 
-void Session::print(std::string_view text) const {
-  if (!json) write(stdout, text);
+void Session::print(std::string_view text) {
+  if (!json) write_stdout(text);
+}
+
+void Session::write_stdout(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() || output_error != 0) return;
+  output_error = errno;
 }
 
 bool Session::color_stdout() const { return wants_color(*this, STDOUT_FILENO); }
@@ -81,7 +92,17 @@ int finish(Session& session) {
     document.update(session.document);
     document["diagnostics"] = session.diagnostics;
     constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;
-    write(stdout, document.dump(2, ' ', false, kReplace) + "\n");
+    session.write_stdout(document.dump(2, ' ', false, kReplace) + "\n");
+  }
+  // What is still in the buffer fails here.
+  if (std::fflush(stdout) != 0 && session.output_error == 0) session.output_error = errno;
+  if (session.output_error != 0) {
+    Diagnostics diagnostics;
+    diagnostics.add(
+        {.code = Code::kFileUnwritable,
+         .message = std::string("cannot be written: ") + std::strerror(session.output_error)});
+    write_stderr(render(diagnostics, {"standard output", ""}, session.color_stderr()));
+    if (session.exit_code == ExitCode::kOk) session.exit_code = ExitCode::kInput;
   }
   return static_cast<int>(session.exit_code);
 }

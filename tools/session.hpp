@@ -20,8 +20,13 @@ enum class ExitCode : int {
   kUsage = 2,        ///< unknown verb, flag or value
   kEnvironment = 3,  ///< no driver, NVRTC, device or plugin
   kNumerics = 4,     ///< a numerical check failed
-  kInternal = 70
+  kInternal = 70,
+  kInterrupted = 130,  ///< by Ctrl-C; what was found is kept
+  kTerminated = 143    ///< the same by SIGTERM
 };
+
+/// Of a verb that a signal has stopped.
+ExitCode exit_code_of_signal(int signal);
 
 struct Session {
   bool json = false;
@@ -29,6 +34,7 @@ struct Session {
   nlohmann::ordered_json document = nlohmann::ordered_json::object();  ///< what --json prints
   nlohmann::ordered_json diagnostics = nlohmann::ordered_json::array();
   ExitCode exit_code = ExitCode::kOk;
+  int output_error = 0;  ///< errno of the first write to stdout that failed
 
   /// Renders diagnostics to stderr, or keeps them for the JSON document. Errors set kInput, unless
   /// the verb has failed already.
@@ -44,7 +50,10 @@ struct Session {
   void note(std::string_view message) const;
 
   /// Writes to stdout; with --json the document takes its place.
-  void print(std::string_view text) const;
+  void print(std::string_view text);
+
+  /// The one way to stdout, also with --json: a write that fails is told by finish().
+  void write_stdout(std::string_view text);
 
   bool color_stdout() const;
   bool color_stderr() const;
@@ -53,7 +62,8 @@ struct Session {
 /// Adds --json and --color, which every verb has.
 void add_common_options(CLI::App& verb, Session& session);
 
-/// Prints the JSON document if asked for; returns the exit status.
+/// Prints the JSON document if asked for, and flushes stdout; an output that is not whole is an
+/// error. Returns the exit status.
 int finish(Session& session);
 
 }  // namespace lacuna::tools

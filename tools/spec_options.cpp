@@ -1,5 +1,6 @@
 #include "tools/spec_options.hpp"
 
+#include "compiler/spec/json_limits.hpp"
 #include "tools/file_io.hpp"
 
 namespace lacuna::tools {
@@ -82,10 +83,17 @@ BuildOptions build_options(const Spec& spec, const LoweringOptions& options) {
   return result;
 }
 
+bool check_output(const std::string& path, Session& session) {
+  Diagnostics diagnostics;
+  if (!path.empty()) check_writable(path, diagnostics);
+  session.report(diagnostics, {path, ""});
+  return !diagnostics.has_errors();
+}
+
 std::optional<SpecDocument> load_spec(const std::string& path, Session& session) {
   Diagnostics diagnostics;
   const SourceText nameless{path == "-" ? "<stdin>" : path, ""};
-  auto text = read_file(path, diagnostics);
+  auto text = read_file(path, diagnostics, kMostJsonBytes);
   if (!text) {
     session.report(diagnostics, nameless);
     return std::nullopt;
@@ -101,7 +109,7 @@ std::vector<std::string> without_schemas(const std::vector<std::string>& paths,
   std::vector<std::string> specs;
   for (const std::string& path : paths) {
     Diagnostics unreadable;  // reported when the spec is loaded
-    const auto text = path == "-" ? std::nullopt : read_file(path, unreadable);
+    const auto text = path == "-" ? std::nullopt : read_file(path, unreadable, kMostJsonBytes);
     if (text && is_json_schema(*text)) {
       session.note(path + " is a JSON Schema, not a spec; left out");
     } else {

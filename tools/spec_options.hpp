@@ -29,6 +29,9 @@ void add_dtype_option(CLI::App& verb, std::optional<DType>& dtype, const std::st
 
 BuildOptions build_options(const Spec& spec, const LoweringOptions& options);
 
+/// Before long work: whether the file `path` can be written ("": none is), which is reported.
+bool check_output(const std::string& path, Session& session);
+
 /// Reads and checks a spec file ("-": standard input); nullopt if anything is wrong, which has then
 /// been reported.
 std::optional<SpecDocument> load_spec(const std::string& path, Session& session);

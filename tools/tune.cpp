@@ -99,12 +99,17 @@ void tune_specs(const TuneOptions& options, const cache::TuningDatabase& databas
   const std::vector<LaunchShape> shapes = shapes_of(options, session);
   Interrupts interrupts;
   session.document["tunings"] = ordered_json::array();
-  for (const std::string& path : without_schemas(options.specs, session)) {
-    const auto document = load_spec(path, session);
-    if (!document) continue;
-    for (const LaunchShape& shape : shapes)
-      if (!tune_one(*document, shape, options, database, interrupts, session)) return;
-  }
+  const auto tune_all = [&] {
+    for (const std::string& path : without_schemas(options.specs, session)) {
+      const auto document = load_spec(path, session);
+      if (!document) continue;
+      for (const LaunchShape& shape : shapes)
+        if (!tune_one(*document, shape, options, database, interrupts, session)) return;
+    }
+  };
+  tune_all();
+  if (interrupts.arrived() && session.exit_code == ExitCode::kOk)
+    session.exit_code = exit_code_of_signal(interrupts.signal());
 }
 
 void run_tune(const TuneOptions& options, Session& session) {
@@ -114,6 +119,7 @@ void run_tune(const TuneOptions& options, Session& session) {
   }
   if (options.specs.empty() && options.import.empty() && options.output.empty())
     throw CLI::ValidationError("nothing to tune: name a spec, --import or --export");
+  if (!check_output(options.output, session)) return;
   const cache::TuningDatabase database = open_database();
   if (!options.import.empty()) import_tuning(options.import, database, session);
   if (!options.specs.empty()) tune_specs(options, database, session);

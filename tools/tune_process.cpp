@@ -64,8 +64,9 @@ Interrupts::~Interrupts() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
 
 bool Interrupts::arrived() {
   signalfd_siginfo signal{};
-  while (::read(file_.get(), &signal, sizeof signal) == sizeof signal) arrived_ = true;
-  return arrived_;
+  while (::read(file_.get(), &signal, sizeof signal) == sizeof signal)
+    if (signal_ == 0) signal_ = static_cast<int>(signal.ssi_signo);
+  return signal_ != 0;
 }
 
 std::string TuneProcess::start() {

@@ -21,13 +21,14 @@ class Interrupts {
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
 
-  bool arrived();  ///< since construction
+  bool arrived();                         ///< since construction
+  int signal() const { return signal_; }  ///< the first that arrived; 0: none
   int descriptor() const { return file_.get(); }
 
  private:
   cache::FileDescriptor file_;
   sigset_t before_{};
-  bool arrived_ = false;
+  int signal_ = 0;
 };
 
 class TuneProcess {

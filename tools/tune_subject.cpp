@@ -1,13 +1,11 @@
 #include "tools/tune_subject.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
-#include <exception>
 #include <mutex>
-#include <thread>
 
 #include "runtime/environment.hpp"
+#include "runtime/parallel_for.hpp"
 
 namespace lacuna::tools {
 namespace {
@@ -33,30 +31,6 @@ v1::Engine interpreting_engine() {
   v1::Engine engine = v1::Engine::create(options);
   ::setenv(kPlugin, before.c_str(), 1);  // empty: as if it were not set
   return engine;
-}
-
-/// Runs work(n) for n in [0, count) on all cores; the first exception is thrown here.
-template <class Work>
-void in_parallel(std::size_t count, const Work& work) {
-  std::atomic<std::size_t> next{0};
-  std::mutex mutex;
-  std::exception_ptr failure;
-  const auto serve = [&] {
-    try {
-      for (std::size_t n = next++; n < count; n = next++) work(n);
-    } catch (...) {
-      const std::scoped_lock lock(mutex);
-      if (!failure) failure = std::current_exception();
-    }
-  };
-  const std::size_t workers =
-      std::min<std::size_t>(count, std::max(1U, std::thread::hardware_concurrency()));
-  {
-    std::vector<std::jthread> threads;
-    for (std::size_t worker = 1; worker < workers; ++worker) threads.emplace_back(serve);
-    serve();
-  }
-  if (failure) std::rethrow_exception(failure);
 }
 
 /// "" on the CPU and where nothing spills.
@@ -124,7 +98,9 @@ void TuneSubject::prepare(const std::vector<tune::Config>& configs) {
   std::vector<const v1::Engine*> engines;
   for (const tune::Config& config : configs) engines.push_back(&engine_for(config.threads));
   std::mutex mutex;
-  in_parallel(configs.size(), [&](std::size_t n) {
+  const auto count = static_cast<std::int64_t>(configs.size());
+  parallel_for(worker_count(0, count), count, [&](std::int64_t item, std::size_t) {
+    const auto n = static_cast<std::size_t>(item);
     v1::Kernel kernel = compile_config(*engines[n], problem_, configs[n]);
     const std::scoped_lock lock(mutex);
     kernels_.insert_or_assign(print_config(configs[n]), std::move(kernel));

@@ -123,6 +123,7 @@ std::optional<Subject> run_subject(const std::string& path, const VizOptions& op
 }
 
 void run_mask(const VizOptions& options, Session& session) {
+  if (!check_output(options.out, session)) return;
   const auto subject = run_subject(options.specs.front(), options, session);
   if (!subject) return;
   const std::string& name = subject->document.spec.name;
@@ -134,6 +135,7 @@ void run_mask(const VizOptions& options, Session& session) {
 }
 
 void run_compare(const VizOptions& options, Session& session) {
+  if (!check_output(options.out, session)) return;
   std::vector<ComparePoint> points;
   Table table{.head = {"spec", "density", "gated", "relative L1"}, .rows = {}};
   session.document["points"] = nlohmann::ordered_json::array();

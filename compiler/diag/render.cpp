@@ -1,8 +1,10 @@
 // The terminal form of diagnostics: position, message, source line, caret, notes, helps.
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 
 #include "compiler/diag/diagnostic.hpp"
+#include "compiler/diag/line_table.hpp"
 
 namespace lacuna {
 
@@ -44,24 +46,14 @@ std::string_view color_of(Severity severity, const Style& style) {
   return style.error;
 }
 
+constexpr int kMostContinuations = 3;  ///< bytes of a character besides its first
+
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
 
 /// A text from elsewhere must not drive the terminal.
 std::string printable(std::string text) {
   for (char& c : text)
     if ((static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f) c = '?';
-  return text;
-}
-
-/// Line `number` (from 1) of a text, without its end; empty if there is no such line.
-std::string_view line_of(std::string_view text, int number) {
-  for (int line = 1; line < number; ++line) {
-    const std::size_t end = text.find('\n');
-    if (end == std::string_view::npos) return {};
-    text.remove_prefix(end + 1);
-  }
-  text = text.substr(0, text.find('\n'));
-  if (!text.empty() && text.back() == '\r') text.remove_suffix(1);
   return text;
 }
 
@@ -72,26 +64,24 @@ struct Excerpt {
 };
 
 Excerpt cut(std::string_view line, Span span) {
-  Excerpt excerpt;
-  excerpt.begin = std::min(line.size(), static_cast<std::size_t>(std::max(0, span.column - 1)));
-  excerpt.end =
-      std::min(line.size(), excerpt.begin + static_cast<std::size_t>(std::max(1, span.length)));
+  const auto begin = std::min(line.size(), static_cast<std::size_t>(std::max(0, span.column - 1)));
+  const auto end =
+      std::min(line.size(), begin + static_cast<std::size_t>(std::max(1, span.length)));
   std::size_t first = 0;
-  if (line.size() > kLongestLine && excerpt.begin > kLongestLine / 2)
-    first = excerpt.begin - kLongestLine / 2;
-  while (first > 0 && is_continuation(line[first])) --first;
+  if (line.size() > kLongestLine && begin > kLongestLine / 2) first = begin - kLongestLine / 2;
   std::size_t last = std::min(line.size(), first + kLongestLine);
-  while (last < line.size() && is_continuation(line[last])) ++last;
-  excerpt.text = line.substr(first, last - first);
-  excerpt.begin -= first;
-  excerpt.end = std::clamp(excerpt.end - first, excerpt.begin, excerpt.text.size());
+  // Whole characters; of bytes that are no UTF-8 any number may look like the rest of one.
+  for (int i = 0; i < kMostContinuations && first > 0 && is_continuation(line[first]); ++i) --first;
+  for (int i = 0; i < kMostContinuations && last < line.size() && is_continuation(line[last]); ++i)
+    ++last;
+  Excerpt excerpt{printable(std::string(line.substr(first, last - first))), begin - first,
+                  std::clamp(end, begin, last) - first};
   if (first > 0) {
     excerpt.text.insert(0, "...");
     excerpt.begin += 3;
     excerpt.end += 3;
   }
   if (last < line.size()) excerpt.text += "...";
-  excerpt.text = printable(excerpt.text);
   return excerpt;
 }
 
@@ -107,10 +97,10 @@ std::string caret_line(const Excerpt& excerpt) {
   return line;
 }
 
-void render_one(const Diagnostic& d, const SourceText& source, const Style& style,
-                std::string& out) {
+void render_one(const Diagnostic& d, const std::string& path, std::string_view line,
+                const Style& style, std::string& out) {
   out += style.bold;
-  out += printable(source.path);
+  out += printable(path);
   if (d.span.line > 0)
     out += ":" + std::to_string(d.span.line) + ":" + std::to_string(d.span.column);
   out += ": ";
@@ -118,7 +108,6 @@ void render_one(const Diagnostic& d, const SourceText& source, const Style& styl
   out.append(color_of(d.severity, style)).append(name_of(d.severity)).append(": ");
   out.append(style.off).append(style.bold).append(printable(d.message));
   out.append(" [").append(code_name(d.code)).append("]").append(style.off).append("\n");
-  const std::string_view line = d.span.line > 0 ? line_of(source.text, d.span.line) : "";
   if (!line.empty()) {
     const Excerpt excerpt = cut(line, d.span);
     out += excerpt.text + "\n";
@@ -134,8 +123,12 @@ void render_one(const Diagnostic& d, const SourceText& source, const Style& styl
 
 std::string render(const Diagnostics& diagnostics, const SourceText& source, bool color) {
   std::string out;
-  for (const Diagnostic& d : diagnostics.items)
-    render_one(d, source, color ? kColored : kPlain, out);
+  std::optional<LineTable> lines;  // of texts that some diagnostic leads to
+  for (const Diagnostic& d : diagnostics.items) {
+    if (d.span.line > 0 && !lines) lines.emplace(source.text);
+    const std::string_view line = d.span.line > 0 ? lines->line(d.span.line) : "";
+    render_one(d, source.path, line, color ? kColored : kPlain, out);
+  }
   return out;
 }
 

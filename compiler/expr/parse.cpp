@@ -14,6 +14,7 @@ namespace {
 // Recursive consumers (printers, lowering) rely on these.
 constexpr int kMaxNesting = 200;
 constexpr std::size_t kMaxTokens = 2000;
+constexpr std::size_t kMaxBytes = std::size_t{1} << 16;  ///< most names would have to be of 32
 
 class Parser {
  public:
@@ -243,6 +244,15 @@ class Parser {
 
 ParsedExpr parse_expr(std::string_view text, Site site, std::span<const ParamSymbol> parameters) {
   ParsedExpr parsed;
+  if (text.size() > kMaxBytes) {
+    parsed.errors.push_back({Code::kExprTooComplex,
+                             0,
+                             1,
+                             "expression has more than " + std::to_string(kMaxBytes) + " bytes",
+                             {},
+                             {}});
+    return parsed;
+  }
   Parser parser(text, site, parameters, parsed.errors);
   const int root = parser.run();
   if (parsed.ok()) {

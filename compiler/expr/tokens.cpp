@@ -142,7 +142,10 @@ class Tokenizer {
     at_ += length;
   }
 
+  /// Whoever passes something else than an expression need not hear of each of its characters.
   void report(std::size_t length, std::string message, std::string help) {
+    constexpr std::size_t kMostErrors = 100;
+    if (errors_.size() >= kMostErrors) return;
     ExprError error{Code::kExprSyntax,
                     static_cast<std::uint32_t>(at_),
                     static_cast<std::uint32_t>(at_ + length),

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "compiler/ir/fields.hpp"
+#include "compiler/ir/head_dims.hpp"
 #include "compiler/ir/verify_rules.hpp"
 
 namespace lacuna {
@@ -113,7 +114,7 @@ constexpr ProgramRule kStructure[] = {
     {"a program's name consists of letters, digits, '_', '-' and '.'",
      [](const Program& p) { return is_program_name(p.name); }},
     {"head_dim is a multiple of 8 between 8 and 512",
-     [](const Program& p) { return p.head_dim % 8 == 0 && p.head_dim >= 8 && p.head_dim <= 512; }},
+     [](const Program& p) { return is_head_dim(p.head_dim); }},
     {"parameters have names, all different",
      [](const Program& p) {
        return distinct_identifiers(p.params, [](const ParamSpec& s) { return s.symbol.name; });

@@ -2,10 +2,10 @@
 // tiles are chosen.
 #include <algorithm>
 #include <bit>
-#include <iterator>
 #include <string>
 
 #include "compiler/ir/fields.hpp"
+#include "compiler/passes/check_head_dim.hpp"
 #include "compiler/passes/choose_estimate.hpp"
 #include "compiler/passes/drop_unread.hpp"
 #include "compiler/passes/pass.hpp"
@@ -15,7 +15,6 @@
 namespace lacuna {
 namespace {
 
-constexpr int kMmaHeadDims[] = {64, 96, 128, 256};
 constexpr int kMostColumnsOfTile = 128;
 constexpr int kLargestHeadDimOf8Bits = 128;
 
@@ -26,22 +25,6 @@ void check_dtype(const Program& program, const PassContext& context) {
                "dtype: expected bf16 or f16 on " + context.target.name + ", got f32"));
   d.notes.push_back("the mma family multiplies 16-bit elements");
   d.helps.push_back("f32 runs on the target cpu");
-}
-
-void check_head_dim(const Program& program, const PassContext& context) {
-  if (std::ranges::count(kMmaHeadDims, program.head_dim) > 0) return;
-  Diagnostic& d = context.diagnostics.add(
-      at_field(context.document, "/attention/head_dim", Code::kUnsupported, Severity::kError,
-               "head_dim: expected 64, 96, 128 or 256 on " + context.target.name + ", got " +
-                   std::to_string(program.head_dim)));
-  d.notes.push_back("the mma family is laid out and tested for these head dimensions");
-  // The legal neighbours: the next smaller and the next larger, where there are such.
-  const auto above = std::ranges::upper_bound(kMmaHeadDims, program.head_dim);
-  std::string nearest;
-  if (above != std::begin(kMmaHeadDims)) nearest = std::to_string(*std::prev(above));
-  if (above != std::end(kMmaHeadDims))
-    nearest += (nearest.empty() ? "" : ", ") + std::to_string(*above);
-  d.helps.push_back("nearest legal values: " + nearest);
 }
 
 /// e4m3 values where there is an mma of them, else V as it is: its rounding goes, nothing else.
@@ -176,7 +159,7 @@ Program legalise(Program program, const PassContext& context) {
   note_estimate(program, context);
   if (context.target.kind == TargetKind::kCpu) return program;
   check_dtype(program, context);
-  check_head_dim(program, context);
+  check_head_dim(context.document, program.head_dim, context.target, context.diagnostics);
   check_8_bit_head_dim(program, context);
   check_prepared_tiles(program, context);
   check_estimate(program, context);

@@ -1,4 +1,6 @@
 // Spec -> Plan: build, run the pipeline, note where the remaining values came from.
+#include "compiler/ir/head_dims.hpp"
+#include "compiler/passes/check_head_dim.hpp"
 #include "compiler/passes/pass.hpp"
 
 namespace lacuna {
@@ -51,6 +53,8 @@ Plan make_plan(const SpecDocument& document, const BuildOptions& options, const 
   Plan plan{target, {}, {}};
   Diagnostics found;
   plan.program = build_program(document, options, found);
+  // The verifier would refuse it in words that help nobody.
+  if (!is_head_dim(options.head_dim)) check_head_dim(document, options.head_dim, target, found);
   if (!found.has_errors()) {
     const TunedTiles* tuned = options.tuned ? &*options.tuned : nullptr;
     const PassContext context{plan.target, document, plan.attend, found, tuned, options.family};

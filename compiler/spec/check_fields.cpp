@@ -22,11 +22,21 @@ class FieldChecker {
   FieldChecker(const SourceText& source, Diagnostics& diagnostics)
       : source_(source), diagnostics_(diagnostics) {}
 
+  void check(JsonNode& root) {
+    object(root, "", "");
+    root.usable = root.usable && !has_excess_;
+  }
+
+ private:
   /// `path` is the object's place in the table, `label` the same as shown to the user.
   void object(JsonNode& node, const std::string& path, const std::string& label) {
     if (!node.is(Kind::kObject)) {
       const std::string who = label.empty() ? "a spec" : label;
       wrong_type(node, who, "an object");
+      return;
+    }
+    if (path == "params" && has_too_many(node)) {
+      has_excess_ = true;
       return;
     }
     for (JsonNode& child : node.children) {
@@ -49,7 +59,6 @@ class FieldChecker {
       if (field->required && node.find(key_of(*field)) == nullptr) missing(node, *field, label);
   }
 
- private:
   Diagnostic& report(Code code, JsonNode& node, std::string message) {
     node.usable = false;
     return diagnostics_.add(
@@ -95,6 +104,21 @@ class FieldChecker {
       if (key_of(field) == node.key)
         d.helps.push_back("there is a field " + std::string(field.path));
     if (d.helps.empty()) d.helps.push_back("legal keys: " + all);
+  }
+
+  /// More parameters than a launch can pass; nothing is read then that could refer to them.
+  bool has_too_many(JsonNode& params) {
+    std::size_t count = 0;
+    JsonNode* first_beyond = nullptr;
+    for (JsonNode& child : params.children)
+      if (child.key != kCommentKey && ++count == kMaxParams + 1) first_beyond = &child;
+    if (first_beyond == nullptr) return false;
+    Diagnostic& d = report(Code::kOutOfRange, *first_beyond,
+                           "params: expected at most " + std::to_string(kMaxParams) +
+                               " parameters, got " + std::to_string(count));
+    d.span = first_beyond->key_span;
+    d.notes.emplace_back("every launch passes all of them in one block of arguments");
+    return true;
   }
 
   void parameter(JsonNode& node, const std::string& label) {
@@ -326,12 +350,13 @@ class FieldChecker {
 
   const SourceText& source_;
   Diagnostics& diagnostics_;
+  bool has_excess_ = false;
 };
 
 }  // namespace
 
 void check_fields(const SourceText& source, JsonNode& root, Diagnostics& diagnostics) {
-  FieldChecker(source, diagnostics).object(root, "", "");
+  FieldChecker(source, diagnostics).check(root);
 }
 
 }  // namespace lacuna

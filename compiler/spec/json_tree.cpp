@@ -6,29 +6,13 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "compiler/diag/line_table.hpp"
+#include "compiler/spec/json_limits.hpp"
+
 namespace lacuna {
 namespace {
 
-constexpr int kDeepest = 64;  ///< levels of nesting; a spec has five
 constexpr std::string_view kSpace = " \t\r\n";
-
-/// Byte offsets -> lines and columns.
-struct LineTable {
-  std::vector<std::size_t> starts{0};
-
-  explicit LineTable(std::string_view text) {
-    for (std::size_t i = 0; i < text.size(); ++i)
-      if (text[i] == '\n') starts.push_back(i + 1);
-  }
-  Span span(std::size_t begin, std::size_t end) const {
-    const auto next = std::upper_bound(starts.begin(), starts.end(), begin);
-    const auto line = next - starts.begin();
-    const std::size_t start = starts[static_cast<std::size_t>(line - 1)];
-    const bool one_line = next == starts.end() || end <= *next;
-    return {static_cast<int>(line), static_cast<int>(begin - start) + 1,
-            one_line ? static_cast<int>(end - begin) : 1};
-  }
-};
 
 /// Accepts any JSON and keeps the first error with its position.
 struct SyntaxCheck : nlohmann::json_sax<nlohmann::json> {
@@ -125,26 +109,11 @@ void report_syntax(const SourceText& source, const SyntaxCheck& check, const Lin
   if (!help.empty()) d.helps.push_back(help);
 }
 
-/// The first bracket that opens level kDeepest + 1 of a valid text.
-std::optional<std::size_t> too_deep_at(std::string_view text) {
-  int depth = 0;
-  bool quoted = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (c == '"') quoted = !quoted;
-    if (quoted && c == '\\') ++i;
-    if (quoted) continue;
-    if ((c == '{' || c == '[') && ++depth > kDeepest) return i;
-    if (c == '}' || c == ']') --depth;
-  }
-  return std::nullopt;
-}
-
-/// Builds the tree of a text that is known to be valid JSON, kDeepest levels at most.
+/// Builds the tree of a text that is known to be valid JSON without an excess.
 class TreeBuilder {
  public:
   TreeBuilder(const SourceText& source, const LineTable& lines, Diagnostics& diagnostics)
-      : text_(source.text), lines_(lines), diagnostics_(diagnostics) {
+      : source_(source), text_(source.text), lines_(lines), diagnostics_(diagnostics) {
     if (text_.starts_with("\xEF\xBB\xBF")) at_ = 3;  // a byte order mark
   }
 
@@ -162,6 +131,7 @@ class TreeBuilder {
     }
     node.end = at_;
     node.span = lines_.span(node.begin, node.end);
+    check_nul(node);
     return node;
   }
 
@@ -234,6 +204,17 @@ class TreeBuilder {
     return out;
   }
 
+  /// Decoded strings go to functions that take a NUL for the end.
+  void check_nul(JsonNode& node) {
+    const std::size_t nul = node.string.find('\0');
+    if (nul == std::string::npos) return;
+    node.usable = false;
+    diagnostics_.add({.code = Code::kOutOfRange,
+                      .message = "a string holds the character NUL",
+                      .pointer = node.pointer,
+                      .span = span_in_string(source_, node, nul, nul + 1)});
+  }
+
   void check_duplicate(const JsonNode& object, JsonNode& child) {
     const JsonNode* first = object.find(child.key);
     if (first == nullptr) return;
@@ -247,6 +228,7 @@ class TreeBuilder {
                       .helps = {}});
   }
 
+  const SourceText& source_;
   std::string_view text_;
   const LineTable& lines_;
   Diagnostics& diagnostics_;
@@ -282,18 +264,28 @@ const JsonNode* JsonNode::find(std::string_view member) const {
 }
 
 std::optional<JsonNode> parse_json(const SourceText& source, Diagnostics& diagnostics) {
+  if (source.text.size() > kMostJsonBytes) {
+    diagnostics.add({.code = Code::kTooLarge,
+                     .message = "the text is longer than " + std::to_string(kMostJsonBytes) +
+                                " bytes; a spec has some thousand"});
+    return std::nullopt;
+  }
   const LineTable lines(source.text);
+  const auto refuse = [&](std::size_t begin, std::size_t end, std::string message) {
+    diagnostics.add(
+        {.code = Code::kJsonSyntax, .message = std::move(message), .span = lines.span(begin, end)});
+    return std::nullopt;
+  };
+  // The library takes a NUL for the end of the text.
+  if (const std::size_t nul = source.text.find('\0'); nul != std::string::npos)
+    return refuse(nul, nul + 1, "not valid JSON: unexpected NUL byte");
   SyntaxCheck check;
   if (!nlohmann::json::sax_parse(source.text, &check)) {
     report_syntax(source, check, lines, diagnostics);
     return std::nullopt;
   }
-  if (const auto at = too_deep_at(source.text)) {
-    diagnostics.add({.code = Code::kJsonSyntax,
-                     .message = "values are nested deeper than " + std::to_string(kDeepest),
-                     .span = lines.span(*at, *at + 1)});
-    return std::nullopt;
-  }
+  if (const auto excess = find_excess(source.text))
+    return refuse(excess->begin, excess->end, excess->message);
   return TreeBuilder(source, lines, diagnostics).value("");
 }
 

@@ -33,8 +33,8 @@ struct JsonNode {
   const JsonNode* find(std::string_view member) const;
 };
 
-/// Reports syntax errors (E0101; nothing is returned) and duplicate keys (E0102; the later one is
-/// unusable).
+/// Reports syntax errors, NUL bytes and texts beyond the limits of json_limits.hpp (nothing is
+/// returned), duplicate keys (the later one is unusable) and strings that hold a NUL.
 std::optional<JsonNode> parse_json(const SourceText& source, Diagnostics& diagnostics);
 
 /// The place of bytes [begin, end) of the decoded string of `node`, escapes considered.

@@ -3,6 +3,7 @@
 // docs.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -72,6 +73,8 @@ struct AttentionSpec {
   bool lse = true;             ///< the log-sum-exp output may be asked for
   bool operator==(const AttentionSpec&) const = default;
 };
+
+inline constexpr std::size_t kMaxParams = 32;  ///< of a spec; a launch has room for as many
 
 struct ParamSpec {
   ParamSymbol symbol;

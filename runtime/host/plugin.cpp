@@ -13,12 +13,12 @@
 namespace lacuna::host {
 namespace {
 
-int report(const std::string& message, char* error, std::size_t error_bytes) {
-  if (error_bytes == 0) return 1;
+int report(std::string_view message, char* error, std::size_t error_bytes) {
+  if (error_bytes == 0) return kHostFailed;
   const std::size_t length = std::min(message.size(), error_bytes - 1);
   std::memcpy(error, message.data(), length);
   error[length] = '\0';
-  return 1;
+  return kHostFailed;
 }
 
 /// Runs body(message) -> ok and turns failures and exceptions into a status and a text.
@@ -26,11 +26,14 @@ template <class Body>
 int guarded(char* error, std::size_t error_bytes, const Body& body) {
   try {
     std::string message;
-    return body(message) ? 0 : report(message, error, error_bytes);
+    return body(message) ? kHostDone : report(message, error, error_bytes);
   } catch (const std::bad_alloc&) {
-    return report("out of memory", error, error_bytes);
+    report("out of memory", error, error_bytes);
+    return kHostOutOfMemory;
   } catch (const std::exception& failure) {
     return report(failure.what(), error, error_bytes);
+  } catch (...) {
+    return report("unknown exception", error, error_bytes);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "compiler/diag/diagnostic.hpp"
+#include "compiler/diag/line_table.hpp"
 
 namespace lacuna {
 namespace {
@@ -93,9 +94,28 @@ TEST(Render, CutsLongLinesAroundTheCaret) {
                                               "...\n" + std::string(53, ' ') + "^~~~\n");
 }
 
+TEST(Render, CutsInsideBytesThatAreNoUtf8) {
+  const std::string line = "x" + std::string(260, '\x80') + std::string(200, 'y');
+  EXPECT_EQ(render_at({1, 301, 1}, line), "x.json:1:301: error: m [E0203]\n..." +
+                                              std::string(14, '\x80') + std::string(89, 'y') +
+                                              "...\n" + std::string(42, ' ') + "^\n");
+}
+
 TEST(Render, SurvivesSpansBehindTheText) {
   EXPECT_EQ(render_at({7, 1, 1}, "one line"), "x.json:7:1: error: m [E0203]\n");
   EXPECT_EQ(render_at({1, 50, 9}, "abc"), "x.json:1:50: error: m [E0203]\nabc\n   ^\n");
+}
+
+TEST(LineTable, KnowsLinesByOffsetAndByNumber) {
+  const LineTable lines("a\r\n\nbc\n");
+  EXPECT_EQ(lines.line(1), "a");
+  EXPECT_EQ(lines.line(2), "");
+  EXPECT_EQ(lines.line(3), "bc");
+  for (const int none : {-1, 0, 4, 5}) EXPECT_EQ(lines.line(none), "") << none;
+  EXPECT_EQ(lines.span(0, 1), (Span{1, 1, 1}));
+  EXPECT_EQ(lines.span(5, 6), (Span{3, 2, 1}));
+  EXPECT_EQ(lines.span(4, 7), (Span{3, 1, 3}));
+  EXPECT_EQ(lines.span(0, 6), (Span{1, 1, 1})) << "of several lines";
 }
 
 TEST(Render, ColorsOnlyOnRequest) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "tests/passes/spec_documents.hpp"
 
@@ -61,6 +62,25 @@ TEST(Cuda, NamesThePlaceOfEveryField) {
             std::string::npos)
       << text;
   EXPECT_NE(text.find("#line 9 \"dir \\\"x\\\"/made.json\"\n    return "), std::string::npos)
+      << text;
+}
+
+TEST(Cuda, NoNameOfAFileBecomesCode) {
+  SpecDocument document = make_document(true);
+  document.spans["/gate/skip"] = {9, 3, 2};
+  const auto lines_without_directives = [&] {
+    std::istringstream text(source_text(emit_cuda(plan_of(document), document)));
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(text, line);)
+      if (!line.starts_with("#line")) lines.push_back(line);
+    return lines;
+  };
+  const auto expected = lines_without_directives();
+  document.source.path = "\"\n#define true false\r\n?\?/\xE9\t";
+  EXPECT_EQ(lines_without_directives(), expected);
+  const std::string text = source_text(emit_cuda(plan_of(document), document));
+  EXPECT_NE(text.find("#line 9 \"\\\"\\012#define true false\\015\\012\\077\\077/\\351\\011\"\n"),
+            std::string::npos)
       << text;
 }
 

@@ -203,6 +203,11 @@ TEST(parse_error, literals_and_size) {
   for (int n = 0; n < 2000; ++n) longest += " + k";
   EXPECT_EQ(parse_expr(longest + " > 0", Site::kMask, {}).errors.at(0).message,
             "expression has more than 2000 words and symbols");
+  EXPECT_EQ(errors(std::string(65537, ' '), Site::kMask),
+            "` `@0 E0307 expression has more than 65536 bytes\n");
+  std::string strange = "q < k";
+  for (int n = 0; n < 2000; ++n) strange += " $";
+  EXPECT_EQ(parse_expr(strange, Site::kMask, {}).errors.size(), 100U);
 }
 
 TEST(parse_error, all_errors_of_an_expression_are_reported_in_order) {

@@ -43,6 +43,18 @@ std::vector<Case> kinds() {
   return in_tier_of_kernels(cases);
 }
 
+/// Some that the CPU alone has: an odd number of vectors, and the largest.
+std::vector<Case> head_dims_of_cpu() {
+  std::vector<Case> cases;
+  if (device_under_test() != "cpu") return cases;
+  int turn = 0;
+  for (const std::string& variant : variant_names())
+    for (const int d : {40, 512})
+      cases.push_back({variant, dtypes()[static_cast<std::size_t>(turn++ % 3)], d, 1, 2, 1, 70, 141,
+                       Fill::kUneven, false});
+  return cases;
+}
+
 /// Every variant at the lengths where tiles begin, end and are missing.
 std::vector<Case> shapes() {
   struct Shape {
@@ -101,6 +113,7 @@ std::vector<Case> narrow_lists() {
 
 INSTANTIATE_TEST_SUITE_P(NarrowLists, Attend, testing::ValuesIn(narrow_lists()), name_of_case);
 INSTANTIATE_TEST_SUITE_P(Kinds, Attend, testing::ValuesIn(kinds()), name_of_case);
+INSTANTIATE_TEST_SUITE_P(CpuHeadDims, Attend, testing::ValuesIn(head_dims_of_cpu()), name_of_case);
 INSTANTIATE_TEST_SUITE_P(Shapes, Attend, testing::ValuesIn(shapes()), name_of_case);
 INSTANTIATE_TEST_SUITE_P(Values, Attend, testing::ValuesIn(value_cases(variant_names())),
                          name_of_case);

@@ -128,6 +128,17 @@ TEST_F(Build, TheKeyIgnoresWhereTheSpecLiesAndSeesTheTarget) {
             kernel_key(hopper, "sm_90a", info(*nvrtc), "", errors).sha256);
 }
 
+TEST_F(Build, AHostileNameOfASpecChangesNoKernel) {
+  const SpecDocument plain = read("a.json");
+  const SpecDocument hostile =
+      read("a\"\n#define mask(...) mask(__VA_ARGS__) { return true; }\xFF");
+  const BuiltKernel expected = build(plan(plain), plain, nullptr);
+  const BuiltKernel got = build(plan(hostile), hostile, nullptr);
+  ASSERT_FALSE(errors.has_errors()) << render(errors, plain.source);
+  EXPECT_EQ(got.key.sha256, expected.key.sha256);
+  EXPECT_EQ(got.entry.cubins, expected.entry.cubins);
+}
+
 TEST_F(Build, TheKeySeesTheHeaders) {
   const SpecDocument document = read("a.json");
   const CudaSource source = emit_cuda(plan(document), document);

@@ -36,6 +36,17 @@ TEST(CApi, NullIsRefused) {
   lacuna_engine_destroy(nullptr);
 }
 
+TEST(CApi, AccessorsRefuseNull) {
+  for (const auto read : {lacuna_engine_device, lacuna_engine_device_name, lacuna_engine_target,
+                          lacuna_engine_note}) {
+    EXPECT_STREQ(read(nullptr), "");
+    EXPECT_STREQ(lacuna_last_error(),
+                 "lacuna: error: engine: expected a handle, got null [E0503]\n");
+  }
+  EXPECT_STREQ(lacuna_kernel_info_json(nullptr), "");
+  EXPECT_STREQ(lacuna_last_error(), "lacuna: error: kernel: expected a handle, got null [E0503]\n");
+}
+
 TEST(CApi, StructsOfAnotherSizeAreRefused) {
   lacuna_engine_options options{};
   options.struct_size = 8;
@@ -58,6 +69,22 @@ TEST(CApi, DTypesOutsideTheEnumAreRefused) {
   EXPECT_STREQ(lacuna_last_error(),
                "lacuna: error: dtype: expected bf16 (0), f16 (1) or f32 (2), got 3 [E0503]\n");
   EXPECT_EQ(kernel, nullptr);
+  lacuna_engine_destroy(engine);
+}
+
+TEST(CApi, SizesOfTextsBeyondAnySpecAreRefused) {
+  lacuna_engine* engine = cpu_engine();
+  const std::string text(std::size_t{1} << 21, '\n');
+  lacuna_compile_options options{};
+  options.struct_size = sizeof(options);
+  options.head_dim = 64;
+  lacuna_kernel* kernel = nullptr;
+  for (const std::size_t bytes : {text.size(), SIZE_MAX}) {
+    EXPECT_EQ(lacuna_compile(engine, text.data(), bytes, &options, &kernel), LACUNA_ERROR_INPUT);
+    EXPECT_STREQ(lacuna_last_error(),
+                 "<memory>: error: the text is longer than 1048576 bytes; a spec has some thousand "
+                 "[E0608]\n");
+  }
   lacuna_engine_destroy(engine);
 }
 

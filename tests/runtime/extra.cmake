@@ -13,7 +13,7 @@ set_target_properties(fake_cuda PROPERTIES OUTPUT_NAME cuda SOVERSION 1
 
 add_executable(test_runtime_gpu runtime/fake_gpu/protocol_test.cpp
                runtime/fake_gpu/stages_test.cpp runtime/fake_gpu/stage_events_test.cpp
-               runtime/fake_gpu/split_rows_test.cpp
+               runtime/fake_gpu/split_rows_test.cpp runtime/fake_gpu/out_of_memory_test.cpp
                runtime/fake_gpu/count_allocations.cpp)
 target_link_libraries(test_runtime_gpu PRIVATE lacuna_runtime GTest::gtest GTest::gtest_main)
 add_dependencies(test_runtime_gpu fake_cuda)

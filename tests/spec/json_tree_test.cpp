@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "compiler/spec/json_layout.hpp"
+#include "compiler/spec/json_limits.hpp"
 
 namespace lacuna {
 namespace {
@@ -74,6 +75,36 @@ TEST(JsonTree, SameKeyInOtherObjectsIsNoDuplicate) { parse(R"([{"a": 1}, {"a": {
 
 TEST(JsonTree, RefusesBytesThatAreNoUtf8) {
   EXPECT_NE(errors_of("{\"a\": \"\xFF\"}").find("[E0101]"), std::string::npos);
+}
+
+TEST(JsonTree, RefusesNulBytesWhereTheyStand) {
+  using namespace std::string_literals;
+  EXPECT_EQ(errors_of("{\"a\": 1}\n\0junk"s),
+            "x:2:1: error: not valid JSON: unexpected NUL byte [E0101]\n?junk\n^\n");
+  EXPECT_EQ(errors_of("{\"a\0\": 1}"s).substr(0, 15), "x:1:4: error: n");
+}
+
+TEST(JsonTree, RefusesStringsThatHoldANul) {
+  EXPECT_EQ(errors_of(R"({"a": "b\\u0000\u0000"})"),
+            "x:1:16: error: a string holds the character NUL [E0203]\n"
+            "{\"a\": \"b\\\\u0000\\u0000\"}\n               ^~~~~~\n");
+  EXPECT_EQ(errors_of(R"({"a\u0000": 1})").substr(0, 15), "x:1:4: error: a");
+}
+
+TEST(JsonTree, RefusesWhatNoSpecNeeds) {
+  EXPECT_EQ(errors_of(std::string(kMostJsonBytes + 1, '\n')),
+            "x: error: the text is longer than 1048576 bytes; a spec has some thousand [E0608]\n");
+  const auto first_line = [](const std::string& text) { return text.substr(0, text.find('\n')); };
+  std::string many = "[{\"a\": 0}, [ ]";  // 3 and the list itself
+  for (int i = 5; i <= 10000; ++i) many += ",\"[,]\"";
+  parse(many + "]");
+  EXPECT_EQ(first_line(errors_of(many + ",\n0]")),
+            "x:1:" + std::to_string(many.size() + 1) +
+                ": error: the text has more than 10000 values [E0101]");
+  const std::string key(256, 'k');
+  parse("{\"" + key + "\": 0}");
+  EXPECT_EQ(first_line(errors_of("{\"k" + key + "\": 0}")),
+            "x:1:3: error: a key is longer than 256 bytes [E0101]");
 }
 
 TEST(JsonTree, MapsPlacesInsideStringsThroughEscapes) {

@@ -225,6 +225,30 @@ TEST_F(Calibrate, AnOutputThatCannotBeWrittenIsAnError) {
   EXPECT_EQ(parse_document(result)["diagnostics"][0]["code"], "E0602");
 }
 
+TEST_F(Calibrate, AnOutputThatCannotBeWrittenIsFoundBeforeTheSearch) {
+  const std::string out = scratch_.file("no/such/folder.safetensors");
+  expect_failure("skip-softmax", {"--samples", scratch_.file("none"), "-o", out},
+                 "cannot be written: No such file or directory");
+  expect_failure("skip-softmax", {"--samples", scratch_.file("none"), "-o", scratch_.path()},
+                 "cannot be written: Is a directory");
+}
+
+TEST_F(Calibrate, ASignalKeepsWhatWasFoundAndIsTheStatus) {
+  for (const auto& [signal, status] : {std::pair{SIGINT, 130}, std::pair{SIGTERM, 143}}) {
+    const std::string out = scratch_.file("c" + std::to_string(signal));
+    const CommandResult result =
+        run_lacuna_and_signal({"calibrate", source_file("specs/sparge.json"), "--device", "cpu",
+                               "--json", "--samples", input_, "--target", "0.5", "-o", out},
+                              signal);
+    EXPECT_EQ(result.status, status) << result.out << result.err;
+    const auto diagnostics = parse_document(result)["diagnostics"];
+    if (diagnostics.empty())
+      EXPECT_FALSE(read_calibration(out).complete);
+    else
+      EXPECT_EQ(diagnostics[0]["message"], "stopped before anything was found; nothing is written");
+  }
+}
+
 TEST_F(Calibrate, IsRefusedWhereItDoesNotFit) {
   const std::string file = calibrated();
   EXPECT_EQ(run_message("bsfa", input_, {"--calibration", file}),
@@ -275,6 +299,23 @@ TEST(CalibrationFile, RowsAreCutOrContinuedWithTheLast) {
   EXPECT_EQ(tools::to_f32(tools::fit_rows(array, 1)), (std::vector<float>{1, 3}));
 }
 
+TEST(CalibrationFile, SizesBeyondReasonAreRefused) {
+  Calibration calibration;
+  calibration.heads = 1;
+  calibration.head_dim = 64;
+  calibration.dense = {false};
+  for (const auto& [tile_q, is_good] : {std::pair<std::int64_t, bool>{128, true},
+                                        {0, false},
+                                        {std::numeric_limits<std::int64_t>::max(), false}}) {
+    calibration.tile_q = tile_q;
+    Diagnostics diagnostics;
+    EXPECT_EQ(
+        tools::parse_calibration(tools::print_calibration(calibration), diagnostics).has_value(),
+        is_good)
+        << tile_q;
+  }
+}
+
 TEST(CalibrationFile, SpecsThatComputeTheSameHaveOneHash) {
   Spec spec;
   spec.name = "x";
@@ -288,11 +329,19 @@ TEST(CalibrationFile, SpecsThatComputeTheSameHaveOneHash) {
   EXPECT_NE(tools::spec_sha256(spec), tools::spec_sha256(same));
 }
 
-TEST(CalibrateProgress, TheFirstInterruptOnlyAsks) {
-  tools::CalibrateProgress progress(10);
-  EXPECT_FALSE(progress.stopped());
-  ::raise(SIGINT);
-  EXPECT_TRUE(progress.stopped());
+TEST(CalibrateProgress, TheFirstSignalOnlyAsks) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const tools::CalibrateProgress progress(10);
+    EXPECT_FALSE(progress.stopped());
+    ::raise(signal);
+    EXPECT_TRUE(progress.stopped());
+    EXPECT_EQ(progress.signal(), signal);
+    for (const int next : {SIGINT, SIGTERM}) {
+      struct sigaction action {};
+      ::sigaction(next, nullptr, &action);
+      EXPECT_EQ(action.sa_handler, SIG_DFL) << "the second one ends the process";
+    }
+  }
 }
 
 }  // namespace

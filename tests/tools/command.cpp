@@ -6,10 +6,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
+#include <thread>
 
 namespace lacuna::tests {
 namespace {
@@ -19,14 +23,14 @@ namespace fs = std::filesystem;
 /// In the child: standard streams from and to files, then the command. Does not return.
 [[noreturn]] void become_lacuna(const std::vector<std::string>& arguments,
                                 const std::map<std::string, std::string>& variables,
-                                const ScratchDirectory& scratch) {
-  const auto redirect = [&scratch](const char* name, int flags, int descriptor) {
-    const int file = ::open(scratch.file(name).c_str(), flags, 0600);
+                                const std::string& output, const ScratchDirectory& scratch) {
+  const auto redirect = [](const std::string& path, int flags, int descriptor) {
+    const int file = ::open(path.c_str(), flags, 0600);
     if (file < 0 || ::dup2(file, descriptor) < 0) ::_exit(126);
   };
-  redirect("in", O_RDONLY, STDIN_FILENO);
-  redirect("out", O_WRONLY | O_CREAT | O_TRUNC, STDOUT_FILENO);
-  redirect("err", O_WRONLY | O_CREAT | O_TRUNC, STDERR_FILENO);
+  redirect(scratch.file("in"), O_RDONLY, STDIN_FILENO);
+  redirect(output, O_WRONLY | O_CREAT | O_TRUNC, STDOUT_FILENO);
+  redirect(scratch.file("err"), O_WRONLY | O_CREAT | O_TRUNC, STDERR_FILENO);
   ::setenv("LACUNA_CACHE_DIR", scratch.file("cache").c_str(), 1);
   for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
   std::vector<char*> argv = {const_cast<char*>("lacuna")};
@@ -36,21 +40,55 @@ namespace fs = std::filesystem;
   ::_exit(127);
 }
 
-}  // namespace
+/// Not yet waited for and no zombie.
+bool is_running(pid_t child) {
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid == 0;
+}
 
-CommandResult run_lacuna(const std::vector<std::string>& arguments, const std::string& input,
-                         const std::map<std::string, std::string>& variables) {
+/// Whether a process has a handler of its own for a signal.
+bool is_handled(pid_t child, int signal) {
+  const std::string status = read_bytes("/proc/" + std::to_string(child) + "/status");
+  const std::size_t caught = status.find("SigCgt:");
+  if (caught == std::string::npos) return false;
+  return (std::stoull(status.substr(caught + 7), nullptr, 16) >> (signal - 1) & 1) != 0;
+}
+
+CommandResult run_and_meanwhile(const std::vector<std::string>& arguments, const std::string& input,
+                                const std::map<std::string, std::string>& variables,
+                                const std::string& output,
+                                const std::function<void(pid_t)>& meanwhile) {
   const ScratchDirectory scratch;
   scratch.write("in", input);
+  const std::string out = output.empty() ? scratch.file("out") : output;
   const pid_t child = ::fork();
-  if (child == 0) become_lacuna(arguments, variables, scratch);
+  if (child == 0) become_lacuna(arguments, variables, out, scratch);
+  meanwhile(child);
   int status = 0;
   ::waitpid(child, &status, 0);
   CommandResult result;
   result.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  result.out = read_bytes(scratch.file("out"));
+  if (output.empty()) result.out = read_bytes(out);
   result.err = read_bytes(scratch.file("err"));
   return result;
+}
+
+}  // namespace
+
+CommandResult run_lacuna(const std::vector<std::string>& arguments, const std::string& input,
+                         const std::map<std::string, std::string>& variables,
+                         const std::string& output) {
+  const auto nothing = [](pid_t) {};
+  return run_and_meanwhile(arguments, input, variables, output, nothing);
+}
+
+CommandResult run_lacuna_and_signal(const std::vector<std::string>& arguments, int signal) {
+  return run_and_meanwhile(arguments, "", {}, "", [signal](pid_t child) {
+    while (is_running(child) && !is_handled(child, signal))
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ::kill(child, signal);
+  });
 }
 
 nlohmann::json parse_document(const CommandResult& result) {

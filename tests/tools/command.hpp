@@ -14,9 +14,13 @@ struct CommandResult {
 };
 
 /// Runs `lacuna` with its own empty cache directory and no color; `input` is its standard input,
-/// `variables` go into its environment.
+/// `variables` go into its environment, its standard output to the file `output` if one is named.
 CommandResult run_lacuna(const std::vector<std::string>& arguments, const std::string& input = "",
-                         const std::map<std::string, std::string>& variables = {});
+                         const std::map<std::string, std::string>& variables = {},
+                         const std::string& output = "");
+
+/// The same with a `signal` as soon as the command handles it by itself.
+CommandResult run_lacuna_and_signal(const std::vector<std::string>& arguments, int signal);
 
 /// What --json printed; fails the test if that is not one JSON document of version 1.
 nlohmann::json parse_document(const CommandResult& result);

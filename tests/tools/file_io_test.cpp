@@ -40,10 +40,29 @@ TEST(FileIo, SaysWhyAFileCannotBeReadOrWritten) {
   EXPECT_FALSE(read_file(scratch.path(), diagnostics));
   EXPECT_EQ(first_error(diagnostics), "E0601 cannot be read: Is a directory");
   diagnostics = {};
+  EXPECT_FALSE(read_file("/dev/zero", diagnostics, 100));
+  EXPECT_EQ(first_error(diagnostics), "E0608 cannot be read: it is larger than 100 bytes");
+  diagnostics = {};
   EXPECT_FALSE(write_file(scratch.file("no/such/folder"), "x", diagnostics));
   EXPECT_EQ(first_error(diagnostics), "E0602 cannot be written: No such file or directory");
   diagnostics = {};
   EXPECT_FALSE(write_file(scratch.path(), "x", diagnostics));
+  EXPECT_EQ(first_error(diagnostics), "E0602 cannot be written: Is a directory");
+}
+
+TEST(FileIo, KnowsBeforeWhetherAFileCanBeWritten) {
+  const ScratchDirectory scratch;
+  Diagnostics diagnostics;
+  EXPECT_TRUE(check_writable(scratch.file("new"), diagnostics));
+  EXPECT_TRUE(check_writable(scratch.write("old", "old"), diagnostics));
+  EXPECT_TRUE(check_writable("/dev/null", diagnostics));
+  EXPECT_TRUE(diagnostics.items.empty());
+  EXPECT_EQ(scratch.names(), std::vector<std::string>{"old"});
+  EXPECT_EQ(tests::read_bytes(scratch.file("old")), "old");
+  EXPECT_FALSE(check_writable(scratch.file("no/such/folder"), diagnostics));
+  EXPECT_EQ(first_error(diagnostics), "E0602 cannot be written: No such file or directory");
+  diagnostics = {};
+  EXPECT_FALSE(check_writable(scratch.path(), diagnostics));
   EXPECT_EQ(first_error(diagnostics), "E0602 cannot be written: Is a directory");
 }
 

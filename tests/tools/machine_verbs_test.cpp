@@ -1,6 +1,8 @@
 // build, cache, doctor: what the machine has to offer decides what they can show.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "tests/tools/command.hpp"
 
 namespace lacuna::tests {
@@ -67,6 +69,34 @@ TEST_F(Build, WritesNothingIfOneSpecIsBad) {
   EXPECT_EQ(result.status, 1);
   EXPECT_EQ(result.out, "");
   EXPECT_EQ(scratch_.names(), std::vector<std::string>{"bad.json"});
+}
+
+TEST_F(Build, WritesNothingIfAFileCannotTakeItsPlace) {
+  const std::string blocked = "dense-d128-bf16.sm_80.attend.cubin";
+  std::filesystem::create_directories(scratch_.file(blocked));
+  const CommandResult result = run_lacuna(
+      {"build", source_file("specs/dense.json"), "--arch", "sm_80", "-o", scratch_.path()});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.err,
+            scratch_.file(blocked) + ": error: cannot be written: Is a directory [E0602]\n");
+  EXPECT_EQ(scratch_.names(), std::vector<std::string>{blocked});
+}
+
+TEST_F(Build, OfNoSpecWritesNothing) {
+  const CommandResult result = run_lacuna({"build", source_file("specs/schema.json"), "--arch",
+                                           "sm_80", "-o", scratch_.file("kernels")});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(scratch_.names(), std::vector<std::string>{});
+}
+
+TEST_F(Build, SpecsOfOneNameWouldWriteTheSameFiles) {
+  const std::string spec = R"({"version": 1, "name": "dense"})";
+  const std::string a = scratch_.write("a.json", spec), b = scratch_.write("b.json", spec);
+  const CommandResult result =
+      run_lacuna({"build", a, b, "--arch", "sm_80", "-o", scratch_.file("kernels")});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.err, "lacuna: error: " + a + " and " + b +
+                            " have the same name, dense, and would write the same files\n");
 }
 
 TEST_F(Build, ATemplatePathWithoutHeadersIsReportedOnce) {

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <map>
 #include <thread>
+#include <utility>
 
 #include "tests/tools/command.hpp"
 
@@ -212,7 +213,9 @@ TEST_F(Tune, CtrlCKeepsWhatWasMeasured) {
   EXPECT_EQ(read_bytes("/proc/" + searcher.substr(0, searcher.find(' ')) + "/cmdline").front(), '/')
       << "whatever looks for files beside the program finds the right ones";
   ::kill(child, SIGINT);
-  const Json found = tuning(finish(child));
+  CommandResult result = finish(child);
+  EXPECT_EQ(std::exchange(result.status, 0), 128 + SIGINT);
+  const Json found = tuning(result);
   EXPECT_EQ(found["state"], "interrupted");
   EXPECT_EQ(statuses(found), (std::map<std::string, std::string>{{kUsual, "ok"}}));
   EXPECT_EQ(std::ranges::count(records(), '\n'), 1);

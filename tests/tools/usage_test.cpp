@@ -91,5 +91,42 @@ TEST(Usage, MissingPartsAreUsageErrors) {
   }
 }
 
+TEST(Output, ThatCannotBeWrittenIsAnErrorOfEveryVerb) {
+  const std::string spec = source_file("specs/dense.json");
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"--version"},
+                                             {"--help"},
+                                             {"tune", "--help"},
+                                             {"list"},
+                                             {"list", "--json"},
+                                             {"check", spec},
+                                             {"check", spec, "--json"},
+                                             {"explain", spec},
+                                             {"emit", "--stage", "cuda", spec},
+                                             {"cache", "ls"},
+                                             {"doctor", "--json"}}) {
+    const CommandResult result = run_lacuna(arguments, "", {}, "/dev/full");
+    EXPECT_EQ(result.status, 1) << arguments.front();
+    EXPECT_EQ(without_notes(result.err),
+              "standard output: error: cannot be written: No space left on device [E0602]\n")
+        << arguments.front();
+  }
+}
+
+TEST(Output, ThatIsLargerThanItsBufferIsCheckedToo) {
+  const CommandResult result = run_lacuna(
+      {"emit", "--stage", "cuda", source_file("specs/sparge.json")}, "", {}, "/dev/full");
+  EXPECT_EQ(result.status, 1);
+  EXPECT_NE(result.err.find("No space left on device"), std::string::npos) << result.err;
+}
+
+TEST(Output, KeepsTheStatusOfAnEarlierFailure) {
+  EXPECT_EQ(run_lacuna({"check", "/no/such/spec.json", "--json"}, "", {}, "/dev/full").status, 1);
+  EXPECT_EQ(run_lacuna({"explain", source_file("specs/dense.json"), "--arch", "sm_1"}, "", {},
+                       "/dev/full")
+                .status,
+            2);
+}
+
 }  // namespace
 }  // namespace lacuna::tests

@@ -4,9 +4,10 @@
  * stream
  *
  * Plain C99, opaque handles, status codes, structs that begin with their size. Functions never
- * throw. The text of the last error of the calling thread is lacuna_last_error(). Handles are
- * thread-safe: any number of threads may launch one kernel at once. After fork() the child may use
- * CPU engines and kernels; a GPU of the parent is refused there with an error.
+ * throw, and what a callback throws goes no further. The text of the last error of the calling
+ * thread is lacuna_last_error(). Handles are thread-safe: any number of threads may launch one
+ * kernel at once. After fork() the child may use CPU engines and kernels; a GPU of the parent is
+ * refused there with an error.
  *
  * Tensors are DLPack DLTensors, borrowed for the duration of the call (a launch on a stream uses
  * their memory until the stream has run it). Shapes: q, o [batch, heads, n_q, d]; k, v [batch,
@@ -67,7 +68,8 @@ typedef struct lacuna_kernel lacuna_kernel; /* one spec, head dim and dtype, for
  *   "compile"        a kernel was compiled: what lacuna_kernel_info_json says
  *   "cache_hit"      a kernel was taken from the cache: the same
  *   "cache_warning"  the cache cannot be written, dropped an entry or skipped a tuning file: {message}
- * Called from the thread that makes the call, or, for warnings, from one of the library's own. */
+ * Called from the thread that makes the call, or, for warnings, from one of the library's own. What
+ * a callback throws is dropped, and the call goes on. */
 typedef void (*lacuna_event_callback)(void* user, const char* event, const char* detail_json);
 
 typedef struct lacuna_engine_options {
@@ -84,7 +86,8 @@ typedef struct lacuna_engine_options {
 LACUNA_API lacuna_status lacuna_engine_create(const lacuna_engine_options* options,
                                               lacuna_engine** engine);
 LACUNA_API void lacuna_engine_destroy(lacuna_engine* engine);
-/* "cuda:0", "NVIDIA H200", "sm_90a" or "cpu", "x86-64 ...", "cpu"; valid while the engine lives. */
+/* "cuda:0", "NVIDIA H200", "sm_90a" or "cpu", "x86-64 ...", "cpu"; valid while the engine lives. Of
+ * a null handle this and every other text is "", and lacuna_last_error says so. */
 LACUNA_API const char* lacuna_engine_device(const lacuna_engine* engine);
 LACUNA_API const char* lacuna_engine_device_name(const lacuna_engine* engine);
 LACUNA_API const char* lacuna_engine_target(const lacuna_engine* engine);
@@ -104,7 +107,7 @@ typedef struct lacuna_shape {
 
 typedef struct lacuna_compile_options {
   size_t struct_size;
-  int32_t head_dim; /* 64, 96, 128, 256 */
+  int32_t head_dim; /* 64, 96, 128, 256; on the CPU every multiple of 8 up to 512 */
   lacuna_dtype dtype;
   const char* path; /* shown in errors; NULL: "<memory>" */
   const lacuna_shape*

@@ -7,13 +7,15 @@
 //   kernel.launch({.q = q, .k = k, .v = v, .o = o, .params = {{"threshold", t}},
 //                  .workspace = workspace, .workspace_bytes = bytes, .stream = s});
 //
-// Every failure is a lacuna::Error. The inline namespace keeps two versions of this wrapper apart
-// in one process.
+// Every failure is a lacuna::Error. What on_event throws leaves the call that it was called from;
+// from a thread of the library's own it is dropped. The inline namespace keeps two versions of this
+// wrapper apart in one process.
 #ifndef LACUNA_LACUNA_HPP_
 #define LACUNA_LACUNA_HPP_
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <fstream>
 #include <functional>
 #include <initializer_list>
@@ -56,6 +58,43 @@ namespace detail {
 inline void check(lacuna_status status) {
   if (status != LACUNA_OK) throw Error(status, lacuna_last_error(), lacuna_last_error_json());
 }
+
+/// What an accessor of the C ABI returned for a handle, which a moved-from object lacks.
+inline std::string text_of(const void* handle, const char* text) {
+  if (handle == nullptr) check(LACUNA_ERROR_INPUT);
+  return text;
+}
+
+/// One call of the C ABI that may call back. Exceptions cannot pass through C: the first one waits
+/// here until the call has returned.
+class CallingBack {
+ public:
+  CallingBack() : outer_(innermost()) { innermost() = this; }
+  ~CallingBack() { innermost() = outer_; }
+  CallingBack(const CallingBack&) = delete;
+  CallingBack& operator=(const CallingBack&) = delete;
+
+  /// Call it when everything that the C call has made is owned.
+  void check(lacuna_status status) const {
+    if (thrown_) std::rethrow_exception(thrown_);
+    detail::check(status);
+  }
+
+  /// In a handler of a callback.
+  static void keep() noexcept {
+    if (innermost() != nullptr && !innermost()->thrown_)
+      innermost()->thrown_ = std::current_exception();
+  }
+
+ private:
+  static CallingBack*& innermost() {
+    static thread_local CallingBack* call = nullptr;
+    return call;
+  }
+
+  CallingBack* outer_;
+  std::exception_ptr thrown_;
+};
 }  // namespace detail
 
 /// A borrowed strided tensor of at most four dimensions; owns its shape, not its memory.
@@ -189,7 +228,10 @@ struct CompileOptions {
 class Kernel {
  public:
   /// Compiles (or takes from the cache) and loads; launch() needs it. Idempotent.
-  void prepare() { detail::check(lacuna_prepare(handle_.get())); }
+  void prepare() {
+    detail::CallingBack call;
+    call.check(lacuna_prepare(handle_.get()));
+  }
 
   void launch(const LaunchArgs& args) const {
     const Tensor* tensors[] = {&args.q,           &args.k,
@@ -259,7 +301,9 @@ class Kernel {
   }
 
   /// Facts about the kernel, as documented at lacuna_kernel_info_json.
-  std::string info_json() const { return lacuna_kernel_info_json(handle_.get()); }
+  std::string info_json() const {
+    return detail::text_of(handle_.get(), lacuna_kernel_info_json(handle_.get()));
+  }
 
   lacuna_kernel* handle() const { return handle_.get(); }
 
@@ -299,9 +343,12 @@ class Engine {
                                        *callback ? &Engine::forward : nullptr,
                                        callback.get()};
     lacuna_engine* handle = nullptr;
-    detail::check(lacuna_engine_create(&raw, &handle));
+    detail::CallingBack call;
+    const lacuna_status status = lacuna_engine_create(&raw, &handle);
     // Kernels outlive the wrapper but not the callback: the deleter holds it.
-    return Engine({handle, [callback](lacuna_engine* e) { lacuna_engine_destroy(e); }});
+    Engine engine({handle, [callback](lacuna_engine* e) { lacuna_engine_destroy(e); }});
+    call.check(status);
+    return engine;
   }
 
   Kernel compile(const Spec& spec, const CompileOptions& options = {}) const {
@@ -309,18 +356,21 @@ class Engine {
     const lacuna_compile_options raw = {sizeof(lacuna_compile_options), options.head_dim,
                                         to_dtype(options.dtype), spec.path().c_str(),
                                         options.shape.n_q > 0 ? &shape : nullptr};
-    lacuna_kernel* kernel = nullptr;
-    detail::check(
-        lacuna_compile(handle_.get(), spec.text().data(), spec.text().size(), &raw, &kernel));
+    lacuna_kernel* handle = nullptr;
+    detail::CallingBack call;
+    const lacuna_status status =
+        lacuna_compile(handle_.get(), spec.text().data(), spec.text().size(), &raw, &handle);
     auto engine = handle_;
-    return Kernel({kernel, [engine](lacuna_kernel* k) { lacuna_kernel_destroy(k); }});
+    Kernel kernel({handle, [engine](lacuna_kernel* k) { lacuna_kernel_destroy(k); }});
+    call.check(status);
+    return kernel;
   }
 
-  std::string device() const { return lacuna_engine_device(handle_.get()); }
-  std::string device_name() const { return lacuna_engine_device_name(handle_.get()); }
-  std::string target() const { return lacuna_engine_target(handle_.get()); }
+  std::string device() const { return text(lacuna_engine_device); }
+  std::string device_name() const { return text(lacuna_engine_device_name); }
+  std::string target() const { return text(lacuna_engine_target); }
   /// What is missing on this machine and what serves in its place; "" if nothing is.
-  std::string note() const { return lacuna_engine_note(handle_.get()); }
+  std::string note() const { return text(lacuna_engine_note); }
 
   lacuna_engine* handle() const { return handle_.get(); }
 
@@ -328,8 +378,16 @@ class Engine {
   using Callback = std::function<void(const char*, const char*)>;
   explicit Engine(std::shared_ptr<lacuna_engine> handle) : handle_(std::move(handle)) {}
 
+  std::string text(const char* (*read)(const lacuna_engine*)) const {
+    return detail::text_of(handle_.get(), read(handle_.get()));
+  }
+
   static void forward(void* user, const char* event, const char* detail_json) {
-    (*static_cast<Callback*>(user))(event, detail_json);
+    try {
+      (*static_cast<Callback*>(user))(event, detail_json);
+    } catch (...) {
+      detail::CallingBack::keep();
+    }
   }
   static const char* text_or_null(const std::string& s) { return s.empty() ? nullptr : s.c_str(); }
   static lacuna_dtype to_dtype(DLDataType t) {

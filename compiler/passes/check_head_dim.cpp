@@ -1,0 +1,54 @@
+#include "compiler/passes/check_head_dim.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/head_dims.hpp"
+#include "compiler/passes/pass.hpp"
+#include "compiler/spec/fields.hpp"
+
+namespace lacuna {
+namespace {
+
+/// Ascending.
+struct HeadDims {
+  std::vector<int> legal;
+  std::string words;
+  std::string why;
+};
+
+HeadDims head_dims_of(TargetKind kind) {
+  if (kind == TargetKind::kCuda)
+    return {{kLegalHeadDims.begin(), kLegalHeadDims.end()},
+            "64, 96, 128 or 256",
+            "the mma family is laid out and tested for these head dimensions"};
+  HeadDims of_cpu{
+      {},
+      "a multiple of " + std::to_string(kHeadDimStep) + " up to " + std::to_string(kLargestHeadDim),
+      "a row of a head is whole vectors of the CPU"};
+  for (int d = kHeadDimStep; d <= kLargestHeadDim; d += kHeadDimStep) of_cpu.legal.push_back(d);
+  return of_cpu;
+}
+
+}  // namespace
+
+void check_head_dim(const SpecDocument& document, int head_dim, const Target& target,
+                    Diagnostics& diagnostics) {
+  const HeadDims dims = head_dims_of(target.kind);
+  const auto above = std::ranges::lower_bound(dims.legal, head_dim);
+  if (above != dims.legal.end() && *above == head_dim) return;
+  Diagnostic& d = diagnostics.add(at_field(document, "/attention/head_dim", Code::kUnsupported,
+                                           Severity::kError,
+                                           "head_dim: expected " + dims.words + " on " +
+                                               target.name + ", got " + std::to_string(head_dim)));
+  d.notes.push_back(dims.why);
+  // The legal neighbours: the next smaller and the next larger, where there are such.
+  std::string nearest;
+  if (above != dims.legal.begin()) nearest = std::to_string(*std::prev(above));
+  if (above != dims.legal.end()) nearest += (nearest.empty() ? "" : ", ") + std::to_string(*above);
+  d.helps.push_back("nearest legal values: " + nearest);
+}
+
+}  // namespace lacuna

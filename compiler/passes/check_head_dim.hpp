@@ -1,0 +1,15 @@
+// Which head dimensions a target has kernels for.
+#pragma once
+
+#include "compiler/diag/diagnostic.hpp"
+#include "compiler/spec/spec.hpp"
+#include "compiler/target/target.hpp"
+
+namespace lacuna {
+
+/// Refuses (E0403) what the target has no kernels for, with the nearest head dimensions that it
+/// has.
+void check_head_dim(const SpecDocument& document, int head_dim, const Target& target,
+                    Diagnostics& diagnostics);
+
+}  // namespace lacuna
