@@ -13,7 +13,7 @@ namespace lacuna {
 namespace {
 
 /// Declares a parameter that nothing reads, which is worth a warning.
-const char* const kSpec =
+const char* const kCallbackSpec =
     R"({"version": 1, "name": "warned", "params": {"unread": {"default": 0}}})";
 
 class Callback : public testing::Test {
@@ -46,7 +46,10 @@ TEST_F(Callback, WhatItThrowsLeavesTheCall) {
   EXPECT_EQ(thrown_by([&] { Engine::create(options_that_throw_at("device")); }),
             "from the callback");
   const Engine engine = Engine::create(options_that_throw_at("warnings"));
-  EXPECT_EQ(thrown_by([&] { engine.compile(Spec::parse(kSpec), {64, f32}); }), "from the callback");
+  EXPECT_EQ(thrown_by([&] {
+              engine.compile(Spec::parse(kCallbackSpec), {64, f32});
+            }),
+            "from the callback");
   EXPECT_EQ(events, (std::vector<std::string>{"device", "device", "warnings"}));
   EXPECT_EQ(engine.device(), "cpu") << "the engine is as good as before";
   EXPECT_EQ(thrown_by([&] {
@@ -61,7 +64,7 @@ TEST_F(Callback, OfAnotherEngineKeepsItsExceptionToItself) {
   options.device = "cpu";
   options.on_event = [&](const char*, const char*) {
     EXPECT_EQ(thrown_by([&] {
-                outer.compile(Spec::parse(kSpec), {64, f32});
+                outer.compile(Spec::parse(kCallbackSpec), {64, f32});
               }),
               "from the callback");
   };
