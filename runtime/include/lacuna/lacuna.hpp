@@ -69,10 +69,9 @@ inline std::string text_of(const void* handle, const char* text) {
 /// here until the call has returned.
 class CallingBack {
  public:
-  CallingBack() : outer_(innermost()) { innermost() = this; }
-  ~CallingBack() { innermost() = outer_; }
+  CallingBack() : outer_(innermost_) { innermost_ = this; }
   CallingBack(const CallingBack&) = delete;
-  CallingBack& operator=(const CallingBack&) = delete;
+  ~CallingBack() { innermost_ = outer_; }
 
   /// Call it when everything that the C call has made is owned.
   void check(lacuna_status status) const {
@@ -82,16 +81,12 @@ class CallingBack {
 
   /// In a handler of a callback.
   static void keep() noexcept {
-    if (innermost() != nullptr && !innermost()->thrown_)
-      innermost()->thrown_ = std::current_exception();
+    if (innermost_ != nullptr && !innermost_->thrown_)
+      innermost_->thrown_ = std::current_exception();
   }
 
  private:
-  static CallingBack*& innermost() {
-    static thread_local CallingBack* call = nullptr;
-    return call;
-  }
-
+  static inline thread_local CallingBack* innermost_ = nullptr;
   CallingBack* outer_;
   std::exception_ptr thrown_;
 };

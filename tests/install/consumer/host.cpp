@@ -1,9 +1,33 @@
 // The same through the C++ wrapper.
 #include <cstdio>
 #include <lacuna/lacuna.hpp>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
+/// What callbacks throw passes through no C: the wrapper keeps it, the library lets go of it.
+bool callbacks_may_throw() {
+  lacuna::EngineOptions options;
+  options.device = "cpu";
+  options.on_event = [](const char* event, const char*) { throw std::runtime_error(event); };
+  std::string thrown;
+  try {
+    lacuna::Engine::create(options);
+  } catch (const std::runtime_error& error) {
+    thrown = error.what();
+  }
+  lacuna_engine_options raw{};
+  raw.struct_size = sizeof(raw);
+  raw.device = "cpu";
+  raw.on_event = [](void*, const char* event, const char*) { throw std::runtime_error(event); };
+  lacuna_engine* engine = nullptr;
+  const bool is_made = lacuna_engine_create(&raw, &engine) == LACUNA_OK;
+  lacuna_engine_destroy(engine);
+  return thrown == "device" && is_made;
+}
+
 int main() {
+  if (!callbacks_may_throw()) return 1;
   constexpr int kTokens = 2, kDim = 64;
   std::vector<float> q(kTokens * kDim), k(q), v(q), o(q);
   q[0] = k[0] = q[kDim + 1] = k[kDim + 1] = 100;
