@@ -171,7 +171,7 @@ constexpr SpecField kFields[] = {
             "keys are made; it is added back to scores where it matters.",
      .slot = [](const SpecDraft& draft) -> SpecSlot {
        PredictorSpec& predictor = *draft.spec->predictor;
-       return Flags{&predictor.smooth_q, &predictor.smooth_k};
+       return SubsetFlags{&predictor.smooth_q, &predictor.smooth_k};
      }},
     {.path = "predictor.similarity",
      .kind = kEnum,
@@ -288,7 +288,7 @@ constexpr SpecField kFields[] = {
             "in the denominator either; with `v_load` V is not even loaded.",
      .slot = [](const SpecDraft& draft) -> SpecSlot {
        GateSpec& gate = *draft.spec->gate;
-       return Flags{&gate.skips_v_load, &gate.skips_exp, &gate.skips_pv};
+       return SubsetFlags{&gate.skips_v_load, &gate.skips_exp, &gate.skips_pv};
      }},
     {.path = "quantise", .kind = kObject, .doc = "Formats in which attention is computed."},
     {.path = "quantise.qk", .kind = kObject, .doc = "Format of Q and K."},

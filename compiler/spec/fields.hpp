@@ -43,12 +43,12 @@ struct SpecDraft {
   Spec* spec = nullptr;
   ParamSpec* param = nullptr;
 };
-using Flags = std::array<bool*, 3>;  ///< of a kSubset: one for each of `names`, then null
+using SubsetFlags = std::array<bool*, 3>;  ///< of a kSubset: one for each of `names`, then null
 using SpecSlot =
     std::variant<std::monostate, int*, bool*, float*, std::string*, std::optional<float>*, Expr*,
                  Choice<int>*, Choice<DType>*, Choice<TileOrder>*, Choice<Loader>*, GateScope*,
                  ExprType*, Reduce*, Normalise*, QuantGroup*, SimilarityForm*, Calibrate*, Summary*,
-                 PermuteSpec*, std::vector<ParamDim>*, ParamSpec*, Flags,
+                 PermuteSpec*, std::vector<ParamDim>*, ParamSpec*, SubsetFlags,
                  // of objects that may be absent
                  std::optional<GateSpec>*, std::optional<PredictorSpec>*,
                  std::optional<EstimateSpec>*>;

@@ -83,7 +83,7 @@ struct SlotPrinter {
   Json operator()(const ParamSpec* param) const { return param_json(field, *param); }
   Json operator()(const Summary* summary) const { return name_of(*summary); }
   Json operator()(const PermuteSpec* permute) const { return permute_json(*permute); }
-  Json operator()(const Flags& flags) const {
+  Json operator()(const SubsetFlags& flags) const {
     Json names = Json::array();
     for (std::size_t n = 0; n < field.names.size(); ++n)
       if (*flags[n]) names.push_back(field.names[n]);

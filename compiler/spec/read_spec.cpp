@@ -108,7 +108,7 @@ class SpecLoader {
     }
   }
   void store(const JsonNode&, const SpecField&, std::monostate) {}
-  void store(const JsonNode& node, const SpecField& field, const Flags& flags) {
+  void store(const JsonNode& node, const SpecField& field, const SubsetFlags& flags) {
     for (const JsonNode& part : node.children) *flags[index_of(field.names, part.string)] = true;
   }
 

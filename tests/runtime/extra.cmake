@@ -3,6 +3,7 @@ foreach(name arguments mask token_order)
   lacuna_unity_group(runtime_abi runtime/${name}_test.cpp)
 endforeach()
 set_source_files_properties(runtime/workspace_test.cpp runtime/fork_test.cpp runtime/host_kernel_test.cpp runtime/host_plugin_test.cpp
+  runtime/callback_test.cpp
   PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)  # both
 
 # The driver protocol is tested in a process of its own, against a driver that only takes notes.
