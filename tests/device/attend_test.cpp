@@ -125,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(Generated, Kernel, testing::ValuesIn(subjects()),
 
 /// Shapes, values and schedules that nobody chose; the message has what it takes to repeat one.
 TEST(AnyShape, AgreesWithTheOracleUnderAnySchedule) {
-  const int runs = test::by_tier(100, 15);
+  const int runs = test::by_tier(100, 12);
   constexpr Fill kFills[] = {Fill::kNormal,    Fill::kUneven,  Fill::kHuge, Fill::kNegative,
                              Fill::kClustered, Fill::kOutlier, Fill::kTiny};
   std::mt19937 random(1);
@@ -140,8 +140,8 @@ TEST(AnyShape, AgreesWithTheOracleUnderAnySchedule) {
     const auto x = static_cast<std::size_t>(pick(0, static_cast<int>(std::ssize(subjects())) - 1));
     const Subject& subject = subjects()[x];
     const int n_h_kv = pick(1, 2);
-    Case shape = shape_of(pick(1, 2), n_h_kv * pick(1, 2), n_h_kv, pick(1, test::by_tier(500, 300)),
-                          pick(1, test::by_tier(700, 400)), pick(0, 1) == 1);
+    Case shape = shape_of(pick(1, 2), n_h_kv * pick(1, 2), n_h_kv, pick(1, test::by_tier(500, 160)),
+                          pick(1, test::by_tier(700, 260)), pick(0, 1) == 1);
     shape.fill = kFills[pick(0, static_cast<int>(std::size(kFills)) - 1)];
     const auto seed = static_cast<std::uint32_t>(pick(1, 1 << 20));
     SCOPED_TRACE(testing::Message() << subject.name << ", " << shape.text() << ", seed " << seed);
