@@ -10,6 +10,7 @@
 
 #include "tests/device/predict_reference.hpp"
 #include "tests/device/stages/stage.hpp"
+#include "tests/tier.hpp"
 
 namespace lacuna::device {
 namespace {
@@ -81,7 +82,8 @@ TEST_P(Pairs, KeepWhatTokensKeepAtTheirWeights) {
 
 /// Biases within a unit that are far apart say little of its largest weight at a first look.
 TEST_P(Pairs, KeepWhatTokensKeepWhereBiasesDiffer) {
-  PredictProblem problem(config(), {1, 1, 1, 70, 1600}, PredictFill::kNormal, 8);
+  PredictProblem problem(config(), {1, 1, 1, 70, test::by_tier(1600, 700)}, PredictFill::kNormal,
+                         8);
   for (std::size_t n = 0; n < problem.column_bias().size(); ++n)
     problem.column_bias()[n] *= n / 64 % 2 == 0 ? 8.0F : 0.125F;
   compare_at_weights(problem);

@@ -2,9 +2,10 @@
 foreach(name arguments mask token_order)
   lacuna_unity_group(runtime_abi runtime/${name}_test.cpp)
 endforeach()
-set_source_files_properties(runtime/workspace_test.cpp runtime/fork_test.cpp runtime/host_kernel_test.cpp runtime/host_plugin_test.cpp
-  runtime/callback_test.cpp
-  PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)  # both
+# These include both, the compiler's first.
+foreach(name workspace fork host_kernel host_plugin callback)
+  set_source_files_properties(runtime/${name}_test.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endforeach()
 
 # The driver protocol is tested in a process of its own, against a driver that only takes notes.
 add_library(fake_cuda SHARED runtime/fake_gpu/fake_cuda.cpp)
