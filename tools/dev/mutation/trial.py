@@ -1,0 +1,215 @@
+"""One mutant after the other: apply, build what depends on it, ask one suite after the other until one of them finds it."""
+
+import itertools
+import os
+import re
+import shutil
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from mutation.kernels import KernelProgram, batches
+from mutation.process import TIMED_OUT, sh
+from mutation.suites import KERNELS, OPENS, TIERS, failed_test, likely_tests, order_of, suites_of
+from mutation.tree import Tree
+
+# How long a suite may take: a hang is a finding, a busy machine is none.
+LEAST_LIMIT_S, LIMIT_RATIO = 60, 6
+
+FOUND, SURVIVED, INVALID, EQUIVALENT, UNDECIDED = "found", "survived", "invalid", "equivalent", "undecided"
+
+
+class Verdict(Exception):
+    """Ends a trial: `fields` are what is known of the mutant now."""
+
+    def __init__(self, result, **more):
+        super().__init__(result)
+        self.fields = {"result": result, **more}
+
+
+@dataclass(frozen=True)
+class Answer:
+    is_good: bool
+    test: str      # that failed
+    seconds: float
+
+
+class Lab:
+    """The tree, its suites and what they take without a mutant."""
+
+    def __init__(self, origin, folder, baselines, say):
+        self.tree, self.scratch, self.say = Tree(origin, folder), Path(folder) / "scratch", say
+        self.baselines = baselines  # "tier entry filter" -> seconds, or None where it fails without any mutant
+        self.fingerprints, self.programs = {}, {}  # of what is built without a mutant, by suite
+        self.tree.synchronise()
+        self.tree.configure()
+        self.suites = suites_of(self.tree.build)
+
+    def ask(self, suite, tier, limit_s, program=None, chosen=None):
+        """Runs a suite; with another program in place of its own, and only the tests of a filter, where these are given."""
+        shutil.rmtree(self.scratch / "home", ignore_errors=True)
+        (self.scratch / "home/tmp").mkdir(parents=True)
+        home = str(self.scratch / "home")
+        environment = {**os.environ, **suite.environment, **TIERS[tier], "HOME": home, "TMPDIR": f"{home}/tmp",
+                       "XDG_CACHE_HOME": f"{home}/cache", "LACUNA_CACHE_DIR": f"{home}/kernels", "GTEST_FAIL_FAST": "1"}
+        command = list(suite.command)
+        if program:
+            command[0] = str(program)
+        if chosen:
+            own = [word for word in command if word.startswith("--gtest_filter=")]
+            without = own[0].partition("=")[2].partition("-")[2] if own else ""
+            command = [word for word in command if word not in own] + [f"--gtest_filter={chosen}" + (f"-{without}" if without else "")]
+        begin = time.monotonic()
+        done = sh(command, cwd=suite.folder, env=environment, timeout_s=limit_s)
+        seconds = time.monotonic() - begin
+        test = failed_test(done.stdout) if done.returncode else ""
+        return Answer(done.returncode == 0, f"{test} (no end)" if done.returncode == TIMED_OUT else test, seconds)
+
+    def prepare(self, name):
+        """Builds a suite without a mutant."""
+        target = self.suites[name].target
+        if not self.tree.is_current(target):
+            self.say(f"building {target} without a mutant")
+        built = self.tree.make(target)
+        if not built.is_good:
+            raise SystemExit(f"{target} does not build without a mutant:\n{built.output[-3000:]}")
+        # A program that a mutant left without is known from before.
+        self.suites |= {name: suite for name, suite in suites_of(self.tree.build).items() if suite.command}
+        self.fingerprints[name] = self.tree.fingerprint(self.used(name))
+        if name in KERNELS:
+            self.programs[name] = KernelProgram(self.tree, self.suites[name], KERNELS[name])
+
+    @staticmethod
+    def label(tier, name, chosen=""):
+        return " ".join((tier, name, chosen)).strip()
+
+    def measure(self, tier, name, chosen=""):
+        """What a suite takes without a mutant. One that fails then says nothing about any."""
+        label = self.label(tier, name, chosen)
+        answer = self.ask(self.suites[name], tier, self.suites[name].timeout_s, chosen=chosen)
+        self.baselines[label] = round(answer.seconds, 1) if answer.is_good else None
+        self.say(f"{label}: {answer.seconds:.0f} s without a mutant" if answer.is_good else
+                 f"{label}: fails without a mutant ({answer.test}), and is not asked")
+
+    def limit(self, tier, name, chosen=""):
+        return max(LEAST_LIMIT_S, LIMIT_RATIO * self.baselines[self.label(tier, name, chosen)])
+
+    def used(self, name):
+        """Of bin/, what a suite runs."""
+        return (Path(self.suites[name].command[0]).name if self.suites[name].command else name, *OPENS.get(name, ()))
+
+
+class Trial:
+    def __init__(self, lab, mutant, deadline):
+        self.lab, self.mutant, self.deadline = lab, mutant, deadline
+        self.asked = []
+        self.built = None  # suites whose programs are those of the mutant; None while it is not applied
+        self.applied = ExitStack()
+
+    def judge(self):
+        """What is to be recorded of the mutant."""
+        begin = time.monotonic()
+        try:
+            for tier, name in itertools.product(TIERS, order_of(self.mutant.file, self.lab.suites)):
+                self._check_time()
+                if name in KERNELS and self.mutant.file.startswith("templates/"):
+                    self._ask_kernels(tier, name)
+                elif self._depends(name) and self._build(name):
+                    self._ask(tier, name)
+            # Of programs that stay as they are, byte by byte, nothing can be said.
+            fields = {"result": SURVIVED if self.asked else EQUIVALENT}
+        except Verdict as verdict:
+            fields = verdict.fields
+        finally:
+            self._restore()
+        return {**fields, "asked": self.asked, "seconds": round(time.monotonic() - begin, 1)}
+
+    def _check_time(self):
+        if time.monotonic() > self.deadline:
+            raise Verdict(UNDECIDED)
+
+    def _apply(self):
+        if self.built is None:
+            self.applied.enter_context(self.lab.tree.mutated(self.mutant))
+            self.built = set()
+
+    def _restore(self):
+        self.applied.close()
+        self.built = None
+
+    def _prepare(self, name):
+        """Builds a suite without the mutant, once."""
+        if name not in self.lab.fingerprints:
+            self._restore()
+            self.lab.prepare(name)
+
+    def _know(self, tier, name, chosen=""):
+        """Measures a suite without the mutant, once."""
+        if self.lab.label(tier, name, chosen) not in self.lab.baselines:
+            self._restore()
+            self.lab.prepare(name)
+            self.lab.measure(tier, name, chosen)
+
+    def _depends(self, name):
+        """Whether a suite has to be built anew."""
+        self._prepare(name)
+        self._apply()
+        return name in self.built or not self.lab.tree.is_current(self.lab.suites[name].target)
+
+    def _build(self, name):
+        """Whether the suite has another program now. One that the mutant leaves as it was finds nothing."""
+        self._apply()
+        built = self.lab.tree.make(self.lab.suites[name].target)
+        self.built.add(name)
+        if not built.is_good:
+            if built.has_run_products and not self.mutant.file.startswith("templates/"):
+                raise Verdict(FOUND, tier=next(iter(TIERS)), suite=name, test="its build: what the command emits")
+            raise Verdict(INVALID, error=first_error(built.output))
+        return self.lab.tree.fingerprint(self.lab.used(name)) != self.lab.fingerprints[name]
+
+    def _ask(self, tier, name, program=None, chosen=""):
+        self._know(tier, name, chosen)
+        if self.lab.baselines[self.lab.label(tier, name, chosen)] is None:
+            return
+        if not program:
+            self._build(name)  # again, where it had to be measured
+        suite, limit_s = self.lab.suites[name], self.lab.limit(tier, name, chosen)
+        likely = "" if chosen else likely_tests(self.lab.tree.root, name, self.mutant.file)
+        answer = self.lab.ask(suite, tier, limit_s, program, likely) if likely else None
+        if answer is None or answer.is_good:
+            answer = self.lab.ask(suite, tier, limit_s, program, chosen)
+        if (asked := self.lab.label(tier, name)) not in self.asked:
+            self.asked.append(asked)
+        if not answer.is_good:
+            raise Verdict(FOUND, tier=tier, suite=name, test=answer.test)
+
+    def _ask_kernels(self, tier, name):
+        self._prepare(name)
+        program, folder = self.lab.programs[name], self.lab.scratch / name
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        changed = {}
+        for batch in batches(program.kernels_with(self.mutant.file)):
+            self._check_time()
+            self._apply()
+            here, error = program.compile(batch, folder)
+            if error:
+                raise Verdict(INVALID, error=first_error(error))
+            changed |= here
+            if filters := sorted({program.filter_of(output) for output in here} - {""}):
+                self._link(program, here, folder / "program")
+                for chosen in filters:
+                    self._ask(tier, name, folder / "program", chosen)
+        if changed:  # tests of several kernels
+            self._link(program, changed, folder / "program")
+            self._ask(tier, name, folder / "program")
+
+    @staticmethod
+    def _link(program, changed, target):
+        if not program.linked(changed, target):
+            raise Verdict(INVALID, error="does not link")
+
+
+def first_error(output):
+    return (re.search(r"error: .*", output) or [output[-300:]])[0][:300]
