@@ -249,7 +249,7 @@ class FakeLab(trial.Lab):
     def __init__(self, failing, changes=True):
         self.tree, self.failing, self.calls = FakeTree(changes), failing, []
         self.tree.root = ROOT
-        self.baselines, self.fingerprints, self.programs, self.say = {}, {}, {}, lambda text: None
+        self.baselines, self.fingerprints, self.programs, self.longer_than_s, self.say = {}, {}, {}, {}, lambda text: None
         self.suites = {name: suites.Suite(name, f"test_{name}") for name in ("cache", "tools")}
 
     def prepare(self, name):
@@ -288,8 +288,12 @@ class Trials(unittest.TestCase):
         self.assertEqual(self.judged(lab)["result"], "equivalent")
         self.assertNotIn(True, [applied for _, applied in lab.calls])
 
-    def test_past_its_time_nothing_is_said(self):
-        self.assertEqual(self.judged(FakeLab({"cache"}), deadline=0)["result"], "undecided")
+    def test_past_its_time_nothing_is_said_and_later_the_others_are_asked(self):
+        outcome = self.judged(FakeLab({"cache"}), deadline=0)
+        self.assertEqual(outcome["result"], "undecided")
+        lab = FakeLab({"cache", "tools"})
+        outcome = trial.Trial(lab, self.MUTANT, float("inf"), [f"{tier} cache" for tier in suites.TIERS]).judge()
+        self.assertEqual((outcome["suite"], lab.calls), ("tools", [("tools", False), ("tools", True)]))
 
 
 class Record(unittest.TestCase):

@@ -34,7 +34,7 @@ def arguments():
     parser.add_argument("--only", action="append", metavar="ID", default=[], help="only this mutant, again; may be repeated")
     parser.add_argument("--list", action="store_true", help="print the diffs and do nothing")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no mutant and no suite after that time")
-    parser.add_argument("--patience", type=float, default=90, metavar="MINUTES", help="the most for one mutant (default: 90)")
+    parser.add_argument("--patience", type=float, default=90, metavar="MINUTES", help="the most for one mutant (default: 90); the next call goes on with its other suites")
     parser.add_argument("--json", type=Path, default=ROOT / "tests/mutants.json", metavar="FILE", help="where the record is kept")
     parser.add_argument("--work", type=Path, default=ROOT / "build/mutants", metavar="FOLDER", help="where the copy and its build are")
     return parser.parse_args()
@@ -54,20 +54,24 @@ class Run:
         args.work.mkdir(parents=True, exist_ok=True)
         self.state = record.read(self.state_path, {"baselines": {}, "results": {}})
         self.results = self.state["results"]
+        self.tried = set()  # in this run
 
     def chosen(self, folder):
-        """Those of a folder that count as drawn so far, with their results, and the next to be tried, if one is missing."""
+        """Those of a folder that count as drawn so far, with their results, and the next to be tried, if there is one: those
+        that nobody has decided about come after all others."""
         wanted, mutants = self.drawn[folder]
-        known, counted = [], 0
+        known, counted, undecided = [], 0, None
         for mutant in mutants:
             if counted == wanted:
-                return known, None
+                break
             outcome = self.results.get(mutant.id)
-            if outcome is None or outcome["result"] == UNDECIDED and mutant.id not in self.state.get("tried", ()):
+            if outcome is None:
                 return known, mutant
+            if outcome["result"] == UNDECIDED and mutant.id not in self.tried:
+                undecided = undecided or mutant
             known.append((mutant, outcome))
             counted += outcome["result"] not in (INVALID, EQUIVALENT)
-        return known, None
+        return known, undecided
 
     def waiting(self):
         """The mutants to be tried, the folders in turns; how many come depends on what is found invalid."""
@@ -77,12 +81,12 @@ class Run:
                 raise SystemExit(f"no such mutant: {', '.join(sorted(unknown))}; --list prints those that there are")
             yield from (every[name] for name in self.args.only)
             return
-        self.state["tried"] = []
         while True:
             missing = [mutant for folder in self.drawn if (mutant := self.chosen(folder)[1])]
             if not missing:
                 return
-            yield from missing
+            new = [mutant for mutant in missing if mutant.id not in self.results]
+            yield from new or missing
 
     def left(self):
         return sum(wanted for wanted, _ in self.drawn.values()) - sum(
@@ -105,9 +109,11 @@ class Run:
                 break
             say(f"{mutant.id} {mutant.operator} {mutant.file}:{mutant.line}: {mutant.before!r} -> {mutant.after!r}")
             patience = min(self.end, time.monotonic() + 60 * self.args.patience)
-            outcome = Trial(lab, mutant, patience).judge()
+            known = self.results.get(mutant.id, {})
+            asked = known.get("asked", ()) if known.get("result") == UNDECIDED else ()
+            outcome = Trial(lab, mutant, patience, asked).judge()
             self.results[mutant.id] = outcome
-            self.state.setdefault("tried", []).append(mutant.id)
+            self.tried.add(mutant.id)
             record.write(self.state_path, self.state)
             durations.append(outcome["seconds"])
             found = f" by {outcome['tier']} {outcome['suite']}: {outcome['test']}" if "test" in outcome else ""

@@ -54,7 +54,8 @@ class Tree:
         if (self.build / "build.ninja").is_file():
             return
         launcher = [f"-DCMAKE_{language}_COMPILER_LAUNCHER=ccache" for language in ("C", "CXX")] if shutil.which("ccache") else []
-        done = sh(["cmake", "--preset", "release", *launcher], cwd=self.root)
+        # File by file: a mutant is in one of them.
+        done = sh(["cmake", "--preset", "release", "-DCMAKE_UNITY_BUILD=OFF", *launcher], cwd=self.root)
         if done.returncode:
             raise SystemExit(f"the build of the mutants cannot be configured:\n{done.stdout[-3000:]}")
 

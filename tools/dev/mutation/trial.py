@@ -1,6 +1,7 @@
 """One mutant after the other: apply, build what depends on it, ask one suite after the other until one of them finds it."""
 
 import itertools
+import math
 import os
 import re
 import shutil
@@ -33,6 +34,7 @@ class Answer:
     is_good: bool
     test: str      # that failed
     seconds: float
+    has_end: bool = True
 
 
 class Lab:
@@ -41,6 +43,7 @@ class Lab:
     def __init__(self, origin, folder, baselines, say):
         self.tree, self.scratch, self.say = Tree(origin, folder), Path(folder) / "scratch", say
         self.baselines = baselines  # "tier entry filter" -> seconds, or None where it fails without any mutant
+        self.longer_than_s = {}
         self.fingerprints, self.programs = {}, {}  # of what is built without a mutant, by suite
         self.tree.synchronise()
         self.tree.configure()
@@ -64,7 +67,8 @@ class Lab:
         done = sh(command, cwd=suite.folder, env=environment, timeout_s=limit_s)
         seconds = time.monotonic() - begin
         test = failed_test(done.stdout) if done.returncode else ""
-        return Answer(done.returncode == 0, f"{test} (no end)" if done.returncode == TIMED_OUT else test, seconds)
+        has_end = done.returncode != TIMED_OUT
+        return Answer(done.returncode == 0, test if has_end else f"{test} (no end)", seconds, has_end)
 
     def prepare(self, name):
         """Builds a suite without a mutant."""
@@ -84,10 +88,15 @@ class Lab:
     def label(tier, name, chosen=""):
         return " ".join((tier, name, chosen)).strip()
 
-    def measure(self, tier, name, chosen=""):
-        """What a suite takes without a mutant. One that fails then says nothing about any."""
-        label = self.label(tier, name, chosen)
-        answer = self.ask(self.suites[name], tier, self.suites[name].timeout_s, chosen=chosen)
+    def measure(self, tier, name, chosen="", patience_s=math.inf):
+        """What a suite takes without a mutant, if that is no more than `patience_s`. One that fails then says nothing about any."""
+        label, limit_s = self.label(tier, name, chosen), self.suites[name].timeout_s
+        if self.longer_than_s.get(label, 0) >= patience_s:
+            return
+        answer = self.ask(self.suites[name], tier, min(limit_s, patience_s), chosen=chosen)
+        if not answer.has_end and patience_s < limit_s:
+            self.longer_than_s[label] = patience_s
+            return
         self.baselines[label] = round(answer.seconds, 1) if answer.is_good else None
         self.say(f"{label}: {answer.seconds:.0f} s without a mutant" if answer.is_good else
                  f"{label}: fails without a mutant ({answer.test}), and is not asked")
@@ -101,9 +110,9 @@ class Lab:
 
 
 class Trial:
-    def __init__(self, lab, mutant, deadline):
+    def __init__(self, lab, mutant, deadline, asked=()):
         self.lab, self.mutant, self.deadline = lab, mutant, deadline
-        self.asked = []
+        self.asked = list(asked)  # "tier suite" of those that found nothing, earlier ones too
         self.built = None  # suites whose programs are those of the mutant; None while it is not applied
         self.applied = ExitStack()
 
@@ -112,7 +121,9 @@ class Trial:
         begin = time.monotonic()
         try:
             for tier, name in itertools.product(TIERS, order_of(self.mutant.file, self.lab.suites)):
-                self._check_time()
+                if self.lab.label(tier, name) in self.asked:
+                    continue
+                self._left()
                 if name in KERNELS and self.mutant.file.startswith("templates/"):
                     self._ask_kernels(tier, name)
                 elif self._depends(name) and self._build(name):
@@ -125,9 +136,12 @@ class Trial:
             self._restore()
         return {**fields, "asked": self.asked, "seconds": round(time.monotonic() - begin, 1)}
 
-    def _check_time(self):
-        if time.monotonic() > self.deadline:
+    def _left(self):
+        """Seconds that this mutant may still take."""
+        left_s = self.deadline - time.monotonic()
+        if left_s <= 0:
             raise Verdict(UNDECIDED)
+        return left_s
 
     def _apply(self):
         if self.built is None:
@@ -146,10 +160,13 @@ class Trial:
 
     def _know(self, tier, name, chosen=""):
         """Measures a suite without the mutant, once."""
-        if self.lab.label(tier, name, chosen) not in self.lab.baselines:
+        label = self.lab.label(tier, name, chosen)
+        if label not in self.lab.baselines:
             self._restore()
             self.lab.prepare(name)
-            self.lab.measure(tier, name, chosen)
+            self.lab.measure(tier, name, chosen, self._left())
+        if label not in self.lab.baselines or (self.lab.baselines[label] or 0) > self._left():
+            raise Verdict(UNDECIDED)
 
     def _depends(self, name):
         """Whether a suite has to be built anew."""
@@ -174,15 +191,22 @@ class Trial:
             return
         if not program:
             self._build(name)  # again, where it had to be measured
-        suite, limit_s = self.lab.suites[name], self.lab.limit(tier, name, chosen)
         likely = "" if chosen else likely_tests(self.lab.tree.root, name, self.mutant.file)
-        answer = self.lab.ask(suite, tier, limit_s, program, likely) if likely else None
+        answer = self._run(tier, name, program, likely) if likely else None
         if answer is None or answer.is_good:
-            answer = self.lab.ask(suite, tier, limit_s, program, chosen)
-        if (asked := self.lab.label(tier, name)) not in self.asked:
-            self.asked.append(asked)
+            answer = self._run(tier, name, program, chosen)
         if not answer.is_good:
             raise Verdict(FOUND, tier=tier, suite=name, test=answer.test)
+        if not chosen:
+            self.asked.append(self.lab.label(tier, name))
+
+    def _run(self, tier, name, program, chosen):
+        label = self.lab.label(tier, name, chosen)
+        limit_s, left_s = self.lab.limit(tier, name, chosen if label in self.lab.baselines else ""), self._left()
+        answer = self.lab.ask(self.lab.suites[name], tier, min(limit_s, left_s), program, chosen)
+        if not answer.has_end and left_s < limit_s:
+            raise Verdict(UNDECIDED)
+        return answer
 
     def _ask_kernels(self, tier, name):
         self._prepare(name)
@@ -191,7 +215,7 @@ class Trial:
         folder.mkdir(parents=True)
         changed = {}
         for batch in batches(program.kernels_with(self.mutant.file)):
-            self._check_time()
+            self._left()
             self._apply()
             here, error = program.compile(batch, folder)
             if error:
