@@ -1,5 +1,6 @@
 """tools/dev/mutants.py: what is drawn, that a mutant leaves nothing behind, and what is recorded."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -140,31 +141,32 @@ class Copy(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        self.tree = tree.Tree(ROOT, folder.name)
+        self.tree = tree.Tree(ROOT, folder.name, {"short": suites.Tier({}, {})})
+        self.folder = self.tree.builds["short"].folder
         self.source = self.tree.root / "cache/x.cpp"
         self.source.parent.mkdir(parents=True)
         self.source.write_text("f(a < b);\n")
         os.utime(self.source, (1e9, 1e9))
-        (self.tree.build / "bin").mkdir(parents=True)
-        (self.tree.build / ".ninja_log").write_text("# ninja log v5\n0\t1\t2\told.o\t3\n0\t1\t2\tbin/new\t3\n0\t1\t2\tgone.o\t3\n")
-        (self.tree.build / "old.o").write_text("of the source")
-        os.utime(self.tree.build / "old.o", (1e9 + 1, 1e9 + 1))
+        (self.folder / "bin").mkdir(parents=True)
+        (self.folder / ".ninja_log").write_text("# ninja log v5\n0\t1\t2\told.o\t3\n0\t1\t2\tbin/new\t3\n0\t1\t2\tgone.o\t3\n")
+        (self.folder / "old.o").write_text("of the source")
+        os.utime(self.folder / "old.o", (1e9 + 1, 1e9 + 1))
         self.mutant = draw.mutants_of("cache/x.cpp", self.source.read_text())[0]
 
     def expect_restored(self):
         self.assertEqual((self.source.read_text(), self.source.stat().st_mtime), ("f(a < b);\n", 1e9))
-        self.assertTrue((self.tree.build / "old.o").exists())
-        self.assertFalse((self.tree.build / "bin/new").exists())
+        self.assertTrue((self.folder / "old.o").exists())
+        self.assertFalse((self.folder / "bin/new").exists())
 
     def test_neither_a_mutant_nor_what_was_built_of_it_stays(self):
         with self.tree.mutated(self.mutant):
             self.assertEqual(self.source.read_text(), self.mutant.applied("f(a < b);\n"))
-            (self.tree.build / "bin/new").write_text("of the mutant")
+            (self.folder / "bin/new").write_text("of the mutant")
         self.expect_restored()
 
     def test_nor_where_the_run_is_interrupted(self):
         with self.assertRaises(KeyboardInterrupt), self.tree.mutated(self.mutant):
-            (self.tree.build / "bin/new").write_text("of the mutant")
+            (self.folder / "bin/new").write_text("of the mutant")
             raise KeyboardInterrupt
         self.expect_restored()
 
@@ -205,6 +207,11 @@ class Suites(unittest.TestCase):
         self.assertIn("*Calibrate.*", suites.likely_tests(ROOT, "tools", "tools/calibrate_report.cpp").split(":"))
         self.assertEqual(suites.likely_tests(ROOT, "tools", "tools/unheard_of.cpp"), "")
 
+    def test_the_long_tier_has_more_where_tests_ask_for_their_tier(self):
+        folders = {path.parent.name for path in (ROOT / "tests").glob("*/*.cpp") if '"tests/tier.hpp"' in path.read_text()}
+        alone = {"device", "races", "numerics_interpreter"}  # by what is built, or the same program
+        self.assertEqual(set(suites.TIERS["long"].entries), folders | alone)
+
     def test_stages_are_run_by_the_tests_that_include_them(self):
         tests = kernels._tests_of_stages(ROOT / "tests/device")
         self.assertEqual(tests["prepare"], ["Prepare"])
@@ -216,22 +223,18 @@ class Suites(unittest.TestCase):
 
 
 class FakeTree:
-    """Two suites depend on every file; what the mutant changes is `bytes` of their programs."""
+    """Every suite depends on every file; `changes`: the mutant changes the bytes of their programs."""
 
     def __init__(self, changes):
+        self.root, self.builds = ROOT, dict.fromkeys(suites.TIERS, self)
         self.changes, self.applied, self.made = changes, False, set()
 
+    @contextlib.contextmanager
     def mutated(self, _mutant):
-        fake = self
-
-        class Applied:
-            def __enter__(self):
-                fake.applied = True
-
-            def __exit__(self, *_):
-                fake.applied = False
-                fake.made.clear()
-        return Applied()
+        self.applied = True
+        yield
+        self.applied = False
+        self.made.clear()
 
     def is_current(self, target):
         return not self.applied or target in self.made
@@ -241,26 +244,24 @@ class FakeTree:
             self.made.add(target)
         return tree.Built(True, False, "")
 
-    def fingerprint(self, names):
-        return "mutant" if self.applied and self.changes else "source"
-
 
 class FakeLab(trial.Lab):
+    """`failing`: "tier suite" of those that fail where a mutant is applied."""
+
     def __init__(self, failing, changes=True):
-        self.tree, self.failing, self.calls = FakeTree(changes), failing, []
-        self.tree.root = ROOT
-        self.baselines, self.fingerprints, self.programs, self.longer_than_s, self.say = {}, {}, {}, {}, lambda text: None
-        self.suites = {name: suites.Suite(name, f"test_{name}") for name in ("cache", "tools")}
+        self.tree, self.failing, self.calls, self.say = FakeTree(changes), failing, [], lambda text: None
+        self.baselines, self.fingerprints, self.programs, self.longer_than_s = {}, {}, {}, {}
+        self.suites = {tier: {name: suites.Suite(name, f"test_{name}") for name in ("cache", "numerics")} for tier in suites.TIERS}
 
-    def prepare(self, name):
-        self.fingerprints[name] = "source"
+    def prepare(self, tier, name):
+        self.fingerprints[tier, name] = self.fingerprint(tier, name)
 
-    def used(self, name):
-        return (name,)
+    def fingerprint(self, tier, name):
+        return "mutant" if self.tree.applied and self.tree.changes else "source"
 
     def ask(self, suite, tier, limit_s, program=None, chosen=""):
-        self.calls.append((suite.name, self.tree.applied))
-        fails = self.tree.applied and suite.name in self.failing
+        self.calls.append((f"{tier} {suite.name}", self.tree.applied))
+        fails = self.tree.applied and f"{tier} {suite.name}" in self.failing
         return trial.Answer(not fails, "A.b" if fails else "", 1.0)
 
 
@@ -273,27 +274,29 @@ class Trials(unittest.TestCase):
         return outcome
 
     def test_the_first_suite_that_fails_finds_a_mutant(self):
-        lab = FakeLab({"cache", "tools"})
+        lab = FakeLab({"short cache", "short numerics"})
         outcome = self.judged(lab)
-        self.assertEqual([outcome[name] for name in ("result", "suite", "test")], ["found", "cache", "A.b"])
-        self.assertEqual(lab.calls, [("cache", False), ("cache", True)])
+        self.assertEqual([outcome[name] for name in ("result", "tier", "suite", "test")], ["found", "short", "cache", "A.b"])
+        self.assertEqual(lab.calls, [("short cache", False), ("short cache", True)])
 
-    def test_one_that_no_suite_finds_survives(self):
+    def test_the_long_tier_is_asked_where_the_short_one_finds_nothing(self):
+        outcome = self.judged(FakeLab({"long numerics"}))
+        self.assertEqual((outcome["tier"], outcome["asked"]), ("long", ["short cache", "short numerics"]))
+
+    def test_one_that_no_suite_finds_survives_and_none_is_asked_twice(self):
         outcome = self.judged(FakeLab(set()))
-        self.assertEqual(outcome["result"], "survived")
-        self.assertEqual({label.split()[1] for label in outcome["asked"]}, {"cache", "tools"})
+        self.assertEqual((outcome["result"], outcome["asked"]), ("survived", ["short cache", "short numerics", "long numerics"]))
 
     def test_nobody_is_asked_about_the_same_bytes(self):
-        lab = FakeLab({"cache"}, changes=False)
+        lab = FakeLab({"short cache"}, changes=False)
         self.assertEqual(self.judged(lab)["result"], "equivalent")
         self.assertNotIn(True, [applied for _, applied in lab.calls])
 
     def test_past_its_time_nothing_is_said_and_later_the_others_are_asked(self):
-        outcome = self.judged(FakeLab({"cache"}), deadline=0)
-        self.assertEqual(outcome["result"], "undecided")
-        lab = FakeLab({"cache", "tools"})
-        outcome = trial.Trial(lab, self.MUTANT, float("inf"), [f"{tier} cache" for tier in suites.TIERS]).judge()
-        self.assertEqual((outcome["suite"], lab.calls), ("tools", [("tools", False), ("tools", True)]))
+        self.assertEqual(self.judged(FakeLab({"short cache"}), deadline=0)["result"], "undecided")
+        lab = FakeLab({"short cache", "short numerics"})
+        outcome = trial.Trial(lab, self.MUTANT, float("inf"), ["short cache"]).judge()
+        self.assertEqual((outcome["suite"], lab.calls), ("numerics", [("short numerics", False), ("short numerics", True)]))
 
 
 class Record(unittest.TestCase):

@@ -29,21 +29,21 @@ class Kernel:
 class KernelProgram:
     """One test program (test_device, test_races) and its kernels."""
 
-    def __init__(self, tree, suite, library):
-        self.tree, self.suite, self.library = tree, suite, library
-        self.commands = tree.compile_commands()
+    def __init__(self, build, suite, library):
+        self.build, self.suite, self.library = build, suite, library
+        self.commands = build.compile_commands()
         self.link = self._link_command()
         self.headers = self._dependencies()
-        self.tests = _tests_of_stages(tree.root / "tests/device")
+        self.tests = _tests_of_stages(build.source / "tests/device")
 
     def _link_command(self):
-        listed = sh(["ninja", "-C", self.tree.build, "-t", "commands", self.suite.target]).stdout.rstrip().splitlines()[-1]
+        listed = sh(["ninja", "-C", self.build.folder, "-t", "commands", self.suite.target]).stdout.rstrip().splitlines()[-1]
         return [word for word in shlex.split(listed) if word not in (":", "&&")]
 
     def _dependencies(self):
         """Object of the program -> device headers that it includes."""
         linked, found, here = set(self.link), {}, None
-        for line in sh_lines(["ninja", "-C", self.tree.build, "-t", "deps"]):
+        for line in sh_lines(["ninja", "-C", self.build.folder, "-t", "deps"]):
             if not line.startswith(" "):
                 output = line.split(":")[0]
                 here = found.setdefault(output, set()) if output in linked else None
@@ -61,7 +61,7 @@ class KernelProgram:
         """In the order in which they are asked: the cheapest of each family in turns."""
         families = {}
         for output, headers in self.headers.items():
-            path = self.tree.build / output
+            path = self.build.folder / output
             if header in headers and path.exists():
                 kernel = Kernel(output, self.filter_of(output), path.stat().st_size)
                 family = "" if not kernel.filter else (re.search(r"sm_\w+|stages", output) or [""])[0]
@@ -74,14 +74,14 @@ class KernelProgram:
         def one(kernel):
             target = folder / kernel.output.replace("/", "_")
             command = self.commands[kernel.output].replace(f" -o {kernel.output} ", f" -o {shlex.quote(str(target))} ")
-            done = sh(["sh", "-c", command], cwd=self.tree.build, timeout_s=LONGEST_COMPILE_S)
+            done = sh(["sh", "-c", command], cwd=self.build.folder, timeout_s=LONGEST_COMPILE_S)
             return kernel, target, done
         changed = {}
         with ThreadPoolExecutor(JOBS) as pool:
             for kernel, target, done in pool.map(one, kernels):
                 if done.returncode:
                     return changed, done.stdout or "the compiler found no end"
-                if target.read_bytes() != (self.tree.build / kernel.output).read_bytes():
+                if target.read_bytes() != (self.build.folder / kernel.output).read_bytes():
                     changed[kernel.output] = target
         return changed, ""
 
@@ -89,7 +89,7 @@ class KernelProgram:
         """Links the program with changed objects in place of their originals; False where that fails."""
         words = [str(changed.get(word, word)) for word in self.link]
         words[words.index("-o") + 1] = str(program)
-        return sh(words, cwd=self.tree.build).returncode == 0
+        return sh(words, cwd=self.build.folder).returncode == 0
 
 
 def sh_lines(command):

@@ -7,10 +7,22 @@ from pathlib import PurePosixPath
 
 from mutation.process import sh
 
-# Tier -> what its environment adds. The second is asked where the first finds nothing.
-TIERS = {"long": {}}
 
-# ctest entry -> target, where that is not test_ENTRY.
+@dataclass(frozen=True)
+class Tier:
+    environment: dict  # of its tests
+    definitions: dict  # of its build
+    entries: tuple = ()  # that it has alone, or with more tests than the tier before; none: all
+
+
+# The second is asked where the first finds nothing.
+TIERS = {
+    "short": Tier({"LACUNA_TEST_TIER": "short"}, {"LACUNA_ALL_TESTS": "OFF"}),
+    "long": Tier({"LACUNA_TEST_TIER": "all"}, {"LACUNA_ALL_TESTS": "ON"},
+                 ("device", "sass", "compile", "numerics_interpreter", "numerics", "races")),
+}
+
+# ctest entry, without the number of a shard -> target, where that is not test_ENTRY.
 TARGETS = {"dev_scripts": "lacuna", "numerics_interpreter": "test_numerics"}
 
 # Entries that say nothing about the sources.
@@ -33,7 +45,7 @@ FIRST = {
     "compiler/passes": ("golden", "passes", "target", "diagnostics"),
     "compiler/target": ("target", "golden", "passes"),
     "compiler/emit": ("golden", "emit", "runtime"),
-    "templates": ("emit", "device"),
+    "templates": ("emit", "device", "races"),
     "cache": ("cache", "tools", "runtime"),
     "runtime/host": ("host", "numerics"),
     "runtime/predict": ("runtime", "numerics_interpreter"),
@@ -46,7 +58,7 @@ FIRST = {
 
 # All, those that find most for their time first.
 ORDER = ("diag", "expr", "spec", "ir", "target", "passes", "emit", "golden", "diagnostics", "oracle", "cache", "runtime", "runtime_gpu",
-         "host", "tools", "fuzz", "dev_scripts", "install", "device", "sass", "compile", "numerics_interpreter", "numerics", "races")
+         "host", "tools", "fuzz", "dev_scripts", "install", "device", "races", "sass", "compile", "numerics_interpreter", "numerics")
 
 
 @dataclass(frozen=True)
@@ -55,7 +67,6 @@ class Suite:
     target: str
     command: tuple = ()
     folder: str = ""
-    timeout_s: float = 1200
     environment: dict = field(default_factory=dict, hash=False)
 
 
@@ -81,16 +92,18 @@ def likely_tests(root, name, path):
 
 
 def suites_of(build):
-    """Name -> Suite of every ctest entry of a build folder. The command is empty where its program is not built yet."""
+    """Name -> Suite of every ctest entry of a build folder, its shards together. The command is empty where its program is not
+    built yet."""
     listed = json.loads(sh(["ctest", "--show-only=json-v1"], cwd=build).stdout)
     found = {}
     for test in listed["tests"]:
-        if test["name"] in NOT_ASKED:
+        name = re.sub(r"\.\d+$", "", test["name"])
+        if name in NOT_ASKED:
             continue
         properties = {entry["name"]: entry["value"] for entry in test["properties"]}
-        environment = dict(text.split("=", 1) for text in properties.get("ENVIRONMENT", []))
-        found[test["name"]] = Suite(test["name"], TARGETS.get(test["name"], f"test_{test['name']}"), tuple(test.get("command", ())),
-                                    properties.get("WORKING_DIRECTORY", str(build)), properties.get("TIMEOUT", 1200), environment)
+        environment = dict(text.split("=", 1) for text in properties.get("ENVIRONMENT", []) if "_SHARD" not in text)
+        found[name] = Suite(name, TARGETS.get(name, f"test_{name}"), tuple(test.get("command", ())),
+                            properties.get("WORKING_DIRECTORY", str(build)), environment)
     return found
 
 

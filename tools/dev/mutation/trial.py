@@ -1,6 +1,5 @@
 """One mutant after the other: apply, build what depends on it, ask one suite after the other until one of them finds it."""
 
-import itertools
 import math
 import os
 import re
@@ -16,7 +15,7 @@ from mutation.suites import KERNELS, OPENS, TIERS, failed_test, likely_tests, or
 from mutation.tree import Tree
 
 # How long a suite may take: a hang is a finding, a busy machine is none.
-LEAST_LIMIT_S, LIMIT_RATIO = 60, 6
+LEAST_LIMIT_S, LIMIT_RATIO, LONGEST_SUITE_S = 60, 6, 3600
 
 FOUND, SURVIVED, INVALID, EQUIVALENT, UNDECIDED = "found", "survived", "invalid", "equivalent", "undecided"
 
@@ -41,20 +40,29 @@ class Lab:
     """The tree, its suites and what they take without a mutant."""
 
     def __init__(self, origin, folder, baselines, say):
-        self.tree, self.scratch, self.say = Tree(origin, folder), Path(folder) / "scratch", say
+        self.tree, self.scratch, self.say = Tree(origin, folder, TIERS), Path(folder) / "scratch", say
         self.baselines = baselines  # "tier entry filter" -> seconds, or None where it fails without any mutant
         self.longer_than_s = {}
-        self.fingerprints, self.programs = {}, {}  # of what is built without a mutant, by suite
+        self.fingerprints, self.programs = {}, {}  # of what is built without a mutant, by tier and suite
         self.tree.synchronise()
-        self.tree.configure()
-        self.suites = suites_of(self.tree.build)
+        self.suites = {}
+        for tier, build in self.tree.builds.items():
+            build.configure()
+            self.suites[tier] = suites_of(build.folder)
+
+    def order(self, path):
+        """(tier, suite) in the order in which they are asked about a change of `path`."""
+        for tier, suites in self.suites.items():
+            for name in order_of(path, suites):
+                if not TIERS[tier].entries or name in TIERS[tier].entries:
+                    yield tier, name
 
     def ask(self, suite, tier, limit_s, program=None, chosen=None):
         """Runs a suite; with another program in place of its own, and only the tests of a filter, where these are given."""
         shutil.rmtree(self.scratch / "home", ignore_errors=True)
         (self.scratch / "home/tmp").mkdir(parents=True)
         home = str(self.scratch / "home")
-        environment = {**os.environ, **suite.environment, **TIERS[tier], "HOME": home, "TMPDIR": f"{home}/tmp",
+        environment = {**os.environ, **suite.environment, **TIERS[tier].environment, "HOME": home, "TMPDIR": f"{home}/tmp",
                        "XDG_CACHE_HOME": f"{home}/cache", "LACUNA_CACHE_DIR": f"{home}/kernels", "GTEST_FAIL_FAST": "1"}
         command = list(suite.command)
         if program:
@@ -70,19 +78,23 @@ class Lab:
         has_end = done.returncode != TIMED_OUT
         return Answer(done.returncode == 0, test if has_end else f"{test} (no end)", seconds, has_end)
 
-    def prepare(self, name):
+    def prepare(self, tier, name):
         """Builds a suite without a mutant."""
-        target = self.suites[name].target
-        if not self.tree.is_current(target):
-            self.say(f"building {target} without a mutant")
-        built = self.tree.make(target)
+        build, target = self.tree.builds[tier], self.suites[tier][name].target
+        if not build.is_current(target):
+            self.say(f"building {target} of the {tier} tier without a mutant")
+        built = build.make(target)
         if not built.is_good:
             raise SystemExit(f"{target} does not build without a mutant:\n{built.output[-3000:]}")
         # A program that a mutant left without is known from before.
-        self.suites |= {name: suite for name, suite in suites_of(self.tree.build).items() if suite.command}
-        self.fingerprints[name] = self.tree.fingerprint(self.used(name))
+        self.suites[tier] |= {name: suite for name, suite in suites_of(build.folder).items() if suite.command}
+        self.fingerprints[tier, name] = self.fingerprint(tier, name)
         if name in KERNELS:
-            self.programs[name] = KernelProgram(self.tree, self.suites[name], KERNELS[name])
+            self.programs[tier, name] = KernelProgram(build, self.suites[tier][name], KERNELS[name])
+
+    def fingerprint(self, tier, name):
+        """Of what a suite runs."""
+        return self.tree.builds[tier].fingerprint((Path(self.suites[tier][name].command[0]).name, *OPENS.get(name, ())))
 
     @staticmethod
     def label(tier, name, chosen=""):
@@ -90,10 +102,10 @@ class Lab:
 
     def measure(self, tier, name, chosen="", patience_s=math.inf):
         """What a suite takes without a mutant, if that is no more than `patience_s`. One that fails then says nothing about any."""
-        label, limit_s = self.label(tier, name, chosen), self.suites[name].timeout_s
-        if self.longer_than_s.get(label, 0) >= patience_s:
+        label, limit_s = self.label(tier, name, chosen), LONGEST_SUITE_S
+        if 2 * self.longer_than_s.get(label, 0) >= patience_s:
             return
-        answer = self.ask(self.suites[name], tier, min(limit_s, patience_s), chosen=chosen)
+        answer = self.ask(self.suites[tier][name], tier, min(limit_s, patience_s), chosen=chosen)
         if not answer.has_end and patience_s < limit_s:
             self.longer_than_s[label] = patience_s
             return
@@ -103,10 +115,6 @@ class Lab:
 
     def limit(self, tier, name, chosen=""):
         return max(LEAST_LIMIT_S, LIMIT_RATIO * self.baselines[self.label(tier, name, chosen)])
-
-    def used(self, name):
-        """Of bin/, what a suite runs."""
-        return (Path(self.suites[name].command[0]).name if self.suites[name].command else name, *OPENS.get(name, ()))
 
 
 class Trial:
@@ -120,13 +128,13 @@ class Trial:
         """What is to be recorded of the mutant."""
         begin = time.monotonic()
         try:
-            for tier, name in itertools.product(TIERS, order_of(self.mutant.file, self.lab.suites)):
+            for tier, name in self.lab.order(self.mutant.file):
                 if self.lab.label(tier, name) in self.asked:
                     continue
                 self._left()
                 if name in KERNELS and self.mutant.file.startswith("templates/"):
                     self._ask_kernels(tier, name)
-                elif self._depends(name) and self._build(name):
+                elif self._depends(tier, name) and self._build(tier, name):
                     self._ask(tier, name)
             # Of programs that stay as they are, byte by byte, nothing can be said.
             fields = {"result": SURVIVED if self.asked else EQUIVALENT}
@@ -152,45 +160,45 @@ class Trial:
         self.applied.close()
         self.built = None
 
-    def _prepare(self, name):
+    def _prepare(self, tier, name):
         """Builds a suite without the mutant, once."""
-        if name not in self.lab.fingerprints:
+        if (tier, name) not in self.lab.fingerprints:
             self._restore()
-            self.lab.prepare(name)
+            self.lab.prepare(tier, name)
 
     def _know(self, tier, name, chosen=""):
         """Measures a suite without the mutant, once."""
         label = self.lab.label(tier, name, chosen)
         if label not in self.lab.baselines:
             self._restore()
-            self.lab.prepare(name)
+            self.lab.prepare(tier, name)
             self.lab.measure(tier, name, chosen, self._left())
         if label not in self.lab.baselines or (self.lab.baselines[label] or 0) > self._left():
             raise Verdict(UNDECIDED)
 
-    def _depends(self, name):
+    def _depends(self, tier, name):
         """Whether a suite has to be built anew."""
-        self._prepare(name)
+        self._prepare(tier, name)
         self._apply()
-        return name in self.built or not self.lab.tree.is_current(self.lab.suites[name].target)
+        return (tier, name) in self.built or not self.lab.tree.builds[tier].is_current(self.lab.suites[tier][name].target)
 
-    def _build(self, name):
+    def _build(self, tier, name):
         """Whether the suite has another program now. One that the mutant leaves as it was finds nothing."""
         self._apply()
-        built = self.lab.tree.make(self.lab.suites[name].target)
-        self.built.add(name)
+        built = self.lab.tree.builds[tier].make(self.lab.suites[tier][name].target)
+        self.built.add((tier, name))
         if not built.is_good:
             if built.has_run_products and not self.mutant.file.startswith("templates/"):
-                raise Verdict(FOUND, tier=next(iter(TIERS)), suite=name, test="its build: what the command emits")
+                raise Verdict(FOUND, tier=tier, suite=name, test="its build: what the command emits")
             raise Verdict(INVALID, error=first_error(built.output))
-        return self.lab.tree.fingerprint(self.lab.used(name)) != self.lab.fingerprints[name]
+        return self.lab.fingerprint(tier, name) != self.lab.fingerprints[tier, name]
 
     def _ask(self, tier, name, program=None, chosen=""):
         self._know(tier, name, chosen)
         if self.lab.baselines[self.lab.label(tier, name, chosen)] is None:
             return
         if not program:
-            self._build(name)  # again, where it had to be measured
+            self._build(tier, name)  # again, where it had to be measured
         likely = "" if chosen else likely_tests(self.lab.tree.root, name, self.mutant.file)
         answer = self._run(tier, name, program, likely) if likely else None
         if answer is None or answer.is_good:
@@ -203,14 +211,14 @@ class Trial:
     def _run(self, tier, name, program, chosen):
         label = self.lab.label(tier, name, chosen)
         limit_s, left_s = self.lab.limit(tier, name, chosen if label in self.lab.baselines else ""), self._left()
-        answer = self.lab.ask(self.lab.suites[name], tier, min(limit_s, left_s), program, chosen)
+        answer = self.lab.ask(self.lab.suites[tier][name], tier, min(limit_s, left_s), program, chosen)
         if not answer.has_end and left_s < limit_s:
             raise Verdict(UNDECIDED)
         return answer
 
     def _ask_kernels(self, tier, name):
-        self._prepare(name)
-        program, folder = self.lab.programs[name], self.lab.scratch / name
+        self._prepare(tier, name)
+        program, folder = self.lab.programs[tier, name], self.lab.scratch / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         changed = {}
