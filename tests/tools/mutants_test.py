@@ -239,7 +239,7 @@ class FakeTree:
     def is_current(self, target):
         return not self.applied or target in self.made
 
-    def make(self, target):
+    def make(self, target, limit_s):
         if self.applied:
             self.made.add(target)
         return tree.Built(True, False, "")
@@ -253,8 +253,9 @@ class FakeLab(trial.Lab):
         self.baselines, self.fingerprints, self.programs, self.longer_than_s = {}, {}, {}, {}
         self.suites = {tier: {name: suites.Suite(name, f"test_{name}") for name in ("cache", "numerics")} for tier in suites.TIERS}
 
-    def prepare(self, tier, name):
+    def prepare(self, tier, name, patience_s):
         self.fingerprints[tier, name] = self.fingerprint(tier, name)
+        return True
 
     def fingerprint(self, tier, name):
         return "mutant" if self.tree.applied and self.tree.changes else "source"

@@ -9,9 +9,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from mutation.process import sh
-
-LONGEST_BUILD_S = 3600
+from mutation.process import TIMED_OUT, sh
 
 
 @dataclass(frozen=True)
@@ -19,6 +17,7 @@ class Built:
     is_good: bool
     has_run_products: bool  # what failed is not a translation unit or a link, but a program of ours that the build runs
     output: str
+    has_end: bool = True  # within the time given
 
 
 def listed_files(root):
@@ -42,12 +41,12 @@ class Build:
         if done.returncode:
             raise SystemExit(f"the build of the mutants cannot be configured:\n{done.stdout[-3000:]}")
 
-    def make(self, target):
-        done = sh(["ninja", "-C", self.folder, target], timeout_s=LONGEST_BUILD_S)
+    def make(self, target, limit_s):
+        done = sh(["ninja", "-C", self.folder, target], timeout_s=limit_s)
         failed = re.findall(r"^FAILED: (\S+)", done.stdout, re.MULTILINE)
         has_run_products = done.returncode != 0 and not any(
             re.search(r"\.o$|^bin/|\.(?:a|so)[.\d]*$", output) and "_kernels.dir/" not in output for output in failed)
-        return Built(done.returncode == 0, has_run_products, done.stdout)
+        return Built(done.returncode == 0, has_run_products, done.stdout, done.returncode != TIMED_OUT)
 
     def is_current(self, target):
         return "ninja: no work to do." in sh(["ninja", "-C", self.folder, "-n", target]).stdout

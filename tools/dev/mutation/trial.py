@@ -78,12 +78,14 @@ class Lab:
         has_end = done.returncode != TIMED_OUT
         return Answer(done.returncode == 0, test if has_end else f"{test} (no end)", seconds, has_end)
 
-    def prepare(self, tier, name):
-        """Builds a suite without a mutant."""
+    def prepare(self, tier, name, patience_s):
+        """Builds a suite without a mutant; False where that takes more time than there is. What is built stays."""
         build, target = self.tree.builds[tier], self.suites[tier][name].target
         if not build.is_current(target):
             self.say(f"building {target} of the {tier} tier without a mutant")
-        built = build.make(target)
+        built = build.make(target, patience_s)
+        if not built.has_end:
+            return False
         if not built.is_good:
             raise SystemExit(f"{target} does not build without a mutant:\n{built.output[-3000:]}")
         # A program that a mutant left without is known from before.
@@ -91,6 +93,7 @@ class Lab:
         self.fingerprints[tier, name] = self.fingerprint(tier, name)
         if name in KERNELS:
             self.programs[tier, name] = KernelProgram(build, self.suites[tier][name], KERNELS[name])
+        return True
 
     def fingerprint(self, tier, name):
         """Of what a suite runs."""
@@ -161,32 +164,34 @@ class Trial:
         self.built = None
 
     def _prepare(self, tier, name):
-        """Builds a suite without the mutant, once."""
-        if (tier, name) not in self.lab.fingerprints:
-            self._restore()
-            self.lab.prepare(tier, name)
+        """Builds a suite without the mutant."""
+        self._restore()
+        if not self.lab.prepare(tier, name, self._left()):
+            raise Verdict(UNDECIDED)
 
     def _know(self, tier, name, chosen=""):
         """Measures a suite without the mutant, once."""
         label = self.lab.label(tier, name, chosen)
         if label not in self.lab.baselines:
-            self._restore()
-            self.lab.prepare(tier, name)
+            self._prepare(tier, name)
             self.lab.measure(tier, name, chosen, self._left())
         if label not in self.lab.baselines or (self.lab.baselines[label] or 0) > self._left():
             raise Verdict(UNDECIDED)
 
     def _depends(self, tier, name):
         """Whether a suite has to be built anew."""
-        self._prepare(tier, name)
+        if (tier, name) not in self.lab.fingerprints:
+            self._prepare(tier, name)
         self._apply()
         return (tier, name) in self.built or not self.lab.tree.builds[tier].is_current(self.lab.suites[tier][name].target)
 
     def _build(self, tier, name):
         """Whether the suite has another program now. One that the mutant leaves as it was finds nothing."""
         self._apply()
-        built = self.lab.tree.builds[tier].make(self.lab.suites[tier][name].target)
+        built = self.lab.tree.builds[tier].make(self.lab.suites[tier][name].target, self._left())
         self.built.add((tier, name))
+        if not built.has_end:
+            raise Verdict(UNDECIDED)
         if not built.is_good:
             if built.has_run_products and not self.mutant.file.startswith("templates/"):
                 raise Verdict(FOUND, tier=tier, suite=name, test="its build: what the command emits")
@@ -217,7 +222,8 @@ class Trial:
         return answer
 
     def _ask_kernels(self, tier, name):
-        self._prepare(tier, name)
+        if (tier, name) not in self.lab.programs:
+            self._prepare(tier, name)
         program, folder = self.lab.programs[tier, name], self.lab.scratch / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
