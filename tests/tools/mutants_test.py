@@ -288,6 +288,11 @@ class Trials(unittest.TestCase):
         outcome = self.judged(FakeLab(set()))
         self.assertEqual((outcome["result"], outcome["asked"]), ("survived", ["short cache", "short numerics", "long numerics"]))
 
+    def test_a_suite_may_be_left_out_and_then_nothing_survives(self):
+        lab = FakeLab({"short numerics"})
+        outcome = trial.Trial(lab, self.MUTANT, float("inf"), without=["numerics"]).judge()
+        self.assertEqual((outcome["result"], outcome["asked"]), ("undecided", ["short cache"]))
+
     def test_nobody_is_asked_about_the_same_bytes(self):
         lab = FakeLab({"short cache"}, changes=False)
         self.assertEqual(self.judged(lab)["result"], "equivalent")

@@ -32,6 +32,8 @@ def arguments():
     parser.add_argument("--count", type=int, default=100, help="how many, over all folders (default: 100)")
     parser.add_argument("--folder", action="append", choices=FOLDERS, help="only those of this folder; may be repeated")
     parser.add_argument("--only", action="append", metavar="ID", default=[], help="only this mutant, again; may be repeated")
+    parser.add_argument("--without", action="append", metavar="SUITE", default=[],
+                        help="do not ask this suite now: what no other finds stays undecided; may be repeated")
     parser.add_argument("--list", action="store_true", help="print the diffs and do nothing")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no mutant and no suite after that time")
     parser.add_argument("--patience", type=float, default=90, metavar="MINUTES", help="the most for one mutant (default: 90); the next call goes on with its other suites")
@@ -53,6 +55,8 @@ class Run:
         self.state_path = args.work / "state.json"
         args.work.mkdir(parents=True, exist_ok=True)
         self.state = record.read(self.state_path, {"baselines": {}, "results": {}})
+        # What failed without a mutant may have been mended.
+        self.state["baselines"] = {label: seconds for label, seconds in self.state["baselines"].items() if seconds is not None}
         self.results = self.state["results"]
         self.tried = set()  # in this run
 
@@ -111,7 +115,7 @@ class Run:
             patience = min(self.end, time.monotonic() + 60 * self.args.patience)
             known = self.results.get(mutant.id, {})
             asked = known.get("asked", ()) if known.get("result") == UNDECIDED else ()
-            outcome = Trial(lab, mutant, patience, asked).judge()
+            outcome = Trial(lab, mutant, patience, asked, self.args.without).judge()
             self.results[mutant.id] = outcome
             self.tried.add(mutant.id)
             record.write(self.state_path, self.state)

@@ -121,8 +121,8 @@ class Lab:
 
 
 class Trial:
-    def __init__(self, lab, mutant, deadline, asked=()):
-        self.lab, self.mutant, self.deadline = lab, mutant, deadline
+    def __init__(self, lab, mutant, deadline, asked=(), without=()):
+        self.lab, self.mutant, self.deadline, self.without = lab, mutant, deadline, without
         self.asked = list(asked)  # "tier suite" of those that found nothing, earlier ones too
         self.built = None  # suites whose programs are those of the mutant; None while it is not applied
         self.applied = ExitStack()
@@ -132,7 +132,7 @@ class Trial:
         begin = time.monotonic()
         try:
             for tier, name in self.lab.order(self.mutant.file):
-                if self.lab.label(tier, name) in self.asked:
+                if self.lab.label(tier, name) in self.asked or name in self.without:
                     continue
                 self._left()
                 if name in KERNELS and self.mutant.file.startswith("templates/"):
@@ -140,7 +140,7 @@ class Trial:
                 elif self._depends(tier, name) and self._build(tier, name):
                     self._ask(tier, name)
             # Of programs that stay as they are, byte by byte, nothing can be said.
-            fields = {"result": SURVIVED if self.asked else EQUIVALENT}
+            fields = {"result": UNDECIDED if self.without else SURVIVED if self.asked else EQUIVALENT}
         except Verdict as verdict:
             fields = verdict.fields
         finally:
