@@ -2,6 +2,7 @@
 // stages, and the same bits whatever the order of warps and the moment at which copies land.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
