@@ -24,4 +24,6 @@ if(TARGET test_tools AND Python3_Interpreter_FOUND AND NOT LACUNA_SANITIZE)
     ${CMAKE_CURRENT_SOURCE_DIR}/tools/dev_scripts_test.py $<TARGET_FILE:lacuna>)
   set_tests_properties(dev_scripts PROPERTIES LABELS tools TIMEOUT 120
     ENVIRONMENT "LACUNA_CACHE_DIR=${CMAKE_BINARY_DIR}/test-cache;PYTHONDONTWRITEBYTECODE=1")
+  add_test(NAME mutants COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/tools/mutants_test.py)
+  set_tests_properties(mutants PROPERTIES LABELS tools TIMEOUT 120 ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
 endif()

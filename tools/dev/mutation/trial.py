@@ -1,0 +1,253 @@
+"""One mutant after the other: apply, build what depends on it, ask one suite after the other until one of them finds it."""
+
+import math
+import os
+import re
+import shutil
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from mutation.kernels import KernelProgram, batches
+from mutation.process import TIMED_OUT, sh
+from mutation.suites import KERNELS, OPENS, TIERS, failed_test, likely_tests, order_of, suites_of
+from mutation.tree import Tree
+
+# How long a suite may take: a hang is a finding, a busy machine is none.
+LEAST_LIMIT_S, LIMIT_RATIO, LONGEST_SUITE_S = 60, 6, 3600
+
+FOUND, SURVIVED, INVALID, EQUIVALENT, UNDECIDED = "found", "survived", "invalid", "equivalent", "undecided"
+
+
+class Verdict(Exception):
+    """Ends a trial: `fields` are what is known of the mutant now."""
+
+    def __init__(self, result, **more):
+        super().__init__(result)
+        self.fields = {"result": result, **more}
+
+
+@dataclass(frozen=True)
+class Answer:
+    is_good: bool
+    test: str      # that failed
+    seconds: float
+    has_end: bool = True
+
+
+class Lab:
+    """The tree, its suites and what they take without a mutant."""
+
+    def __init__(self, origin, folder, baselines, say):
+        self.tree, self.scratch, self.say = Tree(origin, folder, TIERS), Path(folder) / "scratch", say
+        self.baselines = baselines  # "tier entry filter" -> seconds, or None where it fails without any mutant
+        self.longer_than_s = {}
+        self.fingerprints, self.programs = {}, {}  # of what is built without a mutant, by tier and suite
+        self.tree.synchronise()
+        self.suites = {}
+        for tier, build in self.tree.builds.items():
+            build.configure()
+            self.suites[tier] = suites_of(build.folder)
+
+    def order(self, path):
+        """(tier, suite) in the order in which they are asked about a change of `path`."""
+        for tier, suites in self.suites.items():
+            for name in order_of(path, suites):
+                if not TIERS[tier].entries or name in TIERS[tier].entries:
+                    yield tier, name
+
+    def ask(self, suite, tier, limit_s, program=None, chosen=None):
+        """Runs a suite; with another program in place of its own, and only the tests of a filter, where these are given."""
+        shutil.rmtree(self.scratch / "home", ignore_errors=True)
+        (self.scratch / "home/tmp").mkdir(parents=True)
+        home = str(self.scratch / "home")
+        environment = {**os.environ, **suite.environment, **TIERS[tier].environment, "HOME": home, "TMPDIR": f"{home}/tmp",
+                       "XDG_CACHE_HOME": f"{home}/cache", "LACUNA_CACHE_DIR": f"{home}/kernels", "GTEST_FAIL_FAST": "1"}
+        command = list(suite.command)
+        if program:
+            command[0] = str(program)
+        if chosen:
+            own = [word for word in command if word.startswith("--gtest_filter=")]
+            without = own[0].partition("=")[2].partition("-")[2] if own else ""
+            command = [word for word in command if word not in own] + [f"--gtest_filter={chosen}" + (f"-{without}" if without else "")]
+        begin = time.monotonic()
+        done = sh(command, cwd=suite.folder, env=environment, timeout_s=limit_s)
+        seconds = time.monotonic() - begin
+        test = failed_test(done.stdout) if done.returncode else ""
+        has_end = done.returncode != TIMED_OUT
+        return Answer(done.returncode == 0, test if has_end else f"{test} (no end)", seconds, has_end)
+
+    def prepare(self, tier, name, patience_s):
+        """Builds a suite without a mutant; False where that takes more time than there is. What is built stays."""
+        build, target = self.tree.builds[tier], self.suites[tier][name].target
+        if not build.is_current(target):
+            self.say(f"building {target} of the {tier} tier without a mutant")
+        built = build.make(target, patience_s)
+        if not built.has_end:
+            return False
+        if not built.is_good:
+            raise SystemExit(f"{target} does not build without a mutant:\n{built.output[-3000:]}")
+        # A program that a mutant left without is known from before.
+        self.suites[tier] |= {name: suite for name, suite in suites_of(build.folder).items() if suite.command}
+        self.fingerprints[tier, name] = self.fingerprint(tier, name)
+        if name in KERNELS:
+            self.programs[tier, name] = KernelProgram(build, self.suites[tier][name], KERNELS[name])
+        return True
+
+    def fingerprint(self, tier, name):
+        """Of what a suite runs."""
+        return self.tree.builds[tier].fingerprint((Path(self.suites[tier][name].command[0]).name, *OPENS.get(name, ())))
+
+    @staticmethod
+    def label(tier, name, chosen=""):
+        return " ".join((tier, name, chosen)).strip()
+
+    def measure(self, tier, name, chosen="", patience_s=math.inf):
+        """What a suite takes without a mutant, if that is no more than `patience_s`. One that fails then says nothing about any."""
+        label, limit_s = self.label(tier, name, chosen), LONGEST_SUITE_S
+        if 2 * self.longer_than_s.get(label, 0) >= patience_s:
+            return
+        answer = self.ask(self.suites[tier][name], tier, min(limit_s, patience_s), chosen=chosen)
+        if not answer.has_end and patience_s < limit_s:
+            self.longer_than_s[label] = patience_s
+            return
+        self.baselines[label] = round(answer.seconds, 1) if answer.is_good else None
+        self.say(f"{label}: {answer.seconds:.0f} s without a mutant" if answer.is_good else
+                 f"{label}: fails without a mutant ({answer.test}), and is not asked")
+
+    def limit(self, tier, name, chosen=""):
+        return max(LEAST_LIMIT_S, LIMIT_RATIO * self.baselines[self.label(tier, name, chosen)])
+
+
+class Trial:
+    def __init__(self, lab, mutant, deadline, asked=(), without=()):
+        self.lab, self.mutant, self.deadline, self.without = lab, mutant, deadline, without
+        self.asked = list(asked)  # "tier suite" of those that found nothing, earlier ones too
+        self.built = None  # suites whose programs are those of the mutant; None while it is not applied
+        self.applied = ExitStack()
+
+    def judge(self):
+        """What is to be recorded of the mutant."""
+        begin = time.monotonic()
+        try:
+            for tier, name in self.lab.order(self.mutant.file):
+                if self.lab.label(tier, name) in self.asked or name in self.without:
+                    continue
+                self._left()
+                if name in KERNELS and self.mutant.file.startswith("templates/"):
+                    self._ask_kernels(tier, name)
+                elif self._depends(tier, name) and self._build(tier, name):
+                    self._ask(tier, name)
+            # Of programs that stay as they are, byte by byte, nothing can be said.
+            fields = {"result": UNDECIDED if self.without else SURVIVED if self.asked else EQUIVALENT}
+        except Verdict as verdict:
+            fields = verdict.fields
+        finally:
+            self._restore()
+        return {**fields, "asked": self.asked, "seconds": round(time.monotonic() - begin, 1)}
+
+    def _left(self):
+        """Seconds that this mutant may still take."""
+        left_s = self.deadline - time.monotonic()
+        if left_s <= 0:
+            raise Verdict(UNDECIDED)
+        return left_s
+
+    def _apply(self):
+        if self.built is None:
+            self.applied.enter_context(self.lab.tree.mutated(self.mutant))
+            self.built = set()
+
+    def _restore(self):
+        self.applied.close()
+        self.built = None
+
+    def _prepare(self, tier, name):
+        """Builds a suite without the mutant."""
+        self._restore()
+        if not self.lab.prepare(tier, name, self._left()):
+            raise Verdict(UNDECIDED)
+
+    def _know(self, tier, name, chosen=""):
+        """Measures a suite without the mutant, once."""
+        label = self.lab.label(tier, name, chosen)
+        if label not in self.lab.baselines:
+            self._prepare(tier, name)
+            self.lab.measure(tier, name, chosen, self._left())
+        if label not in self.lab.baselines or (self.lab.baselines[label] or 0) > self._left():
+            raise Verdict(UNDECIDED)
+
+    def _depends(self, tier, name):
+        """Whether a suite has to be built anew."""
+        if (tier, name) not in self.lab.fingerprints:
+            self._prepare(tier, name)
+        self._apply()
+        return (tier, name) in self.built or not self.lab.tree.builds[tier].is_current(self.lab.suites[tier][name].target)
+
+    def _build(self, tier, name):
+        """Whether the suite has another program now. One that the mutant leaves as it was finds nothing."""
+        self._apply()
+        built = self.lab.tree.builds[tier].make(self.lab.suites[tier][name].target, self._left())
+        self.built.add((tier, name))
+        if not built.has_end:
+            raise Verdict(UNDECIDED)
+        if not built.is_good:
+            if built.has_run_products and not self.mutant.file.startswith("templates/"):
+                raise Verdict(FOUND, tier=tier, suite=name, test="its build: what the command emits")
+            raise Verdict(INVALID, error=first_error(built.output))
+        return self.lab.fingerprint(tier, name) != self.lab.fingerprints[tier, name]
+
+    def _ask(self, tier, name, program=None, chosen=""):
+        self._know(tier, name, chosen)
+        if self.lab.baselines[self.lab.label(tier, name, chosen)] is None:
+            return
+        if not program:
+            self._build(tier, name)  # again, where it had to be measured
+        likely = "" if chosen else likely_tests(self.lab.tree.root, name, self.mutant.file)
+        answer = self._run(tier, name, program, likely) if likely else None
+        if answer is None or answer.is_good:
+            answer = self._run(tier, name, program, chosen)
+        if not answer.is_good:
+            raise Verdict(FOUND, tier=tier, suite=name, test=answer.test)
+        if not chosen:
+            self.asked.append(self.lab.label(tier, name))
+
+    def _run(self, tier, name, program, chosen):
+        label = self.lab.label(tier, name, chosen)
+        limit_s, left_s = self.lab.limit(tier, name, chosen if label in self.lab.baselines else ""), self._left()
+        answer = self.lab.ask(self.lab.suites[tier][name], tier, min(limit_s, left_s), program, chosen)
+        if not answer.has_end and left_s < limit_s:
+            raise Verdict(UNDECIDED)
+        return answer
+
+    def _ask_kernels(self, tier, name):
+        if (tier, name) not in self.lab.programs:
+            self._prepare(tier, name)
+        program, folder = self.lab.programs[tier, name], self.lab.scratch / name
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        changed = {}
+        for batch in batches(program.kernels_with(self.mutant.file)):
+            self._left()
+            self._apply()
+            here, error = program.compile(batch, folder)
+            if error:
+                raise Verdict(INVALID, error=first_error(error))
+            changed |= here
+            if filters := sorted({program.filter_of(output) for output in here} - {""}):
+                self._link(program, here, folder / "program")
+                for chosen in filters:
+                    self._ask(tier, name, folder / "program", chosen)
+        if changed:  # tests of several kernels
+            self._link(program, changed, folder / "program")
+            self._ask(tier, name, folder / "program")
+
+    @staticmethod
+    def _link(program, changed, target):
+        if not program.linked(changed, target):
+            raise Verdict(INVALID, error="does not link")
+
+
+def first_error(output):
+    return (re.search(r"error: .*", output) or [output[-300:]])[0][:300]
