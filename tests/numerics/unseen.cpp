@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <limits>
 
+#include "tests/numerics/variant_parts.hpp"
 #include "tests/oracle/access.hpp"
 
 namespace lacuna::numerics {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int kInfiniteChannel = 5;
 
 /// Calls set(element, number of the token, channel) for the tokens' elements in every head.
