@@ -144,7 +144,8 @@ def main():
     except BlockingIOError:
         raise SystemExit(f"another run works in {args.work}; --work names another folder") from None
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, interrupt)
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup
+            signal.signal(number, interrupt)
     try:
         run.go()
     except KeyboardInterrupt:
