@@ -36,7 +36,8 @@ def arguments():
                         help="do not ask this suite now: what no other finds stays undecided; may be repeated")
     parser.add_argument("--list", action="store_true", help="print the diffs and do nothing")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no mutant and no suite after that time")
-    parser.add_argument("--patience", type=float, default=90, metavar="MINUTES", help="the most for one mutant (default: 90); the next call goes on with its other suites")
+    parser.add_argument("--patience", type=float, default=90, metavar="MINUTES",
+                        help="the most for one mutant (default: 90); the next call goes on with its other suites")
     parser.add_argument("--json", type=Path, default=ROOT / "tests/mutants.json", metavar="FILE", help="where the record is kept")
     parser.add_argument("--work", type=Path, default=ROOT / "build/mutants", metavar="FOLDER", help="where the copy and its build are")
     return parser.parse_args()
@@ -144,7 +145,8 @@ def main():
     except BlockingIOError:
         raise SystemExit(f"another run works in {args.work}; --work names another folder") from None
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, interrupt)
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup
+            signal.signal(number, interrupt)
     try:
         run.go()
     except KeyboardInterrupt:

@@ -122,13 +122,13 @@ PLUS_BEFORE, PLUS_BEHIND = r'(?<=[\w)\]] )', r'(?= [\w(*&!~-])'
 CALLER = r"(?<![\w.>:(])(?:[\w:]+(?:\([^;{}]*?\)|\[[^;\]]*\])?(?:\.|->))*"
 
 FIELD = [
-    Operator("barrier_dropped", 12, DEVICE, exchange(CALLER + r"(?:__syncthreads|__syncwarp|sync)\([^;]*\);", ";")),
-    Operator("arrival_dropped", 8, DEVICE, exchange(CALLER + r"arrive\w*\([^;]*\);", ";")),
+    Operator("barrier_dropped", 12, DEVICE, exchange(CALLER + r"(?:__syncthreads|__syncwarp|sync)\([^;{}]*\);", ";")),
+    Operator("arrival_dropped", 8, DEVICE, exchange(CALLER + r"arrive\w*\([^;{}]*\);", ";")),
     Operator("wait_dropped", 12, DEVICE, exchange(
         CALLER + r"(?:wait|await|await_\w+|wgmma_wait(?:<[^;<>]*>)?|wgmma_arrived|arrived|cp_async_wait(?:<[^;]*>)?|"
-        r"tma_store_wait_read)\([^;]*\);", ";")),
+        r"tma_store_wait_read)\([^;{}]*\);", ";")),
     Operator("fence_dropped", 10, DEVICE, exchange(
-        CALLER + r"(?:fence_\w+|__threadfence\w*|wgmma_begin|wgmma_commit|cp_async_commit|tma_store_commit)\([^;]*\);", ";")),
+        CALLER + r"(?:fence_\w+|__threadfence\w*|wgmma_begin|wgmma_commit|cp_async_commit|tma_store_commit)\([^;{}]*\);", ";")),
     Operator("wait_too_short", 2, DEVICE, exchange(r"\b(?P<call>wgmma_wait|cp_async_wait)<(?P<pending>[^;]*?)>\(\)",
                                                    r"\g<call><\g<pending> + 1>()")),
     Operator("phase_flipped", 8, DEVICE, exchange(r"\b(?P<phase>phase\(\))(?P<flip> \^ 1)?",

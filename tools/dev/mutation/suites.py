@@ -25,8 +25,8 @@ TIERS = {
 # ctest entry, without the number of a shard -> target, where that is not test_ENTRY.
 TARGETS = {"dev_scripts": "lacuna", "numerics_interpreter": "test_numerics"}
 
-# Entries that say nothing about the sources.
-NOT_ASKED = ("mutants",)
+# Entries that say nothing about the sources, but about the tests.
+NOT_ASKED = ("mutants", "tier")
 
 # ctest entry -> what it runs or opens beside its own program.
 LIBRARY, PLUGIN, COMMAND = "liblacuna.so", "liblacuna_host.so", "lacuna"
