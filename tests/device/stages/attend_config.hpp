@@ -61,6 +61,18 @@ struct Hooks {
   static float score(const Args&, float s, int, int k, int, int) {
     return s + stages::kScoreSlope * static_cast<float>(k);
   }
+  // No ranges: masks are asked about each key here; generated kernels have them.
+  struct MaskRow {
+    static constexpr int kRanges = 0;
+  };
+  struct ScoreRow {
+    static constexpr bool kHasCore = false, kHasOffset = true, kHasSlope = true, kHasRest = false;
+    float factor, slope;
+  };
+  static ScoreRow score_row(const Args&, int, int, int) { return {1.0f, stages::kScoreSlope}; }
+  static float score_offset(const Args& args, const ScoreRow&, int q, int k, int h, int b) {
+    return score(args, 0.0f, q, k, h, b);
+  }
   struct GateRow {
     float least_gap;
   };
