@@ -78,11 +78,16 @@ __device__ __forceinline__ void ask_mask(const Args& args, const TileRow& row, i
   }
 }
 
+/// Where consumers look ahead, the compiler takes the warp for divergent behind the ranges.
+template <class Config, class Hooks>
+inline constexpr bool kHasKeyRanges =
+    !Config::kGathers && !WgmmaShape<Config>::kLooksAhead && Hooks::MaskRow::kRanges > 0;
+
 template <class Config, class Hooks, class Args, int kBlocks>
 __device__ __forceinline__ void apply_mask(const Args& args, const TileRow& row, int q,
                                            float (&scores)[kBlocks][4], TileRef tile, int t,
                                            const TileKeys<Config>& keys) {
-  if constexpr (!Config::kGathers && Hooks::MaskRow::kRanges > 0) {
+  if constexpr (kHasKeyRanges<Config, Hooks>) {
     constexpr int kTileBlocks = Config::kTileK / 8;
     // A missing tile lies behind all keys.
     const int k = tile.exists() ? keys.at(tile, lane_index() % 4 * 2) : args.attend.n_k;

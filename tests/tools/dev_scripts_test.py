@@ -112,7 +112,7 @@ class Points(unittest.TestCase):
 
     def test_what_is_no_point_is_refused_by_name(self):
         for text, message in (("densest", "expected one of dense, lists, gate, quantised, .*, got densest"),
-                              ("gate:k=64", "gate takes d, n, gated, got k"), ("dense:n=many", "invalid literal")):
+                              ("gate:k=64", "gate takes d, n, gated, values, dtype, got k"), ("dense:n=many", "invalid literal")):
             with self.assertRaisesRegex(SystemExit, message):
                 points.parse_points([text])
 

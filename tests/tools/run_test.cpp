@@ -16,7 +16,8 @@ using tools::Array;
 using tools::ArrayType;
 
 constexpr std::int64_t kHeads = 2;
-constexpr std::int64_t kRunTokens = 300;  // tiles of 128 x 64: three rows of tiles, a partial last one
+constexpr std::int64_t kRunTokens =
+    300;  // tiles of 128 x 64: three rows of tiles, a partial last one
 constexpr std::int64_t kRunHeadDim = 64;
 
 /// Visible tiles of a causal mask over kRunTokens, for each head: 2 + 4 + 5.
@@ -202,7 +203,8 @@ TEST_F(Run, TakesParametersFromTheFileBesideTheInput) {
 }
 
 TEST_F(Run, ReadsAParameterFromNpy) {
-  const Array start = tools::from_f32(std::vector<float>(kRunTokens, 0), {kRunTokens}, ArrayType::kI64);
+  const Array start =
+      tools::from_f32(std::vector<float>(kRunTokens, 0), {kRunTokens}, ArrayType::kI64);
   const std::string file = scratch_.write("start.npy", tools::print_npy(start));
   const CommandResult result = run("document", with_input({"--param", "start=@" + file, "--json"}));
   ASSERT_EQ(result.status, 0) << result.err;
@@ -252,8 +254,8 @@ TEST_F(Run, NamesWhatIsNotFiniteInV) {
   tools::Safetensors poisoned = problem_;
   std::vector<float> v = tools::to_f32(problem_.tensors["v"]);
   v[v.size() - 1] = std::numeric_limits<float>::quiet_NaN();
-  v[v.size() - kHeadDim - 2] = std::numeric_limits<float>::infinity();
-  poisoned.tensors["v"] = tools::from_f32(v, {1, kTokens, kHeadDim}, ArrayType::kBF16);
+  v[v.size() - kRunHeadDim - 2] = std::numeric_limits<float>::infinity();
+  poisoned.tensors["v"] = tools::from_f32(v, {1, kRunTokens, kRunHeadDim}, ArrayType::kBF16);
   const std::string file = scratch_.write("poisoned.safetensors", print_safetensors(poisoned));
   const CommandResult result = run("bsfa", {"--input", file});
   EXPECT_EQ(result.status, 0) << result.err;
