@@ -18,12 +18,12 @@ std::string lookup(const Environment& environment, const char* name) {
 
 bool is_absolute(const std::string& path) { return !path.empty() && path.front() == '/'; }
 
+}  // namespace
+
 bool is_directory(const char* path) {
   struct stat status {};
   return ::stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
-
-}  // namespace
 
 std::string choose_directory(const Environment& environment) {
   if (std::string path = lookup(environment, "LACUNA_CACHE_DIR"); !path.empty()) return path;

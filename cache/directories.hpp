@@ -12,6 +12,9 @@ using Environment = std::function<const char*(const char*)>;
 /// empty if neither parent is there.
 std::string choose_lock_directory(const Environment& environment);
 
+/// Also through symbolic links.
+bool is_directory(const char* path);
+
 /// The path itself if absolute, else below the current directory.
 std::string absolute_path(const std::string& path);
 

@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <system_error>
 
+#include "cache/directories.hpp"
+
 namespace lacuna::cache {
 namespace {
 
@@ -53,11 +55,6 @@ Opened open_level(int folder, const std::string& name, int flags, const std::str
   return opened;
 }
 
-bool leads_to_folder(const char* path) {
-  struct stat status {};
-  return ::stat(path, &status) == 0 && S_ISDIR(status.st_mode);
-}
-
 /// mkdir -p, private at every level that is new. Returns an errno value.
 int make_directories(const std::string& path) {
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
@@ -65,7 +62,7 @@ int make_directories(const std::string& path) {
     // A parent that is there may refuse mkdir for another reason (EROFS, EACCES) than EEXIST.
     if (::mkdir(prefix.c_str(), 0700) != 0 && errno != EEXIST) {
       const int error = errno;
-      if (!leads_to_folder(prefix.c_str())) return error;
+      if (!is_directory(prefix.c_str())) return error;
     }
     if (end == std::string::npos) return 0;
   }

@@ -30,6 +30,14 @@ bool same(const ExprNode& a, const ExprNode& b) {
 
 }  // namespace
 
+std::array<std::int32_t, 3> moved_children(const ExprNode& node, const std::vector<int>& moved) {
+  std::array<std::int32_t, 3> children = node.children;
+  for (std::int32_t& child : children) {
+    if (child >= 0) child = moved[static_cast<std::size_t>(child)];
+  }
+  return children;
+}
+
 ExprType result_type(const ExprBuilder& builder, ExprOp op, int a, int b) {
   switch (op) {
     case ExprOp::kToF32:

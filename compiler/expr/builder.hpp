@@ -48,6 +48,9 @@ class ExprBuilder {
   std::vector<std::int32_t> table_;  ///< open addressing, ids; -1: free
 };
 
+/// Where a node's children have gone: `moved` has the new id of each node before it.
+std::array<std::int32_t, 3> moved_children(const ExprNode& node, const std::vector<int>& moved);
+
 /// The type of `op` on a and b.
 ExprType result_type(const ExprBuilder& builder, ExprOp op, int a, int b);
 

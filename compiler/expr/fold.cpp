@@ -6,14 +6,6 @@
 namespace lacuna {
 namespace {
 
-std::array<std::int32_t, 3> moved_children(const ExprNode& node, const std::vector<int>& moved) {
-  std::array<std::int32_t, 3> children = node.children;
-  for (std::int32_t& child : children) {
-    if (child >= 0) child = moved[static_cast<std::size_t>(child)];
-  }
-  return children;
-}
-
 int intern_all(ExprBuilder& builder, const Expr& expr) {
   std::vector<int> moved;
   moved.reserve(expr.nodes.size());

@@ -1,6 +1,5 @@
 #include "compiler/expr/key_ranges.hpp"
 
-#include <array>
 #include <optional>
 
 #include "compiler/expr/along_keys.hpp"
@@ -21,10 +20,10 @@ class RangeFinder {
  public:
   explicit RangeFinder(const Expr& mask) : parameters_(mask.parameters) {
     for (const ExprNode& node : mask.nodes) {
-      moved_.push_back(builder_.copy(node, children_of(node, moved_)));
+      moved_.push_back(builder_.copy(node, moved_children(node, moved_)));
       at_first_key_.push_back(is_variable(node, Variable::kK)
                                   ? builder_.integer(0)
-                                  : builder_.copy(node, children_of(node, at_first_key_)));
+                                  : builder_.copy(node, moved_children(node, at_first_key_)));
     }
   }
 
@@ -38,14 +37,6 @@ class RangeFinder {
   }
 
  private:
-  static std::array<std::int32_t, 3> children_of(const ExprNode& node,
-                                                 const std::vector<int>& moved) {
-    std::array<std::int32_t, 3> children = node.children;
-    for (std::int32_t& child : children)
-      if (child >= 0) child = moved[static_cast<std::size_t>(child)];
-    return children;
-  }
-
   std::optional<Ranges> ranges_of(const Expr& mask, std::int32_t id) {
     const ExprNode& node = mask.nodes[static_cast<std::size_t>(id)];
     if (!along_.reads(moved(id), Variable::kK)) return of_condition(moved(id));

@@ -22,12 +22,8 @@ class ScoreSplitter {
  public:
   explicit ScoreSplitter(const Expr& score) : parameters_(score.parameters) {
     std::vector<int> moved;
-    for (const ExprNode& node : score.nodes) {
-      std::array<std::int32_t, 3> children = node.children;
-      for (std::int32_t& child : children)
-        if (child >= 0) child = moved[static_cast<std::size_t>(child)];
-      moved.push_back(copy(node, children));
-    }
+    for (const ExprNode& node : score.nodes)
+      moved.push_back(copy(node, moved_children(node, moved)));
     collect(moved.back(), false);
   }
 

@@ -7,7 +7,7 @@
 //
 // That a row has outgrown its reference shows in the sum of its new weights, too. So most steps
 // look for no maximum at all, and weights that went too far are lowered in place (lower_weights):
-// no score is needed twice.
+// no score is needed twice, unless one rises by more than f32 holds as a weight.
 #pragma once
 
 #include "base/types.cuh"
@@ -17,7 +17,7 @@ namespace lacuna {
 
 /// How far weights of a format may outgrow 1. kSlackLog2: where maxima are known, a reference is
 /// raised beyond that. kLargestSum: of the weights that a lane adds up in a step without knowing
-/// their maxima; more than 2^kSlackLog2 for each of up to 64.
+/// their maxima; about 2^kSlackLog2 for each of up to 64, or more.
 template <class Element>
 struct WeightRange;
 
