@@ -8,6 +8,7 @@
 #include "compiler/expr/key_ranges.hpp"
 #include "compiler/expr/print_cuda.hpp"
 #include "compiler/expr/score_parts.hpp"
+#include "compiler/expr/table_line.hpp"
 
 namespace lacuna {
 namespace {
@@ -122,6 +123,7 @@ void write_score_parts(CudaWriter& out, const Expr& score) {
   const RowText core = row_text(parts.core, "core", kScoreVariables, "s", names);
   const RowText offset = row_text(parts.offset, "offset", kScoreVariables, "0.0f", names);
   const RowText rest = row_text(parts.rest, "rest", kScoreVariables, "0.0f", names);
+  const std::optional<TableLine> line = table_line(parts.rest);
   const auto flag = [](const char* name, const Expr& part) {
     return std::string(name) + " = " + (part.empty() ? "false" : "true");
   };
@@ -129,6 +131,13 @@ void write_score_parts(CudaWriter& out, const Expr& score) {
   out.generated_line("    static constexpr bool " + flag("kHasCore", parts.core) + ", " +
                      flag("kHasOffset", parts.offset) + ", " + flag("kHasSlope", parts.slope) +
                      ", " + flag("kHasRest", parts.rest) + ";");
+  if (line) {
+    out.generated_line("    static constexpr bool kRestIsLine = true;");
+    out.generated_line("    static constexpr int kLineAlongQ = " + std::to_string(line->along_q) +
+                       ", kLineAlongK = " + std::to_string(line->along_k) + ";");
+  } else {
+    out.generated_line("    static constexpr bool kRestIsLine = false;");
+  }
   out.generated_line("    float factor; float slope;" + core.members + offset.members +
                      rest.members);
   out.generated_line("  };");
@@ -147,6 +156,12 @@ void write_score_parts(CudaWriter& out, const Expr& score) {
   write(parts.core, "score_core", "float s, ", core);
   write(parts.offset, "score_offset", "", offset);
   write(parts.rest, "score_rest", "", rest);
+  if (line) {
+    write_hook(out, "lacuna::TableLine score_line(const Args& args, int q, int k, int h, int b)",
+               "/attention/score",
+               "lacuna::line_at<" + std::to_string(line->dim) + ">(" +
+                   print_cuda_element(parts.rest, score_names()) + ")");
+  }
 }
 
 void write_attend_hooks(CudaWriter& out, const Attend& attend) {

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "compiler/expr/along_keys.hpp"
+#include "compiler/expr/along_tokens.hpp"
 #include "compiler/expr/parse.hpp"
 
 namespace lacuna {
@@ -39,7 +39,7 @@ class RangeFinder {
  private:
   std::optional<Ranges> ranges_of(const Expr& mask, std::int32_t id) {
     const ExprNode& node = mask.nodes[static_cast<std::size_t>(id)];
-    if (!along_.reads(moved(id), Variable::kK)) return of_condition(moved(id));
+    if (!along_.reads_token(moved(id))) return of_condition(moved(id));
     if (node.op == ExprOp::kAnd || node.op == ExprOp::kOr) {
       const auto left = ranges_of(mask, node.children[0]);
       const auto right = ranges_of(mask, node.children[1]);
@@ -112,7 +112,7 @@ class RangeFinder {
   Expr extract(int id) const { return id < 0 ? Expr{} : fold(builder_.extract(id, parameters_)); }
 
   ExprBuilder builder_;
-  AlongKeys along_{builder_};
+  AlongTokens along_{builder_};
   std::vector<ParamSymbol> parameters_;
   std::vector<int> moved_, at_first_key_;  ///< of each node: itself, and with k = 0
 };

@@ -148,6 +148,14 @@ class CudaPrinter {
     return own < precedence ? "(" + text + ")" : text;
   }
 
+  /// A parameter and its indices, as arguments of a call.
+  std::string print_element(const ExprNode& node) const {
+    std::string text = names_.parameter(expr_.parameters[node.symbol]);
+    for (std::size_t d = 0; d < node.children.size() && node.children[d] >= 0; ++d)
+      text += ", " + print(node.children[d], kTernary);
+    return text;
+  }
+
  private:
   struct Printed {
     std::string text;
@@ -248,11 +256,7 @@ class CudaPrinter {
   }
 
   std::string print_parameter(const ExprNode& node) const {
-    std::string text = "lacuna::at(" + names_.parameter(expr_.parameters[node.symbol]);
-    for (std::size_t d = 0; d < node.children.size() && node.children[d] >= 0; ++d) {
-      text += ", " + print(node.children[d], kTernary);
-    }
-    return text + ")";
+    return "lacuna::at(" + print_element(node) + ")";
   }
 
   const Expr& expr_;
@@ -268,6 +272,10 @@ std::string print_cuda(const Expr& expr, const CudaNames& names) {
 
 std::string print_cuda(const Expr& expr, std::int32_t node, const CudaNames& names) {
   return CudaPrinter(expr, names).print(node, kTernary);
+}
+
+std::string print_cuda_element(const Expr& element, const CudaNames& names) {
+  return CudaPrinter(element, names).print_element(element.root());
 }
 
 std::string_view cuda_name(ExprType type) {

@@ -28,6 +28,10 @@ std::string print_cuda(const Expr& expr, const CudaNames& names);
 /// The same of the part below one node.
 std::string print_cuda(const Expr& expr, std::int32_t node, const CudaNames& names);
 
+/// Of an expression whose root is a parameter: the parameter and its indices, as arguments of a
+/// call.
+std::string print_cuda_element(const Expr& element, const CudaNames& names);
+
 /// The type that such an expression has in C++.
 std::string_view cuda_name(ExprType type);
 

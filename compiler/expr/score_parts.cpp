@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/expr/along_keys.hpp"
+#include "compiler/expr/along_tokens.hpp"
 #include "compiler/expr/builder.hpp"
 #include "compiler/expr/parse.hpp"
 
@@ -30,7 +30,7 @@ class ScoreSplitter {
   ScoreParts split() {
     std::vector<Term> of_score;
     for (const Term& term : terms_) {
-      if (along_.reads(term.node, Variable::kS)) {
+      if (along_.reads_score(term.node)) {
         of_score.push_back(term);
       } else if (const std::optional<int> slope = along_.slope_of(term.node)) {
         add(offset_, term);
@@ -54,7 +54,7 @@ class ScoreSplitter {
     return builder_.copy(node, children);
   }
 
-  bool changes(int id) { return along_.reads(id, Variable::kS) || along_.reads(id, Variable::kK); }
+  bool changes(int id) { return along_.reads_score(id) || along_.reads_token(id); }
   bool is_s(int id) const { return id >= 0 && is_variable(builder_[id], Variable::kS); }
   bool is_real(int id, double value) const {
     return builder_[id].op == ExprOp::kLiteral && builder_[id].literal == value;
@@ -116,7 +116,7 @@ class ScoreSplitter {
   Expr extract(int id) const { return id < 0 ? Expr{} : fold(builder_.extract(id, parameters_)); }
 
   ExprBuilder builder_;
-  AlongKeys along_{builder_};
+  AlongTokens along_{builder_};
   std::vector<ParamSymbol> parameters_;
   std::vector<Term> terms_;
   int factor_ = -1, core_ = -1, offset_ = -1, slope_ = -1, rest_ = -1;

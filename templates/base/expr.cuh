@@ -31,6 +31,27 @@ __device__ __forceinline__ T at(const Param<T>& param, Index... index) {
   return *source;
 }
 
+// The elements of a table along one of its indices: `first` is element 0, and `index` where a line
+// begins, which may lie outside. Elements that follow each other do so in memory, or not at all.
+struct TableLine {
+  const float* first;
+  int index, extent;
+  bool is_dense;
+};
+
+/// The line through `index` along index kDim, which alone is not clamped.
+template <int kDim, class... Index>
+__device__ __forceinline__ TableLine line_at(const Param<float>& param, Index... index) {
+  long long offset = 0;
+  int dim = 0, begin = 0;
+  ((dim == kDim ? void(begin = index)
+                : void(offset += clamp_index(index, param.extent[dim]) * param.stride[dim]),
+    ++dim),
+   ...);
+  return {param.data + offset, begin, param.extent[kDim],
+          param.data != nullptr && param.stride[kDim] == 1};
+}
+
 // Index arithmetic that is meant to leave 32 bits (hashes); plain operators would be undefined.
 __device__ __forceinline__ int wrap_add(int a, int b) {
   return static_cast<int>(static_cast<unsigned>(a) + static_cast<unsigned>(b));

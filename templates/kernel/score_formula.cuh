@@ -5,8 +5,18 @@
 //
 // `factor` and the slope of `offset` belong to a row; `offset` is worked out for the first key of a
 // lane, and grows evenly from there. A score that has no core and no rest costs two multiply-adds.
+//
+// A rest that is a table read along a line (compiler/expr/table_line.hpp) is read at constant
+// distances from one address, where all of it lies in the table: one load for all scores that share
+// an element. Of bias[q - k] a lane's rows q and q + 8 share all but one block of eight:
+//
+//   block         0       1       2           of keys
+//   row q       -0 -1   -8 -9  -16 -17        distances from bias[q - k]; of a lane's two keys
+//   row q + 8   +8 +7   -0 -1   -8 -9
 #pragma once
 
+#include "base/expr.cuh"
+#include "base/ints.cuh"
 #include "base/math.cuh"
 
 namespace lacuna {
@@ -16,6 +26,38 @@ struct ScoreUnit {
   float factor = 1.0f;
   float less[2] = {0.0f, 0.0f};
 };
+
+/// The rest of all scores of a lane. Where a line of the table leaves it, each index is clamped.
+template <class Hooks, int kBlocks, class Args>
+__device__ __forceinline__ void score_rests(float (&rests)[kBlocks][4], const Args& args,
+                                            const typename Hooks::ScoreRow (&rows)[2], int q, int k,
+                                            int h, int b) {
+  using Row = typename Hooks::ScoreRow;
+  if constexpr (Row::kRestIsLine) {
+    constexpr int kRowStep = 8 * Row::kLineAlongQ;
+    constexpr int kLastStep = (8 * kBlocks - 7) * Row::kLineAlongK;
+    const TableLine line = Hooks::score_line(args, q, k, h, b);
+    const int lowest = line.index + smaller(kRowStep, 0) + smaller(kLastStep, 0);
+    const int highest = line.index - smaller(-kRowStep, 0) - smaller(-kLastStep, 0);
+    const bool is_inside = line.is_dense && lowest >= 0 && highest < line.extent;
+    if (__builtin_expect(!__any_sync(kAllLanes, !is_inside), true)) {
+      const float* at = line.first + line.index;
+#pragma unroll
+      for (int n = 0; n < kBlocks; ++n) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          rests[n][i] = at[i / 2 * kRowStep + (n * 8 + i % 2) * Row::kLineAlongK];
+      }
+      return;
+    }
+  }
+#pragma unroll
+  for (int n = 0; n < kBlocks; ++n) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      rests[n][i] = Hooks::score_rest(args, rows[i / 2], q + i / 2 * 8, k + n * 8 + i % 2, h, b);
+  }
+}
 
 /// Products of queries q and q + 8 with kBlocks blocks of 8 keys, of which a lane has keys k + 8 *
 /// n and k + 8 * n + 1 -> scores, in `unit`.
@@ -37,6 +79,8 @@ __device__ __forceinline__ void apply_score_formula(const Args& args, float (*sc
       base[r] = fmaf(offset, unit.factor, base[r]);
     }
   }
+  float rests[kBlocks][4];
+  if constexpr (Row::kHasRest) score_rests<Hooks>(rests, args, rows, q, k, h, b);
 #pragma unroll
   for (int n = 0; n < kBlocks; ++n) {
 #pragma unroll
@@ -45,8 +89,7 @@ __device__ __forceinline__ void apply_score_formula(const Args& args, float (*sc
       float& score = scores[n][i];
       float more = base[r];
       if constexpr (Row::kHasSlope) more = fmaf(static_cast<float>(step), slope[r], more);
-      if constexpr (Row::kHasRest)
-        more = fmaf(Hooks::score_rest(args, rows[r], q + 8 * r, k + step, h, b), unit.factor, more);
+      if constexpr (Row::kHasRest) more = fmaf(rests[n][i], unit.factor, more);
       if constexpr (Row::kHasCore)
         score = Hooks::score_core(args, rows[r], score * scale, q + 8 * r, k + step, h, b);
       score = fmaf(score, factor[r], more);

@@ -83,7 +83,7 @@ set(short_tier
   split_dense_d96_f16_sm_100a split_window_d64_bf16_sm_100a split_lists_d64_bf16_sm_100a
   split_int8_lists_d64_bf16_sm_100a split_streaming_d64_bf16_sm_100a
   dense_d64_bf16_sm_90a dense_d256_bf16_sm_90a document_d64_bf16_sm_90a alibi_d64_bf16_sm_90a
-  softcap_d64_bf16_sm_90a bsfa_d128_f16_sm_90a
+  softcap_d64_bf16_sm_90a distance_table_d64_bf16_sm_90a bsfa_d128_f16_sm_90a
   bsfa_d64_bf16_sm_90a skip_softmax_d64_bf16_sm_90a external_mask_d64_bf16_sm_90a sparge_d64_bf16_sm_90a
   sparge_topk_d128_f16_sm_90a topk_blocks_d64_bf16_sm_90a sale_d64_bf16_sm_90a
   fg_attn_pooled_d128_f16_sm_90a minference_vertical_slash_d64_bf16_sm_90a int8_lists_d64_bf16_sm_90a
@@ -122,6 +122,8 @@ foreach(name dense bsfa sparge-topk fg-attn-pooled)
   device_kernel(specs/${name}.json 128 f16 sm_90a)
 endforeach()
 device_kernel(specs/dense.json 256 bf16 sm_90a)
+device_kernel(tests/device/specs/distance-table.json 64 bf16 sm_90a)
+device_kernel(tests/device/specs/distance-table.json 128 f16)
 foreach(name int8-lists int8-lists-narrow int8-lists-causal int8-tile-gate int8-gap-or-max
              int8-closing-gate)
   device_kernel(tests/device/specs/${name}.json 64 bf16 sm_90a)

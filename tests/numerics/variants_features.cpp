@@ -188,6 +188,23 @@ void make_int8_closing_gate(Variant& v, Random& random) {
   v.quantisation.qk_bits = 8;
 }
 
+constexpr const char* kDistanceTable = R"({"version": 1, "name": "distance-table",
+  "attention": {"mask": "k <= q + n_k - n_q", "score": "0.5 * s + bias[q + n_k - n_q - k + 40]"},
+  "params": {"bias": {"shape": "[heads, n_k]", "doc": "by distance, from 40 on"}}})";
+
+/// A table that is read along lines, some of which end outside.
+void make_distance_table(Variant& v, Random& random) {
+  make_causal(v);
+  const int n_h = v.problem.n_h, n_k = v.problem.n_k, shift = n_k - v.problem.n_q;
+  std::vector<double> bias;
+  for (int x = 0; x < n_h * n_k; ++x) bias.push_back(as_f32(uniform(random, -2, 2)));
+  v.params = {{"bias", false, bias, {n_h, n_k}}};
+  v.problem.score = [=](double s, int q, int k, int h, int) {
+    const int distance = std::clamp(q + shift - k + 40, 0, n_k - 1);
+    return 0.5 * s + bias[static_cast<std::size_t>(h * n_k + distance)];
+  };
+}
+
 }  // namespace
 
 std::string feature_spec(const std::string& name) {
@@ -195,6 +212,7 @@ std::string feature_spec(const std::string& name) {
   if (name == "columns-pooled") return kColumnsPooled;
   if (name == "shared-heads") return kSharedHeads;
   if (name == "score-rule") return kScoreRule;
+  if (name == "distance-table") return kDistanceTable;
   if (name == "first-columns") return kFirstColumns;
   if (name == "int8-tile-gate") return kInt8TileGate;
   if (name == "int8-gap-or-max") return kInt8GapOrMax;
@@ -207,6 +225,7 @@ bool make_feature_variant(const std::string& name, Variant& v, KernelTile, Rando
   if (name == "columns-pooled") return make_columns_pooled(v, random), true;
   if (name == "shared-heads") return make_shared_heads(v, random), true;
   if (name == "score-rule") return make_score_rule(v, random), true;
+  if (name == "distance-table") return make_distance_table(v, random), true;
   if (name == "first-columns") return make_first_columns(v, random), true;
   if (name == "int8-tile-gate") return make_int8_tile_gate(v, random), true;
   if (name == "int8-gap-or-max") return make_int8_gap_or_max(v, random), true;

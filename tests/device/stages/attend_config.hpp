@@ -67,6 +67,7 @@ struct Hooks {
   };
   struct ScoreRow {
     static constexpr bool kHasCore = false, kHasOffset = true, kHasSlope = true, kHasRest = false;
+    static constexpr bool kRestIsLine = false;
     float factor, slope;
   };
   static ScoreRow score_row(const Args&, int, int, int) { return {1.0f, stages::kScoreSlope}; }

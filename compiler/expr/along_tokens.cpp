@@ -1,24 +1,24 @@
-#include "compiler/expr/along_keys.hpp"
+#include "compiler/expr/along_tokens.hpp"
 
 #include <array>
 
 namespace lacuna {
 
-const AlongKeys::Facts& AlongKeys::facts(int id) {
+const AlongTokens::Facts& AlongTokens::facts(int id) {
   for (auto n = static_cast<int>(facts_.size()); n < static_cast<int>(builder_.size()); ++n)
     facts_.push_back(facts_of(builder_[n]));
   return facts_[static_cast<std::size_t>(id)];
 }
 
-AlongKeys::Facts AlongKeys::facts_of(const ExprNode& node) const {
-  Facts facts{is_variable(node, Variable::kS), is_variable(node, Variable::kK)};
+AlongTokens::Facts AlongTokens::facts_of(const ExprNode& node) const {
+  Facts facts{is_variable(node, Variable::kS), is_variable(node, token_)};
   std::array<ValueRange, 3> ranges;
   std::size_t count = 0;
   ExprType operand = node.type;
   for (; count < ranges.size() && node.children[count] >= 0; ++count) {
     const std::int32_t child = node.children[count];
     const Facts& below = facts_[static_cast<std::size_t>(child)];
-    facts.reads_s |= below.reads_s, facts.reads_k |= below.reads_k;
+    facts.reads_s |= below.reads_s, facts.reads_token |= below.reads_token;
     ranges[count] = below.range;
     if (count == 0 || node.op == ExprOp::kSelect) operand = builder_[child].type;
   }
@@ -28,15 +28,10 @@ AlongKeys::Facts AlongKeys::facts_of(const ExprNode& node) const {
   return facts;
 }
 
-bool AlongKeys::reads(int id, Variable variable) {
-  const Facts& of_node = facts(id);
-  return variable == Variable::kS ? of_node.reads_s : of_node.reads_k;
-}
-
-std::optional<int> AlongKeys::slope_of(int id) {
+std::optional<int> AlongTokens::slope_of(int id) {
   const ExprNode node = builder_[id];
-  if (!reads(id, Variable::kK)) return builder_.literal(node.type, 0);
-  if (is_variable(node, Variable::kK)) return builder_.integer(1);
+  if (!reads_token(id)) return builder_.literal(node.type, 0);
+  if (is_variable(node, token_)) return builder_.integer(1);
   if (facts(id).may_wrap) return std::nullopt;
   switch (node.op) {
     case ExprOp::kNegate:
@@ -58,9 +53,9 @@ std::optional<int> AlongKeys::slope_of(int id) {
   }
 }
 
-std::optional<int> AlongKeys::slope_of_product(const ExprNode& node) {
-  const bool is_left = reads(node.children[0], Variable::kK);
-  if (is_left && reads(node.children[1], Variable::kK)) return std::nullopt;
+std::optional<int> AlongTokens::slope_of_product(const ExprNode& node) {
+  const bool is_left = reads_token(node.children[0]);
+  if (is_left && reads_token(node.children[1])) return std::nullopt;
   const auto inner = slope_of(node.children[is_left ? 0 : 1]);
   if (!inner) return std::nullopt;
   return builder_.make(ExprOp::kMultiply, *inner, node.children[is_left ? 1 : 0]);
