@@ -31,10 +31,11 @@ struct TuningRecord {
   int rung = 0;         ///< how often halving has let it through: the higher, the better measured
   std::string best;     ///< of a finished search, on the winner's record alone: hash of the space
   double budget_s = 0;  ///< of that search, if time was up before it was through; else 0
-  std::string inputs;   ///< parameters that were not the spec's defaults
-  std::string spec;     ///< name, for people
-  std::string shape;    ///< that was measured, for people
-  std::string detail;   ///< why it is not ok
+  std::string
+      inputs;         ///< parameters that were not the spec's defaults, values that were not normal
+  std::string spec;   ///< name, for people
+  std::string shape;  ///< that was measured, for people
+  std::string detail;                     ///< why it is not ok
   std::string library, driver, compiler;  ///< versions
   bool operator==(const TuningRecord&) const = default;
 };

@@ -1,4 +1,4 @@
-// lacuna bench: how fast a spec is at a shape, on random tensors.
+// lacuna bench: how fast a spec is at a shape, on a value set.
 #include <algorithm>
 #include <cstdio>
 #include <ranges>
@@ -14,6 +14,7 @@
 #include "tools/shape_option.hpp"
 #include "tools/spec_options.hpp"
 #include "tools/table.hpp"
+#include "tools/value_sets.hpp"
 #include "tools/verbs.hpp"
 
 // After the compiler's headers, as run_tensors.hpp says.
@@ -33,17 +34,20 @@ struct BenchOptions {
   std::vector<std::string> params;
   CalibrationOptions calibration;
   std::optional<double> density;
+  ValueSet values;
   std::uint64_t seed = 1;
   double seconds = 2;
 };
 
 constexpr const char* kBenchDescription =
-    R"(Time a spec at a shape on random normal tensors, next to dense attention.
+    R"(Time a spec at a shape, next to dense attention, on random normal values or others.
 
 Examples:
   lacuna bench specs/bsfa.json --shape b=1,h=32,n=16384
   lacuna bench specs/sparge.json --shape h=32,n=32768 --param tau=0.7 --json
   lacuna bench specs/external-mask.json --shape h=8,n=8192 --density 0.25
+  lacuna bench specs/dense.json --shape h=32,n=8192 --values rising
+  lacuna bench specs/bsfa.json --shape h=32,h_kv=8,n=4096 --values layer5.safetensors
 
 The launches of all subjects take turns, so that they meet the same clocks and temperatures. On a GPU
 several sets of tensors rotate, larger together than its L2 cache. TFLOP/s count 4 * head_dim for each
@@ -106,6 +110,7 @@ struct Bench {
   std::vector<Subject> subjects;  ///< the spec's first, dense last
   RunResult report;
   DeviceErrors errors;
+  std::string values_name{};
   std::vector<StageTimes> stages{};
   GemmRate gemm{};
 };
@@ -286,9 +291,9 @@ void print_results(const Bench& bench, Session& session) {
   const bool color = session.color_stdout();
   const TileCounts& tiles = bench.report.tiles;
   std::string text = bench.document.spec.name + " on " + bench.engine.device_name() + " at " +
-                     print_shape(bench.options.shape) + ": " + std::to_string(tiles.visited) +
-                     " of " + std::to_string(tiles.visible) + " tiles\n" +
-                     print_table(report_launches(bench, session.document), color);
+                     print_shape(bench.options.shape) + ", values " + bench.values_name + ": " +
+                     std::to_string(tiles.visited) + " of " + std::to_string(tiles.visible) +
+                     " tiles\n" + print_table(report_launches(bench, session.document), color);
   if (!bench.stages.empty())
     text += "\n" + print_table(report_stages(bench, session.document), color);
   if (bench.gemm.tflops > 0)
@@ -311,9 +316,15 @@ void run_bench(const BenchOptions& options, Session& session) {
   const auto params = load_params(options.params, "", document->spec, session);
   if (!params) return;
   const BuildOptions build = build_options(document->spec, options.lowering);
-  Inputs inputs = random_inputs(options.shape, build.head_dim, build.dtype, options.seed);
-  inputs.params = *params;
   const LaunchShape& shape = options.shape;
+  const auto source = open_values(options.values, session);
+  if (!source) return;
+  if (const std::string misfit = check_fits(*source, shape, build.head_dim); !misfit.empty()) {
+    session.fail(ExitCode::kInput, misfit);
+    return;
+  }
+  Inputs inputs = make_inputs(*source, shape, build.head_dim, build.dtype, options.seed);
+  inputs.params = *params;
   if (!add_calibration(options.calibration, document->spec, {shape.n_h, build.head_dim, shape.n_q},
                        inputs.params, session))
     return;
@@ -323,6 +334,7 @@ void run_bench(const BenchOptions& options, Session& session) {
     const auto place = open_place(engine.device(), errors.diagnostics);
     errors.check();
     Bench bench{*document, options, engine, *place, std::move(inputs), {}, {}, {}, {}, {}, {}};
+    bench.values_name = source->name;
     set_up(bench);
     time_subjects(bench);
     time_spec_stages(bench);
@@ -330,6 +342,7 @@ void run_bench(const BenchOptions& options, Session& session) {
     session.document["spec"] = document->spec.name;
     session.document["device"] = engine.device_name();
     session.document["shape"] = print_shape(options.shape);
+    session.document["values"] = source->name;
     print_results(bench, session);
   });
 }
@@ -354,6 +367,7 @@ void add_bench(CLI::App& app, Session& session) {
                    "Share of tiles in random lists, for \"mask\": \"external\" (1)")
       ->check(CLI::Range(0.0, 1.0))
       ->type_name("X");
+  add_values_option(*verb, options->values);
   verb->add_option("--seed", options->seed, "Of the random tensors (1)")->type_name("N");
   verb->add_option("--seconds", options->seconds,
                    "How long to measure launches; stages take a quarter more (2)")

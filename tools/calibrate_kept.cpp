@@ -36,9 +36,7 @@ KeptTiles open_sample(SearchState& state, SoughtParam& param, std::size_t sample
       [&state, &param, sample,
        heads](const std::vector<double>& thresholds) -> std::optional<std::vector<std::uint8_t>> {
     param.values = to_rows(thresholds, heads, static_cast<std::size_t>(param.rows));
-    std::vector<std::uint8_t> mask;
-    if (!state.launch(sample, &mask)) return std::nullopt;
-    return mask;
+    return state.probe(sample);
   };
   return {param.scale, rows, static_cast<std::size_t>(state.trial.k_tiles(sample)), probe};
 }

@@ -21,13 +21,18 @@ void SearchState::set(SoughtParam& param, const std::vector<double>& values) con
   for (std::size_t at = 0; at < param.values.size(); ++at) param.values[at] = values[at / each];
 }
 
-std::optional<std::vector<HeadMeasure>> SearchState::launch(std::size_t sample,
-                                                            std::vector<std::uint8_t>* mask) {
+std::optional<std::vector<HeadMeasure>> SearchState::launch(std::size_t sample) {
   if (progress.stopped()) return std::nullopt;
-  auto heads =
-      trial.launch(sample, launch_params(params, trial.heads(), trial.q_tiles(sample)), mask);
+  auto heads = trial.launch(sample, launch_params(params, trial.heads(), trial.q_tiles(sample)));
   progress.step();
   return heads;
+}
+
+std::optional<std::vector<std::uint8_t>> SearchState::probe(std::size_t sample) {
+  if (progress.stopped()) return std::nullopt;
+  auto mask = trial.probe(sample, launch_params(params, trial.heads(), trial.q_tiles(sample)));
+  progress.step();
+  return mask;
 }
 
 bool SearchState::measure() {

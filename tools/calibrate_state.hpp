@@ -21,8 +21,8 @@ struct SearchState {
   void set(SoughtParam& param, const std::vector<double>& values) const;
 
   /// nullopt: the reader wants to stop.
-  std::optional<std::vector<HeadMeasure>> launch(std::size_t sample,
-                                                 std::vector<std::uint8_t>* mask = nullptr);
+  std::optional<std::vector<HeadMeasure>> launch(std::size_t sample);
+  std::optional<std::vector<std::uint8_t>> probe(std::size_t sample);
 
   /// One launch on each sample, into `measured`; false: stopped.
   bool measure();

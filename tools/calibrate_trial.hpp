@@ -29,9 +29,12 @@ class Trial {
   /// Parameters of the spec that are the same in all launches.
   void fix(std::vector<ParamInput> params) { fixed_ = std::move(params); }
 
-  /// One launch on a sample; `mask`, unless null, receives the tile mask [heads, q_tiles, k_tiles].
-  std::vector<HeadMeasure> launch(std::size_t sample, const std::vector<ParamInput>& params,
-                                  std::vector<std::uint8_t>* mask = nullptr);
+  /// One launch on a sample, and its output against dense attention.
+  std::vector<HeadMeasure> launch(std::size_t sample, const std::vector<ParamInput>& params);
+
+  /// The tile mask [heads, q_tiles, k_tiles] of a launch. Its output, which is larger by orders of
+  /// magnitude, stays where it is.
+  std::vector<std::uint8_t> probe(std::size_t sample, const std::vector<ParamInput>& params);
 
   std::size_t samples() const { return places_.size(); }
   std::int64_t heads() const { return places_.front().inputs.q.shape[1]; }
@@ -49,6 +52,7 @@ class Trial {
     std::vector<float> dense_o;
   };
   void launch_dense(PlacedSample& sample);
+  v1::LaunchArgs prepare(PlacedSample& sample, const std::vector<ParamInput>& params);
   std::vector<HeadMeasure> compare_heads(const PlacedSample& sample, const Array& o,
                                          const Array& counts) const;
 

@@ -4,13 +4,15 @@
 #include <cstdint>
 
 #include "compiler/emit/launch_program.hpp"
-#include "tools/run_inputs.hpp"
+#include "tools/value_sets.hpp"
 
 namespace lacuna::tools {
 
-/// q, k and v of independent normal values; the same for the same seed. Zeros or constants would
-/// let a GPU run faster than it can on real tensors, for they draw less power.
-Inputs random_inputs(const LaunchShape& shape, int head_dim, DType dtype, std::uint64_t seed);
+/// q, k and v of independent normal values, changed as the value set says, which is none of a file;
+/// the same for the same seed. Zeros or constants would let a GPU run faster than it can on real
+/// tensors, for they draw less power.
+Inputs random_inputs(const LaunchShape& shape, int head_dim, DType dtype, std::uint64_t seed,
+                     const ValueSet& values = {});
 
 /// u8 [batch, heads, q_tiles, k_tiles]: each tile visited with this probability, one at least in
 /// each row.

@@ -12,6 +12,7 @@
 #include "tools/tune_files.hpp"
 #include "tools/tune_report.hpp"
 #include "tools/tune_search.hpp"
+#include "tools/value_sets.hpp"
 #include "tools/verbs.hpp"
 
 namespace lacuna::tools {
@@ -26,6 +27,7 @@ struct TuneOptions {
   LoweringOptions lowering;
   std::vector<std::string> params;
   std::optional<double> density;
+  ValueSet values;
   std::uint64_t seed = 1;
   std::string device;
   int threads = 0;
@@ -41,6 +43,7 @@ Examples:
   lacuna tune specs/dense.json --shape b=1,h=32,n=8192
   lacuna tune specs/*.json --shapes shapes.json --budget 30s
   lacuna tune specs/sparge.json --shape h=24,n=32768 --param tau=0.9 --json
+  lacuna tune specs/bsfa.json --shape h=32,h_kv=8,n=16384 --values layer5.safetensors
   lacuna tune --export h200.jsonl
   lacuna tune --import h200.jsonl
 
@@ -73,30 +76,40 @@ std::vector<LaunchShape> shapes_of(const TuneOptions& options, Session& session)
 }
 
 /// False: nothing further is to be tried.
-bool tune_one(const SpecDocument& document, const LaunchShape& shape, const TuneOptions& options,
-              const cache::TuningDatabase& database, Interrupts& interrupts, Session& session) {
+bool tune_one(const SpecDocument& document, const LaunchShape& shape, const ValueSource& values,
+              const TuneOptions& options, const cache::TuningDatabase& database,
+              Interrupts& interrupts, Session& session) {
   TuneTask task{document.source.text,
                 document.source.path,
                 build_options(document.spec, options.lowering),
                 shape,
                 options.params,
                 options.density,
+                options.values,
                 options.seed,
                 options.device,
                 options.threads};
+  if (const std::string misfit = check_fits(values, shape, task.build.head_dim); !misfit.empty()) {
+    session.fail(ExitCode::kInput, misfit);
+    return true;
+  }
   TuneProgress progress(!session.json && ::isatty(STDERR_FILENO) == 1);
-  TuneSearch search(std::move(task), document, options.limits, database, interrupts, progress,
-                    session);
+  TuneSearch search(std::move(task), document, values.name, options.limits, database, interrupts,
+                    progress, session);
   const auto findings = search.run();
   if (!findings) return session.exit_code != ExitCode::kEnvironment;
-  session.document["tunings"].push_back(findings_json(*findings, document.spec.name, shape));
-  session.print(print_findings(*findings, document.spec.name, shape, session.color_stdout()));
+  session.document["tunings"].push_back(
+      findings_json(*findings, document.spec.name, shape, values.name));
+  session.print(
+      print_findings(*findings, document.spec.name, shape, values.name, session.color_stdout()));
   return findings->state != TuneState::kInterrupted;
 }
 
 void tune_specs(const TuneOptions& options, const cache::TuningDatabase& database,
                 Session& session) {
   const std::vector<LaunchShape> shapes = shapes_of(options, session);
+  const auto values = open_values(options.values, session);
+  if (!values) return;
   Interrupts interrupts;
   session.document["tunings"] = ordered_json::array();
   const auto tune_all = [&] {
@@ -104,7 +117,7 @@ void tune_specs(const TuneOptions& options, const cache::TuningDatabase& databas
       const auto document = load_spec(path, session);
       if (!document) continue;
       for (const LaunchShape& shape : shapes)
-        if (!tune_one(*document, shape, options, database, interrupts, session)) return;
+        if (!tune_one(*document, shape, *values, options, database, interrupts, session)) return;
     }
   };
   tune_all();
@@ -141,6 +154,7 @@ void add_problem_options(CLI::App& verb, TuneOptions& options) {
                   "Share of tiles in random lists, for \"mask\": \"external\" (1)")
       ->check(CLI::Range(0.0, 1.0))
       ->type_name("X");
+  add_values_option(verb, options.values);
   verb.add_option("--seed", options.seed, "Of the random tensors (1)")->type_name("N");
 }
 

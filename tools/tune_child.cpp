@@ -102,6 +102,11 @@ ordered_json open(Child& child) {
   const auto params = load_params(context.task.params, "", context.document.spec, session);
   if (!params) return refusal("parameters cannot be read", "", ExitCode::kInput);
   context.params = *params;
+  auto values = open_values(context.task.values, session);
+  if (!values) return refusal("values cannot be read", "", ExitCode::kInput);
+  const std::string misfit = check_fits(*values, context.task.shape, context.task.build.head_dim);
+  if (!misfit.empty()) return refusal(misfit, "", ExitCode::kInput);
+  context.values = std::move(*values);
   child.subject = std::make_unique<TuneSubject>(context);
   const std::string error = child.subject->open();
   return {{"error_of_usual", error},

@@ -13,6 +13,7 @@ ordered_json to_json(const TuneTask& task) {
                           {"dtype", static_cast<int>(task.build.dtype)},
                           {"shape", {s.n_b, s.n_h, s.n_h_kv, s.n_q, s.n_k}},
                           {"params", task.params},
+                          {"values", print_values(task.values)},
                           {"seed", task.seed},
                           {"device", task.device},
                           {"threads", task.threads}};
@@ -29,6 +30,7 @@ TuneTask read_task(const ordered_json& message) {
   const auto& shape = message.at("shape");
   task.shape = {shape.at(0), shape.at(1), shape.at(2), shape.at(3), shape.at(4)};
   task.params = message.at("params").get<std::vector<std::string>>();
+  parse_values(message.at("values"), task.values);
   task.seed = message.at("seed");
   task.device = message.at("device");
   task.threads = message.at("threads");

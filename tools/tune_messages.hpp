@@ -11,6 +11,7 @@
 #include "compiler/ir/program.hpp"
 #include "runtime/tune/halving.hpp"
 #include "runtime/tune/machine.hpp"
+#include "tools/value_sets.hpp"
 
 namespace lacuna::tools {
 
@@ -21,6 +22,7 @@ struct TuneTask {
   LaunchShape shape;
   std::vector<std::string> params;  ///< "name=0.5"
   std::optional<double> density;    ///< of random lists
+  ValueSet values;
   std::uint64_t seed = 1;
   std::string device;
   int threads = 0;

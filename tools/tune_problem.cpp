@@ -40,10 +40,10 @@ void poison(Buffer& buffer, std::size_t bytes, DeviceErrors& errors) {
 
 }  // namespace
 
-void fill(TuneProblem& problem, const LaunchShape& shape, std::size_t sets,
-          const v1::Engine& engine) {
+void fill(TuneProblem& problem, const ValueSource& values, const LaunchShape& shape,
+          std::size_t sets, const v1::Engine& engine) {
   const TuneTask& task = problem.context.task;
-  problem.inputs = random_inputs(shape, task.build.head_dim, task.build.dtype, task.seed);
+  problem.inputs = make_inputs(values, shape, task.build.head_dim, task.build.dtype, task.seed);
   problem.inputs.params = problem.context.params;
   // Lists of the caller fix the tiles, so one list serves all configurations.
   const tune::Config& usual = problem.context.usual;

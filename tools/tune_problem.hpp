@@ -1,4 +1,4 @@
-// A problem that a tuning child runs its candidates on: random inputs in their place, and kernels
+// A problem that a tuning child runs its candidates on: inputs in their place, and kernels
 // bound to them.
 #pragma once
 
@@ -18,6 +18,7 @@ struct TuneContext {
   TuneTask task;
   SpecDocument document;
   std::vector<ParamInput> params;
+  ValueSource values;  ///< of the problem that is timed
   tune::Config usual;  ///< what is used without tuning
 };
 
@@ -30,9 +31,10 @@ struct TuneProblem {
   Buffer previous_lse{};        ///< for specs that ask for it
   DeviceErrors errors{};
 };
-/// `sets` 0: as many as rotation takes. `engine` computes what some specs have to be given.
-void fill(TuneProblem& problem, const LaunchShape& shape, std::size_t sets,
-          const v1::Engine& engine);
+/// `values` fit the shape. `sets` 0: as many as rotation takes. `engine` computes what some specs
+/// have to be given.
+void fill(TuneProblem& problem, const ValueSource& values, const LaunchShape& shape,
+          std::size_t sets, const v1::Engine& engine);
 
 /// A kernel with arguments for each set of a problem.
 struct BoundKernel {

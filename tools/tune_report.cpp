@@ -115,9 +115,9 @@ std::string print_counts(const TuneFindings& findings) {
 }  // namespace
 
 std::string print_findings(const TuneFindings& findings, const std::string& spec,
-                           const LaunchShape& shape, bool color) {
-  std::string text =
-      spec + " on " + findings.facts.device_name + " at " + print_shape(shape) + ":\n";
+                           const LaunchShape& shape, const std::string& values, bool color) {
+  std::string text = spec + " on " + findings.facts.device_name + " at " + print_shape(shape) +
+                     ", values " + values + ":\n";
   switch (findings.state) {
     case TuneState::kNothingOpen:
       return text + "  nothing to tune: " + joined(findings.fixed) + "\n";
@@ -134,12 +134,13 @@ std::string print_findings(const TuneFindings& findings, const std::string& spec
 }
 
 ordered_json findings_json(const TuneFindings& findings, const std::string& spec,
-                           const LaunchShape& shape) {
+                           const LaunchShape& shape, const std::string& values) {
   ordered_json json = {{"spec", spec},
                        {"state", name_of(findings.state)},
                        {"device", findings.facts.device_name},
                        {"hardware", findings.facts.hardware},
                        {"shape", print_shape(shape)},
+                       {"values", values},
                        {"variant", findings.variant},
                        {"problem", findings.problem},
                        {"density", findings.density},

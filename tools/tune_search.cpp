@@ -25,11 +25,12 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 
 }  // namespace
 
-TuneSearch::TuneSearch(TuneTask task, const SpecDocument& document, const TuneLimits& limits,
-                       const cache::TuningDatabase& database, Interrupts& interrupts,
-                       TuneProgress& progress, Session& session)
+TuneSearch::TuneSearch(TuneTask task, const SpecDocument& document, std::string values,
+                       const TuneLimits& limits, const cache::TuningDatabase& database,
+                       Interrupts& interrupts, TuneProgress& progress, Session& session)
     : task_(std::move(task)),
       document_(document),
+      values_(std::move(values)),
       limits_(limits),
       database_(database),
       interrupts_(interrupts),
@@ -232,6 +233,9 @@ cache::TuningRecord TuneSearch::record_of(const tune::Result& result) const {
   record.spread = result.spread;
   for (const std::string& param : task_.params)
     record.inputs += (record.inputs.empty() ? "" : " ") + param;
+  // Random normal values are not named, as in records made before there were others.
+  if (values_ != ValueSource().name)
+    record.inputs += (record.inputs.empty() ? "" : " ") + ("values=" + values_);
   record.spec = document_.spec.name;
   record.shape = print_shape(task_.shape);
   record.library = LACUNA_VERSION;

@@ -40,9 +40,10 @@ struct TuneFindings {
 
 class TuneSearch {
  public:
-  TuneSearch(TuneTask task, const SpecDocument& document, const TuneLimits& limits,
-             const cache::TuningDatabase& database, Interrupts& interrupts, TuneProgress& progress,
-             Session& session);
+  /// `values`: the name of what is measured on, for records.
+  TuneSearch(TuneTask task, const SpecDocument& document, std::string values,
+             const TuneLimits& limits, const cache::TuningDatabase& database,
+             Interrupts& interrupts, TuneProgress& progress, Session& session);
 
   /// Nothing if it failed, which has then been reported.
   std::optional<TuneFindings> run();
@@ -71,6 +72,7 @@ class TuneSearch {
 
   TuneTask task_;
   const SpecDocument& document_;
+  std::string values_;
   TuneLimits limits_;
   const cache::TuningDatabase& database_;
   Interrupts& interrupts_;

@@ -10,7 +10,8 @@
 namespace lacuna::tools {
 namespace {
 
-/// A small problem: several tiles each way, none of them whole at the end.
+/// A small problem: several tiles each way, none of them whole at the end. Its values are random
+/// normal ones, whatever is timed: a file's heads need not fit its few.
 constexpr std::int32_t kSmallTokens = 293;
 /// Short launches are timed several times for one sample.
 constexpr double kSampleUs = 5000;
@@ -70,7 +71,7 @@ std::string TuneSubject::open() {
   auto place = open_place(engine.device(), errors.diagnostics);
   errors.check();
   place_ = std::move(*place);
-  fill(problem_, context_.task.shape, 0, engine);
+  fill(problem_, context_.values, context_.task.shape, 0, engine);
   const BoundKernel& kernel =
       bound_.emplace(print_config(usual), bind(problem_, kernel_of(usual))).first->second;
   density_ = density_of(problem_, kernel);
@@ -78,7 +79,7 @@ std::string TuneSubject::open() {
   usual_time_us_ = time_launch_us(problem_, kernel, 0);
   // An order made for one number of tokens has no smaller problem.
   if (context_.document.spec.permute.order > TokenOrder::kExternal) return "";
-  fill(small_, small_shape(context_.task.shape), 1, engine);
+  fill(small_, ValueSource{}, small_shape(context_.task.shape), 1, engine);
   small_expected_ = interpret();
   const BoundKernel small = bind(small_, kernel_of(usual));
   return tune::compare_outputs(
@@ -90,7 +91,7 @@ std::vector<float> TuneSubject::interpret() {
   const Place host;
   TuneProblem problem{context_, host};
   const v1::Engine engine = interpreting_engine();
-  fill(problem, small_shape(context_.task.shape), 1, engine);
+  fill(problem, ValueSource{}, small_shape(context_.task.shape), 1, engine);
   return output_of(problem, bind(problem, compile_config(engine, problem, context_.usual)));
 }
 

@@ -1,0 +1,53 @@
+// Value sets: what q, k and v hold where a verb makes the tensors. A kernel's speed must not depend
+// on it; `tools/dev/peers.py --values` takes the same words.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "compiler/emit/launch_program.hpp"
+#include "tools/run_inputs.hpp"
+
+namespace lacuna::tools {
+
+enum class ValueKind : std::uint8_t { kNormal, kSink, kRising, kFalling, kFile };
+
+struct ValueSet {
+  ValueKind kind = ValueKind::kNormal;
+  double query_factor = 1;  ///< of kNormal: the S of normal*S
+  std::string path;         ///< of kFile
+};
+
+/// "" or what is wrong with `text`, with the nearest word.
+std::string parse_values(const std::string& text, ValueSet& values);
+
+/// As parse_values takes it.
+std::string print_values(const ValueSet& values);
+
+/// Adds --values; its help lists every word.
+void add_values_option(CLI::App& verb, ValueSet& values);
+
+/// A value set with the tensors of its file, if it has one.
+struct ValueSource {
+  ValueSet set;
+  std::string name =
+      "normal";  ///< for reports and records; of a file also what identifies its bytes
+  std::optional<Inputs> file{};  ///< of kFile
+};
+
+/// Reads the file of the set. Nothing if it cannot be read or its tensors do not go together, which
+/// has then been reported.
+std::optional<ValueSource> open_values(const ValueSet& set, Session& session);
+
+/// "" or why the file cannot serve a problem of this shape. Heads are repeated, query heads beside
+/// their KV head; of the tokens the first n_k keys are taken and the queries that end with them. No
+/// token is repeated. What is generated serves every shape.
+std::string check_fits(const ValueSource& source, const LaunchShape& shape, int head_dim);
+
+/// q, k and v of a problem, which the source fits. Generated values follow the seed.
+Inputs make_inputs(const ValueSource& source, const LaunchShape& shape, int head_dim, DType dtype,
+                   std::uint64_t seed);
+
+}  // namespace lacuna::tools
