@@ -366,7 +366,7 @@ TEST_F(Tune, RefusesWhatItCannotDo) {
       "lacuna: error: " + rubbish + R"(: expected an array of shapes, as in ["b=1,h=32,n=8192"])");
   const std::string large = scratch_.write("large", std::string((1 << 20) + 1, ' '));
   expect({"tune", spec_, "--shapes", large}, 1,
-         large + ": error: cannot be read: it is larger than 1048576 bytes");
+         large + ": error: cannot be read: it is larger than 1048576 bytes [E0608]");
   const std::string shapes = scratch_.write("shapes", R"(["n=64", "n=x"])");
   expect({"tune", spec_, "--shapes", shapes}, 1,
          "lacuna: error: " + shapes + ": shape 2: n: expected a positive number, got \"x\"");
