@@ -186,4 +186,30 @@ std::vector<std::string> TuningDatabase::hardware() const {
   return names;
 }
 
+std::vector<std::string> drop_what_is_too_much(std::vector<TuningRecord>& records) {
+  constexpr std::size_t kStampBytes = 32;  // the member `added_us`, and the newline
+  std::map<std::string, std::size_t> left_bytes, dropped;
+  std::vector<TuningRecord> kept;
+  for (auto record = records.rbegin(); record != records.rend(); ++record) {
+    const std::string path = record->hardware + "/" + record->variant;
+    const std::size_t bytes = print_tuning_line(*record).size() + kStampBytes;
+    std::size_t& left = left_bytes.try_emplace(path, kMostVariantBytes).first->second;
+    // Once one is dropped, those before it are: what is kept are the last ones.
+    if (bytes > left) {
+      left = 0;
+      ++dropped[path];
+    } else {
+      left -= bytes;
+      kept.push_back(std::move(*record));
+    }
+  }
+  std::ranges::reverse(kept);
+  records = std::move(kept);
+  std::vector<std::string> warnings;
+  for (const auto& [path, count] : dropped)
+    warnings.push_back(path + ": the first " + std::to_string(count) + " records beyond " +
+                       std::to_string(kMostVariantBytes >> 20) + " MiB skipped");
+  return warnings;
+}
+
 }  // namespace lacuna::cache

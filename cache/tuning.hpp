@@ -89,6 +89,10 @@ class TuningDatabase {
   std::string directory_, lock_directory_;
 };
 
+/// Leaves of each variant the last records that one segment can hold, so that append() takes what
+/// is left. Returns what was dropped, a sentence for each variant.
+std::vector<std::string> drop_what_is_too_much(std::vector<TuningRecord>& records);
+
 /// The records of a text of lines; `origin` names it in warnings.
 TuningRecords parse_tuning(std::string_view text, const std::string& origin);
 

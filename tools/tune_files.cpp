@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "cache/file_descriptor.hpp"
+#include "compiler/spec/json_limits.hpp"
 #include "tools/file_io.hpp"
 #include "tools/shape_option.hpp"
 
@@ -17,7 +18,7 @@ namespace {
 
 std::optional<std::string> read_text(const std::string& path, Session& session) {
   Diagnostics diagnostics;
-  auto text = read_file(path, diagnostics);
+  auto text = read_file(path, diagnostics, kMostJsonBytes);
   session.report(diagnostics, {path, ""});
   return text;
 }
@@ -60,14 +61,17 @@ void import_tuning(const std::string& path, const cache::TuningDatabase& databas
       present.insert(cache::print_tuning_line(record));
   for (const auto& record : file->records)
     if (!present.contains(cache::print_tuning_line(record))) fresh.push_back(record);
+  const std::size_t present_count = file->records.size() - fresh.size();
+  for (const std::string& warning : cache::drop_what_is_too_much(fresh))
+    session.note(path + ": " + warning);
   if (const std::string problem = database.append(fresh); !problem.empty()) {
     session.fail(ExitCode::kEnvironment, problem);
     return;
   }
   session.document["imported"] = fresh.size();
-  session.document["present"] = file->records.size() - fresh.size();
-  session.print(print_count(fresh.size()) + " imported, " +
-                std::to_string(file->records.size() - fresh.size()) + " present before\n");
+  session.document["present"] = present_count;
+  session.print(print_count(fresh.size()) + " imported, " + std::to_string(present_count) +
+                " present before\n");
 }
 
 void export_tuning(const std::string& path, const cache::TuningDatabase& database,

@@ -255,5 +255,27 @@ TEST(TuningDatabase, WhatOthersCanWriteIsNotRead) {
   EXPECT_EQ(database.append({record_number(2)}), link);
 }
 
+TEST(TuningDatabase, WhatAVariantCannotHoldIsDroppedFromTheFront) {
+  const Scratch scratch;
+  const TuningDatabase database = database_in(scratch);
+  std::vector<TuningRecord> records;
+  for (int number = 0; number < 600; ++number) {
+    records.push_back(record_number(number));
+    records.back().detail.assign(40'000, 'x');
+  }
+  records.push_back(record_number(0));
+  records.back().variant = "def";
+  std::vector<TuningRecord> kept = records;
+  const std::vector<std::string> warnings = drop_what_is_too_much(kept);
+  ASSERT_EQ(warnings.size(), 1u);
+  const std::size_t dropped = records.size() - kept.size();
+  EXPECT_EQ(warnings[0], "machine-1/abc: the first " + std::to_string(dropped) +
+                             " records beyond 16 MiB skipped");
+  EXPECT_TRUE(std::equal(kept.begin(), kept.end(), records.begin() + std::ptrdiff_t(dropped)));
+  EXPECT_EQ(database.append(kept), "");
+  EXPECT_EQ(database.read("machine-1", "abc").records.size(), kept.size() - 1);
+  EXPECT_EQ(database.read("machine-1", "def").records.size(), 1u);
+}
+
 }  // namespace
 }  // namespace lacuna::cache

@@ -7,7 +7,7 @@ if(LACUNA_LLVM)
   lacuna_run_test(numerics_interpreter 1200 test_numerics COST 40 ENVIRONMENT LACUNA_HOST_PLUGIN=off)
 endif()
 # Samples are safetensors files; their reader belongs to the tools.
-target_sources(test_numerics PRIVATE ${CMAKE_SOURCE_DIR}/tools/safetensors.cpp ${CMAKE_SOURCE_DIR}/tools/array.cpp)
+target_link_libraries(test_numerics PRIVATE lacuna_readers)
 if(TARGET lacuna_host)
   add_dependencies(test_numerics lacuna_host)
 endif()

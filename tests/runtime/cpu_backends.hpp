@@ -1,9 +1,11 @@
 // Tests that run once for each way a CPU kernel can be executed: interpreted, and compiled by the
-// plugin (skipped where it is not built).
+// plugin (skipped where it is not built). LACUNA_TEST_PLUGIN names one of another build: under
+// sanitizers that of the release, as LLVM is not instrumented.
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -16,7 +18,8 @@ namespace lacuna {
 class CpuBackends : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    const std::string plugin = LACUNA_BINARY_DIR "/bin/liblacuna_host.so";
+    const char* named = std::getenv("LACUNA_TEST_PLUGIN");
+    const std::string plugin = named ? named : LACUNA_BINARY_DIR "/bin/liblacuna_host.so";
     if (std::string(GetParam()) == "compiled" && !std::filesystem::exists(plugin)) {
       GTEST_SKIP() << plugin << " is not built";
     }

@@ -22,7 +22,8 @@ namespace {
 using Json = nlohmann::json;
 
 /// Four configurations on two threads; q128 k64 is what is used without tuning.
-constexpr const char* kTunedSpec = R"({"version": 1, "name": "small", "attention": {"mask": "k <= q"},
+constexpr const char* kTunedSpec =
+    R"({"version": 1, "name": "small", "attention": {"mask": "k <= q"},
   "tile": {"q": [128, 64], "k": [64, 32], "order": "ascending"}})";
 constexpr const char* kUsual = "q128 k64 ascending threads2";
 
@@ -363,6 +364,9 @@ TEST_F(Tune, RefusesWhatItCannotDo) {
   expect(
       {"tune", spec_, "--shapes", rubbish}, 1,
       "lacuna: error: " + rubbish + R"(: expected an array of shapes, as in ["b=1,h=32,n=8192"])");
+  const std::string large = scratch_.write("large", std::string((1 << 20) + 1, ' '));
+  expect({"tune", spec_, "--shapes", large}, 1,
+         large + ": error: cannot be read: it is larger than 1048576 bytes [E0608]");
   const std::string shapes = scratch_.write("shapes", R"(["n=64", "n=x"])");
   expect({"tune", spec_, "--shapes", shapes}, 1,
          "lacuna: error: " + shapes + ": shape 2: n: expected a positive number, got \"x\"");

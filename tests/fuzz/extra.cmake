@@ -1,0 +1,20 @@
+# What is fuzzed, one file for each target: the ordinary tests replay its corpus, a fuzzer goes on from it.
+file(GLOB fuzz_targets CONFIGURE_DEPENDS fuzz/targets/*.cpp)
+add_library(lacuna_fuzz_targets STATIC ${fuzz_targets})
+set_target_properties(lacuna_fuzz_targets PROPERTIES UNITY_BUILD_MODE GROUP)
+lacuna_unity_group(fuzz_targets ${fuzz_targets})
+target_link_libraries(lacuna_fuzz_targets PUBLIC lacuna_readers lacuna_runtime)
+target_compile_options(lacuna_fuzz_targets PRIVATE $<$<CONFIG:Release>:-O1>)
+target_link_libraries(test_fuzz PRIVATE lacuna_fuzz_targets)
+
+# Programs of libFuzzer (preset fuzz), named after the folders of the corpora.
+if(LACUNA_SANITIZE MATCHES fuzzer)
+  add_custom_target(fuzzers)
+  file(GLOB fuzz_names RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/corpus ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/corpus/*)
+  foreach(name ${fuzz_names})
+    add_executable(fuzz_${name} EXCLUDE_FROM_ALL fuzz/fuzzer/fuzzer.cpp)
+    target_compile_definitions(fuzz_${name} PRIVATE LACUNA_FUZZ_TARGET="${name}")
+    target_link_libraries(fuzz_${name} PRIVATE lacuna_fuzz_targets -fsanitize=fuzzer)
+    add_dependencies(fuzzers fuzz_${name})
+  endforeach()
+endif()
