@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "runtime/parallel_for.hpp"
+
 namespace lacuna::calibrate {
 namespace {
 
@@ -76,8 +78,12 @@ std::optional<std::vector<double>> KeptTiles::thresholds(int k) {
   const auto rank = static_cast<std::size_t>(k);
   if (!begin()) return std::nullopt;
   for (;;) {
-    std::vector<double> shares;
-    for (std::size_t row = 0; row < rows_; ++row) shares.push_back(undecided(row, rank));
+    std::vector<double> shares(rows_);
+    const auto items = static_cast<std::int64_t>(rows_);
+    parallel_for(worker_count(0, items), items, [&](std::int64_t item, std::size_t) {
+      const auto row = static_cast<std::size_t>(item);
+      shares[row] = undecided(row, rank);
+    });
     const bool done =
         std::all_of(shares.begin(), shares.end(), [](double share) { return share == kDecided; });
     if (done) break;
