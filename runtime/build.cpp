@@ -10,6 +10,7 @@
 #include "runtime/environment.hpp"
 #include "runtime/metadata.hpp"
 #include "runtime/ptxas_log.hpp"
+#include "runtime/relieve.hpp"
 
 namespace lacuna {
 namespace {
@@ -55,55 +56,108 @@ void dump(const std::string& directory, const BuildRequest& request, const CudaS
   }
 }
 
-KernelMetadata metadata_of(const BuildRequest& request, const Compilation& compilation) {
+KernelMetadata metadata_of(const BuildRequest& request, const RelievedBuild& made) {
   const NvrtcInfo& nvrtc = info(*request.nvrtc);
   KernelMetadata metadata;
   metadata.spec = request.plan.program.name;
   metadata.target = request.plan.target.name;
   metadata.nvrtc = std::to_string(nvrtc.major) + "." + std::to_string(nvrtc.minor);
   metadata.lacuna = LACUNA_VERSION;
-  metadata.compile_ms = compilation.compile_ms;
-  metadata.kernels = compilation.kernels;
+  metadata.compile_ms = made.compilation.compile_ms;
+  metadata.kernels = made.compilation.kernels;
+  metadata.relief = made.relief;
+  metadata.relieved_source_sha256 = source_sha256(made.source);
+  metadata.complaints = made.complaints;
   // The log of the compiler knows static shared memory only.
-  for (const KernelLaunch& launch : emit_launch_program(request.plan).launches) {
+  for (const KernelLaunch& launch : emit_launch_program(made.plan).launches) {
     const auto found = std::ranges::find(metadata.kernels, launch.entry, &KernelResources::name);
     if (found != metadata.kernels.end()) found->smem_bytes += launch.smem_bytes;
   }
   return metadata;
 }
 
+/// The plan of the request if its kernel can be, else, where the request allows, another's.
+std::optional<RelievedBuild> compile_plan(const BuildRequest& request, const CudaSource& planned,
+                                          const CompileSource& compile, Diagnostics& diagnostics) {
+  if (request.options != nullptr)
+    return build_relieved(request.plan, request.document, *request.options, compile, diagnostics);
+  RelievedBuild made{0, request.plan, planned, compile(planned, diagnostics), {}};
+  if (made.compilation.cubins.empty()) return std::nullopt;
+  if (!check_assembly(request.plan, made.compilation, diagnostics)) return std::nullopt;
+  return made;
+}
+
 std::optional<cache::Entry> compile_entry(const BuildRequest& request, BuiltKernel& built,
                                           Diagnostics& diagnostics) {
   const std::string dump_directory = environment(EnvironmentVariable::kDump);
-  Compilation compilation = compile_cuda(*request.nvrtc, built.source, request.plan.target.name,
-                                         {.template_path = request.template_path,
-                                          .want_ptx = request.want_ptx || !dump_directory.empty(),
-                                          .threads = request.threads},
-                                         diagnostics);
-  if (!dump_directory.empty()) {
-    dump(dump_directory, request, built.source, built.key, compilation);
-  }
-  if (compilation.cubins.empty()) return std::nullopt;
-  if (!check_assembly(request.plan, compilation, diagnostics)) return std::nullopt;
-  const std::string metadata = write_metadata(metadata_of(request, compilation));
-  built.ptx = std::move(compilation.ptx);
-  return cache::Entry{built.key.text, metadata, std::move(compilation.log),
-                      std::move(compilation.cubins)};
+  double compile_ms = 0;
+  const CompileSource compile = [&](const CudaSource& source, Diagnostics& found) {
+    Compilation made = compile_cuda(*request.nvrtc, source, request.plan.target.name,
+                                    {.template_path = request.template_path,
+                                     .want_ptx = request.want_ptx || !dump_directory.empty(),
+                                     .threads = request.threads},
+                                    found);
+    made.compile_ms = compile_ms += made.compile_ms;
+    if (!dump_directory.empty()) dump(dump_directory, request, source, built.key, made);
+    return made;
+  };
+  auto made = compile_plan(request, built.source, compile, diagnostics);
+  if (!made) return std::nullopt;
+  const std::string metadata = write_metadata(metadata_of(request, *made));
+  built.ptx = std::move(made->compilation.ptx);
+  return cache::Entry{built.key.text, metadata, std::move(made->compilation.log),
+                      std::move(made->compilation.cubins)};
+}
+
+/// Makes `built` that of the plan that the entry was compiled from. False: this text of ours would
+/// compile another one.
+bool take_relief(const BuildRequest& request, const KernelMetadata& metadata, BuiltKernel& built) {
+  if (metadata.complaints.empty()) return true;
+  if (request.options == nullptr) return false;
+  built.relief = metadata.relief;
+  if (metadata.relief == request.options->relief) return true;
+  built.relieved =
+      relieved_plan(request.document, *request.options, metadata.relief, request.plan.target);
+  if (!built.relieved) return false;
+  built.source = emit_cuda(*built.relieved, request.document);
+  return source_sha256(built.source) == metadata.relieved_source_sha256;
+}
+
+/// What an entry says of itself, if it is of the kernels that `built` then is of.
+std::optional<KernelMetadata> accept(const BuildRequest& request, const cache::Entry& entry,
+                                     BuiltKernel& built) {
+  auto metadata = read_metadata(entry.metadata);
+  if (!metadata || !take_relief(request, *metadata, built)) return std::nullopt;
+  if (entry.cubins.size() != built.source.kernels.size()) return std::nullopt;
+  return metadata;
 }
 
 }  // namespace
 
-bool check_assembly(const Plan& plan, const Compilation& compilation, Diagnostics& diagnostics) {
-  if (plan.attend.family.value != AttendFamily::kWgmma) return true;
-  std::vector<std::string> notes = find_ptxas_complaints(compilation.log);
+std::string source_sha256(const CudaSource& source) {
+  return cache::sha256_hex(without_line_directives(source_text(source)));
+}
+
+std::vector<std::string> assembly_complaints(const Plan& plan, const Compilation& compilation) {
+  const bool is_wgmma = plan.attend.family.value == AttendFamily::kWgmma;
+  std::vector<std::string> complaints;
   for (const KernelLaunch& launch : emit_launch_program(plan).launches) {
     const auto found = std::ranges::find(compilation.kernels, launch.entry, &KernelResources::name);
     if (launch.stage != "attend" || found == compilation.kernels.end()) continue;
-    if (found->spill_bytes == 0 && found->stack_bytes == 0) continue;
-    notes.push_back(found->name + ": expected no local memory, got " +
-                    std::to_string(found->stack_bytes) + " bytes of stack and " +
-                    std::to_string(found->spill_bytes) + " bytes of spills");
+    if (found->spill_bytes == 0 && (!is_wgmma || found->stack_bytes == 0)) continue;
+    complaints.push_back(found->name + ": expected no local memory, got " +
+                         std::to_string(found->stack_bytes) + " bytes of stack and " +
+                         std::to_string(found->spill_bytes) + " bytes of spills");
   }
+  if (!is_wgmma) return complaints;
+  std::vector<std::string> of_products = find_ptxas_complaints(compilation.log);
+  complaints.insert(complaints.begin(), of_products.begin(), of_products.end());
+  return complaints;
+}
+
+bool check_assembly(const Plan& plan, const Compilation& compilation, Diagnostics& diagnostics) {
+  if (plan.attend.family.value != AttendFamily::kWgmma) return true;
+  std::vector<std::string> notes = assembly_complaints(plan, compilation);
   if (notes.empty()) return true;
   Diagnostic d;
   d.code = Code::kAssembly;
@@ -136,6 +190,7 @@ BuiltKernel build_kernel(const BuildRequest& request, Diagnostics& diagnostics) 
     for (Diagnostic& d : key_errors.items) diagnostics.add(std::move(d));
     return built;
   }
+  const CudaSource planned = built.source;
   const auto compile = [&] { return compile_entry(request, built, diagnostics); };
   std::optional<cache::Entry> entry;
   std::optional<KernelMetadata> metadata;
@@ -143,17 +198,23 @@ BuiltKernel build_kernel(const BuildRequest& request, Diagnostics& diagnostics) 
     auto obtained = request.store->obtain(built.key, compile);
     entry = std::move(obtained.entry);
     built.hit = obtained.hit;
-    if (entry) metadata = read_metadata(entry->metadata);
-    if (entry && entry->cubins.size() != built.source.kernels.size()) metadata.reset();
+    if (entry) metadata = accept(request, *entry, built);
     // An entry without readable metadata, or of other kernels, is of no use: as good as a miss.
     if (entry && !metadata) request.store->reject(built.key);
   }
   if (!metadata && !diagnostics.has_errors()) {
     built.hit = false;
+    built.source = planned;
+    built.relieved.reset();
     entry = compile();
-    if (entry) metadata = read_metadata(entry->metadata);
+    if (entry) metadata = accept(request, *entry, built);
   }
   if (!entry || !metadata) return built;
+  if (!metadata->complaints.empty()) {
+    diagnostics.add(relief_note(request.document, request.plan,
+                                built.relieved ? *built.relieved : request.plan,
+                                metadata->complaints));
+  }
   built.entry = std::move(*entry);
   built.compile_ms = metadata->compile_ms;
   built.kernels = std::move(metadata->kernels);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,9 @@ struct BuildRequest {
   std::string template_path;           ///< empty: the embedded headers
   bool want_ptx = false;               ///< compiles even on a hit: entries hold no PTX
   int threads = 0;                     ///< of the compiler: NvrtcOptions::threads
+  /// What `plan` was made with. If given, a plan whose kernel spills gives way to one that takes
+  /// fewer registers (runtime/relieve.hpp).
+  const BuildOptions* options = nullptr;
 };
 
 struct BuiltKernel {
@@ -32,6 +36,8 @@ struct BuiltKernel {
   /// One for each kernel of the source, in its order. smem_bytes counts static and dynamic shared
   /// memory.
   std::vector<KernelResources> kernels;
+  std::optional<Plan> relieved;  ///< what was compiled in place of the request's plan
+  int relief = 0;                ///< its BuildOptions::relief
 };
 
 /// Empty `entry.cubins` mean failure, with the reason in `diagnostics`. Nothing is published:
@@ -40,8 +46,14 @@ BuiltKernel build_kernel(const BuildRequest& request, Diagnostics& diagnostics);
 
 /// The wgmma family is planned to the last register: a build whose assembler says that it did
 /// otherwise (find_ptxas_complaints), or that attend needs local memory, is an error (kAssembly)
-/// rather than a slow kernel. Other plans are always accepted.
+/// rather than a slow kernel, unless another plan takes its place. Other plans are always accepted.
 bool check_assembly(const Plan& plan, const Compilation& compilation, Diagnostics& diagnostics);
+
+/// What check_assembly objects to, and spills of attend in the mma family.
+std::vector<std::string> assembly_complaints(const Plan& plan, const Compilation& compilation);
+
+/// Of the text without what only names files and lines.
+std::string source_sha256(const CudaSource& source);
 
 /// The key alone: needs the generated text and the identity of the NVRTC, compiles nothing.
 cache::Key kernel_key(const CudaSource& source, const std::string& target, const NvrtcInfo& nvrtc,

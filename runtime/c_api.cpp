@@ -152,7 +152,7 @@ lacuna_status bytes_for_shape(const lacuna_kernel* kernel, const lacuna_shape* s
   const LaunchShape launch = launch_shape(*shape);
   const KernelState& state = *kernel->state;
   Diagnostics diagnostics;
-  if (!check_shape(state.contract, launch, diagnostics)) {
+  if (!check_shape(state.lowered().contract, launch, diagnostics)) {
     return fail(diagnostics, state.document.source);
   }
   const std::optional<std::size_t> counted = count(state, launch, diagnostics);
@@ -277,8 +277,8 @@ lacuna_status lacuna_kernel_tile(const lacuna_kernel* kernel, int32_t* tile_q, i
     if (tile_q == nullptr || tile_k == nullptr) {
       return fail_call("tile_q, tile_k: expected places for the sizes, got null");
     }
-    *tile_q = kernel->state->contract.tile_q;
-    *tile_k = kernel->state->contract.tile_k;
+    *tile_q = kernel->state->lowered().contract.tile_q;
+    *tile_k = kernel->state->lowered().contract.tile_k;
     return LACUNA_OK;
   });
 }
@@ -299,13 +299,13 @@ lacuna_status lacuna_token_order(const lacuna_kernel* kernel, int32_t* order, si
     if (order == nullptr) return fail_call("order: expected a place for the tokens, got null");
     const PermuteSpec& permute = kernel->state->document.spec.permute;
     if (!generates_order(permute)) {
-      return fail_call("kernel " + kernel->state->contract.kernel +
+      return fail_call("kernel " + kernel->state->lowered().contract.kernel +
                        ": the spec generates no token order; \"permute\" is " +
                        std::string(name_of(permute.order)));
     }
     const std::size_t tokens = token_count(permute);
     if (count != tokens) {
-      return fail_call("kernel " + kernel->state->contract.kernel + ", count: expected " +
+      return fail_call("kernel " + kernel->state->lowered().contract.kernel + ", count: expected " +
                        std::to_string(tokens) + " (" + std::to_string(permute.t) + " * " +
                        std::to_string(permute.h) + " * " + std::to_string(permute.w) +
                        " tokens), got " + std::to_string(count));

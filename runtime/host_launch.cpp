@@ -48,7 +48,7 @@ HostArgs host_args(const KernelState& kernel, const BoundLaunch& bound) {
 /// The attend op alone.
 bool run_attend(const KernelState& kernel, const HostArgs& args, Diagnostics& diagnostics) {
   if (kernel.host.backend == nullptr) {
-    run_interpreted(kernel.plan.program, args);
+    run_interpreted(kernel.lowered().plan.program, args);
     return true;
   }
   char text[kHostErrorBytes] = {};
@@ -57,7 +57,7 @@ bool run_attend(const KernelState& kernel, const HostArgs& args, Diagnostics& di
   if (status == kHostDone) return true;
   Diagnostic d;
   d.code = Code::kHostFailed;
-  d.message = "kernel " + kernel.contract.kernel + " failed on the CPU: " + text;
+  d.message = "kernel " + kernel.lowered().contract.kernel + " failed on the CPU: " + text;
   diagnostics.add(std::move(d));
   return false;
 }
@@ -66,7 +66,7 @@ bool run_attend(const KernelState& kernel, const HostArgs& args, Diagnostics& di
 
 bool run_on_host(const KernelState& kernel, const BoundLaunch& bound, KeptBits kept,
                  Diagnostics& diagnostics) {
-  const Program& program = kernel.plan.program;
+  const Program& program = kernel.lowered().plan.program;
   const HostArgs caller = host_args(kernel, bound);
   if (!has_stages(program)) return run_attend(kernel, caller, diagnostics);
   StagedLaunch staged;
@@ -77,7 +77,7 @@ bool run_on_host(const KernelState& kernel, const BoundLaunch& bound, KeptBits k
 }
 
 std::size_t host_mask_bytes(const KernelState& kernel, const LaunchShape& shape) {
-  return kept_words(kernel.plan.program, args_of_shape(shape)) * sizeof(std::uint32_t);
+  return kept_words(kernel.lowered().plan.program, args_of_shape(shape)) * sizeof(std::uint32_t);
 }
 
 }  // namespace lacuna

@@ -27,7 +27,7 @@ void add(Code code, std::string message, Diagnostics& diagnostics) {
 }
 
 /// What the runtime itself can hold; far above what any spec has needed.
-void check_limits(const KernelState& kernel, Diagnostics& diagnostics) {
+void check_limits(const LoweredKernel& kernel, Diagnostics& diagnostics) {
   const auto check = [&](const char* what, std::size_t got, std::size_t limit) {
     if (got <= limit) return;
     add(Code::kCallArgument,
@@ -51,22 +51,23 @@ bool compile_for_host(KernelState& kernel, Diagnostics& diagnostics) {
   const HostBackend* backend = kernel.engine->host.backend;
   if (backend == nullptr) return true;
   char error[kErrorBytes] = {};
-  const std::string program = print_program(kernel.plan.program);
-  const std::string name = "kernel " + kernel.plan.program.name;
+  const LoweredKernel& lowered = kernel.planned;
+  const std::string program = print_program(lowered.plan.program);
+  const std::string name = "kernel " + lowered.plan.program.name;
   kernel.host.backend = backend;
   const int of_program =
       backend->compile(program.data(), program.size(), &kernel.host.code, error, sizeof(error));
   if (!is_compiled(of_program, name, error, diagnostics)) return false;
   std::string values;
-  for (const LaunchValue& value : kernel.launch.values) values += print_expr(value.expr) + "\n";
+  for (const LaunchValue& value : lowered.launch.values) values += print_expr(value.expr) + "\n";
   const int of_values = backend->compile_launch(values.data(), values.size(),
                                                 &kernel.host.launch_values, error, sizeof(error));
   return is_compiled(of_values, "the launch values of " + name, error, diagnostics);
 }
 
-Json basic_info(const KernelState& kernel) {
+Json basic_info(const EngineState& engine, const LoweredKernel& kernel) {
   Json info = {{"spec", kernel.plan.program.name},
-               {"device", kernel.engine->device},
+               {"device", engine.device},
                {"target", kernel.plan.target.name},
                {"head_dim", kernel.contract.head_dim},
                {"dtype", name_of(kernel.contract.dtype)},
@@ -76,7 +77,7 @@ Json basic_info(const KernelState& kernel) {
   if (kernel.plan.target.has_wgmma) info["family"] = name_of(kernel.plan.attend.family.value);
   if (kernel.plan.attend.family.value == AttendFamily::kWgmma)
     info["step_keys"] = kernel.plan.attend.step_keys.value;
-  if (kernel.engine->gpu == nullptr) return info;
+  if (engine.gpu == nullptr) return info;
   Json stages = Json::array();
   for (const KernelLaunch& launch : kernel.launch.launches) stages.push_back(launch.stage);
   info["stages"] = std::move(stages);
@@ -84,7 +85,7 @@ Json basic_info(const KernelState& kernel) {
 }
 
 std::string host_info(const KernelState& kernel, double compile_ms) {
-  Json info = basic_info(kernel);
+  Json info = basic_info(*kernel.engine, kernel.planned);
   const HostBackend* backend = kernel.host.backend;
   info["backend"] = backend != nullptr ? backend->version() : "interpreter";
   info["compile_ms"] = compile_ms;
@@ -100,8 +101,10 @@ Json resources_info(const KernelResources& resources) {
 }
 
 /// Attend's resources stand at the top; those of all kernels, in launch order, in a list.
-std::string gpu_info(const KernelState& kernel, const BuiltKernel& built) {
-  Json info = basic_info(kernel);
+std::string gpu_info(const EngineState& engine, const LoweredKernel& kernel,
+                     const BuiltKernel& built) {
+  Json info = basic_info(engine, kernel);
+  if (built.relief != 0) info["relief"] = built.relief;
   Json kernels = Json::array();
   for (const KernelLaunch& launch : kernel.launch.launches) {
     const auto found = std::ranges::find(built.kernels, launch.entry, &KernelResources::name);
@@ -116,16 +119,39 @@ std::string gpu_info(const KernelState& kernel, const BuiltKernel& built) {
   return info.dump();
 }
 
+LoweredKernel lower(Plan plan, const EngineState& engine) {
+  LaunchProgram launch = emit_launch_program(plan);
+  const DLDevice device =
+      engine.gpu != nullptr ? DLDevice{kDLCUDA, engine.gpu->index} : DLDevice{kDLCPU, 0};
+  LaunchContract contract = make_contract(plan, device);
+  return {std::move(plan), std::move(launch), std::move(contract)};
+}
+
+/// The kernel of the plan or, where registers spill, of the one that takes its place.
 BuiltKernel build(KernelState& kernel, const std::shared_ptr<const Nvrtc>& nvrtc,
                   Diagnostics& diagnostics) {
   EngineState& engine = *kernel.engine;
-  BuiltKernel built = build_kernel(
-      {kernel.plan, kernel.document, nvrtc, engine.store.get(), engine.settings.template_path},
-      diagnostics);
+  BuiltKernel built = build_kernel({.plan = kernel.planned.plan,
+                                    .document = kernel.document,
+                                    .nvrtc = nvrtc,
+                                    .store = engine.store.get(),
+                                    .template_path = engine.settings.template_path,
+                                    .options = &kernel.options},
+                                   diagnostics);
+  kernel.relieved.reset();
+  if (built.relieved) kernel.relieved = lower(*built.relieved, engine);
   if (!built.entry.cubins.empty()) {
-    engine.emit_event(built.hit ? "cache_hit" : "compile", gpu_info(kernel, built));
+    const LoweredKernel& lowered = kernel.relieved ? *kernel.relieved : kernel.planned;
+    engine.emit_event(built.hit ? "cache_hit" : "compile", gpu_info(engine, lowered, built));
   }
   return built;
+}
+
+bool load(KernelState& kernel, const BuiltKernel& built, Diagnostics& diagnostics) {
+  const LoweredKernel& lowered = kernel.relieved ? *kernel.relieved : kernel.planned;
+  kernel.ready_info = gpu_info(*kernel.engine, lowered, built);
+  return load_module(*kernel.engine->gpu, built.entry.cubins, lowered.launch, kernel.module,
+                     diagnostics);
 }
 
 /// A new kernel is published once it has run; the thread keeps what it needs alive.
@@ -143,8 +169,7 @@ bool prepare_for_gpu(KernelState& kernel, Diagnostics& diagnostics) {
   BuiltKernel built = build(kernel, nvrtc, diagnostics);
   if (built.entry.cubins.empty()) return false;
   Diagnostics load_errors;
-  bool loaded =
-      load_module(*engine.gpu, built.entry.cubins, kernel.launch, kernel.module, load_errors);
+  bool loaded = load(kernel, built, load_errors);
   if (!loaded && built.hit) {
     // Intact, yet refused by this driver: build it anew, once.
     engine.store->reject(built.key);
@@ -155,12 +180,10 @@ bool prepare_for_gpu(KernelState& kernel, Diagnostics& diagnostics) {
     load_errors.items.clear();
     built = build(kernel, nvrtc, diagnostics);
     if (built.entry.cubins.empty()) return false;
-    loaded =
-        load_module(*engine.gpu, built.entry.cubins, kernel.launch, kernel.module, load_errors);
+    loaded = load(kernel, built, load_errors);
   }
   for (Diagnostic& d : load_errors.items) diagnostics.add(std::move(d));
   if (!loaded) return false;
-  kernel.ready_info = gpu_info(kernel, built);
   if (!built.hit) arm_publisher(kernel, std::move(built));
   return true;
 }
@@ -202,17 +225,17 @@ std::shared_ptr<KernelState> compile_kernel(std::shared_ptr<EngineState> engine,
       {kernel->document, wanted, kernel->engine->hardware, shape, settings.threads});
   for (const std::string& warning : tuned.warnings) kernel->engine->warn_once(warning);
   kernel->threads = tuned.threads;
-  kernel->plan = make_plan(kernel->document, tuned.options, kernel->engine->target, diagnostics);
+  kernel->options = tuned.options;
+  Plan plan = make_plan(kernel->document, tuned.options, kernel->engine->target, diagnostics);
   if (diagnostics.has_errors()) return nullptr;
-  kernel->launch = emit_launch_program(kernel->plan);
-  kernel->contract = make_contract(
-      kernel->plan, on_gpu ? DLDevice{kDLCUDA, kernel->engine->gpu->index} : DLDevice{kDLCPU, 0});
-  check_limits(*kernel, diagnostics);
+  kernel->planned = lower(std::move(plan), *kernel->engine);
+  check_limits(kernel->planned, diagnostics);
   if (diagnostics.has_errors()) return nullptr;
   if (!on_gpu && !compile_for_host(*kernel, diagnostics)) return nullptr;
   const std::chrono::duration<double, std::milli> elapsed =
       std::chrono::steady_clock::now() - begin;
-  kernel->compiled_info = on_gpu ? basic_info(*kernel).dump() : host_info(*kernel, elapsed.count());
+  kernel->compiled_info = on_gpu ? basic_info(*kernel->engine, kernel->planned).dump()
+                                 : host_info(*kernel, elapsed.count());
   kernel->ready_info = kernel->compiled_info;
   kernel->ready = !on_gpu;
   return kernel;

@@ -33,20 +33,31 @@ struct HostKernel {
   HostKernel& operator=(const HostKernel&) = delete;
 };
 
+/// A plan, and what a launch needs to know of it.
+struct LoweredKernel {
+  Plan plan;
+  LaunchProgram launch;
+  LaunchContract contract;
+};
+
 /// Immutable after compile_kernel, but for what prepare_kernel publishes through `ready`.
 struct KernelState {
   std::shared_ptr<EngineState> engine;
   SpecDocument document;
-  Plan plan;
-  LaunchProgram launch;
-  LaunchContract contract;
-  HostKernel host;  ///< CPU only
+  BuildOptions options;  ///< of the plan, with what was measured
+  LoweredKernel planned;
+  std::optional<LoweredKernel> relieved;  ///< in its place, if its kernel spilled; before `ready`
+  HostKernel host;                        ///< CPU only
   int threads = 0;  ///< CPU only: the engine's, else those measured best; 0: all
 
   std::mutex prepare_mutex;
   LoadedModule module;                    ///< GPU only; written once, before `ready`
   std::string compiled_info, ready_info;  ///< JSON, before and after preparation
   std::atomic<bool> ready{false};         ///< on the CPU from the beginning
+  /// What a launch runs; before preparation what it is going to run, unless registers spill.
+  const LoweredKernel& lowered() const {
+    return ready.load(std::memory_order_acquire) && relieved ? *relieved : planned;
+  }
   Publisher publisher;  ///< last: its destructor waits for the thread that reads the above
 };
 

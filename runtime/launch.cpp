@@ -18,7 +18,7 @@ struct LaunchValues {
 Diagnostic error(const KernelState& kernel, Code code, const std::string& text) {
   Diagnostic d;
   d.code = code;
-  d.message = "kernel " + kernel.contract.kernel + text;
+  d.message = "kernel " + kernel.lowered().contract.kernel + text;
   return d;
 }
 
@@ -32,7 +32,7 @@ bool compute_values(const KernelState& kernel, const LaunchShape& shape, LaunchV
     kernel.host.backend->run_launch(kernel.host.launch_values, variables, values.data);
     return true;
   }
-  if (evaluate_launch_values(kernel.launch, shape, values.data, sm_count)) return true;
+  if (evaluate_launch_values(kernel.lowered().launch, shape, values.data, sm_count)) return true;
   diagnostics.add(error(kernel, Code::kWorkspaceArgument,
                         ", workspace: expected at most 2147483647 units of 256 bytes for a shape, "
                         "got more"));
@@ -46,8 +46,10 @@ std::size_t bytes_of(const LaunchValues& values, int value) {
 std::size_t kept_bytes(const KernelState& kernel, const LaunchShape& shape,
                        const LaunchValues& values) {
   if (kernel.engine->gpu == nullptr) return host_mask_bytes(kernel, shape);
-  const int slot = kernel.launch.kept_slot;
-  return slot < 0 ? 0 : bytes_of(values, kernel.launch.slots[static_cast<std::size_t>(slot)].size);
+  const int slot = kernel.lowered().launch.kept_slot;
+  return slot < 0
+             ? 0
+             : bytes_of(values, kernel.lowered().launch.slots[static_cast<std::size_t>(slot)].size);
 }
 
 /// Memory of the caller: there, large enough, aligned. `subject`: "workspace" or "mask.data".
@@ -77,7 +79,7 @@ bool check_mask(const KernelState& kernel, const lacuna_mask& mask, const Launch
     diagnostics.add(error(kernel, Code::kCallArgument, ", " + text));
     return false;
   };
-  if (!kernel.contract.keeps_mask) {
+  if (!kernel.lowered().contract.keeps_mask) {
     return refuse("mask: expected null, got a mask object: the spec has no \"predictor\"");
   }
   if (mask.struct_size < sizeof(mask)) {
@@ -99,7 +101,8 @@ bool check_stage_events(const KernelState& kernel, const lacuna_launch_args& arg
     diagnostics.add(error(kernel, Code::kCallArgument, ", " + text));
     return false;
   };
-  const std::size_t count = args.stage_events_count, stages = kernel.launch.launches.size();
+  const std::size_t count = args.stage_events_count,
+                    stages = kernel.lowered().launch.launches.size();
   if (kernel.engine->gpu == nullptr)
     return refuse("stage_events: expected none on the CPU, got " + std::to_string(count));
   if (args.stage_events == nullptr || count != stages + 1) {
@@ -117,7 +120,7 @@ bool check_stage_events(const KernelState& kernel, const lacuna_launch_args& arg
 
 /// The tiles are still those that an earlier launch decided on.
 bool is_decided(const KernelState& kernel, const lacuna_mask* mask) {
-  return mask != nullptr && mask->calls % kernel.launch.reuse != 0;
+  return mask != nullptr && mask->calls % kernel.lowered().launch.reuse != 0;
 }
 
 /// Zeros where the kernels count on them: slots of the workspace, reports.
@@ -129,12 +132,13 @@ CUresult clear_memory(const KernelState& kernel, const BoundLaunch& bound,
     result = kernel.engine->gpu->driver->cuMemsetD8Async(reinterpret_cast<CUdeviceptr>(data), 0,
                                                          bytes, static_cast<CUstream>(stream));
   };
-  for (std::size_t i = 0; i < kernel.launch.slots.size(); ++i) {
-    const WorkspaceSlot& slot = kernel.launch.slots[i];
+  for (std::size_t i = 0; i < kernel.lowered().launch.slots.size(); ++i) {
+    const WorkspaceSlot& slot = kernel.lowered().launch.slots[i];
     if (slot.cleared)
-      clear(slot_address(kernel.launch, i, memory, values.data), bytes_of(values, slot.size));
+      clear(slot_address(kernel.lowered().launch, i, memory, values.data),
+            bytes_of(values, slot.size));
   }
-  for (const TensorRole role : kernel.launch.cleared) {
+  for (const TensorRole role : kernel.lowered().launch.cleared) {
     const ClearedReport report = cleared_report(bound, role);
     clear(report.data, report.bytes);
   }
@@ -155,7 +159,7 @@ constexpr int kFirstDriverThatOverlaps = 12030;
 /// `overlaps`: with the stage before it, which this call has launched.
 CUresult enqueue_stage(const KernelState& kernel, std::size_t stage, const LaunchValues& values,
                        void* block, const lacuna_launch_args& args, bool overlaps) {
-  const KernelLaunch& launch = kernel.launch.launches[stage];
+  const KernelLaunch& launch = kernel.lowered().launch.launches[stage];
   CUlaunchConfig config;
   config.grid_x = static_cast<unsigned>(values.data[launch.grid_x]);
   config.block_x = static_cast<unsigned>(launch.threads);
@@ -180,7 +184,7 @@ CUresult enqueue(const KernelState& kernel, const LaunchValues& values, void* bl
   bool is_first = true;
   CUresult result = kCudaSuccess;
   for (std::size_t i = 0; i < kernel.module.kernels.size() && result == kCudaSuccess; ++i) {
-    const KernelLaunch& launch = kernel.launch.launches[i];
+    const KernelLaunch& launch = kernel.lowered().launch.launches[i];
     const bool is_idle = values.data[launch.grid_x] == 0;
     if (!is_idle && !(launch.decides && is_decided(kernel, args.mask))) {
       const bool overlaps = may_overlap && launch.overlaps && !is_first;
@@ -217,12 +221,13 @@ bool launch_on_gpu(KernelState& kernel, const BoundLaunch& bound, const LaunchVa
   const Driver& driver = *device.driver;
   const LaunchMemory memory{args.workspace, args.mask != nullptr ? args.mask->data : nullptr};
   alignas(kArgumentAlignment) std::byte block[kMaxArgumentBytes];
-  fill_argument_block(kernel.launch, bound, memory, values.data, block);
+  fill_argument_block(kernel.lowered().launch, bound, memory, values.data, block);
   const ContextScope scope(device);
   CUresult result = scope.result();
   if (result == kCudaSuccess) {
-    const std::string& name = kernel.contract.kernel;
-    if (!encode_tensor_maps(driver, kernel.launch, name, bound, block, diagnostics)) return false;
+    const std::string& name = kernel.lowered().contract.kernel;
+    if (!encode_tensor_maps(driver, kernel.lowered().launch, name, bound, block, diagnostics))
+      return false;
     result = record_event(kernel, args, 0);
   }
   if (result == kCudaSuccess) result = clear_memory(kernel, bound, memory, values, args.stream);
@@ -246,7 +251,7 @@ std::optional<std::size_t> workspace_bytes(const KernelState& kernel, const Laun
                                            Diagnostics& diagnostics) {
   LaunchValues values;
   if (!compute_values(kernel, shape, values, diagnostics)) return std::nullopt;
-  return bytes_of(values, kernel.launch.workspace_value);
+  return bytes_of(values, kernel.lowered().launch.workspace_value);
 }
 
 std::optional<std::size_t> mask_bytes(const KernelState& kernel, const LaunchShape& shape,
@@ -266,20 +271,20 @@ bool launch_kernel(KernelState& kernel, const lacuna_launch_args& args, Diagnost
     return false;
   }
   BoundLaunch bound;
-  if (!bind_launch(kernel.contract, args, bound, diagnostics)) return false;
+  if (!bind_launch(kernel.lowered().contract, args, bound, diagnostics)) return false;
   bool fits = check_stage_events(kernel, args, diagnostics);
   if (bound.empty()) return fits && launch_nothing(kernel, args, diagnostics);
   LaunchValues values;
   if (!compute_values(kernel, bound.shape, values, diagnostics)) return false;
   fits &= check_memory(kernel, "workspace", args.workspace, args.workspace_bytes,
-                       bytes_of(values, kernel.launch.workspace_value), diagnostics);
+                       bytes_of(values, kernel.lowered().launch.workspace_value), diagnostics);
   if (args.mask != nullptr)
     fits &= check_mask(kernel, *args.mask, bound.shape, values, diagnostics);
   if (!fits) return false;
   const bool launched = on_gpu ? launch_on_gpu(kernel, bound, values, args, diagnostics)
                                : launch_on_host(kernel, bound, args, diagnostics);
   if (launched && args.mask != nullptr) {
-    args.mask->calls = (args.mask->calls + 1) % kernel.launch.reuse;
+    args.mask->calls = (args.mask->calls + 1) % kernel.lowered().launch.reuse;
   }
   return launched;
 }

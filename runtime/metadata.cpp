@@ -17,6 +17,11 @@ std::string write_metadata(const KernelMetadata& metadata) {
                                {"stack_bytes", kernel.stack_bytes},
                                {"smem_bytes", kernel.smem_bytes}});
   }
+  if (!metadata.complaints.empty()) {
+    json["relief"] = {{"step", metadata.relief},
+                      {"source", metadata.relieved_source_sha256},
+                      {"complaints", metadata.complaints}};
+  }
   return json.dump();
 }
 
@@ -34,6 +39,11 @@ std::optional<KernelMetadata> read_metadata(const std::string& text) {
       metadata.kernels.push_back({kernel.at("name"), kernel.at("registers"),
                                   kernel.at("spill_bytes"), kernel.at("stack_bytes"),
                                   kernel.at("smem_bytes")});
+    }
+    if (const auto relief = json.find("relief"); relief != json.end()) {
+      metadata.relief = relief->at("step");
+      metadata.relieved_source_sha256 = relief->at("source");
+      metadata.complaints = relief->at("complaints");
     }
     return metadata;
   } catch (const Json::exception&) {

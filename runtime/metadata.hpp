@@ -13,6 +13,9 @@ struct KernelMetadata {
   std::string spec, target, nvrtc, lacuna;  ///< names and versions
   double compile_ms = 0;
   std::vector<KernelResources> kernels;
+  int relief = 0;                         ///< BuildOptions::relief of the plan that was compiled
+  std::string relieved_source_sha256{};   ///< of that plan, if `relief` is not 0
+  std::vector<std::string> complaints{};  ///< of the assembler, about the plans before it
 };
 
 std::string write_metadata(const KernelMetadata& metadata);

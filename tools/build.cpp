@@ -66,7 +66,8 @@ void compile(Task& task, const std::shared_ptr<const Nvrtc>& nvrtc,
                               .store = nullptr,
                               .template_path = template_path,
                               .want_ptx = false,
-                              .threads = threads},
+                              .threads = threads,
+                              .options = &task.build},
                              task.diagnostics);
 }
 
@@ -130,6 +131,7 @@ void report_kernels(const std::vector<Task>& tasks, Session& session) {
                          {"spill_bytes", kernel.spill_bytes},
                          {"smem_bytes", kernel.smem_bytes},
                          {"compile_ms", task.kernel.compile_ms},
+                         {"relief", task.kernel.relief},
                          {"file", task.cubin_name(n)}});
       table.rows.push_back({task.document->spec.name, task.target.name, kernel.name,
                             std::to_string(kernel.registers),

@@ -102,12 +102,14 @@ Text compile(const EmitOptions& options, const SpecDocument& document, const Pla
     return std::nullopt;
   }
   const bool want_ptx = options.stage == "ptx";
+  const BuildOptions build = build_options(document.spec, options.lowering);
   BuiltKernel built = build_kernel({.plan = plan,
                                     .document = document,
                                     .nvrtc = nvrtc,
                                     .store = nullptr,
                                     .template_path = options.template_path,
-                                    .want_ptx = want_ptx},
+                                    .want_ptx = want_ptx,
+                                    .options = &build},
                                    diagnostics);
   session.report(diagnostics, document.source);
   if (diagnostics.has_errors()) return std::nullopt;

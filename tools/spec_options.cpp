@@ -1,5 +1,6 @@
 #include "tools/spec_options.hpp"
 
+#include "compiler/passes/relief.hpp"
 #include "compiler/spec/json_limits.hpp"
 #include "tools/file_io.hpp"
 
@@ -59,6 +60,10 @@ void add_lowering_options(CLI::App& verb, LoweringOptions& options, const std::s
       ->type_name("N");
   add_dtype_option(verb, options.dtype,
                    "Element type: bf16, f16, f32 (the spec's first, else bf16)");
+  verb.add_option("--relief", options.relief,
+                  "Plan for fewer registers: what `build` reports where a kernel spilled (0)")
+      ->check(CLI::Range(0, static_cast<int>(reliefs().size()) - 1))
+      ->type_name("N");
 }
 
 void add_dtype_option(CLI::App& verb, std::optional<DType>& dtype, const std::string& help) {
@@ -80,6 +85,7 @@ BuildOptions build_options(const Spec& spec, const LoweringOptions& options) {
   const auto& dtypes = spec.attention.dtype.values;
   result.head_dim = options.head_dim.value_or(head_dims.empty() ? 128 : head_dims.front());
   result.dtype = options.dtype.value_or(dtypes.empty() ? DType::kBF16 : dtypes.front());
+  result.relief = options.relief;
   return result;
 }
 

@@ -305,6 +305,9 @@ struct BuildOptions {
   std::optional<TunedTiles> tuned{};
   /// For comparisons: only this family; an error where it cannot be.
   std::optional<AttendFamily> family{};
+  /// How far down the ladder of passes/relief.hpp the plan is to be: 0 asks for the fastest kernel,
+  /// more for one that takes fewer registers.
+  int relief = 0;
 };
 
 /// Spec -> Program; adds diagnostics if the spec does not allow the head dim or dtype.

@@ -201,6 +201,29 @@ void note_loader(const PassContext& context, const TileRequest& request) {
     plan = {loader, Origin::kDerived, "every visible key is kept: there is nothing to gather"};
 }
 
+/// Does nobody but the kernels know what the tiles are?
+bool has_tiles_of_its_own(const Program& program) {
+  const auto has_tiles = [](const ParamSpec& param) {
+    return std::ranges::count(param.symbol.shape, ParamDim::kQTiles) +
+               std::ranges::count(param.symbol.shape, ParamDim::kKTiles) !=
+           0;
+  };
+  const Attend& attend = attend_of(program);
+  const bool has_callers_lists = attend.list_indices >= 0 && find_op<Compact>(program) == nullptr;
+  return !attend.gate && !has_callers_lists && std::ranges::none_of(program.params, has_tiles);
+}
+
+/// Without those of more keys than the relief leaves, where there are others.
+void keep_relieved(std::vector<TileShape>& shapes, const Program& program,
+                   const TileRequest& request, const Relief& relief) {
+  if (!request.spec.k.is_auto() || !has_tiles_of_its_own(program)) return;
+  std::vector<TileShape> shorter = shapes;
+  for (TileShape& shape : shorter) shape.tile_k = std::min(shape.tile_k, relief.most_tile_k);
+  std::erase_if(shorter,
+                [&](const TileShape& s) { return find_violation(s, request).has_value(); });
+  if (!shorter.empty()) shapes = std::move(shorter);
+}
+
 /// The tiles of attend in one of its families, and why they are these where nothing asks for
 /// others.
 struct TileDecision {
@@ -258,6 +281,7 @@ Program choose_tiles(Program program, const PassContext& context) {
   const bool has_gate = attend_of(program).gate.has_value();
   context.attend.split_rows = choose_split_rows(context, request);
   auto shapes = shapes_in_order(tile_candidates(request), program.head_dim, attend_of(program));
+  if (context.relief.asks_for_mma) keep_relieved(shapes, program, request, context.relief);
   const std::optional<TileShape> tuned = tuned_shape(context.tuned, tile, shapes.front());
   const WgmmaChoice wgmma = choose_wgmma(program, request, tuned, context);
   program = note_family(std::move(program), wgmma, context);

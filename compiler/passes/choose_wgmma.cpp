@@ -45,6 +45,8 @@ std::string objection(const Program& program, const PassContext& context) {
   const Attend& attend = attend_of(program);
   const Choice<Loader>& loader = context.document.spec.loader;
   if (context.family == AttendFamily::kMma) return "asked for by the caller";
+  if (context.relief.asks_for_mma && context.family != AttendFamily::kWgmma)
+    return std::string(context.relief.reason);
   if (!context.target.has_wgmma) return context.target.name + " has no wgmma";
   if (program.head_dim % kPanelElements != 0) {
     return "head_dim " + std::to_string(program.head_dim) + ": rows are not whole panels of " +
@@ -118,6 +120,7 @@ WgmmaShape shape_of(const TileShape& tiles, const Program& program, const PassCo
                          .tile_k = tiles.tile_k,
                          .stages = tiles.stages,
                          .head_dim = tiles.head_dim,
+                         .most_step_keys = context.relief.most_step_keys,
                          .splits_rows = context.attend.split_rows.value > 1};
   return with_query_buffers(with_operands(shape, program), context.target);
 }
@@ -133,7 +136,9 @@ std::vector<WgmmaShape> shapes_in_order(const Program& program, const TileReques
   if (is_free && request.spec.q.is_auto() && request.spec.warps.is_auto()) {
     candidates.tile_q = {kBlockRows};
     const Attend& attend = attend_of(program);
-    if (program.head_dim == kNarrowHeadDim && attend.score.empty() && !has_8_bits(attend))
+    const bool has_room = context.relief.most_warpgroups * kWarpgroupRows >= kWideBlockRows;
+    if (program.head_dim == kNarrowHeadDim && attend.score.empty() && !has_8_bits(attend) &&
+        has_room)
       candidates.tile_q = {kWideBlockRows, kBlockRows};
   }
   // Slots of 8 bits are small, and their steps short; narrow rows that are gathered take their
@@ -228,8 +233,11 @@ Program note_family(Program program, const WgmmaChoice& choice, const PassContex
   plan.warpgroups = {shape.warpgroups(), origin,
                      shape.tile_rows == 1 ? "tile.q / 64; one more loads"
                                           : "one for each row of tiles; one more loads"};
-  plan.step_keys = {shape.step_keys(), origin,
-                    "whose scores fit the registers at head_dim " + std::to_string(shape.head_dim)};
+  plan.step_keys = {
+      shape.step_keys(), origin,
+      shape.step_keys() == shape.most_step_keys && !context.relief.reason.empty()
+          ? std::string(context.relief.reason)
+          : "whose scores fit the registers at head_dim " + std::to_string(shape.head_dim)};
   plan.value_stages = {shape.value_stages, origin,
                        shape.value_stages == shape.stages ? "tile.stages, like those of keys"
                                                           : "only those that count are loaded"};

@@ -57,7 +57,13 @@ Plan make_plan(const SpecDocument& document, const BuildOptions& options, const 
   if (!is_head_dim(options.head_dim)) check_head_dim(document, options.head_dim, target, found);
   if (!found.has_errors()) {
     const TunedTiles* tuned = options.tuned ? &*options.tuned : nullptr;
-    const PassContext context{plan.target, document, plan.attend, found, tuned, options.family};
+    const PassContext context{plan.target,
+                              document,
+                              plan.attend,
+                              found,
+                              tuned,
+                              options.family,
+                              reliefs()[static_cast<std::size_t>(options.relief)]};
     plan.program = run_passes(std::move(plan.program), pipeline(), context, observer);
     if (!found.has_errors()) {
       const Attend& attend = attend_of(plan.program);

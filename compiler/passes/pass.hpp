@@ -10,6 +10,7 @@
 
 #include "compiler/diag/diagnostic.hpp"
 #include "compiler/ir/program.hpp"
+#include "compiler/passes/relief.hpp"
 #include "compiler/target/plan.hpp"
 
 namespace lacuna {
@@ -21,6 +22,7 @@ struct PassContext {
   Diagnostics& diagnostics;
   const TunedTiles* tuned = nullptr;     ///< tiles to try first; null: none were measured
   std::optional<AttendFamily> family{};  ///< BuildOptions::family
+  Relief relief{};                       ///< BuildOptions::relief
 };
 
 struct Pass {

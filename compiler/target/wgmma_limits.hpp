@@ -21,11 +21,12 @@ inline constexpr int kColumnPanelTokens = 64;
 /// main loop takes step_keys / tile_k of them.
 struct WgmmaShape {
   int tile_q = 0, tile_k = 0, stages = 0, head_dim = 0;
-  int value_stages = 0;    ///< of the values' ring; `stages` are those of the keys'
-  int query_buffers = 0;   ///< 2: the next row of tiles is loaded while this one is computed
-  int tile_rows = 1;       ///< rows of tiles that a block takes together; if 2, a warpgroup each
-  bool has_terms = false;  ///< a score hook, biases, a busy gate, small tiles: taking registers
-  bool gathers = false;    ///< columns, by a producer that itself copies
+  int value_stages = 0;      ///< of the values' ring; `stages` are those of the keys'
+  int query_buffers = 0;     ///< 2: the next row of tiles is loaded while this one is computed
+  int tile_rows = 1;         ///< rows of tiles that a block takes together; if 2, a warpgroup each
+  bool has_terms = false;    ///< a score hook, biases, a busy gate, small tiles: taking registers
+  int most_step_keys = 128;  ///< of any shape
+  bool gathers = false;      ///< columns, by a producer that itself copies
   int qk_bits = 16, v_bits = 16;
   bool has_lists = false;  ///< of key tiles
   bool has_gate = false;
@@ -35,7 +36,9 @@ struct WgmmaShape {
   int warps() const { return warpgroups() * kWarpgroupThreads / kWarpThreads; }  ///< that compute
   int threads() const { return (warpgroups() + 1) * kWarpgroupThreads; }
   /// Keys whose scores fit a consumer's registers beside its rows of the output.
-  int step_keys() const { return head_dim <= 2 * kPanelElements && !has_terms ? 128 : 64; }
+  int step_keys() const {
+    return head_dim <= 2 * kPanelElements && !has_terms && most_step_keys >= 128 ? 128 : 64;
+  }
 };
 
 /// Barriers and votes, query tiles, and K and V of their stages.

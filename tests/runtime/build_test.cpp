@@ -200,6 +200,9 @@ TEST_F(Build, ADumpBeyondTheLimitOfFilesCostsTheDumpAlone) {
 
 TEST(Metadata, IsReadAsWritten) {
   KernelMetadata metadata{"bsfa", "sm_90a", "13.0", "0.1.0", 271.5, {{"k", 168, 4, 8, 98304}}};
+  metadata.relief = 3;
+  metadata.relieved_source_sha256 = "5a";
+  metadata.complaints = {"spills"};
   const auto read = read_metadata(write_metadata(metadata));
   ASSERT_TRUE(read.has_value());
   EXPECT_EQ(read->spec, "bsfa");
@@ -208,6 +211,9 @@ TEST(Metadata, IsReadAsWritten) {
   EXPECT_EQ(read->kernels[0].registers, 168);
   EXPECT_EQ(read->kernels[0].spill_bytes, 4);
   EXPECT_EQ(read->kernels[0].smem_bytes, 98304);
+  EXPECT_EQ(read->relief, 3);
+  EXPECT_EQ(read->relieved_source_sha256, "5a");
+  EXPECT_EQ(read->complaints, metadata.complaints);
 }
 
 TEST(Metadata, AnythingElseIsRefused) {

@@ -180,21 +180,21 @@ TEST(TuneLookup, ACompileTakesTilesAndThreadsWithoutAFlag) {
   ASSERT_EQ(cache::TuningDatabase(directory.text(), "").append({others}), "");
   const auto unserved = compile_kernel(engine, {"t.json", kDense}, {}, found);
   ASSERT_NE(unserved, nullptr);
-  EXPECT_EQ(unserved->plan.attend.tile_q.origin, Origin::kDefault)
+  EXPECT_EQ(unserved->planned.plan.attend.tile_q.origin, Origin::kDefault)
       << "measured with another compiler's code";
   ASSERT_EQ(cache::TuningDatabase(directory.text(), "").append({record}), "");
 
   const auto kernel = compile_kernel(engine, {"t.json", kDense}, {}, found);
   ASSERT_NE(kernel, nullptr);
-  EXPECT_EQ(kernel->contract.tile_q, 64);
-  EXPECT_EQ(kernel->contract.tile_k, 32);
+  EXPECT_EQ(kernel->planned.contract.tile_q, 64);
+  EXPECT_EQ(kernel->planned.contract.tile_k, 32);
   EXPECT_EQ(kernel->threads, threads);
-  EXPECT_EQ(kernel->plan.attend.tile_q.origin, Origin::kTuned);
-  EXPECT_EQ(kernel->plan.attend.tile_q.reason, "measured 10 us at n=1024 with " + record.compiler);
+  EXPECT_EQ(kernel->planned.plan.attend.tile_q.origin, Origin::kTuned);
+  EXPECT_EQ(kernel->planned.plan.attend.tile_q.reason, "measured 10 us at n=1024 with " + record.compiler);
 
   const auto other = compile_kernel(engine, {"t.json", kDense}, {64, DType::kBF16}, found);
   ASSERT_NE(other, nullptr);
-  EXPECT_EQ(other->contract.tile_q, 128) << "another head dim has not been measured";
+  EXPECT_EQ(other->planned.contract.tile_q, 128) << "another head dim has not been measured";
   EXPECT_EQ(other->threads, 0);
 }
 

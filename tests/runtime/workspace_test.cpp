@@ -25,8 +25,8 @@ class Workspace : public testing::Test {
     // Shipped methods need none: this one asks for a unit of 256 bytes for each KV head.
     const ParsedExpr units = parse_expr("n_b * n_h_kv", Site::kLaunch, {});
     ASSERT_TRUE(units.ok());
-    kernel->launch.workspace_value = static_cast<int>(kernel->launch.values.size());
-    kernel->launch.values.push_back({"workspace", units.expr});
+    kernel->planned.launch.workspace_value = static_cast<int>(kernel->planned.launch.values.size());
+    kernel->planned.launch.values.push_back({"workspace", units.expr});
   }
 
   /// What a launch with this workspace is told.

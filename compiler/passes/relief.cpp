@@ -1,0 +1,21 @@
+#include "compiler/passes/relief.hpp"
+
+namespace lacuna {
+namespace {
+
+constexpr Relief kReliefs[] = {
+    {.reason = ""},
+    {.reason = "registers spill in three warpgroups", .most_warpgroups = 2},
+    {.reason = "registers spill with the scores of 128 keys",
+     .most_warpgroups = 2,
+     .most_step_keys = 64},
+    {.reason = "registers spill in the wgmma family", .asks_for_mma = true},
+    {.reason = "registers spill with more keys", .asks_for_mma = true, .most_tile_k = 32},
+    {.reason = "registers spill with more keys", .asks_for_mma = true, .most_tile_k = 16},
+};
+
+}  // namespace
+
+std::span<const Relief> reliefs() { return kReliefs; }
+
+}  // namespace lacuna
