@@ -72,9 +72,16 @@ struct StageFacts {
   bool estimates_cells() const {
     return estimate != nullptr && estimate->rows.kind == SummaryKind::kAntidiagonal;
   }
-  /// Pairs of tokens are compared in integers, by wgmma.
-  bool estimates_pairs() const {
+  /// Tokens are compared by wgmma.
+  bool estimates_by_wgmma() const {
     return estimate != nullptr && plan.attend.estimate_family.value == AttendFamily::kWgmma;
+  }
+  /// ... in integers; as they are.
+  bool estimates_pairs() const { return estimates_by_wgmma() && estimate->bits <= 8; }
+  bool estimates_exactly() const { return estimates_by_wgmma() && estimate->bits > 8; }
+  /// A stage of its own finds what the weights of each row are relative to.
+  bool has_reference() const {
+    return estimates_by_wgmma() && estimate->normalise != Normalise::kPreviousLse;
   }
 };
 
