@@ -60,7 +60,9 @@ struct StageFacts {
   bool estimates_last_rows() const {
     return estimate != nullptr && estimate->rows.kind == SummaryKind::kLast;
   }
-  bool keeps_first() const { return rank_condition.has_value(); }
+  bool keeps_first() const { return rank_condition && !estimates_last_rows(); }
+  /// The same where all rows of a head have one order: each takes its first visible tiles of that.
+  bool keeps_first_in_order() const { return rank_condition && estimates_last_rows(); }
   /// ... and for that too.
   bool keeps_by_place() const;
   /// `keep` reads what is known only of tiles in order.
