@@ -240,7 +240,8 @@ Fields select_config(const StageFacts& facts, Tensor) {
       tile_q_field(select.tile_q),
       tile_k_field(select.tile_k),
       {boolean("kHasEstimate", facts.estimate != nullptr), "/predictor/estimate", kDefault},
-      mask_field(select.mask)};
+      mask_field(select.mask),
+      {boolean("kKeepsFirstInOrder", facts.keeps_first_in_order()), "/predictor/keep", kDefault}};
   add_uses(facts, fields);
   return fields;
 }

@@ -71,9 +71,7 @@ void find_quantised(StageFacts& facts) {
 }
 
 std::optional<Expr> find_rank_condition(const StageFacts& facts) {
-  // The last rows' tiles are put in order once for all rows of a head.
-  if (facts.select == nullptr || facts.estimate == nullptr || facts.estimates_last_rows())
-    return std::nullopt;
+  if (facts.select == nullptr || facts.estimate == nullptr) return std::nullopt;
   const Expr& keep = facts.select->keep;
   if (uses_any(keep, kEstimateVariables)) return std::nullopt;
   std::optional<Expr> condition = sole_condition(keep, Variable::kRank);

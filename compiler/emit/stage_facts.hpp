@@ -60,7 +60,9 @@ struct StageFacts {
   bool estimates_last_rows() const {
     return estimate != nullptr && estimate->rows.kind == SummaryKind::kLast;
   }
-  bool keeps_first() const { return rank_condition.has_value(); }
+  bool keeps_first() const { return rank_condition && !estimates_last_rows(); }
+  /// The same where all rows of a head have one order: each takes its first visible tiles of that.
+  bool keeps_first_in_order() const { return rank_condition && estimates_last_rows(); }
   /// ... and for that too.
   bool keeps_by_place() const;
   /// `keep` reads what is known only of tiles in order.
@@ -72,9 +74,16 @@ struct StageFacts {
   bool estimates_cells() const {
     return estimate != nullptr && estimate->rows.kind == SummaryKind::kAntidiagonal;
   }
-  /// Pairs of tokens are compared in integers, by wgmma.
-  bool estimates_pairs() const {
+  /// Tokens are compared by wgmma.
+  bool estimates_by_wgmma() const {
     return estimate != nullptr && plan.attend.estimate_family.value == AttendFamily::kWgmma;
+  }
+  /// ... in integers; as they are.
+  bool estimates_pairs() const { return estimates_by_wgmma() && estimate->bits <= 8; }
+  bool estimates_exactly() const { return estimates_by_wgmma() && estimate->bits > 8; }
+  /// A stage of its own finds what the weights of each row are relative to.
+  bool has_reference() const {
+    return estimates_by_wgmma() && estimate->normalise != Normalise::kPreviousLse;
   }
 };
 

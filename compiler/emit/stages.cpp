@@ -56,11 +56,14 @@ bool is_pooled(const StageFacts& f, Tensor) {
 }
 bool is_of_pairs(const StageFacts& f, Tensor) { return f.estimates_pairs(); }
 bool has_reference(const StageFacts& f, Tensor) {
-  return f.estimates_pairs() && f.estimate->normalise == Normalise::kLse;
+  return f.estimates_pairs() && f.has_reference();
 }
+bool is_exact(const StageFacts& f, Tensor) { return f.estimates_exactly(); }
+bool has_sums(const StageFacts& f, Tensor) { return f.estimates_exactly() && f.has_reference(); }
 bool is_of_cells(const StageFacts& f, Tensor) { return f.estimates_cells(); }
 bool is_of_tokens(const StageFacts& f, Tensor t) {
-  return f.estimate != nullptr && !is_pooled(f, t) && !f.estimates_cells() && !f.estimates_pairs();
+  return f.estimate != nullptr && !is_pooled(f, t) && !f.estimates_cells() &&
+         !f.estimates_by_wgmma();
 }
 bool selects(const StageFacts& f, Tensor) {
   return f.select != nullptr && (f.estimate == nullptr || f.estimates_last_rows());
@@ -155,6 +158,7 @@ int values_blocks(const StageFacts& f, Tensor) {
   return kValueTokens * f.head_dim() <= kPreparedElementsOfThread * kStageThreads ? 3 : 1;
 }
 int pairs_smem(const StageFacts& f) { return estimate_pairs_smem_bytes(f.head_dim()); }
+int exact_smem(const StageFacts& f) { return estimate_exact_smem_bytes(f.head_dim()); }
 int attend_smem(const StageFacts& f) { return f.plan.attend.smem_bytes.value; }
 
 // decides
@@ -257,6 +261,10 @@ constexpr StageRow kStages[] = {
      select_grid, tokens_smem, decides, stage_threads, reference_blocks},
     {"estimate", "predict/tokens_wgmma.cuh", "predict_token_pairs", kQ, is_of_pairs, tokens_config,
      pairs_grid, pairs_smem, decides, pairs_threads},
+    {"reference", "predict/exact_sums.cuh", "predict_exact_sums", kQ, has_sums, tokens_config,
+     pairs_grid, exact_smem, decides, pairs_threads},
+    {"estimate", "predict/exact_largest.cuh", "predict_exact_largest", kQ, is_exact, tokens_config,
+     pairs_grid, exact_smem, decides, pairs_threads},
     {"select", "predict/select.cuh", "select_rows", kQ, selects, select_config, select_grid,
      fixed<16384>, decides},
     {"compact", kCompact, "compact_lists", kQ, compacts, compact_config, compact_grid, fixed<0>,

@@ -126,8 +126,8 @@ int cell_planes(const StageFacts& f) {
 /// found of each row (templates/predict/).
 void add_scores(const StageFacts& f, Slots& slots) {
   if (f.estimate == nullptr || f.decides_keys()) return;
-  if (f.estimates_pairs()) {
-    if (f.estimate->normalise == Normalise::kLse)
+  if (f.estimates_by_wgmma()) {
+    if (f.has_reference())
       slots.push_back({"scores", units(heads(Tensor::kQ), padded_length(Tensor::kQ), kWordBytes)});
     return;
   }

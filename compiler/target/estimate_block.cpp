@@ -45,6 +45,11 @@ int estimate_pairs_smem_bytes(int head_dim) {
   return (kStages * kStepKeys + kEstimatePairsRows) * head_dim + kControl;
 }
 
+int estimate_exact_smem_bytes(int head_dim) {
+  constexpr int kStages = 4, kStepKeys = 128, kElementBytes = 2, kControl = 2048;
+  return (kStages * kStepKeys + kEstimatePairsRows) * head_dim * kElementBytes + kControl;
+}
+
 int estimate_cell_tiles(const Estimate& estimate) {
   return kCellRows / (estimate.tile_q / estimate.rows.count);
 }

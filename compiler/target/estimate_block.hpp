@@ -16,6 +16,10 @@ int estimate_block_smem_bytes(const Estimate& estimate, int rows, int head_dim);
 /// Of a block that compares 256 queries with all keys by wgmma (templates/predict/pairs_shape.cuh):
 /// the queries, four steps of 256 keys, and what is known of them and of the rows.
 int estimate_pairs_smem_bytes(int head_dim);
+/// The same of tokens as they are, in steps of 128 keys (templates/predict/exact_shape.cuh).
+int estimate_exact_smem_bytes(int head_dim);
+inline constexpr int kEstimateExactColumns = 128;  ///< queries of a product
+/// Of both.
 inline constexpr int kEstimatePairsThreads = 640;  ///< four warpgroups compute, one loads
 inline constexpr int kEstimatePairsRows = 256;
 /// Query tiles whose cells a block compares.

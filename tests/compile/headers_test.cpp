@@ -17,7 +17,8 @@ constexpr const char* kIncludedByKernels[] = {
     "\"kernel/combine.cuh\"",    "\"kernel/permute.cuh\"",
     "\"kernel/prepare.cuh\"",    "\"kernel/prepare_values.cuh\"",
     "\"kernel/statistics.cuh\"", "\"predict/cells.cuh\"",
-    "\"predict/compact.cuh\"",   "\"predict/pooled.cuh\"",
+    "\"predict/compact.cuh\"",   "\"predict/exact_largest.cuh\"",
+    "\"predict/exact_sums.cuh\"", "\"predict/pooled.cuh\"",
     "\"predict/reference.cuh\"", "\"predict/select.cuh\"",
     "\"predict/tokens.cuh\"",    "\"predict/tokens_wgmma.cuh\""};
 

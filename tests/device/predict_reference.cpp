@@ -306,11 +306,12 @@ std::vector<PredictProblem::Tile> PredictProblem::row_of_tiles(int b, int h, int
   return tiles;
 }
 
-std::string PredictProblem::check_row(int row, const std::vector<Tile>& tiles) const {
+std::string PredictProblem::check_row(int row, const std::vector<Tile>& tiles,
+                                      double slack) const {
   const TileRecord* records = &records_[offset_of(static_cast<long long>(row) * columns())];
   std::ostringstream wrong;
-  const auto near = [](double x, double y, double scale) {
-    return x == y || std::abs(x - y) <= 4e-6 * scale + 2e-5 * std::abs(y);
+  const auto near = [&](double x, double y, double scale) {
+    return x == y || std::abs(x - y) <= slack * (4e-6 * scale + 2e-5 * std::abs(y));
   };
   int visible = 0;
   for (const Tile& tile : tiles) visible += tile.is_visible;
@@ -382,11 +383,11 @@ std::string PredictProblem::check_first(int row, const std::vector<Tile>& tiles)
   return wrong.str();
 }
 
-std::string PredictProblem::check() const {
+std::string PredictProblem::check(double slack) const {
   for (int row = 0; row < rows(); ++row) {
     const int i = row % args_.predict.keep_q_tiles, head = row / args_.predict.keep_q_tiles;
     const std::vector<Tile> tiles = row_of_tiles(head / shape_.n_h, head % shape_.n_h, i);
-    std::string wrong = case_.first ? check_first(row, tiles) : check_row(row, tiles);
+    std::string wrong = case_.first ? check_first(row, tiles) : check_row(row, tiles, slack);
     for (int j = columns(); j < args_.predict.keep_words * 32; ++j)
       if (is_kept(row, j)) wrong += std::to_string(j) + ": a bit past the last tile\n";
     if (!wrong.empty()) return "row " + std::to_string(row) + "\n" + wrong.substr(0, 600);

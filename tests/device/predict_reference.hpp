@@ -39,7 +39,8 @@ class PredictProblem {
                   const emulation::Schedule& schedule, int threads = 256) const;
 
   /// Everything that is wrong with what the kernels recorded and kept, by the first few tiles.
-  std::string check() const;
+  /// `slack`: how many times the usual error is allowed.
+  std::string check(double slack = 1) const;
 
   int rows() const { return shape_.n_b * shape_.n_h * args_.predict.keep_q_tiles; }
   /// Of so many neighbouring query tiles.
@@ -74,7 +75,7 @@ class PredictProblem {
   int row_count(int i) const;
   int row_token(int i, int r) const;
   std::vector<Tile> row_of_tiles(int b, int h, int i) const;
-  std::string check_row(int row, const std::vector<Tile>& tiles) const;
+  std::string check_row(int row, const std::vector<Tile>& tiles, double slack) const;
   std::string check_first(int row, const std::vector<Tile>& tiles) const;
   bool is_kept(int row, int j) const {
     const long long word = static_cast<long long>(row) * args_.predict.keep_words + j / 32;

@@ -16,7 +16,7 @@ class Select : public testing::TestWithParam<int> {
   std::string run(PredictProblem& problem, const emulation::Schedule& schedule) const {
     const SelectKernels& kernels = select_kernels()[static_cast<std::size_t>(GetParam())];
     const int heads = problem.args().attend.n_b * problem.args().attend.n_h;
-    problem.reset((config().ranked ? 4LL : 2LL) * heads * problem.columns());
+    problem.reset((config().ranked || config().first ? 4LL : 2LL) * heads * problem.columns());
     if (kernels.estimate.run_thread != nullptr) {
       std::string fault =
           problem.run(kernels.estimate, heads, token_smem_bytes(config()), schedule);

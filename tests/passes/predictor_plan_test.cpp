@@ -78,6 +78,25 @@ TEST(PredictorPlan, PairsOfIntegersAreComparedByWgmmaWhereBoundsDecide) {
   EXPECT_FALSE(is_wgmma(pairs("p > 0.1", R"({"q": 64, "k": 16})")));
 }
 
+TEST(PredictorPlan, TokensAsTheyAreAreComparedByWgmmaWhereKeysAreRows) {
+  const auto is_wgmma = [](const std::string& keep, const char* tile,
+                           const std::string& more = R"("reduce": "max")") {
+    const std::string predictor = std::string(R"("tile": )") + tile +
+                                  R"(, "estimate": {"q": "tokens", "k": "tokens", )" + more +
+                                  R"(}, "keep": ")" + keep + "\"";
+    return estimate_family(predictor, "sm_90a") == AttendFamily::kWgmma;
+  };
+  const char* keys = R"({"q": 128, "k": 1})";
+  EXPECT_TRUE(is_wgmma("p > 0.1", keys));
+  EXPECT_TRUE(is_wgmma("p > 0.1 and p < 0.2", keys));
+  EXPECT_TRUE(is_wgmma("p > 0.1 or k0 < 32", R"({"q": 64, "k": 16})"));
+  EXPECT_FALSE(is_wgmma("rank < 4", keys));
+  EXPECT_FALSE(is_wgmma("p > 0.1", R"({"q": 64, "k": 32})"));
+  EXPECT_FALSE(is_wgmma("p > 0.1", R"({"q": 32, "k": 1})"));
+  EXPECT_FALSE(is_wgmma("p > 0.1", keys, R"("reduce": "sum")"));
+  EXPECT_FALSE(is_wgmma("score > 0.1", keys, R"("reduce": "max", "normalise": "none")"));
+}
+
 TEST(PredictorPlan, AnEstimateHasToFitABlock) {
   const SpecDocument tokens = read_document(
       R"("predictor": {"estimate": {"q": "tokens", "k": "tokens"}, "keep": "p > 0.1"})");

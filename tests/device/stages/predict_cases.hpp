@@ -334,6 +334,38 @@ inline constexpr PredictCase kPairCases[] = {
      .bits = 4},
 };
 
+/// predict_exact_sums and predict_exact_largest.
+inline constexpr PredictCase kExactCases[] = {
+    {.name = "fg_cached",
+     .rows = RowKind::kTokens,
+     .tile_q = 128,
+     .tile_k = 1,
+     .scored = false,
+     .head_dim = 128},
+    {.name = "fg_previous",
+     .rows = RowKind::kTokens,
+     .tile_q = 64,
+     .tile_k = 8,
+     .normalise = Normalise::kPreviousLse,
+     .causal = true,
+     .scored = false,
+     .is_f16 = true},
+    {.name = "causal",
+     .rows = RowKind::kTokens,
+     .tile_q = 64,
+     .tile_k = 1,
+     .causal = true,
+     .scored = false},
+    {.name = "reference",
+     .rows = RowKind::kTokens,
+     .tile_q = 128,
+     .tile_k = 16,
+     .normalise = Normalise::kLse,
+     .causal = true,
+     .scored = false},
+    {.name = "fours", .rows = RowKind::kTokens, .tile_q = 64, .tile_k = 4, .scored = false},
+};
+
 inline constexpr PredictCase kSelectCases[] = {
     {.name = "streaming",
      .rows = RowKind::kNone,
@@ -349,6 +381,15 @@ inline constexpr PredictCase kSelectCases[] = {
      .sums = true,
      .causal = true,
      .ranked = true,
+     .count = 64},
+    {.name = "vertical_first",
+     .rows = RowKind::kLast,
+     .tile_q = 64,
+     .tile_k = 1,
+     .sums = true,
+     .causal = true,
+     .scored = false,
+     .first = true,
      .count = 64},
     {.name = "last_tiles",
      .rows = RowKind::kLast,
@@ -393,6 +434,7 @@ constexpr int token_planes(const PredictCase& c) {
   return token_rows(c) * planes + (c.ranked ? 4 : 2);
 }
 
+constexpr int exact_smem_bytes(const PredictCase& c) { return 1536 * c.head_dim + 2048; }
 constexpr int pair_smem_bytes(const PredictCase& c) { return 1280 * c.head_dim + 16384; }
 
 }  // namespace lacuna

@@ -79,8 +79,9 @@ struct PredictConfig {
   static constexpr bool kHasMask = kCase.causal;
   static constexpr bool kHasExclude = kCase.excludes;
   static constexpr bool kUsesScore = kCase.scored;
-  static constexpr bool kUsesMass = kCase.ranked, kOrdersTiles = kCase.ranked;
-  static constexpr bool kKeepsFirst = kCase.first, kKeepsByPlace = false;
+  static constexpr bool kHasOneOrder = kCase.first && kCase.rows == RowKind::kLast;
+  static constexpr bool kUsesMass = kCase.ranked, kOrdersTiles = kCase.ranked || kHasOneOrder;
+  static constexpr bool kKeepsFirst = kCase.first && !kHasOneOrder, kKeepsByPlace = false;
   static constexpr bool kHasThreshold = kCase.threshold;
   static constexpr bool kUsesSimilarQ = kCase.excludes, kUsesSimilarK = kCase.excludes;
 };

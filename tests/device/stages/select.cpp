@@ -24,6 +24,7 @@ struct LastConfig : PredictConfig<kSelectCases[kNumber]> {
 template <int kNumber>
 struct SelectConfig : PredictConfig<kSelectCases[kNumber]> {
   static constexpr int kSmemBytes = kSelectSmemBytes;
+  static constexpr bool kKeepsFirstInOrder = kSelectCases[kNumber].first;
   static constexpr bool kHasEstimate = kIsLast<kNumber>;
 };
 
