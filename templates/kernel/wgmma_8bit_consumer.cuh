@@ -12,7 +12,6 @@
 #include "kernel/wgmma_8bit_values.cuh"
 #include "kernel/wgmma_rows.cuh"
 #include "kernel/wgmma_scores.cuh"
-#include "kernel/wgmma_step_votes.cuh"
 
 namespace lacuna {
 
@@ -22,7 +21,7 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
   using Rows::args_, Rows::smem_, Rows::warpgroup_, Rows::to_log2_, Rows::row_;
   using Rows::await, Rows::receive, Rows::release_keys, Rows::release_values;
   using Rows::finish_store, Rows::first_row, Rows::report_step;
-  using Rows::gate_, Rows::gate_row_;
+  using Rows::gate_, Rows::gate_row_, Rows::votes_;
   using Rows::queries_, Rows::keys_, Rows::has_weights_, Rows::softmax_, Rows::output_;
   using typename Rows::Message;
   using typename Rows::Ring;
@@ -43,7 +42,7 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
  public:
   /// `warpgroup`: 0 .. kWarpgroups - 1.
   __device__ __forceinline__ WgmmaByteConsumer(const Args& args, const Smem& smem, int warpgroup)
-      : Rows(args, smem, warpgroup), votes_(*smem.control(), warpgroup) {}
+      : Rows(args, smem, warpgroup) {}
 
   __device__ __forceinline__ void run() {
     this->for_each_row([this](const Message& first) { attend_row(first); });
@@ -390,7 +389,6 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
 
   QuantisedScores<Config> quantised_;
   Values values_;
-  StepVotes<Config> votes_;
   // Of the step whose votes are to be settled:
   u32 counts_, there_;           ///< groups that count for this warp, and those that are tiles
   bool all_count_;               ///< and that is all there is to settle

@@ -287,20 +287,31 @@ class WgmmaConsumer : protected WgmmaRows<Config, Hooks, Args> {
   template <bool kFirst>
   __device__ __forceinline__ void weigh_carefully(Scores& scores, int g, Decay& decay,
                                                   const Message& step) {
-    float group_max[2];
-    row_maxima_wide(group_max, scores[g]);
+    float maxima[2];
+    lane_maxima(maxima, scores[g]);
+    bool exceeds = true;
     if constexpr (Shape::kHasGate) {
-      if (!this->template counts<kFirst>(g, step.tiles[g], group_max)) return;
+      if (!this->template counts<kFirst>(g, step.tiles[g], maxima)) return;
+      exceeds = this->gate_.exceeds(maxima);
     }
-    weigh_against(scores, g, decay, group_max);
+    weigh_against(scores, g, decay, maxima, exceeds);
   }
 
-  /// Group g, whose row maxima are known.
+  /// Group g, whose maxima of each lane's part are known. `exceeds`: there may be one above all
+  /// those before; else no reference is outgrown.
   __device__ __forceinline__ void weigh_against(Scores& scores, int g, Decay& decay,
-                                                const float (&group_max)[2]) {
-    if (outgrows(softmax_, group_max, to_log2_, Range::kSlackLog2)) {
+                                                const float (&maxima)[2], bool exceeds) {
+    float row_max[2];
+    if (Shape::kHasGate && Config::kGateReadsGap && exceeds) {
+#pragma unroll
+      for (int r = 0; r < 2; ++r) row_max[r] = quad_max(maxima[r]);
+      this->gate_.raise(row_max);
+    }
+    if (exceeds && outgrows(softmax_, maxima, to_log2_, Range::kSlackLog2)) {
+#pragma unroll
+      for (int r = 0; r < 2; ++r) row_max[r] = quad_max(maxima[r]);
       float raised[2];
-      raise_reference(softmax_, raised, group_max, to_log2_);
+      raise_reference(softmax_, raised, row_max, to_log2_);
 #pragma unroll
       for (int older = 0; older < g; ++older) follow_reference(scores[older], raised);
       decay.factor[0] *= raised[0];

@@ -62,6 +62,14 @@ class WgmmaGate<Config, true> {
     }
   }
 
+  /// Of a tile that counts: may a score of the warp exceed its row's running maximum? A gate that
+  /// reads no gap knows none. `maxima`: of rows, or of each lane's part of them.
+  __device__ __forceinline__ bool exceeds(const float (&maxima)[2]) const {
+    if constexpr (!Config::kGateReadsGap) return true;
+    const bool exceeds = maxima[0] > running_max_[0] || maxima[1] > running_max_[1];
+    return __any_sync(kAllLanes, exceeds);
+  }
+
   /// What a lane has to say of a tile, of that what the gate reads, in score units: from maxima of
   /// rows, or of its part of them.
   __device__ __forceinline__ GateStatistics of_lane(const float (&maxima)[2]) const {

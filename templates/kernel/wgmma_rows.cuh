@@ -12,6 +12,7 @@
 #include "kernel/wgmma_gate.cuh"
 #include "kernel/wgmma_gate_question.cuh"
 #include "kernel/wgmma_softmax.cuh"
+#include "kernel/wgmma_step_votes.cuh"
 
 namespace lacuna {
 
@@ -25,7 +26,11 @@ class WgmmaRows {
   using Ring = RingPosition<Config::kStages>;
 
   __device__ __forceinline__ WgmmaRows(const Args& args, const Smem& smem, int warpgroup)
-      : args_(args), smem_(smem), warpgroup_(warpgroup), gate_(*smem.control(), warpgroup) {
+      : args_(args),
+        smem_(smem),
+        warpgroup_(warpgroup),
+        gate_(*smem.control(), warpgroup),
+        votes_(*smem.control(), warpgroup) {
     to_log2_ = unit() * kLog2E;
   }
 
@@ -194,14 +199,13 @@ class WgmmaRows {
   }
 
   /// Asks the gate about group g, which is a tile. False: it is left out of the softmax.
+  /// `maxima`: of rows, or of each lane's part of them.
   template <bool kFirst>
-  __device__ __forceinline__ bool counts(int g, TileRef tile, const float (&group_max)[2]) {
+  __device__ __forceinline__ bool counts(int g, TileRef tile, const float (&maxima)[2]) {
     const bool decides = tile.exists() && !is_first<kFirst>(g, tile);
-    const bool gated = decides && decide(tile, group_max);
+    const bool gated = decides && decide(tile, maxima);
     note(g, tile, gated);
-    if (Config::kSkipsExp && gated) return false;
-    gate_.raise(group_max);
-    return true;
+    return !(Config::kSkipsExp && gated);
   }
 
   /// What was decided about group g, which may be no tile.
@@ -223,9 +227,20 @@ class WgmmaRows {
     }
   }
 
-  __device__ __forceinline__ bool decide(TileRef tile, const float (&tile_max)[2]) {
-    gate_.publish(warp(), gate_.statistics(tile_max, unit()));
-    return skips(located_anew(), tile, gate_.collect());  // no registers are left to keep the row
+  __device__ __forceinline__ bool decide(TileRef tile, const float (&maxima)[2]) {
+    const TileRow row = located_anew();  // no registers are left to keep it
+    if constexpr (Shape::kWarpsKnow) {
+      GateStatistics lane = gate_.of_lane(maxima);
+      lane.tile_max *= unit();
+      lane.gap *= unit();
+      const bool opens = !gate_skips<Config, Hooks>(args_, row, gate_row_, tile.index(), lane);
+      const bool counts = __any_sync(kAllLanes, opens);
+      votes_.publish(counts);
+      return !counts && votes_.collect() == 0;
+    } else {
+      gate_.publish(warp(), gate_.statistics(maxima, unit()));
+      return skips(row, tile, gate_.collect());
+    }
   }
 
   /// The same in all lanes; of a tile that is missing, anything.
@@ -363,6 +378,7 @@ class WgmmaRows {
   Ring keys_;  ///< of the step under way; its values' position is the same, a step later
   typename Hooks::GateRow gate_row_;  ///< of row_, what the gate compares with
   WgmmaGate<Config> gate_;
+  StepVotes<Config> votes_;
   bool has_weights_[Shape::kGroups];  ///< of the step whose product with V is due
   ReferenceRows softmax_;
   float output_[Shape::kColumnBlocks][4];

@@ -128,11 +128,16 @@ struct WgmmaShape {
   /// Tiles are decided about together, and when their product is due (kernel/wgmma_step_votes.cuh).
   static constexpr bool kVotesOnSteps =
       kHasGate && kHas8Bits && !Config::kSkipsExp && Config::kLanesOpenGate;
+  /// Of each tile warps say whether it counts, as far as they know, and only those wait for the
+  /// others who do not know. Some are ahead meanwhile, by the tiles of kStages steps at most.
+  static constexpr bool kWarpsKnow = kHasGate && !kHas8Bits && !kLooksAhead &&
+                                     Config::kLanesOpenGate && Config::kStages * kStepTiles < 8;
+  static constexpr bool kHasBitVotes = kVotesOnSteps || kWarpsKnow;
   /// What a warp says at a time.
   using Vote = typename Select<kLooksAhead, StepMaxima<kStepTiles>,
-                               typename Select<kVotesOnSteps, u32, GateStatistics>::Type>::Type;
+                               typename Select<kHasBitVotes, u32, GateStatistics>::Type>::Type;
   /// In turns; or one for each slot of K, of the tiles that it holds.
-  static constexpr int kVoteSlots = kLooksAhead ? Config::kStages : kVotesOnSteps ? 8 : 2;
+  static constexpr int kVoteSlots = kLooksAhead ? Config::kStages : kHasBitVotes ? 8 : 2;
   static constexpr int kDecisionSlots = kLooksAhead ? Config::kStages : 1;
   /// The producer is ahead by less rows than steps; it writes a row when it may load its first
   /// keys. Places that are bits of a counter.

@@ -1,15 +1,16 @@
-// Which tiles of a step are multiplied with their values, for a gate that is about nothing else,
-// reads one statistic and stays open as that grows (Config::kLanesOpenGate): a tile counts if what
-// one lane has seen of it says so. So warps need not tell one another what they have found, only
-// whether:
+// Which tiles count, for a gate that reads one statistic and stays open as that grows
+// (Config::kLanesOpenGate): a tile counts if what one lane has seen of it says so. So warps need
+// not tell one another what they have found, only whether. Where the gate is about products with V
+// alone, and scores are integers, that is of all tiles of a step:
 //
 //   publish       the tiles that count as far as the warp knows, under the step's exponentials
 //   collect       when their product is due, and only by a warp that is not sure of all of them:
 //                 those that count for any warp in scope
 //
-// Most warps are sure and wait for nobody. So a warp may publish while another has yet to read what
-// it said before. It is ahead by less steps than keys have slots, as those are given back by all,
-// and votes have more places than that.
+// With 16-bit scores (kWarpsKnow) it is of one tile after the other, before its exponentials. Most
+// warps are sure and wait for nobody. So a warp may publish while another has yet to read what
+// it said before. It is ahead by no more steps than keys have slots, as those are given back by
+// all, and votes have more places than that.
 #pragma once
 
 #include "base/pin.cuh"
@@ -18,7 +19,7 @@
 namespace lacuna {
 
 /// What a spec without such a gate asks of them.
-template <class Config, bool kExist = WgmmaShape<Config>::kVotesOnSteps>
+template <class Config, bool kExist = WgmmaShape<Config>::kHasBitVotes>
 class StepVotes {
  public:
   __device__ __forceinline__ StepVotes(WgmmaControl<Config>&, int) {}
@@ -28,7 +29,7 @@ template <class Config>
 class StepVotes<Config, true> {
   using Shape = WgmmaShape<Config>;
   using Control = WgmmaControl<Config>;
-  static_assert(Shape::kVoteSlots > Config::kStages);
+  static_assert(Shape::kVoteSlots > Config::kStages * (Shape::kWarpsKnow ? Shape::kStepTiles : 1));
 
  public:
   __device__ __forceinline__ StepVotes(Control& control, int warpgroup)

@@ -89,7 +89,7 @@ class Abi(unittest.TestCase):
 
 class Points(unittest.TestCase):
     def test_a_point_prints_as_it_is_written(self):
-        for text in ("dense:d=64,n=8192,causal=1", "lists:d=128,n=32768,k=64,density=0.25", "gate:d=128,n=16384,gated=0.75",
+        for text in ("dense:d=64,n=8192,causal=1", "lists:d=128,n=32768,k=64,density=0.25", "gate:d=128,n=16384,spec=bsfa,gated=0.75",
                      "topk:d=128,n=32768,causal=1,ratio=0.1", "selection:d=128,n=65536", "split:d=128,n=131072,n_q=16"):
             self.assertEqual(str(points.parse_points([text])[0]), text)
 
@@ -112,7 +112,7 @@ class Points(unittest.TestCase):
 
     def test_what_is_no_point_is_refused_by_name(self):
         for text, message in (("densest", "expected one of dense, lists, gate, quantised, .*, got densest"),
-                              ("gate:k=64", "gate takes d, n, gated, values, dtype, got k"), ("dense:n=many", "invalid literal")):
+                              ("gate:k=64", "gate takes d, n, spec, gated, values, dtype, got k"), ("dense:n=many", "invalid literal")):
             with self.assertRaisesRegex(SystemExit, message):
                 points.parse_points([text])
 

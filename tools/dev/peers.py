@@ -18,7 +18,7 @@ tiles, of those tiles that were kept.
 Points:
   dense:d=,n=,causal=
   lists:n=,k=,density=       random tiles of 128 x k
-  gate:n=,gated=             block-sparse flash attention, threshold chosen for that share
+  gate:n=,spec=,gated=       bsfa or skip-softmax, threshold chosen for that share; 0: one that leaves out next to nothing
   quantised:n=,k=,density=   the same tiles with int8 queries and keys and e4m3 values: attention alone
   columns:n=,density=        keys gathered one by one for 128 queries: attention alone
   topk:n=,ratio=,causal=     SpargeAttn's top-k, from the tensors to O

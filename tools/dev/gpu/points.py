@@ -6,16 +6,18 @@ from gpu import values as value_sets
 
 TOKENS = 16384
 LONG = (8192, 16384, 32768)
-FIELDS = {"dense": ("d", "n", "causal"), "lists": ("d", "n", "k", "density"), "gate": ("d", "n", "gated"),
+FIELDS = {"dense": ("d", "n", "causal"), "lists": ("d", "n", "k", "density"), "gate": ("d", "n", "spec", "gated"),
           "quantised": ("d", "n", "k", "density"), "columns": ("d", "n", "density"), "topk": ("d", "n", "causal", "ratio"),
           "selection": ("d", "n"), "split": ("d", "n", "n_q"), "formula": ("d", "n", "name")}
 COMMON_FIELDS = ("values", "dtype")  # of any point; printed where they are not the default
-WORDS = ("name", *COMMON_FIELDS)
+WORDS = ("name", "spec", *COMMON_FIELDS)
 FORMULA_SHARE = {"alibi": 0.90, "softcap": 0.70, "factor": 0.97, "table": 0.60, "document": 0.85, "window": 0.85}
 FRACTIONS = ("density", "gated", "ratio")
 LISTS_SHARE = {128: {0.5: 0.95, 0.25: 0.92, 0.1: 0.85}, 64: {0.5: 0.90, 0.25: 0.88, 0.1: 0.80}}
 QUANTISED_TFLOPS = {1.0: 950, 0.5: 900, 0.25: 870, 0.1: 800}
 TOPK_MS = {0.5: 11.0, 0.25: 6.2, 0.1: 3.4}
+UNGATED_SHARE = 0.92
+GATED_SPEED = {("bsfa", 0.75): 1.35}
 SELECTION_SHARE = 0.26  # of the time of dense attention
 SPLITS = (1, 4, 8, 16)  # blocks that share a row of tiles, compared at each point of split
 
@@ -28,7 +30,8 @@ class Point:
     causal: int = 0
     k: int = 128  # keys of a listed tile
     density: float = 0.5
-    gated: float = 0.75
+    gated: float = 0.75  # of the tiles; 0: with a threshold that leaves out next to nothing
+    spec: str = "bsfa"  # of gate: or skip-softmax
     ratio: float = 0.5  # of each row's tiles
     n_q: int = 1  # the last queries of n tokens
     name: str = "alibi"  # of formula: gpu/formulas.py
@@ -74,7 +77,10 @@ class Point:
             return {"against": "dense", "at_least": FORMULA_SHARE[self.name]} if self.n == 16384 else {}
         if self.kind == "split":
             return {"against": "whole", "at_least": 1.0}
-        return {"against": "dense", "at_least": {"gate": 1.35, "columns": 0.88, "selection": 1 / SELECTION_SHARE}[self.kind]}
+        if self.kind == "gate":
+            share = UNGATED_SHARE if self.gated == 0 else GATED_SPEED.get((self.spec, self.gated))
+            return {"against": "dense", "at_least": share} if share else {}
+        return {"against": "dense", "at_least": {"columns": 0.88, "selection": 1 / SELECTION_SHARE}[self.kind]}
 
 
 def is_absolute(bar):
@@ -103,7 +109,7 @@ PRESETS = {
               for n in lengths for causal in (0, 1)],
     "lists": [Point("lists", n=n, k=k, density=density) for k in (128, 64) for n in (16384, 32768)
               for density in (0.5, 0.25, 0.1)],
-    "gate": [Point("gate")],
+    "gate": [Point("gate"), Point("gate", gated=0.0), Point("gate", spec="skip-softmax", gated=0.0)],
     "quantised": [Point("quantised", n=32768, k=64, density=density) for density in QUANTISED_TFLOPS],
     "columns": [Point("columns", n=n, density=density) for n in (16384, 32768) for density in (0.5, 0.25)],
     "topk": [Point("topk", n=32768, ratio=ratio) for ratio in TOPK_MS],

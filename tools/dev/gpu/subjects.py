@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import itertools
 import json
+import math
 import os
 from collections.abc import Callable
 
@@ -234,25 +235,33 @@ def set_up_dense(problem):
     return compare(problem, "lacuna", "cudnn")
 
 
+# Of a gate: its parameter, the value that leaves out least, and between which x its values(x, tokens) are searched.
+GATE_PARAMS = {"bsfa": ("threshold", -1e30, -20.0, 40.0, lambda x, n: x),
+               "skip-softmax": ("c", 1.0, -12.0, 6.0, lambda x, n: n * math.exp(x))}
+
+
 def set_up_gate(problem):
     """Causal attention whose tiles fall out by their largest logit; rates count all causal work: their ratios are of time."""
     torch, point = problem.torch, problem.point
-    spec, work = shipped_spec("bsfa"), problem.flop(causal=True)
-    counts = torch.empty((point.batch, point.heads, -(-point.n // spec["tile"]["q"]), 3), dtype=torch.int32, device="cuda")
+    spec, work = shipped_spec(point.spec), problem.flop(causal=True)
+    name, loosest, low, high, value_of = GATE_PARAMS[point.spec]
+    counts = torch.empty((point.batch, point.heads, -(-point.n // 128), 3), dtype=torch.int32, device="cuda")
 
-    def gated_share(threshold):
-        problem.lacuna(spec, [("threshold", threshold)], counts=counts)()
+    def gated_share(at):
+        problem.lacuna(spec, [(name, value_of(at, point.n))], counts=counts)()
         _, visited, gated = counts.sum((0, 1, 2)).tolist()
         return gated / visited
 
-    low, high = 0.0, 10.0
-    for _ in range(12):
-        middle = (low + high) / 2
-        low, high = (middle, high) if gated_share(middle) < point.gated else (low, middle)
-    problem.add_lacuna(work, spec, [("threshold", high)])
-    problem.add("ungated", problem.lacuna(spec, [("threshold", -1e30)]), work)
     problem.add_dense(causal=True)
     problem.add("cudnn", problem.cudnn(True), work)
+    if point.gated == 0:
+        problem.add_lacuna(work, spec, [(name, loosest)])
+        return compare(problem, "lacuna", "cudnn")
+    for _ in range(14):
+        middle = (low + high) / 2
+        low, high = (middle, high) if gated_share(middle) < point.gated else (low, middle)
+    problem.add_lacuna(work, spec, [(name, value_of(high, point.n))])
+    problem.add("ungated", problem.lacuna(spec, [(name, loosest)]), work)
     return compare(problem, "ungated", "cudnn")
 
 
