@@ -77,16 +77,11 @@ std::string distrust_of_store(int directory) {
 ReadResult read_entry(int directory, const std::string& path, const std::string* key_text,
                       bool touch) {
   ReadResult result;
-  const Opened folder = open_folder(directory, folder_of(path), false);
-  if (!folder.is_open()) {
-    result.absent = true;
-    result.distrust = folder.distrust;
-    return result;
-  }
-  const Opened file = open_file(folder.descriptor.get(), name_of(path));
+  const Opened file = open_file(directory, path);
   if (!file.is_open()) {
-    result.absent = file.is_absent();
-    result.decoded.damage = file.reason();
+    result.absent = file.is_absent() || file.is_on_the_way;
+    result.distrust = file.is_on_the_way ? file.distrust : "";
+    result.decoded.damage = result.absent ? "" : file.reason();
     return result;
   }
   std::string bytes;

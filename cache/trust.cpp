@@ -35,7 +35,7 @@ bool is_link(int folder, const std::string& name) {
          S_ISLNK(status.st_mode);
 }
 
-/// One level: `name` has no slash below `folder`. `shown` is what messages call it.
+/// One level: the folders in `name`, if any, have been checked. `shown` is what messages call it.
 Opened open_level(int folder, const std::string& name, int flags, const std::string& shown) {
   Opened opened;
   opened.descriptor = FileDescriptor(::openat(folder, name.c_str(), flags | O_CLOEXEC));
@@ -53,6 +53,26 @@ Opened open_level(int folder, const std::string& name, int flags, const std::str
   }
   if (opened.error != 0 || !reason.empty()) opened.descriptor = FileDescriptor();
   return opened;
+}
+
+/// The folders that lead to a file below `root`: the first that may not be used, else nothing.
+Opened look_at_folders(int root, const std::string& path) {
+  Opened seen;
+  for (std::size_t end = path.find('/'); end != std::string::npos; end = path.find('/', end + 1)) {
+    std::string level = path.substr(0, end);
+    if (::fstatat(root, level.c_str(), &seen.status, AT_SYMLINK_NOFOLLOW) != 0) {
+      seen.error = errno;
+    } else if (S_ISLNK(seen.status.st_mode)) {
+      seen.distrust = level.append(" is a symbolic link");
+    } else if (!S_ISDIR(seen.status.st_mode)) {
+      seen.error = ENOTDIR;
+    } else if (const std::string reason = distrust(seen.status); !reason.empty()) {
+      seen.distrust = level.append(" ").append(reason);
+    }
+    seen.is_on_the_way = seen.error != 0 || !seen.distrust.empty();
+    if (seen.is_on_the_way) return seen;
+  }
+  return seen;
 }
 
 /// mkdir -p, private at every level that is new. Returns an errno value.
@@ -122,17 +142,10 @@ Opened open_folder(int root, const std::string& path, bool create) {
 }
 
 Opened open_file(int root, const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  Opened folder;
-  int above = root;
-  if (slash != std::string::npos) {
-    folder = open_folder(root, path.substr(0, slash), false);
-    if (!folder.is_open()) return folder;
-    above = folder.descriptor.get();
-  }
-  const std::string name = path.substr(slash == std::string::npos ? 0 : slash + 1);
+  Opened folder = look_at_folders(root, path);
+  if (folder.is_on_the_way) return folder;
   // O_NONBLOCK: a pipe in place of a file must not stop us.
-  Opened file = open_level(above, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, path + " ");
+  Opened file = open_level(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, path + " ");
   if (file.is_open() && !S_ISREG(file.status.st_mode)) {
     file.distrust = path + " is not a regular file";
     file.descriptor = FileDescriptor();

@@ -103,6 +103,40 @@ TEST_F(Trust, EntriesThatOthersCouldHaveWritten) {
   expect_entry_refused();
 }
 
+TEST_F(Trust, FoldersThatChangeAfterAHit) {
+  for (const std::string& folder : folders_) {
+    Store opened_to_others(options_in(scratch_));
+    ASSERT_TRUE(opened_to_others.load(key_).has_value());
+    ASSERT_EQ(::chmod(at(folder).c_str(), 0777), 0);
+    EXPECT_FALSE(opened_to_others.load(key_).has_value()) << folder;
+    EXPECT_FALSE(opened_to_others.on_disk());
+    ASSERT_EQ(::chmod(at(folder).c_str(), 0700), 0);
+
+    Store moved(options_in(scratch_));
+    ASSERT_TRUE(moved.load(key_).has_value());
+    const std::string elsewhere = scratch_.path("elsewhere");
+    ASSERT_EQ(::rename(at(folder).c_str(), elsewhere.c_str()), 0);
+    ASSERT_EQ(::symlink(elsewhere.c_str(), at(folder).c_str()), 0);
+    EXPECT_FALSE(moved.load(key_).has_value()) << folder;
+    EXPECT_FALSE(moved.on_disk());
+    ASSERT_EQ(::unlink(at(folder).c_str()), 0);
+    ASSERT_EQ(::rename(elsewhere.c_str(), at(folder).c_str()), 0);
+  }
+}
+
+TEST_F(Trust, EntriesThatChangeAfterAHit) {
+  const std::string entry = file_of(scratch_, key_);
+  Store store(options_in(scratch_));
+  ASSERT_TRUE(store.load(key_).has_value());
+  ASSERT_EQ(::chmod(entry.c_str(), 0666), 0);
+  EXPECT_FALSE(store.load(key_).has_value());
+  ASSERT_TRUE(store.publish(key_, kernel_for(key_)));
+  ASSERT_TRUE(store.load(key_).has_value());
+  ASSERT_EQ(::rename(entry.c_str(), at("moved").c_str()), 0);
+  ASSERT_EQ(::symlink(at("moved").c_str(), entry.c_str()), 0);
+  EXPECT_FALSE(store.load(key_).has_value());
+}
+
 TEST_F(Trust, WhatRootHasPutThereServesEverybody) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs two users";
   ASSERT_EQ(::chmod(scratch_.path().c_str(), 0755), 0);
