@@ -55,9 +55,7 @@ bool is_pooled(const StageFacts& f, Tensor) {
   return f.estimate != nullptr && f.estimate->rows.kind == SummaryKind::kMean;
 }
 bool is_of_pairs(const StageFacts& f, Tensor) { return f.estimates_pairs(); }
-bool has_reference(const StageFacts& f, Tensor) {
-  return f.estimates_pairs() && f.has_reference();
-}
+bool has_reference(const StageFacts& f, Tensor) { return f.estimates_pairs() && f.has_reference(); }
 bool is_exact(const StageFacts& f, Tensor) { return f.estimates_exactly(); }
 bool has_sums(const StageFacts& f, Tensor) { return f.estimates_exactly() && f.has_reference(); }
 bool is_of_cells(const StageFacts& f, Tensor) { return f.estimates_cells(); }

@@ -13,10 +13,10 @@ namespace lacuna {
 template <class Config, class Hooks, class Args>
 class ExactLargest : ExactConsumer<Config, Args> {
   using Base = ExactConsumer<Config, Args>;
+  using Base::args_, Base::block_, Base::smem_, Base::warp_;
   using typename Base::Products;
   using typename Base::Ring;
   using typename Base::Shape;
-  using Base::args_, Base::block_, Base::smem_, Base::warp_;
   static constexpr int kHalves = Shape::kStepKeys / kWarpgroupRows;
   static constexpr int kTiles = Shape::kColumns / Config::kTileQ;  ///< query tiles of a product
   static constexpr int kBlocksOfTile = Shape::kBlocks / kTiles;
@@ -30,9 +30,7 @@ class ExactLargest : ExactConsumer<Config, Args> {
 
   __device__ __forceinline__ ExactLargest(const Args& args, const ExactSmem<Config>& smem,
                                           const KeepRow& block)
-      : Base(args, smem, block),
-        part_(warp_ / 4 / kHalves),
-        to_log2_(args.attend.scale * kLog2E) {}
+      : Base(args, smem, block), part_(warp_ / 4 / kHalves), to_log2_(args.attend.scale * kLog2E) {}
 
   __device__ __forceinline__ void run() const {
     publish_offset();
@@ -71,9 +69,8 @@ class ExactLargest : ExactConsumer<Config, Args> {
             lse.data[block_.b * lse.stride_b + block_.h * lse.stride_h + q] * kLog2E;
         if (given > -kInfinity) offset = given;
       } else {
-        offset = args_.predict.scores[query_head(args_, block_.b, block_.h) *
-                                          args_.predict.q_padded +
-                                      q];
+        offset = args_.predict
+                     .scores[query_head(args_, block_.b, block_.h) * args_.predict.q_padded + q];
       }
     }
     const int column = n % Shape::kColumns;

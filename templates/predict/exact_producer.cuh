@@ -78,7 +78,8 @@ class ExactProducer {
     u32 target[kPeriod];
 #pragma unroll
     for (int n = 0; n < kPeriod; ++n)
-      target[n] = smem_.keys(slot) + Panels::offset(warp_ * kKeys + n * kPassRows + lane_row, chunk);
+      target[n] =
+          smem_.keys(slot) + Panels::offset(warp_ * kKeys + n * kPassRows + lane_row, chunk);
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
       const bool exists = pass * kPassRows < left;

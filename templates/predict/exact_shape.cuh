@@ -125,8 +125,7 @@ struct ExactPairs {
     bool full = true;
     if constexpr (Config::kHasMask)
       full = Hooks::tile_full(args, row.q0, row.q1, k0, k1, row.h, row.b);
-    if constexpr (kIsReference)
-      full = full && Hooks::reference_full(args, row.q0, row.q1, k0, k1);
+    if constexpr (kIsReference) full = full && Hooks::reference_full(args, row.q0, row.q1, k0, k1);
     return full;
   }
   __device__ __forceinline__ bool one(const KeepRow& row, int q, int k) const {
@@ -146,8 +145,7 @@ class ExactConsumer {
   using Ring = RingPosition<Shape::kStages>;
   using Products = typename Shape::Products;
 
-  __device__ __forceinline__ ExactConsumer(const Args& args, const Smem& smem,
-                                           const KeepRow& block)
+  __device__ __forceinline__ ExactConsumer(const Args& args, const Smem& smem, const KeepRow& block)
       : args_(args), smem_(smem), block_(block), warp_(warp_index()) {}
 
   /// The block's queries, a sixteenth by each warp; those past the last are zeros. Then all of them

@@ -1,6 +1,6 @@
 // The mass of each row's keys, in log2, by wgmma (sm_90a): of all that it sees, or of `reference`
-// alone. predict.scores [b, h, q_padded], +inf for rows that take no part in what follows: without a
-// key, or with a NaN.
+// alone. predict.scores [b, h, q_padded], +inf for rows that take no part in what follows: without
+// a key, or with a NaN.
 //
 // A lane adds up the weights of its own columns, relative to a reference of its own that lags
 // behind their maximum: f32 has room for that, and nothing is looked for among the scores unless
@@ -48,10 +48,10 @@ struct LaggingSum {
 template <class Config, class Hooks, class Args, bool kIsReference>
 class ExactSums : ExactConsumer<Config, Args> {
   using Base = ExactConsumer<Config, Args>;
+  using Base::args_, Base::block_, Base::smem_, Base::warp_;
   using typename Base::Products;
   using typename Base::Ring;
   using typename Base::Shape;
-  using Base::args_, Base::block_, Base::smem_, Base::warp_;
 
  public:
   using Pairs = ExactPairs<Config, Hooks, Args, kIsReference>;
@@ -84,8 +84,8 @@ class ExactSums : ExactConsumer<Config, Args> {
   }
 
  private:
-  /// What is left to multiply scores by: 1 where some do not count, which are -inf from then on, and
-  /// the others logits.
+  /// What is left to multiply scores by: 1 where some do not count, which are -inf from then on,
+  /// and the others logits.
   __device__ __forceinline__ float hide(Products& scores, int k0) const {
     const Pairs pairs{args_};
     const int k1 = k0 + Shape::kStepKeys - 1, keys = args_.attend.n_k;
@@ -132,8 +132,7 @@ class ExactSums : ExactConsumer<Config, Args> {
 #pragma unroll
     for (int n = 0; n < Shape::kBlocks; ++n) {
 #pragma unroll
-      for (int i = 0; i < 4; ++i)
-        largest[i / 2] = fmaxf(largest[i / 2], scores[n][i] * to_log2);
+      for (int i = 0; i < 4; ++i) largest[i / 2] = fmaxf(largest[i / 2], scores[n][i] * to_log2);
     }
 #pragma unroll
     for (int r = 0; r < 2; ++r) offset[r] = sums[r].raise(largest[r]);

@@ -12,15 +12,15 @@ namespace {
 
 /// What a generated kernel.cu includes.
 constexpr const char* kIncludedByKernels[] = {
-    "\"arch/launch.cuh\"",       "\"base/expr.cuh\"",
-    "\"kernel/attend_mma.cuh\"", "\"kernel/attend_wgmma.cuh\"",
-    "\"kernel/combine.cuh\"",    "\"kernel/permute.cuh\"",
-    "\"kernel/prepare.cuh\"",    "\"kernel/prepare_values.cuh\"",
-    "\"kernel/statistics.cuh\"", "\"predict/cells.cuh\"",
-    "\"predict/compact.cuh\"",   "\"predict/exact_largest.cuh\"",
+    "\"arch/launch.cuh\"",        "\"base/expr.cuh\"",
+    "\"kernel/attend_mma.cuh\"",  "\"kernel/attend_wgmma.cuh\"",
+    "\"kernel/combine.cuh\"",     "\"kernel/permute.cuh\"",
+    "\"kernel/prepare.cuh\"",     "\"kernel/prepare_values.cuh\"",
+    "\"kernel/statistics.cuh\"",  "\"predict/cells.cuh\"",
+    "\"predict/compact.cuh\"",    "\"predict/exact_largest.cuh\"",
     "\"predict/exact_sums.cuh\"", "\"predict/pooled.cuh\"",
-    "\"predict/reference.cuh\"", "\"predict/select.cuh\"",
-    "\"predict/tokens.cuh\"",    "\"predict/tokens_wgmma.cuh\""};
+    "\"predict/reference.cuh\"",  "\"predict/select.cuh\"",
+    "\"predict/tokens.cuh\"",     "\"predict/tokens_wgmma.cuh\""};
 
 /// What a text includes, as written: "base/ints.cuh" or <cuda.h>, with its quotes or brackets.
 std::vector<std::string> includes_of(const std::string& text) {

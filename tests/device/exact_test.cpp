@@ -50,8 +50,8 @@ TEST_P(Exact, FollowsRowsThatOutgrowTheirReference) {
   if (config().normalise != Normalise::kSoftmax) GTEST_SKIP() << "p may be larger than f32 holds";
   for (const float factor : {4.0F, -4.0F, 40.0F}) {
     SCOPED_TRACE(factor);
-    PredictProblem problem(config(), {1, 1, 1, 100, test::by_tier(1300, 700)},
-                           PredictFill::kSharp, 6);
+    PredictProblem problem(config(), {1, 1, 1, 100, test::by_tier(1300, 700)}, PredictFill::kSharp,
+                           6);
     problem.args().attend.scale *= factor;
     ASSERT_EQ(run(problem, kStagePlain), "");
     EXPECT_EQ(problem.check(std::abs(factor) * 10), "");

@@ -306,8 +306,7 @@ std::vector<PredictProblem::Tile> PredictProblem::row_of_tiles(int b, int h, int
   return tiles;
 }
 
-std::string PredictProblem::check_row(int row, const std::vector<Tile>& tiles,
-                                      double slack) const {
+std::string PredictProblem::check_row(int row, const std::vector<Tile>& tiles, double slack) const {
   const TileRecord* records = &records_[offset_of(static_cast<long long>(row) * columns())];
   std::ostringstream wrong;
   const auto near = [&](double x, double y, double scale) {

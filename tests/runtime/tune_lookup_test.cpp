@@ -190,7 +190,8 @@ TEST(TuneLookup, ACompileTakesTilesAndThreadsWithoutAFlag) {
   EXPECT_EQ(kernel->planned.contract.tile_k, 32);
   EXPECT_EQ(kernel->threads, threads);
   EXPECT_EQ(kernel->planned.plan.attend.tile_q.origin, Origin::kTuned);
-  EXPECT_EQ(kernel->planned.plan.attend.tile_q.reason, "measured 10 us at n=1024 with " + record.compiler);
+  EXPECT_EQ(kernel->planned.plan.attend.tile_q.reason,
+            "measured 10 us at n=1024 with " + record.compiler);
 
   const auto other = compile_kernel(engine, {"t.json", kDense}, {64, DType::kBF16}, found);
   ASSERT_NE(other, nullptr);
