@@ -1,5 +1,4 @@
 // From a plan to a cubin: the key, the store, and what LACUNA_DUMP leaves behind.
-#include "runtime/engine/assembly.hpp"
 #include "runtime/engine/build.hpp"
 
 #include <gtest/gtest.h>
@@ -9,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "runtime/engine/assembly.hpp"
 #include "runtime/engine/metadata.hpp"
 #include "tests/runtime/child_process.hpp"
 #include "tests/runtime/scoped_variable.hpp"
