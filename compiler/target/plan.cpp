@@ -18,6 +18,8 @@ std::string_view name_of(Origin origin) {
       return "derived";
     case Origin::kTuned:
       return "tuned";
+    case Origin::kCaller:
+      return "caller";
   }
   return "";
 }

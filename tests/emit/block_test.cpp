@@ -16,7 +16,8 @@
 namespace lacuna {
 namespace {
 
-#define MEMBER(type, name) {#name, offsetof(type, name)}
+#define MEMBER(type, name) \
+  { #name, offsetof(type, name) }
 
 const std::map<std::string, std::size_t> kAttendOffsets = {
     MEMBER(AttendArgs, q.data),       MEMBER(AttendArgs, q.stride_b),
