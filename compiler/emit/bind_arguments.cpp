@@ -17,7 +17,7 @@ int find_named(const std::vector<Named>& all, std::string_view name) {
 }
 
 /// What the kernels say about a member; null: it comes from where its table says.
-const Argument* argument_of(const Lowered& lowered, std::string_view member) {
+const Argument* argument_of(const LoweredPlan& lowered, std::string_view member) {
   for (const Kernel& kernel : lowered.kernels) {
     const auto found = std::ranges::find(kernel.arguments, member, &Argument::member);
     if (found != kernel.arguments.end()) return &*found;
@@ -32,7 +32,7 @@ double constant_of(const Program& program, std::string_view member) {
 }
 
 /// Does a kernel read or write the caller's tensor of this member?
-bool is_operand(const Lowered& lowered, std::string_view member) {
+bool is_operand(const LoweredPlan& lowered, std::string_view member) {
   const std::string_view tensor = member.substr(0, member.find('.'));
   return std::ranges::any_of(lowered.kernels, [&](const Kernel& kernel) {
     return std::ranges::count(kernel.operands, tensor) > 0;
@@ -45,7 +45,7 @@ bool is_of_tensor(Source source) {
 }
 
 /// Completes a field of the tables; false: this program leaves it 0.
-bool bind(const Program& program, const Lowered& lowered, const LaunchProgram& launch,
+bool bind(const Program& program, const LoweredPlan& lowered, const LaunchProgram& launch,
           ArgField& field) {
   std::string_view name = field.name;
   if (const Argument* argument = argument_of(lowered, name)) {
@@ -118,7 +118,7 @@ int find_slot(const LaunchProgram& launch, std::string_view name) {
   return find_named(launch.slots, name);
 }
 
-std::vector<ArgField> bind_arguments(const Plan& plan, const Lowered& lowered,
+std::vector<ArgField> bind_arguments(const Plan& plan, const LoweredPlan& lowered,
                                      const LaunchProgram& launch) {
   std::vector<ArgField> fields;
   const auto add = [&](std::vector<ArgField> members, bool only_operands = false) {

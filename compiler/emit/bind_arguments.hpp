@@ -11,7 +11,7 @@ namespace lacuna {
 
 /// The fields in ascending order; members that this program leaves 0 have none. `launch` holds its
 /// values and slots already.
-std::vector<ArgField> bind_arguments(const Plan& plan, const Lowered& lowered,
+std::vector<ArgField> bind_arguments(const Plan& plan, const LoweredPlan& lowered,
                                      const LaunchProgram& launch);
 
 /// The tensor maps of the wgmma family; none in mma. `launch` holds its fields already.

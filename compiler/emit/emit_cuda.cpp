@@ -143,7 +143,7 @@ std::string kernel_text(const Kernel& kernel, Neighbours overlaps, const Plan& p
   return out.take();
 }
 
-std::string head_text(const Lowered& lowered, const Plan& plan, const SpecDocument& document) {
+std::string head_text(const LoweredPlan& lowered, const Plan& plan, const SpecDocument& document) {
   const Program& program = plan.program;
   const bool has_stages = lowered.kernels.size() > 1;
   CudaWriter out(document);
@@ -161,7 +161,7 @@ std::string head_text(const Lowered& lowered, const Plan& plan, const SpecDocume
 }  // namespace
 
 CudaSource emit_cuda(const Plan& plan, const SpecDocument& document) {
-  const Lowered lowered = lower(plan);
+  const LoweredPlan lowered = lower_plan(plan);
   CudaSource source;
   source.head = head_text(lowered, plan, document);
   const bool overlaps = plan.target.overlaps_kernels;

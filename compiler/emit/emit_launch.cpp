@@ -57,7 +57,7 @@ LaunchProgram emit_launch_program(const Plan& plan) {
     add_sizes(attend_sizes(plan));
     return program;
   }
-  const Lowered lowered = lower(plan);
+  const LoweredPlan lowered = lower_plan(plan);
   add_sizes(lowered.sizes);
   add_launches(plan, lowered.kernels, program);
   add_workspace(lowered.slots, program);

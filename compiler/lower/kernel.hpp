@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "compiler/emit/launch_program.hpp"
+#include "compiler/lower/arguments.hpp"
 #include "compiler/target/plan.hpp"
 
 namespace lacuna {

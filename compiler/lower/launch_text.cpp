@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "compiler/emit/launch_program.hpp"
+#include "compiler/lower/arguments.hpp"
 #include "compiler/target/limits.hpp"
 
 namespace lacuna {

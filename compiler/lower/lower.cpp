@@ -64,8 +64,8 @@ bool has_stages(const Program& program) {
 
 }  // namespace
 
-Lowered lower(const Plan& plan) {
-  Lowered lowered;
+LoweredPlan lower_plan(const Plan& plan) {
+  LoweredPlan lowered;
   for (const auto lowering : kLowerings) {
     for (Kernel& kernel : lowering(plan)) lowered.kernels.push_back(std::move(kernel));
   }

@@ -3,7 +3,6 @@
 // program does not have it.
 #pragma once
 
-#include "compiler/emit/block_layout.hpp"
 #include "compiler/lower/kernel.hpp"
 
 namespace lacuna {
@@ -21,7 +20,7 @@ Kernels lower_combine(const Plan& plan);
 Kernels lower_unpermute(const Plan& plan);
 
 /// A plan for a CUDA target, lowered.
-struct Lowered {
+struct LoweredPlan {
   Kernels kernels;          ///< in launch order
   std::vector<Slot> slots;  ///< of the workspace, each once, in their order in memory
   std::vector<NamedSize> sizes;
@@ -29,7 +28,7 @@ struct Lowered {
   /// Reports of the caller's that each launch fills with zeros.
   std::vector<TensorRole> cleared;
 };
-Lowered lower(const Plan& plan);
+LoweredPlan lower_plan(const Plan& plan);
 
 /// Sizes that attend finds in its arguments; those of the CPU's too.
 std::vector<NamedSize> attend_sizes(const Plan& plan);

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <set>
 
+#include "compiler/emit/block_layout.hpp"
 #include "tests/emit/plans.hpp"
 #include "tests/ir/programs.hpp"
 #include "tests/spec/golden_file.hpp"
@@ -30,7 +31,7 @@ std::vector<Plan> shipped_plans() {
 
 TEST(Lower, EveryValueHasAReason) {
   for (const Plan& plan : shipped_plans()) {
-    for (const Kernel& kernel : lower(plan).kernels) {
+    for (const Kernel& kernel : lower_plan(plan).kernels) {
       const std::string which = plan.program.name + " " + kernel.name;
       EXPECT_NE(kernel.because, "") << which;
       EXPECT_NE(kernel.grid.reason, "") << which;
@@ -64,7 +65,7 @@ TEST(Lower, KernelsReadWhatIsThere) {
     // Lists that a kernel makes are not there before it has made them.
     if (find_op<Compact>(plan.program) != nullptr)
       for (const char* list : {"list_indices", "list_counts"}) there.erase(list);
-    for (const Kernel& kernel : lower(plan).kernels) {
+    for (const Kernel& kernel : lower_plan(plan).kernels) {
       EXPECT_TRUE(names.insert(kernel.name).second) << kernel.name;
       for (const std::string_view operand : kernel.operands)
         EXPECT_TRUE(there.contains(operand))
@@ -75,7 +76,7 @@ TEST(Lower, KernelsReadWhatIsThere) {
 }
 
 TEST(Lower, ReasonsSayWhereNumbersComeFrom) {
-  const Lowered lowered = lower(plan_of_text(kPredictedText));
+  const LoweredPlan lowered = lower_plan(plan_of_text(kPredictedText));
   const auto kernel = [&](std::string_view name) {
     return *std::ranges::find(lowered.kernels, name, &Kernel::name);
   };
@@ -86,7 +87,7 @@ TEST(Lower, ReasonsSayWhereNumbersComeFrom) {
 }
 
 TEST(Lower, AMemoryThatSeveralKernelsUseIsAsLargeAsTheLargestNeeds) {
-  const Lowered lowered = lower(plan_of_text(kPredictedText));
+  const LoweredPlan lowered = lower_plan(plan_of_text(kPredictedText));
   const auto slot = std::ranges::find(lowered.slots, std::string_view("partial"), &Slot::name);
   ASSERT_NE(slot, lowered.slots.end());
   EXPECT_EQ(slot->units.substr(0, 24), "max(n_b * n_h * (((n_q +") << slot->units;

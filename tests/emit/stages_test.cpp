@@ -14,7 +14,7 @@ using Names = std::vector<std::string>;
 /// The declarations of a kernel's Config.
 std::string config_of(const Plan& plan, const std::string& stage) {
   std::string text;
-  for (const Kernel& kernel : lower(plan).kernels) {
+  for (const Kernel& kernel : lower_plan(plan).kernels) {
     if (kernel.name != stage) continue;
     for (const ConfigField& field : kernel.config) text += declaration(field) + ";\n";
   }
