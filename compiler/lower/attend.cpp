@@ -156,7 +156,7 @@ std::vector<Slot> attend_slots(const Plan& plan, const ShapeExpr& grid) {
   if (gathers(plan) && !is_wgmma(plan))  // which expands columns in shared memory
     slots.push_back(
         {"gathered", units("(" + grid.expr + ")", padded_length(Tensor::kK), kWordBytes)});
-  if (split > 1) {  // templates/kernel/split_args.cuh
+  if (split > 1) {  // templates/args/split_args.cuh
     const std::string outer = std::to_string(split) + " * " + heads;
     slots.push_back({"partial_o", units(outer, "n_q", head_dim * kWordBytes)});
     slots.push_back({"partial_lse", units(outer, "n_q", kWordBytes)});
@@ -184,7 +184,7 @@ Kernels lower_attend(const Plan& plan) {
                 .because = "every spec has it; the family is " +
                            std::string(name_of(plan.attend.family.value)) + ": " +
                            plan.attend.family.reason,
-                .header = wgmma ? "kernel/attend_wgmma.cuh" : "kernel/attend_mma.cuh",
+                .header = wgmma ? "attend/wgmma/attend_wgmma.cuh" : "attend/mma/attend_mma.cuh",
                 .function = wgmma ? "attend_wgmma" : "attend_mma",
                 .config = attend_config(plan),
                 .grid = wgmma ? wgmma_attend_grid(plan) : mma_attend_grid(plan),

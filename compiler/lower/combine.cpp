@@ -17,7 +17,7 @@ Kernels lower_combine(const Plan& plan) {
   const int tokens = kBlockThreads / (plan.program.head_dim / kCombinedElements);
   return {{.name = "combine",
            .because = "several blocks share a row of tiles",
-           .header = "kernel/combine.cuh",
+           .header = "attend/combine.cuh",
            .function = "combine_shares",
            .config = {split_rows_field(plan.attend), boolean("kWritesLse", lse, "/attention/lse")},
            .grid = {blocks_over(Tensor::kQ, tokens),

@@ -8,7 +8,7 @@
 namespace lacuna {
 namespace {
 
-constexpr const char* kCompactHeader = "predict/compact.cuh";
+constexpr const char* kCompactHeader = "select/compact.cuh";
 
 /// Lists that a predictor makes; a row of them has room for all tiles.
 constexpr Argument kMadeLists[] = {
@@ -17,7 +17,7 @@ constexpr Argument kMadeLists[] = {
     {"list_capacity", FieldSource::kValue, "k_tiles"},
 };
 
-/// Of OrderSmem in templates/predict/compact.cuh.
+/// Of OrderSmem in templates/select/compact.cuh.
 Chosen<int> order_smem() {
   constexpr int kBins = 4096, kReduceWords = 16;
   return {(2 * kBins + kBlockThreads + kReduceWords) * kWordBytes, Origin::kDerived,

@@ -6,15 +6,15 @@
 namespace lacuna {
 namespace {
 
-constexpr int kMeanRows = 16;         ///< of templates/predict/pooled_means.cuh
+constexpr int kMeanRows = 16;         ///< of templates/select/pooled/pooled_means.cuh
 constexpr int kMostTilesOfRow = 512;  ///< that it takes; longer rows go by pooled.cuh
-/// Rows of templates/predict/pooled.cuh that are longer than this holds lie in the workspace.
+/// Rows of templates/select/pooled/pooled.cuh that are longer than this holds lie in the workspace.
 constexpr int kRowBytes = 40 << 10;
 
 std::string digits_of(int number) { return std::to_string(number); }
 
-/// Of templates/predict/pooled_tokens.cuh: three factors of each number, and of each warp 40 logits
-/// of each row and two numbers besides.
+/// Of templates/select/pooled/pooled_tokens.cuh: three factors of each number, and of each warp 40
+/// logits of each row and two numbers besides.
 Chosen<int> keys_smem(int head_dim) {
   constexpr int kFactorBytes = 3 * kElementBytes, kWarpWords = 42, kRowExtra = 8;
   return {kMeanRows * (kFactorBytes * head_dim + kBlockWarps * kWarpWords * kWordBytes + kRowExtra),
@@ -23,8 +23,8 @@ Chosen<int> keys_smem(int head_dim) {
               " * 2 + 8 warps * " + digits_of(kWarpWords) + " * 4 + 8)"};
 }
 
-/// Of templates/predict/pooled_means.cuh: queries and logits of 16 rows of 512 tiles, and of each
-/// warp 32 keys, or a row's order, bits and p.
+/// Of templates/select/pooled/pooled_means.cuh: queries and logits of 16 rows of 512 tiles, and of
+/// each warp 32 keys, or a row's order, bits and p.
 Chosen<int> means_smem(int head_dim, bool reads_score) {
   const int rows = kMeanRows * (head_dim + 4 + kMostTilesOfRow + 8);
   const int of_warp = reads_score ? 2 * kMostTilesOfRow + kMostTilesOfRow / 32 : 32 * 20;
@@ -70,7 +70,7 @@ Kernels pooled_kernels(const EstimateParts& parts) {
                                ? "means of queries decide about single keys"
                            : has_tokens ? "means of queries are compared with keys"
                                         : "means of queries are compared with means of keys",
-                .header = "predict/pooled.cuh",
+                .header = "select/pooled/pooled.cuh",
                 .function = "predict_pooled",
                 .config = pooled_config(parts, kind),
                 .grid = striding_grid(parts, parts.rows),

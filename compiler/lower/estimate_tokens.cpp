@@ -26,7 +26,7 @@ int numbers_of_tokens(const EstimateParts& parts, bool is_last) {
   return parts.keep.keeps_first ? 1 : 0;
 }
 
-/// Of each row of cells: templates/predict/cell_shape.cuh.
+/// Of each row of cells: templates/select/antidiagonal/cell_shape.cuh.
 int numbers_of_cells(const EstimateParts& parts) {
   const bool is_plain = parts.estimate.normalise == Normalise::kNone;
   const bool sums = parts.estimate.reduce == Reduce::kSum;
@@ -51,7 +51,7 @@ Kernels token_kernels(const EstimateParts& parts) {
   Kernel kernel{.name = "estimate",
                 .because = is_last ? "the last queries are compared with keys"
                                    : "queries are compared with keys",
-                .header = "predict/tokens.cuh",
+                .header = "select/tokens/tokens.cuh",
                 .function = "predict_tokens",
                 .config = token_config(parts),
                 .grid = is_last ? ShapeExpr{all_heads(Tensor::kQ), "one for each head"}
@@ -67,7 +67,7 @@ Kernels token_kernels(const EstimateParts& parts) {
 Kernels cell_kernels(const EstimateParts& parts) {
   Kernel kernel{.name = "estimate",
                 .because = "antidiagonals of queries are compared with those of keys",
-                .header = "predict/cells.cuh",
+                .header = "select/antidiagonal/cells.cuh",
                 .function = "predict_cells",
                 .config = token_config(parts),
                 .grid = striding_grid(parts, estimate_cell_tiles(parts.estimate)),

@@ -58,7 +58,7 @@ Kernels pair_kernels(const EstimateParts& parts) {
   if (has_reference(parts)) {
     Kernel kernel{.name = "reference",
                   .because = "weights are relative to the mass of their row",
-                  .header = "predict/reference.cuh",
+                  .header = "select/tokens/reference.cuh",
                   .function = "predict_reference",
                   .config = pair_config(parts),
                   .grid = {blocks_over(Tensor::kQ, parts.select.tile_q),
@@ -74,7 +74,7 @@ Kernels pair_kernels(const EstimateParts& parts) {
   }
   Kernel kernel{.name = "estimate",
                 .because = "integer queries are compared with integer keys",
-                .header = "predict/tokens_wgmma.cuh",
+                .header = "select/token_pairs/tokens_wgmma.cuh",
                 .function = "predict_token_pairs",
                 .config = pair_config(parts),
                 .grid = wgmma_estimate_grid(),
@@ -92,7 +92,7 @@ Kernels exact_kernels(const EstimateParts& parts) {
   if (has_reference(parts)) {
     Kernel kernel{.name = "reference",
                   .because = "weights are relative to the mass of their row",
-                  .header = "predict/exact_sums.cuh",
+                  .header = "select/exact/exact_sums.cuh",
                   .function = "predict_exact_sums",
                   .config = token_config(parts),
                   .grid = wgmma_estimate_grid(),
@@ -104,7 +104,7 @@ Kernels exact_kernels(const EstimateParts& parts) {
   }
   Kernel kernel{.name = "estimate",
                 .because = "queries are compared with keys",
-                .header = "predict/exact_largest.cuh",
+                .header = "select/exact/exact_largest.cuh",
                 .function = "predict_exact_largest",
                 .config = token_config(parts),
                 .grid = wgmma_estimate_grid(),

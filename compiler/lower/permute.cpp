@@ -8,7 +8,7 @@ namespace lacuna {
 namespace {
 
 constexpr int kPermutedTokens = 64;  ///< of a block
-constexpr const char* kPermuteHeader = "kernel/permute.cuh";
+constexpr const char* kPermuteHeader = "prepare/permute.cuh";
 
 /// Ordered copies, contiguous. Strides are tokens (times the width of a row).
 constexpr Argument kOrderedQ[] = {{"q.data", FieldSource::kWorkspace, "ordered_q"},

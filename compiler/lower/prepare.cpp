@@ -118,7 +118,7 @@ Chosen<int> prepare_threads(int tokens, int head_dim) {
               std::to_string(kPreparedElementsOfThread) + " of a thread"};
 }
 
-/// Of templates/kernel/prepare.cuh: of each row and of each warp's sums.
+/// Of templates/prepare/prepare.cuh: of each row and of each warp's sums.
 Chosen<int> prepare_smem(int head_dim) {
   constexpr int kRowBytes = 20, kWarpBytes = 4;
   const int sums = 2 * head_dim * static_cast<int>(sizeof(float));
@@ -146,7 +146,7 @@ Kernel prepare_kernel(const Plan& plan, const TokenOps& ops, Tensor tensor) {
   const bool is_query = tensor == Tensor::kQ;
   Kernel kernel{.name = is_query ? "prepare_q" : "prepare_k",
                 .because = prepare_work(ops),
-                .header = "kernel/prepare.cuh",
+                .header = "prepare/prepare.cuh",
                 .function = "prepare_tokens",
                 .config = prepare_config(ops, tensor, head_dim),
                 .grid = prepare_grid(tensor, tokens),

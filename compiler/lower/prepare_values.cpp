@@ -10,7 +10,7 @@ namespace {
 constexpr int kValueTokens = 128;  ///< of a block
 constexpr int kValuesOfThread = 64;
 
-/// Of templates/kernel/prepare_values.cuh.
+/// Of templates/prepare/prepare_values.cuh.
 Chosen<int> values_smem(int head_dim) {
   constexpr int kScaleBytes = 8;
   return {head_dim * (kValueTokens + kScaleBytes), Origin::kDerived,
@@ -33,7 +33,7 @@ Kernels lower_prepare_values(const Plan& plan) {
   const int head_dim = plan.program.head_dim;
   return {{.name = "prepare_v",
            .because = "attend multiplies values in e4m3",
-           .header = "kernel/prepare_values.cuh",
+           .header = "prepare/prepare_values.cuh",
            .function = "prepare_values",
            .config = {number("kRange", values->range, "/quantise/v/range")},
            .grid = {blocks_over(kTensor, kPreparedTokens) + " * " +

@@ -34,7 +34,7 @@ Kernels lower_select(const Plan& plan) {
       .name = "select",
       .because = estimate == nullptr ? "keep is asked about each tile"
                                      : "all rows of a head share one estimate",
-      .header = "predict/select.cuh",
+      .header = "select/keep/select.cuh",
       .function = "select_rows",
       .config = select_config(*select, keep, estimate != nullptr),
       .grid = {blocks_over(Tensor::kQ, select->tile_q), "one for each query tile of the predictor"},

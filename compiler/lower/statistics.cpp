@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kStatisticsTokens = 512;  ///< of a block of the first kernel
 constexpr int kLargestHeadDim = 256;
-constexpr const char* kStatisticsHeader = "kernel/statistics.cuh";
+constexpr const char* kStatisticsHeader = "prepare/statistics.cuh";
 
 /// Each warp leaves one row of channels.
 Chosen<int> statistics_smem() {

@@ -13,8 +13,8 @@ constexpr int kPooledRows = 8, kPooledColumnRows = 2;
 
 int whole_mma(int rows) { return (rows + kWarpRows - 1) / kWarpRows * kWarpRows; }
 
-/// Of templates/predict/cell_shape.cuh: stages of rows and of columns, some elements of each, and
-/// what is known of the rows.
+/// Of templates/select/antidiagonal/cell_shape.cuh: stages of rows and of columns, some elements of
+/// each, and what is known of the rows.
 constexpr int kCellRows = 128, kCellColumns = 128;
 constexpr int kCellStages = 3, kCellDepth = 64, kCellTailBytes = 2048;
 constexpr int kPairStages = 4, kPairStepKeys = 256, kPairControlBytes = 16384;
@@ -46,8 +46,9 @@ int estimate_block_smem_bytes(const Estimate& estimate, int rows, int head_dim) 
 std::string estimate_block_smem_formula(const Estimate& estimate, int rows, int head_dim) {
   if (estimate.rows.kind != SummaryKind::kAntidiagonal)
     return estimate_smem_formula(rows, head_dim);
-  return number_text(kCellStages) + " stages * (" + number_text(rows) + " + " + number_text(kCellColumns) +
-         ") * " + number_text(cell_depth(head_dim)) + " * 2 + " + number_text(kCellTailBytes);
+  return number_text(kCellStages) + " stages * (" + number_text(rows) + " + " +
+         number_text(kCellColumns) + ") * " + number_text(cell_depth(head_dim)) + " * 2 + " +
+         number_text(kCellTailBytes);
 }
 
 int estimate_pairs_smem_bytes(int head_dim) {

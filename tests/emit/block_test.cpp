@@ -10,8 +10,8 @@
 
 #define __host__
 #define __device__
-#include "kernel/predict_args.cuh"
-#include "kernel/split_args.cuh"
+#include "args/predict_args.cuh"
+#include "args/split_args.cuh"
 
 namespace lacuna {
 namespace {

@@ -1,5 +1,5 @@
 // Every mismatch of a launch is named: field, expected, got; all of them at once.
-#include "runtime/arguments.hpp"
+#include "runtime/launch/bind_launch.hpp"
 
 #include <gtest/gtest.h>
 
