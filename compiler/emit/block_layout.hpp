@@ -54,12 +54,6 @@ std::vector<ArgField> lay_out(std::span<const BlockMember> members, std::uint32_
 /// sizeof the struct.
 std::uint32_t block_bytes(std::span<const BlockMember> members);
 
-/// The parts of Args that not every program has.
-struct BlockParts {
-  bool wgmma = false;  ///< maps and schedule
-  bool split = false;
-  bool predict = false;
-};
 std::uint32_t schedule_offset();
 std::uint32_t attend_offset(BlockParts parts);
 std::uint32_t split_offset(BlockParts parts);

@@ -5,23 +5,24 @@
 #include "compiler/emit/cuda_writer.hpp"
 #include "compiler/emit/emit.hpp"
 #include "compiler/emit/hooks.hpp"
-#include "compiler/emit/stages.hpp"
+#include "compiler/emit/kernel_names.hpp"
+#include "compiler/lower/lower.hpp"
 
 namespace lacuna {
 namespace {
 
 void write_fields(CudaWriter& out, const std::vector<ConfigField>& fields) {
   for (const ConfigField& field : fields) {
-    out.line("  " + field.declaration + ";", out.place_of(field.pointer, field.origin));
+    out.line("  " + declaration(field) + ";", out.place_of(field.pointer, name_of(field.origin)));
   }
 }
 
 /// What the kernels of a spec have in common.
 std::vector<ConfigField> common_fields(const Program& program) {
   const std::string element = program.dtype == DType::kF16 ? "f16" : "bf16";
-  return {{"using Element = lacuna::" + element, "/attention/dtype", "caller"},
-          {"static constexpr int kHeadDim = " + std::to_string(program.head_dim),
-           "/attention/head_dim", "caller"}};
+  return {{"using", "Element", "lacuna::" + element, "/attention/dtype", Origin::kCaller},
+          {"int", "kHeadDim", std::to_string(program.head_dim), "/attention/head_dim",
+           Origin::kCaller}};
 }
 
 /// Attend is configured by itself; the stages around it share a base.
@@ -32,16 +33,17 @@ void write_stage(CudaWriter& out, const Program& program) {
   out.generated_line("};");
 }
 
-void write_config(CudaWriter& out, const StageKernel& kernel, const Program& program) {
-  const bool is_attend = kernel.config_name == kAttendConfig;
-  out.line("struct " + kernel.config_name + (is_attend ? " {" : " : Stage {"));
+void write_config(CudaWriter& out, const Kernel& kernel, const Program& program) {
+  const bool is_attend = kernel.name == kAttendName;
+  out.line("struct " + config_name(kernel) + (is_attend ? " {" : " : Stage {"));
   if (is_attend) write_fields(out, common_fields(program));
   write_fields(out, kernel.config);
   if (!is_attend) {
-    out.generated_line("  static constexpr int kThreads = " + std::to_string(kernel.threads) + ";");
+    out.generated_line("  static constexpr int kThreads = " + std::to_string(kernel.threads.value) +
+                       ";");
   }
-  out.generated_line("  static constexpr int kSmemBytes = " + std::to_string(kernel.smem_bytes) +
-                     ";");
+  out.generated_line(
+      "  static constexpr int kSmemBytes = " + std::to_string(kernel.smem_bytes.value) + ";");
   out.generated_line("};");
 }
 
@@ -98,13 +100,20 @@ void write_args(CudaWriter& out, const Program& program, BlockParts parts) {
        "v_values", "scores", "kept", "q_padded", "estimate_k_groups"});
 }
 
-void write_entry(CudaWriter& out, const StageKernel& kernel) {
-  out.line("extern \"C\" __global__ void __launch_bounds__(" + std::to_string(kernel.threads) +
-           ", " + std::to_string(kernel.blocks_per_sm) + ")");
-  out.line(kernel.entry + "(const __grid_constant__ Args args) {");
-  if (kernel.follows) out.line("  lacuna::await_kernel_before();");
-  if (kernel.precedes) out.line("  lacuna::admit_kernel_after();");
-  out.line("  lacuna::" + std::string(kernel.function) + "<" + kernel.config_name +
+/// A kernel's place among those of its launch: which of them it may overlap with.
+struct Neighbours {
+  bool before = false, after = false;
+};
+
+void write_entry(CudaWriter& out, const Kernel& kernel, const Program& program,
+                 Neighbours overlaps) {
+  out.line("extern \"C\" __global__ void __launch_bounds__(" +
+           std::to_string(kernel.threads.value) + ", " +
+           std::to_string(kernel.blocks_per_sm.value) + ")");
+  out.line(entry_name(kernel, program) + "(const __grid_constant__ Args args) {");
+  if (overlaps.before) out.line("  lacuna::await_kernel_before();");
+  if (overlaps.after) out.line("  lacuna::admit_kernel_after();");
+  out.line("  lacuna::" + std::string(kernel.function) + "<" + config_name(kernel) +
            ", Hooks>(args);");
   out.line("}");
 }
@@ -124,34 +133,43 @@ void write_shared_includes(CudaWriter& out, BlockParts parts) {
   if (parts.wgmma) write_include(out, "pipeline/work_tile_schedule.cuh");
 }
 
-std::string kernel_text(const StageKernel& kernel, const Plan& plan, const SpecDocument& document) {
+std::string kernel_text(const Kernel& kernel, Neighbours overlaps, const Plan& plan,
+                        const SpecDocument& document) {
   CudaWriter out(document);
   out.line("");
   write_include(out, kernel.header);
   write_config(out, kernel, plan.program);
-  write_entry(out, kernel);
+  write_entry(out, kernel, plan.program, overlaps);
+  return out.take();
+}
+
+std::string head_text(const LoweredPlan& lowered, const Plan& plan, const SpecDocument& document) {
+  const Program& program = plan.program;
+  const bool has_stages = lowered.kernels.size() > 1;
+  CudaWriter out(document);
+  out.line("// " + program.name + ", head_dim " + std::to_string(program.head_dim) + ", " +
+           std::string(name_of(program.dtype)) + ", " + plan.target.name +
+           ". Generated by lacuna " LACUNA_VERSION "; edit the spec, not this file.");
+  write_shared_includes(out, lowered.parts);
+  if (has_stages && plan.target.overlaps_kernels) write_include(out, "arch/launch.cuh");
+  if (has_stages) write_stage(out, program);
+  write_args(out, program, lowered.parts);
+  write_hooks(out, plan);
   return out.take();
 }
 
 }  // namespace
 
 CudaSource emit_cuda(const Plan& plan, const SpecDocument& document) {
-  const Program& program = plan.program;
-  const StageFacts facts = find_stages(plan);
-  const std::vector<StageKernel> kernels = stage_kernels(facts);
-  CudaWriter out(document);
-  out.line("// " + program.name + ", head_dim " + std::to_string(program.head_dim) + ", " +
-           std::string(name_of(program.dtype)) + ", " + plan.target.name +
-           ". Generated by lacuna " LACUNA_VERSION "; edit the spec, not this file.");
-  write_shared_includes(out, facts.parts());
-  if (kernels.back().follows) write_include(out, "arch/launch.cuh");
-  if (kernels.size() > 1) write_stage(out, program);
-  write_args(out, program, facts.parts());
-  write_hooks(out, facts);
+  const LoweredPlan lowered = lower_plan(plan);
   CudaSource source;
-  source.head = out.take();
-  for (const StageKernel& kernel : kernels) {
-    source.kernels.push_back({kernel.stage, kernel.entry, kernel_text(kernel, plan, document)});
+  source.head = head_text(lowered, plan, document);
+  const bool overlaps = plan.target.overlaps_kernels;
+  for (const Kernel& kernel : lowered.kernels) {
+    const Neighbours neighbours{overlaps && &kernel != &lowered.kernels.front(),
+                                overlaps && &kernel != &lowered.kernels.back()};
+    source.kernels.push_back({kernel.name, entry_name(kernel, plan.program),
+                              kernel_text(kernel, neighbours, plan, document)});
   }
   source.options = {"--gpu-architecture=" + plan.target.name, "-std=c++17", "-default-device"};
   return source;

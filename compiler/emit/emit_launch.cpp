@@ -1,12 +1,12 @@
 // Plan -> LaunchProgram: what the host computes and writes before it launches the kernels.
 #include <algorithm>
 
-#include "compiler/emit/bind_args.hpp"
+#include "compiler/emit/bind_arguments.hpp"
 #include "compiler/emit/block_layout.hpp"
 #include "compiler/emit/emit.hpp"
-#include "compiler/emit/stages.hpp"
-#include "compiler/emit/workspace.hpp"
+#include "compiler/emit/kernel_names.hpp"
 #include "compiler/expr/parse.hpp"
+#include "compiler/lower/lower.hpp"
 
 namespace lacuna {
 namespace {
@@ -22,11 +22,10 @@ int add_sum(LaunchProgram& program, std::string name, int first, int second) {
 }
 
 /// The workspace, slot behind slot; the end of the last one is its size.
-void add_workspace(const StageFacts& facts, LaunchProgram& program) {
-  const std::vector<SlotSize> slots = workspace_slots(facts);
+void add_workspace(const std::vector<Slot>& slots, LaunchProgram& program) {
   if (slots.empty()) return;
   int end = add_value(program, "workspace.begin", "0");
-  for (const SlotSize& slot : slots) {
+  for (const Slot& slot : slots) {
     const std::string name = slot.name;
     const int size = add_value(program, name + ".size", slot.units);
     program.slots.push_back({name, end, size, slot.cleared});
@@ -36,30 +35,36 @@ void add_workspace(const StageFacts& facts, LaunchProgram& program) {
   program.kept_slot = find_slot(program, "kept");
 }
 
-void add_launches(const StageFacts& facts, LaunchProgram& program) {
-  for (const StageKernel& kernel : stage_kernels(facts)) {
-    program.launches.push_back({kernel.entry, kernel.stage, kernel.decides, kernel.follows,
-                                add_value(program, kernel.grid_name, kernel.grid), kernel.threads,
-                                kernel.smem_bytes});
+/// A kernel behind another may begin before that has ended, where the target allows it.
+void add_launches(const Plan& plan, const Kernels& kernels, LaunchProgram& program) {
+  for (const Kernel& kernel : kernels) {
+    const bool overlaps = plan.target.overlaps_kernels && &kernel != &kernels.front();
+    const int grid = add_value(program, grid_name(kernel), kernel.grid.expr);
+    program.launches.push_back({entry_name(kernel, plan.program), kernel.name, kernel.decides,
+                                overlaps, grid, kernel.threads.value, kernel.smem_bytes.value});
   }
 }
 
 }  // namespace
 
 LaunchProgram emit_launch_program(const Plan& plan) {
-  const StageFacts facts = find_stages(plan);
   LaunchProgram program;
   program.reuse = std::max(1, plan.attend.reuse.value);
-  for (const NamedSize& size : attend_sizes(facts)) add_value(program, size.name, size.expr);
-  if (plan.target.kind == TargetKind::kCpu) return program;
-  for (const NamedSize& size : predict_sizes(facts)) add_value(program, size.name, size.expr);
-  add_launches(facts, program);
-  add_workspace(facts, program);
-  // No item of a split row could clear its row's reports before all others.
-  if (facts.splits_rows()) program.cleared = {TensorRole::kCounts, TensorRole::kTileMask};
-  program.args_bytes = args_bytes(plan.program, facts.parts());
-  program.fields = bind_args(facts, program);
-  program.maps = bind_maps(facts, program);
+  const auto add_sizes = [&](const std::vector<NamedSize>& sizes) {
+    for (const NamedSize& size : sizes) add_value(program, size.name, size.expr);
+  };
+  if (plan.target.kind == TargetKind::kCpu) {
+    add_sizes(attend_sizes(plan));
+    return program;
+  }
+  const LoweredPlan lowered = lower_plan(plan);
+  add_sizes(lowered.sizes);
+  add_launches(plan, lowered.kernels, program);
+  add_workspace(lowered.slots, program);
+  program.cleared = lowered.cleared;
+  program.args_bytes = args_bytes(plan.program, lowered.parts);
+  program.fields = bind_arguments(plan, lowered, program);
+  program.maps = bind_maps(plan, program);
   return program;
 }
 

@@ -9,6 +9,7 @@
 #include "compiler/expr/print_cuda.hpp"
 #include "compiler/expr/score_parts.hpp"
 #include "compiler/expr/table_line.hpp"
+#include "compiler/lower/keep.hpp"
 
 namespace lacuna {
 namespace {
@@ -223,25 +224,27 @@ void write_condition_hook(CudaWriter& out, const std::string& name, const std::s
              "/predictor/keep", cuda_text(*condition, "true", Tiling::kPredictor));
 }
 
-void write_select_hooks(CudaWriter& out, const StageFacts& facts) {
+void write_select_hooks(CudaWriter& out, const Select& select, const KeepQuestion& keep) {
   write_hook(out,
              std::string("bool keep(const Args& args, float score, float p, int rank, float "
                          "mass_before, int visible, float similar_q, float similar_k, ") +
                  kIndices + ")",
-             "/predictor/keep", cuda_text(facts.select->keep, "true", Tiling::kPredictor));
-  write_condition_hook(out, "keep_rank", "int rank, int visible", facts.rank_condition);
-  write_condition_hook(out, "keep_p", "float p", facts.p_condition);
+             "/predictor/keep", cuda_text(select.keep, "true", Tiling::kPredictor));
+  write_condition_hook(out, "keep_rank", "int rank, int visible", keep.rank_condition);
+  write_condition_hook(out, "keep_p", "float p", keep.p_condition);
 }
 
 }  // namespace
 
-void write_hooks(CudaWriter& out, const StageFacts& facts) {
+void write_hooks(CudaWriter& out, const Plan& plan) {
+  const Attend& attend = attend_of(plan.program);
   out.line("");
   out.line("struct Hooks {");
-  write_attend_hooks(out, facts.attend);
-  write_gate_hooks(out, facts.attend.gate);
-  if (facts.estimate != nullptr) write_estimate_hooks(out, *facts.estimate);
-  if (facts.select != nullptr) write_select_hooks(out, facts);
+  write_attend_hooks(out, attend);
+  write_gate_hooks(out, attend.gate);
+  if (const auto* estimate = find_op<Estimate>(plan.program)) write_estimate_hooks(out, *estimate);
+  if (const auto* select = find_op<Select>(plan.program))
+    write_select_hooks(out, *select, keep_question(plan));
   out.generated_line("};");
 }
 

@@ -3,10 +3,10 @@
 #pragma once
 
 #include "compiler/emit/cuda_writer.hpp"
-#include "compiler/emit/stage_facts.hpp"
+#include "compiler/target/plan.hpp"
 
 namespace lacuna {
 
-void write_hooks(CudaWriter& out, const StageFacts& facts);
+void write_hooks(CudaWriter& out, const Plan& plan);
 
 }  // namespace lacuna

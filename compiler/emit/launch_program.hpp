@@ -11,43 +11,15 @@
 #include <vector>
 
 #include "compiler/expr/expr.hpp"
+#include "compiler/lower/arguments.hpp"
 #include "compiler/spec/spec.hpp"
 
 namespace lacuna {
-
-/// Tensors of a launch, in the order of the C ABI.
-enum class TensorRole : std::uint8_t {
-  kQ,
-  kK,
-  kV,
-  kO,
-  kLse,
-  kCounts,
-  kTileMask,
-  kListIndices,
-  kListCounts,
-  kPreviousLse,  ///< f32 [n_b, n_h, n_q], natural log: row LSE of an earlier call
-  kOrder         ///< i32 [n]: token order[n] of the caller is token n of the computation
-};
-inline constexpr int kTensorRoleCount = 11;
 
 struct LaunchValue {
   std::string name;  ///< "q_tiles"
   Expr expr;         ///< Site::kLaunch, i32; empty: the sum of two earlier values
   int first = -1, second = -1;
-};
-
-enum class FieldKind : std::uint8_t { kPointer, kI64, kI32, kF32, kParam };
-
-enum class FieldSource : std::uint8_t {
-  kTensorData,    ///< index: TensorRole; null pointer where the caller passed nothing
-  kTensorStride,  ///< index: TensorRole * 4 + dimension; elements
-  kTensorExtent,  ///< index: TensorRole * 4 + dimension
-  kValue,         ///< index into LaunchProgram::values
-  kScaledValue,   ///< the same, times `constant`: an i64
-  kConstant,      ///< `constant`
-  kParam,         ///< index into Program::params; a ParamView of 48 bytes
-  kWorkspace,     ///< index into LaunchProgram::slots; where the slot begins
 };
 
 /// One field of the argument block.
@@ -86,7 +58,6 @@ struct TensorMapFields {
 
 /// A piece of the workspace, for one stage or handed from stage to stage. Sizes and offsets count
 /// units of kWorkspaceUnitBytes, so that 32 bits hold them.
-inline constexpr int kWorkspaceUnitBytes = 256;
 struct WorkspaceSlot {
   std::string name;      ///< "k_summary": a member of PredictArgs or AttendArgs
   int offset = 0;        ///< index into values

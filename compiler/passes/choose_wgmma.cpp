@@ -186,6 +186,21 @@ WgmmaChoice choose(const Program& program, const TileRequest& request,
   return {{}, first};
 }
 
+/// What a gate of scope warp skips depends on how many rows decide together: whoever compares
+/// targets has to know.
+void widen_gate(Gate& gate, const PassContext& context) {
+  gate.scope = GateScope::kWarpgroup;
+  Diagnostic& d = context.diagnostics.add(
+      at_field(context.document, "/gate/scope", Code::kGateScope, Severity::kNote,
+               "gate.scope: on " + context.target.name + " the " + std::to_string(kWarpgroupRows) +
+                   " rows of a warpgroup decide together, not the " + std::to_string(kWarpRows) +
+                   " of a warp"));
+  d.notes.emplace_back(
+      "wgmma multiplies 64 rows at once; the gate skips what all of them can miss");
+  d.helps.emplace_back(
+      "write \"loader\": \"cp_async\" to have the gate decide by 16 rows, with mma");
+}
+
 }  // namespace
 
 WgmmaShape with_operands(WgmmaShape shape, const Program& program) {
@@ -245,8 +260,7 @@ Program note_family(Program program, const WgmmaChoice& choice, const PassContex
                         shape.query_buffers == 1 ? "shared memory has no room for two"
                                                  : "the next queries come while these are in use"};
   Attend& attend = attend_of(program);
-  if (attend.gate && attend.gate->scope == GateScope::kWarp)
-    attend.gate->scope = GateScope::kWarpgroup;
+  if (attend.gate && attend.gate->scope == GateScope::kWarp) widen_gate(*attend.gate, context);
   return program;
 }
 

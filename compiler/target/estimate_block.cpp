@@ -17,6 +17,9 @@ int whole_mma(int rows) { return (rows + kWarpRows - 1) / kWarpRows * kWarpRows;
 /// each, and what is known of the rows.
 constexpr int kCellRows = 128, kCellColumns = 128;
 constexpr int kCellStages = 3, kCellDepth = 64, kCellTailBytes = 2048;
+constexpr int kPairStages = 4, kPairStepKeys = 256, kPairControlBytes = 16384;
+constexpr int kExactStages = 4, kExactStepKeys = 128, kExactControlBytes = 2048;
+std::string number_text(int number) { return std::to_string(number); }
 int cell_depth(int head_dim) { return std::gcd(head_dim, kCellDepth); }
 
 }  // namespace
@@ -40,14 +43,32 @@ int estimate_block_smem_bytes(const Estimate& estimate, int rows, int head_dim) 
   return kCellStages * (rows + kCellColumns) * cell_depth(head_dim) * 2 + kCellTailBytes;
 }
 
+std::string estimate_block_smem_formula(const Estimate& estimate, int rows, int head_dim) {
+  if (estimate.rows.kind != SummaryKind::kAntidiagonal)
+    return estimate_smem_formula(rows, head_dim);
+  return number_text(kCellStages) + " stages * (" + number_text(rows) + " + " +
+         number_text(kCellColumns) + ") * " + number_text(cell_depth(head_dim)) + " * 2 + " +
+         number_text(kCellTailBytes);
+}
+
 int estimate_pairs_smem_bytes(int head_dim) {
-  constexpr int kStages = 4, kStepKeys = 256, kControl = 16384;
-  return (kStages * kStepKeys + kEstimatePairsRows) * head_dim + kControl;
+  return (kPairStages * kPairStepKeys + kEstimatePairsRows) * head_dim + kPairControlBytes;
+}
+
+std::string estimate_pairs_smem_formula(int head_dim) {
+  return "(" + number_text(kPairStages) + " * " + number_text(kPairStepKeys) + " + " +
+         number_text(kEstimatePairsRows) + ") * " + number_text(head_dim) + " + " +
+         number_text(kPairControlBytes);
 }
 
 int estimate_exact_smem_bytes(int head_dim) {
-  constexpr int kStages = 4, kStepKeys = 128, kElementBytes = 2, kControl = 2048;
-  return (kStages * kStepKeys + kEstimatePairsRows) * head_dim * kElementBytes + kControl;
+  return (kExactStages * kExactStepKeys + kEstimatePairsRows) * head_dim * 2 + kExactControlBytes;
+}
+
+std::string estimate_exact_smem_formula(int head_dim) {
+  return "(" + number_text(kExactStages) + " * " + number_text(kExactStepKeys) + " + " +
+         number_text(kEstimatePairsRows) + ") * " + number_text(head_dim) + " * 2 + " +
+         number_text(kExactControlBytes);
 }
 
 int estimate_cell_tiles(const Estimate& estimate) {

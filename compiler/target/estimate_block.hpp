@@ -13,12 +13,16 @@ int estimate_rows(const Estimate& estimate);
 /// Dynamic shared memory of a block that compares tokens, cells or the last queries; `rows` as
 /// above.
 int estimate_block_smem_bytes(const Estimate& estimate, int rows, int head_dim);
+/// The formula with its numbers; the same of those below.
+std::string estimate_block_smem_formula(const Estimate& estimate, int rows, int head_dim);
 /// Of a block that compares 256 queries with all keys by wgmma
 /// (templates/select/token_pairs/token_pair_shape.cuh): the queries, four steps of 256 keys, and
 /// what is known of them and of the rows.
 int estimate_pairs_smem_bytes(int head_dim);
+std::string estimate_pairs_smem_formula(int head_dim);
 /// The same of tokens as they are, in steps of 128 keys (templates/select/exact/exact_shape.cuh).
 int estimate_exact_smem_bytes(int head_dim);
+std::string estimate_exact_smem_formula(int head_dim);
 inline constexpr int kEstimateExactColumns = 128;  ///< queries of a product
 /// Of both.
 inline constexpr int kEstimatePairsThreads = 640;  ///< four warpgroups compute, one loads

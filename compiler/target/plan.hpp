@@ -14,7 +14,7 @@
 
 namespace lacuna {
 
-enum class Origin : std::uint8_t { kSpec, kDefault, kDerived, kTuned };
+enum class Origin : std::uint8_t { kSpec, kDefault, kDerived, kTuned, kCaller };
 
 template <class T>
 struct Chosen {

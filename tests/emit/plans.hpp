@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "compiler/emit/emit.hpp"
-#include "compiler/emit/stages.hpp"
+#include "compiler/lower/lower.hpp"
 #include "compiler/target/target.hpp"
 
 namespace lacuna {

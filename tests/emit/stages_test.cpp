@@ -1,6 +1,7 @@
 // Which kernels a program has, in which order, and how they are configured.
 #include <gtest/gtest.h>
 
+#include "compiler/lower/prepare.hpp"
 #include "tests/emit/plans.hpp"
 #include "tests/ir/programs.hpp"
 #include "tests/passes/spec_documents.hpp"
@@ -12,11 +13,10 @@ using Names = std::vector<std::string>;
 
 /// The declarations of a kernel's Config.
 std::string config_of(const Plan& plan, const std::string& stage) {
-  const StageFacts facts = find_stages(plan);
   std::string text;
-  for (const StageKernel& kernel : stage_kernels(facts)) {
-    if (kernel.stage != stage) continue;
-    for (const ConfigField& field : kernel.config) text += field.declaration + ";\n";
+  for (const Kernel& kernel : lower_plan(plan).kernels) {
+    if (kernel.name != stage) continue;
+    for (const ConfigField& field : kernel.config) text += declaration(field) + ";\n";
   }
   return text;
 }
@@ -91,16 +91,16 @@ TEST(Stages, PrepareIsToldEachPieceOfItsWork) {
 
 TEST(Stages, APrepareBlockHoldsWholeTiles) {
   const TokenOps none;
-  EXPECT_EQ(prepare_tokens(none, 64), 256);
-  EXPECT_EQ(prepare_tokens(none, 96), 128);
-  EXPECT_EQ(prepare_tokens(none, 256), 64);
+  EXPECT_EQ(prepare_tokens(none, 64).value, 256);
+  EXPECT_EQ(prepare_tokens(none, 96).value, 128);
+  EXPECT_EQ(prepare_tokens(none, 256).value, 64);
   const Summarise large{.tile = 256};
   TokenOps ops;
   ops.summary = &large;
-  EXPECT_EQ(prepare_tokens(ops, 128), 256);
+  EXPECT_EQ(prepare_tokens(ops, 128).value, 256);
   const Smooth smooth;
   ops = {.smooth = &smooth};
-  EXPECT_EQ(prepare_tokens(ops, 128), 64);
+  EXPECT_EQ(prepare_tokens(ops, 128).value, 64);
 }
 
 TEST(Stages, SmoothedRowsTakeTheRoomOfTwo) {

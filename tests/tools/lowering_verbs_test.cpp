@@ -104,6 +104,39 @@ TEST(Explain, JsonHasTheSameValues) {
   }
 }
 
+TEST(Explain, SaysOfEveryKernelWhyItsValuesAreWhatTheyAre) {
+  const std::string spec = source_file("specs/sparge.json");
+  const CommandResult result = run_lacuna({"explain", spec, "--arch", "sm_90a"});
+  for (const char* text : {"prepare_q", "needed", "summaries of tiles", "smem_bytes",
+                           "256 tokens * 20 + 8 warps * (4 + 2 * 128 * 4)", "order_rows",
+                           "blocks of attend take the longest lists first"})
+    EXPECT_NE(result.out.find(text), std::string::npos) << text << "\n" << result.out;
+  const auto document = parse_document(run_lacuna({"explain", spec, "--arch", "sm_90a", "--json"}));
+  const auto& kernels = document["plans"][0]["launch"]["kernels"];
+  EXPECT_GE(kernels.size(), 9u);
+  bool reads_spec = false;
+  for (const auto& kernel : kernels) {
+    EXPECT_NE(kernel["because"], "");
+    for (const auto& value : kernel["values"]) EXPECT_NE(value["reason"], "") << kernel["stage"];
+    for (const auto& field : kernel["config"]) {
+      EXPECT_NE(field["origin"], "") << kernel["stage"];
+      reads_spec |= field["origin"] == "spec" && field["field"] == "/predictor/tile/q";
+    }
+  }
+  EXPECT_TRUE(reads_spec);
+}
+
+TEST(Explain, SaysThatATargetDecidesAGateByOtherRows) {
+  const std::string spec = source_file("specs/sparge.json");
+  const CommandResult wgmma = run_lacuna({"check", spec, "--arch", "sm_90a"});
+  EXPECT_EQ(wgmma.status, 0);
+  EXPECT_NE(wgmma.err.find("64 rows of a warpgroup decide together"), std::string::npos)
+      << wgmma.err;
+  EXPECT_NE(wgmma.err.find("\"scope\": \"warp\""), std::string::npos) << wgmma.err;
+  EXPECT_EQ(run_lacuna({"check", spec, "--arch", "sm_80"}).err.find("warpgroup"),
+            std::string::npos);
+}
+
 TEST(Explain, ExplainsACode) {
   const CommandResult result = run_lacuna({"explain", "e0301"});
   EXPECT_EQ(result.status, 0);

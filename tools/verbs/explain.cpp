@@ -4,8 +4,8 @@
 #include "cache/store.hpp"
 #include "compiler/emit/emit.hpp"
 #include "compiler/expr/parse.hpp"
-#include "compiler/target/limits.hpp"
-#include "compiler/target/plan.hpp"
+#include "compiler/lower/lower.hpp"
+#include "compiler/target/plan_values.hpp"
 #include "runtime/base/environment.hpp"
 #include "runtime/engine/engine.hpp"
 #include "runtime/tune/lookup.hpp"
@@ -38,38 +38,10 @@ Examples:
 
 See also: check, emit --stage plan)";
 
-/// One line of the decision table.
-struct Decision {
-  std::string name, value, origin, reason;
-};
-
-template <class T>
-Decision decision(std::string name, const Chosen<T>& chosen, std::string value) {
-  return {std::move(name), std::move(value), std::string(name_of(chosen.origin)), chosen.reason};
-}
-
-Decision decision(std::string name, const Chosen<int>& chosen) {
-  return decision(std::move(name), chosen, std::to_string(chosen.value));
-}
-
 std::string print_number(double value) {
   char buffer[32];
   std::snprintf(buffer, sizeof buffer, "%g", value);
   return buffer;
-}
-
-void add_predictor(const AttendPlan& attend, std::vector<Decision>& all) {
-  if (attend.keep_q.value == 0) return;
-  all.push_back(decision("predictor.tile.q", attend.keep_q));
-  all.push_back(decision("predictor.tile.k", attend.keep_k));
-  all.push_back(decision("predictor.reuse", attend.reuse));
-  if (attend.estimate_bits.value == 0) return;
-  all.push_back(decision("estimate.bits", attend.estimate_bits));
-  all.push_back(decision("estimate arithmetic", attend.estimate_product_bits,
-                         std::to_string(attend.estimate_product_bits.value) + " bits"));
-  if (!attend.estimate_family.reason.empty())
-    all.push_back(decision("estimate.family", attend.estimate_family,
-                           std::string(name_of(attend.estimate_family.value))));
 }
 
 /// "shared memory", of "limited by shared memory"
@@ -77,50 +49,6 @@ std::string limit_of_blocks(const Plan& plan) {
   constexpr std::string_view kBefore = "limited by ";
   const std::string& reason = plan.attend.blocks_per_sm.reason;
   return reason.starts_with(kBefore) ? reason.substr(kBefore.size()) : reason;
-}
-
-void add_family(const Plan& plan, std::vector<Decision>& all) {
-  const AttendPlan& attend = plan.attend;
-  if (!plan.target.has_wgmma) return;
-  all.push_back(decision("family", attend.family, std::string(name_of(attend.family.value))));
-  if (attend.family.value != AttendFamily::kWgmma) return;
-  all.push_back(decision("rows of tiles together", attend.tile_rows));
-  all.push_back(decision("warpgroups", attend.warpgroups));
-  all.push_back(decision("keys of a step", attend.step_keys));
-  all.push_back(decision("stages of values", attend.value_stages));
-  all.push_back(decision("query buffers", attend.query_buffers));
-}
-
-std::vector<Decision> decisions_of(const Plan& plan) {
-  const AttendPlan& attend = plan.attend;
-  std::vector<Decision> all = {
-      decision("attention.scale", attend.scale, print_number(attend.scale.value)),
-      decision("tile.q", attend.tile_q),
-      decision("tile.k", attend.tile_k),
-      decision("tile.order", attend.order, std::string(name_of(attend.order.value))),
-  };
-  if (attend_of(plan.program).gate) {
-    all.push_back(
-        decision("gate.scope", attend.gate_scope, std::string(name_of(attend.gate_scope.value))));
-  }
-  add_predictor(attend, all);
-  if (attend.qk_bits.value < 16) {
-    all.push_back(decision("quantise.qk.bits", attend.qk_bits));
-    all.push_back(decision("quantise.qk.group", attend.qk_group,
-                           std::string(name_of(attend.qk_group.value))));
-    all.push_back(decision("quantise.v.bits", attend.v_bits));
-  }
-  if (plan.target.kind != TargetKind::kCuda) return all;
-  all.push_back(decision("tile.stages", attend.stages));
-  all.push_back(decision("tile.warps", attend.warps));
-  all.push_back(decision("tile.split_rows", attend.split_rows));
-  add_family(plan, all);
-  all.push_back(decision("loader", attend.loader, std::string(name_of(attend.loader.value))));
-  all.push_back(
-      decision("shared memory", attend.smem_bytes, std::to_string(attend.smem_bytes.value) + " B"));
-  all.push_back(decision("registers", attend.registers));
-  all.push_back(decision("blocks per SM", attend.blocks_per_sm));
-  return all;
 }
 
 std::string print_param_shape(const ParamSymbol& symbol) {
@@ -190,21 +118,26 @@ void print_plan_for_people(const Plan& plan, const Spec& spec, const LaunchShape
   text += "\nOn " + plan.target.name + ", head dim " + std::to_string(plan.program.head_dim) +
           ", " + std::string(name_of(plan.program.dtype)) + ":\n\n";
   Table table{.head = {"value", "is", "from", "because"}, .rows = {}};
-  for (const Decision& d : decisions_of(plan)) {
-    table.rows.push_back({d.name, d.value, d.origin, d.reason});
+  for (const PlanValue& value : plan_values(plan)) {  // formulas have a table of their own
+    if (!value.is_formula)
+      table.rows.push_back(
+          {value.name, value.value, std::string(name_of(value.origin)), value.reason});
   }
   text += print_table(table, color) + print_budget(plan);
   text += print_formulas(plan.program, color) + print_params(spec, color);
   if (plan.target.kind == TargetKind::kCuda)
-    text += print_stages(emit_launch_program(plan), shape, color);
+    text += print_stages(lower_plan(plan), emit_launch_program(plan), shape, color);
   session.print(text);
 }
 
-void add_plan_json(const Plan& plan, const LaunchShape& shape, Session& session) {
+void add_plan_json(const Plan& plan, const SpecDocument& document, const LaunchShape& shape,
+                   Session& session) {
   ordered_json values = ordered_json::array();
-  for (const Decision& d : decisions_of(plan)) {
-    values.push_back(
-        {{"name", d.name}, {"value", d.value}, {"origin", d.origin}, {"reason", d.reason}});
+  for (const PlanValue& value : plan_values(plan)) {
+    values.push_back({{"name", value.name},
+                      {"value", value.value},
+                      {"origin", name_of(value.origin)},
+                      {"reason", value.reason}});
   }
   ordered_json entry = {{"target", plan.target.name},
                         {"head_dim", plan.program.head_dim},
@@ -215,7 +148,7 @@ void add_plan_json(const Plan& plan, const LaunchShape& shape, Session& session)
     entry["smem_bytes_per_block"] = plan.target.smem_bytes_per_block;
     entry["blocks_per_sm"] = plan.attend.blocks_per_sm.value;
     entry["limited_by"] = limit_of_blocks(plan);
-    entry["launch"] = stages_json(emit_launch_program(plan), shape);
+    entry["launch"] = stages_json(lower_plan(plan), emit_launch_program(plan), document, shape);
   }
   session.document["plans"].push_back(entry);
 }
@@ -236,7 +169,7 @@ void explain_spec(const ExplainOptions& options, Session& session) {
     const Plan plan = make_plan(*document, tuned.options, target, diagnostics);
     session.report(diagnostics, document->source);
     if (diagnostics.has_errors()) continue;
-    add_plan_json(plan, options.shape, session);
+    add_plan_json(plan, *document, options.shape, session);
     if (!session.json) print_plan_for_people(plan, document->spec, options.shape, session);
   }
 }

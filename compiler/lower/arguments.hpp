@@ -1,0 +1,47 @@
+// What the argument block of a spec's kernels is made of, in words that kernels and launches share.
+#pragma once
+
+#include <cstdint>
+
+namespace lacuna {
+
+/// Tensors of a launch, in the order of the C ABI.
+enum class TensorRole : std::uint8_t {
+  kQ,
+  kK,
+  kV,
+  kO,
+  kLse,
+  kCounts,
+  kTileMask,
+  kListIndices,
+  kListCounts,
+  kPreviousLse,  ///< f32 [n_b, n_h, n_q], natural log: row LSE of an earlier call
+  kOrder         ///< i32 [n]: token order[n] of the caller is token n of the computation
+};
+inline constexpr int kTensorRoleCount = 11;
+
+enum class FieldKind : std::uint8_t { kPointer, kI64, kI32, kF32, kParam };
+
+enum class FieldSource : std::uint8_t {
+  kTensorData,    ///< index: TensorRole; null pointer where the caller passed nothing
+  kTensorStride,  ///< index: TensorRole * 4 + dimension; elements
+  kTensorExtent,  ///< index: TensorRole * 4 + dimension
+  kValue,         ///< index into LaunchProgram::values
+  kScaledValue,   ///< the same, times `constant`: an i64
+  kConstant,      ///< `constant`
+  kParam,         ///< index into Program::params; a ParamView of 48 bytes
+  kWorkspace,     ///< index into LaunchProgram::slots; where the slot begins
+};
+
+/// Sizes and offsets in the workspace count this many bytes, so that 32 bits hold them.
+inline constexpr int kWorkspaceUnitBytes = 256;
+
+/// The parts of the argument block that not every program has.
+struct BlockParts {
+  bool wgmma = false;  ///< maps and schedule
+  bool split = false;
+  bool predict = false;
+};
+
+}  // namespace lacuna

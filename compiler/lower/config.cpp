@@ -1,0 +1,93 @@
+#include "compiler/lower/config.hpp"
+
+#include <charconv>
+
+namespace lacuna {
+
+std::string declaration(const ConfigField& field) {
+  if (field.type == "using") return "using " + field.name + " = " + field.value;
+  return "static constexpr " + field.type + " " + field.name + " = " + field.value;
+}
+
+ConfigField integer(const char* name, int value, const char* pointer, Origin origin,
+                    std::string reason) {
+  return {"int", name, std::to_string(value), pointer, origin, std::move(reason)};
+}
+
+ConfigField boolean(const char* name, bool value, const char* pointer, Origin origin,
+                    std::string reason) {
+  return {"bool", name, value ? "true" : "false", pointer, origin, std::move(reason)};
+}
+
+ConfigField number(const char* name, float value, const char* pointer, Origin origin,
+                   std::string reason) {
+  char digits[32];
+  std::string text(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return {"float", name, text + "f", pointer, origin, std::move(reason)};
+}
+
+ConfigField enumerator(const char* type, const char* name, const char* value, const char* pointer,
+                       Origin origin, std::string reason) {
+  const std::string full = std::string("lacuna::") + type;
+  return {full, name, full + "::" + value, pointer, origin, std::move(reason)};
+}
+
+ConfigField integer(const char* name, const Chosen<int>& chosen, const char* pointer) {
+  return integer(name, chosen.value, pointer, chosen.origin, chosen.reason);
+}
+
+ConfigField tensor_field(Tensor tensor) {
+  return integer("kTensor", static_cast<int>(tensor), kNoField, Origin::kDerived,
+                 std::string(name_of(tensor)));
+}
+
+ConfigField predictor_tile_q(int tile) { return integer("kTileQ", tile, "/predictor/tile/q"); }
+ConfigField predictor_tile_k(int tile) { return integer("kTileK", tile, "/predictor/tile/k"); }
+ConfigField has_mask(const Expr& mask) {
+  return boolean("kHasMask", !mask.empty(), "/attention/mask");
+}
+ConfigField split_rows_field(const AttendPlan& chosen) {
+  return integer("kSplitRows", chosen.split_rows, "/tile/split_rows");
+}
+
+const char* group_name(QuantGroup group) {
+  switch (group) {
+    case QuantGroup::kBlock:
+      return "kBlock";
+    case QuantGroup::kWarp:
+      return "kWarp";
+    case QuantGroup::kThread:
+      return "kThread";
+  }
+  return "";
+}
+
+const char* normalise_name(Normalise normalise) {
+  switch (normalise) {
+    case Normalise::kNone:
+      return "kNone";
+    case Normalise::kSoftmax:
+      return "kSoftmax";
+    case Normalise::kLse:
+      return "kLse";
+    case Normalise::kPreviousLse:
+      return "kPreviousLse";
+  }
+  return "";
+}
+
+const char* scope_name(const std::optional<Gate>& gate) {
+  if (!gate) return "kNone";
+  switch (gate->scope) {
+    case GateScope::kWarp:
+      return "kWarp";
+    case GateScope::kTile:
+      return "kTile";
+    case GateScope::kWarpgroup:
+      return "kWarpgroup";
+  }
+  return "";
+}
+
+}  // namespace lacuna

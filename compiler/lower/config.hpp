@@ -1,0 +1,35 @@
+// Fields of a Config, as the lowerings write them.
+#pragma once
+
+#include "compiler/lower/kernel.hpp"
+#include "compiler/lower/launch_text.hpp"
+
+namespace lacuna {
+
+inline constexpr const char* kNoField = "";  ///< no field of the spec
+
+ConfigField integer(const char* name, int value, const char* pointer,
+                    Origin origin = Origin::kDefault, std::string reason = "");
+ConfigField boolean(const char* name, bool value, const char* pointer,
+                    Origin origin = Origin::kDefault, std::string reason = "");
+ConfigField number(const char* name, float value, const char* pointer,
+                   Origin origin = Origin::kDefault, std::string reason = "");
+/// A value of a device enum: "lacuna::GateScope::kTile".
+ConfigField enumerator(const char* type, const char* name, const char* value, const char* pointer,
+                       Origin origin = Origin::kDefault, std::string reason = "");
+/// With the origin and reason that the plan has.
+ConfigField integer(const char* name, const Chosen<int>& chosen, const char* pointer);
+
+// Fields that several kernels have.
+ConfigField tensor_field(Tensor tensor);
+ConfigField predictor_tile_q(int tile);
+ConfigField predictor_tile_k(int tile);
+ConfigField has_mask(const Expr& mask);
+ConfigField split_rows_field(const AttendPlan& chosen);
+
+/// The device's names.
+const char* group_name(QuantGroup group);
+const char* normalise_name(Normalise normalise);
+const char* scope_name(const std::optional<Gate>& gate);
+
+}  // namespace lacuna

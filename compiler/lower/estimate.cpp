@@ -1,0 +1,168 @@
+// estimate, and the select that follows where the estimate's kernel decides by itself: which
+// kernels they are, and what these have in common.
+#include "compiler/expr/parse.hpp"
+#include "compiler/lower/block.hpp"
+#include "compiler/lower/config.hpp"
+#include "compiler/lower/estimate_kernels.hpp"
+#include "compiler/lower/lower.hpp"
+#include "compiler/lower/token_ops.hpp"
+#include "compiler/target/estimate_block.hpp"
+
+namespace lacuna {
+namespace {
+
+constexpr int kRowsThatDecideKeys = 16;  ///< of a matrix product
+constexpr int kLargestIntegerBits = 8;
+
+/// Integers that the estimate shares with attend.
+constexpr Argument kSharedQ[] = {
+    {"estimate_q_values", FieldSource::kWorkspace, "q_values"},
+    {"estimate_q_scale", FieldSource::kWorkspace, "q_scale"},
+    {"estimate_q_groups", FieldSource::kValue, "q_groups"},
+};
+constexpr Argument kSharedK[] = {
+    {"estimate_k_values", FieldSource::kWorkspace, "k_values"},
+    {"estimate_k_scale", FieldSource::kWorkspace, "k_scale"},
+    {"estimate_k_groups", FieldSource::kValue, "k_groups"},
+};
+
+bool compares_by_wgmma(const Plan& plan) {
+  return plan.attend.estimate_family.value == AttendFamily::kWgmma;
+}
+
+/// Where the estimate finds its integers.
+void add_shared_arguments(const EstimateParts& parts, Kernel& kernel) {
+  if (parts.estimate.q_scale < 0) return;
+  const auto add = [&](Tensor tensor, const auto& shared) {
+    if (token_ops(parts.plan.program, tensor).estimate_quantise == nullptr)
+      kernel.arguments.insert(kernel.arguments.end(), std::begin(shared), std::end(shared));
+  };
+  add(Tensor::kQ, kSharedQ);
+  add(Tensor::kK, kSharedK);
+}
+
+Kernels estimate_kernels(EstimateKernel kind, const EstimateParts& parts) {
+  switch (kind) {
+    case EstimateKernel::kNone:
+      return {};
+    case EstimateKernel::kMeans:
+    case EstimateKernel::kKeys:
+      return pooled_kernels(parts);
+    case EstimateKernel::kTokens:
+      return token_kernels(parts);
+    case EstimateKernel::kCells:
+      return cell_kernels(parts);
+    case EstimateKernel::kPairs:
+      return pair_kernels(parts);
+    case EstimateKernel::kExact:
+      return exact_kernels(parts);
+  }
+  return {};
+}
+
+}  // namespace
+
+bool estimates_pairs(const Plan& plan) {
+  const auto* estimate = find_op<Estimate>(plan.program);
+  return estimate != nullptr && compares_by_wgmma(plan) && estimate->bits <= kLargestIntegerBits;
+}
+
+EstimateKernel estimate_kernel(const Plan& plan) {
+  const auto* estimate = find_op<Estimate>(plan.program);
+  if (estimate == nullptr) return EstimateKernel::kNone;
+  if (estimates_pairs(plan)) return EstimateKernel::kPairs;
+  if (compares_by_wgmma(plan)) return EstimateKernel::kExact;
+  if (estimate->rows.kind == SummaryKind::kAntidiagonal) return EstimateKernel::kCells;
+  if (estimate->rows.kind != SummaryKind::kMean) return EstimateKernel::kTokens;
+  if (estimate->columns.kind != SummaryKind::kTokens || estimate->tile_k > 1)
+    return EstimateKernel::kMeans;
+  const KeepQuestion keep = keep_question(plan);
+  return keep.orders_tiles() || keep.keeps_first ? EstimateKernel::kMeans : EstimateKernel::kKeys;
+}
+
+Kernels lower_estimate(const Plan& plan) {
+  const auto* estimate = find_op<Estimate>(plan.program);
+  const auto* select = find_op<Select>(plan.program);
+  if (estimate == nullptr || select == nullptr) return {};
+  const EstimateKernel kind = estimate_kernel(plan);
+  const int rows = kind == EstimateKernel::kKeys ? kRowsThatDecideKeys : estimate_rows(*estimate);
+  const EstimateParts parts{plan, *estimate, *select, keep_question(plan), rows};
+  Kernels kernels = estimate_kernels(kind, parts);
+  for (Kernel& kernel : kernels) {
+    kernel.decides = true;
+    add_shared_arguments(parts, kernel);
+  }
+  return kernels;
+}
+
+void add_estimate_config(const EstimateParts& parts, std::vector<ConfigField>& fields) {
+  const Estimate& estimate = parts.estimate;
+  fields.push_back(
+      integer("kRows", parts.rows, kNoField, Origin::kDerived, "that a block takes together"));
+  fields.push_back(enumerator("Normalise", "kNormalise", normalise_name(estimate.normalise),
+                              "/predictor/estimate/normalise"));
+  fields.push_back(boolean("kSums", estimate.reduce == Reduce::kSum, "/predictor/estimate/reduce"));
+  fields.push_back(has_mask(estimate.mask));
+  fields.push_back(
+      boolean("kHasExclude", !estimate.exclude.empty(), "/predictor/estimate/exclude"));
+  for (ConfigField& field : keep_config(parts.keep)) fields.push_back(std::move(field));
+}
+
+std::vector<ConfigField> token_config(const EstimateParts& parts) {
+  const Estimate& estimate = parts.estimate;
+  const bool is_last = estimate.rows.kind == SummaryKind::kLast;
+  const bool has_cells = estimate.rows.kind == SummaryKind::kAntidiagonal;
+  constexpr const char *kRows = "/predictor/estimate/q", *kSmooth = "/predictor/smooth";
+  std::vector<ConfigField> fields = {
+      predictor_tile_q(estimate.tile_q),
+      predictor_tile_k(estimate.tile_k),
+      integer("kCell", has_cells ? estimate.rows.count : 1, kRows),
+      integer("kLastRows", is_last ? estimate.rows.count : 0, kRows),
+      integer("kBits", estimate.bits, "/predictor/estimate/bits"),
+      enumerator("QuantGroup", "kGroup", group_name(estimate.group), "/predictor/estimate/group"),
+      boolean("kHasRowBias", estimate.row_bias >= 0, kSmooth),
+      boolean("kHasColumnBias", estimate.column_bias >= 0, kSmooth)};
+  add_estimate_config(parts, fields);
+  return fields;
+}
+
+void add_token_operands(const EstimateParts& parts, Kernel& kernel) {
+  const Estimate& estimate = parts.estimate;
+  const auto add = [&](bool is_read, std::initializer_list<std::string_view> names) {
+    if (is_read) kernel.operands.insert(kernel.operands.end(), names);
+  };
+  const auto has_own = [&](Tensor tensor) {
+    return token_ops(parts.plan.program, tensor).estimate_quantise != nullptr;
+  };
+  const bool is_quantised = estimate.q_scale >= 0;
+  const bool is_exact = estimate.normalise == Normalise::kLse;
+  add(!is_quantised || is_exact, {"q", "k"});
+  add(is_quantised && has_own(Tensor::kQ), {"estimate_q_values", "estimate_q_scale"});
+  add(is_quantised && !has_own(Tensor::kQ), {"q_values", "q_scale"});
+  add(is_quantised && has_own(Tensor::kK), {"estimate_k_values", "estimate_k_scale"});
+  add(is_quantised && !has_own(Tensor::kK), {"k_values", "k_scale"});
+  add(estimate.row_bias >= 0, {"row_bias"});
+  add(estimate.column_bias >= 0, {"column_bias"});
+  add(estimate.previous_lse >= 0, {"previous_lse"});
+  add_similarity_operands(parts, kernel);
+}
+
+void add_similarity_operands(const EstimateParts& parts, Kernel& kernel) {
+  if (parts.keep.similar_q) kernel.operands.push_back("q_similarity");
+  if (parts.keep.similar_k) kernel.operands.push_back("k_similarity");
+}
+
+ShapeExpr striding_grid(const EstimateParts& parts, int q_tiles) {
+  const int queries = parts.estimate.tile_q * q_tiles;
+  return {at_most(blocks_over(Tensor::kQ, queries), kMostStridingBlocks),
+          "one for each " + std::to_string(queries) + " queries of a head, up to " +
+              std::to_string(kMostStridingBlocks) + " that take several in turn"};
+}
+
+Slot kept_slot(const Select& select) {
+  return {"kept",
+          units(all_heads(Tensor::kQ),
+                "(" + keep_q_tiles(select) + ") * (" + keep_words(select) + ")", kWordBytes)};
+}
+
+}  // namespace lacuna

@@ -1,0 +1,51 @@
+// The kernels that an estimate has, one function for each: which of them a program needs follows
+// from what it compares, and with which instructions.
+#pragma once
+
+#include "compiler/lower/keep.hpp"
+
+namespace lacuna {
+
+enum class EstimateKernel : std::uint8_t {
+  kNone,
+  kMeans,   ///< means of queries with means of keys, or with all keys of a tile
+  kKeys,    ///< means of queries decide about single keys, which need no memory but for their bit
+  kTokens,  ///< tokens, or the last queries, by mma.sync
+  kCells,   ///< antidiagonals
+  kPairs,   ///< tokens in integers, by wgmma and bounds
+  kExact,   ///< tokens as they are, by wgmma
+};
+EstimateKernel estimate_kernel(const Plan& plan);
+bool estimates_pairs(const Plan& plan);  ///< kPairs
+
+/// What the kernels of an estimate are made of.
+struct EstimateParts {
+  const Plan& plan;
+  const Estimate& estimate;
+  const Select& select;
+  KeepQuestion keep;
+  int rows = 0;  ///< that a block takes together
+};
+
+Kernels pooled_kernels(const EstimateParts& parts);  ///< kMeans, kKeys
+Kernels token_kernels(const EstimateParts& parts);   ///< kTokens
+Kernels cell_kernels(const EstimateParts& parts);    ///< kCells
+Kernels pair_kernels(const EstimateParts& parts);    ///< kPairs
+Kernels exact_kernels(const EstimateParts& parts);   ///< kExact
+
+/// Fields that all of them have besides their tiles.
+void add_estimate_config(const EstimateParts& parts, std::vector<ConfigField>& fields);
+/// The Config of those that compare tokens or cells.
+std::vector<ConfigField> token_config(const EstimateParts& parts);
+
+/// What an estimate of integers or of similarities reads; `names` are those of the tokens.
+void add_token_operands(const EstimateParts& parts, Kernel& kernel);
+void add_similarity_operands(const EstimateParts& parts, Kernel& kernel);
+
+/// Blocks that stride over groups of so many query tiles.
+ShapeExpr striding_grid(const EstimateParts& parts, int q_tiles);
+
+/// The bits that are decided.
+Slot kept_slot(const Select& select);
+
+}  // namespace lacuna

@@ -1,0 +1,91 @@
+// An estimate of means of queries: with means of keys, or with the keys themselves.
+#include "compiler/lower/block.hpp"
+#include "compiler/lower/config.hpp"
+#include "compiler/lower/estimate_kernels.hpp"
+
+namespace lacuna {
+namespace {
+
+constexpr int kMeanRows = 16;         ///< of templates/select/pooled/pooled_means.cuh
+constexpr int kMostTilesOfRow = 512;  ///< that it takes; longer rows go by pooled.cuh
+/// Rows of templates/select/pooled/pooled.cuh that are longer than this holds lie in the workspace.
+constexpr int kRowBytes = 40 << 10;
+
+std::string digits_of(int number) { return std::to_string(number); }
+
+/// Of templates/select/pooled/pooled_tokens.cuh: three factors of each number, and of each warp 40
+/// logits of each row and two numbers besides.
+Chosen<int> keys_smem(int head_dim) {
+  constexpr int kFactorBytes = 3 * kElementBytes, kWarpWords = 42, kRowExtra = 8;
+  return {kMeanRows * (kFactorBytes * head_dim + kBlockWarps * kWarpWords * kWordBytes + kRowExtra),
+          Origin::kDerived,
+          digits_of(kMeanRows) + " rows * (3 factors * " + digits_of(head_dim) +
+              " * 2 + 8 warps * " + digits_of(kWarpWords) + " * 4 + 8)"};
+}
+
+/// Of templates/select/pooled/pooled_means.cuh: queries and logits of 16 rows of 512 tiles, and of
+/// each warp 32 keys, or a row's order, bits and p.
+Chosen<int> means_smem(int head_dim, bool reads_score) {
+  const int rows = kMeanRows * (head_dim + 4 + kMostTilesOfRow + 8);
+  const int of_warp = reads_score ? 2 * kMostTilesOfRow + kMostTilesOfRow / 32 : 32 * 20;
+  return {(rows + kBlockWarps * of_warp) * kWordBytes, Origin::kDerived,
+          "(" + digits_of(kMeanRows) + " rows * (" + digits_of(head_dim) + " + 4 + " +
+              digits_of(kMostTilesOfRow) + " + 8) + 8 warps * " + digits_of(of_warp) + ") * 4"};
+}
+
+Chosen<int> pooled_smem(const EstimateParts& parts, EstimateKernel kind) {
+  const int head_dim = parts.plan.program.head_dim;
+  if (kind == EstimateKernel::kKeys) return keys_smem(head_dim);
+  if (parts.estimate.columns.kind == SummaryKind::kTokens)
+    return {kRowBytes, Origin::kDefault, "longer rows of tiles lie in the workspace"};
+  return means_smem(head_dim, parts.keep.score);
+}
+
+std::vector<ConfigField> pooled_config(const EstimateParts& parts, EstimateKernel kind) {
+  const Estimate& estimate = parts.estimate;
+  const bool has_tokens = estimate.columns.kind == SummaryKind::kTokens;
+  std::vector<ConfigField> fields = {
+      predictor_tile_q(estimate.tile_q), predictor_tile_k(estimate.tile_k),
+      boolean("kColumnsAreTokens", has_tokens, "/predictor/estimate/k"),
+      boolean("kDecidesKeys", kind == EstimateKernel::kKeys, kNoField, Origin::kDerived,
+              "a key is a tile of its own, and keep asks for no order")};
+  add_estimate_config(parts, fields);
+  return fields;
+}
+
+Chosen<int> pooled_blocks(const EstimateParts& parts, EstimateKernel kind) {
+  const bool has_tokens = parts.estimate.columns.kind == SummaryKind::kTokens;
+  if (kind == EstimateKernel::kMeans && has_tokens)
+    return {1, Origin::kDefault, "registers are not limited"};
+  return {2, Origin::kDerived, "two wait for each other's loads"};
+}
+
+}  // namespace
+
+Kernels pooled_kernels(const EstimateParts& parts) {
+  const EstimateKernel kind = estimate_kernel(parts.plan);
+  const bool has_tokens = parts.estimate.columns.kind == SummaryKind::kTokens;
+  Kernel kernel{.name = "estimate",
+                .because = kind == EstimateKernel::kKeys
+                               ? "means of queries decide about single keys"
+                           : has_tokens ? "means of queries are compared with keys"
+                                        : "means of queries are compared with means of keys",
+                .header = "select/pooled/pooled.cuh",
+                .function = "predict_pooled",
+                .config = pooled_config(parts, kind),
+                .grid = striding_grid(parts, parts.rows),
+                .threads = block_threads(),
+                .smem_bytes = pooled_smem(parts, kind),
+                .blocks_per_sm = pooled_blocks(parts, kind),
+                .operands = {"q_summary", has_tokens ? "k" : "k_summary"}};
+  add_similarity_operands(parts, kernel);
+  if (kind == EstimateKernel::kMeans) {
+    const int rows = 2 * parts.rows + (parts.keep.orders_tiles() ? 2 : 0);
+    kernel.slots.push_back({"scores", units("(" + kernel.grid.expr + ")",
+                                            keep_k_tiles(parts.select), rows * kWordBytes)});
+  }
+  kernel.slots.push_back(kept_slot(parts.select));
+  return {kernel};
+}
+
+}  // namespace lacuna

@@ -1,0 +1,83 @@
+// An estimate of tokens, of the last queries or of antidiagonals, by mma.sync.
+#include "compiler/lower/block.hpp"
+#include "compiler/lower/config.hpp"
+#include "compiler/lower/estimate_kernels.hpp"
+#include "compiler/target/estimate_block.hpp"
+
+namespace lacuna {
+namespace {
+
+/// Scratch of each block: so many numbers for each tile of a row.
+void add_scores(const EstimateParts& parts, int numbers, Kernel& kernel) {
+  if (numbers > 0)
+    kernel.slots.push_back({"scores", units("(" + kernel.grid.expr + ")",
+                                            keep_k_tiles(parts.select), numbers * kWordBytes)});
+}
+
+Chosen<int> token_smem(const EstimateParts& parts) {
+  const int head_dim = parts.plan.program.head_dim;
+  return {estimate_block_smem_bytes(parts.estimate, parts.rows, head_dim), Origin::kDerived,
+          estimate_block_smem_formula(parts.estimate, parts.rows, head_dim)};
+}
+
+int numbers_of_tokens(const EstimateParts& parts, bool is_last) {
+  if (is_last) return 2 + (parts.keep.orders_tiles() ? 2 : 0);
+  if (parts.keep.orders_tiles()) return 4;
+  return parts.keep.keeps_first ? 1 : 0;
+}
+
+/// Of each row of cells: templates/select/antidiagonal/cell_shape.cuh.
+int numbers_of_cells(const EstimateParts& parts) {
+  const bool is_plain = parts.estimate.normalise == Normalise::kNone;
+  const bool sums = parts.estimate.reduce == Reduce::kSum;
+  const bool has_log_sums = !is_plain || sums;
+  const bool has_logits = parts.keep.score || !sums || is_plain;
+  const int planes = static_cast<int>(has_log_sums) + static_cast<int>(has_logits);
+  return parts.rows * planes + 2 + (parts.keep.orders_tiles() ? 2 : 0);
+}
+
+/// Two where there is shared memory for them.
+Chosen<int> blocks_of_cells(const EstimateParts& parts, int smem_bytes) {
+  const Target& target = parts.plan.target;
+  const bool fit = 2 * (smem_bytes + target.smem_bytes_reserved) <= target.smem_bytes_per_sm;
+  return {fit ? 2 : 1, Origin::kDerived,
+          std::string(fit ? "shared memory holds two" : "shared memory holds one")};
+}
+
+}  // namespace
+
+Kernels token_kernels(const EstimateParts& parts) {
+  const bool is_last = parts.estimate.rows.kind == SummaryKind::kLast;
+  Kernel kernel{.name = "estimate",
+                .because = is_last ? "the last queries are compared with keys"
+                                   : "queries are compared with keys",
+                .header = "select/tokens/tokens.cuh",
+                .function = "predict_tokens",
+                .config = token_config(parts),
+                .grid = is_last ? ShapeExpr{all_heads(Tensor::kQ), "one for each head"}
+                                : striding_grid(parts, 1),
+                .threads = block_threads(),
+                .smem_bytes = token_smem(parts)};
+  add_token_operands(parts, kernel);
+  add_scores(parts, numbers_of_tokens(parts, is_last), kernel);
+  if (!is_last) kernel.slots.push_back(kept_slot(parts.select));
+  return {kernel};
+}
+
+Kernels cell_kernels(const EstimateParts& parts) {
+  Kernel kernel{.name = "estimate",
+                .because = "antidiagonals of queries are compared with those of keys",
+                .header = "select/antidiagonal/cells.cuh",
+                .function = "predict_cells",
+                .config = token_config(parts),
+                .grid = striding_grid(parts, estimate_cell_tiles(parts.estimate)),
+                .threads = block_threads(),
+                .smem_bytes = token_smem(parts)};
+  kernel.blocks_per_sm = blocks_of_cells(parts, kernel.smem_bytes.value);
+  add_token_operands(parts, kernel);
+  add_scores(parts, numbers_of_cells(parts), kernel);
+  kernel.slots.push_back(kept_slot(parts.select));
+  return {kernel};
+}
+
+}  // namespace lacuna

@@ -1,0 +1,118 @@
+// An estimate of tokens by wgmma: integers by bounds of their products, or tokens as they are. A
+// kernel before it finds what the weights of each row are relative to, unless the caller knows it.
+#include "compiler/lower/block.hpp"
+#include "compiler/lower/config.hpp"
+#include "compiler/lower/estimate_kernels.hpp"
+#include "compiler/target/estimate_block.hpp"
+#include "compiler/target/wgmma_limits.hpp"
+
+namespace lacuna {
+namespace {
+
+Chosen<int> wgmma_estimate_threads() {
+  return {kEstimatePairsThreads, Origin::kDefault, "four warpgroups compute, one loads"};
+}
+
+ShapeExpr wgmma_estimate_grid() {
+  return {blocks_over(Tensor::kQ, kEstimatePairsRows),
+          "one for each " + std::to_string(kEstimatePairsRows) + " queries of a head"};
+}
+
+/// What weights of a row are relative to, of each row.
+Slot references() {
+  return {"scores", units(all_heads(Tensor::kQ), padded_length(Tensor::kQ), kWordBytes)};
+}
+
+bool has_reference(const EstimateParts& parts) {
+  return parts.estimate.normalise != Normalise::kPreviousLse;
+}
+
+void add_decision(const EstimateParts& parts, Kernel& kernel) {
+  add_token_operands(parts, kernel);
+  if (has_reference(parts)) kernel.operands.push_back("scores");
+  kernel.slots.push_back(kept_slot(parts.select));
+}
+
+std::vector<ConfigField> pair_config(const EstimateParts& parts) {
+  std::vector<ConfigField> fields = token_config(parts);
+  fields.push_back(boolean("kHasThreshold", parts.keep.p_condition.has_value(), "/predictor/keep"));
+  return fields;
+}
+
+/// Few keys to wait for and much to wait: as many as there is shared memory for.
+Chosen<int> reference_blocks(const Estimate& estimate) {
+  if (estimate.tile_q != kWarpgroupRows) return {1, Origin::kDefault, "registers are not limited"};
+  return {4, Origin::kDerived, "few keys, long waits: as many as shared memory holds"};
+}
+
+Chosen<int> exact_smem(int head_dim) {
+  return {estimate_exact_smem_bytes(head_dim), Origin::kDerived,
+          estimate_exact_smem_formula(head_dim)};
+}
+
+}  // namespace
+
+Kernels pair_kernels(const EstimateParts& parts) {
+  const int head_dim = parts.plan.program.head_dim;
+  Kernels kernels;
+  if (has_reference(parts)) {
+    Kernel kernel{.name = "reference",
+                  .because = "weights are relative to the mass of their row",
+                  .header = "select/tokens/reference.cuh",
+                  .function = "predict_reference",
+                  .config = pair_config(parts),
+                  .grid = {blocks_over(Tensor::kQ, parts.select.tile_q),
+                           "one for each query tile of the predictor"},
+                  .threads = block_threads(),
+                  .smem_bytes = {estimate_block_smem_bytes(parts.estimate, parts.rows, head_dim),
+                                 Origin::kDerived,
+                                 estimate_block_smem_formula(parts.estimate, parts.rows, head_dim)},
+                  .blocks_per_sm = reference_blocks(parts.estimate),
+                  .slots = {references()}};
+    add_token_operands(parts, kernel);
+    kernels.push_back(std::move(kernel));
+  }
+  Kernel kernel{.name = "estimate",
+                .because = "integer queries are compared with integer keys",
+                .header = "select/token_pairs/tokens_wgmma.cuh",
+                .function = "predict_token_pairs",
+                .config = pair_config(parts),
+                .grid = wgmma_estimate_grid(),
+                .threads = wgmma_estimate_threads(),
+                .smem_bytes = {estimate_pairs_smem_bytes(head_dim), Origin::kDerived,
+                               estimate_pairs_smem_formula(head_dim)}};
+  add_decision(parts, kernel);
+  kernels.push_back(std::move(kernel));
+  return kernels;
+}
+
+Kernels exact_kernels(const EstimateParts& parts) {
+  const int head_dim = parts.plan.program.head_dim;
+  Kernels kernels;
+  if (has_reference(parts)) {
+    Kernel kernel{.name = "reference",
+                  .because = "weights are relative to the mass of their row",
+                  .header = "select/exact/exact_sums.cuh",
+                  .function = "predict_exact_sums",
+                  .config = token_config(parts),
+                  .grid = wgmma_estimate_grid(),
+                  .threads = wgmma_estimate_threads(),
+                  .smem_bytes = exact_smem(head_dim),
+                  .slots = {references()}};
+    add_token_operands(parts, kernel);
+    kernels.push_back(std::move(kernel));
+  }
+  Kernel kernel{.name = "estimate",
+                .because = "queries are compared with keys",
+                .header = "select/exact/exact_largest.cuh",
+                .function = "predict_exact_largest",
+                .config = token_config(parts),
+                .grid = wgmma_estimate_grid(),
+                .threads = wgmma_estimate_threads(),
+                .smem_bytes = exact_smem(head_dim)};
+  add_decision(parts, kernel);
+  kernels.push_back(std::move(kernel));
+  return kernels;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,80 @@
+#include "compiler/lower/keep.hpp"
+
+#include <algorithm>
+#include <span>
+
+#include "compiler/expr/parse.hpp"
+#include "compiler/expr/sole_condition.hpp"
+#include "compiler/expr/trend.hpp"
+#include "compiler/lower/config.hpp"
+#include "compiler/lower/estimate_kernels.hpp"
+
+namespace lacuna {
+namespace {
+
+/// What an estimate says of a tile, but for its rank; and what else tells it from others.
+constexpr Variable kEstimateVariables[] = {Variable::kScore, Variable::kP, Variable::kMassBefore};
+constexpr Variable kPlaceVariables[] = {Variable::kSimilarK, Variable::kJ, Variable::kK0,
+                                        Variable::kK1};
+
+bool uses_any(const Expr& expr, std::span<const Variable> variables) {
+  return std::ranges::any_of(variables, [&](Variable variable) { return uses(expr, variable); });
+}
+
+std::optional<Expr> find_rank_condition(const Expr& keep) {
+  if (uses_any(keep, kEstimateVariables)) return std::nullopt;
+  std::optional<Expr> condition = sole_condition(keep, Variable::kRank);
+  if (!condition || uses_any(*condition, kPlaceVariables) ||
+      trend_of(*condition, Variable::kRank) != Trend::kFalls)
+    return std::nullopt;
+  return condition;
+}
+
+std::optional<Expr> find_p_condition(const Expr& keep) {
+  std::optional<Expr> condition = sole_condition(keep, Variable::kP);
+  // How many tiles are visible is counted while they are estimated.
+  if (!condition || uses_any(*condition, kPlaceVariables) || uses(*condition, Variable::kVisible))
+    return std::nullopt;
+  return condition;
+}
+
+}  // namespace
+
+KeepQuestion keep_question(const Plan& plan) {
+  KeepQuestion question;
+  const auto* select = find_op<Select>(plan.program);
+  if (select == nullptr) return question;
+  const auto* estimate = find_op<Estimate>(plan.program);
+  const Expr& keep = select->keep;
+  const auto reads = [&](Variable variable) { return uses(keep, variable); };
+  const auto excludes_by = [&](Variable variable) {
+    return estimate != nullptr && uses(estimate->exclude, variable);
+  };
+  question.score = reads(Variable::kScore);
+  question.mass = reads(Variable::kMassBefore);
+  question.similar_q = reads(Variable::kSimilarQ) || excludes_by(Variable::kSimilarQ);
+  question.similar_k = reads(Variable::kSimilarK) || excludes_by(Variable::kSimilarK);
+  question.ranks_tiles = reads(Variable::kRank) || question.mass;
+  question.reads_place = uses_any(keep, kPlaceVariables);
+  if (estimate == nullptr) return question;
+  question.rank_condition = find_rank_condition(keep);
+  const bool is_last = estimate->rows.kind == SummaryKind::kLast;
+  question.keeps_first = question.rank_condition && !is_last;
+  question.keeps_first_in_order = question.rank_condition && is_last;
+  if (estimates_pairs(plan)) question.p_condition = find_p_condition(keep);
+  return question;
+}
+
+std::vector<ConfigField> keep_config(const KeepQuestion& keep) {
+  constexpr const char* kPointer = "/predictor/keep";
+  std::vector<ConfigField> fields = {boolean("kUsesScore", keep.score, kPointer),
+                                     boolean("kUsesMass", keep.mass, kPointer),
+                                     boolean("kOrdersTiles", keep.orders_tiles(), kPointer),
+                                     boolean("kKeepsFirst", keep.keeps_first, kPointer)};
+  if (keep.keeps_first) fields.push_back(boolean("kKeepsByPlace", keep.reads_place, kPointer));
+  fields.push_back(boolean("kUsesSimilarQ", keep.similar_q, kPointer));
+  fields.push_back(boolean("kUsesSimilarK", keep.similar_k, kPointer));
+  return fields;
+}
+
+}  // namespace lacuna

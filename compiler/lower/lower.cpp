@@ -1,0 +1,89 @@
+#include "compiler/lower/lower.hpp"
+
+#include <algorithm>
+
+#include "compiler/lower/launch_text.hpp"
+
+namespace lacuna {
+namespace {
+
+/// In launch order.
+constexpr Kernels (*kLowerings[])(const Plan&) = {
+    lower_permute, lower_statistics, lower_prepare, lower_prepare_values, lower_estimate,
+    lower_select,  lower_compact,    lower_attend,  lower_combine,        lower_unpermute};
+
+/// A slot that several kernels name, and the sizes that they give it.
+struct SharedSlot {
+  Slot slot;
+  std::vector<std::string> sizes;
+};
+
+void add_slot(const Slot& slot, std::vector<SharedSlot>& slots) {
+  const auto found = std::ranges::find_if(slots, [&](const SharedSlot& other) {
+    return std::string_view(other.slot.name) == slot.name;
+  });
+  if (found == slots.end()) {
+    slots.push_back({slot, {slot.units}});
+  } else if (std::ranges::count(found->sizes, slot.units) == 0) {
+    found->sizes.push_back(slot.units);
+  }
+}
+
+/// "max(a, b)" of different sizes.
+std::vector<Slot> workspace_of(const Kernels& kernels) {
+  std::vector<SharedSlot> shared;
+  for (const Kernel& kernel : kernels) {
+    for (const Slot& slot : kernel.slots) add_slot(slot, shared);
+  }
+  std::vector<Slot> slots;
+  for (const SharedSlot& one : shared) {
+    slots.push_back(one.slot);
+    for (std::size_t n = 1; n < one.sizes.size(); ++n)
+      slots.back().units = "max(" + slots.back().units + ", " + one.sizes[n] + ")";
+  }
+  return slots;
+}
+
+/// What the stages around attend find in their arguments, whichever they are.
+std::vector<NamedSize> predict_sizes(const Program& program) {
+  std::vector<NamedSize> sizes = {{"q_padded", padded_length(Tensor::kQ)},
+                                  {"k_padded", padded_length(Tensor::kK)}};
+  const auto* select = find_op<Select>(program);
+  if (select == nullptr) return sizes;
+  sizes.push_back({"keep_q_tiles", keep_q_tiles(*select)});
+  sizes.push_back({"keep_k_tiles", keep_k_tiles(*select)});
+  sizes.push_back({"keep_words", keep_words(*select)});
+  return sizes;
+}
+
+bool has_stages(const Program& program) {
+  return std::ranges::any_of(program.nodes, [](const Node& node) {
+    return !std::holds_alternative<Input>(node.op) && !std::holds_alternative<Attend>(node.op);
+  });
+}
+
+}  // namespace
+
+LoweredPlan lower_plan(const Plan& plan) {
+  LoweredPlan lowered;
+  for (const auto lowering : kLowerings) {
+    for (Kernel& kernel : lowering(plan)) lowered.kernels.push_back(std::move(kernel));
+  }
+  lowered.parts = {.wgmma = plan.attend.family.value == AttendFamily::kWgmma,
+                   .split = plan.attend.split_rows.value > 1,
+                   .predict = has_stages(plan.program)};
+  lowered.sizes = attend_sizes(plan);
+  if (lowered.parts.predict) {
+    for (NamedSize& size : predict_sizes(plan.program)) lowered.sizes.push_back(std::move(size));
+  }
+  for (const Kernel& kernel : lowered.kernels) {
+    if (kernel.name == "attend") continue;  // whose sizes come first
+    lowered.sizes.insert(lowered.sizes.end(), kernel.sizes.begin(), kernel.sizes.end());
+  }
+  lowered.slots = workspace_of(lowered.kernels);
+  // No item of a split row could clear its row's reports before all others.
+  if (lowered.parts.split) lowered.cleared = {TensorRole::kCounts, TensorRole::kTileMask};
+  return lowered;
+}
+
+}  // namespace lacuna

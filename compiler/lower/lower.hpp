@@ -1,0 +1,36 @@
+// Plan -> kernels: one function for each op, or for a few ops that one kernel computes together.
+// Each reads the program and the plan, and returns the kernels that the op needs: none if the
+// program does not have it.
+#pragma once
+
+#include "compiler/lower/kernel.hpp"
+
+namespace lacuna {
+
+// In launch order, and as they are called.
+Kernels lower_permute(const Plan& plan);
+Kernels lower_statistics(const Plan& plan);      ///< of smooth, quantise_values
+Kernels lower_prepare(const Plan& plan);         ///< of summarise, similarity, quantise, project
+Kernels lower_prepare_values(const Plan& plan);  ///< of quantise_values
+Kernels lower_estimate(const Plan& plan);        ///< of estimate, and select where that follows
+Kernels lower_select(const Plan& plan);
+Kernels lower_compact(const Plan& plan);
+Kernels lower_attend(const Plan& plan);
+Kernels lower_combine(const Plan& plan);
+Kernels lower_unpermute(const Plan& plan);
+
+/// A plan for a CUDA target, lowered.
+struct LoweredPlan {
+  Kernels kernels;          ///< in launch order
+  std::vector<Slot> slots;  ///< of the workspace, each once, in their order in memory
+  std::vector<NamedSize> sizes;
+  BlockParts parts;
+  /// Reports of the caller's that each launch fills with zeros.
+  std::vector<TensorRole> cleared;
+};
+LoweredPlan lower_plan(const Plan& plan);
+
+/// Sizes that attend finds in its arguments; those of the CPU's too.
+std::vector<NamedSize> attend_sizes(const Plan& plan);
+
+}  // namespace lacuna

@@ -1,0 +1,50 @@
+// quantise_values: v in e4m3, transposed, so that attend multiplies tiles as they are.
+#include "compiler/lower/block.hpp"
+#include "compiler/lower/config.hpp"
+#include "compiler/lower/launch_text.hpp"
+#include "compiler/lower/lower.hpp"
+
+namespace lacuna {
+namespace {
+
+constexpr int kValueTokens = 128;  ///< of a block
+constexpr int kValuesOfThread = 64;
+
+/// Of templates/prepare/prepare_values.cuh.
+Chosen<int> values_smem(int head_dim) {
+  constexpr int kScaleBytes = 8;
+  return {head_dim * (kValueTokens + kScaleBytes), Origin::kDerived,
+          std::to_string(head_dim) + " channels * (" + std::to_string(kValueTokens) +
+              " codes + a scale and its reciprocal)"};
+}
+
+Chosen<int> values_blocks(int head_dim) {
+  if (kValueTokens * head_dim > kValuesOfThread * kBlockThreads)
+    return {1, Origin::kDerived, "threads have more than 64 elements each"};
+  return {3, Origin::kDerived, "80 registers for 64 elements"};
+}
+
+}  // namespace
+
+Kernels lower_prepare_values(const Plan& plan) {
+  const auto* values = find_op<QuantiseValues>(plan.program);
+  if (values == nullptr) return {};
+  constexpr Tensor kTensor = Tensor::kV;
+  const int head_dim = plan.program.head_dim;
+  return {{.name = "prepare_v",
+           .because = "attend multiplies values in e4m3",
+           .header = "prepare/prepare_values.cuh",
+           .function = "prepare_values",
+           .config = {number("kRange", values->range, "/quantise/v/range")},
+           .grid = {blocks_over(kTensor, kPreparedTokens) + " * " +
+                        std::to_string(kPreparedTokens / kValueTokens),
+                    "one for each " + std::to_string(kValueTokens) +
+                        " tokens of a head, padded to " + std::to_string(kPreparedTokens)},
+           .threads = block_threads(),
+           .smem_bytes = values_smem(head_dim),
+           .blocks_per_sm = values_blocks(head_dim),
+           .operands = {"v", "v_scale"},
+           .slots = {{"v_values", units(all_heads(kTensor), padded_length(kTensor), head_dim)}}}};
+}
+
+}  // namespace lacuna

@@ -1,0 +1,52 @@
+#include "compiler/lower/token_ops.hpp"
+
+namespace lacuna {
+namespace {
+
+/// The caller's tensor behind a value, through permutations. Other values are none.
+const Input* input_behind(const Program& program, int value) {
+  while (value >= 0) {
+    const Op& op = definition_of(program, value).op;
+    if (const Input* input = std::get_if<Input>(&op)) return input;
+    const Permute* permute = std::get_if<Permute>(&op);
+    value = permute != nullptr ? permute->x : -1;
+  }
+  return nullptr;
+}
+
+/// The quantisation whose values or scales this is.
+const Quantise* quantise_of(const Program& program, int value) {
+  return value < 0 ? nullptr : std::get_if<Quantise>(&definition_of(program, value).op);
+}
+
+}  // namespace
+
+TokenOps token_ops(const Program& program, Tensor tensor) {
+  TokenOps ops;
+  for (const Node& node : program.nodes) {
+    const auto keep = [&]<class T>(const T* found, const T* TokenOps::*member) {
+      if (found == nullptr) return;
+      const Input* input = input_behind(program, found->x);
+      if (input != nullptr && input->name == name_of(tensor)) ops.*member = found;
+    };
+    keep(std::get_if<Smooth>(&node.op), &TokenOps::smooth);
+    keep(std::get_if<Summarise>(&node.op), &TokenOps::summary);
+    keep(std::get_if<Similarity>(&node.op), &TokenOps::similarity);
+    keep(std::get_if<Project>(&node.op), &TokenOps::bias);
+  }
+  const bool is_query = tensor == Tensor::kQ;
+  const Attend& attend = attend_of(program);
+  ops.quantise = quantise_of(program, is_query ? attend.q : attend.k);
+  const auto* estimate = find_op<Estimate>(program);
+  if (estimate == nullptr) return ops;
+  const Quantise* estimated = quantise_of(program, is_query ? estimate->q : estimate->k);
+  // Integers that attend and the estimate both read are made once.
+  const bool is_shared =
+      estimated != nullptr && ops.quantise != nullptr && *estimated == *ops.quantise;
+  if (!is_shared) ops.estimate_quantise = estimated;
+  return ops;
+}
+
+bool quantises_attend(const Program& program) { return attend_of(program).q_scale >= 0; }
+
+}  // namespace lacuna

@@ -1,0 +1,27 @@
+// The ops on the tokens of q or of k, by the part they play: one kernel computes several of them.
+#pragma once
+
+#include "compiler/lower/launch_text.hpp"
+
+namespace lacuna {
+
+/// Null where the program has none. Points into the program.
+struct TokenOps {
+  const Smooth* smooth = nullptr;
+  const Summarise* summary = nullptr;
+  const Similarity* similarity = nullptr;
+  const Quantise* quantise = nullptr;           ///< what attend reads
+  const Quantise* estimate_quantise = nullptr;  ///< what only the estimate reads
+  const Project* bias = nullptr;                ///< queries: row_bias; keys: column_bias
+
+  /// Is there anything for the prepare kernel to do?
+  bool prepares() const { return summary || similarity || quantise || estimate_quantise || bias; }
+};
+
+/// Of kQ or kK.
+TokenOps token_ops(const Program& program, Tensor tensor);
+
+/// Does attend multiply integers? Then what prepares them serves no decision alone.
+bool quantises_attend(const Program& program);
+
+}  // namespace lacuna

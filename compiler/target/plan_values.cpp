@@ -1,0 +1,190 @@
+#include "compiler/target/plan_values.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include "compiler/expr/parse.hpp"
+#include "compiler/ir/names.hpp"
+
+namespace lacuna {
+namespace {
+
+std::string value_text(int value) { return std::to_string(value); }
+std::string value_text(float value) {
+  char buffer[32];
+  return {buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr};
+}
+std::string value_text(bool value) { return value ? "true" : "false"; }
+template <class Enum>
+std::string value_text(Enum value) {
+  return std::string(name_of(value));
+}
+
+/// What a row shows of a plan, but for its name.
+using Show = PlanValue (*)(const Plan&);
+using Shown = bool (*)(const Plan&);
+
+struct Row {
+  const char* name;
+  Show value;
+  Shown is_shown;
+  bool is_choice = false;  ///< a member of AttendPlan
+};
+
+// ---- which rows a plan has
+
+bool always(const Plan&) { return true; }
+bool has_mask(const Plan& plan) { return !attend_of(plan.program).mask.empty(); }
+bool has_gate(const Plan& plan) { return attend_of(plan.program).gate.has_value(); }
+const Select* select_of(const Plan& plan) { return find_op<Select>(plan.program); }
+const Estimate* estimate_of(const Plan& plan) { return find_op<Estimate>(plan.program); }
+bool has_select(const Plan& plan) { return select_of(plan) != nullptr; }
+bool has_estimate(const Plan& plan) { return estimate_of(plan) != nullptr; }
+bool has_estimate_family(const Plan& plan) {
+  return has_estimate(plan) && plan.target.has_wgmma &&
+         estimate_of(plan)->rows.kind == SummaryKind::kTokens;
+}
+bool has_other_product(const Plan& plan) {
+  return has_estimate(plan) &&
+         plan.attend.estimate_product_bits.value != plan.attend.estimate_bits.value;
+}
+bool has_integer_estimate(const Plan& plan) {
+  return has_estimate(plan) && estimate_of(plan)->bits < 16;
+}
+bool has_reference_formula(const Plan& plan) {
+  return has_estimate(plan) && estimate_of(plan)->normalise == Normalise::kLse;
+}
+bool quantises_qk(const Plan& plan) { return plan.attend.qk_bits.value != 16; }
+/// Also where the target does not have what the spec asks for.
+bool quantises_v(const Plan& plan) {
+  return plan.attend.v_bits.value != 16 || plan.attend.v_bits.origin == Origin::kDerived;
+}
+bool is_cuda(const Plan& plan) { return plan.target.kind == TargetKind::kCuda; }
+/// Where rows are split, or somebody asked whether to.
+bool is_split_asked(const Plan& plan) {
+  const Chosen<int>& split = plan.attend.split_rows;
+  return is_cuda(plan) && (split.value != 1 || split.origin != Origin::kDefault);
+}
+bool has_families(const Plan& plan) { return plan.target.has_wgmma; }
+bool is_wgmma(const Plan& plan) {
+  return has_families(plan) && plan.attend.family.value == AttendFamily::kWgmma;
+}
+
+// ---- what rows show
+
+template <auto kMember>
+PlanValue choice_value(const Plan& plan) {
+  const auto& chosen = plan.attend.*kMember;
+  return {"", value_text(chosen.value), chosen.origin, chosen.reason};
+}
+template <auto kMember>
+constexpr Row choice(const char* name, Shown is_shown) {
+  return {name, choice_value<kMember>, is_shown, true};
+}
+
+/// An expression of the spec, or what stands for it where there is none.
+PlanValue formula(const Expr& expr, std::string absent) {
+  if (expr.empty()) return {"", std::move(absent), Origin::kDefault, "", true};
+  return {"", "\"" + print_expr(expr) + "\"", Origin::kSpec, "", true};
+}
+PlanValue derived_formula(const Expr& expr) {
+  return {"", "\"" + print_expr(expr) + "\"", Origin::kDerived, "", true};
+}
+
+std::string skips_text(const Gate& gate) {
+  std::string skips;
+  for (const auto& [name, set] :
+       {std::pair{"v_load", gate.skips_v_load}, std::pair{"exp", gate.skips_exp},
+        std::pair{"pv", gate.skips_pv}}) {
+    if (set) skips += (skips.empty() ? "" : ", ") + std::string(name);
+  }
+  return "[" + skips + "]";
+}
+
+std::string estimate_text(const Estimate& estimate) {
+  return name_of(estimate.rows) + " x " + name_of(estimate.columns) + ", " +
+         std::string(name_of(estimate.reduce)) + ", " + std::string(name_of(estimate.normalise));
+}
+
+PlanValue from_spec(std::string value) { return {"", std::move(value), Origin::kSpec, ""}; }
+PlanValue from_caller(std::string value) { return {"", std::move(value), Origin::kCaller, ""}; }
+
+using P = const Plan&;
+using A = AttendPlan;
+constexpr Row kRows[] = {
+    {"head_dim", [](P p) { return from_caller(value_text(p.program.head_dim)); }, always},
+    {"dtype", [](P p) { return from_caller(value_text(p.program.dtype)); }, always},
+    {"attention.mask",
+     [](P p) { return formula(attend_of(p.program).mask, "everything is visible"); }, always},
+    {"attention.tile_full",
+     [](P p) { return derived_formula(attend_of(p.program).classifier.must); }, has_mask},
+    {"attention.tile_visible",
+     [](P p) { return derived_formula(attend_of(p.program).classifier.may); }, has_mask},
+    {"attention.score", [](P p) { return formula(attend_of(p.program).score, "s"); }, always},
+    choice<&A::scale>("attention.scale", always),
+    choice<&A::lse>("attention.lse", always),
+    choice<&A::gate_scope>("gate.scope", has_gate),
+    {"gate.skip", [](P p) { return formula(attend_of(p.program).gate->skip, "never"); }, has_gate},
+    {"gate.exempt", [](P p) { return formula(attend_of(p.program).gate->exempt, "nothing"); },
+     has_gate},
+    {"gate.skips", [](P p) { return from_spec(skips_text(*attend_of(p.program).gate)); }, has_gate},
+    choice<&A::keep_q>("predictor.tile.q", has_select),
+    choice<&A::keep_k>("predictor.tile.k", has_select),
+    {"predictor.estimate", [](P p) { return from_spec(estimate_text(*estimate_of(p))); },
+     has_estimate},
+    choice<&A::estimate_bits>("predictor.estimate.bits", has_estimate),
+    choice<&A::estimate_product_bits>("predictor.estimate.product_bits", has_other_product),
+    choice<&A::estimate_family>("predictor.estimate.family", has_estimate_family),
+    {"predictor.estimate.group", [](P p) { return from_spec(value_text(estimate_of(p)->group)); },
+     has_integer_estimate},
+    {"predictor.estimate.reference",
+     [](P p) { return formula(estimate_of(p)->reference, "everything visible"); },
+     has_reference_formula},
+    {"predictor.estimate.exclude", [](P p) { return formula(estimate_of(p)->exclude, "nothing"); },
+     has_estimate},
+    {"predictor.keep", [](P p) { return formula(select_of(p)->keep, "everything visible"); },
+     has_select},
+    {"predictor.heads",
+     [](P p) {
+       return select_of(p)->shared_heads ? from_spec("shared")
+                                         : PlanValue{"", "own", Origin::kDefault, ""};
+     },
+     has_select},
+    choice<&A::reuse>("predictor.reuse", has_select),
+    choice<&A::qk_bits>("quantise.qk.bits", quantises_qk),
+    choice<&A::qk_group>("quantise.qk.group", quantises_qk),
+    choice<&A::v_bits>("quantise.v.bits", quantises_v),
+    choice<&A::tile_q>("tile.q", always),
+    choice<&A::tile_k>("tile.k", always),
+    choice<&A::order>("tile.order", always),
+    choice<&A::stages>("tile.stages", is_cuda),
+    choice<&A::warps>("tile.warps", is_cuda),
+    choice<&A::split_rows>("tile.split_rows", is_split_asked),
+    choice<&A::family>("family", has_families),
+    choice<&A::tile_rows>("tile_rows", is_wgmma),
+    choice<&A::warpgroups>("warpgroups", is_wgmma),
+    choice<&A::step_keys>("step_keys", is_wgmma),
+    choice<&A::value_stages>("value_stages", is_wgmma),
+    choice<&A::query_buffers>("query_buffers", is_wgmma),
+    choice<&A::loader>("loader", is_cuda),
+    choice<&A::smem_bytes>("smem_bytes", is_cuda),
+    choice<&A::registers>("registers", is_cuda),
+    choice<&A::blocks_per_sm>("blocks_per_sm", is_cuda),
+};
+static_assert(std::ranges::count(kRows, true, &Row::is_choice) ==
+                  sizeof(AttendPlan) / sizeof(Chosen<int>),
+              "a member of AttendPlan has no row");
+
+}  // namespace
+
+std::vector<PlanValue> plan_values(const Plan& plan) {
+  std::vector<PlanValue> values;
+  for (const Row& row : kRows) {
+    if (!row.is_shown(plan)) continue;
+    values.push_back(row.value(plan));
+    values.back().name = row.name;
+  }
+  return values;
+}
+
+}  // namespace lacuna
