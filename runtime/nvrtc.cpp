@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <mutex>
 #include <optional>
 
 #include "runtime/cuda_types.hpp"
 #include "runtime/device_headers.hpp"
 #include "runtime/dynamic_library.hpp"
+#include "runtime/kept_signals.hpp"
 #include "runtime/large_stacks.hpp"
 #include "runtime/library_search.hpp"
 #include "runtime/parallel_for.hpp"
@@ -17,6 +19,7 @@ namespace lacuna {
 
 struct Nvrtc {
   NvrtcInfo info;
+  mutable std::once_flag started{};
   const char* (*get_error_string)(NvrtcResult) = nullptr;
   NvrtcResult (*create_program)(NvrtcProgram*, const char* source, const char* name, int headers,
                                 const char* const* header_texts,
@@ -180,6 +183,13 @@ CompiledProgram compile_program(const Nvrtc& nvrtc, const std::string& text, con
   return out;
 }
 
+/// What the first compile does to the handlers of the host is done here, in milliseconds, on a
+/// program that is refused at its first line.
+void start(const Nvrtc& nvrtc) {
+  const KeptSignals kept(nvrtc.info.path);
+  run_on_large_stacks(1, 1, [&](std::size_t) { compile_program(nvrtc, "#error\n", {}); });
+}
+
 /// One for each kernel, in their order. Nothing if there is no thread to be had.
 std::optional<std::vector<CompiledProgram>> compile_programs(const Nvrtc& nvrtc,
                                                              const CudaSource& source,
@@ -239,6 +249,7 @@ Compilation compile_cuda(const Nvrtc& nvrtc, const CudaSource& source, const std
     return out;
   }
   const auto begin = std::chrono::steady_clock::now();
+  std::call_once(nvrtc.started, [&] { start(nvrtc); });
   auto programs =
       compile_programs(nvrtc, source, inputs, worker_count(options.threads, kMostThreads));
   const std::chrono::duration<double, std::milli> elapsed =

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "tools/interrupts.hpp"
+
 namespace lacuna::tools {
 namespace {
 
@@ -137,6 +139,7 @@ bool write_file(const std::string& path, std::string_view bytes, Diagnostics& di
   if (is_special(path)) {
     return write_in_place(path, bytes) || fail(diagnostics, Code::kFileUnwritable, "written");
   }
+  const UnbrokenWriting unbroken;
   const std::string temporary = temporary_name(path);
   if (write_temporary(temporary, bytes) && ::rename(temporary.c_str(), path.c_str()) == 0)
     return true;

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "compiler/diag/diagnostic.hpp"
+#include "compiler/diag/printable.hpp"
+#include "tools/interrupts.hpp"
 #include "tools/verbs.hpp"
 
 namespace lacuna::tools {
@@ -82,7 +84,7 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error) {
   const auto chosen = app.get_subcommands();
   const std::string command = chosen.empty() ? "lacuna" : "lacuna " + chosen.front()->get_name();
   std::fprintf(stderr, "%s: error: %s\nTry: %s --help\n", command.c_str(),
-               usage_message(app, error).c_str(), command.c_str());
+               printable_lines(usage_message(app, error)).c_str(), command.c_str());
   return static_cast<int>(ExitCode::kUsage);
 }
 
@@ -115,13 +117,14 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is an error of its write
+  lacuna::tools::start_waiting_for_interrupts();
   try {
     return lacuna::tools::run(argc, argv);
   } catch (const std::bad_alloc&) {
     std::fputs("lacuna: error: out of memory\n", stderr);
     return static_cast<int>(lacuna::tools::ExitCode::kEnvironment);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "lacuna: internal error: %s\n", error.what());
+    std::fprintf(stderr, "lacuna: internal error: %s\n", lacuna::printable(error.what()).c_str());
     return static_cast<int>(lacuna::tools::ExitCode::kInternal);
   }
 }

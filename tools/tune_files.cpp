@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "cache/file_descriptor.hpp"
+#include "compiler/diag/printable.hpp"
 #include "compiler/spec/json_limits.hpp"
 #include "tools/file_io.hpp"
 #include "tools/shape_option.hpp"
@@ -93,7 +94,7 @@ void export_tuning(const std::string& path, const cache::TuningDatabase& databas
   session.report(diagnostics, {path, ""});
   if (diagnostics.has_errors()) return;
   session.document["exported"] = count;
-  session.print(print_count(count) + " exported to " + path + "\n");
+  session.print(print_count(count) + " exported to " + printable(path) + "\n");
 }
 
 std::vector<LaunchShape> load_shapes(const std::string& path, const LaunchShape& usual,
