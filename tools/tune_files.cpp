@@ -26,14 +26,13 @@ std::optional<std::string> read_text(const std::string& path, Session& session) 
 
 /// "-" is standard input. Nothing if it cannot be read, which has then been reported.
 std::optional<cache::TuningRecords> read_records(const std::string& path, Session& session) {
-  const cache::FileDescriptor file(path == "-" ? ::dup(STDIN_FILENO)
-                                               : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const cache::FileDescriptor file = open_to_read(path);
   cache::TuningRecords found;
   const int error = file.valid() ? cache::read_tuning_file(file.get(), path, found) : errno;
   if (error == 0) return found;
   Diagnostics diagnostics;
   diagnostics.add({.code = Code::kFileUnreadable,
-                   .message = "cannot be read: " + std::generic_category().message(error)});
+                   .message = "cannot be read: " + reason_of(error)});
   session.report(diagnostics, {path, ""});
   return std::nullopt;
 }
