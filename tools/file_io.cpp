@@ -135,7 +135,8 @@ bool write_in_place(const std::string& path, std::string_view bytes) {
   };
   if (!wait_for_other_end(is_open)) return false;
   Descriptor file(descriptor);
-  return file.is_open() && make_blocking(file.get()) && write_all(file.get(), bytes) && file.close();
+  return file.is_open() && make_blocking(file.get()) && write_all(file.get(), bytes) &&
+         file.close();
 }
 
 /// Beside the file whose place it takes.
@@ -185,9 +186,9 @@ std::optional<std::string> read_file(const std::string& path, Diagnostics& diagn
       file.valid() && (bound.is_exceeded || read_all(file.get(), bound.bytes, bytes));
   if (is_read && !bound.is_exceeded && bytes.size() <= bound.bytes) return bytes;
   if (is_read)
-    diagnostics.add({.code = Code::kTooLarge,
-                     .message = "cannot be read: it is larger than " +
-                                std::to_string(bound.bytes) + " bytes"});
+    diagnostics.add(
+        {.code = Code::kTooLarge,
+         .message = "cannot be read: it is larger than " + std::to_string(bound.bytes) + " bytes"});
   else
     fail(diagnostics, Code::kFileUnreadable, "read");
   return std::nullopt;

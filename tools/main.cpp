@@ -84,8 +84,18 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error) {
   const auto chosen = app.get_subcommands();
   const std::string command = chosen.empty() ? "lacuna" : "lacuna " + chosen.front()->get_name();
   std::fprintf(stderr, "%s: error: %s\nTry: %s --help\n", command.c_str(),
-               printable_lines(usage_message(app, error)).c_str(), command.c_str());
+               printable(usage_message(app, error)).c_str(), command.c_str());
   return static_cast<int>(ExitCode::kUsage);
+}
+
+/// What is said must be something: a variable of a shell that is not set would else drop an output.
+void refuse_empty_values(CLI::App& app) {
+  const auto is_something = [](const std::string& word) -> std::string {
+    return word.empty() ? "expected a value, got \"\"" : "";
+  };
+  for (CLI::Option* option : app.get_options())
+    if (option->get_type_size_max() > 0) option->check(is_something);
+  for (CLI::App* verb : app.get_subcommands(nullptr)) refuse_empty_values(*verb);
 }
 
 int run(int argc, char** argv) {
@@ -99,6 +109,7 @@ int run(int argc, char** argv) {
     add(app, session);
   }
   for (CLI::App* verb : app.get_subcommands(nullptr)) add_common_options(*verb, session);
+  refuse_empty_values(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help_or_version) {

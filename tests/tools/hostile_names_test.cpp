@@ -72,8 +72,9 @@ TEST_F(HostileNames, StringsOfASpecAreTheSame) {
   const std::string escaped = R"(\u001b]0;t\u0007\u009b2m\u007f)";
   const std::string spec = scratch_.write(
       "doc.json", R"({"version": 1, "name": "a", "doc": ")" + escaped + R"(", "source": ")" +
-                      escaped + R"(", "params": {"p": {"default": 1, "doc": ")" + escaped +
-                      R"(", "unit": ")" + escaped + R"("}}, "attention": {"score": "s * p"}})");
+                      escaped + R"(", "params": {"weight": {"default": 1, "doc": ")" + escaped +
+                      R"(", "unit": ")" + escaped +
+                      R"("}}, "attention": {"score": "s * weight"}})");
   EXPECT_EQ(run_lacuna({"check", spec}).status, 0);
   expect_harmless({"explain", spec});
   expect_harmless({"explain", spec, "--arch", "cpu"});
