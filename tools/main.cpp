@@ -10,8 +10,8 @@
 
 #include "compiler/diag/diagnostic.hpp"
 #include "compiler/diag/printable.hpp"
-#include "tools/interrupts.hpp"
-#include "tools/verbs.hpp"
+#include "tools/io/interrupts.hpp"
+#include "tools/verbs/verbs.hpp"
 
 namespace lacuna::tools {
 namespace {

@@ -1,6 +1,6 @@
 // The host's handlers outlive NVRTC. What NVRTC does to them it does once in a process, so each
 // test has a process of its own.
-#include "runtime/kept_signals.hpp"
+#include "runtime/cuda/kept_signals.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -9,7 +9,7 @@
 #include <csignal>
 #include <cstdlib>
 
-#include "runtime/nvrtc.hpp"
+#include "runtime/cuda/nvrtc.hpp"
 
 namespace lacuna {
 namespace {

@@ -1,5 +1,5 @@
 // Ctrl-C and SIGTERM at any moment: one sentence, the documented status, and no half of anything.
-#include "tools/interrupts.hpp"
+#include "tools/io/interrupts.hpp"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "tests/tools/command.hpp"
-#include "tools/file_io.hpp"
+#include "tools/io/file_io.hpp"
 
 namespace lacuna::tests {
 namespace {
