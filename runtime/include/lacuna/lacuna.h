@@ -41,9 +41,10 @@
 extern "C" {
 #endif
 
-/* Out of memory is status 3, wherever an allocation fails, with one exception: to free the values
+/* Out of memory is status 3, wherever an allocation fails, with two exceptions. To free the values
  * of a JSON text (metadata of a kernel, a tuning record, what info_json says) a few bytes are
- * allocated, and if there are none left even for that the process is ended. */
+ * allocated, and if there are none left even for that the process is ended. And NVRTC, which wants
+ * some 200 MB, aborts the process where it gets none ("LLVM ERROR: out of memory"). */
 #define LACUNA_ABI_VERSION 1
 LACUNA_API uint32_t lacuna_abi_version(void);
 LACUNA_API const char* lacuna_version(void);
