@@ -95,7 +95,6 @@ TEST(Usage, AnEmptyValueIsNoValue) {
   const std::string spec = source_file("specs/dense.json");
   for (const std::vector<std::string>& arguments : {std::vector<std::string>{"check", ""},
                                                     {"calibrate", spec, "-o", ""},
-                                                    {"cache", "prune", "--max-bytes", ""},
                                                     {"tune", spec, "--shapes", ""},
                                                     {"viz", "mask", spec, "-o", ""},
                                                     {"run", spec, "--param", ""}}) {
