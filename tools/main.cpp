@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "compiler/diag/diagnostic.hpp"
+#include "compiler/diag/printable.hpp"
+#include "tools/io/interrupts.hpp"
 #include "tools/verbs/verbs.hpp"
 
 namespace lacuna::tools {
@@ -82,8 +84,18 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error) {
   const auto chosen = app.get_subcommands();
   const std::string command = chosen.empty() ? "lacuna" : "lacuna " + chosen.front()->get_name();
   std::fprintf(stderr, "%s: error: %s\nTry: %s --help\n", command.c_str(),
-               usage_message(app, error).c_str(), command.c_str());
+               printable(usage_message(app, error)).c_str(), command.c_str());
   return static_cast<int>(ExitCode::kUsage);
+}
+
+/// What is said must be something: a variable of a shell that is not set would else drop an output.
+void refuse_empty_values(CLI::App& app) {
+  const auto is_something = [](const std::string& word) -> std::string {
+    return word.empty() ? "expected a value, got \"\"" : "";
+  };
+  for (CLI::Option* option : app.get_options())
+    if (option->get_type_size_max() > 0) option->check(is_something);
+  for (CLI::App* verb : app.get_subcommands(nullptr)) refuse_empty_values(*verb);
 }
 
 int run(int argc, char** argv) {
@@ -97,6 +109,7 @@ int run(int argc, char** argv) {
     add(app, session);
   }
   for (CLI::App* verb : app.get_subcommands(nullptr)) add_common_options(*verb, session);
+  refuse_empty_values(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help_or_version) {
@@ -115,13 +128,14 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is an error of its write
+  lacuna::tools::start_waiting_for_interrupts();
   try {
     return lacuna::tools::run(argc, argv);
   } catch (const std::bad_alloc&) {
     std::fputs("lacuna: error: out of memory\n", stderr);
     return static_cast<int>(lacuna::tools::ExitCode::kEnvironment);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "lacuna: internal error: %s\n", error.what());
+    std::fprintf(stderr, "lacuna: internal error: %s\n", lacuna::printable(error.what()).c_str());
     return static_cast<int>(lacuna::tools::ExitCode::kInternal);
   }
 }

@@ -5,6 +5,7 @@
 
 #include "compiler/diag/diagnostic.hpp"
 #include "compiler/diag/line_table.hpp"
+#include "compiler/diag/printable.hpp"
 
 namespace lacuna {
 
@@ -49,13 +50,6 @@ std::string_view color_of(Severity severity, const Style& style) {
 constexpr int kMostContinuations = 3;  ///< bytes of a character besides its first
 
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
-
-/// A text from elsewhere must not drive the terminal.
-std::string printable(std::string text) {
-  for (char& c : text)
-    if ((static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f) c = '?';
-  return text;
-}
 
 /// The part of a source line to show, and the bytes of it to underline.
 struct Excerpt {

@@ -19,9 +19,10 @@ std::string render_json(const Diagnostics& diagnostics, const SourceText& source
                      {"notes", d.notes},
                      {"helps", d.helps}});
   }
-  // A message may quote bytes of the input that are no UTF-8.
+  // Names and quoted input may hold bytes that are no UTF-8, and controls of terminals: of those
+  // all but ASCII stands as \u.
   constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;
-  return nlohmann::ordered_json{{"diagnostics", items}}.dump(2, ' ', false, kReplace) + "\n";
+  return nlohmann::ordered_json{{"diagnostics", items}}.dump(2, ' ', true, kReplace) + "\n";
 }
 
 }  // namespace lacuna

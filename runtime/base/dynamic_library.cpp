@@ -92,6 +92,15 @@ void* DynamicLibrary::symbol(const char* name) const {
 }
 
 DynamicLibrary open_library(const std::string& path) {
+  // The loader would wait for a writer of a pipe without end.
+  std::error_code failed;
+  const bool is_path = path.find('/') != std::string::npos;
+  if (is_path && std::filesystem::exists(path, failed) &&
+      !std::filesystem::is_regular_file(path, failed)) {
+    DynamicLibrary library;
+    library.error = path + ": is no regular file";
+    return library;
+  }
   return open_with(path, RTLD_NOW | RTLD_LOCAL);
 }
 

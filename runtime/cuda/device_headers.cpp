@@ -1,6 +1,7 @@
 #include "runtime/cuda/device_headers.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -12,15 +13,36 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Far above what headers need: what is beyond is not the folder that was meant.
+constexpr int kMostEntries = 10000;
+constexpr std::uintmax_t kMostHeaderBytes = 1 << 20;
+
+/// "" or why the text of a header cannot be had.
+std::string read_header(const fs::path& path, std::string& text) {
+  std::error_code failed;
+  const bool is_file = fs::is_regular_file(path, failed);
+  if (!is_file || fs::file_size(path, failed) > kMostHeaderBytes)
+    return path.string() + " is no file of at most 1 MiB";
+  std::ifstream file(path, std::ios::binary);
+  text.assign(std::istreambuf_iterator<char>(file), {});
+  return file.is_open() && !file.bad() ? "" : path.string() + " cannot be read";
+}
+
 std::vector<DeviceHeader> read_directory(const std::string& root, std::string& problem) {
   std::vector<DeviceHeader> headers;
   std::error_code failed;
+  int entries = 0;
   for (auto it = fs::recursive_directory_iterator(root, failed);
        !failed && it != fs::recursive_directory_iterator(); it.increment(failed)) {
+    if (++entries > kMostEntries) {
+      problem = "more than " + std::to_string(kMostEntries) + " files in it";
+      return {};
+    }
     if (it->path().extension() != ".cuh") continue;
-    std::ifstream file(it->path(), std::ios::binary);
-    headers.push_back({it->path().lexically_relative(root).generic_string(),
-                       {std::istreambuf_iterator<char>(file), {}}});
+    DeviceHeader header{it->path().lexically_relative(root).generic_string(), ""};
+    problem = read_header(it->path(), header.text);
+    if (!problem.empty()) return {};
+    headers.push_back(std::move(header));
   }
   if (failed) {
     problem = failed.message();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <mutex>
 #include <optional>
 
 #include "runtime/base/dynamic_library.hpp"
@@ -11,11 +12,13 @@
 #include "runtime/base/parallel_for.hpp"
 #include "runtime/cuda/cuda_types.hpp"
 #include "runtime/cuda/device_headers.hpp"
+#include "runtime/cuda/kept_signals.hpp"
 
 namespace lacuna {
 
 struct Nvrtc {
   NvrtcInfo info;
+  mutable std::once_flag started{};
   const char* (*get_error_string)(NvrtcResult) = nullptr;
   NvrtcResult (*create_program)(NvrtcProgram*, const char* source, const char* name, int headers,
                                 const char* const* header_texts,
@@ -179,6 +182,13 @@ CompiledProgram compile_program(const Nvrtc& nvrtc, const std::string& text, con
   return out;
 }
 
+/// What the first compile does to the handlers of the host is done here, in milliseconds, on a
+/// program that is refused at its first line.
+void start(const Nvrtc& nvrtc) {
+  const KeptSignals kept(nvrtc.info.path);
+  run_on_large_stacks(1, 1, [&](std::size_t) { compile_program(nvrtc, "#error\n", {}); });
+}
+
 /// One for each kernel, in their order. Nothing if there is no thread to be had.
 std::optional<std::vector<CompiledProgram>> compile_programs(const Nvrtc& nvrtc,
                                                              const CudaSource& source,
@@ -238,6 +248,7 @@ Compilation compile_cuda(const Nvrtc& nvrtc, const CudaSource& source, const std
     return out;
   }
   const auto begin = std::chrono::steady_clock::now();
+  std::call_once(nvrtc.started, [&] { start(nvrtc); });
   auto programs =
       compile_programs(nvrtc, source, inputs, worker_count(options.threads, kMostThreads));
   const std::chrono::duration<double, std::milli> elapsed =

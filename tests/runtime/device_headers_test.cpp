@@ -2,8 +2,10 @@
 #include "runtime/cuda/device_headers.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 
 #include "runtime/engine/build.hpp"
@@ -65,6 +67,17 @@ TEST(DeviceHeaders, OfAFile) {
   const std::string file = directory.text() + "/one.cuh";
   std::ofstream(file.c_str()) << "// one\n";
   EXPECT_EQ(refusal_of(file), refusal_text(file, "Not a directory"));
+}
+
+TEST(DeviceHeaders, OfAPipeOrAFileWithoutEnd) {
+  const TemporaryDirectory directory;
+  const std::string header = directory.text() + "/x.cuh";
+  const std::string text = refusal_text(directory.text(), header + " is no file of at most 1 MiB");
+  ASSERT_EQ(::mkfifo(header.c_str(), 0600), 0);
+  EXPECT_EQ(refusal_of(directory.text()), text);
+  std::filesystem::remove(header);
+  std::filesystem::create_symlink("/dev/zero", header);
+  EXPECT_EQ(refusal_of(directory.text()), text);
 }
 
 TEST(DeviceHeaders, TheEnvironmentNamesTheDirectoryAndTheBuildRefusesIt) {

@@ -7,7 +7,6 @@
 
 #include "tests/tools/command.hpp"
 #include "tests/tools/problem.hpp"
-#include "tools/calibrate/progress.hpp"
 #include "tools/picture/calibration_picture.hpp"
 #include "tools/run/calibration.hpp"
 
@@ -327,21 +326,6 @@ TEST(CalibrationFile, SpecsThatComputeTheSameHaveOneHash) {
   EXPECT_EQ(tools::spec_sha256(spec), tools::spec_sha256(same));
   same.tile.q.values = {64};
   EXPECT_NE(tools::spec_sha256(spec), tools::spec_sha256(same));
-}
-
-TEST(CalibrateProgress, TheFirstSignalOnlyAsks) {
-  for (const int signal : {SIGINT, SIGTERM}) {
-    const tools::CalibrateProgress progress(10);
-    EXPECT_FALSE(progress.stopped());
-    ::raise(signal);
-    EXPECT_TRUE(progress.stopped());
-    EXPECT_EQ(progress.signal(), signal);
-    for (const int next : {SIGINT, SIGTERM}) {
-      struct sigaction action {};
-      ::sigaction(next, nullptr, &action);
-      EXPECT_EQ(action.sa_handler, SIG_DFL) << "the second one ends the process";
-    }
-  }
 }
 
 }  // namespace

@@ -47,12 +47,22 @@ bool is_running(pid_t child) {
          info.si_pid == 0;
 }
 
-/// Whether a process has a handler of its own for a signal.
-bool is_handled(pid_t child, int signal) {
+/// Whether a process waits for a signal, which it then has blocked, in a thread of its own.
+bool is_awaited(pid_t child, int signal) {
   const std::string status = read_bytes("/proc/" + std::to_string(child) + "/status");
-  const std::size_t caught = status.find("SigCgt:");
-  if (caught == std::string::npos) return false;
-  return (std::stoull(status.substr(caught + 7), nullptr, 16) >> (signal - 1) & 1) != 0;
+  const std::size_t threads = status.find("Threads:\t"), blocked = status.find("SigBlk:");
+  if (threads == std::string::npos || blocked == std::string::npos) return false;
+  return std::stoi(status.substr(threads + 9)) > 1 &&
+         (std::stoull(status.substr(blocked + 7), nullptr, 16) >> (signal - 1) & 1) != 0;
+}
+
+/// Whether a process has what tells a verb of a signal.
+bool is_listening(pid_t child) {
+  std::error_code ignored;
+  const fs::path files = "/proc/" + std::to_string(child) + "/fd";
+  for (fs::directory_iterator file(files, ignored), end; file != end; file.increment(ignored))
+    if (fs::read_symlink(file->path(), ignored) == "anon_inode:[eventfd]") return true;
+  return false;
 }
 
 CommandResult run_and_meanwhile(const std::vector<std::string>& arguments, const std::string& input,
@@ -85,8 +95,18 @@ CommandResult run_lacuna(const std::vector<std::string>& arguments, const std::s
 
 CommandResult run_lacuna_and_signal(const std::vector<std::string>& arguments, int signal) {
   return run_and_meanwhile(arguments, "", {}, "", [signal](pid_t child) {
-    while (is_running(child) && !is_handled(child, signal))
+    while (is_running(child) && !is_listening(child))
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ::kill(child, signal);
+  });
+}
+
+CommandResult run_lacuna_and_signal_after(std::chrono::nanoseconds delay,
+                                          const std::vector<std::string>& arguments, int signal) {
+  return run_and_meanwhile(arguments, "", {}, "", [signal, delay](pid_t child) {
+    while (is_running(child) && !is_awaited(child, signal))
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(delay);
     ::kill(child, signal);
   });
 }

@@ -1,6 +1,7 @@
 // The built command as a process: arguments in, exit status and both outputs out.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -19,8 +20,12 @@ CommandResult run_lacuna(const std::vector<std::string>& arguments, const std::s
                          const std::map<std::string, std::string>& variables = {},
                          const std::string& output = "");
 
-/// The same with a `signal` as soon as the command handles it by itself.
+/// The same with a `signal` as soon as the verb asks for signals.
 CommandResult run_lacuna_and_signal(const std::vector<std::string>& arguments, int signal);
+
+/// The same with a `signal` that long after the command has begun to wait for it.
+CommandResult run_lacuna_and_signal_after(std::chrono::nanoseconds delay,
+                                          const std::vector<std::string>& arguments, int signal);
 
 /// What --json printed; fails the test if that is not one JSON document of version 1.
 nlohmann::json parse_document(const CommandResult& result);

@@ -1,4 +1,4 @@
-"""The scripts of tools/dev that stand on the C ABI and on the shape of the reports:
+"""The scripts of tools/dev that stand on the C ABI and on the shape of the reports, and that of the fuzzers:
 
     tests/tools/dev_scripts_test.py build/release/bin/liblacuna.so
 """
@@ -6,6 +6,7 @@
 import ctypes
 import json
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -215,6 +216,20 @@ class Check(unittest.TestCase):
             one.write_text(report % f"{passed}, {other}")
             two.write_text(report % f"{failed}, {skipped}")
             self.assertEqual(correctness.gtest_summary([one, two]), {"run": 2, "skipped": 1, "failed": ["S.b"]})
+
+
+class FuzzRun(unittest.TestCase):
+    def test_a_run_that_is_stopped_has_found_nothing(self):
+        for ends, status, says in ((0, 0, "PASSED"), (72, 130, "was interrupted"), (130, 130, "was interrupted"),
+                                   (77, 1, "broke"), (1, 1, "broke")):
+            with self.subTest(ends), tempfile.TemporaryDirectory() as folder:
+                program = pathlib.Path(folder, "bin/fuzz_spec")
+                program.parent.mkdir()
+                program.write_text(f"#!/bin/sh\nexit {ends}\n")
+                program.chmod(0o755)
+                run = subprocess.run([ROOT / "tests/fuzz/run.sh", program, "1"], capture_output=True, text=True, check=False)
+                self.assertEqual(run.returncode, status)
+                self.assertIn(says, run.stdout)
 
 
 if __name__ == "__main__":

@@ -3,10 +3,14 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
+#include <fstream>
+#include <thread>
 
 #include "tests/tools/command.hpp"
 
@@ -64,6 +68,40 @@ TEST(FileIo, KnowsBeforeWhetherAFileCanBeWritten) {
   diagnostics = {};
   EXPECT_FALSE(check_writable(scratch.path(), diagnostics));
   EXPECT_EQ(first_error(diagnostics), "E0602 cannot be written: Is a directory");
+}
+
+TEST(FileIo, APipeNeedsSomebodyAtItsOtherEnd) {
+  const ScratchDirectory scratch;
+  const std::string pipe = scratch.file("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  Diagnostics diagnostics;
+  std::jthread writer([&pipe] {
+    std::ofstream file(pipe);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    file << "late";
+  });
+  EXPECT_EQ(read_file(pipe, diagnostics), "late");
+  std::string got;
+  std::jthread reader([&pipe, &got] { got = tests::read_bytes(pipe); });
+  EXPECT_TRUE(write_file(pipe, "whole", diagnostics));
+  reader.join();
+  EXPECT_EQ(got, "whole");
+  EXPECT_TRUE(diagnostics.items.empty());
+  EXPECT_FALSE(read_file(pipe, diagnostics));
+  EXPECT_EQ(first_error(diagnostics),
+            "E0601 cannot be read: nobody is at the other end of this pipe");
+}
+
+TEST(FileIo, WhatIsLargerThanMemoryIsNotRead) {
+  const ScratchDirectory scratch;
+  const std::string path = scratch.write("sparse", "");
+  Diagnostics diagnostics;
+  if (::truncate(path.c_str(), off_t{1} << 42) != 0) GTEST_SKIP() << "no sparse files here";
+  EXPECT_FALSE(read_file(path, diagnostics));
+  EXPECT_TRUE(first_error(diagnostics).starts_with("E0608 cannot be read: it is larger than "));
+  diagnostics = {};
+  EXPECT_FALSE(read_file("/dev/zero", diagnostics));
+  EXPECT_EQ(first_error(diagnostics), "E0608 cannot be read: it is larger than 1048576 bytes");
 }
 
 TEST(FileIo, AFullDiskLeavesTheOldFile) {

@@ -91,6 +91,19 @@ TEST(Usage, MissingPartsAreUsageErrors) {
   }
 }
 
+TEST(Usage, AnEmptyValueIsNoValue) {
+  const std::string spec = source_file("specs/dense.json");
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"check", ""},
+                                                    {"calibrate", spec, "-o", ""},
+                                                    {"tune", spec, "--shapes", ""},
+                                                    {"viz", "mask", spec, "-o", ""},
+                                                    {"run", spec, "--param", ""}}) {
+    const CommandResult result = run_lacuna(arguments);
+    EXPECT_EQ(result.status, 2) << arguments.front();
+    EXPECT_NE(result.err.find("expected a value, got \"\""), std::string::npos) << result.err;
+  }
+}
+
 TEST(Output, ThatCannotBeWrittenIsAnErrorOfEveryVerb) {
   const std::string spec = source_file("specs/dense.json");
   for (const std::vector<std::string>& arguments :

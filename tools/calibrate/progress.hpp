@@ -4,9 +4,10 @@
 #include <cstddef>
 #include <string>
 
+#include "tools/io/interrupts.hpp"
+
 namespace lacuna::tools {
 
-/// While it lives, the first Ctrl-C or SIGTERM only asks to stop; the second one ends the process.
 class CalibrateProgress {
  public:
   explicit CalibrateProgress(std::size_t launches);
@@ -21,7 +22,7 @@ class CalibrateProgress {
   void step();
 
   /// The signal that asked to stop; 0: none.
-  int signal() const;
+  int signal() const { return interrupts_.signal(); }
   bool stopped() const { return signal() != 0; }
 
   /// Takes the line off the terminal.
@@ -33,6 +34,7 @@ class CalibrateProgress {
   std::size_t total_, done_ = 0;
   std::string subject_;
   bool shown_;
+  Interrupts interrupts_;
 };
 
 }  // namespace lacuna::tools

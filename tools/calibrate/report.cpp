@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "compiler/diag/printable.hpp"
 #include "tools/common/table.hpp"
 
 // After the compiler's headers, as tools/run/tensors.hpp says.
@@ -144,7 +145,7 @@ void report_calibration(const CalibrateReport& report, Session& session) {
                      " launches\n" + print_table(head_table(report), session.color_stdout());
   if (!report.search.tables.empty())
     text += print_table(kept_table(report.search.tables), session.color_stdout());
-  if (!report.out.empty()) text += report.out + "\n";
+  if (!report.out.empty()) text += printable(report.out) + "\n";
   session.print(text);
 }
 

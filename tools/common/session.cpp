@@ -9,11 +9,33 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "compiler/diag/printable.hpp"
+#include "tools/common/table.hpp"
+
 namespace lacuna::tools {
 namespace {
 
 /// Nobody could be told of a stderr that fails.
 void write_stderr(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
+
+/// Nothing but lines and tabs, and on a terminal with color the marks of table.hpp.
+std::string for_people(std::string_view text, bool color) {
+  std::string out;
+  for (std::size_t begin = 0; begin < text.size();) {
+    std::size_t end = text.size();
+    std::string_view mark;
+    for (const std::string& each : {kBold, kNotBold}) {
+      const std::size_t at = color ? text.find(each, begin) : std::string_view::npos;
+      if (at >= end) continue;
+      end = at;
+      mark = each == kBold ? kBold : kNotBold;
+    }
+    out += printable_lines(std::string(text.substr(begin, end - begin)));
+    out += mark;
+    begin = end + mark.size();
+  }
+  return out;
+}
 
 bool wants_color(const Session& session, int descriptor) {
   if (session.color != "auto") return session.color == "always";
@@ -41,7 +63,7 @@ void Session::report(const Diagnostics& found, const SourceText& source) {
 void Session::report_rendered(ExitCode code, std::string_view text, const std::string& json_text) {
   exit_code = code;
   if (!json) {
-    write_stderr(text);
+    write_stderr(printable_lines(std::string(text)));
     if (!text.empty() && text.back() != '\n') write_stderr("\n");
     return;
   }
@@ -58,16 +80,23 @@ void Session::fail(ExitCode code, std::string_view message) {
   if (json) {
     diagnostics.push_back({{"severity", "error"}, {"message", message}});
   } else {
-    write_stderr("lacuna: error: " + std::string(message) + "\n");
+    write_stderr("lacuna: error: " + printable(std::string(message)) + "\n");
   }
 }
 
 void Session::note(std::string_view message) const {
-  write_stderr("lacuna: " + std::string(message) + "\n");
+  write_stderr("lacuna: " + printable(std::string(message)) + "\n");
 }
 
 void Session::print(std::string_view text) {
-  if (!json) write_stdout(text);
+  if (!json) write_stdout(for_people(text, color_stdout()));
+}
+
+void Session::print_data(std::string_view data) {
+  if (::isatty(STDOUT_FILENO) == 1)
+    print(data);
+  else if (!json)
+    write_stdout(data);
 }
 
 void Session::write_stdout(std::string_view text) {
@@ -92,7 +121,7 @@ int finish(Session& session) {
     document.update(session.document);
     document["diagnostics"] = session.diagnostics;
     constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;
-    session.write_stdout(document.dump(2, ' ', false, kReplace) + "\n");
+    session.write_stdout(document.dump(2, ' ', true, kReplace) + "\n");
   }
   // What is still in the buffer fails here.
   if (std::fflush(stdout) != 0 && session.output_error == 0) session.output_error = errno;

@@ -49,8 +49,12 @@ struct Session {
   /// One line for the reader on stderr: what was chosen, what is missing.
   void note(std::string_view message) const;
 
-  /// Writes to stdout; with --json the document takes its place.
+  /// Writes text for people to stdout; with --json the document takes its place. What would drive a
+  /// terminal is replaced, but not ends of lines: names are made printable before.
   void print(std::string_view text);
+
+  /// The same for data: only on a terminal is anything replaced.
+  void print_data(std::string_view data);
 
   /// The one way to stdout, also with --json: a write that fails is told by finish().
   void write_stdout(std::string_view text);

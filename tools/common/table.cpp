@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "compiler/diag/printable.hpp"
+
 namespace lacuna::tools {
 namespace {
 
@@ -61,12 +63,14 @@ std::string print_number(double value, const char* unit) {
 
 }  // namespace
 
-std::string print_table(const Table& table, bool color) {
+std::string print_table(Table table, bool color) {
+  for (auto& row : table.rows)
+    for (std::string& cell : row) cell = printable(std::move(cell));
   const std::vector<Column> columns = measure(table);
   std::string text;
   if (!table.head.empty()) {
     const std::string line = print_row(table.head, columns, table.indent);
-    text += color ? "\x1b[1m" + line + "\x1b[0m\n" : line + "\n";
+    text += color ? kBold + line + kNotBold + "\n" : line + "\n";
   }
   for (const auto& row : table.rows) text += print_row(row, columns, table.indent) + "\n";
   return text;

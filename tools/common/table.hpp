@@ -7,6 +7,9 @@
 
 namespace lacuna::tools {
 
+/// What the command says to a terminal; nothing else that looks like it passes Session::print.
+inline const std::string kBold = "\x1b[1m", kNotBold = "\x1b[0m";
+
 struct Table {
   std::vector<std::string> head;  ///< empty: no head line
   std::vector<std::vector<std::string>> rows;
@@ -14,7 +17,8 @@ struct Table {
 };
 
 /// One line for each row; the head is bold on a terminal. Columns of numbers are right-aligned.
-std::string print_table(const Table& table, bool color);
+/// Cells may hold anything, and are made printable.
+std::string print_table(Table table, bool color);
 
 /// "[######..............]" of 40 cells; `share` is clamped to 0 ... 1.
 std::string print_bar(double share);

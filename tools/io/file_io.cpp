@@ -4,10 +4,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <thread>
+
+#include "tools/io/interrupts.hpp"
 
 namespace lacuna::tools {
 namespace {
@@ -35,8 +40,59 @@ class Descriptor {
 
 bool fail(Diagnostics& diagnostics, Code code, const char* verb) {
   diagnostics.add(
-      {.code = code, .message = std::string("cannot be ") + verb + ": " + std::strerror(errno)});
+      {.code = code, .message = std::string("cannot be ") + verb + ": " + reason_of(errno)});
   return false;
+}
+
+constexpr std::chrono::seconds kPatience{5};  ///< with a pipe at whose other end nobody is
+constexpr std::chrono::milliseconds kPause{10};
+
+/// Tries until `is_done`, or false with ENXIO when patience is at its end.
+template <class IsDone>
+bool wait_for_other_end(const IsDone& is_done) {
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (!is_done()) {
+    if (std::chrono::steady_clock::now() > end) {
+      errno = ENXIO;
+      return false;
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+  return true;
+}
+
+/// Whether a pipe that was opened without waiting has a writer, or something that one left.
+bool has_writer(int pipe) {
+  int copy[2];
+  if (::pipe2(copy, O_CLOEXEC) != 0) return true;
+  const Descriptor in(copy[0]), out(copy[1]);
+  return ::tee(pipe, out.get(), 1, SPLICE_F_NONBLOCK) != 0;
+}
+
+bool is_pipe(int descriptor) {
+  struct stat info {};
+  return ::fstat(descriptor, &info) == 0 && S_ISFIFO(info.st_mode);
+}
+
+bool make_blocking(int descriptor) {
+  return ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) & ~O_NONBLOCK) == 0;
+}
+
+/// How much of a file is read at most, and whether it says that it is larger.
+struct Bound {
+  std::size_t bytes = 0;
+  bool is_exceeded = false;
+};
+
+Bound bound_of(int descriptor, std::size_t most_bytes) {
+  constexpr std::size_t kMostOfADevice = 1 << 20;
+  const auto memory = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
+                      static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  struct stat info {};
+  if (::fstat(descriptor, &info) != 0) return {most_bytes, false};
+  const bool is_device = !S_ISREG(info.st_mode) && !S_ISFIFO(info.st_mode);
+  const std::size_t bytes = std::min({most_bytes, memory / 2, is_device ? kMostOfADevice : memory});
+  return {bytes, S_ISREG(info.st_mode) && static_cast<std::size_t>(info.st_size) > bytes};
 }
 
 /// Reads a descriptor to its end, or beyond `most_bytes`; false with errno set.
@@ -72,8 +128,15 @@ bool is_special(const std::string& path) {
 }
 
 bool write_in_place(const std::string& path, std::string_view bytes) {
-  Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  return file.is_open() && write_all(file.get(), bytes) && file.close();
+  int descriptor = -1;
+  const auto is_open = [&] {
+    descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+    return descriptor >= 0 || errno != ENXIO;
+  };
+  if (!wait_for_other_end(is_open)) return false;
+  Descriptor file(descriptor);
+  return file.is_open() && make_blocking(file.get()) && write_all(file.get(), bytes) &&
+         file.close();
 }
 
 /// Beside the file whose place it takes.
@@ -101,16 +164,31 @@ bool write_temporary(const std::string& temporary, std::string_view bytes) {
 
 }  // namespace
 
+std::string reason_of(int error) {
+  return error == ENXIO ? "nobody is at the other end of this pipe" : std::strerror(error);
+}
+
+cache::FileDescriptor open_to_read(const std::string& path) {
+  if (path == "-") return cache::FileDescriptor(::dup(STDIN_FILENO));
+  cache::FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file.valid()) return file;
+  if (is_pipe(file.get()) && !wait_for_other_end([&] { return has_writer(file.get()); })) return {};
+  if (!make_blocking(file.get())) return {};
+  return file;
+}
+
 std::optional<std::string> read_file(const std::string& path, Diagnostics& diagnostics,
                                      std::size_t most_bytes) {
-  Descriptor file(path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const cache::FileDescriptor file = open_to_read(path);
   std::string bytes;
-  const bool is_read = file.is_open() && read_all(file.get(), most_bytes, bytes);
-  if (is_read && bytes.size() <= most_bytes) return bytes;
+  const Bound bound = file.valid() ? bound_of(file.get(), most_bytes) : Bound{};
+  const bool is_read =
+      file.valid() && (bound.is_exceeded || read_all(file.get(), bound.bytes, bytes));
+  if (is_read && !bound.is_exceeded && bytes.size() <= bound.bytes) return bytes;
   if (is_read)
     diagnostics.add(
         {.code = Code::kTooLarge,
-         .message = "cannot be read: it is larger than " + std::to_string(most_bytes) + " bytes"});
+         .message = "cannot be read: it is larger than " + std::to_string(bound.bytes) + " bytes"});
   else
     fail(diagnostics, Code::kFileUnreadable, "read");
   return std::nullopt;
@@ -137,6 +215,7 @@ bool write_file(const std::string& path, std::string_view bytes, Diagnostics& di
   if (is_special(path)) {
     return write_in_place(path, bytes) || fail(diagnostics, Code::kFileUnwritable, "written");
   }
+  const UnbrokenWriting unbroken;
   const std::string temporary = temporary_name(path);
   if (write_temporary(temporary, bytes) && ::rename(temporary.c_str(), path.c_str()) == 0)
     return true;

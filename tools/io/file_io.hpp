@@ -8,12 +8,20 @@
 #include <string>
 #include <string_view>
 
+#include "cache/files/file_descriptor.hpp"
 #include "compiler/diag/diagnostic.hpp"
 
 namespace lacuna::tools {
 
-/// The bytes of a file ("-": standard input); nullopt with kFileUnreadable, or with kTooLarge if
-/// there are more than `most_bytes`.
+/// A file to read from ("-": standard input). Into a named pipe somebody has to write: nobody is
+/// waited for longer than some seconds. Not valid, with errno set, where it cannot be opened.
+cache::FileDescriptor open_to_read(const std::string& path);
+
+/// Why a file could not be opened, read or written, from errno.
+std::string reason_of(int error);
+
+/// The bytes of a file; nullopt with kFileUnreadable, or with kTooLarge if there are more than
+/// `most_bytes`, half of the machine's memory, or, of what is neither a file nor a pipe, 1 MiB.
 std::optional<std::string> read_file(
     const std::string& path, Diagnostics& diagnostics,
     std::size_t most_bytes = std::numeric_limits<std::size_t>::max());

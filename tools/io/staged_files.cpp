@@ -12,6 +12,7 @@
 
 #include "cache/files/file_descriptor.hpp"
 #include "tools/io/file_io.hpp"
+#include "tools/io/interrupts.hpp"
 
 namespace lacuna::tools {
 namespace {
@@ -131,8 +132,8 @@ std::optional<StagingFailure> place_all(const Staging& staging, const fs::path& 
 }
 
 /// `folder` is where the files go; it may not be there yet.
-std::optional<StagingFailure> write_to(const fs::path& folder,
-                                       const std::vector<StagedFile>& files) {
+std::optional<StagingFailure> write_to(const fs::path& folder, const std::vector<StagedFile>& files,
+                                       const UnbrokenWriting& unbroken) {
   std::error_code ignored;
   const bool is_new = !fs::exists(fs::symlink_status(folder, ignored));
   const std::string name = folder.filename().string();
@@ -141,6 +142,7 @@ std::optional<StagingFailure> write_to(const fs::path& folder,
   Staging staging(((is_new ? folder.parent_path() / name : folder / "").string()) + kSuffix);
   if (const int error = staging.open(); error != 0) return failure(folder, error);
   if (auto failed = write_all(staging, files)) return failed;
+  if (unbroken.is_stopping()) return std::nullopt;  // and what is staged goes
   if (!is_new) return place_all(staging, folder, files);
   if (::rename(staging.made.c_str(), folder.c_str()) != 0) return failure(folder, errno);
   return std::nullopt;
@@ -150,14 +152,15 @@ std::optional<StagingFailure> write_to(const fs::path& folder,
 
 std::optional<StagingFailure> write_staged(const std::string& folder,
                                            const std::vector<StagedFile>& files) {
+  const UnbrokenWriting unbroken;
   std::error_code ignored;
   fs::path target = fs::absolute(folder, ignored);
   if (target.filename().empty()) target = target.parent_path();  // of "kernels/"
   MadeFolders made;
   if (const int error = made.make(target.parent_path()); error != 0)
     return failure(target.parent_path(), error);
-  auto failed = write_to(target, files);
-  if (failed) made.remove_empty();
+  auto failed = write_to(target, files, unbroken);
+  if (failed || unbroken.is_stopping()) made.remove_empty();
   return failed;
 }
 

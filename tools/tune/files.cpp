@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "cache/files/file_descriptor.hpp"
+#include "compiler/diag/printable.hpp"
 #include "compiler/spec/json_limits.hpp"
 #include "tools/common/shape_option.hpp"
 #include "tools/io/file_io.hpp"
@@ -25,14 +26,13 @@ std::optional<std::string> read_text(const std::string& path, Session& session) 
 
 /// "-" is standard input. Nothing if it cannot be read, which has then been reported.
 std::optional<cache::TuningRecords> read_records(const std::string& path, Session& session) {
-  const cache::FileDescriptor file(path == "-" ? ::dup(STDIN_FILENO)
-                                               : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const cache::FileDescriptor file = open_to_read(path);
   cache::TuningRecords found;
   const int error = file.valid() ? cache::read_tuning_file(file.get(), path, found) : errno;
   if (error == 0) return found;
   Diagnostics diagnostics;
-  diagnostics.add({.code = Code::kFileUnreadable,
-                   .message = "cannot be read: " + std::generic_category().message(error)});
+  diagnostics.add(
+      {.code = Code::kFileUnreadable, .message = "cannot be read: " + reason_of(error)});
   session.report(diagnostics, {path, ""});
   return std::nullopt;
 }
@@ -93,7 +93,7 @@ void export_tuning(const std::string& path, const cache::TuningDatabase& databas
   session.report(diagnostics, {path, ""});
   if (diagnostics.has_errors()) return;
   session.document["exported"] = count;
-  session.print(print_count(count) + " exported to " + path + "\n");
+  session.print(print_count(count) + " exported to " + printable(path) + "\n");
 }
 
 std::vector<LaunchShape> load_shapes(const std::string& path, const LaunchShape& usual,

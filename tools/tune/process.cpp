@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,15 +21,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-sigset_t interrupting_signals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
-  return signals;
-}
-
-/// In the child, between fork and exec: only calls that are safe there.
+/// In the child, between fork and exec: only calls that are safe there. Ctrl-C and SIGTERM are
+/// blocked, and stay so.
 [[noreturn]] void become_child(int socket, pid_t parent, const char* program) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a parent that is killed takes it along
   if (::getppid() != parent) ::_exit(127);
@@ -53,21 +45,6 @@ std::string describe_status(int status) {
 }
 
 }  // namespace
-
-Interrupts::Interrupts() {
-  const sigset_t signals = interrupting_signals();
-  ::sigprocmask(SIG_BLOCK, &signals, &before_);
-  file_ = cache::FileDescriptor(::signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC));
-}
-
-Interrupts::~Interrupts() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
-
-bool Interrupts::arrived() {
-  signalfd_siginfo signal{};
-  while (::read(file_.get(), &signal, sizeof signal) == sizeof signal)
-    if (signal_ == 0) signal_ = static_cast<int>(signal.ssi_signo);
-  return signal_ != 0;
-}
 
 std::string TuneProcess::start() {
   stop();
@@ -120,7 +97,7 @@ bool TuneProcess::send_line(const std::string& line) {
 
 TuneProcess::Reply TuneProcess::ask(const nlohmann::ordered_json& request,
                                     std::chrono::duration<double> patience,
-                                    Interrupts& interrupts) {
+                                    const Interrupts& interrupts) {
   constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;
   if (!is_running() || !send_line(request.dump(-1, ' ', false, kReplace) + "\n"))
     return end_of_child(End::kDied);

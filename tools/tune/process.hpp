@@ -9,27 +9,9 @@
 #include <string>
 
 #include "cache/files/file_descriptor.hpp"
+#include "tools/io/interrupts.hpp"
 
 namespace lacuna::tools {
-
-/// Ctrl-C and SIGTERM become something to ask for, from construction to destruction; children do
-/// not see them either.
-class Interrupts {
- public:
-  Interrupts();
-  ~Interrupts();
-  Interrupts(const Interrupts&) = delete;
-  Interrupts& operator=(const Interrupts&) = delete;
-
-  bool arrived();                         ///< since construction
-  int signal() const { return signal_; }  ///< the first that arrived; 0: none
-  int descriptor() const { return file_.get(); }
-
- private:
-  cache::FileDescriptor file_;
-  sigset_t before_{};
-  int signal_ = 0;
-};
 
 class TuneProcess {
  public:
@@ -51,7 +33,7 @@ class TuneProcess {
   };
   /// Sends a request and waits for its reply; a child that gives none is ended.
   Reply ask(const nlohmann::ordered_json& request, std::chrono::duration<double> patience,
-            Interrupts& interrupts);
+            const Interrupts& interrupts);
 
  private:
   Reply end_of_child(End end);

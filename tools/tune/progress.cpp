@@ -2,13 +2,14 @@
 
 #include <cstdio>
 
+#include "compiler/diag/printable.hpp"
 #include "tools/common/table.hpp"
 
 namespace lacuna::tools {
 
 void TuneProgress::show(const std::string& line) {
   if (!is_shown_) return;
-  std::fprintf(stderr, "\r\x1b[K%s", line.c_str());
+  std::fprintf(stderr, "\r\x1b[K%s", printable(line).c_str());
   std::fflush(stderr);
   is_dirty_ = true;
 }

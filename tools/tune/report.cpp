@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "compiler/diag/printable.hpp"
 #include "tools/common/shape_option.hpp"
 #include "tools/common/table.hpp"
 
@@ -117,7 +118,7 @@ std::string print_counts(const TuneFindings& findings) {
 std::string print_findings(const TuneFindings& findings, const std::string& spec,
                            const LaunchShape& shape, const std::string& values, bool color) {
   std::string text = spec + " on " + findings.facts.device_name + " at " + print_shape(shape) +
-                     ", values " + values + ":\n";
+                     ", values " + printable(values) + ":\n";
   switch (findings.state) {
     case TuneState::kNothingOpen:
       return text + "  nothing to tune: " + joined(findings.fixed) + "\n";

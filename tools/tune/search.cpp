@@ -28,7 +28,7 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 
 TuneSearch::TuneSearch(TuneTask task, const SpecDocument& document, std::string values,
                        const TuneLimits& limits, const cache::TuningDatabase& database,
-                       Interrupts& interrupts, TuneProgress& progress, Session& session)
+                       const Interrupts& interrupts, TuneProgress& progress, Session& session)
     : task_(std::move(task)),
       document_(document),
       values_(std::move(values)),

@@ -43,7 +43,7 @@ class TuneSearch {
   /// `values`: the name of what is measured on, for records.
   TuneSearch(TuneTask task, const SpecDocument& document, std::string values,
              const TuneLimits& limits, const cache::TuningDatabase& database,
-             Interrupts& interrupts, TuneProgress& progress, Session& session);
+             const Interrupts& interrupts, TuneProgress& progress, Session& session);
 
   /// Nothing if it failed, which has then been reported.
   std::optional<TuneFindings> run();
@@ -75,7 +75,7 @@ class TuneSearch {
   std::string values_;
   TuneLimits limits_;
   const cache::TuningDatabase& database_;
-  Interrupts& interrupts_;
+  const Interrupts& interrupts_;
   TuneProgress& progress_;
   Session& session_;
   TuneProcess process_;

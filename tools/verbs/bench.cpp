@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <ranges>
 
+#include "compiler/diag/printable.hpp"
 #include "runtime/tune/spread.hpp"
 #include "tools/common/shape_option.hpp"
 #include "tools/common/spec_options.hpp"
@@ -291,8 +292,8 @@ void print_results(const Bench& bench, Session& session) {
   const bool color = session.color_stdout();
   const TileCounts& tiles = bench.report.tiles;
   std::string text = bench.document.spec.name + " on " + bench.engine.device_name() + " at " +
-                     print_shape(bench.options.shape) + ", values " + bench.values_name + ": " +
-                     std::to_string(tiles.visited) + " of " + std::to_string(tiles.visible) +
+                     print_shape(bench.options.shape) + ", values " + printable(bench.values_name) +
+                     ": " + std::to_string(tiles.visited) + " of " + std::to_string(tiles.visible) +
                      " tiles\n" + print_table(report_launches(bench, session.document), color);
   if (!bench.stages.empty())
     text += "\n" + print_table(report_stages(bench, session.document), color);

@@ -108,7 +108,7 @@ void run_path(Session& session) {
     session.fail(ExitCode::kEnvironment, "no usable cache directory: kernels are kept in memory");
     return;
   }
-  session.print(store->directory() + "\n");
+  session.print_data(store->directory() + "\n");
 }
 
 }  // namespace

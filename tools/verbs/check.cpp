@@ -1,4 +1,5 @@
 // lacuna check: every error of every spec, with its place and the way out.
+#include "compiler/diag/printable.hpp"
 #include "compiler/target/plan.hpp"
 #include "tools/common/spec_options.hpp"
 #include "tools/verbs/verbs.hpp"
@@ -50,7 +51,7 @@ bool check_one(const std::string& path, const CheckOptions& options, Session& se
   const Diagnostics found = check_targets(*document, options.lowering);
   session.report(found, document->source);
   if (found.has_errors()) return false;
-  session.print(path + ": good\n");
+  session.print(printable(path) + ": good\n");
   return true;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <new>
 
+#include "compiler/diag/printable.hpp"
 #include "compiler/passes/pass.hpp"
 #include "compiler/target/plan.hpp"
 #include "runtime/base/environment.hpp"
@@ -67,7 +68,7 @@ std::optional<Plan> lower(const EmitOptions& options, const SpecDocument& docume
   PassObserver observer;
   if (options.passes) {
     observer = [](std::string_view pass, const Program& before, const Program& after) {
-      std::fputs(describe_pass(pass, before, after).c_str(), stderr);
+      std::fputs(printable_lines(describe_pass(pass, before, after)).c_str(), stderr);
     };
   }
   Diagnostics diagnostics;
@@ -169,7 +170,7 @@ void run_emit(const EmitOptions& options, Session& session) {
     session.document["file"] = options.out;
   } else {
     session.document["text"] = options.stage == "cubin" ? "" : *text;
-    session.print(*text);
+    session.print_data(*text);
   }
 }
 

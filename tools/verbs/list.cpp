@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "compiler/diag/printable.hpp"
 #include "tools/common/spec_options.hpp"
 #include "tools/common/table.hpp"
 #include "tools/run/load_inputs.hpp"
@@ -86,7 +87,7 @@ void run_list(const std::string& chosen, Session& session) {
                                          {"source", spec.source},
                                          {"params", params}});
   }
-  session.print(folder + ":\n" + print_table(table, session.color_stdout()));
+  session.print(printable(folder) + ":\n" + print_table(table, session.color_stdout()));
 }
 
 }  // namespace

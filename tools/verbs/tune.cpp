@@ -78,7 +78,7 @@ std::vector<LaunchShape> shapes_of(const TuneOptions& options, Session& session)
 /// False: nothing further is to be tried.
 bool tune_one(const SpecDocument& document, const LaunchShape& shape, const ValueSource& values,
               const TuneOptions& options, const cache::TuningDatabase& database,
-              Interrupts& interrupts, Session& session) {
+              const Interrupts& interrupts, Session& session) {
   TuneTask task{document.source.text,
                 document.source.path,
                 build_options(document.spec, options.lowering),
@@ -110,7 +110,7 @@ void tune_specs(const TuneOptions& options, const cache::TuningDatabase& databas
   const std::vector<LaunchShape> shapes = shapes_of(options, session);
   const auto values = open_values(options.values, session);
   if (!values) return;
-  Interrupts interrupts;
+  const Interrupts interrupts;
   session.document["tunings"] = ordered_json::array();
   const auto tune_all = [&] {
     for (const std::string& path : without_schemas(options.specs, session)) {

@@ -1,6 +1,7 @@
 // lacuna viz: pictures of what a spec does on real tensors.
 #include <cstdio>
 
+#include "compiler/diag/printable.hpp"
 #include "tools/common/spec_options.hpp"
 #include "tools/common/table.hpp"
 #include "tools/picture/calibration_picture.hpp"
@@ -100,7 +101,7 @@ void save(const Picture& picture, const std::string& path, Session& session) {
   session.report(diagnostics, {path, ""});
   if (!written) return;
   session.document["out"] = path;
-  session.print(path + "\n");
+  session.print(printable(path) + "\n");
 }
 
 /// The run of a spec on the inputs, without clocks.

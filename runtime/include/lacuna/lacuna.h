@@ -41,9 +41,10 @@
 extern "C" {
 #endif
 
-/* Out of memory is status 3, wherever an allocation fails, with one exception: to free the values
+/* Out of memory is status 3, wherever an allocation fails, with two exceptions. To free the values
  * of a JSON text (metadata of a kernel, a tuning record, what info_json says) a few bytes are
- * allocated, and if there are none left even for that the process is ended. */
+ * allocated, and if there are none left even for that the process is ended. And NVRTC, which wants
+ * some 200 MB, aborts the process where it gets none ("LLVM ERROR: out of memory"). */
 #define LACUNA_ABI_VERSION 1
 LACUNA_API uint32_t lacuna_abi_version(void);
 LACUNA_API const char* lacuna_version(void);
@@ -70,9 +71,9 @@ typedef struct lacuna_kernel lacuna_kernel; /* one spec, head dim and dtype, for
  *   "warnings"       of a spec that was accepted: {diagnostics: [...]}
  *   "compile"        a kernel was compiled: what lacuna_kernel_info_json says
  *   "cache_hit"      a kernel was taken from the cache: the same
- *   "cache_warning"  the cache cannot be written, dropped an entry or skipped a tuning file: {message}
- * Called from the thread that makes the call, or, for warnings, from one of the library's own. What
- * a callback throws is dropped, and the call goes on. */
+ *   "cache_warning"  the cache cannot be written, dropped an entry or skipped a tuning file:
+ * {message} Called from the thread that makes the call, or, for warnings, from one of the library's
+ * own. What a callback throws is dropped, and the call goes on. */
 typedef void (*lacuna_event_callback)(void* user, const char* event, const char* detail_json);
 
 typedef struct lacuna_engine_options {
@@ -125,7 +126,13 @@ LACUNA_API lacuna_status lacuna_compile(lacuna_engine* engine, const char* spec_
 LACUNA_API void lacuna_kernel_destroy(lacuna_kernel* kernel);
 
 /* Compiles (or takes from the cache), loads, and sets attributes. Blocks; idempotent; thread-safe.
- */
+ *
+ * Signals: in its first compilation in a process NVRTC puts handlers of its own in the place of
+ * those of SIGINT and SIGTERM, for some milliseconds, which end the process with status 4 and no
+ * word. The library blocks both signals in its threads and in the calling one meanwhile, and puts
+ * the host's handlers back as they were, flags and masks included. So a process in which no other
+ * thread takes these signals is safe; one of several threads is where both are blocked in all of
+ * them and one thread waits for them (sigwait, signalfd), as `lacuna` does. */
 LACUNA_API lacuna_status lacuna_prepare(lacuna_kernel* kernel);
 
 /* Facts about a kernel as JSON; valid while the kernel lives.
