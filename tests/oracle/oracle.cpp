@@ -12,7 +12,6 @@
 namespace lacuna::oracle {
 namespace {
 
-
 struct Grid {
   int q_tiles, k_tiles;
   std::size_t tile(int b, int h, int n_h, int i, int j) const {
@@ -144,12 +143,23 @@ std::vector<int> used_tiles(const Problem& p, const Tiling& t, const KeyUse& key
   return tiles;
 }
 
+/// How far a device's weight may be off, as a share of it: logits in f32 and an exponential to
+/// 2^-22.
+double weight_error(double logit, double reference) {
+  return 1e-6 * (1 + std::abs(logit) + std::abs(reference));
+}
+
 /// For each key, what its weight is multiplied by before it meets V: 1, or what rounding to e4m3
-/// relative to the running maximum of its step makes of it.
-std::vector<double> weight_errors(const Problem& p, const Tiling& t, const RowLogits& row,
-                                  const KeyUse& keys) {
-  std::vector<double> factor(row.s.size(), 1.0);
-  if (!p.e4m3_weights) return factor;
+/// relative to the running maximum of its step makes of it. `reach`: by how much another rounding
+/// of the same weight, which is near the middle of two codes, would change that.
+struct WeightFactors {
+  std::vector<double> factor, reach;
+};
+
+WeightFactors weight_factors(const Problem& p, const Tiling& t, const RowLogits& row,
+                             const KeyUse& keys) {
+  WeightFactors out{std::vector<double>(row.s.size(), 1.0), std::vector<double>(row.s.size(), 0.0)};
+  if (!p.e4m3_weights) return out;
   const std::vector<int> tiles = used_tiles(p, t, keys);
   const auto step_tiles = static_cast<std::size_t>(t.step_tiles);
   double running = -kInfinity;
@@ -164,10 +174,15 @@ std::vector<double> weight_errors(const Problem& p, const Tiling& t, const RowLo
     for_each_key([&](std::size_t k) { running = std::max(running, row.s[k]); });
     for_each_key([&](std::size_t k) {
       const double weight = 448 * std::exp(row.s[k] - running);
-      if (weight > 0) factor[k] = round_e4m3(weight) / weight;
+      if (!(weight > 0)) return;
+      const double code = round_e4m3(weight), error = weight_error(row.s[k], running);
+      out.factor[k] = code / weight;
+      out.reach[k] = std::max(round_e4m3(weight * (1 + error)) - code,
+                              code - round_e4m3(weight * std::max(1 - error, 0.0))) /
+                     weight;
     });
   }
-  return factor;
+  return out;
 }
 
 void attend_row(const Problem& p, const Tiling& t, int b, int h, int q, const KeyUse& keys,
@@ -181,7 +196,8 @@ void attend_row(const Problem& p, const Tiling& t, int b, int h, int q, const Ke
     return;
   }
   if (logits.largest == -kInfinity) return;  // empty row: o = 0, lse = -inf
-  const std::vector<double> factor = weight_errors(p, t, logits, keys);
+  const WeightFactors rounded = weight_factors(p, t, logits, keys);
+  double* reach = out.reach.data() + row * static_cast<std::size_t>(p.d);
   double l = 0;
   for (int k = 0; k < p.n_k; ++k) {
     const auto x = static_cast<std::size_t>(k);
@@ -190,9 +206,12 @@ void attend_row(const Problem& p, const Tiling& t, int b, int h, int q, const Ke
     l += weight;
     if (keys.use[x] != 2) continue;
     const double* v = row_at(p.v, key_index(p, b, h, k), p.d);
-    for (int c = 0; c < p.d; ++c) o[c] += weight * factor[x] * v[c];
+    for (int c = 0; c < p.d; ++c) {
+      o[c] += weight * rounded.factor[x] * v[c];
+      reach[c] += weight * rounded.reach[x] * std::abs(v[c]);
+    }
   }
-  for (int c = 0; c < p.d; ++c) o[c] /= l;
+  for (int c = 0; c < p.d; ++c) o[c] /= l, reach[c] /= l;
   out.lse[row] = logits.largest + std::log(l);
 }
 
@@ -200,6 +219,7 @@ Output empty_output(const Problem& p) {
   const std::size_t rows = query_index(p, p.n_b, 0, 0);
   Output out;
   out.o.assign(rows * static_cast<std::size_t>(p.d), 0.0);
+  out.reach.assign(out.o.size(), 0.0);
   out.lse.assign(rows, -kInfinity);
   out.row_margin.assign(rows, kInfinity);
   return out;

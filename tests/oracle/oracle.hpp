@@ -73,9 +73,10 @@ TileDecisions oracle_tiles(const Problem& problem, const Tiling& tiling,
 
 /// o [n_b, n_h, n_q, d], lse [n_b, n_h, n_q]; row_margin: for warp gates, whose decisions a tile
 /// mask is too coarse to carry and which are simulated, the smallest margin met by the row; else
-/// infinity.
+/// infinity; reach, like o: how far o may be off where an e4m3 weight is so near the middle of two
+/// codes that the rounding of its logit decides which of them it becomes, else 0.
 struct Output {
-  std::vector<double> o, lse, row_margin;
+  std::vector<double> o, lse, row_margin, reach;
 };
 
 /// Attention under a reported tile mask (codes as above; `tile_mask` must have been reported under

@@ -39,7 +39,7 @@ Output restored_output(const Problem& p, const Output& output,
     inverse[static_cast<std::size_t>(order[n])] = static_cast<std::int32_t>(n);
   const int heads = p.n_b * p.n_h;
   return {gather(output.o, heads, p.d, inverse), gather(output.lse, heads, 1, inverse),
-          gather(output.row_margin, heads, 1, inverse)};
+          gather(output.row_margin, heads, 1, inverse), gather(output.reach, heads, p.d, inverse)};
 }
 
 bool is_permutation(const std::vector<std::int32_t>& order) {

@@ -125,5 +125,22 @@ TEST(Quantise, WeightsAreRoundedInTheTileThatSeesThem) {
   EXPECT_NE(rounded, small);
 }
 
+TEST(Quantise, AWeightBetweenTwoCodesMayBecomeEither) {
+  // Two keys of one tile: the largest weight is 448 exactly, the other is 232, the middle of 224
+  // and 240, or next to it.
+  Problem p = random_problem(2, 1, 4);
+  p.n_h = 1, p.n_q = 1, p.scale = 1, p.e4m3_weights = true;
+  const Tiling one_tile{1, 2, false, {}};
+  const auto with_weight = [&](double weight) {
+    p.q = {1}, p.k = {0, std::log(weight / 448)}, p.v = {0, -3};
+    return oracle_attention(p, one_tile, std::nullopt, {1});
+  };
+  const Output middle = with_weight(232 * (1 + 1e-7)), aside = with_weight(232 * (1 + 1e-4));
+  const double l = 1 + 232.0 / 448;
+  EXPECT_NEAR(middle.o[0], -3 * 240 / 448.0 / l, 1e-6);
+  EXPECT_NEAR(middle.reach[0], 3 * 16 / 448.0 / l, 1e-6);
+  EXPECT_EQ(aside.reach[0], 0);
+}
+
 }  // namespace
 }  // namespace lacuna::oracle
