@@ -333,6 +333,15 @@ LaunchContract make_contract(const Plan& plan, DLDevice device) {
   return contract;
 }
 
+std::vector<std::string> required_tensors(const LaunchContract& contract) {
+  std::vector<std::string> names;
+  for (int i = 0; i < kTensorRoleCount; ++i) {
+    const auto role = static_cast<TensorRole>(i);
+    if (is_required(role, contract)) names.emplace_back(rule_of(role, contract, {}).name);
+  }
+  return names;
+}
+
 bool check_shape(const LaunchContract& contract, const LaunchShape& shape,
                  Diagnostics& diagnostics) {
   Mismatches mismatches(contract, diagnostics);

@@ -60,6 +60,9 @@ struct BoundLaunch {
 bool bind_launch(const LaunchContract& contract, const lacuna_launch_args& args, BoundLaunch& bound,
                  Diagnostics& diagnostics);
 
+/// Names of the tensors without which a launch is refused, in the order of lacuna_launch_args.
+std::vector<std::string> required_tensors(const LaunchContract& contract);
+
 /// False with diagnostics unless all extents are non-negative, heads is a multiple of heads_kv, the
 /// grid fits 31 bits and permuted tokens are as many queries as keys.
 bool check_shape(const LaunchContract& contract, const LaunchShape& shape,
