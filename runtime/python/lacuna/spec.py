@@ -4,15 +4,12 @@ import functools
 import json
 import os
 import pathlib
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from .command import nearest
 from .errors import SpecError
 
 FOLDER = pathlib.Path(__file__).with_name("share") / "lacuna" / "specs"
-
-SpecLike: TypeAlias = "Spec | str | os.PathLike | dict"
-
 
 class Spec:
     """One variant as text, with the name that errors show for it. Equal and hashed by its text."""
@@ -38,6 +35,9 @@ class Spec:
             return json.loads(self.text)
         except ValueError as error:
             raise SpecError(f"{self.path}: error: {error}") from None
+
+
+SpecLike: TypeAlias = Spec | str | os.PathLike | dict
 
 
 def shipped() -> dict[str, pathlib.Path]:
@@ -81,10 +81,3 @@ def spec_of(spec: SpecLike) -> Spec:
     if spec.lstrip().startswith("{"):
         return Spec(spec)
     return _of_file(spec) if spec.endswith(".json") else _of_name(spec)
-
-
-def with_scale(spec: Spec, scale: float) -> Spec:
-    """The same spec with another attention.scale."""
-    document: dict[str, Any] = spec.document
-    document["attention"] = {**document.get("attention", {}), "scale": scale}
-    return Spec(json.dumps(document), spec.path)

@@ -18,8 +18,8 @@ from .kernel import attention as launch
 from .spec import Spec, SpecLike, spec_of
 
 _library = torch.library.Library("lacuna", "DEF")
-_library.define("attention(Tensor q, Tensor k, Tensor v, str spec, bool lse=False, str layout='bhnd', str[] names=[], "
-                "Tensor[] tensors=[], str[] number_names=[], float[] numbers=[]) -> (Tensor, Tensor)",
+_library.define("attention(Tensor q, Tensor k, Tensor v, str spec, bool lse=False, str layout='bhnd', str[]? names=None, "
+                "Tensor[]? tensors=None, str[]? number_names=None, float[]? numbers=None) -> (Tensor, Tensor)",
                 tags=(torch.Tag.pt2_compliant_tag,))
 """`spec` is a name, JSON text or a path; names and tensors, number_names and numbers are its parameters. The second
 result is f32 [b, h, n_q], or empty without lse."""
@@ -35,18 +35,18 @@ def _lse_shape(q: torch.Tensor, layout: str) -> tuple[int, ...]:
 
 
 def _run(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, spec: str, lse: bool = False, layout: str = "bhnd",
-         names: list[str] = [], tensors: list[torch.Tensor] = [], number_names: list[str] = [],  # noqa: B006: the schema's
-         numbers: list[float] = []) -> tuple[torch.Tensor, torch.Tensor]:  # noqa: B006
+         names: list[str] | None = None, tensors: list[torch.Tensor] | None = None, number_names: list[str] | None = None,
+         numbers: list[float] | None = None) -> tuple[torch.Tensor, torch.Tensor]:
     values = torch.empty(_lse_shape(q, layout) if lse else (0,), dtype=torch.float32, device=q.device)
     o = torch.empty_like(q)
     with torch.no_grad():
         launch(q, k, v, spec=_spec(spec), layout=layout, out=o, lse=values if lse else False,
-               **dict(zip(names, tensors)), **dict(zip(number_names, numbers)))
+               **dict(zip(names or (), tensors or ())), **dict(zip(number_names or (), numbers or ())))
     return o, values
 
 
 def _fake(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, spec: str, lse: bool = False, layout: str = "bhnd",
-          names: Any = (), tensors: Any = (), number_names: Any = (), numbers: Any = ()) -> tuple[torch.Tensor, torch.Tensor]:
+          names: Any = None, tensors: Any = None, number_names: Any = None, numbers: Any = None) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.empty_like(q), q.new_empty(_lse_shape(q, layout) if lse else (0,), dtype=torch.float32)
 
 
