@@ -11,6 +11,7 @@ import numpy
 
 from . import command, tensor_files
 from .arrays import library_of
+from .errors import ArgumentError
 from .report import _parameter_words, device_of, write_tensors
 from .spec import SpecLike, spec_of
 
@@ -72,6 +73,8 @@ def calibrate(spec: SpecLike, samples: Sequence[Any], *, rel_l1: float = 0.05, d
     device: "cpu", "cuda:N"; else where the first sample is. kept: numbers of kept tiles to find thresholds for.
     one_for_all: one number for all heads. parameters: those that are not looked for. Ctrl-C keeps what has been found."""
     text = spec_of(spec)
+    if not samples:
+        raise ArgumentError("samples: expected at least one (q, k, v), or the path of a safetensors file, got none")
     with tempfile.TemporaryDirectory(prefix="lacuna-") as folder:
         place = pathlib.Path(folder)
         files = []

@@ -1,9 +1,12 @@
 """Exceptions: each carries what the compiler or a launch said, as text with carets and as data."""
 
 import json
+import os
+import sys
 import warnings
 from typing import NoReturn
 
+_FOLDER = os.path.dirname(__file__)
 _INPUT, _USAGE, _ENVIRONMENT = 1, 2, 3
 
 
@@ -61,10 +64,18 @@ def raise_argument(text: str) -> NoReturn:
     raise ArgumentError(text)
 
 
-def warn(documents: list[str]) -> None:
+def warn(text: str) -> None:
+    """Where the caller of this package is."""
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_FOLDER):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, SpecWarning, stacklevel=level)
+
+
+def warn_of(documents: list[str]) -> None:
     """Of {"diagnostics": [...]} or {"message": ...}."""
     for document in documents:
         parsed = json.loads(document)
         for item in parsed.get("diagnostics", [parsed]):
             place = f"{item['path']}:{item['line']}: " if item.get("line") else ""
-            warnings.warn(place + item["message"], SpecWarning, stacklevel=5)
+            warn(place + item["message"])

@@ -4,18 +4,18 @@ import atexit
 import functools
 import json
 import threading
-import warnings
 from typing import Any
 
 import numpy
 
 from . import _lacuna
 from .arrays import library_of
-from .errors import ArgumentError, SpecWarning, warn
+from .errors import ArgumentError, warn, warn_of
 from .explanation import Explanation, explain
 from .spec import Spec, SpecLike, spec_of
 
 _CPU, _CUDA = 1, 2  # DLDeviceType
+_MASK_ALIGNMENT = 256  # bytes; NumPy's memory is aligned to less
 _DTYPES = {4 * 256 + 16: "bf16", 2 * 256 + 16: "f16", 2 * 256 + 32: "f32"}  # by DLPack's type code and bits
 _TYPE_CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex", 6: "bool"}
 _NAMES = {"bf16": "bf16", "bfloat16": "bf16", "f16": "f16", "float16": "f16", "half": "f16", "f32": "f32", "float32": "f32"}
@@ -27,8 +27,7 @@ _kernels: dict[tuple, "Kernel"] = {}
 
 @functools.cache
 def _warn_of_interpreter() -> None:
-    warnings.warn("the CPU interprets, which is slow: its compiler is not there (pip install lacuna-attention[cpu])", SpecWarning,
-                  stacklevel=6)
+    warn("the CPU interprets, which is slow: its compiler is not there (pip install lacuna-attention[cpu])")
 
 
 @atexit.register
@@ -77,7 +76,7 @@ class Kernel(_lacuna.Kernel):
         super().__init__(engine, spec.text, spec.path, head_dim, dtype, shape)
         self.spec = spec
         self.engine = engine
-        warn(engine.take_warnings())
+        warn_of(engine.take_warnings())
         if self.info.get("backend") == "interpreter":
             _warn_of_interpreter()
 
@@ -108,7 +107,7 @@ class Kernel(_lacuna.Kernel):
         size = self.mask_bytes(_shape_of(q, k, layout))
         if size == 0:
             raise ArgumentError(f"kernel {self.info['spec']} keeps no mask: the spec has no predictor")
-        return _lacuna.Mask(library_of(type(q)).empty((size,), "uint8", q))
+        return _lacuna.Mask(library_of(type(q)).empty((size + _MASK_ALIGNMENT - 1,), "uint8", q))
 
     def tokens_in_order(self, count: int) -> numpy.ndarray:
         """The order that the spec's "permute" generates: pass it as `order`, on the device."""

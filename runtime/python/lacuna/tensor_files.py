@@ -40,5 +40,5 @@ def parse(data: bytes) -> tuple[dict[str, numpy.ndarray], dict[str, str]]:
             begin, end = entry["data_offsets"]
             tensors[name] = numpy.frombuffer(body[begin:end], _DTYPES[entry["dtype"]]).reshape(entry["shape"])
         return tensors, metadata
-    except (struct.error, KeyError, TypeError, AttributeError) as error:
+    except (struct.error, KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"no safetensors file of f32, i32 or u8: {error!r}") from None

@@ -54,9 +54,9 @@ std::optional<DLDataType> dtype_of_format(const char* format, Py_ssize_t bytes) 
 
 /// The capsule of array.__dlpack__, of the newest version that the library speaks.
 nb::object export_capsule(nb::handle array, std::optional<std::intptr_t> stream) {
-  nb::dict options;
+  nb::dict options, versioned;
   if (stream) options["stream"] = nb::int_(*stream);
-  nb::dict versioned = options;
+  versioned.update(options);
   versioned["max_version"] = nb::make_tuple(DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION);
   const nb::object method = array.attr("__dlpack__");
   const nb::tuple none = nb::make_tuple();

@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -101,7 +102,11 @@ Mask::Mask(nb::object array) : array_(std::move(array)) {
   BorrowedTensor tensor;
   tensor.borrow(array_, "mask", nullptr);
   if (tensor.is_read_only()) refuse_argument("mask: expected memory to write, got a read-only array");
-  raw_ = {sizeof(raw_), const_cast<void*>(tensor.data()), bytes_of(tensor.tensor()), 0};
+  constexpr std::uintptr_t kAlignment = 256;
+  const auto address = reinterpret_cast<std::uintptr_t>(tensor.data());
+  const std::size_t skipped = (kAlignment - address % kAlignment) % kAlignment;
+  const std::size_t bytes = bytes_of(tensor.tensor());
+  raw_ = {sizeof(raw_), reinterpret_cast<void*>(address + skipped), bytes - std::min(bytes, skipped), 0};
 }
 
 Launch::Launch(nb::handle q, nb::handle k, nb::handle v, const LaunchOptions& options,
@@ -209,6 +214,14 @@ void Launch::take_stage_events() {
   args_.stage_events_count = events_.size();
 }
 
+void Launch::take_mask() {
+  if (options_.mask.is_none()) return;
+  if (!nb::isinstance<Mask>(options_.mask)) {
+    throw nb::type_error("mask: expected a lacuna.Mask, which Kernel.new_mask makes");
+  }
+  args_.mask = nb::cast<Mask&>(options_.mask).raw();
+}
+
 std::optional<Shape> Launch::shape() const {
   if (args_.q->ndim != 4 || args_.k->ndim != 4) return std::nullopt;
   const std::int64_t *q = args_.q->shape, *k = args_.k->shape;
@@ -291,7 +304,7 @@ nb::object Launch::run(const Kernel& kernel) {
   take_lse(lse);
   take_named();
   take_stage_events();
-  if (!options_.mask.is_none()) args_.mask = nb::cast<Mask&>(options_.mask).raw();
+  take_mask();
   take_workspace(kernel);
 
   lacuna_status status;

@@ -15,7 +15,8 @@ namespace lacuna_python {
 /// The caller's decision of a predictor, kept for several launches (lacuna_mask).
 class Mask {
  public:
-  /// `array`: bytes on the device of the kernel, as many as Kernel.mask_bytes says.
+  /// `array`: bytes on the device of the kernel, as many as Kernel.mask_bytes says from the first
+  /// address on that is a multiple of 256.
   explicit Mask(nb::object array);
   /// The next launch decides anew.
   void forget() { raw_.calls = 0; }
@@ -50,6 +51,7 @@ class Launch {
   void take_lse(nb::object& made);
   void take_named();
   void take_stage_events();
+  void take_mask();
   void take_workspace(const Kernel& kernel);
   void refuse_aliases() const;
   bool wants_gradients() const;
