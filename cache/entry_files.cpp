@@ -8,7 +8,7 @@
 #include <ctime>
 #include <system_error>
 
-#include "cache/trust.hpp"
+#include "cache/files/trust.hpp"
 
 namespace lacuna::cache {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cache/entry_format.hpp"
-#include "cache/whole_files.hpp"
+#include "cache/files/whole_files.hpp"
 
 namespace lacuna::cache {
 

@@ -9,12 +9,12 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "cache/directories.hpp"
 #include "cache/entry_files.hpp"
 #include "cache/eviction.hpp"
+#include "cache/files/directories.hpp"
+#include "cache/files/locks.hpp"
+#include "cache/files/trust.hpp"
 #include "cache/flights.hpp"
-#include "cache/locks.hpp"
-#include "cache/trust.hpp"
 
 namespace lacuna::cache {
 namespace {

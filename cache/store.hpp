@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "cache/files/directories.hpp"
+
 namespace lacuna::cache {
 
 /// Everything that can change the bytes of a kernel, as canonical text, and its SHA-256.
@@ -51,10 +53,6 @@ struct StoreOptions {
   std::chrono::milliseconds launch_grace{500};
   Warn warn;  ///< may be called by any thread; each kind of trouble once
 };
-
-/// LACUNA_CACHE_DIR, $XDG_CACHE_HOME/lacuna, $HOME/.cache/lacuna; empty if none can be used.
-/// `environment` looks a variable up (null: not set).
-std::string choose_directory(const std::function<const char*(const char*)>& environment);
 
 struct EntryInfo {
   std::string path, target, sha256, metadata;

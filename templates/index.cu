@@ -2,17 +2,17 @@
 // the shape of a generated kernel.cu (causal, int8 queries and keys, e4m3 values, tile gate).
 #include "arch/launch.cuh"
 #include "base/expr.cuh"
-#include "kernel/attend_mma.cuh"
-#include "kernel/combine.cuh"
-#include "kernel/permute.cuh"
-#include "kernel/prepare.cuh"
-#include "kernel/prepare_values.cuh"
-#include "kernel/statistics.cuh"
-#include "predict/cells.cuh"
-#include "predict/compact.cuh"
-#include "predict/pooled.cuh"
-#include "predict/select.cuh"
-#include "predict/tokens.cuh"
+#include "attend/mma/attend_mma.cuh"
+#include "attend/combine.cuh"
+#include "prepare/permute.cuh"
+#include "prepare/prepare.cuh"
+#include "prepare/prepare_values.cuh"
+#include "prepare/statistics.cuh"
+#include "select/antidiagonal/cells.cuh"
+#include "select/compact.cuh"
+#include "select/pooled/pooled.cuh"
+#include "select/keep/select.cuh"
+#include "select/tokens/tokens.cuh"
 
 struct Config {
   using Element = lacuna::bf16;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "compiler/diag/diagnostic.hpp"
-#include "tools/verbs.hpp"
+#include "tools/verbs/verbs.hpp"
 
 namespace lacuna::tools {
 namespace {

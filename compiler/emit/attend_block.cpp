@@ -1,4 +1,4 @@
-// lacuna::AttendArgs of templates/kernel/attend_args.cuh, member by member.
+// lacuna::AttendArgs of templates/args/attend_args.cuh, member by member.
 #include "compiler/emit/block_layout.hpp"
 
 namespace lacuna {

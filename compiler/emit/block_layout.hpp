@@ -24,7 +24,7 @@ namespace lacuna {
 
 inline constexpr std::uint32_t kParamBytes = 48;  ///< sizeof(ParamView), sizeof(lacuna::Param<T>)
 
-/// A member of a struct of templates/kernel/. Members whose source is a value or a slot of the
+/// A member of a struct of templates/args/. Members whose source is a value or a slot of the
 /// workspace are filled from the value or slot of the same name; without one they stay 0.
 struct BlockMember {
   const char* name;

@@ -117,11 +117,11 @@ void write_include(CudaWriter& out, const std::string& header) {
 void write_shared_includes(CudaWriter& out, BlockParts parts) {
   write_include(out, "base/expr.cuh");
   if (parts.split) write_include(out, "base/types.cuh");  // for Stage: predict_args.cuh has it, too
-  write_include(out, "kernel/attend_args.cuh");
-  if (parts.wgmma) write_include(out, "kernel/attend_maps.cuh");
-  if (parts.split) write_include(out, "kernel/split_args.cuh");
-  if (parts.predict) write_include(out, "kernel/predict_args.cuh");
-  if (parts.wgmma) write_include(out, "kernel/row_schedule.cuh");
+  write_include(out, "args/attend_args.cuh");
+  if (parts.wgmma) write_include(out, "args/attend_maps.cuh");
+  if (parts.split) write_include(out, "args/split_args.cuh");
+  if (parts.predict) write_include(out, "args/predict_args.cuh");
+  if (parts.wgmma) write_include(out, "pipeline/work_tile_schedule.cuh");
 }
 
 std::string kernel_text(const StageKernel& kernel, const Plan& plan, const SpecDocument& document) {

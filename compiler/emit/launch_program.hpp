@@ -64,7 +64,7 @@ struct ArgField {
 /// columns of e4m3, a row for each channel.
 enum class MapFormat { kRows, kByteRows, kByteColumns };
 
-/// A tensor map of the argument block (lacuna::TensorMap of templates/kernel/attend_maps.cuh): how
+/// A tensor map of the argument block (lacuna::TensorMap of templates/args/attend_maps.cuh): how
 /// TMA moves boxes of an operand. Five dimensions, innermost first: the elements of a panel, rows,
 /// panels, heads, batch entries; a box has `box_rows` rows of one panel. Rows are tokens and panels
 /// parts of a row; of columns, rows are channels and panels parts of the tokens.
@@ -100,7 +100,7 @@ struct KernelLaunch {
   /// Makes nothing but the kept bits: left out while the caller's mask object is still good.
   bool decides = false;
   bool overlaps = false;  ///< waits by itself for the launch before it, and may start earlier
-  int grid_x = 0;  ///< index into values; the grid is one-dimensional
+  int grid_x = 0;         ///< index into values; the grid is one-dimensional
   int threads = 0;
   int smem_bytes = 0;
 };

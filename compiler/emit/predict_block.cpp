@@ -1,4 +1,4 @@
-// lacuna::PredictArgs of templates/kernel/predict_args.cuh, member by member.
+// lacuna::PredictArgs of templates/args/predict_args.cuh, member by member.
 #include "compiler/emit/block_layout.hpp"
 
 namespace lacuna {

@@ -67,7 +67,7 @@ struct StageFacts {
   bool keeps_by_place() const;
   /// `keep` reads what is known only of tiles in order.
   bool orders_tiles() const;
-  /// Means of queries decide about single keys: templates/predict/pooled_tokens.cuh.
+  /// Means of queries decide about single keys: templates/select/pooled/pooled_tokens.cuh.
   bool decides_keys() const;
   /// Of the estimate, that a block takes together.
   int rows_of_estimate() const;

@@ -128,11 +128,11 @@ template <int kBytes>
 int fixed(const StageFacts&) {
   return kBytes;
 }
-/// Of templates/predict/pooled_means.cuh: queries and logits of 16 rows of 512 tiles, and of each
-/// warp 32 keys, or a row's order, bits and p.
+/// Of templates/select/pooled/pooled_means.cuh: queries and logits of 16 rows of 512 tiles, and of
+/// each warp 32 keys, or a row's order, bits and p.
 int pooled_smem(const StageFacts& f) {
   constexpr int kRows = 16, kTiles = 512, kWarps = kStageThreads / kWarpThreads;
-  // Of templates/predict/pooled_tokens.cuh: three factors of each number, and of each warp 40
+  // Of templates/select/pooled/pooled_tokens.cuh: three factors of each number, and of each warp 40
   // logits of each row and two numbers besides.
   if (f.decides_keys()) return kRows * (3 * f.head_dim() * 2 + kWarps * 42 * 4 + 8);
   if (f.estimate->columns.kind == SummaryKind::kTokens) return 40960;
@@ -143,13 +143,13 @@ int pooled_smem(const StageFacts& f) {
 int tokens_smem(const StageFacts& f) {
   return estimate_block_smem_bytes(*f.estimate, f.rows_of_estimate(), f.head_dim());
 }
-/// Of templates/kernel/prepare.cuh: of each row and of each warp's sums.
+/// Of templates/prepare/prepare.cuh: of each row and of each warp's sums.
 int prepare_smem(const StageFacts& f) {
   constexpr int kRowBytes = 20, kWarps = kStageThreads / kWarpThreads, kWarpBytes = 4;
   const int sums = 2 * f.head_dim() * static_cast<int>(sizeof(float));
   return kPreparedTokens * kRowBytes + kWarps * (kWarpBytes + sums);
 }
-/// Of templates/kernel/prepare_values.cuh: codes, scales and their reciprocals.
+/// Of templates/prepare/prepare_values.cuh: codes, scales and their reciprocals.
 int values_smem(const StageFacts& f) { return f.head_dim() * (kValueTokens + 8); }
 /// Those that leave a thread 80 registers where it holds 64 elements.
 int values_blocks(const StageFacts& f, Tensor) {
@@ -217,10 +217,10 @@ struct StageRow {
   int (*blocks_per_sm)(const StageFacts&, Tensor) = one_block;
 };
 
-constexpr const char* kPermute = "kernel/permute.cuh";
-constexpr const char* kStatistics = "kernel/statistics.cuh";
-constexpr const char* kPrepare = "kernel/prepare.cuh";
-constexpr const char* kCompact = "predict/compact.cuh";
+constexpr const char* kPermute = "prepare/permute.cuh";
+constexpr const char* kStatistics = "prepare/statistics.cuh";
+constexpr const char* kPrepare = "prepare/prepare.cuh";
+constexpr const char* kCompact = "select/compact.cuh";
 using enum Tensor;
 
 /// Every kernel there is, in launch order.
@@ -247,33 +247,33 @@ constexpr StageRow kStages[] = {
      prepare_smem, unless_attend_reads, prepare_threads, prepare_blocks},
     {"prepare_k", kPrepare, "prepare_tokens", kK, prepares, prepare_config, prepare_grid,
      prepare_smem, unless_attend_reads, prepare_threads, prepare_blocks},
-    {"prepare_v", "kernel/prepare_values.cuh", "prepare_values", kV, has_values,
+    {"prepare_v", "prepare/prepare_values.cuh", "prepare_values", kV, has_values,
      prepare_values_config, values_grid, values_smem, never, stage_threads, values_blocks},
-    {"estimate", "predict/pooled.cuh", "predict_pooled", kQ, is_pooled, pooled_config, pooled_grid,
-     pooled_smem, decides, stage_threads, pooled_blocks},
-    {"estimate", "predict/tokens.cuh", "predict_tokens", kQ, is_of_tokens, tokens_config,
+    {"estimate", "select/pooled/pooled.cuh", "predict_pooled", kQ, is_pooled, pooled_config,
+     pooled_grid, pooled_smem, decides, stage_threads, pooled_blocks},
+    {"estimate", "select/tokens/tokens.cuh", "predict_tokens", kQ, is_of_tokens, tokens_config,
      tokens_grid, tokens_smem, decides},
-    {"estimate", "predict/cells.cuh", "predict_cells", kQ, is_of_cells, tokens_config, cells_grid,
-     tokens_smem, decides, stage_threads, cells_blocks},
-    {"reference", "predict/reference.cuh", "predict_reference", kQ, has_reference, tokens_config,
-     select_grid, tokens_smem, decides, stage_threads, reference_blocks},
-    {"estimate", "predict/tokens_wgmma.cuh", "predict_token_pairs", kQ, is_of_pairs, tokens_config,
-     pairs_grid, pairs_smem, decides, pairs_threads},
-    {"reference", "predict/exact_sums.cuh", "predict_exact_sums", kQ, has_sums, tokens_config,
+    {"estimate", "select/antidiagonal/cells.cuh", "predict_cells", kQ, is_of_cells, tokens_config,
+     cells_grid, tokens_smem, decides, stage_threads, cells_blocks},
+    {"reference", "select/tokens/reference.cuh", "predict_reference", kQ, has_reference,
+     tokens_config, select_grid, tokens_smem, decides, stage_threads, reference_blocks},
+    {"estimate", "select/token_pairs/tokens_wgmma.cuh", "predict_token_pairs", kQ, is_of_pairs,
+     tokens_config, pairs_grid, pairs_smem, decides, pairs_threads},
+    {"reference", "select/exact/exact_sums.cuh", "predict_exact_sums", kQ, has_sums, tokens_config,
      pairs_grid, exact_smem, decides, pairs_threads},
-    {"estimate", "predict/exact_largest.cuh", "predict_exact_largest", kQ, is_exact, tokens_config,
-     pairs_grid, exact_smem, decides, pairs_threads},
-    {"select", "predict/select.cuh", "select_rows", kQ, selects, select_config, select_grid,
+    {"estimate", "select/exact/exact_largest.cuh", "predict_exact_largest", kQ, is_exact,
+     tokens_config, pairs_grid, exact_smem, decides, pairs_threads},
+    {"select", "select/keep/select.cuh", "select_rows", kQ, selects, select_config, select_grid,
      fixed<16384>, decides},
     {"compact", kCompact, "compact_lists", kQ, compacts, compact_config, compact_grid, fixed<0>,
      never},
     {"order_rows", kCompact, "order_rows", kQ, compacts, order_config, order_grid, fixed<33856>,
      never},
-    {"attend", "kernel/attend_mma.cuh", "attend_mma", kQ, is_mma, attend_config, attend_grid,
+    {"attend", "attend/mma/attend_mma.cuh", "attend_mma", kQ, is_mma, attend_config, attend_grid,
      attend_smem, never, attend_threads},
-    {"attend", "kernel/attend_wgmma.cuh", "attend_wgmma", kQ, is_wgmma, attend_config,
+    {"attend", "attend/wgmma/attend_wgmma.cuh", "attend_wgmma", kQ, is_wgmma, attend_config,
      persistent_grid, attend_smem, never, attend_threads},
-    {"combine", "kernel/combine.cuh", "combine_shares", kQ, splits_rows, combine_config,
+    {"combine", "attend/combine.cuh", "combine_shares", kQ, splits_rows, combine_config,
      combine_grid, fixed<0>, never},
     {"unpermute", kPermute, "unpermute_results", kQ, permutes, unpermute_config, permute_grid,
      fixed<0>, never},

@@ -113,7 +113,7 @@ void add_prepared(const StageFacts& f, Tensor tensor, const PreparedNames& names
   }
 }
 
-/// Of each row of cells: templates/predict/cell_shape.cuh.
+/// Of each row of cells: templates/select/antidiagonal/cell_shape.cuh.
 int cell_planes(const StageFacts& f) {
   const bool is_plain = f.estimate->normalise == Normalise::kNone;
   const bool sums = f.estimate->reduce == Reduce::kSum;
@@ -123,7 +123,7 @@ int cell_planes(const StageFacts& f) {
 }
 
 /// Scratch of the estimate's blocks, its result for the last rows, or what the stage before it has
-/// found of each row (templates/predict/).
+/// found of each row (templates/select/).
 void add_scores(const StageFacts& f, Slots& slots) {
   if (f.estimate == nullptr || f.decides_keys()) return;
   if (f.estimates_by_wgmma()) {
@@ -167,7 +167,7 @@ void add_decisions(const StageFacts& f, Slots& slots) {
   }
 }
 
-/// What the items of split rows leave for `combine`: templates/kernel/split_args.cuh.
+/// What the items of split rows leave for `combine`: templates/args/split_args.cuh.
 void add_partials(const StageFacts& f, Slots& slots) {
   if (!f.splits_rows()) return;
   const std::string outer = text_of(f.split_rows()) + " * " + heads(Tensor::kQ);

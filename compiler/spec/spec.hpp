@@ -61,7 +61,7 @@ enum class TokenOrder : std::uint8_t {
   kTimeMajor
 };
 
-/// Which procedure of `lacuna calibrate` finds a parameter (runtime/calibrate/procedures.hpp).
+/// Which procedure of `lacuna calibrate` finds a parameter (tools/calibrate/search.hpp).
 enum class Calibrate : std::uint8_t { kNone, kBisect, kGrid, kHalve, kKeptTiles };
 
 struct AttentionSpec {

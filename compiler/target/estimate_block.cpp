@@ -13,8 +13,8 @@ constexpr int kPooledRows = 8, kPooledColumnRows = 2;
 
 int whole_mma(int rows) { return (rows + kWarpRows - 1) / kWarpRows * kWarpRows; }
 
-/// Of templates/predict/cell_shape.cuh: stages of rows and of columns, some elements of each, and
-/// what is known of the rows.
+/// Of templates/select/antidiagonal/cell_shape.cuh: stages of rows and of columns, some elements of
+/// each, and what is known of the rows.
 constexpr int kCellRows = 128, kCellColumns = 128;
 constexpr int kCellStages = 3, kCellDepth = 64, kCellTailBytes = 2048;
 int cell_depth(int head_dim) { return std::gcd(head_dim, kCellDepth); }

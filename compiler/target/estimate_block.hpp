@@ -1,4 +1,4 @@
-// What one block of the estimate kernels takes up (templates/predict/pooled.cuh, tokens.cuh,
+// What one block of the estimate kernels takes up (templates/select/pooled/pooled.cuh, tokens.cuh,
 // cells.cuh): the passes refuse what does not fit, emit writes it into the kernel's Config.
 #pragma once
 
@@ -13,10 +13,11 @@ int estimate_rows(const Estimate& estimate);
 /// Dynamic shared memory of a block that compares tokens, cells or the last queries; `rows` as
 /// above.
 int estimate_block_smem_bytes(const Estimate& estimate, int rows, int head_dim);
-/// Of a block that compares 256 queries with all keys by wgmma (templates/predict/pairs_shape.cuh):
-/// the queries, four steps of 256 keys, and what is known of them and of the rows.
+/// Of a block that compares 256 queries with all keys by wgmma
+/// (templates/select/token_pairs/token_pair_shape.cuh): the queries, four steps of 256 keys, and
+/// what is known of them and of the rows.
 int estimate_pairs_smem_bytes(int head_dim);
-/// The same of tokens as they are, in steps of 128 keys (templates/predict/exact_shape.cuh).
+/// The same of tokens as they are, in steps of 128 keys (templates/select/exact/exact_shape.cuh).
 int estimate_exact_smem_bytes(int head_dim);
 inline constexpr int kEstimateExactColumns = 128;  ///< queries of a product
 /// Of both.

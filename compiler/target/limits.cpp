@@ -18,7 +18,7 @@ constexpr int kVoteBytesPerWarp = 16;  ///< statistics of two tiles
 constexpr int kValueTilesOnDemand = 2;
 
 /// Keys that an estimate compares at a time, and the statistics of its rows beside the tiles
-/// (templates/predict/tokens.cuh).
+/// (templates/select/tokens/tokens.cuh).
 constexpr int kKeysOfEstimate = 128;
 constexpr int kEstimateStatisticsBytes = 4096;
 

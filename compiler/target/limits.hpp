@@ -1,6 +1,6 @@
 // What one block of the mma family of `attend` needs of an SM, as formulas over its tiles.
 //
-// The shared-memory formula is that of templates/kernel/attend_shape.cuh (the generated kernel
+// The shared-memory formula is that of templates/attend/mma/shape.cuh (the generated kernel
 // asserts it); the register formula is an estimate.
 #pragma once
 

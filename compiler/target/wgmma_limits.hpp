@@ -1,7 +1,8 @@
 // What one block of the wgmma family of `attend` needs of an SM, as formulas over its tiles: one
 // producer warpgroup that loads by TMA, and consumer warpgroups of 64 query rows each.
 //
-// The shared-memory formula is that of templates/kernel/attend_wgmma.cuh, whose kernel asserts it.
+// The shared-memory formula is that of templates/attend/wgmma/attend_wgmma.cuh, whose kernel
+// asserts it.
 #pragma once
 
 #include <string>

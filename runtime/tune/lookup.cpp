@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "runtime/tune/halving.hpp"
+#include "runtime/tune/best_of.hpp"
 
 namespace lacuna::tune {
 namespace {

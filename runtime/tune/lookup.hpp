@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cache/tuning.hpp"
+#include "cache/tuning/tuning.hpp"
 #include "runtime/tune/bucket.hpp"
 #include "runtime/tune/machine.hpp"
 #include "runtime/tune/space.hpp"

@@ -5,8 +5,8 @@
 #include <fstream>
 #include <thread>
 
-#include "cache/tuning.hpp"
-#include "runtime/host_plugin.hpp"
+#include "cache/tuning/tuning.hpp"
+#include "runtime/cpu/host_plugin.hpp"
 #include "runtime/tune/bucket.hpp"
 
 namespace lacuna::tune {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/driver.hpp"
+#include "runtime/cuda/driver.hpp"
 #include "runtime/tune/config.hpp"
 
 namespace lacuna::tune {

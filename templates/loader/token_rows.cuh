@@ -7,7 +7,7 @@
 
 #include "arch/pack.cuh"
 #include "arch/warp.cuh"
-#include "kernel/attend_args.cuh"
+#include "args/attend_args.cuh"
 
 namespace lacuna {
 

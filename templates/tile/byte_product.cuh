@@ -21,7 +21,7 @@ __device__ __forceinline__ void multiply_queries_keys_s8(int (&sums)[KeyTile::kR
 }
 
 /// output[n] (8 columns each) += P V, for packed weights of 32 keys each and a tile at `values`
-/// whose rows are columns of V, keys in the order of kernel/value_order.cuh. The tile's product is
+/// whose rows are columns of V, keys in the order of prepare/value_order.cuh. The tile's product is
 /// summed apart, so that what the matrix unit loses of a sum does not grow with the keys.
 template <class ValueTile, int kColumnBlocks>
 __device__ __forceinline__ void multiply_weights_values_e4m3(

@@ -12,7 +12,7 @@
 
 #include "compiler/emit/emit.hpp"
 #include "compiler/target/plan.hpp"
-#include "runtime/nvrtc.hpp"
+#include "runtime/cuda/nvrtc.hpp"
 
 namespace {
 

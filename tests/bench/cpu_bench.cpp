@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "compiler/target/plan.hpp"
-#include "runtime/host_plugin.hpp"
+#include "runtime/cpu/host_plugin.hpp"
 
 namespace lacuna {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "compiler/emit/emit.hpp"
 #include "compiler/expr/parse.hpp"
-#include "runtime/host_plugin.hpp"
+#include "runtime/cpu/host_plugin.hpp"
 
 namespace lacuna {
 namespace {

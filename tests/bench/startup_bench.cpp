@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/device_memory.hpp"
-#include "runtime/nvrtc.hpp"
+#include "runtime/cuda/device_memory.hpp"
+#include "runtime/cuda/nvrtc.hpp"
 // clang-format off: the public wrapper has a Spec of its own and comes after the internal one
 #include "lacuna/lacuna.hpp"
 // clang-format on

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <map>
 
-#include "cache/directories.hpp"
+#include "cache/files/directories.hpp"
 #include "tests/cache/harness.hpp"
 
 namespace lacuna::cache {

@@ -5,7 +5,7 @@
 #include <ctime>
 
 #include "cache/entry_format.hpp"
-#include "cache/locks.hpp"
+#include "cache/files/locks.hpp"
 #include "tests/cache/harness.hpp"
 
 namespace lacuna::cache {

@@ -4,8 +4,8 @@
 
 #include <csignal>
 
-#include "cache/signal_guard.hpp"
-#include "cache/tuning.hpp"
+#include "cache/files/signal_guard.hpp"
+#include "cache/tuning/tuning.hpp"
 #include "tests/cache/harness.hpp"
 
 namespace lacuna::cache {

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "cache/entry_format.hpp"
-#include "cache/locks.hpp"
+#include "cache/files/locks.hpp"
 #include "tests/cache/harness.hpp"
 
 namespace lacuna::cache {

@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "cache/locks.hpp"
+#include "cache/files/locks.hpp"
 #include "tests/cache/harness.hpp"
 
 namespace lacuna::cache {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cache/tuning.hpp"
+#include "cache/tuning/tuning.hpp"
 #include "tests/cache/harness.hpp"
 
 namespace lacuna::cache {

@@ -1,5 +1,5 @@
 // The tuning database: what counts, what is merged, what is skipped, what is refused.
-#include "cache/tuning.hpp"
+#include "cache/tuning/tuning.hpp"
 
 #include <unistd.h>
 

@@ -12,7 +12,8 @@
 #include <thread>
 
 #include "compiler/target/plan.hpp"
-#include "runtime/build.hpp"
+#include "runtime/engine/assembly.hpp"
+#include "runtime/engine/build.hpp"
 #include "tests/compile/nvrtc.hpp"
 #include "tests/spec/golden_file.hpp"
 #include "tests/tier.hpp"

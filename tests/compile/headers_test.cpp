@@ -4,23 +4,31 @@
 #include <sstream>
 
 #include "compiler/target/plan.hpp"
-#include "runtime/device_headers.hpp"
+#include "runtime/cuda/device_headers.hpp"
 #include "tests/compile/nvrtc.hpp"
 
 namespace lacuna {
 namespace {
 
 /// What a generated kernel.cu includes.
-constexpr const char* kIncludedByKernels[] = {
-    "\"arch/launch.cuh\"",        "\"base/expr.cuh\"",
-    "\"kernel/attend_mma.cuh\"",  "\"kernel/attend_wgmma.cuh\"",
-    "\"kernel/combine.cuh\"",     "\"kernel/permute.cuh\"",
-    "\"kernel/prepare.cuh\"",     "\"kernel/prepare_values.cuh\"",
-    "\"kernel/statistics.cuh\"",  "\"predict/cells.cuh\"",
-    "\"predict/compact.cuh\"",    "\"predict/exact_largest.cuh\"",
-    "\"predict/exact_sums.cuh\"", "\"predict/pooled.cuh\"",
-    "\"predict/reference.cuh\"",  "\"predict/select.cuh\"",
-    "\"predict/tokens.cuh\"",     "\"predict/tokens_wgmma.cuh\""};
+constexpr const char* kIncludedByKernels[] = {"\"arch/launch.cuh\"",
+                                              "\"base/expr.cuh\"",
+                                              "\"attend/mma/attend_mma.cuh\"",
+                                              "\"attend/wgmma/attend_wgmma.cuh\"",
+                                              "\"attend/combine.cuh\"",
+                                              "\"prepare/permute.cuh\"",
+                                              "\"prepare/prepare.cuh\"",
+                                              "\"prepare/prepare_values.cuh\"",
+                                              "\"prepare/statistics.cuh\"",
+                                              "\"select/antidiagonal/cells.cuh\"",
+                                              "\"select/compact.cuh\"",
+                                              "\"select/exact/exact_largest.cuh\"",
+                                              "\"select/exact/exact_sums.cuh\"",
+                                              "\"select/pooled/pooled.cuh\"",
+                                              "\"select/tokens/reference.cuh\"",
+                                              "\"select/keep/select.cuh\"",
+                                              "\"select/tokens/tokens.cuh\"",
+                                              "\"select/token_pairs/tokens_wgmma.cuh\""};
 
 /// What a text includes, as written: "base/ints.cuh" or <cuda.h>, with its quotes or brackets.
 std::vector<std::string> includes_of(const std::string& text) {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "runtime/nvrtc.hpp"
+#include "runtime/cuda/nvrtc.hpp"
 
 namespace lacuna {
 

@@ -1,4 +1,4 @@
-// predict/compact.cuh on emulated blocks, against plain loops.
+// select/compact.cuh on emulated blocks, against plain loops.
 #include "tests/device/stages/compact.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// kernel/permute.cuh on emulated blocks.
+// prepare/permute.cuh on emulated blocks.
 #include "tests/device/stages/permute.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// kernel/prepare.cuh on emulated blocks, against scalar arithmetic.
+// prepare/prepare.cuh on emulated blocks, against scalar arithmetic.
 #include "tests/device/stages/prepare.hpp"
 
 #include <cmath>

@@ -11,8 +11,8 @@
 #include <map>
 
 #include "compiler/emit/emit.hpp"
-#include "runtime/argument_block.hpp"
-#include "runtime/tensor_maps.hpp"
+#include "runtime/cuda/tensor_maps.hpp"
+#include "runtime/launch/argument_block.hpp"
 #include "tests/device/emulation/box_map.hpp"
 
 namespace lacuna::device {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "compiler/emit/launch_program.hpp"
-#include "runtime/arguments.hpp"
+#include "runtime/launch/bind_launch.hpp"
 #include "tests/device/kernels.hpp"
 #include "tests/numerics/harness.hpp"
 

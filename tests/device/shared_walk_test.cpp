@@ -1,4 +1,4 @@
-// kernel/shared_walk.cuh on an emulated warp, against sets.
+// pipeline/two_list_walk.cuh on an emulated warp, against sets.
 #include "tests/device/stages/shared_walk.hpp"
 
 #include <algorithm>

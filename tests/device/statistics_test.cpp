@@ -1,4 +1,4 @@
-// kernel/statistics.cuh on emulated blocks, against scalar arithmetic.
+// prepare/statistics.cuh on emulated blocks, against scalar arithmetic.
 #include "tests/device/stages/statistics.hpp"
 
 #include <cmath>

@@ -10,13 +10,14 @@
 
 #define __host__
 #define __device__
-#include "kernel/predict_args.cuh"
-#include "kernel/split_args.cuh"
+#include "args/predict_args.cuh"
+#include "args/split_args.cuh"
 
 namespace lacuna {
 namespace {
 
-#define MEMBER(type, name) {#name, offsetof(type, name)}
+#define MEMBER(type, name) \
+  { #name, offsetof(type, name) }
 
 const std::map<std::string, std::size_t> kAttendOffsets = {
     MEMBER(AttendArgs, q.data),       MEMBER(AttendArgs, q.stride_b),

@@ -33,7 +33,7 @@ TEST(Cuda, LaunchTakesThreadsAndMemoryFromThePlan) {
 TEST(Cuda, TheWgmmaFamilyHasItsKernelItsFieldsAndItsMaps) {
   const std::string text = source_text(emit_cuda(plan_of(make_document()), make_document()));
   for (const char* line :
-       {"#include \"kernel/attend_wgmma.cuh\"\n", "static constexpr int kWarpgroups = 2;\n",
+       {"#include \"attend/wgmma/attend_wgmma.cuh\"\n", "static constexpr int kWarpgroups = 2;\n",
         "static constexpr int kStepKeys = 128;\n", "static constexpr int kQueryBuffers = 2;\n",
         "struct Args {\n  lacuna::AttendMaps maps;\n  lacuna::AttendSchedule schedule;\n",
         "static_assert(__INTADDR__(&((Args*)0)->maps.o) == 384);\n",
@@ -151,7 +151,7 @@ TEST(Cuda, OptionsAndEntry) {
 TEST(Cuda, HeadersAreEmbedded) {
   const auto& headers = embedded_headers();
   EXPECT_TRUE(std::ranges::any_of(headers, [](const EmbeddedHeader& header) {
-    return std::string_view(header.name) == "kernel/attend_mma.cuh" &&
+    return std::string_view(header.name) == "attend/mma/attend_mma.cuh" &&
            std::string_view(header.text).find("attend_mma") != std::string_view::npos;
   }));
 }

@@ -70,7 +70,7 @@ TEST(SplitRows, OnlySplitRowsAreInTheSource) {
   const SpecDocument document = read_document(kSplit);
   const std::string split = source_text(emit_cuda(plan_of(kSplit, "sm_90a"), document));
   for (const char* line :
-       {"#include \"kernel/split_args.cuh\"\n", "  lacuna::SplitArgs split;\n",
+       {"#include \"args/split_args.cuh\"\n", "  lacuna::SplitArgs split;\n",
         "  static constexpr int kSplitRows = 4;\n", "struct CombineConfig : Stage {\n",
         "  lacuna::combine_shares<CombineConfig, Hooks>(args);\n"})
     EXPECT_NE(split.find(line), std::string::npos) << line;

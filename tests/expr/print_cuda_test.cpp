@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/expr/interval.hpp"
-#include "runtime/nvrtc.hpp"
+#include "runtime/cuda/nvrtc.hpp"
 #include "tests/expr/random_expr.hpp"
 
 namespace lacuna {

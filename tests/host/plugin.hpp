@@ -6,7 +6,7 @@
 #include <string>
 
 #include "compiler/ir/program.hpp"
-#include "runtime/host_backend.hpp"
+#include "runtime/cpu/host_backend.hpp"
 
 namespace lacuna::host_tests {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "compiler/ir/program.hpp"
-#include "runtime/host_backend.hpp"
+#include "runtime/cpu/host_backend.hpp"
 
 namespace lacuna::host_tests {
 

@@ -7,8 +7,8 @@
 #include <limits>
 #include <map>
 
-#include "runtime/interpreter.hpp"
-#include "runtime/predict/predict.hpp"
+#include "runtime/cpu/interpreter/interpreter.hpp"
+#include "runtime/cpu/stages/predict.hpp"
 #include "tests/host/plugin.hpp"
 #include "tests/host/reference.hpp"
 
@@ -56,8 +56,8 @@ struct StoredTensors {
   HostTensor tensor;
 };
 
-StoredTensors store(DType dtype, const std::vector<float>& values, std::int64_t heads, std::int64_t tokens,
-             std::int64_t d) {
+StoredTensors store(DType dtype, const std::vector<float>& values, std::int64_t heads,
+                    std::int64_t tokens, std::int64_t d) {
   StoredTensors stored;
   const auto step = static_cast<std::size_t>(size_bytes(dtype));
   stored.bytes.resize(values.size() * step + 1);
@@ -85,8 +85,8 @@ Results run_attend(const Program& program, const HostArgs& staged, const Run& ru
   const int n_j = tiles(staged.n_k, attend.columns >= 0 ? attend.keep_k : attend.tile_k);
   const auto rows = static_cast<std::size_t>(staged.n_b * staged.n_h * staged.n_q);
   const auto d = static_cast<std::size_t>(program.head_dim);
-  StoredTensors o = store(program.dtype, std::vector<float>(rows * d, kPoison), staged.n_h, staged.n_q,
-                   program.head_dim);
+  StoredTensors o = store(program.dtype, std::vector<float>(rows * d, kPoison), staged.n_h,
+                          staged.n_q, program.head_dim);
   Results results;
   results.lse.assign(rows, kPoison);
   results.counts.assign(static_cast<std::size_t>(staged.n_b * staged.n_h * n_i * 3), -7);
@@ -186,8 +186,9 @@ TEST(Staged, WeightsRoundLikeE4m3) {
   const CompiledKernel kernel(program);
   std::vector<float> q(64, 0.0F), k(2 * 64, 0.0F), v(2 * 64);
   for (std::size_t c = 0; c < 64; ++c) v[c] = 448.0F, v[64 + c] = static_cast<float>(c);
-  StoredTensors q_tensor = store(DType::kF32, q, 1, 1, 64), k_tensor = store(DType::kF32, k, 1, 2, 64),
-         v_tensor = store(DType::kF32, v, 1, 2, 64);
+  StoredTensors q_tensor = store(DType::kF32, q, 1, 1, 64),
+                k_tensor = store(DType::kF32, k, 1, 2, 64),
+                v_tensor = store(DType::kF32, v, 1, 2, 64);
   HostArgs caller;
   caller.n_b = caller.n_h = caller.n_h_kv = caller.n_q = 1;
   caller.n_k = 2;

@@ -97,7 +97,8 @@ TEST_F(Install, HostsFindThePackageWithPkgConfig) {
 TEST_F(Install, HeadersForTheDeviceAndSpecsComeAlong) {
   install();
   EXPECT_TRUE(std::filesystem::exists(prefix() + "/include/lacuna/dlpack.h"));
-  EXPECT_TRUE(std::filesystem::exists(prefix() + "/share/lacuna/templates/kernel/attend_mma.cuh"));
+  EXPECT_TRUE(
+      std::filesystem::exists(prefix() + "/share/lacuna/templates/attend/mma/attend_mma.cuh"));
   EXPECT_TRUE(std::filesystem::exists(prefix() + "/share/lacuna/specs/bsfa.json"));
 }
 

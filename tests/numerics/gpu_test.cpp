@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/device_memory.hpp"
+#include "runtime/cuda/device_memory.hpp"
 #include "tests/numerics/harness.hpp"
 
 namespace lacuna::numerics {

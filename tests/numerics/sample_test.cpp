@@ -14,7 +14,7 @@
 
 #include "tests/numerics/harness.hpp"
 #include "tests/oracle/access.hpp"
-#include "tools/safetensors.hpp"
+#include "tools/io/safetensors.hpp"
 
 namespace lacuna::numerics {
 namespace {

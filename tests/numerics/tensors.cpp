@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "runtime/device_memory.hpp"
+#include "runtime/cuda/device_memory.hpp"
 
 namespace lacuna::numerics {
 namespace {

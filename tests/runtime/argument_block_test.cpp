@@ -1,5 +1,5 @@
 // Bytes of the argument block: from tensors, values, constants and the workspace.
-#include "runtime/argument_block.hpp"
+#include "runtime/launch/argument_block.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,11 @@
 // Every mismatch of a launch is named: field, expected, got; all of them at once.
-#include "runtime/arguments.hpp"
-
 #include <gtest/gtest.h>
 
 #include <limits>
 #include <utility>
 
 #include "lacuna/lacuna.hpp"
+#include "runtime/launch/bind_launch.hpp"
 
 namespace lacuna {
 namespace {

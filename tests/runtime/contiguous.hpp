@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <initializer_list>
 
-#include "runtime/interpreter.hpp"
+#include "runtime/cpu/interpreter/interpreter.hpp"
 
 namespace lacuna {
 

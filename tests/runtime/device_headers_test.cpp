@@ -1,13 +1,13 @@
 // Device headers: the embedded ones, or all .cuh files of a directory.
-#include "runtime/device_headers.hpp"
+#include "runtime/cuda/device_headers.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <fstream>
 
-#include "runtime/build.hpp"
-#include "runtime/engine.hpp"
+#include "runtime/engine/build.hpp"
+#include "runtime/engine/engine.hpp"
 #include "tests/runtime/scoped_variable.hpp"
 #include "tests/runtime/temporary_directory.hpp"
 
@@ -31,7 +31,7 @@ TEST(DeviceHeaders, AreEmbeddedAndSortedByName) {
   EXPECT_TRUE(diagnostics.items.empty());
   const auto name_of_header = [](const DeviceHeader& header) { return header.name; };
   EXPECT_TRUE(std::ranges::is_sorted(headers, {}, name_of_header));
-  EXPECT_TRUE(std::ranges::count(headers, "kernel/attend_mma.cuh", name_of_header) == 1);
+  EXPECT_TRUE(std::ranges::count(headers, "attend/mma/attend_mma.cuh", name_of_header) == 1);
   for (const DeviceHeader& header : headers) EXPECT_NE(header.text, "") << header.name;
 }
 

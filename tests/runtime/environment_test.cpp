@@ -1,5 +1,5 @@
 // The table of environment variables is complete, unique and documented.
-#include "runtime/environment.hpp"
+#include "runtime/base/environment.hpp"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/host_plugin.hpp"
+#include "runtime/cpu/host_plugin.hpp"
 #include "tests/runtime/child_process.hpp"
 #include "tests/runtime/cpu_backends.hpp"
 #include "tests/runtime/dense_problem.hpp"

@@ -1,5 +1,5 @@
 // bf16 and f16: every value survives a round trip, and narrowing picks the nearest, ties to even.
-#include "runtime/half.hpp"
+#include "runtime/base/half.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The CPU plugin as a stranger: one of another version, one that is none, one that fails.
-#include "runtime/host_plugin.hpp"
+#include "runtime/cpu/host_plugin.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,8 @@
 #include <random>
 
 #include "compiler/target/plan.hpp"
-#include "runtime/half.hpp"
-#include "runtime/interpreter.hpp"
+#include "runtime/base/half.hpp"
+#include "runtime/cpu/interpreter/interpreter.hpp"
 #include "tests/runtime/contiguous.hpp"
 
 namespace lacuna {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "compiler/ir/program.hpp"
-#include "runtime/host_backend.hpp"
+#include "runtime/cpu/host_backend.hpp"
 #include "tests/runtime/interpreter_reference.hpp"
 
 namespace lacuna {

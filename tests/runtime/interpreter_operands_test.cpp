@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "runtime/fp8.hpp"
-#include "runtime/interpreter.hpp"
+#include "runtime/base/fp8.hpp"
+#include "runtime/cpu/interpreter/interpreter.hpp"
 #include "tests/runtime/predict_problem.hpp"
 
 namespace lacuna {

@@ -1,5 +1,5 @@
 // The interpreter against a naive fp64 reference, method by method.
-#include "runtime/interpreter.hpp"
+#include "runtime/cpu/interpreter/interpreter.hpp"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,8 @@ namespace {
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-const std::string kSmallTiles = R"json({"version": 1, "name": "dense", "tile": {"q": 32, "k": 16}})json";
+const std::string kSmallTiles =
+    R"json({"version": 1, "name": "dense", "tile": {"q": 32, "k": 16}})json";
 
 const std::string kCausal =
     R"json({"version": 1, "name": "causal", "attention": {"mask": "k <= q + n_k - n_q"},

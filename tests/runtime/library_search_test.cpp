@@ -1,6 +1,6 @@
 // Libraries are looked for where the program is and where its user says, never where it happens to
 // be.
-#include "runtime/library_search.hpp"
+#include "runtime/base/library_search.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // NVRTC is found, compiles without a GPU, and its errors lead to the place that #line names.
-#include "runtime/nvrtc.hpp"
+#include "runtime/cuda/nvrtc.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/parallel_for.hpp"
+#include "runtime/base/parallel_for.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <new>
 #include <stdexcept>
 
-#include "runtime/large_stacks.hpp"
+#include "runtime/base/large_stacks.hpp"
 
 namespace lacuna {
 namespace {

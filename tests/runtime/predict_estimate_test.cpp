@@ -5,8 +5,8 @@
 #include <limits>
 #include <optional>
 
-#include "runtime/predict/estimate.hpp"
-#include "runtime/predict/ops.hpp"
+#include "runtime/cpu/stages/estimate.hpp"
+#include "runtime/cpu/stages/ops.hpp"
 #include "tests/runtime/predict_problem.hpp"
 
 namespace lacuna {
@@ -281,8 +281,8 @@ TEST(PredictEstimate, MeanOfQueriesAgainstSingleKeys) {
 TEST(PredictEstimate, ExactReferenceKeysNormaliseAndRowsWithoutThemHaveNoWeight) {
   const PredictProblem problem({1, 2, 1, 60, 60, 16});
   const Array q = problem.queries(), k = problem.keys();
-  Estimate op =
-      with_mask(estimate_of(kOfTokens, kOfTokens, 16, 8), "k <= q", "(k < 4 or q - k < 7) and q >= 20");
+  Estimate op = with_mask(estimate_of(kOfTokens, kOfTokens, 16, 8), "k <= q",
+                          "(k < 4 or q - k < 7) and q >= 20");
   op.normalise = Normalise::kLse;
   EstimateJob job{op, problem.args, {}, &q, &k};
   job.exact_q = &q;

@@ -6,8 +6,8 @@
 #include <limits>
 #include <set>
 
-#include "runtime/fp8.hpp"
-#include "runtime/predict/ops.hpp"
+#include "runtime/base/fp8.hpp"
+#include "runtime/cpu/stages/ops.hpp"
 #include "tests/runtime/predict_problem.hpp"
 
 namespace lacuna {

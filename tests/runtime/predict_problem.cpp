@@ -8,7 +8,7 @@
 #include <random>
 
 #include "compiler/expr/parse.hpp"
-#include "runtime/interpreter.hpp"
+#include "runtime/cpu/interpreter/interpreter.hpp"
 #include "tests/runtime/contiguous.hpp"
 
 namespace lacuna {

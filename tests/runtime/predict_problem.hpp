@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "compiler/ir/program.hpp"
-#include "runtime/predict/array.hpp"
-#include "runtime/predict/predict.hpp"
+#include "runtime/cpu/stages/array.hpp"
+#include "runtime/cpu/stages/predict.hpp"
 
 namespace lacuna {
 

@@ -5,8 +5,8 @@
 #include <limits>
 #include <utility>
 
-#include "runtime/predict/ops.hpp"
-#include "runtime/predict/select.hpp"
+#include "runtime/cpu/stages/ops.hpp"
+#include "runtime/cpu/stages/select.hpp"
 #include "tests/runtime/predict_problem.hpp"
 
 namespace lacuna {

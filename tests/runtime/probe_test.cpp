@@ -1,5 +1,5 @@
 // What `lacuna doctor` reports: every probe answers with a finding or with one sentence.
-#include "runtime/probe.hpp"
+#include "runtime/engine/probe.hpp"
 
 #include <gtest/gtest.h>
 

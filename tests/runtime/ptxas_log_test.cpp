@@ -1,5 +1,5 @@
 // The resources that ptxas reports, read from its log.
-#include "runtime/ptxas_log.hpp"
+#include "runtime/cuda/ptxas_log.hpp"
 
 #include <gtest/gtest.h>
 

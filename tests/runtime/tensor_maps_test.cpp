@@ -1,5 +1,5 @@
 // What the driver is asked for each tensor map of a launch, seen by a function in its place.
-#include "runtime/tensor_maps.hpp"
+#include "runtime/cuda/tensor_maps.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 
 #include "compiler/emit/emit.hpp"
 #include "compiler/target/plan.hpp"
-#include "runtime/argument_block.hpp"
-#include "runtime/kernel.hpp"
+#include "runtime/engine/kernel.hpp"
+#include "runtime/launch/argument_block.hpp"
 
 namespace lacuna {
 namespace {

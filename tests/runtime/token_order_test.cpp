@@ -1,5 +1,5 @@
 // Generated token orders: permutations all, Hilbert's without a jump.
-#include "runtime/token_order.hpp"
+#include "runtime/api/token_order.hpp"
 
 #include <gtest/gtest.h>
 

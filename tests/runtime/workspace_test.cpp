@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/expr/parse.hpp"
-#include "runtime/kernel.hpp"
+#include "runtime/engine/kernel.hpp"
 #include "tests/runtime/dense_problem.hpp"
 #include "tests/runtime/scoped_variable.hpp"
 

@@ -224,12 +224,13 @@ class Check {
   std::vector<std::string> complaints_;
 };
 
-/// As kLooksAhead says in templates/kernel/wgmma_shape.cuh.
+/// As kLooksAhead says in templates/attend/wgmma/wgmma_shape.cuh.
 bool looks_ahead(const Plan& plan) {
   constexpr int kWidestAhead = 128, kWarpgroupsAhead = 2, k8Bits = 8;
   const AttendPlan& attend = plan.attend;
   const Attend& op = *find_op<Attend>(plan.program);
-  if (!op.gate || op.gate->scope != GateScope::kTile || reads(*op.gate, Variable::kGap)) return false;
+  if (!op.gate || op.gate->scope != GateScope::kTile || reads(*op.gate, Variable::kGap))
+    return false;
   if (!op.gate->skips_exp || !op.gate->skips_pv) return false;
   return attend.qk_bits.value != k8Bits && op.columns < 0 && attend.tile_rows.value == 1 &&
          plan.program.head_dim <= kWidestAhead && attend.warpgroups.value == kWarpgroupsAhead;

@@ -1,5 +1,5 @@
 // Conversions between element types, against their definitions.
-#include "tools/array.hpp"
+#include "tools/io/array.hpp"
 
 #include <gtest/gtest.h>
 

@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "tests/tools/command.hpp"
-#include "tools/measure.hpp"
-#include "tools/random_problem.hpp"
-#include "tools/shape_option.hpp"
+#include "tools/common/shape_option.hpp"
+#include "tools/measure/measure.hpp"
+#include "tools/measure/random_problem.hpp"
 
 namespace lacuna::tests {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "tests/tools/command.hpp"
 #include "tests/tools/problem.hpp"
-#include "tools/calibrate_progress.hpp"
-#include "tools/calibration.hpp"
-#include "tools/calibration_picture.hpp"
+#include "tools/calibrate/progress.hpp"
+#include "tools/picture/calibration_picture.hpp"
+#include "tools/run/calibration.hpp"
 
 namespace lacuna::tests {
 namespace {

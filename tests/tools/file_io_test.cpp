@@ -1,5 +1,5 @@
 // Writing is all or nothing; errors name their cause.
-#include "tools/file_io.hpp"
+#include "tools/io/file_io.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

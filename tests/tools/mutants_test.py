@@ -60,7 +60,7 @@ SNIPPETS = {
 }
 
 
-def changed(operator, code, path="templates/kernel/x.cuh"):
+def changed(operator, code, path="templates/attend/x.cuh"):
     return [mutant.applied(code) for mutant in draw.mutants_of(path, code) if mutant.operator == operator]
 
 
@@ -94,7 +94,7 @@ class Code(unittest.TestCase):
                 self.assertEqual([mutant.applied(source) for mutant in draw.mutants_of("templates/x.cuh", source)], [])
 
     def test_every_character_keeps_its_place(self):
-        for path in ("compiler/expr/tokens.cpp", "templates/arch/wgmma.cuh", "tools/run_inputs.cpp"):
+        for path in ("compiler/expr/tokens.cpp", "templates/arch/wgmma.cuh", "tools/run/inputs.cpp"):
             source = (ROOT / path).read_text()
             code = text.code_of(source)
             self.assertEqual([len(line) for line in code.split("\n")], [len(line) for line in source.split("\n")])
@@ -193,7 +193,7 @@ class Process(unittest.TestCase):
 class Suites(unittest.TestCase):
     def test_the_longest_beginning_of_a_path_says_who_is_asked_first(self):
         names = list(suites.ORDER)
-        for path, first in (("runtime/host/jit.cpp", "host"), ("runtime/host_launch.cpp", "host"), ("runtime/kernel.cpp", "runtime"),
+        for path, first in (("runtime/cpu/llvm/jit/jit.cpp", "host"), ("runtime/launch/host_launch.cpp", "host"), ("runtime/engine/kernel.cpp", "runtime"),
                             ("compiler/expr/fold.cpp", "expr"), ("compiler/diag/codes.def", "diag")):
             self.assertEqual(suites.order_of(path, names)[0], first, path)
         self.assertEqual(sorted(suites.order_of("cache/x.cpp", names)), sorted(names))
@@ -204,7 +204,7 @@ class Suites(unittest.TestCase):
         self.assertEqual(suites.failed_test("FAIL: test_x (__main__.X.test_x)\n"), "test_x")
 
     def test_tests_named_like_a_source_are_asked_first(self):
-        self.assertIn("*Calibrate.*", suites.likely_tests(ROOT, "tools", "tools/calibrate_report.cpp").split(":"))
+        self.assertIn("*Calibrate.*", suites.likely_tests(ROOT, "tools", "tools/calibrate/report.cpp").split(":"))
         self.assertEqual(suites.likely_tests(ROOT, "tools", "tools/unheard_of.cpp"), "")
 
     def test_the_long_tier_has_more_where_tests_ask_for_their_tier(self):

@@ -1,5 +1,5 @@
 // .npy: round trips, numpy's own bytes, exact errors, and no crash on any bytes.
-#include "tools/npy.hpp"
+#include "tools/io/npy.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "tools/safetensors.hpp"
+#include "tools/io/safetensors.hpp"
 
 namespace lacuna::tests {
 

@@ -6,8 +6,8 @@
 
 #include "tests/tools/command.hpp"
 #include "tests/tools/problem.hpp"
-#include "tools/npy.hpp"
-#include "tools/run_report.hpp"
+#include "tools/io/npy.hpp"
+#include "tools/run/report.hpp"
 
 namespace lacuna::tests {
 namespace {

@@ -1,5 +1,5 @@
 // safetensors: round trips, the shipped files, exact errors, and no crash on any bytes.
-#include "tools/safetensors.hpp"
+#include "tools/io/safetensors.hpp"
 
 #include <gtest/gtest.h>
 
@@ -83,11 +83,11 @@ TEST(Safetensors, SaysExactlyWhatIsWrong) {
   EXPECT_EQ(safetensors_errors(with_json_header(R"({"q": 3, "__metadata__": []})")),
             "E0604 safetensors: __metadata__: expected an object\n"
             "E0604 tensor q: expected an object with dtype, shape and data_offsets\n");
-  EXPECT_EQ(
-      safetensors_errors(with_json_header(R"({"q": {"dtype": "F8", "shape": [-1], "data_offsets": [4, 0]}})")),
-      "E0606 tensor q: dtype: expected one of F64, F32, F16, BF16, I64, I32, U8, got F8\n"
-      "E0607 tensor q: shape: expected a list of extents\n"
-      "E0604 tensor q: data_offsets: expected [begin, end]\n");
+  EXPECT_EQ(safetensors_errors(with_json_header(
+                R"({"q": {"dtype": "F8", "shape": [-1], "data_offsets": [4, 0]}})")),
+            "E0606 tensor q: dtype: expected one of F64, F32, F16, BF16, I64, I32, U8, got F8\n"
+            "E0607 tensor q: shape: expected a list of extents\n"
+            "E0604 tensor q: data_offsets: expected [begin, end]\n");
   EXPECT_EQ(safetensors_errors(with_json_header(
                 R"({"q": {"dtype": "BF16", "shape": [2, 3], "data_offsets": [0, 12]}})", "1234")),
             "E0603 tensor q: data_offsets [0, 12]: the file holds only 4 bytes of data\n");

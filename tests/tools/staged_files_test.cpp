@@ -1,5 +1,5 @@
 // All files or none, whatever happens on the way.
-#include "tools/staged_files.hpp"
+#include "tools/io/staged_files.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,4 @@
 // Value sets: what --values reads, what it makes, and that kernels get it.
-#include "tools/value_sets.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 
 #include "tests/tools/command.hpp"
 #include "tests/tools/problem.hpp"
+#include "tools/measure/value_source.hpp"
 
 namespace lacuna::tests {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "tests/tools/command.hpp"
 #include "tests/tools/problem.hpp"
-#include "tools/compare_picture.hpp"
-#include "tools/mask_picture.hpp"
+#include "tools/picture/compare_picture.hpp"
+#include "tools/picture/mask_picture.hpp"
 
 namespace lacuna::tests {
 namespace {

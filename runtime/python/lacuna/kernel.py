@@ -63,7 +63,7 @@ class Signature:
             default = f" = {parameter['default']}" if "default" in parameter else ""
             return f"{parameter['name']}: {parameter['dtype']}{axes}{default}"
 
-        words = [name for name in self.tensors if name != "o"] + ["*"] + [word(p) for p in self.parameters.values()]
+        words = [*self.tensors, "*"] + [word(p) for p in self.parameters.values()]
         return f"{self.kernel}({', '.join(words if self.parameters else words[:-1])})"
 
 

@@ -11,6 +11,12 @@ namespace {
 
 constexpr const char* kExchangeCapsule = "dlpack_exchange_api";
 
+/// str(array.dtype)
+std::string dtype_text(nb::handle array) {
+  const nb::object dtype = nb::getattr(array, "dtype", array.type());
+  return nb::cast<std::string>(nb::steal(PyObject_Str(dtype.ptr())));
+}
+
 std::string class_name(nb::handle object) {
   return nb::cast<std::string>(object.type().attr("__name__"));
 }
@@ -126,7 +132,7 @@ void BorrowedTensor::from_buffer(nb::handle array, const char* name) {
   } else {
     // A type that is none of NumPy's own: ml_dtypes' bfloat16 has no format.
     PyErr_Clear();
-    if (nb::cast<std::string>(nb::str(array.attr("dtype"))) == "bfloat16") {
+    if (dtype_text(array) == "bfloat16") {
       const nb::object bits = array.attr("view")("uint16");
       if (PyObject_GetBuffer(bits.ptr(), &buffer_, PyBUF_STRIDES | PyBUF_FORMAT) != 0) {
         nb::raise_python_error();
@@ -137,7 +143,7 @@ void BorrowedTensor::from_buffer(nb::handle array, const char* name) {
   }
   if (!dtype) {
     refuse(name, "dtype expected bfloat16, float16 or float32 (of parameters: float32 or int32), got " +
-                     nb::cast<std::string>(nb::str(nb::getattr(array, "dtype", array.type()))));
+                     dtype_text(array));
   }
   if (buffer_.ndim > kMostAxes) {
     refuse(name, "expected at most 4 axes, got " + std::to_string(buffer_.ndim));

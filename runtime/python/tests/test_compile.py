@@ -12,7 +12,7 @@ def test_a_kernel_says_what_it_takes():
     assert kernel.signature.parameters["tau"]["maximum"] == 1.0
     assert kernel.signature.keeps_mask and kernel.signature.lse
     external = lacuna.compile("external-mask", head_dim=64, dtype="f32").signature
-    assert external.tensors == ("q", "k", "v", "o", "list_indices", "list_counts")
+    assert external.tensors == ("q", "k", "v", "list_indices", "list_counts")
     assert lacuna.compile("bsfa", head_dim=64).signature.parameters["threshold"]["default"] == "-inf"
 
 

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "runtime/cuda_types.hpp"
+#include "runtime/cuda/cuda_types.hpp"
 #include "tests/device/emulation/block.hpp"
 
 namespace emulation {

@@ -1,5 +1,5 @@
-// A configuration of kernel/attend_mma.cuh for each choice; to be included after it, in the same
-// namespace.
+// A configuration of attend/mma/attend_mma.cuh for each choice; to be included after it, in the
+// same namespace.
 #pragma once
 
 namespace lacuna {

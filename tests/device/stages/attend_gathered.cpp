@@ -4,8 +4,8 @@
 
 namespace {
 // clang-format off: the configurations need the kernel
-#include "kernel/attend_mma.cuh"
-#include "kernel/predict_args.cuh"
+#include "args/predict_args.cuh"
+#include "attend/mma/attend_mma.cuh"
 #include "tests/device/stages/attend_config.hpp"
 // clang-format on
 }  // namespace

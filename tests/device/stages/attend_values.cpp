@@ -3,7 +3,7 @@
 #include "tests/device/stages/attend_variants.hpp"
 
 namespace {
-#include "kernel/prepare_values.cuh"
+#include "prepare/prepare_values.cuh"
 
 namespace lacuna {
 unsigned char block_smem[227 * 1024];

@@ -1,5 +1,5 @@
-// Variants of kernel/attend_mma.cuh with quantised or gathered operands that the tests run, and of
-// kernel/prepare_values.cuh.
+// Variants of attend/mma/attend_mma.cuh with quantised or gathered operands that the tests run, and
+// of prepare/prepare_values.cuh.
 #pragma once
 
 #include <string>

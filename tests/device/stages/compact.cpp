@@ -3,7 +3,7 @@
 #include "tests/device/emulation/cuda.hpp"
 
 namespace {
-#include "predict/compact.cuh"
+#include "select/compact.cuh"
 
 namespace lacuna {
 unsigned char block_smem[227 * 1024];

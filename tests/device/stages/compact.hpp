@@ -1,4 +1,4 @@
-// Variants of predict/compact.cuh that the tests run. With a mask, a pair is visible if
+// Variants of select/compact.cuh that the tests run. With a mask, a pair is visible if
 // k <= q + n_k - n_q.
 #pragma once
 

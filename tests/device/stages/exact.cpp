@@ -4,8 +4,8 @@
 #include "tests/device/emulation/cuda.hpp"
 
 namespace {
-#include "predict/exact_largest.cuh"
-#include "predict/exact_sums.cuh"
+#include "select/exact/exact_largest.cuh"
+#include "select/exact/exact_sums.cuh"
 #include "tests/device/stages/predict_hooks.hpp"
 
 namespace lacuna {

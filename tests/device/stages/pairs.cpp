@@ -5,8 +5,8 @@
 #include "tests/device/emulation/cuda.hpp"
 
 namespace {
-#include "predict/reference.cuh"
-#include "predict/tokens_wgmma.cuh"
+#include "select/token_pairs/tokens_wgmma.cuh"
+#include "select/tokens/reference.cuh"
 #include "tests/device/stages/predict_hooks.hpp"
 
 namespace lacuna {

@@ -1,4 +1,4 @@
-// Variants of kernel/permute.cuh that the tests run.
+// Variants of prepare/permute.cuh that the tests run.
 #pragma once
 
 #include <vector>

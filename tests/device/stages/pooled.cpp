@@ -4,7 +4,7 @@
 #include "tests/device/emulation/cuda.hpp"
 
 namespace {
-#include "predict/pooled.cuh"
+#include "select/pooled/pooled.cuh"
 #include "tests/device/stages/predict_hooks.hpp"
 
 namespace lacuna {

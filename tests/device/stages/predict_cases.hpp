@@ -2,8 +2,8 @@
 // by the kernels (stages/*.cpp) and the tests.
 #pragma once
 
+#include "args/predict_args.cuh"
 #include "base/kinds.cuh"
-#include "kernel/predict_args.cuh"
 
 namespace lacuna {
 

@@ -3,7 +3,7 @@
 #include "tests/device/emulation/cuda.hpp"
 
 namespace {
-#include "kernel/prepare.cuh"
+#include "prepare/prepare.cuh"
 
 namespace lacuna {
 unsigned char block_smem[227 * 1024];

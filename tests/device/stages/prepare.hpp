@@ -1,4 +1,4 @@
-// Variants of kernel/prepare.cuh that the tests run.
+// Variants of prepare/prepare.cuh that the tests run.
 #pragma once
 
 #include <vector>

@@ -4,8 +4,8 @@
 #include "tests/device/emulation/cuda.hpp"
 
 namespace {
-#include "predict/select.cuh"
-#include "predict/tokens.cuh"
+#include "select/keep/select.cuh"
+#include "select/tokens/tokens.cuh"
 #include "tests/device/stages/predict_hooks.hpp"
 
 namespace lacuna {

@@ -3,7 +3,7 @@
 #include "tests/device/emulation/cuda.hpp"
 
 namespace {
-#include "predict/select_first.cuh"
+#include "select/keep/select_first.cuh"
 
 namespace lacuna {
 unsigned char block_smem[sizeof(ReduceScratch)];

@@ -1,4 +1,4 @@
-// predict/select_first.cuh by itself: one row, whose p and mask are given tile by tile.
+// select/keep/select_first.cuh by itself: one row, whose p and mask are given tile by tile.
 #pragma once
 
 #include "tests/device/emulation/block.hpp"

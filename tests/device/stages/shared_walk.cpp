@@ -3,7 +3,7 @@
 #include "tests/device/emulation/cuda.hpp"
 
 namespace {
-#include "kernel/shared_walk.cuh"
+#include "pipeline/two_list_walk.cuh"
 
 using stages::SharedWalkShape;
 

@@ -9,7 +9,7 @@
 
 #include "tests/device/emulation/cuda.hpp"
 // The argument structs are plain C++ once the keywords of device code are gone.
-#include "kernel/predict_args.cuh"
+#include "args/predict_args.cuh"
 
 namespace lacuna::device {
 

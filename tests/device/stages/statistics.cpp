@@ -3,7 +3,7 @@
 #include "tests/device/emulation/cuda.hpp"
 
 namespace {
-#include "kernel/statistics.cuh"
+#include "prepare/statistics.cuh"
 
 namespace lacuna {
 unsigned char block_smem[227 * 1024];

@@ -1,4 +1,4 @@
-// Variants of kernel/statistics.cuh that the tests run.
+// Variants of prepare/statistics.cuh that the tests run.
 #pragma once
 
 #include <vector>

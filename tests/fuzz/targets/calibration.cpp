@@ -1,5 +1,5 @@
 #include "tests/fuzz/targets/targets.hpp"
-#include "tools/calibration_file.hpp"
+#include "tools/io/calibration_file.hpp"
 
 namespace lacuna::fuzz {
 

@@ -1,6 +1,6 @@
 #include "tests/fuzz/targets/targets.hpp"
-#include "tools/npy.hpp"
-#include "tools/safetensors.hpp"
+#include "tools/io/npy.hpp"
+#include "tools/io/safetensors.hpp"
 
 namespace lacuna::fuzz {
 namespace {

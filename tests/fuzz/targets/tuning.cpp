@@ -1,4 +1,4 @@
-#include "cache/tuning_line.hpp"
+#include "cache/tuning/line.hpp"
 #include "runtime/tune/bucket.hpp"
 #include "runtime/tune/config.hpp"
 #include "runtime/tune/lookup.hpp"

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstddef>
 
-#include "runtime/cuda_types.hpp"
+#include "runtime/cuda/cuda_types.hpp"
 
 namespace lacuna {
 
@@ -39,7 +39,7 @@ struct FakeCuda {
   CUfunction launches[kLogCapacity] = {};
   unsigned grids[kLogCapacity] = {};
   bool overlapping[kLogCapacity] = {};  ///< launches that may begin before the one ahead has ended
-  std::atomic<int> event_count{0};  ///< recorded since it was set to 0
+  std::atomic<int> event_count{0};      ///< recorded since it was set to 0
   CUevent events[kLogCapacity] = {};
   CUstream event_streams[kLogCapacity] = {};
   int shared_bytes_allowed = 0;

@@ -12,7 +12,7 @@
 #include "cache/store.hpp"
 #include "compiler/spec/spec.hpp"  // before the public header, whose Spec is another one
 #include "lacuna/lacuna.hpp"
-#include "runtime/probe.hpp"
+#include "runtime/engine/probe.hpp"
 #include "tests/runtime/fake_gpu/fake_cuda.hpp"
 #include "tests/runtime/temporary_directory.hpp"
 

@@ -11,9 +11,9 @@
 
 #include "compiler/emit/emit.hpp"
 #include "compiler/expr/evaluate.hpp"
-#include "runtime/build.hpp"
-#include "runtime/device_memory.hpp"
-#include "runtime/probe.hpp"
+#include "runtime/cuda/device_memory.hpp"
+#include "runtime/engine/build.hpp"
+#include "runtime/engine/probe.hpp"
 #include "tests/runtime/child_process.hpp"
 #include "tests/runtime/fake_gpu/count_allocations.hpp"
 #include "tests/runtime/scoped_variable.hpp"

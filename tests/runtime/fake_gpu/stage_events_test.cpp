@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <optional>
 
-#include "runtime/device_memory.hpp"
+#include "runtime/cuda/device_memory.hpp"
 #include "tests/runtime/fake_gpu/count_allocations.hpp"
 #include "tests/runtime/fake_gpu/pooled.hpp"
 

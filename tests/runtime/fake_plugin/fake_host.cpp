@@ -3,7 +3,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "runtime/host_backend.hpp"
+#include "runtime/cpu/host_backend.hpp"
 
 namespace lacuna {
 namespace {

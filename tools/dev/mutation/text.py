@@ -35,7 +35,7 @@ _EXCLUDED = [(re.compile(pattern), reason) for pattern, reason in EXCLUDED.items
 # Files of which no mutant is drawn -> reason.
 EXCLUDED_FILES = {
     "runtime/include/lacuna/dlpack.h": "not ours",
-    "tools/tune_process.cpp": "signals other processes: a mutant might signal all of them",
+    "tools/tune/process.cpp": "signals other processes: a mutant might signal all of them",
 }
 
 

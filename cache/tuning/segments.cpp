@@ -1,0 +1,151 @@
+#include "cache/tuning/segments.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <functional>
+#include <set>
+#include <system_error>
+
+#include "cache/files/trust.hpp"
+#include "cache/files/whole_files.hpp"
+
+namespace lacuna::cache {
+namespace {
+
+constexpr std::string_view kSegmentSuffix = ".jsonl";
+constexpr int kStampDigits = 16;  ///< so that names sort by time
+/// Listings after which a reader takes what it has, should others never stop merging.
+constexpr int kMostPasses = 16;
+
+/// "0001764000000000.0123456789abcdef.jsonl": the last record in it was added then.
+std::string segment_name(std::int64_t last_us) {
+  char stamp[32];
+  std::snprintf(stamp, sizeof stamp, "%0*lld", kStampDigits, static_cast<long long>(last_us));
+  return std::string(stamp) + "." + random_digits() + std::string(kSegmentSuffix);
+}
+
+/// The latest first.
+std::vector<std::string> segment_names(int folder) {
+  std::vector<std::string> names = names_in(folder, false);
+  std::erase_if(names, [](const std::string& name) { return !name.ends_with(kSegmentSuffix); });
+  std::ranges::sort(names, std::greater());
+  return names;
+}
+
+/// Reads segments of one folder into one table.
+class SegmentReader {
+ public:
+  SegmentReader(int folder, const std::string& shown) : folder_(folder), shown_(shown) {}
+
+  /// True if a segment that was listed is gone: what it held has been published anew.
+  bool read_new(const std::vector<std::string>& names) {
+    std::size_t left_bytes = kMostVariantBytes;
+    bool is_any_gone = false;
+    for (const std::string& name : names)
+      if (seen_.insert(name).second) is_any_gone |= !read_one(name, left_bytes);
+    return is_any_gone;
+  }
+  SegmentReading finish() {
+    if (beyond_ > 0) {
+      warn(std::to_string(beyond_) + (beyond_ == 1 ? " file" : " files") + " beyond " +
+           std::to_string(kMostVariantBytes >> 20) + " MiB skipped");
+    }
+    return std::move(reading_);
+  }
+
+ private:
+  void warn(const std::string& what) { reading_.warnings.push_back(shown_ + ": " + what); }
+
+  /// False: it is gone.
+  bool read_one(const std::string& name, std::size_t& left_bytes) {
+    const Opened file = open_file(folder_, name);
+    if (file.is_absent()) return false;
+    if (!file.is_open()) {
+      warn(file.distrust.empty() ? name + " cannot be read: " + file.reason() : file.distrust);
+      return true;
+    }
+    const auto bytes = static_cast<std::size_t>(file.status.st_size);
+    std::string text;
+    if (bytes > left_bytes) {
+      ++beyond_;
+      return true;
+    }
+    left_bytes -= bytes;
+    if (const int error = read_file(file.descriptor.get(), bytes, text); error != 0) {
+      warn(name + " cannot be read: " + std::generic_category().message(error));
+      return true;
+    }
+    const ForeignLines foreign = read_lines(
+        text, [this](StoredRecord stored, std::size_t) { reading_.table.put(std::move(stored)); });
+    if (foreign.count > 0) {
+      reading_.warnings.push_back(warning_of(foreign, shown_ + "/" + name));
+    } else if (file.status.st_uid == ::geteuid()) {
+      reading_.whole.push_back(name);
+    }
+    return true;
+  }
+
+  int folder_;
+  std::string shown_;
+  std::set<std::string> seen_;
+  std::size_t beyond_ = 0;  ///< segments that were too much
+  SegmentReading reading_;
+};
+
+}  // namespace
+
+/// A listing is no snapshot: segments that are merged meanwhile may be missed together with the new
+/// one. Two listings that agree, between which nothing vanished, have missed nothing.
+SegmentReading read_segments(int folder, const std::string& shown) {
+  SegmentReader reader(folder, shown);
+  std::vector<std::string> before;
+  for (int pass = 0; pass < kMostPasses; ++pass) {
+    std::vector<std::string> names = segment_names(folder);
+    const bool is_any_gone = reader.read_new(names);
+    if (!is_any_gone && pass > 0 && names == before) break;
+    before = std::move(names);
+  }
+  return reader.finish();
+}
+
+SegmentNames list_segments(int folder) {
+  const std::vector<std::string> names = segment_names(folder);
+  SegmentNames listed{names.size(), 0};
+  for (const std::string& name : names) {
+    std::int64_t stamp = 0;
+    const auto parsed = std::from_chars(name.data(), name.data() + kStampDigits, stamp);
+    if (parsed.ec == std::errc() && parsed.ptr == name.data() + kStampDigits)
+      listed.last_us = std::max(listed.last_us, stamp);
+  }
+  return listed;
+}
+
+int publish_segment(int folder, const std::vector<StoredRecord>& records) {
+  std::string lines;
+  std::int64_t last_us = 0;
+  for (const StoredRecord& stored : records) {
+    lines += print_stored_line(stored) + "\n";
+    last_us = std::max(last_us, stored.added_us);
+  }
+  if (lines.size() > kMostVariantBytes) return EFBIG;  // nobody would read it
+  const int error = publish_file(folder, folder, segment_name(last_us), lines);
+  // Not every file system can flush a folder; that is no reason to give the file up.
+  if (error == 0) ::fsync(folder);
+  return error;
+}
+
+int merge_segments(int folder, const std::string& shown) {
+  sweep_temporary_files(folder, Sweep::kAbandoned);
+  const SegmentReading reading = read_segments(folder, shown);
+  if (reading.whole.size() < 2) return 0;
+  const int error = publish_segment(folder, reading.table.stored());
+  if (error != 0) return error;
+  for (const std::string& name : reading.whole) remove_own_file(folder, name);
+  return 0;
+}
+
+}  // namespace lacuna::cache

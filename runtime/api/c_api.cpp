@@ -1,0 +1,342 @@
+// lacuna.h over the C++ of this folder: handles, status codes, the thread's last error. No
+// exception passes through here.
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <string>
+
+#include "compiler/spec/json_limits.hpp"
+#include "lacuna/lacuna.h"
+#include "runtime/api/token_order.hpp"
+#include "runtime/engine/engine.hpp"
+#include "runtime/engine/kernel.hpp"
+#include "runtime/launch/bind_launch.hpp"
+
+struct lacuna_engine {
+  std::shared_ptr<lacuna::EngineState> state;
+  const unsigned generation = lacuna::process_generation();
+};
+
+struct lacuna_kernel {
+  std::shared_ptr<lacuna::KernelState> state;
+  const unsigned generation = lacuna::process_generation();
+};
+
+namespace lacuna {
+namespace {
+
+/// The last error of a thread; rendered when it is made, cleared by the next call.
+struct LastError {
+  std::string text, json;
+  bool is_out_of_memory = false;  ///< then there was no memory to render anything
+};
+
+constexpr const char* kOutOfMemoryText = "lacuna: error: out of memory [E0710]\n";
+constexpr const char* kOutOfMemoryJson =
+    R"({"diagnostics": [{"severity": "error", "code": "E0710", "message": "out of memory"}]})";
+
+LastError& last_error() {
+  thread_local LastError error;
+  return error;
+}
+
+lacuna_status status_of(const Diagnostics& diagnostics) {
+  for (const Diagnostic& d : diagnostics.items) {
+    if (d.severity != Severity::kError) continue;
+    if (d.code == Code::kNotPrepared) return LACUNA_ERROR_NOT_PREPARED;
+    if (d.code == Code::kNvrtcFailed || d.code == Code::kHostFailed) return LACUNA_ERROR_INTERNAL;
+    const int number = static_cast<int>(d.code);
+    return number / 100 == 7 ? LACUNA_ERROR_ENVIRONMENT : LACUNA_ERROR_INPUT;
+  }
+  return LACUNA_ERROR_INTERNAL;
+}
+
+lacuna_status fail(const Diagnostics& diagnostics, const SourceText& source) {
+  LastError& error = last_error();
+  error.text = render(diagnostics, source);
+  error.json = render_json(diagnostics, source);
+  return status_of(diagnostics);
+}
+
+lacuna_status fail_call(const std::string& message) {
+  Diagnostic d;
+  d.code = Code::kCallArgument;
+  d.message = message;
+  Diagnostics diagnostics;
+  diagnostics.add(std::move(d));
+  return fail(diagnostics, {"lacuna", ""});
+}
+
+lacuna_status fail_unexpected(const char* what) {
+  LastError& error = last_error();
+  error.text = "lacuna: internal error: " + std::string(what) + "\n";
+  error.json =
+      "{\"diagnostics\": [{\"severity\": \"error\", \"message\": " + json_string(what) + "}]}";
+  return LACUNA_ERROR_INTERNAL;
+}
+
+/// Whatever the body throws becomes a status, but for want of memory.
+template <class Body>
+lacuna_status run_body(const Body& body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& e) {
+    return fail_unexpected(e.what());
+  } catch (...) {
+    return fail_unexpected("unknown exception");
+  }
+}
+
+/// Runs the body of an entry point. Rendering what went wrong may be what memory ends at.
+template <class Body>
+lacuna_status guarded(const Body& body) noexcept {
+  LastError& error = last_error();
+  error.text.clear();
+  error.json.clear();
+  error.is_out_of_memory = false;
+  try {
+    return run_body(body);
+  } catch (const std::bad_alloc&) {
+    error.is_out_of_memory = true;
+    return LACUNA_ERROR_ENVIRONMENT;
+  }
+}
+
+/// What an accessor returns: "" with an error if there is no handle to ask.
+template <class Handle, class Read>
+const char* text_of(const Handle* handle, const char* name, const Read& read) noexcept {
+  if (handle != nullptr) return read(*handle->state).c_str();
+  guarded([&] { return fail_call(std::string(name) + ": expected a handle, got null"); });
+  return "";
+}
+
+const char* engine_text(const lacuna_engine* engine, std::string EngineState::*text) noexcept {
+  return text_of(engine, "engine",
+                 [text](const EngineState& state) -> const std::string& { return state.*text; });
+}
+
+std::string size_text(const char* name, std::size_t expected, std::size_t got) {
+  return std::string(name) + ".struct_size: expected " + std::to_string(expected) + ", got " +
+         std::to_string(got);
+}
+
+/// A handle that came by fork() is let go of, not destroyed: its threads, its locks and its GPU are
+/// those of the parent, and a child would wait for them without end.
+template <class Handle>
+void destroy(Handle* handle) {
+  if (handle != nullptr && handle->generation == process_generation()) delete handle;
+}
+
+/// A caller built against a newer header passes more; what this version knows comes first.
+template <class Struct>
+bool sized(const Struct* value) {
+  return value->struct_size >= sizeof(Struct);
+}
+
+LaunchShape launch_shape(const lacuna_shape& shape) {
+  return {shape.batch, shape.heads, shape.heads_kv, shape.n_q, shape.n_k};
+}
+
+/// Answers how many bytes something takes for a shape.
+template <class Count>
+lacuna_status bytes_for_shape(const lacuna_kernel* kernel, const lacuna_shape* shape, size_t* bytes,
+                              Count count) {
+  if (kernel == nullptr) return fail_call("kernel: expected a handle, got null");
+  if (shape == nullptr) return fail_call("shape: expected lacuna_shape, got null");
+  if (bytes == nullptr) return fail_call("bytes: expected a place for the size, got null");
+  if (!sized(shape)) {
+    return fail_call(size_text("lacuna_shape", sizeof(*shape), shape->struct_size));
+  }
+  const LaunchShape launch = launch_shape(*shape);
+  const KernelState& state = *kernel->state;
+  Diagnostics diagnostics;
+  if (!check_shape(state.lowered().contract, launch, diagnostics)) {
+    return fail(diagnostics, state.document.source);
+  }
+  const std::optional<std::size_t> counted = count(state, launch, diagnostics);
+  if (!counted) return fail(diagnostics, state.document.source);
+  *bytes = *counted;
+  return LACUNA_OK;
+}
+
+}  // namespace
+}  // namespace lacuna
+
+using namespace lacuna;  // NOLINT(google-build-using-namespace): this file is the namespace's door
+
+extern "C" {
+
+uint32_t lacuna_abi_version(void) { return LACUNA_ABI_VERSION; }
+const char* lacuna_version(void) { return LACUNA_VERSION; }
+const char* lacuna_last_error(void) {
+  const LastError& error = last_error();
+  return error.is_out_of_memory ? kOutOfMemoryText : error.text.c_str();
+}
+const char* lacuna_last_error_json(void) {
+  const LastError& error = last_error();
+  return error.is_out_of_memory ? kOutOfMemoryJson : error.json.c_str();
+}
+
+lacuna_status lacuna_engine_create(const lacuna_engine_options* options, lacuna_engine** engine) {
+  return guarded([&] {
+    if (engine == nullptr) return fail_call("engine: expected a place for the handle, got null");
+    *engine = nullptr;
+    const lacuna_engine_options defaults = {sizeof(defaults), nullptr, nullptr, nullptr, 0,
+                                            nullptr,          nullptr};
+    if (options == nullptr) options = &defaults;
+    if (!sized(options)) {
+      return fail_call(size_text("lacuna_engine_options", sizeof(*options), options->struct_size));
+    }
+    Diagnostics diagnostics;
+    auto state = create_engine(engine_settings(*options), diagnostics);
+    if (state == nullptr) return fail(diagnostics, {"lacuna", ""});
+    *engine = new lacuna_engine{.state = std::move(state)};
+    return LACUNA_OK;
+  });
+}
+
+void lacuna_engine_destroy(lacuna_engine* engine) { destroy(engine); }
+
+const char* lacuna_engine_device(const lacuna_engine* engine) {
+  return engine_text(engine, &EngineState::device);
+}
+const char* lacuna_engine_device_name(const lacuna_engine* engine) {
+  return engine_text(engine, &EngineState::device_name);
+}
+const char* lacuna_engine_target(const lacuna_engine* engine) {
+  return text_of(engine, "engine",
+                 [](const EngineState& state) -> const std::string& { return state.target.name; });
+}
+const char* lacuna_engine_note(const lacuna_engine* engine) {
+  return engine_text(engine, &EngineState::note);
+}
+
+lacuna_status lacuna_compile(lacuna_engine* engine, const char* spec_json, size_t bytes,
+                             const lacuna_compile_options* options, lacuna_kernel** kernel) {
+  return guarded([&] {
+    if (kernel == nullptr) return fail_call("kernel: expected a place for the handle, got null");
+    *kernel = nullptr;
+    if (engine == nullptr) return fail_call("engine: expected a handle, got null");
+    if (spec_json == nullptr) return fail_call("spec_json: expected a text, got null");
+    if (options == nullptr) return fail_call("options: expected lacuna_compile_options, got null");
+    constexpr std::size_t kFirstSize = offsetof(lacuna_compile_options, shape);
+    if (options->struct_size < kFirstSize) {
+      return fail_call(size_text("lacuna_compile_options", sizeof(*options), options->struct_size));
+    }
+    if (options->dtype < LACUNA_BF16 || options->dtype > LACUNA_F32) {
+      return fail_call("dtype: expected bf16 (0), f16 (1) or f32 (2), got " +
+                       std::to_string(static_cast<int>(options->dtype)));
+    }
+    // One byte beyond what is read says that there are too many.
+    const SourceText source{options->path != nullptr ? options->path : "<memory>",
+                            std::string(spec_json, std::min(bytes, kMostJsonBytes + 1))};
+    const BuildOptions build{options->head_dim, static_cast<DType>(options->dtype)};
+    Diagnostics diagnostics;
+    std::optional<LaunchShape> shape;
+    if (sized(options) && options->shape != nullptr) {
+      if (!sized(options->shape)) {
+        return fail_call(
+            size_text("lacuna_shape", sizeof(*options->shape), options->shape->struct_size));
+      }
+      shape = launch_shape(*options->shape);
+    }
+    auto state = compile_kernel(engine->state, source, build, diagnostics, shape);
+    if (state == nullptr) return fail(diagnostics, source);
+    if (!diagnostics.items.empty()) {
+      engine->state->emit_event("warnings", render_json(diagnostics, source));
+    }
+    *kernel = new lacuna_kernel{.state = std::move(state)};
+    return LACUNA_OK;
+  });
+}
+
+void lacuna_kernel_destroy(lacuna_kernel* kernel) { destroy(kernel); }
+
+lacuna_status lacuna_prepare(lacuna_kernel* kernel) {
+  return guarded([&] {
+    if (kernel == nullptr) return fail_call("kernel: expected a handle, got null");
+    Diagnostics diagnostics;
+    if (!prepare_kernel(*kernel->state, diagnostics)) {
+      return fail(diagnostics, kernel->state->document.source);
+    }
+    return LACUNA_OK;
+  });
+}
+
+const char* lacuna_kernel_info_json(const lacuna_kernel* kernel) {
+  return text_of(kernel, "kernel", [](const KernelState& state) -> const std::string& {
+    return state.ready.load(std::memory_order_acquire) ? state.ready_info : state.compiled_info;
+  });
+}
+
+lacuna_status lacuna_kernel_tile(const lacuna_kernel* kernel, int32_t* tile_q, int32_t* tile_k) {
+  return guarded([&] {
+    if (kernel == nullptr) return fail_call("kernel: expected a handle, got null");
+    if (tile_q == nullptr || tile_k == nullptr) {
+      return fail_call("tile_q, tile_k: expected places for the sizes, got null");
+    }
+    *tile_q = kernel->state->lowered().contract.tile_q;
+    *tile_k = kernel->state->lowered().contract.tile_k;
+    return LACUNA_OK;
+  });
+}
+
+lacuna_status lacuna_workspace_bytes(const lacuna_kernel* kernel, const lacuna_shape* shape,
+                                     size_t* bytes) {
+  return guarded([&] { return bytes_for_shape(kernel, shape, bytes, workspace_bytes); });
+}
+
+lacuna_status lacuna_mask_bytes(const lacuna_kernel* kernel, const lacuna_shape* shape,
+                                size_t* bytes) {
+  return guarded([&] { return bytes_for_shape(kernel, shape, bytes, mask_bytes); });
+}
+
+lacuna_status lacuna_token_order(const lacuna_kernel* kernel, int32_t* order, size_t count) {
+  return guarded([&] {
+    if (kernel == nullptr) return fail_call("kernel: expected a handle, got null");
+    if (order == nullptr) return fail_call("order: expected a place for the tokens, got null");
+    const PermuteSpec& permute = kernel->state->document.spec.permute;
+    if (!generates_order(permute)) {
+      return fail_call("kernel " + kernel->state->lowered().contract.kernel +
+                       ": the spec generates no token order; \"permute\" is " +
+                       std::string(name_of(permute.order)));
+    }
+    const std::size_t tokens = token_count(permute);
+    if (count != tokens) {
+      return fail_call("kernel " + kernel->state->lowered().contract.kernel + ", count: expected " +
+                       std::to_string(tokens) + " (" + std::to_string(permute.t) + " * " +
+                       std::to_string(permute.h) + " * " + std::to_string(permute.w) +
+                       " tokens), got " + std::to_string(count));
+    }
+    fill_token_order(permute, {order, count});
+    return LACUNA_OK;
+  });
+}
+
+lacuna_status lacuna_launch(lacuna_kernel* kernel, const lacuna_launch_args* args) {
+  return guarded([&] {
+    if (kernel == nullptr) return fail_call("kernel: expected a handle, got null");
+    if (args == nullptr) return fail_call("args: expected lacuna_launch_args, got null");
+    constexpr std::size_t kFirstSize = offsetof(lacuna_launch_args, stage_events);
+    if (args->struct_size < kFirstSize) {
+      return fail_call(size_text("lacuna_launch_args", sizeof(*args), args->struct_size));
+    }
+    // What a caller built against an older header does not pass stays null.
+    lacuna_launch_args known{};
+    std::memcpy(&known, args, std::min(args->struct_size, sizeof(known)));
+    if (known.params == nullptr && known.params_count > 0) {
+      return fail_call("params: expected " + std::to_string(known.params_count) +
+                       " parameters, got null");
+    }
+    Diagnostics diagnostics;
+    if (!launch_kernel(*kernel->state, known, diagnostics)) {
+      return fail(diagnostics, kernel->state->document.source);
+    }
+    return LACUNA_OK;
+  });
+}
+
+}  // extern "C"

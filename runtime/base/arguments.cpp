@@ -1,0 +1,27 @@
+#include "runtime/base/arguments.hpp"
+
+namespace lacuna {
+
+LaunchContract make_contract(const Plan& plan, DLDevice device) {
+  const Attend& attend = attend_of(plan.program);
+  LaunchContract contract;
+  contract.kernel = plan.program.name;
+  contract.device = device;
+  contract.dtype = plan.program.dtype;
+  contract.head_dim = plan.program.head_dim;
+  contract.tile_q = attend.tile_q;
+  contract.tile_k = attend.columns >= 0 ? attend.keep_k : attend.tile_k;
+  for (const Node& node : plan.program.nodes) {
+    const Input* input = std::get_if<Input>(&node.op);
+    if (input == nullptr) continue;
+    contract.takes_lists |= input->name == "list_indices";
+    contract.takes_previous_lse |= input->name == "previous_lse";
+    contract.takes_order |= input->name == "order";
+  }
+  contract.keeps_mask = find_op<Select>(plan.program) != nullptr;
+  contract.has_lse = attend.lse;
+  contract.params = plan.program.params;
+  return contract;
+}
+
+}  // namespace lacuna

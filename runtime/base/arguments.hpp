@@ -1,0 +1,55 @@
+// Launch arguments as plain values: what a kernel accepts, and what one launch passes, once it has
+// been checked (launch/bind_launch.hpp).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler/emit/launch_program.hpp"
+#include "compiler/expr/evaluate.hpp"
+#include "compiler/spec/spec.hpp"
+#include "compiler/target/plan.hpp"
+#include "lacuna/dlpack.h"
+
+namespace lacuna {
+
+inline constexpr int kMaxRank = 4;
+
+/// What a kernel accepts; made once when it is compiled.
+struct LaunchContract {
+  std::string kernel;  ///< the spec's name, for messages
+  DLDevice device{kDLCPU, 0};
+  DType dtype = DType::kBF16;
+  int head_dim = 0;
+  int tile_q = 0, tile_k = 0;  ///< of reports: where attend gathers, tile_k is a column's width
+  bool takes_lists = false;
+  bool takes_previous_lse = false;
+  bool takes_order = false;  ///< and n_q = n_k
+  bool keeps_mask = false;   ///< has a predictor, whose decision a mask object can hold
+  bool has_lse = true;
+  std::vector<ParamSpec> params;
+};
+
+LaunchContract make_contract(const Plan& plan, DLDevice device);
+
+struct BoundTensor {
+  void* data = nullptr;  ///< with byte_offset applied; null: not passed
+  std::int64_t extent[kMaxRank] = {0, 0, 0, 0};
+  std::int64_t stride[kMaxRank] = {0, 0, 0, 0};  ///< in elements
+};
+
+struct BoundLaunch {
+  LaunchShape shape;
+  std::array<BoundTensor, kTensorRoleCount> tensors;
+  std::array<ParamView, kMaxParams> params;  ///< in the order of LaunchContract::params
+
+  const BoundTensor& operator[](TensorRole role) const {
+    return tensors[static_cast<std::size_t>(role)];
+  }
+  /// Nothing to compute: no query.
+  bool empty() const { return shape.n_b == 0 || shape.n_h == 0 || shape.n_q == 0; }
+};
+
+}  // namespace lacuna

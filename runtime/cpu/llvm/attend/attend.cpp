@@ -1,0 +1,48 @@
+#include "runtime/cpu/llvm/attend/attend.hpp"
+
+#include "runtime/cpu/llvm/attend/frame_access.hpp"
+#include "runtime/cpu/llvm/jit/lower_expr.hpp"
+
+namespace lacuna::host {
+
+using llvm::Value;
+
+void emit_attend(Emitter& e, const Attend& attend, const Shape& shape, DType dtype) {
+  emit_classify(e, attend);
+  if (attend.gate) emit_gate(e, *attend.gate);
+  emit_scores(e, attend, shape, /*partial=*/false);
+  emit_scores(e, attend, shape, /*partial=*/true);
+  emit_softmax(e, shape, attend.v_scale >= 0);
+  emit_accumulate(e, shape, Terms::kAll);
+  emit_accumulate(e, shape, Terms::kNonzero);
+  emit_pack_q(e, shape, dtype);
+  emit_pack_k(e, shape, dtype);
+  emit_pack_v(e, shape, dtype);
+  emit_store_o(e, shape, dtype, attend.v_scale >= 0);
+}
+
+void emit_classify(Emitter& e, const Attend& attend) {
+  llvm::Function* function = e.begin_function("classify", e.i32(), {e.ir.getPtrTy()});
+  const ExprScope scope = FrameAccess(e, function->getArg(0)).tile_scope();
+  const auto decide = [&](const Expr& expr) -> Value* {
+    return expr.empty() ? e.ir.getTrue() : lower_expr(e, expr, scope);
+  };
+  Value* must = decide(attend.classifier.must);
+  Value* may = decide(attend.classifier.may);
+  const auto code = [&](TileClass c) { return e.constant(static_cast<int>(c)); };
+  Value* partial = e.ir.CreateSelect(may, code(TileClass::kPartial), code(TileClass::kEmpty));
+  e.ir.CreateRet(e.ir.CreateSelect(must, code(TileClass::kFull), partial));
+}
+
+void emit_gate(Emitter& e, const Gate& gate) {
+  llvm::Function* function = e.begin_function("gate", e.i32(), {e.ir.getPtrTy(), e.f32(), e.f32()});
+  ExprScope scope = FrameAccess(e, function->getArg(0)).tile_scope();
+  scope[Variable::kTileMax] = function->getArg(1);
+  scope[Variable::kGap] = function->getArg(2);
+  Value* skip = lower_expr(e, gate.skip, scope);
+  if (!gate.exempt.empty())
+    skip = e.ir.CreateAnd(skip, e.ir.CreateNot(lower_expr(e, gate.exempt, scope)));
+  e.ir.CreateRet(e.ir.CreateZExt(skip, e.i32()));
+}
+
+}  // namespace lacuna::host

@@ -1,0 +1,27 @@
+// An Attend op -> LLVM functions over one tile; driver.cpp walks the tiles and calls them.
+#pragma once
+
+#include "compiler/ir/program.hpp"
+#include "runtime/cpu/llvm/attend/frame.hpp"
+#include "runtime/cpu/llvm/attend/microkernel.hpp"
+#include "runtime/cpu/llvm/attend/panels.hpp"
+#include "runtime/cpu/llvm/jit/emitter.hpp"
+
+namespace lacuna::host {
+
+/// Writes all functions of Kernels, named like its members, into the emitter's module.
+void emit_attend(Emitter& e, const Attend& attend, const Shape& shape, DType dtype);
+
+// Its parts.
+void emit_classify(Emitter& e, const Attend& attend);
+void emit_gate(Emitter& e, const Gate& gate);
+void emit_scores(Emitter& e, const Attend& attend, const Shape& shape, bool partial);
+/// `rounds`: weights become e4m3 of kWeightRange * weight.
+void emit_softmax(Emitter& e, const Shape& shape, bool rounds);
+void emit_accumulate(Emitter& e, const Shape& shape, Terms terms);
+void emit_pack_q(Emitter& e, const Shape& shape, DType dtype);
+void emit_pack_k(Emitter& e, const Shape& shape, DType dtype);
+void emit_pack_v(Emitter& e, const Shape& shape, DType dtype);
+void emit_store_o(Emitter& e, const Shape& shape, DType dtype, bool scales_v);
+
+}  // namespace lacuna::host

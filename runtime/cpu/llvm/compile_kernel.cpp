@@ -1,0 +1,72 @@
+#include <algorithm>
+#include <bit>
+
+#include "runtime/cpu/llvm/attend/attend.hpp"
+#include "runtime/cpu/llvm/kernel.hpp"
+
+namespace lacuna::host {
+namespace {
+
+Shape choose_shape(const Program& program, const Attend& attend, int width) {
+  Shape shape;
+  shape.head_dim = program.head_dim;
+  shape.tile_q = attend.tile_q;
+  shape.tile_k = attend.tile_k;
+  const int registers = host_cpu().registers;
+  shape.keys = choose_panels(shape.tile_k, shape.head_dim, width, registers);
+  shape.values = choose_panels(shape.head_dim, shape.tile_k, width, registers);
+  return shape;
+}
+
+/// Vectors are no wider than a row of the head dimension.
+int choose_width(int head_dim) {
+  return std::min(host_cpu().width,
+                  static_cast<int>(std::bit_floor(static_cast<unsigned>(head_dim))));
+}
+
+void find_functions(const Code& code, bool gated, Kernels& functions) {
+  code.find("classify", functions.classify);
+  code.find("scores_full", functions.scores_full);
+  code.find("scores_partial", functions.scores_partial);
+  if (gated) code.find("gate", functions.gate);
+  code.find("softmax", functions.softmax);
+  code.find("accumulate", functions.accumulate);
+  code.find("accumulate_nonzero", functions.accumulate_nonzero);
+  code.find("pack_q", functions.pack_q);
+  code.find("pack_k", functions.pack_k);
+  code.find("pack_v", functions.pack_v);
+  code.find("store_o", functions.store_o);
+}
+
+}  // namespace
+
+bool compile_kernel(const Program& program, Kernel& kernel, std::string& error) {
+  const Attend& attend = attend_of(program);
+  if (attend.tile_q == 0) {
+    error = program.name +
+            ", tile_q and tile_k: expected sizes, got a program whose tiles are still open";
+    return false;
+  }
+  const int width = choose_width(program.head_dim);
+  kernel.name = program.name;
+  kernel.shape = choose_shape(program, attend, width);
+  kernel.dtype = program.dtype;
+  kernel.descending = attend.order == TileOrder::kDescending;
+  kernel.uses_lists = attend.list_indices >= 0;
+  kernel.scales_qk = attend.q_scale >= 0;
+  kernel.scales_v = attend.v_scale >= 0;
+  kernel.keep_k = attend.columns >= 0 ? attend.keep_k : 0;
+  kernel.param_count = program.params.size();
+  if (attend.gate)
+    kernel.gate = GatePlan{.by_group = attend.gate->scope == GateScope::kWarp,
+                           .keeps_sum = !attend.gate->skips_exp};
+  const auto fill = [&](llvm::Module& module) {
+    Emitter e(module, width);
+    emit_attend(e, attend, kernel.shape, kernel.dtype);
+  };
+  if (!generate(program.name, fill, kernel.code, error)) return false;
+  find_functions(kernel.code, kernel.gate.has_value(), kernel.functions);
+  return true;
+}
+
+}  // namespace lacuna::host

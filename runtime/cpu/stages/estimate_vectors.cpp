@@ -1,0 +1,114 @@
+#include <algorithm>
+
+#include "runtime/base/parallel_for.hpp"
+#include "runtime/cpu/stages/estimate.hpp"
+
+namespace lacuna::predict {
+namespace {
+
+int cell_of(Summary kind) { return kind.kind == SummaryKind::kAntidiagonal ? kind.count : 1; }
+
+/// Vectors that stand for `tokens` tokens in tiles of `tile`.
+int vector_count(Summary kind, int tokens, int tile) {
+  return ceil_div(tokens, kind.kind == SummaryKind::kMean ? tile : cell_of(kind));
+}
+
+TokenRange vector_tokens(Summary kind, int tile, int tokens, int index) {
+  const int step = kind.kind == SummaryKind::kMean ? tile : cell_of(kind);
+  return {index * step, std::min((index + 1) * step, tokens) - 1};
+}
+
+/// Row or column `index`: one stored vector, or the tokens of a cell one after the other, those of
+/// a row in reverse. Tokens past the end are 0.
+void load_vector(const Array& x, HeadIndex head, Summary kind, bool reversed, int index,
+                 float* to) {
+  const int cell = cell_of(kind);
+  for (int s = 0; s < cell; ++s) {
+    const int token = index * cell + (reversed ? cell - 1 - s : s);
+    float* part = to + std::ptrdiff_t{s} * x.width();
+    if (token < x.tokens()) {
+      load_row(x, head, token, part);
+    } else {
+      std::fill(part, part + x.width(), 0.0F);
+    }
+  }
+}
+
+ColumnPanels pack_columns(const Array& k, HeadIndex kv_head, Summary kind, int count,
+                          std::int32_t threads) {
+  ColumnPanels panels(count, cell_of(kind) * k.width());
+  const std::size_t workers = worker_count(threads, panels.panels());
+  std::vector<std::vector<float>> columns(
+      workers, std::vector<float>(static_cast<std::size_t>(panels.length)));
+  parallel_for(workers, panels.panels(), [&](std::int64_t panel, std::size_t worker) {
+    const int begin = static_cast<int>(panel) * kPanelColumns;
+    for (int c = begin; c < std::min(begin + kPanelColumns, count); ++c) {
+      load_vector(k, kv_head, kind, false, c, columns[worker].data());
+      panels.set_column(c, columns[worker].data());
+    }
+  });
+  return panels;
+}
+
+float* row_at(RowVectors& rows, int r, int length) {
+  return rows.values.data() + std::ptrdiff_t{r} * length;
+}
+
+}  // namespace
+
+int columns_of_tile(const EstimateJob& job, Summary kind) {
+  return kind.kind == SummaryKind::kMean ? 1 : ceil_div(job.op.tile_k, cell_of(kind));
+}
+
+TokenRange column_tokens(const EstimateJob& job, Summary kind, int column) {
+  return vector_tokens(kind, job.op.tile_k, job.args.n_k, column);
+}
+
+KeyColumns load_columns(const EstimateJob& job, HeadIndex kv_head) {
+  const int n_k = job.args.n_k;
+  const Summary kind = job.op.columns;
+  KeyColumns keys{
+      pack_columns(*job.k, kv_head, kind, vector_count(kind, n_k, job.op.tile_k), job.args.threads),
+      {}};
+  if (job.exact_k) {
+    keys.exact =
+        pack_columns(*job.exact_k, kv_head, {SummaryKind::kTokens, 1}, n_k, job.args.threads);
+  }
+  return keys;
+}
+
+void load_rows(const EstimateJob& job, HeadIndex head, int i, RowVectors& rows) {
+  const Summary kind = job.op.rows;
+  const int n_q = job.args.n_q, tile = job.op.tile_q;
+  int first = 0, end = 0;
+  if (kind.kind == SummaryKind::kMean) {
+    first = i;
+    end = i + 1;
+  } else if (kind.kind == SummaryKind::kLast) {
+    first = std::max(0, n_q - kind.count);
+    end = n_q;
+  } else {
+    first = i * tile / cell_of(kind);
+    end = ceil_div(std::min((i + 1) * tile, n_q), cell_of(kind));
+  }
+  const int length = cell_of(kind) * job.q->width();
+  rows.values.resize(static_cast<std::size_t>(end - first) * static_cast<std::size_t>(length));
+  rows.tokens.clear();
+  for (int row = first; row < end; ++row) {
+    rows.tokens.push_back(vector_tokens(kind, tile, n_q, row));
+    load_vector(*job.q, head, kind, true, row, row_at(rows, row - first, length));
+  }
+}
+
+void load_exact_rows(const EstimateJob& job, HeadIndex head, const RowVectors& like,
+                     RowVectors& rows) {
+  const int width = job.exact_q->width();
+  rows.tokens = like.tokens;
+  rows.values.resize(like.tokens.size() * static_cast<std::size_t>(width));
+  for (int r = 0; r < rows.count(); ++r) {
+    load_row(*job.exact_q, head, rows.tokens[static_cast<std::size_t>(r)].first,
+             row_at(rows, r, width));
+  }
+}
+
+}  // namespace lacuna::predict

@@ -1,0 +1,23 @@
+// The tensor maps of an argument block: how the copy engine (TMA) of a GPU sees the launch's
+// tensors. Made on every launch, from the addresses and strides that stand in the block already.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "compiler/diag/diagnostic.hpp"
+#include "compiler/emit/launch_program.hpp"
+#include "runtime/base/arguments.hpp"
+#include "runtime/cuda/driver.hpp"
+
+namespace lacuna {
+
+/// Encodes all maps into `block`, which fill_argument_block has filled and which is aligned to 64
+/// bytes; the driver wants a current context for it. A tensor without elements
+/// has none: its bytes stay 0. False with kTensorArgument, which names the tensor of `kernel` and
+/// what a map asks of it. Allocates nothing unless there is an error.
+bool encode_tensor_maps(const Driver& driver, const LaunchProgram& program,
+                        const std::string& kernel, const BoundLaunch& bound, std::byte* block,
+                        Diagnostics& diagnostics);
+
+}  // namespace lacuna

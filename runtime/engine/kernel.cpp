@@ -1,0 +1,257 @@
+#include "runtime/engine/kernel.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "compiler/emit/emit.hpp"
+#include "compiler/expr/parse.hpp"
+#include "runtime/base/environment.hpp"
+#include "runtime/engine/build.hpp"
+#include "runtime/engine/signature.hpp"
+#include "runtime/tune/lookup.hpp"
+
+namespace lacuna {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kErrorBytes = 4096;
+
+void add(Code code, std::string message, Diagnostics& diagnostics) {
+  Diagnostic d;
+  d.code = code;
+  d.message = std::move(message);
+  diagnostics.add(std::move(d));
+}
+
+/// What the runtime itself can hold; far above what any spec has needed.
+void check_limits(const LoweredKernel& kernel, Diagnostics& diagnostics) {
+  const auto check = [&](const char* what, std::size_t got, std::size_t limit) {
+    if (got <= limit) return;
+    add(Code::kCallArgument,
+        "kernel " + kernel.plan.program.name + ": " + what + " expected at most " +
+            std::to_string(limit) + ", got " + std::to_string(got),
+        diagnostics);
+  };
+  check("launch values", kernel.launch.values.size(), kMaxLaunchValues);
+  check("bytes of kernel arguments", kernel.launch.args_bytes, kMaxArgumentBytes);
+}
+
+/// Whether the plugin has compiled `what`; if not, it said why.
+bool is_compiled(int status, const std::string& what, const char* error, Diagnostics& diagnostics) {
+  if (status == kHostOutOfMemory) throw std::bad_alloc();
+  if (status == kHostDone) return true;
+  add(Code::kHostFailed, "the CPU compiler cannot compile " + what + ": " + error, diagnostics);
+  return false;
+}
+
+bool compile_for_host(KernelState& kernel, Diagnostics& diagnostics) {
+  const HostBackend* backend = kernel.engine->host.backend;
+  if (backend == nullptr) return true;
+  char error[kErrorBytes] = {};
+  const LoweredKernel& lowered = kernel.planned;
+  const std::string program = print_program(lowered.plan.program);
+  const std::string name = "kernel " + lowered.plan.program.name;
+  kernel.host.backend = backend;
+  const int of_program =
+      backend->compile(program.data(), program.size(), &kernel.host.code, error, sizeof(error));
+  if (!is_compiled(of_program, name, error, diagnostics)) return false;
+  std::string values;
+  for (const LaunchValue& value : lowered.launch.values) values += print_expr(value.expr) + "\n";
+  const int of_values = backend->compile_launch(values.data(), values.size(),
+                                                &kernel.host.launch_values, error, sizeof(error));
+  return is_compiled(of_values, "the launch values of " + name, error, diagnostics);
+}
+
+Json basic_info(const EngineState& engine, const LoweredKernel& kernel) {
+  Json info = {{"spec", kernel.plan.program.name},
+               {"device", engine.device},
+               {"target", kernel.plan.target.name},
+               {"head_dim", kernel.contract.head_dim},
+               {"dtype", name_of(kernel.contract.dtype)},
+               {"tile", {{"q", kernel.contract.tile_q}, {"k", kernel.contract.tile_k}}},
+               {"signature", signature_json(kernel.plan.program, kernel.contract)}};
+  if (const auto& gate = attend_of(kernel.plan.program).gate)
+    info["gate"] = {{"scope", name_of(gate->scope)}};
+  if (kernel.plan.target.has_wgmma) info["family"] = name_of(kernel.plan.attend.family.value);
+  if (kernel.plan.attend.family.value == AttendFamily::kWgmma)
+    info["step_keys"] = kernel.plan.attend.step_keys.value;
+  if (engine.gpu == nullptr) return info;
+  Json stages = Json::array();
+  for (const KernelLaunch& launch : kernel.launch.launches) stages.push_back(launch.stage);
+  info["stages"] = std::move(stages);
+  return info;
+}
+
+std::string host_info(const KernelState& kernel, double compile_ms) {
+  Json info = basic_info(*kernel.engine, kernel.planned);
+  const HostBackend* backend = kernel.host.backend;
+  info["backend"] = backend != nullptr ? backend->version() : "interpreter";
+  info["compile_ms"] = compile_ms;
+  return info.dump();
+}
+
+Json resources_info(const KernelResources& resources) {
+  return {{"entry", resources.name},
+          {"registers", resources.registers},
+          {"spill_bytes", resources.spill_bytes},
+          {"stack_bytes", resources.stack_bytes},
+          {"smem_bytes", resources.smem_bytes}};
+}
+
+/// Attend's resources stand at the top; those of all kernels, in launch order, in a list.
+std::string gpu_info(const EngineState& engine, const LoweredKernel& kernel,
+                     const BuiltKernel& built) {
+  Json info = basic_info(engine, kernel);
+  if (built.relief != 0) info["relief"] = built.relief;
+  Json kernels = Json::array();
+  for (const KernelLaunch& launch : kernel.launch.launches) {
+    const auto found = std::ranges::find(built.kernels, launch.entry, &KernelResources::name);
+    if (found == built.kernels.end()) continue;
+    const Json resources = resources_info(*found);
+    if (launch.stage == "attend") info.update(resources);
+    kernels.push_back(resources);
+  }
+  info["kernels"] = std::move(kernels);
+  info["compile_ms"] = built.compile_ms;
+  info["cache"] = {{"hit", built.hit}, {"key", built.key.sha256}};
+  return info.dump();
+}
+
+LoweredKernel lower(Plan plan, const EngineState& engine) {
+  LaunchProgram launch = emit_launch_program(plan);
+  const DLDevice device =
+      engine.gpu != nullptr ? DLDevice{kDLCUDA, engine.gpu->index} : DLDevice{kDLCPU, 0};
+  LaunchContract contract = make_contract(plan, device);
+  return {std::move(plan), std::move(launch), std::move(contract)};
+}
+
+/// The kernel of the plan or, where registers spill, of the one that takes its place.
+BuiltKernel build(KernelState& kernel, const std::shared_ptr<const Nvrtc>& nvrtc,
+                  Diagnostics& diagnostics) {
+  EngineState& engine = *kernel.engine;
+  BuiltKernel built = build_kernel({.plan = kernel.planned.plan,
+                                    .document = kernel.document,
+                                    .nvrtc = nvrtc,
+                                    .store = engine.store.get(),
+                                    .template_path = engine.settings.template_path,
+                                    .options = &kernel.options},
+                                   diagnostics);
+  kernel.relieved.reset();
+  if (built.relieved) kernel.relieved = lower(*built.relieved, engine);
+  if (!built.entry.cubins.empty()) {
+    const LoweredKernel& lowered = kernel.relieved ? *kernel.relieved : kernel.planned;
+    engine.emit_event(built.hit ? "cache_hit" : "compile", gpu_info(engine, lowered, built));
+  }
+  return built;
+}
+
+bool load(KernelState& kernel, const BuiltKernel& built, Diagnostics& diagnostics) {
+  const LoweredKernel& lowered = kernel.relieved ? *kernel.relieved : kernel.planned;
+  kernel.ready_info = gpu_info(*kernel.engine, lowered, built);
+  return load_module(*kernel.engine->gpu, built.entry.cubins, lowered.launch, kernel.module,
+                     diagnostics);
+}
+
+/// A new kernel is published once it has run; the thread keeps what it needs alive.
+void arm_publisher(KernelState& kernel, BuiltKernel built) {
+  kernel.publisher.arm(
+      [engine = kernel.engine, built = std::make_shared<BuiltKernel>(std::move(built))] {
+        engine->store->publish(built->key, built->entry);
+      });
+}
+
+bool prepare_for_gpu(KernelState& kernel, Diagnostics& diagnostics) {
+  EngineState& engine = *kernel.engine;
+  const auto nvrtc = engine_nvrtc(engine, diagnostics);
+  if (nvrtc == nullptr) return false;
+  BuiltKernel built = build(kernel, nvrtc, diagnostics);
+  if (built.entry.cubins.empty()) return false;
+  Diagnostics load_errors;
+  bool loaded = load(kernel, built, load_errors);
+  if (!loaded && built.hit) {
+    // Intact, yet refused by this driver: build it anew, once.
+    engine.store->reject(built.key);
+    engine.emit_event(
+        "cache_warning",
+        "{\"message\": " +
+            json_string("a stored kernel was rebuilt: " + load_errors.items.front().message) + "}");
+    load_errors.items.clear();
+    built = build(kernel, nvrtc, diagnostics);
+    if (built.entry.cubins.empty()) return false;
+    loaded = load(kernel, built, load_errors);
+  }
+  for (Diagnostic& d : load_errors.items) diagnostics.add(std::move(d));
+  if (!loaded) return false;
+  if (!built.hit) arm_publisher(kernel, std::move(built));
+  return true;
+}
+
+/// The caller's options, with the family that the environment asks for.
+BuildOptions with_family(BuildOptions options, Diagnostics& diagnostics) {
+  const std::string name = environment(EnvironmentVariable::kAttendFamily);
+  if (name.empty() || options.family) return options;
+  for (const AttendFamily family : {AttendFamily::kMma, AttendFamily::kWgmma}) {
+    if (name == name_of(family)) options.family = family;
+  }
+  if (!options.family) {
+    add(Code::kCallArgument, "LACUNA_ATTEND_FAMILY: expected mma or wgmma, got " + name,
+        diagnostics);
+  }
+  return options;
+}
+
+}  // namespace
+
+HostKernel::~HostKernel() {
+  if (launch_values != nullptr) backend->release_launch(launch_values);
+  if (code != nullptr) backend->release(code);
+}
+
+std::shared_ptr<KernelState> compile_kernel(std::shared_ptr<EngineState> engine, SourceText source,
+                                            const BuildOptions& options, Diagnostics& diagnostics,
+                                            const std::optional<LaunchShape>& shape) {
+  const auto begin = std::chrono::steady_clock::now();
+  auto kernel = std::make_shared<KernelState>();
+  kernel->engine = std::move(engine);
+  kernel->document = read_spec(std::move(source), diagnostics);
+  if (diagnostics.has_errors()) return nullptr;
+  const bool on_gpu = kernel->engine->gpu != nullptr;
+  const BuildOptions wanted = on_gpu ? with_family(options, diagnostics) : options;
+  const EngineSettings& settings = kernel->engine->settings;
+  const tune::TunedOptions tuned = tune::tuned_options(
+      settings.cache_directory,
+      {kernel->document, wanted, kernel->engine->hardware, shape, settings.threads});
+  for (const std::string& warning : tuned.warnings) kernel->engine->warn_once(warning);
+  kernel->threads = tuned.threads;
+  kernel->options = tuned.options;
+  Plan plan = make_plan(kernel->document, tuned.options, kernel->engine->target, diagnostics);
+  if (diagnostics.has_errors()) return nullptr;
+  kernel->planned = lower(std::move(plan), *kernel->engine);
+  check_limits(kernel->planned, diagnostics);
+  if (diagnostics.has_errors()) return nullptr;
+  if (!on_gpu && !compile_for_host(*kernel, diagnostics)) return nullptr;
+  const std::chrono::duration<double, std::milli> elapsed =
+      std::chrono::steady_clock::now() - begin;
+  kernel->compiled_info = on_gpu ? basic_info(*kernel->engine, kernel->planned).dump()
+                                 : host_info(*kernel, elapsed.count());
+  kernel->ready_info = kernel->compiled_info;
+  kernel->ready = !on_gpu;
+  return kernel;
+}
+
+bool prepare_kernel(KernelState& kernel, Diagnostics& diagnostics) {
+  // Before the lock: in a child of fork() the thread that held it may be gone.
+  if (!check_process(*kernel.engine, diagnostics)) return false;
+  if (kernel.ready.load(std::memory_order_acquire)) return true;
+  const std::scoped_lock lock(kernel.prepare_mutex);
+  if (kernel.ready.load(std::memory_order_relaxed)) return true;
+  if (!prepare_for_gpu(kernel, diagnostics)) return false;
+  kernel.ready.store(true, std::memory_order_release);
+  return true;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,26 @@
+// The metadata of a store entry: what `info` and `build` say of a kernel, also on a hit.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/cuda/nvrtc.hpp"
+
+namespace lacuna {
+
+struct KernelMetadata {
+  std::string spec, target, nvrtc, lacuna;  ///< names and versions
+  double compile_ms = 0;
+  std::vector<KernelResources> kernels;
+  int relief = 0;                         ///< BuildOptions::relief of the plan that was compiled
+  std::string relieved_source_sha256{};   ///< of that plan, if `relief` is not 0
+  std::vector<std::string> complaints{};  ///< of the assembler, about the plans before it
+};
+
+std::string write_metadata(const KernelMetadata& metadata);
+
+/// Nothing if the text is not what write_metadata writes.
+std::optional<KernelMetadata> read_metadata(const std::string& text);
+
+}  // namespace lacuna

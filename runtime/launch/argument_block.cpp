@@ -1,0 +1,80 @@
+#include "runtime/launch/argument_block.hpp"
+
+#include <cstring>
+
+namespace lacuna {
+namespace {
+
+template <class T>
+void store(std::byte* block, const ArgField& field, T value) {
+  std::memcpy(block + field.offset, &value, sizeof(value));
+}
+
+/// An integer of the launch that a field asks for.
+std::int64_t integer_of(const ArgField& field, const BoundLaunch& bound,
+                        const std::int32_t* values) {
+  const auto index = static_cast<std::size_t>(field.index);
+  switch (field.source) {
+    case FieldSource::kTensorStride:
+      return bound.tensors[index / kMaxRank].stride[index % kMaxRank];
+    case FieldSource::kTensorExtent:
+      return bound.tensors[index / kMaxRank].extent[index % kMaxRank];
+    case FieldSource::kValue:
+      return values[index];
+    case FieldSource::kScaledValue:
+      return values[index] * static_cast<std::int64_t>(field.constant);
+    case FieldSource::kConstant:
+    case FieldSource::kTensorData:
+    case FieldSource::kParam:
+    case FieldSource::kWorkspace:
+      break;
+  }
+  return static_cast<std::int64_t>(field.constant);
+}
+
+}  // namespace
+
+void* slot_address(const LaunchProgram& program, std::size_t index, const LaunchMemory& memory,
+                   const std::int32_t* values) {
+  if (static_cast<int>(index) == program.kept_slot && memory.kept != nullptr) return memory.kept;
+  const WorkspaceSlot& slot = program.slots[index];
+  if (values[slot.size] == 0) return nullptr;
+  return static_cast<std::byte*>(memory.workspace) +
+         static_cast<std::size_t>(values[slot.offset]) * kWorkspaceUnitBytes;
+}
+
+ClearedReport cleared_report(const BoundLaunch& bound, TensorRole role) {
+  const BoundTensor& report = bound[role];
+  std::size_t bytes = role == TensorRole::kCounts ? sizeof(std::int32_t) : sizeof(std::uint8_t);
+  for (const std::int64_t extent : report.extent) bytes *= static_cast<std::size_t>(extent);
+  return {report.data, bytes};
+}
+
+void fill_argument_block(const LaunchProgram& program, const BoundLaunch& bound,
+                         const LaunchMemory& memory, const std::int32_t* values, std::byte* block) {
+  std::memset(block, 0, program.args_bytes);
+  for (const ArgField& field : program.fields) {
+    const auto index = static_cast<std::size_t>(field.index);
+    switch (field.kind) {
+      case FieldKind::kPointer:
+        store(block, field,
+              field.source == FieldSource::kWorkspace ? slot_address(program, index, memory, values)
+                                                      : bound.tensors[index].data);
+        break;
+      case FieldKind::kI64:
+        store(block, field, integer_of(field, bound, values));
+        break;
+      case FieldKind::kI32:
+        store(block, field, static_cast<std::int32_t>(integer_of(field, bound, values)));
+        break;
+      case FieldKind::kF32:
+        store(block, field, static_cast<float>(field.constant));
+        break;
+      case FieldKind::kParam:
+        store(block, field, bound.params[index]);
+        break;
+    }
+  }
+}
+
+}  // namespace lacuna

@@ -1,0 +1,35 @@
+// The argument block of a launch: the bytes that all its kernels take, laid out by
+// LaunchProgram::fields.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "compiler/emit/launch_program.hpp"
+#include "runtime/base/arguments.hpp"
+
+namespace lacuna {
+
+/// Memory of a launch besides the caller's tensors.
+struct LaunchMemory {
+  void* workspace = nullptr;  ///< LaunchProgram::slots lie here
+  void* kept = nullptr;       ///< takes the place of the slot of kept bits; null: none given
+};
+
+/// Where a slot of the program begins; null if it is empty.
+void* slot_address(const LaunchProgram& program, std::size_t index, const LaunchMemory& memory,
+                   const std::int32_t* values);
+
+/// A report of the caller's that a launch fills with zeros: contiguous bytes.
+struct ClearedReport {
+  void* data;  ///< null: the caller does not want it
+  std::size_t bytes;
+};
+ClearedReport cleared_report(const BoundLaunch& bound, TensorRole role);
+
+/// Writes all `program.args_bytes` bytes. `values`: LaunchProgram::values for bound.shape. Slots
+/// without a byte are null.
+void fill_argument_block(const LaunchProgram& program, const BoundLaunch& bound,
+                         const LaunchMemory& memory, const std::int32_t* values, std::byte* block);
+
+}  // namespace lacuna

@@ -1,0 +1,83 @@
+#include "runtime/launch/host_launch.hpp"
+
+#include <algorithm>
+#include <new>
+
+#include "runtime/cpu/interpreter/interpreter.hpp"
+
+namespace lacuna {
+namespace {
+
+constexpr std::size_t kHostErrorBytes = 4096;
+
+HostTensor host_tensor(const BoundTensor& bound) {
+  HostTensor tensor;
+  tensor.data = bound.data;
+  std::copy_n(bound.stride, kMaxRank, tensor.stride);
+  return tensor;
+}
+
+HostArgs args_of_shape(const LaunchShape& shape) {
+  HostArgs args;
+  args.n_b = shape.n_b;
+  args.n_h = shape.n_h;
+  args.n_h_kv = shape.n_h_kv;
+  args.n_q = shape.n_q;
+  args.n_k = shape.n_k;
+  return args;
+}
+
+HostArgs host_args(const KernelState& kernel, const BoundLaunch& bound) {
+  HostArgs args = args_of_shape(bound.shape);
+  args.q = host_tensor(bound[TensorRole::kQ]);
+  args.k = host_tensor(bound[TensorRole::kK]);
+  args.v = host_tensor(bound[TensorRole::kV]);
+  args.o = host_tensor(bound[TensorRole::kO]);
+  args.lse = host_tensor(bound[TensorRole::kLse]);
+  args.counts = host_tensor(bound[TensorRole::kCounts]);
+  args.tile_mask = host_tensor(bound[TensorRole::kTileMask]);
+  args.list_indices = host_tensor(bound[TensorRole::kListIndices]);
+  args.list_counts = host_tensor(bound[TensorRole::kListCounts]);
+  args.previous_lse = host_tensor(bound[TensorRole::kPreviousLse]);
+  args.order = host_tensor(bound[TensorRole::kOrder]);
+  args.params = bound.params.data();
+  args.threads = kernel.threads;
+  return args;
+}
+
+/// The attend op alone.
+bool run_attend(const KernelState& kernel, const HostArgs& args, Diagnostics& diagnostics) {
+  if (kernel.host.backend == nullptr) {
+    run_interpreted(kernel.lowered().plan.program, args);
+    return true;
+  }
+  char text[kHostErrorBytes] = {};
+  const int status = kernel.host.backend->run(kernel.host.code, &args, text, sizeof(text));
+  if (status == kHostOutOfMemory) throw std::bad_alloc();
+  if (status == kHostDone) return true;
+  Diagnostic d;
+  d.code = Code::kHostFailed;
+  d.message = "kernel " + kernel.lowered().contract.kernel + " failed on the CPU: " + text;
+  diagnostics.add(std::move(d));
+  return false;
+}
+
+}  // namespace
+
+bool run_on_host(const KernelState& kernel, const BoundLaunch& bound, KeptBits kept,
+                 Diagnostics& diagnostics) {
+  const Program& program = kernel.lowered().plan.program;
+  const HostArgs caller = host_args(kernel, bound);
+  if (!has_stages(program)) return run_attend(kernel, caller, diagnostics);
+  StagedLaunch staged;
+  run_stages(program, caller, kept, staged);
+  if (!run_attend(kernel, staged.args, diagnostics)) return false;
+  finish_stages(program, caller, staged);
+  return true;
+}
+
+std::size_t host_mask_bytes(const KernelState& kernel, const LaunchShape& shape) {
+  return kept_words(kernel.lowered().plan.program, args_of_shape(shape)) * sizeof(std::uint32_t);
+}
+
+}  // namespace lacuna

@@ -1,0 +1,16 @@
+// A launch on the CPU: stages before attend, an executor, stages behind it.
+#pragma once
+
+#include "runtime/cpu/stages/predict.hpp"
+#include "runtime/engine/kernel.hpp"
+
+namespace lacuna {
+
+/// Runs before it returns. Takes memory for what the stages make.
+bool run_on_host(const KernelState& kernel, const BoundLaunch& bound, KeptBits kept,
+                 Diagnostics& diagnostics);
+
+/// Bytes of a mask object's data on the CPU; 0 if the program keeps nothing.
+std::size_t host_mask_bytes(const KernelState& kernel, const LaunchShape& shape);
+
+}  // namespace lacuna

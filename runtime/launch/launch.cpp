@@ -1,0 +1,293 @@
+// launch_kernel: the path every call of a host application takes. On the GPU one driver call for
+// each kernel of the LaunchProgram, each slot to clear and each event of the caller's, and nothing
+// else that could wait.
+#include "runtime/cuda/tensor_maps.hpp"
+#include "runtime/engine/kernel.hpp"
+#include "runtime/launch/argument_block.hpp"
+#include "runtime/launch/bind_launch.hpp"
+#include "runtime/launch/host_launch.hpp"
+
+namespace lacuna {
+namespace {
+
+constexpr std::size_t kUnitBytes = kWorkspaceUnitBytes;
+
+struct LaunchValues {
+  std::int32_t data[kMaxLaunchValues];
+};
+
+Diagnostic error(const KernelState& kernel, Code code, const std::string& text) {
+  Diagnostic d;
+  d.code = code;
+  d.message = "kernel " + kernel.lowered().contract.kernel + text;
+  return d;
+}
+
+bool compute_values(const KernelState& kernel, const LaunchShape& shape, LaunchValues& values,
+                    Diagnostics& diagnostics) {
+  const auto& gpu = kernel.engine->gpu;
+  const std::int32_t sm_count = gpu != nullptr ? gpu->sm_count : kUnlimitedSmCount;
+  if (kernel.host.launch_values != nullptr) {
+    const std::int32_t variables[] = {shape.n_b, shape.n_h, shape.n_h_kv,
+                                      shape.n_q, shape.n_k, sm_count};
+    kernel.host.backend->run_launch(kernel.host.launch_values, variables, values.data);
+    return true;
+  }
+  if (evaluate_launch_values(kernel.lowered().launch, shape, values.data, sm_count)) return true;
+  diagnostics.add(error(kernel, Code::kWorkspaceArgument,
+                        ", workspace: expected at most 2147483647 units of 256 bytes for a shape, "
+                        "got more"));
+  return false;
+}
+
+std::size_t bytes_of(const LaunchValues& values, int value) {
+  return value < 0 ? 0 : static_cast<std::size_t>(values.data[value]) * kUnitBytes;
+}
+
+std::size_t kept_bytes(const KernelState& kernel, const LaunchShape& shape,
+                       const LaunchValues& values) {
+  if (kernel.engine->gpu == nullptr) return host_mask_bytes(kernel, shape);
+  const int slot = kernel.lowered().launch.kept_slot;
+  return slot < 0
+             ? 0
+             : bytes_of(values, kernel.lowered().launch.slots[static_cast<std::size_t>(slot)].size);
+}
+
+/// Memory of the caller: there, large enough, aligned. `subject`: "workspace" or "mask.data".
+bool check_memory(const KernelState& kernel, const std::string& subject, const void* data,
+                  std::size_t bytes, std::size_t needed, Diagnostics& diagnostics) {
+  if (needed == 0) return true;
+  const std::uintptr_t rest = reinterpret_cast<std::uintptr_t>(data) % kUnitBytes;
+  if (data != nullptr && rest == 0 && bytes >= needed) return true;
+  const auto refuse = [&](const std::string& text) {
+    diagnostics.add(error(kernel, Code::kWorkspaceArgument, ", " + subject + ": expected " + text));
+  };
+  if (data == nullptr) {
+    refuse(std::to_string(needed) + " bytes, got null");
+    return false;
+  }
+  if (bytes < needed) refuse(std::to_string(needed) + " bytes, got " + std::to_string(bytes));
+  if (rest != 0) {
+    refuse("an address aligned to " + std::to_string(kUnitBytes) + " bytes, got one " +
+           std::to_string(rest) + " bytes past that");
+  }
+  return false;
+}
+
+bool check_mask(const KernelState& kernel, const lacuna_mask& mask, const LaunchShape& shape,
+                const LaunchValues& values, Diagnostics& diagnostics) {
+  const auto refuse = [&](const std::string& text) {
+    diagnostics.add(error(kernel, Code::kCallArgument, ", " + text));
+    return false;
+  };
+  if (!kernel.lowered().contract.keeps_mask) {
+    return refuse("mask: expected null, got a mask object: the spec has no \"predictor\"");
+  }
+  if (mask.struct_size < sizeof(mask)) {
+    return refuse("mask.struct_size: expected " + std::to_string(sizeof(mask)) + ", got " +
+                  std::to_string(mask.struct_size));
+  }
+  if (mask.calls < 0) {
+    return refuse("mask.calls: expected 0 or more, got " + std::to_string(mask.calls));
+  }
+  return check_memory(kernel, "mask.data", mask.data, mask.bytes, kept_bytes(kernel, shape, values),
+                      diagnostics);
+}
+
+/// One event before the stages and one after each; the CPU has no events.
+bool check_stage_events(const KernelState& kernel, const lacuna_launch_args& args,
+                        Diagnostics& diagnostics) {
+  if (args.stage_events == nullptr && args.stage_events_count == 0) return true;
+  const auto refuse = [&](const std::string& text) {
+    diagnostics.add(error(kernel, Code::kCallArgument, ", " + text));
+    return false;
+  };
+  const std::size_t count = args.stage_events_count,
+                    stages = kernel.lowered().launch.launches.size();
+  if (kernel.engine->gpu == nullptr)
+    return refuse("stage_events: expected none on the CPU, got " + std::to_string(count));
+  if (args.stage_events == nullptr || count != stages + 1) {
+    return refuse("stage_events: expected " + std::to_string(stages + 1) + " events for " +
+                  std::to_string(stages) + (stages == 1 ? " stage" : " stages") + ", got " +
+                  (args.stage_events == nullptr ? "null" : std::to_string(count)));
+  }
+  bool complete = true;
+  for (std::size_t i = 0; i <= stages; ++i) {
+    if (args.stage_events[i] != nullptr) continue;
+    complete = refuse("stage_events[" + std::to_string(i) + "]: expected an event, got null");
+  }
+  return complete;
+}
+
+/// The tiles are still those that an earlier launch decided on.
+bool is_decided(const KernelState& kernel, const lacuna_mask* mask) {
+  return mask != nullptr && mask->calls % kernel.lowered().launch.reuse != 0;
+}
+
+/// Zeros where the kernels count on them: slots of the workspace, reports.
+CUresult clear_memory(const KernelState& kernel, const BoundLaunch& bound,
+                      const LaunchMemory& memory, const LaunchValues& values, void* stream) {
+  CUresult result = kCudaSuccess;
+  const auto clear = [&](void* data, std::size_t bytes) {
+    if (data == nullptr || bytes == 0 || result != kCudaSuccess) return;
+    result = kernel.engine->gpu->driver->cuMemsetD8Async(reinterpret_cast<CUdeviceptr>(data), 0,
+                                                         bytes, static_cast<CUstream>(stream));
+  };
+  for (std::size_t i = 0; i < kernel.lowered().launch.slots.size(); ++i) {
+    const WorkspaceSlot& slot = kernel.lowered().launch.slots[i];
+    if (slot.cleared)
+      clear(slot_address(kernel.lowered().launch, i, memory, values.data),
+            bytes_of(values, slot.size));
+  }
+  for (const TensorRole role : kernel.lowered().launch.cleared) {
+    const ClearedReport report = cleared_report(bound, role);
+    clear(report.data, report.bytes);
+  }
+  return result;
+}
+
+/// `index`: of the event; nothing happens where the caller passed none.
+CUresult record_event(const KernelState& kernel, const lacuna_launch_args& args,
+                      std::size_t index) {
+  if (args.stage_events == nullptr) return kCudaSuccess;
+  return kernel.engine->gpu->driver->cuEventRecord(static_cast<CUevent>(args.stage_events[index]),
+                                                   static_cast<CUstream>(args.stream));
+}
+
+/// From here on graphs keep such launches as they are.
+constexpr int kFirstDriverThatOverlaps = 12030;
+
+/// `overlaps`: with the stage before it, which this call has launched.
+CUresult enqueue_stage(const KernelState& kernel, std::size_t stage, const LaunchValues& values,
+                       void* block, const lacuna_launch_args& args, bool overlaps) {
+  const KernelLaunch& launch = kernel.lowered().launch.launches[stage];
+  CUlaunchConfig config;
+  config.grid_x = static_cast<unsigned>(values.data[launch.grid_x]);
+  config.block_x = static_cast<unsigned>(launch.threads);
+  config.shared_bytes = static_cast<unsigned>(launch.smem_bytes);
+  config.stream = static_cast<CUstream>(args.stream);
+  CUlaunchAttribute attribute;
+  attribute.id = kLaunchProgrammaticStreamSerialization;
+  attribute.allowed = 1;
+  if (overlaps) config.attributes = &attribute, config.attribute_count = 1;
+  void* parameters[] = {block};
+  // The driver takes a CUkernel, which belongs to no context, in place of a CUfunction.
+  return kernel.engine->gpu->driver->cuLaunchKernelEx(
+      &config, reinterpret_cast<CUfunction>(kernel.module.kernels[stage]), parameters, nullptr);
+}
+
+/// All stages in their order, but for those whose decision is still good. Where events are recorded
+/// between them, none overlaps with another.
+CUresult enqueue(const KernelState& kernel, const LaunchValues& values, void* block,
+                 const lacuna_launch_args& args) {
+  const bool may_overlap = args.stage_events == nullptr &&
+                           kernel.engine->gpu->driver->cuda_version >= kFirstDriverThatOverlaps;
+  bool is_first = true;
+  CUresult result = kCudaSuccess;
+  for (std::size_t i = 0; i < kernel.module.kernels.size() && result == kCudaSuccess; ++i) {
+    const KernelLaunch& launch = kernel.lowered().launch.launches[i];
+    const bool is_idle = values.data[launch.grid_x] == 0;
+    if (!is_idle && !(launch.decides && is_decided(kernel, args.mask))) {
+      const bool overlaps = may_overlap && launch.overlaps && !is_first;
+      result = enqueue_stage(kernel, i, values, block, args, overlaps);
+      is_first = false;
+    }
+    if (result == kCudaSuccess) result = record_event(kernel, args, i + 1);
+  }
+  return result;
+}
+
+bool check_launched(const KernelState& kernel, CUresult result, Diagnostics& diagnostics) {
+  if (result == kCudaSuccess) return true;
+  diagnostics.add(
+      error(kernel, Code::kDriverCall,
+            " cannot be launched: " + driver_error_text(*kernel.engine->gpu->driver, result)));
+  return false;
+}
+
+/// A launch without queries has no work, but whoever waits for its events is not left waiting.
+bool launch_nothing(const KernelState& kernel, const lacuna_launch_args& args,
+                    Diagnostics& diagnostics) {
+  if (args.stage_events == nullptr) return true;
+  const ContextScope scope(*kernel.engine->gpu);
+  CUresult result = scope.result();
+  for (std::size_t i = 0; i < args.stage_events_count && result == kCudaSuccess; ++i)
+    result = record_event(kernel, args, i);
+  return check_launched(kernel, result, diagnostics);
+}
+
+bool launch_on_gpu(KernelState& kernel, const BoundLaunch& bound, const LaunchValues& values,
+                   const lacuna_launch_args& args, Diagnostics& diagnostics) {
+  const Device& device = *kernel.engine->gpu;
+  const Driver& driver = *device.driver;
+  const LaunchMemory memory{args.workspace, args.mask != nullptr ? args.mask->data : nullptr};
+  alignas(kArgumentAlignment) std::byte block[kMaxArgumentBytes];
+  fill_argument_block(kernel.lowered().launch, bound, memory, values.data, block);
+  const ContextScope scope(device);
+  CUresult result = scope.result();
+  if (result == kCudaSuccess) {
+    const std::string& name = kernel.lowered().contract.kernel;
+    if (!encode_tensor_maps(driver, kernel.lowered().launch, name, bound, block, diagnostics))
+      return false;
+    result = record_event(kernel, args, 0);
+  }
+  if (result == kCudaSuccess) result = clear_memory(kernel, bound, memory, values, args.stream);
+  if (result == kCudaSuccess) result = enqueue(kernel, values, block, args);
+  if (result == kCudaSuccess) kernel.publisher.release();
+  return check_launched(kernel, result, diagnostics);
+}
+
+bool launch_on_host(const KernelState& kernel, const BoundLaunch& bound,
+                    const lacuna_launch_args& args, Diagnostics& diagnostics) {
+  KeptBits kept;
+  if (args.mask != nullptr) {
+    kept = {static_cast<std::uint32_t*>(args.mask->data), is_decided(kernel, args.mask)};
+  }
+  return run_on_host(kernel, bound, kept, diagnostics);
+}
+
+}  // namespace
+
+std::optional<std::size_t> workspace_bytes(const KernelState& kernel, const LaunchShape& shape,
+                                           Diagnostics& diagnostics) {
+  LaunchValues values;
+  if (!compute_values(kernel, shape, values, diagnostics)) return std::nullopt;
+  return bytes_of(values, kernel.lowered().launch.workspace_value);
+}
+
+std::optional<std::size_t> mask_bytes(const KernelState& kernel, const LaunchShape& shape,
+                                      Diagnostics& diagnostics) {
+  LaunchValues values;
+  if (!compute_values(kernel, shape, values, diagnostics)) return std::nullopt;
+  return kept_bytes(kernel, shape, values);
+}
+
+bool launch_kernel(KernelState& kernel, const lacuna_launch_args& args, Diagnostics& diagnostics) {
+  const bool on_gpu = kernel.engine->gpu != nullptr;
+  if (!check_process(*kernel.engine, diagnostics)) return false;
+  if (on_gpu && !kernel.ready.load(std::memory_order_acquire)) {
+    diagnostics.add(error(kernel, Code::kNotPrepared,
+                          " is not prepared: a launch never compiles or loads; call "
+                          "lacuna_prepare first"));
+    return false;
+  }
+  BoundLaunch bound;
+  if (!bind_launch(kernel.lowered().contract, args, bound, diagnostics)) return false;
+  bool fits = check_stage_events(kernel, args, diagnostics);
+  if (bound.empty()) return fits && launch_nothing(kernel, args, diagnostics);
+  LaunchValues values;
+  if (!compute_values(kernel, bound.shape, values, diagnostics)) return false;
+  fits &= check_memory(kernel, "workspace", args.workspace, args.workspace_bytes,
+                       bytes_of(values, kernel.lowered().launch.workspace_value), diagnostics);
+  if (args.mask != nullptr)
+    fits &= check_mask(kernel, *args.mask, bound.shape, values, diagnostics);
+  if (!fits) return false;
+  const bool launched = on_gpu ? launch_on_gpu(kernel, bound, values, args, diagnostics)
+                               : launch_on_host(kernel, bound, args, diagnostics);
+  if (launched && args.mask != nullptr) {
+    args.mask->calls = (args.mask->calls + 1) % kernel.lowered().launch.reuse;
+  }
+  return launched;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,376 @@
+// `attend`, mma family (sm_80 and newer): cp.async, ldmatrix, mma.sync.
+//
+// One block computes one row of tiles (or one item of it, pipeline/split_kv.cuh), a warp 16 of its
+// query rows; warps share nothing but the loaded tiles and, for a tile gate, the vote. There is one
+// block barrier for each visited tile:
+//
+//   visit t:  S = Q K_t, score hook, mask, row maxima
+//             ---- barrier: V_{t-1} and K_{t+1} have arrived, K_t's slot is free, votes are in ----
+//             decide; issue the loads of V (of this very tile if the gate may spare it) and K
+//             O += P_{t-1} V_{t-1}
+//             P_t = softmax(S), O decays to the new maximum
+//
+// Where registers are short (kWeighsFirst) P_t is worked out before that product and set aside; the
+// decay still follows it. The product with V thus runs one tile late. A value tile that is loaded
+// only after the gate's decision travels behind that product, this tile's softmax and the next
+// tile's scores, so the decision costs no stall; the exponentials of tile t are independent of the
+// product of tile t - 1.
+#pragma once
+
+#include "attend/epilogue.cuh"
+#include "attend/key_ranges.cuh"
+#include "attend/mma/operands.cuh"
+#include "attend/mma/quantised_logits.cuh"
+#include "attend/mma/shape.cuh"
+#include "attend/partial_results.cuh"
+#include "attend/report.cuh"
+#include "attend/score_formula.cuh"
+#include "attend/softmax.cuh"
+#include "pipeline/gathered_keys.cuh"
+#include "pipeline/tile_walk.cuh"
+#include "tile/byte_product.cuh"
+#include "tile/warp_product.cuh"
+
+namespace lacuna {
+
+template <class Config, class Hooks, class Args>
+class AttendBlock {
+  using Shape = AttendShape<Config>;
+  using Element = typename Config::Element;
+  using Operands = AttendOperands<Config>;
+  using KeyTile = typename Shape::KeyTile;
+  using ValueTile = typename Shape::ValueTile;
+  using Scores = float[Shape::kKeyBlocks][4];
+  using Weights = u32[Shape::kKeySteps][4];
+
+ public:
+  /// `turn` and `row`: locate_tile_row; `gathered`: the row's keys, where they are gathered.
+  __device__ __forceinline__ AttendBlock(const Args& args, unsigned char* smem, int turn,
+                                         const TileRow& row, const GatheredKeys& gathered)
+      : args_(args),
+        turn_(turn),
+        row_(row),
+        gathered_(gathered),
+        warp_(warp_index()),
+        first_row_(row_.q0 + warp_ * kWarpRows),
+        smem_(smem),
+        keys_(Operands::keys(args, row_, gathered)),
+        values_(Operands::values(args, row_, gathered)),
+        queue_(args, row_, gathered, share_of_item<Config>(turn)),
+        vote_(smem + Shape::kVoteOffset),
+        logits_(args, row_, warp_),
+        queries_(shared_address(smem) + warp_ * kWarpRows * Shape::QueryTile::kRowBytes) {
+    unit_ = Config::kHasScore ? 1.0f : args.attend.scale;
+    to_log2_ = unit_ * kLog2E;
+#pragma unroll
+    for (int n = 0; n < Shape::kColumnBlocks; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) output_[n][i] = 0.0f;
+    }
+  }
+
+  __device__ __forceinline__ void run() {
+    if constexpr (!Config::kGathers) open_report<Config, Shape::kThreads>(args_.attend, row_);
+    start_loads();
+    cp_async_wait<Config::kStages - 1>();  // the queries and the first key tile are there
+    __syncthreads();
+    if (queue_.ahead(0).exists()) {
+      queries_.open();
+      visit<true>(0);
+      int t = 1;
+      for (; queue_.ahead(0).exists(); ++t) visit<false>(t);
+      cp_async_wait<0>();
+      __syncthreads();
+      if (has_weights_) multiply_values(t - 1);
+    }
+    write_results();
+  }
+
+ private:
+  /// One turn of the loop in the header's comment, for the t-th visited tile.
+  template <bool kFirst>
+  __device__ __forceinline__ void visit(int t) {
+    const TileRef tile = queue_.ahead(0);
+    Scores scores;
+    multiply_queries_keys(scores, t, tile.index());
+    if constexpr (Config::kHasScore) apply_score_hook(scores, tile.index());
+    if (tile.needs_mask()) apply_mask(scores, tile.index());
+    float tile_max[2];
+    row_maxima(tile_max, scores);
+    GateStatistics statistics;
+    if constexpr (Shape::kHasGate && !kFirst) {
+      statistics =
+          warp_gate_statistics(tile_max, softmax_.running_max, row_.q1 - first_row_, unit_);
+      if constexpr (Shape::kVotesByTile) vote_.publish(t, warp_, statistics);
+    }
+    cp_async_wait<Shape::kPendingGroups>();
+    __syncthreads();
+    const bool gated = !kFirst && Shape::kHasGate && decide(t, tile.index(), statistics);
+    prefetch(t, gated);
+    const bool weighs = !(Config::kSkipsExp && gated);
+    Weights weights;
+    float decay[2];
+    if (Shape::kWeighsFirst && weighs) {
+      weigh(weights, decay, scores, tile_max);
+      pin(weights);
+    }
+    if (!kFirst && (!Shape::kHasGate || has_weights_)) multiply_values(t - 1);
+    if (!Shape::kWeighsFirst && weighs) weigh(weights, decay, scores, tile_max);
+    if (weighs) take<kFirst>(weights, decay);
+    has_weights_ = !(Config::kSkipsPv && gated);
+    if (!Config::kGathers && wants_report(args_.attend))
+      report_visit<Config>(args_.attend, tile.index(), gated_by_block(gated));
+    queue_.advance(args_, row_);
+  }
+
+  /// Scores of key tile j, the t-th visited, in units of products of queries and keys.
+  __device__ __forceinline__ void multiply_queries_keys(Scores& scores, int t, int j) {
+    if constexpr (Shape::kHasInt8Keys) {
+      const auto terms = logits_.read(j);
+      int sums[Shape::kKeyBlocks][4];
+      multiply_queries_keys_s8<KeyTile>(sums, queries_, key_slot(t));
+      logits_.convert(scores, sums, terms);
+    } else {
+      lacuna::multiply_queries_keys<Element, KeyTile>(scores, queries_, key_slot(t));
+    }
+  }
+
+  /// Scores -> packed weights under the raised maxima, and the decay of everything older.
+  __device__ __forceinline__ void weigh(Weights& weights, float (&decay)[2], const Scores& scores,
+                                        const float (&tile_max)[2]) {
+    raise_maxima(softmax_, decay, tile_max, to_log2_);
+    const float offset[2] = {softmax_.offset(0, to_log2_) - kRangeLog2,
+                             softmax_.offset(1, to_log2_) - kRangeLog2};
+#pragma unroll
+    for (int step = 0; step < Shape::kKeySteps; ++step) {
+      if constexpr (Shape::kHasE4m3Values) {
+        weigh_step_e4m3(softmax_, weights[step], scores, step, offset, to_log2_);
+      } else {
+        weigh_step<Element>(softmax_, weights[step], scores, step, offset, to_log2_);
+      }
+    }
+  }
+
+  /// Weights are packed before what follows, not where they are used.
+  __device__ __forceinline__ static void pin(Weights& weights) {
+#pragma unroll
+    for (int step = 0; step < Shape::kKeySteps; ++step) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) lacuna::pin(weights[step][i]);
+    }
+  }
+
+  /// The product of the t-th visited tile.
+  __device__ __forceinline__ void multiply_values(int t) {
+    if constexpr (Shape::kHasE4m3Values) {
+      multiply_weights_values_e4m3<ValueTile>(output_, weights_, value_slot(t));
+    } else {
+      multiply_weights_values<Element, ValueTile>(output_, weights_, value_slot(t));
+    }
+  }
+
+  /// The output, complete up to the tile before, follows the maxima; the weights wait for their
+  /// values.
+  template <bool kFirst>
+  __device__ __forceinline__ void take(const Weights& weights, const float (&decay)[2]) {
+    if constexpr (!kFirst) {
+#pragma unroll
+      for (int n = 0; n < Shape::kColumnBlocks; ++n) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) output_[n][i] *= decay[i / 2];
+      }
+    }
+#pragma unroll
+    for (int step = 0; step < Shape::kKeySteps; ++step) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) weights_[step][i] = weights[step][i];
+    }
+  }
+
+  __device__ __forceinline__ bool decide(int t, int j, GateStatistics statistics) const {
+    if constexpr (Shape::kVotesByTile) statistics = vote_.collect(t);
+    const int k0 = j * Config::kTileK;
+    const int k1 = smaller(k0 + Config::kTileK - 1, args_.attend.n_k - 1);
+    const auto constants = Hooks::gate_row(args_, row_.i, row_.q0, row_.q1, row_.h, row_.b);
+    const bool skip = Hooks::gate_skip(args_, constants, statistics.tile_max, statistics.gap,
+                                       row_.i, j, row_.q0, row_.q1, k0, k1, row_.h, row_.b);
+    return __any_sync(kAllLanes, skip);
+  }
+
+  /// Did every warp gate the tile? Warps without a query row agree. Asked only where it is
+  /// reported.
+  __device__ __forceinline__ bool gated_by_block(bool gated) const {
+    if constexpr (Config::kGateScope != GateScope::kWarp) return gated;
+    const TileRow row = locate_tile_row<Config>(args_.attend, block_index());
+    const bool has_rows = row.q0 + warp_index() * kWarpRows <= row.q1;
+    return __syncthreads_and(gated || !has_rows) != 0;
+  }
+
+  /// Natural units behind the hook.
+  __device__ __forceinline__ void apply_score_hook(Scores& scores, int j) const {
+    if constexpr (Config::kGathers) {
+      for_each_score(j, [&](int n, int i, int q, int k) {
+        scores[n][i] = Hooks::score(args_, scores[n][i] * args_.attend.scale, q, k, row_.h, row_.b);
+      });
+    } else {
+      const int k = j * Config::kTileK + lane_index() % 4 * 2;
+      apply_score_formula<Hooks, Shape::kKeyBlocks>(args_, scores, first_row_ + lane_index() / 4, k,
+                                                    row_.h, row_.b);
+    }
+  }
+
+  __device__ __forceinline__ void apply_mask(Scores& scores, int j) const {
+    if constexpr (!Config::kGathers && Hooks::MaskRow::kRanges > 0) {
+      const int k = j * Config::kTileK + lane_index() % 4 * 2;
+      apply_key_ranges<Hooks, Shape::kKeyBlocks>(args_, scores, first_row_ + lane_index() / 4, k,
+                                                 row_.h, row_.b);
+    } else {
+      for_each_score(j, [&](int n, int i, int q, int k) {
+        bool visible = k < args_.attend.n_k;
+        if constexpr (Config::kHasMask) {
+          visible = visible && Hooks::mask(args_, q, k, row_.h, row_.b);
+        }
+        if (!visible) scores[n][i] = -kInfinity;
+      });
+    }
+  }
+
+  /// body(block, accumulator, query token, key token) for each score of this lane. The empty slots
+  /// after the last gathered key are of key n_k.
+  template <class Body>
+  __device__ __forceinline__ void for_each_score(int j, Body body) const {
+    const int q = first_row_ + lane_index() / 4;
+    const int slot = j * Config::kTileK + lane_index() % 4 * 2;
+#pragma unroll
+    for (int n = 0; n < Shape::kKeyBlocks; ++n) {
+      int k[2] = {slot + n * 8, slot + n * 8 + 1};
+      if constexpr (Config::kGathers) {
+        const int2 keys = *reinterpret_cast<const int2*>(gathered_.keys + k[0]);
+        k[0] = k[0] < gathered_.count ? keys.x : args_.attend.n_k;
+        k[1] = k[1] < gathered_.count ? keys.y : args_.attend.n_k;
+      }
+#pragma unroll
+      for (int i = 0; i < 4; ++i) body(n, i, q + i / 2 * 8, k[i % 2]);
+    }
+  }
+
+  /// Queries and the pipeline's fill: as many groups as the loop's waits expect.
+  __device__ __forceinline__ void start_loads() const {
+    Operands::queries(args_, row_).load(shared_address(smem_), row_.q0);
+    load_keys(0);
+    cp_async_commit();
+#pragma unroll
+    for (int n = 1; n < Config::kStages; ++n) {
+      if (!Config::kSkipsVLoad && n >= 2) load_values(n - 2, n - 2);
+      load_keys(n);
+      cp_async_commit();
+    }
+  }
+
+  /// The loads that follow the barrier of visit t.
+  __device__ __forceinline__ void prefetch(int t, bool gated) const {
+    if constexpr (Config::kSkipsVLoad) {
+      if (!gated) load_values(t, 0);
+      cp_async_commit();
+    } else {
+      load_values(t + Shape::kValueAhead, Shape::kValueAhead);
+    }
+    const TileRef tile = queue_.ahead(Config::kStages);
+    if (tile.exists()) keys_.load(key_slot(t), tile.index() * Config::kTileK);
+    cp_async_commit();
+  }
+
+  __device__ __forceinline__ void load_keys(int n) const {
+    const TileRef tile = queue_.ahead(n);
+    if (tile.exists()) keys_.load(key_slot(n), tile.index() * Config::kTileK);
+  }
+
+  /// The tile `ahead` steps ahead, which is the t-th visited.
+  __device__ __forceinline__ void load_values(int t, int ahead) const {
+    const TileRef tile = queue_.ahead(ahead);
+    if (!tile.exists()) return;
+    if constexpr (Shape::kHasE4m3Values) {
+      values_.load_columns(value_slot(t), tile.index() * Config::kTileK);
+    } else {
+      values_.load(value_slot(t), tile.index() * Config::kTileK);
+    }
+  }
+
+  /// Works out again where the block is: kept, it would take registers from the loop.
+  __device__ __forceinline__ void write_results() {
+    const TileRow row =
+        locate_tile_row<Config>(args_.attend, Config::kGathers ? turn_ : block_index());
+    const int warp = warp_index();
+    const int first_row = row.q0 + warp * kWarpRows;
+    const float sum[2] = {quad_sum(softmax_.sum[0]), quad_sum(softmax_.sum[1])};
+    if constexpr (Shape::kHasE4m3Values) {
+      scale_channels(output_, Operands::value_scales(args_, row));
+    }
+    const int share = share_of_item<Config>(block_index());
+    if constexpr (SplitRows<Config>::kIsSplit) {
+      write_partial_results(args_, row, share, first_row, output_, softmax_, sum, to_log2_);
+    } else {
+      using Staging = typename Shape::OutputTile;
+      write_output<Element, Staging>(args_.attend.o, row.b, row.h, first_row, args_.attend.n_q,
+                                     smem_ + warp * kWarpRows * Staging::kRowBytes, output_, sum);
+      if (Config::kWritesLse && args_.attend.lse.data != nullptr) {
+        write_lse(args_.attend.lse, row.b, row.h, first_row, args_.attend.n_q, softmax_, sum,
+                  to_log2_, kRangeLog2);
+      }
+    }
+    if (share == 0) close_report<Config, Hooks>(args_, row);
+  }
+
+  __device__ __forceinline__ u32 key_slot(int t) const {
+    return shared_address(smem_) + Shape::kKeysOffset + t % Config::kStages * KeyTile::kBytes;
+  }
+  __device__ __forceinline__ u32 value_slot(int t) const {
+    return shared_address(smem_) + Shape::kValuesOffset +
+           t % Shape::kValueSlots * ValueTile::kBytes;
+  }
+
+  /// Weights are times 2 to this.
+  static constexpr float kRangeLog2 = Shape::kHasE4m3Values ? kLog2E4m3Range : 0.0f;
+
+  const Args& args_;
+  const int turn_;
+  const TileRow row_;
+  const GatheredKeys gathered_;
+  const int warp_;
+  const int first_row_;  ///< of this warp
+  unsigned char* const smem_;
+  const typename Operands::KeyLoader keys_;
+  const typename Operands::ValueLoader values_;
+  TileQueue<Config, Hooks, Args, Config::kStages> queue_;
+  GateVote<Config::kWarps> vote_;
+  typename SelectLogits<Shape::kHasInt8Keys, Config>::Type logits_;
+  float unit_;                ///< scores -> natural units
+  float to_log2_;             ///< scores -> log2 domain
+  bool has_weights_ = false;  ///< the last visited tile still has to be multiplied with its values
+  QueryFragments<typename Shape::QueryTile, Shape::kKeepsQueries> queries_;
+  SoftmaxRows softmax_;
+  Weights weights_;
+  float output_[Shape::kColumnBlocks][4];
+};
+
+/// The body of a generated entry: Args is a struct whose member `attend` is an AttendArgs; Hooks
+/// are the printed expressions (templates/README.md).
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ void attend_mma(const Args& args) {
+  extern __shared__ __align__(128) unsigned char block_smem[];
+  using Block = AttendBlock<Config, Hooks, Args>;
+  if constexpr (Config::kGathers) {  // persistent: each block has its own list of keys
+    const int rows = args.attend.n_b * args.attend.n_h * args.attend.q_tiles;
+    for (int turn = block_index(); turn < rows; turn += static_cast<int>(gridDim.x)) {
+      const TileRow row = locate_tile_row<Config>(args.attend, turn);
+      const GatheredKeys gathered = gather_keys<Config>(args, row, block_smem);
+      Block(args, block_smem, turn, row, gathered).run();
+      __syncthreads();  // the next row's keys and loads overwrite this one's
+    }
+  } else {
+    const TileRow row = locate_tile_row<Config>(args.attend, block_index());
+    Block(args, block_smem, block_index(), row, {}).run();
+  }
+}
+
+}  // namespace lacuna

@@ -1,0 +1,101 @@
+// Where the queries, keys and values of a row of tiles come from, as loaders of tiles: the tensors
+// of args.attend, in rows or gathered, or the quantised copies in the workspace, whose padding
+// makes whole tiles of them.
+#pragma once
+
+#include "attend/mma/shape.cuh"
+#include "loader/gather_loader.cuh"
+#include "loader/row_tile_loader.cuh"
+#include "pipeline/tile_walk.cuh"
+
+namespace lacuna {
+
+template <bool kGathers, class Tile, int kThreads>
+struct SelectLoader {
+  using Type = RowTileLoader<Tile, kThreads>;
+};
+template <class Tile, int kThreads>
+struct SelectLoader<true, Tile, kThreads> {
+  using Type = GatherLoader<Tile, kThreads>;
+};
+
+template <class Config>
+struct AttendOperands {
+  using Shape = AttendShape<Config>;
+  using Element = typename Config::Element;
+  using QueryLoader = RowTileLoader<typename Shape::QueryTile, Shape::kThreads>;
+  using KeyLoader =
+      typename SelectLoader<Config::kGathers, typename Shape::KeyTile, Shape::kThreads>::Type;
+  using ValueLoader =
+      typename SelectLoader<Config::kGathers, typename Shape::ValueTile, Shape::kThreads>::Type;
+
+  template <class Args>
+  __device__ __forceinline__ static QueryLoader queries(const Args& args, const TileRow& row) {
+    if constexpr (Shape::kHasInt8Keys) {
+      const int padded = args.predict.q_padded;
+      const long long head = static_cast<long long>(row.b) * row.n_h + row.h;
+      return QueryLoader(args.predict.q_values + head * padded * Config::kHeadDim, Config::kHeadDim,
+                         padded);
+    } else {
+      const TensorArg& q = args.attend.q;
+      return QueryLoader(head_of(q, row.b, row.h), q.stride_n, args.attend.n_q);
+    }
+  }
+
+  template <class Args>
+  __device__ __forceinline__ static KeyLoader keys(const Args& args, const TileRow& row,
+                                                   const GatheredKeys& gathered) {
+    if constexpr (Shape::kHasInt8Keys) {
+      const int padded = args.predict.k_padded;
+      return KeyLoader(args.predict.k_values + head_kv(args, row) * padded * Config::kHeadDim,
+                       Config::kHeadDim, padded);
+    } else {
+      return rows_of<KeyLoader>(args.attend.k, args, row, gathered);
+    }
+  }
+
+  template <class Args>
+  __device__ __forceinline__ static ValueLoader values(const Args& args, const TileRow& row,
+                                                       const GatheredKeys& gathered) {
+    if constexpr (Shape::kHasE4m3Values) {
+      const int padded = args.predict.k_padded;
+      return ValueLoader(args.predict.v_values + head_kv(args, row) * Config::kHeadDim * padded,
+                         padded, Config::kHeadDim);
+    } else {
+      return rows_of<ValueLoader>(args.attend.v, args, row, gathered);
+    }
+  }
+
+  /// One scale for each channel of e4m3 values.
+  template <class Args>
+  __device__ __forceinline__ static const float* value_scales(const Args& args,
+                                                              const TileRow& row) {
+    return args.predict.v_scale + head_kv(args, row) * Config::kHeadDim;
+  }
+
+ private:
+  __device__ __forceinline__ static const Element* head_of(const TensorArg& tensor, int b, int h) {
+    return static_cast<const Element*>(tensor.data) + b * tensor.stride_b + h * tensor.stride_h;
+  }
+
+  /// Number of the row's KV head in arrays [n_b, n_h_kv].
+  template <class Args>
+  __device__ __forceinline__ static long long head_kv(const Args& args, const TileRow& row) {
+    const int n_h_kv = row.n_h / args.attend.heads_per_kv;
+    return static_cast<long long>(row.b) * n_h_kv + row.h / args.attend.heads_per_kv;
+  }
+
+  template <class Loader, class Args>
+  __device__ __forceinline__ static Loader rows_of(const TensorArg& tensor, const Args& args,
+                                                   const TileRow& row,
+                                                   const GatheredKeys& gathered) {
+    const Element* head = head_of(tensor, row.b, row.h / args.attend.heads_per_kv);
+    if constexpr (Config::kGathers) {
+      return Loader(head, tensor.stride_n, gathered.keys, gathered.count);
+    } else {
+      return Loader(head, tensor.stride_n, args.attend.n_k);
+    }
+  }
+};
+
+}  // namespace lacuna

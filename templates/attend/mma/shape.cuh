@@ -1,0 +1,88 @@
+// What follows from a Config for the mma family of `attend`: block shape, shared-memory layout and
+// the depth of the load pipeline. The host's formula (compiler/target) is the same.
+#pragma once
+
+#include "base/kinds.cuh"
+#include "pipeline/gate.cuh"
+#include "pipeline/split_kv.cuh"
+#include "tile/smem_tile.cuh"
+
+namespace lacuna {
+
+template <class Config>
+struct AttendShape {
+  static constexpr int kThreads = 32 * Config::kWarps;
+  static constexpr int kKeyBlocks = Config::kTileK / 8;  ///< score accumulators, 8 keys each
+  static constexpr int kColumnBlocks =
+      Config::kHeadDim / 8;  ///< output accumulators, 8 columns each
+  /// Steps of the product with V: weights of 16 keys, or 32 in 8 bits, are one `a` fragment.
+  static constexpr int kKeySteps = Config::kTileK * Config::kVBits / 256;
+  static constexpr bool kHasGate = Config::kGateScope != GateScope::kNone;
+  static constexpr bool kVotesByTile = Config::kGateScope == GateScope::kTile;
+
+  /// Weigh a tile before the product of the one before it, or after? Before: scores shrink to
+  /// packed weights while no fragments of V are live, which above head dim 128 decides about
+  /// spilling.
+  static constexpr bool kWeighsFirst = Config::kHeadDim > 128 || Config::kVBits == 8;
+
+  /// Do the query fragments stay in registers (at most 32 of them)?
+  static constexpr bool kKeepsQueries = Config::kHeadDim <= 128;
+
+  static constexpr bool kHasInt8Keys = Config::kQkBits == 8;
+  static constexpr bool kHasE4m3Values = Config::kVBits == 8;
+
+  using QueryTile = ByteTile<Config::kTileQ, Config::kHeadDim * Config::kQkBits / 8>;
+  using KeyTile = ByteTile<Config::kTileK, Config::kHeadDim * Config::kQkBits / 8>;
+  /// e4m3 values lie transposed, a row for each channel.
+  using ValueTile = ByteTile<kHasE4m3Values ? Config::kHeadDim : Config::kTileK,
+                             kHasE4m3Values ? Config::kTileK : Config::kHeadDim * 2>;
+  using OutputTile = SmemTile<Config::kTileQ, Config::kHeadDim>;
+
+  /// Keys run kStages tiles ahead; values trail them by two, or wait for the gate's decision.
+  static constexpr int kValueAhead = Config::kSkipsVLoad ? 0 : Config::kStages - 2;
+  static constexpr int kValueSlots = kValueAhead + 2;
+  /// Copy groups that may still be under way when a tile's barrier is reached.
+  static constexpr int kPendingGroups =
+      Config::kSkipsVLoad ? smaller(Config::kStages - 2, 1) : Config::kStages - 2;
+
+  /// The queries' place is the output's in the end, which may need more.
+  static constexpr int kKeysOffset = OutputTile::kBytes;
+  static constexpr int kValuesOffset = kKeysOffset + Config::kStages * KeyTile::kBytes;
+  static constexpr int kVoteOffset = kValuesOffset + kValueSlots * ValueTile::kBytes;
+  /// Dynamic shared memory of one block:
+  ///   head_dim * (2 * tile_q + tile_k * (stages * qk_bits / 8
+  ///                                      + (skips_v_load ? 2 : stages) * v_bits / 8))
+  ///   + (gate scope tile ? 16 * warps : 0)
+  static constexpr int kSmemBytes =
+      kVoteOffset + (kVotesByTile ? GateVote<Config::kWarps>::kBytes : 0);
+
+  static_assert(Config::kTileQ == kWarpRows * Config::kWarps, "a warp owns 16 query rows");
+  static_assert(Config::kTileK % 16 == 0, "the product with V takes 16 keys a step");
+  static_assert(Config::kHeadDim % 32 == 0, "rows are whole swizzle groups of 64 bytes");
+  static_assert(Config::kStages >= 2, "a tile is loaded while another is in use");
+  static_assert(!Config::kSkipsVLoad || (kVotesByTile && Config::kSkipsPv),
+                "loads belong to the whole block, and PV needs them");
+  static_assert(!Config::kSkipsExp || Config::kSkipsPv, "without weights there is no product");
+  static_assert(Config::kSmemBytes == kSmemBytes, "the host's formula is another");
+
+  static_assert(Config::kQkBits == 16 || Config::kQkBits == 8, "int8 is the only integer format");
+  static_assert(!kHasInt8Keys || 256 % Config::kTileQ == 0, "int8 rows are padded to 256");
+  static_assert(!(kHasInt8Keys || kHasE4m3Values) || 256 % Config::kTileK == 0,
+                "8-bit keys and values are padded to 256");
+  static_assert(Config::kQkTileK % Config::kTileK == 0, "a key tile lies in one tile of groups");
+  static_assert(!kHasInt8Keys || Config::kQkGroup != QuantGroup::kThread ||
+                    Config::kTileK % 32 == 0,
+                "the groups of a thread repeat every 32 keys");
+  static_assert(kHasInt8Keys || !(Config::kHasRowBias || Config::kHasColumnBias),
+                "biases restore what smoothing took before rounding to int8");
+  static_assert(Config::kVBits == 16 || Config::kVBits == 8, "e4m3 is the only 8-bit format of V");
+  static_assert(!kHasE4m3Values || Config::kTileK % 32 == 0,
+                "the product with e4m3 V takes 32 keys a step");
+  static_assert(!Config::kGathers ||
+                    !(kHasInt8Keys || kHasE4m3Values || kHasGate || Config::kUsesLists),
+                "gathered keys are 16-bit rows, chosen before and not while the block runs");
+  static_assert(!SplitRows<Config>::kIsSplit || !(kHasGate || kHasE4m3Values || Config::kGathers),
+                "gates and e4m3 weights depend on the tiles before; gathered keys are one list");
+};
+
+}  // namespace lacuna

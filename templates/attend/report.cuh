@@ -1,0 +1,77 @@
+// What a block did, written on request: counts and the map of visited and gated tiles. All branches
+// are uniform; one thread writes, without atomics, so that reports are the same from run to run.
+//
+// Where rows are split, the host has filled the reports with 0: no item could do so before all
+// others. Each marks its own tiles and adds them, by atomics, to the row's count of visited ones;
+// the first says what is visible.
+#pragma once
+
+#include "arch/atomic.cuh"
+#include "pipeline/tile_walk.cuh"
+
+namespace lacuna {
+
+inline constexpr int kCountsOfRow = 3;  ///< visible, visited, gated
+
+__device__ __forceinline__ bool wants_report(const AttendArgs& args) {
+  return args.counts != nullptr || args.tile_mask != nullptr;
+}
+
+/// Fills the row's map and counts with 0, unless rows are split; a block barrier must follow before
+/// the first report_visit.
+template <class Config, int kThreads>
+__device__ __forceinline__ void open_report(const AttendArgs& args, const TileRow& row,
+                                            int thread = thread_index()) {
+  if constexpr (SplitRows<Config>::kIsSplit) return;
+  if (args.counts != nullptr && thread < kCountsOfRow)
+    args.counts[row.index() * kCountsOfRow + thread] = 0;
+  if (args.tile_mask == nullptr) return;
+  unsigned char* map = args.tile_mask + row.index() * args.k_tiles;
+  for (int j = thread; j < args.k_tiles; j += kThreads) map[j] = 0;
+}
+
+/// `gated`: by the whole block. By one thread, the same for all tiles of an item. No branch asks
+/// for `gated`: the compiler would lead this thread past the caller's own question, apart from its
+/// warp.
+template <class Config>
+__device__ __forceinline__ void write_visit(const AttendArgs& args, const TileRow& row, int j,
+                                            bool gated) {
+  if (args.tile_mask != nullptr)
+    args.tile_mask[row.index() * args.k_tiles + j] = static_cast<unsigned char>(1 + gated);
+  if (args.counts == nullptr) return;
+  int* counts = args.counts + row.index() * kCountsOfRow;
+  if constexpr (SplitRows<Config>::kIsSplit) {
+    take_number(reinterpret_cast<u32*>(counts + 1));
+    return;
+  }
+  ++counts[1];
+  counts[2] += static_cast<int>(gated);
+}
+
+/// The same for blocks of one row. Locates the row again, so that the loop over tiles keeps no
+/// register for a report that is seldom wanted.
+template <class Config>
+__device__ __forceinline__ void report_visit(const AttendArgs& args, int j, bool gated) {
+  if (thread_index() != 0) return;
+  write_visit<Config>(args, locate_tile_row<Config>(args, block_index()), j, gated);
+}
+
+/// Visible tiles (or gathered columns) are counted apart from the walk: a list may leave out what
+/// the mask shows. By one warp, which begins with `thread` 0.
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ void count_visible(const Args& args, const TileRow& row, int thread) {
+  constexpr int kKeys = Config::kGathers ? Config::kKeepK : Config::kTileK;
+  int visible = 0;
+  for (int chunk = 0; chunk * 32 < args.attend.k_tiles; ++chunk) {
+    visible += __popc(classify_chunk<Config, Hooks, kKeys>(args, row, chunk).visible);
+  }
+  if (thread == 0) args.attend.counts[row.index() * kCountsOfRow] = visible;
+}
+
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ void close_report(const Args& args, const TileRow& row) {
+  if (args.attend.counts == nullptr || warp_index() != 0) return;
+  count_visible<Config, Hooks>(args, row, thread_index());
+}
+
+}  // namespace lacuna

@@ -1,0 +1,196 @@
+// The producer of the wgmma family: one warp walks over the block's rows of tiles and over the
+// tiles of each, and keeps the rings of attend/wgmma/wgmma_shape.cuh full.
+#pragma once
+
+#include "args/attend_maps.cuh"
+#include "attend/report.cuh"
+#include "attend/wgmma/wgmma_shape.cuh"
+#include "pipeline/work_tile_schedule.cuh"
+
+namespace lacuna {
+
+/// Brings the queries of a row of tiles; by one whole warp.
+template <class Config, class Args>
+__device__ __forceinline__ void load_query_tiles(const Args& args, const WgmmaSmem<Config>& smem,
+                                                 RingPosition<Config::kQueryBuffers>& at,
+                                                 const TileRow& row) {
+  using Shape = WgmmaShape<Config>;
+  using Slot = typename Shape::QuerySlot;
+  const Mbarrier full = smem.barrier(smem.control()->q_full[at.slot()]);
+  smem.barrier(smem.control()->q_empty[at.slot()]).wait(at.phase() ^ 1);
+  if (elect_one()) {
+    const auto policy = l2_policy<L2Policy::kKeepFirst>();
+    full.arrive_expecting(Config::kWarpgroups * Slot::kBytes);
+    for (int w = 0; w < Config::kWarpgroups; ++w) {
+      for (int p = 0; p < Slot::kBoxes; ++p) {
+        tma_load(args.maps.q, smem.queries(at.slot(), w) + Slot::offset(0, p), full,
+                 Slot::origin(row.q0 + w * kWarpgroupRows, p, row.h, row.b), policy);
+      }
+    }
+  }
+  at.advance();
+}
+
+template <class Config, class Hooks, class Args>
+class WgmmaProducer {
+ protected:
+  using Shape = WgmmaShape<Config>;
+  using Smem = WgmmaSmem<Config>;
+  using Message = typename Shape::Message;
+  using Walk = typename TurnWalk<Config, Hooks, Args>::Type;
+
+ public:
+  static constexpr int kWarps = 1;  ///< that run
+
+  __device__ __forceinline__ WgmmaProducer(const Args& args, const Smem& smem)
+      : args_(args), smem_(smem) {}
+
+  /// By one whole warp.
+  __device__ __forceinline__ void run() {
+    for_each_row([this](const TileRow& row, int share) { produce_row(row, share); });
+  }
+
+ protected:
+  /// produce_row(row, share) for each turn.
+  template <class ProduceRow>
+  __device__ __forceinline__ void for_each_row(ProduceRow produce_row) {
+    RowCounter counter(args_.schedule.next_row);
+    int turn = block_index();
+    while (turn < scheduled_turns<Config>(args_.attend)) {
+      counter.ask();
+      produce_row(scheduled_row<Config>(args_.attend, args_.schedule, turn),
+                  share_of_item<Config>(turn));
+      turn = counter.take();
+    }
+    if constexpr (!Shape::kLooksAhead) load_values();
+    announce_end();
+  }
+
+  __device__ __forceinline__ void produce_row(const TileRow& row, int share) {
+    Walk walk = TurnWalk<Config, Hooks, Args>::begin(args_, row, {}, share);
+    Message step = take_step(row, walk);
+    const u32 row_bits = rows_.slot() << Message::kRowShift;
+    bool is_first = true;
+    do {
+      Message next = take_step(row, walk);
+      step.flags = flags_of(step) | (next.tiles[0].exists() ? 0u : Message::kLastOfRow);
+      if constexpr (Shape::kLooksAhead)
+        step.flags |= row_bits | (is_first ? Message::kFirstOfRow : 0u);
+      load_keys(row, share, step, is_first);
+      if constexpr (!Shape::kLooksAhead) load_values();  // of the step before
+      if (is_first && step.tiles[0].exists()) load_query_tiles<Config>(args_, smem_, queries_, row);
+      is_first = false;
+      if constexpr (!Shape::kLooksAhead) note_pending(row, step);
+      step = next;
+    } while (step.tiles[0].exists());
+  }
+
+  __device__ __forceinline__ Message take_step(const TileRow& row, Walk& walk) const {
+    Message step;
+#pragma unroll
+    for (int n = 0; n < Shape::kStepTiles; ++n) step.tiles[n] = walk.next(args_, row);
+    return step;
+  }
+
+  __device__ __forceinline__ u32 flags_of(const Message& step) const {
+    bool unusual = wants_report(args_.attend);
+#pragma unroll
+    for (int n = 0; n < Shape::kStepTiles; ++n)
+      unusual = unusual || !step.tiles[n].exists() || step.tiles[n].needs_mask();
+    return unusual ? Message::kUnusual : 0u;
+  }
+
+  __device__ __forceinline__ void load_keys(const TileRow& row, int share, const Message& step,
+                                            bool is_first) {
+    const Mbarrier full = Smem::barrier(smem_.control()->k_full[keys_.slot()]);
+    await_slot();
+    if (elect_one()) {
+      if (is_first) note_row(row, share);
+      smem_.message(keys_.slot(), 0) = step;
+      load_step<typename Shape::KeySlot>(args_.maps.k, smem_.keys(keys_.slot()), full, step,
+                                         row.h / args_.attend.heads_per_kv, row.b);
+    }
+    if (is_first) rows_.advance();
+    keys_.advance();
+  }
+
+  /// What comes next, for the consumers; by one thread.
+  __device__ __forceinline__ void note_row(const TileRow& row, int share) const {
+    smem_.control()->rows[rows_.slot()] = row;
+    if constexpr (SplitRows<Config>::kIsSplit) smem_.control()->shares[rows_.slot()] = share;
+  }
+
+  __device__ __forceinline__ void announce_end() const {
+    await_slot();
+    if (elect_one()) {
+      for (int r = 0; r < Config::kTileRows; ++r)
+        smem_.message(keys_.slot(), r).flags = Message::kEnd;
+      Smem::barrier(smem_.control()->k_full[keys_.slot()]).arrive();
+    }
+  }
+
+  /// Nobody reads what the slot of keys and the message of its step held.
+  __device__ __forceinline__ void await_slot() const {
+    Smem::barrier(smem_.control()->k_empty[keys_.slot()]).wait(keys_.phase() ^ 1);
+    if constexpr (Shape::kLooksAhead)
+      Smem::barrier(smem_.control()->noted[keys_.slot()]).wait(keys_.phase() ^ 1);
+  }
+
+  __device__ __forceinline__ void note_pending(const TileRow& row, const Message& step) {
+    pending_ = step;
+    has_pending_ = true;
+    pending_head_ = row.h / args_.attend.heads_per_kv;
+    pending_batch_ = row.b;
+  }
+
+  /// V of the step whose K was loaded before the last.
+  __device__ __forceinline__ void load_values() {
+    if (!has_pending_) return;
+    const Mbarrier full = Smem::barrier(smem_.control()->v_full[values_.slot()]);
+    Smem::barrier(smem_.control()->v_empty[values_.slot()]).wait(values_.phase() ^ 1);
+    if (elect_one()) {
+      load_step<typename Shape::ValueSlot>(args_.maps.v, smem_.values(values_.slot()), full,
+                                           pending_, pending_head_, pending_batch_);
+    }
+    values_.advance();
+    has_pending_ = false;
+  }
+
+  static constexpr u32 kAllTiles = (1u << Shape::kStepTiles) - 1;
+
+  /// The `wanted` tiles of a step, a bit each. One that is missing is filled with zeros, from
+  /// behind the last tile; a step without any is only announced.
+  template <class Slot>
+  __device__ __forceinline__ void load_step(const TensorMap& map, u32 slot, Mbarrier full,
+                                            const Message& step, int head, int batch,
+                                            u32 wanted = kAllTiles) const {
+    if (!step.tiles[0].exists()) {
+      full.arrive();
+      return;
+    }
+    const auto policy = l2_policy<L2Policy::kKeepLast>();
+    full.arrive_expecting(Slot::kBytes / Shape::kStepTiles * __popc(wanted));
+#pragma unroll
+    for (int n = 0; n < Shape::kStepTiles; ++n) {
+      if ((wanted >> n & 1) == 0) continue;
+      const TileRef tile = step.tiles[n];
+      const int token = (tile.exists() ? tile.index() : args_.attend.k_tiles) * Config::kTileK;
+#pragma unroll
+      for (int p = 0; p < Slot::kBoxes; ++p) {
+        tma_load(map, slot + Slot::offset(n, p), full, Slot::origin(token, p, head, batch), policy);
+      }
+    }
+  }
+
+  const Args& args_;
+  const Smem smem_;
+  RingPosition<Config::kQueryBuffers> queries_;
+  RingPosition<Config::kStages> keys_;
+  RingPosition<Config::kValueStages> values_;
+  RingPosition<Shape::kRowSlots> rows_;
+  Message pending_;  ///< whose V is still to be loaded
+  bool has_pending_ = false;
+  int pending_head_ = 0, pending_batch_ = 0;
+};
+
+}  // namespace lacuna

@@ -1,0 +1,47 @@
+// Rows of tiles whose tiles are shared out: a row is Config::kSplitRows items of work, and each
+// item visits its share of the row's tiles. Items leave partial results in the workspace, which
+// attend/combine.cuh merges.
+//
+// Item number = row * kSplitRows + share. So rows keep their order: longest first holds for items
+// as it holds for rows, and those of a row, which read the same queries, run together.
+#pragma once
+
+namespace lacuna {
+
+/// Items of a row: Config::kSplitRows; 1 where a Config does not say.
+template <class Config, class = const int>
+struct SplitRows {
+  static constexpr int kItems = 1;
+  static constexpr bool kIsSplit = false;
+};
+template <class Config>
+struct SplitRows<Config, decltype(Config::kSplitRows)> {
+  static constexpr int kItems = Config::kSplitRows;
+  static constexpr bool kIsSplit = true;
+};
+
+/// Number of the row that an item is of.
+template <class Config>
+__device__ __forceinline__ int row_of_item(int item) {
+  return item / SplitRows<Config>::kItems;
+}
+
+/// Which of its row's shares an item has: 0 where rows are whole.
+template <class Config>
+__device__ __forceinline__ int share_of_item(int item) {
+  return item % SplitRows<Config>::kItems;
+}
+
+/// `count` tiles of a walk, behind the first `begin` of them.
+struct TileShare {
+  int begin, count;
+};
+
+/// A share of `tiles`, as even as can be; where there are few of them, some have none.
+template <class Config>
+__device__ __forceinline__ TileShare share_of_tiles(int tiles, int share) {
+  const int begin = tiles * share / SplitRows<Config>::kItems;
+  return {begin, tiles * (share + 1) / SplitRows<Config>::kItems - begin};
+}
+
+}  // namespace lacuna

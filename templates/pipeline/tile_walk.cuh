@@ -1,0 +1,288 @@
+// Which key tiles a block visits, in which order, and which of them need the mask.
+//
+// Every warp walks by itself and finds the same: no shared memory, no barrier. Without lists a warp
+// classifies 32 tiles at a time, one a lane, from the hooks' interval analysis, and takes the bits
+// of the votes one by one; there is no N x N mask. With lists it follows the row's list. Gathered
+// keys are visited in tiles of their own list. An item of a split row walks over its share alone.
+#pragma once
+
+#include "arch/warp.cuh"
+#include "args/attend_args.cuh"
+#include "base/select.cuh"
+#include "pipeline/split_kv.cuh"
+
+namespace lacuna {
+
+/// One row of tiles: a query tile of one head. Bounds are inclusive and clamped to the last token.
+struct TileRow {
+  int i, h, b;
+  int q0, q1;
+  int q_tiles, n_h;
+
+  /// In arrays [n_b, n_h, q_tiles].
+  __device__ __forceinline__ long long index() const {
+    return (static_cast<long long>(b) * n_h + h) * q_tiles + i;
+  }
+};
+
+/// Of a head, where a block takes kTileRows of its rows together; the last may have less.
+template <int kTileRows>
+__device__ __forceinline__ int blocks_of_head(const AttendArgs& args) {
+  return ceil_div(args.q_tiles, kTileRows);
+}
+
+/// Query tile i of a head, counted through the batch.
+template <class Config>
+__device__ __forceinline__ TileRow tile_row(const AttendArgs& args, int head, int i) {
+  TileRow row;
+  row.i = i;
+  row.b = head / args.n_h;
+  row.h = head - row.b * args.n_h;
+  row.q0 = row.i * Config::kTileQ;
+  row.q1 = smaller(row.q0 + Config::kTileQ - 1, args.n_q - 1);
+  row.q_tiles = args.q_tiles;
+  row.n_h = args.n_h;
+  return row;
+}
+
+/// The row that comes `turn`-th, a block's number unless blocks are persistent. Neighbouring blocks
+/// share a head, so that its keys and values stay in L2; within a head the last query tiles, which
+/// see most keys under a causal mask, come first. With args.row_order the rows come as it says. Of
+/// split rows, `turn` numbers items.
+template <class Config>
+__device__ __forceinline__ TileRow locate_tile_row(const AttendArgs& args, int turn) {
+  const bool ordered = args.row_order != nullptr;
+  const int place = row_of_item<Config>(turn);
+  const int number = ordered ? args.row_order[place] : place;
+  const int head = number / args.q_tiles;
+  const int rest = number - head * args.q_tiles;
+  return tile_row<Config>(args, head, ordered ? rest : args.q_tiles - 1 - rest);
+}
+
+/// The keys of a gathered row of tiles, ascending. Empty where nothing is gathered.
+struct GatheredKeys {
+  const int* keys = nullptr;
+  int count = 0;
+};
+
+/// A key tile to visit, or none; bit 31 says that it needs the mask (or has keys past the end).
+class TileRef {
+ public:
+  static constexpr u32 kNeedsMask = 0x80000000u;
+
+  __device__ __forceinline__ TileRef() : bits_(kNone) {}
+  __device__ __forceinline__ explicit TileRef(u32 bits) : bits_(bits) {}
+
+  __device__ __forceinline__ bool exists() const { return bits_ != kNone; }
+  __device__ __forceinline__ bool needs_mask() const { return (bits_ & kNeedsMask) != 0; }
+  __device__ __forceinline__ int index() const { return static_cast<int>(bits_ & ~kNeedsMask); }
+  __device__ __forceinline__ u32 bits() const { return bits_; }
+
+ private:
+  static constexpr u32 kNone = 0x7fffffffu;
+  u32 bits_;
+};
+
+/// Votes over tiles 32 * chunk + lane of kKeys keys: which are visible, and which of them need no
+/// mask.
+struct ChunkVotes {
+  u32 visible, full;
+};
+
+template <class Config, class Hooks, int kKeys = Config::kTileK, class Args>
+__device__ __forceinline__ ChunkVotes classify_chunk(const Args& args, const TileRow& row,
+                                                     int chunk) {
+  const int j = chunk * 32 + thread_index() % 32;
+  const int k0 = j * kKeys;
+  const int k1 = smaller(k0 + kKeys - 1, args.attend.n_k - 1);
+  bool visible = j < args.attend.k_tiles;
+  bool full = visible && k1 - k0 == kKeys - 1;
+  if (Config::kHasMask && visible) {
+    visible = Hooks::tile_visible(args, row.q0, row.q1, k0, k1, row.h, row.b);
+    full = full && Hooks::tile_full(args, row.q0, row.q1, k0, k1, row.h, row.b);
+  }
+  return {__ballot_sync(kAllLanes, visible), __ballot_sync(kAllLanes, full)};
+}
+
+/// Tiles the mask leaves visible, in the order of Config::kDescending.
+template <class Config, class Hooks, class Args>
+class MaskWalk {
+ public:
+  __device__ __forceinline__ MaskWalk(const Args& args, const TileRow&, const GatheredKeys&)
+      : chunk_(Config::kDescending ? ceil_div(args.attend.k_tiles, 32) : -1) {}
+
+  __device__ __forceinline__ TileRef next(const Args& args, const TileRow& row) {
+    while (votes_.visible == 0) {
+      if (chunk_ == (Config::kDescending ? 0 : ceil_div(args.attend.k_tiles, 32) - 1))
+        return TileRef();
+      chunk_ += Config::kDescending ? -1 : 1;
+      votes_ = classify_chunk<Config, Hooks>(args, row, chunk_);
+    }
+    const int bit = Config::kDescending ? 31 - __clz(static_cast<int>(votes_.visible))
+                                        : __ffs(static_cast<int>(votes_.visible)) - 1;
+    votes_.visible &= ~(1u << bit);
+    const bool full = (votes_.full >> bit & 1u) != 0;
+    return TileRef(static_cast<u32>(chunk_ * 32 + bit) | (full ? 0u : TileRef::kNeedsMask));
+  }
+
+  /// Of the whole row.
+  __device__ __forceinline__ int count(const Args& args, const TileRow& row) const {
+    int tiles = 0;
+#pragma unroll 4
+    for (int chunk = 0; chunk < ceil_div(args.attend.k_tiles, 32); ++chunk)
+      tiles += __popc(classify_chunk<Config, Hooks>(args, row, chunk).visible);
+    return tiles;
+  }
+
+  /// Leaves out the first tiles, fewer than there are.
+  __device__ __forceinline__ void skip(const Args& args, const TileRow& row, int tiles) {
+    for (int here = 0; tiles >= here; here = __popc(votes_.visible)) {
+      tiles -= here;
+      chunk_ += Config::kDescending ? -1 : 1;
+      votes_ = classify_chunk<Config, Hooks>(args, row, chunk_);
+    }
+    for (; tiles > 0; --tiles) next(args, row);
+  }
+
+ private:
+  int chunk_;  ///< whose votes are in use
+  ChunkVotes votes_ = {0, 0};
+};
+
+/// Tiles of the row's list.
+template <class Config, class Hooks, class Args>
+class ListWalk {
+ public:
+  __device__ __forceinline__ ListWalk(const Args& args, const TileRow& row, const GatheredKeys&)
+      : list_(args.attend.list_indices + row.index() * args.attend.list_capacity),
+        left_(smaller(args.attend.list_counts[row.index()], args.attend.list_capacity)),
+        next_(Config::kDescending ? left_ - 1 : 0) {}
+
+  __device__ __forceinline__ TileRef next(const Args& args, const TileRow&) {
+    if (left_ <= 0) return TileRef();
+    --left_;
+    u32 bits = static_cast<u32>(list_[next_]);
+    next_ += Config::kDescending ? -1 : 1;
+    const bool has_tail = args.attend.n_k % Config::kTileK != 0;
+    if (has_tail && TileRef(bits).index() == args.attend.k_tiles - 1) bits |= TileRef::kNeedsMask;
+    return TileRef(bits);
+  }
+
+  __device__ __forceinline__ int count(const Args&, const TileRow&) const {
+    return larger(left_, 0);
+  }
+  __device__ __forceinline__ void skip(const Args&, const TileRow&, int tiles) {
+    left_ -= tiles;
+    next_ += Config::kDescending ? -tiles : tiles;
+  }
+
+ private:
+  const int* list_;
+  int left_;
+  int next_;
+};
+
+/// Tiles of gathered keys. What the mask says of each key is unknown until it is asked.
+template <class Config, class Args>
+class GatherWalk {
+ public:
+  __device__ __forceinline__ GatherWalk(const Args&, const TileRow&, const GatheredKeys& gathered)
+      : count_(gathered.count),
+        left_(ceil_div(gathered.count, Config::kTileK)),
+        next_(Config::kDescending ? left_ - 1 : 0) {}
+
+  __device__ __forceinline__ TileRef next(const Args&, const TileRow&) {
+    if (left_ == 0) return TileRef();
+    --left_;
+    const int j = next_;
+    next_ += Config::kDescending ? -1 : 1;
+    const bool needs_mask = Config::kHasMask || (j + 1) * Config::kTileK > count_;
+    return TileRef(static_cast<u32>(j) | (needs_mask ? TileRef::kNeedsMask : 0u));
+  }
+
+ private:
+  int count_;
+  int left_;
+  int next_;
+};
+
+/// One share of the tiles of a whole walk, in its order.
+template <class Walk, class Config, class Args>
+class ShareWalk {
+ public:
+  __device__ __forceinline__ ShareWalk(const Args& args, const TileRow& row,
+                                       const GatheredKeys& gathered, int share)
+      : walk_(args, row, gathered) {
+    const TileShare mine = share_of_tiles<Config>(walk_.count(args, row), share);
+    left_ = mine.count;
+    if (left_ > 0) walk_.skip(args, row, mine.begin);
+  }
+
+  __device__ __forceinline__ TileRef next(const Args& args, const TileRow& row) {
+    if (left_ == 0) return TileRef();
+    --left_;
+    return walk_.next(args, row);
+  }
+
+ private:
+  Walk walk_;
+  int left_;
+};
+
+template <bool kGathers, bool kUsesLists, class Config, class Hooks, class Args>
+struct SelectWalk {
+  using Type = MaskWalk<Config, Hooks, Args>;
+};
+template <class Config, class Hooks, class Args>
+struct SelectWalk<false, true, Config, Hooks, Args> {
+  using Type = ListWalk<Config, Hooks, Args>;
+};
+template <class Config, class Hooks, class Args>
+struct SelectWalk<true, false, Config, Hooks, Args> {
+  using Type = GatherWalk<Config, Args>;
+};
+
+/// The walk over the tiles of a turn; `share`: share_of_item.
+template <class Config, class Hooks, class Args>
+struct TurnWalk {
+  using Whole =
+      typename SelectWalk<Config::kGathers, Config::kUsesLists, Config, Hooks, Args>::Type;
+  using Type =
+      typename Select<SplitRows<Config>::kIsSplit, ShareWalk<Whole, Config, Args>, Whole>::Type;
+
+  __device__ __forceinline__ static Type begin(const Args& args, const TileRow& row,
+                                               const GatheredKeys& gathered, int share) {
+    if constexpr (SplitRows<Config>::kIsSplit) {
+      return Type(args, row, gathered, share);
+    } else {
+      return Type(args, row, gathered);
+    }
+  }
+};
+
+/// The next kAhead + 1 tiles of a walk, so that loads can run ahead of the arithmetic.
+template <class Config, class Hooks, class Args, int kAhead>
+class TileQueue {
+ public:
+  __device__ __forceinline__ TileQueue(const Args& args, const TileRow& row,
+                                       const GatheredKeys& gathered, int share)
+      : walk_(TurnWalk<Config, Hooks, Args>::begin(args, row, gathered, share)) {
+#pragma unroll
+    for (int n = 0; n <= kAhead; ++n) tiles_[n] = walk_.next(args, row);
+  }
+
+  /// Tile n steps ahead; n is a compile-time constant after unrolling.
+  __device__ __forceinline__ TileRef ahead(int n) const { return tiles_[n]; }
+
+  __device__ __forceinline__ void advance(const Args& args, const TileRow& row) {
+#pragma unroll
+    for (int n = 0; n < kAhead; ++n) tiles_[n] = tiles_[n + 1];
+    tiles_[kAhead] = walk_.next(args, row);
+  }
+
+ private:
+  typename TurnWalk<Config, Hooks, Args>::Type walk_;
+  TileRef tiles_[kAhead + 1];
+};
+
+}  // namespace lacuna

@@ -1,0 +1,69 @@
+// Which row of tiles a persistent block of the wgmma family takes next. The first is its own
+// number, all others come from a counter that the blocks share, so that uneven rows balance.
+//
+// Rows are numbered so that what is at work at a time shares keys and values in L2, and that under
+// a mask the longest come first: in groups of heads, all last query tiles of a group before all
+// next ones. With args.attend.row_order they come as it says. A block that takes several rows
+// together (Config::kTileRows) counts those as one. Where rows are split (pipeline/split_kv.cuh) a
+// turn is an item.
+#pragma once
+
+#include "arch/atomic.cuh"
+#include "arch/warp.cuh"
+#include "pipeline/tile_walk.cuh"
+
+namespace lacuna {
+
+struct AttendSchedule {
+  u32* next_row;   ///< 0 at the launch
+  int head_group;  ///< heads of a group, at least 1
+  int reserved[13];
+};
+static_assert(sizeof(AttendSchedule) == 64, "the host writes this layout");
+
+/// Takes a turn; by one whole warp. The number comes late: ask for it early.
+class RowCounter {
+ public:
+  __device__ __forceinline__ explicit RowCounter(u32* next_row) : next_row_(next_row) {}
+
+  __device__ __forceinline__ void ask() {
+    if (lane_index() == 0) taken_ = take_number(next_row_);
+  }
+  /// What was asked for.
+  __device__ __forceinline__ int take() const {
+    return static_cast<int>(__shfl_sync(kAllLanes, taken_, 0) + gridDim.x);
+  }
+
+ private:
+  u32* next_row_;
+  u32 taken_ = 0;
+};
+
+/// How many turns there are.
+template <class Config>
+__device__ __forceinline__ int scheduled_turns(const AttendArgs& args) {
+  return args.n_b * args.n_h * blocks_of_head<Config::kTileRows>(args) * SplitRows<Config>::kItems;
+}
+
+/// The row that is due in a turn, or the first of those that come together.
+template <class Config>
+__device__ __forceinline__ TileRow scheduled_row(const AttendArgs& args,
+                                                 const AttendSchedule& schedule, int turn) {
+  const int rows_of_head = blocks_of_head<Config::kTileRows>(args);
+  const int place = row_of_item<Config>(turn);
+  if (args.row_order != nullptr) {
+    const int number = args.row_order[place], head = number / rows_of_head;
+    return tile_row<Config>(args, head, (number - head * rows_of_head) * Config::kTileRows);
+  }
+  const int heads = args.n_b * args.n_h;
+  const int group_rows = schedule.head_group * rows_of_head;
+  const int group = place / group_rows;
+  const int rest = place - group * group_rows;
+  const int first_head = group * schedule.head_group;
+  const int group_heads = smaller(schedule.head_group, heads - first_head);
+  const int height = rest / group_heads;
+  return tile_row<Config>(args, first_head + rest - height * group_heads,
+                          (rows_of_head - 1 - height) * Config::kTileRows);
+}
+
+}  // namespace lacuna

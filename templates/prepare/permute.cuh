@@ -1,0 +1,80 @@
+// Tokens in another order: copies of q, k and v before the other stages, and of o and lse back.
+// Both read rows of args.predict.order[n]; an index outside [0, n) reads or writes the nearest row.
+#pragma once
+
+#include "args/predict_args.cuh"
+#include "base/expr.cuh"
+#include "loader/token_rows.cuh"
+
+namespace lacuna {
+
+inline constexpr int kPermutedTokens = 64;  ///< of one block
+
+/// Which rows of which head a block copies.
+struct PermutedRows {
+  int b, h, first, n;
+  __device__ __forceinline__ PermutedRows(int heads, int tokens) : n(tokens) {
+    const int blocks = ceil_div(tokens, kPermutedTokens);
+    const int head = block_index() / blocks;
+    first = (block_index() - head * blocks) * kPermutedTokens;
+    b = head / heads;
+    h = head - b * heads;
+  }
+};
+
+/// Copies rows; `kGathers`: target[n] = source[order[n]], else target[order[n]] = source[n].
+template <class Config, bool kGathers>
+__device__ __forceinline__ void copy_rows(const TensorArg& target, const TensorArg& source,
+                                          const int* order, const PermutedRows& rows) {
+  using Layout = TokenLayout<Config::kHeadDim, kPermutedTokens, Config::kThreads>;
+  using Element = typename Config::Element;
+  const int first_row = Layout::first_row();
+#pragma unroll
+  for (int pass = 0; pass < Layout::kPasses; ++pass) {
+    const int row = first_row + pass * Layout::kRowsPerPass;
+    const int token = rows.first + row;
+    if (row >= kPermutedTokens || token >= rows.n) continue;
+    const int other = clamp_index(order[token], rows.n);
+#pragma unroll
+    for (int step = 0; step < Layout::kSteps; ++step) {
+      const int column = Layout::column(step);
+      const Element* from =
+          element_of<Element>(source, rows.b, rows.h, kGathers ? other : token, column);
+      Element* to = element_of<Element>(target, rows.b, rows.h, kGathers ? token : other, column);
+      *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(from);
+    }
+  }
+}
+
+/// attend's q, k or v (Config::kTensor 0, 1, 2) [n] = the caller's [order[n]]. 64 tokens a block.
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ void permute_tokens(const Args& args) {
+  constexpr bool kIsQuery = Config::kTensor == 0;
+  const int heads = kIsQuery ? args.attend.n_h : args.attend.n_h / args.attend.heads_per_kv;
+  const PermutedRows rows(heads, kIsQuery ? args.attend.n_q : args.attend.n_k);
+  const TensorArg& target = kIsQuery               ? args.attend.q
+                            : Config::kTensor == 1 ? args.attend.k
+                                                   : args.attend.v;
+  const TensorArg& source = kIsQuery               ? args.predict.caller_q
+                            : Config::kTensor == 1 ? args.predict.caller_k
+                                                   : args.predict.caller_v;
+  copy_rows<Config, true>(target, source, args.predict.order, rows);
+}
+
+/// The caller's o, and lse if wanted, [order[n]] = attend's [n]. 64 tokens a block.
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ void unpermute_results(const Args& args) {
+  const PermutedRows rows(args.attend.n_h, args.attend.n_q);
+  copy_rows<Config, false>(args.predict.caller_o, args.attend.o, args.predict.order, rows);
+  const LseArg& target = args.predict.caller_lse;
+  if (!Config::kWritesLse || target.data == nullptr) return;
+  const int row = thread_index();
+  const int token = rows.first + row;
+  if (row >= kPermutedTokens || token >= rows.n) return;
+  const LseArg& source = args.attend.lse;
+  const int other = clamp_index(args.predict.order[token], rows.n);
+  target.data[rows.b * target.stride_b + rows.h * target.stride_h + other] =
+      source.data[rows.b * source.stride_b + rows.h * source.stride_h + token];
+}
+
+}  // namespace lacuna

@@ -1,0 +1,166 @@
+// The rows of a prepare block in registers: how they are loaded, held from pass to pass, and read
+// again where something is out of the ordinary.
+#pragma once
+
+#include "base/pin.cuh"
+#include "loader/token_rows.cuh"
+#include "prepare/side.cuh"
+
+namespace lacuna {
+
+/// Where the kernel smooths, what is held is x - mean in f32, so that the mean is taken away once;
+/// else the 16-bit elements, which take half the room and cost one instruction each to unpack.
+template <class Config, class Args>
+class PrepareRows {
+ public:
+  using Element = typename Config::Element;
+  using Layout = TokenLayout<Config::kHeadDim, Config::kTokens, Config::kThreads>;
+  using Columns = float[Layout::kSteps][8];  ///< one number for each column of a lane
+  using PerPass = float[Layout::kPasses];    ///< one number for each row of a lane
+
+  __device__ __forceinline__ PrepareRows(const Args& args)
+      : side_(prepare_side<Config::kIsQuery>(args)), row_(Layout::first_row()) {
+    const auto blocks = static_cast<unsigned>(side_.padded / Config::kTokens);
+    const auto block = static_cast<unsigned>(block_index());
+    head_ = static_cast<int>(block / blocks);
+    first_ = static_cast<int>(block - block / blocks * blocks) * Config::kTokens;
+    left_ = side_.n - first_;
+  }
+
+  __device__ __forceinline__ const PrepareSide& side() const { return side_; }
+  __device__ __forceinline__ int head() const { return head_; }
+  __device__ __forceinline__ int first() const { return first_; }
+  __device__ __forceinline__ int left() const { return left_; }
+  /// Of this lane in a pass, counted from the block's first token.
+  __device__ __forceinline__ int row_of(int pass) const {
+    return row_ + pass * Layout::kRowsPerPass;
+  }
+  /// A pass of all warps may be longer than the block.
+  __device__ __forceinline__ bool is_in_block(int pass) const {
+    return Layout::kRows == Config::kTokens || row_of(pass) < Config::kTokens;
+  }
+  __device__ __forceinline__ bool is_real(int pass) const {
+    return row_of(pass) < left_ && is_in_block(pass);
+  }
+
+  /// All loads are issued before the first is waited for. Rows past the end are zeros.
+  __device__ __forceinline__ void load() {
+    if (left_ >= Layout::kRows && Layout::kRows == Config::kTokens) {
+      load_rows<true>();
+    } else {
+      load_rows<false>();
+    }
+    if constexpr (Config::kSmooth) load_columns(mean_, side_.mean, head_);
+  }
+
+  __device__ __forceinline__ static void load_columns(Columns& columns, const float* array,
+                                                      long long head) {
+#pragma unroll
+    for (int step = 0; step < Layout::kSteps; ++step) {
+      load_floats(columns[step], array + head * Config::kHeadDim + Layout::column(step));
+    }
+  }
+
+  /// The elements themselves, before `smooth`.
+  __device__ __forceinline__ void raw_chunk(float (&x)[8], int pass, int step) const {
+    unpack_chunk<Element>(x, loaded_[pass][step]);
+  }
+  __device__ __forceinline__ const uint4& loaded(int pass, int step) const {
+    return loaded_[pass][step];
+  }
+
+  /// Takes the mean away from one chunk, which from here on `chunk` gives.
+  __device__ __forceinline__ void smooth(int pass, int step) {
+    if constexpr (!Config::kSmooth) return;
+    const float factor = is_real(pass) ? -1.0f : 0.0f;  // zeros past the end remain
+    float x[8];
+    raw_chunk(x, pass, step);
+#pragma unroll
+    for (int e = 0; e < 8; ++e) {
+      differences_[pass][step][e] = fmaf(mean_[step][e], factor, x[e]);
+    }
+  }
+
+  /// x, or x - mean.
+  __device__ __forceinline__ void chunk(float (&x)[8], int pass, int step) const {
+    if constexpr (Config::kSmooth) {
+#pragma unroll
+      for (int e = 0; e < 8; ++e) x[e] = differences_[pass][step][e];
+    } else {
+      raw_chunk(x, pass, step);
+    }
+  }
+
+  /// What was unpacked of the rows so far does not wait in registers for its next use.
+  __device__ __forceinline__ void forget() {
+#pragma unroll
+    for (int pass = 0; !Config::kSmooth && pass < Layout::kPasses; ++pass) {
+#pragma unroll
+      for (int step = 0; step < Layout::kSteps; ++step) {
+        uint4& chunk = loaded_[pass][step];
+        pin(chunk.x), pin(chunk.y), pin(chunk.z), pin(chunk.w);
+      }
+    }
+  }
+
+  /// From memory, for the paths that hardly any row takes: x or x - mean of a real token.
+  template <bool kSmooth>
+  __device__ __forceinline__ float element(int row, int column) const {
+    const Element* source = row_address(0) - Layout::column(0) + column;
+    source += (row - row_of(0)) * side_.x.stride_n;
+    const float x = unpack_low<Element>(*reinterpret_cast<const unsigned short*>(source));
+    if constexpr (!kSmooth) return x;
+    return x - side_.mean[static_cast<long long>(head_) * Config::kHeadDim + column];
+  }
+  /// A chunk, by a pass that is no constant.
+  __device__ __forceinline__ void read_again(float (&x)[8], int pass, int step) const {
+    uint4 chunk = {0, 0, 0, 0};
+    if (is_real(pass)) {
+      chunk = *reinterpret_cast<const uint4*>(row_address(pass) + step * Layout::kLanesPerRow * 8);
+    }
+    unpack_chunk<Element>(x, chunk);
+    if (!Config::kSmooth || !is_real(pass)) return;
+    float mean[8];
+    load_floats(
+        mean, side_.mean + static_cast<long long>(head_) * Config::kHeadDim + Layout::column(step));
+#pragma unroll
+    for (int e = 0; e < 8; ++e) x[e] -= mean[e];
+  }
+
+ private:
+  template <bool kAllReal>
+  __device__ __forceinline__ void load_rows() {
+    const Element* source = row_address(0);
+    const long long stride = side_.x.stride_n * Layout::kRowsPerPass;
+#pragma unroll
+    for (int pass = 0; pass < Layout::kPasses; ++pass) {
+#pragma unroll
+      for (int step = 0; step < Layout::kSteps; ++step) {
+        uint4& chunk = loaded_[pass][step];
+        if (!kAllReal) chunk = uint4{0, 0, 0, 0};
+        if (kAllReal || is_real(pass)) {
+          chunk = *reinterpret_cast<const uint4*>(source + step * Layout::kLanesPerRow * 8);
+        }
+      }
+      source += stride;
+    }
+  }
+
+  __device__ __forceinline__ const Element* row_address(int pass) const {
+    const auto head = static_cast<unsigned>(head_), heads = static_cast<unsigned>(side_.heads);
+    const unsigned b = head / heads;
+    return element_of<Element>(side_.x, static_cast<int>(b), static_cast<int>(head - b * heads),
+                               first_ + row_of(pass), Layout::column(0));
+  }
+
+  const PrepareSide side_;
+  int row_;
+  int head_;   ///< of all batch entries
+  int first_;  ///< token of the block
+  int left_;   ///< tokens from there to the end; negative where all are past it
+  uint4 loaded_[Layout::kPasses][Layout::kSteps];
+  float differences_[Config::kSmooth ? Layout::kPasses : 1][Layout::kSteps][8];
+  Columns mean_;
+};
+
+}  // namespace lacuna

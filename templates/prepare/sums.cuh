@@ -1,0 +1,183 @@
+// Of tiles of tokens, the sums of a prepare block's columns, and what is made of them: summaries
+// and self-similarities. A warp sums its own rows; sums of a tile meet in shared memory.
+#pragma once
+
+#include "base/math.cuh"
+#include "prepare/rows.cuh"
+
+namespace lacuna {
+
+/// Which rows a column sum takes: all, those that have a direction, or those made unit length.
+enum class RowUse { kAll, kDirected, kUnit };
+
+template <class Layout, int kHeadDim>
+struct SumsSmem {
+  float length[Layout::kRows];  ///< Euclidean; of cosines its reciprocal; 0: no direction
+  float summary[Layout::kWarps][kHeadDim];     ///< of one warp's rows, by column
+  float similarity[Layout::kWarps][kHeadDim];  ///< the same, of rows made unit length
+};
+
+template <class Config, class Args>
+class PrepareSums {
+  static constexpr int kHeadDim = Config::kHeadDim;
+  static constexpr bool kHasSummary = Config::kSummaryTile != 0;
+  static constexpr bool kHasSimilarity = Config::kSimilarityTile != 0;
+  static constexpr RowUse kSimilarityRows = Config::kGramMax ? RowUse::kDirected : RowUse::kUnit;
+  using Rows = PrepareRows<Config, Args>;
+  using Layout = typename Rows::Layout;
+  using Columns = typename Rows::Columns;
+
+ public:
+  using Smem = SumsSmem<Layout, kHeadDim>;
+
+  /// How a tile's rows lie in passes: kRun of them are summed by one warp, in kPasses passes,
+  /// kRunRows in each.
+  template <int kTile>
+  struct Run {
+    static constexpr int kRows =
+        kTile == 0 ? Layout::kRowsPerWarp : smaller(kTile, Layout::kRowsPerWarp);
+    static constexpr int kPasses = ceil_div(kRows, Layout::kRowsPerPass);
+    static constexpr int kRunRows = smaller(kRows, Layout::kRowsPerPass);
+    static constexpr bool kIsTile = kTile <= Layout::kRowsPerWarp;  ///< a tile needs no other warp
+    static constexpr int kParts = kIsTile ? 1 : kTile / Layout::kRowsPerWarp;
+    static_assert(kTile == 0 || (Config::kTokens % kTile == 0 && (kTile & (kTile - 1)) == 0));
+  };
+
+  __device__ __forceinline__ PrepareSums(Smem& smem) : smem_(smem), warp_(warp_index()) {}
+
+  __device__ __forceinline__ void put_summary(const Rows& rows, Columns& sums, int first) {
+    put_sums<Config::kSummaryTile>(sums, first, smem_.summary[warp_],
+                                   [&](int tile) { write_summary(rows, tile); });
+  }
+  /// After the lengths of the warp's rows.
+  __device__ __forceinline__ void put_similarity(const Rows& rows, Columns& sums, int first) {
+    put_sums<Config::kSimilarityTile>(sums, first, smem_.similarity[warp_],
+                                      [&](int tile) { write_similarity(rows, tile); });
+  }
+
+  /// Those of more than one warp; a warp takes a tile, the last ones the similarities.
+  __device__ __forceinline__ void finish_tiles(const Rows& rows) const {
+    if constexpr (kHasSummary && !Run<Config::kSummaryTile>::kIsTile) {
+      if (warp_ < Config::kTokens / Config::kSummaryTile) write_summary(rows, warp_);
+    }
+    if constexpr (kHasSimilarity && !Run<Config::kSimilarityTile>::kIsTile) {
+      const int tile = Layout::kWarps - 1 - warp_;
+      if (tile < Config::kTokens / Config::kSimilarityTile) write_similarity(rows, tile);
+    }
+  }
+
+ private:
+  /// The sums of a warp's passes from `first` on, over the rows of a pass and to shared memory.
+  /// Tiles that lie within the warp are finished right away, the others after the block's barrier.
+  template <int kTile, class Finish>
+  __device__ __forceinline__ void put_sums(Columns& sums, int first, float* target,
+                                           const Finish& finish) {
+    using R = Run<kTile>;
+#pragma unroll
+    for (int step = 0; step < Layout::kSteps; ++step) {
+#pragma unroll
+      for (int e = 0; e < 8; ++e) {
+#pragma unroll
+        for (int rows = 1; rows < R::kRunRows; rows *= 2) {
+          sums[step][e] += __shfl_xor_sync(kAllLanes, sums[step][e], rows * Layout::kLanesPerRow);
+        }
+      }
+    }
+#pragma unroll
+    for (int run = 0; run < Layout::kRowsPerPass; run += R::kRunRows) {
+      if (lane_index() / Layout::kLanesPerRow == run) store_columns(target, sums);
+      if constexpr (!R::kIsTile) continue;
+      __syncwarp();
+      const int row = warp_ * Layout::kRowsPerWarp + first * Layout::kRowsPerPass + run;
+      if (row < Config::kTokens) finish(row / kTile);
+      __syncwarp();
+    }
+  }
+
+  __device__ __forceinline__ static void store_columns(float* target, const Columns& sums) {
+#pragma unroll
+    for (int step = 0; step < Layout::kSteps; ++step) {
+      float4* columns = reinterpret_cast<float4*>(target + Layout::column(step));
+      columns[0] = {sums[step][0], sums[step][1], sums[step][2], sums[step][3]};
+      columns[1] = {sums[step][4], sums[step][5], sums[step][6], sums[step][7]};
+    }
+  }
+
+  /// Of a tile in `sums` of this warp, or from the tile's first warp on.
+  template <int kTile, RowUse kUse, bool kSmooth>
+  __device__ __forceinline__ float column_sum(const Rows& rows, const float (*sums)[kHeadDim],
+                                              int tile, int column) const {
+    using R = Run<kTile>;
+    float sum = 0.0f;
+    if constexpr (R::kIsTile) {
+      sum = sums[warp_][column];
+    } else {
+#pragma unroll
+      for (int part = 0; part < R::kParts; ++part) sum += sums[tile * R::kParts + part][column];
+    }
+    return fabsf(sum) < kInfinity ? sum : sum_again<kTile, kUse, kSmooth>(rows, tile, column);
+  }
+
+  /// NaN and infinity add nothing: they are the business of their own token.
+  template <int kTile, RowUse kUse, bool kSmooth>
+  __device__ __forceinline__ float sum_again(const Rows& rows, int tile, int column) const {
+    float sum = 0.0f;
+#pragma unroll 1
+    for (int row = tile * kTile; row < smaller((tile + 1) * kTile, rows.left()); ++row) {
+      const float x = rows.template element<kSmooth>(row, column);
+      const float length = kUse == RowUse::kAll ? 1.0f : smem_.length[row];
+      if (length > 0.0f && fabsf(x) < kInfinity) sum += kUse == RowUse::kUnit ? x * length : x;
+    }
+    return sum;
+  }
+
+  __device__ __forceinline__ void write_summary(const Rows& rows, int tile) const {
+    constexpr int kTile = Config::kSummaryTile;
+    if (tile * kTile >= rows.left()) return;
+    const auto tokens = static_cast<float>(smaller(kTile, rows.left() - tile * kTile));
+    const PrepareSide& side = rows.side();
+    const long long number =
+        static_cast<long long>(rows.head()) * side.tiles + rows.first() / kTile + tile;
+    for (int column = lane_index(); column < kHeadDim; column += 32) {
+      side.summary[number * kHeadDim + column] =
+          column_sum<kTile, RowUse::kAll, Config::kSmoothSummary>(rows, smem_.summary, tile,
+                                                                  column) /
+          tokens;
+    }
+  }
+
+  __device__ __forceinline__ void write_similarity(const Rows& rows, int tile) const {
+    constexpr int kTile = Config::kSimilarityTile;
+    if (tile * kTile >= rows.left()) return;
+    int tokens = 0;  // that have a direction
+    float longest = 0.0f;
+    for (int row = tile * kTile + lane_index(); row < (tile + 1) * kTile; row += 32) {
+      tokens += smem_.length[row] > 0.0f;
+      if (Config::kGramMax) longest = fmaxf(longest, smem_.length[row]);
+    }
+#pragma unroll
+    for (int lanes = 1; lanes < 32; lanes *= 2) {
+      tokens += __shfl_xor_sync(kAllLanes, tokens, lanes);
+      longest = fmaxf(longest, __shfl_xor_sync(kAllLanes, longest, lanes));
+    }
+    float square = 0.0f;
+    for (int column = lane_index(); column < kHeadDim; column += 32) {
+      float mean = column_sum<kTile, kSimilarityRows, Config::kSmooth>(rows, smem_.similarity, tile,
+                                                                       column) /
+                   static_cast<float>(tokens);
+      if (Config::kGramMax) mean /= longest;  // the largest of the Gram matrix is longest^2
+      square = fmaf(mean, mean, square);
+    }
+#pragma unroll
+    for (int lanes = 1; lanes < 32; lanes *= 2) square += __shfl_xor_sync(kAllLanes, square, lanes);
+    if (lane_index() != 0) return;
+    const PrepareSide& side = rows.side();
+    side.similarity[static_cast<long long>(rows.head()) * side.tiles + rows.first() / kTile +
+                    tile] = tokens == 0 ? -kInfinity : square;
+  }
+
+  Smem& smem_;
+  int warp_;
+};
+
+}  // namespace lacuna

@@ -1,0 +1,82 @@
+// How a block of predict_cells shares out its work, and where things lie in shared and in scratch
+// memory.
+//
+// A block takes kRows neighbouring rows of cells, those of several query tiles. Keys come in chunks
+// of whole tiles; a chunk's products are sums over the tokens of a cell and slices of the head
+// dimension, and each such part of queries and keys is a stage of its own: as many bytes as can be
+// under way while two blocks share a multiprocessor. Warps split the chunk's columns where a tile
+// fits into half of them, so that a warp reads a key once for 32 rows.
+#pragma once
+
+#include "base/kinds.cuh"
+#include "select/keep/decide_row.cuh"
+#include "select/tokens/token_shape.cuh"
+#include "tile/smem_tile.cuh"
+
+namespace lacuna {
+
+template <class Config>
+struct CellShape {
+  static constexpr int kCell = Config::kCell;
+  static constexpr bool kIsLast = false;
+  static constexpr int kWarps = Config::kThreads / 32;
+
+  static constexpr int kRows = Config::kRows;
+  static constexpr int kTileRows = Config::kTileQ / kCell;
+  static constexpr int kQueryTiles = kRows / kTileRows;
+
+  static constexpr int kMostColumns = 128;
+  static constexpr int kTileColumns = Config::kTileK / kCell;
+  static constexpr int kColumns = kMostColumns / kTileColumns * kTileColumns;  ///< of a chunk
+  static constexpr int kSplits = kTileColumns <= kMostColumns / 2 ? 2 : 1;
+  static constexpr int kSplitColumns = kColumns / kSplits;       ///< of a warp
+  static constexpr int kBlocks = kSplitColumns / 8;              ///< accumulators of 8 columns
+  static constexpr int kSets = kRows / 16 / (kWarps / kSplits);  ///< of 16 rows, of a warp
+
+  /// Elements of the head dimension in a stage.
+  static constexpr int kDepth = common_divisor(Config::kHeadDim, 64);
+  static constexpr int kSlices = Config::kHeadDim / kDepth;
+  static constexpr int kParts = kCell * kSlices;  ///< stages of a chunk
+
+  template <int kBits>
+  using QueryTile = SmemTile<kRows, kDepth>;
+  template <int kBits>
+  using KeyTile = SmemTile<kColumns, kDepth>;
+
+  static constexpr int kStages = 3;
+  static constexpr int kQueryBytes = kRows * kDepth * 2;
+  static constexpr int kStageBytes = (kRows + kMostColumns) * kDepth * 2;
+  static constexpr int kTailOffset = kStages * kStageBytes;
+
+  /// Of a warp that decides a row of tiles: where the stages were.
+  struct WarpSmem {
+    WarpDecisionSmem<Config> decision;
+    float p[kMostWarpTiles];
+    float score[Config::kUsesScore ? kMostWarpTiles : 1];
+  };
+  static constexpr bool kWarpsDecide = static_cast<int>(sizeof(WarpSmem)) * kWarps <= kTailOffset;
+
+  struct Tail {
+    float offset[kRows];  ///< of each row, see CellBlock
+    SelectScratch select;
+  };
+
+  /// Scratch of a block: of each row and tile the log-sum of its logits, and what they are reduced
+  /// to; then for one row of tiles p, score and the memory to order it.
+  static constexpr bool kHasLogSums = Config::kNormalise == Normalise::kSoftmax || Config::kSums;
+  static constexpr bool kHasLogits =
+      Config::kUsesScore || !Config::kSums || Config::kNormalise == Normalise::kNone;
+  static constexpr int kLogitsPlane = kHasLogSums ? kRows : 0;
+  static constexpr int kResultPlane = kLogitsPlane + (kHasLogits ? kRows : 0);
+  static constexpr int kOrderPlane = kResultPlane + 2;
+  static constexpr int kPlanes = kOrderPlane + (Config::kOrdersTiles ? 2 : 0);
+
+  static_assert(kTailOffset + static_cast<int>(sizeof(Tail)) <= Config::kSmemBytes);
+  static_assert(sizeof(OrderScratch<kWarps>) <= kTailOffset, "it lies where the stages were");
+  static_assert(Config::kTileQ % kCell == 0 && kTileRows <= kRows && kRows % (16 * kWarps) == 0);
+  static_assert(Config::kTileK % kCell == 0 && kTileColumns <= kMostColumns);
+  static_assert(kSplitColumns % kTileColumns == 0 && kSplitColumns % 16 == 0,
+                "a warp has whole tiles and whole steps of 16 columns");
+};
+
+}  // namespace lacuna

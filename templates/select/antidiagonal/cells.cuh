@@ -1,0 +1,395 @@
+// `estimate` with cells of tokens as rows and columns, a pair's logit the mean over the tokens of a
+// cell (antidiagonals); then `select`.
+//
+// A product of matrices whose rows are several query tiles of a head, along the keys once: of each
+// row and key tile there remain the log-sum of its logits and what they are reduced to, in scratch
+// memory. Then each row has its log-sum-exp, each tile of a query tile its p, and warps decide
+// short rows of tiles, a query tile each, or the block one after the other.
+//
+// Stages: cp.async, kStages - 1 parts ahead. A part's barrier says both that all its bytes are
+// there and that nobody reads the stage of the part before, which is loaded next.
+#pragma once
+
+#include "loader/row_tile_loader.cuh"
+#include "loader/token_rows.cuh"
+#include "select/antidiagonal/cell_shape.cuh"
+#include "select/tokens/token_logits.cuh"
+#include "select/tokens/token_reduce.cuh"
+
+namespace lacuna {
+
+template <class Config, class Hooks, class Args>
+class CellBlock {
+  using Shape = CellShape<Config>;
+  using Element = typename Config::Element;
+  using Logits = TokenLogits<Shape, Config, Hooks, Args, 16, false>;
+  using Scores = float[Shape::kBlocks][4];
+  using Sums = float[Shape::kSets][Shape::kBlocks][4];
+  static constexpr bool kIsPlain = Config::kNormalise == Normalise::kNone;
+  static constexpr Merge kWeights = !Config::kSums ? Merge::kLargest
+                                    : kIsPlain     ? Merge::kSumOfPresent
+                                                   : Merge::kSum;
+  static constexpr Merge kScores = Config::kSums ? Merge::kSumOfPresent : Merge::kLargest;
+
+ public:
+  __device__ __forceinline__ CellBlock(const Args& args, unsigned char* smem)
+      : args_(args),
+        smem_(smem),
+        tail_(*reinterpret_cast<typename Shape::Tail*>(smem + Shape::kTailOffset)),
+        warp_(warp_index()) {}
+
+  __device__ __forceinline__ void run() {
+    const int groups_of_head = ceil_div(args_.predict.keep_q_tiles, Shape::kQueryTiles);
+    const int groups = args_.attend.n_b * args_.attend.n_h * groups_of_head;
+    for (int number = block_index(); number < groups; number += kMostBlocks) {
+      locate(number, groups_of_head);
+      multiply();
+      __syncthreads();
+      find_offsets();
+      __syncthreads();
+      decide();
+    }
+  }
+
+ private:
+  __device__ __forceinline__ KeepRow row_of_tiles(int i) const {
+    return keep_row_of<Config>(args_, group_.b, group_.h, i);
+  }
+
+  /// As many heads at a time as the blocks can have, so that their keys stay in the L2; under a
+  /// causal mask late rows are the longest: they come first.
+  __device__ __forceinline__ void locate(int number, int groups_of_head) {
+    const int heads = args_.attend.n_b * args_.attend.n_h;
+    const int most = larger(kMostBlocks / groups_of_head, 1);
+    const int first_head = number / (most * groups_of_head) * most;
+    const int together = smaller(most, heads - first_head);
+    const int place = number - first_head * groups_of_head;
+    const int head = first_head + place % together;
+    const int b = head / args_.attend.n_h;
+    const int i = (groups_of_head - 1 - place / together) * Shape::kQueryTiles;
+    last_tile_ = smaller(i + Shape::kQueryTiles, args_.predict.keep_q_tiles) - 1;
+    group_ = keep_row_of<Config>(args_, b, head - b * args_.attend.n_h, i);
+    group_.q1 = row_of_tiles(last_tile_).q1;
+  }
+
+  __device__ __forceinline__ int tiles() const { return args_.predict.keep_k_tiles; }
+  __device__ __forceinline__ int columns() const {
+    return ceil_div(args_.attend.n_k, Shape::kCell);
+  }
+  /// A number of each tile, in the block's scratch.
+  __device__ __forceinline__ float* plane(int number) const {
+    const long long first = static_cast<long long>(block_index()) * Shape::kPlanes + number;
+    return args_.predict.scores + first * tiles();
+  }
+
+  // products
+
+  // A step of the walk along the keys: kParts times the number of a chunk, and a part of its
+  // products.
+
+  __device__ __forceinline__ static int column_of(int step) {
+    return step / Shape::kParts * Shape::kColumns;
+  }
+  /// The first step of the first chunk from this one on with anything to add up, or past the end.
+  __device__ __forceinline__ static int first_step(const Logits& logits, int chunk) {
+    const int first = logits.first_possible(chunk * Shape::kColumns);
+    return ceil_div(first, Shape::kColumns) * Shape::kParts;
+  }
+  __device__ __forceinline__ static int next_step(const Logits& logits, int step) {
+    const int next = step + 1;
+    return next % Shape::kParts != 0 ? next : first_step(logits, next / Shape::kParts);
+  }
+
+  __device__ __forceinline__ void multiply() const {
+    const Logits logits(args_, group_);
+    int steps[Shape::kStages] = {first_step(logits, 0)};  // this one, those under way, the next
+#pragma unroll
+    for (int n = 0; n < Shape::kStages - 1; ++n) {
+      load(steps[n], n);
+      steps[n + 1] = next_step(logits, steps[n]);
+    }
+    Sums sums;
+    clear_all(sums);
+    for (int stage = 0; column_of(steps[0]) < columns(); stage = next_stage(stage)) {
+      cp_async_wait<Shape::kStages - 2>();
+      __syncthreads();
+      load(steps[Shape::kStages - 1], stage == 0 ? Shape::kStages - 1 : stage - 1);
+      add_products_of_sets<Element, typename Shape::template QueryTile<16>,
+                           typename Shape::template KeyTile<16>>(sums, query_rows(stage),
+                                                                 key_rows(stage));
+      if (steps[0] % Shape::kParts == Shape::kParts - 1) {
+        take_chunk(logits, sums, column_of(steps[0]));
+        clear_all(sums);
+      }
+#pragma unroll
+      for (int n = 0; n < Shape::kStages - 1; ++n) steps[n] = steps[n + 1];
+      steps[Shape::kStages - 1] = next_step(logits, steps[Shape::kStages - 1]);
+    }
+    cp_async_wait<0>();
+  }
+
+  __device__ __forceinline__ static int next_stage(int stage) {
+    return stage == Shape::kStages - 1 ? 0 : stage + 1;
+  }
+  __device__ __forceinline__ static void clear_all(Sums& sums) {
+#pragma unroll
+    for (int set = 0; set < Shape::kSets; ++set) clear(sums[set]);
+  }
+
+  /// Token kCell - 1 - s of the queries' cells, s of the keys', some elements of each.
+  __device__ __forceinline__ void load(int step, int stage) const {
+    if (column_of(step) < columns()) {
+      const TensorArg &q = args_.attend.q, &k = args_.attend.k;
+      const int part = step % Shape::kParts;
+      const int s = part / Shape::kSlices, element = part % Shape::kSlices * Shape::kDepth;
+      const int shift = Shape::kCell - 1 - s;
+      const u32 target = shared_address(smem_) + static_cast<u32>(stage * Shape::kStageBytes);
+      RowTileLoader<typename Shape::template QueryTile<16>, Config::kThreads>(
+          element_of<Element>(q, group_.b, group_.h, shift, element), Shape::kCell * q.stride_n,
+          ceil_div(args_.attend.n_q - shift, Shape::kCell))
+          .load(target, group_.q0 / Shape::kCell);
+      RowTileLoader<typename Shape::template KeyTile<16>, Config::kThreads>(
+          element_of<Element>(k, group_.b, group_.h / args_.attend.heads_per_kv, s, element),
+          Shape::kCell * k.stride_n, ceil_div(args_.attend.n_k - s, Shape::kCell))
+          .load(target + Shape::kQueryBytes, column_of(step));
+    }
+    cp_async_commit();
+  }
+
+  /// The rows of this warp, and which columns of a chunk it takes.
+  __device__ __forceinline__ int first_row() const {
+    return warp_ / Shape::kSplits * (Shape::kSets * 16);
+  }
+  __device__ __forceinline__ int first_column() const {
+    return warp_ % Shape::kSplits * Shape::kSplitColumns;
+  }
+  __device__ __forceinline__ u32 query_rows(int stage) const {
+    return shared_address(smem_) +
+           static_cast<u32>(stage * Shape::kStageBytes + first_row() * (Shape::kDepth * 2));
+  }
+  __device__ __forceinline__ u32 key_rows(int stage) const {
+    return shared_address(smem_) +
+           static_cast<u32>(stage * Shape::kStageBytes + Shape::kQueryBytes +
+                            first_column() * (Shape::kDepth * 2));
+  }
+
+  // what remains of a chunk
+
+  __device__ __forceinline__ void take_chunk(const Logits& logits, const Sums& sums,
+                                             int first) const {
+    const bool partial = logits.is_partial(first);
+    const int column = first + first_column();
+    // This lane's place in the row's numbers, and how many there are from it on.
+    const int place = (column + lane_index() % 4 * 2) / Shape::kTileColumns, left = tiles() - place;
+    float* row = plane(first_row() + lane_index() / 4) + place;
+#pragma unroll
+    for (int set = 0; set < Shape::kSets; ++set) {
+      const int number = first_row() / 16 + set;
+      Scores scores;
+      logits.scale(scores, sums[set], number, column);
+      if (partial) logits.hide(scores, number, column, nullptr, 0);
+#pragma unroll
+      for (int half = 0; half < 2; ++half, row += 8 * tiles()) take_row(scores, half, row, left);
+    }
+  }
+
+  /// Of the lane's row in each half of the 16; four lanes share a row, and a tile or have some
+  /// each.
+  __device__ __forceinline__ void take_row(const Scores& scores, int half, float* row,
+                                           int left) const {
+    constexpr int kTile = Shape::kTileColumns;
+    constexpr int kBlocksOfTile = kTile < 8 ? 1 : kTile / 8;
+    constexpr int kLanes = kTile < 8 ? larger(kTile / 2, 1) : 4;  // of a tile
+    constexpr int kNumbers = kTile == 1 ? 1 : 2 * kBlocksOfTile;  // of a lane
+#pragma unroll
+    for (int n = 0; n < Shape::kBlocks; n += kBlocksOfTile) {
+#pragma unroll
+      for (int begin = 0; begin < 2 * kBlocksOfTile; begin += kNumbers) {
+        float numbers[kNumbers];
+#pragma unroll
+        for (int m = 0; m < kNumbers; ++m)
+          numbers[m] = scores[n + m / 2][half * 2 + (begin + m) % 2];
+        const TileSums tile = reduce<kLanes>(numbers);
+        const int j = (n * 8 + begin) / kTile;
+        if (lane_index() % kLanes != n / kBlocksOfTile % kLanes || j >= left) continue;
+        if constexpr (Shape::kHasLogSums) row[j] = tile.log_sum;
+        if constexpr (Shape::kHasLogits) row[Shape::kLogitsPlane * tiles() + j] = tile.logits;
+      }
+    }
+  }
+
+  struct TileSums {
+    float log_sum;  ///< ln of the sum of exp(logit); -inf of nothing, NaN if a logit is
+    float logits;   ///< their sum or the largest
+  };
+
+  /// Over the numbers of kLanes neighbouring lanes, to all of them.
+  template <int kLanes, int kNumbers>
+  __device__ __forceinline__ static TileSums reduce(const float (&numbers)[kNumbers]) {
+    float largest = numbers[0], total = numbers[0];
+#pragma unroll
+    for (int m = 1; m < kNumbers; ++m) {
+      largest = fmaxf(largest, numbers[m]);
+      total = merge_two<kScores>(total, numbers[m]);
+    }
+#pragma unroll
+    for (int lanes = 1; lanes < kLanes; lanes *= 2) {
+      largest = fmaxf(largest, __shfl_xor_sync(kAllLanes, largest, lanes));
+      if constexpr (Shape::kHasLogits)
+        total = merge_two<kScores>(total, __shfl_xor_sync(kAllLanes, total, lanes));
+    }
+    if constexpr (!Shape::kHasLogSums) return {0.0f, total};
+    const float offset = largest > -kInfinity ? largest * kLog2E : 0.0f;
+    float sum = 0.0f;
+#pragma unroll
+    for (int m = 0; m < kNumbers; ++m) sum += exp2_approx(fmaf(numbers[m], kLog2E, -offset));
+#pragma unroll
+    for (int lanes = 1; lanes < kLanes; lanes *= 2) sum += __shfl_xor_sync(kAllLanes, sum, lanes);
+    return {(offset + log2_approx(sum)) * kLn2, total};
+  }
+
+  // rows
+
+  /// Did the walk along the keys meet this tile, and does it count?
+  __device__ __forceinline__ bool has_values(const Logits& logits, const KeepRow& row,
+                                             int j) const {
+    const int column = j * Shape::kTileColumns;
+    return logits.is_possible(column - column % Shape::kColumns) &&
+           !excludes_tile<Config, Hooks>(args_, row, j);
+  }
+
+  /// What a row's logits are reduced by; +inf for rows that take no part: rows past the end, rows
+  /// without a weight, rows with a NaN, which hurts no other row.
+  __device__ __forceinline__ void find_offsets() const {
+    const Logits logits(args_, group_);
+    const int rows = ceil_div(group_.q1 - group_.q0 + 1, Shape::kCell);
+#pragma unroll 1
+    for (int r = warp_; r < Shape::kRows; r += Shape::kWarps) {
+      float offset = r < rows ? 0.0f : kInfinity;
+      if (Shape::kHasLogSums && r < rows) {
+        const KeepRow row = row_of_tiles(group_.i + r / Shape::kTileRows);
+        const float own = log_sum_of_row(logits, row, plane(r));
+        offset = !(own > -kInfinity) ? kInfinity : kIsPlain ? 0.0f : own;
+      }
+      if (lane_index() == 0) tail_.offset[r] = offset;
+    }
+  }
+
+  __device__ __forceinline__ float log_sum_of_row(const Logits& logits, const KeepRow& row,
+                                                  const float* log_sums) const {
+    RowSum sum;
+#pragma unroll 1
+    for (int j = lane_index(); j < tiles(); j += 32) {
+      if (!has_values(logits, row, j)) continue;
+      const float log_sum = log_sums[j];
+      sum.merge(log_sum, log_sum == log_sum ? 1.0f : log_sum);
+    }
+    sum.template merge_lanes<32>();
+    return sum.log2_sum() * kLn2;
+  }
+
+  // rows of tiles
+
+  /// Short rows by a warp each, others by the block.
+  __device__ __forceinline__ void decide() const {
+    if constexpr (Shape::kWarpsDecide) {
+      if (tiles() <= kMostWarpTiles) {
+        for (int i = group_.i + warp_; i <= last_tile_; i += Shape::kWarps) {
+          decide_by_warp(row_of_tiles(i));
+        }
+        __syncthreads();
+        return;
+      }
+    }
+    for (int i = group_.i; i <= last_tile_; ++i) decide_by_block(row_of_tiles(i));
+  }
+
+  __device__ __forceinline__ void decide_by_warp(const KeepRow& row) const {
+    auto& own = reinterpret_cast<typename Shape::WarpSmem*>(smem_)[warp_];
+    const float share = share_of_row(row);
+    WarpRow known;
+    for (int first = 0; first < tiles(); first += 32) {
+      const int j = first + lane_index();
+      const bool sees = j < tiles() && sees_tile<Config, Hooks>(args_, row, j);
+      known.add(first, sees, tiles());
+      const TileValue value = value_of(row, share, j, sees);
+      own.p[j] = value.p;
+      if constexpr (Config::kUsesScore) own.score[j] = value.score;
+    }
+    __syncwarp();
+    known.reach = __shfl_sync(kAllLanes, known.reach, 0);  // known to be the same in all lanes
+    decide_row_by_warp<Config, Hooks>(args_, row, known, own.p, own.score, own.decision);
+  }
+
+  __device__ __forceinline__ void decide_by_block(const KeepRow& row) const {
+    const float share = share_of_row(row);
+    float* const p = plane(Shape::kResultPlane);
+    float* const score = plane(Shape::kResultPlane + 1);
+#pragma unroll 1
+    for (int j = thread_index(); j < tiles(); j += Config::kThreads) {
+      const TileValue value = value_of(row, share, j, true);
+      p[j] = value.p;
+      if constexpr (Config::kUsesScore) score[j] = value.score;
+    }
+    __syncthreads();
+    decide_row<Config, Hooks>(args_, row, p, score,
+                              reinterpret_cast<int*>(plane(Shape::kOrderPlane)),
+                              *reinterpret_cast<OrderScratch<Shape::kWarps>*>(smem_), tail_.select);
+  }
+
+  /// What a sum over the rows of a query tile is multiplied by.
+  __device__ __forceinline__ float share_of_row(const KeepRow& row) const {
+    if constexpr (!Config::kSums) return 1.0f;
+    const int first = (row.i - group_.i) * Shape::kTileRows;
+    int count = 0;
+#pragma unroll 8
+    for (int r = 0; r < Shape::kTileRows; ++r) count += tail_.offset[first + r] < kInfinity;
+    return count > 0 ? 1.0f / static_cast<float>(count) : 1.0f;
+  }
+
+  __device__ __forceinline__ TileValue value_of(const KeepRow& row, float share, int j,
+                                                bool exists) const {
+    const Logits logits(args_, group_);
+    TileValue value = {-kInfinity, kNothing<kWeights>};
+    if (exists && has_values(logits, row, j))
+      take_tile(value, (row.i - group_.i) * Shape::kTileRows, j);
+    if constexpr (!Config::kSums && !kIsPlain) value.p = exp2_approx(value.p);
+    value.p *= share;
+    return value;
+  }
+
+  __device__ __forceinline__ void take_tile(TileValue& value, int first, int j) const {
+#pragma unroll 8
+    for (int r = first; r < first + Shape::kTileRows; ++r) {
+      const float offset = tail_.offset[r];
+      const bool takes_part = offset < kInfinity;
+      float logits = -kInfinity, weight = kNothing<kWeights>;
+      if constexpr (Shape::kHasLogits) logits = plane(Shape::kLogitsPlane + r)[j];
+      if constexpr (kIsPlain) {
+        weight = logits;
+      } else if constexpr (Config::kSums) {
+        weight = exp2_approx((plane(r)[j] - offset) * kLog2E);
+      } else {
+        weight = (logits - offset) * kLog2E;
+      }
+      if (!takes_part) continue;
+      value.p = merge_two<kWeights>(value.p, weight);
+      value.score = merge_two<kScores>(value.score, logits);
+    }
+  }
+
+  const Args& args_;
+  unsigned char* const smem_;
+  typename Shape::Tail& tail_;
+  const int warp_;
+  KeepRow group_ = {};  ///< all query tiles of the block as one, by the first
+  int last_tile_ = 0;
+};
+
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ void predict_cells(const Args& args) {
+  extern __shared__ __align__(128) unsigned char block_smem[];
+  CellBlock<Config, Hooks, Args>(args, block_smem).run();
+}
+
+}  // namespace lacuna

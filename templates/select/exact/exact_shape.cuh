@@ -1,0 +1,206 @@
+// How a block that compares 16-bit tokens by wgmma (select/exact/exact_sums.cuh, exact_largest.cuh)
+// shares out its work, and what lies in its shared memory: read this first.
+//
+//   warps 0-15   four warpgroups: products of 64 rows by 128 columns, and what is made of them
+//   warps 16-19  the producers (which give their registers up): keys of each step into a ring of
+//                slots; each warp a quarter of the keys
+//
+//   queries      256, written before the first product
+//   slot n       128 keys, and which step they are of
+//     full[n]      4 arrivals: each warp of the producers, when what it copied is there
+//     empty[n]     16 arrivals: each warp that computes, when its product is complete
+//
+// A warpgroup looks at a product before it begins the next: meanwhile the tensor cores have those
+// of the other three.
+//
+// Sums of rows want a row in one lane, and have the queries as rows: each warpgroup takes 64 of
+// them, and all keys of a step. Maxima of keys want a key in one lane, and have the keys as rows: a
+// warpgroup takes half of a step and 128 of the queries. Then a row of a lane is reduced by one
+// instruction for each score, and four lanes in the end.
+#pragma once
+
+#include "arch/cp_async.cuh"
+#include "arch/mbarrier.cuh"
+#include "arch/tma.cuh"
+#include "arch/warpgroup.cuh"
+#include "arch/wgmma.cuh"
+#include "base/kinds.cuh"
+#include "loader/token_rows.cuh"
+#include "pipeline/ring_position.cuh"
+#include "select/keep/keep_row.cuh"
+#include "tile/panel_tile.cuh"
+
+namespace lacuna {
+
+template <class Config>
+struct ExactShape {
+  static constexpr int kWarpgroups = 4;
+  static constexpr int kWarps = 4 * kWarpgroups;  ///< that compute
+  static constexpr int kThreads = kWarps * 32;    ///< of these
+  static constexpr int kProducerWarps = 4;
+  static constexpr int kFullArrivals = kProducerWarps, kEmptyArrivals = kWarps;
+  /// Of 96 at the start, the most of five warpgroups: no more can be dealt out than there were.
+  static constexpr int kConsumerRegisters = 112, kProducerRegisters = 32;
+  static_assert(kWarpgroups * kConsumerRegisters + kProducerRegisters <= 96 * (kWarpgroups + 1));
+  static constexpr int kRows = 256;  ///< queries
+  static constexpr int kStages = 4;
+  static constexpr int kStepKeys = 128;
+  static constexpr int kColumns = 128;  ///< of a product
+  static constexpr int kBlocks = kColumns / 8;
+  using Products = float[kBlocks][4];
+
+  using QueryPanels = PanelTile<kRows, Config::kHeadDim>;
+  using KeyPanels = PanelTile<kStepKeys, Config::kHeadDim>;
+  static constexpr int kChunks = Config::kHeadDim / 8;  ///< of 16 bytes, of a token
+
+  /// What the rows of a product's columns are reduced by, as a lane of a quad reads it: from quad
+  /// to quad four banks on.
+  static constexpr int kQuadColumns = kColumns / 4, kQuadStride = kQuadColumns + 4;
+  struct alignas(16) Control {
+    unsigned long long full[kStages], empty[kStages];
+    alignas(16) float offset[kRows / kColumns][4][kQuadStride];
+    int steps[kStages];                   ///< less than 0: there are no more
+    int visible[kRows / kWarpgroupRows];  ///< tiles of the row of each query tile
+  };
+
+  static constexpr int kQueryOffset = kStages * KeyPanels::kBytes;
+  static constexpr int kControlOffset = kQueryOffset + QueryPanels::kBytes;
+  static_assert(kControlOffset + static_cast<int>(sizeof(Control)) <= Config::kSmemBytes);
+  static_assert(Config::kBits == 16 && Config::kCell == 1 && Config::kLastRows == 0);
+};
+
+/// Addresses of one block's shared memory.
+template <class Config>
+struct ExactSmem {
+  using Shape = ExactShape<Config>;
+  unsigned char* dynamic;  ///< all of it; at a multiple of 1024, as the permutation of rows wants
+
+  __device__ __forceinline__ typename Shape::Control& control() const {
+    return *reinterpret_cast<typename Shape::Control*>(dynamic + Shape::kControlOffset);
+  }
+  __device__ __forceinline__ u32 keys(u32 slot) const {
+    return shared_address(dynamic) + slot * static_cast<u32>(Shape::KeyPanels::kBytes);
+  }
+  __device__ __forceinline__ u32 queries() const {
+    return shared_address(dynamic) + static_cast<u32>(Shape::kQueryOffset);
+  }
+  __device__ __forceinline__ static Mbarrier barrier(const unsigned long long& place) {
+    return {shared_address(&place)};
+  }
+  /// By all threads of the block.
+  __device__ __forceinline__ void prepare() const {
+    const int n = thread_index();
+    if (n < Shape::kStages) {
+      barrier(control().full[n]).init(Shape::kFullArrivals);
+      barrier(control().empty[n]).init(Shape::kEmptyArrivals);
+      fence_mbarrier_init();
+    }
+    if (n < Shape::kRows / kWarpgroupRows) control().visible[n] = 0;
+    __syncthreads();
+  }
+};
+
+/// The queries of a block: from the last on, since under a causal mask those see the most.
+template <class Config, class Args>
+__device__ __forceinline__ KeepRow exact_rows_of_block(const Args& args) {
+  constexpr int kRows = ExactShape<Config>::kRows;
+  const int blocks = ceil_div(args.attend.n_q, kRows);
+  const int head = block_index() / blocks, b = head / args.attend.n_h;
+  const int q0 = (blocks - 1 - (block_index() - head * blocks)) * kRows;
+  return {q0 / Config::kTileQ, head - b * args.attend.n_h, b, q0,
+          smaller(q0 + kRows, args.attend.n_q) - 1};
+}
+
+/// Which pairs count: those of a sum, which may be over `reference` alone, or all that are visible.
+template <class Config, class Hooks, class Args, bool kIsReference>
+struct ExactPairs {
+  const Args& args;
+
+  __device__ __forceinline__ bool any(const KeepRow& row, int k0, int k1) const {
+    if (!sees_keys<Config, Hooks>(args, row, k0, k1)) return false;
+    if constexpr (!kIsReference) return true;
+    return Hooks::reference_possible(args, row.q0, row.q1, k0, k1);
+  }
+  __device__ __forceinline__ bool all(const KeepRow& row, int k0, int k1) const {
+    bool full = true;
+    if constexpr (Config::kHasMask)
+      full = Hooks::tile_full(args, row.q0, row.q1, k0, k1, row.h, row.b);
+    if constexpr (kIsReference) full = full && Hooks::reference_full(args, row.q0, row.q1, k0, k1);
+    return full;
+  }
+  __device__ __forceinline__ bool one(const KeepRow& row, int q, int k) const {
+    bool counts = true;
+    if constexpr (Config::kHasMask) counts = Hooks::mask(args, q, k, row.h, row.b);
+    if constexpr (kIsReference) counts = counts && Hooks::reference(args, q, k);
+    return counts;
+  }
+};
+
+/// What all that compute do around their products.
+template <class Config, class Args>
+class ExactConsumer {
+ protected:
+  using Shape = ExactShape<Config>;
+  using Smem = ExactSmem<Config>;
+  using Ring = RingPosition<Shape::kStages>;
+  using Products = typename Shape::Products;
+
+  __device__ __forceinline__ ExactConsumer(const Args& args, const Smem& smem, const KeepRow& block)
+      : args_(args), smem_(smem), block_(block), warp_(warp_index()) {}
+
+  /// The block's queries, a sixteenth by each warp; those past the last are zeros. Then all of them
+  /// meet.
+  __device__ __forceinline__ void load_queries() const {
+    using Element = typename Config::Element;
+    constexpr int kPassRows = 32 / Shape::kChunks;
+    const int lane_row = lane_index() / Shape::kChunks, chunk = lane_index() % Shape::kChunks;
+    const TensorArg& q = args_.attend.q;
+    const Element* const head = element_of<Element>(q, block_.b, block_.h, 0, chunk * 8);
+#pragma unroll
+    for (int pass = 0; pass < kWarpRows; pass += kPassRows) {
+      const int row = warp_ * kWarpRows + pass + lane_row;
+      const bool exists = block_.q0 + row <= block_.q1;
+      const long long token = exists ? block_.q0 + row : 0;
+      cp_async_16(smem_.queries() + Shape::QueryPanels::offset(row, chunk),
+                  head + token * q.stride_n, exists);
+    }
+    cp_async_commit();
+    cp_async_wait<0>();
+    fence_proxy_async();
+    meet();
+  }
+
+  __device__ __forceinline__ static void meet() { NamedBarrier{1, Shape::kThreads}.sync(); }
+
+  /// The step of the slot, less than 0 if there are no more.
+  __device__ __forceinline__ int wait(const Ring& at) const {
+    Smem::barrier(smem_.control().full[at.slot()]).wait(at.phase());
+    return smem_.control().steps[at.slot()];
+  }
+  __device__ __forceinline__ void release(const Ring& at) const {
+    __syncwarp();
+    if (lane_index() == 0) Smem::barrier(smem_.control().empty[at.slot()]).arrive();
+  }
+
+  /// One after the other: what the registers held is over.
+  template <class Rows, class Columns>
+  __device__ __forceinline__ static void multiply(Products& products, const OperandDescriptor& rows,
+                                                  const OperandDescriptor& columns) {
+    wgmma_begin();
+#pragma unroll
+    for (int step = 0; step < Config::kHeadDim / 16; ++step) {
+      wgmma_from_smem<typename Config::Element>(products, rows.at(Rows::along_step(step)),
+                                                columns.at(Columns::along_step(step)), step != 0);
+    }
+    wgmma_commit();
+    wgmma_wait<0>();
+    wgmma_arrived(products);
+  }
+
+  const Args& args_;
+  const Smem smem_;
+  const KeepRow& block_;
+  const int warp_;
+};
+
+}  // namespace lacuna

@@ -1,0 +1,182 @@
+// The mass of each row's keys, in log2, by wgmma (sm_90a): of all that it sees, or of `reference`
+// alone. predict.scores [b, h, q_padded], +inf for rows that take no part in what follows: without
+// a key, or with a NaN.
+//
+// A lane adds up the weights of its own columns, relative to a reference of its own that lags
+// behind their maximum: f32 has room for that, and nothing is looked for among the scores unless
+// the sum of a step says that they have outgrown it. Lanes meet at the end of the row.
+#pragma once
+
+#include "arch/approx.cuh"
+#include "select/exact/exact_producer.cuh"
+
+namespace lacuna {
+
+/// log2 of a sum of exponentials of two, in two parts.
+struct LaggingSum {
+  /// Of the weights of a step: more has outgrown the reference.
+  static constexpr float kMost = 1152921504606846976.0f;  // 2^60
+
+  float reference = -kInfinity;
+  float sum = 0.0f;  ///< of exp2(x - reference)
+
+  /// The reference rises to `largest`, if that is larger. Returns what is subtracted from then on.
+  __device__ __forceinline__ float raise(float largest) {
+    const float before = reference;
+    reference = fmaxf(before, largest);
+    if (reference > before) sum *= exp2_approx(before - reference);
+    return reference == -kInfinity ? 0.0f : reference;
+  }
+  /// Over the lanes of a quad; equal in all of them.
+  __device__ __forceinline__ void merge_quad() {
+#pragma unroll
+    for (int lanes = 1; lanes < 4; lanes *= 2) {
+      const float other = __shfl_xor_sync(kAllLanes, reference, lanes);
+      const float other_sum = __shfl_xor_sync(kAllLanes, sum, lanes);
+      const float offset = raise(other);
+      sum += other_sum * (other == -kInfinity ? 1.0f : exp2_approx(other - offset));
+    }
+  }
+  /// +inf of nothing, and if a weight was a NaN.
+  __device__ __forceinline__ float offset() const {
+    const float x = reference + log2_approx(sum);
+    return x > -kInfinity ? x : kInfinity;
+  }
+};
+
+/// A warpgroup: 64 queries.
+template <class Config, class Hooks, class Args, bool kIsReference>
+class ExactSums : ExactConsumer<Config, Args> {
+  using Base = ExactConsumer<Config, Args>;
+  using Base::args_, Base::block_, Base::smem_, Base::warp_;
+  using typename Base::Products;
+  using typename Base::Ring;
+  using typename Base::Shape;
+
+ public:
+  using Pairs = ExactPairs<Config, Hooks, Args, kIsReference>;
+
+  __device__ __forceinline__ ExactSums(const Args& args, const ExactSmem<Config>& smem,
+                                       const KeepRow& block)
+      : Base(args, smem, block), rows_(block), to_log2_(args.attend.scale * kLog2E) {
+    rows_.q0 += warp_ / 4 * kWarpgroupRows;
+    rows_.q1 = smaller(rows_.q0 + kWarpgroupRows - 1, block.q1);
+  }
+
+  __device__ __forceinline__ void run() {
+    this->load_queries();
+    using Rows = typename Shape::QueryPanels;
+    using Columns = typename Shape::KeyPanels;
+    const u32 first = static_cast<u32>(warp_ / 4 * kWarpgroupRows * kPanelRowBytes);
+    const auto queries = Rows::along_rows(uniform_over_warp(smem_.queries() + first));
+    LaggingSum sums[2];
+    Ring at;
+    for (int step = this->wait(at); step >= 0; step = this->wait(at)) {
+      Products scores;
+      Base::template multiply<Rows, Columns>(
+          scores, queries, Columns::along_rows(uniform_over_warp(smem_.keys(at.slot()))));
+      this->release(at);
+      at.advance();
+      const float to_log2 = hide(scores, step * Shape::kStepKeys);
+      add(sums, scores, to_log2);
+    }
+    store(sums);
+  }
+
+ private:
+  /// What is left to multiply scores by: 1 where some do not count, which are -inf from then on,
+  /// and the others logits.
+  __device__ __forceinline__ float hide(Products& scores, int k0) const {
+    const Pairs pairs{args_};
+    const int k1 = k0 + Shape::kStepKeys - 1, keys = args_.attend.n_k;
+    if (rows_.q0 > rows_.q1 || (k1 < keys && pairs.all(rows_, k0, k1))) return to_log2_;
+#pragma unroll
+    for (int n = 0; n < Shape::kBlocks; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int k = k0 + n * 8 + lane_index() % 4 * 2 + i % 2;
+        const bool counts = k < keys && pairs.one(rows_, row() + i / 2 * 8, k);
+        scores[n][i] = counts ? scores[n][i] * to_log2_ : -kInfinity;
+      }
+    }
+    return 1.0f;
+  }
+
+  /// What lanes have not outgrown costs one multiplication, exponential and addition a score.
+  __device__ __forceinline__ static void add(LaggingSum (&sums)[2], const Products& scores,
+                                             float to_log2) {
+    const float offset[2] = {sums[0].reference, sums[1].reference};
+    float of_step[2];
+    add_weights(of_step, scores, to_log2, offset);
+    // False of NaN, too, which a first step makes of a reference of -inf.
+    const bool fits = of_step[0] <= LaggingSum::kMost && of_step[1] <= LaggingSum::kMost;
+    if (!fits) raise(sums, of_step, scores, to_log2);
+#pragma unroll
+    for (int r = 0; r < 2; ++r) sums[r].sum += of_step[r];
+  }
+
+  __device__ __forceinline__ static void add_weights(float (&of_step)[2], const Products& scores,
+                                                     float to_log2, const float (&offset)[2]) {
+    of_step[0] = of_step[1] = 0.0f;
+#pragma unroll
+    for (int n = 0; n < Shape::kBlocks; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        of_step[i / 2] += exp2_approx(fmaf(scores[n][i], to_log2, -offset[i / 2]));
+    }
+  }
+
+  __device__ __forceinline__ static void raise(LaggingSum (&sums)[2], float (&of_step)[2],
+                                               const Products& scores, float to_log2) {
+    float largest[2] = {-kInfinity, -kInfinity}, offset[2];
+#pragma unroll
+    for (int n = 0; n < Shape::kBlocks; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) largest[i / 2] = fmaxf(largest[i / 2], scores[n][i] * to_log2);
+    }
+#pragma unroll
+    for (int r = 0; r < 2; ++r) offset[r] = sums[r].raise(largest[r]);
+    add_weights(of_step, scores, to_log2, offset);
+  }
+
+  __device__ __forceinline__ void store(LaggingSum (&sums)[2]) const {
+    float* const offsets =
+        args_.predict.scores + query_head(args_, block_.b, block_.h) * args_.predict.q_padded;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      sums[r].merge_quad();
+      const int q = row() + 8 * r;
+      if (lane_index() % 4 == 0 && q <= block_.q1) offsets[q] = sums[r].offset();
+    }
+  }
+
+  __device__ __forceinline__ int row() const {
+    return rows_.q0 + warp_ % 4 * kWarpRows + lane_index() / 4;
+  }
+
+  KeepRow rows_;  ///< the warpgroup's; q1 < q0 if there are none
+  const float to_log2_;
+};
+
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ void predict_exact_sums(const Args& args) {
+  extern __shared__ __align__(1024) unsigned char exact_smem[];
+  using Shape = ExactShape<Config>;
+  constexpr bool kIsReference = Config::kNormalise == Normalise::kLse;
+  static_assert(kIsReference || Config::kNormalise == Normalise::kSoftmax);
+  using Sums = ExactSums<Config, Hooks, Args, kIsReference>;
+  const ExactSmem<Config> smem{exact_smem};
+  const KeepRow block = exact_rows_of_block<Config>(args);
+  smem.prepare();
+  if (warp_index() < Shape::kWarps) {
+    grow_registers<Shape::kConsumerRegisters>();
+    Sums(args, smem, block).run();
+  } else {
+    shrink_registers<Shape::kProducerRegisters>();
+    ExactProducer<Config, Args>(args, smem, block).run([&](int k0, int k1) {
+      return typename Sums::Pairs{args}.any(block, k0, k1);
+    });
+  }
+}
+
+}  // namespace lacuna

@@ -1,0 +1,151 @@
+// One row of the predictor's tiles: a query tile of one head against all key tiles, and what the
+// spec's hooks say of a tile in it. Bounds are inclusive and clamped to the last token.
+#pragma once
+
+#include "arch/warp.cuh"
+#include "args/predict_args.cuh"
+#include "base/math.cuh"
+
+namespace lacuna {
+
+/// Blocks of a stage that strides over its work: enough for every multiprocessor, few enough for
+/// scratch memory of each.
+inline constexpr int kMostBlocks = 512;
+
+struct KeepRow {
+  int i, h, b;
+  int q0, q1;
+};
+
+template <class Config, class Args>
+__device__ __forceinline__ KeepRow keep_row_of(const Args& args, int b, int h, int i) {
+  const int q0 = i * Config::kTileQ;
+  return {i, h, b, q0, smaller(q0 + Config::kTileQ - 1, args.attend.n_q - 1)};
+}
+
+/// By number in arrays [n_b, n_h, keep_q_tiles].
+template <class Config, class Args>
+__device__ __forceinline__ KeepRow locate_keep_row(const Args& args, int number) {
+  const int head = number / args.predict.keep_q_tiles;
+  const int b = head / args.attend.n_h;
+  return keep_row_of<Config>(args, b, head - b * args.attend.n_h,
+                             number - head * args.predict.keep_q_tiles);
+}
+
+/// Neighbouring query tiles of a head that a block takes together.
+struct RowGroup {
+  int b, h;
+  int first, rows;  ///< tiles
+};
+
+template <int kRows, class Args>
+__device__ __forceinline__ int count_row_groups(const Args& args) {
+  return args.attend.n_b * args.attend.n_h * ceil_div(args.predict.keep_q_tiles, kRows);
+}
+template <int kRows, class Args>
+__device__ __forceinline__ RowGroup locate_row_group(const Args& args, int number) {
+  const int groups_of_head = ceil_div(args.predict.keep_q_tiles, kRows);
+  const int head = number / groups_of_head, b = head / args.attend.n_h;
+  const int first = (number - head * groups_of_head) * kRows;
+  return {b, head - b * args.attend.n_h, first, smaller(kRows, args.predict.keep_q_tiles - first)};
+}
+template <class Config, class Args>
+__device__ __forceinline__ KeepRow keep_row_of(const Args& args, const RowGroup& group, int r) {
+  return keep_row_of<Config>(args, group.b, group.h, group.first + r);
+}
+
+/// Of a query head in arrays [n_b, n_h], and of its KV head in arrays [n_b, n_h_kv].
+template <class Args>
+__device__ __forceinline__ long long query_head(const Args& args, int b, int h) {
+  return static_cast<long long>(b) * args.attend.n_h + h;
+}
+template <class Args>
+__device__ __forceinline__ long long key_head(const Args& args, int b, int h) {
+  const int heads = args.attend.n_h / args.attend.heads_per_kv;
+  return static_cast<long long>(b) * heads + h / args.attend.heads_per_kv;
+}
+
+template <class Args>
+__device__ __forceinline__ unsigned* kept_words(const Args& args, const KeepRow& row) {
+  const long long number = query_head(args, row.b, row.h) * args.predict.keep_q_tiles + row.i;
+  return args.predict.kept + number * args.predict.keep_words;
+}
+
+template <class Config, class Args>
+__device__ __forceinline__ int last_key(const Args& args, int j) {
+  return smaller((j + 1) * Config::kTileK, args.attend.n_k) - 1;
+}
+
+/// Does the mask leave anything of these keys visible?
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ bool sees_keys(const Args& args, const KeepRow& row, int k0, int k1) {
+  if constexpr (!Config::kHasMask) return true;
+  return Hooks::tile_visible(args, row.q0, row.q1, k0, k1, row.h, row.b);
+}
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ bool sees_tile(const Args& args, const KeepRow& row, int j) {
+  return sees_keys<Config, Hooks>(args, row, j * Config::kTileK, last_key<Config>(args, j));
+}
+
+struct TileSimilarity {
+  float q = 0.0f, k = 0.0f;
+};
+template <class Config, class Args>
+__device__ __forceinline__ TileSimilarity similarity_of(const Args& args, const KeepRow& row,
+                                                        int j) {
+  TileSimilarity similar;
+  if constexpr (Config::kUsesSimilarQ) {
+    similar.q =
+        args.predict
+            .q_similarity[query_head(args, row.b, row.h) * args.predict.keep_q_tiles + row.i];
+  }
+  if constexpr (Config::kUsesSimilarK) {
+    similar.k =
+        args.predict.k_similarity[key_head(args, row.b, row.h) * args.predict.keep_k_tiles + j];
+  }
+  return similar;
+}
+
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ bool excludes_tile(const Args& args, const KeepRow& row, int j) {
+  if constexpr (!Config::kHasExclude) return false;
+  const TileSimilarity similar = similarity_of<Config>(args, row, j);
+  return Hooks::exclude(args, similar.q, similar.k, row.i, j, row.q0, row.q1, j * Config::kTileK,
+                        last_key<Config>(args, j), row.h, row.b);
+}
+
+/// What `keep` may read of a tile besides its place.
+struct TileValue {
+  float score = 0.0f, p = 0.0f;
+  int rank = 0;
+  float mass_before = 0.0f;
+};
+
+/// `visible`: tiles of the row that the mask leaves visible, of which this must be one.
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ bool keeps_tile(const Args& args, const KeepRow& row, int j,
+                                           const TileValue& value, int visible) {
+  const TileSimilarity similar = similarity_of<Config>(args, row, j);
+  return Hooks::keep(args, value.score, value.p, value.rank, value.mass_before, visible, similar.q,
+                     similar.k, row.i, j, row.q0, row.q1, j * Config::kTileK,
+                     last_key<Config>(args, j), row.h, row.b);
+}
+
+/// The part of `keep` that is about the rank, where tiles differ by nothing else in it
+/// (Config::kKeepsFirst).
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ bool keeps_rank(const Args& args, const KeepRow& row, int rank,
+                                           int visible) {
+  const TileSimilarity similar = similarity_of<Config>(args, row, 0);
+  return Hooks::keep_rank(args, rank, visible, similar.q, row.i, row.q0, row.q1, row.h, row.b);
+}
+
+/// The part of `keep` that is about p, where tiles differ by nothing else in it
+/// (Config::kHasThreshold).
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ bool keeps_p(const Args& args, const KeepRow& row, float p) {
+  const TileSimilarity similar = similarity_of<Config>(args, row, 0);
+  return Hooks::keep_p(args, p, similar.q, row.i, row.q0, row.q1, row.h, row.b);
+}
+
+}  // namespace lacuna

@@ -1,0 +1,219 @@
+// The producers of predict_token_pairs: four warps that find the steps which the block sees, each
+// for itself, and load each a quarter of their keys. Protocol:
+// select/token_pairs/token_pair_shape.cuh.
+#pragma once
+
+#include "arch/cp_async.cuh"
+#include "arch/mbarrier.cuh"
+#include "arch/redux.cuh"
+#include "arch/tma.cuh"
+#include "pipeline/ring_position.cuh"
+#include "quantise/groups.cuh"
+#include "select/token_pairs/bound_classifier.cuh"
+
+namespace lacuna {
+
+template <class Config, class Hooks, class Args>
+class PairProducer {
+  using Shape = PairShape<Config>;
+  using Smem = PairSmem<Config>;
+  using KeyGroups = QuantGroups<Config::kGroup, false, Config::kTileK>;
+
+  /// What a lane holds of a step's numbers until its slot is free: of two keys.
+  struct Numbers {
+    float scale;
+    float2 bias;  ///< as it was written
+  };
+  static constexpr int kKeys = Shape::kStepKeys / Shape::kProducerWarps;  ///< of a warp
+
+ public:
+  __device__ __forceinline__ PairProducer(const Args& args, const Smem& smem, const KeepRow& rows)
+      : args_(args), smem_(smem), rows_(rows), warp_(warp_index() - Shape::kWarps) {
+    const PredictArgs& predict = args.predict;
+    const long long head = key_head(args, rows.b, rows.h);
+    keys_ = predict.estimate_k_values +
+            (head * predict.k_padded + warp_ * kKeys) * Config::kHeadDim + lane_index() * 16;
+    scale_ = predict.estimate_k_scale + head * predict.estimate_k_groups;
+    if constexpr (Shape::kLooksTwice) unsure_ = unsure_of_scale(args.attend.scale);
+    if constexpr (Config::kHasColumnBias)
+      bias_ = predict.column_bias + query_head(args, rows.b, rows.h) * predict.k_padded;
+  }
+
+  /// Never waits for the other producers. A step is announced once the copies of the next have been
+  /// issued: by then its own have landed, and become visible to wgmma by whom they were issued, so
+  /// that those who compute need no fence.
+  __device__ __forceinline__ void run() const {
+    RingPosition<Shape::kStages> at;
+    PossibleSteps possible;
+    for (int step = next(possible); step < steps(); step = next(possible)) {
+      const Numbers numbers = read_numbers(step);
+      Smem::barrier(smem_.control().empty[at.slot()]).wait(at.phase() ^ 1);
+      copy_keys(step, at.slot());
+      cp_async_commit();
+      write_numbers(numbers, step, at.slot());
+      if (at.count > 0) {
+        cp_async_wait<1>();
+        announce(at.before());
+      }
+      at.advance();
+    }
+    cp_async_wait<0>();
+    if (at.count > 0) announce(at.before());
+    Smem::barrier(smem_.control().empty[at.slot()]).wait(at.phase() ^ 1);
+    if (warp_ == 0 && lane_index() == 0) smem_.control().messages[at.slot()] = {-1, 0};
+    announce(at);
+  }
+
+ private:
+  __device__ __forceinline__ int steps() const {
+    return ceil_div(args_.attend.n_k, Shape::kStepKeys);
+  }
+
+  /// Those from `first` to the next 32 of which the block sees anything and which are still to
+  /// come.
+  struct PossibleSteps {
+    int first = -32;
+    u32 left = 0;
+  };
+  /// The next of them; steps() or more if there is none. Each lane asks about another.
+  __device__ __forceinline__ int next(PossibleSteps& possible) const {
+    while (possible.left == 0) {
+      possible.first += 32;
+      if (possible.first >= steps()) return steps();
+      const int mine = possible.first + lane_index();
+      const bool sees = mine < steps() && sees_step<Config, Hooks>(args_, rows_, mine);
+      possible.left = __ballot_sync(kAllLanes, sees);
+    }
+    const int step = possible.first + __ffs(static_cast<int>(possible.left)) - 1;
+    possible.left &= possible.left - 1;
+    return step;
+  }
+
+  /// What the warp has written is there.
+  __device__ __forceinline__ void announce(const RingPosition<Shape::kStages>& at) const {
+    fence_proxy_async();
+    __syncwarp();
+    if (lane_index() == 0) Smem::barrier(smem_.control().full[at.slot()]).arrive();
+  }
+
+  /// The warp's keys; those past the end become zeros. Rows are contiguous on both sides, so that a
+  /// pass is 512 bytes from one to the next, which lanes share chunk by chunk.
+  __device__ __forceinline__ void copy_keys(int step, u32 slot) const {
+    using Tile = typename Shape::KeyTile;
+    constexpr int kPassRows = 32 / Tile::kChunks, kPasses = kKeys / kPassRows;
+    constexpr int kPeriod = 8 / kPassRows;  // passes until chunks are permuted as before
+    const signed char* const source =
+        keys_ + static_cast<long long>(step) * (Shape::kStepKeys * Config::kHeadDim);
+    const int left = args_.attend.n_k - step * Shape::kStepKeys - warp_ * kKeys;
+    const int row = lane_index() / Tile::kChunks;
+    u32 target[kPeriod];
+#pragma unroll
+    for (int n = 0; n < kPeriod; ++n)
+      target[n] = smem_.keys(slot) + static_cast<u32>(warp_ * kKeys * Tile::kRowBytes) +
+                  Tile::offset(n * kPassRows + row, lane_index() % Tile::kChunks);
+    if (left >= kKeys) {
+#pragma unroll
+      for (int pass = 0; pass < kPasses; ++pass)
+        cp_async_16(target[pass % kPeriod] + pass / kPeriod * kPeriod * 512, source + pass * 512,
+                    true);
+    } else {
+#pragma unroll 1
+      for (int pass = 0; pass < kPasses; pass += kPeriod) {
+#pragma unroll
+        for (int n = 0; n < kPeriod; ++n)
+          cp_async_16(target[n] + pass * 512, source + (pass + n) * 512,
+                      (pass + n) * kPassRows + row < left);
+      }
+    }
+  }
+
+  /// The first of a lane's two keys, within a step.
+  __device__ __forceinline__ int first_key() const {
+    return warp_ * kKeys + unit() * Shape::kUnitKeys + block() * 8 + quad_lane() * 2;
+  }
+
+  __device__ __forceinline__ Numbers read_numbers(int step) const {
+    const int key = step * Shape::kStepKeys + first_key();
+    Numbers numbers;
+    // Past the end there are groups of padded tokens, which nothing may have written. Times a bias
+    // of -inf they stay that: not 0.
+    numbers.scale = 1e-15f;
+    const int first = key - block() * 8;
+    if (first < args_.attend.n_k) numbers.scale = scale_[KeyGroups::of(first)];
+    if constexpr (Config::kHasColumnBias)
+      numbers.bias = *reinterpret_cast<const float2*>(bias_ + key);
+    return numbers;
+  }
+
+  /// A column with a NaN is never the largest, nor one that does not exist: -inf. What cannot be
+  /// expressed is infinite, and then nothing is known of the step.
+  __device__ __forceinline__ static float in_units(float bias, float inverse, bool exists) {
+    if (!exists || bias != bias || bias == -kInfinity) return -kInfinity;
+    const float x = fabsf(bias * inverse);
+    return x < kInfinity ? bias * inverse : kInfinity;
+  }
+
+  __device__ __forceinline__ void write_numbers(const Numbers& numbers, int step, u32 slot) const {
+    auto& control = smem_.control();
+    const int u = warp_ * kUnits + unit();
+    auto& of_slot = control.numbers[slot];
+    if (block() == 0) of_slot[Shape::kScale][quad_lane()][u] = numbers.scale;
+    if constexpr (Config::kHasColumnBias) {
+      const int left = args_.attend.n_k - step * Shape::kStepKeys - first_key();
+      const float inverse = 1.0f / numbers.scale;
+      const float2 bias = {in_units(numbers.bias.x, inverse, left > 0),
+                           in_units(numbers.bias.y, inverse, left > 1)};
+      *reinterpret_cast<float2*>(&control.bias[slot][u][quad_lane()][block() * 2]) = bias;
+      if constexpr (Shape::kLooksTwice) {
+        const float most = max_over_blocks(fmaxf(bias.x, bias.y));
+        const float least = -max_over_blocks(fmaxf(-bias.x, -bias.y));
+        const bool exists = most > -kInfinity;
+        if (block() == 0) {
+          of_slot[Shape::kInverse][quad_lane()][u] = exists ? inverse : 0.0f;
+          of_slot[Shape::kMostBias][quad_lane()][u] = exists ? most : Shape::kNoBias;
+          of_slot[Shape::kSpread][quad_lane()][u] =
+              least > -kInfinity ? fmaf(inverse, unsure_, most - least) : kInfinity;
+        }
+      }
+      float largest = 0.0f;
+      if (bias.x > -kInfinity) largest = fabsf(bias.x);
+      if (bias.y > -kInfinity) largest = fmaxf(largest, fabsf(bias.y));
+      // Magnitudes are ordered like their bits.
+      largest = __int_as_float(max_over_lanes(__float_as_int(largest)));
+      if (lane_index() == 0) control.largest_bias[slot][warp_] = largest;
+    }
+    if (warp_ == 0) {
+      const int team = lane_index();
+      bool sees = false;
+      if (team < Shape::kTeams) {
+        const KeepRow rows = rows_of_team<Config>(args_, rows_, team);
+        sees = rows.q0 <= rows.q1 && sees_step<Config, Hooks>(args_, rows, step);
+      }
+      const u32 teams = __ballot_sync(kAllLanes, sees);
+      if (lane_index() == 0) control.messages[slot] = {step, teams};
+    }
+  }
+
+  /// Of the warp's units which one a lane has keys of, in which 8 of it, and for whom in each quad
+  /// of the consumers.
+  static constexpr int kUnits = kKeys / Shape::kUnitKeys;
+  __device__ __forceinline__ static int unit() { return lane_index() / 16; }
+  __device__ __forceinline__ static int block() { return lane_index() / 4 % 4; }
+  __device__ __forceinline__ static int quad_lane() { return lane_index() % 4; }
+  static_assert(kUnits == 2 && Shape::kUnitKeys == 32);
+  __device__ __forceinline__ static float max_over_blocks(float x) {
+    x = fmaxf(x, __shfl_xor_sync(kAllLanes, x, 4));
+    return fmaxf(x, __shfl_xor_sync(kAllLanes, x, 8));
+  }
+
+  const Args& args_;
+  const Smem smem_;
+  const KeepRow& rows_;
+  const int warp_;           ///< of the producers
+  const signed char* keys_;  ///< a lane's first chunk
+  const float* scale_;       ///< of the head
+  const float* bias_ = nullptr;
+  float unsure_ = 0.0f;  ///< see unsure_of_scale
+};
+
+}  // namespace lacuna

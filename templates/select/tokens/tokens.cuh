@@ -1,0 +1,365 @@
+// `estimate` with the tokens of each query tile (or the last tokens of the sequence) as rows
+// against all keys, reduced to key tiles or columns; then `select`.
+//
+// A block takes one query tile and goes through the keys, chunk by chunk; chunks that the mask
+// hides are not loaded. With softmax (or an exact log-sum-exp over `reference`) it goes twice: the
+// first time for each row's sum. The second time each tile is decided as soon as it is reduced, so
+// that nothing but bits is stored, unless `keep` wants ranks or the rows are the last ones, whose
+// result select_rows reads.
+#pragma once
+
+#include "loader/row_tile_loader.cuh"
+#include "select/keep/select_first.cuh"
+#include "select/tokens/token_logits.cuh"
+#include "select/tokens/token_reduce.cuh"
+
+namespace lacuna {
+
+template <class Config, class Hooks, class Args>
+class TokenBlock {
+  using Shape = TokenShape<Config>;
+  using Scores = float[Shape::kBlocks][4];
+  using Numbers = float[Shape::kBlocks][2];
+  static constexpr bool kIsPlain = Config::kNormalise == Normalise::kNone;
+  /// The rows' sums over the estimate itself; for averages also: which rows have any column?
+  static constexpr bool kNeedsSums = Config::kNormalise == Normalise::kSoftmax || Config::kSums;
+  static constexpr Merge kWeights = !Config::kSums ? Merge::kLargest
+                                    : kIsPlain     ? Merge::kSumOfPresent
+                                                   : Merge::kSum;
+  static constexpr Merge kScores = Config::kSums ? Merge::kSumOfPresent : Merge::kLargest;
+  static constexpr bool kStoresValues =
+      Shape::kIsLast || Config::kOrdersTiles || Config::kKeepsFirst;
+  /// p, score and the order of the tiles, or p alone.
+  static constexpr int kPlanes = Config::kOrdersTiles ? 4 : 1;
+  static_assert(!Shape::kIsLast || !Config::kKeepsFirst, "one order serves all rows of a head");
+
+ public:
+  __device__ __forceinline__ TokenBlock(const Args& args, unsigned char* smem)
+      : args_(args),
+        smem_(smem),
+        row_sums_(*reinterpret_cast<typename Shape::RowSums*>(smem + Shape::kKeysOffset)),
+        tail_(*reinterpret_cast<typename Shape::Tail*>(smem + Shape::kTailOffset)),
+        warp_(warp_index()) {}
+
+  __device__ __forceinline__ void run() {
+    if constexpr (Shape::kIsLast) {
+      const int b = block_index() / args_.attend.n_h;
+      KeepRow row = keep_row_of<Config>(args_, b, block_index() - b * args_.attend.n_h,
+                                        args_.predict.keep_q_tiles - 1);
+      row.q0 = args_.attend.n_q - smaller(Config::kLastRows, args_.attend.n_q);
+      estimate(row);
+    } else {
+      const int rows = args_.attend.n_b * args_.attend.n_h * args_.predict.keep_q_tiles;
+      for (int number = block_index(); number < rows; number += kMostBlocks) {
+        estimate(locate_keep_row<Config>(args_, number));
+      }
+    }
+  }
+
+ protected:
+  __device__ __forceinline__ void estimate(const KeepRow& row) {
+    row_ = row;
+    rows_ = row.q1 - row.q0 + 1;
+    clear_results();
+    if constexpr (!Shape::kIsLast && !Config::kKeepsFirst) {
+      visible_ = count_visible<Config, Hooks>(args_, row_,
+                                              BlockTeam<Config::kThreads>(tail_.select.reduce));
+    }
+    float own = 0.0f, log2_sum = 0.0f;  // of this thread's row: of the estimate; what divides it
+    if constexpr (kNeedsSums) {
+      own = log2_sum = sum_rows<Config::kBits, false>();
+      const int has_columns = thread_index() < rows_ && own > -kInfinity;
+      const int count = block_sum<Config::kThreads>(has_columns, tail_.select.reduce);
+      row_share_ = Config::kSums && count > 0 ? 1.0f / static_cast<float>(count) : 1.0f;
+    }
+    if constexpr (Config::kNormalise == Normalise::kLse) log2_sum = sum_rows<16, true>();
+    if constexpr (Config::kNormalise == Normalise::kPreviousLse) {
+      const LseArg& lse = args_.predict.previous_lse;
+      const int q = smaller(row_.q0 + thread_index(), args_.attend.n_q - 1);
+      log2_sum = lse.data[row_.b * lse.stride_b + row_.h * lse.stride_h + q] * kLog2E;
+    }
+    const bool is_number = own == own;
+    publish_offset(is_number && (kIsPlain || log2_sum > -kInfinity), kIsPlain ? 0.0f : log2_sum);
+    go_through<Config::kBits, false>(
+        [&](const Scores& scores, int of_warp) { take_weights(scores, of_warp); },
+        [&](const Step& step) { reduce_chunk(step); });
+    finish();
+  }
+
+  /// What a row's logits are reduced by, in log2; +inf for rows that take no part: rows past the
+  /// end, rows without a weight, rows with a NaN, which hurts no other row.
+  __device__ __forceinline__ void publish_offset(bool takes_part, float offset) {
+    constexpr int kRows = Shape::kRowWarps * Shape::kSets * 16;
+    static_assert(kRows <= Config::kThreads, "a thread publishes one row");
+    const int r = thread_index();
+    if (r < kRows) tail_.offset[r] = takes_part && r < rows_ ? offset : kInfinity;
+    __syncthreads();
+  }
+
+  /// Where the walk along the keys is: a chunk.
+  struct Step {
+    int first;  ///< column
+    int count;  ///< chunks before
+  };
+
+  /// body(logits, number of the 16 rows among the warp's) by each warp that has rows, for each
+  /// visible chunk; then after(step) by all. Ends with a barrier.
+  template <int kBits, bool kIsReference, class Body, class After>
+  __device__ __forceinline__ void go_through(Body body, After after) {
+    const TokenLogits<Shape, Config, Hooks, Args, kBits, kIsReference> logits(args_, row_);
+    const int columns = args_.attend.n_k;
+    Step step = {logits.first_possible(0), 0};
+    if (step.first < columns) load(logits, step);
+    while (step.first < columns) {
+      const Step next = {logits.first_possible(step.first + Shape::kColumns), step.count + 1};
+      cp_async_wait<0>();
+      const int* const excluded = publish_excluded<kIsReference>(step);
+      if (Shape::kStages == 2 && next.first < columns) load(logits, next);
+      if (has_rows()) take_chunk(logits, step, excluded, body);
+      after(step);
+      if constexpr (Shape::kStages == 1) {
+        __syncthreads();
+        if (next.first < columns) load(logits, next);
+      }
+      step = next;
+    }
+    __syncthreads();
+  }
+
+  template <class Logits>
+  __device__ __forceinline__ void load(const Logits& logits, const Step& step) const {
+    if (step.count == 0) logits.load_queries(shared_address(smem_));
+    logits.load_keys(key_slot(step), step.first);
+    cp_async_commit();
+  }
+
+  /// The sets of 16 rows of this warp, one after another.
+  template <class Logits, class Body>
+  __device__ __forceinline__ void take_chunk(const Logits& logits, const Step& step,
+                                             const int* excluded, Body& body) {
+    const bool partial = excluded != nullptr || logits.is_partial(step.first);
+    const int offset = split() * Shape::kSplitColumns;
+#pragma unroll 1
+    for (int of_warp = 0; of_warp < Shape::kSets; ++of_warp) {
+      const int set = row_warp() + of_warp * Shape::kRowWarps;
+      if (Shape::kSets > 1 && set >= Shape::kRowSets) break;
+      typename Logits::Sums sums;
+      clear(sums);
+      logits.add(sums, shared_address(smem_), key_slot(step), set, split());
+      Scores scores;
+      logits.scale(scores, sums, set, step.first + offset);
+      if (partial) logits.hide(scores, set, step.first + offset, excluded, offset);
+      body(scores, of_warp);
+    }
+  }
+
+  /// Meets the block at the chunk. Flags by tile if `exclude` takes out any, else null.
+  template <bool kIsReference>
+  __device__ __forceinline__ const int* publish_excluded(const Step& step) {
+    if constexpr (!Config::kHasExclude || kIsReference) {
+      __syncthreads();
+      return nullptr;
+    }
+    const int t = thread_index(), j = step.first / Shape::kTileColumns + t;
+    int* const flags = tail_.excluded[step.count % 2];
+    bool excluded = t < Shape::kTiles && j < args_.predict.keep_k_tiles;
+    excluded = excluded && excludes_tile<Config, Hooks>(args_, row_, j);
+    if (t < Shape::kTiles) flags[t] = excluded;
+    return __syncthreads_or(excluded) != 0 ? flags : nullptr;
+  }
+
+  /// log2 of the sum of exp(logit) over a row's columns, to the thread with the row's number.
+  template <int kBits, bool kIsReference>
+  __device__ __forceinline__ float sum_rows() {
+    RowSum sums[Shape::kSets][2];
+    go_through<kBits, kIsReference>(
+        [&](const Scores& scores, int of_warp) {
+#pragma unroll
+          for (int n = 0; n < Shape::kSets; ++n) {
+            if (n == of_warp) add_to_row_sums(sums[n], scores);
+          }
+        },
+        [](const Step&) {});
+#pragma unroll
+    for (int n = 0; n < Shape::kSets; ++n) {
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        RowSum& sum = sums[n][r];
+        sum.template merge_lanes<4>();
+        if (!has_rows() || lane_index() % 4 != 0) continue;
+        const int number = (row_warp() + n * Shape::kRowWarps) * 16 + lane_index() / 4 + 8 * r;
+        row_sums_.largest[split()][number] = sum.largest;
+        row_sums_.sum[split()][number] = sum.sum;
+      }
+    }
+    __syncthreads();
+    RowSum sum;
+    if (thread_index() < rows_) {
+#pragma unroll
+      for (int n = 0; n < Shape::kSplits; ++n) {
+        sum.merge(row_sums_.largest[n][thread_index()], row_sums_.sum[n][thread_index()]);
+      }
+    }
+    __syncthreads();
+    return sum.log2_sum();
+  }
+
+  /// Logits of 16 rows -> weights_ and scores_, by column of this lane.
+  __device__ __forceinline__ void take_weights(const Scores& scores, int of_warp) {
+    const int set = row_warp() + of_warp * Shape::kRowWarps;
+    const int row = set * 16 + lane_index() / 4;
+    const float offset[2] = {tail_.offset[row], tail_.offset[row + 8]};
+#pragma unroll
+    for (int n = 0; n < Shape::kBlocks; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const float x = scores[n][i], shift = offset[i / 2];
+        const bool takes_part = shift < kInfinity;
+        float weight = kIsPlain ? x - shift : fmaf(x, kLog2E, -shift);
+        if constexpr (kWeights == Merge::kSum) weight = exp2_approx(weight);
+        if (Config::kSums && !takes_part) weight = kNothing<kWeights>;
+        const float score = takes_part ? x : -kInfinity;
+        const bool opens = i < 2 && of_warp == 0;
+        float& kept_weight = weights_[n][i % 2];
+        kept_weight = opens ? weight : merge_two<kWeights>(kept_weight, weight);
+        if constexpr (Config::kUsesScore) {
+          float& kept_score = scores_[n][i % 2];
+          kept_score = opens ? score : merge_two<kScores>(kept_score, score);
+        }
+      }
+    }
+  }
+
+  /// From the warps' weights to one number for each tile of the chunk, and what follows from it.
+  __device__ __forceinline__ void reduce_chunk(const Step& step) {
+    auto& parts = *reinterpret_cast<typename Shape::Parts*>(
+        smem_ + (Shape::kHasParts ? Shape::kPartsOffset : key_offset(step)));
+    if constexpr (!Shape::kHasParts) __syncthreads();
+    if (has_rows()) {
+      const int slot = split() * (Shape::kSplitColumns / Shape::kUnit);
+      reduce_units<kWeights, Shape::kUnit>(parts.weight[row_warp()] + slot, weights_);
+      if constexpr (Config::kUsesScore) {
+        reduce_units<kScores, Shape::kUnit>(parts.score[row_warp()] + slot, scores_);
+      }
+    }
+    __syncthreads();
+    if (warp_ * 32 < Shape::kTiles) take_tiles(parts, step.first / Shape::kTileColumns);
+  }
+
+  /// A thread takes one tile of the chunk, whose first tile is given.
+  __device__ __forceinline__ void take_tiles(const typename Shape::Parts& parts, int first) {
+    const int t = thread_index(), j = first + t;
+    const bool exists = t < Shape::kTiles && j < args_.predict.keep_k_tiles;
+    TileValue value;
+    if (exists) {
+      value.p = merge_parts<kWeights>(parts.weight, t);
+      if constexpr (!Config::kSums && !kIsPlain) value.p = exp2_approx(value.p);
+      if constexpr (Config::kSums) value.p *= row_share_;
+      if constexpr (Config::kUsesScore) value.score = merge_parts<kScores>(parts.score, t);
+    }
+    if constexpr (kStoresValues) {
+      if (exists) {
+        plane(0)[j] = value.p;
+        if constexpr (Config::kUsesScore) plane(1)[j] = value.score;
+      }
+    } else {
+      const bool keep = exists && sees_tile<Config, Hooks>(args_, row_, j) &&
+                        keeps_tile<Config, Hooks>(args_, row_, j, value, visible_);
+      unsigned* const kept = kept_words(args_, row_);
+      if constexpr (Shape::kTiles % 32 == 0) {
+        const u32 bits = __ballot_sync(kAllLanes, keep);
+        if (lane_index() == 0 && exists) kept[j / 32] = bits;
+      } else if (keep) {
+        atomicOr(&kept[j / 32], 1u << j % 32);
+      }
+    }
+  }
+
+  template <Merge kMerge, int kWarps>
+  __device__ __forceinline__ static float merge_parts(const float (&parts)[kWarps][Shape::kSlots],
+                                                      int tile) {
+    constexpr int kSlotsOfTile = Shape::kTileColumns / Shape::kUnit;
+    float x = kNothing<kMerge>;
+#pragma unroll
+    for (int warp = 0; warp < Shape::kRowWarps; ++warp) {
+#pragma unroll
+      for (int slot = 0; slot < kSlotsOfTile; ++slot) {
+        x = merge_two<kMerge>(x, parts[warp][tile * kSlotsOfTile + slot]);
+      }
+    }
+    return x;
+  }
+
+  /// Tiles that no chunk reaches: not kept, without a weight.
+  __device__ __forceinline__ void clear_results() {
+    if constexpr (kStoresValues) {
+      for (int j = thread_index(); j < args_.predict.keep_k_tiles; j += Config::kThreads) {
+        plane(0)[j] = kIsPlain ? -kInfinity : 0.0f;
+        if (Shape::kIsLast || Config::kUsesScore) plane(1)[j] = -kInfinity;
+      }
+    } else {
+      unsigned* const kept = kept_words(args_, row_);
+      for (int word = thread_index(); word < args_.predict.keep_words; word += Config::kThreads) {
+        kept[word] = 0;
+      }
+    }
+    __syncthreads();
+  }
+
+  __device__ __forceinline__ void finish() {
+    if constexpr (Config::kKeepsFirst) {
+      select_first<Config, Hooks>(args_, row_, plane(0), tail_.select.reduce);
+    } else if constexpr (Config::kOrdersTiles) {
+      auto& scratch = *reinterpret_cast<OrderScratch<Shape::kWarps>*>(smem_);
+      int* const order = reinterpret_cast<int*>(plane(2));
+      order_tiles<Config::kThreads>(plane(0), args_.predict.keep_k_tiles, order,
+                                    reinterpret_cast<int*>(plane(3)), scratch);
+      if constexpr (!Shape::kIsLast) {
+        select_by_order<Config, Hooks>(args_, row_,
+                                       {plane(0), plane(1), order, args_.predict.keep_k_tiles},
+                                       visible_, tail_.select.words, SelectScratch::kWords,
+                                       BlockTeam<Config::kThreads>(tail_.select.reduce));
+      }
+    }
+    __syncthreads();
+  }
+
+  /// The 16 rows of this warp (its first, if it has several), and which columns of a chunk it
+  /// takes.
+  __device__ __forceinline__ int row_warp() const { return warp_ / Shape::kSplits; }
+  __device__ __forceinline__ int split() const { return warp_ % Shape::kSplits; }
+  __device__ __forceinline__ bool has_rows() const { return row_warp() < Shape::kRowWarps; }
+
+  __device__ __forceinline__ static int key_offset(const Step& step) {
+    return Shape::kKeysOffset + step.count % Shape::kStages * Shape::kKeyBytes;
+  }
+  __device__ __forceinline__ u32 key_slot(const Step& step) const {
+    return shared_address(smem_) + static_cast<u32>(key_offset(step));
+  }
+
+  /// predict.scores: of the head for the last rows, else of the block.
+  __device__ __forceinline__ float* plane(int number) const {
+    if constexpr (Shape::kIsLast) return last_rows_plane<Config>(args_, row_.b, row_.h, number);
+    const long long first = static_cast<long long>(block_index()) * kPlanes + number;
+    return args_.predict.scores + first * args_.predict.keep_k_tiles;
+  }
+
+  const Args& args_;
+  unsigned char* const smem_;
+  typename Shape::RowSums& row_sums_;
+  typename Shape::Tail& tail_;
+  const int warp_;
+  KeepRow row_ = {};
+  int rows_ = 0;     ///< of the tile
+  int visible_ = 0;  ///< tiles of the row
+  float row_share_ = 1.0f;
+  Numbers weights_, scores_;  ///< of the chunk, reduced over this lane's rows
+};
+
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ void predict_tokens(const Args& args) {
+  extern __shared__ __align__(128) unsigned char block_smem[];
+  TokenBlock<Config, Hooks, Args>(args, block_smem).run();
+}
+
+}  // namespace lacuna

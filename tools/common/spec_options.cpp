@@ -1,0 +1,136 @@
+#include "tools/common/spec_options.hpp"
+
+#include "compiler/passes/relief.hpp"
+#include "compiler/spec/json_limits.hpp"
+#include "tools/io/file_io.hpp"
+
+namespace lacuna::tools {
+namespace {
+
+std::string join(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+std::vector<std::string> target_names() {
+  std::vector<std::string> names;
+  for (const Target& target : all_targets()) names.push_back(target.name);
+  return names;
+}
+
+constexpr DType kDTypes[] = {DType::kBF16, DType::kF16, DType::kF32};
+
+std::vector<std::string> dtype_names() {
+  std::vector<std::string> names;
+  for (const DType dtype : kDTypes) names.emplace_back(name_of(dtype));
+  return names;
+}
+
+bool is_json_schema(const std::string& text) {
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object()) return false;
+  const auto schema = json.find("$schema");
+  return schema != json.end() && schema->is_string() &&
+         schema->get<std::string>().find("json-schema.org") != std::string::npos;
+}
+
+}  // namespace
+
+CLI::Validator one_of(std::vector<std::string> legal) {
+  return CLI::Validator(
+      [legal = std::move(legal)](const std::string& word) -> std::string {
+        std::string nearest = nearest_word(word, legal);
+        for (const std::string& candidate : legal) {
+          if (candidate == word) return "";
+          if (candidate.starts_with(word)) nearest = candidate;  // sm_90 -> sm_90a
+        }
+        return "expected one of " + join(legal) + ", got " + word +
+               (nearest.empty() ? "" : "; did you mean \"" + nearest + "\"?");
+      },
+      "");
+}
+
+void add_lowering_options(CLI::App& verb, LoweringOptions& options, const std::string& arch_help) {
+  verb.add_option("--arch", options.archs, arch_help)
+      ->delimiter(',')
+      ->check(one_of(target_names()))
+      ->type_name("NAME");
+  verb.add_option("--head-dim", options.head_dim, "Head dim (the spec's first, else 128)")
+      ->type_name("N");
+  add_dtype_option(verb, options.dtype,
+                   "Element type: bf16, f16, f32 (the spec's first, else bf16)");
+  verb.add_option("--relief", options.relief,
+                  "Plan for fewer registers: what `build` reports where a kernel spilled (0)")
+      ->check(CLI::Range(0, static_cast<int>(reliefs().size()) - 1))
+      ->type_name("N");
+}
+
+void add_dtype_option(CLI::App& verb, std::optional<DType>& dtype, const std::string& help) {
+  verb.add_option_function<std::string>(
+          "--dtype",
+          [&dtype](const std::string& name) {
+            for (const DType candidate : kDTypes) {
+              if (name_of(candidate) == name) dtype = candidate;
+            }
+          },
+          help)
+      ->check(one_of(dtype_names()))
+      ->type_name("NAME");
+}
+
+BuildOptions build_options(const Spec& spec, const LoweringOptions& options) {
+  BuildOptions result;
+  const auto& head_dims = spec.attention.head_dim.values;
+  const auto& dtypes = spec.attention.dtype.values;
+  result.head_dim = options.head_dim.value_or(head_dims.empty() ? 128 : head_dims.front());
+  result.dtype = options.dtype.value_or(dtypes.empty() ? DType::kBF16 : dtypes.front());
+  result.relief = options.relief;
+  return result;
+}
+
+bool check_output(const std::string& path, Session& session) {
+  Diagnostics diagnostics;
+  if (!path.empty()) check_writable(path, diagnostics);
+  session.report(diagnostics, {path, ""});
+  return !diagnostics.has_errors();
+}
+
+std::optional<SpecDocument> load_spec(const std::string& path, Session& session) {
+  Diagnostics diagnostics;
+  const SourceText nameless{path == "-" ? "<stdin>" : path, ""};
+  auto text = read_file(path, diagnostics, kMostJsonBytes);
+  if (!text) {
+    session.report(diagnostics, nameless);
+    return std::nullopt;
+  }
+  SpecDocument document = read_spec({nameless.path, std::move(*text)}, diagnostics);
+  session.report(diagnostics, document.source);
+  if (diagnostics.has_errors()) return std::nullopt;
+  return document;
+}
+
+std::vector<std::string> without_schemas(const std::vector<std::string>& paths,
+                                         const Session& session) {
+  std::vector<std::string> specs;
+  for (const std::string& path : paths) {
+    Diagnostics unreadable;  // reported when the spec is loaded
+    const auto text = path == "-" ? std::nullopt : read_file(path, unreadable, kMostJsonBytes);
+    if (text && is_json_schema(*text)) {
+      session.note(path + " is a JSON Schema, not a spec; left out");
+    } else {
+      specs.push_back(path);
+    }
+  }
+  return specs;
+}
+
+std::vector<Target> targets_of(const std::vector<std::string>& names) {
+  std::vector<Target> targets;
+  for (const std::string& name : names) {
+    if (const auto target = find_target(name)) targets.push_back(*target);
+  }
+  return targets;
+}
+
+}  // namespace lacuna::tools

@@ -1,0 +1,47 @@
+// What several verbs ask for: spec files, an architecture, a head dim and a dtype.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/program.hpp"
+#include "compiler/spec/spec.hpp"
+#include "compiler/target/target.hpp"
+#include "tools/common/session.hpp"
+
+namespace lacuna::tools {
+
+struct LoweringOptions {
+  std::vector<std::string> archs;  ///< names of targets; checked
+  std::optional<int> head_dim;     ///< absent: the spec's first, else 128
+  std::optional<DType> dtype;      ///< absent: the spec's first, else bf16
+  int relief = 0;                  ///< BuildOptions::relief
+};
+
+/// Rejects what is not one of `legal`, with the nearest of them.
+CLI::Validator one_of(std::vector<std::string> legal);
+
+/// --arch (a comma list), --head-dim, --dtype, --relief.
+void add_lowering_options(CLI::App& verb, LoweringOptions& options, const std::string& arch_help);
+
+void add_dtype_option(CLI::App& verb, std::optional<DType>& dtype, const std::string& help);
+
+BuildOptions build_options(const Spec& spec, const LoweringOptions& options);
+
+/// Before long work: whether the file `path` can be written ("": none is), which is reported.
+bool check_output(const std::string& path, Session& session);
+
+/// Reads and checks a spec file ("-": standard input); nullopt if anything is wrong, which has then
+/// been reported.
+std::optional<SpecDocument> load_spec(const std::string& path, Session& session);
+
+/// `paths` without JSON Schemas: `specs/*.json` names schema.json too. Says so for each.
+std::vector<std::string> without_schemas(const std::vector<std::string>& paths,
+                                         const Session& session);
+
+/// The targets of `names`, which add_lowering_options has checked.
+std::vector<Target> targets_of(const std::vector<std::string>& names);
+
+}  // namespace lacuna::tools

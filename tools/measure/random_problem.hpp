@@ -1,0 +1,23 @@
+// Random tensors of a shape: what `bench` computes on.
+#pragma once
+
+#include <cstdint>
+
+#include "compiler/emit/launch_program.hpp"
+#include "tools/measure/value_sets.hpp"
+#include "tools/run/inputs.hpp"
+
+namespace lacuna::tools {
+
+/// q, k and v of independent normal values, changed as the value set says, which is none of a file;
+/// the same for the same seed. Zeros or constants would let a GPU run faster than it can on real
+/// tensors, for they draw less power.
+Inputs random_inputs(const LaunchShape& shape, int head_dim, DType dtype, std::uint64_t seed,
+                     const ValueSet& values = {});
+
+/// u8 [batch, heads, q_tiles, k_tiles]: each tile visited with this probability, one at least in
+/// each row.
+Array random_tile_mask(const LaunchShape& shape, int tile_q, int tile_k, double density,
+                       std::uint64_t seed);
+
+}  // namespace lacuna::tools

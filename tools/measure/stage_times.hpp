@@ -1,0 +1,22 @@
+// The stages of a launch, timed one by one on a GPU.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/run/tensors.hpp"
+
+namespace lacuna::tools {
+
+struct StageTimes {
+  std::string name;  ///< as `explain --shape` prints it
+  std::vector<double> times_us{};
+};
+
+/// Launches with events around the stages, each with the next of `sets`, for some seconds. Empty
+/// where a launch is one stage, and on the CPU, which has none.
+std::vector<StageTimes> time_stages(const v1::Kernel& kernel,
+                                    const std::vector<v1::LaunchArgs>& sets, const Place& place,
+                                    double seconds, DeviceErrors& errors);
+
+}  // namespace lacuna::tools

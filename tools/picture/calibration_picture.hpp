@@ -1,0 +1,12 @@
+// A calibration as a picture: density and error of each head, a bar for each sample.
+#pragma once
+
+#include "tools/picture/picture.hpp"
+#include "tools/run/calibration.hpp"
+
+namespace lacuna::tools {
+
+/// Two charts, one above the other, with a line at the target; held-out samples are paler.
+Picture calibration_picture(const Calibration& calibration);
+
+}  // namespace lacuna::tools

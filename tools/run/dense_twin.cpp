@@ -1,0 +1,36 @@
+#include "tools/run/dense_twin.hpp"
+
+#include "compiler/expr/parse.hpp"
+
+namespace lacuna::tools {
+
+DenseTwin dense_twin(const Spec& spec) {
+  Spec dense = spec;
+  DenseTwin twin;
+  dense.gate.reset();
+  dense.predictor.reset();
+  dense.quantise = {};
+  dense.permute = {};
+  dense.external_mask = false;
+  dense.loader = {};
+  dense.params.clear();
+  for (std::size_t i = 0; i < spec.params.size(); ++i) {
+    const int index = static_cast<int>(i);
+    const bool is_read =
+        uses_parameter(spec.attention.mask, index) || uses_parameter(spec.attention.score, index);
+    if (!is_read) continue;
+    dense.params.push_back(spec.params[i]);
+    twin.params.push_back(spec.params[i].symbol.name);
+  }
+  twin.text = print_spec(dense);
+  return twin;
+}
+
+std::string reusing_twin(const Spec& spec) {
+  constexpr int kMostLaunches = 1000;
+  Spec reusing = spec;
+  if (reusing.predictor) reusing.predictor->reuse = kMostLaunches;
+  return print_spec(reusing);
+}
+
+}  // namespace lacuna::tools

@@ -1,0 +1,113 @@
+#include "tools/run/launch.hpp"
+
+#include "tools/run/dense_twin.hpp"
+
+// After the compiler's headers, as tools/run/tensors.hpp says.
+#include "tools/run/kernels.hpp"
+
+namespace lacuna::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// The output of one plain launch, and the median time of several (0 if times are not wanted).
+double launch_and_time(const v1::Kernel& kernel, const v1::LaunchArgs& args, const Place& place,
+                       bool times, Buffer& o, Array& output, DeviceErrors& errors) {
+  double time_us = 0;
+  if (times)
+    time_us = median_time_us(
+        place, [&] { kernel.launch(args); }, errors.diagnostics);
+  else
+    kernel.launch(args);
+  output = fetch(o, place, errors.diagnostics);
+  errors.check();
+  return time_us;
+}
+
+/// One run under way.
+struct Measurement {
+  const SpecDocument& document;
+  const Inputs& inputs;
+  const LaunchOptions& options;
+  const v1::Engine& engine;
+  const Place& place;
+  Tensors tensors;
+  DeviceErrors errors;
+  RunResult result;
+};
+
+/// Dense attention: the output to compare with, its time, and where the spec asks for it its LSE.
+void measure_dense(Measurement& m, Buffer* lse) {
+  DenseKernel dense = prepare_dense(m.engine, m.document, m.inputs, m.place, m.errors);
+  const v1::LaunchArgs args = dense_arguments(dense, m.inputs, m.tensors, m.place, m.errors, lse);
+  m.result.dense_us = launch_and_time(dense.kernel, args, m.place, m.options.times, m.tensors.o,
+                                      m.result.dense_o, m.errors);
+}
+
+/// The time of a launch whose tiles are known already.
+void measure_attend(Measurement& m, Extras& extras) {
+  m.result.attend_us = m.result.sparse_us;
+  if (!m.document.spec.predictor || !m.options.times) return;
+  const v1::Kernel kernel =
+      prepare_spec(m.engine, reusing_twin(m.document.spec), m.document.source.path, m.inputs);
+  AlignedBuffer workspace = place_workspace(kernel, m.inputs, m.place, m.errors);
+  const std::size_t bytes = kernel.mask_bytes(shape_of(m.inputs));
+  AlignedBuffer memory = place_bytes(bytes, m.place, m.errors);
+  lacuna_mask mask{sizeof(lacuna_mask), memory.data(), bytes, 0};
+  v1::LaunchArgs args = arguments(m.inputs, m.tensors, workspace, m.place);
+  add_extras(extras, m.place, args);
+  args.mask = &mask;
+  kernel.launch(args);  // decides
+  m.result.attend_us = median_time_us(
+      m.place,
+      [&] {
+        mask.calls = 1;
+        kernel.launch(args);
+      },
+      m.errors.diagnostics);
+  m.errors.check();
+}
+
+RunResult measure(const SpecDocument& document, const Inputs& inputs, const LaunchOptions& options,
+                  const Session& session) {
+  const v1::Engine engine = create_engine(options, session);
+  DeviceErrors errors;
+  const auto place = open_place(engine.device(), errors.diagnostics);
+  errors.check();
+  Measurement m{document, inputs, options, engine, *place, {}, {}, {}};
+  m.result.device = engine.device();
+  m.result.device_name = engine.device_name();
+  m.result.target = engine.target();
+  const v1::Kernel sparse =
+      prepare_spec(engine, document.source.text, document.source.path, inputs);
+  m.result.kernel = ordered_json::parse(sparse.info_json());
+  m.result.tile_q = sparse.tile().q;
+  m.result.tile_k = sparse.tile().k;
+  m.result.mask_bytes = sparse.mask_bytes(shape_of(inputs));
+
+  m.tensors = place_tensors(inputs, *place, m.errors);
+  AlignedBuffer workspace = place_workspace(sparse, inputs, *place, m.errors);
+  m.result.workspace_bytes = workspace.bytes;
+  Extras extras = place_extras(document, sparse, inputs, *place, m.errors);
+  const bool dense_first = wants_previous_lse(document);
+  if (dense_first) measure_dense(m, &extras.previous_lse);
+  v1::LaunchArgs args = arguments(inputs, m.tensors, workspace, *place);
+  add_extras(extras, *place, args);
+  launch_with_report(sparse, args, *place, inputs, m.result, m.errors);
+  m.result.sparse_us =
+      launch_and_time(sparse, args, *place, options.times, m.tensors.o, m.result.o, m.errors);
+  measure_attend(m, extras);
+  if (!dense_first) measure_dense(m, nullptr);
+  return std::move(m.result);
+}
+
+}  // namespace
+
+std::optional<RunResult> run_and_measure(const SpecDocument& document, const Inputs& inputs,
+                                         const LaunchOptions& options, Session& session) {
+  std::optional<RunResult> result;
+  guard_device(session, [&] { result = measure(document, inputs, options, session); });
+  return result;
+}
+
+}  // namespace lacuna::tools

@@ -1,0 +1,220 @@
+#include "tools/run/load_inputs.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "tools/io/file_io.hpp"
+#include "tools/io/npy.hpp"
+#include "tools/io/safetensors.hpp"
+#include "tools/run/calibration.hpp"
+#include "tools/run/params.hpp"
+
+namespace lacuna::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kSample = "lm-layer5-4k.safetensors";
+
+/// Makes one of q, k, v a 4-dimensional tensor of a float type.
+bool lift(const std::string& name, Array& array, const InputOptions& options,
+          Diagnostics& diagnostics) {
+  const bool is_float = array.type == ArrayType::kBF16 || array.type == ArrayType::kF16 ||
+                        array.type == ArrayType::kF32;
+  if (!is_float) {
+    diagnostics.add({.code = Code::kTensorDType,
+                     .message = "tensor " + name + ": dtype: expected bf16, f16 or f32, got " +
+                                std::string(name_of(array.type))});
+  }
+  if (array.shape.size() < 2 || array.shape.size() > 4) {
+    diagnostics.add({.code = Code::kTensorShape,
+                     .message = "tensor " + name +
+                                ": shape: expected [tokens, head_dim], [heads, tokens, head_dim] "
+                                "or [batch, heads, tokens, head_dim], got " +
+                                print_shape(array.shape)});
+  }
+  if (diagnostics.has_errors()) return false;
+  array.shape.insert(array.shape.begin(), 4 - array.shape.size(), 1);
+  if (options.dtype && array_type(*options.dtype) != array.type) {
+    array = from_f32(to_f32(array), array.shape, array_type(*options.dtype));
+  }
+  return true;
+}
+
+bool lift_all(Inputs& inputs, const InputOptions& options, Diagnostics& diagnostics) {
+  inputs.rank = inputs.q.shape.size();
+  Diagnostics found[3];
+  lift("q", inputs.q, options, found[0]);
+  lift("k", inputs.k, options, found[1]);
+  lift("v", inputs.v, options, found[2]);
+  for (Diagnostics& one : found) {
+    for (Diagnostic& item : one.items) diagnostics.add(std::move(item));
+  }
+  return !diagnostics.has_errors();
+}
+
+bool load_safetensors(const std::string& path, const InputOptions& options, Inputs& inputs,
+                      Session& session) {
+  Diagnostics diagnostics;
+  const auto bytes = read_file(path, diagnostics);
+  auto file = bytes ? parse_safetensors(*bytes, diagnostics) : std::nullopt;
+  if (file) {
+    for (const auto& [name, array] :
+         {std::pair{"q", &inputs.q}, {"k", &inputs.k}, {"v", &inputs.v}}) {
+      const auto found = file->tensors.find(name);
+      if (found != file->tensors.end()) {
+        *array = std::move(found->second);
+        continue;
+      }
+      diagnostics.add(missing_tensor(name, *file));
+    }
+    if (!diagnostics.has_errors()) lift_all(inputs, options, diagnostics);
+  }
+  session.report(diagnostics, {path, ""});
+  return !diagnostics.has_errors();
+}
+
+bool load_npy_files(const InputOptions& options, Inputs& inputs, Session& session) {
+  bool good = true;
+  const std::tuple<const char*, const std::string*, Array*> files[] = {
+      {"q", &options.q, &inputs.q}, {"k", &options.k, &inputs.k}, {"v", &options.v, &inputs.v}};
+  for (const auto& [name, path, array] : files) {
+    Diagnostics diagnostics;
+    const auto bytes = read_file(*path, diagnostics);
+    auto parsed = bytes ? parse_npy(*bytes, diagnostics) : std::nullopt;
+    if (parsed) {
+      if (array == &inputs.q) inputs.rank = parsed->shape.size();
+      *array = std::move(*parsed);
+      lift(name, *array, options, diagnostics);
+    }
+    session.report(diagnostics, {*path, ""});
+    good &= !diagnostics.has_errors();
+  }
+  return good;
+}
+
+std::optional<Array> load_npy(const std::string& path, Session& session) {
+  Diagnostics diagnostics;
+  const auto bytes = read_file(path, diagnostics);
+  auto array = bytes ? parse_npy(*bytes, diagnostics) : std::nullopt;
+  session.report(diagnostics, {path, ""});
+  return array;
+}
+
+/// What a spec asks for besides tensors and parameters: exactly that must be given.
+bool wants(bool needed, const std::string& path, const char* flag, const std::string& reason,
+           Session& session) {
+  if (needed == !path.empty()) return needed;
+  session.fail(ExitCode::kInput, needed ? "the spec says " + reason + ": pass " + flag + " FILE.npy"
+                                        : std::string(flag) + " is only for specs with " + reason);
+  return false;
+}
+
+bool load_order(const InputOptions& options, const Spec& spec, Inputs& inputs, Session& session) {
+  const bool needed = spec.permute.order == TokenOrder::kExternal;
+  if (!wants(needed, options.order, "--order", "\"permute\": \"external\"", session))
+    return !needed && options.order.empty();
+  auto array = load_npy(options.order, session);
+  if (!array) return false;
+  if (array->shape.size() != 1 ||
+      (array->type != ArrayType::kI32 && array->type != ArrayType::kI64)) {
+    session.fail(ExitCode::kInput, options.order + ": expected integers of shape [tokens], got " +
+                                       std::string(name_of(array->type)) + " " +
+                                       print_shape(array->shape));
+    return false;
+  }
+  inputs.order = to_i32(*array);
+  return true;
+}
+
+bool load_tile_mask(const InputOptions& options, const Spec& spec, Inputs& inputs,
+                    Session& session) {
+  const bool needed = spec.external_mask;
+  if (!wants(needed, options.tile_mask, "--tile-mask", "\"mask\": \"external\"", session))
+    return !needed && options.tile_mask.empty();
+  auto array = load_npy(options.tile_mask, session);
+  if (!array) return false;
+  const std::size_t rank = array->shape.size();
+  if (array->type != ArrayType::kU8 || rank < 2 || rank > 4) {
+    session.fail(
+        ExitCode::kInput,
+        options.tile_mask +
+            ": expected u8 [batch, heads, q_tiles, k_tiles], as --mask-out writes it, got " +
+            std::string(name_of(array->type)) + " " + print_shape(array->shape));
+    return false;
+  }
+  array->shape.insert(array->shape.begin(), 4 - rank, 1);
+  inputs.tile_mask = std::move(array);
+  return true;
+}
+
+/// What comes with the project: beside the program, in an installation, or in the source tree.
+std::string shipped(const std::string& in_tree, const std::string& installed) {
+  std::error_code error;
+  const fs::path executable = fs::read_symlink("/proc/self/exe", error);
+  for (fs::path folder = executable.parent_path(); !error; folder = folder.parent_path()) {
+    for (const std::string& place : {in_tree, installed}) {
+      const fs::path candidate = folder / place;
+      if (fs::exists(candidate, error)) return fs::proximate(candidate, error).string();
+    }
+    if (folder == folder.parent_path()) break;
+  }
+  const fs::path source = fs::path(LACUNA_SOURCE_DIR) / in_tree;
+  return fs::exists(source, error) ? fs::proximate(source, error).string() : std::string();
+}
+
+}  // namespace
+
+std::string shipped_sample() {
+  return shipped(std::string("tests/data/") + kSample, std::string("share/lacuna/data/") + kSample);
+}
+
+std::string shipped_specs() {
+  // The schema tells our folder from another of that name.
+  const std::string schema = shipped("specs/schema.json", "share/lacuna/specs/schema.json");
+  return fs::path(schema).parent_path().string();
+}
+
+std::optional<Inputs> load_tensors(const std::string& path, std::optional<DType> dtype,
+                                   Session& session) {
+  Inputs inputs;
+  inputs.origin = path;
+  InputOptions options;
+  options.dtype = dtype;
+  if (!load_safetensors(path, options, inputs, session)) return std::nullopt;
+  return inputs;
+}
+
+std::optional<Inputs> load_inputs(const InputOptions& options, const Spec& spec, Session& session) {
+  Inputs inputs;
+  bool good = true;
+  std::string path = options.input;
+  if (!options.q.empty()) {
+    inputs.origin = options.q + ", " + options.k + ", " + options.v;
+    good = load_npy_files(options, inputs, session);
+  } else {
+    if (path.empty()) path = shipped_sample();
+    if (path.empty()) {
+      session.fail(ExitCode::kInput, std::string("the sample ") + kSample +
+                                         " is not beside this program; name a file with --input");
+      return std::nullopt;
+    }
+    inputs.origin = path;
+    good = load_safetensors(path, options, inputs, session);
+  }
+  const bool calibrated = !options.calibration.path.empty();
+  auto params = load_params(options.params, calibrated ? "" : path, spec, session);
+  if (good && params) {
+    const auto& q = inputs.q.shape;
+    good &= add_calibration(options.calibration, spec, {q[1], q[3], q[2]}, *params, session);
+  }
+  good &= load_order(options, spec, inputs, session);
+  good &= load_tile_mask(options, spec, inputs, session);
+  if (!good || !params) return std::nullopt;
+  inputs.params = std::move(*params);
+  inputs.v_not_finite = count_not_finite_rows(inputs.v);
+  return inputs;
+}
+
+}  // namespace lacuna::tools

@@ -1,0 +1,135 @@
+#include "tools/run/report.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "tools/common/table.hpp"
+
+namespace lacuna::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string percent(std::int64_t part, std::int64_t whole) {
+  char text[32];
+  const double share =
+      whole > 0 ? 100.0 * static_cast<double>(part) / static_cast<double>(whole) : 0;
+  std::snprintf(text, sizeof text, " (%.1f %%)", share);
+  return text;
+}
+
+std::string ratio(double numerator, double denominator) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f", numerator / denominator);
+  return text;
+}
+
+/// What deciding takes of a launch: the rest of it without attend, never less than nothing.
+double predict_us(const RunResult& result) {
+  return std::max(0.0, result.sparse_us - result.attend_us);
+}
+
+std::string print_code_origin(const RunResult& result) {
+  const auto cache = result.kernel.value("cache", ordered_json::object());
+  if (cache.is_object() && cache.value("hit", false)) return "from the cache";
+  return "compiled in " + print_time_us(result.kernel.value("compile_ms", 0.0) * 1e3);
+}
+
+/// Where what is not finite in v has gone: lacuna.h.
+std::string print_not_finite(std::int64_t tokens, const RunResult& result) {
+  return "NaN or infinity in " + std::to_string(tokens) + (tokens == 1 ? " token" : " tokens") +
+         " of v, and so in o of every query that " +
+         (result.device == "cpu" ? "sees such a token"
+                                 : "visits the tile of such a token, seen or not");
+}
+
+}  // namespace
+
+OutputError compare(const Array& sparse, const Array& dense) {
+  const std::vector<float> a = to_f32(sparse);
+  const std::vector<float> b = to_f32(dense);
+  double difference = 0;
+  double magnitude = 0;
+  OutputError error;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double distance = std::fabs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
+    difference += distance;
+    magnitude += std::fabs(static_cast<double>(b[i]));
+    // NaN stays, once met.
+    if (std::isnan(distance) || distance > error.max_abs) error.max_abs = distance;
+  }
+  error.rel_l1 = magnitude > 0 ? difference / magnitude : difference;
+  return error;
+}
+
+std::string print_run(const std::string& spec, const Inputs& inputs, const RunResult& result,
+                      const OutputError& error) {
+  const TileCounts& tiles = result.tiles;
+  Table table{.head = {}, .rows = {}};
+  table.rows.push_back({"input", inputs.origin + ": q " + print_shape(inputs.q.shape) +
+                                     ", k and v " + print_shape(inputs.k.shape) + ", " +
+                                     std::string(name_of(inputs.q.type))});
+  for (const ParamInput& param : inputs.params) {
+    table.rows.push_back({"param", param.name + " = " + param.origin});
+  }
+  table.rows.push_back({"kernel", print_code_origin(result)});
+  table.rows.push_back(
+      {"tiles", std::to_string(result.tile_q) + " x " + std::to_string(result.tile_k) +
+                    ": visited " + std::to_string(tiles.visited) + " of " +
+                    std::to_string(tiles.visible) + " visible" +
+                    percent(tiles.visited, tiles.visible) + ", gated " +
+                    std::to_string(tiles.gated) + " of " + std::to_string(tiles.visited) +
+                    " visited" + percent(tiles.gated, tiles.visited)});
+  table.rows.push_back({"error", "relative L1 " + print_scientific(error.rel_l1) + ", largest " +
+                                     print_scientific(error.max_abs) + ", against dense"});
+  if (inputs.v_not_finite > 0)
+    table.rows.push_back({"warning", print_not_finite(inputs.v_not_finite, result)});
+  const bool predicts = result.mask_bytes > 0;
+  table.rows.push_back(
+      {"time", (predicts ? "predict " + print_time_us(predict_us(result)) + ", " : "") + "attend " +
+                   print_time_us(result.attend_us) + ", dense " + print_time_us(result.dense_us) +
+                   ": " + ratio(result.dense_us, result.sparse_us) + " x as fast" +
+                   (predicts ? ", " + ratio(result.dense_us, result.attend_us) +
+                                   " x with the tiles of an earlier call"
+                             : "")});
+  if (result.workspace_bytes > 0)
+    table.rows.push_back({"memory", "workspace " + print_bytes(result.workspace_bytes) +
+                                        ", kept tiles " + print_bytes(result.mask_bytes)});
+  return spec + " on " + result.device + " (" + result.device_name + ", " + result.target + ")\n" +
+         print_table(table, false);
+}
+
+void fill_run_json(const std::string& spec, const Inputs& inputs, const RunResult& result,
+                   const OutputError& error, ordered_json& document) {
+  const auto& q = inputs.q.shape;
+  const auto& k = inputs.k.shape;
+  ordered_json params = ordered_json::object();
+  for (const ParamInput& param : inputs.params) params[param.name] = param.origin;
+  document["spec"] = spec;
+  document["device"] = result.device;
+  document["device_name"] = result.device_name;
+  document["target"] = result.target;
+  document["input"] = inputs.origin;
+  document["params"] = params;
+  document["dtype"] = name_of(inputs.q.type);
+  document["shape"] = {{"b", q[0]},   {"h", q[1]},   {"h_kv", k[1]},
+                       {"n_q", q[2]}, {"n_k", k[2]}, {"d", q[3]}};
+  document["tile"] = {{"q", result.tile_q}, {"k", result.tile_k}};
+  document["tiles"] = {{"visible", result.tiles.visible},
+                       {"visited", result.tiles.visited},
+                       {"gated", result.tiles.gated}};
+  document["v_not_finite"] = inputs.v_not_finite;
+  document["error"] = {{"rel_l1", error.rel_l1}, {"max_abs", error.max_abs}};
+  document["time_us"] = {{"dense", result.dense_us},
+                         {"sparse", result.sparse_us},
+                         {"predict", predict_us(result)},
+                         {"attend", result.attend_us}};
+  document["workspace_bytes"] = result.workspace_bytes;
+  document["mask_bytes"] = result.mask_bytes;
+  const auto cache = result.kernel.value("cache", ordered_json::object());
+  document["cache"] = {{"hit", cache.is_object() && cache.value("hit", false)}};
+  document["kernel"] = result.kernel;
+}
+
+}  // namespace lacuna::tools

@@ -1,0 +1,37 @@
+// What a run is asked for, and what it found: plain values for reports and pictures.
+#pragma once
+
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tools/io/array.hpp"
+
+namespace lacuna::tools {
+
+struct LaunchOptions {
+  std::string device;  ///< "cpu", "cuda:N"; empty: the first GPU, else the CPU
+  int threads = 0;     ///< CPU threads; 0: all
+  std::string template_path;
+  bool times = true;  ///< false: one launch, no clock
+};
+
+/// Tiles over all rows of tiles, heads and batch entries.
+struct TileCounts {
+  std::int64_t visible = 0, visited = 0, gated = 0;
+};
+
+// Moving nlohmann JSON does not throw, but it is not said so.
+struct RunResult {  // NOLINT(bugprone-exception-escape)
+  std::string device, device_name, target;
+  std::int32_t tile_q = 0, tile_k = 0;
+  nlohmann::ordered_json kernel;  ///< facts of lacuna_kernel_info_json
+  TileCounts tiles;
+  Array o, dense_o;  ///< [batch, heads, n_q, d]
+  Array tile_mask;   ///< u8 [batch, heads, q_tiles, k_tiles]
+  double sparse_us = 0, dense_us = 0;
+  double attend_us = 0;  ///< of a launch that decides nothing; without a predictor: sparse_us
+  std::size_t workspace_bytes = 0, mask_bytes = 0;
+};
+
+}  // namespace lacuna::tools

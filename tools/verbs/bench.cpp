@@ -1,0 +1,382 @@
+// lacuna bench: how fast a spec is at a shape, on a value set.
+#include <algorithm>
+#include <cstdio>
+#include <ranges>
+
+#include "runtime/tune/spread.hpp"
+#include "tools/common/shape_option.hpp"
+#include "tools/common/spec_options.hpp"
+#include "tools/common/table.hpp"
+#include "tools/measure/gemm_rate.hpp"
+#include "tools/measure/measure.hpp"
+#include "tools/measure/random_problem.hpp"
+#include "tools/measure/value_source.hpp"
+#include "tools/run/calibration.hpp"
+#include "tools/run/dense_twin.hpp"
+#include "tools/run/mask_classes.hpp"
+#include "tools/run/params.hpp"
+#include "tools/verbs/verbs.hpp"
+
+// After the compiler's headers, as tools/run/tensors.hpp says.
+#include "tools/measure/stage_times.hpp"
+#include "tools/run/kernels.hpp"
+
+namespace lacuna::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct BenchOptions {
+  std::string spec;
+  LaunchShape shape{1, 4, 4, 4096, 4096};
+  LoweringOptions lowering;
+  LaunchOptions launch;
+  std::vector<std::string> params;
+  CalibrationOptions calibration;
+  std::optional<double> density;
+  ValueSet values;
+  std::uint64_t seed = 1;
+  double seconds = 2;
+};
+
+constexpr const char* kBenchDescription =
+    R"(Time a spec at a shape, next to dense attention, on random normal values or others.
+
+Examples:
+  lacuna bench specs/bsfa.json --shape b=1,h=32,n=16384
+  lacuna bench specs/sparge.json --shape h=32,n=32768 --param tau=0.7 --json
+  lacuna bench specs/external-mask.json --shape h=8,n=8192 --density 0.25
+  lacuna bench specs/dense.json --shape h=32,n=8192 --values rising
+  lacuna bench specs/bsfa.json --shape h=32,h_kv=8,n=4096 --values layer5.safetensors
+
+The launches of all subjects take turns, so that they meet the same clocks and temperatures. On a GPU
+several sets of tensors rotate, larger together than its L2 cache. TFLOP/s count 4 * head_dim for each
+pair of tokens of the visible tiles (of the visited ones: effective), half of it where a tile needs
+the mask.
+On a GPU also: the stages of the spec's launch, timed in launches of their own; and TFLOP/s as a
+percentage of what cuBLAS reaches on bf16 matrices of 8192 x 8192, measured last for half a second, if
+there is a cuBLAS (LACUNA_CUBLAS_PATH names it).
+See also: run, explain --shape)";
+
+constexpr double kStagesShare = 0.25;  ///< of --seconds, besides
+
+/// One thing that is timed; its launches use one set of tensors after the other.
+struct Subject {
+  std::string name;
+  v1::Kernel kernel;
+  AlignedBuffer workspace;
+  std::vector<v1::LaunchArgs> args;
+  bool keeps_mask = false;
+  std::vector<lacuna_mask> masks{};
+  std::vector<double> times_us{};
+};
+
+/// Pairs of tokens in visible and in visited tiles; those of partial tiles count half.
+struct Work {
+  double visible = 0, visited = 0;
+};
+
+Work count_work(const SpecDocument& document, const Inputs& inputs, const RunResult& result) {
+  MaskClasses classes(document, inputs, result.tile_q, result.tile_k);
+  const auto& shape = result.tile_mask.shape;
+  const double pairs = static_cast<double>(result.tile_q) * result.tile_k;
+  Work work;
+  std::size_t at = 0;
+  for (std::int32_t b = 0; b < shape[0]; ++b)
+    for (std::int32_t h = 0; h < shape[1]; ++h)
+      for (std::int32_t i = 0; i < shape[2]; ++i)
+        for (std::int32_t j = 0; j < shape[3]; ++j) {
+          const auto code = static_cast<std::uint8_t>(result.tile_mask.bytes[at++]);
+          // As if visited: says whether the tile needs the mask.
+          const bool visible = classes.look(b, h, i, j, 0) != TileLook::kInvisible;
+          if (!visible) continue;
+          const double share = classes.look(b, h, i, j, 1) == TileLook::kPartial ? 0.5 : 1.0;
+          work.visible += share * pairs;
+          if (code != 0) work.visited += share * pairs;
+        }
+  return work;
+}
+
+/// Everything that one benchmark holds in memory.
+struct Bench {
+  const SpecDocument& document;
+  const BenchOptions& options;
+  const v1::Engine& engine;
+  const Place& place;
+  Inputs inputs;  ///< of the first set
+  std::vector<Tensors> sets;
+  Extras extras;
+  std::vector<AlignedBuffer> mask_memory;
+  std::vector<Subject> subjects;  ///< the spec's first, dense last
+  RunResult report;
+  DeviceErrors errors;
+  std::string values_name{};
+  std::vector<StageTimes> stages{};
+  GemmRate gemm{};
+};
+
+Subject make_subject(Bench& bench, const std::string& name, const std::string& text) {
+  Subject subject{
+      name, prepare_spec(bench.engine, text, bench.document.source.path, bench.inputs), {}, {}};
+  subject.workspace = place_workspace(subject.kernel, bench.inputs, bench.place, bench.errors);
+  for (Tensors& tensors : bench.sets) {
+    v1::LaunchArgs args = arguments(bench.inputs, tensors, subject.workspace, bench.place);
+    add_extras(bench.extras, bench.place, args);
+    subject.args.push_back(std::move(args));
+  }
+  return subject;
+}
+
+/// Also computes the row LSE for specs that ask for it.
+Subject make_dense_subject(Bench& bench) {
+  DenseKernel dense =
+      prepare_dense(bench.engine, bench.document, bench.inputs, bench.place, bench.errors);
+  const auto args = [&](Tensors& tensors, Buffer* lse) {
+    return dense_arguments(dense, bench.inputs, tensors, bench.place, bench.errors, lse);
+  };
+  if (wants_previous_lse(bench.document))
+    dense.kernel.launch(args(bench.sets.front(), &bench.extras.previous_lse));
+  std::vector<v1::LaunchArgs> sets;
+  for (Tensors& tensors : bench.sets) sets.push_back(args(tensors, nullptr));
+  return {"dense", dense.kernel, std::move(dense.workspace), std::move(sets)};
+}
+
+/// Launches whose tiles were decided before the clock starts, a mask for each set.
+void add_attend_subject(Bench& bench) {
+  Subject subject = make_subject(bench, "attend", reusing_twin(bench.document.spec));
+  const std::size_t bytes = subject.kernel.mask_bytes(shape_of(bench.inputs));
+  subject.keeps_mask = true;
+  for (std::size_t set = 0; set < bench.sets.size(); ++set) {
+    bench.mask_memory.push_back(place_bytes(bytes, bench.place, bench.errors));
+    subject.masks.push_back(
+        {sizeof(lacuna_mask), bench.mask_memory.back().data(), bytes, /*calls=*/0});
+  }
+  for (std::size_t set = 0; set < bench.sets.size(); ++set) {
+    subject.args[set].mask = &subject.masks[set];
+    subject.kernel.launch(subject.args[set]);
+  }
+  bench.subjects.push_back(std::move(subject));
+}
+
+void launch(Subject& subject, std::size_t set) {
+  if (subject.keeps_mask) {
+    subject.masks[set].calls = 1;
+    subject.args[set].mask = &subject.masks[set];
+  }
+  subject.kernel.launch(subject.args[set]);
+}
+
+double time_launch_us(Bench& bench, Subject& subject, std::size_t set) {
+  const double time_us = time_once_us(
+      bench.place, [&] { launch(subject, set); }, bench.errors.diagnostics);
+  bench.errors.check();
+  return time_us;
+}
+
+/// All subjects in turn, until the time is up; there and back, so that none always follows the same
+/// one, whose heat it would meet as a lower clock.
+void time_subjects(Bench& bench) {
+  for (Subject& subject : bench.subjects) time_launch_us(bench, subject, 0);
+  repeat_for(bench.options.seconds, [&bench](std::size_t run) {
+    const auto time = [&](Subject& subject) {
+      subject.times_us.push_back(time_launch_us(bench, subject, run % bench.sets.size()));
+    };
+    if (run % 2 == 0) {
+      std::ranges::for_each(bench.subjects, time);
+    } else {
+      std::ranges::for_each(std::views::reverse(bench.subjects), time);
+    }
+  });
+}
+
+void time_spec_stages(Bench& bench) {
+  const Subject& subject = bench.subjects.front();
+  bench.stages = time_stages(subject.kernel, subject.args, bench.place,
+                             kStagesShare * bench.options.seconds, bench.errors);
+}
+
+/// Fills the bench: tensors, kernels, one reporting launch.
+void set_up(Bench& bench) {
+  const auto& spec = bench.document.spec;
+  const v1::Kernel kernel = prepare_spec(bench.engine, bench.document.source.text,
+                                         bench.document.source.path, bench.inputs);
+  bench.report.tile_q = kernel.tile().q;
+  bench.report.tile_k = kernel.tile().k;
+  bench.report.workspace_bytes = kernel.workspace_bytes(shape_of(bench.inputs));
+  if (spec.external_mask)
+    bench.inputs.tile_mask =
+        random_tile_mask(bench.options.shape, kernel.tile().q, kernel.tile().k,
+                         bench.options.density.value_or(1), bench.options.seed);
+  const std::size_t sets = count_sets(bench.inputs, bench.place);
+  for (std::size_t set = 0; set < sets; ++set)
+    bench.sets.push_back(place_tensors(bench.inputs, bench.place, bench.errors));
+  bench.extras = place_extras(bench.document, kernel, bench.inputs, bench.place, bench.errors);
+
+  Subject dense = make_dense_subject(bench);
+  bench.subjects.push_back(make_subject(bench, spec.name, bench.document.source.text));
+  launch_with_report(bench.subjects.back().kernel, bench.subjects.back().args.front(), bench.place,
+                     bench.inputs, bench.report, bench.errors);
+  if (spec.predictor) add_attend_subject(bench);
+  bench.subjects.push_back(std::move(dense));
+}
+
+std::string format(const char* pattern, double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, pattern, value);
+  return text;
+}
+
+double dense_time_us(const Bench& bench) {
+  return tune::spread_of(bench.subjects.back().times_us).median_us;
+}
+
+ordered_json spread_json(const std::string& name, const tune::Spread& time, double dense_us) {
+  return {{"name", name},
+          {"median_us", time.median_us},
+          {"low_us", time.low_us},
+          {"high_us", time.high_us},
+          {"of_dense", time.median_us / dense_us}};
+}
+
+/// The columns from the name to the 90 % that launches and stages share.
+std::vector<std::string> spread_cells(const std::string& name, const tune::Spread& time) {
+  return {name, print_time_us(time.median_us), print_time_us(time.low_us),
+          print_time_us(time.high_us)};
+}
+
+/// The table of launches; the same goes into `document`.
+Table report_launches(const Bench& bench, ordered_json& document) {
+  const Work work = count_work(bench.document, bench.inputs, bench.report);
+  const double operations = 4.0 * static_cast<double>(bench.inputs.q.shape[3]);
+  const double dense_us = dense_time_us(bench);
+  const bool has_gemm = bench.gemm.tflops > 0;
+  Table table{.head = {"launch", "median", "10 %", "90 %", "TFLOP/s", "of dense time"}, .rows = {}};
+  if (has_gemm) table.head.push_back("of GEMM");
+  document["launches"] = ordered_json::array();
+  for (const Subject& subject : bench.subjects) {
+    const tune::Spread time = tune::spread_of(subject.times_us);
+    const double pairs = subject.name == "dense" ? work.visible : work.visited;
+    const double rate = operations * pairs / time.median_us * 1e-6;
+    std::vector<std::string> cells = spread_cells(subject.name, time);
+    cells.push_back(format("%.3g", rate));
+    cells.push_back(format("%.3f", time.median_us / dense_us));
+    ordered_json launch = spread_json(subject.name, time, dense_us);
+    launch["runs"] = subject.times_us.size();
+    launch["effective_tflops"] = rate;
+    if (has_gemm) {
+      cells.push_back(format("%.1f %%", 100 * rate / bench.gemm.tflops));
+      launch["of_gemm"] = rate / bench.gemm.tflops;
+    }
+    table.rows.push_back(std::move(cells));
+    document["launches"].push_back(std::move(launch));
+  }
+  if (has_gemm) document["gemm_tflops"] = bench.gemm.tflops;
+  return table;
+}
+
+Table report_stages(const Bench& bench, ordered_json& document) {
+  const double dense_us = dense_time_us(bench);
+  Table table{.head = {"stage", "median", "10 %", "90 %", "of dense time"}, .rows = {}};
+  document["stages"] = ordered_json::array();
+  for (const StageTimes& stage : bench.stages) {
+    const tune::Spread time = tune::spread_of(stage.times_us);
+    table.rows.push_back(spread_cells(stage.name, time));
+    table.rows.back().push_back(format("%.4f", time.median_us / dense_us));
+    document["stages"].push_back(spread_json(stage.name, time, dense_us));
+  }
+  return table;
+}
+
+void print_results(const Bench& bench, Session& session) {
+  const bool color = session.color_stdout();
+  const TileCounts& tiles = bench.report.tiles;
+  std::string text = bench.document.spec.name + " on " + bench.engine.device_name() + " at " +
+                     print_shape(bench.options.shape) + ", values " + bench.values_name + ": " +
+                     std::to_string(tiles.visited) + " of " + std::to_string(tiles.visible) +
+                     " tiles\n" + print_table(report_launches(bench, session.document), color);
+  if (!bench.stages.empty())
+    text += "\n" + print_table(report_stages(bench, session.document), color);
+  if (bench.gemm.tflops > 0)
+    text += "\nGEMM: " + format("%.4g", bench.gemm.tflops) + " TFLOP/s by cuBLAS\n";
+  session.document["tiles"] = {
+      {"visible", tiles.visible}, {"visited", tiles.visited}, {"gated", tiles.gated}};
+  session.document["workspace_bytes"] = bench.report.workspace_bytes;
+  session.document["sets"] = bench.sets.size();
+  session.print(text);
+  if (!bench.gemm.missing.empty()) session.note(bench.gemm.missing);
+}
+
+void run_bench(const BenchOptions& options, Session& session) {
+  const auto document = load_spec(options.spec, session);
+  if (!document) return;
+  if (options.density && !document->spec.external_mask) {
+    session.fail(ExitCode::kInput, "--density is only for specs with \"mask\": \"external\"");
+    return;
+  }
+  const auto params = load_params(options.params, "", document->spec, session);
+  if (!params) return;
+  const BuildOptions build = build_options(document->spec, options.lowering);
+  const LaunchShape& shape = options.shape;
+  const auto source = open_values(options.values, session);
+  if (!source) return;
+  if (const std::string misfit = check_fits(*source, shape, build.head_dim); !misfit.empty()) {
+    session.fail(ExitCode::kInput, misfit);
+    return;
+  }
+  Inputs inputs = make_inputs(*source, shape, build.head_dim, build.dtype, options.seed);
+  inputs.params = *params;
+  if (!add_calibration(options.calibration, document->spec, {shape.n_h, build.head_dim, shape.n_q},
+                       inputs.params, session))
+    return;
+  guard_device(session, [&] {
+    const v1::Engine engine = create_engine(options.launch, session);
+    DeviceErrors errors;
+    const auto place = open_place(engine.device(), errors.diagnostics);
+    errors.check();
+    Bench bench{*document, options, engine, *place, std::move(inputs), {}, {}, {}, {}, {}, {}};
+    bench.values_name = source->name;
+    set_up(bench);
+    time_subjects(bench);
+    time_spec_stages(bench);
+    if (place->gpu) bench.gemm = measure_gemm_rate(*place);
+    session.document["spec"] = document->spec.name;
+    session.document["device"] = engine.device_name();
+    session.document["shape"] = print_shape(options.shape);
+    session.document["values"] = source->name;
+    print_results(bench, session);
+  });
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, Session& session) {
+  auto options = std::make_shared<BenchOptions>();
+  CLI::App* verb = app.add_subcommand("bench", kBenchDescription);
+  verb->add_option("spec", options->spec, "A spec file; - is standard input")->required();
+  add_shape_option(*verb, options->shape);
+  verb->add_option("--head-dim", options->lowering.head_dim,
+                   "Head dim (the spec's first, else 128)")
+      ->type_name("N");
+  add_dtype_option(*verb, options->lowering.dtype, "bf16, f16, f32 (the spec's first, else bf16)");
+  verb->add_option("--param", options->params, "A number, or a tensor from a file; may be repeated")
+      ->type_name("NAME=VALUE|NAME=@FILE")
+      ->expected(1)
+      ->take_all();
+  add_calibration_options(*verb, options->calibration);
+  verb->add_option("--density", options->density,
+                   "Share of tiles in random lists, for \"mask\": \"external\" (1)")
+      ->check(CLI::Range(0.0, 1.0))
+      ->type_name("X");
+  add_values_option(*verb, options->values);
+  verb->add_option("--seed", options->seed, "Of the random tensors (1)")->type_name("N");
+  verb->add_option("--seconds", options->seconds,
+                   "How long to measure launches; stages take a quarter more (2)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("X");
+  verb->add_option("--device", options->launch.device, "cpu or cuda:N (first GPU, else CPU)")
+      ->type_name("NAME");
+  verb->add_option("--threads", options->launch.threads, "CPU threads (all)")->type_name("N");
+  verb->callback([options, &session] { run_bench(*options, session); });
+}
+
+}  // namespace lacuna::tools

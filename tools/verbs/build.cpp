@@ -1,0 +1,208 @@
+// lacuna build: cubins for shipping, compiled ahead of time on any machine that has NVRTC.
+#include "runtime/engine/build.hpp"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <map>
+#include <thread>
+
+#include "compiler/target/plan.hpp"
+#include "runtime/base/environment.hpp"
+#include "runtime/base/parallel_for.hpp"
+#include "runtime/cuda/device_headers.hpp"
+#include "tools/common/spec_options.hpp"
+#include "tools/common/table.hpp"
+#include "tools/io/staged_files.hpp"
+#include "tools/verbs/verbs.hpp"
+
+namespace lacuna::tools {
+namespace {
+
+struct BuildVerbOptions {
+  std::vector<std::string> specs;
+  std::string out_directory;
+  std::string template_path = environment(EnvironmentVariable::kTemplatePath);
+  LoweringOptions lowering;
+};
+
+constexpr const char* kBuildDescription =
+    R"(Compile kernels ahead of time. Needs NVRTC, no GPU and no driver.
+
+Examples:
+  lacuna build specs/bsfa.json --arch sm_90a -o kernels
+  lacuna build specs/*.json --arch sm_80,sm_89,sm_90a,sm_100a,sm_120a -o kernels --json
+
+Writes SPEC-dHEAD_DIM-DTYPE.ARCH.cu, and .ARCH.KERNEL.cubin for each of its kernels (attend, and
+those that prepare for it); all files or none. A build that is killed may leave a folder with .staging- in
+its name, which the next one removes.
+See also: emit --stage cubin, explain)";
+
+/// One kernel to compile, and what came of it.
+struct Task {
+  const SpecDocument* document = nullptr;
+  Target target;
+  BuildOptions build;
+  Diagnostics diagnostics;
+  BuiltKernel kernel;
+
+  std::string file_stem() const {
+    return document->spec.name + "-d" + std::to_string(build.head_dim) + "-" +
+           std::string(name_of(build.dtype)) + "." + target.name;
+  }
+  std::string cubin_name(std::size_t n) const {
+    return file_stem() + "." + kernel.source.kernels[n].stage + ".cubin";
+  }
+};
+
+void compile(Task& task, const std::shared_ptr<const Nvrtc>& nvrtc,
+             const std::string& template_path, int threads) {
+  const Plan plan = make_plan(*task.document, task.build, task.target, task.diagnostics);
+  if (task.diagnostics.has_errors()) return;
+  task.kernel = build_kernel({.plan = plan,
+                              .document = *task.document,
+                              .nvrtc = nvrtc,
+                              .store = nullptr,
+                              .template_path = template_path,
+                              .want_ptx = false,
+                              .threads = threads,
+                              .options = &task.build},
+                             task.diagnostics);
+}
+
+/// Compiles all tasks, on as many threads as the machine has cores; fewer tasks share them.
+void compile_all(std::vector<Task>& tasks, const std::shared_ptr<const Nvrtc>& nvrtc,
+                 const std::string& template_path) {
+  const bool show_progress = ::isatty(STDERR_FILENO) == 1;
+  std::atomic<std::size_t> done{0};
+  const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
+  const std::size_t workers = std::min(cores, tasks.size());
+  const int of_task = static_cast<int>(cores / std::max<std::size_t>(1, workers));
+  parallel_for(workers, static_cast<std::int64_t>(tasks.size()),
+               [&](std::int64_t item, std::size_t) {
+                 compile(tasks[static_cast<std::size_t>(item)], nvrtc, template_path, of_task);
+                 const std::size_t count = ++done;
+                 if (show_progress)
+                   std::fprintf(stderr, "\r\x1b[K%zu/%zu kernels", count, tasks.size());
+               });
+  if (show_progress) std::fputs("\r\x1b[K", stderr);
+}
+
+bool write_outputs(const std::vector<Task>& tasks, const std::string& directory, Session& session) {
+  std::vector<StagedFile> files;
+  for (const Task& task : tasks) {
+    files.push_back({task.file_stem() + ".cu", source_text(task.kernel.source)});
+    for (std::size_t n = 0; n < task.kernel.entry.cubins.size(); ++n) {
+      files.push_back({task.cubin_name(n), task.kernel.entry.cubins[n]});
+    }
+  }
+  const auto failed = write_staged(directory, files);
+  if (failed) session.report(failed->diagnostics, {failed->path, ""});
+  return !failed;
+}
+
+/// Two specs of one name would have the same files.
+bool check_names(const std::vector<SpecDocument>& documents, Session& session) {
+  std::map<std::string, std::string> paths;
+  for (const SpecDocument& document : documents) {
+    const auto [known, is_new] = paths.emplace(document.spec.name, document.source.path);
+    if (is_new) continue;
+    session.fail(ExitCode::kInput, known->second + " and " + document.source.path +
+                                       " have the same name, " + document.spec.name +
+                                       ", and would write the same files");
+    return false;
+  }
+  return true;
+}
+
+void report_kernels(const std::vector<Task>& tasks, Session& session) {
+  Table table{
+      .head = {"spec", "arch", "kernel", "registers", "spills", "shared memory", "compiled in"},
+      .rows = {}};
+  auto& kernels = session.document["kernels"];
+  for (const Task& task : tasks) {
+    for (std::size_t n = 0; n < task.kernel.kernels.size(); ++n) {
+      const KernelResources& kernel = task.kernel.kernels[n];
+      kernels.push_back({{"spec", task.document->spec.name},
+                         {"name", kernel.name},
+                         {"arch", task.target.name},
+                         {"registers", kernel.registers},
+                         {"spill_bytes", kernel.spill_bytes},
+                         {"smem_bytes", kernel.smem_bytes},
+                         {"compile_ms", task.kernel.compile_ms},
+                         {"relief", task.kernel.relief},
+                         {"file", task.cubin_name(n)}});
+      table.rows.push_back({task.document->spec.name, task.target.name, kernel.name,
+                            std::to_string(kernel.registers),
+                            std::to_string(kernel.spill_bytes) + " B",
+                            print_bytes(static_cast<std::uint64_t>(kernel.smem_bytes)),
+                            print_time_us(task.kernel.compile_ms * 1e3)});
+    }
+  }
+  session.print(print_table(table, session.color_stdout()));
+}
+
+/// All specs, or nothing if one of them has errors (all of which are reported).
+std::optional<std::vector<SpecDocument>> load_specs(const std::vector<std::string>& paths,
+                                                    Session& session) {
+  std::vector<SpecDocument> documents;
+  for (const std::string& path : paths) {
+    if (auto document = load_spec(path, session)) documents.push_back(std::move(*document));
+  }
+  if (documents.size() != paths.size()) return std::nullopt;
+  return documents;
+}
+
+void run_build(const BuildVerbOptions& options, Session& session) {
+  session.document["kernels"] = nlohmann::ordered_json::array();
+  const auto documents = load_specs(without_schemas(options.specs, session), session);
+  if (!documents || !check_names(*documents, session)) return;
+  Diagnostics diagnostics;
+  const auto nvrtc = load_nvrtc(0, diagnostics);
+  if (!nvrtc) {
+    session.report(diagnostics, {"NVRTC", ""});
+    session.exit_code = ExitCode::kEnvironment;
+    return;
+  }
+  // Once, not once for each kernel.
+  device_headers(options.template_path, diagnostics);
+  if (diagnostics.has_errors()) {
+    session.report(diagnostics, {"lacuna", ""});
+    session.exit_code = ExitCode::kEnvironment;
+    return;
+  }
+  std::vector<Task> tasks;
+  for (const SpecDocument& document : *documents) {
+    for (const Target& target : targets_of(options.lowering.archs)) {
+      Task& task = tasks.emplace_back();
+      task.document = &document;
+      task.target = target;
+      task.build = build_options(document.spec, options.lowering);
+    }
+  }
+  compile_all(tasks, nvrtc, options.template_path);
+  for (const Task& task : tasks) session.report(task.diagnostics, task.document->source);
+  if (session.exit_code != ExitCode::kOk) return;
+  if (tasks.empty() || !write_outputs(tasks, options.out_directory, session)) return;
+  report_kernels(tasks, session);
+}
+
+}  // namespace
+
+void add_build(CLI::App& app, Session& session) {
+  auto options = std::make_shared<BuildVerbOptions>();
+  CLI::App* verb = app.add_subcommand("build", kBuildDescription);
+  verb->add_option("spec", options->specs, "Spec files")->required();
+  verb->add_option("-o,--out", options->out_directory, "Directory to write into")
+      ->required()
+      ->type_name("DIR");
+  verb->add_option("--template-path", options->template_path,
+                   "Directory of device headers, in place of the embedded ones")
+      ->type_name("DIR");
+  add_lowering_options(*verb, options->lowering, "GPU architectures");
+  verb->get_option("--arch")->required();
+  verb->callback([options, &session] { run_build(*options, session); });
+}
+
+}  // namespace lacuna::tools

@@ -1,0 +1,197 @@
+// lacuna emit: the text (or code) of any stop on the path from JSON to machine code.
+#include "compiler/emit/emit.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <new>
+
+#include "compiler/passes/pass.hpp"
+#include "compiler/target/plan.hpp"
+#include "runtime/base/environment.hpp"
+#include "runtime/cpu/host_plugin.hpp"
+#include "runtime/engine/build.hpp"
+#include "tools/common/spec_options.hpp"
+#include "tools/io/file_io.hpp"
+#include "tools/verbs/verbs.hpp"
+
+namespace lacuna::tools {
+namespace {
+
+struct EmitOptions {
+  std::string stage;
+  std::string spec;
+  std::string kernel = "attend";
+  std::string out = "-";
+  std::string template_path = environment(EnvironmentVariable::kTemplatePath);
+  bool passes = false;
+  LoweringOptions lowering;
+};
+
+constexpr const char* kEmitDescription =
+    R"(Print what one stage of the compiler makes of a spec.
+
+Examples:
+  lacuna emit --stage program specs/bsfa.json
+  lacuna emit --stage plan specs/bsfa.json --arch sm_80 --passes
+  lacuna emit --stage cuda specs/bsfa.json
+  lacuna emit --stage cubin specs/bsfa.json --arch sm_90a -o bsfa.cubin
+  lacuna emit --stage ptx specs/sparge.json --kernel estimate
+
+The stages, in order: spec, program, plan, cuda, ptx, cubin; beside cuda: launch; on the CPU: llvm.
+See also: explain, build)";
+
+/// What a stage works on; the plan is there from the stage `plan` on.
+struct Lowered {
+  const SpecDocument& document;
+  BuildOptions build;
+  Plan plan;
+};
+
+using Text = std::optional<std::string>;
+
+Text emit_program(const EmitOptions& options, const SpecDocument& document, Session& session) {
+  Diagnostics diagnostics;
+  const Program program =
+      build_program(document, build_options(document.spec, options.lowering), diagnostics);
+  session.report(diagnostics, document.source);
+  if (diagnostics.has_errors()) return std::nullopt;
+  return print_program(program);
+}
+
+std::optional<Plan> lower(const EmitOptions& options, const SpecDocument& document,
+                          Session& session) {
+  const std::string arch = options.stage == "llvm"          ? "cpu"
+                           : options.lowering.archs.empty() ? "sm_90a"
+                                                            : options.lowering.archs.front();
+  PassObserver observer;
+  if (options.passes) {
+    observer = [](std::string_view pass, const Program& before, const Program& after) {
+      std::fputs(describe_pass(pass, before, after).c_str(), stderr);
+    };
+  }
+  Diagnostics diagnostics;
+  Plan plan = make_plan(document, build_options(document.spec, options.lowering),
+                        *find_target(arch), diagnostics, observer);
+  session.report(diagnostics, document.source);
+  if (diagnostics.has_errors()) return std::nullopt;
+  return plan;
+}
+
+/// Place of the kernel asked for; nothing, with the nearest name, if the spec has no such kernel.
+std::optional<std::size_t> find_kernel(const EmitOptions& options, const CudaSource& source,
+                                       Session& session) {
+  std::vector<std::string> names;
+  for (const CudaKernel& kernel : source.kernels) names.push_back(kernel.stage);
+  const auto found = std::ranges::find(names, options.kernel);
+  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
+  session.fail(ExitCode::kUsage, "--kernel: " + one_of(names)(options.kernel));
+  return std::nullopt;
+}
+
+/// PTX or cubin of one kernel, by NVRTC.
+Text compile(const EmitOptions& options, const SpecDocument& document, const Plan& plan,
+             Session& session) {
+  const auto kernel = find_kernel(options, emit_cuda(plan, document), session);
+  if (!kernel) return std::nullopt;
+  Diagnostics diagnostics;
+  const auto nvrtc = load_nvrtc(0, diagnostics);
+  if (!nvrtc) {
+    session.report(diagnostics, {"NVRTC", ""});
+    session.exit_code = ExitCode::kEnvironment;
+    return std::nullopt;
+  }
+  const bool want_ptx = options.stage == "ptx";
+  const BuildOptions build = build_options(document.spec, options.lowering);
+  BuiltKernel built = build_kernel({.plan = plan,
+                                    .document = document,
+                                    .nvrtc = nvrtc,
+                                    .store = nullptr,
+                                    .template_path = options.template_path,
+                                    .want_ptx = want_ptx,
+                                    .options = &build},
+                                   diagnostics);
+  session.report(diagnostics, document.source);
+  if (diagnostics.has_errors()) return std::nullopt;
+  return want_ptx ? built.ptx[*kernel] : built.entry.cubins[*kernel];
+}
+
+/// What the CPU backend makes of a program, after optimisation.
+Text emit_llvm(const Program& program, Session& session) {
+  const HostPlugin host = load_host_plugin();
+  if (host.backend == nullptr) {
+    session.fail(ExitCode::kEnvironment, host.missing);
+    return std::nullopt;
+  }
+  const std::string text = print_program(program);
+  std::array<char, 4096> error{};
+  void* kernel = nullptr;
+  const int status =
+      host.backend->compile(text.data(), text.size(), &kernel, error.data(), error.size());
+  if (status == kHostOutOfMemory) throw std::bad_alloc();
+  if (status != kHostDone) {
+    session.fail(ExitCode::kInternal, error.data());
+    return std::nullopt;
+  }
+  std::string llvm_ir = host.backend->llvm_ir(kernel);
+  host.backend->release(kernel);
+  return llvm_ir;
+}
+
+Text emit_stage(const EmitOptions& options, const SpecDocument& document, Session& session) {
+  const std::string& stage = options.stage;
+  if (stage == "spec") return print_spec(document.spec);
+  if (stage == "program") return emit_program(options, document, session);
+  const auto plan = lower(options, document, session);
+  if (!plan) return std::nullopt;
+  if (stage == "plan") return print_plan(*plan);
+  if (stage == "llvm") return emit_llvm(plan->program, session);
+  if (plan->target.kind != TargetKind::kCuda) {
+    session.fail(ExitCode::kUsage, "stage " + stage + " needs a GPU architecture, got --arch cpu");
+    return std::nullopt;
+  }
+  if (stage == "cuda") return source_text(emit_cuda(*plan, document));
+  if (stage == "launch") return print_launch_program(emit_launch_program(*plan));
+  return compile(options, document, *plan, session);
+}
+
+void run_emit(const EmitOptions& options, Session& session) {
+  const auto document = load_spec(options.spec, session);
+  if (!document) return;
+  const Text text = emit_stage(options, *document, session);
+  if (!text) return;
+  session.document["spec"] = document->spec.name;
+  session.document["stage"] = options.stage;
+  if (options.out != "-") {
+    Diagnostics diagnostics;
+    write_file(options.out, *text, diagnostics);
+    session.report(diagnostics, {options.out, ""});
+    session.document["file"] = options.out;
+  } else {
+    session.document["text"] = options.stage == "cubin" ? "" : *text;
+    session.print(*text);
+  }
+}
+
+}  // namespace
+
+void add_emit(CLI::App& app, Session& session) {
+  auto options = std::make_shared<EmitOptions>();
+  CLI::App* verb = app.add_subcommand("emit", kEmitDescription);
+  verb->add_option("--stage", options->stage, "Where to stop")
+      ->required()
+      ->check(one_of({"spec", "program", "plan", "cuda", "ptx", "cubin", "launch", "llvm"}))
+      ->type_name("STAGE");
+  verb->add_option("spec", options->spec, "A spec file; - is standard input")->required();
+  verb->add_option("--kernel", options->kernel, "Kernel whose ptx or cubin to print (attend)")
+      ->type_name("NAME");
+  verb->add_option("-o,--out", options->out, "File to write (standard output)")->type_name("FILE");
+  verb->add_option("--template-path", options->template_path,
+                   "Directory of device headers, in place of the embedded ones")
+      ->type_name("DIR");
+  verb->add_flag("--passes", options->passes, "Show on stderr what each pass changed");
+  add_lowering_options(*verb, options->lowering, "Architecture (sm_90a)");
+  verb->callback([options, &session] { run_emit(*options, session); });
+}
+
+}  // namespace lacuna::tools

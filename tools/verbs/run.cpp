@@ -1,0 +1,122 @@
+// lacuna run: one spec on real tensors, measured against dense attention.
+#include "runtime/base/environment.hpp"
+#include "tools/common/spec_options.hpp"
+#include "tools/common/table.hpp"
+#include "tools/io/file_io.hpp"
+#include "tools/io/npy.hpp"
+#include "tools/run/calibration.hpp"
+#include "tools/run/launch.hpp"
+#include "tools/run/load_inputs.hpp"
+#include "tools/run/report.hpp"
+#include "tools/verbs/verbs.hpp"
+
+namespace lacuna::tools {
+namespace {
+
+struct RunOptions {
+  std::string spec;
+  InputOptions input;
+  LaunchOptions launch;
+  std::string out, mask_out;
+  bool check = false;
+  double tolerance = 0.1;
+};
+
+constexpr const char* kRunDescription =
+    R"(Run a spec and measure it against dense attention: tiles, error, time.
+
+Examples:
+  lacuna run specs/bsfa.json
+  lacuna run specs/window.json --device cpu --param window=1024
+  lacuna run specs/bsfa.json --input x.safetensors --param threshold=@x.bsfa.safetensors
+  lacuna run my_spec.json --q q.npy --k k.npy --v v.npy --dtype bf16 --out o.npy
+  lacuna run specs/bsfa.json --check --tolerance 0.05 --json
+
+Tensors are [batch, heads, tokens, head_dim]; leading dimensions of 1 can be left out. Dense means:
+the same attention in 16 (or 32) bits without predictor, gate and permutation, on the same device. Files are written whole or not at all.
+See also: explain, doctor)";
+
+bool write_npy(const std::string& path, const Array& array, Session& session) {
+  if (path.empty()) return true;
+  Diagnostics diagnostics;
+  write_file(path, print_npy(array), diagnostics);
+  session.report(diagnostics, {path, ""});
+  return !diagnostics.has_errors();
+}
+
+/// o as f32, with as many dimensions as q had.
+Array output_array(const RunResult& result, const Inputs& inputs) {
+  Array o = from_f32(to_f32(result.o), result.o.shape, ArrayType::kF32);
+  o.shape.erase(o.shape.begin(), o.shape.end() - static_cast<std::ptrdiff_t>(inputs.rank));
+  return o;
+}
+
+void finish_run(const RunOptions& options, const std::string& spec, const Inputs& inputs,
+                const RunResult& result, Session& session) {
+  const OutputError error = compare(result.o, result.dense_o);
+  fill_run_json(spec, inputs, result, error, session.document);
+  if (!write_npy(options.out, output_array(result, inputs), session)) return;
+  if (!write_npy(options.mask_out, result.tile_mask, session)) return;
+  session.print(print_run(spec, inputs, result, error));
+  if (options.check && !(error.rel_l1 <= options.tolerance)) {
+    session.fail(ExitCode::kNumerics, "relative L1 error against dense: expected at most " +
+                                          print_scientific(options.tolerance) + ", got " +
+                                          print_scientific(error.rel_l1));
+  }
+}
+
+void run_run(const RunOptions& options, Session& session) {
+  const auto document = load_spec(options.spec, session);
+  if (!document || !check_output(options.out, session) || !check_output(options.mask_out, session))
+    return;
+  const auto inputs = load_inputs(options.input, document->spec, session);
+  if (!inputs) return;
+  const auto result = run_and_measure(*document, *inputs, options.launch, session);
+  if (result) finish_run(options, document->spec.name, *inputs, *result, session);
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Session& session) {
+  auto options = std::make_shared<RunOptions>();
+  CLI::App* verb = app.add_subcommand("run", kRunDescription);
+  verb->add_option("spec", options->spec, "A spec file; - is standard input")->required();
+  CLI::Option* input = verb->add_option("--input", options->input.input,
+                                        "safetensors with q, k, v (the shipped sample)");
+  CLI::Option* q = verb->add_option("--q", options->input.q, ".npy of q, in place of --input");
+  CLI::Option* k = verb->add_option("--k", options->input.k, ".npy of k");
+  CLI::Option* v = verb->add_option("--v", options->input.v, ".npy of v");
+  for (CLI::Option* option : {input, q, k, v}) option->type_name("FILE");
+  for (CLI::Option* option : {q, k, v}) option->needs(q)->needs(k)->needs(v)->excludes(input);
+  verb->add_option("--param", options->input.params,
+                   "A number, or a tensor from .npy or .safetensors; may be repeated")
+      ->type_name("NAME=VALUE|NAME=@FILE")
+      ->expected(1)
+      ->take_all();
+  add_calibration_options(*verb, options->input.calibration);
+  verb->add_option("--order", options->input.order,
+                   "Token order of a spec with \"permute\": \"external\": integers [tokens]")
+      ->type_name("FILE.npy");
+  verb->add_option(
+          "--tile-mask", options->input.tile_mask,
+          "Tiles to visit of a spec with \"mask\": \"external\", as --mask-out writes them")
+      ->type_name("FILE.npy");
+  verb->add_option("--device", options->launch.device, "cpu or cuda:N (first GPU, else CPU)")
+      ->type_name("NAME");
+  add_dtype_option(*verb, options->input.dtype,
+                   "Convert q, k, v first: bf16, f16, f32 (as they are)");
+  verb->add_option("--threads", options->launch.threads, "CPU threads (all)")->type_name("N");
+  verb->add_option("-o,--out", options->out, "Write o as .npy, in f32")->type_name("FILE");
+  verb->add_option("--mask-out", options->mask_out,
+                   "Write the tile mask as .npy: u8 [b, h, q_tiles, k_tiles], 0 not visited, 1 "
+                   "visited, 2 gated")
+      ->type_name("FILE");
+  verb->add_flag("--check", options->check, "Exit 4 if the relative L1 error exceeds --tolerance");
+  verb->add_option("--tolerance", options->tolerance, "For --check (0.1)")->type_name("X");
+  verb->add_option("--template-path", options->launch.template_path,
+                   "Directory of device headers, in place of the embedded ones")
+      ->type_name("DIR");
+  verb->callback([options, &session] { run_run(*options, session); });
+}
+
+}  // namespace lacuna::tools
