@@ -10,6 +10,7 @@
 #include "compiler/expr/parse.hpp"
 #include "runtime/base/environment.hpp"
 #include "runtime/engine/build.hpp"
+#include "runtime/engine/signature.hpp"
 #include "runtime/tune/lookup.hpp"
 
 namespace lacuna {
@@ -71,7 +72,8 @@ Json basic_info(const EngineState& engine, const LoweredKernel& kernel) {
                {"target", kernel.plan.target.name},
                {"head_dim", kernel.contract.head_dim},
                {"dtype", name_of(kernel.contract.dtype)},
-               {"tile", {{"q", kernel.contract.tile_q}, {"k", kernel.contract.tile_k}}}};
+               {"tile", {{"q", kernel.contract.tile_q}, {"k", kernel.contract.tile_k}}},
+               {"signature", signature_json(kernel.plan.program, kernel.contract)}};
   if (const auto& gate = attend_of(kernel.plan.program).gate)
     info["gate"] = {{"scope", name_of(gate->scope)}};
   if (kernel.plan.target.has_wgmma) info["family"] = name_of(kernel.plan.attend.family.value);

@@ -34,6 +34,11 @@ def read_suite(name, output, seconds, is_passed):
         suite.skipped = counted(output, r"skipped=(\d+)")
         suite.failed = counted(output, r"failures=(\d+)") + counted(output, r"errors=(\d+)")
         suite.passed = int(unittest.group(1)) - suite.skipped - suite.failed
+    pytest = re.search(r"^=+ (.*) in [0-9.]+s.* =+$", output, re.MULTILINE)
+    if pytest:
+        count = {word: int(number) for number, word in re.findall(r"(\d+) ([a-z]+)", pytest.group(1))}
+        suite.passed, suite.skipped = count.get("passed", 0), count.get("skipped", 0)
+        suite.failed = count.get("failed", 0) + count.get("error", 0) + count.get("errors", 0)
     if not is_passed and suite.failed == 0:
         suite.failed = 1
     return suite

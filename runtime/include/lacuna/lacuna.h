@@ -136,7 +136,10 @@ LACUNA_API void lacuna_kernel_destroy(lacuna_kernel* kernel);
 LACUNA_API lacuna_status lacuna_prepare(lacuna_kernel* kernel);
 
 /* Facts about a kernel as JSON; valid while the kernel lives.
- *   always    {spec, device, target, head_dim, dtype, tile: {q, k}}
+ *   always    {spec, device, target, head_dim, dtype, tile: {q, k}, signature}
+ *             signature: {tensors: ["q", ...], parameters: [{name, dtype, shape, minimum, maximum,
+ *             default, unit, doc}], lse, keeps_mask}: inputs that a launch has to be given, and parameters;
+ *             bounds without end are "inf" and "-inf", a parameter without default is required
  *   CPU       and {backend, compile_ms}
  *   GPU       and {stages: ["prepare_q", ..., "attend"]}, the kernels of a launch in their order
  *   GPU, once prepared, and {entry, registers, spill_bytes, stack_bytes, smem_bytes, compile_ms,

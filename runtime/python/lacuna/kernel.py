@@ -1,0 +1,187 @@
+"""Compiling and launching: engines of the devices, compiled kernels, and attention as one call."""
+
+import atexit
+import functools
+import json
+import threading
+from typing import Any
+
+import numpy
+
+from . import _lacuna
+from .arrays import library_of
+from .errors import ArgumentError, warn, warn_of
+from .explanation import Explanation, explain
+from .spec import Spec, SpecLike, spec_of
+
+_CPU, _CUDA = 1, 2  # DLDeviceType
+_MASK_ALIGNMENT = 256  # bytes; NumPy's memory is aligned to less
+_DTYPES = {4 * 256 + 16: "bf16", 2 * 256 + 16: "f16", 2 * 256 + 32: "f32"}  # by DLPack's type code and bits
+_TYPE_CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex", 6: "bool"}
+_NAMES = {"bf16": "bf16", "bfloat16": "bf16", "f16": "f16", "float16": "f16", "half": "f16", "f32": "f32", "float32": "f32"}
+
+_lock = threading.RLock()
+_engines: dict[str, "Engine"] = {}
+_kernels: dict[tuple, "Kernel"] = {}
+
+
+@functools.cache
+def _warn_of_interpreter() -> None:
+    warn("the CPU interprets, which is slow: its compiler is not there (pip install lacuna-attention[cpu])")
+
+
+@atexit.register
+def _release() -> None:
+    """While Python is whole: kernels hold memory and threads of the library."""
+    _kernels.clear()
+    _engines.clear()
+
+
+class Engine(_lacuna.Engine):
+    """One device with its compilers and its cache of kernels; device: "cpu", "cuda:N", or None for the first GPU, else
+    the CPU. cache_directory, template_path, threads: as in lacuna.h."""
+
+    def compile(self, spec: SpecLike, *, head_dim: int = 128, dtype: Any = "bf16",
+                shape: tuple[int, int, int, int, int] | None = None) -> "Kernel":
+        return Kernel(self, spec_of(spec), head_dim, _dtype_name(dtype), shape)
+
+
+class Signature:
+    """What a launch takes by name. `parameters`: dicts of name, dtype, shape, minimum, maximum, default, unit and doc;
+    `tensors`: those that have to be passed; `lse`: whether there is one; `keeps_mask`: whether a Mask is of use."""
+
+    def __init__(self, kernel: str, facts: dict):
+        self.kernel = kernel
+        self.tensors: tuple[str, ...] = tuple(facts["tensors"])
+        self.parameters: dict[str, dict] = {parameter["name"]: parameter for parameter in facts["parameters"]}
+        self.lse: bool = facts["lse"]
+        self.keeps_mask: bool = facts["keeps_mask"]
+
+    def __repr__(self) -> str:
+        def word(parameter: dict) -> str:
+            axes = f"[{', '.join(parameter['shape'])}]" if parameter["shape"] else ""
+            default = f" = {parameter['default']}" if "default" in parameter else ""
+            return f"{parameter['name']}: {parameter['dtype']}{axes}{default}"
+
+        words = [*self.tensors, "*"] + [word(p) for p in self.parameters.values()]
+        return f"{self.kernel}({', '.join(words if self.parameters else words[:-1])})"
+
+
+class Kernel(_lacuna.Kernel):
+    """One spec for one device, dtype and head dim, compiled. A call launches it: kernel(q, k, v, out=, lse=, stream=,
+    layout=, workspace=, mask=, **parameters), as `attention` says. Thread-safe; in a captured graph legal."""
+
+    def __init__(self, engine: Engine, spec: Spec, head_dim: int, dtype: str,
+                 shape: tuple[int, int, int, int, int] | None = None):
+        super().__init__(engine, spec.text, spec.path, head_dim, dtype, shape)
+        self.spec = spec
+        self.engine = engine
+        warn_of(engine.take_warnings())
+        if self.info.get("backend") == "interpreter":
+            _warn_of_interpreter()
+
+    @property
+    def info(self) -> dict:
+        """Facts, as lacuna_kernel_info_json in lacuna.h says: tile, stages, registers, whether the cache had it, ..."""
+        return json.loads(self.info_json())
+
+    @property
+    def signature(self) -> Signature:
+        info = self.info
+        return Signature(info["spec"], info["signature"])
+
+    @property
+    def plan(self) -> Explanation:
+        """Every decision of the compiler for this kernel, with its origin and reason."""
+        info = self.info
+        target = "cpu" if info["device"] == "cpu" else info["target"]
+        return explain(self.spec, arch=target, head_dim=info["head_dim"], dtype=info["dtype"])
+
+    def workspace(self, q: Any, k: Any, layout: str = "bhnd") -> int:
+        """Bytes of device memory that a launch on such arrays needs as `workspace`; 0: none. A launch takes them from
+        the allocator of q's library by itself where none is passed."""
+        return self.workspace_bytes(_shape_of(q, k, layout))
+
+    def new_mask(self, q: Any, k: Any, layout: str = "bhnd") -> _lacuna.Mask:
+        """Memory for a decision on arrays of this shape, in q's library: for specs with "reuse"."""
+        size = self.mask_bytes(_shape_of(q, k, layout))
+        if size == 0:
+            raise ArgumentError(f"kernel {self.info['spec']} keeps no mask: the spec has no predictor")
+        return _lacuna.Mask(library_of(type(q)).empty((size + _MASK_ALIGNMENT - 1,), "uint8", q))
+
+    def tokens_in_order(self, count: int) -> numpy.ndarray:
+        """The order that the spec's "permute" generates: pass it as `order`, on the device."""
+        order = numpy.empty(max(count, 1), numpy.int32)
+        self.token_order(order.ctypes.data, count)
+        return order[:count]
+
+    def __repr__(self) -> str:
+        info = self.info
+        return f"<lacuna.Kernel {self.signature!r} on {info['device']}, head dim {info['head_dim']}, {info['dtype']}>"
+
+
+def _shape_of(q: Any, k: Any, layout: str) -> tuple[int, int, int, int, int]:
+    heads, tokens = (1, 2) if layout == "bhnd" else (2, 1)
+    return (q.shape[0], q.shape[heads], k.shape[heads], q.shape[tokens], k.shape[tokens])
+
+
+def _dtype_name(dtype: Any) -> str:
+    """Of "bf16", numpy.float32, torch.bfloat16, ..."""
+    word = str(getattr(dtype, "__name__", dtype)).removeprefix("torch.")
+    if word not in _NAMES:
+        raise ArgumentError(f"dtype: expected bf16, f16 or f32, got {word}")
+    return _NAMES[word]
+
+
+def engine_of(device: str | None = None) -> Engine:
+    """The engine that this process has for a device; made at the first call. None: the first GPU, else the CPU."""
+    with _lock:
+        if device not in _engines:
+            engine = Engine(device)
+            # None and the name of what it stands for are one engine.
+            _engines[device] = _engines.setdefault(engine.device, engine)
+        return _engines[device]
+
+
+def compile(spec: SpecLike, *, head_dim: int = 128, dtype: Any = "bf16", device: str | None = None,
+            shape: tuple[int, int, int, int, int] | None = None) -> Kernel:
+    """A kernel for loops and graphs: everything that takes time is done here.
+
+    device: "cpu", "cuda:N", or None for the first GPU, else the CPU. shape: (batch, heads, heads_kv, n_q, n_k) of the
+    problems it is for, by which tuned tiles are chosen; it runs any. Raises SpecError, DeviceError."""
+    return engine_of(device).compile(spec, head_dim=head_dim, dtype=dtype, shape=shape)
+
+
+def _compile_for(key: tuple) -> Kernel:
+    """What attention's table lacks: key is (spec, (device type, device index, dtype, head dim))."""
+    spec, (device_type, device_index, dtype, head_dim) = key
+    if dtype not in _DTYPES:
+        kind = _TYPE_CODES.get(dtype // 256, f"DLPack type {dtype // 256} of bits ")
+        raise ArgumentError(f"argument q: dtype expected bfloat16, float16 or float32, got {kind}{dtype % 256}")
+    if device_type not in (_CPU, _CUDA):
+        raise ArgumentError("argument q: device expected the CPU or a CUDA device")
+    with _lock:
+        if key not in _kernels:
+            device = "cpu" if device_type == _CPU else f"cuda:{device_index}"
+            _kernels[key] = compile(spec, head_dim=head_dim, dtype=_DTYPES[dtype], device=device)
+        return _kernels[key]
+
+
+def attention(q: Any, k: Any, v: Any, *, spec: SpecLike = "dense", lse: Any = False, out: Any = None, stream: Any = None,
+              layout: str = "bhnd", workspace: Any = None, mask: _lacuna.Mask | None = None, **parameters: Any) -> Any:
+    """Attention of q [b, h, n_q, d] over k, v [b, h_kv, n_k, d] by a spec; o in the shape of q, or (o, lse).
+
+    Arrays are NumPy's on the CPU, or those of PyTorch, CuPy, JAX and whatever exchanges DLPack; nothing is copied, and o
+    is an array of q's library. bf16, f16, on the CPU f32; h is a multiple of h_kv; d contiguous.
+
+    spec: a name (`specs()`), JSON text, the path of a .json file, a dict or a Spec; compiled at its first use.
+    lse: True, or f32 [b, h, n_q] to write to; natural log. out: where to write o. layout: "bnhd" for [b, n, h, d].
+    stream: a CUstream as a number, or a stream of PyTorch or CuPy; else the one that is current in q's library. With
+        another one the caller orders the work, and keeps the arrays until it has run.
+    workspace: device memory for it; else from q's library. mask: keeps the decision of a predictor (`Kernel.new_mask`).
+    parameters: those of the spec, a number or an array (f32 or i32) each; and the tensors counts, tile_mask,
+        list_indices, list_counts, previous_lse, order of lacuna.h.
+
+    Raises ArgumentError for what does not fit, SpecError, DeviceError."""
+    key = spec if type(spec) is Spec else spec_of(spec)
+    return _lacuna.attention(_kernels, _compile_for, key, q, k, v, out, lse, stream, layout, workspace, mask, parameters)

@@ -1,0 +1,76 @@
+"""torch.ops.lacuna.attention: attention as an operator of PyTorch, for torch.compile and CUDA graphs.
+
+    import lacuna.torch
+    o = lacuna.torch.attention(q, k, v, "bsfa", threshold=t)      the same arguments as lacuna.attention, by the operator
+    o, lse = torch.ops.lacuna.attention(q, k, v, "bsfa", True)    the operator itself
+
+It runs on the current stream, takes results and workspace from PyTorch's allocator, has a fake implementation (so a
+graph is never broken at it) and no gradients, which its backward says. A spec is compiled at its first call for a
+device, dtype and head dim: let that call come before the capture of a graph.
+"""
+
+import functools
+from typing import Any
+
+import torch
+
+from .kernel import attention as launch
+from .spec import Spec, SpecLike, spec_of
+
+_library = torch.library.Library("lacuna", "DEF")
+_library.define("attention(Tensor q, Tensor k, Tensor v, str spec, bool lse=False, str layout='bhnd', str[]? names=None, "
+                "Tensor[]? tensors=None, str[]? number_names=None, float[]? numbers=None) -> (Tensor, Tensor)",
+                tags=(torch.Tag.pt2_compliant_tag,))
+"""`spec` is a name, JSON text or a path; names and tensors, number_names and numbers are its parameters. The second
+result is f32 [b, h, n_q], or empty without lse."""
+
+
+@functools.lru_cache(maxsize=256)
+def _spec(text: str) -> Spec:
+    return spec_of(text)
+
+
+def _lse_shape(q: torch.Tensor, layout: str) -> tuple[int, ...]:
+    return (q.shape[0], q.shape[1], q.shape[2]) if layout == "bhnd" else (q.shape[0], q.shape[2], q.shape[1])
+
+
+def _run(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, spec: str, lse: bool = False, layout: str = "bhnd",
+         names: list[str] | None = None, tensors: list[torch.Tensor] | None = None, number_names: list[str] | None = None,
+         numbers: list[float] | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+    values = torch.empty(_lse_shape(q, layout) if lse else (0,), dtype=torch.float32, device=q.device)
+    o = torch.empty_like(q)
+    with torch.no_grad():
+        launch(q, k, v, spec=_spec(spec), layout=layout, out=o, lse=values if lse else False,
+               **dict(zip(names or (), tensors or ())), **dict(zip(number_names or (), numbers or ())))
+    return o, values
+
+
+def _fake(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, spec: str, lse: bool = False, layout: str = "bhnd",
+          names: Any = None, tensors: Any = None, number_names: Any = None, numbers: Any = None) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.empty_like(q), q.new_empty(_lse_shape(q, layout) if lse else (0,), dtype=torch.float32)
+
+
+def _backward(_context: Any, *_gradients: Any) -> Any:
+    raise NotImplementedError("lacuna::attention has no gradients: it is for inference. Call it under torch.no_grad(), or on "
+                              "q.detach(), k.detach(), v.detach()")
+
+
+for _device in ("CPU", "CUDA"):
+    _library.impl("attention", _run, _device)
+torch.library.register_fake("lacuna::attention", _fake, lib=_library)
+torch.library.register_autograd("lacuna::attention", _backward, lib=_library)
+
+
+def operator_text(spec: SpecLike) -> str:
+    """A spec as the operator takes it, which has no objects of Python."""
+    return spec if isinstance(spec, str) else spec_of(spec).text
+
+
+def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, spec: SpecLike = "dense", *, lse: bool = False,
+              layout: str = "bhnd", **parameters: Any) -> Any:
+    """lacuna.attention through torch.ops.lacuna.attention: o, or (o, lse). Parameters are numbers or tensors."""
+    tensors = {name: value for name, value in parameters.items() if isinstance(value, torch.Tensor)}
+    numbers = {name: float(value) for name, value in parameters.items() if name not in tensors}
+    o, values = torch.ops.lacuna.attention(q, k, v, operator_text(spec), lse, layout, list(tensors), list(tensors.values()),
+                                           list(numbers), list(numbers.values()))
+    return (o, values) if lse else o

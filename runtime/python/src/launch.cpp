@@ -1,0 +1,325 @@
+#include "launch.hpp"
+
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+namespace lacuna_python {
+namespace {
+
+/// The optional tensors of a launch; every other keyword is a parameter of the spec.
+struct NamedTensor {
+  const char* name;
+  const DLTensor* lacuna_launch_args::*place;
+  bool is_output;
+};
+
+constexpr NamedTensor kNamedTensors[] = {
+    {"counts", &lacuna_launch_args::counts, true},
+    {"tile_mask", &lacuna_launch_args::tile_mask, true},
+    {"list_indices", &lacuna_launch_args::list_indices, false},
+    {"list_counts", &lacuna_launch_args::list_counts, false},
+    {"previous_lse", &lacuna_launch_args::previous_lse, false},
+    {"order", &lacuna_launch_args::order, false},
+};
+
+constexpr std::size_t kUnnamedTensors = 6;  // q, k, v, o, lse, workspace
+
+const NamedTensor* find_named(std::string_view name) {
+  for (const NamedTensor& tensor : kNamedTensors) {
+    if (name == tensor.name) return &tensor;
+  }
+  return nullptr;
+}
+
+std::string_view text_of(nb::handle text, const char* name) {
+  Py_ssize_t bytes = 0;
+  const char* data =
+      PyUnicode_Check(text.ptr()) ? PyUnicode_AsUTF8AndSize(text.ptr(), &bytes) : nullptr;
+  if (data == nullptr) refuse_argument(std::string(name) + ": expected a str");
+  return {data, static_cast<std::size_t>(bytes)};
+}
+
+bool read_layout(nb::handle layout) {
+  const std::string_view name = text_of(layout, "layout");
+  if (name == "bhnd") return false;
+  if (name == "bnhd") return true;
+  refuse_argument("layout: expected \"bhnd\" or \"bnhd\", got \"" + std::string(name) + "\"");
+}
+
+/// The stream as the driver knows it, of a number or of an object of a library.
+void* read_stream(nb::handle stream) {
+  nb::object number = nb::borrow(stream);
+  if (PyLong_Check(stream.ptr()) == 0) {
+    number = nb::module_::import_("lacuna.arrays").attr("stream_handle")(stream);
+  }
+  void* handle = PyLong_AsVoidPtr(number.ptr());
+  if (handle == nullptr && PyErr_Occurred() != nullptr) nb::raise_python_error();
+  return handle;
+}
+
+void* current_stream(const ArrayType& type, DLDevice device) {
+  if (type.exchange != nullptr) {
+    void* stream = nullptr;
+    if (type.exchange->current_work_stream(device.device_type, device.device_id, &stream) != 0) {
+      nb::raise_python_error();
+    }
+    return stream;
+  }
+  return read_stream(type.library.attr("current_stream")(device.device_id));
+}
+
+/// What a number is passed as; nothing for an array.
+std::optional<double> read_number(nb::handle value) {
+  if (PyFloat_Check(value.ptr()) != 0) return PyFloat_AsDouble(value.ptr());
+  if (PyLong_Check(value.ptr()) == 0 && nb::hasattr(value, "__dlpack__")) return std::nullopt;
+  if (PyLong_Check(value.ptr()) == 0 && !nb::hasattr(value, "__float__")) return std::nullopt;
+  const double number = PyFloat_AsDouble(value.ptr());
+  if (number == -1.0 && PyErr_Occurred() != nullptr) nb::raise_python_error();
+  return number;
+}
+
+std::size_t bytes_of(const DLTensor& tensor) {
+  std::size_t bytes = tensor.dtype.bits / 8U * tensor.dtype.lanes;
+  for (int i = 0; i < tensor.ndim; ++i) bytes *= static_cast<std::size_t>(tensor.shape[i]);
+  return bytes;
+}
+
+void delete_managed(DLManagedTensorVersioned* tensor) {
+  if (tensor != nullptr && tensor->deleter != nullptr) tensor->deleter(tensor);
+}
+
+void set_error(void* /*context*/, const char* kind, const char* message) {
+  PyErr_Format(PyExc_RuntimeError, "%s: %s", kind, message);
+}
+
+}  // namespace
+
+Mask::Mask(nb::object array) : array_(std::move(array)) {
+  BorrowedTensor tensor;
+  tensor.borrow(array_, "mask", nullptr);
+  if (tensor.is_read_only()) refuse_argument("mask: expected memory to write, got a read-only array");
+  constexpr std::uintptr_t kAlignment = 256;
+  const auto address = reinterpret_cast<std::uintptr_t>(tensor.data());
+  const std::size_t skipped = (kAlignment - address % kAlignment) % kAlignment;
+  const std::size_t bytes = bytes_of(tensor.tensor());
+  raw_ = {sizeof(raw_), reinterpret_cast<void*>(address + skipped), bytes - std::min(bytes, skipped), 0};
+}
+
+Launch::Launch(nb::handle q, nb::handle k, nb::handle v, const LaunchOptions& options,
+               nb::dict named)
+    : q_array_(q),
+      k_array_(k),
+      v_array_(v),
+      options_(options),
+      named_(std::move(named)),
+      type_(array_type(q)),
+      swapped_(read_layout(options.layout)),
+      tensors_(new BorrowedTensor[kUnnamedTensors + named_.size()]),
+      pooled_(nullptr, delete_managed) {
+  args_.struct_size = sizeof(args_);
+  if (!options_.stream.is_none()) {
+    stream_ = read_stream(options_.stream);
+    is_current_stream_ = false;
+  }
+  // The stream that is current depends on the device of q, and only libraries whose arrays come by
+  // __dlpack__ want to know it before: they say their device themselves.
+  if (is_current_stream_ && type_.exchange == nullptr && !type_.by_buffer &&
+      nb::hasattr(q, "__dlpack_device__")) {
+    const auto device = nb::cast<nb::tuple>(q.attr("__dlpack_device__")());
+    if (nb::cast<int>(nb::int_(device[0])) == kDLCUDA) {
+      stream_ = current_stream(type_, {kDLCUDA, nb::cast<int>(nb::int_(device[1]))});
+    }
+  }
+  const DLTensor& tensor = borrow(q, "q").tensor();
+  if (is_current_stream_ && type_.exchange != nullptr && tensor.device.device_type == kDLCUDA) {
+    stream_ = current_stream(type_, tensor.device);
+  }
+  if (swapped_) tensors_[0].swap_heads_and_tokens();
+  args_.q = &tensor;
+  args_.stream = stream_;
+}
+
+nb::tuple Launch::problem() const {
+  const DLTensor& q = *args_.q;
+  if (q.ndim != 4) {
+    refuse_argument(std::string("argument q: expected 4 axes, ") +
+                    (swapped_ ? "[batch, tokens, heads, head_dim]" : "[batch, heads, tokens, head_dim]") +
+                    ", got " + std::to_string(q.ndim));
+  }
+  return nb::make_tuple(static_cast<int>(q.device.device_type), q.device.device_id,
+                        q.dtype.code * 256 + q.dtype.bits, q.shape[3]);
+}
+
+BorrowedTensor& Launch::borrow(nb::handle array, const char* name) {
+  BorrowedTensor& tensor = tensors_[borrowed_++];
+  tensor.borrow(array, name, stream_);
+  return tensor;
+}
+
+void Launch::output(nb::handle array, const char* name, bool is_callers, const DLTensor*& place) {
+  BorrowedTensor& tensor = borrow(array, name);
+  // What has just been made may be written to, also by a library whose arrays never change.
+  if (is_callers && tensor.is_read_only()) {
+    refuse_argument(std::string("argument ") + name + ": expected memory to write, got a read-only array");
+  }
+  place = &tensor.tensor();
+}
+
+void Launch::take_lse(nb::object& made) {
+  const bool is_array = PyBool_Check(options_.lse.ptr()) == 0 && !options_.lse.is_none();
+  if (!is_array && options_.lse.ptr() != Py_True) return;
+  if (is_array) {
+    made = nb::borrow(options_.lse);
+  } else if (args_.q->ndim == 4) {
+    const std::int64_t* extent = args_.q->shape;
+    made = type_.library.attr("empty")(nb::make_tuple(extent[0], extent[1], extent[2]), "float32",
+                                       q_array_);
+  } else {
+    return;  // the launch says what q lacks
+  }
+  output(made, "lse", is_array, args_.lse);
+}
+
+void Launch::take_named() {
+  params_.reserve(named_.size());
+  for (const auto [key, value] : named_) {
+    const char* name = text_of(key, "keywords").data();
+    if (value.is_none()) continue;
+    if (const NamedTensor* tensor = find_named(name)) {
+      if (tensor->is_output) {
+        output(value, name, true, args_.*tensor->place);
+      } else {
+        args_.*tensor->place = &borrow(value, name).tensor();
+      }
+      continue;
+    }
+    if (const std::optional<double> number = read_number(value)) {
+      params_.push_back({name, nullptr, *number});
+    } else {
+      params_.push_back({name, &borrow(value, name).tensor(), 0});
+    }
+  }
+  args_.params = params_.data();
+  args_.params_count = params_.size();
+}
+
+void Launch::take_stage_events() {
+  if (options_.stage_events.is_none()) return;
+  for (const nb::handle event : options_.stage_events) events_.push_back(read_stream(event));
+  args_.stage_events = events_.empty() ? nullptr : events_.data();
+  args_.stage_events_count = events_.size();
+}
+
+void Launch::take_mask() {
+  if (options_.mask.is_none()) return;
+  if (!nb::isinstance<Mask>(options_.mask)) {
+    throw nb::type_error("mask: expected a lacuna.Mask, which Kernel.new_mask makes");
+  }
+  args_.mask = nb::cast<Mask&>(options_.mask).raw();
+}
+
+std::optional<Shape> Launch::shape() const {
+  if (args_.q->ndim != 4 || args_.k->ndim != 4) return std::nullopt;
+  const std::int64_t *q = args_.q->shape, *k = args_.k->shape;
+  return Shape(q[0], q[1], k[1], q[2], k[2]);
+}
+
+void Launch::take_workspace(const Kernel& kernel) {
+  if (!options_.workspace.is_none()) {
+    const DLTensor& tensor = borrow(options_.workspace, "workspace").tensor();
+    args_.workspace = const_cast<void*>(tensors_[borrowed_ - 1].data());
+    args_.workspace_bytes = bytes_of(tensor);
+    return;
+  }
+  // Tensors of another device are refused by the launch, with all else that is wrong.
+  const bool is_there = args_.q->device.device_type == kernel.device().device_type;
+  if (kernel.device().device_type != kDLCUDA || !is_there) return;
+  const std::optional<Shape> problem = shape();
+  if (!problem) return;
+  const lacuna_shape raw = raw_shape(*problem);
+  std::size_t bytes = 0;
+  if (lacuna_workspace_bytes(kernel.handle(), &raw, &bytes) != LACUNA_OK) return;
+  if (bytes > 0) allocate_workspace(bytes);
+}
+
+/// From the allocator of q's library, whose memory follows the order of a stream: it is given back
+/// as soon as the launch is enqueued.
+void Launch::allocate_workspace(std::size_t bytes) {
+  if (type_.exchange != nullptr && is_current_stream_) {
+    std::int64_t count = static_cast<std::int64_t>(bytes), stride = 1;
+    DLTensor prototype{nullptr, args_.q->device, 1, {kDLUInt, 8, 1}, &count, &stride, 0};
+    DLManagedTensorVersioned* made = nullptr;
+    if (type_.exchange->managed_tensor_allocator(&prototype, &made, nullptr, set_error) != 0) {
+      nb::raise_python_error();
+    }
+    pooled_.reset(made);
+    args_.workspace = static_cast<unsigned char*>(made->dl_tensor.data) + made->dl_tensor.byte_offset;
+  } else {
+    own_workspace_ = type_.library.attr("workspace")(bytes, q_array_, reinterpret_cast<std::intptr_t>(stream_));
+    borrow(own_workspace_, "workspace");
+    args_.workspace = const_cast<void*>(tensors_[borrowed_ - 1].data());
+  }
+  args_.workspace_bytes = bytes;
+}
+
+void Launch::refuse_aliases() const {
+  const auto address = [](const DLTensor* tensor) {
+    return static_cast<const unsigned char*>(tensor->data) + tensor->byte_offset;
+  };
+  if (args_.o->data == nullptr) return;
+  const std::pair<const char*, const DLTensor*> inputs[] = {
+      {"q", args_.q}, {"k", args_.k}, {"v", args_.v}};
+  for (const auto& [name, input] : inputs) {
+    if (input->data != nullptr && address(input) == address(args_.o)) {
+      refuse_argument(std::string("argument o: expected memory of its own, got that of ") + name);
+    }
+  }
+}
+
+bool Launch::wants_gradients() const {
+  static const nb::handle name = interned("requires_grad");
+  for (const nb::handle array : {q_array_, k_array_, v_array_}) {
+    const nb::object wants = nb::getattr(array, name, nb::none());
+    if (wants.ptr() == Py_True) return true;
+  }
+  return false;
+}
+
+nb::object Launch::run(const Kernel& kernel) {
+  if (!type_.refuse_gradients.is_none() && wants_gradients()) type_.refuse_gradients();
+  args_.k = &borrow(k_array_, "k").tensor();
+  if (swapped_) tensors_[1].swap_heads_and_tokens();
+  args_.v = &borrow(v_array_, "v").tensor();
+  if (swapped_) tensors_[2].swap_heads_and_tokens();
+  const bool is_callers = !options_.out.is_none();
+  nb::object o = is_callers ? nb::borrow(options_.out) : type_.library.attr("empty_like")(q_array_);
+  output(o, "o", is_callers, args_.o);
+  if (swapped_) tensors_[3].swap_heads_and_tokens();
+  refuse_aliases();
+  nb::object lse;
+  take_lse(lse);
+  take_named();
+  take_stage_events();
+  take_mask();
+  take_workspace(kernel);
+
+  lacuna_status status;
+  if (kernel.device().device_type == kDLCPU) {
+    nb::gil_scoped_release others_run;  // until the result is there
+    status = lacuna_launch(kernel.handle(), &args_);
+  } else {
+    status = lacuna_launch(kernel.handle(), &args_);
+  }
+  check(status);
+  if (!type_.finish.is_none() && kernel.device().device_type == kDLCUDA) {
+    type_.finish(reinterpret_cast<std::intptr_t>(stream_), kernel.device().device_id);
+  }
+  if (!lse.is_valid()) return o;
+  return nb::make_tuple(std::move(o), std::move(lse));
+}
+
+}  // namespace lacuna_python

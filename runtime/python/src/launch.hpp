@@ -1,0 +1,77 @@
+// One launch: what Python passes -> lacuna_launch_args -> lacuna_launch.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "array.hpp"
+#include "handles.hpp"
+
+namespace lacuna_python {
+
+/// The caller's decision of a predictor, kept for several launches (lacuna_mask).
+class Mask {
+ public:
+  /// `array`: bytes on the device of the kernel, as many as Kernel.mask_bytes says from the first
+  /// address on that is a multiple of 256.
+  explicit Mask(nb::object array);
+  /// The next launch decides anew.
+  void forget() { raw_.calls = 0; }
+  int calls() const { return raw_.calls; }
+  lacuna_mask* raw() { return &raw_; }
+
+ private:
+  nb::object array_;
+  lacuna_mask raw_{};
+};
+
+/// What a call is given besides q, k, v and what goes by name.
+struct LaunchOptions {
+  nb::handle out, lse, stream, layout, workspace, mask, stage_events;
+};
+
+class Launch {
+ public:
+  /// `named`: what Python passed by further keywords. All objects live as long as the call.
+  Launch(nb::handle q, nb::handle k, nb::handle v, const LaunchOptions& options, nb::dict named);
+
+  /// (device type, device index, dtype, head dim), by which a kernel is found. Raises if q cannot
+  /// be what attention is computed of.
+  nb::tuple problem() const;
+
+  /// Runs it; returns o or (o, lse), the caller's or made as arrays of q's library.
+  nb::object run(const Kernel& kernel);
+
+ private:
+  BorrowedTensor& borrow(nb::handle array, const char* name);
+  void output(nb::handle array, const char* name, bool is_callers, const DLTensor*& place);
+  void take_lse(nb::object& made);
+  void take_named();
+  void take_stage_events();
+  void take_mask();
+  void take_workspace(const Kernel& kernel);
+  void refuse_aliases() const;
+  bool wants_gradients() const;
+  std::optional<Shape> shape() const;
+  void allocate_workspace(std::size_t bytes);
+
+  nb::handle q_array_, k_array_, v_array_;
+  const LaunchOptions& options_;
+  nb::dict named_;
+  const ArrayType& type_;
+  bool swapped_ = false;  ///< tokens before heads
+  void* stream_ = nullptr;
+  bool is_current_stream_ = true;
+  std::unique_ptr<BorrowedTensor[]> tensors_;
+  std::size_t borrowed_ = 0;
+  std::vector<lacuna_param> params_;
+  std::vector<void*> events_;
+  nb::object own_workspace_;
+  std::unique_ptr<DLManagedTensorVersioned, void (*)(DLManagedTensorVersioned*)> pooled_;
+  lacuna_launch_args args_{};
+};
+
+}  // namespace lacuna_python

@@ -1,0 +1,80 @@
+"""Kernels that are kept: signature, plan, facts, devices; and what check, explain and specs say."""
+
+import lacuna
+import numpy
+import pytest
+
+
+def test_a_kernel_says_what_it_takes():
+    kernel = lacuna.compile("sparge", head_dim=64, dtype=numpy.float32)
+    assert repr(kernel.signature) == ("sparge(q, k, v, *, tau: f32[heads] = 0.98, theta: f32[heads] = 0.3, "
+                                      "lambda: f32[heads] = -10.0)")
+    assert kernel.signature.parameters["tau"]["maximum"] == 1.0
+    assert kernel.signature.keeps_mask and kernel.signature.lse
+    external = lacuna.compile("external-mask", head_dim=64, dtype="f32").signature
+    assert external.tensors == ("q", "k", "v", "list_indices", "list_counts")
+    assert lacuna.compile("bsfa", head_dim=64).signature.parameters["threshold"]["default"] == "-inf"
+
+
+def test_a_kernel_says_what_was_decided():
+    kernel = lacuna.compile("bsfa", head_dim=96, dtype="bf16", device="cpu")
+    assert (kernel.info["head_dim"], kernel.info["dtype"], kernel.info["device"]) == (96, "bf16", "cpu")
+    assert kernel.plan["tile.q"] == "128" and "spec" in str(kernel.plan)
+    with pytest.raises(KeyError, match="did you mean 'tile.q'"):
+        kernel.plan["tileq"]
+    q = numpy.zeros((1, 8, 64, 96), "float32")
+    assert kernel.workspace(q, q) == 0  # on the CPU stages have memory of their own
+
+
+def test_dtypes_have_many_names():
+    for name in ("bf16", "bfloat16"):
+        assert lacuna.compile("dense", dtype=name, device="cpu").info["dtype"] == "bf16"
+    with pytest.raises(lacuna.ArgumentError, match="dtype: expected bf16, f16 or f32, got int8"):
+        lacuna.compile("dense", dtype=numpy.int8)
+
+
+def test_engines_are_the_callers():
+    engine = lacuna.Engine("cpu", threads=1)
+    kernel = engine.compile("dense", head_dim=64, dtype="f32")
+    assert (kernel.engine is engine, engine.device, engine.target) == (True, "cpu", "cpu")
+    q = numpy.ones((1, 1, 8, 64), "float32")
+    assert numpy.allclose(kernel(q, q, q), 1)
+
+
+def test_errors_of_a_spec_have_carets():
+    text = '{"version": 1, "name": "x", "attention": {"mask": "k <= qq"}}'
+    for call in (lambda: lacuna.check(text), lambda: lacuna.compile(text), lambda: lacuna.explain(text)):
+        with pytest.raises(lacuna.SpecError) as caught:
+            call()
+        assert str(caught.value).startswith("<memory>:1:57: error:") and "^" in str(caught.value)
+        (diagnostic,) = caught.value.diagnostics
+        assert (diagnostic["line"], diagnostic["column"], diagnostic["path"]) == (1, 57, "<memory>")
+    assert isinstance(caught.value, ValueError)
+
+
+def test_every_error_of_a_spec_is_told():
+    with pytest.raises(lacuna.SpecError) as caught:
+        lacuna.check('{"version": 1, "name": "x", "tile": {"q": 100, "k": 3}}')
+    assert [diagnostic["pointer"] for diagnostic in caught.value.diagnostics] == ["/tile/q", "/tile/k"]
+
+
+def test_a_good_spec_has_nothing_to_say():
+    assert lacuna.check("bsfa") == []
+    with pytest.raises(lacuna.ArgumentError, match="sm_90"):
+        lacuna.check("bsfa", arch="sm_91b")
+
+
+def test_explanations():
+    explained = lacuna.explain("sparge", arch="sm_90a,sm_80", head_dim=128)
+    assert [plan["target"] for plan in explained.plans] == ["sm_90a", "sm_80"]
+    assert "Shared memory" in str(explained) and explained["tile.q"] == "128"
+    assert "E0203" in str(lacuna.explain("E0203"))
+
+
+def test_specs_that_come_along():
+    table = lacuna.specs()
+    assert table["sparge"]["params"] == ["tau", "theta", "lambda"]
+    assert {"dense", "bsfa", "distance-gate"} <= set(table)
+    assert "sparge-topk" in repr(table)
+    for name in table:
+        lacuna.check(name)

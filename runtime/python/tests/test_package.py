@@ -1,0 +1,52 @@
+"""What is installed: types, the command, and binaries that load on other machines."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import lacuna
+import pytest
+
+PACKAGE = pathlib.Path(lacuna.__file__).parent
+
+
+def test_types_come_along():
+    assert (PACKAGE / "py.typed").exists()
+    assert "class Kernel" in (PACKAGE / "_lacuna.pyi").read_text()
+
+
+def test_the_command_is_installed():
+    command = pathlib.Path(sys.executable).with_name("lacuna")
+    if not command.exists():
+        pytest.skip("the package was put on the path, not installed")
+    assert subprocess.run([command, "--version"], capture_output=True, text=True).stdout.strip() == lacuna.__version__
+    assert subprocess.run([command, "chek"], capture_output=True).returncode == 2
+
+
+@pytest.mark.skipif(shutil.which("objdump") is None, reason="no objdump")
+def test_binaries_ask_for_no_newer_glibc():
+    for path in [*PACKAGE.glob("_lacuna*.so"), *PACKAGE.glob("lib/*"), PACKAGE / "bin/lacuna"]:
+        symbols = subprocess.run(["objdump", "-T", path], capture_output=True, text=True, check=True).stdout
+        versions = {tuple(map(int, version.split("."))) for version in re.findall(r"GLIBC_([0-9.]+)", symbols)}
+        assert max(versions) <= (2, 34), path
+
+
+def test_the_cpu_works_without_its_compiler():
+    script = ("import warnings, numpy, lacuna\n"
+              "q = numpy.ones((1, 1, 8, 64), 'float32')\n"
+              "with warnings.catch_warnings(record=True) as told:\n"
+              "    assert numpy.allclose(lacuna.attention(q, q, q), 1)\n"
+              "    lacuna.attention(q, q, q, spec='bsfa')\n"
+              "print(*[w.message for w in told])\n")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env={"LACUNA_HOST_PLUGIN": "off"})
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("lacuna-attention[cpu]") == 1 and not done.stderr
+
+
+def test_a_python_that_ends_says_nothing():
+    script = ("import numpy, lacuna\nq = numpy.ones((1, 1, 8, 64), 'float32')\nkept = lacuna.compile('dense', head_dim=64, dtype='f32')\n"
+              "kept(q, q, q)\nlacuna.attention(q, q, q)\n")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
