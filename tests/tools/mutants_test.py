@@ -37,7 +37,8 @@ SNIPPETS = {
     "bound_off_by_one": ("f(n - 1)", ["f(n)"]),
     "rounded_down": ("ceil_div(f(a, b), 32)", ["((f(a, b)) / (32))"]),
     "order_exchanged": ("f(a, b.c, 1)", ["f(b.c, a, 1)"]),
-    "direction_exchanged": ("plan.descending", ["plan.ascending"]),
+    "direction_exchanged": ("plan.descending, Config::kDescending", ["plan.ascending, Config::kDescending",
+                                                                     "plan.descending, !Config::kDescending"]),
     "twin_exchanged": ("x * view.stride_b", ["x * view.stride_h"]),
     "relation": ("a < b", ["a <= b", "a >= b"]),
     "arithmetic": ("a * b", ["a / b"]),
@@ -47,7 +48,7 @@ SNIPPETS = {
     "increment": ("f(++x)", ["f(--x)"]),
     "complement": ("f(!x)", ["f(x)"]),
     "constant": ("x[4u]", ["x[5u]", "x[3u]"]),
-    "float_constant": ("f(0.5f, 0.0f)", ["f((2 * 0.5f), 0.0f)", "f(0.5f, 1f)"]),
+    "float_constant": ("f(0.5f, 0.0f)", ["f((2 * 0.5f), 0.0f)", "f(0.5f, 1.0f)"]),
     "boolean": ("f(true)", ["f(false)"]),
     "condition_negated": ("if (f(x) > 1 && y) {", ["if (!(f(x) > 1 && y)) {"]),
     "choice_exchanged": ("x = is_a ? a : b;", ["x = is_a ? b : a;"]),
@@ -80,6 +81,10 @@ class Operators(unittest.TestCase):
 
     def test_barriers_are_dropped_in_device_code_alone(self):
         self.assertEqual(changed("wait_dropped", "  await_slot();\n", "runtime/x.cpp"), [])
+
+    def test_what_would_not_compile_is_not_tried(self):
+        self.assertEqual(changed("wait_dropped", "  for (int step = this->wait(at); step > 0;) {\n"), [])
+        self.assertEqual(changed("condition_ignored", "if (a && std::ranges::count(b, c)) f();"), [])
 
     def test_a_literal_inside_a_changed_place_stays(self):
         self.assertEqual(changed("condition_negated", 'if (name == "a") f();'), ['if (!(name == "a")) f();'])
@@ -323,6 +328,15 @@ class Record(unittest.TestCase):
             draws = json.loads(path.read_text())["draws"]
             self.assertEqual([draw["seed"] for draw in draws], [1, 2])
             self.assertEqual([row.get("word") for row in draws[0]["mutants"]], [None, "dead code"])
+            self.assertEqual(record.outcomes(path, 1)["2"], {"commit": "later", "result": "survived", "word": "dead code"})
+
+    def test_what_was_found_at_another_commit_keeps_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "mutants.json")
+            record.update(path, 1, 10, "earlier", self.ROWS[:1])
+            record.update(path, 1, 10, "later", [{"id": "1", "file": "a", "line": 7, **record.outcomes(path, 1)["1"]}])
+            self.assertEqual(json.loads(path.read_text())["draws"][0]["commit"], "later")
+            self.assertEqual(record.outcomes(path, 1)["1"]["commit"], "earlier")
 
 
 if __name__ == "__main__":

@@ -39,8 +39,8 @@ class Answer:
 class Lab:
     """The tree, its suites and what they take without a mutant."""
 
-    def __init__(self, origin, folder, baselines, say):
-        self.tree, self.scratch, self.say = Tree(origin, folder, TIERS), Path(folder) / "scratch", say
+    def __init__(self, origin, folder, baselines, say, jobs=None):
+        self.tree, self.scratch, self.say = Tree(origin, folder, TIERS, jobs), Path(folder) / "scratch", say
         self.baselines = baselines  # "tier entry filter" -> seconds, or None where it fails without any mutant
         self.longer_than_s = {}
         self.fingerprints, self.programs = {}, {}  # of what is built without a mutant, by tier and suite

@@ -1,0 +1,16 @@
+# The build of the mutants differs from a release in what it costs, not in what it does: included by project() of the copy.
+# - Libraries are compiled file by file, as a mutant is in one of them; tests in large units, as they only meet changed headers.
+# - What computes nothing large is compiled with little optimisation.
+function(lacuna_mutants_build)
+  foreach(library lacuna_compiler lacuna_cache lacuna_runtime lacuna_readers lacuna_tools lacuna_host)
+    if(TARGET ${library})
+      set_target_properties(${library} PROPERTIES UNITY_BUILD OFF)
+    endif()
+  endforeach()
+  foreach(library lacuna_compiler lacuna_cache lacuna_readers lacuna_tools lacuna_cli lacuna_host)
+    if(TARGET ${library})
+      target_compile_options(${library} PRIVATE -O1)
+    endif()
+  endforeach()
+endfunction()
+cmake_language(DEFER CALL lacuna_mutants_build)
