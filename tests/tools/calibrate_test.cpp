@@ -272,6 +272,15 @@ TEST_F(Calibrate, IsRefusedWhereItDoesNotFit) {
                 "for it; calibrate again");
 }
 
+TEST_F(Calibrate, IsNotLookedAtWhereAParameterIsWrong) {
+  const auto document = parse_document(
+      run_lacuna({"run", source_file("specs/skip-softmax.json"), "--input", input_, "--json",
+                  "--device", "cpu", "--calibration", input_, "--param", "c=much"}));
+  ASSERT_EQ(document["diagnostics"].size(), 1u) << document["diagnostics"];
+  EXPECT_EQ(document["diagnostics"][0]["message"],
+            "--param c: expected a number or @FILE, got \"much\"");
+}
+
 TEST_F(Calibrate, BenchTakesItToo) {
   const CommandResult result = run_lacuna(
       {"bench", source_file("specs/skip-softmax.json"), "--shape", "h=2,n=256", "--head-dim", "64",
