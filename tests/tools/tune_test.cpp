@@ -143,6 +143,14 @@ TEST_F(Tune, ASecondTuneDoesNothing) {
   EXPECT_EQ(records(), before);
 }
 
+TEST_F(Tune, ExhaustiveMeasuresEveryPointAgain) {
+  tuning(run(tune_small()));
+  const Json again = tuning(run(tune_small({"--exhaustive"})));
+  EXPECT_EQ(again["state"], "tuned");
+  EXPECT_EQ(again["reused"], 0);
+  EXPECT_EQ(statuses(again).size(), 4u);
+}
+
 TEST_F(Tune, ExplainNamesTheRecordThatDecided) {
   const Json found = tuning(run(tune_small()));
   const Json plan = parse_document(
