@@ -210,7 +210,12 @@ class Suites(unittest.TestCase):
 
     def test_tests_named_like_a_source_are_asked_first(self):
         self.assertIn("*Calibrate.*", suites.likely_tests(ROOT, "tools", "tools/calibrate_report.cpp").split(":"))
+        self.assertIn("*Npy.*", suites.likely_tests(ROOT, "tools", "tools/files/npy.cpp").split(":"))
         self.assertEqual(suites.likely_tests(ROOT, "tools", "tools/unheard_of.cpp"), "")
+        self.assertEqual(suites.likely_tests(ROOT, "host", "runtime/host/jit.cpp"), "")
+
+    def test_tests_that_include_a_header_are_asked_first(self):
+        self.assertIn("*RandomProblem.*", suites.likely_tests(ROOT, "tools", "tools/random_problem.cpp").split(":"))
 
     def test_the_long_tier_has_more_where_tests_ask_for_their_tier(self):
         folders = {path.parent.name for path in (ROOT / "tests").glob("*/*.cpp") if '"tests/tier.hpp"' in path.read_text()}
