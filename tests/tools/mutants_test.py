@@ -238,6 +238,7 @@ class FakeTree:
     def __init__(self, changes):
         self.root, self.builds = ROOT, dict.fromkeys(suites.TIERS, self)
         self.changes, self.applied, self.made = changes, False, set()
+        self.objects_change = True
 
     @contextlib.contextmanager
     def mutated(self, _mutant):
@@ -248,6 +249,9 @@ class FakeTree:
 
     def is_current(self, target):
         return not self.applied or target in self.made
+
+    def compiled(self, path, limit_s):
+        return tree.Built(True, False, ""), [b"mutant" if self.applied and self.objects_change else b"source"]
 
     def make(self, target, limit_s):
         if self.applied:
@@ -307,6 +311,11 @@ class Trials(unittest.TestCase):
         lab = FakeLab({"short cache"}, changes=False)
         self.assertEqual(self.judged(lab)["result"], "equivalent")
         self.assertNotIn(True, [applied for _, applied in lab.calls])
+
+    def test_nor_where_already_the_object_is_the_same(self):
+        lab = FakeLab({"short cache"})
+        lab.tree.objects_change = False
+        self.assertEqual((self.judged(lab)["result"], lab.calls), ("equivalent", []))
 
     def test_past_its_time_nothing_is_said_and_later_the_others_are_asked(self):
         self.assertEqual(self.judged(FakeLab({"short cache"}), deadline=0)["result"], "undecided")

@@ -42,7 +42,23 @@ class Build:
             raise SystemExit(f"the build of the mutants cannot be configured:\n{done.stdout[-3000:]}")
 
     def make(self, target, limit_s):
-        done = sh(["ninja", "-C", self.folder, "-j", self.jobs, target], timeout_s=limit_s)
+        return self._make([target], limit_s)
+
+    def compiled(self, path, limit_s):
+        """What comes of compiling a source by itself, and the bytes of its objects; none of a header."""
+        outputs = self._outputs_of(path)
+        if not outputs:
+            return None, []
+        built = self._make(outputs, limit_s)
+        return built, [(self.folder / output).read_bytes() for output in outputs] if built.is_good else []
+
+    def _outputs_of(self, path):
+        listed = json.loads((self.folder / "compile_commands.json").read_text())
+        return [match[1] for entry in listed
+                if entry["file"] == str(self.source / path) and (match := re.search(r" -o (\S+)", entry["command"]))]
+
+    def _make(self, targets, limit_s):
+        done = sh(["ninja", "-C", self.folder, "-j", self.jobs, *targets], timeout_s=limit_s)
         failed = re.findall(r"^FAILED: (\S+)", done.stdout, re.MULTILINE)
         has_run_products = done.returncode != 0 and not any(
             re.search(r"\.o$|^bin/|\.(?:a|so)[.\d]*$", output) and "_kernels.dir/" not in output for output in failed)

@@ -131,6 +131,8 @@ class Trial:
         """What is to be recorded of the mutant."""
         begin = time.monotonic()
         try:
+            if not self.asked:
+                self._look_at_objects()
             for tier, name in self.lab.order(self.mutant.file):
                 if self.lab.label(tier, name) in self.asked or name in self.without:
                     continue
@@ -158,6 +160,21 @@ class Trial:
         if self.built is None:
             self.applied.enter_context(self.lab.tree.mutated(self.mutant))
             self.built = set()
+
+    def _look_at_objects(self):
+        """What leaves all objects of its file as they are, byte by byte, nobody has to be asked about."""
+        build = next(iter(self.lab.tree.builds.values()))
+        built, before = build.compiled(self.mutant.file, self._left())
+        if not before:
+            return
+        self._apply()
+        built, after = build.compiled(self.mutant.file, self._left())
+        if not built.has_end:
+            raise Verdict(UNDECIDED)
+        if not built.is_good:
+            raise Verdict(INVALID, error=first_error(built.output))
+        if after == before:
+            raise Verdict(EQUIVALENT)
 
     def _restore(self):
         self.applied.close()
