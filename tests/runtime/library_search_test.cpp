@@ -3,8 +3,10 @@
 #include "runtime/library_search.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 
@@ -113,6 +115,21 @@ TEST(LibrarySearch, WhatTheUserNamesIsTheOnlyPlace) {
   const std::string said = searched(broken, take, false);
   EXPECT_TRUE(said.starts_with(variable + broken + ": ")) << said;
   EXPECT_NE(said, variable + broken + ": nothing there") << "the loader knows more";
+}
+
+TEST(LibrarySearch, ABinaryHasTheBuildIdThatItsNotesSay) {
+  const std::string command = "readelf -n /proc/" + std::to_string(::getpid()) + "/exe 2>&1";
+  std::string said;
+  FILE* const pipe = ::popen(command.c_str(), "r");
+  for (char line[256]; std::fgets(line, sizeof line, pipe) != nullptr;) said += line;
+  ::pclose(pipe);
+  const std::string name = "Build ID: ";
+  const std::size_t at = said.find(name);
+  if (at == std::string::npos) GTEST_SKIP() << "no readelf, or no note: " << said;
+  const std::size_t begin = at + name.size();
+  EXPECT_EQ(build_id_of(reinterpret_cast<const void*>(&library_places)),
+            said.substr(begin, said.find_first_not_of("0123456789abcdef", begin) - begin));
+  EXPECT_EQ(build_id_of(nullptr), "");
 }
 
 TEST(LibrarySearch, ABinaryKnowsItsFileWhateverItWasStartedAs) {
