@@ -265,6 +265,7 @@ class FakeLab(trial.Lab):
     def __init__(self, failing, changes=True):
         self.tree, self.failing, self.calls, self.say = FakeTree(changes), failing, [], lambda text: None
         self.baselines, self.fingerprints, self.programs, self.longer_than_s = {}, {}, {}, {}
+        self.seconds = {}  # filter -> what it takes with a mutant
         self.suites = {tier: {name: suites.Suite(name, f"test_{name}") for name in ("cache", "numerics")} for tier in suites.TIERS}
 
     def prepare(self, tier, name, patience_s):
@@ -276,6 +277,8 @@ class FakeLab(trial.Lab):
 
     def ask(self, suite, tier, limit_s, program=None, chosen=""):
         self.calls.append((f"{tier} {suite.name}", self.tree.applied))
+        if self.tree.applied and limit_s < self.seconds.get(chosen, 0):
+            return trial.Answer(False, "A.slow", limit_s, has_end=False)
         fails = self.tree.applied and f"{tier} {suite.name}" in self.failing
         return trial.Answer(not fails, "A.b" if fails else "", 1.0)
 
@@ -301,6 +304,15 @@ class Trials(unittest.TestCase):
     def test_one_that_no_suite_finds_survives_and_none_is_asked_twice(self):
         outcome = self.judged(FakeLab(set()))
         self.assertEqual((outcome["result"], outcome["asked"]), ("survived", ["short cache", "short numerics", "long numerics"]))
+
+    def test_a_hang_is_a_finding_and_a_busy_machine_is_none(self):
+        for takes_s, found in (({"": 100}, "survived"), ({"": 100, "A.slow": 100}, "found")):
+            lab = FakeLab(set())
+            lab.suites = {"short": lab.suites["short"]}
+            lab.seconds = takes_s
+            outcome = self.judged(lab)
+            self.assertEqual(outcome["result"], found)
+            self.assertEqual(outcome.get("test"), "A.slow (no end)" if found == "found" else None)
 
     def test_a_suite_may_be_left_out_and_then_nothing_survives(self):
         lab = FakeLab({"short numerics"})

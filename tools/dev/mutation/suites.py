@@ -69,6 +69,10 @@ class Suite:
     folder: str = ""
     environment: dict = field(default_factory=dict, hash=False)
 
+    @property
+    def is_googletest(self):
+        return self.target.startswith("test_")
+
 
 def order_of(path, names):
     """The entries `names` in the order in which they are asked about a change of `path`."""
