@@ -41,13 +41,10 @@ class SegmentReader {
  public:
   SegmentReader(int folder, const std::string& shown) : folder_(folder), shown_(shown) {}
 
-  /// True if a segment that was listed is gone: what it held has been published anew.
-  bool read_new(const std::vector<std::string>& names) {
+  void read_new(const std::vector<std::string>& names) {
     std::size_t left_bytes = kMostVariantBytes;
-    bool is_any_gone = false;
     for (const std::string& name : names)
-      if (seen_.insert(name).second) is_any_gone |= !read_one(name, left_bytes);
-    return is_any_gone;
+      if (seen_.insert(name).second) read_one(name, left_bytes);
   }
   SegmentReading finish() {
     if (beyond_ > 0) {
@@ -60,24 +57,24 @@ class SegmentReader {
  private:
   void warn(const std::string& what) { reading_.warnings.push_back(shown_ + ": " + what); }
 
-  /// False: it is gone.
-  bool read_one(const std::string& name, std::size_t& left_bytes) {
+  /// One that is gone says nothing: what it held has been published anew.
+  void read_one(const std::string& name, std::size_t& left_bytes) {
     const Opened file = open_file(folder_, name);
-    if (file.is_absent()) return false;
+    if (file.is_absent()) return;
     if (!file.is_open()) {
       warn(file.distrust.empty() ? name + " cannot be read: " + file.reason() : file.distrust);
-      return true;
+      return;
     }
     const auto bytes = static_cast<std::size_t>(file.status.st_size);
     std::string text;
     if (bytes > left_bytes) {
       ++beyond_;
-      return true;
+      return;
     }
     left_bytes -= bytes;
     if (const int error = read_file(file.descriptor.get(), bytes, text); error != 0) {
       warn(name + " cannot be read: " + std::generic_category().message(error));
-      return true;
+      return;
     }
     const ForeignLines foreign = read_lines(
         text, [this](StoredRecord stored, std::size_t) { reading_.table.put(std::move(stored)); });
@@ -86,7 +83,6 @@ class SegmentReader {
     } else if (file.status.st_uid == ::geteuid()) {
       reading_.whole.push_back(name);
     }
-    return true;
   }
 
   int folder_;
@@ -99,14 +95,15 @@ class SegmentReader {
 }  // namespace
 
 /// A listing is no snapshot: segments that are merged meanwhile may be missed together with the new
-/// one. Two listings that agree, between which nothing vanished, have missed nothing.
+/// one. Two listings that agree have missed nothing: of a segment that vanished between them the
+/// second knows nothing.
 SegmentReading read_segments(int folder, const std::string& shown) {
   SegmentReader reader(folder, shown);
   std::vector<std::string> before;
   for (int pass = 0; pass < kMostPasses; ++pass) {
     std::vector<std::string> names = segment_names(folder);
-    const bool is_any_gone = reader.read_new(names);
-    if (!is_any_gone && pass > 0 && names == before) break;
+    reader.read_new(names);
+    if (pass > 0 && names == before) break;
     before = std::move(names);
   }
   return reader.finish();

@@ -60,7 +60,9 @@ Hardware hardware_for(const Target& target, const std::string& cpu_name) {
     if (compute_capability(*driver, index) == target.compute_capability)
       return gpu_hardware(*driver, index, target);
   }
-  return {{target, 1, 1}, "", ""};
+  Hardware none;
+  none.machine.target = target;
+  return none;
 }
 
 }  // namespace lacuna::tune

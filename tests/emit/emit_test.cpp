@@ -93,18 +93,28 @@ TEST(Cuda, GateRespectsTheExemption) {
 }
 
 TEST(Cuda, ALaneOpensAGateOfOneStatisticThatStaysOpen) {
-  for (const auto& [skip, expected] : {std::pair{"gap < -3", "true"},
-                                       {"tile_max < 2", "true"},
-                                       {"gap < -3 and j != 0", "true"},
-                                       {"tile_max > 2", "false"},
-                                       {"gap < -3 and gap > -9", "false"},
-                                       {"gap < -3 or tile_max < 2", "false"},
-                                       {"j != 0", "false"}}) {
+  struct Case {
+    const char *skip, *exempt, *expected;
+  };
+  for (const Case& c : {Case{"gap < -3", "k1 >= q0", "true"},
+                        {"tile_max < 2", "k1 >= q0", "true"},
+                        {"gap < -3 and j != 0", "k1 >= q0", "true"},
+                        {"tile_max > 2", "k1 >= q0", "false"},
+                        {"gap < -3 and gap > -9", "k1 >= q0", "false"},
+                        {"gap < -3 or tile_max < 2", "k1 >= q0", "false"},
+                        {"j != 0", "k1 >= q0", "false"},
+                        {"tile_max < 2", "tile_max > 5", "true"},
+                        {"tile_max < 2", "tile_max < -9", "false"},
+                        {"gap < -3", "gap > -9 and gap < -6", "false"}}) {
     SpecDocument document = make_document(true);
-    document.spec.gate->skip = parse_expr(skip, Site::kGate, document.spec.param_symbols()).expr;
+    const auto parsed = [&](const char* text) {
+      return parse_expr(text, Site::kGate, document.spec.param_symbols()).expr;
+    };
+    document.spec.gate->skip = parsed(c.skip);
+    document.spec.gate->exempt = parsed(c.exempt);
     const std::string text = source_text(emit_cuda(plan_of(document), document));
-    const std::string line = std::string("bool kLanesOpenGate = ") + expected + ";\n";
-    EXPECT_NE(text.find(line), std::string::npos) << skip;
+    const std::string line = std::string("bool kLanesOpenGate = ") + c.expected + ";\n";
+    EXPECT_NE(text.find(line), std::string::npos) << c.skip << ", exempt " << c.exempt;
   }
 }
 

@@ -171,11 +171,15 @@ TEST(AttendLists, EntriesThatAreNoKeyTileAreIgnored) {
   inputs.list_counts = {2};
   const CompiledKernel kernel(program);
   const RunResult clean = run(program, kernel, inputs);
-  inputs.list_indices = {1, 99, 2};
-  inputs.list_counts = {1000};
-  const RunResult dirty = run(program, kernel, inputs);
-  ASSERT_EQ(dirty.error, "");
-  EXPECT_EQ(dirty.o_bytes, clean.o_bytes);
+  const auto n_j = static_cast<std::int32_t>(inputs.list_indices.size());  // the first that is none
+  for (const std::int32_t beyond : {n_j, 99}) {
+    inputs.list_indices = {1, beyond, 2};
+    inputs.list_counts = {1000};
+    const RunResult dirty = run(program, kernel, inputs);
+    ASSERT_EQ(dirty.error, "");
+    EXPECT_EQ(dirty.o_bytes, clean.o_bytes) << beyond;
+    EXPECT_EQ(dirty.outputs.counts, clean.outputs.counts) << beyond;
+  }
 }
 
 TEST(AttendParameters, AreReadByHeadAndToken) {

@@ -124,6 +124,28 @@ TEST(Plugin, ReportsArgumentsByField) {
   }
 }
 
+TEST(Plugin, AsksForWhatKeysNeedWhereThereAreKeys) {
+  const Program program = program_of(
+      R"json({"version": 1, "name": "int8", "quantise": {"qk": {"bits": 8}, "v": {"bits": 8}},
+        "tile": {"q": 32, "k": 32}})json",
+      64, DType::kF32);
+  const CompiledKernel kernel(program);
+  float inputs[64] = {}, o[64] = {};
+  HostArgs args;
+  args.n_b = args.n_h = args.n_h_kv = args.n_q = 1;
+  args.o.data = o;
+  for (HostTensor* tensor : {&args.q, &args.q_scale, &args.v_scale}) tensor->data = inputs;
+  EXPECT_EQ(kernel.run(args), "");
+  args.n_k = 1;
+  const std::pair<const char*, HostTensor*> of_keys[] = {
+      {"k", &args.k}, {"v", &args.v}, {"k_scale", &args.k_scale}};
+  for (const auto& [name, tensor] : of_keys) {
+    EXPECT_EQ(kernel.run(args), "int8, " + std::string(name) + ": expected a tensor, got none");
+    tensor->data = inputs;
+  }
+  EXPECT_EQ(kernel.run(args), "");
+}
+
 /// In a child process: loads `other` with its symbols global, then compiles through the plugin.
 int compile_beside(const char* other) {
   const pid_t child = fork();

@@ -88,6 +88,105 @@ TEST(CApi, SizesOfTextsBeyondAnySpecAreRefused) {
   lacuna_engine_destroy(engine);
 }
 
+void expect_refused(lacuna_status status, const std::string& message) {
+  EXPECT_EQ(status, LACUNA_ERROR_INPUT);
+  EXPECT_EQ(std::string(lacuna_last_error()), "lacuna: error: " + message + " [E0503]\n");
+}
+
+std::string size_message(const std::string& name, std::size_t expected) {
+  return name + ".struct_size: expected " + std::to_string(expected) + ", got 4";
+}
+
+constexpr char kDenseText[] = "{\"version\": 1, \"name\": \"dense\"}";
+constexpr size_t kDenseBytes = sizeof(kDenseText) - 1;
+
+/// An engine on the CPU, and a kernel of it.
+class CApiKernel : public testing::Test {
+ protected:
+  CApiKernel() {
+    options_.struct_size = sizeof(options_);
+    options_.head_dim = 64;
+    EXPECT_EQ(lacuna_compile(engine_, kDenseText, kDenseBytes, &options_, &kernel_), LACUNA_OK)
+        << lacuna_last_error();
+  }
+  ~CApiKernel() override {
+    lacuna_kernel_destroy(kernel_);
+    lacuna_engine_destroy(engine_);
+  }
+
+  lacuna_engine* engine_ = cpu_engine();
+  lacuna_compile_options options_{};
+  lacuna_kernel* kernel_ = nullptr;
+  lacuna_shape shape_{sizeof(lacuna_shape), 1, 2, 2, 100, 100};
+};
+
+TEST_F(CApiKernel, EveryPointerThatIsNullIsNamed) {
+  lacuna_kernel* other = nullptr;
+  const std::string no_kernel = "kernel: expected a handle, got null";
+  expect_refused(lacuna_compile(engine_, kDenseText, kDenseBytes, &options_, nullptr),
+                 "kernel: expected a place for the handle, got null");
+  expect_refused(lacuna_compile(nullptr, kDenseText, kDenseBytes, &options_, &other),
+                 "engine: expected a handle, got null");
+  expect_refused(lacuna_compile(engine_, nullptr, kDenseBytes, &options_, &other),
+                 "spec_json: expected a text, got null");
+  expect_refused(lacuna_compile(engine_, kDenseText, kDenseBytes, nullptr, &other),
+                 "options: expected lacuna_compile_options, got null");
+  EXPECT_EQ(other, nullptr);
+
+  int32_t tile = 0;
+  const std::string tiles = "tile_q, tile_k: expected places for the sizes, got null";
+  expect_refused(lacuna_kernel_tile(nullptr, &tile, &tile), no_kernel);
+  expect_refused(lacuna_kernel_tile(kernel_, nullptr, &tile), tiles);
+  expect_refused(lacuna_kernel_tile(kernel_, &tile, nullptr), tiles);
+
+  size_t bytes = 0;
+  for (const auto count : {lacuna_workspace_bytes, lacuna_mask_bytes}) {
+    expect_refused(count(nullptr, &shape_, &bytes), no_kernel);
+    expect_refused(count(kernel_, nullptr, &bytes), "shape: expected lacuna_shape, got null");
+    expect_refused(count(kernel_, &shape_, nullptr),
+                   "bytes: expected a place for the size, got null");
+  }
+  expect_refused(lacuna_token_order(nullptr, &tile, 1), no_kernel);
+  expect_refused(lacuna_token_order(kernel_, nullptr, 1),
+                 "order: expected a place for the tokens, got null");
+
+  lacuna_launch_args args{};
+  args.struct_size = sizeof(args);
+  args.params_count = 2;
+  expect_refused(lacuna_launch(nullptr, &args), no_kernel);
+  expect_refused(lacuna_launch(kernel_, nullptr), "args: expected lacuna_launch_args, got null");
+  expect_refused(lacuna_launch(kernel_, &args), "params: expected 2 parameters, got null");
+}
+
+TEST_F(CApiKernel, EveryStructOfAnotherSizeIsNamed) {
+  lacuna_kernel* other = nullptr;
+  shape_.struct_size = 4;
+  size_t bytes = 0;
+  expect_refused(lacuna_workspace_bytes(kernel_, &shape_, &bytes),
+                 size_message("lacuna_shape", sizeof(shape_)));
+  options_.shape = &shape_;
+  expect_refused(lacuna_compile(engine_, kDenseText, kDenseBytes, &options_, &other),
+                 size_message("lacuna_shape", sizeof(shape_)));
+  options_.struct_size = 4;
+  expect_refused(lacuna_compile(engine_, kDenseText, kDenseBytes, &options_, &other),
+                 size_message("lacuna_compile_options", sizeof(options_)));
+  lacuna_launch_args args{};
+  args.struct_size = 4;
+  expect_refused(lacuna_launch(kernel_, &args), size_message("lacuna_launch_args", sizeof(args)));
+  EXPECT_EQ(other, nullptr);
+}
+
+TEST(CApi, FewerThreadsThanNoneAreRefused) {
+  lacuna_engine_options options{};
+  options.struct_size = sizeof(options);
+  options.device = "cpu";
+  options.threads = -1;
+  lacuna_engine* engine = nullptr;
+  expect_refused(lacuna_engine_create(&options, &engine),
+                 "threads: expected 0 (all) or more, got -1");
+  EXPECT_EQ(engine, nullptr);
+}
+
 TEST(CApi, AKernelOutlivesItsEngine) {
   lacuna_engine* engine = cpu_engine();
   const char spec[] = "{\"version\": 1, \"name\": \"dense\"}";

@@ -19,7 +19,9 @@ TEST(PtxasLog, ReadsEachEntryFunction) {
       "bytes smem, 380 bytes cmem[0]\n"
       "ptxas info    : Compiling entry function 'second' for 'sm_90a'\n"
       "ptxas info    : Function properties for second\n"
-      "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
+      "    16 bytes stack frame, 0 bytes spill stores, 4 bytes spill loads\n"
+      "ptxas info    : Function properties for called_by_second\n"
+      "    32 bytes stack frame, 2 bytes spill stores, 0 bytes spill loads\n"
       "ptxas info    : Used 8 registers, used 0 barriers, 380 bytes cmem[0]\n";
   const std::vector<KernelResources> kernels = parse_ptxas_log(log);
   ASSERT_EQ(kernels.size(), 2U);
@@ -30,7 +32,8 @@ TEST(PtxasLog, ReadsEachEntryFunction) {
   EXPECT_EQ(kernels[0].smem_bytes, 1024);
   EXPECT_EQ(kernels[1].name, "second");
   EXPECT_EQ(kernels[1].registers, 8);
-  EXPECT_EQ(kernels[1].spill_bytes, 0);
+  EXPECT_EQ(kernels[1].stack_bytes, 48) << "of the kernel and of what it calls";
+  EXPECT_EQ(kernels[1].spill_bytes, 6);
   EXPECT_EQ(kernels[1].smem_bytes, 0);
 }
 

@@ -140,6 +140,26 @@ TEST_F(Calibrate, KeptTilesAreThoseAskedForAndSeveralGoInOneFile) {
             out + ": --kept 3: the file has tables for 1, 2");
 }
 
+TEST_F(Calibrate, TheLongestOfSeveralSamplesSaysHowManyRowsThereAre) {
+  const std::string out = scratch_.file("c.safetensors");
+  const std::string shorter = scratch_.write(
+      "short.safetensors",
+      tools::print_safetensors(small_problem(2, kTokens - 128, kHeadDim, ArrayType::kBF16)));
+  const CommandResult result = calibrate(
+      "bsfa", {"--samples", shorter, input_, "--target", "0.9", "--kept", "1", "-o", out});
+  ASSERT_EQ(result.status, 0) << result.out;
+  // 2 + 3 of 6 tiles of the shorter one, 2 + 3 + 3 of 12 of the longer one.
+  EXPECT_DOUBLE_EQ(parse_document(result)["kept"][0]["predicted_density"], 13.0 / 18);
+  const Calibration calibration = read_calibration(out);
+  EXPECT_EQ(calibration.params.at("threshold").shape, (std::vector<std::int64_t>{2, 3}));
+  ASSERT_EQ(calibration.samples.size(), 2u);
+  EXPECT_EQ(calibration.samples[0].tokens, kTokens - 128);
+  EXPECT_EQ(calibration.samples[1].tokens, kTokens);
+  ASSERT_EQ(calibration.results.size(), 2u);
+  for (const auto& sample : calibration.results)
+    for (const auto& head : sample) EXPECT_LE(head.rel_l1, 0.9);
+}
+
 TEST_F(Calibrate, HeldOutTokensAreMeasuredAndNotFitted) {
   const CommandResult result = calibrate(
       "skip-softmax",
@@ -269,6 +289,15 @@ TEST_F(Calibrate, IsRefusedWhereItDoesNotFit) {
             file +
                 ": spec skip-softmax computes something else since this calibration was made "
                 "for it; calibrate again");
+}
+
+TEST_F(Calibrate, IsNotLookedAtWhereAParameterIsWrong) {
+  const auto document = parse_document(
+      run_lacuna({"run", source_file("specs/skip-softmax.json"), "--input", input_, "--json",
+                  "--device", "cpu", "--calibration", input_, "--param", "c=much"}));
+  ASSERT_EQ(document["diagnostics"].size(), 1u) << document["diagnostics"];
+  EXPECT_EQ(document["diagnostics"][0]["message"],
+            "--param c: expected a number or @FILE, got \"much\"");
 }
 
 TEST_F(Calibrate, BenchTakesItToo) {

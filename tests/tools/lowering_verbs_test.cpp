@@ -190,6 +190,18 @@ TEST(Emit, TheSpecStageReadsBackAsItself) {
   EXPECT_EQ(second.out, first.out);
 }
 
+TEST(Emit, PlansForFewerRegistersAreAsked) {
+  const auto plan = [](const char* relief) {
+    return run_lacuna({"emit", "--stage", "plan", source_file("specs/dense.json"), "--arch",
+                       "sm_90a", "--relief", relief})
+        .out;
+  };
+  const char* const reason = "registers spill in three warpgroups";
+  EXPECT_EQ(plan("0").find(reason), std::string::npos);
+  EXPECT_NE(plan("1").find(reason), std::string::npos);
+  EXPECT_NE(plan("5").find("family = mma"), std::string::npos);
+}
+
 TEST(Emit, PassesAreShownBesideTheText) {
   const CommandResult result =
       run_lacuna({"emit", "--stage", "plan", "--passes", source_file("specs/dense.json")});

@@ -101,14 +101,25 @@ TEST_F(Build, SpecsOfOneNameWouldWriteTheSameFiles) {
 
 TEST_F(Build, ATemplatePathWithoutHeadersIsReportedOnce) {
   const std::string missing = scratch_.file("headers");
+  const std::string spec = source_file("specs/dense.json");
+  const std::vector<std::string> build = {"build",       spec, "--arch",
+                                          "sm_80,sm_89", "-o", scratch_.file("kernels")};
   ::setenv("LACUNA_TEMPLATE_PATH", missing.c_str(), 1);
-  const CommandResult result = run_lacuna({"build", source_file("specs/dense.json"), "--arch",
-                                           "sm_80,sm_89", "-o", scratch_.file("kernels")});
+  const CommandResult by_variable = run_lacuna(build);
   ::unsetenv("LACUNA_TEMPLATE_PATH");
-  EXPECT_EQ(result.status, 3);
-  EXPECT_EQ(result.err,
-            "lacuna: error: template path: expected a directory with .cuh headers, got " + missing +
-                " (No such file or directory) [E0709]\n");
+  std::vector<std::string> with_option = build;
+  with_option.insert(with_option.end(), {"--template-path", missing});
+  const CommandResult emit =
+      run_lacuna({"emit", "--stage", "ptx", spec, "--template-path", missing});
+  const std::string message =
+      ": error: template path: expected a directory with .cuh headers, got " + missing +
+      " (No such file or directory) [E0709]\n";
+  for (const CommandResult& result : {by_variable, run_lacuna(with_option)}) {
+    EXPECT_EQ(result.status, 3);
+    EXPECT_EQ(result.err, "lacuna" + message);
+  }
+  EXPECT_NE(emit.status, 0);
+  EXPECT_EQ(emit.err, spec + message);
   EXPECT_EQ(scratch_.names(), std::vector<std::string>{});
 }
 

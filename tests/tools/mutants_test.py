@@ -37,7 +37,8 @@ SNIPPETS = {
     "bound_off_by_one": ("f(n - 1)", ["f(n)"]),
     "rounded_down": ("ceil_div(f(a, b), 32)", ["((f(a, b)) / (32))"]),
     "order_exchanged": ("f(a, b.c, 1)", ["f(b.c, a, 1)"]),
-    "direction_exchanged": ("plan.descending", ["plan.ascending"]),
+    "direction_exchanged": ("plan.descending, Config::kDescending", ["plan.ascending, Config::kDescending",
+                                                                     "plan.descending, !Config::kDescending"]),
     "twin_exchanged": ("x * view.stride_b", ["x * view.stride_h"]),
     "relation": ("a < b", ["a <= b", "a >= b"]),
     "arithmetic": ("a * b", ["a / b"]),
@@ -47,7 +48,7 @@ SNIPPETS = {
     "increment": ("f(++x)", ["f(--x)"]),
     "complement": ("f(!x)", ["f(x)"]),
     "constant": ("x[4u]", ["x[5u]", "x[3u]"]),
-    "float_constant": ("f(0.5f, 0.0f)", ["f((2 * 0.5f), 0.0f)", "f(0.5f, 1f)"]),
+    "float_constant": ("f(0.5f, 0.0f)", ["f((2 * 0.5f), 0.0f)", "f(0.5f, 1.0f)"]),
     "boolean": ("f(true)", ["f(false)"]),
     "condition_negated": ("if (f(x) > 1 && y) {", ["if (!(f(x) > 1 && y)) {"]),
     "choice_exchanged": ("x = is_a ? a : b;", ["x = is_a ? b : a;"]),
@@ -80,6 +81,10 @@ class Operators(unittest.TestCase):
 
     def test_barriers_are_dropped_in_device_code_alone(self):
         self.assertEqual(changed("wait_dropped", "  await_slot();\n", "runtime/x.cpp"), [])
+
+    def test_what_would_not_compile_is_not_tried(self):
+        self.assertEqual(changed("wait_dropped", "  for (int step = this->wait(at); step > 0;) {\n"), [])
+        self.assertEqual(changed("condition_ignored", "if (a && std::ranges::count(b, c)) f();"), [])
 
     def test_a_literal_inside_a_changed_place_stays(self):
         self.assertEqual(changed("condition_negated", 'if (name == "a") f();'), ['if (!(name == "a")) f();'])
@@ -205,7 +210,12 @@ class Suites(unittest.TestCase):
 
     def test_tests_named_like_a_source_are_asked_first(self):
         self.assertIn("*Calibrate.*", suites.likely_tests(ROOT, "tools", "tools/calibrate/report.cpp").split(":"))
+        self.assertIn("*Npy.*", suites.likely_tests(ROOT, "tools", "tools/files/npy.cpp").split(":"))
         self.assertEqual(suites.likely_tests(ROOT, "tools", "tools/unheard_of.cpp"), "")
+        self.assertEqual(suites.likely_tests(ROOT, "host", "runtime/cpu/llvm/jit/jit.cpp"), "")
+
+    def test_tests_that_include_a_header_are_asked_first(self):
+        self.assertIn("*RandomProblem.*", suites.likely_tests(ROOT, "tools", "tools/measure/random_problem.cpp").split(":"))
 
     def test_the_long_tier_has_more_where_tests_ask_for_their_tier(self):
         folders = {path.parent.name for path in (ROOT / "tests").glob("*/*.cpp") if '"tests/tier.hpp"' in path.read_text()}
@@ -228,6 +238,7 @@ class FakeTree:
     def __init__(self, changes):
         self.root, self.builds = ROOT, dict.fromkeys(suites.TIERS, self)
         self.changes, self.applied, self.made = changes, False, set()
+        self.objects_change = True
 
     @contextlib.contextmanager
     def mutated(self, _mutant):
@@ -238,6 +249,9 @@ class FakeTree:
 
     def is_current(self, target):
         return not self.applied or target in self.made
+
+    def compiled(self, path, limit_s):
+        return tree.Built(True, False, ""), [b"mutant" if self.applied and self.objects_change else b"source"]
 
     def make(self, target, limit_s):
         if self.applied:
@@ -251,6 +265,7 @@ class FakeLab(trial.Lab):
     def __init__(self, failing, changes=True):
         self.tree, self.failing, self.calls, self.say = FakeTree(changes), failing, [], lambda text: None
         self.baselines, self.fingerprints, self.programs, self.longer_than_s = {}, {}, {}, {}
+        self.seconds = {}  # filter -> what it takes with a mutant
         self.suites = {tier: {name: suites.Suite(name, f"test_{name}") for name in ("cache", "numerics")} for tier in suites.TIERS}
 
     def prepare(self, tier, name, patience_s):
@@ -262,6 +277,8 @@ class FakeLab(trial.Lab):
 
     def ask(self, suite, tier, limit_s, program=None, chosen=""):
         self.calls.append((f"{tier} {suite.name}", self.tree.applied))
+        if self.tree.applied and limit_s < self.seconds.get(chosen, 0):
+            return trial.Answer(False, "A.slow", limit_s, has_end=False)
         fails = self.tree.applied and f"{tier} {suite.name}" in self.failing
         return trial.Answer(not fails, "A.b" if fails else "", 1.0)
 
@@ -288,6 +305,15 @@ class Trials(unittest.TestCase):
         outcome = self.judged(FakeLab(set()))
         self.assertEqual((outcome["result"], outcome["asked"]), ("survived", ["short cache", "short numerics", "long numerics"]))
 
+    def test_a_hang_is_a_finding_and_a_busy_machine_is_none(self):
+        for takes_s, found in (({"": 100}, "survived"), ({"": 100, "A.slow": 100}, "found")):
+            lab = FakeLab(set())
+            lab.suites = {"short": lab.suites["short"]}
+            lab.seconds = takes_s
+            outcome = self.judged(lab)
+            self.assertEqual(outcome["result"], found)
+            self.assertEqual(outcome.get("test"), "A.slow (no end)" if found == "found" else None)
+
     def test_a_suite_may_be_left_out_and_then_nothing_survives(self):
         lab = FakeLab({"short numerics"})
         outcome = trial.Trial(lab, self.MUTANT, float("inf"), without=["numerics"]).judge()
@@ -297,6 +323,11 @@ class Trials(unittest.TestCase):
         lab = FakeLab({"short cache"}, changes=False)
         self.assertEqual(self.judged(lab)["result"], "equivalent")
         self.assertNotIn(True, [applied for _, applied in lab.calls])
+
+    def test_nor_where_already_the_object_is_the_same(self):
+        lab = FakeLab({"short cache"})
+        lab.tree.objects_change = False
+        self.assertEqual((self.judged(lab)["result"], lab.calls), ("equivalent", []))
 
     def test_past_its_time_nothing_is_said_and_later_the_others_are_asked(self):
         self.assertEqual(self.judged(FakeLab({"short cache"}), deadline=0)["result"], "undecided")
@@ -323,6 +354,15 @@ class Record(unittest.TestCase):
             draws = json.loads(path.read_text())["draws"]
             self.assertEqual([draw["seed"] for draw in draws], [1, 2])
             self.assertEqual([row.get("word") for row in draws[0]["mutants"]], [None, "dead code"])
+            self.assertEqual(record.outcomes(path, 1)["2"], {"commit": "later", "result": "survived", "word": "dead code"})
+
+    def test_what_was_found_at_another_commit_keeps_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "mutants.json")
+            record.update(path, 1, 10, "earlier", self.ROWS[:1])
+            record.update(path, 1, 10, "later", [{"id": "1", "file": "a", "line": 7, **record.outcomes(path, 1)["1"]}])
+            self.assertEqual(json.loads(path.read_text())["draws"][0]["commit"], "later")
+            self.assertEqual(record.outcomes(path, 1)["1"]["commit"], "earlier")
 
 
 if __name__ == "__main__":

@@ -143,6 +143,14 @@ TEST_F(Tune, ASecondTuneDoesNothing) {
   EXPECT_EQ(records(), before);
 }
 
+TEST_F(Tune, ExhaustiveMeasuresEveryPointAgain) {
+  tuning(run(tune_small()));
+  const Json again = tuning(run(tune_small({"--exhaustive"})));
+  EXPECT_EQ(again["state"], "tuned");
+  EXPECT_EQ(again["reused"], 0);
+  EXPECT_EQ(statuses(again).size(), 4u);
+}
+
 TEST_F(Tune, ExplainNamesTheRecordThatDecided) {
   const Json found = tuning(run(tune_small()));
   const Json plan = parse_document(
@@ -275,7 +283,7 @@ TEST_F(Tune, RecordsTravelAsAFile) {
 TEST_F(Tune, OnlyTheBeginningOfAVastFileIsImported) {
   const std::string file = scratch_.file("vast.jsonl");
   std::filesystem::copy_file(LACUNA_SOURCE_DIR "/cache/seed/nvidia-h200-132.jsonl", file);
-  std::filesystem::resize_file(file, std::uintmax_t{1} << 40);
+  std::filesystem::resize_file(file, std::uintmax_t{1} << 33);
   const CommandResult imported = run({"tune", "--import", file});
   EXPECT_EQ(imported.status, 0);
   EXPECT_EQ(imported.out, "100 records imported, 0 present before\n");

@@ -38,6 +38,7 @@ def arguments():
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no mutant and no suite after that time")
     parser.add_argument("--patience", type=float, default=90, metavar="MINUTES",
                         help="the most for one mutant (default: 90); the next call goes on with its other suites")
+    parser.add_argument("--jobs", type=int, metavar="N", help="compilers at a time (default: as many as processors)")
     parser.add_argument("--json", type=Path, default=ROOT / "tests/mutants.json", metavar="FILE", help="where the record is kept")
     parser.add_argument("--work", type=Path, default=ROOT / "build/mutants", metavar="FOLDER", help="where the copy and its build are")
     return parser.parse_args()
@@ -60,6 +61,8 @@ class Run:
         self.state["baselines"] = {label: seconds for label, seconds in self.state["baselines"].items() if seconds is not None}
         self.results = self.state["results"]
         self.tried = set()  # in this run
+        # Of what is copied now; the checkout may change while this run goes on.
+        self.commit = sh(["git", "rev-parse", "--short=10", "HEAD"], cwd=ROOT).stdout.strip()
 
     def chosen(self, folder):
         """Those of a folder that count as drawn so far, with their results, and the next to be tried, if there is one: those
@@ -99,15 +102,15 @@ class Run:
 
     def keep(self):
         record.write(self.state_path, self.state)
-        commit = sh(["git", "rev-parse", "--short=10", "HEAD"], cwd=ROOT).stdout.strip()
-        every = draw(self.texts, self.args.seed, self.args.count)
+        outcomes = record.outcomes(self.args.json, self.args.seed) | self.results
         rows = []
-        for _, mutants in every.values():
-            rows += [record.row_of(mutant, self.results[mutant.id]) for mutant in mutants if mutant.id in self.results]
-        return record.update(self.args.json, self.args.seed, self.args.count, commit, rows)
+        for wanted, mutants in draw(self.texts, self.args.seed, self.args.count).values():
+            passed_over = sum(outcomes.get(mutant.id, {}).get("result") in record.NOT_COUNTED for mutant in mutants)
+            rows += [record.row_of(mutant, outcomes[mutant.id]) for mutant in mutants[:wanted + passed_over] if mutant.id in outcomes]
+        return record.update(self.args.json, self.args.seed, self.args.count, self.commit, rows)
 
     def go(self):
-        lab = Lab(ROOT, self.args.work, self.state["baselines"], say)
+        lab = Lab(ROOT, self.args.work, self.state["baselines"], say, self.args.jobs)
         durations = []
         for mutant in self.waiting():
             if time.monotonic() > self.end:
@@ -117,7 +120,7 @@ class Run:
             known = self.results.get(mutant.id, {})
             asked = known.get("asked", ()) if known.get("result") == UNDECIDED else ()
             outcome = Trial(lab, mutant, patience, asked, self.args.without).judge()
-            self.results[mutant.id] = outcome
+            self.results[mutant.id] = {**outcome, "commit": self.commit}
             self.tried.add(mutant.id)
             record.write(self.state_path, self.state)
             durations.append(outcome["seconds"])

@@ -34,7 +34,7 @@ int device_of(CUcontext context) {
 }
 
 CUresult init(unsigned) {
-  return note("cuInit", state().device_count > 0 ? kCudaSuccess : kCudaErrorNoDevice);
+  return note("cuInit", state().device_count > 0 ? state().init_result : kCudaErrorNoDevice);
 }
 CUresult version(int* version) {
   *version = state().cuda_version;
@@ -255,7 +255,7 @@ FAKE FakeCuda* fake_cuda() { return &state(); }
 FAKE CUresult cuGetProcAddress_v2(const char* symbol, void** address, int, std::uint64_t, int*) {
   *address = nullptr;
   for (const Entry& entry : kEntries) {
-    if (entry.name == symbol) *address = entry.address;
+    if (entry.name == symbol && entry.name != state().missing_entry) *address = entry.address;
   }
   return *address != nullptr ? kCudaSuccess : 500;
 }

@@ -19,6 +19,8 @@ struct FakeCuda {
   int cuda_version = 13000;
   int loads_to_accept = 0;  ///< before those that are refused
   int loads_to_refuse = 0;  ///< that many cuLibraryLoadData fail with "invalid image"
+  CUresult init_result = kCudaSuccess;
+  const char* missing_entry = "";  ///< that this driver does not have
   CUresult launch_result = kCudaSuccess;
   CUresult map_result = kCudaSuccess;
 

@@ -39,6 +39,8 @@ class Protocol : public testing::Test {
     fake().cuda_version = 13000;
     fake().loads_to_accept = fake().loads_to_refuse = 0;
     fake().kernel_count = 0;
+    fake().init_result = kCudaSuccess;
+    fake().missing_entry = "";
     fake().launch_result = kCudaSuccess;
     fake().map_result = kCudaSuccess;
     forget();

@@ -309,6 +309,50 @@ TEST_F(Protocol, AGpuOfAnUnknownArchitectureIsNamed) {
             0U);
 }
 
+TEST_F(Protocol, TheEnvironmentMayAskForAFamily) {
+  EXPECT_GT(bsfa(engine()).workspace_bytes(kShape), 0u) << "the counter of rows";
+  {
+    const ScopedVariable family("LACUNA_ATTEND_FAMILY", "mma");
+    EXPECT_EQ(bsfa(engine()).workspace_bytes(kShape), 0u);
+  }
+  const ScopedVariable family("LACUNA_ATTEND_FAMILY", "mna");
+  try {
+    bsfa(engine());
+    FAIL() << "compiled";
+  } catch (const Error& e) {
+    EXPECT_NE(
+        std::string(e.what()).find("LACUNA_ATTEND_FAMILY: expected mma or wgmma, got mna [E0503]"),
+        std::string::npos)
+        << e.what();
+  }
+}
+
+TEST_F(Protocol, ADriverThatCannotServeIsNamedWithTheReason) {
+  const auto reason = [this] {
+    try {
+      engine("cuda:0");
+    } catch (const Error& e) {
+      EXPECT_EQ(e.status(), LACUNA_ERROR_ENVIRONMENT);
+      return std::string(e.what());
+    }
+    return std::string("none");
+  };
+  fake().init_result = 999;
+  EXPECT_EQ(reason(),
+            "lacuna: error: the NVIDIA driver cannot be initialised: CUDA_ERROR_FAKE (as the test "
+            "asked) [E0702]\n");
+  fake().missing_entry = "cuMemAlloc";
+  EXPECT_EQ(reason(), "lacuna: error: the NVIDIA driver lacks cuMemAlloc [E0701]\n");
+  fake().init_result = kCudaSuccess;
+  fake().missing_entry = "cuFuncLoad";  // without which it does
+  EXPECT_EQ(reason(), "none");
+  Kernel kernel = bsfa(engine("cuda:0"));
+  forget();
+  kernel.prepare();
+  EXPECT_EQ(count("cuFuncLoad"), 0);
+  EXPECT_EQ(count("cuLibraryLoadData"), 1);
+}
+
 TEST_F(Protocol, ADeviceThatDoesNotExistIsNamedWithThoseThatDo) {
   try {
     engine("cuda:7");

@@ -14,7 +14,6 @@ from pathlib import Path
 from mutation.process import sh
 from mutation.suites import tests_in
 
-JOBS = 2
 FIRST_BATCH, LARGEST_BATCH = 2, 16
 LONGEST_COMPILE_S = 1200
 
@@ -77,7 +76,7 @@ class KernelProgram:
             done = sh(["sh", "-c", command], cwd=self.build.folder, timeout_s=LONGEST_COMPILE_S)
             return kernel, target, done
         changed = {}
-        with ThreadPoolExecutor(JOBS) as pool:
+        with ThreadPoolExecutor(self.build.jobs) as pool:
             for kernel, target, done in pool.map(one, kernels):
                 if done.returncode:
                     return changed, done.stdout or "the compiler found no end"

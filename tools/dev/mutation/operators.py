@@ -112,14 +112,14 @@ def step(by):
 
 
 def scaled(match):
-    return f"1{match['tail']}" if not match["number"].strip("0.") else f"(2 * {match.group()})"
+    return f"1.0{match['tail']}" if not match["number"].strip("0.") else f"(2 * {match.group()})"
 
 
 NAME = r"[A-Za-z_][\w]*(?:(?:\.|->|::)[A-Za-z_]\w*)*"
 CALL_OR_NAME = NAME + r"(?:\(\))?"
 # Not beside a text: what joins texts has one sign alone.
 PLUS_BEFORE, PLUS_BEHIND = r'(?<=[\w)\]] )', r'(?= [\w(*&!~-])'
-CALLER = r"(?<![\w.>:(])(?:[\w:]+(?:\([^;{}]*?\)|\[[^;\]]*\])?(?:\.|->))*"
+CALLER = r"(?<![\w.>:(])(?<!= )(?<!, )(?<!return )(?:[\w:]+(?:\([^;{}]*?\)|\[[^;\]]*\])?(?:\.|->))*"
 
 FIELD = [
     Operator("barrier_dropped", 12, DEVICE, exchange(CALLER + r"(?:__syncthreads|__syncwarp|sync)\([^;{}]*\);", ";")),
@@ -143,14 +143,15 @@ FIELD = [
     Operator("flag_not_set", 2, ALL, exchange(r" \| " + NAME + r"(?=[;,)])", "")),
     Operator("flag_ignored", 3, ALL, exchange(r"\bif (?P<at>(?:constexpr )?)\(!?" + CALL_OR_NAME + r"\)", r"if \g<at>(true)",
                                               r"if \g<at>(false)")),
-    Operator("condition_ignored", 2, ALL, exchange(r" (?:&&|\|\|) !?" + CALL_OR_NAME + r"(?=[;,)?:]| [?&|])", "")),
+    Operator("condition_ignored", 2, ALL, exchange(r" (?:&&|\|\|) !?" + CALL_OR_NAME + r"(?=[;,)?]|:(?!:)| [?&|])", "")),
     Operator("bound_off_by_one", 3, ALL, exchange(r"(?<=[\w)\]]) [-+] 1\b(?![\w.])", "")),
     Operator("rounded_down", 3, ALL, quotients),
     Operator("order_exchanged", 1, ALL, exchange(
         rf"(?<=[({{,])(?P<space> ?)(?P<a>{NAME}), (?P<b>{NAME})(?=[,)}}])", r"\g<space>\g<b>, \g<a>")),
     Operator("direction_exchanged", 3, ALL, one_for_another(
-        {"ascending": ["descending"], "descending": ["ascending"], "kDescending": ["!Config::kDescending"],
-         "greater": ["less"], "less": ["greater"]}, r"(?<=[.>:])", r"\b(?! [=:])")),
+        {"ascending": ["descending"], "descending": ["ascending"], "Config::kDescending": ["!Config::kDescending"],
+         "kAscending": ["kDescending"], "kDescending": ["kAscending"], "greater": ["less"], "less": ["greater"]},
+        r"(?:(?<=[.>:])|\b(?=Config::))", r"\b(?! [=:])")),
     Operator("twin_exchanged", 3, ALL, one_for_another(
         {"stride_b": ["stride_h"], "stride_h": ["stride_n"], "stride_n": ["stride_h"], "n_q": ["n_k"], "n_k": ["n_q"],
          "n_h": ["n_b"], "n_b": ["n_h"], "tile_q": ["tile_k"], "tile_k": ["tile_q"], "kTileQ": ["kTileK"], "kTileK": ["kTileQ"],

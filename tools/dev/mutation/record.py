@@ -4,7 +4,8 @@ import json
 import os
 from collections import Counter
 
-KEPT = ("id", "file", "line", "operator", "before", "after", "result", "tier", "suite", "test", "error", "asked", "seconds", "word")
+OUTCOME = ("result", "tier", "suite", "test", "error", "asked", "seconds", "commit", "word")
+KEPT = ("id", "file", "line", "operator", "before", "after", *OUTCOME)
 NOT_COUNTED = ("invalid", "equivalent")  # they do not compile, or to the same bytes
 
 
@@ -25,6 +26,12 @@ def row_of(mutant, outcome):
     if outcome["result"] in ("found", "invalid"):
         fields.pop("asked", None)
     return {name: fields[name] for name in KEPT if name in fields}
+
+
+def outcomes(path, seed):
+    """Id -> what the record says of a mutant, with the commit at which that was found."""
+    drawn = next((draw for draw in read(path, {"draws": []})["draws"] if draw["seed"] == seed), {"mutants": []})
+    return {row["id"]: {"commit": drawn["commit"], **{name: row[name] for name in OUTCOME if name in row}} for row in drawn["mutants"]}
 
 
 def counts_of(rows):

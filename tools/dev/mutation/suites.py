@@ -47,6 +47,7 @@ FIRST = {
     "compiler/emit": ("golden", "emit", "runtime"),
     "templates": ("emit", "device", "races"),
     "cache": ("cache", "tools", "runtime"),
+    "runtime/launch/host_launch": ("host", "numerics"),
     "runtime/cpu/llvm": ("host", "numerics"),
     "runtime/cpu/stages": ("runtime", "numerics_interpreter"),
     "runtime/tune": ("runtime", "tools"),
@@ -68,6 +69,10 @@ class Suite:
     folder: str = ""
     environment: dict = field(default_factory=dict, hash=False)
 
+    @property
+    def is_googletest(self):
+        return self.target.startswith("test_")
+
 
 def order_of(path, names):
     """The entries `names` in the order in which they are asked about a change of `path`."""
@@ -84,10 +89,18 @@ def tests_in(path):
 
 
 def likely_tests(root, name, path):
-    """A filter of those tests of an entry whose file begins with the same word as `path`: they are asked before the others."""
-    word = PurePosixPath(path).stem.split("_")[0]
-    files = sorted((root / "tests" / name).glob(f"{word}*_test.cpp"))
-    return ":".join(f"*{suite}.*" for file in files for suite in tests_in(file))
+    """A filter of those tests of an entry that are asked before the others, as their file has to do with `path`: it begins with
+    the same word, is of the same room (a folder in a folder), or includes the header. Empty: none, or all."""
+    changed = PurePosixPath(path)
+    words = (changed.stem.split("_")[0], *changed.parts[1:-1])
+    header = f'#include "{changed.with_suffix(".hpp")}"'
+
+    def is_likely(file):
+        return file.name.startswith(words) or file.parent.name in words or header in file.read_text()
+
+    files = sorted((root / "tests" / name).rglob("*_test.cpp"))
+    likely = [file for file in files if is_likely(file)]
+    return ":".join(f"*{suite}.*" for file in likely for suite in tests_in(file)) if len(likely) < len(files) else ""
 
 
 def suites_of(build):

@@ -29,20 +29,36 @@ def listed_files(root):
 class Build:
     """One build of the copy."""
 
-    def __init__(self, source, name, definitions):
-        self.source, self.folder, self.definitions = source, source / "build" / name, definitions
+    def __init__(self, source, name, definitions, jobs=None):
+        self.source, self.folder, self.definitions, self.jobs = source, source / "build" / name, definitions, jobs or os.cpu_count()
 
     def configure(self):
         wanted = [f"-D{name}={value}" for name, value in self.definitions.items()]
         if shutil.which("ccache"):
             wanted += [f"-DCMAKE_{language}_COMPILER_LAUNCHER=ccache" for language in ("C", "CXX")]
-        # File by file: a mutant is in one of them.
-        done = sh(["cmake", "--preset", "release", "-B", self.folder, "-DCMAKE_UNITY_BUILD=OFF", *wanted], cwd=self.source)
+        hook = Path(__file__).with_name("build.cmake")
+        done = sh(["cmake", "--preset", "release", "-B", self.folder, f"-DCMAKE_PROJECT_lacuna_INCLUDE={hook}", *wanted], cwd=self.source)
         if done.returncode:
             raise SystemExit(f"the build of the mutants cannot be configured:\n{done.stdout[-3000:]}")
 
     def make(self, target, limit_s):
-        done = sh(["ninja", "-C", self.folder, target], timeout_s=limit_s)
+        return self._make([target], limit_s)
+
+    def compiled(self, path, limit_s):
+        """What comes of compiling a source by itself, and the bytes of its objects; none of a header."""
+        outputs = self._outputs_of(path)
+        if not outputs:
+            return None, []
+        built = self._make(outputs, limit_s)
+        return built, [(self.folder / output).read_bytes() for output in outputs] if built.is_good else []
+
+    def _outputs_of(self, path):
+        listed = json.loads((self.folder / "compile_commands.json").read_text())
+        return [match[1] for entry in listed
+                if entry["file"] == str(self.source / path) and (match := re.search(r" -o (\S+)", entry["command"]))]
+
+    def _make(self, targets, limit_s):
+        done = sh(["ninja", "-C", self.folder, "-j", self.jobs, *targets], timeout_s=limit_s)
         failed = re.findall(r"^FAILED: (\S+)", done.stdout, re.MULTILINE)
         has_run_products = done.returncode != 0 and not any(
             re.search(r"\.o$|^bin/|\.(?:a|so)[.\d]*$", output) and "_kernels.dir/" not in output for output in failed)
@@ -80,9 +96,9 @@ class Build:
 class Tree:
     """The copy, and a build of it for each tier."""
 
-    def __init__(self, origin, folder, tiers):
+    def __init__(self, origin, folder, tiers, jobs=None):
         self.origin, self.root = Path(origin), Path(folder) / "tree"
-        self.builds = {name: Build(self.root, name, tier.definitions) for name, tier in tiers.items()}
+        self.builds = {name: Build(self.root, name, tier.definitions, jobs) for name, tier in tiers.items()}
 
     def synchronise(self):
         """Makes the copy equal to the checkout, and leaves files alone that are: theirs is no new date."""

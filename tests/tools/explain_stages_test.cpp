@@ -1,0 +1,85 @@
+// What explain says of a launch: its kernels, and the memory that they share.
+#include "tools/verbs/explain_stages.hpp"
+
+#include <gtest/gtest.h>
+
+#include "compiler/emit/emit.hpp"
+#include "compiler/target/plan.hpp"
+#include "tests/tools/command.hpp"
+
+namespace lacuna::tests {
+namespace {
+
+LaunchProgram launch_of(const std::string& spec, const char* target) {
+  Diagnostics diagnostics;
+  const SpecDocument document =
+      read_spec({spec, read_bytes(source_file("specs/" + spec + ".json"))}, diagnostics);
+  const Plan plan = make_plan(document, {}, *find_target(target), diagnostics);
+  EXPECT_FALSE(diagnostics.has_errors()) << render(diagnostics, document.source);
+  return emit_launch_program(plan);
+}
+
+constexpr LaunchShape kLaunchShape{2, 8, 4, 1000, 3000};
+
+TEST(ExplainStages, KernelsAndSlotsAreThoseOfTheLaunch) {
+  const LaunchProgram program = launch_of("sparge", "sm_90a");
+  std::vector<std::int32_t> values(program.values.size());
+  ASSERT_TRUE(evaluate_launch_values(program, kLaunchShape, values.data()));
+  const auto at = [&](int index) { return values[static_cast<std::size_t>(index)]; };
+  const auto document = tools::stages_json(program, kLaunchShape);
+  EXPECT_EQ(document["shape"], "b=2, h=8, h_kv=4, n_q=1000, n_k=3000");
+  const auto& kernels = document["kernels"];
+  ASSERT_EQ(kernels.size(), program.launches.size());
+  for (std::size_t n = 0; n < kernels.size(); ++n) {
+    const KernelLaunch& launch = program.launches[n];
+    EXPECT_EQ(kernels[n]["stage"], launch.stage);
+    EXPECT_EQ(kernels[n]["entry"], launch.entry);
+    EXPECT_EQ(kernels[n]["blocks"], at(launch.grid_x)) << launch.stage;
+    EXPECT_EQ(kernels[n]["threads"], launch.threads) << launch.stage;
+    EXPECT_EQ(kernels[n]["smem_bytes"], launch.smem_bytes) << launch.stage;
+    EXPECT_EQ(kernels[n]["decides"], launch.stage == "estimate") << launch.stage;
+  }
+  std::uint64_t sum = 0;
+  for (const auto& bytes : document["workspace"]) sum += bytes.get<std::uint64_t>();
+  EXPECT_EQ(document["workspace_bytes"], sum);
+  EXPECT_EQ(sum, static_cast<std::uint64_t>(at(program.workspace_value)) * kWorkspaceUnitBytes);
+}
+
+TEST(ExplainStages, TheTableNamesThemAndLeavesOutSlotsWithoutBytes) {
+  const LaunchProgram program = launch_of("sparge", "sm_90a");
+  const std::string text = tools::print_stages(program, kLaunchShape, false);
+  for (const KernelLaunch& launch : program.launches)
+    EXPECT_NE(text.find("\n  " + launch.stage + " "), std::string::npos) << text;
+  const std::size_t decides = text.find("a kept mask is good\n");
+  EXPECT_EQ(text.rfind("\n  estimate ", decides), text.rfind('\n', decides)) << text;
+  EXPECT_EQ(text.find("a kept mask is good", decides + 1), std::string::npos) << text;
+  constexpr LaunchShape kWithoutKeys{1, 2, 2, 128, 0};
+  std::vector<std::int32_t> values(program.values.size());
+  ASSERT_TRUE(evaluate_launch_values(program, kWithoutKeys, values.data()));
+  const std::string less = tools::print_stages(program, kWithoutKeys, false);
+  int left_out = 0;
+  for (const WorkspaceSlot& slot : program.slots) {
+    const bool is_empty = values[static_cast<std::size_t>(slot.size)] == 0;
+    EXPECT_EQ(less.find("\n  " + slot.name + " ") == std::string::npos, is_empty) << slot.name;
+    left_out += is_empty;
+  }
+  EXPECT_GT(left_out, 0);
+}
+
+TEST(ExplainStages, AKernelWithoutAWorkspaceHasNoTableOfIt) {
+  const std::string text = tools::print_stages(launch_of("dense", "sm_80"), kLaunchShape, false);
+  EXPECT_TRUE(text.starts_with("\nA launch at b=2, h=8, h_kv=4, n_q=1000, n_k=3000:\n")) << text;
+  EXPECT_EQ(text.find("workspace"), std::string::npos) << text;
+}
+
+TEST(ExplainStages, WhatCannotBeCountedIsSaid) {
+  const LaunchProgram program = launch_of("sparge", "sm_90a");
+  constexpr LaunchShape kVast{1 << 20, 1 << 10, 1 << 10, 1 << 20, 1 << 20};
+  EXPECT_TRUE(tools::stages_json(program, kVast).is_null());
+  EXPECT_EQ(tools::print_stages(program, kVast, false),
+            "\nThe workspace at b=1048576, h=1024, h_kv=1024, n_q=1048576, n_k=1048576 is beyond "
+            "what 31 bits can count.\n");
+}
+
+}  // namespace
+}  // namespace lacuna::tests
