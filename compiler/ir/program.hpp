@@ -310,7 +310,7 @@ struct BuildOptions {
   int relief = 0;
 };
 
-/// Spec -> Program; adds diagnostics if the spec does not allow the head dim or dtype.
+/// VariantSpec -> Program; adds diagnostics if the spec does not allow the head dim or dtype.
 Program build_program(const SpecDocument& document, const BuildOptions& options,
                       Diagnostics& diagnostics);
 

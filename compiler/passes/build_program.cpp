@@ -45,7 +45,7 @@ bool has_8_bits(const QuantiseSpec& quantise) {
 }
 
 /// What speaks against a loader; "" if nothing does.
-std::string objection(Loader loader, const Spec& spec) {
+std::string objection(Loader loader, const VariantSpec& spec) {
   if (loader == Loader::kCpAsync) {
     if (!spec.predictor || spec.predictor->tile_k % kWarpRows == 0) return "";
     return "cp_async loads tiles of at least 16 neighbouring keys, predictor.tile.k is " +
@@ -66,7 +66,7 @@ std::string objection(Loader loader, const Spec& spec) {
   return "";
 }
 
-Loader default_loader(const Spec& spec) {
+Loader default_loader(const VariantSpec& spec) {
   const bool has_columns = spec.predictor && spec.predictor->tile_k <= kMostKeysOfColumn;
   const bool must_gather = !objection(Loader::kCpAsync, spec).empty();
   return has_columns && (must_gather || objection(Loader::kGather, spec).empty())
@@ -76,7 +76,7 @@ Loader default_loader(const Spec& spec) {
 
 /// The first of the user's loaders that goes with the rest of the spec.
 Loader choose_loader(const SpecDocument& document, Diagnostics& diagnostics) {
-  const Spec& spec = document.spec;
+  const VariantSpec& spec = document.spec;
   std::vector<Loader> candidates = spec.loader.values;
   if (candidates.empty()) candidates.push_back(default_loader(spec));
   for (const Loader loader : candidates) {
@@ -101,7 +101,7 @@ constexpr int kKeysOfStep = 32;
 /// formulas do not read goes at the end.
 class ProgramBuilder {
  public:
-  ProgramBuilder(const Spec& spec, const BuildOptions& options, Loader loader)
+  ProgramBuilder(const VariantSpec& spec, const BuildOptions& options, Loader loader)
       : spec_(spec), loader_(loader), element_(element_of(options.dtype)) {
     program_ = {spec.name, options.head_dim, options.dtype, spec.params, {}, {}};
     scale_ = spec.attention.scale.value_or(1.0f / std::sqrt(static_cast<float>(options.head_dim)));
@@ -306,7 +306,7 @@ class ProgramBuilder {
     if (has_lse) define("lse", row_numbers(), Unpermute{lse, order_});
   }
 
-  const Spec& spec_;
+  const VariantSpec& spec_;
   Loader loader_;
   Element element_;
   Program program_;
@@ -321,7 +321,7 @@ class ProgramBuilder {
 
 /// The row LSE of an earlier call lies in the caller's order.
 void check_previous_lse(const SpecDocument& document, Diagnostics& diagnostics) {
-  const Spec& spec = document.spec;
+  const VariantSpec& spec = document.spec;
   const bool reads_it = spec.predictor && spec.predictor->estimate &&
                         spec.predictor->estimate->normalise == Normalise::kPreviousLse;
   if (!reads_it || spec.permute.order == TokenOrder::kNone) return;
@@ -336,7 +336,7 @@ void check_previous_lse(const SpecDocument& document, Diagnostics& diagnostics) 
 
 Program build_program(const SpecDocument& document, const BuildOptions& options,
                       Diagnostics& diagnostics) {
-  const Spec& spec = document.spec;
+  const VariantSpec& spec = document.spec;
   check_admitted(
       document, "/attention/head_dim", "head_dim", spec.attention.head_dim, options.head_dim,
       [](int d) { return std::to_string(d); }, diagnostics);

@@ -164,7 +164,7 @@ Chosen<TileOrder> choose_order(const PassContext& context, const TileRequest& re
 }
 
 /// Why a row's tiles stay with one block; "" if they need not.
-std::string split_objection(const Spec& spec, const TileRequest& request) {
+std::string split_objection(const VariantSpec& spec, const TileRequest& request) {
   if (spec.gate) return "what a gate decides depends on the tiles before in the row";
   if (spec.quantise.v_bits == 8)
     return "weights are rounded to e4m3 by the largest of the tiles before in the row";

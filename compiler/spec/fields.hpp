@@ -38,9 +38,9 @@ enum class SpecFieldKind : std::uint8_t {
 /// What may stand in place of one value.
 enum class Plural : std::uint8_t { kOne, kOrAuto, kOrListOrAuto };
 
-/// Where a field is kept in a Spec. Fields of a parameter live in `param`, the others in `spec`.
+/// Where a field is kept in a VariantSpec. Fields of a parameter live in `param`, the others in `spec`.
 struct SpecDraft {
-  Spec* spec = nullptr;
+  VariantSpec* spec = nullptr;
   ParamSpec* param = nullptr;
 };
 using SubsetFlags = std::array<bool*, 3>;  ///< of a kSubset: one for each of `names`, then null

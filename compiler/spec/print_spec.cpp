@@ -133,9 +133,9 @@ Json object_json(std::string_view path, const SpecDraft& draft, const SpecDraft&
 
 }  // namespace
 
-std::string print_spec(const Spec& spec) {
-  Spec copy = spec;  // slots point into a spec that may be written
-  Spec plain;
+std::string print_spec(const VariantSpec& spec) {
+  VariantSpec copy = spec;  // slots point into a spec that may be written
+  VariantSpec plain;
   plain.gate.emplace();
   plain.predictor.emplace().estimate.emplace();
   ParamSpec plain_param;

@@ -39,7 +39,7 @@ TokenOrder token_order(std::string_view name) {
 /// Moves checked values into the slots of the field table.
 class SpecLoader {
  public:
-  SpecLoader(const SourceText& source, Diagnostics& diagnostics, Spec& spec)
+  SpecLoader(const SourceText& source, Diagnostics& diagnostics, VariantSpec& spec)
       : source_(source), diagnostics_(diagnostics), spec_(spec) {}
 
   void load(const JsonNode& root) {
@@ -177,7 +177,7 @@ class SpecLoader {
 
   const SourceText& source_;
   Diagnostics& diagnostics_;
-  Spec& spec_;
+  VariantSpec& spec_;
   std::vector<ParamSymbol> symbols_;
   bool declarations_sound_ = true;
 };

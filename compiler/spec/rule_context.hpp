@@ -15,7 +15,7 @@ namespace lacuna {
 struct RuleContext {
   const SourceText& source;
   const JsonNode& root;
-  const Spec& spec;
+  const VariantSpec& spec;
   Diagnostics& diagnostics;
 
   /// The usable value at a path ("tile.q"), nullptr if there is none.

@@ -188,13 +188,13 @@ class RuleChecker {
   const RuleContext& context_;
   const SourceText& source_;
   const JsonNode& root_;
-  const Spec& spec_;
+  const VariantSpec& spec_;
   Diagnostics& diagnostics_;
 };
 
 }  // namespace
 
-void check_rules(const SourceText& source, const JsonNode& root, const Spec& spec,
+void check_rules(const SourceText& source, const JsonNode& root, const VariantSpec& spec,
                  Diagnostics& diagnostics) {
   const RuleContext context{source, root, spec, diagnostics};
   RuleChecker(context).check();

@@ -9,7 +9,7 @@ namespace lacuna {
 
 /// Reports contradictions (E0205), values outside a declared range (E0203) and, where the spec has
 /// no other error, parameters that nothing reads (E0206, a warning).
-void check_rules(const SourceText& source, const JsonNode& root, const Spec& spec,
+void check_rules(const SourceText& source, const JsonNode& root, const VariantSpec& spec,
                  Diagnostics& diagnostics);
 
 }  // namespace lacuna

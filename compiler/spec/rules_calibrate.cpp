@@ -34,7 +34,7 @@ void check_shape(const RuleContext& context, const ParamSpec& param, const JsonN
 }
 
 /// The grid is tried at each step of the parameter before it.
-bool follows_bisected(const Spec& spec, const ParamSpec& param) {
+bool follows_bisected(const VariantSpec& spec, const ParamSpec& param) {
   Calibrate before = Calibrate::kNone;
   for (const ParamSpec& other : spec.params) {
     if (&other == &param) break;

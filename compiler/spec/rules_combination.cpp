@@ -18,7 +18,7 @@ bool has(const Choice<Loader>& loader, Loader wanted) {
 }
 
 /// No choice of loader that the spec leaves open goes without gathering.
-bool always_gathers(const Spec& spec) {
+bool always_gathers(const VariantSpec& spec) {
   if (!spec.predictor || spec.predictor->tile_k > kWidestColumn) return false;
   const bool only_gather = has(spec.loader, Loader::kGather) && !has(spec.loader, Loader::kCpAsync);
   return spec.predictor->tile_k < kWidestColumn || only_gather;
@@ -32,7 +32,7 @@ void check_mask(const RuleContext& context) {
 }
 
 void check_loader(const RuleContext& context) {
-  const Spec& spec = context.spec;
+  const VariantSpec& spec = context.spec;
   const Choice<Loader>& loader = spec.loader;
   if (loader.is_auto() || !context.sound({"loader", "predictor.tile.k"})) return;
   const int tile_k = spec.predictor ? spec.predictor->tile_k : 0;
@@ -67,7 +67,7 @@ void check_gathered_rows(const RuleContext& context) {
 }
 
 void check_gathering(const RuleContext& context) {
-  const Spec& spec = context.spec;
+  const VariantSpec& spec = context.spec;
   if (!context.sound({"loader", "predictor.tile.k"}) || !always_gathers(spec)) return;
   const std::string tiles = "predictor.tile.k of 32 or more";
   if (context.at("quantise.v.bits") != nullptr && spec.quantise.v_bits == 8)
@@ -91,7 +91,7 @@ void check_gathering(const RuleContext& context) {
 
 /// A list is legal if it has 1: where rows stay whole, nothing speaks against it.
 void check_split_rows(const RuleContext& context) {
-  const Spec& spec = context.spec;
+  const VariantSpec& spec = context.spec;
   const std::vector<int>& written = spec.tile.split_rows.values;
   if (!context.sound({"tile.split_rows", "loader", "predictor.tile.k", "quantise.v.bits"})) return;
   if (written.empty() || std::find(written.begin(), written.end(), 1) != written.end()) return;
@@ -130,7 +130,7 @@ void check_quantise(const RuleContext& context) {
 
 /// What takes keys in steps of 32: the compiler's key tile holds whole steps.
 void check_key_steps(const RuleContext& context) {
-  const Spec& spec = context.spec;
+  const VariantSpec& spec = context.spec;
   if (!context.sound({"quantise.qk.bits", "quantise.qk.group", "quantise.v.bits"})) return;
   const bool threads = spec.quantise.qk_bits == 8 && spec.quantise.qk_group == QuantGroup::kThread;
   if (!threads && spec.quantise.v_bits != 8) return;
@@ -156,7 +156,7 @@ void check_key_steps(const RuleContext& context) {
 }
 
 void check_permute(const RuleContext& context) {
-  const Spec& spec = context.spec;
+  const VariantSpec& spec = context.spec;
   if (spec.permute.order == TokenOrder::kNone || context.at("permute") == nullptr) return;
   const auto refuse = [&](std::string_view path, const Expr& expr) {
     for (const Variable variable : {Variable::kQ, Variable::kK}) {
@@ -201,7 +201,7 @@ void check_tiles(const RuleContext& context, std::string_view side, int predicte
 }  // namespace
 
 void check_combination(const RuleContext& context) {
-  const Spec& spec = context.spec;
+  const VariantSpec& spec = context.spec;
   check_mask(context);
   check_loader(context);
   check_gathering(context);

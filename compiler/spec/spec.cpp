@@ -5,7 +5,7 @@
 
 namespace lacuna {
 
-std::vector<ParamSymbol> Spec::param_symbols() const {
+std::vector<ParamSymbol> VariantSpec::param_symbols() const {
   std::vector<ParamSymbol> symbols;
   symbols.reserve(params.size());
   for (const ParamSpec& param : params) symbols.push_back(param.symbol);

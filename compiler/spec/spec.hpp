@@ -1,4 +1,4 @@
-// Spec: a sparse-attention variant as read from JSON. Plain values; every expression is parsed and
+// VariantSpec: a sparse-attention variant as read from JSON. Plain values; every expression is parsed and
 // typed. The field table (spec/fields.hpp) yields the reader, the JSON Schema and the reference
 // docs.
 #pragma once
@@ -143,7 +143,7 @@ struct TileSpec {
   bool operator==(const TileSpec&) const = default;
 };
 
-struct Spec {
+struct VariantSpec {
   int version = 1;
   std::string name;
   std::string doc;     ///< one paragraph
@@ -159,12 +159,12 @@ struct Spec {
   Choice<Loader> loader;
 
   std::vector<ParamSymbol> param_symbols() const;
-  bool operator==(const Spec&) const = default;
+  bool operator==(const VariantSpec&) const = default;
 };
 
-/// A Spec with the text it came from and the place of every value ("/tile/q" -> span).
+/// A VariantSpec with the text it came from and the place of every value ("/tile/q" -> span).
 struct SpecDocument {
-  Spec spec;
+  VariantSpec spec;
   SourceText source;
   std::map<std::string, Span> spans;
 };
@@ -173,8 +173,8 @@ struct SpecDocument {
 /// error was added.
 SpecDocument read_spec(SourceText source, Diagnostics& diagnostics);
 
-/// Canonical JSON: read_spec(print_spec(s)) has an equal Spec.
-std::string print_spec(const Spec& spec);
+/// Canonical JSON: read_spec(print_spec(s)) has an equal VariantSpec.
+std::string print_spec(const VariantSpec& spec);
 
 /// JSON Schema, draft-07, of the spec language; what specs/schema.json holds.
 std::string spec_json_schema();

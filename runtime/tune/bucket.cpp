@@ -68,8 +68,8 @@ double density_of(const std::string& bucket) {
   return 0;
 }
 
-std::string variant_of(const Spec& spec, const BuildOptions& options) {
-  Spec bare = spec;
+std::string variant_of(const VariantSpec& spec, const BuildOptions& options) {
+  VariantSpec bare = spec;
   bare.name = "variant";
   bare.doc.clear();
   bare.source.clear();

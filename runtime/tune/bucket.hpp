@@ -33,7 +33,7 @@ std::string density_bucket(double density);
 double density_of(const std::string& bucket);  ///< 0 if it is none
 
 /// Hash of all that decides which kernel it is, besides what a tuner varies.
-std::string variant_of(const Spec& spec, const BuildOptions& options);
+std::string variant_of(const VariantSpec& spec, const BuildOptions& options);
 
 /// A file name for the hardware: "x86-64-amd-epyc-2", "nvidia-h200-132".
 std::string hardware_name(const std::string& device_name, int processors);

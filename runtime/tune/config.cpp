@@ -24,7 +24,7 @@ bool read_word(std::string_view word, Config& config) {
   }
   struct Field {
     const char* name;
-    int Config::* member;
+    int Config::*member;
   };
   constexpr Field kFields[] = {{"q", &Config::tile_q},
                                {"k", &Config::tile_k},
@@ -74,8 +74,8 @@ Config config_of(const Plan& plan, int threads) {
           attend.order.value,  on_gpu ? 0 : threads, on_gpu ? attend.split_rows.value : 1};
 }
 
-Spec fixed_spec(const Spec& spec, const Config& config) {
-  Spec fixed = spec;
+VariantSpec fixed_spec(const VariantSpec& spec, const Config& config) {
+  VariantSpec fixed = spec;
   fixed.tile.q.values = {config.tile_q};
   fixed.tile.k.values = {config.tile_k};
   fixed.tile.order.values = {config.order};

@@ -31,7 +31,7 @@ TunedTiles tuned_tiles(const Config& config, std::string record);
 Config config_of(const Plan& plan, int threads);
 
 /// The spec with all that a configuration decides written down; then nothing is left to look up.
-Spec fixed_spec(const Spec& spec, const Config& config);
+VariantSpec fixed_spec(const VariantSpec& spec, const Config& config);
 
 /// What candidates run on.
 struct Machine {

@@ -19,14 +19,14 @@ struct Reasons {
   bool even_of_lists = false;  ///< of tile_q and tile_k
 };
 
-bool has_dimension(const Spec& spec, ParamDim dimension) {
+bool has_dimension(const VariantSpec& spec, ParamDim dimension) {
   return std::ranges::any_of(spec.params, [dimension](const ParamSpec& param) {
     return std::ranges::count(param.symbol.shape, dimension) > 0;
   });
 }
 
 /// A field and why it is fixed although the spec does not write one value.
-std::string reason_of(const Spec& spec, ParamDim dimension, bool is_list) {
+std::string reason_of(const VariantSpec& spec, ParamDim dimension, bool is_list) {
   if (spec.external_mask) return "the caller's lists have tiles of it";
   if (has_dimension(spec, dimension)) return "a parameter has one value for each tile";
   if (spec.gate && !is_list) return "the gate judges tiles of it";
@@ -41,7 +41,7 @@ std::vector<T> values_of(const Choice<T>& choice, const std::vector<T>& all, T u
   return choice.is_auto() ? all : choice.values;
 }
 
-std::string order_reason(const Spec& spec) {
+std::string order_reason(const VariantSpec& spec) {
   return spec.gate && spec.tile.order.is_auto() ? "the gate depends on it" : "";
 }
 
@@ -51,7 +51,7 @@ std::int64_t blocks_of(const Plan& plan, const LaunchShape& shape) {
   return std::int64_t{shape.n_b} * shape.n_h * ((shape.n_q + rows - 1) / rows);
 }
 
-std::string split_reason(const Spec& spec, const Plan& usual, const Machine& machine,
+std::string split_reason(const VariantSpec& spec, const Plan& usual, const Machine& machine,
                          const std::optional<LaunchShape>& shape) {
   if (spec.tile.split_rows.values.size() > 1) return "";
   if (spec.gate) return "the gate depends on the tiles before";
@@ -109,7 +109,7 @@ std::string refusal(const SpecDocument& document, const BuildOptions& options,
 
 Dimensions dimensions_of(const SpecDocument& document, const Plan& usual, const Machine& machine,
                          int threads, const std::optional<LaunchShape>& shape) {
-  const Spec& spec = document.spec;
+  const VariantSpec& spec = document.spec;
   const Config config = config_of(usual, threads > 0 ? threads : machine.processors);
   const bool on_gpu = machine.target.kind == TargetKind::kCuda;
   Dimensions dimensions;
@@ -139,7 +139,7 @@ bool contains(const Dimensions& dimensions, const Config& config) {
 std::vector<std::string> fixed_fields(const SpecDocument& document, const Plan& usual,
                                       const Machine& machine, int threads,
                                       const std::optional<LaunchShape>& shape) {
-  const Spec& spec = document.spec;
+  const VariantSpec& spec = document.spec;
   std::vector<std::string> fields;
   const auto add = [&fields](const char* name, bool is_written, const std::string& reason) {
     if (is_written || !reason.empty())

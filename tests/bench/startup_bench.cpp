@@ -9,11 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "lacuna/lacuna.hpp"
 #include "runtime/cuda/device_memory.hpp"
 #include "runtime/cuda/nvrtc.hpp"
-// clang-format off: the public wrapper has a Spec of its own and comes after the internal one
-#include "lacuna/lacuna.hpp"
-// clang-format on
 
 namespace {
 
@@ -112,7 +110,7 @@ int measure(const char* spec_path, int index) {
   const auto begin = Clock::now();
   const auto engine = lacuna::Engine::create({"cuda:" + std::to_string(index), "", "", 0, nullptr});
   const double engine_us = us_since(begin);
-  auto kernel = engine.compile(lacuna::v1::Spec::load(spec_path), {kHeadDim});
+  auto kernel = engine.compile(lacuna::Spec::load(spec_path), {kHeadDim});
   const double compile_us = us_since(begin) - engine_us;
   kernel.prepare();
   const double prepare_us = us_since(begin) - engine_us - compile_us;

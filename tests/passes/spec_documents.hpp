@@ -14,7 +14,7 @@ namespace lacuna {
 inline SpecDocument make_document(bool has_gate = false) {
   SpecDocument document;
   document.source = {"made.json", ""};
-  Spec& spec = document.spec;
+  VariantSpec& spec = document.spec;
   spec.name = "made";
   spec.params.push_back(
       {{"threshold", ExprType::kF32, {ParamDim::kHeads}, false}, -100, 100, 0, true, "", ""});

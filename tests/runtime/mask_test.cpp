@@ -19,7 +19,7 @@ constexpr const char* kReusing = R"({
 
 class CpuMask : public testing::Test {
  protected:
-  v1::Kernel kernel = cpu_engine().compile(v1::Spec::parse(kReusing, "switch.json"), {kDim, f32});
+  v1::Kernel kernel = cpu_engine().compile(Spec::parse(kReusing, "switch.json"), {kDim, f32});
   v1::Shape shape{1, kHeads, kHeadsKv, kQueries, kKeys};
   alignas(256) unsigned char data[256] = {};
 

@@ -93,7 +93,7 @@ TEST(TokenOrder, MajorOrdersNestTheirAxes) {
 
 v1::Kernel permuted(const std::string& permute) {
   return dense_problem::cpu_engine().compile(
-      v1::Spec::parse(R"({"version": 1, "name": "ordered", "permute": )" + permute + "}",
+      Spec::parse(R"({"version": 1, "name": "ordered", "permute": )" + permute + "}",
                       "ordered.json"),
       {64, f32});
 }

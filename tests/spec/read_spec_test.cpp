@@ -20,7 +20,7 @@ SpecDocument read(const std::string& text) {
   return document;
 }
 
-Spec read_members(const std::string& members) {
+VariantSpec read_members(const std::string& members) {
   return read(R"({"version": 1, "name": "x", )" + members + "}").spec;
 }
 
@@ -59,7 +59,7 @@ constexpr const char* kEverything = R"({
 })";
 
 TEST(ReadSpec, ShortestSpecHasDefaults) {
-  const Spec spec = read(R"({"version": 1, "name": "dense"})").spec;
+  const VariantSpec spec = read(R"({"version": 1, "name": "dense"})").spec;
   EXPECT_EQ(spec.name, "dense");
   EXPECT_TRUE(spec.attention.mask.empty());
   EXPECT_TRUE(spec.attention.score.empty());
@@ -78,7 +78,7 @@ TEST(ReadSpec, ShortestSpecHasDefaults) {
 
 TEST(ReadSpec, FillsEveryField) {
   Diagnostics diagnostics;
-  const Spec spec = read_spec({"x", kEverything}, diagnostics).spec;
+  const VariantSpec spec = read_spec({"x", kEverything}, diagnostics).spec;
   EXPECT_EQ(spec.name, "every-thing_2");
   EXPECT_EQ(spec.doc, "D");
   EXPECT_EQ(spec.source, "S");
@@ -120,7 +120,7 @@ TEST(ReadSpec, FillsEveryField) {
 
 TEST(ReadSpec, FillsEveryFieldOfThePredictor) {
   Diagnostics diagnostics;
-  const Spec spec = read_spec({"x", kEverything}, diagnostics).spec;
+  const VariantSpec spec = read_spec({"x", kEverything}, diagnostics).spec;
   ASSERT_TRUE(spec.predictor);
   const PredictorSpec& predictor = *spec.predictor;
   EXPECT_EQ(predictor.tile_q, 64);
@@ -143,7 +143,7 @@ TEST(ReadSpec, FillsEveryFieldOfThePredictor) {
 }
 
 TEST(ReadSpec, ShortestPredictorHasDefaults) {
-  const Spec spec = read_members(R"("predictor": {"keep": "p > 0.5", "estimate": {}})");
+  const VariantSpec spec = read_members(R"("predictor": {"keep": "p > 0.5", "estimate": {}})");
   ASSERT_TRUE(spec.predictor && spec.predictor->estimate);
   EXPECT_EQ(spec.predictor->tile_q, 128);
   EXPECT_EQ(spec.predictor->tile_k, 64);
@@ -200,7 +200,7 @@ TEST(ReadSpec, MistakeInOneFieldDrawsNoSecondError) {
 }
 
 TEST(ReadSpec, ExpressionsSeeParamsDeclaredLater) {
-  const Spec spec =
+  const VariantSpec spec =
       read_members(R"("attention": {"score": "s * a"}, "params": {"a": {"default": 1}})");
   EXPECT_EQ(spec.attention.score.parameters.size(), 1U);
 }
@@ -276,9 +276,9 @@ TEST_P(ShippedSpec, IsReadWithoutAnyComplaint) {
 }
 
 TEST_P(ShippedSpec, SurvivesARoundTrip) {
-  const Spec spec = read(test::read_file(test::source_dir() / "specs" / GetParam())).spec;
+  const VariantSpec spec = read(test::read_file(test::source_dir() / "specs" / GetParam())).spec;
   const std::string printed = print_spec(spec);
-  const Spec again = read(printed).spec;
+  const VariantSpec again = read(printed).spec;
   EXPECT_TRUE(again == spec) << printed;
   EXPECT_EQ(print_spec(again), printed);
 }
@@ -297,7 +297,8 @@ std::vector<std::string> shipped() {
 }
 INSTANTIATE_TEST_SUITE_P(Files, ShippedSpec, testing::ValuesIn(shipped()), [](const auto& info) {
   std::string name = info.param.substr(0, info.param.find('.'));
-  std::replace_if(name.begin(), name.end(), [](char c) { return c == '-' || c == '/'; }, '_');
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == '-' || c == '/'; }, '_');
   return name;
 });
 
@@ -308,7 +309,7 @@ TEST(PrintSpec, PrintsOnlyWhatWasSaid) {
 
 TEST(PrintSpec, EveryFieldSurvivesARoundTrip) {
   Diagnostics diagnostics;
-  const Spec spec = read_spec({"x", kEverything}, diagnostics).spec;
+  const VariantSpec spec = read_spec({"x", kEverything}, diagnostics).spec;
   const std::string printed = print_spec(spec);
   for (const SpecField& field : spec_fields()) {
     const std::string key = "\"" + std::string(key_of(field)) + "\":";
@@ -318,7 +319,7 @@ TEST(PrintSpec, EveryFieldSurvivesARoundTrip) {
     }
   }
   Diagnostics second;
-  const Spec again = read_spec({"y", printed}, second).spec;
+  const VariantSpec again = read_spec({"y", printed}, second).spec;
   EXPECT_TRUE(again == spec) << printed;
 }
 
@@ -330,7 +331,7 @@ TEST(PrintSpec, KeepsAnEstimateThatSaysNothing) {
 
 TEST(PrintSpec, PermutationsSurviveARoundTrip) {
   for (const char* permute : {R"("external")", R"({"row_major": [1, 2, 3]})"}) {
-    const Spec spec = read_members(std::string(R"("permute": )") + permute);
+    const VariantSpec spec = read_members(std::string(R"("permute": )") + permute);
     EXPECT_EQ(read(print_spec(spec)).spec.permute, spec.permute) << permute;
   }
 }

@@ -345,10 +345,10 @@ TEST(CalibrationFile, SizesBeyondReasonAreRefused) {
 }
 
 TEST(CalibrationFile, SpecsThatComputeTheSameHaveOneHash) {
-  Spec spec;
+  VariantSpec spec;
   spec.name = "x";
   spec.params.emplace_back().symbol.name = "c";
-  Spec same = spec;
+  VariantSpec same = spec;
   same.doc = "other words";
   same.params[0].default_value = 3;
   same.params[0].has_default = true;

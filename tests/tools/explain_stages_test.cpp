@@ -10,23 +10,38 @@
 namespace lacuna::tests {
 namespace {
 
-LaunchProgram launch_of(const std::string& spec, const char* target) {
+/// A shipped spec on its way to a launch.
+struct Lowering {
+  SpecDocument document;
+  LoweredPlan lowered;
+  LaunchProgram program;
+
+  std::string print(const LaunchShape& shape) const {
+    return tools::print_stages(lowered, program, shape, false);
+  }
+  nlohmann::ordered_json json(const LaunchShape& shape) const {
+    return tools::stages_json(lowered, program, document, shape);
+  }
+};
+
+Lowering lower(const std::string& spec, const char* target) {
   Diagnostics diagnostics;
-  const SpecDocument document =
+  SpecDocument document =
       read_spec({spec, read_bytes(source_file("specs/" + spec + ".json"))}, diagnostics);
   const Plan plan = make_plan(document, {}, *find_target(target), diagnostics);
   EXPECT_FALSE(diagnostics.has_errors()) << render(diagnostics, document.source);
-  return emit_launch_program(plan);
+  return {std::move(document), lower_plan(plan), emit_launch_program(plan)};
 }
 
 constexpr LaunchShape kLaunchShape{2, 8, 4, 1000, 3000};
 
 TEST(ExplainStages, KernelsAndSlotsAreThoseOfTheLaunch) {
-  const LaunchProgram program = launch_of("sparge", "sm_90a");
+  const Lowering sparge = lower("sparge", "sm_90a");
+  const LaunchProgram& program = sparge.program;
   std::vector<std::int32_t> values(program.values.size());
   ASSERT_TRUE(evaluate_launch_values(program, kLaunchShape, values.data()));
   const auto at = [&](int index) { return values[static_cast<std::size_t>(index)]; };
-  const auto document = tools::stages_json(program, kLaunchShape);
+  const auto document = sparge.json(kLaunchShape);
   EXPECT_EQ(document["shape"], "b=2, h=8, h_kv=4, n_q=1000, n_k=3000");
   const auto& kernels = document["kernels"];
   ASSERT_EQ(kernels.size(), program.launches.size());
@@ -46,8 +61,9 @@ TEST(ExplainStages, KernelsAndSlotsAreThoseOfTheLaunch) {
 }
 
 TEST(ExplainStages, TheTableNamesThemAndLeavesOutSlotsWithoutBytes) {
-  const LaunchProgram program = launch_of("sparge", "sm_90a");
-  const std::string text = tools::print_stages(program, kLaunchShape, false);
+  const Lowering sparge = lower("sparge", "sm_90a");
+  const LaunchProgram& program = sparge.program;
+  const std::string text = sparge.print(kLaunchShape);
   for (const KernelLaunch& launch : program.launches)
     EXPECT_NE(text.find("\n  " + launch.stage + " "), std::string::npos) << text;
   const std::size_t decides = text.find("a kept mask is good\n");
@@ -56,7 +72,7 @@ TEST(ExplainStages, TheTableNamesThemAndLeavesOutSlotsWithoutBytes) {
   constexpr LaunchShape kWithoutKeys{1, 2, 2, 128, 0};
   std::vector<std::int32_t> values(program.values.size());
   ASSERT_TRUE(evaluate_launch_values(program, kWithoutKeys, values.data()));
-  const std::string less = tools::print_stages(program, kWithoutKeys, false);
+  const std::string less = sparge.print(kWithoutKeys);
   int left_out = 0;
   for (const WorkspaceSlot& slot : program.slots) {
     const bool is_empty = values[static_cast<std::size_t>(slot.size)] == 0;
@@ -67,16 +83,17 @@ TEST(ExplainStages, TheTableNamesThemAndLeavesOutSlotsWithoutBytes) {
 }
 
 TEST(ExplainStages, AKernelWithoutAWorkspaceHasNoTableOfIt) {
-  const std::string text = tools::print_stages(launch_of("dense", "sm_80"), kLaunchShape, false);
+  const std::string text = lower("dense", "sm_80").print(kLaunchShape);
   EXPECT_TRUE(text.starts_with("\nA launch at b=2, h=8, h_kv=4, n_q=1000, n_k=3000:\n")) << text;
   EXPECT_EQ(text.find("workspace"), std::string::npos) << text;
 }
 
 TEST(ExplainStages, WhatCannotBeCountedIsSaid) {
-  const LaunchProgram program = launch_of("sparge", "sm_90a");
+  const Lowering sparge = lower("sparge", "sm_90a");
+  const LaunchProgram& program = sparge.program;
   constexpr LaunchShape kVast{1 << 20, 1 << 10, 1 << 10, 1 << 20, 1 << 20};
-  EXPECT_TRUE(tools::stages_json(program, kVast).is_null());
-  EXPECT_EQ(tools::print_stages(program, kVast, false),
+  EXPECT_TRUE(sparge.json(kVast).is_null());
+  EXPECT_EQ(sparge.print(kVast),
             "\nThe workspace at b=1048576, h=1024, h_kv=1024, n_q=1048576, n_k=1048576 is beyond "
             "what 31 bits can count.\n");
 }

@@ -273,7 +273,7 @@ TEST(TuneLookup, TheCallersShapeChoosesTheRecord) {
 }
 
 TEST(TuneVerify, SaysHowFarAnOutputIsOff) {
-  const Spec spec = document_of(kDense).spec;
+  const VariantSpec spec = document_of(kDense).spec;
   const Tolerance allowed = tolerance_of(spec, DType::kBF16);
   const std::vector<float> expected{1, -2, 3, 0};
   EXPECT_EQ(compare_outputs(expected, expected, allowed), "");

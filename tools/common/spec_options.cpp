@@ -79,7 +79,7 @@ void add_dtype_option(CLI::App& verb, std::optional<DType>& dtype, const std::st
       ->type_name("NAME");
 }
 
-BuildOptions build_options(const Spec& spec, const LoweringOptions& options) {
+BuildOptions build_options(const VariantSpec& spec, const LoweringOptions& options) {
   BuildOptions result;
   const auto& head_dims = spec.attention.head_dim.values;
   const auto& dtypes = spec.attention.dtype.values;

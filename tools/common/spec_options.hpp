@@ -28,7 +28,7 @@ void add_lowering_options(CLI::App& verb, LoweringOptions& options, const std::s
 
 void add_dtype_option(CLI::App& verb, std::optional<DType>& dtype, const std::string& help);
 
-BuildOptions build_options(const Spec& spec, const LoweringOptions& options);
+BuildOptions build_options(const VariantSpec& spec, const LoweringOptions& options);
 
 /// Before long work: whether the file `path` can be written ("": none is), which is reported.
 bool check_output(const std::string& path, Session& session);

@@ -18,7 +18,7 @@ bool agrees(const std::string& path, const char* what, const std::string& made_f
   return false;
 }
 
-bool fits(const std::string& path, const Calibration& calibration, const Spec& spec,
+bool fits(const std::string& path, const Calibration& calibration, const VariantSpec& spec,
           const CalibrationUse& use, Session& session) {
   if (!agrees(path, "spec", calibration.spec, spec.name, session)) return false;
   if (calibration.spec_sha256 != spec_sha256(spec)) {
@@ -55,8 +55,8 @@ std::string kept_choices(const Calibration& calibration) {
 
 }  // namespace
 
-std::string spec_sha256(const Spec& spec) {
-  Spec plain = spec;
+std::string spec_sha256(const VariantSpec& spec) {
+  VariantSpec plain = spec;
   plain.doc.clear();
   plain.source.clear();
   for (ParamSpec& param : plain.params) {
@@ -88,8 +88,8 @@ Array fit_rows(const Array& array, std::int64_t rows) {
   return fitted;
 }
 
-bool add_calibration(const CalibrationOptions& options, const Spec& spec, const CalibrationUse& use,
-                     std::vector<ParamInput>& params, Session& session) {
+bool add_calibration(const CalibrationOptions& options, const VariantSpec& spec,
+                     const CalibrationUse& use, std::vector<ParamInput>& params, Session& session) {
   if (options.path.empty()) return true;
   const auto calibration = load_calibration(options.path, session);
   if (!calibration || !fits(options.path, *calibration, spec, use, session)) return false;

@@ -17,7 +17,7 @@ class App;
 namespace lacuna::tools {
 
 /// SHA-256 of what the spec computes: its canonical text without defaults and prose.
-std::string spec_sha256(const Spec& spec);
+std::string spec_sha256(const VariantSpec& spec);
 
 std::optional<Calibration> load_calibration(const std::string& path, Session& session);
 
@@ -29,8 +29,8 @@ struct CalibrationUse {
 /// Adds to `params` those of the calibration that are not there yet. Refuses one that was made for
 /// another spec, head count or head dim. A threshold for each query tile is cut or continued with
 /// its last value to the length of the problem.
-bool add_calibration(const CalibrationOptions& options, const Spec& spec, const CalibrationUse& use,
-                     std::vector<ParamInput>& params, Session& session);
+bool add_calibration(const CalibrationOptions& options, const VariantSpec& spec,
+                     const CalibrationUse& use, std::vector<ParamInput>& params, Session& session);
 
 /// --calibration and --kept.
 void add_calibration_options(CLI::App& verb, CalibrationOptions& options);

@@ -4,8 +4,8 @@
 
 namespace lacuna::tools {
 
-DenseTwin dense_twin(const Spec& spec) {
-  Spec dense = spec;
+DenseTwin dense_twin(const VariantSpec& spec) {
+  VariantSpec dense = spec;
   DenseTwin twin;
   dense.gate.reset();
   dense.predictor.reset();
@@ -26,9 +26,9 @@ DenseTwin dense_twin(const Spec& spec) {
   return twin;
 }
 
-std::string reusing_twin(const Spec& spec) {
+std::string reusing_twin(const VariantSpec& spec) {
   constexpr int kMostLaunches = 1000;
-  Spec reusing = spec;
+  VariantSpec reusing = spec;
   if (reusing.predictor) reusing.predictor->reuse = kMostLaunches;
   return print_spec(reusing);
 }

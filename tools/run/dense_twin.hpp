@@ -14,10 +14,10 @@ struct DenseTwin {
   std::vector<std::string> params;  ///< that mask and score still read
 };
 
-DenseTwin dense_twin(const Spec& spec);
+DenseTwin dense_twin(const VariantSpec& spec);
 
 /// JSON of the same spec, but one decision serves as many launches as may be: what remains of a
 /// launch without its prediction. The kernels are the same.
-std::string reusing_twin(const Spec& spec);
+std::string reusing_twin(const VariantSpec& spec);
 
 }  // namespace lacuna::tools

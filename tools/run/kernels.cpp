@@ -58,7 +58,7 @@ v1::Kernel prepare_spec(const v1::Engine& engine, const std::string& text, const
   compile.head_dim = static_cast<std::int32_t>(inputs.q.shape.back());
   compile.dtype = dl_type(inputs.q.type);
   compile.shape = shape_of(inputs);
-  v1::Kernel kernel = engine.compile(v1::Spec::parse(text, path), compile);
+  v1::Kernel kernel = engine.compile(Spec::parse(text, path), compile);
   kernel.prepare();
   return kernel;
 }

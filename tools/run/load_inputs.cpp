@@ -111,7 +111,8 @@ bool wants(bool needed, const std::string& path, const char* flag, const std::st
   return false;
 }
 
-bool load_order(const InputOptions& options, const Spec& spec, Inputs& inputs, Session& session) {
+bool load_order(const InputOptions& options, const VariantSpec& spec, Inputs& inputs,
+                Session& session) {
   const bool needed = spec.permute.order == TokenOrder::kExternal;
   if (!wants(needed, options.order, "--order", "\"permute\": \"external\"", session))
     return !needed && options.order.empty();
@@ -128,7 +129,7 @@ bool load_order(const InputOptions& options, const Spec& spec, Inputs& inputs, S
   return true;
 }
 
-bool load_tile_mask(const InputOptions& options, const Spec& spec, Inputs& inputs,
+bool load_tile_mask(const InputOptions& options, const VariantSpec& spec, Inputs& inputs,
                     Session& session) {
   const bool needed = spec.external_mask;
   if (!wants(needed, options.tile_mask, "--tile-mask", "\"mask\": \"external\"", session))
@@ -186,7 +187,8 @@ std::optional<Inputs> load_tensors(const std::string& path, std::optional<DType>
   return inputs;
 }
 
-std::optional<Inputs> load_inputs(const InputOptions& options, const Spec& spec, Session& session) {
+std::optional<Inputs> load_inputs(const InputOptions& options, const VariantSpec& spec,
+                                  Session& session) {
   Inputs inputs;
   bool good = true;
   std::string path = options.input;

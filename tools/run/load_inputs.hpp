@@ -18,7 +18,8 @@ std::optional<Inputs> load_tensors(const std::string& path, std::optional<DType>
 /// their shapes together is left to the launch. Parameters that are not assigned are taken from the
 /// calibration, without one from the one file `<input>.<spec>-*.safetensors` beside the input, if
 /// it has them.
-std::optional<Inputs> load_inputs(const InputOptions& options, const Spec& spec, Session& session);
+std::optional<Inputs> load_inputs(const InputOptions& options, const VariantSpec& spec,
+                                  Session& session);
 
 /// The sample that comes with the project, "" if it cannot be found.
 std::string shipped_sample();

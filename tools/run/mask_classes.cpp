@@ -6,7 +6,7 @@ namespace lacuna::tools {
 namespace {
 
 /// Parameters as expressions read them; `values` point into the inputs.
-std::vector<ParamView> views_of(const Spec& spec, const Inputs& inputs) {
+std::vector<ParamView> views_of(const VariantSpec& spec, const Inputs& inputs) {
   std::vector<ParamView> views;
   for (const ParamSpec& param : spec.params) {
     const bool is_i32 = param.symbol.type == ExprType::kI32;

@@ -12,14 +12,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const ParamSpec* find_param(const Spec& spec, const std::string& name) {
+const ParamSpec* find_param(const VariantSpec& spec, const std::string& name) {
   for (const ParamSpec& param : spec.params) {
     if (param.symbol.name == name) return &param;
   }
   return nullptr;
 }
 
-std::string unknown_param(const Spec& spec, const std::string& name) {
+std::string unknown_param(const VariantSpec& spec, const std::string& name) {
   std::vector<std::string> names;
   std::string list;
   for (const ParamSpec& param : spec.params) {
@@ -68,7 +68,7 @@ std::optional<double> parse_number(const std::string& text) {
   return value;
 }
 
-std::optional<ParamInput> read_assignment(const std::string& assignment, const Spec& spec,
+std::optional<ParamInput> read_assignment(const std::string& assignment, const VariantSpec& spec,
                                           Session& session) {
   const std::size_t equals = assignment.find('=');
   const std::string name = assignment.substr(0, equals);
@@ -114,8 +114,8 @@ std::vector<std::string> companions(const std::string& input, const std::string&
 }
 
 /// Adds to `params` what is not assigned and the companion file has.
-bool add_companion(const std::string& input, const Spec& spec, std::vector<ParamInput>& params,
-                   Session& session) {
+bool add_companion(const std::string& input, const VariantSpec& spec,
+                   std::vector<ParamInput>& params, Session& session) {
   const auto is_open = [&params](const ParamSpec& param) {
     return std::none_of(params.begin(), params.end(), [&param](const ParamInput& known) {
       return known.name == param.symbol.name;
@@ -157,8 +157,8 @@ Diagnostic missing_tensor(const std::string& name, const Safetensors& file) {
 }
 
 std::optional<std::vector<ParamInput>> load_params(const std::vector<std::string>& assignments,
-                                                   const std::string& input, const Spec& spec,
-                                                   Session& session) {
+                                                   const std::string& input,
+                                                   const VariantSpec& spec, Session& session) {
   std::vector<ParamInput> params;
   bool good = true;
   for (const std::string& assignment : assignments) {

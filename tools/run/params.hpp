@@ -15,8 +15,8 @@ namespace lacuna::tools {
 /// Reads `assignments` ("name=0.5", "name=@file"), then takes parameters that have none from the
 /// companion file of `input` (may be empty). All errors are reported.
 std::optional<std::vector<ParamInput>> load_params(const std::vector<std::string>& assignments,
-                                                   const std::string& input, const Spec& spec,
-                                                   Session& session);
+                                                   const std::string& input,
+                                                   const VariantSpec& spec, Session& session);
 
 /// "tensor q is missing; the file has k, v"
 Diagnostic missing_tensor(const std::string& name, const Safetensors& file);

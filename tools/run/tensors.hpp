@@ -3,10 +3,9 @@
 
 #include <vector>
 
+#include "lacuna/lacuna.hpp"
 #include "tools/common/device.hpp"
 #include "tools/run/inputs.hpp"
-// After the compiler's headers: its Spec is lacuna::v1::Spec there.
-#include "lacuna/lacuna.hpp"
 
 namespace lacuna::tools {
 

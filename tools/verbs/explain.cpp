@@ -60,7 +60,7 @@ std::string print_param_shape(const ParamSymbol& symbol) {
   return text + "]";
 }
 
-std::string print_params(const Spec& spec, bool color) {
+std::string print_params(const VariantSpec& spec, bool color) {
   if (spec.params.empty()) return "";
   Table table{.head = {"parameter", "shape", "range", "default", "meaning"}, .rows = {}};
   for (const ParamSpec& param : spec.params) {
@@ -110,7 +110,7 @@ std::string print_budget(const Plan& plan) {
          limit_of_blocks(plan) + "\n";
 }
 
-void print_plan_for_people(const Plan& plan, const Spec& spec, const LaunchShape& shape,
+void print_plan_for_people(const Plan& plan, const VariantSpec& spec, const LaunchShape& shape,
                            Session& session) {
   const bool color = session.color_stdout();
   std::string text = spec.name + (spec.doc.empty() ? "" : ": " + spec.doc) + "\n";

@@ -38,7 +38,7 @@ std::vector<std::string> specs_in(const std::string& folder, Session& session) {
 }
 
 /// "keeps 128 x 64 by mean x mean, gates, int8"
-std::string kind_of(const Spec& spec) {
+std::string kind_of(const VariantSpec& spec) {
   std::string text;
   const auto add = [&text](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
   if (spec.permute.order != TokenOrder::kNone)
@@ -58,7 +58,7 @@ std::string kind_of(const Spec& spec) {
   return text.empty() ? (spec.attention.mask.empty() ? "every key" : "mask") : text;
 }
 
-std::string params_of(const Spec& spec) {
+std::string params_of(const VariantSpec& spec) {
   std::string text;
   for (const ParamSpec& param : spec.params) text += (text.empty() ? "" : " ") + param.symbol.name;
   return text;
@@ -76,7 +76,7 @@ void run_list(const std::string& chosen, Session& session) {
   for (const std::string& path : specs_in(folder, session)) {
     const auto document = load_spec(path, session);
     if (!document) continue;
-    const Spec& spec = document->spec;
+    const VariantSpec& spec = document->spec;
     table.rows.push_back({spec.name, kind_of(spec), params_of(spec)});
     ordered_json params = ordered_json::array();
     for (const ParamSpec& param : spec.params) params.push_back(param.symbol.name);

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cache/store.hpp"
-#include "compiler/spec/spec.hpp"  // before the public header, whose Spec is another one
+#include "compiler/spec/spec.hpp"
 #include "lacuna/lacuna.hpp"
 #include "runtime/engine/probe.hpp"
 #include "tests/runtime/fake_gpu/fake_cuda.hpp"
@@ -75,7 +75,7 @@ class Protocol : public testing::Test {
     return Engine::create(options);
   }
 
-  Kernel bsfa(const Engine& e) { return e.compile(v1::Spec::load(kBsfa), {128, bf16}); }
+  Kernel bsfa(const Engine& e) { return e.compile(Spec::load(kBsfa), {128, bf16}); }
 
   std::vector<cache::EntryInfo> stored() const {
     cache::StoreOptions options;
@@ -99,7 +99,7 @@ class Protocol : public testing::Test {
   }
 
   static Kernel compiled(const Engine& e, const char* spec, const char* origin) {
-    return e.compile(v1::Spec::parse(spec, origin), {128, bf16});
+    return e.compile(Spec::parse(spec, origin), {128, bf16});
   }
   /// Nothing that this asks of the driver is left in the log.
   static Kernel prepared(const Engine& e, const char* spec, const char* origin) {

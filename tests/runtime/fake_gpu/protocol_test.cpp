@@ -95,7 +95,7 @@ TEST_F(Protocol, LaunchWritesTheArgumentBlockThatTheProgramDescribes) {
   kernel.launch(arguments());
 
   Diagnostics errors;
-  const SpecDocument document = read_spec({kBsfa, v1::Spec::load(kBsfa).text()}, errors);
+  const SpecDocument document = read_spec({kBsfa, Spec::load(kBsfa).text()}, errors);
   const LaunchProgram program =
       emit_launch_program(make_plan(document, {}, *find_target("sm_90a"), errors));
   ASSERT_FALSE(errors.has_errors()) << render(errors, document.source);

@@ -51,7 +51,7 @@ const std::vector<std::string> kDecided = {"lacuna_compact_pooled", "lacuna_orde
                                            "lacuna_attend_pooled"};
 
 TEST_F(Stages, PrepareFindsEveryKernelAndAllowsItItsMemory) {
-  Kernel kernel = engine().compile(v1::Spec::parse(kPooled, "pooled.json"), {128, bf16});
+  Kernel kernel = engine().compile(Spec::parse(kPooled, "pooled.json"), {128, bf16});
   forget();
   kernel.prepare();
   EXPECT_EQ(count("cuLibraryLoadData"), 6);
@@ -63,7 +63,7 @@ TEST_F(Stages, PrepareFindsEveryKernelAndAllowsItItsMemory) {
 TEST_F(Stages, WhatWasLoadedIsUnloadedWhenALaterKernelIsRefused) {
   const TemporaryDirectory fresh;
   Kernel kernel =
-      engine_with_store(fresh).compile(v1::Spec::parse(kPooled, "pooled.json"), {128, bf16});
+      engine_with_store(fresh).compile(Spec::parse(kPooled, "pooled.json"), {128, bf16});
   fake().loads_to_accept = 2;
   fake().loads_to_refuse = 1;
   EXPECT_THROW(kernel.prepare(), Error);

@@ -20,7 +20,7 @@ bool is_same_kind(float a, float b) {
 
 }  // namespace
 
-Tolerance tolerance_of(const Spec& spec, DType dtype) {
+Tolerance tolerance_of(const VariantSpec& spec, DType dtype) {
   if (spec.quantise.v_bits == 8) return {6e-2, 8e-2};
   if (spec.quantise.qk_bits == 8) return {2e-2, 3e-2};
   switch (dtype) {

@@ -12,7 +12,7 @@ namespace lacuna::tune {
 struct Tolerance {
   double rel_l1 = 0, rel_max = 0;
 };
-Tolerance tolerance_of(const Spec& spec, DType dtype);
+Tolerance tolerance_of(const VariantSpec& spec, DType dtype);
 
 /// "" or how far `got` is from `expected`: "relative L1 error 3.1e-02, allowed 4.0e-03". What is
 /// NaN or infinite in one has to be in the other.
