@@ -3,7 +3,7 @@
 //   struct Args {
 //     AttendMaps maps;  AttendSchedule schedule;  // of the wgmma family
 //     AttendArgs attend;
-//     SplitArgs split;      // where rows of tiles are split
+//     SplitArgs split;      // where work tiles are split
 //     PredictArgs predict;  // where a program has stages besides attend
 //     Param<...> param_x; ...
 //   };

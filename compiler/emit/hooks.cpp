@@ -56,7 +56,7 @@ constexpr Variable kTileVariables[] = {Variable::kTileMax, Variable::kGap, Varia
 /// What a score reads that changes along a row.
 constexpr Variable kScoreVariables[] = {Variable::kS, Variable::kK};
 
-/// An expression of a row of tiles, or of scores: what stays the same along the row are members of
+/// An expression of a work tile, or of scores: what stays the same along the row are members of
 /// a struct, and what is left reads them.
 struct RowText {
   std::string members, values, rest;

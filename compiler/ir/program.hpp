@@ -59,7 +59,7 @@ bool operator==(const Input& a, const Input& b);
 ///   gap      = max over rows of (row maximum of this tile - running row maximum before this tile)
 /// A row without a visible key in the tile does not take part; no row at all: both are -inf. A row
 /// whose running maximum is still -inf has gap +inf. Skip iff `skip and not exempt`; the first
-/// visited tile of a row of tiles is never skipped. skips_exp: maximum and denominator stay as they
+/// visited tile of a work tile is never skipped. skips_exp: maximum and denominator stay as they
 /// were; only skips_pv: both are updated, the product with V is left out.
 struct Gate {
   GateScope scope = GateScope::kTile;
@@ -162,7 +162,7 @@ bool operator==(const Project& a, const Project& b);
 ///   score(i, j) = the largest (kMax) logit of the tile, or its sum (kSum)
 ///   p(i, j) = kMax: the largest weight of the tile; kSum: the sum of weights over the tile's
 ///   columns,
-///             averaged over the rows that have a visible column: a row of tiles sums to 1
+///             averaged over the rows that have a visible column: a work tile sums to 1
 /// Tiles without a weight: score = -inf, p = 0 (kNone: p = -inf). `exclude` (of tiles,
 /// Site::kExclude) takes a tile out of the normalisation; its score and p are those of a tile
 /// without weights.
@@ -220,7 +220,7 @@ struct Unpermute {
 };
 bool operator==(const Unpermute& a, const Unpermute& b);
 
-/// Online-softmax attention over the visited tiles of each row of tiles.
+/// Online-softmax attention over the visited tiles of each work tile.
 /// Visited: tiles of `list_indices` if given, else those the classifier does not find empty.
 /// Results: o, and lse if wanted. Empty row: o = 0, lse = -inf.
 ///
@@ -291,7 +291,7 @@ struct TunedTiles {
   int tile_q = 0, tile_k = 0, stages = 0;
   std::optional<TileOrder> order;
   std::string record;  ///< where it comes from, as `explain` shows it: one clause
-  int split_rows = 0;
+  int split_kv = 0;
 };
 
 /// The families of `attend`: mma.sync on every target, wgmma where the target has it.

@@ -187,7 +187,7 @@ constexpr OpRule<Select> kSelect[] = {
      [](const Program&, const Node&, const Select& s) {
        return is_tile(s.tile_q) && is_tile(s.tile_k);
      }},
-    {"select defines the bits of each row of tiles, in words of u32",
+    {"select defines the bits of each work tile, in words of u32",
      [](const Program& p, const Node& node, const Select&) {
        using enum Dim;
        return defines(p, node, {{Element::kU32, {kBatch, kHeads, kKeepQTiles, kKeepWords}}});

@@ -1,6 +1,6 @@
 // attend, in the family that the plan has.
+#include "compiler/expr/monotonicity.hpp"
 #include "compiler/expr/parse.hpp"
-#include "compiler/expr/trend.hpp"
 #include "compiler/lower/block.hpp"
 #include "compiler/lower/config.hpp"
 #include "compiler/lower/launch_text.hpp"
@@ -23,10 +23,10 @@ bool permutes(const Plan& plan) { return find_op<Permute>(plan.program) != nullp
 bool lanes_open_gate(const std::optional<Gate>& gate) {
   if (!gate) return false;
   const auto opens_along = [&](Variable variable) {
-    const Trend skip = trend_of(gate->skip, variable);
-    const Trend exempt = trend_of(gate->exempt, variable);
-    return (skip == Trend::kStill || skip == Trend::kFalls) &&
-           (exempt == Trend::kStill || exempt == Trend::kRises);
+    const Monotonicity skip = monotonicity_of(gate->skip, variable);
+    const Monotonicity exempt = monotonicity_of(gate->exempt, variable);
+    return (skip == Monotonicity::kConstant || skip == Monotonicity::kFalls) &&
+           (exempt == Monotonicity::kConstant || exempt == Monotonicity::kRises);
   };
   const bool reads_gap = reads(*gate, Variable::kGap);
   return reads(*gate, Variable::kTileMax) != reads_gap &&
@@ -39,7 +39,7 @@ void add_wgmma_config(const Plan& plan, std::vector<ConfigField>& fields) {
   const std::optional<Gate>& gate = attend_of(plan.program).gate;
   const auto gate_reads = [&](Variable variable) { return gate && reads(*gate, variable); };
   constexpr const char* kGate = "/gate/skip";
-  fields.insert(fields.end(), {integer("kTileRows", chosen.tile_rows, kNoField),
+  fields.insert(fields.end(), {integer("kWorkTiles", chosen.work_tiles, kNoField),
                                integer("kWarpgroups", chosen.warpgroups, "/tile/q"),
                                integer("kStepKeys", chosen.step_keys, kNoField),
                                integer("kValueStages", chosen.value_stages, kNoField),
@@ -85,27 +85,27 @@ std::vector<ConfigField> attend_config(const Plan& plan) {
       boolean("kSharedHeads", shared, "/predictor/heads"),
   };
   if (is_wgmma(plan)) add_wgmma_config(plan, fields);
-  if (chosen.split_rows.value > 1) fields.push_back(split_rows_field(chosen));
+  if (chosen.split_kv.value > 1) fields.push_back(split_kv_field(chosen));
   return fields;
 }
 
-/// Rows of tiles, or of split ones the items.
+/// Work tiles, or of split ones the items.
 ShapeExpr mma_attend_grid(const Plan& plan) {
   const std::string rows = blocks_over(Tensor::kQ, plan.attend.tile_q.value);
   if (gathers(plan))
     return {at_most(rows, kMostStridingBlocks),
-            "one for each row of tiles, up to " + std::to_string(kMostStridingBlocks) +
+            "one for each work tile, up to " + std::to_string(kMostStridingBlocks) +
                 " that have a list of keys each and take several rows in turn"};
-  if (plan.attend.split_rows.value == 1) return {rows, "one for each row of tiles"};
-  return {rows + " * " + std::to_string(plan.attend.split_rows.value),
-          "one for each share of a row of tiles"};
+  if (plan.attend.split_kv.value == 1) return {rows, "one for each work tile"};
+  return {rows + " * " + std::to_string(plan.attend.split_kv.value),
+          "one for each share of a work tile"};
 }
 
 /// A block takes several rows together.
 ShapeExpr wgmma_attend_grid(const Plan& plan) {
-  const int split = plan.attend.split_rows.value;
+  const int split = plan.attend.split_kv.value;
   std::string rows =
-      blocks_over(Tensor::kQ, plan.attend.tile_q.value * plan.attend.tile_rows.value);
+      blocks_over(Tensor::kQ, plan.attend.tile_q.value * plan.attend.work_tiles.value);
   if (split > 1) rows += " * " + std::to_string(split);
   return {"min(" + rows + ", sm_count)", "one on each multiprocessor, which takes row after row"};
 }
@@ -147,7 +147,7 @@ std::string head_group(const Plan& plan) {
 std::vector<Slot> attend_slots(const Plan& plan, const ShapeExpr& grid) {
   const Attend& attend = attend_of(plan.program);
   const std::string heads = all_heads(Tensor::kQ);
-  const int head_dim = plan.program.head_dim, split = plan.attend.split_rows.value;
+  const int head_dim = plan.program.head_dim, split = plan.attend.split_kv.value;
   std::vector<Slot> slots;
   if (permutes(plan)) {
     slots.push_back({"ordered_o", units(heads, "n_q", head_dim * kElementBytes)});

@@ -1,4 +1,4 @@
-// combine: the partial results of split rows, merged to o and lse.
+// combine: the partial results of split work tiles, merged to o and lse.
 #include "compiler/lower/block.hpp"
 #include "compiler/lower/config.hpp"
 #include "compiler/lower/launch_text.hpp"
@@ -12,14 +12,14 @@ constexpr int kCombinedElements = 4;  ///< of a token, by a thread
 }  // namespace
 
 Kernels lower_combine(const Plan& plan) {
-  if (plan.attend.split_rows.value <= 1) return {};
+  if (plan.attend.split_kv.value <= 1) return {};
   const bool lse = attend_of(plan.program).lse;
   const int tokens = kBlockThreads / (plan.program.head_dim / kCombinedElements);
   return {{.name = "combine",
-           .because = "several blocks share a row of tiles",
+           .because = "several blocks share a work tile",
            .header = "attend/combine.cuh",
            .function = "combine_shares",
-           .config = {split_rows_field(plan.attend), boolean("kWritesLse", lse, "/attention/lse")},
+           .config = {split_kv_field(plan.attend), boolean("kWritesLse", lse, "/attention/lse")},
            .grid = {blocks_over(Tensor::kQ, tokens),
                     "one for each " + std::to_string(tokens) + " tokens of a head"},
            .threads = block_threads(),

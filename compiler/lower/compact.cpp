@@ -41,7 +41,7 @@ Kernel list_kernel(const Plan& plan, const Compact& compact) {
                  boolean("kSharedHeads", select != nullptr && select->shared_heads,
                          "/predictor/heads")},
       .grid = {ceil_divide(blocks_over(Tensor::kQ, compact.tile_q), kBlockWarps),
-               "a warp for each row of tiles of attend"},
+               "a warp for each work tile of attend"},
       .threads = block_threads(),
       .smem_bytes = no_smem(),
       .operands = {"kept"},
@@ -52,12 +52,12 @@ Kernel list_kernel(const Plan& plan, const Compact& compact) {
 }
 
 Kernel order_kernel(const Plan& plan, const Compact& compact) {
-  const int queries = compact.tile_q * plan.attend.tile_rows.value;
+  const int queries = compact.tile_q * plan.attend.work_tiles.value;
   return {.name = "order_rows",
           .because = "blocks of attend take the longest lists first",
           .header = kCompactHeader,
           .function = "order_rows",
-          .config = {integer("kTileRows", plan.attend.tile_rows.value, kNoField, Origin::kDerived,
+          .config = {integer("kWorkTiles", plan.attend.work_tiles.value, kNoField, Origin::kDerived,
                              "rows that a block of attend takes together")},
           .grid = {ceil_divide(blocks_over(Tensor::kQ, queries), kBlockThreads),
                    "a thread for each piece of work of attend"},

@@ -47,8 +47,8 @@ ConfigField predictor_tile_k(int tile) { return integer("kTileK", tile, "/predic
 ConfigField has_mask(const Expr& mask) {
   return boolean("kHasMask", !mask.empty(), "/attention/mask");
 }
-ConfigField split_rows_field(const AttendPlan& chosen) {
-  return integer("kSplitRows", chosen.split_rows, "/tile/split_rows");
+ConfigField split_kv_field(const AttendPlan& chosen) {
+  return integer("kSplitKv", chosen.split_kv, "/tile/split_kv");
 }
 
 const char* group_name(QuantGroup group) {

@@ -25,7 +25,7 @@ ConfigField tensor_field(Tensor tensor);
 ConfigField predictor_tile_q(int tile);
 ConfigField predictor_tile_k(int tile);
 ConfigField has_mask(const Expr& mask);
-ConfigField split_rows_field(const AttendPlan& chosen);
+ConfigField split_kv_field(const AttendPlan& chosen);
 
 /// The device's names.
 const char* group_name(QuantGroup group);

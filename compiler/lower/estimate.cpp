@@ -53,7 +53,7 @@ Kernels estimate_kernels(EstimateKernel kind, const EstimateParts& parts) {
     case EstimateKernel::kCells:
       return cell_kernels(parts);
     case EstimateKernel::kPairs:
-      return pair_kernels(parts);
+      return token_pair_kernels(parts);
     case EstimateKernel::kExact:
       return exact_kernels(parts);
   }

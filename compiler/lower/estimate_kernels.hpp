@@ -27,11 +27,11 @@ struct EstimateParts {
   int rows = 0;  ///< that a block takes together
 };
 
-Kernels pooled_kernels(const EstimateParts& parts);  ///< kMeans, kKeys
-Kernels token_kernels(const EstimateParts& parts);   ///< kTokens
-Kernels cell_kernels(const EstimateParts& parts);    ///< kCells
-Kernels pair_kernels(const EstimateParts& parts);    ///< kPairs
-Kernels exact_kernels(const EstimateParts& parts);   ///< kExact
+Kernels pooled_kernels(const EstimateParts& parts);      ///< kMeans, kKeys
+Kernels token_kernels(const EstimateParts& parts);       ///< kTokens
+Kernels cell_kernels(const EstimateParts& parts);        ///< kCells
+Kernels token_pair_kernels(const EstimateParts& parts);  ///< kPairs
+Kernels exact_kernels(const EstimateParts& parts);       ///< kExact
 
 /// Fields that all of them have besides their tiles.
 void add_estimate_config(const EstimateParts& parts, std::vector<ConfigField>& fields);

@@ -37,7 +37,7 @@ Chosen<int> pooled_smem(const EstimateParts& parts, EstimateKernel kind) {
   const int head_dim = parts.plan.program.head_dim;
   if (kind == EstimateKernel::kKeys) return keys_smem(head_dim);
   if (parts.estimate.columns.kind == SummaryKind::kTokens)
-    return {kRowBytes, Origin::kDefault, "longer rows of tiles lie in the workspace"};
+    return {kRowBytes, Origin::kDefault, "longer work tiles lie in the workspace"};
   return means_smem(head_dim, parts.keep.score);
 }
 

@@ -10,12 +10,12 @@ namespace lacuna {
 namespace {
 
 Chosen<int> wgmma_estimate_threads() {
-  return {kEstimatePairsThreads, Origin::kDefault, "four warpgroups compute, one loads"};
+  return {kTokenPairThreads, Origin::kDefault, "four warpgroups compute, one loads"};
 }
 
 ShapeExpr wgmma_estimate_grid() {
-  return {blocks_over(Tensor::kQ, kEstimatePairsRows),
-          "one for each " + std::to_string(kEstimatePairsRows) + " queries of a head"};
+  return {blocks_over(Tensor::kQ, kTokenPairRows),
+          "one for each " + std::to_string(kTokenPairRows) + " queries of a head"};
 }
 
 /// What weights of a row are relative to, of each row.
@@ -33,7 +33,7 @@ void add_decision(const EstimateParts& parts, Kernel& kernel) {
   kernel.slots.push_back(kept_slot(parts.select));
 }
 
-std::vector<ConfigField> pair_config(const EstimateParts& parts) {
+std::vector<ConfigField> token_pair_config(const EstimateParts& parts) {
   std::vector<ConfigField> fields = token_config(parts);
   fields.push_back(boolean("kHasThreshold", parts.keep.p_condition.has_value(), "/predictor/keep"));
   return fields;
@@ -52,7 +52,7 @@ Chosen<int> exact_smem(int head_dim) {
 
 }  // namespace
 
-Kernels pair_kernels(const EstimateParts& parts) {
+Kernels token_pair_kernels(const EstimateParts& parts) {
   const int head_dim = parts.plan.program.head_dim;
   Kernels kernels;
   if (has_reference(parts)) {
@@ -60,7 +60,7 @@ Kernels pair_kernels(const EstimateParts& parts) {
                   .because = "weights are relative to the mass of their row",
                   .header = "select/tokens/reference.cuh",
                   .function = "predict_reference",
-                  .config = pair_config(parts),
+                  .config = token_pair_config(parts),
                   .grid = {blocks_over(Tensor::kQ, parts.select.tile_q),
                            "one for each query tile of the predictor"},
                   .threads = block_threads(),
@@ -76,11 +76,11 @@ Kernels pair_kernels(const EstimateParts& parts) {
                 .because = "integer queries are compared with integer keys",
                 .header = "select/token_pairs/tokens_wgmma.cuh",
                 .function = "predict_token_pairs",
-                .config = pair_config(parts),
+                .config = token_pair_config(parts),
                 .grid = wgmma_estimate_grid(),
                 .threads = wgmma_estimate_threads(),
-                .smem_bytes = {estimate_pairs_smem_bytes(head_dim), Origin::kDerived,
-                               estimate_pairs_smem_formula(head_dim)}};
+                .smem_bytes = {token_pair_smem_bytes(head_dim), Origin::kDerived,
+                               token_pair_smem_formula(head_dim)}};
   add_decision(parts, kernel);
   kernels.push_back(std::move(kernel));
   return kernels;

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <span>
 
+#include "compiler/expr/monotonicity.hpp"
 #include "compiler/expr/parse.hpp"
 #include "compiler/expr/sole_condition.hpp"
-#include "compiler/expr/trend.hpp"
 #include "compiler/lower/config.hpp"
 #include "compiler/lower/estimate_kernels.hpp"
 
@@ -25,7 +25,7 @@ std::optional<Expr> find_rank_condition(const Expr& keep) {
   if (uses_any(keep, kEstimateVariables)) return std::nullopt;
   std::optional<Expr> condition = sole_condition(keep, Variable::kRank);
   if (!condition || uses_any(*condition, kPlaceVariables) ||
-      trend_of(*condition, Variable::kRank) != Trend::kFalls)
+      monotonicity_of(*condition, Variable::kRank) != Monotonicity::kFalls)
     return std::nullopt;
   return condition;
 }

@@ -70,7 +70,7 @@ LoweredPlan lower_plan(const Plan& plan) {
     for (Kernel& kernel : lowering(plan)) lowered.kernels.push_back(std::move(kernel));
   }
   lowered.parts = {.wgmma = plan.attend.family.value == AttendFamily::kWgmma,
-                   .split = plan.attend.split_rows.value > 1,
+                   .split = plan.attend.split_kv.value > 1,
                    .predict = has_stages(plan.program)};
   lowered.sizes = attend_sizes(plan);
   if (lowered.parts.predict) {
@@ -81,7 +81,7 @@ LoweredPlan lower_plan(const Plan& plan) {
     lowered.sizes.insert(lowered.sizes.end(), kernel.sizes.begin(), kernel.sizes.end());
   }
   lowered.slots = workspace_of(lowered.kernels);
-  // No item of a split row could clear its row's reports before all others.
+  // No item of a split work tile could clear its row's reports before all others.
   if (lowered.parts.split) lowered.cleared = {TensorRole::kCounts, TensorRole::kTileMask};
   return lowered;
 }

@@ -4,7 +4,7 @@
 
 #include "compiler/expr/parse.hpp"
 #include "compiler/ir/names.hpp"
-#include "compiler/passes/drop_unread.hpp"
+#include "compiler/passes/eliminate_dead_ops.hpp"
 #include "compiler/passes/pass.hpp"
 #include "compiler/target/limits.hpp"
 
@@ -60,9 +60,9 @@ std::string objection(Loader loader, const VariantSpec& spec) {
   if (spec.gate) return "a gate decides about tiles of neighbouring keys";
   if (!admits(spec.tile.order, TileOrder::kAscending))
     return "keys are gathered in ascending order";
-  if (!admits(spec.tile.split_rows, 1)) return "the columns of a row are gathered by one block";
+  if (!admits(spec.tile.split_kv, 1)) return "the columns of a row are gathered by one block";
   if (!admits(spec.tile.q, spec.predictor->tile_q))
-    return "a gathered row of tiles has the queries of predictor.tile.q";
+    return "a gathered work tile has the queries of predictor.tile.q";
   return "";
 }
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "compiler/expr/monotonicity.hpp"
 #include "compiler/expr/parse.hpp"
-#include "compiler/expr/trend.hpp"
 #include "compiler/target/estimate_block.hpp"
 #include "compiler/target/wgmma_limits.hpp"
 
@@ -21,13 +21,13 @@ std::string against_tile(const char* field, int tile, const char* reason) {
 
 /// What keeps integers from being bounded.
 std::string objection_to_bounds(const Expr& keep, const Estimate& estimate) {
-  if (estimate.tile_q % kWarpgroupRows != 0 || kEstimatePairsRows % estimate.tile_q != 0)
+  if (estimate.tile_q % kWarpgroupRows != 0 || kTokenPairRows % estimate.tile_q != 0)
     return against_tile("q", estimate.tile_q, "a warpgroup has 64 rows");
   if (std::ranges::count(kIntegerTileKeys, estimate.tile_k) == 0)
     return against_tile("k", estimate.tile_k, "32, 64 or 128 keys");
   if (estimate.normalise != Normalise::kLse && estimate.normalise != Normalise::kPreviousLse)
     return "weights of integers are relative to a sum that is known before";
-  if (trend_of(keep, Variable::kP) == Trend::kAnyhow)
+  if (monotonicity_of(keep, Variable::kP) == Monotonicity::kUnknown)
     return "predictor.keep: a bound of p says nothing if the rule may change twice as p grows";
   return "";
 }

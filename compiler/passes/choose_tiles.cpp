@@ -141,11 +141,11 @@ void note_tiles(const PassContext& context, const TileRequest& request, const Ti
     plan.tile_q = {shape.tile_q, Origin::kDerived, "16 * tile.warps"};
   plan.stages =
       chosen(tile.stages, shape.stages, "loads of the next tile overlap this one's arithmetic");
-  const int warps = shape.warps() * plan.tile_rows.value;
+  const int warps = shape.warps() * plan.work_tiles.value;
   plan.warps = tile.warps.is_auto()
                    ? Chosen<int>{warps, Origin::kDerived,
-                                 plan.tile_rows.value == 1 ? "tile.q / 16: one mma of rows each"
-                                                           : "tile_rows * tile.q / 16"}
+                                 plan.work_tiles.value == 1 ? "tile.q / 16: one mma of rows each"
+                                                            : "work_tiles * tile.q / 16"}
                    : chosen(tile.warps, warps, "");
 }
 
@@ -172,16 +172,16 @@ std::string split_objection(const VariantSpec& spec, const TileRequest& request)
   return "";
 }
 
-Chosen<int> choose_split_rows(const PassContext& context, const TileRequest& request) {
-  const Choice<int>& choice = request.spec.split_rows;
+Chosen<int> choose_split_kv(const PassContext& context, const TileRequest& request) {
+  const Choice<int>& choice = request.spec.split_kv;
   const std::string against = split_objection(context.document.spec, request);
   if (!against.empty()) return {1, choice.is_auto() ? Origin::kDefault : Origin::kDerived, against};
   const int usual = choice.is_auto() ? 1 : choice.values.front();
   Chosen<int> split = chosen(choice, usual, "a row is one block's where nothing was measured");
   const TunedTiles* tuned = context.tuned;
-  if (tuned == nullptr || tuned->split_rows == 0) return split;
-  if (!choice.is_auto() && std::ranges::count(choice.values, tuned->split_rows) == 0) return split;
-  split.value = tuned->split_rows;
+  if (tuned == nullptr || tuned->split_kv == 0) return split;
+  if (!choice.is_auto() && std::ranges::count(choice.values, tuned->split_kv) == 0) return split;
+  split.value = tuned->split_kv;
   note_tuned(*tuned, choice, split);
   return split;
 }
@@ -279,7 +279,7 @@ Program choose_tiles(Program program, const PassContext& context) {
   const TileSpec& tile = context.document.spec.tile;
   const TileRequest request = tile_request(program, tile, context.target);
   const bool has_gate = attend_of(program).gate.has_value();
-  context.attend.split_rows = choose_split_rows(context, request);
+  context.attend.split_kv = choose_split_kv(context, request);
   auto shapes = shapes_in_order(tile_candidates(request), program.head_dim, attend_of(program));
   if (context.relief.asks_for_mma) keep_relieved(shapes, program, request, context.relief);
   const std::optional<TileShape> tuned = tuned_shape(context.tuned, tile, shapes.front());

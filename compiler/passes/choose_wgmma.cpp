@@ -36,7 +36,7 @@ bool looks_ahead(const Attend& attend) {
 /// Are values loaded behind such a decision, if they count at all? A longer ring is of use to the
 /// keys alone then, which every step reads.
 bool has_few_values(const WgmmaShape& shape, const Attend& attend) {
-  return looks_ahead(attend) && !has_8_bits(attend) && !shape.gathers && shape.tile_rows == 1 &&
+  return looks_ahead(attend) && !has_8_bits(attend) && !shape.gathers && shape.work_tiles == 1 &&
          shape.warpgroups() == 2 && shape.head_dim <= 2 * kPanelElements;
 }
 
@@ -121,7 +121,7 @@ WgmmaShape shape_of(const TileShape& tiles, const Program& program, const PassCo
                          .stages = tiles.stages,
                          .head_dim = tiles.head_dim,
                          .most_step_keys = context.relief.most_step_keys,
-                         .splits_rows = context.attend.split_rows.value > 1};
+                         .splits_rows = context.attend.split_kv.value > 1};
   return with_query_buffers(with_operands(shape, program), context.target);
 }
 
@@ -209,7 +209,7 @@ WgmmaShape with_operands(WgmmaShape shape, const Program& program) {
   shape.has_lists = attend.list_indices >= 0;
   shape.has_gate = attend.gate.has_value();
   const bool own_rows = shape.tile_q == kWarpgroupRows && shape.has_lists && !shape.gathers;
-  shape.tile_rows = own_rows ? kBlockRows / kWarpgroupRows : 1;
+  shape.work_tiles = own_rows ? kBlockRows / kWarpgroupRows : 1;
   const bool many_scales = attend.q_scale >= 0 && attend.qk_group == QuantGroup::kThread;
   const bool busy_gate = attend.gate && ((own_rows && !has_8_bits(attend)) || many_scales ||
                                          (attend.gate->skips_exp && attend.v_scale >= 0));
@@ -242,12 +242,12 @@ Program note_family(Program program, const WgmmaChoice& choice, const PassContex
   const WgmmaShape& shape = *choice.shape;
   const Origin origin = Origin::kDerived;
   plan.family = {AttendFamily::kWgmma, Origin::kDefault, choice.reason};
-  plan.tile_rows = {shape.tile_rows, origin,
-                    shape.tile_rows == 1 ? "whose queries are those of all warpgroups"
-                                         : "one for each warpgroup, with a list of its own"};
+  plan.work_tiles = {shape.work_tiles, origin,
+                     shape.work_tiles == 1 ? "whose queries are those of all warpgroups"
+                                           : "one for each warpgroup, with a list of its own"};
   plan.warpgroups = {shape.warpgroups(), origin,
-                     shape.tile_rows == 1 ? "tile.q / 64; one more loads"
-                                          : "one for each row of tiles; one more loads"};
+                     shape.work_tiles == 1 ? "tile.q / 64; one more loads"
+                                           : "one for each work tile; one more loads"};
   plan.step_keys = {
       shape.step_keys(), origin,
       shape.step_keys() == shape.most_step_keys && !context.relief.reason.empty()

@@ -44,9 +44,9 @@ std::string describe_pass(std::string_view pass, const Program& before, const Pr
 
 Program fold_expressions(Program program, const PassContext& context);
 Program drop_trivial(Program program, const PassContext& context);
-Program drop_unread(Program program, const PassContext& context);
+Program eliminate_dead_ops(Program program, const PassContext& context);
 Program classify_tiles(Program program, const PassContext& context);
-Program legalise(Program program, const PassContext& context);
+Program legalize_for_target(Program program, const PassContext& context);
 Program choose_tiles(Program program, const PassContext& context);
 Program place_smem(Program program, const PassContext& context);
 

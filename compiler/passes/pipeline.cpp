@@ -13,11 +13,11 @@ constexpr Pass kPipeline[] = {
     // After folding, when trivial expressions show; before anything is derived from them.
     {"drop_trivial", drop_trivial},
     // After the expressions that read nothing any more are gone; before work is done on dead ops.
-    {"drop_unread", drop_unread},
+    {"eliminate_dead_ops", eliminate_dead_ops},
     // Needs the final masks.
     {"classify_tiles", classify_tiles},
     // Before any choice is made: what the target cannot do has no tiles to choose.
-    {"legalise", legalise},
+    {"legalize_for_target", legalize_for_target},
     // Knows whether there is a gate, whose meaning depends on the tiles.
     {"choose_tiles", choose_tiles},
     // Last: the budget of a block follows from its tiles.

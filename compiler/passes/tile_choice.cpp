@@ -196,7 +196,7 @@ std::optional<TileViolation> find_kept_violation(const TileShape& shape,
   const bool per_q = !request.per_q_tile.empty(), per_k = !request.per_k_tile.empty();
   if (auto violation = check_kept("q", shape.tile_q, request.keep_q, request.gathers || per_q,
                                   per_q ? per_tile_reason(request.per_q_tile)
-                                        : "a row of tiles gathers the columns of one decision",
+                                        : "a work tile gathers the columns of one decision",
                                   "/tile/q")) {
     return violation;
   }

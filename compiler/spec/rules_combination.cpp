@@ -49,7 +49,7 @@ void check_loader(const RuleContext& context) {
         spec.predictor
             ? "loader \"gather\" needs columns, but predictor.tile.k is " + std::to_string(tile_k)
             : "loader \"gather\" needs columns, and there is no predictor",
-        "it fetches the kept keys of a row of tiles in columns of 1, 8 or 16",
+        "it fetches the kept keys of a work tile in columns of 1, 8 or 16",
         spec.predictor ? "predictor.tile.k of 1, 8 or 16; or leave loader out" : "leave it out");
 }
 
@@ -90,24 +90,24 @@ void check_gathering(const RuleContext& context) {
 }
 
 /// A list is legal if it has 1: where rows stay whole, nothing speaks against it.
-void check_split_rows(const RuleContext& context) {
+void check_split_kv(const RuleContext& context) {
   const VariantSpec& spec = context.spec;
-  const std::vector<int>& written = spec.tile.split_rows.values;
-  if (!context.sound({"tile.split_rows", "loader", "predictor.tile.k", "quantise.v.bits"})) return;
+  const std::vector<int>& written = spec.tile.split_kv.values;
+  if (!context.sound({"tile.split_kv", "loader", "predictor.tile.k", "quantise.v.bits"})) return;
   if (written.empty() || std::find(written.begin(), written.end(), 1) != written.end()) return;
-  const std::string split = "tile.split_rows = " + joined_integers(written) + " does not go with ";
+  const std::string split = "tile.split_kv = " + joined_integers(written) + " does not go with ";
   if (spec.gate)
-    context.conflict("tile.split_rows", split + "a gate",
+    context.conflict("tile.split_kv", split + "a gate",
                      "what a gate decides depends on the tiles before in the row, which other "
                      "blocks would have",
                      "nearest legal value: 1");
   else if (spec.quantise.v_bits == 8)
-    context.conflict("tile.split_rows", split + "quantise.v.bits = 8",
+    context.conflict("tile.split_kv", split + "quantise.v.bits = 8",
                      "weights are rounded to e4m3 by the largest of the tiles before in the row, "
                      "which other blocks would have",
                      "nearest legal value: 1; or quantise.v.bits of 16");
   else if (always_gathers(spec))
-    context.conflict("tile.split_rows", split + "gathered keys",
+    context.conflict("tile.split_kv", split + "gathered keys",
                      "the columns of a row become one list of keys, in one block",
                      "nearest legal value: 1; or predictor.tile.k of 32 or more");
 }
@@ -205,7 +205,7 @@ void check_combination(const RuleContext& context) {
   check_mask(context);
   check_loader(context);
   check_gathering(context);
-  check_split_rows(context);
+  check_split_kv(context);
   check_quantise(context);
   check_key_steps(context);
   check_permute(context);

@@ -1,6 +1,6 @@
-// VariantSpec: a sparse-attention variant as read from JSON. Plain values; every expression is parsed and
-// typed. The field table (spec/fields.hpp) yields the reader, the JSON Schema and the reference
-// docs.
+// VariantSpec: a sparse-attention variant as read from JSON. Plain values; every expression is
+// parsed and typed. The field table (spec/fields.hpp) yields the reader, the JSON Schema and the
+// reference docs.
 #pragma once
 
 #include <cstddef>
@@ -139,7 +139,7 @@ struct TileSpec {
   Choice<int> stages;  ///< K/V tiles in flight
   Choice<int> warps;
   Choice<TileOrder> order;
-  Choice<int> split_rows;  ///< blocks that share the tiles of a row
+  Choice<int> split_kv;  ///< blocks that share the tiles of a row
   bool operator==(const TileSpec&) const = default;
 };
 

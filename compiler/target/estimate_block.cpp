@@ -17,7 +17,7 @@ int whole_mma(int rows) { return (rows + kWarpRows - 1) / kWarpRows * kWarpRows;
 /// each, and what is known of the rows.
 constexpr int kCellRows = 128, kCellColumns = 128;
 constexpr int kCellStages = 3, kCellDepth = 64, kCellTailBytes = 2048;
-constexpr int kPairStages = 4, kPairStepKeys = 256, kPairControlBytes = 16384;
+constexpr int kTokenPairStages = 4, kTokenPairStepKeys = 256, kTokenPairControlBytes = 16384;
 constexpr int kExactStages = 4, kExactStepKeys = 128, kExactControlBytes = 2048;
 std::string number_text(int number) { return std::to_string(number); }
 int cell_depth(int head_dim) { return std::gcd(head_dim, kCellDepth); }
@@ -51,23 +51,24 @@ std::string estimate_block_smem_formula(const Estimate& estimate, int rows, int 
          number_text(kCellTailBytes);
 }
 
-int estimate_pairs_smem_bytes(int head_dim) {
-  return (kPairStages * kPairStepKeys + kEstimatePairsRows) * head_dim + kPairControlBytes;
+int token_pair_smem_bytes(int head_dim) {
+  return (kTokenPairStages * kTokenPairStepKeys + kTokenPairRows) * head_dim +
+         kTokenPairControlBytes;
 }
 
-std::string estimate_pairs_smem_formula(int head_dim) {
-  return "(" + number_text(kPairStages) + " * " + number_text(kPairStepKeys) + " + " +
-         number_text(kEstimatePairsRows) + ") * " + number_text(head_dim) + " + " +
-         number_text(kPairControlBytes);
+std::string token_pair_smem_formula(int head_dim) {
+  return "(" + number_text(kTokenPairStages) + " * " + number_text(kTokenPairStepKeys) + " + " +
+         number_text(kTokenPairRows) + ") * " + number_text(head_dim) + " + " +
+         number_text(kTokenPairControlBytes);
 }
 
 int estimate_exact_smem_bytes(int head_dim) {
-  return (kExactStages * kExactStepKeys + kEstimatePairsRows) * head_dim * 2 + kExactControlBytes;
+  return (kExactStages * kExactStepKeys + kTokenPairRows) * head_dim * 2 + kExactControlBytes;
 }
 
 std::string estimate_exact_smem_formula(int head_dim) {
   return "(" + number_text(kExactStages) + " * " + number_text(kExactStepKeys) + " + " +
-         number_text(kEstimatePairsRows) + ") * " + number_text(head_dim) + " * 2 + " +
+         number_text(kTokenPairRows) + ") * " + number_text(head_dim) + " * 2 + " +
          number_text(kExactControlBytes);
 }
 

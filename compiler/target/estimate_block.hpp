@@ -6,7 +6,7 @@
 
 namespace lacuna {
 
-/// Rows that a block compares at once: rows of tiles of means; cells of several tiles; else the
+/// Rows that a block compares at once: work tiles of means; cells of several tiles; else the
 /// rows of one tile, padded to whole mma.
 int estimate_rows(const Estimate& estimate);
 
@@ -18,15 +18,15 @@ std::string estimate_block_smem_formula(const Estimate& estimate, int rows, int 
 /// Of a block that compares 256 queries with all keys by wgmma
 /// (templates/select/token_pairs/token_pair_shape.cuh): the queries, four steps of 256 keys, and
 /// what is known of them and of the rows.
-int estimate_pairs_smem_bytes(int head_dim);
-std::string estimate_pairs_smem_formula(int head_dim);
+int token_pair_smem_bytes(int head_dim);
+std::string token_pair_smem_formula(int head_dim);
 /// The same of tokens as they are, in steps of 128 keys (templates/select/exact/exact_shape.cuh).
 int estimate_exact_smem_bytes(int head_dim);
 std::string estimate_exact_smem_formula(int head_dim);
 inline constexpr int kEstimateExactColumns = 128;  ///< queries of a product
 /// Of both.
-inline constexpr int kEstimatePairsThreads = 640;  ///< four warpgroups compute, one loads
-inline constexpr int kEstimatePairsRows = 256;
+inline constexpr int kTokenPairThreads = 640;  ///< four warpgroups compute, one loads
+inline constexpr int kTokenPairRows = 256;
 /// Query tiles whose cells a block compares.
 int estimate_cell_tiles(const Estimate& estimate);
 

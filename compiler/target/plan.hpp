@@ -35,9 +35,9 @@ struct AttendPlan {
   Chosen<TileOrder> order;
   Chosen<int> stages, warps;  ///< warps that compute
   /// Blocks that share the tiles of a row; from 2 on a kernel merges their results.
-  Chosen<int> split_rows = {1, Origin::kDefault, ""};
-  /// Rows of tiles that a block takes together; from here to query_buffers: wgmma only.
-  Chosen<int> tile_rows = {1, Origin::kDefault, ""};
+  Chosen<int> split_kv = {1, Origin::kDefault, ""};
+  /// Work tiles that a block takes together; from here to query_buffers: wgmma only.
+  Chosen<int> work_tiles = {1, Origin::kDefault, ""};
   Chosen<int> warpgroups;       ///< that compute
   Chosen<int> step_keys;        ///< of a step of the main loop: whole tiles
   Chosen<int> value_stages;     ///< places of values; `stages` are those of keys

@@ -62,7 +62,7 @@ bool quantises_v(const Plan& plan) {
 bool is_cuda(const Plan& plan) { return plan.target.kind == TargetKind::kCuda; }
 /// Where rows are split, or somebody asked whether to.
 bool is_split_asked(const Plan& plan) {
-  const Chosen<int>& split = plan.attend.split_rows;
+  const Chosen<int>& split = plan.attend.split_kv;
   return is_cuda(plan) && (split.value != 1 || split.origin != Origin::kDefault);
 }
 bool has_families(const Plan& plan) { return plan.target.has_wgmma; }
@@ -159,9 +159,9 @@ constexpr Row kRows[] = {
     choice<&A::order>("tile.order", always),
     choice<&A::stages>("tile.stages", is_cuda),
     choice<&A::warps>("tile.warps", is_cuda),
-    choice<&A::split_rows>("tile.split_rows", is_split_asked),
+    choice<&A::split_kv>("tile.split_kv", is_split_asked),
     choice<&A::family>("family", has_families),
-    choice<&A::tile_rows>("tile_rows", is_wgmma),
+    choice<&A::work_tiles>("work_tiles", is_wgmma),
     choice<&A::warpgroups>("warpgroups", is_wgmma),
     choice<&A::step_keys>("step_keys", is_wgmma),
     choice<&A::value_stages>("value_stages", is_wgmma),

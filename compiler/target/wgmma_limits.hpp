@@ -23,8 +23,8 @@ inline constexpr int kColumnPanelTokens = 64;
 struct WgmmaShape {
   int tile_q = 0, tile_k = 0, stages = 0, head_dim = 0;
   int value_stages = 0;      ///< of the values' ring; `stages` are those of the keys'
-  int query_buffers = 0;     ///< 2: the next row of tiles is loaded while this one is computed
-  int tile_rows = 1;         ///< rows of tiles that a block takes together; if 2, a warpgroup each
+  int query_buffers = 0;     ///< 2: the next work tile is loaded while this one is computed
+  int work_tiles = 1;        ///< work tiles that a block takes together; if 2, a warpgroup each
   bool has_terms = false;    ///< a score hook, biases, a busy gate, small tiles: taking registers
   int most_step_keys = 128;  ///< of any shape
   bool gathers = false;      ///< columns, by a producer that itself copies
@@ -32,7 +32,7 @@ struct WgmmaShape {
   bool has_lists = false;  ///< of key tiles
   bool has_gate = false;
   bool splits_rows = false;  ///< results are partial: in f32, to addresses that take registers
-  int block_rows() const { return tile_q * tile_rows; }                          ///< queries
+  int block_rows() const { return tile_q * work_tiles; }                         ///< queries
   int warpgroups() const { return block_rows() / kWarpgroupRows; }               ///< that compute
   int warps() const { return warpgroups() * kWarpgroupThreads / kWarpThreads; }  ///< that compute
   int threads() const { return (warpgroups() + 1) * kWarpgroupThreads; }

@@ -289,8 +289,8 @@ lacuna_status lacuna_workspace_bytes(const lacuna_kernel* kernel, const lacuna_s
   return guarded([&] { return bytes_for_shape(kernel, shape, bytes, workspace_bytes); });
 }
 
-lacuna_status lacuna_mask_bytes(const lacuna_kernel* kernel, const lacuna_shape* shape,
-                                size_t* bytes) {
+lacuna_status lacuna_selection_bytes(const lacuna_kernel* kernel, const lacuna_shape* shape,
+                                     size_t* bytes) {
   return guarded([&] { return bytes_for_shape(kernel, shape, bytes, mask_bytes); });
 }
 

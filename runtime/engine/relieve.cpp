@@ -38,7 +38,7 @@ std::vector<Cost> costs_of(const Plan& plan) {
   add(attend.v_scale >= 0, "/quantise/v", "quantise.v");
   add(attend.row_bias >= 0 || attend.column_bias >= 0, "/predictor/smooth", "predictor.smooth");
   add(attend.columns >= 0, "/loader", "gathered keys");
-  add(plan.attend.split_rows.value > 1, "/tile/split_rows", "tile.split_rows");
+  add(plan.attend.split_kv.value > 1, "/tile/split_kv", "tile.split_kv");
   return costs;
 }
 

@@ -74,7 +74,7 @@ bool check_memory(const KernelState& kernel, const std::string& subject, const v
   return false;
 }
 
-bool check_mask(const KernelState& kernel, const lacuna_mask& mask, const LaunchShape& shape,
+bool check_mask(const KernelState& kernel, const lacuna_selection& mask, const LaunchShape& shape,
                 const LaunchValues& values, Diagnostics& diagnostics) {
   const auto refuse = [&](const std::string& text) {
     diagnostics.add(error(kernel, Code::kCallArgument, ", " + text));
@@ -120,7 +120,7 @@ bool check_stage_events(const KernelState& kernel, const lacuna_launch_args& arg
 }
 
 /// The tiles are still those that an earlier launch decided on.
-bool is_decided(const KernelState& kernel, const lacuna_mask* mask) {
+bool is_decided(const KernelState& kernel, const lacuna_selection* mask) {
   return mask != nullptr && mask->calls % kernel.lowered().launch.reuse != 0;
 }
 

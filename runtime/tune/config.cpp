@@ -30,7 +30,7 @@ bool read_word(std::string_view word, Config& config) {
                                {"k", &Config::tile_k},
                                {"stages", &Config::stages},
                                {"threads", &Config::threads},
-                               {"split", &Config::split_rows}};
+                               {"split", &Config::split_kv}};
   for (const Field& field : kFields) {
     if (const auto value = number_after(word, field.name)) {
       config.*field.member = *value;
@@ -47,7 +47,7 @@ std::string print_config(const Config& config) {
                      " " + std::string(name_of(config.order));
   if (config.stages > 0) text += " stages" + std::to_string(config.stages);
   if (config.threads > 0) text += " threads" + std::to_string(config.threads);
-  if (config.split_rows > 1) text += " split" + std::to_string(config.split_rows);
+  if (config.split_kv > 1) text += " split" + std::to_string(config.split_kv);
   return text;
 }
 
@@ -64,14 +64,14 @@ std::optional<Config> parse_config(std::string_view text) {
 
 TunedTiles tuned_tiles(const Config& config, std::string record) {
   return {config.tile_q, config.tile_k,     config.stages,
-          config.order,  std::move(record), config.split_rows};
+          config.order,  std::move(record), config.split_kv};
 }
 
 Config config_of(const Plan& plan, int threads) {
   const AttendPlan& attend = plan.attend;
   const bool on_gpu = plan.target.kind == TargetKind::kCuda;
   return {attend.tile_q.value, attend.tile_k.value,  on_gpu ? attend.stages.value : 0,
-          attend.order.value,  on_gpu ? 0 : threads, on_gpu ? attend.split_rows.value : 1};
+          attend.order.value,  on_gpu ? 0 : threads, on_gpu ? attend.split_kv.value : 1};
 }
 
 VariantSpec fixed_spec(const VariantSpec& spec, const Config& config) {
@@ -82,7 +82,7 @@ VariantSpec fixed_spec(const VariantSpec& spec, const Config& config) {
   if (config.stages > 0) {
     fixed.tile.stages.values = {config.stages};
     fixed.tile.warps = {};
-    fixed.tile.split_rows.values = {config.split_rows};
+    fixed.tile.split_kv.values = {config.split_kv};
   }
   return fixed;
 }

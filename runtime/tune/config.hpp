@@ -15,8 +15,8 @@ struct Config {
   int tile_q = 0, tile_k = 0;
   int stages = 0;  ///< GPU; 0 on the CPU
   TileOrder order = TileOrder::kAscending;
-  int threads = 0;     ///< CPU; 0 on a GPU
-  int split_rows = 1;  ///< GPU; 1 on the CPU
+  int threads = 0;   ///< CPU; 0 on a GPU
+  int split_kv = 1;  ///< GPU; 1 on the CPU
   bool operator==(const Config&) const = default;
 };
 

@@ -45,15 +45,15 @@ std::string order_reason(const VariantSpec& spec) {
   return spec.gate && spec.tile.order.is_auto() ? "the gate depends on it" : "";
 }
 
-/// Rows of tiles of a head, of all heads: what there is for blocks to do without splitting any.
+/// Work tiles of a head, of all heads: what there is for blocks to do without splitting any.
 std::int64_t blocks_of(const Plan& plan, const LaunchShape& shape) {
-  const std::int64_t rows = std::int64_t{plan.attend.tile_q.value} * plan.attend.tile_rows.value;
+  const std::int64_t rows = std::int64_t{plan.attend.tile_q.value} * plan.attend.work_tiles.value;
   return std::int64_t{shape.n_b} * shape.n_h * ((shape.n_q + rows - 1) / rows);
 }
 
 std::string split_reason(const VariantSpec& spec, const Plan& usual, const Machine& machine,
                          const std::optional<LaunchShape>& shape) {
-  if (spec.tile.split_rows.values.size() > 1) return "";
+  if (spec.tile.split_kv.values.size() > 1) return "";
   if (spec.gate) return "the gate depends on the tiles before";
   if (spec.quantise.v_bits == 8) return "e4m3 weights depend on the tiles before";
   if (usual.attend.loader.value == Loader::kGather) return "one block gathers a row's columns";
@@ -82,7 +82,7 @@ std::vector<Config> points_of(const Dimensions& dimensions) {
       for (const int stages : dimensions.stages)
         for (const int q : dimensions.tile_q)
           for (const int k : dimensions.tile_k)
-            for (const int split : dimensions.split_rows)
+            for (const int split : dimensions.split_kv)
               points.push_back({q, k, stages, order, threads, split});
   return points;
 }
@@ -120,9 +120,9 @@ Dimensions dimensions_of(const SpecDocument& document, const Plan& usual, const 
   dimensions.order = values_of(spec.tile.order, kOrders, config.order, order_reason(spec));
   dimensions.stages =
       on_gpu ? values_of(spec.tile.stages, kStages, config.stages, "") : std::vector<int>{0};
-  dimensions.split_rows = on_gpu ? values_of(spec.tile.split_rows, kSplits, config.split_rows,
-                                             split_reason(spec, usual, machine, shape))
-                                 : std::vector<int>{1};
+  dimensions.split_kv = on_gpu ? values_of(spec.tile.split_kv, kSplits, config.split_kv,
+                                           split_reason(spec, usual, machine, shape))
+                               : std::vector<int>{1};
   dimensions.threads = on_gpu        ? std::vector<int>{0}
                        : threads > 0 ? std::vector<int>{threads}
                                      : thread_counts(machine);
@@ -133,7 +133,7 @@ bool contains(const Dimensions& dimensions, const Config& config) {
   return is_among(dimensions.tile_q, config.tile_q) && is_among(dimensions.tile_k, config.tile_k) &&
          is_among(dimensions.stages, config.stages) && is_among(dimensions.order, config.order) &&
          is_among(dimensions.threads, config.threads) &&
-         is_among(dimensions.split_rows, config.split_rows);
+         is_among(dimensions.split_kv, config.split_kv);
 }
 
 std::vector<std::string> fixed_fields(const SpecDocument& document, const Plan& usual,
@@ -152,7 +152,7 @@ std::vector<std::string> fixed_fields(const SpecDocument& document, const Plan& 
   add("tile.order", spec.tile.order.values.size() == 1, order_reason(spec));
   if (machine.target.kind == TargetKind::kCuda) {
     add("tile.stages", spec.tile.stages.values.size() == 1, "");
-    add("tile.split_rows", spec.tile.split_rows.values.size() == 1,
+    add("tile.split_kv", spec.tile.split_kv.values.size() == 1,
         split_reason(spec, usual, machine, shape));
   } else {
     add("threads", false,

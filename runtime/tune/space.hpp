@@ -18,11 +18,11 @@ namespace lacuna::tune {
 struct Dimensions {
   std::vector<int> tile_q, tile_k, stages, threads;
   std::vector<TileOrder> order;
-  std::vector<int> split_rows;
+  std::vector<int> split_kv;
 };
 
-/// `threads`: that the caller fixed; 0: open on the CPU. `shape`: of the launches; to split rows is
-/// open where they leave multiprocessors without one, and never where they are not known.
+/// `threads`: that the caller fixed; 0: open on the CPU. `shape`: of the launches; to split work
+/// tiles is open where they leave multiprocessors without one, and never where they are not known.
 Dimensions dimensions_of(const SpecDocument& document, const Plan& usual, const Machine& machine,
                          int threads, const std::optional<LaunchShape>& shape);
 

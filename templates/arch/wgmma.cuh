@@ -35,7 +35,7 @@ __device__ __forceinline__ void wgmma_wait(int pending) {
 
 /// Results of products that were waited for are read from here on, and not before.
 template <int kBlocks>
-__device__ __forceinline__ void wgmma_arrived(float (&accumulator)[kBlocks][4]) {
+__device__ __forceinline__ void fence_accumulator(float (&accumulator)[kBlocks][4]) {
 #pragma unroll
   for (int n = 0; n < kBlocks; ++n) {
 #pragma unroll

@@ -10,7 +10,7 @@
 namespace lacuna {
 
 template <int kBlocks>
-__device__ __forceinline__ void wgmma_arrived(int (&accumulator)[kBlocks][4]) {
+__device__ __forceinline__ void fence_accumulator(int (&accumulator)[kBlocks][4]) {
 #pragma unroll
   for (int n = 0; n < kBlocks; ++n) {
 #pragma unroll

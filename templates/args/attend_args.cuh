@@ -26,7 +26,7 @@ struct AttendArgs {
   const int*
       list_indices;        ///< [n_b, n_h, q_tiles, list_capacity] ascending; bit 31: needs the mask
   const int* list_counts;  ///< [n_b, n_h, q_tiles]
-  /// [n_b * n_h * q_tiles] which row of tiles a block takes; null: as numbered. Rows that a block
+  /// [n_b * n_h * q_tiles] which work tile a block takes; null: as numbered. Rows that a block
   /// takes together have one number.
   const int* row_order;
   int n_b, n_h, heads_per_kv, n_q, n_k;

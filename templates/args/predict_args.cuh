@@ -42,7 +42,7 @@ struct PredictArgs {
   float*
       scores;  ///< scratch of the estimate, its result for the last rows, or references: see there
   unsigned* kept;  ///< [b, h, keep_q_tiles, keep_words], bit j % 32 of word j / 32
-  int* row_order;  ///< rows of tiles that blocks of attend take, longest list first
+  int* row_order;  ///< work tiles that blocks of attend take, longest list first
   int* gathered;   ///< [blocks of a gathering attend, k_padded] key indices of the block's row
 
   int q_padded, k_padded;

@@ -1,4 +1,4 @@
-// What the argument block has besides where rows of tiles are split (pipeline/split_kv.cuh): where
+// What the argument block has besides where work tiles are split (pipeline/split_kv.cuh): where
 // items leave their partial results, contiguous.
 #pragma once
 

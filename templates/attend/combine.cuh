@@ -1,4 +1,4 @@
-// `combine`: the partial results of split rows (pipeline/split_kv.cuh) become O and LSE.
+// `combine`: the partial results of split work tiles (pipeline/split_kv.cuh) become O and LSE.
 //
 //   LSE = log(sum over shares of exp(LSE_s)),  O = sum over shares of exp(LSE_s - LSE) * O_s
 //
@@ -59,11 +59,11 @@ __device__ __forceinline__ void combine_elements(const Args& args, const Combine
   const long long tokens = heads * attend.n_q;
   const long long head = static_cast<long long>(row.b) * attend.n_h + row.h;
   const long long token = head * attend.n_q + row.q;
-  const ShareWeights<SplitRows<Config>::kItems> shares(args.split.partial_lse + token, tokens);
+  const ShareWeights<SplitKv<Config>::kItems> shares(args.split.partial_lse + token, tokens);
   const float* partial = args.split.partial_o + token * Config::kHeadDim + row.column;
   float o[kCombinedElements] = {};
 #pragma unroll
-  for (int s = 0; s < SplitRows<Config>::kItems; ++s) {
+  for (int s = 0; s < SplitKv<Config>::kItems; ++s) {
     const float4 part = *reinterpret_cast<const float4*>(partial + s * tokens * Config::kHeadDim);
     o[0] = fmaf(shares.weight[s], part.x, o[0]);
     o[1] = fmaf(shares.weight[s], part.y, o[1]);

@@ -1,4 +1,4 @@
-// End of a row of tiles: divide by the denominator, write O and LSE. Empty rows are 0 and -inf.
+// End of a work tile: divide by the denominator, write O and LSE. Empty rows are 0 and -inf.
 #pragma once
 
 #include "args/attend_args.cuh"

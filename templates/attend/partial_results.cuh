@@ -1,5 +1,6 @@
-// End of an item of a split row (pipeline/split_kv.cuh): O and LSE of its share of the tiles, in
-// f32, to the workspace. An item without a tile, or a row that sees nothing in it, has 0 and -inf.
+// End of an item of a split work tile (pipeline/split_kv.cuh): O and LSE of its share of the tiles,
+// in f32, to the workspace. An item without a tile, or a row that sees nothing in it, has 0 and
+// -inf.
 #pragma once
 
 #include "args/split_args.cuh"
@@ -12,7 +13,7 @@ namespace lacuna {
 /// The warp's 16 rows; arguments as those of write_output and write_lse. Lanes write what they
 /// hold: four of them 32 neighbouring bytes.
 template <class Args, class Rows, int kColumnBlocks>
-__device__ __forceinline__ void write_partial_results(const Args& args, const TileRow& row,
+__device__ __forceinline__ void write_partial_results(const Args& args, const WorkTile& row,
                                                       int share, int first_row,
                                                       const float (&output)[kColumnBlocks][4],
                                                       const Rows& rows, const float (&sum)[2],

@@ -20,9 +20,9 @@ __device__ __forceinline__ bool wants_report(const AttendArgs& args) {
 /// Fills the row's map and counts with 0, unless rows are split; a block barrier must follow before
 /// the first report_visit.
 template <class Config, int kThreads>
-__device__ __forceinline__ void open_report(const AttendArgs& args, const TileRow& row,
+__device__ __forceinline__ void open_report(const AttendArgs& args, const WorkTile& row,
                                             int thread = thread_index()) {
-  if constexpr (SplitRows<Config>::kIsSplit) return;
+  if constexpr (SplitKv<Config>::kIsSplit) return;
   if (args.counts != nullptr && thread < kCountsOfRow)
     args.counts[row.index() * kCountsOfRow + thread] = 0;
   if (args.tile_mask == nullptr) return;
@@ -34,13 +34,13 @@ __device__ __forceinline__ void open_report(const AttendArgs& args, const TileRo
 /// for `gated`: the compiler would lead this thread past the caller's own question, apart from its
 /// warp.
 template <class Config>
-__device__ __forceinline__ void write_visit(const AttendArgs& args, const TileRow& row, int j,
+__device__ __forceinline__ void write_visit(const AttendArgs& args, const WorkTile& row, int j,
                                             bool gated) {
   if (args.tile_mask != nullptr)
     args.tile_mask[row.index() * args.k_tiles + j] = static_cast<unsigned char>(1 + gated);
   if (args.counts == nullptr) return;
   int* counts = args.counts + row.index() * kCountsOfRow;
-  if constexpr (SplitRows<Config>::kIsSplit) {
+  if constexpr (SplitKv<Config>::kIsSplit) {
     take_number(reinterpret_cast<u32*>(counts + 1));
     return;
   }
@@ -53,13 +53,13 @@ __device__ __forceinline__ void write_visit(const AttendArgs& args, const TileRo
 template <class Config>
 __device__ __forceinline__ void report_visit(const AttendArgs& args, int j, bool gated) {
   if (thread_index() != 0) return;
-  write_visit<Config>(args, locate_tile_row<Config>(args, block_index()), j, gated);
+  write_visit<Config>(args, locate_work_tile<Config>(args, block_index()), j, gated);
 }
 
 /// Visible tiles (or gathered columns) are counted apart from the walk: a list may leave out what
 /// the mask shows. By one warp, which begins with `thread` 0.
 template <class Config, class Hooks, class Args>
-__device__ __forceinline__ void count_visible(const Args& args, const TileRow& row, int thread) {
+__device__ __forceinline__ void count_visible(const Args& args, const WorkTile& row, int thread) {
   constexpr int kKeys = Config::kGathers ? Config::kKeepK : Config::kTileK;
   int visible = 0;
   for (int chunk = 0; chunk * 32 < args.attend.k_tiles; ++chunk) {
@@ -69,7 +69,7 @@ __device__ __forceinline__ void count_visible(const Args& args, const TileRow& r
 }
 
 template <class Config, class Hooks, class Args>
-__device__ __forceinline__ void close_report(const Args& args, const TileRow& row) {
+__device__ __forceinline__ void close_report(const Args& args, const WorkTile& row) {
   if (args.attend.counts == nullptr || warp_index() != 0) return;
   count_visible<Config, Hooks>(args, row, thread_index());
 }

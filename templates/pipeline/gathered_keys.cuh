@@ -1,4 +1,4 @@
-// The keys of a gathered row of tiles: the bits of its kept columns, expanded into a list by the
+// The keys of a gathered work tile: the bits of its kept columns, expanded into a list by the
 // block before it visits them (GatherWalk).
 #pragma once
 
@@ -8,7 +8,7 @@ namespace lacuna {
 
 /// Word `word` of the row's bits; of all query heads of its KV head if they share columns.
 template <class Config, class Args>
-__device__ __forceinline__ u32 kept_columns(const Args& args, const TileRow& row, int word) {
+__device__ __forceinline__ u32 kept_columns(const Args& args, const WorkTile& row, int word) {
   if (word >= args.predict.keep_words) return 0;
   const int heads = Config::kSharedHeads ? args.attend.heads_per_kv : 1;
   const int first = row.h - row.h % heads;
@@ -55,7 +55,7 @@ __device__ __forceinline__ void write_keys(int* keys, u32 words, int rank, int f
 
 /// The map of the row's columns in its report.
 template <int kThreads, class Config, class Args>
-__device__ __forceinline__ void map_columns(const Args& args, const TileRow& row) {
+__device__ __forceinline__ void map_columns(const Args& args, const WorkTile& row) {
   if (args.attend.tile_mask == nullptr) return;
   unsigned char* map = args.attend.tile_mask + row.index() * args.attend.k_tiles;
   for (int j = thread_index(); j < args.attend.k_tiles; j += kThreads) {
@@ -65,7 +65,7 @@ __device__ __forceinline__ void map_columns(const Args& args, const TileRow& row
 
 /// The row's columns in its report: all are visited, none is gated. Visible ones are counted later.
 template <class Config, class Args>
-__device__ __forceinline__ void report_columns(const Args& args, const TileRow& row, int kept) {
+__device__ __forceinline__ void report_columns(const Args& args, const WorkTile& row, int kept) {
   if (args.attend.counts != nullptr && thread_index() == 0) {
     int* counts = args.attend.counts + row.index() * 3;
     counts[1] = kept;
@@ -76,7 +76,7 @@ __device__ __forceinline__ void report_columns(const Args& args, const TileRow& 
 
 /// The same before anyone has counted them; by the first kThreads threads of the block.
 template <int kThreads, class Config, class Args>
-__device__ __forceinline__ void report_gathered(const Args& args, const TileRow& row) {
+__device__ __forceinline__ void report_gathered(const Args& args, const WorkTile& row) {
   if (args.attend.counts != nullptr && warp_index() == 0) {
     int kept = 0;
     for (int word = lane_index(); word < args.predict.keep_words; word += 32)
@@ -94,7 +94,7 @@ __device__ __forceinline__ void report_gathered(const Args& args, const TileRow&
 /// Expands the row's bits and reports them. The whole block takes part; shared memory may be used
 /// for anything before and after.
 template <class Config, class Args>
-__device__ __forceinline__ GatheredKeys gather_keys(const Args& args, const TileRow& row,
+__device__ __forceinline__ GatheredKeys gather_keys(const Args& args, const WorkTile& row,
                                                     unsigned char* smem) {
   constexpr int kThreads = 32 * Config::kWarps;
   int* keys = args.predict.gathered + static_cast<long long>(block_index()) * args.predict.k_padded;

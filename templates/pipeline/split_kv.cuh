@@ -1,35 +1,35 @@
-// Rows of tiles whose tiles are shared out: a row is Config::kSplitRows items of work, and each
+// Work tiles whose tiles are shared out: a row is Config::kSplitKv items of work, and each
 // item visits its share of the row's tiles. Items leave partial results in the workspace, which
 // attend/combine.cuh merges.
 //
-// Item number = row * kSplitRows + share. So rows keep their order: longest first holds for items
+// Item number = row * kSplitKv + share. So rows keep their order: longest first holds for items
 // as it holds for rows, and those of a row, which read the same queries, run together.
 #pragma once
 
 namespace lacuna {
 
-/// Items of a row: Config::kSplitRows; 1 where a Config does not say.
+/// Items of a row: Config::kSplitKv; 1 where a Config does not say.
 template <class Config, class = const int>
-struct SplitRows {
+struct SplitKv {
   static constexpr int kItems = 1;
   static constexpr bool kIsSplit = false;
 };
 template <class Config>
-struct SplitRows<Config, decltype(Config::kSplitRows)> {
-  static constexpr int kItems = Config::kSplitRows;
+struct SplitKv<Config, decltype(Config::kSplitKv)> {
+  static constexpr int kItems = Config::kSplitKv;
   static constexpr bool kIsSplit = true;
 };
 
 /// Number of the row that an item is of.
 template <class Config>
 __device__ __forceinline__ int row_of_item(int item) {
-  return item / SplitRows<Config>::kItems;
+  return item / SplitKv<Config>::kItems;
 }
 
 /// Which of its row's shares an item has: 0 where rows are whole.
 template <class Config>
 __device__ __forceinline__ int share_of_item(int item) {
-  return item % SplitRows<Config>::kItems;
+  return item % SplitKv<Config>::kItems;
 }
 
 /// `count` tiles of a walk, behind the first `begin` of them.
@@ -40,8 +40,8 @@ struct TileShare {
 /// A share of `tiles`, as even as can be; where there are few of them, some have none.
 template <class Config>
 __device__ __forceinline__ TileShare share_of_tiles(int tiles, int share) {
-  const int begin = tiles * share / SplitRows<Config>::kItems;
-  return {begin, tiles * (share + 1) / SplitRows<Config>::kItems - begin};
+  const int begin = tiles * share / SplitKv<Config>::kItems;
+  return {begin, tiles * (share + 1) / SplitKv<Config>::kItems - begin};
 }
 
 }  // namespace lacuna

@@ -3,7 +3,8 @@
 // Every warp walks by itself and finds the same: no shared memory, no barrier. Without lists a warp
 // classifies 32 tiles at a time, one a lane, from the hooks' interval analysis, and takes the bits
 // of the votes one by one; there is no N x N mask. With lists it follows the row's list. Gathered
-// keys are visited in tiles of their own list. An item of a split row walks over its share alone.
+// keys are visited in tiles of their own list. An item of a split work tile walks over its share
+// alone.
 #pragma once
 
 #include "arch/warp.cuh"
@@ -13,8 +14,8 @@
 
 namespace lacuna {
 
-/// One row of tiles: a query tile of one head. Bounds are inclusive and clamped to the last token.
-struct TileRow {
+/// One work tile: a query tile of one head. Bounds are inclusive and clamped to the last token.
+struct WorkTile {
   int i, h, b;
   int q0, q1;
   int q_tiles, n_h;
@@ -25,16 +26,16 @@ struct TileRow {
   }
 };
 
-/// Of a head, where a block takes kTileRows of its rows together; the last may have less.
-template <int kTileRows>
+/// Of a head, where a block takes kWorkTiles of its rows together; the last may have less.
+template <int kWorkTiles>
 __device__ __forceinline__ int blocks_of_head(const AttendArgs& args) {
-  return ceil_div(args.q_tiles, kTileRows);
+  return ceil_div(args.q_tiles, kWorkTiles);
 }
 
 /// Query tile i of a head, counted through the batch.
 template <class Config>
-__device__ __forceinline__ TileRow tile_row(const AttendArgs& args, int head, int i) {
-  TileRow row;
+__device__ __forceinline__ WorkTile work_tile(const AttendArgs& args, int head, int i) {
+  WorkTile row;
   row.i = i;
   row.b = head / args.n_h;
   row.h = head - row.b * args.n_h;
@@ -48,18 +49,18 @@ __device__ __forceinline__ TileRow tile_row(const AttendArgs& args, int head, in
 /// The row that comes `turn`-th, a block's number unless blocks are persistent. Neighbouring blocks
 /// share a head, so that its keys and values stay in L2; within a head the last query tiles, which
 /// see most keys under a causal mask, come first. With args.row_order the rows come as it says. Of
-/// split rows, `turn` numbers items.
+/// split work tiles, `turn` numbers items.
 template <class Config>
-__device__ __forceinline__ TileRow locate_tile_row(const AttendArgs& args, int turn) {
+__device__ __forceinline__ WorkTile locate_work_tile(const AttendArgs& args, int turn) {
   const bool ordered = args.row_order != nullptr;
   const int place = row_of_item<Config>(turn);
   const int number = ordered ? args.row_order[place] : place;
   const int head = number / args.q_tiles;
   const int rest = number - head * args.q_tiles;
-  return tile_row<Config>(args, head, ordered ? rest : args.q_tiles - 1 - rest);
+  return work_tile<Config>(args, head, ordered ? rest : args.q_tiles - 1 - rest);
 }
 
-/// The keys of a gathered row of tiles, ascending. Empty where nothing is gathered.
+/// The keys of a gathered work tile, ascending. Empty where nothing is gathered.
 struct GatheredKeys {
   const int* keys = nullptr;
   int count = 0;
@@ -90,7 +91,7 @@ struct ChunkVotes {
 };
 
 template <class Config, class Hooks, int kKeys = Config::kTileK, class Args>
-__device__ __forceinline__ ChunkVotes classify_chunk(const Args& args, const TileRow& row,
+__device__ __forceinline__ ChunkVotes classify_chunk(const Args& args, const WorkTile& row,
                                                      int chunk) {
   const int j = chunk * 32 + thread_index() % 32;
   const int k0 = j * kKeys;
@@ -108,10 +109,10 @@ __device__ __forceinline__ ChunkVotes classify_chunk(const Args& args, const Til
 template <class Config, class Hooks, class Args>
 class MaskWalk {
  public:
-  __device__ __forceinline__ MaskWalk(const Args& args, const TileRow&, const GatheredKeys&)
+  __device__ __forceinline__ MaskWalk(const Args& args, const WorkTile&, const GatheredKeys&)
       : chunk_(Config::kDescending ? ceil_div(args.attend.k_tiles, 32) : -1) {}
 
-  __device__ __forceinline__ TileRef next(const Args& args, const TileRow& row) {
+  __device__ __forceinline__ TileRef next(const Args& args, const WorkTile& row) {
     while (votes_.visible == 0) {
       if (chunk_ == (Config::kDescending ? 0 : ceil_div(args.attend.k_tiles, 32) - 1))
         return TileRef();
@@ -126,7 +127,7 @@ class MaskWalk {
   }
 
   /// Of the whole row.
-  __device__ __forceinline__ int count(const Args& args, const TileRow& row) const {
+  __device__ __forceinline__ int count(const Args& args, const WorkTile& row) const {
     int tiles = 0;
 #pragma unroll 4
     for (int chunk = 0; chunk < ceil_div(args.attend.k_tiles, 32); ++chunk)
@@ -135,7 +136,7 @@ class MaskWalk {
   }
 
   /// Leaves out the first tiles, fewer than there are.
-  __device__ __forceinline__ void skip(const Args& args, const TileRow& row, int tiles) {
+  __device__ __forceinline__ void skip(const Args& args, const WorkTile& row, int tiles) {
     for (int here = 0; tiles >= here; here = __popc(votes_.visible)) {
       tiles -= here;
       chunk_ += Config::kDescending ? -1 : 1;
@@ -153,12 +154,12 @@ class MaskWalk {
 template <class Config, class Hooks, class Args>
 class ListWalk {
  public:
-  __device__ __forceinline__ ListWalk(const Args& args, const TileRow& row, const GatheredKeys&)
+  __device__ __forceinline__ ListWalk(const Args& args, const WorkTile& row, const GatheredKeys&)
       : list_(args.attend.list_indices + row.index() * args.attend.list_capacity),
         left_(smaller(args.attend.list_counts[row.index()], args.attend.list_capacity)),
         next_(Config::kDescending ? left_ - 1 : 0) {}
 
-  __device__ __forceinline__ TileRef next(const Args& args, const TileRow&) {
+  __device__ __forceinline__ TileRef next(const Args& args, const WorkTile&) {
     if (left_ <= 0) return TileRef();
     --left_;
     u32 bits = static_cast<u32>(list_[next_]);
@@ -168,10 +169,10 @@ class ListWalk {
     return TileRef(bits);
   }
 
-  __device__ __forceinline__ int count(const Args&, const TileRow&) const {
+  __device__ __forceinline__ int count(const Args&, const WorkTile&) const {
     return larger(left_, 0);
   }
-  __device__ __forceinline__ void skip(const Args&, const TileRow&, int tiles) {
+  __device__ __forceinline__ void skip(const Args&, const WorkTile&, int tiles) {
     left_ -= tiles;
     next_ += Config::kDescending ? -tiles : tiles;
   }
@@ -186,12 +187,12 @@ class ListWalk {
 template <class Config, class Args>
 class GatherWalk {
  public:
-  __device__ __forceinline__ GatherWalk(const Args&, const TileRow&, const GatheredKeys& gathered)
+  __device__ __forceinline__ GatherWalk(const Args&, const WorkTile&, const GatheredKeys& gathered)
       : count_(gathered.count),
         left_(ceil_div(gathered.count, Config::kTileK)),
         next_(Config::kDescending ? left_ - 1 : 0) {}
 
-  __device__ __forceinline__ TileRef next(const Args&, const TileRow&) {
+  __device__ __forceinline__ TileRef next(const Args&, const WorkTile&) {
     if (left_ == 0) return TileRef();
     --left_;
     const int j = next_;
@@ -210,7 +211,7 @@ class GatherWalk {
 template <class Walk, class Config, class Args>
 class ShareWalk {
  public:
-  __device__ __forceinline__ ShareWalk(const Args& args, const TileRow& row,
+  __device__ __forceinline__ ShareWalk(const Args& args, const WorkTile& row,
                                        const GatheredKeys& gathered, int share)
       : walk_(args, row, gathered) {
     const TileShare mine = share_of_tiles<Config>(walk_.count(args, row), share);
@@ -218,7 +219,7 @@ class ShareWalk {
     if (left_ > 0) walk_.skip(args, row, mine.begin);
   }
 
-  __device__ __forceinline__ TileRef next(const Args& args, const TileRow& row) {
+  __device__ __forceinline__ TileRef next(const Args& args, const WorkTile& row) {
     if (left_ == 0) return TileRef();
     --left_;
     return walk_.next(args, row);
@@ -244,15 +245,15 @@ struct SelectWalk<true, false, Config, Hooks, Args> {
 
 /// The walk over the tiles of a turn; `share`: share_of_item.
 template <class Config, class Hooks, class Args>
-struct TurnWalk {
+struct WorkTileWalk {
   using Whole =
       typename SelectWalk<Config::kGathers, Config::kUsesLists, Config, Hooks, Args>::Type;
   using Type =
-      typename Select<SplitRows<Config>::kIsSplit, ShareWalk<Whole, Config, Args>, Whole>::Type;
+      typename Select<SplitKv<Config>::kIsSplit, ShareWalk<Whole, Config, Args>, Whole>::Type;
 
-  __device__ __forceinline__ static Type begin(const Args& args, const TileRow& row,
+  __device__ __forceinline__ static Type begin(const Args& args, const WorkTile& row,
                                                const GatheredKeys& gathered, int share) {
-    if constexpr (SplitRows<Config>::kIsSplit) {
+    if constexpr (SplitKv<Config>::kIsSplit) {
       return Type(args, row, gathered, share);
     } else {
       return Type(args, row, gathered);
@@ -264,9 +265,9 @@ struct TurnWalk {
 template <class Config, class Hooks, class Args, int kAhead>
 class TileQueue {
  public:
-  __device__ __forceinline__ TileQueue(const Args& args, const TileRow& row,
+  __device__ __forceinline__ TileQueue(const Args& args, const WorkTile& row,
                                        const GatheredKeys& gathered, int share)
-      : walk_(TurnWalk<Config, Hooks, Args>::begin(args, row, gathered, share)) {
+      : walk_(WorkTileWalk<Config, Hooks, Args>::begin(args, row, gathered, share)) {
 #pragma unroll
     for (int n = 0; n <= kAhead; ++n) tiles_[n] = walk_.next(args, row);
   }
@@ -274,14 +275,14 @@ class TileQueue {
   /// Tile n steps ahead; n is a compile-time constant after unrolling.
   __device__ __forceinline__ TileRef ahead(int n) const { return tiles_[n]; }
 
-  __device__ __forceinline__ void advance(const Args& args, const TileRow& row) {
+  __device__ __forceinline__ void advance(const Args& args, const WorkTile& row) {
 #pragma unroll
     for (int n = 0; n < kAhead; ++n) tiles_[n] = tiles_[n + 1];
     tiles_[kAhead] = walk_.next(args, row);
   }
 
  private:
-  typename TurnWalk<Config, Hooks, Args>::Type walk_;
+  typename WorkTileWalk<Config, Hooks, Args>::Type walk_;
   TileRef tiles_[kAhead + 1];
 };
 

@@ -1,4 +1,4 @@
-// The tiles of two rows of tiles that a block of the wgmma family takes together: neighbours in
+// The tiles of two work tiles that a block of the wgmma family takes together: neighbours in
 // their head, one for each warpgroup, each with a list of its own. A tile of both is loaded once.
 //
 //   list of the first row      0 1   3 4   6
@@ -49,7 +49,7 @@ class SharedTile {
 /// By one whole warp, all of whose lanes say the same. Lists ascend.
 template <class Config>
 class SharedWalk {
-  static constexpr int kRows = Config::kTileRows;
+  static constexpr int kRows = Config::kWorkTiles;
   static constexpr int kStepTiles = Config::kStepKeys / Config::kTileK;
   /// Places for the tiles of a kind, in lanes.
   static constexpr int kPlaces = 8;
@@ -58,10 +58,10 @@ class SharedWalk {
   static_assert(kRows == 2 && kStepTiles <= kPlaces && kKinds * kPlaces <= 32);
 
  public:
-  /// `first`: of the rows; a last one of its head may be alone. Of split rows: the same share of
-  /// each list.
+  /// `first`: of the rows; a last one of its head may be alone. Of split work tiles: the same share
+  /// of each list.
   template <class Args>
-  __device__ __forceinline__ SharedWalk(const Args& args, const TileRow& first, int share) {
+  __device__ __forceinline__ SharedWalk(const Args& args, const WorkTile& first, int share) {
     const AttendArgs& attend = args.attend;
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
@@ -70,7 +70,7 @@ class SharedWalk {
       left_[r] = exists ? smaller(attend.list_counts[row], attend.list_capacity) : 0;
       next_[r] = attend.list_indices + row * attend.list_capacity +
                  (Config::kDescending ? left_[r] - 1 : 0);
-      if constexpr (SplitRows<Config>::kIsSplit) {
+      if constexpr (SplitKv<Config>::kIsSplit) {
         const TileShare mine = share_of_tiles<Config>(larger(left_[r], 0), share);
         left_[r] = mine.count;
         next_[r] += Config::kDescending ? -mine.begin : mine.begin;

@@ -1,10 +1,10 @@
-// Which row of tiles a persistent block of the wgmma family takes next. The first is its own
+// Which work tile a persistent block of the wgmma family takes next. The first is its own
 // number, all others come from a counter that the blocks share, so that uneven rows balance.
 //
 // Rows are numbered so that what is at work at a time shares keys and values in L2, and that under
 // a mask the longest come first: in groups of heads, all last query tiles of a group before all
 // next ones. With args.attend.row_order they come as it says. A block that takes several rows
-// together (Config::kTileRows) counts those as one. Where rows are split (pipeline/split_kv.cuh) a
+// together (Config::kWorkTiles) counts those as one. Where rows are split (pipeline/split_kv.cuh) a
 // turn is an item.
 #pragma once
 
@@ -41,19 +41,19 @@ class RowCounter {
 
 /// How many turns there are.
 template <class Config>
-__device__ __forceinline__ int scheduled_turns(const AttendArgs& args) {
-  return args.n_b * args.n_h * blocks_of_head<Config::kTileRows>(args) * SplitRows<Config>::kItems;
+__device__ __forceinline__ int scheduled_work_tiles(const AttendArgs& args) {
+  return args.n_b * args.n_h * blocks_of_head<Config::kWorkTiles>(args) * SplitKv<Config>::kItems;
 }
 
 /// The row that is due in a turn, or the first of those that come together.
 template <class Config>
-__device__ __forceinline__ TileRow scheduled_row(const AttendArgs& args,
-                                                 const AttendSchedule& schedule, int turn) {
-  const int rows_of_head = blocks_of_head<Config::kTileRows>(args);
+__device__ __forceinline__ WorkTile scheduled_row(const AttendArgs& args,
+                                                  const AttendSchedule& schedule, int turn) {
+  const int rows_of_head = blocks_of_head<Config::kWorkTiles>(args);
   const int place = row_of_item<Config>(turn);
   if (args.row_order != nullptr) {
     const int number = args.row_order[place], head = number / rows_of_head;
-    return tile_row<Config>(args, head, (number - head * rows_of_head) * Config::kTileRows);
+    return work_tile<Config>(args, head, (number - head * rows_of_head) * Config::kWorkTiles);
   }
   const int heads = args.n_b * args.n_h;
   const int group_rows = schedule.head_group * rows_of_head;
@@ -62,8 +62,8 @@ __device__ __forceinline__ TileRow scheduled_row(const AttendArgs& args,
   const int first_head = group * schedule.head_group;
   const int group_heads = smaller(schedule.head_group, heads - first_head);
   const int height = rest / group_heads;
-  return tile_row<Config>(args, first_head + rest - height * group_heads,
-                          (rows_of_head - 1 - height) * Config::kTileRows);
+  return work_tile<Config>(args, first_head + rest - height * group_heads,
+                           (rows_of_head - 1 - height) * Config::kWorkTiles);
 }
 
 }  // namespace lacuna

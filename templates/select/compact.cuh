@@ -8,7 +8,7 @@
 
 namespace lacuna {
 
-/// The kept bits of one row of tiles, word by word; of all query heads of the KV head if
+/// The kept bits of one work tile, word by word; of all query heads of the KV head if
 /// kSharedHeads.
 template <bool kSharedHeads, class Args>
 class KeptRow {
@@ -34,14 +34,14 @@ class KeptRow {
   long long head_words_;
 };
 
-/// The row of tiles with this number; the order in which attend takes rows does not exist yet.
+/// The work tile with this number; the order in which attend takes rows does not exist yet.
 template <class Config>
-__device__ __forceinline__ TileRow numbered_row(const AttendArgs& args, int number) {
+__device__ __forceinline__ WorkTile numbered_row(const AttendArgs& args, int number) {
   const int head = number / args.q_tiles;
-  return tile_row<Config>(args, head, number - head * args.q_tiles);
+  return work_tile<Config>(args, head, number - head * args.q_tiles);
 }
 
-/// list_indices and list_counts of args.attend, which attend reads; a warp takes a row of tiles.
+/// list_indices and list_counts of args.attend, which attend reads; a warp takes a work tile.
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void compact_lists(const Args& args) {
   static_assert(Config::kKeepQ % Config::kTileQ == 0 && Config::kKeepK % Config::kTileK == 0,
@@ -49,7 +49,7 @@ __device__ __forceinline__ void compact_lists(const Args& args) {
   const AttendArgs& attend = args.attend;
   const int number = block_index() * (Config::kThreads / 32) + warp_index();
   if (number >= attend.n_b * attend.n_h * attend.q_tiles) return;
-  const TileRow row = numbered_row<Config>(attend, number);
+  const WorkTile row = numbered_row<Config>(attend, number);
   const KeptRow<Config::kSharedHeads, Args> kept(args, row.b, row.h, row.q0 / Config::kKeepQ);
   int* const list = const_cast<int*>(attend.list_indices) + row.index() * attend.list_capacity;
   int count = 0;
@@ -86,7 +86,7 @@ struct OrderSmem {
 
 /// predict.row_order: each thread finds the place of one row, behind all longer lists and those of
 /// its length with a lower number. Every block counts the rows of each length. Of rows that a block
-/// takes together, Config::kTileRows, the mean counts.
+/// takes together, Config::kWorkTiles, the mean counts.
 template <class Config, class Args>
 class RowOrder {
   using Smem = OrderSmem<Config::kThreads>;
@@ -96,7 +96,7 @@ class RowOrder {
   __device__ __forceinline__ RowOrder(const Args& args, unsigned char* smem)
       : args_(args),
         smem_(*reinterpret_cast<Smem*>(smem)),
-        rows_(args.attend.n_b * args.attend.n_h * blocks_of_head<Config::kTileRows>(args.attend)),
+        rows_(args.attend.n_b * args.attend.n_h * blocks_of_head<Config::kWorkTiles>(args.attend)),
         first_(block_index() * Config::kThreads) {}
 
   __device__ __forceinline__ void run() {
@@ -110,14 +110,14 @@ class RowOrder {
 
  private:
   __device__ __forceinline__ int length_of(int row) const {
-    if constexpr (Config::kTileRows == 1) return args_.attend.list_counts[row];
-    const int rows_of_head = blocks_of_head<Config::kTileRows>(args_.attend);
-    const int head = row / rows_of_head, first = (row - head * rows_of_head) * Config::kTileRows;
+    if constexpr (Config::kWorkTiles == 1) return args_.attend.list_counts[row];
+    const int rows_of_head = blocks_of_head<Config::kWorkTiles>(args_.attend);
+    const int head = row / rows_of_head, first = (row - head * rows_of_head) * Config::kWorkTiles;
     const int* lengths = args_.attend.list_counts + head * args_.attend.q_tiles;
     int sum = 0;
-    for (int i = first; i < smaller(first + Config::kTileRows, args_.attend.q_tiles); ++i)
+    for (int i = first; i < smaller(first + Config::kWorkTiles, args_.attend.q_tiles); ++i)
       sum += lengths[i];
-    return ceil_div(sum, Config::kTileRows);
+    return ceil_div(sum, Config::kWorkTiles);
   }
 
   /// Rows of other blocks that come before one of this length.

@@ -48,10 +48,10 @@ struct Row {
   std::vector<double> output;
 };
 
-/// One row of tiles.
-class TileRow {
+/// One work tile.
+class WorkTile {
  public:
-  TileRow(const AttendProblem& problem, int b, int h, int i, AttendResults& results)
+  WorkTile(const AttendProblem& problem, int b, int h, int i, AttendResults& results)
       : p_(problem), c_(problem.choice), b_(b), h_(h), i_(i), results_(results) {
     const int rows = std::min(c_.tile_q, p_.shape.n_q - i * c_.tile_q);
     rows_.assign(at(rows), Row{-kInf, 0, std::vector<double>(at(c_.head_dim))});
@@ -377,7 +377,7 @@ AttendResults reference(const AttendProblem& problem) {
   AttendResults results = results_for(problem);
   for (int b = 0; b < problem.shape.n_b; ++b)
     for (int h = 0; h < problem.shape.n_h; ++h)
-      for (int i = 0; i < problem.q_tiles; ++i) TileRow(problem, b, h, i, results).run();
+      for (int i = 0; i < problem.q_tiles; ++i) WorkTile(problem, b, h, i, results).run();
   return results;
 }
 

@@ -7,7 +7,7 @@ target_sources(test_device PRIVATE ${emulation_sources} ${variant_sources}
 target_compile_options(test_device PRIVATE -O2 -U_FORTIFY_SOURCE)
 # Device headers have a Normalise of their own: what includes them is a group apart.
 file(GLOB stage_tests CONFIGURE_DEPENDS device/*_test.cpp device/*_reference.cpp)
-set(generated_tests attend_test runner split_rows_test races_test emulation_test unseen_test)
+set(generated_tests attend_test runner split_kv_test races_test emulation_test unseen_test)
 list(TRANSFORM generated_tests REPLACE "(.+)" "${CMAKE_CURRENT_SOURCE_DIR}/device/\\1.cpp")
 list(REMOVE_ITEM stage_tests ${generated_tests})
 lacuna_unity_group(stages ${stage_tests})

@@ -116,7 +116,7 @@ struct alignas(64) BlockUnit {
   std::array<std::byte, 64> bytes;
 };
 
-/// Two blocks that take the rows of tiles in turns, where kernels are persistent.
+/// Two blocks that take the work tiles in turns, where kernels are persistent.
 constexpr std::int32_t kMultiprocessors = 2;
 
 /// What a launch begins with zeros in.

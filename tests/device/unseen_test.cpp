@@ -64,7 +64,7 @@ TEST(Unseen, KeysMayHoldAnything) {
   EXPECT_GT(rows, 10'000);
 }
 
-/// Also not where a block has two rows of tiles at once, of which one visits the tile.
+/// Also not where a block has two work tiles at once, of which one visits the tile.
 TEST(Unseen, ATileThatOnlyTheNeighbourVisitsMayHoldAnything) {
   int rows = 0;
   for (const Subject& subject : asked_subjects()) {

@@ -15,7 +15,7 @@ struct Row {
   std::vector<double> o;
 };
 
-/// One row of tiles under way.
+/// One work tile under way.
 struct Walk {
   const Program& program;
   const Attend& attend;

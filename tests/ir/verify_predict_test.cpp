@@ -92,7 +92,7 @@ const TextViolation kPredict[] = {
      kEstimatedRule + "select %kept: tile_q and tile_k are between 1 and 1024 tokens\nattend %o: " +
          kColumnsRule},
     {"SelectType", kGatheredText, "keep_words] u32", "keep_words] i32",
-     "select %kept: select defines the bits of each row of tiles, in words of u32\n"},
+     "select %kept: select defines the bits of each work tile, in words of u32\n"},
     {"CompactBits", kPredictedText, "keep_q=128, keep_k=64", "keep_q=128, keep_k=32",
      "compact %list_indices: bits are those of a select with tiles of keep_q x keep_k tokens\n"},
     {"CompactTiles", kPredictedText, "keep_k=64, tile_q=64, tile_k=32",

@@ -84,7 +84,7 @@ TEST(Gpu, ReplaysFromAGraphWithNewData) {
   ASSERT_EQ(current.result(), kCudaSuccess);
   for (const std::string& name : all_names())
     replay(graphs, {name, DType::kBF16, 128, 1, 4, 2, 500, 500, Fill::kUneven, false});
-  // More rows of tiles than multiprocessors: the counter of rows begins anew in each replay.
+  // More work tiles than multiprocessors: the counter of rows begins anew in each replay.
   for (const char* name : {"dense", "bsfa", "external-mask", "fg-attn-cached", "flash-decoding"})
     replay(graphs, {name, DType::kBF16, 128, 1, 80, 40, 260, 400, Fill::kUneven, false});
 }
@@ -117,7 +117,7 @@ TEST(Gpu, ThreeShapesOnTwoStreamsDoNotDisturbEachOther) {
   }
 }
 
-/// More rows of tiles than any GPU has multiprocessors: blocks that walk rows walk several.
+/// More work tiles than any GPU has multiprocessors: blocks that walk rows walk several.
 TEST(Gpu, AThousandLaunchesGiveTheSameBits) {
   REQUIRE_GPU();
   const auto device = open_gpu();

@@ -151,7 +151,7 @@ std::string Binding::provide(const TestKernel& kernel, const Case& c) {
   shape.n_q = c.n_q, shape.n_k = c.n_k;
   std::size_t bytes = 0, mask_bytes = 0;
   if (lacuna_workspace_bytes(kernel.kernel, &shape, &bytes) != LACUNA_OK ||
-      lacuna_mask_bytes(kernel.kernel, &shape, &mask_bytes) != LACUNA_OK)
+      lacuna_selection_bytes(kernel.kernel, &shape, &mask_bytes) != LACUNA_OK)
     return lacuna_last_error();
   const auto aligned = [this](Tensor& tensor, std::size_t size) {
     tensor = tensors.poisoned_u8({static_cast<std::int64_t>(size + kAlignment)});

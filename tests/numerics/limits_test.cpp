@@ -82,7 +82,7 @@ TEST(Limits, EachMethodHasADenseEnd) {
   expect_dense("fg-attn-cached", {{"c", 0}});
 }
 
-/// Visited tiles of each row of tiles.
+/// Visited tiles of each work tile.
 std::vector<int> row_counts(const Reported& got) {
   std::vector<int> out;
   for (std::size_t x = 0; x + 2 < got.counts.size(); x += 3) out.push_back(got.counts[x + 1]);

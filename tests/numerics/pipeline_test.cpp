@@ -1,6 +1,6 @@
 // What goes wrong in kernels that load, multiply and write asynchronously: rings that lose step,
 // operands that are permuted, keys that do not exist, rows that see nothing. README.md says which
-// test is for which. More rows of tiles than a GPU has multiprocessors, so that blocks walk
+// test is for which. More work tiles than a GPU has multiprocessors, so that blocks walk
 // several.
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ constexpr int kManyRows = 420;  ///< three for each of 132 multiprocessors, and 
 
 std::int64_t tiles_of(int tokens, int tile) { return (tokens + tile - 1) / tile; }
 
-/// A variant that visits the tiles for which `lists_tile(row, j, tile)` holds; row of tiles,
+/// A variant that visits the tiles for which `lists_tile(row, j, tile)` holds; work tile,
 /// counted through all heads, key tile, and their sizes.
 template <class Lists>
 void check_lists(Case c, int tokens_of_k_tiles, Lists lists_tile) {

@@ -1,6 +1,6 @@
 // The real sample: layers of a language model, block-sparse by calibrated thresholds. The shipped
 // 4k slices always, the full files where LACUNA_SAMPLES names their folder (their thresholds beside
-// them or made by tools/dev/bsfa_thresholds.py). A few rows of tiles are compared with the oracle;
+// them or made by tools/dev/bsfa_thresholds.py). A few work tiles are compared with the oracle;
 // the counts say the rest.
 #include <gtest/gtest.h>
 
@@ -84,7 +84,7 @@ Sample open_sample(const fs::path& path) {
   return sample;
 }
 
-/// One row of tiles of one head, as a problem of its own whose mask and threshold know where it
+/// One work tile of one head, as a problem of its own whose mask and threshold know where it
 /// stands.
 Variant row_of_tiles(const Sample& sample, int h, int i) {
   const oracle::Problem& whole = sample.variant.problem;
@@ -131,7 +131,7 @@ Reported row_of_report(const Variant& v, const Reported& got, int h, int i) {
   return part;
 }
 
-/// A row of tiles of a variant's computed problem, as a problem of its own whose mask, score and
+/// A work tile of a variant's computed problem, as a problem of its own whose mask, score and
 /// gate know where it stands.
 Variant cut_row(const Variant& whole, const oracle::Problem& computed, int h, int i) {
   Variant row;
@@ -170,7 +170,7 @@ Variant cut_row(const Variant& whole, const oracle::Problem& computed, int h, in
 }
 
 /// Tiles of a report's row that contradict the predictor, and are no matter of rounding.
-int wrong_tiles(const Variant& v, const oracle::TileRow& row, const oracle::KeptRow& kept,
+int wrong_tiles(const Variant& v, const oracle::WorkTile& row, const oracle::KeptRow& kept,
                 const Reported& part) {
   int wrong = 0;
   for (int j = 0; j < static_cast<int>(part.tile_mask.size()); ++j) {
@@ -185,7 +185,7 @@ int wrong_tiles(const Variant& v, const oracle::TileRow& row, const oracle::Kept
 }
 
 /// Every predicted spec on the real queries, keys and values: kept tiles and outputs of the first,
-/// a middle and the last row of tiles.
+/// a middle and the last work tile.
 void check_predicted(TestEngine& engine, const Sample& sample, const std::string& name) {
   SCOPED_TRACE(name);
   Case c = sample.c;
@@ -198,7 +198,7 @@ void check_predicted(TestEngine& engine, const Sample& sample, const std::string
   const Reported got = run_variant(engine, kernel, c, v);
   ASSERT_EQ(got.error, "");
   const int q_tiles = oracle::tiles_of(c.n_q, v.predictor->tile_q);
-  const std::vector<oracle::TileRow> rows = {{0, 0, 0}, {0, 1, q_tiles / 2}, {0, 3, q_tiles - 1}};
+  const std::vector<oracle::WorkTile> rows = {{0, 0, 0}, {0, 1, q_tiles / 2}, {0, 3, q_tiles - 1}};
   const auto kept = oracle::oracle_kept_rows(v.problem, *v.predictor, rows);
   const oracle::Problem computed = computed_problem(v);
   for (std::size_t n = 0; n < rows.size(); ++n) {
@@ -227,7 +227,7 @@ void check_sample(TestEngine& engine, const fs::path& path) {
       EXPECT_EQ(check_variant(sample.c, row_of_tiles(sample, h, i),
                               row_of_report(sample.variant, got, h, i), engine.is_cuda),
                 "")
-          << "head " << h << ", row of tiles " << i;
+          << "head " << h << ", work tile " << i;
   // What the thresholds were made for: every row keeps 16 tiles before its diagonal, or all it has.
   for (std::size_t row = 0; row < got.counts.size() / 3; ++row) {
     const int i = static_cast<int>(row) % q_tiles, before = i * kTileQ / kTileK;

@@ -71,7 +71,7 @@ struct Comparing {
     return true;
   }
 
-  /// What of a row's output, or of its row of tiles' reports, is not the same.
+  /// What of a row's output, or of its work tile' reports, is not the same.
   std::string difference(int b, int h, int q) const {
     const auto d = static_cast<std::size_t>(variant.problem.d);
     const std::size_t row = oracle::query_index(variant.problem, b, h, q);
@@ -88,7 +88,7 @@ struct Comparing {
     for (int j = 0; j < k_tiles; ++j) {
       const std::size_t at =
           row_of_tiles(b, h, i) * static_cast<std::size_t>(k_tiles) + static_cast<std::size_t>(j);
-      // Only rows of tiles no row of which sees a token decide as before.
+      // Only work tiles no row of which sees a token decide as before.
       if (rows_together() > 1 && clean.tile_mask[at] != poisoned.tile_mask[at])
         return "tile_mask" + name + ", tile " + std::to_string(j);
     }

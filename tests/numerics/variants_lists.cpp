@@ -11,7 +11,7 @@ struct NarrowList {
   bool causal, descending;
   const char* gate;  ///< its scope and what it skips; "": none
   const char* quantise;
-  int split_rows = 1;
+  int split_kv = 1;
 };
 
 constexpr NarrowList kNarrowLists[] = {
@@ -86,7 +86,7 @@ std::string narrow_list_spec(const std::string& name) {
   if (*list->quantise != '\0') text += R"(, "quantise": {)" + std::string(list->quantise) + "}";
   text += R"(, "tile": {"q": 64, "k": )" + std::string(list->tile_k);
   if (list->descending) text += R"(, "order": "descending")";
-  if (list->split_rows > 1) text += R"(, "split_rows": )" + std::to_string(list->split_rows);
+  if (list->split_kv > 1) text += R"(, "split_kv": )" + std::to_string(list->split_kv);
   return text + "}}";
 }
 

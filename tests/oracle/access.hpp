@@ -64,7 +64,7 @@ inline bool has_visible_pair(const Problem& p, const TileIndex& x) {
 /// Calls `work(n)` for n = 0 .. count - 1, on all hardware threads.
 void for_each_index(int count, const std::function<void(int)>& work);
 
-/// Calls `work(b, h, i)` for every row of tiles.
+/// Calls `work(b, h, i)` for every work tile.
 void for_each_row_of_tiles(const Problem& p, int q_tiles,
                            const std::function<void(int, int, int)>& work);
 

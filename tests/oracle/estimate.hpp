@@ -1,5 +1,5 @@
 // The first half of the predictor: what is known before tiles are judged (vectors, biases,
-// self-similarity) and the estimates of a row of tiles. The second half is predict.cpp.
+// self-similarity) and the estimates of a work tile. The second half is predict.cpp.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,7 @@ struct Item {
   int index = 0, first = 0, last = 0;
 };
 
-/// Everything that is known before rows of tiles are looked at.
+/// Everything that is known before work tiles are looked at.
 struct Prepared {
   const Problem* problem = nullptr;
   const Predictor* predictor = nullptr;
@@ -31,7 +31,7 @@ struct Verdict {
   bool holds = false, stable = true;
 };
 
-/// A row of tiles with all its estimates; `shaken`: not even the exclusions are certain.
+/// A work tile with all its estimates; `shaken`: not even the exclusions are certain.
 struct Row {
   RowEstimate estimate;
   bool shaken = false;

@@ -46,7 +46,7 @@ double row_max(const Problem& p, const TileIndex& x, int q) {
   return m;
 }
 
-/// The state of one row of tiles while its gate is simulated.
+/// The state of one work tile while its gate is simulated.
 struct RowState {
   std::vector<double> running_max;  ///< for each row of the tile
   bool first = true;
@@ -225,7 +225,7 @@ Output empty_output(const Problem& p) {
   return out;
 }
 
-/// Under a warp gate: simulates the row of tiles and attends each warp's rows with its own keys.
+/// Under a warp gate: simulates the work tile and attends each warp's rows with its own keys.
 void attend_warps(const Problem& p, const Tiling& t, const GateRule& gate,
                   const std::vector<std::uint8_t>& tile_mask, int b, int h, int i, Output& out) {
   const Grid grid = grid_of(p, t);

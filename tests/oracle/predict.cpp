@@ -9,7 +9,6 @@
 namespace lacuna::oracle {
 namespace {
 
-
 /// Rank and mass of tile j among the visible tiles of its row.
 struct Standing {
   Band rank, mass;
@@ -106,7 +105,7 @@ void unite_heads(const Problem& p, KeptTiles& tiles) {
 KeptTiles oracle_kept(const Problem& p, const Predictor& predictor) {
   KeptTiles out;
   out.q_tiles = tiles_of(p.n_q, predictor.tile_q), out.k_tiles = tiles_of(p.n_k, predictor.tile_k);
-  std::vector<TileRow> rows;
+  std::vector<WorkTile> rows;
   for (int row = 0; row < p.n_b * p.n_h * out.q_tiles; ++row) {
     const int head = row / out.q_tiles;
     rows.push_back({head / p.n_h, head % p.n_h, row % out.q_tiles});
@@ -120,7 +119,7 @@ KeptTiles oracle_kept(const Problem& p, const Predictor& predictor) {
 }
 
 std::vector<KeptRow> oracle_kept_rows(const Problem& p, const Predictor& predictor,
-                                      const std::vector<TileRow>& rows) {
+                                      const std::vector<WorkTile>& rows) {
   const Prepared prepared = prepare(p, predictor);
   std::vector<KeptRow> out(rows.size());
   for_each_index(static_cast<int>(rows.size()), [&](int n) {

@@ -59,17 +59,17 @@ struct KeptTiles {
 };
 KeptTiles oracle_kept(const Problem& problem, const Predictor& predictor);
 
-/// The same for a few rows of tiles of a problem too large for all; each head's own decision.
-struct TileRow {
+/// The same for a few work tiles of a problem too large for all; each head's own decision.
+struct WorkTile {
   int b = 0, h = 0, i = 0;
 };
 struct KeptRow {
   std::vector<std::uint8_t> kept, stable;  ///< [k_tiles]
 };
 std::vector<KeptRow> oracle_kept_rows(const Problem& problem, const Predictor& predictor,
-                                      const std::vector<TileRow>& rows);
+                                      const std::vector<WorkTile>& rows);
 
-/// Estimates of one row of tiles: score and p of each tile, and whether the tile is visible. The
+/// Estimates of one work tile: score and p of each tile, and whether the tile is visible. The
 /// piece of oracle_kept that tests look into.
 struct RowEstimate {
   std::vector<Band> score, p;

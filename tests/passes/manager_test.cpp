@@ -16,9 +16,9 @@ TEST(Manager, ShowsEveryPassToTheObserver) {
   EXPECT_EQ(trace,
             R"(fold_expressions (unchanged)
 drop_trivial (unchanged)
-drop_unread (unchanged)
+eliminate_dead_ops (unchanged)
 classify_tiles (unchanged)
-legalise (unchanged)
+legalize_for_target (unchanged)
 choose_tiles
 -  %o, %lse = attend %q, %k, %v, mask="k <= q + n_k - n_q", scale=0.125 : [batch, heads, n_q, d] bf16, [batch, heads, n_q] f32
 +  %o, %lse = attend %q, %k, %v, mask="k <= q + n_k - n_q", scale=0.125, tile_q=192, tile_k=128 : [batch, heads, n_q, d] bf16, [batch, heads, n_q] f32
@@ -32,7 +32,7 @@ TEST(Manager, StopsAtTheFirstPassThatRejects) {
   (void)make_plan(
       make_document(), {.head_dim = 64, .dtype = DType::kF32}, target("sm_90a"), diagnostics,
       [&](std::string_view pass, const Program&, const Program&) { seen.emplace_back(pass); });
-  EXPECT_EQ(seen.back(), "legalise");
+  EXPECT_EQ(seen.back(), "legalize_for_target");
 }
 
 Program break_scale(Program program, const PassContext&) {
@@ -99,7 +99,7 @@ TEST(BuildProgram, ChecksWhatTheSpecAdmits) {
   EXPECT_EQ(diagnostics.items[0].span, (Span{3, 5, 7}));
 }
 
-TEST(Legalise, NamesWhatTheTargetCannotDo) {
+TEST(LegalizeForTarget, NamesWhatTheTargetCannotDo) {
   Diagnostics diagnostics;
   (void)make_plan(make_document(), {.head_dim = 80, .dtype = DType::kF32}, target("sm_89"),
                   diagnostics);

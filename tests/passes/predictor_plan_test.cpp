@@ -227,7 +227,7 @@ TEST(PredictorTiles, OfGatheredRowsAreThoseOfThePredictor) {
   document.spec.tile.q.values = {32};
   EXPECT_EQ(plan(document, "sm_89").diagnostics,
             "error : loader: gather does not go with the spec\n"
-            "note: a gathered row of tiles has the queries of predictor.tile.q\n");
+            "note: a gathered work tile has the queries of predictor.tile.q\n");
 }
 
 TEST(PredictorTiles, AreThePredictorsWhereKeepReadsAParameterByTile) {

@@ -172,13 +172,13 @@ TEST(Wgmma, ABlockTakesTwoRowsOf64QueriesThatHaveLists) {
   };
   const PlannedWgmma p = with(R"({"q": 64, "k": 64})");
   EXPECT_EQ(family_of(p), "wgmma: the tensor cores of sm_90a by TMA");
-  EXPECT_EQ(p.attend().tile_rows.value, 2);
+  EXPECT_EQ(p.attend().work_tiles.value, 2);
   EXPECT_EQ(p.attend().warpgroups.value, 2);
   EXPECT_EQ(p.attend().warps.value, 8);
   EXPECT_EQ(p.attend().step_keys.value, 128);
   EXPECT_EQ(p.attend().registers.value, 232);
   EXPECT_EQ(attend_of(p.plan.program).tile_q, 64) << "that of lists and reports";
-  EXPECT_EQ(with(R"({"q": 128, "k": 64})").attend().tile_rows.value, 1);
+  EXPECT_EQ(with(R"({"q": 128, "k": 64})").attend().work_tiles.value, 1);
   EXPECT_EQ(with(R"({"q": 64, "k": 32})").attend().step_keys.value, 64) << "two tiles";
   EXPECT_EQ(with(R"({"q": 64, "k": 128})").attend().step_keys.value, 128);
   EXPECT_EQ(family_of(with(R"({"q": 32, "k": 64})")),

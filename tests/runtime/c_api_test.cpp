@@ -140,7 +140,7 @@ TEST_F(CApiKernel, EveryPointerThatIsNullIsNamed) {
   expect_refused(lacuna_kernel_tile(kernel_, &tile, nullptr), tiles);
 
   size_t bytes = 0;
-  for (const auto count : {lacuna_workspace_bytes, lacuna_mask_bytes}) {
+  for (const auto count : {lacuna_workspace_bytes, lacuna_selection_bytes}) {
     expect_refused(count(nullptr, &shape_, &bytes), no_kernel);
     expect_refused(count(kernel_, nullptr, &bytes), "shape: expected lacuna_shape, got null");
     expect_refused(count(kernel_, &shape_, nullptr),

@@ -24,7 +24,7 @@ class CpuMask : public testing::Test {
   alignas(256) unsigned char data[256] = {};
 
   /// The output of a launch in which the first tile is kept or not.
-  std::vector<float> launch(bool keep_first, lacuna_mask* mask) {
+  std::vector<float> launch(bool keep_first, lacuna_selection* mask) {
     Problem problem;
     LaunchArgs args = problem.arguments();
     args.params.emplace_back("keep_first", keep_first ? 1.0 : 0.0);
@@ -37,7 +37,7 @@ class CpuMask : public testing::Test {
 TEST_F(CpuMask, NoWorkspaceIsNeeded) { EXPECT_EQ(kernel.workspace_bytes(shape), 0U); }
 
 TEST_F(CpuMask, HoldsABitForEachTile) {
-  // One word for each head: one row of tiles, two tiles.
+  // One word for each head: one work tile, two tiles.
   EXPECT_EQ(kernel.mask_bytes(shape), std::size_t{kHeads} * 4);
   Mask mask(data, sizeof(data));
   launch(true, &mask);

@@ -1,4 +1,4 @@
-// Estimates, row of tiles by row of tiles, against a plain double computation of every pair.
+// Estimates, work tile by work tile, against a plain double computation of every pair.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -165,7 +165,7 @@ Estimate with_mask(Estimate op, const std::string& mask, const std::string& refe
   return std::get<Estimate>(variant);
 }
 
-/// Compares every row of tiles of every head.
+/// Compares every work tile of every head.
 void expect_estimate(const PredictProblem& problem, const EstimateJob& job, Expected expected) {
   const HostArgs& args = problem.args;
   expected.scale = double{job.op.scale};

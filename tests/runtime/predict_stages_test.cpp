@@ -26,7 +26,7 @@ std::function<bool(int, int)> causal(const PredictProblem& problem) {
   return [offset](int q, int k) { return k <= q + offset; };
 }
 
-/// Sum of one of the three counts over all rows of tiles.
+/// Sum of one of the three counts over all work tiles.
 int total(const PredictProblem& problem, std::size_t which) {
   int sum = 0;
   for (std::size_t x = which; x < problem.counts.size(); x += 3) sum += problem.counts[x];
@@ -223,7 +223,8 @@ TEST(PredictStages, ColumnsOfEightKeysWithUnitedHeads) {
   problem.set_param(0.06F);
   problem.run(column_program(8, ", shared_heads=true"));
   expect_some_tiles(problem);
-  expect_attention(problem, kStagesScale, reported(problem, 32, 8, [](int, int) { return true; }), 2e-5);
+  expect_attention(problem, kStagesScale, reported(problem, 32, 8, [](int, int) { return true; }),
+                   2e-5);
   for (int i = 0; i < 3; ++i) {
     for (int j = 0; j < 26; ++j) {
       EXPECT_EQ(problem.report(1, 0, i, j), problem.report(1, 1, i, j));
@@ -307,7 +308,8 @@ TEST(PredictStages, KeptBitsAreGivenOutAndUsedAgain) {
   second.run(program, {bits.data(), true});
   EXPECT_EQ(second.tile_mask, first.tile_mask);
   EXPECT_EQ(bits, decided);
-  expect_attention(second, kStagesScale, reported(second, 32, 1, [](int, int) { return true; }), 2e-5);
+  expect_attention(second, kStagesScale, reported(second, 32, 1, [](int, int) { return true; }),
+                   2e-5);
 }
 
 TEST(PredictStages, ThreadsDoNotChangeABit) {

@@ -4,7 +4,7 @@
 #include <iterator>
 #include <set>
 
-#include "tests/sass/wgmma_ahead.hpp"
+#include "tests/sass/tile_gate_order.hpp"
 #include "tests/sass/wgmma_instructions.hpp"
 
 namespace lacuna::sass {
@@ -168,7 +168,7 @@ class Check {
       if (releases.back() < waits_.back())
         complain("V is released before its product is complete", code_[releases.back()]);
     }
-    if (!facts_.takes_turns) return;
+    if (!facts_.ping_pong) return;
     if (!any_between(loop_.first, first, [](const Instruction& i) { return i.is("BAR.SYNC"); }))
       complain("products are issued before the warpgroup's turn");
     if (!any_between(last, waits_.front(), [](const Instruction& i) { return i.is("BAR.ARV"); }))
@@ -232,7 +232,7 @@ bool looks_ahead(const Plan& plan) {
   if (!op.gate || op.gate->scope != GateScope::kTile || reads(*op.gate, Variable::kGap))
     return false;
   if (!op.gate->skips_exp || !op.gate->skips_pv) return false;
-  return attend.qk_bits.value != k8Bits && op.columns < 0 && attend.tile_rows.value == 1 &&
+  return attend.qk_bits.value != k8Bits && op.columns < 0 && attend.work_tiles.value == 1 &&
          plan.program.head_dim <= kWidestAhead && attend.warpgroups.value == kWarpgroupsAhead;
 }
 
@@ -249,7 +249,7 @@ StepFacts step_facts(const Plan& plan) {
   facts.groups = facts.has_gate && !facts.looks_ahead ? keys / attend.tile_k.value : 1;
   facts.key_products = plan.program.head_dim / kDepth;
   facts.value_products = (facts.looks_ahead ? kKeysAhead : keys) / kDepth;
-  facts.takes_turns = facts.looks_ahead || attend.warpgroups.value > 2;
+  facts.ping_pong = facts.looks_ahead || attend.warpgroups.value > 2;
   return facts;
 }
 

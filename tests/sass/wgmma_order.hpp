@@ -17,9 +17,9 @@ struct StepFacts {
   int value_products = 0;  ///< wgmmas of the product with V; ahead: of that of one part
   bool has_gate = false;   ///< a step may be without exponentials and without the product with V
   /// The gate decides about a step under the product with K of the next one, and what counts is
-  /// weighed and multiplied with V part by part; the loop holds two steps (wgmma_ahead.hpp).
+  /// weighed and multiplied with V part by part; the loop holds two steps (tile_gate_order.hpp).
   bool looks_ahead = false;
-  bool takes_turns = false;  ///< warpgroups issue their products one after the other
+  bool ping_pong = false;  ///< warpgroups issue their products one after the other
 };
 
 /// Of a plan of the wgmma family with 16-bit operands.

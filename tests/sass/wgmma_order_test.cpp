@@ -78,7 +78,7 @@ const Lines kGatedLoop = {
 
 StepFacts in_turns() {
   StepFacts facts = kOrderFacts;
-  facts.takes_turns = true;
+  facts.ping_pong = true;
   return facts;
 }
 StepFacts gated() {
@@ -99,7 +99,8 @@ TEST(WgmmaOrder, NeedsALoop) {
 
 TEST(WgmmaOrder, ProductsWithKComeFirst) {
   // The products with V in front of the last wgmma with K, then of both.
-  Lines lines = moved(kOrderLoop, find_line(kOrderLoop, "R8, gsb0"), find_line(kOrderLoop, "BAR.ARV"));
+  Lines lines =
+      moved(kOrderLoop, find_line(kOrderLoop, "R8, gsb0"), find_line(kOrderLoop, "BAR.ARV"));
   expect_violation(lines, kOrderFacts, "wgmmas of a product with K: 1 instead of 2");
   lines = moved(kOrderLoop, find_line(kOrderLoop, "R32, gdesc"), find_line(kOrderLoop, "BAR.ARV"));
   lines = moved(lines, find_line(lines, "R8, gsb0"), find_line(lines, "BAR.ARV"));
@@ -144,12 +145,13 @@ TEST(WgmmaOrder, WhatWasWrittenBeforeIsAnnounced) {
 TEST(WgmmaOrder, EachWaitIsForWhatItSays) {
   Lines lines = kOrderLoop;
   lines[find_line(kOrderLoop, "gsb0, 0x1")] = "WARPGROUP.DEPBAR.LE gsb0, 0x0";
-  expect_violation(lines, kOrderFacts, "expected a wait for gsb0, 0x1: WARPGROUP.DEPBAR.LE gsb0, 0x0");
+  expect_violation(lines, kOrderFacts,
+                   "expected a wait for gsb0, 0x1: WARPGROUP.DEPBAR.LE gsb0, 0x0");
   expect_violation(without(kOrderLoop, find_line(kOrderLoop, "gsb0, 0x1")), kOrderFacts,
                    "waits for products: 1 instead of 2");
-  expect_violation(moved(kOrderLoop, find_line(kOrderLoop, "gsb0, 0x1"), find_line(kOrderLoop, "R40, gdesc")),
-                   kOrderFacts,
-                   "a wait before the product with V is issued: WARPGROUP.DEPBAR.LE gsb0, 0x1");
+  expect_violation(
+      moved(kOrderLoop, find_line(kOrderLoop, "gsb0, 0x1"), find_line(kOrderLoop, "R40, gdesc")),
+      kOrderFacts, "a wait before the product with V is issued: WARPGROUP.DEPBAR.LE gsb0, 0x1");
 }
 
 TEST(WgmmaOrder, RegistersUnderWayAreLeftAlone) {
@@ -157,17 +159,19 @@ TEST(WgmmaOrder, RegistersUnderWayAreLeftAlone) {
   expect_violation(moved(kOrderLoop, find_line(kOrderLoop, "FFMA R11"), wait), kOrderFacts,
                    "a register of a product under way is touched: FFMA R11, R11, R5, R12");
   // Weights that V is still being multiplied by; 43 belongs to the fragment that begins at 40.
-  expect_violation(moved(kOrderLoop, find_line(kOrderLoop, "R41, R11"), find_line(kOrderLoop, "gsb0, 0x0")),
-                   kOrderFacts,
-                   "a register of a product under way is touched: F2FP.BF16.F32.PACK_AB R41, R11, "
-                   "R10");
+  expect_violation(
+      moved(kOrderLoop, find_line(kOrderLoop, "R41, R11"), find_line(kOrderLoop, "gsb0, 0x0")),
+      kOrderFacts,
+      "a register of a product under way is touched: F2FP.BF16.F32.PACK_AB R41, R11, "
+      "R10");
   expect_violation(with(kOrderLoop, wait + 1, "FMUL R23, R23, R5"), kOrderFacts,
                    "a register of a product under way is touched: FMUL R23, R23, R5");
 }
 
 TEST(WgmmaOrder, ExponentialsRunUnderTheProductWithV) {
-  expect_violation(moved(kOrderLoop, find_line(kOrderLoop, "MUFU.EX2 R11"), find_line(kOrderLoop, "F2FP")), kOrderFacts,
-                   "an exponential is not under the product with V: MUFU.EX2 R11, R11");
+  expect_violation(
+      moved(kOrderLoop, find_line(kOrderLoop, "MUFU.EX2 R11"), find_line(kOrderLoop, "F2FP")),
+      kOrderFacts, "an exponential is not under the product with V: MUFU.EX2 R11, R11");
 }
 
 TEST(WgmmaOrder, AStepCostsWhatItHasTo) {
@@ -178,19 +182,22 @@ TEST(WgmmaOrder, AStepCostsWhatItHasTo) {
   lines = with(lines, find_line(lines, "FFMA R9"), "FADD R8, R8, R12");
   expect_violation(lines, kOrderFacts, "FFMA on the way: 3 instead of 4");
   expect_violation(lines, kOrderFacts, "FMUL on the way: 1 instead of 0");
-  expect_violation(with(kOrderLoop, find_line(kOrderLoop, "FFMA R8"), "FMNMX R5, R8, R9, !PT"), kOrderFacts,
-                   "FMNMX on the way: 1 instead of 0");
+  expect_violation(with(kOrderLoop, find_line(kOrderLoop, "FFMA R8"), "FMNMX R5, R8, R9, !PT"),
+                   kOrderFacts, "FMNMX on the way: 1 instead of 0");
   expect_violation(without(kOrderLoop, find_line(kOrderLoop, "F2FP")), kOrderFacts,
                    "packs on the way: 1 instead of 2");
 }
 
 TEST(WgmmaOrder, SlotsAreReleasedWhenTheirProductIsComplete) {
-  expect_violation(moved(kOrderLoop, find_line(kOrderLoop, "SYNCS.ARRIVE"), find_line(kOrderLoop, "gsb0, 0x1")),
-                   kOrderFacts,
-                   "K is not released between the wait for its product and that for V's: @!P0 "
-                   "SYNCS.ARRIVE.TRANS64.A1T0 RZ, [UR5], RZ");
   expect_violation(
-      moved(kOrderLoop, find_line(kOrderLoop, "SYNCS.ARRIVE", 1), find_line(kOrderLoop, "gsb0, 0x0")), kOrderFacts,
+      moved(kOrderLoop, find_line(kOrderLoop, "SYNCS.ARRIVE"), find_line(kOrderLoop, "gsb0, 0x1")),
+      kOrderFacts,
+      "K is not released between the wait for its product and that for V's: @!P0 "
+      "SYNCS.ARRIVE.TRANS64.A1T0 RZ, [UR5], RZ");
+  expect_violation(
+      moved(kOrderLoop, find_line(kOrderLoop, "SYNCS.ARRIVE", 1),
+            find_line(kOrderLoop, "gsb0, 0x0")),
+      kOrderFacts,
       "V is released before its product is complete: @!P0 SYNCS.ARRIVE.TRANS64.A1T0 RZ, "
       "[R9+URZ], RZ");
   expect_violation(without(kOrderLoop, find_line(kOrderLoop, "SYNCS.ARRIVE", 1)), kOrderFacts,
@@ -207,17 +214,19 @@ TEST(WgmmaOrder, ProductsWaitForWhatTheyRead) {
 }
 
 TEST(WgmmaOrder, TurnsAreTaken) {
-  expect_violation(moved(kOrderLoop, find_line(kOrderLoop, "BAR.SYNC"), find_line(kOrderLoop, "R8, gsb0")),
-                   in_turns(), "products are issued before the warpgroup's turn");
-  expect_violation(moved(kOrderLoop, find_line(kOrderLoop, "BAR.ARV"), find_line(kOrderLoop, "MUFU.EX2 R9")),
-                   in_turns(),
-                   "the turn is not passed on between the products and the wait for them");
+  expect_violation(
+      moved(kOrderLoop, find_line(kOrderLoop, "BAR.SYNC"), find_line(kOrderLoop, "R8, gsb0")),
+      in_turns(), "products are issued before the warpgroup's turn");
+  expect_violation(
+      moved(kOrderLoop, find_line(kOrderLoop, "BAR.ARV"), find_line(kOrderLoop, "MUFU.EX2 R9")),
+      in_turns(), "the turn is not passed on between the products and the wait for them");
 }
 
 TEST(WgmmaOrder, NothingSpills) {
   expect_violation(with(kOrderLoop, kOrderLoop.size(), "STL [R1], R4"), kOrderFacts,
                    "local memory is used: STL [R1], R4");
-  expect_violation(with(kOrderLoop, 1, "LDL R4, [R1]"), kOrderFacts, "local memory is used: LDL R4, [R1]");
+  expect_violation(with(kOrderLoop, 1, "LDL R4, [R1]"), kOrderFacts,
+                   "local memory is used: LDL R4, [R1]");
 }
 
 TEST(WgmmaOrder, AGateLeavesOutWhatItSays) {

@@ -54,7 +54,7 @@ constexpr const char* kEverything = R"({
   "quantise": { "qk": { "bits": 8, "group": "thread" }, "v": { "bits": 8, "range": 2.25 } },
   "mask": "external",
   "tile": { "q": [64, 128], "k": 64, "stages": "auto", "warps": [4, 8], "order": "descending",
-            "split_rows": [4, 1] },
+            "split_kv": [4, 1] },
   "loader": "cp_async"
 })";
 
@@ -114,7 +114,7 @@ TEST(ReadSpec, FillsEveryField) {
   EXPECT_TRUE(spec.tile.stages.is_auto());
   EXPECT_EQ(spec.tile.warps.values, (std::vector{4, 8}));
   EXPECT_EQ(spec.tile.order.values, std::vector{TileOrder::kDescending});
-  EXPECT_EQ(spec.tile.split_rows.values, (std::vector{4, 1}));
+  EXPECT_EQ(spec.tile.split_kv.values, (std::vector{4, 1}));
   EXPECT_EQ(spec.loader.values, std::vector{Loader::kCpAsync});
 }
 

@@ -53,7 +53,7 @@ TEST(Bench, DrawsRandomListsOfADensity) {
   const CommandResult result = bench("external-mask", {"--density", "0", "--seed", "7"});
   ASSERT_EQ(result.status, 0) << result.err;
   const auto document = parse_document(result);
-  EXPECT_EQ(document["tiles"]["visited"], 2 * 2) << "one tile in each row of tiles";
+  EXPECT_EQ(document["tiles"]["visited"], 2 * 2) << "one tile in each work tile";
   const CommandResult refused = bench("dense", {"--density", "0.5"});
   EXPECT_EQ(refused.status, 1);
 }

@@ -40,7 +40,7 @@ TEST_F(MaskClassesOf, TilesAreInsideAcrossOrOutsideOfIt) {
             (std::vector{kPartial, kPartial, kHidden, kHidden, kHidden}));
   EXPECT_EQ(row(causal, 0, 1, 0b00110),
             (std::vector{kDropped, kFull, kPartial, kDropped, kHidden}));
-  // The last row of tiles ends with query 299, the last column with key 319.
+  // The last work tile ends with query 299, the last column with key 319.
   EXPECT_EQ(row(causal, 1, 2, 0b11111), (std::vector{kFull, kFull, kFull, kFull, kPartial}));
   const char* const last =
       R"({"version": 1, "name": "x", "attention": {"mask": "k >= n_k - 1 and q >= n_q - 1"}})";

@@ -16,8 +16,7 @@ using tools::Array;
 using tools::ArrayType;
 
 constexpr std::int64_t kHeads = 2;
-constexpr std::int64_t kRunTokens =
-    300;  // tiles of 128 x 64: three rows of tiles, a partial last one
+constexpr std::int64_t kRunTokens = 300;  // tiles of 128 x 64: three work tiles, a partial last one
 constexpr std::int64_t kRunHeadDim = 64;
 
 /// Visible tiles of a causal mask over kRunTokens, for each head: 2 + 4 + 5.

@@ -123,7 +123,7 @@ TEST(TuneLookup, RowsAreSplitOnlyForShapesThatWantIt) {
                             record_of(kSmall, "q128 k64 ascending threads2", 3)};
   EXPECT_EQ(chosen(records), "q128 k64 ascending threads2");
   Dimensions few_rows = open_dimensions();
-  few_rows.split_rows = {1, 8};
+  few_rows.split_kv = {1, 8};
   EXPECT_EQ(chosen(records, std::nullopt, few_rows), "q64 k32 ascending threads2 split8");
 }
 

@@ -40,7 +40,7 @@ std::vector<std::string> fixed_of(const std::string& fields, const Machine& mach
 
 std::set<int> splits_of(const Space& space) {
   std::set<int> splits;
-  for (const Candidate& candidate : space.candidates) splits.insert(candidate.config.split_rows);
+  for (const Candidate& candidate : space.candidates) splits.insert(candidate.config.split_kv);
   return splits;
 }
 
@@ -112,7 +112,7 @@ TEST(TuneSpace, AGateKeepsItsTilesAndItsOrder) {
             (std::vector<std::string>{"tile.q (the gate judges tiles of it)",
                                       "tile.k (the gate judges tiles of it)",
                                       "tile.order (the gate depends on it)",
-                                      "tile.split_rows (the gate depends on the tiles before)"}));
+                                      "tile.split_kv (the gate depends on the tiles before)"}));
 }
 
 TEST(TuneSpace, AListIsTheAuthorsWord) {
@@ -152,14 +152,13 @@ TEST(TuneSpace, RowsAreSplitWhereTheyLeaveMultiprocessorsWithoutOne) {
   EXPECT_EQ(splits_of(space_of(kGate, gpu(), 0, kFewRows)), (std::set{1}));
   const std::string e4m3 = R"(, "quantise": {"qk": {"bits": 8}, "v": {"bits": 8}})";
   EXPECT_EQ(splits_of(space_of(e4m3, gpu(), 0, kFewRows)), (std::set{1}));
-  const std::string list = R"(, "tile": {"split_rows": [1, 3]})";
+  const std::string list = R"(, "tile": {"split_kv": [1, 3]})";
   EXPECT_EQ(splits_of(space_of(list, gpu())), (std::set{1, 3})) << "the author's word";
-  EXPECT_EQ(splits_of(space_of(R"(, "tile": {"split_rows": 3})", gpu(), 0, kFewRows)),
-            (std::set{3}));
+  EXPECT_EQ(splits_of(space_of(R"(, "tile": {"split_kv": 3})", gpu(), 0, kFewRows)), (std::set{3}));
   const std::string stages = R"(, "tile": {"stages": 2})";
   EXPECT_EQ(fixed_of(stages, gpu()),
             (std::vector<std::string>{"tile.stages (written)",
-                                      "tile.split_rows (there is a row for each multiprocessor)"}));
+                                      "tile.split_kv (there is a row for each multiprocessor)"}));
   EXPECT_EQ(fixed_of(stages, gpu(), kFewRows), std::vector<std::string>{"tile.stages (written)"});
 }
 
@@ -218,10 +217,10 @@ TEST(TuneCost, SaysWhyAPointIsHopeless) {
   EXPECT_EQ(of("q128 k64 ascending threads2"), "not pruned") << "the usual one but for its threads";
 }
 
-TEST(TuneCost, SplitRowsCostLessWhereThereAreFew) {
+TEST(TuneCost, SplitKvCostLessWhereThereAreFew) {
   const Machine machine = gpu();
-  const auto cycles = [&](int split_rows, const LaunchShape& shape) {
-    const std::string tile = R"(, "tile": {"split_rows": )" + std::to_string(split_rows) + "}";
+  const auto cycles = [&](int split_kv, const LaunchShape& shape) {
+    const std::string tile = R"(, "tile": {"split_kv": )" + std::to_string(split_kv) + "}";
     return estimate_cost(space_of(tile, machine).candidates.front(), machine, shape, 1).cycles;
   };
   EXPECT_LT(cycles(8, kFewRows), 0.2 * cycles(1, kFewRows));

@@ -1,4 +1,4 @@
-// Thresholds that keep the k tiles with the largest maxima of each row of tiles (BSFA). The maxima
+// Thresholds that keep the k tiles with the largest maxima of each work tile (BSFA). The maxima
 // are never read: a launch with a threshold for each row says of every tile on which side of it its
 // maximum lies, and all rows are narrowed down at once.
 #pragma once

@@ -27,7 +27,7 @@ std::vector<Buffer> place_params(const std::vector<ParamInput>& params, const Pl
   return buffers;
 }
 
-/// Sums over one row of tiles of one head.
+/// Sums over one work tile of one head.
 struct RowError {
   double difference = 0, magnitude = 0;
 };
@@ -144,7 +144,7 @@ std::vector<HeadMeasure> Trial::compare_heads(const PlacedSample& sample, const 
   const std::size_t rows = counts.bytes.size() / sizeof(std::int32_t[3]) / head_count;
   std::vector<std::vector<RowError>> errors(head_count, std::vector<RowError>(rows));
   const auto items = static_cast<std::int64_t>(head_count * rows);
-  // The rows of tiles on all cores: an output of a long sample takes one core as long as a hundred
+  // The work tiles on all cores: an output of a long sample takes one core as long as a hundred
   // launches of a GPU.
   parallel_for(worker_count(0, items), items, [&](std::int64_t item, std::size_t) {
     const std::size_t head = static_cast<std::size_t>(item) / rows;

@@ -15,7 +15,7 @@ namespace lacuna::tools {
 /// Of one head on one sample.
 struct HeadMeasure {
   double rel_l1 = 0;
-  double standard_error = 0;  ///< of rel_l1, as rows of tiles differ: how far to trust it elsewhere
+  double standard_error = 0;  ///< of rel_l1, as work tiles differ: how far to trust it elsewhere
   std::int64_t visible = 0, computed = 0;  ///< tiles; computed: visited and not gated
 };
 

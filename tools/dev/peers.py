@@ -24,7 +24,7 @@ Points:
   topk:n=,ratio=,causal=     SpargeAttn's top-k, from the tensors to O
   selection:n=               what SALE takes to choose its tiles
   formula:n=,name=           a score formula or a mask of single tokens: alibi, softcap, factor, table, document, window
-  split:n=,n_q=              n_q queries of n keys; 16, 8 or 4 blocks share a row of tiles, or one has it ("whole")
+  split:n=,n_q=              n_q queries of n keys; 16, 8 or 4 blocks share a work tile, or one has it ("whole")
 or one of these words alone: its preset. Needs PyTorch, a Hopper GPU for cuDNN's best, and NVRTC.
 """
 import argparse

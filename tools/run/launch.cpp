@@ -53,7 +53,7 @@ void measure_attend(Measurement& m, Extras& extras) {
   AlignedBuffer workspace = place_workspace(kernel, m.inputs, m.place, m.errors);
   const std::size_t bytes = kernel.mask_bytes(shape_of(m.inputs));
   AlignedBuffer memory = place_bytes(bytes, m.place, m.errors);
-  lacuna_mask mask{sizeof(lacuna_mask), memory.data(), bytes, 0};
+  lacuna_selection mask{sizeof(lacuna_selection), memory.data(), bytes, 0};
   v1::LaunchArgs args = arguments(m.inputs, m.tensors, workspace, m.place);
   add_extras(extras, m.place, args);
   args.mask = &mask;

@@ -16,7 +16,7 @@ struct LaunchOptions {
   bool times = true;  ///< false: one launch, no clock
 };
 
-/// Tiles over all rows of tiles, heads and batch entries.
+/// Tiles over all work tiles, heads and batch entries.
 struct TileCounts {
   std::int64_t visible = 0, visited = 0, gated = 0;
 };

@@ -22,7 +22,7 @@ constexpr double kL2BytesPerCycle = 64;
 /// Barriers, the softmax of the rows, addresses: what a tile costs however small it is.
 constexpr double kCyclesOfTile = 250;
 constexpr double kCyclesOfBlock = 2500;
-/// Of the kernel that merges the results of split rows, besides what it reads.
+/// Of the kernel that merges the results of split work tiles, besides what it reads.
 constexpr double kCyclesOfCombine = 6000;
 constexpr double kWarpsForFullRate = 8;
 
@@ -48,22 +48,22 @@ double rows_of_tiles(const LaunchShape& shape, int tile_q) {
 double visited_tiles(const LaunchShape& shape, const Config& config, double density) {
   const double all = tiles_of(shape.n_k, config.tile_k);
   const double of_row = density >= 1 ? all : std::min(all, density * all + 0.5);
-  return config.split_rows > 1 ? std::ceil(of_row / config.split_rows) : of_row;
+  return config.split_kv > 1 ? std::ceil(of_row / config.split_kv) : of_row;
 }
 
 /// Partial results are written and read again.
-double cycles_to_combine(const LaunchShape& shape, int split_rows, int head_dim,
+double cycles_to_combine(const LaunchShape& shape, int split_kv, int head_dim,
                          const Machine& machine) {
-  if (split_rows == 1) return 0;
+  if (split_kv == 1) return 0;
   const double queries = static_cast<double>(shape.n_b) * shape.n_h * shape.n_q;
-  const double bytes = 2 * queries * head_dim * split_rows * sizeof(float);
+  const double bytes = 2 * queries * head_dim * split_kv * sizeof(float);
   return kCyclesOfCombine + bytes / (kL2BytesPerCycle * machine.processors);
 }
 
 TileShape tile_shape(const Candidate& candidate) {
   const Attend& attend = attend_of(candidate.plan.program);
-  // Rows of tiles that a block takes together count as one.
-  return {.tile_q = candidate.config.tile_q * candidate.plan.attend.tile_rows.value,
+  // Work tiles that a block takes together count as one.
+  return {.tile_q = candidate.config.tile_q * candidate.plan.attend.work_tiles.value,
           .tile_k = candidate.config.tile_k,
           .stages = candidate.config.stages,
           .head_dim = candidate.plan.program.head_dim,
@@ -105,10 +105,10 @@ Cost gpu_cost(const Candidate& candidate, const Machine& machine, const LaunchSh
   const double of_tile = std::max(math, load) + (1 - hidden) * std::min(math, load) * 0.5 + fixed;
   const double of_block =
       visited_tiles(shape, candidate.config, density) * of_tile + kCyclesOfBlock;
-  const int split_rows = candidate.config.split_rows;
-  const double blocks = rows_of_tiles(shape, tile.tile_q) * split_rows;
+  const int split_kv = candidate.config.split_kv;
+  const double blocks = rows_of_tiles(shape, tile.tile_q) * split_kv;
   const double waves = std::ceil(blocks / (resident_blocks * machine.processors));
-  const double combine = cycles_to_combine(shape, split_rows, tile.head_dim, machine);
+  const double combine = cycles_to_combine(shape, split_kv, tile.head_dim, machine);
   Cost cost{waves * of_block + combine, math >= load ? "arithmetic" : "loads of keys and values"};
   cost.limited_by += ", " + std::to_string(fit.blocks) + " blocks an SM (" + fit.limited_by + ")";
   return cost;

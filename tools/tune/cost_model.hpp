@@ -3,7 +3,7 @@
 //
 // GPU: a roofline over one block (mma rate, L2 traffic, a fixed price for each tile), its latency
 // hidden as far as occupancy allows, times the waves of blocks. CPU: arithmetic at a rate that
-// falls where a tile leaves the caches, times the rows of tiles of the busiest core.
+// falls where a tile leaves the caches, times the work tiles of the busiest core.
 #pragma once
 
 #include <string>

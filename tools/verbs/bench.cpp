@@ -68,7 +68,7 @@ struct Subject {
   AlignedBuffer workspace;
   std::vector<v1::LaunchArgs> args;
   bool keeps_mask = false;
-  std::vector<lacuna_mask> masks{};
+  std::vector<lacuna_selection> masks{};
   std::vector<double> times_us{};
 };
 
@@ -150,7 +150,7 @@ void add_attend_subject(Bench& bench) {
   for (std::size_t set = 0; set < bench.sets.size(); ++set) {
     bench.mask_memory.push_back(place_bytes(bytes, bench.place, bench.errors));
     subject.masks.push_back(
-        {sizeof(lacuna_mask), bench.mask_memory.back().data(), bytes, /*calls=*/0});
+        {sizeof(lacuna_selection), bench.mask_memory.back().data(), bytes, /*calls=*/0});
   }
   for (std::size_t set = 0; set < bench.sets.size(); ++set) {
     subject.args[set].mask = &subject.masks[set];

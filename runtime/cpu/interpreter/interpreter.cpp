@@ -22,7 +22,7 @@ void enter_tile(const Job& job, int j, Worker& worker) {
   bind_keys(j, first, end - 1, worker);
 }
 
-/// The list of this row of tiles.
+/// The list of this work tile.
 void read_list(const Job& job, const RowOfTiles& row, std::vector<Visit>& visits) {
   constexpr std::uint32_t kMaskFlag = std::uint32_t{1} << 31U;
   const int count = *element_at<const std::int32_t>(job.args.list_counts, row.head, row.i);

@@ -24,7 +24,7 @@ struct Job {
   int q_tiles, k_tiles;  ///< k_tiles: columns, if they are gathered
 };
 
-/// A row of tiles, and the KV head it reads.
+/// A work tile, and the KV head it reads.
 struct RowOfTiles {
   HeadIndex head, head_kv;
   int i = 0;

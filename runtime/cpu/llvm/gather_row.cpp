@@ -1,4 +1,4 @@
-// A row of tiles whose keys are gathered: the kept columns, in ascending order, are copied into
+// A work tile whose keys are gathered: the kept columns, in ascending order, are copied into
 // tiles of tile_k keys, and each key keeps its own index for mask and score.
 #include <algorithm>
 #include <bit>
@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "runtime/cpu/llvm/tensor_access.hpp"
-#include "runtime/cpu/llvm/tile_row.hpp"
+#include "runtime/cpu/llvm/work_tile.hpp"
 
 namespace lacuna::host {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 struct Gathering {
   const Kernel& kernel;
   const HostArgs& args;
-  const TileRow& row;
+  const WorkTile& row;
   Scratch& scratch;
   std::int32_t h_kv;
   std::int32_t columns;  ///< of keep_k keys each, in all
@@ -105,7 +105,7 @@ void report(const Gathering& g, std::int32_t kept) {
 
 }  // namespace
 
-void attend_gathered_row(const Kernel& kernel, const HostArgs& args, const TileRow& row,
+void attend_gathered_row(const Kernel& kernel, const HostArgs& args, const WorkTile& row,
                          Scratch& scratch) {
   Frame& frame = scratch.frame;
   place_frame(kernel, args, row, frame);

@@ -7,7 +7,7 @@
 #include "runtime/base/parallel_for.hpp"
 #include "runtime/cpu/llvm/kernel.hpp"
 #include "runtime/cpu/llvm/tensor_access.hpp"
-#include "runtime/cpu/llvm/tile_row.hpp"
+#include "runtime/cpu/llvm/work_tile.hpp"
 
 namespace lacuna::host {
 namespace {
@@ -93,7 +93,7 @@ void pack_heads(const Kernel& kernel, const HostArgs& args, HeadRange heads, Pac
 }
 
 /// Columns that a gathering row keeps.
-std::int64_t count_columns(const Kernel& kernel, const HostArgs& args, const TileRow& row) {
+std::int64_t count_columns(const Kernel& kernel, const HostArgs& args, const WorkTile& row) {
   const std::int32_t words = ceil_div(ceil_div(args.n_k, kernel.keep_k), 32);
   const auto* bits = element<const std::uint32_t>(args.columns, row.b, row.h, row.i);
   std::int64_t count = 0;
@@ -102,7 +102,7 @@ std::int64_t count_columns(const Kernel& kernel, const HostArgs& args, const Til
 }
 
 /// Tiles a row will visit, roughly: from its list, or from a sample of classifications.
-std::int64_t estimate_tiles(const Kernel& kernel, const HostArgs& args, const TileRow& row) {
+std::int64_t estimate_tiles(const Kernel& kernel, const HostArgs& args, const WorkTile& row) {
   constexpr std::int32_t kSamples = 16;
   if (kernel.keep_k > 0) return count_columns(kernel, args, row);
   if (kernel.uses_lists) {
@@ -124,12 +124,12 @@ std::int64_t estimate_tiles(const Kernel& kernel, const HostArgs& args, const Ti
   return seen;
 }
 
-/// All rows of tiles of these heads, heaviest first, so that no worker is left alone at the end.
-std::vector<TileRow> plan_rows(const Kernel& kernel, const HostArgs& args, HeadRange heads,
-                               const Packed& packed) {
+/// All work tiles of these heads, heaviest first, so that no worker is left alone at the end.
+std::vector<WorkTile> plan_rows(const Kernel& kernel, const HostArgs& args, HeadRange heads,
+                                const Packed& packed) {
   const std::int32_t group = args.n_h / args.n_h_kv;
   const std::int32_t n_i = ceil_div(args.n_q, kernel.shape.tile_q);
-  std::vector<TileRow> rows;
+  std::vector<WorkTile> rows;
   std::vector<std::int64_t> weights;
   for (std::int32_t head = heads.begin; head < heads.end; ++head)
     for (std::int32_t member = 0; member < group; ++member)
@@ -147,7 +147,7 @@ std::vector<TileRow> plan_rows(const Kernel& kernel, const HostArgs& args, HeadR
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return weights[a] > weights[b]; });
-  std::vector<TileRow> sorted;
+  std::vector<WorkTile> sorted;
   sorted.reserve(rows.size());
   for (const std::size_t n : order) sorted.push_back(rows[n]);
   return sorted;
@@ -155,7 +155,7 @@ std::vector<TileRow> plan_rows(const Kernel& kernel, const HostArgs& args, HeadR
 
 void run_heads(const Kernel& kernel, const HostArgs& args, HeadRange heads, Packed& packed) {
   if (args.n_k > 0 && kernel.keep_k == 0) pack_heads(kernel, args, heads, packed);
-  const std::vector<TileRow> rows = plan_rows(kernel, args, heads, packed);
+  const std::vector<WorkTile> rows = plan_rows(kernel, args, heads, packed);
   const auto items = static_cast<std::int64_t>(rows.size());
   const std::size_t workers = worker_count(args.threads, items);
   std::vector<Scratch> scratch;
@@ -176,7 +176,7 @@ bool run_kernel(const Kernel& kernel, const HostArgs& args, std::string& error) 
   const std::int32_t heads = args.n_b * args.n_h_kv;
   if (heads == 0 || args.n_h == 0 || args.n_q == 0) return true;
 
-  // A gathering kernel packs the keys of each row of tiles by itself.
+  // A gathering kernel packs the keys of each work tile by itself.
   const std::int64_t n_j = kernel.keep_k > 0 ? 0 : ceil_div(args.n_k, kernel.shape.tile_k);
   const std::int64_t k_head = n_j * kernel.shape.keys.floats();
   const std::int64_t v_head = n_j * kernel.shape.values.floats();

@@ -1,4 +1,4 @@
-// Memory of one run: packed tensors, and what each worker needs for a row of tiles.
+// Memory of one run: packed tensors, and what each worker needs for a work tile.
 #pragma once
 
 #include <cstddef>

@@ -70,7 +70,7 @@ void take_largest(const EstimateJob& job, const LogitBlock& block, const Estimat
     const auto tile = static_cast<std::size_t>(j);
     for (std::size_t r = 0; r < scratch.lse.size(); ++r) {
       if (!has_weights(scratch.lse[r])) continue;
-      const float largest = max_of(block.tile_row(static_cast<int>(r), j));
+      const float largest = max_of(block.work_tile(static_cast<int>(r), j));
       if (!is_logit(largest)) continue;
       score[tile] = std::max(score[tile], largest);
       p[tile] = std::max(p[tile], weighted ? std::exp(largest - scratch.lse[r]) : largest);
@@ -89,7 +89,7 @@ void add_all(const EstimateJob& job, const LogitBlock& block, EstimateScratch& s
       const float lse = scratch.lse[r];
       float row_logits = 0, row_weights = 0;
       bool sees_tile = false;
-      for (const float logit : block.tile_row(static_cast<int>(r), j)) {
+      for (const float logit : block.work_tile(static_cast<int>(r), j)) {
         if (!is_logit(logit)) continue;
         sees_tile = true;
         row_logits += logit;

@@ -1,4 +1,4 @@
-// Estimate, one row of tiles at a time: nothing of the size of the attention map is ever stored.
+// Estimate, one work tile at a time: nothing of the size of the attention map is ever stored.
 //
 //   estimate_vectors.cpp  what is compared: rows of a query tile, columns of a KV head
 //   estimate_logits.cpp   their logits, a few key tiles at once, invisible and excluded ones -inf
@@ -57,7 +57,7 @@ void load_rows(const EstimateJob& job, HeadIndex head, int i, RowVectors& rows);
 void load_exact_rows(const EstimateJob& job, HeadIndex head, const RowVectors& like,
                      RowVectors& rows);
 
-/// What a thread needs for one row of tiles.
+/// What a thread needs for one work tile.
 struct EstimateScratch {
   explicit EstimateScratch(const EstimateJob& job);
   Bindings bindings;
@@ -78,7 +78,7 @@ struct LogitBlock {
   int base = 0;
 
   std::span<const float> row(int r) const { return row(r, first, end); }
-  std::span<const float> tile_row(int r, int j) const {
+  std::span<const float> work_tile(int r, int j) const {
     const int begin = j * tile_columns;
     return row(r, begin, begin + tile_columns < end ? begin + tile_columns : end);
   }
@@ -92,7 +92,7 @@ struct LogitBlock {
 
 enum class LogitKind { kEstimated, kReference };
 
-/// visit(block) for all tiles of row of tiles i that have a logit, in ascending order; kReference:
+/// visit(block) for all tiles of work tile i that have a logit, in ascending order; kReference:
 /// the exact logits of keys for which op.reference holds. The rows are loaded.
 void for_each_block(const EstimateJob& job, const KeyColumns& keys, HeadIndex head, int i,
                     LogitKind kind, EstimateScratch& scratch,

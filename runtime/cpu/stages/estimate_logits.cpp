@@ -23,7 +23,7 @@ void bind_tile(Bindings& bindings, TokenRange q, TokenRange k) {
   bindings.set(Variable::kK1, k.last);
 }
 
-/// One pass over the key tiles of a row of tiles.
+/// One pass over the key tiles of a work tile.
 struct Pass {
   const EstimateJob& job;
   LogitKind kind;

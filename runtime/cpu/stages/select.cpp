@@ -10,7 +10,7 @@
 namespace lacuna::predict {
 namespace {
 
-/// Memory of one thread for one row of tiles.
+/// Memory of one thread for one work tile.
 struct RowScratch {
   explicit RowScratch(const SelectJob& job);
   Bindings bindings;
@@ -117,7 +117,7 @@ void select_group(const SelectJob& job, HeadIndex kv_head, std::vector<RowScratc
   };
   KeyColumns keys;
   if (job.estimate) keys = load_columns(*job.estimate, kv_head);
-  // The last queries of the sequence give all rows of tiles the same estimate.
+  // The last queries of the sequence give all work tiles the same estimate.
   const bool one_for_all = job.estimate && job.estimate->op.rows.kind == SummaryKind::kLast &&
                            job.estimate->op.exclude.empty();
   const std::int64_t rows_of_item = one_for_all ? tiles : 1;

@@ -1,4 +1,4 @@
-// Select, with the estimate it reads: rows of tiles -> bits of the tiles to compute.
+// Select, with the estimate it reads: work tiles -> bits of the tiles to compute.
 #pragma once
 
 #include <span>

@@ -15,12 +15,12 @@
  * multiples of 8 elements, that over token below 2^30, and data 16-byte aligned; d contiguous.
  * Logits are in natural units; times in microseconds.
  *
- * A key that no query of a row of tiles sees has no influence on it, whatever K holds there: NaN
+ * A key that no query of a work tile sees has no influence on it, whatever K holds there: NaN
  * and infinity count as 0 in what several tokens share (means, summaries, scales of 8 bits; an
  * antidiagonal estimate leaves out the cells of queries that meet them), and a row sees no tile
  * that is not visited. On the CPU this holds for each query by itself, and for V.
  * On a GPU V has to be finite in all keys of a visited tile (all gathered keys of a row), seen or
- * not: a weight of 0 times NaN is NaN in every row of the tile. Tiles that a row of tiles does not
+ * not: a weight of 0 times NaN is NaN in every row of the tile. Tiles that a work tile does not
  * visit, and memory behind the last key, may hold anything.
  */
 #ifndef LACUNA_LACUNA_H_
@@ -138,13 +138,12 @@ LACUNA_API lacuna_status lacuna_prepare(lacuna_kernel* kernel);
 /* Facts about a kernel as JSON; valid while the kernel lives.
  *   always    {spec, device, target, head_dim, dtype, tile: {q, k}, signature}
  *             signature: {tensors: ["q", ...], parameters: [{name, dtype, shape, minimum, maximum,
- *             default, unit, doc}], lse, keeps_mask}: inputs that a launch has to be given, and parameters;
- *             bounds without end are "inf" and "-inf", a parameter without default is required
- *   CPU       and {backend, compile_ms}
- *   GPU       and {stages: ["prepare_q", ..., "attend"]}, the kernels of a launch in their order
- *   GPU, once prepared, and {entry, registers, spill_bytes, stack_bytes, smem_bytes, compile_ms,
- *             cache: {hit, key}}; smem_bytes is all shared memory of a block. They are attend's;
- *             kernels: [{entry, ..., smem_bytes}] has all kernels of a launch in their order */
+ *             default, unit, doc}], lse, keeps_mask}: inputs that a launch has to be given, and
+ * parameters; bounds without end are "inf" and "-inf", a parameter without default is required CPU
+ * and {backend, compile_ms} GPU       and {stages: ["prepare_q", ..., "attend"]}, the kernels of a
+ * launch in their order GPU, once prepared, and {entry, registers, spill_bytes, stack_bytes,
+ * smem_bytes, compile_ms, cache: {hit, key}}; smem_bytes is all shared memory of a block. They are
+ * attend's; kernels: [{entry, ..., smem_bytes}] has all kernels of a launch in their order */
 LACUNA_API const char* lacuna_kernel_info_json(const lacuna_kernel* kernel);
 LACUNA_API lacuna_status lacuna_kernel_tile(const lacuna_kernel* kernel, int32_t* tile_q,
                                             int32_t* tile_k);
@@ -165,15 +164,15 @@ typedef struct lacuna_param {
  * and struct are the caller's, one for each layer (or whatever shares a decision); zero `calls`
  * before the first launch and after anything but the contents of q, k, v changed. Not for two
  * launches at once. */
-typedef struct lacuna_mask {
+typedef struct lacuna_selection {
   size_t struct_size;
   void* data;    /* device memory (CPU: host), 256-byte aligned */
-  size_t bytes;  /* at least what lacuna_mask_bytes says */
+  size_t bytes;  /* at least what lacuna_selection_bytes says */
   int32_t calls; /* launches since `data` was made; counted by lacuna_launch, modulo reuse */
-} lacuna_mask;
+} lacuna_selection;
 /* Bytes of `data` for a shape; 0: the spec keeps nothing. */
-LACUNA_API lacuna_status lacuna_mask_bytes(const lacuna_kernel* kernel, const lacuna_shape* shape,
-                                           size_t* bytes);
+LACUNA_API lacuna_status lacuna_selection_bytes(const lacuna_kernel* kernel,
+                                                const lacuna_shape* shape, size_t* bytes);
 
 /* The token order of a spec whose permute generates one (hilbert, row_major, ...): fills `order`
  * (host memory, i32 [count]); copy it to the device once and pass it as `order`. An error if the
@@ -199,9 +198,9 @@ typedef struct lacuna_launch_args {
   size_t workspace_bytes; /* at least what lacuna_workspace_bytes says */
   void* stream;           /* CUstream; NULL: the default stream. The CPU runs before returning. */
   const DLTensor*
-      previous_lse;      /* specs with "normalise": "previous_lse": f32 [batch, heads, n_q] */
-  const DLTensor* order; /* specs with permute: i32 [n_q]; n_q = n_k */
-  lacuna_mask* mask;     /* optional; without it every launch decides anew */
+      previous_lse;       /* specs with "normalise": "previous_lse": f32 [batch, heads, n_q] */
+  const DLTensor* order;  /* specs with permute: i32 [n_q]; n_q = n_k */
+  lacuna_selection* mask; /* optional; without it every launch decides anew */
   void* const*
       stage_events; /* optional, GPU only: CUevents of the caller's, recorded on `stream`: one
                        before everything else, then one after each stage, also after one that this

@@ -180,8 +180,9 @@ struct Param {
 };
 
 /// The caller's memory for one decision of a predictor, and how often it has served.
-struct Mask : lacuna_mask {
-  Mask(void* data, std::size_t bytes) : lacuna_mask{sizeof(lacuna_mask), data, bytes, 0} {}
+struct Mask : lacuna_selection {
+  Mask(void* data, std::size_t bytes)
+      : lacuna_selection{sizeof(lacuna_selection), data, bytes, 0} {}
   /// The next launch decides anew.
   void forget() { calls = 0; }
 };
@@ -196,7 +197,7 @@ struct LaunchArgs {
   std::size_t workspace_bytes = 0;
   void* stream = nullptr;
   Tensor previous_lse, order;
-  lacuna_mask* mask = nullptr;  ///< of a Mask
+  lacuna_selection* mask = nullptr;  ///< of a Mask
   std::vector<void*> stage_events;
 };
 
@@ -279,7 +280,9 @@ class Kernel {
   }
 
   /// Bytes of a Mask's data; 0: the spec keeps nothing.
-  std::size_t mask_bytes(const Shape& shape) const { return bytes_for(shape, lacuna_mask_bytes); }
+  std::size_t mask_bytes(const Shape& shape) const {
+    return bytes_for(shape, lacuna_selection_bytes);
+  }
 
   /// The order that the spec's "permute" generates, for `count` tokens.
   std::vector<std::int32_t> token_order(std::size_t count) const {

@@ -29,8 +29,7 @@ DLDevice read_device(const std::string& text) {
 void check(lacuna_status status) {
   if (status == LACUNA_OK) return;
   const std::string text = lacuna_last_error(), json = lacuna_last_error_json();
-  nb::module_::import_("lacuna.errors")
-      .attr("raise_status")(static_cast<int>(status), text, json);
+  nb::module_::import_("lacuna.errors").attr("raise_status")(static_cast<int>(status), text, json);
 }
 
 void refuse_argument(const std::string& text) {
@@ -109,7 +108,7 @@ std::size_t Kernel::workspace_bytes(const Shape& shape) const {
 std::size_t Kernel::mask_bytes(const Shape& shape) const {
   const lacuna_shape raw = raw_shape(shape);
   std::size_t bytes = 0;
-  check(lacuna_mask_bytes(handle_, &raw, &bytes));
+  check(lacuna_selection_bytes(handle_, &raw, &bytes));
   return bytes;
 }
 

@@ -12,7 +12,7 @@
 
 namespace lacuna_python {
 
-/// The caller's decision of a predictor, kept for several launches (lacuna_mask).
+/// The caller's decision of a predictor, kept for several launches (lacuna_selection).
 class Mask {
  public:
   /// `array`: bytes on the device of the kernel, as many as Kernel.mask_bytes says from the first
@@ -21,11 +21,11 @@ class Mask {
   /// The next launch decides anew.
   void forget() { raw_.calls = 0; }
   int calls() const { return raw_.calls; }
-  lacuna_mask* raw() { return &raw_; }
+  lacuna_selection* raw() { return &raw_; }
 
  private:
   nb::object array_;
-  lacuna_mask raw_{};
+  lacuna_selection raw_{};
 };
 
 /// What a call is given besides q, k, v and what goes by name.

@@ -1,6 +1,6 @@
 // `attend`, mma family (sm_80 and newer): cp.async, ldmatrix, mma.sync.
 //
-// One block computes one row of tiles (or one item of it, pipeline/split_kv.cuh), a warp 16 of its
+// One block computes one work tile (or one item of it, pipeline/split_kv.cuh), a warp 16 of its
 // query rows; warps share nothing but the loaded tiles and, for a tile gate, the vote. There is one
 // block barrier for each visited tile:
 //
@@ -44,9 +44,9 @@ class AttendBlock {
   using Weights = u32[Shape::kKeySteps][4];
 
  public:
-  /// `turn` and `row`: locate_tile_row; `gathered`: the row's keys, where they are gathered.
+  /// `turn` and `row`: locate_work_tile; `gathered`: the row's keys, where they are gathered.
   __device__ __forceinline__ AttendBlock(const Args& args, unsigned char* smem, int turn,
-                                         const TileRow& row, const GatheredKeys& gathered)
+                                         const WorkTile& row, const GatheredKeys& gathered)
       : args_(args),
         turn_(turn),
         row_(row),
@@ -201,7 +201,7 @@ class AttendBlock {
   /// reported.
   __device__ __forceinline__ bool gated_by_block(bool gated) const {
     if constexpr (Config::kGateScope != GateScope::kWarp) return gated;
-    const TileRow row = locate_tile_row<Config>(args_.attend, block_index());
+    const WorkTile row = locate_work_tile<Config>(args_.attend, block_index());
     const bool has_rows = row.q0 + warp_index() * kWarpRows <= row.q1;
     return __syncthreads_and(gated || !has_rows) != 0;
   }
@@ -298,8 +298,8 @@ class AttendBlock {
 
   /// Works out again where the block is: kept, it would take registers from the loop.
   __device__ __forceinline__ void write_results() {
-    const TileRow row =
-        locate_tile_row<Config>(args_.attend, Config::kGathers ? turn_ : block_index());
+    const WorkTile row =
+        locate_work_tile<Config>(args_.attend, Config::kGathers ? turn_ : block_index());
     const int warp = warp_index();
     const int first_row = row.q0 + warp * kWarpRows;
     const float sum[2] = {quad_sum(softmax_.sum[0]), quad_sum(softmax_.sum[1])};
@@ -307,7 +307,7 @@ class AttendBlock {
       scale_channels(output_, Operands::value_scales(args_, row));
     }
     const int share = share_of_item<Config>(block_index());
-    if constexpr (SplitRows<Config>::kIsSplit) {
+    if constexpr (SplitKv<Config>::kIsSplit) {
       write_partial_results(args_, row, share, first_row, output_, softmax_, sum, to_log2_);
     } else {
       using Staging = typename Shape::OutputTile;
@@ -334,7 +334,7 @@ class AttendBlock {
 
   const Args& args_;
   const int turn_;
-  const TileRow row_;
+  const WorkTile row_;
   const GatheredKeys gathered_;
   const int warp_;
   const int first_row_;  ///< of this warp
@@ -362,13 +362,13 @@ __device__ __forceinline__ void attend_mma(const Args& args) {
   if constexpr (Config::kGathers) {  // persistent: each block has its own list of keys
     const int rows = args.attend.n_b * args.attend.n_h * args.attend.q_tiles;
     for (int turn = block_index(); turn < rows; turn += static_cast<int>(gridDim.x)) {
-      const TileRow row = locate_tile_row<Config>(args.attend, turn);
+      const WorkTile row = locate_work_tile<Config>(args.attend, turn);
       const GatheredKeys gathered = gather_keys<Config>(args, row, block_smem);
       Block(args, block_smem, turn, row, gathered).run();
       __syncthreads();  // the next row's keys and loads overwrite this one's
     }
   } else {
-    const TileRow row = locate_tile_row<Config>(args.attend, block_index());
+    const WorkTile row = locate_work_tile<Config>(args.attend, block_index());
     Block(args, block_smem, block_index(), row, {}).run();
   }
 }

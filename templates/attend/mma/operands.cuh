@@ -1,4 +1,4 @@
-// Where the queries, keys and values of a row of tiles come from, as loaders of tiles: the tensors
+// Where the queries, keys and values of a work tile come from, as loaders of tiles: the tensors
 // of args.attend, in rows or gathered, or the quantised copies in the workspace, whose padding
 // makes whole tiles of them.
 #pragma once
@@ -30,7 +30,7 @@ struct AttendOperands {
       typename SelectLoader<Config::kGathers, typename Shape::ValueTile, Shape::kThreads>::Type;
 
   template <class Args>
-  __device__ __forceinline__ static QueryLoader queries(const Args& args, const TileRow& row) {
+  __device__ __forceinline__ static QueryLoader queries(const Args& args, const WorkTile& row) {
     if constexpr (Shape::kHasInt8Keys) {
       const int padded = args.predict.q_padded;
       const long long head = static_cast<long long>(row.b) * row.n_h + row.h;
@@ -43,7 +43,7 @@ struct AttendOperands {
   }
 
   template <class Args>
-  __device__ __forceinline__ static KeyLoader keys(const Args& args, const TileRow& row,
+  __device__ __forceinline__ static KeyLoader keys(const Args& args, const WorkTile& row,
                                                    const GatheredKeys& gathered) {
     if constexpr (Shape::kHasInt8Keys) {
       const int padded = args.predict.k_padded;
@@ -55,7 +55,7 @@ struct AttendOperands {
   }
 
   template <class Args>
-  __device__ __forceinline__ static ValueLoader values(const Args& args, const TileRow& row,
+  __device__ __forceinline__ static ValueLoader values(const Args& args, const WorkTile& row,
                                                        const GatheredKeys& gathered) {
     if constexpr (Shape::kHasE4m3Values) {
       const int padded = args.predict.k_padded;
@@ -69,7 +69,7 @@ struct AttendOperands {
   /// One scale for each channel of e4m3 values.
   template <class Args>
   __device__ __forceinline__ static const float* value_scales(const Args& args,
-                                                              const TileRow& row) {
+                                                              const WorkTile& row) {
     return args.predict.v_scale + head_kv(args, row) * Config::kHeadDim;
   }
 
@@ -80,14 +80,14 @@ struct AttendOperands {
 
   /// Number of the row's KV head in arrays [n_b, n_h_kv].
   template <class Args>
-  __device__ __forceinline__ static long long head_kv(const Args& args, const TileRow& row) {
+  __device__ __forceinline__ static long long head_kv(const Args& args, const WorkTile& row) {
     const int n_h_kv = row.n_h / args.attend.heads_per_kv;
     return static_cast<long long>(row.b) * n_h_kv + row.h / args.attend.heads_per_kv;
   }
 
   template <class Loader, class Args>
   __device__ __forceinline__ static Loader rows_of(const TensorArg& tensor, const Args& args,
-                                                   const TileRow& row,
+                                                   const WorkTile& row,
                                                    const GatheredKeys& gathered) {
     const Element* head = head_of(tensor, row.b, row.h / args.attend.heads_per_kv);
     if constexpr (Config::kGathers) {

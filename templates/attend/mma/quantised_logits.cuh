@@ -21,7 +21,7 @@ class QuantisedLogits {
   static constexpr int kKeyScales = kByThread ? Config::kTileK / 32 : 1;
 
   template <class Args>
-  __device__ __forceinline__ QuantisedLogits(const Args& args, const TileRow& row, int warp) {
+  __device__ __forceinline__ QuantisedLogits(const Args& args, const WorkTile& row, int warp) {
     const auto& predict = args.predict;
     const int h_kv = row.h / args.attend.heads_per_kv;
     const int n_h_kv = row.n_h / args.attend.heads_per_kv;
@@ -107,7 +107,7 @@ class QuantisedLogits {
 /// 16-bit operands: nothing.
 struct PlainLogits {
   template <class Args>
-  __device__ __forceinline__ PlainLogits(const Args&, const TileRow&, int) {}
+  __device__ __forceinline__ PlainLogits(const Args&, const WorkTile&, int) {}
 };
 template <bool kHasInt8Keys, class Config>
 struct SelectLogits {

@@ -81,7 +81,7 @@ struct AttendShape {
   static_assert(!Config::kGathers ||
                     !(kHasInt8Keys || kHasE4m3Values || kHasGate || Config::kUsesLists),
                 "gathered keys are 16-bit rows, chosen before and not while the block runs");
-  static_assert(!SplitRows<Config>::kIsSplit || !(kHasGate || kHasE4m3Values || Config::kGathers),
+  static_assert(!SplitKv<Config>::kIsSplit || !(kHasGate || kHasE4m3Values || Config::kGathers),
                 "gates and e4m3 weights depend on the tiles before; gathered keys are one list");
 };
 

@@ -1,4 +1,4 @@
-// A consumer warpgroup of the wgmma family: 64 query rows of each row of tiles.
+// A consumer warpgroup of the wgmma family: 64 query rows of each work tile.
 //
 // Products are issued ahead of what waits for them: the scores of the next step, group of keys by
 // group, and behind them this step's weights with V. The softmax of a group thus runs under the
@@ -12,7 +12,7 @@
 //                                O is complete: O decays, P = S'
 //   O += P V
 //
-// Where the warpgroup has a row of tiles of its own, a step that it passes on ends such a run, and
+// Where the warpgroup has a work tile of its own, a step that it passes on ends such a run, and
 // its next step begins another.
 #pragma once
 
@@ -23,12 +23,12 @@
 namespace lacuna {
 
 template <class Config, class Hooks, class Args>
-class WgmmaConsumer : protected WgmmaRows<Config, Hooks, Args> {
+class WgmmaConsumer : protected ConsumerBase<Config, Hooks, Args> {
  protected:
-  using Rows = WgmmaRows<Config, Hooks, Args>;
+  using Rows = ConsumerBase<Config, Hooks, Args>;
   using Rows::args_, Rows::smem_, Rows::warpgroup_, Rows::to_log2_, Rows::row_;
   using Rows::await, Rows::receive, Rows::release_keys, Rows::release_values;
-  using Rows::finish_store, Rows::first_row, Rows::located_anew, Rows::report_step, Rows::tile_keys,
+  using Rows::finish_store, Rows::first_row, Rows::reload_row, Rows::report_step, Rows::tile_keys,
       Rows::warp;
   using Rows::queries_, Rows::keys_, Rows::has_weights_, Rows::softmax_, Rows::output_;
   using typename Rows::Element;
@@ -52,7 +52,7 @@ class WgmmaConsumer : protected WgmmaRows<Config, Hooks, Args> {
       : Rows(args, smem, warpgroup) {}
 
   __device__ __forceinline__ void run() {
-    if (Shape::kTakesTurns && warpgroup_ == Config::kWarpgroups - 1) turn_barrier(0).arrive();
+    if (Shape::kPingPong && warpgroup_ == Config::kWarpgroups - 1) turn_barrier(0).arrive();
     this->for_each_row([this](const Message& first) { attend_row(first); });
   }
 
@@ -75,25 +75,24 @@ class WgmmaConsumer : protected WgmmaRows<Config, Hooks, Args> {
     finish_store();
     while (!step.has(Message::kLastOfRow)) {
       step = receive();
-      if (Shape::kOwnRows && step.has(Message::kPassed)) break;
+      if (Shape::kOwnRows && step.has(Message::kSkipped)) break;
       const auto values = keys_.before();
       const u32 k = uniform_over_warp(smem_.keys(keys_.slot()));
       const u32 v = uniform_over_warp(smem_.values(values.slot()));
-      if constexpr (Shape::kTakesTurns) turn_barrier(warpgroup_).sync();
+      if constexpr (Shape::kPingPong) turn_barrier(warpgroup_).sync();
       wgmma_begin();
       multiply_queries_keys(scores, k);
       await(smem_.control()->v_full, values);
       multiply_values(v);
-      if constexpr (Shape::kTakesTurns)
-        turn_barrier((warpgroup_ + 1) % Config::kWarpgroups).arrive();
+      if constexpr (Shape::kPingPong) turn_barrier((warpgroup_ + 1) % Config::kWarpgroups).arrive();
       if constexpr (Shape::kHasGate) {
         weigh<false>(scores, decay, step);
         take_output(values);
         if (decay.applies) follow_reference(output_, decay.factor);
       } else {
-        const bool is_weighed = weigh_boldly(scores, step);
+        const bool is_weighed = softmax_without_max(scores, step);
         take_output(values);
-        if (__builtin_expect(!is_weighed, false)) weigh_anew(scores, step);
+        if (__builtin_expect(!is_weighed, false)) recompute_and_softmax(scores, step);
       }
       pack_weights(scores);
     }
@@ -105,7 +104,7 @@ class WgmmaConsumer : protected WgmmaRows<Config, Hooks, Args> {
 
   __device__ __forceinline__ void take_output(const Ring& values) {
     wgmma_wait<0>();
-    wgmma_arrived(output_);
+    fence_accumulator(output_);
     release_values(values);
   }
 
@@ -194,7 +193,7 @@ class WgmmaConsumer : protected WgmmaRows<Config, Hooks, Args> {
 #pragma unroll
     for (int g = 0; g < Shape::kGroups; ++g) {
       await_group(scores, g, Shape::kGroups - g - (kFirst ? 1 : 0), step);
-      weigh_carefully<kFirst>(scores, g, decay, step);
+      softmax_with_max<kFirst>(scores, g, decay, step);
     }
     if constexpr (kFirst) has_fresh_row_ = softmax_.any_fresh();
   }
@@ -204,24 +203,24 @@ class WgmmaConsumer : protected WgmmaRows<Config, Hooks, Args> {
   __device__ __forceinline__ void await_group(Scores& scores, int g, int pending,
                                               const Message& step) {
     await_products(scores, g, pending);
-    if (Config::kHasScore || __builtin_expect(step.has(Message::kUnusual), false))
+    if (Config::kHasScore || __builtin_expect(step.has(Message::kNeedsMaskOrReport), false))
       complete(scores, g, step, false);
   }
   __device__ __forceinline__ void await_products(Scores& scores, int g, int pending) {
     wgmma_wait(pending);
-    wgmma_arrived(scores[g]);
+    fence_accumulator(scores[g]);
     if (g == Shape::kGroups - 1) release_keys();
   }
 
   /// Without maxima. False: that went too far, or there is a row without a reference. What is done
   /// then has its place behind the wait for the output, with all that is seldom: instructions that
   /// lie close together are there when their turn comes.
-  __device__ __forceinline__ bool weigh_boldly(Scores& scores, const Message& step) {
+  __device__ __forceinline__ bool softmax_without_max(Scores& scores, const Message& step) {
     float sum[2] = {0.0f, 0.0f};
     if constexpr (Config::kHasScore) {
       await_products(scores, 0, 1);
       // Twice, so that the exponentials of most steps run among the formulas, not behind a branch.
-      if (__builtin_expect(!has_fresh_row_ && !step.has(Message::kUnusual), true)) {
+      if (__builtin_expect(!has_fresh_row_ && !step.has(Message::kNeedsMaskOrReport), true)) {
         complete(scores, 0, step, true);
         exponentiate(sum, scores[0]);
       } else {
@@ -242,8 +241,8 @@ class WgmmaConsumer : protected WgmmaRows<Config, Hooks, Args> {
   }
 
   /// A step in which a row had no reference, or has outgrown it: scores or weights, see
-  /// weigh_boldly.
-  __device__ __forceinline__ void weigh_anew(Scores& scores, const Message& step) {
+  /// softmax_without_max.
+  __device__ __forceinline__ void recompute_and_softmax(Scores& scores, const Message& step) {
     if (!has_fresh_row_) {
       float decay[2];
       if (lower_weights(softmax_, scores[0], decay)) {
@@ -253,14 +252,14 @@ class WgmmaConsumer : protected WgmmaRows<Config, Hooks, Args> {
       multiply_scores_again(scores, step);
     }
     Decay decay;
-    weigh_carefully<false>(scores, 0, decay, step);
+    softmax_with_max<false>(scores, 0, decay, step);
     has_fresh_row_ = softmax_.any_fresh();
     if (decay.applies) follow_reference(output_, decay.factor);
   }
 
   /// Of a step whose logits lie so far above those before that f32 does not hold their weights.
   __device__ __forceinline__ void multiply_scores_again(Scores& scores, const Message& step) {
-    const TileRow row = located_anew();
+    const WorkTile row = reload_row();
     multiply_again<Config, Hooks>(args_, row, first_row(row) + lane_index() / 4, scores[0], step,
                                   smem_.queries(queries_.slot(), warpgroup_), warp(), tile_keys());
     // Read anew, so that they need not live through that.
@@ -272,21 +271,21 @@ class WgmmaConsumer : protected WgmmaRows<Config, Hooks, Args> {
   __device__ __forceinline__ void complete(Scores& scores, int g, const Message& step,
                                            bool is_relative) const {
     // A loop in a loop has no registers left for the row.
-    const TileRow row = Shape::kOwnRows ? located_anew() : row_;
+    const WorkTile row = Shape::kOwnRows ? reload_row() : row_;
     const int q = first_row(row) + lane_index() / 4;
     ScoreUnit unit;
     if (Config::kHasScore && is_relative)
       unit = {kLog2E, {softmax_.reference[0], softmax_.reference[1]}};
     complete_scores<Config, Hooks>(args_, row, q, scores[g], g, step, tile_keys(), unit);
     if constexpr (!Shape::kHasGate && !Config::kGathers) {
-      if (step.has(Message::kUnusual)) report_step(step);
+      if (step.has(Message::kNeedsMaskOrReport)) report_step(step);
     }
   }
 
   /// Group g under the gate and a reference that its maxima are held against.
   template <bool kFirst>
-  __device__ __forceinline__ void weigh_carefully(Scores& scores, int g, Decay& decay,
-                                                  const Message& step) {
+  __device__ __forceinline__ void softmax_with_max(Scores& scores, int g, Decay& decay,
+                                                   const Message& step) {
     float maxima[2];
     lane_maxima(maxima, scores[g]);
     bool exceeds = true;

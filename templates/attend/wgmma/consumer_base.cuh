@@ -1,5 +1,5 @@
 // What a consumer warpgroup of the wgmma family does around its products, whatever the operands:
-// rows of tiles as they come, places in the rings, the gate, results and reports.
+// work tiles as they come, places in the rings, the gate, results and reports.
 #pragma once
 
 #include "attend/epilogue.cuh"
@@ -17,7 +17,7 @@
 namespace lacuna {
 
 template <class Config, class Hooks, class Args>
-class WgmmaRows {
+class ConsumerBase {
  protected:
   using Shape = WgmmaShape<Config>;
   using Smem = WgmmaSmem<Config>;
@@ -25,7 +25,7 @@ class WgmmaRows {
   using Element = typename Config::Element;
   using Ring = RingPosition<Config::kStages>;
 
-  __device__ __forceinline__ WgmmaRows(const Args& args, const Smem& smem, int warpgroup)
+  __device__ __forceinline__ ConsumerBase(const Args& args, const Smem& smem, int warpgroup)
       : args_(args),
         smem_(smem),
         warpgroup_(warpgroup),
@@ -39,7 +39,7 @@ class WgmmaRows {
   template <class AttendRow>
   __device__ __forceinline__ void for_each_row(AttendRow attend_row) {
     for (Message first = receive(); !first.has(Message::kEnd); first = receive()) {
-      row_ = located_anew();
+      row_ = reload_row();
       begin_row();
       if (takes_part(first)) {
         attend_row(first);
@@ -50,7 +50,7 @@ class WgmmaRows {
         // divergent, and gathers them again and again.
         __syncwarp();
       }
-      if constexpr (SplitRows<Config>::kIsSplit) {
+      if constexpr (SplitKv<Config>::kIsSplit) {
         write_partials();
       } else if (Config::kWritesLse && args_.attend.lse.data != nullptr) {
         write_logarithms();
@@ -64,12 +64,12 @@ class WgmmaRows {
   /// The last of a row's reports.
   __device__ __forceinline__ void write_visible() const {
     if constexpr (Shape::kOwnRows) {
-      const TileRow row = located_anew();
+      const WorkTile row = reload_row();
       const bool is_first_warp = uniform_over_warp(static_cast<u32>(warp())) == 0;
       if (reports(row) && args_.attend.counts != nullptr && is_first_warp)
         count_visible<Config, Hooks>(args_, row, thread_of_row());
     } else if (reports(row_)) {
-      close_report<Config, Hooks>(args_, located_anew());
+      close_report<Config, Hooks>(args_, reload_row());
     }
   }
 
@@ -100,7 +100,7 @@ class WgmmaRows {
   /// Does the row have a tile at all? Steps before its first, or all, are passed on.
   __device__ __forceinline__ bool takes_part(Message& first) {
     if constexpr (Shape::kOwnRows) {
-      return !first.has(Message::kPassed) || passes_on(first);
+      return !first.has(Message::kSkipped) || passes_on(first);
     } else {
       return first.tiles[0].exists();
     }
@@ -109,7 +109,7 @@ class WgmmaRows {
   /// Of a block of several rows: passes on the step just received, and those behind it that have no
   /// tile of this row either. True: `step` is one that has. No product may be under way.
   __device__ __forceinline__ bool passes_on(Message& step) {
-    while (step.has(Message::kPassed)) {
+    while (step.has(Message::kSkipped)) {
       const bool is_last = step.has(Message::kLastOfRow);
       release_keys();
       const Ring values = keys_.before();
@@ -127,13 +127,13 @@ class WgmmaRows {
   __device__ __forceinline__ void for_each_run(Message& step, AttendRun attend_run) {
     if constexpr (Shape::kOwnRows) {
       do attend_run(step);
-      while (step.has(Message::kPassed) && passes_on(step));
+      while (step.has(Message::kSkipped) && passes_on(step));
     } else {
       attend_run(step);
     }
   }
 
-  /// A row of tiles that sees nothing: O is 0; that of an item, as output_ is.
+  /// A work tile that sees nothing: O is 0; that of an item, as output_ is.
   __device__ __forceinline__ void pass_over() {
     if constexpr (Shape::kOwnRows) {
       pass_queries();
@@ -147,15 +147,15 @@ class WgmmaRows {
         release_values(keys_.before());
       }
     }
-    if constexpr (!SplitRows<Config>::kIsSplit) write_zeros();
+    if constexpr (!SplitKv<Config>::kIsSplit) write_zeros();
   }
 
   __device__ __forceinline__ void write_zeros() const {
-    const TileRow row = Shape::kOwnRows ? located_anew() : row_;
+    const WorkTile row = Shape::kOwnRows ? reload_row() : row_;
     const TensorArg& o = args_.attend.o;
     Element* head = static_cast<Element*>(o.data) + row.b * o.stride_b + row.h * o.stride_h;
     constexpr int kChunks = Config::kHeadDim / 8;
-    constexpr int kThreads = Shape::kConsumerThreads / Config::kTileRows;
+    constexpr int kThreads = Shape::kConsumerThreads / Config::kWorkTiles;
     for (int n = thread_of_row(); n < Config::kTileQ * kChunks; n += kThreads) {
       const int q = row.q0 + n / kChunks;
       if (q > row.q1) break;
@@ -228,7 +228,7 @@ class WgmmaRows {
   }
 
   __device__ __forceinline__ bool decide(TileRef tile, const float (&maxima)[2]) {
-    const TileRow row = located_anew();  // no registers are left to keep it
+    const WorkTile row = reload_row();  // no registers are left to keep it
     if constexpr (Shape::kWarpsKnow) {
       GateStatistics lane = gate_.of_lane(maxima);
       lane.tile_max *= unit();
@@ -244,7 +244,7 @@ class WgmmaRows {
   }
 
   /// The same in all lanes; of a tile that is missing, anything.
-  __device__ __forceinline__ bool skips(const TileRow& row, TileRef tile,
+  __device__ __forceinline__ bool skips(const WorkTile& row, TileRef tile,
                                         const GateStatistics& statistics) const {
     const int j = tile.exists() ? tile.index() : 0;
     return __any_sync(kAllLanes, gate_skips<Config, Hooks>(args_, row, gate_row_, j, statistics));
@@ -254,7 +254,7 @@ class WgmmaRows {
   /// row goes another way.
   __device__ __forceinline__ void write_results() {
     using Tile = typename Shape::QueryTile;
-    const TileRow row = located_anew();
+    const WorkTile row = reload_row();
     const float sum[2] = {quad_sum(softmax_.sum[0]), quad_sum(softmax_.sum[1])};
     const u32 staging = smem_.queries(queries_.slot(), warpgroup_);
     if constexpr (Shape::kHasE4m3Values) {
@@ -262,7 +262,7 @@ class WgmmaRows {
       const int head_kv = row.b * (row.n_h / heads_per_kv) + row.h / heads_per_kv;
       scale_channels(output_, args_.predict.v_scale + head_kv * Config::kHeadDim);
     }
-    if constexpr (SplitRows<Config>::kIsSplit) {
+    if constexpr (SplitKv<Config>::kIsSplit) {
       __syncwarp();
       release_queries();
     } else {
@@ -286,7 +286,7 @@ class WgmmaRows {
   }
 
   __device__ __forceinline__ void write_logarithms() const {
-    const TileRow row = located_anew();
+    const WorkTile row = reload_row();
     const float sum[2] = {quad_sum(softmax_.sum[0]), quad_sum(softmax_.sum[1])};
     write_lse(args_.attend.lse, row.b, row.h, first_row(row), args_.attend.n_q, softmax_, sum,
               to_log2_, Shape::kHasE4m3Values ? kLog2E4m3Range : 0.0f);
@@ -294,7 +294,7 @@ class WgmmaRows {
 
   /// O and LSE of an item, which may have had no tile.
   __device__ __forceinline__ void write_partials() const {
-    const TileRow row = located_anew();
+    const WorkTile row = reload_row();
     const float sum[2] = {quad_sum(softmax_.sum[0]), quad_sum(softmax_.sum[1])};
     write_partial_results(args_, row, share(), first_row(row), output_, softmax_, sum, to_log2_);
   }
@@ -308,7 +308,7 @@ class WgmmaRows {
   }
 
   /// Does this warpgroup write the reports of its row?
-  __device__ __forceinline__ bool reports(const TileRow& row) const {
+  __device__ __forceinline__ bool reports(const WorkTile& row) const {
     return wants_report(args_.attend) && (Shape::kOwnRows ? row.i < row.q_tiles : warpgroup_ == 0);
   }
 
@@ -320,7 +320,7 @@ class WgmmaRows {
       gated = consumer_barrier<Config>().sync_all(gated || !has_rows);
     }
     if (tile.exists() && thread_of_row() == 0)
-      write_visit<Config>(args_.attend, located_anew(), tile.index(), gated);
+      write_visit<Config>(args_.attend, reload_row(), tile.index(), gated);
   }
 
   __device__ __forceinline__ TileKeys<Config> tile_keys() const {
@@ -328,10 +328,10 @@ class WgmmaRows {
   }
 
   /// For what is seldom done: the loop over steps keeps no registers for it.
-  __device__ __forceinline__ TileRow located_anew() const {
+  __device__ __forceinline__ WorkTile reload_row() const {
     u32 slot = rows_.slot();
     pin(slot);
-    TileRow row = smem_.control()->rows[slot];
+    WorkTile row = smem_.control()->rows[slot];
     if constexpr (Shape::kOwnRows) {
       row.i += warpgroup_;
       row.q0 += warpgroup_ * Config::kTileQ;
@@ -342,12 +342,12 @@ class WgmmaRows {
 
   /// Which of its row's shares this is.
   __device__ __forceinline__ int share() const {
-    if constexpr (SplitRows<Config>::kIsSplit) return smem_.control()->shares[rows_.slot()];
+    if constexpr (SplitKv<Config>::kIsSplit) return smem_.control()->shares[rows_.slot()];
     return 0;
   }
 
   /// First query token of this warp.
-  __device__ __forceinline__ int first_row(const TileRow& row) const {
+  __device__ __forceinline__ int first_row(const WorkTile& row) const {
     return row.q0 + thread_of_row() / 32 * kWarpRows;
   }
 
@@ -356,7 +356,7 @@ class WgmmaRows {
     return Config::kHasScore ? 1.0f : args_.attend.scale;
   }
 
-  /// Among those that have its row of tiles.
+  /// Among those that have its work tile.
   __device__ __forceinline__ static int thread_of_row() {
     return Shape::kOwnRows ? thread_index() % kWarpgroupThreads : thread_index();
   }
@@ -373,14 +373,14 @@ class WgmmaRows {
   RingPosition<Shape::kRowSlots> rows_;  ///< of row_
   bool has_stored_ = false;              ///< O is on its way from the place of the queries before
   bool is_fresh_;                        ///< no tile of a row of its own has been asked about
-  TileRow row_;
+  WorkTile row_;
   RingPosition<Config::kQueryBuffers> queries_;
   Ring keys_;  ///< of the step under way; its values' position is the same, a step later
   typename Hooks::GateRow gate_row_;  ///< of row_, what the gate compares with
   WgmmaGate<Config> gate_;
   StepVotes<Config> votes_;
   bool has_weights_[Shape::kGroups];  ///< of the step whose product with V is due
-  ReferenceRows softmax_;
+  LazyMax softmax_;
   float output_[Shape::kColumnBlocks][4];
 };
 

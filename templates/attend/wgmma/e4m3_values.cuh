@@ -52,7 +52,7 @@ class WeightedValues {
   /// none, zeros are added: behind a branch the additions would not lie among the exponentials that
   /// hide them. The zeros are pinned, or all of the others would be selected instead.
   __device__ __forceinline__ void complete(Output& output, const float (&decay)[2]) {
-    wgmma_arrived(product_);
+    fence_accumulator(product_);
     if (Shape::kHasGate && __builtin_expect(has_product_ == 0, false)) {
 #pragma unroll
       for (int n = 0; n < Shape::kColumnBlocks; ++n) {
@@ -155,7 +155,7 @@ class WeightedValues<Config, false> {
   }
 
   __device__ __forceinline__ void complete(Output& output, const float (&decay)[2]) {
-    wgmma_arrived(output);
+    fence_accumulator(output);
     if (__any_sync(kAllLanes, decay[0] != 1.0f || decay[1] != 1.0f))
       follow_reference(output, decay);
   }

@@ -8,7 +8,7 @@ namespace lacuna {
 
 /// About key tile j, by what the warps in scope found of it together. `constants`: of the row.
 template <class Config, class Hooks, class Args>
-__device__ __forceinline__ bool gate_skips(const Args& args, const TileRow& row,
+__device__ __forceinline__ bool gate_skips(const Args& args, const WorkTile& row,
                                            const typename Hooks::GateRow& constants, int j,
                                            const GateStatistics& statistics) {
   const int k0 = j * Config::kTileK;

@@ -1,4 +1,4 @@
-// The kept columns of rows of tiles in the wgmma family: one warp of the producer expands the bits
+// The kept columns of work tiles in the wgmma family: one warp of the producer expands the bits
 // of a row into a ring in shared memory and cuts it into steps, for the warps that load. No list of
 // keys is ever written to global memory, and rows follow each other without a pause.
 //
@@ -36,7 +36,7 @@ struct ColumnRing<true> {
   alignas(16) int columns[kSlots];
   unsigned long long step_full[kSteps], step_empty[kSteps];
   GatheredStep steps[kSteps];
-  TileRow rows[kSteps];
+  WorkTile rows[kSteps];
 };
 inline constexpr int kColumnRingBytes = 4 * ColumnRing<true>::kSlots;  ///< and a few more
 
@@ -73,7 +73,7 @@ class ColumnStream {
  public:
   __device__ __forceinline__ explicit ColumnStream(int* columns) : columns_(columns) {}
 
-  __device__ __forceinline__ void begin(const Args& args, const TileRow& row) {
+  __device__ __forceinline__ void begin(const Args& args, const WorkTile& row) {
     const int heads = Config::kSharedHeads ? args.attend.heads_per_kv : 1;
     const long long head = static_cast<long long>(row.b) * row.n_h + row.h - row.h % heads;
     bits_ = args.predict.kept + (head * row.q_tiles + row.i) * args.predict.keep_words;

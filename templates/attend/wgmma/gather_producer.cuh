@@ -51,9 +51,9 @@ class GatherProducer {
     StepPosition at;
     u32 rows = 0;
     int turn = block_index();
-    while (turn < scheduled_turns<Config>(args_.attend)) {
+    while (turn < scheduled_work_tiles<Config>(args_.attend)) {
       counter.ask();
-      const TileRow row = scheduled_row<Config>(args_.attend, args_.schedule, turn);
+      const WorkTile row = scheduled_row<Config>(args_.attend, args_.schedule, turn);
       columns.begin(args_, row);
       u32 flags = GatheredStep::kFirstOfRow;
       TileRef tile = take_tile(columns, row);
@@ -76,7 +76,7 @@ class GatherProducer {
 
   /// Of the next step. Keys ascend: the mask is asked about all from the first to the last.
   __device__ __forceinline__ TileRef take_tile(ColumnStream<Config, Args>& columns,
-                                               const TileRow& row) const {
+                                               const WorkTile& row) const {
     const int position = columns.take(args_);
     if (position < 0) return TileRef();
     const TileRef tile(static_cast<u32>(position));
@@ -117,7 +117,7 @@ class GatherProducer {
     for (GatheredStep step = await_step(at);; step = await_step(at)) {
       const Mbarrier full = Smem::barrier(smem_.control()->k_full[keys.slot()]);
       Smem::barrier(smem_.control()->k_empty[keys.slot()]).wait(keys.phase() ^ 1);
-      const TileRow& row = ring().rows[rows.count % Ring::kSteps];
+      const WorkTile& row = ring().rows[rows.count % Ring::kSteps];
       if (step.has(GatheredStep::kFirstOfRow)) head = head_of(args_.attend.k, row);
       load_step<Part::kAll>(args_.maps.k, smem_.keys(keys.slot()), full, head, step);
       if (lane_index() == 0) {
@@ -153,7 +153,7 @@ class GatherProducer {
   }
 
   /// Asked once for each row: it takes a division.
-  __device__ __forceinline__ GatheredHead head_of(const TensorArg& x, const TileRow& row) const {
+  __device__ __forceinline__ GatheredHead head_of(const TensorArg& x, const WorkTile& row) const {
     const int head = row.h / args_.attend.heads_per_kv;
     const auto* data = static_cast<const typename Config::Element*>(x.data) + row.b * x.stride_b +
                        head * x.stride_h;
@@ -187,7 +187,7 @@ class GatherProducer {
     if (step.has(GatheredStep::kEnd)) message.flags |= Message::kEnd;
     if (step.has(GatheredStep::kLastOfRow)) message.flags |= Message::kLastOfRow;
     if (!step.tile.exists()) return message;
-    if (step.tile.needs_mask()) message.flags |= Message::kUnusual;
+    if (step.tile.needs_mask()) message.flags |= Message::kNeedsMaskOrReport;
 #pragma unroll
     for (int n = 0; n < Shape::kStepTiles; ++n)
       message.tiles[n] = TileRef(step.tile.bits() + n * (Config::kTileK / Config::kKeepK));

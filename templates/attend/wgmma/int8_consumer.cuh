@@ -16,8 +16,8 @@
 namespace lacuna {
 
 template <class Config, class Hooks, class Args>
-class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
-  using Rows = WgmmaRows<Config, Hooks, Args>;
+class Int8Consumer : ConsumerBase<Config, Hooks, Args> {
+  using Rows = ConsumerBase<Config, Hooks, Args>;
   using Rows::args_, Rows::smem_, Rows::warpgroup_, Rows::to_log2_, Rows::row_;
   using Rows::await, Rows::receive, Rows::release_keys, Rows::release_values;
   using Rows::finish_store, Rows::first_row, Rows::report_step;
@@ -41,7 +41,7 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
 
  public:
   /// `warpgroup`: 0 .. kWarpgroups - 1.
-  __device__ __forceinline__ WgmmaByteConsumer(const Args& args, const Smem& smem, int warpgroup)
+  __device__ __forceinline__ Int8Consumer(const Args& args, const Smem& smem, int warpgroup)
       : Rows(args, smem, warpgroup) {}
 
   __device__ __forceinline__ void run() {
@@ -62,7 +62,7 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
     finish_store();
     while (!step.has(Message::kLastOfRow)) {
       step = kIntegersServe ? smem_.message(keys_.slot(), warpgroup_) : receive();
-      if (Shape::kOwnRows && step.has(Message::kPassed)) break;
+      if (Shape::kOwnRows && step.has(Message::kSkipped)) break;
       weigh_step<false>(scores, step);
     }
     const Ring values{uniform_over_warp(keys_.count - 1)};
@@ -85,13 +85,13 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
     Maxima maxima;
     if constexpr (!Units::kScoresAreLogits) find_maxima(maxima, sums, units);
     if constexpr (kIntegersServe && !kFirst) {
-      if (__builtin_expect(!step.has(Message::kUnusual), true)) {
+      if (__builtin_expect(!step.has(Message::kNeedsMaskOrReport), true)) {
         weigh<kFirst>(scores, sums, maxima, units, step);
         return;
       }
     }
     to_scores(scores, sums, units, step);
-    if (Units::kScoresAreLogits || __builtin_expect(step.has(Message::kUnusual), false))
+    if (Units::kScoresAreLogits || __builtin_expect(step.has(Message::kNeedsMaskOrReport), false))
       complete(maxima, scores, units, step);
     weigh<kFirst>(scores, scores, maxima, units, step);
   }
@@ -148,7 +148,7 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
   __device__ __forceinline__ void take_sums(Sums& sums, Units& units) {
     wgmma_wait(kFirst ? 0 : 1);
 #pragma unroll
-    for (int g = 0; g < Shape::kGroups; ++g) wgmma_arrived(sums[g]);
+    for (int g = 0; g < Shape::kGroups; ++g) fence_accumulator(sums[g]);
     release_keys();
     quantised_.complete(units);
   }
@@ -207,7 +207,8 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
 #pragma unroll
     for (int block = 0; block < kBlocks; ++block) {
       if (Shape::kVotesOnSteps && block == kBlocks / 4)
-        publish_votes<kFirst>(votes, step, kIsInteger<Accumulator> || !step.has(Message::kUnusual));
+        publish_votes<kFirst>(votes, step,
+                              kIsInteger<Accumulator> || !step.has(Message::kNeedsMaskOrReport));
       if (block == kBlocks / 2) {
         if constexpr (kIntegersServe) await_next_keys();
         if (!kFirst) complete_values(keys_.before().before(), decay);  // keys are released
@@ -227,7 +228,7 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
     for (int n = Config::kSkipsExp ? 0 : Values::kSteps / 2; n < Values::kSteps; ++n)
       values_.take(weights, n);
     if constexpr (!kIsInteger<Accumulator> && !Shape::kHasGate) {
-      if (__builtin_expect(step.has(Message::kUnusual), false)) report_step(step);
+      if (__builtin_expect(step.has(Message::kNeedsMaskOrReport), false)) report_step(step);
     }
   }
 
@@ -241,8 +242,8 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
   /// them.
   __device__ __forceinline__ void complete(Maxima& maxima, Scores& scores, const Units& units,
                                            const Message& step) const {
-    if (Config::kHasScore || step.has(Message::kUnusual)) {
-      const TileRow row = this->located_anew();
+    if (Config::kHasScore || step.has(Message::kNeedsMaskOrReport)) {
+      const WorkTile row = this->reload_row();
 #pragma unroll
       for (int g = 0; g < Shape::kGroups; ++g) {
         complete_scores<Config, Hooks>(args_, row, first_row(row) + lane_index() / 4, scores[g], g,
@@ -316,7 +317,7 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
   __device__ __forceinline__ void publish_votes(const LaneVotes& votes, const Message& step,
                                                 bool is_usual) {
     if constexpr (Shape::kVotesOnSteps) {
-      const TileRow row = this->located_anew();
+      const WorkTile row = this->reload_row();
       counts_ = there_ = 0;
 #pragma unroll
       for (int g = 0; g < Shape::kGroups; ++g) {
@@ -353,7 +354,7 @@ class WgmmaByteConsumer : WgmmaRows<Config, Hooks, Args> {
   /// Notes whether group g is multiplied with its values; true: the gate is closed.
   __device__ __forceinline__ bool settle(int g, TileRef tile, bool is_first,
                                          const GateStatistics& statistics) {
-    const bool skips = this->skips(this->located_anew(), tile, statistics);
+    const bool skips = this->skips(this->reload_row(), tile, statistics);
     const bool gated = skips && tile.exists() && !is_first;
     this->note(g, tile, gated);
     return gated;

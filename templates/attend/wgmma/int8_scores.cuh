@@ -73,9 +73,9 @@ class QuantisedScores {
   using Units = ScoreUnits<Config>;
 
  public:
-  /// `warp`: of those of the row of tiles; `first_row`: its first query.
+  /// `warp`: of those of the work tile; `first_row`: its first query.
   template <class Args>
-  __device__ __forceinline__ void begin_row(const Args& args, const TileRow& row, int warp,
+  __device__ __forceinline__ void begin_row(const Args& args, const WorkTile& row, int warp,
                                             int first_row) {
     const auto& predict = args.predict;
     const long long head = static_cast<long long>(row.b) * row.n_h + row.h;
@@ -117,7 +117,7 @@ class QuantisedScores {
 
   /// Of the lane's keys of a block of 8.
   template <class Args, class Message>
-  __device__ __forceinline__ float2 column_bias(const Args& args, const TileRow& row,
+  __device__ __forceinline__ float2 column_bias(const Args& args, const WorkTile& row,
                                                 const Message& step, int block) const {
     constexpr int kTileBlocks = Config::kTileK / 8;
     const auto& predict = args.predict;

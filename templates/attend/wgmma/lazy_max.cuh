@@ -86,7 +86,7 @@ __device__ __forceinline__ void row_maxima_wide(float (&maxima)[2],
 }
 
 /// State of rows g and g + 8 of a lane's quad; each lane sums over its own columns.
-struct ReferenceRows {
+struct LazyMax {
   float reference[2] = {-kInfinity, -kInfinity};  ///< log2; -inf: no key was seen
   float sum[2] = {0.0f, 0.0f};                    ///< of weights
 
@@ -101,7 +101,7 @@ struct ReferenceRows {
 };
 
 /// Has a row of the warp outgrown its reference? `maxima`: of rows, or of each lane's part of them.
-__device__ __forceinline__ bool outgrows(const ReferenceRows& rows, const float (&maxima)[2],
+__device__ __forceinline__ bool outgrows(const LazyMax& rows, const float (&maxima)[2],
                                          float to_log2, float slack_log2) {
   const bool outgrown = fmaf(maxima[0], to_log2, -rows.reference[0]) > slack_log2 ||
                         fmaf(maxima[1], to_log2, -rows.reference[1]) > slack_log2;
@@ -110,7 +110,7 @@ __device__ __forceinline__ bool outgrows(const ReferenceRows& rows, const float 
 
 /// Takes maxima into the reference; returns in `decay` what older weights, their sum and the output
 /// have to be multiplied by.
-__device__ __forceinline__ void raise_reference(ReferenceRows& rows, float (&decay)[2],
+__device__ __forceinline__ void raise_reference(LazyMax& rows, float (&decay)[2],
                                                 const float (&maxima)[2], float to_log2) {
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
@@ -152,7 +152,7 @@ __device__ __forceinline__ void exponentiate(float (&sum)[2], float (&scores)[kB
 /// such a row is then 1. Adds the weights to the sums, and returns in `decay` what the output has
 /// to be multiplied by. False: a weight is infinite, and nothing has changed.
 template <int kBlocks>
-__device__ __forceinline__ bool lower_weights(ReferenceRows& rows, float (&weights)[kBlocks][4],
+__device__ __forceinline__ bool lower_weights(LazyMax& rows, float (&weights)[kBlocks][4],
                                               float (&decay)[2]) {
   float largest[2];
   row_maxima_wide(largest, weights);

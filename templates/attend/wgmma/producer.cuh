@@ -1,4 +1,4 @@
-// The producer of the wgmma family: one warp walks over the block's rows of tiles and over the
+// The producer of the wgmma family: one warp walks over the block's work tiles and over the
 // tiles of each, and keeps the rings of attend/wgmma/wgmma_shape.cuh full.
 #pragma once
 
@@ -9,11 +9,11 @@
 
 namespace lacuna {
 
-/// Brings the queries of a row of tiles; by one whole warp.
+/// Brings the queries of a work tile; by one whole warp.
 template <class Config, class Args>
 __device__ __forceinline__ void load_query_tiles(const Args& args, const WgmmaSmem<Config>& smem,
                                                  RingPosition<Config::kQueryBuffers>& at,
-                                                 const TileRow& row) {
+                                                 const WorkTile& row) {
   using Shape = WgmmaShape<Config>;
   using Slot = typename Shape::QuerySlot;
   const Mbarrier full = smem.barrier(smem.control()->q_full[at.slot()]);
@@ -37,7 +37,7 @@ class WgmmaProducer {
   using Shape = WgmmaShape<Config>;
   using Smem = WgmmaSmem<Config>;
   using Message = typename Shape::Message;
-  using Walk = typename TurnWalk<Config, Hooks, Args>::Type;
+  using Walk = typename WorkTileWalk<Config, Hooks, Args>::Type;
 
  public:
   static constexpr int kWarps = 1;  ///< that run
@@ -47,7 +47,7 @@ class WgmmaProducer {
 
   /// By one whole warp.
   __device__ __forceinline__ void run() {
-    for_each_row([this](const TileRow& row, int share) { produce_row(row, share); });
+    for_each_row([this](const WorkTile& row, int share) { produce_row(row, share); });
   }
 
  protected:
@@ -56,7 +56,7 @@ class WgmmaProducer {
   __device__ __forceinline__ void for_each_row(ProduceRow produce_row) {
     RowCounter counter(args_.schedule.next_row);
     int turn = block_index();
-    while (turn < scheduled_turns<Config>(args_.attend)) {
+    while (turn < scheduled_work_tiles<Config>(args_.attend)) {
       counter.ask();
       produce_row(scheduled_row<Config>(args_.attend, args_.schedule, turn),
                   share_of_item<Config>(turn));
@@ -66,8 +66,8 @@ class WgmmaProducer {
     announce_end();
   }
 
-  __device__ __forceinline__ void produce_row(const TileRow& row, int share) {
-    Walk walk = TurnWalk<Config, Hooks, Args>::begin(args_, row, {}, share);
+  __device__ __forceinline__ void produce_row(const WorkTile& row, int share) {
+    Walk walk = WorkTileWalk<Config, Hooks, Args>::begin(args_, row, {}, share);
     Message step = take_step(row, walk);
     const u32 row_bits = rows_.slot() << Message::kRowShift;
     bool is_first = true;
@@ -85,7 +85,7 @@ class WgmmaProducer {
     } while (step.tiles[0].exists());
   }
 
-  __device__ __forceinline__ Message take_step(const TileRow& row, Walk& walk) const {
+  __device__ __forceinline__ Message take_step(const WorkTile& row, Walk& walk) const {
     Message step;
 #pragma unroll
     for (int n = 0; n < Shape::kStepTiles; ++n) step.tiles[n] = walk.next(args_, row);
@@ -97,10 +97,10 @@ class WgmmaProducer {
 #pragma unroll
     for (int n = 0; n < Shape::kStepTiles; ++n)
       unusual = unusual || !step.tiles[n].exists() || step.tiles[n].needs_mask();
-    return unusual ? Message::kUnusual : 0u;
+    return unusual ? Message::kNeedsMaskOrReport : 0u;
   }
 
-  __device__ __forceinline__ void load_keys(const TileRow& row, int share, const Message& step,
+  __device__ __forceinline__ void load_keys(const WorkTile& row, int share, const Message& step,
                                             bool is_first) {
     const Mbarrier full = Smem::barrier(smem_.control()->k_full[keys_.slot()]);
     await_slot();
@@ -115,15 +115,15 @@ class WgmmaProducer {
   }
 
   /// What comes next, for the consumers; by one thread.
-  __device__ __forceinline__ void note_row(const TileRow& row, int share) const {
+  __device__ __forceinline__ void note_row(const WorkTile& row, int share) const {
     smem_.control()->rows[rows_.slot()] = row;
-    if constexpr (SplitRows<Config>::kIsSplit) smem_.control()->shares[rows_.slot()] = share;
+    if constexpr (SplitKv<Config>::kIsSplit) smem_.control()->shares[rows_.slot()] = share;
   }
 
   __device__ __forceinline__ void announce_end() const {
     await_slot();
     if (elect_one()) {
-      for (int r = 0; r < Config::kTileRows; ++r)
+      for (int r = 0; r < Config::kWorkTiles; ++r)
         smem_.message(keys_.slot(), r).flags = Message::kEnd;
       Smem::barrier(smem_.control()->k_full[keys_.slot()]).arrive();
     }
@@ -136,7 +136,7 @@ class WgmmaProducer {
       Smem::barrier(smem_.control()->noted[keys_.slot()]).wait(keys_.phase() ^ 1);
   }
 
-  __device__ __forceinline__ void note_pending(const TileRow& row, const Message& step) {
+  __device__ __forceinline__ void note_pending(const WorkTile& row, const Message& step) {
     pending_ = step;
     has_pending_ = true;
     pending_head_ = row.h / args_.attend.heads_per_kv;

@@ -30,7 +30,7 @@
 namespace lacuna {
 
 template <class Config, class Hooks, class Args>
-class WgmmaAheadConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
+class TileGateConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
   using Base = WgmmaConsumer<Config, Hooks, Args>;
   using Base::args_, Base::smem_, Base::row_, Base::keys_, Base::queries_, Base::output_;
   using Base::softmax_, Base::to_log2_, Base::warpgroup_;
@@ -51,7 +51,7 @@ class WgmmaAheadConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
   static_assert(!Shape::kLooksAhead || kParts <= 2, "products with V are spelled out for two");
 
  public:
-  __device__ __forceinline__ WgmmaAheadConsumer(const Args& args, const Smem& smem, int warpgroup)
+  __device__ __forceinline__ TileGateConsumer(const Args& args, const Smem& smem, int warpgroup)
       : Base(args, smem, warpgroup), thread_(thread_index()) {
     pin(thread_);  // not to be read from the special register again and again
   }
@@ -72,7 +72,7 @@ class WgmmaAheadConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
     issue_scores(scores[0], at);
     pass_turn();
     await_scores(at);
-    if (!take_scores(scores[0], step, at)) take_carefully(scores[0], step, at);
+    if (!take_scores(scores[0], step, at)) take_scores_with_max(scores[0], step, at);
     this->finish_store();
     while (!is_last(step)) {
       attend_step(scores[0], scores[1], step, at);
@@ -97,7 +97,7 @@ class WgmmaAheadConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
       chosen = uniform_over_warp(chosen);
       Weights weights;
       weigh(weights, now, chosen, [&] { await_scores(following_at); });
-      wgmma_arrived(next[0]);
+      fence_accumulator(next[0]);
       issue_product(weights, chosen / 2);
       is_taken = take_scores(next, following, following_at);
       take_product();
@@ -106,7 +106,7 @@ class WgmmaAheadConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
       await_scores(following_at);
       is_taken = take_scores(next, following, following_at);
     }
-    if (__builtin_expect(!is_taken, false)) take_carefully(next, following, following_at);
+    if (__builtin_expect(!is_taken, false)) take_scores_with_max(next, following, following_at);
     step = following;
     at = following_at;
   }
@@ -168,7 +168,7 @@ class WgmmaAheadConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
 
   __device__ __forceinline__ void take_product() {
     wgmma_wait<0>();
-    wgmma_arrived(output_);
+    fence_accumulator(output_);
   }
   __device__ __forceinline__ void release_values() {
     if (lane() == 0) Smem::barrier(smem_.control()->v_empty[values_.slot()]).arrive();
@@ -216,10 +216,10 @@ class WgmmaAheadConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
   /// place behind both branches of a step, so that the instructions of all others lie close
   /// together.
   __device__ __forceinline__ bool take_scores(Scores& scores, const Message& step, const Ring& at) {
-    wgmma_arrived(scores[0]);
+    fence_accumulator(scores[0]);
     if constexpr (Config::kHasScore) complete(scores, step);
     typename Shape::Vote vote;
-    bool is_sure = Config::kHasScore || !step.has(Message::kUnusual);
+    bool is_sure = Config::kHasScore || !step.has(Message::kNeedsMaskOrReport);
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
       vote.tile_max[t] =
@@ -231,10 +231,10 @@ class WgmmaAheadConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
   }
 
   /// The same of any scores.
-  __device__ __forceinline__ void take_carefully(Scores& scores, const Message& step,
-                                                 const Ring& at) {
-    if (!Config::kHasScore && step.has(Message::kUnusual)) complete(scores, step);
-    wgmma_arrived(scores[0]);  // or the branch above makes copies, as floats and as bits
+  __device__ __forceinline__ void take_scores_with_max(Scores& scores, const Message& step,
+                                                       const Ring& at) {
+    if (!Config::kHasScore && step.has(Message::kNeedsMaskOrReport)) complete(scores, step);
+    fence_accumulator(scores[0]);  // or the branch above makes copies, as floats and as bits
     typename Shape::Vote vote;
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
@@ -257,7 +257,7 @@ class WgmmaAheadConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
   }
 
   __device__ __forceinline__ void complete(Scores& scores, const Message& step) const {
-    const TileRow row = this->located_anew();
+    const WorkTile row = this->reload_row();
     complete_scores<Config, Hooks>(args_, row, this->first_row(row) + lane() / 4, scores[0], 0,
                                    step);
   }

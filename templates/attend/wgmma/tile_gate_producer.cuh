@@ -20,7 +20,7 @@
 namespace lacuna {
 
 template <class Config, class Hooks, class Args>
-class WgmmaAheadProducer : protected WgmmaProducer<Config, Hooks, Args> {
+class TileGateProducer : protected WgmmaProducer<Config, Hooks, Args> {
   using Base = WgmmaProducer<Config, Hooks, Args>;
   using Base::args_, Base::smem_, Base::values_;
   using typename Base::Message;
@@ -32,7 +32,7 @@ class WgmmaAheadProducer : protected WgmmaProducer<Config, Hooks, Args> {
  public:
   static constexpr int kWarps = 2;  ///< that run
 
-  __device__ __forceinline__ WgmmaAheadProducer(const Args& args, const Smem& smem)
+  __device__ __forceinline__ TileGateProducer(const Args& args, const Smem& smem)
       : Base(args, smem) {}
 
   /// By whole warps.
@@ -54,7 +54,7 @@ class WgmmaAheadProducer : protected WgmmaProducer<Config, Hooks, Args> {
       if (step.has(Message::kEnd)) return;
       __syncwarp();
       if (elect_one()) Smem::barrier(control.noted[at.slot()]).arrive();
-      const TileRow row = control.rows[step.flags >> Message::kRowShift];
+      const WorkTile row = control.rows[step.flags >> Message::kRowShift];
       const bool is_first = step.has(Message::kFirstOfRow);
       await_value_slot();
       if (is_first) {
@@ -90,7 +90,7 @@ class WgmmaAheadProducer : protected WgmmaProducer<Config, Hooks, Args> {
   }
 
   /// Those that the gate leaves out, by the votes of all warps.
-  __device__ __forceinline__ u32 gated_tiles(const TileRow& row, const Message& step,
+  __device__ __forceinline__ u32 gated_tiles(const WorkTile& row, const Message& step,
                                              const typename Shape::Vote& votes) const {
     const float unit = Config::kHasScore ? 1.0f : args_.attend.scale;
     u32 gated = 0;
@@ -132,7 +132,8 @@ class WgmmaAheadProducer : protected WgmmaProducer<Config, Hooks, Args> {
   }
 
   /// The consumers have cleared the row's report before they voted for the first time.
-  __device__ __forceinline__ void report(const Message& step, const TileRow& row, u32 gated) const {
+  __device__ __forceinline__ void report(const Message& step, const WorkTile& row,
+                                         u32 gated) const {
     if (lane_index() != 0) return;
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {

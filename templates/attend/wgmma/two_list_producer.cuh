@@ -1,4 +1,4 @@
-// The producer of the wgmma family where each warpgroup has a row of tiles of its own: it goes
+// The producer of the wgmma family where each warpgroup has a work tile of its own: it goes
 // through the tiles of both rows' lists, and tells each warpgroup which of a step are its own.
 #pragma once
 
@@ -8,7 +8,7 @@
 namespace lacuna {
 
 template <class Config, class Hooks, class Args>
-class WgmmaSharedProducer : WgmmaProducer<Config, Hooks, Args> {
+class TwoListProducer : WgmmaProducer<Config, Hooks, Args> {
   using Base = WgmmaProducer<Config, Hooks, Args>;
   using Base::args_, Base::smem_, Base::keys_, Base::rows_, Base::queries_;
   using typename Base::Message;
@@ -18,17 +18,17 @@ class WgmmaSharedProducer : WgmmaProducer<Config, Hooks, Args> {
  public:
   using Base::kWarps;
 
-  __device__ __forceinline__ WgmmaSharedProducer(const Args& args, const Smem& smem)
+  __device__ __forceinline__ TwoListProducer(const Args& args, const Smem& smem)
       : Base(args, smem) {}
 
   /// By one whole warp.
   __device__ __forceinline__ void run() {
-    this->for_each_row([this](const TileRow& first, int share) { produce_rows(first, share); });
+    this->for_each_row([this](const WorkTile& first, int share) { produce_rows(first, share); });
   }
 
  private:
   /// The row and the one behind it.
-  __device__ __forceinline__ void produce_rows(const TileRow& first, int share) {
+  __device__ __forceinline__ void produce_rows(const WorkTile& first, int share) {
     SharedWalk<Config> walk(args_, first, share);
     SharedTile step = walk.take_step();
     bool is_first = true, is_last;
@@ -59,11 +59,11 @@ class WgmmaSharedProducer : WgmmaProducer<Config, Hooks, Args> {
     return tiles;
   }
 
-  __device__ __forceinline__ void load_keys(const TileRow& row, int share, const SharedTile& step,
+  __device__ __forceinline__ void load_keys(const WorkTile& row, int share, const SharedTile& step,
                                             bool is_first, bool is_last) {
     const Mbarrier full = Smem::barrier(smem_.control()->k_full[keys_.slot()]);
     Smem::barrier(smem_.control()->k_empty[keys_.slot()]).wait(keys_.phase() ^ 1);
-    for (int r = 0; r < Config::kTileRows; ++r) write_message(r, step, is_last);
+    for (int r = 0; r < Config::kWorkTiles; ++r) write_message(r, step, is_last);
     const Message tiles = tiles_of(step);
     __syncwarp();
     if (elect_one()) {
@@ -87,8 +87,9 @@ class WgmmaSharedProducer : WgmmaProducer<Config, Hooks, Args> {
         wants_report(args_.attend);
     if (has_place) message.tiles[lane_index()] = tile;
     if (lane_index() == 0) {
-      message.flags = (is_last ? Message::kLastOfRow : 0u) | (unusual ? Message::kUnusual : 0u) |
-                      (takes_part ? 0u : Message::kPassed);
+      message.flags = (is_last ? Message::kLastOfRow : 0u) |
+                      (unusual ? Message::kNeedsMaskOrReport : 0u) |
+                      (takes_part ? 0u : Message::kSkipped);
     }
   }
 };

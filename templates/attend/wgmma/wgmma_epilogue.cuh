@@ -1,4 +1,4 @@
-// End of a row of tiles in the wgmma family: O through the warpgroup's own queries in shared memory
+// End of a work tile in the wgmma family: O through the warpgroup's own queries in shared memory
 // and the copy engine, which clips what is past the last token.
 #pragma once
 
@@ -36,7 +36,7 @@ __device__ __forceinline__ void stage_output(u32 staging, int warp,
 /// issues; it has to wait before `staging` is overwritten.
 template <class Tile>
 __device__ __forceinline__ void store_output(const TensorMap& o, u32 staging, int warp,
-                                             int first_row, const TileRow& row) {
+                                             int first_row, const WorkTile& row) {
   fence_proxy_async();
   __syncwarp();
   if (elect_one()) {

@@ -12,7 +12,7 @@ namespace lacuna {
 
 /// The score formula on the t-th tile of a group. `q`: the query of the lane's first accumulators.
 template <class Config, class Hooks, class Args, int kBlocks>
-__device__ __forceinline__ void apply_score_hook(const Args& args, const TileRow& row, int q,
+__device__ __forceinline__ void apply_score_hook(const Args& args, const WorkTile& row, int q,
                                                  float (&scores)[kBlocks][4], TileRef tile, int t,
                                                  const TileKeys<Config>& keys,
                                                  const ScoreUnit& unit) {
@@ -38,7 +38,7 @@ __device__ __forceinline__ void apply_score_hook(const Args& args, const TileRow
 /// Which of a lane's scores in kBlocks blocks from `slot` of a tile on are visible, a bit each. A
 /// loop: few tiles need the mask, and an expression in 64 copies takes its time to compile.
 template <class Config, class Hooks, int kBlocks, class Args>
-__device__ __forceinline__ u32 visible_scores(const Args& args, const TileRow& row, int q,
+__device__ __forceinline__ u32 visible_scores(const Args& args, const WorkTile& row, int q,
                                               const TileKeys<Config>& keys, TileRef tile,
                                               int slot) {
   u32 bits = 0;
@@ -60,7 +60,7 @@ __device__ __forceinline__ u32 visible_scores(const Args& args, const TileRow& r
 
 /// The mask on the t-th tile of a group, asked about each key.
 template <class Config, class Hooks, class Args, int kBlocks>
-__device__ __forceinline__ void ask_mask(const Args& args, const TileRow& row, int q,
+__device__ __forceinline__ void ask_mask(const Args& args, const WorkTile& row, int q,
                                          float (&scores)[kBlocks][4], TileRef tile, int t,
                                          const TileKeys<Config>& keys) {
   constexpr int kTileBlocks = Config::kTileK / 8, kWordBlocks = smaller(kTileBlocks, 8);
@@ -84,7 +84,7 @@ inline constexpr bool kHasKeyRanges =
     !Config::kGathers && !WgmmaShape<Config>::kLooksAhead && Hooks::MaskRow::kRanges > 0;
 
 template <class Config, class Hooks, class Args, int kBlocks>
-__device__ __forceinline__ void apply_mask(const Args& args, const TileRow& row, int q,
+__device__ __forceinline__ void apply_mask(const Args& args, const WorkTile& row, int q,
                                            float (&scores)[kBlocks][4], TileRef tile, int t,
                                            const TileKeys<Config>& keys) {
   if constexpr (kHasKeyRanges<Config, Hooks>) {
@@ -100,7 +100,7 @@ __device__ __forceinline__ void apply_mask(const Args& args, const TileRow& row,
 /// Hook and mask on the scores of group g of a step; they are natural logits, or in `unit`, behind
 /// a score hook.
 template <class Config, class Hooks, class Args, int kBlocks, class Message>
-__device__ __forceinline__ void complete_scores(const Args& args, const TileRow& row, int q,
+__device__ __forceinline__ void complete_scores(const Args& args, const WorkTile& row, int q,
                                                 float (&scores)[kBlocks][4], int g,
                                                 const Message& step,
                                                 const TileKeys<Config>& keys = {},
@@ -112,7 +112,7 @@ __device__ __forceinline__ void complete_scores(const Args& args, const TileRow&
       apply_score_hook<Config, Hooks>(args, row, q, scores, step.tiles[g * kTiles + t], t, keys,
                                       unit);
   }
-  if (__builtin_expect(!step.has(Message::kUnusual), true)) return;
+  if (__builtin_expect(!step.has(Message::kNeedsMaskOrReport), true)) return;
 #pragma unroll
   for (int t = 0; t < kTiles; ++t) {
     const TileRef tile = step.tiles[g * kTiles + t];
@@ -123,7 +123,7 @@ __device__ __forceinline__ void complete_scores(const Args& args, const TileRow&
 
 /// The same on a lane's part of one block of keys, from `slot` of the tile on.
 template <class Config, class Hooks, class Args>
-__device__ __forceinline__ void complete_block(const Args& args, const TileRow& row, int q,
+__device__ __forceinline__ void complete_block(const Args& args, const WorkTile& row, int q,
                                                float (&block)[4], TileRef tile, int slot,
                                                const TileKeys<Config>& keys) {
 #pragma unroll
@@ -142,7 +142,7 @@ __device__ __forceinline__ void complete_block(const Args& args, const TileRow& 
 /// A warp's scores of a step whose keys are no longer in shared memory; Q still is, at `queries`.
 /// With hook and mask, block by block: the expressions stand here once. `q` as above.
 template <class Config, class Hooks, class Args, int kBlocks, class Message>
-__device__ __forceinline__ void multiply_again(const Args& args, const TileRow& row, int q,
+__device__ __forceinline__ void multiply_again(const Args& args, const WorkTile& row, int q,
                                                float (&scores)[kBlocks][4], const Message& step,
                                                u32 queries, int warp,
                                                const TileKeys<Config>& step_keys = {}) {

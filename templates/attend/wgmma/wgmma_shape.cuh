@@ -5,7 +5,7 @@
 // rows each. A step takes kStepKeys keys: kStepTiles tiles of the mask's or the list's walk.
 //
 //   producer                                   consumers
-//   walks over rows of tiles and their tiles
+//   walks over work tiles and their tiles
 //   q_empty[b]  <- one arrival a warp -------  O of the buffer's last row is stored
 //   q_full[b]   -- Q of all warpgroups ----->  first step of a row with tiles
 //   k_empty[s]  <- one arrival a warp -------  S = Q K is complete
@@ -16,12 +16,12 @@
 // Slots and phases run on from row to row, in step on both sides. K runs one step ahead of V: the
 // order of loads is K_0 (V of the row before) Q K_1 V_0 K_2 V_1 ..., that of use. A row without a
 // tile takes a step too, whose message says so and whose slots stay as they are. The producer alone
-// asks which row comes next; a last message says that there is none. Of split rows
+// asks which row comes next; a last message says that there is none. Of split work tiles
 // (pipeline/split_kv.cuh) all this is said of an item, which has a share of its row's tiles.
 //
-// Where a query tile has the 64 rows of one warpgroup (kTileRows: two), each warpgroup has a row of
-// tiles and a list of its own, and a message of its own in each slot. Steps go through the tiles of
-// both lists (pipeline/two_list_walk.cuh):
+// Where a query tile has the 64 rows of one warpgroup (kWorkTiles: two), each warpgroup has a row
+// of tiles and a list of its own, and a message of its own in each slot. Steps go through the tiles
+// of both lists (pipeline/two_list_walk.cuh):
 //
 //   step                         0      1      2      3      4
 //   tiles of warpgroup 0's row   S0     S1     -      -      S4
@@ -57,9 +57,9 @@ template <int kTiles>
 struct alignas(8) StepMessage {
   enum Flags : u32 {
     kLastOfRow = 1,
-    kEnd = 2,      ///< no step: there is no other row
-    kUnusual = 4,  ///< a tile needs the mask or is missing, or reports are wanted
-    kPassed = 8,   ///< none of several warpgroups' own tiles: the step is passed on
+    kEnd = 2,                ///< no step: there is no other row
+    kNeedsMaskOrReport = 4,  ///< a tile needs the mask or is missing, or reports are wanted
+    kSkipped = 8,            ///< none of several warpgroups' own tiles: the step is passed on
     kFirstOfRow = 16,
   };
   static constexpr int kRowShift = 8;  ///< the row's place in WgmmaControl::rows, above the flags
@@ -73,8 +73,8 @@ template <class Config>
 struct WgmmaShape {
   static constexpr int kConsumerWarps = 4 * Config::kWarpgroups;
   static constexpr int kConsumerThreads = kWarpgroupThreads * Config::kWarpgroups;
-  /// Does each warpgroup have a row of tiles of its own?
-  static constexpr bool kOwnRows = Config::kTileRows > 1;
+  /// Does each warpgroup have a work tile of its own?
+  static constexpr bool kOwnRows = Config::kWorkTiles > 1;
   static constexpr int kStepTiles = Config::kStepKeys / Config::kTileK;
   static constexpr int kColumnBlocks = Config::kHeadDim / 8;
   static constexpr bool kHasE4m3Values = Config::kVBits == 8;
@@ -99,7 +99,7 @@ struct WgmmaShape {
       Config::kHeadDim <= 128 && Config::kWarpgroups == 2 && !kLooksAhead;
   /// Two warpgroups find a rhythm of their own; three, which are short of registers for their own
   /// queries and of room between products, are better off in order.
-  static constexpr bool kTakesTurns = Config::kWarpgroups > 2;
+  static constexpr bool kPingPong = Config::kWarpgroups > 2;
 
   /// Registers of a thread: 65536 are shared out.
   static constexpr bool kHasBusyProducer = Config::kGathers || kOwnRows;
@@ -159,10 +159,10 @@ struct WgmmaShape {
   static constexpr int kControlBytes = 1024 + (Config::kGathers ? kColumnRingBytes : 0);
   static constexpr int kSmemBytes = kControlOffset + kControlBytes;
 
-  static_assert(Config::kTileQ * Config::kTileRows == kWarpgroupRows * Config::kWarpgroups,
+  static_assert(Config::kTileQ * Config::kWorkTiles == kWarpgroupRows * Config::kWarpgroups,
                 "64 rows a warpgroup");
-  static_assert(!kOwnRows || (Config::kTileRows == Config::kWarpgroups && Config::kUsesLists),
-                "rows of tiles that a block takes together have lists");
+  static_assert(!kOwnRows || (Config::kWorkTiles == Config::kWarpgroups && Config::kUsesLists),
+                "work tiles that a block takes together have lists");
   static_assert(Config::kStepKeys % Config::kTileK == 0, "a step takes whole tiles");
   static_assert(Config::kTileK % 32 == 0, "rows of a box repeat no swizzle half-way");
   static_assert(!kHasGate || Config::kTileK % 64 == 0, "a product of its own for each tile");
@@ -175,7 +175,7 @@ struct WgmmaShape {
                 "the product of e4m3 values has registers of its own");
   static_assert(kHas8Bits || !kHasE4m3Values, "e4m3 values come with int8 keys");
   static_assert(!kHas8Bits || !Config::kGathers, "gathered keys are 16-bit rows");
-  static_assert(!SplitRows<Config>::kIsSplit || !(kHasGate || kHasE4m3Values || Config::kGathers),
+  static_assert(!SplitKv<Config>::kIsSplit || !(kHasGate || kHasE4m3Values || Config::kGathers),
                 "gates and e4m3 weights depend on the tiles before; gathered keys are one list");
   static_assert(Config::kSmemBytes == kSmemBytes, "the host's formula is another");
 };
@@ -187,8 +187,8 @@ struct WgmmaControl {
   unsigned long long q_full[Config::kQueryBuffers], q_empty[Config::kQueryBuffers];
   unsigned long long k_full[Config::kStages], k_empty[Config::kStages];
   unsigned long long v_full[Config::kValueStages], v_empty[Config::kValueStages];
-  typename Shape::Message messages[Config::kStages][Config::kTileRows];
-  TileRow rows[Shape::kRowSlots];  ///< the first of those that a block takes together
+  typename Shape::Message messages[Config::kStages][Config::kWorkTiles];
+  WorkTile rows[Shape::kRowSlots];  ///< the first of those that a block takes together
   typename Shape::Vote votes[Shape::kVoteSlots][Shape::kConsumerWarps];
   // Where consumers look ahead (attend/wgmma/tile_gate_producer.cuh), of each step:
   unsigned long long noted[Shape::kDecisionSlots], polled[Shape::kDecisionSlots];
@@ -197,8 +197,8 @@ struct WgmmaControl {
   /// Barriers of the others: a warpgroup's warps have published.
   unsigned long long voted[Shape::kVoteSlots][Config::kWarpgroups];
   ColumnRing<Config::kGathers> ring;
-  int shares[SplitRows<Config>::kIsSplit ? Shape::kRowSlots
-                                         : 1];  ///< of `rows`, where they are split
+  int shares[SplitKv<Config>::kIsSplit ? Shape::kRowSlots
+                                       : 1];  ///< of `rows`, where they are split
 };
 
 /// Addresses of one block's shared memory.

@@ -22,8 +22,8 @@ struct CellShape {
   static constexpr int kWarps = Config::kThreads / 32;
 
   static constexpr int kRows = Config::kRows;
-  static constexpr int kTileRows = Config::kTileQ / kCell;
-  static constexpr int kQueryTiles = kRows / kTileRows;
+  static constexpr int kWorkTiles = Config::kTileQ / kCell;
+  static constexpr int kQueryTiles = kRows / kWorkTiles;
 
   static constexpr int kMostColumns = 128;
   static constexpr int kTileColumns = Config::kTileK / kCell;
@@ -48,7 +48,7 @@ struct CellShape {
   static constexpr int kStageBytes = (kRows + kMostColumns) * kDepth * 2;
   static constexpr int kTailOffset = kStages * kStageBytes;
 
-  /// Of a warp that decides a row of tiles: where the stages were.
+  /// Of a warp that decides a work tile: where the stages were.
   struct WarpSmem {
     WarpDecisionSmem<Config> decision;
     float p[kMostWarpTiles];
@@ -62,7 +62,7 @@ struct CellShape {
   };
 
   /// Scratch of a block: of each row and tile the log-sum of its logits, and what they are reduced
-  /// to; then for one row of tiles p, score and the memory to order it.
+  /// to; then for one work tile p, score and the memory to order it.
   static constexpr bool kHasLogSums = Config::kNormalise == Normalise::kSoftmax || Config::kSums;
   static constexpr bool kHasLogits =
       Config::kUsesScore || !Config::kSums || Config::kNormalise == Normalise::kNone;
@@ -73,7 +73,7 @@ struct CellShape {
 
   static_assert(kTailOffset + static_cast<int>(sizeof(Tail)) <= Config::kSmemBytes);
   static_assert(sizeof(OrderScratch<kWarps>) <= kTailOffset, "it lies where the stages were");
-  static_assert(Config::kTileQ % kCell == 0 && kTileRows <= kRows && kRows % (16 * kWarps) == 0);
+  static_assert(Config::kTileQ % kCell == 0 && kWorkTiles <= kRows && kRows % (16 * kWarps) == 0);
   static_assert(Config::kTileK % kCell == 0 && kTileColumns <= kMostColumns);
   static_assert(kSplitColumns % kTileColumns == 0 && kSplitColumns % 16 == 0,
                 "a warp has whole tiles and whole steps of 16 columns");

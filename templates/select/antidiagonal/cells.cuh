@@ -4,7 +4,7 @@
 // A product of matrices whose rows are several query tiles of a head, along the keys once: of each
 // row and key tile there remain the log-sum of its logits and what they are reduced to, in scratch
 // memory. Then each row has its log-sum-exp, each tile of a query tile its p, and warps decide
-// short rows of tiles, a query tile each, or the block one after the other.
+// short work tiles, a query tile each, or the block one after the other.
 //
 // Stages: cp.async, kStages - 1 parts ahead. A part's barrier says both that all its bytes are
 // there and that nobody reads the stage of the part before, which is loaded next.
@@ -267,7 +267,7 @@ class CellBlock {
     for (int r = warp_; r < Shape::kRows; r += Shape::kWarps) {
       float offset = r < rows ? 0.0f : kInfinity;
       if (Shape::kHasLogSums && r < rows) {
-        const KeepRow row = row_of_tiles(group_.i + r / Shape::kTileRows);
+        const KeepRow row = row_of_tiles(group_.i + r / Shape::kWorkTiles);
         const float own = log_sum_of_row(logits, row, plane(r));
         offset = !(own > -kInfinity) ? kInfinity : kIsPlain ? 0.0f : own;
       }
@@ -288,7 +288,7 @@ class CellBlock {
     return sum.log2_sum() * kLn2;
   }
 
-  // rows of tiles
+  // work tiles
 
   /// Short rows by a warp each, others by the block.
   __device__ __forceinline__ void decide() const {
@@ -340,10 +340,10 @@ class CellBlock {
   /// What a sum over the rows of a query tile is multiplied by.
   __device__ __forceinline__ float share_of_row(const KeepRow& row) const {
     if constexpr (!Config::kSums) return 1.0f;
-    const int first = (row.i - group_.i) * Shape::kTileRows;
+    const int first = (row.i - group_.i) * Shape::kWorkTiles;
     int count = 0;
 #pragma unroll 8
-    for (int r = 0; r < Shape::kTileRows; ++r) count += tail_.offset[first + r] < kInfinity;
+    for (int r = 0; r < Shape::kWorkTiles; ++r) count += tail_.offset[first + r] < kInfinity;
     return count > 0 ? 1.0f / static_cast<float>(count) : 1.0f;
   }
 
@@ -352,7 +352,7 @@ class CellBlock {
     const Logits logits(args_, group_);
     TileValue value = {-kInfinity, kNothing<kWeights>};
     if (exists && has_values(logits, row, j))
-      take_tile(value, (row.i - group_.i) * Shape::kTileRows, j);
+      take_tile(value, (row.i - group_.i) * Shape::kWorkTiles, j);
     if constexpr (!Config::kSums && !kIsPlain) value.p = exp2_approx(value.p);
     value.p *= share;
     return value;
@@ -360,7 +360,7 @@ class CellBlock {
 
   __device__ __forceinline__ void take_tile(TileValue& value, int first, int j) const {
 #pragma unroll 8
-    for (int r = first; r < first + Shape::kTileRows; ++r) {
+    for (int r = first; r < first + Shape::kWorkTiles; ++r) {
       const float offset = tail_.offset[r];
       const bool takes_part = offset < kInfinity;
       float logits = -kInfinity, weight = kNothing<kWeights>;

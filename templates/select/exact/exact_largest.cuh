@@ -95,7 +95,7 @@ class ExactLargest : ExactConsumer<Config, Args> {
     for (int word = thread; word < args_.predict.keep_words; word += kThreads) kept[word] = 0;
   }
 
-  __device__ __forceinline__ KeepRow tile_row(int tile) const {
+  __device__ __forceinline__ KeepRow work_tile(int tile) const {
     return keep_row_of<Config>(args_, block_.b, block_.h, block_.i + part_ * kTiles + tile);
   }
 
@@ -128,7 +128,7 @@ class ExactLargest : ExactConsumer<Config, Args> {
       largest[r] = fmaxf(largest[r], __shfl_xor_sync(kAllLanes, largest[r], 1));
       largest[r] = fmaxf(largest[r], __shfl_xor_sync(kAllLanes, largest[r], 2));
     }
-    const KeepRow row = tile_row(tile);
+    const KeepRow row = work_tile(tile);
     const int keys = args_.predict.keep_words * (32 * Config::kTileK);  // that have a bit
     if (row.i >= args_.predict.keep_q_tiles || k0 >= keys) return;
     // A lane takes one key: the first 16 lanes those of the warp.

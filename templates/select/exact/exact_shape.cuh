@@ -194,7 +194,7 @@ class ExactConsumer {
     }
     wgmma_commit();
     wgmma_wait<0>();
-    wgmma_arrived(products);
+    fence_accumulator(products);
   }
 
   const Args& args_;

@@ -50,7 +50,7 @@ __device__ __forceinline__ void select_first_in_order(const Args& args, const Ke
   });
 }
 
-/// Block = row of tiles of predict.kept.
+/// Block = work tile of predict.kept.
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void select_rows(const Args& args) {
   static_assert(Config::kHasEstimate || !Config::kOrdersTiles, "tiles have a rank by an estimate");

@@ -1,4 +1,4 @@
-// Who decides a row of tiles together: the threads of a block, or the lanes of a warp, which wait
+// Who decides a work tile together: the threads of a block, or the lanes of a warp, which wait
 // for nobody else. Every thread takes part in each function; results have the same bits from run to
 // run.
 #pragma once

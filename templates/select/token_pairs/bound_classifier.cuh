@@ -18,14 +18,14 @@ namespace lacuna {
 
 /// Weights, raised, between which a rule changes its mind: it says the same of all up to `low`, and
 /// of all from `high` on, which is kThresholdWidth more.
-struct PairThreshold {
+struct TokenPairThreshold {
   float low, high;
 };
 inline constexpr float kThresholdWidth = 2.0f * kRaised / (32 * 32 * 32);
 
 /// By a whole warp: each lane asks at another p, three times, 32 times closer each.
 template <class Config, class Hooks, class Args>
-__device__ __forceinline__ PairThreshold find_threshold(const Args& args, const KeepRow& row) {
+__device__ __forceinline__ TokenPairThreshold find_threshold(const Args& args, const KeepRow& row) {
   const bool at_first = keeps_p<Config, Hooks>(args, row, 0.0f);
   float low = 0.0f, step = 2.0f * kRaised / 32.0f;
 #pragma unroll 1
@@ -43,7 +43,7 @@ __device__ __forceinline__ PairThreshold find_threshold(const Args& args, const 
 inline constexpr float kMostSlack = 1.0f / 64.0f;
 
 /// How many of a row's steps, at a scale of the keys of 1, slack and the threshold's width may be,
-/// over what PairRows::inverse is.
+/// over what TokenPairRows::inverse is.
 __device__ __forceinline__ float unsure_of_scale(float scale) {
   return (kThresholdWidth + 2.0f * kMostSlack) / (scale * kLog2E);
 }
@@ -51,9 +51,9 @@ __device__ __forceinline__ float unsure_of_scale(float scale) {
 /// What a warp says of the tiles of half a step: each lane one bound of one tile, in the bits of a
 /// raised weight; the first kHalfTiles lanes from above, as many more from below.
 template <class Config>
-class PairLook {
-  using Shape = PairShape<Config>;
-  using Bounds = PairBounds<Config>;
+class BoundClassifier {
+  using Shape = TokenPairShape<Config>;
+  using Bounds = TokenPairBounds<Config>;
   using Weights = typename Bounds::Weights;
   static constexpr int kTiles = Shape::kHalfTiles, kUnitsOfTile = Shape::kUnitsOfTile;
   static constexpr int kUnits = Shape::kHalfUnits;
@@ -65,11 +65,12 @@ class PairLook {
   __device__ __forceinline__ static int tile_of_lane() { return lane_index() % kTiles; }
   __device__ __forceinline__ static int bound_of_lane() { return lane_index() / kTiles; }
 
-  __device__ __forceinline__ PairLook(const PairRows<Config>& rows, const PairThreshold& threshold)
+  __device__ __forceinline__ BoundClassifier(const TokenPairRows<Config>& rows,
+                                             const TokenPairThreshold& threshold)
       : rows_(rows),
         is_above_(__float_as_int(threshold.high)),
         is_below_(__float_as_int(bound_of_lane() == Shape::kAbove ? threshold.low : 0.0f)) {
-    if constexpr (!Shape::kLooksTwice) return;
+    if constexpr (!Shape::kHasCoarseBound) return;
     bool is_known = rows.slack <= kMostSlack;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -79,7 +80,7 @@ class PairLook {
     if (!is_known) rows_.inverse = __int_as_float(kUnknown);  // nothing fits
   }
 
-  __device__ __forceinline__ const PairRows<Config>& rows() const { return rows_; }
+  __device__ __forceinline__ const TokenPairRows<Config>& rows() const { return rows_; }
 
   /// What a slot says of half of its keys, for this lane, by unit.
   struct Numbers {
@@ -168,7 +169,7 @@ class PairLook {
     return fmaxf(sum[0], sum[1]);
   }
 
-  PairRows<Config> rows_;
+  TokenPairRows<Config> rows_;
   float given_[2];  ///< what a row gives towards the threshold, in steps at a scale of 1
   int is_above_, is_below_;
 };

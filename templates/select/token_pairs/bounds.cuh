@@ -31,8 +31,8 @@ inline constexpr int kUnknown = 0x7fffffff;
 
 /// What belongs to rows g and g + 8 of a lane's warp.
 template <class Config>
-struct PairRows {
-  using Shape = PairShape<Config>;
+struct TokenPairRows {
+  using Shape = TokenPairShape<Config>;
   float to_log2;  ///< one step, but for the scale of the keys
   float inverse;  ///< a bias to steps
   float base[2];  ///< -inf: the row takes no part
@@ -40,8 +40,8 @@ struct PairRows {
 
   /// `row`: of the block; `tile`: where it lies.
   template <class Args>
-  __device__ __forceinline__ PairRows(const Args& args, const KeepRow& tile, int q,
-                                      const float (&offset)[2]) {
+  __device__ __forceinline__ TokenPairRows(const Args& args, const KeepRow& tile, int q,
+                                           const float (&offset)[2]) {
     using QueryGroups = QuantGroups<Config::kGroup, true, Config::kTileQ>;
     const long long head = query_head(args, tile.b, tile.h);
     const float scale = args.attend.scale;
@@ -71,9 +71,9 @@ struct PairRows {
 };
 
 template <class Config>
-class PairBounds {
-  using Shape = PairShape<Config>;
-  using Rows = PairRows<Config>;
+class TokenPairBounds {
+  using Shape = TokenPairShape<Config>;
+  using Rows = TokenPairRows<Config>;
 
  public:
   /// In the bits of floats around this one a unit of the last place is 1.

@@ -13,24 +13,24 @@ namespace lacuna {
 
 /// A warp of TokenLogits takes 16 rows and 32 columns.
 template <class Config>
-struct PairTileConfig : Config {
+struct TokenPairTileConfig : Config {
   static constexpr int kSplits = (Config::kTileK > 64 ? Config::kTileK : 64) / 32;
   static constexpr int kThreads = 32 * kSplits * (Config::kTileQ / 16);
   static constexpr int kSmemBytes = 1 << 20;  // of which it uses none
 };
 
 template <class Config, class Hooks, class Args>
-class PairDecision {
-  using Shape = PairShape<Config>;
-  using TileConfig = PairTileConfig<Config>;
+class TokenPairDecision {
+  using Shape = TokenPairShape<Config>;
+  using TileConfig = TokenPairTileConfig<Config>;
   using TileShape = TokenShape<TileConfig>;
   using Logits = TokenLogits<TileShape, TileConfig, Hooks, Args, Config::kBits, false>;
   static_assert(TileShape::kBlocks == 4);
 
  public:
   /// `row`: of tiles, which `team` has.
-  __device__ __forceinline__ PairDecision(const Args& args, const PairSmem<Config>& smem,
-                                          const KeepRow& row, int team)
+  __device__ __forceinline__ TokenPairDecision(const Args& args, const TokenPairSmem<Config>& smem,
+                                               const KeepRow& row, int team)
       : args_(args), control_(smem.control()), row_(row), team_(team) {}
 
   /// By a whole warp, once all bounds are in `buffer`.

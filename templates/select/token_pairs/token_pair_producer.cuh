@@ -14,9 +14,9 @@
 namespace lacuna {
 
 template <class Config, class Hooks, class Args>
-class PairProducer {
-  using Shape = PairShape<Config>;
-  using Smem = PairSmem<Config>;
+class TokenPairProducer {
+  using Shape = TokenPairShape<Config>;
+  using Smem = TokenPairSmem<Config>;
   using KeyGroups = QuantGroups<Config::kGroup, false, Config::kTileK>;
 
   /// What a lane holds of a step's numbers until its slot is free: of two keys.
@@ -27,14 +27,15 @@ class PairProducer {
   static constexpr int kKeys = Shape::kStepKeys / Shape::kProducerWarps;  ///< of a warp
 
  public:
-  __device__ __forceinline__ PairProducer(const Args& args, const Smem& smem, const KeepRow& rows)
+  __device__ __forceinline__ TokenPairProducer(const Args& args, const Smem& smem,
+                                               const KeepRow& rows)
       : args_(args), smem_(smem), rows_(rows), warp_(warp_index() - Shape::kWarps) {
     const PredictArgs& predict = args.predict;
     const long long head = key_head(args, rows.b, rows.h);
     keys_ = predict.estimate_k_values +
             (head * predict.k_padded + warp_ * kKeys) * Config::kHeadDim + lane_index() * 16;
     scale_ = predict.estimate_k_scale + head * predict.estimate_k_groups;
-    if constexpr (Shape::kLooksTwice) unsure_ = unsure_of_scale(args.attend.scale);
+    if constexpr (Shape::kHasCoarseBound) unsure_ = unsure_of_scale(args.attend.scale);
     if constexpr (Config::kHasColumnBias)
       bias_ = predict.column_bias + query_head(args, rows.b, rows.h) * predict.k_padded;
   }
@@ -164,7 +165,7 @@ class PairProducer {
       const float2 bias = {in_units(numbers.bias.x, inverse, left > 0),
                            in_units(numbers.bias.y, inverse, left > 1)};
       *reinterpret_cast<float2*>(&control.bias[slot][u][quad_lane()][block() * 2]) = bias;
-      if constexpr (Shape::kLooksTwice) {
+      if constexpr (Shape::kHasCoarseBound) {
         const float most = max_over_blocks(fmaxf(bias.x, bias.y));
         const float least = -max_over_blocks(fmaxf(-bias.x, -bias.y));
         const bool exists = most > -kInfinity;

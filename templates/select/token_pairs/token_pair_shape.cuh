@@ -42,7 +42,7 @@
 namespace lacuna {
 
 template <class Config>
-struct PairShape {
+struct TokenPairShape {
   static constexpr int kWarpgroups = 4;
   static constexpr int kWarps = 4 * kWarpgroups;  ///< that compute
   static constexpr int kProducerWarps = 4;
@@ -79,7 +79,7 @@ struct PairShape {
                                             : Config::kBits == 8   ? 0.5f
                                                                    : 0.0625f);
   /// Is a first look worth while?
-  static constexpr bool kLooksTwice = Config::kHasThreshold && Config::kHasColumnBias;
+  static constexpr bool kHasCoarseBound = Config::kHasThreshold && Config::kHasColumnBias;
 
   using KeyPanel = BytePanel<kStepKeys, Config::kHeadDim>;
   using KeyTile = ByteTile<kStepKeys, Config::kHeadDim>;
@@ -129,8 +129,8 @@ struct PairShape {
 
 /// Addresses of one block's shared memory.
 template <class Config>
-struct PairSmem {
-  using Shape = PairShape<Config>;
+struct TokenPairSmem {
+  using Shape = TokenPairShape<Config>;
   unsigned char* dynamic;  ///< all of it; at a multiple of 1024, as the permutation of keys wants
 
   __device__ __forceinline__ typename Shape::Control& control() const {
@@ -150,7 +150,7 @@ struct PairSmem {
 /// The queries of a block: from the last on, since under a causal mask those see the most.
 template <class Config, class Args>
 __device__ __forceinline__ KeepRow rows_of_block(const Args& args) {
-  constexpr int kRows = PairShape<Config>::kRows;
+  constexpr int kRows = TokenPairShape<Config>::kRows;
   const int blocks = ceil_div(args.attend.n_q, kRows);
   const int head = block_index() / blocks, b = head / args.attend.n_h;
   const int q0 = (blocks - 1 - (block_index() - head * blocks)) * kRows;
@@ -166,7 +166,7 @@ __device__ __forceinline__ KeepRow rows_of_team(const Args& args, const KeepRow&
 
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ bool sees_step(const Args& args, const KeepRow& row, int step) {
-  constexpr int kStepKeys = PairShape<Config>::kStepKeys;
+  constexpr int kStepKeys = TokenPairShape<Config>::kStepKeys;
   return sees_keys<Config, Hooks>(args, row, step * kStepKeys,
                                   smaller((step + 1) * kStepKeys, args.attend.n_k) - 1);
 }

@@ -18,16 +18,17 @@ namespace lacuna {
 
 /// A warpgroup that computes: 64 queries.
 template <class Config, class Hooks, class Args>
-class PairConsumer {
-  using Shape = PairShape<Config>;
-  using Smem = PairSmem<Config>;
-  using Bounds = PairBounds<Config>;
-  using Rows = PairRows<Config>;
-  using Look = PairLook<Config>;
+class TokenPairConsumer {
+  using Shape = TokenPairShape<Config>;
+  using Smem = TokenPairSmem<Config>;
+  using Bounds = TokenPairBounds<Config>;
+  using Rows = TokenPairRows<Config>;
+  using Look = BoundClassifier<Config>;
   using Ring = RingPosition<Shape::kStages>;
 
  public:
-  __device__ __forceinline__ PairConsumer(const Args& args, const Smem& smem, const KeepRow& block)
+  __device__ __forceinline__ TokenPairConsumer(const Args& args, const Smem& smem,
+                                               const KeepRow& block)
       : args_(args),
         smem_(smem),
         warp_(warp_index()),
@@ -95,14 +96,14 @@ class PairConsumer {
         return Bounds::find_closely(sums, look.rows(), control, at.slot(), half);
       };
       if (half == 0) fit = look.fits(control, at.slot());
-      if constexpr (Shape::kLooksTwice) {
+      if constexpr (Shape::kHasCoarseBound) {
         const auto numbers = Look::read_numbers(control, at.slot(), half);
         wgmma_wait<0>();
-        wgmma_arrived(sums);
+        fence_accumulator(sums);
         return look.tell(sums, numbers, fit, closely);
       } else {
         wgmma_wait<0>();
-        wgmma_arrived(sums);
+        fence_accumulator(sums);
         return Look::tell(closely(), fit);
       }
     };
@@ -140,8 +141,8 @@ class PairConsumer {
     const float* const offset = smem_.control().offset + first_row() + lane_index() / 4;
     return {args_, tile_, q() + lane_index() / 4, {offset[0], offset[8]}};
   }
-  __device__ __forceinline__ PairThreshold find_own_threshold() const {
-    if constexpr (Shape::kLooksTwice) {
+  __device__ __forceinline__ TokenPairThreshold find_own_threshold() const {
+    if constexpr (Shape::kHasCoarseBound) {
       if (tile_exists()) return find_threshold<Config, Hooks>(args_, tile_);
     }
     return {kInfinity, kInfinity};
@@ -163,7 +164,7 @@ class PairConsumer {
   /// By one warp, by turns.
   __device__ __forceinline__ void decide(int word, int buffer) const {
     if (((warp_ - word) & (Shape::kTeamWarps - 1)) != 0) return;
-    PairDecision<Config, Hooks, Args>(args_, smem_, tile_, team()).decide(word, buffer);
+    TokenPairDecision<Config, Hooks, Args>(args_, smem_, tile_, team()).decide(word, buffer);
   }
 
   __device__ __forceinline__ bool tile_exists() const {
@@ -189,14 +190,14 @@ class PairConsumer {
 
 /// Barriers, and what of each row the caller or the kernel before have found; by all threads.
 template <class Config, class Args>
-__device__ __forceinline__ void prepare_pairs(const Args& args, const PairSmem<Config>& smem,
+__device__ __forceinline__ void prepare_pairs(const Args& args, const TokenPairSmem<Config>& smem,
                                               const KeepRow& block) {
-  using Shape = PairShape<Config>;
+  using Shape = TokenPairShape<Config>;
   auto& control = smem.control();
   const int n = thread_index();
   if (n < Shape::kStages) {
-    PairSmem<Config>::barrier(control.full[n]).init(Shape::kFullArrivals);
-    PairSmem<Config>::barrier(control.empty[n]).init(Shape::kEmptyArrivals);
+    TokenPairSmem<Config>::barrier(control.full[n]).init(Shape::kFullArrivals);
+    TokenPairSmem<Config>::barrier(control.empty[n]).init(Shape::kEmptyArrivals);
     fence_mbarrier_init();
   }
   if (n < Shape::kTeams) control.visible[n] = 0;
@@ -220,17 +221,17 @@ __device__ __forceinline__ void prepare_pairs(const Args& args, const PairSmem<C
 
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void predict_token_pairs(const Args& args) {
-  extern __shared__ __align__(1024) unsigned char pair_smem[];
-  const PairSmem<Config> smem{pair_smem};
+  extern __shared__ __align__(1024) unsigned char token_pair_smem[];
+  const TokenPairSmem<Config> smem{token_pair_smem};
   const KeepRow block = rows_of_block<Config>(args);
   prepare_pairs<Config>(args, smem, block);
-  using Shape = PairShape<Config>;
+  using Shape = TokenPairShape<Config>;
   if (warp_index() < Shape::kWarps) {
     grow_registers<Shape::kConsumerRegisters>();
-    PairConsumer<Config, Hooks, Args>(args, smem, block).run();
+    TokenPairConsumer<Config, Hooks, Args>(args, smem, block).run();
   } else {
     shrink_registers<Shape::kProducerRegisters>();
-    PairProducer<Config, Hooks, Args>(args, smem, block).run();
+    TokenPairProducer<Config, Hooks, Args>(args, smem, block).run();
   }
 }
 

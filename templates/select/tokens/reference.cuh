@@ -15,7 +15,7 @@ class ReferenceBlock : TokenBlock<Config, Hooks, Args> {
  public:
   using Base::Base;
 
-  /// Block = row of tiles.
+  /// Block = work tile.
   __device__ __forceinline__ void run() {
     row_ = locate_keep_row<Config>(args_, block_index());
     rows_ = row_.q1 - row_.q0 + 1;

@@ -27,7 +27,7 @@ struct TokenShape {
   static constexpr bool kIsLast = Config::kLastRows > 0;
   static constexpr int kCell = 1;  ///< tokens of a row or column
 
-  static constexpr int kTileRows = kIsLast ? Config::kLastRows : Config::kTileQ;
+  static constexpr int kWorkTiles = kIsLast ? Config::kLastRows : Config::kTileQ;
   static constexpr int kTileColumns = Config::kTileK;
   static constexpr int kStages = kTileColumns <= 64 ? 2 : 1;
   static constexpr int kColumns =  ///< of a chunk
@@ -80,7 +80,7 @@ struct TokenShape {
   static_assert(kHasParts || sizeof(Parts) <= kKeyBytes);
   static_assert(sizeof(RowSums) <= kStages * kKeyBytes, "they lie where the keys were");
   static_assert(sizeof(OrderScratch<kWarps>) <= kTailOffset);
-  static_assert(Config::kRows % 16 == 0 && kTileRows <= Config::kRows);
+  static_assert(Config::kRows % 16 == 0 && kWorkTiles <= Config::kRows);
   static_assert(kTileColumns <= 128 && kColumns % 16 == 0,
                 "a chunk is whole tiles and whole steps of 16 columns");
   static_assert(kUnit < 8 ? (kUnit & (kUnit - 1)) == 0 : kUnit % 8 == 0);

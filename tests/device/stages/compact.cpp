@@ -24,7 +24,7 @@ struct Config {
 
 template <int kRows>
 struct OrderConfig {
-  static constexpr int kTileRows = kRows;
+  static constexpr int kWorkTiles = kRows;
   static constexpr int kThreads = 256;
   static constexpr int kSmemBytes = 33856;
 };
@@ -60,12 +60,12 @@ const std::vector<stages::CompactVariant>& stages::compact_variants() {
   return variants;
 }
 
-emulation::Kernel stages::order_rows_kernel(int tile_rows) {
+emulation::Kernel stages::order_rows_kernel(int work_tiles) {
   const auto single = [](const void* args) {
     lacuna::order_rows<OrderConfig<1>, Hooks>(*static_cast<const Args*>(args));
   };
   const auto pairs = [](const void* args) {
     lacuna::order_rows<OrderConfig<2>, Hooks>(*static_cast<const Args*>(args));
   };
-  return {tile_rows == 1 ? +single : +pairs, lacuna::block_smem};
+  return {work_tiles == 1 ? +single : +pairs, lacuna::block_smem};
 }

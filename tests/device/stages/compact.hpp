@@ -20,6 +20,6 @@ struct CompactVariant {
 
 const std::vector<CompactVariant>& compact_variants();
 /// Of rows by themselves, or of two that a block of attend takes together.
-emulation::Kernel order_rows_kernel(int tile_rows);
+emulation::Kernel order_rows_kernel(int work_tiles);
 
 }  // namespace stages

@@ -435,6 +435,6 @@ constexpr int token_planes(const PredictCase& c) {
 }
 
 constexpr int exact_smem_bytes(const PredictCase& c) { return 1536 * c.head_dim + 2048; }
-constexpr int pair_smem_bytes(const PredictCase& c) { return 1280 * c.head_dim + 16384; }
+constexpr int token_pair_smem_bytes(const PredictCase& c) { return 1280 * c.head_dim + 16384; }
 
 }  // namespace lacuna

@@ -9,7 +9,7 @@ using stages::SharedWalkShape;
 
 template <SharedWalkShape kShape>
 struct Config {
-  static constexpr int kTileRows = 2;
+  static constexpr int kWorkTiles = 2;
   static constexpr int kTileQ = 64;
   static constexpr int kTileK = stages::kSharedTileKeys;
   static constexpr int kStepKeys = kShape.step_tiles * kTileK;
@@ -28,7 +28,7 @@ void walk(const Args& args) {
   if (lacuna::warp_index() != 0) return;
   using lacuna::SharedTile;
   const stages::SharedSteps& out = args.steps;
-  const auto first = lacuna::tile_row<Config<kShape>>(args.attend, out.head, out.first_row);
+  const auto first = lacuna::work_tile<Config<kShape>>(args.attend, out.head, out.first_row);
   lacuna::SharedWalk<Config<kShape>> steps(args, first, 0);
   const int lane = lacuna::lane_index();
   int count = 0;

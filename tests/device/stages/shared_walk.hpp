@@ -1,4 +1,4 @@
-// pipeline/two_list_walk.cuh by itself: one warp that writes down the steps of two rows of tiles.
+// pipeline/two_list_walk.cuh by itself: one warp that writes down the steps of two work tiles.
 #pragma once
 
 #include <vector>

@@ -4,9 +4,9 @@
 #include "compiler/expr/builder.hpp"
 #include "compiler/expr/interval.hpp"
 #include "compiler/expr/key_ranges.hpp"
+#include "compiler/expr/monotonicity.hpp"
 #include "compiler/expr/print_cuda.hpp"
 #include "compiler/expr/score_parts.hpp"
-#include "compiler/expr/trend.hpp"
 #include "tests/fuzz/targets/targets.hpp"
 
 namespace lacuna::fuzz {
@@ -211,7 +211,7 @@ bool check_formula(std::string_view text, Site site) {
   require(!print_cuda(parsed.expr, kNames).empty(), "no CUDA");
   evaluate(parsed.expr, bind_row(1, {}));
   for (const Variable variable : {Variable::kQ, Variable::kK, Variable::kS})
-    trend_of(parsed.expr, variable);
+    monotonicity_of(parsed.expr, variable);
   if (site == Site::kMask) check_mask(parsed.expr);
   if (site == Site::kScore) check_score(parsed.expr);
   return true;

@@ -19,7 +19,7 @@ TOPK_MS = {0.5: 11.0, 0.25: 6.2, 0.1: 3.4}
 UNGATED_SHARE = 0.92
 GATED_SPEED = {("bsfa", 0.75): 1.35}
 SELECTION_SHARE = 0.26  # of the time of dense attention
-SPLITS = (1, 4, 8, 16)  # blocks that share a row of tiles, compared at each point of split
+SPLITS = (1, 4, 8, 16)  # blocks that share a work tile, compared at each point of split
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,7 +17,7 @@ CAUSAL = "k <= q + n_k - n_q"
 ATTEND = frozenset(("attend",))
 # What decides about tiles, without what prepares the tokens for it and for attention itself.
 SELECTION = frozenset(("reference", "estimate", "select", "compact"))
-# Columns that look drawn, of each row of tiles others, and that a test of the output can work out again.
+# Columns that look drawn, of each work tile others, and that a test of the output can work out again.
 COLUMN_STEP, ROW_STEP, PERIOD = 5081, 3571, 1024
 
 
@@ -188,7 +188,7 @@ def compare(problem, name, reference):
 
 def some_rows_errors(problem, names, mask, tile_q, tile_k, causal=False):
     """Relative L1 errors of outputs against attention in fp64 under `mask` [batch, heads, rows, tiles], over the first, a
-    middle and the last row of tiles of two heads."""
+    middle and the last work tile of two heads."""
     torch, point = problem.torch, problem.point
     rows = mask.shape[2]
     keys = torch.arange(point.n, device="cuda")
@@ -297,7 +297,7 @@ def set_up_quantised(problem):
 
 
 def set_up_columns(problem):
-    """Keys gathered one by one, as many for each row of tiles: the kernel alone."""
+    """Keys gathered one by one, as many for each work tile: the kernel alone."""
     torch, point = problem.torch, problem.point
     keys, rows = torch.arange(point.n, device="cuda"), torch.arange(0, point.n, 128, device="cuda")
     mask = is_kept_column(keys, rows[:, None], point.density)
@@ -327,17 +327,17 @@ def set_up_selection(problem):
     return some_rows_error(problem, visited_tiles(problem, spec, (), tile["q"], tile["k"]), tile["q"], tile["k"], causal=True)
 
 
-def split_spec(split_rows):
-    return {"version": 1, "name": "split", "tile": {"split_rows": split_rows}}
+def split_spec(split_kv):
+    return {"version": 1, "name": "split", "tile": {"split_kv": split_kv}}
 
 
 def set_up_split(problem):
-    """A few queries of many keys, whose loads take the time. "whole": a row of tiles is one block's; "split4": it is four
+    """A few queries of many keys, whose loads take the time. "whole": a work tile is one block's; "split4": it is four
     blocks', and so on; "lacuna" has the most. The error is the largest of them all."""
     work, names = problem.flop(), []
-    for split_rows in SPLITS[:-1]:
-        names.append("whole" if split_rows == 1 else f"split{split_rows}")
-        problem.add(names[-1], problem.lacuna(split_spec(split_rows)), work)
+    for split_kv in SPLITS[:-1]:
+        names.append("whole" if split_kv == 1 else f"split{split_kv}")
+        problem.add(names[-1], problem.lacuna(split_spec(split_kv)), work)
     problem.add_lacuna(work, split_spec(SPLITS[-1]))
     problem.add("flash", problem.flash(), work)
     problem.add("cudnn", problem.cudnn(False), work)

@@ -125,7 +125,7 @@ FIELD = [
     Operator("barrier_dropped", 12, DEVICE, exchange(CALLER + r"(?:__syncthreads|__syncwarp|sync)\([^;{}]*\);", ";")),
     Operator("arrival_dropped", 8, DEVICE, exchange(CALLER + r"arrive\w*\([^;{}]*\);", ";")),
     Operator("wait_dropped", 12, DEVICE, exchange(
-        CALLER + r"(?:wait|await|await_\w+|wgmma_wait(?:<[^;<>]*>)?|wgmma_arrived|arrived|cp_async_wait(?:<[^;]*>)?|"
+        CALLER + r"(?:wait|await|await_\w+|wgmma_wait(?:<[^;<>]*>)?|fence_accumulator|arrived|cp_async_wait(?:<[^;]*>)?|"
         r"tma_store_wait_read)\([^;{}]*\);", ";")),
     Operator("fence_dropped", 10, DEVICE, exchange(
         CALLER + r"(?:fence_\w+|__threadfence\w*|wgmma_begin|wgmma_commit|cp_async_commit|tma_store_commit)\([^;{}]*\);", ";")),

@@ -16,7 +16,7 @@ inline void wgmma_wait() {
   wgmma_wait(kPending);
 }
 template <int kBlocks>
-inline void wgmma_arrived(float (&)[kBlocks][4]) {}
+inline void fence_accumulator(float (&)[kBlocks][4]) {}
 
 enum class Contiguous { kDepth = 0, kColumns = 1 };
 

@@ -6,7 +6,7 @@
 namespace lacuna {
 
 template <int kBlocks>
-inline void wgmma_arrived(int (&)[kBlocks][4]) {}
+inline void fence_accumulator(int (&)[kBlocks][4]) {}
 
 template <int kBlocks>
 inline void wgmma_from_smem_s8(int (&d)[kBlocks][4], unsigned long long a, unsigned long long b,

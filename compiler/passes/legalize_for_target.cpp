@@ -7,7 +7,7 @@
 #include "compiler/ir/fields.hpp"
 #include "compiler/passes/check_head_dim.hpp"
 #include "compiler/passes/choose_estimate.hpp"
-#include "compiler/passes/drop_unread.hpp"
+#include "compiler/passes/eliminate_dead_ops.hpp"
 #include "compiler/passes/pass.hpp"
 #include "compiler/target/estimate_block.hpp"
 #include "compiler/target/limits.hpp"
@@ -28,7 +28,7 @@ void check_dtype(const Program& program, const PassContext& context) {
 }
 
 /// e4m3 values where there is an mma of them, else V as it is: its rounding goes, nothing else.
-Program legalise_values(Program program, const PassContext& context) {
+Program legalize_values(Program program, const PassContext& context) {
   const auto* values = find_op<QuantiseValues>(program);
   if (values == nullptr || context.target.has_e4m3_mma) return program;
   Attend& attend = attend_of(program);
@@ -155,7 +155,7 @@ void check_prepared_tiles(const Program& program, const PassContext& context) {
 
 }  // namespace
 
-Program legalise(Program program, const PassContext& context) {
+Program legalize_for_target(Program program, const PassContext& context) {
   note_estimate(program, context);
   if (context.target.kind == TargetKind::kCpu) return program;
   check_dtype(program, context);
@@ -163,7 +163,7 @@ Program legalise(Program program, const PassContext& context) {
   check_8_bit_head_dim(program, context);
   check_prepared_tiles(program, context);
   check_estimate(program, context);
-  return legalise_values(std::move(program), context);
+  return legalize_values(std::move(program), context);
 }
 
 }  // namespace lacuna

@@ -1,4 +1,4 @@
-// Kernels whose rows of tiles are split: the shapes that they are for, and those at which items
+// Kernels whose work tiles are split: the shapes that they are for, and those at which items
 // have nothing to do. Beside attend_test.cpp, which runs them like all others.
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ void expect_agreement(const Subject& subject, const numerics::Case& shape,
   EXPECT_EQ(check_variant(problem.shape, problem.variant, got, true), "") << problem.shape.text();
 }
 
-TEST(SplitRows, BothFamiliesAreTested) {
+TEST(SplitKv, BothFamiliesAreTested) {
   for (const char* arch : {"sm_90a", "sm_100a"}) {
     EXPECT_GE(
         std::ranges::count_if(split_subjects(),
@@ -49,7 +49,7 @@ TEST(SplitRows, BothFamiliesAreTested) {
 }
 
 /// More than 32 tiles, which are classified at a time: shares begin within and behind them.
-TEST(SplitRows, FewQueriesOfManyKeys) {
+TEST(SplitKv, FewQueriesOfManyKeys) {
   for (const Subject& subject : split_subjects()) {
     expect_agreement(subject, shape_of(2, 1, 1, test::by_tier(4500, 2300)), kSplitPlain);
     expect_agreement(subject, shape_of(1, 1, 3, 2177), kSplitLate);
@@ -57,7 +57,7 @@ TEST(SplitRows, FewQueriesOfManyKeys) {
 }
 
 /// One tile, whoever has it; and more queries than keys, so that some see nothing.
-TEST(SplitRows, MoreSharesThanTiles) {
+TEST(SplitKv, MoreSharesThanTiles) {
   for (const Subject& subject : split_subjects()) {
     expect_agreement(subject, shape_of(2, 2, 5, 3), kSplitPlain);
     expect_agreement(subject, shape_of(2, 1, 200, 20), kSplitLate);
@@ -65,7 +65,7 @@ TEST(SplitRows, MoreSharesThanTiles) {
 }
 
 /// Shares whose largest logits lie far apart, or are all the same.
-TEST(SplitRows, ValuesOfAllKinds) {
+TEST(SplitKv, ValuesOfAllKinds) {
   using numerics::Fill;
   for (const Subject& subject : split_subjects()) {
     for (const Fill fill : {Fill::kZero, Fill::kHuge, Fill::kNegative, Fill::kIdentical,
@@ -78,7 +78,7 @@ TEST(SplitRows, ValuesOfAllKinds) {
 }
 
 /// Poisoned partial results would show: items without a tile have to leave 0 and -inf.
-TEST(SplitRows, ARowWithoutATileIsZeroAndMinusInfinity) {
+TEST(SplitKv, ARowWithoutATileIsZeroAndMinusInfinity) {
   for (const Subject& subject : split_subjects()) {
     Problem problem = make_problem(subject, shape_of(2, 1, 70, 300), 32);
     if (problem.variant.tiling.listed.empty()) continue;

@@ -1,5 +1,5 @@
-// The core of the pass drop_unread, which build_program and legalise use too: they may wire up
-// everything, and let go of what nobody reads.
+// The core of the pass eliminate_dead_ops, which build_program and legalize_for_target use too:
+// they may wire up everything, and let go of what nobody reads.
 #pragma once
 
 #include "compiler/ir/program.hpp"

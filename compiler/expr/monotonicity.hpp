@@ -5,10 +5,10 @@
 
 namespace lacuna {
 
-/// With everything else held still; false is less than true. kAnyhow: not known, or this and that.
-enum class Trend : std::uint8_t { kStill, kRises, kFalls, kAnyhow };
+/// With everything else held still; false is less than true. kUnknown: not known, or this and that.
+enum class Monotonicity : std::uint8_t { kConstant, kRises, kFalls, kUnknown };
 
 /// Functions count as what they are to mathematics; approximate ones may differ in their last bits.
-Trend trend_of(const Expr& expr, Variable variable);
+Monotonicity monotonicity_of(const Expr& expr, Variable variable);
 
 }  // namespace lacuna

@@ -1,5 +1,5 @@
 // How rules move: what they say, and that no random one moves otherwise.
-#include "compiler/expr/trend.hpp"
+#include "compiler/expr/monotonicity.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,13 +8,13 @@
 namespace lacuna {
 namespace {
 
-const std::vector<ParamSymbol> kTrendParameters = {
+const std::vector<ParamSymbol> kMonotonicityParameters = {
     {"a", ExprType::kF32, {}, false}, {"b", ExprType::kF32, {ParamDim::kHeads}, false}};
 
-Trend trend(const char* text, Variable variable, Site site = Site::kGate) {
-  const ParsedExpr parsed = parse_expr(text, site, kTrendParameters);
+Monotonicity trend(const char* text, Variable variable, Site site = Site::kGate) {
+  const ParsedExpr parsed = parse_expr(text, site, kMonotonicityParameters);
   EXPECT_TRUE(parsed.ok()) << text;
-  return trend_of(parsed.expr, variable);
+  return monotonicity_of(parsed.expr, variable);
 }
 
 TEST(trend, of_rules_as_gates_have_them) {
@@ -22,22 +22,22 @@ TEST(trend, of_rules_as_gates_have_them) {
        {"gap < a", "a > gap", "not (gap >= a)", "gap < a and j != 0", "gap < a or tile_max < b",
         "a - gap > 0", "max(gap, tile_max) <= a", "exp(gap) < a", "i == j or -gap > -a",
         "gap * 1.5 < a", "-0.5 * gap > a", "gap / 2 < a", "a > exp2(1.25 * gap) * 3"}) {
-    EXPECT_EQ(trend(falls, Variable::kGap), Trend::kFalls) << falls;
+    EXPECT_EQ(trend(falls, Variable::kGap), Monotonicity::kFalls) << falls;
   }
   for (const char* const rises : {"gap > a", "not (gap < a)", "a - gap < 0", "gap >= a or j == 0"})
-    EXPECT_EQ(trend(rises, Variable::kGap), Trend::kRises) << rises;
+    EXPECT_EQ(trend(rises, Variable::kGap), Monotonicity::kRises) << rises;
   for (const char* const still : {"tile_max < a", "j == 0", "true"})
-    EXPECT_EQ(trend(still, Variable::kGap), Trend::kStill) << still;
+    EXPECT_EQ(trend(still, Variable::kGap), Monotonicity::kConstant) << still;
   for (const char* const anyhow :
        {"gap < a and gap > b", "a * gap < b", "gap * gap < a", "gap / a < b", "1 / gap < a",
         "0 * gap < a", "abs(gap) < a", "log(gap) < a", "select(gap < a, 1, 0) > 0"}) {
-    EXPECT_EQ(trend(anyhow, Variable::kGap), Trend::kAnyhow) << anyhow;
+    EXPECT_EQ(trend(anyhow, Variable::kGap), Monotonicity::kUnknown) << anyhow;
   }
 }
 
 TEST(trend, of_the_other_variable_is_its_own) {
-  EXPECT_EQ(trend("gap < a and tile_max > b", Variable::kGap), Trend::kFalls);
-  EXPECT_EQ(trend("gap < a and tile_max > b", Variable::kTileMax), Trend::kRises);
+  EXPECT_EQ(trend("gap < a and tile_max > b", Variable::kGap), Monotonicity::kFalls);
+  EXPECT_EQ(trend("gap < a and tile_max > b", Variable::kTileMax), Monotonicity::kRises);
 }
 
 TEST(trend, of_ranks_which_are_never_negative) {
@@ -46,14 +46,14 @@ TEST(trend, of_ranks_which_are_never_negative) {
   };
   for (const char* const falls : {"rank == 0", "0 == rank", "not (rank != 0)", "rank == -1",
                                   "rank < a * visible or rank == 0", "rank < b and similar_q < a"})
-    EXPECT_EQ(along_rank(falls), Trend::kFalls) << falls;
+    EXPECT_EQ(along_rank(falls), Monotonicity::kFalls) << falls;
   for (const char* const rises : {"rank != 0", "not (rank == 0)", "rank >= a or rank != 0"})
-    EXPECT_EQ(along_rank(rises), Trend::kRises) << rises;
+    EXPECT_EQ(along_rank(rises), Monotonicity::kRises) << rises;
   for (const char* const still : {"visible == 0", "p == 0", "j != 3"})
-    EXPECT_EQ(along_rank(still), Trend::kStill) << still;
+    EXPECT_EQ(along_rank(still), Monotonicity::kConstant) << still;
   for (const char* const anyhow : {"rank == 1", "rank == visible", "rank + 1 == 0"})
-    EXPECT_EQ(along_rank(anyhow), Trend::kAnyhow) << anyhow;
-  EXPECT_EQ(trend("gap == 0", Variable::kGap), Trend::kAnyhow);
+    EXPECT_EQ(along_rank(anyhow), Monotonicity::kUnknown) << anyhow;
+  EXPECT_EQ(trend("gap == 0", Variable::kGap), Monotonicity::kUnknown);
 }
 
 /// Which of the answers false -> true and true -> false were seen as the gap grows.
@@ -85,10 +85,14 @@ TEST(trend, holds_of_random_rules) {
     bindings.parameters = set.views;
     bindings.set(Variable::kTileMax, 4.0f * random.unit() - 2.0f);
     const Turns turns = turns_along_gap(parsed.expr, bindings);
-    const Trend trend = trend_of(parsed.expr, Variable::kGap);
-    known += (turns.to_true || turns.to_false) && trend != Trend::kAnyhow;
-    EXPECT_FALSE(turns.to_false && (trend == Trend::kRises || trend == Trend::kStill)) << text;
-    EXPECT_FALSE(turns.to_true && (trend == Trend::kFalls || trend == Trend::kStill)) << text;
+    const Monotonicity trend = monotonicity_of(parsed.expr, Variable::kGap);
+    known += (turns.to_true || turns.to_false) && trend != Monotonicity::kUnknown;
+    EXPECT_FALSE(turns.to_false &&
+                 (trend == Monotonicity::kRises || trend == Monotonicity::kConstant))
+        << text;
+    EXPECT_FALSE(turns.to_true &&
+                 (trend == Monotonicity::kFalls || trend == Monotonicity::kConstant))
+        << text;
   }
   EXPECT_GT(known, 20);
 }

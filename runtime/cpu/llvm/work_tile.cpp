@@ -1,4 +1,4 @@
-#include "runtime/cpu/llvm/tile_row.hpp"
+#include "runtime/cpu/llvm/work_tile.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -18,7 +18,7 @@ enum class GroupWork : std::uint8_t { kNothing, kSum, kSumAndProduct };
 struct Walk {
   const Kernel& kernel;
   const HostArgs& args;
-  const TileRow& row;
+  const WorkTile& row;
   Frame& frame;
   int rows;    ///< that exist
   int scored;  ///< rows, padded to whole register blocks
@@ -141,7 +141,7 @@ std::uint8_t visit_tile(Walk& walk, TileClass whole) {
 template <class Visit>
 void for_tiles(Walk& walk, const Visit& visit) {
   const HostArgs& args = walk.args;
-  const TileRow& row = walk.row;
+  const WorkTile& row = walk.row;
   const bool lists = walk.kernel.uses_lists;
   std::int32_t count = walk.frame.n_j;
   if (lists) count = std::min(count, *element<std::int32_t>(args.list_counts, row.b, row.h, row.i));
@@ -173,7 +173,7 @@ std::int32_t count_visible(Walk& walk) {
 
 }  // namespace
 
-void begin_rows(const Kernel& kernel, const HostArgs& args, const TileRow& row, int rows,
+void begin_rows(const Kernel& kernel, const HostArgs& args, const WorkTile& row, int rows,
                 int scored, Frame& frame) {
   const Shape& shape = kernel.shape;
   const int padded = round_up(scored, kGroupRows);
@@ -196,7 +196,7 @@ void begin_rows(const Kernel& kernel, const HostArgs& args, const TileRow& row, 
   copy_tokens(args.row_bias, row.b, row.h, frame.q0, rows, frame.row_bias);
 }
 
-void write_rows(const Kernel& kernel, const HostArgs& args, const TileRow& row, int rows,
+void write_rows(const Kernel& kernel, const HostArgs& args, const WorkTile& row, int rows,
                 const Frame& frame) {
   const int bytes = size_bytes(kernel.dtype);
   auto* target =
@@ -220,7 +220,7 @@ int scored_rows(const Kernel& kernel, const Frame& frame) {
   return round_up(frame.q1 - frame.q0 + 1, block);
 }
 
-void place_frame(const Kernel& kernel, const HostArgs& args, const TileRow& row, Frame& frame) {
+void place_frame(const Kernel& kernel, const HostArgs& args, const WorkTile& row, Frame& frame) {
   frame.params = args.params;
   frame.n_b = args.n_b;
   frame.n_h = args.n_h;
@@ -242,7 +242,7 @@ void move_to_tile(const Kernel& kernel, std::int32_t j, Frame& frame) {
   frame.k1 = std::min(frame.n_k, frame.k0 + kernel.shape.tile_k) - 1;
 }
 
-void attend_row(const Kernel& kernel, const HostArgs& args, const TileRow& row, Scratch& scratch) {
+void attend_row(const Kernel& kernel, const HostArgs& args, const WorkTile& row, Scratch& scratch) {
   if (kernel.keep_k > 0) return attend_gathered_row(kernel, args, row, scratch);
   Frame& frame = scratch.frame;
   place_frame(kernel, args, row, frame);

@@ -1,7 +1,7 @@
 // Drops ops whose results nobody reads: neither the caller (o, lse) nor another op that is kept.
 // Values are numbered anew; names stay. An operand that its formula no longer reads is let go
 // first.
-#include "compiler/passes/drop_unread.hpp"
+#include "compiler/passes/eliminate_dead_ops.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -73,7 +73,7 @@ Program without_unread(Program program) {
   return kept;
 }
 
-Program drop_unread(Program program, const PassContext&) {
+Program eliminate_dead_ops(Program program, const PassContext&) {
   return without_unread(std::move(program));
 }
 

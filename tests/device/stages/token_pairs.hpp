@@ -6,8 +6,8 @@
 #include "tests/device/emulation/block.hpp"
 
 /// By number in kPairCases.
-struct PairKernels {
+struct TokenPairKernels {
   emulation::Kernel reference, pairs;
   emulation::Kernel tokens;  ///< predict_tokens of the same configuration
 };
-const std::vector<PairKernels>& pair_kernels();
+const std::vector<TokenPairKernels>& token_pair_kernels();

@@ -1,4 +1,4 @@
-#include "tests/sass/wgmma_ahead.hpp"
+#include "tests/sass/tile_gate_order.hpp"
 
 #include <algorithm>
 #include <utility>

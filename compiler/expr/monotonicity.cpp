@@ -1,4 +1,4 @@
-#include "compiler/expr/trend.hpp"
+#include "compiler/expr/monotonicity.hpp"
 
 #include <vector>
 
@@ -7,14 +7,14 @@
 namespace lacuna {
 namespace {
 
-Trend reversed(Trend trend) {
-  if (trend == Trend::kRises) return Trend::kFalls;
-  return trend == Trend::kFalls ? Trend::kRises : trend;
+Monotonicity reversed(Monotonicity trend) {
+  if (trend == Monotonicity::kRises) return Monotonicity::kFalls;
+  return trend == Monotonicity::kFalls ? Monotonicity::kRises : trend;
 }
 /// Of what rises (not falls) with both.
-Trend merged(Trend a, Trend b) {
-  if (a == Trend::kStill || a == b) return b;
-  return b == Trend::kStill ? a : Trend::kAnyhow;
+Monotonicity merged(Monotonicity a, Monotonicity b) {
+  if (a == Monotonicity::kConstant || a == b) return b;
+  return b == Monotonicity::kConstant ? a : Monotonicity::kUnknown;
 }
 
 /// A literal that the variable reaches where it starts, or never.
@@ -23,28 +23,28 @@ bool is_least(const ExprNode& node, Variable variable) {
 }
 
 /// Of the equality of two nodes, if either moves.
-Trend trend_of_equality(const ExprNode& a, const ExprNode& b, Variable variable) {
+Monotonicity monotonicity_of_equality(const ExprNode& a, const ExprNode& b, Variable variable) {
   const bool holds_at_first = (is_variable(a, variable) && is_least(b, variable)) ||
                               (is_variable(b, variable) && is_least(a, variable));
-  return holds_at_first ? Trend::kFalls : Trend::kAnyhow;
+  return holds_at_first ? Monotonicity::kFalls : Monotonicity::kUnknown;
 }
 
 /// Of a number of this trend times a literal. Integers may overflow.
-Trend scaled(Trend trend, const ExprNode& product, const ExprNode& factor) {
+Monotonicity scaled(Monotonicity trend, const ExprNode& product, const ExprNode& factor) {
   const bool is_known = factor.op == ExprOp::kLiteral && factor.literal != 0;
-  if (trend == Trend::kStill) return trend;
-  if (!is_known || product.type != ExprType::kF32) return Trend::kAnyhow;
+  if (trend == Monotonicity::kConstant) return trend;
+  if (!is_known || product.type != ExprType::kF32) return Monotonicity::kUnknown;
   return factor.literal > 0 ? trend : reversed(trend);
 }
 
 /// `of`: the trend of a node's n-th child; `child`: that child.
 template <class Of, class Child>
-Trend trend_of_node(const ExprNode& node, Variable variable, Of of, Child child) {
+Monotonicity monotonicity_of_node(const ExprNode& node, Variable variable, Of of, Child child) {
   switch (node.op) {
     case ExprOp::kVariable:
-      return is_variable(node, variable) ? Trend::kRises : Trend::kStill;
+      return is_variable(node, variable) ? Monotonicity::kRises : Monotonicity::kConstant;
     case ExprOp::kLiteral:
-      return Trend::kStill;
+      return Monotonicity::kConstant;
     case ExprOp::kNegate:
     case ExprOp::kNot:
       return reversed(of(0));
@@ -62,10 +62,12 @@ Trend trend_of_node(const ExprNode& node, Variable variable, Of of, Child child)
     case ExprOp::kMax:
       return merged(of(0), of(1));
     case ExprOp::kMultiply:
-      if (of(0) == Trend::kStill) return scaled(of(1), node, child(0));
-      return of(1) == Trend::kStill ? scaled(of(0), node, child(1)) : Trend::kAnyhow;
+      if (of(0) == Monotonicity::kConstant) return scaled(of(1), node, child(0));
+      return of(1) == Monotonicity::kConstant ? scaled(of(0), node, child(1))
+                                              : Monotonicity::kUnknown;
     case ExprOp::kDivide:
-      return of(1) == Trend::kStill ? scaled(of(0), node, child(1)) : Trend::kAnyhow;
+      return of(1) == Monotonicity::kConstant ? scaled(of(0), node, child(1))
+                                              : Monotonicity::kUnknown;
     case ExprOp::kToF32:
     case ExprOp::kExp:
     case ExprOp::kExp2:
@@ -76,35 +78,38 @@ Trend trend_of_node(const ExprNode& node, Variable variable, Of of, Child child)
     case ExprOp::kLog:
     case ExprOp::kLog2:
     case ExprOp::kSqrt:  // NaN of what is negative, as p never is
-      return is_variable(child(0), Variable::kP) || of(0) == Trend::kStill ? of(0) : Trend::kAnyhow;
+      return is_variable(child(0), Variable::kP) || of(0) == Monotonicity::kConstant
+                 ? of(0)
+                 : Monotonicity::kUnknown;
     case ExprOp::kEqual:
     case ExprOp::kNotEqual: {
-      if (of(0) == Trend::kStill && of(1) == Trend::kStill) return Trend::kStill;
-      const Trend equal = trend_of_equality(child(0), child(1), variable);
+      if (of(0) == Monotonicity::kConstant && of(1) == Monotonicity::kConstant)
+        return Monotonicity::kConstant;
+      const Monotonicity equal = monotonicity_of_equality(child(0), child(1), variable);
       return node.op == ExprOp::kEqual ? equal : reversed(equal);
     }
     default: {  // factors may be negative, indices and conditions anything
       bool is_still = true;
       for (int n = 0; n < 3 && node.children[static_cast<std::size_t>(n)] >= 0; ++n)
-        is_still = is_still && of(n) == Trend::kStill;
-      return is_still ? Trend::kStill : Trend::kAnyhow;
+        is_still = is_still && of(n) == Monotonicity::kConstant;
+      return is_still ? Monotonicity::kConstant : Monotonicity::kUnknown;
     }
   }
 }
 
 }  // namespace
 
-Trend trend_of(const Expr& expr, Variable variable) {
-  std::vector<Trend> trends;
+Monotonicity monotonicity_of(const Expr& expr, Variable variable) {
+  std::vector<Monotonicity> trends;
   for (const ExprNode& node : expr.nodes) {
     const auto place = [&](int n) {
       return static_cast<std::size_t>(node.children[static_cast<std::size_t>(n)]);
     };
-    trends.push_back(trend_of_node(
+    trends.push_back(monotonicity_of_node(
         node, variable, [&](int n) { return trends[place(n)]; },
         [&](int n) -> const ExprNode& { return expr.nodes[place(n)]; }));
   }
-  return trends.empty() ? Trend::kStill : trends.back();
+  return trends.empty() ? Monotonicity::kConstant : trends.back();
 }
 
 }  // namespace lacuna

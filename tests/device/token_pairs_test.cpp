@@ -1,5 +1,5 @@
 // predict_token_pairs keeps, to the bit, what predict_tokens keeps.
-#include "tests/device/stages/pairs.hpp"
+#include "tests/device/stages/token_pairs.hpp"
 
 #include <gtest/gtest.h>
 
@@ -20,8 +20,8 @@ constexpr int kMostBlocks = 512, kThreads = 640, kRows = 256;
 class Pairs : public testing::TestWithParam<int> {
  protected:
   const PredictCase& config() const { return kPairCases[GetParam()]; }
-  const PairKernels& kernels() const {
-    return pair_kernels()[static_cast<std::size_t>(GetParam())];
+  const TokenPairKernels& kernels() const {
+    return token_pair_kernels()[static_cast<std::size_t>(GetParam())];
   }
 
   std::vector<unsigned> expected(PredictProblem& problem) const {
@@ -41,7 +41,7 @@ class Pairs : public testing::TestWithParam<int> {
           "");
     }
     EXPECT_EQ(problem.run(kernels().pairs, heads * ((attend.n_q + kRows - 1) / kRows),
-                          pair_smem_bytes(config()), schedule, kThreads),
+                          token_pair_smem_bytes(config()), schedule, kThreads),
               "");
     return problem.kept();
   }

@@ -1,4 +1,4 @@
-// The launch of a kernel whose rows of tiles are split: reports are cleared first, combine comes
+// The launch of a kernel whose work tiles are split: reports are cleared first, combine comes
 // last.
 #include <algorithm>
 
@@ -8,9 +8,9 @@ namespace lacuna {
 namespace {
 
 constexpr const char* kSplit =
-    R"({"version": 1, "name": "split", "tile": {"q": 128, "k": 64, "split_rows": 4}})";
+    R"({"version": 1, "name": "split", "tile": {"q": 128, "k": 64, "split_kv": 4}})";
 
-class SplitRows : public Protocol {
+class SplitKv : public Protocol {
  protected:
   Kernel prepared() { return Protocol::prepared(engine(), kSplit, "split.json"); }
 
@@ -24,7 +24,7 @@ class SplitRows : public Protocol {
   }
 };
 
-TEST_F(SplitRows, ReportsThatAreWantedAreClearedBeforeTheKernels) {
+TEST_F(SplitKv, ReportsThatAreWantedAreClearedBeforeTheKernels) {
   const Kernel kernel = prepared();
   LaunchArgs args = arguments(kernel);
   kernel.launch(args);
@@ -45,7 +45,7 @@ TEST_F(SplitRows, ReportsThatAreWantedAreClearedBeforeTheKernels) {
   EXPECT_EQ(count("cuMemsetD8Async"), 1);
 }
 
-TEST_F(SplitRows, TheWorkspaceIsAskedForAndChecked) {
+TEST_F(SplitKv, TheWorkspaceIsAskedForAndChecked) {
   const Kernel kernel = prepared();
   LaunchArgs args = arguments(kernel);
   EXPECT_GE(args.workspace_bytes, 4U * 16 * 300 * (128 + 1) * 4);

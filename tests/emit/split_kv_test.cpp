@@ -1,4 +1,4 @@
-// Kernels, arguments and workspace of specs whose rows of tiles are split.
+// Kernels, arguments and workspace of specs whose work tiles are split.
 #include <map>
 
 #include "compiler/emit/emit.hpp"
@@ -24,10 +24,10 @@ std::map<std::string, std::int32_t> values_of(const LaunchProgram& program,
 }
 
 constexpr LaunchShape kLongShape{.n_b = 2, .n_h = 8, .n_h_kv = 2, .n_q = 300, .n_k = 131072};
-constexpr const char* kSplit = R"("tile": {"q": 128, "k": 64, "split_rows": 4})";
+constexpr const char* kSplit = R"("tile": {"q": 128, "k": 64, "split_kv": 4})";
 constexpr const char* kWhole = R"("tile": {"q": 128, "k": 64})";
 
-TEST(SplitRows, CombineFollowsAttend) {
+TEST(SplitKv, CombineFollowsAttend) {
   for (const char* target_name : {"sm_80", "sm_90a"}) {
     const LaunchProgram program = emit_launch_program(plan_of(kSplit, target_name));
     ASSERT_EQ(program.launches.size(), 2U);
@@ -41,7 +41,7 @@ TEST(SplitRows, CombineFollowsAttend) {
   }
 }
 
-TEST(SplitRows, GridsAreOfItems) {
+TEST(SplitKv, GridsAreOfItems) {
   const auto grids = [](const char* fields, const char* target_name, std::int32_t sm_count) {
     return values_of(emit_launch_program(plan_of(fields, target_name)), kLongShape, sm_count);
   };
@@ -52,7 +52,7 @@ TEST(SplitRows, GridsAreOfItems) {
   EXPECT_EQ(grids(kSplit, "sm_80", 132).at("grid.combine"), 16 * 38) << "8 queries of 32 threads";
 }
 
-TEST(SplitRows, TheWorkspaceHoldsThePartialResults) {
+TEST(SplitKv, TheWorkspaceHoldsThePartialResults) {
   const LaunchProgram program = emit_launch_program(plan_of(kSplit, "sm_90a"));
   const auto values = values_of(program, kLongShape, 132);
   EXPECT_EQ(values.at("partial_o.size") * kWorkspaceUnitBytes, 4 * 16 * 300 * 128 * 4);
@@ -66,12 +66,12 @@ TEST(SplitRows, TheWorkspaceHoldsThePartialResults) {
 }
 
 /// Sources without are those that there were before: their kernels are, too.
-TEST(SplitRows, OnlySplitRowsAreInTheSource) {
+TEST(SplitKv, OnlySplitKvAreInTheSource) {
   const SpecDocument document = read_document(kSplit);
   const std::string split = source_text(emit_cuda(plan_of(kSplit, "sm_90a"), document));
   for (const char* line :
        {"#include \"args/split_args.cuh\"\n", "  lacuna::SplitArgs split;\n",
-        "  static constexpr int kSplitRows = 4;\n", "struct CombineConfig : Stage {\n",
+        "  static constexpr int kSplitKv = 4;\n", "struct CombineConfig : Stage {\n",
         "  lacuna::combine_shares<CombineConfig, Hooks>(args);\n"})
     EXPECT_NE(split.find(line), std::string::npos) << line;
   const std::string whole =

@@ -1,6 +1,6 @@
 // The check of the order that consumers which look ahead rely on finds each way to break it. Steps
 // here have 16 scores of a thread in two parts, and one wgmma with V for each part.
-#include "tests/sass/wgmma_ahead.hpp"
+#include "tests/sass/tile_gate_order.hpp"
 
 #include "tests/sass/loop_lines.hpp"
 
@@ -13,7 +13,7 @@ constexpr StepFacts kFacts{.scores = 16,
                            .value_products = 1,
                            .has_gate = true,
                            .looks_ahead = true,
-                           .takes_turns = true};
+                           .ping_pong = true};
 
 std::string numbered(int number) { return "R" + std::to_string(number); }
 
@@ -101,19 +101,19 @@ Lines replaced(Lines lines, std::size_t line, const std::string& text) {
   return lines;
 }
 
-TEST(WgmmaAhead, OrderIsKeptByTheLoopHere) {
+TEST(TileGateOrder, OrderIsKeptByTheLoopHere) {
   EXPECT_EQ(violations(code_of(kLoop), kFacts), std::vector<std::string>());
 }
 
-TEST(WgmmaAhead, NeedsALoop) {
+TEST(TileGateOrder, NeedsALoop) {
   expect_violation({"EXIT"}, kFacts, "there is no loop with a product with K and one with V");
 }
 
-TEST(WgmmaAhead, NothingSpills) {
+TEST(TileGateOrder, NothingSpills) {
   expect_violation(with(kLoop, 1, "LDL R4, [R1]"), kFacts, "local memory is used: LDL R4, [R1]");
 }
 
-TEST(WgmmaAhead, ProductsAreWhatTheyHaveToBe) {
+TEST(TileGateOrder, ProductsAreWhatTheyHaveToBe) {
   expect_violation(without(kLoop, find_line(kLoop, "gdesc[UR21]")), kFacts,
                    "wgmmas of a product with K: 3 instead of 4");
   const std::size_t first = find_line(kLoop, "gdesc[UR20]"), last = find_line(kLoop, "gdesc[UR23]");
@@ -132,7 +132,7 @@ TEST(WgmmaAhead, ProductsAreWhatTheyHaveToBe) {
                    kFacts, "wgmmas of a product with V: 2 instead of 1");
 }
 
-TEST(WgmmaAhead, WgmmasOfOneProductAreNotSerialised) {
+TEST(TileGateOrder, WgmmasOfOneProductAreNotSerialised) {
   const std::size_t second = find_line(kLoop, "gdesc[UR21]");
   expect_violation(with(kLoop, second, "WARPGROUP.ARRIVE"), kFacts,
                    "the wgmmas of one product are kept apart: WARPGROUP.ARRIVE ");
@@ -140,7 +140,7 @@ TEST(WgmmaAhead, WgmmasOfOneProductAreNotSerialised) {
                    "the wgmmas of one product are kept apart: BAR.SYNC.DEFER_BLOCKING R2, 0x100");
 }
 
-TEST(WgmmaAhead, WhatWasWrittenBeforeIsAnnounced) {
+TEST(TileGateOrder, WhatWasWrittenBeforeIsAnnounced) {
   expect_violation(
       without(kLoop, find_line(kLoop, "WARPGROUP.ARRIVE")), kFacts,
       "no WARPGROUP.ARRIVE before a product: " + kLoop[find_line(kLoop, "gdesc[UR20]")]);
@@ -149,7 +149,7 @@ TEST(WgmmaAhead, WhatWasWrittenBeforeIsAnnounced) {
                    "no WARPGROUP.ARRIVE before a product: " + kLoop[both + 1]);
 }
 
-TEST(WgmmaAhead, OneProductIsUnderWayAtATime) {
+TEST(TileGateOrder, OneProductIsUnderWayAtATime) {
   const std::string complaint = "a product is issued before the one before it is complete: ";
   // Scores and the last product; the two with V; with V and the next step's scores.
   expect_violation(without(kLoop, line_behind("loop", kWaitForAll)), kFacts,
@@ -160,13 +160,13 @@ TEST(WgmmaAhead, OneProductIsUnderWayAtATime) {
                    complaint + kLoop[line_behind("joined_a", "HGMMA")]);
 }
 
-TEST(WgmmaAhead, NoProductIsOfNothing) {
+TEST(TileGateOrder, NoProductIsOfNothing) {
   const std::string empty = "HGMMA.64x8x16.F16 RZ, gdesc[URZ], RZ, !UPT, gsb0";
   expect_violation(with(kLoop, line_behind("gated_a", kWaitForAll), empty), kFacts,
                    "a product of nothing: " + empty);
 }
 
-TEST(WgmmaAhead, RegistersUnderWayAreLeftAlone) {
+TEST(TileGateOrder, RegistersUnderWayAreLeftAlone) {
   const std::string complaint = "a register of a product under way is touched: ";
   const auto expect_touched = [&](std::size_t before, const std::string& text) {
     expect_violation(with(kLoop, before, text), kFacts, complaint + text);
@@ -179,7 +179,7 @@ TEST(WgmmaAhead, RegistersUnderWayAreLeftAlone) {
   expect_touched(line_behind("weighed_a", kWaitForAll), "MOV R66, R2");
 }
 
-TEST(WgmmaAhead, TurnsAreTaken) {
+TEST(TileGateOrder, TurnsAreTaken) {
   const std::size_t sync = find_line(kLoop, "BAR.SYNC");
   const std::size_t second = line_behind("joined_a", "BAR.SYNC");
   const std::string complaint = "a product with K is issued before the warpgroup's turn: ";
@@ -190,7 +190,7 @@ TEST(WgmmaAhead, TurnsAreTaken) {
                    complaint + kLoop[line_behind("joined_a", "HGMMA")]);
 }
 
-TEST(WgmmaAhead, TurnsArePassedOn) {
+TEST(TileGateOrder, TurnsArePassedOn) {
   const std::size_t pass = find_line(kLoop, "BAR.ARV");
   const std::string late = "the turn is not passed on before the product is waited for: ";
   expect_violation(without(kLoop, pass), kFacts, late + kWaitForAll);
@@ -201,7 +201,7 @@ TEST(WgmmaAhead, TurnsArePassedOn) {
   expect_violation(moved(kLoop, pass, pass - 1), kFacts, early + kLoop[pass]);
 }
 
-TEST(WgmmaAhead, DecisionsAreWaitedFor) {
+TEST(TileGateOrder, DecisionsAreWaitedFor) {
   const std::size_t decided = find_line(kLoop, "[UR6]");
   const std::string complaint = "scores are waited for before tiles are decided about: ";
   expect_violation(without(kLoop, decided), kFacts, complaint + kWaitForAll);
@@ -211,7 +211,7 @@ TEST(WgmmaAhead, DecisionsAreWaitedFor) {
                    "waits for barriers on the gated way: 3 instead of 4");
 }
 
-TEST(WgmmaAhead, ProductsWaitForWhatTheyRead) {
+TEST(TileGateOrder, ProductsWaitForWhatTheyRead) {
   expect_violation(without(kLoop, find_line(kLoop, "[UR5]")), kFacts,
                    "no wait for K before its product: " + kLoop[find_line(kLoop, "gdesc[UR20]")]);
   expect_violation(
@@ -221,7 +221,7 @@ TEST(WgmmaAhead, ProductsWaitForWhatTheyRead) {
                    "no wait for V before its product: " + kLoop[line_behind("weighed_b", "HGMMA")]);
 }
 
-TEST(WgmmaAhead, SlotsAreReleasedWhenTheirProductIsComplete) {
+TEST(TileGateOrder, SlotsAreReleasedWhenTheirProductIsComplete) {
   const std::string complaint = "an arrival before scores are complete: ";
   expect_violation(
       moved(kLoop, line_behind("gated_a", kReleaseKeys), line_behind("gated_a", kWaitForAll)),
@@ -238,14 +238,14 @@ TEST(WgmmaAhead, SlotsAreReleasedWhenTheirProductIsComplete) {
       kFacts, "V is not released when its product is complete: " + kWaitForAll);
 }
 
-TEST(WgmmaAhead, WeightsArePacked) {
+TEST(TileGateOrder, WeightsArePacked) {
   expect_violation(without(kLoop, find_line(kLoop, "F2FP")), kFacts,
                    "weights are not packed: " + kLoop[line_behind("weighed_a", "HGMMA")]);
   expect_violation(with(kLoop, find_line(kLoop, "F2FP"), "F2FP.BF16.F32.PACK_AB R4, R5, R6"),
                    kFacts, "packs on a way with weights: 5 instead of 4");
 }
 
-TEST(WgmmaAhead, ExponentialsRunUnderTheProductOfTheOtherPart) {
+TEST(TileGateOrder, ExponentialsRunUnderTheProductOfTheOtherPart) {
   const std::string exponential = "MUFU.EX2 R4, R4";
   expect_violation(with(kLoop, line_behind("weighed_a", kWaitForAll), exponential), kFacts,
                    "an exponential is under the last product with V: " + exponential);
@@ -253,7 +253,7 @@ TEST(WgmmaAhead, ExponentialsRunUnderTheProductOfTheOtherPart) {
                    "exponentials on a way with weights: 9 instead of 8");
 }
 
-TEST(WgmmaAhead, AGatedStepCostsWhatItHasTo) {
+TEST(TileGateOrder, AGatedStepCostsWhatItHasTo) {
   const std::size_t gated = line_behind("gated_a", "VIMNMX3");
   expect_violation(with(kLoop, gated, "MUFU.EX2 R4, R4"), kFacts,
                    "exponentials on the gated way: 1 instead of 0");
