@@ -219,8 +219,15 @@ TEST(Wgmma, AGateOfAWarpBecomesOneOfAWarpgroup) {
   SpecDocument document = make_document(true);
   document.spec.gate->scope = GateScope::kWarp;
   document.spec.gate->skips_v_load = false;
+  Diagnostics diagnostics;
+  make_plan(document, {}, target("sm_90a"), diagnostics);
+  ASSERT_EQ(diagnostics.items.size(), 1u);
+  EXPECT_EQ(diagnostics.items[0].code, Code::kGateScope);
+  EXPECT_EQ(diagnostics.items[0].severity, Severity::kNote);
+  EXPECT_EQ(
+      diagnostics.items[0].message,
+      "gate.scope: on sm_90a the 64 rows of a warpgroup decide together, not the 16 of a warp");
   const PlannedWgmma wgmma = planned(document);
-  EXPECT_EQ(wgmma.diagnostics, "");
   EXPECT_EQ(attend_of(wgmma.plan.program).gate->scope, GateScope::kWarpgroup);
   EXPECT_EQ(wgmma.attend().gate_scope.value, GateScope::kWarpgroup);
   EXPECT_EQ(wgmma.attend().gate_scope.origin, Origin::kDerived);

@@ -76,11 +76,11 @@ TEST_F(CalibrateReport, DensitiesAreMeansAndErrorsTheWorstOfSamplesOfOneKind) {
 TEST_F(CalibrateReport, TheTableHasALineForEachHead) {
   search_.tables = {{.kept = 16, .predicted = 0.5, .measured = 0.625, .rel_l1 = 0.01}};
   EXPECT_EQ(text(), R"(made-up on cpu, relative L1 at most 0.05, 12 launches
-head  one  by_head  by_tile  density  relative L1  held-out density  held-out relative L1
-   0    7        1   3 to 5   37.5 %     4.00e-02            75.0 %              7.00e-02
-   1    7        2   6 to 9  100.0 %     0.00e+00           100.0 %              0.00e+00  left dense
-kept tiles  density predicted  measured  largest relative L1
-        16             50.0 %    62.5 %             1.00e-02
+  head  one  by_head  by_tile  density  relative L1  held-out density  held-out relative L1
+     0    7        1   3 to 5   37.5 %     4.00e-02            75.0 %              7.00e-02
+     1    7        2   6 to 9  100.0 %     0.00e+00           100.0 %              0.00e+00  left dense
+  kept tiles  density predicted  measured  largest relative L1
+          16             50.0 %    62.5 %             1.00e-02
 )");
 }
 
