@@ -68,7 +68,7 @@ struct WorkspaceSlot {
 struct KernelLaunch {
   std::string entry;  ///< extern "C" name
   std::string stage;  ///< "prepare_q", "estimate", "attend", ... for people
-  /// Makes nothing but the kept bits: left out while the caller's mask object is still good.
+  /// Makes nothing but the kept bits: left out while the caller's selection is still good.
   bool decides = false;
   bool overlaps = false;  ///< waits by itself for the launch before it, and may start earlier
   int grid_x = 0;         ///< index into values; the grid is one-dimensional
@@ -80,7 +80,7 @@ struct LaunchProgram {
   std::vector<LaunchValue> values;
   int workspace_value = -1;  ///< index into values: workspace in units of 256 bytes; -1: none
   std::vector<WorkspaceSlot> slots;
-  /// The slot of the kept bits; the data of a mask object of the caller takes its place. -1: none.
+  /// The slot of the kept bits; the data of a selection of the caller takes its place. -1: none.
   int kept_slot = -1;
   int reuse = 1;  ///< launches that one decision serves
   std::uint32_t args_bytes = 0;

@@ -76,7 +76,7 @@ std::string print_workspace(const LaunchProgram& program) {
     text += "  slot " + padded(slot.name, 18) + "at " +
             padded(value_name(program, slot.offset), 24) + "size " + value_name(program, slot.size);
     if (static_cast<int>(i) == program.kept_slot) {
-      text += ", or a mask object";
+      text += ", or a selection";
       if (program.reuse > 1) text += ", for " + std::to_string(program.reuse) + " launches";
     }
     text += slot.cleared ? ", zeros\n" : "\n";

@@ -243,7 +243,7 @@ Program note_family(Program program, const WgmmaChoice& choice, const PassContex
   const Origin origin = Origin::kDerived;
   plan.family = {AttendFamily::kWgmma, Origin::kDefault, choice.reason};
   plan.work_tiles = {shape.work_tiles, origin,
-                     shape.work_tiles == 1 ? "whose queries are those of all warpgroups"
+                     shape.work_tiles == 1 ? "one query tile, shared by all warpgroups"
                                            : "one for each warpgroup, with a list of its own"};
   plan.warpgroups = {shape.warpgroups(), origin,
                      shape.work_tiles == 1 ? "tile.q / 64; one more loads"

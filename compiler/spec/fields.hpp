@@ -38,7 +38,8 @@ enum class SpecFieldKind : std::uint8_t {
 /// What may stand in place of one value.
 enum class Plural : std::uint8_t { kOne, kOrAuto, kOrListOrAuto };
 
-/// Where a field is kept in a VariantSpec. Fields of a parameter live in `param`, the others in `spec`.
+/// Where a field is kept in a VariantSpec. Fields of a parameter live in `param`, the others in
+/// `spec`.
 struct SpecDraft {
   VariantSpec* spec = nullptr;
   ParamSpec* param = nullptr;
@@ -54,7 +55,8 @@ using SpecSlot =
                  std::optional<EstimateSpec>*>;
 
 struct SpecField {
-  std::string_view path;  ///< "tile.q"; "params.*.range" for every parameter
+  std::string_view path;   ///< "tile.q"; "params.*.range" for every parameter
+  std::string_view was{};  ///< the key it had in older specs, for the error that names the new one
   SpecFieldKind kind = SpecFieldKind::kObject;
   Plural plural = Plural::kOne;
   bool required = false;

@@ -114,7 +114,7 @@ struct PredictorSpec {
   SimilarityForm similarity = SimilarityForm::kCosine;
   std::optional<EstimateSpec> estimate;
   Expr keep;      ///< Site::kKeep
-  int reuse = 1;  ///< launches that share one decision through a mask object of the caller
+  int reuse = 1;  ///< launches that share one decision through a selection of the caller
   bool shared_heads = false;  ///< "heads": "shared": query heads of a KV head keep the union
   bool operator==(const PredictorSpec&) const = default;
 };

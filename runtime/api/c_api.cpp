@@ -291,7 +291,7 @@ lacuna_status lacuna_workspace_bytes(const lacuna_kernel* kernel, const lacuna_s
 
 lacuna_status lacuna_selection_bytes(const lacuna_kernel* kernel, const lacuna_shape* shape,
                                      size_t* bytes) {
-  return guarded([&] { return bytes_for_shape(kernel, shape, bytes, mask_bytes); });
+  return guarded([&] { return bytes_for_shape(kernel, shape, bytes, selection_bytes); });
 }
 
 lacuna_status lacuna_token_order(const lacuna_kernel* kernel, int32_t* order, size_t count) {

@@ -18,7 +18,7 @@ LaunchContract make_contract(const Plan& plan, DLDevice device) {
     contract.takes_previous_lse |= input->name == "previous_lse";
     contract.takes_order |= input->name == "order";
   }
-  contract.keeps_mask = find_op<Select>(plan.program) != nullptr;
+  contract.keeps_selection = find_op<Select>(plan.program) != nullptr;
   contract.has_lse = attend.lse;
   contract.params = plan.program.params;
   return contract;

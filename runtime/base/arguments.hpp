@@ -26,8 +26,8 @@ struct LaunchContract {
   int tile_q = 0, tile_k = 0;  ///< of reports: where attend gathers, tile_k is a column's width
   bool takes_lists = false;
   bool takes_previous_lse = false;
-  bool takes_order = false;  ///< and n_q = n_k
-  bool keeps_mask = false;   ///< has a predictor, whose decision a mask object can hold
+  bool takes_order = false;      ///< and n_q = n_k
+  bool keeps_selection = false;  ///< has a predictor, whose decision a selection can hold
   bool has_lse = true;
   std::vector<ParamSpec> params;
 };

@@ -75,11 +75,11 @@ bool prepare_kernel(KernelState& kernel, Diagnostics& diagnostics);
 /// Checks and enqueues (GPU) or runs (CPU). Allocates and locks nothing unless there is an error.
 bool launch_kernel(KernelState& kernel, const lacuna_launch_args& args, Diagnostics& diagnostics);
 
-/// Bytes of workspace, and of a mask object's data, for a shape that check_shape accepts. Nothing,
+/// Bytes of workspace, and of a selection's data, for a shape that check_shape accepts. Nothing,
 /// with a diagnostic, if the workspace is more than the launch can count.
 std::optional<std::size_t> workspace_bytes(const KernelState& kernel, const LaunchShape& shape,
                                            Diagnostics& diagnostics);
-std::optional<std::size_t> mask_bytes(const KernelState& kernel, const LaunchShape& shape,
-                                      Diagnostics& diagnostics);
+std::optional<std::size_t> selection_bytes(const KernelState& kernel, const LaunchShape& shape,
+                                           Diagnostics& diagnostics);
 
 }  // namespace lacuna

@@ -42,7 +42,7 @@ Json signature_json(const Program& program, const LaunchContract& contract) {
   return {{"tensors", std::move(tensors)},
           {"parameters", std::move(parameters)},
           {"lse", contract.has_lse},
-          {"keeps_mask", contract.keeps_mask}};
+          {"keeps_selection", contract.keeps_selection}};
 }
 
 }  // namespace lacuna

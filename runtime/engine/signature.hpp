@@ -9,8 +9,8 @@
 namespace lacuna {
 
 /// {tensors: ["q", ...], parameters: [{name, dtype, shape, minimum, maximum, default, unit, doc}],
-/// lse, keeps_mask}. `tensors` are the inputs that have to be passed; bounds without end are "inf"
-/// and "-inf", as in a spec; a parameter without `default` has to be passed.
+/// lse, keeps_selection}. `tensors` are the inputs that have to be passed; bounds without end are
+/// "inf" and "-inf", as in a spec; a parameter without `default` has to be passed.
 nlohmann::ordered_json signature_json(const Program& program, const LaunchContract& contract);
 
 }  // namespace lacuna

@@ -10,7 +10,7 @@ namespace lacuna {
 bool run_on_host(const KernelState& kernel, const BoundLaunch& bound, KeptBits kept,
                  Diagnostics& diagnostics);
 
-/// Bytes of a mask object's data on the CPU; 0 if the program keeps nothing.
+/// Bytes of a selection's data on the CPU; 0 if the program keeps nothing.
 std::size_t host_mask_bytes(const KernelState& kernel, const LaunchShape& shape);
 
 }  // namespace lacuna

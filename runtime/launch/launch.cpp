@@ -53,7 +53,7 @@ std::size_t kept_bytes(const KernelState& kernel, const LaunchShape& shape,
              : bytes_of(values, kernel.lowered().launch.slots[static_cast<std::size_t>(slot)].size);
 }
 
-/// Memory of the caller: there, large enough, aligned. `subject`: "workspace" or "mask.data".
+/// Memory of the caller: there, large enough, aligned. `subject`: "workspace" or "selection.data".
 bool check_memory(const KernelState& kernel, const std::string& subject, const void* data,
                   std::size_t bytes, std::size_t needed, Diagnostics& diagnostics) {
   if (needed == 0) return true;
@@ -74,24 +74,25 @@ bool check_memory(const KernelState& kernel, const std::string& subject, const v
   return false;
 }
 
-bool check_mask(const KernelState& kernel, const lacuna_selection& mask, const LaunchShape& shape,
-                const LaunchValues& values, Diagnostics& diagnostics) {
+bool check_selection(const KernelState& kernel, const lacuna_selection& selection,
+                     const LaunchShape& shape, const LaunchValues& values,
+                     Diagnostics& diagnostics) {
   const auto refuse = [&](const std::string& text) {
     diagnostics.add(error(kernel, Code::kCallArgument, ", " + text));
     return false;
   };
-  if (!kernel.lowered().contract.keeps_mask) {
-    return refuse("mask: expected null, got a mask object: the spec has no \"predictor\"");
+  if (!kernel.lowered().contract.keeps_selection) {
+    return refuse("selection: expected null, got one: the spec has no \"predictor\"");
   }
-  if (mask.struct_size < sizeof(mask)) {
-    return refuse("mask.struct_size: expected " + std::to_string(sizeof(mask)) + ", got " +
-                  std::to_string(mask.struct_size));
+  if (selection.struct_size < sizeof(selection)) {
+    return refuse("selection.struct_size: expected " + std::to_string(sizeof(selection)) +
+                  ", got " + std::to_string(selection.struct_size));
   }
-  if (mask.calls < 0) {
-    return refuse("mask.calls: expected 0 or more, got " + std::to_string(mask.calls));
+  if (selection.calls < 0) {
+    return refuse("selection.calls: expected 0 or more, got " + std::to_string(selection.calls));
   }
-  return check_memory(kernel, "mask.data", mask.data, mask.bytes, kept_bytes(kernel, shape, values),
-                      diagnostics);
+  return check_memory(kernel, "selection.data", selection.data, selection.bytes,
+                      kept_bytes(kernel, shape, values), diagnostics);
 }
 
 /// One event before the stages and one after each; the CPU has no events.
@@ -120,8 +121,8 @@ bool check_stage_events(const KernelState& kernel, const lacuna_launch_args& arg
 }
 
 /// The tiles are still those that an earlier launch decided on.
-bool is_decided(const KernelState& kernel, const lacuna_selection* mask) {
-  return mask != nullptr && mask->calls % kernel.lowered().launch.reuse != 0;
+bool is_decided(const KernelState& kernel, const lacuna_selection* selection) {
+  return selection != nullptr && selection->calls % kernel.lowered().launch.reuse != 0;
 }
 
 /// Zeros where the kernels count on them: slots of the workspace, reports.
@@ -187,7 +188,7 @@ CUresult enqueue(const KernelState& kernel, const LaunchValues& values, void* bl
   for (std::size_t i = 0; i < kernel.module.kernels.size() && result == kCudaSuccess; ++i) {
     const KernelLaunch& launch = kernel.lowered().launch.launches[i];
     const bool is_idle = values.data[launch.grid_x] == 0;
-    if (!is_idle && !(launch.decides && is_decided(kernel, args.mask))) {
+    if (!is_idle && !(launch.decides && is_decided(kernel, args.selection))) {
       const bool overlaps = may_overlap && launch.overlaps && !is_first;
       result = enqueue_stage(kernel, i, values, block, args, overlaps);
       is_first = false;
@@ -220,7 +221,8 @@ bool launch_on_gpu(KernelState& kernel, const BoundLaunch& bound, const LaunchVa
                    const lacuna_launch_args& args, Diagnostics& diagnostics) {
   const Device& device = *kernel.engine->gpu;
   const Driver& driver = *device.driver;
-  const LaunchMemory memory{args.workspace, args.mask != nullptr ? args.mask->data : nullptr};
+  const LaunchMemory memory{args.workspace,
+                            args.selection != nullptr ? args.selection->data : nullptr};
   alignas(kArgumentAlignment) std::byte block[kMaxArgumentBytes];
   fill_argument_block(kernel.lowered().launch, bound, memory, values.data, block);
   const ContextScope scope(device);
@@ -240,8 +242,8 @@ bool launch_on_gpu(KernelState& kernel, const BoundLaunch& bound, const LaunchVa
 bool launch_on_host(const KernelState& kernel, const BoundLaunch& bound,
                     const lacuna_launch_args& args, Diagnostics& diagnostics) {
   KeptBits kept;
-  if (args.mask != nullptr) {
-    kept = {static_cast<std::uint32_t*>(args.mask->data), is_decided(kernel, args.mask)};
+  if (args.selection != nullptr) {
+    kept = {static_cast<std::uint32_t*>(args.selection->data), is_decided(kernel, args.selection)};
   }
   return run_on_host(kernel, bound, kept, diagnostics);
 }
@@ -255,8 +257,8 @@ std::optional<std::size_t> workspace_bytes(const KernelState& kernel, const Laun
   return bytes_of(values, kernel.lowered().launch.workspace_value);
 }
 
-std::optional<std::size_t> mask_bytes(const KernelState& kernel, const LaunchShape& shape,
-                                      Diagnostics& diagnostics) {
+std::optional<std::size_t> selection_bytes(const KernelState& kernel, const LaunchShape& shape,
+                                           Diagnostics& diagnostics) {
   LaunchValues values;
   if (!compute_values(kernel, shape, values, diagnostics)) return std::nullopt;
   return kept_bytes(kernel, shape, values);
@@ -279,13 +281,13 @@ bool launch_kernel(KernelState& kernel, const lacuna_launch_args& args, Diagnost
   if (!compute_values(kernel, bound.shape, values, diagnostics)) return false;
   fits &= check_memory(kernel, "workspace", args.workspace, args.workspace_bytes,
                        bytes_of(values, kernel.lowered().launch.workspace_value), diagnostics);
-  if (args.mask != nullptr)
-    fits &= check_mask(kernel, *args.mask, bound.shape, values, diagnostics);
+  if (args.selection != nullptr)
+    fits &= check_selection(kernel, *args.selection, bound.shape, values, diagnostics);
   if (!fits) return false;
   const bool launched = on_gpu ? launch_on_gpu(kernel, bound, values, args, diagnostics)
                                : launch_on_host(kernel, bound, args, diagnostics);
-  if (launched && args.mask != nullptr) {
-    args.mask->calls = (args.mask->calls + 1) % kernel.lowered().launch.reuse;
+  if (launched && args.selection != nullptr) {
+    args.selection->calls = (args.selection->calls + 1) % kernel.lowered().launch.reuse;
   }
   return launched;
 }

@@ -46,14 +46,14 @@ __device__ __forceinline__ WorkTile work_tile(const AttendArgs& args, int head, 
   return row;
 }
 
-/// The row that comes `turn`-th, a block's number unless blocks are persistent. Neighbouring blocks
-/// share a head, so that its keys and values stay in L2; within a head the last query tiles, which
-/// see most keys under a causal mask, come first. With args.row_order the rows come as it says. Of
-/// split work tiles, `turn` numbers items.
+/// The work tile at `work_index`, which is the block's number unless blocks are persistent.
+/// Neighbouring blocks share a head, so that its keys and values stay in L2; within a head the last
+/// query tiles, which see most keys under a causal mask, come first. With args.row_order the rows
+/// come as it says. Of split work tiles, `work_index` numbers items.
 template <class Config>
-__device__ __forceinline__ WorkTile locate_work_tile(const AttendArgs& args, int turn) {
+__device__ __forceinline__ WorkTile locate_work_tile(const AttendArgs& args, int work_index) {
   const bool ordered = args.row_order != nullptr;
-  const int place = row_of_item<Config>(turn);
+  const int place = row_of_item<Config>(work_index);
   const int number = ordered ? args.row_order[place] : place;
   const int head = number / args.q_tiles;
   const int rest = number - head * args.q_tiles;
@@ -243,7 +243,7 @@ struct SelectWalk<true, false, Config, Hooks, Args> {
   using Type = GatherWalk<Config, Args>;
 };
 
-/// The walk over the tiles of a turn; `share`: share_of_item.
+/// The walk over the key tiles of a work tile; `share`: share_of_item.
 template <class Config, class Hooks, class Args>
 struct WorkTileWalk {
   using Whole =

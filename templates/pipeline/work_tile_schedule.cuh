@@ -4,8 +4,8 @@
 // Rows are numbered so that what is at work at a time shares keys and values in L2, and that under
 // a mask the longest come first: in groups of heads, all last query tiles of a group before all
 // next ones. With args.attend.row_order they come as it says. A block that takes several rows
-// together (Config::kWorkTiles) counts those as one. Where rows are split (pipeline/split_kv.cuh) a
-// turn is an item.
+// together (Config::kWorkTiles) counts those as one. Where rows are split (pipeline/split_kv.cuh)
+// the index counts items.
 #pragma once
 
 #include "arch/atomic.cuh"
@@ -21,7 +21,8 @@ struct AttendSchedule {
 };
 static_assert(sizeof(AttendSchedule) == 64, "the host writes this layout");
 
-/// Takes a turn; by one whole warp. The number comes late: ask for it early.
+/// The next free work index, from the counter that all blocks share; by one whole warp. The atomic
+/// takes long: ask for it early.
 class RowCounter {
  public:
   __device__ __forceinline__ explicit RowCounter(u32* next_row) : next_row_(next_row) {}
@@ -39,18 +40,18 @@ class RowCounter {
   u32 taken_ = 0;
 };
 
-/// How many turns there are.
+/// How many work indices there are.
 template <class Config>
 __device__ __forceinline__ int scheduled_work_tiles(const AttendArgs& args) {
   return args.n_b * args.n_h * blocks_of_head<Config::kWorkTiles>(args) * SplitKv<Config>::kItems;
 }
 
-/// The row that is due in a turn, or the first of those that come together.
+/// The work tile at a work index, or the first of those that a block takes together.
 template <class Config>
 __device__ __forceinline__ WorkTile scheduled_row(const AttendArgs& args,
-                                                  const AttendSchedule& schedule, int turn) {
+                                                  const AttendSchedule& schedule, int work_index) {
   const int rows_of_head = blocks_of_head<Config::kWorkTiles>(args);
-  const int place = row_of_item<Config>(turn);
+  const int place = row_of_item<Config>(work_index);
   if (args.row_order != nullptr) {
     const int number = args.row_order[place], head = number / rows_of_head;
     return work_tile<Config>(args, head, (number - head * rows_of_head) * Config::kWorkTiles);

@@ -250,7 +250,7 @@ double PredictProblem::reference_lse(int b, int h, int q) const {
   return logits.empty() ? -kPredictInf : largest + std::log(sum);
 }
 
-std::vector<PredictProblem::Tile> PredictProblem::row_of_tiles(int b, int h, int i) const {
+std::vector<PredictProblem::Tile> PredictProblem::work_tile_index(int b, int h, int i) const {
   const bool cells = case_.rows == RowKind::kAntidiagonal, means = case_.rows == RowKind::kMean;
   const int width = cells ? case_.count : means && !case_.columns_are_tokens ? case_.tile_k : 1;
   const int head_kv = b * n_h_kv_ + h / shape_.heads_per_kv;
@@ -385,7 +385,7 @@ std::string PredictProblem::check_first(int row, const std::vector<Tile>& tiles)
 std::string PredictProblem::check(double slack) const {
   for (int row = 0; row < rows(); ++row) {
     const int i = row % args_.predict.keep_q_tiles, head = row / args_.predict.keep_q_tiles;
-    const std::vector<Tile> tiles = row_of_tiles(head / shape_.n_h, head % shape_.n_h, i);
+    const std::vector<Tile> tiles = work_tile_index(head / shape_.n_h, head % shape_.n_h, i);
     std::string wrong = case_.first ? check_first(row, tiles) : check_row(row, tiles, slack);
     for (int j = columns(); j < args_.predict.keep_words * 32; ++j)
       if (is_kept(row, j)) wrong += std::to_string(j) + ": a bit past the last tile\n";

@@ -74,7 +74,7 @@ class PredictProblem {
   double value_of(std::uint16_t bits) const;
   int row_count(int i) const;
   int row_token(int i, int r) const;
-  std::vector<Tile> row_of_tiles(int b, int h, int i) const;
+  std::vector<Tile> work_tile_index(int b, int h, int i) const;
   std::string check_row(int row, const std::vector<Tile>& tiles, double slack) const;
   std::string check_first(int row, const std::vector<Tile>& tiles) const;
   bool is_kept(int row, int j) const {

@@ -168,7 +168,7 @@ TEST(Launch, TheKeptBitsHaveASlotOfTheirOwn) {
 TEST(Launch, ReuseIsThePlans) {
   Plan plan = plan_of_text(kGatheredText);
   EXPECT_EQ(emit_launch_program(plan).reuse, 1);
-  EXPECT_NE(print_launch_program(emit_launch_program(plan)).find("or a mask object\n"),
+  EXPECT_NE(print_launch_program(emit_launch_program(plan)).find("or a selection\n"),
             std::string::npos);
   plan.attend.reuse.value = 15;
   EXPECT_EQ(emit_launch_program(plan).reuse, 15);

@@ -149,9 +149,9 @@ std::string Binding::provide(const TestKernel& kernel, const Case& c) {
   shape.struct_size = sizeof shape;
   shape.batch = c.n_b, shape.heads = c.n_h, shape.heads_kv = c.n_h_kv;
   shape.n_q = c.n_q, shape.n_k = c.n_k;
-  std::size_t bytes = 0, mask_bytes = 0;
+  std::size_t bytes = 0, selection_bytes = 0;
   if (lacuna_workspace_bytes(kernel.kernel, &shape, &bytes) != LACUNA_OK ||
-      lacuna_selection_bytes(kernel.kernel, &shape, &mask_bytes) != LACUNA_OK)
+      lacuna_selection_bytes(kernel.kernel, &shape, &selection_bytes) != LACUNA_OK)
     return lacuna_last_error();
   const auto aligned = [this](Tensor& tensor, std::size_t size) {
     tensor = tensors.poisoned_u8({static_cast<std::int64_t>(size + kAlignment)});
@@ -162,9 +162,9 @@ std::string Binding::provide(const TestKernel& kernel, const Case& c) {
     args.workspace = aligned(workspace, bytes);
     args.workspace_bytes = bytes;
   }
-  if (mask_bytes > 0 && reuse > 1) {
-    mask = {sizeof mask, aligned(kept, mask_bytes), mask_bytes, 0};
-    args.mask = &mask;
+  if (selection_bytes > 0 && reuse > 1) {
+    mask = {sizeof mask, aligned(kept, selection_bytes), selection_bytes, 0};
+    args.selection = &mask;
   }
   return "";
 }

@@ -69,7 +69,7 @@ struct Binding {
   Binding& operator=(const Binding&) = delete;
 
   /// Adds what a kernel asks of its caller: a workspace full of 0xff bytes and, for specs that
-  /// reuse decisions, a mask object. "" or an error.
+  /// reuse decisions, a selection. "" or an error.
   std::string provide(const TestKernel& kernel, const Case& c);
 
   /// New values of q, k and v in the same memory.

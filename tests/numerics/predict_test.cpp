@@ -113,7 +113,7 @@ TEST(Predicted, AMaskObjectCarriesTheDecision) {
   Variant first = make_variant(c, kernel.tile, 21);
   Binding binding(engine().is_cuda, c, first);
   ASSERT_EQ(binding.provide(kernel, c), "");
-  ASSERT_NE(binding.args.mask, nullptr);
+  ASSERT_NE(binding.args.selection, nullptr);
   Variant decided = first;
   for (int launch = 0; launch <= first.reuse; ++launch) {
     Variant fresh = first;

@@ -86,7 +86,7 @@ Sample open_sample(const fs::path& path) {
 
 /// One work tile of one head, as a problem of its own whose mask and threshold know where it
 /// stands.
-Variant row_of_tiles(const Sample& sample, int h, int i) {
+Variant work_tile_index(const Sample& sample, int h, int i) {
   const oracle::Problem& whole = sample.variant.problem;
   Variant row;
   oracle::Problem& p = row.problem;
@@ -224,7 +224,7 @@ void check_sample(TestEngine& engine, const fs::path& path) {
   const int q_tiles = sample.c.n_q / kTileQ;
   for (int h = 0; h < sample.c.n_h; ++h)
     for (const int i : {0, 1, q_tiles / 3, q_tiles - 1})
-      EXPECT_EQ(check_variant(sample.c, row_of_tiles(sample, h, i),
+      EXPECT_EQ(check_variant(sample.c, work_tile_index(sample, h, i),
                               row_of_report(sample.variant, got, h, i), engine.is_cuda),
                 "")
           << "head " << h << ", work tile " << i;

@@ -38,12 +38,12 @@ struct Comparing {
   const Reported& poisoned;
   int q_tiles, k_tiles;
 
-  std::size_t row_of_tiles(int b, int h, int i) const {
+  std::size_t work_tile_index(int b, int h, int i) const {
     return oracle::flat_row(b, variant.problem.n_h, h, q_tiles, i);
   }
   bool visits(int b, int h, int i, int token) const {
     const auto j = static_cast<std::size_t>(token / variant.tiling.tile_k);
-    return clean.tile_mask[row_of_tiles(b, h, i) * static_cast<std::size_t>(k_tiles) + j] != 0;
+    return clean.tile_mask[work_tile_index(b, h, i) * static_cast<std::size_t>(k_tiles) + j] != 0;
   }
   /// Has the token a say in the row? In V, if the row's tiles visit it; in K, also if the predictor
   /// asks whether they should.
@@ -71,7 +71,7 @@ struct Comparing {
     return true;
   }
 
-  /// What of a row's output, or of its work tile' reports, is not the same.
+  /// What of a row's output, or of its work tile's reports, is not the same.
   std::string difference(int b, int h, int q) const {
     const auto d = static_cast<std::size_t>(variant.problem.d);
     const std::size_t row = oracle::query_index(variant.problem, b, h, q);
@@ -86,8 +86,8 @@ struct Comparing {
              std::to_string(poisoned.lse[row]);
     const int i = q / variant.tiling.tile_q;
     for (int j = 0; j < k_tiles; ++j) {
-      const std::size_t at =
-          row_of_tiles(b, h, i) * static_cast<std::size_t>(k_tiles) + static_cast<std::size_t>(j);
+      const std::size_t at = work_tile_index(b, h, i) * static_cast<std::size_t>(k_tiles) +
+                             static_cast<std::size_t>(j);
       // Only work tiles no row of which sees a token decide as before.
       if (rows_together() > 1 && clean.tile_mask[at] != poisoned.tile_mask[at])
         return "tile_mask" + name + ", tile " + std::to_string(j);

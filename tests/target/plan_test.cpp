@@ -48,7 +48,7 @@ TEST(PlanText, ShowsTheFamilyWhereThereIsAChoice) {
   const std::string text = print(make_document(), "sm_90a");
   EXPECT_EQ(text.substr(text.find("family")),
             R"(family = wgmma                (default: the tensor cores of sm_90a by TMA)
-work_tiles = 1                 (derived: whose queries are those of all warpgroups)
+work_tiles = 1                (derived: one query tile, shared by all warpgroups)
 warpgroups = 2                (derived: tile.q / 64; one more loads)
 step_keys = 128               (derived: whose scores fit the registers at head_dim 128)
 value_stages = 2              (derived: tile.stages, like those of keys)

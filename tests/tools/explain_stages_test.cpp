@@ -66,9 +66,9 @@ TEST(ExplainStages, TheTableNamesThemAndLeavesOutSlotsWithoutBytes) {
   const std::string text = sparge.print(kLaunchShape);
   for (const KernelLaunch& launch : program.launches)
     EXPECT_NE(text.find("\n  " + launch.stage + " "), std::string::npos) << text;
-  const std::size_t decides = text.find("a kept mask is good\n");
+  const std::size_t decides = text.find("a kept selection is good\n");
   EXPECT_EQ(text.rfind("\n  estimate ", decides), text.rfind('\n', decides)) << text;
-  EXPECT_EQ(text.find("a kept mask is good", decides + 1), std::string::npos) << text;
+  EXPECT_EQ(text.find("a kept selection is good", decides + 1), std::string::npos) << text;
   constexpr LaunchShape kWithoutKeys{1, 2, 2, 128, 0};
   std::vector<std::int32_t> values(program.values.size());
   ASSERT_TRUE(evaluate_launch_values(program, kWithoutKeys, values.data()));

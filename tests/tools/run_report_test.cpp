@@ -1,10 +1,10 @@
 // What `run` says of made-up results, and how far two outputs are apart.
-#include "tools/run/report.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
+
+#include "tools/run/report.hpp"
 
 namespace lacuna::tests {
 namespace {
@@ -33,7 +33,7 @@ tools::RunResult reported_result() {
   result.dense_us = 400;
   result.attend_us = 80;
   result.workspace_bytes = 3 << 20;
-  result.mask_bytes = 2048;
+  result.selection_bytes = 2048;
   return result;
 }
 
@@ -54,7 +54,7 @@ TEST(RunReport, SaysLessWhereThereIsLess) {
   tools::RunResult result = reported_result();
   result.kernel["cache"]["hit"] = true;
   result.attend_us = result.sparse_us;
-  result.workspace_bytes = result.mask_bytes = 0;
+  result.workspace_bytes = result.selection_bytes = 0;
   result.tiles = {};
   tools::Inputs inputs = reported_inputs();
   inputs.params.clear();
@@ -78,7 +78,7 @@ TEST(RunReport, TheDocumentHasTheSame) {
       "tile": {"q": 128, "k": 64}, "tiles": {"visible": 200, "visited": 50, "gated": 5},
       "v_not_finite": 0, "error": {"rel_l1": 0.25, "max_abs": 0.5},
       "time_us": {"dense": 400.0, "sparse": 100.0, "predict": 20.0, "attend": 80.0},
-      "workspace_bytes": 3145728, "mask_bytes": 2048, "cache": {"hit": false},
+      "workspace_bytes": 3145728, "selection_bytes": 2048, "cache": {"hit": false},
       "kernel": {"compile_ms": 1500.0, "cache": {"hit": false}}})"));
   tools::RunResult result = reported_result();
   result.attend_us = 120;  // another launch was quicker

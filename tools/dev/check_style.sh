@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The rules a machine can check: format, lint, file length.
+# The rules a machine can check: format, lint, file length, retired words (retired_words.txt).
 #
 #   tools/dev/check_style.sh                 every file
 #   tools/dev/check_style.sh runtime tools   the files of these folders
@@ -18,6 +18,13 @@ for file in "${files[@]}"; do
   lines=$(wc -l <"$file")
   ((lines <= most_lines)) || { echo "$file: $lines lines, at most $most_lines"; failed=1; }
 done
+
+# Where an old key of a spec is answered with the new one (SpecField::was), the old word stays.
+while IFS=$'\t' read -r retired now; do
+  [[ $retired == \#* || -z $now ]] && continue
+  git grep -nwF -e "$retired" -- "${@:-.}" ':!tools/dev/retired_words.txt' ':!tests/mutants.json' ':!tests/fuzz/corpus' \
+    ':!tests/diagnostics/unknown-key-renamed.*' | grep -v '\.was = ' | sed "s/\$/  <- say $now/" | grep . && failed=1
+done <tools/dev/retired_words.txt
 
 cmake --preset debug >/dev/null || exit 3
 ninja -C build/debug compiler/embedded_headers.cpp >/dev/null || exit 3

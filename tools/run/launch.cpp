@@ -51,12 +51,12 @@ void measure_attend(Measurement& m, Extras& extras) {
   const v1::Kernel kernel =
       prepare_spec(m.engine, reusing_twin(m.document.spec), m.document.source.path, m.inputs);
   AlignedBuffer workspace = place_workspace(kernel, m.inputs, m.place, m.errors);
-  const std::size_t bytes = kernel.mask_bytes(shape_of(m.inputs));
+  const std::size_t bytes = kernel.selection_bytes(shape_of(m.inputs));
   AlignedBuffer memory = place_bytes(bytes, m.place, m.errors);
   lacuna_selection mask{sizeof(lacuna_selection), memory.data(), bytes, 0};
   v1::LaunchArgs args = arguments(m.inputs, m.tensors, workspace, m.place);
   add_extras(extras, m.place, args);
-  args.mask = &mask;
+  args.selection = &mask;
   kernel.launch(args);  // decides
   m.result.attend_us = median_time_us(
       m.place,
@@ -83,7 +83,7 @@ RunResult measure(const SpecDocument& document, const Inputs& inputs, const Laun
   m.result.kernel = ordered_json::parse(sparse.info_json());
   m.result.tile_q = sparse.tile().q;
   m.result.tile_k = sparse.tile().k;
-  m.result.mask_bytes = sparse.mask_bytes(shape_of(inputs));
+  m.result.selection_bytes = sparse.selection_bytes(shape_of(inputs));
 
   m.tensors = place_tensors(inputs, *place, m.errors);
   AlignedBuffer workspace = place_workspace(sparse, inputs, *place, m.errors);

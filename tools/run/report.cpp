@@ -85,7 +85,7 @@ std::string print_run(const std::string& spec, const Inputs& inputs, const RunRe
                                      print_scientific(error.max_abs) + ", against dense"});
   if (inputs.v_not_finite > 0)
     table.rows.push_back({"warning", print_not_finite(inputs.v_not_finite, result)});
-  const bool predicts = result.mask_bytes > 0;
+  const bool predicts = result.selection_bytes > 0;
   table.rows.push_back(
       {"time", (predicts ? "predict " + print_time_us(predict_us(result)) + ", " : "") + "attend " +
                    print_time_us(result.attend_us) + ", dense " + print_time_us(result.dense_us) +
@@ -95,7 +95,7 @@ std::string print_run(const std::string& spec, const Inputs& inputs, const RunRe
                              : "")});
   if (result.workspace_bytes > 0)
     table.rows.push_back({"memory", "workspace " + print_bytes(result.workspace_bytes) +
-                                        ", kept tiles " + print_bytes(result.mask_bytes)});
+                                        ", kept tiles " + print_bytes(result.selection_bytes)});
   return spec + " on " + result.device + " (" + result.device_name + ", " + result.target + ")\n" +
          print_table(table, false);
 }
@@ -126,7 +126,7 @@ void fill_run_json(const std::string& spec, const Inputs& inputs, const RunResul
                          {"predict", predict_us(result)},
                          {"attend", result.attend_us}};
   document["workspace_bytes"] = result.workspace_bytes;
-  document["mask_bytes"] = result.mask_bytes;
+  document["selection_bytes"] = result.selection_bytes;
   const auto cache = result.kernel.value("cache", ordered_json::object());
   document["cache"] = {{"hit", cache.is_object() && cache.value("hit", false)}};
   document["kernel"] = result.kernel;

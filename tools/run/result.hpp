@@ -31,7 +31,7 @@ struct RunResult {  // NOLINT(bugprone-exception-escape)
   Array tile_mask;   ///< u8 [batch, heads, q_tiles, k_tiles]
   double sparse_us = 0, dense_us = 0;
   double attend_us = 0;  ///< of a launch that decides nothing; without a predictor: sparse_us
-  std::size_t workspace_bytes = 0, mask_bytes = 0;
+  std::size_t workspace_bytes = 0, selection_bytes = 0;
 };
 
 }  // namespace lacuna::tools

@@ -40,7 +40,7 @@ constexpr double kGpuHopeless = 1.7, kCpuHopeless = 1.8;
 
 double tiles_of(int tokens, int tile) { return std::ceil(static_cast<double>(tokens) / tile); }
 
-double rows_of_tiles(const LaunchShape& shape, int tile_q) {
+double work_tiles_of(const LaunchShape& shape, int tile_q) {
   return static_cast<double>(shape.n_b) * shape.n_h * tiles_of(shape.n_q, tile_q);
 }
 
@@ -106,7 +106,7 @@ Cost gpu_cost(const Candidate& candidate, const Machine& machine, const LaunchSh
   const double of_block =
       visited_tiles(shape, candidate.config, density) * of_tile + kCyclesOfBlock;
   const int split_kv = candidate.config.split_kv;
-  const double blocks = rows_of_tiles(shape, tile.tile_q) * split_kv;
+  const double blocks = work_tiles_of(shape, tile.tile_q) * split_kv;
   const double waves = std::ceil(blocks / (resident_blocks * machine.processors));
   const double combine = cycles_to_combine(shape, split_kv, tile.head_dim, machine);
   Cost cost{waves * of_block + combine, math >= load ? "arithmetic" : "loads of keys and values"};
@@ -130,7 +130,7 @@ Cost cpu_cost(const Candidate& candidate, const Machine& machine, const LaunchSh
   const double of_tile = 4 * q * k * d / kCpuFlopsPerCycle * penalty + kCpuCyclesOfTile;
   const double of_row = visited_tiles(shape, config, density) * of_tile + kCpuCyclesOfRow;
   const double workers = std::min(config.threads, machine.cores);
-  const double rounds = std::ceil(rows_of_tiles(shape, config.tile_q) / workers);
+  const double rounds = std::ceil(work_tiles_of(shape, config.tile_q) / workers);
   if (workers < machine.cores) limited_by = "idle cores";
   return {rounds * of_row, limited_by};
 }

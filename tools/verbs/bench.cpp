@@ -67,8 +67,8 @@ struct Subject {
   v1::Kernel kernel;
   AlignedBuffer workspace;
   std::vector<v1::LaunchArgs> args;
-  bool keeps_mask = false;
-  std::vector<lacuna_selection> masks{};
+  bool keeps_selection = false;
+  std::vector<lacuna_selection> selections{};
   std::vector<double> times_us{};
 };
 
@@ -107,7 +107,7 @@ struct Bench {
   Inputs inputs;  ///< of the first set
   std::vector<Tensors> sets;
   Extras extras;
-  std::vector<AlignedBuffer> mask_memory;
+  std::vector<AlignedBuffer> selection_memory;
   std::vector<Subject> subjects;  ///< the spec's first, dense last
   RunResult report;
   DeviceErrors errors;
@@ -145,24 +145,24 @@ Subject make_dense_subject(Bench& bench) {
 /// Launches whose tiles were decided before the clock starts, a mask for each set.
 void add_attend_subject(Bench& bench) {
   Subject subject = make_subject(bench, "attend", reusing_twin(bench.document.spec));
-  const std::size_t bytes = subject.kernel.mask_bytes(shape_of(bench.inputs));
-  subject.keeps_mask = true;
+  const std::size_t bytes = subject.kernel.selection_bytes(shape_of(bench.inputs));
+  subject.keeps_selection = true;
   for (std::size_t set = 0; set < bench.sets.size(); ++set) {
-    bench.mask_memory.push_back(place_bytes(bytes, bench.place, bench.errors));
-    subject.masks.push_back(
-        {sizeof(lacuna_selection), bench.mask_memory.back().data(), bytes, /*calls=*/0});
+    bench.selection_memory.push_back(place_bytes(bytes, bench.place, bench.errors));
+    subject.selections.push_back(
+        {sizeof(lacuna_selection), bench.selection_memory.back().data(), bytes, /*calls=*/0});
   }
   for (std::size_t set = 0; set < bench.sets.size(); ++set) {
-    subject.args[set].mask = &subject.masks[set];
+    subject.args[set].selection = &subject.selections[set];
     subject.kernel.launch(subject.args[set]);
   }
   bench.subjects.push_back(std::move(subject));
 }
 
 void launch(Subject& subject, std::size_t set) {
-  if (subject.keeps_mask) {
-    subject.masks[set].calls = 1;
-    subject.args[set].mask = &subject.masks[set];
+  if (subject.keeps_selection) {
+    subject.selections[set].calls = 1;
+    subject.args[set].selection = &subject.selections[set];
   }
   subject.kernel.launch(subject.args[set]);
 }

@@ -108,7 +108,7 @@ std::string print_stages(const LoweredPlan& lowered, const LaunchProgram& progra
     stages.rows.push_back({launch.stage, std::to_string(values.at(launch.grid_x)),
                            std::to_string(launch.threads),
                            print_bytes(static_cast<std::uint64_t>(launch.smem_bytes)),
-                           launch.decides ? "a kept mask is good" : ""});
+                           launch.decides ? "a kept selection is good" : ""});
   std::string text = "\nA launch at " + print_shape(shape) + ":\n" + print_table(stages, color);
   text += print_reasons(lowered, program, values, color);
   if (program.workspace_value < 0) return text;

@@ -18,7 +18,7 @@
 
 namespace lacuna {
 
-/// Kept bits that outlive a launch (the caller's mask object). `data` null: decide, and forget.
+/// Kept bits that outlive a launch (the caller's selection). `data` null: decide, and forget.
 struct KeptBits {
   std::uint32_t* data = nullptr;
   bool decided = false;  ///< from an earlier launch: the estimate and the selection are left out

@@ -137,13 +137,16 @@ LACUNA_API lacuna_status lacuna_prepare(lacuna_kernel* kernel);
 
 /* Facts about a kernel as JSON; valid while the kernel lives.
  *   always    {spec, device, target, head_dim, dtype, tile: {q, k}, signature}
- *             signature: {tensors: ["q", ...], parameters: [{name, dtype, shape, minimum, maximum,
- *             default, unit, doc}], lse, keeps_mask}: inputs that a launch has to be given, and
- * parameters; bounds without end are "inf" and "-inf", a parameter without default is required CPU
- * and {backend, compile_ms} GPU       and {stages: ["prepare_q", ..., "attend"]}, the kernels of a
- * launch in their order GPU, once prepared, and {entry, registers, spill_bytes, stack_bytes,
- * smem_bytes, compile_ms, cache: {hit, key}}; smem_bytes is all shared memory of a block. They are
- * attend's; kernels: [{entry, ..., smem_bytes}] has all kernels of a launch in their order */
+ *             signature: {tensors: ["q", ...], parameters: [{name, dtype, shape, minimum,
+ *             maximum, default, unit, doc}], lse, keeps_selection}: inputs that a launch has
+ *             to be given, and parameters; bounds without end are "inf" and "-inf", a
+ *             parameter without default is required
+ *   CPU       and {backend, compile_ms}
+ *   GPU       and {stages: ["prepare_q", ..., "attend"]}, the kernels of a launch in their order
+ *   GPU, once prepared, and {entry, registers, spill_bytes, stack_bytes, smem_bytes,
+ *             compile_ms, cache: {hit, key}}; smem_bytes is all shared memory of a block. They
+ *             are attend's; kernels: [{entry, ..., smem_bytes}] has all kernels of a launch in
+ *             their order */
 LACUNA_API const char* lacuna_kernel_info_json(const lacuna_kernel* kernel);
 LACUNA_API lacuna_status lacuna_kernel_tile(const lacuna_kernel* kernel, int32_t* tile_q,
                                             int32_t* tile_k);
@@ -198,9 +201,9 @@ typedef struct lacuna_launch_args {
   size_t workspace_bytes; /* at least what lacuna_workspace_bytes says */
   void* stream;           /* CUstream; NULL: the default stream. The CPU runs before returning. */
   const DLTensor*
-      previous_lse;       /* specs with "normalise": "previous_lse": f32 [batch, heads, n_q] */
-  const DLTensor* order;  /* specs with permute: i32 [n_q]; n_q = n_k */
-  lacuna_selection* mask; /* optional; without it every launch decides anew */
+      previous_lse;            /* specs with "normalise": "previous_lse": f32 [batch, heads, n_q] */
+  const DLTensor* order;       /* specs with permute: i32 [n_q]; n_q = n_k */
+  lacuna_selection* selection; /* optional; without it every launch decides anew */
   void* const*
       stage_events; /* optional, GPU only: CUevents of the caller's, recorded on `stream`: one
                        before everything else, then one after each stage, also after one that this

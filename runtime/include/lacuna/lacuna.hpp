@@ -180,8 +180,8 @@ struct Param {
 };
 
 /// The caller's memory for one decision of a predictor, and how often it has served.
-struct Mask : lacuna_selection {
-  Mask(void* data, std::size_t bytes)
+struct Selection : lacuna_selection {
+  Selection(void* data, std::size_t bytes)
       : lacuna_selection{sizeof(lacuna_selection), data, bytes, 0} {}
   /// The next launch decides anew.
   void forget() { calls = 0; }
@@ -197,7 +197,7 @@ struct LaunchArgs {
   std::size_t workspace_bytes = 0;
   void* stream = nullptr;
   Tensor previous_lse, order;
-  lacuna_selection* mask = nullptr;  ///< of a Mask
+  lacuna_selection* selection = nullptr;  ///< of a Selection
   std::vector<void*> stage_events;
 };
 
@@ -268,7 +268,7 @@ class Kernel {
                                     args.stream,
                                     passed[9],
                                     passed[10],
-                                    args.mask,
+                                    args.selection,
                                     args.stage_events.empty() ? nullptr : args.stage_events.data(),
                                     args.stage_events.size()};
     detail::check(lacuna_launch(handle_.get(), &raw));
@@ -279,8 +279,8 @@ class Kernel {
     return bytes_for(shape, lacuna_workspace_bytes);
   }
 
-  /// Bytes of a Mask's data; 0: the spec keeps nothing.
-  std::size_t mask_bytes(const Shape& shape) const {
+  /// Bytes of a Selection's data; 0: the spec keeps nothing.
+  std::size_t selection_bytes(const Shape& shape) const {
     return bytes_for(shape, lacuna_selection_bytes);
   }
 

@@ -9,7 +9,7 @@
 Parts that need a host are modules of their own: lacuna.torch, lacuna.transformers, lacuna.diffusers, lacuna.vllm_omni.
 """
 
-from ._lacuna import Mask, version
+from ._lacuna import Selection, version
 from .calibration import Calibration, calibrate
 from .errors import ArgumentError, DeviceError, Error, InternalError, SpecError, SpecWarning
 from .explanation import Explanation, check, explain, specs
@@ -18,6 +18,6 @@ from .report import Report, run
 from .spec import Spec
 
 __version__ = version()
-__all__ = ["ArgumentError", "Calibration", "DeviceError", "Engine", "Error", "Explanation", "InternalError", "Kernel", "Mask",
+__all__ = ["ArgumentError", "Calibration", "DeviceError", "Engine", "Error", "Explanation", "InternalError", "Kernel", "Selection",
            "Report", "Signature", "Spec", "SpecError", "SpecWarning", "attention", "calibrate", "check", "compile", "explain",
            "run", "specs"]

@@ -15,7 +15,7 @@ from .explanation import Explanation, explain
 from .spec import Spec, SpecLike, spec_of
 
 _CPU, _CUDA = 1, 2  # DLDeviceType
-_MASK_ALIGNMENT = 256  # bytes; NumPy's memory is aligned to less
+_SELECTION_ALIGNMENT = 256  # bytes; NumPy's memory is aligned to less
 _DTYPES = {4 * 256 + 16: "bf16", 2 * 256 + 16: "f16", 2 * 256 + 32: "f32"}  # by DLPack's type code and bits
 _TYPE_CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex", 6: "bool"}
 _NAMES = {"bf16": "bf16", "bfloat16": "bf16", "f16": "f16", "float16": "f16", "half": "f16", "f32": "f32", "float32": "f32"}
@@ -48,14 +48,14 @@ class Engine(_lacuna.Engine):
 
 class Signature:
     """What a launch takes by name. `parameters`: dicts of name, dtype, shape, minimum, maximum, default, unit and doc;
-    `tensors`: those that have to be passed; `lse`: whether there is one; `keeps_mask`: whether a Mask is of use."""
+    `tensors`: those that have to be passed; `lse`: whether there is one; `keeps_selection`: whether a Selection is of use."""
 
     def __init__(self, kernel: str, facts: dict):
         self.kernel = kernel
         self.tensors: tuple[str, ...] = tuple(facts["tensors"])
         self.parameters: dict[str, dict] = {parameter["name"]: parameter for parameter in facts["parameters"]}
         self.lse: bool = facts["lse"]
-        self.keeps_mask: bool = facts["keeps_mask"]
+        self.keeps_selection: bool = facts["keeps_selection"]
 
     def __repr__(self) -> str:
         def word(parameter: dict) -> str:
@@ -69,7 +69,7 @@ class Signature:
 
 class Kernel(_lacuna.Kernel):
     """One spec for one device, dtype and head dim, compiled. A call launches it: kernel(q, k, v, out=, lse=, stream=,
-    layout=, workspace=, mask=, **parameters), as `attention` says. Thread-safe; in a captured graph legal."""
+    layout=, workspace=, selection=, **parameters), as `attention` says. Thread-safe; in a captured graph legal."""
 
     def __init__(self, engine: Engine, spec: Spec, head_dim: int, dtype: str,
                  shape: tuple[int, int, int, int, int] | None = None):
@@ -102,12 +102,12 @@ class Kernel(_lacuna.Kernel):
         the allocator of q's library by itself where none is passed."""
         return self.workspace_bytes(_shape_of(q, k, layout))
 
-    def new_mask(self, q: Any, k: Any, layout: str = "bhnd") -> _lacuna.Mask:
+    def new_selection(self, q: Any, k: Any, layout: str = "bhnd") -> _lacuna.Selection:
         """Memory for a decision on arrays of this shape, in q's library: for specs with "reuse"."""
-        size = self.mask_bytes(_shape_of(q, k, layout))
+        size = self.selection_bytes(_shape_of(q, k, layout))
         if size == 0:
-            raise ArgumentError(f"kernel {self.info['spec']} keeps no mask: the spec has no predictor")
-        return _lacuna.Mask(library_of(type(q)).empty((size + _MASK_ALIGNMENT - 1,), "uint8", q))
+            raise ArgumentError(f"kernel {self.info['spec']} keeps no selection: the spec has no predictor")
+        return _lacuna.Selection(library_of(type(q)).empty((size + _SELECTION_ALIGNMENT - 1,), "uint8", q))
 
     def tokens_in_order(self, count: int) -> numpy.ndarray:
         """The order that the spec's "permute" generates: pass it as `order`, on the device."""
@@ -168,7 +168,7 @@ def _compile_for(key: tuple) -> Kernel:
 
 
 def attention(q: Any, k: Any, v: Any, *, spec: SpecLike = "dense", lse: Any = False, out: Any = None, stream: Any = None,
-              layout: str = "bhnd", workspace: Any = None, mask: _lacuna.Mask | None = None, **parameters: Any) -> Any:
+              layout: str = "bhnd", workspace: Any = None, selection: _lacuna.Selection | None = None, **parameters: Any) -> Any:
     """Attention of q [b, h, n_q, d] over k, v [b, h_kv, n_k, d] by a spec; o in the shape of q, or (o, lse).
 
     Arrays are NumPy's on the CPU, or those of PyTorch, CuPy, JAX and whatever exchanges DLPack; nothing is copied, and o
@@ -178,10 +178,10 @@ def attention(q: Any, k: Any, v: Any, *, spec: SpecLike = "dense", lse: Any = Fa
     lse: True, or f32 [b, h, n_q] to write to; natural log. out: where to write o. layout: "bnhd" for [b, n, h, d].
     stream: a CUstream as a number, or a stream of PyTorch or CuPy; else the one that is current in q's library. With
         another one the caller orders the work, and keeps the arrays until it has run.
-    workspace: device memory for it; else from q's library. mask: keeps the decision of a predictor (`Kernel.new_mask`).
+    workspace: device memory for it; else from q's library. selection: keeps the decision of a predictor (`Kernel.new_selection`).
     parameters: those of the spec, a number or an array (f32 or i32) each; and the tensors counts, tile_mask,
         list_indices, list_counts, previous_lse, order of lacuna.h.
 
     Raises ArgumentError for what does not fit, SpecError, DeviceError."""
     key = spec if type(spec) is Spec else spec_of(spec)
-    return _lacuna.attention(_kernels, _compile_for, key, q, k, v, out, lse, stream, layout, workspace, mask, parameters)
+    return _lacuna.attention(_kernels, _compile_for, key, q, k, v, out, lse, stream, layout, workspace, selection, parameters)

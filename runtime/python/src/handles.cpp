@@ -105,7 +105,7 @@ std::size_t Kernel::workspace_bytes(const Shape& shape) const {
   return bytes;
 }
 
-std::size_t Kernel::mask_bytes(const Shape& shape) const {
+std::size_t Kernel::selection_bytes(const Shape& shape) const {
   const lacuna_shape raw = raw_shape(shape);
   std::size_t bytes = 0;
   check(lacuna_selection_bytes(handle_, &raw, &bytes));

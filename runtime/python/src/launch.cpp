@@ -98,15 +98,17 @@ void set_error(void* /*context*/, const char* kind, const char* message) {
 
 }  // namespace
 
-Mask::Mask(nb::object array) : array_(std::move(array)) {
+Selection::Selection(nb::object array) : array_(std::move(array)) {
   BorrowedTensor tensor;
-  tensor.borrow(array_, "mask", nullptr);
-  if (tensor.is_read_only()) refuse_argument("mask: expected memory to write, got a read-only array");
+  tensor.borrow(array_, "selection", nullptr);
+  if (tensor.is_read_only())
+    refuse_argument("selection: expected memory to write, got a read-only array");
   constexpr std::uintptr_t kAlignment = 256;
   const auto address = reinterpret_cast<std::uintptr_t>(tensor.data());
   const std::size_t skipped = (kAlignment - address % kAlignment) % kAlignment;
   const std::size_t bytes = bytes_of(tensor.tensor());
-  raw_ = {sizeof(raw_), reinterpret_cast<void*>(address + skipped), bytes - std::min(bytes, skipped), 0};
+  raw_ = {sizeof(raw_), reinterpret_cast<void*>(address + skipped),
+          bytes - std::min(bytes, skipped), 0};
 }
 
 Launch::Launch(nb::handle q, nb::handle k, nb::handle v, const LaunchOptions& options,
@@ -146,9 +148,10 @@ Launch::Launch(nb::handle q, nb::handle k, nb::handle v, const LaunchOptions& op
 nb::tuple Launch::problem() const {
   const DLTensor& q = *args_.q;
   if (q.ndim != 4) {
-    refuse_argument(std::string("argument q: expected 4 axes, ") +
-                    (swapped_ ? "[batch, tokens, heads, head_dim]" : "[batch, heads, tokens, head_dim]") +
-                    ", got " + std::to_string(q.ndim));
+    refuse_argument(
+        std::string("argument q: expected 4 axes, ") +
+        (swapped_ ? "[batch, tokens, heads, head_dim]" : "[batch, heads, tokens, head_dim]") +
+        ", got " + std::to_string(q.ndim));
   }
   return nb::make_tuple(static_cast<int>(q.device.device_type), q.device.device_id,
                         q.dtype.code * 256 + q.dtype.bits, q.shape[3]);
@@ -164,7 +167,8 @@ void Launch::output(nb::handle array, const char* name, bool is_callers, const D
   BorrowedTensor& tensor = borrow(array, name);
   // What has just been made may be written to, also by a library whose arrays never change.
   if (is_callers && tensor.is_read_only()) {
-    refuse_argument(std::string("argument ") + name + ": expected memory to write, got a read-only array");
+    refuse_argument(std::string("argument ") + name +
+                    ": expected memory to write, got a read-only array");
   }
   place = &tensor.tensor();
 }
@@ -215,11 +219,12 @@ void Launch::take_stage_events() {
 }
 
 void Launch::take_mask() {
-  if (options_.mask.is_none()) return;
-  if (!nb::isinstance<Mask>(options_.mask)) {
-    throw nb::type_error("mask: expected a lacuna.Mask, which Kernel.new_mask makes");
+  if (options_.selection.is_none()) return;
+  if (!nb::isinstance<Selection>(options_.selection)) {
+    throw nb::type_error(
+        "selection: expected a lacuna.Selection, which Kernel.new_selection makes");
   }
-  args_.mask = nb::cast<Mask&>(options_.mask).raw();
+  args_.selection = nb::cast<Selection&>(options_.selection).raw();
 }
 
 std::optional<Shape> Launch::shape() const {
@@ -257,9 +262,11 @@ void Launch::allocate_workspace(std::size_t bytes) {
       nb::raise_python_error();
     }
     pooled_.reset(made);
-    args_.workspace = static_cast<unsigned char*>(made->dl_tensor.data) + made->dl_tensor.byte_offset;
+    args_.workspace =
+        static_cast<unsigned char*>(made->dl_tensor.data) + made->dl_tensor.byte_offset;
   } else {
-    own_workspace_ = type_.library.attr("workspace")(bytes, q_array_, reinterpret_cast<std::intptr_t>(stream_));
+    own_workspace_ =
+        type_.library.attr("workspace")(bytes, q_array_, reinterpret_cast<std::intptr_t>(stream_));
     borrow(own_workspace_, "workspace");
     args_.workspace = const_cast<void*>(tensors_[borrowed_ - 1].data());
   }

@@ -13,11 +13,11 @@
 namespace lacuna_python {
 
 /// The caller's decision of a predictor, kept for several launches (lacuna_selection).
-class Mask {
+class Selection {
  public:
-  /// `array`: bytes on the device of the kernel, as many as Kernel.mask_bytes says from the first
-  /// address on that is a multiple of 256.
-  explicit Mask(nb::object array);
+  /// `array`: bytes on the device of the kernel, as many as Kernel.selection_bytes says from the
+  /// first address on that is a multiple of 256.
+  explicit Selection(nb::object array);
   /// The next launch decides anew.
   void forget() { raw_.calls = 0; }
   int calls() const { return raw_.calls; }
@@ -30,7 +30,7 @@ class Mask {
 
 /// What a call is given besides q, k, v and what goes by name.
 struct LaunchOptions {
-  nb::handle out, lse, stream, layout, workspace, mask, stage_events;
+  nb::handle out, lse, stream, layout, workspace, selection, stage_events;
 };
 
 class Launch {

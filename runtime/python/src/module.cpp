@@ -14,20 +14,22 @@ namespace {
 
 using namespace nb::literals;
 
-nb::object call_kernel(const Kernel& kernel, nb::object q, nb::object k, nb::object v, nb::object out,
-                       nb::object lse, nb::object stream, nb::object layout, nb::object workspace,
-                       nb::object mask, nb::object stage_events, nb::kwargs named) {
-  const LaunchOptions options = {out, lse, stream, layout, workspace, mask, stage_events};
+nb::object call_kernel(const Kernel& kernel, nb::object q, nb::object k, nb::object v,
+                       nb::object out, nb::object lse, nb::object stream, nb::object layout,
+                       nb::object workspace, nb::object selection, nb::object stage_events,
+                       nb::kwargs named) {
+  const LaunchOptions options = {out, lse, stream, layout, workspace, selection, stage_events};
   return Launch(q, k, v, options, nb::borrow<nb::dict>(named)).run(kernel);
 }
 
 /// kernels: {(spec, device type, device index, dtype, head dim): Kernel}; what is not there comes
 /// from make(spec, (device type, ...)), which keeps it there.
-nb::object attention(nb::dict kernels, nb::object make, nb::object spec, nb::object q, nb::object k, nb::object v,
-                     nb::object out, nb::object lse, nb::object stream, nb::object layout,
-                     nb::object workspace, nb::object mask, nb::dict named) {
+nb::object attention(nb::dict kernels, nb::object make, nb::object spec, nb::object q, nb::object k,
+                     nb::object v, nb::object out, nb::object lse, nb::object stream,
+                     nb::object layout, nb::object workspace, nb::object selection,
+                     nb::dict named) {
   const nb::object none = nb::none();
-  const LaunchOptions options = {out, lse, stream, layout, workspace, mask, none};
+  const LaunchOptions options = {out, lse, stream, layout, workspace, selection, none};
   Launch launch(q, k, v, options, named);
   const nb::tuple key = nb::make_tuple(spec, launch.problem());
   const nb::handle known = PyDict_GetItemWithError(kernels.ptr(), key.ptr());
@@ -49,14 +51,17 @@ NB_MODULE(_lacuna, module) {
   module.def("version", [] { return std::string(lacuna_version()); });
 
   nb::class_<Engine>(module, "Engine", "One device with its compilers and its cache of kernels.")
-      .def(nb::init<std::optional<std::string>, std::optional<std::string>, std::optional<std::string>, int>(),
+      .def(nb::init<std::optional<std::string>, std::optional<std::string>,
+                    std::optional<std::string>, int>(),
            "device"_a = nb::none(), nb::kw_only(), "cache_directory"_a = nb::none(),
            "template_path"_a = nb::none(), "threads"_a = 0,
-           "device: \"cpu\", \"cuda:N\", or None for the first GPU, else the CPU; threads: of the CPU, 0: all.")
+           "device: \"cpu\", \"cuda:N\", or None for the first GPU, else the CPU; threads: of the "
+           "CPU, 0: all.")
       .def_prop_ro("device", &Engine::device)
       .def_prop_ro("device_name", &Engine::device_name)
       .def_prop_ro("target", &Engine::target)
-      .def_prop_ro("note", &Engine::note, "What is missing on this machine and what serves in its place.")
+      .def_prop_ro("note", &Engine::note,
+                   "What is missing on this machine and what serves in its place.")
       .def("take_warnings", &Engine::take_warnings);
 
   nb::class_<Kernel>(module, "Kernel", "One spec for one device, dtype and head dim, compiled.")
@@ -64,21 +69,26 @@ NB_MODULE(_lacuna, module) {
                     const std::string&, std::optional<Shape>>(),
            "engine"_a, "spec"_a, "path"_a, "head_dim"_a, "dtype"_a, "shape"_a = nb::none())
       .def("__call__", &call_kernel, "q"_a, "k"_a, "v"_a, nb::kw_only(), "out"_a = nb::none(),
-           "lse"_a = false, "stream"_a = nb::none(), "layout"_a = "bhnd", "workspace"_a = nb::none(),
-           "mask"_a = nb::none(), "stage_events"_a = nb::none(), "named"_a,
-           "o, or (o, lse): attention of q [b, h, n_q, d] with k, v [b, h_kv, n_k, d], as lacuna.attention says.")
+           "lse"_a = false, "stream"_a = nb::none(), "layout"_a = "bhnd",
+           "workspace"_a = nb::none(), "selection"_a = nb::none(), "stage_events"_a = nb::none(),
+           "named"_a,
+           "o, or (o, lse): attention of q [b, h, n_q, d] with k, v [b, h_kv, n_k, d], as "
+           "lacuna.attention says.")
       .def("info_json", &Kernel::info_json)
       .def("workspace_bytes", &Kernel::workspace_bytes, "shape"_a)
-      .def("mask_bytes", &Kernel::mask_bytes, "shape"_a)
+      .def("selection_bytes", &Kernel::selection_bytes, "shape"_a)
       .def("token_order", &Kernel::token_order, "address"_a, "count"_a);
 
-  nb::class_<Mask>(module, "Mask",
-                   "Which tiles a predictor kept, for specs with \"reuse\": memory of the caller's that one "
-                   "decision stays in for several launches. Not for two launches at once.")
+  nb::class_<Selection>(
+      module, "Selection",
+      "Which tiles a predictor kept, for specs with \"reuse\": memory of the caller's that one "
+      "decision stays in for several launches. Not for two launches at once.")
       .def(nb::init<nb::object>(), "array"_a)
-      .def("forget", &Mask::forget, "The next launch decides anew.")
-      .def_prop_ro("calls", &Mask::calls, "Launches since the decision, modulo the spec's reuse.");
+      .def("forget", &Selection::forget, "The next launch decides anew.")
+      .def_prop_ro("calls", &Selection::calls,
+                   "Launches since the decision, modulo the spec's reuse.");
 
-  module.def("attention", &attention, "kernels"_a, "make"_a, "spec"_a, "q"_a, "k"_a, "v"_a, "out"_a.none(),
-             "lse"_a.none(), "stream"_a.none(), "layout"_a, "workspace"_a.none(), "mask"_a.none(), "named"_a);
+  module.def("attention", &attention, "kernels"_a, "make"_a, "spec"_a, "q"_a, "k"_a, "v"_a,
+             "out"_a.none(), "lse"_a.none(), "stream"_a.none(), "layout"_a, "workspace"_a.none(),
+             "selection"_a.none(), "named"_a);
 }

@@ -108,12 +108,12 @@ def test_lists_of_tiles_and_the_tile_mask():
 def test_one_decision_serves_several_calls():
     q, k, v = problem(n_q=256)
     kernel = lacuna.compile("fg-attn-cached", head_dim=64, dtype="f32")
-    mask = kernel.new_mask(q, k)
-    first = kernel(q, k, v, c=20.0, mask=mask)
-    assert mask.calls == 1
-    again = kernel(-q, k, v, c=20.0, mask=mask)  # other scores, the keys of before
-    mask.forget()
-    assert numpy.array_equal(kernel(q, k, v, c=20.0, mask=mask), first)
+    selection = kernel.new_selection(q, k)
+    first = kernel(q, k, v, c=20.0, selection=selection)
+    assert selection.calls == 1
+    again = kernel(-q, k, v, c=20.0, selection=selection)  # other scores, the keys of before
+    selection.forget()
+    assert numpy.array_equal(kernel(q, k, v, c=20.0, selection=selection), first)
     assert not numpy.array_equal(again, kernel(-q, k, v, c=20.0))
 
 

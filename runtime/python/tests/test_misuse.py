@@ -166,21 +166,21 @@ def test_a_library_that_breaks_the_protocol():
 def test_a_mask_of_other_memory():
     q, k, v = problem(n_q=256)
     kernel = lacuna.compile("fg-attn-cached", head_dim=64, dtype="f32")
-    with pytest.raises(lacuna.ArgumentError, match="mask"):
-        kernel(q, k, v, mask=lacuna.Mask(numpy.zeros(8, "uint8")))
+    with pytest.raises(lacuna.ArgumentError, match="selection"):
+        kernel(q, k, v, selection=lacuna.Selection(numpy.zeros(8, "uint8")))
     frozen = numpy.zeros(64, "uint8")
     frozen.flags.writeable = False
     with pytest.raises(lacuna.ArgumentError, match="read-only"):
-        lacuna.Mask(frozen)
+        lacuna.Selection(frozen)
     with pytest.raises(TypeError):
-        kernel(q, k, v, mask=numpy.zeros(8, "uint8"))
-    with pytest.raises(lacuna.ArgumentError, match="keeps no mask"):
-        lacuna.compile("dense", head_dim=64, dtype="f32").new_mask(q, k)
+        kernel(q, k, v, selection=numpy.zeros(8, "uint8"))
+    with pytest.raises(lacuna.ArgumentError, match="keeps no selection"):
+        lacuna.compile("dense", head_dim=64, dtype="f32").new_selection(q, k)
 
 
 @pytest.mark.filterwarnings("ignore:nanobind")
 def test_objects_that_were_never_made():
-    for cls in (lacuna.Kernel, lacuna.Engine, lacuna.Mask):
+    for cls in (lacuna.Kernel, lacuna.Engine, lacuna.Selection):
         made = cls.__new__(cls)
         with pytest.raises(Exception):
             made(1, 2, 3) if cls is lacuna.Kernel else made.device if cls is lacuna.Engine else made.calls

@@ -44,11 +44,11 @@ class AttendBlock {
   using Weights = u32[Shape::kKeySteps][4];
 
  public:
-  /// `turn` and `row`: locate_work_tile; `gathered`: the row's keys, where they are gathered.
-  __device__ __forceinline__ AttendBlock(const Args& args, unsigned char* smem, int turn,
+  /// `work_index` and `row`: locate_work_tile; `gathered`: the row's keys, where they are gathered.
+  __device__ __forceinline__ AttendBlock(const Args& args, unsigned char* smem, int work_index,
                                          const WorkTile& row, const GatheredKeys& gathered)
       : args_(args),
-        turn_(turn),
+        work_index_(work_index),
         row_(row),
         gathered_(gathered),
         warp_(warp_index()),
@@ -56,7 +56,7 @@ class AttendBlock {
         smem_(smem),
         keys_(Operands::keys(args, row_, gathered)),
         values_(Operands::values(args, row_, gathered)),
-        queue_(args, row_, gathered, share_of_item<Config>(turn)),
+        queue_(args, row_, gathered, share_of_item<Config>(work_index)),
         vote_(smem + Shape::kVoteOffset),
         logits_(args, row_, warp_),
         queries_(shared_address(smem) + warp_ * kWarpRows * Shape::QueryTile::kRowBytes) {
@@ -87,7 +87,7 @@ class AttendBlock {
   }
 
  private:
-  /// One turn of the loop in the header's comment, for the t-th visited tile.
+  /// One iteration of the loop in the header's comment, for the t-th visited tile.
   template <bool kFirst>
   __device__ __forceinline__ void visit(int t) {
     const TileRef tile = queue_.ahead(0);
@@ -299,7 +299,7 @@ class AttendBlock {
   /// Works out again where the block is: kept, it would take registers from the loop.
   __device__ __forceinline__ void write_results() {
     const WorkTile row =
-        locate_work_tile<Config>(args_.attend, Config::kGathers ? turn_ : block_index());
+        locate_work_tile<Config>(args_.attend, Config::kGathers ? work_index_ : block_index());
     const int warp = warp_index();
     const int first_row = row.q0 + warp * kWarpRows;
     const float sum[2] = {quad_sum(softmax_.sum[0]), quad_sum(softmax_.sum[1])};
@@ -333,7 +333,7 @@ class AttendBlock {
   static constexpr float kRangeLog2 = Shape::kHasE4m3Values ? kLog2E4m3Range : 0.0f;
 
   const Args& args_;
-  const int turn_;
+  const int work_index_;
   const WorkTile row_;
   const GatheredKeys gathered_;
   const int warp_;
@@ -361,10 +361,11 @@ __device__ __forceinline__ void attend_mma(const Args& args) {
   using Block = AttendBlock<Config, Hooks, Args>;
   if constexpr (Config::kGathers) {  // persistent: each block has its own list of keys
     const int rows = args.attend.n_b * args.attend.n_h * args.attend.q_tiles;
-    for (int turn = block_index(); turn < rows; turn += static_cast<int>(gridDim.x)) {
-      const WorkTile row = locate_work_tile<Config>(args.attend, turn);
+    for (int work_index = block_index(); work_index < rows;
+         work_index += static_cast<int>(gridDim.x)) {
+      const WorkTile row = locate_work_tile<Config>(args.attend, work_index);
       const GatheredKeys gathered = gather_keys<Config>(args, row, block_smem);
-      Block(args, block_smem, turn, row, gathered).run();
+      Block(args, block_smem, work_index, row, gathered).run();
       __syncthreads();  // the next row's keys and loads overwrite this one's
     }
   } else {

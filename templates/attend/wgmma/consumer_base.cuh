@@ -46,8 +46,7 @@ class ConsumerBase {
         write_results();
       } else {
         pass_over();
-        // Lanes that were on their own are back: else the compiler takes all rows' warps for
-        // divergent, and gathers them again and again.
+        // Reconverge; otherwise the compiler assumes divergence and adds WARPSYNCs.
         __syncwarp();
       }
       if constexpr (SplitKv<Config>::kIsSplit) {
@@ -356,7 +355,7 @@ class ConsumerBase {
     return Config::kHasScore ? 1.0f : args_.attend.scale;
   }
 
-  /// Among those that have its work tile.
+  /// Among the warpgroups that share its work tile.
   __device__ __forceinline__ static int thread_of_row() {
     return Shape::kOwnRows ? thread_index() % kWarpgroupThreads : thread_index();
   }

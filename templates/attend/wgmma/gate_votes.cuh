@@ -5,8 +5,8 @@
 //   publish       the warp's statistics of the tile, and an arrival at the vote's barrier
 //   collect       all warps in scope have arrived: what they say together
 //
-// Votes have two places and barriers in turns: who publishes vote n + 2 has collected n + 1, which
-// the others published after they had collected n. Where votes are about whole steps
+// Votes have two places and barriers used alternately: who publishes vote n + 2 has collected n +
+// 1, which the others published after they had collected n. Where votes are about whole steps
 // (attend/wgmma/step_votes.cuh) only what a lane has to say comes from here.
 #pragma once
 
@@ -99,7 +99,7 @@ class WgmmaGate<Config, true> {
 
   __device__ __forceinline__ void publish(int warp, const Vote& vote) {
     if (lane_index() == 0) {
-      control_.votes[turns_.slot()][warpgroup_ * 4 + warp] = vote;
+      control_.votes[position_.slot()][warpgroup_ * 4 + warp] = vote;
       voted(warpgroup_).arrive();
     }
   }
@@ -107,13 +107,13 @@ class WgmmaGate<Config, true> {
   __device__ __forceinline__ Vote collect() {
     if constexpr (Shape::kVotesByTile) {
 #pragma unroll
-      for (int w = 0; w < Config::kWarpgroups; ++w) voted(w).wait(turns_.phase());
+      for (int w = 0; w < Config::kWarpgroups; ++w) voted(w).wait(position_.phase());
     } else {
-      voted(warpgroup_).wait(turns_.phase());
+      voted(warpgroup_).wait(position_.phase());
     }
     constexpr int kVoters = Shape::kVotesByTile ? Shape::kConsumerWarps : 4;
-    const auto* votes = &control_.votes[turns_.slot()][Shape::kVotesByTile ? 0 : warpgroup_ * 4];
-    turns_.advance();
+    const auto* votes = &control_.votes[position_.slot()][Shape::kVotesByTile ? 0 : warpgroup_ * 4];
+    position_.advance();
     Vote together = votes[0];
 #pragma unroll
     for (int w = 1; w < kVoters; ++w) together.include(votes[w]);
@@ -122,12 +122,12 @@ class WgmmaGate<Config, true> {
 
  private:
   __device__ __forceinline__ Mbarrier voted(int warpgroup) const {
-    return WgmmaSmem<Config>::barrier(control_.voted[turns_.slot()][warpgroup]);
+    return WgmmaSmem<Config>::barrier(control_.voted[position_.slot()][warpgroup]);
   }
 
   Control& control_;
   const int warpgroup_;
-  RingPosition<Shape::kVoteSlots> turns_;
+  RingPosition<Shape::kVoteSlots> position_;
   float running_max_[2];  ///< the true one, in score units; the softmax may keep another
 };
 

@@ -50,10 +50,10 @@ class GatherProducer {
     ColumnStream<Config, Args> columns(ring().columns);
     StepPosition at;
     u32 rows = 0;
-    int turn = block_index();
-    while (turn < scheduled_work_tiles<Config>(args_.attend)) {
+    int work_index = block_index();
+    while (work_index < scheduled_work_tiles<Config>(args_.attend)) {
       counter.ask();
-      const WorkTile row = scheduled_row<Config>(args_.attend, args_.schedule, turn);
+      const WorkTile row = scheduled_row<Config>(args_.attend, args_.schedule, work_index);
       columns.begin(args_, row);
       u32 flags = GatheredStep::kFirstOfRow;
       TileRef tile = take_tile(columns, row);
@@ -68,7 +68,7 @@ class GatherProducer {
         tile = next;
       }
       ++rows;
-      turn = counter.take();
+      work_index = counter.take();
     }
     Smem::barrier(ring().step_empty[at.slot()]).wait(at.phase() ^ 1);
     announce(at, {GatheredStep::kEnd, TileRef()});

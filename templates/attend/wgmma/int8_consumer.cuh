@@ -232,8 +232,8 @@ class Int8Consumer : ConsumerBase<Config, Hooks, Args> {
     }
   }
 
-  /// x, once y is there: what is computed from it is not moved to before that. One NaN would do for
-  /// another.
+  /// x, but only after y was computed: the compiler cannot move what follows ahead of y. Compares
+  /// against one fixed NaN pattern; any would do.
   __device__ __forceinline__ static float behind(float x, float y) {
     return __float_as_uint(y) == 0xffffdeadu ? y : x;
   }

@@ -51,16 +51,16 @@ class WgmmaProducer {
   }
 
  protected:
-  /// produce_row(row, share) for each turn.
+  /// produce_row(row, share) for each work tile, or each item of a split one.
   template <class ProduceRow>
   __device__ __forceinline__ void for_each_row(ProduceRow produce_row) {
     RowCounter counter(args_.schedule.next_row);
-    int turn = block_index();
-    while (turn < scheduled_work_tiles<Config>(args_.attend)) {
+    int work_index = block_index();
+    while (work_index < scheduled_work_tiles<Config>(args_.attend)) {
       counter.ask();
-      produce_row(scheduled_row<Config>(args_.attend, args_.schedule, turn),
-                  share_of_item<Config>(turn));
-      turn = counter.take();
+      produce_row(scheduled_row<Config>(args_.attend, args_.schedule, work_index),
+                  share_of_item<Config>(work_index));
+      work_index = counter.take();
     }
     if constexpr (!Shape::kLooksAhead) load_values();
     announce_end();
@@ -93,11 +93,12 @@ class WgmmaProducer {
   }
 
   __device__ __forceinline__ u32 flags_of(const Message& step) const {
-    bool unusual = wants_report(args_.attend);
+    bool needs_mask_or_report = wants_report(args_.attend);
 #pragma unroll
     for (int n = 0; n < Shape::kStepTiles; ++n)
-      unusual = unusual || !step.tiles[n].exists() || step.tiles[n].needs_mask();
-    return unusual ? Message::kNeedsMaskOrReport : 0u;
+      needs_mask_or_report =
+          needs_mask_or_report || !step.tiles[n].exists() || step.tiles[n].needs_mask();
+    return needs_mask_or_report ? Message::kNeedsMaskOrReport : 0u;
   }
 
   __device__ __forceinline__ void load_keys(const WorkTile& row, int share, const Message& step,

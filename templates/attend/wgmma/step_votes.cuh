@@ -40,36 +40,36 @@ class StepVotes<Config, true> {
   /// Of the next step, a bit for each tile that counts. All lanes write the one word: a branch for
   /// one of them would stand in the way of the work around it.
   __device__ __forceinline__ void publish(u32 counts) {
-    control_.votes[turns_.slot()][voter_] = counts;
+    control_.votes[position_.slot()][voter_] = counts;
     __syncwarp();
-    if (lane_index() == 0) voted(turns_, warpgroup_).arrive();
-    turns_.advance();
+    if (lane_index() == 0) voted(position_, warpgroup_).arrive();
+    position_.advance();
   }
 
   /// Of the step published last.
   __device__ __forceinline__ u32 collect() const {
     constexpr int kVoters = Shape::kVotesByTile ? Shape::kConsumerWarps : 4;
     const int first = Shape::kVotesByTile ? 0 : warpgroup_;
-    const Turn turn = turns_.before();
+    const Position position = position_.before();
 #pragma unroll
-    for (int w = 0; w < kVoters / 4; ++w) voted(turn, first + w).wait(turn.phase());
+    for (int w = 0; w < kVoters / 4; ++w) voted(position, first + w).wait(position.phase());
     u32 counts = 0;
 #pragma unroll
-    for (int n = 0; n < kVoters; ++n) counts |= control_.votes[turn.slot()][first * 4 + n];
+    for (int n = 0; n < kVoters; ++n) counts |= control_.votes[position.slot()][first * 4 + n];
     return uniform_over_warp(counts);
   }
 
  private:
-  using Turn = RingPosition<Shape::kVoteSlots>;
+  using Position = RingPosition<Shape::kVoteSlots>;
 
-  __device__ __forceinline__ Mbarrier voted(const Turn& turn, int warpgroup) const {
-    return WgmmaSmem<Config>::barrier(control_.voted[turn.slot()][warpgroup]);
+  __device__ __forceinline__ Mbarrier voted(const Position& position, int warpgroup) const {
+    return WgmmaSmem<Config>::barrier(control_.voted[position.slot()][warpgroup]);
   }
 
   Control& control_;
   const int warpgroup_;
   int voter_;  ///< this warp, of the block's
-  Turn turns_;
+  Position position_;
 };
 
 }  // namespace lacuna

@@ -85,7 +85,7 @@ class TileGateConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
     attend_last(scores[0], at);
   }
 
-  /// One turn of the loop in the header's comment; `step` becomes the next.
+  /// One iteration of the loop in the header's comment; `step` becomes the next.
   __device__ __forceinline__ void attend_step(Scores& now, Scores& next, Message& step, Ring& at) {
     const Message following = this->receive();
     const Ring following_at = take_keys();

@@ -82,13 +82,13 @@ class TwoListProducer : WgmmaProducer<Config, Hooks, Args> {
     const bool has_place = lane_index() < Shape::kStepTiles;
     const TileRef tile = has_place ? step.of(r) : TileRef();
     const bool takes_part = __any_sync(kAllLanes, tile.exists());
-    const bool unusual =
+    const bool needs_mask_or_report =
         __any_sync(kAllLanes, has_place && (!tile.exists() || tile.needs_mask())) ||
         wants_report(args_.attend);
     if (has_place) message.tiles[lane_index()] = tile;
     if (lane_index() == 0) {
       message.flags = (is_last ? Message::kLastOfRow : 0u) |
-                      (unusual ? Message::kNeedsMaskOrReport : 0u) |
+                      (needs_mask_or_report ? Message::kNeedsMaskOrReport : 0u) |
                       (takes_part ? 0u : Message::kSkipped);
     }
   }

@@ -136,7 +136,7 @@ struct WgmmaShape {
   /// What a warp says at a time.
   using Vote = typename Select<kLooksAhead, StepMaxima<kStepTiles>,
                                typename Select<kHasBitVotes, u32, GateStatistics>::Type>::Type;
-  /// In turns; or one for each slot of K, of the tiles that it holds.
+  /// Used one after the other; or one for each slot of K, of the tiles that it holds.
   static constexpr int kVoteSlots = kLooksAhead ? Config::kStages : kHasBitVotes ? 8 : 2;
   static constexpr int kDecisionSlots = kLooksAhead ? Config::kStages : 1;
   /// The producer is ahead by less rows than steps; it writes a row when it may load its first

@@ -52,7 +52,7 @@ class CellBlock {
   }
 
  private:
-  __device__ __forceinline__ KeepRow row_of_tiles(int i) const {
+  __device__ __forceinline__ KeepRow work_tile_index(int i) const {
     return keep_row_of<Config>(args_, group_.b, group_.h, i);
   }
 
@@ -69,7 +69,7 @@ class CellBlock {
     const int i = (groups_of_head - 1 - place / together) * Shape::kQueryTiles;
     last_tile_ = smaller(i + Shape::kQueryTiles, args_.predict.keep_q_tiles) - 1;
     group_ = keep_row_of<Config>(args_, b, head - b * args_.attend.n_h, i);
-    group_.q1 = row_of_tiles(last_tile_).q1;
+    group_.q1 = work_tile_index(last_tile_).q1;
   }
 
   __device__ __forceinline__ int tiles() const { return args_.predict.keep_k_tiles; }
@@ -267,7 +267,7 @@ class CellBlock {
     for (int r = warp_; r < Shape::kRows; r += Shape::kWarps) {
       float offset = r < rows ? 0.0f : kInfinity;
       if (Shape::kHasLogSums && r < rows) {
-        const KeepRow row = row_of_tiles(group_.i + r / Shape::kWorkTiles);
+        const KeepRow row = work_tile_index(group_.i + r / Shape::kWorkTiles);
         const float own = log_sum_of_row(logits, row, plane(r));
         offset = !(own > -kInfinity) ? kInfinity : kIsPlain ? 0.0f : own;
       }
@@ -295,13 +295,13 @@ class CellBlock {
     if constexpr (Shape::kWarpsDecide) {
       if (tiles() <= kMostWarpTiles) {
         for (int i = group_.i + warp_; i <= last_tile_; i += Shape::kWarps) {
-          decide_by_warp(row_of_tiles(i));
+          decide_by_warp(work_tile_index(i));
         }
         __syncthreads();
         return;
       }
     }
-    for (int i = group_.i; i <= last_tile_; ++i) decide_by_block(row_of_tiles(i));
+    for (int i = group_.i; i <= last_tile_; ++i) decide_by_block(work_tile_index(i));
   }
 
   __device__ __forceinline__ void decide_by_warp(const KeepRow& row) const {

@@ -74,7 +74,7 @@ void check_ranges(const Expr& mask, std::span<const KeyRange> ranges, int q,
   }
 }
 
-void check_mask(const Expr& mask) {
+void check_selection(const Expr& mask) {
   const ProblemSize size;
   Random random(seed_of(mask.text));
   const TileClassifier classifier = classify_mask(mask);
@@ -212,7 +212,7 @@ bool check_formula(std::string_view text, Site site) {
   evaluate(parsed.expr, bind_row(1, {}));
   for (const Variable variable : {Variable::kQ, Variable::kK, Variable::kS})
     monotonicity_of(parsed.expr, variable);
-  if (site == Site::kMask) check_mask(parsed.expr);
+  if (site == Site::kMask) check_selection(parsed.expr);
   if (site == Site::kScore) check_score(parsed.expr);
   return true;
 }

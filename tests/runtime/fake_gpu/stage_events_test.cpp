@@ -68,8 +68,8 @@ TEST_F(StageEvents, InfoNamesTheStagesAlsoBeforePreparation) {
 
 TEST_F(StageEvents, NoneIsLeftOutWithItsStage) {
   LaunchArgs args = arguments();
-  Mask mask(reinterpret_cast<void*>(std::size_t{0x90000}), kernel_->mask_bytes(kShape));
-  args.mask = &mask;
+  Selection mask(reinterpret_cast<void*>(std::size_t{0x90000}), kernel_->selection_bytes(kShape));
+  args.selection = &mask;
   kernel_->launch(args);
   forget();
   kernel_->launch(args);

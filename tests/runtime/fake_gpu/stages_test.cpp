@@ -83,8 +83,8 @@ TEST_F(Stages, ALaunchRunsThemInOrder) {
 TEST_F(Stages, KernelsOfALaunchOverlap) {
   const Kernel kernel = prepared(engine());
   LaunchArgs args = arguments(kernel);
-  Mask mask(reinterpret_cast<void*>(std::size_t{0x90000}), kernel.mask_bytes(kShape));
-  args.mask = &mask;
+  Selection mask(reinterpret_cast<void*>(std::size_t{0x90000}), kernel.selection_bytes(kShape));
+  args.selection = &mask;
   kernel.launch(args);
   EXPECT_EQ(overlapping(), 5);
   forget();
@@ -118,8 +118,8 @@ TEST_F(Stages, AMaskObjectCarriesTheDecisionFromLaunchToLaunch) {
   const Kernel kernel = prepared(engine());
   LaunchArgs args = arguments(kernel);
   void* const bits = reinterpret_cast<void*>(std::size_t{0x90000});
-  Mask mask(bits, kernel.mask_bytes(kShape));
-  args.mask = &mask;
+  Selection mask(bits, kernel.selection_bytes(kShape));
+  args.selection = &mask;
   const std::vector<std::string>* expected[] = {&kAll, &kDecided, &kDecided, &kAll, &kDecided};
   const int calls_after[] = {1, 2, 0, 1, 2};
   for (int i = 0; i < 5; ++i) {
@@ -147,20 +147,20 @@ TEST_F(Stages, WithoutAMaskObjectEveryLaunchDecides) {
 TEST_F(Stages, AFailedLaunchDoesNotCount) {
   const Kernel kernel = prepared(engine());
   LaunchArgs args = arguments(kernel);
-  Mask mask(reinterpret_cast<void*>(std::size_t{0x90000}), kernel.mask_bytes(kShape));
-  args.mask = &mask;
+  Selection mask(reinterpret_cast<void*>(std::size_t{0x90000}), kernel.selection_bytes(kShape));
+  args.selection = &mask;
   fake().launch_result = 719;
   EXPECT_NE(error_of(kernel, args), "");
   EXPECT_EQ(launched().size(), 1U) << "the kernels behind a failed one are not launched";
   EXPECT_EQ(mask.calls, 0);
 }
 
-TEST_F(Stages, AMaskObjectThatDoesNotFitIsRefused) {
+TEST_F(Stages, ASelectionThatDoesNotFitIsRefused) {
   const Kernel kernel = prepared(engine());
   LaunchArgs args = arguments(kernel);
-  Mask mask(reinterpret_cast<void*>(std::size_t{0x90010}), 8);
-  args.mask = &mask;
-  const std::string prefix = "pooled.json: error: kernel pooled, mask";
+  Selection mask(reinterpret_cast<void*>(std::size_t{0x90010}), 8);
+  args.selection = &mask;
+  const std::string prefix = "pooled.json: error: kernel pooled, selection";
   EXPECT_EQ(error_of(kernel, args),
             prefix + ".data: expected 4096 bytes, got 8 [E0504]\n" + prefix +
                 ".data: expected an address aligned to 256 bytes, got one 16 bytes past that "
@@ -174,30 +174,30 @@ TEST_F(Stages, AMaskObjectThatDoesNotFitIsRefused) {
   EXPECT_EQ(count("cuLaunchKernelEx"), 0);
 }
 
-TEST_F(Stages, AMissingWorkspaceAndABadMaskAreReportedTogether) {
+TEST_F(Stages, AMissingWorkspaceAndABadSelectionAreReportedTogether) {
   const Kernel kernel = prepared(engine());
   LaunchArgs args = arguments(kernel);
   const std::string needed = std::to_string(args.workspace_bytes);
   args.workspace = nullptr;
-  Mask mask(nullptr, 0);
-  args.mask = &mask;
+  Selection mask(nullptr, 0);
+  args.selection = &mask;
   EXPECT_EQ(error_of(kernel, args),
             "pooled.json: error: kernel pooled, workspace: expected " + needed +
                 " bytes, got null [E0504]\n"
-                "pooled.json: error: kernel pooled, mask.data: expected 4096 bytes, got null "
+                "pooled.json: error: kernel pooled, selection.data: expected 4096 bytes, got null "
                 "[E0504]\n");
 }
 
 TEST_F(Stages, ASpecThatKeepsNothingTakesNoMaskObject) {
   Kernel kernel = bsfa(engine());
   kernel.prepare();
-  EXPECT_EQ(kernel.mask_bytes(kShape), 0U);
+  EXPECT_EQ(kernel.selection_bytes(kShape), 0U);
   LaunchArgs args = Protocol::arguments();
-  Mask mask(reinterpret_cast<void*>(std::size_t{0x90000}), 4096);
-  args.mask = &mask;
+  Selection mask(reinterpret_cast<void*>(std::size_t{0x90000}), 4096);
+  args.selection = &mask;
   EXPECT_EQ(error_of(kernel, args),
             kBsfa +
-                ": error: kernel bsfa, mask: expected null, got a mask object: the spec has no "
+                ": error: kernel bsfa, selection: expected null, got one: the spec has no "
                 "\"predictor\" [E0503]\n");
 }
 
@@ -230,7 +230,7 @@ TEST_F(Stages, ALaunchOfManyKernelsAllocatesNothing) {
   const Kernel kernel = prepared(engine());
   const LaunchArgs args = arguments(kernel);
   const DLTensor q = args.q.view(), k = args.k.view(), v = args.v.view(), o = args.o.view();
-  Mask mask(reinterpret_cast<void*>(std::size_t{0x90000}), kernel.mask_bytes(kShape));
+  Selection mask(reinterpret_cast<void*>(std::size_t{0x90000}), kernel.selection_bytes(kShape));
   lacuna_launch_args raw{};
   raw.struct_size = sizeof(raw);
   raw.q = &q;
@@ -239,7 +239,7 @@ TEST_F(Stages, ALaunchOfManyKernelsAllocatesNothing) {
   raw.o = &o;
   raw.workspace = args.workspace;
   raw.workspace_bytes = args.workspace_bytes;
-  raw.mask = &mask;
+  raw.selection = &mask;
   const long before = allocations_of_this_thread();
   for (int i = 0; i < 100; ++i) ASSERT_EQ(lacuna_launch(kernel.handle(), &raw), LACUNA_OK);
   EXPECT_EQ(allocations_of_this_thread() - before, 0);

@@ -6,7 +6,7 @@ import shutil
 import safetensors_io
 from gpu.machine import CARRY, SPECS, keep, pick
 
-RUN_FIELDS = ("device_name", "target", "dtype", "shape", "tile", "tiles", "error", "time_us", "workspace_bytes", "mask_bytes")
+RUN_FIELDS = ("device_name", "target", "dtype", "shape", "tile", "tiles", "error", "time_us", "workspace_bytes", "selection_bytes")
 # These ask for a mask or an order of the caller's.
 NEED_MORE = ("external-mask", "sparge-video")
 

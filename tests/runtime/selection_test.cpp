@@ -1,4 +1,4 @@
-// Decisions that serve again on the CPU: a mask object holds the kept tiles.
+// Decisions that serve again on the CPU: a selection holds the kept tiles.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -24,11 +24,11 @@ class CpuMask : public testing::Test {
   alignas(256) unsigned char data[256] = {};
 
   /// The output of a launch in which the first tile is kept or not.
-  std::vector<float> launch(bool keep_first, lacuna_selection* mask) {
+  std::vector<float> launch(bool keep_first, lacuna_selection* selection) {
     Problem problem;
     LaunchArgs args = problem.arguments();
     args.params.emplace_back("keep_first", keep_first ? 1.0 : 0.0);
-    args.mask = mask;
+    args.selection = selection;
     kernel.launch(args);
     return problem.o;
   }
@@ -38,36 +38,36 @@ TEST_F(CpuMask, NoWorkspaceIsNeeded) { EXPECT_EQ(kernel.workspace_bytes(shape), 
 
 TEST_F(CpuMask, HoldsABitForEachTile) {
   // One word for each head: one work tile, two tiles.
-  EXPECT_EQ(kernel.mask_bytes(shape), std::size_t{kHeads} * 4);
-  Mask mask(data, sizeof(data));
-  launch(true, &mask);
+  EXPECT_EQ(kernel.selection_bytes(shape), std::size_t{kHeads} * 4);
+  Selection selection(data, sizeof(data));
+  launch(true, &selection);
   for (int h = 0; h < kHeads; ++h) EXPECT_EQ(data[4 * h], 3) << h;
 }
 
 TEST_F(CpuMask, TheSecondLaunchIsServedByTheFirst) {
   const std::vector<float> all = launch(true, nullptr), without_first = launch(false, nullptr);
   ASSERT_NE(all, without_first);
-  Mask mask(data, sizeof(data));
-  EXPECT_EQ(launch(true, &mask), all);
-  EXPECT_EQ(mask.calls, 1);
-  EXPECT_EQ(launch(false, &mask), all) << "decided before";
-  EXPECT_EQ(mask.calls, 0);
-  EXPECT_EQ(launch(false, &mask), without_first) << "decided anew";
-  mask.forget();
-  EXPECT_EQ(launch(true, &mask), all) << "forgotten";
+  Selection selection(data, sizeof(data));
+  EXPECT_EQ(launch(true, &selection), all);
+  EXPECT_EQ(selection.calls, 1);
+  EXPECT_EQ(launch(false, &selection), all) << "decided before";
+  EXPECT_EQ(selection.calls, 0);
+  EXPECT_EQ(launch(false, &selection), without_first) << "decided anew";
+  selection.forget();
+  EXPECT_EQ(launch(true, &selection), all) << "forgotten";
 }
 
 TEST_F(CpuMask, TooSmallIsRefused) {
-  Mask mask(data, 4);
+  Selection selection(data, 4);
   try {
-    launch(true, &mask);
+    launch(true, &selection);
     FAIL() << "launched";
   } catch (const Error& e) {
     EXPECT_STREQ(e.what(),
-                 "switch.json: error: kernel switch, mask.data: expected 16 bytes, got 4 "
+                 "switch.json: error: kernel switch, selection.data: expected 16 bytes, got 4 "
                  "[E0504]\n");
   }
-  EXPECT_EQ(mask.calls, 0);
+  EXPECT_EQ(selection.calls, 0);
 }
 
 }  // namespace
