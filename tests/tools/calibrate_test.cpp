@@ -220,6 +220,11 @@ TEST_F(Calibrate, SaysWhatIsWrongWithASample) {
   const std::string broken = scratch_.write("nan.safetensors", tools::print_safetensors(problem));
   expect_failure("skip-softmax", {"--samples", broken},
                  broken + ": tensor k at [0, 0, 5, 7] is nan; a sample holds finite numbers only");
+  for (const char* name : {"q", "k", "v"})
+    problem.tensors[name] = {ArrayType::kF32, {0, 2, 16, 64}, {}};
+  const std::string empty = scratch_.write("empty.safetensors", tools::print_safetensors(problem));
+  expect_failure("skip-softmax", {"--samples", empty},
+                 empty + ": q [0, 2, 16, 64] has no batch entry; a sample has at least one");
 }
 
 TEST_F(Calibrate, NamesTheBestReachableErrorOfATargetThatCannotBeMet) {

@@ -124,9 +124,15 @@ void add_parts(const File& file, const std::optional<TokenRange>& range, bool he
   }
 }
 
-/// q, k and v belong together: the same batch, tokens and head dim, and KV heads that divide.
+/// q, k and v belong together, and hold something to calibrate on: the same batch, tokens and head
+/// dim, and KV heads that divide.
 bool check_together(const std::string& path, const Inputs& inputs, Session& session) {
   const auto &q = inputs.q.shape, &k = inputs.k.shape, &v = inputs.v.shape;
+  if (q[0] == 0) {
+    session.fail(ExitCode::kInput, path + ": q " + print_shape(q) +
+                                       " has no batch entry; a sample has at least one");
+    return false;
+  }
   const bool good = k == v && q[0] == k[0] && q[3] == k[3] && k[1] > 0 && q[1] % k[1] == 0 &&
                     q[1] > 0 && q[2] > 0 && k[2] > 0;
   if (!good)
