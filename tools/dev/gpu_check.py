@@ -19,7 +19,7 @@ import sys
 import time
 from pathlib import Path
 
-from gpu import correctness, search, speed
+from gpu import correctness, python, search, speed
 from gpu.machine import CARRY, ROOT, Run, sh
 from gpu.points import PRESETS
 
@@ -36,6 +36,8 @@ def pack(args):
     (CARRY / "data").mkdir(exist_ok=True)
     for name in STAGED.values():
         subprocess.run(["strip", "--strip-unneeded", "-o", CARRY / "bin" / name, build / "bin" / name], check=True)
+    if args.python:
+        pack_python(args.python, build)
     for sample in args.sample:
         shutil.copy(sample, CARRY / "data" / Path(sample).name)
     trees = {tree: sh(["git", "rev-parse", f"HEAD:{tree}"], cwd=ROOT).stdout.strip() for tree in TREES}
@@ -43,6 +45,17 @@ def pack(args):
     (CARRY / "trees.json").write_text(json.dumps({"trees": trees, "dirty": dirty}))
     total = sum(f.stat().st_size for f in CARRY.rglob("*") if f.is_file())
     print(f"staged {total / 2**20:.1f} MiB in {CARRY}; trees {'dirty' if dirty else 'clean'}")
+
+
+def pack_python(interpreter, build):
+    """The module and pytest, below .carry/python; for the version of `interpreter` and later ones."""
+    place = CARRY / "python"
+    shutil.rmtree(place, ignore_errors=True)
+    subprocess.run([interpreter, "-m", "pip", "install", "--quiet", "--target", place, "--no-deps", "pytest", "iniconfig", "pluggy",
+                    "packaging", "pygments", "-C", f"cmake.define.LACUNA_BUILD={Path(build).resolve()}",
+                    ROOT / "runtime/python"], check=True)
+    for library in [*place.rglob("*.so*"), place / "lacuna/bin/lacuna"]:
+        subprocess.run(["strip", "--strip-unneeded", library], check=True)
 
 
 def step_peers(run):
@@ -63,7 +76,7 @@ def step_peers(run):
     return tables
 
 
-STEPS = {name.removeprefix("step_"): step for module in (correctness, speed, search, sys.modules[__name__])
+STEPS = {name.removeprefix("step_"): step for module in (correctness, speed, search, python, sys.modules[__name__])
          for name, step in vars(module).items() if name.startswith("step_")}
 
 
@@ -102,6 +115,7 @@ def main():
     packing = verbs.add_parser("pack", help="stage .carry/")
     packing.add_argument("--build", default=str(ROOT / "build/bench"))
     packing.add_argument("--sample", nargs="*", default=[], help="samples and their thresholds to take along")
+    packing.add_argument("--python", metavar="INTERPRETER", help="take the Python module along, built for this interpreter (with headers)")
     packing.set_defaults(call=pack)
     running = verbs.add_parser("run", help="test and measure on this machine's GPU")
     running.add_argument("--out", default=os.environ.get("OUT", str(ROOT / "build/gpu-check")))

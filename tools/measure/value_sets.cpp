@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <optional>
 #include <vector>
+
+#include "compiler/diag/diagnostic.hpp"
 
 namespace lacuna::tools {
 namespace {

@@ -6,7 +6,8 @@
     model = AutoModelForCausalLM.from_pretrained(path, attn_implementation="lacuna:dense")
 
 A spec without a mask gets the causal one in models that are causal, and every spec the model's scale. What no spec can
-follow is refused by name: padding, sliding windows and other masks of the model's, dropout, soft caps, sinks.
+follow is refused by name: padding, sliding windows and other masks of the model's, dropout, soft caps, sinks. Under
+torch.compile leave the cache on: without one transformers assumes that sequences may be packed, and asks for that mask.
 """
 
 import os

@@ -83,7 +83,7 @@ def test_results_go_where_the_caller_says():
 
 def test_parameters_are_numbers_or_arrays_of_the_declared_shape():
     q, k, v = problem(n_q=256)
-    kernel = lacuna.compile("bsfa", head_dim=64, dtype="f32")
+    kernel = lacuna.compile("bsfa", head_dim=64, dtype="f32", device="cpu")
     counts = numpy.empty((1, 4, 2, 3), "int32")
     o = kernel(q, k, v, threshold=1e30, counts=counts)
     assert counts[0, 0, 1].tolist() == [4, 4, 2]  # of the second row two tiles lie before the diagonal
@@ -107,7 +107,7 @@ def test_lists_of_tiles_and_the_tile_mask():
 
 def test_one_decision_serves_several_calls():
     q, k, v = problem(n_q=256)
-    kernel = lacuna.compile("fg-attn-cached", head_dim=64, dtype="f32")
+    kernel = lacuna.compile("fg-attn-cached", head_dim=64, dtype="f32", device="cpu")
     selection = kernel.new_selection(q, k)
     first = kernel(q, k, v, c=20.0, selection=selection)
     assert selection.calls == 1
@@ -120,7 +120,7 @@ def test_one_decision_serves_several_calls():
 def test_the_order_that_a_spec_generates():
     q, k, v = problem(n_q=64)
     spec = {"version": 1, "name": "curve", "permute": {"hilbert": [1, 8, 8]}}
-    kernel = lacuna.compile(spec, head_dim=64, dtype="f32")
+    kernel = lacuna.compile(spec, head_dim=64, dtype="f32", device="cpu")
     order = kernel.tokens_in_order(64)
     assert sorted(order.tolist()) == list(range(64))
     assert error(kernel(q, k, v, order=order), exact(q, k, v)[0]) < 1e-5
@@ -140,7 +140,7 @@ def test_threads_share_a_kernel_and_the_table_of_kernels():
 
 def test_calls_keep_nothing_alive():
     q, k, v = problem(heads=1, n_q=8)
-    kernel = lacuna.compile("bsfa", head_dim=64, dtype="f32")
+    kernel = lacuna.compile("bsfa", head_dim=64, dtype="f32", device="cpu")
     out, lse, threshold = numpy.empty_like(q), numpy.empty((1, 1, 8), "float32"), numpy.zeros((1, 1), "float32")
 
     def counts():

@@ -6,14 +6,14 @@ import pytest
 
 
 def test_a_kernel_says_what_it_takes():
-    kernel = lacuna.compile("sparge", head_dim=64, dtype=numpy.float32)
+    kernel = lacuna.compile("sparge", head_dim=64, dtype=numpy.float32, device="cpu")
     assert repr(kernel.signature) == ("sparge(q, k, v, *, tau: f32[heads] = 0.98, theta: f32[heads] = 0.3, "
                                       "lambda: f32[heads] = -10.0)")
     assert kernel.signature.parameters["tau"]["maximum"] == 1.0
     assert kernel.signature.keeps_selection and kernel.signature.lse
-    external = lacuna.compile("external-mask", head_dim=64, dtype="f32").signature
+    external = lacuna.compile("external-mask", head_dim=64, dtype="f32", device="cpu").signature
     assert external.tensors == ("q", "k", "v", "list_indices", "list_counts")
-    assert lacuna.compile("bsfa", head_dim=64).signature.parameters["threshold"]["default"] == "-inf"
+    assert lacuna.compile("bsfa", head_dim=64, device="cpu").signature.parameters["threshold"]["default"] == "-inf"
 
 
 def test_a_kernel_says_what_was_decided():

@@ -165,7 +165,7 @@ def test_a_library_that_breaks_the_protocol():
 
 def test_a_mask_of_other_memory():
     q, k, v = problem(n_q=256)
-    kernel = lacuna.compile("fg-attn-cached", head_dim=64, dtype="f32")
+    kernel = lacuna.compile("fg-attn-cached", head_dim=64, dtype="f32", device="cpu")
     with pytest.raises(lacuna.ArgumentError, match="selection"):
         kernel(q, k, v, selection=lacuna.Selection(numpy.zeros(8, "uint8")))
     frozen = numpy.zeros(64, "uint8")
@@ -175,7 +175,7 @@ def test_a_mask_of_other_memory():
     with pytest.raises(TypeError):
         kernel(q, k, v, selection=numpy.zeros(8, "uint8"))
     with pytest.raises(lacuna.ArgumentError, match="keeps no selection"):
-        lacuna.compile("dense", head_dim=64, dtype="f32").new_selection(q, k)
+        lacuna.compile("dense", head_dim=64, dtype="f32", device="cpu").new_selection(q, k)
 
 
 @pytest.mark.filterwarnings("ignore:nanobind")
