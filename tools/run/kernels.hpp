@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/common/session.hpp"
 #include "tools/run/result.hpp"
 #include "tools/run/tensors.hpp"
 

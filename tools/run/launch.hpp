@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "tools/common/session.hpp"
 #include "tools/run/inputs.hpp"
 #include "tools/run/result.hpp"
 
