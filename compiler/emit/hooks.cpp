@@ -56,6 +56,12 @@ constexpr Variable kTileVariables[] = {Variable::kTileMax, Variable::kGap, Varia
 /// What a score reads that changes along a row.
 constexpr Variable kScoreVariables[] = {Variable::kS, Variable::kK};
 
+/// What `keep` reads that differs from tile to tile of a row, or that a row's threads have only at
+/// hand where they decide.
+constexpr Variable kKeptVariables[] = {
+    Variable::kScore,    Variable::kP, Variable::kRank, Variable::kMassBefore, Variable::kSimilarQ,
+    Variable::kSimilarK, Variable::kJ, Variable::kK0,   Variable::kK1,         Variable::kVisible};
+
 /// An expression of a work tile, or of scores: what stays the same along the row are members of
 /// a struct, and what is left reads them.
 struct RowText {
@@ -225,11 +231,18 @@ void write_condition_hook(CudaWriter& out, const std::string& name, const std::s
 }
 
 void write_select_hooks(CudaWriter& out, const Select& select, const KeepQuestion& keep) {
+  const RowText parts =
+      row_text(select.keep, "keep", kKeptVariables, "true", cuda_names(Tiling::kPredictor));
+  out.generated_line("  struct KeepParts {" + parts.members +
+                     (parts.members.empty() ? "};" : " };"));
+  write_hook(out, "KeepParts keep_parts(const Args& args, int i, int q0, int q1, int h, int b)",
+             "/predictor/keep", "{" + parts.values + "}");
   write_hook(out,
-             std::string("bool keep(const Args& args, float score, float p, int rank, float "
-                         "mass_before, int visible, float similar_q, float similar_k, ") +
+             std::string("bool keep(const Args& args, const KeepParts& row, float score, float p, "
+                         "int rank, float mass_before, int visible, float similar_q, float "
+                         "similar_k, ") +
                  kIndices + ")",
-             "/predictor/keep", cuda_text(select.keep, "true", Tiling::kPredictor));
+             "/predictor/keep", parts.rest);
   write_condition_hook(out, "keep_rank", "int rank, int visible", keep.rank_condition);
   write_condition_hook(out, "keep_p", "float p", keep.p_condition);
 }

@@ -203,7 +203,12 @@ TEST(Stages, HooksOfThePredictorSpeakOfItsTiles) {
   const Plan plan =
       plan_of_text(with(kPredictedText, "score > 9.0", "j >= n_j - 1 or score > 9.0"));
   const std::string text = source_text(emit_cuda(plan, make_document()));
-  EXPECT_NE(text.find("j >= args.predict.keep_k_tiles - 1"), std::string::npos) << text;
+  // What all tiles of a row share is computed once.
+  EXPECT_NE(text.find("    return {lacuna::at(args.param_tau, h), args.predict.keep_k_tiles - 1};"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("mass_before + p <= row.keep_0"), std::string::npos) << text;
+  EXPECT_NE(text.find("j >= row.keep_1"), std::string::npos) << text;
   EXPECT_NE(
       text.find("bool exclude(const Args& args, float similar_q, float similar_k, int i, int "
                 "j, int q0, int q1, int k0, int k1, int h, int b) {\n    return similar_k < "),

@@ -36,6 +36,13 @@ class ExactLargest : ExactConsumer<Config, Args> {
     publish_offset();
     if constexpr (Config::kHasMask || Config::kTileK > 1) prepare_tile();
     this->load_queries();
+    typename Hooks::KeepParts parts[kTiles];
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+      // Tiles beyond the head's last decide about nothing; parameters end with it.
+      const int i = smaller(work_tile(t).i, args_.predict.keep_q_tiles - 1);
+      parts[t] = keep_parts<Hooks>(args_, keep_row_of<Config>(args_, block_.b, block_.h, i));
+    }
     using Rows = typename Shape::KeyPanels;
     using Columns = typename Shape::QueryPanels;
     const auto queries = Columns::along_rows(uniform_over_warp(
@@ -52,7 +59,7 @@ class ExactLargest : ExactConsumer<Config, Args> {
       const int k0 = step * Shape::kStepKeys + first_key;
       hide(scores, k0);
 #pragma unroll
-      for (int t = 0; t < kTiles; ++t) decide(scores, t, k0 + warp_ % 4 * kWarpRows);
+      for (int t = 0; t < kTiles; ++t) decide(scores, t, parts[t], k0 + warp_ % 4 * kWarpRows);
     }
   }
 
@@ -120,7 +127,8 @@ class ExactLargest : ExactConsumer<Config, Args> {
   }
 
   /// The warp's 16 keys, from `k0` on, and tile `tile` of the product.
-  __device__ __forceinline__ void decide(const Products& scores, int tile, int k0) const {
+  __device__ __forceinline__ void decide(const Products& scores, int tile,
+                                         const typename Hooks::KeepParts& parts, int k0) const {
     float largest[2];
     find_largest(largest, scores, tile);
 #pragma unroll
@@ -147,7 +155,7 @@ class ExactLargest : ExactConsumer<Config, Args> {
     if constexpr (Config::kHasMask) visible = smem_.control().visible[part_ * kTiles + tile];
     const bool is_first = lane < kWarpRows && k % Config::kTileK == 0 && k < args_.attend.n_k;
     const bool keep = is_first && sees_tile<Config, Hooks>(args_, row, j) &&
-                      keeps_tile<Config, Hooks>(args_, row, j, value, visible);
+                      keeps_tile<Config, Hooks>(args_, row, parts, j, value, visible);
     store(row, j, keep);
   }
 

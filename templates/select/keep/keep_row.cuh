@@ -121,14 +121,29 @@ struct TileValue {
   float mass_before = 0.0f;
 };
 
-/// `visible`: tiles of the row that the mask leaves visible, of which this must be one.
+/// What `keep` computes from nothing but the row's place, the lengths and parameters: a loop over
+/// tiles has it computed once.
+template <class Hooks, class Args>
+__device__ __forceinline__ typename Hooks::KeepParts keep_parts(const Args& args,
+                                                                const KeepRow& row) {
+  return Hooks::keep_parts(args, row.i, row.q0, row.q1, row.h, row.b);
+}
+
+/// `visible`: tiles of the row that the mask leaves visible, of which this must be one. `parts`:
+/// keep_parts of the row.
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ bool keeps_tile(const Args& args, const KeepRow& row,
+                                           const typename Hooks::KeepParts& parts, int j,
+                                           const TileValue& value, int visible) {
+  const TileSimilarity similar = similarity_of<Config>(args, row, j);
+  return Hooks::keep(args, parts, value.score, value.p, value.rank, value.mass_before, visible,
+                     similar.q, similar.k, row.i, j, row.q0, row.q1, j * Config::kTileK,
+                     last_key<Config>(args, j), row.h, row.b);
+}
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ bool keeps_tile(const Args& args, const KeepRow& row, int j,
                                            const TileValue& value, int visible) {
-  const TileSimilarity similar = similarity_of<Config>(args, row, j);
-  return Hooks::keep(args, value.score, value.p, value.rank, value.mass_before, visible, similar.q,
-                     similar.k, row.i, j, row.q0, row.q1, j * Config::kTileK,
-                     last_key<Config>(args, j), row.h, row.b);
+  return keeps_tile<Config, Hooks>(args, row, keep_parts<Hooks>(args, row), j, value, visible);
 }
 
 /// The part of `keep` that is about the rank, where tiles differ by nothing else in it

@@ -46,11 +46,12 @@ template <class Config, class Hooks, class Team, class Args, class ValueOf>
 __device__ __forceinline__ void select_each(const Args& args, const KeepRow& row, int visible,
                                             const Team& team, ValueOf value_of) {
   unsigned* const kept = kept_words(args, row);
+  const auto parts = keep_parts<Hooks>(args, row);
 #pragma unroll 1
   for (int word = team.warp(); word < args.predict.keep_words; word += Team::kSize / 32) {
     const int j = word * 32 + lane_index();
     bool keep = j < args.predict.keep_k_tiles && sees_tile<Config, Hooks>(args, row, j);
-    if (keep) keep = keeps_tile<Config, Hooks>(args, row, j, value_of(j), visible);
+    if (keep) keep = keeps_tile<Config, Hooks>(args, row, parts, j, value_of(j), visible);
     const u32 bits = __ballot_sync(kAllLanes, keep);
     if (lane_index() == 0) kept[word] = bits;
   }
@@ -82,6 +83,7 @@ __device__ __forceinline__ void select_by_order(const Args& args, const KeepRow&
   team.meet();
   int visible_before = 0;
   float mass_before = 0.0f;
+  const auto parts = keep_parts<Hooks>(args, row);
   for (int round = 0; round < values.ordered; round += Team::kSize) {
     const int place = round + team.index();
     const int j = place < values.ordered ? values.order[place] : 0;
@@ -94,7 +96,7 @@ __device__ __forceinline__ void select_by_order(const Args& args, const KeepRow&
     }
     if (value.p != value.p) value.rank = 0, value.mass_before = 0.0f;  // no p is larger than NaN
     if (Config::kUsesScore && sees) value.score = values.score[j];
-    if (sees && keeps_tile<Config, Hooks>(args, row, j, value, visible)) {
+    if (sees && keeps_tile<Config, Hooks>(args, row, parts, j, value, visible)) {
       atomicOr(&bits[j / 32], 1u << j % 32);
     }
   }

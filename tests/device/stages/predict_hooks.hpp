@@ -32,9 +32,11 @@ struct PredictHooks {
                       int) {
     return similar_k < args.theta;
   }
-  static bool keep(const Args& args, float score, float p, int rank, float mass_before, int visible,
-                   float similar_q, float, int i, int j, int q0, int, int k0, int k1, int h,
-                   int b) {
+  struct KeepParts {};
+  static KeepParts keep_parts(const Args&, int, int, int, int, int) { return {}; }
+  static bool keep(const Args& args, const KeepParts&, float score, float p, int rank,
+                   float mass_before, int visible, float similar_q, float, int i, int j, int q0,
+                   int, int k0, int k1, int h, int b) {
     if (kCase.first) return rank < args.top;
     const PredictArgs& predict = args.predict;
     const long long row = (static_cast<long long>(b) * args.attend.n_h + h) * predict.keep_q_tiles;

@@ -28,8 +28,10 @@ struct Hooks {
   static bool tile_visible(const Args& args, int, int, int k0, int, int, int) {
     return args.row.sees[k0];
   }
-  static bool keep(const Args& args, float, float, int rank, float, int, float, float, int, int,
-                   int, int, int k0, int, int, int) {
+  struct KeepParts {};
+  static KeepParts keep_parts(const Args&, int, int, int, int, int) { return {}; }
+  static bool keep(const Args& args, const KeepParts&, float, float, int rank, float, int, float,
+                   float, int, int, int, int, int k0, int, int, int) {
     return rank < args.row.top || (args.row.step > 0 && k0 % args.row.step == 0);
   }
   static bool keep_rank(const Args& args, int rank, int, float, int, int, int, int, int) {
