@@ -30,6 +30,14 @@ TEST(Table, WithoutAHeadItHasOnlyRows) {
   EXPECT_EQ(print_table(table, true), "×   |\nab  |\n") << "a letter of two bytes is one wide";
 }
 
+TEST(Table, RowsMayHaveMoreOrFewerCellsThanTheHead) {
+  const tools::Table table{.head = {"name", "us"}, .rows = {{"a", "7", "left dense"}, {"b"}}};
+  EXPECT_EQ(print_table(table, false),
+            "  name  us\n"
+            "  a      7  left dense\n"
+            "  b\n");
+}
+
 TEST(Bar, HasFortyCellsAtMost) {
   const auto bar = [](std::size_t full) {
     return "[" + std::string(full, '#') + std::string(40 - full, '.') + "]";
