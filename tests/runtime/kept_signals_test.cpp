@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 
@@ -14,9 +15,11 @@
 namespace lacuna {
 namespace {
 
-volatile std::sig_atomic_t arrived = 0;
+// Atomic: a signal may interrupt any thread that does not block it, several at a time.
+std::atomic<int> arrived = 0;
+static_assert(std::atomic<int>::is_always_lock_free, "a handler may not wait");
 
-void count_signal(int, siginfo_t*, void*) { arrived = arrived + 1; }
+void count_signal(int, siginfo_t*, void*) { ++arrived; }
 
 struct sigaction own_action() {
   struct sigaction own {};
