@@ -100,12 +100,12 @@ class FieldChecker {
     for (const std::string& key : keys) all += (all.empty() ? "" : ", ") + key;
     const std::string nearest = nearest_word(node.key, keys);
     if (!nearest.empty()) d.helps.push_back("did you mean \"" + nearest + "\"?");
-    for (const SpecField& field : spec_fields())
-      if (field.was == node.key)
+    for (const SpecField& field : spec_fields()) {
+      if (!field.was.empty() && field.was == node.key)
         d.helps.push_back(node.key + " is called " + std::string(field.path) + " now");
-    for (const SpecField& field : spec_fields())
       if (key_of(field) == node.key)
         d.helps.push_back("there is a field " + std::string(field.path));
+    }
     if (d.helps.empty()) d.helps.push_back("legal keys: " + all);
   }
 

@@ -56,7 +56,7 @@ using SpecSlot =
 
 struct SpecField {
   std::string_view path;   ///< "tile.q"; "params.*.range" for every parameter
-  std::string_view was{};  ///< the key it had in older specs, for the error that names the new one
+  std::string_view was{};  ///< the key in older specs; empty: the same
   SpecFieldKind kind = SpecFieldKind::kObject;
   Plural plural = Plural::kOne;
   bool required = false;
