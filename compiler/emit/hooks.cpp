@@ -56,9 +56,9 @@ constexpr Variable kTileVariables[] = {Variable::kTileMax, Variable::kGap, Varia
 /// What a score reads that changes along a row.
 constexpr Variable kScoreVariables[] = {Variable::kS, Variable::kK};
 
-/// What `keep` reads that differs from tile to tile of a row, or that a row's threads have only at
-/// hand where they decide.
-constexpr Variable kKeptVariables[] = {
+/// What `keep` reads that changes from tile to tile of a row, and what kernels find out about a row
+/// while they decide it: how many tiles are visible, how similar its queries are.
+constexpr Variable kKeepVariables[] = {
     Variable::kScore,    Variable::kP, Variable::kRank, Variable::kMassBefore, Variable::kSimilarQ,
     Variable::kSimilarK, Variable::kJ, Variable::kK0,   Variable::kK1,         Variable::kVisible};
 
@@ -100,6 +100,10 @@ void write_hook(CudaWriter& out, const std::string& signature, const char* point
   out.line("  }");
 }
 
+void write_row_struct(CudaWriter& out, const std::string& name, const std::string& members) {
+  out.generated_line("  struct " + name + " {" + members + (members.empty() ? "};" : " };"));
+}
+
 /// The keys that a row sees (compiler/expr/key_ranges.hpp); no range: the mask has to be asked.
 void write_key_ranges(CudaWriter& out, const Expr& mask) {
   std::vector<KeyRange> ranges = key_ranges(mask);
@@ -117,7 +121,7 @@ void write_key_ranges(CudaWriter& out, const Expr& mask) {
     members += " static constexpr bool kHasFirst[] = {" + has_first + "}; int first[" + count +
                "], last[" + count + "];";
   }
-  out.generated_line("  struct MaskRow {" + members + " };");
+  write_row_struct(out, "MaskRow", members);
   write_hook(out, "MaskRow mask_row(const Args& args, int q, int h, int b)", "/attention/mask",
              ranges.empty() ? "{}" : "{{" + first + "}, {" + last + "}}");
 }
@@ -191,8 +195,7 @@ void write_gate_hooks(CudaWriter& out, const std::optional<Gate>& gate) {
   const RowText skip = row_text(given.skip, "skip", kTileVariables, "false");
   const RowText exempt = row_text(given.exempt, "exempt", kTileVariables, "false");
   const bool has_both = !skip.values.empty() && !exempt.values.empty();
-  const std::string members = skip.members + exempt.members;
-  out.generated_line("  struct GateRow {" + members + (members.empty() ? "};" : " };"));
+  write_row_struct(out, "GateRow", skip.members + exempt.members);
   write_hook(out, "GateRow gate_row(const Args& args, int i, int q0, int q1, int h, int b)",
              "/gate/skip", "{" + skip.values + (has_both ? ", " : "") + exempt.values + "}");
   write_hook(
@@ -232,9 +235,8 @@ void write_condition_hook(CudaWriter& out, const std::string& name, const std::s
 
 void write_select_hooks(CudaWriter& out, const Select& select, const KeepQuestion& keep) {
   const RowText parts =
-      row_text(select.keep, "keep", kKeptVariables, "true", cuda_names(Tiling::kPredictor));
-  out.generated_line("  struct KeepParts {" + parts.members +
-                     (parts.members.empty() ? "};" : " };"));
+      row_text(select.keep, "keep", kKeepVariables, "true", cuda_names(Tiling::kPredictor));
+  write_row_struct(out, "KeepParts", parts.members);
   write_hook(out, "KeepParts keep_parts(const Args& args, int i, int q0, int q1, int h, int b)",
              "/predictor/keep", "{" + parts.values + "}");
   write_hook(out,

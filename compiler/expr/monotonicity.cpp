@@ -7,9 +7,9 @@
 namespace lacuna {
 namespace {
 
-Monotonicity reversed(Monotonicity trend) {
-  if (trend == Monotonicity::kRises) return Monotonicity::kFalls;
-  return trend == Monotonicity::kFalls ? Monotonicity::kRises : trend;
+Monotonicity reversed(Monotonicity given) {
+  if (given == Monotonicity::kRises) return Monotonicity::kFalls;
+  return given == Monotonicity::kFalls ? Monotonicity::kRises : given;
 }
 /// Of what rises (not falls) with both.
 Monotonicity merged(Monotonicity a, Monotonicity b) {
@@ -29,15 +29,15 @@ Monotonicity monotonicity_of_equality(const ExprNode& a, const ExprNode& b, Vari
   return holds_at_first ? Monotonicity::kFalls : Monotonicity::kUnknown;
 }
 
-/// Of a number of this trend times a literal. Integers may overflow.
-Monotonicity scaled(Monotonicity trend, const ExprNode& product, const ExprNode& factor) {
+/// Of such a number times a literal. Integers may overflow.
+Monotonicity scaled(Monotonicity given, const ExprNode& product, const ExprNode& factor) {
   const bool is_known = factor.op == ExprOp::kLiteral && factor.literal != 0;
-  if (trend == Monotonicity::kConstant) return trend;
+  if (given == Monotonicity::kConstant) return given;
   if (!is_known || product.type != ExprType::kF32) return Monotonicity::kUnknown;
-  return factor.literal > 0 ? trend : reversed(trend);
+  return factor.literal > 0 ? given : reversed(given);
 }
 
-/// `of`: the trend of a node's n-th child; `child`: that child.
+/// `of`: the monotonicity of a node's n-th child; `child`: that child.
 template <class Of, class Child>
 Monotonicity monotonicity_of_node(const ExprNode& node, Variable variable, Of of, Child child) {
   switch (node.op) {
@@ -89,10 +89,10 @@ Monotonicity monotonicity_of_node(const ExprNode& node, Variable variable, Of of
       return node.op == ExprOp::kEqual ? equal : reversed(equal);
     }
     default: {  // factors may be negative, indices and conditions anything
-      bool is_still = true;
+      bool is_constant = true;
       for (int n = 0; n < 3 && node.children[static_cast<std::size_t>(n)] >= 0; ++n)
-        is_still = is_still && of(n) == Monotonicity::kConstant;
-      return is_still ? Monotonicity::kConstant : Monotonicity::kUnknown;
+        is_constant = is_constant && of(n) == Monotonicity::kConstant;
+      return is_constant ? Monotonicity::kConstant : Monotonicity::kUnknown;
     }
   }
 }
@@ -100,16 +100,16 @@ Monotonicity monotonicity_of_node(const ExprNode& node, Variable variable, Of of
 }  // namespace
 
 Monotonicity monotonicity_of(const Expr& expr, Variable variable) {
-  std::vector<Monotonicity> trends;
+  std::vector<Monotonicity> found;
   for (const ExprNode& node : expr.nodes) {
     const auto place = [&](int n) {
       return static_cast<std::size_t>(node.children[static_cast<std::size_t>(n)]);
     };
-    trends.push_back(monotonicity_of_node(
-        node, variable, [&](int n) { return trends[place(n)]; },
+    found.push_back(monotonicity_of_node(
+        node, variable, [&](int n) { return found[place(n)]; },
         [&](int n) -> const ExprNode& { return expr.nodes[place(n)]; }));
   }
-  return trends.empty() ? Monotonicity::kConstant : trends.back();
+  return found.empty() ? Monotonicity::kConstant : found.back();
 }
 
 }  // namespace lacuna

@@ -85,7 +85,7 @@ std::string objection(const WgmmaShape& shape, const TileRequest& request) {
     return text("tile.q", shape.tile_q) + "three warpgroups have registers for head_dim 64 alone";
   if (shape.tile_q == kWideBlockRows && (shape.qk_bits == 8 || shape.v_bits == 8))
     return text("tile.q", shape.tile_q) + "three warpgroups have no registers for 8-bit operands";
-  if (shape.tile_q == kWideBlockRows && shape.splits_rows)
+  if (shape.tile_q == kWideBlockRows && shape.splits_kv)
     return text("tile.q", shape.tile_q) + "three warpgroups have no registers for partial results";
   if (shape.tile_q == kWideBlockRows && shape.gathers)
     return text("tile.q", shape.tile_q) + "a producer that gathers has the registers of a third";
@@ -121,7 +121,7 @@ WgmmaShape shape_of(const TileShape& tiles, const Program& program, const PassCo
                          .stages = tiles.stages,
                          .head_dim = tiles.head_dim,
                          .most_step_keys = context.relief.most_step_keys,
-                         .splits_rows = context.attend.split_kv.value > 1};
+                         .splits_kv = context.attend.split_kv.value > 1};
   return with_query_buffers(with_operands(shape, program), context.target);
 }
 

@@ -117,7 +117,7 @@ TEST(Gpu, ThreeShapesOnTwoStreamsDoNotDisturbEachOther) {
   }
 }
 
-/// More work tiles than any GPU has multiprocessors: blocks that walk rows walk several.
+/// More work tiles than any GPU has multiprocessors, so that each persistent block takes several.
 TEST(Gpu, AThousandLaunchesGiveTheSameBits) {
   REQUIRE_GPU();
   const auto device = open_gpu();
@@ -164,7 +164,7 @@ TEST(Gpu, LaunchesFromAThreadWithoutAContext) {
   EXPECT_EQ(check_variant(c, variant, got, true), "");
 }
 
-TEST(Gpu, MoreRowsOfTilesThanSixteenBits) {
+TEST(Gpu, MoreWorkTilesThanSixteenBits) {
   REQUIRE_GPU();
   const Case c{"alibi", DType::kF16, 64, 40, 2000, 1000, 3, 5, Fill::kNormal, false};
   TestKernel kernel(engine(), c);

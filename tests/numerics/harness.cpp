@@ -163,8 +163,8 @@ std::string Binding::provide(const TestKernel& kernel, const Case& c) {
     args.workspace_bytes = bytes;
   }
   if (selection_bytes > 0 && reuse > 1) {
-    mask = {sizeof mask, aligned(kept, selection_bytes), selection_bytes, 0};
-    args.selection = &mask;
+    selection = {sizeof selection, aligned(kept, selection_bytes), selection_bytes, 0};
+    args.selection = &selection;
   }
   return "";
 }

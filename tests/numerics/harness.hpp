@@ -58,7 +58,7 @@ struct Binding {
   TensorSet tensors;
   Tensor q, k, v, o, lse, counts, tile_mask, list_indices, list_counts, previous_lse, order;
   Tensor workspace, kept;
-  lacuna_selection mask{};
+  lacuna_selection selection{};
   int reuse = 1;
   std::vector<Tensor> param_tensors;
   std::vector<lacuna_param> params;

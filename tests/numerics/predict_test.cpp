@@ -106,7 +106,7 @@ TEST(Predicted, DecisionsDifferAndAlmostAllAreStable) {
 }
 
 /// Decided once, used for new tensors until the count is full, then decided again.
-TEST(Predicted, AMaskObjectCarriesTheDecision) {
+TEST(Predicted, ASelectionCarriesTheDecision) {
   const Case c{"fg-attn-cached", DType::kBF16, 64, 1, 4, 2, 200, 200, Fill::kClustered, false};
   TestKernel kernel(engine(), c);
   ASSERT_EQ(kernel.error, "");
@@ -129,10 +129,10 @@ TEST(Predicted, AMaskObjectCarriesTheDecision) {
     EXPECT_EQ(check_variant(c, fresh, binding.collect(), engine().is_cuda, &decided), "")
         << "launch " << launch;
   }
-  EXPECT_EQ(binding.mask.calls, 1);
+  EXPECT_EQ(binding.selection.calls, 1);
 }
 
-TEST(Predicted, WithoutAMaskObjectEveryLaunchDecides) {
+TEST(Predicted, WithoutASelectionEveryLaunchDecides) {
   const Case c{"fg-attn-cached", DType::kBF16, 64, 1, 2, 1, 150, 150, Fill::kClustered, false};
   TestKernel kernel(engine(), c);
   ASSERT_EQ(kernel.error, "");

@@ -65,7 +65,7 @@ inline bool has_visible_pair(const Problem& p, const TileIndex& x) {
 void for_each_index(int count, const std::function<void(int)>& work);
 
 /// Calls `work(b, h, i)` for every work tile.
-void for_each_row_of_tiles(const Problem& p, int q_tiles,
-                           const std::function<void(int, int, int)>& work);
+void for_each_work_tile(const Problem& p, int q_tiles,
+                        const std::function<void(int, int, int)>& work);
 
 }  // namespace lacuna::oracle

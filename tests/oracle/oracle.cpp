@@ -263,8 +263,8 @@ void for_each_index(int count, const std::function<void(int)>& work) {
   for (std::thread& thread : threads) thread.join();
 }
 
-void for_each_row_of_tiles(const Problem& p, int q_tiles,
-                           const std::function<void(int, int, int)>& work) {
+void for_each_work_tile(const Problem& p, int q_tiles,
+                        const std::function<void(int, int, int)>& work) {
   for_each_index(p.n_b * p.n_h * q_tiles,
                  [&](int n) { work(n / (p.n_h * q_tiles), n / q_tiles % p.n_h, n % q_tiles); });
 }
@@ -275,7 +275,7 @@ TileDecisions oracle_tiles(const Problem& p, const Tiling& t, const std::optiona
   out.code.assign(grid.tile(p.n_b, 0, p.n_h, 0, 0), 0);
   out.margin.assign(out.code.size(), kInfinity);
   std::atomic<std::int64_t> visible_tiles{0};
-  for_each_row_of_tiles(p, grid.q_tiles, [&](int b, int h, int i) {
+  for_each_work_tile(p, grid.q_tiles, [&](int b, int h, int i) {
     RowState state{std::vector<double>(static_cast<std::size_t>(t.tile_q), -kInfinity), true};
     for (int step = 0; step < grid.k_tiles; ++step) {
       const TileIndex x = tile_index(p, t.tile_q, t.tile_k, b, h, i, walked(t, grid, step));
@@ -301,7 +301,7 @@ Output oracle_attention(const Problem& p, const Tiling& t, const std::optional<G
                         const std::vector<std::uint8_t>& tile_mask) {
   const Grid grid = grid_of(p, t);
   Output out = empty_output(p);
-  for_each_row_of_tiles(p, grid.q_tiles, [&](int b, int h, int i) {
+  for_each_work_tile(p, grid.q_tiles, [&](int b, int h, int i) {
     if (gate && gate->scope == Scope::kWarp)
       return attend_warps(p, t, *gate, tile_mask, b, h, i, out);
     KeyUse keys(p.n_k);
@@ -322,8 +322,8 @@ Output oracle_dense(const Problem& p) {
   KeyUse keys(p.n_k);
   std::fill(keys.use.begin(), keys.use.end(), std::uint8_t{2});
   const Tiling whole{1, std::max(p.n_k, 1), false, {}};
-  for_each_row_of_tiles(p, p.n_q,
-                        [&](int b, int h, int q) { attend_row(p, whole, b, h, q, keys, out); });
+  for_each_work_tile(p, p.n_q,
+                     [&](int b, int h, int q) { attend_row(p, whole, b, h, q, keys, out); });
   return out;
 }
 

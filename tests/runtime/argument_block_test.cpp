@@ -67,7 +67,7 @@ TEST_F(ArgumentBlock, AnEmptySlotIsNull) {
   EXPECT_EQ(read<void*>(24), nullptr);
 }
 
-TEST_F(ArgumentBlock, AMaskObjectTakesThePlaceOfTheKeptBits) {
+TEST_F(ArgumentBlock, ASelectionTakesThePlaceOfTheKeptBits) {
   program.kept_slot = 1;
   fill_argument_block(program, bound, {at(0x100000), at(0x900)}, values, block);
   EXPECT_EQ(read<void*>(16), at(0x900));

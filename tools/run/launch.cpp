@@ -53,15 +53,15 @@ void measure_attend(Measurement& m, Extras& extras) {
   AlignedBuffer workspace = place_workspace(kernel, m.inputs, m.place, m.errors);
   const std::size_t bytes = kernel.selection_bytes(shape_of(m.inputs));
   AlignedBuffer memory = place_bytes(bytes, m.place, m.errors);
-  lacuna_selection mask{sizeof(lacuna_selection), memory.data(), bytes, 0};
+  lacuna_selection selection{sizeof(lacuna_selection), memory.data(), bytes, 0};
   v1::LaunchArgs args = arguments(m.inputs, m.tensors, workspace, m.place);
   add_extras(extras, m.place, args);
-  args.selection = &mask;
+  args.selection = &selection;
   kernel.launch(args);  // decides
   m.result.attend_us = median_time_us(
       m.place,
       [&] {
-        mask.calls = 1;
+        selection.calls = 1;
         kernel.launch(args);
       },
       m.errors.diagnostics);

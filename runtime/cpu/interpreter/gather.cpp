@@ -6,14 +6,14 @@ namespace lacuna::interpreter {
 namespace {
 
 /// The row's bits, 32 columns in each word.
-const std::uint32_t* bits_of(const Job& job, const RowOfTiles& row) {
+const std::uint32_t* bits_of(const Job& job, const WorkTile& row) {
   const std::int64_t words = (job.k_tiles + 31) / 32;
   const std::int64_t rows = (row.head.b * job.args.n_h + row.head.h) * job.q_tiles + row.i;
   return static_cast<const std::uint32_t*>(job.args.columns.data) + rows * words;
 }
 
 /// Fills `gathered` with the keys of the kept columns.
-Counts choose_columns(const Job& job, const RowOfTiles& row, Worker& worker) {
+Counts choose_columns(const Job& job, const WorkTile& row, Worker& worker) {
   const std::uint32_t* bits = bits_of(job, row);
   const int keep_k = job.attend.keep_k;
   Counts counts;
@@ -35,7 +35,7 @@ Counts choose_columns(const Job& job, const RowOfTiles& row, Worker& worker) {
 
 }  // namespace
 
-Counts visit_columns(const Job& job, const RowOfTiles& row, Worker& worker) {
+Counts visit_columns(const Job& job, const WorkTile& row, Worker& worker) {
   const Counts counts = choose_columns(job, row, worker);
   for (std::size_t begin = 0; begin < worker.gathered.size(); begin += worker.tile_k) {
     const std::size_t end = std::min(begin + worker.tile_k, worker.gathered.size());

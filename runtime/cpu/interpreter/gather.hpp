@@ -12,6 +12,6 @@ struct Counts {
 
 /// Visits the kept columns of a row (Attend::columns), in ascending order, and marks them in the
 /// tile mask.
-Counts visit_columns(const Job& job, const RowOfTiles& row, Worker& worker);
+Counts visit_columns(const Job& job, const WorkTile& row, Worker& worker);
 
 }  // namespace lacuna::interpreter

@@ -23,7 +23,7 @@ void enter_tile(const Job& job, int j, Worker& worker) {
 }
 
 /// The list of this work tile.
-void read_list(const Job& job, const RowOfTiles& row, std::vector<Visit>& visits) {
+void read_list(const Job& job, const WorkTile& row, std::vector<Visit>& visits) {
   constexpr std::uint32_t kMaskFlag = std::uint32_t{1} << 31U;
   const int count = *element_at<const std::int32_t>(job.args.list_counts, row.head, row.i);
   for (int entry = 0; entry < std::min(count, job.k_tiles); ++entry) {
@@ -37,7 +37,7 @@ void read_list(const Job& job, const RowOfTiles& row, std::vector<Visit>& visits
 }
 
 /// Fills `visits` in order of execution; returns the number of visible tiles.
-int choose_visits(const Job& job, const RowOfTiles& row, Worker& worker) {
+int choose_visits(const Job& job, const WorkTile& row, Worker& worker) {
   const bool listed = job.args.list_indices.data != nullptr;
   int visible = 0;
   worker.visits.clear();
@@ -57,14 +57,14 @@ int choose_visits(const Job& job, const RowOfTiles& row, Worker& worker) {
   return visible;
 }
 
-void clear_report(const Job& job, const RowOfTiles& row) {
+void clear_report(const Job& job, const WorkTile& row) {
   if (!job.args.tile_mask.data) return;
   for (int j = 0; j < job.k_tiles; ++j) {
     *element_at<std::uint8_t>(job.args.tile_mask, row.head, row.i, j) = 0;
   }
 }
 
-Counts visit_tiles(const Job& job, const RowOfTiles& row, Worker& worker) {
+Counts visit_tiles(const Job& job, const WorkTile& row, Worker& worker) {
   Counts counts;
   counts.visible = choose_visits(job, row, worker);
   clear_report(job, row);
@@ -80,7 +80,7 @@ Counts visit_tiles(const Job& job, const RowOfTiles& row, Worker& worker) {
   return counts;
 }
 
-void write_counts(const HostTensor& tensor, const RowOfTiles& row, const Counts& counts) {
+void write_counts(const HostTensor& tensor, const WorkTile& row, const Counts& counts) {
   if (!tensor.data) return;
   *element_at<std::int32_t>(tensor, row.head, row.i, 0) = counts.visible;
   *element_at<std::int32_t>(tensor, row.head, row.i, 1) = counts.visited;
@@ -88,8 +88,8 @@ void write_counts(const HostTensor& tensor, const RowOfTiles& row, const Counts&
 }
 
 /// All keys of one tile of queries.
-void run_row_of_tiles(const Job& job, HeadIndex head, int i, Worker& worker) {
-  const RowOfTiles row = begin_row(job, head, i, worker);
+void run_work_tile(const Job& job, HeadIndex head, int i, Worker& worker) {
+  const WorkTile row = begin_row(job, head, i, worker);
   const Counts counts =
       job.attend.columns >= 0 ? visit_columns(job, row, worker) : visit_tiles(job, row, worker);
   write_results(job, row, worker);
@@ -111,8 +111,8 @@ void run_interpreted(const Program& program, const HostArgs& args) {
   std::vector<Worker> workers(worker_count(args.threads, work_tiles), Worker(job));
   parallel_for(workers.size(), work_tiles, [&](std::int64_t item, std::size_t worker) {
     const std::int64_t head = item / job.q_tiles;
-    run_row_of_tiles(job, {head / args.n_h, head % args.n_h}, static_cast<int>(item % job.q_tiles),
-                     workers[worker]);
+    run_work_tile(job, {head / args.n_h, head % args.n_h}, static_cast<int>(item % job.q_tiles),
+                  workers[worker]);
   });
 }
 

@@ -30,7 +30,7 @@ void apply_expressions(const Job& job, int q, bool masked, std::span<const int> 
 }
 
 /// Dot products of quantised values -> dot products of what they stand for.
-void dequantise(const Job& job, const RowOfTiles& row, int q, std::span<const int> keys,
+void dequantise(const Job& job, const WorkTile& row, int q, std::span<const int> keys,
                 std::span<float> dots) {
   const HostArgs& args = job.args;
   if (!args.q_scale.data) return;
@@ -44,7 +44,7 @@ void dequantise(const Job& job, const RowOfTiles& row, int q, std::span<const in
 }
 
 /// Q K^T, scaled, with score and mask.
-void compute_logits(const Job& job, const RowOfTiles& row, bool masked, Worker& worker) {
+void compute_logits(const Job& job, const WorkTile& row, bool masked, Worker& worker) {
   const auto d = static_cast<std::size_t>(job.head_dim);
   for (int r = 0; r < row.rows; ++r) {
     const float* query = worker.q.data() + static_cast<std::size_t>(r) * d;
@@ -114,9 +114,9 @@ bool holds(const Expr& expr, const Bindings& bindings, bool otherwise) {
   return expr.empty() ? otherwise : evaluate(expr, bindings).boolean;
 }
 
-RowOfTiles begin_row(const Job& job, HeadIndex head, int i, Worker& worker) {
+WorkTile begin_row(const Job& job, HeadIndex head, int i, Worker& worker) {
   const HostArgs& args = job.args;
-  RowOfTiles row{head, {head.b, head.h / (args.n_h / args.n_h_kv)}, i, i * job.attend.tile_q, 0};
+  WorkTile row{head, {head.b, head.h / (args.n_h / args.n_h_kv)}, i, i * job.attend.tile_q, 0};
   row.rows = std::min(job.attend.tile_q, args.n_q - row.q0);
   Bindings& bindings = worker.bindings;
   bindings.set(Variable::kB, static_cast<std::int32_t>(head.b));
@@ -135,7 +135,7 @@ void bind_keys(int j, int first, int last, Worker& worker) {
   worker.bindings.set(Variable::kK1, last);
 }
 
-std::uint8_t visit_tile(const Job& job, const RowOfTiles& row, bool masked, bool first,
+std::uint8_t visit_tile(const Job& job, const WorkTile& row, bool masked, bool first,
                         Worker& worker) {
   const HostArgs& args = job.args;
   load_columns(args.k, job.dtype, row.head_kv, worker.keys, job.head_dim, job.attend.tile_k,
@@ -160,7 +160,7 @@ std::uint8_t visit_tile(const Job& job, const RowOfTiles& row, bool masked, bool
   return all_gated ? kGated : kVisited;
 }
 
-void write_results(const Job& job, const RowOfTiles& row, Worker& worker) {
+void write_results(const Job& job, const WorkTile& row, Worker& worker) {
   const HostArgs& args = job.args;
   for (int r = 0; r < row.rows; ++r) {
     if (job.attend.lse && args.lse.data) {

@@ -25,7 +25,7 @@ struct Job {
 };
 
 /// A work tile, and the KV head it reads.
-struct RowOfTiles {
+struct WorkTile {
   HeadIndex head, head_kv;
   int i = 0;
   int q0 = 0, rows = 0;  ///< its queries that exist
@@ -60,16 +60,16 @@ struct Worker {
 bool holds(const Expr& expr, const Bindings& bindings, bool otherwise);
 
 /// Loads the queries, and forgets the rows before.
-RowOfTiles begin_row(const Job& job, HeadIndex head, int i, Worker& worker);
+WorkTile begin_row(const Job& job, HeadIndex head, int i, Worker& worker);
 
 /// Tells the expressions where they are: keys [first, last] of tile (or column) j.
 void bind_keys(int j, int first, int last, Worker& worker);
 
 /// Takes worker.keys into the rows; returns the tile's code in the tile mask.
-std::uint8_t visit_tile(const Job& job, const RowOfTiles& row, bool masked, bool first,
+std::uint8_t visit_tile(const Job& job, const WorkTile& row, bool masked, bool first,
                         Worker& worker);
 
 /// Writes o, and lse where it is wanted.
-void write_results(const Job& job, const RowOfTiles& row, Worker& worker);
+void write_results(const Job& job, const WorkTile& row, Worker& worker);
 
 }  // namespace lacuna::interpreter

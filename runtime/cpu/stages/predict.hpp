@@ -18,7 +18,8 @@
 
 namespace lacuna {
 
-/// Kept bits that outlive a launch (the caller's selection). `data` null: decide, and forget.
+/// Kept bits that outlive a launch (the caller's selection). `data` null: this launch
+/// decides, and its bits are dropped afterwards.
 struct KeptBits {
   std::uint32_t* data = nullptr;
   bool decided = false;  ///< from an earlier launch: the estimate and the selection are left out

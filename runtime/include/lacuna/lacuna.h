@@ -15,10 +15,11 @@
  * multiples of 8 elements, that over token below 2^30, and data 16-byte aligned; d contiguous.
  * Logits are in natural units; times in microseconds.
  *
- * A key that no query of a work tile sees has no influence on it, whatever K holds there: NaN
- * and infinity count as 0 in what several tokens share (means, summaries, scales of 8 bits; an
- * antidiagonal estimate leaves out the cells of queries that meet them), and a row sees no tile
- * that is not visited. On the CPU this holds for each query by itself, and for V.
+ * A work tile is one query tile of one head with all its keys. A key that none of its queries sees
+ * does not change its results, whatever K holds there: NaN and infinity count as 0 in what several
+ * tokens share (means, summaries, scales of 8 bits; an antidiagonal estimate leaves out the cells
+ * of queries that meet them), and a row sees no tile that is not visited. On the CPU this holds for
+ * each query by itself, and for V.
  * On a GPU V has to be finite in all keys of a visited tile (all gathered keys of a row), seen or
  * not: a weight of 0 times NaN is NaN in every row of the tile. Tiles that a work tile does not
  * visit, and memory behind the last key, may hold anything.

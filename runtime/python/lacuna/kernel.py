@@ -168,7 +168,8 @@ def _compile_for(key: tuple) -> Kernel:
 
 
 def attention(q: Any, k: Any, v: Any, *, spec: SpecLike = "dense", lse: Any = False, out: Any = None, stream: Any = None,
-              layout: str = "bhnd", workspace: Any = None, selection: _lacuna.Selection | None = None, **parameters: Any) -> Any:
+              layout: str = "bhnd", workspace: Any = None, selection: _lacuna.Selection | None = None,
+              **parameters: Any) -> Any:
     """Attention of q [b, h, n_q, d] over k, v [b, h_kv, n_k, d] by a spec; o in the shape of q, or (o, lse).
 
     Arrays are NumPy's on the CPU, or those of PyTorch, CuPy, JAX and whatever exchanges DLPack; nothing is copied, and o
@@ -178,7 +179,8 @@ def attention(q: Any, k: Any, v: Any, *, spec: SpecLike = "dense", lse: Any = Fa
     lse: True, or f32 [b, h, n_q] to write to; natural log. out: where to write o. layout: "bnhd" for [b, n, h, d].
     stream: a CUstream as a number, or a stream of PyTorch or CuPy; else the one that is current in q's library. With
         another one the caller orders the work, and keeps the arrays until it has run.
-    workspace: device memory for it; else from q's library. selection: keeps the decision of a predictor (`Kernel.new_selection`).
+    workspace: device memory for it; else from q's library.
+    selection: keeps the decision of a predictor (`Kernel.new_selection`).
     parameters: those of the spec, a number or an array (f32 or i32) each; and the tensors counts, tile_mask,
         list_indices, list_counts, previous_lse, order of lacuna.h.
 

@@ -218,7 +218,7 @@ void Launch::take_stage_events() {
   args_.stage_events_count = events_.size();
 }
 
-void Launch::take_mask() {
+void Launch::take_selection() {
   if (options_.selection.is_none()) return;
   if (!nb::isinstance<Selection>(options_.selection)) {
     throw nb::type_error(
@@ -311,7 +311,7 @@ nb::object Launch::run(const Kernel& kernel) {
   take_lse(lse);
   take_named();
   take_stage_events();
-  take_mask();
+  take_selection();
   take_workspace(kernel);
 
   lacuna_status status;

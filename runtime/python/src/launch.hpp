@@ -51,7 +51,7 @@ class Launch {
   void take_lse(nb::object& made);
   void take_named();
   void take_stage_events();
-  void take_mask();
+  void take_selection();
   void take_workspace(const Kernel& kernel);
   void refuse_aliases() const;
   bool wants_gradients() const;

@@ -163,7 +163,7 @@ def test_a_library_that_breaks_the_protocol():
         lacuna.attention(Liar(), Liar(), Liar())
 
 
-def test_a_mask_of_other_memory():
+def test_a_selection_of_other_memory():
     q, k, v = problem(n_q=256)
     kernel = lacuna.compile("fg-attn-cached", head_dim=64, dtype="f32", device="cpu")
     with pytest.raises(lacuna.ArgumentError, match="selection"):

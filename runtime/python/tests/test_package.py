@@ -1,9 +1,9 @@
 """What is installed: types, the command, and binaries that load on other machines."""
 
+import os
 import pathlib
 import re
 import shutil
-import os
 import subprocess
 import sys
 

@@ -5,8 +5,9 @@
 //   publish       the warp's statistics of the tile, and an arrival at the vote's barrier
 //   collect       all warps in scope have arrived: what they say together
 //
-// Votes have two places and barriers used alternately: who publishes vote n + 2 has collected n +
-// 1, which the others published after they had collected n. Where votes are about whole steps
+// Votes have two places, each with its barriers, used alternately: a warpgroup that publishes vote
+// n + 2 has collected vote n + 1, which the others published after they had collected vote n, so
+// nobody still reads the place it writes to. Where votes are about whole steps
 // (attend/wgmma/step_votes.cuh) only what a lane has to say comes from here.
 #pragma once
 

@@ -40,7 +40,7 @@ class ExactLargest : ExactConsumer<Config, Args> {
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
       // Tiles beyond the head's last decide about nothing; parameters end with it.
-      const int i = smaller(work_tile(t).i, args_.predict.keep_q_tiles - 1);
+      const int i = smaller(keep_row(t).i, args_.predict.keep_q_tiles - 1);
       parts[t] = keep_parts<Hooks>(args_, keep_row_of<Config>(args_, block_.b, block_.h, i));
     }
     using Rows = typename Shape::KeyPanels;
@@ -102,7 +102,7 @@ class ExactLargest : ExactConsumer<Config, Args> {
     for (int word = thread; word < args_.predict.keep_words; word += kThreads) kept[word] = 0;
   }
 
-  __device__ __forceinline__ KeepRow work_tile(int tile) const {
+  __device__ __forceinline__ KeepRow keep_row(int tile) const {
     return keep_row_of<Config>(args_, block_.b, block_.h, block_.i + part_ * kTiles + tile);
   }
 
@@ -136,7 +136,7 @@ class ExactLargest : ExactConsumer<Config, Args> {
       largest[r] = fmaxf(largest[r], __shfl_xor_sync(kAllLanes, largest[r], 1));
       largest[r] = fmaxf(largest[r], __shfl_xor_sync(kAllLanes, largest[r], 2));
     }
-    const KeepRow row = work_tile(tile);
+    const KeepRow row = keep_row(tile);
     const int keys = args_.predict.keep_words * (32 * Config::kTileK);  // that have a bit
     if (row.i >= args_.predict.keep_q_tiles || k0 >= keys) return;
     // A lane takes one key: the first 16 lanes those of the warp.

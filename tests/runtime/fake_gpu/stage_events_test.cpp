@@ -68,8 +68,9 @@ TEST_F(StageEvents, InfoNamesTheStagesAlsoBeforePreparation) {
 
 TEST_F(StageEvents, NoneIsLeftOutWithItsStage) {
   LaunchArgs args = arguments();
-  Selection mask(reinterpret_cast<void*>(std::size_t{0x90000}), kernel_->selection_bytes(kShape));
-  args.selection = &mask;
+  Selection selection(reinterpret_cast<void*>(std::size_t{0x90000}),
+                      kernel_->selection_bytes(kShape));
+  args.selection = &selection;
   kernel_->launch(args);
   forget();
   kernel_->launch(args);

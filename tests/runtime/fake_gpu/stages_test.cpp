@@ -83,8 +83,9 @@ TEST_F(Stages, ALaunchRunsThemInOrder) {
 TEST_F(Stages, KernelsOfALaunchOverlap) {
   const Kernel kernel = prepared(engine());
   LaunchArgs args = arguments(kernel);
-  Selection mask(reinterpret_cast<void*>(std::size_t{0x90000}), kernel.selection_bytes(kShape));
-  args.selection = &mask;
+  Selection selection(reinterpret_cast<void*>(std::size_t{0x90000}),
+                      kernel.selection_bytes(kShape));
+  args.selection = &selection;
   kernel.launch(args);
   EXPECT_EQ(overlapping(), 5);
   forget();
@@ -114,28 +115,28 @@ TEST_F(Stages, PointersLieInTheWorkspace) {
   EXPECT_EQ(pointer("q_summary"), begin);
 }
 
-TEST_F(Stages, AMaskObjectCarriesTheDecisionFromLaunchToLaunch) {
+TEST_F(Stages, ASelectionCarriesTheDecisionFromLaunchToLaunch) {
   const Kernel kernel = prepared(engine());
   LaunchArgs args = arguments(kernel);
   void* const bits = reinterpret_cast<void*>(std::size_t{0x90000});
-  Selection mask(bits, kernel.selection_bytes(kShape));
-  args.selection = &mask;
+  Selection selection(bits, kernel.selection_bytes(kShape));
+  args.selection = &selection;
   const std::vector<std::string>* expected[] = {&kAll, &kDecided, &kDecided, &kAll, &kDecided};
   const int calls_after[] = {1, 2, 0, 1, 2};
   for (int i = 0; i < 5; ++i) {
     forget();
     kernel.launch(args);
     EXPECT_EQ(launched(), *expected[i]) << "launch " << i;
-    EXPECT_EQ(mask.calls, calls_after[i]) << "launch " << i;
+    EXPECT_EQ(selection.calls, calls_after[i]) << "launch " << i;
     EXPECT_EQ(pointer("kept"), 0x90000U);
   }
-  mask.forget();
+  selection.forget();
   forget();
   kernel.launch(args);
   EXPECT_EQ(launched(), kAll);
 }
 
-TEST_F(Stages, WithoutAMaskObjectEveryLaunchDecides) {
+TEST_F(Stages, WithoutASelectionEveryLaunchDecides) {
   const Kernel kernel = prepared(engine());
   const LaunchArgs args = arguments(kernel);
   kernel.launch(args);
@@ -147,29 +148,30 @@ TEST_F(Stages, WithoutAMaskObjectEveryLaunchDecides) {
 TEST_F(Stages, AFailedLaunchDoesNotCount) {
   const Kernel kernel = prepared(engine());
   LaunchArgs args = arguments(kernel);
-  Selection mask(reinterpret_cast<void*>(std::size_t{0x90000}), kernel.selection_bytes(kShape));
-  args.selection = &mask;
+  Selection selection(reinterpret_cast<void*>(std::size_t{0x90000}),
+                      kernel.selection_bytes(kShape));
+  args.selection = &selection;
   fake().launch_result = 719;
   EXPECT_NE(error_of(kernel, args), "");
   EXPECT_EQ(launched().size(), 1U) << "the kernels behind a failed one are not launched";
-  EXPECT_EQ(mask.calls, 0);
+  EXPECT_EQ(selection.calls, 0);
 }
 
 TEST_F(Stages, ASelectionThatDoesNotFitIsRefused) {
   const Kernel kernel = prepared(engine());
   LaunchArgs args = arguments(kernel);
-  Selection mask(reinterpret_cast<void*>(std::size_t{0x90010}), 8);
-  args.selection = &mask;
+  Selection selection(reinterpret_cast<void*>(std::size_t{0x90010}), 8);
+  args.selection = &selection;
   const std::string prefix = "pooled.json: error: kernel pooled, selection";
   EXPECT_EQ(error_of(kernel, args),
             prefix + ".data: expected 4096 bytes, got 8 [E0504]\n" + prefix +
                 ".data: expected an address aligned to 256 bytes, got one 16 bytes past that "
                 "[E0504]\n");
-  mask.data = nullptr;
+  selection.data = nullptr;
   EXPECT_EQ(error_of(kernel, args), prefix + ".data: expected 4096 bytes, got null [E0504]\n");
-  mask.calls = -1;
+  selection.calls = -1;
   EXPECT_EQ(error_of(kernel, args), prefix + ".calls: expected 0 or more, got -1 [E0503]\n");
-  mask.struct_size = 8;
+  selection.struct_size = 8;
   EXPECT_EQ(error_of(kernel, args), prefix + ".struct_size: expected 32, got 8 [E0503]\n");
   EXPECT_EQ(count("cuLaunchKernelEx"), 0);
 }
@@ -179,8 +181,8 @@ TEST_F(Stages, AMissingWorkspaceAndABadSelectionAreReportedTogether) {
   LaunchArgs args = arguments(kernel);
   const std::string needed = std::to_string(args.workspace_bytes);
   args.workspace = nullptr;
-  Selection mask(nullptr, 0);
-  args.selection = &mask;
+  Selection selection(nullptr, 0);
+  args.selection = &selection;
   EXPECT_EQ(error_of(kernel, args),
             "pooled.json: error: kernel pooled, workspace: expected " + needed +
                 " bytes, got null [E0504]\n"
@@ -188,13 +190,13 @@ TEST_F(Stages, AMissingWorkspaceAndABadSelectionAreReportedTogether) {
                 "[E0504]\n");
 }
 
-TEST_F(Stages, ASpecThatKeepsNothingTakesNoMaskObject) {
+TEST_F(Stages, ASpecThatKeepsNothingTakesNoSelection) {
   Kernel kernel = bsfa(engine());
   kernel.prepare();
   EXPECT_EQ(kernel.selection_bytes(kShape), 0U);
   LaunchArgs args = Protocol::arguments();
-  Selection mask(reinterpret_cast<void*>(std::size_t{0x90000}), 4096);
-  args.selection = &mask;
+  Selection selection(reinterpret_cast<void*>(std::size_t{0x90000}), 4096);
+  args.selection = &selection;
   EXPECT_EQ(error_of(kernel, args),
             kBsfa +
                 ": error: kernel bsfa, selection: expected null, got one: the spec has no "
@@ -230,7 +232,8 @@ TEST_F(Stages, ALaunchOfManyKernelsAllocatesNothing) {
   const Kernel kernel = prepared(engine());
   const LaunchArgs args = arguments(kernel);
   const DLTensor q = args.q.view(), k = args.k.view(), v = args.v.view(), o = args.o.view();
-  Selection mask(reinterpret_cast<void*>(std::size_t{0x90000}), kernel.selection_bytes(kShape));
+  Selection selection(reinterpret_cast<void*>(std::size_t{0x90000}),
+                      kernel.selection_bytes(kShape));
   lacuna_launch_args raw{};
   raw.struct_size = sizeof(raw);
   raw.q = &q;
@@ -239,7 +242,7 @@ TEST_F(Stages, ALaunchOfManyKernelsAllocatesNothing) {
   raw.o = &o;
   raw.workspace = args.workspace;
   raw.workspace_bytes = args.workspace_bytes;
-  raw.selection = &mask;
+  raw.selection = &selection;
   const long before = allocations_of_this_thread();
   for (int i = 0; i < 100; ++i) ASSERT_EQ(lacuna_launch(kernel.handle(), &raw), LACUNA_OK);
   EXPECT_EQ(allocations_of_this_thread() - before, 0);
