@@ -8,7 +8,7 @@
 #include "prepare/prepare.cuh"
 #include "prepare/prepare_values.cuh"
 #include "prepare/statistics.cuh"
-#include "select/antidiagonal/cells.cuh"
+#include "select/cells/cells.cuh"
 #include "select/compact.cuh"
 #include "select/pooled/pooled.cuh"
 #include "select/keep/select.cuh"

@@ -45,6 +45,8 @@ constexpr BlockMember kMembers[] = {
     slot("k_summary"),
     slot("q_similarity"),
     slot("k_similarity"),
+    slot("q_cells"),
+    slot("k_cells"),
     slot("q_values"),
     slot("k_values"),
     slot("q_scale"),

@@ -83,9 +83,9 @@ struct Fields<Smooth> {
 template <>
 struct Fields<Summarise> {
   static constexpr std::string_view name = "summarise";
-  static constexpr auto table = std::tuple{Operand<Summarise>{"x", &Summarise::x},
-                                           Operand<Summarise>{"mean", &Summarise::mean, false},
-                                           Attribute{"tile", &Summarise::tile}};
+  static constexpr auto table = std::tuple{
+      Operand<Summarise>{"x", &Summarise::x}, Operand<Summarise>{"mean", &Summarise::mean, false},
+      Attribute{"tile", &Summarise::tile}, Attribute{"rounded", &Summarise::rounded}};
 };
 
 template <>
@@ -146,6 +146,7 @@ struct Fields<Estimate> {
                  Formula{"reference", &Estimate::reference, Site::kReference},
                  Formula{"exclude", &Estimate::exclude, Site::kExclude},
                  Attribute{"scale", &Estimate::scale},
+                 Attribute{"temperature", &Estimate::temperature},
                  Attribute{"tile_q", &Estimate::tile_q},
                  Attribute{"tile_k", &Estimate::tile_k}};
 };

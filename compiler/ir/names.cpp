@@ -48,6 +48,10 @@ std::string_view name_of(Dim dim) {
       return "keep_k_tiles";
     case Dim::kKeepWords:
       return "keep_words";
+    case Dim::kQCells:
+      return "q_cells";
+    case Dim::kKCells:
+      return "k_cells";
     case Dim::kQGroups:
       return "q_groups";
     case Dim::kKGroups:

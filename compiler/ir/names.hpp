@@ -21,10 +21,10 @@ inline constexpr auto kAll<Element> =
     std::array{Element::kBF16, Element::kF16,  Element::kF32, Element::kI32,
                Element::kI8,   Element::kE4M3, Element::kU32};
 template <>
-inline constexpr auto kAll<Dim> =
-    std::array{Dim::kBatch,      Dim::kHeads,     Dim::kHeadsKv, Dim::kNQ,       Dim::kNK,
-               Dim::kHeadDim,    Dim::kQTiles,    Dim::kKTiles,  Dim::kCapacity, Dim::kKeepQTiles,
-               Dim::kKeepKTiles, Dim::kKeepWords, Dim::kQGroups, Dim::kKGroups};
+inline constexpr auto kAll<Dim> = std::array{
+    Dim::kBatch,  Dim::kHeads,  Dim::kHeadsKv,  Dim::kNQ,         Dim::kNK,         Dim::kHeadDim,
+    Dim::kQTiles, Dim::kKTiles, Dim::kCapacity, Dim::kKeepQTiles, Dim::kKeepKTiles, Dim::kKeepWords,
+    Dim::kQCells, Dim::kKCells, Dim::kQGroups,  Dim::kKGroups};
 template <>
 inline constexpr auto kAll<DType> = std::array{DType::kBF16, DType::kF16, DType::kF32};
 template <>
@@ -36,7 +36,8 @@ template <>
 inline constexpr auto kAll<Reduce> = std::array{Reduce::kMax, Reduce::kSum};
 template <>
 inline constexpr auto kAll<Normalise> =
-    std::array{Normalise::kNone, Normalise::kSoftmax, Normalise::kLse, Normalise::kPreviousLse};
+    std::array{Normalise::kNone, Normalise::kSoftmax, Normalise::kLse, Normalise::kPreviousLse,
+               Normalise::kRowMax};
 template <>
 inline constexpr auto kAll<QuantGroup> =
     std::array{QuantGroup::kBlock, QuantGroup::kWarp, QuantGroup::kThread};

@@ -36,6 +36,8 @@ enum class Dim : std::uint8_t {
   kKeepQTiles,  ///< query tiles of the predictor
   kKeepKTiles,  ///< key tiles (or columns) of the predictor
   kKeepWords,   ///< ceil(kKeepKTiles / 32): 32 tiles in each u32, lowest bit first
+  kQCells,      ///< cells of query tokens
+  kKCells,      ///< ... and of key tokens
   kQGroups,     ///< quantisation groups along the query tokens
   kKGroups,     ///< ... and the key tokens
 };
@@ -86,10 +88,13 @@ struct Smooth {
 bool operator==(const Smooth& a, const Smooth& b);
 
 /// The mean over the real tokens of each tile of (x - mean), f32: [batch, heads(_kv), tiles, d].
-/// What is not finite counts as 0: the tile's other tokens still have a summary.
+/// What is not finite counts as 0: the tile's other tokens still have a summary. `rounded`: of
+/// cells, smaller than the predictor's tiles: [batch, heads(_kv), cells, d] in x's element type, to
+/// nearest even.
 struct Summarise {
   int x = -1, mean = -1;
   int tile = 0;
+  bool rounded = false;
 };
 bool operator==(const Summarise& a, const Summarise& b);
 
@@ -146,19 +151,24 @@ bool operator==(const Project& a, const Project& b);
 /// A number for each tile (i, j) of tile_q x tile_k tokens (tile_k = 1, 8, 16: columns), f32:
 /// `score` and `p` of predictor.keep. Rows r of query tile i and columns c of key tile j:
 ///   kMean          one each: the summary
+///   kCellMean      cells of `count` tokens, rows and columns of counts of their own: the summary
+///   of
+///                  each
 ///   kTokens        the tile's real tokens
 ///   kAntidiagonal  cells of `count` tokens; dot(r, c) = sum over s of q[r*count + count-1-s] .
 ///                  k[c*count + s], divided by count; missing tokens of the last cell count as 0
 ///   kLast          (queries only) the last min(count, n_q) tokens of the sequence, for every i
 /// A column is visible to a row if attention.mask leaves some pair of their tokens visible (decided
 /// by interval analysis for summaries and cells, by the mask itself for single tokens).
-///   logit(r, c) = scale * dot(r, c)                       over visible, not excluded columns only
+///   logit(r, c) = temperature * scale * dot(r, c)         over visible, not excluded columns only
 /// 8 and 4 bits: dot = integer dot * q_scale * k_scale + row_bias[r] + column_bias[c].
 ///   weight(r, c) = logit                                  kNone
 ///                  exp(logit - lse_r)                     else; lse_r = log sum of exp(logit) over
 ///     kSoftmax: the row's visible, not excluded columns;
 ///     kLse: the exact logits (exact_q, exact_k) of the row's visible keys where `reference` holds;
-///     kPreviousLse: given, [batch, heads, n_q]. A row whose lse is -inf has no weights at all.
+///     kPreviousLse: given, [batch, heads, n_q];
+///     kRowMax: instead of a sum the row's largest logit, whose weight is 1.
+///   A row whose lse is -inf has no weights at all.
 ///   score(i, j) = the largest (kMax) logit of the tile, or its sum (kSum)
 ///   p(i, j) = kMax: the largest weight of the tile; kSum: the sum of weights over the tile's
 ///   columns,
@@ -183,7 +193,7 @@ struct Estimate {
   Expr reference;
   TileClassifier reference_classifier;  ///< of reference; derived
   Expr exclude;
-  float scale = 0;
+  float scale = 0, temperature = 1;
   int tile_q = 0, tile_k = 0;
 };
 bool operator==(const Estimate& a, const Estimate& b);

@@ -12,9 +12,10 @@ using enum SummaryKind;
 bool is_tile(int size) { return size > 0 && size <= kLargestTile; }
 
 /// A summary of the input `name`, taken over tiles of this many tokens.
-bool is_summary(const Program& program, int id, std::string_view name, int tile) {
+bool is_summary(const Program& program, int id, std::string_view name, int tile, bool rounded) {
   const auto* summary = defined_by<Summarise>(program, id);
-  return summary != nullptr && tensor_name(program, summary->x) == name && summary->tile == tile;
+  return summary != nullptr && tensor_name(program, summary->x) == name && summary->tile == tile &&
+         summary->rounded == rounded;
 }
 
 /// Self-similarity of tiles of the input `name`.
@@ -37,6 +38,7 @@ bool has_similarities(const Program& p, const T& op, const Expr& expr) {
 bool kinds_combine(const Estimate& e) {
   if (e.rows.kind == kMean) return e.columns.kind == kMean || e.columns.kind == kTokens;
   if (e.rows.kind == kAntidiagonal) return e.columns == e.rows;
+  if (e.rows.kind == kCellMean) return e.columns.kind == kCellMean;
   return e.columns.kind == kTokens;
 }
 
@@ -49,8 +51,15 @@ bool has_right_bits(const Estimate& e) {
 /// One side of an estimate of 16 or 32 bits: a summary, or the tensor.
 bool is_compared(const Program& program, int id, std::string_view name, const Summary& summary,
                  int tile) {
-  return summary.kind == kMean ? is_summary(program, id, name, tile)
-                               : tensor_name(program, id) == name;
+  if (summary.kind == kMean) return is_summary(program, id, name, tile, false);
+  if (summary.kind == kCellMean) return is_summary(program, id, name, summary.count, true);
+  return tensor_name(program, id) == name;
+}
+
+/// Cells of at least two tokens, which lie in one tile.
+bool divides(const Summary& summary, int tile) {
+  if (summary.kind != kAntidiagonal && summary.kind != kCellMean) return summary.count >= 1;
+  return summary.count >= 2 && tile % summary.count == 0;
 }
 
 bool has_operands(const Program& p, const Estimate& e) {
@@ -73,21 +82,17 @@ bool has_biases(const Program& p, const Estimate& e) {
 }
 
 constexpr OpRule<Estimate> kEstimate[] = {
-    {"rows and columns are mean and mean, mean and tokens, tokens and tokens, antidiagonal(n) "
-     "both, or last(n) and tokens",
+    {"rows and columns are mean and mean, mean and tokens, mean(n) and mean(m), tokens and tokens, "
+     "antidiagonal(n) both, or last(n) and tokens",
      [](const Program&, const Node&, const Estimate& e) { return kinds_combine(e); }},
-    {"cells of an antidiagonal have at least 2 tokens and divide the tiles, last rows are at least "
-     "1",
+    {"cells have at least 2 tokens and divide the tiles, last rows are at least 1",
      [](const Program&, const Node&, const Estimate& e) {
-       const int n = e.rows.count;
-       if (e.rows.kind != kAntidiagonal) return n >= 1;
-       return n >= 2 && e.tile_q % n == 0 && e.tile_k % n == 0;
+       return divides(e.rows, e.tile_q) && divides(e.columns, e.tile_k);
      }},
-    {"rows of means are compared in 32 bits, tokens in 16, 8 or 4, antidiagonals and last rows in "
-     "16",
+    {"means of tiles are compared in 32 bits, tokens in 16, 8 or 4, cells and last rows in 16",
      [](const Program&, const Node&, const Estimate& e) { return has_right_bits(e); }},
-    {"q and k are summaries of the estimate's tiles where means are compared, else the tensors, "
-     "or their integers with scales where these have 8 or 4 bits",
+    {"q and k are summaries of the estimate's tiles or cells where means are compared, else the "
+     "tensors, or their integers with scales where these have 8 or 4 bits",
      [](const Program& p, const Node&, const Estimate& e) { return has_operands(p, e); }},
     {kBiasWords, [](const Program& p, const Node&, const Estimate& e) { return has_biases(p, e); }},
     {"exact_q and exact_k are q and k, given where an lse of exact logits normalises",
@@ -106,6 +111,16 @@ constexpr OpRule<Estimate> kEstimate[] = {
        const bool has_lse =
            e.normalise == Normalise::kLse || e.normalise == Normalise::kPreviousLse;
        return !has_lse || e.rows.kind == kTokens || e.rows.kind == kLast;
+     }},
+    {"weights relative to the row's largest logit are not summed",
+     [](const Program&, const Node&, const Estimate& e) {
+       return e.normalise != Normalise::kRowMax || e.reduce == Reduce::kMax;
+     }},
+    {"temperature is a positive finite number, 1 where an lse of exact logits normalises",
+     [](const Program&, const Node&, const Estimate& e) {
+       const bool has_lse =
+           e.normalise == Normalise::kLse || e.normalise == Normalise::kPreviousLse;
+       return std::isfinite(e.temperature) && e.temperature > 0 && (!has_lse || e.temperature == 1);
      }},
     {"only an lse of exact logits has a reference",
      [](const Program&, const Node&, const Estimate& e) {

@@ -83,11 +83,14 @@ constexpr OpRule<Summarise> kSummarise[] = {
     {kTokensWords, has_tokens<Summarise>},
     {kMeanWords, has_own_mean<Summarise>},
     {kTileWords, has_tile<Summarise>},
-    {"summarise defines a vector for each tile, f32",
+    {"summarise defines a vector for each tile, f32, or for each cell, in x's element type",
      [](const Program& p, const Node& node, const Summarise& op) {
-       return defines(
-           p, node,
-           {{Element::kF32, {Dim::kBatch, heads_of(p, op.x), keep_tiles(p, op.x), Dim::kHeadDim}}});
+       const Dim cells = side_of(p, op.x, Dim::kQCells, Dim::kKCells);
+       const Element element = op.rounded ? type_of(p, op.x).element : Element::kF32;
+       return defines(p, node,
+                      {{element,
+                        {Dim::kBatch, heads_of(p, op.x), op.rounded ? cells : keep_tiles(p, op.x),
+                         Dim::kHeadDim}}});
      }},
 };
 

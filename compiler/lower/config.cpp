@@ -73,6 +73,8 @@ const char* normalise_name(Normalise normalise) {
       return "kLse";
     case Normalise::kPreviousLse:
       return "kPreviousLse";
+    case Normalise::kRowMax:
+      return "kRowMax";
   }
   return "";
 }

@@ -72,7 +72,7 @@ EstimateKernel estimate_kernel(const Plan& plan) {
   if (estimate == nullptr) return EstimateKernel::kNone;
   if (estimates_pairs(plan)) return EstimateKernel::kPairs;
   if (compares_by_wgmma(plan)) return EstimateKernel::kExact;
-  if (estimate->rows.kind == SummaryKind::kAntidiagonal) return EstimateKernel::kCells;
+  if (has_cells(estimate->rows)) return EstimateKernel::kCells;
   if (estimate->rows.kind != SummaryKind::kMean) return EstimateKernel::kTokens;
   if (estimate->columns.kind != SummaryKind::kTokens || estimate->tile_k > 1)
     return EstimateKernel::kMeans;
@@ -101,6 +101,7 @@ void add_estimate_config(const EstimateParts& parts, std::vector<ConfigField>& f
       integer("kRows", parts.rows, kNoField, Origin::kDerived, "that a block takes together"));
   fields.push_back(enumerator("Normalise", "kNormalise", normalise_name(estimate.normalise),
                               "/predictor/estimate/normalise"));
+  fields.push_back(number("kTemperature", estimate.temperature, "/predictor/estimate/temperature"));
   fields.push_back(boolean("kSums", estimate.reduce == Reduce::kSum, "/predictor/estimate/reduce"));
   fields.push_back(has_mask(estimate.mask));
   fields.push_back(
@@ -111,12 +112,11 @@ void add_estimate_config(const EstimateParts& parts, std::vector<ConfigField>& f
 std::vector<ConfigField> token_config(const EstimateParts& parts) {
   const Estimate& estimate = parts.estimate;
   const bool is_last = estimate.rows.kind == SummaryKind::kLast;
-  const bool has_cells = estimate.rows.kind == SummaryKind::kAntidiagonal;
   constexpr const char *kRows = "/predictor/estimate/q", *kSmooth = "/predictor/smooth";
   std::vector<ConfigField> fields = {
       predictor_tile_q(estimate.tile_q),
       predictor_tile_k(estimate.tile_k),
-      integer("kCell", has_cells ? estimate.rows.count : 1, kRows),
+      integer("kCell", has_cells(estimate.rows) ? estimate.rows.count : 1, kRows),
       integer("kLastRows", is_last ? estimate.rows.count : 0, kRows),
       integer("kBits", estimate.bits, "/predictor/estimate/bits"),
       enumerator("QuantGroup", "kGroup", group_name(estimate.group), "/predictor/estimate/group"),
@@ -136,7 +136,9 @@ void add_token_operands(const EstimateParts& parts, Kernel& kernel) {
   };
   const bool is_quantised = estimate.q_scale >= 0;
   const bool is_exact = estimate.normalise == Normalise::kLse;
-  add(!is_quantised || is_exact, {"q", "k"});
+  const bool has_means = estimate.rows.kind == SummaryKind::kCellMean;
+  add(has_means, {"q_cells", "k_cells"});
+  add((!is_quantised && !has_means) || is_exact, {"q", "k"});
   add(is_quantised && has_own(Tensor::kQ), {"estimate_q_values", "estimate_q_scale"});
   add(is_quantised && !has_own(Tensor::kQ), {"q_values", "q_scale"});
   add(is_quantised && has_own(Tensor::kK), {"estimate_k_values", "estimate_k_scale"});

@@ -26,11 +26,11 @@ int numbers_of_tokens(const EstimateParts& parts, bool is_last) {
   return parts.keep.keeps_first ? 1 : 0;
 }
 
-/// Of each row of cells: templates/select/antidiagonal/cell_shape.cuh.
+/// Of each row of cells: templates/select/cells/cell_shape.cuh.
 int numbers_of_cells(const EstimateParts& parts) {
   const bool is_plain = parts.estimate.normalise == Normalise::kNone;
   const bool sums = parts.estimate.reduce == Reduce::kSum;
-  const bool has_log_sums = !is_plain || sums;
+  const bool has_log_sums = parts.estimate.normalise == Normalise::kSoftmax || sums;
   const bool has_logits = parts.keep.score || !sums || is_plain;
   const int planes = static_cast<int>(has_log_sums) + static_cast<int>(has_logits);
   return parts.rows * planes + 2 + (parts.keep.orders_tiles() ? 2 : 0);
@@ -65,14 +65,19 @@ Kernels token_kernels(const EstimateParts& parts) {
 }
 
 Kernels cell_kernels(const EstimateParts& parts) {
+  const Estimate& estimate = parts.estimate;
+  const bool has_means = estimate.rows.kind == SummaryKind::kCellMean;
   Kernel kernel{.name = "estimate",
-                .because = "antidiagonals of queries are compared with those of keys",
-                .header = "select/antidiagonal/cells.cuh",
+                .because = has_means ? "means of cells of queries are compared with those of keys"
+                                     : "antidiagonals of queries are compared with those of keys",
+                .header = "select/cells/cells.cuh",
                 .function = "predict_cells",
                 .config = token_config(parts),
                 .grid = striding_grid(parts, estimate_cell_tiles(parts.estimate)),
                 .threads = block_threads(),
                 .smem_bytes = token_smem(parts)};
+  kernel.config.push_back(integer("kCellK", estimate.columns.count, "/predictor/estimate/k"));
+  kernel.config.push_back(boolean("kCellsAreMeans", has_means, "/predictor/estimate/q"));
   kernel.blocks_per_sm = blocks_of_cells(parts, kernel.smem_bytes.value);
   add_token_operands(parts, kernel);
   add_scores(parts, numbers_of_cells(parts), kernel);

@@ -32,6 +32,11 @@ std::string padded_length(Tensor tensor) {
   return ceil_divide(length_of(tensor), kPreparedTokens) + " * " + std::to_string(kPreparedTokens);
 }
 
+std::string padded_cells(Tensor tensor, int cell) {
+  return ceil_divide(length_of(tensor), kPreparedTokens) + " * " +
+         std::to_string(kPreparedTokens / cell);
+}
+
 std::string tiles_of(Tensor tensor, int tile) { return ceil_divide(length_of(tensor), tile); }
 
 std::string blocks_over(Tensor tensor, int tokens) {

@@ -25,6 +25,8 @@ std::string all_heads(Tensor tensor);
 /// Length rounded up to kPreparedTokens.
 std::string padded_length(Tensor tensor);
 /// ceil(length / tile)
+/// Cells of so many tokens in the padded length.
+std::string padded_cells(Tensor tensor, int cell);
 std::string tiles_of(Tensor tensor, int tile);
 /// A block for each `tokens` tokens of each head.
 std::string blocks_over(Tensor tensor, int tokens);

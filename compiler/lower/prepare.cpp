@@ -19,18 +19,22 @@ constexpr int kPreparedElementsOfThread = 64;
 
 /// Names of the slots that the kernel fills.
 struct SlotNames {
-  const char *summary, *similarity, *values, *scale, *estimate_values, *estimate_scale, *bias;
+  const char *summary, *cells, *similarity, *values, *scale, *estimate_values, *estimate_scale,
+      *bias;
 };
-constexpr SlotNames kSlotsOfQ{"q_summary",         "q_similarity",     "q_values", "q_scale",
-                              "estimate_q_values", "estimate_q_scale", "row_bias"};
-constexpr SlotNames kSlotsOfK{"k_summary",         "k_similarity",     "k_values",   "k_scale",
-                              "estimate_k_values", "estimate_k_scale", "column_bias"};
+constexpr SlotNames kSlotsOfQ{"q_summary", "q_cells",           "q_similarity",     "q_values",
+                              "q_scale",   "estimate_q_values", "estimate_q_scale", "row_bias"};
+constexpr SlotNames kSlotsOfK{"k_summary", "k_cells",           "k_similarity",     "k_values",
+                              "k_scale",   "estimate_k_values", "estimate_k_scale", "column_bias"};
 
 std::vector<Slot> prepared_slots(const TokenOps& ops, Tensor tensor, int head_dim) {
   const SlotNames& names = tensor == Tensor::kQ ? kSlotsOfQ : kSlotsOfK;
   const std::string heads = all_heads(tensor);
   std::vector<Slot> slots;
-  if (ops.summary != nullptr)
+  if (ops.summary != nullptr && ops.summary->rounded)
+    slots.push_back({names.cells, units(heads, padded_cells(tensor, ops.summary->tile),
+                                        head_dim * kElementBytes)});
+  if (ops.summary != nullptr && !ops.summary->rounded)
     slots.push_back(
         {names.summary, units(heads, tiles_of(tensor, ops.summary->tile), head_dim * kWordBytes)});
   if (ops.similarity != nullptr)
@@ -65,7 +69,8 @@ std::string prepare_work(const TokenOps& ops) {
   const auto add = [&](const void* op, const char* what) {
     if (op != nullptr) text += (text.empty() ? "" : ", ") + std::string(what);
   };
-  add(ops.summary, "summaries of tiles");
+  add(ops.summary,
+      ops.summary != nullptr && ops.summary->rounded ? "summaries of cells" : "summaries of tiles");
   add(ops.similarity, "similarities of tiles");
   add(ops.quantise, "integers for attend");
   add(ops.estimate_quantise, "integers for the estimate");
@@ -81,13 +86,18 @@ std::vector<ConfigField> prepare_config(const TokenOps& ops, Tensor tensor, int 
   const char* tile = is_query ? "/predictor/tile/q" : "/predictor/tile/k";
   const char* smooth = "/predictor/smooth";
   const bool gram = ops.similarity != nullptr && ops.similarity->form == SimilarityForm::kGramMax;
+  const bool has_cells = ops.summary != nullptr && ops.summary->rounded;
+  const char* summary = !has_cells ? tile
+                        : is_query ? "/predictor/estimate/q"
+                                   : "/predictor/estimate/k";
   const bool smooths_summary = ops.summary != nullptr && ops.summary->mean >= 0;
   const Chosen<int> tokens = prepare_tokens(ops, head_dim);
   return {
       boolean("kIsQuery", is_query, kNoField, Origin::kDerived, std::string(name_of(tensor))),
       integer("kTokens", tokens, kNoField),
       boolean("kSmooth", ops.smooth != nullptr, smooth),
-      integer("kSummaryTile", ops.summary != nullptr ? ops.summary->tile : 0, tile),
+      integer("kSummaryTile", ops.summary != nullptr ? ops.summary->tile : 0, summary),
+      boolean("kRoundsSummary", has_cells, summary),
       boolean("kSmoothSummary", smooths_summary, smooth),
       integer("kSimilarityTile", ops.similarity != nullptr ? ops.similarity->tile : 0, tile),
       boolean("kGramMax", gram, "/predictor/similarity"),

@@ -175,14 +175,22 @@ class ProgramBuilder {
     const int k_mean = define("k_mean", numbers({kBatch, kHeadsKv, kHeadDim}), Smooth{k_});
     if (predictor.smooth_q) q_mean_ = q_mean;
     if (predictor.smooth_k) k_mean_ = k_mean;
-    // Without their mean, keys shift the logits of a row alike: softmax does not see it.
+    // Without their mean, keys shift the logits of a row alike: neither softmax nor what is
+    // relative to the row's largest logit sees it.
     const bool shifts =
-        predictor.estimate && (predictor.estimate->normalise != Normalise::kSoftmax ||
+        predictor.estimate && ((predictor.estimate->normalise != Normalise::kSoftmax &&
+                                predictor.estimate->normalise != Normalise::kRowMax) ||
                                uses(predictor.keep, Variable::kScore));
     q_summary_ = define("q_summary", numbers({kBatch, kHeads, kKeepQTiles, kHeadDim}),
                         Summarise{q_, -1, tile_q});
     k_summary_ = define("k_summary", numbers({kBatch, kHeadsKv, kKeepKTiles, kHeadDim}),
                         Summarise{k_, shifts ? -1 : k_mean_, tile_k});
+    if (predictor.estimate && predictor.estimate->q.kind == SummaryKind::kCellMean)
+      q_cells_ = define("q_cells", {element_, {kBatch, kHeads, kQCells, kHeadDim}},
+                        Summarise{q_, -1, predictor.estimate->q.count, true});
+    if (predictor.estimate && predictor.estimate->k.kind == SummaryKind::kCellMean)
+      k_cells_ = define("k_cells", {element_, {kBatch, kHeadsKv, kKCells, kHeadDim}},
+                        Summarise{k_, shifts ? -1 : k_mean_, predictor.estimate->k.count, true});
     q_similarity_ = define("q_similarity", numbers({kBatch, kHeads, kKeepQTiles}),
                            Similarity{q_, q_mean_, tile_q, predictor.similarity});
     k_similarity_ = define("k_similarity", numbers({kBatch, kHeadsKv, kKeepKTiles}),
@@ -235,13 +243,18 @@ class ProgramBuilder {
     }
   }
 
+  static int compared(const Summary& summary, int tokens, int tiles, int cells) {
+    if (summary.kind == SummaryKind::kMean) return tiles;
+    return summary.kind == SummaryKind::kCellMean ? cells : tokens;
+  }
+
   void add_estimate(const PredictorSpec& predictor, const EstimateSpec& spec) {
     const bool has_means = spec.q.kind == SummaryKind::kMean || spec.k.kind == SummaryKind::kMean;
     Estimate e;
     e.rows = spec.q, e.columns = spec.k;
     e.bits = spec.bits != 0 ? spec.bits : has_means ? 32 : 16;
-    e.q = spec.q.kind == SummaryKind::kMean ? q_summary_ : q_;
-    e.k = spec.k.kind == SummaryKind::kMean ? k_summary_ : k_;
+    e.q = compared(spec.q, q_, q_summary_, q_cells_);
+    e.k = compared(spec.k, k_, k_summary_, k_cells_);
     if (e.bits < 16) {
       e.q = estimate_q_, e.k = estimate_k_;
       e.q_scale = e.q + 1, e.k_scale = e.k + 1;
@@ -253,6 +266,7 @@ class ProgramBuilder {
     if (spec.normalise == Normalise::kPreviousLse) e.previous_lse = previous_lse_;
     e.similar_q = q_similarity_, e.similar_k = k_similarity_;
     e.reduce = spec.reduce;
+    e.temperature = spec.temperature;
     e.mask = spec_.attention.mask;
     e.reference = spec.reference;
     e.exclude = spec.exclude;
@@ -316,6 +330,7 @@ class ProgramBuilder {
   int q_ = -1, k_ = -1, v_ = -1, order_ = -1, previous_lse_ = -1;
   int q_mean_ = -1, k_mean_ = -1;  ///< of what is smoothed
   int q_summary_ = -1, k_summary_ = -1, q_similarity_ = -1, k_similarity_ = -1;
+  int q_cells_ = -1, k_cells_ = -1;
   int estimate_q_ = -1, estimate_k_ = -1, row_bias_ = -1, column_bias_ = -1, p_ = -1;
 };
 

@@ -39,6 +39,7 @@ std::string objection_to_columns(const Estimate& estimate) {
   if (std::ranges::count(kExactTileKeys, estimate.tile_k) == 0)
     return against_tile("k", estimate.tile_k, "a warp has 16 keys, of whole tiles");
   if (estimate.normalise == Normalise::kNone) return "plain logits are relative to nothing";
+  if (estimate.normalise == Normalise::kRowMax) return "rows are relative to a sum";
   return "";
 }
 

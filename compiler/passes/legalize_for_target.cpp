@@ -54,7 +54,7 @@ void note_estimate(const Program& program, const PassContext& context) {
 
 void check_estimate_smem(const Estimate& estimate, int head_dim, const PassContext& context) {
   // Cells take the same room whatever their tiles are.
-  if (estimate.rows.kind == SummaryKind::kAntidiagonal) return;
+  if (has_cells(estimate.rows)) return;
   const int rows = estimate_rows(estimate), limit = context.target.smem_bytes_per_block;
   const auto bytes = [&](int n) { return estimate_block_smem_bytes(estimate, n, head_dim); };
   if (bytes(rows) <= limit) return;
@@ -80,12 +80,12 @@ void check_estimate_columns(const Estimate& estimate, const PassContext& context
   const int columns = estimate.tile_k / estimate.columns.count;
   const bool is_power = std::has_single_bit(static_cast<unsigned>(columns));
   if (columns <= kMostColumnsOfTile && (is_power || columns % kWarpRows == 0)) return;
-  const bool has_cells = estimate.columns.kind == SummaryKind::kAntidiagonal;
   Diagnostic& d = context.diagnostics.add(
       at_field(context.document, "/predictor/tile/k", Code::kTileShape, Severity::kError,
                "predictor.tile.k: expected up to " + std::to_string(kMostColumnsOfTile) +
-                   (has_cells ? " cells" : " keys") + " of the estimate on " + context.target.name +
-                   ", a power of two or a multiple of 16, got " + std::to_string(columns)));
+                   (has_cells(estimate.columns) ? " cells" : " keys") + " of the estimate on " +
+                   context.target.name + ", a power of two or a multiple of 16, got " +
+                   std::to_string(columns)));
   d.notes.emplace_back("they are multiplied in one go, in steps of 16");
   const unsigned below = std::bit_floor(static_cast<unsigned>(columns));
   const int legal = std::min(static_cast<int>(below), kMostColumnsOfTile);

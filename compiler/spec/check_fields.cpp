@@ -286,8 +286,13 @@ class FieldChecker {
     const auto value = parse_summary(node.string);
     if (value && static_cast<std::size_t>(value->kind) < field.kinds) return;
     const std::string name = node.string.substr(0, node.string.find('('));
-    const auto row = std::find_if(known.begin(), known.end(),
-                                  [&](const SummaryInfo& each) { return each.name == name; });
+    const bool has_number = name.size() < node.string.size();
+    auto row = std::find_if(known.begin(), known.end(), [&](const SummaryInfo& each) {
+      return each.name == name && (each.first != 0) == has_number;
+    });
+    if (row == known.end())
+      row = std::find_if(known.begin(), known.end(),
+                         [&](const SummaryInfo& each) { return each.name == name; });
     const std::vector<std::string> forms = summary_forms(field);
     if (row == known.end()) {
       Diagnostic& d = illegal(node, field, label, "is not one of " + joined_names(forms));

@@ -189,8 +189,10 @@ constexpr SpecField kFields[] = {
      .kind = kSummary,
      .kinds = kQuerySummaries,
      .fallback = "`\"mean\"`",
-     .doc = "What of a query tile is compared: the mean of its tokens; every token; cells of n "
-            "tokens along antidiagonals; or, for every tile, the last n queries.",
+     .doc =
+         "What of a query tile is compared: the mean of its tokens, or of each cell of n tokens; "
+         "every token; cells of n tokens along antidiagonals; or, for every tile, the last n "
+         "queries.",
      .slot = LACUNA_SLOT(spec->predictor->estimate->q)},
     {.path = "predictor.estimate.k",
      .kind = kSummary,
@@ -202,8 +204,9 @@ constexpr SpecField kFields[] = {
      .kind = kInteger,
      .plural = kOrAuto,
      .values = kLegalEstimateBits,
-     .fallback = "32 with a mean, else 16",
-     .doc = "Of what is compared: 32 are means, 16 the tokens as they are, 8 and 4 integers.",
+     .fallback = "32 with a mean of a tile, else 16",
+     .doc = "Of what is compared: 32 are means of tiles, 16 the tokens as they are and means of "
+            "cells, 8 and 4 integers.",
      .why = "estimates are computed in f32, in the type of the tensors, or in small integers",
      .slot = LACUNA_SLOT(spec->predictor->estimate->bits)},
     {.path = "predictor.estimate.group",
@@ -223,8 +226,17 @@ constexpr SpecField kFields[] = {
      .names = kNormaliseNames,
      .fallback = "`\"softmax\"`; with a reference `\"lse\"`",
      .doc = "What makes `p` of logits: nothing; softmax over the row; the exact "
-            "log-sum-exp of all keys or of `reference`; or the previous call's.",
+            "log-sum-exp of all keys or of `reference`, or the previous call's; or the row's "
+            "largest logit, where `p` is 1.",
      .slot = LACUNA_SLOT(spec->predictor->estimate->normalise)},
+    {.path = "predictor.estimate.temperature",
+     .kind = kNumber,
+     .minimum = kSmallestF32,
+     .maximum = kLargestF32,
+     .fallback = "1",
+     .doc = "What logits are multiplied with before they are normalised: above 1 `p` falls faster.",
+     .why = "the temperature is a positive f32",
+     .slot = LACUNA_SLOT(spec->predictor->estimate->temperature)},
     {.path = "predictor.estimate.reference",
      .kind = kExpression,
      .site = Site::kReference,

@@ -125,7 +125,7 @@ inline constexpr std::array kLegalHeadDims{64, 96, 128, 256};
 inline constexpr std::array kColumnWidths{1, 8};
 inline constexpr std::array kLegalEstimateBits{4, 8, 16, 32};
 inline constexpr std::array kLegalComputeBits{8, 16};
-inline constexpr std::size_t kKeySummaries = 3, kQuerySummaries = 4;  ///< "last" is of queries only
+inline constexpr std::size_t kKeySummaries = 4, kQuerySummaries = 5;  ///< "last" is of queries only
 
 // Names of enumerators, in their order. A field may offer only the first of them.
 inline constexpr std::array<std::string_view, 3> kDTypeNames{"bf16", "f16", "f32"};
@@ -138,8 +138,8 @@ inline constexpr std::array<std::string_view, 1> kMaskNames{"external"};
 inline constexpr std::array<std::string_view, 2> kSideNames{"q", "k"};
 inline constexpr std::array<std::string_view, 2> kHeadsNames{"own", "shared"};
 inline constexpr std::array<std::string_view, 2> kReduceNames{"max", "sum"};
-inline constexpr std::array<std::string_view, 4> kNormaliseNames{"none", "softmax", "lse",
-                                                                 "previous_lse"};
+inline constexpr std::array<std::string_view, 5> kNormaliseNames{"none", "softmax", "lse",
+                                                                 "previous_lse", "row_max"};
 inline constexpr std::array<std::string_view, 3> kQuantGroupNames{"block", "warp", "thread"};
 inline constexpr std::array<std::string_view, 2> kSimilarityNames{"cosine", "gram_max"};
 inline constexpr std::array<std::string_view, 5> kCalibrateNames{"none", "bisect", "grid", "halve",

@@ -22,6 +22,10 @@ bool has_mean(const EstimateSpec& estimate) {
   return estimate.q.kind == SummaryKind::kMean || estimate.k.kind == SummaryKind::kMean;
 }
 
+bool has_mean_keys(const EstimateSpec& estimate) {
+  return estimate.k.kind == SummaryKind::kMean || estimate.k.kind == SummaryKind::kCellMean;
+}
+
 bool in_integers(const EstimateSpec& estimate) { return estimate.bits == 8 || estimate.bits == 4; }
 
 /// What queries of this kind can be compared with.
@@ -29,6 +33,8 @@ std::string keys_for(const Summary& queries) {
   switch (queries.kind) {
     case SummaryKind::kMean:
       return "\"mean\", \"tokens\"";
+    case SummaryKind::kCellMean:
+      return "\"mean(n)\"";
     case SummaryKind::kAntidiagonal:
       return quoted(queries);
     default:
@@ -38,6 +44,7 @@ std::string keys_for(const Summary& queries) {
 
 bool compare(const Summary& q, const Summary& k) {
   if (q.kind == SummaryKind::kAntidiagonal) return q == k;
+  if (q.kind == SummaryKind::kCellMean) return k.kind == SummaryKind::kCellMean;
   return k.kind == SummaryKind::kTokens ||
          (k.kind == SummaryKind::kMean && q.kind == SummaryKind::kMean);
 }
@@ -79,34 +86,39 @@ class PredictorRules {
       context_.conflict("predictor.estimate.k",
                         "predictor.estimate: q " + quoted(estimate.q) + " does not go with k " +
                             quoted(estimate.k),
-                        "means are compared with means or tokens, tokens with tokens, cells with "
-                        "cells of the same size",
+                        "means of tiles are compared with means of tiles or tokens, tokens with "
+                        "tokens, means of cells with means of cells, antidiagonals with those of "
+                        "the same size",
                         "legal with q " + quoted(estimate.q) + ": k " + keys_for(estimate.q));
       return;
     }
-    if (estimate.q.kind == SummaryKind::kAntidiagonal) check_cells(estimate.q.count);
+    if (has_cells(estimate.q)) {
+      check_cells(estimate.q, "predictor.tile.q", predictor_.tile_q);
+      check_cells(estimate.k, "predictor.tile.k", predictor_.tile_k);
+    }
     if (context_.sound({"predictor.estimate.bits"})) check_bits(estimate);
     if (context_.sound({"predictor.estimate.normalise"})) check_normalise(estimate);
     if (context_.at("predictor.estimate.exclude") != nullptr) check_exclude(estimate);
   }
 
-  /// A cell lies in one tile.
-  void check_cells(int count) {
-    const std::array sides{std::pair{"predictor.tile.q", predictor_.tile_q},
-                           std::pair{"predictor.tile.k", predictor_.tile_k}};
-    for (const auto& [path, tile] : sides) {
-      if (tile % count == 0) continue;
-      std::string help = "a multiple of " + std::to_string(count);
-      for (const int legal : legal_counts(SummaryKind::kAntidiagonal))
-        if (predictor_.tile_q % legal == 0 && predictor_.tile_k % legal == 0)
-          help = "\"antidiagonal(" + std::to_string(legal) + ")\", or " + path + " a multiple of " +
-                 std::to_string(count);
-      context_.conflict(path,
-                        std::string(path) + " = " + std::to_string(tile) +
-                            " is not a multiple of the " + std::to_string(count) +
-                            " tokens of an antidiagonal cell",
-                        "a cell lies in one tile", help);
+  /// A cell lies in one tile. The largest legal cell is the nearest one.
+  void check_cells(const Summary& cells, const char* path, int tile) {
+    if (tile % cells.count == 0) return;
+    const std::string count = std::to_string(cells.count);
+    const bool are_same = cells.kind == SummaryKind::kAntidiagonal;
+    std::string help = std::string(path) + " a multiple of " + count;
+    Summary nearest = cells;
+    for (const int legal : legal_counts(cells.kind)) {
+      const bool fits =
+          !are_same || (predictor_.tile_q % legal == 0 && predictor_.tile_k % legal == 0);
+      if (tile % legal == 0 && fits) nearest.count = legal;
     }
+    if (nearest.count != cells.count) help = quoted(nearest) + ", or " + help;
+    context_.conflict(path,
+                      std::string(path) + " = " + std::to_string(tile) +
+                          " is not a multiple of the " + count + " tokens of a cell of " +
+                          quoted(cells),
+                      "a cell lies in one tile", help);
   }
 
   void check_bits(const EstimateSpec& estimate) {
@@ -117,15 +129,15 @@ class PredictorRules {
       context_.conflict("predictor.estimate.bits",
                         bits + " needs \"tokens\" on both sides, not q " + quoted(estimate.q) +
                             " and k " + quoted(estimate.k),
-                        "integers are made of tokens; a mean is compared in f32, cells and last "
-                        "queries in the element type of the tensors",
+                        "integers are made of tokens; the mean of a tile is compared in f32, cells "
+                        "and last queries in the element type of the tensors",
                         "\"q\": \"tokens\", \"k\": \"tokens\"; or leave bits out");
     } else if (estimate.bits == 16 && has_mean(estimate)) {
       context_.conflict("predictor.estimate.bits", bits + " does not go with a mean",
-                        "a mean is compared in f32", "32, or leave bits out");
+                        "the mean of a tile is compared in f32", "32, or leave bits out");
     } else if (estimate.bits == 32 && !has_mean(estimate)) {
       context_.conflict("predictor.estimate.bits", bits + " needs a mean",
-                        "tokens are compared in the element type of the tensors",
+                        "tokens and cells are compared in the element type of the tensors",
                         "16, or leave bits out");
     }
     if (!context_.sound({"predictor.estimate.group"})) return;
@@ -166,6 +178,20 @@ class PredictorRules {
                            "top-p with no normalisation: mass_before sums probabilities, and plain "
                            "logits are none",
                            "\"normalise\": \"softmax\", or compare `rank`");
+    if (estimate.normalise == Normalise::kRowMax && estimate.reduce == Reduce::kSum &&
+        context_.sound({"predictor.estimate.reduce"}))
+      context_.conflict(
+          "predictor.estimate.normalise",
+          "predictor.estimate.normalise = \"row_max\" does not go with reduce \"sum\"",
+          "p is 1 at the row's largest logit, and the p of a tile the largest of its "
+          "pairs",
+          "\"reduce\": \"max\", or \"normalise\": \"softmax\"");
+    if (per_query && context_.at("predictor.estimate.temperature") != nullptr)
+      context_.conflict("predictor.estimate.temperature",
+                        "predictor.estimate.temperature does not go with normalise \"" +
+                            std::string(name_of(estimate.normalise)) + "\"",
+                        "the log-sum-exp is that of logits without a temperature",
+                        "leave it out, or \"normalise\": \"softmax\"");
     if (estimate.normalise == Normalise::kPreviousLse &&
         context_.spec.permute.order != TokenOrder::kNone)
       context_.conflict("predictor.estimate.normalise",
@@ -198,10 +224,12 @@ class PredictorRules {
     if (!predictor_.estimate) return;
     read("predictor.estimate.exclude", predictor_.estimate->exclude);
     const bool known = context_.sound({"predictor.estimate.q", "predictor.estimate.k"});
-    if (known && predictor_.estimate->k.kind == SummaryKind::kMean)
-      context_.conflict(
-          "predictor.estimate.k", "predictor.estimate.k: \"mean\" needs tiles of many keys" + but,
-          "a column is its own summary", "\"k\": \"tokens\", or predictor.tile.k of 16 or more");
+    if (known && has_mean_keys(*predictor_.estimate))
+      context_.conflict("predictor.estimate.k",
+                        "predictor.estimate.k: " + quoted(predictor_.estimate->k) +
+                            " needs tiles of many keys" + but,
+                        "a column is its own summary",
+                        "\"k\": \"tokens\", or predictor.tile.k of 16 or more");
   }
 
   /// Every field that is given must matter.
@@ -217,7 +245,7 @@ class PredictorRules {
                         "it is the form of these two", "leave it out");
     const bool integers =
         context_.spec.quantise.qk_bits == 8 || (estimate && in_integers(*estimate));
-    const bool mean_keys = estimate && estimate->k.kind == SummaryKind::kMean;
+    const bool mean_keys = estimate && has_mean_keys(*estimate);
     if (predictor_.smooth_q && !similar_q && !integers) idle_smooth("q");
     if (predictor_.smooth_k && !similar_k && !integers && !mean_keys) idle_smooth("k");
     if (estimate && first_used(predictor_.keep, kOfEstimates) == nullptr)

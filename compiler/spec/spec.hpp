@@ -37,6 +37,7 @@ enum class Loader : std::uint8_t { kCpAsync, kGather, kTma };
 /// What of a tile's tokens an estimate compares.
 enum class SummaryKind : std::uint8_t {
   kMean,          ///< "mean": one vector, the mean over the tile's real tokens, f32
+  kCellMean,      ///< "mean(8)": one vector for each cell of 8 tokens, in the element type
   kTokens,        ///< "tokens": every token
   kAntidiagonal,  ///< "antidiagonal(8)": cells of 8 tokens; the logit of two cells is the sum over
                   ///< the antidiagonal of their 8 x 8 token logits, divided by 8 (XAttention)
@@ -44,12 +45,17 @@ enum class SummaryKind : std::uint8_t {
 };
 struct Summary {
   SummaryKind kind = SummaryKind::kMean;
-  int count = 1;  ///< of kAntidiagonal and kLast
+  int count = 1;  ///< of kCellMean, kAntidiagonal and kLast
   bool operator==(const Summary&) const = default;
 };
 
+/// Are its vectors those of cells of tokens?
+constexpr bool has_cells(const Summary& summary) {
+  return summary.kind == SummaryKind::kCellMean || summary.kind == SummaryKind::kAntidiagonal;
+}
+
 enum class Reduce : std::uint8_t { kMax, kSum };  // "max", "sum"
-enum class Normalise : std::uint8_t { kNone, kSoftmax, kLse, kPreviousLse };
+enum class Normalise : std::uint8_t { kNone, kSoftmax, kLse, kPreviousLse, kRowMax };
 enum class QuantGroup : std::uint8_t { kBlock, kWarp, kThread };
 enum class SimilarityForm : std::uint8_t { kCosine, kGramMax };  // "cosine", "gram_max"
 enum class TokenOrder : std::uint8_t {
@@ -103,6 +109,7 @@ struct EstimateSpec {
   QuantGroup group = QuantGroup::kThread;  ///< of 8 and 4 bits
   Reduce reduce = Reduce::kMax;
   Normalise normalise = Normalise::kSoftmax;
+  float temperature = 1;  ///< factor of the logits that are normalised
   Expr reference;  ///< Site::kReference; of kLse: whose exact logits normalise; empty: all visible
   Expr exclude;    ///< Site::kExclude; empty: no tile is excluded
   bool operator==(const EstimateSpec&) const = default;
@@ -192,7 +199,7 @@ std::string_view name_of(QuantGroup);
 std::string_view name_of(SimilarityForm);
 std::string_view name_of(TokenOrder);
 std::string_view name_of(Calibrate);
-std::string name_of(const Summary&);  ///< "mean", "antidiagonal(8)"
+std::string name_of(const Summary&);  ///< "mean", "mean(8)", "antidiagonal(8)"
 std::string_view name_of(ParamDim);   ///< "batch", "heads", "q_tiles", "k_tiles", "n_q", "n_k"
 int size_bytes(DType);
 

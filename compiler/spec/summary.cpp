@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::array kSummaries{
     SummaryInfo{SummaryKind::kMean, "mean", 0, 0, false, ""},
+    SummaryInfo{SummaryKind::kCellMean, "mean", 2, 64, true, "2, 4, 8, 16, 32 or 64"},
     SummaryInfo{SummaryKind::kTokens, "tokens", 0, 0, false, ""},
     SummaryInfo{SummaryKind::kAntidiagonal, "antidiagonal", 2, 32, true, "2, 4, 8, 16 or 32"},
     SummaryInfo{SummaryKind::kLast, "last", 1, 256, false, "1 to 256"},

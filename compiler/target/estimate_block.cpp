@@ -13,7 +13,7 @@ constexpr int kPooledRows = 8, kPooledColumnRows = 2;
 
 int whole_mma(int rows) { return (rows + kWarpRows - 1) / kWarpRows * kWarpRows; }
 
-/// Of templates/select/antidiagonal/cell_shape.cuh: stages of rows and of columns, some elements of
+/// Of templates/select/cells/cell_shape.cuh: stages of rows and of columns, some elements of
 /// each, and what is known of the rows.
 constexpr int kCellRows = 128, kCellColumns = 128;
 constexpr int kCellStages = 3, kCellDepth = 64, kCellTailBytes = 2048;
@@ -30,6 +30,7 @@ int estimate_rows(const Estimate& estimate) {
       return estimate.tile_k < kFinestPooledTile ? kPooledColumnRows : kPooledRows;
     case SummaryKind::kTokens:
       return whole_mma(estimate.tile_q);
+    case SummaryKind::kCellMean:
     case SummaryKind::kAntidiagonal:
       return kCellRows;
     case SummaryKind::kLast:
@@ -39,13 +40,12 @@ int estimate_rows(const Estimate& estimate) {
 }
 
 int estimate_block_smem_bytes(const Estimate& estimate, int rows, int head_dim) {
-  if (estimate.rows.kind != SummaryKind::kAntidiagonal) return estimate_smem_bytes(rows, head_dim);
+  if (!has_cells(estimate.rows)) return estimate_smem_bytes(rows, head_dim);
   return kCellStages * (rows + kCellColumns) * cell_depth(head_dim) * 2 + kCellTailBytes;
 }
 
 std::string estimate_block_smem_formula(const Estimate& estimate, int rows, int head_dim) {
-  if (estimate.rows.kind != SummaryKind::kAntidiagonal)
-    return estimate_smem_formula(rows, head_dim);
+  if (!has_cells(estimate.rows)) return estimate_smem_formula(rows, head_dim);
   return number_text(kCellStages) + " stages * (" + number_text(rows) + " + " +
          number_text(kCellColumns) + ") * " + number_text(cell_depth(head_dim)) + " * 2 + " +
          number_text(kCellTailBytes);

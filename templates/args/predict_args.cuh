@@ -29,6 +29,9 @@ struct PredictArgs {
   float *q_summary, *k_summary;        ///< [b, h, keep_q_tiles, d], [b, h_kv, keep_k_tiles, d]
   float *q_similarity, *k_similarity;  ///< [b, h, keep_q_tiles], [b, h_kv, keep_k_tiles]
 
+  // of each cell, in the element type: [b, heads, padded / tokens of a cell, d]
+  unsigned short *q_cells, *k_cells;
+
   // integers: for attend, and with fewer bits or finer groups for the estimate
   signed char *q_values, *k_values;                    ///< [b, heads, padded, d]
   float *q_scale, *k_scale;                            ///< [b, heads, groups]

@@ -5,7 +5,7 @@
 namespace lacuna {
 
 /// What the weights of an estimate are divided by.
-enum class Normalise { kNone, kSoftmax, kLse, kPreviousLse };
+enum class Normalise { kNone, kSoftmax, kLse, kPreviousLse, kRowMax };
 
 /// Tokens that share one scale: a tile, the rows of a warp, or what one thread of an mma holds.
 enum class QuantGroup { kBlock, kWarp, kThread };

@@ -10,6 +10,7 @@ struct PrepareSide {
   const TensorArg& x;
   const float* mean;
   float *summary, *similarity;
+  unsigned short* cells;
   signed char* values;
   float* scale;
   signed char* estimate_values;
@@ -28,6 +29,7 @@ __device__ __forceinline__ PrepareSide prepare_side(const Args& args) {
             p.q_mean,
             p.q_summary,
             p.q_similarity,
+            p.q_cells,
             p.q_values,
             p.q_scale,
             p.estimate_q_values,
@@ -45,6 +47,7 @@ __device__ __forceinline__ PrepareSide prepare_side(const Args& args) {
             p.k_mean,
             p.k_summary,
             p.k_similarity,
+            p.k_cells,
             p.k_values,
             p.k_scale,
             p.estimate_k_values,

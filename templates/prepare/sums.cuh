@@ -23,6 +23,7 @@ class PrepareSums {
   static constexpr bool kHasSummary = Config::kSummaryTile != 0;
   static constexpr bool kHasSimilarity = Config::kSimilarityTile != 0;
   static constexpr RowUse kSimilarityRows = Config::kGramMax ? RowUse::kDirected : RowUse::kUnit;
+  using Element = typename Config::Element;
   using Rows = PrepareRows<Config, Args>;
   using Layout = typename Rows::Layout;
   using Columns = typename Rows::Columns;
@@ -46,6 +47,10 @@ class PrepareSums {
   __device__ __forceinline__ PrepareSums(Smem& smem) : smem_(smem), warp_(warp_index()) {}
 
   __device__ __forceinline__ void put_summary(const Rows& rows, Columns& sums, int first) {
+    if constexpr (Config::kRoundsSummary && Run<Config::kSummaryTile>::kIsTile) {
+      put_cells(rows, sums, first);
+      return;
+    }
     put_sums<Config::kSummaryTile>(sums, first, smem_.summary[warp_],
                                    [&](int tile) { write_summary(rows, tile); });
   }
@@ -73,16 +78,7 @@ class PrepareSums {
   __device__ __forceinline__ void put_sums(Columns& sums, int first, float* target,
                                            const Finish& finish) {
     using R = Run<kTile>;
-#pragma unroll
-    for (int step = 0; step < Layout::kSteps; ++step) {
-#pragma unroll
-      for (int e = 0; e < 8; ++e) {
-#pragma unroll
-        for (int rows = 1; rows < R::kRunRows; rows *= 2) {
-          sums[step][e] += __shfl_xor_sync(kAllLanes, sums[step][e], rows * Layout::kLanesPerRow);
-        }
-      }
-    }
+    add_rows<R::kRunRows>(sums);
 #pragma unroll
     for (int run = 0; run < Layout::kRowsPerPass; run += R::kRunRows) {
       if (lane_index() / Layout::kLanesPerRow == run) store_columns(target, sums);
@@ -91,6 +87,78 @@ class PrepareSums {
       const int row = warp_ * Layout::kRowsPerWarp + first * Layout::kRowsPerPass + run;
       if (row < Config::kTokens) finish(row / kTile);
       __syncwarp();
+    }
+  }
+
+  /// Over so many neighbouring rows of a pass, to all of them.
+  template <int kRunRows>
+  __device__ __forceinline__ static void add_rows(Columns& sums) {
+#pragma unroll
+    for (int step = 0; step < Layout::kSteps; ++step) {
+#pragma unroll
+      for (int e = 0; e < 8; ++e) {
+#pragma unroll
+        for (int rows = 1; rows < kRunRows; rows *= 2) {
+          sums[step][e] += __shfl_xor_sync(kAllLanes, sums[step][e], rows * Layout::kLanesPerRow);
+        }
+      }
+    }
+  }
+
+  /// Cells that lie within a warp: their means, from the registers. The first row of a cell in a
+  /// pass writes it.
+  __device__ __forceinline__ void put_cells(const Rows& rows, Columns& sums, int first) const {
+    constexpr int kTile = Config::kSummaryTile;
+    using R = Run<kTile>;
+    add_rows<R::kRunRows>(sums);
+    const int of_pass = lane_index() / Layout::kLanesPerRow;
+    const int row = warp_ * Layout::kRowsPerWarp + first * Layout::kRowsPerPass + of_pass;
+    if (of_pass % R::kRunRows != 0 || row >= Config::kTokens) return;
+    const int cell = row / kTile;
+#pragma unroll
+    for (int step = 0; step < Layout::kSteps; ++step) {
+      float mean[8];
+#pragma unroll
+      for (int e = 0; e < 8; ++e)
+        mean[e] = mean_of_cell(rows, cell, Layout::column(step) + e, sums[step][e]);
+      *reinterpret_cast<uint4*>(cell_address(rows, cell) + Layout::column(step)) = {
+          pack<Element>(mean[0], mean[1]), pack<Element>(mean[2], mean[3]),
+          pack<Element>(mean[4], mean[5]), pack<Element>(mean[6], mean[7])};
+    }
+  }
+
+  /// 0 of a cell past the end: of these, too, there are whole blocks.
+  __device__ __forceinline__ float mean_of_cell(const Rows& rows, int cell, int column,
+                                                float sum) const {
+    constexpr int kTile = Config::kSummaryTile;
+    if (!(fabsf(sum) < kInfinity))
+      sum = sum_again<kTile, RowUse::kAll, Config::kSmoothSummary>(rows, cell, column);
+    const int tokens = smaller(rows.left() - cell * kTile, kTile);
+    if (tokens == kTile) return sum * (1.0f / kTile);
+    return tokens > 0 ? sum / static_cast<float>(tokens) : 0.0f;
+  }
+
+  __device__ __forceinline__ static unsigned short* cell_address(const Rows& rows, int cell) {
+    const PrepareSide& side = rows.side();
+    const long long number =
+        static_cast<long long>(rows.head()) * (side.padded / Config::kSummaryTile) +
+        rows.first() / Config::kSummaryTile + cell;
+    return side.cells + number * kHeadDim;
+  }
+
+  /// Of a cell of more than one warp.
+  __device__ __forceinline__ void write_cell(const Rows& rows, int cell) const {
+    for (int column = 2 * lane_index(); column < kHeadDim; column += 64) {
+      float mean[2];
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        float sum = 0.0f;
+#pragma unroll
+        for (int part = 0; part < Run<Config::kSummaryTile>::kParts; ++part)
+          sum += smem_.summary[cell * Run<Config::kSummaryTile>::kParts + part][column + e];
+        mean[e] = mean_of_cell(rows, cell, column + e, sum);
+      }
+      *reinterpret_cast<u32*>(cell_address(rows, cell) + column) = pack<Element>(mean[0], mean[1]);
     }
   }
 
@@ -133,6 +201,10 @@ class PrepareSums {
 
   __device__ __forceinline__ void write_summary(const Rows& rows, int tile) const {
     constexpr int kTile = Config::kSummaryTile;
+    if constexpr (Config::kRoundsSummary) {
+      write_cell(rows, tile);
+      return;
+    }
     if (tile * kTile >= rows.left()) return;
     const auto tokens = static_cast<float>(smaller(kTile, rows.left() - tile * kTile));
     const PrepareSide& side = rows.side();

@@ -71,6 +71,8 @@ const std::map<std::string, std::size_t> kPredictOffsets = {
     MEMBER(PredictArgs, k_summary),
     MEMBER(PredictArgs, q_similarity),
     MEMBER(PredictArgs, k_similarity),
+    MEMBER(PredictArgs, q_cells),
+    MEMBER(PredictArgs, k_cells),
     MEMBER(PredictArgs, q_values),
     MEMBER(PredictArgs, k_values),
     MEMBER(PredictArgs, q_scale),

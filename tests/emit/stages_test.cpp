@@ -76,6 +76,7 @@ TEST(Stages, PrepareIsToldEachPieceOfItsWork) {
             "static constexpr int kTokens = 64;\n"
             "static constexpr bool kSmooth = true;\n"
             "static constexpr int kSummaryTile = 64;\n"
+            "static constexpr bool kRoundsSummary = false;\n"
             "static constexpr bool kSmoothSummary = true;\n"
             "static constexpr int kSimilarityTile = 64;\n"
             "static constexpr bool kGramMax = true;\n"

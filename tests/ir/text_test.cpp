@@ -218,7 +218,8 @@ TEST(ProgramTextErrors, NamePlaceExpectedAndGot) {
             "help: did you mean 'name'?\n");
   EXPECT_EQ(errors_of(with_line("  %q = input name=\"q\" : [depth] f16")),
             "x.ir:2:26: error: expected one of batch, heads, heads_kv, n_q, n_k, d, q_tiles, "
-            "k_tiles, capacity, keep_q_tiles, keep_k_tiles, keep_words, q_groups, k_groups, got "
+            "k_tiles, capacity, keep_q_tiles, keep_k_tiles, keep_words, q_cells, k_cells, "
+            "q_groups, k_groups, got "
             "'depth' [E0401]\n"
             "  %q = input name=\"q\" : [depth] f16\n"
             "                         ^~~~~\n");
@@ -229,14 +230,15 @@ TEST(ProgramTextErrors, NamePlaceExpectedAndGot) {
 }
 
 TEST(ProgramTextErrors, KnowsTheSummaries) {
-  for (const char* kind : {"median", "last", "last(0)", "antidiagonal(3)", "mean(2)"}) {
+  for (const char* kind : {"median", "last", "last(0)", "antidiagonal(3)", "mean(3)"}) {
     std::string text = kGatheredText;
     text.replace(text.find("columns=tokens"), 14, "columns=" + std::string(kind));
     Diagnostics diagnostics;
     (void)parse_program({"x.ir", text}, diagnostics);
-    EXPECT_TRUE(messages(diagnostics)
-                    .starts_with("expected mean, tokens, antidiagonal(n) or last(n), got '" +
-                                 std::string(kind) + "'\n"))
+    EXPECT_TRUE(
+        messages(diagnostics)
+            .starts_with("expected mean, mean(n), tokens, antidiagonal(n) or last(n), got '" +
+                         std::string(kind) + "'\n"))
         << messages(diagnostics);
   }
 }

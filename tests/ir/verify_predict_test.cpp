@@ -13,25 +13,33 @@ TEST_P(PredictRule, IsTheDiagnostic) {
             violation.messages);
 }
 
+const std::string kKindsRule =
+    "estimate %p: rows and columns are mean and mean, mean and tokens, mean(n) and mean(m), tokens "
+    "and tokens, antidiagonal(n) both, or last(n) and tokens\n";
+const std::string kCellsRule =
+    "estimate %p: cells have at least 2 tokens and divide the tiles, last rows are at least 1\n";
+const std::string kBitsRule =
+    "estimate %p: means of tiles are compared in 32 bits, tokens in 16, 8 or 4, cells and last "
+    "rows in 16\n";
+
 const TextViolation kPredict[] = {
     {"Kinds", kPredictedText, "rows=tokens, columns=tokens, bits=4", "rows=tokens, bits=4",
-     "estimate %p: rows and columns are mean and mean, mean and tokens, tokens and tokens, "
-     "antidiagonal(n) both, or last(n) and tokens\n"},
+     kKindsRule},
     {"KindsOfCells", kGatheredText, "columns=tokens",
-     "rows=antidiagonal(4), columns=antidiagonal(8)",
-     "estimate %p: rows and columns are mean and mean, mean and tokens, tokens and tokens, "
-     "antidiagonal(n) both, or last(n) and tokens\nestimate %p: rows of means are compared in 32 "
-     "bits, tokens in 16, 8 or 4, antidiagonals and last rows in 16\n" +
-         kComparedRule},
+     "rows=antidiagonal(4), columns=antidiagonal(8)", kKindsRule + kBitsRule + kComparedRule},
     {"Cells", kGatheredText, "columns=tokens", "rows=antidiagonal(16), columns=antidiagonal(16)",
-     "estimate %p: cells of an antidiagonal have at least 2 tokens and divide the tiles, last rows "
-     "are at least 1\nestimate %p: rows of means are compared in 32 bits, tokens in 16, 8 or 4, "
-     "antidiagonals and last rows in 16\n" +
-         kComparedRule},
-    {"Bits", kGatheredText, "columns=tokens", "columns=tokens, bits=8",
-     "estimate %p: rows of means are compared in 32 bits, tokens in 16, 8 or 4, antidiagonals and "
-     "last rows in 16\n" +
-         kComparedRule},
+     kCellsRule + kBitsRule + kComparedRule},
+    {"CellsOfMeans", kGatheredText, "columns=tokens", "rows=mean(8), columns=mean(16), bits=16",
+     kCellsRule + kComparedRule},
+    {"CellsWithTokens", kGatheredText, "columns=tokens", "rows=mean(8), columns=tokens, bits=16",
+     kKindsRule + kComparedRule},
+    {"SumOfRowMaximum", kGatheredText, "columns=tokens",
+     "columns=tokens, reduce=sum, normalise=row_max",
+     "estimate %p: weights relative to the row's largest logit are not summed\n"},
+    {"Temperature", kGatheredText, "columns=tokens", "columns=tokens, temperature=0",
+     "estimate %p: temperature is a positive finite number, 1 where an lse of exact logits "
+     "normalises\n"},
+    {"Bits", kGatheredText, "columns=tokens", "columns=tokens, bits=8", kBitsRule + kComparedRule},
     {"SummaryOfOtherTiles", kGatheredText, "summarise %q, tile=128", "summarise %q, tile=64",
      kComparedRule},
     {"UnscaledIntegers", kPredictedText, "q_scale=%estimate_q_scale, k_scale=%estimate_k_scale, ",

@@ -35,8 +35,8 @@ inline const std::string kBiasRule =
     "what smoothing took from quantised operands comes back: row_bias is q projected onto the mean "
     "of k, column_bias k onto the mean of q, each where that mean was taken away\n";
 inline const std::string kComparedRule =
-    "estimate %p: q and k are summaries of the estimate's tiles where means are compared, else the "
-    "tensors, or their integers with scales where these have 8 or 4 bits\n";
+    "estimate %p: q and k are summaries of the estimate's tiles or cells where means are compared, "
+    "else the tensors, or their integers with scales where these have 8 or 4 bits\n";
 inline const std::string kEstimatedRule =
     "select %kept: p and score are those of an estimate of the same tiles, given where keep reads "
     "p, rank, mass_before or score\n";

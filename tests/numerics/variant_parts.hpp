@@ -46,7 +46,9 @@ bool make_token_variant(const std::string& name, Variant& v, KernelTile tile, Ra
 bool make_feature_variant(const std::string& name, Variant& v, KernelTile tile, Random& random);
 bool make_narrow_list_variant(const std::string& name, Variant& v, KernelTile tile, Random& random);
 
-/// The text of a spec of variants_features.cpp, variants_lists.cpp; "" for other names.
+/// The text of a spec of variants_tokens.cpp, variants_features.cpp, variants_lists.cpp; "" for
+/// other names.
+std::string token_spec(const std::string& name);
 std::string feature_spec(const std::string& name);
 std::string narrow_list_spec(const std::string& name);
 

@@ -78,6 +78,7 @@ std::string inline_spec(const std::string& name) {
     return R"({"version": 1, "name": "lists-descending", "mask": "external",
   "attention": {"mask": "k <= q + n_k - n_q"},
   "tile": {"q": [128, 64], "k": 64, "order": "descending"}})";
+  if (const std::string tokens = token_spec(name); !tokens.empty()) return tokens;
   if (const std::string narrow = narrow_list_spec(name); !narrow.empty()) return narrow;
   return feature_spec(name);
 }
@@ -186,6 +187,10 @@ const std::vector<std::string>& predicted_names() {
                                                  "moba-blocks",
                                                  "streaming",
                                                  "radial",
+                                                 "relmax",
+                                                 "flashprefill",
+                                                 "subblock",
+                                                 "uneven-cells",
                                                  "xattention",
                                                  "sale",
                                                  "fg-attn-cached",
@@ -255,6 +260,7 @@ Variant make_variant(const Case& c, const KernelTile& tile, std::uint32_t seed) 
   Random random(seed);
   Variant v;
   v.spec_json = spec_text(c);
+  v.dtype = c.dtype;
   v.problem = make_problem(c, random);
   v.tiling.tile_q = tile.q, v.tiling.tile_k = tile.k, v.tiling.warp_rows = tile.gate_rows;
   v.tiling.step_tiles = tile.step_tiles;

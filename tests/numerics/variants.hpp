@@ -55,7 +55,8 @@ struct ParamValue {
 };
 
 struct Variant {
-  std::string spec_json;    ///< text handed to the library
+  std::string spec_json;  ///< text handed to the library
+  DType dtype = DType::kBF16;
   oracle::Problem problem;  ///< what the caller passes
   /// Of the reports, and direction; tile sizes are asked of the library. With columns, tile_k is
   /// their width.

@@ -50,6 +50,79 @@ void make_xattention(Variant& v, Random& random) {
   };
 }
 
+oracle::Format format_of(const Variant& v) {
+  if (v.dtype == DType::kF32) return oracle::kF32;
+  return v.dtype == DType::kF16 ? oracle::kF16 : oracle::kBF16;
+}
+
+oracle::Predictor& cells_compared(Variant& v, int tile_k, int cell_q, int cell_k) {
+  oracle::Predictor& p = compared(v, 128, tile_k, Compared::kCellMean, Compared::kCellMean);
+  p.estimate->count = cell_q, p.estimate->column_count = cell_k;
+  p.estimate->cells = format_of(v);
+  return p;
+}
+
+bool is_first_or_diagonal(const TileFacts& t, int shift) {
+  return t.tile.j == 0 || t.tile.k1 >= t.tile.q0 + shift;
+}
+
+void make_relmax(Variant& v, Random& random) {
+  make_causal(v);
+  const auto alpha = head_param(v, "alpha", random, 0.05, 0.9);
+  const int shift = token_shift(v);
+  oracle::Predictor& p = cells_compared(v, 64, 8, 8);
+  p.smooth_k = true, p.uses_rank = false;
+  p.estimate->norm = oracle::Norm::kRowMax;
+  p.keep = [=](const TileFacts& t) {
+    return t.p > alpha[token_head(t)] || is_first_or_diagonal(t, shift);
+  };
+}
+
+void make_subblock(Variant& v, Random& random) {
+  make_causal(v);
+  const auto tau = head_param(v, "tau", random, 0.3, 0.95);
+  const int shift = token_shift(v);
+  oracle::Predictor& p = cells_compared(v, 128, 16, 16);
+  p.smooth_k = true;
+  p.estimate->reduction = oracle::Reduction::kSum;
+  p.keep = [=](const TileFacts& t) {
+    return t.mass_before < tau[token_head(t)] || is_first_or_diagonal(t, shift);
+  };
+}
+
+/// Cells of other sizes for queries than for keys, among them cells that several warps share.
+constexpr const char* kUnevenCells = R"json({
+  "version": 1, "name": "uneven-cells",
+  "params": {"tau": {"shape": "[heads]", "range": [0, 1]}},
+  "predictor": {
+    "tile": {"q": 128, "k": 64},
+    "estimate": {"q": "mean(4)", "k": "mean(32)", "temperature": 1.5},
+    "keep": "p > tau or score > 2.0"
+  }
+})json";
+
+void make_uneven_cells(Variant& v, Random& random) {
+  const auto tau = head_param(v, "tau", random, 0.1, 0.4);
+  oracle::Predictor& p = cells_compared(v, 64, 4, 32);
+  p.uses_rank = false;
+  p.estimate->temperature = 1.5;
+  p.keep = [=](const TileFacts& t) { return t.p > tau[token_head(t)] || t.score > 2.0; };
+}
+
+void make_flashprefill(Variant& v, Random& random) {
+  make_causal(v);
+  const auto alpha = head_param(v, "alpha", random, 0.05, 0.9);
+  v.params.push_back({"sink", true, {30}, {}});
+  v.params.push_back({"window", true, {60}, {}});
+  const int shift = token_shift(v);
+  oracle::Predictor& p = compared(v, 128, 128, Compared::kMean, Compared::kMean);
+  p.smooth_k = true, p.uses_rank = false;
+  p.estimate->bits = 32, p.estimate->norm = oracle::Norm::kRowMax;
+  p.keep = [=](const TileFacts& t) {
+    return t.p >= alpha[token_head(t)] || t.tile.k0 < 30 || t.tile.q0 + shift - t.tile.k1 < 60;
+  };
+}
+
 /// Keys above c / n_k for one of the queries (`rows` tokens) or for their mean.
 void make_fg_attn(Variant& v, Compared rows, Random& random) {
   const double c = as_f32(uniform(random, 0.8, 3));
@@ -78,8 +151,16 @@ void make_vertical_slash(Variant& v, Random& random) {
 
 }  // namespace
 
+std::string token_spec(const std::string& name) {
+  return name == "uneven-cells" ? kUnevenCells : "";
+}
+
 bool make_token_variant(const std::string& name, Variant& v, KernelTile, Random& random) {
   if (name == "sale") return make_sale(v, random), true;
+  if (name == "relmax") return make_relmax(v, random), true;
+  if (name == "subblock") return make_subblock(v, random), true;
+  if (name == "uneven-cells") return make_uneven_cells(v, random), true;
+  if (name == "flashprefill") return make_flashprefill(v, random), true;
   if (name == "xattention") return make_xattention(v, random), true;
   if (name == "fg-attn-cached") return make_fg_attn(v, Compared::kTokens, random), true;
   if (name == "fg-attn-pooled") return make_fg_attn(v, Compared::kMean, random), true;

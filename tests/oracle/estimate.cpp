@@ -10,6 +10,8 @@ namespace {
 
 /// Error of a product of f32 sums relative to the lengths of its vectors, and in itself.
 constexpr double kProductError = 1e-5, kLogitError = 4e-6;
+/// Error of a mean of f32, relative to what was added up.
+constexpr double kMeanError = 1e-6;
 /// Weights below this may be flushed to zero.
 constexpr double kSmallest = 1e-36;
 
@@ -25,13 +27,37 @@ std::vector<double> lengths_of(const std::vector<double>& vectors, int d) {
 }
 
 std::vector<Item> items_of(Compared compared, int count, int tokens, int tile) {
-  const int width = compared == Compared::kMean           ? tile
-                    : compared == Compared::kAntidiagonal ? count
-                                                          : 1;
+  const bool cells = compared == Compared::kAntidiagonal || compared == Compared::kCellMean;
+  const int width = compared == Compared::kMean ? tile : cells ? count : 1;
   std::vector<Item> items;
   for (int first = 0; first < tokens; first += width)
     items.push_back({static_cast<int>(items.size()), first, std::min(first + width, tokens) - 1});
   return items;
+}
+
+int cell_tokens(const EstimateRule& rule, bool is_query) {
+  return is_query || rule.column_count == 0 ? rule.count : rule.column_count;
+}
+
+/// Means of cells of x, which `mean` was taken from (empty: nothing), in a format of few bits. f32
+/// arithmetic may round a mean next to the middle of two numbers to either.
+Vectors rounded_means(const std::vector<double>& x, const std::vector<double>& mean, int heads,
+                      int tokens, int d, int cell, const Format& format) {
+  std::vector<double> magnitudes = x;
+  for (double& value : magnitudes) value = std::abs(value);
+  const auto sums = tile_means(magnitudes, heads, tokens, d, cell);
+  Vectors out{tile_means(x, heads, tokens, d, cell), {}};
+  const std::size_t per_head = out.value.size() / static_cast<std::size_t>(heads);
+  for (std::size_t at = 0; at < out.value.size(); ++at) {
+    const std::size_t column = at % static_cast<std::size_t>(d);
+    const double taken =
+        mean.empty() ? 0 : std::abs(mean[at / per_head * static_cast<std::size_t>(d) + column]);
+    const double error = kMeanError * (sums[at] + taken), exact = out.value[at];
+    out.value[at] = round_to(exact, format);
+    out.slack.push_back(std::max(std::abs(round_to(exact + error, format) - out.value[at]),
+                                 std::abs(round_to(exact - error, format) - out.value[at])));
+  }
+  return out;
 }
 
 /// The vectors of one side: summaries, tokens, or tokens in integers. Summaries of keys are
@@ -39,13 +65,22 @@ std::vector<Item> items_of(Compared compared, int count, int tokens, int tile) {
 Vectors vectors_of(const std::vector<double>& x, const std::vector<double>& mean, int heads,
                    int tokens, int d, const EstimateRule& rule, Compared compared, int tile,
                    const Grouping& grouping) {
-  if (compared == Compared::kMean) {
-    const bool smooth = !mean.empty() && !grouping.is_query && rule.norm == Norm::kSoftmax;
+  if (compared == Compared::kMean || compared == Compared::kCellMean) {
+    const bool is_relative = rule.norm == Norm::kSoftmax || rule.norm == Norm::kRowMax;
+    const bool smooth = !mean.empty() && !grouping.is_query && is_relative;
     const auto smooth_x = smooth ? subtract_means(x, mean, heads, tokens, d) : x;
-    return {tile_means(smooth_x, heads, tokens, d, tile), {}};
+    if (compared == Compared::kMean) return {tile_means(smooth_x, heads, tokens, d, tile), {}};
+    const int cell = cell_tokens(rule, grouping.is_query);
+    return rounded_means(smooth_x, smooth ? mean : std::vector<double>{}, heads, tokens, d, cell,
+                         rule.cells);
   }
   if (rule.bits > 8) return {x, {}};
   return quantise(x, mean, heads, tokens, d, grouping).vectors(d);
+}
+
+int vector_count(const EstimateRule& rule, Compared compared, bool is_query, int tokens, int tile) {
+  if (compared == Compared::kMean) return tiles_of(tokens, tile);
+  return compared == Compared::kCellMean ? tiles_of(tokens, cell_tokens(rule, is_query)) : tokens;
 }
 
 /// What smoothing took from the logits of integers.
@@ -116,7 +151,8 @@ Logit logit_of(const Prepared& x, int b, int h, const Item& row, const Item& col
   };
   if (!x.row_bias.empty()) add(x.row_bias[query_index(p, b, h, row.first)]);
   if (!x.column_bias.empty()) add(x.column_bias[flat_row(b, p.n_h, h, p.n_k, column.first)]);
-  return {sum.value * p.scale, sum.error * p.scale + kLogitError};
+  const double scale = p.scale * rule.temperature;
+  return {sum.value * scale, sum.error * scale + kLogitError};
 }
 
 bool sees(const Problem& p, int b, int h, const Item& row, const Item& column) {
@@ -135,6 +171,16 @@ Band log_sum_exp(const std::vector<Logit>& logits) {
     return largest + std::log(total);
   };
   return {sum(-1), sum(0), sum(1)};
+}
+
+Band largest_of(const std::vector<Logit>& logits) {
+  Band largest{-kInfinity, -kInfinity, -kInfinity};
+  for (const Logit& l : logits) {
+    largest.low = std::max(largest.low, l.value - l.error);
+    largest.value = std::max(largest.value, l.value);
+    largest.high = std::max(largest.high, l.value + l.error);
+  }
+  return largest;
 }
 
 /// The exact logits of the reference keys of a query.
@@ -157,6 +203,7 @@ Band normaliser(const Prepared& x, int b, int h, const Item& row,
   const EstimateRule& rule = *x.predictor->estimate;
   if (rule.norm == Norm::kReference) return log_sum_exp(reference_logits(x, b, h, row.first));
   if (rule.norm == Norm::kSoftmax) return log_sum_exp(logits);
+  if (rule.norm == Norm::kRowMax) return largest_of(logits);
   const double lse = rule.previous_lse[query_index(*x.problem, b, h, row.first)];
   return {lse, lse, lse};
 }
@@ -258,10 +305,10 @@ Prepared prepare(const Problem& p, const Predictor& predictor) {
                      {rule.bits, rule.group, std::max(predictor.tile_q, 16), true});
   out.k = vectors_of(p.k, k_mean, k_heads, p.n_k, p.d, rule, rule.columns, predictor.tile_k,
                      {rule.bits, rule.group, std::max(predictor.tile_k, 32), false});
-  out.q_vectors = rule.rows == Compared::kMean ? out.q_tiles : p.n_q;
-  out.k_vectors = rule.columns == Compared::kMean ? out.k_tiles : p.n_k;
+  out.q_vectors = vector_count(rule, rule.rows, true, p.n_q, predictor.tile_q);
+  out.k_vectors = vector_count(rule, rule.columns, false, p.n_k, predictor.tile_k);
   out.q_length = lengths_of(out.q.value, p.d), out.k_length = lengths_of(out.k.value, p.d);
-  out.columns = items_of(rule.columns, rule.count, p.n_k, predictor.tile_k);
+  out.columns = items_of(rule.columns, cell_tokens(rule, false), p.n_k, predictor.tile_k);
   if (rule.bits <= 8) add_biases(out, q_mean, k_mean);
   return out;
 }

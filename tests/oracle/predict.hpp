@@ -15,9 +15,9 @@
 
 namespace lacuna::oracle {
 
-enum class Compared { kMean, kTokens, kAntidiagonal, kLast };
+enum class Compared { kMean, kCellMean, kTokens, kAntidiagonal, kLast };
 enum class Reduction { kMax, kSum };
-enum class Norm { kNone, kSoftmax, kReference, kPrevious };
+enum class Norm { kNone, kSoftmax, kReference, kPrevious, kRowMax };
 
 /// What a keep rule knows about a tile. `similar` rules of exclude see similar_* and the tile
 /// alone.
@@ -30,7 +30,10 @@ struct TileFacts {
 
 struct EstimateRule {
   Compared rows = Compared::kMean, columns = Compared::kMean;
-  int count = 1;  ///< tokens of an antidiagonal cell, or of the last rows
+  int count = 1;         ///< tokens of a cell (of rows), or of the last rows
+  int column_count = 0;  ///< tokens of a cell of columns; 0: as of rows
+  Format cells;          ///< that means of cells are rounded to
+  double temperature = 1;
   int bits = 32;  ///< 8 and 4: integers
   Group group = Group::kThread;
   Reduction reduction = Reduction::kMax;

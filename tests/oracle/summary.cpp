@@ -78,6 +78,15 @@ std::vector<double> tile_means(const std::vector<double>& x, int heads, int toke
   return out;
 }
 
+double round_to(double x, const Format& format) {
+  if (x == 0 || !std::isfinite(x)) return x;
+  int exponent = 0;
+  std::frexp(x, &exponent);
+  const double step =
+      std::ldexp(1.0, std::max(exponent, format.least_exponent) - format.significant);
+  return std::nearbyint(x / step) * step;
+}
+
 std::vector<Band> self_similarity(const std::vector<double>& x, const std::vector<double>& mean,
                                   int heads, int tokens, int d, int tile, Similarity form) {
   std::vector<Band> out;

@@ -14,6 +14,16 @@ struct Band {
 std::vector<double> tile_means(const std::vector<double>& x, int heads, int tokens, int d,
                                int tile);
 
+/// A binary floating-point format: bits of the significand, exponent of the smallest normal number
+/// (as frexp counts it).
+struct Format {
+  int significant = 53, least_exponent = -1021;
+};
+inline constexpr Format kBF16{8, -125}, kF16{11, -13}, kF32{24, -125};
+
+/// Nearest number of the format, ties to even.
+double round_to(double x, const Format& format);
+
 enum class Similarity { kCosine, kGramMax };
 
 /// Self-similarity of each tile of x - mean (`mean` empty: of x), [heads, tiles]. Zero tokens are

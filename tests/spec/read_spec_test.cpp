@@ -302,6 +302,16 @@ INSTANTIATE_TEST_SUITE_P(Files, ShippedSpec, testing::ValuesIn(shipped()), [](co
   return name;
 });
 
+TEST(PrintSpec, KeepsATemperature) {
+  const std::string cells = "\"mean(8)\"";
+  const VariantSpec spec =
+      read_members("\"predictor\": {\"keep\": \"p > 0.5\", \"estimate\": {\"q\": " + cells +
+                   ", \"k\": " + cells + ", \"temperature\": 1.5}}");
+  EXPECT_EQ(spec.predictor->estimate->temperature, 1.5F);
+  Diagnostics diagnostics;
+  EXPECT_EQ(read_spec({"x", print_spec(spec)}, diagnostics).spec, spec);
+}
+
 TEST(PrintSpec, PrintsOnlyWhatWasSaid) {
   EXPECT_EQ(print_spec(read_members(R"("tile": {"q": "auto"}, "attention": {"lse": true})")),
             "{\n  \"version\": 1,\n  \"name\": \"x\"\n}\n");
@@ -313,7 +323,9 @@ TEST(PrintSpec, EveryFieldSurvivesARoundTrip) {
   const std::string printed = print_spec(spec);
   for (const SpecField& field : spec_fields()) {
     const std::string key = "\"" + std::string(key_of(field)) + "\":";
-    const bool values_kept = field.slot != nullptr && field.path != "tile.stages";
+    // A log-sum-exp, which the text asks for, has no temperature.
+    const bool values_kept = field.slot != nullptr && field.path != "tile.stages" &&
+                             field.path != "predictor.estimate.temperature";
     if (values_kept) {
       EXPECT_NE(printed.find(key), std::string::npos) << field.path;
     }

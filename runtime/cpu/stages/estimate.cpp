@@ -11,7 +11,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-/// Log of the sum of exp(logit) of every row, over one pass.
+/// Log of the sum of exp(logit) of every row, over one pass; kRowMax: the largest logit alone.
 void sum_exponentials(const EstimateJob& job, const KeyColumns& keys, HeadIndex head, int i,
                       LogitKind kind, EstimateScratch& scratch) {
   const auto rows = static_cast<std::size_t>(scratch.rows.count());
@@ -32,6 +32,9 @@ void sum_exponentials(const EstimateJob& job, const KeyColumns& keys, HeadIndex 
   for (std::size_t r = 0; r < rows; ++r) {
     const float sum = scratch.denominator[r];
     scratch.lse[r] = sum == 0 ? -kInfinity : scratch.running_max[r] + std::log(sum);
+    if (job.op.normalise == Normalise::kRowMax && !std::isnan(sum)) {
+      scratch.lse[r] = scratch.running_max[r];
+    }
   }
 }
 
@@ -43,6 +46,7 @@ void find_lse(const EstimateJob& job, const KeyColumns& keys, HeadIndex head, in
     case Normalise::kNone:
       break;
     case Normalise::kSoftmax:
+    case Normalise::kRowMax:
       sum_exponentials(job, keys, head, i, LogitKind::kEstimated, scratch);
       break;
     case Normalise::kLse:

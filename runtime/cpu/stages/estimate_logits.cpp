@@ -131,7 +131,8 @@ void scale_row(const Pass& pass, const LogitBlock& block, int r, float* logits) 
   }
   const bool cells = pass.columns().kind == SummaryKind::kAntidiagonal;
   const auto divisor = static_cast<float>(cells ? pass.columns().count : 1);
-  for (int c = 0; c < count; ++c) logits[c] = job.op.scale * (logits[c] / divisor);
+  const float scale = job.op.scale * job.op.temperature;
+  for (int c = 0; c < count; ++c) logits[c] = scale * (logits[c] / divisor);
 }
 
 /// Writes -inf where a row sees nothing.

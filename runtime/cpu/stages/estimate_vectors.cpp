@@ -6,15 +6,22 @@
 namespace lacuna::predict {
 namespace {
 
-int cell_of(Summary kind) { return kind.kind == SummaryKind::kAntidiagonal ? kind.count : 1; }
+/// Stored vectors of a row or column, one after the other.
+int parts_of(Summary kind) { return kind.kind == SummaryKind::kAntidiagonal ? kind.count : 1; }
+
+/// Tokens that a row or column stands for.
+int tokens_of(Summary kind, int tile) {
+  if (kind.kind == SummaryKind::kMean) return tile;
+  return has_cells(kind) ? kind.count : 1;
+}
 
 /// Vectors that stand for `tokens` tokens in tiles of `tile`.
 int vector_count(Summary kind, int tokens, int tile) {
-  return ceil_div(tokens, kind.kind == SummaryKind::kMean ? tile : cell_of(kind));
+  return ceil_div(tokens, tokens_of(kind, tile));
 }
 
 TokenRange vector_tokens(Summary kind, int tile, int tokens, int index) {
-  const int step = kind.kind == SummaryKind::kMean ? tile : cell_of(kind);
+  const int step = tokens_of(kind, tile);
   return {index * step, std::min((index + 1) * step, tokens) - 1};
 }
 
@@ -22,7 +29,7 @@ TokenRange vector_tokens(Summary kind, int tile, int tokens, int index) {
 /// a row in reverse. Tokens past the end are 0.
 void load_vector(const Array& x, HeadIndex head, Summary kind, bool reversed, int index,
                  float* to) {
-  const int cell = cell_of(kind);
+  const int cell = parts_of(kind);
   for (int s = 0; s < cell; ++s) {
     const int token = index * cell + (reversed ? cell - 1 - s : s);
     float* part = to + std::ptrdiff_t{s} * x.width();
@@ -36,7 +43,7 @@ void load_vector(const Array& x, HeadIndex head, Summary kind, bool reversed, in
 
 ColumnPanels pack_columns(const Array& k, HeadIndex kv_head, Summary kind, int count,
                           std::int32_t threads) {
-  ColumnPanels panels(count, cell_of(kind) * k.width());
+  ColumnPanels panels(count, parts_of(kind) * k.width());
   const std::size_t workers = worker_count(threads, panels.panels());
   std::vector<std::vector<float>> columns(
       workers, std::vector<float>(static_cast<std::size_t>(panels.length)));
@@ -57,7 +64,7 @@ float* row_at(RowVectors& rows, int r, int length) {
 }  // namespace
 
 int columns_of_tile(const EstimateJob& job, Summary kind) {
-  return kind.kind == SummaryKind::kMean ? 1 : ceil_div(job.op.tile_k, cell_of(kind));
+  return ceil_div(job.op.tile_k, tokens_of(kind, job.op.tile_k));
 }
 
 TokenRange column_tokens(const EstimateJob& job, Summary kind, int column) {
@@ -81,17 +88,14 @@ void load_rows(const EstimateJob& job, HeadIndex head, int i, RowVectors& rows) 
   const Summary kind = job.op.rows;
   const int n_q = job.args.n_q, tile = job.op.tile_q;
   int first = 0, end = 0;
-  if (kind.kind == SummaryKind::kMean) {
-    first = i;
-    end = i + 1;
-  } else if (kind.kind == SummaryKind::kLast) {
+  if (kind.kind == SummaryKind::kLast) {
     first = std::max(0, n_q - kind.count);
     end = n_q;
   } else {
-    first = i * tile / cell_of(kind);
-    end = ceil_div(std::min((i + 1) * tile, n_q), cell_of(kind));
+    first = i * tile / tokens_of(kind, tile);
+    end = ceil_div(std::min((i + 1) * tile, n_q), tokens_of(kind, tile));
   }
-  const int length = cell_of(kind) * job.q->width();
+  const int length = parts_of(kind) * job.q->width();
   rows.values.resize(static_cast<std::size_t>(end - first) * static_cast<std::size_t>(length));
   rows.tokens.clear();
   for (int row = first; row < end; ++row) {

@@ -86,7 +86,9 @@ class Stages {
   }
   void operator()(const Smooth& op) { define(0, token_mean(*find(op.x), caller_.threads)); }
   void operator()(const Summarise& op) {
-    define(0, summarise(*find(op.x), find(op.mean), op.tile, caller_.threads));
+    Array means = summarise(*find(op.x), find(op.mean), op.tile, caller_.threads);
+    if (op.rounded) means = convert(means, element_of(program_.dtype), caller_.threads);
+    define(0, std::move(means));
   }
   void operator()(const Similarity& op) {
     define(0, similarity(*find(op.x), find(op.mean), op.tile, op.form, caller_.threads));

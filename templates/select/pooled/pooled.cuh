@@ -42,7 +42,8 @@ class PooledBlock {
   static constexpr int kRows = Config::kRows;
   static constexpr int kWarps = Config::kThreads / 32;
   static constexpr int kColumns = Config::kColumnsAreTokens ? Config::kTileK : 1;  ///< of a tile
-  static constexpr bool kIsNormal = Config::kNormalise == Normalise::kSoftmax;
+  static constexpr bool kIsRowMax = Config::kNormalise == Normalise::kRowMax;
+  static constexpr bool kIsNormal = Config::kNormalise == Normalise::kSoftmax || kIsRowMax;
   using Rows = PooledRows<Config::kHeadDim, kRows>;
   /// Columns that a warp takes before it reduces: whole tiles, in steps of kKeys.
   static constexpr int kSpan = kColumns < Rows::kKeys ? Rows::kKeys : kColumns;
@@ -142,7 +143,7 @@ class PooledBlock {
       dot = rows.multiply(keys, Config::kHeadDim, first, columns_ - 1);
     }
     if (!sees) return;
-    const float logit = dot * args_.attend.scale;
+    const float logit = dot * args_.attend.scale * Config::kTemperature;
     tile.merge({logit, 1.0f, logit});
   }
 
@@ -166,7 +167,7 @@ class PooledBlock {
   /// Reduced logits and log-sums -> p, in the place of the log-sums. A thread has few tiles:
   /// unrolled loops would only take longer to compile.
   __device__ __forceinline__ void normalise(const float* reduced, float* p) const {
-    const float* const log_sums = kColumns > 1 ? p : reduced;
+    const float* const log_sums = kColumns > 1 && !kIsRowMax ? p : reduced;
     ReduceScratch& scratch = shared_.select.reduce;
     float largest = -kInfinity;
 #pragma unroll 1
@@ -181,7 +182,7 @@ class PooledBlock {
       sum += exp2_approx((log_sums[j] - largest) * kLog2E);
     }
     sum = block_sum<Config::kThreads>(sum, scratch);
-    const float share = sum > 0.0f ? 1.0f / sum : sum;
+    const float share = sum > 0.0f ? (kIsRowMax ? 1.0f : 1.0f / sum) : sum;
     const float* const logits = Config::kSums ? log_sums : reduced;
 #pragma unroll 1
     for (int j = thread_index(); j < tiles_; j += Config::kThreads) {

@@ -19,7 +19,8 @@ class PooledMeans {
   static constexpr int kDepth = 16;                ///< of which this much is in shared memory
   static constexpr int kLaneRows = 4, kLaneColumns = 4;
   static constexpr int kWarps = Config::kThreads / 32;
-  static constexpr bool kIsNormal = Config::kNormalise == Normalise::kSoftmax;
+  static constexpr bool kIsRowMax = Config::kNormalise == Normalise::kRowMax;
+  static constexpr bool kIsNormal = Config::kNormalise == Normalise::kSoftmax || kIsRowMax;
   static_assert(kHeadDim % kDepth == 0);
 
   /// Strides of 4 (8) banks more than a multiple of 32: neighbouring rows do not meet.
@@ -148,7 +149,8 @@ class PooledMeans {
     for (int r = 0; r < kLaneRows; ++r) {
 #pragma unroll
       for (int c = 0; c < kLaneColumns; ++c) {
-        smem_.logits[row + 4 * r][first + column + 8 * c] = sums[r][c] * args_.attend.scale;
+        smem_.logits[row + 4 * r][first + column + 8 * c] =
+            sums[r][c] * args_.attend.scale * Config::kTemperature;
       }
     }
   }
@@ -186,7 +188,7 @@ class PooledMeans {
       p[j] = weight;
     }
     sum = WarpTeam().sum(sum);
-    const float share = sum > 0.0f ? 1.0f / sum : sum;
+    const float share = sum > 0.0f ? (kIsRowMax ? 1.0f : 1.0f / sum) : sum;
     for (int j = lane_index(); j < count; j += 32) p[j] *= share;
     __syncwarp();
   }

@@ -29,7 +29,8 @@ class PooledTokens {
   static constexpr int kSteps = kHeadDim / 32;  ///< of the product
   /// Steps whose keys are under way at once.
   static constexpr int kLoads = kSteps % 2 == 0 ? 2 : kSteps;
-  static constexpr bool kIsNormal = Config::kNormalise == Normalise::kSoftmax;
+  static constexpr bool kIsRowMax = Config::kNormalise == Normalise::kRowMax;
+  static constexpr bool kIsNormal = Config::kNormalise == Normalise::kSoftmax || kIsRowMax;
   static_assert(kHeadDim % 32 == 0 && Config::kRows == kRows && Config::kColumnsAreTokens &&
                 Config::kTileK == 1 && !Config::kOrdersTiles && !Config::kKeepsFirst);
   static_assert(kIsNormal || Config::kNormalise == Normalise::kNone,
@@ -147,8 +148,8 @@ class PooledTokens {
       for (int step = 0; step < kLoads; ++step) multiply_step(sums, loaded[step], begin + step);
     }
     auto& logits = smem_.logits[warp_];
-    const float scales[2] = {args_.attend.scale * smem_.to_mean[row],
-                             args_.attend.scale * smem_.to_mean[row + 8]};
+    const float scale = args_.attend.scale * Config::kTemperature;
+    const float scales[2] = {scale * smem_.to_mean[row], scale * smem_.to_mean[row + 8]};
     __syncwarp();
 #pragma unroll
     for (int n = 0; n < 4; ++n) {
@@ -234,7 +235,7 @@ class PooledTokens {
       add_weight(most, sum, smem_.largest[warp][r], smem_.weight[warp][r]);
     }
     smem_.largest[0][r] = most == -kInfinity ? 0.0f : most;
-    smem_.weight[0][r] = sum > 0.0f ? 1.0f / sum : sum;
+    smem_.weight[0][r] = sum > 0.0f ? (kIsRowMax ? 1.0f : 1.0f / sum) : sum;
   }
 
   /// `more` of exp(x), which may be none. RowSum's merge (select/tokens/token_reduce.cuh) keeps a

@@ -44,7 +44,7 @@ struct TokenPairRows {
                                            const float (&offset)[2]) {
     using QueryGroups = QuantGroups<Config::kGroup, true, Config::kTileQ>;
     const long long head = query_head(args, tile.b, tile.h);
-    const float scale = args.attend.scale;
+    const float scale = args.attend.scale * Config::kTemperature;
     const float unit =
         args.predict.estimate_q_scale[head * args.predict.estimate_q_groups + QueryGroups::of(q)];
     to_log2 = unit * (scale * kLog2E / Shape::kParts);

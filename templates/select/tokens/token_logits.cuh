@@ -22,7 +22,7 @@ class TokenLogits {
   using QueryGroups =
       QuantGroups<Config::kGroup, true, (Config::kTileQ > 16 ? Config::kTileQ : 16)>;
   using KeyGroups = QuantGroups<Config::kGroup, false, (Config::kTileK > 32 ? Config::kTileK : 32)>;
-  static constexpr int kCell = Shape::kCell;
+  static constexpr int kCell = Shape::kCell, kCellK = Shape::kCellK;
   static_assert(!kIsReference || kBits == 16, "reference logits are exact");
 
  public:
@@ -44,7 +44,7 @@ class TokenLogits {
   /// The first chunk from column `first` on with anything to add up; past the end if none. Each
   /// lane of a warp, which must be whole, asks about another.
   __device__ __forceinline__ int first_possible(int first) const {
-    const int columns = ceil_div(args_.attend.n_k, kCell);
+    const int columns = ceil_div(args_.attend.n_k, kCellK);
     for (; first < columns; first += 32 * Shape::kColumns) {
       const int mine = first + lane_index() * Shape::kColumns;
       const u32 possible = __ballot_sync(kAllLanes, mine < columns && is_possible(mine));
@@ -55,7 +55,7 @@ class TokenLogits {
 
   /// Is there anything to add up in this chunk?
   __device__ __forceinline__ bool is_possible(int first) const {
-    const int k0 = first * kCell, k1 = last_token(first);
+    const int k0 = first * kCellK, k1 = last_token(first);
     if (!sees_keys<Config, Hooks>(args_, row_, k0, k1)) return false;
     if constexpr (!kIsReference) return true;
     return Hooks::reference_possible(args_, row_.q0, row_.q1, k0, k1);
@@ -63,8 +63,8 @@ class TokenLogits {
 
   /// Are there columns that some row may not add up?
   __device__ __forceinline__ bool is_partial(int first) const {
-    const int k0 = first * kCell, k1 = last_token(first);
-    if (k1 - k0 + 1 < Shape::kColumns * kCell) return true;
+    const int k0 = first * kCellK, k1 = last_token(first);
+    if (k1 - k0 + 1 < Shape::kColumns * kCellK) return true;
     bool full = true;
     if constexpr (Config::kHasMask) {
       full = Hooks::tile_full(args_, row_.q0, row_.q1, k0, k1, row_.h, row_.b);
@@ -115,7 +115,7 @@ class TokenLogits {
   __device__ __forceinline__ void scale(float (&scores)[Shape::kBlocks][4], const Sums& sums,
                                         int set, int column) const {
     if constexpr (kBits == 16) {
-      const float unit = args_.attend.scale / kCell;
+      const float unit = args_.attend.scale * Config::kTemperature / Shape::kProducts;
 #pragma unroll
       for (int n = 0; n < Shape::kBlocks; ++n) {
 #pragma unroll
@@ -130,7 +130,7 @@ class TokenLogits {
   /// which the split begins at `offset`) leaves a pair out.
   __device__ __forceinline__ void hide(float (&scores)[Shape::kBlocks][4], int set, int column,
                                        const int* excluded, int offset) const {
-    const int columns = ceil_div(args_.attend.n_k, kCell);
+    const int columns = ceil_div(args_.attend.n_k, kCellK);
     const int row = first_row_ + set * 16 + lane_index() / 4;
     const int lane_column = lane_index() % 4 * 2;
 #pragma unroll
@@ -150,18 +150,19 @@ class TokenLogits {
 
  private:
   __device__ __forceinline__ int last_token(int first) const {
-    return smaller((first + Shape::kColumns) * kCell, args_.attend.n_k) - 1;
+    return smaller((first + Shape::kColumns) * kCellK, args_.attend.n_k) - 1;
   }
 
   __device__ __forceinline__ bool is_visible(int row, int column) const {
     bool visible = true;
-    if constexpr (Config::kHasMask && kCell == 1) {
+    constexpr bool kAreTokens = kCell == 1 && kCellK == 1;
+    if constexpr (Config::kHasMask && kAreTokens) {
       visible = Hooks::mask(args_, row, column, row_.h, row_.b);
     }
-    if constexpr (Config::kHasMask && kCell > 1) {
-      const int q0 = row * kCell, k0 = column * kCell;
+    if constexpr (Config::kHasMask && !kAreTokens) {
+      const int q0 = row * kCell, k0 = column * kCellK;
       visible = Hooks::tile_visible(args_, q0, smaller(q0 + kCell, args_.attend.n_q) - 1, k0,
-                                    smaller(k0 + kCell, args_.attend.n_k) - 1, row_.h, row_.b);
+                                    smaller(k0 + kCellK, args_.attend.n_k) - 1, row_.h, row_.b);
     }
     if constexpr (kIsReference) visible = visible && Hooks::reference(args_, row, column);
     return visible;
@@ -195,7 +196,7 @@ class TokenLogits {
       for (int i = 0; i < 4; ++i) {
         const float dot = fmaf(static_cast<float>(sums[n][i]), q_scale[i / 2] * scale,
                                row_bias[i / 2] + (i % 2 == 0 ? bias.x : bias.y));
-        scores[n][i] = dot * args_.attend.scale;
+        scores[n][i] = dot * (args_.attend.scale * Config::kTemperature);
       }
     }
   }

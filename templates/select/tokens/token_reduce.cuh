@@ -35,6 +35,10 @@ struct RowSum {
   __device__ __forceinline__ float log2_sum() const {
     return fmaf(largest, kLog2E, log2_approx(sum));
   }
+  /// The largest logit, in log2; -inf of nothing, NaN if a logit was.
+  __device__ __forceinline__ float log2_largest() const {
+    return sum == sum ? largest * kLog2E : sum;
+  }
 };
 
 /// Takes rows g and g + 8 of the logits in `scores` into sums[0] and sums[1].

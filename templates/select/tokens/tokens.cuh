@@ -22,7 +22,9 @@ class TokenBlock {
   using Numbers = float[Shape::kBlocks][2];
   static constexpr bool kIsPlain = Config::kNormalise == Normalise::kNone;
   /// The rows' sums over the estimate itself; for averages also: which rows have any column?
-  static constexpr bool kNeedsSums = Config::kNormalise == Normalise::kSoftmax || Config::kSums;
+  static constexpr bool kIsRowMax = Config::kNormalise == Normalise::kRowMax;
+  static constexpr bool kNeedsSums =
+      Config::kNormalise == Normalise::kSoftmax || kIsRowMax || Config::kSums;
   static constexpr Merge kWeights = !Config::kSums ? Merge::kLargest
                                     : kIsPlain     ? Merge::kSumOfPresent
                                                    : Merge::kSum;
@@ -168,7 +170,8 @@ class TokenBlock {
     return __syncthreads_or(excluded) != 0 ? flags : nullptr;
   }
 
-  /// log2 of the sum of exp(logit) over a row's columns, to the thread with the row's number.
+  /// log2 of the sum of exp(logit) over a row's columns, or of the largest alone, to the thread
+  /// with the row's number.
   template <int kBits, bool kIsReference>
   __device__ __forceinline__ float sum_rows() {
     RowSum sums[Shape::kSets][2];
@@ -201,7 +204,7 @@ class TokenBlock {
       }
     }
     __syncthreads();
-    return sum.log2_sum();
+    return kIsRowMax ? sum.log2_largest() : sum.log2_sum();
   }
 
   /// Logits of 16 rows -> weights_ and scores_, by column of this lane.

@@ -31,6 +31,7 @@ struct Config {
   static constexpr bool kSmooth = kShape.smooth;
   static constexpr bool kSmoothSummary = kShape.smooth_summary;
   static constexpr int kSummaryTile = kShape.summary_tile;
+  static constexpr bool kRoundsSummary = false;
   static constexpr int kSimilarityTile = kShape.similarity_tile;
   static constexpr bool kGramMax = kShape.gram_max;
   static constexpr int kBits = kShape.bits;

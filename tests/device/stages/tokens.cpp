@@ -4,7 +4,7 @@
 #include "tests/device/emulation/cuda.hpp"
 
 namespace {
-#include "select/antidiagonal/cells.cuh"
+#include "select/cells/cells.cuh"
 #include "select/tokens/tokens.cuh"
 #include "tests/device/stages/predict_hooks.hpp"
 

@@ -1,5 +1,5 @@
 // `estimate` with cells of tokens as rows and columns, a pair's logit the mean over the tokens of a
-// cell (antidiagonals); then `select`.
+// cell (antidiagonals) or the product of the cells' means; then `select`.
 //
 // A product of matrices whose rows are several query tiles of a head, along the keys once: of each
 // row and key tile there remain the log-sum of its logits and what they are reduced to, in scratch
@@ -12,7 +12,7 @@
 
 #include "loader/row_tile_loader.cuh"
 #include "loader/token_rows.cuh"
-#include "select/antidiagonal/cell_shape.cuh"
+#include "select/cells/cell_shape.cuh"
 #include "select/tokens/token_logits.cuh"
 #include "select/tokens/token_reduce.cuh"
 
@@ -29,6 +29,8 @@ class CellBlock {
   static constexpr Merge kWeights = !Config::kSums ? Merge::kLargest
                                     : kIsPlain     ? Merge::kSumOfPresent
                                                    : Merge::kSum;
+  /// Fewer than log-sums tell of a NaN, which no mean has.
+  static constexpr bool kMindsNaN = Shape::kIsRowMax && !Config::kCellsAreMeans;
   static constexpr Merge kScores = Config::kSums ? Merge::kSumOfPresent : Merge::kLargest;
 
  public:
@@ -74,7 +76,7 @@ class CellBlock {
 
   __device__ __forceinline__ int tiles() const { return args_.predict.keep_k_tiles; }
   __device__ __forceinline__ int columns() const {
-    return ceil_div(args_.attend.n_k, Shape::kCell);
+    return ceil_div(args_.attend.n_k, Shape::kCellK);
   }
   /// A number of each tile, in the block's scratch.
   __device__ __forceinline__ float* plane(int number) const {
@@ -136,24 +138,49 @@ class CellBlock {
     for (int set = 0; set < Shape::kSets; ++set) clear(sums[set]);
   }
 
-  /// Token kCell - 1 - s of the queries' cells, s of the keys', some elements of each.
   __device__ __forceinline__ void load(int step, int stage) const {
     if (column_of(step) < columns()) {
-      const TensorArg &q = args_.attend.q, &k = args_.attend.k;
-      const int part = step % Shape::kParts;
-      const int s = part / Shape::kSlices, element = part % Shape::kSlices * Shape::kDepth;
-      const int shift = Shape::kCell - 1 - s;
       const u32 target = shared_address(smem_) + static_cast<u32>(stage * Shape::kStageBytes);
-      RowTileLoader<typename Shape::template QueryTile<16>, Config::kThreads>(
-          element_of<Element>(q, group_.b, group_.h, shift, element), Shape::kCell * q.stride_n,
-          ceil_div(args_.attend.n_q - shift, Shape::kCell))
-          .load(target, group_.q0 / Shape::kCell);
-      RowTileLoader<typename Shape::template KeyTile<16>, Config::kThreads>(
-          element_of<Element>(k, group_.b, group_.h / args_.attend.heads_per_kv, s, element),
-          Shape::kCell * k.stride_n, ceil_div(args_.attend.n_k - s, Shape::kCell))
-          .load(target + Shape::kQueryBytes, column_of(step));
+      if constexpr (Config::kCellsAreMeans) {
+        load_means(step, target);
+      } else {
+        load_tokens(step, target);
+      }
     }
     cp_async_commit();
+  }
+
+  /// Some elements of the means, of which there are whole blocks of prepare.
+  __device__ __forceinline__ void load_means(int step, u32 target) const {
+    const PredictArgs& predict = args_.predict;
+    const int element = step % Shape::kParts * Shape::kDepth;
+    const int rows = predict.q_padded / Shape::kCell, columns = predict.k_padded / Shape::kCellK;
+    const auto* const q = reinterpret_cast<const Element*>(predict.q_cells) +
+                          query_head(args_, group_.b, group_.h) * rows * Config::kHeadDim;
+    const auto* const k = reinterpret_cast<const Element*>(predict.k_cells) +
+                          key_head(args_, group_.b, group_.h) * columns * Config::kHeadDim;
+    RowTileLoader<typename Shape::template QueryTile<16>, Config::kThreads>(q + element,
+                                                                            Config::kHeadDim, rows)
+        .load(target, group_.q0 / Shape::kCell);
+    RowTileLoader<typename Shape::template KeyTile<16>, Config::kThreads>(k + element,
+                                                                          Config::kHeadDim, columns)
+        .load(target + Shape::kQueryBytes, column_of(step));
+  }
+
+  /// Token kCell - 1 - s of the queries' cells, s of the keys', some elements of each.
+  __device__ __forceinline__ void load_tokens(int step, u32 target) const {
+    const TensorArg &q = args_.attend.q, &k = args_.attend.k;
+    const int part = step % Shape::kParts;
+    const int s = part / Shape::kSlices, element = part % Shape::kSlices * Shape::kDepth;
+    const int shift = Shape::kCell - 1 - s;
+    RowTileLoader<typename Shape::template QueryTile<16>, Config::kThreads>(
+        element_of<Element>(q, group_.b, group_.h, shift, element), Shape::kCell * q.stride_n,
+        ceil_div(args_.attend.n_q - shift, Shape::kCell))
+        .load(target, group_.q0 / Shape::kCell);
+    RowTileLoader<typename Shape::template KeyTile<16>, Config::kThreads>(
+        element_of<Element>(k, group_.b, group_.h / args_.attend.heads_per_kv, s, element),
+        Shape::kCell * k.stride_n, ceil_div(args_.attend.n_k - s, Shape::kCell))
+        .load(target + Shape::kQueryBytes, column_of(step));
   }
 
   /// The rows of this warp, and which columns of a chunk it takes.
@@ -227,8 +254,11 @@ class CellBlock {
   template <int kLanes, int kNumbers>
   __device__ __forceinline__ static TileSums reduce(const float (&numbers)[kNumbers]) {
     float largest = numbers[0], total = numbers[0];
+    bool is_number = true;
 #pragma unroll
-    for (int m = 1; m < kNumbers; ++m) {
+    for (int m = 0; m < kNumbers; ++m) {
+      if (kMindsNaN) is_number = is_number && numbers[m] == numbers[m];
+      if (m == 0) continue;
       largest = fmaxf(largest, numbers[m]);
       total = merge_two<kScores>(total, numbers[m]);
     }
@@ -237,6 +267,14 @@ class CellBlock {
       largest = fmaxf(largest, __shfl_xor_sync(kAllLanes, largest, lanes));
       if constexpr (Shape::kHasLogits)
         total = merge_two<kScores>(total, __shfl_xor_sync(kAllLanes, total, lanes));
+    }
+    if constexpr (kMindsNaN) {
+      if (__any_sync(kAllLanes, !is_number)) {  // of the lanes that share the numbers
+#pragma unroll
+        for (int lanes = 1; lanes < kLanes; lanes *= 2)
+          is_number = __shfl_xor_sync(kAllLanes, is_number, lanes) && is_number;
+        if (!is_number) total = __int_as_float(0x7fffffff);
+      }
     }
     if constexpr (!Shape::kHasLogSums) return {0.0f, total};
     const float offset = largest > -kInfinity ? largest * kLog2E : 0.0f;
@@ -266,9 +304,11 @@ class CellBlock {
 #pragma unroll 1
     for (int r = warp_; r < Shape::kRows; r += Shape::kWarps) {
       float offset = r < rows ? 0.0f : kInfinity;
-      if (Shape::kHasLogSums && r < rows) {
+      if ((Shape::kHasLogSums || Shape::kIsRowMax) && r < rows) {
         const KeepRow row = work_tile_index(group_.i + r / Shape::kWorkTiles);
-        const float own = log_sum_of_row(logits, row, plane(r));
+        const float own = Shape::kIsRowMax
+                              ? largest_of_row(logits, row, plane(Shape::kLogitsPlane + r))
+                              : log_sum_of_row(logits, row, plane(r));
         offset = !(own > -kInfinity) ? kInfinity : kIsPlain ? 0.0f : own;
       }
       if (lane_index() == 0) tail_.offset[r] = offset;
@@ -286,6 +326,24 @@ class CellBlock {
     }
     sum.template merge_lanes<32>();
     return sum.log2_sum() * kLn2;
+  }
+
+  /// -inf of a row with a NaN.
+  __device__ __forceinline__ float largest_of_row(const Logits& logits, const KeepRow& row,
+                                                  const float* largest_of_tiles) const {
+    float largest = -kInfinity;
+    bool is_number = true;
+#pragma unroll 1
+    for (int j = lane_index(); j < tiles(); j += 32) {
+      if (!has_values(logits, row, j)) continue;
+      const float of_tile = largest_of_tiles[j];
+      largest = fmaxf(largest, of_tile);
+      is_number = is_number && of_tile == of_tile;
+    }
+#pragma unroll
+    for (int lanes = 1; lanes < 32; lanes *= 2)
+      largest = fmaxf(largest, __shfl_xor_sync(kAllLanes, largest, lanes));
+    return __all_sync(kAllLanes, is_number) ? largest : -kInfinity;
   }
 
   // work tiles

@@ -2,10 +2,11 @@
 // memory.
 //
 // A block takes kRows neighbouring rows of cells, those of several query tiles. Keys come in chunks
-// of whole tiles; a chunk's products are sums over the tokens of a cell and slices of the head
-// dimension, and each such part of queries and keys is a stage of its own: as many bytes as can be
-// under way while two blocks share a multiprocessor. Warps split the chunk's columns where a tile
-// fits into half of them, so that a warp reads a key once for 32 rows.
+// of whole tiles; a chunk's products are sums over the tokens of a cell (antidiagonals; a mean is
+// one vector) and slices of the head dimension, and each such part of queries and keys is a stage
+// of its own: as many bytes as can be under way while two blocks share a multiprocessor. Warps
+// split the chunk's columns where a tile fits into half of them, so that a warp reads a key once
+// for 32 rows.
 #pragma once
 
 #include "base/kinds.cuh"
@@ -17,7 +18,8 @@ namespace lacuna {
 
 template <class Config>
 struct CellShape {
-  static constexpr int kCell = Config::kCell;
+  static constexpr int kCell = Config::kCell, kCellK = Config::kCellK;
+  static constexpr int kProducts = Config::kCellsAreMeans ? 1 : kCell;  ///< of tokens, of a logit
   static constexpr bool kIsLast = false;
   static constexpr int kWarps = Config::kThreads / 32;
 
@@ -26,7 +28,7 @@ struct CellShape {
   static constexpr int kQueryTiles = kRows / kWorkTiles;
 
   static constexpr int kMostColumns = 128;
-  static constexpr int kTileColumns = Config::kTileK / kCell;
+  static constexpr int kTileColumns = Config::kTileK / kCellK;
   static constexpr int kColumns = kMostColumns / kTileColumns * kTileColumns;  ///< of a chunk
   static constexpr int kSplits = kTileColumns <= kMostColumns / 2 ? 2 : 1;
   static constexpr int kSplitColumns = kColumns / kSplits;       ///< of a warp
@@ -36,7 +38,7 @@ struct CellShape {
   /// Elements of the head dimension in a stage.
   static constexpr int kDepth = common_divisor(Config::kHeadDim, 64);
   static constexpr int kSlices = Config::kHeadDim / kDepth;
-  static constexpr int kParts = kCell * kSlices;  ///< stages of a chunk
+  static constexpr int kParts = kProducts * kSlices;  ///< stages of a chunk
 
   template <int kBits>
   using QueryTile = SmemTile<kRows, kDepth>;
@@ -63,6 +65,7 @@ struct CellShape {
 
   /// Scratch of a block: of each row and tile the log-sum of its logits, and what they are reduced
   /// to; then for one work tile p, score and the memory to order it.
+  static constexpr bool kIsRowMax = Config::kNormalise == Normalise::kRowMax;
   static constexpr bool kHasLogSums = Config::kNormalise == Normalise::kSoftmax || Config::kSums;
   static constexpr bool kHasLogits =
       Config::kUsesScore || !Config::kSums || Config::kNormalise == Normalise::kNone;
@@ -74,7 +77,9 @@ struct CellShape {
   static_assert(kTailOffset + static_cast<int>(sizeof(Tail)) <= Config::kSmemBytes);
   static_assert(sizeof(OrderScratch<kWarps>) <= kTailOffset, "it lies where the stages were");
   static_assert(Config::kTileQ % kCell == 0 && kWorkTiles <= kRows && kRows % (16 * kWarps) == 0);
-  static_assert(Config::kTileK % kCell == 0 && kTileColumns <= kMostColumns);
+  static_assert(Config::kCellsAreMeans || kCell == kCellK);
+  static_assert(!kIsRowMax || !Config::kSums);
+  static_assert(Config::kTileK % kCellK == 0 && kTileColumns <= kMostColumns);
   static_assert(kSplitColumns % kTileColumns == 0 && kSplitColumns % 16 == 0,
                 "a warp has whole tiles and whole steps of 16 columns");
 };
