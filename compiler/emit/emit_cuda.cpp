@@ -113,8 +113,8 @@ void write_entry(CudaWriter& out, const Kernel& kernel, const Program& program,
   out.line(entry_name(kernel, program) + "(const __grid_constant__ Args args) {");
   if (overlaps.before) out.line("  lacuna::await_kernel_before();");
   if (overlaps.after) out.line("  lacuna::admit_kernel_after();");
-  out.line("  lacuna::" + std::string(kernel.function) + "<" + config_name(kernel) +
-           ", Hooks>(args);");
+  out.line("  lacuna::" + std::string(kernel.function) + "<" + config_name(kernel) + ", " +
+           kernel.hooks + ">(args);");
   out.line("}");
 }
 

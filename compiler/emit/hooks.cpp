@@ -249,17 +249,25 @@ void write_select_hooks(CudaWriter& out, const Select& select, const KeepQuestio
   write_condition_hook(out, "keep_p", "float p", keep.p_condition);
 }
 
+void write_step_hooks(CudaWriter& out, const Plan& plan, const PredictStep& step) {
+  if (step.estimate != nullptr) write_estimate_hooks(out, *step.estimate);
+  write_select_hooks(out, *step.select, keep_question(plan, step));
+}
+
 }  // namespace
 
 void write_hooks(CudaWriter& out, const Plan& plan) {
   const Attend& attend = attend_of(plan.program);
+  const std::vector<PredictStep> steps = predict_steps(plan.program);
   out.line("");
   out.line("struct Hooks {");
   write_attend_hooks(out, attend);
   write_gate_hooks(out, attend.gate);
-  if (const auto* estimate = find_op<Estimate>(plan.program)) write_estimate_hooks(out, *estimate);
-  if (const auto* select = find_op<Select>(plan.program))
-    write_select_hooks(out, *select, keep_question(plan));
+  if (!steps.empty()) write_step_hooks(out, plan, steps.back());
+  out.generated_line("};");
+  if (steps.size() < 2) return;
+  out.line("struct HooksBefore : Hooks {");
+  write_step_hooks(out, plan, steps.front());
   out.generated_line("};");
 }
 

@@ -59,7 +59,7 @@ void read(ParseContext& context, Summary& summary) {
     summary = *found;
   } else {
     reader.fail(Code::kProgramSyntax,
-                "expected mean, tokens, antidiagonal(n) or last(n), got '" + text + "'",
+                "expected mean, mean(n), tokens, antidiagonal(n) or last(n), got '" + text + "'",
                 reader.span(begin, begin + text.size()));
   }
 }

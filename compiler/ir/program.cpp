@@ -72,6 +72,23 @@ Attend& attend_of(Program& program) {
   std::abort();  // the verifier admits no program without one
 }
 
+std::vector<PredictStep> predict_steps(const Program& program) {
+  std::vector<PredictStep> steps;
+  for (const Node& node : program.nodes) {
+    const auto* select = std::get_if<Select>(&node.op);
+    if (select == nullptr) continue;
+    const int read = select->p >= 0 ? select->p : select->score;
+    const Op* made = read < 0 ? nullptr : &definition_of(program, read).op;
+    steps.push_back({select, made == nullptr ? nullptr : std::get_if<Estimate>(made)});
+  }
+  return steps;
+}
+
+PredictStep last_step(const Program& program) {
+  const std::vector<PredictStep> steps = predict_steps(program);
+  return steps.empty() ? PredictStep{} : steps.back();
+}
+
 const Node& definition_of(const Program& program, int value) {
   for (const Node& node : program.nodes) {
     for (const int id : node.results) {

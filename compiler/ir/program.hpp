@@ -175,7 +175,7 @@ bool operator==(const Project& a, const Project& b);
 ///             averaged over the rows that have a visible column: a work tile sums to 1
 /// Tiles without a weight: score = -inf, p = 0 (kNone: p = -inf). `exclude` (of tiles,
 /// Site::kExclude) takes a tile out of the normalisation; its score and p are those of a tile
-/// without weights.
+/// without weights. So does `within` with the tiles that a step before did not keep.
 struct Estimate {
   int q = -1, k = -1;                   ///< tensors, summaries or quantised values
   int q_scale = -1, k_scale = -1;       ///< of quantised values
@@ -183,6 +183,7 @@ struct Estimate {
   int exact_q = -1, exact_k = -1;       ///< kLse
   int previous_lse = -1;                ///< kPreviousLse
   int similar_q = -1, similar_k = -1;   ///< read by `exclude`
+  int within = -1;                      ///< bits of a select
   Summary rows, columns;
   int bits = 32;
   QuantGroup group = QuantGroup::kThread;
@@ -203,9 +204,12 @@ bool operator==(const Estimate& a, const Estimate& b);
 ///   rank(i, j): tiles of row i that are visible and have larger p, ties: lower index first
 ///   mass_before(i, j): their p, summed in f32 (in order of rank or of index: within rounding)
 ///   visible(i): tiles of row i that the mask leaves visible
+/// With `within`, the bits of a step before, only its tiles count as visible; what `joins` keeps is
+/// kept, too.
 struct Select {
   int p = -1, score = -1;  ///< the two results of an estimate; -1: keep reads neither
   int similar_q = -1, similar_k = -1;
+  int within = -1, joins = -1;
   Expr keep, mask;
   TileClassifier classifier;  ///< of mask; derived
   int tile_q = 0, tile_k = 0;
@@ -356,6 +360,17 @@ template <class T>
 T* find_op(Program& program) {
   return const_cast<T*>(find_op<T>(std::as_const(program)));
 }
+
+/// A step of the predictor: a select and the estimate it reads, if it reads one.
+struct PredictStep {
+  const Select* select = nullptr;
+  const Estimate* estimate = nullptr;
+};
+
+/// In order; attend follows the bits of the last one.
+std::vector<PredictStep> predict_steps(const Program& program);
+/// Null members if there is none.
+PredictStep last_step(const Program& program);
 
 /// The node that defines a value.
 const Node& definition_of(const Program& program, int value);

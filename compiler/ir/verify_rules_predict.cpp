@@ -161,6 +161,14 @@ constexpr OpRule<Estimate> kEstimate[] = {
      }},
 };
 
+/// Bits of the same tiles.
+template <class T>
+bool has_tiles_of(const Program& program, int id, const T& op) {
+  if (id < 0) return true;
+  const auto* select = defined_by<Select>(program, id);
+  return select != nullptr && select->tile_q == op.tile_q && select->tile_k == op.tile_k;
+}
+
 /// p (index 0) or score (1) of an estimate of the select's tiles.
 bool is_estimated(const Program& program, int id, std::size_t index, const Select& select) {
   const auto* estimate = defined_by<Estimate>(program, id, index);
@@ -190,6 +198,15 @@ constexpr OpRule<Select> kSelect[] = {
      }},
     {"similar_q and similar_k are similarities of the select's tiles, given where keep reads them",
      [](const Program& p, const Node&, const Select& s) { return has_similarities(p, s, s.keep); }},
+    {"within and joins, of which one is given at most, are bits of the select's tiles; its "
+     "estimate "
+     "has the same within",
+     [](const Program& p, const Node&, const Select& s) {
+       const auto* estimate = defined_by<Estimate>(p, s.p >= 0 ? s.p : s.score);
+       return has_tiles_of(p, s.within, s) && has_tiles_of(p, s.joins, s) &&
+              (s.within < 0 || s.joins < 0) &&
+              (estimate == nullptr || estimate->within == s.within);
+     }},
     {"keep is given; keep and mask yield bool",
      [](const Program&, const Node&, const Select& s) {
        return !s.keep.empty() && yields(s.keep, ExprType::kBool) && yields(s.mask, ExprType::kBool);

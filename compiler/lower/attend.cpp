@@ -54,7 +54,7 @@ std::vector<ConfigField> attend_config(const Plan& plan) {
   const AttendPlan& chosen = plan.attend;
   const Gate no_gate;
   const Gate& gate = attend.gate ? *attend.gate : no_gate;
-  const auto* select = find_op<Select>(plan.program);
+  const Select* select = last_step(plan.program).select;
   const bool shared = gathers(plan) && select != nullptr && select->shared_heads;
   const bool is_quantised = quantises_attend(plan.program);
   constexpr const char *kSkips = "/gate/skips", *kSmooth = "/predictor/smooth";

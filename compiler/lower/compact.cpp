@@ -25,7 +25,7 @@ Chosen<int> order_smem() {
 }
 
 Kernel list_kernel(const Plan& plan, const Compact& compact) {
-  const auto* select = find_op<Select>(plan.program);
+  const Select* select = last_step(plan.program).select;
   const std::string q_tiles = tiles_of(Tensor::kQ, compact.tile_q);
   const std::string k_tiles = tiles_of(Tensor::kK, compact.tile_k);
   const std::string heads = all_heads(Tensor::kQ);

@@ -62,37 +62,43 @@ Kernels estimate_kernels(EstimateKernel kind, const EstimateParts& parts) {
 
 }  // namespace
 
-bool estimates_pairs(const Plan& plan) {
-  const auto* estimate = find_op<Estimate>(plan.program);
+bool estimates_pairs(const Plan& plan, const PredictStep& step) {
+  const Estimate* estimate = step.estimate;
   return estimate != nullptr && compares_by_wgmma(plan) && estimate->bits <= kLargestIntegerBits;
 }
 
-EstimateKernel estimate_kernel(const Plan& plan) {
-  const auto* estimate = find_op<Estimate>(plan.program);
+EstimateKernel estimate_kernel(const Plan& plan, const PredictStep& step) {
+  const Estimate* estimate = step.estimate;
   if (estimate == nullptr) return EstimateKernel::kNone;
-  if (estimates_pairs(plan)) return EstimateKernel::kPairs;
+  if (estimates_pairs(plan, step)) return EstimateKernel::kPairs;
   if (compares_by_wgmma(plan)) return EstimateKernel::kExact;
   if (has_cells(estimate->rows)) return EstimateKernel::kCells;
   if (estimate->rows.kind != SummaryKind::kMean) return EstimateKernel::kTokens;
   if (estimate->columns.kind != SummaryKind::kTokens || estimate->tile_k > 1)
     return EstimateKernel::kMeans;
-  const KeepQuestion keep = keep_question(plan);
+  const KeepQuestion keep = keep_question(plan, step);
   return keep.orders_tiles() || keep.keeps_first ? EstimateKernel::kMeans : EstimateKernel::kKeys;
 }
 
-Kernels lower_estimate(const Plan& plan) {
-  const auto* estimate = find_op<Estimate>(plan.program);
-  const auto* select = find_op<Select>(plan.program);
-  if (estimate == nullptr || select == nullptr) return {};
-  const EstimateKernel kind = estimate_kernel(plan);
-  const int rows = kind == EstimateKernel::kKeys ? kRowsThatDecideKeys : estimate_rows(*estimate);
-  const EstimateParts parts{plan, *estimate, *select, keep_question(plan), rows};
+Kernels lower_estimate(const Plan& plan, const PredictStep& step) {
+  const EstimateKernel kind = estimate_kernel(plan, step);
+  const int rows =
+      kind == EstimateKernel::kKeys ? kRowsThatDecideKeys : estimate_rows(*step.estimate);
+  const EstimateParts parts{plan, *step.estimate, *step.select, keep_question(plan, step), rows};
   Kernels kernels = estimate_kernels(kind, parts);
   for (Kernel& kernel : kernels) {
     kernel.decides = true;
     add_shared_arguments(parts, kernel);
+    add_step(plan, step, kernel);
   }
   return kernels;
+}
+
+void add_step(const Plan& plan, const PredictStep& step, Kernel& kernel) {
+  if (step.select->within >= 0 || step.select->joins >= 0) kernel.operands.push_back("kept_before");
+  if (step.select == last_step(plan.program).select) return;
+  kernel.name += "_before";
+  kernel.hooks = "HooksBefore";
 }
 
 void add_estimate_config(const EstimateParts& parts, std::vector<ConfigField>& fields) {
@@ -161,8 +167,9 @@ ShapeExpr striding_grid(const EstimateParts& parts, int q_tiles) {
               std::to_string(kMostStridingBlocks) + " that take several in turn"};
 }
 
-Slot kept_slot(const Select& select) {
-  return {"kept",
+Slot kept_slot(const Plan& plan, const Select& select) {
+  const bool is_last = &select == last_step(plan.program).select;
+  return {is_last ? "kept" : "kept_before",
           units(all_heads(Tensor::kQ),
                 "(" + keep_q_tiles(select) + ") * (" + keep_words(select) + ")", kWordBytes)};
 }

@@ -15,8 +15,8 @@ enum class EstimateKernel : std::uint8_t {
   kPairs,   ///< tokens in integers, by wgmma and bounds
   kExact,   ///< tokens as they are, by wgmma
 };
-EstimateKernel estimate_kernel(const Plan& plan);
-bool estimates_pairs(const Plan& plan);  ///< kPairs
+EstimateKernel estimate_kernel(const Plan& plan, const PredictStep& step);
+bool estimates_pairs(const Plan& plan, const PredictStep& step);  ///< kPairs
 
 /// What the kernels of an estimate are made of.
 struct EstimateParts {
@@ -25,7 +25,12 @@ struct EstimateParts {
   const Select& select;
   KeepQuestion keep;
   int rows = 0;  ///< that a block takes together
+  PredictStep step() const { return {&select, &estimate}; }
 };
+
+/// What belongs to a step: its kernels have names of their own, the hooks of its formulas and,
+/// of a later step, the bits of the one before.
+void add_step(const Plan& plan, const PredictStep& step, Kernel& kernel);
 
 Kernels pooled_kernels(const EstimateParts& parts);      ///< kMeans, kKeys
 Kernels token_kernels(const EstimateParts& parts);       ///< kTokens
@@ -46,6 +51,6 @@ void add_similarity_operands(const EstimateParts& parts, Kernel& kernel);
 ShapeExpr striding_grid(const EstimateParts& parts, int q_tiles);
 
 /// The bits that are decided.
-Slot kept_slot(const Select& select);
+Slot kept_slot(const Plan& plan, const Select& select);
 
 }  // namespace lacuna

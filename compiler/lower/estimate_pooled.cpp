@@ -63,7 +63,7 @@ Chosen<int> pooled_blocks(const EstimateParts& parts, EstimateKernel kind) {
 }  // namespace
 
 Kernels pooled_kernels(const EstimateParts& parts) {
-  const EstimateKernel kind = estimate_kernel(parts.plan);
+  const EstimateKernel kind = estimate_kernel(parts.plan, parts.step());
   const bool has_tokens = parts.estimate.columns.kind == SummaryKind::kTokens;
   Kernel kernel{.name = "estimate",
                 .because = kind == EstimateKernel::kKeys
@@ -84,7 +84,7 @@ Kernels pooled_kernels(const EstimateParts& parts) {
     kernel.slots.push_back({"scores", units("(" + kernel.grid.expr + ")",
                                             keep_k_tiles(parts.select), rows * kWordBytes)});
   }
-  kernel.slots.push_back(kept_slot(parts.select));
+  kernel.slots.push_back(kept_slot(parts.plan, parts.select));
   return {kernel};
 }
 

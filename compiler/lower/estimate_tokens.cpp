@@ -60,7 +60,7 @@ Kernels token_kernels(const EstimateParts& parts) {
                 .smem_bytes = token_smem(parts)};
   add_token_operands(parts, kernel);
   add_scores(parts, numbers_of_tokens(parts, is_last), kernel);
-  if (!is_last) kernel.slots.push_back(kept_slot(parts.select));
+  if (!is_last) kernel.slots.push_back(kept_slot(parts.plan, parts.select));
   return {kernel};
 }
 
@@ -81,7 +81,7 @@ Kernels cell_kernels(const EstimateParts& parts) {
   kernel.blocks_per_sm = blocks_of_cells(parts, kernel.smem_bytes.value);
   add_token_operands(parts, kernel);
   add_scores(parts, numbers_of_cells(parts), kernel);
-  kernel.slots.push_back(kept_slot(parts.select));
+  kernel.slots.push_back(kept_slot(parts.plan, parts.select));
   return {kernel};
 }
 

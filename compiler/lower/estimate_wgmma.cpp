@@ -30,7 +30,7 @@ bool has_reference(const EstimateParts& parts) {
 void add_decision(const EstimateParts& parts, Kernel& kernel) {
   add_token_operands(parts, kernel);
   if (has_reference(parts)) kernel.operands.push_back("scores");
-  kernel.slots.push_back(kept_slot(parts.select));
+  kernel.slots.push_back(kept_slot(parts.plan, parts.select));
 }
 
 std::vector<ConfigField> token_pair_config(const EstimateParts& parts) {

@@ -40,14 +40,16 @@ std::optional<Expr> find_p_condition(const Expr& keep) {
 
 }  // namespace
 
-KeepQuestion keep_question(const Plan& plan) {
+KeepQuestion keep_question(const Plan& plan, const PredictStep& step) {
+  const auto [select, estimate] = step;
   KeepQuestion question;
-  const auto* select = find_op<Select>(plan.program);
-  if (select == nullptr) return question;
-  const auto* estimate = find_op<Estimate>(plan.program);
+  question.step = select->within >= 0                        ? "kWithin"
+                  : select->joins >= 0                       ? "kUnion"
+                  : select == last_step(plan.program).select ? "kOnly"
+                                                             : "kBefore";
   const Expr& keep = select->keep;
   const auto reads = [&](Variable variable) { return uses(keep, variable); };
-  const auto excludes_by = [&](Variable variable) {
+  const auto excludes_by = [&, estimate = estimate](Variable variable) {
     return estimate != nullptr && uses(estimate->exclude, variable);
   };
   question.score = reads(Variable::kScore);
@@ -57,17 +59,18 @@ KeepQuestion keep_question(const Plan& plan) {
   question.ranks_tiles = reads(Variable::kRank) || question.mass;
   question.reads_place = uses_any(keep, kPlaceVariables);
   if (estimate == nullptr) return question;
-  question.rank_condition = find_rank_condition(keep);
+  if (select->joins < 0) question.rank_condition = find_rank_condition(keep);
   const bool is_last = estimate->rows.kind == SummaryKind::kLast;
   question.keeps_first = question.rank_condition && !is_last;
   question.keeps_first_in_order = question.rank_condition && is_last;
-  if (estimates_pairs(plan)) question.p_condition = find_p_condition(keep);
+  if (estimates_pairs(plan, step)) question.p_condition = find_p_condition(keep);
   return question;
 }
 
 std::vector<ConfigField> keep_config(const KeepQuestion& keep) {
   constexpr const char* kPointer = "/predictor/keep";
-  std::vector<ConfigField> fields = {boolean("kUsesScore", keep.score, kPointer),
+  std::vector<ConfigField> fields = {enumerator("Step", "kStep", keep.step, "/predictor"),
+                                     boolean("kUsesScore", keep.score, kPointer),
                                      boolean("kUsesMass", keep.mass, kPointer),
                                      boolean("kOrdersTiles", keep.orders_tiles(), kPointer),
                                      boolean("kKeepsFirst", keep.keeps_first, kPointer)};

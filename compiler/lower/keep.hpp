@@ -9,7 +9,8 @@
 namespace lacuna {
 
 struct KeepQuestion {
-  bool score = false, mass = false;           ///< reads them
+  const char* step = "kOnly";        ///< of the predictor: Step of templates/base/kinds.cuh
+  bool score = false, mass = false;  ///< reads them
   bool similar_q = false, similar_k = false;  ///< `keep` or the estimate's `exclude` reads them
   bool ranks_tiles = false;                   ///< reads what is known only of tiles in order
   /// What it asks of a tile's rank, if that makes the tile one of the first so many of its row, as
@@ -27,8 +28,7 @@ struct KeepQuestion {
   bool orders_tiles() const { return ranks_tiles && !keeps_first; }
 };
 
-/// Nothing is asked where the program has no select.
-KeepQuestion keep_question(const Plan& plan);
+KeepQuestion keep_question(const Plan& plan, const PredictStep& step);
 
 /// Fields of a Config of a kernel that decides.
 std::vector<ConfigField> keep_config(const KeepQuestion& keep);

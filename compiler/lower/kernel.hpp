@@ -51,6 +51,7 @@ struct Kernel {
   std::string because;      ///< what of the program makes it necessary: "means of q are subtracted"
   const char* header = "";  ///< of templates/
   const char* function = "";             ///< of that header: its body
+  const char* hooks = "Hooks";           ///< whose formulas it calls
   std::vector<ConfigField> config = {};  ///< besides the element type and the head dim
   ShapeExpr grid = {};                   ///< blocks
   Chosen<int> threads = {}, smem_bytes = {};

@@ -9,8 +9,8 @@ namespace {
 
 /// In launch order.
 constexpr Kernels (*kLowerings[])(const Plan&) = {
-    lower_permute, lower_statistics, lower_prepare, lower_prepare_values, lower_estimate,
-    lower_select,  lower_compact,    lower_attend,  lower_combine,        lower_unpermute};
+    lower_permute, lower_statistics, lower_prepare, lower_prepare_values, lower_steps,
+    lower_compact, lower_attend,     lower_combine, lower_unpermute};
 
 /// A slot that several kernels name, and the sizes that they give it.
 struct SharedSlot {
@@ -48,7 +48,7 @@ std::vector<Slot> workspace_of(const Kernels& kernels) {
 std::vector<NamedSize> predict_sizes(const Program& program) {
   std::vector<NamedSize> sizes = {{"q_padded", padded_length(Tensor::kQ)},
                                   {"k_padded", padded_length(Tensor::kK)}};
-  const auto* select = find_op<Select>(program);
+  const Select* select = last_step(program).select;
   if (select == nullptr) return sizes;
   sizes.push_back({"keep_q_tiles", keep_q_tiles(*select)});
   sizes.push_back({"keep_k_tiles", keep_k_tiles(*select)});

@@ -12,12 +12,16 @@ Kernels lower_permute(const Plan& plan);
 Kernels lower_statistics(const Plan& plan);      ///< of smooth, quantise_values
 Kernels lower_prepare(const Plan& plan);         ///< of summarise, similarity, quantise, project
 Kernels lower_prepare_values(const Plan& plan);  ///< of quantise_values
-Kernels lower_estimate(const Plan& plan);        ///< of estimate, and select where that follows
-Kernels lower_select(const Plan& plan);
+Kernels lower_steps(const Plan& plan);           ///< of estimate and select, step by step
 Kernels lower_compact(const Plan& plan);
 Kernels lower_attend(const Plan& plan);
 Kernels lower_combine(const Plan& plan);
 Kernels lower_unpermute(const Plan& plan);
+
+/// Of one step: the estimate, which decides by itself if its rows are not the last ones, and the
+/// select that follows where it does not.
+Kernels lower_estimate(const Plan& plan, const PredictStep& step);
+Kernels lower_select(const Plan& plan, const PredictStep& step);
 
 /// A plan for a CUDA target, lowered.
 struct LoweredPlan {

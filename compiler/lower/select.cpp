@@ -24,12 +24,9 @@ std::vector<ConfigField> select_config(const Select& select, const KeepQuestion&
 
 }  // namespace
 
-Kernels lower_select(const Plan& plan) {
-  const auto* select = find_op<Select>(plan.program);
-  const auto* estimate = find_op<Estimate>(plan.program);
-  if (select == nullptr) return {};
-  if (estimate != nullptr && estimate->rows.kind != SummaryKind::kLast) return {};
-  const KeepQuestion keep = keep_question(plan);
+Kernels lower_select(const Plan& plan, const PredictStep& step) {
+  const auto [select, estimate] = step;
+  const KeepQuestion keep = keep_question(plan, step);
   Kernel kernel{
       .name = "select",
       .because = estimate == nullptr ? "keep is asked about each tile"
@@ -41,12 +38,27 @@ Kernels lower_select(const Plan& plan) {
       .threads = block_threads(),
       .smem_bytes = {kSelectBytes, Origin::kDefault,
                      "scratch and bits of a row; longer rows lie in the workspace"},
-      .slots = {kept_slot(*select)},
+      .slots = {kept_slot(plan, *select)},
       .decides = true};
   if (estimate != nullptr) kernel.operands.push_back("scores");
   if (keep.similar_q) kernel.operands.push_back("q_similarity");
   if (keep.similar_k) kernel.operands.push_back("k_similarity");
+  add_step(plan, step, kernel);
   return {kernel};
+}
+
+Kernels lower_steps(const Plan& plan) {
+  Kernels kernels;
+  const auto append = [&](Kernels some) {
+    for (Kernel& kernel : some) kernels.push_back(std::move(kernel));
+  };
+  for (const PredictStep& step : predict_steps(plan.program)) {
+    if (step.estimate != nullptr) append(lower_estimate(plan, step));
+    // Other estimates decide by themselves.
+    if (step.estimate == nullptr || step.estimate->rows.kind == SummaryKind::kLast)
+      append(lower_select(plan, step));
+  }
+  return kernels;
 }
 
 }  // namespace lacuna

@@ -37,9 +37,11 @@ TokenOps token_ops(const Program& program, Tensor tensor) {
   const bool is_query = tensor == Tensor::kQ;
   const Attend& attend = attend_of(program);
   ops.quantise = quantise_of(program, is_query ? attend.q : attend.k);
-  const auto* estimate = find_op<Estimate>(program);
-  if (estimate == nullptr) return ops;
-  const Quantise* estimated = quantise_of(program, is_query ? estimate->q : estimate->k);
+  const Quantise* estimated = nullptr;
+  for (const PredictStep& step : predict_steps(program)) {
+    if (step.estimate == nullptr || step.estimate->q_scale < 0) continue;
+    estimated = quantise_of(program, is_query ? step.estimate->q : step.estimate->k);
+  }
   // Integers that attend and the estimate both read are made once.
   const bool is_shared =
       estimated != nullptr && ops.quantise != nullptr && *estimated == *ops.quantise;

@@ -110,12 +110,9 @@ class ProgramBuilder {
   Program build() {
     add_inputs();
     if (spec_.permute.order != TokenOrder::kNone) add_permute();
-    if (spec_.predictor) add_statistics(*spec_.predictor);
+    for (const PredictorSpec* step : spec_.steps()) add_step(*step);
     add_integers();
-    if (spec_.predictor) {
-      if (spec_.predictor->estimate) add_estimate(*spec_.predictor, *spec_.predictor->estimate);
-      add_select(*spec_.predictor);
-    }
+    if (kept_ >= 0) add_kept(*spec_.predictor);
     add_attend();
     return without_unread(std::move(program_));
   }
@@ -125,17 +122,24 @@ class ProgramBuilder {
 
   /// An op with one result, or with two; their ids are consecutive.
   int define(std::string name, ValueType type, Op op) {
+    for (const Node& node : program_.nodes)  // a step before may have defined it
+      if (node.op == op) return node.results[0];
     program_.nodes.push_back({{add_value(std::move(name), std::move(type))}, std::move(op)});
     return program_.nodes.back().results[0];
   }
   int define(std::string name, ValueType type, std::string second_name, ValueType second_type,
              Op op) {
+    const std::size_t before = program_.nodes.size();
     const int first = define(std::move(name), std::move(type), std::move(op));
+    if (program_.nodes.size() == before) return first;
     program_.nodes.back().results.push_back(
         add_value(std::move(second_name), std::move(second_type)));
     return first;
   }
   int add_value(std::string name, ValueType type) {
+    // What each step has of its own.
+    const auto is_taken = [&](const Value& value) { return value.name == name; };
+    if (std::ranges::any_of(program_.values, is_taken)) name += "_2";
     program_.values.push_back({std::move(name), std::move(type)});
     return static_cast<int>(program_.values.size()) - 1;
   }
@@ -169,12 +173,24 @@ class ProgramBuilder {
     v_ = define("v_ordered", keys(), Permute{v_, order_});
   }
 
+  void add_step(const PredictorSpec& step) {
+    within_ = step.within ? kept_ : -1;
+    joins_ = step.joins ? kept_ : -1;
+    p_ = -1;
+    add_statistics(step);
+    if (step.estimate) {
+      add_estimate_integers(step, *step.estimate);
+      add_estimate(step, *step.estimate);
+    }
+    add_select(step);
+  }
+
   void add_statistics(const PredictorSpec& predictor) {
     const int tile_q = predictor.tile_q, tile_k = predictor.tile_k;
     const int q_mean = define("q_mean", numbers({kBatch, kHeads, kHeadDim}), Smooth{q_});
     const int k_mean = define("k_mean", numbers({kBatch, kHeadsKv, kHeadDim}), Smooth{k_});
-    if (predictor.smooth_q) q_mean_ = q_mean;
-    if (predictor.smooth_k) k_mean_ = k_mean;
+    q_mean_ = predictor.smooth_q ? q_mean : -1;
+    k_mean_ = predictor.smooth_k ? k_mean : -1;
     // Without their mean, keys shift the logits of a row alike: neither softmax nor what is
     // relative to the row's largest logit sees it.
     const bool shifts =
@@ -207,16 +223,28 @@ class ProgramBuilder {
                   Quantise{is_query ? q_ : k_, is_query ? q_mean_ : k_mean_, bits, group, tile});
   }
 
-  void add_integers() {
-    if (spec_.predictor && spec_.predictor->estimate && spec_.predictor->estimate->bits > 0 &&
-        spec_.predictor->estimate->bits < 16) {
-      const PredictorSpec& p = *spec_.predictor;
-      const int bits = p.estimate->bits;
-      const QuantGroup group = p.estimate->group;
-      estimate_q_ = add_quantised("estimate_", true, bits, group, group_tile(p.tile_q, kWarpRows));
+  void add_estimate_integers(const PredictorSpec& step, const EstimateSpec& estimate) {
+    if (estimate.bits > 0 && estimate.bits < 16) {
+      const int bits = estimate.bits;
+      const QuantGroup group = estimate.group;
+      estimate_q_ =
+          add_quantised("estimate_", true, bits, group, group_tile(step.tile_q, kWarpRows));
       estimate_k_ =
-          add_quantised("estimate_", false, bits, group, group_tile(p.tile_k, kKeysOfStep));
+          add_quantised("estimate_", false, bits, group, group_tile(step.tile_k, kKeysOfStep));
     }
+    add_biases();
+  }
+
+  void add_biases() {
+    row_bias_ = column_bias_ = -1;
+    if (k_mean_ >= 0) row_bias_ = define("row_bias", row_numbers(), Project{q_, -1, k_mean_});
+    if (q_mean_ >= 0) {
+      column_bias_ =
+          define("column_bias", numbers({kBatch, kHeads, kNK}), Project{k_, k_mean_, q_mean_});
+    }
+  }
+
+  void add_integers() {
     attend_.q = q_, attend_.k = k_, attend_.v = v_;
     const QuantiseSpec& quantise = spec_.quantise;
     if (quantise.qk_bits < 16) {
@@ -232,11 +260,7 @@ class ProgramBuilder {
                  numbers({kBatch, kHeadsKv, kHeadDim}), QuantiseValues{v_, quantise.v_range});
       attend_.v_scale = attend_.v + 1;
     }
-    if (k_mean_ >= 0) row_bias_ = define("row_bias", row_numbers(), Project{q_, -1, k_mean_});
-    if (q_mean_ >= 0) {
-      column_bias_ =
-          define("column_bias", numbers({kBatch, kHeads, kNK}), Project{k_, k_mean_, q_mean_});
-    }
+    add_biases();
     if (quantise.qk_bits < 16) {
       attend_.row_bias = row_bias_;
       attend_.column_bias = column_bias_;
@@ -265,6 +289,7 @@ class ProgramBuilder {
     if (spec.normalise == Normalise::kLse) e.exact_q = q_, e.exact_k = k_;
     if (spec.normalise == Normalise::kPreviousLse) e.previous_lse = previous_lse_;
     e.similar_q = q_similarity_, e.similar_k = k_similarity_;
+    e.within = within_;
     e.reduce = spec.reduce;
     e.temperature = spec.temperature;
     e.mask = spec_.attention.mask;
@@ -280,20 +305,25 @@ class ProgramBuilder {
     Select select;
     select.p = p_, select.score = p_ < 0 ? -1 : p_ + 1;
     select.similar_q = q_similarity_, select.similar_k = k_similarity_;
+    select.within = within_, select.joins = joins_;
     select.keep = predictor.keep;
     select.mask = spec_.attention.mask;
     select.tile_q = predictor.tile_q, select.tile_k = predictor.tile_k;
     select.shared_heads = predictor.shared_heads;
-    const int kept =
-        define("kept", {Element::kU32, {kBatch, kHeads, kKeepQTiles, kKeepWords}}, select);
+    const bool is_last = &predictor == &*spec_.predictor;
+    kept_ = define(is_last ? "kept" : "kept_before",
+                   {Element::kU32, {kBatch, kHeads, kKeepQTiles, kKeepWords}}, select);
+  }
+
+  void add_kept(const PredictorSpec& predictor) {
     if (loader_ == Loader::kGather) {
-      attend_.columns = kept;
+      attend_.columns = kept_;
       attend_.keep_k = predictor.tile_k;
       return;
     }
     attend_.list_indices =
         define("list_indices", list_indices(), "list_counts", list_counts(),
-               Compact{kept, spec_.attention.mask, {}, predictor.tile_q, predictor.tile_k});
+               Compact{kept_, spec_.attention.mask, {}, predictor.tile_q, predictor.tile_k});
     attend_.list_counts = attend_.list_indices + 1;
   }
 
@@ -331,6 +361,7 @@ class ProgramBuilder {
   int q_mean_ = -1, k_mean_ = -1;  ///< of what is smoothed
   int q_summary_ = -1, k_summary_ = -1, q_similarity_ = -1, k_similarity_ = -1;
   int q_cells_ = -1, k_cells_ = -1;
+  int kept_ = -1, within_ = -1, joins_ = -1;  ///< bits of the step at hand, of the one before
   int estimate_q_ = -1, estimate_k_ = -1, row_bias_ = -1, column_bias_ = -1, p_ = -1;
 };
 

@@ -46,7 +46,8 @@ std::string objection_to_columns(const Estimate& estimate) {
 /// What keeps an estimate from wgmma; "" if nothing.
 std::string objection(const Program& program, const Estimate& estimate,
                       const PassContext& context) {
-  const Expr& keep = find_op<Select>(program)->keep;
+  if (predict_steps(program).size() > 1) return "one of several steps";
+  const Expr& keep = last_step(program).select->keep;
   const auto reads = [&](Variable variable) { return uses(keep, variable); };
   if (context.family == AttendFamily::kMma) return "asked for by the caller";
   if (!context.target.has_wgmma) return context.target.name + " has no wgmma";
@@ -64,7 +65,7 @@ std::string objection(const Program& program, const Estimate& estimate,
 }  // namespace
 
 Chosen<AttendFamily> choose_estimate_family(const Program& program, const PassContext& context) {
-  const auto* estimate = find_op<Estimate>(program);
+  const Estimate* estimate = last_step(program).estimate;
   if (estimate == nullptr || context.target.kind == TargetKind::kCpu) return {};
   std::string against = objection(program, *estimate, context);
   if (!against.empty()) return {AttendFamily::kMma, Origin::kDerived, std::move(against)};

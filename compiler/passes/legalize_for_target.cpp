@@ -41,7 +41,7 @@ Program legalize_values(Program program, const PassContext& context) {
 /// How the products of an estimate are computed. Integers of 4 bits are stored and multiplied as
 /// ones of 8: the same integers, so the same logits.
 void note_estimate(const Program& program, const PassContext& context) {
-  const auto* estimate = find_op<Estimate>(program);
+  const Estimate* estimate = last_step(program).estimate;
   if (estimate == nullptr) return;
   Chosen<int>& product = context.attend.estimate_product_bits;
   product = {estimate->bits, Origin::kDerived, ""};
@@ -92,11 +92,42 @@ void check_estimate_columns(const Estimate& estimate, const PassContext& context
   d.helps.push_back("nearest legal value: " + std::to_string(legal * estimate.columns.count));
 }
 
-void check_estimate(const Program& program, const PassContext& context) {
-  const auto* estimate = find_op<Estimate>(program);
-  if (estimate == nullptr || estimate->rows.kind == SummaryKind::kMean) return;
-  check_estimate_smem(*estimate, program.head_dim, context);
-  check_estimate_columns(*estimate, context);
+void check_estimates(const Program& program, const PassContext& context) {
+  for (const PredictStep& step : predict_steps(program)) {
+    if (step.estimate == nullptr || step.estimate->rows.kind == SummaryKind::kMean) continue;
+    check_estimate_smem(*step.estimate, program.head_dim, context);
+    check_estimate_columns(*step.estimate, context);
+  }
+}
+
+/// One kernel prepares the tokens of q or of k for all steps.
+template <class Op>
+void check_once(const Program& program, const PassContext& context, const char* what) {
+  int of_queries = 0, of_keys = 0;
+  for (const Node& node : program.nodes) {
+    if (!std::holds_alternative<Op>(node.op)) continue;
+    const std::vector<Dim>& shape =
+        program.values[static_cast<std::size_t>(node.results[0])].type.shape;
+    const bool is_query = shape[1] == Dim::kHeads && std::ranges::count(shape, Dim::kNK) == 0;
+    ++(is_query ? of_queries : of_keys);
+  }
+  if (of_queries < 2 && of_keys < 2) return;
+  Diagnostic& d = context.diagnostics.add(
+      at_field(context.document, "/predictor", Code::kUnsupported, Severity::kError,
+               std::string("predictor: the steps have ") + what + " of two kinds, which " +
+                   context.target.name + " cannot prepare"));
+  d.notes.emplace_back("one kernel reads q (or k) once for all steps");
+  d.helps.emplace_back("the same in both steps, or compile for the target cpu");
+}
+
+/// What steps make of tokens beside attend.
+void check_steps(const Program& program, const PassContext& context) {
+  if (predict_steps(program).size() < 2) return;
+  check_once<Summarise>(program, context, "summaries");
+  check_once<Similarity>(program, context, "similarities");
+  check_once<Project>(program, context, "biases of smoothing");
+  const Attend& attend = attend_of(program);
+  if (attend.q_scale < 0) check_once<Quantise>(program, context, "integers");
 }
 
 /// Scales, biases and the statistics of a gate take the registers that a wide output leaves.
@@ -130,7 +161,7 @@ void check_prepared_tile(const PassContext& context, const char* pointer, const 
 }
 
 void check_prepared_tiles(const Program& program, const PassContext& context) {
-  const auto* select = find_op<Select>(program);
+  const Select* select = last_step(program).select;
   if (select == nullptr) return;
   bool of_queries = false, of_keys = false;
   for (const Node& node : program.nodes) {
@@ -143,10 +174,13 @@ void check_prepared_tiles(const Program& program, const PassContext& context) {
     const bool is_query = std::ranges::count(shape, Dim::kKeepQTiles) > 0;
     (is_query ? of_queries : of_keys) = true;
   }
-  const auto* estimate = find_op<Estimate>(program);
-  const bool has_integers = estimate != nullptr && estimate->bits < 16;
-  // The pooled kernel shares the keys of a tile among lanes, a power of two.
-  of_keys = of_keys || (estimate != nullptr && estimate->rows.kind == SummaryKind::kMean);
+  bool has_integers = false;
+  for (const PredictStep& step : predict_steps(program)) {
+    if (step.estimate == nullptr) continue;
+    has_integers = has_integers || step.estimate->bits < 16;
+    // The pooled kernel shares the keys of a tile among lanes, a power of two.
+    of_keys = of_keys || step.estimate->rows.kind == SummaryKind::kMean;
+  }
   if (of_queries || has_integers)
     check_prepared_tile(context, "/predictor/tile/q", "predictor.tile.q", select->tile_q);
   if (of_keys || has_integers)
@@ -162,7 +196,8 @@ Program legalize_for_target(Program program, const PassContext& context) {
   check_head_dim(context.document, program.head_dim, context.target, context.diagnostics);
   check_8_bit_head_dim(program, context);
   check_prepared_tiles(program, context);
-  check_estimate(program, context);
+  check_estimates(program, context);
+  check_steps(program, context);
   return legalize_values(std::move(program), context);
 }
 

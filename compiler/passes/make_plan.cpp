@@ -35,12 +35,11 @@ void note_quantisation(const SpecDocument& document, const Attend& attend, Atten
 }
 
 void note_predictor(const SpecDocument& document, const Program& program, AttendPlan& plan) {
-  const auto* select = find_op<Select>(program);
+  const auto [select, estimate] = last_step(program);
   if (select == nullptr) return;
   plan.keep_q = taken(document, "/predictor/tile/q", select->tile_q, "");
   plan.keep_k = taken(document, "/predictor/tile/k", select->tile_k, "");
   plan.reuse = taken(document, "/predictor/reuse", document.spec.predictor->reuse, "");
-  const auto* estimate = find_op<Estimate>(program);
   if (estimate == nullptr) return;
   plan.estimate_bits = taken(document, "/predictor/estimate/bits", estimate->bits,
                              estimate->bits == 32 ? "means are f32" : "tokens as they are");

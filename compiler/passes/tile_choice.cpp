@@ -148,14 +148,13 @@ std::string parameter_along(const Expr& expr, ParamDim dim) {
 TileRequest tile_request(const Program& program, const TileSpec& spec, const Target& target) {
   const Attend& attend = attend_of(program);
   TileRequest request{.spec = spec, .target = target, .group = attend.qk_group};
-  const auto* select = find_op<Select>(program);
-  if (select == nullptr) return request;
-  request.keep_q = select->tile_q, request.keep_k = select->tile_k;
   request.gathers = attend.columns >= 0;
-  const auto* estimate = find_op<Estimate>(program);
-  for (const Expr& expr : {select->keep, estimate != nullptr ? estimate->exclude : Expr{}}) {
-    if (request.per_q_tile.empty()) request.per_q_tile = parameter_along(expr, ParamDim::kQTiles);
-    if (request.per_k_tile.empty()) request.per_k_tile = parameter_along(expr, ParamDim::kKTiles);
+  for (const auto& [select, estimate] : predict_steps(program)) {
+    request.keep_q = select->tile_q, request.keep_k = select->tile_k;
+    for (const Expr& expr : {select->keep, estimate != nullptr ? estimate->exclude : Expr{}}) {
+      if (request.per_q_tile.empty()) request.per_q_tile = parameter_along(expr, ParamDim::kQTiles);
+      if (request.per_k_tile.empty()) request.per_k_tile = parameter_along(expr, ParamDim::kKTiles);
+    }
   }
   return request;
 }

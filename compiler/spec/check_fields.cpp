@@ -49,6 +49,8 @@ class FieldChecker {
         parameter(child, child_label);
       } else if (field == nullptr) {
         unknown_key(child, keys_of(path), label);
+      } else if (field->most_steps > 1 && child.is(Kind::kArray)) {
+        steps(child, *field, child_label);
       } else if (field->kind == SpecFieldKind::kObject || field->kind == SpecFieldKind::kParams) {
         object(child, std::string(field->path), child_label);
       } else {
@@ -57,6 +59,22 @@ class FieldChecker {
     }
     for (const SpecField* field : members_of(path))
       if (field->required && node.find(key_of(*field)) == nullptr) missing(node, *field, label);
+  }
+
+  /// Several objects in the place of one.
+  void steps(JsonNode& node, const SpecField& field, const std::string& label) {
+    const std::size_t count = node.children.size();
+    if (count == 0 || count > field.most_steps) {
+      Diagnostic& d = report(Code::kOutOfRange, node,
+                             label + ": expected 1 to " + std::to_string(field.most_steps) +
+                                 " steps, got " + std::to_string(count));
+      d.notes.emplace_back(field.why);
+      return;
+    }
+    for (std::size_t n = 0; n < count; ++n) {
+      object(node.children[n], std::string(field.path), label + "[" + std::to_string(n) + "]");
+      node.usable = node.usable && node.children[n].usable;
+    }
   }
 
   Diagnostic& report(Code code, JsonNode& node, std::string message) {

@@ -38,11 +38,12 @@ enum class SpecFieldKind : std::uint8_t {
 /// What may stand in place of one value.
 enum class Plural : std::uint8_t { kOne, kOrAuto, kOrListOrAuto };
 
-/// Where a field is kept in a VariantSpec. Fields of a parameter live in `param`, the others in
-/// `spec`.
+/// Where a field is kept in a VariantSpec. Fields of a parameter live in `param`, those of a step
+/// of the predictor in `step`, the others in `spec`.
 struct SpecDraft {
   VariantSpec* spec = nullptr;
   ParamSpec* param = nullptr;
+  PredictorSpec* step = nullptr;
 };
 using SubsetFlags = std::array<bool*, 3>;  ///< of a kSubset: one for each of `names`, then null
 using SpecSlot =
@@ -67,6 +68,7 @@ struct SpecField {
   std::span<const std::string_view> names{};  ///< kEnum, kSubset, kTokenOrder
   std::span<const std::string_view> grids{};  ///< kTokenOrder
   std::size_t kinds = 0;                      ///< kSummary
+  std::size_t most_steps = 1;                 ///< kObject: a list may have so many in its place
   std::string_view fallback{};                ///< what absence means, for the docs
   std::string_view doc{};
   std::string_view why{};                        ///< the reason for the range

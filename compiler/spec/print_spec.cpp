@@ -108,6 +108,18 @@ Json value_json(const SpecField& field, const SpecDraft& draft) {
   return std::visit(SlotPrinter{field}, field.slot(draft));
 }
 
+Json object_json(std::string_view path, const SpecDraft& draft, const SpecDraft& plain);
+
+/// One object, or a list of them where there are several.
+Json steps_json(const SpecField& field, const SpecDraft& draft, const SpecDraft& plain) {
+  PredictorSpec& last = *draft.spec->predictor;
+  Json steps = Json::array();
+  for (PredictorSpec& step : last.before)
+    steps.push_back(object_json(field.path, {.spec = draft.spec, .step = &step}, plain));
+  steps.push_back(object_json(field.path, {.spec = draft.spec, .step = &last}, plain));
+  return last.before.empty() ? steps[0] : steps;
+}
+
 /// Members of the object at `path` that differ from those of a spec that says nothing.
 Json object_json(std::string_view path, const SpecDraft& draft, const SpecDraft& plain) {
   Json object = Json::object();
@@ -120,6 +132,10 @@ Json object_json(std::string_view path, const SpecDraft& draft, const SpecDraft&
     } else if (field->kind == SpecFieldKind::kObject) {
       const bool may_be_absent = field->slot != nullptr;
       if (may_be_absent && value_json(*field, draft).is_null()) continue;
+      if (field->most_steps > 1) {
+        object[key] = steps_json(*field, draft, plain);
+        continue;
+      }
       const Json members = object_json(field->path, draft, plain);
       if (may_be_absent || !members.empty()) object[key] = members;
     } else {
@@ -139,7 +155,8 @@ std::string print_spec(const VariantSpec& spec) {
   plain.gate.emplace();
   plain.predictor.emplace().estimate.emplace();
   ParamSpec plain_param;
-  const Json json = object_json("", {.spec = &copy}, {.spec = &plain, .param = &plain_param});
+  const SpecDraft plain_draft = {.spec = &plain, .param = &plain_param, .step = &*plain.predictor};
+  const Json json = object_json("", {.spec = &copy}, plain_draft);
   return layout_json(json.dump());
 }
 

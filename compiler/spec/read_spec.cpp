@@ -48,7 +48,6 @@ class SpecLoader {
     if (params != nullptr && params->usable) load_params(*params);
     symbols_ = spec_.param_symbols();
     load_object(root, "", {.spec = &spec_});
-    imply_lse(root);
   }
 
  private:
@@ -65,18 +64,32 @@ class SpecLoader {
     }
   }
 
-  /// A reference alone says what normalises.
-  void imply_lse(const JsonNode& root) {
-    if (!spec_.predictor || !spec_.predictor->estimate) return;
-    const JsonNode& estimate = *root.find("predictor")->find("estimate");
+  /// The last step is the predictor, the others come before it.
+  void load_predictor(const JsonNode& node) {
+    PredictorSpec& last = spec_.predictor.emplace();
+    const std::size_t count = node.is(JsonNode::Kind::kArray) ? node.children.size() : 1;
+    last.before.resize(count - 1);
+    for (std::size_t n = 0; n + 1 < count; ++n) load_step(node.children[n], last.before[n]);
+    load_step(node.is(JsonNode::Kind::kArray) ? node.children.back() : node, last);
+  }
+
+  void load_step(const JsonNode& node, PredictorSpec& step) {
+    load_object(node, "predictor", {.spec = &spec_, .step = &step});
+    if (!step.estimate) return;
+    // A reference alone says what normalises.
+    const JsonNode& estimate = *node.find("estimate");
     if (estimate.find("reference") != nullptr && estimate.find("normalise") == nullptr)
-      spec_.predictor->estimate->normalise = Normalise::kLse;
+      step.estimate->normalise = Normalise::kLse;
   }
 
   void load_object(const JsonNode& object, const std::string& path, const SpecDraft& draft) {
     for (const JsonNode& node : object.children) {
       const SpecField* field = find_field(path, node.key);
       if (!node.usable || field == nullptr || field->kind == SpecFieldKind::kParams) continue;
+      if (field->most_steps > 1) {
+        load_predictor(node);
+        continue;
+      }
       if (field->slot != nullptr)
         std::visit([&](auto slot) { store(node, *field, slot); }, field->slot(draft));
       if (field->kind == SpecFieldKind::kObject) load_object(node, std::string(field->path), draft);
@@ -187,6 +200,18 @@ void collect_spans(const JsonNode& node, std::map<std::string, Span>& spans) {
   for (const JsonNode& child : node.children) collect_spans(child, spans);
 }
 
+/// The fields of the last of several steps stand for those of the predictor, too.
+void collect_steps(const JsonNode& root, std::map<std::string, Span>& spans) {
+  const JsonNode* predictor = root.find("predictor");
+  if (predictor == nullptr || !predictor->is(JsonNode::Kind::kArray) || predictor->children.empty())
+    return;
+  const std::string last = predictor->children.back().pointer;
+  std::map<std::string, Span> of_last;
+  collect_spans(predictor->children.back(), of_last);
+  for (const auto& [pointer, span] : of_last)
+    spans.emplace(predictor->pointer + pointer.substr(last.size()), span);
+}
+
 }  // namespace
 
 SpecDocument read_spec(SourceText source, Diagnostics& diagnostics) {
@@ -195,6 +220,7 @@ SpecDocument read_spec(SourceText source, Diagnostics& diagnostics) {
   Diagnostics found;
   if (auto root = parse_json(document.source, found)) {
     collect_spans(*root, document.spans);
+    collect_steps(*root, document.spans);
     check_fields(document.source, *root, found);
     if (root->usable) {
       SpecLoader(document.source, found, document.spec).load(*root);

@@ -8,8 +8,13 @@ namespace lacuna {
 namespace {
 
 /// The innermost value of a path that is there.
-const JsonNode& innermost(const JsonNode& root, std::string_view path, bool& complete) {
-  const JsonNode* found = &root;
+const JsonNode& innermost(const RuleContext& context, std::string_view path, bool& complete) {
+  constexpr std::string_view kPredictor = "predictor";
+  const JsonNode* found = &context.root;
+  if (context.step != nullptr && path.starts_with(kPredictor)) {
+    found = context.step;
+    path.remove_prefix(std::min(path.size(), kPredictor.size() + 1));
+  }
   for (complete = true; !path.empty();) {
     const std::size_t dot = path.find('.');
     const JsonNode* child = found->find(path.substr(0, dot));
@@ -28,14 +33,14 @@ const JsonNode& innermost(const JsonNode& root, std::string_view path, bool& com
 
 const JsonNode* RuleContext::at(std::string_view path) const {
   bool complete = false;
-  const JsonNode& node = innermost(root, path, complete);
+  const JsonNode& node = innermost(*this, path, complete);
   return complete && node.usable ? &node : nullptr;
 }
 
 bool RuleContext::sound(std::initializer_list<std::string_view> paths) const {
   return std::all_of(paths.begin(), paths.end(), [&](std::string_view path) {
     bool complete = false;
-    return innermost(root, path, complete).usable;
+    return innermost(*this, path, complete).usable;
   });
 }
 
@@ -47,7 +52,7 @@ Diagnostic& RuleContext::report(Code code, const JsonNode& node, std::string mes
 Diagnostic& RuleContext::conflict(std::string_view path, std::string message, std::string why,
                                   std::string help) const {
   bool complete = false;
-  const JsonNode& node = innermost(root, path, complete);
+  const JsonNode& node = innermost(*this, path, complete);
   Diagnostic& d = report(Code::kConflict, node, std::move(message));
   if (node.is(JsonNode::Kind::kObject) && node.key_span.line != 0) d.span = node.key_span;
   d.notes.push_back(std::move(why));

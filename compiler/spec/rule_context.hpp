@@ -17,6 +17,7 @@ struct RuleContext {
   const JsonNode& root;
   const VariantSpec& spec;
   Diagnostics& diagnostics;
+  const JsonNode* step;  ///< what paths that begin with "predictor" are members of; null: none
 
   /// The usable value at a path ("tile.q"), nullptr if there is none.
   const JsonNode* at(std::string_view path) const;

@@ -166,9 +166,9 @@ class RuleChecker {
   void check_unused() {
     std::vector<const Expr*> expressions = {&spec_.attention.mask, &spec_.attention.score};
     if (spec_.gate) expressions.insert(expressions.end(), {&spec_.gate->skip, &spec_.gate->exempt});
-    if (spec_.predictor) {
-      expressions.push_back(&spec_.predictor->keep);
-      if (const auto& estimate = spec_.predictor->estimate)
+    for (const PredictorSpec* step : spec_.steps()) {
+      expressions.push_back(&step->keep);
+      if (const auto& estimate = step->estimate)
         expressions.insert(expressions.end(), {&estimate->reference, &estimate->exclude});
     }
     for (std::size_t i = 0; i < spec_.params.size(); ++i) {
@@ -196,7 +196,10 @@ class RuleChecker {
 
 void check_rules(const SourceText& source, const JsonNode& root, const VariantSpec& spec,
                  Diagnostics& diagnostics) {
-  const RuleContext context{source, root, spec, diagnostics};
+  const JsonNode* predictor = root.find("predictor");
+  const bool has_steps = predictor != nullptr && predictor->is(JsonNode::Kind::kArray);
+  const RuleContext context{source, root, spec, diagnostics,
+                            has_steps ? &predictor->children.back() : predictor};
   RuleChecker(context).check();
 }
 

@@ -57,7 +57,7 @@ class PredictorRules {
   void check() {
     if (predictor_.estimate) {
       check_estimate(*predictor_.estimate);
-    } else if (context_.root.find("predictor")->find("estimate") == nullptr) {
+    } else if (context_.step->find("estimate") == nullptr) {
       check_no_estimate();
     }
     if (context_.sound({"predictor.tile.k"}) && predictor_.tile_k < kLeastTile) check_columns();
@@ -299,10 +299,52 @@ class PredictorRules {
   const PredictorSpec& predictor_;
 };
 
+/// What a step has to say of the one before it, and what only the last may say.
+void check_step(const RuleContext& context, const PredictorSpec& step, std::size_t number,
+                const PredictorSpec& last) {
+  const char* given = step.within ? "predictor.within" : "predictor.union";
+  if (number == 0 && (step.within || step.joins))
+    context.conflict(given, std::string(given) + ": there is no step before",
+                     "it says what a later step does with the tiles that the one before kept",
+                     "leave it out, or make predictor a list of two steps");
+  if (number > 0 && step.within == step.joins)
+    context.conflict(step.within ? "predictor.union" : "predictor",
+                     step.within ? "predictor.union does not go with predictor.within"
+                                 : "predictor: the second step does not say what becomes of the "
+                                   "tiles that the first kept",
+                     "a later step looks within these tiles, or keeps them, too",
+                     "\"within\": true, or \"union\": true");
+  if (step.within && step.estimate && step.estimate->q.kind == SummaryKind::kLast)
+    context.conflict(
+        "predictor.within", "predictor.within does not go with q " + quoted(step.estimate->q),
+        "the last queries serve all query tiles alike, which the step before tells apart",
+        "\"union\": true, or other queries");
+  if (&step == &last) return;
+  if (step.tile_q != last.tile_q || step.tile_k != last.tile_k)
+    context.conflict("predictor.tile",
+                     "predictor.tile: steps of " + std::to_string(step.tile_q) + " x " +
+                         std::to_string(step.tile_k) + " and of " + std::to_string(last.tile_q) +
+                         " x " + std::to_string(last.tile_k),
+                     "a step keeps tiles, or leaves them out, for the step after it",
+                     "the same tiles");
+  for (const char* path : {"predictor.reuse", "predictor.heads"})
+    if (context.at(path) != nullptr)
+      context.conflict(path, std::string(path) + " belongs to the last step",
+                       "it is about what the predictor keeps in the end", "write it there");
+}
+
 }  // namespace
 
 void check_predictor(const RuleContext& context) {
-  if (context.spec.predictor) PredictorRules(context, *context.spec.predictor).check();
+  const std::vector<const PredictorSpec*> steps = context.spec.steps();
+  if (steps.empty()) return;
+  const JsonNode& predictor = *context.root.find("predictor");
+  for (std::size_t n = 0; n < steps.size(); ++n) {
+    RuleContext of_step = context;
+    if (predictor.is(JsonNode::Kind::kArray)) of_step.step = &predictor.children[n];
+    PredictorRules(of_step, *steps[n]).check();
+    check_step(of_step, *steps[n], n, *steps.back());
+  }
 }
 
 }  // namespace lacuna

@@ -106,6 +106,9 @@ Json field_json(const SpecField& field) {
   const Json one = one_json(field);
   Json forms = Json::array({one});
   if (field.plural == Plural::kOrListOrAuto) forms.push_back(set_of(one));
+  if (field.most_steps > 1)
+    forms.push_back(
+        {{"type", "array"}, {"items", one}, {"minItems", 1}, {"maxItems", field.most_steps}});
   if (field.plural != Plural::kOne) forms.push_back({{"const", "auto"}});
   json.update(forms.size() == 1 ? one : Json{{"anyOf", forms}});
   return json;

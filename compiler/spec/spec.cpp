@@ -21,6 +21,14 @@ std::string_view name_of(TileOrder order) {
 }
 std::string_view name_of(Loader loader) { return kLoaderNames[static_cast<std::size_t>(loader)]; }
 std::string_view name_of(Reduce reduce) { return kReduceNames[static_cast<std::size_t>(reduce)]; }
+std::vector<const PredictorSpec*> VariantSpec::steps() const {
+  std::vector<const PredictorSpec*> all;
+  if (!predictor) return all;
+  for (const PredictorSpec& step : predictor->before) all.push_back(&step);
+  all.push_back(&*predictor);
+  return all;
+}
+
 std::string_view name_of(Normalise normalise) {
   return kNormaliseNames[static_cast<std::size_t>(normalise)];
 }

@@ -115,6 +115,8 @@ struct EstimateSpec {
   bool operator==(const EstimateSpec&) const = default;
 };
 
+inline constexpr std::size_t kMostSteps = 2;  ///< of a predictor
+
 struct PredictorSpec {
   int tile_q = 128, tile_k = 64;  ///< tokens of the tiles that are kept; k = 1, 8, 16: columns
   bool smooth_q = false, smooth_k = false;
@@ -123,6 +125,10 @@ struct PredictorSpec {
   Expr keep;      ///< Site::kKeep
   int reuse = 1;  ///< launches that share one decision through a selection of the caller
   bool shared_heads = false;  ///< "heads": "shared": query heads of a KV head keep the union
+  /// The steps before this one, in order; their tiles are its own. It looks `within` the tiles that
+  /// the last of them kept, or keeps those as well (`joins`).
+  std::vector<PredictorSpec> before;
+  bool within = false, joins = false;
   bool operator==(const PredictorSpec&) const = default;
 };
 
@@ -166,6 +172,8 @@ struct VariantSpec {
   Choice<Loader> loader;
 
   std::vector<ParamSymbol> param_symbols() const;
+  /// The steps of the predictor, the last one last; none without a predictor.
+  std::vector<const PredictorSpec*> steps() const;
   bool operator==(const VariantSpec&) const = default;
 };
 

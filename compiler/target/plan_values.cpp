@@ -36,8 +36,14 @@ struct Row {
 bool always(const Plan&) { return true; }
 bool has_mask(const Plan& plan) { return !attend_of(plan.program).mask.empty(); }
 bool has_gate(const Plan& plan) { return attend_of(plan.program).gate.has_value(); }
-const Select* select_of(const Plan& plan) { return find_op<Select>(plan.program); }
-const Estimate* estimate_of(const Plan& plan) { return find_op<Estimate>(plan.program); }
+const Select* select_of(const Plan& plan) { return last_step(plan.program).select; }
+const Estimate* estimate_of(const Plan& plan) { return last_step(plan.program).estimate; }
+/// The step before the last one.
+PredictStep first_step(const Plan& plan) { return predict_steps(plan.program).front(); }
+bool has_steps(const Plan& plan) { return predict_steps(plan.program).size() > 1; }
+bool has_first_estimate(const Plan& plan) {
+  return has_steps(plan) && first_step(plan).estimate != nullptr;
+}
 bool has_select(const Plan& plan) { return select_of(plan) != nullptr; }
 bool has_estimate(const Plan& plan) { return estimate_of(plan) != nullptr; }
 bool has_estimate_family(const Plan& plan) {
@@ -130,6 +136,10 @@ constexpr Row kRows[] = {
     {"gate.skips", [](P p) { return from_spec(skips_text(*attend_of(p.program).gate)); }, has_gate},
     choice<&A::keep_q>("predictor.tile.q", has_select),
     choice<&A::keep_k>("predictor.tile.k", has_select),
+    {"predictor[0].estimate", [](P p) { return from_spec(estimate_text(*first_step(p).estimate)); },
+     has_first_estimate},
+    {"predictor[0].keep",
+     [](P p) { return formula(first_step(p).select->keep, "everything visible"); }, has_steps},
     {"predictor.estimate", [](P p) { return from_spec(estimate_text(*estimate_of(p))); },
      has_estimate},
     choice<&A::estimate_bits>("predictor.estimate.bits", has_estimate),

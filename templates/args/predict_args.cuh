@@ -44,9 +44,10 @@ struct PredictArgs {
   // decisions
   float*
       scores;  ///< scratch of the estimate, its result for the last rows, or references: see there
-  unsigned* kept;  ///< [b, h, keep_q_tiles, keep_words], bit j % 32 of word j / 32
-  int* row_order;  ///< work tiles that blocks of attend take, longest list first
-  int* gathered;   ///< [blocks of a gathering attend, k_padded] key indices of the block's row
+  unsigned* kept_before;  ///< the same as kept, of the step of the predictor before the last one
+  unsigned* kept;         ///< [b, h, keep_q_tiles, keep_words], bit j % 32 of word j / 32
+  int* row_order;         ///< work tiles that blocks of attend take, longest list first
+  int* gathered;  ///< [blocks of a gathering attend, k_padded] key indices of the block's row
 
   int q_padded, k_padded;
   int keep_q_tiles, keep_k_tiles, keep_words;

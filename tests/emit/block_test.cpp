@@ -85,6 +85,7 @@ const std::map<std::string, std::size_t> kPredictOffsets = {
     MEMBER(PredictArgs, row_bias),
     MEMBER(PredictArgs, column_bias),
     MEMBER(PredictArgs, scores),
+    MEMBER(PredictArgs, kept_before),
     MEMBER(PredictArgs, kept),
     MEMBER(PredictArgs, row_order),
     MEMBER(PredictArgs, gathered),

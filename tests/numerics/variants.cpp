@@ -191,6 +191,8 @@ const std::vector<std::string>& predicted_names() {
                                                  "flashprefill",
                                                  "subblock",
                                                  "uneven-cells",
+                                                 "cascade",
+                                                 "joined-steps",
                                                  "xattention",
                                                  "sale",
                                                  "fg-attn-cached",

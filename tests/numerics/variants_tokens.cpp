@@ -78,6 +78,52 @@ void make_relmax(Variant& v, Random& random) {
   };
 }
 
+/// The first step decides by cells, the second within what it kept by integers.
+void make_cascade(Variant& v, Random& random) {
+  make_causal(v);
+  const auto alpha = head_param(v, "alpha", random, 0.02, 0.5);
+  const auto tau = head_param(v, "tau", random, 0.05, 0.5);
+  const int shift = token_shift(v);
+  oracle::Predictor& first = cells_compared(v, 64, 8, 8);
+  first.smooth_k = true, first.uses_rank = false;
+  first.estimate->norm = oracle::Norm::kRowMax;
+  first.keep = [=](const TileFacts& t) {
+    return t.p > alpha[token_head(t)] || is_first_or_diagonal(t, shift);
+  };
+  const oracle::Predictor before = first;
+  oracle::Predictor& p = compared(v, 128, 64, Compared::kTokens, Compared::kTokens);
+  p.before = {before};
+  p.smooth_q = p.smooth_k = true, p.uses_rank = false;
+  p.estimate->bits = 4;
+  p.keep = [=](const TileFacts& t) {
+    return t.p > tau[token_head(t)] || is_first_or_diagonal(t, shift);
+  };
+}
+
+/// Two estimates whose tiles are joined, the second of them by rank.
+constexpr const char* kJoinedSteps = R"json({
+  "version": 1, "name": "joined-steps",
+  "params": {"tau": {"shape": "[heads]", "range": [0, 1]}, "blocks": {"type": "i32", "shape": "[heads]"}},
+  "predictor": [
+    {"estimate": {"q": "mean(16)", "k": "mean(16)", "normalise": "row_max"}, "keep": "p > tau"},
+    {"union": true, "estimate": {"q": "mean", "k": "mean"}, "keep": "rank < blocks"}
+  ]
+})json";
+
+void make_joined_steps(Variant& v, Random& random) {
+  const auto tau = head_param(v, "tau", random, 0.3, 0.9);
+  const auto blocks = head_count(v, "blocks", random, 0, 2);
+  oracle::Predictor& first = cells_compared(v, 64, 16, 16);
+  first.uses_rank = false;
+  first.estimate->norm = oracle::Norm::kRowMax;
+  first.keep = [=](const TileFacts& t) { return t.p > tau[token_head(t)]; };
+  const oracle::Predictor before = first;
+  oracle::Predictor& p = compared(v, 128, 64, Compared::kMean, Compared::kMean);
+  p.before = {before}, p.joins = true;
+  p.estimate->bits = 32;
+  p.keep = [=](const TileFacts& t) { return t.rank < blocks[token_head(t)]; };
+}
+
 void make_subblock(Variant& v, Random& random) {
   make_causal(v);
   const auto tau = head_param(v, "tau", random, 0.3, 0.95);
@@ -152,12 +198,15 @@ void make_vertical_slash(Variant& v, Random& random) {
 }  // namespace
 
 std::string token_spec(const std::string& name) {
+  if (name == "joined-steps") return kJoinedSteps;
   return name == "uneven-cells" ? kUnevenCells : "";
 }
 
 bool make_token_variant(const std::string& name, Variant& v, KernelTile, Random& random) {
   if (name == "sale") return make_sale(v, random), true;
   if (name == "relmax") return make_relmax(v, random), true;
+  if (name == "cascade") return make_cascade(v, random), true;
+  if (name == "joined-steps") return make_joined_steps(v, random), true;
   if (name == "subblock") return make_subblock(v, random), true;
   if (name == "uneven-cells") return make_uneven_cells(v, random), true;
   if (name == "flashprefill") return make_flashprefill(v, random), true;

@@ -328,17 +328,24 @@ Band column_similarity(const Prepared& x, int b, int h, int j) {
   return similarity_at(x.similar_k, flat_row(b, p.n_h_kv, kv_head(p, h), x.k_tiles, j));
 }
 
-Row estimate_row(const Prepared& x, int b, int h, int i) {
+Row estimate_row(const Prepared& x, int b, int h, int i, const KeptRow* within) {
   Row row;
   const auto tiles = static_cast<std::size_t>(x.k_tiles);
-  for (int j = 0; j < x.k_tiles; ++j)
-    row.estimate.visible.push_back(has_visible_pair(*x.problem, facts_of(x, b, h, i, j).tile));
+  for (int j = 0; j < x.k_tiles; ++j) {
+    const auto tile = static_cast<std::size_t>(j);
+    const bool is_in = within == nullptr || within->kept[tile] != 0;
+    row.estimate.visible.push_back(has_visible_pair(*x.problem, facts_of(x, b, h, i, j).tile) &&
+                                   is_in);
+    row.shaken = row.shaken || (within != nullptr && within->stable[tile] == 0);
+  }
   constexpr Band kNothing{-kInfinity, -kInfinity, -kInfinity};
   row.estimate.score.assign(tiles, kNothing);
   row.estimate.p.assign(tiles, kNothing);
   if (!x.predictor->estimate) return row;
   const EstimateRule& rule = *x.predictor->estimate;
-  const auto excluded = excluded_tiles(x, b, h, i, row);
+  auto excluded = excluded_tiles(x, b, h, i, row);
+  for (std::size_t j = 0; j < tiles && within != nullptr; ++j)
+    if (within->kept[j] == 0) excluded[j] = 1;
   int rows = 0;
   for (const Item& item : rows_of(x, i)) rows += add_row(x, b, h, item, excluded, row) ? 1 : 0;
   for (Band& p : row.estimate.p) {

@@ -46,6 +46,7 @@ TileFacts facts_of(const Prepared& x, int b, int h, int i, int j);
 Band row_similarity(const Prepared& x, int b, int h, int i);
 Band column_similarity(const Prepared& x, int b, int h, int j);
 
-Row estimate_row(const Prepared& x, int b, int h, int i);
+/// `within`: what the step before keeps of the row, if only that counts; else null.
+Row estimate_row(const Prepared& x, int b, int h, int i, const KeptRow* within = nullptr);
 
 }  // namespace lacuna::oracle

@@ -1,5 +1,4 @@
 // The oracle against closed forms: a judge must be judged too.
-#include "tests/oracle/access.hpp"
 #include "tests/oracle/oracle.hpp"
 
 #include <gtest/gtest.h>
@@ -8,9 +7,10 @@
 #include <limits>
 #include <random>
 
+#include "tests/oracle/access.hpp"
+
 namespace lacuna::oracle {
 namespace {
-
 
 Problem random_problem(int n_q, int n_k, int d, unsigned seed) {
   Problem p;

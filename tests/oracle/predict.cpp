@@ -79,6 +79,15 @@ Verdict judge_tile(const Prepared& x, const Row& row, int b, int h, int i, int j
                      column_similarity(x, b, h, j)});
 }
 
+/// The verdict on a tile with what the step before says of it.
+Verdict after(const KeptRow& first, int j, const Verdict& own, bool joins) {
+  const auto at = static_cast<std::size_t>(j);
+  const bool kept = first.kept[at] != 0, stable = first.stable[at] != 0;
+  if (!joins) return {own.holds, own.stable && stable};
+  const bool is_certain = (kept && stable) || (own.holds && own.stable);
+  return {kept || own.holds, is_certain || (stable && own.stable)};
+}
+
 /// Heads of one KV head keep what any of them keeps.
 void unite_heads(const Problem& p, KeptTiles& tiles) {
   const auto cells =
@@ -120,14 +129,18 @@ KeptTiles oracle_kept(const Problem& p, const Predictor& predictor) {
 
 std::vector<KeptRow> oracle_kept_rows(const Problem& p, const Predictor& predictor,
                                       const std::vector<WorkTile>& rows) {
+  std::vector<KeptRow> before;
+  if (!predictor.before.empty()) before = oracle_kept_rows(p, predictor.before.front(), rows);
   const Prepared prepared = prepare(p, predictor);
   std::vector<KeptRow> out(rows.size());
   for_each_index(static_cast<int>(rows.size()), [&](int n) {
     const auto& [b, h, i] = rows[static_cast<std::size_t>(n)];
-    const Row row = estimate_row(prepared, b, h, i);
+    const KeptRow* const first = before.empty() ? nullptr : &before[static_cast<std::size_t>(n)];
+    const Row row = estimate_row(prepared, b, h, i, predictor.joins ? nullptr : first);
     KeptRow& to = out[static_cast<std::size_t>(n)];
     for (int j = 0; j < prepared.k_tiles; ++j) {
-      const Verdict verdict = judge_tile(prepared, row, b, h, i, j);
+      Verdict verdict = judge_tile(prepared, row, b, h, i, j);
+      if (first != nullptr) verdict = after(*first, j, verdict, predictor.joins);
       to.kept.push_back(verdict.holds ? 1 : 0), to.stable.push_back(verdict.stable ? 1 : 0);
     }
   });

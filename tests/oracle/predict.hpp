@@ -52,6 +52,10 @@ struct Predictor {
   std::optional<EstimateRule> estimate;
   std::function<bool(const TileFacts&)> keep;
   bool shared_heads = false;
+  /// At most one: the step before, of the same tiles. This one looks within what it keeps, or keeps
+  /// that as well.
+  std::vector<Predictor> before;
+  bool joins = false;
 };
 
 /// For each tile of the predictor [n_b, n_h, q_tiles, k_tiles]: kept, and whether any

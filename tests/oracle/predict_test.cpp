@@ -1,5 +1,4 @@
 // The predictor oracle against hand-computed estimates, ranks and decisions.
-#include "tests/oracle/access.hpp"
 #include "tests/oracle/predict.hpp"
 
 #include <gtest/gtest.h>
@@ -8,9 +7,10 @@
 #include <limits>
 #include <random>
 
+#include "tests/oracle/access.hpp"
+
 namespace lacuna::oracle {
 namespace {
-
 
 Problem random_problem(int n_h, int n_h_kv, int n_q, int n_k, int d, unsigned seed) {
   Problem p;

@@ -73,7 +73,8 @@ Quantised quantise(const std::vector<double>& x, const std::vector<double>& mean
   // Of a difference from the mean, absolute.
   const auto error_of = [&](int row, int c) {
     if (mean.empty()) return 0.0;
-    return kQuantisedDifferenceError * (std::abs(x[at(row, d, c)]) + std::abs(mean[at(row / tokens, d, c)]));
+    return kQuantisedDifferenceError *
+           (std::abs(x[at(row, d, c)]) + std::abs(mean[at(row / tokens, d, c)]));
   };
   const int groups = tokens == 0 ? 0 : tiles_of(tokens, grouping.tile) * grouping.tile;
   std::vector<float> largest(at(heads, groups, 0), 0.0F);

@@ -51,8 +51,8 @@ TEST(BuildPredictor, PooledTilesWithSimilarityAndIntegers) {
          "quantise": {"qk": {"bits": 8, "group": "warp"}, "v": {"bits": 8, "range": 2.25}})"));
   EXPECT_EQ(ops_of(program),
             "q k v k_mean=smooth q_summary=summarise k_summary=summarise k_similarity=similarity "
-            "q_values=quantise k_values=quantise v_values=quantise_values row_bias=project "
-            "p=estimate kept=select list_indices=compact o=attend");
+            "row_bias=project p=estimate kept=select q_values=quantise k_values=quantise "
+            "v_values=quantise_values list_indices=compact o=attend");
   EXPECT_TRUE(find_op<Select>(program)->shared_heads);
   EXPECT_EQ(find_op<Similarity>(program)->form, SimilarityForm::kGramMax);
   EXPECT_EQ(find_op<QuantiseValues>(program)->range, 2.25f);

@@ -302,6 +302,16 @@ INSTANTIATE_TEST_SUITE_P(Files, ShippedSpec, testing::ValuesIn(shipped()), [](co
   return name;
 });
 
+TEST(PrintSpec, KeepsTheSteps) {
+  const VariantSpec spec = read_members(
+      R"("predictor": [{"keep": "j == 0"}, {"keep": "p > 0.5", "within": true, "estimate": {}}])");
+  ASSERT_EQ(spec.steps().size(), 2U);
+  EXPECT_FALSE(spec.steps()[0]->within || spec.steps()[0]->estimate.has_value());
+  EXPECT_TRUE(spec.steps()[1]->within && spec.steps()[1]->estimate.has_value());
+  Diagnostics diagnostics;
+  EXPECT_EQ(read_spec({"x", print_spec(spec)}, diagnostics).spec, spec);
+}
+
 TEST(PrintSpec, KeepsATemperature) {
   const std::string cells = "\"mean(8)\"";
   const VariantSpec spec =
@@ -323,9 +333,10 @@ TEST(PrintSpec, EveryFieldSurvivesARoundTrip) {
   const std::string printed = print_spec(spec);
   for (const SpecField& field : spec_fields()) {
     const std::string key = "\"" + std::string(key_of(field)) + "\":";
-    // A log-sum-exp, which the text asks for, has no temperature.
+    // A log-sum-exp, which the text asks for, has no temperature, and an only step no step before.
     const bool values_kept = field.slot != nullptr && field.path != "tile.stages" &&
-                             field.path != "predictor.estimate.temperature";
+                             field.path != "predictor.estimate.temperature" &&
+                             field.path != "predictor.within" && field.path != "predictor.union";
     if (values_kept) {
       EXPECT_NE(printed.find(key), std::string::npos) << field.path;
     }

@@ -82,11 +82,13 @@ std::string print_formulas(const Program& program, bool color) {
   };
   add("attention.mask", attend.mask, "true: every key is visible");
   add("attention.score", attend.score, "s: unchanged");
-  if (const auto* estimate = find_op<Estimate>(program)) {
-    if (!estimate->reference.empty()) add("estimate.reference", estimate->reference, "");
-    if (!estimate->exclude.empty()) add("estimate.exclude", estimate->exclude, "");
+  for (const auto& [select, estimate] : predict_steps(program)) {
+    if (estimate != nullptr && !estimate->reference.empty())
+      add("estimate.reference", estimate->reference, "");
+    if (estimate != nullptr && !estimate->exclude.empty())
+      add("estimate.exclude", estimate->exclude, "");
+    add("predictor.keep", select->keep, "true");
   }
-  if (const auto* select = find_op<Select>(program)) add("predictor.keep", select->keep, "true");
   if (attend.gate) {
     add("gate.skip", attend.gate->skip, "false");
     add("gate.exempt", attend.gate->exempt, "false: only the first visited tile is exempt");

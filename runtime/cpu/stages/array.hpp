@@ -52,6 +52,12 @@ inline HeadIndex head_at(const Array& array, std::int64_t item) {
   return {item / array.heads(), item % array.heads()};
 }
 
+/// Bit j of row i of the bits of a select.
+inline bool has_bit(const Array& bits, HeadIndex head, int i, int j) {
+  return ((*at<std::uint32_t>(bits, head, i, j / 32) >> (static_cast<unsigned>(j) % 32U)) & 1U) !=
+         0;
+}
+
 /// The head of an array that query head `head` of `n_h` reads: its own, or its KV head.
 inline HeadIndex head_of(const Array& array, HeadIndex head, int n_h) {
   return {head.b, head.h / (n_h / array.heads())};

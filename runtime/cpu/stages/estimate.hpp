@@ -27,6 +27,7 @@ struct EstimateJob {
   const Array *exact_q = nullptr, *exact_k = nullptr;
   const Array* previous_lse = nullptr;
   const Array *similar_q = nullptr, *similar_k = nullptr;
+  const Array* within = nullptr;  ///< bits of the step before
 
   int q_tiles() const { return ceil_div(args.n_q, op.tile_q); }
   int k_tiles() const { return ceil_div(args.n_k, op.tile_k); }

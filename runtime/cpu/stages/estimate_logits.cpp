@@ -62,7 +62,9 @@ Sight classify(const Pass& pass) {
 
 bool is_excluded(const Pass& pass, int j) {
   const EstimateJob& job = pass.job;
-  if (pass.is_reference() || job.op.exclude.empty()) return false;
+  if (pass.is_reference()) return false;
+  if (job.within && !has_bit(*job.within, pass.head, pass.i, j)) return true;
+  if (job.op.exclude.empty()) return false;
   const int i = pass.i;
   bind_tile(pass.bindings, {i * job.op.tile_q, std::min((i + 1) * job.op.tile_q, job.args.n_q) - 1},
             tile_tokens(pass, j, j + 1));

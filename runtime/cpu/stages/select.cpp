@@ -41,9 +41,10 @@ void bind_tile(const SelectJob& job, int i, int j, Bindings& bindings) {
   bindings.set(Variable::kK1, std::min((j + 1) * op.tile_k, job.args.n_k) - 1);
 }
 
-void find_visible(const SelectJob& job, int i, RowScratch& row) {
+void find_visible(const SelectJob& job, HeadIndex head, int i, RowScratch& row) {
   row.visible.clear();
   for (int j = 0; j < job.k_tiles(); ++j) {
+    if (job.within && !has_bit(*job.within, head, i, j)) continue;
     bind_tile(job, i, j, row.bindings);
     if (job.op.classifier.may.empty() || evaluate(job.op.classifier.may, row.bindings).boolean) {
       row.visible.push_back(j);
@@ -76,7 +77,7 @@ void rank_tiles(RowScratch& row) {
 void bind_row(const SelectJob& job, HeadIndex head, int i, RowScratch& row) {
   row.bindings.set(Variable::kB, static_cast<std::int32_t>(head.b));
   row.bindings.set(Variable::kH, static_cast<std::int32_t>(head.h));
-  find_visible(job, i, row);
+  find_visible(job, head, i, row);
   row.bindings.set(Variable::kVisible, static_cast<std::int32_t>(row.visible.size()));
   if (job.similar_q) {
     row.bindings.set(Variable::kSimilarQ, *at<float>(*job.similar_q, head, i));
@@ -102,7 +103,8 @@ void select_row(const SelectJob& job, HeadIndex head, int i, RowScratch& row, co
       const HeadIndex kv_head = head_of(*job.similar_k, head, job.args.n_h);
       row.bindings.set(Variable::kSimilarK, *at<float>(*job.similar_k, kv_head, j));
     }
-    if (job.op.keep.empty() || evaluate(job.op.keep, row.bindings).boolean) {
+    const bool joins = job.joins && has_bit(*job.joins, head, i, j);
+    if (joins || job.op.keep.empty() || evaluate(job.op.keep, row.bindings).boolean) {
       words[j / 32] |= 1U << (static_cast<unsigned>(j) % 32U);
     }
   }
@@ -119,7 +121,7 @@ void select_group(const SelectJob& job, HeadIndex kv_head, std::vector<RowScratc
   if (job.estimate) keys = load_columns(*job.estimate, kv_head);
   // The last queries of the sequence give all work tiles the same estimate.
   const bool one_for_all = job.estimate && job.estimate->op.rows.kind == SummaryKind::kLast &&
-                           job.estimate->op.exclude.empty();
+                           job.estimate->op.exclude.empty() && !job.estimate->within;
   const std::int64_t rows_of_item = one_for_all ? tiles : 1;
   const std::int64_t items = std::int64_t{group} * tiles / std::max<std::int64_t>(1, rows_of_item);
   parallel_for(std::min(scratch.size(), static_cast<std::size_t>(std::max<std::int64_t>(1, items))),

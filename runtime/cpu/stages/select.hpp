@@ -14,6 +14,7 @@ struct SelectJob {
   std::span<const ParamView> params;
   const EstimateJob* estimate = nullptr;
   const Array *similar_q = nullptr, *similar_k = nullptr;
+  const Array *within = nullptr, *joins = nullptr;  ///< bits of the step before
 
   int q_tiles() const { return ceil_div(args.n_q, op.tile_q); }
   int k_tiles() const { return ceil_div(args.n_k, op.tile_k); }

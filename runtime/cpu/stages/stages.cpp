@@ -32,12 +32,12 @@ struct OperandsOf {
   std::vector<int> operator()(const QuantiseValues& op) const { return {op.x}; }
   std::vector<int> operator()(const Project& op) const { return {op.x, op.mean, op.onto}; }
   std::vector<int> operator()(const Estimate& op) const {
-    return {op.q,       op.k,       op.q_scale,      op.k_scale,   op.row_bias, op.column_bias,
-            op.exact_q, op.exact_k, op.previous_lse, op.similar_q, op.similar_k};
+    return {op.q,       op.k,       op.q_scale,      op.k_scale,   op.row_bias,  op.column_bias,
+            op.exact_q, op.exact_k, op.previous_lse, op.similar_q, op.similar_k, op.within};
   }
   std::vector<int> operator()(const Select& op) const {
     if (decided) return {};
-    return {op.p, op.score, op.similar_q, op.similar_k};
+    return {op.p, op.score, op.similar_q, op.similar_k, op.within, op.joins};
   }
   std::vector<int> operator()(const Compact& op) const { return {op.bits}; }
   std::vector<int> operator()(const Attend& op) const {
@@ -164,7 +164,8 @@ EstimateJob Stages::estimate_job(const Estimate& op) {
           find(op.exact_k),
           find(op.previous_lse),
           find(op.similar_q),
-          find(op.similar_k)};
+          find(op.similar_k),
+          find(op.within)};
 }
 
 Array Stages::select(const Select& op) {
@@ -178,11 +179,15 @@ Array Stages::select(const Select& op) {
                       params_of(program_, caller_),
                       estimate ? &*estimate : nullptr,
                       find(op.similar_q),
-                      find(op.similar_k)};
-  Array bits =
-      kept_.data ? view_contiguous(kept_.data, Element::kU32, caller_.n_b, caller_.n_h,
-                                   job.q_tiles(), job.words())
-                 : make_array(Element::kU32, caller_.n_b, caller_.n_h, job.q_tiles(), job.words());
+                      find(op.similar_k),
+                      find(op.within),
+                      find(op.joins)};
+  // What the caller keeps is the last step's.
+  const bool is_last = &op == last_step(program_).select;
+  Array bits = is_last && kept_.data ? view_contiguous(kept_.data, Element::kU32, caller_.n_b,
+                                                       caller_.n_h, job.q_tiles(), job.words())
+                                     : make_array(Element::kU32, caller_.n_b, caller_.n_h,
+                                                  job.q_tiles(), job.words());
   if (!kept_.decided) select_tiles(job, bits);
   return bits;
 }
@@ -232,7 +237,7 @@ bool has_stages(const Program& program) {
 }
 
 std::size_t kept_words(const Program& program, const HostArgs& args) {
-  const auto* select = find_op<Select>(program);
+  const Select* select = last_step(program).select;
   if (!select) return 0;
   return static_cast<std::size_t>(args.n_b) * static_cast<std::size_t>(args.n_h) *
          static_cast<std::size_t>(ceil_div(args.n_q, select->tile_q)) *

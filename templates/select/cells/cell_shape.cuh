@@ -20,7 +20,7 @@ template <class Config>
 struct CellShape {
   static constexpr int kCell = Config::kCell, kCellK = Config::kCellK;
   static constexpr int kProducts = Config::kCellsAreMeans ? 1 : kCell;  ///< of tokens, of a logit
-  static constexpr bool kIsLast = false;
+  static constexpr bool kIsLast = false, kRowsAreOneTile = false;
   static constexpr int kWarps = Config::kThreads / 32;
 
   static constexpr int kRows = Config::kRows;

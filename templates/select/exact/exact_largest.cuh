@@ -97,7 +97,7 @@ class ExactLargest : ExactConsumer<Config, Args> {
     for (int j = thread; j < args_.predict.keep_k_tiles; j += kThreads)
       visible += sees_tile<Config, Hooks>(args_, row, j);
     if (visible > 0) atomicAdd(&smem_.control().visible[tile], visible);
-    unsigned* const kept = kept_words(args_, row);
+    unsigned* const kept = kept_words<Config>(args_, row);
 #pragma unroll 1
     for (int word = thread; word < args_.predict.keep_words; word += kThreads) kept[word] = 0;
   }
@@ -183,7 +183,7 @@ class ExactLargest : ExactConsumer<Config, Args> {
 
   /// The bit of the lane's tile, if it has one.
   __device__ __forceinline__ void store(const KeepRow& row, int j, bool keep) const {
-    unsigned* const kept = kept_words(args_, row);
+    unsigned* const kept = kept_words<Config>(args_, row);
     if constexpr (Config::kTileK == 1) {
       const u32 bits = __ballot_sync(kAllLanes, keep);
       auto* const halves = reinterpret_cast<unsigned short*>(kept);

@@ -4,6 +4,7 @@
 
 #include "arch/warp.cuh"
 #include "args/predict_args.cuh"
+#include "base/kinds.cuh"
 #include "base/math.cuh"
 
 namespace lacuna {
@@ -65,10 +66,19 @@ __device__ __forceinline__ long long key_head(const Args& args, int b, int h) {
   return static_cast<long long>(b) * heads + h / args.attend.heads_per_kv;
 }
 
-template <class Args>
+/// The bits of a row that this step decides.
+template <class Config, class Args>
 __device__ __forceinline__ unsigned* kept_words(const Args& args, const KeepRow& row) {
   const long long number = query_head(args, row.b, row.h) * args.predict.keep_q_tiles + row.i;
-  return args.predict.kept + number * args.predict.keep_words;
+  unsigned* const bits =
+      Config::kStep == Step::kBefore ? args.predict.kept_before : args.predict.kept;
+  return bits + number * args.predict.keep_words;
+}
+/// Whether the step before kept tile j.
+template <class Args>
+__device__ __forceinline__ bool was_kept(const Args& args, const KeepRow& row, int j) {
+  const long long number = query_head(args, row.b, row.h) * args.predict.keep_q_tiles + row.i;
+  return (args.predict.kept_before[number * args.predict.keep_words + j / 32] >> j % 32 & 1u) != 0;
 }
 
 template <class Config, class Args>
@@ -84,6 +94,7 @@ __device__ __forceinline__ bool sees_keys(const Args& args, const KeepRow& row, 
 }
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ bool sees_tile(const Args& args, const KeepRow& row, int j) {
+  if (Config::kStep == Step::kWithin && !was_kept(args, row, j)) return false;
   return sees_keys<Config, Hooks>(args, row, j * Config::kTileK, last_key<Config>(args, j));
 }
 
@@ -106,8 +117,13 @@ __device__ __forceinline__ TileSimilarity similarity_of(const Args& args, const 
   return similar;
 }
 
+template <class Config>
+inline constexpr bool kExcludesTiles = Config::kHasExclude || Config::kStep == Step::kWithin;
+
+/// Has the tile no part in the estimate, although it is visible?
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ bool excludes_tile(const Args& args, const KeepRow& row, int j) {
+  if (Config::kStep == Step::kWithin && !was_kept(args, row, j)) return true;
   if constexpr (!Config::kHasExclude) return false;
   const TileSimilarity similar = similarity_of<Config>(args, row, j);
   return Hooks::exclude(args, similar.q, similar.k, row.i, j, row.q0, row.q1, j * Config::kTileK,
@@ -135,6 +151,7 @@ template <class Config, class Hooks, class Args>
 __device__ __forceinline__ bool keeps_tile(const Args& args, const KeepRow& row,
                                            const typename Hooks::KeepParts& parts, int j,
                                            const TileValue& value, int visible) {
+  if (Config::kStep == Step::kUnion && was_kept(args, row, j)) return true;
   const TileSimilarity similar = similarity_of<Config>(args, row, j);
   return Hooks::keep(args, parts, value.score, value.p, value.rank, value.mass_before, visible,
                      similar.q, similar.k, row.i, j, row.q0, row.q1, j * Config::kTileK,

@@ -28,7 +28,7 @@ __device__ __forceinline__ void select_first_in_order(const Args& args, const Ke
   const int visible = count_visible<Config, Hooks>(args, row, team);
   const int wanted = count_kept_ranks<Config, Hooks>(args, row, visible);
   const int row_words = args.predict.keep_words;
-  unsigned* const bits = row_words <= most_words ? words : kept_words(args, row);
+  unsigned* const bits = row_words <= most_words ? words : kept_words<Config>(args, row);
 #pragma unroll 1
   for (int word = team.index(); word < row_words; word += team.kSize) bits[word] = 0;
   team.meet();

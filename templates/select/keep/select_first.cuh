@@ -154,7 +154,7 @@ __device__ __forceinline__ void select_first(const Args& args, const KeepRow& ro
                                              int visible, const Team& team) {
   const int wanted = count_kept_ranks<Config, Hooks>(args, row, visible);
   const FirstTiles tiles = find_first(keys, wanted, visible, team);
-  unsigned* const kept = kept_words(args, row);
+  unsigned* const kept = kept_words<Config>(args, row);
   const int words = args.predict.keep_words, own = team.warp();
   int ties = 0;
   keys.visit([&](int first, int key) {

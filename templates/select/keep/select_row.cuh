@@ -45,7 +45,7 @@ __device__ __forceinline__ int count_visible(const Args& args, const KeepRow& ro
 template <class Config, class Hooks, class Team, class Args, class ValueOf>
 __device__ __forceinline__ void select_each(const Args& args, const KeepRow& row, int visible,
                                             const Team& team, ValueOf value_of) {
-  unsigned* const kept = kept_words(args, row);
+  unsigned* const kept = kept_words<Config>(args, row);
   const auto parts = keep_parts<Hooks>(args, row);
 #pragma unroll 1
   for (int word = team.warp(); word < args.predict.keep_words; word += Team::kSize / 32) {
@@ -76,7 +76,7 @@ __device__ __forceinline__ void select_by_order(const Args& args, const KeepRow&
                                                 unsigned* words_of_team, int most_words,
                                                 const Team& team) {
   const int words = args.predict.keep_words;
-  unsigned* const kept = kept_words(args, row);
+  unsigned* const kept = kept_words<Config>(args, row);
   unsigned* const bits = words <= most_words ? words_of_team : kept;
 #pragma unroll 1
   for (int word = team.index(); word < words; word += Team::kSize) bits[word] = 0;

@@ -185,7 +185,7 @@ class PooledTokens {
 
   /// Of this lane's key, the logits of rows that do not see it, or exclude it.
   __device__ __forceinline__ void hide(int first) {
-    if constexpr (!Config::kHasMask && !Config::kHasExclude) return;
+    if constexpr (!Config::kHasMask && !kExcludesTiles<Config>) return;
     const int j = first + lane_index();
 #pragma unroll 1
     for (int r = 0; r < group_.rows; ++r) {
@@ -277,7 +277,7 @@ class PooledTokens {
         keep = keeps_tile<Config, Hooks>(args_, row, j, value, smem_.visible[r]);
       }
       const u32 bits = __ballot_sync(kAllLanes, keep);
-      if (lane_index() == 0) kept_words(args_, row)[first / 32] = bits;
+      if (lane_index() == 0) kept_words<Config>(args_, row)[first / 32] = bits;
     }
   }
 

@@ -50,7 +50,7 @@ class TokenPairDecision {
       unknown &= unknown - 1;
     }
     const u32 bits = __ballot_sync(kAllLanes, keep);
-    if (lane_index() == 0) kept_words(args_, row_)[word] = bits;
+    if (lane_index() == 0) kept_words<Config>(args_, row_)[word] = bits;
   }
 
  private:

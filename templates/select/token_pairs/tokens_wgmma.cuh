@@ -157,7 +157,7 @@ class TokenPairConsumer {
     for (int j = thread; j < args_.predict.keep_k_tiles; j += kThreads)
       visible += sees_tile<Config, Hooks>(args_, tile_, j);
     if (visible > 0) atomicAdd(&smem_.control().visible[team()], visible);
-    unsigned* const kept = kept_words(args_, tile_);
+    unsigned* const kept = kept_words<Config>(args_, tile_);
     for (int word = thread; word < args_.predict.keep_words; word += kThreads) kept[word] = 0;
   }
 

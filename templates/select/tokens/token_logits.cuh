@@ -57,6 +57,12 @@ class TokenLogits {
   __device__ __forceinline__ bool is_possible(int first) const {
     const int k0 = first * kCellK, k1 = last_token(first);
     if (!sees_keys<Config, Hooks>(args_, row_, k0, k1)) return false;
+    if constexpr (Config::kStep == Step::kWithin && Shape::kRowsAreOneTile && !kIsReference) {
+      bool any = false;
+      for (int j = k0 / Config::kTileK; j <= k1 / Config::kTileK; ++j)
+        any = any || was_kept(args_, row_, j);
+      return any;
+    }
     if constexpr (!kIsReference) return true;
     return Hooks::reference_possible(args_, row_.q0, row_.q1, k0, k1);
   }

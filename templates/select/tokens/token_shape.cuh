@@ -26,7 +26,8 @@ struct TokenShape {
   static constexpr int kWarps = kThreads / 32;
   static constexpr bool kIsLast = Config::kLastRows > 0;
   static constexpr int kCell = 1, kCellK = 1;  ///< tokens of a row, of a column
-  static constexpr int kProducts = 1;          ///< of tokens, whose mean a logit is
+  static constexpr bool kRowsAreOneTile = true;
+  static constexpr int kProducts = 1;  ///< of tokens, whose mean a logit is
 
   static constexpr int kWorkTiles = kIsLast ? Config::kLastRows : Config::kTileQ;
   static constexpr int kTileColumns = Config::kTileK;

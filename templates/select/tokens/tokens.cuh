@@ -158,7 +158,7 @@ class TokenBlock {
   /// Meets the block at the chunk. Flags by tile if `exclude` takes out any, else null.
   template <bool kIsReference>
   __device__ __forceinline__ const int* publish_excluded(const Step& step) {
-    if constexpr (!Config::kHasExclude || kIsReference) {
+    if constexpr (!kExcludesTiles<Config> || kIsReference) {
       __syncthreads();
       return nullptr;
     }
@@ -268,7 +268,7 @@ class TokenBlock {
     } else {
       const bool keep = exists && sees_tile<Config, Hooks>(args_, row_, j) &&
                         keeps_tile<Config, Hooks>(args_, row_, j, value, visible_);
-      unsigned* const kept = kept_words(args_, row_);
+      unsigned* const kept = kept_words<Config>(args_, row_);
       if constexpr (Shape::kTiles % 32 == 0) {
         const u32 bits = __ballot_sync(kAllLanes, keep);
         if (lane_index() == 0 && exists) kept[j / 32] = bits;
@@ -301,7 +301,7 @@ class TokenBlock {
         if (Shape::kIsLast || Config::kUsesScore) plane(1)[j] = -kInfinity;
       }
     } else {
-      unsigned* const kept = kept_words(args_, row_);
+      unsigned* const kept = kept_words<Config>(args_, row_);
       for (int word = thread_index(); word < args_.predict.keep_words; word += Config::kThreads) {
         kept[word] = 0;
       }

@@ -83,6 +83,7 @@ struct PredictConfig {
   static constexpr bool kSums = kCase.sums;
   static constexpr bool kHasMask = kCase.causal;
   static constexpr bool kHasExclude = kCase.excludes;
+  static constexpr Step kStep = Step::kOnly;
   static constexpr bool kUsesScore = kCase.scored;
   static constexpr bool kHasOneOrder = kCase.first && kCase.rows == RowKind::kLast;
   static constexpr bool kUsesMass = kCase.ranked, kOrdersTiles = kCase.ranked || kHasOneOrder;

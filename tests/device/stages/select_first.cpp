@@ -14,6 +14,7 @@ struct Config {
   static constexpr int kThreads = 256;
   static constexpr int kTileQ = 64, kTileK = 1;
   static constexpr bool kHasMask = true;
+  static constexpr lacuna::Step kStep = lacuna::Step::kOnly;
   static constexpr bool kKeepsByPlace = kByPlace, kUsesScore = false, kUsesMass = false;
   static constexpr bool kUsesSimilarQ = false, kUsesSimilarK = false;
 };
