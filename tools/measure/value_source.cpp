@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "cache/store.hpp"
+#include "cache/key.hpp"
 #include "tools/io/file_io.hpp"
 #include "tools/measure/random_problem.hpp"
 #include "tools/run/load_inputs.hpp"

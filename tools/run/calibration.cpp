@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "cache/store.hpp"
+#include "cache/key.hpp"
 #include "tools/io/file_io.hpp"
 
 namespace lacuna::tools {
