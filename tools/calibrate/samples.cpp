@@ -5,8 +5,8 @@
 #include <filesystem>
 
 #include "cache/key.hpp"
+#include "tools/inputs/load_inputs.hpp"
 #include "tools/io/file_io.hpp"
-#include "tools/run/load_inputs.hpp"
 
 namespace lacuna::tools {
 namespace {

@@ -1,6 +1,6 @@
 #include "tools/calibrate/sought_param.hpp"
 
-#include "tools/run/calibration.hpp"
+#include "tools/inputs/calibration.hpp"
 
 namespace lacuna::tools {
 

@@ -1,4 +1,4 @@
-#include "tools/run/calibration.hpp"
+#include "tools/inputs/calibration.hpp"
 
 #include <algorithm>
 #include <cstdio>
