@@ -1,7 +1,7 @@
 // Includes every header, with a sample variant of attend, for clangd, clang-tidy and a quick look:
 // the shape of a generated kernel.cu (causal, int8 queries and keys, e4m3 values, tile gate).
 #include "arch/launch.cuh"
-#include "base/expr.cuh"
+#include "args/expr.cuh"
 #include "attend/mma/attend_mma.cuh"
 #include "attend/combine.cuh"
 #include "prepare/permute.cuh"
