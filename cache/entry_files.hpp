@@ -4,11 +4,13 @@
 // All paths are relative to the directory's descriptor, and at each level trust.hpp's rule holds.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "cache/entry_format.hpp"
 #include "cache/files/whole_files.hpp"
+#include "cache/key.hpp"
 
 namespace lacuna::cache {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "cache/store.hpp"
+#include "cache/entry.hpp"
 
 namespace lacuna::cache {
 

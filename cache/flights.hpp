@@ -8,7 +8,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "cache/store.hpp"
+#include "cache/entry.hpp"
 
 namespace lacuna::cache {
 

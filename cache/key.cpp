@@ -1,9 +1,9 @@
-// The key of a kernel: canonical text, and its SHA-256 as the name of the entry.
+#include "cache/key.hpp"
+
 #include <sha2.h>
 
 #include <array>
-
-#include "cache/store.hpp"
+#include <string_view>
 
 namespace lacuna::cache {
 namespace {

@@ -13,33 +13,11 @@
 #include <string>
 #include <vector>
 
+#include "cache/entry.hpp"
 #include "cache/files/directories.hpp"
+#include "cache/key.hpp"
 
 namespace lacuna::cache {
-
-/// Everything that can change the bytes of a kernel, as canonical text, and its SHA-256.
-struct Key {
-  std::string target;  ///< "sm_90a": a folder of its own
-  std::string text;    ///< compared byte for byte on a hit
-  std::string sha256;  ///< 64 hex digits of `text`
-};
-
-struct KeyParts {
-  std::string source_sha256;         ///< of the generated source and all headers it can include
-  std::vector<std::string> options;  ///< code-affecting options, in order
-  std::string target;
-  std::string compiler;  ///< NVRTC version and build-id
-};
-Key make_key(const KeyParts& parts);
-
-std::string sha256_hex(const std::string& bytes);
-
-struct Entry {
-  std::string key_text;
-  std::string metadata;  ///< JSON: entry names, registers, spills, smem, compile_ms, tool versions
-  std::string log;
-  std::vector<std::string> cubins;  ///< one for each kernel; at least one
-};
 
 /// Anything worth telling the user once: {directory, what happened, consequence}.
 using Warn = std::function<void(const std::string& message)>;

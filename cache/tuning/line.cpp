@@ -1,7 +1,6 @@
 #include "cache/tuning/line.hpp"
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 
 namespace lacuna::cache {
@@ -10,7 +9,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kLineVersion = 1;
-constexpr std::array<std::string_view, 5> kStatusNames{"ok", "wrong", "spill", "crash", "hang"};
 
 struct Field {
   const char* name;
@@ -37,9 +35,9 @@ Json parse_flat(std::string_view text) {
 std::optional<TuningStatus> status_of(const Json& line) {
   const auto found = line.find("status");
   if (found == line.end() || !found->is_string()) return std::nullopt;
-  const auto name = std::ranges::find(kStatusNames, found->get_ref<const std::string&>());
-  if (name == kStatusNames.end()) return std::nullopt;
-  return static_cast<TuningStatus>(name - kStatusNames.begin());
+  const auto name = std::ranges::find(kTuningStatusNames, found->get_ref<const std::string&>());
+  if (name == kTuningStatusNames.end()) return std::nullopt;
+  return static_cast<TuningStatus>(name - kTuningStatusNames.begin());
 }
 
 bool read_numbers(const Json& line, TuningRecord& record) {
@@ -77,20 +75,12 @@ std::string print_line(const Json& line) {
 
 }  // namespace
 
-std::string_view name_of(TuningStatus status) {
-  return kStatusNames[static_cast<std::size_t>(status)];
-}
-
 bool is_file_name(std::string_view text) {
   return !text.empty() && text.front() != '.' && text.size() <= 128 &&
          std::ranges::all_of(text, [](char c) {
            return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                   c == '-' || c == '_' || c == '.';
          });
-}
-
-std::string_view compiler_kind(std::string_view compiler) {
-  return compiler.substr(0, compiler.find(' '));
 }
 
 std::string print_tuning_line(const TuningRecord& record) { return print_line(line_of(record)); }

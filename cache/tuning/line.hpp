@@ -6,9 +6,13 @@
 #include <string>
 #include <string_view>
 
-#include "cache/tuning/tuning.hpp"
+#include "cache/tuning/record.hpp"
 
 namespace lacuna::cache {
+
+std::string print_tuning_line(const TuningRecord& record);  ///< without the newline
+/// Nothing if the line is not an intact record of this version.
+std::optional<TuningRecord> parse_tuning_line(std::string_view line);
 
 /// What no stamp exceeds: 2^53 us is the year 2255.
 inline constexpr std::int64_t kLatestStamp_us = std::int64_t{1} << 53;

@@ -35,4 +35,10 @@ std::string warning_of(const ForeignLines& foreign, const std::string& origin);
 using OnRecord = std::function<void(StoredRecord stored, std::size_t number)>;
 ForeignLines read_lines(std::string_view text, const OnRecord& on_record);
 
+/// The records of a text of lines; `origin` names it in warnings.
+TuningRecords parse_tuning(std::string_view text, const std::string& origin);
+
+/// The same of an open file, kMostImportBytes at most. Returns an errno value.
+int read_tuning_file(int file, const std::string& origin, TuningRecords& found);
+
 }  // namespace lacuna::cache

@@ -12,6 +12,7 @@
 #include "cache/files/locks.hpp"
 #include "cache/files/trust.hpp"
 #include "cache/files/whole_files.hpp"
+#include "cache/tuning/line.hpp"
 #include "cache/tuning/segments.hpp"
 #include "cache/tuning/single_file.hpp"
 

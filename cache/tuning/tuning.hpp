@@ -7,57 +7,12 @@
 // without a lock.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "cache/tuning/record.hpp"
+
 namespace lacuna::cache {
-
-enum class TuningStatus : std::uint8_t { kOk, kWrong, kSpill, kCrash, kHang };
-std::string_view name_of(TuningStatus);
-
-/// Texts are opaque here; runtime/tune gives them their meaning.
-struct TuningRecord {
-  std::string hardware;  ///< names a folder: letters, digits, '-', '_' and '.'
-  std::string variant;  ///< hash of the spec without tiles, head dim, dtype; names a folder as well
-  std::string problem;  ///< bucket of the sizes
-  std::string density;  ///< bucket of the share of tiles that is visited
-  std::string config;
-  TuningStatus status = TuningStatus::kOk;
-  double median_us = 0, spread = 0;  ///< spread: (90 % - 10 %) / median
-  int rung = 0;         ///< how often halving has let it through: the higher, the better measured
-  std::string best;     ///< of a finished search, on the winner's record alone: hash of the space
-  double budget_s = 0;  ///< of that search, if time was up before it was through; else 0
-  std::string
-      inputs;         ///< parameters that were not the spec's defaults, values that were not normal
-  std::string spec;   ///< name, for people
-  std::string shape;  ///< that was measured, for people
-  std::string detail;                     ///< why it is not ok
-  std::string library, driver, compiler;  ///< versions
-  bool operator==(const TuningRecord&) const = default;
-};
-
-std::string print_tuning_line(const TuningRecord& record);  ///< without the newline
-/// Nothing if the line is not an intact record of this version.
-std::optional<TuningRecord> parse_tuning_line(std::string_view line);
-
-/// "LLVM" of "LLVM 19.1.7, znver4", "interpreter", "NVRTC": a measurement with one says nothing
-/// about another.
-std::string_view compiler_kind(std::string_view compiler);
-
-/// Longer lines are no records.
-inline constexpr std::size_t kLongestTuningLine = std::size_t{1} << 16;
-/// Of one variant, and of a file to import: 40,000 and 160,000 records.
-inline constexpr std::size_t kMostVariantBytes = std::size_t{1} << 24;
-inline constexpr std::size_t kMostImportBytes = std::size_t{1} << 26;
-
-struct TuningRecords {
-  std::vector<TuningRecord> records;  ///< those that count, in the order in which they were added
-  std::vector<std::string> warnings;  ///< what was skipped and why, one for each file
-};
 
 class TuningDatabase {
  public:
@@ -92,11 +47,5 @@ class TuningDatabase {
 /// Leaves of each variant the last records that one segment can hold, so that append() takes what
 /// is left. Returns what was dropped, a sentence for each variant.
 std::vector<std::string> drop_what_is_too_much(std::vector<TuningRecord>& records);
-
-/// The records of a text of lines; `origin` names it in warnings.
-TuningRecords parse_tuning(std::string_view text, const std::string& origin);
-
-/// The same of an open file, kMostImportBytes at most. Returns an errno value.
-int read_tuning_file(int file, const std::string& origin, TuningRecords& found);
 
 }  // namespace lacuna::cache

@@ -124,7 +124,7 @@ void write_include(CudaWriter& out, const std::string& header) {
 
 /// What Args and Hooks are made of.
 void write_shared_includes(CudaWriter& out, BlockParts parts) {
-  write_include(out, "base/expr.cuh");
+  write_include(out, "args/expr.cuh");
   if (parts.split) write_include(out, "base/types.cuh");  // for Stage: predict_args.cuh has it, too
   write_include(out, "args/attend_args.cuh");
   if (parts.wgmma) write_include(out, "args/attend_maps.cuh");

@@ -9,7 +9,7 @@
 #include "compiler/expr/print_cuda.hpp"
 #include "compiler/expr/score_parts.hpp"
 #include "compiler/expr/table_line.hpp"
-#include "compiler/lower/keep.hpp"
+#include "compiler/lower/predict/keep.hpp"
 
 namespace lacuna {
 namespace {

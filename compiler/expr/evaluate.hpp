@@ -16,7 +16,7 @@ union Scalar {
 };
 
 /// A parameter at run time. The layout (48 bytes) is shared by the interpreter, the compiled CPU
-/// code and the device (templates/base/expr.cuh). Indices are clamped to [0, extent - 1].
+/// code and the device (templates/args/expr.cuh). Indices are clamped to [0, extent - 1].
 struct ParamView {
   const void* data = nullptr;  ///< f32 or i32 elements; null: `value` stands for every element
   Scalar value{};

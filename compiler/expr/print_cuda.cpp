@@ -1,5 +1,5 @@
 // Expr -> CUDA C++. Reads as a person would write it; what C++ lacks, or leaves undefined, are
-// calls into templates/base/expr.cuh.
+// calls into templates/args/expr.cuh.
 #include "compiler/expr/print_cuda.hpp"
 
 #include <array>

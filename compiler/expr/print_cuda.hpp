@@ -21,7 +21,7 @@ struct CudaNames {
 };
 
 /// A C++ expression of type float, int or bool. Functions that C++ lacks (floor division, bit
-/// length, parameter access with clamped indices) are those of templates/base/expr.cuh. i32
+/// length, parameter access with clamped indices) are those of templates/args/expr.cuh. i32
 /// overflow is written out only where operands below 2^24 can reach it (hashes).
 std::string print_cuda(const Expr& expr, const CudaNames& names);
 

@@ -70,9 +70,6 @@ using PassObserver =
 Plan make_plan(const SpecDocument& document, const BuildOptions& options, const Target& target,
                Diagnostics& diagnostics, const PassObserver& observer = {});
 
-/// Text form of a plan, one line for each value: `attend.tile_q = 128  (spec)`.
-std::string print_plan(const Plan& plan);
-
 std::string_view name_of(Origin);
 
 }  // namespace lacuna

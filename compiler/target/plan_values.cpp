@@ -197,4 +197,16 @@ std::vector<PlanValue> plan_values(const Plan& plan) {
   return values;
 }
 
+std::string print_plan(const Plan& plan) {
+  constexpr std::size_t kOriginColumn = 30, kLeastGap = 2;
+  std::string text = "plan @" + plan.program.name + " on " + plan.target.name + "\n";
+  for (const PlanValue& value : plan_values(plan)) {
+    const std::string line = value.name + " = " + value.value;
+    const std::size_t gap = line.size() < kOriginColumn ? kOriginColumn - line.size() : kLeastGap;
+    text += line + std::string(gap, ' ') + "(" + std::string(name_of(value.origin)) +
+            (value.reason.empty() ? "" : ": " + value.reason) + ")\n";
+  }
+  return text;
+}
+
 }  // namespace lacuna

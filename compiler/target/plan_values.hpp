@@ -17,4 +17,7 @@ struct PlanValue {
 /// AttendPlan and a row of the table in plan_values.cpp.
 std::vector<PlanValue> plan_values(const Plan& plan);
 
+/// Text form of a plan, one line for each value: `attend.tile_q = 128  (spec)`.
+std::string print_plan(const Plan& plan);
+
 }  // namespace lacuna

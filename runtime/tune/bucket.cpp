@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "cache/store.hpp"
+#include "cache/key.hpp"
 
 namespace lacuna::tune {
 namespace {

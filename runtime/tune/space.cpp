@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cache/store.hpp"
+#include "cache/key.hpp"
 #include "compiler/expr/parse.hpp"
 
 namespace lacuna::tune {

@@ -10,7 +10,7 @@
 #include "arch/warp.cuh"
 #include "args/attend_args.cuh"
 #include "args/split_args.cuh"
-#include "base/expr.cuh"
+#include "args/expr.cuh"
 #include "base/math.cuh"
 #include "pipeline/split_kv.cuh"
 

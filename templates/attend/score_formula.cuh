@@ -15,7 +15,7 @@
 //   row q + 8   +8 +7   -0 -1   -8 -9
 #pragma once
 
-#include "base/expr.cuh"
+#include "args/expr.cuh"
 #include "base/ints.cuh"
 #include "base/math.cuh"
 

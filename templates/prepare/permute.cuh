@@ -3,7 +3,7 @@
 #pragma once
 
 #include "args/predict_args.cuh"
-#include "base/expr.cuh"
+#include "args/expr.cuh"
 #include "loader/token_rows.cuh"
 
 namespace lacuna {

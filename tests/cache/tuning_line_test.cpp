@@ -1,6 +1,8 @@
 // Lines of the tuning database: what is written is read, and no text does harm.
 #include <pthread.h>
 
+#include "cache/tuning/line.hpp"
+#include "cache/tuning/table.hpp"
 #include "tests/cache/tuning_harness.hpp"
 
 namespace lacuna::cache {

@@ -5,6 +5,7 @@
 #include <set>
 #include <thread>
 
+#include "cache/tuning/line.hpp"
 #include "tests/cache/tuning_harness.hpp"
 
 namespace lacuna::cache {

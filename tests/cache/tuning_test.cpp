@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "cache/tuning/line.hpp"
 #include "tests/cache/tuning_harness.hpp"
 
 namespace lacuna::cache {

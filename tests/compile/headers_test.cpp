@@ -12,7 +12,7 @@ namespace {
 
 /// What a generated kernel.cu includes.
 constexpr const char* kIncludedByKernels[] = {"\"arch/launch.cuh\"",
-                                              "\"base/expr.cuh\"",
+                                              "\"args/expr.cuh\"",
                                               "\"attend/mma/attend_mma.cuh\"",
                                               "\"attend/wgmma/attend_wgmma.cuh\"",
                                               "\"attend/combine.cuh\"",

@@ -64,7 +64,7 @@ TEST(print_cuda, reads_as_a_person_would_write_it) {
 class SourceWriter {
  public:
   explicit SourceWriter(const std::vector<ParamSymbol>& parameters) {
-    text_ = "#include \"base/expr.cuh\"\nstruct Args {\n";
+    text_ = "#include \"args/expr.cuh\"\nstruct Args {\n";
     for (const ParamSymbol& symbol : parameters) {
       text_ += std::string("  lacuna::Param<") + (symbol.type == ExprType::kF32 ? "float" : "int") +
                "> " + symbol.name + ";\n";

@@ -6,6 +6,7 @@
 
 #include "compiler/emit/emit.hpp"
 #include "compiler/target/plan.hpp"
+#include "compiler/target/plan_values.hpp"
 #include "tests/spec/golden_file.hpp"
 
 namespace lacuna {

@@ -1,4 +1,5 @@
 // Whether the tiles of a row are shared out, and what follows for the family and its tiles.
+#include "compiler/target/plan_values.hpp"
 #include "tests/passes/spec_documents.hpp"
 
 namespace lacuna {

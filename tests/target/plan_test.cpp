@@ -1,6 +1,7 @@
 // The text of a plan shows every value and its origin.
 #include "compiler/target/plan.hpp"
 
+#include "compiler/target/plan_values.hpp"
 #include "tests/passes/spec_documents.hpp"
 
 namespace lacuna {

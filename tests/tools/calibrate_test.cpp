@@ -7,8 +7,8 @@
 
 #include "tests/tools/command.hpp"
 #include "tests/tools/problem.hpp"
+#include "tools/inputs/calibration.hpp"
 #include "tools/picture/calibration_picture.hpp"
-#include "tools/run/calibration.hpp"
 
 namespace lacuna::tests {
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tools/calibrate/kept_tiles.hpp"
+#include "tools/calibrate/state.hpp"
 
 namespace lacuna::tools {
 namespace {
@@ -85,8 +86,9 @@ void take_tables(const std::vector<double>& chosen, const std::vector<ThresholdT
 
 }  // namespace
 
-bool search_kept(SearchState& state, SoughtParam& param, const SearchOptions& options, double bound,
-                 SearchResult& result) {
+KeptSearch search_kept(SearchState& state, SoughtParam& param, const std::vector<int>& kept,
+                       double bound) {
+  KeptSearch result;
   const auto heads = static_cast<std::size_t>(state.trial.heads());
   const double dense = param.scale.at(0);
   const std::string name = param.spec->symbol.name;
@@ -98,16 +100,15 @@ bool search_kept(SearchState& state, SoughtParam& param, const SearchOptions& op
     samples.push_back(open_sample(state, param, sample));
   std::vector<ThresholdTable> tables;
   std::vector<double> places;
-  bool complete = true;
-  for (const int kept : options.kept) {
-    auto table = make_table(kept, samples, heads, static_cast<std::size_t>(param.rows));
+  for (const int count : kept) {
+    auto table = make_table(count, samples, heads, static_cast<std::size_t>(param.rows));
     if (table) param.values = table->values;
-    complete = table && state.measure();
-    if (!complete) break;
+    result.complete = table && state.measure();
+    if (!result.complete) break;
     for (std::size_t group = 0; group < start.size(); ++group)
       table->reached.push_back(state.reached(param, group));
     result.tables.push_back(measure_table(state, *table));
-    result.kept_params[name + ".kept_" + std::to_string(kept)] =
+    result.params[name + ".kept_" + std::to_string(count)] =
         param_array(param, state.trial.heads());
     places.push_back(static_cast<double>(tables.size()));
     tables.push_back(std::move(*table));
@@ -125,7 +126,7 @@ bool search_kept(SearchState& state, SoughtParam& param, const SearchOptions& op
   std::vector<double> chosen;
   for (const calibrate::Setting& setting : found.groups) chosen.push_back(setting.value);
   take_tables(chosen, tables, dense, param);
-  return complete;
+  return result;
 }
 
 }  // namespace lacuna::tools

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <filesystem>
 
-#include "cache/store.hpp"
+#include "cache/key.hpp"
+#include "tools/inputs/load_inputs.hpp"
 #include "tools/io/file_io.hpp"
-#include "tools/run/load_inputs.hpp"
 
 namespace lacuna::tools {
 namespace {
@@ -129,8 +129,8 @@ void add_parts(const File& file, const std::optional<TokenRange>& range, bool he
 bool check_together(const std::string& path, const Inputs& inputs, Session& session) {
   const auto &q = inputs.q.shape, &k = inputs.k.shape, &v = inputs.v.shape;
   if (q[0] == 0) {
-    session.fail(ExitCode::kInput, path + ": q " + print_shape(q) +
-                                       " has no batch entry; a sample has at least one");
+    session.fail(ExitCode::kInput,
+                 path + ": q " + print_shape(q) + " has no batch entry; a sample has at least one");
     return false;
   }
   const bool good = k == v && q[0] == k[0] && q[3] == k[3] && k[1] > 0 && q[1] % k[1] == 0 &&

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/run/calibration.hpp"
-#include "tools/run/inputs.hpp"
+#include "tools/inputs/calibration.hpp"
+#include "tools/inputs/inputs.hpp"
 
 namespace lacuna::tools {
 

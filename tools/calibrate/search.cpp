@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
-#include "tools/calibrate/kept.hpp"
+#include "tools/calibrate/bisection.hpp"
 #include "tools/calibrate/state.hpp"
 
 namespace lacuna::tools {
@@ -117,8 +118,12 @@ bool search_one(SearchState& state, std::size_t index, const SearchOptions& opti
                 SearchResult& result) {
   SoughtParam& param = state.params[index];
   state.progress.begin(param.spec->symbol.name);
-  if (param.spec->calibrate == Calibrate::kKeptTiles)
-    return search_kept(state, param, options, bound, result);
+  if (param.spec->calibrate == Calibrate::kKeptTiles) {
+    KeptSearch found = search_kept(state, param, options.kept, bound);
+    std::ranges::move(found.tables, std::back_inserter(result.tables));
+    result.kept_params.merge(found.params);
+    return found.complete;
+  }
   const Found found = search_stage(state, index, bound);
   keep(state, param, next_grid(state, index), found);
   return found.complete;
@@ -218,37 +223,6 @@ std::vector<int> usual_kept(std::int64_t k_tiles) {
     if (k >= 8 && k + k / 2 < k_tiles) kept.push_back(k + k / 2);
   }
   return kept;
-}
-
-Array param_array(const SoughtParam& param, std::int64_t heads) {
-  std::vector<std::int64_t> shape;
-  if (!param.spec->symbol.shape.empty()) shape.push_back(heads);
-  if (param.by_tile()) shape.push_back(param.rows);
-  if (param.spec->symbol.type == ExprType::kI32) {
-    Array array{ArrayType::kI32, std::move(shape), {}};
-    for (const double value : param.values) {
-      const auto whole = static_cast<std::int32_t>(value);
-      array.bytes.append(reinterpret_cast<const char*>(&whole), sizeof whole);
-    }
-    return array;
-  }
-  const std::vector<float> values(param.values.begin(), param.values.end());
-  return from_f32(values, std::move(shape), ArrayType::kF32);
-}
-
-std::vector<ParamInput> launch_params(const std::vector<SoughtParam>& params, std::int64_t heads,
-                                      std::int64_t q_tiles) {
-  std::vector<ParamInput> inputs;
-  for (const SoughtParam& param : params) {
-    ParamInput input{.name = param.spec->symbol.name, .tensor = {}, .value = 0, .origin = {}};
-    if (param.spec->symbol.shape.empty())
-      input.value = param.values.front();
-    else
-      input.tensor = param_array(param, heads);
-    if (param.by_tile()) input.tensor = fit_rows(*input.tensor, q_tiles);
-    inputs.push_back(std::move(input));
-  }
-  return inputs;
 }
 
 }  // namespace lacuna::tools

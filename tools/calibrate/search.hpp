@@ -2,15 +2,15 @@
 // spec names, on launches of a Trial. From samples to a Calibration; files and words are elsewhere.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "tools/calibrate/bisection.hpp"
+#include "tools/calibrate/kept.hpp"
 #include "tools/calibrate/progress.hpp"
-#include "tools/calibrate/scale.hpp"
+#include "tools/calibrate/sought_param.hpp"
 #include "tools/calibrate/trial.hpp"
-#include "tools/run/calibration.hpp"
 
 namespace lacuna::tools {
 
@@ -18,23 +18,6 @@ struct SearchOptions {
   double target = 0.05;      ///< relative L1 of each head on each sample
   bool one_for_all = false;  ///< heads share one number even where each could have its own
   std::vector<int> kept;     ///< numbers of kept tiles to try; empty: from 1 up, all that differ
-};
-
-/// A parameter that is looked for.
-struct SoughtParam {
-  const ParamSpec* spec = nullptr;
-  calibrate::Scale scale;
-  std::int64_t rows = 1;       ///< of each head: query tiles, else 1
-  std::vector<double> values;  ///< [heads * rows]; of a scalar: one
-
-  bool by_tile() const { return spec->symbol.shape.size() == 2; }
-};
-
-/// What thresholds for k kept tiles reach, all heads and samples together.
-struct KeptTable {
-  int kept = 0;
-  double predicted = 0, measured = 0;  ///< density
-  double rel_l1 = 0;                   ///< of the worst head and sample
 };
 
 struct SearchResult {
@@ -58,12 +41,5 @@ std::size_t count_launches(const SpecDocument& document, std::size_t fitted, std
 
 /// The numbers of kept tiles that are tried where none are given, for rows of so many tiles.
 std::vector<int> usual_kept(std::int64_t k_tiles);
-
-/// Parameters as a launch on a sample with so many query tiles reads them.
-std::vector<ParamInput> launch_params(const std::vector<SoughtParam>& params, std::int64_t heads,
-                                      std::int64_t q_tiles);
-
-/// A parameter in its declared shape.
-Array param_array(const SoughtParam& param, std::int64_t heads);
 
 }  // namespace lacuna::tools

@@ -1,7 +1,15 @@
 // A search under way: what the parameters are now, and what that reaches. Part of search_params.
 #pragma once
 
-#include "tools/calibrate/search.hpp"
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "tools/calibrate/bisection.hpp"
+#include "tools/calibrate/progress.hpp"
+#include "tools/calibrate/sought_param.hpp"
+#include "tools/calibrate/trial.hpp"
 
 namespace lacuna::tools {
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "compiler/emit/launch_program.hpp"
+#include "tools/inputs/inputs.hpp"
 #include "tools/measure/value_sets.hpp"
-#include "tools/run/inputs.hpp"
 
 namespace lacuna::tools {
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "cache/store.hpp"
+#include "cache/key.hpp"
+#include "tools/inputs/load_inputs.hpp"
 #include "tools/io/file_io.hpp"
 #include "tools/measure/random_problem.hpp"
-#include "tools/run/load_inputs.hpp"
 
 namespace lacuna::tools {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "compiler/emit/launch_program.hpp"
 #include "tools/common/session.hpp"
+#include "tools/inputs/inputs.hpp"
 #include "tools/measure/value_sets.hpp"
-#include "tools/run/inputs.hpp"
 
 namespace lacuna::tools {
 

@@ -1,8 +1,8 @@
 // A calibration as a picture: density and error of each head, a bar for each sample.
 #pragma once
 
+#include "tools/inputs/calibration.hpp"
 #include "tools/picture/picture.hpp"
-#include "tools/run/calibration.hpp"
 
 namespace lacuna::tools {
 

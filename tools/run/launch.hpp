@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "tools/common/session.hpp"
-#include "tools/run/inputs.hpp"
+#include "tools/inputs/inputs.hpp"
 #include "tools/run/result.hpp"
 
 namespace lacuna::tools {

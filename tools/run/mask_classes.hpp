@@ -7,7 +7,7 @@
 
 #include "compiler/expr/evaluate.hpp"
 #include "compiler/expr/interval.hpp"
-#include "tools/run/inputs.hpp"
+#include "tools/inputs/inputs.hpp"
 
 namespace lacuna::tools {
 

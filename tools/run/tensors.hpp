@@ -5,7 +5,7 @@
 
 #include "lacuna/lacuna.hpp"
 #include "tools/common/device.hpp"
-#include "tools/run/inputs.hpp"
+#include "tools/inputs/inputs.hpp"
 
 namespace lacuna::tools {
 

@@ -9,6 +9,8 @@
 #include <system_error>
 
 #include "cache/files/file_descriptor.hpp"
+#include "cache/tuning/line.hpp"
+#include "cache/tuning/table.hpp"
 #include "compiler/diag/printable.hpp"
 #include "compiler/spec/json_limits.hpp"
 #include "tools/common/shape_option.hpp"

@@ -8,14 +8,14 @@
 #include "tools/common/shape_option.hpp"
 #include "tools/common/spec_options.hpp"
 #include "tools/common/table.hpp"
+#include "tools/inputs/calibration.hpp"
+#include "tools/inputs/params.hpp"
 #include "tools/measure/gemm_rate.hpp"
 #include "tools/measure/measure.hpp"
 #include "tools/measure/random_problem.hpp"
 #include "tools/measure/value_source.hpp"
-#include "tools/run/calibration.hpp"
 #include "tools/run/dense_twin.hpp"
 #include "tools/run/mask_classes.hpp"
-#include "tools/run/params.hpp"
 #include "tools/verbs/verbs.hpp"
 
 // After the compiler's headers, as tools/run/tensors.hpp says.

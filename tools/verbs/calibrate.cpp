@@ -7,8 +7,8 @@
 
 #include "tools/calibrate/samples.hpp"
 #include "tools/common/spec_options.hpp"
+#include "tools/inputs/params.hpp"
 #include "tools/io/file_io.hpp"
-#include "tools/run/params.hpp"
 #include "tools/verbs/verbs.hpp"
 
 // After the compiler's headers, as tools/run/tensors.hpp says.

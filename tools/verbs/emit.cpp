@@ -9,6 +9,7 @@
 #include "compiler/diag/printable.hpp"
 #include "compiler/passes/pass.hpp"
 #include "compiler/target/plan.hpp"
+#include "compiler/target/plan_values.hpp"
 #include "runtime/base/environment.hpp"
 #include "runtime/cpu/host_plugin.hpp"
 #include "runtime/engine/build.hpp"

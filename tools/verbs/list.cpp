@@ -5,7 +5,7 @@
 #include "compiler/diag/printable.hpp"
 #include "tools/common/spec_options.hpp"
 #include "tools/common/table.hpp"
-#include "tools/run/load_inputs.hpp"
+#include "tools/inputs/load_inputs.hpp"
 #include "tools/verbs/verbs.hpp"
 
 namespace lacuna::tools {

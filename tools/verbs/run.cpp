@@ -2,11 +2,11 @@
 #include "runtime/base/environment.hpp"
 #include "tools/common/spec_options.hpp"
 #include "tools/common/table.hpp"
+#include "tools/inputs/calibration.hpp"
+#include "tools/inputs/load_inputs.hpp"
 #include "tools/io/file_io.hpp"
 #include "tools/io/npy.hpp"
-#include "tools/run/calibration.hpp"
 #include "tools/run/launch.hpp"
-#include "tools/run/load_inputs.hpp"
 #include "tools/run/report.hpp"
 #include "tools/verbs/verbs.hpp"
 

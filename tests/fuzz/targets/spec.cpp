@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "compiler/emit/emit.hpp"
+#include "compiler/target/plan_values.hpp"
 #include "tests/fuzz/targets/targets.hpp"
 
 namespace lacuna::fuzz {

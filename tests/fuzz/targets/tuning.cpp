@@ -1,4 +1,5 @@
 #include "cache/tuning/line.hpp"
+#include "cache/tuning/table.hpp"
 #include "runtime/tune/bucket.hpp"
 #include "runtime/tune/config.hpp"
 #include "runtime/tune/lookup.hpp"

@@ -8,7 +8,7 @@
 
 #include "runtime/base/environment.hpp"
 #include "runtime/engine/engine.hpp"
-#include "tools/run/params.hpp"
+#include "tools/inputs/params.hpp"
 
 // After the compiler's headers, as tools/run/tensors.hpp says.
 #include "tools/measure/value_source.hpp"

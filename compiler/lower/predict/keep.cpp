@@ -1,4 +1,4 @@
-#include "compiler/lower/keep.hpp"
+#include "compiler/lower/predict/keep.hpp"
 
 #include <algorithm>
 #include <span>
@@ -7,7 +7,7 @@
 #include "compiler/expr/parse.hpp"
 #include "compiler/expr/sole_condition.hpp"
 #include "compiler/lower/config.hpp"
-#include "compiler/lower/estimate_kernels.hpp"
+#include "compiler/lower/predict/estimate_family.hpp"
 
 namespace lacuna {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "compiler/spec/spec.hpp"
 #include "tools/common/session.hpp"
+#include "tools/inputs/inputs.hpp"
 #include "tools/io/safetensors.hpp"
-#include "tools/run/inputs.hpp"
 
 namespace lacuna::tools {
 

@@ -1,7 +1,7 @@
 // The flags of verbs that take calibrated parameters.
 #include <CLI/CLI.hpp>
 
-#include "tools/run/calibration.hpp"
+#include "tools/inputs/calibration.hpp"
 
 namespace lacuna::tools {
 

@@ -2,7 +2,7 @@
 // from what it compares, and with which instructions.
 #pragma once
 
-#include "compiler/lower/keep.hpp"
+#include "compiler/lower/predict/keep.hpp"
 
 namespace lacuna {
 
@@ -16,7 +16,6 @@ enum class EstimateKernel : std::uint8_t {
   kExact,   ///< tokens as they are, by wgmma
 };
 EstimateKernel estimate_kernel(const Plan& plan, const PredictStep& step);
-bool estimates_pairs(const Plan& plan, const PredictStep& step);  ///< kPairs
 
 /// What the kernels of an estimate are made of.
 struct EstimateParts {

@@ -1,7 +1,7 @@
 // An estimate of means of queries: with means of keys, or with the keys themselves.
 #include "compiler/lower/block.hpp"
 #include "compiler/lower/config.hpp"
-#include "compiler/lower/estimate_kernels.hpp"
+#include "compiler/lower/predict/estimate_kernels.hpp"
 
 namespace lacuna {
 namespace {

@@ -1,14 +1,14 @@
-#include "tools/run/load_inputs.hpp"
+#include "tools/inputs/load_inputs.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
 
+#include "tools/inputs/calibration.hpp"
+#include "tools/inputs/params.hpp"
 #include "tools/io/file_io.hpp"
 #include "tools/io/npy.hpp"
 #include "tools/io/safetensors.hpp"
-#include "tools/run/calibration.hpp"
-#include "tools/run/params.hpp"
 
 namespace lacuna::tools {
 namespace {

@@ -3,8 +3,9 @@
 #include "compiler/expr/parse.hpp"
 #include "compiler/lower/block.hpp"
 #include "compiler/lower/config.hpp"
-#include "compiler/lower/estimate_kernels.hpp"
 #include "compiler/lower/lower.hpp"
+#include "compiler/lower/predict/estimate_family.hpp"
+#include "compiler/lower/predict/estimate_kernels.hpp"
 #include "compiler/lower/token_ops.hpp"
 #include "compiler/target/estimate_block.hpp"
 
@@ -12,7 +13,6 @@ namespace lacuna {
 namespace {
 
 constexpr int kRowsThatDecideKeys = 16;  ///< of a matrix product
-constexpr int kLargestIntegerBits = 8;
 
 /// Integers that the estimate shares with attend.
 constexpr Argument kSharedQ[] = {
@@ -25,10 +25,6 @@ constexpr Argument kSharedK[] = {
     {"estimate_k_scale", FieldSource::kWorkspace, "k_scale"},
     {"estimate_k_groups", FieldSource::kValue, "k_groups"},
 };
-
-bool compares_by_wgmma(const Plan& plan) {
-  return plan.attend.estimate_family.value == AttendFamily::kWgmma;
-}
 
 /// Where the estimate finds its integers.
 void add_shared_arguments(const EstimateParts& parts, Kernel& kernel) {
@@ -61,11 +57,6 @@ Kernels estimate_kernels(EstimateKernel kind, const EstimateParts& parts) {
 }
 
 }  // namespace
-
-bool estimates_pairs(const Plan& plan, const PredictStep& step) {
-  const Estimate* estimate = step.estimate;
-  return estimate != nullptr && compares_by_wgmma(plan) && estimate->bits <= kLargestIntegerBits;
-}
 
 EstimateKernel estimate_kernel(const Plan& plan, const PredictStep& step) {
   const Estimate* estimate = step.estimate;

@@ -1,9 +1,9 @@
-#include "tools/run/calibration.hpp"
+#include "tools/inputs/calibration.hpp"
 
 #include <algorithm>
 #include <cstdio>
 
-#include "cache/store.hpp"
+#include "cache/key.hpp"
 #include "tools/io/file_io.hpp"
 
 namespace lacuna::tools {

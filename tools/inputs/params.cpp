@@ -1,4 +1,4 @@
-#include "tools/run/params.hpp"
+#include "tools/inputs/params.hpp"
 
 #include <algorithm>
 #include <charconv>

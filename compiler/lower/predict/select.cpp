@@ -2,8 +2,8 @@
 // rows of a head.
 #include "compiler/lower/block.hpp"
 #include "compiler/lower/config.hpp"
-#include "compiler/lower/estimate_kernels.hpp"
 #include "compiler/lower/lower.hpp"
+#include "compiler/lower/predict/estimate_kernels.hpp"
 
 namespace lacuna {
 namespace {

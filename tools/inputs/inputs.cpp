@@ -1,4 +1,4 @@
-#include "tools/run/inputs.hpp"
+#include "tools/inputs/inputs.hpp"
 
 namespace lacuna::tools {
 

@@ -1,7 +1,7 @@
 // An estimate of tokens, of the last queries or of antidiagonals, by mma.sync.
 #include "compiler/lower/block.hpp"
 #include "compiler/lower/config.hpp"
-#include "compiler/lower/estimate_kernels.hpp"
+#include "compiler/lower/predict/estimate_kernels.hpp"
 #include "compiler/target/estimate_block.hpp"
 
 namespace lacuna {

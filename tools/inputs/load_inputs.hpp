@@ -6,7 +6,7 @@
 
 #include "compiler/spec/spec.hpp"
 #include "tools/common/session.hpp"
-#include "tools/run/inputs.hpp"
+#include "tools/inputs/inputs.hpp"
 
 namespace lacuna::tools {
 

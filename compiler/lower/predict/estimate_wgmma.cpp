@@ -2,7 +2,7 @@
 // kernel before it finds what the weights of each row are relative to, unless the caller knows it.
 #include "compiler/lower/block.hpp"
 #include "compiler/lower/config.hpp"
-#include "compiler/lower/estimate_kernels.hpp"
+#include "compiler/lower/predict/estimate_kernels.hpp"
 #include "compiler/target/estimate_block.hpp"
 #include "compiler/target/wgmma_limits.hpp"
 
