@@ -1,5 +1,4 @@
 // The oracle against closed forms: a judge must be judged too.
-#include "tests/oracle/access.hpp"
 #include "tests/oracle/oracle.hpp"
 
 #include <gtest/gtest.h>
@@ -8,9 +7,10 @@
 #include <limits>
 #include <random>
 
+#include "tests/oracle/access.hpp"
+
 namespace lacuna::oracle {
 namespace {
-
 
 Problem random_problem(int n_q, int n_k, int d, unsigned seed) {
   Problem p;
@@ -64,6 +64,24 @@ TEST(Oracle, ARowWithoutKeysIsZeroAndMinusInfinity) {
   EXPECT_EQ(out.lse[2], -kInfinity);
   for (std::size_t x = 2 * 4; x < 3 * 4; ++x) EXPECT_EQ(out.o[x], 0.0);
   EXPECT_TRUE(std::isfinite(out.lse[1]));
+}
+
+TEST(Oracle, ASinkIsAKeyWithoutAValue) {
+  Problem with_key = random_problem(5, 6, 4, 4), with_sink = with_key;
+  with_sink.n_k = 5;
+  with_sink.k.resize(5 * 4), with_sink.v.resize(5 * 4);
+  std::fill(with_key.v.begin() + 5 * 4, with_key.v.end(), 0.0);
+  with_key.mask = [](int q, int k, int, int) { return q != 2 || k == 5; };
+  with_sink.mask = [](int q, int, int, int) { return q != 2; };
+  with_key.score = [](double s, int q, int k, int, int) { return k == 5 ? q - 3.5 : s; };
+  with_sink.sink = [](int q, int, int) { return q - 3.5; };
+  const Output a = oracle_dense(with_key), b = oracle_dense(with_sink);
+  for (std::size_t x = 0; x < a.o.size(); ++x) EXPECT_NEAR(a.o[x], b.o[x], 1e-12);
+  for (std::size_t q = 0; q < 5; ++q) EXPECT_NEAR(a.lse[q], b.lse[q], 1e-12);
+  EXPECT_EQ(b.lse[2], -1.5);
+  with_sink.lse_is_base_2 = true;
+  const Output bits = oracle_dense(with_sink);
+  for (std::size_t q = 0; q < 5; ++q) EXPECT_NEAR(std::exp2(bits.lse[q]), std::exp(b.lse[q]), 1e-9);
 }
 
 GateRule constant_gate(bool skip, bool skips_exp, Scope scope) {

@@ -265,7 +265,10 @@ class ConsumerBase {
       __syncwarp();
       release_queries();
     } else {
-      stage_output<Element, Tile>(staging, warp(), output_, sum);
+      float denominators[2] = {sum[0], sum[1]};
+      take_sinks<Config, Hooks>(denominators, args_, row.b, row.h, first_row(row), softmax_,
+                                to_log2_, kRangeLog2);
+      stage_output<Element, Tile>(staging, warp(), output_, denominators);
       store_output<Tile>(args_.maps.o, staging, warp(), first_row(row), row);
       queries_.advance();
       has_stored_ = true;
@@ -287,8 +290,8 @@ class ConsumerBase {
   __device__ __forceinline__ void write_logarithms() const {
     const WorkTile row = reload_row();
     const float sum[2] = {quad_sum(softmax_.sum[0]), quad_sum(softmax_.sum[1])};
-    write_lse(args_.attend.lse, row.b, row.h, first_row(row), args_.attend.n_q, softmax_, sum,
-              to_log2_, Shape::kHasE4m3Values ? kLog2E4m3Range : 0.0f);
+    write_lse<Config, Hooks>(args_, row.b, row.h, first_row(row), softmax_, sum, to_log2_,
+                             kRangeLog2);
   }
 
   /// O and LSE of an item, which may have had no tile.
@@ -364,6 +367,9 @@ class ConsumerBase {
   __device__ __forceinline__ static int warp() {
     return static_cast<int>(static_cast<u32>(thread_index()) / 32 % 4);
   }
+
+  /// Weights are times 2 to this.
+  static constexpr float kRangeLog2 = Shape::kHasE4m3Values ? kLog2E4m3Range : 0.0f;
 
   const Args& args_;
   const Smem smem_;
