@@ -52,23 +52,27 @@ struct ShareWeights {
   }
 };
 
-/// What a row's O is divided by, and its LSE.
-struct CombinedSum {
-  float inverse, lse;
-};
+/// What a row's O is divided by; 0: it has seen no key.
+template <class Config, class Hooks, class Args, int kShares>
+__device__ __forceinline__ float combined_sum(const Args& args, const CombinedRow& row,
+                                              const ShareWeights<kShares>& shares) {
+  if constexpr (has_sink<Config>(0)) {
+    const float sink = Hooks::sink(args, row.q, row.h, row.b);
+    return with_sink(shares.sum, (sink - shares.reference) * kLog2E);
+  } else {
+    return shares.sum;
+  }
+}
 
 template <class Config, class Hooks, class Args, int kShares>
-__device__ __forceinline__ CombinedSum combined_sum(const Args& args, const CombinedRow& row,
-                                                    const ShareWeights<kShares>& shares) {
-  constexpr bool kIsBase2 = LseIsBase2<Config>::kValue;
-  if constexpr (HasSink<Config>::kValue) {
+__device__ __forceinline__ float combined_lse(const Args& args, const CombinedRow& row,
+                                              const ShareWeights<kShares>& shares) {
+  if constexpr (has_sink<Config>(0)) {
     const float sink = Hooks::sink(args, row.q, row.h, row.b);
-    const float sum = with_sink(shares.sum, (sink - shares.reference) * kLog2E);
-    const float lse = log2_of_sum(shares.lse() * kLog2E, sink * kLog2E);
-    return {sum == 0.0f ? 0.0f : 1.0f / sum, kIsBase2 ? lse : lse * kLn2};
+    const float log2_sum = log2_of_sum(shares.lse() * kLog2E, sink * kLog2E);
+    return lse_is_base_2<Config>(0) ? log2_sum : log2_sum * kLn2;
   } else {
-    return {shares.sum == 0.0f ? 0.0f : 1.0f / shares.sum,
-            kIsBase2 ? shares.lse() * kLog2E : shares.lse()};
+    return lse_is_base_2<Config>(0) ? shares.lse() * kLog2E : shares.lse();
   }
 }
 
@@ -92,14 +96,15 @@ __device__ __forceinline__ void combine_elements(const Args& args, const Combine
     o[2] = fmaf(shares.weight[s], part.z, o[2]);
     o[3] = fmaf(shares.weight[s], part.w, o[3]);
   }
-  const CombinedSum whole = combined_sum<Config, Hooks>(args, row, shares);
-  const float inverse = whole.inverse;
+  const float sum = combined_sum<Config, Hooks>(args, row, shares);
+  const float inverse = sum == 0.0f ? 0.0f : 1.0f / sum;
   Element* target = static_cast<Element*>(attend.o.data) + row.b * attend.o.stride_b +
                     row.h * attend.o.stride_h + row.q * attend.o.stride_n + row.column;
   *reinterpret_cast<uint2*>(target) = make_uint2(pack<Element>(o[0] * inverse, o[1] * inverse),
                                                  pack<Element>(o[2] * inverse, o[3] * inverse));
   if (!Config::kWritesLse || attend.lse.data == nullptr || row.column != 0) return;
-  attend.lse.data[row.b * attend.lse.stride_b + row.h * attend.lse.stride_h + row.q] = whole.lse;
+  attend.lse.data[row.b * attend.lse.stride_b + row.h * attend.lse.stride_h + row.q] =
+      combined_lse<Config, Hooks>(args, row, shares);
 }
 
 /// A block takes as many queries of a head as it has threads for.

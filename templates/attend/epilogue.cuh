@@ -74,7 +74,7 @@ template <class Config, class Hooks, class Args, class Rows>
 __device__ __forceinline__ void take_sinks(float (&sum)[2], const Args& args, int b, int h,
                                            int first_row, const Rows& rows, float to_log2,
                                            float range_log2) {
-  if constexpr (HasSink<Config>::kValue) {
+  if constexpr (has_sink<Config>(0)) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int q = first_row + lane_index() / 4 + 8 * r;
@@ -84,27 +84,34 @@ __device__ __forceinline__ void take_sinks(float (&sum)[2], const Args& args, in
   }
 }
 
-/// Writes the LSE of the warp's 16 rows; `sum`: over keys alone.
+/// What is written as a row's LSE; `sum`: over its keys alone.
 template <class Config, class Hooks, class Args, class Rows>
-__device__ __forceinline__ void write_lse(const Args& args, int b, int h, int first_row,
-                                          const Rows& rows, const float (&sum)[2], float to_log2,
-                                          float range_log2) {
+__device__ __forceinline__ float written_lse(const Args& args, int b, int h, int q,
+                                             const Rows& rows, int r, float sum, float to_log2,
+                                             float range_log2) {
+  if constexpr (has_sink<Config>(0)) {
+    const float of_keys = row_log2_sum(rows, r, sum, to_log2, range_log2);
+    const float log2_sum = log2_of_sum(of_keys, Hooks::sink(args, q, h, b) * kLog2E);
+    return lse_is_base_2<Config>(0) ? log2_sum : log2_sum * kLn2;
+  } else if constexpr (lse_is_base_2<Config>(0)) {
+    return row_log2_sum(rows, r, sum, to_log2, range_log2);
+  } else {
+    return row_lse(rows, r, sum, to_log2, range_log2);
+  }
+}
+
+/// Writes that of the warp's 16 rows.
+template <class Config, class Hooks, class Args, class Rows>
+__device__ __forceinline__ void write_lse(const Args& args, const LseArg& lse, int b, int h,
+                                          int first_row, int n_q, const Rows& rows,
+                                          const float (&sum)[2], float to_log2, float range_log2) {
   if (lane_index() % 4 != 0) return;
-  const LseArg& lse = args.attend.lse;
   float* head = lse.data + b * lse.stride_b + h * lse.stride_h;
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const int q = first_row + lane_index() / 4 + 8 * r;
-    if (q >= args.attend.n_q) continue;
-    if constexpr (HasSink<Config>::kValue) {
-      const float log2_sum = row_log2_sum(rows, r, sum[r], to_log2, range_log2);
-      head[q] = log2_of_sum(log2_sum, Hooks::sink(args, q, h, b) * kLog2E) *
-                (LseIsBase2<Config>::kValue ? 1.0f : kLn2);
-    } else if constexpr (LseIsBase2<Config>::kValue) {
-      head[q] = row_log2_sum(rows, r, sum[r], to_log2, range_log2);
-    } else {
-      head[q] = row_lse(rows, r, sum[r], to_log2, range_log2);
-    }
+    if (q >= n_q) continue;
+    head[q] = written_lse<Config, Hooks>(args, b, h, q, rows, r, sum[r], to_log2, range_log2);
   }
 }
 

@@ -9,25 +9,26 @@
 
 namespace lacuna {
 
-/// Config::kHasSink; false where a Config does not say.
-template <class Config, class = const bool>
-struct HasSink {
-  static constexpr bool kValue = false;
-};
+/// Config::kHasSink; false where a Config does not say. (Functions, because NVRTC keeps a global
+/// for each constant of a class.)
 template <class Config>
-struct HasSink<Config, decltype(Config::kHasSink)> {
-  static constexpr bool kValue = Config::kHasSink;
-};
+constexpr decltype(Config::kHasSink) has_sink(int) {
+  return Config::kHasSink;
+}
+template <class Config>
+constexpr bool has_sink(...) {
+  return false;
+}
 
 /// Config::kLseIsBase2; false where a Config does not say.
-template <class Config, class = const bool>
-struct LseIsBase2 {
-  static constexpr bool kValue = false;
-};
 template <class Config>
-struct LseIsBase2<Config, decltype(Config::kLseIsBase2)> {
-  static constexpr bool kValue = Config::kLseIsBase2;
-};
+constexpr decltype(Config::kLseIsBase2) lse_is_base_2(int) {
+  return Config::kLseIsBase2;
+}
+template <class Config>
+constexpr bool lse_is_base_2(...) {
+  return false;
+}
 
 /// A sum of weights, and log2 of the sink's weight -> what outputs are divided by. A row that has
 /// seen no key keeps 0, and so its output.

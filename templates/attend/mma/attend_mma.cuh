@@ -318,8 +318,8 @@ class AttendBlock {
                                      smem_ + warp * kWarpRows * Staging::kRowBytes, output_,
                                      denominators);
       if (Config::kWritesLse && args_.attend.lse.data != nullptr) {
-        write_lse<Config, Hooks>(args_, row.b, row.h, first_row, softmax_, sum, to_log2_,
-                                 kRangeLog2);
+        write_lse<Config, Hooks>(args_, args_.attend.lse, row.b, row.h, first_row, args_.attend.n_q,
+                                 softmax_, sum, to_log2_, kRangeLog2);
       }
     }
     if (share == 0) close_report<Config, Hooks>(args_, row);
