@@ -188,6 +188,9 @@ void write_attend_hooks(CudaWriter& out, const Attend& attend) {
              "/attention/score",
              attend.score.empty() ? "s" : print_cuda(attend.score, score_names()));
   if (!attend.score.empty()) write_score_parts(out, attend.score);
+  if (attend.sink.empty()) return;
+  write_hook(out, "float sink(const Args& args, int q, int h, int b)", "/attention/sink",
+             cuda_text(attend.sink, ""));
 }
 
 void write_gate_hooks(CudaWriter& out, const std::optional<Gate>& gate) {

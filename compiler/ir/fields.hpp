@@ -213,7 +213,9 @@ struct Fields<Attend> {
                  Attribute{"tile_q", &Attend::tile_q},
                  Attribute{"tile_k", &Attend::tile_k},
                  Attribute{"order", &Attend::order},
-                 Attribute{"lse", &Attend::lse}};
+                 Formula{"sink", &Attend::sink, Site::kSink},
+                 Attribute{"lse", &Attend::lse},
+                 Attribute{"lse_base", &Attend::lse_base}};
 };
 
 /// visit(field) for each field of T, in table order.

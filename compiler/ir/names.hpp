@@ -35,6 +35,8 @@ inline constexpr auto kAll<TileOrder> = std::array{TileOrder::kAscending, TileOr
 template <>
 inline constexpr auto kAll<Reduce> = std::array{Reduce::kMax, Reduce::kSum};
 template <>
+inline constexpr auto kAll<LseBase> = std::array{LseBase::kE, LseBase::k2};
+template <>
 inline constexpr auto kAll<Normalise> =
     std::array{Normalise::kNone, Normalise::kSoftmax, Normalise::kLse, Normalise::kPreviousLse,
                Normalise::kRowMax};

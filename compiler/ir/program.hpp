@@ -264,7 +264,9 @@ struct Attend {
   float scale = 0;             ///< softmax scale
   int tile_q = 0, tile_k = 0;  ///< 0 until choose_tiles
   TileOrder order = TileOrder::kAscending;
+  Expr sink;  ///< a logit of each row in the denominator and the lse alone; empty: none
   bool lse = true;
+  LseBase lse_base = LseBase::kE;
 };
 bool operator==(const Attend& a, const Attend& b);
 

@@ -89,9 +89,14 @@ constexpr OpRule<Attend> kAttend[] = {
        if (a.lse) types.push_back({Element::kF32, {kBatch, kHeads, kNQ}});
        return defines(p, node, types);
      }},
-    {"mask yields bool, score f32",
+    {"mask yields bool, score and sink f32",
      [](const Program&, const Node&, const Attend& a) {
-       return yields(a.mask, ExprType::kBool) && yields(a.score, ExprType::kF32);
+       return yields(a.mask, ExprType::kBool) && yields(a.score, ExprType::kF32) &&
+              yields(a.sink, ExprType::kF32);
+     }},
+    {"without lse there is no base of it",
+     [](const Program&, const Node&, const Attend& a) {
+       return a.lse || a.lse_base == LseBase::kE;
      }},
     {"a gate has a skip; skip and exempt yield bool",
      [](const Program&, const Node&, const Attend& a) {
@@ -101,6 +106,7 @@ constexpr OpRule<Attend> kAttend[] = {
     {"expressions know the program's parameters, in its order",
      [](const Program& p, const Node&, const Attend& a) {
        return reads_program_parameters(p, a.mask) && reads_program_parameters(p, a.score) &&
+              reads_program_parameters(p, a.sink) &&
               (!a.gate || (reads_program_parameters(p, a.gate->skip) &&
                            reads_program_parameters(p, a.gate->exempt)));
      }},

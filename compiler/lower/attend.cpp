@@ -85,7 +85,10 @@ std::vector<ConfigField> attend_config(const Plan& plan) {
       boolean("kSharedHeads", shared, "/predictor/heads"),
   };
   if (is_wgmma(plan)) add_wgmma_config(plan, fields);
-  if (chosen.split_kv.value > 1) fields.push_back(split_kv_field(chosen));
+  if (chosen.split_kv.value > 1)
+    fields.push_back(split_kv_field(chosen));  // combine writes the results
+  else
+    add_row_end_fields(attend, fields);
   return fields;
 }
 

@@ -13,13 +13,16 @@ constexpr int kCombinedElements = 4;  ///< of a token, by a thread
 
 Kernels lower_combine(const Plan& plan) {
   if (plan.attend.split_kv.value <= 1) return {};
-  const bool lse = attend_of(plan.program).lse;
+  const Attend& attend = attend_of(plan.program);
+  std::vector<ConfigField> config{split_kv_field(plan.attend),
+                                  boolean("kWritesLse", attend.lse, "/attention/lse")};
+  add_row_end_fields(attend, config);
   const int tokens = kBlockThreads / (plan.program.head_dim / kCombinedElements);
   return {{.name = "combine",
            .because = "several blocks share a work tile",
            .header = "attend/combine.cuh",
            .function = "combine_shares",
-           .config = {split_kv_field(plan.attend), boolean("kWritesLse", lse, "/attention/lse")},
+           .config = std::move(config),
            .grid = {blocks_over(Tensor::kQ, tokens),
                     "one for each " + std::to_string(tokens) + " tokens of a head"},
            .threads = block_threads(),

@@ -335,7 +335,9 @@ class ProgramBuilder {
                           gate->skips_v_load, gate->skips_exp, gate->skips_pv};
     }
     attend_.scale = scale_;
+    attend_.sink = spec_.attention.sink;
     attend_.lse = spec_.attention.lse;
+    if (attend_.lse) attend_.lse_base = spec_.attention.lse_base;
     const bool permuted = spec_.permute.order != TokenOrder::kNone;
     const std::string suffix = permuted ? "_ordered" : "";
     const bool has_lse = attend_.lse;

@@ -1,6 +1,9 @@
 // Drops expressions that change nothing: a mask or reference that is always true, an exclusion that
-// never is, a score that is `s`, an exemption that is never true, a gate that never skips, a
-// decision that keeps every tile. Parameters stay, used or not: their index is the caller's.
+// never is, a score that is `s`, a sink of -inf, an exemption that is never true, a gate that never
+// skips, a decision that keeps every tile. Parameters stay, used or not: their index is the
+// caller's.
+#include <limits>
+
 #include "compiler/expr/parse.hpp"
 #include "compiler/passes/pass.hpp"
 
@@ -13,6 +16,12 @@ bool is_constant_expr(const Expr& expr, bool value) {
 
 bool is_identity_score(const Expr& score) {
   return !score.empty() && is_variable(score.root(), Variable::kS);
+}
+
+/// exp of it is 0.
+bool is_no_logit(const Expr& sink) {
+  return !sink.empty() && sink.root().op == ExprOp::kLiteral &&
+         sink.root().literal == -std::numeric_limits<double>::infinity();
 }
 
 void drop_trivial_gate(std::optional<Gate>& gate) {
@@ -59,6 +68,7 @@ Program drop_trivial(Program program, const PassContext&) {
   }
   Attend& attend = attend_of(program);
   if (is_identity_score(attend.score)) attend.score = {};
+  if (is_no_logit(attend.sink)) attend.sink = {};
   drop_trivial_gate(attend.gate);
   drop_trivial_decision(program);
   return program;

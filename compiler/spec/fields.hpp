@@ -49,8 +49,8 @@ using SubsetFlags = std::array<bool*, 3>;  ///< of a kSubset: one for each of `n
 using SpecSlot =
     std::variant<std::monostate, int*, bool*, float*, std::string*, std::optional<float>*, Expr*,
                  Choice<int>*, Choice<DType>*, Choice<TileOrder>*, Choice<Loader>*, GateScope*,
-                 ExprType*, Reduce*, Normalise*, QuantGroup*, SimilarityForm*, Calibrate*, Summary*,
-                 PermuteSpec*, std::vector<ParamDim>*, ParamSpec*, SubsetFlags,
+                 ExprType*, Reduce*, LseBase*, Normalise*, QuantGroup*, SimilarityForm*, Calibrate*,
+                 Summary*, PermuteSpec*, std::vector<ParamDim>*, ParamSpec*, SubsetFlags,
                  // of objects that may be absent
                  std::optional<GateSpec>*, std::optional<PredictorSpec>*,
                  std::optional<EstimateSpec>*>;
@@ -140,6 +140,7 @@ inline constexpr std::array<std::string_view, 1> kMaskNames{"external"};
 inline constexpr std::array<std::string_view, 2> kSideNames{"q", "k"};
 inline constexpr std::array<std::string_view, 2> kHeadsNames{"own", "shared"};
 inline constexpr std::array<std::string_view, 2> kReduceNames{"max", "sum"};
+inline constexpr std::array<std::string_view, 2> kLseBaseNames{"e", "2"};
 inline constexpr std::array<std::string_view, 5> kNormaliseNames{"none", "softmax", "lse",
                                                                  "previous_lse", "row_max"};
 inline constexpr std::array<std::string_view, 3> kQuantGroupNames{"block", "warp", "thread"};

@@ -164,7 +164,8 @@ class RuleChecker {
   }
 
   void check_unused() {
-    std::vector<const Expr*> expressions = {&spec_.attention.mask, &spec_.attention.score};
+    std::vector<const Expr*> expressions = {&spec_.attention.mask, &spec_.attention.score,
+                                            &spec_.attention.sink};
     if (spec_.gate) expressions.insert(expressions.end(), {&spec_.gate->skip, &spec_.gate->exempt});
     for (const PredictorSpec* step : spec_.steps()) {
       expressions.push_back(&step->keep);

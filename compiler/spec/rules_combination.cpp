@@ -155,6 +155,25 @@ void check_key_steps(const RuleContext& context) {
     check("predictor.tile.k", {spec.predictor->tile_k});
 }
 
+/// The base is that of the results; an earlier call's are read in natural units.
+void check_lse_base(const RuleContext& context) {
+  const AttentionSpec& attention = context.spec.attention;
+  if (!context.sound({"attention.lse", "attention.lse_base"})) return;
+  if (!attention.lse && context.at("attention.lse_base") != nullptr)
+    context.conflict("attention.lse_base", "attention.lse_base needs attention.lse",
+                     "without a log-sum-exp there is nothing that has a base",
+                     "\"lse\": true, or leave lse_base out");
+  const auto& predictor = context.spec.predictor;
+  const bool reads_lse =
+      predictor && predictor->estimate && predictor->estimate->normalise == Normalise::kPreviousLse;
+  if (reads_lse && attention.lse_base == LseBase::k2)
+    context.conflict("attention.lse_base",
+                     "attention.lse_base = \"2\" does not go with "
+                     "predictor.estimate.normalise \"previous_lse\"",
+                     "the lse of an earlier call is read as a natural logarithm",
+                     "leave lse_base out");
+}
+
 void check_permute(const RuleContext& context) {
   const VariantSpec& spec = context.spec;
   if (spec.permute.order == TokenOrder::kNone || context.at("permute") == nullptr) return;
@@ -174,6 +193,7 @@ void check_permute(const RuleContext& context) {
   };
   refuse("attention.mask", spec.attention.mask);
   refuse("attention.score", spec.attention.score);
+  refuse("attention.sink", spec.attention.sink);
   const double tokens = static_cast<double>(spec.permute.t) * spec.permute.h * spec.permute.w;
   if (tokens >= kMostTokens)
     context
@@ -209,6 +229,7 @@ void check_combination(const RuleContext& context) {
   check_quantise(context);
   check_key_steps(context);
   check_permute(context);
+  check_lse_base(context);
   if (!spec.predictor) return;
   if (always_gathers(spec)) return;
   check_tiles(context, "q", spec.predictor->tile_q, spec.tile.q.values);

@@ -55,6 +55,7 @@ constexpr bool has_cells(const Summary& summary) {
 }
 
 enum class Reduce : std::uint8_t { kMax, kSum };  // "max", "sum"
+enum class LseBase : std::uint8_t { kE, k2 };     // "e", "2"
 enum class Normalise : std::uint8_t { kNone, kSoftmax, kLse, kPreviousLse, kRowMax };
 enum class QuantGroup : std::uint8_t { kBlock, kWarp, kThread };
 enum class SimilarityForm : std::uint8_t { kCosine, kGramMax };  // "cosine", "gram_max"
@@ -73,10 +74,12 @@ enum class Calibrate : std::uint8_t { kNone, kBisect, kGrid, kHalve, kKeptTiles 
 struct AttentionSpec {
   Expr mask;                   ///< Site::kMask; empty: everything is visible
   Expr score;                  ///< Site::kScore; empty: s
+  Expr sink;                   ///< Site::kSink; empty: none
   std::optional<float> scale;  ///< softmax scale; absent: 1 / sqrt(head_dim)
   Choice<int> head_dim;        ///< auto: the caller decides
   Choice<DType> dtype;         ///< auto: the caller decides
   bool lse = true;             ///< the log-sum-exp output may be asked for
+  LseBase lse_base = LseBase::kE;
   bool operator==(const AttentionSpec&) const = default;
 };
 
@@ -202,6 +205,7 @@ std::string_view name_of(GateScope);
 std::string_view name_of(TileOrder);
 std::string_view name_of(Loader);
 std::string_view name_of(Reduce);
+std::string_view name_of(LseBase);
 std::string_view name_of(Normalise);
 std::string_view name_of(QuantGroup);
 std::string_view name_of(SimilarityForm);

@@ -3,14 +3,16 @@
 //   LSE = log(sum over shares of exp(LSE_s)),  O = sum over shares of exp(LSE_s - LSE) * O_s
 //
 // A share that saw nothing has no weight; a row that saw nothing in any has O = 0 and LSE = -inf.
+// A sink (attend/row_ends.cuh) is one more term of the sum here, and in no share.
 #pragma once
 
 #include "arch/approx.cuh"
 #include "arch/pack.cuh"
 #include "arch/warp.cuh"
 #include "args/attend_args.cuh"
-#include "args/split_args.cuh"
 #include "args/expr.cuh"
+#include "args/split_args.cuh"
+#include "attend/row_ends.cuh"
 #include "base/math.cuh"
 #include "pipeline/split_kv.cuh"
 
@@ -50,8 +52,32 @@ struct ShareWeights {
   }
 };
 
+/// What a row's O is divided by; 0: it has seen no key.
+template <class Config, class Hooks, class Args, int kShares>
+__device__ __forceinline__ float combined_sum(const Args& args, const CombinedRow& row,
+                                              const ShareWeights<kShares>& shares) {
+  if constexpr (has_sink<Config>(0)) {
+    const float sink = Hooks::sink(args, row.q, row.h, row.b);
+    return with_sink(shares.sum, (sink - shares.reference) * kLog2E);
+  } else {
+    return shares.sum;
+  }
+}
+
+template <class Config, class Hooks, class Args, int kShares>
+__device__ __forceinline__ float combined_lse(const Args& args, const CombinedRow& row,
+                                              const ShareWeights<kShares>& shares) {
+  if constexpr (has_sink<Config>(0)) {
+    const float sink = Hooks::sink(args, row.q, row.h, row.b);
+    const float log2_sum = log2_of_sum(shares.lse() * kLog2E, sink * kLog2E);
+    return lse_is_base_2<Config>(0) ? log2_sum : log2_sum * kLn2;
+  } else {
+    return lse_is_base_2<Config>(0) ? shares.lse() * kLog2E : shares.lse();
+  }
+}
+
 /// Four neighbouring elements of a row.
-template <class Config, class Args>
+template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void combine_elements(const Args& args, const CombinedRow& row) {
   using Element = typename Config::Element;
   const AttendArgs& attend = args.attend;
@@ -70,13 +96,15 @@ __device__ __forceinline__ void combine_elements(const Args& args, const Combine
     o[2] = fmaf(shares.weight[s], part.z, o[2]);
     o[3] = fmaf(shares.weight[s], part.w, o[3]);
   }
-  const float inverse = shares.sum == 0.0f ? 0.0f : 1.0f / shares.sum;
+  const float sum = combined_sum<Config, Hooks>(args, row, shares);
+  const float inverse = sum == 0.0f ? 0.0f : 1.0f / sum;
   Element* target = static_cast<Element*>(attend.o.data) + row.b * attend.o.stride_b +
                     row.h * attend.o.stride_h + row.q * attend.o.stride_n + row.column;
   *reinterpret_cast<uint2*>(target) = make_uint2(pack<Element>(o[0] * inverse, o[1] * inverse),
                                                  pack<Element>(o[2] * inverse, o[3] * inverse));
   if (!Config::kWritesLse || attend.lse.data == nullptr || row.column != 0) return;
-  attend.lse.data[row.b * attend.lse.stride_b + row.h * attend.lse.stride_h + row.q] = shares.lse();
+  attend.lse.data[row.b * attend.lse.stride_b + row.h * attend.lse.stride_h + row.q] =
+      combined_lse<Config, Hooks>(args, row, shares);
 }
 
 /// A block takes as many queries of a head as it has threads for.
@@ -91,8 +119,8 @@ __device__ __forceinline__ void combine_shares(const Args& args) {
   const int q = (block_index() - head * blocks) * kRows + row;
   if (row >= kRows || q >= args.attend.n_q) return;
   const int b = head / args.attend.n_h;
-  combine_elements<Config>(args, {b, head - b * args.attend.n_h, q,
-                                  (thread_index() - row * kRowThreads) * kCombinedElements});
+  combine_elements<Config, Hooks>(args, {b, head - b * args.attend.n_h, q,
+                                         (thread_index() - row * kRowThreads) * kCombinedElements});
 }
 
 }  // namespace lacuna

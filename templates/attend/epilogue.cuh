@@ -1,7 +1,9 @@
-// End of a work tile: divide by the denominator, write O and LSE. Empty rows are 0 and -inf.
+// End of a work tile: divide by the denominator, write O and LSE. Empty rows are 0 and -inf, or the
+// sink.
 #pragma once
 
 #include "args/attend_args.cuh"
+#include "attend/row_ends.cuh"
 #include "attend/softmax.cuh"
 #include "tile/smem_tile.cuh"
 
@@ -51,27 +53,65 @@ __device__ __forceinline__ void scale_channels(float (&output)[kColumnBlocks][4]
   }
 }
 
-/// Natural logarithm of the sum of exponentials of row r's logits; `range_log2`: of what the
+/// Logarithm of the sum of exponentials of row r's logits, base 2; `range_log2`: of what the
 /// weights in `sum` are times. `rows.offset(r, to_log2)` is what was subtracted.
+template <class Rows>
+__device__ __forceinline__ float row_log2_sum(const Rows& rows, int r, float sum, float to_log2,
+                                              float range_log2) {
+  return rows.offset(r, to_log2) - range_log2 + log2_approx(sum);
+}
+
+/// The natural one.
 template <class Rows>
 __device__ __forceinline__ float row_lse(const Rows& rows, int r, float sum, float to_log2,
                                          float range_log2) {
-  const float log2_sum = rows.offset(r, to_log2) - range_log2 + log2_approx(sum);
+  const float log2_sum = row_log2_sum(rows, r, sum, to_log2, range_log2);
   return sum == 0.0f ? -kInfinity : log2_sum * kLn2;
 }
 
+/// Sums of the warp's rows over their keys -> what O is divided by; arguments as of write_lse.
+template <class Config, class Hooks, class Args, class Rows>
+__device__ __forceinline__ void take_sinks(float (&sum)[2], const Args& args, int b, int h,
+                                           int first_row, const Rows& rows, float to_log2,
+                                           float range_log2) {
+  if constexpr (has_sink<Config>(0)) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int q = first_row + lane_index() / 4 + 8 * r;
+      const float sink = Hooks::sink(args, q, h, b) * kLog2E;
+      sum[r] = with_sink(sum[r], sink - (rows.offset(r, to_log2) - range_log2));
+    }
+  }
+}
+
+/// What is written as a row's LSE; `sum`: over its keys alone.
+template <class Config, class Hooks, class Args, class Rows>
+__device__ __forceinline__ float written_lse(const Args& args, int b, int h, int q,
+                                             const Rows& rows, int r, float sum, float to_log2,
+                                             float range_log2) {
+  if constexpr (has_sink<Config>(0)) {
+    const float of_keys = row_log2_sum(rows, r, sum, to_log2, range_log2);
+    const float log2_sum = log2_of_sum(of_keys, Hooks::sink(args, q, h, b) * kLog2E);
+    return lse_is_base_2<Config>(0) ? log2_sum : log2_sum * kLn2;
+  } else if constexpr (lse_is_base_2<Config>(0)) {
+    return row_log2_sum(rows, r, sum, to_log2, range_log2);
+  } else {
+    return row_lse(rows, r, sum, to_log2, range_log2);
+  }
+}
+
 /// Writes that of the warp's 16 rows.
-template <class Rows>
-__device__ __forceinline__ void write_lse(const LseArg& lse, int b, int h, int first_row, int n_q,
-                                          const Rows& rows, const float (&sum)[2], float to_log2,
-                                          float range_log2) {
+template <class Config, class Hooks, class Args, class Rows>
+__device__ __forceinline__ void write_lse(const Args& args, const LseArg& lse, int b, int h,
+                                          int first_row, int n_q, const Rows& rows,
+                                          const float (&sum)[2], float to_log2, float range_log2) {
   if (lane_index() % 4 != 0) return;
   float* head = lse.data + b * lse.stride_b + h * lse.stride_h;
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const int q = first_row + lane_index() / 4 + 8 * r;
     if (q >= n_q) continue;
-    head[q] = row_lse(rows, r, sum[r], to_log2, range_log2);
+    head[q] = written_lse<Config, Hooks>(args, b, h, q, rows, r, sum[r], to_log2, range_log2);
   }
 }
 

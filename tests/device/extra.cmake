@@ -91,7 +91,9 @@ set(short_tier
   int8_lists_narrow_d64_bf16_sm_90a int8_lists_causal_d64_bf16_sm_90a int8_tile_gate_d64_bf16_sm_90a
   int8_gap_or_max_d64_bf16_sm_90a int8_closing_gate_d64_bf16_sm_90a flash_decoding_d128_bf16_sm_90a
   split_dense_d256_f16_sm_90a split_window_d64_bf16_sm_90a split_lists_narrow_d64_bf16_sm_90a
-  split_int8_lists_d64_bf16_sm_90a split_topk_blocks_d64_bf16_sm_90a)
+  split_int8_lists_d64_bf16_sm_90a split_topk_blocks_d64_bf16_sm_90a
+  sink_d64_bf16_sm_90a row_sink_d128_f16_sm_100a int8_sink_d64_bf16_sm_90a int8_sink_d64_bf16_sm_100a
+  split_row_sink_d64_bf16_sm_100a split_row_sink_d64_bf16_sm_90a)
 
 foreach(name dense window document softcap alibi bsfa skip-softmax)
   device_kernel(specs/${name}.json 64 bf16)
@@ -130,6 +132,14 @@ foreach(name int8-lists int8-lists-narrow int8-lists-causal int8-tile-gate int8-
   device_kernel(tests/device/specs/${name}.json 64 bf16 sm_90a)
 endforeach()
 device_kernel(tests/device/specs/int8-lists.json 128 f16 sm_90a)
+
+# Sinks, and an LSE in base 2.
+foreach(arch sm_100a sm_90a)
+  device_kernel(specs/sink.json 64 bf16 ${arch})
+  device_kernel(tests/device/specs/row-sink.json 128 f16 ${arch})
+  device_kernel(tests/device/specs/int8-sink.json 64 bf16 ${arch})
+  device_kernel(tests/device/specs/split-row-sink.json 64 bf16 ${arch})
+endforeach()
 
 # Split rows, whose results are merged, in both families.
 foreach(arch sm_100a sm_90a)

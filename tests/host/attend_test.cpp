@@ -45,6 +45,9 @@ const std::map<std::string, std::string>& specs() {
       {"tile_pv_gate", R"json({"version": 1, "name": "tile-pv-gate",
         "gate": {"scope": "tile", "skip": "gap < -1.0", "skips": ["v_load", "pv"]},
         "tile": {"q": 64, "k": 32, "order": "descending"}})json"},
+      {"sink", R"json({"version": 1, "name": "sink",
+        "attention": {"mask": "k + 9 <= q", "sink": "0.2 * (q % 13) - h", "lse_base": "2"},
+        "tile": {"q": 64, "k": 32}})json"},
       {"lists", R"json({"version": 1, "name": "lists", "mask": "external",
         "attention": {"mask": "k <= q + 40"}, "tile": {"q": 64, "k": 32}})json"},
   };

@@ -128,14 +128,28 @@ std::uint8_t visit(Walk& w, int j, bool masked) {
   return all ? 2 : 1;
 }
 
-void write(const Walk& w, Outputs& out) {
+/// log(exp(a) + exp(b))
+double log_add(double a, double b) {
+  const double larger = std::fmax(a, b);
+  return larger == -kInfinity ? larger
+                              : larger + std::log(std::exp(a - larger) + std::exp(b - larger));
+}
+
+void write(Walk& w, Outputs& out) {
   const Sizes& s = w.in.sizes;
   for (std::size_t r = 0; r < w.rows.size(); ++r) {
     const Row& row = w.rows[r];
     const auto index = static_cast<std::size_t>((w.b * s.n_h + w.h) * s.n_q + w.q0) + r;
-    out.lse[index] = row.sum == 0 ? -kInfinity : row.max + std::log(row.sum);
+    const double of_keys = row.sum == 0 ? -kInfinity : row.max + std::log(row.sum);
+    double lse = of_keys;
+    if (!w.attend.sink.empty()) {
+      w.bindings.set(Variable::kQ, w.q0 + static_cast<int>(r));
+      lse = log_add(lse, static_cast<double>(evaluate(w.attend.sink, w.bindings).f32));
+    }
+    out.lse[index] = w.attend.lse_base == LseBase::k2 ? lse / std::log(2.0) : lse;
+    const double share = row.sum == 0 ? 0 : std::exp(of_keys - lse) / row.sum;
     for (std::size_t c = 0; c < row.o.size(); ++c)
-      out.o[index * row.o.size() + c] = row.sum == 0 ? 0 : row.o[c] / row.sum;
+      out.o[index * row.o.size() + c] = row.sum == 0 ? 0 : row.o[c] * share;
   }
 }
 

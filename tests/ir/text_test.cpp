@@ -160,7 +160,9 @@ class RandomProgram {
     attend.tile_q = pick({0, 16, 128});
     attend.tile_k = pick({0, 16, 64});
     attend.order = pick({TileOrder::kAscending, TileOrder::kDescending});
+    attend.sink = formula({nullptr, "tau", "tau - h * 0.5"}, Site::kSink, symbols);
     attend.lse = coin();
+    attend.lse_base = pick({LseBase::kE, LseBase::k2});
     return attend;
   }
 

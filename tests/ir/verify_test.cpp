@@ -83,8 +83,17 @@ const Violation kOps[] = {
      "attend %o: attend defines o, of q's type, and with lse a second value [batch, heads, n_q] "
      "f32",
      [](Program& p) { attend_of(p).lse = false; }},
-    {"MaskType", "attend %o: mask yields bool, score f32",
+    {"MaskType", "attend %o: mask yields bool, score and sink f32",
      [](Program& p) { attend_of(p).mask = attend_of(p).score; }},
+    {"SinkType", "attend %o: mask yields bool, score and sink f32",
+     [](Program& p) { attend_of(p).sink = attend_of(p).mask; }},
+    {"BaseOfNoLse", "attend %o: without lse there is no base of it",
+     [](Program& p) {
+       attend_of(p).lse = false;
+       attend_of(p).lse_base = LseBase::k2;
+       p.nodes.back().results.pop_back();
+       p.values.pop_back();
+     }},
     {"GateSkip", "attend %o: a gate has a skip; skip and exempt yield bool",
      [](Program& p) { attend_of(p).gate->skip = {}; }},
     {"Parameters", "attend %o: expressions know the program's parameters, in its order",
@@ -111,7 +120,7 @@ TEST(Verifier, ReportsAllBrokenRulesOfALevel) {
   attend_of(program).tile_q = 8;
   attend_of(program).score = parse("k <= q", Site::kMask, program);
   EXPECT_EQ(verify(program),
-            "attend %o: mask yields bool, score f32\n"
+            "attend %o: mask yields bool, score and sink f32\n"
             "attend %o: scale is a positive finite number\n"
             "attend %o: tile_q and tile_k are multiples of 16 up to 1024, or both still open\n");
 }

@@ -158,6 +158,9 @@ void PrintTo(const Case& c, std::ostream* out) { *out << c.text(); }
 const std::vector<std::string>& variant_names() {
   static const std::vector<std::string> names = {"dense",
                                                  "window",
+                                                 "sink",
+                                                 "row-sink",
+                                                 "int8-sink",
                                                  "document",
                                                  "softcap",
                                                  "alibi",

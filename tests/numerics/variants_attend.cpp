@@ -20,6 +20,15 @@ void make_window(Variant& v, Random& random) {
   };
 }
 
+void make_sink(Variant& v, Random& random) {
+  const auto sink = head_param(v, "sink", random, -2, 5);
+  const double window = std::floor(uniform(random, 1, 200));
+  const int shift = v.problem.n_k - v.problem.n_q;
+  v.params.push_back({"window", true, {window}, {}});
+  v.problem.mask = [=](int q, int k, int, int) { return k <= q + shift && q + shift - k < window; };
+  v.problem.sink = [=](int, int h, int) { return sink[static_cast<std::size_t>(h)]; };
+}
+
 void make_document(Variant& v, Random& random) {
   const int n_q = v.problem.n_q, shift = v.problem.n_k - n_q;
   std::vector<double> start;
@@ -117,6 +126,7 @@ void make_lists(Variant& v, int tile_q, int tile_k, Random& random) {
 
 bool make_attend_variant(const std::string& name, Variant& v, KernelTile tile, Random& random) {
   if (name == "window") return make_window(v, random), true;
+  if (name == "sink") return make_sink(v, random), true;
   if (name == "document") return make_document(v, random), true;
   if (name == "softcap") return make_softcap(v, random), true;
   if (name == "alibi") return make_alibi(v, random), true;

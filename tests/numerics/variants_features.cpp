@@ -188,6 +188,26 @@ void make_int8_closing_gate(Variant& v, Random& random) {
   v.quantisation.qk_bits = 8;
 }
 
+constexpr const char* kRowSink = R"({"version": 1, "name": "row-sink",
+  "attention": {"mask": "k + 20 <= q + n_k - n_q", "sink": "level[q] - 0.5 * h", "lse_base": "2"},
+  "params": {"level": {"shape": "[n_q]", "doc": "what a query's own logit is for head 0"}}})";
+constexpr const char* kInt8Sink = R"({"version": 1, "name": "int8-sink",
+  "attention": {"mask": "k + 20 <= q + n_k - n_q", "sink": "level[q] - 0.5 * h"},
+  "params": {"level": {"shape": "[n_q]", "doc": "what a query's own logit is for head 0"}},
+  "quantise": {"qk": {"bits": 8, "group": "block"}, "v": {"bits": 8}},
+  "tile": {"q": [128, 64], "k": [64, 32]}})";
+
+/// Each row has a logit of its own, from far below those of keys to far above; some have no key.
+void make_row_sink(Variant& v, Random& random) {
+  const int shift = v.problem.n_k - v.problem.n_q;
+  std::vector<double> level;
+  for (int q = 0; q < v.problem.n_q; ++q)
+    level.push_back(q % 7 == 3 ? -kInfinity : as_f32(uniform(random, -10, q % 5 == 4 ? 200 : 8)));
+  v.params = {{"level", false, level, {v.problem.n_q}}};
+  v.problem.mask = [=](int q, int k, int, int) { return k + 20 <= q + shift; };
+  v.problem.sink = [=](int q, int h, int) { return level[static_cast<std::size_t>(q)] - 0.5 * h; };
+}
+
 constexpr const char* kDistanceTable = R"({"version": 1, "name": "distance-table",
   "attention": {"mask": "k <= q + n_k - n_q", "score": "0.5 * s + bias[q + n_k - n_q - k + 40]"},
   "params": {"bias": {"shape": "[heads, n_k]", "doc": "by distance, from 40 on"}}})";
@@ -214,6 +234,8 @@ std::string feature_spec(const std::string& name) {
   if (name == "score-rule") return kScoreRule;
   if (name == "distance-table") return kDistanceTable;
   if (name == "first-columns") return kFirstColumns;
+  if (name == "row-sink") return kRowSink;
+  if (name == "int8-sink") return kInt8Sink;
   if (name == "int8-tile-gate") return kInt8TileGate;
   if (name == "int8-gap-or-max") return kInt8GapOrMax;
   if (name == "int8-closing-gate") return kInt8ClosingGate;
@@ -227,6 +249,14 @@ bool make_feature_variant(const std::string& name, Variant& v, KernelTile, Rando
   if (name == "score-rule") return make_score_rule(v, random), true;
   if (name == "distance-table") return make_distance_table(v, random), true;
   if (name == "first-columns") return make_first_columns(v, random), true;
+  if (name == "row-sink") {
+    v.problem.lse_is_base_2 = true;
+    return make_row_sink(v, random), true;
+  }
+  if (name == "int8-sink") {
+    v.quantisation.qk_bits = v.quantisation.v_bits = 8;
+    return make_row_sink(v, random), true;
+  }
   if (name == "int8-tile-gate") return make_int8_tile_gate(v, random), true;
   if (name == "int8-gap-or-max") return make_int8_gap_or_max(v, random), true;
   if (name == "int8-closing-gate") return make_int8_closing_gate(v, random), true;

@@ -195,14 +195,20 @@ void attend_row(const Problem& p, const Tiling& t, int b, int h, int q, const Ke
     out.lse[row] = std::numeric_limits<double>::quiet_NaN();
     return;
   }
-  if (logits.largest == -kInfinity) return;  // empty row: o = 0, lse = -inf
+  const double sink = p.sink ? p.sink(q, h, b) : -kInfinity;
+  const double unit = p.lse_is_base_2 ? std::log(2.0) : 1.0;
+  if (logits.largest == -kInfinity) {  // empty row: o = 0
+    out.lse[row] = sink / unit;
+    return;
+  }
+  const double largest = std::max(logits.largest, sink);
   const WeightFactors rounded = weight_factors(p, t, logits, keys);
   double* reach = out.reach.data() + row * static_cast<std::size_t>(p.d);
-  double l = 0;
+  double l = std::exp(sink - largest);
   for (int k = 0; k < p.n_k; ++k) {
     const auto x = static_cast<std::size_t>(k);
     if (logits.s[x] == -kInfinity) continue;
-    const double weight = std::exp(logits.s[x] - logits.largest);
+    const double weight = std::exp(logits.s[x] - largest);
     l += weight;
     if (keys.use[x] != 2) continue;
     const double* v = row_at(p.v, key_index(p, b, h, k), p.d);
@@ -212,7 +218,7 @@ void attend_row(const Problem& p, const Tiling& t, int b, int h, int q, const Ke
     }
   }
   for (int c = 0; c < p.d; ++c) o[c] /= l, reach[c] /= l;
-  out.lse[row] = logits.largest + std::log(l);
+  out.lse[row] = (largest + std::log(l)) / unit;
 }
 
 Output empty_output(const Problem& p) {

@@ -28,6 +28,9 @@ struct Problem {
   std::function<bool(int q, int k, int h, int b)> mask;
   /// Scaled logit -> logit. Empty: identity.
   std::function<double(double s, int q, int k, int h, int b)> score;
+  /// A logit of each row that counts in the denominator and the LSE alone. Empty: none.
+  std::function<double(int q, int h, int b)> sink;
+  bool lse_is_base_2 = false;  ///< else natural
 };
 
 inline constexpr int kWarpRows = 16;

@@ -66,6 +66,24 @@ TEST(Oracle, ARowWithoutKeysIsZeroAndMinusInfinity) {
   EXPECT_TRUE(std::isfinite(out.lse[1]));
 }
 
+TEST(Oracle, ASinkIsAKeyWithoutAValue) {
+  Problem with_key = random_problem(5, 6, 4, 4), with_sink = with_key;
+  with_sink.n_k = 5;
+  with_sink.k.resize(5 * 4), with_sink.v.resize(5 * 4);
+  std::fill(with_key.v.begin() + 5 * 4, with_key.v.end(), 0.0);
+  with_key.mask = [](int q, int k, int, int) { return q != 2 || k == 5; };
+  with_sink.mask = [](int q, int, int, int) { return q != 2; };
+  with_key.score = [](double s, int q, int k, int, int) { return k == 5 ? q - 3.5 : s; };
+  with_sink.sink = [](int q, int, int) { return q - 3.5; };
+  const Output a = oracle_dense(with_key), b = oracle_dense(with_sink);
+  for (std::size_t x = 0; x < a.o.size(); ++x) EXPECT_NEAR(a.o[x], b.o[x], 1e-12);
+  for (std::size_t q = 0; q < 5; ++q) EXPECT_NEAR(a.lse[q], b.lse[q], 1e-12);
+  EXPECT_EQ(b.lse[2], -1.5);
+  with_sink.lse_is_base_2 = true;
+  const Output bits = oracle_dense(with_sink);
+  for (std::size_t q = 0; q < 5; ++q) EXPECT_NEAR(std::exp2(bits.lse[q]), std::exp(b.lse[q]), 1e-9);
+}
+
 GateRule constant_gate(bool skip, bool skips_exp, Scope scope) {
   GateRule gate;
   gate.scope = scope, gate.skips_exp = skips_exp;

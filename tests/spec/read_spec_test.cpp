@@ -35,8 +35,9 @@ std::string messages(const std::string& members) {
 constexpr const char* kEverything = R"({
   "$schema": "schema.json", "$comment": "any text",
   "version": 1, "name": "every-thing_2", "doc": "D", "source": "S",
-  "attention": { "$comment": "here too", "mask": "k <= q", "score": "s * a", "scale": 0.1,
-                 "head_dim": [64, 128], "dtype": "f16", "lse": false },
+  "attention": { "$comment": "here too", "mask": "k <= q", "score": "s * a", "sink": "a - h",
+                 "scale": 0.1, "head_dim": [64, 128], "dtype": "f16", "lse": false,
+                 "lse_base": "2" },
   "params": {
     "$comment": "and here",
     "z": { "type": "i32", "shape": "[batch,n_q]", "range": [0, "inf"], "default": 3,
@@ -65,7 +66,9 @@ TEST(ReadSpec, ShortestSpecHasDefaults) {
   EXPECT_TRUE(spec.attention.score.empty());
   EXPECT_FALSE(spec.attention.scale.has_value());
   EXPECT_TRUE(spec.attention.head_dim.is_auto());
+  EXPECT_TRUE(spec.attention.sink.empty());
   EXPECT_TRUE(spec.attention.lse);
+  EXPECT_EQ(spec.attention.lse_base, LseBase::kE);
   EXPECT_TRUE(spec.params.empty());
   EXPECT_EQ(spec.permute, PermuteSpec{});
   EXPECT_FALSE(spec.predictor.has_value());
@@ -87,7 +90,9 @@ TEST(ReadSpec, FillsEveryField) {
   EXPECT_EQ(spec.attention.scale, 0.1F);
   EXPECT_EQ(spec.attention.head_dim.values, (std::vector{64, 128}));
   EXPECT_EQ(spec.attention.dtype.values, std::vector{DType::kF16});
+  EXPECT_EQ(spec.attention.sink.text, "a - h");
   EXPECT_FALSE(spec.attention.lse);
+  EXPECT_EQ(spec.attention.lse_base, LseBase::k2);
   ASSERT_EQ(spec.params.size(), 2U);
   const ParamSpec& z = spec.params[0];  // in file order
   EXPECT_EQ(z.symbol, (ParamSymbol{"z", ExprType::kI32, {ParamDim::kBatch, ParamDim::kNQ}, true}));

@@ -16,8 +16,9 @@ DenseTwin dense_twin(const VariantSpec& spec) {
   dense.params.clear();
   for (std::size_t i = 0; i < spec.params.size(); ++i) {
     const int index = static_cast<int>(i);
-    const bool is_read =
-        uses_parameter(spec.attention.mask, index) || uses_parameter(spec.attention.score, index);
+    const bool is_read = uses_parameter(spec.attention.mask, index) ||
+                         uses_parameter(spec.attention.score, index) ||
+                         uses_parameter(spec.attention.sink, index);
     if (!is_read) continue;
     dense.params.push_back(spec.params[i]);
     twin.params.push_back(spec.params[i].symbol.name);

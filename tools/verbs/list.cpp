@@ -55,6 +55,7 @@ std::string kind_of(const VariantSpec& spec) {
   if (spec.gate) add("gates by " + std::string(name_of(spec.gate->scope)));
   if (spec.quantise.qk_bits < 16) add(spec.quantise.v_bits < 16 ? "int8 and e4m3" : "int8");
   if (!spec.attention.score.empty()) add("score");
+  if (!spec.attention.sink.empty()) add("sink");
   return text.empty() ? (spec.attention.mask.empty() ? "every key" : "mask") : text;
 }
 

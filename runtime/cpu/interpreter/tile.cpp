@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numbers>
 
 #include "runtime/base/fp8.hpp"
 
@@ -160,11 +161,29 @@ std::uint8_t visit_tile(const Job& job, const WorkTile& row, bool masked, bool f
   return all_gated ? kGated : kVisited;
 }
 
+namespace {
+
+/// A logit more, which has no value.
+void absorb_sink(const Job& job, const WorkTile& row, int r, Worker& worker) {
+  if (job.attend.sink.empty()) return;
+  worker.bindings.set(Variable::kQ, row.q0 + r);
+  float sink = evaluate(job.attend.sink, worker.bindings).f32;
+  worker.softmax.absorb(r, {&sink, 1});
+}
+
+float lse_of(const Job& job, int r, const Worker& worker) {
+  const float natural = worker.softmax.log_sum_exp(r);
+  return job.attend.lse_base == LseBase::k2 ? natural * std::numbers::log2e_v<float> : natural;
+}
+
+}  // namespace
+
 void write_results(const Job& job, const WorkTile& row, Worker& worker) {
   const HostArgs& args = job.args;
   for (int r = 0; r < row.rows; ++r) {
+    absorb_sink(job, row, r, worker);
     if (job.attend.lse && args.lse.data) {
-      *element_at<float>(args.lse, row.head, row.q0 + r) = worker.softmax.log_sum_exp(r);
+      *element_at<float>(args.lse, row.head, row.q0 + r) = lse_of(job, r, worker);
     }
     const std::span<const float> output = worker.softmax.output(r);
     std::copy(output.begin(), output.end(), worker.output.begin());

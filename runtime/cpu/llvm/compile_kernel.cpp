@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <bit>
+#include <numbers>
 
 #include "runtime/cpu/llvm/attend/attend.hpp"
 #include "runtime/cpu/llvm/kernel.hpp"
@@ -24,11 +25,12 @@ int choose_width(int head_dim) {
                   static_cast<int>(std::bit_floor(static_cast<unsigned>(head_dim))));
 }
 
-void find_functions(const Code& code, bool gated, Kernels& functions) {
+void find_functions(const Code& code, const Attend& attend, Kernels& functions) {
   code.find("classify", functions.classify);
   code.find("scores_full", functions.scores_full);
   code.find("scores_partial", functions.scores_partial);
-  if (gated) code.find("gate", functions.gate);
+  if (attend.gate) code.find("gate", functions.gate);
+  if (!attend.sink.empty()) code.find("sink", functions.sink);
   code.find("softmax", functions.softmax);
   code.find("accumulate", functions.accumulate);
   code.find("accumulate_nonzero", functions.accumulate_nonzero);
@@ -56,6 +58,7 @@ bool compile_kernel(const Program& program, Kernel& kernel, std::string& error) 
   kernel.scales_qk = attend.q_scale >= 0;
   kernel.scales_v = attend.v_scale >= 0;
   kernel.keep_k = attend.columns >= 0 ? attend.keep_k : 0;
+  if (attend.lse_base == LseBase::k2) kernel.lse_factor = std::numbers::log2e_v<float>;
   kernel.param_count = program.params.size();
   if (attend.gate)
     kernel.gate = GatePlan{.by_group = attend.gate->scope == GateScope::kWarp,
@@ -65,7 +68,7 @@ bool compile_kernel(const Program& program, Kernel& kernel, std::string& error) 
     emit_attend(e, attend, kernel.shape, kernel.dtype);
   };
   if (!generate(program.name, fill, kernel.code, error)) return false;
-  find_functions(kernel.code, kernel.gate.has_value(), kernel.functions);
+  find_functions(kernel.code, attend, kernel.functions);
   return true;
 }
 

@@ -171,6 +171,20 @@ std::int32_t count_visible(Walk& walk) {
   return visible;
 }
 
+/// Each row has a logit more, which has no value: maximum, sum and what o is still multiplied with
+/// follow.
+void add_sinks(const Kernel& kernel, int rows, const Frame& frame) {
+  for (int r = 0; r < rows; ++r) {
+    const float sink = kernel.functions.sink(&frame, frame.q0 + r);
+    const float before = frame.row_max[r], largest = std::max(before, sink);
+    const float shift = largest == kLowest ? 0 : largest;
+    const float decay = std::exp(before - shift);
+    frame.row_sum[r] = frame.row_sum[r] * decay + std::exp(sink - shift);
+    frame.row_max[r] = largest;
+    frame.pending[r] *= decay;
+  }
+}
+
 }  // namespace
 
 void begin_rows(const Kernel& kernel, const HostArgs& args, const WorkTile& row, int rows,
@@ -202,11 +216,12 @@ void write_rows(const Kernel& kernel, const HostArgs& args, const WorkTile& row,
   auto* target =
       static_cast<char*>(args.o.data) +
       bytes * (row.b * args.o.stride[0] + row.h * args.o.stride[1] + frame.q0 * args.o.stride[2]);
+  if (kernel.functions.sink != nullptr) add_sinks(kernel, rows, frame);
   kernel.functions.store_o(&frame, target, args.o.stride[2], rows);
   for (int r = 0; r < rows && args.lse.data != nullptr; ++r) {
     const float sum = frame.row_sum[r];
     *element<float>(args.lse, row.b, row.h, frame.q0 + r) =
-        sum == 0 ? kLowest : frame.row_max[r] + std::log(sum);
+        sum == 0 ? kLowest : (frame.row_max[r] + std::log(sum)) * kernel.lse_factor;
   }
 }
 

@@ -187,7 +187,8 @@ LACUNA_API lacuna_status lacuna_token_order(const lacuna_kernel* kernel, int32_t
 typedef struct lacuna_launch_args {
   size_t struct_size;
   const DLTensor *q, *k, *v, *o;
-  const DLTensor* lse;    /* optional: f32 [batch, heads, n_q], natural log */
+  const DLTensor* lse;    /* optional: f32 [batch, heads, n_q], natural log, or that
+                             of base 2 if the spec says so */
   const DLTensor* counts; /* optional: i32 [batch, heads, q_tiles, 3]: visible, visited, gated */
   const DLTensor*
       tile_mask; /* optional: u8 [batch, heads, q_tiles, k_tiles]: 0 no, 1 visited, 2 gated */

@@ -176,7 +176,7 @@ def attention(q: Any, k: Any, v: Any, *, spec: SpecLike = "dense", lse: Any = Fa
     is an array of q's library. bf16, f16, on the CPU f32; h is a multiple of h_kv; d contiguous.
 
     spec: a name (`specs()`), JSON text, the path of a .json file, a dict or a Spec; compiled at its first use.
-    lse: True, or f32 [b, h, n_q] to write to; natural log. out: where to write o. layout: "bnhd" for [b, n, h, d].
+    lse: True, or f32 [b, h, n_q] to write to; natural log, or in the spec's `lse_base`. out: where to write o. layout: "bnhd" for [b, n, h, d].
     stream: a CUstream as a number, or a stream of PyTorch or CuPy; else the one that is current in q's library. With
         another one the caller orders the work, and keeps the arrays until it has run.
     workspace: device memory for it; else from q's library.

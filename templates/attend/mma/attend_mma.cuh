@@ -311,11 +311,15 @@ class AttendBlock {
       write_partial_results(args_, row, share, first_row, output_, softmax_, sum, to_log2_);
     } else {
       using Staging = typename Shape::OutputTile;
+      float denominators[2] = {sum[0], sum[1]};
+      take_sinks<Config, Hooks>(denominators, args_, row.b, row.h, first_row, softmax_, to_log2_,
+                                kRangeLog2);
       write_output<Element, Staging>(args_.attend.o, row.b, row.h, first_row, args_.attend.n_q,
-                                     smem_ + warp * kWarpRows * Staging::kRowBytes, output_, sum);
+                                     smem_ + warp * kWarpRows * Staging::kRowBytes, output_,
+                                     denominators);
       if (Config::kWritesLse && args_.attend.lse.data != nullptr) {
-        write_lse(args_.attend.lse, row.b, row.h, first_row, args_.attend.n_q, softmax_, sum,
-                  to_log2_, kRangeLog2);
+        write_lse<Config, Hooks>(args_, args_.attend.lse, row.b, row.h, first_row, args_.attend.n_q,
+                                 softmax_, sum, to_log2_, kRangeLog2);
       }
     }
     if (share == 0) close_report<Config, Hooks>(args_, row);

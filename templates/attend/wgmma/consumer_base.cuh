@@ -265,7 +265,10 @@ class ConsumerBase {
       __syncwarp();
       release_queries();
     } else {
-      stage_output<Element, Tile>(staging, warp(), output_, sum);
+      float denominators[2] = {sum[0], sum[1]};
+      take_sinks<Config, Hooks>(denominators, args_, row.b, row.h, first_row(row), softmax_,
+                                to_log2_, range_log2());
+      stage_output<Element, Tile>(staging, warp(), output_, denominators);
       store_output<Tile>(args_.maps.o, staging, warp(), first_row(row), row);
       queries_.advance();
       has_stored_ = true;
@@ -287,8 +290,8 @@ class ConsumerBase {
   __device__ __forceinline__ void write_logarithms() const {
     const WorkTile row = reload_row();
     const float sum[2] = {quad_sum(softmax_.sum[0]), quad_sum(softmax_.sum[1])};
-    write_lse(args_.attend.lse, row.b, row.h, first_row(row), args_.attend.n_q, softmax_, sum,
-              to_log2_, Shape::kHasE4m3Values ? kLog2E4m3Range : 0.0f);
+    write_lse<Config, Hooks>(args_, args_.attend.lse, row.b, row.h, first_row(row),
+                             args_.attend.n_q, softmax_, sum, to_log2_, range_log2());
   }
 
   /// O and LSE of an item, which may have had no tile.
@@ -353,6 +356,11 @@ class ConsumerBase {
   /// Scores -> natural units.
   __device__ __forceinline__ float unit() const {
     return Config::kHasScore ? 1.0f : args_.attend.scale;
+  }
+
+  /// Weights are times 2 to this.
+  __device__ __forceinline__ static float range_log2() {
+    return Shape::kHasE4m3Values ? kLog2E4m3Range : 0.0f;
   }
 
   /// Among the warpgroups that share its work tile.

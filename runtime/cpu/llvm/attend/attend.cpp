@@ -10,6 +10,7 @@ using llvm::Value;
 void emit_attend(Emitter& e, const Attend& attend, const Shape& shape, DType dtype) {
   emit_classify(e, attend);
   if (attend.gate) emit_gate(e, *attend.gate);
+  if (!attend.sink.empty()) emit_sink(e, attend.sink);
   emit_scores(e, attend, shape, /*partial=*/false);
   emit_scores(e, attend, shape, /*partial=*/true);
   emit_softmax(e, shape, attend.v_scale >= 0);
@@ -43,6 +44,13 @@ void emit_gate(Emitter& e, const Gate& gate) {
   if (!gate.exempt.empty())
     skip = e.ir.CreateAnd(skip, e.ir.CreateNot(lower_expr(e, gate.exempt, scope)));
   e.ir.CreateRet(e.ir.CreateZExt(skip, e.i32()));
+}
+
+void emit_sink(Emitter& e, const Expr& sink) {
+  llvm::Function* function = e.begin_function("sink", e.f32(), {e.ir.getPtrTy(), e.i32()});
+  ExprScope scope = FrameAccess(e, function->getArg(0)).tile_scope();
+  scope[Variable::kQ] = function->getArg(1);
+  e.ir.CreateRet(lower_expr(e, sink, scope));
 }
 
 }  // namespace lacuna::host

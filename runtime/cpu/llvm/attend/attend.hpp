@@ -15,6 +15,7 @@ void emit_attend(Emitter& e, const Attend& attend, const Shape& shape, DType dty
 // Its parts.
 void emit_classify(Emitter& e, const Attend& attend);
 void emit_gate(Emitter& e, const Gate& gate);
+void emit_sink(Emitter& e, const Expr& sink);
 void emit_scores(Emitter& e, const Attend& attend, const Shape& shape, bool partial);
 /// `rounds`: weights become e4m3 of kWeightRange * weight.
 void emit_softmax(Emitter& e, const Shape& shape, bool rounds);

@@ -54,6 +54,8 @@ struct Kernels {
   void (*scores_partial)(const Frame*, std::int64_t begin, std::int64_t end) = nullptr;
   /// Skip and not exempt? Null: no gate.
   std::int32_t (*gate)(const Frame*, float tile_max, float gap) = nullptr;
+  /// The logit of row q that no key has. Null: there is none.
+  float (*sink)(const Frame*, std::int32_t q) = nullptr;
   /// s becomes probabilities; row_max, row_sum, row_shift, pending follow. Multiples of 16 rows.
   void (*softmax)(const Frame*, std::int64_t begin, std::int64_t end) = nullptr;
   /// o = o * pending + s v; pending = 1. `accumulate` is for values that are finite; with the other
