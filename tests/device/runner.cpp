@@ -38,6 +38,7 @@ const std::map<std::string, Twin> kTwins = {
     {"int8-closing-gate", {"int8-closing-gate", true, false}},
     {"split-dense", {"dense", false, false}},
     {"split-window", {"window", true, false}},
+    {"divided-window", {"window", true, false}},
     {"split-lists", {"lists", true, false}},
     {"split-lists-narrow", {"lists", false, false}},
     {"split-streaming", {"streaming", false, false}},
