@@ -22,15 +22,16 @@ class ExactLargest : ExactConsumer<Config, Args> {
   static constexpr int kBlocksOfTile = Shape::kBlocks / kTiles;
   static_assert(Shape::kColumns % Config::kTileQ == 0 && Config::kTileQ % kWarpgroupRows == 0);
   static_assert(kWarpRows % Config::kTileK == 0, "a warp has whole tiles of keys");
-  static_assert(Config::kNormalise != Normalise::kNone && !Config::kSums && !Config::kUsesScore &&
-                !Config::kOrdersTiles && !Config::kKeepsFirst && !Config::kHasExclude);
+  static_assert(Config::kNormalise != Normalise::kNone, "weights are relative to a mass");
 
  public:
   using Pairs = ExactPairs<Config, Hooks, Args, false>;
 
   __device__ __forceinline__ ExactLargest(const Args& args, const ExactSmem<Config>& smem,
                                           const KeepRow& block)
-      : Base(args, smem, block), part_(warp_ / 4 / kHalves), to_log2_(args.attend.scale * kLog2E) {}
+      : Base(args, smem, block),
+        part_(warp_ / 4 / kHalves),
+        to_log2_(args.attend.scale * (Config::kTemperature * kLog2E)) {}
 
   __device__ __forceinline__ void run() const {
     publish_offset();

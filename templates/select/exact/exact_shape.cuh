@@ -67,7 +67,6 @@ struct ExactShape {
   static constexpr int kQueryOffset = kStages * KeyPanels::kBytes;
   static constexpr int kControlOffset = kQueryOffset + QueryPanels::kBytes;
   static_assert(kControlOffset + static_cast<int>(sizeof(Control)) <= Config::kSmemBytes);
-  static_assert(Config::kBits == 16 && Config::kCell == 1 && Config::kLastRows == 0);
 };
 
 /// Addresses of one block's shared memory.

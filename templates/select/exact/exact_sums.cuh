@@ -58,7 +58,9 @@ class ExactSums : ExactConsumer<Config, Args> {
 
   __device__ __forceinline__ ExactSums(const Args& args, const ExactSmem<Config>& smem,
                                        const KeepRow& block)
-      : Base(args, smem, block), rows_(block), to_log2_(args.attend.scale * kLog2E) {
+      : Base(args, smem, block),
+        rows_(block),
+        to_log2_(args.attend.scale * (Config::kTemperature * kLog2E)) {
     rows_.q0 += warp_ / 4 * kWarpgroupRows;
     rows_.q1 = smaller(rows_.q0 + kWarpgroupRows - 1, block.q1);
   }
