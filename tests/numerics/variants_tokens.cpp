@@ -106,7 +106,8 @@ constexpr const char* kJoinedSteps = R"json({
   "params": {"tau": {"shape": "[heads]", "range": [0, 1]}, "blocks": {"type": "i32", "shape": "[heads]"}},
   "predictor": [
     {"estimate": {"q": "mean(16)", "k": "mean(16)", "normalise": "row_max"}, "keep": "p > tau"},
-    {"union": true, "estimate": {"q": "mean", "k": "mean"}, "keep": "rank < blocks"}
+    {"union": true, "estimate": {"q": "mean(16)", "k": "mean(16)", "reduce": "sum"},
+     "keep": "rank < blocks"}
   ]
 })json";
 
@@ -118,9 +119,9 @@ void make_joined_steps(Variant& v, Random& random) {
   first.estimate->norm = oracle::Norm::kRowMax;
   first.keep = [=](const TileFacts& t) { return t.p > tau[token_head(t)]; };
   const oracle::Predictor before = first;
-  oracle::Predictor& p = compared(v, 128, 64, Compared::kMean, Compared::kMean);
+  oracle::Predictor& p = cells_compared(v, 64, 16, 16);
   p.before = {before}, p.joins = true;
-  p.estimate->bits = 32;
+  p.estimate->reduction = oracle::Reduction::kSum;
   p.keep = [=](const TileFacts& t) { return t.rank < blocks[token_head(t)]; };
 }
 
@@ -143,16 +144,16 @@ constexpr const char* kUnevenCells = R"json({
   "predictor": {
     "tile": {"q": 128, "k": 64},
     "estimate": {"q": "mean(4)", "k": "mean(32)", "temperature": 1.5},
-    "keep": "p > tau or score > 2.0"
+    "keep": "p > tau or score > 4.0"
   }
 })json";
 
 void make_uneven_cells(Variant& v, Random& random) {
-  const auto tau = head_param(v, "tau", random, 0.1, 0.4);
+  const auto tau = head_param(v, "tau", random, 0.5, 0.9);
   oracle::Predictor& p = cells_compared(v, 64, 4, 32);
   p.uses_rank = false;
   p.estimate->temperature = 1.5;
-  p.keep = [=](const TileFacts& t) { return t.p > tau[token_head(t)] || t.score > 2.0; };
+  p.keep = [=](const TileFacts& t) { return t.p > tau[token_head(t)] || t.score > 4.0; };
 }
 
 void make_flashprefill(Variant& v, Random& random) {

@@ -45,10 +45,14 @@ struct CellShape {
   template <int kBits>
   using KeyTile = SmemTile<kColumns, kDepth>;
 
+  /// Means are few enough elements to hold those of the queries; other queries come with the keys.
+  static constexpr bool kHoldsQueries = Config::kCellsAreMeans;
   static constexpr int kStages = 3;
-  static constexpr int kQueryBytes = kRows * kDepth * 2;
-  static constexpr int kStageBytes = (kRows + kMostColumns) * kDepth * 2;
-  static constexpr int kTailOffset = kStages * kStageBytes;
+  static constexpr int kQueryBytes = kRows * kDepth * 2;               ///< of a slice
+  static constexpr int kKeysOffset = kHoldsQueries ? 0 : kQueryBytes;  ///< in a stage
+  static constexpr int kStageBytes = kKeysOffset + kMostColumns * kDepth * 2;
+  static constexpr int kStagesOffset = kHoldsQueries ? kSlices * kQueryBytes : 0;
+  static constexpr int kTailOffset = kStagesOffset + kStages * kStageBytes;
 
   /// Of a warp that decides a work tile: where the stages were.
   struct WarpSmem {
@@ -58,14 +62,16 @@ struct CellShape {
   };
   static constexpr bool kWarpsDecide = static_cast<int>(sizeof(WarpSmem)) * kWarps <= kTailOffset;
 
+  static constexpr bool kIsRowMax = Config::kNormalise == Normalise::kRowMax;
   struct Tail {
     float offset[kRows];  ///< of each row, see CellBlock
+    /// So far, of the rows in each half of each 16: registers are short while products are made.
+    float largest[kIsRowMax && kHoldsQueries ? kWarps * kSets * 64 : 1];
     SelectScratch select;
   };
 
   /// Scratch of a block: of each row and tile the log-sum of its logits, and what they are reduced
   /// to; then for one work tile p, score and the memory to order it.
-  static constexpr bool kIsRowMax = Config::kNormalise == Normalise::kRowMax;
   static constexpr bool kHasLogSums = Config::kNormalise == Normalise::kSoftmax || Config::kSums;
   static constexpr bool kHasLogits =
       Config::kUsesScore || !Config::kSums || Config::kNormalise == Normalise::kNone;

@@ -104,6 +104,7 @@ class CellBlock {
 
   __device__ __forceinline__ void multiply() const {
     const Logits logits(args_, group_);
+    if constexpr (Shape::kHoldsQueries) load_queries();
     int steps[Shape::kStages] = {first_step(logits, 0)};  // this one, those under way, the next
 #pragma unroll
     for (int n = 0; n < Shape::kStages - 1; ++n) {
@@ -112,13 +113,14 @@ class CellBlock {
     }
     Sums sums;
     clear_all(sums);
+    if constexpr (kMeetsRowLargest) forget_largest();
     for (int stage = 0; column_of(steps[0]) < columns(); stage = next_stage(stage)) {
       cp_async_wait<Shape::kStages - 2>();
       __syncthreads();
       load(steps[Shape::kStages - 1], stage == 0 ? Shape::kStages - 1 : stage - 1);
       add_products_of_sets<Element, typename Shape::template QueryTile<16>,
-                           typename Shape::template KeyTile<16>>(sums, query_rows(stage),
-                                                                 key_rows(stage));
+                           typename Shape::template KeyTile<16>>(
+          sums, query_rows(stage, steps[0] % Shape::kParts), key_rows(stage));
       if (steps[0] % Shape::kParts == Shape::kParts - 1) {
         take_chunk(logits, sums, column_of(steps[0]));
         clear_all(sums);
@@ -140,7 +142,7 @@ class CellBlock {
 
   __device__ __forceinline__ void load(int step, int stage) const {
     if (column_of(step) < columns()) {
-      const u32 target = shared_address(smem_) + static_cast<u32>(stage * Shape::kStageBytes);
+      const u32 target = stage_of(stage);
       if constexpr (Config::kCellsAreMeans) {
         load_means(step, target);
       } else {
@@ -150,21 +152,28 @@ class CellBlock {
     cp_async_commit();
   }
 
-  /// Some elements of the means, of which there are whole blocks of prepare.
-  __device__ __forceinline__ void load_means(int step, u32 target) const {
-    const PredictArgs& predict = args_.predict;
-    const int element = step % Shape::kParts * Shape::kDepth;
-    const int rows = predict.q_padded / Shape::kCell, columns = predict.k_padded / Shape::kCellK;
-    const auto* const q = reinterpret_cast<const Element*>(predict.q_cells) +
+  /// The means of the block's rows; of means there are whole blocks of prepare.
+  __device__ __forceinline__ void load_queries() const {
+    const int rows = args_.predict.q_padded / Shape::kCell;
+    const auto* const q = reinterpret_cast<const Element*>(args_.predict.q_cells) +
                           query_head(args_, group_.b, group_.h) * rows * Config::kHeadDim;
-    const auto* const k = reinterpret_cast<const Element*>(predict.k_cells) +
+#pragma unroll
+    for (int slice = 0; slice < Shape::kSlices; ++slice) {
+      RowTileLoader<typename Shape::template QueryTile<16>, Config::kThreads>(
+          q + slice * Shape::kDepth, Config::kHeadDim, rows)
+          .load(shared_address(smem_) + static_cast<u32>(slice * Shape::kQueryBytes),
+                group_.q0 / Shape::kCell);
+    }
+  }
+
+  /// Some elements of the means of a chunk's keys.
+  __device__ __forceinline__ void load_means(int step, u32 target) const {
+    const int columns = args_.predict.k_padded / Shape::kCellK;
+    const auto* const k = reinterpret_cast<const Element*>(args_.predict.k_cells) +
                           key_head(args_, group_.b, group_.h) * columns * Config::kHeadDim;
-    RowTileLoader<typename Shape::template QueryTile<16>, Config::kThreads>(q + element,
-                                                                            Config::kHeadDim, rows)
-        .load(target, group_.q0 / Shape::kCell);
-    RowTileLoader<typename Shape::template KeyTile<16>, Config::kThreads>(k + element,
-                                                                          Config::kHeadDim, columns)
-        .load(target + Shape::kQueryBytes, column_of(step));
+    RowTileLoader<typename Shape::template KeyTile<16>, Config::kThreads>(
+        k + step % Shape::kParts * Shape::kDepth, Config::kHeadDim, columns)
+        .load(target, column_of(step));
   }
 
   /// Token kCell - 1 - s of the queries' cells, s of the keys', some elements of each.
@@ -180,7 +189,7 @@ class CellBlock {
     RowTileLoader<typename Shape::template KeyTile<16>, Config::kThreads>(
         element_of<Element>(k, group_.b, group_.h / args_.attend.heads_per_kv, s, element),
         Shape::kCell * k.stride_n, ceil_div(args_.attend.n_k - s, Shape::kCell))
-        .load(target + Shape::kQueryBytes, column_of(step));
+        .load(target + Shape::kKeysOffset, column_of(step));
   }
 
   /// The rows of this warp, and which columns of a chunk it takes.
@@ -190,14 +199,19 @@ class CellBlock {
   __device__ __forceinline__ int first_column() const {
     return warp_ % Shape::kSplits * Shape::kSplitColumns;
   }
-  __device__ __forceinline__ u32 query_rows(int stage) const {
+  __device__ __forceinline__ u32 stage_of(int stage) const {
     return shared_address(smem_) +
-           static_cast<u32>(stage * Shape::kStageBytes + first_row() * (Shape::kDepth * 2));
+           static_cast<u32>(Shape::kStagesOffset + stage * Shape::kStageBytes);
+  }
+  __device__ __forceinline__ u32 query_rows(int stage, int part) const {
+    const u32 rows = static_cast<u32>(first_row() * (Shape::kDepth * 2));
+    if constexpr (Shape::kHoldsQueries)
+      return shared_address(smem_) + static_cast<u32>(part * Shape::kQueryBytes) + rows;
+    return stage_of(stage) + rows;
   }
   __device__ __forceinline__ u32 key_rows(int stage) const {
-    return shared_address(smem_) +
-           static_cast<u32>(stage * Shape::kStageBytes + Shape::kQueryBytes +
-                            first_column() * (Shape::kDepth * 2));
+    return stage_of(stage) +
+           static_cast<u32>(Shape::kKeysOffset + first_column() * (Shape::kDepth * 2));
   }
 
   // what remains of a chunk
@@ -213,17 +227,26 @@ class CellBlock {
     for (int set = 0; set < Shape::kSets; ++set) {
       const int number = first_row() / 16 + set;
       Scores scores;
-      logits.scale(scores, sums[set], number, column);
+      if constexpr (kTakesLargestOfEight) {
+        copy(scores, sums[set]);  // the scale, a positive number, waits for the largest
+      } else {
+        logits.scale(scores, sums[set], number, column);
+      }
       if (partial) logits.hide(scores, number, column, nullptr, 0);
 #pragma unroll
-      for (int half = 0; half < 2; ++half, row += 8 * tiles()) take_row(scores, half, row, left);
+      for (int half = 0; half < 2; ++half, row += 8 * tiles())
+        take_row(scores, set, half, row, left);
     }
   }
 
-  /// Of the lane's row in each half of the 16; four lanes share a row, and a tile or have some
-  /// each.
-  __device__ __forceinline__ void take_row(const Scores& scores, int half, float* row,
+  /// Of the lane's row in each half of the 16, to the row's numbers from this lane's place on, of
+  /// which there are `left`; four lanes share a row, and a tile or have some each.
+  __device__ __forceinline__ void take_row(const Scores& scores, int set, int half, float* row,
                                            int left) const {
+    if constexpr (kTakesLargestOfEight) {
+      take_largest(scores, half, row, left, largest_so_far(warp_, set, half, lane_index()));
+      return;
+    }
     constexpr int kTile = Shape::kTileColumns;
     constexpr int kBlocksOfTile = kTile < 8 ? 1 : kTile / 8;
     constexpr int kLanes = kTile < 8 ? larger(kTile / 2, 1) : 4;  // of a tile
@@ -242,6 +265,85 @@ class CellBlock {
         if constexpr (Shape::kHasLogSums) row[j] = tile.log_sum;
         if constexpr (Shape::kHasLogits) row[Shape::kLogitsPlane * tiles() + j] = tile.logits;
       }
+    }
+  }
+
+  /// Tiles of eight columns, of which only the largest logit is kept: each of the four lanes that
+  /// share a row ends up with the tiles 2 t and 2 t + 1 of every eight, and four lanes write 32
+  /// bytes of a row at once. In each exchange a lane hands over the tiles of the lanes on the other
+  /// side.
+  static constexpr bool kTakesLargestOfEight = Shape::kTileColumns == 8 && !Shape::kHasLogSums &&
+                                               !Config::kSums && !kMindsNaN && Shape::kBlocks == 8;
+
+  __device__ __forceinline__ void take_largest(const Scores& scores, int half, float* row, int left,
+                                               float& largest) const {
+    const bool upper = (lane_index() & 2) != 0, odd = (lane_index() & 1) != 0;
+    float tiles_of_pair[4];
+#pragma unroll
+    for (int n = 0; n < 4; ++n) {
+      const float low = fmaxf(scores[n][2 * half], scores[n][2 * half + 1]);
+      const float high = fmaxf(scores[n + 4][2 * half], scores[n + 4][2 * half + 1]);
+      const float given = __shfl_xor_sync(kAllLanes, upper ? low : high, 2);
+      tiles_of_pair[n] = fmaxf(upper ? high : low, given);
+    }
+    float own[2];
+#pragma unroll
+    for (int n = 0; n < 2; ++n) {
+      const float low = tiles_of_pair[n], high = tiles_of_pair[n + 2];
+      const float given = __shfl_xor_sync(kAllLanes, odd ? low : high, 1);
+      own[n] = fmaxf(odd ? high : low, given);
+    }
+    const float scale = args_.attend.scale * Config::kTemperature / Shape::kProducts;
+    own[0] *= scale, own[1] *= scale;
+    if constexpr (kMeetsRowLargest) largest = fmaxf(largest, fmaxf(own[0], own[1]));
+    const int first = lane_index() % 4 * 2;
+    float* const to = row + Shape::kLogitsPlane * tiles() + first;
+    if (tiles() % 2 == 0) {  // pairs of tiles lie on 8 bytes, and both are there
+      if (first < left) *reinterpret_cast<float2*>(to) = {own[0], own[1]};
+    } else {
+      if (first < left) to[0] = own[0];
+      if (first + 1 < left) to[1] = own[1];
+    }
+  }
+
+  /// Of the lane's rows; all lanes of a warp and all warps of a row meet it in shared memory.
+  static constexpr bool kMeetsRowLargest =
+      kTakesLargestOfEight && Shape::kIsRowMax && Shape::kHoldsQueries && !kExcludesTiles<Config>;
+
+  __device__ __forceinline__ float& largest_so_far(int warp, int set, int half, int lane) const {
+    return tail_
+        .largest[kMeetsRowLargest ? ((warp * Shape::kSets + set) * 2 + half) * 32 + lane : 0];
+  }
+
+  __device__ __forceinline__ void forget_largest() const {
+#pragma unroll
+    for (int set = 0; set < Shape::kSets; ++set) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half)
+        largest_so_far(warp_, set, half, lane_index()) = -kInfinity;
+    }
+  }
+
+  /// Of a row of the block, over the lanes that shared it and the warps that took its columns.
+  __device__ __forceinline__ float largest_met(int r) const {
+    constexpr int kWarpRows = Shape::kSets * 16;
+    const int set = r % kWarpRows / 16, half = r % 16 / 8, lane = r % 8 * 4;
+    float largest = -kInfinity;
+#pragma unroll
+    for (int split = 0; split < Shape::kSplits; ++split) {
+      const int warp = r / kWarpRows * Shape::kSplits + split;
+#pragma unroll
+      for (int n = 0; n < 4; ++n)
+        largest = fmaxf(largest, largest_so_far(warp, set, half, lane + n));
+    }
+    return largest;
+  }
+
+  __device__ __forceinline__ static void copy(Scores& to, const Scores& from) {
+#pragma unroll
+    for (int n = 0; n < Shape::kBlocks; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) to[n][i] = from[n][i];
     }
   }
 
@@ -301,6 +403,13 @@ class CellBlock {
   __device__ __forceinline__ void find_offsets() const {
     const Logits logits(args_, group_);
     const int rows = ceil_div(group_.q1 - group_.q0 + 1, Shape::kCell);
+    if constexpr (kMeetsRowLargest) {
+      for (int r = thread_index(); r < Shape::kRows; r += Config::kThreads) {
+        const float own = largest_met(r);
+        tail_.offset[r] = r < rows && own > -kInfinity ? own : kInfinity;
+      }
+      return;
+    }
 #pragma unroll 1
     for (int r = warp_; r < Shape::kRows; r += Shape::kWarps) {
       float offset = r < rows ? 0.0f : kInfinity;
