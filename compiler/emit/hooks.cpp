@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
+#include "compiler/expr/constant_divisors.hpp"
 #include "compiler/expr/constant_parts.hpp"
 #include "compiler/expr/expr_tables.hpp"
 #include "compiler/expr/key_ranges.hpp"
@@ -62,32 +64,56 @@ constexpr Variable kKeepVariables[] = {
     Variable::kScore,    Variable::kP, Variable::kRank, Variable::kMassBefore, Variable::kSimilarQ,
     Variable::kSimilarK, Variable::kJ, Variable::kK0,   Variable::kK1,         Variable::kVisible};
 
-/// An expression of a work tile, or of scores: what stays the same along the row are members of
-/// a struct, and what is left reads them.
+/// What a mask reads that changes from pair to pair.
+constexpr Variable kPairVariables[] = {Variable::kQ, Variable::kK};
+
+/// An expression in two steps: what stays the same for many scores or tiles are members of a
+/// struct, and what is left reads them.
 struct RowText {
   std::string members, values, rest;
 };
 
-RowText row_text(const Expr& expr, const std::string& name, std::span<const Variable> changing,
-                 const char* absent, CudaNames names = cuda_names(Tiling::kAttend)) {
+/// `parts` and `divisors`, the nodes that stay the same, become members of the struct that hooks
+/// know as `holder`.
+RowText split_text(const Expr& expr, const std::string& name, const std::string& holder,
+                   std::vector<std::int32_t> parts, const std::vector<std::int32_t>& divisors,
+                   CudaNames names) {
   RowText text;
-  if (expr.empty()) return {"", "", absent};
-  const auto parts = constant_parts(expr, changing);
+  for (const std::int32_t divisor : divisors)
+    if (std::ranges::count(parts, divisor) == 0) parts.push_back(divisor);
+  const auto is_divisor = [&](std::int32_t node) {
+    return std::ranges::count(divisors, node) != 0;
+  };
   const auto member = [&](std::int32_t node) {
     const auto at = std::ranges::find(parts, node);
     return at == parts.end() ? std::string() : name + "_" + std::to_string(at - parts.begin());
   };
   for (const std::int32_t node : parts) {
     const auto type = expr.nodes[static_cast<std::size_t>(node)].type;
-    text.members += " " + std::string(cuda_name(type)) + " " + member(node) + ";";
-    text.values += (text.values.empty() ? "" : ", ") + print_cuda(expr, node, names);
+    const std::string value = print_cuda(expr, node, names);
+    text.members +=
+        is_divisor(node) ? " lacuna::IntegerDivisor" : " " + std::string(cuda_name(type));
+    text.members += " " + member(node) + ";";
+    text.values += (text.values.empty() ? "" : ", ") +
+                   (is_divisor(node) ? "lacuna::divisor_of(" + value + ")" : value);
   }
   names.known = [&](std::int32_t node) {
     const std::string known = member(node);
-    return known.empty() ? known : "row." + known;
+    return known.empty() ? known : holder + "." + known + (is_divisor(node) ? ".value" : "");
+  };
+  names.divisor = [&](std::int32_t node) {
+    return is_divisor(node) ? holder + "." + member(node) : std::string();
   };
   text.rest = print_cuda(expr, names);
   return text;
+}
+
+/// All that stays the same for a work tile, or for a row's scores.
+RowText row_text(const Expr& expr, const std::string& name, std::span<const Variable> changing,
+                 const char* absent, CudaNames names = cuda_names(Tiling::kAttend)) {
+  if (expr.empty()) return {"", "", absent};
+  return split_text(expr, name, "row", constant_parts(expr, changing),
+                    constant_divisors(expr, changing), std::move(names));
 }
 
 constexpr const char* kBounds = "int q0, int q1, int k0, int k1";
@@ -102,6 +128,26 @@ void write_hook(CudaWriter& out, const std::string& signature, const char* point
 
 void write_row_struct(CudaWriter& out, const std::string& name, const std::string& members) {
   out.generated_line("  struct " + name + " {" + members + (members.empty() ? "};" : " };"));
+}
+
+/// The mask of one pair, and its divisors, which many pairs share. Nothing else is kept for them:
+/// few tiles ask the mask, and registers are short.
+void write_mask(CudaWriter& out, const Expr& mask) {
+  const char* pointer = "/attention/mask";
+  const std::vector<std::int32_t> divisors = constant_divisors(mask, kPairVariables);
+  if (divisors.empty()) {
+    write_hook(out, "bool mask(const Args& args, int q, int k, int h, int b)", pointer,
+               cuda_text(mask, "true"));
+    return;
+  }
+  const RowText text =
+      split_text(mask, "divisor", "divisors", {}, divisors, cuda_names(Tiling::kAttend));
+  write_row_struct(out, "MaskDivisors", text.members);
+  write_hook(out, "MaskDivisors mask_divisors(const Args& args, int h, int b)", pointer,
+             "{" + text.values + "}");
+  write_hook(
+      out, "bool mask(const Args& args, const MaskDivisors& divisors, int q, int k, int h, int b)",
+      pointer, text.rest);
 }
 
 /// The keys that a row sees (compiler/expr/key_ranges.hpp); no range: the mask has to be asked.
@@ -177,8 +223,7 @@ void write_score_parts(CudaWriter& out, const Expr& score) {
 
 void write_attend_hooks(CudaWriter& out, const Attend& attend) {
   const std::string bounds = std::string("(const Args& args, ") + kBounds + ", int h, int b)";
-  write_hook(out, "bool mask(const Args& args, int q, int k, int h, int b)", "/attention/mask",
-             cuda_text(attend.mask, "true"));
+  write_mask(out, attend.mask);
   write_key_ranges(out, attend.mask);
   write_hook(out, "bool tile_full" + bounds, "/attention/mask",
              cuda_text(attend.classifier.must, "true"));

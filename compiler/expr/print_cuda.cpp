@@ -242,6 +242,10 @@ class CudaPrinter {
   std::string print_rounded_division(const ExprNode& node) const {
     const std::string name(function_of(node));
     const ExprNode& divisor = at(node.children[1]);
+    if (names_.divisor) {
+      if (const std::string prepared = names_.divisor(node.children[1]); !prepared.empty())
+        return name + "(" + print(node.children[0], kTernary) + ", " + prepared + ")";
+    }
     if (divisor.op != ExprOp::kLiteral || divisor.literal <= 0) return call(name, node);
     return name + "<" + print_literal(divisor) + ">(" + print(node.children[0], kTernary) + ")";
   }

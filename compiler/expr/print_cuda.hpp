@@ -16,6 +16,8 @@ struct CudaNames {
   std::function<std::string(const ParamSymbol&)> parameter;
   /// What stands for a node whose value is there already; "": nothing does.
   std::function<std::string(std::int32_t node)> known = {};
+  /// The lacuna::IntegerDivisor of a node whose reciprocal is there already; "": there is none.
+  std::function<std::string(std::int32_t node)> divisor = {};
   /// tanh to 2^-11 of its value, in one instruction; else to about 1e-6.
   bool has_fast_tanh = false;
 };

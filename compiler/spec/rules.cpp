@@ -198,7 +198,8 @@ class RuleChecker {
 void check_rules(const SourceText& source, const JsonNode& root, const VariantSpec& spec,
                  Diagnostics& diagnostics) {
   const JsonNode* predictor = root.find("predictor");
-  const bool has_steps = predictor != nullptr && predictor->is(JsonNode::Kind::kArray);
+  const bool has_steps =
+      predictor != nullptr && predictor->is(JsonNode::Kind::kArray) && !predictor->children.empty();
   const RuleContext context{source, root, spec, diagnostics,
                             has_steps ? &predictor->children.back() : predictor};
   RuleChecker(context).check();

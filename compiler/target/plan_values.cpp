@@ -5,6 +5,7 @@
 
 #include "compiler/expr/parse.hpp"
 #include "compiler/ir/names.hpp"
+#include "compiler/target/score_loop.hpp"
 
 namespace lacuna {
 namespace {
@@ -68,6 +69,10 @@ bool quantises_v(const Plan& plan) {
   return plan.attend.v_bits.value != 16 || plan.attend.v_bits.origin == Origin::kDerived;
 }
 bool is_cuda(const Plan& plan) { return plan.target.kind == TargetKind::kCuda; }
+bool has_mask_loop(const Plan& plan) { return is_cuda(plan) && has_mask(plan); }
+bool has_score_loop(const Plan& plan) {
+  return is_cuda(plan) && !attend_of(plan.program).score.empty();
+}
 /// Where rows are split, or somebody asked whether to.
 bool is_split_asked(const Plan& plan) {
   const Chosen<int>& split = plan.attend.split_kv;
@@ -175,6 +180,8 @@ constexpr Row kRows[] = {
     choice<&A::stages>("tile.stages", is_cuda),
     choice<&A::warps>("tile.warps", is_cuda),
     choice<&A::split_kv>("tile.split_kv", is_split_asked),
+    {"mask_loop", mask_loop, has_mask_loop},
+    {"score_loop", score_loop, has_score_loop},
     choice<&A::family>("family", has_families),
     choice<&A::work_tiles>("work_tiles", is_wgmma),
     choice<&A::warpgroups>("warpgroups", is_wgmma),

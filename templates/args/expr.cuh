@@ -95,6 +95,48 @@ __device__ __forceinline__ int modulo(int a, int b) {
   return wrap_subtract(a, wrap_multiply(floor_divide(a, b), b));
 }
 
+// What dividing by `value` takes: a reciprocal of its size and a shift, exact for all that is up to
+// 2^31. Prepared once for many divisions, of which each would else be some forty instructions.
+struct IntegerDivisor {
+  int value;
+  unsigned reciprocal;  // floor((2^(32 + shift) - 1) / |value|), 0 for 0
+  int shift;            // 2^shift <= |value| < 2^(shift + 1)
+};
+
+__device__ __forceinline__ IntegerDivisor divisor_of(int d) {
+  const unsigned size = d < 0 ? 0u - static_cast<unsigned>(d) : static_cast<unsigned>(d);
+  const int zeros = __clz(static_cast<int>(size | 1u));
+  const unsigned upper = (size | static_cast<unsigned>(size == 0)) << zeros;
+  // 2^63 / upper to 20 bits, from below; a step of Newton's; and at last one by one.
+  constexpr float kBelow = 9.2233720e18f * (1.0f - 1.0f / (1 << 20));
+  unsigned guess = static_cast<unsigned>(reciprocal_approx(static_cast<float>(upper)) * kBelow);
+  constexpr unsigned long long kAll = ~0ull >> 1;
+  const unsigned long long missing = kAll - static_cast<unsigned long long>(guess) * upper;
+  guess += __umulhi(static_cast<unsigned>(missing >> 19), guess) >> 12;
+  unsigned long long rest = kAll - static_cast<unsigned long long>(guess) * upper;
+#pragma unroll
+  for (int n = 0; n < 3; ++n) {
+    const bool is_short = rest >= upper;
+    guess += is_short;
+    rest -= is_short ? upper : 0u;
+  }
+  return {d, size == 0 ? 0u : guess, 31 - zeros};
+}
+
+// Where the quotient is negative, ~((|a| - 1) // |b|) rounds the right way. The reciprocal, which
+// is too small, asks for one more than is divided.
+__device__ __forceinline__ int floor_divide(int a, const IntegerDivisor& b) {
+  const unsigned size = a < 0 ? 0u - static_cast<unsigned>(a) : static_cast<unsigned>(a);
+  const int sign = ((a ^ b.value) & static_cast<int>(0u - size)) >> 31;
+  const unsigned quotient =
+      __umulhi(size + 1u + static_cast<unsigned>(sign), b.reciprocal) >> b.shift;
+  return b.value == 0 ? 0 : static_cast<int>(quotient) ^ sign;
+}
+
+__device__ __forceinline__ int modulo(int a, const IntegerDivisor& b) {
+  return wrap_subtract(a, wrap_multiply(floor_divide(a, b), b.value));
+}
+
 __device__ __forceinline__ int bit_length(int a) { return 32 - __clz(abs(a)); }
 
 // a / c for a finite constant c that is no power of two: correctly rounded without the slow path

@@ -93,7 +93,8 @@ set(short_tier
   split_dense_d256_f16_sm_90a split_window_d64_bf16_sm_90a split_lists_narrow_d64_bf16_sm_90a
   split_int8_lists_d64_bf16_sm_90a split_topk_blocks_d64_bf16_sm_90a
   sink_d64_bf16_sm_90a row_sink_d128_f16_sm_100a int8_sink_d64_bf16_sm_90a int8_sink_d64_bf16_sm_100a
-  split_row_sink_d64_bf16_sm_100a split_row_sink_d64_bf16_sm_90a)
+  split_row_sink_d64_bf16_sm_100a split_row_sink_d64_bf16_sm_90a
+  divided_window_d64_bf16_sm_100a divided_window_d64_bf16_sm_90a)
 
 foreach(name dense window document softcap alibi bsfa skip-softmax)
   device_kernel(specs/${name}.json 64 bf16)
@@ -151,6 +152,11 @@ foreach(arch sm_100a sm_90a)
 endforeach()
 device_kernel(tests/device/specs/split-dense.json 256 f16 sm_90a)
 device_kernel(tests/device/specs/split-dense.json 96 f16)
+
+# Masks that divide.
+foreach(arch sm_100a sm_90a)
+  device_kernel(tests/device/specs/divided-window.json 64 bf16 ${arch})
+endforeach()
 
 foreach(symbol IN LISTS short_tier)
   if(NOT symbol IN_LIST device_symbols)

@@ -271,7 +271,7 @@ std::vector<PredictProblem::Tile> PredictProblem::work_tile_index(int b, int h, 
       if (!range_visible(q1, c * width)) continue;
       if (case_.excludes && k_similarity_[offset_of(head_kv * columns() + j)] < args_.theta)
         continue;
-      logits.emplace_back(j, double{args_.attend.scale} * dot(b, h, i, r, c));
+      logits.emplace_back(j, double{args_.attend.scale} * case_.temperature * dot(b, h, i, r, c));
     }
     const bool is_nan =
         std::ranges::any_of(logits, [](const auto& column) { return std::isnan(column.second); });

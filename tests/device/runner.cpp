@@ -39,6 +39,7 @@ const std::map<std::string, Twin> kTwins = {
     {"split-dense", {"dense", false, false}},
     {"split-window", {"window", true, false}},
     {"split-row-sink", {"row-sink", false, false}},
+    {"divided-window", {"window", true, false}},
     {"split-lists", {"lists", true, false}},
     {"split-lists-narrow", {"lists", false, false}},
     {"split-streaming", {"streaming", false, false}},

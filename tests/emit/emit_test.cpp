@@ -92,6 +92,27 @@ TEST(Cuda, GateRespectsTheExemption) {
   EXPECT_NE(text.find(") && !(k1 >= q0);"), std::string::npos) << text;
 }
 
+TEST(Cuda, PreparesDivisorsThatStayTheSame) {
+  const SpecDocument document = read_document(
+      R"("params": {"width": {"type": "i32", "default": 7, "doc": "a divisor"}},
+         "attention": {"mask": "k // width == q // width", "score": "(k % (width + q)) * s"})");
+  const std::string text = source_text(emit_cuda(plan_of(document), document));
+  for (const char* piece : {"struct MaskDivisors { lacuna::IntegerDivisor divisor_0; };",
+                            "return {lacuna::divisor_of(lacuna::at(args.param_width))};",
+                            "lacuna::floor_divide(k, divisors.divisor_0) == "
+                            "lacuna::floor_divide(q, divisors.divisor_0)",
+                            "lacuna::IntegerDivisor core_0;", "lacuna::modulo(k, row.core_0)"})
+    EXPECT_NE(text.find(piece), std::string::npos) << piece << "\n" << text;
+}
+
+TEST(Cuda, AMaskWithoutDivisorsHasNone) {
+  const SpecDocument document = read_document(R"("attention": {"mask": "k // 64 <= q // 64"})");
+  const std::string text = source_text(emit_cuda(plan_of(document), document));
+  EXPECT_EQ(text.find("MaskDivisors mask_divisors"), std::string::npos);
+  EXPECT_NE(text.find("bool mask(const Args& args, int q, int k, int h, int b)"),
+            std::string::npos);
+}
+
 TEST(Cuda, ALaneOpensAGateOfOneStatisticThatStaysOpen) {
   struct Case {
     const char *skip, *exempt, *expected;

@@ -242,7 +242,9 @@ class RandomExpr {
   std::string index(ParamDim dim) {
     const bool has_tokens = offers(site_, Variable::kQ);
     const bool is_query = dim == ParamDim::kNQ || dim == ParamDim::kQTiles;
-    std::string token = has_tokens ? (is_query ? "q" : "k") : (is_query ? "q0" : "k0");
+    const bool has_keys = offers(site_, Variable::kK);  // a sink has a query alone
+    std::string token = is_query || (has_tokens && !has_keys) ? "q" : "k";
+    if (!has_tokens) token += "0";
     if (dim == ParamDim::kQTiles || dim == ParamDim::kKTiles) token += " // 16";
     return random_.chance(70) ? token : token + " + " + literal(ExprType::kI32);
   }

@@ -38,6 +38,7 @@ tile.k = 64                   (default: what a gate does depends on it: the same
 tile.order = ascending        (default: keys as they lie in memory)
 tile.stages = 2               (default: loads of the next tile overlap this one's arithmetic)
 tile.warps = 8                (derived: tile.q / 16: one mma of rows each)
+mask_loop = 1 range of keys for each row  (derived: in tiles that the mask cuts)
 loader = cp_async             (default: runs on every target)
 smem_bytes = 98432            (derived: (128 + 64 * 4) * 128 * 2 + 128, of 101376)
 registers = 216               (derived: estimate of the least without spilling, of 255)
@@ -100,6 +101,35 @@ tile.k = 32                   (derived: divides predictor.tile)
   EXPECT_NE(text.find("(derived: (64 * 2 + 32 * (3 * 1 + 3 * 2)) * 128, of 166912)"),
             std::string::npos)
       << text;
+}
+
+/// A line of the plan.
+std::string plan_line(const std::string& fields, const char* name, const char* target_name) {
+  const std::string text = print(read_document(fields), target_name);
+  const std::size_t begin = text.find("\n" + std::string(name) + " = ");
+  if (begin == std::string::npos) return "";
+  return text.substr(begin + 1, text.find('\n', begin + 1) - begin - 1);
+}
+
+TEST(PlanText, ShowsWhatIsLeftForEachScore) {
+  const std::string bounds = R"("attention": {"mask": "k <= q and q - k < 64 or k < 4"})";
+  EXPECT_EQ(plan_line(bounds, "mask_loop", "sm_80"),
+            "mask_loop = 2 ranges of keys for each row  (derived: in tiles that the mask cuts)");
+  EXPECT_EQ(plan_line(R"("attention": {"mask": "(q - k) % 3 == 0"})", "mask_loop", "sm_80"),
+            "mask_loop = asked for each score  (derived: more than bounds on k)");
+  const std::string gate =
+      bounds + R"(, "gate": {"scope": "tile", "skip": "tile_max < 1", "skips": ["exp", "pv"]})";
+  EXPECT_EQ(plan_line(gate, "mask_loop", "sm_90a"),
+            "mask_loop = asked for each score  (derived: consumers look ahead)");
+  EXPECT_EQ(plan_line(gate, "mask_loop", "sm_80"), plan_line(bounds, "mask_loop", "sm_80"));
+  const std::string distance = R"("attention": {"score": "-abs(q - k) + s"
+})";
+  const std::string columns = R"("predictor": {"tile": {"q": 128, "k": 1}, "keep": "k0 < 9"}, )";
+  EXPECT_EQ(plan_line(columns + distance, "score_loop", "sm_90a"),
+            "score_loop = the whole formula for each score  (derived: keys are gathered)");
+  EXPECT_EQ(plan_line(distance, "score_loop", "sm_90a"),
+            "score_loop = 2 FFMA, 4 integer for each score  (derived: s + rest)");
+  EXPECT_EQ(plan_line(distance, "score_loop", "cpu"), "");
 }
 
 TEST(PlanText, OfTheCpuEndsWithTheTiles) {

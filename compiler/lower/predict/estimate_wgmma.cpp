@@ -39,6 +39,21 @@ std::vector<ConfigField> token_pair_config(const EstimateParts& parts) {
   return fields;
 }
 
+/// Of tokens as they are: the planner has ruled out the rest of what an estimate may say.
+std::vector<ConfigField> exact_config(const EstimateParts& parts) {
+  const Estimate& estimate = parts.estimate;
+  constexpr const char* kKeep = "/predictor/keep";
+  return {predictor_tile_q(estimate.tile_q),
+          predictor_tile_k(estimate.tile_k),
+          enumerator("Normalise", "kNormalise", normalise_name(estimate.normalise),
+                     "/predictor/estimate/normalise"),
+          number("kTemperature", estimate.temperature, "/predictor/estimate/temperature"),
+          has_mask(estimate.mask),
+          enumerator("Step", "kStep", parts.keep.step, "/predictor"),
+          boolean("kUsesSimilarQ", parts.keep.similar_q, kKeep),
+          boolean("kUsesSimilarK", parts.keep.similar_k, kKeep)};
+}
+
 /// Few keys to wait for and much to wait: as many as there is shared memory for.
 Chosen<int> reference_blocks(const Estimate& estimate) {
   if (estimate.tile_q != kWarpgroupRows) return {1, Origin::kDefault, "registers are not limited"};
@@ -94,7 +109,7 @@ Kernels exact_kernels(const EstimateParts& parts) {
                   .because = "weights are relative to the mass of their row",
                   .header = "select/exact/exact_sums.cuh",
                   .function = "predict_exact_sums",
-                  .config = token_config(parts),
+                  .config = exact_config(parts),
                   .grid = wgmma_estimate_grid(),
                   .threads = wgmma_estimate_threads(),
                   .smem_bytes = exact_smem(head_dim),
@@ -106,7 +121,7 @@ Kernels exact_kernels(const EstimateParts& parts) {
                 .because = "queries are compared with keys",
                 .header = "select/exact/exact_largest.cuh",
                 .function = "predict_exact_largest",
-                .config = token_config(parts),
+                .config = exact_config(parts),
                 .grid = wgmma_estimate_grid(),
                 .threads = wgmma_estimate_threads(),
                 .smem_bytes = exact_smem(head_dim)};

@@ -26,6 +26,7 @@
 #include "attend/report.cuh"
 #include "attend/score_formula.cuh"
 #include "attend/softmax.cuh"
+#include "base/mask_pair.cuh"
 #include "pipeline/gathered_keys.cuh"
 #include "pipeline/tile_walk.cuh"
 #include "tile/byte_product.cuh"
@@ -225,10 +226,11 @@ class AttendBlock {
       apply_key_ranges<Hooks, Shape::kKeyBlocks>(args_, scores, first_row_ + lane_index() / 4, k,
                                                  row_.h, row_.b);
     } else {
+      const auto divisors = prepare_mask<Hooks>(args_, row_.h, row_.b);
       for_each_score(j, [&](int n, int i, int q, int k) {
         bool visible = k < args_.attend.n_k;
         if constexpr (Config::kHasMask) {
-          visible = visible && Hooks::mask(args_, q, k, row_.h, row_.b);
+          visible = visible && sees<Hooks>(args_, divisors, q, k, row_.h, row_.b);
         }
         if (!visible) scores[n][i] = -kInfinity;
       });

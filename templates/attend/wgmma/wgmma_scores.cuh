@@ -5,6 +5,7 @@
 #include "attend/key_ranges.cuh"
 #include "attend/score_formula.cuh"
 #include "attend/wgmma/wgmma_shape.cuh"
+#include "base/mask_pair.cuh"
 #include "base/pin.cuh"
 #include "tile/panel_product.cuh"
 
@@ -41,6 +42,7 @@ template <class Config, class Hooks, int kBlocks, class Args>
 __device__ __forceinline__ u32 visible_scores(const Args& args, const WorkTile& row, int q,
                                               const TileKeys<Config>& keys, TileRef tile,
                                               int slot) {
+  const auto divisors = prepare_mask<Hooks>(args, row.h, row.b);
   u32 bits = 0;
 #pragma unroll 1
   for (int n = 0; n < kBlocks; ++n, slot += 8) {
@@ -50,7 +52,7 @@ __device__ __forceinline__ u32 visible_scores(const Args& args, const WorkTile& 
       const int key = keys.at(tile, slot + i % 2);
       bool visible = key < args.attend.n_k;
       if constexpr (Config::kHasMask) {
-        visible = visible && Hooks::mask(args, q + i / 2 * 8, key, row.h, row.b);
+        visible = visible && sees<Hooks>(args, divisors, q + i / 2 * 8, key, row.h, row.b);
       }
       bits |= static_cast<u32>(visible) << (n * 4 + i);
     }
@@ -126,6 +128,7 @@ template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void complete_block(const Args& args, const WorkTile& row, int q,
                                                float (&block)[4], TileRef tile, int slot,
                                                const TileKeys<Config>& keys) {
+  const auto divisors = prepare_mask<Hooks>(args, row.h, row.b);
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const int query = q + i / 2 * 8, key = keys.at(tile, slot + i % 2);
@@ -134,7 +137,7 @@ __device__ __forceinline__ void complete_block(const Args& args, const WorkTile&
     if (tile.exists() && !tile.needs_mask()) continue;
     bool visible = tile.exists() && key < args.attend.n_k;
     if constexpr (Config::kHasMask)
-      visible = visible && Hooks::mask(args, query, key, row.h, row.b);
+      visible = visible && sees<Hooks>(args, divisors, query, key, row.h, row.b);
     if (!visible) block[i] = -kInfinity;
   }
 }

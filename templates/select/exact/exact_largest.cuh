@@ -22,15 +22,16 @@ class ExactLargest : ExactConsumer<Config, Args> {
   static constexpr int kBlocksOfTile = Shape::kBlocks / kTiles;
   static_assert(Shape::kColumns % Config::kTileQ == 0 && Config::kTileQ % kWarpgroupRows == 0);
   static_assert(kWarpRows % Config::kTileK == 0, "a warp has whole tiles of keys");
-  static_assert(Config::kNormalise != Normalise::kNone && !Config::kSums && !Config::kUsesScore &&
-                !Config::kOrdersTiles && !Config::kKeepsFirst && !Config::kHasExclude);
+  static_assert(Config::kNormalise != Normalise::kNone, "weights are relative to a mass");
 
  public:
   using Pairs = ExactPairs<Config, Hooks, Args, false>;
 
   __device__ __forceinline__ ExactLargest(const Args& args, const ExactSmem<Config>& smem,
                                           const KeepRow& block)
-      : Base(args, smem, block), part_(warp_ / 4 / kHalves), to_log2_(args.attend.scale * kLog2E) {}
+      : Base(args, smem, block),
+        part_(warp_ / 4 / kHalves),
+        to_log2_(args.attend.scale * (Config::kTemperature * kLog2E)) {}
 
   __device__ __forceinline__ void run() const {
     publish_offset();
@@ -115,13 +116,14 @@ class ExactLargest : ExactConsumer<Config, Args> {
     row.q1 = smaller(row.q0 + Shape::kColumns - 1, block_.q1);
     const int k1 = smaller(k0 + kWarpgroupRows, args_.attend.n_k) - 1;
     if (row.q0 > row.q1 || k0 > k1 || pairs.all(row, k0, k1)) return;
+    const auto divisors = prepare_mask<Hooks>(args_, row.h, row.b);
     const int k = k0 + warp_ % 4 * kWarpRows + lane_index() / 4;
 #pragma unroll
     for (int n = 0; n < Shape::kBlocks; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int q = row.q0 + n * 8 + lane_index() % 4 * 2 + i % 2;
-        if (!pairs.one(row, q, k + i / 2 * 8)) scores[n][i] = __int_as_float(0x7fffffff);
+        if (!pairs.one(divisors, row, q, k + i / 2 * 8)) scores[n][i] = __int_as_float(0x7fffffff);
       }
     }
   }

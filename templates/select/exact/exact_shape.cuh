@@ -25,6 +25,7 @@
 #include "arch/warpgroup.cuh"
 #include "arch/wgmma.cuh"
 #include "base/kinds.cuh"
+#include "base/mask_pair.cuh"
 #include "loader/token_rows.cuh"
 #include "pipeline/ring_position.cuh"
 #include "select/keep/keep_row.cuh"
@@ -66,7 +67,6 @@ struct ExactShape {
   static constexpr int kQueryOffset = kStages * KeyPanels::kBytes;
   static constexpr int kControlOffset = kQueryOffset + QueryPanels::kBytes;
   static_assert(kControlOffset + static_cast<int>(sizeof(Control)) <= Config::kSmemBytes);
-  static_assert(Config::kBits == 16 && Config::kCell == 1 && Config::kLastRows == 0);
 };
 
 /// Addresses of one block's shared memory.
@@ -128,9 +128,12 @@ struct ExactPairs {
     if constexpr (kIsReference) full = full && Hooks::reference_full(args, row.q0, row.q1, k0, k1);
     return full;
   }
-  __device__ __forceinline__ bool one(const KeepRow& row, int q, int k) const {
+  /// `divisors`: what prepare_mask has made for the row.
+  template <class Divisors>
+  __device__ __forceinline__ bool one(const Divisors& divisors, const KeepRow& row, int q,
+                                      int k) const {
     bool counts = true;
-    if constexpr (Config::kHasMask) counts = Hooks::mask(args, q, k, row.h, row.b);
+    if constexpr (Config::kHasMask) counts = sees<Hooks>(args, divisors, q, k, row.h, row.b);
     if constexpr (kIsReference) counts = counts && Hooks::reference(args, q, k);
     return counts;
   }

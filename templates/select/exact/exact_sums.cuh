@@ -58,7 +58,9 @@ class ExactSums : ExactConsumer<Config, Args> {
 
   __device__ __forceinline__ ExactSums(const Args& args, const ExactSmem<Config>& smem,
                                        const KeepRow& block)
-      : Base(args, smem, block), rows_(block), to_log2_(args.attend.scale * kLog2E) {
+      : Base(args, smem, block),
+        rows_(block),
+        to_log2_(args.attend.scale * (Config::kTemperature * kLog2E)) {
     rows_.q0 += warp_ / 4 * kWarpgroupRows;
     rows_.q1 = smaller(rows_.q0 + kWarpgroupRows - 1, block.q1);
   }
@@ -90,12 +92,13 @@ class ExactSums : ExactConsumer<Config, Args> {
     const Pairs pairs{args_};
     const int k1 = k0 + Shape::kStepKeys - 1, keys = args_.attend.n_k;
     if (rows_.q0 > rows_.q1 || (k1 < keys && pairs.all(rows_, k0, k1))) return to_log2_;
+    const auto divisors = prepare_mask<Hooks>(args_, rows_.h, rows_.b);
 #pragma unroll
     for (int n = 0; n < Shape::kBlocks; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int k = k0 + n * 8 + lane_index() % 4 * 2 + i % 2;
-        const bool counts = k < keys && pairs.one(rows_, row() + i / 2 * 8, k);
+        const bool counts = k < keys && pairs.one(divisors, rows_, row() + i / 2 * 8, k);
         scores[n][i] = counts ? scores[n][i] * to_log2_ : -kInfinity;
       }
     }

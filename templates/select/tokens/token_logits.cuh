@@ -3,6 +3,7 @@
 // itself (16 bits or integers) and one for the exact logits of `reference`.
 #pragma once
 
+#include "base/mask_pair.cuh"
 #include "loader/row_tile_loader.cuh"
 #include "loader/token_rows.cuh"
 #include "quantise/groups.cuh"
@@ -139,6 +140,7 @@ class TokenLogits {
     const int columns = ceil_div(args_.attend.n_k, kCellK);
     const int row = first_row_ + set * 16 + lane_index() / 4;
     const int lane_column = lane_index() % 4 * 2;
+    const auto divisors = prepare_mask<Hooks>(args_, row_.h, row_.b);
 #pragma unroll
     for (int n = 0; n < Shape::kBlocks; ++n) {
 #pragma unroll
@@ -148,7 +150,7 @@ class TokenLogits {
         if (excluded != nullptr) {
           visible = visible && excluded[(offset + place) / Shape::kTileColumns] == 0;
         }
-        visible = visible && is_visible(row + i / 2 * 8, column + place);
+        visible = visible && is_visible(divisors, row + i / 2 * 8, column + place);
         if (!visible) scores[n][i] = -kInfinity;
       }
     }
@@ -159,11 +161,12 @@ class TokenLogits {
     return smaller((first + Shape::kColumns) * kCellK, args_.attend.n_k) - 1;
   }
 
-  __device__ __forceinline__ bool is_visible(int row, int column) const {
+  template <class Divisors>
+  __device__ __forceinline__ bool is_visible(const Divisors& divisors, int row, int column) const {
     bool visible = true;
     constexpr bool kAreTokens = kCell == 1 && kCellK == 1;
     if constexpr (Config::kHasMask && kAreTokens) {
-      visible = Hooks::mask(args_, row, column, row_.h, row_.b);
+      visible = sees<Hooks>(args_, divisors, row, column, row_.h, row_.b);
     }
     if constexpr (Config::kHasMask && !kAreTokens) {
       const int q0 = row * kCell, k0 = column * kCellK;

@@ -33,6 +33,9 @@ inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z,
 using std::max;
 using std::min;
 
+inline unsigned __umulhi(unsigned a, unsigned b) {
+  return static_cast<unsigned>(static_cast<unsigned long long>(a) * b >> 32);
+}
 inline int __clz(int x) { return std::countl_zero(static_cast<unsigned>(x)); }
 inline int __ffs(int x) { return __builtin_ffs(x); }
 inline int __popc(unsigned x) { return std::popcount(x); }

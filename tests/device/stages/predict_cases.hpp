@@ -37,6 +37,7 @@ struct PredictCase {
   bool columns_are_tokens = true;  ///< of kMean rows
   int count = 1;                   ///< of kAntidiagonal and kLast
   int bits = 16;
+  float temperature = 1;
   QuantGroup group = QuantGroup::kThread;
   bool biased = false;     ///< row_bias and column_bias
   bool threshold = false;  ///< kernels know that `keep` has one
@@ -363,7 +364,12 @@ inline constexpr PredictCase kExactCases[] = {
      .normalise = Normalise::kLse,
      .causal = true,
      .scored = false},
-    {.name = "fours", .rows = RowKind::kTokens, .tile_q = 64, .tile_k = 4, .scored = false},
+    {.name = "fours",
+     .rows = RowKind::kTokens,
+     .tile_q = 64,
+     .tile_k = 4,
+     .scored = false,
+     .temperature = 1.5F},
 };
 
 inline constexpr PredictCase kSelectCases[] = {

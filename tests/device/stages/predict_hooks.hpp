@@ -76,7 +76,7 @@ struct PredictConfig {
   static constexpr int kCell = kCase.rows == RowKind::kAntidiagonal ? kCase.count : 1;
   static constexpr int kCellK = kCell;
   static constexpr bool kCellsAreMeans = false;
-  static constexpr float kTemperature = 1.0f;
+  static constexpr float kTemperature = kCase.temperature;
   static constexpr int kLastRows = kCase.rows == RowKind::kLast ? kCase.count : 0;
   static constexpr bool kHasRowBias = kCase.biased, kHasColumnBias = kCase.biased;
   static constexpr Normalise kNormalise = kCase.normalise;

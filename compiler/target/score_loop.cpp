@@ -1,0 +1,47 @@
+#include "compiler/target/score_loop.hpp"
+
+#include "compiler/expr/key_ranges.hpp"
+#include "compiler/expr/score_cost.hpp"
+#include "compiler/target/wgmma_limits.hpp"
+
+namespace lacuna {
+namespace {
+
+PlanValue derived(std::string value, std::string reason) {
+  return {"", std::move(value), Origin::kDerived, std::move(reason)};
+}
+
+bool gathers(const Attend& attend) { return attend.columns >= 0; }
+
+/// As WgmmaShape::kLooksAhead of templates/attend/wgmma/wgmma_shape.cuh.
+bool consumers_look_ahead(const Plan& plan) {
+  const Attend& attend = attend_of(plan.program);
+  return plan.attend.family.value == AttendFamily::kWgmma && attend.gate &&
+         attend.gate->scope == GateScope::kTile && attend.gate->skips_exp &&
+         attend.gate->skips_pv && !reads(*attend.gate, Variable::kGap) &&
+         plan.attend.work_tiles.value == 1 && attend.q_scale < 0 && attend.v_scale < 0 &&
+         plan.program.head_dim <= 2 * kPanelElements && plan.attend.warpgroups.value == 2;
+}
+
+}  // namespace
+
+PlanValue score_loop(const Plan& plan) {
+  const Attend& attend = attend_of(plan.program);
+  if (gathers(attend)) return derived("the whole formula for each score", "keys are gathered");
+  const ScoreParts parts = split_score(attend.score);
+  return derived(print_score_cost(score_cost(parts)) + " for each score", print_score_form(parts));
+}
+
+PlanValue mask_loop(const Plan& plan) {
+  const Attend& attend = attend_of(plan.program);
+  const std::string asked = "asked for each score";
+  if (gathers(attend)) return derived(asked, "keys are gathered");
+  const std::size_t ranges = key_ranges(attend.mask).size();
+  if (ranges == 0) return derived(asked, "more than bounds on k");
+  if (consumers_look_ahead(plan)) return derived(asked, "consumers look ahead");
+  return derived(
+      std::to_string(ranges) + (ranges == 1 ? " range" : " ranges") + " of keys for each row",
+      "in tiles that the mask cuts");
+}
+
+}  // namespace lacuna

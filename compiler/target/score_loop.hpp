@@ -1,0 +1,15 @@
+// What a kernel does for each score: what the score formula leaves there, and how the mask is asked
+// in tiles that it cuts. The plan shows both; they follow from the formulas and the family.
+#pragma once
+
+#include "compiler/target/plan_values.hpp"
+
+namespace lacuna {
+
+/// Of a plan whose program has a score formula.
+PlanValue score_loop(const Plan& plan);
+
+/// Of a plan whose program has a mask.
+PlanValue mask_loop(const Plan& plan);
+
+}  // namespace lacuna

@@ -1,0 +1,44 @@
+// What a score formula leaves for each score.
+#include "compiler/expr/score_cost.hpp"
+
+#include <gtest/gtest.h>
+
+#include "compiler/expr/parse.hpp"
+
+namespace lacuna {
+namespace {
+
+/// "cost: form"
+std::string score_cost_of(const std::string& text) {
+  const std::vector<ParamSymbol> parameters = {
+      {"cap", ExprType::kF32, {}, false},
+      {"slope", ExprType::kF32, {ParamDim::kHeads}, false},
+      {"bias", ExprType::kF32, {ParamDim::kNK}, false},
+  };
+  const ParsedExpr result = parse_expr(text, Site::kScore, parameters);
+  EXPECT_TRUE(result.ok()) << text;
+  const ScoreParts parts = split_score(result.expr);
+  return print_score_cost(score_cost(parts)) + ": " + print_score_form(parts);
+}
+
+TEST(score_cost, is_multiply_adds_where_a_row_has_the_rest) {
+  EXPECT_EQ(score_cost_of("2.0 * s"), "1 FFMA: factor * s");
+  EXPECT_EQ(score_cost_of("s + q"), "1 FFMA: s + constant in k");
+  EXPECT_EQ(score_cost_of("s - slope * (q + n_k - n_q - k)"), "2 FFMA: s + affine in k");
+  EXPECT_EQ(score_cost_of("s / cap + k"), "2 FFMA: factor * s + affine in k");
+}
+
+TEST(score_cost, counts_what_changes_along_a_row_by_kind) {
+  EXPECT_EQ(score_cost_of("cap * tanh(s / cap)"), "1 FFMA, 2 other f32, 1 special: factor * core");
+  EXPECT_EQ(score_cost_of("s + abs(q - k)"), "2 FFMA, 3 integer: s + rest");
+  EXPECT_EQ(score_cost_of("select(k < 4, s, s - exp(cap))"),
+            "1 FFMA, 2 other f32, 2 compare or select: core");
+}
+
+TEST(score_cost, of_a_table_along_a_line_is_a_load) {
+  EXPECT_EQ(score_cost_of("s + bias[k - q]"), "2 FFMA, 1 load: s + table along a line");
+  EXPECT_EQ(score_cost_of("s + bias[k // 2]"), "2 FFMA, 1 load, 1 integer: s + rest");
+}
+
+}  // namespace
+}  // namespace lacuna
