@@ -1,17 +1,9 @@
 // Every value of a plan as text, from one table: print_plan and `explain` show it.
 #pragma once
 
-#include "compiler/target/plan.hpp"
+#include "compiler/target/plan_value.hpp"
 
 namespace lacuna {
-
-struct PlanValue {
-  std::string name;   ///< "tile.q"; a value that a spec may give has the path of its field
-  std::string value;  ///< "128"
-  Origin origin = Origin::kDefault;
-  std::string reason;
-  bool is_formula = false;
-};
 
 /// Those that the plan has, in the order in which people read them. A new value is a member of
 /// AttendPlan and a row of the table in plan_values.cpp.

@@ -2,7 +2,7 @@
 // in tiles that it cuts. The plan shows both; they follow from the formulas and the family.
 #pragma once
 
-#include "compiler/target/plan_values.hpp"
+#include "compiler/target/plan_value.hpp"
 
 namespace lacuna {
 

@@ -2,8 +2,8 @@
 // Both read rows of args.predict.order[n]; an index outside [0, n) reads or writes the nearest row.
 #pragma once
 
-#include "args/predict_args.cuh"
 #include "args/expr.cuh"
+#include "args/predict_args.cuh"
 #include "loader/token_rows.cuh"
 
 namespace lacuna {
