@@ -137,8 +137,8 @@ std::vector<WgmmaShape> shapes_in_order(const Program& program, const TileReques
     candidates.tile_q = {kBlockRows};
     const Attend& attend = attend_of(program);
     const bool has_room = context.relief.most_warpgroups * kWarpgroupRows >= kWideBlockRows;
-    if (program.head_dim == kNarrowHeadDim && attend.score.empty() && !has_8_bits(attend) &&
-        has_room)
+    if (program.head_dim == kNarrowHeadDim && attend.score.empty() && attend.sink.empty() &&
+        !has_8_bits(attend) && has_room)
       candidates.tile_q = {kWideBlockRows, kBlockRows};
   }
   // Slots of 8 bits are small, and their steps short; narrow rows that are gathered take their

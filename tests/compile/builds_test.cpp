@@ -14,7 +14,7 @@ namespace lacuna {
 namespace {
 
 constexpr const char* kTargets[] = {"sm_90a", "sm_80", "sm_100a"};
-constexpr int kSpecCount = 60, kShortSpecCount = 6;
+constexpr int kSpecCount = 40, kShortSpecCount = 6;
 
 struct Drawn {
   SpecDocument document;

@@ -32,7 +32,7 @@ TEST(Division, OfExtremesByExtremes) {
 
 TEST(Division, IsExactAroundMultiples) {
   std::mt19937 random(3);
-  const auto draw = [&] { return wrap(random()) >> (random() % 32); };  // of every size
+  const auto draw = [&] { return wrap(static_cast<std::uint32_t>(random())) >> (random() % 32); };  // of every size
   for (int n = 0; n < 1'000'000; ++n) {
     const std::int32_t b = draw();
     const std::int32_t multiple = wrap(bits_of(draw()) * bits_of(b));
