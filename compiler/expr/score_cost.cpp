@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/expr/constant_parts.hpp"
 #include "compiler/expr/table_line.hpp"
 
 namespace lacuna {
@@ -34,14 +35,10 @@ int& count_of_kind(ScoreCost& cost, const ExprNode& node) {
 
 /// Adds the nodes that change with s or k.
 void add_changing_nodes(ScoreCost& cost, const Expr& part) {
-  std::vector<char> changes;
-  for (const ExprNode& node : part.nodes) {  // children come before their parents
-    bool is_changing = is_variable(node, Variable::kS) || is_variable(node, Variable::kK);
-    for (const std::int32_t child : node.children)
-      is_changing |= child >= 0 && changes[static_cast<std::size_t>(child)] != 0;
-    changes.push_back(is_changing ? 1 : 0);
-    if (is_changing && node.op != ExprOp::kVariable) ++count_of_kind(cost, node);
-  }
+  constexpr Variable kAlongRow[] = {Variable::kS, Variable::kK};
+  const std::vector<bool> changes = changing_nodes(part, kAlongRow);
+  for (std::size_t n = 0; n < part.nodes.size(); ++n)
+    if (changes[n] && part.nodes[n].op != ExprOp::kVariable) ++count_of_kind(cost, part.nodes[n]);
 }
 
 }  // namespace

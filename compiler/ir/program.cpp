@@ -56,14 +56,17 @@ Attend& attend_of(Program& program) {
   std::abort();  // the verifier admits no program without one
 }
 
+const Estimate* estimate_of(const Program& program, const Select& select) {
+  const int read = select.p >= 0 ? select.p : select.score;
+  return read < 0 ? nullptr : std::get_if<Estimate>(&definition_of(program, read).op);
+}
+
 std::vector<PredictStep> predict_steps(const Program& program) {
   std::vector<PredictStep> steps;
   for (const Node& node : program.nodes) {
     const auto* select = std::get_if<Select>(&node.op);
     if (select == nullptr) continue;
-    const int read = select->p >= 0 ? select->p : select->score;
-    const Op* made = read < 0 ? nullptr : &definition_of(program, read).op;
-    steps.push_back({select, made == nullptr ? nullptr : std::get_if<Estimate>(made)});
+    steps.push_back({select, estimate_of(program, *select)});
   }
   return steps;
 }

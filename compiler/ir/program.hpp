@@ -151,9 +151,8 @@ bool operator==(const Project& a, const Project& b);
 /// A number for each tile (i, j) of tile_q x tile_k tokens (tile_k = 1, 8, 16: columns), f32:
 /// `score` and `p` of predictor.keep. Rows r of query tile i and columns c of key tile j:
 ///   kMean          one each: the summary
-///   kCellMean      cells of `count` tokens, rows and columns of counts of their own: the summary
-///   of
-///                  each
+///   kCellMean      cells of `count` tokens, which may differ for rows and columns: each cell's
+///                  summary
 ///   kTokens        the tile's real tokens
 ///   kAntidiagonal  cells of `count` tokens; dot(r, c) = sum over s of q[r*count + count-1-s] .
 ///                  k[c*count + s], divided by count; missing tokens of the last cell count as 0
@@ -369,6 +368,8 @@ struct PredictStep {
   const Estimate* estimate = nullptr;
 };
 
+/// The estimate that a select reads; nullptr if it reads none.
+const Estimate* estimate_of(const Program& program, const Select& select);
 /// In order; attend follows the bits of the last one.
 std::vector<PredictStep> predict_steps(const Program& program);
 /// Null members if there is none.

@@ -58,7 +58,7 @@ bool is_compared(const Program& program, int id, std::string_view name, const Su
 
 /// Cells of at least two tokens, which lie in one tile.
 bool divides(const Summary& summary, int tile) {
-  if (summary.kind != kAntidiagonal && summary.kind != kCellMean) return summary.count >= 1;
+  if (!has_cells(summary)) return summary.count >= 1;
   return summary.count >= 2 && tile % summary.count == 0;
 }
 
@@ -108,9 +108,7 @@ constexpr OpRule<Estimate> kEstimate[] = {
      }},
     {"an lse normalises rows of tokens: means and antidiagonals have none",
      [](const Program&, const Node&, const Estimate& e) {
-       const bool has_lse =
-           e.normalise == Normalise::kLse || e.normalise == Normalise::kPreviousLse;
-       return !has_lse || e.rows.kind == kTokens || e.rows.kind == kLast;
+       return !has_exact_lse(e.normalise) || e.rows.kind == kTokens || e.rows.kind == kLast;
      }},
     {"weights relative to the row's largest logit are not summed",
      [](const Program&, const Node&, const Estimate& e) {
@@ -118,8 +116,7 @@ constexpr OpRule<Estimate> kEstimate[] = {
      }},
     {"temperature is a positive finite number, 1 where an lse of exact logits normalises",
      [](const Program&, const Node&, const Estimate& e) {
-       const bool has_lse =
-           e.normalise == Normalise::kLse || e.normalise == Normalise::kPreviousLse;
+       const bool has_lse = has_exact_lse(e.normalise);
        return std::isfinite(e.temperature) && e.temperature > 0 && (!has_lse || e.temperature == 1);
      }},
     {"only an lse of exact logits has a reference",
@@ -202,7 +199,7 @@ constexpr OpRule<Select> kSelect[] = {
      "estimate "
      "has the same within",
      [](const Program& p, const Node&, const Select& s) {
-       const auto* estimate = defined_by<Estimate>(p, s.p >= 0 ? s.p : s.score);
+       const Estimate* estimate = estimate_of(p, s);
        return has_tiles_of(p, s.within, s) && has_tiles_of(p, s.joins, s) &&
               (s.within < 0 || s.joins < 0) &&
               (estimate == nullptr || estimate->within == s.within);

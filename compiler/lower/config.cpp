@@ -4,6 +4,10 @@
 
 namespace lacuna {
 
+void append_kernels(Kernels& all, Kernels some) {
+  for (Kernel& kernel : some) all.push_back(std::move(kernel));
+}
+
 std::string declaration(const ConfigField& field) {
   if (field.type == "using") return "using " + field.name + " = " + field.value;
   return "static constexpr " + field.type + " " + field.name + " = " + field.value;

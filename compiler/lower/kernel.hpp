@@ -66,6 +66,7 @@ struct Kernel {
   bool decides = false;                  ///< KernelLaunch::decides
 };
 using Kernels = std::vector<Kernel>;
+void append_kernels(Kernels& all, Kernels some);
 
 /// "static constexpr int kTileQ = 128"
 std::string declaration(const ConfigField& field);

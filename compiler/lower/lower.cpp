@@ -66,9 +66,7 @@ bool has_stages(const Program& program) {
 
 LoweredPlan lower_plan(const Plan& plan) {
   LoweredPlan lowered;
-  for (const auto lowering : kLowerings) {
-    for (Kernel& kernel : lowering(plan)) lowered.kernels.push_back(std::move(kernel));
-  }
+  for (const auto lowering : kLowerings) append_kernels(lowered.kernels, lowering(plan));
   lowered.parts = {.wgmma = plan.attend.family.value == AttendFamily::kWgmma,
                    .split = plan.attend.split_kv.value > 1,
                    .predict = has_stages(plan.program)};

@@ -18,11 +18,6 @@ Kernels lower_attend(const Plan& plan);
 Kernels lower_combine(const Plan& plan);
 Kernels lower_unpermute(const Plan& plan);
 
-/// Of one step: the estimate, which decides by itself if its rows are not the last ones, and the
-/// select that follows where it does not.
-Kernels lower_estimate(const Plan& plan, const PredictStep& step);
-Kernels lower_select(const Plan& plan, const PredictStep& step);
-
 /// A plan for a CUDA target, lowered.
 struct LoweredPlan {
   Kernels kernels;          ///< in launch order

@@ -31,10 +31,10 @@ std::vector<Slot> prepared_slots(const TokenOps& ops, Tensor tensor, int head_di
   const SlotNames& names = tensor == Tensor::kQ ? kSlotsOfQ : kSlotsOfK;
   const std::string heads = all_heads(tensor);
   std::vector<Slot> slots;
-  if (ops.summary != nullptr && ops.summary->rounded)
+  if (ops.has_cells())
     slots.push_back({names.cells, units(heads, padded_cells(tensor, ops.summary->tile),
                                         head_dim * kElementBytes)});
-  if (ops.summary != nullptr && !ops.summary->rounded)
+  else if (ops.summary != nullptr)
     slots.push_back(
         {names.summary, units(heads, tiles_of(tensor, ops.summary->tile), head_dim * kWordBytes)});
   if (ops.similarity != nullptr)
@@ -69,8 +69,7 @@ std::string prepare_work(const TokenOps& ops) {
   const auto add = [&](const void* op, const char* what) {
     if (op != nullptr) text += (text.empty() ? "" : ", ") + std::string(what);
   };
-  add(ops.summary,
-      ops.summary != nullptr && ops.summary->rounded ? "summaries of cells" : "summaries of tiles");
+  add(ops.summary, ops.has_cells() ? "summaries of cells" : "summaries of tiles");
   add(ops.similarity, "similarities of tiles");
   add(ops.quantise, "integers for attend");
   add(ops.estimate_quantise, "integers for the estimate");
@@ -86,10 +85,9 @@ std::vector<ConfigField> prepare_config(const TokenOps& ops, Tensor tensor, int 
   const char* tile = is_query ? "/predictor/tile/q" : "/predictor/tile/k";
   const char* smooth = "/predictor/smooth";
   const bool gram = ops.similarity != nullptr && ops.similarity->form == SimilarityForm::kGramMax;
-  const bool has_cells = ops.summary != nullptr && ops.summary->rounded;
-  const char* summary = !has_cells ? tile
-                        : is_query ? "/predictor/estimate/q"
-                                   : "/predictor/estimate/k";
+  const char* summary = !ops.has_cells() ? tile
+                        : is_query       ? "/predictor/estimate/q"
+                                         : "/predictor/estimate/k";
   const bool smooths_summary = ops.summary != nullptr && ops.summary->mean >= 0;
   const Chosen<int> tokens = prepare_tokens(ops, head_dim);
   return {
@@ -97,7 +95,7 @@ std::vector<ConfigField> prepare_config(const TokenOps& ops, Tensor tensor, int 
       integer("kTokens", tokens, kNoField),
       boolean("kSmooth", ops.smooth != nullptr, smooth),
       integer("kSummaryTile", ops.summary != nullptr ? ops.summary->tile : 0, summary),
-      boolean("kRoundsSummary", has_cells, summary),
+      boolean("kRoundsSummary", ops.has_cells(), summary),
       boolean("kSmoothSummary", smooths_summary, smooth),
       integer("kSimilarityTile", ops.similarity != nullptr ? ops.similarity->tile : 0, tile),
       boolean("kGramMax", gram, "/predictor/similarity"),

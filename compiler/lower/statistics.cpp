@@ -57,10 +57,6 @@ Kernels statistics_kernels(const Plan& plan, Tensor tensor, const StatisticsName
   return {partial, finish};
 }
 
-void append_kernels(Kernels& all, Kernels some) {
-  for (Kernel& kernel : some) all.push_back(std::move(kernel));
-}
-
 }  // namespace
 
 Kernels lower_statistics(const Plan& plan) {

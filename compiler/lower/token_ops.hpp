@@ -14,6 +14,8 @@ struct TokenOps {
   const Quantise* estimate_quantise = nullptr;  ///< what only the estimate reads
   const Project* bias = nullptr;                ///< queries: row_bias; keys: column_bias
 
+  /// Are the summaries those of cells?
+  bool has_cells() const { return summary != nullptr && summary->rounded; }
   /// Is there anything for the prepare kernel to do?
   bool prepares() const { return summary || similarity || quantise || estimate_quantise || bias; }
 };

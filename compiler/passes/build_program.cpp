@@ -193,10 +193,8 @@ class ProgramBuilder {
     k_mean_ = predictor.smooth_k ? k_mean : -1;
     // Without their mean, keys shift the logits of a row alike: neither softmax nor what is
     // relative to the row's largest logit sees it.
-    const bool shifts =
-        predictor.estimate && ((predictor.estimate->normalise != Normalise::kSoftmax &&
-                                predictor.estimate->normalise != Normalise::kRowMax) ||
-                               uses(predictor.keep, Variable::kScore));
+    const bool shifts = predictor.estimate && (!is_relative_to_row(predictor.estimate->normalise) ||
+                                               uses(predictor.keep, Variable::kScore));
     q_summary_ = define("q_summary", numbers({kBatch, kHeads, kKeepQTiles, kHeadDim}),
                         Summarise{q_, -1, tile_q});
     k_summary_ = define("k_summary", numbers({kBatch, kHeadsKv, kKeepKTiles, kHeadDim}),

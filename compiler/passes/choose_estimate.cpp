@@ -25,7 +25,7 @@ std::string objection_to_bounds(const Expr& keep, const Estimate& estimate) {
     return against_tile("q", estimate.tile_q, "a warpgroup has 64 rows");
   if (std::ranges::count(kIntegerTileKeys, estimate.tile_k) == 0)
     return against_tile("k", estimate.tile_k, "32, 64 or 128 keys");
-  if (estimate.normalise != Normalise::kLse && estimate.normalise != Normalise::kPreviousLse)
+  if (!has_exact_lse(estimate.normalise))
     return "weights of integers are relative to a sum that is known before";
   if (monotonicity_of(keep, Variable::kP) == Monotonicity::kUnknown)
     return "predictor.keep: a bound of p says nothing if the rule may change twice as p grows";

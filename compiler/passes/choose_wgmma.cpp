@@ -27,17 +27,10 @@ bool is_busy(const Expr& score) {
 
 bool has_8_bits(const Attend& attend) { return attend.q_scale >= 0 || attend.v_scale >= 0; }
 
-/// Such a gate is decided about with the next tiles' scores computed.
-bool looks_ahead(const Attend& attend) {
-  return attend.gate && attend.gate->scope == GateScope::kTile && attend.gate->skips_exp &&
-         !reads(*attend.gate, Variable::kGap);
-}
-
 /// Are values loaded behind such a decision, if they count at all? A longer ring is of use to the
 /// keys alone then, which every step reads.
 bool has_few_values(const WgmmaShape& shape, const Attend& attend) {
-  return looks_ahead(attend) && !has_8_bits(attend) && !shape.gathers && shape.work_tiles == 1 &&
-         shape.warpgroups() == 2 && shape.head_dim <= 2 * kPanelElements;
+  return consumers_look_ahead(attend, shape.head_dim, shape.work_tiles, shape.warpgroups());
 }
 
 /// What in the program keeps it from this family whatever its tiles; "" if nothing.

@@ -163,9 +163,10 @@ void check_lse_base(const RuleContext& context) {
     context.conflict("attention.lse_base", "attention.lse_base needs attention.lse",
                      "without a log-sum-exp there is nothing that has a base",
                      "\"lse\": true, or leave lse_base out");
-  const auto& predictor = context.spec.predictor;
-  const bool reads_lse =
-      predictor && predictor->estimate && predictor->estimate->normalise == Normalise::kPreviousLse;
+  const auto steps = context.spec.steps();
+  const bool reads_lse = std::any_of(steps.begin(), steps.end(), [](const PredictorSpec* step) {
+    return step->estimate && step->estimate->normalise == Normalise::kPreviousLse;
+  });
   if (reads_lse && attention.lse_base == LseBase::k2)
     context.conflict("attention.lse_base",
                      "attention.lse_base = \"2\" does not go with "

@@ -155,8 +155,7 @@ class PredictorRules {
   }
 
   void check_normalise(const EstimateSpec& estimate) {
-    const bool per_query =
-        estimate.normalise == Normalise::kLse || estimate.normalise == Normalise::kPreviousLse;
+    const bool per_query = has_exact_lse(estimate.normalise);
     if (context_.at("predictor.estimate.reference") != nullptr &&
         estimate.normalise != Normalise::kLse)
       context_.conflict("predictor.estimate.reference",

@@ -57,6 +57,14 @@ constexpr bool has_cells(const Summary& summary) {
 enum class Reduce : std::uint8_t { kMax, kSum };  // "max", "sum"
 enum class LseBase : std::uint8_t { kE, k2 };     // "e", "2"
 enum class Normalise : std::uint8_t { kNone, kSoftmax, kLse, kPreviousLse, kRowMax };
+/// Are weights relative to a log-sum-exp of exact logits, which every query token has?
+constexpr bool has_exact_lse(Normalise normalise) {
+  return normalise == Normalise::kLse || normalise == Normalise::kPreviousLse;
+}
+/// Are they relative to the row's own logits, so that a constant added to all of them is not seen?
+constexpr bool is_relative_to_row(Normalise normalise) {
+  return normalise == Normalise::kSoftmax || normalise == Normalise::kRowMax;
+}
 enum class QuantGroup : std::uint8_t { kBlock, kWarp, kThread };
 enum class SimilarityForm : std::uint8_t { kCosine, kGramMax };  // "cosine", "gram_max"
 enum class TokenOrder : std::uint8_t {

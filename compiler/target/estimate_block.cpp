@@ -14,10 +14,9 @@ constexpr int kPooledRows = 8, kPooledColumnRows = 2;
 int whole_mma(int rows) { return (rows + kWarpRows - 1) / kWarpRows * kWarpRows; }
 
 /// Of templates/select/cells/cell_shape.cuh: stages of rows and of columns, some elements of
-/// each, and what is known of the rows.
+/// each, and what is known of the rows. Of means the rows stay, and only columns come in stages.
 constexpr int kCellRows = 128, kCellColumns = 128;
-constexpr int kCellStages = 3, kCellMeanStages = 3, kCellDepth = 64, kCellTailBytes = 2048,
-              kCellMeanTailBytes = 6144;
+constexpr int kCellStages = 3, kCellDepth = 64, kCellTailBytes = 2048, kCellMeanTailBytes = 6144;
 constexpr int kTokenPairStages = 4, kTokenPairStepKeys = 256, kTokenPairControlBytes = 16384;
 constexpr int kExactStages = 4, kExactStepKeys = 128, kExactControlBytes = 2048;
 std::string number_text(int number) { return std::to_string(number); }
@@ -44,20 +43,19 @@ int estimate_block_smem_bytes(const Estimate& estimate, int rows, int head_dim) 
   if (!has_cells(estimate.rows)) return estimate_smem_bytes(rows, head_dim);
   const int depth = cell_depth(head_dim);
   if (estimate.rows.kind == SummaryKind::kCellMean)
-    return (rows * head_dim + kCellMeanStages * kCellColumns * depth) * 2 + kCellMeanTailBytes;
+    return (rows * head_dim + kCellStages * kCellColumns * depth) * 2 + kCellMeanTailBytes;
   return kCellStages * (rows + kCellColumns) * depth * 2 + kCellTailBytes;
 }
 
 std::string estimate_block_smem_formula(const Estimate& estimate, int rows, int head_dim) {
   if (!has_cells(estimate.rows)) return estimate_smem_formula(rows, head_dim);
   const std::string depth = number_text(cell_depth(head_dim));
-  const std::string tail = " * 2 + " + number_text(kCellTailBytes);
   if (estimate.rows.kind == SummaryKind::kCellMean)
     return "(" + number_text(rows) + " * " + number_text(head_dim) + " + " +
-           number_text(kCellMeanStages) + " stages * " + number_text(kCellColumns) + " * " + depth +
+           number_text(kCellStages) + " stages * " + number_text(kCellColumns) + " * " + depth +
            ") * 2 + " + number_text(kCellMeanTailBytes);
   return number_text(kCellStages) + " stages * (" + number_text(rows) + " + " +
-         number_text(kCellColumns) + ") * " + depth + tail;
+         number_text(kCellColumns) + ") * " + depth + " * 2 + " + number_text(kCellTailBytes);
 }
 
 int token_pair_smem_bytes(int head_dim) {

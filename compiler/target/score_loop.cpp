@@ -13,14 +13,10 @@ PlanValue derived(std::string value, std::string reason) {
 
 bool gathers(const Attend& attend) { return attend.columns >= 0; }
 
-/// As WgmmaShape::kLooksAhead of templates/attend/wgmma/wgmma_shape.cuh.
-bool consumers_look_ahead(const Plan& plan) {
-  const Attend& attend = attend_of(plan.program);
-  return plan.attend.family.value == AttendFamily::kWgmma && attend.gate &&
-         attend.gate->scope == GateScope::kTile && attend.gate->skips_exp &&
-         attend.gate->skips_pv && !reads(*attend.gate, Variable::kGap) &&
-         plan.attend.work_tiles.value == 1 && attend.q_scale < 0 && attend.v_scale < 0 &&
-         plan.program.head_dim <= 2 * kPanelElements && plan.attend.warpgroups.value == 2;
+bool looks_ahead_by_wgmma(const Plan& plan) {
+  return plan.attend.family.value == AttendFamily::kWgmma &&
+         consumers_look_ahead(attend_of(plan.program), plan.program.head_dim,
+                              plan.attend.work_tiles.value, plan.attend.warpgroups.value);
 }
 
 }  // namespace
@@ -38,7 +34,7 @@ PlanValue mask_loop(const Plan& plan) {
   if (gathers(attend)) return derived(asked, "keys are gathered");
   const std::size_t ranges = key_ranges(attend.mask).size();
   if (ranges == 0) return derived(asked, "more than bounds on k");
-  if (consumers_look_ahead(plan)) return derived(asked, "consumers look ahead");
+  if (looks_ahead_by_wgmma(plan)) return derived(asked, "consumers look ahead");
   return derived(
       std::to_string(ranges) + (ranges == 1 ? " range" : " ranges") + " of keys for each row",
       "in tiles that the mask cuts");

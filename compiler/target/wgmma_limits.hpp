@@ -7,6 +7,7 @@
 
 #include <string>
 
+#include "compiler/ir/program.hpp"
 #include "compiler/target/limits.hpp"
 
 namespace lacuna {
@@ -53,5 +54,11 @@ struct WgmmaRegisters {
   int consumer = 0, producer = 0;
 };
 WgmmaRegisters registers_of(const WgmmaShape& shape);
+
+/// Is the gate of such a kind that it can be decided with the next tiles' scores computed?
+bool looks_ahead(const Attend& attend);
+/// Do consumers of such blocks, which then load values behind the decision? As
+/// WgmmaShape::kLooksAhead of templates/attend/wgmma/wgmma_shape.cuh.
+bool consumers_look_ahead(const Attend& attend, int head_dim, int work_tiles, int warpgroups);
 
 }  // namespace lacuna

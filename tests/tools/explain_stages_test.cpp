@@ -90,7 +90,6 @@ TEST(ExplainStages, AKernelWithoutAWorkspaceHasNoTableOfIt) {
 
 TEST(ExplainStages, WhatCannotBeCountedIsSaid) {
   const Lowering sparge = lower("sparge", "sm_90a");
-  const LaunchProgram& program = sparge.program;
   constexpr LaunchShape kVast{1 << 20, 1 << 10, 1 << 10, 1 << 20, 1 << 20};
   EXPECT_TRUE(sparge.json(kVast).is_null());
   EXPECT_EQ(sparge.print(kVast),

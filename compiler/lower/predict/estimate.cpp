@@ -39,8 +39,6 @@ void add_shared_arguments(const EstimateParts& parts, Kernel& kernel) {
 
 Kernels estimate_kernels(EstimateKernel kind, const EstimateParts& parts) {
   switch (kind) {
-    case EstimateKernel::kNone:
-      return {};
     case EstimateKernel::kMeans:
     case EstimateKernel::kKeys:
       return pooled_kernels(parts);
@@ -60,7 +58,6 @@ Kernels estimate_kernels(EstimateKernel kind, const EstimateParts& parts) {
 
 EstimateKernel estimate_kernel(const Plan& plan, const PredictStep& step) {
   const Estimate* estimate = step.estimate;
-  if (estimate == nullptr) return EstimateKernel::kNone;
   if (estimates_pairs(plan, step)) return EstimateKernel::kPairs;
   if (compares_by_wgmma(plan)) return EstimateKernel::kExact;
   if (has_cells(estimate->rows)) return EstimateKernel::kCells;

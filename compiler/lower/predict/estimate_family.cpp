@@ -8,8 +8,7 @@ bool compares_by_wgmma(const Plan& plan) {
 
 bool estimates_pairs(const Plan& plan, const PredictStep& step) {
   constexpr int kLargestIntegerBits = 8;
-  const Estimate* estimate = step.estimate;
-  return estimate != nullptr && compares_by_wgmma(plan) && estimate->bits <= kLargestIntegerBits;
+  return compares_by_wgmma(plan) && step.estimate->bits <= kLargestIntegerBits;
 }
 
 }  // namespace lacuna

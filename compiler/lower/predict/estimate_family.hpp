@@ -6,7 +6,8 @@
 namespace lacuna {
 
 bool compares_by_wgmma(const Plan& plan);
-/// Tokens in integers, by wgmma and bounds: EstimateKernel::kPairs.
+/// Is the step's estimate one of tokens in integers, which wgmma and bounds of their products
+/// decide (EstimateKernel::kPairs)? The step has one.
 bool estimates_pairs(const Plan& plan, const PredictStep& step);
 
 }  // namespace lacuna

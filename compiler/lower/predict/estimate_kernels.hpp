@@ -7,7 +7,6 @@
 namespace lacuna {
 
 enum class EstimateKernel : std::uint8_t {
-  kNone,
   kMeans,   ///< means of queries with means of keys, or with all keys of a tile
   kKeys,    ///< means of queries decide about single keys, which need no memory but for their bit
   kTokens,  ///< tokens, or the last queries, by mma.sync
@@ -15,7 +14,10 @@ enum class EstimateKernel : std::uint8_t {
   kPairs,   ///< tokens in integers, by wgmma and bounds
   kExact,   ///< tokens as they are, by wgmma
 };
+/// Of a step with an estimate, as all functions here.
 EstimateKernel estimate_kernel(const Plan& plan, const PredictStep& step);
+/// All kernels of that: they decide, but where the rows are the last ones.
+Kernels lower_estimate(const Plan& plan, const PredictStep& step);
 
 /// What the kernels of an estimate are made of.
 struct EstimateParts {

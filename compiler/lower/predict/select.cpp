@@ -22,8 +22,7 @@ std::vector<ConfigField> select_config(const Select& select, const KeepQuestion&
   return fields;
 }
 
-}  // namespace
-
+/// The select of a step whose estimate does not decide by itself.
 Kernels lower_select(const Plan& plan, const PredictStep& step) {
   const auto [select, estimate] = step;
   const KeepQuestion keep = keep_question(plan, step);
@@ -47,16 +46,15 @@ Kernels lower_select(const Plan& plan, const PredictStep& step) {
   return {kernel};
 }
 
+}  // namespace
+
 Kernels lower_steps(const Plan& plan) {
   Kernels kernels;
-  const auto append = [&](Kernels some) {
-    for (Kernel& kernel : some) kernels.push_back(std::move(kernel));
-  };
   for (const PredictStep& step : predict_steps(plan.program)) {
-    if (step.estimate != nullptr) append(lower_estimate(plan, step));
-    // Other estimates decide by themselves.
-    if (step.estimate == nullptr || step.estimate->rows.kind == SummaryKind::kLast)
-      append(lower_select(plan, step));
+    const Estimate* estimate = step.estimate;
+    if (estimate != nullptr) append_kernels(kernels, lower_estimate(plan, step));
+    if (estimate == nullptr || estimate->rows.kind == SummaryKind::kLast)
+      append_kernels(kernels, lower_select(plan, step));
   }
   return kernels;
 }

@@ -22,7 +22,7 @@ Counts choose_columns(const Job& job, const WorkTile& row, Worker& worker) {
     const int begin = j * keep_k, end = std::min(begin + keep_k, job.args.n_k);
     bind_keys(j, begin, end - 1, worker);
     counts.visible += holds(job.attend.classifier.may, worker.bindings, true) ? 1 : 0;
-    const bool kept = ((bits[j / 32] >> (static_cast<unsigned>(j) % 32U)) & 1U) != 0;
+    const bool kept = is_kept(bits, j);
     if (job.args.tile_mask.data) {
       *element_at<std::uint8_t>(job.args.tile_mask, row.head, row.i, j) = kept ? kVisited : 0;
     }

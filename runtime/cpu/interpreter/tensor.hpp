@@ -20,6 +20,11 @@ T* element_at(const HostTensor& tensor, HeadIndex head, std::int64_t i, std::int
          i * tensor.stride[2] + j * tensor.stride[3];
 }
 
+/// Bit j of a row of kept bits.
+inline bool is_kept(const std::uint32_t* row, int j) {
+  return ((row[j / 32] >> (static_cast<unsigned>(j) % 32U)) & 1U) != 0;
+}
+
 /// Tokens [first, first + count) of a head as rows of `d` f32.
 void load_rows(const HostTensor& tensor, DType dtype, HeadIndex head, int first, int count, int d,
                float* rows);

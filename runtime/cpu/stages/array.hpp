@@ -54,8 +54,7 @@ inline HeadIndex head_at(const Array& array, std::int64_t item) {
 
 /// Bit j of row i of the bits of a select.
 inline bool has_bit(const Array& bits, HeadIndex head, int i, int j) {
-  return ((*at<std::uint32_t>(bits, head, i, j / 32) >> (static_cast<unsigned>(j) % 32U)) & 1U) !=
-         0;
+  return is_kept(at<std::uint32_t>(bits, head, i), j);
 }
 
 /// The head of an array that query head `head` of `n_h` reads: its own, or its KV head.

@@ -7,10 +7,6 @@
 namespace lacuna::predict {
 namespace {
 
-bool is_kept(const std::uint32_t* words, int j) {
-  return ((words[j / 32] >> (static_cast<unsigned>(j) % 32U)) & 1U) != 0;
-}
-
 void bind_tile(const Compact& op, const HostArgs& args, int i, int j, Bindings& bindings) {
   bindings.set(Variable::kQ0, i * op.tile_q);
   bindings.set(Variable::kQ1, std::min((i + 1) * op.tile_q, args.n_q) - 1);

@@ -169,11 +169,8 @@ EstimateJob Stages::estimate_job(const Estimate& op) {
 }
 
 Array Stages::select(const Select& op) {
-  const int value = op.p >= 0 ? op.p : op.score;
   std::optional<EstimateJob> estimate;
-  if (value >= 0) {
-    estimate.emplace(estimate_job(std::get<Estimate>(definition_of(program_, value).op)));
-  }
+  if (const Estimate* read = estimate_of(program_, op)) estimate.emplace(estimate_job(*read));
   const SelectJob job{op,
                       caller_,
                       params_of(program_, caller_),
