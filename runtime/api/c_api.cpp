@@ -130,10 +130,30 @@ void destroy(Handle* handle) {
   if (handle != nullptr && handle->generation == process_generation()) delete handle;
 }
 
-/// A caller built against a newer header passes more; what this version knows comes first.
+/// No struct comes near this; a size beyond it was never set.
+constexpr std::size_t kMostStructBytes = 4096;
+
+/// What this version knows of a struct whose caller may have an older or a newer header. Of a
+/// shorter one the fields from `first_bytes` on stay zero; a longer one has to hold zero behind
+/// what is known, because a field that is not understood is not to be passed over in silence.
+/// Returns what is the matter, "" if nothing is.
 template <class Struct>
-bool sized(const Struct* value) {
-  return value->struct_size >= sizeof(Struct);
+std::string read_struct(const char* name, const Struct& given, std::size_t first_bytes,
+                        Struct& known) {
+  const std::size_t bytes = given.struct_size;
+  if (bytes < first_bytes || bytes > kMostStructBytes) {
+    return size_text(name, sizeof(Struct), bytes);
+  }
+  known = Struct{};
+  std::memcpy(&known, &given, std::min(bytes, sizeof(Struct)));
+  const auto* begin = reinterpret_cast<const unsigned char*>(&given);
+  for (std::size_t at = sizeof(Struct); at < bytes; ++at) {
+    if (begin[at] == 0) continue;
+    return std::string(name) + ": expected zero behind the " + std::to_string(sizeof(Struct)) +
+           " bytes that version " LACUNA_VERSION " knows, got a value at byte " +
+           std::to_string(at) + ": the caller was compiled with a newer lacuna.h";
+  }
+  return "";
 }
 
 LaunchShape launch_shape(const lacuna_shape& shape) {
@@ -147,10 +167,10 @@ lacuna_status bytes_for_shape(const lacuna_kernel* kernel, const lacuna_shape* s
   if (kernel == nullptr) return fail_call("kernel: expected a handle, got null");
   if (shape == nullptr) return fail_call("shape: expected lacuna_shape, got null");
   if (bytes == nullptr) return fail_call("bytes: expected a place for the size, got null");
-  if (!sized(shape)) {
-    return fail_call(size_text("lacuna_shape", sizeof(*shape), shape->struct_size));
-  }
-  const LaunchShape launch = launch_shape(*shape);
+  lacuna_shape known;
+  const std::string misfit = read_struct("lacuna_shape", *shape, sizeof(*shape), known);
+  if (!misfit.empty()) return fail_call(misfit);
+  const LaunchShape launch = launch_shape(known);
   const KernelState& state = *kernel->state;
   Diagnostics diagnostics;
   if (!check_shape(state.lowered().contract, launch, diagnostics)) {
@@ -187,11 +207,12 @@ lacuna_status lacuna_engine_create(const lacuna_engine_options* options, lacuna_
     const lacuna_engine_options defaults = {sizeof(defaults), nullptr, nullptr, nullptr, 0,
                                             nullptr,          nullptr};
     if (options == nullptr) options = &defaults;
-    if (!sized(options)) {
-      return fail_call(size_text("lacuna_engine_options", sizeof(*options), options->struct_size));
-    }
+    lacuna_engine_options known;
+    const std::string misfit =
+        read_struct("lacuna_engine_options", *options, sizeof(*options), known);
+    if (!misfit.empty()) return fail_call(misfit);
     Diagnostics diagnostics;
-    auto state = create_engine(engine_settings(*options), diagnostics);
+    auto state = create_engine(engine_settings(known), diagnostics);
     if (state == nullptr) return fail(diagnostics, {"lacuna", ""});
     *engine = new lacuna_engine{.state = std::move(state)};
     return LACUNA_OK;
@@ -222,27 +243,25 @@ lacuna_status lacuna_compile(lacuna_engine* engine, const char* spec_json, size_
     if (engine == nullptr) return fail_call("engine: expected a handle, got null");
     if (spec_json == nullptr) return fail_call("spec_json: expected a text, got null");
     if (options == nullptr) return fail_call("options: expected lacuna_compile_options, got null");
-    constexpr std::size_t kFirstSize = offsetof(lacuna_compile_options, shape);
-    if (options->struct_size < kFirstSize) {
-      return fail_call(size_text("lacuna_compile_options", sizeof(*options), options->struct_size));
+    lacuna_compile_options known;
+    std::string misfit = read_struct("lacuna_compile_options", *options,
+                                     offsetof(lacuna_compile_options, shape), known);
+    lacuna_shape about;
+    if (misfit.empty() && known.shape != nullptr) {
+      misfit = read_struct("lacuna_shape", *known.shape, sizeof(about), about);
     }
-    if (options->dtype < LACUNA_BF16 || options->dtype > LACUNA_F32) {
+    if (!misfit.empty()) return fail_call(misfit);
+    if (known.dtype < LACUNA_BF16 || known.dtype > LACUNA_F32) {
       return fail_call("dtype: expected bf16 (0), f16 (1) or f32 (2), got " +
-                       std::to_string(static_cast<int>(options->dtype)));
+                       std::to_string(static_cast<int>(known.dtype)));
     }
     // One byte beyond what is read says that there are too many.
-    const SourceText source{options->path != nullptr ? options->path : "<memory>",
+    const SourceText source{known.path != nullptr ? known.path : "<memory>",
                             std::string(spec_json, std::min(bytes, kMostJsonBytes + 1))};
-    const BuildOptions build{options->head_dim, static_cast<DType>(options->dtype)};
+    const BuildOptions build{known.head_dim, static_cast<DType>(known.dtype)};
     Diagnostics diagnostics;
     std::optional<LaunchShape> shape;
-    if (sized(options) && options->shape != nullptr) {
-      if (!sized(options->shape)) {
-        return fail_call(
-            size_text("lacuna_shape", sizeof(*options->shape), options->shape->struct_size));
-      }
-      shape = launch_shape(*options->shape);
-    }
+    if (known.shape != nullptr) shape = launch_shape(about);
     auto state = compile_kernel(engine->state, source, build, diagnostics, shape);
     if (state == nullptr) return fail(diagnostics, source);
     if (!diagnostics.items.empty()) {
@@ -320,13 +339,16 @@ lacuna_status lacuna_launch(lacuna_kernel* kernel, const lacuna_launch_args* arg
   return guarded([&] {
     if (kernel == nullptr) return fail_call("kernel: expected a handle, got null");
     if (args == nullptr) return fail_call("args: expected lacuna_launch_args, got null");
-    constexpr std::size_t kFirstSize = offsetof(lacuna_launch_args, stage_events);
-    if (args->struct_size < kFirstSize) {
-      return fail_call(size_text("lacuna_launch_args", sizeof(*args), args->struct_size));
+    lacuna_launch_args known;
+    std::string misfit =
+        read_struct("lacuna_launch_args", *args, offsetof(lacuna_launch_args, previous_lse), known);
+    if (!misfit.empty()) return fail_call(misfit);
+    // A launch checks the rest of a selection, and counts in the caller's struct.
+    if (lacuna_selection kept;
+        known.selection != nullptr && known.selection->struct_size >= sizeof(kept)) {
+      misfit = read_struct("lacuna_selection", *known.selection, sizeof(kept), kept);
+      if (!misfit.empty()) return fail_call(misfit);
     }
-    // What a caller built against an older header does not pass stays null.
-    lacuna_launch_args known{};
-    std::memcpy(&known, args, std::min(args->struct_size, sizeof(known)));
     if (known.params == nullptr && known.params_count > 0) {
       return fail_call("params: expected " + std::to_string(known.params_count) +
                        " parameters, got null");

@@ -1,6 +1,8 @@
 // The C ABI against careless callers: null handles, foreign struct sizes, errors of threads.
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -174,6 +176,108 @@ TEST_F(CApiKernel, EveryStructOfAnotherSizeIsNamed) {
   args.struct_size = 4;
   expect_refused(lacuna_launch(kernel_, &args), size_message("lacuna_launch_args", sizeof(args)));
   EXPECT_EQ(other, nullptr);
+}
+
+/// A struct as a newer header may have it: what is known, and a field behind.
+template <class Struct>
+struct Newer {
+  Struct known{};
+  std::uint64_t field = 0;
+
+  Newer() { known.struct_size = sizeof(Newer); }
+};
+
+std::string newer_message(const std::string& name, std::size_t known) {
+  return name + ": expected zero behind the " + std::to_string(known) +
+         " bytes that version " LACUNA_VERSION " knows, got a value at byte " +
+         std::to_string(known) + ": the caller was compiled with a newer lacuna.h";
+}
+
+/// `call` is asked twice: with the field of the newer header zero, and set.
+template <class Struct, class Call>
+void expect_unknown_field_refused(const std::string& name, Newer<Struct> value, const Call& call) {
+  EXPECT_EQ(call(&value.known), LACUNA_OK) << lacuna_last_error();
+  value.field = 1;
+  expect_refused(call(&value.known), newer_message(name, sizeof(Struct)));
+}
+
+TEST_F(CApiKernel, AFieldThatIsNotKnownIsRefused) {
+  Newer<lacuna_engine_options> engine;
+  engine.known.device = "cpu";
+  expect_unknown_field_refused("lacuna_engine_options", engine, [](const auto* options) {
+    lacuna_engine* made = nullptr;
+    const lacuna_status status = lacuna_engine_create(options, &made);
+    lacuna_engine_destroy(made);
+    return status;
+  });
+
+  Newer<lacuna_shape> shape;
+  shape.known = shape_;
+  shape.known.struct_size = sizeof(shape);
+  size_t bytes = 0;
+  expect_unknown_field_refused("lacuna_shape", shape, [&](const auto* s) {
+    return lacuna_workspace_bytes(kernel_, s, &bytes);
+  });
+
+  const auto compile = [&](const lacuna_compile_options* options) {
+    lacuna_kernel* made = nullptr;
+    const lacuna_status status = lacuna_compile(engine_, kDenseText, kDenseBytes, options, &made);
+    lacuna_kernel_destroy(made);
+    return status;
+  };
+  Newer<lacuna_compile_options> options;
+  options.known.head_dim = 64;
+  expect_unknown_field_refused("lacuna_compile_options", options, compile);
+  options.known.shape = &shape.known;
+  shape.field = 1;
+  expect_refused(compile(&options.known), newer_message("lacuna_shape", sizeof(lacuna_shape)));
+
+  int64_t extents[] = {1, 1, 0, 64};
+  DLTensor empty{};
+  empty.device.device_type = kDLCPU;
+  empty.ndim = 4;
+  empty.dtype = {kDLBfloat, 16, 1};
+  empty.shape = extents;
+  Newer<lacuna_launch_args> args;
+  args.known.q = args.known.k = args.known.v = args.known.o = &empty;
+  expect_unknown_field_refused("lacuna_launch_args", args,
+                               [&](const auto* a) { return lacuna_launch(kernel_, a); });
+  Newer<lacuna_selection> selection;
+  selection.field = 1;
+  args.known.selection = &selection.known;
+  expect_refused(lacuna_launch(kernel_, &args.known),
+                 newer_message("lacuna_selection", sizeof(lacuna_selection)));
+}
+
+TEST_F(CApiKernel, StructsOfOlderHeadersAreServed) {
+  // Behind the end of the older struct lies what the caller has there, not a field.
+  lacuna_shape garbage{};
+  options_.shape = &garbage;
+  options_.struct_size = offsetof(lacuna_compile_options, shape);
+  lacuna_kernel* other = nullptr;
+  EXPECT_EQ(lacuna_compile(engine_, kDenseText, kDenseBytes, &options_, &other), LACUNA_OK)
+      << lacuna_last_error();
+  lacuna_kernel_destroy(other);
+
+  lacuna_selection none{};
+  lacuna_launch_args args{};
+  args.selection = &none;
+  for (const std::size_t bytes :
+       {offsetof(lacuna_launch_args, previous_lse), offsetof(lacuna_launch_args, selection),
+        offsetof(lacuna_launch_args, stage_events)}) {
+    args.struct_size = bytes;
+    EXPECT_EQ(lacuna_launch(kernel_, &args), LACUNA_ERROR_INPUT);
+    const std::string error = lacuna_last_error();
+    EXPECT_NE(error.find("argument q: expected a tensor, got null"), std::string::npos) << error;
+  }
+}
+
+TEST_F(CApiKernel, ASizeThatWasNeverSetIsNotRead) {
+  shape_.struct_size = std::size_t{1} << 60;
+  size_t bytes = 0;
+  expect_refused(lacuna_workspace_bytes(kernel_, &shape_, &bytes),
+                 "lacuna_shape.struct_size: expected " + std::to_string(sizeof(shape_)) +
+                     ", got 1152921504606846976");
 }
 
 TEST(CApi, FewerThreadsThanNoneAreRefused) {

@@ -3,11 +3,13 @@
  *   engine  --lacuna_compile-->  kernel  --lacuna_prepare-->  ready  --lacuna_launch-->  work on a
  * stream
  *
- * Plain C99, opaque handles, status codes, structs that begin with their size. Functions never
- * throw, and what a callback throws goes no further. The text of the last error of the calling
- * thread is lacuna_last_error(). Handles are thread-safe: any number of threads may launch one
- * kernel at once. After fork() the child may use CPU engines and kernels; a GPU of the parent is
- * refused there with an error.
+ * Plain C99, opaque handles, status codes, structs that begin with their size. Zero a struct before
+ * its fields are set: one of an older header, which ends earlier, is served, and one of a newer
+ * header is served as long as what this version does not know is zero, else refused. Functions
+ * never throw, and what a callback throws goes no further. The text of the last error of the
+ * calling thread is lacuna_last_error(). Handles are thread-safe: any number of threads may launch
+ * one kernel at once. After fork() the child may use CPU engines and kernels; a GPU of the parent
+ * is refused there with an error.
  *
  * Tensors are DLPack DLTensors, borrowed for the duration of the call (a launch on a stream uses
  * their memory until the stream has run it). Shapes: q, o [batch, heads, n_q, d]; k, v [batch,
