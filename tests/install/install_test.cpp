@@ -2,39 +2,17 @@
 // library that shows nothing but its C ABI.
 #include <gtest/gtest.h>
 
-#include <array>
-#include <cstdio>
 #include <filesystem>
 #include <sstream>
 #include <string>
 
+#include "tests/install/command.hpp"
 #include "tests/runtime/temporary_directory.hpp"
 
 namespace lacuna {
 namespace {
 
-const std::string kLibrary = LACUNA_BINARY_DIR "/bin/liblacuna.so";
 const std::string kConsumer = LACUNA_SOURCE_DIR "/tests/install/consumer";
-
-struct Outcome {
-  int status = -1;
-  std::string output;
-};
-
-Outcome run(const std::string& command) {
-  Outcome outcome;
-  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return outcome;
-  std::array<char, 4096> buffer;
-  while (std::fgets(buffer.data(), buffer.size(), pipe) != nullptr) outcome.output += buffer.data();
-  outcome.status = pclose(pipe);
-  return outcome;
-}
-
-void expect_success(const std::string& command) {
-  const Outcome outcome = run(command);
-  EXPECT_EQ(outcome.status, 0) << command << "\n" << outcome.output;
-}
 
 class Install : public testing::Test {
  protected:
