@@ -132,6 +132,7 @@ std::vector<ArgField> bind_arguments(const Plan& plan, const LoweredPlan& lowere
   if (parts.wgmma) add(lay_out(schedule_members(), schedule_offset()));
   add(lay_out(attend_members(), attend_offset(parts)));
   if (parts.split) add(lay_out(split_members(), split_offset(parts)));
+  if (parts.sequences) add(lay_out(sequence_members(), sequence_offset(parts)));
   if (parts.predict) add(lay_out(predict_members(), predict_offset(parts)), true);
   std::uint32_t end = params_offset(parts);
   const std::vector<ParamSpec>& params = plan.program.params;

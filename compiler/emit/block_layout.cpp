@@ -22,6 +22,21 @@ constexpr BlockMember kSplitMembers[] = {
     {"partial_lse", FieldKind::kPointer, FieldSource::kWorkspace},
 };
 
+constexpr BlockMember kSequenceMembers[] = {
+    {"q_begin", FieldKind::kPointer, FieldSource::kTensorData,
+     static_cast<int>(TensorRole::kQBegin)},
+    {"lengths", FieldKind::kPointer, FieldSource::kTensorData,
+     static_cast<int>(TensorRole::kLengths)},
+    {"k_begin", FieldKind::kPointer, FieldSource::kTensorData,
+     static_cast<int>(TensorRole::kKBegin)},
+    {"pages", FieldKind::kPointer, FieldSource::kTensorData, static_cast<int>(TensorRole::kPages)},
+    {"pages_stride", FieldKind::kI64, FieldSource::kTensorStride,
+     tensor_dimension(TensorRole::kPages, 0)},
+    {"page_tokens", FieldKind::kI32, FieldSource::kTensorExtent,
+     tensor_dimension(TensorRole::kK, 2)},
+    {"most_queries", FieldKind::kI32, FieldSource::kValue},
+};
+
 std::uint32_t field_bytes(FieldKind kind) {
   switch (kind) {
     case FieldKind::kPointer:
@@ -45,6 +60,7 @@ std::uint32_t round_up(std::uint32_t offset, std::uint32_t alignment) {
 std::span<const BlockMap> attend_maps() { return kMaps; }
 std::span<const BlockMember> schedule_members() { return kScheduleMembers; }
 std::span<const BlockMember> split_members() { return kSplitMembers; }
+std::span<const BlockMember> sequence_members() { return kSequenceMembers; }
 
 std::vector<ArgField> lay_out(std::span<const BlockMember> members, std::uint32_t begin) {
   std::vector<ArgField> fields;
@@ -75,8 +91,12 @@ std::uint32_t split_offset(BlockParts parts) {
   return attend_offset(parts) + block_bytes(attend_members());
 }
 
-std::uint32_t predict_offset(BlockParts parts) {
+std::uint32_t sequence_offset(BlockParts parts) {
   return split_offset(parts) + (parts.split ? block_bytes(split_members()) : 0);
+}
+
+std::uint32_t predict_offset(BlockParts parts) {
+  return sequence_offset(parts) + (parts.sequences ? block_bytes(sequence_members()) : 0);
 }
 
 std::uint32_t params_offset(BlockParts parts) {

@@ -81,6 +81,7 @@ void write_args(CudaWriter& out, const Program& program, BlockParts parts) {
   }
   out.line("  lacuna::AttendArgs attend;");
   if (parts.split) out.line("  lacuna::SplitArgs split;");
+  if (parts.sequences) out.line("  lacuna::SequenceArgs sequences;");
   if (parts.predict) out.line("  lacuna::PredictArgs predict;");
   for (const ParamSpec& param : program.params) {
     out.line("  lacuna::Param<" +
@@ -93,6 +94,7 @@ void write_args(CudaWriter& out, const Program& program, BlockParts parts) {
   assert_offsets(out, "AttendArgs", attend_members(),
                  {"lse.data", "counts", "row_order", "n_b", "scale"});
   if (parts.split) assert_offsets(out, "SplitArgs", split_members(), {"partial_lse"});
+  if (parts.sequences) assert_offsets(out, "SequenceArgs", sequence_members(), {"page_tokens"});
   if (!parts.predict) return;
   assert_offsets(
       out, "PredictArgs", predict_members(),
@@ -129,6 +131,7 @@ void write_shared_includes(CudaWriter& out, BlockParts parts) {
   write_include(out, "args/attend_args.cuh");
   if (parts.wgmma) write_include(out, "args/attend_maps.cuh");
   if (parts.split) write_include(out, "args/split_args.cuh");
+  if (parts.sequences) write_include(out, "args/sequence_args.cuh");
   if (parts.predict) write_include(out, "args/predict_args.cuh");
   if (parts.wgmma) write_include(out, "pipeline/work_tile_schedule.cuh");
 }

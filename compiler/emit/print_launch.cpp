@@ -12,7 +12,9 @@ constexpr const char* kRoleNames[kTensorRoleCount] = {"q",           "k",
                                                       "lse",         "counts",
                                                       "tile_mask",   "list_indices",
                                                       "list_counts", "previous_lse",
-                                                      "order"};
+                                                      "order",       "q_begin",
+                                                      "lengths",     "k_begin",
+                                                      "pages"};
 
 std::string_view name_of(FieldKind kind) {
   switch (kind) {

@@ -22,6 +22,18 @@ std::string_view name_of(Element element) {
   return "";
 }
 
+std::string_view name_of(BatchLayout batch) {
+  switch (batch) {
+    case BatchLayout::kUniform:
+      return "uniform";
+    case BatchLayout::kSequences:
+      return "sequences";
+    case BatchLayout::kPages:
+      return "pages";
+  }
+  return "";
+}
+
 std::string_view name_of(Dim dim) {
   switch (dim) {
     case Dim::kBatch:

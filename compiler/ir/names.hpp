@@ -12,6 +12,7 @@ namespace lacuna {
 
 std::string_view name_of(Element element);
 std::string_view name_of(Dim dim);
+std::string_view name_of(BatchLayout batch);
 
 /// All enumerators of E, in order.
 template <class E>
@@ -27,6 +28,9 @@ inline constexpr auto kAll<Dim> = std::array{
     Dim::kQCells, Dim::kKCells, Dim::kQGroups,  Dim::kKGroups};
 template <>
 inline constexpr auto kAll<DType> = std::array{DType::kBF16, DType::kF16, DType::kF32};
+template <>
+inline constexpr auto kAll<BatchLayout> =
+    std::array{BatchLayout::kUniform, BatchLayout::kSequences, BatchLayout::kPages};
 template <>
 inline constexpr auto kAll<GateScope> =
     std::array{GateScope::kWarp, GateScope::kTile, GateScope::kWarpgroup};

@@ -287,6 +287,10 @@ void read_header(ParseContext& context, Program& program) {
   reader.expect(",");
   reader.expect("dtype=");
   read(context, program.dtype);
+  if (reader.accept(",")) {
+    reader.expect("batch=");
+    read(context, program.batch);
+  }
   reader.expect(")");
   reader.expect("{");
   reader.expect_line_end();

@@ -132,7 +132,9 @@ std::string print_node(const Program& program, const Node& node) {
 
 std::string print_program(const Program& program) {
   std::string text = "program @" + program.name + "(head_dim=" + text_of(program.head_dim) +
-                     ", dtype=" + text_of(program.dtype) + ") {\n";
+                     ", dtype=" + text_of(program.dtype);
+  if (program.batch != BatchLayout::kUniform) text += ", batch=" + text_of(program.batch);
+  text += ") {\n";
   for (const ParamSpec& param : program.params) text += print_param(param);
   for (const Node& node : program.nodes) text += print_node(program, node);
   return text + "}\n";

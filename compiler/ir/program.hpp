@@ -285,10 +285,21 @@ struct Node {
   bool operator==(const Node&) const = default;
 };
 
+/// How the batch entries of a launch lie in memory:
+///   kUniform    all of one length: q [n_b, heads, n_q, d], k [n_b, heads_kv, n_k, d]
+///   kSequences  one behind the other, each of its own lengths: q [1, heads, tokens, d],
+///               k [1, heads_kv, tokens, d]
+///   kPages      queries as in kSequences; keys and values in pages that a table names:
+///               k [pages, heads_kv, page_tokens, d]
+/// Lengths and tables are tensors of the launch (lacuna_sequences of lacuna.h). In formulas b is
+/// the number of a sequence, and n_q, n_k, q and k are those of the sequence.
+enum class BatchLayout : std::uint8_t { kUniform, kSequences, kPages };
+
 struct Program {
   std::string name;
   int head_dim = 0;
   DType dtype = DType::kBF16;
+  BatchLayout batch = BatchLayout::kUniform;
   std::vector<ParamSpec> params;
   std::vector<Value> values;
   std::vector<Node> nodes;
@@ -317,6 +328,7 @@ std::string_view name_of(AttendFamily);
 struct BuildOptions {
   int head_dim = 128;
   DType dtype = DType::kBF16;
+  BatchLayout batch = BatchLayout::kUniform;
   std::optional<TunedTiles> tuned{};
   /// For comparisons: only this family; an error where it cannot be.
   std::optional<AttendFamily> family{};

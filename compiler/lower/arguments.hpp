@@ -17,9 +17,14 @@ enum class TensorRole : std::uint8_t {
   kListIndices,
   kListCounts,
   kPreviousLse,  ///< f32 [n_b, n_h, n_q], natural log: row LSE of an earlier call
-  kOrder         ///< i32 [n]: token order[n] of the caller is token n of the computation
+  kOrder,        ///< i32 [n]: token order[n] of the caller is token n of the computation
+  // Of a batch of sequences:
+  kQBegin,  ///< i32 [n_b + 1]: first query of each sequence, and the end of the last
+  kLengths, ///< i32 [n_b]: keys of each sequence
+  kKBegin,  ///< i32 [n_b]: first key of each sequence
+  kPages    ///< i32 [n_b, max_pages]: pages of each sequence's keys and values, in order
 };
-inline constexpr int kTensorRoleCount = 11;
+inline constexpr int kTensorRoleCount = 15;
 
 enum class FieldKind : std::uint8_t { kPointer, kI64, kI32, kF32, kParam };
 
@@ -41,6 +46,7 @@ inline constexpr int kWorkspaceUnitBytes = 256;
 struct BlockParts {
   bool wgmma = false;  ///< maps and schedule
   bool split = false;
+  bool sequences = false;
   bool predict = false;
 };
 

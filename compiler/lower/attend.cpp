@@ -85,6 +85,7 @@ std::vector<ConfigField> attend_config(const Plan& plan) {
       boolean("kSharedHeads", shared, "/predictor/heads"),
   };
   if (is_wgmma(plan)) add_wgmma_config(plan, fields);
+  add_batch_field(plan.program, fields);
   if (chosen.split_kv.value > 1)
     fields.push_back(split_kv_field(chosen));  // combine writes the results
   else
@@ -178,6 +179,9 @@ std::vector<NamedSize> attend_sizes(const Plan& plan) {
                                {"k_tiles", tiles_of(Tensor::kK, tile_k)},
                                {"heads_per_kv", "n_h // n_h_kv"}};
   if (is_wgmma(plan)) sizes.push_back({"head_group", head_group(plan)});
+  if (plan.program.batch != BatchLayout::kUniform)
+    sizes.insert(sizes.end(),
+                 {{"n_b", "n_b"}, {"n_q", "n_q"}, {"n_k", "n_k"}, {"most_queries", "n_q"}});
   return sizes;
 }
 
@@ -194,6 +198,11 @@ Kernels lower_attend(const Plan& plan) {
                 .threads = attend_threads(plan),
                 .smem_bytes = plan.attend.smem_bytes,
                 .sizes = attend_sizes(plan)};
+  if (plan.program.batch != BatchLayout::kUniform) {
+    // Extents of q and k count the tokens of all sequences.
+    for (const char* extent : {"n_b", "n_q", "n_k"})
+      kernel.arguments.push_back({extent, FieldSource::kValue, extent});
+  }
   kernel.slots = attend_slots(plan, kernel.grid);
   add_operands(plan, kernel);
   return {kernel};

@@ -16,6 +16,7 @@ Kernels lower_combine(const Plan& plan) {
   const Attend& attend = attend_of(plan.program);
   std::vector<ConfigField> config{split_kv_field(plan.attend),
                                   boolean("kWritesLse", attend.lse, "/attention/lse")};
+  add_batch_field(plan.program, config);
   add_row_end_fields(attend, config);
   const int tokens = kBlockThreads / (plan.program.head_dim / kCombinedElements);
   return {{.name = "combine",

@@ -41,6 +41,13 @@ ConfigField integer(const char* name, const Chosen<int>& chosen, const char* poi
   return integer(name, chosen.value, pointer, chosen.origin, chosen.reason);
 }
 
+void add_batch_field(const Program& program, std::vector<ConfigField>& fields) {
+  if (program.batch == BatchLayout::kUniform) return;
+  const bool has_pages = program.batch == BatchLayout::kPages;
+  fields.push_back(enumerator("BatchLayout", "kBatch", has_pages ? "kPages" : "kSequences",
+                              kNoField, Origin::kCaller));
+}
+
 ConfigField tensor_field(Tensor tensor) {
   return integer("kTensor", static_cast<int>(tensor), kNoField, Origin::kDerived,
                  std::string(name_of(tensor)));

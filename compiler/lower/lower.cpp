@@ -69,6 +69,7 @@ LoweredPlan lower_plan(const Plan& plan) {
   for (const auto lowering : kLowerings) append_kernels(lowered.kernels, lowering(plan));
   lowered.parts = {.wgmma = plan.attend.family.value == AttendFamily::kWgmma,
                    .split = plan.attend.split_kv.value > 1,
+                   .sequences = plan.program.batch != BatchLayout::kUniform,
                    .predict = has_stages(plan.program)};
   lowered.sizes = attend_sizes(plan);
   if (lowered.parts.predict) {
@@ -79,8 +80,9 @@ LoweredPlan lower_plan(const Plan& plan) {
     lowered.sizes.insert(lowered.sizes.end(), kernel.sizes.begin(), kernel.sizes.end());
   }
   lowered.slots = workspace_of(lowered.kernels);
-  // No item of a split work tile could clear its row's reports before all others.
-  if (lowered.parts.split) lowered.cleared = {TensorRole::kCounts, TensorRole::kTileMask};
+  // No item of a split work tile could clear its row's reports before all others; and reports have
+  // rows and tiles for the longest sequence.
+  if (lowered.parts.split || lowered.parts.sequences) lowered.cleared = {TensorRole::kCounts, TensorRole::kTileMask};
   return lowered;
 }
 

@@ -103,7 +103,7 @@ class ProgramBuilder {
  public:
   ProgramBuilder(const VariantSpec& spec, const BuildOptions& options, Loader loader)
       : spec_(spec), loader_(loader), element_(element_of(options.dtype)) {
-    program_ = {spec.name, options.head_dim, options.dtype, spec.params, {}, {}};
+    program_ = {spec.name, options.head_dim, options.dtype, options.batch, spec.params, {}, {}};
     scale_ = spec.attention.scale.value_or(1.0f / std::sqrt(static_cast<float>(options.head_dim)));
   }
 

@@ -4,6 +4,7 @@
 
 #include "compiler/expr/parse.hpp"
 #include "compiler/expr/score_parts.hpp"
+#include "compiler/ir/names.hpp"
 
 namespace lacuna {
 namespace {
@@ -41,6 +42,9 @@ std::string objection(const Program& program, const PassContext& context) {
   if (context.relief.asks_for_mma && context.family != AttendFamily::kWgmma)
     return std::string(context.relief.reason);
   if (!context.target.has_wgmma) return context.target.name + " has no wgmma";
+  if (program.batch != BatchLayout::kUniform)
+    return "a batch of " + std::string(name_of(program.batch)) +
+           ": blocks find their sequence row by row, with cp.async";
   if (program.head_dim % kPanelElements != 0) {
     return "head_dim " + std::to_string(program.head_dim) + ": rows are not whole panels of " +
            std::to_string(kPanelElements);

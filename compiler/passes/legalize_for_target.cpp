@@ -5,6 +5,7 @@
 #include <string>
 
 #include "compiler/ir/fields.hpp"
+#include "compiler/ir/names.hpp"
 #include "compiler/passes/check_head_dim.hpp"
 #include "compiler/passes/choose_estimate.hpp"
 #include "compiler/passes/eliminate_dead_ops.hpp"
@@ -130,6 +131,27 @@ void check_steps(const Program& program, const PassContext& context) {
   if (attend.q_scale < 0) check_once<Quantise>(program, context, "integers");
 }
 
+/// Token orders are of one length. On GPUs only attend knows sequences; what comes before it works
+/// on tensors of one length.
+void check_batch(const Program& program, const PassContext& context) {
+  if (program.batch == BatchLayout::kUniform) return;
+  const auto refuse = [&](const char* pointer, const std::string& what, const char* help) {
+    Diagnostic& d = context.diagnostics.add(
+        at_field(context.document, pointer, Code::kUnsupported, Severity::kError,
+                 what + " does not go with a batch of " + std::string(name_of(program.batch)) +
+                     " on " + context.target.name));
+    d.helps.emplace_back(help);
+  };
+  if (find_op<Permute>(program) != nullptr)
+    return refuse("/permute", "permute", "permute the tokens of each sequence before the launch");
+  if (context.target.kind == TargetKind::kCpu) return;
+  constexpr const char* kHelp = "compile for the target cpu, or launch each sequence by itself";
+  if (find_op<Select>(program) != nullptr) return refuse("/predictor", "a predictor", kHelp);
+  const Attend& attend = attend_of(program);
+  if (attend.q_scale >= 0 || attend.v_scale >= 0)
+    return refuse("/quantise", "quantise", kHelp);
+}
+
 /// Scales, biases and the statistics of a gate take the registers that a wide output leaves.
 void check_8_bit_head_dim(const Program& program, const PassContext& context) {
   const Attend& attend = attend_of(program);
@@ -191,6 +213,7 @@ void check_prepared_tiles(const Program& program, const PassContext& context) {
 
 Program legalize_for_target(Program program, const PassContext& context) {
   note_estimate(program, context);
+  check_batch(program, context);
   if (context.target.kind == TargetKind::kCpu) return program;
   check_dtype(program, context);
   check_head_dim(context.document, program.head_dim, context.target, context.diagnostics);

@@ -255,10 +255,15 @@ lacuna_status lacuna_compile(lacuna_engine* engine, const char* spec_json, size_
       return fail_call("dtype: expected bf16 (0), f16 (1) or f32 (2), got " +
                        std::to_string(static_cast<int>(known.dtype)));
     }
+    if (known.batch < LACUNA_BATCH_UNIFORM || known.batch > LACUNA_BATCH_PAGES) {
+      return fail_call("batch: expected uniform (0), sequences (1) or pages (2), got " +
+                       std::to_string(static_cast<int>(known.batch)));
+    }
     // One byte beyond what is read says that there are too many.
     const SourceText source{known.path != nullptr ? known.path : "<memory>",
                             std::string(spec_json, std::min(bytes, kMostJsonBytes + 1))};
-    const BuildOptions build{known.head_dim, static_cast<DType>(known.dtype)};
+    const BuildOptions build{known.head_dim, static_cast<DType>(known.dtype),
+                             static_cast<BatchLayout>(known.batch)};
     Diagnostics diagnostics;
     std::optional<LaunchShape> shape;
     if (known.shape != nullptr) shape = launch_shape(about);
@@ -348,6 +353,12 @@ lacuna_status lacuna_launch(lacuna_kernel* kernel, const lacuna_launch_args* arg
         known.selection != nullptr && known.selection->struct_size >= sizeof(kept)) {
       misfit = read_struct("lacuna_selection", *known.selection, sizeof(kept), kept);
       if (!misfit.empty()) return fail_call(misfit);
+    }
+    lacuna_sequences sequences;
+    if (known.sequences != nullptr) {
+      misfit = read_struct("lacuna_sequences", *known.sequences, sizeof(sequences), sequences);
+      if (!misfit.empty()) return fail_call(misfit);
+      known.sequences = &sequences;
     }
     if (known.params == nullptr && known.params_count > 0) {
       return fail_call("params: expected " + std::to_string(known.params_count) +

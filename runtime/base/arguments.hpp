@@ -22,6 +22,7 @@ struct LaunchContract {
   std::string kernel;  ///< the spec's name, for messages
   DLDevice device{kDLCPU, 0};
   DType dtype = DType::kBF16;
+  BatchLayout batch = BatchLayout::kUniform;
   int head_dim = 0;
   int tile_q = 0, tile_k = 0;  ///< of reports: where attend gathers, tile_k is a column's width
   bool takes_lists = false;

@@ -1,9 +1,14 @@
 // How many tiles hold so many tokens, and how many tokens they have room for.
 #pragma once
 
+#include <type_traits>
+
 namespace lacuna {
 
-constexpr int ceil_div(int count, int size) { return (count + size - 1) / size; }
+template <class Integer>
+constexpr Integer ceil_div(Integer count, std::type_identity_t<Integer> size) {
+  return (count + size - 1) / size;
+}
 constexpr int round_up(int count, int size) { return ceil_div(count, size) * size; }
 
 }  // namespace lacuna

@@ -36,6 +36,7 @@ struct HostTensor {
 /// holds the values of the e4m3 codes; v_scale [n_b, n_h_kv, d] f32.
 struct HostArgs {
   std::int32_t n_b = 0, n_h = 0, n_h_kv = 0, n_q = 0, n_k = 0;
+  std::int32_t first_b = 0;  ///< what formulas see as b of entry 0: a sequence is run by itself
   HostTensor q, k, v, o, lse, counts, tile_mask, list_indices, list_counts;
   HostTensor previous_lse{}, order{};  ///< the caller's; for runtime/cpu/stages/
   HostTensor columns{}, q_scale{}, k_scale{}, v_scale{}, row_bias{}, column_bias{};
@@ -43,7 +44,7 @@ struct HostArgs {
   std::int32_t threads = 0;           ///< 0: all hardware threads
 };
 
-inline constexpr std::uint32_t kHostBackendAbi = 3;
+inline constexpr std::uint32_t kHostBackendAbi = 4;
 
 /// The plugin's only exported symbol returns this table:
 ///   extern "C" const lacuna::HostBackend* lacuna_host_backend(std::uint32_t abi);   // null: other

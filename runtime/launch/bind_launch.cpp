@@ -5,162 +5,13 @@
 #include <limits>
 #include <utility>
 
+#include "compiler/ir/names.hpp"
+#include "runtime/base/whole_tiles.hpp"
 #include "runtime/launch/tensor_check.hpp"
+#include "runtime/launch/tensor_rules.hpp"
 
 namespace lacuna {
 namespace {
-
-constexpr DLDataType kF32{kDLFloat, 32, 1};
-constexpr DLDataType kI32{kDLInt, 32, 1};
-constexpr DLDataType kU8{kDLUInt, 8, 1};
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
-const DLTensor* tensor_of(const lacuna_launch_args& args, TensorRole role) {
-  switch (role) {
-    case TensorRole::kQ:
-      return args.q;
-    case TensorRole::kK:
-      return args.k;
-    case TensorRole::kV:
-      return args.v;
-    case TensorRole::kO:
-      return args.o;
-    case TensorRole::kLse:
-      return args.lse;
-    case TensorRole::kCounts:
-      return args.counts;
-    case TensorRole::kTileMask:
-      return args.tile_mask;
-    case TensorRole::kListIndices:
-      return args.list_indices;
-    case TensorRole::kListCounts:
-      return args.list_counts;
-    case TensorRole::kPreviousLse:
-      return args.previous_lse;
-    case TensorRole::kOrder:
-      return args.order;
-  }
-  return nullptr;
-}
-
-/// Extents of a launch: q says batch, heads and n_q; k says heads_kv and n_k. kAnyExtent where a
-/// missing or misshapen tensor leaves it open.
-struct Extents {
-  std::int64_t batch = kAnyExtent, heads = kAnyExtent, n_q = kAnyExtent;
-  std::int64_t heads_kv = kAnyExtent, n_k = kAnyExtent;
-  std::int64_t q_tiles = kAnyExtent, k_tiles = kAnyExtent;
-};
-
-/// Leaves open what check_tensor will refuse, so that one extent draws one error.
-std::int64_t extent_or_any(std::int64_t extent) {
-  return extent >= 0 && extent <= std::numeric_limits<std::int32_t>::max() ? extent : kAnyExtent;
-}
-
-std::int64_t tiles_or_any(std::int64_t extent, std::int64_t tile) {
-  return extent == kAnyExtent ? kAnyExtent : ceil_div(extent, tile);
-}
-
-Extents read_extents(const LaunchContract& contract, const lacuna_launch_args& args) {
-  Extents e;
-  if (args.q != nullptr && args.q->ndim == 4 && args.q->shape != nullptr) {
-    e.batch = extent_or_any(args.q->shape[0]);
-    e.heads = extent_or_any(args.q->shape[1]);
-    e.n_q = extent_or_any(args.q->shape[2]);
-    e.q_tiles = tiles_or_any(e.n_q, contract.tile_q);
-  }
-  if (args.k != nullptr && args.k->ndim == 4 && args.k->shape != nullptr) {
-    e.heads_kv = extent_or_any(args.k->shape[1]);
-    e.n_k = extent_or_any(args.k->shape[2]);
-    e.k_tiles = tiles_or_any(e.n_k, contract.tile_k);
-  }
-  return e;
-}
-
-/// The table of tensors, with the extents of this launch filled in.
-TensorRule rule_of(TensorRole role, const LaunchContract& c, const Extents& e) {
-  const DLDataType dtype = dl_dtype(c.dtype);
-  const std::int64_t d = c.head_dim;
-  const auto rows = Layout::kRows;
-  const auto compact = Layout::kCompact;
-  switch (role) {
-    case TensorRole::kQ:
-      return {"q",  dtype, 4, {"batch", "heads", "n_q", "d"}, {e.batch, e.heads, e.n_q, d},
-              rows, false};
-    case TensorRole::kK:
-      return {"k",  dtype, 4, {"batch", "heads_kv", "n_k", "d"}, {e.batch, e.heads_kv, e.n_k, d},
-              rows, false};
-    case TensorRole::kV:
-      return {"v",  dtype, 4, {"batch", "heads_kv", "n_k", "d"}, {e.batch, e.heads_kv, e.n_k, d},
-              rows, false};
-    case TensorRole::kO:
-      return {"o",  dtype, 4, {"batch", "heads", "n_q", "d"}, {e.batch, e.heads, e.n_q, d},
-              rows, true};
-    case TensorRole::kLse:
-      return {"lse", kF32, 3, {"batch", "heads", "n_q"}, {e.batch, e.heads, e.n_q}, compact, true};
-    case TensorRole::kCounts:
-      return {
-          "counts", kI32, 4, {"batch", "heads", "q_tiles", "3"}, {e.batch, e.heads, e.q_tiles, 3},
-          compact,  true};
-    case TensorRole::kTileMask:
-      return {"tile_mask",
-              kU8,
-              4,
-              {"batch", "heads", "q_tiles", "k_tiles"},
-              {e.batch, e.heads, e.q_tiles, e.k_tiles},
-              compact,
-              true};
-    case TensorRole::kListIndices:
-      return {"list_indices",
-              kI32,
-              4,
-              {"batch", "heads", "q_tiles", "capacity"},
-              {e.batch, e.heads, e.q_tiles, kAnyExtent},
-              compact,
-              false};
-    case TensorRole::kListCounts:
-      return {"list_counts", kI32, 3, {"batch", "heads", "q_tiles"}, {e.batch, e.heads, e.q_tiles},
-              compact,       false};
-    case TensorRole::kPreviousLse:
-      return {"previous_lse", kF32, 3, {"batch", "heads", "n_q"}, {e.batch, e.heads, e.n_q},
-              compact,        false};
-    case TensorRole::kOrder:
-      return {"order", kI32, 1, {"n_q"}, {e.n_q}, compact, false};
-  }
-  return {};
-}
-
-bool is_required(TensorRole role, const LaunchContract& contract) {
-  switch (role) {
-    case TensorRole::kListIndices:
-    case TensorRole::kListCounts:
-      return contract.takes_lists;
-    case TensorRole::kPreviousLse:
-      return contract.takes_previous_lse;
-    case TensorRole::kOrder:
-      return contract.takes_order;
-    default:
-      return role <= TensorRole::kO;
-  }
-}
-
-/// Why a kernel has no use for a tensor; null if it has.
-const char* refusal(TensorRole role, const LaunchContract& contract) {
-  switch (role) {
-    case TensorRole::kLse:
-      return contract.has_lse ? nullptr : "the spec says \"lse\": false";
-    case TensorRole::kListIndices:
-    case TensorRole::kListCounts:
-      return contract.takes_lists ? nullptr : "the spec does not say \"mask\": \"external\"";
-    case TensorRole::kPreviousLse:
-      return contract.takes_previous_lse ? nullptr
-                                         : "the spec does not say \"normalise\": \"previous_lse\"";
-    case TensorRole::kOrder:
-      return contract.takes_order ? nullptr : "the spec has no \"permute\"";
-    default:
-      return nullptr;
-  }
-}
 
 void bind_tensors(const lacuna_launch_args& args, const Extents& extents, Mismatches& mismatches,
                   BoundLaunch& bound) {
@@ -309,6 +160,46 @@ void bind_params(const lacuna_launch_args& args, const Extents& extents, Mismatc
   }
 }
 
+bool check_sequences(const lacuna_sequences* sequences, Mismatches& mismatches) {
+  const LaunchContract& contract = mismatches.contract();
+  const bool is_uniform = contract.batch == BatchLayout::kUniform;
+  const std::string batch = "it was compiled for a batch of " + std::string(name_of(contract.batch));
+  if (is_uniform && sequences != nullptr)
+    mismatches.argument("sequences", "expected null, got lacuna_sequences: " + batch);
+  if (!is_uniform && sequences == nullptr)
+    mismatches.argument("sequences", "expected lacuna_sequences, got null: " + batch);
+  if (is_uniform || sequences == nullptr) return !mismatches.any();
+  const std::pair<const char*, std::int32_t> counts[] = {{"sequences.count", sequences->count},
+                                                         {"sequences.max_n_q", sequences->max_n_q},
+                                                         {"sequences.max_n_k", sequences->max_n_k}};
+  for (const auto& [name, count] : counts) {
+    if (count < 0) mismatches.argument(name, "expected 0 or more, got " + std::to_string(count));
+  }
+  return !mismatches.any();
+}
+
+/// What the extents of a page table and of its pages have to be.
+void check_pages(const Extents& extents, const lacuna_sequences* sequences,
+                 Mismatches& mismatches) {
+  constexpr std::int64_t kFewestTokens = 16, kMostTokens = 128;
+  if (mismatches.contract().batch != BatchLayout::kPages || extents.k_rows == kAnyExtent) return;
+  const std::int64_t tokens = extents.k_rows;
+  if (tokens < kFewestTokens || tokens > kMostTokens || (tokens & (tokens - 1)) != 0) {
+    mismatches.argument("k", "page_tokens expected 16, 32, 64 or 128, got " +
+                                 std::to_string(tokens));
+    return;
+  }
+  const DLTensor* pages = sequences->pages;
+  if (pages == nullptr || pages->ndim != 2 || pages->shape == nullptr) return;
+  const std::int64_t needed = ceil_div(extents.n_k, tokens);
+  if (extents.n_k > 0 && pages->shape[1] < needed) {
+    mismatches.argument("pages", "max_pages expected at least " + std::to_string(needed) + " (" +
+                                     std::to_string(extents.n_k) + " keys in pages of " +
+                                     std::to_string(tokens) + "), got " +
+                                     std::to_string(pages->shape[1]));
+  }
+}
+
 }  // namespace
 
 bool check_shape(const LaunchContract& contract, const LaunchShape& shape,
@@ -348,7 +239,9 @@ bool check_shape(const LaunchContract& contract, const LaunchShape& shape,
 bool bind_launch(const LaunchContract& contract, const lacuna_launch_args& args, BoundLaunch& bound,
                  Diagnostics& diagnostics) {
   Mismatches mismatches(contract, diagnostics);
+  if (!check_sequences(args.sequences, mismatches)) return false;
   const Extents extents = read_extents(contract, args);
+  check_pages(extents, args.sequences, mismatches);
   bind_tensors(args, extents, mismatches, bound);
   bind_params(args, extents, mismatches, bound);
   if (mismatches.any()) return false;

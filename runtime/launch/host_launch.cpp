@@ -65,9 +65,10 @@ bool run_attend(const KernelState& kernel, const HostArgs& args, Diagnostics& di
 }  // namespace
 
 bool run_on_host(const KernelState& kernel, const BoundLaunch& bound, KeptBits kept,
-                 Diagnostics& diagnostics) {
+                 std::int32_t first_b, Diagnostics& diagnostics) {
   const Program& program = kernel.lowered().plan.program;
-  const HostArgs caller = host_args(kernel, bound);
+  HostArgs caller = host_args(kernel, bound);
+  caller.first_b = first_b;
   if (!has_stages(program)) return run_attend(kernel, caller, diagnostics);
   StagedLaunch staged;
   run_stages(program, caller, kept, staged);

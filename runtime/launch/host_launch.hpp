@@ -6,9 +6,10 @@
 
 namespace lacuna {
 
-/// Runs before it returns. Takes memory for what the stages make.
+/// Runs before it returns. Takes memory for what the stages make. `first_b`: what formulas see as b
+/// of the first batch entry.
 bool run_on_host(const KernelState& kernel, const BoundLaunch& bound, KeptBits kept,
-                 Diagnostics& diagnostics);
+                 std::int32_t first_b, Diagnostics& diagnostics);
 
 /// Bytes of a selection's data on the CPU; 0 if the program keeps nothing.
 std::size_t host_mask_bytes(const KernelState& kernel, const LaunchShape& shape);

@@ -6,6 +6,7 @@
 #include "runtime/launch/argument_block.hpp"
 #include "runtime/launch/bind_launch.hpp"
 #include "runtime/launch/host_launch.hpp"
+#include "runtime/launch/host_sequences.hpp"
 
 namespace lacuna {
 namespace {
@@ -84,6 +85,8 @@ bool check_selection(const KernelState& kernel, const lacuna_selection& selectio
   if (!kernel.lowered().contract.keeps_selection) {
     return refuse("selection: expected null, got one: the spec has no \"predictor\"");
   }
+  if (kernel.lowered().contract.batch != BatchLayout::kUniform)
+    return refuse("selection: expected null, got one: tiles of sequences are not kept");
   if (selection.struct_size < sizeof(selection)) {
     return refuse("selection.struct_size: expected " + std::to_string(sizeof(selection)) +
                   ", got " + std::to_string(selection.struct_size));
@@ -241,11 +244,12 @@ bool launch_on_gpu(KernelState& kernel, const BoundLaunch& bound, const LaunchVa
 
 bool launch_on_host(const KernelState& kernel, const BoundLaunch& bound,
                     const lacuna_launch_args& args, Diagnostics& diagnostics) {
+  if (args.sequences != nullptr) return run_sequences_on_host(kernel, bound, diagnostics);
   KeptBits kept;
   if (args.selection != nullptr) {
     kept = {static_cast<std::uint32_t*>(args.selection->data), is_decided(kernel, args.selection)};
   }
-  return run_on_host(kernel, bound, kept, diagnostics);
+  return run_on_host(kernel, bound, kept, 0, diagnostics);
 }
 
 }  // namespace

@@ -80,12 +80,17 @@ void check_count(const Check& check) {
   }
 }
 
-void check_rows(const Check& check, bool on_gpu) {
+void check_last(const Check& check) {
   const int last = check.rule.rank - 1;
   if (check.counts(last) && check.bound.stride[last] != 1) {
     check.report("stride of " + check.dim(last) + " expected 1, got " +
                  std::to_string(check.bound.stride[last]));
   }
+}
+
+void check_rows(const Check& check, bool on_gpu) {
+  check_last(check);
+  const int last = check.rule.rank - 1;
   for (int d = 0; d < last; ++d) {
     if (!check.counts(d)) continue;
     const std::int64_t stride = check.bound.stride[d];
@@ -229,6 +234,7 @@ void check_tensor(const TensorRule& rule, const DLTensor& tensor, Code code, Mis
   }
   check_count(check);
   if (rule.layout == Layout::kRows) check_rows(check, on_gpu);
+  if (rule.layout == Layout::kDenseInLast) check_last(check);
   if (rule.layout == Layout::kCompact) check_compact(check);
   check_data(check, on_gpu);
 }

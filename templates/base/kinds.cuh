@@ -11,6 +11,9 @@ enum class Normalise { kNone, kSoftmax, kLse, kPreviousLse, kRowMax };
 /// last; a last one that looks within what that one kept, or keeps it, too.
 enum class Step { kOnly, kBefore, kWithin, kUnion };
 
+/// How the batch entries of a launch lie in memory; compiler/ir/program.hpp.
+enum class BatchLayout { kUniform, kSequences, kPages };
+
 /// Tokens that share one scale: a tile, the rows of a warp, or what one thread of an mma holds.
 enum class QuantGroup { kBlock, kWarp, kThread };
 

@@ -1,5 +1,6 @@
 #include "tools/common/spec_options.hpp"
 
+#include "compiler/ir/names.hpp"
 #include "compiler/passes/relief.hpp"
 #include "compiler/spec/json_limits.hpp"
 #include "tools/io/file_io.hpp"
@@ -19,11 +20,10 @@ std::vector<std::string> target_names() {
   return names;
 }
 
-constexpr DType kDTypes[] = {DType::kBF16, DType::kF16, DType::kF32};
-
-std::vector<std::string> dtype_names() {
+template <class E>
+std::vector<std::string> names_of() {
   std::vector<std::string> names;
-  for (const DType dtype : kDTypes) names.emplace_back(name_of(dtype));
+  for (const E one : kAll<E>) names.emplace_back(name_of(one));
   return names;
 }
 
@@ -60,6 +60,14 @@ void add_lowering_options(CLI::App& verb, LoweringOptions& options, const std::s
       ->type_name("N");
   add_dtype_option(verb, options.dtype,
                    "Element type: bf16, f16, f32 (the spec's first, else bf16)");
+  verb.add_option_function<std::string>(
+          "--batch",
+          [&options](const std::string& name) {
+            options.batch = find_by_name<BatchLayout>(name).value_or(BatchLayout::kUniform);
+          },
+          "How batch entries lie: uniform, sequences (ragged), pages (ragged, paged K and V)")
+      ->check(one_of(names_of<BatchLayout>()))
+      ->type_name("NAME");
   verb.add_option("--relief", options.relief,
                   "Plan for fewer registers: what `build` reports where a kernel spilled (0)")
       ->check(CLI::Range(0, static_cast<int>(reliefs().size()) - 1))
@@ -70,12 +78,10 @@ void add_dtype_option(CLI::App& verb, std::optional<DType>& dtype, const std::st
   verb.add_option_function<std::string>(
           "--dtype",
           [&dtype](const std::string& name) {
-            for (const DType candidate : kDTypes) {
-              if (name_of(candidate) == name) dtype = candidate;
-            }
+            dtype = find_by_name<DType>(name);
           },
           help)
-      ->check(one_of(dtype_names()))
+      ->check(one_of(names_of<DType>()))
       ->type_name("NAME");
 }
 
@@ -85,6 +91,7 @@ BuildOptions build_options(const VariantSpec& spec, const LoweringOptions& optio
   const auto& dtypes = spec.attention.dtype.values;
   result.head_dim = options.head_dim.value_or(head_dims.empty() ? 128 : head_dims.front());
   result.dtype = options.dtype.value_or(dtypes.empty() ? DType::kBF16 : dtypes.front());
+  result.batch = options.batch;
   result.relief = options.relief;
   return result;
 }

@@ -18,12 +18,13 @@ struct LoweringOptions {
   std::optional<int> head_dim;     ///< absent: the spec's first, else 128
   std::optional<DType> dtype;      ///< absent: the spec's first, else bf16
   int relief = 0;                  ///< BuildOptions::relief
+  BatchLayout batch = BatchLayout::kUniform;
 };
 
 /// Rejects what is not one of `legal`, with the nearest of them.
 CLI::Validator one_of(std::vector<std::string> legal);
 
-/// --arch (a comma list), --head-dim, --dtype, --relief.
+/// --arch (a comma list), --head-dim, --dtype, --batch, --relief.
 void add_lowering_options(CLI::App& verb, LoweringOptions& options, const std::string& arch_help);
 
 void add_dtype_option(CLI::App& verb, std::optional<DType>& dtype, const std::string& help);

@@ -120,7 +120,7 @@ WorkTile begin_row(const Job& job, HeadIndex head, int i, Worker& worker) {
   WorkTile row{head, {head.b, head.h / (args.n_h / args.n_h_kv)}, i, i * job.attend.tile_q, 0};
   row.rows = std::min(job.attend.tile_q, args.n_q - row.q0);
   Bindings& bindings = worker.bindings;
-  bindings.set(Variable::kB, static_cast<std::int32_t>(head.b));
+  bindings.set(Variable::kB, args.first_b + static_cast<std::int32_t>(head.b));
   bindings.set(Variable::kH, static_cast<std::int32_t>(head.h));
   bindings.set(Variable::kI, i);
   bindings.set(Variable::kQ0, row.q0);

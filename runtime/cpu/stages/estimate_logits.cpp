@@ -192,7 +192,7 @@ void for_each_block(const EstimateJob& job, const KeyColumns& keys, HeadIndex he
                   reference ? scratch.exact_rows : scratch.rows,
                   scratch.bindings};
   if (pass.rows.count() == 0) return;
-  scratch.bindings.set(Variable::kB, static_cast<std::int32_t>(head.b));
+  scratch.bindings.set(Variable::kB, job.args.first_b + static_cast<std::int32_t>(head.b));
   scratch.bindings.set(Variable::kH, static_cast<std::int32_t>(head.h));
   LogitBlock block;
   block.tile_columns = columns_of_tile(job, pass.columns());

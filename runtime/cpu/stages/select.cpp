@@ -75,7 +75,7 @@ void rank_tiles(RowScratch& row) {
 
 /// Variables of `keep` that do not depend on the key tile.
 void bind_row(const SelectJob& job, HeadIndex head, int i, RowScratch& row) {
-  row.bindings.set(Variable::kB, static_cast<std::int32_t>(head.b));
+  row.bindings.set(Variable::kB, job.args.first_b + static_cast<std::int32_t>(head.b));
   row.bindings.set(Variable::kH, static_cast<std::int32_t>(head.h));
   find_visible(job, head, i, row);
   row.bindings.set(Variable::kVisible, static_cast<std::int32_t>(row.visible.size()));

@@ -112,6 +112,13 @@ typedef struct lacuna_shape {
   int32_t batch, heads, heads_kv, n_q, n_k;
 } lacuna_shape;
 
+/* How the entries of a batch lie in memory; lacuna_sequences below. */
+typedef enum lacuna_batch {
+  LACUNA_BATCH_UNIFORM = 0,   /* all of one length: q [batch, heads, n_q, d] */
+  LACUNA_BATCH_SEQUENCES = 1, /* one behind the other, each of its own lengths */
+  LACUNA_BATCH_PAGES = 2      /* the same, with keys and values in pages */
+} lacuna_batch;
+
 typedef struct lacuna_compile_options {
   size_t struct_size;
   int32_t head_dim; /* 64, 96, 128, 256; on the CPU every multiple of 8 up to 512 */
@@ -120,6 +127,7 @@ typedef struct lacuna_compile_options {
   const lacuna_shape*
       shape; /* about the problems it is for: tuned tiles of the nearest measured shape are taken
                 (lacuna tune); NULL: those of the largest. Any shape may be launched */
+  lacuna_batch batch; /* what launches will pass: a kernel is made for one of them */
 } lacuna_compile_options;
 
 /* Reads, checks and lowers a spec. Nothing is compiled for the GPU yet; the CPU code is. */
@@ -186,6 +194,40 @@ LACUNA_API lacuna_status lacuna_selection_bytes(const lacuna_kernel* kernel,
 LACUNA_API lacuna_status lacuna_token_order(const lacuna_kernel* kernel, int32_t* order,
                                             size_t count);
 
+/* A batch of sequences of different lengths, for kernels that were compiled for one. Tensors:
+ *
+ *   q, o        [1, heads, tokens, d], any strides; lse f32 [1, heads, tokens]
+ *   k, v        sequences: [1, heads_kv, tokens, d]
+ *               pages:     [pages, heads_kv, page_tokens, d], any strides, so both orders of heads
+ *                          and tokens; page_tokens 16, 32, 64 or 128
+ *   counts, tile_mask, lists   as without sequences, batch = count, q_tiles and k_tiles for
+ *                          max_n_q and max_n_k; what is behind the end of a sequence is 0
+ *   a parameter with a dimension batch, n_q or n_k   of count, max_n_q, max_n_k elements there
+ *
+ * In formulas b is the number of a sequence and n_q, n_k, q and k are those of the sequence: without
+ * an offset in the spec its first query and its first key are token 0, with `q + n_k - n_q` its last
+ * ones meet.
+ *
+ * What the tensors below hold is read when the work runs, on a GPU from device memory: nothing is
+ * planned on the host, and a captured graph runs with other lengths, a length of 0 included. Only
+ * count, max_n_q and max_n_k are taken from the call: grid and workspace follow from them
+ * (lacuna_shape: batch = count, n_q = max_n_q, n_k = max_n_k). On a GPU a sequence that is longer is
+ * cut at the end; other contents are the caller's to get right: starts and pages outside of the
+ * tensors read foreign memory. On the CPU they are checked. */
+typedef struct lacuna_sequences {
+  size_t struct_size;
+  int32_t count;            /* sequences */
+  int32_t max_n_q, max_n_k; /* the most queries and keys that one of them may have */
+  const DLTensor* q_begin;  /* i32 [count + 1]: first row of each in q, o and lse, ascending; sequence
+                               i has q_begin[i + 1] - q_begin[i] queries */
+  const DLTensor* n_k;      /* i32 [count]: keys of each */
+  const DLTensor* k_begin;  /* sequences: i32 [count]: first row of each in k and v; they may share
+                               rows. NULL with pages */
+  const DLTensor* pages;    /* pages: i32 [count, max_pages]: where the keys of each lie, page after
+                               page; any stride over count; what is behind its last page is not read.
+                               Else NULL */
+} lacuna_sequences;
+
 typedef struct lacuna_launch_args {
   size_t struct_size;
   const DLTensor *q, *k, *v, *o;
@@ -213,6 +255,7 @@ typedef struct lacuna_launch_args {
                        before everything else, then one after each stage, also after one that this
                        launch leaves out. Captured into a graph they time nothing */
   size_t stage_events_count; /* stages ("stages" of lacuna_kernel_info_json) and 1 */
+  const lacuna_sequences* sequences; /* of kernels compiled for LACUNA_BATCH_SEQUENCES or _PAGES */
 } lacuna_launch_args;
 
 /* Checks the arguments (all mismatches in one error) and enqueues the work. Never compiles, loads,

@@ -187,6 +187,12 @@ struct Selection : lacuna_selection {
   void forget() { calls = 0; }
 };
 
+/// The members are those of lacuna_sequences. A count of 0 and no tensors: no sequences.
+struct Sequences {
+  std::int32_t count = 0, max_n_q = 0, max_n_k = 0;
+  Tensor q_begin = {}, n_k = {}, k_begin = {}, pages = {};
+};
+
 /// The members are those of lacuna_launch_args.
 struct LaunchArgs {
   Tensor q, k, v, o;
@@ -199,6 +205,7 @@ struct LaunchArgs {
   Tensor previous_lse, order;
   lacuna_selection* selection = nullptr;  ///< of a Selection
   std::vector<void*> stage_events;
+  Sequences sequences;
 };
 
 struct Shape {
@@ -215,10 +222,14 @@ struct Tile {
   std::int32_t q = 0, k = 0;
 };
 
+/// The values are those of lacuna_batch.
+enum class Batch : std::int32_t { kUniform, kSequences, kPages };
+
 struct CompileOptions {
   std::int32_t head_dim = 128;
   DLDataType dtype = bf16;
   Shape shape = {};  ///< about the problems it is for, as in lacuna_compile_options; n_q 0: none
+  Batch batch = Batch::kUniform;
 };
 
 class Kernel {
@@ -235,7 +246,9 @@ class Kernel {
                                &args.lse,         &args.counts,
                                &args.tile_mask,   &args.list_indices,
                                &args.list_counts, &args.previous_lse,
-                               &args.order};
+                               &args.order,       &args.sequences.q_begin,
+                               &args.sequences.n_k, &args.sequences.k_begin,
+                               &args.sequences.pages};
     constexpr std::size_t kTensors = sizeof(tensors) / sizeof(tensors[0]);
     DLTensor views[kTensors];
     const DLTensor* passed[kTensors];
@@ -251,6 +264,15 @@ class Kernel {
       params[i] = {param.name.c_str(), param.tensor.passed() ? &param_views[i] : nullptr,
                    param.value};
     }
+    const Sequences& batch = args.sequences;
+    const lacuna_sequences sequences = {sizeof(lacuna_sequences),
+                                        batch.count,
+                                        batch.max_n_q,
+                                        batch.max_n_k,
+                                        passed[11],
+                                        passed[12],
+                                        passed[13],
+                                        passed[14]};
     const lacuna_launch_args raw = {sizeof(lacuna_launch_args),
                                     passed[0],
                                     passed[1],
@@ -270,7 +292,8 @@ class Kernel {
                                     passed[10],
                                     args.selection,
                                     args.stage_events.empty() ? nullptr : args.stage_events.data(),
-                                    args.stage_events.size()};
+                                    args.stage_events.size(),
+                                    batch.q_begin.passed() ? &sequences : nullptr};
     detail::check(lacuna_launch(handle_.get(), &raw));
   }
 
@@ -353,7 +376,8 @@ class Engine {
     const lacuna_shape shape = detail::to_raw(options.shape);
     const lacuna_compile_options raw = {sizeof(lacuna_compile_options), options.head_dim,
                                         to_dtype(options.dtype), spec.path().c_str(),
-                                        options.shape.n_q > 0 ? &shape : nullptr};
+                                        options.shape.n_q > 0 ? &shape : nullptr,
+                                        static_cast<lacuna_batch>(options.batch)};
     lacuna_kernel* handle = nullptr;
     detail::CallingBack call;
     const lacuna_status status =

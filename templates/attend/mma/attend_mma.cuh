@@ -374,6 +374,11 @@ __device__ __forceinline__ void attend_mma(const Args& args) {
       Block(args, block_smem, work_index, row, gathered).run();
       __syncthreads();  // the next row's keys and loads overwrite this one's
     }
+  } else if constexpr (has_sequences<Config>()) {
+    const Args own =
+        args_of_row<Config>(args, locate_work_tile<Config>(args.attend, block_index()));
+    const WorkTile row = locate_work_tile<Config>(own.attend, block_index());
+    if (row.q0 < own.attend.n_q) Block(own, block_smem, block_index(), row, {}).run();
   } else {
     const WorkTile row = locate_work_tile<Config>(args.attend, block_index());
     Block(args, block_smem, block_index(), row, {}).run();

@@ -5,29 +5,42 @@
 
 #include "attend/mma/shape.cuh"
 #include "loader/gather_loader.cuh"
+#include "loader/page_loader.cuh"
 #include "loader/row_tile_loader.cuh"
+#include "pipeline/sequences.cuh"
 #include "pipeline/tile_walk.cuh"
 
 namespace lacuna {
 
-template <bool kGathers, class Tile, int kThreads>
+/// How rows of keys and values are found: one after the other, by a list, or by pages.
+enum class RowOrder { kRows, kGathered, kPages };
+
+template <RowOrder kOrder, class Tile, int kThreads>
 struct SelectLoader {
   using Type = RowTileLoader<Tile, kThreads>;
 };
 template <class Tile, int kThreads>
-struct SelectLoader<true, Tile, kThreads> {
+struct SelectLoader<RowOrder::kGathered, Tile, kThreads> {
   using Type = GatherLoader<Tile, kThreads>;
+};
+template <class Tile, int kThreads>
+struct SelectLoader<RowOrder::kPages, Tile, kThreads> {
+  using Type = PageLoader<Tile, kThreads>;
 };
 
 template <class Config>
 struct AttendOperands {
   using Shape = AttendShape<Config>;
   using Element = typename Config::Element;
+  static constexpr bool kHasPages = batch_layout<Config>(0) == BatchLayout::kPages;
+  static constexpr RowOrder kRowOrder = Config::kGathers ? RowOrder::kGathered
+                                        : kHasPages      ? RowOrder::kPages
+                                                         : RowOrder::kRows;
   using QueryLoader = RowTileLoader<typename Shape::QueryTile, Shape::kThreads>;
   using KeyLoader =
-      typename SelectLoader<Config::kGathers, typename Shape::KeyTile, Shape::kThreads>::Type;
+      typename SelectLoader<kRowOrder, typename Shape::KeyTile, Shape::kThreads>::Type;
   using ValueLoader =
-      typename SelectLoader<Config::kGathers, typename Shape::ValueTile, Shape::kThreads>::Type;
+      typename SelectLoader<kRowOrder, typename Shape::ValueTile, Shape::kThreads>::Type;
 
   template <class Args>
   __device__ __forceinline__ static QueryLoader queries(const Args& args, const WorkTile& row) {
@@ -89,9 +102,15 @@ struct AttendOperands {
   __device__ __forceinline__ static Loader rows_of(const TensorArg& tensor, const Args& args,
                                                    const WorkTile& row,
                                                    const GatheredKeys& gathered) {
-    const Element* head = head_of(tensor, row.b, row.h / args.attend.heads_per_kv);
+    const Element* head =
+        head_of(tensor, kHasPages ? 0 : row.b, row.h / args.attend.heads_per_kv);
     if constexpr (Config::kGathers) {
       return Loader(head, tensor.stride_n, gathered.keys, gathered.count);
+    } else if constexpr (kHasPages) {
+      const SequenceArgs& sequences = args.sequences;
+      const PagedRows paged{sequences.pages + row.b * sequences.pages_stride, tensor.stride_b,
+                            tensor.stride_n, 31 - __clz(sequences.page_tokens)};
+      return Loader(head, paged, args.attend.n_k);
     } else {
       return Loader(head, tensor.stride_n, args.attend.n_k);
     }

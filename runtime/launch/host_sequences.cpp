@@ -1,0 +1,201 @@
+#include "runtime/launch/host_sequences.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "runtime/base/whole_tiles.hpp"
+#include "runtime/launch/argument_block.hpp"
+
+namespace lacuna {
+namespace {
+
+using enum TensorRole;
+
+/// Rows and lengths of one sequence.
+struct Sequence {
+  std::int32_t index = 0;
+  std::int32_t q_begin = 0, n_q = 0;
+  std::int32_t k_begin = 0, n_k = 0;  ///< with pages k_begin means nothing
+};
+
+const std::int32_t* numbers_of(const BoundLaunch& bound, TensorRole role) {
+  return static_cast<const std::int32_t*>(bound[role].data);
+}
+
+const std::int32_t* pages_of(const BoundLaunch& bound, std::int32_t sequence) {
+  return numbers_of(bound, kPages) + sequence * bound[kPages].stride[0];
+}
+
+std::vector<Sequence> sequences_of(const BoundLaunch& bound, bool has_pages) {
+  std::vector<Sequence> sequences(static_cast<std::size_t>(bound.shape.n_b));
+  const std::int32_t* q_begin = numbers_of(bound, kQBegin);
+  for (std::int32_t b = 0; b < bound.shape.n_b; ++b) {
+    Sequence& sequence = sequences[static_cast<std::size_t>(b)];
+    sequence.index = b;
+    sequence.q_begin = q_begin[b];
+    // Wraps where starts are nonsense, which the checks find.
+    sequence.n_q = static_cast<std::int32_t>(static_cast<std::uint32_t>(q_begin[b + 1]) -
+                                             static_cast<std::uint32_t>(q_begin[b]));
+    sequence.n_k = numbers_of(bound, kLengths)[b];
+    if (!has_pages) sequence.k_begin = numbers_of(bound, kKBegin)[b];
+  }
+  return sequences;
+}
+
+/// The contents of the tensors of a batch, which only the CPU can look at before it runs.
+class ContentsCheck {
+ public:
+  ContentsCheck(const LaunchContract& contract, const BoundLaunch& bound, Diagnostics& diagnostics)
+      : contract_(contract), bound_(bound), diagnostics_(diagnostics) {}
+
+  bool check(const std::vector<Sequence>& sequences) {
+    for (const Sequence& sequence : sequences) {
+      if (complete_) check_one(sequence);  // one error says enough about a table
+    }
+    return complete_;
+  }
+
+ private:
+  void check_one(const Sequence& s) {
+    const std::int64_t q_rows = bound_[kQ].extent[2], k_rows = bound_[kK].extent[2];
+    const std::string number = "[" + std::to_string(s.index) + "]";
+    const std::int64_t q_end = numbers_of(bound_, kQBegin)[s.index + 1];
+    if (s.q_begin < 0 || q_end < s.q_begin || q_end > q_rows) {
+      return refuse("q_begin", "expected rows 0 to " + std::to_string(q_rows) +
+                                   " in ascending order, got " + std::to_string(s.q_begin) +
+                                   " and " + std::to_string(q_end) + " from " + number + " on");
+    }
+    if (s.n_q > bound_.shape.n_q) {
+      return refuse("q_begin", "expected at most max_n_q = " + std::to_string(bound_.shape.n_q) +
+                                   " queries in sequence " + std::to_string(s.index) + ", got " +
+                                   std::to_string(s.n_q));
+    }
+    if (s.n_k < 0 || s.n_k > bound_.shape.n_k) {
+      return refuse("n_k" + number, "expected 0 to max_n_k = " + std::to_string(bound_.shape.n_k) +
+                                        ", got " + std::to_string(s.n_k));
+    }
+    if (contract_.batch == BatchLayout::kPages) return check_pages(s);
+    if (s.k_begin < 0 || s.k_begin > k_rows - s.n_k) {
+      refuse("k_begin" + number, "expected 0 to " + std::to_string(k_rows - s.n_k) + " for " +
+                                     std::to_string(s.n_k) + " keys of " + std::to_string(k_rows) +
+                                     ", got " + std::to_string(s.k_begin));
+    }
+  }
+
+  void check_pages(const Sequence& s) {
+    const BoundTensor& k = bound_[kK];
+    const auto count = ceil_div<std::int64_t>(s.n_k, k.extent[2]);
+    for (std::int64_t n = 0; n < count; ++n) {
+      const std::int32_t page = pages_of(bound_, s.index)[n];
+      if (page >= 0 && page < k.extent[0]) continue;
+      return refuse("pages[" + std::to_string(s.index) + ", " + std::to_string(n) + "]",
+                    "expected a page below " + std::to_string(k.extent[0]) + ", got " +
+                        std::to_string(page));
+    }
+  }
+
+  void refuse(const std::string& subject, const std::string& text) {
+    complete_ = false;
+    Diagnostic d;
+    d.code = Code::kTensorArgument;
+    d.message = "kernel " + contract_.kernel + ", argument sequences." + subject + ": " + text;
+    diagnostics_.add(std::move(d));
+  }
+
+  const LaunchContract& contract_;
+  const BoundLaunch& bound_;
+  Diagnostics& diagnostics_;
+  bool complete_ = true;
+};
+
+void advance(BoundTensor& tensor, int dimension, std::int64_t count, std::int64_t bytes) {
+  if (tensor.data == nullptr) return;
+  tensor.data =
+      static_cast<unsigned char*>(tensor.data) + count * tensor.stride[dimension] * bytes;
+}
+
+/// The rows of a sequence out of their pages, [heads_kv, n_k, head_dim], contiguous in `memory`;
+/// returns what takes the place of the paged tensor.
+BoundTensor gather_pages(const BoundLaunch& bound, TensorRole role, const Sequence& sequence,
+                         std::int64_t element_bytes, std::vector<unsigned char>& memory) {
+  const BoundTensor& paged = bound[role];
+  const std::int64_t heads = paged.extent[1], page_tokens = paged.extent[2];
+  const std::int64_t head_dim = paged.extent[3];
+  const auto row_bytes = static_cast<std::size_t>(head_dim * element_bytes);
+  memory.resize(static_cast<std::size_t>(heads * sequence.n_k) * row_bytes + 1);  // never null
+  const std::int32_t* pages = pages_of(bound, sequence.index);
+  unsigned char* target = memory.data();
+  for (std::int64_t h = 0; h < heads; ++h) {
+    for (std::int64_t n = 0; n < sequence.n_k; ++n, target += row_bytes) {
+      const std::int64_t offset = pages[n / page_tokens] * paged.stride[0] + h * paged.stride[1] +
+                                  n % page_tokens * paged.stride[2];
+      std::memcpy(target, static_cast<unsigned char*>(paged.data) + offset * element_bytes,
+                  row_bytes);
+    }
+  }
+  BoundTensor rows = paged;
+  rows.data = memory.data();
+  rows.stride[2] = head_dim;
+  rows.stride[1] = sequence.n_k * head_dim;
+  rows.stride[0] = heads * rows.stride[1];
+  return rows;
+}
+
+/// The launch of one sequence alone; keys and values are still those of the batch.
+BoundLaunch launch_of(const Sequence& sequence, const BoundLaunch& bound,
+                      std::int64_t element_bytes) {
+  BoundLaunch own = bound;
+  own.shape.n_b = 1;
+  own.shape.n_q = sequence.n_q;
+  own.shape.n_k = sequence.n_k;
+  const auto tensor = [&](TensorRole role) -> BoundTensor& {
+    return own.tensors[static_cast<std::size_t>(role)];
+  };
+  for (const TensorRole role : {kQ, kO}) advance(tensor(role), 2, sequence.q_begin, element_bytes);
+  for (const TensorRole role : {kLse, kPreviousLse})
+    advance(tensor(role), 2, sequence.q_begin, sizeof(float));
+  for (const TensorRole role : {kCounts, kListIndices, kListCounts})
+    advance(tensor(role), 0, sequence.index, sizeof(std::int32_t));
+  advance(tensor(kTileMask), 0, sequence.index, 1);
+  return own;
+}
+
+/// Reports have rows and tiles for the longest sequence.
+void clear_reports(const BoundLaunch& bound) {
+  for (const TensorRole role : {kCounts, kTileMask}) {
+    const ClearedReport report = cleared_report(bound, role);
+    if (report.data != nullptr) std::memset(report.data, 0, report.bytes);
+  }
+}
+
+}  // namespace
+
+bool run_sequences_on_host(const KernelState& kernel, const BoundLaunch& bound,
+                           Diagnostics& diagnostics) {
+  const LaunchContract& contract = kernel.lowered().contract;
+  const bool has_pages = contract.batch == BatchLayout::kPages;
+  const std::vector<Sequence> sequences = sequences_of(bound, has_pages);
+  if (!ContentsCheck(contract, bound, diagnostics).check(sequences)) return false;
+  clear_reports(bound);
+  const std::int64_t element_bytes = contract.dtype == DType::kF32 ? 4 : 2;
+  std::vector<unsigned char> keys, values;
+  for (const Sequence& sequence : sequences) {
+    BoundLaunch own = launch_of(sequence, bound, element_bytes);
+    if (own.empty()) continue;
+    BoundTensor &k = own.tensors[static_cast<std::size_t>(kK)],
+                &v = own.tensors[static_cast<std::size_t>(kV)];
+    if (has_pages) {
+      k = gather_pages(bound, kK, sequence, element_bytes, keys);
+      v = gather_pages(bound, kV, sequence, element_bytes, values);
+    } else {
+      advance(k, 2, sequence.k_begin, element_bytes);
+      advance(v, 2, sequence.k_begin, element_bytes);
+    }
+    if (!run_on_host(kernel, own, {}, sequence.index, diagnostics)) return false;
+  }
+  return true;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,13 @@
+// A batch of sequences on the CPU: each is run as a launch of its own, on views of its rows; keys
+// and values in pages are gathered first.
+#pragma once
+
+#include "runtime/launch/host_launch.hpp"
+
+namespace lacuna {
+
+/// False with diagnostics if a start, a length or a page lies outside of what was passed.
+bool run_sequences_on_host(const KernelState& kernel, const BoundLaunch& bound,
+                           Diagnostics& diagnostics);
+
+}  // namespace lacuna
