@@ -27,6 +27,10 @@ template <class Config>
 __device__ __forceinline__ NamedBarrier consumer_barrier() {
   return {7, WgmmaShape<Config>::kConsumerThreads};
 }
+template <class Config>
+__device__ __forceinline__ NamedBarrier producer_barrier() {
+  return {8, 32 * WgmmaShape<Config>::kProducerWarps};
+}
 
 /// What a spec without a gate asks of one.
 template <class Config, bool kExists = WgmmaShape<Config>::kHasGate>

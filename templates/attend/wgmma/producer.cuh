@@ -4,6 +4,7 @@
 
 #include "args/attend_maps.cuh"
 #include "attend/report.cuh"
+#include "attend/wgmma/gate_votes.cuh"
 #include "attend/wgmma/sequence_loads.cuh"
 #include "attend/wgmma/wgmma_shape.cuh"
 #include "pipeline/work_tile_schedule.cuh"
@@ -46,12 +47,12 @@ class WgmmaProducer {
                                typename WorkTileWalk<Config, Hooks, Args>::Type>::Type;
 
  public:
-  static constexpr int kWarps = 1;  ///< that run
+  static constexpr int kWarps = Shape::kProducerWarps;  ///< that run
 
   __device__ __forceinline__ WgmmaProducer(const Args& args, const Smem& smem)
-      : args_(args), smem_(smem) {}
+      : args_(args), smem_(smem), warp_(kWarps == 1 ? 0 : warp_index() - Shape::kConsumerWarps) {}
 
-  /// By one whole warp.
+  /// By whole warps: one, or several that take the same steps and share the boxes of each.
   __device__ __forceinline__ void run() {
     if constexpr (packs_heads<Config>()) {
       for_each_item();
@@ -66,16 +67,29 @@ class WgmmaProducer {
     RowCounter counter(args_.schedule.next_row);
     const int items = scheduled_items(args_);
     int item = block_index(), last_b = -1;
-    while (item < items) {
-      counter.ask();
+    for (int n = 0; item < items; ++n) {
+      if (warp_ == 0) counter.ask();
       const SequenceTile row = sequence_tile<Config>(args_, item);
       if (row.b != last_b) acquire_maps<Config>(args_, row.b);
       last_b = row.b;
       produce_row(row, row.share);
-      item = counter.take();
+      item = next_item(counter, n);
     }
     load_values();
-    announce_end();
+    if (warp_ == 0) announce_end();
+  }
+
+  /// The n-th item that is taken; of several warps the first takes it and tells the others. A place is
+  /// written again two items on, when all have read it: the barrier of the item between is behind it.
+  __device__ __forceinline__ int next_item(const RowCounter& counter, int n) const {
+    if constexpr (kWarps == 1) return counter.take();
+    int& place = smem_.control()->items[n % 2];
+    if (warp_ == 0) {
+      const int item = counter.take();
+      if (elect_one()) place = item;
+    }
+    producer_barrier<Config>().sync();
+    return place;
   }
 
   /// produce_row(row, share) for each work tile, or each item of a split one.
@@ -105,20 +119,34 @@ class WgmmaProducer {
     decltype(auto) args = args_of<Config>(args_, row);
     Walk walk = begin_walk(args, row, share);
     Message step = take_step(args, row, walk);
+    next_page_ = page_of(row, step);
     const u32 row_bits = rows_.slot() << Message::kRowShift;
     bool is_first = true;
     do {
       Message next = take_step(args, row, walk);
+      page_ = next_page_;
+      next_page_ = page_of(row, next);
       step.flags = flags_of(step) | (next.tiles[0].exists() ? 0u : Message::kLastOfRow);
       if constexpr (Shape::kLooksAhead)
         step.flags |= row_bits | (is_first ? Message::kFirstOfRow : 0u);
       load_keys(row, share, step, is_first);
       if constexpr (!Shape::kLooksAhead) load_values();  // of the step before
-      if (is_first && step.tiles[0].exists()) load_query_tiles<Config>(args_, smem_, queries_, row);
+      if (is_first && step.tiles[0].exists()) {
+        if (warp_ == 0) {
+          load_query_tiles<Config>(args_, smem_, queries_, row);
+        } else {
+          queries_.advance();
+        }
+      }
       is_first = false;
       if constexpr (!Shape::kLooksAhead) note_pending(row, step);
       step = next;
     } while (step.tiles[0].exists());
+  }
+
+  __device__ __forceinline__ int page_of(const Row& row, const Message& step) const {
+    if constexpr (packs_heads<Config>()) return page_of_lane<Config>(args_, row, step);
+    return 0;
   }
 
   __device__ __forceinline__ Message take_step(const Args& args, const Row& row,
@@ -141,20 +169,19 @@ class WgmmaProducer {
   __device__ __forceinline__ void load_keys(const Row& row, int share, const Message& step,
                                             bool is_first) {
     const Mbarrier full = Smem::barrier(smem_.control()->k_full[keys_.slot()]);
-    int page = 0;  // looked up while the slot is in use
-    if constexpr (packs_heads<Config>()) page = page_of_lane<Config>(args_, row, step);
     await_slot();
     if constexpr (packs_heads<Config>()) {
-      if (elect_one()) {
-        if (is_first) note_row(row, share);
-        smem_.message(keys_.slot(), 0) = step;
+      if (warp_ == 0) {
+        if (elect_one()) {
+          if (is_first) note_row(row, share);
+          smem_.message(keys_.slot(), 0) = step;
+        }
+        __syncwarp();
       }
-      __syncwarp();
       const int head = row.h / args_.attend.heads_per_kv;
       load_sequence_step<typename Shape::KeySlot, Config>(
-          args_, keys_of_sequence<Config>(args_, row.b, head), step, page, row.n_k,
-          smem_.keys(keys_.slot()), full);
-      next_page_ = page;
+          args_, keys_of_sequence<Config>(args_, row.b, head), step, page_, row.n_k,
+          smem_.keys(keys_.slot()), full, warp_);
     } else if (elect_one()) {
       if (is_first) note_row(row, share);
       smem_.message(keys_.slot(), 0) = step;
@@ -192,7 +219,7 @@ class WgmmaProducer {
     has_pending_ = true;
     pending_head_ = row.h / args_.attend.heads_per_kv;
     pending_batch_ = row.b;
-    if constexpr (packs_heads<Config>()) pending_n_k_ = row.n_k, pending_page_ = next_page_;
+    if constexpr (packs_heads<Config>()) pending_n_k_ = row.n_k, pending_page_ = page_;
   }
 
   /// V of the step whose K was loaded before the last.
@@ -203,7 +230,7 @@ class WgmmaProducer {
     if constexpr (packs_heads<Config>()) {
       load_sequence_step<typename Shape::ValueSlot, Config>(
           args_, values_of_sequence<Config>(args_, pending_batch_, pending_head_), pending_,
-          pending_page_, pending_n_k_, smem_.values(values_.slot()), full);
+          pending_page_, pending_n_k_, smem_.values(values_.slot()), full, warp_);
     } else if (elect_one()) {
       load_step<typename Shape::ValueSlot>(args_.maps.v, smem_.values(values_.slot()), full,
                                            pending_, pending_head_, pending_batch_);
@@ -240,6 +267,7 @@ class WgmmaProducer {
 
   const Args& args_;
   const Smem smem_;
+  const int warp_;  ///< of those that load
   RingPosition<Config::kQueryBuffers> queries_;
   RingPosition<Config::kStages> keys_;
   RingPosition<Config::kValueStages> values_;
@@ -247,8 +275,9 @@ class WgmmaProducer {
   Message pending_;  ///< whose V is still to be loaded
   bool has_pending_ = false;
   int pending_head_ = 0, pending_batch_ = 0;
-  /// Of sequences: the lane's page of the last keys, and of those values.
-  int next_page_ = 0, pending_page_ = 0, pending_n_k_ = 0;
+  /// Of sequences: the lane's page of the step that comes next, of this one, and of the values that
+  /// are still to be loaded.
+  int next_page_ = 0, page_ = 0, pending_page_ = 0, pending_n_k_ = 0;
 };
 
 }  // namespace lacuna

@@ -22,24 +22,25 @@ __device__ __forceinline__ int box_tokens_of(const Args& args) {
 }
 
 /// The page of a lane's box of a step, counted through its tiles; by a whole warp. -1: none. It is
-/// looked up before the place in shared memory is free.
+/// asked for a step ahead: the table's line takes as long to come as a product takes.
 template <class Config, class Args, class Message>
 __device__ __forceinline__ int page_of_lane(const Args& args, const SequenceTile& row,
                                             const Message& step) {
   if constexpr (batch_layout<Config>(0) != BatchLayout::kPages) return 0;
   constexpr int kStepTiles = WgmmaShape<Config>::kStepTiles;
-  const int box_tokens = box_tokens_of<Config>(args), boxes = Config::kTileK / box_tokens;
-  const int n = lane_index() / boxes;
+  const int page_shift = 31 - __clz(args.sequences.page_tokens);
+  const int box_shift = 31 - __clz(box_tokens_of<Config>(args));
+  constexpr int kTileShift = 31 - __builtin_clz(Config::kTileK);
+  const int n = lane_index() >> (kTileShift - box_shift);
   if (n >= kStepTiles) return -1;
   TileRef tile = step.tiles[0];
 #pragma unroll
   for (int t = 1; t < kStepTiles; ++t) {
     if (n == t) tile = step.tiles[t];
   }
-  const int token = tile.index() * Config::kTileK + (lane_index() - n * boxes) * box_tokens;
+  const int token = (tile.index() - n) * Config::kTileK + (lane_index() << box_shift);
   if (!tile.exists() || token >= row.n_k) return -1;
-  return args.sequences
-      .pages[row.b * args.sequences.pages_stride + token / args.sequences.page_tokens];
+  return args.sequences.pages[row.b * args.sequences.pages_stride + (token >> page_shift)];
 }
 
 /// Keys or values of a KV head.
@@ -98,57 +99,16 @@ __device__ __forceinline__ void load_packed_queries(const Args& args,
   }
 }
 
-/// Where the boxes of a tile go and come from.
-struct TileLoad {
-  u32 target;  ///< in shared memory
-  Mbarrier full;
-  int token;  ///< first one of the tile
-  unsigned long long policy;
-};
-
-/// A tile of a sequence in rows, or of a part of a page: one box; by one thread. `page`: -1 for a tile
-/// that is missing.
-template <class Slot>
-__device__ __forceinline__ void load_whole_tile(const SequenceRows& rows, const TileLoad& load,
-                                                int page, bool is_last_page) {
-  const TensorMap& map = is_last_page ? *rows.last_page : *rows.map;
-#pragma unroll
-  for (int p = 0; p < Slot::kBoxes; ++p)
-    tma_load(map, load.target + Slot::offset(0, p), load.full,
-             Slot::origin(load.token, p, rows.head, page), load.policy);
-}
-
-/// Two pages of a tile that has several, from its `box`-th on, which lanes from `first` on have looked
-/// up; by a whole warp, of which one thread issues: the copy engine takes what it is told from
-/// registers of the warp.
-template <class Slot>
-__device__ __forceinline__ void load_two_pages(const SequenceRows& rows, const TileLoad& load,
-                                               int page_of_lane, int first, int box,
-                                               int page_tokens, int n_k) {
-  const int page[2] = {__shfl_sync(kAllLanes, page_of_lane, first + box),
-                       __shfl_sync(kAllLanes, page_of_lane, first + box + 1)};
-  if (!elect_one()) return;
-#pragma unroll
-  for (int n = 0; n < 2; ++n) {
-    const int token = (box + n) * page_tokens;
-    const bool is_last_page = load.token + token + page_tokens > n_k;
-    const TensorMap& map = is_last_page ? *rows.last_page : *rows.map;
-#pragma unroll
-    for (int p = 0; p < Slot::kBoxes; ++p)
-      tma_load(map, load.target + Slot::offset(0, p) + token * kPanelRowBytes, load.full,
-               Slot::origin(0, p, rows.head, page[n]), load.policy);
-  }
-}
-
-/// Brings the tiles of a step, all of them; by a whole warp. A tile that is missing, or a page, is a
-/// box from behind the last token: zeros. A step without a tile is only announced.
+/// Brings the tiles of a step, all of them; by whole warps, of which each issues its share of the boxes
+/// and the first also says how many bytes come. A tile that is missing, or a page, is a box from behind
+/// the last token: zeros. A step without a tile is only announced.
 template <class Slot, class Config, class Args, class Message>
 __device__ __forceinline__ void load_sequence_step(const Args& args, const SequenceRows& rows,
                                                    const Message& step, int page_of_lane, int n_k,
-                                                   u32 slot, Mbarrier full) {
+                                                   u32 slot, Mbarrier full, int warp) {
+  constexpr int kWarps = WgmmaShape<Config>::kProducerWarps, kTokens = Config::kTileK;
   constexpr bool kHasPages = batch_layout<Config>(0) == BatchLayout::kPages;
-  constexpr int kTokens = Config::kTileK;
-  if (elect_one()) {
+  if (warp == 0 && elect_one()) {
     if (step.tiles[0].exists()) {
       full.arrive_expecting(Slot::kBytes);
     } else {
@@ -156,23 +116,26 @@ __device__ __forceinline__ void load_sequence_step(const Args& args, const Seque
     }
   }
   if (!step.tiles[0].exists()) return;
+  const auto policy = l2_policy<L2Policy::kKeepLast>();
+  const int box_tokens = box_tokens_of<Config>(args), boxes = kTokens / box_tokens;
 #pragma unroll
   for (int t = 0; t < WgmmaShape<Config>::kStepTiles; ++t) {
     const TileRef tile = step.tiles[t];
-    TileLoad load{slot + Slot::offset(t, 0), full, tile.exists() ? tile.index() * kTokens : n_k,
-                  l2_policy<L2Policy::kKeepLast>()};
-    const int boxes = kTokens / box_tokens_of<Config>(args);
-    if (!kHasPages) {
-      if (elect_one()) load_whole_tile<Slot>(rows, load, 0, false);
-    } else if (boxes > 1) {
-      // Two at a time: a producer has few registers.
-      for (int box = 0; box < boxes; box += 2)
-        load_two_pages<Slot>(rows, load, page_of_lane, t * boxes, box, kTokens / boxes, n_k);
-    } else {
-      const int page = __shfl_sync(kAllLanes, page_of_lane, t);
-      const int end = (load.token / args.sequences.page_tokens + 1) * args.sequences.page_tokens;
-      load.token %= args.sequences.page_tokens;
-      if (elect_one()) load_whole_tile<Slot>(rows, load, page, end > n_k);
+    const int first = tile.exists() ? tile.index() * kTokens : n_k;
+#pragma unroll 1
+    for (int x = warp; x < boxes * Slot::kBoxes; x += kWarps) {
+      const int box = x / Slot::kBoxes, panel = x % Slot::kBoxes;
+      int token = first + box * box_tokens, page = 0;
+      const TensorMap* map = rows.map;
+      if constexpr (kHasPages) {
+        page = __shfl_sync(kAllLanes, page_of_lane, t * boxes + box);
+        if (token + box_tokens > n_k) map = rows.last_page;
+        token &= args.sequences.page_tokens - 1;
+      }
+      if (elect_one()) {
+        tma_load(*map, slot + Slot::offset(t, panel) + box * box_tokens * kPanelRowBytes, full,
+                 Slot::origin(token, panel, rows.head, page), policy);
+      }
     }
   }
 }

@@ -128,6 +128,9 @@ struct WgmmaShape {
       smaller(Config::kHeadDim * Config::kQkBits / 8, kPanelRowBytes);
   using Message = StepMessage<kStepTiles>;
   using Row = RowOf<Config>;  ///< a work tile
+  /// Warps that load. Pages come in many boxes, and each takes a warp its time beside the consumers'
+  /// warps: all four of the warpgroup share them.
+  static constexpr int kProducerWarps = batch_layout<Config>(0) == BatchLayout::kPages ? 4 : 1;
   /// Tiles are decided about together, and when their product is due (attend/wgmma/step_votes.cuh).
   static constexpr bool kVotesOnSteps =
       kHasGate && kHas8Bits && !Config::kSkipsExp && Config::kLanesOpenGate;
@@ -205,6 +208,7 @@ struct WgmmaControl {
   ColumnRing<Config::kGathers> ring;
   int shares[SplitKv<Config>::kIsSplit ? Shape::kRowSlots
                                        : 1];  ///< of `rows`, where they are split
+  int items[Shape::kProducerWarps > 1 ? 2 : 1];  ///< what several warps load next; in turns
 };
 
 /// Addresses of one block's shared memory.
