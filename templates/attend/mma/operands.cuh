@@ -13,18 +13,18 @@
 namespace lacuna {
 
 /// How rows of keys and values are found: one after the other, by a list, or by pages.
-enum class RowAddressing { kRows, kGathered, kPages };
+enum class RowSource { kRows, kGathered, kPages };
 
-template <RowAddressing kOrder, class Tile, int kThreads>
+template <RowSource kOrder, class Tile, int kThreads>
 struct SelectLoader {
   using Type = RowTileLoader<Tile, kThreads>;
 };
 template <class Tile, int kThreads>
-struct SelectLoader<RowAddressing::kGathered, Tile, kThreads> {
+struct SelectLoader<RowSource::kGathered, Tile, kThreads> {
   using Type = GatherLoader<Tile, kThreads>;
 };
 template <class Tile, int kThreads>
-struct SelectLoader<RowAddressing::kPages, Tile, kThreads> {
+struct SelectLoader<RowSource::kPages, Tile, kThreads> {
   using Type = PageLoader<Tile, kThreads>;
 };
 
@@ -33,14 +33,14 @@ struct AttendOperands {
   using Shape = AttendShape<Config>;
   using Element = typename Config::Element;
   static constexpr bool kHasPages = batch_layout<Config>(0) == BatchLayout::kPages;
-  static constexpr RowAddressing kRowAddressing = Config::kGathers ? RowAddressing::kGathered
-                                                  : kHasPages      ? RowAddressing::kPages
-                                                                   : RowAddressing::kRows;
+  static constexpr RowSource kRowSource = Config::kGathers ? RowSource::kGathered
+                                        : kHasPages      ? RowSource::kPages
+                                                         : RowSource::kRows;
   using QueryLoader = RowTileLoader<typename Shape::QueryTile, Shape::kThreads>;
   using KeyLoader =
-      typename SelectLoader<kRowAddressing, typename Shape::KeyTile, Shape::kThreads>::Type;
+      typename SelectLoader<kRowSource, typename Shape::KeyTile, Shape::kThreads>::Type;
   using ValueLoader =
-      typename SelectLoader<kRowAddressing, typename Shape::ValueTile, Shape::kThreads>::Type;
+      typename SelectLoader<kRowSource, typename Shape::ValueTile, Shape::kThreads>::Type;
 
   template <class Args>
   __device__ __forceinline__ static QueryLoader queries(const Args& args, const WorkTile& row) {
@@ -102,7 +102,8 @@ struct AttendOperands {
   __device__ __forceinline__ static Loader rows_of(const TensorArg& tensor, const Args& args,
                                                    const WorkTile& row,
                                                    const GatheredKeys& gathered) {
-    const Element* head = head_of(tensor, kHasPages ? 0 : row.b, row.h / args.attend.heads_per_kv);
+    const Element* head =
+        head_of(tensor, kHasPages ? 0 : row.b, row.h / args.attend.heads_per_kv);
     if constexpr (Config::kGathers) {
       return Loader(head, tensor.stride_n, gathered.keys, gathered.count);
     } else if constexpr (kHasPages) {
