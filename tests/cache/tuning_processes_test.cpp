@@ -7,6 +7,7 @@
 
 #include "cache/tuning/line.hpp"
 #include "tests/cache/tuning_harness.hpp"
+#include "tests/tier.hpp"
 
 namespace lacuna::cache {
 namespace {
@@ -23,7 +24,8 @@ TuningDatabase database_of_node(const Scratch& scratch, int node) {
 
 TEST(TuningDatabase, NothingIsLostWhileAnotherNodeMergesAllTheTime) {
   const Scratch scratch;
-  constexpr int kNodes = 2, kRecords = 150;
+  constexpr int kNodes = 2;
+  const int records_of_node = test::by_tier(150, 50);
   const pid_t merger = start_child([&scratch] {
     const TuningDatabase database = database_of_node(scratch, 9);
     while (!exists(scratch.path("done")))
@@ -41,10 +43,10 @@ TEST(TuningDatabase, NothingIsLostWhileAnotherNodeMergesAllTheTime) {
   });
   std::vector<pid_t> writers;
   for (int node = 0; node < kNodes; ++node) {
-    writers.push_back(start_child([&scratch, node] {
+    writers.push_back(start_child([&scratch, node, records_of_node] {
       const TuningDatabase database = database_of_node(scratch, node);
-      for (int n = 0; n < kRecords; ++n) {
-        const TuningRecord record = record_number(node * kRecords + n);
+      for (int n = 0; n < records_of_node; ++n) {
+        const TuningRecord record = record_number(node * records_of_node + n);
         require(database.append({record}).empty(), "added");
         const TuningRecords found = database.read("machine-1", "abc");
         require(std::ranges::count(found.records, record) == 1, "found at once");
@@ -59,7 +61,7 @@ TEST(TuningDatabase, NothingIsLostWhileAnotherNodeMergesAllTheTime) {
   EXPECT_EQ(wait_for_child(reader), 0);
   const TuningRecords found = database_in(scratch).read("machine-1", "abc");
   std::vector<TuningRecord> expected;
-  for (int n = 0; n < kNodes * kRecords; ++n) expected.push_back(record_number(n));
+  for (int n = 0; n < kNodes * records_of_node; ++n) expected.push_back(record_number(n));
   EXPECT_EQ(sorted(found.records), sorted(expected));
 }
 

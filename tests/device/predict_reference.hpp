@@ -3,6 +3,7 @@
 // with the definition of Estimate and Select (compiler/ir/program.hpp).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -14,6 +15,9 @@
 #include "tests/device/stages/predict_cases.hpp"
 
 namespace lacuna::device {
+
+inline int tiles_in(int n, int tile) { return (n + tile - 1) / tile; }
+inline std::size_t offset_of(long long index) { return static_cast<std::size_t>(index); }
 
 struct PredictShape {
   int n_b = 1, n_h = 2, heads_per_kv = 2;

@@ -9,6 +9,7 @@
 
 #include "tests/device/predict_reference.hpp"
 #include "tests/device/stages/stage.hpp"
+#include "tests/device/stages/token_cases.hpp"
 
 namespace lacuna::device {
 namespace {
@@ -86,10 +87,12 @@ TEST(Cells, HasMoreGroupsOfCellsThanBlocks) {
   PredictProblem problem(*pairs, {1, 260, 2, 260, 5}, PredictFill::kNormal, 8);
   const int groups = problem.groups(token_tiles(*pairs));
   ASSERT_GT(groups, kMostTokenBlocks);
-  problem.reset(static_cast<long long>(token_planes(*pairs)) * kMostTokenBlocks * problem.columns());
+  problem.reset(static_cast<long long>(token_planes(*pairs)) * kMostTokenBlocks *
+                problem.columns());
   const auto number = static_cast<std::size_t>(pairs - kTokenCases);
   ASSERT_EQ(
-      problem.run(token_kernels()[number], kMostTokenBlocks, token_smem_bytes(*pairs), kStagePlain), "");
+      problem.run(token_kernels()[number], kMostTokenBlocks, token_smem_bytes(*pairs), kStagePlain),
+      "");
   EXPECT_EQ(problem.check(), "");
 }
 

@@ -43,19 +43,23 @@ std::vector<Case> kinds() {
   return in_tier_of_kernels(cases);
 }
 
-/// Some that the CPU alone has: an odd number of vectors, and the largest.
+/// Some that the CPU alone has: an odd number of vectors, and the largest; in the short tier one of
+/// the two.
 std::vector<Case> head_dims_of_cpu() {
   std::vector<Case> cases;
   if (device_under_test() != "cpu") return cases;
   int turn = 0;
-  for (const std::string& variant : variant_names())
-    for (const int d : {40, 512})
+  for (const std::string& variant : variant_names()) {
+    const std::vector<int> one = {turn % 2 == 0 ? 40 : 512};
+    for (const int d : test::by_tier(std::vector{40, 512}, one))
       cases.push_back({variant, dtypes()[static_cast<std::size_t>(turn++ % 3)], d, 1, 2, 1, 70, 141,
                        Fill::kUneven, false});
+  }
   return cases;
 }
 
-/// Every variant at the lengths where tiles begin, end and are missing.
+/// Every variant at the lengths where tiles begin, end and are missing. In the short tier with
+/// kernels that are there: kinds() has a variant's other head dims.
 std::vector<Case> shapes() {
   struct Shape {
     int n_q, n_k;
@@ -69,7 +73,7 @@ std::vector<Case> shapes() {
     for (const Shape& s : shapes) {
       Case c{variant,
              dtypes()[static_cast<std::size_t>(turn % 2)],
-             turn % 3 == 0 ? 64 : 128,
+             test::by_tier(turn % 3 == 0 ? 64 : 128, turn % 2 ? 96 : 64),
              1,
              turn % 2 ? 4 : 1,
              1,
@@ -86,27 +90,34 @@ std::vector<Case> shapes() {
 std::vector<Case> layouts() {
   std::vector<Case> cases;
   for (const std::string& variant : variant_names()) {
-    cases.push_back({variant, DType::kF16, 128, 3, 8, 1, 130, 140, Fill::kUneven, true});
-    cases.push_back({variant, DType::kBF16, 96, 2, 6, 6, 70, 70, Fill::kUneven, true});
+    // In the short tier with kernels that are there.
+    const auto [wide, narrow] =
+        test::by_tier(std::pair(DType::kF16, DType::kBF16), std::pair(DType::kBF16, DType::kF16));
+    const int d = test::by_tier(128, 64);
+    cases.push_back({variant, wide, d, 3, 8, 1, 130, 140, Fill::kUneven, true});
+    cases.push_back({variant, narrow, 96, 2, 6, 6, 70, 70, Fill::kUneven, true});
   }
   return cases;
 }
 
 /// Rows of lists that have 64 queries, in even and odd number; lists in many words of 32 tiles.
 std::vector<Case> narrow_lists() {
-  std::vector<Case> cases;
-  for (const std::string& variant : narrow_list_names()) {
+  std::vector<Case> kinds;
+  for (const std::string& variant : narrow_list_names())
     for (const int d : {64, 96, 128, 256}) {
       if (d == 256 && is_quantised(variant)) continue;
-      cases.push_back({variant, DType::kBF16, d, 2, 4, 2, 161, 275, Fill::kUneven, false});
-      cases.push_back({variant, DType::kF16, d, 1, 2, 1, 255, 130, Fill::kNormal, true});
+      kinds.push_back({variant, DType::kBF16, d, 2, 4, 2, 161, 275, Fill::kUneven, false});
+      kinds.push_back({variant, DType::kF16, d, 1, 2, 1, 255, 130, Fill::kNormal, true});
     }
+  std::vector<Case> cases = in_tier_of_kernels(kinds);
+  const int d = test::by_tier(128, 64);  // as the long lists'
+  for (const std::string& variant : narrow_list_names()) {
     for (const int n : {1, 64, 65, 128, 129, 320})
-      cases.push_back({variant, DType::kBF16, 128, 1, 4, 2, n, n + 7, Fill::kUneven, false});
+      cases.push_back({variant, DType::kBF16, d, 1, 4, 2, n, n + 7, Fill::kUneven, false});
     cases.push_back({variant, DType::kBF16, 64, 1, 2, 1, 400, 5003, Fill::kUneven, false});
     for (const Fill fill :
          {Fill::kZero, Fill::kHuge, Fill::kNegative, Fill::kOutlier, Fill::kSharp, Fill::kRising})
-      cases.push_back({variant, DType::kBF16, 128, 1, 2, 1, 200, 300, fill, false});
+      cases.push_back({variant, DType::kBF16, d, 1, 2, 1, 200, 300, fill, false});
   }
   return cases;
 }
@@ -140,7 +151,8 @@ TEST(Attend, RunsAreBitIdentical) {
   std::vector<std::string> names = variant_names();
   names.insert(names.end(), narrow_list_names().begin(), narrow_list_names().end());
   for (const std::string& name : names) {
-    const Case c{name, DType::kBF16, 128, 1, 4, 2, 700, 700, Fill::kUneven, false};
+    const int d = test::by_tier(128, 64);
+    const Case c{name, DType::kBF16, d, 1, 4, 2, 700, 700, Fill::kUneven, false};
     TestKernel kernel(engine(), c);
     ASSERT_EQ(kernel.error, "");
     const Variant variant = make_variant(c, kernel.tile, 5);

@@ -51,7 +51,8 @@ TEST(Pipeline, ListsOfEveryLengthInAnyOrder) {
   }
   std::ranges::shuffle(chosen, random);
   for (const char* name : {"external-mask", "lists"}) {
-    for (const int d : kHeadDims) {
+    for (const int d :
+         test::by_tier(std::vector(std::begin(kHeadDims), std::end(kHeadDims)), {64})) {
       const Case c{name, DType::kBF16,  d,    1, kManyRows, kManyRows / 10, 20,
                    0,    Fill::kUneven, false};
       check_lists(c, kTiles, [&](std::int64_t row, std::int64_t j, KernelTile) {
@@ -64,24 +65,26 @@ TEST(Pipeline, ListsOfEveryLengthInAnyOrder) {
 /// The same where a block takes two neighbouring rows: all lengths of the one beside all of the
 /// other, tiles of both, of either and of neither; in each head a last row is alone.
 TEST(Pipeline, NeighbouringListsOfEveryLength) {
-  constexpr int kTiles = 7, kRowsOfHead = 3, kHeads = 2 * (kTiles + 1) * (kTiles + 1);
+  // A CPU has no rings: in the short tier lists of up to three tiles.
+  const int tiles = test::by_tier(7, 3), heads = 2 * (tiles + 1) * (tiles + 1);
+  constexpr int kRowsOfHead = 3;
   std::mt19937 random(2);
   std::vector<std::uint32_t> chosen;
   const auto choose = [&](int length) {
     std::uint32_t bits = 0;
-    while (std::popcount(bits) < length) bits |= 1u << random() % kTiles;
+    while (std::popcount(bits) < length) bits |= 1u << random() % tiles;
     chosen.push_back(bits);
   };
-  for (int head = 0; head < kHeads; ++head) {
-    choose(head % (kTiles + 1));
-    choose(head / (kTiles + 1) % (kTiles + 1));
-    choose(static_cast<int>(random() % (kTiles + 1)));
+  for (int head = 0; head < heads; ++head) {
+    choose(head % (tiles + 1));
+    choose(head / (tiles + 1) % (tiles + 1));
+    choose(static_cast<int>(random() % (tiles + 1)));
   }
   for (const std::string& name : narrow_list_names()) {
     for (const int d : test::by_tier(std::vector{64, 128}, {64})) {
-      const Case c{name, DType::kBF16,  d,    1, kHeads, kHeads / 4, 64 * (kRowsOfHead - 1) + 20,
+      const Case c{name, DType::kBF16,  d,    1, heads, heads / 4, 64 * (kRowsOfHead - 1) + 20,
                    0,    Fill::kUneven, false};
-      check_lists(c, kTiles, [&](std::int64_t row, std::int64_t j, KernelTile) {
+      check_lists(c, tiles, [&](std::int64_t row, std::int64_t j, KernelTile) {
         return (chosen[static_cast<std::size_t>(row)] >> j & 1) != 0;
       });
     }
@@ -226,7 +229,8 @@ TEST(Pipeline, AnyNumberOfColumns) {
 /// A caller who asks for no report gets the same bits.
 TEST(Pipeline, ReportsChangeNothing) {
   for (const std::string& name : all_names()) {
-    const Case c{name, DType::kBF16, 128, 1, 4, 2, 700, 700, Fill::kUneven, false};
+    const int d = test::by_tier(128, 64);
+    const Case c{name, DType::kBF16, d, 1, 4, 2, 700, 700, Fill::kUneven, false};
     TestKernel kernel(engine(), c);
     ASSERT_EQ(kernel.error, "");
     const Variant variant = make_variant(c, kernel.tile, 5);

@@ -16,6 +16,7 @@ sys.path.insert(0, str(ROOT / "tools/dev"))
 
 import lacuna_abi  # noqa: E402
 import peers  # noqa: E402
+import test_report  # noqa: E402
 from gpu import correctness, machine, points, sensors, speed, subjects  # noqa: E402
 
 HEADS, TOKENS, HEAD_DIM = 2, 256, 64
@@ -216,6 +217,13 @@ class Check(unittest.TestCase):
             one.write_text(report % f"{passed}, {other}")
             two.write_text(report % f"{failed}, {skipped}")
             self.assertEqual(correctness.gtest_summary([one, two]), {"run": 2, "skipped": 1, "failed": ["S.b"]})
+
+
+class TestReport(unittest.TestCase):
+    def test_steps_side_by_side_count_once(self):
+        steps, altogether = test_report.read_steps("wheels\t14\t18\nbuild asan\t14\t30\nbuild release\t10\t14\n")
+        self.assertEqual(steps, [("build release", 4.0), ("wheels", 4.0), ("build asan", 16.0)])
+        self.assertEqual(altogether, 20.0)
 
 
 class FuzzRun(unittest.TestCase):

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "tests/device/emulation/block.hpp"
+#include "tests/device/emulation/races.hpp"
 
 namespace {
 

@@ -11,9 +11,9 @@
 #include <stdexcept>
 #include <string>
 
-#include "tests/device/emulation/races.hpp"
-
 namespace emulation {
+
+enum class Access : std::uint8_t;  // races.hpp, which device code does not see
 
 inline constexpr int kWarpLanes = 32;
 

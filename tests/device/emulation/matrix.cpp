@@ -115,10 +115,9 @@ void store_matrices(std::uint32_t address, const std::uint32_t (&matrices)[4]) {
   meet_warp(combine_stores, &store);
 }
 
-float to_float(Format format, std::uint16_t bits) {
-  static const std::vector<float> kF16 = f16_values();  // conversion by the CPU is no baseline
-  if (format == Format::kF16) return kF16[bits];
-  return std::bit_cast<float>(std::uint32_t{bits} << 16);
+float f16_to_float(std::uint16_t bits) {
+  static const std::vector<float> kValues = f16_values();  // conversion by the CPU is no baseline
+  return kValues[bits];
 }
 
 std::uint16_t round_to(Format format, float value) {

@@ -1,6 +1,7 @@
 // The matrix instructions of a warp: fragments of four lanes a row, eight rows a matrix.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 namespace emulation {
@@ -15,7 +16,11 @@ void store_matrices(std::uint32_t address, const std::uint32_t (&matrices)[4]);
 
 enum class Format : std::uint8_t { kBF16, kF16 };
 
-float to_float(Format format, std::uint16_t bits);
+float f16_to_float(std::uint16_t bits);
+inline float to_float(Format format, std::uint16_t bits) {
+  if (format == Format::kF16) return f16_to_float(bits);
+  return std::bit_cast<float>(std::uint32_t{bits} << 16);
+}
 /// To nearest even; NaN becomes the canonical one, as on the GPU.
 std::uint16_t round_to(Format format, float value);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <utility>
 
 /// Where the linker has put the executable: places count from there, for addr2line.
 extern "C" const char __executable_start;  // NOLINT(bugprone-reserved-identifier): the linker's
@@ -25,7 +26,10 @@ void join(Races::Clock& to, const Races::Clock& from) {
 }  // namespace
 
 Races::Races(int threads, std::span<const unsigned char> smem)
-    : smem_(smem), threads_(static_cast<std::size_t>(threads)), bytes_(smem.size()) {
+    : smem_(smem),
+      threads_(static_cast<std::size_t>(threads)),
+      bytes_(smem.size(), kUntouched),
+      histories_(2) {
   const auto nothing = std::make_shared<Clock>(threads_.size() * kParts);
   for (Thread& thread : threads_) {
     thread.known = nothing;
@@ -35,7 +39,7 @@ Races::Races(int threads, std::span<const unsigned char> smem)
 
 void Races::exempt(std::size_t address, std::size_t bytes) {
   for (std::size_t n = address; n < std::min(address + bytes, bytes_.size()); ++n)
-    bytes_[n].is_exempt = true;
+    bytes_[n] = kExempt;
 }
 
 bool Races::knows(int thread, Part part, const Event& event) const {
@@ -56,37 +60,83 @@ void Races::note(int thread, Part part, Access access, std::size_t address, std:
   if (part == Part::kSelf && access == Access::kRead) part = Part::kReads;
   const Event event = {static_cast<std::uint32_t>(actor(thread, part)),
                        state(thread).time[index(part)], place, access == Access::kAtomic};
-  for (std::size_t n = address; n < std::min(address + bytes, bytes_.size()); ++n)
-    note_byte(thread, part, access, n, event);
-}
-
-void Races::note_byte(int thread, Part part, Access access, std::size_t address,
-                      const Event& event) {
-  Byte& byte = bytes_[address];
-  if (byte.is_exempt) return;
-  const bool both_atomic = byte.write.is_atomic && event.is_atomic;
-  if (byte.write.time != 0 && !both_atomic && !knows(thread, part, byte.write)) {
-    const bool is_one_instruction =
-        byte.write.place == event.place && warp_of(byte.write.actor) == warp_of(event.actor);
-    if (access == Access::kWrite && is_one_instruction) {
-      agreed_.push_back({address, smem_[address], event, byte.write});
+  const std::size_t end = std::min(address + bytes, bytes_.size());
+  for (std::size_t first = address, next = address; first < end; first = next) {
+    while (next < end && bytes_[next] == bytes_[first]) ++next;
+    if (bytes_[first] == kExempt) continue;
+    check_write(thread, part, access, first, next, event);
+    if (access == Access::kRead) {
+      add_read(thread, part, first, next, event);
     } else {
-      tell(address, access, event, byte.write, true);
+      check_reads(thread, part, first, event);
     }
   }
-  if (access == Access::kRead) {
-    if (!byte.reads.empty() && byte.reads.back().actor == event.actor &&
-        byte.reads.back().time == event.time)
-      return;
-    // Who comes after this read comes after those that it comes after.
-    std::erase_if(byte.reads, [&](const Event& read) { return knows(thread, part, read); });
-    byte.reads.push_back(event);
+  if (access != Access::kRead && address < end) set_write(address, end, event);
+}
+
+void Races::check_write(int thread, Part part, Access access, std::size_t first, std::size_t end,
+                        const Event& event) {
+  const Event& write = histories_[bytes_[first]].write;
+  const bool both_atomic = write.is_atomic && event.is_atomic;
+  if (write.time == 0 || both_atomic || knows(thread, part, write)) return;
+  const bool is_one_instruction =
+      write.place == event.place && warp_of(write.actor) == warp_of(event.actor);
+  if (access != Access::kWrite || !is_one_instruction)
+    return tell(first, access, event, write, true);
+  for (std::size_t n = first; n < end; ++n) agreed_.push_back({n, smem_[n], event, write});
+}
+
+void Races::check_reads(int thread, Part part, std::size_t address, const Event& event) {
+  for (const Event& read : histories_[bytes_[address]].reads)
+    if (!knows(thread, part, read)) tell(address, Access::kWrite, event, read, false);
+}
+
+void Races::add_read(int thread, Part part, std::size_t first, std::size_t end,
+                     const Event& event) {
+  const HistoryIndex before = bytes_[first];
+  const std::vector<Event>& reads = histories_[before].reads;
+  if (!reads.empty() && reads.back().actor == event.actor && reads.back().time == event.time)
     return;
+  if (!is_all_of(before, end - first)) {
+    const HistoryIndex split = begin_history(first, end);
+    histories_[split].write = histories_[before].write;
+    histories_[split].reads = histories_[before].reads;
   }
-  for (const Event& read : byte.reads)
-    if (!knows(thread, part, read)) tell(address, access, event, read, false);
-  byte.reads.clear();
-  byte.write = event;
+  History& history = histories_[bytes_[first]];
+  // Who comes after this read comes after those that it comes after.
+  std::erase_if(history.reads, [&](const Event& read) { return knows(thread, part, read); });
+  history.reads.push_back(event);
+}
+
+void Races::set_write(std::size_t first, std::size_t end, const Event& event) {
+  const HistoryIndex before = bytes_[first];
+  std::size_t next = first;
+  while (next < end && bytes_[next] == before) ++next;
+  const bool is_whole = next == end && is_all_of(before, end - first);
+  History& history = histories_[is_whole ? before : begin_history(first, end)];
+  history.reads.clear();
+  history.write = event;
+}
+
+bool Races::is_all_of(HistoryIndex history, std::size_t bytes) const {
+  return history > kExempt && histories_[history].bytes == bytes;
+}
+
+Races::HistoryIndex Races::begin_history(std::size_t first, std::size_t end) {
+  if (unused_.empty()) {
+    unused_.push_back(static_cast<HistoryIndex>(histories_.size()));
+    histories_.emplace_back();
+  }
+  const HistoryIndex begun = unused_.back();
+  unused_.pop_back();
+  for (std::size_t n = first; n < end; ++n) {
+    if (bytes_[n] == kExempt) continue;
+    const HistoryIndex before = std::exchange(bytes_[n], begun);
+    if (before != kUntouched && --histories_[before].bytes == 0) unused_.push_back(before);
+    ++histories_[begun].bytes;
+  }
+  if (histories_[begun].bytes == 0) unused_.push_back(begun);  // all exempt
+  return begun;
 }
 
 void Races::check_agreed() {

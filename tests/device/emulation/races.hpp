@@ -78,17 +78,28 @@ class Races {
     const void* place;
     bool is_atomic;
   };
-  /// Of one byte: the last write, and reads that nothing orders among themselves since.
-  struct Byte {
+  /// The last write, and reads that nothing orders among themselves since. Bytes that one access
+  /// has touched share it, so that it is asked once for all of them.
+  struct History {
     Event write = {0, 0, nullptr, false};  ///< time 0: none
     std::vector<Event> reads;
-    bool is_exempt = false;
+    std::size_t bytes = 0;  ///< that have this history
   };
+  using HistoryIndex = std::uint32_t;
+  static constexpr HistoryIndex kUntouched = 0, kExempt = 1;  ///< histories of any number of bytes
 
   Thread& state(int thread) { return threads_[static_cast<std::size_t>(thread)]; }
   const Thread& state(int thread) const { return threads_[static_cast<std::size_t>(thread)]; }
   bool knows(int thread, Part part, const Event& event) const;
-  void note_byte(int thread, Part part, Access access, std::size_t address, const Event& event);
+  void check_write(int thread, Part part, Access access, std::size_t first, std::size_t end,
+                   const Event& event);
+  void check_reads(int thread, Part part, std::size_t address, const Event& event);
+  void add_read(int thread, Part part, std::size_t first, std::size_t end, const Event& event);
+  void set_write(std::size_t first, std::size_t end, const Event& event);
+  /// Do these bytes of it, all of one history, make it up?
+  bool is_all_of(HistoryIndex history, std::size_t bytes) const;
+  /// A history for these bytes, which leave the one that they have.
+  HistoryIndex begin_history(std::size_t first, std::size_t end);
   void tell(std::size_t address, Access access, const Event& event, const Event& before,
             bool before_was_write);
   void check_agreed();
@@ -105,7 +116,9 @@ class Races {
 
   std::span<const unsigned char> smem_;
   std::vector<Thread> threads_;
-  std::vector<Byte> bytes_;
+  std::vector<HistoryIndex> bytes_;
+  std::vector<History> histories_;
+  std::vector<HistoryIndex> unused_;  ///< of histories_
   std::vector<Agreed> agreed_;
   std::shared_ptr<Clock> learnt_;  ///< by the last that learnt anything
   std::string report_;

@@ -11,7 +11,8 @@
 namespace emulation {
 namespace {
 
-constexpr int kRows = 16, kDepthBytes = 32, kMostDepth = kDepthBytes;
+constexpr int kRows = 16, kColumns = 8, kDepthBytes = 32, kMostDepth = kDepthBytes;
+constexpr int kChunkBytes = 16;
 
 int element_bytes(ElementKind kind) {
   return kind == ElementKind::kBF16 || kind == ElementKind::kF16 ? 2 : 1;
@@ -50,9 +51,13 @@ struct Operand {
            static_cast<std::uint32_t>(depth / 8) * stride +
            static_cast<std::uint32_t>(depth % 8 * 128 + column % 64 * 2);
   }
-  double value(ElementKind kind, std::uint32_t address) const {
-    const auto bytes = static_cast<std::size_t>(element_bytes(kind));
-    return value_of(kind, read_shared(swizzled(address, line_bytes), bytes, Actor::kWarp));
+  /// The elements of the 16 bytes at an address: a permutation keeps them together.
+  int read(ElementKind kind, std::uint32_t address, double* values) const {
+    const unsigned char* const chunk =
+        read_shared(swizzled(address, line_bytes), kChunkBytes, Actor::kWarp);
+    const int bytes = element_bytes(kind), elements = kChunkBytes / bytes;
+    for (int n = 0; n < elements; ++n) values[n] = value_of(kind, chunk + n * bytes);
+    return elements;
   }
 };
 
@@ -76,31 +81,49 @@ void read_fragments(Operands lanes, double (&a)[kRows][kMostDepth]) {
   }
 }
 
+/// A row of either operand whose rows are contiguous in depth.
+void read_row(const Operand& operand, ElementKind kind, int row, double (&values)[kMostDepth]) {
+  int depth = 0;
+  for (int byte = 0; byte < kDepthBytes; byte += kChunkBytes)
+    depth += operand.read(kind, operand.in_row(row, byte), values + depth);
+}
+
 void read_rows(const WarpgroupProduct& product, double (&a)[kRows][kMostDepth]) {
-  const Operand operand(product.a);
-  const int first = thread_index() / kWarpLanes % 4 * kRows, bytes = element_bytes(product.kind);
+  const int first = thread_index() / kWarpLanes % 4 * kRows;
   for (int row = 0; row < kRows; ++row)
-    for (int byte = 0; byte < kDepthBytes; byte += bytes)
-      a[row][byte / bytes] = operand.value(product.kind, operand.in_row(first + row, byte));
+    read_row(Operand(product.a), product.kind, first + row, a[row]);
+}
+
+/// Eight columns of B.
+void read_columns(const WarpgroupProduct& product, int first, double (&b)[kColumns][kMostDepth]) {
+  const Operand operand(product.b);
+  if (!product.has_columns) {
+    for (int n = 0; n < kColumns; ++n) read_row(operand, product.kind, first + n, b[n]);
+    return;
+  }
+  for (int k = 0; k < kDepthBytes / element_bytes(product.kind); ++k) {
+    double of_columns[kChunkBytes];
+    operand.read(product.kind, operand.in_column(first, k), of_columns);
+    for (int n = 0; n < kColumns; ++n) b[n][k] = of_columns[n];
+  }
 }
 
 /// To all lanes, 8 columns to a block.
 template <class T>
 void add_products(Operands lanes, const double (&a)[kRows][kMostDepth]) {
   const WarpgroupProduct& any = product_of(lanes, 0);
-  const Operand operand(any.b);
-  const int bytes = element_bytes(any.kind), depth = kDepthBytes / bytes;
-  for (int column = 0; column < any.blocks * 8; ++column) {
-    double b[kMostDepth];
-    for (int k = 0; k < depth; ++k)
-      b[k] = operand.value(any.kind, any.has_columns ? operand.in_column(column, k)
-                                                     : operand.in_row(column, k * bytes));
-    for (int row = 0; row < kRows; ++row) {
-      double sum = 0;
-      for (int k = 0; k < depth; ++k) sum += a[row][k] * b[k];
-      const WarpgroupProduct& product = product_of(lanes, row % 8 * 4 + column % 8 / 2);
-      T& target = static_cast<T*>(product.accumulator)[column / 8 * 4 + row / 8 * 2 + column % 2];
-      target = product.adds ? static_cast<T>(target + static_cast<T>(sum)) : static_cast<T>(sum);
+  const int depth = kDepthBytes / element_bytes(any.kind);
+  for (int block = 0; block < any.blocks; ++block) {
+    double b[kColumns][kMostDepth];
+    read_columns(any, block * kColumns, b);
+    for (int column = 0; column < kColumns; ++column) {
+      for (int row = 0; row < kRows; ++row) {
+        double sum = 0;
+        for (int k = 0; k < depth; ++k) sum += a[row][k] * b[column][k];
+        const WarpgroupProduct& product = product_of(lanes, row % 8 * 4 + column / 2);
+        T& target = static_cast<T*>(product.accumulator)[block * 4 + row / 8 * 2 + column % 2];
+        target = product.adds ? static_cast<T>(target + static_cast<T>(sum)) : static_cast<T>(sum);
+      }
     }
   }
 }

@@ -7,6 +7,7 @@ namespace {
 #include "select/cells/cells.cuh"
 #include "select/tokens/tokens.cuh"
 #include "tests/device/stages/predict_hooks.hpp"
+#include "tests/device/stages/token_cases.hpp"
 
 namespace lacuna {
 
