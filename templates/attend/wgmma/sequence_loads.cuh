@@ -30,8 +30,7 @@ __device__ __forceinline__ int page_of_lane(const Args& args, const SequenceTile
   constexpr int kStepTiles = WgmmaShape<Config>::kStepTiles;
   const int page_shift = 31 - __clz(args.sequences.page_tokens);
   const int box_shift = 31 - __clz(box_tokens_of<Config>(args));
-  constexpr int kTileShift = 31 - __builtin_clz(Config::kTileK);
-  const int n = lane_index() >> (kTileShift - box_shift);
+  const int n = lane_index() >> (log2_of(Config::kTileK) - box_shift);
   if (n >= kStepTiles) return -1;
   TileRef tile = step.tiles[0];
 #pragma unroll
