@@ -77,7 +77,7 @@ void run() {
                  .v = tensor(v, kHeadsKv),
                  .o = tensor(o, kHeads),
                  .counts = {counts.data(), lacuna::i32, {1, kHeads, q_tiles, 3}},
-                 .params = {{"threshold", -1.0}},
+                 .params = {{"threshold", 3.75}},
                  .workspace = workspace.data(),
                  .workspace_bytes = bytes});
   report(counts, o);
