@@ -194,8 +194,9 @@ LACUNA_API lacuna_status lacuna_kernel_tile(const lacuna_kernel* kernel, int32_t
                                             int32_t* tile_k);
 
 /* Bytes of device memory that a launch of this shape needs in `workspace` (0: none). It depends on
- * the target too: on sm_90a specs without a predictor need a little as well. It grows with each of
- * batch, heads, heads_kv, n_q and n_k, so that of the largest shape serves all smaller ones. */
+ * the target too: on sm_90a specs without a predictor need a little as well. Of a batch of one
+ * length it grows with each extent of the shape, so that of the largest serves all smaller ones; of
+ * sequences fewer queries may need more, as their work is split further: take the largest. */
 LACUNA_API lacuna_status lacuna_workspace_bytes(const lacuna_kernel* kernel,
                                                 const lacuna_shape* shape, size_t* bytes);
 
