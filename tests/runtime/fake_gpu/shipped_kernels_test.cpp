@@ -2,7 +2,9 @@
 // compiling is forbidden; without them such a call fails, and nobody is moved to the CPU.
 
 #include "cache/bundle.hpp"
+#include "cache/tuning/tuning.hpp"
 #include "runtime/engine/build.hpp"
+#include "runtime/tune/bucket.hpp"
 #include "tests/runtime/fake_gpu/protocol.hpp"
 #include "tests/runtime/scoped_variable.hpp"
 
@@ -150,6 +152,27 @@ TEST_F(ShippedKernels, ThatTheDriverRefusesAreCompiledIfThatIsAllowed) {
   Kernel kernel = shipped(e);
   kernel.prepare();
   EXPECT_EQ(events, (std::vector<std::string>{"device", "cache_hit", "cache_warning", "compile"}));
+}
+
+TEST_F(ShippedKernels, AreThoseOfThePlanWithoutMeasurements) {
+  Diagnostics errors;
+  const SpecDocument document = read_spec({"shipped.json", kShipped}, errors);
+  cache::TuningRecord record;
+  record.hardware = tune::hardware_name("Fake GPU 0", 132);
+  record.variant = tune::variant_of(document.spec, {});
+  record.problem = tune::print_bucket(tune::bucket_of(LaunchShape{1, 4, 4, 1024, 1024}));
+  record.density = "1";
+  record.config = "q128 k64 ascending stages2";
+  record.median_us = 10;
+  record.compiler = "NVRTC 13.0";
+  ASSERT_EQ(cache::TuningDatabase(cache.text(), "").append({record}), "");
+  EXPECT_EQ(shipped(engine_with_store(cache)).tile().k, 64) << "measured best, and compiled";
+
+  const Engine strict = strict_engine();
+  strict.add_kernels(bundle().data(), bundle().size());
+  Kernel kernel = shipped(strict);
+  EXPECT_EQ(kernel.tile().k, 128) << "what was measured is not among the kernels";
+  kernel.prepare();
 }
 
 TEST_F(ShippedKernels, AreCheckedOnTheCpuToo) {
