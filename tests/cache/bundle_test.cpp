@@ -1,5 +1,5 @@
-// Bundles: every bit of one is covered, whatever else is given is refused, and a store finds in them
-// what it would otherwise build.
+// Bundles: every bit of one is covered, whatever else is given is refused, and a store finds in
+// them what it would otherwise build.
 #include "cache/bundle.hpp"
 
 #include <gtest/gtest.h>

@@ -92,7 +92,8 @@ TEST_F(Install, HostsFindThePackageWithCMake) {
   const Outcome cpp = run("(" + build + "/hosts/host_cpp 2>/dev/null)");
   EXPECT_EQ(cpp.status, 0) << cpp.output;
   EXPECT_TRUE(std::regex_match(
-      cpp.output, std::regex("[1-9][0-9]* tiles visited, [1-9][0-9]* of them gated, mean of o .*\n")))
+      cpp.output,
+      std::regex("[1-9][0-9]* tiles visited, [1-9][0-9]* of them gated, mean of o .*\n")))
       << cpp.output;
   const Outcome plain = run(build + "/without_exceptions");
   EXPECT_EQ(plain.status, 0) << plain.output;

@@ -1,6 +1,7 @@
+#include "cache/bundle.hpp"
+
 #include <cstring>
 
-#include "cache/bundle.hpp"
 #include "cache/entry_format.hpp"
 #include "tests/fuzz/targets/targets.hpp"
 
