@@ -95,6 +95,7 @@ TEST_F(Install, HostsFindThePackageWithCMake) {
       cpp.output,
       std::regex("[1-9][0-9]* tiles visited, [1-9][0-9]* of them gated, mean of o .*\n")))
       << cpp.output;
+  expect_success(build + "/throwing_callbacks");
   const Outcome plain = run(build + "/without_exceptions");
   EXPECT_EQ(plain.status, 0) << plain.output;
   EXPECT_EQ(
