@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "cache/checksum.hpp"
 #include "cache/entry_format.hpp"
 #include "cache/store.hpp"
 #include "tests/cache/harness.hpp"
@@ -60,6 +61,29 @@ TEST(Bundle, ATableThatClaimsMoreThanThereIsIsRefused) {
   const std::uint32_t many = 0xFFFFFFFF;
   std::memcpy(bytes.data() + 12, &many, sizeof(many));
   EXPECT_EQ(read_bundle(bytes).damage, "its table is cut off");
+}
+
+TEST(Bundle, ATableThatLiesIsRefusedWhateverItsChecksum) {
+  constexpr std::size_t kHeader = 32, kRow = 80, kChecksumAt = 24;
+  const std::string bytes = bundle_of(2);
+  const auto with = [&](std::size_t at, std::uint64_t value) {
+    std::string changed = bytes;
+    std::memcpy(changed.data() + at, &value, sizeof(value));
+    std::memset(changed.data() + kChecksumAt, 0, 8);
+    const std::uint64_t sum = checksum(std::string_view(changed).substr(0, kHeader + 2 * kRow));
+    std::memcpy(changed.data() + kChecksumAt, &sum, sizeof(sum));
+    return read_bundle(changed).damage;
+  };
+  std::uint64_t first = 0;
+  std::memcpy(&first, bytes.data() + kHeader + 64, sizeof(first));
+  EXPECT_EQ(with(kHeader + 64, first), "") << "the checksum is the one that is expected";
+  for (const std::uint64_t value : {std::uint64_t{0}, first + 1, ~std::uint64_t{0}, ~first + 1}) {
+    for (const std::size_t row : {kHeader, kHeader + kRow}) {
+      EXPECT_EQ(with(row + 64, value), "its table is inconsistent") << "offset " << value;
+      EXPECT_EQ(with(row + 72, value), "its table is inconsistent") << "length " << value;
+    }
+  }
+  EXPECT_EQ(with(kHeader, 0), "entry of another key");
 }
 
 class Shipped : public testing::Test {
