@@ -99,7 +99,7 @@ typedef struct lacuna_engine_options {
   void* user;
   int32_t forbid_compiling; /* not 0, or LACUNA_COMPILE=off: kernels for a GPU come from
                                lacuna_engine_add_kernels and the cache; lacuna_prepare of any other
-                               is an error (E0711). The CPU's code is always made here */
+                               is an error (E0714). The CPU's code is always made here */
 } lacuna_engine_options;
 
 LACUNA_API lacuna_status lacuna_engine_create(const lacuna_engine_options* options,

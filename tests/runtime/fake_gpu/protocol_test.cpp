@@ -344,7 +344,7 @@ TEST_F(Protocol, ADriverThatCannotServeIsNamedWithTheReason) {
             "lacuna: error: the NVIDIA driver cannot be initialised: CUDA_ERROR_FAKE (as the test "
             "asked) [E0704]\n");
   fake().missing_entry = "cuMemAlloc";
-  EXPECT_EQ(reason(), "lacuna: error: the NVIDIA driver lacks cuMemAlloc [E0712]\n");
+  EXPECT_EQ(reason(), "lacuna: error: the NVIDIA driver lacks cuMemAlloc [E0715]\n");
   fake().init_result = kCudaSuccess;
   fake().missing_entry = "cuFuncLoad";  // without which it does
   EXPECT_EQ(reason(), "none");

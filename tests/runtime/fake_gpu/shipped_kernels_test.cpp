@@ -99,7 +99,7 @@ TEST_F(ShippedKernels, OfOtherVariantsAreNamed) {
   const std::string text = refusal(shipped(e));
   EXPECT_EQ(text,
             "shipped.json: error: kernel shipped would have to be compiled, which is forbidden "
-            "[E0711]\n"
+            "[E0714]\n"
             "note: kernel shipped on sm_90a, head dim 128, bf16, is neither among the kernels that "
             "were added nor in the cache\n"
             "note: kernels were added for shipped on sm_90a, head dim 128, f16 (by lacuna " +
@@ -113,7 +113,7 @@ TEST_F(ShippedKernels, OfOtherVariantsAreNamed) {
 TEST_F(ShippedKernels, TheEnvironmentForbidsCompilingToo) {
   const ScopedVariable off("LACUNA_COMPILE", "off");
   const Engine e = engine_with_store(cache);
-  EXPECT_NE(refusal(shipped(e)).find("[E0711]"), std::string::npos);
+  EXPECT_NE(refusal(shipped(e)).find("[E0714]"), std::string::npos);
   const ScopedVariable wrong("LACUNA_COMPILE", "of");
   Status status;
   EXPECT_FALSE(Engine::create({}, status));
