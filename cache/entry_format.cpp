@@ -1,14 +1,13 @@
 #include "cache/entry_format.hpp"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
 #include <iterator>
 #include <vector>
+
+#include "cache/checksum.hpp"
 
 namespace lacuna::cache {
 namespace {
@@ -34,8 +33,6 @@ static_assert(sizeof(Header) == 32, "no padding: the struct is the format");
 
 /// The sections that every entry has, in file order; the rest are cubins.
 constexpr std::array kTexts = {&Entry::key_text, &Entry::metadata, &Entry::log};
-
-std::uint64_t checksum(std::string_view bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
 /// Of the header, as if its own field were zero, and of the table behind it.
 std::uint64_t header_checksum(Header header, const std::vector<Section>& sections) {

@@ -35,11 +35,10 @@ std::string sha256_hex(const std::string& bytes) {
 Key make_key(const KeyParts& parts) {
   Key key;
   key.target = parts.target;
-  append_line(key.text, "format", "lacuna 2");
+  append_line(key.text, "format", "lacuna 3");
   append_line(key.text, "source", parts.source_sha256);
   for (const std::string& option : parts.options) append_line(key.text, "option", option);
   append_line(key.text, "target", parts.target);
-  append_line(key.text, "compiler", parts.compiler);
   key.sha256 = sha256_hex(key.text);
   return key;
 }

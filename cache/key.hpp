@@ -6,7 +6,8 @@
 
 namespace lacuna::cache {
 
-/// Everything that can change the bytes of a kernel, as canonical text, and its SHA-256.
+/// What a kernel is compiled from, as canonical text, and its SHA-256. Not by which compiler: a
+/// kernel that another one has made, on another machine, serves as well (metadata names it).
 struct Key {
   std::string target;  ///< "sm_90a": a folder of its own
   std::string text;    ///< compared byte for byte on a hit
@@ -17,7 +18,6 @@ struct KeyParts {
   std::string source_sha256;         ///< of the generated source and all headers it can include
   std::vector<std::string> options;  ///< code-affecting options, in order
   std::string target;
-  std::string compiler;  ///< NVRTC version and build-id
 };
 Key make_key(const KeyParts& parts);
 

@@ -1,4 +1,5 @@
-// The store: memory, then disk, then build. What each step means is in store.hpp and README.md.
+// The store: memory, then bundles, then disk, then build. What each step means is in store.hpp and
+// README.md.
 #include "cache/store.hpp"
 
 #include <algorithm>
@@ -9,7 +10,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "cache/bundle.hpp"
 #include "cache/entry_files.hpp"
+#include "cache/entry_format.hpp"
 #include "cache/eviction.hpp"
 #include "cache/files/directories.hpp"
 #include "cache/files/locks.hpp"
@@ -55,6 +58,7 @@ struct Store::State {
   FileDescriptor open_directory(bool create);
   void distrust(const std::string& reason);
   SharedEntry find(const Key& key);
+  SharedEntry find_in_bundles(const Key& key);
   SharedEntry find_on_disk(const Key& key);
   SharedEntry remember(const Key& key, Entry entry);
   NodeLock wait_for_build_lock(const Key& key, Clock::time_point deadline) const;
@@ -71,7 +75,9 @@ struct Store::State {
   std::atomic<bool> memory_only{false};
   std::atomic<bool> warned_directory{false}, warned_publish{false};
 
-  std::mutex mutex;  ///< of all below; held for map operations only
+  mutable std::mutex mutex;  ///< of all below; held for map operations only
+  std::vector<std::shared_ptr<const Bundle>> bundles;
+  std::unordered_set<std::string> refused;  ///< keys whose entries in bundles are of no use
   std::unordered_map<std::string, SharedEntry> unpublished;  ///< by key text
   std::unordered_map<std::string, HeldLocks> held_locks;     ///< by key text
   std::unordered_set<std::string> swept_targets;
@@ -99,6 +105,20 @@ FileDescriptor Store::State::open_directory(bool create) {
   return std::move(directory.descriptor);
 }
 
+SharedEntry Store::State::find_in_bundles(const Key& key) {
+  std::vector<std::shared_ptr<const Bundle>> all;
+  {
+    const std::lock_guard lock(mutex);
+    if (!refused.contains(key.sha256)) all = bundles;
+  }
+  for (const auto& bundle : all) {
+    if (auto entry = find_entry(*bundle, key)) {
+      return std::make_shared<const Entry>(*std::move(entry));
+    }
+  }
+  return nullptr;
+}
+
 SharedEntry Store::State::find_on_disk(const Key& key) {
   const std::string path = entry_path(key);
   const FileDescriptor directory = open_directory(false);
@@ -121,6 +141,7 @@ SharedEntry Store::State::find(const Key& key) {
       return found->second;
     }
   }
+  if (SharedEntry entry = find_in_bundles(key)) return entry;
   return find_on_disk(key);
 }
 
@@ -208,6 +229,29 @@ Store::Store(StoreOptions options) : state_(std::make_unique<State>(std::move(op
 
 Store::~Store() = default;
 
+std::string Store::add_bundle(std::string_view bytes) {
+  ReadBundle read = read_bundle(bytes);
+  if (!read.damage.empty()) return read.damage;
+  const std::lock_guard lock(state_->mutex);
+  state_->bundles.push_back(std::make_shared<const Bundle>(std::move(read.bundle)));
+  return "";
+}
+
+std::vector<std::string> Store::bundled_metadata() const {
+  std::vector<std::shared_ptr<const Bundle>> all;
+  {
+    const std::lock_guard lock(state_->mutex);
+    all = state_->bundles;
+  }
+  std::vector<std::string> result;
+  for (const auto& bundle : all) {
+    for (const Bundle::Item& item : bundle->items) {
+      result.push_back(decode_entry(item.entry, nullptr).entry.metadata);
+    }
+  }
+  return result;
+}
+
 std::optional<Entry> Store::load(const Key& key) {
   const SharedEntry entry = state_->find(key);
   ++(entry ? state_->counters.hits : state_->counters.misses);
@@ -287,6 +331,7 @@ void Store::reject(const Key& key) {
   {
     const std::lock_guard lock(state.mutex);
     state.unpublished.erase(key.text);
+    state.refused.insert(key.sha256);
   }
   const std::string path = entry_path(key);
   const FileDescriptor directory = state.open_directory(false);

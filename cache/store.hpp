@@ -1,4 +1,5 @@
-// The kernel store: compiled kernels on disk, one file for each entry (design section 8).
+// The kernel store: compiled kernels on disk, one file for each entry, and those that a host has
+// brought along (bundle.hpp).
 //
 // Plain bytes in, plain bytes out; knows nothing of CUDA or of specs. Nothing here throws: any
 // damage is a miss, any failure to write is a warning, and a process always runs the bytes it built
@@ -11,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cache/entry.hpp"
@@ -57,6 +59,15 @@ class Store {
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
+  /// Adds kernels that come with the host. They are found after those that this process has built
+  /// and before those of the directory, and belong to it no more than a caller's memory does:
+  /// `bytes` stay as they are while the store lives. Returns what is wrong with them; "" if they
+  /// were added.
+  std::string add_bundle(std::string_view bytes);
+
+  /// Metadata of all entries of the bundles.
+  std::vector<std::string> bundled_metadata() const;
+
   /// The intact entry of this key, or nothing. A damaged or foreign entry is removed (if it belongs
   /// to this user) and counted as rejected.
   std::optional<Entry> load(const Key& key);
@@ -82,7 +93,9 @@ class Store {
   Obtained obtain(const Key& key, const std::function<std::optional<Entry>()>& build,
                   std::chrono::milliseconds patience = std::chrono::seconds(5));
 
-  /// The driver refused the entry: forget and remove it. Releases the lock that obtain() kept.
+  /// The driver refused the entry: forget and remove it; of a bundle it is passed over from now on,
+  /// and what is built in its place goes the way of all others. Releases the lock that obtain()
+  /// kept.
   void reject(const Key& key);
 
   bool on_disk() const;  ///< false: memory only

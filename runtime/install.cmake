@@ -1,5 +1,5 @@
-# Install rules: the library with its plugin beside it, headers, device headers and specs, and what
-# find_package(lacuna) and pkg-config read. The components: library, tools.
+# Install rules: the library with its plugin beside it, headers, device headers and specs, notices of what
+# is linked in, and what find_package(lacuna) and pkg-config read. The components: library, tools.
 if(PROJECT_IS_TOP_LEVEL AND NOT DEFINED CMAKE_INSTALL_LIBDIR)
   set(CMAKE_INSTALL_LIBDIR lib CACHE STRING "Libraries, below the prefix")
 endif()
@@ -19,6 +19,8 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/templates DESTINATION ${CMAKE_INSTALL_DA
         COMPONENT library FILES_MATCHING PATTERN "*.cuh")
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/specs DESTINATION ${CMAKE_INSTALL_DATADIR}/lacuna
         COMPONENT library OPTIONAL FILES_MATCHING PATTERN "*.json")
+install(FILES ${CMAKE_CURRENT_SOURCE_DIR}/NOTICES.md ${PROJECT_SOURCE_DIR}/tools/dev/CHANGELOG.md
+        DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT library OPTIONAL)
 if(LACUNA_TOOLS)
   install(PROGRAMS $<TARGET_FILE:lacuna_cli> DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
 endif()
@@ -50,11 +52,16 @@ lacuna_way_to_prefix(${package} prefix "\${CMAKE_CURRENT_LIST_DIR}")
 lacuna_below_prefix(${prefix} ${CMAKE_INSTALL_DATADIR} data)
 file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/lacuna-config.cmake
 "include(\"\${CMAKE_CURRENT_LIST_DIR}/lacuna-targets.cmake\")
+include(\"\${CMAKE_CURRENT_LIST_DIR}/lacuna-kernels.cmake\")
 get_filename_component(lacuna_SPEC_DIR \"${data}/lacuna/specs\" ABSOLUTE)
 ")
+lacuna_way_to_prefix(${package} prefix "\${CMAKE_CURRENT_FUNCTION_LIST_DIR}")
+lacuna_below_prefix(${prefix} ${CMAKE_INSTALL_BINDIR} lacuna_bindir)
+configure_file(${CMAKE_CURRENT_SOURCE_DIR}/kernels.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/lacuna-kernels.cmake @ONLY)
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/lacuna-config-version.cmake
                                  VERSION ${PROJECT_VERSION} COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/lacuna-config.cmake
+              ${CMAKE_CURRENT_BINARY_DIR}/lacuna-kernels.cmake
               ${CMAKE_CURRENT_BINARY_DIR}/lacuna-config-version.cmake
         DESTINATION ${package} COMPONENT library)
 

@@ -5,6 +5,7 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <string_view>
 
 #include "compiler/spec/json_limits.hpp"
 #include "lacuna/lacuna.h"
@@ -12,6 +13,7 @@
 #include "runtime/engine/engine.hpp"
 #include "runtime/engine/kernel.hpp"
 #include "runtime/launch/bind_launch.hpp"
+#include "runtime/launch/kernel_signature.hpp"
 
 struct lacuna_engine {
   std::shared_ptr<lacuna::EngineState> state;
@@ -20,6 +22,7 @@ struct lacuna_engine {
 
 struct lacuna_kernel {
   std::shared_ptr<lacuna::KernelState> state;
+  std::string signature;  ///< JSON
   const unsigned generation = lacuna::process_generation();
 };
 
@@ -108,14 +111,14 @@ lacuna_status guarded(const Body& body) noexcept {
 /// What an accessor returns: "" with an error if there is no handle to ask.
 template <class Handle, class Read>
 const char* text_of(const Handle* handle, const char* name, const Read& read) noexcept {
-  if (handle != nullptr) return read(*handle->state).c_str();
+  if (handle != nullptr) return read(*handle).c_str();
   guarded([&] { return fail_call(std::string(name) + ": expected a handle, got null"); });
   return "";
 }
 
 const char* engine_text(const lacuna_engine* engine, std::string EngineState::*text) noexcept {
   return text_of(engine, "engine",
-                 [text](const EngineState& state) -> const std::string& { return state.*text; });
+                 [text](const lacuna_engine& e) -> const std::string& { return (*e.state).*text; });
 }
 
 std::string size_text(const char* name, std::size_t expected, std::size_t got) {
@@ -204,15 +207,16 @@ lacuna_status lacuna_engine_create(const lacuna_engine_options* options, lacuna_
   return guarded([&] {
     if (engine == nullptr) return fail_call("engine: expected a place for the handle, got null");
     *engine = nullptr;
-    const lacuna_engine_options defaults = {sizeof(defaults), nullptr, nullptr, nullptr, 0,
-                                            nullptr,          nullptr};
-    if (options == nullptr) options = &defaults;
-    lacuna_engine_options known;
+    lacuna_engine_options known{};
     const std::string misfit =
-        read_struct("lacuna_engine_options", *options, sizeof(*options), known);
+        options == nullptr ? ""
+                           : read_struct("lacuna_engine_options", *options,
+                                         offsetof(lacuna_engine_options, forbid_compiling), known);
     if (!misfit.empty()) return fail_call(misfit);
     Diagnostics diagnostics;
-    auto state = create_engine(engine_settings(known), diagnostics);
+    const EngineSettings settings = engine_settings(known, diagnostics);
+    if (diagnostics.has_errors()) return fail(diagnostics, {"lacuna", ""});
+    auto state = create_engine(settings, diagnostics);
     if (state == nullptr) return fail(diagnostics, {"lacuna", ""});
     *engine = new lacuna_engine{.state = std::move(state)};
     return LACUNA_OK;
@@ -229,10 +233,21 @@ const char* lacuna_engine_device_name(const lacuna_engine* engine) {
 }
 const char* lacuna_engine_target(const lacuna_engine* engine) {
   return text_of(engine, "engine",
-                 [](const EngineState& state) -> const std::string& { return state.target.name; });
+                 [](const lacuna_engine& e) -> const std::string& { return e.state->target.name; });
 }
 const char* lacuna_engine_note(const lacuna_engine* engine) {
   return engine_text(engine, &EngineState::note);
+}
+
+lacuna_status lacuna_engine_add_kernels(lacuna_engine* engine, const void* data, size_t bytes) {
+  return guarded([&] {
+    if (engine == nullptr) return fail_call("engine: expected a handle, got null");
+    if (data == nullptr) return fail_call("data: expected a bundle of kernels, got null");
+    Diagnostics diagnostics;
+    const std::string_view bundle(static_cast<const char*>(data), bytes);
+    if (!add_kernels(*engine->state, bundle, diagnostics)) return fail(diagnostics, {"lacuna", ""});
+    return LACUNA_OK;
+  });
 }
 
 lacuna_status lacuna_compile(lacuna_engine* engine, const char* spec_json, size_t bytes,
@@ -272,7 +287,8 @@ lacuna_status lacuna_compile(lacuna_engine* engine, const char* spec_json, size_
     if (!diagnostics.items.empty()) {
       engine->state->emit_event("warnings", render_json(diagnostics, source));
     }
-    *kernel = new lacuna_kernel{.state = std::move(state)};
+    std::string signature = kernel_signature(*state);
+    *kernel = new lacuna_kernel{.state = std::move(state), .signature = std::move(signature)};
     return LACUNA_OK;
   });
 }
@@ -291,9 +307,15 @@ lacuna_status lacuna_prepare(lacuna_kernel* kernel) {
 }
 
 const char* lacuna_kernel_info_json(const lacuna_kernel* kernel) {
-  return text_of(kernel, "kernel", [](const KernelState& state) -> const std::string& {
+  return text_of(kernel, "kernel", [](const lacuna_kernel& k) -> const std::string& {
+    const KernelState& state = *k.state;
     return state.ready.load(std::memory_order_acquire) ? state.ready_info : state.compiled_info;
   });
+}
+
+const char* lacuna_kernel_signature_json(const lacuna_kernel* kernel) {
+  return text_of(kernel, "kernel",
+                 [](const lacuna_kernel& k) -> const std::string& { return k.signature; });
 }
 
 lacuna_status lacuna_kernel_tile(const lacuna_kernel* kernel, int32_t* tile_q, int32_t* tile_k) {

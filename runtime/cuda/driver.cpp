@@ -46,7 +46,7 @@ std::shared_ptr<const Driver> load_driver(Diagnostics& diagnostics) {
   }
   const auto get = reinterpret_cast<GetProcAddress>(library.symbol("cuGetProcAddress_v2"));
   if (get == nullptr) {
-    add_environment_error(Code::kNoDriver,
+    add_environment_error(Code::kOldDriver,
                           "the NVIDIA driver is too old: it must support CUDA 12.0 or newer "
                           "(libcuda.so.1 has no cuGetProcAddress_v2)",
                           diagnostics);
@@ -54,16 +54,20 @@ std::shared_ptr<const Driver> load_driver(Diagnostics& diagnostics) {
   }
   auto driver = std::make_shared<Driver>();
   if (const std::string missing = resolve(get, *driver); !missing.empty()) {
-    add_environment_error(Code::kNoDriver, "the NVIDIA driver lacks " + missing, diagnostics);
+    add_environment_error(Code::kOldDriver, "the NVIDIA driver lacks " + missing, diagnostics);
     return nullptr;
   }
   if (const CUresult result = driver->cuInit(0); result != kCudaSuccess) {
-    add_environment_error(
-        Code::kNoDevice,
-        result == kCudaErrorNoDevice
-            ? "no GPU: the NVIDIA driver is installed but finds no device"
-            : "the NVIDIA driver cannot be initialised: " + driver_error_text(*driver, result),
-        diagnostics);
+    if (result == kCudaErrorNoDevice) {
+      add_environment_error(Code::kNoDevice,
+                            "no GPU: the NVIDIA driver is installed but finds no device",
+                            diagnostics);
+    } else {
+      add_environment_error(
+          Code::kDriverCall,
+          "the NVIDIA driver cannot be initialised: " + driver_error_text(*driver, result),
+          diagnostics);
+    }
     return nullptr;
   }
   driver->cuDriverGetVersion(&driver->cuda_version);

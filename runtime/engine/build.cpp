@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "cache/files/signal_guard.hpp"
+#include "compiler/ir/names.hpp"
 #include "runtime/base/environment.hpp"
 #include "runtime/cuda/device_headers.hpp"
 #include "runtime/cuda/ptxas_log.hpp"
@@ -57,11 +58,15 @@ void dump(const std::string& directory, const BuildRequest& request, const CudaS
   }
 }
 
-KernelMetadata metadata_of(const BuildRequest& request, const RelievedBuild& made) {
-  const NvrtcInfo& nvrtc = info(*request.nvrtc);
+KernelMetadata metadata_of(const BuildRequest& request, const NvrtcInfo& nvrtc,
+                           const RelievedBuild& made) {
+  const Program& program = request.plan.program;
   KernelMetadata metadata;
-  metadata.spec = request.plan.program.name;
+  metadata.spec = program.name;
   metadata.target = request.plan.target.name;
+  metadata.head_dim = program.head_dim;
+  metadata.dtype = name_of(program.dtype);
+  metadata.batch = name_of(program.batch);
   metadata.nvrtc = std::to_string(nvrtc.major) + "." + std::to_string(nvrtc.minor);
   metadata.lacuna = LACUNA_VERSION;
   metadata.compile_ms = made.compilation.compile_ms;
@@ -90,10 +95,12 @@ std::optional<RelievedBuild> compile_plan(const BuildRequest& request, const Cud
 
 std::optional<cache::Entry> compile_entry(const BuildRequest& request, BuiltKernel& built,
                                           Diagnostics& diagnostics) {
+  const std::shared_ptr<const Nvrtc> nvrtc = request.nvrtc(diagnostics);
+  if (nvrtc == nullptr) return std::nullopt;
   const std::string dump_directory = environment(EnvironmentVariable::kDump);
   double compile_ms = 0;
   const CompileSource compile = [&](const CudaSource& source, Diagnostics& found) {
-    Compilation made = compile_cuda(*request.nvrtc, source, request.plan.target.name,
+    Compilation made = compile_cuda(*nvrtc, source, request.plan.target.name,
                                     {.template_path = request.template_path,
                                      .want_ptx = request.want_ptx || !dump_directory.empty(),
                                      .threads = request.threads},
@@ -104,7 +111,7 @@ std::optional<cache::Entry> compile_entry(const BuildRequest& request, BuiltKern
   };
   auto made = compile_plan(request, built.source, compile, diagnostics);
   if (!made) return std::nullopt;
-  const std::string metadata = write_metadata(metadata_of(request, *made));
+  const std::string metadata = write_metadata(metadata_of(request, info(*nvrtc), *made));
   built.ptx = std::move(made->compilation.ptx);
   return cache::Entry{built.key.text, metadata, std::move(made->compilation.log),
                       std::move(made->compilation.cubins)};
@@ -139,24 +146,21 @@ std::string source_sha256(const CudaSource& source) {
   return cache::sha256_hex(without_line_directives(source_text(source)));
 }
 
-cache::Key kernel_key(const CudaSource& source, const std::string& target, const NvrtcInfo& nvrtc,
+cache::Key kernel_key(const CudaSource& source, const std::string& target,
                       const std::string& template_path, Diagnostics& diagnostics) {
   std::string text = source_text(source);
   if (!keeps_line_numbers(source)) text = without_line_directives(text);
   for (const DeviceHeader& header : device_headers(template_path, diagnostics)) {
     text += "\n// " + header.name + "\n" + header.text;
   }
-  const std::string version = std::to_string(nvrtc.major) + "." + std::to_string(nvrtc.minor);
-  return cache::make_key({cache::sha256_hex(text), source.options, target,
-                          "nvrtc " + version + " build-id " + nvrtc.build_id});
+  return cache::make_key({cache::sha256_hex(text), source.options, target});
 }
 
 BuiltKernel build_kernel(const BuildRequest& request, Diagnostics& diagnostics) {
   BuiltKernel built;
   built.source = emit_cuda(request.plan, request.document);
   Diagnostics key_errors;
-  built.key = kernel_key(built.source, request.plan.target.name, info(*request.nvrtc),
-                         request.template_path, key_errors);
+  built.key = kernel_key(built.source, request.plan.target.name, request.template_path, key_errors);
   if (key_errors.has_errors()) {
     for (Diagnostic& d : key_errors.items) diagnostics.add(std::move(d));
     return built;

@@ -1,9 +1,11 @@
 // Plan -> cubins: emit, look the key up, compile with NVRTC on a miss. Needs no GPU and no driver.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cache/store.hpp"
@@ -13,14 +15,22 @@
 
 namespace lacuna {
 
+/// Asked when something has to be compiled. Null, with diagnostics, where nothing can or may be.
+using FindNvrtc = std::function<std::shared_ptr<const Nvrtc>(Diagnostics&)>;
+
+/// One that has been found already.
+inline FindNvrtc at_hand(std::shared_ptr<const Nvrtc> nvrtc) {
+  return [nvrtc = std::move(nvrtc)](Diagnostics&) { return nvrtc; };
+}
+
 struct BuildRequest {
   const Plan& plan;
   const SpecDocument& document;
-  std::shared_ptr<const Nvrtc> nvrtc;  ///< not null
-  cache::Store* store = nullptr;       ///< null: always compile
-  std::string template_path;           ///< empty: the embedded headers
-  bool want_ptx = false;               ///< compiles even on a hit: entries hold no PTX
-  int threads = 0;                     ///< of the compiler: NvrtcOptions::threads
+  FindNvrtc nvrtc;
+  cache::Store* store = nullptr;  ///< null: always compile
+  std::string template_path;      ///< empty: the embedded headers
+  bool want_ptx = false;          ///< compiles even on a hit: entries hold no PTX
+  int threads = 0;                ///< of the compiler: NvrtcOptions::threads
   /// What `plan` was made with. If given, a plan whose kernel spills gives way to one that takes
   /// fewer registers (runtime/engine/relieve.hpp).
   const BuildOptions* options = nullptr;
@@ -47,8 +57,9 @@ BuiltKernel build_kernel(const BuildRequest& request, Diagnostics& diagnostics);
 /// Of the text without what only names files and lines.
 std::string source_sha256(const CudaSource& source);
 
-/// The key alone: needs the generated text and the identity of the NVRTC, compiles nothing.
-cache::Key kernel_key(const CudaSource& source, const std::string& target, const NvrtcInfo& nvrtc,
+/// The key alone: needs the generated text, compiles nothing. Whichever NVRTC compiles, it is the
+/// same.
+cache::Key kernel_key(const CudaSource& source, const std::string& target,
                       const std::string& template_path, Diagnostics& diagnostics);
 
 }  // namespace lacuna

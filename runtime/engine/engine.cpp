@@ -4,6 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "cache/bundle.hpp"
 #include "runtime/base/environment.hpp"
 
 namespace lacuna {
@@ -82,12 +83,28 @@ void use_cpu(EngineState& engine) {
   }
 }
 
-/// First GPU if all of it is there, else the CPU with the reason as the engine's note.
-void use_default(EngineState& engine) {
+/// First GPU; where the machine has none, the CPU with the reason as the engine's note.
+bool use_default(EngineState& engine, Diagnostics& diagnostics) {
   Diagnostics missing;
-  if (use_gpu(engine, 0, missing) && engine_nvrtc(engine, missing) != nullptr) return;
-  engine.note = missing.items.front().message + ", the CPU serves";
-  use_cpu(engine);
+  if (use_gpu(engine, 0, missing)) return true;
+  Diagnostic& why = missing.items.front();
+  if (why.code == Code::kNoDriver || why.code == Code::kNoDevice) {
+    engine.note = why.message + ", the CPU serves";
+    use_cpu(engine);
+    return true;
+  }
+  why.helps.emplace_back("device \"cpu\" does without a GPU");
+  for (Diagnostic& d : missing.items) diagnostics.add(std::move(d));
+  return false;
+}
+
+/// Of LACUNA_COMPILE.
+bool environment_forbids_compiling(Diagnostics& diagnostics) {
+  const std::string value = environment(EnvironmentVariable::kCompile);
+  if (!value.empty() && value != "on" && value != "off") {
+    add(Code::kCallArgument, "LACUNA_COMPILE: expected on or off, got " + value, {}, diagnostics);
+  }
+  return value == "off";
 }
 
 }  // namespace
@@ -109,7 +126,7 @@ void EngineState::warn_once(const std::string& message) {
   emit_event("cache_warning", "{\"message\": " + json_string(message) + "}");
 }
 
-EngineSettings engine_settings(const lacuna_engine_options& options) {
+EngineSettings engine_settings(const lacuna_engine_options& options, Diagnostics& diagnostics) {
   EngineSettings settings;
   if (options.device != nullptr) settings.device = options.device;
   settings.cache_directory = options.cache_directory != nullptr
@@ -119,6 +136,8 @@ EngineSettings engine_settings(const lacuna_engine_options& options) {
                                ? options.template_path
                                : environment(EnvironmentVariable::kTemplatePath);
   settings.threads = options.threads;
+  settings.forbid_compiling =
+      environment_forbids_compiling(diagnostics) || options.forbid_compiling != 0;
   settings.on_event = options.on_event;
   settings.user = options.user;
   return settings;
@@ -136,7 +155,7 @@ std::shared_ptr<EngineState> create_engine(const EngineSettings& settings,
     return nullptr;
   }
   if (settings.device.empty()) {
-    use_default(*engine);
+    if (!use_default(*engine, diagnostics)) return nullptr;
   } else if (settings.device == "cpu") {
     use_cpu(*engine);
   } else if (index < 0) {
@@ -160,6 +179,15 @@ std::shared_ptr<const Nvrtc> engine_nvrtc(EngineState& engine, Diagnostics& diag
     engine.nvrtc = load_nvrtc(max_major, diagnostics);
   }
   return engine.nvrtc;
+}
+
+bool add_kernels(EngineState& engine, std::string_view bytes, Diagnostics& diagnostics) {
+  const std::string damage =
+      engine.store != nullptr ? engine.store->add_bundle(bytes) : cache::read_bundle(bytes).damage;
+  if (damage.empty()) return true;
+  add(Code::kFileFormat, "kernels: expected what `lacuna build --bundle` writes: " + damage, {},
+      diagnostics);
+  return false;
 }
 
 bool check_process(const EngineState& engine, Diagnostics& diagnostics) {

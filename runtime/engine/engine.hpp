@@ -5,6 +5,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cache/store.hpp"
@@ -24,6 +25,7 @@ struct EngineSettings {
   std::string cache_directory;  ///< empty: memory only
   std::string template_path;    ///< empty: the embedded headers
   int threads = 0;
+  bool forbid_compiling = false;  ///< of kernels for a GPU: they come from bundles and the cache
   lacuna_event_callback on_event = nullptr;
   void* user = nullptr;
 };
@@ -52,16 +54,22 @@ struct EngineState {
   void warn_once(const std::string& message);
 };
 
-/// Fills what `options` leaves open from the environment.
-EngineSettings engine_settings(const lacuna_engine_options& options);
+/// Fills what `options` leaves open from the environment; adds diagnostics if a variable has no
+/// legal value.
+EngineSettings engine_settings(const lacuna_engine_options& options, Diagnostics& diagnostics);
 
-/// Null with diagnostics if the device asked for cannot be had. A default engine falls back to the
-/// CPU and says why in `note`.
+/// Null with diagnostics if the device asked for cannot be had. Where none was asked for and the
+/// machine has no GPU, the CPU serves and `note` says why; a GPU that is there but cannot be used
+/// is an error, so that nobody is moved to the CPU by the way.
 std::shared_ptr<EngineState> create_engine(const EngineSettings& settings,
                                            Diagnostics& diagnostics);
 
 /// Opens NVRTC on the first call; null with kNoNvrtc.
 std::shared_ptr<const Nvrtc> engine_nvrtc(EngineState& engine, Diagnostics& diagnostics);
+
+/// Adds the kernels of a bundle, whose bytes have to stay as long as the engine. False with
+/// kFileFormat if they are no intact bundle. The CPU has no use for them.
+bool add_kernels(EngineState& engine, std::string_view bytes, Diagnostics& diagnostics);
 
 /// A GPU of the parent process is lost after fork(): false with kNoDevice. True on the CPU.
 bool check_process(const EngineState& engine, Diagnostics& diagnostics);

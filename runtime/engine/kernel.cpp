@@ -11,6 +11,7 @@
 #include "runtime/base/environment.hpp"
 #include "runtime/engine/build.hpp"
 #include "runtime/engine/signature.hpp"
+#include "runtime/engine/supply.hpp"
 #include "runtime/tune/lookup.hpp"
 
 namespace lacuna {
@@ -130,10 +131,11 @@ LoweredKernel lower(Plan plan, const EngineState& engine) {
 }
 
 /// The kernel of the plan or, where registers spill, of the one that takes its place.
-BuiltKernel build(KernelState& kernel, const std::shared_ptr<const Nvrtc>& nvrtc,
-                  Diagnostics& diagnostics) {
+BuiltKernel build(KernelState& kernel, Diagnostics& diagnostics) {
   EngineState& engine = *kernel.engine;
-  BuiltKernel built = build_kernel({.plan = kernel.planned.plan,
+  const Plan& plan = kernel.planned.plan;
+  const FindNvrtc nvrtc = [&](Diagnostics& missing) { return compiler_for(engine, plan, missing); };
+  BuiltKernel built = build_kernel({.plan = plan,
                                     .document = kernel.document,
                                     .nvrtc = nvrtc,
                                     .store = engine.store.get(),
@@ -166,9 +168,7 @@ void arm_publisher(KernelState& kernel, BuiltKernel built) {
 
 bool prepare_for_gpu(KernelState& kernel, Diagnostics& diagnostics) {
   EngineState& engine = *kernel.engine;
-  const auto nvrtc = engine_nvrtc(engine, diagnostics);
-  if (nvrtc == nullptr) return false;
-  BuiltKernel built = build(kernel, nvrtc, diagnostics);
+  BuiltKernel built = build(kernel, diagnostics);
   if (built.entry.cubins.empty()) return false;
   Diagnostics load_errors;
   bool loaded = load(kernel, built, load_errors);
@@ -179,9 +179,13 @@ bool prepare_for_gpu(KernelState& kernel, Diagnostics& diagnostics) {
         "cache_warning",
         "{\"message\": " +
             json_string("a stored kernel was rebuilt: " + load_errors.items.front().message) + "}");
+    built = build(kernel, diagnostics);
+    if (built.entry.cubins.empty()) {
+      diagnostics.items.back().notes.push_back("one that was there was refused: " +
+                                               load_errors.items.front().message);
+      return false;
+    }
     load_errors.items.clear();
-    built = build(kernel, nvrtc, diagnostics);
-    if (built.entry.cubins.empty()) return false;
     loaded = load(kernel, built, load_errors);
   }
   for (Diagnostic& d : load_errors.items) diagnostics.add(std::move(d));
@@ -202,6 +206,16 @@ BuildOptions with_family(BuildOptions options, Diagnostics& diagnostics) {
         diagnostics);
   }
   return options;
+}
+
+/// The tiles that were measured best, unless their kernel is not there and cannot be compiled:
+/// `lacuna build` knows nothing of them.
+BuildOptions choose_options(EngineState& engine, const SpecDocument& document,
+                            const BuildOptions& wanted, const BuildOptions& tuned) {
+  if (engine.gpu == nullptr || !tuned.tuned) return tuned;
+  Diagnostics found;
+  const Plan plan = make_plan(document, tuned, engine.target, found);
+  return found.has_errors() || can_supply(engine, plan, document) ? tuned : wanted;
 }
 
 }  // namespace
@@ -227,8 +241,8 @@ std::shared_ptr<KernelState> compile_kernel(std::shared_ptr<EngineState> engine,
       {kernel->document, wanted, kernel->engine->hardware, shape, settings.threads});
   for (const std::string& warning : tuned.warnings) kernel->engine->warn_once(warning);
   kernel->threads = tuned.threads;
-  kernel->options = tuned.options;
-  Plan plan = make_plan(kernel->document, tuned.options, kernel->engine->target, diagnostics);
+  kernel->options = choose_options(*kernel->engine, kernel->document, wanted, tuned.options);
+  Plan plan = make_plan(kernel->document, kernel->options, kernel->engine->target, diagnostics);
   if (diagnostics.has_errors()) return nullptr;
   kernel->planned = lower(std::move(plan), *kernel->engine);
   check_limits(kernel->planned, diagnostics);
@@ -240,6 +254,7 @@ std::shared_ptr<KernelState> compile_kernel(std::shared_ptr<EngineState> engine,
                                  : host_info(*kernel, elapsed.count());
   kernel->ready_info = kernel->compiled_info;
   kernel->ready = !on_gpu;
+  if (kernel->host.code != nullptr) kernel->engine->emit_event("compile", kernel->compiled_info);
   return kernel;
 }
 

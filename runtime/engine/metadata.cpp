@@ -7,9 +7,11 @@ namespace lacuna {
 using Json = nlohmann::ordered_json;
 
 std::string write_metadata(const KernelMetadata& metadata) {
-  Json json = {
-      {"spec", metadata.spec},     {"target", metadata.target},         {"nvrtc", metadata.nvrtc},
-      {"lacuna", metadata.lacuna}, {"compile_ms", metadata.compile_ms}, {"kernels", Json::array()}};
+  Json json = {{"spec", metadata.spec},         {"target", metadata.target},
+               {"head_dim", metadata.head_dim}, {"dtype", metadata.dtype},
+               {"batch", metadata.batch},       {"nvrtc", metadata.nvrtc},
+               {"lacuna", metadata.lacuna},     {"compile_ms", metadata.compile_ms},
+               {"kernels", Json::array()}};
   for (const KernelResources& kernel : metadata.kernels) {
     json["kernels"].push_back({{"name", kernel.name},
                                {"registers", kernel.registers},
@@ -32,6 +34,9 @@ std::optional<KernelMetadata> read_metadata(const std::string& text) {
     KernelMetadata metadata;
     metadata.spec = json.at("spec");
     metadata.target = json.at("target");
+    metadata.head_dim = json.at("head_dim");
+    metadata.dtype = json.at("dtype");
+    metadata.batch = json.at("batch");
     metadata.nvrtc = json.at("nvrtc");
     metadata.lacuna = json.at("lacuna");
     metadata.compile_ms = json.at("compile_ms");

@@ -10,7 +10,10 @@
 namespace lacuna {
 
 struct KernelMetadata {
-  std::string spec, target, nvrtc, lacuna;  ///< names and versions
+  std::string spec, target;
+  int head_dim = 0;
+  std::string dtype, batch;   ///< names
+  std::string nvrtc, lacuna;  ///< versions of what compiled it
   double compile_ms = 0;
   std::vector<KernelResources> kernels;
   int relief = 0;                         ///< BuildOptions::relief of the plan that was compiled

@@ -5,6 +5,8 @@
 #include <utility>
 #include <variant>
 
+#include "cache/key.hpp"
+
 namespace lacuna {
 namespace {
 
@@ -31,6 +33,8 @@ Json param_json(const ParamSpec& param) {
 }
 
 }  // namespace
+
+std::string spec_digest(const VariantSpec& spec) { return cache::sha256_hex(print_spec(spec)); }
 
 Json signature_json(const Program& program, const LaunchContract& contract) {
   Json tensors = Json::array();

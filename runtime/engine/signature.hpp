@@ -2,8 +2,10 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 
 #include "compiler/ir/program.hpp"
+#include "compiler/spec/spec.hpp"
 #include "runtime/base/arguments.hpp"
 
 namespace lacuna {
@@ -12,5 +14,8 @@ namespace lacuna {
 /// lse, keeps_selection}. `tensors` are the inputs that have to be passed; bounds without end are
 /// "inf" and "-inf", as in a spec; a parameter without `default` has to be passed.
 nlohmann::ordered_json signature_json(const Program& program, const LaunchContract& contract);
+
+/// SHA-256 of the spec's canonical JSON: what `lacuna emit --stage spec` prints.
+std::string spec_digest(const VariantSpec& spec);
 
 }  // namespace lacuna

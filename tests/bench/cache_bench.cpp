@@ -40,8 +40,7 @@ Key key_number(int number, std::size_t source_bytes = 100) {
   const std::string source(source_bytes, 's');
   return make_key({sha256_hex(source + std::to_string(number)),
                    {"--minimal", "-default-device", "--std=c++17"},
-                   "sm_90a",
-                   "NVRTC 13.0 0123456789abcdef"});
+                   "sm_90a"});
 }
 
 Entry entry_for(const Key& key, std::size_t cubin_bytes = kCubinBytes) {

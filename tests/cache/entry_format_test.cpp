@@ -13,27 +13,25 @@ TEST(Key, HashesAsSha256) {
 }
 
 TEST(Key, IsCanonicalText) {
-  const Key key = make_key({"ab12", {"--minimal", "-lineinfo"}, "sm_90a", "NVRTC 13.0 00ff"});
+  const Key key = make_key({"ab12", {"--minimal", "-lineinfo"}, "sm_90a"});
   EXPECT_EQ(key.text,
-            "format lacuna 2\n"
+            "format lacuna 3\n"
             "source ab12\n"
             "option --minimal\n"
             "option -lineinfo\n"
-            "target sm_90a\n"
-            "compiler NVRTC 13.0 00ff\n");
+            "target sm_90a\n");
   EXPECT_EQ(key.sha256, sha256_hex(key.text));
   EXPECT_EQ(key.target, "sm_90a");
 }
 
 TEST(Key, EachPartCounts) {
-  const KeyParts base{"ab12", {"-a", "-b"}, "sm_90a", "NVRTC 13.0"};
-  std::vector<KeyParts> others(6, base);
+  const KeyParts base{"ab12", {"-a", "-b"}, "sm_90a"};
+  std::vector<KeyParts> others(5, base);
   others[0].source_sha256 = "ab13";
   others[1].options = {"-b", "-a"};
   others[2].options = {"-a -b"};
   others[3].options = {"-a\noption -b"};
   others[4].target = "sm_100a";
-  others[5].compiler = "NVRTC 13.1";
   for (const KeyParts& other : others) {
     EXPECT_NE(make_key(other).text, make_key(base).text);
     EXPECT_NE(make_key(other).sha256, make_key(base).sha256);

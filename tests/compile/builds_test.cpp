@@ -48,7 +48,7 @@ std::string failure_of(const Drawn& drawn, const char* target,
       make_plan(drawn.document, drawn.options, find_target(target).value(), diagnostics);
   const BuiltKernel built = build_kernel({.plan = plan,
                                           .document = drawn.document,
-                                          .nvrtc = nvrtc,
+                                          .nvrtc = at_hand(nvrtc),
                                           .store = nullptr,
                                           .template_path = "",
                                           .options = &drawn.options},

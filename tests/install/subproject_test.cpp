@@ -27,7 +27,7 @@ TEST_F(Subproject, GivesTheLibraryAloneAndTheHostsNames) {
   configure("");
   expect_success("cmake --build " + build +
                  " --target CMakeFiles/host_c.dir" LACUNA_SOURCE_DIR
-                 "/tests/install/consumer/host.c.o");
+                 "/runtime/examples/hosts/host.c.o");
   expect_success("cmake --install " + build + " --prefix " + prefix);
   EXPECT_FALSE(fs::exists(prefix + "/include")) << "the host did not ask for it";
 }
@@ -45,13 +45,13 @@ TEST_F(Subproject, FoldersOfTheHostAreKept) {
 
   const std::string host = directory.text() + "/host";
   expect_success("cmake -S " LACUNA_SOURCE_DIR "/tests/install/consumer -B " + host +
-                 " -DCMAKE_PREFIX_PATH=" + prefix + " -Dlacuna_DIR=" + libdir +
-                 "/cmake/lacuna -DPACKAGE_VERSION=7");
-  expect_success("cmake --build " + host + " --target host_c && " + host + "/host_c");
+                 " -DEXAMPLES=" LACUNA_SOURCE_DIR "/runtime/examples/hosts -DCMAKE_PREFIX_PATH=" +
+                 prefix + " -Dlacuna_DIR=" + libdir + "/cmake/lacuna -DPACKAGE_VERSION=7");
+  expect_success("cmake --build " + host + " --target host_c && " + host + "/hosts/host_c");
   if (run("pkg-config --version").status != 0) GTEST_SKIP() << "pkg-config is not installed";
   const std::string pkg_config = "PKG_CONFIG_PATH=" + libdir + "/pkgconfig pkg-config ";
   expect_success("test -f $(" + pkg_config + "--variable=specdir lacuna)/bsfa.json");
-  expect_success("cc -o " + host + "/plain " LACUNA_SOURCE_DIR "/tests/install/consumer/host.c $(" +
+  expect_success("cc -o " + host + "/plain " LACUNA_SOURCE_DIR "/runtime/examples/hosts/host.c $(" +
                  pkg_config + "--cflags --libs lacuna) -Wl,-rpath," + libdir + " && " + host +
                  "/plain");
 }

@@ -32,7 +32,7 @@ class Build : public testing::Test {
     return make_plan(document, {64, DType::kBF16}, *find_target(target), errors);
   }
   BuiltKernel build(const Plan& p, const SpecDocument& document, cache::Store* store) {
-    return build_kernel({p, document, nvrtc, store, ""}, errors);
+    return build_kernel({p, document, at_hand(nvrtc), store, ""}, errors);
   }
 
   cache::StoreOptions store_options() const {
@@ -122,11 +122,10 @@ TEST_F(Build, TheKeyIgnoresWhereTheSpecLiesAndSeesTheTarget) {
   const SpecDocument here = read("here.json"), there = read("/some/where/there.json");
   const CudaSource a = emit_cuda(plan(here), here), b = emit_cuda(plan(there), there);
   ASSERT_NE(source_text(a), source_text(b)) << "the #line directives should differ";
-  EXPECT_EQ(kernel_key(a, "sm_80", info(*nvrtc), "", errors).text,
-            kernel_key(b, "sm_80", info(*nvrtc), "", errors).text);
+  EXPECT_EQ(kernel_key(a, "sm_80", "", errors).text, kernel_key(b, "sm_80", "", errors).text);
   const CudaSource hopper = emit_cuda(plan(here, "sm_90a"), here);
-  EXPECT_NE(kernel_key(a, "sm_80", info(*nvrtc), "", errors).sha256,
-            kernel_key(hopper, "sm_90a", info(*nvrtc), "", errors).sha256);
+  EXPECT_NE(kernel_key(a, "sm_80", "", errors).sha256,
+            kernel_key(hopper, "sm_90a", "", errors).sha256);
 }
 
 TEST_F(Build, AHostileNameOfASpecChangesNoKernel) {
@@ -144,8 +143,8 @@ TEST_F(Build, TheKeySeesTheHeaders) {
   const SpecDocument document = read("a.json");
   const CudaSource source = emit_cuda(plan(document), document);
   std::ofstream(directory.path() / "one.cuh") << "// other\n";
-  EXPECT_NE(kernel_key(source, "sm_80", info(*nvrtc), "", errors).sha256,
-            kernel_key(source, "sm_80", info(*nvrtc), directory.text(), errors).sha256);
+  EXPECT_NE(kernel_key(source, "sm_80", "", errors).sha256,
+            kernel_key(source, "sm_80", directory.text(), errors).sha256);
   EXPECT_FALSE(errors.has_errors());
 }
 
@@ -200,7 +199,10 @@ TEST_F(Build, ADumpBeyondTheLimitOfFilesCostsTheDumpAlone) {
 }
 
 TEST(Metadata, IsReadAsWritten) {
-  KernelMetadata metadata{"bsfa", "sm_90a", "13.0", "0.1.0", 271.5, {{"k", 168, 4, 8, 98304}}};
+  KernelMetadata metadata;
+  metadata.spec = "bsfa";
+  metadata.compile_ms = 271.5;
+  metadata.kernels = {{"k", 168, 4, 8, 98304}};
   metadata.relief = 3;
   metadata.relieved_source_sha256 = "5a";
   metadata.complaints = {"spills"};

@@ -45,8 +45,11 @@ TEST(CApi, AccessorsRefuseNull) {
     EXPECT_STREQ(lacuna_last_error(),
                  "lacuna: error: engine: expected a handle, got null [E0503]\n");
   }
-  EXPECT_STREQ(lacuna_kernel_info_json(nullptr), "");
-  EXPECT_STREQ(lacuna_last_error(), "lacuna: error: kernel: expected a handle, got null [E0503]\n");
+  for (const auto read : {lacuna_kernel_info_json, lacuna_kernel_signature_json}) {
+    EXPECT_STREQ(read(nullptr), "");
+    EXPECT_STREQ(lacuna_last_error(),
+                 "lacuna: error: kernel: expected a handle, got null [E0503]\n");
+  }
 }
 
 TEST(CApi, StructsOfAnotherSizeAreRefused) {
@@ -258,6 +261,13 @@ TEST_F(CApiKernel, StructsOfOlderHeadersAreServed) {
   EXPECT_EQ(lacuna_compile(engine_, kDenseText, kDenseBytes, &options_, &other), LACUNA_OK)
       << lacuna_last_error();
   lacuna_kernel_destroy(other);
+
+  lacuna_engine_options engine_options{};
+  engine_options.device = "cpu";
+  engine_options.struct_size = offsetof(lacuna_engine_options, forbid_compiling);
+  lacuna_engine* engine = nullptr;
+  EXPECT_EQ(lacuna_engine_create(&engine_options, &engine), LACUNA_OK) << lacuna_last_error();
+  lacuna_engine_destroy(engine);
 
   lacuna_selection none{};
   lacuna_launch_args args{};

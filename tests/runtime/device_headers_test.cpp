@@ -83,15 +83,15 @@ TEST(DeviceHeaders, OfAPipeOrAFileWithoutEnd) {
 TEST(DeviceHeaders, TheEnvironmentNamesTheDirectoryAndTheBuildRefusesIt) {
   const TemporaryDirectory directory;
   const ScopedVariable variable("LACUNA_TEMPLATE_PATH", directory.text().c_str());
-  const EngineSettings settings = engine_settings({});
-  EXPECT_EQ(settings.template_path, directory.text());
   Diagnostics errors;
+  const EngineSettings settings = engine_settings({}, errors);
+  EXPECT_EQ(settings.template_path, directory.text());
   const auto nvrtc = load_nvrtc(0, errors);
   if (nvrtc == nullptr) GTEST_SKIP() << errors.items.front().message;
   const SpecDocument document = read_spec({"a.json", R"({"version": 1, "name": "dense"})"}, errors);
   const Plan plan = make_plan(document, {64, DType::kBF16}, *find_target("sm_80"), errors);
   const BuiltKernel built =
-      build_kernel({plan, document, nvrtc, nullptr, settings.template_path}, errors);
+      build_kernel({plan, document, at_hand(nvrtc), nullptr, settings.template_path}, errors);
   EXPECT_TRUE(built.entry.cubins.empty());
   EXPECT_EQ(render(errors, document.source), refusal_text(directory.text(), "no .cuh file in it"));
 }

@@ -16,6 +16,7 @@ set_target_properties(fake_cuda PROPERTIES OUTPUT_NAME cuda SOVERSION 1
 add_executable(test_runtime_gpu runtime/fake_gpu/protocol_test.cpp
                runtime/fake_gpu/stages_test.cpp runtime/fake_gpu/stage_events_test.cpp
                runtime/fake_gpu/split_kv_test.cpp runtime/fake_gpu/out_of_memory_test.cpp
+               runtime/fake_gpu/shipped_kernels_test.cpp
                runtime/fake_gpu/count_allocations.cpp)
 # Its operators new and delete are not to be inlined into what it counts.
 set_source_files_properties(runtime/fake_gpu/count_allocations.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)

@@ -11,6 +11,9 @@ namespace {
 KernelMetadata relieved_metadata() {
   return {.spec = "bsfa",
           .target = "sm_90a",
+          .head_dim = 128,
+          .dtype = "bf16",
+          .batch = "pages",
           .nvrtc = "13.0",
           .lacuna = "0.1",
           .compile_ms = 1.5,
@@ -29,6 +32,9 @@ TEST(Metadata, IsReadAsItWasWritten) {
     ASSERT_TRUE(read.has_value());
     EXPECT_EQ(read->spec, written.spec);
     EXPECT_EQ(read->target, written.target);
+    EXPECT_EQ(read->head_dim, written.head_dim);
+    EXPECT_EQ(read->dtype, written.dtype);
+    EXPECT_EQ(read->batch, written.batch);
     EXPECT_EQ(read->nvrtc, written.nvrtc);
     EXPECT_EQ(read->lacuna, written.lacuna);
     EXPECT_EQ(read->compile_ms, written.compile_ms);

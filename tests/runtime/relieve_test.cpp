@@ -139,15 +139,16 @@ Stored take_stored(const std::shared_ptr<const Nvrtc>& nvrtc, bool is_of_this_so
   Walk of_mma = walk(kCapped, "sm_90a", {});
   const auto mma = relieved_plan(of_mma.document, of_mma.options, 3, of_mma.plan.target);
   EXPECT_TRUE(mma.has_value());
-  BuiltKernel entry = build_kernel({*mma, of_mma.document, nvrtc, nullptr, ""}, result.diagnostics);
+  BuiltKernel entry =
+      build_kernel({*mma, of_mma.document, at_hand(nvrtc), nullptr, ""}, result.diagnostics);
   auto metadata = read_metadata(entry.entry.metadata);
   EXPECT_TRUE(metadata.has_value());
   metadata->relief = 3;
   metadata->relieved_source_sha256 = is_of_this_source ? source_sha256(entry.source) : "another";
   metadata->complaints = {"spills"};
   entry.entry.metadata = write_metadata(*metadata);
-  const cache::Key key = kernel_key(emit_cuda(of_mma.plan, of_mma.document), "sm_90a", info(*nvrtc),
-                                    "", result.diagnostics);
+  const cache::Key key =
+      kernel_key(emit_cuda(of_mma.plan, of_mma.document), "sm_90a", "", result.diagnostics);
   entry.entry.key_text = key.text;
   const TemporaryDirectory directory;
   cache::StoreOptions options;
@@ -156,7 +157,7 @@ Stored take_stored(const std::shared_ptr<const Nvrtc>& nvrtc, bool is_of_this_so
   EXPECT_TRUE(store.publish(key, entry.entry));
   result.built = build_kernel({.plan = of_mma.plan,
                                .document = of_mma.document,
-                               .nvrtc = nvrtc,
+                               .nvrtc = at_hand(nvrtc),
                                .store = &store,
                                .template_path = "",
                                .options = &of_mma.options},

@@ -1,8 +1,10 @@
 // build, cache, doctor: what the machine has to offer decides what they can show.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
+#include "cache/bundle.hpp"
 #include "tests/tools/command.hpp"
 
 namespace lacuna::tests {
@@ -121,6 +123,33 @@ TEST_F(Build, ATemplatePathWithoutHeadersIsReportedOnce) {
   EXPECT_NE(emit.status, 0);
   EXPECT_EQ(emit.err, spec + message);
   EXPECT_EQ(scratch_.names(), std::vector<std::string>{});
+}
+
+TEST_F(Build, ABundleHoldsEveryVariantOnce) {
+  const std::string spec = source_file("specs/dense.json"), out = scratch_.file("k.lacuna");
+  const std::vector<std::string> build = {"build",      spec,       "--arch",  "sm_80",
+                                          "--dtype",    "bf16,f16", "--batch", "uniform,pages",
+                                          "--head-dim", "64",       "--json"};
+  std::vector<std::string> with_bundle = build;
+  with_bundle.insert(with_bundle.end(), {"--bundle", out});
+  const CommandResult result = run_lacuna(with_bundle);
+  ASSERT_EQ(result.status, 0) << result.out << result.err;
+  const auto kernels = parse_document(result)["kernels"];
+  ASSERT_EQ(kernels.size(), 4u);
+  const std::string bytes = read_bytes(out);
+  const cache::ReadBundle read = cache::read_bundle(bytes);
+  ASSERT_EQ(read.damage, "");
+  ASSERT_EQ(read.bundle.items.size(), 4u);
+  for (const auto& kernel : kernels) {
+    EXPECT_FALSE(kernel.contains("file")) << kernel;
+    const bool is_in = std::ranges::any_of(read.bundle.items, [&](const cache::Bundle::Item& item) {
+      return item.sha256 == kernel["key"].get<std::string>();
+    });
+    EXPECT_TRUE(is_in) << kernel;
+  }
+  const CommandResult nowhere = run_lacuna(build);
+  EXPECT_EQ(nowhere.status, 2);
+  EXPECT_NE(nowhere.out.find("expected -o DIR, --bundle FILE or both"), std::string::npos);
 }
 
 TEST_F(Build, EmitsPtxAndCubin) {

@@ -27,6 +27,37 @@ std::vector<std::string> names_of() {
   return names;
 }
 
+void add_arch_option(CLI::App& verb, std::vector<std::string>& archs, const std::string& help) {
+  verb.add_option("--arch", archs, help)
+      ->delimiter(',')
+      ->check(one_of(target_names()))
+      ->type_name("NAME");
+}
+
+void add_relief_option(CLI::App& verb, int& relief) {
+  verb.add_option("--relief", relief,
+                  "Plan for fewer registers: what `build` reports where a kernel spilled (0)")
+      ->check(CLI::Range(0, static_cast<int>(reliefs().size()) - 1))
+      ->type_name("N");
+}
+
+/// A comma list of names.
+template <class E>
+void add_list_option(CLI::App& verb, const char* name, std::vector<E>& values,
+                     const std::string& help) {
+  verb.add_option_function<std::vector<std::string>>(
+          name,
+          [&values](const std::vector<std::string>& words) {
+            for (const std::string& word : words) {
+              if (const auto value = find_by_name<E>(word)) values.push_back(*value);
+            }
+          },
+          help)
+      ->delimiter(',')
+      ->check(one_of(names_of<E>()))
+      ->type_name("NAME");
+}
+
 bool is_json_schema(const std::string& text) {
   const auto json = nlohmann::json::parse(text, nullptr, false);
   if (!json.is_object()) return false;
@@ -52,10 +83,7 @@ CLI::Validator one_of(std::vector<std::string> legal) {
 }
 
 void add_lowering_options(CLI::App& verb, LoweringOptions& options, const std::string& arch_help) {
-  verb.add_option("--arch", options.archs, arch_help)
-      ->delimiter(',')
-      ->check(one_of(target_names()))
-      ->type_name("NAME");
+  add_arch_option(verb, options.archs, arch_help);
   verb.add_option("--head-dim", options.head_dim, "Head dim (the spec's first, else 128)")
       ->type_name("N");
   add_dtype_option(verb, options.dtype,
@@ -68,19 +96,25 @@ void add_lowering_options(CLI::App& verb, LoweringOptions& options, const std::s
           "How batch entries lie: uniform, sequences (ragged), pages (ragged, paged K and V)")
       ->check(one_of(names_of<BatchLayout>()))
       ->type_name("NAME");
-  verb.add_option("--relief", options.relief,
-                  "Plan for fewer registers: what `build` reports where a kernel spilled (0)")
-      ->check(CLI::Range(0, static_cast<int>(reliefs().size()) - 1))
+  add_relief_option(verb, options.relief);
+}
+
+void add_variant_options(CLI::App& verb, VariantOptions& options) {
+  add_arch_option(verb, options.archs, "GPU architectures");
+  verb.add_option("--head-dim", options.head_dims, "Head dims (the spec's first, else 128)")
+      ->delimiter(',')
       ->type_name("N");
+  add_list_option(verb, "--dtype", options.dtypes,
+                  "Element types: bf16, f16 (the spec's first, else bf16)");
+  add_list_option(
+      verb, "--batch", options.batches,
+      "How batch entries lie: uniform, sequences (ragged), pages (ragged, paged K and V)");
+  add_relief_option(verb, options.relief);
 }
 
 void add_dtype_option(CLI::App& verb, std::optional<DType>& dtype, const std::string& help) {
   verb.add_option_function<std::string>(
-          "--dtype",
-          [&dtype](const std::string& name) {
-            dtype = find_by_name<DType>(name);
-          },
-          help)
+          "--dtype", [&dtype](const std::string& name) { dtype = find_by_name<DType>(name); }, help)
       ->check(one_of(names_of<DType>()))
       ->type_name("NAME");
 }
@@ -94,6 +128,28 @@ BuildOptions build_options(const VariantSpec& spec, const LoweringOptions& optio
   result.batch = options.batch;
   result.relief = options.relief;
   return result;
+}
+
+std::vector<BuildOptions> build_variants(const VariantSpec& spec, const VariantOptions& options) {
+  LoweringOptions one;
+  one.relief = options.relief;
+  const BuildOptions usual = build_options(spec, one);
+  const auto or_usual = []<class T>(std::vector<T> values, T one) {
+    if (values.empty()) values.push_back(one);
+    return values;
+  };
+  std::vector<BuildOptions> variants;
+  for (const int head_dim : or_usual(options.head_dims, usual.head_dim)) {
+    for (const DType dtype : or_usual(options.dtypes, usual.dtype)) {
+      for (const BatchLayout batch : or_usual(options.batches, usual.batch)) {
+        BuildOptions& variant = variants.emplace_back(usual);
+        variant.head_dim = head_dim;
+        variant.dtype = dtype;
+        variant.batch = batch;
+      }
+    }
+  }
+  return variants;
 }
 
 bool check_output(const std::string& path, Session& session) {

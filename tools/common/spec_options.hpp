@@ -21,15 +21,30 @@ struct LoweringOptions {
   BatchLayout batch = BatchLayout::kUniform;
 };
 
+/// Of a verb that makes several variants of a spec at once; an empty list: as in LoweringOptions.
+struct VariantOptions {
+  std::vector<std::string> archs;  ///< names of targets; checked
+  std::vector<int> head_dims;
+  std::vector<DType> dtypes;
+  std::vector<BatchLayout> batches;
+  int relief = 0;
+};
+
 /// Rejects what is not one of `legal`, with the nearest of them.
 CLI::Validator one_of(std::vector<std::string> legal);
 
 /// --arch (a comma list), --head-dim, --dtype, --batch, --relief.
 void add_lowering_options(CLI::App& verb, LoweringOptions& options, const std::string& arch_help);
 
+/// The same with comma lists.
+void add_variant_options(CLI::App& verb, VariantOptions& options);
+
 void add_dtype_option(CLI::App& verb, std::optional<DType>& dtype, const std::string& help);
 
 BuildOptions build_options(const VariantSpec& spec, const LoweringOptions& options);
+
+/// One for each combination of head dim, dtype and batch.
+std::vector<BuildOptions> build_variants(const VariantSpec& spec, const VariantOptions& options);
 
 /// Before long work: whether the file `path` can be written ("": none is), which is reported.
 bool check_output(const std::string& path, Session& session);

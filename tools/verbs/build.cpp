@@ -8,12 +8,15 @@
 #include <map>
 #include <thread>
 
+#include "cache/bundle.hpp"
+#include "compiler/ir/names.hpp"
 #include "compiler/target/plan.hpp"
 #include "runtime/base/environment.hpp"
 #include "runtime/base/parallel_for.hpp"
 #include "runtime/cuda/device_headers.hpp"
 #include "tools/common/spec_options.hpp"
 #include "tools/common/table.hpp"
+#include "tools/io/file_io.hpp"
 #include "tools/io/staged_files.hpp"
 #include "tools/verbs/verbs.hpp"
 
@@ -22,9 +25,9 @@ namespace {
 
 struct BuildVerbOptions {
   std::vector<std::string> specs;
-  std::string out_directory;
+  std::string out_directory, bundle;
   std::string template_path = environment(EnvironmentVariable::kTemplatePath);
-  LoweringOptions lowering;
+  VariantOptions variants;
 };
 
 constexpr const char* kBuildDescription =
@@ -33,9 +36,12 @@ constexpr const char* kBuildDescription =
 Examples:
   lacuna build specs/bsfa.json --arch sm_90a -o kernels
   lacuna build specs/*.json --arch sm_80,sm_89,sm_90a,sm_100a,sm_120a -o kernels --json
+  lacuna build specs/bsfa.json --arch sm_90a --batch uniform,pages --bundle kernels.lacuna
 
-Writes SPEC-dHEAD_DIM-DTYPE.ARCH.cu, and .ARCH.KERNEL.cubin for each of its kernels (attend, and
-those that prepare for it); all files or none. A build that is killed may leave a folder with .staging- in
+A bundle is one file for hosts to embed or map (lacuna_engine_add_kernels): on a machine without
+NVRTC its kernels run as if they had been compiled there. Into a folder are written
+SPEC-dHEAD_DIM-DTYPE.ARCH.cu, and .ARCH.KERNEL.cubin for each of its kernels (attend, and those that
+prepare for it); all files or none. A build that is killed may leave a folder with .staging- in
 its name, which the next one removes.
 See also: emit --stage cubin, explain)";
 
@@ -47,9 +53,15 @@ struct Task {
   Diagnostics diagnostics;
   BuiltKernel kernel;
 
+  /// "d128-bf16", "d128-bf16-pages"
+  std::string variant() const {
+    std::string text =
+        "d" + std::to_string(build.head_dim) + "-" + std::string(name_of(build.dtype));
+    if (build.batch != BatchLayout::kUniform) text += "-" + std::string(name_of(build.batch));
+    return text;
+  }
   std::string file_stem() const {
-    return document->spec.name + "-d" + std::to_string(build.head_dim) + "-" +
-           std::string(name_of(build.dtype)) + "." + target.name;
+    return document->spec.name + "-" + variant() + "." + target.name;
   }
   std::string cubin_name(std::size_t n) const {
     return file_stem() + "." + kernel.source.kernels[n].stage + ".cubin";
@@ -62,7 +74,7 @@ void compile(Task& task, const std::shared_ptr<const Nvrtc>& nvrtc,
   if (task.diagnostics.has_errors()) return;
   task.kernel = build_kernel({.plan = plan,
                               .document = *task.document,
-                              .nvrtc = nvrtc,
+                              .nvrtc = at_hand(nvrtc),
                               .store = nullptr,
                               .template_path = template_path,
                               .want_ptx = false,
@@ -102,6 +114,15 @@ bool write_outputs(const std::vector<Task>& tasks, const std::string& directory,
   return !failed;
 }
 
+bool write_bundle(const std::vector<Task>& tasks, const std::string& path, Session& session) {
+  std::vector<cache::Entry> entries;
+  for (const Task& task : tasks) entries.push_back(task.kernel.entry);
+  Diagnostics diagnostics;
+  write_file(path, cache::encode_bundle(entries), diagnostics);
+  session.report(diagnostics, {path, ""});
+  return !diagnostics.has_errors();
+}
+
 /// Two specs of one name would have the same files.
 bool check_names(const std::vector<SpecDocument>& documents, Session& session) {
   std::map<std::string, std::string> paths;
@@ -116,10 +137,10 @@ bool check_names(const std::vector<SpecDocument>& documents, Session& session) {
   return true;
 }
 
-void report_kernels(const std::vector<Task>& tasks, Session& session) {
-  Table table{
-      .head = {"spec", "arch", "kernel", "registers", "spills", "shared memory", "compiled in"},
-      .rows = {}};
+void report_kernels(const std::vector<Task>& tasks, bool has_files, Session& session) {
+  Table table{.head = {"spec", "variant", "arch", "kernel", "registers", "spills", "shared memory",
+                       "compiled in"},
+              .rows = {}};
   auto& kernels = session.document["kernels"];
   for (const Task& task : tasks) {
     for (std::size_t n = 0; n < task.kernel.kernels.size(); ++n) {
@@ -127,13 +148,17 @@ void report_kernels(const std::vector<Task>& tasks, Session& session) {
       kernels.push_back({{"spec", task.document->spec.name},
                          {"name", kernel.name},
                          {"arch", task.target.name},
+                         {"head_dim", task.build.head_dim},
+                         {"dtype", name_of(task.build.dtype)},
+                         {"batch", name_of(task.build.batch)},
+                         {"key", task.kernel.key.sha256},
                          {"registers", kernel.registers},
                          {"spill_bytes", kernel.spill_bytes},
                          {"smem_bytes", kernel.smem_bytes},
                          {"compile_ms", task.kernel.compile_ms},
-                         {"relief", task.kernel.relief},
-                         {"file", task.cubin_name(n)}});
-      table.rows.push_back({task.document->spec.name, task.target.name, kernel.name,
+                         {"relief", task.kernel.relief}});
+      if (has_files) kernels.back()["file"] = task.cubin_name(n);
+      table.rows.push_back({task.document->spec.name, task.variant(), task.target.name, kernel.name,
                             std::to_string(kernel.registers),
                             std::to_string(kernel.spill_bytes) + " B",
                             print_bytes(static_cast<std::uint64_t>(kernel.smem_bytes)),
@@ -156,8 +181,14 @@ std::optional<std::vector<SpecDocument>> load_specs(const std::vector<std::strin
 
 void run_build(const BuildVerbOptions& options, Session& session) {
   session.document["kernels"] = nlohmann::ordered_json::array();
+  if (options.out_directory.empty() && options.bundle.empty()) {
+    session.fail(ExitCode::kUsage, "expected -o DIR, --bundle FILE or both");
+    return;
+  }
+  if (!check_output(options.bundle, session)) return;
   const auto documents = load_specs(without_schemas(options.specs, session), session);
-  if (!documents || !check_names(*documents, session)) return;
+  if (!documents) return;
+  if (!options.out_directory.empty() && !check_names(*documents, session)) return;
   Diagnostics diagnostics;
   const auto nvrtc = load_nvrtc(0, diagnostics);
   if (!nvrtc) {
@@ -174,18 +205,23 @@ void run_build(const BuildVerbOptions& options, Session& session) {
   }
   std::vector<Task> tasks;
   for (const SpecDocument& document : *documents) {
-    for (const Target& target : targets_of(options.lowering.archs)) {
-      Task& task = tasks.emplace_back();
-      task.document = &document;
-      task.target = target;
-      task.build = build_options(document.spec, options.lowering);
+    for (const BuildOptions& variant : build_variants(document.spec, options.variants)) {
+      for (const Target& target : targets_of(options.variants.archs)) {
+        Task& task = tasks.emplace_back();
+        task.document = &document;
+        task.target = target;
+        task.build = variant;
+      }
     }
   }
   compile_all(tasks, nvrtc, options.template_path);
   for (const Task& task : tasks) session.report(task.diagnostics, task.document->source);
   if (session.exit_code != ExitCode::kOk) return;
-  if (tasks.empty() || !write_outputs(tasks, options.out_directory, session)) return;
-  report_kernels(tasks, session);
+  if (tasks.empty()) return;
+  if (!options.out_directory.empty() && !write_outputs(tasks, options.out_directory, session))
+    return;
+  if (!options.bundle.empty() && !write_bundle(tasks, options.bundle, session)) return;
+  report_kernels(tasks, !options.out_directory.empty(), session);
 }
 
 }  // namespace
@@ -194,13 +230,13 @@ void add_build(CLI::App& app, Session& session) {
   auto options = std::make_shared<BuildVerbOptions>();
   CLI::App* verb = app.add_subcommand("build", kBuildDescription);
   verb->add_option("spec", options->specs, "Spec files")->required();
-  verb->add_option("-o,--out", options->out_directory, "Directory to write into")
-      ->required()
-      ->type_name("DIR");
+  verb->add_option("-o,--out", options->out_directory, "Directory to write into")->type_name("DIR");
+  verb->add_option("--bundle", options->bundle, "One file with all kernels, for hosts to ship")
+      ->type_name("FILE");
   verb->add_option("--template-path", options->template_path,
                    "Directory of device headers, in place of the embedded ones")
       ->type_name("DIR");
-  add_lowering_options(*verb, options->lowering, "GPU architectures");
+  add_variant_options(*verb, options->variants);
   verb->get_option("--arch")->required();
   verb->callback([options, &session] { run_build(*options, session); });
 }

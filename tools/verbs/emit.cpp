@@ -107,7 +107,7 @@ Text compile(const EmitOptions& options, const SpecDocument& document, const Pla
   const BuildOptions build = build_options(document.spec, options.lowering);
   BuiltKernel built = build_kernel({.plan = plan,
                                     .document = document,
-                                    .nvrtc = nvrtc,
+                                    .nvrtc = at_hand(nvrtc),
                                     .store = nullptr,
                                     .template_path = options.template_path,
                                     .want_ptx = want_ptx,

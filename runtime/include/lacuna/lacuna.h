@@ -15,7 +15,8 @@
  * their memory until the stream has run it). Shapes: q, o [batch, heads, n_q, d]; k, v [batch,
  * heads_kv, n_k, d], heads a multiple of heads_kv; any strides over batch, head and token; on a GPU
  * multiples of 8 elements, that over token below 2^30, and data 16-byte aligned; d contiguous.
- * Logits are in natural units; times in microseconds.
+ * Outputs (o, lse, counts, tile_mask) overlap neither inputs nor each other, so o is not q; inputs
+ * may overlap. Logits are in natural units; times in microseconds.
  *
  * A work tile is one query tile of one head with all its keys. A key that none of its queries sees
  * does not change its results, whatever K holds there: NaN and infinity count as 0 in what several
@@ -54,8 +55,9 @@ LACUNA_API const char* lacuna_version(void);
 
 typedef enum lacuna_status {
   LACUNA_OK = 0,
-  LACUNA_ERROR_INPUT = 1,       /* spec, tensors or parameters are not acceptable */
-  LACUNA_ERROR_ENVIRONMENT = 3, /* no driver, no NVRTC, no device, out of memory */
+  LACUNA_ERROR_INPUT = 1, /* spec, tensors or parameters are not acceptable */
+  LACUNA_ERROR_ENVIRONMENT =
+      3, /* no driver, no NVRTC, no device, no kernel and none may be compiled, out of memory */
   LACUNA_ERROR_NOT_PREPARED =
       5, /* launch would have to compile or load: call lacuna_prepare first */
   LACUNA_ERROR_INTERNAL = 70
@@ -75,23 +77,35 @@ typedef struct lacuna_kernel lacuna_kernel; /* one spec, head dim and dtype, for
  *   "compile"        a kernel was compiled: what lacuna_kernel_info_json says
  *   "cache_hit"      a kernel was taken from the cache: the same
  *   "cache_warning"  the cache cannot be written, dropped an entry or skipped a tuning file:
- * {message} Called from the thread that makes the call, or, for warnings, from one of the library's
- * own. What a callback throws is dropped, and the call goes on. */
+ *                    {message}
+ * Called from the thread that makes the call, or, for warnings, from one of the library's own, and
+ * from several threads at once. A callback may read the texts of other engines and kernels and use
+ * those; of the engine and kernel that the event is about it must call nothing, because locks are
+ * held, and last_error of the call that is under way is not set yet. It must return: no longjmp, no
+ * end of the thread. What it throws is dropped, and the call goes on. The texts are gone when it
+ * returns. */
 typedef void (*lacuna_event_callback)(void* user, const char* event, const char* detail_json);
 
 typedef struct lacuna_engine_options {
   size_t struct_size;
-  const char* device; /* "cpu", "cuda:N", or NULL: first GPU, else CPU */
+  const char* device; /* "cpu", "cuda:N", or NULL: the first GPU, and the CPU on a machine that has
+                         none (lacuna_engine_device tells which). A GPU that is there and cannot be
+                         used is an error: nobody is moved to the CPU by the way */
   const char*
       cache_directory;       /* NULL: LACUNA_CACHE_DIR, XDG_CACHE_HOME/lacuna, HOME/.cache/lacuna */
   const char* template_path; /* NULL: the embedded device headers */
   int32_t threads;           /* CPU threads; 0: all */
   lacuna_event_callback on_event;
   void* user;
+  int32_t forbid_compiling; /* not 0, or LACUNA_COMPILE=off: kernels for a GPU come from
+                               lacuna_engine_add_kernels and the cache; lacuna_prepare of any other
+                               is an error (E0714). The CPU's code is always made here */
 } lacuna_engine_options;
 
 LACUNA_API lacuna_status lacuna_engine_create(const lacuna_engine_options* options,
                                               lacuna_engine** engine);
+/* Engine and kernels may be destroyed in any order, also while launches are under way: a kernel
+ * keeps what it needs of its engine. `user` of on_event and bundles have to outlive all of them. */
 LACUNA_API void lacuna_engine_destroy(lacuna_engine* engine);
 /* "cuda:0", "NVIDIA H200", "sm_90a" or "cpu", "x86-64 ...", "cpu"; valid while the engine lives. Of
  * a null handle this and every other text is "", and lacuna_last_error says so. */
@@ -100,6 +114,16 @@ LACUNA_API const char* lacuna_engine_device_name(const lacuna_engine* engine);
 LACUNA_API const char* lacuna_engine_target(const lacuna_engine* engine);
 /* What is missing on this machine and what serves in its place, in one line; "" if nothing is. */
 LACUNA_API const char* lacuna_engine_note(const lacuna_engine* engine);
+
+/* Adds kernels that were compiled elsewhere: what `lacuna build --bundle` writes, as an embedded
+ * array or a mapped file, of any alignment. They serve where spec, head dim, dtype, batch and
+ * architecture are the same and the same version of the library made them; whichever NVRTC did,
+ * none has to be there. All of it is checked at once (status 1 if it is not intact: then nothing is
+ * added). The bytes are not copied: they have to stay as they are until the engine and all its
+ * kernels are destroyed. What is added serves every later lacuna_prepare, ahead of the cache. On
+ * the CPU they are checked, and not used. */
+LACUNA_API lacuna_status lacuna_engine_add_kernels(lacuna_engine* engine, const void* data,
+                                                   size_t bytes);
 
 typedef enum lacuna_dtype {
   LACUNA_BF16 = 0,
@@ -159,11 +183,20 @@ LACUNA_API lacuna_status lacuna_prepare(lacuna_kernel* kernel);
  *             are attend's; kernels: [{entry, ..., smem_bytes}] has all kernels of a launch in
  *             their order */
 LACUNA_API const char* lacuna_kernel_info_json(const lacuna_kernel* kernel);
+/* What a launch takes, as JSON; valid while the kernel lives. All that "signature" above has, and
+ *   {spec, digest, head_dim, dtype, batch: "uniform" | "sequences" | "pages",
+ *    arguments: [{name, dtype, shape: ["batch", "heads", ...], output, required}]}
+ * digest: SHA-256 of the spec's canonical JSON (lacuna emit --stage spec), the same however the
+ * text was laid out. arguments: all tensors that the kernel has a use for, in the order of
+ * lacuna_launch_args; those of lacuna_sequences are named "sequences.q_begin", ... */
+LACUNA_API const char* lacuna_kernel_signature_json(const lacuna_kernel* kernel);
 LACUNA_API lacuna_status lacuna_kernel_tile(const lacuna_kernel* kernel, int32_t* tile_q,
                                             int32_t* tile_k);
 
 /* Bytes of device memory that a launch of this shape needs in `workspace` (0: none). It depends on
- * the target too: on sm_90a specs without a predictor need a little as well. */
+ * the target too: on sm_90a specs without a predictor need a little as well. Of a batch of one
+ * length it grows with each extent of the shape, so that of the largest serves all smaller ones; of
+ * sequences fewer queries may need more, as their work is split further: take the largest. */
 LACUNA_API lacuna_status lacuna_workspace_bytes(const lacuna_kernel* kernel,
                                                 const lacuna_shape* shape, size_t* bytes);
 
@@ -245,7 +278,8 @@ typedef struct lacuna_launch_args {
   void* workspace; /* device memory (CPU: host), 256-byte aligned, with any contents; launches that
                       follow each other may share it, not two at once. NULL if none is needed */
   size_t workspace_bytes; /* at least what lacuna_workspace_bytes says */
-  void* stream;           /* CUstream; NULL: the default stream. The CPU runs before returning. */
+  void* stream;           /* CUstream; NULL: the legacy default stream (CU_STREAM_LEGACY) of the
+                             device's context. The CPU runs before returning. */
   const DLTensor*
       previous_lse;            /* specs with "normalise": "previous_lse": f32 [batch, heads, n_q] */
   const DLTensor* order;       /* specs with permute: i32 [n_q]; n_q = n_k */
@@ -254,7 +288,7 @@ typedef struct lacuna_launch_args {
       stage_events; /* optional, GPU only: CUevents of the caller's, recorded on `stream`: one
                        before everything else, then one after each stage, also after one that this
                        launch leaves out. Captured into a graph they time nothing */
-  size_t stage_events_count; /* stages ("stages" of lacuna_kernel_info_json) and 1 */
+  size_t stage_events_count;         /* stages ("stages" of lacuna_kernel_info_json) and 1 */
   const lacuna_sequences* sequences; /* of kernels compiled for LACUNA_BATCH_SEQUENCES or _PAGES */
 } lacuna_launch_args;
 

@@ -45,7 +45,8 @@ Engine::Engine(std::optional<std::string> device, std::optional<std::string> cac
                                          text_or_null(template_path),
                                          threads,
                                          &Engine::keep_warning,
-                                         this};
+                                         this,
+                                         0};
   lacuna_status status;
   {
     nb::gil_scoped_release others_run;

@@ -6,7 +6,7 @@ std::span<const FuzzTarget> targets() {
   static constexpr FuzzTarget kTargets[] = {
       {"spec", run_spec},       {"formula", run_formula},         {"program", run_program},
       {"tensors", run_tensors}, {"calibration", run_calibration}, {"tuning", run_tuning},
-      {"entry", run_entry},
+      {"entry", run_entry},     {"bundle", run_bundle},
   };
   return kTargets;
 }

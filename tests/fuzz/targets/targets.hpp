@@ -43,6 +43,9 @@ bool run_tuning(std::string_view text);
 /// Entries of the kernel cache.
 bool run_entry(std::string_view bytes);
 
+/// Bundles of kernels, as a host adds them.
+bool run_bundle(std::string_view bytes);
+
 /// The part of run_spec that reads.
 bool read_and_print_spec(std::string_view text);
 /// The part of run_formula that is about text at one site, and the parameters that it may read.

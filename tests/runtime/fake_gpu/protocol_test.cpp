@@ -303,10 +303,12 @@ TEST_F(Protocol, AGpuOfAnUnknownArchitectureIsNamed) {
               "lacuna: error: device cuda:0 (Fake GPU 0) has compute capability 13.7; this build "
               "knows sm_80, sm_86, sm_89, sm_90a, sm_100a, sm_120a [E0703]\n");
   }
-  const Engine fallback = engine();
-  EXPECT_EQ(fallback.device(), "cpu");
-  EXPECT_EQ(fallback.note().rfind("device cuda:0 (Fake GPU 0) has compute capability 13.7;", 0),
-            0U);
+  Status status;
+  EXPECT_FALSE(Engine::create({}, status)) << "nobody is moved to the CPU by the way";
+  EXPECT_EQ(status.code, LACUNA_ERROR_ENVIRONMENT);
+  EXPECT_NE(status.text.find("[E0703]\nhelp: device \"cpu\" does without a GPU\n"),
+            std::string::npos)
+      << status.text;
 }
 
 TEST_F(Protocol, TheEnvironmentMayAskForAFamily) {
@@ -340,9 +342,9 @@ TEST_F(Protocol, ADriverThatCannotServeIsNamedWithTheReason) {
   fake().init_result = 999;
   EXPECT_EQ(reason(),
             "lacuna: error: the NVIDIA driver cannot be initialised: CUDA_ERROR_FAKE (as the test "
-            "asked) [E0702]\n");
+            "asked) [E0704]\n");
   fake().missing_entry = "cuMemAlloc";
-  EXPECT_EQ(reason(), "lacuna: error: the NVIDIA driver lacks cuMemAlloc [E0701]\n");
+  EXPECT_EQ(reason(), "lacuna: error: the NVIDIA driver lacks cuMemAlloc [E0715]\n");
   fake().init_result = kCudaSuccess;
   fake().missing_entry = "cuFuncLoad";  // without which it does
   EXPECT_EQ(reason(), "none");
@@ -375,7 +377,7 @@ TEST_F(Protocol, ADriverWithoutDevicesFallsBackToTheCpuWithTheReason) {
 
 TEST_F(Protocol, NvrtcMustNotBeNewerThanTheDriver) {
   fake().cuda_version = 11080;
-  Kernel kernel = bsfa(engine("cuda:0"));
+  Kernel kernel = bsfa(engine_with_store(cache, "cuda:0"));
   try {
     kernel.prepare();
     FAIL() << "prepared";

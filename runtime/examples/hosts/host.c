@@ -1,4 +1,5 @@
-/* Attention from plain C99: two queries, two keys, one of each pair far more alike. */
+/* A host in C99: two queries, two keys, one of each pair far more alike. Each failure has a status
+ * and a text. */
 #include <lacuna/lacuna.h>
 #include <stdio.h>
 #include <string.h>

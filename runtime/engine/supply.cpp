@@ -1,0 +1,86 @@
+#include "runtime/engine/supply.hpp"
+
+#include <set>
+
+#include "compiler/ir/names.hpp"
+#include "runtime/engine/build.hpp"
+#include "runtime/engine/metadata.hpp"
+
+namespace lacuna {
+namespace {
+
+/// "head dim 128, bf16", and how batches lie if they are not uniform.
+std::string variant_text(int head_dim, std::string_view dtype, std::string_view batch) {
+  std::string text = "head dim " + std::to_string(head_dim) + ", " + std::string(dtype);
+  if (batch != name_of(BatchLayout::kUniform)) text += ", batch " + std::string(batch);
+  return text;
+}
+
+/// What was added for the same spec, else for which specs anything was.
+std::string added_text(const cache::Store& store, const std::string& spec) {
+  std::set<std::string> of_spec, specs;
+  for (const std::string& text : store.bundled_metadata()) {
+    const auto metadata = read_metadata(text);
+    if (!metadata) continue;
+    specs.insert(metadata->spec);
+    if (metadata->spec != spec) continue;
+    of_spec.insert(metadata->target + ", " +
+                   variant_text(metadata->head_dim, metadata->dtype, metadata->batch) +
+                   " (by lacuna " + metadata->lacuna + ")");
+  }
+  if (specs.empty()) return "no kernels were added (lacuna_engine_add_kernels)";
+  const std::set<std::string>& names = of_spec.empty() ? specs : of_spec;
+  std::string list;
+  for (const std::string& name : names) list += (list.empty() ? "" : "; ") + name;
+  return of_spec.empty() ? "kernels were added for other specs: " + list
+                         : "kernels were added for " + spec + " on " + list;
+}
+
+/// The command that makes the kernel of a plan.
+std::string build_command(const EngineState& engine, const Plan& plan) {
+  const Program& program = plan.program;
+  std::string command = "lacuna build SPEC --arch " + engine.target.name + " --head-dim " +
+                        std::to_string(program.head_dim) + " --dtype " +
+                        std::string(name_of(program.dtype));
+  if (program.batch != BatchLayout::kUniform)
+    command += " --batch " + std::string(name_of(program.batch));
+  return command + " --bundle FILE";
+}
+
+void explain(const EngineState& engine, const Plan& plan, Diagnostic& d) {
+  d.notes.push_back("kernel " + plan.program.name + " on " + engine.target.name + ", " +
+                    variant_text(plan.program.head_dim, name_of(plan.program.dtype),
+                                 name_of(plan.program.batch)) +
+                    ", is neither among the kernels that were added nor in the cache");
+  d.notes.push_back(added_text(*engine.store, plan.program.name));
+  d.helps.push_back("make it with this version of lacuna, on a machine with NVRTC: " +
+                    build_command(engine, plan));
+}
+
+}  // namespace
+
+std::shared_ptr<const Nvrtc> compiler_for(EngineState& engine, const Plan& plan,
+                                          Diagnostics& diagnostics) {
+  Diagnostics missing;
+  if (engine.settings.forbid_compiling) {
+    Diagnostic d;
+    d.code = Code::kNoKernel;
+    d.message = "kernel " + plan.program.name + " would have to be compiled, which is forbidden";
+    missing.add(std::move(d));
+  } else if (auto nvrtc = engine_nvrtc(engine, missing)) {
+    return nvrtc;
+  }
+  explain(engine, plan, missing.items.front());
+  for (Diagnostic& d : missing.items) diagnostics.add(std::move(d));
+  return nullptr;
+}
+
+bool can_supply(EngineState& engine, const Plan& plan, const SpecDocument& document) {
+  Diagnostics missing;
+  if (!engine.settings.forbid_compiling && engine_nvrtc(engine, missing) != nullptr) return true;
+  const cache::Key key = kernel_key(emit_cuda(plan, document), plan.target.name,
+                                    engine.settings.template_path, missing);
+  return engine.store->load(key).has_value();
+}
+
+}  // namespace lacuna
