@@ -103,8 +103,10 @@ void bind_tensor(const ParamSpec& param, const DLTensor& tensor, const Extents& 
   rule.rank = static_cast<int>(param.symbol.shape.size());
   rule.layout = Layout::kStrided;
   for (std::size_t d = 0; d < param.symbol.shape.size(); ++d) {
-    rule.dims[d] = name_of(param.symbol.shape[d]).data();
-    rule.extents[d] = param_extent(param.symbol.shape[d], extents);
+    const ParamDim dim = param.symbol.shape[d];
+    const bool is_of_whole = dim == ParamDim::kNQ && mismatches.contract().has_positions;
+    rule.dims[d] = name_of(dim).data();
+    rule.extents[d] = is_of_whole ? kAnyExtent : param_extent(dim, extents);
   }
   BoundTensor bound;
   check_tensor(rule, tensor, Code::kParamArgument, mismatches, bound);

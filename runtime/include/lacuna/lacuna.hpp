@@ -213,6 +213,65 @@ struct Shape {
 };
 
 namespace detail {
+/// call(raw): the arguments as the C ABI takes them, for as long as the call lasts.
+template <class Call>
+void with_raw_args(const LaunchArgs& args, const Call& call) {
+  const Tensor* tensors[] = {&args.q,           &args.k,
+                             &args.v,           &args.o,
+                             &args.lse,         &args.counts,
+                             &args.tile_mask,   &args.list_indices,
+                             &args.list_counts, &args.previous_lse,
+                             &args.order,       &args.sequences.q_begin,
+                             &args.sequences.n_k, &args.sequences.k_begin,
+                             &args.sequences.pages};
+  constexpr std::size_t kTensors = sizeof(tensors) / sizeof(tensors[0]);
+  DLTensor views[kTensors];
+  const DLTensor* passed[kTensors];
+  for (std::size_t i = 0; i < kTensors; ++i) {
+    views[i] = tensors[i]->view();
+    passed[i] = tensors[i]->passed() ? &views[i] : nullptr;
+  }
+  std::vector<DLTensor> param_views(args.params.size());
+  std::vector<lacuna_param> params(args.params.size());
+  for (std::size_t i = 0; i < params.size(); ++i) {
+    const Param& param = args.params[i];
+    param_views[i] = param.tensor.view();
+    params[i] = {param.name.c_str(), param.tensor.passed() ? &param_views[i] : nullptr,
+                 param.value};
+  }
+  const Sequences& batch = args.sequences;
+  const lacuna_sequences sequences = {sizeof(lacuna_sequences),
+                                      batch.count,
+                                      batch.max_n_q,
+                                      batch.max_n_k,
+                                      passed[11],
+                                      passed[12],
+                                      passed[13],
+                                      passed[14]};
+  const lacuna_launch_args raw = {sizeof(lacuna_launch_args),
+                                  passed[0],
+                                  passed[1],
+                                  passed[2],
+                                  passed[3],
+                                  passed[4],
+                                  passed[5],
+                                  passed[6],
+                                  passed[7],
+                                  passed[8],
+                                  params.data(),
+                                  params.size(),
+                                  args.workspace,
+                                  args.workspace_bytes,
+                                  args.stream,
+                                  passed[9],
+                                  passed[10],
+                                  args.selection,
+                                  args.stage_events.empty() ? nullptr : args.stage_events.data(),
+                                  args.stage_events.size(),
+                                  batch.q_begin.passed() ? &sequences : nullptr};
+  call(raw);
+}
+
 inline lacuna_shape to_raw(const Shape& shape) {
   return {sizeof(lacuna_shape), shape.batch, shape.heads, shape.heads_kv, shape.n_q, shape.n_k};
 }
@@ -232,6 +291,24 @@ struct CompileOptions {
   Batch batch = Batch::kUniform;
 };
 
+namespace detail {
+inline lacuna_dtype to_dtype(DLDataType t) {
+  if (t.code == kDLBfloat && t.bits == 16) return LACUNA_BF16;
+  if (t.code == kDLFloat && t.bits == 16) return LACUNA_F16;
+  if (t.code == kDLFloat && t.bits == 32) return LACUNA_F32;
+  throw std::invalid_argument("lacuna::CompileOptions: dtype is bf16, f16 or f32");
+}
+
+/// `shape`: that of the options, where the result may point at it.
+inline lacuna_compile_options to_raw(const CompileOptions& options, const Spec& spec,
+                                     const lacuna_shape& shape) {
+  return {sizeof(lacuna_compile_options), options.head_dim,
+          to_dtype(options.dtype),        spec.path().c_str(),
+          options.shape.n_q > 0 ? &shape : nullptr,
+          static_cast<lacuna_batch>(options.batch)};
+}
+}  // namespace detail
+
 class Kernel {
  public:
   /// Compiles (or takes from the cache) and loads; launch() needs it. Idempotent.
@@ -241,60 +318,9 @@ class Kernel {
   }
 
   void launch(const LaunchArgs& args) const {
-    const Tensor* tensors[] = {&args.q,           &args.k,
-                               &args.v,           &args.o,
-                               &args.lse,         &args.counts,
-                               &args.tile_mask,   &args.list_indices,
-                               &args.list_counts, &args.previous_lse,
-                               &args.order,       &args.sequences.q_begin,
-                               &args.sequences.n_k, &args.sequences.k_begin,
-                               &args.sequences.pages};
-    constexpr std::size_t kTensors = sizeof(tensors) / sizeof(tensors[0]);
-    DLTensor views[kTensors];
-    const DLTensor* passed[kTensors];
-    for (std::size_t i = 0; i < kTensors; ++i) {
-      views[i] = tensors[i]->view();
-      passed[i] = tensors[i]->passed() ? &views[i] : nullptr;
-    }
-    std::vector<DLTensor> param_views(args.params.size());
-    std::vector<lacuna_param> params(args.params.size());
-    for (std::size_t i = 0; i < params.size(); ++i) {
-      const Param& param = args.params[i];
-      param_views[i] = param.tensor.view();
-      params[i] = {param.name.c_str(), param.tensor.passed() ? &param_views[i] : nullptr,
-                   param.value};
-    }
-    const Sequences& batch = args.sequences;
-    const lacuna_sequences sequences = {sizeof(lacuna_sequences),
-                                        batch.count,
-                                        batch.max_n_q,
-                                        batch.max_n_k,
-                                        passed[11],
-                                        passed[12],
-                                        passed[13],
-                                        passed[14]};
-    const lacuna_launch_args raw = {sizeof(lacuna_launch_args),
-                                    passed[0],
-                                    passed[1],
-                                    passed[2],
-                                    passed[3],
-                                    passed[4],
-                                    passed[5],
-                                    passed[6],
-                                    passed[7],
-                                    passed[8],
-                                    params.data(),
-                                    params.size(),
-                                    args.workspace,
-                                    args.workspace_bytes,
-                                    args.stream,
-                                    passed[9],
-                                    passed[10],
-                                    args.selection,
-                                    args.stage_events.empty() ? nullptr : args.stage_events.data(),
-                                    args.stage_events.size(),
-                                    batch.q_begin.passed() ? &sequences : nullptr};
-    detail::check(lacuna_launch(handle_.get(), &raw));
+    detail::with_raw_args(args, [&](const lacuna_launch_args& raw) {
+      detail::check(lacuna_launch(handle_.get(), &raw));
+    });
   }
 
   /// Bytes that a launch of this shape needs in `workspace`; 0: none.
@@ -374,10 +400,7 @@ class Engine {
 
   Kernel compile(const Spec& spec, const CompileOptions& options = {}) const {
     const lacuna_shape shape = detail::to_raw(options.shape);
-    const lacuna_compile_options raw = {sizeof(lacuna_compile_options), options.head_dim,
-                                        to_dtype(options.dtype), spec.path().c_str(),
-                                        options.shape.n_q > 0 ? &shape : nullptr,
-                                        static_cast<lacuna_batch>(options.batch)};
+    const lacuna_compile_options raw = detail::to_raw(options, spec, shape);
     lacuna_kernel* handle = nullptr;
     detail::CallingBack call;
     const lacuna_status status =
@@ -412,12 +435,6 @@ class Engine {
     }
   }
   static const char* text_or_null(const std::string& s) { return s.empty() ? nullptr : s.c_str(); }
-  static lacuna_dtype to_dtype(DLDataType t) {
-    if (t.code == kDLBfloat && t.bits == 16) return LACUNA_BF16;
-    if (t.code == kDLFloat && t.bits == 16) return LACUNA_F16;
-    if (t.code == kDLFloat && t.bits == 32) return LACUNA_F32;
-    throw std::invalid_argument("lacuna::CompileOptions: dtype is bf16, f16 or f32");
-  }
 
   std::shared_ptr<lacuna_engine> handle_;
 };
