@@ -17,10 +17,14 @@ struct Member {
       : loopback(std::move(place)), rank(number), timeout_s(timeout) {}
   Member(const Member&) = delete;
   Member& operator=(const Member&) = delete;
-  ~Member() { leave("rank " + std::to_string(rank) + " has left the group"); }
+  ~Member() {
+    const std::scoped_lock lock(loopback->mutex);
+    if (loopback->left.empty()) loopback->left = "rank " + std::to_string(rank) + " has left it";
+    loopback->changed.notify_all();
+  }
 
   /// The first reason stays.
-  void leave(const std::string& reason) const {
+  void fail(const std::string& reason) const {
     const std::scoped_lock lock(loopback->mutex);
     if (loopback->broken.empty()) loopback->broken = reason;
     loopback->changed.notify_all();
@@ -55,7 +59,8 @@ bool refuse(Loopback& loopback, const std::string& reason, Diagnostics& diagnost
 bool meet(Member& member, const char* what, const Loopback::Post* post, Diagnostics& diagnostics) {
   Loopback& loopback = *member.loopback;
   std::unique_lock lock(loopback.mutex);
-  if (!loopback.broken.empty()) return refuse(loopback, "", diagnostics);
+  if (!loopback.broken.empty() || !loopback.left.empty())
+    return refuse(loopback, loopback.left, diagnostics);
   if (loopback.arrived == 0) {
     loopback.what = what;
     std::fill(loopback.is_there.begin(), loopback.is_there.end(), false);
@@ -75,12 +80,13 @@ bool meet(Member& member, const char* what, const Loopback::Post* post, Diagnost
     loopback.changed.notify_all();
     return true;
   }
-  const bool moved = loopback.changed.wait_for(
-      lock, std::chrono::duration<double>(member.timeout_s),
-      [&] { return loopback.round != round || !loopback.broken.empty(); });
+  const bool moved =
+      loopback.changed.wait_for(lock, std::chrono::duration<double>(member.timeout_s), [&] {
+        return loopback.round != round || !loopback.broken.empty() || !loopback.left.empty();
+      });
   if (loopback.round != round) return true;
   return refuse(loopback,
-                moved ? ""
+                moved ? loopback.left
                       : missing_ranks(loopback) + " did not come to " + what + " within " +
                             seconds_text(member.timeout_s),
                 diagnostics);
@@ -119,7 +125,7 @@ bool exchange(void* state, std::span<const Message> messages, void*, Diagnostics
   const Loopback::Post post{messages, nullptr, 0};
   if (!meet(member, "exchange", &post, diagnostics)) return false;
   std::string misfit;
-  if (!receive(member, messages, misfit)) member.leave(misfit);
+  if (!receive(member, messages, misfit)) member.fail(misfit);
   return meet(member, "end of exchange", nullptr, diagnostics);
 }
 
@@ -146,7 +152,7 @@ bool is_capturing(void*, void*) { return false; }
 
 void abandon(void* state, const std::string& reason) {
   const Member& member = member_of(state);
-  member.leave("rank " + std::to_string(member.rank) + ": " + reason);
+  member.fail("rank " + std::to_string(member.rank) + ": " + reason);
 }
 
 }  // namespace

@@ -37,6 +37,7 @@ struct Loopback {
   std::uint64_t round = 0;  ///< meetings that are over
   int arrived = 0;
   std::string what;    ///< the call that those who arrived make
+  std::string left;    ///< which rank has gone, whom no meeting can have; "" while all are there
   std::string broken;  ///< why there are no meetings any more; "" while there are
   std::vector<Post> posts;
   std::vector<bool> is_there, has_joined;
