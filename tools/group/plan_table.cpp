@@ -56,8 +56,8 @@ std::string print_group_plan(const ordered_json& plan, bool color) {
                  scheme["reason"].get<std::string>() + "\n";
     }
   }
-  return "On " + std::to_string(ranks) + " ranks that hold tokens or heads " +
-         plan["layout"].get<std::string>() + " (one alone: " + print_time_us(one_gpu_us) +
+  return "On " + std::to_string(ranks) + " ranks, layout " +
+         plan["layout"].get<std::string>() + " (one rank alone: " + print_time_us(one_gpu_us) +
          "):\n\n" + print_table(table, color) + refused +
          "\n  Taken: " + plan["scheme"].get<std::string>() + ", " +
          plan["because"].get<std::string>() + "\n  Link   " +
