@@ -336,7 +336,7 @@ struct BuildOptions {
   /// more for one that takes fewer registers.
   int relief = 0;
   /// For a rank of a group: formulas see where its queries and heads stand in the whole problem
-  /// (passes/shift_positions.hpp).
+  /// (ir/shift_positions.hpp).
   bool positions = false;
 };
 

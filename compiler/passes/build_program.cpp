@@ -4,9 +4,9 @@
 
 #include "compiler/expr/parse.hpp"
 #include "compiler/ir/names.hpp"
+#include "compiler/ir/shift_positions.hpp"
 #include "compiler/passes/eliminate_dead_ops.hpp"
 #include "compiler/passes/pass.hpp"
-#include "compiler/passes/shift_positions.hpp"
 #include "compiler/target/limits.hpp"
 
 namespace lacuna {

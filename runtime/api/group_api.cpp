@@ -1,8 +1,8 @@
 // The groups of lacuna.h over runtime/group.
 #include "runtime/api/call.hpp"
 #include "runtime/group/group.hpp"
-#include "runtime/group/loopback.hpp"
-#include "runtime/group/nccl.hpp"
+#include "runtime/group/links/loopback.hpp"
+#include "runtime/group/links/nccl.hpp"
 
 struct lacuna_loopback {
   std::shared_ptr<lacuna::group::Loopback> state;

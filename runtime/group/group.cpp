@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "runtime/cuda/device_memory.hpp"
-#include "runtime/group/loopback.hpp"
-#include "runtime/group/nccl_communicator.hpp"
+#include "runtime/group/links/loopback.hpp"
+#include "runtime/group/links/nccl_communicator.hpp"
 
 namespace lacuna::group {
 namespace {

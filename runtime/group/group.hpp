@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/engine/kernel.hpp"
-#include "runtime/group/communicator.hpp"
+#include "runtime/group/links/communicator.hpp"
 #include "runtime/group/cost.hpp"
 #include "runtime/group/schedule.hpp"
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <optional>
 
-#include "compiler/passes/shift_positions.hpp"
+#include "compiler/ir/shift_positions.hpp"
 #include "runtime/base/whole_tiles.hpp"
 #include "runtime/group/group.hpp"
 #include "runtime/launch/bind_launch.hpp"

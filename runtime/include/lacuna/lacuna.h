@@ -274,7 +274,8 @@ LACUNA_API lacuna_status lacuna_launch(lacuna_kernel* kernel, const lacuna_launc
  *
  * Results are those of one GPU, bit for bit where the same tiles are computed: each row is computed
  * by one rank with all its keys, and nothing is merged. */
-typedef struct lacuna_loopback lacuna_loopback; /* ranks that are threads, with engines of the CPU */
+/* A loopback: ranks that are threads of a process, with engines of the CPU. */
+typedef struct lacuna_loopback lacuna_loopback;
 typedef struct lacuna_group lacuna_group;
 typedef struct lacuna_group_kernel lacuna_group_kernel;
 typedef struct lacuna_group_plan lacuna_group_plan;
@@ -291,11 +292,11 @@ typedef struct lacuna_group_options {
   int32_t rank, size;        /* not with `communicator`, which knows */
   lacuna_loopback* loopback; /* one of these three */
   const void* unique_id;
-  void* communicator;  /* ncclComm_t of the host's, on the engine's device. It stays the host's; but
-                          where a rank is lost it is aborted, and must not be used or destroyed */
-  double timeout_s;    /* how long a rank waits for others, and for a stream; 0: 60 */
-  double link_gb_s;    /* of the link between ranks; 0: measured (GPU), or known */
-  double tflops;       /* of attention on a rank; 0: known for the target, or a guess */
+  void* communicator; /* ncclComm_t of the host's, on the engine's device. It stays the host's; but
+                         where a rank is lost it is aborted, and must not be used or destroyed */
+  double timeout_s;   /* how long a rank waits for others, and for a stream; 0: 60 */
+  double link_gb_s;   /* of the link between ranks; 0: measured (GPU), or known */
+  double tflops;      /* of attention on a rank; 0: known for the target, or a guess */
 } lacuna_group_options;
 
 /* (all) Opens NCCL on the first call: LACUNA_NCCL_PATH, else where CUDA's libraries are. */
@@ -335,11 +336,11 @@ typedef struct lacuna_group_problem {
   lacuna_layout layout;
   int32_t stripe; /* tokens of a stripe, where striped */
   lacuna_scheme scheme;
-  int32_t lse;        /* 1: launches pass an lse, on all ranks */
-  int32_t strided;    /* 1: the stride over tokens of q, k, v or o is not head_dim: rows are packed */
-  const float* work;  /* optional: [heads, q_tiles] numbers of tiles, by which work is equal, the
-                         same on all ranks: counts of an earlier call. NULL: what the mask leaves */
-  size_t work_count;  /* heads * q_tiles, those of the whole */
+  int32_t lse;     /* 1: launches pass an lse, on all ranks */
+  int32_t strided; /* 1: the stride over tokens of q, k, v or o is not head_dim: rows are packed */
+  const float* work; /* optional: [heads, q_tiles] numbers of tiles, by which work is equal, the
+                        same on all ranks: counts of an earlier call. NULL: what the mask leaves */
+  size_t work_count; /* heads * q_tiles, those of the whole */
 } lacuna_group_problem;
 
 /* (all) */
@@ -348,9 +349,10 @@ LACUNA_API lacuna_status lacuna_group_plan_create(lacuna_group_kernel* kernel,
                                                   lacuna_group_plan** plan);
 LACUNA_API void lacuna_group_plan_destroy(lacuna_group_plan* plan);
 /* {ranks, rank, layout, scheme, because, link: {gb_per_s, origin}, kernel: {tflops, origin},
- *  one_gpu_us, efficiency, schemes: [{scheme, possible, reason}, or {scheme, possible, sent_bytes: [of
- *  each rank], sent_bytes_total, least_bytes_total, pairs: [..], imbalance, launches, exchange_us,
- *  compute_us, total_us}]}; valid while the plan lives */
+ *  one_gpu_us, efficiency, schemes: [{scheme, possible, reason}, or
+ *  {scheme, possible, sent_bytes: [..], sent_bytes_total, least_bytes_total, pairs: [..],
+ *  imbalance, launches, exchange_us, compute_us, total_us}]}; lists are of each rank. Valid while
+ *  the plan lives. */
 LACUNA_API const char* lacuna_group_plan_json(const lacuna_group_plan* plan);
 /* Extents of this rank's tensors. */
 LACUNA_API lacuna_status lacuna_group_plan_shape(const lacuna_group_plan* plan,

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/group/nccl.hpp"
+#include "runtime/group/links/nccl.hpp"
 
 namespace lacuna {
 

@@ -1,4 +1,4 @@
-#include "compiler/passes/shift_positions.hpp"
+#include "compiler/ir/shift_positions.hpp"
 
 #include <optional>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "runtime/group/nccl.hpp"
+#include "runtime/group/links/nccl.hpp"
 
 #include "runtime/base/library_search.hpp"
 
@@ -19,7 +19,7 @@ std::shared_ptr<Nccl> adopt(const DynamicLibrary& library, std::string& why) {
     if (!found) missing += (missing.empty() ? "" : ", ") + std::string(name);
   };
 #define LACUNA_NCCL(name, parameters) need(#name, resolve(library, #name, nccl->name));
-#include "runtime/group/nccl.def"
+#include "runtime/group/links/nccl.def"
 #undef LACUNA_NCCL
   need("ncclGetErrorString", resolve(library, "ncclGetErrorString", nccl->ncclGetErrorString));
   if (!missing.empty()) {

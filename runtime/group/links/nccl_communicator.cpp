@@ -1,4 +1,4 @@
-#include "runtime/group/nccl_communicator.hpp"
+#include "runtime/group/links/nccl_communicator.hpp"
 
 #include <chrono>
 #include <cstdio>

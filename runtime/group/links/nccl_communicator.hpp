@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "runtime/cuda/driver.hpp"
-#include "runtime/group/communicator.hpp"
-#include "runtime/group/nccl.hpp"
+#include "runtime/group/links/communicator.hpp"
+#include "runtime/group/links/nccl.hpp"
 
 namespace lacuna::group {
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/group/communicator.hpp"
+#include "runtime/group/links/communicator.hpp"
 
 namespace lacuna::group {
 

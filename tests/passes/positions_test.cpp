@@ -1,5 +1,5 @@
 // Formulas of a rank of a group: what they read of the whole, and that kernels keep their loops.
-#include "compiler/passes/shift_positions.hpp"
+#include "compiler/ir/shift_positions.hpp"
 
 #include "compiler/target/plan_values.hpp"
 #include "tests/passes/spec_documents.hpp"

@@ -36,7 +36,7 @@ struct Nccl {
   std::string path;  ///< of the library that was loaded
 // NOLINTNEXTLINE(bugprone-macro-parentheses): the parameters are declarators
 #define LACUNA_NCCL(name, parameters) NcclResult(*name) parameters = nullptr;
-#include "runtime/group/nccl.def"
+#include "runtime/group/links/nccl.def"
 #undef LACUNA_NCCL
   const char* (*ncclGetErrorString)(NcclResult) = nullptr;
 };

@@ -1,4 +1,4 @@
-#include "runtime/group/loopback.hpp"
+#include "runtime/group/links/loopback.hpp"
 
 #include <chrono>
 #include <cstdio>
