@@ -165,11 +165,12 @@ void bind_params(const lacuna_launch_args& args, const Extents& extents, Mismatc
 bool check_sequences(const lacuna_sequences* sequences, Mismatches& mismatches) {
   const LaunchContract& contract = mismatches.contract();
   const bool is_uniform = contract.batch == BatchLayout::kUniform;
-  const std::string batch = "it was compiled for a batch of " + std::string(name_of(contract.batch));
-  if (is_uniform && sequences != nullptr)
-    mismatches.argument("sequences", "expected null, got lacuna_sequences: " + batch);
-  if (!is_uniform && sequences == nullptr)
-    mismatches.argument("sequences", "expected lacuna_sequences, got null: " + batch);
+  const auto refuse = [&](const char* text) {  // only an error may allocate
+    mismatches.argument("sequences", text + std::string(": it was compiled for a batch of ") +
+                                         std::string(name_of(contract.batch)));
+  };
+  if (is_uniform && sequences != nullptr) refuse("expected null, got lacuna_sequences");
+  if (!is_uniform && sequences == nullptr) refuse("expected lacuna_sequences, got null");
   if (is_uniform || sequences == nullptr) return !mismatches.any();
   const std::pair<const char*, std::int32_t> counts[] = {{"sequences.count", sequences->count},
                                                          {"sequences.max_n_q", sequences->max_n_q},

@@ -136,7 +136,7 @@ TEST_F(RawStageEvents, ACallerWithAnOlderHeaderPassesNone) {
   raw.struct_size = offsetof(lacuna_launch_args, stage_events);
   EXPECT_EQ(lacuna_launch(kernel_->handle(), &raw), LACUNA_OK) << lacuna_last_error();
   EXPECT_EQ(fake().event_count, 0);
-  raw.struct_size -= 8;
+  raw.struct_size = offsetof(lacuna_launch_args, previous_lse) - 8;  // before the first release
   EXPECT_EQ(lacuna_launch(kernel_->handle(), &raw), LACUNA_ERROR_INPUT);
   EXPECT_EQ(std::string(lacuna_last_error()),
             "lacuna: error: lacuna_launch_args.struct_size: expected " +
