@@ -335,6 +335,9 @@ struct BuildOptions {
   /// How far down the ladder of passes/relief.hpp the plan is to be: 0 asks for the fastest kernel,
   /// more for one that takes fewer registers.
   int relief = 0;
+  /// For a rank of a group: formulas see where its queries and heads stand in the whole problem
+  /// (ir/shift_positions.hpp).
+  bool positions = false;
 };
 
 /// VariantSpec -> Program; adds diagnostics if the spec does not allow the head dim or dtype.

@@ -4,6 +4,7 @@
 
 #include "compiler/expr/parse.hpp"
 #include "compiler/ir/names.hpp"
+#include "compiler/ir/shift_positions.hpp"
 #include "compiler/passes/eliminate_dead_ops.hpp"
 #include "compiler/passes/pass.hpp"
 #include "compiler/target/limits.hpp"
@@ -391,7 +392,8 @@ Program build_program(const SpecDocument& document, const BuildOptions& options,
       [](DType t) { return name_of(t); }, diagnostics);
   check_previous_lse(document, diagnostics);
   const Loader loader = choose_loader(document, diagnostics);
-  return ProgramBuilder(spec, options, loader).build();
+  Program program = ProgramBuilder(spec, options, loader).build();
+  return options.positions ? shift_positions(std::move(program), diagnostics) : program;
 }
 
 }  // namespace lacuna

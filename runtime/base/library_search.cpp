@@ -10,10 +10,10 @@ namespace {
 namespace fs = std::filesystem;
 
 std::vector<std::string> sonames(const CudaLibrary& library) {
+  const std::string stem = "lib" + std::string(library.name) + ".so.";
+  if (library.major != 0) return {stem + std::to_string(library.major)};
   std::vector<std::string> names;
-  for (const int major : cuda_majors()) {
-    names.push_back("lib" + std::string(library.name) + ".so." + std::to_string(major));
-  }
+  for (const int major : cuda_majors()) names.push_back(stem + std::to_string(major));
   return names;
 }
 

@@ -15,6 +15,7 @@ struct CudaLibrary {
   const char* name;          ///< "nvrtc": libnvrtc.so.13
   const char* wheel;         ///< "cuda_nvrtc": the folder into which its CUDA 12 wheel unpacks
   EnvironmentVariable path;  ///< names the file or its directory in place of all others
+  int major = 0;             ///< of its soname; 0: that of CUDA
 };
 
 struct LibraryPlace {

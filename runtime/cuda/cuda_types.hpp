@@ -56,6 +56,27 @@ struct CUlaunchConfig {
 };
 static_assert(sizeof(CUlaunchConfig) == 56);
 
+inline constexpr CUresult kCudaErrorNotReady = 600;
+inline constexpr int kMemoryTypeDevice = 2;
+
+/// CUDA_MEMCPY2D; of device memory only.
+struct CUmemcpy2D {
+  std::size_t source_x_bytes = 0, source_y = 0;
+  int source_type = kMemoryTypeDevice;
+  const void* source_host = nullptr;
+  CUdeviceptr source = 0;
+  void* source_array = nullptr;
+  std::size_t source_pitch = 0;
+  std::size_t target_x_bytes = 0, target_y = 0;
+  int target_type = kMemoryTypeDevice;
+  void* target_host = nullptr;
+  CUdeviceptr target = 0;
+  void* target_array = nullptr;
+  std::size_t target_pitch = 0;
+  std::size_t width_bytes = 0, height = 0;
+};
+static_assert(sizeof(CUmemcpy2D) == 128);
+
 using NvrtcResult = int;
 using NvrtcProgram = struct _nvrtcProgram*;
 inline constexpr NvrtcResult kNvrtcSuccess = 0;

@@ -122,11 +122,12 @@ std::string gpu_info(const EngineState& engine, const LoweredKernel& kernel,
   return info.dump();
 }
 
-LoweredKernel lower(Plan plan, const EngineState& engine) {
+LoweredKernel lower(Plan plan, const EngineState& engine, const BuildOptions& options) {
   LaunchProgram launch = emit_launch_program(plan);
   const DLDevice device =
       engine.gpu != nullptr ? DLDevice{kDLCUDA, engine.gpu->index} : DLDevice{kDLCPU, 0};
   LaunchContract contract = make_contract(plan, device);
+  contract.has_positions = options.positions;
   return {std::move(plan), std::move(launch), std::move(contract)};
 }
 
@@ -143,7 +144,7 @@ BuiltKernel build(KernelState& kernel, Diagnostics& diagnostics) {
                                     .options = &kernel.options},
                                    diagnostics);
   kernel.relieved.reset();
-  if (built.relieved) kernel.relieved = lower(*built.relieved, engine);
+  if (built.relieved) kernel.relieved = lower(*built.relieved, engine, kernel.options);
   if (!built.entry.cubins.empty()) {
     const LoweredKernel& lowered = kernel.relieved ? *kernel.relieved : kernel.planned;
     engine.emit_event(built.hit ? "cache_hit" : "compile", gpu_info(engine, lowered, built));
@@ -244,7 +245,7 @@ std::shared_ptr<KernelState> compile_kernel(std::shared_ptr<EngineState> engine,
   kernel->options = choose_options(*kernel->engine, kernel->document, wanted, tuned.options);
   Plan plan = make_plan(kernel->document, kernel->options, kernel->engine->target, diagnostics);
   if (diagnostics.has_errors()) return nullptr;
-  kernel->planned = lower(std::move(plan), *kernel->engine);
+  kernel->planned = lower(std::move(plan), *kernel->engine, kernel->options);
   check_limits(kernel->planned, diagnostics);
   if (diagnostics.has_errors()) return nullptr;
   if (!on_gpu && !compile_for_host(*kernel, diagnostics)) return nullptr;

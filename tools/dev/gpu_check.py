@@ -19,7 +19,7 @@ import sys
 import time
 from pathlib import Path
 
-from gpu import correctness, python, search, speed
+from gpu import correctness, group, python, search, speed
 from gpu.machine import CARRY, ROOT, Run, sh
 from gpu.points import PRESETS
 
@@ -76,7 +76,7 @@ def step_peers(run):
     return tables
 
 
-STEPS = {name.removeprefix("step_"): step for module in (correctness, speed, search, python, sys.modules[__name__])
+STEPS = {name.removeprefix("step_"): step for module in (correctness, speed, search, python, group, sys.modules[__name__])
          for name, step in vars(module).items() if name.startswith("step_")}
 
 

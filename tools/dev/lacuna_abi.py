@@ -73,6 +73,16 @@ class LaunchArgs(SizedStructure):
                 ("stage_events", POINTER(c_void_p)), ("stage_events_count", c_size_t), ("sequences", POINTER(Sequences))]
 
 
+class GroupOptions(SizedStructure):
+    _fields_ = [("struct_size", c_size_t), ("rank", c_int32), ("size", c_int32), ("loopback", c_void_p), ("unique_id", c_void_p),
+                ("communicator", c_void_p), ("timeout_s", c_double), ("link_gb_s", c_double), ("tflops", c_double)]
+
+
+class GroupProblem(SizedStructure):
+    _fields_ = [("struct_size", c_size_t), ("shape", POINTER(Shape)), ("layout", c_int32), ("stripe", c_int32), ("scheme", c_int32),
+                ("lse", c_int32), ("strided", c_int32), ("work", c_void_p), ("work_count", c_size_t)]
+
+
 class LacunaError(Exception):
     """What lacuna_last_error says."""
 
@@ -163,3 +173,46 @@ class Kernel:
     def launch(self, args):
         """Enqueues the work; what `bind` took must live until the stream has run it."""
         self.engine.check(self.engine.library.lacuna_launch(self.handle, byref(args)))
+
+
+UNIQUE_ID_BYTES = 128
+
+
+def unique_id(engine):
+    """For one rank, which gives it to the others."""
+    place = ctypes.create_string_buffer(UNIQUE_ID_BYTES)
+    engine.check(engine.library.lacuna_group_unique_id(engine.handle, place))
+    return place.raw
+
+
+class Group:
+    """A rank of a group; lives as long as the process."""
+
+    def __init__(self, engine, rank, size, identity, timeout_s):
+        self.engine, self.handle = engine, c_void_p()
+        place = ctypes.create_string_buffer(identity, UNIQUE_ID_BYTES)
+        options = GroupOptions(rank=rank, size=size, unique_id=ctypes.cast(place, c_void_p), timeout_s=timeout_s, link_gb_s=200.0)
+        engine.check(engine.library.lacuna_group_create(engine.handle, byref(options), byref(self.handle)))
+
+    def compile(self, spec, head_dim, dtype="bf16"):
+        kernel, text = c_void_p(), spec.encode()
+        options = CompileOptions(head_dim=head_dim, dtype=DTYPES[dtype][0])
+        self.engine.check(self.engine.library.lacuna_group_compile(self.handle, text, c_size_t(len(text)), byref(options),
+                                                                   byref(kernel)))
+        return kernel
+
+    def plan(self, kernel, shape):
+        """(plan, this rank's shape, bytes of its workspace); shape (batch, heads, heads_kv, n_q, n_k) of the whole."""
+        names, plan, size = ("batch", "heads", "heads_kv", "n_q", "n_k"), c_void_p(), c_size_t()
+        whole, own = Shape(**dict(zip(names, shape))), Shape()
+        library, check = self.engine.library, self.engine.check
+        check(library.lacuna_group_plan_create(kernel, byref(GroupProblem(shape=ctypes.pointer(whole))), byref(plan)))
+        check(library.lacuna_group_plan_shape(plan, byref(own)))
+        check(library.lacuna_group_plan_workspace_bytes(plan, byref(size)))
+        return plan, tuple(getattr(own, name) for name in names), size.value
+
+    def launch(self, plan, args):
+        self.engine.check(self.engine.library.lacuna_group_launch(plan, byref(args)))
+
+    def synchronize(self, stream):
+        self.engine.check(self.engine.library.lacuna_group_synchronize(self.handle, c_void_p(stream)))

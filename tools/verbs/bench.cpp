@@ -8,6 +8,7 @@
 #include "tools/common/shape_option.hpp"
 #include "tools/common/spec_options.hpp"
 #include "tools/common/table.hpp"
+#include "tools/group/bench.hpp"
 #include "tools/inputs/calibration.hpp"
 #include "tools/inputs/params.hpp"
 #include "tools/measure/gemm_rate.hpp"
@@ -32,6 +33,7 @@ struct BenchOptions {
   LaunchShape shape{1, 4, 4, 4096, 4096};
   LoweringOptions lowering;
   LaunchOptions launch;
+  GroupOptions group;
   std::vector<std::string> params;
   CalibrationOptions calibration;
   std::optional<double> density;
@@ -49,6 +51,7 @@ Examples:
   lacuna bench specs/external-mask.json --shape h=8,n=8192 --density 0.25
   lacuna bench specs/dense.json --shape h=32,n=8192 --values rising
   lacuna bench specs/bsfa.json --shape h=32,h_kv=8,n=4096 --values layer5.safetensors
+  lacuna bench specs/dense.json --shape h=32,h_kv=8,n=32768 --gpus 2 --layout striped
 
 The launches of all subjects take turns, so that they meet the same clocks and temperatures. On a GPU
 several sets of tensors rotate, larger together than its L2 cache. TFLOP/s count 4 * head_dim for each
@@ -57,6 +60,9 @@ the mask.
 On a GPU also: the stages of the spec's launch, timed in launches of their own; and TFLOP/s as a
 percentage of what cuBLAS reaches on bf16 matrices of 8192 x 8192, measured last for half a second, if
 there is a cuBLAS (LACUNA_CUBLAS_PATH names it).
+With --gpus the problem is computed by one rank, and then by a group of N, threads of this process
+with the GPUs cuda:0 and on (through NCCL; LACUNA_NCCL_PATH names it), or on the CPU. Work is dealt by
+the mask, and where a predictor decides, by the tiles that one rank counted.
 See also: run, explain --shape)";
 
 constexpr double kStagesShare = 0.25;  ///< of --seconds, besides
@@ -329,6 +335,12 @@ void run_bench(const BenchOptions& options, Session& session) {
   if (!add_calibration(options.calibration, document->spec, {shape.n_h, build.head_dim, shape.n_q},
                        inputs.params, session))
     return;
+  if (options.group.gpus > 0) {
+    session.document["spec"] = document->spec.name;
+    session.document["shape"] = print_shape(options.shape);
+    bench_group(*document, inputs, {options.group, options.launch, options.seconds}, session);
+    return;
+  }
   guard_device(session, [&] {
     const v1::Engine engine = create_engine(options.launch, session);
     DeviceErrors errors;
@@ -377,6 +389,7 @@ void add_bench(CLI::App& app, Session& session) {
   verb->add_option("--device", options->launch.device, "cpu or cuda:N (first GPU, else CPU)")
       ->type_name("NAME");
   verb->add_option("--threads", options->launch.threads, "CPU threads (all)")->type_name("N");
+  add_group_options(*verb, options->group);
   verb->callback([options, &session] { run_bench(*options, session); });
 }
 

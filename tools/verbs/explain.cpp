@@ -12,6 +12,7 @@
 #include "tools/common/shape_option.hpp"
 #include "tools/common/spec_options.hpp"
 #include "tools/common/table.hpp"
+#include "tools/group/plan_table.hpp"
 #include "tools/verbs/explain_code.hpp"
 #include "tools/verbs/explain_stages.hpp"
 #include "tools/verbs/verbs.hpp"
@@ -25,6 +26,7 @@ struct ExplainOptions {
   std::string subject;
   LoweringOptions lowering;
   LaunchShape shape{1, 32, 8, 32768, 32768};  ///< at which memory is counted
+  GroupOptions group;
 };
 
 constexpr const char* kExplainDescription =
@@ -34,6 +36,7 @@ Examples:
   lacuna explain specs/bsfa.json --arch sm_90a
   lacuna explain specs/dense.json --arch sm_86 --head-dim 256 --dtype f16
   lacuna explain specs/sparge.json --shape b=1,h=24,n=119056
+  lacuna explain specs/dense.json --gpus 8 --layout striped --shape h=32,h_kv=8,n=131072
   lacuna explain E0203
 
 See also: check, emit --stage plan)";
@@ -156,6 +159,18 @@ void add_plan_json(const Plan& plan, const SpecDocument& document, const LaunchS
   session.document["plans"].push_back(entry);
 }
 
+/// How a group of ranks with this target would share the problem.
+void explain_group(const ExplainOptions& options, const SpecDocument& document,
+                   const BuildOptions& build, const Target& target, Session& session) {
+  Diagnostics diagnostics;
+  ordered_json plan =
+      plan_for_explain(document, build, target, options.shape, options.group, diagnostics);
+  session.report(diagnostics, document.source);
+  if (diagnostics.has_errors()) return;
+  session.print("\n" + print_group_plan(plan, session.color_stdout()));
+  session.document["plans"].back()["group"] = std::move(plan);
+}
+
 void explain_spec(const ExplainOptions& options, Session& session) {
   const auto document = load_spec(options.subject, session);
   if (!document) return;
@@ -174,6 +189,7 @@ void explain_spec(const ExplainOptions& options, Session& session) {
     if (diagnostics.has_errors()) continue;
     add_plan_json(plan, *document, options.shape, session);
     if (!session.json) print_plan_for_people(plan, document->spec, options.shape, session);
+    if (options.group.gpus > 0) explain_group(options, *document, tuned.options, target, session);
   }
 }
 
@@ -195,6 +211,7 @@ void add_explain(CLI::App& app, Session& session) {
       ->required();
   add_lowering_options(*verb, options->lowering, "Architectures (sm_90a)");
   add_shape_option(*verb, options->shape);
+  add_group_options(*verb, options->group);
   verb->callback([options, &session] { run_explain(*options, session); });
 }
 

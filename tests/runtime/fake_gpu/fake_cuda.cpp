@@ -185,6 +185,15 @@ CUresult fill_async(CUdeviceptr address, unsigned char, std::size_t bytes, CUstr
   state().cleared_bytes = bytes;
   return note("cuMemsetD8Async");
 }
+CUresult copy_on_device(CUdeviceptr, CUdeviceptr, std::size_t, CUstream) {
+  return note("cuMemcpyDtoDAsync");
+}
+CUresult copy_rows(const CUmemcpy2D*, CUstream) { return note("cuMemcpy2DAsync"); }
+CUresult stream_query(CUstream) { return note("cuStreamQuery", state().stream_query_result); }
+CUresult is_capturing(CUstream, int* status) {
+  *status = state().is_capturing;
+  return kCudaSuccess;
+}
 CUresult event_create(CUevent* event, unsigned) {
   *event = reinterpret_cast<CUevent>(std::size_t{0x6000});
   return note("cuEventCreate");
@@ -241,6 +250,10 @@ const Entry kEntries[] = {
     {"cuMemcpyDtoH", reinterpret_cast<void*>(&copy_out)},
     {"cuMemsetD8Async", reinterpret_cast<void*>(&fill_async)},
     {"cuMemsetD8", reinterpret_cast<void*>(&fill)},
+    {"cuMemcpyDtoDAsync", reinterpret_cast<void*>(&copy_on_device)},
+    {"cuMemcpy2DAsync", reinterpret_cast<void*>(&copy_rows)},
+    {"cuStreamQuery", reinterpret_cast<void*>(&stream_query)},
+    {"cuStreamIsCapturing", reinterpret_cast<void*>(&is_capturing)},
     {"cuEventCreate", reinterpret_cast<void*>(&event_create)},
     {"cuEventDestroy", reinterpret_cast<void*>(&event_call)},
     {"cuEventRecord", reinterpret_cast<void*>(&event_record)},

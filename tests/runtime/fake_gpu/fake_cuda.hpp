@@ -23,6 +23,8 @@ struct FakeCuda {
   const char* missing_entry = "";  ///< that this driver does not have
   CUresult launch_result = kCudaSuccess;
   CUresult map_result = kCudaSuccess;
+  CUresult stream_query_result = kCudaSuccess;
+  int is_capturing = 0;
 
   // What it saw.
   std::atomic<int> log_count{0};

@@ -1,0 +1,160 @@
+#include "compiler/ir/shift_positions.hpp"
+
+#include <optional>
+#include <vector>
+
+#include "compiler/expr/builder.hpp"
+#include "compiler/expr/expr_tables.hpp"
+#include "compiler/expr/parse.hpp"
+#include "compiler/ir/fields.hpp"
+
+namespace lacuna {
+namespace {
+
+constexpr std::size_t kCount = kPositionParamNames.size();
+
+/// What becomes of a variable: the parameter in its place, or the sum of both.
+struct Shift {
+  PositionParam param;
+  bool is_sum;
+};
+
+/// Query tiles mean those of attend in a gate, else those of the predictor.
+std::optional<Shift> shift_of(Variable variable, bool in_attend) {
+  using enum PositionParam;
+  switch (variable) {
+    case Variable::kQ:
+    case Variable::kQ0:
+    case Variable::kQ1:
+      return Shift{kFirstQ, true};
+    case Variable::kNQ:
+      return Shift{kNQ, false};
+    case Variable::kH:
+      return Shift{kFirstH, true};
+    case Variable::kI:
+      return Shift{in_attend ? kFirstGateTile : kFirstKeepTile, true};
+    case Variable::kNI:
+      return Shift{in_attend ? kGateTiles : kKeepTiles, false};
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<Shift> shift_of(const ExprNode& node, bool in_attend) {
+  if (node.op != ExprOp::kVariable) return std::nullopt;
+  return shift_of(static_cast<Variable>(node.symbol), in_attend);
+}
+
+/// Is child `c` of a node an index that the formula does not write out?
+bool is_site_index(const Expr& expr, const ExprNode& node, std::size_t c) {
+  if (node.op != ExprOp::kParameter) return false;
+  return info(expr.parameters[node.symbol].shape[c]).index.has_value();
+}
+
+/// Which PositionParams the formula needs.
+void note_needed(const Expr& expr, bool in_attend, std::array<bool, kCount>& needed) {
+  const auto note = [&](const ExprNode& node) {
+    if (const auto shift = shift_of(node, in_attend))
+      needed[static_cast<std::size_t>(shift->param)] = true;
+  };
+  note(expr.root());
+  for (const ExprNode& node : expr.nodes) {
+    for (std::size_t c = 0; c < node.children.size() && node.children[c] >= 0; ++c) {
+      if (!is_site_index(expr, node, c))
+        note(expr.nodes[static_cast<std::size_t>(node.children[c])]);
+    }
+  }
+}
+
+/// Where each PositionParam stands among the parameters; -1: not needed.
+using Indices = std::array<int, kCount>;
+
+Expr shift_formula(const Expr& expr, bool in_attend, const Indices& indices,
+                   const std::vector<ParamSymbol>& parameters) {
+  ExprBuilder builder;
+  std::vector<int> moved;
+  const auto parameter = [&](PositionParam param) {
+    return builder.parameter(indices[static_cast<std::size_t>(param)], ExprType::kI32,
+                             {-1, -1, -1});
+  };
+  for (const ExprNode& node : expr.nodes) {
+    int id = -1;
+    if (const auto shift = shift_of(node, in_attend);
+        shift && indices[static_cast<std::size_t>(shift->param)] >= 0) {
+      id = parameter(shift->param);
+      if (shift->is_sum)
+        id = builder.make(ExprOp::kAdd, builder.variable(static_cast<Variable>(node.symbol)), id);
+    } else {
+      auto children = moved_children(node, moved);
+      for (std::size_t c = 0; c < children.size() && children[c] >= 0; ++c) {
+        if (is_site_index(expr, node, c))
+          children[c] = builder.variable(*info(expr.parameters[node.symbol].shape[c]).index);
+      }
+      id = builder.copy(node, children);
+    }
+    builder.locate(id, node.begin, node.end);
+    moved.push_back(id);
+  }
+  Expr shifted = builder.extract(moved.back(), parameters);
+  shifted.text = expr.text;
+  return shifted;
+}
+
+Diagnostic refusal(Code code, std::string message) {
+  Diagnostic d;
+  d.code = code;
+  d.message = std::move(message);
+  return d;
+}
+
+/// Appends the needed ones; nothing with a diagnostic if that cannot be.
+std::optional<Indices> append_params(const std::array<bool, kCount>& needed, Program& program,
+                                     Diagnostics& diagnostics) {
+  Indices indices;
+  indices.fill(-1);
+  for (std::size_t p = 0; p < kCount; ++p) {
+    for (const ParamSpec& param : program.params) {
+      if (param.symbol.name != kPositionParamNames[p]) continue;
+      diagnostics.add(refusal(Code::kConflict, "params." + param.symbol.name +
+                                                   ": a group passes a parameter of this name"));
+      return std::nullopt;
+    }
+    if (!needed[p]) continue;
+    indices[p] = static_cast<int>(program.params.size());
+    ParamSpec param;
+    param.symbol.name = kPositionParamNames[p];
+    param.symbol.type = ExprType::kI32;
+    param.minimum = 0;
+    param.has_default = false;
+    program.params.push_back(std::move(param));
+  }
+  if (program.params.size() <= kMaxParams) return indices;
+  diagnostics.add(refusal(Code::kOutOfRange,
+                          "params: a group passes positions as parameters, and expected at most " +
+                              std::to_string(kMaxParams) + " in all, got " +
+                              std::to_string(program.params.size())));
+  return std::nullopt;
+}
+
+}  // namespace
+
+Program shift_positions(Program program, Diagnostics& diagnostics) {
+  std::array<bool, kCount> needed{};
+  const auto visit = [&](const auto& use) {
+    for (Node& node : program.nodes) {
+      const bool in_attend = std::holds_alternative<Attend>(node.op);
+      for_each_formula(node.op, [&](Expr& expr) { use(expr, in_attend); });
+    }
+  };
+  visit([&](const Expr& expr, bool in_attend) { note_needed(expr, in_attend, needed); });
+  const auto indices = append_params(needed, program, diagnostics);
+  if (!indices) return program;
+  std::vector<ParamSymbol> parameters;
+  for (const ParamSpec& param : program.params) parameters.push_back(param.symbol);
+  visit([&](Expr& expr, bool in_attend) {
+    expr = shift_formula(expr, in_attend, *indices, parameters);
+  });
+  return program;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,109 @@
+#include "runtime/api/call.hpp"
+
+#include "compiler/spec/json_limits.hpp"
+
+namespace lacuna {
+namespace {
+
+lacuna_status status_of(const Diagnostics& diagnostics) {
+  for (const Diagnostic& d : diagnostics.items) {
+    if (d.severity != Severity::kError) continue;
+    if (d.code == Code::kNotPrepared) return LACUNA_ERROR_NOT_PREPARED;
+    if (d.code == Code::kNvrtcFailed || d.code == Code::kHostFailed) return LACUNA_ERROR_INTERNAL;
+    const int number = static_cast<int>(d.code);
+    return number / 100 == 7 ? LACUNA_ERROR_ENVIRONMENT : LACUNA_ERROR_INPUT;
+  }
+  return LACUNA_ERROR_INTERNAL;
+}
+
+}  // namespace
+
+LastError& last_error() {
+  thread_local LastError error;
+  return error;
+}
+
+lacuna_status fail(const Diagnostics& diagnostics, const SourceText& source) {
+  LastError& error = last_error();
+  error.text = render(diagnostics, source);
+  error.json = render_json(diagnostics, source);
+  return status_of(diagnostics);
+}
+
+lacuna_status fail_call(const std::string& message) {
+  Diagnostic d;
+  d.code = Code::kCallArgument;
+  d.message = message;
+  Diagnostics diagnostics;
+  diagnostics.add(std::move(d));
+  return fail(diagnostics, {"lacuna", ""});
+}
+
+lacuna_status fail_unexpected(const char* what) {
+  LastError& error = last_error();
+  error.text = "lacuna: internal error: " + std::string(what) + "\n";
+  error.json =
+      "{\"diagnostics\": [{\"severity\": \"error\", \"message\": " + json_string(what) + "}]}";
+  return LACUNA_ERROR_INTERNAL;
+}
+
+std::string size_text(const char* name, std::size_t expected, std::size_t got) {
+  return std::string(name) + ".struct_size: expected " + std::to_string(expected) + ", got " +
+         std::to_string(got);
+}
+
+std::string read_compile_request(const char* spec_json, std::size_t bytes,
+                                 const lacuna_compile_options* options, CompileRequest& request) {
+  if (spec_json == nullptr) return "spec_json: expected a text, got null";
+  if (options == nullptr) return "options: expected lacuna_compile_options, got null";
+  lacuna_compile_options known;
+  std::string misfit = read_struct("lacuna_compile_options", *options,
+                                   offsetof(lacuna_compile_options, shape), known);
+  lacuna_shape about;
+  if (misfit.empty() && known.shape != nullptr) {
+    misfit = read_struct("lacuna_shape", *known.shape, sizeof(about), about);
+  }
+  if (!misfit.empty()) return misfit;
+  if (known.dtype < LACUNA_BF16 || known.dtype > LACUNA_F32) {
+    return "dtype: expected bf16 (0), f16 (1) or f32 (2), got " +
+           std::to_string(static_cast<int>(known.dtype));
+  }
+  if (known.batch < LACUNA_BATCH_UNIFORM || known.batch > LACUNA_BATCH_PAGES) {
+    return "batch: expected uniform (0), sequences (1) or pages (2), got " +
+           std::to_string(static_cast<int>(known.batch));
+  }
+  // One byte beyond what is read says that there are too many.
+  request.source = {known.path != nullptr ? known.path : "<memory>",
+                    std::string(spec_json, std::min(bytes, kMostJsonBytes + 1))};
+  request.build = {known.head_dim, static_cast<DType>(known.dtype),
+                   static_cast<BatchLayout>(known.batch)};
+  request.shape.reset();
+  if (known.shape != nullptr) request.shape = launch_shape(about);
+  return "";
+}
+
+std::string read_launch_request(const lacuna_launch_args* args, LaunchRequest& request) {
+  if (args == nullptr) return "args: expected lacuna_launch_args, got null";
+  lacuna_launch_args& known = request.args;
+  std::string misfit =
+      read_struct("lacuna_launch_args", *args, offsetof(lacuna_launch_args, previous_lse), known);
+  if (!misfit.empty()) return misfit;
+  // A launch checks the rest of a selection, and counts in the caller's struct.
+  if (lacuna_selection kept;
+      known.selection != nullptr && known.selection->struct_size >= sizeof(kept)) {
+    misfit = read_struct("lacuna_selection", *known.selection, sizeof(kept), kept);
+    if (!misfit.empty()) return misfit;
+  }
+  if (known.sequences != nullptr) {
+    misfit = read_struct("lacuna_sequences", *known.sequences, sizeof(request.sequences),
+                         request.sequences);
+    if (!misfit.empty()) return misfit;
+    known.sequences = &request.sequences;
+  }
+  if (known.params == nullptr && known.params_count > 0) {
+    return "params: expected " + std::to_string(known.params_count) + " parameters, got null";
+  }
+  return "";
+}
+
+}  // namespace lacuna

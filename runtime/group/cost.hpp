@@ -1,0 +1,45 @@
+// What each scheme would send and compute, how long that takes, and which one is the shortest.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/group/traffic.hpp"
+
+namespace lacuna::group {
+
+/// How fast links and kernels are, and where the numbers come from.
+struct Rates {
+  double link_gb_s = 0;  ///< from one rank to others, in one direction
+  double tflops = 0;     ///< of attention, 4 * head_dim for each pair of tokens
+  std::string link_origin, tflops_origin;
+};
+
+/// Rates of a target as measured by `lacuna bench` and with NCCL; values above 0 replace them.
+Rates known_rates(const std::string& target, double link_gb_s, double tflops);
+
+struct SchemeCost {
+  Scheme scheme = Scheme::kGather;
+  std::string refusal;  ///< why it cannot be; the rest is empty then
+  Traffic traffic;
+  std::vector<std::size_t> sent_bytes, received_bytes;  ///< of each rank
+  std::vector<double> pairs;                            ///< of each rank
+  std::size_t most_launches = 0;
+  double exchange_us = 0, compute_us = 0, total_us = 0;
+
+  double imbalance() const;  ///< the most pairs of a rank over the mean, less 1
+};
+
+std::vector<SchemeCost> cost_schemes(const Problem& problem, int size, const CutRules& rules,
+                                     const Work& work, const Rates& rates);
+
+/// The index of the wanted one, or of the one with the least time; nothing if it cannot be.
+std::optional<std::size_t> choose_scheme(const std::vector<SchemeCost>& costs,
+                                         std::optional<Scheme> wanted);
+
+/// What lacuna_group_plan_json documents; `rank` below 0: none.
+std::string plan_json(const std::vector<SchemeCost>& costs, std::size_t chosen, bool was_wanted,
+                      const Rates& rates, const Work& work, int rank);
+
+}  // namespace lacuna::group

@@ -1,0 +1,79 @@
+// The group behind lacuna_group, its kernels and its plans. Everything here is called by all ranks
+// alike; what they ask for is compared before anything is exchanged.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/engine/kernel.hpp"
+#include "runtime/group/links/communicator.hpp"
+#include "runtime/group/cost.hpp"
+#include "runtime/group/schedule.hpp"
+
+namespace lacuna::group {
+
+struct GroupState {
+  std::shared_ptr<EngineState> engine;
+  Communicator communicator;
+  Rates rates;
+};
+
+/// How a rank comes to its group: by one of the three.
+struct Admission {
+  int rank = 0, size = 0;
+  std::shared_ptr<struct Loopback> loopback;
+  void* host_communicator = nullptr;  ///< ncclComm_t
+  const void* unique_id = nullptr;    ///< 128 bytes
+  double timeout_s = 0, link_gb_s = 0, tflops = 0;
+};
+
+/// Null with diagnostics.
+std::shared_ptr<GroupState> create_group(std::shared_ptr<EngineState> engine,
+                                         const Admission& admission, Diagnostics& diagnostics);
+
+/// Waits for the other ranks, which come to the same call `what`. False with kGroupMismatch on all
+/// of them where their digests differ or one says that it failed; `text` tells them apart.
+bool agree(const GroupState& group, const char* what, bool is_well, std::uint64_t digest,
+           const std::string& text, Diagnostics& diagnostics);
+
+struct GroupKernel {
+  std::shared_ptr<GroupState> group;
+  std::shared_ptr<KernelState> kernel;  ///< prepared; its formulas read positions
+  CutRules rules;
+};
+
+std::shared_ptr<GroupKernel> compile_group_kernel(std::shared_ptr<GroupState> group,
+                                                  SourceText source, BuildOptions options,
+                                                  const std::optional<LaunchShape>& shape,
+                                                  Diagnostics& diagnostics);
+
+/// What about a spec a group does not serve; "" if nothing.
+std::string group_refusal(const LaunchContract& contract);
+
+struct PlanRequest {
+  Problem problem;  ///< head_dim and element_bytes are the kernel's
+  std::optional<Scheme> scheme;
+  std::span<const float> work;  ///< [heads, q_tiles]; empty: by the mask
+};
+
+struct GroupPlan {
+  std::shared_ptr<GroupKernel> kernel;
+  Traffic traffic;
+  Schedule schedule;
+  LaunchContract tensors;  ///< the kernel's, without parameters
+  LaunchShape share;       ///< of this rank
+  std::size_t workspace_bytes = 0;
+  std::string json;
+  std::vector<Message> messages;  ///< room for those of a launch
+};
+
+std::shared_ptr<GroupPlan> make_group_plan(std::shared_ptr<GroupKernel> kernel,
+                                           const PlanRequest& request, Diagnostics& diagnostics);
+
+/// Not for two launches of a group at once. An error of one rank loses the group.
+bool launch_group(GroupPlan& plan, const lacuna_launch_args& args, Diagnostics& diagnostics);
+
+}  // namespace lacuna::group

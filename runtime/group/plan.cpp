@@ -1,0 +1,158 @@
+// make_group_plan: from a problem to what this rank does in each launch.
+#include <algorithm>
+
+#include "compiler/ir/names.hpp"
+#include "runtime/base/whole_tiles.hpp"
+#include "runtime/group/group.hpp"
+#include "runtime/launch/bind_launch.hpp"
+
+namespace lacuna::group {
+namespace {
+
+std::string shape_text(const LaunchShape& shape) {
+  return "batch " + std::to_string(shape.n_b) + ", heads " + std::to_string(shape.n_h) +
+         ", heads_kv " + std::to_string(shape.n_h_kv) + ", n_q " + std::to_string(shape.n_q) +
+         ", n_k " + std::to_string(shape.n_k);
+}
+
+std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
+  for (int byte = 0; byte < 8; ++byte)
+    hash = (hash ^ (value >> (8 * byte) & 0xff)) * 0x100000001b3U;
+  return hash;
+}
+
+/// Of what all ranks have to agree on.
+std::uint64_t digest_of(const Traffic& traffic) {
+  const Problem& p = traffic.problem;
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  const auto add = [&](std::int64_t value) { hash = mix(hash, static_cast<std::uint64_t>(value)); };
+  for (const std::int32_t extent : {p.shape.n_b, p.shape.n_h, p.shape.n_h_kv, p.shape.n_q,
+                                    p.shape.n_k, p.layout.stripe, p.head_dim, p.element_bytes})
+    add(extent);
+  add(static_cast<int>(p.layout.kind));
+  add(p.lse);
+  for (const std::vector<Piece>& pieces : traffic.pieces) {
+    add(static_cast<std::int64_t>(pieces.size()));
+    for (const Piece& piece : pieces) {
+      for (const Range& range : {piece.heads, piece.q}) add(range.begin), add(range.end);
+    }
+  }
+  return hash;
+}
+
+class Planner {
+ public:
+  Planner(const GroupKernel& kernel, const PlanRequest& request, Diagnostics& diagnostics)
+      : kernel_(kernel),
+        lowered_(kernel.kernel->lowered()),
+        request_(request),
+        diagnostics_(diagnostics) {}
+
+  /// False with diagnostics.
+  bool fill(GroupPlan& plan) {
+    if (!check_request()) return false;
+    Problem problem = request_.problem;
+    problem.head_dim = lowered_.contract.head_dim;
+    problem.element_bytes = lowered_.contract.dtype == DType::kF32 ? 4 : 2;
+    const Communicator& ranks = kernel_.group->communicator;
+    const Rates& rates = kernel_.group->rates;
+    const Work work = work_of(problem.shape);
+    std::vector<SchemeCost> costs = cost_schemes(problem, ranks.size, kernel_.rules, work, rates);
+    const auto chosen = choose_scheme(costs, request_.scheme);
+    if (!chosen) return refuse_schemes(costs);
+    plan.json = plan_json(costs, *chosen, request_.scheme.has_value(), rates, work, ranks.rank);
+    plan.traffic = std::move(costs[*chosen].traffic);
+    plan.schedule = schedule_rank(plan.traffic, ranks.rank);
+    plan.share = shape_of(plan.traffic.share(ranks.rank), problem.shape);
+    plan.messages.reserve(plan.schedule.most_posts());
+    plan.tensors = lowered_.contract;
+    plan.tensors.params.clear();
+    return add_kernel_workspace(plan);
+  }
+
+ private:
+  bool refuse(Code code, const std::string& text) {
+    Diagnostic d;
+    d.code = code;
+    d.message = "kernel " + lowered_.contract.kernel + ", " + text;
+    diagnostics_.add(std::move(d));
+    return false;
+  }
+
+  bool check_request() {
+    const LaunchShape& shape = request_.problem.shape;
+    if (!check_shape(lowered_.contract, shape, diagnostics_)) return false;
+    const Layout& layout = request_.problem.layout;
+    if (layout.kind == LayoutKind::kStriped && layout.stripe < 1)
+      return refuse(Code::kCallArgument,
+                    "stripe: expected 1 or more tokens, got " + std::to_string(layout.stripe));
+    if (request_.problem.lse && !lowered_.contract.has_lse)
+      return refuse(Code::kTensorArgument, "lse: the spec says \"lse\": false");
+    const std::size_t tiles =
+        static_cast<std::size_t>(shape.n_h) *
+        static_cast<std::size_t>(ceil_div(shape.n_q, lowered_.contract.tile_q));
+    if (!request_.work.empty() && request_.work.size() != tiles)
+      return refuse(Code::kCallArgument, "work: expected " + std::to_string(tiles) +
+                                             " numbers (heads * q_tiles), got " +
+                                             std::to_string(request_.work.size()));
+    return true;
+  }
+
+  Work work_of(const LaunchShape& shape) const {
+    if (request_.work.empty())
+      return work_of_mask(kernel_.kernel->document.spec, shape, kernel_.rules.unit);
+    return work_of_tiles(request_.work, lowered_.plan.program, shape, kernel_.rules.unit);
+  }
+
+  bool refuse_schemes(const std::vector<SchemeCost>& costs) {
+    std::string reasons;
+    for (const SchemeCost& cost : costs) {
+      if (request_.scheme && cost.scheme != *request_.scheme) continue;
+      reasons +=
+          (reasons.empty() ? "" : "; ") + std::string(name_of(cost.scheme)) + ": " + cost.refusal;
+    }
+    return refuse(Code::kUnsupported, "no such scheme: " + reasons);
+  }
+
+  bool add_kernel_workspace(GroupPlan& plan) {
+    std::size_t most = 0;
+    for (const PieceLaunch& launch : plan.schedule.launches) {
+      const LaunchShape& whole = plan.traffic.problem.shape;
+      const LaunchShape shape = {whole.n_b, launch.piece.heads.count(),
+                                 kv_heads_of(launch.piece.heads, whole).count(),
+                                 launch.piece.q.count(), whole.n_k};
+      const auto bytes = lacuna::workspace_bytes(*kernel_.kernel, shape, diagnostics_);
+      if (!bytes) return false;
+      most = std::max(most, *bytes);
+    }
+    plan.workspace_bytes = plan.schedule.buffer_bytes + most;
+    return true;
+  }
+
+  const GroupKernel& kernel_;
+  const LoweredKernel& lowered_;
+  const PlanRequest& request_;
+  Diagnostics& diagnostics_;
+};
+
+}  // namespace
+
+std::shared_ptr<GroupPlan> make_group_plan(std::shared_ptr<GroupKernel> kernel,
+                                           const PlanRequest& request, Diagnostics& diagnostics) {
+  auto plan = std::make_shared<GroupPlan>();
+  Diagnostics found;
+  const bool is_well = Planner(*kernel, request, found).fill(*plan);
+  std::string text = found.items.empty() ? "" : found.items.front().message;
+  if (is_well) {
+    text = shape_text(request.problem.shape) + ", layout " +
+           std::string(name_of(request.problem.layout.kind)) +
+           (request.problem.lse ? ", with lse" : "");
+  }
+  const std::uint64_t digest = is_well ? digest_of(plan->traffic) : 0;
+  const GroupState& group = *kernel->group;
+  plan->kernel = std::move(kernel);
+  for (Diagnostic& d : found.items) diagnostics.add(std::move(d));
+  return agree(group, "plan", is_well, digest, text, diagnostics) ? plan : nullptr;
+}
+
+}  // namespace lacuna::group

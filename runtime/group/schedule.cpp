@@ -1,0 +1,197 @@
+#include "runtime/group/schedule.hpp"
+
+#include <algorithm>
+
+namespace lacuna::group {
+namespace {
+
+bool is_key(TensorId tensor) { return tensor == TensorId::kK || tensor == TensorId::kV; }
+
+class Scheduler {
+ public:
+  Scheduler(const Traffic& traffic, int rank)
+      : traffic_(traffic), problem_(traffic.problem), share_(traffic.share(rank)), rank_(rank) {}
+
+  Schedule schedule() {
+    place_tensors();
+    for (int peer = 0; peer < traffic_.size(); ++peer) {
+      send(traffic_.inputs(rank_, peer), peer, schedule_.inputs);
+      receive(traffic_.inputs(peer, rank_), peer, schedule_.inputs);
+      send(traffic_.outputs(rank_, peer), peer, schedule_.outputs);
+      receive(traffic_.outputs(peer, rank_), peer, schedule_.outputs);
+    }
+    copy_own(traffic_.inputs(rank_, rank_), schedule_.inputs.before);
+    copy_own(traffic_.outputs(rank_, rank_), schedule_.outputs.after);
+    return std::move(schedule_);
+  }
+
+ private:
+  std::size_t reserve(std::size_t bytes) {
+    const std::size_t offset = schedule_.buffer_bytes;
+    schedule_.buffer_bytes += (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+    return offset;
+  }
+
+  View buffer(TensorId tensor, std::int32_t heads, std::int32_t rows) {
+    const std::size_t count = static_cast<std::size_t>(problem_.shape.n_b) *
+                              static_cast<std::size_t>(heads) * static_cast<std::size_t>(rows);
+    return {{true, reserve(count * problem_.row_bytes(tensor))}, heads, rows};
+  }
+
+  /// Where the rank holds all of it in one go, the caller's tensor; else a buffer.
+  View place(TensorId tensor, Range heads, Range tokens) {
+    const Range held_heads = is_key(tensor) ? share_.heads_kv : share_.heads;
+    const std::vector<Range>& held = is_key(tensor) ? share_.k : share_.q;
+    const auto range = std::ranges::find_if(held, [&](Range r) { return r.contains(tokens); });
+    const bool is_whole = held == std::vector<Range>{tokens} && held_heads == heads;
+    const bool is_view = tensor == TensorId::kLse
+                             ? is_whole  // the only one that has to lie without gaps
+                             : range != held.end() && held_heads.contains(heads);
+    if (!is_view) return buffer(tensor, heads.count(), tokens.count());
+    return {{false, 0, 0, heads.begin - held_heads.begin, row_of(held, tokens.begin)},
+            heads.count(),
+            tokens.count()};
+  }
+
+  void place_tensors() {
+    kv_heads_ = traffic_.kv_heads(rank_);
+    if (kv_heads_.empty()) return;
+    k_ = place(TensorId::kK, kv_heads_, {0, problem_.shape.n_k});
+    v_ = place(TensorId::kV, kv_heads_, {0, problem_.shape.n_k});
+    for (const Piece& piece : traffic_.pieces_of(rank_)) {
+      const Range kv = kv_heads_of(piece.heads, problem_.shape);
+      PieceLaunch launch{piece,
+                         place(TensorId::kQ, piece.heads, piece.q),
+                         heads_of(k_, TensorId::kK, kv),
+                         heads_of(v_, TensorId::kV, kv),
+                         place(TensorId::kO, piece.heads, piece.q),
+                         {}};
+      if (problem_.lse) launch.lse = place(TensorId::kLse, piece.heads, piece.q);
+      schedule_.launches.push_back(launch);
+    }
+  }
+
+  /// Some KV heads of those that the rank has brought together. The view keeps the extent of the
+  /// buffer over batch entries in `heads`; its own heads are those of the piece.
+  View heads_of(View all, TensorId tensor, Range kv) const {
+    const std::int32_t first = kv.begin - kv_heads_.begin;
+    if (all.place.in_workspace) {
+      all.place.offset += static_cast<std::size_t>(first) * static_cast<std::size_t>(all.rows) *
+                          problem_.row_bytes(tensor);
+    } else {
+      all.place.head += first;
+    }
+    return all;
+  }
+
+  /// The row of a buffer, or of the caller's tensor, that a run begins at on the computing side.
+  Place of_piece(const Run& run) const {
+    if (is_key(run.tensor)) {
+      return at(run.tensor == TensorId::kK ? k_ : v_, run, run.head - kv_heads_.begin,
+                run.tokens.begin);
+    }
+    const PieceLaunch& launch = schedule_.launches[run.piece];
+    const View& view = run.tensor == TensorId::kQ   ? launch.q
+                       : run.tensor == TensorId::kO ? launch.o
+                                                    : launch.lse;
+    return at(view, run, run.head - launch.piece.heads.begin,
+              run.tokens.begin - launch.piece.q.begin);
+  }
+
+  Place at(const View& view, const Run& run, std::int32_t head, std::int32_t row) const {
+    Place place = view.place;
+    if (place.in_workspace) {
+      const auto rows = static_cast<std::size_t>(view.rows);
+      const std::size_t index =
+          (static_cast<std::size_t>(run.b) * static_cast<std::size_t>(view.heads) +
+           static_cast<std::size_t>(head)) *
+              rows +
+          static_cast<std::size_t>(row);
+      place.offset += index * problem_.row_bytes(run.tensor);
+    } else {
+      place.b = run.b;
+      place.head += head;
+      place.row += row;
+    }
+    return place;
+  }
+
+  /// The same on the side that holds the tokens.
+  Place of_share(const Run& run) const {
+    const bool key = is_key(run.tensor);
+    return {false, 0, run.b, run.head - (key ? share_.heads_kv : share_.heads).begin,
+            row_of(key ? share_.k : share_.q, run.tokens.begin)};
+  }
+
+  bool is_result(TensorId tensor) const {
+    return tensor == TensorId::kO || tensor == TensorId::kLse;
+  }
+
+  /// A message is one piece of memory; where the caller's rows are not, it goes through a buffer.
+  Place packed(const Run& run, const Place& place) {
+    const bool has_gaps = problem_.strided && !place.in_workspace && run.tensor != TensorId::kLse;
+    if (!has_gaps) return place;
+    return {true,
+            reserve(static_cast<std::size_t>(run.tokens.count()) * problem_.row_bytes(run.tensor))};
+  }
+
+  void send(const std::vector<Run>& runs, int peer, Phase& phase) {
+    if (peer == rank_) return;
+    for (const Run& run : runs) {
+      const Place source = is_result(run.tensor) ? of_piece(run) : of_share(run);
+      const Place place = packed(run, source);
+      if (place.in_workspace && !source.in_workspace)
+        phase.before.push_back({run.tensor, source, place, run.tokens.count()});
+      phase.posts.push_back({run.tensor, place, run.tokens.count(), peer, true});
+    }
+  }
+
+  void receive(const std::vector<Run>& runs, int peer, Phase& phase) {
+    if (peer == rank_) return;
+    for (const Run& run : runs) {
+      const Place target = is_result(run.tensor) ? of_share(run) : of_piece(run);
+      const Place place = packed(run, target);
+      if (place.in_workspace && !target.in_workspace)
+        phase.after.push_back({run.tensor, place, target, run.tokens.count()});
+      phase.posts.push_back({run.tensor, place, run.tokens.count(), peer, false});
+    }
+  }
+
+  /// What the rank holds itself, where it had to be brought together with others'.
+  void copy_own(const std::vector<Run>& runs, std::vector<Copy>& copies) const {
+    for (const Run& run : runs) {
+      const Place of_piece = this->of_piece(run), of_share = this->of_share(run);
+      if (!of_piece.in_workspace) continue;
+      const bool out = is_result(run.tensor);
+      copies.push_back(
+          {run.tensor, out ? of_piece : of_share, out ? of_share : of_piece, run.tokens.count()});
+    }
+  }
+
+  const Traffic& traffic_;
+  const Problem& problem_;
+  const Share& share_;
+  int rank_;
+  Schedule schedule_;
+  Range kv_heads_;
+  View k_, v_;
+};
+
+}  // namespace
+
+Schedule schedule_rank(const Traffic& traffic, int rank) {
+  return Scheduler(traffic, rank).schedule();
+}
+
+std::size_t sent_bytes(const Schedule& schedule, const Problem& problem) {
+  std::size_t bytes = 0;
+  for (const Phase* phase : {&schedule.inputs, &schedule.outputs}) {
+    for (const Post& post : phase->posts) {
+      if (post.is_send)
+        bytes += static_cast<std::size_t>(post.rows) * problem.row_bytes(post.tensor);
+    }
+  }
+  return bytes;
+}
+
+}  // namespace lacuna::group

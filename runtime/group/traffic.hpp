@@ -1,0 +1,64 @@
+// What travels between two ranks, in an order that both agree on: rows of a head that lie one
+// behind the other in the tensors of the sender and of the receiver.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "runtime/group/deal.hpp"
+#include "runtime/group/layout.hpp"
+
+namespace lacuna::group {
+
+enum class TensorId : std::uint8_t { kQ, kK, kV, kO, kLse };
+inline constexpr int kTensorCount = 5;
+
+/// A problem as all ranks describe it.
+struct Problem {
+  LaunchShape shape;  ///< of the whole
+  Layout layout;
+  bool lse = false;      ///< launches pass an lse
+  bool strided = false;  ///< rows of q, k, v and o do not lie one behind the other
+  int head_dim = 0, element_bytes = 0;
+
+  std::size_t row_bytes(TensorId tensor) const {
+    return tensor == TensorId::kLse
+               ? sizeof(float)
+               : static_cast<std::size_t>(head_dim) * static_cast<std::size_t>(element_bytes);
+  }
+};
+
+/// Tokens of one head of one batch entry, all numbered in the whole.
+struct Run {
+  TensorId tensor = TensorId::kQ;
+  std::size_t piece = 0;  ///< of the rank that computes (Q, O, LSE)
+  std::int32_t b = 0, head = 0;
+  Range tokens{};
+};
+
+struct Traffic {
+  Problem problem;
+  std::vector<Share> shares;
+  std::vector<std::vector<Piece>> pieces;  ///< of each rank
+
+  int size() const { return static_cast<int>(shares.size()); }
+  const Share& share(int rank) const { return shares[static_cast<std::size_t>(rank)]; }
+  const std::vector<Piece>& pieces_of(int rank) const {
+    return pieces[static_cast<std::size_t>(rank)];
+  }
+  /// The KV heads that a rank computes with; empty if it computes nothing.
+  Range kv_heads(int rank) const;
+
+  /// What rank `to` needs of what rank `from` holds; the same for both being one.
+  std::vector<Run> inputs(int from, int to) const;
+  /// What rank `from` has computed of what rank `to` holds.
+  std::vector<Run> outputs(int from, int to) const;
+
+  std::size_t bytes_of(const std::vector<Run>& runs) const;
+  /// What cannot but travel: what each rank needs, less what it holds, and the same of results.
+  std::size_t least_bytes() const;
+};
+
+}  // namespace lacuna::group

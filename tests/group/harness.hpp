@@ -1,0 +1,56 @@
+// A problem that one engine computes, and that the ranks of a loopback group compute together.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lacuna/group.hpp"
+
+namespace lacuna::test {
+
+/// Values of the whole, f32, [heads, tokens, dim] of one batch entry after the other.
+struct Whole {
+  Shape shape{};
+  int dim = 64;
+  std::vector<float> q, k, v;
+};
+Whole make_whole(const Shape& shape, int dim = 64);
+
+struct Results {
+  std::vector<float> o, lse;
+  bool operator==(const Results&) const = default;
+};
+
+using MakeParams = std::function<std::vector<Param>()>;
+inline std::vector<Param> no_params() { return {}; }
+
+Engine cpu_engine();
+Spec shipped(const std::string& name);
+
+Results run_alone(const Whole& whole, const Spec& spec, const MakeParams& params = no_params);
+
+struct GroupCase {
+  int ranks = 2;
+  Layout layout = Layout::kContiguous;
+  std::int32_t stripe = 0;
+  Scheme scheme = Scheme::kAuto;
+  bool token_major = false;  ///< a token's heads lie side by side
+  std::vector<float> work{};
+};
+std::string name_of(const GroupCase& c);
+
+struct GroupRun {
+  Results results;
+  std::vector<std::string> errors;  ///< of each rank; "" where all is well
+  std::vector<std::string> plans;   ///< their JSON
+};
+/// `launches`: times that each rank launches its plan.
+GroupRun run_together(const Whole& whole, const Spec& spec, const GroupCase& c,
+                      const MakeParams& params = no_params, int launches = 1);
+
+/// One thread for each rank; what it throws is its error.
+std::vector<std::string> in_threads(int ranks, const std::function<void(int rank)>& body);
+
+}  // namespace lacuna::test

@@ -1,0 +1,205 @@
+// What a group computes is what one engine computes: the same bits, since each row is computed
+// whole.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/group/harness.hpp"
+#include "tests/tier.hpp"
+
+namespace lacuna::test {
+namespace {
+
+/// A spec, and where its work may be cut.
+struct Subject {
+  std::string name;
+  Spec spec;
+  std::int32_t unit = 1;     ///< 1: shares may begin anywhere
+  bool cuts_queries = true;  ///< within a head
+  MakeParams params = no_params;
+};
+
+/// Reads everything that a rank has to see as it is in the whole.
+Spec positions_spec() {
+  return Spec::parse(R"({
+    "version": 1, "name": "positions",
+    "attention": {
+      "mask": "k <= q + n_k - n_q and k >= first[q]",
+      "score": "s + slope * (q - k) / n_q + 0.1 * h"
+    },
+    "params": {
+      "first": {"type": "i32", "shape": "[n_q]", "doc": "the first key that a query sees"},
+      "slope": {"shape": "[heads]", "doc": "of the logits"},
+      "threshold": {"shape": "[heads, q_tiles]", "doc": "of the gate"}
+    },
+    "gate": {
+      "scope": "tile", "skip": "tile_max < threshold and i != 1 and n_i - i > 1",
+      "exempt": "h == 1 or k1 >= q0 + n_k - n_q", "skips": ["v_load", "exp", "pv"]
+    },
+    "tile": {"q": 64, "k": 64}
+  })",
+                     "positions.json");
+}
+
+constexpr std::int32_t kTokens = 1536;
+const Shape kShape{1, 6, 3, kTokens, kTokens};
+
+std::vector<Param> positions_params() {
+  static std::vector<std::int32_t> first(kTokens);
+  static std::vector<float> slope(6), threshold(6 * (kTokens / 64));
+  for (std::size_t q = 0; q < first.size(); ++q) first[q] = static_cast<std::int32_t>(q / 300 * 40);
+  for (std::size_t h = 0; h < slope.size(); ++h) slope[h] = -0.3F * static_cast<float>(h);
+  for (std::size_t t = 0; t < threshold.size(); ++t)
+    threshold[t] = static_cast<float>(t % 7) - 2.0F;
+  return {{"first", Tensor(first.data(), i32, {kTokens})},
+          {"slope", Tensor(slope.data(), f32, {6})},
+          {"threshold", Tensor(threshold.data(), f32, {6, kTokens / 64})}};
+}
+
+std::vector<Param> few_blocks() { return {{"blocks", 4.0}}; }
+
+std::vector<Subject> subjects() {
+  static const std::vector<Subject> all = [] {
+    std::vector<Subject> list;
+    list.push_back({"dense", shipped("dense")});
+    list.push_back({"causal", Spec::parse(R"({"version": 1, "name": "causal",
+                    "attention": {"mask": "k <= q + n_k - n_q"}})")});
+    list.push_back({"window", shipped("window")});
+    list.push_back({"alibi", shipped("alibi")});
+    list.push_back({"positions", positions_spec(), 64, true, [] { return positions_params(); }});
+    list.push_back({"topk-blocks", shipped("topk-blocks"), 64, true, few_blocks});
+    list.push_back({"relmax", shipped("relmax"), 128});
+    list.push_back({"sparge-topk", shipped("sparge-topk"), 128});
+    list.push_back({"sale", shipped("sale"), 128, false});  // subtracts the mean of all queries
+    list.push_back({"minference-vertical-slash", shipped("minference-vertical-slash"), 128, false});
+    return list;
+  }();
+  return all;
+}
+
+/// Does every share begin at a tile of the subject?
+bool begins_at_tiles(const Subject& subject, const GroupCase& c) {
+  if (c.layout == Layout::kHeads) return true;
+  if (c.layout == Layout::kStriped) return c.stripe % subject.unit == 0;
+  for (int rank = 0; rank < c.ranks; ++rank) {
+    if (kTokens * rank / c.ranks % subject.unit != 0) return false;
+  }
+  return true;
+}
+
+bool can_be(const Subject& subject, const GroupCase& c) {
+  if (c.scheme == Scheme::kAuto || c.scheme == Scheme::kHeads) return true;
+  if (c.scheme == Scheme::kRows) return subject.cuts_queries;
+  if (c.layout == Layout::kHeads) return true;
+  return subject.cuts_queries && begins_at_tiles(subject, c);
+}
+
+/// All that can be combined for one spec with positions, one with a predictor and one whose queries
+/// stay together; a few for the others.
+std::vector<GroupCase> cases_of(const Subject& subject) {
+  std::vector<GroupCase> all = {
+      {.ranks = 2, .layout = Layout::kContiguous},
+      {.ranks = 3, .layout = Layout::kStriped, .stripe = 128, .scheme = Scheme::kRows},
+      {.ranks = 4, .layout = Layout::kHeads, .scheme = Scheme::kHeads}};
+  const bool is_whole =
+      subject.name == "positions" || subject.name == "relmax" || subject.name == "sale";
+  if (!is_whole) return all;
+  all.clear();
+  for (const int ranks : {2, 3, 4}) {
+    for (const Scheme scheme : {Scheme::kAuto, Scheme::kGather, Scheme::kRows, Scheme::kHeads}) {
+      all.push_back({.ranks = ranks, .layout = Layout::kContiguous, .scheme = scheme});
+      all.push_back({.ranks = ranks, .layout = Layout::kStriped, .stripe = 128, .scheme = scheme});
+      all.push_back({.ranks = ranks, .layout = Layout::kHeads, .scheme = scheme});
+    }
+  }
+  return in_tier(
+      all,
+      [](const GroupCase& c) {
+        return Properties{std::to_string(c.ranks), std::to_string(static_cast<int>(c.layout)),
+                          std::to_string(static_cast<int>(c.scheme))};
+      },
+      1);
+}
+
+class GroupResults : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(GroupResults, AreThoseOfOneEngine) {
+  const Subject subject = subjects()[GetParam()];
+  const Whole whole = make_whole(kShape);
+  const Results alone = run_alone(whole, subject.spec, subject.params);
+  for (const GroupCase& c : cases_of(subject)) {
+    SCOPED_TRACE(subject.name + ", " + name_of(c));
+    const GroupRun run = run_together(whole, subject.spec, c, subject.params);
+    for (const std::string& error : run.errors) {
+      if (can_be(subject, c)) {
+        EXPECT_EQ(error, "");
+      } else {
+        EXPECT_NE(error.find("no such scheme"), std::string::npos) << error;
+      }
+    }
+    if (can_be(subject, c)) {
+      EXPECT_TRUE(run.results == alone);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Specs, GroupResults, testing::Range<std::size_t>(0, 10),
+                         [](const auto& info) {
+                           std::string name = subjects()[info.param].name;
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+TEST(Group, TakesTokensWhoseHeadsLieSideBySide) {
+  const Whole whole = make_whole({2, 4, 2, 512, 512});
+  const Spec spec = shipped("window");
+  const Results alone = run_alone(whole, spec);
+  for (const Scheme scheme : {Scheme::kGather, Scheme::kHeads}) {
+    const GroupCase c{.ranks = 3, .scheme = scheme, .token_major = true};
+    SCOPED_TRACE(name_of(c));
+    const GroupRun run = run_together(whole, spec, c);
+    for (const std::string& error : run.errors) EXPECT_EQ(error, "");
+    EXPECT_TRUE(run.results == alone);
+  }
+}
+
+TEST(Group, HasMoreKeysThanQueriesAndSeveralBatchEntries) {
+  const Whole whole = make_whole({2, 4, 1, 200, 456});
+  const Spec spec = shipped("window");
+  const Results alone = run_alone(whole, spec);
+  for (const Layout layout : {Layout::kContiguous, Layout::kStriped, Layout::kHeads}) {
+    const GroupCase c{.ranks = 3, .layout = layout, .stripe = 48};
+    SCOPED_TRACE(name_of(c));
+    const GroupRun run = run_together(whole, spec, c);
+    for (const std::string& error : run.errors) EXPECT_EQ(error, "");
+    EXPECT_TRUE(run.results == alone);
+  }
+}
+
+TEST(Group, GivesTheSameBitsInEveryLaunch) {
+  const Whole whole = make_whole(kShape);
+  const GroupCase c{.ranks = 4};
+  const GroupRun once = run_together(whole, shipped("relmax"), c);
+  const GroupRun often = run_together(whole, shipped("relmax"), c, no_params, 4);
+  EXPECT_TRUE(once.results == often.results);
+}
+
+/// One head has all the work: the ranks share it by its rows.
+TEST(Group, DealsByWhatWasCounted) {
+  const Whole whole = make_whole({1, 4, 4, 1024, 1024});
+  const Spec spec = shipped("topk-blocks");
+  const Results alone = run_alone(whole, spec, few_blocks);
+  GroupCase c{.ranks = 2, .scheme = Scheme::kHeads};
+  const std::size_t tiles = 1024 / 64;
+  c.work.assign(4 * tiles, 1.0F);
+  std::fill_n(c.work.begin(), tiles, 30.0F);
+  const GroupRun run = run_together(whole, spec, c, few_blocks);
+  for (const std::string& error : run.errors) EXPECT_EQ(error, "");
+  EXPECT_TRUE(run.results == alone);
+  const auto plan = nlohmann::json::parse(run.plans[0]);
+  EXPECT_LT(plan["schemes"][2]["imbalance"].get<double>(), 0.06) << plan.dump(1);
+  EXPECT_EQ(plan["schemes"][2]["sent_bytes_total"], plan["schemes"][2]["least_bytes_total"]);
+}
+
+}  // namespace
+}  // namespace lacuna::test

@@ -1,0 +1,198 @@
+// What a group asks of NCCL and of the driver, in which order; and that it ends where they do not
+// answer.
+#include "lacuna/group.hpp"
+
+#include "tests/runtime/fake_gpu/fake_nccl.hpp"
+#include "tests/runtime/fake_gpu/protocol.hpp"
+#include "tests/runtime/scoped_variable.hpp"
+
+namespace lacuna {
+namespace {
+
+FakeNccl& nccl() {
+  static FakeNccl* const instance = [] {
+    void* library = dlopen(LACUNA_FAKE_NCCL, RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) throw std::runtime_error(dlerror());
+    return reinterpret_cast<FakeNccl* (*)()>(dlsym(library, "fake_nccl"))();
+  }();
+  return *instance;
+}
+
+constexpr double kTimeoutS = 0.2;
+constexpr v1::Shape kWhole{1, 4, 2, 512, 512};
+
+class GroupProtocol : public Protocol {
+ protected:
+  void SetUp() override {
+    nccl().forget();
+    fake().stream_query_result = kCudaSuccess;
+    fake().is_capturing = 0;
+    Protocol::SetUp();
+  }
+
+  Group group() {
+    const Engine e = engine("cuda:0");
+    id_ = Group::unique_id(e);
+    return Group::create(
+        e, {.rank = 0, .size = 2, .timeout_s = kTimeoutS, .link_gb_s = 200, .unique_id = &id_});
+  }
+  static GroupPlan plan(const Group& group, Layout layout = Layout::kContiguous,
+                        Scheme scheme = Scheme::kGather) {
+    const auto spec = Spec::parse(
+        R"({"version": 1, "name": "causal", "attention": {"mask": "k <= q + n_k - n_q"}})");
+    return group.compile(spec, {128, bf16})
+        .plan({.shape = kWhole, .layout = layout, .stripe = 128, .scheme = scheme});
+  }
+  static LaunchArgs arguments(const GroupPlan& plan) {
+    const v1::Shape s = plan.shape();
+    const auto at = [](std::size_t address) { return reinterpret_cast<void*>(address); };
+    LaunchArgs args;
+    args.q = Tensor(at(0x10000), bf16, {1, s.heads, s.n_q, 128}, cuda(0));
+    args.k = Tensor(at(0x20000), bf16, {1, s.heads_kv, s.n_k, 128}, cuda(0));
+    args.v = Tensor(at(0x30000), bf16, {1, s.heads_kv, s.n_k, 128}, cuda(0));
+    args.o = Tensor(at(0x40000), bf16, {1, s.heads, s.n_q, 128}, cuda(0));
+    args.stream = at(0x5000);
+    args.workspace = at(0x1000000);
+    args.workspace_bytes = plan.workspace_bytes();
+    return args;
+  }
+  static std::string error_of(const std::function<void()>& call) {
+    try {
+      call();
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  }
+
+  ScopedVariable library_{"LACUNA_NCCL_PATH", LACUNA_FAKE_NCCL};
+  UniqueId id_{};
+};
+
+TEST_F(GroupProtocol, MakesACommunicatorThatDoesNotBlock) {
+  nccl().polls_in_progress = 3;
+  {
+    const Group made = group();
+    EXPECT_EQ(nccl().config.magic, 0xcafebeefU);
+    EXPECT_EQ(nccl().config.size, 48U);
+    EXPECT_EQ(nccl().config.blocking, 0);
+    EXPECT_EQ(nccl().calls,
+              (std::vector<std::string>{"ncclGetUniqueId", "ncclCommInitRankConfig 7"}));
+  }
+  EXPECT_EQ(nccl().calls.back(), "ncclCommAbort");
+}
+
+/// Rank 0 holds 256 tokens: K and V of two KV heads go to rank 1, and as many come.
+TEST_F(GroupProtocol, ExchangesInOneGroupAndLaunchesAfterIt) {
+  const Group made = group();
+  const GroupPlan planned = plan(made);
+  const LaunchArgs args = arguments(planned);
+  nccl().calls.clear();
+  forget();
+  planned.launch(args);
+  const std::string bytes = std::to_string(256 * 128 * 2);
+  std::vector<std::string> expected = {"ncclGroupStart"};
+  for (int i = 0; i < 4; ++i) expected.push_back("ncclSend " + bytes + " peer 1");
+  for (int i = 0; i < 4; ++i) expected.push_back("ncclRecv " + bytes + " peer 1");
+  expected.push_back("ncclGroupEnd");
+  expected.insert(expected.end(), {"ncclGroupStart", "ncclGroupEnd"});  // no results travel
+  EXPECT_EQ(nccl().calls, expected);
+  EXPECT_EQ(count("cuMemcpyDtoDAsync"), 4) << "its own K and V of two heads";
+  EXPECT_EQ(count("cuLaunchKernelEx"), 1);
+  EXPECT_EQ(count("cuMemAlloc"), 0);
+  EXPECT_EQ(count("cuStream"), 0) << "no launch waits for the stream";
+}
+
+TEST_F(GroupProtocol, LaunchesOnceForEachStripe) {
+  const GroupPlan planned = plan(group(), Layout::kStriped);
+  forget();
+  planned.launch(arguments(planned));
+  EXPECT_EQ(count("cuLaunchKernelEx"), 2);
+}
+
+TEST_F(GroupProtocol, AStuckExchangeEndsInAnError) {
+  const Group made = group();
+  const GroupPlan planned = plan(made);
+  nccl().polls_in_progress = 1 << 30;
+  const std::string error = error_of([&] { planned.launch(arguments(planned)); });
+  EXPECT_NE(error.find("ncclGroupEnd did not end within 0.2 s"), std::string::npos) << error;
+  EXPECT_NE(error.find("E0713"), std::string::npos) << error;
+  EXPECT_EQ(std::ranges::count(nccl().calls, "ncclCommAbort"), 1);
+  EXPECT_NE(error_of([&] { planned.launch(arguments(planned)); }).find("the group is lost"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { made.synchronize(nullptr); }).find("the group is lost"),
+            std::string::npos);
+  EXPECT_EQ(std::ranges::count(nccl().calls, "ncclCommAbort"), 1) << "once is enough";
+}
+
+TEST_F(GroupProtocol, AStuckStreamEndsInAnError) {
+  const Group made = group();
+  fake().stream_query_result = kCudaErrorNotReady;
+  const std::string error = error_of([&] { made.synchronize(nullptr); });
+  EXPECT_NE(error.find("work on a stream did not end within 0.2 s"), std::string::npos) << error;
+  EXPECT_EQ(nccl().calls.back(), "ncclCommAbort");
+}
+
+TEST_F(GroupProtocol, ErrorsOfNcclAreShown) {
+  const Group made = group();
+  const GroupPlan planned = plan(made);
+  nccl().send_result = 5;
+  const std::string error = error_of([&] { planned.launch(arguments(planned)); });
+  EXPECT_NE(error.find("ncclSend: as the test asked (5) [E0712]"), std::string::npos) << error;
+  EXPECT_EQ(nccl().calls.back(), "ncclCommAbort");
+}
+
+TEST_F(GroupProtocol, ErrorsThatComeLaterAreShown) {
+  const Group made = group();
+  nccl().async_error = 6;
+  fake().stream_query_result = kCudaErrorNotReady;
+  const std::string error = error_of([&] { made.synchronize(nullptr); });
+  EXPECT_NE(error.find("work of NCCL on a stream: as the test asked (6)"), std::string::npos)
+      << error;
+}
+
+TEST_F(GroupProtocol, ALaunchInAGraphIsRefused) {
+  const Group made = group();
+  const GroupPlan planned = plan(made);
+  fake().is_capturing = 1;
+  const std::string error = error_of([&] { planned.launch(arguments(planned)); });
+  EXPECT_NE(error.find("is being captured"), std::string::npos) << error;
+  fake().is_capturing = 0;
+  EXPECT_EQ(error_of([&] { planned.launch(arguments(planned)); }), "") << "the group goes on";
+}
+
+TEST_F(GroupProtocol, RanksThatAskForOtherThingsAreFoundOut) {
+  const Group made = group();
+  nccl().peers_disagree = true;
+  EXPECT_NE(error_of([&] { plan(made); }).find("E0506"), std::string::npos);
+}
+
+TEST_F(GroupProtocol, AMissingNcclIsNamed) {
+  const ScopedVariable nowhere("LACUNA_NCCL_PATH", "/nowhere/libnccl.so.2");
+  const Engine e = engine("cuda:0");
+  const std::string error = error_of([&] { Group::unique_id(e); });
+  EXPECT_NE(error.find("[E0711]"), std::string::npos) << error;
+  EXPECT_NE(error.find("LACUNA_NCCL_PATH=/nowhere/libnccl.so.2"), std::string::npos) << error;
+}
+
+TEST_F(GroupProtocol, TheHostsCommunicatorStaysTheHosts) {
+  nccl().size = 2;
+  const Engine e = engine("cuda:0");
+  {
+    const Group made =
+        Group::create(e, {.timeout_s = kTimeoutS,
+                          .link_gb_s = 200,
+                          .communicator = reinterpret_cast<void*>(std::size_t{0x9000})});
+    plan(made).launch(arguments(plan(made)));
+  }
+  EXPECT_EQ(std::ranges::count(nccl().calls, "ncclCommAbort"), 0);
+  const Engine other = engine("cuda:1");
+  EXPECT_NE(error_of([&] {
+              Group::create(other, {.link_gb_s = 200,
+                                    .communicator = reinterpret_cast<void*>(std::size_t{0x9000})});
+            }).find("expected one of device cuda:1"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace lacuna

@@ -1,0 +1,342 @@
+#include "tools/group/bench.hpp"
+
+#include <algorithm>
+#include <barrier>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "runtime/group/layout.hpp"
+#include "runtime/tune/spread.hpp"
+#include "tools/common/table.hpp"
+#include "tools/group/plan_table.hpp"
+
+// After the compiler's headers, as tools/run/tensors.hpp says.
+#include "lacuna/group.hpp"
+#include "tools/run/kernels.hpp"
+
+namespace lacuna::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::size_t kFewestRuns = 3, kMostRuns = 200;
+constexpr double kMostError = 1e-2;  ///< relative L1, of results that only rounding may part
+
+/// A rank's part of [batch, heads, tokens, head_dim].
+Array part_of(const Array& whole, group::Range heads, const std::vector<group::Range>& tokens) {
+  const auto row = static_cast<std::size_t>(whole.shape[3] * size_bytes(whole.type));
+  Array part{
+      whole.type, {whole.shape[0], heads.count(), group::token_count(tokens), whole.shape[3]}, {}};
+  for (std::int64_t b = 0; b < whole.shape[0]; ++b) {
+    for (std::int64_t h = heads.begin; h < heads.end; ++h) {
+      for (const group::Range& range : tokens) {
+        const auto first =
+            static_cast<std::size_t>((b * whole.shape[1] + h) * whole.shape[2] + range.begin);
+        part.bytes.append(whole.bytes, first * row, static_cast<std::size_t>(range.count()) * row);
+      }
+    }
+  }
+  return part;
+}
+
+/// What one rank alone computes, how long it takes, and the tiles that it visits.
+struct Alone {
+  Array o;
+  std::vector<double> times_us;
+  std::vector<float> work;
+  std::int32_t tile_q = 1;
+};
+
+/// Sums and differences of absolute values.
+struct Difference {
+  double error = 0, magnitude = 0, largest = 0;
+  bool equal = true;
+
+  void add(const Array& got, const Array& expected) {
+    equal = equal && got.bytes == expected.bytes;
+    const std::vector<float> a = to_f32(got), b = to_f32(expected);
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      const double d = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
+      error += d, magnitude += std::abs(static_cast<double>(b[i]));
+      // A NaN that only one of them has is the largest difference of all.
+      largest = d <= largest ? largest : d;
+    }
+  }
+  double relative() const { return magnitude > 0 ? error / magnitude : error; }
+};
+
+struct GroupBench {
+  const SpecDocument& document;
+  const Inputs& inputs;
+  const GroupBenchOptions& options;
+  Session& session;
+  bool on_gpu = false;
+  LaunchShape shape{};
+  Alone alone{};
+
+  // Of the ranks, each of which writes its own.
+  std::vector<std::vector<double>> times_us{};
+  std::vector<Difference> differences{};
+  std::string plan{};  ///< rank 0's
+  std::size_t workspace_bytes = 0;
+  std::vector<std::exception_ptr> failures{};
+};
+
+double time_host_us(const std::function<void()>& body) {
+  const auto begin = std::chrono::steady_clock::now();
+  body();
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin)
+      .count();
+}
+
+std::vector<float> work_of(const Array& counts) {
+  const std::vector<float> numbers = to_f32(counts);
+  const auto entries = static_cast<std::size_t>(counts.shape[0]);
+  const std::size_t tiles = entries == 0 ? 0 : numbers.size() / 3 / entries;
+  std::vector<float> work(tiles, 0);
+  for (std::size_t at = 0; at < numbers.size() / 3; ++at) work[at % tiles] += numbers[3 * at + 1];
+  return work;
+}
+
+/// On the first device. Its memory is free again when this returns.
+void measure_alone(GroupBench& bench, const v1::Engine& engine) {
+  DeviceErrors errors;
+  const auto place = open_place(engine.device(), errors.diagnostics);
+  errors.check();
+  const v1::Kernel kernel =
+      prepare_spec(engine, bench.document.source.text, bench.document.source.path, bench.inputs);
+  bench.alone.tile_q = kernel.tile().q;
+  Tensors tensors = place_tensors(bench.inputs, *place, errors);
+  AlignedBuffer workspace = place_workspace(kernel, bench.inputs, *place, errors);
+  v1::LaunchArgs args = arguments(bench.inputs, tensors, workspace, *place);
+  const std::int64_t q_tiles = (bench.shape.n_q + bench.alone.tile_q - 1) / bench.alone.tile_q;
+  Buffer counts = place_zeros(ArrayType::kI32, {bench.shape.n_b, bench.shape.n_h, q_tiles, 3},
+                              *place, errors.diagnostics);
+  errors.check();
+  v1::LaunchArgs counting = args;
+  counting.counts = tensor_of(counts, *place);
+  kernel.launch(counting);
+  bench.alone.work = work_of(fetch(counts, *place, errors.diagnostics));
+  const double limit_us = bench.options.seconds * 1e6;
+  double spent_us = 0;
+  while (bench.alone.times_us.size() < kFewestRuns ||
+         (spent_us < limit_us && bench.alone.times_us.size() < kMostRuns)) {
+    bench.alone.times_us.push_back(time_once_us(
+        *place, [&] { kernel.launch(args); }, errors.diagnostics));
+    errors.check();
+    spent_us += bench.alone.times_us.back();
+  }
+  bench.alone.o = fetch(tensors.o, *place, errors.diagnostics);
+  errors.check();
+}
+
+v1::GroupProblem problem_of(const GroupBench& bench, const group::Layout& layout) {
+  v1::GroupProblem problem;
+  const LaunchShape& s = bench.shape;
+  problem.shape = {s.n_b, s.n_h, s.n_h_kv, s.n_q, s.n_k};
+  problem.layout = static_cast<v1::Layout>(layout.kind);
+  problem.stripe = layout.stripe;
+  if (const auto scheme = scheme_of(bench.options.group))
+    problem.scheme = static_cast<v1::Scheme>(static_cast<int>(*scheme) + 1);
+  if (bench.document.spec.predictor) problem.work = bench.alone.work;
+  return problem;
+}
+
+/// Queries that stripes are made of: tiles of attend and of the predictor.
+std::int32_t unit_of(const GroupBench& bench) {
+  std::int32_t unit = bench.alone.tile_q;
+  if (bench.document.spec.predictor)
+    unit = std::lcm(unit, static_cast<std::int32_t>(bench.document.spec.predictor->tile_q));
+  return unit;
+}
+
+/// One launch of the group, as this rank sees it; the ranks begin together.
+double time_launch_us(const v1::Group& group, const v1::GroupPlan& plan, const v1::LaunchArgs& args,
+                      const Place& place, DeviceErrors& errors) {
+  if (!place.gpu) return time_host_us([&] { plan.launch(args); });
+  DeviceTimer timer(place.gpu, errors.diagnostics);
+  timer.start(place.stream->handle(), errors.diagnostics);
+  plan.launch(args);
+  timer.stop(place.stream->handle(), errors.diagnostics);
+  group.synchronize(args.stream);  // where a rank is lost, this ends
+  const double time_us = timer.elapsed_us(errors.diagnostics);
+  errors.check();
+  return time_us;
+}
+
+void run_rank(GroupBench& bench, int rank, const v1::Loopback* loopback, const v1::UniqueId* id,
+              std::barrier<>& all) {
+  LaunchOptions launch = bench.options.launch;
+  launch.device = bench.on_gpu ? "cuda:" + std::to_string(rank) : "cpu";
+  const v1::Engine engine = create_engine(launch, bench.session);
+  DeviceErrors errors;
+  const auto place = open_place(engine.device(), errors.diagnostics);
+  errors.check();
+  const GroupOptions& options = bench.options.group;
+  v1::GroupOptions joining;
+  joining.rank = rank, joining.size = options.gpus;
+  joining.loopback = loopback, joining.unique_id = id;
+  joining.link_gb_s = options.link_gb_s, joining.tflops = options.tflops;
+  const v1::Group group = v1::Group::create(engine, joining);
+  v1::CompileOptions compile;
+  compile.head_dim = static_cast<std::int32_t>(bench.inputs.q.shape[3]);
+  compile.dtype = dl_type(bench.inputs.q.type);
+  compile.shape = shape_of(bench.inputs);
+  const v1::GroupKernel kernel = group.compile(
+      v1::Spec::parse(bench.document.source.text, bench.document.source.path), compile);
+  const group::Layout layout = layout_of(options, bench.shape, unit_of(bench));
+  const v1::GroupPlan plan = kernel.plan(problem_of(bench, layout));
+  if (rank == 0) bench.plan = plan.json(), bench.workspace_bytes = plan.workspace_bytes();
+
+  const group::Share share =
+      shares_of(layout, bench.shape, options.gpus)[static_cast<std::size_t>(rank)];
+  Inputs part = bench.inputs;
+  part.q = part_of(bench.inputs.q, share.heads, share.q);
+  part.k = part_of(bench.inputs.k, share.heads_kv, share.k);
+  part.v = part_of(bench.inputs.v, share.heads_kv, share.k);
+  Tensors tensors = place_tensors(part, *place, errors);
+  AlignedBuffer workspace = place_bytes(plan.workspace_bytes(), *place, errors);
+  const v1::LaunchArgs args = arguments(part, tensors, workspace, *place);
+  const auto expected_runs = static_cast<std::size_t>(
+      bench.options.seconds * 1e6 * options.gpus / tune::spread_of(bench.alone.times_us).median_us);
+  const std::size_t runs = std::clamp(expected_runs, kFewestRuns, kMostRuns);
+  for (std::size_t run = 0; run <= runs; ++run) {
+    all.arrive_and_wait();
+    const double time_us = time_launch_us(group, plan, args, *place, errors);
+    if (run > 0) bench.times_us[static_cast<std::size_t>(rank)].push_back(time_us);
+  }
+  bench.differences[static_cast<std::size_t>(rank)].add(
+      fetch(tensors.o, *place, errors.diagnostics), part_of(bench.alone.o, share.heads, share.q));
+  errors.check();
+}
+
+void run_ranks(GroupBench& bench, const v1::Engine& first) {
+  const int ranks = bench.options.group.gpus;
+  std::optional<v1::Loopback> loopback;
+  v1::UniqueId id{};
+  if (bench.on_gpu) {
+    id = v1::Group::unique_id(first);
+  } else {
+    loopback.emplace(ranks);
+  }
+  std::barrier all(ranks);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        run_rank(bench, rank, loopback ? &*loopback : nullptr, bench.on_gpu ? &id : nullptr, all);
+      } catch (...) {
+        bench.failures[static_cast<std::size_t>(rank)] = std::current_exception();
+      }
+      all.arrive_and_drop();  // others do not wait for a rank that has failed
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& failure : bench.failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+}
+
+/// Of each launch the time of its slowest rank.
+std::vector<double> slowest(const std::vector<std::vector<double>>& times_us) {
+  std::vector<double> slowest = times_us.front();
+  for (const std::vector<double>& rank : times_us) {
+    for (std::size_t run = 0; run < slowest.size(); ++run)
+      slowest[run] = std::max(slowest[run], rank[run]);
+  }
+  return slowest;
+}
+
+ordered_json spread_json(const tune::Spread& spread, std::size_t runs) {
+  return {{"median_us", spread.median_us},
+          {"low_us", spread.low_us},
+          {"high_us", spread.high_us},
+          {"runs", runs}};
+}
+
+std::string number_text(const char* pattern, double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, pattern, value);
+  return text;
+}
+
+void report(GroupBench& bench) {
+  const std::vector<double> group_us = slowest(bench.times_us);
+  const tune::Spread alone = tune::spread_of(bench.alone.times_us);
+  const tune::Spread group = tune::spread_of(group_us);
+  const double efficiency = alone.median_us / (group.median_us * bench.options.group.gpus);
+  Difference difference;
+  for (const Difference& d : bench.differences) {
+    difference.error += d.error, difference.magnitude += d.magnitude;
+    difference.largest = std::max(difference.largest, d.largest);
+    difference.equal = difference.equal && d.equal;
+  }
+  const auto plan = ordered_json::parse(bench.plan);
+  ordered_json taken;
+  for (const ordered_json& scheme : plan["schemes"]) {
+    if (scheme["scheme"] == plan["scheme"]) taken = scheme;
+  }
+  ordered_json& document = bench.session.document;
+  document["group"] = {{"ranks", bench.options.group.gpus},
+                       {"one", spread_json(alone, bench.alone.times_us.size())},
+                       {"all", spread_json(group, group_us.size())},
+                       {"efficiency", efficiency},
+                       {"sent_bytes", taken["sent_bytes_total"]},
+                       {"least_bytes", taken["least_bytes_total"]},
+                       {"imbalance", taken["imbalance"]},
+                       {"workspace_bytes", bench.workspace_bytes},
+                       {"same_bits", difference.equal},
+                       {"relative_l1", difference.relative()},
+                       {"largest_difference", difference.largest},
+                       {"plan", plan}};
+  Table table{.head = {"", "median", "10 %", "90 %"}, .rows = {}};
+  const auto add = [&](const std::string& name, const tune::Spread& time) {
+    table.rows.push_back({name, print_time_us(time.median_us), print_time_us(time.low_us),
+                          print_time_us(time.high_us)});
+  };
+  add("one", alone);
+  add("group", group);
+  const bool color = bench.session.color_stdout();
+  bench.session.print(
+      print_group_plan(plan, color) + "\n" + print_table(table, color) + "\n  Efficiency " +
+      number_text("%.3f", efficiency) + ", imbalance " +
+      number_text("%.1f %%", 100 * taken["imbalance"].get<double>()) + "\n  Sent       " +
+      print_bytes(taken["sent_bytes_total"].get<std::uint64_t>()) + ", the least is " +
+      print_bytes(taken["least_bytes_total"].get<std::uint64_t>()) + "\n  Results    " +
+      (difference.equal
+           ? "the same bits as of one"
+           : "relative L1 difference to one " + print_scientific(difference.relative())) +
+      "\n");
+  if (!(difference.relative() <= kMostError) || !std::isfinite(difference.largest))
+    bench.session.fail(ExitCode::kNumerics, "the group's results are not those of one rank");
+}
+
+}  // namespace
+
+void bench_group(const SpecDocument& document, const Inputs& inputs,
+                 const GroupBenchOptions& options, Session& session) {
+  guard_device(session, [&] {
+    const v1::Engine first = create_engine(options.launch, session);
+    const auto ranks = static_cast<std::size_t>(options.group.gpus);
+    GroupBench bench{document, inputs, options, session};
+    bench.on_gpu = first.device() != "cpu";
+    bench.shape = {
+        static_cast<std::int32_t>(inputs.q.shape[0]), static_cast<std::int32_t>(inputs.q.shape[1]),
+        static_cast<std::int32_t>(inputs.k.shape[1]), static_cast<std::int32_t>(inputs.q.shape[2]),
+        static_cast<std::int32_t>(inputs.k.shape[2])};
+    bench.times_us.resize(ranks);
+    bench.differences.resize(ranks);
+    bench.failures.resize(ranks);
+    measure_alone(bench, first);
+    run_ranks(bench, first);
+    session.document["device"] = first.device_name();
+    report(bench);
+  });
+}
+
+}  // namespace lacuna::tools
