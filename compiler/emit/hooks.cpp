@@ -269,6 +269,9 @@ void write_estimate_hooks(CudaWriter& out, const Estimate& estimate) {
                  kIndices + ")",
              "/predictor/estimate/exclude",
              cuda_text(estimate.exclude, "false", Tiling::kPredictor));
+  if (!estimate.is_given()) return;
+  write_hook(out, std::string("float score_of(const Args& args, ") + kIndices + ")",
+             "/predictor/estimate/from", cuda_text(estimate.from, "", Tiling::kPredictor));
 }
 
 /// What `keep` asks of one variable, apart from a tile's place.

@@ -96,6 +96,7 @@ enum class Site : std::uint8_t {
   kScore,      ///< attention.score: (s, q, k) -> f32
   kReference,  ///< estimate.reference: (q, k) -> bool
   kExclude,    ///< estimate.exclude: tile (i, j) and its self-similarity -> bool
+  kFrom,       ///< estimate.from: tile (i, j) -> f32
   kKeep,       ///< predictor.keep: tile (i, j) and its estimates -> bool
   kGate,       ///< gate.skip, gate.exempt: (tile_max, gap) and tile indices -> bool
   kSink,       ///< attention.sink: (q, h, b) -> f32

@@ -66,6 +66,8 @@ constexpr std::array kSites = std::to_array<SiteInfo>({
     {Site::kExclude, "estimate.exclude", kBool,
      "whether tile (i, j) is left out of the normalisation",
      kIndices | bits(Variable::kSimilarQ, Variable::kSimilarK)},
+    {Site::kFrom, "estimate.from", kF32, "the score of tile (i, j), in place of a comparison",
+     kIndices},
     {Site::kKeep, "predictor.keep", kBool, "whether tile (i, j) is computed",
      kIndices | kEstimates},
     {Site::kGate, "gate", kBool, "whether key tile j is skipped (or exempt) for the rows in scope",

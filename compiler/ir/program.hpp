@@ -157,6 +157,8 @@ bool operator==(const Project& a, const Project& b);
 ///   kAntidiagonal  cells of `count` tokens; dot(r, c) = sum over s of q[r*count + count-1-s] .
 ///                  k[c*count + s], divided by count; missing tokens of the last cell count as 0
 ///   kLast          (queries only) the last min(count, n_q) tokens of the sequence, for every i
+/// With `from` nothing is compared: a tile has one row and one column, its logit is
+/// temperature * from(i, j).
 /// A column is visible to a row if attention.mask leaves some pair of their tokens visible (decided
 /// by interval analysis for summaries and cells, by the mask itself for single tokens).
 ///   logit(r, c) = temperature * scale * dot(r, c)         over visible, not excluded columns only
@@ -176,7 +178,7 @@ bool operator==(const Project& a, const Project& b);
 /// Site::kExclude) takes a tile out of the normalisation; its score and p are those of a tile
 /// without weights. So does `within` with the tiles that a step before did not keep.
 struct Estimate {
-  int q = -1, k = -1;                   ///< tensors, summaries or quantised values
+  int q = -1, k = -1;                   ///< tensors, summaries or quantised values; with from none
   int q_scale = -1, k_scale = -1;       ///< of quantised values
   int row_bias = -1, column_bias = -1;  ///< [batch, heads, n_q], [batch, heads, n_k]
   int exact_q = -1, exact_k = -1;       ///< kLse
@@ -193,8 +195,10 @@ struct Estimate {
   Expr reference;
   TileClassifier reference_classifier;  ///< of reference; derived
   Expr exclude;
+  Expr from;  ///< scores of tiles, in place of logits
   float scale = 0, temperature = 1;
   int tile_q = 0, tile_k = 0;
+  bool is_given() const { return !from.empty(); }
 };
 bool operator==(const Estimate& a, const Estimate& b);
 

@@ -63,6 +63,7 @@ bool divides(const Summary& summary, int tile) {
 }
 
 bool has_operands(const Program& p, const Estimate& e) {
+  if (e.is_given()) return e.q < 0 && e.k < 0 && e.q_scale < 0 && e.k_scale < 0;
   if (e.bits >= 16) {
     return is_compared(p, e.q, "q", e.rows, e.tile_q) &&
            is_compared(p, e.k, "k", e.columns, e.tile_k) && e.q_scale < 0 && e.k_scale < 0;
@@ -82,6 +83,12 @@ bool has_biases(const Program& p, const Estimate& e) {
 }
 
 constexpr OpRule<Estimate> kEstimate[] = {
+    {"with from, rows and columns are means of tiles, and weights are relative to these, if to "
+     "anything",
+     [](const Program&, const Node&, const Estimate& e) {
+       const bool is_plain = e.rows == Summary{} && e.columns == Summary{} && e.bits == 32;
+       return !e.is_given() || (is_plain && e.reduce == Reduce::kMax);
+     }},
     {"rows and columns are mean and mean, mean and tokens, mean(n) and mean(m), tokens and tokens, "
      "antidiagonal(n) both, or last(n) and tokens",
      [](const Program&, const Node&, const Estimate& e) { return kinds_combine(e); }},
@@ -92,7 +99,8 @@ constexpr OpRule<Estimate> kEstimate[] = {
     {"means of tiles are compared in 32 bits, tokens in 16, 8 or 4, cells and last rows in 16",
      [](const Program&, const Node&, const Estimate& e) { return has_right_bits(e); }},
     {"q and k are summaries of the estimate's tiles or cells where means are compared, else the "
-     "tensors, or their integers with scales where these have 8 or 4 bits",
+     "tensors, or their integers with scales where these have 8 or 4 bits; with from there are "
+     "none",
      [](const Program& p, const Node&, const Estimate& e) { return has_operands(p, e); }},
     {kBiasWords, [](const Program& p, const Node&, const Estimate& e) { return has_biases(p, e); }},
     {"exact_q and exact_k are q and k, given where an lse of exact logits normalises",
@@ -132,15 +140,15 @@ constexpr OpRule<Estimate> kEstimate[] = {
      [](const Program& p, const Node&, const Estimate& e) {
        return has_similarities(p, e, e.exclude);
      }},
-    {"mask, reference and exclude yield bool",
+    {"mask, reference and exclude yield bool, from f32",
      [](const Program&, const Node&, const Estimate& e) {
        return yields(e.mask, ExprType::kBool) && yields(e.reference, ExprType::kBool) &&
-              yields(e.exclude, ExprType::kBool);
+              yields(e.exclude, ExprType::kBool) && yields(e.from, ExprType::kF32);
      }},
     {"expressions know the program's parameters, in its order",
      [](const Program& p, const Node&, const Estimate& e) {
        return reads_program_parameters(p, e.mask) && reads_program_parameters(p, e.reference) &&
-              reads_program_parameters(p, e.exclude);
+              reads_program_parameters(p, e.exclude) && reads_program_parameters(p, e.from);
      }},
     {"scale is a positive finite number",
      [](const Program&, const Node&, const Estimate& e) {

@@ -275,8 +275,11 @@ class ProgramBuilder {
     Estimate e;
     e.rows = spec.q, e.columns = spec.k;
     e.bits = spec.bits != 0 ? spec.bits : has_means ? 32 : 16;
-    e.q = compared(spec.q, q_, q_summary_, q_cells_);
-    e.k = compared(spec.k, k_, k_summary_, k_cells_);
+    e.from = spec.from;
+    if (!e.is_given()) {
+      e.q = compared(spec.q, q_, q_summary_, q_cells_);
+      e.k = compared(spec.k, k_, k_summary_, k_cells_);
+    }
     if (e.bits < 16) {
       e.q = estimate_q_, e.k = estimate_k_;
       e.q_scale = e.q + 1, e.k_scale = e.k + 1;

@@ -214,6 +214,13 @@ constexpr SpecField kFields[] = {
      .fallback = "tiles are kept by place and similarity alone",
      .doc = "A score for each tile; `p` is its normalised form.",
      .slot = LACUNA_SLOT(step->estimate)},
+    {.path = "predictor.estimate.from",
+     .kind = kExpression,
+     .site = Site::kFrom,
+     .fallback = "q is compared with k",
+     .doc = "The score of a tile, where the caller knows it: a parameter with an element for each "
+            "tile, or a formula of places. Nothing is made of q and k then.",
+     .slot = LACUNA_SLOT(step->estimate->from)},
     {.path = "predictor.estimate.q",
      .kind = kSummary,
      .kinds = kQuerySummaries,

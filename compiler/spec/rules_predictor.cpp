@@ -18,12 +18,16 @@ constexpr int kKeysOfThreads = 32;  ///< that the groups of four threads share
 
 std::string quoted(const Summary& summary) { return "\"" + name_of(summary) + "\""; }
 
+/// Does the spec say the scores itself?
+bool is_given(const EstimateSpec& estimate) { return !estimate.from.empty(); }
+
 bool has_mean(const EstimateSpec& estimate) {
   return estimate.q.kind == SummaryKind::kMean || estimate.k.kind == SummaryKind::kMean;
 }
 
 bool has_mean_keys(const EstimateSpec& estimate) {
-  return estimate.k.kind == SummaryKind::kMean || estimate.k.kind == SummaryKind::kCellMean;
+  return !is_given(estimate) &&
+         (estimate.k.kind == SummaryKind::kMean || estimate.k.kind == SummaryKind::kCellMean);
 }
 
 bool in_integers(const EstimateSpec& estimate) { return estimate.bits == 8 || estimate.bits == 4; }
@@ -79,6 +83,7 @@ class PredictorRules {
   }
 
   void check_estimate(const EstimateSpec& estimate) {
+    if (context_.at("predictor.estimate.from") != nullptr) return check_given(estimate);
     if (!context_.sound({"predictor.estimate.q", "predictor.estimate.k", "predictor.tile.q",
                          "predictor.tile.k"}))
       return;
@@ -99,6 +104,26 @@ class PredictorRules {
     if (context_.sound({"predictor.estimate.bits"})) check_bits(estimate);
     if (context_.sound({"predictor.estimate.normalise"})) check_normalise(estimate);
     if (context_.at("predictor.estimate.exclude") != nullptr) check_exclude(estimate);
+  }
+
+  /// Scores that the spec says itself: nothing is compared, and a tile has one.
+  void check_given(const EstimateSpec& estimate) {
+    for (const char* field : {"q", "k", "bits", "group", "reduce", "reference"}) {
+      const std::string path = std::string("predictor.estimate.") + field;
+      if (context_.at(path) == nullptr) continue;
+      context_.conflict(path, path + " does not go with predictor.estimate.from",
+                        "with from, the scores of tiles are given: nothing is compared",
+                        "leave one of them out");
+    }
+    if (has_exact_lse(estimate.normalise) && context_.sound({"predictor.estimate.normalise"}))
+      context_.conflict("predictor.estimate.normalise",
+                        "predictor.estimate.normalise = \"" +
+                            std::string(name_of(estimate.normalise)) +
+                            "\" does not go with predictor.estimate.from",
+                        "a log-sum-exp is one number for each query token, and a row of given "
+                        "scores is a query tile",
+                        "\"softmax\", \"row_max\" or \"none\"");
+    check_mass(estimate);
   }
 
   /// A cell lies in one tile. The largest legal cell is the nearest one.
@@ -170,13 +195,7 @@ class PredictorRules {
                             "\" needs q \"tokens\", not " + quoted(estimate.q),
                         "a log-sum-exp is one number for each query token",
                         "\"q\": \"tokens\", or \"normalise\": \"softmax\"");
-    if (estimate.normalise == Normalise::kNone && uses(predictor_.keep, Variable::kMassBefore))
-      context_.conflict_in("predictor.keep", predictor_.keep, Variable::kMassBefore,
-                           "predictor.keep: 'mass_before' needs a normalised estimate, and "
-                           "predictor.estimate.normalise is \"none\"",
-                           "top-p with no normalisation: mass_before sums probabilities, and plain "
-                           "logits are none",
-                           "\"normalise\": \"softmax\", or compare `rank`");
+    check_mass(estimate);
     if (estimate.normalise == Normalise::kRowMax && estimate.reduce == Reduce::kSum &&
         context_.sound({"predictor.estimate.reduce"}))
       context_.conflict(
@@ -197,6 +216,17 @@ class PredictorRules {
                         "predictor.estimate.normalise = \"previous_lse\" does not go with permute",
                         "the log-sum-exp of the previous call is in the caller's order of tokens",
                         "\"lse\" or \"softmax\"");
+  }
+
+  void check_mass(const EstimateSpec& estimate) {
+    if (estimate.normalise != Normalise::kNone || !uses(predictor_.keep, Variable::kMassBefore))
+      return;
+    context_.conflict_in("predictor.keep", predictor_.keep, Variable::kMassBefore,
+                         "predictor.keep: 'mass_before' needs a normalised estimate, and "
+                         "predictor.estimate.normalise is \"none\"",
+                         "top-p with no normalisation: mass_before sums probabilities, and plain "
+                         "logits are none",
+                         "\"normalise\": \"softmax\", or compare `rank`");
   }
 
   void check_exclude(const EstimateSpec& estimate) {
@@ -266,9 +296,12 @@ class PredictorRules {
   void check_tile_param(const ParamSpec& param) {
     const auto index = static_cast<int>(&param - context_.spec.params.data());
     const auto& estimate = predictor_.estimate;
-    const bool in_keep = uses_parameter(predictor_.keep, index);
-    if (!in_keep && !(estimate && uses_parameter(estimate->exclude, index))) return;
-    const char* reader = in_keep ? "predictor.keep" : "predictor.estimate.exclude";
+    const auto reads = [&](const Expr& expr) { return uses_parameter(expr, index); };
+    const char* reader = reads(predictor_.keep)                 ? "predictor.keep"
+                         : estimate && reads(estimate->exclude) ? "predictor.estimate.exclude"
+                         : estimate && reads(estimate->from)    ? "predictor.estimate.from"
+                                                                : nullptr;
+    if (reader == nullptr) return;
     for (const ParamDim dim : param.symbol.shape) {
       if (dim == ParamDim::kQTiles)
         check_tile_dim(param, reader, "q", predictor_.tile_q, context_.spec.tile.q.values);

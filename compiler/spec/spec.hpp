@@ -115,6 +115,7 @@ struct GateSpec {
 /// predictor.estimate: a number for each tile, from which predictor.keep decides. Semantics:
 /// ir/program.hpp, Estimate.
 struct EstimateSpec {
+  Expr from;  ///< Site::kFrom; the scores themselves; empty: q is compared with k
   Summary q, k;
   int bits = 0;  ///< of the compared vectors: 32 (mean), 16, 8, 4; 0: 32 with a mean, else 16
   QuantGroup group = QuantGroup::kThread;  ///< of 8 and 4 bits

@@ -49,6 +49,9 @@ bool has_first_estimate(const Plan& plan) {
 }
 bool has_select(const Plan& plan) { return select_of(plan) != nullptr; }
 bool has_estimate(const Plan& plan) { return estimate_of(plan) != nullptr; }
+bool has_comparison(const Plan& plan) {
+  return has_estimate(plan) && !estimate_of(plan)->is_given();
+}
 bool has_estimate_family(const Plan& plan) {
   return has_estimate(plan) && plan.target.has_wgmma &&
          estimate_of(plan)->rows.kind == SummaryKind::kTokens;
@@ -115,6 +118,8 @@ std::string skips_text(const Gate& gate) {
 }
 
 std::string estimate_text(const Estimate& estimate) {
+  if (estimate.is_given())
+    return "\"" + print_expr(estimate.from) + "\", " + std::string(name_of(estimate.normalise));
   return name_of(estimate.rows) + " x " + name_of(estimate.columns) + ", " +
          std::string(name_of(estimate.reduce)) + ", " + std::string(name_of(estimate.normalise));
 }
@@ -152,7 +157,7 @@ constexpr Row kRows[] = {
      [](P p) { return formula(first_step(p).select->keep, "everything visible"); }, has_steps},
     {"predictor.estimate", [](P p) { return from_spec(estimate_text(*estimate_of(p))); },
      has_estimate},
-    choice<&A::estimate_bits>("predictor.estimate.bits", has_estimate),
+    choice<&A::estimate_bits>("predictor.estimate.bits", has_comparison),
     choice<&A::estimate_product_bits>("predictor.estimate.product_bits", has_other_product),
     choice<&A::estimate_family>("predictor.estimate.family", has_estimate_family),
     {"predictor.estimate.group", [](P p) { return from_spec(value_text(estimate_of(p)->group)); },

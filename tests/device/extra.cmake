@@ -79,6 +79,7 @@ set(short_tier
   sparge_d128_f16_sm_100a sparge_topk_d64_bf16_sm_100a sale_d64_bf16_sm_100a
   fg_attn_cached_d64_bf16_sm_100a fg_attn_pooled_d64_bf16_sm_100a xattention_d64_bf16_sm_100a
   relmax_d64_bf16_sm_100a flashprefill_d64_bf16_sm_100a cascade_d64_bf16_sm_100a
+  seer_attention_d64_bf16_sm_100a
   streaming_d64_bf16_sm_100a radial_d64_bf16_sm_100a minference_vertical_slash_d64_bf16_sm_100a
   topk_blocks_d64_bf16_sm_100a external_mask_d64_bf16_sm_100a sparge_video_d64_bf16_sm_100a
   split_dense_d96_f16_sm_100a split_window_d64_bf16_sm_100a split_lists_d64_bf16_sm_100a
@@ -109,7 +110,7 @@ foreach(name warp-gate tile-gate-pv tile-gate-exp lists lists-descending)
 endforeach()
 device_kernel(tests/device/specs/warp-gate.json 256 f16)
 # All stages of a predictor, one after the other.
-foreach(name sparge sparge-topk sale fg-attn-cached fg-attn-pooled xattention relmax flashprefill cascade streaming radial
+foreach(name sparge sparge-topk sale fg-attn-cached fg-attn-pooled xattention relmax flashprefill cascade seer-attention streaming radial
              minference-vertical-slash topk-blocks external-mask sparge-video)
   device_kernel(specs/${name}.json 64 bf16)
 endforeach()

@@ -189,6 +189,7 @@ const std::vector<std::string>& predicted_names() {
                                                  "flexprefill",
                                                  "moba-blocks",
                                                  "streaming",
+                                                 "seer-attention",
                                                  "radial",
                                                  "relmax",
                                                  "flashprefill",

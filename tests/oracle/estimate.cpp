@@ -131,6 +131,10 @@ Logit product(const Prepared& x, std::size_t a, std::size_t b) {
 Logit logit_of(const Prepared& x, int b, int h, const Item& row, const Item& column) {
   const Problem& p = *x.problem;
   const EstimateRule& rule = *x.predictor->estimate;
+  if (rule.from) {
+    const double score = rule.temperature * rule.from(facts_of(x, b, h, row.index, column.index));
+    return {score, kLogitError * (1 + std::abs(score))};
+  }
   const std::size_t q0 = flat_row(b, p.n_h, h, x.q_vectors, 0);
   const std::size_t k0 = flat_row(b, p.n_h_kv, kv_head(p, h), x.k_vectors, 0);
   Logit sum{0, 0};
@@ -301,6 +305,8 @@ Prepared prepare(const Problem& p, const Predictor& predictor) {
   }
   if (!predictor.estimate) return out;
   const EstimateRule& rule = *predictor.estimate;
+  out.columns = items_of(rule.columns, cell_tokens(rule, false), p.n_k, predictor.tile_k);
+  if (rule.from) return out;
   out.q = vectors_of(p.q, q_mean, q_heads, p.n_q, p.d, rule, rule.rows, predictor.tile_q,
                      {rule.bits, rule.group, std::max(predictor.tile_q, 16), true});
   out.k = vectors_of(p.k, k_mean, k_heads, p.n_k, p.d, rule, rule.columns, predictor.tile_k,
@@ -308,7 +314,6 @@ Prepared prepare(const Problem& p, const Predictor& predictor) {
   out.q_vectors = vector_count(rule, rule.rows, true, p.n_q, predictor.tile_q);
   out.k_vectors = vector_count(rule, rule.columns, false, p.n_k, predictor.tile_k);
   out.q_length = lengths_of(out.q.value, p.d), out.k_length = lengths_of(out.k.value, p.d);
-  out.columns = items_of(rule.columns, cell_tokens(rule, false), p.n_k, predictor.tile_k);
   if (rule.bits <= 8) add_biases(out, q_mean, k_mean);
   return out;
 }

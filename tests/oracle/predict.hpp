@@ -29,6 +29,8 @@ struct TileFacts {
 };
 
 struct EstimateRule {
+  /// Scores of tiles, in place of logits: nothing is compared. Empty: rows with columns.
+  std::function<double(const TileFacts&)> from;
   Compared rows = Compared::kMean, columns = Compared::kMean;
   int count = 1;         ///< tokens of a cell (of rows), or of the last rows
   int column_count = 0;  ///< tokens of a cell of columns; 0: as of rows

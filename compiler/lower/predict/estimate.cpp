@@ -39,6 +39,8 @@ void add_shared_arguments(const EstimateParts& parts, Kernel& kernel) {
 
 Kernels estimate_kernels(EstimateKernel kind, const EstimateParts& parts) {
   switch (kind) {
+    case EstimateKernel::kGiven:
+      return given_kernels(parts);
     case EstimateKernel::kMeans:
     case EstimateKernel::kKeys:
       return pooled_kernels(parts);
@@ -58,6 +60,7 @@ Kernels estimate_kernels(EstimateKernel kind, const EstimateParts& parts) {
 
 EstimateKernel estimate_kernel(const Plan& plan, const PredictStep& step) {
   const Estimate* estimate = step.estimate;
+  if (estimate->is_given()) return EstimateKernel::kGiven;
   if (estimates_pairs(plan, step)) return EstimateKernel::kPairs;
   if (compares_by_wgmma(plan)) return EstimateKernel::kExact;
   if (has_cells(estimate->rows)) return EstimateKernel::kCells;

@@ -74,6 +74,7 @@ TokenRange column_tokens(const EstimateJob& job, Summary kind, int column) {
 KeyColumns load_columns(const EstimateJob& job, HeadIndex kv_head) {
   const int n_k = job.args.n_k;
   const Summary kind = job.op.columns;
+  if (job.op.is_given()) return {ColumnPanels(job.k_tiles(), 0), {}};
   KeyColumns keys{
       pack_columns(*job.k, kv_head, kind, vector_count(kind, n_k, job.op.tile_k), job.args.threads),
       {}};
@@ -95,12 +96,12 @@ void load_rows(const EstimateJob& job, HeadIndex head, int i, RowVectors& rows) 
     first = i * tile / tokens_of(kind, tile);
     end = ceil_div(std::min((i + 1) * tile, n_q), tokens_of(kind, tile));
   }
-  const int length = parts_of(kind) * job.q->width();
+  const int length = job.q == nullptr ? 0 : parts_of(kind) * job.q->width();
   rows.values.resize(static_cast<std::size_t>(end - first) * static_cast<std::size_t>(length));
   rows.tokens.clear();
   for (int row = first; row < end; ++row) {
     rows.tokens.push_back(vector_tokens(kind, tile, n_q, row));
-    load_vector(*job.q, head, kind, true, row, row_at(rows, row - first, length));
+    if (job.q != nullptr) load_vector(*job.q, head, kind, true, row, row_at(rows, row - first, length));
   }
 }
 
