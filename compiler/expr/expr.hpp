@@ -80,7 +80,8 @@ enum class Variable : std::uint8_t {
   kMassBefore,
   kSimilarQ,
   kSimilarK,
-  kVisible,  // estimates
+  kVisible,
+  kPMax,  // estimates
   kTileMax,
   kGap,  // gate
   kNB,

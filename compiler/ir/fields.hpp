@@ -87,7 +87,8 @@ struct Fields<Summarise> {
   static constexpr std::string_view name = "summarise";
   static constexpr auto table = std::tuple{
       Operand<Summarise>{"x", &Summarise::x}, Operand<Summarise>{"mean", &Summarise::mean, false},
-      Attribute{"tile", &Summarise::tile}, Attribute{"rounded", &Summarise::rounded}};
+      Attribute{"tile", &Summarise::tile}, Attribute{"rounded", &Summarise::rounded},
+      Attribute{"bounds", &Summarise::bounds}};
 };
 
 template <>
@@ -151,6 +152,7 @@ struct Fields<Estimate> {
                  Formula{"from", &Estimate::from, Site::kFrom},
                  Attribute{"scale", &Estimate::scale},
                  Attribute{"temperature", &Estimate::temperature},
+                 Attribute{"dims", &Estimate::dims},
                  Attribute{"tile_q", &Estimate::tile_q},
                  Attribute{"tile_k", &Estimate::tile_k}};
 };

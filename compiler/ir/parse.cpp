@@ -58,9 +58,11 @@ void read(ParseContext& context, Summary& summary) {
   if (const std::optional<Summary> found = parse_summary(text)) {
     summary = *found;
   } else {
-    reader.fail(Code::kProgramSyntax,
-                "expected mean, mean(n), tokens, antidiagonal(n) or last(n), got '" + text + "'",
-                reader.span(begin, begin + text.size()));
+    reader.fail(
+        Code::kProgramSyntax,
+        "expected mean, mean(n), tokens, antidiagonal(n), last(n), min_max or stride(n), got '" +
+            text + "'",
+        reader.span(begin, begin + text.size()));
   }
 }
 

@@ -40,6 +40,7 @@ enum class Dim : std::uint8_t {
   kKCells,      ///< ... and of key tokens
   kQGroups,     ///< quantisation groups along the query tokens
   kKGroups,     ///< ... and the key tokens
+  kBounds,      ///< 2 * head_dim: the smallest of each element, then the largest
 };
 
 struct ValueType {
@@ -90,11 +91,12 @@ bool operator==(const Smooth& a, const Smooth& b);
 /// The mean over the real tokens of each tile of (x - mean), f32: [batch, heads(_kv), tiles, d].
 /// What is not finite counts as 0: the tile's other tokens still have a summary. `rounded`: of
 /// cells, smaller than the predictor's tiles: [batch, heads(_kv), cells, d] in x's element type, to
-/// nearest even.
+/// nearest even. `bounds` (of keys): instead of the mean the smallest and the largest of each
+/// element, [batch, heads_kv, tiles, 2 d]; what is not finite counts as 0 here as well.
 struct Summarise {
   int x = -1, mean = -1;
   int tile = 0;
-  bool rounded = false;
+  bool rounded = false, bounds = false;
 };
 bool operator==(const Summarise& a, const Summarise& b);
 
@@ -157,11 +159,15 @@ bool operator==(const Project& a, const Project& b);
 ///   kAntidiagonal  cells of `count` tokens; dot(r, c) = sum over s of q[r*count + count-1-s] .
 ///                  k[c*count + s], divided by count; missing tokens of the last cell count as 0
 ///   kLast          (queries only) the last min(count, n_q) tokens of the sequence, for every i
+///   kMinMax        (keys only) one each: bounds; dot(r, c) = sum over d of the larger of q[d] *
+///                  smallest[d] and q[d] * largest[d]
+///   kStride        (queries only) the tile's tokens whose number is a multiple of `count`
 /// With `from` nothing is compared: a tile has one row and one column, its logit is
 /// temperature * from(i, j).
 /// A column is visible to a row if attention.mask leaves some pair of their tokens visible (decided
 /// by interval analysis for summaries and cells, by the mask itself for single tokens).
 ///   logit(r, c) = temperature * scale * dot(r, c)         over visible, not excluded columns only
+/// `dims`: only these bands of the head dimension have a part in dot; "" all.
 /// 8 and 4 bits: dot = integer dot * q_scale * k_scale + row_bias[r] + column_bias[c].
 ///   weight(r, c) = logit                                  kNone
 ///                  exp(logit - lse_r)                     else; lse_r = log sum of exp(logit) over
@@ -197,6 +203,7 @@ struct Estimate {
   Expr exclude;
   Expr from;  ///< scores of tiles, in place of logits
   float scale = 0, temperature = 1;
+  std::string dims;  ///< compiler/spec/bands.hpp
   int tile_q = 0, tile_k = 0;
   bool is_given() const { return !from.empty(); }
 };
@@ -207,6 +214,7 @@ bool operator==(const Estimate& a, const Estimate& b);
 ///   rank(i, j): tiles of row i that are visible and have larger p, ties: lower index first
 ///   mass_before(i, j): their p, summed in f32 (in order of rank or of index: within rounding)
 ///   visible(i): tiles of row i that the mask leaves visible
+///   p_max(i): the largest p of these; a NaN is none
 /// With `within`, the bits of a step before, only its tiles count as visible; what `joins` keeps is
 /// kept, too.
 struct Select {

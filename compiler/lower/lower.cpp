@@ -9,8 +9,8 @@ namespace {
 
 /// In launch order.
 constexpr Kernels (*kLowerings[])(const Plan&) = {
-    lower_permute, lower_statistics, lower_prepare, lower_prepare_values, lower_steps,
-    lower_compact, lower_attend,     lower_combine, lower_unpermute};
+    lower_permute, lower_statistics, lower_prepare, lower_bounds,  lower_prepare_values,
+    lower_steps,   lower_compact,    lower_attend,  lower_combine, lower_unpermute};
 
 /// A slot that several kernels name, and the sizes that they give it.
 struct SharedSlot {
@@ -82,7 +82,8 @@ LoweredPlan lower_plan(const Plan& plan) {
   lowered.slots = workspace_of(lowered.kernels);
   // No item of a split work tile could clear its row's reports before all others; and reports have
   // rows and tiles for the longest sequence.
-  if (lowered.parts.split || lowered.parts.sequences) lowered.cleared = {TensorRole::kCounts, TensorRole::kTileMask};
+  if (lowered.parts.split || lowered.parts.sequences)
+    lowered.cleared = {TensorRole::kCounts, TensorRole::kTileMask};
   return lowered;
 }
 

@@ -6,6 +6,7 @@
 #include "compiler/ir/names.hpp"
 #include "compiler/passes/eliminate_dead_ops.hpp"
 #include "compiler/passes/pass.hpp"
+#include "compiler/spec/bands.hpp"
 #include "compiler/target/limits.hpp"
 
 namespace lacuna {
@@ -196,15 +197,20 @@ class ProgramBuilder {
     const bool shifts = predictor.estimate && (!is_relative_to_row(predictor.estimate->normalise) ||
                                                uses(predictor.keep, Variable::kScore));
     q_summary_ = define("q_summary", numbers({kBatch, kHeads, kKeepQTiles, kHeadDim}),
-                        Summarise{q_, -1, tile_q});
+                        Summarise{.x = q_, .tile = tile_q});
     k_summary_ = define("k_summary", numbers({kBatch, kHeadsKv, kKeepKTiles, kHeadDim}),
-                        Summarise{k_, shifts ? -1 : k_mean_, tile_k});
+                        Summarise{.x = k_, .mean = shifts ? -1 : k_mean_, .tile = tile_k});
+    k_bounds_ = define("k_bounds", numbers({kBatch, kHeadsKv, kKeepKTiles, kBounds}),
+                       Summarise{.x = k_, .tile = tile_k, .bounds = true});
     if (predictor.estimate && predictor.estimate->q.kind == SummaryKind::kCellMean)
       q_cells_ = define("q_cells", {element_, {kBatch, kHeads, kQCells, kHeadDim}},
-                        Summarise{q_, -1, predictor.estimate->q.count, true});
+                        Summarise{.x = q_, .tile = predictor.estimate->q.count, .rounded = true});
     if (predictor.estimate && predictor.estimate->k.kind == SummaryKind::kCellMean)
       k_cells_ = define("k_cells", {element_, {kBatch, kHeadsKv, kKCells, kHeadDim}},
-                        Summarise{k_, shifts ? -1 : k_mean_, predictor.estimate->k.count, true});
+                        Summarise{.x = k_,
+                                  .mean = shifts ? -1 : k_mean_,
+                                  .tile = predictor.estimate->k.count,
+                                  .rounded = true});
     q_similarity_ = define("q_similarity", numbers({kBatch, kHeads, kKeepQTiles}),
                            Similarity{q_, q_mean_, tile_q, predictor.similarity});
     k_similarity_ = define("k_similarity", numbers({kBatch, kHeadsKv, kKeepKTiles}),
@@ -265,7 +271,8 @@ class ProgramBuilder {
     }
   }
 
-  static int compared(const Summary& summary, int tokens, int tiles, int cells) {
+  int compared(const Summary& summary, int tokens, int tiles, int cells) const {
+    if (summary.kind == SummaryKind::kMinMax) return k_bounds_;
     if (summary.kind == SummaryKind::kMean) return tiles;
     return summary.kind == SummaryKind::kCellMean ? cells : tokens;
   }
@@ -293,6 +300,7 @@ class ProgramBuilder {
     e.within = within_;
     e.reduce = spec.reduce;
     e.temperature = spec.temperature;
+    e.dims = spec.dims;
     e.mask = spec_.attention.mask;
     e.reference = spec.reference;
     e.exclude = spec.exclude;
@@ -363,7 +371,7 @@ class ProgramBuilder {
   int q_ = -1, k_ = -1, v_ = -1, order_ = -1, previous_lse_ = -1;
   int q_mean_ = -1, k_mean_ = -1;  ///< of what is smoothed
   int q_summary_ = -1, k_summary_ = -1, q_similarity_ = -1, k_similarity_ = -1;
-  int q_cells_ = -1, k_cells_ = -1;
+  int q_cells_ = -1, k_cells_ = -1, k_bounds_ = -1;
   int kept_ = -1, within_ = -1, joins_ = -1;  ///< bits of the step at hand, of the one before
   int estimate_q_ = -1, estimate_k_ = -1, row_bias_ = -1, column_bias_ = -1, p_ = -1;
 };
@@ -381,6 +389,22 @@ void check_previous_lse(const SpecDocument& document, Diagnostics& diagnostics) 
   d.helps.emplace_back("normalise with \"lse\" or \"softmax\", or permute the tensors outside");
 }
 
+/// Bands end with the head.
+void check_dims(const SpecDocument& document, const BuildOptions& options,
+                Diagnostics& diagnostics) {
+  for (const PredictorSpec* step : document.spec.steps()) {
+    if (!step->estimate || step->estimate->dims.empty()) continue;
+    const int needed = last_band_end(band_steps(step->estimate->dims).value_or(0));
+    if (needed <= options.head_dim) continue;
+    Diagnostic& d = diagnostics.add(at_field(
+        document, "/predictor/estimate/dims", Code::kUnsupported, Severity::kError,
+        "predictor.estimate.dims: \"" + step->estimate->dims + "\" needs a head_dim of " +
+            std::to_string(needed) + ", the caller asks for " + std::to_string(options.head_dim)));
+    d.helps.push_back("write \"head_dim\": " + std::to_string(needed) +
+                      " in attention, or bands that end before");
+  }
+}
+
 }  // namespace
 
 Program build_program(const SpecDocument& document, const BuildOptions& options,
@@ -393,6 +417,7 @@ Program build_program(const SpecDocument& document, const BuildOptions& options,
       document, "/attention/dtype", "dtype", spec.attention.dtype, options.dtype,
       [](DType t) { return name_of(t); }, diagnostics);
   check_previous_lse(document, diagnostics);
+  check_dims(document, options, diagnostics);
   const Loader loader = choose_loader(document, diagnostics);
   return ProgramBuilder(spec, options, loader).build();
 }

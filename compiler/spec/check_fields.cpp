@@ -300,9 +300,9 @@ class FieldChecker {
 
   void summary(JsonNode& node, const SpecField& field, const std::string& label) {
     if (!typed(node, field, label, node.is(Kind::kString))) return;
-    const auto known = all_summaries().first(field.kinds);
+    const std::vector<SummaryInfo> known = summaries_of(field.side);
     const auto value = parse_summary(node.string);
-    if (value && static_cast<std::size_t>(value->kind) < field.kinds) return;
+    if (value && info(value->kind).is_of(field.side)) return;
     const std::string name = node.string.substr(0, node.string.find('('));
     const bool has_number = name.size() < node.string.size();
     auto row = std::find_if(known.begin(), known.end(), [&](const SummaryInfo& each) {

@@ -8,8 +8,7 @@ using Kind = JsonNode::Kind;
 
 std::vector<std::string> summary_forms(const SpecField& field) {
   std::vector<std::string> forms;
-  for (const SummaryInfo& row : all_summaries().first(field.kinds))
-    forms.push_back(form_of(row.kind));
+  for (const SummaryInfo& row : summaries_of(field.side)) forms.push_back(form_of(row.kind));
   return forms;
 }
 

@@ -223,18 +223,22 @@ constexpr SpecField kFields[] = {
      .slot = LACUNA_SLOT(step->estimate->from)},
     {.path = "predictor.estimate.q",
      .kind = kSummary,
-     .kinds = kQuerySummaries,
+     .side = SummarySide::kQueries,
      .fallback = "`\"mean\"`",
      .doc =
          "What of a query tile is compared: the mean of its tokens, or of each cell of n tokens; "
-         "every token; cells of n tokens along antidiagonals; or, for every tile, the last n "
-         "queries.",
+         "every token, or every n-th; cells of n tokens along antidiagonals; or, for every tile, "
+         "the "
+         "last n queries.",
      .slot = LACUNA_SLOT(step->estimate->q)},
     {.path = "predictor.estimate.k",
      .kind = kSummary,
-     .kinds = kKeySummaries,
+     .side = SummarySide::kKeys,
      .fallback = "`\"mean\"`",
-     .doc = "The same of a key tile.",
+     .doc =
+         "The same of a key tile; `min_max`: the smallest and the largest of each element, whose "
+         "larger product with a query's element is summed: no key of the tile has a larger "
+         "one.",
      .slot = LACUNA_SLOT(step->estimate->k)},
     {.path = "predictor.estimate.bits",
      .kind = kInteger,
@@ -273,6 +277,12 @@ constexpr SpecField kFields[] = {
      .doc = "What logits are multiplied with before they are normalised: above 1 `p` falls faster.",
      .why = "the temperature is a positive f32",
      .slot = LACUNA_SLOT(step->estimate->temperature)},
+    {.path = "predictor.estimate.dims",
+     .kind = kText,
+     .fallback = "all",
+     .doc = "The elements of q and k that are compared: ascending bands of the head dimension, "
+            "`\"0:32,64:96\"`, which begin and end at multiples of 16.",
+     .slot = LACUNA_SLOT(step->estimate->dims)},
     {.path = "predictor.estimate.reference",
      .kind = kExpression,
      .site = Site::kReference,

@@ -27,11 +27,11 @@ enum class SpecFieldKind : std::uint8_t {
   kBoolean,
   kInteger,
   kNumber,
-  kBound,    ///< an f32 or i32 number, "inf" or "-inf"
-  kRange,    ///< a list of two bounds
-  kEnum,     ///< one of `names`
-  kSubset,   ///< a list of some of `names`
-  kSummary,  ///< one of the first `kinds` summaries: "mean", "antidiagonal(8)", ... (summary.hpp)
+  kBound,       ///< an f32 or i32 number, "inf" or "-inf"
+  kRange,       ///< a list of two bounds
+  kEnum,        ///< one of `names`
+  kSubset,      ///< a list of some of `names`
+  kSummary,     ///< one of the summaries of a `side`: "mean", "antidiagonal(8)", ... (summary.hpp)
   kTokenOrder,  ///< one of `names`, or an object that gives one of `grids` its [T, H, W]
 };
 
@@ -67,7 +67,7 @@ struct SpecField {
   std::span<const int> values{};    ///< kInteger: legal besides the range, if there is one
   std::span<const std::string_view> names{};  ///< kEnum, kSubset, kTokenOrder
   std::span<const std::string_view> grids{};  ///< kTokenOrder
-  std::size_t kinds = 0;                      ///< kSummary
+  SummarySide side{};                         ///< kSummary
   std::size_t most_steps = 1;                 ///< kObject: a list may have so many in its place
   std::string_view fallback{};                ///< what absence means, for the docs
   std::string_view doc{};
@@ -127,7 +127,6 @@ inline constexpr std::array kLegalHeadDims{64, 96, 128, 256};
 inline constexpr std::array kColumnWidths{1, 8};
 inline constexpr std::array kLegalEstimateBits{4, 8, 16, 32};
 inline constexpr std::array kLegalComputeBits{8, 16};
-inline constexpr std::size_t kKeySummaries = 4, kQuerySummaries = 5;  ///< "last" is of queries only
 
 // Names of enumerators, in their order. A field may offer only the first of them.
 inline constexpr std::array<std::string_view, 3> kDTypeNames{"bf16", "f16", "f32"};

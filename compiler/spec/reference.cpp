@@ -16,9 +16,9 @@ std::string names_text(const SpecField& field) {
 
 std::string summaries_text(const SpecField& field) {
   std::string out;
-  for (const SummaryInfo& row : all_summaries().first(field.kinds))
+  for (const SummaryInfo& row : summaries_of(field.side))
     out.append(out.empty() ? "`\"" : ", `\"").append(form_of(row.kind)).append("\"`");
-  for (const SummaryInfo& row : all_summaries().first(field.kinds))
+  for (const SummaryInfo& row : summaries_of(field.side))
     if (row.first != 0) out.append("; n of ").append(row.name).append(": ").append(row.counts);
   return out;
 }

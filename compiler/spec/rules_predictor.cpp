@@ -4,6 +4,7 @@
 
 #include "compiler/expr/expr_tables.hpp"
 #include "compiler/expr/parse.hpp"
+#include "compiler/spec/bands.hpp"
 #include "compiler/spec/field_words.hpp"
 #include "compiler/spec/rule_context.hpp"
 #include "compiler/spec/summary.hpp"
@@ -12,7 +13,7 @@ namespace lacuna {
 namespace {
 
 constexpr std::array kOfEstimates{Variable::kScore, Variable::kP, Variable::kRank,
-                                  Variable::kMassBefore};
+                                  Variable::kMassBefore, Variable::kPMax};
 constexpr int kLeastTile = 16;      ///< below: columns
 constexpr int kKeysOfThreads = 32;  ///< that the groups of four threads share
 
@@ -30,13 +31,19 @@ bool has_mean_keys(const EstimateSpec& estimate) {
          (estimate.k.kind == SummaryKind::kMean || estimate.k.kind == SummaryKind::kCellMean);
 }
 
+/// Are the keys of a tile one vector, or one for each of several cells?
+bool has_summarised_keys(const EstimateSpec& estimate) {
+  return has_mean_keys(estimate) ||
+         (!is_given(estimate) && estimate.k.kind == SummaryKind::kMinMax);
+}
+
 bool in_integers(const EstimateSpec& estimate) { return estimate.bits == 8 || estimate.bits == 4; }
 
 /// What queries of this kind can be compared with.
 std::string keys_for(const Summary& queries) {
   switch (queries.kind) {
     case SummaryKind::kMean:
-      return "\"mean\", \"tokens\"";
+      return "\"mean\", \"min_max\", \"tokens\"";
     case SummaryKind::kCellMean:
       return "\"mean(n)\"";
     case SummaryKind::kAntidiagonal:
@@ -50,7 +57,8 @@ bool compare(const Summary& q, const Summary& k) {
   if (q.kind == SummaryKind::kAntidiagonal) return q == k;
   if (q.kind == SummaryKind::kCellMean) return k.kind == SummaryKind::kCellMean;
   return k.kind == SummaryKind::kTokens ||
-         (k.kind == SummaryKind::kMean && q.kind == SummaryKind::kMean);
+         (q.kind == SummaryKind::kMean &&
+          (k.kind == SummaryKind::kMean || k.kind == SummaryKind::kMinMax));
 }
 
 class PredictorRules {
@@ -77,7 +85,7 @@ class PredictorRules {
     context_.conflict_in("predictor.keep", predictor_.keep, *read,
                          "predictor.keep: '" + std::string(info(*read).name) +
                              "' needs predictor.estimate, and there is none",
-                         "score, p, rank and mass_before come from an estimate of each tile",
+                         "score, p, p_max, rank and mass_before come from an estimate of each tile",
                          "add \"estimate\": { \"q\": \"mean\", \"k\": \"mean\" }, or decide from "
                          "places, similarity and `visible`");
   }
@@ -88,19 +96,23 @@ class PredictorRules {
                          "predictor.tile.k"}))
       return;
     if (!compare(estimate.q, estimate.k)) {
-      context_.conflict("predictor.estimate.k",
-                        "predictor.estimate: q " + quoted(estimate.q) + " does not go with k " +
-                            quoted(estimate.k),
-                        "means of tiles are compared with means of tiles or tokens, tokens with "
-                        "tokens, means of cells with means of cells, antidiagonals with those of "
-                        "the same size",
-                        "legal with q " + quoted(estimate.q) + ": k " + keys_for(estimate.q));
+      context_.conflict(
+          "predictor.estimate.k",
+          "predictor.estimate: q " + quoted(estimate.q) + " does not go with k " +
+              quoted(estimate.k),
+          "means of tiles are compared with means or bounds of tiles or tokens, tokens "
+          "with tokens, means of cells with means of cells, antidiagonals with those of "
+          "the same size",
+          "legal with q " + quoted(estimate.q) + ": k " + keys_for(estimate.q));
       return;
     }
+    if (estimate.q.kind == SummaryKind::kStride)
+      check_cells(estimate.q, "predictor.tile.q", predictor_.tile_q);
     if (has_cells(estimate.q)) {
       check_cells(estimate.q, "predictor.tile.q", predictor_.tile_q);
       check_cells(estimate.k, "predictor.tile.k", predictor_.tile_k);
     }
+    if (context_.at("predictor.estimate.dims") != nullptr) check_dims(estimate);
     if (context_.sound({"predictor.estimate.bits"})) check_bits(estimate);
     if (context_.sound({"predictor.estimate.normalise"})) check_normalise(estimate);
     if (context_.at("predictor.estimate.exclude") != nullptr) check_exclude(estimate);
@@ -108,7 +120,7 @@ class PredictorRules {
 
   /// Scores that the spec says itself: nothing is compared, and a tile has one.
   void check_given(const EstimateSpec& estimate) {
-    for (const char* field : {"q", "k", "bits", "group", "reduce", "reference"}) {
+    for (const char* field : {"q", "k", "bits", "group", "reduce", "dims", "reference"}) {
       const std::string path = std::string("predictor.estimate.") + field;
       if (context_.at(path) == nullptr) continue;
       context_.conflict(path, path + " does not go with predictor.estimate.from",
@@ -126,7 +138,8 @@ class PredictorRules {
     check_mass(estimate);
   }
 
-  /// A cell lies in one tile. The largest legal cell is the nearest one.
+  /// A cell, or the step from one row to the next, lies in one tile. The largest legal one is the
+  /// nearest.
   void check_cells(const Summary& cells, const char* path, int tile) {
     if (tile % cells.count == 0) return;
     const std::string count = std::to_string(cells.count);
@@ -139,11 +152,35 @@ class PredictorRules {
       if (tile % legal == 0 && fits) nearest.count = legal;
     }
     if (nearest.count != cells.count) help = quoted(nearest) + ", or " + help;
+    const bool is_stride = cells.kind == SummaryKind::kStride;
     context_.conflict(path,
                       std::string(path) + " = " + std::to_string(tile) +
-                          " is not a multiple of the " + count + " tokens of a cell of " +
-                          quoted(cells),
-                      "a cell lies in one tile", help);
+                          " is not a multiple of the " + count + " tokens of a " +
+                          (is_stride ? "step of " : "cell of ") + quoted(cells),
+                      is_stride ? "all tiles have the same rows" : "a cell lies in one tile", help);
+  }
+
+  void check_dims(const EstimateSpec& estimate) {
+    const std::string dims = "predictor.estimate.dims";
+    if (!band_steps(estimate.dims)) {
+      Diagnostic& d = context_.report(
+          Code::kOutOfRange, *context_.at(dims),
+          dims + " = \"" + estimate.dims + "\" is no list of bands of the head dimension");
+      d.notes.emplace_back(
+          "a band is FIRST:END, END not included; bands ascend, and begin and end at multiples of "
+          "16, the depth of one mma, up to 256");
+      d.helps.emplace_back("such as \"0:32\" or \"0:32,64:96\"");
+      return;
+    }
+    if (in_integers(estimate))
+      context_.conflict(dims, dims + " does not go with bits 8 or 4",
+                        "the integers and the biases of smoothing are those of whole rows",
+                        "leave bits or dims out");
+    if (has_exact_lse(estimate.normalise))
+      context_.conflict(
+          dims,
+          dims + " does not go with normalise \"" + std::string(name_of(estimate.normalise)) + "\"",
+          "the log-sum-exp is that of whole rows", "leave it out, or \"normalise\": \"softmax\"");
   }
 
   void check_bits(const EstimateSpec& estimate) {
@@ -155,7 +192,7 @@ class PredictorRules {
                         bits + " needs \"tokens\" on both sides, not q " + quoted(estimate.q) +
                             " and k " + quoted(estimate.k),
                         "integers are made of tokens; the mean of a tile is compared in f32, cells "
-                        "and last queries in the element type of the tensors",
+                        "and some of the queries in the element type of the tensors",
                         "\"q\": \"tokens\", \"k\": \"tokens\"; or leave bits out");
     } else if (estimate.bits == 16 && has_mean(estimate)) {
       context_.conflict("predictor.estimate.bits", bits + " does not go with a mean",
@@ -188,7 +225,8 @@ class PredictorRules {
                             std::string(name_of(estimate.normalise)) + "\"",
                         "it chooses the keys whose exact log-sum-exp normalises",
                         "leave normalise or reference out");
-    if (per_query && estimate.q.kind != SummaryKind::kTokens)
+    if (per_query && estimate.q.kind != SummaryKind::kTokens &&
+        estimate.q.kind != SummaryKind::kStride)
       context_.conflict("predictor.estimate.normalise",
                         "predictor.estimate.normalise = \"" +
                             std::string(name_of(estimate.normalise)) +
@@ -253,7 +291,7 @@ class PredictorRules {
     if (!predictor_.estimate) return;
     read("predictor.estimate.exclude", predictor_.estimate->exclude);
     const bool known = context_.sound({"predictor.estimate.q", "predictor.estimate.k"});
-    if (known && has_mean_keys(*predictor_.estimate))
+    if (known && has_summarised_keys(*predictor_.estimate))
       context_.conflict("predictor.estimate.k",
                         "predictor.estimate.k: " + quoted(predictor_.estimate->k) +
                             " needs tiles of many keys" + but,
@@ -280,7 +318,7 @@ class PredictorRules {
     if (estimate && first_used(predictor_.keep, kOfEstimates) == nullptr)
       context_
           .conflict("predictor.estimate", "predictor.estimate is made for nothing",
-                    "predictor.keep reads none of score, p, rank and mass_before",
+                    "predictor.keep reads none of score, p, p_max, rank and mass_before",
                     "leave it out, or read it in predictor.keep")
           .severity = Severity::kWarning;
   }

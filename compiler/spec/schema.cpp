@@ -94,7 +94,7 @@ Json one_json(const SpecField& field) {
     case SpecFieldKind::kSubset:
       return set_of(names_json(field));
     case SpecFieldKind::kSummary:
-      return {{"type", "string"}, {"pattern", summary_pattern(field.kinds)}};
+      return {{"type", "string"}, {"pattern", summary_pattern(field.side)}};
     case SpecFieldKind::kTokenOrder:
       return token_order_json(field);
   }

@@ -42,10 +42,15 @@ enum class SummaryKind : std::uint8_t {
   kAntidiagonal,  ///< "antidiagonal(8)": cells of 8 tokens; the logit of two cells is the sum over
                   ///< the antidiagonal of their 8 x 8 token logits, divided by 8 (XAttention)
   kLast,          ///< "last(64)": the last 64 query tokens, for every query tile (MInference)
+  kMinMax,        ///< "min_max": bounds of the tile's keys, the smallest and the largest of each
+                  ///< element, which bound the products of all of them (Quest)
+  kStride,        ///< "stride(16)": every 16th query token of the tile
 };
+/// Whose tokens a summary can be of.
+enum class SummarySide : std::uint8_t { kQueries, kKeys };
 struct Summary {
   SummaryKind kind = SummaryKind::kMean;
-  int count = 1;  ///< of kCellMean, kAntidiagonal and kLast
+  int count = 1;  ///< of kCellMean, kAntidiagonal, kLast and kStride
   bool operator==(const Summary&) const = default;
 };
 
@@ -122,6 +127,7 @@ struct EstimateSpec {
   Reduce reduce = Reduce::kMax;
   Normalise normalise = Normalise::kSoftmax;
   float temperature = 1;  ///< factor of the logits that are normalised
+  std::string dims;       ///< bands of the head dimension that are compared (bands.hpp); "": all
   Expr reference;  ///< Site::kReference; of kLse: whose exact logits normalise; empty: all visible
   Expr exclude;    ///< Site::kExclude; empty: no tile is excluded
   bool operator==(const EstimateSpec&) const = default;

@@ -56,6 +56,7 @@ bool has_estimate_family(const Plan& plan) {
   return has_estimate(plan) && plan.target.has_wgmma &&
          estimate_of(plan)->rows.kind == SummaryKind::kTokens;
 }
+bool has_dims(const Plan& plan) { return has_estimate(plan) && !estimate_of(plan)->dims.empty(); }
 bool has_other_product(const Plan& plan) {
   return has_estimate(plan) &&
          plan.attend.estimate_product_bits.value != plan.attend.estimate_bits.value;
@@ -160,6 +161,7 @@ constexpr Row kRows[] = {
     choice<&A::estimate_bits>("predictor.estimate.bits", has_comparison),
     choice<&A::estimate_product_bits>("predictor.estimate.product_bits", has_other_product),
     choice<&A::estimate_family>("predictor.estimate.family", has_estimate_family),
+    {"predictor.estimate.dims", [](P p) { return from_spec(estimate_of(p)->dims); }, has_dims},
     {"predictor.estimate.group", [](P p) { return from_spec(value_text(estimate_of(p)->group)); },
      has_integer_estimate},
     {"predictor.estimate.reference",

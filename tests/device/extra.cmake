@@ -79,7 +79,8 @@ set(short_tier
   sparge_d128_f16_sm_100a sparge_topk_d64_bf16_sm_100a sale_d64_bf16_sm_100a
   fg_attn_cached_d64_bf16_sm_100a fg_attn_pooled_d64_bf16_sm_100a xattention_d64_bf16_sm_100a
   relmax_d64_bf16_sm_100a flashprefill_d64_bf16_sm_100a cascade_d64_bf16_sm_100a
-  seer_attention_d64_bf16_sm_100a
+  seer_attention_d64_bf16_sm_100a quest_d64_bf16_sm_100a sampled_rows_d64_bf16_sm_100a
+  bands_d64_bf16_sm_100a prism_d128_f16_sm_100a
   streaming_d64_bf16_sm_100a radial_d64_bf16_sm_100a minference_vertical_slash_d64_bf16_sm_100a
   topk_blocks_d64_bf16_sm_100a external_mask_d64_bf16_sm_100a sparge_video_d64_bf16_sm_100a
   split_dense_d96_f16_sm_100a split_window_d64_bf16_sm_100a split_lists_d64_bf16_sm_100a
@@ -110,13 +111,18 @@ foreach(name warp-gate tile-gate-pv tile-gate-exp lists lists-descending)
 endforeach()
 device_kernel(tests/device/specs/warp-gate.json 256 f16)
 # All stages of a predictor, one after the other.
-foreach(name sparge sparge-topk sale fg-attn-cached fg-attn-pooled xattention relmax flashprefill cascade seer-attention streaming radial
+foreach(name sparge sparge-topk sale fg-attn-cached fg-attn-pooled xattention relmax flashprefill cascade seer-attention quest streaming radial
              minference-vertical-slash topk-blocks external-mask sparge-video)
   device_kernel(specs/${name}.json 64 bf16)
 endforeach()
 foreach(name sparge sale fg-attn-pooled)
   device_kernel(specs/${name}.json 128 f16)
 endforeach()
+
+# A sample of each tile's queries.
+device_kernel(tests/device/specs/sampled-rows.json 64 bf16)
+device_kernel(tests/device/specs/bands.json 64 bf16)
+device_kernel(specs/prism.json 128 f16)
 
 # The wgmma family.
 foreach(name dense document alibi softcap bsfa skip-softmax external-mask sparge sparge-topk topk-blocks sale

@@ -144,6 +144,18 @@ void make_seer_attention(Variant& v, Random& random) {
   };
 }
 
+void make_quest(Variant& v, Random& random) {
+  const auto pages = head_count(v, "pages", random, 0, 12);
+  const int shift = shift_of(v);
+  oracle::Predictor& p = pooled(v, 64, 16);
+  p.estimate->columns = oracle::Compared::kBounds;
+  p.estimate->norm = oracle::Norm::kNone;
+  p.keep = [=](const TileFacts& t) {
+    return t.rank < pages[pooled_head(t)] || behind(t, shift) <= 0;
+  };
+  v.tiling.tile_k = 16;
+}
+
 void make_streaming(Variant& v, Random& random) {
   const auto sink = head_count(v, "sink", random, 0, 200);
   const auto window = head_count(v, "window", random, 0, 300);
@@ -181,6 +193,7 @@ bool make_pooled_variant(const std::string& name, Variant& v, KernelTile, Random
   if (name == "dilated-union") return make_dilated_union(v, random), true;
   if (name == "flexprefill") return make_flexprefill(v, random), true;
   if (name == "seer-attention") return make_seer_attention(v, random), true;
+  if (name == "quest") return make_quest(v, random), true;
   if (name == "streaming") return make_streaming(v, random), true;
   using oracle::Norm;
   if (name == "topk-blocks")

@@ -28,10 +28,14 @@ std::vector<double> lengths_of(const std::vector<double>& vectors, int d) {
 
 std::vector<Item> items_of(Compared compared, int count, int tokens, int tile) {
   const bool cells = compared == Compared::kAntidiagonal || compared == Compared::kCellMean;
-  const int width = compared == Compared::kMean ? tile : cells ? count : 1;
+  const bool is_tile = compared == Compared::kMean || compared == Compared::kBounds;
+  const int width = is_tile ? tile : cells ? count : 1;
+  const int step = compared == Compared::kStride ? count : width;
   std::vector<Item> items;
-  for (int first = 0; first < tokens; first += width)
-    items.push_back({static_cast<int>(items.size()), first, std::min(first + width, tokens) - 1});
+  for (int first = 0; first < tokens; first += step) {
+    const int index = compared == Compared::kStride ? first : static_cast<int>(items.size());
+    items.push_back({index, first, std::min(first + width, tokens) - 1});
+  }
   return items;
 }
 
@@ -60,6 +64,24 @@ Vectors rounded_means(const std::vector<double>& x, const std::vector<double>& m
   return out;
 }
 
+/// [tiles, 2 d] of each head: the smallest of each element of a tile, then the largest.
+std::vector<double> tile_bounds(const std::vector<double>& x, int heads, int tokens, int d,
+                                int tile) {
+  std::vector<double> out;
+  for (int head = 0; head < heads; ++head)
+    for (int first = 0; first < tokens; first += tile)
+      for (const bool is_largest : {false, true})
+        for (int c = 0; c < d; ++c) {
+          double bound = is_largest ? -kInfinity : kInfinity;
+          for (int n = first; n < std::min(first + tile, tokens); ++n) {
+            const double value = row_at(x, static_cast<std::size_t>(head * tokens + n), d)[c];
+            bound = is_largest ? std::max(bound, value) : std::min(bound, value);
+          }
+          out.push_back(bound);
+        }
+  return out;
+}
+
 /// The vectors of one side: summaries, tokens, or tokens in integers. Summaries of keys are
 /// smoothed where that changes nothing but precision, those of queries never.
 Vectors vectors_of(const std::vector<double>& x, const std::vector<double>& mean, int heads,
@@ -74,12 +96,13 @@ Vectors vectors_of(const std::vector<double>& x, const std::vector<double>& mean
     return rounded_means(smooth_x, smooth ? mean : std::vector<double>{}, heads, tokens, d, cell,
                          rule.cells);
   }
+  if (compared == Compared::kBounds) return {tile_bounds(x, heads, tokens, d, tile), {}};
   if (rule.bits > 8) return {x, {}};
   return quantise(x, mean, heads, tokens, d, grouping).vectors(d);
 }
 
 int vector_count(const EstimateRule& rule, Compared compared, bool is_query, int tokens, int tile) {
-  if (compared == Compared::kMean) return tiles_of(tokens, tile);
+  if (compared == Compared::kMean || compared == Compared::kBounds) return tiles_of(tokens, tile);
   return compared == Compared::kCellMean ? tiles_of(tokens, cell_tokens(rule, is_query)) : tokens;
 }
 
@@ -116,9 +139,19 @@ std::vector<Item> rows_of(const Prepared& x, int i) {
   return rows;
 }
 
+/// The largest product that a key within the bounds can have with a query.
+Logit bounded_product(const Prepared& x, std::size_t a, std::size_t b) {
+  const int d = x.problem->d;
+  const double *q = row_at(x.q.value, a, d), *smallest = row_at(x.k.value, b, 2 * d);
+  Logit out{0, kProductError * x.q_length[a] * x.k_length[b]};
+  for (int c = 0; c < d; ++c) out.value += std::max(q[c] * smallest[c], q[c] * smallest[d + c]);
+  return out;
+}
+
 /// The product of two vectors and how far rounding may take it.
 Logit product(const Prepared& x, std::size_t a, std::size_t b) {
   const int d = x.problem->d;
+  if (x.predictor->estimate->columns == Compared::kBounds) return bounded_product(x, a, b);
   const double *q = row_at(x.q.value, a, d), *k = row_at(x.k.value, b, d);
   Logit out{dot(q, k, d), kProductError * x.q_length[a] * x.k_length[b]};
   if (x.q.slack.empty()) return out;
@@ -311,9 +344,15 @@ Prepared prepare(const Problem& p, const Predictor& predictor) {
                      {rule.bits, rule.group, std::max(predictor.tile_q, 16), true});
   out.k = vectors_of(p.k, k_mean, k_heads, p.n_k, p.d, rule, rule.columns, predictor.tile_k,
                      {rule.bits, rule.group, std::max(predictor.tile_k, 32), false});
+  for (std::size_t n = 0; rule.takes && n < out.q.value.size(); ++n) {
+    if (rule.takes(static_cast<int>(n % static_cast<std::size_t>(p.d)))) continue;
+    out.q.value[n] = 0;
+    if (!out.q.slack.empty()) out.q.slack[n] = 0;
+  }
   out.q_vectors = vector_count(rule, rule.rows, true, p.n_q, predictor.tile_q);
   out.k_vectors = vector_count(rule, rule.columns, false, p.n_k, predictor.tile_k);
-  out.q_length = lengths_of(out.q.value, p.d), out.k_length = lengths_of(out.k.value, p.d);
+  out.q_length = lengths_of(out.q.value, p.d),
+  out.k_length = lengths_of(out.k.value, rule.columns == Compared::kBounds ? 2 * p.d : p.d);
   if (rule.bits <= 8) add_biases(out, q_mean, k_mean);
   return out;
 }

@@ -7,6 +7,7 @@
 #include "compiler/lower/predict/estimate_family.hpp"
 #include "compiler/lower/predict/estimate_kernels.hpp"
 #include "compiler/lower/token_ops.hpp"
+#include "compiler/spec/bands.hpp"
 #include "compiler/target/estimate_block.hpp"
 
 namespace lacuna {
@@ -99,6 +100,8 @@ void add_estimate_config(const EstimateParts& parts, std::vector<ConfigField>& f
   fields.push_back(enumerator("Normalise", "kNormalise", normalise_name(estimate.normalise),
                               "/predictor/estimate/normalise"));
   fields.push_back(number("kTemperature", estimate.temperature, "/predictor/estimate/temperature"));
+  if (const auto steps = band_steps(estimate.dims))
+    fields.push_back(integer("kDims", static_cast<int>(*steps), "/predictor/estimate/dims"));
   fields.push_back(boolean("kSums", estimate.reduce == Reduce::kSum, "/predictor/estimate/reduce"));
   fields.push_back(has_mask(estimate.mask));
   fields.push_back(

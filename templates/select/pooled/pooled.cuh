@@ -15,6 +15,7 @@
 #include "select/pooled/pooled_means.cuh"
 #include "select/pooled/pooled_product.cuh"
 #include "select/pooled/pooled_tokens.cuh"
+#include "select/pooled/pooled_vectors.cuh"
 
 namespace lacuna {
 
@@ -45,7 +46,8 @@ class PooledBlock {
   static constexpr int kColumns = Config::kColumnsAreTokens ? Config::kTileK : 1;  ///< of a tile
   static constexpr bool kIsRowMax = Config::kNormalise == Normalise::kRowMax;
   static constexpr bool kIsNormal = Config::kNormalise == Normalise::kSoftmax || kIsRowMax;
-  using Rows = PooledRows<Config::kHeadDim, kRows>;
+  using Vectors = PooledVectors<Config>;
+  using Rows = PooledRows<Vectors, Config::kHeadDim, kRows>;
   /// Columns that a warp takes before it reduces: whole tiles, in steps of kKeys.
   static constexpr int kSpan = kColumns < Rows::kKeys ? Rows::kKeys : kColumns;
   /// Lanes that share a tile of a row.
@@ -139,9 +141,8 @@ class PooledBlock {
                                group_.h / args_.attend.heads_per_kv * k.stride_h;
       dot = rows.multiply(keys, k.stride_n, first, columns_ - 1);
     } else {
-      const float* const keys =
-          args_.predict.k_summary + key_head(args_, group_.b, group_.h) * tiles_ * Config::kHeadDim;
-      dot = rows.multiply(keys, Config::kHeadDim, first, columns_ - 1);
+      const float* const keys = Vectors::columns(args_, group_.b, group_.h);
+      dot = rows.multiply(keys, Vectors::kLength, first, columns_ - 1);
     }
     if (!sees) return;
     const float logit = dot * args_.attend.scale * Config::kTemperature;
