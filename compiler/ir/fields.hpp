@@ -219,6 +219,7 @@ struct Fields<Attend> {
                  Attribute{"tile_k", &Attend::tile_k},
                  Attribute{"order", &Attend::order},
                  Formula{"sink", &Attend::sink, Site::kSink},
+                 Attribute{"normalise", &Attend::normalise},
                  Attribute{"lse", &Attend::lse},
                  Attribute{"lse_base", &Attend::lse_base}};
 };

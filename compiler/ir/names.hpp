@@ -41,6 +41,8 @@ inline constexpr auto kAll<Reduce> = std::array{Reduce::kMax, Reduce::kSum};
 template <>
 inline constexpr auto kAll<LseBase> = std::array{LseBase::kE, LseBase::k2};
 template <>
+inline constexpr auto kAll<Weights> = std::array{Weights::kSoftmax, Weights::kSigmoid};
+template <>
 inline constexpr auto kAll<Normalise> =
     std::array{Normalise::kNone, Normalise::kSoftmax, Normalise::kLse, Normalise::kPreviousLse,
                Normalise::kRowMax};

@@ -248,6 +248,8 @@ bool operator==(const Unpermute& a, const Unpermute& b);
 /// Online-softmax attention over the visited tiles of each work tile.
 /// Visited: tiles of `list_indices` if given, else those the classifier does not find empty.
 /// Results: o, and lse if wanted. Empty row: o = 0, lse = -inf.
+/// normalise: kSoftmax divides the weights exp(logit) of a row by their sum; kSigmoid: weights are
+/// 1 / (1 + exp(-logit)), o their plain sum with v, and there is no lse.
 ///
 /// A key that a row does not see (`mask` is false, or its tile is not visited) has no part in the
 /// row, whatever k and v hold there. On a GPU v has to be finite in all keys of a visited tile:
@@ -276,6 +278,7 @@ struct Attend {
   int tile_q = 0, tile_k = 0;  ///< 0 until choose_tiles
   TileOrder order = TileOrder::kAscending;
   Expr sink;  ///< a logit of each row in the denominator and the lse alone; empty: none
+  Weights normalise = Weights::kSoftmax;
   bool lse = true;
   LseBase lse_base = LseBase::kE;
 };

@@ -4,6 +4,7 @@
 #include "compiler/ir/names.hpp"
 #include "compiler/ir/verify_rules.hpp"
 #include "compiler/spec/bands.hpp"
+#include "compiler/spec/summary.hpp"
 
 namespace lacuna {
 namespace {
@@ -35,14 +36,6 @@ bool has_similarities(const Program& p, const T& op, const Expr& expr) {
   };
   return is_right(op.similar_q, Variable::kSimilarQ, "q", op.tile_q) &&
          is_right(op.similar_k, Variable::kSimilarK, "k", op.tile_k);
-}
-
-bool kinds_combine(const Estimate& e) {
-  if (e.rows.kind == kMean)
-    return e.columns.kind == kMean || e.columns.kind == kMinMax || e.columns.kind == kTokens;
-  if (e.rows.kind == kAntidiagonal) return e.columns == e.rows;
-  if (e.rows.kind == kCellMean) return e.columns.kind == kCellMean;
-  return e.columns.kind == kTokens;
 }
 
 bool has_right_bits(const Estimate& e) {
@@ -96,7 +89,9 @@ constexpr OpRule<Estimate> kEstimate[] = {
      }},
     {"rows and columns are mean and mean, min_max or tokens, mean(n) and mean(m), antidiagonal(n) "
      "both, or tokens, last(n) or stride(n) and tokens",
-     [](const Program&, const Node&, const Estimate& e) { return kinds_combine(e); }},
+     [](const Program&, const Node&, const Estimate& e) {
+       return are_compared(e.rows, e.columns);
+     }},
     {"cells and strides have at least 2 tokens and divide the tiles, last rows are at least 1",
      [](const Program&, const Node&, const Estimate& e) {
        return divides(e.rows, e.tile_q) && divides(e.columns, e.tile_k);

@@ -4,37 +4,17 @@
 
 #include "compiler/expr/parse.hpp"
 #include "compiler/ir/names.hpp"
+#include "compiler/passes/check_request.hpp"
 #include "compiler/passes/eliminate_dead_ops.hpp"
 #include "compiler/passes/pass.hpp"
-#include "compiler/spec/bands.hpp"
 #include "compiler/target/limits.hpp"
 
 namespace lacuna {
 namespace {
 
-template <class T, class ToText>
-std::string list_of(const std::vector<T>& values, ToText to_text) {
-  std::string text;
-  for (const T& value : values) text += (text.empty() ? "" : ", ") + std::string(to_text(value));
-  return text;
-}
-
 template <class T>
 bool admits(const Choice<T>& choice, T value) {
   return choice.is_auto() || std::ranges::count(choice.values, value) > 0;
-}
-
-/// The caller's value must be one that the spec admits.
-template <class T, class ToText>
-void check_admitted(const SpecDocument& document, std::string_view pointer, const char* field,
-                    const Choice<T>& admitted, T value, ToText to_text, Diagnostics& diagnostics) {
-  if (admits(admitted, value)) return;
-  const std::string legal = list_of(admitted.values, to_text);
-  Diagnostic& d =
-      diagnostics.add(at_field(document, pointer, Code::kUnsupported, Severity::kError,
-                               std::string(field) + ": the spec admits " + legal +
-                                   ", the caller asks for " + std::string(to_text(value))));
-  d.helps.push_back("compile for " + legal + ", or extend the spec's list");
 }
 
 /// Keys of a column: what the gather loader is for where a tile of a loader in order has at
@@ -345,6 +325,7 @@ class ProgramBuilder {
     }
     attend_.scale = scale_;
     attend_.sink = spec_.attention.sink;
+    attend_.normalise = spec_.attention.normalise;
     attend_.lse = spec_.attention.lse;
     if (attend_.lse) attend_.lse_base = spec_.attention.lse_base;
     const bool permuted = spec_.permute.order != TokenOrder::kNone;
@@ -376,48 +357,12 @@ class ProgramBuilder {
   int estimate_q_ = -1, estimate_k_ = -1, row_bias_ = -1, column_bias_ = -1, p_ = -1;
 };
 
-/// The row LSE of an earlier call lies in the caller's order.
-void check_previous_lse(const SpecDocument& document, Diagnostics& diagnostics) {
-  const VariantSpec& spec = document.spec;
-  const bool reads_it = spec.predictor && spec.predictor->estimate &&
-                        spec.predictor->estimate->normalise == Normalise::kPreviousLse;
-  if (!reads_it || spec.permute.order == TokenOrder::kNone) return;
-  Diagnostic& d = diagnostics.add(
-      at_field(document, "/predictor/estimate/normalise", Code::kConflict, Severity::kError,
-               "predictor.estimate.normalise: previous_lse does not go with permute"));
-  d.notes.emplace_back("the lse of an earlier call lies in the caller's order of tokens");
-  d.helps.emplace_back("normalise with \"lse\" or \"softmax\", or permute the tensors outside");
-}
-
-/// Bands end with the head.
-void check_dims(const SpecDocument& document, const BuildOptions& options,
-                Diagnostics& diagnostics) {
-  for (const PredictorSpec* step : document.spec.steps()) {
-    if (!step->estimate || step->estimate->dims.empty()) continue;
-    const int needed = last_band_end(band_steps(step->estimate->dims).value_or(0));
-    if (needed <= options.head_dim) continue;
-    Diagnostic& d = diagnostics.add(at_field(
-        document, "/predictor/estimate/dims", Code::kUnsupported, Severity::kError,
-        "predictor.estimate.dims: \"" + step->estimate->dims + "\" needs a head_dim of " +
-            std::to_string(needed) + ", the caller asks for " + std::to_string(options.head_dim)));
-    d.helps.push_back("write \"head_dim\": " + std::to_string(needed) +
-                      " in attention, or bands that end before");
-  }
-}
-
 }  // namespace
 
 Program build_program(const SpecDocument& document, const BuildOptions& options,
                       Diagnostics& diagnostics) {
   const VariantSpec& spec = document.spec;
-  check_admitted(
-      document, "/attention/head_dim", "head_dim", spec.attention.head_dim, options.head_dim,
-      [](int d) { return std::to_string(d); }, diagnostics);
-  check_admitted(
-      document, "/attention/dtype", "dtype", spec.attention.dtype, options.dtype,
-      [](DType t) { return name_of(t); }, diagnostics);
-  check_previous_lse(document, diagnostics);
-  check_dims(document, options, diagnostics);
+  check_request(document, options, diagnostics);
   const Loader loader = choose_loader(document, diagnostics);
   return ProgramBuilder(spec, options, loader).build();
 }

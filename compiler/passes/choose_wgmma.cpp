@@ -45,6 +45,8 @@ std::string objection(const Program& program, const PassContext& context) {
   if (program.batch != BatchLayout::kUniform)
     return "a batch of " + std::string(name_of(program.batch)) +
            ": blocks find their sequence row by row, with cp.async";
+  if (attend.normalise == Weights::kSigmoid)
+    return "attention.normalise = sigmoid: its consumers weigh by a running maximum";
   if (program.head_dim % kPanelElements != 0) {
     return "head_dim " + std::to_string(program.head_dim) + ": rows are not whole panels of " +
            std::to_string(kPanelElements);

@@ -38,6 +38,13 @@ std::optional<std::uint32_t> band_steps(std::string_view text) {
   return text.empty() ? std::optional(steps) : std::nullopt;
 }
 
+std::string band_pattern() {
+  std::string element = "(0";
+  for (int n = kBandStep; n <= kMostBandDims; n += kBandStep) element += "|" + std::to_string(n);
+  const std::string band = element + "):" + element + ")";
+  return "^" + band + "(," + band + ")*$";
+}
+
 int last_band_end(std::uint32_t steps) { return std::bit_width(steps) * kBandStep; }
 
 }  // namespace lacuna

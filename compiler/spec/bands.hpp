@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace lacuna {
@@ -12,6 +13,9 @@ inline constexpr int kMostBandDims = 256;  ///< the largest head dimension
 
 /// Bit n: elements 16 n to 16 n + 15. Nothing if the text is no list of ascending bands.
 std::optional<std::uint32_t> band_steps(std::string_view text);
+
+/// A regular expression for such a list; it does not see whether bands ascend.
+std::string band_pattern();
 
 /// Elements that a head has to have for all bands; 0 if there are none.
 int last_band_end(std::uint32_t steps);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/spec/bands.hpp"
 #include "compiler/spec/field_words.hpp"
 #include "compiler/spec/fields.hpp"
 #include "compiler/spec/summary.hpp"
@@ -226,6 +227,11 @@ class FieldChecker {
         break;
       case SpecFieldKind::kSummary:
         summary(node, field, label);
+        break;
+      case SpecFieldKind::kBands:
+        if (typed(node, field, label, node.is(Kind::kString)) && !band_steps(node.string))
+          illegal(node, field, label, "is no list of bands")
+              .helps.emplace_back("such as \"0:32\" or \"0:32,64:96\"");
         break;
       case SpecFieldKind::kTokenOrder:
         token_order(node, field, label);

@@ -53,6 +53,9 @@ std::string expectation(const SpecField& field) {
     case SpecFieldKind::kSummary:
       out = "one of " + joined_names(summary_forms(field));
       break;
+    case SpecFieldKind::kBands:
+      out = "bands of the head dimension in a string";
+      break;
     case SpecFieldKind::kTokenOrder:
       out = joined_names(field.names) + " or an object with one of " + joined_names(field.grids);
       break;

@@ -77,9 +77,16 @@ constexpr SpecField kFields[] = {
      .fallback = "the caller decides",
      .doc = "Element type of Q, K, V and O. f32 runs on the CPU only.",
      .slot = LACUNA_SLOT(spec->attention.dtype)},
+    {.path = "attention.normalise",
+     .kind = kEnum,
+     .names = kWeightsNames,
+     .fallback = "`\"softmax\"`",
+     .doc = "What weights are made of logits: a softmax over the keys of a row, or the sigmoid of "
+            "each logit by itself, without a denominator and a log-sum-exp.",
+     .slot = LACUNA_SLOT(spec->attention.normalise)},
     {.path = "attention.lse",
      .kind = kBoolean,
-     .fallback = "true",
+     .fallback = "true, with normalise `sigmoid` false",
      .doc = "Whether the log-sum-exp of each row can be asked for.",
      .slot = LACUNA_SLOT(spec->attention.lse)},
     {.path = "attention.lse_base",
@@ -278,10 +285,12 @@ constexpr SpecField kFields[] = {
      .why = "the temperature is a positive f32",
      .slot = LACUNA_SLOT(step->estimate->temperature)},
     {.path = "predictor.estimate.dims",
-     .kind = kText,
+     .kind = kBands,
      .fallback = "all",
-     .doc = "The elements of q and k that are compared: ascending bands of the head dimension, "
-            "`\"0:32,64:96\"`, which begin and end at multiples of 16.",
+     .doc = "The elements of q and k that are compared: ascending bands of the head dimension, the "
+            "end of each not included.",
+     .why = "a band is FIRST:END, END not included; bands ascend, and begin and end at multiples "
+            "of 16, the depth of one mma, up to 256: \"0:32,64:96\"",
      .slot = LACUNA_SLOT(step->estimate->dims)},
     {.path = "predictor.estimate.reference",
      .kind = kExpression,

@@ -32,6 +32,7 @@ enum class SpecFieldKind : std::uint8_t {
   kEnum,        ///< one of `names`
   kSubset,      ///< a list of some of `names`
   kSummary,     ///< one of the summaries of a `side`: "mean", "antidiagonal(8)", ... (summary.hpp)
+  kBands,       ///< bands of the head dimension: "0:32,64:96" (bands.hpp)
   kTokenOrder,  ///< one of `names`, or an object that gives one of `grids` its [T, H, W]
 };
 
@@ -46,14 +47,13 @@ struct SpecDraft {
   PredictorSpec* step = nullptr;
 };
 using SubsetFlags = std::array<bool*, 3>;  ///< of a kSubset: one for each of `names`, then null
-using SpecSlot =
-    std::variant<std::monostate, int*, bool*, float*, std::string*, std::optional<float>*, Expr*,
-                 Choice<int>*, Choice<DType>*, Choice<TileOrder>*, Choice<Loader>*, GateScope*,
-                 ExprType*, Reduce*, LseBase*, Normalise*, QuantGroup*, SimilarityForm*, Calibrate*,
-                 Summary*, PermuteSpec*, std::vector<ParamDim>*, ParamSpec*, SubsetFlags,
-                 // of objects that may be absent
-                 std::optional<GateSpec>*, std::optional<PredictorSpec>*,
-                 std::optional<EstimateSpec>*>;
+using SpecSlot = std::variant<
+    std::monostate, int*, bool*, float*, std::string*, std::optional<float>*, Expr*, Choice<int>*,
+    Choice<DType>*, Choice<TileOrder>*, Choice<Loader>*, GateScope*, ExprType*, Reduce*, LseBase*,
+    Weights*, Normalise*, QuantGroup*, SimilarityForm*, Calibrate*, Summary*, PermuteSpec*,
+    std::vector<ParamDim>*, ParamSpec*, SubsetFlags,
+    // of objects that may be absent
+    std::optional<GateSpec>*, std::optional<PredictorSpec>*, std::optional<EstimateSpec>*>;
 
 struct SpecField {
   std::string_view path;   ///< "tile.q"; "params.*.range" for every parameter
@@ -140,6 +140,7 @@ inline constexpr std::array<std::string_view, 2> kSideNames{"q", "k"};
 inline constexpr std::array<std::string_view, 2> kHeadsNames{"own", "shared"};
 inline constexpr std::array<std::string_view, 2> kReduceNames{"max", "sum"};
 inline constexpr std::array<std::string_view, 2> kLseBaseNames{"e", "2"};
+inline constexpr std::array<std::string_view, 2> kWeightsNames{"softmax", "sigmoid"};
 inline constexpr std::array<std::string_view, 5> kNormaliseNames{"none", "softmax", "lse",
                                                                  "previous_lse", "row_max"};
 inline constexpr std::array<std::string_view, 3> kQuantGroupNames{"block", "warp", "thread"};

@@ -62,6 +62,8 @@ std::string value_text(const SpecField& field) {
       return "list of " + names_text(field);
     case SpecFieldKind::kSummary:
       return summaries_text(field);
+    case SpecFieldKind::kBands:
+      return "`\"FIRST:END,...\"`, multiples of 16 up to 256";
     case SpecFieldKind::kTokenOrder:
       return token_order_text(field);
   }

@@ -1,10 +1,10 @@
-// Rules within predictor: what keep may read, which summaries compare, what normalises.
+// Rules within predictor but for its estimates (rules_estimate.cpp): what keep may read, columns,
+// what is there for nothing, steps.
 #include <algorithm>
 #include <array>
 
 #include "compiler/expr/expr_tables.hpp"
 #include "compiler/expr/parse.hpp"
-#include "compiler/spec/bands.hpp"
 #include "compiler/spec/field_words.hpp"
 #include "compiler/spec/rule_context.hpp"
 #include "compiler/spec/summary.hpp"
@@ -14,51 +14,17 @@ namespace {
 
 constexpr std::array kOfEstimates{Variable::kScore, Variable::kP, Variable::kRank,
                                   Variable::kMassBefore, Variable::kPMax};
-constexpr int kLeastTile = 16;      ///< below: columns
-constexpr int kKeysOfThreads = 32;  ///< that the groups of four threads share
-
-std::string quoted(const Summary& summary) { return "\"" + name_of(summary) + "\""; }
-
-/// Does the spec say the scores itself?
-bool is_given(const EstimateSpec& estimate) { return !estimate.from.empty(); }
-
-bool has_mean(const EstimateSpec& estimate) {
-  return estimate.q.kind == SummaryKind::kMean || estimate.k.kind == SummaryKind::kMean;
-}
+constexpr int kLeastTile = 16;  ///< below: columns
 
 bool has_mean_keys(const EstimateSpec& estimate) {
-  return !is_given(estimate) &&
+  return estimate.from.empty() &&
          (estimate.k.kind == SummaryKind::kMean || estimate.k.kind == SummaryKind::kCellMean);
 }
 
 /// Are the keys of a tile one vector, or one for each of several cells?
 bool has_summarised_keys(const EstimateSpec& estimate) {
   return has_mean_keys(estimate) ||
-         (!is_given(estimate) && estimate.k.kind == SummaryKind::kMinMax);
-}
-
-bool in_integers(const EstimateSpec& estimate) { return estimate.bits == 8 || estimate.bits == 4; }
-
-/// What queries of this kind can be compared with.
-std::string keys_for(const Summary& queries) {
-  switch (queries.kind) {
-    case SummaryKind::kMean:
-      return "\"mean\", \"min_max\", \"tokens\"";
-    case SummaryKind::kCellMean:
-      return "\"mean(n)\"";
-    case SummaryKind::kAntidiagonal:
-      return quoted(queries);
-    default:
-      return "\"tokens\"";
-  }
-}
-
-bool compare(const Summary& q, const Summary& k) {
-  if (q.kind == SummaryKind::kAntidiagonal) return q == k;
-  if (q.kind == SummaryKind::kCellMean) return k.kind == SummaryKind::kCellMean;
-  return k.kind == SummaryKind::kTokens ||
-         (q.kind == SummaryKind::kMean &&
-          (k.kind == SummaryKind::kMean || k.kind == SummaryKind::kMinMax));
+         (estimate.from.empty() && estimate.k.kind == SummaryKind::kMinMax);
 }
 
 class PredictorRules {
@@ -68,7 +34,7 @@ class PredictorRules {
 
   void check() {
     if (predictor_.estimate) {
-      check_estimate(*predictor_.estimate);
+      check_estimate(context_, predictor_);
     } else if (context_.step->find("estimate") == nullptr) {
       check_no_estimate();
     }
@@ -88,193 +54,6 @@ class PredictorRules {
                          "score, p, p_max, rank and mass_before come from an estimate of each tile",
                          "add \"estimate\": { \"q\": \"mean\", \"k\": \"mean\" }, or decide from "
                          "places, similarity and `visible`");
-  }
-
-  void check_estimate(const EstimateSpec& estimate) {
-    if (context_.at("predictor.estimate.from") != nullptr) return check_given(estimate);
-    if (!context_.sound({"predictor.estimate.q", "predictor.estimate.k", "predictor.tile.q",
-                         "predictor.tile.k"}))
-      return;
-    if (!compare(estimate.q, estimate.k)) {
-      context_.conflict(
-          "predictor.estimate.k",
-          "predictor.estimate: q " + quoted(estimate.q) + " does not go with k " +
-              quoted(estimate.k),
-          "means of tiles are compared with means or bounds of tiles or tokens, tokens "
-          "with tokens, means of cells with means of cells, antidiagonals with those of "
-          "the same size",
-          "legal with q " + quoted(estimate.q) + ": k " + keys_for(estimate.q));
-      return;
-    }
-    if (estimate.q.kind == SummaryKind::kStride)
-      check_cells(estimate.q, "predictor.tile.q", predictor_.tile_q);
-    if (has_cells(estimate.q)) {
-      check_cells(estimate.q, "predictor.tile.q", predictor_.tile_q);
-      check_cells(estimate.k, "predictor.tile.k", predictor_.tile_k);
-    }
-    if (context_.at("predictor.estimate.dims") != nullptr) check_dims(estimate);
-    if (context_.sound({"predictor.estimate.bits"})) check_bits(estimate);
-    if (context_.sound({"predictor.estimate.normalise"})) check_normalise(estimate);
-    if (context_.at("predictor.estimate.exclude") != nullptr) check_exclude(estimate);
-  }
-
-  /// Scores that the spec says itself: nothing is compared, and a tile has one.
-  void check_given(const EstimateSpec& estimate) {
-    for (const char* field : {"q", "k", "bits", "group", "reduce", "dims", "reference"}) {
-      const std::string path = std::string("predictor.estimate.") + field;
-      if (context_.at(path) == nullptr) continue;
-      context_.conflict(path, path + " does not go with predictor.estimate.from",
-                        "with from, the scores of tiles are given: nothing is compared",
-                        "leave one of them out");
-    }
-    if (has_exact_lse(estimate.normalise) && context_.sound({"predictor.estimate.normalise"}))
-      context_.conflict("predictor.estimate.normalise",
-                        "predictor.estimate.normalise = \"" +
-                            std::string(name_of(estimate.normalise)) +
-                            "\" does not go with predictor.estimate.from",
-                        "a log-sum-exp is one number for each query token, and a row of given "
-                        "scores is a query tile",
-                        "\"softmax\", \"row_max\" or \"none\"");
-    check_mass(estimate);
-  }
-
-  /// A cell, or the step from one row to the next, lies in one tile. The largest legal one is the
-  /// nearest.
-  void check_cells(const Summary& cells, const char* path, int tile) {
-    if (tile % cells.count == 0) return;
-    const std::string count = std::to_string(cells.count);
-    const bool are_same = cells.kind == SummaryKind::kAntidiagonal;
-    std::string help = std::string(path) + " a multiple of " + count;
-    Summary nearest = cells;
-    for (const int legal : legal_counts(cells.kind)) {
-      const bool fits =
-          !are_same || (predictor_.tile_q % legal == 0 && predictor_.tile_k % legal == 0);
-      if (tile % legal == 0 && fits) nearest.count = legal;
-    }
-    if (nearest.count != cells.count) help = quoted(nearest) + ", or " + help;
-    const bool is_stride = cells.kind == SummaryKind::kStride;
-    context_.conflict(path,
-                      std::string(path) + " = " + std::to_string(tile) +
-                          " is not a multiple of the " + count + " tokens of a " +
-                          (is_stride ? "step of " : "cell of ") + quoted(cells),
-                      is_stride ? "all tiles have the same rows" : "a cell lies in one tile", help);
-  }
-
-  void check_dims(const EstimateSpec& estimate) {
-    const std::string dims = "predictor.estimate.dims";
-    if (!band_steps(estimate.dims)) {
-      Diagnostic& d = context_.report(
-          Code::kOutOfRange, *context_.at(dims),
-          dims + " = \"" + estimate.dims + "\" is no list of bands of the head dimension");
-      d.notes.emplace_back(
-          "a band is FIRST:END, END not included; bands ascend, and begin and end at multiples of "
-          "16, the depth of one mma, up to 256");
-      d.helps.emplace_back("such as \"0:32\" or \"0:32,64:96\"");
-      return;
-    }
-    if (in_integers(estimate))
-      context_.conflict(dims, dims + " does not go with bits 8 or 4",
-                        "the integers and the biases of smoothing are those of whole rows",
-                        "leave bits or dims out");
-    if (has_exact_lse(estimate.normalise))
-      context_.conflict(
-          dims,
-          dims + " does not go with normalise \"" + std::string(name_of(estimate.normalise)) + "\"",
-          "the log-sum-exp is that of whole rows", "leave it out, or \"normalise\": \"softmax\"");
-  }
-
-  void check_bits(const EstimateSpec& estimate) {
-    const std::string bits = "predictor.estimate.bits = " + std::to_string(estimate.bits);
-    const bool tokens =
-        estimate.q.kind == SummaryKind::kTokens && estimate.k.kind == SummaryKind::kTokens;
-    if (in_integers(estimate) && !tokens) {
-      context_.conflict("predictor.estimate.bits",
-                        bits + " needs \"tokens\" on both sides, not q " + quoted(estimate.q) +
-                            " and k " + quoted(estimate.k),
-                        "integers are made of tokens; the mean of a tile is compared in f32, cells "
-                        "and some of the queries in the element type of the tensors",
-                        "\"q\": \"tokens\", \"k\": \"tokens\"; or leave bits out");
-    } else if (estimate.bits == 16 && has_mean(estimate)) {
-      context_.conflict("predictor.estimate.bits", bits + " does not go with a mean",
-                        "the mean of a tile is compared in f32", "32, or leave bits out");
-    } else if (estimate.bits == 32 && !has_mean(estimate)) {
-      context_.conflict("predictor.estimate.bits", bits + " needs a mean",
-                        "tokens and cells are compared in the element type of the tensors",
-                        "16, or leave bits out");
-    }
-    if (!context_.sound({"predictor.estimate.group"})) return;
-    if (!in_integers(estimate) && context_.at("predictor.estimate.group") != nullptr)
-      context_.conflict("predictor.estimate.group", "predictor.estimate.group needs bits 8 or 4",
-                        "a group shares a scale, which only integers have",
-                        "\"bits\": 4, or leave group out");
-    if (in_integers(estimate) && estimate.group == QuantGroup::kThread &&
-        predictor_.tile_k > kKeysOfThreads && predictor_.tile_k % kKeysOfThreads != 0)
-      context_.conflict("predictor.tile.k",
-                        "predictor.tile.k = " + std::to_string(predictor_.tile_k) +
-                            " does not go with estimate.group \"thread\"",
-                        "the keys of a thread's group are 8 of 32",
-                        "a multiple of 32, or \"group\": \"warp\"");
-  }
-
-  void check_normalise(const EstimateSpec& estimate) {
-    const bool per_query = has_exact_lse(estimate.normalise);
-    if (context_.at("predictor.estimate.reference") != nullptr &&
-        estimate.normalise != Normalise::kLse)
-      context_.conflict("predictor.estimate.reference",
-                        "predictor.estimate.reference needs normalise \"lse\", not \"" +
-                            std::string(name_of(estimate.normalise)) + "\"",
-                        "it chooses the keys whose exact log-sum-exp normalises",
-                        "leave normalise or reference out");
-    if (per_query && estimate.q.kind != SummaryKind::kTokens &&
-        estimate.q.kind != SummaryKind::kStride)
-      context_.conflict("predictor.estimate.normalise",
-                        "predictor.estimate.normalise = \"" +
-                            std::string(name_of(estimate.normalise)) +
-                            "\" needs q \"tokens\", not " + quoted(estimate.q),
-                        "a log-sum-exp is one number for each query token",
-                        "\"q\": \"tokens\", or \"normalise\": \"softmax\"");
-    check_mass(estimate);
-    if (estimate.normalise == Normalise::kRowMax && estimate.reduce == Reduce::kSum &&
-        context_.sound({"predictor.estimate.reduce"}))
-      context_.conflict(
-          "predictor.estimate.normalise",
-          "predictor.estimate.normalise = \"row_max\" does not go with reduce \"sum\"",
-          "p is 1 at the row's largest logit, and the p of a tile the largest of its "
-          "pairs",
-          "\"reduce\": \"max\", or \"normalise\": \"softmax\"");
-    if (per_query && context_.at("predictor.estimate.temperature") != nullptr)
-      context_.conflict("predictor.estimate.temperature",
-                        "predictor.estimate.temperature does not go with normalise \"" +
-                            std::string(name_of(estimate.normalise)) + "\"",
-                        "the log-sum-exp is that of logits without a temperature",
-                        "leave it out, or \"normalise\": \"softmax\"");
-    if (estimate.normalise == Normalise::kPreviousLse &&
-        context_.spec.permute.order != TokenOrder::kNone)
-      context_.conflict("predictor.estimate.normalise",
-                        "predictor.estimate.normalise = \"previous_lse\" does not go with permute",
-                        "the log-sum-exp of the previous call is in the caller's order of tokens",
-                        "\"lse\" or \"softmax\"");
-  }
-
-  void check_mass(const EstimateSpec& estimate) {
-    if (estimate.normalise != Normalise::kNone || !uses(predictor_.keep, Variable::kMassBefore))
-      return;
-    context_.conflict_in("predictor.keep", predictor_.keep, Variable::kMassBefore,
-                         "predictor.keep: 'mass_before' needs a normalised estimate, and "
-                         "predictor.estimate.normalise is \"none\"",
-                         "top-p with no normalisation: mass_before sums probabilities, and plain "
-                         "logits are none",
-                         "\"normalise\": \"softmax\", or compare `rank`");
-  }
-
-  void check_exclude(const EstimateSpec& estimate) {
-    if (estimate.q.kind == SummaryKind::kMean && estimate.k.kind == SummaryKind::kMean) return;
-    context_.conflict("predictor.estimate.exclude",
-                      "predictor.estimate.exclude needs \"mean\" on both sides, not q " +
-                          quoted(estimate.q) + " and k " + quoted(estimate.k),
-                      "it takes whole tiles out of the normalisation, which runs over tiles only "
-                      "if each is one mean",
-                      "leave it out; predictor.keep can decide by tile");
   }
 
   /// Columns hold too few keys for what looks at a tile as a whole.

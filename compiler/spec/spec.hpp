@@ -59,8 +59,9 @@ constexpr bool has_cells(const Summary& summary) {
   return summary.kind == SummaryKind::kCellMean || summary.kind == SummaryKind::kAntidiagonal;
 }
 
-enum class Reduce : std::uint8_t { kMax, kSum };  // "max", "sum"
-enum class LseBase : std::uint8_t { kE, k2 };     // "e", "2"
+enum class Reduce : std::uint8_t { kMax, kSum };           // "max", "sum"
+enum class LseBase : std::uint8_t { kE, k2 };              // "e", "2"
+enum class Weights : std::uint8_t { kSoftmax, kSigmoid };  // "softmax", "sigmoid"
 enum class Normalise : std::uint8_t { kNone, kSoftmax, kLse, kPreviousLse, kRowMax };
 /// Are weights relative to a log-sum-exp of exact logits, which every query token has?
 constexpr bool has_exact_lse(Normalise normalise) {
@@ -85,13 +86,14 @@ enum class TokenOrder : std::uint8_t {
 enum class Calibrate : std::uint8_t { kNone, kBisect, kGrid, kHalve, kKeptTiles };
 
 struct AttentionSpec {
-  Expr mask;                   ///< Site::kMask; empty: everything is visible
-  Expr score;                  ///< Site::kScore; empty: s
-  Expr sink;                   ///< Site::kSink; empty: none
-  std::optional<float> scale;  ///< softmax scale; absent: 1 / sqrt(head_dim)
-  Choice<int> head_dim;        ///< auto: the caller decides
-  Choice<DType> dtype;         ///< auto: the caller decides
-  bool lse = true;             ///< the log-sum-exp output may be asked for
+  Expr mask;                              ///< Site::kMask; empty: everything is visible
+  Expr score;                             ///< Site::kScore; empty: s
+  Expr sink;                              ///< Site::kSink; empty: none
+  std::optional<float> scale;             ///< softmax scale; absent: 1 / sqrt(head_dim)
+  Choice<int> head_dim;                   ///< auto: the caller decides
+  Choice<DType> dtype;                    ///< auto: the caller decides
+  Weights normalise = Weights::kSoftmax;  ///< what becomes of logits
+  bool lse = true;  ///< the log-sum-exp output may be asked for; of sigmoids there is none
   LseBase lse_base = LseBase::kE;
   bool operator==(const AttentionSpec&) const = default;
 };
@@ -221,6 +223,7 @@ std::string_view name_of(TileOrder);
 std::string_view name_of(Loader);
 std::string_view name_of(Reduce);
 std::string_view name_of(LseBase);
+std::string_view name_of(Weights);
 std::string_view name_of(Normalise);
 std::string_view name_of(QuantGroup);
 std::string_view name_of(SimilarityForm);

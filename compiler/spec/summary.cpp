@@ -55,6 +55,25 @@ std::vector<SummaryInfo> summaries_of(SummarySide side) {
   return all;
 }
 
+bool are_compared(const Summary& q, const Summary& k) {
+  switch (q.kind) {
+    case SummaryKind::kMean:
+      return k.kind == SummaryKind::kMean || k.kind == SummaryKind::kMinMax ||
+             k.kind == SummaryKind::kTokens;
+    case SummaryKind::kCellMean:
+      return k.kind == SummaryKind::kCellMean;
+    case SummaryKind::kAntidiagonal:
+      return k == q;
+    case SummaryKind::kTokens:
+    case SummaryKind::kLast:
+    case SummaryKind::kStride:
+      return k.kind == SummaryKind::kTokens;
+    case SummaryKind::kMinMax:
+      break;  // of keys
+  }
+  return false;
+}
+
 std::string summary_pattern(SummarySide side) {
   std::string out;
   for (const SummaryInfo& row : summaries_of(side)) {

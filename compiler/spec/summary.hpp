@@ -40,6 +40,9 @@ std::string form_of(SummaryKind kind);
 /// The inverse of name_of(const Summary&); nothing if the text is no legal summary.
 std::optional<Summary> parse_summary(std::string_view text);
 
+/// Which summaries of queries and of keys an estimate compares with each other.
+bool are_compared(const Summary& q, const Summary& k);
+
 /// A regular expression for the summaries of one side.
 std::string summary_pattern(SummarySide side);
 

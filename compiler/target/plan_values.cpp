@@ -37,6 +37,7 @@ struct Row {
 bool always(const Plan&) { return true; }
 bool has_mask(const Plan& plan) { return !attend_of(plan.program).mask.empty(); }
 bool has_sink(const Plan& plan) { return !attend_of(plan.program).sink.empty(); }
+bool is_sigmoid(const Plan& plan) { return attend_of(plan.program).normalise == Weights::kSigmoid; }
 bool has_lse_base(const Plan& plan) { return attend_of(plan.program).lse_base != LseBase::kE; }
 bool has_gate(const Plan& plan) { return attend_of(plan.program).gate.has_value(); }
 const Select* select_of(const Plan& plan) { return last_step(plan.program).select; }
@@ -141,6 +142,8 @@ constexpr Row kRows[] = {
      [](P p) { return derived_formula(attend_of(p.program).classifier.may); }, has_mask},
     {"attention.score", [](P p) { return formula(attend_of(p.program).score, "s"); }, always},
     {"attention.sink", [](P p) { return formula(attend_of(p.program).sink, "none"); }, has_sink},
+    {"attention.normalise",
+     [](P p) { return from_spec(value_text(attend_of(p.program).normalise)); }, is_sigmoid},
     choice<&A::scale>("attention.scale", always),
     choice<&A::lse>("attention.lse", always),
     {"attention.lse_base", [](P p) { return from_spec(value_text(attend_of(p.program).lse_base)); },

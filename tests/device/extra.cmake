@@ -96,6 +96,7 @@ set(short_tier
   split_int8_lists_d64_bf16_sm_90a split_topk_blocks_d64_bf16_sm_90a
   sink_d64_bf16_sm_90a row_sink_d128_f16_sm_100a int8_sink_d64_bf16_sm_90a int8_sink_d64_bf16_sm_100a
   split_row_sink_d64_bf16_sm_100a split_row_sink_d64_bf16_sm_90a
+  sigmoid_d64_bf16_sm_100a
   divided_window_d64_bf16_sm_100a divided_window_d64_bf16_sm_90a)
 
 foreach(name dense window document softcap alibi bsfa skip-softmax)
@@ -148,6 +149,10 @@ foreach(arch sm_100a sm_90a)
   device_kernel(tests/device/specs/int8-sink.json 64 bf16 ${arch})
   device_kernel(tests/device/specs/split-row-sink.json 64 bf16 ${arch})
 endforeach()
+
+# Sigmoids, without a denominator.
+device_kernel(specs/sigmoid.json 64 bf16)
+device_kernel(specs/sigmoid.json 128 f16)
 
 # Split rows, whose results are merged, in both families.
 foreach(arch sm_100a sm_90a)

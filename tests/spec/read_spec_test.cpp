@@ -1,6 +1,8 @@
 // Reading and printing specs: values, defaults, round trips, places, rules.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "compiler/expr/parse.hpp"
@@ -327,6 +329,26 @@ TEST(PrintSpec, KeepsATemperature) {
   EXPECT_EQ(read_spec({"x", print_spec(spec)}, diagnostics).spec, spec);
 }
 
+TEST(PrintSpec, KeepsBandsAndGivenScores) {
+  for (const char* estimate : {R"({"q": "stride(16)", "k" : "tokens", "dims" : "0:32,64:96"})
+    ",
+    R"({"q": "mean", "k": "min_max", "normalise": "none"})",
+        R"({"from": "1.0 / (1 + i - j)"
+})"}) {
+    const VariantSpec spec = read_members(
+        std::string(R"("predictor": {"keep": "p > 0.5 * p_max", "estimate": )") + estimate + "}");
+Diagnostics diagnostics;
+EXPECT_EQ(read_spec({"x", print_spec(spec)}, diagnostics).spec, spec) << estimate;
+}
+}
+
+TEST(ReadSpec, SigmoidsHaveNoLogSumExp) {
+  const VariantSpec spec = read_members(R"("attention": {"normalise": "sigmoid"})");
+  EXPECT_FALSE(spec.attention.lse);
+  Diagnostics diagnostics;
+  EXPECT_EQ(read_spec({"x", print_spec(spec)}, diagnostics).spec, spec);
+}
+
 TEST(PrintSpec, PrintsOnlyWhatWasSaid) {
   EXPECT_EQ(print_spec(read_members(R"("tile": {"q": "auto"}, "attention": {"lse": true})")),
             "{\n  \"version\": 1,\n  \"name\": \"x\"\n}\n");
@@ -338,10 +360,12 @@ TEST(PrintSpec, EveryFieldSurvivesARoundTrip) {
   const std::string printed = print_spec(spec);
   for (const SpecField& field : spec_fields()) {
     const std::string key = "\"" + std::string(key_of(field)) + "\":";
-    // A log-sum-exp, which the text asks for, has no temperature, and an only step no step before.
-    const bool values_kept = field.slot != nullptr && field.path != "tile.stages" &&
-                             field.path != "predictor.estimate.temperature" &&
-                             field.path != "predictor.within" && field.path != "predictor.union";
+    // A log-sum-exp, which the text asks for, has no temperature and no bands, what is compared is
+    // not given, and an only step has no step before.
+    constexpr std::array<std::string_view, 6> kNotSaid{
+        "tile.stages",      "predictor.estimate.temperature", "predictor.estimate.dims",
+        "predictor.within", "predictor.estimate.from",        "predictor.union"};
+    const bool values_kept = field.slot != nullptr && std::ranges::count(kNotSaid, field.path) == 0;
     if (values_kept) {
       EXPECT_NE(printed.find(key), std::string::npos) << field.path;
     }

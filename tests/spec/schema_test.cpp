@@ -79,6 +79,8 @@ std::vector<Json> values_for(const SpecField& field) {
         "[n_q, heads, n_q]", "[]", "[head]", "[batch, heads, q_tiles, k_tiles]", "heads", "[heads",
         "[heads,]", "[heads q_tiles]", "scalar ", "[n_q, n_k]"})
     values.emplace_back(shape);
+  for (const char* bands : {"0:32", "0:32,64:96", "0:8", "0:32,", "0-32", "0:272"})
+    values.emplace_back(bands);
   for (const char* name : {"a", "A-1_b", "1a", "a b", "-a", "\xC3\xA9"}) values.emplace_back(name);
   values.emplace_back(std::string(64, 'a'));
   values.emplace_back(std::string(65, 'a'));

@@ -62,6 +62,7 @@ std::string kind_of(const VariantSpec& spec) {
   if (spec.quantise.qk_bits < 16) add(spec.quantise.v_bits < 16 ? "int8 and e4m3" : "int8");
   if (!spec.attention.score.empty()) add("score");
   if (!spec.attention.sink.empty()) add("sink");
+  if (spec.attention.normalise == Weights::kSigmoid) add("sigmoid");
   return text.empty() ? (spec.attention.mask.empty() ? "every key" : "mask") : text;
 }
 
