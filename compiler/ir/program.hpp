@@ -91,8 +91,7 @@ bool operator==(const Smooth& a, const Smooth& b);
 /// The mean over the real tokens of each tile of (x - mean), f32: [batch, heads(_kv), tiles, d].
 /// What is not finite counts as 0: the tile's other tokens still have a summary. `rounded`: of
 /// cells, smaller than the predictor's tiles: [batch, heads(_kv), cells, d] in x's element type, to
-/// nearest even. `bounds` (of keys): instead of the mean the smallest and the largest of each
-/// element, [batch, heads_kv, tiles, 2 d]; what is not finite counts as 0 here as well.
+/// nearest even. `bounds` (of keys): the smallest and the largest of each element.
 struct Summarise {
   int x = -1, mean = -1;
   int tile = 0;
@@ -153,21 +152,17 @@ bool operator==(const Project& a, const Project& b);
 /// A number for each tile (i, j) of tile_q x tile_k tokens (tile_k = 1, 8, 16: columns), f32:
 /// `score` and `p` of predictor.keep. Rows r of query tile i and columns c of key tile j:
 ///   kMean          one each: the summary
-///   kCellMean      cells of `count` tokens, which may differ for rows and columns: each cell's
-///                  summary
+///   kCellMean      cells of `count` tokens, rows and columns of their own: each cell's summary
 ///   kTokens        the tile's real tokens
 ///   kAntidiagonal  cells of `count` tokens; dot(r, c) = sum over s of q[r*count + count-1-s] .
 ///                  k[c*count + s], divided by count; missing tokens of the last cell count as 0
 ///   kLast          (queries only) the last min(count, n_q) tokens of the sequence, for every i
-///   kMinMax        (keys only) one each: bounds; dot(r, c) = sum over d of the larger of q[d] *
-///                  smallest[d] and q[d] * largest[d]
+///   kMinMax        (keys only) one each; dot = sum of max(q[d] * smallest[d], q[d] * largest[d])
 ///   kStride        (queries only) the tile's tokens whose number is a multiple of `count`
-/// With `from` nothing is compared: a tile has one row and one column, its logit is
-/// temperature * from(i, j).
+/// With `from` nothing is compared: a tile has one pair, its logit is temperature * from(i, j).
 /// A column is visible to a row if attention.mask leaves some pair of their tokens visible (decided
 /// by interval analysis for summaries and cells, by the mask itself for single tokens).
 ///   logit(r, c) = temperature * scale * dot(r, c)         over visible, not excluded columns only
-/// `dims`: only these bands of the head dimension have a part in dot; "" all.
 /// 8 and 4 bits: dot = integer dot * q_scale * k_scale + row_bias[r] + column_bias[c].
 ///   weight(r, c) = logit                                  kNone
 ///                  exp(logit - lse_r)                     else; lse_r = log sum of exp(logit) over
@@ -200,10 +195,9 @@ struct Estimate {
   TileClassifier classifier;  ///< of mask; derived
   Expr reference;
   TileClassifier reference_classifier;  ///< of reference; derived
-  Expr exclude;
-  Expr from;  ///< scores of tiles, in place of logits
+  Expr exclude, from;
   float scale = 0, temperature = 1;
-  std::string dims;  ///< compiler/spec/bands.hpp
+  std::string dims;  ///< bands of the head dimension that have a part in dot; "" all (bands.hpp)
   int tile_q = 0, tile_k = 0;
   bool is_given() const { return !from.empty(); }
 };
@@ -213,8 +207,7 @@ bool operator==(const Estimate& a, const Estimate& b);
 /// [batch, heads, keep_q_tiles, keep_words]; bits past the last tile are 0.
 ///   rank(i, j): tiles of row i that are visible and have larger p, ties: lower index first
 ///   mass_before(i, j): their p, summed in f32 (in order of rank or of index: within rounding)
-///   visible(i): tiles of row i that the mask leaves visible
-///   p_max(i): the largest p of these; a NaN is none
+///   visible(i): tiles of row i that the mask leaves visible; p_max(i): the largest p of these
 /// With `within`, the bits of a step before, only its tiles count as visible; what `joins` keeps is
 /// kept, too.
 struct Select {
@@ -248,8 +241,7 @@ bool operator==(const Unpermute& a, const Unpermute& b);
 /// Online-softmax attention over the visited tiles of each work tile.
 /// Visited: tiles of `list_indices` if given, else those the classifier does not find empty.
 /// Results: o, and lse if wanted. Empty row: o = 0, lse = -inf.
-/// normalise: kSoftmax divides the weights exp(logit) of a row by their sum; kSigmoid: weights are
-/// 1 / (1 + exp(-logit)), o their plain sum with v, and there is no lse.
+/// kSigmoid: weights are 1 / (1 + exp(-logit)), o is their plain sum with v; there is no lse.
 ///
 /// A key that a row does not see (`mask` is false, or its tile is not visited) has no part in the
 /// row, whatever k and v hold there. On a GPU v has to be finite in all keys of a visited tile:

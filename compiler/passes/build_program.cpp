@@ -4,7 +4,7 @@
 
 #include "compiler/expr/parse.hpp"
 #include "compiler/ir/names.hpp"
-#include "compiler/passes/check_request.hpp"
+#include "compiler/passes/check_head_dim.hpp"
 #include "compiler/passes/eliminate_dead_ops.hpp"
 #include "compiler/passes/pass.hpp"
 #include "compiler/target/limits.hpp"
@@ -15,6 +15,26 @@ namespace {
 template <class T>
 bool admits(const Choice<T>& choice, T value) {
   return choice.is_auto() || std::ranges::count(choice.values, value) > 0;
+}
+
+template <class T, class ToText>
+std::string list_of(const std::vector<T>& values, ToText to_text) {
+  std::string text;
+  for (const T& value : values) text += (text.empty() ? "" : ", ") + std::string(to_text(value));
+  return text;
+}
+
+/// The caller's value must be one that the spec admits.
+template <class T, class ToText>
+void check_admitted(const SpecDocument& document, std::string_view pointer, const char* field,
+                    const Choice<T>& admitted, T value, ToText to_text, Diagnostics& diagnostics) {
+  if (admits(admitted, value)) return;
+  const std::string legal = list_of(admitted.values, to_text);
+  Diagnostic& d =
+      diagnostics.add(at_field(document, pointer, Code::kUnsupported, Severity::kError,
+                               std::string(field) + ": the spec admits " + legal +
+                                   ", the caller asks for " + std::string(to_text(value))));
+  d.helps.push_back("compile for " + legal + ", or extend the spec's list");
 }
 
 /// Keys of a column: what the gather loader is for where a tile of a loader in order has at
@@ -362,7 +382,13 @@ class ProgramBuilder {
 Program build_program(const SpecDocument& document, const BuildOptions& options,
                       Diagnostics& diagnostics) {
   const VariantSpec& spec = document.spec;
-  check_request(document, options, diagnostics);
+  check_admitted(
+      document, "/attention/head_dim", "head_dim", spec.attention.head_dim, options.head_dim,
+      [](int d) { return std::to_string(d); }, diagnostics);
+  check_admitted(
+      document, "/attention/dtype", "dtype", spec.attention.dtype, options.dtype,
+      [](DType t) { return name_of(t); }, diagnostics);
+  check_bands(document, options.head_dim, diagnostics);
   const Loader loader = choose_loader(document, diagnostics);
   return ProgramBuilder(spec, options, loader).build();
 }

@@ -32,10 +32,8 @@ std::vector<Item> items_of(Compared compared, int count, int tokens, int tile) {
   const int width = is_tile ? tile : cells ? count : 1;
   const int step = compared == Compared::kStride ? count : width;
   std::vector<Item> items;
-  for (int first = 0; first < tokens; first += step) {
-    const int index = compared == Compared::kStride ? first : static_cast<int>(items.size());
-    items.push_back({index, first, std::min(first + width, tokens) - 1});
-  }
+  for (int first = 0; first < tokens; first += step)
+    items.push_back({first / width, first, std::min(first + width, tokens) - 1});
   return items;
 }
 
@@ -65,16 +63,15 @@ Vectors rounded_means(const std::vector<double>& x, const std::vector<double>& m
 }
 
 /// [tiles, 2 d] of each head: the smallest of each element of a tile, then the largest.
-std::vector<double> tile_bounds(const std::vector<double>& x, int heads, int tokens, int d,
-                                int tile) {
+std::vector<double> bounds_of(const std::vector<double>& x, int heads, int n, int d, int tile) {
   std::vector<double> out;
   for (int head = 0; head < heads; ++head)
-    for (int first = 0; first < tokens; first += tile)
+    for (int first = 0; first < n; first += tile)
       for (const bool is_largest : {false, true})
         for (int c = 0; c < d; ++c) {
           double bound = is_largest ? -kInfinity : kInfinity;
-          for (int n = first; n < std::min(first + tile, tokens); ++n) {
-            const double value = row_at(x, static_cast<std::size_t>(head * tokens + n), d)[c];
+          for (int token = first; token < std::min(first + tile, n); ++token) {
+            const double value = row_at(x, static_cast<std::size_t>(head * n + token), d)[c];
             bound = is_largest ? std::max(bound, value) : std::min(bound, value);
           }
           out.push_back(bound);
@@ -96,7 +93,7 @@ Vectors vectors_of(const std::vector<double>& x, const std::vector<double>& mean
     return rounded_means(smooth_x, smooth ? mean : std::vector<double>{}, heads, tokens, d, cell,
                          rule.cells);
   }
-  if (compared == Compared::kBounds) return {tile_bounds(x, heads, tokens, d, tile), {}};
+  if (compared == Compared::kBounds) return {bounds_of(x, heads, tokens, d, tile), {}};
   if (rule.bits > 8) return {x, {}};
   return quantise(x, mean, heads, tokens, d, grouping).vectors(d);
 }
@@ -344,11 +341,9 @@ Prepared prepare(const Problem& p, const Predictor& predictor) {
                      {rule.bits, rule.group, std::max(predictor.tile_q, 16), true});
   out.k = vectors_of(p.k, k_mean, k_heads, p.n_k, p.d, rule, rule.columns, predictor.tile_k,
                      {rule.bits, rule.group, std::max(predictor.tile_k, 32), false});
-  for (std::size_t n = 0; rule.takes && n < out.q.value.size(); ++n) {
-    if (rule.takes(static_cast<int>(n % static_cast<std::size_t>(p.d)))) continue;
-    out.q.value[n] = 0;
-    if (!out.q.slack.empty()) out.q.slack[n] = 0;
-  }
+  for (std::vector<double>* of : {&out.q.value, &out.q.slack})
+    for (std::size_t n = 0; rule.takes && n < of->size(); ++n)
+      if (!rule.takes(static_cast<int>(n % static_cast<std::size_t>(p.d)))) (*of)[n] = 0;
   out.q_vectors = vector_count(rule, rule.rows, true, p.n_q, predictor.tile_q);
   out.k_vectors = vector_count(rule, rule.columns, false, p.n_k, predictor.tile_k);
   out.q_length = lengths_of(out.q.value, p.d),

@@ -10,6 +10,7 @@
 
 #include "compiler/spec/fields.hpp"
 #include "compiler/spec/spec.hpp"
+#include "compiler/spec/summary.hpp"
 #include "tests/spec/golden_file.hpp"
 
 namespace lacuna {
@@ -227,6 +228,20 @@ TEST(FieldTable, NearestLegalValuesLieOnBothSides) {
   EXPECT_EQ(nearest_legal(columns, 3), (std::vector{1, 8}));
   EXPECT_EQ(nearest_legal(columns, 12), (std::vector{8, 16}));
   EXPECT_EQ(nearest_legal(columns, 24), (std::vector{16, 32}));
+}
+
+TEST(Summaries, TextSurvivesARoundTrip) {
+  for (const SummaryInfo& row : all_summaries()) {
+    std::vector<int> counts = legal_counts(row.kind);
+    if (counts.empty()) counts.push_back(1);
+    for (const int count : counts) {
+      const Summary summary{row.kind, count};
+      EXPECT_EQ(parse_summary(name_of(summary)), summary) << name_of(summary);
+    }
+  }
+  for (const char* text : {"", "means", "mean(1)", "last", "last()", "last(0)", "last(257)",
+                           "last(01)", "antidiagonal(3)", "antidiagonal(64)", "tokens "})
+    EXPECT_FALSE(parse_summary(text)) << text;
 }
 
 }  // namespace
