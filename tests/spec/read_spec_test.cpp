@@ -320,23 +320,20 @@ TEST(PrintSpec, KeepsTheSteps) {
 }
 
 TEST(PrintSpec, KeepsWhatIsSaidInFewSpecs) {
-  for (const char* members :
-       {
-    R"("predictor": {"keep": "p > 0.5", "estimate": {"temperature": 1.5}})",
-        R"("predictor": {"keep": "p > 0.5", "estimate": {"q": "stride(16)", "k" : "tokens",
-                                                                                  "dims" : "0:32"}
-})",
-        R"("predictor": {"keep": "rank < 9", "estimate": {"k": "min_max", "normalise": "none"}})",
-        R"("predictor": {"keep": "p > 0.5 * p_max", "estimate": {"from": "1.0 / (1 + i - j)"
-}
-})",
-        R"("attention": {"normalise": "sigmoid"})"
-}) {
-  const VariantSpec spec = read_members(members);
-  EXPECT_EQ(spec.attention.lse, spec.attention.normalise == Weights::kSoftmax);
-  Diagnostics diagnostics;
-  EXPECT_EQ(read_spec({"x", print_spec(spec)}, diagnostics).spec, spec) << members;
-}
+  const auto estimate = [](const char* says) {
+    return std::string(R"("predictor": {"keep": "p > 0.5 * p_max", "estimate": )") + says + "}";
+  };
+  for (const std::string& members :
+       {estimate(R"({"temperature": 1.5})"),
+        estimate(R"x({"q": "stride(16)", "k": "tokens", "dims": "0:32"})x"),
+        estimate(R"({"k": "min_max", "normalise": "none"})"),
+        estimate(R"x({"from": "1.0 / (1 + i - j)"})x"),
+        std::string(R"("attention": {"normalise": "sigmoid"})")}) {
+    const VariantSpec spec = read_members(members);
+    EXPECT_EQ(spec.attention.lse, spec.attention.normalise == Weights::kSoftmax);
+    Diagnostics diagnostics;
+    EXPECT_EQ(read_spec({"x", print_spec(spec)}, diagnostics).spec, spec) << members;
+  }
 }
 
 TEST(PrintSpec, PrintsOnlyWhatWasSaid) {
