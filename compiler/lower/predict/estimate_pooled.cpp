@@ -63,6 +63,9 @@ Chosen<int> pooled_blocks(const EstimateParts& parts, EstimateKernel kind) {
   const bool has_tokens = parts.estimate.columns.kind == SummaryKind::kTokens;
   if (kind == EstimateKernel::kMeans && has_tokens)
     return {1, Origin::kDefault, "registers are not limited"};
+  constexpr int kWidestBounds = 128;  // whose rows leave registers for a second block
+  if (has_bounds(parts) && parts.plan.program.head_dim > kWidestBounds)
+    return {1, Origin::kDerived, "the rows of bounds take the registers of two"};
   return {2, Origin::kDerived, "two wait for each other's loads"};
 }
 
