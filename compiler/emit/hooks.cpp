@@ -30,6 +30,8 @@ std::string variable_text(Variable variable, Tiling tiling) {
       return tiling == Tiling::kAttend ? "args.attend.q_tiles" : "args.predict.keep_q_tiles";
     case Variable::kNJ:
       return tiling == Tiling::kAttend ? "args.attend.k_tiles" : "args.predict.keep_k_tiles";
+    case Variable::kPMax:  // which a kernel finds out and puts among the parts of a row
+      return "row.p_max";
     default:
       return std::string(info(variable).name);
   }
@@ -61,8 +63,9 @@ constexpr Variable kScoreVariables[] = {Variable::kS, Variable::kK};
 /// What `keep` reads that changes from tile to tile of a row, and what kernels find out about a row
 /// while they decide it: how many tiles are visible, how similar its queries are.
 constexpr Variable kKeepVariables[] = {
-    Variable::kScore,    Variable::kP, Variable::kRank, Variable::kMassBefore, Variable::kSimilarQ,
-    Variable::kSimilarK, Variable::kJ, Variable::kK0,   Variable::kK1,         Variable::kVisible};
+    Variable::kScore,    Variable::kP,        Variable::kRank, Variable::kMassBefore,
+    Variable::kSimilarQ, Variable::kSimilarK, Variable::kJ,    Variable::kK0,
+    Variable::kK1,       Variable::kVisible,  Variable::kPMax};
 
 /// What a mask reads that changes from pair to pair.
 constexpr Variable kPairVariables[] = {Variable::kQ, Variable::kK};
@@ -269,6 +272,9 @@ void write_estimate_hooks(CudaWriter& out, const Estimate& estimate) {
                  kIndices + ")",
              "/predictor/estimate/exclude",
              cuda_text(estimate.exclude, "false", Tiling::kPredictor));
+  if (!estimate.is_given()) return;
+  write_hook(out, std::string("float score_of(const Args& args, ") + kIndices + ")",
+             "/predictor/estimate/from", cuda_text(estimate.from, "", Tiling::kPredictor));
 }
 
 /// What `keep` asks of one variable, apart from a tile's place.
@@ -284,9 +290,11 @@ void write_condition_hook(CudaWriter& out, const std::string& name, const std::s
 void write_select_hooks(CudaWriter& out, const Select& select, const KeepQuestion& keep) {
   const RowText parts =
       row_text(select.keep, "keep", kKeepVariables, "true", cuda_names(Tiling::kPredictor));
-  write_row_struct(out, "KeepParts", parts.members);
+  const char* comma = keep.p_max && !parts.values.empty() ? ", " : "";
+  write_row_struct(out, "KeepParts", (keep.p_max ? " float p_max;" : "") + parts.members);
   write_hook(out, "KeepParts keep_parts(const Args& args, int i, int q0, int q1, int h, int b)",
-             "/predictor/keep", "{" + parts.values + "}");
+             "/predictor/keep",
+             "{" + std::string(keep.p_max ? "0.0f" : "") + comma + parts.values + "}");
   write_hook(out,
              std::string("bool keep(const Args& args, const KeepParts& row, float score, float p, "
                          "int rank, float mass_before, int visible, float similar_q, float "

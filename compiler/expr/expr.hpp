@@ -80,7 +80,8 @@ enum class Variable : std::uint8_t {
   kMassBefore,
   kSimilarQ,
   kSimilarK,
-  kVisible,  // estimates
+  kVisible,
+  kPMax,  // estimates
   kTileMax,
   kGap,  // gate
   kNB,
@@ -96,6 +97,7 @@ enum class Site : std::uint8_t {
   kScore,      ///< attention.score: (s, q, k) -> f32
   kReference,  ///< estimate.reference: (q, k) -> bool
   kExclude,    ///< estimate.exclude: tile (i, j) and its self-similarity -> bool
+  kFrom,       ///< estimate.from: tile (i, j) -> f32
   kKeep,       ///< predictor.keep: tile (i, j) and its estimates -> bool
   kGate,       ///< gate.skip, gate.exempt: (tile_max, gap) and tile indices -> bool
   kSink,       ///< attention.sink: (q, h, b) -> f32

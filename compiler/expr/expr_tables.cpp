@@ -31,6 +31,7 @@ constexpr std::array kVariables = std::to_array<VariableInfo>({
     {Variable::kSimilarQ, "similar_q", kF32, "self-similarity of the query tile"},
     {Variable::kSimilarK, "similar_k", kF32, "self-similarity of the key tile"},
     {Variable::kVisible, "visible", kI32, "tiles of the row that the mask leaves visible"},
+    {Variable::kPMax, "p_max", kF32, "largest p of the row's visible tiles"},
     {Variable::kTileMax, "tile_max", kF32, "largest logit of the rows in scope in this tile"},
     {Variable::kGap, "gap", kF32,
      "largest difference, over the rows in scope, of this tile's row maximum to the running one"},
@@ -54,7 +55,7 @@ constexpr std::uint32_t kIndices =
     kBounds | kEntry | bits(Variable::kI, Variable::kJ, Variable::kNI, Variable::kNJ);
 constexpr std::uint32_t kEstimates =
     bits(Variable::kScore, Variable::kP, Variable::kRank, Variable::kMassBefore,
-         Variable::kSimilarQ, Variable::kSimilarK, Variable::kVisible);
+         Variable::kSimilarQ, Variable::kSimilarK, Variable::kVisible, Variable::kPMax);
 
 constexpr std::array kSites = std::to_array<SiteInfo>({
     {Site::kMask, "attention.mask", kBool, "whether query token q sees key token k",
@@ -66,6 +67,8 @@ constexpr std::array kSites = std::to_array<SiteInfo>({
     {Site::kExclude, "estimate.exclude", kBool,
      "whether tile (i, j) is left out of the normalisation",
      kIndices | bits(Variable::kSimilarQ, Variable::kSimilarK)},
+    {Site::kFrom, "estimate.from", kF32, "the score of tile (i, j), in place of a comparison",
+     kIndices},
     {Site::kKeep, "predictor.keep", kBool, "whether tile (i, j) is computed",
      kIndices | kEstimates},
     {Site::kGate, "gate", kBool, "whether key tile j is skipped (or exempt) for the rows in scope",

@@ -13,11 +13,13 @@
 namespace lacuna {
 
 /// A value another node defines, written %name. Positional if required, else `name=%value`.
+/// Positional operands that are not required are all given or none.
 template <class T>
 struct Operand {
   std::string_view name;
   int T::*member;
   bool required = true;
+  bool positional = required;
 };
 
 /// A number, word, string or nested group: `name=value`.
@@ -85,7 +87,8 @@ struct Fields<Summarise> {
   static constexpr std::string_view name = "summarise";
   static constexpr auto table = std::tuple{
       Operand<Summarise>{"x", &Summarise::x}, Operand<Summarise>{"mean", &Summarise::mean, false},
-      Attribute{"tile", &Summarise::tile}, Attribute{"rounded", &Summarise::rounded}};
+      Attribute{"tile", &Summarise::tile}, Attribute{"rounded", &Summarise::rounded},
+      Attribute{"bounds", &Summarise::bounds}};
 };
 
 template <>
@@ -125,8 +128,8 @@ template <>
 struct Fields<Estimate> {
   static constexpr std::string_view name = "estimate";
   static constexpr auto table =
-      std::tuple{Operand<Estimate>{"q", &Estimate::q},
-                 Operand<Estimate>{"k", &Estimate::k},
+      std::tuple{Operand<Estimate>{"q", &Estimate::q, false, true},
+                 Operand<Estimate>{"k", &Estimate::k, false, true},
                  Operand<Estimate>{"q_scale", &Estimate::q_scale, false},
                  Operand<Estimate>{"k_scale", &Estimate::k_scale, false},
                  Operand<Estimate>{"row_bias", &Estimate::row_bias, false},
@@ -146,8 +149,10 @@ struct Fields<Estimate> {
                  Formula{"mask", &Estimate::mask, Site::kMask},
                  Formula{"reference", &Estimate::reference, Site::kReference},
                  Formula{"exclude", &Estimate::exclude, Site::kExclude},
+                 Formula{"from", &Estimate::from, Site::kFrom},
                  Attribute{"scale", &Estimate::scale},
                  Attribute{"temperature", &Estimate::temperature},
+                 Attribute{"dims", &Estimate::dims},
                  Attribute{"tile_q", &Estimate::tile_q},
                  Attribute{"tile_k", &Estimate::tile_k}};
 };
@@ -214,6 +219,7 @@ struct Fields<Attend> {
                  Attribute{"tile_k", &Attend::tile_k},
                  Attribute{"order", &Attend::order},
                  Formula{"sink", &Attend::sink, Site::kSink},
+                 Attribute{"normalise", &Attend::normalise},
                  Attribute{"lse", &Attend::lse},
                  Attribute{"lse_base", &Attend::lse_base}};
 };

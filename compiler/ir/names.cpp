@@ -68,6 +68,8 @@ std::string_view name_of(Dim dim) {
       return "q_groups";
     case Dim::kKGroups:
       return "k_groups";
+    case Dim::kBounds:
+      return "bounds";
   }
   return "";
 }

@@ -25,7 +25,7 @@ template <>
 inline constexpr auto kAll<Dim> = std::array{
     Dim::kBatch,  Dim::kHeads,  Dim::kHeadsKv,  Dim::kNQ,         Dim::kNK,         Dim::kHeadDim,
     Dim::kQTiles, Dim::kKTiles, Dim::kCapacity, Dim::kKeepQTiles, Dim::kKeepKTiles, Dim::kKeepWords,
-    Dim::kQCells, Dim::kKCells, Dim::kQGroups,  Dim::kKGroups};
+    Dim::kQCells, Dim::kKCells, Dim::kQGroups,  Dim::kKGroups,    Dim::kBounds};
 template <>
 inline constexpr auto kAll<DType> = std::array{DType::kBF16, DType::kF16, DType::kF32};
 template <>
@@ -40,6 +40,8 @@ template <>
 inline constexpr auto kAll<Reduce> = std::array{Reduce::kMax, Reduce::kSum};
 template <>
 inline constexpr auto kAll<LseBase> = std::array{LseBase::kE, LseBase::k2};
+template <>
+inline constexpr auto kAll<Weights> = std::array{Weights::kSoftmax, Weights::kSigmoid};
 template <>
 inline constexpr auto kAll<Normalise> =
     std::array{Normalise::kNone, Normalise::kSoftmax, Normalise::kLse, Normalise::kPreviousLse,

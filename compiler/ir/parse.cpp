@@ -58,9 +58,11 @@ void read(ParseContext& context, Summary& summary) {
   if (const std::optional<Summary> found = parse_summary(text)) {
     summary = *found;
   } else {
-    reader.fail(Code::kProgramSyntax,
-                "expected mean, mean(n), tokens, antidiagonal(n) or last(n), got '" + text + "'",
-                reader.span(begin, begin + text.size()));
+    reader.fail(
+        Code::kProgramSyntax,
+        "expected mean, mean(n), tokens, antidiagonal(n), last(n), min_max or stride(n), got '" +
+            text + "'",
+        reader.span(begin, begin + text.size()));
   }
 }
 
@@ -124,7 +126,7 @@ struct FieldReader {
   bool found = false;
 
   void operator()(const Operand<T>& field) {
-    if (take(!field.required && field.name == name)) op.*field.member = read_operand(context);
+    if (take(!field.positional && field.name == name)) op.*field.member = read_operand(context);
   }
   template <class V>
   void operator()(const Attribute<T, V>& field) {
@@ -180,18 +182,20 @@ void read_named_argument(ParseContext& context, T& op) {
                               : std::vector{"did you mean '" + nearest + "'?"});
 }
 
-/// Required operands in order, then named arguments, up to (not including) `end`.
+/// Positional operands in order, then named arguments, up to (not including) `end`.
 template <class T>
 T read_arguments(ParseContext& context, std::string_view end) {
   TextReader& reader = context.reader;
   T op;
   bool first = true;
+  const bool has_operands = reader.next_is("%");
   const auto separator = [&]() -> bool {
     return std::exchange(first, false) || reader.expect(",");
   };
   for_each_field<T>([&](const auto& field) {
     if constexpr (std::is_same_v<decltype(field), const Operand<T>&>) {
-      if (field.required && separator()) op.*field.member = read_operand(context);
+      const bool stands = field.required || (field.positional && has_operands);
+      if (stands && separator()) op.*field.member = read_operand(context);
     }
   });
   while (!reader.failed() && !reader.next_is(end) && separator()) read_named_argument(context, op);

@@ -64,7 +64,7 @@ class ArgumentPrinter {
     const int id = op_.*field.member;
     if (id < 0 || id >= static_cast<int>(values_->size())) return;
     const std::string value = "%" + (*values_)[static_cast<std::size_t>(id)].name;
-    append(field.required ? value : std::string(field.name) + "=" + value);
+    append(field.positional ? value : std::string(field.name) + "=" + value);
   }
   template <class V>
   void add(const Attribute<T, V>& field) {

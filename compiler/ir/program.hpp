@@ -40,6 +40,7 @@ enum class Dim : std::uint8_t {
   kKCells,      ///< ... and of key tokens
   kQGroups,     ///< quantisation groups along the query tokens
   kKGroups,     ///< ... and the key tokens
+  kBounds,      ///< 2 * head_dim: the smallest of each element, then the largest
 };
 
 struct ValueType {
@@ -90,11 +91,11 @@ bool operator==(const Smooth& a, const Smooth& b);
 /// The mean over the real tokens of each tile of (x - mean), f32: [batch, heads(_kv), tiles, d].
 /// What is not finite counts as 0: the tile's other tokens still have a summary. `rounded`: of
 /// cells, smaller than the predictor's tiles: [batch, heads(_kv), cells, d] in x's element type, to
-/// nearest even.
+/// nearest even. `bounds` (of keys): the smallest and the largest of each element.
 struct Summarise {
   int x = -1, mean = -1;
   int tile = 0;
-  bool rounded = false;
+  bool rounded = false, bounds = false;
 };
 bool operator==(const Summarise& a, const Summarise& b);
 
@@ -151,12 +152,14 @@ bool operator==(const Project& a, const Project& b);
 /// A number for each tile (i, j) of tile_q x tile_k tokens (tile_k = 1, 8, 16: columns), f32:
 /// `score` and `p` of predictor.keep. Rows r of query tile i and columns c of key tile j:
 ///   kMean          one each: the summary
-///   kCellMean      cells of `count` tokens, which may differ for rows and columns: each cell's
-///                  summary
+///   kCellMean      cells of `count` tokens, rows and columns of their own: each cell's summary
 ///   kTokens        the tile's real tokens
 ///   kAntidiagonal  cells of `count` tokens; dot(r, c) = sum over s of q[r*count + count-1-s] .
 ///                  k[c*count + s], divided by count; missing tokens of the last cell count as 0
 ///   kLast          (queries only) the last min(count, n_q) tokens of the sequence, for every i
+///   kMinMax        (keys only) one each; dot = sum of max(q[d] * smallest[d], q[d] * largest[d])
+///   kStride        (queries only) the tile's tokens whose number is a multiple of `count`
+/// With `from` nothing is compared: a tile has one pair, its logit is temperature * from(i, j).
 /// A column is visible to a row if attention.mask leaves some pair of their tokens visible (decided
 /// by interval analysis for summaries and cells, by the mask itself for single tokens).
 ///   logit(r, c) = temperature * scale * dot(r, c)         over visible, not excluded columns only
@@ -176,7 +179,7 @@ bool operator==(const Project& a, const Project& b);
 /// Site::kExclude) takes a tile out of the normalisation; its score and p are those of a tile
 /// without weights. So does `within` with the tiles that a step before did not keep.
 struct Estimate {
-  int q = -1, k = -1;                   ///< tensors, summaries or quantised values
+  int q = -1, k = -1;                   ///< tensors, summaries or quantised values; with from none
   int q_scale = -1, k_scale = -1;       ///< of quantised values
   int row_bias = -1, column_bias = -1;  ///< [batch, heads, n_q], [batch, heads, n_k]
   int exact_q = -1, exact_k = -1;       ///< kLse
@@ -192,9 +195,11 @@ struct Estimate {
   TileClassifier classifier;  ///< of mask; derived
   Expr reference;
   TileClassifier reference_classifier;  ///< of reference; derived
-  Expr exclude;
+  Expr exclude, from;
   float scale = 0, temperature = 1;
+  std::string dims;  ///< bands of the head dimension that have a part in dot; "" all (bands.hpp)
   int tile_q = 0, tile_k = 0;
+  bool is_given() const { return !from.empty(); }
 };
 bool operator==(const Estimate& a, const Estimate& b);
 
@@ -202,7 +207,7 @@ bool operator==(const Estimate& a, const Estimate& b);
 /// [batch, heads, keep_q_tiles, keep_words]; bits past the last tile are 0.
 ///   rank(i, j): tiles of row i that are visible and have larger p, ties: lower index first
 ///   mass_before(i, j): their p, summed in f32 (in order of rank or of index: within rounding)
-///   visible(i): tiles of row i that the mask leaves visible
+///   visible(i): tiles of row i that the mask leaves visible; p_max(i): the largest p of these
 /// With `within`, the bits of a step before, only its tiles count as visible; what `joins` keeps is
 /// kept, too.
 struct Select {
@@ -236,6 +241,7 @@ bool operator==(const Unpermute& a, const Unpermute& b);
 /// Online-softmax attention over the visited tiles of each work tile.
 /// Visited: tiles of `list_indices` if given, else those the classifier does not find empty.
 /// Results: o, and lse if wanted. Empty row: o = 0, lse = -inf.
+/// kSigmoid: weights are 1 / (1 + exp(-logit)), o is their plain sum with v; there is no lse.
 ///
 /// A key that a row does not see (`mask` is false, or its tile is not visited) has no part in the
 /// row, whatever k and v hold there. On a GPU v has to be finite in all keys of a visited tile:
@@ -264,6 +270,7 @@ struct Attend {
   int tile_q = 0, tile_k = 0;  ///< 0 until choose_tiles
   TileOrder order = TileOrder::kAscending;
   Expr sink;  ///< a logit of each row in the denominator and the lse alone; empty: none
+  Weights normalise = Weights::kSoftmax;
   bool lse = true;
   LseBase lse_base = LseBase::kE;
 };

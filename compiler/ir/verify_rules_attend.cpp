@@ -94,6 +94,11 @@ constexpr OpRule<Attend> kAttend[] = {
        return yields(a.mask, ExprType::kBool) && yields(a.score, ExprType::kF32) &&
               yields(a.sink, ExprType::kF32);
      }},
+    {"sigmoids have no denominator: no lse, sink or gate, and 16-bit values",
+     [](const Program&, const Node&, const Attend& a) {
+       return a.normalise == Weights::kSoftmax ||
+              (!a.lse && a.sink.empty() && !a.gate && a.v_scale < 0);
+     }},
     {"without lse there is no base of it",
      [](const Program&, const Node&, const Attend& a) {
        return a.lse || a.lse_base == LseBase::kE;

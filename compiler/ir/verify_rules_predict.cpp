@@ -3,6 +3,8 @@
 
 #include "compiler/ir/names.hpp"
 #include "compiler/ir/verify_rules.hpp"
+#include "compiler/spec/bands.hpp"
+#include "compiler/spec/summary.hpp"
 
 namespace lacuna {
 namespace {
@@ -12,10 +14,11 @@ using enum SummaryKind;
 bool is_tile(int size) { return size > 0 && size <= kLargestTile; }
 
 /// A summary of the input `name`, taken over tiles of this many tokens.
-bool is_summary(const Program& program, int id, std::string_view name, int tile, bool rounded) {
+bool is_summary(const Program& program, int id, std::string_view name, const Summarise& like) {
   const auto* summary = defined_by<Summarise>(program, id);
-  return summary != nullptr && tensor_name(program, summary->x) == name && summary->tile == tile &&
-         summary->rounded == rounded;
+  return summary != nullptr && tensor_name(program, summary->x) == name &&
+         summary->tile == like.tile && summary->rounded == like.rounded &&
+         summary->bounds == like.bounds;
 }
 
 /// Self-similarity of tiles of the input `name`.
@@ -35,13 +38,6 @@ bool has_similarities(const Program& p, const T& op, const Expr& expr) {
          is_right(op.similar_k, Variable::kSimilarK, "k", op.tile_k);
 }
 
-bool kinds_combine(const Estimate& e) {
-  if (e.rows.kind == kMean) return e.columns.kind == kMean || e.columns.kind == kTokens;
-  if (e.rows.kind == kAntidiagonal) return e.columns == e.rows;
-  if (e.rows.kind == kCellMean) return e.columns.kind == kCellMean;
-  return e.columns.kind == kTokens;
-}
-
 bool has_right_bits(const Estimate& e) {
   if (e.rows.kind == kMean) return e.bits == 32;
   if (e.rows.kind == kTokens) return e.bits == 16 || e.bits == 8 || e.bits == 4;
@@ -51,18 +47,21 @@ bool has_right_bits(const Estimate& e) {
 /// One side of an estimate of 16 or 32 bits: a summary, or the tensor.
 bool is_compared(const Program& program, int id, std::string_view name, const Summary& summary,
                  int tile) {
-  if (summary.kind == kMean) return is_summary(program, id, name, tile, false);
-  if (summary.kind == kCellMean) return is_summary(program, id, name, summary.count, true);
+  if (summary.kind == kMean) return is_summary(program, id, name, {.tile = tile});
+  if (summary.kind == kMinMax) return is_summary(program, id, name, {.tile = tile, .bounds = true});
+  if (summary.kind == kCellMean)
+    return is_summary(program, id, name, {.tile = summary.count, .rounded = true});
   return tensor_name(program, id) == name;
 }
 
-/// Cells of at least two tokens, which lie in one tile.
+/// Cells, or steps from row to row, of at least two tokens, which lie in one tile.
 bool divides(const Summary& summary, int tile) {
-  if (!has_cells(summary)) return summary.count >= 1;
+  if (!has_cells(summary) && summary.kind != kStride) return summary.count >= 1;
   return summary.count >= 2 && tile % summary.count == 0;
 }
 
 bool has_operands(const Program& p, const Estimate& e) {
+  if (e.is_given()) return e.q < 0 && e.k < 0 && e.q_scale < 0 && e.k_scale < 0;
   if (e.bits >= 16) {
     return is_compared(p, e.q, "q", e.rows, e.tile_q) &&
            is_compared(p, e.k, "k", e.columns, e.tile_k) && e.q_scale < 0 && e.k_scale < 0;
@@ -82,17 +81,28 @@ bool has_biases(const Program& p, const Estimate& e) {
 }
 
 constexpr OpRule<Estimate> kEstimate[] = {
-    {"rows and columns are mean and mean, mean and tokens, mean(n) and mean(m), tokens and tokens, "
-     "antidiagonal(n) both, or last(n) and tokens",
-     [](const Program&, const Node&, const Estimate& e) { return kinds_combine(e); }},
-    {"cells have at least 2 tokens and divide the tiles, last rows are at least 1",
+    {"with from, rows and columns are means of tiles, and weights are relative to these, if to "
+     "anything",
+     [](const Program&, const Node&, const Estimate& e) {
+       const bool is_plain = e.rows == Summary{} && e.columns == Summary{} && e.bits == 32;
+       return !e.is_given() || (is_plain && e.reduce == Reduce::kMax);
+     }},
+    {"rows and columns are mean and mean, min_max or tokens, mean(n) and mean(m), antidiagonal(n) "
+     "both, or tokens, last(n) or stride(n) and tokens",
+     [](const Program&, const Node&, const Estimate& e) {
+       return are_compared(e.rows, e.columns);
+     }},
+    {"cells and strides have at least 2 tokens and divide the tiles, last rows are at least 1",
      [](const Program&, const Node&, const Estimate& e) {
        return divides(e.rows, e.tile_q) && divides(e.columns, e.tile_k);
      }},
-    {"means of tiles are compared in 32 bits, tokens in 16, 8 or 4, cells and last rows in 16",
+    {"means of tiles are compared in 32 bits, tokens in 16, 8 or 4, cells and some of the queries "
+     "in "
+     "16",
      [](const Program&, const Node&, const Estimate& e) { return has_right_bits(e); }},
     {"q and k are summaries of the estimate's tiles or cells where means are compared, else the "
-     "tensors, or their integers with scales where these have 8 or 4 bits",
+     "tensors, or their integers with scales where these have 8 or 4 bits; with from there are "
+     "none",
      [](const Program& p, const Node&, const Estimate& e) { return has_operands(p, e); }},
     {kBiasWords, [](const Program& p, const Node&, const Estimate& e) { return has_biases(p, e); }},
     {"exact_q and exact_k are q and k, given where an lse of exact logits normalises",
@@ -108,7 +118,8 @@ constexpr OpRule<Estimate> kEstimate[] = {
      }},
     {"an lse normalises rows of tokens: means and antidiagonals have none",
      [](const Program&, const Node&, const Estimate& e) {
-       return !has_exact_lse(e.normalise) || e.rows.kind == kTokens || e.rows.kind == kLast;
+       return !has_exact_lse(e.normalise) || e.rows.kind == kTokens || e.rows.kind == kLast ||
+              e.rows.kind == kStride;
      }},
     {"weights relative to the row's largest logit are not summed",
      [](const Program&, const Node&, const Estimate& e) {
@@ -118,6 +129,15 @@ constexpr OpRule<Estimate> kEstimate[] = {
      [](const Program&, const Node&, const Estimate& e) {
        const bool has_lse = has_exact_lse(e.normalise);
        return std::isfinite(e.temperature) && e.temperature > 0 && (!has_lse || e.temperature == 1);
+     }},
+    {"dims are ascending bands within the head dimension, of what is compared in 16 or 32 bits, "
+     "and "
+     "no lse of exact logits normalises",
+     [](const Program& p, const Node&, const Estimate& e) {
+       if (e.dims.empty()) return true;
+       const std::optional<std::uint32_t> steps = band_steps(e.dims);
+       return steps && last_band_end(*steps) <= p.head_dim && e.bits >= 16 && !e.is_given() &&
+              !has_exact_lse(e.normalise);
      }},
     {"only an lse of exact logits has a reference",
      [](const Program&, const Node&, const Estimate& e) {
@@ -132,15 +152,15 @@ constexpr OpRule<Estimate> kEstimate[] = {
      [](const Program& p, const Node&, const Estimate& e) {
        return has_similarities(p, e, e.exclude);
      }},
-    {"mask, reference and exclude yield bool",
+    {"mask, reference and exclude yield bool, from f32",
      [](const Program&, const Node&, const Estimate& e) {
        return yields(e.mask, ExprType::kBool) && yields(e.reference, ExprType::kBool) &&
-              yields(e.exclude, ExprType::kBool);
+              yields(e.exclude, ExprType::kBool) && yields(e.from, ExprType::kF32);
      }},
     {"expressions know the program's parameters, in its order",
      [](const Program& p, const Node&, const Estimate& e) {
        return reads_program_parameters(p, e.mask) && reads_program_parameters(p, e.reference) &&
-              reads_program_parameters(p, e.exclude);
+              reads_program_parameters(p, e.exclude) && reads_program_parameters(p, e.from);
      }},
     {"scale is a positive finite number",
      [](const Program&, const Node&, const Estimate& e) {
@@ -175,12 +195,12 @@ bool is_estimated(const Program& program, int id, std::size_t index, const Selec
 
 bool reads_p(const Expr& keep) {
   return reads(keep, Variable::kP) || reads(keep, Variable::kRank) ||
-         reads(keep, Variable::kMassBefore);
+         reads(keep, Variable::kMassBefore) || reads(keep, Variable::kPMax);
 }
 
 constexpr OpRule<Select> kSelect[] = {
-    {"p and score are those of an estimate of the same tiles, given where keep reads p, rank, "
-     "mass_before or score",
+    {"p and score are those of an estimate of the same tiles, given where keep reads p, p_max, "
+     "rank, mass_before or score",
      [](const Program& p, const Node&, const Select& s) {
        const bool has_p = s.p < 0 ? !reads_p(s.keep) : is_estimated(p, s.p, 0, s);
        const bool has_score =

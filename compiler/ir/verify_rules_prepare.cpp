@@ -83,6 +83,10 @@ constexpr OpRule<Summarise> kSummarise[] = {
     {kTokensWords, has_tokens<Summarise>},
     {kMeanWords, has_own_mean<Summarise>},
     {kTileWords, has_tile<Summarise>},
+    {"bounds are those of tiles of k, without a mean",
+     [](const Program& p, const Node&, const Summarise& op) {
+       return !op.bounds || (tensor_name(p, op.x) == "k" && op.mean < 0 && !op.rounded);
+     }},
     {"summarise defines a vector for each tile, f32, or for each cell, in x's element type",
      [](const Program& p, const Node& node, const Summarise& op) {
        const Dim cells = side_of(p, op.x, Dim::kQCells, Dim::kKCells);
@@ -90,7 +94,7 @@ constexpr OpRule<Summarise> kSummarise[] = {
        return defines(p, node,
                       {{element,
                         {Dim::kBatch, heads_of(p, op.x), op.rounded ? cells : keep_tiles(p, op.x),
-                         Dim::kHeadDim}}});
+                         op.bounds ? Dim::kBounds : Dim::kHeadDim}}});
      }},
 };
 

@@ -9,8 +9,9 @@ namespace {
 
 /// In launch order.
 constexpr Kernels (*kLowerings[])(const Plan&) = {
-    lower_permute, lower_statistics, lower_prepare, lower_prepare_values, lower_steps,
-    lower_compact, lower_schedule,   lower_attend,  lower_combine,        lower_unpermute};
+    lower_permute,        lower_statistics, lower_prepare,  lower_bounds,
+    lower_prepare_values, lower_steps,      lower_compact,  lower_schedule,
+    lower_attend,         lower_combine,    lower_unpermute};
 
 /// A slot that several kernels name, and the sizes that they give it.
 struct SharedSlot {

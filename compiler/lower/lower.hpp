@@ -11,6 +11,7 @@ namespace lacuna {
 Kernels lower_permute(const Plan& plan);
 Kernels lower_statistics(const Plan& plan);      ///< of smooth, quantise_values
 Kernels lower_prepare(const Plan& plan);         ///< of summarise, similarity, quantise, project
+Kernels lower_bounds(const Plan& plan);          ///< of summarise, where it makes bounds
 Kernels lower_prepare_values(const Plan& plan);  ///< of quantise_values
 Kernels lower_steps(const Plan& plan);           ///< of estimate and select, step by step
 Kernels lower_compact(const Plan& plan);

@@ -30,7 +30,9 @@ TokenOps token_ops(const Program& program, Tensor tensor) {
       if (input != nullptr && input->name == name_of(tensor)) ops.*member = found;
     };
     keep(std::get_if<Smooth>(&node.op), &TokenOps::smooth);
-    keep(std::get_if<Summarise>(&node.op), &TokenOps::summary);
+    const auto* summarise = std::get_if<Summarise>(&node.op);
+    const bool has_bounds = summarise != nullptr && summarise->bounds;
+    keep(summarise, has_bounds ? &TokenOps::bounds : &TokenOps::summary);
     keep(std::get_if<Similarity>(&node.op), &TokenOps::similarity);
     keep(std::get_if<Project>(&node.op), &TokenOps::bias);
   }

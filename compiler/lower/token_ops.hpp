@@ -9,6 +9,7 @@ namespace lacuna {
 struct TokenOps {
   const Smooth* smooth = nullptr;
   const Summarise* summary = nullptr;
+  const Summarise* bounds = nullptr;  ///< which a kernel of their own makes
   const Similarity* similarity = nullptr;
   const Quantise* quantise = nullptr;           ///< what attend reads
   const Quantise* estimate_quantise = nullptr;  ///< what only the estimate reads

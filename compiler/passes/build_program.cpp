@@ -5,6 +5,7 @@
 #include "compiler/expr/parse.hpp"
 #include "compiler/ir/names.hpp"
 #include "compiler/ir/shift_positions.hpp"
+#include "compiler/passes/check_head_dim.hpp"
 #include "compiler/passes/eliminate_dead_ops.hpp"
 #include "compiler/passes/pass.hpp"
 #include "compiler/target/limits.hpp"
@@ -12,16 +13,16 @@
 namespace lacuna {
 namespace {
 
+template <class T>
+bool admits(const Choice<T>& choice, T value) {
+  return choice.is_auto() || std::ranges::count(choice.values, value) > 0;
+}
+
 template <class T, class ToText>
 std::string list_of(const std::vector<T>& values, ToText to_text) {
   std::string text;
   for (const T& value : values) text += (text.empty() ? "" : ", ") + std::string(to_text(value));
   return text;
-}
-
-template <class T>
-bool admits(const Choice<T>& choice, T value) {
-  return choice.is_auto() || std::ranges::count(choice.values, value) > 0;
 }
 
 /// The caller's value must be one that the spec admits.
@@ -197,15 +198,20 @@ class ProgramBuilder {
     const bool shifts = predictor.estimate && (!is_relative_to_row(predictor.estimate->normalise) ||
                                                uses(predictor.keep, Variable::kScore));
     q_summary_ = define("q_summary", numbers({kBatch, kHeads, kKeepQTiles, kHeadDim}),
-                        Summarise{q_, -1, tile_q});
+                        Summarise{.x = q_, .tile = tile_q});
     k_summary_ = define("k_summary", numbers({kBatch, kHeadsKv, kKeepKTiles, kHeadDim}),
-                        Summarise{k_, shifts ? -1 : k_mean_, tile_k});
+                        Summarise{.x = k_, .mean = shifts ? -1 : k_mean_, .tile = tile_k});
+    k_bounds_ = define("k_bounds", numbers({kBatch, kHeadsKv, kKeepKTiles, kBounds}),
+                       Summarise{.x = k_, .tile = tile_k, .bounds = true});
     if (predictor.estimate && predictor.estimate->q.kind == SummaryKind::kCellMean)
       q_cells_ = define("q_cells", {element_, {kBatch, kHeads, kQCells, kHeadDim}},
-                        Summarise{q_, -1, predictor.estimate->q.count, true});
+                        Summarise{.x = q_, .tile = predictor.estimate->q.count, .rounded = true});
     if (predictor.estimate && predictor.estimate->k.kind == SummaryKind::kCellMean)
       k_cells_ = define("k_cells", {element_, {kBatch, kHeadsKv, kKCells, kHeadDim}},
-                        Summarise{k_, shifts ? -1 : k_mean_, predictor.estimate->k.count, true});
+                        Summarise{.x = k_,
+                                  .mean = shifts ? -1 : k_mean_,
+                                  .tile = predictor.estimate->k.count,
+                                  .rounded = true});
     q_similarity_ = define("q_similarity", numbers({kBatch, kHeads, kKeepQTiles}),
                            Similarity{q_, q_mean_, tile_q, predictor.similarity});
     k_similarity_ = define("k_similarity", numbers({kBatch, kHeadsKv, kKeepKTiles}),
@@ -266,7 +272,8 @@ class ProgramBuilder {
     }
   }
 
-  static int compared(const Summary& summary, int tokens, int tiles, int cells) {
+  int compared(const Summary& summary, int tokens, int tiles, int cells) const {
+    if (summary.kind == SummaryKind::kMinMax) return k_bounds_;
     if (summary.kind == SummaryKind::kMean) return tiles;
     return summary.kind == SummaryKind::kCellMean ? cells : tokens;
   }
@@ -276,8 +283,11 @@ class ProgramBuilder {
     Estimate e;
     e.rows = spec.q, e.columns = spec.k;
     e.bits = spec.bits != 0 ? spec.bits : has_means ? 32 : 16;
-    e.q = compared(spec.q, q_, q_summary_, q_cells_);
-    e.k = compared(spec.k, k_, k_summary_, k_cells_);
+    e.from = spec.from;
+    if (!e.is_given()) {
+      e.q = compared(spec.q, q_, q_summary_, q_cells_);
+      e.k = compared(spec.k, k_, k_summary_, k_cells_);
+    }
     if (e.bits < 16) {
       e.q = estimate_q_, e.k = estimate_k_;
       e.q_scale = e.q + 1, e.k_scale = e.k + 1;
@@ -291,6 +301,7 @@ class ProgramBuilder {
     e.within = within_;
     e.reduce = spec.reduce;
     e.temperature = spec.temperature;
+    e.dims = spec.dims;
     e.mask = spec_.attention.mask;
     e.reference = spec.reference;
     e.exclude = spec.exclude;
@@ -335,6 +346,7 @@ class ProgramBuilder {
     }
     attend_.scale = scale_;
     attend_.sink = spec_.attention.sink;
+    attend_.normalise = spec_.attention.normalise;
     attend_.lse = spec_.attention.lse;
     if (attend_.lse) attend_.lse_base = spec_.attention.lse_base;
     const bool permuted = spec_.permute.order != TokenOrder::kNone;
@@ -361,23 +373,10 @@ class ProgramBuilder {
   int q_ = -1, k_ = -1, v_ = -1, order_ = -1, previous_lse_ = -1;
   int q_mean_ = -1, k_mean_ = -1;  ///< of what is smoothed
   int q_summary_ = -1, k_summary_ = -1, q_similarity_ = -1, k_similarity_ = -1;
-  int q_cells_ = -1, k_cells_ = -1;
+  int q_cells_ = -1, k_cells_ = -1, k_bounds_ = -1;
   int kept_ = -1, within_ = -1, joins_ = -1;  ///< bits of the step at hand, of the one before
   int estimate_q_ = -1, estimate_k_ = -1, row_bias_ = -1, column_bias_ = -1, p_ = -1;
 };
-
-/// The row LSE of an earlier call lies in the caller's order.
-void check_previous_lse(const SpecDocument& document, Diagnostics& diagnostics) {
-  const VariantSpec& spec = document.spec;
-  const bool reads_it = spec.predictor && spec.predictor->estimate &&
-                        spec.predictor->estimate->normalise == Normalise::kPreviousLse;
-  if (!reads_it || spec.permute.order == TokenOrder::kNone) return;
-  Diagnostic& d = diagnostics.add(
-      at_field(document, "/predictor/estimate/normalise", Code::kConflict, Severity::kError,
-               "predictor.estimate.normalise: previous_lse does not go with permute"));
-  d.notes.emplace_back("the lse of an earlier call lies in the caller's order of tokens");
-  d.helps.emplace_back("normalise with \"lse\" or \"softmax\", or permute the tensors outside");
-}
 
 }  // namespace
 
@@ -390,7 +389,7 @@ Program build_program(const SpecDocument& document, const BuildOptions& options,
   check_admitted(
       document, "/attention/dtype", "dtype", spec.attention.dtype, options.dtype,
       [](DType t) { return name_of(t); }, diagnostics);
-  check_previous_lse(document, diagnostics);
+  check_bands(document, options.head_dim, diagnostics);
   const Loader loader = choose_loader(document, diagnostics);
   Program program = ProgramBuilder(spec, options, loader).build();
   return options.positions ? shift_positions(std::move(program), diagnostics) : program;

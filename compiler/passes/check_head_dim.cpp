@@ -7,6 +7,7 @@
 
 #include "compiler/ir/head_dims.hpp"
 #include "compiler/passes/pass.hpp"
+#include "compiler/spec/bands.hpp"
 #include "compiler/spec/fields.hpp"
 
 namespace lacuna {
@@ -49,6 +50,20 @@ void check_head_dim(const SpecDocument& document, int head_dim, const Target& ta
   if (above != dims.legal.begin()) nearest = std::to_string(*std::prev(above));
   if (above != dims.legal.end()) nearest += (nearest.empty() ? "" : ", ") + std::to_string(*above);
   d.helps.push_back("nearest legal values: " + nearest);
+}
+
+void check_bands(const SpecDocument& document, int head_dim, Diagnostics& diagnostics) {
+  for (const PredictorSpec* step : document.spec.steps()) {
+    if (!step->estimate || step->estimate->dims.empty()) continue;
+    const int needed = last_band_end(band_steps(step->estimate->dims).value_or(0));
+    if (needed <= head_dim) continue;
+    Diagnostic& d = diagnostics.add(
+        at_field(document, "/predictor/estimate/dims", Code::kUnsupported, Severity::kError,
+                 "predictor.estimate.dims: \"" + step->estimate->dims + "\" needs a head_dim of " +
+                     std::to_string(needed) + ", the caller asks for " + std::to_string(head_dim)));
+    d.helps.push_back("write \"head_dim\": " + std::to_string(needed) +
+                      " in attention, or bands that end before");
+  }
 }
 
 }  // namespace lacuna

@@ -12,4 +12,7 @@ namespace lacuna {
 void check_head_dim(const SpecDocument& document, int head_dim, const Target& target,
                     Diagnostics& diagnostics);
 
+/// Refuses (E0403) bands of an estimate that end behind the head.
+void check_bands(const SpecDocument& document, int head_dim, Diagnostics& diagnostics);
+
 }  // namespace lacuna

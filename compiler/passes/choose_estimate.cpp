@@ -55,9 +55,11 @@ std::string objection(const Program& program, const Estimate& estimate,
     return "wgmma compares tokens with tokens";
   if (std::ranges::count(kHeadDims, program.head_dim) == 0)
     return "head_dim " + std::to_string(program.head_dim) + ": 64 and 128 are laid out";
+  if (!estimate.dims.empty()) return "predictor.estimate.dims: wgmma multiplies whole rows";
   if (estimate.reduce != Reduce::kMax) return "wgmma finds the largest weight of a tile";
   if (!estimate.exclude.empty()) return "predictor.estimate.exclude: asked before each product";
-  if (reads(Variable::kScore) || reads(Variable::kRank) || reads(Variable::kMassBefore))
+  if (reads(Variable::kScore) || reads(Variable::kRank) || reads(Variable::kMassBefore) ||
+      reads(Variable::kPMax))
     return "predictor.keep: reads more than p";
   return estimate.bits <= 8 ? objection_to_bounds(keep, estimate) : objection_to_columns(estimate);
 }

@@ -169,6 +169,8 @@ std::string split_objection(const VariantSpec& spec, const TileRequest& request)
   if (spec.quantise.v_bits == 8)
     return "weights are rounded to e4m3 by the largest of the tiles before in the row";
   if (request.gathers) return "the columns of a row are gathered by one block";
+  if (spec.attention.normalise == Weights::kSigmoid)
+    return "partial results are merged by their log-sum-exp, which sigmoids lack";
   return "";
 }
 

@@ -53,6 +53,8 @@ std::string objection(const Program& program, const PassContext& context) {
   if (!context.target.has_wgmma) return context.target.name + " has no wgmma";
   if (std::string against = batch_objection(program); !against.empty())
     return "a batch of " + std::string(name_of(program.batch)) + ": " + against;
+  if (attend.normalise == Weights::kSigmoid)
+    return "attention.normalise = sigmoid: its consumers weigh by a running maximum";
   if (program.head_dim % kPanelElements != 0) {
     return "head_dim " + std::to_string(program.head_dim) + ": rows are not whole panels of " +
            std::to_string(kPanelElements);
@@ -121,13 +123,13 @@ WgmmaShape with_query_buffers(WgmmaShape shape, const Target& target) {
 }
 
 WgmmaShape shape_of(const TileShape& tiles, const Program& program, const PassContext& context) {
-  const WgmmaShape shape{.tile_q = tiles.tile_q,
-                         .tile_k = tiles.tile_k,
-                         .stages = tiles.stages,
-                         .head_dim = tiles.head_dim,
-                         .most_step_keys = context.relief.most_step_keys,
-                         .splits_kv = context.attend.split_kv.value > 1 ||
-                                      program.batch != BatchLayout::kUniform};
+  const WgmmaShape shape{
+      .tile_q = tiles.tile_q,
+      .tile_k = tiles.tile_k,
+      .stages = tiles.stages,
+      .head_dim = tiles.head_dim,
+      .most_step_keys = context.relief.most_step_keys,
+      .splits_kv = context.attend.split_kv.value > 1 || program.batch != BatchLayout::kUniform};
   return with_query_buffers(with_operands(shape, program), context.target);
 }
 

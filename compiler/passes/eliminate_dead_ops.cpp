@@ -24,7 +24,7 @@ void release_operands(Op& op) {
   if (auto* select = std::get_if<Select>(&op)) {
     const Expr& keep = select->keep;
     let_go(select->p, reads(keep, Variable::kP) || reads(keep, Variable::kRank) ||
-                          reads(keep, Variable::kMassBefore));
+                          reads(keep, Variable::kMassBefore) || reads(keep, Variable::kPMax));
     let_go(select->score, reads(keep, Variable::kScore));
     let_go(select->similar_q, reads(keep, Variable::kSimilarQ));
     let_go(select->similar_k, reads(keep, Variable::kSimilarK));

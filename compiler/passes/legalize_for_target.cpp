@@ -201,7 +201,8 @@ void check_prepared_tiles(const Program& program, const PassContext& context) {
     if (step.estimate == nullptr) continue;
     has_integers = has_integers || step.estimate->bits < 16;
     // The pooled kernel shares the keys of a tile among lanes, a power of two.
-    of_keys = of_keys || step.estimate->rows.kind == SummaryKind::kMean;
+    const bool is_pooled = step.estimate->rows.kind == SummaryKind::kMean;
+    of_keys = of_keys || (is_pooled && !step.estimate->is_given());
   }
   if (of_queries || has_integers)
     check_prepared_tile(context, "/predictor/tile/q", "predictor.tile.q", select->tile_q);

@@ -151,7 +151,10 @@ TileRequest tile_request(const Program& program, const TileSpec& spec, const Tar
   request.gathers = attend.columns >= 0;
   for (const auto& [select, estimate] : predict_steps(program)) {
     request.keep_q = select->tile_q, request.keep_k = select->tile_k;
-    for (const Expr& expr : {select->keep, estimate != nullptr ? estimate->exclude : Expr{}}) {
+    std::vector<const Expr*> of_tiles = {&select->keep};
+    if (estimate != nullptr) of_tiles.insert(of_tiles.end(), {&estimate->exclude, &estimate->from});
+    for (const Expr* of_tile : of_tiles) {
+      const Expr& expr = *of_tile;
       if (request.per_q_tile.empty()) request.per_q_tile = parameter_along(expr, ParamDim::kQTiles);
       if (request.per_k_tile.empty()) request.per_k_tile = parameter_along(expr, ParamDim::kKTiles);
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/spec/bands.hpp"
 #include "compiler/spec/field_words.hpp"
 #include "compiler/spec/fields.hpp"
 #include "compiler/spec/summary.hpp"
@@ -227,6 +228,11 @@ class FieldChecker {
       case SpecFieldKind::kSummary:
         summary(node, field, label);
         break;
+      case SpecFieldKind::kBands:
+        if (typed(node, field, label, node.is(Kind::kString)) && !band_steps(node.string))
+          illegal(node, field, label, "is no list of bands")
+              .helps.emplace_back("such as \"0:32\" or \"0:32,64:96\"");
+        break;
       case SpecFieldKind::kTokenOrder:
         token_order(node, field, label);
         break;
@@ -300,9 +306,9 @@ class FieldChecker {
 
   void summary(JsonNode& node, const SpecField& field, const std::string& label) {
     if (!typed(node, field, label, node.is(Kind::kString))) return;
-    const auto known = all_summaries().first(field.kinds);
+    const std::vector<SummaryInfo> known = summaries_of(field.side);
     const auto value = parse_summary(node.string);
-    if (value && static_cast<std::size_t>(value->kind) < field.kinds) return;
+    if (value && info(value->kind).is_of(field.side)) return;
     const std::string name = node.string.substr(0, node.string.find('('));
     const bool has_number = name.size() < node.string.size();
     auto row = std::find_if(known.begin(), known.end(), [&](const SummaryInfo& each) {

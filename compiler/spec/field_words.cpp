@@ -8,8 +8,7 @@ using Kind = JsonNode::Kind;
 
 std::vector<std::string> summary_forms(const SpecField& field) {
   std::vector<std::string> forms;
-  for (const SummaryInfo& row : all_summaries().first(field.kinds))
-    forms.push_back(form_of(row.kind));
+  for (const SummaryInfo& row : summaries_of(field.side)) forms.push_back(form_of(row.kind));
   return forms;
 }
 
@@ -53,6 +52,9 @@ std::string expectation(const SpecField& field) {
       break;
     case SpecFieldKind::kSummary:
       out = "one of " + joined_names(summary_forms(field));
+      break;
+    case SpecFieldKind::kBands:
+      out = "bands of the head dimension in a string";
       break;
     case SpecFieldKind::kTokenOrder:
       out = joined_names(field.names) + " or an object with one of " + joined_names(field.grids);

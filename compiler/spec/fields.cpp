@@ -77,9 +77,16 @@ constexpr SpecField kFields[] = {
      .fallback = "the caller decides",
      .doc = "Element type of Q, K, V and O. f32 runs on the CPU only.",
      .slot = LACUNA_SLOT(spec->attention.dtype)},
+    {.path = "attention.normalise",
+     .kind = kEnum,
+     .names = kWeightsNames,
+     .fallback = "`\"softmax\"`",
+     .doc = "What weights are made of logits: a softmax over the keys of a row, or the sigmoid of "
+            "each logit by itself, without a denominator and a log-sum-exp.",
+     .slot = LACUNA_SLOT(spec->attention.normalise)},
     {.path = "attention.lse",
      .kind = kBoolean,
-     .fallback = "true",
+     .fallback = "true, with normalise `sigmoid` false",
      .doc = "Whether the log-sum-exp of each row can be asked for.",
      .slot = LACUNA_SLOT(spec->attention.lse)},
     {.path = "attention.lse_base",
@@ -214,20 +221,31 @@ constexpr SpecField kFields[] = {
      .fallback = "tiles are kept by place and similarity alone",
      .doc = "A score for each tile; `p` is its normalised form.",
      .slot = LACUNA_SLOT(step->estimate)},
+    {.path = "predictor.estimate.from",
+     .kind = kExpression,
+     .site = Site::kFrom,
+     .fallback = "q is compared with k",
+     .doc = "The score of a tile, where the caller knows it: a parameter with an element for each "
+            "tile, or a formula of places. Nothing is made of q and k then.",
+     .slot = LACUNA_SLOT(step->estimate->from)},
     {.path = "predictor.estimate.q",
      .kind = kSummary,
-     .kinds = kQuerySummaries,
+     .side = SummarySide::kQueries,
      .fallback = "`\"mean\"`",
      .doc =
          "What of a query tile is compared: the mean of its tokens, or of each cell of n tokens; "
-         "every token; cells of n tokens along antidiagonals; or, for every tile, the last n "
-         "queries.",
+         "every token, or every n-th; cells of n tokens along antidiagonals; or, for every tile, "
+         "the "
+         "last n queries.",
      .slot = LACUNA_SLOT(step->estimate->q)},
     {.path = "predictor.estimate.k",
      .kind = kSummary,
-     .kinds = kKeySummaries,
+     .side = SummarySide::kKeys,
      .fallback = "`\"mean\"`",
-     .doc = "The same of a key tile.",
+     .doc =
+         "The same of a key tile; `min_max`: the smallest and the largest of each element, whose "
+         "larger product with a query's element is summed: no key of the tile has a larger "
+         "one.",
      .slot = LACUNA_SLOT(step->estimate->k)},
     {.path = "predictor.estimate.bits",
      .kind = kInteger,
@@ -266,6 +284,14 @@ constexpr SpecField kFields[] = {
      .doc = "What logits are multiplied with before they are normalised: above 1 `p` falls faster.",
      .why = "the temperature is a positive f32",
      .slot = LACUNA_SLOT(step->estimate->temperature)},
+    {.path = "predictor.estimate.dims",
+     .kind = kBands,
+     .fallback = "all",
+     .doc = "The elements of q and k that are compared: ascending bands of the head dimension, the "
+            "end of each not included.",
+     .why = "a band is FIRST:END, END not included; bands ascend, and begin and end at multiples "
+            "of 16, the depth of one mma, up to 256: \"0:32,64:96\"",
+     .slot = LACUNA_SLOT(step->estimate->dims)},
     {.path = "predictor.estimate.reference",
      .kind = kExpression,
      .site = Site::kReference,

@@ -27,11 +27,12 @@ enum class SpecFieldKind : std::uint8_t {
   kBoolean,
   kInteger,
   kNumber,
-  kBound,    ///< an f32 or i32 number, "inf" or "-inf"
-  kRange,    ///< a list of two bounds
-  kEnum,     ///< one of `names`
-  kSubset,   ///< a list of some of `names`
-  kSummary,  ///< one of the first `kinds` summaries: "mean", "antidiagonal(8)", ... (summary.hpp)
+  kBound,       ///< an f32 or i32 number, "inf" or "-inf"
+  kRange,       ///< a list of two bounds
+  kEnum,        ///< one of `names`
+  kSubset,      ///< a list of some of `names`
+  kSummary,     ///< one of the summaries of a `side`: "mean", "antidiagonal(8)", ... (summary.hpp)
+  kBands,       ///< bands of the head dimension: "0:32,64:96" (bands.hpp)
   kTokenOrder,  ///< one of `names`, or an object that gives one of `grids` its [T, H, W]
 };
 
@@ -46,14 +47,13 @@ struct SpecDraft {
   PredictorSpec* step = nullptr;
 };
 using SubsetFlags = std::array<bool*, 3>;  ///< of a kSubset: one for each of `names`, then null
-using SpecSlot =
-    std::variant<std::monostate, int*, bool*, float*, std::string*, std::optional<float>*, Expr*,
-                 Choice<int>*, Choice<DType>*, Choice<TileOrder>*, Choice<Loader>*, GateScope*,
-                 ExprType*, Reduce*, LseBase*, Normalise*, QuantGroup*, SimilarityForm*, Calibrate*,
-                 Summary*, PermuteSpec*, std::vector<ParamDim>*, ParamSpec*, SubsetFlags,
-                 // of objects that may be absent
-                 std::optional<GateSpec>*, std::optional<PredictorSpec>*,
-                 std::optional<EstimateSpec>*>;
+using SpecSlot = std::variant<
+    std::monostate, int*, bool*, float*, std::string*, std::optional<float>*, Expr*, Choice<int>*,
+    Choice<DType>*, Choice<TileOrder>*, Choice<Loader>*, GateScope*, ExprType*, Reduce*, LseBase*,
+    Weights*, Normalise*, QuantGroup*, SimilarityForm*, Calibrate*, Summary*, PermuteSpec*,
+    std::vector<ParamDim>*, ParamSpec*, SubsetFlags,
+    // of objects that may be absent
+    std::optional<GateSpec>*, std::optional<PredictorSpec>*, std::optional<EstimateSpec>*>;
 
 struct SpecField {
   std::string_view path;   ///< "tile.q"; "params.*.range" for every parameter
@@ -67,7 +67,7 @@ struct SpecField {
   std::span<const int> values{};    ///< kInteger: legal besides the range, if there is one
   std::span<const std::string_view> names{};  ///< kEnum, kSubset, kTokenOrder
   std::span<const std::string_view> grids{};  ///< kTokenOrder
-  std::size_t kinds = 0;                      ///< kSummary
+  SummarySide side{};                         ///< kSummary
   std::size_t most_steps = 1;                 ///< kObject: a list may have so many in its place
   std::string_view fallback{};                ///< what absence means, for the docs
   std::string_view doc{};
@@ -127,7 +127,6 @@ inline constexpr std::array kLegalHeadDims{64, 96, 128, 256};
 inline constexpr std::array kColumnWidths{1, 8};
 inline constexpr std::array kLegalEstimateBits{4, 8, 16, 32};
 inline constexpr std::array kLegalComputeBits{8, 16};
-inline constexpr std::size_t kKeySummaries = 4, kQuerySummaries = 5;  ///< "last" is of queries only
 
 // Names of enumerators, in their order. A field may offer only the first of them.
 inline constexpr std::array<std::string_view, 3> kDTypeNames{"bf16", "f16", "f32"};
@@ -141,6 +140,7 @@ inline constexpr std::array<std::string_view, 2> kSideNames{"q", "k"};
 inline constexpr std::array<std::string_view, 2> kHeadsNames{"own", "shared"};
 inline constexpr std::array<std::string_view, 2> kReduceNames{"max", "sum"};
 inline constexpr std::array<std::string_view, 2> kLseBaseNames{"e", "2"};
+inline constexpr std::array<std::string_view, 2> kWeightsNames{"softmax", "sigmoid"};
 inline constexpr std::array<std::string_view, 5> kNormaliseNames{"none", "softmax", "lse",
                                                                  "previous_lse", "row_max"};
 inline constexpr std::array<std::string_view, 3> kQuantGroupNames{"block", "warp", "thread"};

@@ -48,6 +48,9 @@ class SpecLoader {
     if (params != nullptr && params->usable) load_params(*params);
     symbols_ = spec_.param_symbols();
     load_object(root, "", {.spec = &spec_});
+    const JsonNode* attention = root.find("attention");
+    if (spec_.attention.normalise == Weights::kSigmoid && attention->find("lse") == nullptr)
+      spec_.attention.lse = false;
   }
 
  private:

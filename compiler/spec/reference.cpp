@@ -16,9 +16,9 @@ std::string names_text(const SpecField& field) {
 
 std::string summaries_text(const SpecField& field) {
   std::string out;
-  for (const SummaryInfo& row : all_summaries().first(field.kinds))
+  for (const SummaryInfo& row : summaries_of(field.side))
     out.append(out.empty() ? "`\"" : ", `\"").append(form_of(row.kind)).append("\"`");
-  for (const SummaryInfo& row : all_summaries().first(field.kinds))
+  for (const SummaryInfo& row : summaries_of(field.side))
     if (row.first != 0) out.append("; n of ").append(row.name).append(": ").append(row.counts);
   return out;
 }
@@ -62,6 +62,8 @@ std::string value_text(const SpecField& field) {
       return "list of " + names_text(field);
     case SpecFieldKind::kSummary:
       return summaries_text(field);
+    case SpecFieldKind::kBands:
+      return "`\"FIRST:END,...\"`, multiples of 16 up to 256";
     case SpecFieldKind::kTokenOrder:
       return token_order_text(field);
   }

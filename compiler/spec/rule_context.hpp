@@ -45,6 +45,11 @@ const Variable* first_used(const Expr& expr, std::span<const Variable> variables
 /// "64, 128".
 std::string nearest_divisors(int whole, int value);
 
+std::string quoted(const Summary& summary);
+bool in_integers(const EstimateSpec& estimate);
+/// Those of predictor.estimate (rules_estimate.cpp), which a predictor has.
+void check_estimate(const RuleContext& context, const PredictorSpec& predictor);
+
 /// The rules of predictor (rules_predictor.cpp) and of what it goes with: quantise, permute, mask,
 /// loader and tile (rules_combination.cpp).
 void check_predictor(const RuleContext& context);

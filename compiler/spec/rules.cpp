@@ -170,7 +170,8 @@ class RuleChecker {
     for (const PredictorSpec* step : spec_.steps()) {
       expressions.push_back(&step->keep);
       if (const auto& estimate = step->estimate)
-        expressions.insert(expressions.end(), {&estimate->reference, &estimate->exclude});
+        expressions.insert(expressions.end(),
+                           {&estimate->from, &estimate->reference, &estimate->exclude});
     }
     for (std::size_t i = 0; i < spec_.params.size(); ++i) {
       const bool used = std::any_of(expressions.begin(), expressions.end(), [&](const Expr* expr) {

@@ -155,6 +155,33 @@ void check_key_steps(const RuleContext& context) {
     check("predictor.tile.k", {spec.predictor->tile_k});
 }
 
+/// Sigmoids have no denominator: what is made of one, and what is relative to the largest logit so
+/// far, has no meaning with them.
+void check_sigmoid(const RuleContext& context) {
+  const VariantSpec& spec = context.spec;
+  if (!context.sound({"attention.normalise", "attention.lse"})) return;
+  if (spec.attention.normalise != Weights::kSigmoid) return;
+  const auto refuse = [&](std::string_view path, const char* why, const char* help) {
+    context.conflict(path, std::string(path) + " does not go with attention.normalise \"sigmoid\"",
+                     why, help);
+  };
+  if (spec.attention.lse)
+    refuse("attention.lse", "a log-sum-exp is that of a softmax denominator, which sigmoids lack",
+           "leave lse out");
+  if (context.at("attention.sink") != nullptr)
+    refuse("attention.sink", "a sink counts in the softmax denominator alone, which sigmoids lack",
+           "leave sink out, or \"softmax\"");
+  if (spec.gate)
+    refuse("gate", "a gate leaves out tiles that have little of the softmax denominator",
+           "leave gate out, or \"softmax\"");
+  if (spec.quantise.v_bits == 8 && context.sound({"quantise.v.bits"}))
+    refuse("quantise.v.bits", "weights are rounded to e4m3 relative to the largest of their row",
+           "16");
+  const std::vector<int>& split = spec.tile.split_kv.values;
+  if (!split.empty() && std::find(split.begin(), split.end(), 1) == split.end())
+    refuse("tile.split_kv", "partial results are merged by their log-sum-exp", "1");
+}
+
 /// The base is that of the results; an earlier call's are read in natural units.
 void check_lse_base(const RuleContext& context) {
   const AttentionSpec& attention = context.spec.attention;
@@ -231,6 +258,7 @@ void check_combination(const RuleContext& context) {
   check_key_steps(context);
   check_permute(context);
   check_lse_base(context);
+  check_sigmoid(context);
   if (!spec.predictor) return;
   if (always_gathers(spec)) return;
   check_tiles(context, "q", spec.predictor->tile_q, spec.tile.q.values);

@@ -1,4 +1,5 @@
-// Rules within predictor: what keep may read, which summaries compare, what normalises.
+// Rules within predictor but for its estimates (rules_estimate.cpp): what keep may read, columns,
+// what is there for nothing, steps.
 #include <algorithm>
 #include <array>
 
@@ -12,41 +13,18 @@ namespace lacuna {
 namespace {
 
 constexpr std::array kOfEstimates{Variable::kScore, Variable::kP, Variable::kRank,
-                                  Variable::kMassBefore};
-constexpr int kLeastTile = 16;      ///< below: columns
-constexpr int kKeysOfThreads = 32;  ///< that the groups of four threads share
-
-std::string quoted(const Summary& summary) { return "\"" + name_of(summary) + "\""; }
-
-bool has_mean(const EstimateSpec& estimate) {
-  return estimate.q.kind == SummaryKind::kMean || estimate.k.kind == SummaryKind::kMean;
-}
+                                  Variable::kMassBefore, Variable::kPMax};
+constexpr int kLeastTile = 16;  ///< below: columns
 
 bool has_mean_keys(const EstimateSpec& estimate) {
-  return estimate.k.kind == SummaryKind::kMean || estimate.k.kind == SummaryKind::kCellMean;
+  return estimate.from.empty() &&
+         (estimate.k.kind == SummaryKind::kMean || estimate.k.kind == SummaryKind::kCellMean);
 }
 
-bool in_integers(const EstimateSpec& estimate) { return estimate.bits == 8 || estimate.bits == 4; }
-
-/// What queries of this kind can be compared with.
-std::string keys_for(const Summary& queries) {
-  switch (queries.kind) {
-    case SummaryKind::kMean:
-      return "\"mean\", \"tokens\"";
-    case SummaryKind::kCellMean:
-      return "\"mean(n)\"";
-    case SummaryKind::kAntidiagonal:
-      return quoted(queries);
-    default:
-      return "\"tokens\"";
-  }
-}
-
-bool compare(const Summary& q, const Summary& k) {
-  if (q.kind == SummaryKind::kAntidiagonal) return q == k;
-  if (q.kind == SummaryKind::kCellMean) return k.kind == SummaryKind::kCellMean;
-  return k.kind == SummaryKind::kTokens ||
-         (k.kind == SummaryKind::kMean && q.kind == SummaryKind::kMean);
+/// Are the keys of a tile one vector, or one for each of several cells?
+bool has_summarised_keys(const EstimateSpec& estimate) {
+  return has_mean_keys(estimate) ||
+         (estimate.from.empty() && estimate.k.kind == SummaryKind::kMinMax);
 }
 
 class PredictorRules {
@@ -56,7 +34,7 @@ class PredictorRules {
 
   void check() {
     if (predictor_.estimate) {
-      check_estimate(*predictor_.estimate);
+      check_estimate(context_, predictor_);
     } else if (context_.step->find("estimate") == nullptr) {
       check_no_estimate();
     }
@@ -73,140 +51,9 @@ class PredictorRules {
     context_.conflict_in("predictor.keep", predictor_.keep, *read,
                          "predictor.keep: '" + std::string(info(*read).name) +
                              "' needs predictor.estimate, and there is none",
-                         "score, p, rank and mass_before come from an estimate of each tile",
+                         "score, p, p_max, rank and mass_before come from an estimate of each tile",
                          "add \"estimate\": { \"q\": \"mean\", \"k\": \"mean\" }, or decide from "
                          "places, similarity and `visible`");
-  }
-
-  void check_estimate(const EstimateSpec& estimate) {
-    if (!context_.sound({"predictor.estimate.q", "predictor.estimate.k", "predictor.tile.q",
-                         "predictor.tile.k"}))
-      return;
-    if (!compare(estimate.q, estimate.k)) {
-      context_.conflict("predictor.estimate.k",
-                        "predictor.estimate: q " + quoted(estimate.q) + " does not go with k " +
-                            quoted(estimate.k),
-                        "means of tiles are compared with means of tiles or tokens, tokens with "
-                        "tokens, means of cells with means of cells, antidiagonals with those of "
-                        "the same size",
-                        "legal with q " + quoted(estimate.q) + ": k " + keys_for(estimate.q));
-      return;
-    }
-    if (has_cells(estimate.q)) {
-      check_cells(estimate.q, "predictor.tile.q", predictor_.tile_q);
-      check_cells(estimate.k, "predictor.tile.k", predictor_.tile_k);
-    }
-    if (context_.sound({"predictor.estimate.bits"})) check_bits(estimate);
-    if (context_.sound({"predictor.estimate.normalise"})) check_normalise(estimate);
-    if (context_.at("predictor.estimate.exclude") != nullptr) check_exclude(estimate);
-  }
-
-  /// A cell lies in one tile. The largest legal cell is the nearest one.
-  void check_cells(const Summary& cells, const char* path, int tile) {
-    if (tile % cells.count == 0) return;
-    const std::string count = std::to_string(cells.count);
-    const bool are_same = cells.kind == SummaryKind::kAntidiagonal;
-    std::string help = std::string(path) + " a multiple of " + count;
-    Summary nearest = cells;
-    for (const int legal : legal_counts(cells.kind)) {
-      const bool fits =
-          !are_same || (predictor_.tile_q % legal == 0 && predictor_.tile_k % legal == 0);
-      if (tile % legal == 0 && fits) nearest.count = legal;
-    }
-    if (nearest.count != cells.count) help = quoted(nearest) + ", or " + help;
-    context_.conflict(path,
-                      std::string(path) + " = " + std::to_string(tile) +
-                          " is not a multiple of the " + count + " tokens of a cell of " +
-                          quoted(cells),
-                      "a cell lies in one tile", help);
-  }
-
-  void check_bits(const EstimateSpec& estimate) {
-    const std::string bits = "predictor.estimate.bits = " + std::to_string(estimate.bits);
-    const bool tokens =
-        estimate.q.kind == SummaryKind::kTokens && estimate.k.kind == SummaryKind::kTokens;
-    if (in_integers(estimate) && !tokens) {
-      context_.conflict("predictor.estimate.bits",
-                        bits + " needs \"tokens\" on both sides, not q " + quoted(estimate.q) +
-                            " and k " + quoted(estimate.k),
-                        "integers are made of tokens; the mean of a tile is compared in f32, cells "
-                        "and last queries in the element type of the tensors",
-                        "\"q\": \"tokens\", \"k\": \"tokens\"; or leave bits out");
-    } else if (estimate.bits == 16 && has_mean(estimate)) {
-      context_.conflict("predictor.estimate.bits", bits + " does not go with a mean",
-                        "the mean of a tile is compared in f32", "32, or leave bits out");
-    } else if (estimate.bits == 32 && !has_mean(estimate)) {
-      context_.conflict("predictor.estimate.bits", bits + " needs a mean",
-                        "tokens and cells are compared in the element type of the tensors",
-                        "16, or leave bits out");
-    }
-    if (!context_.sound({"predictor.estimate.group"})) return;
-    if (!in_integers(estimate) && context_.at("predictor.estimate.group") != nullptr)
-      context_.conflict("predictor.estimate.group", "predictor.estimate.group needs bits 8 or 4",
-                        "a group shares a scale, which only integers have",
-                        "\"bits\": 4, or leave group out");
-    if (in_integers(estimate) && estimate.group == QuantGroup::kThread &&
-        predictor_.tile_k > kKeysOfThreads && predictor_.tile_k % kKeysOfThreads != 0)
-      context_.conflict("predictor.tile.k",
-                        "predictor.tile.k = " + std::to_string(predictor_.tile_k) +
-                            " does not go with estimate.group \"thread\"",
-                        "the keys of a thread's group are 8 of 32",
-                        "a multiple of 32, or \"group\": \"warp\"");
-  }
-
-  void check_normalise(const EstimateSpec& estimate) {
-    const bool per_query = has_exact_lse(estimate.normalise);
-    if (context_.at("predictor.estimate.reference") != nullptr &&
-        estimate.normalise != Normalise::kLse)
-      context_.conflict("predictor.estimate.reference",
-                        "predictor.estimate.reference needs normalise \"lse\", not \"" +
-                            std::string(name_of(estimate.normalise)) + "\"",
-                        "it chooses the keys whose exact log-sum-exp normalises",
-                        "leave normalise or reference out");
-    if (per_query && estimate.q.kind != SummaryKind::kTokens)
-      context_.conflict("predictor.estimate.normalise",
-                        "predictor.estimate.normalise = \"" +
-                            std::string(name_of(estimate.normalise)) +
-                            "\" needs q \"tokens\", not " + quoted(estimate.q),
-                        "a log-sum-exp is one number for each query token",
-                        "\"q\": \"tokens\", or \"normalise\": \"softmax\"");
-    if (estimate.normalise == Normalise::kNone && uses(predictor_.keep, Variable::kMassBefore))
-      context_.conflict_in("predictor.keep", predictor_.keep, Variable::kMassBefore,
-                           "predictor.keep: 'mass_before' needs a normalised estimate, and "
-                           "predictor.estimate.normalise is \"none\"",
-                           "top-p with no normalisation: mass_before sums probabilities, and plain "
-                           "logits are none",
-                           "\"normalise\": \"softmax\", or compare `rank`");
-    if (estimate.normalise == Normalise::kRowMax && estimate.reduce == Reduce::kSum &&
-        context_.sound({"predictor.estimate.reduce"}))
-      context_.conflict(
-          "predictor.estimate.normalise",
-          "predictor.estimate.normalise = \"row_max\" does not go with reduce \"sum\"",
-          "p is 1 at the row's largest logit, and the p of a tile the largest of its "
-          "pairs",
-          "\"reduce\": \"max\", or \"normalise\": \"softmax\"");
-    if (per_query && context_.at("predictor.estimate.temperature") != nullptr)
-      context_.conflict("predictor.estimate.temperature",
-                        "predictor.estimate.temperature does not go with normalise \"" +
-                            std::string(name_of(estimate.normalise)) + "\"",
-                        "the log-sum-exp is that of logits without a temperature",
-                        "leave it out, or \"normalise\": \"softmax\"");
-    if (estimate.normalise == Normalise::kPreviousLse &&
-        context_.spec.permute.order != TokenOrder::kNone)
-      context_.conflict("predictor.estimate.normalise",
-                        "predictor.estimate.normalise = \"previous_lse\" does not go with permute",
-                        "the log-sum-exp of the previous call is in the caller's order of tokens",
-                        "\"lse\" or \"softmax\"");
-  }
-
-  void check_exclude(const EstimateSpec& estimate) {
-    if (estimate.q.kind == SummaryKind::kMean && estimate.k.kind == SummaryKind::kMean) return;
-    context_.conflict("predictor.estimate.exclude",
-                      "predictor.estimate.exclude needs \"mean\" on both sides, not q " +
-                          quoted(estimate.q) + " and k " + quoted(estimate.k),
-                      "it takes whole tiles out of the normalisation, which runs over tiles only "
-                      "if each is one mean",
-                      "leave it out; predictor.keep can decide by tile");
   }
 
   /// Columns hold too few keys for what looks at a tile as a whole.
@@ -223,7 +70,7 @@ class PredictorRules {
     if (!predictor_.estimate) return;
     read("predictor.estimate.exclude", predictor_.estimate->exclude);
     const bool known = context_.sound({"predictor.estimate.q", "predictor.estimate.k"});
-    if (known && has_mean_keys(*predictor_.estimate))
+    if (known && has_summarised_keys(*predictor_.estimate))
       context_.conflict("predictor.estimate.k",
                         "predictor.estimate.k: " + quoted(predictor_.estimate->k) +
                             " needs tiles of many keys" + but,
@@ -250,7 +97,7 @@ class PredictorRules {
     if (estimate && first_used(predictor_.keep, kOfEstimates) == nullptr)
       context_
           .conflict("predictor.estimate", "predictor.estimate is made for nothing",
-                    "predictor.keep reads none of score, p, rank and mass_before",
+                    "predictor.keep reads none of score, p, p_max, rank and mass_before",
                     "leave it out, or read it in predictor.keep")
           .severity = Severity::kWarning;
   }
@@ -266,9 +113,12 @@ class PredictorRules {
   void check_tile_param(const ParamSpec& param) {
     const auto index = static_cast<int>(&param - context_.spec.params.data());
     const auto& estimate = predictor_.estimate;
-    const bool in_keep = uses_parameter(predictor_.keep, index);
-    if (!in_keep && !(estimate && uses_parameter(estimate->exclude, index))) return;
-    const char* reader = in_keep ? "predictor.keep" : "predictor.estimate.exclude";
+    const auto reads = [&](const Expr& expr) { return uses_parameter(expr, index); };
+    const char* reader = reads(predictor_.keep)                 ? "predictor.keep"
+                         : estimate && reads(estimate->exclude) ? "predictor.estimate.exclude"
+                         : estimate && reads(estimate->from)    ? "predictor.estimate.from"
+                                                                : nullptr;
+    if (reader == nullptr) return;
     for (const ParamDim dim : param.symbol.shape) {
       if (dim == ParamDim::kQTiles)
         check_tile_dim(param, reader, "q", predictor_.tile_q, context_.spec.tile.q.values);

@@ -1,6 +1,7 @@
 // The field table as a JSON Schema, draft-07.
 #include <nlohmann/json.hpp>
 
+#include "compiler/spec/bands.hpp"
 #include "compiler/spec/fields.hpp"
 #include "compiler/spec/json_layout.hpp"
 #include "compiler/spec/spec.hpp"
@@ -94,7 +95,9 @@ Json one_json(const SpecField& field) {
     case SpecFieldKind::kSubset:
       return set_of(names_json(field));
     case SpecFieldKind::kSummary:
-      return {{"type", "string"}, {"pattern", summary_pattern(field.kinds)}};
+      return {{"type", "string"}, {"pattern", summary_pattern(field.side)}};
+    case SpecFieldKind::kBands:
+      return {{"type", "string"}, {"pattern", band_pattern()}};
     case SpecFieldKind::kTokenOrder:
       return token_order_json(field);
   }

@@ -21,6 +21,9 @@ std::string_view name_of(TileOrder order) {
 }
 std::string_view name_of(Loader loader) { return kLoaderNames[static_cast<std::size_t>(loader)]; }
 std::string_view name_of(Reduce reduce) { return kReduceNames[static_cast<std::size_t>(reduce)]; }
+std::string_view name_of(Weights weights) {
+  return kWeightsNames[static_cast<std::size_t>(weights)];
+}
 std::string_view name_of(LseBase base) { return kLseBaseNames[static_cast<std::size_t>(base)]; }
 std::vector<const PredictorSpec*> VariantSpec::steps() const {
   std::vector<const PredictorSpec*> all;

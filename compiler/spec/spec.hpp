@@ -42,10 +42,15 @@ enum class SummaryKind : std::uint8_t {
   kAntidiagonal,  ///< "antidiagonal(8)": cells of 8 tokens; the logit of two cells is the sum over
                   ///< the antidiagonal of their 8 x 8 token logits, divided by 8 (XAttention)
   kLast,          ///< "last(64)": the last 64 query tokens, for every query tile (MInference)
+  kMinMax,        ///< "min_max": bounds of the tile's keys, the smallest and the largest of each
+                  ///< element, which bound the products of all of them (Quest)
+  kStride,        ///< "stride(16)": every 16th query token of the tile
 };
+/// Whose tokens a summary can be of.
+enum class SummarySide : std::uint8_t { kQueries, kKeys };
 struct Summary {
   SummaryKind kind = SummaryKind::kMean;
-  int count = 1;  ///< of kCellMean, kAntidiagonal and kLast
+  int count = 1;  ///< of kCellMean, kAntidiagonal, kLast and kStride
   bool operator==(const Summary&) const = default;
 };
 
@@ -54,8 +59,9 @@ constexpr bool has_cells(const Summary& summary) {
   return summary.kind == SummaryKind::kCellMean || summary.kind == SummaryKind::kAntidiagonal;
 }
 
-enum class Reduce : std::uint8_t { kMax, kSum };  // "max", "sum"
-enum class LseBase : std::uint8_t { kE, k2 };     // "e", "2"
+enum class Reduce : std::uint8_t { kMax, kSum };           // "max", "sum"
+enum class LseBase : std::uint8_t { kE, k2 };              // "e", "2"
+enum class Weights : std::uint8_t { kSoftmax, kSigmoid };  // "softmax", "sigmoid"
 enum class Normalise : std::uint8_t { kNone, kSoftmax, kLse, kPreviousLse, kRowMax };
 /// Are weights relative to a log-sum-exp of exact logits, which every query token has?
 constexpr bool has_exact_lse(Normalise normalise) {
@@ -80,13 +86,14 @@ enum class TokenOrder : std::uint8_t {
 enum class Calibrate : std::uint8_t { kNone, kBisect, kGrid, kHalve, kKeptTiles };
 
 struct AttentionSpec {
-  Expr mask;                   ///< Site::kMask; empty: everything is visible
-  Expr score;                  ///< Site::kScore; empty: s
-  Expr sink;                   ///< Site::kSink; empty: none
-  std::optional<float> scale;  ///< softmax scale; absent: 1 / sqrt(head_dim)
-  Choice<int> head_dim;        ///< auto: the caller decides
-  Choice<DType> dtype;         ///< auto: the caller decides
-  bool lse = true;             ///< the log-sum-exp output may be asked for
+  Expr mask;                              ///< Site::kMask; empty: everything is visible
+  Expr score;                             ///< Site::kScore; empty: s
+  Expr sink;                              ///< Site::kSink; empty: none
+  std::optional<float> scale;             ///< softmax scale; absent: 1 / sqrt(head_dim)
+  Choice<int> head_dim;                   ///< auto: the caller decides
+  Choice<DType> dtype;                    ///< auto: the caller decides
+  Weights normalise = Weights::kSoftmax;  ///< what becomes of logits
+  bool lse = true;  ///< the log-sum-exp output may be asked for; of sigmoids there is none
   LseBase lse_base = LseBase::kE;
   bool operator==(const AttentionSpec&) const = default;
 };
@@ -115,12 +122,14 @@ struct GateSpec {
 /// predictor.estimate: a number for each tile, from which predictor.keep decides. Semantics:
 /// ir/program.hpp, Estimate.
 struct EstimateSpec {
+  Expr from;  ///< Site::kFrom; the scores themselves; empty: q is compared with k
   Summary q, k;
   int bits = 0;  ///< of the compared vectors: 32 (mean), 16, 8, 4; 0: 32 with a mean, else 16
   QuantGroup group = QuantGroup::kThread;  ///< of 8 and 4 bits
   Reduce reduce = Reduce::kMax;
   Normalise normalise = Normalise::kSoftmax;
   float temperature = 1;  ///< factor of the logits that are normalised
+  std::string dims;       ///< bands of the head dimension that are compared (bands.hpp); "": all
   Expr reference;  ///< Site::kReference; of kLse: whose exact logits normalise; empty: all visible
   Expr exclude;    ///< Site::kExclude; empty: no tile is excluded
   bool operator==(const EstimateSpec&) const = default;
@@ -214,6 +223,7 @@ std::string_view name_of(TileOrder);
 std::string_view name_of(Loader);
 std::string_view name_of(Reduce);
 std::string_view name_of(LseBase);
+std::string_view name_of(Weights);
 std::string_view name_of(Normalise);
 std::string_view name_of(QuantGroup);
 std::string_view name_of(SimilarityForm);

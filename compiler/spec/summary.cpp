@@ -10,7 +10,10 @@ constexpr std::array kSummaries{
     SummaryInfo{SummaryKind::kCellMean, "mean", 2, 64, true, "2, 4, 8, 16, 32 or 64"},
     SummaryInfo{SummaryKind::kTokens, "tokens", 0, 0, false, ""},
     SummaryInfo{SummaryKind::kAntidiagonal, "antidiagonal", 2, 32, true, "2, 4, 8, 16 or 32"},
-    SummaryInfo{SummaryKind::kLast, "last", 1, 256, false, "1 to 256"},
+    SummaryInfo{SummaryKind::kLast, "last", 1, 256, false, "1 to 256", true, false},
+    SummaryInfo{SummaryKind::kMinMax, "min_max", 0, 0, false, "", false, true},
+    SummaryInfo{SummaryKind::kStride, "stride", 2, 128, true, "2, 4, 8, 16, 32, 64 or 128", true,
+                false},
 };
 
 }  // namespace
@@ -45,9 +48,35 @@ std::optional<Summary> parse_summary(std::string_view text) {
   return std::nullopt;
 }
 
-std::string summary_pattern(std::size_t kinds) {
+std::vector<SummaryInfo> summaries_of(SummarySide side) {
+  std::vector<SummaryInfo> all;
+  for (const SummaryInfo& row : kSummaries)
+    if (row.is_of(side)) all.push_back(row);
+  return all;
+}
+
+bool are_compared(const Summary& q, const Summary& k) {
+  switch (q.kind) {
+    case SummaryKind::kMean:
+      return k.kind == SummaryKind::kMean || k.kind == SummaryKind::kMinMax ||
+             k.kind == SummaryKind::kTokens;
+    case SummaryKind::kCellMean:
+      return k.kind == SummaryKind::kCellMean;
+    case SummaryKind::kAntidiagonal:
+      return k == q;
+    case SummaryKind::kTokens:
+    case SummaryKind::kLast:
+    case SummaryKind::kStride:
+      return k.kind == SummaryKind::kTokens;
+    case SummaryKind::kMinMax:
+      break;  // of keys
+  }
+  return false;
+}
+
+std::string summary_pattern(SummarySide side) {
   std::string out;
-  for (const SummaryInfo& row : std::span(kSummaries).first(kinds)) {
+  for (const SummaryInfo& row : summaries_of(side)) {
     out.append(out.empty() ? "^(" : "|").append(row.name);
     std::string counts;
     for (const int count : legal_counts(row.kind))

@@ -18,11 +18,18 @@ struct SummaryInfo {
   int first, last;          ///< legal counts, inclusive; 0: has no count
   bool powers_of_two;       ///< only those of the counts
   std::string_view counts;  ///< the legal ones in words
+  bool of_queries = true, of_keys = true;
+
+  bool is_of(SummarySide side) const {
+    return side == SummarySide::kQueries ? of_queries : of_keys;
+  }
 };
 
 /// In the order of SummaryKind.
 std::span<const SummaryInfo> all_summaries();
 const SummaryInfo& info(SummaryKind kind);
+/// Those of one side.
+std::vector<SummaryInfo> summaries_of(SummarySide side);
 
 /// The legal counts, ascending; empty if the kind has none.
 std::vector<int> legal_counts(SummaryKind kind);
@@ -33,7 +40,10 @@ std::string form_of(SummaryKind kind);
 /// The inverse of name_of(const Summary&); nothing if the text is no legal summary.
 std::optional<Summary> parse_summary(std::string_view text);
 
-/// A regular expression for the first `kinds` kinds.
-std::string summary_pattern(std::size_t kinds);
+/// Which summaries of queries and of keys an estimate compares with each other.
+bool are_compared(const Summary& q, const Summary& k);
+
+/// A regular expression for the summaries of one side.
+std::string summary_pattern(SummarySide side);
 
 }  // namespace lacuna

@@ -27,7 +27,10 @@ int cell_depth(int head_dim) { return std::gcd(head_dim, kCellDepth); }
 int estimate_rows(const Estimate& estimate) {
   switch (estimate.rows.kind) {
     case SummaryKind::kMean:
-      return estimate.tile_k < kFinestPooledTile ? kPooledColumnRows : kPooledRows;
+      // Bounds are twice as long as what they are compared with, which lies in registers.
+      return estimate.tile_k < kFinestPooledTile || estimate.columns.kind == SummaryKind::kMinMax
+                 ? kPooledColumnRows
+                 : kPooledRows;
     case SummaryKind::kTokens:
       return whole_mma(estimate.tile_q);
     case SummaryKind::kCellMean:
@@ -35,6 +38,10 @@ int estimate_rows(const Estimate& estimate) {
       return kCellRows;
     case SummaryKind::kLast:
       return whole_mma(estimate.rows.count);
+    case SummaryKind::kStride:
+      return whole_mma(estimate.tile_q / estimate.rows.count);
+    case SummaryKind::kMinMax:
+      break;  // of keys
   }
   return 0;
 }

@@ -37,6 +37,7 @@ struct Row {
 bool always(const Plan&) { return true; }
 bool has_mask(const Plan& plan) { return !attend_of(plan.program).mask.empty(); }
 bool has_sink(const Plan& plan) { return !attend_of(plan.program).sink.empty(); }
+bool is_sigmoid(const Plan& plan) { return attend_of(plan.program).normalise == Weights::kSigmoid; }
 bool has_lse_base(const Plan& plan) { return attend_of(plan.program).lse_base != LseBase::kE; }
 bool has_gate(const Plan& plan) { return attend_of(plan.program).gate.has_value(); }
 const Select* select_of(const Plan& plan) { return last_step(plan.program).select; }
@@ -49,10 +50,14 @@ bool has_first_estimate(const Plan& plan) {
 }
 bool has_select(const Plan& plan) { return select_of(plan) != nullptr; }
 bool has_estimate(const Plan& plan) { return estimate_of(plan) != nullptr; }
+bool has_comparison(const Plan& plan) {
+  return has_estimate(plan) && !estimate_of(plan)->is_given();
+}
 bool has_estimate_family(const Plan& plan) {
   return has_estimate(plan) && plan.target.has_wgmma &&
          estimate_of(plan)->rows.kind == SummaryKind::kTokens;
 }
+bool has_dims(const Plan& plan) { return has_estimate(plan) && !estimate_of(plan)->dims.empty(); }
 bool has_other_product(const Plan& plan) {
   return has_estimate(plan) &&
          plan.attend.estimate_product_bits.value != plan.attend.estimate_bits.value;
@@ -115,6 +120,8 @@ std::string skips_text(const Gate& gate) {
 }
 
 std::string estimate_text(const Estimate& estimate) {
+  if (estimate.is_given())
+    return "\"" + print_expr(estimate.from) + "\", " + std::string(name_of(estimate.normalise));
   return name_of(estimate.rows) + " x " + name_of(estimate.columns) + ", " +
          std::string(name_of(estimate.reduce)) + ", " + std::string(name_of(estimate.normalise));
 }
@@ -135,6 +142,8 @@ constexpr Row kRows[] = {
      [](P p) { return derived_formula(attend_of(p.program).classifier.may); }, has_mask},
     {"attention.score", [](P p) { return formula(attend_of(p.program).score, "s"); }, always},
     {"attention.sink", [](P p) { return formula(attend_of(p.program).sink, "none"); }, has_sink},
+    {"attention.normalise",
+     [](P p) { return from_spec(value_text(attend_of(p.program).normalise)); }, is_sigmoid},
     choice<&A::scale>("attention.scale", always),
     choice<&A::lse>("attention.lse", always),
     {"attention.lse_base", [](P p) { return from_spec(value_text(attend_of(p.program).lse_base)); },
@@ -152,9 +161,10 @@ constexpr Row kRows[] = {
      [](P p) { return formula(first_step(p).select->keep, "everything visible"); }, has_steps},
     {"predictor.estimate", [](P p) { return from_spec(estimate_text(*estimate_of(p))); },
      has_estimate},
-    choice<&A::estimate_bits>("predictor.estimate.bits", has_estimate),
+    choice<&A::estimate_bits>("predictor.estimate.bits", has_comparison),
     choice<&A::estimate_product_bits>("predictor.estimate.product_bits", has_other_product),
     choice<&A::estimate_family>("predictor.estimate.family", has_estimate_family),
+    {"predictor.estimate.dims", [](P p) { return from_spec(estimate_of(p)->dims); }, has_dims},
     {"predictor.estimate.group", [](P p) { return from_spec(value_text(estimate_of(p)->group)); },
      has_integer_estimate},
     {"predictor.estimate.reference",

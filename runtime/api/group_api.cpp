@@ -204,7 +204,7 @@ void lacuna_group_plan_destroy(lacuna_group_plan* plan) { destroy(plan); }
 
 const char* lacuna_group_plan_json(const lacuna_group_plan* plan) {
   return text_of(plan, "plan",
-                 [](const group::GroupPlan& state) -> const std::string& { return state.json; });
+                 [](const lacuna_group_plan& p) -> const std::string& { return p.state->json; });
 }
 
 lacuna_status lacuna_group_plan_shape(const lacuna_group_plan* plan, lacuna_shape* shape) {

@@ -26,7 +26,8 @@ struct PredictArgs {
   float* v_scale;          ///< [b, h_kv, d]
 
   // of each tile of the predictor
-  float *q_summary, *k_summary;        ///< [b, h, keep_q_tiles, d], [b, h_kv, keep_k_tiles, d]
+  float *q_summary, *k_summary;        ///< [b, h, keep_q_tiles, d], [b, h_kv, keep_k_tiles, d];
+                                       ///< bounds: 2 d, the smallest of each element, the largest
   float *q_similarity, *k_similarity;  ///< [b, h, keep_q_tiles], [b, h_kv, keep_k_tiles]
 
   // of each cell, in the element type: [b, heads, padded / tokens of a cell, d]

@@ -30,6 +30,17 @@ constexpr bool lse_is_base_2(...) {
   return false;
 }
 
+/// Config::kIsSigmoid: weights are sigmoids, and no denominator divides their sum; false where a
+/// Config does not say.
+template <class Config>
+constexpr decltype(Config::kIsSigmoid) is_sigmoid(int) {
+  return Config::kIsSigmoid;
+}
+template <class Config>
+constexpr bool is_sigmoid(...) {
+  return false;
+}
+
 /// A sum of weights, and log2 of the sink's weight -> what outputs are divided by. A row that has
 /// seen no key keeps 0, and so its output.
 __device__ __forceinline__ float with_sink(float sum, float sink_log2) {

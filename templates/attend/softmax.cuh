@@ -69,6 +69,24 @@ __device__ __forceinline__ void weigh_step(SoftmaxRows& rows, u32 (&weights)[4],
   }
 }
 
+/// The same of weights 1 / (1 + exp(-score)), which nothing is relative to. A score of -inf has
+/// weight 0.
+template <class Element, int kKeyBlocks>
+__device__ __forceinline__ void weigh_step_sigmoid(u32 (&weights)[4],
+                                                   const float (&scores)[kKeyBlocks][4], int step,
+                                                   float to_log2) {
+  const auto sigmoid = [&](float score) {
+    return reciprocal_approx(1.0f + exp2_approx(score * -to_log2));
+  };
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const float(&block)[4] = scores[2 * step + half];
+#pragma unroll
+    for (int r = 0; r < 2; ++r)
+      weights[2 * half + r] = pack<Element>(sigmoid(block[2 * r]), sigmoid(block[2 * r + 1]));
+  }
+}
+
 /// log2 of what weights are multiplied by before they are rounded to e4m3: of 448, its largest.
 inline constexpr float kLog2E4m3Range = 8.80735492205760410744f;
 

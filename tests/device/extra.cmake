@@ -87,6 +87,8 @@ set(short_tier
   sparge_d128_f16_sm_100a sparge_topk_d64_bf16_sm_100a sale_d64_bf16_sm_100a
   fg_attn_cached_d64_bf16_sm_100a fg_attn_pooled_d64_bf16_sm_100a xattention_d64_bf16_sm_100a
   relmax_d64_bf16_sm_100a flashprefill_d64_bf16_sm_100a cascade_d64_bf16_sm_100a
+  seer_attention_d64_bf16_sm_100a quest_d64_bf16_sm_100a sampled_rows_d64_bf16_sm_100a
+  bands_d64_bf16_sm_100a prism_d128_f16_sm_100a
   streaming_d64_bf16_sm_100a radial_d64_bf16_sm_100a minference_vertical_slash_d64_bf16_sm_100a
   topk_blocks_d64_bf16_sm_100a external_mask_d64_bf16_sm_100a sparge_video_d64_bf16_sm_100a
   split_dense_d96_f16_sm_100a split_window_d64_bf16_sm_100a split_lists_d64_bf16_sm_100a
@@ -102,6 +104,7 @@ set(short_tier
   split_int8_lists_d64_bf16_sm_90a split_topk_blocks_d64_bf16_sm_90a
   sink_d64_bf16_sm_90a row_sink_d128_f16_sm_100a int8_sink_d64_bf16_sm_90a int8_sink_d64_bf16_sm_100a
   split_row_sink_d64_bf16_sm_100a split_row_sink_d64_bf16_sm_90a
+  sigmoid_d64_bf16_sm_100a
   divided_window_d64_bf16_sm_100a divided_window_d64_bf16_sm_90a
   dense_d64_bf16_sm_90a_sequences dense_d64_bf16_sm_90a_pages sink_d64_bf16_sm_90a_sequences sink_d64_bf16_sm_100a_pages
   flash_decoding_d128_bf16_sm_90a_pages alibi_d64_bf16_sm_90a_pages flash_decoding_d128_bf16_sm_100a_pages
@@ -120,13 +123,18 @@ foreach(name warp-gate tile-gate-pv tile-gate-exp lists lists-descending)
 endforeach()
 device_kernel(tests/device/specs/warp-gate.json 256 f16)
 # All stages of a predictor, one after the other.
-foreach(name sparge sparge-topk sale fg-attn-cached fg-attn-pooled xattention relmax flashprefill cascade streaming radial
+foreach(name sparge sparge-topk sale fg-attn-cached fg-attn-pooled xattention relmax flashprefill cascade seer-attention quest streaming radial
              minference-vertical-slash topk-blocks external-mask sparge-video)
   device_kernel(specs/${name}.json 64 bf16)
 endforeach()
 foreach(name sparge sale fg-attn-pooled)
   device_kernel(specs/${name}.json 128 f16)
 endforeach()
+
+# A sample of each tile's queries.
+device_kernel(tests/device/specs/sampled-rows.json 64 bf16)
+device_kernel(tests/device/specs/bands.json 64 bf16)
+device_kernel(specs/prism.json 128 f16)
 
 # The wgmma family.
 foreach(name dense document alibi softcap bsfa skip-softmax external-mask sparge sparge-topk topk-blocks sale
@@ -152,6 +160,10 @@ foreach(arch sm_100a sm_90a)
   device_kernel(tests/device/specs/int8-sink.json 64 bf16 ${arch})
   device_kernel(tests/device/specs/split-row-sink.json 64 bf16 ${arch})
 endforeach()
+
+# Sigmoids, without a denominator.
+device_kernel(specs/sigmoid.json 64 bf16)
+device_kernel(specs/sigmoid.json 128 f16)
 
 # Split rows, whose results are merged, in both families.
 foreach(arch sm_100a sm_90a)

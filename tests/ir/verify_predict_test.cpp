@@ -14,13 +14,21 @@ TEST_P(PredictRule, IsTheDiagnostic) {
 }
 
 const std::string kKindsRule =
-    "estimate %p: rows and columns are mean and mean, mean and tokens, mean(n) and mean(m), tokens "
-    "and tokens, antidiagonal(n) both, or last(n) and tokens\n";
+    "estimate %p: rows and columns are mean and mean, min_max or tokens, mean(n) and mean(m), "
+    "antidiagonal(n) both, or tokens, last(n) or stride(n) and tokens\n";
 const std::string kCellsRule =
-    "estimate %p: cells have at least 2 tokens and divide the tiles, last rows are at least 1\n";
+    "estimate %p: cells and strides have at least 2 tokens and divide the tiles, last rows are at "
+    "least 1\n";
 const std::string kBitsRule =
-    "estimate %p: means of tiles are compared in 32 bits, tokens in 16, 8 or 4, cells and last "
-    "rows in 16\n";
+    "estimate %p: means of tiles are compared in 32 bits, tokens in 16, 8 or 4, cells and some of "
+    "the queries in 16\n";
+const std::string kFromRule =
+    "estimate %p: with from, rows and columns are means of tiles, and weights are relative to "
+    "these, "
+    "if to anything\n";
+const std::string kDimsRule =
+    "estimate %p: dims are ascending bands within the head dimension, of what is compared in 16 or "
+    "32 bits, and no lse of exact logits normalises\n";
 
 const TextViolation kPredict[] = {
     {"Kinds", kPredictedText, "rows=tokens, columns=tokens, bits=4", "rows=tokens, bits=4",
@@ -33,6 +41,18 @@ const TextViolation kPredict[] = {
      kCellsRule + kComparedRule},
     {"CellsWithTokens", kGatheredText, "columns=tokens", "rows=mean(8), columns=tokens, bits=16",
      kKindsRule + kComparedRule},
+    {"BoundsOfTokens", kGatheredText, "columns=tokens", "rows=tokens, columns=min_max, bits=16",
+     kKindsRule + kComparedRule},
+    {"BoundsOfMeans", kGatheredText, "columns=tokens", "columns=min_max", kComparedRule},
+    {"FromOfTokens", kGatheredText, "%q_summary, %k, columns=tokens",
+     "from=\"0.5\", columns=tokens", kFromRule},
+    {"FromCompares", kGatheredText, "columns=tokens", "from=\"0.5\"", kComparedRule},
+    {"NothingCompared", kGatheredText, "%q_summary, %k, columns=tokens", "columns=tokens",
+     kComparedRule},
+    {"DimsBeyondTheHead", kGatheredText, "columns=tokens", "columns=tokens, dims=\"32:80\"",
+     kDimsRule},
+    {"DimsThatFall", kGatheredText, "columns=tokens", "columns=tokens, dims=\"32:64,0:16\"",
+     kDimsRule},
     {"SumOfRowMaximum", kGatheredText, "columns=tokens",
      "columns=tokens, reduce=sum, normalise=row_max",
      "estimate %p: weights relative to the row's largest logit are not summed\n"},
@@ -123,6 +143,14 @@ TEST(PredictRules, MassNeedsANormalisedEstimate) {
             "select %kept: mass_before sums weights: the estimate is normalised\n");
 }
 
+TEST(PredictRules, GivenScoresNeedNoTensors) {
+  const std::string given = replaced(kGatheredText, "%q_summary, %k, columns=tokens",
+                                     "from=\"1.0 / (1 + abs(i - j))\", normalise=row_max");
+  EXPECT_EQ(verify_text(given), "");
+  const Program program = must_parse(given);
+  EXPECT_EQ(must_parse(print_program(program)), program);
+}
+
 TEST(PredictRules, ExpressionsYieldBool) {
   Program program = must_parse(kPredictedText);
   const Expr number = parse_expr("s", Site::kScore, {}).expr;
@@ -132,7 +160,7 @@ TEST(PredictRules, ExpressionsYieldBool) {
   verify_program(program, diagnostics);
   EXPECT_EQ(
       messages(diagnostics),
-      "estimate %p: mask, reference and exclude yield bool\n"
+      "estimate %p: mask, reference and exclude yield bool, from f32\n"
       "estimate %p: expressions know the program's parameters, in its order\n"
       "select %kept: keep is given; keep and mask yield bool\n"
       "select %kept: expressions know the program's parameters, in its order\n"

@@ -52,6 +52,9 @@ const TextViolation kPrepare[] = {
      "tile=64 : [batch, heads_kv, keep_q_tiles, d] f32",
      "summarise %k_summary: summarise defines a vector for each tile, f32, or for each cell, in "
      "x's element type\n"},
+    {"BoundsOfSmoothed", kPredictedText, "tile=64 : [batch, heads_kv, keep_k_tiles, d] f32",
+     "tile=64, bounds=true : [batch, heads_kv, keep_k_tiles, bounds] f32",
+     "summarise %k_summary: bounds are those of tiles of k, without a mean\n"},
     {"SummarisedTensor", kPredictedText, "summarise %k_ordered, mean=%k_mean, tile=64",
      "summarise %v_ordered, tile=64", "summarise %k_summary: x is q or k, as it is or permuted\n"},
     {"SimilarTensor", kPredictedText, "similarity %q_ordered, tile=128",

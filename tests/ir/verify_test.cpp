@@ -94,6 +94,8 @@ const Violation kOps[] = {
        p.nodes.back().results.pop_back();
        p.values.pop_back();
      }},
+    {"Sigmoid", "attend %o: sigmoids have no denominator: no lse, sink or gate, and 16-bit values",
+     [](Program& p) { attend_of(p).normalise = Weights::kSigmoid; }},
     {"GateSkip", "attend %o: a gate has a skip; skip and exempt yield bool",
      [](Program& p) { attend_of(p).gate->skip = {}; }},
     {"Parameters", "attend %o: expressions know the program's parameters, in its order",

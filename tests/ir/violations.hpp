@@ -36,10 +36,11 @@ inline const std::string kBiasRule =
     "of k, column_bias k onto the mean of q, each where that mean was taken away\n";
 inline const std::string kComparedRule =
     "estimate %p: q and k are summaries of the estimate's tiles or cells where means are compared, "
-    "else the tensors, or their integers with scales where these have 8 or 4 bits\n";
+    "else the tensors, or their integers with scales where these have 8 or 4 bits; with from there "
+    "are none\n";
 inline const std::string kEstimatedRule =
     "select %kept: p and score are those of an estimate of the same tiles, given where keep reads "
-    "p, rank, mass_before or score\n";
+    "p, p_max, rank, mass_before or score\n";
 inline const std::string kOneOrderRule =
     "program @predicted: with permute, all of q, k and v are permuted, nothing else reads them, "
     "and every result of attend is unpermuted\n";

@@ -137,7 +137,9 @@ Binding::Binding(bool is_cuda, const Case& c, const Variant& variant) : tensors(
   }
   args.struct_size = sizeof args;
   args.q = q.view(), args.k = k.view(), args.v = v.view(), args.o = o.view();
-  args.lse = lse.view(), args.counts = counts.view(), args.tile_mask = tile_mask.view();
+  has_lse = !variant.problem.is_sigmoid;
+  args.lse = has_lse ? lse.view() : nullptr, args.counts = counts.view(),
+  args.tile_mask = tile_mask.view();
   args.list_indices = list_indices.view(), args.list_counts = list_counts.view();
   args.previous_lse = previous_lse.view(), args.order = order.view();
   args.params = params.data(), args.params_count = params.size();
@@ -184,6 +186,7 @@ Reported Binding::collect() {
   Reported out;
   out.o = tensors.download(o, &out.padding_touched);
   out.lse = tensors.download(lse, nullptr);
+  if (!has_lse) std::fill(out.lse.begin(), out.lse.end(), 0.0);
   out.counts = tensors.download_i32(counts);
   out.tile_mask = tensors.download_u8(tile_mask);
   return out;

@@ -60,6 +60,7 @@ struct Binding {
   Tensor workspace, kept;
   lacuna_selection selection{};
   int reuse = 1;
+  bool has_lse = true;  ///< of sigmoids there is none: reported as zeros
   std::vector<Tensor> param_tensors;
   std::vector<lacuna_param> params;
   lacuna_launch_args args{};

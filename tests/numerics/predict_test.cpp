@@ -81,6 +81,13 @@ std::vector<Case> predicted_layouts() {
   return cases;
 }
 
+/// Bands of the head dimension that only heads of one width have.
+std::vector<Case> predicted_bands() {
+  return {{"prism", DType::kBF16, 128, 1, 2, 1, 300, 420, Fill::kClustered, false},
+          {"prism", DType::kF16, 128, 2, 2, 2, 129, 700, Fill::kNormal, true}};
+}
+
+INSTANTIATE_TEST_SUITE_P(Bands, Predicted, testing::ValuesIn(predicted_bands()), name_of_predicted);
 INSTANTIATE_TEST_SUITE_P(Kinds, Predicted, testing::ValuesIn(predicted_kinds()), name_of_predicted);
 INSTANTIATE_TEST_SUITE_P(Shapes, Predicted, testing::ValuesIn(predicted_shapes()),
                          name_of_predicted);

@@ -156,25 +156,11 @@ std::string Case::text() const {
 void PrintTo(const Case& c, std::ostream* out) { *out << c.text(); }
 
 const std::vector<std::string>& variant_names() {
-  static const std::vector<std::string> names = {"dense",
-                                                 "window",
-                                                 "sink",
-                                                 "row-sink",
-                                                 "int8-sink",
-                                                 "document",
-                                                 "softcap",
-                                                 "alibi",
-                                                 "distance-table",
-                                                 "bsfa",
-                                                 "skip-softmax",
-                                                 "distance-gate",
-                                                 "warp-gate",
-                                                 "lists",
-                                                 "external-mask",
-                                                 "flash-decoding",
-                                                 "int8-tile-gate",
-                                                 "int8-gap-or-max",
-                                                 "int8-closing-gate"};
+  static const std::vector<std::string> names = {
+      "dense",         "window",         "sink",           "row-sink",        "sigmoid",
+      "int8-sink",     "document",       "softcap",        "alibi",           "distance-table",
+      "bsfa",          "skip-softmax",   "distance-gate",  "warp-gate",       "lists",
+      "external-mask", "flash-decoding", "int8-tile-gate", "int8-gap-or-max", "int8-closing-gate"};
   return names;
 }
 
@@ -189,6 +175,10 @@ const std::vector<std::string>& predicted_names() {
                                                  "flexprefill",
                                                  "moba-blocks",
                                                  "streaming",
+                                                 "seer-attention",
+                                                 "quest",
+                                                 "sampled-rows",
+                                                 "bands",
                                                  "radial",
                                                  "relmax",
                                                  "flashprefill",

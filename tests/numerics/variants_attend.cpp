@@ -20,6 +20,15 @@ void make_window(Variant& v, Random& random) {
   };
 }
 
+void make_sigmoid(Variant& v, Random& random) {
+  const auto bias = head_param(v, "bias", random, -6, 0);
+  make_causal(v);
+  v.problem.is_sigmoid = true;
+  v.problem.score = [=](double s, int, int, int h, int) {
+    return s + bias[static_cast<std::size_t>(h)];
+  };
+}
+
 void make_sink(Variant& v, Random& random) {
   const auto sink = head_param(v, "sink", random, -2, 5);
   const double window = std::floor(uniform(random, 1, 200));
@@ -127,6 +136,7 @@ void make_lists(Variant& v, int tile_q, int tile_k, Random& random) {
 bool make_attend_variant(const std::string& name, Variant& v, KernelTile tile, Random& random) {
   if (name == "window") return make_window(v, random), true;
   if (name == "sink") return make_sink(v, random), true;
+  if (name == "sigmoid") return make_sigmoid(v, random), true;
   if (name == "document") return make_document(v, random), true;
   if (name == "softcap") return make_softcap(v, random), true;
   if (name == "alibi") return make_alibi(v, random), true;

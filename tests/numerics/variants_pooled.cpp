@@ -122,6 +122,40 @@ void make_flexprefill(Variant& v, Random& random) {
   };
 }
 
+/// A gate of the caller's: random logits of each tile.
+void make_seer_attention(Variant& v, Random& random) {
+  const auto tau = head_param(v, "tau", random, 0.1, 0.9);
+  const double threshold = as_f32(uniform(random, 0.05, 0.6));
+  v.params.push_back({"threshold", false, {threshold}, {}});
+  const auto tiles = [](int tokens) { return (tokens + 63) / 64; };
+  const int q_tiles = tiles(v.problem.n_q), k_tiles = tiles(v.problem.n_k), shift = shift_of(v);
+  std::vector<double> gate;
+  for (int n = 0; n < v.problem.n_h * q_tiles * k_tiles; ++n)
+    gate.push_back(as_f32(uniform(random, -4, 4)));
+  v.params.push_back({"gate", false, gate, {v.problem.n_h, q_tiles, k_tiles}});
+  oracle::Predictor& p = pooled(v, 64, 64);
+  p.estimate->from = [=](const TileFacts& t) {
+    const int row = t.tile.h * q_tiles + t.tile.i;
+    return gate[static_cast<std::size_t>(row * k_tiles + t.tile.j)];
+  };
+  p.keep = [=](const TileFacts& t) {
+    return t.mass_before < tau[pooled_head(t)] || t.p > threshold || t.tile.j == 0 ||
+           behind(t, shift) <= 0;
+  };
+}
+
+void make_quest(Variant& v, Random& random) {
+  const auto pages = head_count(v, "pages", random, 0, 12);
+  const int shift = shift_of(v);
+  oracle::Predictor& p = pooled(v, 64, 16);
+  p.estimate->columns = oracle::Compared::kBounds;
+  p.estimate->norm = oracle::Norm::kNone;
+  p.keep = [=](const TileFacts& t) {
+    return t.rank < pages[pooled_head(t)] || behind(t, shift) <= 0;
+  };
+  v.tiling.tile_k = 16;
+}
+
 void make_streaming(Variant& v, Random& random) {
   const auto sink = head_count(v, "sink", random, 0, 200);
   const auto window = head_count(v, "window", random, 0, 300);
@@ -158,6 +192,8 @@ bool make_pooled_variant(const std::string& name, Variant& v, KernelTile, Random
   if (name == "similar-mass") return make_similar_mass(v, random), true;
   if (name == "dilated-union") return make_dilated_union(v, random), true;
   if (name == "flexprefill") return make_flexprefill(v, random), true;
+  if (name == "seer-attention") return make_seer_attention(v, random), true;
+  if (name == "quest") return make_quest(v, random), true;
   if (name == "streaming") return make_streaming(v, random), true;
   using oracle::Norm;
   if (name == "topk-blocks")

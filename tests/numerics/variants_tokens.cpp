@@ -125,6 +125,83 @@ void make_joined_steps(Variant& v, Random& random) {
   p.keep = [=](const TileFacts& t) { return t.rank < blocks[token_head(t)]; };
 }
 
+/// Two estimates that look at other bands of the head dimension: cells, and some of the queries.
+constexpr const char* kBands = R"json({
+  "version": 1, "name": "bands",
+  "attention": {"mask": "k <= q + n_k - n_q"},
+  "params": {"tau": {"shape": "[heads]", "range": [0, 1], "doc": "mass of the tiles to keep"},
+             "alpha": {"shape": "[heads]", "range": [0, 1], "doc": "share of the largest mass"}},
+  "predictor": [
+    {"tile": {"q": 128, "k": 64},
+     "estimate": {"q": "mean(8)", "k": "mean(16)", "reduce": "sum", "dims": "0:16,32:48"},
+     "keep": "p >= alpha * p_max or j == 0"},
+    {"union": true, "tile": {"q": 128, "k": 64},
+     "estimate": {"q": "stride(32)", "k": "tokens", "dims": "16:32,48:64", "temperature": 2},
+     "keep": "mass_before < tau or k1 >= q0 + n_k - n_q"}
+  ]
+})json";
+
+void make_bands(Variant& v, Random& random) {
+  make_causal(v);
+  const auto tau = head_param(v, "tau", random, 0.1, 0.7);
+  const auto alpha = head_param(v, "alpha", random, 0.3, 0.9);
+  const int shift = token_shift(v);
+  oracle::Predictor first = cells_compared(v, 64, 8, 16);
+  first.estimate->reduction = oracle::Reduction::kSum;
+  first.estimate->takes = [](int c) { return c < 48 && c / 16 % 2 == 0; };
+  first.keep = [=](const TileFacts& t) {
+    return t.p >= alpha[token_head(t)] * t.p_max || t.tile.j == 0;
+  };
+  oracle::Predictor& p = compared(v, 128, 64, Compared::kStride, Compared::kTokens);
+  p.estimate->count = 32, p.estimate->temperature = 2;
+  p.estimate->takes = [](int c) { return c < 64 && c / 16 % 2 == 1; };
+  p.keep = [=](const TileFacts& t) {
+    return t.mass_before < tau[token_head(t)] || t.tile.k1 >= t.tile.q0 + shift;
+  };
+  p.before = {first}, p.joins = true;
+}
+
+/// Only of 128 elements and more.
+void make_prism(Variant& v, Random& random) {
+  make_causal(v);
+  const auto tau = head_param(v, "tau", random, 0.2, 0.8);
+  const int shift = token_shift(v);
+  oracle::Predictor& p = compared(v, 128, 128, Compared::kMean, Compared::kMean);
+  p.smooth_k = true;
+  p.estimate->bits = 32;
+  oracle::Predictor first = p;
+  first.estimate->temperature = 2;
+  first.estimate->takes = [](int c) { return c / 32 % 2 == 1; };
+  first.keep = [=](const TileFacts& t) {
+    return t.mass_before < tau[token_head(t)] || is_first_or_diagonal(t, shift);
+  };
+  p.estimate->temperature = 4;
+  p.estimate->takes = [](int c) { return c / 32 % 2 == 0; };
+  p.keep = [=](const TileFacts& t) { return t.mass_before < tau[token_head(t)]; };
+  p.before = {first}, p.joins = true;
+}
+
+constexpr const char* kSampledRows = R"json({
+  "version": 1, "name": "sampled-rows",
+  "attention": {"mask": "k <= q + n_k - n_q"},
+  "params": {"tau": {"shape": "[heads]", "range": [0, 1], "doc": "mass of the tiles to keep"}},
+  "predictor": {"tile": {"q": 128, "k": 64},
+    "estimate": {"q": "stride(16)", "k": "tokens", "reduce": "sum"},
+    "keep": "mass_before < tau or j == 0 or k1 >= q0 + n_k - n_q"}
+})json";
+
+/// Every 16th query of a tile, compared with all keys: nothing is said of the others.
+void make_sampled_rows(Variant& v, Random& random) {
+  make_causal(v);
+  const auto tau = head_param(v, "tau", random, 0.2, 0.9);
+  const int shift = token_shift(v);
+  oracle::Predictor& p = compared(v, 128, 64, Compared::kStride, Compared::kTokens);
+  p.estimate->count = 16, p.estimate->reduction = oracle::Reduction::kSum;
+  p.keep = [=](const TileFacts& t) {
+    return t.mass_before < tau[token_head(t)] || is_first_or_diagonal(t, shift);
+  };
+}
+
 void make_subblock(Variant& v, Random& random) {
   make_causal(v);
   const auto tau = head_param(v, "tau", random, 0.3, 0.95);
@@ -200,6 +277,8 @@ void make_vertical_slash(Variant& v, Random& random) {
 
 std::string token_spec(const std::string& name) {
   if (name == "joined-steps") return kJoinedSteps;
+  if (name == "sampled-rows") return kSampledRows;
+  if (name == "bands") return kBands;
   return name == "uneven-cells" ? kUnevenCells : "";
 }
 
@@ -208,6 +287,9 @@ bool make_token_variant(const std::string& name, Variant& v, KernelTile, Random&
   if (name == "relmax") return make_relmax(v, random), true;
   if (name == "cascade") return make_cascade(v, random), true;
   if (name == "joined-steps") return make_joined_steps(v, random), true;
+  if (name == "bands") return make_bands(v, random), true;
+  if (name == "prism") return make_prism(v, random), true;
+  if (name == "sampled-rows") return make_sampled_rows(v, random), true;
   if (name == "subblock") return make_subblock(v, random), true;
   if (name == "uneven-cells") return make_uneven_cells(v, random), true;
   if (name == "flashprefill") return make_flashprefill(v, random), true;

@@ -28,10 +28,12 @@ std::vector<double> lengths_of(const std::vector<double>& vectors, int d) {
 
 std::vector<Item> items_of(Compared compared, int count, int tokens, int tile) {
   const bool cells = compared == Compared::kAntidiagonal || compared == Compared::kCellMean;
-  const int width = compared == Compared::kMean ? tile : cells ? count : 1;
+  const bool is_tile = compared == Compared::kMean || compared == Compared::kBounds;
+  const int width = is_tile ? tile : cells ? count : 1;
+  const int step = compared == Compared::kStride ? count : width;
   std::vector<Item> items;
-  for (int first = 0; first < tokens; first += width)
-    items.push_back({static_cast<int>(items.size()), first, std::min(first + width, tokens) - 1});
+  for (int first = 0; first < tokens; first += step)
+    items.push_back({first / width, first, std::min(first + width, tokens) - 1});
   return items;
 }
 
@@ -60,6 +62,23 @@ Vectors rounded_means(const std::vector<double>& x, const std::vector<double>& m
   return out;
 }
 
+/// [tiles, 2 d] of each head: the smallest of each element of a tile, then the largest.
+std::vector<double> bounds_of(const std::vector<double>& x, int heads, int n, int d, int tile) {
+  std::vector<double> out;
+  for (int head = 0; head < heads; ++head)
+    for (int first = 0; first < n; first += tile)
+      for (const bool is_largest : {false, true})
+        for (int c = 0; c < d; ++c) {
+          double bound = is_largest ? -kInfinity : kInfinity;
+          for (int token = first; token < std::min(first + tile, n); ++token) {
+            const double value = row_at(x, static_cast<std::size_t>(head * n + token), d)[c];
+            bound = is_largest ? std::max(bound, value) : std::min(bound, value);
+          }
+          out.push_back(bound);
+        }
+  return out;
+}
+
 /// The vectors of one side: summaries, tokens, or tokens in integers. Summaries of keys are
 /// smoothed where that changes nothing but precision, those of queries never.
 Vectors vectors_of(const std::vector<double>& x, const std::vector<double>& mean, int heads,
@@ -74,12 +93,13 @@ Vectors vectors_of(const std::vector<double>& x, const std::vector<double>& mean
     return rounded_means(smooth_x, smooth ? mean : std::vector<double>{}, heads, tokens, d, cell,
                          rule.cells);
   }
+  if (compared == Compared::kBounds) return {bounds_of(x, heads, tokens, d, tile), {}};
   if (rule.bits > 8) return {x, {}};
   return quantise(x, mean, heads, tokens, d, grouping).vectors(d);
 }
 
 int vector_count(const EstimateRule& rule, Compared compared, bool is_query, int tokens, int tile) {
-  if (compared == Compared::kMean) return tiles_of(tokens, tile);
+  if (compared == Compared::kMean || compared == Compared::kBounds) return tiles_of(tokens, tile);
   return compared == Compared::kCellMean ? tiles_of(tokens, cell_tokens(rule, is_query)) : tokens;
 }
 
@@ -116,9 +136,19 @@ std::vector<Item> rows_of(const Prepared& x, int i) {
   return rows;
 }
 
+/// The largest product that a key within the bounds can have with a query.
+Logit bounded_product(const Prepared& x, std::size_t a, std::size_t b) {
+  const int d = x.problem->d;
+  const double *q = row_at(x.q.value, a, d), *smallest = row_at(x.k.value, b, 2 * d);
+  Logit out{0, kProductError * x.q_length[a] * x.k_length[b]};
+  for (int c = 0; c < d; ++c) out.value += std::max(q[c] * smallest[c], q[c] * smallest[d + c]);
+  return out;
+}
+
 /// The product of two vectors and how far rounding may take it.
 Logit product(const Prepared& x, std::size_t a, std::size_t b) {
   const int d = x.problem->d;
+  if (x.predictor->estimate->columns == Compared::kBounds) return bounded_product(x, a, b);
   const double *q = row_at(x.q.value, a, d), *k = row_at(x.k.value, b, d);
   Logit out{dot(q, k, d), kProductError * x.q_length[a] * x.k_length[b]};
   if (x.q.slack.empty()) return out;
@@ -131,6 +161,10 @@ Logit product(const Prepared& x, std::size_t a, std::size_t b) {
 Logit logit_of(const Prepared& x, int b, int h, const Item& row, const Item& column) {
   const Problem& p = *x.problem;
   const EstimateRule& rule = *x.predictor->estimate;
+  if (rule.from) {
+    const double score = rule.temperature * rule.from(facts_of(x, b, h, row.index, column.index));
+    return {score, kLogitError * (1 + std::abs(score))};
+  }
   const std::size_t q0 = flat_row(b, p.n_h, h, x.q_vectors, 0);
   const std::size_t k0 = flat_row(b, p.n_h_kv, kv_head(p, h), x.k_vectors, 0);
   Logit sum{0, 0};
@@ -301,14 +335,19 @@ Prepared prepare(const Problem& p, const Predictor& predictor) {
   }
   if (!predictor.estimate) return out;
   const EstimateRule& rule = *predictor.estimate;
+  out.columns = items_of(rule.columns, cell_tokens(rule, false), p.n_k, predictor.tile_k);
+  if (rule.from) return out;
   out.q = vectors_of(p.q, q_mean, q_heads, p.n_q, p.d, rule, rule.rows, predictor.tile_q,
                      {rule.bits, rule.group, std::max(predictor.tile_q, 16), true});
   out.k = vectors_of(p.k, k_mean, k_heads, p.n_k, p.d, rule, rule.columns, predictor.tile_k,
                      {rule.bits, rule.group, std::max(predictor.tile_k, 32), false});
+  for (std::vector<double>* of : {&out.q.value, &out.q.slack})
+    for (std::size_t n = 0; rule.takes && n < of->size(); ++n)
+      if (!rule.takes(static_cast<int>(n % static_cast<std::size_t>(p.d)))) (*of)[n] = 0;
   out.q_vectors = vector_count(rule, rule.rows, true, p.n_q, predictor.tile_q);
   out.k_vectors = vector_count(rule, rule.columns, false, p.n_k, predictor.tile_k);
-  out.q_length = lengths_of(out.q.value, p.d), out.k_length = lengths_of(out.k.value, p.d);
-  out.columns = items_of(rule.columns, cell_tokens(rule, false), p.n_k, predictor.tile_k);
+  out.q_length = lengths_of(out.q.value, p.d),
+  out.k_length = lengths_of(out.k.value, rule.columns == Compared::kBounds ? 2 * p.d : p.d);
   if (rule.bits <= 8) add_biases(out, q_mean, k_mean);
   return out;
 }

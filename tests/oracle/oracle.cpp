@@ -192,7 +192,16 @@ void attend_row(const Problem& p, const Tiling& t, int b, int h, int q, const Ke
   double* o = out.o.data() + row * static_cast<std::size_t>(p.d);
   if (logits.is_nan) {
     std::fill(o, o + p.d, std::numeric_limits<double>::quiet_NaN());
-    out.lse[row] = std::numeric_limits<double>::quiet_NaN();
+    out.lse[row] = p.is_sigmoid ? 0 : std::numeric_limits<double>::quiet_NaN();
+    return;
+  }
+  if (p.is_sigmoid) {
+    out.lse[row] = 0;
+    for (int k = 0; k < p.n_k; ++k) {
+      const double s = logits.s[static_cast<std::size_t>(k)];
+      const double* v = row_at(p.v, key_index(p, b, h, k), p.d);
+      for (int c = 0; c < p.d && s > -kInfinity; ++c) o[c] += v[c] / (1 + std::exp(-s));
+    }
     return;
   }
   const double sink = p.sink ? p.sink(q, h, b) : -kInfinity;

@@ -31,6 +31,7 @@ struct Problem {
   /// A logit of each row that counts in the denominator and the LSE alone. Empty: none.
   std::function<double(int q, int h, int b)> sink;
   bool lse_is_base_2 = false;  ///< else natural
+  bool is_sigmoid = false;     ///< weights are sigmoids, which nothing divides; lse is 0
 };
 
 inline constexpr int kWarpRows = 16;

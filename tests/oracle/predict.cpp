@@ -9,9 +9,10 @@
 namespace lacuna::oracle {
 namespace {
 
-/// Rank and mass of tile j among the visible tiles of its row.
+/// Rank and mass of tile j among the visible tiles of its row, and the row's largest p.
 struct Standing {
   Band rank, mass;
+  Band largest{-kInfinity, -kInfinity, -kInfinity};  ///< p of the row
 };
 
 Standing standing_of(const Prepared& x, const Row& row, int b, int h, int i, int j) {
@@ -35,23 +36,32 @@ Standing standing_of(const Prepared& x, const Row& row, int b, int h, int i, int
     out.mass.low += certain ? p.low : 0, out.mass.value += larger ? p.value : 0;
     out.mass.high += possible ? p.high : 0;
   }
+  for (int other = 0; other < x.k_tiles; ++other) {
+    const auto at = static_cast<std::size_t>(other);
+    if (row.estimate.visible[at] == 0) continue;
+    const Band& p = row.estimate.p[at];
+    out.largest = {std::max(out.largest.low, p.low), std::max(out.largest.value, p.value),
+                   std::max(out.largest.high, p.high)};
+  }
   out.mass.low *= 1 - 1e-6, out.mass.high *= 1 + 1e-6;
   return out;
 }
 
-Verdict judge_keep(const Prepared& x, const TileFacts& nominal, const std::array<Band, 6>& bands) {
+using Corner = std::array<double, 7>;
+
+Verdict judge_keep(const Prepared& x, const TileFacts& nominal, const std::array<Band, 7>& bands) {
   TileFacts facts = nominal;
-  const auto set = [&](const std::array<double, 6>& v) {
+  const auto set = [&](const Corner& v) {
     facts.score = v[0], facts.p = v[1], facts.rank = static_cast<int>(v[2]);
-    facts.mass_before = v[3], facts.similar_q = v[4], facts.similar_k = v[5];
+    facts.mass_before = v[3], facts.similar_q = v[4], facts.similar_k = v[5], facts.p_max = v[6];
     return x.predictor->keep(facts);
   };
-  std::array<double, 6> v{};
-  for (std::size_t n = 0; n < 6; ++n) v[n] = bands[n].value;
+  Corner v{};
+  for (std::size_t n = 0; n < v.size(); ++n) v[n] = bands[n].value;
   Verdict verdict{set(v), true};
-  for (unsigned corner = 0; corner < 64 && verdict.stable; ++corner) {
+  for (unsigned corner = 0; corner < 128 && verdict.stable; ++corner) {
     bool repeats = false;  // a band without width has one corner
-    for (std::size_t n = 0; n < 6; ++n) {
+    for (std::size_t n = 0; n < v.size(); ++n) {
       const bool high = (corner >> n & 1U) != 0;
       repeats = repeats || (high && bands[n].low == bands[n].high);
       v[n] = high ? bands[n].high : bands[n].low;
@@ -73,10 +83,11 @@ Verdict judge_tile(const Prepared& x, const Row& row, int b, int h, int i, int j
     score = {-kInfinity, score.value, kInfinity}, p = {-kInfinity, p.value, kInfinity};
     standing.rank = {0, standing.rank.value, facts.visible - 1.0};
     standing.mass = {0, standing.mass.value, kInfinity};
+    standing.largest = {-kInfinity, standing.largest.value, kInfinity};
   }
   return judge_keep(x, facts,
                     {score, p, standing.rank, standing.mass, row_similarity(x, b, h, i),
-                     column_similarity(x, b, h, j)});
+                     column_similarity(x, b, h, j), standing.largest});
 }
 
 /// The verdict on a tile with what the step before says of it.

@@ -15,26 +15,29 @@
 
 namespace lacuna::oracle {
 
-enum class Compared { kMean, kCellMean, kTokens, kAntidiagonal, kLast };
+enum class Compared { kMean, kCellMean, kTokens, kAntidiagonal, kLast, kBounds, kStride };
 enum class Reduction { kMax, kSum };
 enum class Norm { kNone, kSoftmax, kReference, kPrevious, kRowMax };
 
 /// What a keep rule knows about a tile. `similar` rules of exclude see similar_* and the tile
 /// alone.
 struct TileFacts {
-  double score = 0, p = 0, mass_before = 0, similar_q = 0, similar_k = 0;
+  double score = 0, p = 0, p_max = 0, mass_before = 0, similar_q = 0, similar_k = 0;
   int rank = 0, visible = 0;
   int n_i = 0, n_j = 0;
   TileIndex tile;
 };
 
 struct EstimateRule {
+  /// Scores of tiles, in place of logits: nothing is compared. Empty: rows with columns.
+  std::function<double(const TileFacts&)> from;
   Compared rows = Compared::kMean, columns = Compared::kMean;
-  int count = 1;         ///< tokens of a cell (of rows), or of the last rows
+  int count = 1;         ///< tokens of a cell (of rows), of the last rows, from row to row
   int column_count = 0;  ///< tokens of a cell of columns; 0: as of rows
   Format cells;          ///< that means of cells are rounded to
   double temperature = 1;
-  int bits = 32;  ///< 8 and 4: integers
+  std::function<bool(int element)> takes;  ///< of q and k, what is compared; empty: all
+  int bits = 32;                           ///< 8 and 4: integers
   Group group = Group::kThread;
   Reduction reduction = Reduction::kMax;
   Norm norm = Norm::kSoftmax;

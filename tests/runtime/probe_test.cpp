@@ -15,7 +15,7 @@ TEST(Probe, EachPartIsFoundOrExplained) {
   EXPECT_NE(report.nvrtc.info.has_value(), !report.nvrtc.missing.empty());
   EXPECT_EQ(report.driver.devices.empty(), !report.driver.missing.empty());
   EXPECT_EQ(report.host.version.empty(), !report.host.missing.empty());
-  EXPECT_EQ(report.variables.size(), 9U);
+  EXPECT_EQ(report.variables.size(), 10U);
 }
 
 TEST(Probe, AMissingDriverIsOneSentence) {

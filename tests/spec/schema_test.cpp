@@ -10,6 +10,7 @@
 
 #include "compiler/spec/fields.hpp"
 #include "compiler/spec/spec.hpp"
+#include "compiler/spec/summary.hpp"
 #include "tests/spec/golden_file.hpp"
 
 namespace lacuna {
@@ -79,6 +80,8 @@ std::vector<Json> values_for(const SpecField& field) {
         "[n_q, heads, n_q]", "[]", "[head]", "[batch, heads, q_tiles, k_tiles]", "heads", "[heads",
         "[heads,]", "[heads q_tiles]", "scalar ", "[n_q, n_k]"})
     values.emplace_back(shape);
+  for (const char* bands : {"0:32", "0:32,64:96", "0:8", "0:32,", "0-32", "0:272"})
+    values.emplace_back(bands);
   for (const char* name : {"a", "A-1_b", "1a", "a b", "-a", "\xC3\xA9"}) values.emplace_back(name);
   values.emplace_back(std::string(64, 'a'));
   values.emplace_back(std::string(65, 'a'));
@@ -225,6 +228,20 @@ TEST(FieldTable, NearestLegalValuesLieOnBothSides) {
   EXPECT_EQ(nearest_legal(columns, 3), (std::vector{1, 8}));
   EXPECT_EQ(nearest_legal(columns, 12), (std::vector{8, 16}));
   EXPECT_EQ(nearest_legal(columns, 24), (std::vector{16, 32}));
+}
+
+TEST(Summaries, TextSurvivesARoundTrip) {
+  for (const SummaryInfo& row : all_summaries()) {
+    std::vector<int> counts = legal_counts(row.kind);
+    if (counts.empty()) counts.push_back(1);
+    for (const int count : counts) {
+      const Summary summary{row.kind, count};
+      EXPECT_EQ(parse_summary(name_of(summary)), summary) << name_of(summary);
+    }
+  }
+  for (const char* text : {"", "means", "mean(1)", "last", "last()", "last(0)", "last(257)",
+                           "last(01)", "antidiagonal(3)", "antidiagonal(64)", "tokens "})
+    EXPECT_FALSE(parse_summary(text)) << text;
 }
 
 }  // namespace

@@ -87,6 +87,7 @@ std::string print_formulas(const Program& program, bool color) {
   add("attention.score", attend.score, "s: unchanged");
   if (!attend.sink.empty()) add("attention.sink", attend.sink, "");
   for (const auto& [select, estimate] : predict_steps(program)) {
+    if (estimate != nullptr && estimate->is_given()) add("estimate.from", estimate->from, "");
     if (estimate != nullptr && !estimate->reference.empty())
       add("estimate.reference", estimate->reference, "");
     if (estimate != nullptr && !estimate->exclude.empty())

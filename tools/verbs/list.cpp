@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "compiler/diag/printable.hpp"
+#include "compiler/expr/parse.hpp"
 #include "tools/common/spec_options.hpp"
 #include "tools/common/table.hpp"
 #include "tools/inputs/load_inputs.hpp"
@@ -37,6 +38,12 @@ std::vector<std::string> specs_in(const std::string& folder, Session& session) {
   return paths;
 }
 
+/// "mean x mean", or the formula of scores that are given.
+std::string evidence_of(const EstimateSpec& estimate) {
+  if (!estimate.from.empty()) return print_expr(estimate.from);
+  return name_of(estimate.q) + " x " + name_of(estimate.k);
+}
+
 /// "keeps 128 x 64 by mean x mean, gates, int8"
 std::string kind_of(const VariantSpec& spec) {
   std::string text;
@@ -48,14 +55,14 @@ std::string kind_of(const VariantSpec& spec) {
     const PredictorSpec& predictor = *spec.predictor;
     std::string part =
         "keeps " + std::to_string(predictor.tile_q) + " x " + std::to_string(predictor.tile_k);
-    if (predictor.estimate)
-      part += " by " + name_of(predictor.estimate->q) + " x " + name_of(predictor.estimate->k);
+    if (predictor.estimate) part += " by " + evidence_of(*predictor.estimate);
     add(part);
   }
   if (spec.gate) add("gates by " + std::string(name_of(spec.gate->scope)));
   if (spec.quantise.qk_bits < 16) add(spec.quantise.v_bits < 16 ? "int8 and e4m3" : "int8");
   if (!spec.attention.score.empty()) add("score");
   if (!spec.attention.sink.empty()) add("sink");
+  if (spec.attention.normalise == Weights::kSigmoid) add("sigmoid");
   return text.empty() ? (spec.attention.mask.empty() ? "every key" : "mask") : text;
 }
 

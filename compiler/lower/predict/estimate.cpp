@@ -7,6 +7,7 @@
 #include "compiler/lower/predict/estimate_family.hpp"
 #include "compiler/lower/predict/estimate_kernels.hpp"
 #include "compiler/lower/token_ops.hpp"
+#include "compiler/spec/bands.hpp"
 #include "compiler/target/estimate_block.hpp"
 
 namespace lacuna {
@@ -39,6 +40,8 @@ void add_shared_arguments(const EstimateParts& parts, Kernel& kernel) {
 
 Kernels estimate_kernels(EstimateKernel kind, const EstimateParts& parts) {
   switch (kind) {
+    case EstimateKernel::kGiven:
+      return given_kernels(parts);
     case EstimateKernel::kMeans:
     case EstimateKernel::kKeys:
       return pooled_kernels(parts);
@@ -58,6 +61,7 @@ Kernels estimate_kernels(EstimateKernel kind, const EstimateParts& parts) {
 
 EstimateKernel estimate_kernel(const Plan& plan, const PredictStep& step) {
   const Estimate* estimate = step.estimate;
+  if (estimate->is_given()) return EstimateKernel::kGiven;
   if (estimates_pairs(plan, step)) return EstimateKernel::kPairs;
   if (compares_by_wgmma(plan)) return EstimateKernel::kExact;
   if (has_cells(estimate->rows)) return EstimateKernel::kCells;
@@ -96,6 +100,8 @@ void add_estimate_config(const EstimateParts& parts, std::vector<ConfigField>& f
   fields.push_back(enumerator("Normalise", "kNormalise", normalise_name(estimate.normalise),
                               "/predictor/estimate/normalise"));
   fields.push_back(number("kTemperature", estimate.temperature, "/predictor/estimate/temperature"));
+  if (const auto steps = band_steps(estimate.dims))
+    fields.push_back(integer("kDims", static_cast<int>(*steps), "/predictor/estimate/dims"));
   fields.push_back(boolean("kSums", estimate.reduce == Reduce::kSum, "/predictor/estimate/reduce"));
   fields.push_back(has_mask(estimate.mask));
   fields.push_back(

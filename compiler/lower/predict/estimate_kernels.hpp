@@ -7,6 +7,7 @@
 namespace lacuna {
 
 enum class EstimateKernel : std::uint8_t {
+  kGiven,   ///< scores that the spec says itself
   kMeans,   ///< means of queries with means of keys, or with all keys of a tile
   kKeys,    ///< means of queries decide about single keys, which need no memory but for their bit
   kTokens,  ///< tokens, or the last queries, by mma.sync
@@ -33,6 +34,7 @@ struct EstimateParts {
 /// of a later step, the bits of the one before.
 void add_step(const Plan& plan, const PredictStep& step, Kernel& kernel);
 
+Kernels given_kernels(const EstimateParts& parts);       ///< kGiven
 Kernels pooled_kernels(const EstimateParts& parts);      ///< kMeans, kKeys
 Kernels token_kernels(const EstimateParts& parts);       ///< kTokens
 Kernels cell_kernels(const EstimateParts& parts);        ///< kCells

@@ -25,12 +25,16 @@ Chosen<int> keys_smem(int head_dim) {
 
 /// Of templates/select/pooled/pooled_means.cuh: queries and logits of 16 rows of 512 tiles, and of
 /// each warp 32 keys, or a row's order, bits and p.
-Chosen<int> means_smem(int head_dim, bool reads_score) {
-  const int rows = kMeanRows * (head_dim + 4 + kMostTilesOfRow + 8);
+Chosen<int> means_smem(int length, bool reads_score) {
+  const int rows = kMeanRows * (length + 4 + kMostTilesOfRow + 8);
   const int of_warp = reads_score ? 2 * kMostTilesOfRow + kMostTilesOfRow / 32 : 32 * 20;
   return {(rows + kBlockWarps * of_warp) * kWordBytes, Origin::kDerived,
-          "(" + digits_of(kMeanRows) + " rows * (" + digits_of(head_dim) + " + 4 + " +
+          "(" + digits_of(kMeanRows) + " rows * (" + digits_of(length) + " + 4 + " +
               digits_of(kMostTilesOfRow) + " + 8) + 8 warps * " + digits_of(of_warp) + ") * 4"};
+}
+
+bool has_bounds(const EstimateParts& parts) {
+  return parts.estimate.columns.kind == SummaryKind::kMinMax;
 }
 
 Chosen<int> pooled_smem(const EstimateParts& parts, EstimateKernel kind) {
@@ -38,7 +42,7 @@ Chosen<int> pooled_smem(const EstimateParts& parts, EstimateKernel kind) {
   if (kind == EstimateKernel::kKeys) return keys_smem(head_dim);
   if (parts.estimate.columns.kind == SummaryKind::kTokens)
     return {kRowBytes, Origin::kDefault, "longer work tiles lie in the workspace"};
-  return means_smem(head_dim, parts.keep.score);
+  return means_smem(has_bounds(parts) ? 2 * head_dim : head_dim, parts.keep.score);
 }
 
 std::vector<ConfigField> pooled_config(const EstimateParts& parts, EstimateKernel kind) {
@@ -49,6 +53,8 @@ std::vector<ConfigField> pooled_config(const EstimateParts& parts, EstimateKerne
       boolean("kColumnsAreTokens", has_tokens, "/predictor/estimate/k"),
       boolean("kDecidesKeys", kind == EstimateKernel::kKeys, kNoField, Origin::kDerived,
               "a key is a tile of its own, and keep asks for no order")};
+  if (has_bounds(parts))
+    fields.push_back(boolean("kColumnsAreBounds", true, "/predictor/estimate/k"));
   add_estimate_config(parts, fields);
   return fields;
 }
@@ -57,6 +63,9 @@ Chosen<int> pooled_blocks(const EstimateParts& parts, EstimateKernel kind) {
   const bool has_tokens = parts.estimate.columns.kind == SummaryKind::kTokens;
   if (kind == EstimateKernel::kMeans && has_tokens)
     return {1, Origin::kDefault, "registers are not limited"};
+  constexpr int kWidestBounds = 128;  // whose rows leave registers for a second block
+  if (has_bounds(parts) && parts.plan.program.head_dim > kWidestBounds)
+    return {1, Origin::kDerived, "the rows of bounds take the registers of two"};
   return {2, Origin::kDerived, "two wait for each other's loads"};
 }
 
@@ -68,8 +77,9 @@ Kernels pooled_kernels(const EstimateParts& parts) {
   Kernel kernel{.name = "estimate",
                 .because = kind == EstimateKernel::kKeys
                                ? "means of queries decide about single keys"
-                           : has_tokens ? "means of queries are compared with keys"
-                                        : "means of queries are compared with means of keys",
+                           : has_tokens        ? "means of queries are compared with keys"
+                           : has_bounds(parts) ? "means of queries are compared with bounds of keys"
+                                               : "means of queries are compared with means of keys",
                 .header = "select/pooled/pooled.cuh",
                 .function = "predict_pooled",
                 .config = pooled_config(parts, kind),

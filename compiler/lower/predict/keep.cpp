@@ -13,7 +13,8 @@ namespace lacuna {
 namespace {
 
 /// What an estimate says of a tile, but for its rank; and what else tells it from others.
-constexpr Variable kEstimateVariables[] = {Variable::kScore, Variable::kP, Variable::kMassBefore};
+constexpr Variable kEstimateVariables[] = {Variable::kScore, Variable::kP, Variable::kMassBefore,
+                                           Variable::kPMax};
 constexpr Variable kPlaceVariables[] = {Variable::kSimilarK, Variable::kJ, Variable::kK0,
                                         Variable::kK1};
 
@@ -56,7 +57,8 @@ KeepQuestion keep_question(const Plan& plan, const PredictStep& step) {
   question.mass = reads(Variable::kMassBefore);
   question.similar_q = reads(Variable::kSimilarQ) || excludes_by(Variable::kSimilarQ);
   question.similar_k = reads(Variable::kSimilarK) || excludes_by(Variable::kSimilarK);
-  question.ranks_tiles = reads(Variable::kRank) || question.mass;
+  question.p_max = reads(Variable::kPMax);
+  question.ranks_tiles = reads(Variable::kRank) || question.mass || question.p_max;
   question.reads_place = uses_any(keep, kPlaceVariables);
   if (estimate == nullptr) return question;
   if (select->joins < 0) question.rank_condition = find_rank_condition(keep);
@@ -75,6 +77,7 @@ std::vector<ConfigField> keep_config(const KeepQuestion& keep) {
                                      boolean("kOrdersTiles", keep.orders_tiles(), kPointer),
                                      boolean("kKeepsFirst", keep.keeps_first, kPointer)};
   if (keep.keeps_first) fields.push_back(boolean("kKeepsByPlace", keep.reads_place, kPointer));
+  if (keep.p_max) fields.push_back(boolean("kUsesPMax", true, kPointer));
   fields.push_back(boolean("kUsesSimilarQ", keep.similar_q, kPointer));
   fields.push_back(boolean("kUsesSimilarK", keep.similar_k, kPointer));
   return fields;

@@ -12,6 +12,7 @@ struct KeepQuestion {
   const char* step = "kOnly";        ///< of the predictor: Step of templates/base/kinds.cuh
   bool score = false, mass = false;  ///< reads them
   bool similar_q = false, similar_k = false;  ///< `keep` or the estimate's `exclude` reads them
+  bool p_max = false;                         ///< reads it: p of the first tile in order
   bool ranks_tiles = false;                   ///< reads what is known only of tiles in order
   /// What it asks of a tile's rank, if that makes the tile one of the first so many of its row, as
   /// many whatever the tile, and if it asks nothing else but for the tile's place.

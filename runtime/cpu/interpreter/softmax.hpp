@@ -24,7 +24,8 @@ struct RowState {
 
 class OnlineSoftmax {
  public:
-  OnlineSoftmax(int rows, int head_dim);
+  /// `sigmoid`: weights are sigmoids of logits; there is no maximum, and the denominator is 1.
+  OnlineSoftmax(int rows, int head_dim, bool sigmoid = false);
   void reset();
 
   /// Takes the logits of one tile into maximum and denominator of row `r`, and turns them into
@@ -45,7 +46,10 @@ class OnlineSoftmax {
  private:
   std::span<float> accumulator(int r);
 
+  void absorb_sigmoids(int r, std::span<float> logits);
+
   std::size_t head_dim_;
+  bool sigmoid_;
   std::vector<RowState> states_;
   std::vector<float> accumulators_;
   std::vector<Term> terms_;

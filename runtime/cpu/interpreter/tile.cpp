@@ -95,7 +95,7 @@ bool decide_gate(const Attend& attend, int rows, bool first, Worker& worker) {
 
 Worker::Worker(const Job& job)
     : tile_k(static_cast<std::size_t>(job.attend.tile_k)),
-      softmax(job.attend.tile_q, job.head_dim) {
+      softmax(job.attend.tile_q, job.head_dim, job.attend.normalise == Weights::kSigmoid) {
   const auto tile_q = static_cast<std::size_t>(job.attend.tile_q);
   const auto d = static_cast<std::size_t>(job.head_dim);
   q.resize(tile_q * d);

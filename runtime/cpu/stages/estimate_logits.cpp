@@ -60,18 +60,24 @@ Sight classify(const Pass& pass) {
                                                                            : kEverything;
 }
 
-bool is_excluded(const Pass& pass, int j) {
+/// The tile at hand and key tile j, for formulas of tiles.
+void bind_place(const Pass& pass, int j) {
   const EstimateJob& job = pass.job;
-  if (pass.is_reference()) return false;
-  if (job.within && !has_bit(*job.within, pass.head, pass.i, j)) return true;
-  if (job.op.exclude.empty()) return false;
   const int i = pass.i;
   bind_tile(pass.bindings, {i * job.op.tile_q, std::min((i + 1) * job.op.tile_q, job.args.n_q) - 1},
             tile_tokens(pass, j, j + 1));
   pass.bindings.set(Variable::kI, i);
   pass.bindings.set(Variable::kJ, j);
+}
+
+bool is_excluded(const Pass& pass, int j) {
+  const EstimateJob& job = pass.job;
+  if (pass.is_reference()) return false;
+  if (job.within && !has_bit(*job.within, pass.head, pass.i, j)) return true;
+  if (job.op.exclude.empty()) return false;
+  bind_place(pass, j);
   if (job.similar_q) {
-    pass.bindings.set(Variable::kSimilarQ, *at<float>(*job.similar_q, pass.head, i));
+    pass.bindings.set(Variable::kSimilarQ, *at<float>(*job.similar_q, pass.head, pass.i));
   }
   if (job.similar_k) {
     const HeadIndex kv_head = head_of(*job.similar_k, pass.head, job.args.n_h);
@@ -153,18 +159,32 @@ void hide_columns(const Pass& pass, const LogitBlock& block, std::span<const std
   }
 }
 
+/// Scores that the spec says itself, one for each tile, in the place of a row's dot products.
+void take_scores(const Pass& pass, const LogitBlock& block, float* logits) {
+  for (int j = block.first_tile; j < block.end_tile; ++j) {
+    bind_place(pass, j);
+    logits[j - block.base] =
+        pass.job.op.temperature * evaluate(pass.job.op.from, pass.bindings).f32;
+  }
+}
+
 void compute_logits(const Pass& pass, LogitBlock& block, std::span<const std::uint8_t> sight,
                     std::vector<float>& logits) {
   block.base = block.first / kPanelColumns * kPanelColumns;
   block.stride =
       static_cast<std::size_t>(ceil_div(block.end - block.base, kPanelColumns)) * kPanelColumns;
   logits.resize(block.stride * static_cast<std::size_t>(pass.rows.count()));
-  dot_products(pass.rows.values.data(), pass.rows.count(), pass.panels, block.base, block.end,
-               logits.data(), block.stride);
+  const bool is_given = pass.job.op.is_given();
+  if (is_given) {
+    take_scores(pass, block, logits.data());
+  } else {
+    dot_products(pass.rows.values.data(), pass.rows.count(), pass.panels, block.base, block.end,
+                 logits.data(), block.stride);
+  }
   for (int r = 0; r < pass.rows.count(); ++r) {
     float* row =
         logits.data() + static_cast<std::size_t>(r) * block.stride + (block.first - block.base);
-    scale_row(pass, block, r, row);
+    if (!is_given) scale_row(pass, block, r, row);
     hide_columns(pass, block, sight, r, row);
   }
   block.logits = logits.data();

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "compiler/spec/bands.hpp"
 #include "runtime/base/parallel_for.hpp"
 #include "runtime/cpu/stages/estimate.hpp"
 
@@ -11,8 +12,13 @@ int parts_of(Summary kind) { return kind.kind == SummaryKind::kAntidiagonal ? ki
 
 /// Tokens that a row or column stands for.
 int tokens_of(Summary kind, int tile) {
-  if (kind.kind == SummaryKind::kMean) return tile;
+  if (kind.kind == SummaryKind::kMean || kind.kind == SummaryKind::kMinMax) return tile;
   return has_cells(kind) ? kind.count : 1;
+}
+
+/// Tokens from one row to the next.
+int step_of(Summary kind, int tile) {
+  return kind.kind == SummaryKind::kStride ? kind.count : tokens_of(kind, tile);
 }
 
 /// Vectors that stand for `tokens` tokens in tiles of `tile`.
@@ -21,8 +27,8 @@ int vector_count(Summary kind, int tokens, int tile) {
 }
 
 TokenRange vector_tokens(Summary kind, int tile, int tokens, int index) {
-  const int step = tokens_of(kind, tile);
-  return {index * step, std::min((index + 1) * step, tokens) - 1};
+  const int first = index * step_of(kind, tile);
+  return {first, std::min(first + tokens_of(kind, tile), tokens) - 1};
 }
 
 /// Row or column `index`: one stored vector, or the tokens of a cell one after the other, those of
@@ -31,7 +37,8 @@ void load_vector(const Array& x, HeadIndex head, Summary kind, bool reversed, in
                  float* to) {
   const int cell = parts_of(kind);
   for (int s = 0; s < cell; ++s) {
-    const int token = index * cell + (reversed ? cell - 1 - s : s);
+    const int number = kind.kind == SummaryKind::kStride ? index * kind.count : index;
+    const int token = number * cell + (reversed ? cell - 1 - s : s);
     float* part = to + std::ptrdiff_t{s} * x.width();
     if (token < x.tokens()) {
       load_row(x, head, token, part);
@@ -57,6 +64,22 @@ ColumnPanels pack_columns(const Array& k, HeadIndex kv_head, Summary kind, int c
   return panels;
 }
 
+/// What is not compared has no part in a product.
+void drop_elements(std::uint32_t bands, float* row, int width) {
+  for (int c = 0; c < width; ++c)
+    if (!is_in_bands(bands, c)) row[c] = 0.0F;
+}
+
+/// What a row is compared with bounds by: its negative elements, then its positive ones. The
+/// product with the smallest and the largest of each element has the larger of the two products.
+void split_signs(float* row, int width) {
+  for (int c = 0; c < width; ++c) {
+    const float x = row[c];
+    row[c] = std::min(x, 0.0F);
+    row[width + c] = std::max(x, 0.0F);
+  }
+}
+
 float* row_at(RowVectors& rows, int r, int length) {
   return rows.values.data() + std::ptrdiff_t{r} * length;
 }
@@ -74,6 +97,7 @@ TokenRange column_tokens(const EstimateJob& job, Summary kind, int column) {
 KeyColumns load_columns(const EstimateJob& job, HeadIndex kv_head) {
   const int n_k = job.args.n_k;
   const Summary kind = job.op.columns;
+  if (job.op.is_given()) return {ColumnPanels(job.k_tiles(), 0), {}};
   KeyColumns keys{
       pack_columns(*job.k, kv_head, kind, vector_count(kind, n_k, job.op.tile_k), job.args.threads),
       {}};
@@ -92,15 +116,23 @@ void load_rows(const EstimateJob& job, HeadIndex head, int i, RowVectors& rows) 
     first = std::max(0, n_q - kind.count);
     end = n_q;
   } else {
-    first = i * tile / tokens_of(kind, tile);
-    end = ceil_div(std::min((i + 1) * tile, n_q), tokens_of(kind, tile));
+    first = i * tile / step_of(kind, tile);
+    end = ceil_div(std::min((i + 1) * tile, n_q), step_of(kind, tile));
   }
-  const int length = parts_of(kind) * job.q->width();
+  const bool has_bounds = job.op.columns.kind == SummaryKind::kMinMax;
+  const int width = job.q == nullptr ? 0 : job.q->width();
+  const std::uint32_t bands = band_steps(job.op.dims).value_or(0);
+  const int length = (has_bounds ? 2 : parts_of(kind)) * width;
   rows.values.resize(static_cast<std::size_t>(end - first) * static_cast<std::size_t>(length));
   rows.tokens.clear();
   for (int row = first; row < end; ++row) {
     rows.tokens.push_back(vector_tokens(kind, tile, n_q, row));
-    load_vector(*job.q, head, kind, true, row, row_at(rows, row - first, length));
+    if (job.q == nullptr) continue;
+    float* const vector = row_at(rows, row - first, length);
+    load_vector(*job.q, head, kind, true, row, vector);
+    for (int part = 0; part < parts_of(kind); ++part)
+      drop_elements(bands, vector + std::ptrdiff_t{part} * width, width);
+    if (has_bounds) split_signs(vector, width);
   }
 }
 

@@ -28,6 +28,8 @@ Array project(const Array& x, const Array* mean, const Array& onto, int n_h, std
 
 /// f32 [batch, heads, tiles, d].
 Array summarise(const Array& x, const Array* mean, int tile, std::int32_t threads);
+/// f32 [batch, heads, tiles, 2 d]: the smallest of each element, then the largest.
+Array bound(const Array& x, int tile, std::int32_t threads);
 /// f32 [batch, heads, tiles].
 Array similarity(const Array& x, const Array* mean, int tile, SimilarityForm form,
                  std::int32_t threads);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include "compiler/expr/parse.hpp"
@@ -73,6 +74,16 @@ void rank_tiles(RowScratch& row) {
   }
 }
 
+/// The largest p of the visible tiles; a NaN is none.
+float largest_p(const RowScratch& row) {
+  float largest = -std::numeric_limits<float>::infinity();
+  for (const int j : row.visible) {
+    const float p = row.p[static_cast<std::size_t>(j)];
+    if (p > largest) largest = p;
+  }
+  return largest;
+}
+
 /// Variables of `keep` that do not depend on the key tile.
 void bind_row(const SelectJob& job, HeadIndex head, int i, RowScratch& row) {
   row.bindings.set(Variable::kB, job.args.first_b + static_cast<std::int32_t>(head.b));
@@ -90,6 +101,7 @@ void select_row(const SelectJob& job, HeadIndex head, int i, RowScratch& row, co
   if (uses(job.op.keep, Variable::kRank) || uses(job.op.keep, Variable::kMassBefore)) {
     rank_tiles(row);
   }
+  if (uses(job.op.keep, Variable::kPMax)) row.bindings.set(Variable::kPMax, largest_p(row));
   auto* words = at<std::uint32_t>(bits, head, i);
   std::fill(words, words + job.words(), 0U);
   for (const int j : row.visible) {

@@ -86,6 +86,7 @@ class Stages {
   }
   void operator()(const Smooth& op) { define(0, token_mean(*find(op.x), caller_.threads)); }
   void operator()(const Summarise& op) {
+    if (op.bounds) return define(0, bound(*find(op.x), op.tile, caller_.threads));
     Array means = summarise(*find(op.x), find(op.mean), op.tile, caller_.threads);
     if (op.rounded) means = convert(means, element_of(program_.dtype), caller_.threads);
     define(0, std::move(means));

@@ -61,6 +61,26 @@ Array summarise(const Array& x, const Array* mean, int tile, std::int32_t thread
   return result;
 }
 
+Array bound(const Array& x, int tile, std::int32_t threads) {
+  const int d = x.width();
+  Array result =
+      make_array(Element::kF32, x.batches(), x.heads(), ceil_div(x.tokens(), tile), 2 * d);
+  for_each_tile(x, tile, threads,
+                [&](HeadIndex head, int t, int begin, int end, TileScratch& scratch) {
+                  float* const smallest = at<float>(result, head, t);
+                  float* const largest = smallest + d;
+                  for (int n = begin; n < end; ++n) {
+                    load_row(x, head, n, scratch.row.data());
+                    for (int c = 0; c < d; ++c) {
+                      const float value = finite_or_zero(scratch.row[static_cast<std::size_t>(c)]);
+                      smallest[c] = n == begin ? value : std::min(smallest[c], value);
+                      largest[c] = n == begin ? value : std::max(largest[c], value);
+                    }
+                  }
+                });
+  return result;
+}
+
 Array similarity(const Array& x, const Array* mean, int tile, SimilarityForm form,
                  std::int32_t threads) {
   Array result = make_array(Element::kF32, x.batches(), x.heads(), ceil_div(x.tokens(), tile));

@@ -96,8 +96,8 @@ class AttendBlock {
     multiply_queries_keys(scores, t, tile.index());
     if constexpr (Config::kHasScore) apply_score_hook(scores, tile.index());
     if (tile.needs_mask()) apply_mask(scores, tile.index());
-    float tile_max[2];
-    row_maxima(tile_max, scores);
+    float tile_max[2] = {};
+    if constexpr (!is_sigmoid<Config>(0)) row_maxima(tile_max, scores);
     GateStatistics statistics;
     if constexpr (Shape::kHasGate && !kFirst) {
       statistics =
@@ -139,6 +139,13 @@ class AttendBlock {
   /// Scores -> packed weights under the raised maxima, and the decay of everything older.
   __device__ __forceinline__ void weigh(Weights& weights, float (&decay)[2], const Scores& scores,
                                         const float (&tile_max)[2]) {
+    if constexpr (is_sigmoid<Config>(0)) {
+#pragma unroll
+      for (int step = 0; step < Shape::kKeySteps; ++step)
+        weigh_step_sigmoid<Element>(weights[step], scores, step, to_log2_);
+      decay[0] = decay[1] = 1.0f;
+      return;
+    }
     raise_maxima(softmax_, decay, tile_max, to_log2_);
     const float offset[2] = {softmax_.offset(0, to_log2_) - kRangeLog2,
                              softmax_.offset(1, to_log2_) - kRangeLog2};
@@ -174,7 +181,7 @@ class AttendBlock {
   /// values.
   template <bool kFirst>
   __device__ __forceinline__ void take(const Weights& weights, const float (&decay)[2]) {
-    if constexpr (!kFirst) {
+    if constexpr (!kFirst && !is_sigmoid<Config>(0)) {
 #pragma unroll
       for (int n = 0; n < Shape::kColumnBlocks; ++n) {
 #pragma unroll
@@ -314,6 +321,7 @@ class AttendBlock {
     } else {
       using Staging = typename Shape::OutputTile;
       float denominators[2] = {sum[0], sum[1]};
+      if constexpr (is_sigmoid<Config>(0)) denominators[0] = denominators[1] = 1.0f;
       const LaneRows lane{first_row + lane_index() / 4, row.h};
       take_sinks<Config, Hooks>(denominators, args_, row.b, lane, softmax_, to_log2_, kRangeLog2);
       write_output<Element, Staging>(args_.attend.o, row.b, row.h, first_row, args_.attend.n_q,

@@ -120,7 +120,7 @@ class CellBlock {
       load(steps[Shape::kStages - 1], stage == 0 ? Shape::kStages - 1 : stage - 1);
       add_products_of_sets<Element, typename Shape::template QueryTile<16>,
                            typename Shape::template KeyTile<16>>(
-          sums, query_rows(stage, steps[0] % Shape::kParts), key_rows(stage));
+          sums, query_rows(stage, steps[0] % Shape::kParts), key_rows(stage), dims_of(steps[0]));
       if (steps[0] % Shape::kParts == Shape::kParts - 1) {
         take_chunk(logits, sums, column_of(steps[0]));
         clear_all(sums);
@@ -132,6 +132,11 @@ class CellBlock {
     cp_async_wait<0>();
   }
 
+  /// Which of the elements of a step, 16 at a time, are compared.
+  __device__ __forceinline__ static u32 dims_of(int step) {
+    if constexpr (kDimsOf<Config> == ~0u) return ~0u;
+    return kDimsOf<Config> >> step % Shape::kSlices * (Shape::kDepth / 16);
+  }
   __device__ __forceinline__ static int next_stage(int stage) {
     return stage == Shape::kStages - 1 ? 0 : stage + 1;
   }

@@ -69,6 +69,23 @@ __device__ __forceinline__ void select_by_index(const Args& args, const KeepRow&
   });
 }
 
+/// Does `keep` read the row's largest p? Config::kUsesPMax; no where a Config does not say.
+template <class Config, class = const bool>
+inline constexpr bool kReadsPMax = false;
+template <class Config>
+inline constexpr bool kReadsPMax<Config, decltype(Config::kUsesPMax)> = Config::kUsesPMax;
+
+/// keep_parts of a row in order, whose first tile has the largest p.
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ typename Hooks::KeepParts parts_of_order(const Args& args,
+                                                                    const KeepRow& row,
+                                                                    const RowValues& values) {
+  auto parts = keep_parts<Hooks>(args, row);
+  if constexpr (kReadsPMax<Config>)
+    parts.p_max = values.ordered > 0 ? values.p[values.order[0]] : -kInfinity;
+  return parts;
+}
+
 /// `words` has room for the row's bits, or `most_words` are fewer than that.
 template <class Config, class Hooks, class Team, class Args>
 __device__ __forceinline__ void select_by_order(const Args& args, const KeepRow& row,
@@ -83,7 +100,7 @@ __device__ __forceinline__ void select_by_order(const Args& args, const KeepRow&
   team.meet();
   int visible_before = 0;
   float mass_before = 0.0f;
-  const auto parts = keep_parts<Hooks>(args, row);
+  const auto parts = parts_of_order<Config, Hooks>(args, row, values);
   for (int round = 0; round < values.ordered; round += Team::kSize) {
     const int place = round + team.index();
     const int j = place < values.ordered ? values.order[place] : 0;

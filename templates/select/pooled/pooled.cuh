@@ -11,9 +11,11 @@
 #include "arch/approx.cuh"
 #include "base/kinds.cuh"
 #include "select/keep/decide_row.cuh"
+#include "select/keep/normalise_row.cuh"
 #include "select/pooled/pooled_means.cuh"
 #include "select/pooled/pooled_product.cuh"
 #include "select/pooled/pooled_tokens.cuh"
+#include "select/pooled/pooled_vectors.cuh"
 
 namespace lacuna {
 
@@ -44,7 +46,8 @@ class PooledBlock {
   static constexpr int kColumns = Config::kColumnsAreTokens ? Config::kTileK : 1;  ///< of a tile
   static constexpr bool kIsRowMax = Config::kNormalise == Normalise::kRowMax;
   static constexpr bool kIsNormal = Config::kNormalise == Normalise::kSoftmax || kIsRowMax;
-  using Rows = PooledRows<Config::kHeadDim, kRows>;
+  using Vectors = PooledVectors<Config>;
+  using Rows = PooledRows<Vectors, Config::kHeadDim, kRows>;
   /// Columns that a warp takes before it reduces: whole tiles, in steps of kKeys.
   static constexpr int kSpan = kColumns < Rows::kKeys ? Rows::kKeys : kColumns;
   /// Lanes that share a tile of a row.
@@ -138,9 +141,8 @@ class PooledBlock {
                                group_.h / args_.attend.heads_per_kv * k.stride_h;
       dot = rows.multiply(keys, k.stride_n, first, columns_ - 1);
     } else {
-      const float* const keys =
-          args_.predict.k_summary + key_head(args_, group_.b, group_.h) * tiles_ * Config::kHeadDim;
-      dot = rows.multiply(keys, Config::kHeadDim, first, columns_ - 1);
+      const float* const keys = Vectors::columns(args_, group_.b, group_.h);
+      dot = rows.multiply(keys, Vectors::kLength, first, columns_ - 1);
     }
     if (!sees) return;
     const float logit = dot * args_.attend.scale * Config::kTemperature;
@@ -164,31 +166,11 @@ class PooledBlock {
     decide_row<Config, Hooks>(args_, row, p, plane(r), order, shared_.order, shared_.select);
   }
 
-  /// Reduced logits and log-sums -> p, in the place of the log-sums. A thread has few tiles:
-  /// unrolled loops would only take longer to compile.
+  /// Reduced logits and log-sums -> p, in the place of the log-sums.
   __device__ __forceinline__ void normalise(const float* reduced, float* p) const {
     const float* const log_sums = kColumns > 1 && !kIsRowMax ? p : reduced;
-    ReduceScratch& scratch = shared_.select.reduce;
-    float largest = -kInfinity;
-#pragma unroll 1
-    for (int j = thread_index(); j < tiles_; j += Config::kThreads) {
-      largest = fmaxf(largest, log_sums[j]);
-    }
-    largest = block_max<Config::kThreads>(largest, scratch);
-    if (largest == -kInfinity) largest = 0.0f;  // nothing is visible: every p is 0
-    float sum = 0.0f;
-#pragma unroll 1
-    for (int j = thread_index(); j < tiles_; j += Config::kThreads) {
-      sum += exp2_approx((log_sums[j] - largest) * kLog2E);
-    }
-    sum = block_sum<Config::kThreads>(sum, scratch);
-    const float share = sum > 0.0f ? (kIsRowMax ? 1.0f : 1.0f / sum) : sum;
-    const float* const logits = Config::kSums ? log_sums : reduced;
-#pragma unroll 1
-    for (int j = thread_index(); j < tiles_; j += Config::kThreads) {
-      p[j] = exp2_approx((logits[j] - largest) * kLog2E) * share;
-    }
-    __syncthreads();
+    normalise_row<Config::kThreads, kIsRowMax>(log_sums, Config::kSums ? log_sums : reduced, p,
+                                               tiles_, shared_.select.reduce);
   }
 
   const Args& args_;

@@ -9,19 +9,21 @@
 #include "arch/approx.cuh"
 #include "base/kinds.cuh"
 #include "select/keep/decide_row.cuh"
+#include "select/pooled/pooled_vectors.cuh"
 
 namespace lacuna {
 
 template <class Config, class Hooks, class Args>
 class PooledMeans {
-  static constexpr int kHeadDim = Config::kHeadDim;
+  using Vectors = PooledVectors<Config>;
+  static constexpr int kLength = Vectors::kLength;
   static constexpr int kRows = 16, kColumns = 32;  ///< of a warp's product
   static constexpr int kDepth = 16;                ///< of which this much is in shared memory
   static constexpr int kLaneRows = 4, kLaneColumns = 4;
   static constexpr int kWarps = Config::kThreads / 32;
   static constexpr bool kIsRowMax = Config::kNormalise == Normalise::kRowMax;
   static constexpr bool kIsNormal = Config::kNormalise == Normalise::kSoftmax || kIsRowMax;
-  static_assert(kHeadDim % kDepth == 0);
+  static_assert(kLength % kDepth == 0);
 
   /// Strides of 4 (8) banks more than a multiple of 32: neighbouring rows do not meet.
   struct WarpSmem {
@@ -34,7 +36,7 @@ class PooledMeans {
     };
   };
   struct Smem {
-    float queries[kRows][kHeadDim + 4];
+    float queries[kRows][kLength + 4];
     float logits[kRows][kMostWarpTiles + 8];
     WarpSmem warps[kWarps];
   };
@@ -73,13 +75,14 @@ class PooledMeans {
 
  private:
   __device__ __forceinline__ void load_queries(int head) {
-    constexpr int kQuads = kHeadDim / 4;
+    constexpr int kQuads = kLength / 4;
     const long long first = static_cast<long long>(head) * args_.predict.keep_q_tiles + first_;
-    const float* const summaries = args_.predict.q_summary + first * kHeadDim;
+    const float* const summaries = args_.predict.q_summary + first * Config::kHeadDim;
     for (int n = thread_index(); n < kRows * kQuads; n += Config::kThreads) {
       const int r = n / kQuads, column = n % kQuads * 4;
       float4 x = {0.0f, 0.0f, 0.0f, 0.0f};
-      if (r < rows_) x = *reinterpret_cast<const float4*>(summaries + r * kHeadDim + column);
+      if (r < rows_)
+        x = Vectors::template row_elements<float4>(summaries + r * Config::kHeadDim, column);
       *reinterpret_cast<float4*>(smem_.queries[r] + column) = x;
     }
   }
@@ -101,28 +104,27 @@ class PooledMeans {
 #pragma unroll
     for (int n = 0; n < 4; ++n) {
       const int key = smaller(first + lane_index() / 4 + 8 * n, tiles_ - 1);
-      keys[n] = *reinterpret_cast<const float4*>(summaries + key * kHeadDim + depth +
+      keys[n] = *reinterpret_cast<const float4*>(summaries + key * kLength + depth +
                                                  lane_index() % 4 * 4);
     }
   }
 
   __device__ __forceinline__ void multiply(int first) {
     auto& keys = smem_.warps[warp_].keys;
-    const float* const summaries =
-        args_.predict.k_summary + key_head(args_, b_, h_) * tiles_ * kHeadDim;
+    const float* const summaries = Vectors::columns(args_, b_, h_);
     const int row = lane_index() / 8, column = lane_index() % 8;  // the first of this lane
     float sums[kLaneRows][kLaneColumns] = {};
     float4 next[4];
     load_keys(next, summaries, first, 0);
 #pragma unroll 1
-    for (int depth = 0; depth < kHeadDim; depth += kDepth) {
+    for (int depth = 0; depth < kLength; depth += kDepth) {
       __syncwarp();
 #pragma unroll
       for (int n = 0; n < 4; ++n) {
         *reinterpret_cast<float4*>(keys[lane_index() / 4 + 8 * n] + lane_index() % 4 * 4) = next[n];
       }
       __syncwarp();
-      if (depth + kDepth < kHeadDim) load_keys(next, summaries, first, depth + kDepth);
+      if (depth + kDepth < kLength) load_keys(next, summaries, first, depth + kDepth);
 #pragma unroll 1
       for (int d = 0; d < kDepth; d += 4) {
         float4 q[kLaneRows], k[kLaneColumns];

@@ -23,17 +23,19 @@ __device__ __forceinline__ float sum_for_each_lane(float (&sums)[32]) {
   return sums[0];
 }
 
-/// kRows query vectors in registers; kRows * kKeys == 32. Lane r * kKeys + c has the dot product of
-/// row r and key c.
-template <int kHeadDim, int kRows>
+/// kRows vectors of Vectors::kLength in registers; kRows * kKeys == 32. Lane r * kKeys + c has the
+/// dot product of row r and key c.
+template <class Vectors, int kMeanLength, int kRows>
 class PooledRows {
+  static constexpr int kLength = Vectors::kLength;
+
  public:
   static constexpr int kKeys = 32 / kRows;
 
   __device__ __forceinline__ static int row_of_lane() { return lane_index() / kKeys; }
   __device__ __forceinline__ static int key_of_lane() { return lane_index() % kKeys; }
 
-  /// Rows from `first` on, [rows, kHeadDim]; those past the last one count as 0.
+  /// Of the means from `first` on, [rows, kMeanLength]; those past the last one count as 0.
   __device__ __forceinline__ PooledRows(const float* first, int rows) {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
@@ -41,7 +43,7 @@ class PooledRows {
       for (int pair = 0; pair < kPairs; ++pair) {
         float2 x = {0.0f, 0.0f};
         if (r < rows && has_pair(pair)) {
-          x = *reinterpret_cast<const float2*>(first + r * kHeadDim + column(pair));
+          x = Vectors::template row_elements<float2>(first + r * kMeanLength, column(pair));
         }
         query_[r][2 * pair] = x.x;
         query_[r][2 * pair + 1] = x.y;
@@ -76,12 +78,12 @@ class PooledRows {
   }
 
  private:
-  static constexpr int kPairs = ceil_div(kHeadDim, 64);  ///< of columns that a lane takes
-  static_assert(kRows * kKeys == 32 && kHeadDim % 32 == 0);
+  static constexpr int kPairs = ceil_div(kLength, 64);  ///< of columns that a lane takes
+  static_assert(kRows * kKeys == 32 && kLength % 32 == 0);
 
   __device__ __forceinline__ static int column(int pair) { return 2 * lane_index() + 64 * pair; }
   __device__ __forceinline__ static bool has_pair(int pair) {
-    return kHeadDim % 64 == 0 || column(pair) < kHeadDim;
+    return kLength % 64 == 0 || column(pair) < kLength;
   }
   __device__ __forceinline__ static float2 load_pair(const float* source) {
     return *reinterpret_cast<const float2*>(source);

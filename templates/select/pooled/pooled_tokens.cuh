@@ -15,6 +15,7 @@
 #include "arch/pack.cuh"
 #include "base/kinds.cuh"
 #include "loader/token_rows.cuh"
+#include "select/dims.cuh"
 #include "select/keep/select_row.cuh"
 
 namespace lacuna {
@@ -106,7 +107,7 @@ class PooledTokens {
   }
 
   __device__ __forceinline__ float4 scaled_mean(const float* means, int r, int column) const {
-    if (r >= group_.rows) return {0.0f, 0.0f, 0.0f, 0.0f};
+    if (r >= group_.rows || !takes_element<Config>(column)) return {0.0f, 0.0f, 0.0f, 0.0f};
     const float4 x = *reinterpret_cast<const float4*>(means + r * kHeadDim + column);
     const float factor = 1.0f / smem_.to_mean[r];
     return {x.x * factor, x.y * factor, x.z * factor, x.w * factor};

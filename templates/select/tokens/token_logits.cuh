@@ -7,6 +7,7 @@
 #include "loader/row_tile_loader.cuh"
 #include "loader/token_rows.cuh"
 #include "quantise/groups.cuh"
+#include "select/dims.cuh"
 #include "select/tokens/token_product.cuh"
 #include "select/tokens/token_shape.cuh"
 
@@ -24,7 +25,9 @@ class TokenLogits {
       QuantGroups<Config::kGroup, true, (Config::kTileQ > 16 ? Config::kTileQ : 16)>;
   using KeyGroups = QuantGroups<Config::kGroup, false, (Config::kTileK > 32 ? Config::kTileK : 32)>;
   static constexpr int kCell = Shape::kCell, kCellK = Shape::kCellK;
+  static constexpr int kStride = Shape::kRowStride;  ///< tokens from row to row
   static_assert(!kIsReference || kBits == 16, "reference logits are exact");
+  static_assert(kStride == 1 || kBits == 16, "integers have a scale for each token's group");
 
  public:
   template <bool kIsFloat, int kBlocks>
@@ -38,7 +41,7 @@ class TokenLogits {
   using Sums = typename SumsOf<kBits == 16, Shape::kBlocks>::Type;
 
   __device__ __forceinline__ TokenLogits(const Args& args, const KeepRow& row)
-      : args_(args), row_(row), first_row_(row.q0 / kCell) {
+      : args_(args), row_(row), first_row_(row.q0 / (kCell * kStride)) {
     if constexpr (Shape::kIsLast) first_row_ = row.q0;
   }
 
@@ -83,11 +86,11 @@ class TokenLogits {
   }
 
   __device__ __forceinline__ void load_queries(u32 tile) const {
-    const int rows = args_.attend.n_q;
+    const int rows = kStride == 1 ? args_.attend.n_q : ceil_div(args_.attend.n_q, kStride);
     if constexpr (kBits == 16) {
       const TensorArg& q = args_.attend.q;
       const Element* const head = element_of<Element>(q, row_.b, row_.h, 0, 0);
-      QueryLoader(head, q.stride_n, rows).load(tile, first_row_);
+      QueryLoader(head, q.stride_n * kStride, rows).load(tile, first_row_);
     } else {
       const signed char* const head =
           args_.predict.estimate_q_values +
@@ -115,7 +118,8 @@ class TokenLogits {
   __device__ __forceinline__ void add(Sums& sums, u32 queries, u32 keys, int set, int split) const {
     add_products<Element, QueryTile, KeyTile>(
         sums, queries + static_cast<u32>(set * 16 * QueryTile::kRowBytes),
-        keys + static_cast<u32>(split * Shape::kSplitColumns * KeyTile::kRowBytes));
+        keys + static_cast<u32>(split * Shape::kSplitColumns * KeyTile::kRowBytes),
+        kIsReference ? ~0u : kDimsOf<Config>);
   }
 
   /// Products -> logits in natural units; `column` is the split's first.
@@ -166,14 +170,14 @@ class TokenLogits {
     bool visible = true;
     constexpr bool kAreTokens = kCell == 1 && kCellK == 1;
     if constexpr (Config::kHasMask && kAreTokens) {
-      visible = sees<Hooks>(args_, divisors, row, column, row_.h, row_.b);
+      visible = sees<Hooks>(args_, divisors, row * kStride, column, row_.h, row_.b);
     }
     if constexpr (Config::kHasMask && !kAreTokens) {
       const int q0 = row * kCell, k0 = column * kCellK;
       visible = Hooks::tile_visible(args_, q0, smaller(q0 + kCell, args_.attend.n_q) - 1, k0,
                                     smaller(k0 + kCellK, args_.attend.n_k) - 1, row_.h, row_.b);
     }
-    if constexpr (kIsReference) visible = visible && Hooks::reference(args_, row, column);
+    if constexpr (kIsReference) visible = visible && Hooks::reference(args_, row * kStride, column);
     return visible;
   }
 

@@ -16,10 +16,10 @@ __device__ __forceinline__ void clear(Sum (&sums)[kBlocks][4]) {
 }
 
 /// sums[set][n] += 16 rows of a set x block n (8 columns)^T; both tiles begin at rows that are
-/// multiples of 8. A column is read once for all sets.
+/// multiples of 8. A column is read once for all sets. Bit n of `dims`: step n, 32 bytes, counts.
 template <class Element, class QueryTile, class KeyTile, class Sum, int kSets, int kBlocks>
 __device__ __forceinline__ void add_products_of_sets(Sum (&sums)[kSets][kBlocks][4], u32 rows,
-                                                     u32 columns) {
+                                                     u32 columns, u32 dims = ~0u) {
   static_assert(kBlocks % 2 == 0 && QueryTile::kRowBytes == KeyTile::kRowBytes);
   const int l = lane_index();
   const LaneAddress<QueryTile> row(rows, l % 16, l / 16);
@@ -27,6 +27,7 @@ __device__ __forceinline__ void add_products_of_sets(Sum (&sums)[kSets][kBlocks]
   const LaneAddress<KeyTile> column(columns, l % 8 + l / 16 * 8, l / 8 % 2);
 #pragma unroll 8
   for (int step = 0; step < QueryTile::kRowBytes / 32; ++step) {
+    if ((dims >> step & 1u) == 0) continue;
     u32 a[kSets][4];
 #pragma unroll
     for (int set = 0; set < kSets; ++set) ldmatrix_x4(a[set], row.at(set, step));
@@ -45,9 +46,11 @@ __device__ __forceinline__ void add_products_of_sets(Sum (&sums)[kSets][kBlocks]
 
 /// The same of 16 rows.
 template <class Element, class QueryTile, class KeyTile, class Sum, int kBlocks>
-__device__ __forceinline__ void add_products(Sum (&sums)[kBlocks][4], u32 rows, u32 columns) {
+__device__ __forceinline__ void add_products(Sum (&sums)[kBlocks][4], u32 rows, u32 columns,
+                                             u32 dims = ~0u) {
   using OneSet = Sum[1][kBlocks][4];
-  add_products_of_sets<Element, QueryTile, KeyTile>(reinterpret_cast<OneSet&>(sums), rows, columns);
+  add_products_of_sets<Element, QueryTile, KeyTile>(reinterpret_cast<OneSet&>(sums), rows, columns,
+                                                    dims);
 }
 
 }  // namespace lacuna

@@ -20,6 +20,12 @@ __host__ __device__ constexpr int divisor_up_to(int n, int most) {
   return n % most == 0 ? most : divisor_up_to(n, most - 1);
 }
 
+/// Tokens from one row to the next: Config::kRowStride; 1 where a Config does not say.
+template <class Config, class = const int>
+inline constexpr int kRowStrideOf = 1;
+template <class Config>
+inline constexpr int kRowStrideOf<Config, decltype(Config::kRowStride)> = Config::kRowStride;
+
 template <class Config>
 struct TokenShape {
   static constexpr int kThreads = Config::kThreads;
@@ -29,7 +35,8 @@ struct TokenShape {
   static constexpr bool kRowsAreOneTile = true;
   static constexpr int kProducts = 1;  ///< of tokens, whose mean a logit is
 
-  static constexpr int kWorkTiles = kIsLast ? Config::kLastRows : Config::kTileQ;
+  static constexpr int kRowStride = kRowStrideOf<Config>;
+  static constexpr int kWorkTiles = kIsLast ? Config::kLastRows : Config::kTileQ / kRowStride;
   static constexpr int kTileColumns = Config::kTileK;
   static constexpr int kStages = kTileColumns <= 64 ? 2 : 1;
   static constexpr int kColumns =  ///< of a chunk

@@ -13,7 +13,11 @@ void emit_attend(Emitter& e, const Attend& attend, const Shape& shape, DType dty
   if (!attend.sink.empty()) emit_sink(e, attend.sink);
   emit_scores(e, attend, shape, /*partial=*/false);
   emit_scores(e, attend, shape, /*partial=*/true);
-  emit_softmax(e, shape, attend.v_scale >= 0);
+  if (attend.normalise == Weights::kSigmoid) {
+    emit_sigmoid(e, shape);
+  } else {
+    emit_softmax(e, shape, attend.v_scale >= 0);
+  }
   emit_accumulate(e, shape, Terms::kAll);
   emit_accumulate(e, shape, Terms::kNonzero);
   emit_pack_q(e, shape, dtype);

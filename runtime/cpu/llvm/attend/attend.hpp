@@ -19,6 +19,8 @@ void emit_sink(Emitter& e, const Expr& sink);
 void emit_scores(Emitter& e, const Attend& attend, const Shape& shape, bool partial);
 /// `rounds`: weights become e4m3 of kWeightRange * weight.
 void emit_softmax(Emitter& e, const Shape& shape, bool rounds);
+/// Weights that are sigmoids of their logits, under the same name.
+void emit_sigmoid(Emitter& e, const Shape& shape);
 void emit_accumulate(Emitter& e, const Shape& shape, Terms terms);
 void emit_pack_q(Emitter& e, const Shape& shape, DType dtype);
 void emit_pack_k(Emitter& e, const Shape& shape, DType dtype);

@@ -56,7 +56,8 @@ struct Kernels {
   std::int32_t (*gate)(const Frame*, float tile_max, float gap) = nullptr;
   /// The logit of row q that no key has. Null: there is none.
   float (*sink)(const Frame*, std::int32_t q) = nullptr;
-  /// s becomes probabilities; row_max, row_sum, row_shift, pending follow. Multiples of 16 rows.
+  /// s becomes probabilities; row_max, row_sum, row_shift, pending follow. Multiples of 16 rows. Of
+  /// sigmoids row_sum is 1, and nothing else follows.
   void (*softmax)(const Frame*, std::int64_t begin, std::int64_t end) = nullptr;
   /// o = o * pending + s v; pending = 1. `accumulate` is for values that are finite; with the other
   /// one a key of weight 0 (one that the row does not see) has no part in s v, whatever it holds.
