@@ -204,8 +204,8 @@ void note_loader(const PassContext& context, const TileRequest& request) {
 /// Does nobody but the kernels know what the tiles are?
 bool has_tiles_of_its_own(const Program& program) {
   const auto has_tiles = [](const ParamSpec& param) {
-    return std::ranges::count(param.symbol.shape, ParamDim::kQTiles) +
-               std::ranges::count(param.symbol.shape, ParamDim::kKTiles) !=
+    return std::ranges::count(param.symbol.shape, ParamAxis::kQTiles, &ParamDim::axis) +
+               std::ranges::count(param.symbol.shape, ParamAxis::kKTiles, &ParamDim::axis) !=
            0;
   };
   const Attend& attend = attend_of(program);

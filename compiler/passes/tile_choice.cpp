@@ -134,10 +134,11 @@ std::vector<int> tiles_within(int keep) {
 }
 
 /// The first parameter with this dimension that an expression reads; "" if there is none.
-std::string parameter_along(const Expr& expr, ParamDim dim) {
+std::string parameter_along(const Expr& expr, ParamAxis axis) {
   for (std::size_t p = 0; p < expr.parameters.size(); ++p) {
     const ParamSymbol& symbol = expr.parameters[p];
-    if (std::ranges::count(symbol.shape, dim) > 0 && uses_parameter(expr, static_cast<int>(p)))
+    if (std::ranges::count(symbol.shape, axis, &ParamDim::axis) > 0 &&
+        uses_parameter(expr, static_cast<int>(p)))
       return symbol.name;
   }
   return "";
@@ -152,8 +153,10 @@ TileRequest tile_request(const Program& program, const TileSpec& spec, const Tar
   for (const auto& [select, estimate] : predict_steps(program)) {
     request.keep_q = select->tile_q, request.keep_k = select->tile_k;
     for (const Expr& expr : {select->keep, estimate != nullptr ? estimate->exclude : Expr{}}) {
-      if (request.per_q_tile.empty()) request.per_q_tile = parameter_along(expr, ParamDim::kQTiles);
-      if (request.per_k_tile.empty()) request.per_k_tile = parameter_along(expr, ParamDim::kKTiles);
+      if (request.per_q_tile.empty())
+        request.per_q_tile = parameter_along(expr, ParamAxis::kQTiles);
+      if (request.per_k_tile.empty())
+        request.per_k_tile = parameter_along(expr, ParamAxis::kKTiles);
     }
   }
   return request;

@@ -269,10 +269,10 @@ class PredictorRules {
     const bool in_keep = uses_parameter(predictor_.keep, index);
     if (!in_keep && !(estimate && uses_parameter(estimate->exclude, index))) return;
     const char* reader = in_keep ? "predictor.keep" : "predictor.estimate.exclude";
-    for (const ParamDim dim : param.symbol.shape) {
-      if (dim == ParamDim::kQTiles)
+    for (const ParamDim& dim : param.symbol.shape) {
+      if (dim.axis == ParamAxis::kQTiles)
         check_tile_dim(param, reader, "q", predictor_.tile_q, context_.spec.tile.q.values);
-      if (dim == ParamDim::kKTiles)
+      if (dim.axis == ParamAxis::kKTiles)
         check_tile_dim(param, reader, "k", predictor_.tile_k, context_.spec.tile.k.values);
     }
   }

@@ -49,6 +49,7 @@ MaskClasses::MaskClasses(const SpecDocument& document, const Inputs& inputs, std
   bindings_.parameters = views_;
   bindings_.set(Variable::kNQ, n_q_);
   bindings_.set(Variable::kNK, n_k_);
+  bindings_.set(Variable::kNH, static_cast<std::int32_t>(inputs.q.shape[1]));
 }
 
 TileLook MaskClasses::look(std::int32_t b, std::int32_t h, std::int32_t i, std::int32_t j,
