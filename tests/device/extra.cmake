@@ -94,7 +94,8 @@ set(short_tier
   split_int8_lists_d64_bf16_sm_90a split_topk_blocks_d64_bf16_sm_90a
   sink_d64_bf16_sm_90a row_sink_d128_f16_sm_100a int8_sink_d64_bf16_sm_90a int8_sink_d64_bf16_sm_100a
   split_row_sink_d64_bf16_sm_100a split_row_sink_d64_bf16_sm_90a
-  divided_window_d64_bf16_sm_100a divided_window_d64_bf16_sm_90a)
+  divided_window_d64_bf16_sm_100a divided_window_d64_bf16_sm_90a
+  values_d64_bf16_sm_100a values_d64_bf16_sm_90a)
 
 foreach(name dense window document softcap alibi bsfa skip-softmax)
   device_kernel(specs/${name}.json 64 bf16)
@@ -153,9 +154,10 @@ endforeach()
 device_kernel(tests/device/specs/split-dense.json 256 f16 sm_90a)
 device_kernel(tests/device/specs/split-dense.json 96 f16)
 
-# Masks that divide.
+# Masks that divide; integers, bits, hashes and tables of many shapes.
 foreach(arch sm_100a sm_90a)
   device_kernel(tests/device/specs/divided-window.json 64 bf16 ${arch})
+  device_kernel(tests/device/specs/values.json 64 bf16 ${arch})
 endforeach()
 
 foreach(symbol IN LISTS short_tier)

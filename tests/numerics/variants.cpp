@@ -80,6 +80,7 @@ std::string inline_spec(const std::string& name) {
   "tile": {"q": [128, 64], "k": 64, "order": "descending"}})";
   if (const std::string tokens = token_spec(name); !tokens.empty()) return tokens;
   if (const std::string narrow = narrow_list_spec(name); !narrow.empty()) return narrow;
+  if (const std::string patterns = pattern_spec(name); !patterns.empty()) return patterns;
   return feature_spec(name);
 }
 
@@ -172,6 +173,13 @@ const std::vector<std::string>& variant_names() {
                                                  "lists",
                                                  "external-mask",
                                                  "flash-decoding",
+                                                 "prefix-lm",
+                                                 "longformer",
+                                                 "natten",
+                                                 "t5-bias",
+                                                 "tree",
+                                                 "pair-bias",
+                                                 "values",
                                                  "int8-tile-gate",
                                                  "int8-gap-or-max",
                                                  "int8-closing-gate"};
@@ -179,32 +187,17 @@ const std::vector<std::string>& variant_names() {
 }
 
 const std::vector<std::string>& predicted_names() {
-  static const std::vector<std::string> names = {"sparge",
-                                                 "sparge-topk",
-                                                 "sparge-video",
-                                                 "similar-mass",
-                                                 "dilated-union",
-                                                 "topk-blocks",
-                                                 "minference-block",
-                                                 "flexprefill",
-                                                 "moba-blocks",
-                                                 "streaming",
-                                                 "radial",
-                                                 "relmax",
-                                                 "flashprefill",
-                                                 "subblock",
-                                                 "uneven-cells",
-                                                 "cascade",
-                                                 "joined-steps",
-                                                 "xattention",
-                                                 "sale",
-                                                 "fg-attn-cached",
-                                                 "fg-attn-pooled",
-                                                 "minference-vertical-slash",
-                                                 "columns-previous",
-                                                 "columns-pooled",
-                                                 "shared-heads",
-                                                 "score-rule"};
+  static const std::vector<std::string> names = {
+      "sparge",           "sparge-topk",    "sparge-video",
+      "similar-mass",     "dilated-union",  "topk-blocks",
+      "minference-block", "flexprefill",    "moba-blocks",
+      "streaming",        "radial",         "sliding-tile",
+      "bigbird",          "relmax",         "flashprefill",
+      "subblock",         "uneven-cells",   "cascade",
+      "joined-steps",     "xattention",     "sale",
+      "fg-attn-cached",   "fg-attn-pooled", "minference-vertical-slash",
+      "columns-previous", "columns-pooled", "shared-heads",
+      "score-rule"};
   return names;
 }
 
@@ -274,6 +267,7 @@ Variant make_variant(const Case& c, const KernelTile& tile, std::uint32_t seed) 
                      make_narrow_list_variant(c.variant, v, tile, random) ||
                      make_pooled_variant(c.variant, v, tile, random) ||
                      make_token_variant(c.variant, v, tile, random) ||
+                     make_pattern_variant(c.variant, v, tile, random) ||
                      make_feature_variant(c.variant, v, tile, random);
   if (!known) std::abort();  // a test names a variant without a twin
   return v;
