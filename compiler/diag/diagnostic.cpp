@@ -27,6 +27,17 @@ std::string_view code_summary(Code code) {
   return "";
 }
 
+Explanation explanation_of(Code code) {
+  switch (code) {
+#define LACUNA_EXPLANATION(name, cause, example, cure) \
+  case Code::name:                                     \
+    return {cause, example, cure};
+#include "compiler/diag/explanations.def"
+#undef LACUNA_EXPLANATION
+  }
+  return {};
+}
+
 std::string_view code_subject(Code code) {
   switch (static_cast<int>(code) / 100) {
 #define LACUNA_CODE(name, number, summary)

@@ -7,6 +7,7 @@
 
 #include "compiler/ir/names.hpp"
 #include "runtime/base/whole_tiles.hpp"
+#include "runtime/launch/monotone.hpp"
 #include "runtime/launch/tensor_check.hpp"
 #include "runtime/launch/tensor_rules.hpp"
 
@@ -163,6 +164,19 @@ void bind_params(const lacuna_launch_args& args, const Extents& extents, Mismatc
   }
 }
 
+/// On the CPU, whose memory can be read here. On a GPU a promise that is not kept goes unseen:
+/// `lacuna run` looks at what it passes.
+void check_monotone(Mismatches& mismatches, const BoundLaunch& bound) {
+  const LaunchContract& contract = mismatches.contract();
+  if (contract.device.device_type != kDLCPU || mismatches.any()) return;
+  for (std::size_t p = 0; p < contract.params.size(); ++p) {
+    const ParamSymbol& symbol = contract.params[p].symbol;
+    if (!symbol.monotone) continue;
+    if (const auto fall = first_fall(symbol, bound.params[p]))
+      mismatches.parameter(symbol.name.c_str(), "is declared monotone, but " + *fall);
+  }
+}
+
 bool check_sequences(const lacuna_sequences* sequences, Mismatches& mismatches) {
   const LaunchContract& contract = mismatches.contract();
   const bool is_uniform = contract.batch == BatchLayout::kUniform;
@@ -248,6 +262,7 @@ bool bind_launch(const LaunchContract& contract, const lacuna_launch_args& args,
   check_pages(extents, args.sequences, mismatches);
   bind_tensors(args, extents, mismatches, bound);
   bind_params(args, extents, mismatches, bound);
+  check_monotone(mismatches, bound);
   if (mismatches.any()) return false;
   bound.shape = {static_cast<std::int32_t>(extents.batch), static_cast<std::int32_t>(extents.heads),
                  static_cast<std::int32_t>(extents.heads_kv),
