@@ -22,7 +22,7 @@ bool lift(const std::string& name, Array& array, const InputOptions& options,
           Diagnostics& diagnostics) {
   const bool is_float = array.type == ArrayType::kBF16 || array.type == ArrayType::kF16 ||
                         array.type == ArrayType::kF32 ||
-                        (array.type == ArrayType::kF64 && !options.dtype.empty());
+                        (array.type == ArrayType::kF64 && options.dtype.has_value());
   if (!is_float) {
     diagnostics.add({.code = Code::kTensorDType,
                      .message = "tensor " + name + ": dtype: expected bf16, f16 or f32, got " +
