@@ -86,6 +86,18 @@ TensorMapFields map_of_tensor(const Program& program, const LaunchProgram& launc
           .stride_n = field(".stride_n")};
 }
 
+/// The same of a batch of sequences, whose boxes depend on the launch.
+TensorMapFields map_of_sequences(const Program& program, const LaunchProgram& launch,
+                                 const BlockMap& map) {
+  TensorMapFields fields = map_of_tensor(program, launch, map);
+  if (map.role == TensorRole::kQ) {
+    fields.box_rows_field = find_named(launch.fields, "group_queries");
+    fields.box_heads_field = find_named(launch.fields, "heads_per_kv");
+  }
+  fields.has_pages = map.role != TensorRole::kQ && program.batch == BatchLayout::kPages;
+  return fields;
+}
+
 /// The map of integers, or of e4m3 values, in the workspace; both are padded to whole tiles.
 TensorMapFields map_of_bytes(const Program& program, const LaunchProgram& launch,
                              const BlockMap& map) {
@@ -133,6 +145,8 @@ std::vector<ArgField> bind_arguments(const Plan& plan, const LoweredPlan& lowere
   add(lay_out(attend_members(), attend_offset(parts)));
   if (parts.split) add(lay_out(split_members(), split_offset(parts)));
   if (parts.sequences) add(lay_out(sequence_members(), sequence_offset(parts)));
+  if (parts.sequences && parts.wgmma)
+    add(lay_out(batch_schedule_members(), batch_schedule_offset(parts)));
   if (parts.predict) add(lay_out(predict_members(), predict_offset(parts)), true);
   std::uint32_t end = params_offset(parts);
   const std::vector<ParamSpec>& params = plan.program.params;
@@ -148,11 +162,18 @@ std::vector<ArgField> bind_arguments(const Plan& plan, const LoweredPlan& lowere
 std::vector<TensorMapFields> bind_maps(const Plan& plan, const LaunchProgram& launch) {
   std::vector<TensorMapFields> maps;
   if (plan.attend.family.value != AttendFamily::kWgmma) return maps;
+  const bool has_sequences = plan.program.batch != BatchLayout::kUniform;
+  std::uint32_t offset = 0;
   for (const BlockMap& map : attend_maps()) {
-    maps.push_back(has_bytes(attend_of(plan.program), map.role)
-                       ? map_of_bytes(plan.program, launch, map)
-                       : map_of_tensor(plan.program, launch, map));
-    maps.back().offset = kTensorMapBytes * static_cast<std::uint32_t>(maps.size() - 1);
+    const bool is_stored_by_lanes = has_sequences && map.role == TensorRole::kO;
+    if (!is_stored_by_lanes) {
+      maps.push_back(has_bytes(attend_of(plan.program), map.role)
+                         ? map_of_bytes(plan.program, launch, map)
+                     : has_sequences ? map_of_sequences(plan.program, launch, map)
+                                     : map_of_tensor(plan.program, launch, map));
+      maps.back().offset = offset;
+    }
+    offset += kTensorMapBytes;
   }
   return maps;
 }

@@ -37,6 +37,19 @@ constexpr BlockMember kSequenceMembers[] = {
     {"most_queries", FieldKind::kI32, FieldSource::kValue},
 };
 
+constexpr BlockMember kBatchScheduleMembers[] = {
+    {"sequences", FieldKind::kPointer, FieldSource::kWorkspace},
+    {"first_items", FieldKind::kPointer, FieldSource::kWorkspace},
+    {"maps", FieldKind::kPointer, FieldSource::kWorkspace},
+    {"partial_o", FieldKind::kPointer, FieldSource::kWorkspace},
+    {"partial_lse", FieldKind::kPointer, FieldSource::kWorkspace},
+    {"arrivals", FieldKind::kPointer, FieldSource::kWorkspace},
+    {"group_queries", FieldKind::kI32, FieldSource::kValue},
+    {"partial_queries", FieldKind::kI32, FieldSource::kValue},
+    {"partials", FieldKind::kI32, FieldSource::kValue},
+    {"sm_count", FieldKind::kI32, FieldSource::kValue},
+};
+
 std::uint32_t round_up(std::uint32_t offset, std::uint32_t alignment) {
   return (offset + alignment - 1) / alignment * alignment;
 }
@@ -47,6 +60,7 @@ std::span<const BlockMap> attend_maps() { return kMaps; }
 std::span<const BlockMember> schedule_members() { return kScheduleMembers; }
 std::span<const BlockMember> split_members() { return kSplitMembers; }
 std::span<const BlockMember> sequence_members() { return kSequenceMembers; }
+std::span<const BlockMember> batch_schedule_members() { return kBatchScheduleMembers; }
 
 std::uint32_t field_bytes(FieldKind kind) {
   switch (kind) {
@@ -101,8 +115,13 @@ std::uint32_t sequence_offset(BlockParts parts) {
   return split_offset(parts) + (parts.split ? block_bytes(split_members()) : 0);
 }
 
-std::uint32_t predict_offset(BlockParts parts) {
+std::uint32_t batch_schedule_offset(BlockParts parts) {
   return sequence_offset(parts) + (parts.sequences ? block_bytes(sequence_members()) : 0);
+}
+
+std::uint32_t predict_offset(BlockParts parts) {
+  const bool has_schedule = parts.sequences && parts.wgmma;
+  return batch_schedule_offset(parts) + (has_schedule ? block_bytes(batch_schedule_members()) : 0);
 }
 
 std::uint32_t params_offset(BlockParts parts) {

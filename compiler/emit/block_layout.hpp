@@ -5,6 +5,7 @@
 //     AttendArgs attend;
 //     SplitArgs split;      // where work tiles are split
 //     SequenceArgs sequences;  // of a batch of sequences
+//     SequenceSchedule batch_schedule;  // the same, of the wgmma family
 //     PredictArgs predict;  // where a program has stages besides attend
 //     Param<...> param_x; ...
 //   };
@@ -52,6 +53,7 @@ std::span<const BlockMember> schedule_members();  ///< lacuna::AttendSchedule
 std::span<const BlockMember> attend_members();    ///< lacuna::AttendArgs
 std::span<const BlockMember> split_members();     ///< lacuna::SplitArgs
 std::span<const BlockMember> sequence_members();  ///< lacuna::SequenceArgs
+std::span<const BlockMember> batch_schedule_members();  ///< lacuna::SequenceSchedule
 std::span<const BlockMember> predict_members();   ///< lacuna::PredictArgs
 
 std::uint32_t field_bytes(FieldKind kind);
@@ -66,6 +68,7 @@ std::uint32_t schedule_offset();
 std::uint32_t attend_offset(BlockParts parts);
 std::uint32_t split_offset(BlockParts parts);
 std::uint32_t sequence_offset(BlockParts parts);
+std::uint32_t batch_schedule_offset(BlockParts parts);
 std::uint32_t predict_offset(BlockParts parts);
 std::uint32_t params_offset(BlockParts parts);
 /// sizeof(Args) of a program.

@@ -82,6 +82,7 @@ void write_args(CudaWriter& out, const Program& program, BlockParts parts) {
   out.line("  lacuna::AttendArgs attend;");
   if (parts.split) out.line("  lacuna::SplitArgs split;");
   if (parts.sequences) out.line("  lacuna::SequenceArgs sequences;");
+  if (parts.sequences && parts.wgmma) out.line("  lacuna::SequenceSchedule batch_schedule;");
   if (parts.predict) out.line("  lacuna::PredictArgs predict;");
   for (const ParamSpec& param : program.params) {
     const bool is_wide = param_kind(param.symbol) == FieldKind::kWideParam;
@@ -96,6 +97,8 @@ void write_args(CudaWriter& out, const Program& program, BlockParts parts) {
                  {"lse.data", "counts", "row_order", "n_b", "scale"});
   if (parts.split) assert_offsets(out, "SplitArgs", split_members(), {"partial_lse"});
   if (parts.sequences) assert_offsets(out, "SequenceArgs", sequence_members(), {"page_tokens"});
+  if (parts.sequences && parts.wgmma)
+    assert_offsets(out, "SequenceSchedule", batch_schedule_members(), {"arrivals", "sm_count"});
   if (!parts.predict) return;
   assert_offsets(
       out, "PredictArgs", predict_members(),
@@ -128,7 +131,8 @@ void write_include(CudaWriter& out, const std::string& header) {
 /// What Args and Hooks are made of.
 void write_shared_includes(CudaWriter& out, BlockParts parts) {
   write_include(out, "args/expr.cuh");
-  if (parts.split) write_include(out, "base/types.cuh");  // for Stage: predict_args.cuh has it, too
+  // For Stage: predict_args.cuh has it, too.
+  if (parts.split || (parts.sequences && parts.wgmma)) write_include(out, "base/types.cuh");
   write_include(out, "args/attend_args.cuh");
   if (parts.wgmma) write_include(out, "args/attend_maps.cuh");
   if (parts.split) write_include(out, "args/split_args.cuh");

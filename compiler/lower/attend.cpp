@@ -86,7 +86,11 @@ std::vector<ConfigField> attend_config(const Plan& plan) {
   };
   if (is_wgmma(plan)) add_wgmma_config(plan, fields);
   add_batch_field(plan.program, fields);
-  if (chosen.split_kv.value > 1)
+  if (packs_heads(plan)) {
+    fields.push_back(boolean("kPacksHeads", true, kNoField, Origin::kDerived,
+                             "keys are read once for all heads that share them"));
+    add_row_end_fields(attend, fields);
+  } else if (chosen.split_kv.value > 1)
     fields.push_back(split_kv_field(chosen));  // combine writes the results
   else
     add_row_end_fields(attend, fields);
@@ -107,6 +111,8 @@ ShapeExpr mma_attend_grid(const Plan& plan) {
 
 /// A block takes several rows together.
 ShapeExpr wgmma_attend_grid(const Plan& plan) {
+  if (packs_heads(plan))
+    return {"sm_count", "one on each multiprocessor, which takes item after item of the schedule"};
   const int split = plan.attend.split_kv.value;
   std::string rows =
       blocks_over(Tensor::kQ, plan.attend.tile_q.value * plan.attend.work_tiles.value);
@@ -160,12 +166,12 @@ std::vector<Slot> attend_slots(const Plan& plan, const ShapeExpr& grid) {
   if (gathers(plan) && !is_wgmma(plan))  // which expands columns in shared memory
     slots.push_back(
         {"gathered", units("(" + grid.expr + ")", padded_length(Tensor::kK), kWordBytes)});
-  if (split > 1) {  // templates/args/split_args.cuh
+  if (split > 1 && !packs_heads(plan)) {  // templates/args/split_args.cuh
     const std::string outer = std::to_string(split) + " * " + heads;
     slots.push_back({"partial_o", units(outer, "n_q", head_dim * kWordBytes)});
     slots.push_back({"partial_lse", units(outer, "n_q", kWordBytes)});
   }
-  if (is_wgmma(plan)) slots.push_back({"next_row", "1", true});
+  if (is_wgmma(plan) && !packs_heads(plan)) slots.push_back({"next_row", "1", true});
   return slots;
 }
 

@@ -12,7 +12,7 @@ constexpr int kCombinedElements = 4;  ///< of a token, by a thread
 }  // namespace
 
 Kernels lower_combine(const Plan& plan) {
-  if (plan.attend.split_kv.value <= 1) return {};
+  if (plan.attend.split_kv.value <= 1 || packs_heads(plan)) return {};
   const Attend& attend = attend_of(plan.program);
   std::vector<ConfigField> config{split_kv_field(plan.attend),
                                   boolean("kWritesLse", attend.lse, "/attention/lse")};

@@ -10,7 +10,7 @@ namespace {
 /// In launch order.
 constexpr Kernels (*kLowerings[])(const Plan&) = {
     lower_permute, lower_statistics, lower_prepare, lower_prepare_values, lower_steps,
-    lower_compact, lower_attend,     lower_combine, lower_unpermute};
+    lower_compact, lower_schedule,   lower_attend,  lower_combine,        lower_unpermute};
 
 /// A slot that several kernels name, and the sizes that they give it.
 struct SharedSlot {
@@ -68,7 +68,7 @@ LoweredPlan lower_plan(const Plan& plan) {
   LoweredPlan lowered;
   for (const auto lowering : kLowerings) append_kernels(lowered.kernels, lowering(plan));
   lowered.parts = {.wgmma = plan.attend.family.value == AttendFamily::kWgmma,
-                   .split = plan.attend.split_kv.value > 1,
+                   .split = plan.attend.split_kv.value > 1 && !packs_heads(plan),
                    .sequences = plan.program.batch != BatchLayout::kUniform,
                    .predict = has_stages(plan.program)};
   lowered.sizes = attend_sizes(plan);
@@ -82,7 +82,8 @@ LoweredPlan lower_plan(const Plan& plan) {
   lowered.slots = workspace_of(lowered.kernels);
   // No item of a split work tile could clear its row's reports before all others; and reports have
   // rows and tiles for the longest sequence.
-  if (lowered.parts.split || lowered.parts.sequences) lowered.cleared = {TensorRole::kCounts, TensorRole::kTileMask};
+  if (lowered.parts.split || (lowered.parts.sequences && !packs_heads(plan)))
+    lowered.cleared = {TensorRole::kCounts, TensorRole::kTileMask};
   return lowered;
 }
 

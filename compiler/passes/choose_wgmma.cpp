@@ -34,6 +34,15 @@ bool has_few_values(const WgmmaShape& shape, const Attend& attend) {
   return consumers_look_ahead(attend, shape.head_dim, shape.work_tiles, shape.warpgroups());
 }
 
+/// Of sequences, whose work tiles are of all heads of a KV head; "" if nothing is in the way.
+std::string batch_objection(const Program& program) {
+  if (program.batch == BatchLayout::kUniform) return "";
+  const Attend& attend = attend_of(program);
+  if (attend.gate) return "its heads share work tiles, and a gate decides for one head";
+  if (attend.list_indices >= 0) return "its heads share work tiles, and lists are of one head";
+  return "";
+}
+
 /// What in the program keeps it from this family whatever its tiles; "" if nothing.
 std::string objection(const Program& program, const PassContext& context) {
   const Attend& attend = attend_of(program);
@@ -42,9 +51,8 @@ std::string objection(const Program& program, const PassContext& context) {
   if (context.relief.asks_for_mma && context.family != AttendFamily::kWgmma)
     return std::string(context.relief.reason);
   if (!context.target.has_wgmma) return context.target.name + " has no wgmma";
-  if (program.batch != BatchLayout::kUniform)
-    return "a batch of " + std::string(name_of(program.batch)) +
-           ": blocks find their sequence row by row, with cp.async";
+  if (std::string against = batch_objection(program); !against.empty())
+    return "a batch of " + std::string(name_of(program.batch)) + ": " + against;
   if (program.head_dim % kPanelElements != 0) {
     return "head_dim " + std::to_string(program.head_dim) + ": rows are not whole panels of " +
            std::to_string(kPanelElements);
@@ -118,7 +126,8 @@ WgmmaShape shape_of(const TileShape& tiles, const Program& program, const PassCo
                          .stages = tiles.stages,
                          .head_dim = tiles.head_dim,
                          .most_step_keys = context.relief.most_step_keys,
-                         .splits_kv = context.attend.split_kv.value > 1};
+                         .splits_kv = context.attend.split_kv.value > 1 ||
+                                      program.batch != BatchLayout::kUniform};
   return with_query_buffers(with_operands(shape, program), context.target);
 }
 
@@ -135,7 +144,7 @@ std::vector<WgmmaShape> shapes_in_order(const Program& program, const TileReques
     const Attend& attend = attend_of(program);
     const bool has_room = context.relief.most_warpgroups * kWarpgroupRows >= kWideBlockRows;
     if (program.head_dim == kNarrowHeadDim && attend.score.empty() && attend.sink.empty() &&
-        !has_8_bits(attend) && has_room)
+        !has_8_bits(attend) && has_room && program.batch == BatchLayout::kUniform)
       candidates.tile_q = {kWideBlockRows, kBlockRows};
   }
   // Slots of 8 bits are small, and their steps short; narrow rows that are gathered take their
@@ -205,6 +214,7 @@ WgmmaShape with_operands(WgmmaShape shape, const Program& program) {
   shape.gathers = attend.columns >= 0;
   shape.has_lists = attend.list_indices >= 0;
   shape.has_gate = attend.gate.has_value();
+  shape.packs_heads = program.batch != BatchLayout::kUniform;
   const bool own_rows = shape.tile_q == kWarpgroupRows && shape.has_lists && !shape.gathers;
   shape.work_tiles = own_rows ? kBlockRows / kWarpgroupRows : 1;
   const bool many_scales = attend.q_scale >= 0 && attend.qk_group == QuantGroup::kThread;
@@ -262,6 +272,10 @@ Program note_family(Program program, const WgmmaChoice& choice, const PassContex
   plan.query_buffers = {shape.query_buffers, origin,
                         shape.query_buffers == 1 ? "shared memory has no room for two"
                                                  : "the next queries come while these are in use"};
+  const bool is_open = context.document.spec.tile.split_kv.is_auto();
+  if (program.batch != BatchLayout::kUniform && is_open)
+    plan.split_kv = {0, Origin::kDefault,
+                     "0: as many as keep the multiprocessors busy, found on the device"};
   Attend& attend = attend_of(program);
   if (attend.gate && attend.gate->scope == GateScope::kWarp) widen_gate(*attend.gate, context);
   return program;

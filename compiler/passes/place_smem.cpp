@@ -32,7 +32,7 @@ void place_wgmma(const Program& program, const PassContext& context) {
                                           .head_dim = program.head_dim,
                                           .query_buffers = plan.query_buffers.value,
                                           .most_step_keys = context.relief.most_step_keys,
-                                          .splits_kv = plan.split_kv.value > 1},
+                                          .splits_kv = plan.split_kv.value != 1},
                                          program);
   const WgmmaRegisters registers = registers_of(shape);
   plan.smem_bytes = {

@@ -1,7 +1,12 @@
-// Where a value of a plan comes from, as a word.
+// What follows from a plan, and where a value of it comes from, as a word.
 #include "compiler/target/plan.hpp"
 
 namespace lacuna {
+
+bool packs_heads(const Plan& plan) {
+  return plan.attend.family.value == AttendFamily::kWgmma &&
+         plan.program.batch != BatchLayout::kUniform;
+}
 
 std::string_view name_of(Origin origin) {
   switch (origin) {

@@ -70,6 +70,10 @@ using PassObserver =
 Plan make_plan(const SpecDocument& document, const BuildOptions& options, const Target& target,
                Diagnostics& diagnostics, const PassObserver& observer = {});
 
+/// Are the heads of a KV head rows of one work tile, and do sequences come as a schedule says that
+/// the device makes?
+bool packs_heads(const Plan& plan);
+
 std::string_view name_of(Origin);
 
 }  // namespace lacuna

@@ -39,7 +39,7 @@ std::string smem_formula(const WgmmaShape& shape) {
 WgmmaRegisters registers_of(const WgmmaShape& shape) {
   // 128 * (2 * 240 + 24), 128 * (2 * 232 + 40) or 128 * (3 * 160 + 32): what an SM has, in steps
   // of 8.
-  if (shape.gathers || shape.work_tiles > 1) return {232, 40};
+  if (shape.gathers || shape.work_tiles > 1 || shape.packs_heads) return {232, 40};
   return shape.warpgroups() <= 2 ? WgmmaRegisters{240, 24} : WgmmaRegisters{160, 32};
 }
 

@@ -33,6 +33,7 @@ struct WgmmaShape {
   bool has_lists = false;  ///< of key tiles
   bool has_gate = false;
   bool splits_kv = false;  ///< results are partial: in f32, to addresses that take registers
+  bool packs_heads = false;  ///< of sequences: rows are those of all heads of a KV head
   int block_rows() const { return tile_q * work_tiles; }                         ///< queries
   int warpgroups() const { return block_rows() / kWarpgroupRows; }               ///< that compute
   int warps() const { return warpgroups() * kWarpgroupThreads / kWarpThreads; }  ///< that compute

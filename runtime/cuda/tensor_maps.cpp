@@ -1,5 +1,6 @@
 #include "runtime/cuda/tensor_maps.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -68,6 +69,21 @@ void describe_bytes(MapGeometry& geometry, const LaunchProgram& program, const T
                            head_bytes * count(extent[1])};
 }
 
+std::uint32_t box_rows(const LaunchProgram& program, const TensorMapFields& map,
+                       const BoundLaunch& bound, const std::byte* block) {
+  std::int64_t rows = map.box_rows;
+  if (map.box_rows_field >= 0) rows = read_field<std::int32_t>(program, map.box_rows_field, block);
+  if (map.has_pages) rows = std::min(rows, bound[map.role].extent[2]);
+  return static_cast<std::uint32_t>(rows);
+}
+
+std::uint32_t box_heads(const LaunchProgram& program, const TensorMapFields& map,
+                        const std::byte* block) {
+  if (map.box_heads_field < 0) return 1;
+  return static_cast<std::uint32_t>(
+      read_field<std::int32_t>(program, map.box_heads_field, block));
+}
+
 MapGeometry geometry_of(const LaunchProgram& program, const TensorMapFields& map,
                         const BoundLaunch& bound, const std::byte* block) {
   const std::int64_t(&extent)[kMaxRank] = bound[map.role].extent;
@@ -75,7 +91,8 @@ MapGeometry geometry_of(const LaunchProgram& program, const TensorMapFields& map
   MapGeometry geometry;
   geometry.data = read_field<void*>(program, map.data, block);
   geometry.extents = {panel, 0, 0, count(extent[1]), count(extent[0])};
-  geometry.box = {panel, static_cast<std::uint32_t>(map.box_rows), 1, 1, 1};
+  geometry.box = {panel, box_rows(program, map, bound, block), 1, box_heads(program, map, block),
+                  1};
   if (map.format == MapFormat::kRows) {
     describe_rows(geometry, program, map, extent, block);
   } else {

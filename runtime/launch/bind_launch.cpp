@@ -241,6 +241,12 @@ bool check_shape(const LaunchContract& contract, const LaunchShape& shape,
     refuse("heads expected a multiple of heads_kv (" + std::to_string(shape.n_h_kv) + "), got " +
            std::to_string(shape.n_h));
   }
+  constexpr int kMostGroupHeads = 64;  // rows of a warpgroup
+  if (contract.packs_heads && divides && shape.n_h_kv > 0 &&
+      shape.n_h / shape.n_h_kv > kMostGroupHeads) {
+    refuse("heads of a KV head expected at most " + std::to_string(kMostGroupHeads) + ", got " +
+           std::to_string(shape.n_h / shape.n_h_kv));
+  }
   if (contract.takes_order && shape.n_q != shape.n_k) {
     refuse("n_k expected " + std::to_string(shape.n_q) +
            " (n_q: queries and keys are permuted alike), got " + std::to_string(shape.n_k));

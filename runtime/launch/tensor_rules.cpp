@@ -217,6 +217,9 @@ const char* refusal(TensorRole role, const LaunchContract& contract) {
   switch (role) {
     case TensorRole::kLse:
       return contract.has_lse ? nullptr : "the spec says \"lse\": false";
+    case TensorRole::kCounts:
+    case TensorRole::kTileMask:
+      return contract.packs_heads ? "heads that share keys share work tiles" : nullptr;
     case TensorRole::kListIndices:
     case TensorRole::kListCounts:
       return contract.takes_lists ? nullptr : "the spec does not say \"mask\": \"external\"";

@@ -3,6 +3,9 @@
 // n_b then counts sequences, and n_q and n_k are the most that a sequence may have.
 #pragma once
 
+#include "arch/tensor_map.cuh"
+#include "base/ints.cuh"
+
 namespace lacuna {
 
 struct SequenceArgs {
@@ -15,5 +18,35 @@ struct SequenceArgs {
   int most_queries;  ///< of a sequence
 };
 static_assert(sizeof(SequenceArgs) == 48, "the host writes this layout");
+
+/// A sequence as the schedule has it. A work tile is split into `shares` items.
+struct ScheduledSequence {
+  int b;  ///< its number
+  int q_begin, n_q, k_begin, n_k;
+  int q_tiles;        ///< work tiles of a KV head
+  int shares;         ///< items of a work tile
+  int first_partial;  ///< where there are several: the place of the first one's partial results
+};
+
+/// What pipeline/sequence_schedule.cuh makes for the wgmma family, in the workspace.
+struct SequenceSchedule {
+  ScheduledSequence* sequences;  ///< [n_b] longest items first
+  int* first_items;              ///< [n_b + 1] work index of the first item of each, and how many
+                                 ///< there are
+  TensorMap* maps;               ///< [n_b, kSequenceMaps]
+  float* partial_o;     ///< [partials, heads_per_kv, partial_queries, d] of items of split work tiles
+  float* partial_lse;   ///< [partials, heads_per_kv, partial_queries]
+  u32* arrivals;        ///< [partials, warps]: how many items have left their results
+  int group_queries;    ///< of a warpgroup, each for all heads of a KV head
+  int partial_queries;  ///< of a work tile, at most
+  int partials;         ///< items of split work tiles that there is room for
+  int sm_count;
+};
+static_assert(sizeof(SequenceSchedule) == 64, "the host writes this layout");
+
+/// Tensor maps of a sequence, cut at its end: its queries, keys and values; where keys lie in pages,
+/// its queries and the values of its last page.
+enum SequenceMap { kSequenceQueries, kSequenceKeys, kSequenceValues };
+inline constexpr int kSequenceMaps = 3;
 
 }  // namespace lacuna

@@ -55,9 +55,9 @@ struct ShareWeights {
 };
 
 /// What a row's O is divided by; 0: it has seen no key.
-template <class Config, class Hooks, class Args, int kShares>
+template <class Config, class Hooks, class Args, class Shares>
 __device__ __forceinline__ float combined_sum(const Args& args, const CombinedRow& row,
-                                              const ShareWeights<kShares>& shares) {
+                                              const Shares& shares) {
   if constexpr (has_sink<Config>(0)) {
     const float sink = Hooks::sink(args, row.q, row.h, row.b);
     return with_sink(shares.sum, (sink - shares.reference) * kLog2E);
@@ -66,9 +66,9 @@ __device__ __forceinline__ float combined_sum(const Args& args, const CombinedRo
   }
 }
 
-template <class Config, class Hooks, class Args, int kShares>
+template <class Config, class Hooks, class Args, class Shares>
 __device__ __forceinline__ float combined_lse(const Args& args, const CombinedRow& row,
-                                              const ShareWeights<kShares>& shares) {
+                                              const Shares& shares) {
   if constexpr (has_sink<Config>(0)) {
     const float sink = Hooks::sink(args, row.q, row.h, row.b);
     const float log2_sum = log2_of_sum(shares.lse() * kLog2E, sink * kLog2E);

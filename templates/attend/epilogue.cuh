@@ -3,6 +3,7 @@
 #pragma once
 
 #include "args/attend_args.cuh"
+#include "attend/lane_rows.cuh"
 #include "attend/row_ends.cuh"
 #include "attend/softmax.cuh"
 #include "tile/smem_tile.cuh"
@@ -70,15 +71,14 @@ __device__ __forceinline__ float row_lse(const Rows& rows, int r, float sum, flo
 }
 
 /// Sums of the warp's rows over their keys -> what O is divided by; arguments as of write_lse.
-template <class Config, class Hooks, class Args, class Rows>
-__device__ __forceinline__ void take_sinks(float (&sum)[2], const Args& args, int b, int h,
-                                           int first_row, const Rows& rows, float to_log2,
+template <class Config, class Hooks, class Args, class Lane, class Rows>
+__device__ __forceinline__ void take_sinks(float (&sum)[2], const Args& args, int b,
+                                           const Lane& lane, const Rows& rows, float to_log2,
                                            float range_log2) {
   if constexpr (has_sink<Config>(0)) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const int q = first_row + lane_index() / 4 + 8 * r;
-      const float sink = Hooks::sink(args, q, h, b) * kLog2E;
+      const float sink = Hooks::sink(args, lane.q(r), lane.h(r), b) * kLog2E;
       sum[r] = with_sink(sum[r], sink - (rows.offset(r, to_log2) - range_log2));
     }
   }
@@ -101,17 +101,18 @@ __device__ __forceinline__ float written_lse(const Args& args, int b, int h, int
 }
 
 /// Writes that of the warp's 16 rows.
-template <class Config, class Hooks, class Args, class Rows>
-__device__ __forceinline__ void write_lse(const Args& args, const LseArg& lse, int b, int h,
-                                          int first_row, int n_q, const Rows& rows,
+template <class Config, class Hooks, class Args, class Lane, class Rows>
+__device__ __forceinline__ void write_lse(const Args& args, const LseArg& lse, int b,
+                                          const Lane& lane, const Rows& rows,
                                           const float (&sum)[2], float to_log2, float range_log2) {
   if (lane_index() % 4 != 0) return;
-  float* head = lse.data + b * lse.stride_b + h * lse.stride_h;
+  float* entry = lse.data + b * lse.stride_b;
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    const int q = first_row + lane_index() / 4 + 8 * r;
-    if (q >= n_q) continue;
-    head[q] = written_lse<Config, Hooks>(args, b, h, q, rows, r, sum[r], to_log2, range_log2);
+    if (!lane.exists(r, args.attend.n_q)) continue;
+    const int q = lane.q(r), h = lane.h(r);
+    entry[h * lse.stride_h + q] =
+        written_lse<Config, Hooks>(args, b, h, q, rows, r, sum[r], to_log2, range_log2);
   }
 }
 

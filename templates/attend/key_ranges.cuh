@@ -2,17 +2,19 @@
 // two with a constant for each score, whatever the bounds are made of.
 #pragma once
 
+#include "attend/lane_rows.cuh"
 #include "base/math.cuh"
 
 namespace lacuna {
 
-/// Scores of queries q and q + 8 with kBlocks blocks of 8 keys, of which a lane has keys k + 8 * n
+/// Scores of a lane's two queries with kBlocks blocks of 8 keys, of which a lane has keys k + 8 * n
 /// and k + 8 * n + 1: those of keys that a row does not see, or that do not exist, become -inf.
-template <class Hooks, int kBlocks, class Args>
-__device__ __forceinline__ void apply_key_ranges(const Args& args, float (*scores)[4], int q, int k,
-                                                 int h, int b) {
+template <class Hooks, int kBlocks, class Args, class Lane>
+__device__ __forceinline__ void apply_key_ranges(const Args& args, float (*scores)[4],
+                                                 const Lane& lane, int k, int b) {
   using Row = typename Hooks::MaskRow;
-  const Row rows[2] = {Hooks::mask_row(args, q, h, b), Hooks::mask_row(args, q + 8, h, b)};
+  const Row rows[2] = {Hooks::mask_row(args, lane.q(0), lane.h(0), b),
+                       Hooks::mask_row(args, lane.q(1), lane.h(1), b)};
   int first[2][Row::kRanges], last[2][Row::kRanges];  // counted from the lane's first key
 #pragma unroll
   for (int r = 0; r < 2; ++r) {

@@ -16,6 +16,7 @@
 #pragma once
 
 #include "args/expr.cuh"
+#include "attend/lane_rows.cuh"
 #include "base/ints.cuh"
 #include "base/math.cuh"
 
@@ -28,15 +29,15 @@ struct ScoreUnit {
 };
 
 /// The rest of all scores of a lane. Where a line of the table leaves it, each index is clamped.
-template <class Hooks, int kBlocks, class Args>
+template <class Hooks, int kBlocks, class Args, class Lane>
 __device__ __forceinline__ void score_rests(float (&rests)[kBlocks][4], const Args& args,
-                                            const typename Hooks::ScoreRow (&rows)[2], int q, int k,
-                                            int h, int b) {
+                                            const typename Hooks::ScoreRow (&rows)[2],
+                                            const Lane& lane, int k, int b) {
   using Row = typename Hooks::ScoreRow;
-  if constexpr (Row::kRestIsLine) {
+  if constexpr (Row::kRestIsLine && Lane::kAreNeighbours) {
     constexpr int kRowStep = 8 * Row::kLineAlongQ;
     constexpr int kLastStep = (8 * kBlocks - 7) * Row::kLineAlongK;
-    const TableLine line = Hooks::score_line(args, q, k, h, b);
+    const TableLine line = Hooks::score_line(args, lane.q(0), k, lane.h(0), b);
     const int lowest = line.index + smaller(kRowStep, 0) + smaller(kLastStep, 0);
     const int highest = line.index - smaller(-kRowStep, 0) - smaller(-kLastStep, 0);
     const bool is_inside = line.is_dense && lowest >= 0 && highest < line.extent;
@@ -55,19 +56,21 @@ __device__ __forceinline__ void score_rests(float (&rests)[kBlocks][4], const Ar
   for (int n = 0; n < kBlocks; ++n) {
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-      rests[n][i] = Hooks::score_rest(args, rows[i / 2], q + i / 2 * 8, k + n * 8 + i % 2, h, b);
+      rests[n][i] = Hooks::score_rest(args, rows[i / 2], lane.q(i / 2), k + n * 8 + i % 2,
+                                      lane.h(i / 2), b);
   }
 }
 
-/// Products of queries q and q + 8 with kBlocks blocks of 8 keys, of which a lane has keys k + 8 *
+/// Products of a lane's two queries with kBlocks blocks of 8 keys, of which a lane has keys k + 8 *
 /// n and k + 8 * n + 1 -> scores, in `unit`.
-template <class Hooks, int kBlocks, class Args>
-__device__ __forceinline__ void apply_score_formula(const Args& args, float (*scores)[4], int q,
-                                                    int k, int h, int b,
+template <class Hooks, int kBlocks, class Args, class Lane>
+__device__ __forceinline__ void apply_score_formula(const Args& args, float (*scores)[4],
+                                                    const Lane& lane, int k, int b,
                                                     const ScoreUnit& unit = {}) {
   using Row = typename Hooks::ScoreRow;
   const float scale = args.attend.scale;
-  const Row rows[2] = {Hooks::score_row(args, q, h, b), Hooks::score_row(args, q + 8, h, b)};
+  const Row rows[2] = {Hooks::score_row(args, lane.q(0), lane.h(0), b),
+                       Hooks::score_row(args, lane.q(1), lane.h(1), b)};
   float factor[2], slope[2], base[2];
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
@@ -75,12 +78,12 @@ __device__ __forceinline__ void apply_score_formula(const Args& args, float (*sc
     slope[r] = rows[r].slope * unit.factor;
     base[r] = -unit.less[r];
     if constexpr (Row::kHasOffset) {
-      const float offset = Hooks::score_offset(args, rows[r], q + 8 * r, k, h, b);
+      const float offset = Hooks::score_offset(args, rows[r], lane.q(r), k, lane.h(r), b);
       base[r] = fmaf(offset, unit.factor, base[r]);
     }
   }
   float rests[kBlocks][4];
-  if constexpr (Row::kHasRest) score_rests<Hooks>(rests, args, rows, q, k, h, b);
+  if constexpr (Row::kHasRest) score_rests<Hooks>(rests, args, rows, lane, k, b);
 #pragma unroll
   for (int n = 0; n < kBlocks; ++n) {
 #pragma unroll
@@ -91,7 +94,7 @@ __device__ __forceinline__ void apply_score_formula(const Args& args, float (*sc
       if constexpr (Row::kHasSlope) more = fmaf(static_cast<float>(step), slope[r], more);
       if constexpr (Row::kHasRest) more = fmaf(rests[n][i], unit.factor, more);
       if constexpr (Row::kHasCore)
-        score = Hooks::score_core(args, rows[r], score * scale, q + 8 * r, k + step, h, b);
+        score = Hooks::score_core(args, rows[r], score * scale, lane.q(r), k + step, lane.h(r), b);
       score = fmaf(score, factor[r], more);
     }
   }

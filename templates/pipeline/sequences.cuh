@@ -12,25 +12,11 @@
 
 #include "args/attend_args.cuh"
 #include "args/sequence_args.cuh"
-#include "base/kinds.cuh"
 #include "base/math.cuh"
+#include "pipeline/batch_layout.cuh"
 #include "pipeline/tile_walk.cuh"
 
 namespace lacuna {
-
-/// Config::kBatch; uniform where a Config does not say.
-template <class Config>
-constexpr decltype(Config::kBatch) batch_layout(int) {
-  return Config::kBatch;
-}
-template <class Config>
-constexpr BatchLayout batch_layout(...) {
-  return BatchLayout::kUniform;
-}
-template <class Config>
-constexpr bool has_sequences() {
-  return batch_layout<Config>(0) != BatchLayout::kUniform;
-}
 
 template <class Element>
 __device__ __forceinline__ void begin_at(TensorArg& tensor, int token) {

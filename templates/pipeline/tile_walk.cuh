@@ -10,6 +10,7 @@
 #include "arch/warp.cuh"
 #include "args/attend_args.cuh"
 #include "base/select.cuh"
+#include "pipeline/batch_layout.cuh"
 #include "pipeline/split_kv.cuh"
 
 namespace lacuna {
@@ -90,6 +91,21 @@ struct ChunkVotes {
   u32 visible, full;
 };
 
+/// Of the heads that a work tile is of, where the mask tells them apart; visible: to one of them.
+struct HeadVotes {
+  bool visible, full;
+};
+template <class Hooks, class Args>
+__device__ __forceinline__ HeadVotes classify_heads(const Args& args, const WorkTile& row, int k0,
+                                                    int k1) {
+  HeadVotes votes{false, true};
+  for (int h = row.h; h < row.h + args.attend.heads_per_kv; ++h) {
+    votes.visible |= Hooks::tile_visible(args, row.q0, row.q1, k0, k1, h, row.b);
+    votes.full &= Hooks::tile_full(args, row.q0, row.q1, k0, k1, h, row.b);
+  }
+  return votes;
+}
+
 template <class Config, class Hooks, int kKeys = Config::kTileK, class Args>
 __device__ __forceinline__ ChunkVotes classify_chunk(const Args& args, const WorkTile& row,
                                                      int chunk) {
@@ -98,7 +114,13 @@ __device__ __forceinline__ ChunkVotes classify_chunk(const Args& args, const Wor
   const int k1 = smaller(k0 + kKeys - 1, args.attend.n_k - 1);
   bool visible = j < args.attend.k_tiles;
   bool full = visible && k1 - k0 == kKeys - 1;
-  if (Config::kHasMask && visible) {
+  if constexpr (packs_heads<Config>() && Config::kHasMask) {
+    if (visible) {
+      const HeadVotes votes = classify_heads<Hooks>(args, row, k0, k1);
+      visible = votes.visible;
+      full = full && votes.full;
+    }
+  } else if (Config::kHasMask && visible) {
     visible = Hooks::tile_visible(args, row.q0, row.q1, k0, k1, row.h, row.b);
     full = full && Hooks::tile_full(args, row.q0, row.q1, k0, k1, row.h, row.b);
   }

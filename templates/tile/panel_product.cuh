@@ -17,13 +17,12 @@ __device__ __forceinline__ void read_query_fragment(u32 (&a)[4], u32 queries, in
   ldmatrix_x4(a, queries + QueryTile::offset(row, 2 * step + lane_index() / 16));
 }
 
-/// scores[n] = block n (8 keys) of Q K^T, where key m is row `row_of(m)` of a head's keys in global
-/// memory, of which there are `count`, `stride` elements apart. Keys past the last count as zeros.
+/// scores[n] = block n (8 keys) of Q K^T, where key m lies at `row_of(m)` in global memory; null
+/// counts as zeros.
 template <class Element, class QueryTile, int kBlocks, class RowOf, class Finish>
 __device__ __forceinline__ void multiply_warp_queries_keys(float (&scores)[kBlocks][4], u32 queries,
-                                                           int warp, const Element* keys,
-                                                           long long stride, const RowOf& row_of,
-                                                           int count, const Finish& finish) {
+                                                           int warp, const RowOf& row_of,
+                                                           const Finish& finish) {
   // A lane's part of `b`: of key g of a block, elements 2t, 2t + 1, and the two 8 on. Block by
   // block: few registers count here, not time. Nor do the moves by which all blocks pass through
   // the last place, so that they share one piece of code, which is the time of the compiler.
@@ -38,14 +37,14 @@ __device__ __forceinline__ void multiply_warp_queries_keys(float (&scores)[kBloc
     float(&block)[4] = scores[kBlocks - 1];
 #pragma unroll
     for (int i = 0; i < 4; ++i) block[i] = 0.0f;
-    const int key = row_of(slot);
-    const char* pair = reinterpret_cast<const char*>(keys + key * stride + lane_index() % 4 * 2);
+    const Element* key = row_of(slot);
+    const char* pair = reinterpret_cast<const char*>(key + lane_index() % 4 * 2);
 #pragma unroll 1
     for (int step = 0; step < QueryTile::kPanels * kPanelElements / 16; ++step) {
       u32 a[4];
       read_query_fragment<QueryTile>(a, queries, warp, step);
       u32 b[2] = {0, 0};
-      if (key < count) {
+      if (key != nullptr) {
         b[0] = *reinterpret_cast<const u32*>(pair + step * 32);
         b[1] = *reinterpret_cast<const u32*>(pair + step * 32 + 16);
       }

@@ -2,18 +2,19 @@
 file(GLOB emulation_sources CONFIGURE_DEPENDS device/emulation/*.cpp)
 file(GLOB variant_sources CONFIGURE_DEPENDS numerics/variants*.cpp)
 target_sources(test_device PRIVATE ${emulation_sources} ${variant_sources}
-  numerics/check.cpp numerics/harness.cpp numerics/tensors.cpp numerics/unseen.cpp)
+  numerics/check.cpp numerics/harness.cpp numerics/sequences.cpp numerics/tensors.cpp numerics/unseen.cpp)
 # Also in unoptimised builds: the emulation executes every instruction of every thread.
 target_compile_options(test_device PRIVATE -O2 -U_FORTIFY_SOURCE)
 # Device headers have a Normalise of their own: what includes them is a group apart.
 file(GLOB stage_tests CONFIGURE_DEPENDS device/*_test.cpp device/*_reference.cpp)
-set(generated_tests attend_test runner split_kv_test races_test emulation_test unseen_test)
+set(generated_tests attend_test runner split_kv_test sequences_test races_test emulation_test unseen_test)
 list(TRANSFORM generated_tests REPLACE "(.+)" "${CMAKE_CURRENT_SOURCE_DIR}/device/\\1.cpp")
 list(REMOVE_ITEM stage_tests ${generated_tests})
 lacuna_unity_group(stages ${stage_tests})
 lacuna_unity_group(generated ${generated_tests})
 set_source_files_properties(${emulation_sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-lacuna_unity_group(numerics ${variant_sources} numerics/check.cpp numerics/harness.cpp numerics/tensors.cpp numerics/unseen.cpp)
+lacuna_unity_group(numerics ${variant_sources} numerics/check.cpp numerics/harness.cpp numerics/sequences.cpp numerics/tensors.cpp
+  numerics/unseen.cpp)
 
 # As they are, and with a call for each access to memory (emulation/races.hpp).
 foreach(library device_kernels traced_kernels)
@@ -39,16 +40,22 @@ function(device_kernel spec head_dim dtype)
   if(ARGC GREATER 3)
     set(arch ${ARGV3})
   endif()
+  set(batch uniform)
+  set(suffix "")
+  if(ARGC GREATER 4)
+    set(batch ${ARGV4})
+    set(suffix _${batch})
+  endif()
   get_filename_component(name ${spec} NAME_WE)
   string(REPLACE - _ identifier ${name})
-  set(symbol ${identifier}_d${head_dim}_${dtype}_${arch})
+  set(symbol ${identifier}_d${head_dim}_${dtype}_${arch}${suffix})
   set(device_symbols ${device_symbols} ${symbol} PARENT_SCOPE)
   set(path ${CMAKE_CURRENT_BINARY_DIR}/device/${symbol})
   set(script ${CMAKE_CURRENT_SOURCE_DIR}/device/stand_in.cmake)
   set(template ${CMAKE_CURRENT_SOURCE_DIR}/device/kernel.cpp.in)
   add_custom_command(OUTPUT ${path}.cu ${path}.cpp
     COMMAND lacuna_cli emit --stage cuda ${spec} --arch ${arch} --head-dim ${head_dim}
-            --dtype ${dtype} -o ${path}.generated.cu
+            --dtype ${dtype} --batch ${batch} -o ${path}.generated.cu
     COMMAND ${CMAKE_COMMAND} -DGENERATED=${path}.generated.cu -DTEMPLATE=${template}
             -DSYMBOL=${symbol} -DOUTPUT=${path} -P ${script}
     WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}
@@ -64,7 +71,7 @@ function(device_kernel spec head_dim dtype)
     set(${library}_externs
       "${${library}_externs}extern const std::vector<emulation::NamedKernel> ${symbol};\n" PARENT_SCOPE)
     set(${library}_table
-      "${${library}_table}      {\"${spec}\", ${head_dim}, \"${dtype}\", \"${arch}\", &${symbol}},\n"
+      "${${library}_table}      {\"${spec}\", ${head_dim}, \"${dtype}\", \"${arch}\", &${symbol}, \"${batch}\"},\n"
       PARENT_SCOPE)
   endforeach()
 endfunction()
@@ -95,7 +102,10 @@ set(short_tier
   sink_d64_bf16_sm_90a row_sink_d128_f16_sm_100a int8_sink_d64_bf16_sm_90a int8_sink_d64_bf16_sm_100a
   split_row_sink_d64_bf16_sm_100a split_row_sink_d64_bf16_sm_90a
   divided_window_d64_bf16_sm_100a divided_window_d64_bf16_sm_90a
-  values_d64_bf16_sm_100a values_d64_bf16_sm_90a)
+  values_d64_bf16_sm_100a values_d64_bf16_sm_90a
+  dense_d64_bf16_sm_90a_sequences dense_d64_bf16_sm_90a_pages sink_d64_bf16_sm_90a_sequences sink_d64_bf16_sm_100a_pages
+  flash_decoding_d128_bf16_sm_90a_pages alibi_d64_bf16_sm_90a_pages flash_decoding_d128_bf16_sm_100a_pages
+  window_d64_f16_sm_90a_pages dense_d64_bf16_sm_100a_sequences)
 
 foreach(name dense window document softcap alibi bsfa skip-softmax)
   device_kernel(specs/${name}.json 64 bf16)
@@ -159,6 +169,18 @@ foreach(arch sm_100a sm_90a)
   device_kernel(tests/device/specs/divided-window.json 64 bf16 ${arch})
   device_kernel(tests/device/specs/values.json 64 bf16 ${arch})
 endforeach()
+
+# Batches of sequences, in rows and in pages.
+foreach(batch sequences pages)
+  foreach(arch sm_100a sm_90a)
+    device_kernel(specs/dense.json 64 bf16 ${arch} ${batch})
+    device_kernel(specs/sink.json 64 bf16 ${arch} ${batch})
+  endforeach()
+  device_kernel(specs/flash-decoding.json 128 bf16 sm_90a ${batch})
+  device_kernel(specs/alibi.json 64 bf16 sm_90a ${batch})
+endforeach()
+device_kernel(specs/window.json 64 f16 sm_90a pages)
+device_kernel(specs/flash-decoding.json 128 bf16 sm_100a pages)
 
 foreach(symbol IN LISTS short_tier)
   if(NOT symbol IN_LIST device_symbols)

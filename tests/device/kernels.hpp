@@ -15,6 +15,7 @@ struct GeneratedSpec {
   std::string dtype;
   std::string arch;  ///< whose family of attend it is: sm_100a, mma; sm_90a, wgmma
   const std::vector<emulation::NamedKernel>* kernels;
+  std::string batch;  ///< "uniform", "sequences", "pages"
 };
 
 const std::vector<GeneratedSpec>& generated_specs();

@@ -11,6 +11,7 @@
 #include <map>
 
 #include "compiler/emit/emit.hpp"
+#include "compiler/ir/names.hpp"
 #include "runtime/cuda/tensor_maps.hpp"
 #include "runtime/launch/argument_block.hpp"
 #include "tests/device/emulation/box_map.hpp"
@@ -90,13 +91,14 @@ Subject make_subject(const GeneratedSpec& kernel) {
   BuildOptions options;
   options.head_dim = kernel.head_dim;
   options.dtype = is_f16 ? DType::kF16 : DType::kBF16;
+  options.batch = find_by_name<BatchLayout>(kernel.batch).value();
   const Plan plan = make_plan(document, options, find_target(kernel.arch).value(), diagnostics);
   require(diagnostics, kernel.spec);
 
   Subject subject;
   subject.spec = path.stem();
   subject.name = subject.spec + "_d" + std::to_string(kernel.head_dim) + "_" + kernel.dtype + "_" +
-                 kernel.arch;
+                 kernel.arch + (kernel.batch == "uniform" ? "" : "_" + kernel.batch);
   std::ranges::replace(subject.name, '-', '_');
   subject.dtype = is_f16 ? numerics::DType::kF16 : numerics::DType::kBF16;
   subject.head_dim = kernel.head_dim;
@@ -105,6 +107,14 @@ Subject make_subject(const GeneratedSpec& kernel) {
   subject.launch = emit_launch_program(plan);
   subject.kernels = find_kernels(kernel, subject.launch);
   return subject;
+}
+
+std::vector<Subject> make_subjects(bool is_uniform) {
+  std::vector<Subject> made;
+  for (const GeneratedSpec& spec : generated_specs()) {
+    if ((spec.batch == "uniform") == is_uniform) made.push_back(make_subject(spec));
+  }
+  return made;
 }
 
 /// Poisoned: what no kernel wrote is NaN, and a count far too large.
@@ -173,11 +183,12 @@ std::string run_grid(const Subject& subject, const BoundLaunch& bound,
 }  // namespace
 
 const std::vector<Subject>& subjects() {
-  static const std::vector<Subject> all = [] {
-    std::vector<Subject> made;
-    for (const GeneratedSpec& spec : generated_specs()) made.push_back(make_subject(spec));
-    return made;
-  }();
+  static const std::vector<Subject> all = make_subjects(true);
+  return all;
+}
+
+const std::vector<Subject>& sequence_subjects() {
+  static const std::vector<Subject> all = make_subjects(false);
   return all;
 }
 
@@ -204,14 +215,16 @@ numerics::Reported run(const Subject& subject, const Problem& problem,
 numerics::Reported run(const Subject& subject, numerics::Binding& binding,
                        const emulation::Schedule& schedule) {
   numerics::Reported failed;
+  failed.error = launch(subject, binding.args, schedule);
+  return failed.error.empty() ? binding.collect() : failed;
+}
+
+std::string launch(const Subject& subject, const lacuna_launch_args& args,
+                   const emulation::Schedule& schedule) {
   Diagnostics diagnostics;
   BoundLaunch bound;
-  if (!bind_launch(subject.contract, binding.args, bound, diagnostics)) {
-    failed.error = render(diagnostics, {});
-    return failed;
-  }
-  failed.error = run_grid(subject, bound, schedule);
-  return failed.error.empty() ? binding.collect() : failed;
+  if (!bind_launch(subject.contract, args, bound, diagnostics)) return render(diagnostics, {});
+  return bound.empty() ? "" : run_grid(subject, bound, schedule);
 }
 
 }  // namespace lacuna::device

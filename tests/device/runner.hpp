@@ -26,7 +26,10 @@ struct Subject {
   std::vector<emulation::Kernel> kernels;  ///< in the order of launch.launches
 };
 
+/// Of batches of one length.
 const std::vector<Subject>& subjects();
+/// Of batches of sequences.
+const std::vector<Subject>& sequence_subjects();
 
 /// A problem for a subject, with the oracle twin of its spec.
 struct Problem {
@@ -42,5 +45,9 @@ numerics::Reported run(const Subject& subject, const Problem& problem,
 /// The same with changed launch arguments.
 numerics::Reported run(const Subject& subject, numerics::Binding& binding,
                        const emulation::Schedule& schedule);
+
+/// One launch of any arguments, with a poisoned workspace; "" or what went wrong.
+std::string launch(const Subject& subject, const lacuna_launch_args& args,
+                   const emulation::Schedule& schedule);
 
 }  // namespace lacuna::device

@@ -15,6 +15,7 @@ ABI_VERSION = 1
 # Name -> (lacuna_dtype or None, DLPack type code, bits).
 DTYPES = {"bf16": (0, 4, 16), "f16": (1, 2, 16), "f32": (2, 2, 32), "i32": (None, 0, 32), "u8": (None, 1, 8)}
 DLPACK_CPU, DLPACK_CUDA = 1, 2
+BATCHES = {"uniform": 0, "sequences": 1, "pages": 2}
 
 
 class DLDevice(Structure):
@@ -49,7 +50,7 @@ class Shape(SizedStructure):
 
 class CompileOptions(SizedStructure):
     _fields_ = [("struct_size", c_size_t), ("head_dim", c_int32), ("dtype", c_int32), ("path", c_char_p),
-                ("shape", POINTER(Shape))]
+                ("shape", POINTER(Shape)), ("batch", c_int32)]
 
 
 class Param(Structure):
@@ -60,11 +61,16 @@ TENSORS = ("q", "k", "v", "o", "lse", "counts", "tile_mask", "list_indices", "li
 LATE_TENSORS = ("previous_lse", "order")
 
 
+class Sequences(SizedStructure):
+    _fields_ = [("struct_size", c_size_t), ("count", c_int32), ("max_n_q", c_int32), ("max_n_k", c_int32),
+                *((name, POINTER(DLTensor)) for name in ("q_begin", "n_k", "k_begin", "pages"))]
+
+
 class LaunchArgs(SizedStructure):
     _fields_ = [("struct_size", c_size_t), *((name, POINTER(DLTensor)) for name in TENSORS), ("params", POINTER(Param)),
                 ("params_count", c_size_t), ("workspace", c_void_p), ("workspace_bytes", c_size_t), ("stream", c_void_p),
                 *((name, POINTER(DLTensor)) for name in LATE_TENSORS), ("mask", c_void_p),
-                ("stage_events", POINTER(c_void_p)), ("stage_events_count", c_size_t)]
+                ("stage_events", POINTER(c_void_p)), ("stage_events_count", c_size_t), ("sequences", POINTER(Sequences))]
 
 
 class LacunaError(Exception):
@@ -106,20 +112,22 @@ class Engine:
         if status != 0:
             raise LacunaError(self.library.lacuna_last_error().decode().strip())
 
-    def compile(self, spec, head_dim, shape, dtype="bf16"):
-        """A prepared kernel; spec is JSON text, shape (batch, heads, heads_kv, n_q, n_k)."""
-        return Kernel(self, spec, head_dim, shape, dtype)
+    def compile(self, spec, head_dim, shape, dtype="bf16", batch="uniform"):
+        """A prepared kernel; spec is JSON text, shape (batch, heads, heads_kv, n_q, n_k), of sequences their number and the
+        most queries and keys that one may have."""
+        return Kernel(self, spec, head_dim, shape, dtype, batch)
 
 
 class Kernel:
     """Prepared; lives as long as the process, as its engine does."""
 
-    def __init__(self, engine, spec, head_dim, shape, dtype):
+    def __init__(self, engine, spec, head_dim, shape, dtype, batch="uniform"):
         self.engine, library = engine, engine.library
         self.handle = c_void_p()
         text = spec.encode()
         self.shape = Shape(**dict(zip(("batch", "heads", "heads_kv", "n_q", "n_k"), shape)))
-        options = CompileOptions(head_dim=head_dim, dtype=DTYPES[dtype][0], shape=ctypes.pointer(self.shape))
+        options = CompileOptions(head_dim=head_dim, dtype=DTYPES[dtype][0], shape=ctypes.pointer(self.shape),
+                                 batch=BATCHES[batch])
         engine.check(library.lacuna_compile(engine.handle, text, c_size_t(len(text)), byref(options), byref(self.handle)))
         engine.check(library.lacuna_prepare(self.handle))
         tile_q, tile_k, size = c_int32(), c_int32(), c_size_t()
@@ -129,8 +137,9 @@ class Kernel:
         self.workspace_bytes = size.value
         self.info = json.loads(library.lacuna_kernel_info_json(self.handle))
 
-    def bind(self, stream=None, params=(), workspace=None, stage_events=(), **tensors):
-        """Arguments of a launch: params are (name, number or DLTensor), stage_events CUevents; all of it stays the caller's."""
+    def bind(self, stream=None, params=(), workspace=None, stage_events=(), sequences=None, **tensors):
+        """Arguments of a launch: params are (name, number or DLTensor), stage_events CUevents, sequences the four tensors by
+        name; all of it stays the caller's."""
         array = (Param * len(params))()
         for slot, (name, value) in zip(array, params):
             slot.name = name.encode()
@@ -144,6 +153,11 @@ class Kernel:
                           stage_events_count=len(stage_events))
         for name, view in tensors.items():
             setattr(args, name, ctypes.pointer(view))
+        if sequences:
+            batch = Sequences(count=self.shape.batch, max_n_q=self.shape.n_q, max_n_k=self.shape.n_k)
+            for name, view in sequences.items():
+                setattr(batch, name, ctypes.pointer(view))
+            args.sequences = ctypes.pointer(batch)
         return args
 
     def launch(self, args):

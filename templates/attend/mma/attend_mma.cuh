@@ -215,16 +215,16 @@ class AttendBlock {
       });
     } else {
       const int k = j * Config::kTileK + lane_index() % 4 * 2;
-      apply_score_formula<Hooks, Shape::kKeyBlocks>(args_, scores, first_row_ + lane_index() / 4, k,
-                                                    row_.h, row_.b);
+      apply_score_formula<Hooks, Shape::kKeyBlocks>(
+          args_, scores, LaneRows{first_row_ + lane_index() / 4, row_.h}, k, row_.b);
     }
   }
 
   __device__ __forceinline__ void apply_mask(Scores& scores, int j) const {
     if constexpr (!Config::kGathers && Hooks::MaskRow::kRanges > 0) {
       const int k = j * Config::kTileK + lane_index() % 4 * 2;
-      apply_key_ranges<Hooks, Shape::kKeyBlocks>(args_, scores, first_row_ + lane_index() / 4, k,
-                                                 row_.h, row_.b);
+      apply_key_ranges<Hooks, Shape::kKeyBlocks>(
+          args_, scores, LaneRows{first_row_ + lane_index() / 4, row_.h}, k, row_.b);
     } else {
       const auto divisors = prepare_mask<Hooks>(args_, row_.h, row_.b);
       for_each_score(j, [&](int n, int i, int q, int k) {
@@ -314,14 +314,14 @@ class AttendBlock {
     } else {
       using Staging = typename Shape::OutputTile;
       float denominators[2] = {sum[0], sum[1]};
-      take_sinks<Config, Hooks>(denominators, args_, row.b, row.h, first_row, softmax_, to_log2_,
-                                kRangeLog2);
+      const LaneRows lane{first_row + lane_index() / 4, row.h};
+      take_sinks<Config, Hooks>(denominators, args_, row.b, lane, softmax_, to_log2_, kRangeLog2);
       write_output<Element, Staging>(args_.attend.o, row.b, row.h, first_row, args_.attend.n_q,
                                      smem_ + warp * kWarpRows * Staging::kRowBytes, output_,
                                      denominators);
       if (Config::kWritesLse && args_.attend.lse.data != nullptr) {
-        write_lse<Config, Hooks>(args_, args_.attend.lse, row.b, row.h, first_row, args_.attend.n_q,
-                                 softmax_, sum, to_log2_, kRangeLog2);
+        write_lse<Config, Hooks>(args_, args_.attend.lse, row.b, lane, softmax_, sum, to_log2_,
+                                 kRangeLog2);
       }
     }
     if (share == 0) close_report<Config, Hooks>(args_, row);

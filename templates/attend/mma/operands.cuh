@@ -13,18 +13,18 @@
 namespace lacuna {
 
 /// How rows of keys and values are found: one after the other, by a list, or by pages.
-enum class RowOrder { kRows, kGathered, kPages };
+enum class RowSource { kRows, kGathered, kPages };
 
-template <RowOrder kOrder, class Tile, int kThreads>
+template <RowSource kOrder, class Tile, int kThreads>
 struct SelectLoader {
   using Type = RowTileLoader<Tile, kThreads>;
 };
 template <class Tile, int kThreads>
-struct SelectLoader<RowOrder::kGathered, Tile, kThreads> {
+struct SelectLoader<RowSource::kGathered, Tile, kThreads> {
   using Type = GatherLoader<Tile, kThreads>;
 };
 template <class Tile, int kThreads>
-struct SelectLoader<RowOrder::kPages, Tile, kThreads> {
+struct SelectLoader<RowSource::kPages, Tile, kThreads> {
   using Type = PageLoader<Tile, kThreads>;
 };
 
@@ -33,14 +33,14 @@ struct AttendOperands {
   using Shape = AttendShape<Config>;
   using Element = typename Config::Element;
   static constexpr bool kHasPages = batch_layout<Config>(0) == BatchLayout::kPages;
-  static constexpr RowOrder kRowOrder = Config::kGathers ? RowOrder::kGathered
-                                        : kHasPages      ? RowOrder::kPages
-                                                         : RowOrder::kRows;
+  static constexpr RowSource kRowSource = Config::kGathers ? RowSource::kGathered
+                                        : kHasPages      ? RowSource::kPages
+                                                         : RowSource::kRows;
   using QueryLoader = RowTileLoader<typename Shape::QueryTile, Shape::kThreads>;
   using KeyLoader =
-      typename SelectLoader<kRowOrder, typename Shape::KeyTile, Shape::kThreads>::Type;
+      typename SelectLoader<kRowSource, typename Shape::KeyTile, Shape::kThreads>::Type;
   using ValueLoader =
-      typename SelectLoader<kRowOrder, typename Shape::ValueTile, Shape::kThreads>::Type;
+      typename SelectLoader<kRowSource, typename Shape::ValueTile, Shape::kThreads>::Type;
 
   template <class Args>
   __device__ __forceinline__ static QueryLoader queries(const Args& args, const WorkTile& row) {

@@ -12,6 +12,19 @@
 
 namespace lacuna {
 
+/// Rows of no query, which no load fills, begin as zeros. What takes their place later are results
+/// of such rows.
+template <class Config, class Args>
+__device__ __forceinline__ void clear_unused_rows(const Args& args, const WgmmaSmem<Config>& smem) {
+  using Shape = WgmmaShape<Config>;
+  if (args.batch_schedule.group_queries * args.attend.heads_per_kv == kWarpgroupRows) return;
+  constexpr int kBytes = Config::kQueryBuffers * Shape::kQueryBytes;
+  constexpr int kThreads = Shape::kConsumerThreads + kWarpgroupThreads;
+  for (int at = thread_index() * 16; at < kBytes; at += kThreads * 16)
+    *reinterpret_cast<uint4*>(smem.dynamic + at) = make_uint4(0, 0, 0, 0);
+  fence_proxy_async();
+}
+
 /// The body of a generated entry: Args is a struct with members `maps`, an AttendMaps, and
 /// `attend`, an AttendArgs; Hooks are the printed expressions (templates/README.md). Blocks are
 /// persistent: block b takes work tiles b, b + grid, ...
@@ -34,11 +47,14 @@ __device__ __forceinline__ void attend_wgmma(const Args& args) {
   const int warp = warp_index();
   if (warp == 0 && elect_one()) {
     smem.init_barriers();
-    prefetch_map(args.maps.q);
-    prefetch_map(args.maps.k);
-    prefetch_map(args.maps.v);
-    prefetch_map(args.maps.o);
+    if constexpr (!packs_heads<Config>()) {
+      prefetch_map(args.maps.q);
+      prefetch_map(args.maps.k);
+      prefetch_map(args.maps.v);
+      prefetch_map(args.maps.o);
+    }
   }
+  if constexpr (packs_heads<Config>()) clear_unused_rows(args, smem);
   __syncthreads();
   if (warp >= Shape::kConsumerWarps) {
     shrink_registers<Shape::kProducerRegisters>();

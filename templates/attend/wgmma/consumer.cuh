@@ -18,6 +18,7 @@
 
 #include "arch/wgmma.cuh"
 #include "attend/wgmma/consumer_base.cuh"
+#include "attend/wgmma/key_rows.cuh"
 #include "attend/wgmma/wgmma_scores.cuh"
 
 namespace lacuna {
@@ -34,6 +35,7 @@ class WgmmaConsumer : protected ConsumerBase<Config, Hooks, Args> {
   using typename Rows::Element;
   using typename Rows::Message;
   using typename Rows::Ring;
+  using typename Rows::Row;
   using typename Rows::Shape;
   using typename Rows::Smem;
   using Scores = float[Shape::kGroups][Shape::kGroupBlocks][4];
@@ -259,9 +261,11 @@ class WgmmaConsumer : protected ConsumerBase<Config, Hooks, Args> {
 
   /// Of a step whose logits lie so far above those before that f32 does not hold their weights.
   __device__ __forceinline__ void multiply_scores_again(Scores& scores, const Message& step) {
-    const WorkTile row = reload_row();
-    multiply_again<Config, Hooks>(args_, row, first_row(row) + lane_index() / 4, scores[0], step,
-                                  smem_.queries(queries_.slot(), warpgroup_), warp(), tile_keys());
+    const Row row = reload_row();
+    decltype(auto) args = args_of<Config>(args_, row);
+    multiply_again<Config, Hooks>(args, row, this->lane_rows(row), key_rows<Config>(args, row),
+                                  scores[0], step, smem_.queries(queries_.slot(), warpgroup_),
+                                  warp(), tile_keys());
     // Read anew, so that they need not live through that.
     if constexpr (Shape::kKeepsQueries) load_queries();
   }
@@ -271,13 +275,13 @@ class WgmmaConsumer : protected ConsumerBase<Config, Hooks, Args> {
   __device__ __forceinline__ void complete(Scores& scores, int g, const Message& step,
                                            bool is_relative) const {
     // A loop in a loop has no registers left for the row.
-    const WorkTile row = Shape::kOwnRows ? reload_row() : row_;
-    const int q = first_row(row) + lane_index() / 4;
+    const Row row = Shape::kOwnRows || packs_heads<Config>() ? reload_row() : row_;
     ScoreUnit unit;
     if (Config::kHasScore && is_relative)
       unit = {kLog2E, {softmax_.reference[0], softmax_.reference[1]}};
-    complete_scores<Config, Hooks>(args_, row, q, scores[g], g, step, tile_keys(), unit);
-    if constexpr (!Shape::kHasGate && !Config::kGathers) {
+    complete_scores<Config, Hooks>(args_of<Config>(args_, row), row, this->lane_rows(row),
+                                   scores[g], g, step, tile_keys(), unit);
+    if constexpr (!Shape::kHasGate && !Config::kGathers && !packs_heads<Config>()) {
       if (step.has(Message::kNeedsMaskOrReport)) report_step(step);
     }
   }

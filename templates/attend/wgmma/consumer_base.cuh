@@ -8,6 +8,7 @@
 #include "attend/wgmma/gate_question.cuh"
 #include "attend/wgmma/gate_votes.cuh"
 #include "attend/wgmma/lazy_max.cuh"
+#include "attend/wgmma/packed_results.cuh"
 #include "attend/wgmma/step_votes.cuh"
 #include "attend/wgmma/wgmma_epilogue.cuh"
 #include "base/kinds.cuh"
@@ -23,6 +24,7 @@ class ConsumerBase {
   using Smem = WgmmaSmem<Config>;
   using Message = typename Shape::Message;
   using Element = typename Config::Element;
+  using Row = typename Shape::Row;
   using Ring = RingPosition<Config::kStages>;
 
   __device__ __forceinline__ ConsumerBase(const Args& args, const Smem& smem, int warpgroup)
@@ -51,10 +53,12 @@ class ConsumerBase {
       }
       if constexpr (SplitKv<Config>::kIsSplit) {
         write_partials();
+      } else if constexpr (packs_heads<Config>()) {
+        finish_packed();
       } else if (Config::kWritesLse && args_.attend.lse.data != nullptr) {
         write_logarithms();
       }
-      if (share() == 0) write_visible();
+      if (!packs_heads<Config>() && share() == 0) write_visible();
       rows_.advance();
     }
     finish_store();
@@ -82,7 +86,7 @@ class ConsumerBase {
 #pragma unroll
       for (int i = 0; i < 4; ++i) output_[n][i] = 0.0f;
     }
-    if (reports(row_)) {
+    if (!packs_heads<Config>() && reports(row_)) {
       if constexpr (Config::kGathers) {
         report_gathered<kWarpgroupThreads, Config>(args_, row_);
       } else if constexpr (Shape::kOwnRows) {
@@ -146,7 +150,14 @@ class ConsumerBase {
         release_values(keys_.before());
       }
     }
-    if constexpr (!SplitKv<Config>::kIsSplit) write_zeros();
+    if constexpr (packs_heads<Config>()) {
+      const Row row = reload_row();
+      if (row.shares == 1)
+        store_packed_rows<Config>(args_, row, packed_warp(),
+                                  [](int, int) { return make_uint4(0, 0, 0, 0); });
+    } else if constexpr (!SplitKv<Config>::kIsSplit) {
+      write_zeros();
+    }
   }
 
   __device__ __forceinline__ void write_zeros() const {
@@ -253,7 +264,7 @@ class ConsumerBase {
   /// row goes another way.
   __device__ __forceinline__ void write_results() {
     using Tile = typename Shape::QueryTile;
-    const WorkTile row = reload_row();
+    const Row row = reload_row();
     const float sum[2] = {quad_sum(softmax_.sum[0]), quad_sum(softmax_.sum[1])};
     const u32 staging = smem_.queries(queries_.slot(), warpgroup_);
     if constexpr (Shape::kHasE4m3Values) {
@@ -264,10 +275,14 @@ class ConsumerBase {
     if constexpr (SplitKv<Config>::kIsSplit) {
       __syncwarp();
       release_queries();
+    } else if constexpr (packs_heads<Config>()) {
+      if (row.shares == 1) write_packed_rows(row, sum, staging);
+      __syncwarp();
+      release_queries();
     } else {
       float denominators[2] = {sum[0], sum[1]};
-      take_sinks<Config, Hooks>(denominators, args_, row.b, row.h, first_row(row), softmax_,
-                                to_log2_, range_log2());
+      take_sinks<Config, Hooks>(denominators, args_, row.b, lane_rows(row), softmax_, to_log2_,
+                                range_log2());
       stage_output<Element, Tile>(staging, warp(), output_, denominators);
       store_output<Tile>(args_.maps.o, staging, warp(), first_row(row), row);
       queries_.advance();
@@ -290,8 +305,42 @@ class ConsumerBase {
   __device__ __forceinline__ void write_logarithms() const {
     const WorkTile row = reload_row();
     const float sum[2] = {quad_sum(softmax_.sum[0]), quad_sum(softmax_.sum[1])};
-    write_lse<Config, Hooks>(args_, args_.attend.lse, row.b, row.h, first_row(row),
-                             args_.attend.n_q, softmax_, sum, to_log2_, range_log2());
+    write_lse<Config, Hooks>(args_, args_.attend.lse, row.b, lane_rows(row), softmax_, sum,
+                             to_log2_, range_log2());
+  }
+
+  /// O through the queries' place, which the copy engine does not read.
+  __device__ __forceinline__ void write_packed_rows(const Row& row, const float (&sum)[2],
+                                                    u32 staging) {
+    using Tile = typename Shape::QueryTile;
+    float denominators[2] = {sum[0], sum[1]};
+    take_sinks<Config, Hooks>(denominators, args_of<Config>(args_, row), row.b, lane_rows(row),
+                              softmax_, to_log2_, range_log2());
+    stage_output<Element, Tile>(staging, warp(), output_, denominators);
+    __syncwarp();
+    const unsigned char* own = smem_.dynamic + (staging - smem_.tiles());
+    store_packed_rows<Config>(args_, row, packed_warp(), [&](int place, int chunk) {
+      const u32 at = Tile::offset(warp() * kWarpRows + place, chunk);
+      return *reinterpret_cast<const uint4*>(own + at);
+    });
+    fence_proxy_async();
+  }
+
+  /// LSE of a whole work tile; of an item its partial results, and the merge if it is the last.
+  __device__ __forceinline__ void finish_packed() const {
+    const Row row = reload_row();
+    const float sum[2] = {quad_sum(softmax_.sum[0]), quad_sum(softmax_.sum[1])};
+    const auto lane = lane_rows(row);
+    decltype(auto) args = args_of<Config>(args_, row);
+    if (row.shares > 1) {
+      write_packed_partials(args_, row, lane, output_, softmax_, sum, to_log2_);
+      merge_if_last<Config, Hooks>(args, row, packed_warp());
+    } else if (Config::kWritesLse && args_.attend.lse.data != nullptr) {
+      LseArg lse = args_.attend.lse;
+      lse.data += row.q_begin;
+      lse.stride_b = 0;
+      write_lse<Config, Hooks>(args, lse, row.b, lane, softmax_, sum, to_log2_, range_log2());
+    }
   }
 
   /// O and LSE of an item, which may have had no tile.
@@ -330,10 +379,10 @@ class ConsumerBase {
   }
 
   /// For what is seldom done: the loop over steps keeps no registers for it.
-  __device__ __forceinline__ WorkTile reload_row() const {
+  __device__ __forceinline__ Row reload_row() const {
     u32 slot = rows_.slot();
     pin(slot);
-    WorkTile row = smem_.control()->rows[slot];
+    Row row = smem_.control()->rows[slot];
     if constexpr (Shape::kOwnRows) {
       row.i += warpgroup_;
       row.q0 += warpgroup_ * Config::kTileQ;
@@ -352,6 +401,16 @@ class ConsumerBase {
   __device__ __forceinline__ int first_row(const WorkTile& row) const {
     return row.q0 + thread_of_row() / 32 * kWarpRows;
   }
+
+  /// Queries of a lane's accumulators.
+  __device__ __forceinline__ auto lane_rows(const Row& row) const {
+    if constexpr (packs_heads<Config>()) {
+      return packed_rows(args_, row, warpgroup_, warp() * kWarpRows + lane_index() / 4);
+    } else {
+      return LaneRows{first_row(row) + lane_index() / 4, row.h};
+    }
+  }
+  __device__ __forceinline__ PackedWarp packed_warp() const { return {warpgroup_, warp()}; }
 
   /// Scores -> natural units.
   __device__ __forceinline__ float unit() const {
@@ -380,7 +439,7 @@ class ConsumerBase {
   RingPosition<Shape::kRowSlots> rows_;  ///< of row_
   bool has_stored_ = false;              ///< O is on its way from the place of the queries before
   bool is_fresh_;                        ///< no tile of a row of its own has been asked about
-  WorkTile row_;
+  Row row_;
   RingPosition<Config::kQueryBuffers> queries_;
   Ring keys_;  ///< of the step under way; its values' position is the same, a step later
   typename Hooks::GateRow gate_row_;  ///< of row_, what the gate compares with

@@ -246,8 +246,8 @@ class Int8Consumer : ConsumerBase<Config, Hooks, Args> {
       const WorkTile row = this->reload_row();
 #pragma unroll
       for (int g = 0; g < Shape::kGroups; ++g) {
-        complete_scores<Config, Hooks>(args_, row, first_row(row) + lane_index() / 4, scores[g], g,
-                                       step, this->tile_keys());
+        complete_scores<Config, Hooks>(args_, row, this->lane_rows(row), scores[g], g, step,
+                                       this->tile_keys());
       }
     }
     find_maxima(maxima, scores, units);

@@ -4,6 +4,7 @@
 
 #include "args/attend_maps.cuh"
 #include "attend/report.cuh"
+#include "attend/wgmma/sequence_loads.cuh"
 #include "attend/wgmma/wgmma_shape.cuh"
 #include "pipeline/work_tile_schedule.cuh"
 
@@ -13,12 +14,14 @@ namespace lacuna {
 template <class Config, class Args>
 __device__ __forceinline__ void load_query_tiles(const Args& args, const WgmmaSmem<Config>& smem,
                                                  RingPosition<Config::kQueryBuffers>& at,
-                                                 const WorkTile& row) {
+                                                 const typename WgmmaShape<Config>::Row& row) {
   using Shape = WgmmaShape<Config>;
   using Slot = typename Shape::QuerySlot;
   const Mbarrier full = smem.barrier(smem.control()->q_full[at.slot()]);
   smem.barrier(smem.control()->q_empty[at.slot()]).wait(at.phase() ^ 1);
-  if (elect_one()) {
+  if constexpr (packs_heads<Config>()) {
+    if (elect_one()) load_packed_queries<Config>(args, smem, at.slot(), full, row);
+  } else if (elect_one()) {
     const auto policy = l2_policy<L2Policy::kKeepFirst>();
     full.arrive_expecting(Config::kWarpgroups * Slot::kBytes);
     for (int w = 0; w < Config::kWarpgroups; ++w) {
@@ -37,7 +40,10 @@ class WgmmaProducer {
   using Shape = WgmmaShape<Config>;
   using Smem = WgmmaSmem<Config>;
   using Message = typename Shape::Message;
-  using Walk = typename WorkTileWalk<Config, Hooks, Args>::Type;
+  using Row = typename Shape::Row;
+  using Walk = typename Select<packs_heads<Config>(),
+                               SequenceWalk<MaskWalk<Config, Hooks, Args>, Args>,
+                               typename WorkTileWalk<Config, Hooks, Args>::Type>::Type;
 
  public:
   static constexpr int kWarps = 1;  ///< that run
@@ -47,10 +53,30 @@ class WgmmaProducer {
 
   /// By one whole warp.
   __device__ __forceinline__ void run() {
-    for_each_row([this](const WorkTile& row, int share) { produce_row(row, share); });
+    if constexpr (packs_heads<Config>()) {
+      for_each_item();
+    } else {
+      for_each_row([this](const WorkTile& row, int share) { produce_row(row, share); });
+    }
   }
 
  protected:
+  /// The items of all sequences.
+  __device__ __forceinline__ void for_each_item() {
+    RowCounter counter(args_.schedule.next_row);
+    const int items = scheduled_items(args_);
+    int item = block_index();
+    while (item < items) {
+      counter.ask();
+      const SequenceTile row = sequence_tile<Config>(args_, item);
+      acquire_maps<Config>(args_, row.b);
+      produce_row(row, row.share);
+      item = counter.take();
+    }
+    load_values();
+    announce_end();
+  }
+
   /// produce_row(row, share) for each work tile, or each item of a split one.
   template <class ProduceRow>
   __device__ __forceinline__ void for_each_row(ProduceRow produce_row) {
@@ -66,13 +92,22 @@ class WgmmaProducer {
     announce_end();
   }
 
-  __device__ __forceinline__ void produce_row(const WorkTile& row, int share) {
-    Walk walk = WorkTileWalk<Config, Hooks, Args>::begin(args_, row, {}, share);
-    Message step = take_step(row, walk);
+  __device__ __forceinline__ Walk begin_walk(const Args& args, const Row& row, int share) const {
+    if constexpr (packs_heads<Config>()) {
+      return Walk(args, row);
+    } else {
+      return WorkTileWalk<Config, Hooks, Args>::begin(args, row, {}, share);
+    }
+  }
+
+  __device__ __forceinline__ void produce_row(const Row& row, int share) {
+    decltype(auto) args = args_of<Config>(args_, row);
+    Walk walk = begin_walk(args, row, share);
+    Message step = take_step(args, row, walk);
     const u32 row_bits = rows_.slot() << Message::kRowShift;
     bool is_first = true;
     do {
-      Message next = take_step(row, walk);
+      Message next = take_step(args, row, walk);
       step.flags = flags_of(step) | (next.tiles[0].exists() ? 0u : Message::kLastOfRow);
       if constexpr (Shape::kLooksAhead)
         step.flags |= row_bits | (is_first ? Message::kFirstOfRow : 0u);
@@ -85,10 +120,11 @@ class WgmmaProducer {
     } while (step.tiles[0].exists());
   }
 
-  __device__ __forceinline__ Message take_step(const WorkTile& row, Walk& walk) const {
+  __device__ __forceinline__ Message take_step(const Args& args, const Row& row,
+                                               Walk& walk) const {
     Message step;
 #pragma unroll
-    for (int n = 0; n < Shape::kStepTiles; ++n) step.tiles[n] = walk.next(args_, row);
+    for (int n = 0; n < Shape::kStepTiles; ++n) step.tiles[n] = walk.next(args, row);
     return step;
   }
 
@@ -101,11 +137,20 @@ class WgmmaProducer {
     return needs_mask_or_report ? Message::kNeedsMaskOrReport : 0u;
   }
 
-  __device__ __forceinline__ void load_keys(const WorkTile& row, int share, const Message& step,
+  __device__ __forceinline__ void load_keys(const Row& row, int share, const Message& step,
                                             bool is_first) {
     const Mbarrier full = Smem::barrier(smem_.control()->k_full[keys_.slot()]);
     await_slot();
-    if (elect_one()) {
+    if constexpr (packs_heads<Config>()) {
+      if (elect_one()) {
+        if (is_first) note_row(row, share);
+        smem_.message(keys_.slot(), 0) = step;
+      }
+      __syncwarp();
+      load_sequence_step<typename Shape::KeySlot, Config>(args_,
+                                                          keys_of_sequence<Config>(args_, row),
+                                                          smem_.keys(keys_.slot()), full, step);
+    } else if (elect_one()) {
       if (is_first) note_row(row, share);
       smem_.message(keys_.slot(), 0) = step;
       load_step<typename Shape::KeySlot>(args_.maps.k, smem_.keys(keys_.slot()), full, step,
@@ -116,7 +161,7 @@ class WgmmaProducer {
   }
 
   /// What comes next, for the consumers; by one thread.
-  __device__ __forceinline__ void note_row(const WorkTile& row, int share) const {
+  __device__ __forceinline__ void note_row(const Row& row, int share) const {
     smem_.control()->rows[rows_.slot()] = row;
     if constexpr (SplitKv<Config>::kIsSplit) smem_.control()->shares[rows_.slot()] = share;
   }
@@ -137,11 +182,15 @@ class WgmmaProducer {
       Smem::barrier(smem_.control()->noted[keys_.slot()]).wait(keys_.phase() ^ 1);
   }
 
-  __device__ __forceinline__ void note_pending(const WorkTile& row, const Message& step) {
+  __device__ __forceinline__ void note_pending(const Row& row, const Message& step) {
     pending_ = step;
     has_pending_ = true;
-    pending_head_ = row.h / args_.attend.heads_per_kv;
-    pending_batch_ = row.b;
+    if constexpr (packs_heads<Config>()) {
+      pending_rows_ = values_of_sequence<Config>(args_, row);
+    } else {
+      pending_head_ = row.h / args_.attend.heads_per_kv;
+      pending_batch_ = row.b;
+    }
   }
 
   /// V of the step whose K was loaded before the last.
@@ -149,7 +198,10 @@ class WgmmaProducer {
     if (!has_pending_) return;
     const Mbarrier full = Smem::barrier(smem_.control()->v_full[values_.slot()]);
     Smem::barrier(smem_.control()->v_empty[values_.slot()]).wait(values_.phase() ^ 1);
-    if (elect_one()) {
+    if constexpr (packs_heads<Config>()) {
+      load_sequence_step<typename Shape::ValueSlot, Config>(
+          args_, pending_rows_, smem_.values(values_.slot()), full, pending_);
+    } else if (elect_one()) {
       load_step<typename Shape::ValueSlot>(args_.maps.v, smem_.values(values_.slot()), full,
                                            pending_, pending_head_, pending_batch_);
     }
@@ -192,6 +244,7 @@ class WgmmaProducer {
   Message pending_;  ///< whose V is still to be loaded
   bool has_pending_ = false;
   int pending_head_ = 0, pending_batch_ = 0;
+  SequenceRows pending_rows_ = {};
 };
 
 }  // namespace lacuna

@@ -258,8 +258,7 @@ class TileGateConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
 
   __device__ __forceinline__ void complete(Scores& scores, const Message& step) const {
     const WorkTile row = this->reload_row();
-    complete_scores<Config, Hooks>(args_, row, this->first_row(row) + lane() / 4, scores[0], 0,
-                                   step);
+    complete_scores<Config, Hooks>(args_, row, this->lane_rows(row), scores[0], 0, step);
   }
 
   /// The larger of a lane's two rows, without those behind the last query.

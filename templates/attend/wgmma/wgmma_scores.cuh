@@ -11,25 +11,25 @@
 
 namespace lacuna {
 
-/// The score formula on the t-th tile of a group. `q`: the query of the lane's first accumulators.
-template <class Config, class Hooks, class Args, int kBlocks>
-__device__ __forceinline__ void apply_score_hook(const Args& args, const WorkTile& row, int q,
+/// The score formula on the t-th tile of a group.
+template <class Config, class Hooks, class Args, class Lane, int kBlocks>
+__device__ __forceinline__ void apply_score_hook(const Args& args, const WorkTile& row, const Lane& lane,
                                                  float (&scores)[kBlocks][4], TileRef tile, int t,
                                                  const TileKeys<Config>& keys,
                                                  const ScoreUnit& unit) {
   constexpr int kTileBlocks = Config::kTileK / 8;
   const int slot = lane_index() % 4 * 2;
   if constexpr (!Config::kGathers) {
-    apply_score_formula<Hooks, kTileBlocks>(args, scores + t * kTileBlocks, q, keys.at(tile, slot),
-                                            row.h, row.b, unit);
+    apply_score_formula<Hooks, kTileBlocks>(args, scores + t * kTileBlocks, lane,
+                                            keys.at(tile, slot), row.b, unit);
   } else {
 #pragma unroll
     for (int n = 0; n < kTileBlocks; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         float& score = scores[t * kTileBlocks + n][i];
-        score = Hooks::score(args, score * args.attend.scale, q + i / 2 * 8,
-                             keys.at(tile, slot + n * 8 + i % 2), row.h, row.b);
+        score = Hooks::score(args, score * args.attend.scale, lane.q(i / 2),
+                             keys.at(tile, slot + n * 8 + i % 2), lane.h(i / 2), row.b);
         score = fmaf(score, unit.factor, -unit.less[i / 2]);
       }
     }
@@ -38,21 +38,24 @@ __device__ __forceinline__ void apply_score_hook(const Args& args, const WorkTil
 
 /// Which of a lane's scores in kBlocks blocks from `slot` of a tile on are visible, a bit each. A
 /// loop: few tiles need the mask, and an expression in 64 copies takes its time to compile.
-template <class Config, class Hooks, int kBlocks, class Args>
-__device__ __forceinline__ u32 visible_scores(const Args& args, const WorkTile& row, int q,
+template <class Config, class Hooks, int kBlocks, class Args, class Lane>
+__device__ __forceinline__ u32 visible_scores(const Args& args, const WorkTile& row, Lane lane,
                                               const TileKeys<Config>& keys, TileRef tile,
                                               int slot) {
-  const auto divisors = prepare_mask<Hooks>(args, row.h, row.b);
+  const auto divisors = prepare_mask<Hooks>(args, lane.h(0), row.b);
+  const auto second_divisors =
+      Lane::kAreNeighbours ? divisors : prepare_mask<Hooks>(args, lane.h(1), row.b);
   u32 bits = 0;
 #pragma unroll 1
   for (int n = 0; n < kBlocks; ++n, slot += 8) {
-    pin(q);  // what follows from the query is worked out again: registers are short
+    lane.pin();  // what follows from the query is worked out again: registers are short
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int key = keys.at(tile, slot + i % 2);
       bool visible = key < args.attend.n_k;
       if constexpr (Config::kHasMask) {
-        visible = visible && sees<Hooks>(args, divisors, q + i / 2 * 8, key, row.h, row.b);
+        visible = visible && sees<Hooks>(args, i < 2 ? divisors : second_divisors, lane.q(i / 2),
+                                         key, lane.h(i / 2), row.b);
       }
       bits |= static_cast<u32>(visible) << (n * 4 + i);
     }
@@ -61,15 +64,15 @@ __device__ __forceinline__ u32 visible_scores(const Args& args, const WorkTile& 
 }
 
 /// The mask on the t-th tile of a group, asked about each key.
-template <class Config, class Hooks, class Args, int kBlocks>
-__device__ __forceinline__ void ask_mask(const Args& args, const WorkTile& row, int q,
+template <class Config, class Hooks, class Args, class Lane, int kBlocks>
+__device__ __forceinline__ void ask_mask(const Args& args, const WorkTile& row, const Lane& lane,
                                          float (&scores)[kBlocks][4], TileRef tile, int t,
                                          const TileKeys<Config>& keys) {
   constexpr int kTileBlocks = Config::kTileK / 8, kWordBlocks = smaller(kTileBlocks, 8);
   const int slot = lane_index() % 4 * 2;
 #pragma unroll
   for (int n = 0; n < kTileBlocks; n += kWordBlocks) {
-    const u32 bits = tile.exists() ? visible_scores<Config, Hooks, kWordBlocks>(args, row, q, keys,
+    const u32 bits = tile.exists() ? visible_scores<Config, Hooks, kWordBlocks>(args, row, lane, keys,
                                                                                 tile, slot + n * 8)
                                    : 0;
 #pragma unroll
@@ -85,24 +88,24 @@ template <class Config, class Hooks>
 inline constexpr bool kHasKeyRanges =
     !Config::kGathers && !WgmmaShape<Config>::kLooksAhead && Hooks::MaskRow::kRanges > 0;
 
-template <class Config, class Hooks, class Args, int kBlocks>
-__device__ __forceinline__ void apply_mask(const Args& args, const WorkTile& row, int q,
+template <class Config, class Hooks, class Args, class Lane, int kBlocks>
+__device__ __forceinline__ void apply_mask(const Args& args, const WorkTile& row, const Lane& lane,
                                            float (&scores)[kBlocks][4], TileRef tile, int t,
                                            const TileKeys<Config>& keys) {
   if constexpr (kHasKeyRanges<Config, Hooks>) {
     constexpr int kTileBlocks = Config::kTileK / 8;
     // A missing tile lies behind all keys.
     const int k = tile.exists() ? keys.at(tile, lane_index() % 4 * 2) : args.attend.n_k;
-    apply_key_ranges<Hooks, kTileBlocks>(args, scores + t * kTileBlocks, q, k, row.h, row.b);
+    apply_key_ranges<Hooks, kTileBlocks>(args, scores + t * kTileBlocks, lane, k, row.b);
   } else {
-    ask_mask<Config, Hooks>(args, row, q, scores, tile, t, keys);
+    ask_mask<Config, Hooks>(args, row, lane, scores, tile, t, keys);
   }
 }
 
 /// Hook and mask on the scores of group g of a step; they are natural logits, or in `unit`, behind
 /// a score hook.
-template <class Config, class Hooks, class Args, int kBlocks, class Message>
-__device__ __forceinline__ void complete_scores(const Args& args, const WorkTile& row, int q,
+template <class Config, class Hooks, class Args, class Lane, int kBlocks, class Message>
+__device__ __forceinline__ void complete_scores(const Args& args, const WorkTile& row, const Lane& lane,
                                                 float (&scores)[kBlocks][4], int g,
                                                 const Message& step,
                                                 const TileKeys<Config>& keys = {},
@@ -111,7 +114,7 @@ __device__ __forceinline__ void complete_scores(const Args& args, const WorkTile
   if constexpr (Config::kHasScore) {
 #pragma unroll
     for (int t = 0; t < kTiles; ++t)
-      apply_score_hook<Config, Hooks>(args, row, q, scores, step.tiles[g * kTiles + t], t, keys,
+      apply_score_hook<Config, Hooks>(args, row, lane, scores, step.tiles[g * kTiles + t], t, keys,
                                       unit);
   }
   if (__builtin_expect(!step.has(Message::kNeedsMaskOrReport), true)) return;
@@ -119,41 +122,41 @@ __device__ __forceinline__ void complete_scores(const Args& args, const WorkTile
   for (int t = 0; t < kTiles; ++t) {
     const TileRef tile = step.tiles[g * kTiles + t];
     if (!tile.exists() || tile.needs_mask())
-      apply_mask<Config, Hooks>(args, row, q, scores, tile, t, keys);
+      apply_mask<Config, Hooks>(args, row, lane, scores, tile, t, keys);
   }
 }
 
 /// The same on a lane's part of one block of keys, from `slot` of the tile on.
-template <class Config, class Hooks, class Args>
-__device__ __forceinline__ void complete_block(const Args& args, const WorkTile& row, int q,
+template <class Config, class Hooks, class Args, class Lane>
+__device__ __forceinline__ void complete_block(const Args& args, const WorkTile& row, const Lane& lane,
                                                float (&block)[4], TileRef tile, int slot,
                                                const TileKeys<Config>& keys) {
-  const auto divisors = prepare_mask<Hooks>(args, row.h, row.b);
+  const auto divisors = prepare_mask<Hooks>(args, lane.h(0), row.b);
+  const auto second_divisors =
+      Lane::kAreNeighbours ? divisors : prepare_mask<Hooks>(args, lane.h(1), row.b);
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    const int query = q + i / 2 * 8, key = keys.at(tile, slot + i % 2);
+    const int query = lane.q(i / 2), head = lane.h(i / 2), key = keys.at(tile, slot + i % 2);
     if constexpr (Config::kHasScore)
-      block[i] = Hooks::score(args, block[i] * args.attend.scale, query, key, row.h, row.b);
+      block[i] = Hooks::score(args, block[i] * args.attend.scale, query, key, head, row.b);
     if (tile.exists() && !tile.needs_mask()) continue;
     bool visible = tile.exists() && key < args.attend.n_k;
     if constexpr (Config::kHasMask)
-      visible = visible && sees<Hooks>(args, divisors, query, key, row.h, row.b);
+      visible = visible &&
+                sees<Hooks>(args, i < 2 ? divisors : second_divisors, query, key, head, row.b);
     if (!visible) block[i] = -kInfinity;
   }
 }
 
 /// A warp's scores of a step whose keys are no longer in shared memory; Q still is, at `queries`.
-/// With hook and mask, block by block: the expressions stand here once. `q` as above.
-template <class Config, class Hooks, class Args, int kBlocks, class Message>
-__device__ __forceinline__ void multiply_again(const Args& args, const WorkTile& row, int q,
+/// With hook and mask, block by block: the expressions stand here once. `key_rows`: where rows of keys lie.
+template <class Config, class Hooks, class Args, class Lane, class KeyRows, int kBlocks, class Message>
+__device__ __forceinline__ void multiply_again(const Args& args, const WorkTile& row, const Lane& lane, const KeyRows& key_rows,
                                                float (&scores)[kBlocks][4], const Message& step,
                                                u32 queries, int warp,
                                                const TileKeys<Config>& step_keys = {}) {
   using Element = typename Config::Element;
   using Shape = WgmmaShape<Config>;
-  const AttendArgs& attend = args.attend;
-  const Element* keys = static_cast<const Element*>(attend.k.data) + row.b * attend.k.stride_b +
-                        row.h / attend.heads_per_kv * attend.k.stride_h;
   // Of a key of the step, counted through its tiles: the tile, and the key's place in it.
   const auto locate = [&](int& slot) {
     TileRef tile = step.tiles[0];
@@ -165,17 +168,18 @@ __device__ __forceinline__ void multiply_again(const Args& args, const WorkTile&
     }
     return tile;
   };
-  const auto row_of = [&](int slot) {
+  const auto row_of = [&](int slot) -> const Element* {
     const TileRef tile = locate(slot);
-    return tile.exists() ? step_keys.at(tile, slot) : attend.n_k;
+    const int key = tile.exists() ? step_keys.at(tile, slot) : args.attend.n_k;
+    return key < args.attend.n_k ? key_rows.at(key) : nullptr;
   };
   const auto complete = [&](float(&block)[4], int slot) {
     const TileRef tile = locate(slot);
-    complete_block<Config, Hooks>(args, row, q, block, tile, slot + lane_index() % 4 * 2,
+    complete_block<Config, Hooks>(args, row, lane, block, tile, slot + lane_index() % 4 * 2,
                                   step_keys);
   };
   multiply_warp_queries_keys<Element, typename Shape::QueryTile>(
-      scores, queries, warp, keys, attend.k.stride_n, row_of, attend.n_k, complete);
+      scores, queries, warp, row_of, complete);
 }
 
 }  // namespace lacuna

@@ -48,6 +48,7 @@
 #include "loader/gather_panels.cuh"
 #include "pipeline/gate.cuh"
 #include "pipeline/ring_position.cuh"
+#include "pipeline/sequence_tile.cuh"
 #include "pipeline/tile_walk.cuh"
 
 namespace lacuna {
@@ -102,7 +103,8 @@ struct WgmmaShape {
   static constexpr bool kPingPong = Config::kWarpgroups > 2;
 
   /// Registers of a thread: 65536 are shared out.
-  static constexpr bool kHasBusyProducer = Config::kGathers || kOwnRows;
+  static constexpr bool kHasBusyProducer =
+      Config::kGathers || kOwnRows || packs_heads<Config>();
   static constexpr int kProducerRegisters = kHasBusyProducer           ? 40
                                             : Config::kWarpgroups == 2 ? 24
                                                                        : 32;
@@ -125,6 +127,7 @@ struct WgmmaShape {
   static constexpr int kKeyRowBytes =
       smaller(Config::kHeadDim * Config::kQkBits / 8, kPanelRowBytes);
   using Message = StepMessage<kStepTiles>;
+  using Row = RowOf<Config>;  ///< a work tile
   /// Tiles are decided about together, and when their product is due (attend/wgmma/step_votes.cuh).
   static constexpr bool kVotesOnSteps =
       kHasGate && kHas8Bits && !Config::kSkipsExp && Config::kLanesOpenGate;
@@ -177,6 +180,9 @@ struct WgmmaShape {
   static_assert(!kHas8Bits || !Config::kGathers, "gathered keys are 16-bit rows");
   static_assert(!SplitKv<Config>::kIsSplit || !(kHasGate || kHasE4m3Values || Config::kGathers),
                 "gates and e4m3 weights depend on the tiles before; gathered keys are one list");
+  static_assert(!packs_heads<Config>() || !(kHasGate || kHas8Bits || Config::kUsesLists ||
+                                            Config::kGathers || SplitKv<Config>::kIsSplit),
+                "what is decided for one head has work tiles of one head");
   static_assert(Config::kSmemBytes == kSmemBytes, "the host's formula is another");
 };
 
@@ -188,7 +194,7 @@ struct WgmmaControl {
   unsigned long long k_full[Config::kStages], k_empty[Config::kStages];
   unsigned long long v_full[Config::kValueStages], v_empty[Config::kValueStages];
   typename Shape::Message messages[Config::kStages][Config::kWorkTiles];
-  WorkTile rows[Shape::kRowSlots];  ///< the first of those that a block takes together
+  typename Shape::Row rows[Shape::kRowSlots];  ///< the first of those that a block takes together
   typename Shape::Vote votes[Shape::kVoteSlots][Shape::kConsumerWarps];
   // Where consumers look ahead (attend/wgmma/tile_gate_producer.cuh), of each step:
   unsigned long long noted[Shape::kDecisionSlots], polled[Shape::kDecisionSlots];

@@ -6,5 +6,6 @@
 namespace lacuna {
 
 inline u32 take_number(u32* counter) { return (*counter)++; }
+inline u32 take_number_in_order(u32* counter) { return (*counter)++; }
 
 }  // namespace lacuna

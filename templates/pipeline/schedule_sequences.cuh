@@ -1,0 +1,191 @@
+// `schedule`: what the blocks of the wgmma family find in a batch of sequences, made on the device
+// from lengths that lie there (args/sequence_args.cuh). A warp for each sequence; every warp looks at
+// all of them, so that none waits for another.
+//
+// Items of a work tile. Where there are fewer work tiles than would keep all multiprocessors busy,
+// the keys of each are shared out among several items. With work W = sum of (work tiles * key tiles)
+// and the longest work tile of K key tiles, all cut into s shares of K make W / K * s items of equal
+// length; s is the first that leaves less than 6 % of the multiprocessors without work in the last
+// round, else the best that there is room for. A shorter work tile has fewer shares.
+//
+// Order. Long items first: the last ones to be taken are short, and leave few blocks waiting.
+//
+// Tensor maps. Those of the launch speak of all sequences; a copy for each is moved to its first row
+// and cut at its last. So the copy engine fills what lies behind with zeros.
+#pragma once
+
+#include "arch/edit_map.cuh"
+#include "pipeline/sequence_tile.cuh"
+
+namespace lacuna {
+
+inline constexpr int kFewestTilesOfItem = 4;
+inline constexpr int kMostShares = 64;
+
+/// The lengths of a sequence, and the tiles they make. Lengths that a launch cannot have admitted
+/// (others under a captured graph) are cut to the most.
+struct SequenceWork {
+  int q_begin, n_q, n_k, q_tiles, k_tiles;
+};
+
+template <class Config, class Args>
+__device__ __forceinline__ SequenceWork work_of(const Args& args, int b) {
+  SequenceWork work;
+  work.q_begin = args.sequences.q_begin[b];
+  const int n_q = args.sequences.q_begin[b + 1] - work.q_begin;
+  work.n_q = larger(smaller(n_q, args.attend.n_q), 0);
+  work.n_k = larger(smaller(args.sequences.lengths[b], args.attend.n_k), 0);
+  work.q_tiles = ceil_div(work.n_q, Config::kWarpgroups * args.batch_schedule.group_queries);
+  work.k_tiles = ceil_div(work.n_k, Config::kTileK);
+  return work;
+}
+
+/// How work tiles are cut: one of `longest` key tiles into `shares`.
+struct Cut {
+  int longest, shares;
+};
+
+/// Share of the multiprocessors' time that so many equal items take.
+__device__ __forceinline__ float use_of(float items, float sm_count) {
+  return items / (ceilf(items / sm_count) * sm_count);
+}
+
+__device__ __forceinline__ int choose_shares(float work_tiles, int longest, int partials,
+                                             int sm_count) {
+  constexpr float kGoodUse = 0.94f;
+  const float places = static_cast<float>(sm_count);
+  int best = 1;
+  float best_use = use_of(work_tiles, places);
+  for (int shares = 2; shares <= kMostShares && best_use < kGoodUse; ++shares) {
+    const float items = work_tiles * static_cast<float>(shares);
+    if (items > static_cast<float>(partials) || longest < shares * kFewestTilesOfItem) break;
+    const float use = use_of(items, places);
+    if (use > best_use) best = shares, best_use = use;
+  }
+  return best;
+}
+
+/// By a whole warp.
+template <class Config, class Args>
+__device__ __forceinline__ Cut choose_cut(const Args& args) {
+  if constexpr (Config::kSplitItems > 0) return {1, Config::kSplitItems};
+  float tiles = 0.0f;
+  int longest = 0;
+  for (int b = lane_index(); b < args.attend.n_b; b += 32) {
+    const SequenceWork work = work_of<Config>(args, b);
+    if (work.q_tiles == 0) continue;
+    tiles += static_cast<float>(work.q_tiles) * static_cast<float>(work.k_tiles);
+    longest = larger(longest, work.k_tiles);
+  }
+  tiles = warp_reduce(tiles, [](float a, float b) { return a + b; });
+  longest = warp_reduce(longest, [](int a, int b) { return larger(a, b); });
+  if (longest == 0) return {1, 1};
+  const float heads = static_cast<float>(args.attend.n_h / args.attend.heads_per_kv);
+  return {longest, choose_shares(tiles * heads / static_cast<float>(longest), longest,
+                                 args.batch_schedule.partials, args.batch_schedule.sm_count)};
+}
+
+template <class Config>
+__device__ __forceinline__ int shares_of(const SequenceWork& work, const Cut& cut) {
+  if constexpr (Config::kSplitItems > 0)
+    return larger(smaller(Config::kSplitItems, work.k_tiles), 1);
+  return larger(
+      static_cast<int>(static_cast<long long>(work.k_tiles) * cut.shares / cut.longest), 1);
+}
+
+/// Key tiles of the longest item; less than those of any other where there is none.
+__device__ __forceinline__ int item_length(const SequenceWork& work, int shares) {
+  return work.q_tiles == 0 ? -1 : ceil_div(work.k_tiles, shares);
+}
+
+/// What stands before a sequence in the schedule.
+struct Before {
+  int sequences = 0, items = 0, partials = 0;
+};
+
+/// By a whole warp.
+template <class Config, class Args>
+__device__ __forceinline__ Before find_before(const Args& args, const Cut& cut, int b,
+                                              int length) {
+  const int heads = args.attend.n_h / args.attend.heads_per_kv;
+  Before before;
+  for (int other = lane_index(); other < args.attend.n_b; other += 32) {
+    const SequenceWork work = work_of<Config>(args, other);
+    const int shares = shares_of<Config>(work, cut), its_length = item_length(work, shares);
+    if (its_length < length || (its_length == length && other >= b)) continue;
+    const int items = work.q_tiles * heads * shares;
+    before.sequences += 1;
+    before.items += items;
+    before.partials += shares > 1 ? items : 0;
+  }
+  const auto add = [](int a, int b) { return a + b; };
+  return {warp_reduce(before.sequences, add), warp_reduce(before.items, add),
+          warp_reduce(before.partials, add)};
+}
+
+template <class Element>
+__device__ __forceinline__ void move_map(TensorMap* map, const TensorArg& tensor, int first,
+                                         int rows) {
+  set_map_data(map, static_cast<Element*>(tensor.data) + first * tensor.stride_n);
+  set_map_tokens(map, larger(rows, 1));
+}
+
+/// By a whole warp; each lane copies a word.
+template <class Config, class Args>
+__device__ __forceinline__ void make_maps(const Args& args, const ScheduledSequence& sequence) {
+  using Element = typename Config::Element;
+  TensorMap* own = args.batch_schedule.maps + sequence.b * kSequenceMaps;
+  const int lane = lane_index();
+  copy_map_word(own + kSequenceQueries, args.maps.q, lane);
+  copy_map_word(own + kSequenceKeys, args.maps.k, lane);
+  copy_map_word(own + kSequenceValues, args.maps.v, lane);
+  __syncwarp();
+  if (lane == 0) {
+    move_map<Element>(own + kSequenceQueries, args.attend.q, sequence.q_begin, sequence.n_q);
+    if constexpr (batch_layout<Config>(0) == BatchLayout::kPages) {
+      const int last = sequence.n_k - 1;
+      if (last >= 0) set_map_tokens(own + kSequenceValues, last % args.sequences.page_tokens + 1);
+    } else {
+      move_map<Element>(own + kSequenceKeys, args.attend.k, sequence.k_begin, sequence.n_k);
+      move_map<Element>(own + kSequenceValues, args.attend.v, sequence.k_begin, sequence.n_k);
+    }
+    publish_maps();
+  }
+}
+
+/// Counters begin at 0.
+template <class Config, class Args>
+__device__ __forceinline__ void clear_counters(const Args& args) {
+  const int first = block_index() * Config::kThreads + thread_index();
+  if (first == 0) *args.schedule.next_row = 0;
+  const int counters = args.batch_schedule.partials * 4 * Config::kWarpgroups;
+  for (int n = first; n < counters; n += static_cast<int>(gridDim.x) * Config::kThreads)
+    args.batch_schedule.arrivals[n] = 0;
+}
+
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ void schedule_sequences(const Args& args) {
+  clear_counters<Config>(args);
+  const int b = block_index() * (Config::kThreads / 32) + warp_index();
+  if (b >= args.attend.n_b) return;
+  const Cut cut = choose_cut<Config>(args);
+  const SequenceWork work = work_of<Config>(args, b);
+  const int shares = shares_of<Config>(work, cut);
+  const Before before = find_before<Config>(args, cut, b, item_length(work, shares));
+  int k_begin = 0;
+  if constexpr (batch_layout<Config>(0) == BatchLayout::kSequences)
+    k_begin = args.sequences.k_begin[b];
+  const ScheduledSequence sequence{b,        work.q_begin, work.n_q, k_begin,
+                                   work.n_k, work.q_tiles, shares,   before.partials};
+  if (lane_index() == 0) {
+    args.batch_schedule.sequences[before.sequences] = sequence;
+    args.batch_schedule.first_items[before.sequences] = before.items;
+    const int heads = args.attend.n_h / args.attend.heads_per_kv;
+    if (before.sequences == args.attend.n_b - 1)
+      args.batch_schedule.first_items[args.attend.n_b] =
+          before.items + work.q_tiles * heads * shares;
+  }
+  make_maps<Config>(args, sequence);
+}
+
+}  // namespace lacuna

@@ -1,0 +1,177 @@
+// Work tiles of a batch of sequences in the wgmma family. The query heads that share a KV head are
+// rows of one tile, so that few queries fill it and keys and values are read once for all of them:
+//
+//   warpgroup w, of group_queries = T queries and G = heads_per_kv heads, T = 64 / G rounded down
+//   row 0 .. T-1          queries q0 + w T .. q0 + w T + T - 1 of head h
+//   row T .. 2T-1         the same of head h + 1
+//   ...
+//   row G T .. 63         of no query: zeros
+//
+// Rows behind the last query of the sequence are zeros, too; formulas take them for the last one, so
+// that they have keys wherever that has.
+#pragma once
+
+#include "args/sequence_args.cuh"
+#include "attend/lane_rows.cuh"
+#include "base/select.cuh"
+#include "pipeline/batch_layout.cuh"
+#include "pipeline/tile_walk.cuh"
+
+namespace lacuna {
+
+struct SequenceTile : WorkTile {
+  int n_q, n_k;  ///< of the sequence
+  int q_begin, k_begin;
+  int share, shares;  ///< the item, of so many
+  int partial;        ///< place of the first item's partial results
+};
+
+/// What a block knows of its work tile.
+template <class Config>
+using RowOf = typename Select<packs_heads<Config>(), SequenceTile, WorkTile>::Type;
+
+/// The arguments as hooks and walks read them for a work tile: with the lengths of its sequence.
+template <class Config, class Args, class Row>
+__device__ __forceinline__ decltype(auto) args_of(const Args& args, const Row& row) {
+  if constexpr (packs_heads<Config>()) {
+    Args own = args;
+    own.attend.n_q = row.n_q;
+    own.attend.n_k = row.n_k;
+    own.attend.k_tiles = ceil_div(row.n_k, Config::kTileK);
+    return own;
+  } else {
+    return static_cast<const Args&>(args);
+  }
+}
+
+/// Row n of a warpgroup's 64: a query and its head.
+struct PackedRow {
+  int q, h;
+  bool exists;
+};
+template <class Args>
+__device__ __forceinline__ PackedRow packed_row(const Args& args, const SequenceTile& row,
+                                                int warpgroup, int n) {
+  const int queries = args.batch_schedule.group_queries;
+  const int head = n / queries;
+  const int q = row.q0 + warpgroup * queries + n - head * queries;
+  return {smaller(q, row.n_q - 1), row.h + smaller(head, args.attend.heads_per_kv - 1),
+          head < args.attend.heads_per_kv && q < row.n_q};
+}
+
+/// Rows n and n + 8.
+template <class Args>
+__device__ __forceinline__ PackedRows packed_rows(const Args& args, const SequenceTile& row,
+                                                  int warpgroup, int n) {
+  PackedRows lane;
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const PackedRow one = packed_row(args, row, warpgroup, n + 8 * r);
+    lane.queries[r] = one.q;
+    lane.heads[r] = one.h;
+    lane.are_rows[r] = one.exists;
+  }
+  return lane;
+}
+
+/// Number of a row in arrays [partials, heads_per_kv, partial_queries].
+template <class Args>
+__device__ __forceinline__ long long partial_index(const Args& args, const SequenceTile& row,
+                                                   int share, int q, int h) {
+  const SequenceSchedule& schedule = args.batch_schedule;
+  const long long head =
+      static_cast<long long>(row.partial + share) * args.attend.heads_per_kv + h - row.h;
+  return head * schedule.partial_queries + q - row.q0;
+}
+
+/// The sequence of an item, by its rank: the last one that begins at or before it. By a whole warp,
+/// which asks 32 of them at a time.
+template <class Args>
+__device__ __forceinline__ int rank_of_item(const Args& args, int item) {
+  const int* first_items = args.batch_schedule.first_items;
+  int begin = 0, count = args.attend.n_b;
+  while (count > 1) {
+    const int step = ceil_div(count, 32), at = lane_index() * step;
+    const bool is_before = at < count && first_items[begin + at] <= item;
+    const int last = __popc(__ballot_sync(kAllLanes, is_before)) - 1;
+    begin += last * step;
+    count = smaller(step, count - last * step);
+  }
+  return begin;
+}
+
+/// Items of all sequences.
+template <class Args>
+__device__ __forceinline__ int scheduled_items(const Args& args) {
+  return args.batch_schedule.first_items[args.attend.n_b];
+}
+
+/// Keys and values of so many tokens of a KV head stay in L2 beside what passes through it.
+template <class Config>
+constexpr int tokens_in_cache() {
+  return (32 << 20) / (2 * 2 * Config::kHeadDim);
+}
+
+/// The work tile at a work index. Of a sequence, as work_tile_schedule.cuh numbers them: in groups
+/// of KV heads whose keys stay in L2, last query tiles first; the items of a work tile are
+/// neighbours.
+template <class Config, class Args>
+__device__ __forceinline__ SequenceTile sequence_tile(const Args& args, int item) {
+  const int rank = rank_of_item(args, item);
+  const ScheduledSequence sequence = args.batch_schedule.sequences[rank];
+  const int heads = args.attend.n_h / args.attend.heads_per_kv;
+  const int rest = item - args.batch_schedule.first_items[rank];
+  const int place = rest / sequence.shares;
+  const int group =
+      smaller(larger(tokens_in_cache<Config>() / larger(sequence.n_k, 1), 1), heads);
+  const int group_rows = group * sequence.q_tiles;
+  const int first_head = place / group_rows * group;
+  const int group_heads = smaller(group, heads - first_head);
+  const int of_group = place % group_rows;
+  const int head = first_head + of_group % group_heads;
+
+  SequenceTile row;
+  row.i = sequence.q_tiles - 1 - of_group / group_heads;
+  row.h = head * args.attend.heads_per_kv;
+  row.b = sequence.b;
+  const int queries = Config::kWarpgroups * args.batch_schedule.group_queries;
+  row.q0 = row.i * queries;
+  row.q1 = smaller(row.q0 + queries, sequence.n_q) - 1;
+  row.q_tiles = sequence.q_tiles;
+  row.n_h = args.attend.n_h;
+  row.n_q = sequence.n_q;
+  row.n_k = sequence.n_k;
+  row.q_begin = sequence.q_begin;
+  row.k_begin = sequence.k_begin;
+  row.shares = sequence.shares;
+  row.share = rest - place * sequence.shares;
+  row.partial = sequence.first_partial + (head * sequence.q_tiles + row.i) * sequence.shares;
+  return row;
+}
+
+/// A walk over the tiles of an item.
+template <class Walk, class Args>
+class SequenceWalk {
+ public:
+  __device__ __forceinline__ SequenceWalk(const Args& args, const SequenceTile& row)
+      : walk_(args, row, {}) {
+    if (row.shares == 1) return;
+    const int tiles = walk_.count(args, row);
+    const int begin = static_cast<int>(static_cast<long long>(tiles) * row.share / row.shares);
+    const int end = static_cast<int>(static_cast<long long>(tiles) * (row.share + 1) / row.shares);
+    left_ = end - begin;
+    if (left_ > 0) walk_.skip(args, row, begin);
+  }
+
+  __device__ __forceinline__ TileRef next(const Args& args, const SequenceTile& row) {
+    if (left_ == 0) return TileRef();
+    --left_;
+    return walk_.next(args, row);
+  }
+
+ private:
+  Walk walk_;
+  int left_ = 0x7fffffff;  ///< at most
+};
+
+}  // namespace lacuna

@@ -1,0 +1,118 @@
+// Batches of sequences on emulated blocks: both families, rows and pages, lengths of 0, heads that
+// share keys in any number.
+#include "tests/numerics/sequences.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "tests/device/runner.hpp"
+#include "tests/tier.hpp"
+
+namespace lacuna::device {
+namespace {
+
+using numerics::SequenceBatch;
+using numerics::SequenceCase;
+
+const emulation::Schedule kEarlySequences = {emulation::Landing::kEarly,
+                                             emulation::WarpOrder::kAscending, 0};
+const emulation::Schedule kLateSequences = {emulation::Landing::kLate,
+                                            emulation::WarpOrder::kShuffled, 5};
+
+/// The case, as a kernel takes it.
+SequenceCase case_of(const Subject& subject, SequenceCase c) {
+  c.variant = subject.spec, c.dtype = subject.dtype, c.d = subject.head_dim;
+  if (subject.contract.batch != BatchLayout::kPages) c.page_tokens = 0;
+  return c;
+}
+
+void expect_right(const Subject& subject, const SequenceCase& given,
+                  const emulation::Schedule& schedule) {
+  const SequenceCase c = case_of(subject, given);
+  SCOPED_TRACE(testing::Message() << subject.name << ": " << c.text());
+  SequenceBatch batch(false, c, 17);
+  ASSERT_EQ(launch(subject, batch.args, schedule), "");
+  EXPECT_EQ(batch.check(true), "");
+}
+
+TEST(Sequences, BothFamiliesAndLayoutsAreTested) {
+  for (const char* name : {"sm_90a_sequences", "sm_90a_pages", "sm_100a_sequences", "sm_100a_pages"}) {
+    EXPECT_TRUE(std::ranges::any_of(sequence_subjects(), [&](const Subject& subject) {
+      return subject.name.ends_with(name);
+    })) << name;
+  }
+}
+
+/// Long and short ones, some without queries or without keys, more queries than keys.
+TEST(Sequences, OfAllLengths) {
+  SequenceCase c;
+  c.page_tokens = 32;
+  c.lengths = {{1, 300}, {0, 40}, {37, 37}, {5, 0}, {150, 170}, {20, 7}, {1, 1}};
+  for (const Subject& subject : sequence_subjects()) expect_right(subject, c, kEarlySequences);
+}
+
+/// One query of each: work tiles are split.
+TEST(Sequences, FewQueriesOfManyKeys) {
+  SequenceCase c;
+  c.n_h = 8, c.n_h_kv = 2, c.page_tokens = 16, c.heads_inside = true, c.spare = 9;
+  c.lengths = {{1, test::by_tier(1900, 1100)}, {2, 65}};
+  for (const Subject& subject : sequence_subjects()) expect_right(subject, c, kLateSequences);
+}
+
+/// Heads of a KV head fill the rows of a warpgroup, or leave some of them empty.
+TEST(Sequences, HeadsInAnyNumber) {
+  for (const auto& [n_h, n_h_kv] : {std::pair(6, 2), std::pair(7, 1), std::pair(2, 2)}) {
+    SequenceCase c;
+    c.n_h = n_h, c.n_h_kv = n_h_kv, c.page_tokens = 128;
+    c.lengths = {{50, 260}, {3, 128}};
+    for (const Subject& subject : sequence_subjects()) {
+      if (subject.head_dim == 64) expect_right(subject, c, kEarlySequences);
+    }
+  }
+}
+
+/// Logits that outgrow what came before, so that steps are worked out again.
+TEST(Sequences, ValuesOfAllKinds) {
+  using numerics::Fill;
+  for (const Fill fill : {Fill::kHuge, Fill::kNegative, Fill::kRising, Fill::kSharp}) {
+    SequenceCase c;
+    c.page_tokens = 64, c.fill = fill;
+    c.lengths = {{40, 400}, {1, 200}};
+    for (const Subject& subject : sequence_subjects()) {
+      if (subject.spec == "dense" || subject.spec == "flash-decoding")
+        expect_right(subject, c, kLateSequences);
+    }
+  }
+}
+
+/// What stands beside a sequence in its batch does not change a bit of its results where the number
+/// of items does not depend on it.
+TEST(Sequences, ResultsDoNotDependOnTheBatchWhereSplitsAreFixed) {
+  SequenceCase alone;
+  alone.page_tokens = 16, alone.lengths = {{3, 333}}, alone.spare = 200;
+  SequenceCase among = alone;
+  among.lengths = {{3, 333}, {90, 500}, {1, 70}}, among.spare = 33;
+  for (const Subject& subject : sequence_subjects()) {
+    if (subject.spec != "flash-decoding") continue;
+    SequenceBatch first(false, case_of(subject, alone), 23);
+    SequenceBatch second(false, case_of(subject, among), 23);
+    ASSERT_EQ(launch(subject, first.args, kEarlySequences), "");
+    ASSERT_EQ(launch(subject, second.args, kLateSequences), "");
+    const auto rows_of = [&](SequenceBatch& batch) {
+      const std::vector<double> o = batch.tensors.download(batch.o, nullptr);
+      const auto rows = batch.o.shape[2], d = batch.o.shape[3];
+      std::vector<double> own;
+      for (std::int64_t h = 0; h < batch.shape.n_h; ++h) {
+        const auto begin = o.begin() + (h * rows + batch.first_queries[0]) * d;
+        own.insert(own.end(), begin, begin + 3 * d);
+      }
+      return own;
+    };
+    EXPECT_EQ(rows_of(first), rows_of(second)) << subject.name;
+  }
+}
+
+}  // namespace
+}  // namespace lacuna::device

@@ -1,0 +1,236 @@
+#include "tests/numerics/sequences.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <sstream>
+
+namespace lacuna::numerics {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr int kGap = 3;  ///< rows between sequences
+constexpr double kSlope = 0.0625, kSink = 1.5;
+constexpr int kWindow = 70, kFirstKeys = 5;
+
+std::size_t size_of(std::int64_t count) { return static_cast<std::size_t>(count); }
+
+/// What the variant's formulas are, of a sequence.
+void set_formulas(const std::string& name, oracle::Problem& problem) {
+  const int shift = problem.n_k - problem.n_q;
+  const auto causal = [shift](int q, int k, int, int) { return k <= q + shift; };
+  if (name != "dense") problem.mask = causal;
+  if (name == "window") {
+    problem.mask = [=](int q, int k, int, int) {
+      return k <= q + shift && (k < kFirstKeys || q + shift - k < kWindow);
+    };
+  }
+  if (name == "sink") {
+    problem.mask = [=](int q, int k, int, int) { return k <= q + shift && q + shift - k < kWindow; };
+    problem.sink = [](int, int h, int) { return kSink + h; };
+  }
+  if (name == "alibi") {
+    problem.score = [=](double s, int q, int k, int h, int) {
+      return s - kSlope * (h + 1) * (q + shift - k);
+    };
+  }
+}
+
+std::vector<ParamValue> params_of(const SequenceCase& c) {
+  std::vector<double> slope, sink;
+  for (int h = 0; h < c.n_h; ++h) slope.push_back(kSlope * (h + 1)), sink.push_back(kSink + h);
+  if (c.variant == "window")
+    return {{"sink", true, {kFirstKeys}, {}}, {"window", true, {kWindow}, {}}};
+  if (c.variant == "sink") return {{"sink", false, sink, {c.n_h}}, {"window", true, {kWindow}, {}}};
+  if (c.variant == "alibi") return {{"slope", false, slope, {c.n_h}}};
+  return {};
+}
+
+Variant variant_of(const SequenceCase& c, std::pair<int, int> lengths, std::uint32_t seed) {
+  Case dense;
+  dense.variant = "dense", dense.dtype = c.dtype, dense.d = c.d;
+  dense.n_b = 1, dense.n_h = c.n_h, dense.n_h_kv = c.n_h_kv;
+  dense.n_q = lengths.first, dense.n_k = lengths.second, dense.fill = c.fill;
+  KernelTile tile;
+  tile.q = 128, tile.k = 128;
+  Variant variant = make_variant(dense, tile, seed);
+  set_formulas(c.variant, variant.problem);
+  return variant;
+}
+
+/// [entries, heads, rows, d], all NaN.
+struct Rows {
+  int heads, rows, d;
+  std::vector<double> values;
+
+  Rows(int entries, int n_heads, int n_rows, int n_d)
+      : heads(n_heads),
+        rows(n_rows),
+        d(n_d),
+        values(size_of(std::int64_t{entries} * n_heads * n_rows * n_d), kNaN) {}
+  double* at(int entry, int head, int row) {
+    return values.data() + ((std::int64_t{entry} * heads + head) * rows + row) * d;
+  }
+};
+
+/// Where row n of a head of a sequence goes.
+template <class At>
+void scatter(const std::vector<double>& from, int heads, int count, int d, Rows& to, const At& at) {
+  for (int h = 0; h < heads; ++h) {
+    for (int n = 0; n < count; ++n) {
+      const auto [entry, row] = at(n);
+      std::copy_n(from.data() + (std::int64_t{h} * count + n) * d, d, to.at(entry, h, row));
+    }
+  }
+}
+
+int ceil_of(int count, int size) { return (count + size - 1) / size; }
+
+}  // namespace
+
+std::string SequenceCase::text() const {
+  std::ostringstream out;
+  out << variant << " d" << d << " heads " << n_h << ":" << n_h_kv << " pages " << page_tokens
+      << (heads_inside ? " nhd" : " hnd") << " fill " << static_cast<int>(fill) << " lengths";
+  for (const auto& [n_q, n_k] : lengths) out << " " << n_q << "/" << n_k;
+  return out.str();
+}
+
+const std::vector<std::string>& sequence_variants() {
+  static const std::vector<std::string> names = {"dense", "flash-decoding", "window", "sink",
+                                                 "alibi"};
+  return names;
+}
+
+SequenceBatch::SequenceBatch(bool is_cuda, const SequenceCase& c, std::uint32_t seed)
+    : shape(c), tensors(is_cuda) {
+  std::mt19937 random(seed);
+  const int count = static_cast<int>(c.lengths.size());
+  std::vector<std::int32_t> q_starts, k_starts, key_counts;
+  int tokens_q = kGap, tokens_k = kGap, most_q = 0, most_k = 0, pages_used = 0;
+  for (const auto& [own_q, own_k] : c.lengths) {
+    variants.push_back(variant_of(c, {own_q, own_k}, random()));
+    q_starts.push_back(tokens_q);
+    k_starts.push_back(tokens_k);
+    key_counts.push_back(own_k);
+    tokens_q += own_q;
+    tokens_k += own_k + kGap;
+    most_q = std::max(most_q, own_q), most_k = std::max(most_k, own_k);
+    if (c.page_tokens > 0) pages_used += ceil_of(own_k, c.page_tokens);
+  }
+  q_starts.push_back(tokens_q);
+  most_q += c.spare, most_k += c.spare;
+  first_queries.assign(q_starts.begin(), q_starts.end());
+
+  const bool has_pages = c.page_tokens > 0;
+  const int entries = has_pages ? pages_used + 2 : 1;
+  Rows queries(1, c.n_h, tokens_q + kGap, c.d);
+  Rows keys(entries, c.n_h_kv, has_pages ? c.page_tokens : tokens_k, c.d), values = keys;
+  const int table_width = has_pages ? ceil_of(most_k, c.page_tokens) + 1 : 1;
+  std::vector<std::int32_t> table(size_of(std::int64_t{count} * table_width), 0x7abcdef0);
+  std::vector<std::int32_t> free_pages(size_of(entries));
+  std::iota(free_pages.begin(), free_pages.end(), 0);
+  std::shuffle(free_pages.begin(), free_pages.end(), random);
+  for (int b = 0; b < count; ++b) {
+    const oracle::Problem& problem = variants[size_of(b)].problem;
+    scatter(problem.q, c.n_h, problem.n_q, c.d, queries,
+            [&](int n) { return std::pair(0, q_starts[size_of(b)] + n); });
+    std::int32_t* own = table.data() + std::int64_t{b} * table_width;
+    for (int n = 0; has_pages && n < ceil_of(problem.n_k, c.page_tokens); ++n) {
+      own[n] = free_pages.back();
+      free_pages.pop_back();
+    }
+    const auto place = [&](int n) {
+      return has_pages ? std::pair(int{own[n / c.page_tokens]}, n % c.page_tokens)
+                       : std::pair(0, k_starts[size_of(b)] + n);
+    };
+    scatter(problem.k, c.n_h_kv, problem.n_k, c.d, keys, place);
+    scatter(problem.v, c.n_h_kv, problem.n_k, c.d, values, place);
+  }
+
+  const auto upload = [&](const Rows& rows, int n_entries) {
+    return tensors.upload(rows.values, c.dtype, {n_entries, rows.heads, rows.rows, c.d},
+                          c.heads_inside);
+  };
+  q = upload(queries, 1), k = upload(keys, entries), v = upload(values, entries);
+  o = tensors.poisoned(c.dtype, {1, c.n_h, queries.rows, c.d}, c.heads_inside);
+  lse = tensors.poisoned(DType::kF32, {1, c.n_h, queries.rows}, false);
+  q_begin = tensors.upload_i32(q_starts, {count + 1});
+  n_k = tensors.upload_i32(key_counts, {count});
+  k_begin = tensors.upload_i32(k_starts, {count});
+  pages = tensors.upload_i32(table, {count, table_width});
+  sequences.struct_size = sizeof sequences;
+  sequences.count = count, sequences.max_n_q = most_q, sequences.max_n_k = most_k;
+  sequences.q_begin = q_begin.view(), sequences.n_k = n_k.view();
+  sequences.k_begin = has_pages ? nullptr : k_begin.view();
+  sequences.pages = has_pages ? pages.view() : nullptr;
+
+  param_values = params_of(c);
+  param_tensors.reserve(param_values.size());
+  for (const ParamValue& p : param_values) {
+    if (!p.shape.empty()) param_tensors.push_back(tensors.upload_param(p));
+    params.push_back({p.name.c_str(), p.shape.empty() ? nullptr : param_tensors.back().view(),
+                      p.shape.empty() ? p.values[0] : 0});
+  }
+  args.struct_size = sizeof args;
+  args.q = q.view(), args.k = k.view(), args.v = v.view(), args.o = o.view();
+  args.lse = lse.view();
+  args.params = params.data(), args.params_count = params.size();
+  args.sequences = &sequences;
+  args.stream = tensors.stream();
+}
+
+lacuna_shape SequenceBatch::launch_shape() const {
+  lacuna_shape made{};
+  made.struct_size = sizeof made;
+  made.batch = sequences.count, made.heads = shape.n_h, made.heads_kv = shape.n_h_kv;
+  made.n_q = sequences.max_n_q, made.n_k = sequences.max_n_k;
+  return made;
+}
+
+std::string SequenceBatch::check(bool is_cuda) {
+  tensors.synchronise();
+  bool padding_touched = false;
+  const std::vector<double> all_o = tensors.download(o, &padding_touched);
+  const std::vector<double> all_lse = tensors.download(lse, nullptr);
+  std::ostringstream text;
+  if (padding_touched) text << "bytes between the rows of o were written; ";
+  const std::int64_t rows = o.shape[2];
+  std::vector<char> is_owned(size_of(rows), 0);
+  for (std::size_t b = 0; b < variants.size(); ++b) {
+    const Variant& variant = variants[b];
+    const oracle::Problem& problem = variant.problem;
+    Reported got;
+    for (int h = 0; h < shape.n_h; ++h) {
+      const std::int64_t first = std::int64_t{h} * rows + first_queries[b];
+      got.o.insert(got.o.end(), all_o.begin() + first * shape.d,
+                   all_o.begin() + (first + problem.n_q) * shape.d);
+      got.lse.insert(got.lse.end(), all_lse.begin() + first,
+                     all_lse.begin() + first + problem.n_q);
+    }
+    for (int n = 0; n < problem.n_q; ++n) is_owned[size_of(first_queries[b] + n)] = 1;
+    if (problem.n_q == 0) continue;
+    const OutputError error = compare_output(variant, oracle::oracle_dense(problem), got, 0);
+    const Tolerance allowed = tolerance_of(shape.dtype, problem, is_cuda);
+    if (error.mismatch.empty() && error.rel_l1 <= allowed.rel_l1 &&
+        error.rel_max <= allowed.rel_max && error.lse <= allowed.lse)
+      continue;
+    text << "sequence " << b << ": " << error.mismatch << " rel_l1 " << error.rel_l1 << " rel_max "
+         << error.rel_max << " lse " << error.lse << "; ";
+  }
+  for (std::int64_t n = 0; n < rows; ++n) {
+    for (int h = 0; is_owned[size_of(n)] == 0 && h < shape.n_h; ++h) {
+      const std::int64_t row = std::int64_t{h} * rows + n;
+      const bool is_poison =
+          std::isnan(all_lse[size_of(row)]) &&
+          std::all_of(all_o.begin() + row * shape.d, all_o.begin() + (row + 1) * shape.d,
+                      [](double x) { return std::isnan(x); });
+      if (!is_poison) text << "row " << n << " of head " << h << ", of no sequence, was written; ";
+    }
+  }
+  return text.str();
+}
+
+}  // namespace lacuna::numerics

@@ -1,0 +1,52 @@
+// Batches of sequences: tensors as lacuna_sequences describes them, of problems that the oracle knows
+// one by one. Everything that no sequence owns is NaN: rows between sequences, pages of nobody, the
+// rest of a last page.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/numerics/harness.hpp"
+
+namespace lacuna::numerics {
+
+struct SequenceCase {
+  std::string variant;  ///< of sequence_variants()
+  DType dtype = DType::kBF16;
+  int d = 64, n_h = 4, n_h_kv = 2;
+  int page_tokens = 0;                       ///< 0: keys and values lie one sequence behind the other
+  bool heads_inside = false;                 ///< of tokens: [tokens, heads, d] in memory
+  std::vector<std::pair<int, int>> lengths;  ///< queries and keys of each
+  int spare = 0;                             ///< the most that a sequence may have, beyond that
+  Fill fill = Fill::kNormal;
+
+  std::string text() const;
+};
+
+/// Specs whose masks and scores are known for any lengths, with parameters that all sequences share.
+const std::vector<std::string>& sequence_variants();
+
+struct SequenceBatch {
+  SequenceCase shape;
+  std::vector<Variant> variants;  ///< one for each sequence
+  TensorSet tensors;
+  Tensor q, k, v, o, lse, q_begin, n_k, k_begin, pages, workspace;
+  std::vector<ParamValue> param_values;
+  std::vector<Tensor> param_tensors;
+  std::vector<lacuna_param> params;
+  lacuna_sequences sequences{};
+  lacuna_launch_args args{};
+  std::vector<int> first_queries;
+
+  SequenceBatch(bool is_cuda, const SequenceCase& shape, std::uint32_t seed);
+  SequenceBatch(const SequenceBatch&) = delete;
+  SequenceBatch& operator=(const SequenceBatch&) = delete;
+
+  /// lacuna_shape of a launch.
+  lacuna_shape launch_shape() const;
+  /// Waits for the stream; "" if o and lse are right and nothing else was written.
+  std::string check(bool is_cuda);
+};
+
+}  // namespace lacuna::numerics

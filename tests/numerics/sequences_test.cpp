@@ -1,0 +1,110 @@
+// Batches of sequences through the C ABI, on the device under test.
+#include "tests/numerics/sequences.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "tests/tier.hpp"
+
+namespace lacuna::numerics {
+namespace {
+
+lacuna_dtype abi_dtype_of(DType dtype) {
+  return dtype == DType::kBF16 ? LACUNA_BF16 : dtype == DType::kF16 ? LACUNA_F16 : LACUNA_F32;
+}
+
+/// Compiled once for each spec, head dim, dtype and layout.
+lacuna_kernel* kernel_for(const SequenceCase& c) {
+  using Key = std::tuple<std::string, int, DType, bool>;
+  static std::map<Key, lacuna_kernel*> kernels;
+  const auto [found, is_new] =
+      kernels.try_emplace(Key{c.variant, c.d, c.dtype, c.page_tokens > 0}, nullptr);
+  if (!is_new) return found->second;
+  Case shape;
+  shape.variant = c.variant;
+  const std::string spec = spec_text(shape);
+  lacuna_compile_options options{};
+  options.struct_size = sizeof options;
+  options.head_dim = c.d;
+  options.dtype = abi_dtype_of(c.dtype);
+  options.batch = c.page_tokens > 0 ? LACUNA_BATCH_PAGES : LACUNA_BATCH_SEQUENCES;
+  if (lacuna_compile(engine().engine, spec.data(), spec.size(), &options, &found->second) !=
+          LACUNA_OK ||
+      lacuna_prepare(found->second) != LACUNA_OK) {
+    ADD_FAILURE() << lacuna_last_error();
+  }
+  return found->second;
+}
+
+/// "" or what is wrong.
+std::string launch(SequenceBatch& batch) {
+  lacuna_kernel* kernel = kernel_for(batch.shape);
+  const lacuna_shape shape = batch.launch_shape();
+  std::size_t bytes = 0;
+  if (lacuna_workspace_bytes(kernel, &shape, &bytes) != LACUNA_OK) return lacuna_last_error();
+  if (bytes > 0) {
+    batch.workspace = batch.tensors.poisoned_u8({static_cast<std::int64_t>(bytes + 256)});
+    const auto address = reinterpret_cast<std::uintptr_t>(batch.workspace.view()->data);
+    batch.args.workspace = reinterpret_cast<void*>((address + 255) / 256 * 256);
+    batch.args.workspace_bytes = bytes;
+  }
+  if (lacuna_launch(kernel, &batch.args) != LACUNA_OK) return lacuna_last_error();
+  return batch.check(engine().is_cuda);
+}
+
+/// Lengths, layouts and values that nobody chose.
+TEST(Sequences, AnyBatchAgreesWithTheOracle) {
+  std::mt19937 random(5);
+  const auto pick = [&](int low, int high) {
+    return std::uniform_int_distribution<int>(low, high)(random);
+  };
+  const char* runs_text = std::getenv("LACUNA_TEST_BATCHES");
+  const int runs = runs_text != nullptr ? std::atoi(runs_text) : test::by_tier(60, 16);
+  const int longest = runs_text != nullptr ? 4097 : 300;
+  for (int n = 0; n < runs; ++n) {
+    SequenceCase c;
+    const auto& variants = sequence_variants();
+    c.variant = variants[static_cast<std::size_t>(pick(0, static_cast<int>(variants.size()) - 1))];
+    c.dtype = pick(0, 3) == 0 ? DType::kF16 : DType::kBF16;
+    c.d = pick(0, 1) == 0 ? 64 : 128;
+    c.n_h_kv = pick(1, 2);
+    c.n_h = c.n_h_kv * pick(1, 8);
+    c.page_tokens = pick(0, 1) == 0 ? 0 : 16 << pick(0, 3);
+    c.heads_inside = pick(0, 1) == 1;
+    c.spare = pick(0, 1) * pick(0, 40);
+    const int count = pick(1, 6), most = pick(0, 3) == 0 ? longest : 160;
+    for (int s = 0; s < count; ++s) {
+      const int n_k = pick(0, 5) == 0 ? 0 : pick(1, most);
+      const int few = pick(0, 1) * pick(0, 20);
+      c.lengths.emplace_back(pick(0, 2) == 0 ? few : std::min(pick(0, most), 300), n_k);
+    }
+    SCOPED_TRACE(testing::Message() << "run " << n << ": " << c.text());
+    SequenceBatch batch(engine().is_cuda, c, random());
+    EXPECT_EQ(launch(batch), "");
+  }
+}
+
+/// What a host gets wrong is said by name.
+TEST(Sequences, ArgumentsThatDoNotFitAreRefused) {
+  SequenceCase c;
+  c.variant = "dense", c.page_tokens = 16, c.lengths = {{3, 20}, {1, 40}};
+  const auto refusal = [&](auto change) {
+    SequenceBatch batch(engine().is_cuda, c, 3);
+    change(batch);
+    return launch(batch);
+  };
+  EXPECT_NE(refusal([](SequenceBatch& b) { b.args.sequences = nullptr; }).find("sequences"),
+            std::string::npos);
+  EXPECT_NE(refusal([](SequenceBatch& b) { b.sequences.pages = nullptr; }).find("pages"),
+            std::string::npos);
+  EXPECT_NE(refusal([](SequenceBatch& b) {
+              b.sequences.k_begin = b.k_begin.view();
+            }).find("keys lie in pages"),
+            std::string::npos);
+  EXPECT_NE(refusal([](SequenceBatch& b) { b.sequences.max_n_k = 4000; }).find("max_pages"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace lacuna::numerics

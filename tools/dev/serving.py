@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+"""Batches of sequences as a server has them, next to cuDNN and FlashAttention in one PyTorch process.
+
+  tools/dev/serving.py                        all points
+  tools/dev/serving.py --points decode few --seconds 1 --json serving.json
+
+Launches take turns one by one, sustained for --seconds, and their ratios count (tools/dev/peers.py says why). bf16, d 128, 32
+query and 8 KV heads, random normal values.
+
+  decode     one query of each of 64 sequences of 8192 keys, and one of 131072 keys; also as a share of a copy's bytes a second
+  few        4, 16 and 64 queries of each of 16 sequences of 16384 keys
+  prefill    32 sequences, lengths drawn log-uniform from 128 to 16384, causal: time over that of their work at the rate of one
+             sequence of 16384 tokens in a kernel for one length
+  pages      pages of 16 and 64 tokens against rows one sequence behind the other, for both
+  invariant  what a fixed split costs, whose results do not depend on the rest of the batch
+"""
+import argparse
+import json
+import math
+import os
+import random
+import statistics
+import sys
+
+import lacuna_abi
+from gpu.machine import CARRY
+from peers import interleave
+
+HEADS, HEADS_KV, HEAD_DIM = 32, 8, 128
+CAUSAL = '{"version": 1, "name": "causal", "attention": {"mask": "k <= q + n_k - n_q"}%s}'
+DENSE = '{"version": 1, "name": "dense"%s}'
+TOLERANCE = 8e-3
+
+
+class Launch:
+    """A subject of `interleave`."""
+
+    def __init__(self, torch, call):
+        self.torch, self.call = torch, call
+
+    def enqueue(self, torch):
+        events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+        events[0].record()
+        self.call()
+        events[1].record()
+        return events
+
+    @staticmethod
+    def time_us(events):
+        return events[0].elapsed_time(events[1]) * 1e3
+
+
+class Batch:
+    """Sequences of lengths (n_q, n_k), keys and values as rows or in pages, and what launches on them."""
+
+    def __init__(self, torch, engine, lengths):
+        self.torch, self.engine, self.lengths = torch, engine, lengths
+        self.n_q, self.n_k = [pair[0] for pair in lengths], [pair[1] for pair in lengths]
+        draw = lambda heads, tokens: torch.randn((1, heads, tokens, HEAD_DIM), device="cuda", dtype=torch.bfloat16)  # noqa: E731
+        self.q, self.k, self.v = draw(HEADS, sum(self.n_q)), draw(HEADS_KV, sum(self.n_k)), draw(HEADS_KV, sum(self.n_k))
+        begin = [0]
+        for count in self.n_q:
+            begin.append(begin[-1] + count)
+        self.k_first = [sum(self.n_k[:i]) for i in range(len(lengths))]
+        self.q_begin, self.k_begin = self.numbers(begin), self.numbers(self.k_first)
+        self.key_counts, self.keep = self.numbers(self.n_k), []
+
+    def numbers(self, values):
+        return self.torch.tensor(values, device="cuda", dtype=self.torch.int32)
+
+    @staticmethod
+    def view(x):
+        kind = {"torch.bfloat16": "bf16", "torch.int32": "i32", "torch.float32": "f32"}[str(x.dtype)]
+        return lacuna_abi.tensor(x.data_ptr(), x.shape, x.stride(), kind)
+
+    def launch(self, spec, page_tokens=0):
+        """The call of a launch, and its output."""
+        torch, layout = self.torch, "pages" if page_tokens else "sequences"
+        shape = (len(self.lengths), HEADS, HEADS_KV, max(self.n_q), max(self.n_k))
+        kernel = self.engine.compile(spec, HEAD_DIM, shape, batch=layout)
+        k, v = self.k, self.v
+        sequences = {"q_begin": self.q_begin, "n_k": self.key_counts}
+        if page_tokens:
+            k, v, sequences["pages"] = self.in_pages(page_tokens)
+        else:
+            sequences["k_begin"] = self.k_begin
+        o = torch.full_like(self.q, float("nan"))
+        workspace = torch.empty(max(kernel.workspace_bytes, 1), device="cuda", dtype=torch.uint8)
+        self.keep += [k, v, o, workspace, sequences]
+        args = kernel.bind(stream=torch.cuda.current_stream().cuda_stream, workspace=workspace.data_ptr(),
+                           sequences={name: self.view(x) for name, x in sequences.items()}, q=self.view(self.q), k=self.view(k),
+                           v=self.view(v), o=self.view(o))
+        return Launch(torch, lambda: kernel.launch(args)), o
+
+    def in_pages(self, page_tokens):
+        """Keys and values in pages in any order, [pages, tokens, heads, d] in memory, and the table."""
+        torch = self.torch
+        counts = [-(-n // page_tokens) for n in self.n_k]
+        order = torch.randperm(sum(counts), device="cuda")
+        table = torch.zeros((len(counts), max(counts)), device="cuda", dtype=torch.int32)
+        stores = [torch.zeros((sum(counts), page_tokens, HEADS_KV, HEAD_DIM), device="cuda", dtype=torch.bfloat16) for _ in range(2)]
+        first = 0
+        for b, count in enumerate(counts):
+            own = order[first:first + count]
+            table[b, :count] = own.int()
+            for store, rows in zip(stores, (self.k, self.v)):
+                padded = torch.zeros((count * page_tokens, HEADS_KV, HEAD_DIM), device="cuda", dtype=torch.bfloat16)
+                padded[:self.n_k[b]] = rows[0, :, self.k_first[b]:self.k_first[b] + self.n_k[b]].transpose(0, 1)
+                store[own] = padded.view(count, page_tokens, HEADS_KV, HEAD_DIM)
+            first += count
+        return stores[0].transpose(1, 2), stores[1].transpose(1, 2), table
+
+    def peer(self, backend):
+        """PyTorch's attention on sequences of one length, without a mask."""
+        torch, count = self.torch, len(self.lengths)
+
+        def entries(x, heads):
+            return x.view(heads, count, -1, HEAD_DIM).transpose(0, 1)
+
+        q, k, v = entries(self.q, HEADS), entries(self.k, HEADS_KV).contiguous(), entries(self.v, HEADS_KV).contiguous()
+        q = q.contiguous()
+        self.keep += [q, k, v]
+
+        def call():
+            with torch.nn.attention.sdpa_kernel(backend):
+                return torch.nn.functional.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+
+        return Launch(torch, call), call().transpose(0, 1).reshape(1, HEADS, -1, HEAD_DIM)
+
+
+def error_of(got, expected):
+    return ((got.float() - expected.float()).abs().sum() / expected.float().abs().sum()).item()
+
+
+def medians(torch, subjects, seconds):
+    interleave(torch, subjects, seconds / 3)
+    return {name: statistics.median(times) for name, times in interleave(torch, subjects, seconds).items()}
+
+
+def against_peers(torch, engine, options, lengths, name, page_tokens=(), splits=()):
+    """Ours, with pages and with splits, next to both of PyTorch's kernels."""
+    batch = Batch(torch, engine, lengths)
+    subjects, outputs = {}, {}
+    subjects["lacuna"], outputs["lacuna"] = batch.launch(DENSE % "")
+    for tokens in page_tokens:
+        subjects[f"pages{tokens}"], outputs[f"pages{tokens}"] = batch.launch(DENSE % "", tokens)
+    for split in splits:
+        subjects[f"split{split}"], outputs[f"split{split}"] = batch.launch(DENSE % (', "tile": {"split_kv": %d}' % split))
+    for peer in ("CUDNN_ATTENTION", "FLASH_ATTENTION"):
+        try:
+            subjects[peer], outputs[peer] = batch.peer(getattr(torch.nn.attention.SDPBackend, peer))
+        except RuntimeError as error:
+            print(f"  {peer}: {str(error).splitlines()[0]}")
+    for subject in subjects.values():
+        subject.call()
+    torch.cuda.synchronize()
+    reference = outputs.get("CUDNN_ATTENTION", outputs.get("FLASH_ATTENTION"))
+    errors = {key: error_of(o, reference) for key, o in outputs.items()}
+    times = medians(torch, subjects, options.seconds)
+    read = sum(n_k for _, n_k in lengths) * HEADS_KV * HEAD_DIM * 2 * 2
+    row = {"point": name, "time_us": times, "ratio": {key: round(t / times["lacuna"], 3) for key, t in times.items()},
+           "rel_l1": errors, "tb_per_s": round(read / times["lacuna"] / 1e6, 3)}
+    row["is_right"] = all(error < TOLERANCE for error in errors.values())
+    print(f"{name}: " + ", ".join(f"{key} {t:.1f} us ({row['ratio'][key]:.3f})" for key, t in times.items()) +
+          f"; {row['tb_per_s']} TB/s; rel L1 {max(errors.values()):.1e}", flush=True)
+    return row
+
+
+def copy_rate(torch):
+    """TB/s of bytes read and written by a large copy."""
+    a = torch.empty(1 << 30, device="cuda", dtype=torch.uint8).random_()
+    b = torch.empty_like(a)
+    time_us = medians(torch, {"copy": Launch(torch, lambda: b.copy_(a))}, 0.5)["copy"]
+    return 2 * a.numel() / time_us / 1e6
+
+
+def point_decode(torch, engine, options):
+    return [against_peers(torch, engine, options, [(1, 8192)] * 64, "1 query of 8192 keys x 64", (16, 64)),
+            against_peers(torch, engine, options, [(1, 131072)], "1 query of 131072 keys", (16, 64))]
+
+
+def point_few(torch, engine, options):
+    return [against_peers(torch, engine, options, [(n_q, 16384)] * 16, f"{n_q} queries of 16384 keys x 16", (64,)) for n_q in (4, 16, 64)]
+
+
+def point_invariant(torch, engine, options):
+    return [against_peers(torch, engine, options, [(1, 8192)] * 64, "the same with fixed splits", (), (1, 4)),
+            against_peers(torch, engine, options, [(1, 131072)], "one with fixed splits", (), (8, 16, 32))]
+
+
+def reference_attention(torch, q, k, v):
+    """Causal, aligned at the last tokens, of one sequence; q [32, n, d]."""
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.CUDNN_ATTENTION):
+        return torch.nn.functional.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True, enable_gqa=True)[0]
+
+
+def point_prefill(torch, engine, options):
+    draw = random.Random(3)
+    lengths = [int(round(math.exp(draw.uniform(math.log(128), math.log(16384))))) for _ in range(32)]
+    batch = Batch(torch, engine, [(n, n) for n in lengths])
+    subjects, outputs = {}, {}
+    subjects["lacuna"], outputs["lacuna"] = batch.launch(CAUSAL % "")
+    for tokens in (16, 64):
+        subjects[f"pages{tokens}"], outputs[f"pages{tokens}"] = batch.launch(CAUSAL % "", tokens)
+    one = Batch(torch, engine, [(16384, 16384)])
+    subjects["one of 16384"], _ = one.launch(CAUSAL % "")
+    kernel = engine.compile(CAUSAL % "", HEAD_DIM, (1, HEADS, HEADS_KV, 16384, 16384))
+    o, workspace = torch.empty_like(one.q), torch.empty(max(kernel.workspace_bytes, 1), device="cuda", dtype=torch.uint8)
+    args = kernel.bind(stream=torch.cuda.current_stream().cuda_stream, workspace=workspace.data_ptr(), q=one.view(one.q),
+                       k=one.view(one.k), v=one.view(one.v), o=one.view(o))
+    subjects["uniform 16384"] = Launch(torch, lambda: kernel.launch(args))
+    for subject in subjects.values():
+        subject.call()
+    torch.cuda.synchronize()
+    errors, first = [], 0
+    for n in lengths:
+        rows = slice(first, first + n)
+        expected = reference_attention(torch, batch.q[0, :, rows], batch.k[0, :, rows], batch.v[0, :, rows])
+        errors += [error_of(o[0, :, rows], expected) for o in outputs.values()]
+        first += n
+    times = medians(torch, subjects, options.seconds)
+    work = sum(n * (n + 1) / 2 for n in lengths) / (16384 * 16385 / 2)
+    over = {name: round(times[name] / (work * times["uniform 16384"]), 4) for name in outputs}
+    tflops = 4 * HEAD_DIM * HEADS * 16384 * 16385 / 2 / times["uniform 16384"] / 1e6
+    print(f"ragged prefill, {sum(lengths)} tokens: " + ", ".join(f"{name} {t:.1f} us" for name, t in times.items()) +
+          f"; time over work at the uniform rate ({tflops:.0f} TFLOP/s): {over}; rel L1 {max(errors):.1e}", flush=True)
+    return [{"point": "ragged prefill", "time_us": times, "over_uniform_rate": over, "rel_l1": max(errors),
+             "is_right": max(errors) < TOLERANCE}]
+
+
+POINTS = {name.removeprefix("point_"): call for name, call in vars(sys.modules[__name__]).items() if name.startswith("point_")}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--library", default=str(CARRY / "bin/liblacuna.so"), help="liblacuna.so (.carry/bin/liblacuna.so)")
+    parser.add_argument("--points", nargs="+", default=list(POINTS), choices=POINTS, metavar="POINT", help="all, or some of them")
+    parser.add_argument("--seconds", type=float, default=1.0, help="how long to measure each point (1)")
+    parser.add_argument("--templates", metavar="DIR", help="device headers in place of the embedded ones")
+    parser.add_argument("--json", metavar="FILE", help="also write everything that was measured")
+    options = parser.parse_args()
+
+    import torch
+
+    engine = lacuna_abi.Engine(os.path.abspath(options.library), "cuda:0", options.templates)
+    rate = copy_rate(torch)
+    print(f"{engine.device_name}, PyTorch {torch.__version__}, cuDNN {torch.backends.cudnn.version()}; a copy: {rate:.2f} TB/s", flush=True)
+    rows = []
+    for name in options.points:
+        rows += POINTS[name](torch, engine, options)
+        torch.cuda.empty_cache()
+        if options.json:
+            with open(options.json, "w", encoding="utf-8") as file:
+                json.dump({"gpu": engine.device_name, "copy_tb_per_s": rate, "points": rows}, file, indent=1)
+    return 0 if all(row["is_right"] for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
