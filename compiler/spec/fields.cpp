@@ -135,7 +135,8 @@ constexpr SpecField kFields[] = {
     {.path = "params.*.monotone",
      .kind = kBoolean,
      .fallback = "false",
-     .doc = "Promises values that never fall along the last dimension: tiles stay exact.",
+     .doc = "Promises values that never fall along the last dimension: tiles stay exact. The CPU "
+            "and `lacuna run` refuse values that do; other launches on a GPU do not look.",
      .slot = LACUNA_SLOT(param->symbol.monotone)},
     {.path = "params.*.calibrate",
      .kind = kEnum,

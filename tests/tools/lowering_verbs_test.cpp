@@ -148,7 +148,7 @@ TEST(Explain, ExplainsACode) {
 
 TEST(Explain, ShowsTheFieldsAndRulesThatRaiseACode) {
   const CommandResult range = run_lacuna({"explain", "E0203"});
-  EXPECT_EQ(range.out.rfind("E0203 (spec fields): a field has a value outside its range\n\n", 0),
+  EXPECT_EQ(range.out.rfind("E0203 (spec fields): a field has a value outside its range\n  cause ", 0),
             0u);
   const std::size_t row = range.out.find("\n  tile.q ");
   ASSERT_NE(row, std::string::npos) << range.out;
