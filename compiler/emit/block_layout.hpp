@@ -49,12 +49,12 @@ struct BlockMap {
   TensorRole role;
 };
 std::span<const BlockMap> attend_maps();
-std::span<const BlockMember> schedule_members();  ///< lacuna::AttendSchedule
-std::span<const BlockMember> attend_members();    ///< lacuna::AttendArgs
-std::span<const BlockMember> split_members();     ///< lacuna::SplitArgs
-std::span<const BlockMember> sequence_members();  ///< lacuna::SequenceArgs
+std::span<const BlockMember> schedule_members();        ///< lacuna::AttendSchedule
+std::span<const BlockMember> attend_members();          ///< lacuna::AttendArgs
+std::span<const BlockMember> split_members();           ///< lacuna::SplitArgs
+std::span<const BlockMember> sequence_members();        ///< lacuna::SequenceArgs
 std::span<const BlockMember> batch_schedule_members();  ///< lacuna::SequenceSchedule
-std::span<const BlockMember> predict_members();   ///< lacuna::PredictArgs
+std::span<const BlockMember> predict_members();         ///< lacuna::PredictArgs
 
 std::uint32_t field_bytes(FieldKind kind);
 
