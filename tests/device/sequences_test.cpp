@@ -87,6 +87,16 @@ TEST(Sequences, ValuesOfAllKinds) {
   }
 }
 
+/// Penalties of up to 1 for each token of distance: a tile's logits lie so far above those before
+/// that f32 does not hold their weights, and of some heads alone.
+TEST(Sequences, LogitsThatRiseByMoreThanAWeightHolds) {
+  SequenceCase c;
+  c.n_h = 16, c.n_h_kv = 2, c.page_tokens = 64, c.lengths = {{20, 700}, {1, 400}};
+  for (const Subject& subject : sequence_subjects()) {
+    if (subject.spec == "alibi") expect_right(subject, c, kEarlySequences);
+  }
+}
+
 /// What stands beside a sequence in its batch does not change a bit of its results where the number
 /// of items does not depend on it.
 TEST(Sequences, ResultsDoNotDependOnTheBatchWhereSplitsAreFixed) {

@@ -7,45 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/cuda/device_memory.hpp"
+#include "tests/numerics/graphs.hpp"
 #include "tests/numerics/harness.hpp"
 
 namespace lacuna::numerics {
 namespace {
-
-#define REQUIRE_GPU()               \
-  if (device_under_test() == "cpu") \
-  GTEST_SKIP() << "no GPU asked for: LACUNA_TEST_DEVICE is not set"
-
-/// The GPU under test; null, and the test has failed, if it cannot be opened.
-std::shared_ptr<const Device> open_gpu() {
-  Diagnostics diagnostics;
-  const auto driver = load_driver(diagnostics);
-  auto device = driver ? open_device(driver, 0, diagnostics) : nullptr;
-  EXPECT_TRUE(device) << render(diagnostics, {});
-  return device;
-}
-
-/// The driver's graph calls; the library itself uses none of them.
-struct Graphs {
-  using Stream = void*;
-  int (*begin)(Stream, int);
-  int (*end)(Stream, void**);
-  int (*instantiate)(void**, void*, unsigned long long);
-  int (*launch)(void*, Stream);
-
-  Graphs() {
-    void* cuda = dlopen("libcuda.so.1", RTLD_NOW);
-    const auto find = [&](auto& slot, const char* name) {
-      slot = reinterpret_cast<std::remove_reference_t<decltype(slot)>>(dlsym(cuda, name));
-      if (!slot) std::abort();
-    };
-    find(begin, "cuStreamBeginCapture_v2");
-    find(end, "cuStreamEndCapture");
-    find(instantiate, "cuGraphInstantiateWithFlags");
-    find(launch, "cuGraphLaunch");
-  }
-};
 
 /// Captures a launch and replays it with new data.
 void replay(const Graphs& graphs, const Case& c) {

@@ -86,6 +86,20 @@ void scatter(const std::vector<double>& from, int heads, int count, int d, Rows&
   }
 }
 
+/// A few rows whose LSE is far off.
+std::string worst_rows(const oracle::Output& expected, const Reported& got, int n_q) {
+  std::ostringstream text;
+  int shown = 0;
+  for (std::size_t row = 0; row < got.lse.size() && shown < 8; ++row) {
+    if (std::fabs(expected.lse[row] - got.lse[row]) < 0.01) continue;
+    const int place = static_cast<int>(row);
+    text << " (head " << place / n_q << " query " << place % n_q << ": lse " << got.lse[row]
+         << ", expected " << expected.lse[row] << ")";
+    ++shown;
+  }
+  return text.str();
+}
+
 int ceil_of(int count, int size) { return (count + size - 1) / size; }
 
 }  // namespace
@@ -111,7 +125,7 @@ SequenceBatch::SequenceBatch(bool is_cuda, const SequenceCase& c, std::uint32_t 
   std::vector<std::int32_t> q_starts, k_starts, key_counts;
   int tokens_q = kGap, tokens_k = kGap, most_q = 0, most_k = 0, pages_used = 0;
   for (const auto& [own_q, own_k] : c.lengths) {
-    variants.push_back(variant_of(c, {own_q, own_k}, random()));
+    variants.push_back(variant_of(c, {own_q, own_k}, static_cast<std::uint32_t>(random())));
     q_starts.push_back(tokens_q);
     k_starts.push_back(tokens_k);
     key_counts.push_back(own_k);
@@ -122,6 +136,11 @@ SequenceBatch::SequenceBatch(bool is_cuda, const SequenceCase& c, std::uint32_t 
   }
   q_starts.push_back(tokens_q);
   most_q += c.spare, most_k += c.spare;
+  if (c.room > 0) {
+    most_q = most_k = c.room;
+    tokens_q = count * c.room, tokens_k = count * (c.room + kGap);
+    if (c.page_tokens > 0) pages_used = count * ceil_of(c.room, c.page_tokens);
+  }
   first_queries.assign(q_starts.begin(), q_starts.end());
 
   const bool has_pages = c.page_tokens > 0;
@@ -182,6 +201,20 @@ SequenceBatch::SequenceBatch(bool is_cuda, const SequenceCase& c, std::uint32_t 
   args.stream = tensors.stream();
 }
 
+void SequenceBatch::take(const SequenceBatch& other) {
+  const std::pair<Tensor*, const Tensor*> all[] = {
+      {&q, &other.q},         {&k, &other.k},     {&v, &other.v},          {&q_begin, &other.q_begin},
+      {&n_k, &other.n_k}, {&k_begin, &other.k_begin}, {&pages, &other.pages}};
+  for (const auto& [to, from] : all) tensors.take(*to, *from);
+  variants = other.variants;
+  first_queries = other.first_queries;
+}
+
+void SequenceBatch::poison() {
+  tensors.poison(o);
+  tensors.poison(lse);
+}
+
 lacuna_shape SequenceBatch::launch_shape() const {
   lacuna_shape made{};
   made.struct_size = sizeof made;
@@ -212,13 +245,14 @@ std::string SequenceBatch::check(bool is_cuda) {
     }
     for (int n = 0; n < problem.n_q; ++n) is_owned[size_of(first_queries[b] + n)] = 1;
     if (problem.n_q == 0) continue;
-    const OutputError error = compare_output(variant, oracle::oracle_dense(problem), got, 0);
+    const oracle::Output expected = oracle::oracle_dense(problem);
+    const OutputError error = compare_output(variant, expected, got, 0);
     const Tolerance allowed = tolerance_of(shape.dtype, problem, is_cuda);
     if (error.mismatch.empty() && error.rel_l1 <= allowed.rel_l1 &&
         error.rel_max <= allowed.rel_max && error.lse <= allowed.lse)
       continue;
     text << "sequence " << b << ": " << error.mismatch << " rel_l1 " << error.rel_l1 << " rel_max "
-         << error.rel_max << " lse " << error.lse << "; ";
+         << error.rel_max << " lse " << error.lse << worst_rows(expected, got, problem.n_q) << "; ";
   }
   for (std::int64_t n = 0; n < rows; ++n) {
     for (int h = 0; is_owned[size_of(n)] == 0 && h < shape.n_h; ++h) {

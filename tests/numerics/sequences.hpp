@@ -19,6 +19,7 @@ struct SequenceCase {
   bool heads_inside = false;                 ///< of tokens: [tokens, heads, d] in memory
   std::vector<std::pair<int, int>> lengths;  ///< queries and keys of each
   int spare = 0;                             ///< the most that a sequence may have, beyond that
+  int room = 0;  ///< the most that one may have, and tensors for so many; 0: what is used
   Fill fill = Fill::kNormal;
 
   std::string text() const;
@@ -42,6 +43,10 @@ struct SequenceBatch {
   SequenceBatch(bool is_cuda, const SequenceCase& shape, std::uint32_t seed);
   SequenceBatch(const SequenceBatch&) = delete;
   SequenceBatch& operator=(const SequenceBatch&) = delete;
+
+  /// Data and lengths of another batch with the same room, in this one's memory.
+  void take(const SequenceBatch& other);
+  void poison();
 
   /// lacuna_shape of a launch.
   lacuna_shape launch_shape() const;

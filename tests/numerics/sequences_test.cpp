@@ -3,8 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <map>
 #include <random>
+#include <tuple>
 
+#include "tests/numerics/graphs.hpp"
 #include "tests/tier.hpp"
 
 namespace lacuna::numerics {
@@ -37,9 +41,8 @@ lacuna_kernel* kernel_for(const SequenceCase& c) {
   return found->second;
 }
 
-/// "" or what is wrong.
-std::string launch(SequenceBatch& batch) {
-  lacuna_kernel* kernel = kernel_for(batch.shape);
+/// Memory for a launch; "" or what is wrong.
+std::string provide(SequenceBatch& batch, lacuna_kernel* kernel) {
   const lacuna_shape shape = batch.launch_shape();
   std::size_t bytes = 0;
   if (lacuna_workspace_bytes(kernel, &shape, &bytes) != LACUNA_OK) return lacuna_last_error();
@@ -49,17 +52,26 @@ std::string launch(SequenceBatch& batch) {
     batch.args.workspace = reinterpret_cast<void*>((address + 255) / 256 * 256);
     batch.args.workspace_bytes = bytes;
   }
+  return "";
+}
+
+/// "" or what is wrong.
+std::string launch(SequenceBatch& batch) {
+  lacuna_kernel* kernel = kernel_for(batch.shape);
+  if (std::string error = provide(batch, kernel); !error.empty()) return error;
   if (lacuna_launch(kernel, &batch.args) != LACUNA_OK) return lacuna_last_error();
   return batch.check(engine().is_cuda);
 }
 
 /// Lengths, layouts and values that nobody chose.
 TEST(Sequences, AnyBatchAgreesWithTheOracle) {
-  std::mt19937 random(5);
+  // For long runs: how many batches, drawn from which seed; then with sequences of up to 4097 keys.
+  const char *runs_text = std::getenv("LACUNA_TEST_BATCHES"),
+             *seed_text = std::getenv("LACUNA_TEST_SEED");
+  std::mt19937 random(seed_text != nullptr ? static_cast<unsigned>(std::atoi(seed_text)) : 5U);
   const auto pick = [&](int low, int high) {
     return std::uniform_int_distribution<int>(low, high)(random);
   };
-  const char* runs_text = std::getenv("LACUNA_TEST_BATCHES");
   const int runs = runs_text != nullptr ? std::atoi(runs_text) : test::by_tier(60, 16);
   const int longest = runs_text != nullptr ? 4097 : 300;
   for (int n = 0; n < runs; ++n) {
@@ -82,6 +94,48 @@ TEST(Sequences, AnyBatchAgreesWithTheOracle) {
     SCOPED_TRACE(testing::Message() << "run " << n << ": " << c.text());
     SequenceBatch batch(engine().is_cuda, c, random());
     EXPECT_EQ(launch(batch), "");
+  }
+}
+
+/// A captured launch serves other lengths, starts and pages: those that are there when it runs.
+TEST(Sequences, ReplayFromAGraphWithOtherLengths) {
+  REQUIRE_GPU();
+  const Graphs graphs;
+  const auto device = open_gpu();
+  ASSERT_TRUE(device);
+  const ContextScope current(*device);
+  ASSERT_EQ(current.result(), kCudaSuccess);
+  std::mt19937 random(9);
+  const auto pick = [&](int low, int high) {
+    return std::uniform_int_distribution<int>(low, high)(random);
+  };
+  for (const std::string& variant : sequence_variants()) {
+    for (const int page_tokens : {0, 16, 64}) {
+      SequenceCase c;
+      c.variant = variant, c.d = 128, c.n_h = 8, c.page_tokens = page_tokens, c.room = 700;
+      const auto draw_lengths = [&] {
+        c.lengths.clear();
+        for (int s = 0; s < 5; ++s) c.lengths.emplace_back(pick(0, 2) * pick(0, 100), pick(0, 700));
+      };
+      draw_lengths();
+      SCOPED_TRACE(c.text());
+      SequenceBatch batch(true, c, random());
+      lacuna_kernel* kernel = kernel_for(c);
+      ASSERT_EQ(provide(batch, kernel), "");
+      void *graph = nullptr, *executable = nullptr;
+      ASSERT_EQ(graphs.begin(batch.args.stream, 1), 0);
+      EXPECT_EQ(lacuna_launch(kernel, &batch.args), LACUNA_OK) << lacuna_last_error();
+      ASSERT_EQ(graphs.end(batch.args.stream, &graph), 0);
+      ASSERT_EQ(graphs.instantiate(&executable, graph, 0), 0);
+      for (int round = 0; round < 3; ++round) {
+        draw_lengths();
+        const SequenceBatch fresh(true, c, random());
+        batch.take(fresh);
+        batch.poison();
+        ASSERT_EQ(graphs.launch(executable, batch.args.stream), 0);
+        EXPECT_EQ(batch.check(true), "") << c.text();
+      }
+    }
   }
 }
 

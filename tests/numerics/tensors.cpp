@@ -152,6 +152,12 @@ void TensorSet::rewrite(Tensor& t, const std::vector<double>& values, DType dtyp
   state_->to_device(t);
 }
 
+void TensorSet::take(Tensor& t, const Tensor& from) {
+  if (t.memory->bytes != from.memory->bytes) std::abort();
+  std::memcpy(t.memory->data(), from.memory->data(), t.memory->bytes);
+  state_->to_device(t);
+}
+
 Tensor TensorSet::upload(const std::vector<double>& values, DType dtype,
                          std::vector<std::int64_t> shape, bool token_major) {
   Tensor t = state_->make(dl_type(dtype), std::move(shape), token_major);

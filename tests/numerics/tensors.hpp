@@ -49,6 +49,9 @@ class TensorSet {
   /// Overwrites a tensor's values in place (new data for a captured graph).
   void rewrite(Tensor& tensor, const std::vector<double>& values, DType dtype);
 
+  /// The bytes of another tensor of the same size.
+  void take(Tensor& tensor, const Tensor& from);
+
   void* stream() const;
   void synchronise();
 

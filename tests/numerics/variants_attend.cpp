@@ -54,7 +54,7 @@ void make_alibi(Variant& v, Random& random) {
   make_causal(v);
   const int shift = v.problem.n_k - v.problem.n_q;
   std::vector<double> slope;
-  for (int h = 0; h < v.problem.n_h; ++h) slope.push_back(as_f32(uniform(random, 0.001, 0.5)));
+  for (int h = 0; h < v.problem.n_h; ++h) slope.push_back(as_f32(uniform(random, 0.001, 1.2)));
   v.params = {{"slope", false, slope, {v.problem.n_h}}};
   v.problem.score = [=](double s, int q, int k, int h, int) {
     return s - slope[static_cast<std::size_t>(h)] * (q + shift - k);

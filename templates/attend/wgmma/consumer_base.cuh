@@ -152,7 +152,7 @@ class ConsumerBase {
     }
     if constexpr (packs_heads<Config>()) {
       const Row row = reload_row();
-      if (row.shares == 1)
+      if (items_of(row) == 1)
         store_packed_rows<Config>(args_, row, packed_warp(),
                                   [](int, int) { return make_uint4(0, 0, 0, 0); });
     } else if constexpr (!SplitKv<Config>::kIsSplit) {
@@ -276,7 +276,7 @@ class ConsumerBase {
       __syncwarp();
       release_queries();
     } else if constexpr (packs_heads<Config>()) {
-      if (row.shares == 1) write_packed_rows(row, sum, staging);
+      if (items_of(row) == 1) write_packed_rows(row, sum, staging);
       __syncwarp();
       release_queries();
     } else {
@@ -332,7 +332,7 @@ class ConsumerBase {
     const float sum[2] = {quad_sum(softmax_.sum[0]), quad_sum(softmax_.sum[1])};
     const auto lane = lane_rows(row);
     decltype(auto) args = args_of<Config>(args_, row);
-    if (row.shares > 1) {
+    if (items_of(row) > 1) {
       write_packed_partials(args_, row, lane, output_, softmax_, sum, to_log2_);
       merge_if_last<Config, Hooks>(args, row, packed_warp());
     } else if (Config::kWritesLse && args_.attend.lse.data != nullptr) {
@@ -341,6 +341,7 @@ class ConsumerBase {
       lse.stride_b = 0;
       write_lse<Config, Hooks>(args, lse, row.b, lane, softmax_, sum, to_log2_, range_log2());
     }
+    __syncwarp();
   }
 
   /// O and LSE of an item, which may have had no tile.

@@ -150,13 +150,15 @@ __device__ __forceinline__ void exponentiate(float (&sum)[2], float (&scores)[kB
 
 /// Lowers weights of rows that have outgrown their reference, and raises it: the largest weight of
 /// such a row is then 1. Adds the weights to the sums, and returns in `decay` what the output has
-/// to be multiplied by. False: a weight is infinite, and nothing has changed.
+/// to be multiplied by. False: a weight is too large (the factor that lowers it would be no normal
+/// number, which counts as 0), and nothing has changed.
 template <int kBlocks>
 __device__ __forceinline__ bool lower_weights(LazyMax& rows, float (&weights)[kBlocks][4],
                                               float (&decay)[2]) {
   float largest[2];
   row_maxima_wide(largest, weights);
-  if (__any_sync(kAllLanes, largest[0] == kInfinity || largest[1] == kInfinity)) return false;
+  constexpr float kMostLowered = 8.5070592e37f;  // 2^126
+  if (__any_sync(kAllLanes, largest[0] >= kMostLowered || largest[1] >= kMostLowered)) return false;
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const float before = rows.reference[r];

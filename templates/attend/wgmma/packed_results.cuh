@@ -12,7 +12,7 @@
 
 namespace lacuna {
 
-/// A warp of a consumer warpgroup, and the row that it works on.
+/// A warp of a consumer warpgroup.
 struct PackedWarp {
   int warpgroup, warp;
 };
@@ -25,8 +25,13 @@ __device__ __forceinline__ typename Config::Element* output_row(const AttendArgs
          (row.q_begin + q) * attend.o.stride_n;
 }
 
-/// write(row of the warp's 16, where its O begins) for each that is of a query; chunks of 16 bytes
-/// go round the lanes: write(n, target, chunk).
+/// Items of a row's work tile, in a register that the compiler knows to be the same in all lanes: no
+/// branch on it makes the warp divergent.
+__device__ __forceinline__ int items_of(const SequenceTile& row) {
+  return static_cast<int>(uniform_over_warp(static_cast<u32>(row.shares)));
+}
+
+/// O of those of the warp's 16 rows that are of a query, in chunks of 16 bytes: chunk_of(row, chunk).
 template <class Config, class Args, class ChunkOf>
 __device__ __forceinline__ void store_packed_rows(const Args& args, const SequenceTile& row,
                                                   PackedWarp at, const ChunkOf& chunk_of) {
@@ -36,10 +41,11 @@ __device__ __forceinline__ void store_packed_rows(const Args& args, const Sequen
     const int place = (n * 32 + lane_index()) / kChunks, chunk = (n * 32 + lane_index()) % kChunks;
     const PackedRow one =
         packed_row(args, row, at.warpgroup, at.warp * kWarpRows + place);
-    if (!one.exists) continue;
-    *reinterpret_cast<uint4*>(output_row<Config>(args.attend, row, one.q, one.h) + chunk * 8) =
-        chunk_of(place, chunk);
+    if (one.exists)
+      *reinterpret_cast<uint4*>(output_row<Config>(args.attend, row, one.q, one.h) + chunk * 8) =
+          chunk_of(place, chunk);
   }
+  __syncwarp();
 }
 
 /// The warp's rows of a lane's accumulators, divided, to the workspace.
@@ -101,12 +107,13 @@ __device__ __forceinline__ void merge_row(const Args& args, const SequenceTile& 
   const long long stride =
       static_cast<long long>(args.attend.heads_per_kv) * schedule.partial_queries;
   const float* lse = schedule.partial_lse + first;
-  const SharesOfRow shares = weigh_shares(lse, stride, row.shares);
+  const int count = items_of(row);
+  const SharesOfRow shares = weigh_shares(lse, stride, count);
   const float* partial =
       schedule.partial_o + first * Config::kHeadDim + lane_index() * kElements;
   float o[kElements] = {};
 #pragma unroll 8
-  for (int s = 0; s < row.shares; ++s) {
+  for (int s = 0; s < count; ++s) {
     const float weight = shares.weight(lse[s * stride]);
 #pragma unroll
     for (int x = 0; x < kElements; x += 2) {
@@ -139,12 +146,14 @@ __device__ __forceinline__ void merge_if_last(const Args& args, const SequenceTi
     before = take_number_in_order(args.batch_schedule.arrivals + row.partial * kWarps +
                                   at.warpgroup * 4 + at.warp);
   before = __shfl_sync(kAllLanes, before, 0);
-  if (before + 1 != static_cast<u32>(row.shares)) return;
-  __syncwarp();
-  for (int n = 0; n < kWarpRows; ++n) {
-    const PackedRow one = packed_row(args, row, at.warpgroup, at.warp * kWarpRows + n);
-    if (one.exists) merge_row<Config, Hooks>(args, row, one.q, one.h);
+  if (before + 1 == static_cast<u32>(items_of(row))) {
+    __syncwarp();
+    for (int n = 0; n < kWarpRows; ++n) {
+      const PackedRow one = packed_row(args, row, at.warpgroup, at.warp * kWarpRows + n);
+      if (uniform_over_warp(one.exists) != 0) merge_row<Config, Hooks>(args, row, one.q, one.h);
+    }
   }
+  __syncwarp();
 }
 
 }  // namespace lacuna

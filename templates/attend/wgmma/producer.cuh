@@ -65,11 +65,12 @@ class WgmmaProducer {
   __device__ __forceinline__ void for_each_item() {
     RowCounter counter(args_.schedule.next_row);
     const int items = scheduled_items(args_);
-    int item = block_index();
+    int item = block_index(), last_b = -1;
     while (item < items) {
       counter.ask();
       const SequenceTile row = sequence_tile<Config>(args_, item);
-      acquire_maps<Config>(args_, row.b);
+      if (row.b != last_b) acquire_maps<Config>(args_, row.b);
+      last_b = row.b;
       produce_row(row, row.share);
       item = counter.take();
     }
@@ -140,6 +141,8 @@ class WgmmaProducer {
   __device__ __forceinline__ void load_keys(const Row& row, int share, const Message& step,
                                             bool is_first) {
     const Mbarrier full = Smem::barrier(smem_.control()->k_full[keys_.slot()]);
+    int page = 0;  // looked up while the slot is in use
+    if constexpr (packs_heads<Config>()) page = page_of_lane<Config>(args_, row, step);
     await_slot();
     if constexpr (packs_heads<Config>()) {
       if (elect_one()) {
@@ -147,9 +150,11 @@ class WgmmaProducer {
         smem_.message(keys_.slot(), 0) = step;
       }
       __syncwarp();
-      load_sequence_step<typename Shape::KeySlot, Config>(args_,
-                                                          keys_of_sequence<Config>(args_, row),
-                                                          smem_.keys(keys_.slot()), full, step);
+      const int head = row.h / args_.attend.heads_per_kv;
+      load_sequence_step<typename Shape::KeySlot, Config>(
+          args_, keys_of_sequence<Config>(args_, row.b, head), step, page, row.n_k,
+          smem_.keys(keys_.slot()), full);
+      next_page_ = page;
     } else if (elect_one()) {
       if (is_first) note_row(row, share);
       smem_.message(keys_.slot(), 0) = step;
@@ -185,12 +190,9 @@ class WgmmaProducer {
   __device__ __forceinline__ void note_pending(const Row& row, const Message& step) {
     pending_ = step;
     has_pending_ = true;
-    if constexpr (packs_heads<Config>()) {
-      pending_rows_ = values_of_sequence<Config>(args_, row);
-    } else {
-      pending_head_ = row.h / args_.attend.heads_per_kv;
-      pending_batch_ = row.b;
-    }
+    pending_head_ = row.h / args_.attend.heads_per_kv;
+    pending_batch_ = row.b;
+    if constexpr (packs_heads<Config>()) pending_n_k_ = row.n_k, pending_page_ = next_page_;
   }
 
   /// V of the step whose K was loaded before the last.
@@ -200,7 +202,8 @@ class WgmmaProducer {
     Smem::barrier(smem_.control()->v_empty[values_.slot()]).wait(values_.phase() ^ 1);
     if constexpr (packs_heads<Config>()) {
       load_sequence_step<typename Shape::ValueSlot, Config>(
-          args_, pending_rows_, smem_.values(values_.slot()), full, pending_);
+          args_, values_of_sequence<Config>(args_, pending_batch_, pending_head_), pending_,
+          pending_page_, pending_n_k_, smem_.values(values_.slot()), full);
     } else if (elect_one()) {
       load_step<typename Shape::ValueSlot>(args_.maps.v, smem_.values(values_.slot()), full,
                                            pending_, pending_head_, pending_batch_);
@@ -244,7 +247,8 @@ class WgmmaProducer {
   Message pending_;  ///< whose V is still to be loaded
   bool has_pending_ = false;
   int pending_head_ = 0, pending_batch_ = 0;
-  SequenceRows pending_rows_ = {};
+  /// Of sequences: the lane's page of the last keys, and of those values.
+  int next_page_ = 0, pending_page_ = 0, pending_n_k_ = 0;
 };
 
 }  // namespace lacuna
