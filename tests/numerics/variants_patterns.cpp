@@ -65,13 +65,11 @@ void make_longformer(Variant& v, Random& random) {
   for (int b = 0; b < v.problem.n_b; ++b) globals.push_back(whole(random, 0, 3));
   v.params = {{"globals", true, globals, {v.problem.n_b}}};
   const auto window = head_count(v, "window", random, 0, 150);
-  const auto dilation = head_count(v, "dilation", random, 1, 3);
   v.problem.mask = [=](int q, int k, int h, int b) {
-    const auto step = static_cast<int>(dilation[static_cast<std::size_t>(h)]);
     const int side = static_cast<int>(window[static_cast<std::size_t>(h)]) / 2;
     const double first = globals[static_cast<std::size_t>(b)];
     bool is_local = false;
-    for (int x = -side; x <= side; ++x) is_local = is_local || k == q + x * step;
+    for (int x = -side; x <= side; ++x) is_local = is_local || k == q + x;
     return q < first || k < first || is_local;
   };
 }
