@@ -1,11 +1,14 @@
 // The `lacuna` command. The first word is the verb; each verb is one file.
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <memory>
 #include <new>
+#include <span>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compiler/diag/diagnostic.hpp"
@@ -80,9 +83,17 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
   return error.what();
 }
 
-int report_usage(const CLI::App& app, const CLI::ParseError& error) {
+/// A script that asked for JSON reads what is wrong there, too.
+int report_usage(const CLI::App& app, const CLI::ParseError& error, Session& session,
+                 std::span<char* const> words) {
   const auto chosen = app.get_subcommands();
   const std::string command = chosen.empty() ? "lacuna" : "lacuna " + chosen.front()->get_name();
+  const auto is_json = [](const char* word) { return std::string_view(word) == "--json"; };
+  if (std::ranges::any_of(words, is_json)) {
+    session.json = true;
+    session.fail(ExitCode::kUsage, usage_message(app, error));
+    return finish(session);
+  }
   std::fprintf(stderr, "%s: error: %s\nTry: %s --help\n", command.c_str(),
                printable(usage_message(app, error)).c_str(), command.c_str());
   return static_cast<int>(ExitCode::kUsage);
@@ -118,7 +129,7 @@ int run(int argc, char** argv) {
     session.write_stdout(text.str());
     session.json = false;
   } catch (const CLI::ParseError& error) {
-    return report_usage(app, error);
+    return report_usage(app, error, session, {argv, static_cast<std::size_t>(argc)});
   }
   return finish(session);
 }

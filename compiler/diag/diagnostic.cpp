@@ -27,6 +27,17 @@ std::string_view code_summary(Code code) {
   return "";
 }
 
+Explanation explanation_of(Code code) {
+  switch (code) {
+#define LACUNA_EXPLANATION(name, cause, example, cure) \
+  case Code::name:                                     \
+    return {cause, example, cure};
+#include "compiler/diag/explanations.def"
+#undef LACUNA_EXPLANATION
+  }
+  return {};
+}
+
 std::string_view code_subject(Code code) {
   switch (static_cast<int>(code) / 100) {
 #define LACUNA_CODE(name, number, summary)
@@ -62,6 +73,18 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
+/// `nk` and `n_k`, `TileK` and `tile_k`.
+bool differ_in_separators(std::string_view a, std::string_view b) {
+  const auto letters = [](std::string_view text) {
+    std::string kept;
+    for (const char c : text) {
+      if (c != '_' && c != '-') kept += lower(c);
+    }
+    return kept;
+  };
+  return letters(a) == letters(b);
+}
+
 }  // namespace
 
 std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates) {
@@ -70,7 +93,8 @@ std::string nearest_word(std::string_view word, const std::vector<std::string>& 
   std::string best;
   std::size_t best_distance = word.size();  // replacing every letter is no similarity
   for (const std::string& candidate : candidates) {
-    const std::size_t distance = edit_distance(word, candidate);
+    const std::size_t distance =
+        differ_in_separators(word, candidate) ? 0 : edit_distance(word, candidate);
     const std::size_t tolerance = std::max<std::size_t>(1, word.size() / 3);
     if (distance <= tolerance && distance < best_distance) {
       best = candidate;

@@ -44,6 +44,12 @@ struct Diagnostics {
 /// "E0203" for Code 203, the one-line summary of codes.def, and what its group is about.
 std::string code_name(Code code);
 std::string_view code_summary(Code code);
+
+/// Why a code occurs, what raises it, and the way out; of explanations.def.
+struct Explanation {
+  std::string_view cause, example, cure;
+};
+Explanation explanation_of(Code code);
 std::string_view code_subject(Code code);
 
 /// "error", "warning", "perf", "note".

@@ -150,9 +150,11 @@ std::vector<ArgField> bind_arguments(const Plan& plan, const LoweredPlan& lowere
   if (parts.predict) add(lay_out(predict_members(), predict_offset(parts)), true);
   std::uint32_t end = params_offset(parts);
   const std::vector<ParamSpec>& params = plan.program.params;
-  for (std::size_t p = 0; p < params.size(); ++p, end += kParamBytes) {
-    fields.push_back({"param_" + params[p].symbol.name, end, FieldKind::kParam, Source::kParam,
-                      static_cast<int>(p), 0});
+  for (std::size_t p = 0; p < params.size(); ++p) {
+    const FieldKind kind = param_kind(params[p].symbol);
+    fields.push_back(
+        {"param_" + params[p].symbol.name, end, kind, Source::kParam, static_cast<int>(p), 0});
+    end += field_bytes(kind);
   }
   return fields;
 }

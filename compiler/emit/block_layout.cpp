@@ -50,20 +50,6 @@ constexpr BlockMember kBatchScheduleMembers[] = {
     {"sm_count", FieldKind::kI32, FieldSource::kValue},
 };
 
-std::uint32_t field_bytes(FieldKind kind) {
-  switch (kind) {
-    case FieldKind::kPointer:
-    case FieldKind::kI64:
-      return 8;
-    case FieldKind::kI32:
-    case FieldKind::kF32:
-      return 4;
-    case FieldKind::kParam:
-      return kParamBytes;
-  }
-  return 0;
-}
-
 std::uint32_t round_up(std::uint32_t offset, std::uint32_t alignment) {
   return (offset + alignment - 1) / alignment * alignment;
 }
@@ -75,6 +61,26 @@ std::span<const BlockMember> schedule_members() { return kScheduleMembers; }
 std::span<const BlockMember> split_members() { return kSplitMembers; }
 std::span<const BlockMember> sequence_members() { return kSequenceMembers; }
 std::span<const BlockMember> batch_schedule_members() { return kBatchScheduleMembers; }
+
+std::uint32_t field_bytes(FieldKind kind) {
+  switch (kind) {
+    case FieldKind::kPointer:
+    case FieldKind::kI64:
+      return 8;
+    case FieldKind::kI32:
+    case FieldKind::kF32:
+      return 4;
+    case FieldKind::kParam:
+      return kParamBytes;
+    case FieldKind::kWideParam:
+      return kWideParamBytes;
+  }
+  return 0;
+}
+
+FieldKind param_kind(const ParamSymbol& symbol) {
+  return symbol.shape.size() > 3 ? FieldKind::kWideParam : FieldKind::kParam;
+}
 
 std::vector<ArgField> lay_out(std::span<const BlockMember> members, std::uint32_t begin) {
   std::vector<ArgField> fields;
@@ -123,9 +129,9 @@ std::uint32_t params_offset(BlockParts parts) {
 }
 
 std::uint32_t args_bytes(const Program& program, BlockParts parts) {
-  const auto params = static_cast<std::uint32_t>(program.params.size());
-  return round_up(params_offset(parts) + kParamBytes * params,
-                  parts.wgmma ? kMapAlignment : kAlignment);
+  std::uint32_t end = params_offset(parts);
+  for (const ParamSpec& param : program.params) end += field_bytes(param_kind(param.symbol));
+  return round_up(end, parts.wgmma ? kMapAlignment : kAlignment);
 }
 
 std::uint32_t offset_in(std::span<const BlockMember> members, std::string_view name) {

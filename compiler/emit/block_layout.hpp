@@ -24,7 +24,11 @@
 
 namespace lacuna {
 
-inline constexpr std::uint32_t kParamBytes = 48;  ///< sizeof(ParamView), sizeof(lacuna::Param<T>)
+inline constexpr std::uint32_t kParamBytes = 48;      ///< sizeof(lacuna::Param<T>)
+inline constexpr std::uint32_t kWideParamBytes = 64;  ///< sizeof(lacuna::Param<T, 4>)
+
+/// How a parameter lies in the block.
+FieldKind param_kind(const ParamSymbol& symbol);
 
 /// A member of a struct of templates/args/. Members whose source is a value or a slot of the
 /// workspace are filled from the value or slot of the same name; without one they stay 0.
@@ -45,12 +49,14 @@ struct BlockMap {
   TensorRole role;
 };
 std::span<const BlockMap> attend_maps();
-std::span<const BlockMember> schedule_members();  ///< lacuna::AttendSchedule
-std::span<const BlockMember> attend_members();    ///< lacuna::AttendArgs
-std::span<const BlockMember> split_members();     ///< lacuna::SplitArgs
-std::span<const BlockMember> sequence_members();  ///< lacuna::SequenceArgs
+std::span<const BlockMember> schedule_members();        ///< lacuna::AttendSchedule
+std::span<const BlockMember> attend_members();          ///< lacuna::AttendArgs
+std::span<const BlockMember> split_members();           ///< lacuna::SplitArgs
+std::span<const BlockMember> sequence_members();        ///< lacuna::SequenceArgs
 std::span<const BlockMember> batch_schedule_members();  ///< lacuna::SequenceSchedule
-std::span<const BlockMember> predict_members();   ///< lacuna::PredictArgs
+std::span<const BlockMember> predict_members();         ///< lacuna::PredictArgs
+
+std::uint32_t field_bytes(FieldKind kind);
 
 /// The members with their offsets; the first one lies at `begin`, a multiple of 8.
 std::vector<ArgField> lay_out(std::span<const BlockMember> members, std::uint32_t begin);

@@ -85,9 +85,10 @@ void write_args(CudaWriter& out, const Program& program, BlockParts parts) {
   if (parts.sequences && parts.wgmma) out.line("  lacuna::SequenceSchedule batch_schedule;");
   if (parts.predict) out.line("  lacuna::PredictArgs predict;");
   for (const ParamSpec& param : program.params) {
+    const bool is_wide = param_kind(param.symbol) == FieldKind::kWideParam;
     out.line("  lacuna::Param<" +
-             std::string(param.symbol.type == ExprType::kI32 ? "int" : "float") + "> param_" +
-             param.symbol.name + ";");
+             std::string(param.symbol.type == ExprType::kI32 ? "int" : "float") +
+             (is_wide ? ", 4" : "") + "> param_" + param.symbol.name + ";");
   }
   out.line("};");
   out.line("static_assert(sizeof(Args) == " + std::to_string(args_bytes(program, parts)) + ");");

@@ -19,13 +19,16 @@ namespace {
 /// Tiles are those of attend, or those that the predictor decides about.
 enum class Tiling { kAttend, kPredictor };
 
-/// Variables are arguments of the hook, but for the lengths, which every hook finds in `args`.
+/// Variables are arguments of the hook, but for the lengths and the number of
+/// heads, which every hook finds in `args`.
 std::string variable_text(Variable variable, Tiling tiling) {
   switch (variable) {
     case Variable::kNQ:
       return "args.attend.n_q";
     case Variable::kNK:
       return "args.attend.n_k";
+    case Variable::kNH:
+      return "args.attend.n_h";
     case Variable::kNI:
       return tiling == Tiling::kAttend ? "args.attend.q_tiles" : "args.predict.keep_q_tiles";
     case Variable::kNJ:

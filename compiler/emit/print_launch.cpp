@@ -28,6 +28,8 @@ std::string_view name_of(FieldKind kind) {
       return "f32";
     case FieldKind::kParam:
       return "param";
+    case FieldKind::kWideParam:
+      return "param4";
   }
   return "";
 }

@@ -12,7 +12,7 @@ const AlongTokens::Facts& AlongTokens::facts(int id) {
 
 AlongTokens::Facts AlongTokens::facts_of(const ExprNode& node) const {
   Facts facts{is_variable(node, Variable::kS), is_variable(node, token_)};
-  std::array<ValueRange, 3> ranges;
+  std::array<ValueRange, kMaxParamRank> ranges;
   std::size_t count = 0;
   ExprType operand = node.type;
   for (; count < ranges.size() && node.children[count] >= 0; ++count) {

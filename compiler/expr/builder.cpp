@@ -30,8 +30,8 @@ bool same(const ExprNode& a, const ExprNode& b) {
 
 }  // namespace
 
-std::array<std::int32_t, 3> moved_children(const ExprNode& node, const std::vector<int>& moved) {
-  std::array<std::int32_t, 3> children = node.children;
+ExprChildren moved_children(const ExprNode& node, const std::vector<int>& moved) {
+  ExprChildren children = node.children;
   for (std::int32_t& child : children) {
     if (child >= 0) child = moved[static_cast<std::size_t>(child)];
   }
@@ -42,6 +42,8 @@ ExprType result_type(const ExprBuilder& builder, ExprOp op, int a, int b) {
   switch (op) {
     case ExprOp::kToF32:
       return ExprType::kF32;
+    case ExprOp::kToI32:
+      return ExprType::kI32;
     case ExprOp::kLess:
     case ExprOp::kLessEqual:
     case ExprOp::kGreater:
@@ -77,7 +79,7 @@ int ExprBuilder::variable(Variable variable) {
   return intern(node);
 }
 
-int ExprBuilder::parameter(int index, ExprType type, const std::array<std::int32_t, 3>& indices) {
+int ExprBuilder::parameter(int index, ExprType type, const ExprChildren& indices) {
   ExprNode node;
   node.op = ExprOp::kParameter;
   node.type = type;
@@ -91,11 +93,11 @@ int ExprBuilder::make(ExprOp op, int a, int b, int c) {
   ExprNode node;
   node.op = op;
   node.type = result_type(*this, op, a, b);
-  node.children = {a, b, c};
+  node.children = {a, b, c, -1};
   return intern(node);
 }
 
-int ExprBuilder::copy(const ExprNode& node, const std::array<std::int32_t, 3>& children) {
+int ExprBuilder::copy(const ExprNode& node, const ExprChildren& children) {
   switch (node.op) {
     case ExprOp::kLiteral:
     case ExprOp::kVariable:

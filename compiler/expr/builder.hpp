@@ -19,11 +19,11 @@ class ExprBuilder {
   int integer(std::int32_t value) { return literal(ExprType::kI32, value); }
   int real(float value) { return literal(ExprType::kF32, static_cast<double>(value)); }
   int variable(Variable variable);
-  int parameter(int index, ExprType type, const std::array<std::int32_t, 3>& indices);
+  int parameter(int index, ExprType type, const ExprChildren& indices);
   int make(ExprOp op, int a, int b = -1, int c = -1);
 
   /// A node of another expression whose children are already here.
-  int copy(const ExprNode& node, const std::array<std::int32_t, 3>& children);
+  int copy(const ExprNode& node, const ExprChildren& children);
 
   /// The node as it is, without folding: for comparing expressions.
   int intern(const ExprNode& node);
@@ -49,7 +49,7 @@ class ExprBuilder {
 };
 
 /// Where a node's children have gone: `moved` has the new id of each node before it.
-std::array<std::int32_t, 3> moved_children(const ExprNode& node, const std::vector<int>& moved);
+ExprChildren moved_children(const ExprNode& node, const std::vector<int>& moved);
 
 /// The type of `op` on a and b.
 ExprType result_type(const ExprBuilder& builder, ExprOp op, int a, int b);

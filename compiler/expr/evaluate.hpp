@@ -15,15 +15,15 @@ union Scalar {
   bool boolean;
 };
 
-/// A parameter at run time. The layout (48 bytes) is shared by the interpreter, the compiled CPU
-/// code and the device (templates/args/expr.cuh). Indices are clamped to [0, extent - 1].
+/// A parameter at run time, for the interpreter and the compiled CPU code; the device has as many
+/// extents and strides as it needs (templates/args/expr.cuh). Indices are clamped to
+/// [0, extent - 1].
 struct ParamView {
   const void* data = nullptr;  ///< f32 or i32 elements; null: `value` stands for every element
   Scalar value{};
-  std::int32_t extent[kMaxParamRank] = {1, 1, 1};
-  std::int64_t stride[kMaxParamRank] = {0, 0, 0};  ///< in elements
+  std::int32_t extent[kMaxParamRank] = {1, 1, 1, 1};
+  std::int64_t stride[kMaxParamRank] = {0, 0, 0, 0};  ///< in elements
 };
-static_assert(sizeof(ParamView) == 48);
 
 struct Bindings {
   std::array<Scalar, kVariableCount> variables{};  ///< indexed by Variable

@@ -20,7 +20,10 @@ enum class ExprType : std::uint8_t { kF32, kI32, kBool };
 ///
 /// Integer arithmetic wraps at 32 bits. `//` and `%` round toward minus infinity;
 /// x // 0 == 0 and x % 0 == x. `/` is always f32. bit_length(x) is the number of bits of |x|.
-/// min and max of f32 return the other operand if one is NaN.
+/// min and max of f32 return the other operand if one is NaN. int(x) rounds toward 0, to the
+/// nearest i32 where x has none, NaN to 0. `&`, `|`, `^` take two's complement. x << n is x * 2^n
+/// and x >> n is x // 2^n, for n below 0 and above 32 as for 0 and 32. hash(x, y) is
+/// MurmurHash3_x86_32 of the four bytes of y (the lowest first) with the seed x.
 enum class ExprOp : std::uint8_t {
   kLiteral,    ///< `literal`
   kVariable,   ///< `symbol` is a Variable
@@ -34,6 +37,11 @@ enum class ExprOp : std::uint8_t {
   kDivide,
   kFloorDivide,
   kModulo,
+  kShiftLeft,
+  kShiftRight,
+  kBitAnd,
+  kBitXor,
+  kBitOr,
   kLess,
   kLessEqual,
   kGreater,
@@ -55,6 +63,8 @@ enum class ExprOp : std::uint8_t {
   kFloor,
   kCeil,
   kBitLength,
+  kToI32,
+  kHash,
 };
 
 /// Everything an expression can read besides parameters; names and types are in expr_tables.hpp.
@@ -84,9 +94,9 @@ enum class Variable : std::uint8_t {
   kPMax,  // estimates
   kTileMax,
   kGap,  // gate
+  kNH,   // query heads
   kNB,
-  kNH,
-  kNHKv,     // launch: batch entries, heads, KV heads
+  kNHKv,     // launch: batch entries, KV heads
   kSmCount,  // launch: multiprocessors of the device
 };
 inline constexpr int kVariableCount = static_cast<int>(Variable::kSmCount) + 1;
@@ -105,10 +115,20 @@ enum class Site : std::uint8_t {
   kLaunch,     ///< LaunchProgram: shape, device -> i32
 };
 
-/// One dimension of a parameter. Head, batch and tile dimensions are indexed by the site itself;
-/// token dimensions are written out: `start[q]`.
-enum class ParamDim : std::uint8_t { kBatch, kHeads, kQTiles, kKTiles, kNQ, kNK };
-inline constexpr int kMaxParamRank = 3;
+/// What a dimension of a parameter runs along. Head, batch and tile dimensions are indexed by the
+/// site itself; token dimensions, and those of a fixed extent, are written out: `start[q]`.
+enum class ParamAxis : std::uint8_t { kBatch, kHeads, kQTiles, kKTiles, kNQ, kNK, kFixed };
+
+/// One dimension of a parameter; only that of kFixed has an extent of its own.
+struct ParamDim {
+  ParamAxis axis = ParamAxis::kBatch;
+  std::int32_t extent = 0;
+  constexpr ParamDim() = default;
+  constexpr ParamDim(ParamAxis along, std::int32_t elements = 0) : axis(along), extent(elements) {}
+  bool operator==(const ParamDim&) const = default;
+};
+inline constexpr int kMaxParamRank = 4;
+inline constexpr std::int32_t kMaxFixedExtent = 99999;
 
 /// What the parser has to know about a declared parameter.
 struct ParamSymbol {
@@ -119,11 +139,16 @@ struct ParamSymbol {
   bool operator==(const ParamSymbol&) const = default;
 };
 
+/// A node's operands: earlier nodes; -1 where unused. A parameter may have kMaxParamRank of them,
+/// an operator at most three.
+using ExprChildren = std::array<std::int32_t, kMaxParamRank>;
+inline constexpr ExprChildren kNoChildren{-1, -1, -1, -1};
+
 struct ExprNode {
   ExprOp op = ExprOp::kLiteral;
   ExprType type = ExprType::kF32;
-  std::array<std::int32_t, 3> children{-1, -1, -1};  ///< earlier nodes; -1 where unused
-  double literal = 0;                                ///< exact f32 or i32 value; 0 or 1 for bool
+  ExprChildren children = kNoChildren;
+  double literal = 0;  ///< exact f32 or i32 value; 0 or 1 for bool
   std::uint16_t symbol = 0;
   std::uint32_t begin = 0, end = 0;  ///< bytes of Expr::text this node came from, for carets
 };

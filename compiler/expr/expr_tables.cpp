@@ -35,8 +35,8 @@ constexpr std::array kVariables = std::to_array<VariableInfo>({
     {Variable::kTileMax, "tile_max", kF32, "largest logit of the rows in scope in this tile"},
     {Variable::kGap, "gap", kF32,
      "largest difference, over the rows in scope, of this tile's row maximum to the running one"},
-    {Variable::kNB, "n_b", kI32, "number of batch entries"},
     {Variable::kNH, "n_h", kI32, "number of query heads"},
+    {Variable::kNB, "n_b", kI32, "number of batch entries"},
     {Variable::kNHKv, "n_h_kv", kI32, "number of key-value heads"},
     {Variable::kSmCount, "sm_count", kI32, "number of multiprocessors of the device"},
 });
@@ -48,7 +48,7 @@ constexpr std::uint32_t bits(V... variables) {
 }
 
 constexpr std::uint32_t kPair = bits(Variable::kQ, Variable::kK, Variable::kNQ, Variable::kNK);
-constexpr std::uint32_t kEntry = bits(Variable::kH, Variable::kB);
+constexpr std::uint32_t kEntry = bits(Variable::kH, Variable::kB, Variable::kNH);
 constexpr std::uint32_t kBounds =
     bits(Variable::kQ0, Variable::kQ1, Variable::kK0, Variable::kK1, Variable::kNQ, Variable::kNK);
 constexpr std::uint32_t kIndices =
@@ -100,6 +100,15 @@ constexpr std::array kOperators = std::to_array<OperatorInfo>({
      "quotient rounded toward minus infinity; x // 0 is 0"},
     {kModulo, "%", kInfix, 2, kPrecedenceProduct, Signature::kInteger,
      "x - x // y * y; x % 0 is x"},
+    {kShiftLeft, "<<", kInfix, 2, kPrecedenceShift, Signature::kInteger,
+     "x * 2^y, wraps; y counts as 0 below 0, and from 32 on the result is 0"},
+    {kShiftRight, ">>", kInfix, 2, kPrecedenceShift, Signature::kInteger,
+     "x // 2^y; y counts as 0 below 0, and from 32 on the result is 0 or -1"},
+    {kBitAnd, "&", kInfix, 2, kPrecedenceBitAnd, Signature::kInteger,
+     "bits of both, in two's complement; between conditions write `and`"},
+    {kBitXor, "^", kInfix, 2, kPrecedenceBitXor, Signature::kInteger, "bits of one of the two"},
+    {kBitOr, "|", kInfix, 2, kPrecedenceBitOr, Signature::kInteger,
+     "bits of either; between conditions write `or`"},
     {kLess, "<", kInfix, 2, kPrecedenceComparison, Signature::kComparison, "less"},
     {kLessEqual, "<=", kInfix, 2, kPrecedenceComparison, Signature::kComparison, "less or equal"},
     {kGreater, ">", kInfix, 2, kPrecedenceComparison, Signature::kComparison, "greater"},
@@ -129,17 +138,23 @@ constexpr std::array kOperators = std::to_array<OperatorInfo>({
      "ceil(x): smallest whole number not below x, as f32"},
     {kBitLength, "bit_length", kCall, 1, kPrecedencePrimary, Signature::kInteger,
      "bit_length(x): number of bits of abs(x)"},
+    {kToI32, "int", kCall, 1, kPrecedencePrimary, Signature::kTruncation,
+     "int(x): x as i32, rounded toward 0; what i32 cannot hold becomes its nearest, NaN 0"},
+    {kHash, "hash", kCall, 2, kPrecedencePrimary, Signature::kInteger,
+     "hash(x, y): 32 random bits from a seed x and a counter y (MurmurHash3_x86_32 of y's bytes "
+     "with the seed x), the same on every device; for more counters hash(hash(x, y), z)"},
     {kMin, "clamp", kCall, 3, kPrecedencePrimary, Signature::kNumeric,
      "clamp(x, low, high): min(max(x, low), high)"},
 });
 
 constexpr std::array kDims = std::to_array<DimInfo>({
-    {ParamDim::kBatch, "batch", "batch entry", Variable::kB},
-    {ParamDim::kHeads, "heads", "query head", Variable::kH},
-    {ParamDim::kQTiles, "q_tiles", "query tile", Variable::kI},
-    {ParamDim::kKTiles, "k_tiles", "key tile", Variable::kJ},
-    {ParamDim::kNQ, "n_q", "query token", std::nullopt},
-    {ParamDim::kNK, "n_k", "key token", std::nullopt},
+    {ParamAxis::kBatch, "batch", "batch entry", Variable::kB},
+    {ParamAxis::kHeads, "heads", "query head", Variable::kH},
+    {ParamAxis::kQTiles, "q_tiles", "query tile", Variable::kI},
+    {ParamAxis::kKTiles, "k_tiles", "key tile", Variable::kJ},
+    {ParamAxis::kNQ, "n_q", "query token", std::nullopt},
+    {ParamAxis::kNK, "n_k", "key token", std::nullopt},
+    {ParamAxis::kFixed, "", "element", std::nullopt},
 });
 
 // Rows are found by index; this holds them to the order of their enumerators.
@@ -153,7 +168,7 @@ constexpr bool in_order(const Table& table, std::size_t count, auto key) {
 static_assert(in_order(kVariables, kVariables.size(), &VariableInfo::variable));
 static_assert(in_order(kSites, kSites.size(), &SiteInfo::site));
 static_assert(in_order(kOperators, kOperators.size() - 1, &OperatorInfo::op));
-static_assert(in_order(kDims, kDims.size(), &DimInfo::dim));
+static_assert(in_order(kDims, kDims.size(), &DimInfo::axis));
 
 template <class Table, class Match>
 auto find(const Table& table, Match match) {
@@ -181,11 +196,16 @@ std::span<const DimInfo> all_dims() { return kDims; }
 const VariableInfo& info(Variable v) { return kVariables[static_cast<std::size_t>(v)]; }
 const SiteInfo& info(Site s) { return kSites[static_cast<std::size_t>(s)]; }
 const OperatorInfo& info(ExprOp op) { return kOperators[static_cast<std::size_t>(op)]; }
-const DimInfo& info(ParamDim dim) { return kDims[static_cast<std::size_t>(dim)]; }
+const DimInfo& info(ParamAxis axis) { return kDims[static_cast<std::size_t>(axis)]; }
 
 std::string_view name_of(ExprType type) {
   constexpr std::array<std::string_view, 3> kNames = {"f32", "i32", "bool"};
   return kNames[static_cast<std::size_t>(type)];
+}
+
+std::string name_of(const ParamDim& dim) {
+  return dim.axis == ParamAxis::kFixed ? std::to_string(dim.extent)
+                                       : std::string(info(dim.axis).name);
 }
 
 bool offers(Site site, Variable variable) {

@@ -37,6 +37,7 @@ enum class Signature : std::uint8_t {
   kNumeric,     ///< f32 or i32 (i32 is promoted if both occur), yields the same
   kFloat,       ///< f32 or i32 promoted to f32, yields f32
   kInteger,     ///< i32, yields i32
+  kTruncation,  ///< f32 or i32, yields i32
   kComparison,  ///< f32 or i32 (promoted if both occur), yields bool
   kLogical,     ///< bool, yields bool
   kSelect,      ///< bool, then two operands as kNumeric
@@ -54,11 +55,12 @@ struct OperatorInfo {
 
 /// Binding strength, loosest first; what has no operators of its own is a primary.
 inline constexpr int kPrecedenceOr = 1, kPrecedenceAnd = 2, kPrecedenceNot = 3,
-                     kPrecedenceComparison = 4, kPrecedenceSum = 5, kPrecedenceProduct = 6,
-                     kPrecedenceUnary = 7, kPrecedencePrimary = 8;
+                     kPrecedenceComparison = 4, kPrecedenceBitOr = 5, kPrecedenceBitXor = 6,
+                     kPrecedenceBitAnd = 7, kPrecedenceShift = 8, kPrecedenceSum = 9,
+                     kPrecedenceProduct = 10, kPrecedenceUnary = 11, kPrecedencePrimary = 12;
 
 struct DimInfo {
-  ParamDim dim;
+  ParamAxis axis;
   std::string_view name;
   std::string_view doc;
   std::optional<Variable> index;  ///< what indexes it when no index is written; none: write it out
@@ -72,8 +74,10 @@ std::span<const DimInfo> all_dims();
 const VariableInfo& info(Variable);
 const SiteInfo& info(Site);
 const OperatorInfo& info(ExprOp);
-const DimInfo& info(ParamDim);
+const DimInfo& info(ParamAxis);
 std::string_view name_of(ExprType);
+/// "heads", or the extent: "32".
+std::string name_of(const ParamDim&);
 
 bool offers(Site, Variable);
 

@@ -45,7 +45,9 @@ class Analysis {
       return node.symbol == static_cast<std::uint16_t>(Variable::kQ) ||
              node.symbol == static_cast<std::uint16_t>(Variable::kK);
     }
-    return child_varies(node, 0) || child_varies(node, 1) || child_varies(node, 2);
+    for (std::size_t n = 0; n < node.children.size(); ++n)
+      if (child_varies(node, n)) return true;
+    return false;
   }
 
   std::vector<Bounds> operands(const ExprNode& node) const {
@@ -58,7 +60,7 @@ class Analysis {
 
   /// The node itself: it is the same for the whole tile.
   Bounds constant_bounds(const ExprNode& node) {
-    std::array<std::int32_t, 3> children = node.children;
+    ExprChildren children = node.children;
     for (std::size_t n = 0; n < children.size(); ++n) {
       if (children[n] >= 0) children[n] = child(node, n).lo;
     }
@@ -69,7 +71,7 @@ class Analysis {
 
   ValueRange constant_range(const ExprNode& node) const {
     if (node.type == ExprType::kBool) return full_range(ExprType::kBool);
-    std::array<ValueRange, 3> ranges;
+    std::array<ValueRange, kMaxParamRank> ranges;
     std::size_t count = 0;
     for (; count < ranges.size() && node.children[count] >= 0; ++count) {
       ranges[count] = child(node, count).range;
@@ -142,16 +144,18 @@ class Analysis {
   Bounds parameter(const ExprNode& node) {
     const ParamSymbol& symbol = mask_.parameters[node.symbol];
     const std::size_t last = symbol.shape.size() - 1;
-    std::array<std::int32_t, 3> low{-1, -1, -1}, high{-1, -1, -1};
+    ExprChildren low = kNoChildren, high = kNoChildren;
+    int guard = builder_.boolean(true);
     for (std::size_t d = 0; d <= last; ++d) {
       if (d < last && child_varies(node, d)) return unknown(builder_, node.type);
       low[d] = child(node, d).lo;
       high[d] = child(node, d).hi;
+      guard = both(guard, child(node, d).guard);
     }
     if (!symbol.monotone) return unknown(builder_, node.type);
     return {builder_.parameter(node.symbol, node.type, low),
-            builder_.parameter(node.symbol, node.type, high), builder_.boolean(true),
-            parameter_range(node.type), false};
+            builder_.parameter(node.symbol, node.type, high), guard, parameter_range(node.type),
+            false};
   }
 
   /// `fallback` is the answer that is always sound.

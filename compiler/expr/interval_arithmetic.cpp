@@ -18,7 +18,9 @@ constexpr float kTanhSlack = 0x1p-18f;
 /// Operators of the builder, for bounds of one operator at a time.
 class Arithmetic {
  public:
-  Arithmetic(ExprBuilder& builder, ExprType operand) : builder_(builder), type_(operand) {}
+  /// `range`: of the result.
+  Arithmetic(ExprBuilder& builder, ExprType operand, const ValueRange& range)
+      : builder_(builder), type_(operand), range_(range) {}
 
   Bounds apply(ExprOp op, std::span<const Bounds> operands) {
     const Bounds& a = operands[0];
@@ -31,6 +33,8 @@ class Arithmetic {
         return {unary(op, a.hi), unary(op, a.lo), a.guard, {}, a.maybe_nan};
       case ExprOp::kAbs:
         return absolute(a);
+      case ExprOp::kToI32:  // of NaN everywhere, 0 is both bounds
+        return {unary(op, a.lo), unary(op, a.hi), a.guard, {}, false};
       case ExprOp::kBitLength:
         return increasing(op, absolute(a));
       case ExprOp::kExp:
@@ -147,6 +151,14 @@ class Arithmetic {
         return divide(a, b);
       case ExprOp::kFloorDivide:
         return floor_divide(a, b);
+      case ExprOp::kShiftLeft:
+      case ExprOp::kShiftRight:
+        return shift(op, a, b);
+      case ExprOp::kBitAnd:
+      case ExprOp::kBitXor:
+      case ExprOp::kBitOr:
+      case ExprOp::kHash:
+        return of_single_values(op, a, b);
       default:
         return modulo(a, b);
     }
@@ -256,6 +268,21 @@ class Arithmetic {
     return {within(a.lo, least), within(a.hi, most), both(a.guard, b.guard), {}, false};
   }
 
+  Bounds shift(ExprOp op, const Bounds& a, const Bounds& b) {
+    if (!b.is_point()) return corners(op, a, b, always());
+    return {make(op, a.lo, b.lo), make(op, a.hi, b.lo), both(a.guard, b.guard), {}, false};
+  }
+
+  /// The value itself where both operands have one value in the tile; else all of its range.
+  Bounds of_single_values(ExprOp op, const Bounds& a, const Bounds& b) {
+    const int is_single = both(make(ExprOp::kEqual, a.lo, a.hi), make(ExprOp::kEqual, b.lo, b.hi));
+    const auto value_or = [&](double end) {
+      return builder_.make(ExprOp::kSelect, is_single, make(op, a.lo, b.lo),
+                           builder_.literal(ExprType::kI32, end));
+    };
+    return {value_or(range_.min), value_or(range_.max), both(a.guard, b.guard), {}, false};
+  }
+
   Bounds select(const Bounds& condition, const Bounds& a, const Bounds& b) {
     const auto choose = [&](int if_either, int x, int y) {
       if (condition.is_point()) return builder_.make(ExprOp::kSelect, condition.lo, x, y);
@@ -277,6 +304,7 @@ class Arithmetic {
 
   ExprBuilder& builder_;
   ExprType type_;
+  ValueRange range_;
 };
 
 }  // namespace
@@ -295,12 +323,14 @@ Bounds unknown(ExprBuilder& builder, ExprType type) {
 
 Bounds operator_bounds(ExprBuilder& builder, ExprOp op, ExprType operand,
                        std::span<const Bounds> operands) {
-  const ExprType result = op == ExprOp::kToF32 ? ExprType::kF32 : operand;
+  const ExprType result = op == ExprOp::kToF32   ? ExprType::kF32
+                          : op == ExprOp::kToI32 ? ExprType::kI32
+                                                 : operand;
   std::array<ValueRange, 3> ranges;
   for (std::size_t n = 0; n < operands.size(); ++n) ranges[n] = operands[n].range;
   const ValueRange range = operator_range(op, operand, {ranges.data(), operands.size()});
   if (result == ExprType::kI32 && !fits_i32(range)) return unknown(builder, result);
-  Bounds bounds = Arithmetic(builder, operand).apply(op, operands);
+  Bounds bounds = Arithmetic(builder, operand, range).apply(op, operands);
   bounds.range = range;
   const std::uint32_t size =
       builder.tree_size(bounds.lo) + builder.tree_size(bounds.hi) + builder.tree_size(bounds.guard);

@@ -75,6 +75,10 @@ Monotonicity monotonicity_of_node(const ExprNode& node, Variable variable, Of of
     case ExprOp::kFloor:
     case ExprOp::kCeil:
       return of(0);
+    case ExprOp::kToI32:  // NaN becomes 0, which may be less than what came before
+      return child(0).type == ExprType::kI32 || of(0) == Monotonicity::kConstant
+                 ? of(0)
+                 : Monotonicity::kUnknown;
     case ExprOp::kLog:
     case ExprOp::kLog2:
     case ExprOp::kSqrt:  // NaN of what is negative, as p never is
@@ -90,7 +94,7 @@ Monotonicity monotonicity_of_node(const ExprNode& node, Variable variable, Of of
     }
     default: {  // factors may be negative, indices and conditions anything
       bool is_constant = true;
-      for (int n = 0; n < 3 && node.children[static_cast<std::size_t>(n)] >= 0; ++n)
+      for (int n = 0; n < kMaxParamRank && node.children[static_cast<std::size_t>(n)] >= 0; ++n)
         is_constant = is_constant && of(n) == Monotonicity::kConstant;
       return is_constant ? Monotonicity::kConstant : Monotonicity::kUnknown;
     }

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "compiler/expr/evaluate.hpp"
 #include "compiler/expr/expr.hpp"
@@ -27,6 +28,31 @@ inline std::int32_t floor_modulo(std::int32_t a, std::int32_t b) {
 
 inline std::int32_t bit_length(std::int32_t x) {
   return static_cast<std::int32_t>(std::bit_width(x < 0 ? 0u - bits_of(x) : bits_of(x)));
+}
+
+inline std::int32_t shift_left(std::int32_t x, std::int32_t n) {
+  return n >= 32 ? 0 : wrap(bits_of(x) << (n < 0 ? 0 : n));
+}
+
+inline std::int32_t shift_right(std::int32_t x, std::int32_t n) {
+  return x >> (n < 0 ? 0 : n > 31 ? 31 : n);
+}
+
+inline std::int32_t to_i32(float x) {
+  if (x != x) return 0;
+  if (x >= 0x1p31F) return std::numeric_limits<std::int32_t>::max();
+  if (x < -0x1p31F) return std::numeric_limits<std::int32_t>::min();
+  return static_cast<std::int32_t>(x);
+}
+
+/// MurmurHash3_x86_32 (Appleby, public domain) of one word.
+inline std::int32_t hash(std::int32_t seed, std::int32_t word) {
+  std::uint32_t bits = bits_of(seed) ^ (std::rotl(bits_of(word) * 0xcc9e2d51U, 15) * 0x1b873593U);
+  bits = std::rotl(bits, 13) * 5 + 0xe6546b64U;
+  bits ^= 4;  // bytes of the word
+  bits = (bits ^ (bits >> 16)) * 0x85ebca6bU;
+  bits = (bits ^ (bits >> 13)) * 0xc2b2ae35U;
+  return wrap(bits ^ (bits >> 16));
 }
 
 inline Scalar scalar(float x) { return {.f32 = x}; }
@@ -109,6 +135,8 @@ inline Scalar apply_f32(ExprOp op, float a, float b) {
       return scalar(std::tanh(a));
     case ExprOp::kFloor:
       return scalar(std::floor(a));
+    case ExprOp::kToI32:
+      return scalar(to_i32(a));
     default:
       return scalar(std::ceil(a));
   }
@@ -131,6 +159,20 @@ inline Scalar apply_i32(ExprOp op, std::int32_t a, std::int32_t b) {
       return scalar(floor_divide(a, b));
     case ExprOp::kModulo:
       return scalar(floor_modulo(a, b));
+    case ExprOp::kShiftLeft:
+      return scalar(shift_left(a, b));
+    case ExprOp::kShiftRight:
+      return scalar(shift_right(a, b));
+    case ExprOp::kBitAnd:
+      return scalar(a & b);
+    case ExprOp::kBitXor:
+      return scalar(a ^ b);
+    case ExprOp::kBitOr:
+      return scalar(a | b);
+    case ExprOp::kHash:
+      return scalar(hash(a, b));
+    case ExprOp::kToI32:
+      return scalar(a);
     case ExprOp::kLess:
       return scalar(a < b);
     case ExprOp::kLessEqual:

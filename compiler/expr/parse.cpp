@@ -65,6 +65,12 @@ class Parser {
   }
 
   void unexpected(std::string_view wanted) {
+    if (token().is("if") || token().is("else")) {
+      ExprError* error =
+          syntax_error(token(), "'" + std::string(token().text) + "' is not an operator here");
+      if (error) error->helps.emplace_back("`x if c else y` is written `select(c, x, y)`");
+      return;
+    }
     const bool at_end = token().kind == TokenKind::kEnd;
     const std::string got = at_end ? "the end" : "'" + std::string(token().text) + "'";
     syntax_error(token(), "expected " + std::string(wanted) + ", got " + got);
@@ -114,9 +120,18 @@ class Parser {
         typing_.report(Code::kExprSyntax, sign.begin, sign.end,
                        "comparisons do not chain: second comparison '" + std::string(sign.text) +
                            "' after '" + std::string(before.spelling) + "'");
+    const std::string between = typing_.source(middle);
+    const std::size_t bits = between.find_first_of("&|");
+    if (bits != std::string::npos) {  // `a < b & c < d`
+      const bool is_and = between[bits] == '&';
+      error.notes.push_back(std::string("'") + between[bits] +
+                            "' takes integers and binds tighter than comparisons");
+      error.helps.push_back(std::string("between conditions write `") + (is_and ? "and`" : "or`"));
+      return;
+    }
     error.helps.push_back("write `" + typing_.source({0, left.begin, middle.end}) + " and " +
-                          typing_.source(middle) + " " + std::string(sign.text) + " " +
-                          typing_.source(right) + "`");
+                          between + " " + std::string(sign.text) + " " + typing_.source(right) +
+                          "`");
   }
 
   Operand prefix(int precedence) {

@@ -13,11 +13,14 @@
 namespace lacuna {
 namespace {
 
-// Binding strength in C++, loosest first; bitwise operators do not occur.
+// Binding strength in C++, loosest first.
 enum Precedence {
   kTernary,
   kLogicalOr,
   kLogicalAnd,
+  kBitwiseOr,
+  kBitwiseXor,
+  kBitwiseAnd,
   kEquality,
   kRelation,
   kSum,
@@ -42,6 +45,12 @@ Spelling infix(ExprOp op) {
       return {"*", kProduct};
     case ExprOp::kDivide:
       return {"/", kProduct};
+    case ExprOp::kBitAnd:
+      return {"&", kBitwiseAnd};
+    case ExprOp::kBitXor:
+      return {"^", kBitwiseXor};
+    case ExprOp::kBitOr:
+      return {"|", kBitwiseOr};
     case ExprOp::kLess:
       return {"<", kRelation};
     case ExprOp::kLessEqual:
@@ -94,6 +103,14 @@ std::string_view function(ExprOp op, bool is_f32, bool has_fast_tanh) {
       return "lacuna::floor_divide";
     case ExprOp::kModulo:
       return "lacuna::modulo";
+    case ExprOp::kShiftLeft:
+      return "lacuna::shift_left";
+    case ExprOp::kShiftRight:
+      return "lacuna::shift_right";
+    case ExprOp::kToI32:
+      return is_f32 ? "lacuna::to_i32" : "int";
+    case ExprOp::kHash:
+      return "lacuna::hash";
     default:
       return "lacuna::bit_length";
   }
@@ -169,7 +186,7 @@ class CudaPrinter {
 
   /// The range of a node's value before it wraps.
   ValueRange range_of(const ExprNode& node) const {
-    std::array<ValueRange, 3> ranges;
+    std::array<ValueRange, kMaxParamRank> ranges;
     std::size_t count = 0;
     for (; count < ranges.size() && node.children[count] >= 0; ++count) {
       const std::int32_t id = node.children[count];

@@ -102,8 +102,8 @@ class Printer {
     return text + "]";
   }
 
-  bool is_implicit(ParamDim dim, std::int32_t index) const {
-    const auto variable = info(dim).index;
+  bool is_implicit(const ParamDim& dim, std::int32_t index) const {
+    const auto variable = info(dim.axis).index;
     return variable && is_variable(at(index), *variable);
   }
 

@@ -36,6 +36,30 @@ ValueRange modulo(const ValueRange& a, const ValueRange& b) {
   return {std::min({a.min, b.min + 1, 0.0}), std::max({a.max, b.max - 1, 0.0})};
 }
 
+ValueRange shift_left(const ValueRange& a, const ValueRange& by) {
+  const auto factor = [](double n) { return std::exp2(std::clamp(n, 0.0, 32.0)); };
+  return from_corners(a.min * factor(by.min), a.max * factor(by.min), a.min * factor(by.max),
+                      a.max * factor(by.max));
+}
+
+ValueRange shift_right(const ValueRange& a, const ValueRange& by) {
+  const auto part = [](double x, double n) {
+    return std::floor(x * std::exp2(-std::clamp(n, 0.0, 32.0)));
+  };
+  return from_corners(part(a.min, by.min), part(a.max, by.min), part(a.min, by.max),
+                      part(a.max, by.max));
+}
+
+/// Bits of two numbers that `digits` bits and a sign hold are such a number.
+ValueRange bitwise(ExprOp op, const ValueRange& a, const ValueRange& b) {
+  const bool is_and = op == ExprOp::kBitAnd;
+  if (is_and && a.min >= 0 && b.min >= 0) return {0, std::min(a.max, b.max)};
+  if (is_and && (a.min >= 0 || b.min >= 0)) return {0, a.min >= 0 ? a.max : b.max};
+  const double size = std::max({-a.min - 1, a.max, -b.min - 1, b.max, 0.0});
+  const double most = std::exp2(std::ceil(std::log2(size + 1))) - 1;
+  return {a.min >= 0 && b.min >= 0 ? 0 : -most - 1, most};
+}
+
 ValueRange absolute(const ValueRange& a) {
   const double least = a.min > 0 ? a.min : a.max < 0 ? -a.max : 0;
   return {least, std::max(std::fabs(a.min), std::fabs(a.max))};
@@ -105,6 +129,21 @@ ValueRange operator_range(ExprOp op, ExprType operand, std::span<const ValueRang
       return {a.min - 1, a.max + 1};
     case ExprOp::kBitLength:
       return {0, 32};
+    case ExprOp::kShiftLeft:
+      return shift_left(a, b);
+    case ExprOp::kShiftRight:
+      return shift_right(a, b);
+    case ExprOp::kBitAnd:
+    case ExprOp::kBitXor:
+    case ExprOp::kBitOr:
+      return bitwise(op, a, b);
+    case ExprOp::kHash:
+      return full_range(ExprType::kI32);
+    case ExprOp::kToI32: {  // NaN becomes 0, and f32 rounds
+      const ValueRange all = full_range(ExprType::kI32);
+      if (operand == ExprType::kI32) return a;
+      return {std::clamp(a.min - 1, all.min, 0.0), std::clamp(a.max + 1, 0.0, all.max)};
+    }
     case ExprOp::kLog:
     case ExprOp::kLog2:
       return {-kInfinity, kInfinity};

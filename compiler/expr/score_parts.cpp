@@ -1,6 +1,5 @@
 #include "compiler/expr/score_parts.hpp"
 
-#include <array>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -46,7 +45,7 @@ class ScoreSplitter {
 
  private:
   /// As ExprBuilder::copy; what changes with s or k is divided by multiplying.
-  int copy(const ExprNode& node, const std::array<std::int32_t, 3>& children) {
+  int copy(const ExprNode& node, const ExprChildren& children) {
     if (node.op == ExprOp::kDivide && changes(children[0]) && !changes(children[1])) {
       const int reciprocal = builder_.make(ExprOp::kDivide, builder_.real(1), children[1]);
       return builder_.make(ExprOp::kMultiply, children[0], reciprocal);

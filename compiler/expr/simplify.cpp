@@ -55,6 +55,42 @@ int add_constant(ExprBuilder& builder, ExprOp op, int x, int c) {
   return builder.make(wanted, x, builder.integer(negative ? -sum : sum));
 }
 
+/// 2^n with n from 0 to 30, or -1.
+double power_of_two(const ExprBuilder& builder, int n) {
+  const double digits = builder[n].literal;
+  return is_literal(builder, n) && digits >= 0 && digits <= 30 ? std::exp2(digits) : -1;
+}
+
+/// What shifts and masks by constants do is said by products, quotients and remainders, of which
+/// interval analysis and the printers know more.
+int simplify_bits(ExprBuilder& builder, ExprOp op, int a, int b) {
+  const auto by = [&](ExprOp wanted, double value) {
+    return builder.make(wanted, a, builder.literal(ExprType::kI32, value));
+  };
+  switch (op) {
+    case ExprOp::kShiftLeft:
+    case ExprOp::kShiftRight: {
+      const double power = power_of_two(builder, b);
+      if (power < 0) return -1;
+      return by(op == ExprOp::kShiftLeft ? ExprOp::kMultiply : ExprOp::kFloorDivide, power);
+    }
+    case ExprOp::kBitAnd: {
+      if (is_literal(builder, a)) std::swap(a, b);
+      if (a == b || is_literal(builder, b, -1)) return a;
+      const double next = builder[b].literal + 1;  // a mask of the lowest bits
+      const bool is_mask = is_literal(builder, b) && next >= 1 && next <= 0x1p30 &&
+                           std::exp2(std::round(std::log2(next))) == next;
+      return is_mask ? by(ExprOp::kModulo, next) : -1;
+    }
+    case ExprOp::kBitXor:
+      if (a == b) return builder.integer(0);
+      [[fallthrough]];
+    default:  // or
+      if (a == b || is_literal(builder, b, 0)) return a;
+      return is_literal(builder, a, 0) ? b : -1;
+  }
+}
+
 int simplify_i32(ExprBuilder& builder, ExprOp op, int a, int b) {
   switch (op) {
     case ExprOp::kAdd:
@@ -79,6 +115,14 @@ int simplify_i32(ExprBuilder& builder, ExprOp op, int a, int b) {
     case ExprOp::kMax:
       if (is_literal(builder, a, kI32Max) || is_literal(builder, b, kI32Min)) return a;
       return is_literal(builder, b, kI32Max) || is_literal(builder, a, kI32Min) ? b : -1;
+    case ExprOp::kShiftLeft:
+    case ExprOp::kShiftRight:
+    case ExprOp::kBitAnd:
+    case ExprOp::kBitXor:
+    case ExprOp::kBitOr:
+      return simplify_bits(builder, op, a, b);
+    case ExprOp::kToI32:
+      return a;
     default:
       return -1;
   }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cstdint>
 #include <string>
 
 namespace lacuna {
@@ -21,18 +23,25 @@ constexpr std::array kForeign = std::to_array<Foreign>({
     {"&&", "and", "write `and`"},
     {"||", "or", "write `or`"},
     {"**", "*", "there are no powers; write `x * x`, or `exp2(y * log2(x))`"},
-    {"<<", "*", "there are no shifts; multiply: `x * 2`"},
-    {">>", "//", "there are no shifts; divide: `x // 2`"},
     {"<>", "!=", "write `!=`"},
     {"=", "==", "write `==` to compare"},
-    {"&", "and", "write `and`"},
-    {"|", "or", "write `or`"},
     {"!", "not", "write `not`"},
-    {"~", "not", "write `not`"},
+    {"~", "not", "write `not`; for the bits of an integer `x ^ -1`"},
+    {"≤", "<=", "write `<=`"},
+    {"≥", ">=", "write `>=`"},
+    {"≠", "!=", "write `!=`"},
+    {"×", "*", "write `*`"},
+    {"·", "*", "write `*`"},
+    {"÷", "/", "write `/`, or `//` for integers"},
+    {"−", "-", "write `-`, the sign on the keyboard"},
+    {"∧", "and", "write `and`"},
+    {"∨", "or", "write `or`"},
+    {"¬", "not", "write `not`"},
 });
 
-constexpr std::array<std::string_view, 17> kSymbols = {
-    "//", "<=", ">=", "==", "!=", "+", "-", "*", "/", "%", "<", ">", "(", ")", "[", "]", ","};
+constexpr std::array<std::string_view, 22> kSymbols = {
+    "//", "<=", ">=", "==", "!=", "<<", ">>", "+", "-", "*", "/",
+    "%",  "<",  ">",  "&",  "^",  "|",  "(",  ")", "[", "]", ","};
 
 class Tokenizer {
  public:
@@ -116,18 +125,33 @@ class Tokenizer {
       const std::size_t good = length;
       while (is_word(peek(length))) ++length;
       const std::string word(text_.substr(at_, length));
-      report(length, "'" + word + "' is not a number",
-             "write '" + word.substr(0, good) + "'; numbers are decimal and have no suffix");
+      report(length, "'" + word + "' is not a number", number_help(word, good));
       return push(real ? TokenKind::kReal : TokenKind::kInteger, length, text_.substr(at_, good));
     }
     push(real ? TokenKind::kReal : TokenKind::kInteger, length);
+  }
+
+  /// `good`: how many characters of the word are a number.
+  static std::string number_help(const std::string& word, std::size_t good) {
+    const int base = word.starts_with("0x") || word.starts_with("0X")   ? 16
+                     : word.starts_with("0b") || word.starts_with("0B") ? 2
+                     : word.starts_with("0o") || word.starts_with("0O") ? 8
+                                                                        : 0;
+    std::int64_t value = 0;
+    const char* const end = word.data() + word.size();
+    if (base != 0) {
+      const auto parsed = std::from_chars(word.data() + 2, end, value, base);
+      if (parsed.ec == std::errc() && parsed.ptr == end)
+        return "numbers are decimal: write '" + std::to_string(value) + "'";
+    }
+    return "write '" + word.substr(0, good) + "'; numbers are decimal and have no suffix";
   }
 
   // One error for a run of characters that mean nothing here.
   void unknown() {
     const auto strange = [](char c) {
       return !is_word(c) && !is_space(c) &&
-             std::string_view("()[],+-*/%<>=!&|~.").find(c) == std::string_view::npos;
+             std::string_view("()[],+-*/%<>=!&|^~.").find(c) == std::string_view::npos;
     };
     std::size_t length = 1;
     while (at_ + length < text_.size() && strange(text_[at_ + length])) ++length;

@@ -34,6 +34,8 @@ Expected expected(Signature signature, std::size_t n) {
       return {false, false, true};
     case Signature::kInteger:
       return {false, true, false};
+    case Signature::kTruncation:
+      return {true, true, false};
     case Signature::kSelect:
       return n == 0 ? Expected{false, false, true} : Expected{true, true, false};
     default:
@@ -45,7 +47,17 @@ Expected expected(Signature signature, std::size_t n) {
 std::string conversion_help(const Expected& wanted, ExprType got, const std::string& source) {
   if (wanted.boolean) return "compare it: `" + source + " > 0`";
   if (got == ExprType::kBool) return "make it a number: `select(" + source + ", 1, 0)`";
-  return "there is no conversion from f32 to i32; `/` with floor() divides f32";
+  return "make it an integer: `int(" + source + ")`, which rounds toward 0";
+}
+
+/// The way out of a condition where an operator takes integers.
+std::string condition_help(ExprOp op, std::size_t n, const std::string& source) {
+  if (op == ExprOp::kBitAnd) return "between conditions write `and`";
+  if (op == ExprOp::kBitOr) return "between conditions write `or`";
+  if (op == ExprOp::kBitXor) return "for one of two conditions write `(a or b) and not (a and b)`";
+  if ((op == ExprOp::kFloorDivide || op == ExprOp::kModulo) && n == 1)
+    return "a condition is no divisor; to choose between two: `select(" + source + ", 2, 1)`";
+  return "";
 }
 
 }  // namespace
@@ -54,7 +66,7 @@ std::string print_shape(const ParamSymbol& symbol) {
   if (symbol.shape.empty()) return "scalar";
   std::string text;
   for (const ParamDim dim : symbol.shape) {
-    text += (text.empty() ? "[" : ", ") + std::string(info(dim).name);
+    text += (text.empty() ? "[" : ", ") + name_of(dim);
   }
   return text + "]";
 }
@@ -204,6 +216,54 @@ Operand Typing::indexed(std::string_view name, std::uint32_t begin, std::uint32_
   return {-1, begin, end};
 }
 
+/// The first `count` dimensions have no index: the site has to supply one for each.
+bool Typing::check_missing_indices(const ParamSymbol& symbol, std::size_t count,
+                                   std::uint32_t begin, std::uint32_t end) {
+  const auto is_supplied = [&](const ParamDim& dim) {
+    const auto& index = info(dim.axis).index;
+    return index && offers(site_, *index);
+  };
+  const auto first = std::find_if_not(symbol.shape.begin(),
+                                      symbol.shape.begin() + std::ptrdiff_t(count), is_supplied);
+  if (first == symbol.shape.begin() + std::ptrdiff_t(count)) return true;
+  const DimInfo& dim = info(first->axis);
+  ExprError& error = report(Code::kExprIndex, begin, end,
+                            quoted(symbol.name) + " has the shape " + print_shape(symbol) +
+                                ": no index for " + name_of(*first));
+  if (dim.index) {
+    error.notes.push_back(std::string(dim.name) + " is indexed by the " + std::string(dim.doc) +
+                          " " + std::string(info(*dim.index).name) + ", which " +
+                          std::string(info(site_).name) + " does not have");
+    error.helps.emplace_back("write the index in brackets, or drop the dimension");
+    return false;
+  }
+  error.notes.emplace_back(dim.axis == ParamAxis::kFixed
+                               ? "dimensions of a fixed extent are written out"
+                               : "token dimensions are written out");
+  std::string written;  // an index that the site has, for each dimension from the first on
+  for (auto at = first; at != symbol.shape.end(); ++at)
+    written += (written.empty() ? "[" : ", ") + usual_index(*at);
+  error.helps.push_back("write `" + symbol.name + written + "]`");
+  return false;
+}
+
+/// What usually indexes a dimension at this site.
+std::string Typing::usual_index(const ParamDim& dim) const {
+  const auto offered = [&](Variable wanted, Variable otherwise) {
+    return std::string(info(offers(site_, wanted) ? wanted : otherwise).name);
+  };
+  switch (dim.axis) {
+    case ParamAxis::kNQ:
+      return offered(Variable::kQ, Variable::kQ0);
+    case ParamAxis::kNK:
+      return offered(Variable::kK, Variable::kK0);
+    case ParamAxis::kFixed:
+      return "0";
+    default:
+      return std::string(info(*info(dim.axis).index).name);
+  }
+}
+
 bool Typing::check_indices(const ParamSymbol& symbol, std::span<const Operand> indices,
                            std::uint32_t begin, std::uint32_t end) {
   const std::size_t rank = symbol.shape.size();
@@ -220,27 +280,7 @@ bool Typing::check_indices(const ParamSymbol& symbol, std::span<const Operand> i
     }
     return false;
   }
-  for (std::size_t d = 0; d < rank - indices.size(); ++d) {
-    const DimInfo& dim = info(symbol.shape[d]);
-    if (dim.index && offers(site_, *dim.index)) continue;
-    ExprError& error = report(Code::kExprIndex, begin, end,
-                              quoted(symbol.name) + " has the shape " + print_shape(symbol) +
-                                  ": no index for " + std::string(dim.name));
-    if (!dim.index) {
-      const bool is_query = dim.dim == ParamDim::kNQ;
-      const Variable token = is_query ? Variable::kQ : Variable::kK;
-      const Variable first = is_query ? Variable::kQ0 : Variable::kK0;
-      error.notes.emplace_back("token dimensions are written out");
-      error.helps.push_back("write `" + symbol.name + "[" +
-                            std::string(info(offers(site_, token) ? token : first).name) + "]`");
-    } else {
-      error.notes.push_back(std::string(dim.name) + " is indexed by the " + std::string(dim.doc) +
-                            " " + std::string(info(*dim.index).name) + ", which " +
-                            std::string(info(site_).name) + " does not have");
-      error.helps.emplace_back("write the index in brackets, or drop the dimension");
-    }
-    return false;
-  }
+  if (!check_missing_indices(symbol, rank - indices.size(), begin, end)) return false;
   bool good = true;
   for (std::size_t n = 0; n < indices.size(); ++n) {
     if (!indices[n].ok()) {
@@ -259,10 +299,10 @@ Operand Typing::parameter(const ParamSymbol& symbol, std::span<const Operand> in
                           std::uint32_t begin, std::uint32_t end) {
   if (!check_indices(symbol, indices, begin, end)) return {-1, begin, end};
   const std::size_t implicit = symbol.shape.size() - indices.size();
-  std::array<std::int32_t, 3> children{-1, -1, -1};
+  ExprChildren children = kNoChildren;
   for (std::size_t d = 0; d < symbol.shape.size(); ++d) {
-    children[d] =
-        d < implicit ? builder_.variable(*info(symbol.shape[d]).index) : indices[d - implicit].node;
+    children[d] = d < implicit ? builder_.variable(*info(symbol.shape[d].axis).index)
+                               : indices[d - implicit].node;
   }
   const auto index = static_cast<int>(&symbol - parameters_.data());
   return located(builder_.parameter(index, symbol.type, children), begin, end);
@@ -283,7 +323,9 @@ bool Typing::check_operands(const OperatorInfo& op, std::span<const Operand> ope
       ExprError& error = report(Code::kExprType, operand.begin, operand.end,
                                 role(op, n) + ": expected " + std::string(wanted.text()) +
                                     ", got " + std::string(name_of(got)));
-      error.helps.push_back(conversion_help(wanted, got, source(operand)));
+      std::string help =
+          got == ExprType::kBool ? condition_help(op.op, n, source(operand)) : std::string();
+      error.helps.push_back(help.empty() ? conversion_help(wanted, got, source(operand)) : help);
       good = false;
     }
   }

@@ -55,6 +55,9 @@ class Typing {
   Operand unknown_name(std::string_view name, std::uint32_t begin, std::uint32_t end);
   Operand parameter(const ParamSymbol& symbol, std::span<const Operand> indices,
                     std::uint32_t begin, std::uint32_t end);
+  bool check_missing_indices(const ParamSymbol& symbol, std::size_t count, std::uint32_t begin,
+                             std::uint32_t end);
+  std::string usual_index(const ParamDim& dim) const;
   bool check_indices(const ParamSymbol& symbol, std::span<const Operand> indices,
                      std::uint32_t begin, std::uint32_t end);
   bool check_operands(const OperatorInfo& op, std::span<const Operand> operands);

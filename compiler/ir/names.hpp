@@ -54,10 +54,6 @@ inline constexpr auto kAll<SimilarityForm> =
     std::array{SimilarityForm::kCosine, SimilarityForm::kGramMax};
 template <>
 inline constexpr auto kAll<ExprType> = std::array{ExprType::kF32, ExprType::kI32};
-template <>
-inline constexpr auto kAll<ParamDim> =
-    std::array{ParamDim::kBatch,  ParamDim::kHeads, ParamDim::kQTiles,
-               ParamDim::kKTiles, ParamDim::kNQ,    ParamDim::kNK};
 
 /// The enumerator with this name.
 template <class E>

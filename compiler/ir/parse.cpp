@@ -8,6 +8,7 @@
 #include "compiler/ir/fields.hpp"
 #include "compiler/ir/names.hpp"
 #include "compiler/ir/text_reader.hpp"
+#include "compiler/spec/fields.hpp"
 #include "compiler/spec/summary.hpp"
 
 namespace lacuna {
@@ -63,6 +64,21 @@ void read(ParseContext& context, Summary& summary) {
         "expected mean, mean(n), tokens, antidiagonal(n), last(n), min_max or stride(n), got '" +
             text + "'",
         reader.span(begin, begin + text.size()));
+  }
+}
+
+/// "heads", or an extent: "32".
+void read(ParseContext& context, ParamDim& dim) {
+  TextReader& reader = context.reader;
+  const std::size_t begin = reader.position();
+  const std::string_view word = reader.word("a dimension");
+  if (reader.failed()) return;
+  if (const std::optional<ParamDim> found = parse_dim(word)) {
+    dim = *found;
+  } else {
+    reader.fail(Code::kProgramSyntax,
+                "expected the name of a dimension or an extent, got '" + std::string(word) + "'",
+                reader.span(begin, begin + word.size()));
   }
 }
 

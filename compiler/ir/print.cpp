@@ -104,7 +104,7 @@ std::string print_param(const ParamSpec& param) {
   const ParamSymbol& symbol = param.symbol;
   std::string text = "  param " + symbol.name + " : " + std::string(name_of(symbol.type));
   if (!symbol.shape.empty()) {
-    text += "[" + join(symbol.shape, [](ParamDim d) { return std::string(name_of(d)); }) + "]";
+    text += "[" + join(symbol.shape, [](const ParamDim& d) { return name_of(d); }) + "]";
   }
   if (symbol.monotone) text += ", monotone=true";
   text += ", range=[" + digits(param.minimum) + ", " + digits(param.maximum) + "]";

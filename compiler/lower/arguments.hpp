@@ -19,14 +19,21 @@ enum class TensorRole : std::uint8_t {
   kPreviousLse,  ///< f32 [n_b, n_h, n_q], natural log: row LSE of an earlier call
   kOrder,        ///< i32 [n]: token order[n] of the caller is token n of the computation
   // Of a batch of sequences:
-  kQBegin,  ///< i32 [n_b + 1]: first query of each sequence, and the end of the last
-  kLengths, ///< i32 [n_b]: keys of each sequence
-  kKBegin,  ///< i32 [n_b]: first key of each sequence
-  kPages    ///< i32 [n_b, max_pages]: pages of each sequence's keys and values, in order
+  kQBegin,   ///< i32 [n_b + 1]: first query of each sequence, and the end of the last
+  kLengths,  ///< i32 [n_b]: keys of each sequence
+  kKBegin,   ///< i32 [n_b]: first key of each sequence
+  kPages     ///< i32 [n_b, max_pages]: pages of each sequence's keys and values, in order
 };
 inline constexpr int kTensorRoleCount = 15;
 
-enum class FieldKind : std::uint8_t { kPointer, kI64, kI32, kF32, kParam };
+enum class FieldKind : std::uint8_t {
+  kPointer,
+  kI64,
+  kI32,
+  kF32,
+  kParam,      ///< lacuna::Param<T>, of up to three dimensions
+  kWideParam,  ///< lacuna::Param<T, 4>
+};
 
 enum class FieldSource : std::uint8_t {
   kTensorData,    ///< index: TensorRole; null pointer where the caller passed nothing
@@ -35,7 +42,7 @@ enum class FieldSource : std::uint8_t {
   kValue,         ///< index into LaunchProgram::values
   kScaledValue,   ///< the same, times `constant`: an i64
   kConstant,      ///< `constant`
-  kParam,         ///< index into Program::params; a ParamView of 48 bytes
+  kParam,         ///< index into Program::params
   kWorkspace,     ///< index into LaunchProgram::slots; where the slot begins
 };
 

@@ -47,21 +47,35 @@ std::vector<TileShape> shapes_in_order(const TileCandidates& candidates, int hea
 }
 
 /// Where the user asked for too much: the first field that was written.
-const char* written_field(const TileSpec& tile) {
+const char* written_field(const TileRequest& request) {
+  const TileSpec& tile = request.spec;
   if (!tile.k.is_auto()) return "/tile/k";
   if (!tile.q.is_auto()) return "/tile/q";
-  return tile.warps.is_auto() ? "/tile/stages" : "/tile/warps";
+  if (!tile.warps.is_auto()) return "/tile/warps";
+  return tile.stages.is_auto() && request.keep_k != 0 ? "/predictor/tile/k" : "/tile/stages";
 }
 
-void report_violation(const PassContext& context, const TileRequest& request,
-                      const TileShape& shape, const TileViolation& violation) {
-  const char* pointer =
-      violation.pointer != nullptr ? violation.pointer : written_field(request.spec);
+/// The place of a violation: where the author wrote what it says.
+std::string place_of(const TileViolation& violation, const TileRequest& request) {
+  const std::string_view pointer = violation.pointer != nullptr ? violation.pointer : "";
+  if (pointer.empty()) return written_field(request);
+  if (pointer == "/tile/q" || pointer == "/tile/k")
+    return written_place(pointer.substr(pointer.size() - 1), request);
+  return std::string(pointer);
+}
+
+void report_violation(const PassContext& context, const Program& program,
+                      const TileRequest& request, const TileShape& shape,
+                      const TileViolation& violation) {
+  const std::string pointer = place_of(violation, request);
   Diagnostic& d = context.diagnostics.add(
       at_field(context.document, pointer, violation.code, Severity::kError, violation.message));
   d.notes.push_back(violation.note);
   std::string legal;
-  for (const std::string& value : nearest_legal(shape, request)) {
+  const auto is_legal = [&](const TileShape& other, const TileRequest& wanted) {
+    return !find_violation(other, wanted) || takes_tiles(other, program, wanted, context);
+  };
+  for (const std::string& value : nearest_legal(shape, request, is_legal)) {
     legal += (legal.empty() ? "" : ", or ") + value;
   }
   if (!legal.empty()) d.helps.push_back("nearest legal values: " + legal);
@@ -70,7 +84,7 @@ void report_violation(const PassContext& context, const TileRequest& request,
 void report_spill(const PassContext& context, const TileRequest& request, const TileShape& shape) {
   const std::string reason = spill_reason(shape, context.target);
   if (reason.empty()) return;
-  Diagnostic& d = context.diagnostics.add(at_field(context.document, written_field(request.spec),
+  Diagnostic& d = context.diagnostics.add(at_field(context.document, written_field(request),
                                                    Code::kOccupancy, Severity::kPerf, reason));
   d.helps.emplace_back("tile.k = 32");
 }
@@ -90,7 +104,8 @@ void note_tuned(const TunedTiles& tuned, const Choice<T>& choice, Chosen<T>& val
 }
 
 /// The first legal shape; one that spills only if all do.
-std::optional<TileShape> choose_shape(const PassContext& context, const TileRequest& request,
+std::optional<TileShape> choose_shape(const PassContext& context, const Program& program,
+                                      const TileRequest& request,
                                       const std::vector<TileShape>& shapes) {
   std::optional<TileViolation> first;
   std::optional<TileShape> spilling;
@@ -103,7 +118,7 @@ std::optional<TileShape> choose_shape(const PassContext& context, const TileRequ
   if (spilling) {
     report_spill(context, request, *spilling);
   } else {
-    report_violation(context, request, shapes.front(), *first);
+    report_violation(context, program, request, shapes.front(), *first);
   }
   return spilling;
 }
@@ -206,8 +221,8 @@ void note_loader(const PassContext& context, const TileRequest& request) {
 /// Does nobody but the kernels know what the tiles are?
 bool has_tiles_of_its_own(const Program& program) {
   const auto has_tiles = [](const ParamSpec& param) {
-    return std::ranges::count(param.symbol.shape, ParamDim::kQTiles) +
-               std::ranges::count(param.symbol.shape, ParamDim::kKTiles) !=
+    return std::ranges::count(param.symbol.shape, ParamAxis::kQTiles, &ParamDim::axis) +
+               std::ranges::count(param.symbol.shape, ParamAxis::kKTiles, &ParamDim::axis) !=
            0;
   };
   const Attend& attend = attend_of(program);
@@ -234,12 +249,13 @@ struct TileDecision {
 };
 
 /// The mma family's; nothing, with a diagnostic, if no shape is legal.
-std::optional<TileDecision> choose_mma_tiles(const PassContext& context, const TileRequest& request,
+std::optional<TileDecision> choose_mma_tiles(const PassContext& context, const Program& program,
+                                             const TileRequest& request,
                                              const std::optional<TileShape>& tuned, bool has_gate,
                                              std::vector<TileShape> shapes) {
   const TileShape usual = shapes.front();
   if (tuned) shapes.insert(shapes.begin(), *tuned);
-  const std::optional<TileShape> shape = choose_shape(context, request, shapes);
+  const std::optional<TileShape> shape = choose_shape(context, program, request, shapes);
   if (!shape) return std::nullopt;
   const bool is_usual = shape->tile_q == usual.tile_q && shape->tile_k == usual.tile_k;
   const bool is_open = request.spec.q.is_auto() || request.spec.k.is_auto();
@@ -289,7 +305,7 @@ Program choose_tiles(Program program, const PassContext& context) {
   program = note_family(std::move(program), wgmma, context);
   const std::optional<TileDecision> decision =
       wgmma.shape ? wgmma_tiles(*wgmma.shape, has_gate)
-                  : choose_mma_tiles(context, request, tuned, has_gate, std::move(shapes));
+                  : choose_mma_tiles(context, program, request, tuned, has_gate, std::move(shapes));
   if (!decision) return program;
 
   const TileShape& shape = decision->shape;

@@ -242,6 +242,12 @@ WgmmaChoice choose_wgmma(const Program& program, const TileRequest& request,
   return choice;
 }
 
+bool takes_tiles(const TileShape& tiles, const Program& program, const TileRequest& request,
+                 const PassContext& context) {
+  return objection(program, context).empty() &&
+         objection(shape_of(tiles, program, context), request).empty();
+}
+
 Program note_family(Program program, const WgmmaChoice& choice, const PassContext& context) {
   AttendPlan& plan = context.attend;
   if (!choice.shape) {

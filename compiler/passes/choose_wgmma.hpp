@@ -22,6 +22,10 @@ WgmmaShape with_operands(WgmmaShape shape, const Program& program);
 WgmmaChoice choose_wgmma(const Program& program, const TileRequest& request,
                          const std::optional<TileShape>& tuned, const PassContext& context);
 
+/// Does this family take these tiles of the program?
+bool takes_tiles(const TileShape& tiles, const Program& program, const TileRequest& request,
+                 const PassContext& context);
+
 /// Notes the family and what it decides beyond the tiles; a gate per warp becomes one per
 /// warpgroup.
 Program note_family(Program program, const WgmmaChoice& choice, const PassContext& context);

@@ -148,8 +148,7 @@ void check_batch(const Program& program, const PassContext& context) {
   constexpr const char* kHelp = "compile for the target cpu, or launch each sequence by itself";
   if (find_op<Select>(program) != nullptr) return refuse("/predictor", "a predictor", kHelp);
   const Attend& attend = attend_of(program);
-  if (attend.q_scale >= 0 || attend.v_scale >= 0)
-    return refuse("/quantise", "quantise", kHelp);
+  if (attend.q_scale >= 0 || attend.v_scale >= 0) return refuse("/quantise", "quantise", kHelp);
 }
 
 /// Scales, biases and the statistics of a gate take the registers that a wide output leaves.

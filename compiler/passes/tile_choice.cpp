@@ -114,7 +114,9 @@ std::optional<TileViolation> check_shape(const TileShape& shape, const Choice<in
   }
   if (rows_per_pass(shape) % 8 != 0) {
     return TileViolation{Code::kTileShape,
-                         "tile.q = " + std::to_string(shape.tile_q) + " has an odd number of warps",
+                         warps.is_auto()
+                             ? tile_text("tile.q", shape.tile_q) + " has an odd number of warps"
+                             : tile_text("tile.warps", shape.warps()) + " is odd",
                          "the threads of a block load rows in eights, which takes two warps at "
                          "head_dim " +
                              std::to_string(shape.head_dim),
@@ -134,10 +136,11 @@ std::vector<int> tiles_within(int keep) {
 }
 
 /// The first parameter with this dimension that an expression reads; "" if there is none.
-std::string parameter_along(const Expr& expr, ParamDim dim) {
+std::string parameter_along(const Expr& expr, ParamAxis axis) {
   for (std::size_t p = 0; p < expr.parameters.size(); ++p) {
     const ParamSymbol& symbol = expr.parameters[p];
-    if (std::ranges::count(symbol.shape, dim) > 0 && uses_parameter(expr, static_cast<int>(p)))
+    if (std::ranges::count(symbol.shape, axis, &ParamDim::axis) > 0 &&
+        uses_parameter(expr, static_cast<int>(p)))
       return symbol.name;
   }
   return "";
@@ -155,8 +158,8 @@ TileRequest tile_request(const Program& program, const TileSpec& spec, const Tar
     if (estimate != nullptr) of_tiles.insert(of_tiles.end(), {&estimate->exclude, &estimate->from});
     for (const Expr* of_tile : of_tiles) {
       const Expr& expr = *of_tile;
-      if (request.per_q_tile.empty()) request.per_q_tile = parameter_along(expr, ParamDim::kQTiles);
-      if (request.per_k_tile.empty()) request.per_k_tile = parameter_along(expr, ParamDim::kKTiles);
+      if (request.per_q_tile.empty()) request.per_q_tile = parameter_along(expr, ParamAxis::kQTiles);
+      if (request.per_k_tile.empty()) request.per_k_tile = parameter_along(expr, ParamAxis::kKTiles);
     }
   }
   return request;
@@ -251,26 +254,60 @@ std::string spill_reason(const TileShape& shape, const Target& target) {
          std::to_string(shape.tile_k) + " at head_dim " + std::to_string(shape.head_dim);
 }
 
-std::vector<std::string> nearest_legal(const TileShape& shape, const TileRequest& request) {
+const char* written_place(std::string_view side, const TileRequest& request) {
+  const TileSpec& tile = request.spec;
+  if (side == "k") return tile.k.is_auto() && request.keep_k != 0 ? "/predictor/tile/k" : "/tile/k";
+  if (!tile.q.is_auto()) return "/tile/q";
+  if (!tile.warps.is_auto()) return "/tile/warps";
+  return request.keep_q != 0 ? "/predictor/tile/q" : "/tile/q";
+}
+
+namespace {
+
+TileRequest with_spec(const TileRequest& request, const TileSpec& spec) {
+  return {.spec = spec,
+          .target = request.target,
+          .keep_q = request.keep_q,
+          .keep_k = request.keep_k,
+          .gathers = request.gathers,
+          .per_q_tile = request.per_q_tile,
+          .per_k_tile = request.per_k_tile,
+          .group = request.group};
+}
+
+}  // namespace
+
+std::vector<std::string> nearest_legal(const TileShape& shape, const TileRequest& request,
+                                       const IsLegal& is_legal) {
   struct Field {
-    const char* name;
+    std::string_view pointer;  ///< as it was written, or would be
     int TileShape::*member;
     int step, maximum;
   };
-  constexpr Field kFields[] = {{"tile.q", &TileShape::tile_q, 16, 256},
-                               {"tile.k", &TileShape::tile_k, 16, 256},
-                               {"tile.stages", &TileShape::stages, 1, 4}};
+  const Field fields[] = {{written_place("q", request), &TileShape::tile_q, 16, 256},
+                          {written_place("k", request), &TileShape::tile_k, 16, 256},
+                          {"/tile/stages", &TileShape::stages, 1, 4}};
   std::vector<std::string> legal;
-  for (const Field& field : kFields) {
-    std::optional<int> nearest;
-    for (int value = field.step; value <= field.maximum; value += field.step) {
+  for (const auto& [pointer, member, step, maximum] : fields) {
+    std::optional<int> below, above;
+    for (int value = step; value <= maximum; value += step) {
       TileShape other = shape;
-      other.*field.member = value;
-      if (find_violation(other, request)) continue;
-      const int distance = std::abs(value - shape.*field.member);
-      if (!nearest || distance < std::abs(*nearest - shape.*field.member)) nearest = value;
+      other.*member = value;
+      TileSpec spec = request.spec;
+      if (pointer == "/tile/warps") spec.warps.values = {other.warps()};
+      TileRequest wanted = with_spec(request, spec);
+      if (pointer == "/predictor/tile/q") wanted.keep_q = value;
+      if (pointer == "/predictor/tile/k") wanted.keep_k = value;
+      if (value == shape.*member || !is_legal(other, wanted)) continue;
+      if (value < shape.*member) below = value;
+      if (value > shape.*member && !above) above = value;
     }
-    if (nearest) legal.push_back(std::string(field.name) + " = " + std::to_string(*nearest));
+    const int unit = pointer == "/tile/warps" ? kWarpRows : 1;
+    std::string name(pointer.substr(1)), text;
+    std::ranges::replace(name, '/', '.');
+    for (const std::optional<int>& value : {below, above})
+      if (value) text += (text.empty() ? "" : " or ") + std::to_string(*value / unit);
+    if (!text.empty()) legal.push_back(name + " = " + text);
   }
   return legal;
 }

@@ -2,8 +2,10 @@
 // one that cannot be.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compiler/passes/pass.hpp"
@@ -51,7 +53,13 @@ std::optional<TileShape> tuned_shape(const TunedTiles* tuned, const TileSpec& sp
 /// nothing.
 std::string spill_reason(const TileShape& shape, const Target& target);
 
-/// "tile.k = 64": for each field the legal value nearest to the shape's, the others kept.
-std::vector<std::string> nearest_legal(const TileShape& shape, const TileRequest& request);
+/// The field that the author wrote, or would write, to change a side ("q" or "k") of the tiles.
+const char* written_place(std::string_view side, const TileRequest& request);
+
+using IsLegal = std::function<bool(const TileShape& shape, const TileRequest& request)>;
+
+/// "tile.k = 96 or 128": for each field the legal values next to the shape's, the others kept.
+std::vector<std::string> nearest_legal(const TileShape& shape, const TileRequest& request,
+                                       const IsLegal& is_legal);
 
 }  // namespace lacuna

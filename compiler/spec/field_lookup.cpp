@@ -1,6 +1,7 @@
 // Looking fields up, and the small grammars of their values: integers, names, shapes.
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 
 #include "compiler/expr/expr_tables.hpp"
 #include "compiler/spec/fields.hpp"
@@ -74,6 +75,16 @@ bool is_param_name(std::string_view text) {
   return std::all_of(text.begin(), text.end(), is_word_character);
 }
 
+std::optional<ParamDim> parse_dim(std::string_view word) {
+  for (const DimInfo& dim : all_dims())
+    if (!word.empty() && dim.name == word) return dim.axis;
+  std::int32_t extent = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), extent);
+  if (error != std::errc() || end != word.data() + word.size()) return std::nullopt;
+  if (extent < 1 || extent > kMaxFixedExtent) return std::nullopt;
+  return ParamDim(ParamAxis::kFixed, extent);
+}
+
 bool parse_shape(std::string_view text, std::vector<ParamDim>& shape) {
   shape.clear();
   if (text == "scalar") return true;
@@ -84,12 +95,11 @@ bool parse_shape(std::string_view text, std::vector<ParamDim>& shape) {
     std::string_view word = text.substr(0, comma);
     while (word.starts_with(' ')) word.remove_prefix(1);
     while (word.ends_with(' ')) word.remove_suffix(1);
-    const auto dims = all_dims();
-    const auto found = std::find_if(dims.begin(), dims.end(),
-                                    [&](const DimInfo& dim) { return dim.name == word; });
-    if (found == dims.end() || shape.size() == kMaxParamRank) return false;
-    if (std::find(shape.begin(), shape.end(), found->dim) != shape.end()) return false;
-    shape.push_back(found->dim);
+    const std::optional<ParamDim> dim = parse_dim(word);
+    if (!dim || shape.size() == kMaxParamRank) return false;
+    const bool is_fixed = dim->axis == ParamAxis::kFixed;
+    if (!is_fixed && std::find(shape.begin(), shape.end(), *dim) != shape.end()) return false;
+    shape.push_back(*dim);
     more = comma != std::string_view::npos;
     if (more) text.remove_prefix(comma + 1);
   }
@@ -99,17 +109,18 @@ bool parse_shape(std::string_view text, std::vector<ParamDim>& shape) {
 std::string print_shape(const std::vector<ParamDim>& shape) {
   if (shape.empty()) return "scalar";
   std::string out = "[";
-  for (const ParamDim dim : shape) out.append(out.size() > 1 ? ", " : "").append(name_of(dim));
+  for (const ParamDim& dim : shape) out.append(out.size() > 1 ? ", " : "").append(name_of(dim));
   return out + "]";
 }
 
 std::string shape_pattern() {
   std::string dim = "(";
-  for (const DimInfo& each : all_dims()) dim.append(dim.size() > 1 ? "|" : "").append(each.name);
-  dim += ")";
+  for (const DimInfo& each : all_dims())
+    if (!each.name.empty()) dim.append(each.name).append("|");
+  dim += "[1-9][0-9]{0,4})";
   const std::string rest = "( *, *" + dim + "){0," + std::to_string(kMaxParamRank - 1) + "}";
-  // The lookahead refuses a dimension that occurs twice.
-  return "^(scalar|(?!.*\\b(\\w+)\\b.*\\b\\2\\b)\\[ *" + dim + rest + " *\\])$";
+  // The lookahead refuses an axis that occurs twice.
+  return "^(scalar|(?!.*\\b([a-z]\\w*)\\b.*\\b\\2\\b)\\[ *" + dim + rest + " *\\])$";
 }
 
 }  // namespace lacuna

@@ -110,9 +110,10 @@ constexpr SpecField kFields[] = {
      .kind = kShape,
      .fallback = "`\"scalar\"`",
      .doc = "`\"scalar\"` or a list of dimensions. Batch, head and tile dimensions follow the "
-            "place where an expression is evaluated; token dimensions are indexed: `start[q]`.",
-     .why = "a shape is \"scalar\" or up to three different dimensions of batch, heads, q_tiles, "
-            "k_tiles, n_q, n_k in brackets: \"[heads, q_tiles]\"",
+            "place where an expression is evaluated; token dimensions, and those of a fixed extent "
+            "(`[heads, 32]`), are indexed: `start[q]`.",
+     .why = "a shape is \"scalar\" or up to four dimensions in brackets, each an extent or one of "
+            "batch, heads, q_tiles, k_tiles, n_q, n_k, none of these twice: \"[heads, q_tiles]\"",
      .slot = LACUNA_SLOT(param->symbol.shape)},
     {.path = "params.*.range",
      .kind = kRange,
@@ -141,7 +142,8 @@ constexpr SpecField kFields[] = {
     {.path = "params.*.monotone",
      .kind = kBoolean,
      .fallback = "false",
-     .doc = "Promises values that never fall along the last dimension: tiles stay exact.",
+     .doc = "Promises values that never fall along the last dimension: tiles stay exact. The CPU "
+            "and `lacuna run` refuse values that do; other launches on a GPU do not look.",
      .slot = LACUNA_SLOT(param->symbol.monotone)},
     {.path = "params.*.calibrate",
      .kind = kEnum,

@@ -110,7 +110,10 @@ inline constexpr std::string_view kNamePattern = "^[A-Za-z][A-Za-z0-9_-]{0,63}$"
 bool is_param_name(std::string_view text);
 inline constexpr std::string_view kParamNamePattern = "^[A-Za-z_][A-Za-z0-9_]{0,63}$";
 
-/// "scalar" or up to kMaxParamRank different dimensions in brackets; false if `text` is neither.
+/// The name of an axis, or an extent from 1 to kMaxFixedExtent.
+std::optional<ParamDim> parse_dim(std::string_view word);
+/// "scalar" or up to kMaxParamRank dimensions in brackets, no axis twice; false if `text` is
+/// neither.
 bool parse_shape(std::string_view text, std::vector<ParamDim>& shape);
 std::string print_shape(const std::vector<ParamDim>& shape);
 std::string shape_pattern();

@@ -43,7 +43,8 @@ struct SyntaxCheck : nlohmann::json_sax<nlohmann::json> {
 /// "[json...] parse error at line 1, column 2: syntax error while parsing value - unexpected '}';
 /// expected ..." -> "unexpected '}'; expected ... (while parsing value)".
 std::string without_position(std::string message) {
-  if (message.find("out_of_range") != std::string::npos) return "a number is too large";
+  if (message.find("out_of_range") != std::string::npos)
+    return "a number is larger than any that a computer holds (1.8e308)";
   const std::size_t context = message.find("while parsing ");
   const std::size_t dash = message.find(" - ", context);
   if (context == std::string::npos || dash == std::string::npos) return message;
@@ -107,6 +108,14 @@ void report_syntax(const SourceText& source, const SyntaxCheck& check, const Lin
                                    .span = lines.span(begin, end)});
   const std::string help = syntax_help(source.text, begin, end);
   if (!help.empty()) d.helps.push_back(help);
+}
+
+/// A byte order mark of UTF-16, or every second byte of the beginning 0.
+bool is_utf16(std::string_view text) {
+  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) return true;
+  const auto is_zero = [&](std::size_t at) { return text[at] == '\0'; };
+  return text.size() >= 4 && is_zero(0) != is_zero(1) && is_zero(0) == is_zero(2) &&
+         is_zero(1) == is_zero(3);
 }
 
 /// Builds the tree of a text that is known to be valid JSON without an excess.
@@ -276,6 +285,17 @@ std::optional<JsonNode> parse_json(const SourceText& source, Diagnostics& diagno
         {.code = Code::kJsonSyntax, .message = std::move(message), .span = lines.span(begin, end)});
     return std::nullopt;
   };
+  if (source.text.find_first_not_of(kSpace) == std::string::npos) {
+    refuse(0, 0, "the file is empty");
+    diagnostics.items.back().helps.emplace_back(
+        R"(the shortest spec is {"version": 1, "name": "dense"})");
+    return std::nullopt;
+  }
+  if (is_utf16(source.text)) {
+    refuse(0, 0, "the text is UTF-16; a spec is UTF-8");
+    diagnostics.items.back().helps.emplace_back("save it as UTF-8");
+    return std::nullopt;
+  }
   // The library takes a NUL for the end of the text.
   if (const std::size_t nul = source.text.find('\0'); nul != std::string::npos)
     return refuse(nul, nul + 1, "not valid JSON: unexpected NUL byte");

@@ -106,8 +106,8 @@ class RuleChecker {
   void check_monotone(const ParamSpec& param, const JsonNode& node, const std::string& label) {
     const JsonNode* monotone = usable_member(node, "monotone");
     const std::vector<ParamDim>& shape = param.symbol.shape;
-    const bool ordered =
-        !shape.empty() && shape.back() != ParamDim::kBatch && shape.back() != ParamDim::kHeads;
+    const bool ordered = !shape.empty() && shape.back().axis != ParamAxis::kBatch &&
+                         shape.back().axis != ParamAxis::kHeads;
     const bool shape_known =
         node.find("shape") == nullptr || usable_member(node, "shape") != nullptr;
     if (!param.symbol.monotone || monotone == nullptr || ordered || !shape_known) return;

@@ -10,8 +10,8 @@ using Shape = std::vector<ParamDim>;
 
 bool can_fill(Calibrate procedure, const Shape& shape) {
   if (procedure == Calibrate::kKeptTiles)
-    return shape == Shape{ParamDim::kHeads, ParamDim::kQTiles};
-  return shape.empty() || shape == Shape{ParamDim::kHeads};
+    return shape == Shape{ParamAxis::kHeads, ParamAxis::kQTiles};
+  return shape.empty() || shape == Shape{ParamAxis::kHeads};
 }
 
 /// The value of a sibling is what the file says, or it is not said.

@@ -119,10 +119,10 @@ class PredictorRules {
                          : estimate && reads(estimate->from)    ? "predictor.estimate.from"
                                                                 : nullptr;
     if (reader == nullptr) return;
-    for (const ParamDim dim : param.symbol.shape) {
-      if (dim == ParamDim::kQTiles)
+    for (const ParamDim& dim : param.symbol.shape) {
+      if (dim.axis == ParamAxis::kQTiles)
         check_tile_dim(param, reader, "q", predictor_.tile_q, context_.spec.tile.q.values);
-      if (dim == ParamDim::kKTiles)
+      if (dim.axis == ParamAxis::kKTiles)
         check_tile_dim(param, reader, "k", predictor_.tile_k, context_.spec.tile.k.values);
     }
   }

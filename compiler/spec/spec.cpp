@@ -48,7 +48,6 @@ std::string_view name_of(TokenOrder order) {
 std::string_view name_of(Calibrate procedure) {
   return kCalibrateNames[static_cast<std::size_t>(procedure)];
 }
-std::string_view name_of(ParamDim dim) { return info(dim).name; }
 
 int size_bytes(DType dtype) { return dtype == DType::kF32 ? 4 : 2; }
 

@@ -230,7 +230,6 @@ std::string_view name_of(SimilarityForm);
 std::string_view name_of(TokenOrder);
 std::string_view name_of(Calibrate);
 std::string name_of(const Summary&);  ///< "mean", "mean(8)", "antidiagonal(8)"
-std::string_view name_of(ParamDim);   ///< "batch", "heads", "q_tiles", "k_tiles", "n_q", "n_k"
 int size_bytes(DType);
 
 }  // namespace lacuna

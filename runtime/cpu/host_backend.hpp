@@ -44,7 +44,7 @@ struct HostArgs {
   std::int32_t threads = 0;           ///< 0: all hardware threads
 };
 
-inline constexpr std::uint32_t kHostBackendAbi = 4;
+inline constexpr std::uint32_t kHostBackendAbi = 5;
 
 /// The plugin's only exported symbol returns this table:
 ///   extern "C" const lacuna::HostBackend* lacuna_host_backend(std::uint32_t abi);   // null: other

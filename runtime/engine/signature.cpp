@@ -20,7 +20,7 @@ Json bound_json(double value) {
 
 Json param_json(const ParamSpec& param) {
   Json shape = Json::array();
-  for (const ParamDim dim : param.symbol.shape) shape.push_back(name_of(dim));
+  for (const ParamDim& dim : param.symbol.shape) shape.push_back(name_of(dim));
   Json json = {{"name", param.symbol.name},
                {"dtype", param.symbol.type == ExprType::kI32 ? "i32" : "f32"},
                {"shape", std::move(shape)},

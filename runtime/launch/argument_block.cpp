@@ -1,6 +1,9 @@
 #include "runtime/launch/argument_block.hpp"
 
+#include <algorithm>
 #include <cstring>
+
+#include "compiler/emit/block_layout.hpp"
 
 namespace lacuna {
 namespace {
@@ -8,6 +11,27 @@ namespace {
 template <class T>
 void store(std::byte* block, const ArgField& field, T value) {
   std::memcpy(block + field.offset, &value, sizeof(value));
+}
+
+/// lacuna::Param<T, kRank> of templates/args/expr.cuh.
+template <int kRank>
+struct ParamArgument {
+  const void* data;
+  Scalar value;
+  std::int32_t extent[kRank];
+  std::int64_t stride[kRank];
+};
+static_assert(sizeof(ParamArgument<3>) == kParamBytes);
+static_assert(sizeof(ParamArgument<4>) == kWideParamBytes);
+
+template <int kRank>
+ParamArgument<kRank> param_argument(const ParamView& view) {
+  ParamArgument<kRank> argument{};
+  argument.data = view.data;
+  argument.value = view.value;
+  std::copy_n(view.extent, kRank, argument.extent);
+  std::copy_n(view.stride, kRank, argument.stride);
+  return argument;
 }
 
 /// An integer of the launch that a field asks for.
@@ -71,7 +95,10 @@ void fill_argument_block(const LaunchProgram& program, const BoundLaunch& bound,
         store(block, field, static_cast<float>(field.constant));
         break;
       case FieldKind::kParam:
-        store(block, field, bound.params[index]);
+        store(block, field, param_argument<3>(bound.params[index]));
+        break;
+      case FieldKind::kWideParam:
+        store(block, field, param_argument<4>(bound.params[index]));
         break;
     }
   }

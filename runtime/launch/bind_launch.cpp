@@ -7,6 +7,7 @@
 
 #include "compiler/ir/names.hpp"
 #include "runtime/base/whole_tiles.hpp"
+#include "runtime/launch/monotone.hpp"
 #include "runtime/launch/tensor_check.hpp"
 #include "runtime/launch/tensor_rules.hpp"
 
@@ -35,20 +36,22 @@ void bind_tensors(const lacuna_launch_args& args, const Extents& extents, Mismat
   }
 }
 
-std::int64_t param_extent(ParamDim dim, const Extents& e) {
-  switch (dim) {
-    case ParamDim::kBatch:
+std::int64_t param_extent(const ParamDim& dim, const Extents& e) {
+  switch (dim.axis) {
+    case ParamAxis::kBatch:
       return e.batch;
-    case ParamDim::kHeads:
+    case ParamAxis::kHeads:
       return e.heads;
-    case ParamDim::kQTiles:
+    case ParamAxis::kQTiles:
       return e.q_tiles;
-    case ParamDim::kKTiles:
+    case ParamAxis::kKTiles:
       return e.k_tiles;
-    case ParamDim::kNQ:
+    case ParamAxis::kNQ:
       return e.n_q;
-    case ParamDim::kNK:
+    case ParamAxis::kNK:
       return e.n_k;
+    case ParamAxis::kFixed:
+      return dim.extent;
   }
   return kAnyExtent;
 }
@@ -58,7 +61,7 @@ std::string type_text(const ParamSymbol& symbol) {
   std::string text = symbol.type == ExprType::kI32 ? "i32 " : "f32 ";
   if (symbol.shape.empty()) return text + "scalar";
   for (std::size_t d = 0; d < symbol.shape.size(); ++d) {
-    text += (d == 0 ? "[" : ", ") + std::string(name_of(symbol.shape[d]));
+    text += (d == 0 ? "[" : ", ") + name_of(symbol.shape[d]);
   }
   return text + "]";
 }
@@ -102,8 +105,9 @@ void bind_tensor(const ParamSpec& param, const DLTensor& tensor, const Extents& 
   rule.dtype = param.symbol.type == ExprType::kI32 ? kI32 : kF32;
   rule.rank = static_cast<int>(param.symbol.shape.size());
   rule.layout = Layout::kStrided;
+  std::array<std::string, kMaxParamRank> names;
   for (std::size_t d = 0; d < param.symbol.shape.size(); ++d) {
-    rule.dims[d] = name_of(param.symbol.shape[d]).data();
+    rule.dims[d] = names[d].c_str();
     rule.extents[d] = param_extent(param.symbol.shape[d], extents);
   }
   BoundTensor bound;
@@ -160,6 +164,19 @@ void bind_params(const lacuna_launch_args& args, const Extents& extents, Mismatc
   }
 }
 
+/// On the CPU, whose memory can be read here. On a GPU a promise that is not kept goes unseen:
+/// `lacuna run` looks at what it passes.
+void check_monotone(Mismatches& mismatches, const BoundLaunch& bound) {
+  const LaunchContract& contract = mismatches.contract();
+  if (contract.device.device_type != kDLCPU || mismatches.any()) return;
+  for (std::size_t p = 0; p < contract.params.size(); ++p) {
+    const ParamSymbol& symbol = contract.params[p].symbol;
+    if (!symbol.monotone) continue;
+    if (const auto fall = first_fall(symbol, bound.params[p]))
+      mismatches.parameter(symbol.name.c_str(), "is declared monotone, but " + *fall);
+  }
+}
+
 bool check_sequences(const lacuna_sequences* sequences, Mismatches& mismatches) {
   const LaunchContract& contract = mismatches.contract();
   const bool is_uniform = contract.batch == BatchLayout::kUniform;
@@ -187,8 +204,8 @@ void check_pages(const Extents& extents, const lacuna_sequences* sequences,
   if (mismatches.contract().batch != BatchLayout::kPages || extents.k_rows == kAnyExtent) return;
   const std::int64_t tokens = extents.k_rows;
   if (tokens < kFewestTokens || tokens > kMostTokens || (tokens & (tokens - 1)) != 0) {
-    mismatches.argument("k", "page_tokens expected 16, 32, 64 or 128, got " +
-                                 std::to_string(tokens));
+    mismatches.argument("k",
+                        "page_tokens expected 16, 32, 64 or 128, got " + std::to_string(tokens));
     return;
   }
   const DLTensor* pages = sequences->pages;
@@ -252,6 +269,7 @@ bool bind_launch(const LaunchContract& contract, const lacuna_launch_args& args,
   check_pages(extents, args.sequences, mismatches);
   bind_tensors(args, extents, mismatches, bound);
   bind_params(args, extents, mismatches, bound);
+  check_monotone(mismatches, bound);
   if (mismatches.any()) return false;
   bound.shape = {static_cast<std::int32_t>(extents.batch), static_cast<std::int32_t>(extents.heads),
                  static_cast<std::int32_t>(extents.heads_kv),

@@ -90,9 +90,9 @@ class ContentsCheck {
     for (std::int64_t n = 0; n < count; ++n) {
       const std::int32_t page = pages_of(bound_, s.index)[n];
       if (page >= 0 && page < k.extent[0]) continue;
-      return refuse("pages[" + std::to_string(s.index) + ", " + std::to_string(n) + "]",
-                    "expected a page below " + std::to_string(k.extent[0]) + ", got " +
-                        std::to_string(page));
+      return refuse(
+          "pages[" + std::to_string(s.index) + ", " + std::to_string(n) + "]",
+          "expected a page below " + std::to_string(k.extent[0]) + ", got " + std::to_string(page));
     }
   }
 
@@ -112,8 +112,7 @@ class ContentsCheck {
 
 void advance(BoundTensor& tensor, int dimension, std::int64_t count, std::int64_t bytes) {
   if (tensor.data == nullptr) return;
-  tensor.data =
-      static_cast<unsigned char*>(tensor.data) + count * tensor.stride[dimension] * bytes;
+  tensor.data = static_cast<unsigned char*>(tensor.data) + count * tensor.stride[dimension] * bytes;
 }
 
 /// The rows of a sequence out of their pages, [heads_kv, n_k, head_dim], contiguous in `memory`;

@@ -174,13 +174,9 @@ TensorRule rule_of(TensorRole role, const LaunchContract& c, const Extents& e) {
     case TensorRole::kListIndices:
       return work_tile_rule("list_indices", kI32, "capacity", kAnyExtent, false, e);
     case TensorRole::kListCounts:
-      return {"list_counts",
-              kI32,
-              3,
-              {"batch", "heads", "q_tiles"},
-              {e.batch, e.heads, e.q_tiles},
-              Layout::kCompact,
-              false};
+      return {
+          "list_counts",    kI32, 3, {"batch", "heads", "q_tiles"}, {e.batch, e.heads, e.q_tiles},
+          Layout::kCompact, false};
     case TensorRole::kOrder:
       return {"order", kI32, 1, {"n_q"}, {e.n_q}, Layout::kCompact, false};
     case TensorRole::kQBegin:
@@ -190,7 +186,7 @@ TensorRule rule_of(TensorRole role, const LaunchContract& c, const Extents& e) {
     case TensorRole::kKBegin:
       return of_sequences("sequences.k_begin", "count", e.batch);
     case TensorRole::kPages:
-      return {"sequences.pages",     kI32, 2, {"count", "max_pages"}, {e.batch, kAnyExtent},
+      return {"sequences.pages",    kI32, 2, {"count", "max_pages"}, {e.batch, kAnyExtent},
               Layout::kDenseInLast, false};
   }
   return {};

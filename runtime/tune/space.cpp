@@ -19,16 +19,16 @@ struct Reasons {
   bool even_of_lists = false;  ///< of tile_q and tile_k
 };
 
-bool has_dimension(const VariantSpec& spec, ParamDim dimension) {
-  return std::ranges::any_of(spec.params, [dimension](const ParamSpec& param) {
-    return std::ranges::count(param.symbol.shape, dimension) > 0;
+bool has_dimension(const VariantSpec& spec, ParamAxis axis) {
+  return std::ranges::any_of(spec.params, [axis](const ParamSpec& param) {
+    return std::ranges::count(param.symbol.shape, axis, &ParamDim::axis) > 0;
   });
 }
 
 /// A field and why it is fixed although the spec does not write one value.
-std::string reason_of(const VariantSpec& spec, ParamDim dimension, bool is_list) {
+std::string reason_of(const VariantSpec& spec, ParamAxis axis, bool is_list) {
   if (spec.external_mask) return "the caller's lists have tiles of it";
-  if (has_dimension(spec, dimension)) return "a parameter has one value for each tile";
+  if (has_dimension(spec, axis)) return "a parameter has one value for each tile";
   if (spec.gate && !is_list) return "the gate judges tiles of it";
   return "";
 }
@@ -114,9 +114,9 @@ Dimensions dimensions_of(const SpecDocument& document, const Plan& usual, const 
   const bool on_gpu = machine.target.kind == TargetKind::kCuda;
   Dimensions dimensions;
   dimensions.tile_q = values_of(spec.tile.q, kTileSizes, config.tile_q,
-                                reason_of(spec, ParamDim::kQTiles, spec.tile.q.values.size() > 1));
+                                reason_of(spec, ParamAxis::kQTiles, spec.tile.q.values.size() > 1));
   dimensions.tile_k = values_of(spec.tile.k, kTileSizes, config.tile_k,
-                                reason_of(spec, ParamDim::kKTiles, spec.tile.k.values.size() > 1));
+                                reason_of(spec, ParamAxis::kKTiles, spec.tile.k.values.size() > 1));
   dimensions.order = values_of(spec.tile.order, kOrders, config.order, order_reason(spec));
   dimensions.stages =
       on_gpu ? values_of(spec.tile.stages, kStages, config.stages, "") : std::vector<int>{0};
@@ -146,9 +146,9 @@ std::vector<std::string> fixed_fields(const SpecDocument& document, const Plan& 
       fields.push_back(std::string(name) + " (" + (is_written ? "written" : reason) + ")");
   };
   add("tile.q", spec.tile.q.values.size() == 1,
-      reason_of(spec, ParamDim::kQTiles, spec.tile.q.values.size() > 1));
+      reason_of(spec, ParamAxis::kQTiles, spec.tile.q.values.size() > 1));
   add("tile.k", spec.tile.k.values.size() == 1,
-      reason_of(spec, ParamDim::kKTiles, spec.tile.k.values.size() > 1));
+      reason_of(spec, ParamAxis::kKTiles, spec.tile.k.values.size() > 1));
   add("tile.order", spec.tile.order.values.size() == 1, order_reason(spec));
   if (machine.target.kind == TargetKind::kCuda) {
     add("tile.stages", spec.tile.stages.values.size() == 1, "");

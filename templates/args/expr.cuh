@@ -7,22 +7,24 @@
 
 namespace lacuna {
 
-// A parameter of the spec as it lies in a kernel's arguments; ParamView on the host.
-template <class T>
+// A parameter of the spec as it lies in a kernel's arguments; ParamView on the host. kRank is 3 for
+// all that have fewer dimensions.
+template <class T, int kRank = 3>
 struct Param {
   const T* data;  // null: `value` stands for every element
   T value;
-  int extent[3];
-  long long stride[3];  // in elements
+  int extent[kRank];
+  long long stride[kRank];  // in elements
 };
-static_assert(sizeof(Param<float>) == 48, "Param must match ParamView");
+static_assert(sizeof(Param<float>) == 48 && sizeof(Param<float, 4>) == 64,
+              "the host writes this layout");
 
 __device__ __forceinline__ int clamp_index(int index, int extent) {
   return max(min(index, extent - 1), 0);
 }
 
-template <class T, class... Index>
-__device__ __forceinline__ T at(const Param<T>& param, Index... index) {
+template <class T, int kRank, class... Index>
+__device__ __forceinline__ T at(const Param<T, kRank>& param, Index... index) {
   long long offset = 0;
   int dim = 0;
   ((offset += clamp_index(index, param.extent[dim]) * param.stride[dim], ++dim), ...);
@@ -40,8 +42,8 @@ struct TableLine {
 };
 
 /// The line through `index` along index kDim, which alone is not clamped.
-template <int kDim, class... Index>
-__device__ __forceinline__ TableLine line_at(const Param<float>& param, Index... index) {
+template <int kDim, int kRank, class... Index>
+__device__ __forceinline__ TableLine line_at(const Param<float, kRank>& param, Index... index) {
   long long offset = 0;
   int dim = 0, begin = 0;
   ((dim == kDim ? void(begin = index)
@@ -61,6 +63,27 @@ __device__ __forceinline__ int wrap_subtract(int a, int b) {
 }
 __device__ __forceinline__ int wrap_multiply(int a, int b) {
   return static_cast<int>(static_cast<unsigned>(a) * static_cast<unsigned>(b));
+}
+
+// x * 2^n and x // 2^n, for n below 0 and above 32 as for 0 and 32.
+__device__ __forceinline__ int shift_left(int x, int n) {
+  return n >= 32 ? 0 : static_cast<int>(static_cast<unsigned>(x) << max(n, 0));
+}
+__device__ __forceinline__ int shift_right(int x, int n) { return x >> min(max(n, 0), 31); }
+
+// Toward 0; what i32 cannot hold becomes its nearest, NaN 0.
+__device__ __forceinline__ int to_i32(float x) { return __float2int_rz(x); }
+
+// MurmurHash3_x86_32 (Appleby, public domain) of the four bytes of `word`.
+__device__ __forceinline__ int hash(int seed, int word) {
+  unsigned mixed = static_cast<unsigned>(word) * 0xcc9e2d51u;
+  mixed = (mixed << 15 | mixed >> 17) * 0x1b873593u;
+  unsigned bits = static_cast<unsigned>(seed) ^ mixed;
+  bits = (bits << 13 | bits >> 19) * 5 + 0xe6546b64u;
+  bits ^= 4;  // bytes of the word
+  bits = (bits ^ bits >> 16) * 0x85ebca6bu;
+  bits = (bits ^ bits >> 13) * 0xc2b2ae35u;
+  return static_cast<int>(bits ^ bits >> 16);
 }
 
 // Toward minus infinity, by a positive constant: a shift, or a multiplication on |a|.

@@ -14,9 +14,9 @@ class RandomSpec {
   explicit RandomSpec(std::uint64_t seed) : random_(seed) {
     symbols_ = random_parameters(random_, {}, false).symbols;
     symbols_.push_back({"stride", ExprType::kI32, {}, false});
-    symbols_.push_back({"bias", ExprType::kF32, {ParamDim::kHeads, ParamDim::kNK}, false});
-    symbols_.push_back({"doc_q", ExprType::kI32, {ParamDim::kBatch, ParamDim::kNQ}, false});
-    symbols_.push_back({"doc_k", ExprType::kI32, {ParamDim::kBatch, ParamDim::kNK}, false});
+    symbols_.push_back({"bias", ExprType::kF32, {ParamAxis::kHeads, ParamAxis::kNK}, false});
+    symbols_.push_back({"doc_q", ExprType::kI32, {ParamAxis::kBatch, ParamAxis::kNQ}, false});
+    symbols_.push_back({"doc_k", ExprType::kI32, {ParamAxis::kBatch, ParamAxis::kNK}, false});
   }
 
   std::string text() {
@@ -140,8 +140,8 @@ class RandomSpec {
     for (const ParamSymbol& symbol : symbols_) {
       if (!names(body, symbol.name)) continue;
       std::string dims;
-      for (const ParamDim dim : symbol.shape)
-        dims += (dims.empty() ? "" : ", ") + std::string(info(dim).name);
+      for (const ParamDim& dim : symbol.shape)
+        dims += (dims.empty() ? "" : ", ") + name_of(dim);
       declared += (declared.empty() ? "" : ",\n  ") + ("\"" + symbol.name) + "\": {\"shape\": \"" +
                   (dims.empty() ? "scalar" : "[" + dims + "]") + "\"" +
                   (symbol.type == ExprType::kI32 ? ", \"type\": \"i32\"" : "") +

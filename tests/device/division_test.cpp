@@ -25,6 +25,21 @@ void expect_divided(std::int32_t a, std::int32_t b) {
   ASSERT_EQ(stages::modulo(a, b), floor_modulo(a, b)) << a << " % " << b;
 }
 
+TEST(Bits, AreThoseOfTheInterpreter) {
+  for (const std::int32_t a : kExtremes)
+    for (const std::int32_t b : kExtremes) {
+      EXPECT_EQ(stages::hash(a, b), hash(a, b)) << a << ", " << b;
+      for (const std::int32_t n : {b, b % 40}) {
+        EXPECT_EQ(stages::shift_left(a, n), shift_left(a, n)) << a << " << " << n;
+        EXPECT_EQ(stages::shift_right(a, n), shift_right(a, n)) << a << " >> " << n;
+      }
+    }
+  for (const float x : {0.0F, -0.75F, 2.99F, -2.99F, 1e9F, 0x1p31F, -0x1p31F, 1e20F, -1e20F,
+                        std::numeric_limits<float>::infinity(),
+                        std::numeric_limits<float>::quiet_NaN()})
+    EXPECT_EQ(stages::to_i32(x), to_i32(x)) << x;
+}
+
 TEST(Division, OfExtremesByExtremes) {
   for (const std::int32_t a : kExtremes)
     for (const std::int32_t b : kExtremes) expect_divided(a, b);

@@ -106,6 +106,7 @@ set(short_tier
   split_row_sink_d64_bf16_sm_100a split_row_sink_d64_bf16_sm_90a
   sigmoid_d64_bf16_sm_100a
   divided_window_d64_bf16_sm_100a divided_window_d64_bf16_sm_90a
+  values_d64_bf16_sm_100a values_d64_bf16_sm_90a
   dense_d64_bf16_sm_90a_sequences dense_d64_bf16_sm_90a_pages sink_d64_bf16_sm_90a_sequences sink_d64_bf16_sm_100a_pages
   flash_decoding_d128_bf16_sm_90a_pages alibi_d64_bf16_sm_90a_pages flash_decoding_d128_bf16_sm_100a_pages
   window_d64_f16_sm_90a_pages dense_d64_bf16_sm_100a_sequences)
@@ -176,9 +177,10 @@ endforeach()
 device_kernel(tests/device/specs/split-dense.json 256 f16 sm_90a)
 device_kernel(tests/device/specs/split-dense.json 96 f16)
 
-# Masks that divide.
+# Masks that divide; integers, bits, hashes and tables of many shapes.
 foreach(arch sm_100a sm_90a)
   device_kernel(tests/device/specs/divided-window.json 64 bf16 ${arch})
+  device_kernel(tests/device/specs/values.json 64 bf16 ${arch})
 endforeach()
 
 # Batches of sequences, in rows and in pages.

@@ -36,6 +36,18 @@ TEST(Codes, NamesHaveFourDigitsAndSummaries) {
   EXPECT_EQ(code_subject(Code::kDuplicateKey), "JSON text");
 }
 
+TEST(Codes, EachHasACauseAnExampleAndACure) {
+  for (const Code code : {
+#define LACUNA_CODE(name, number, summary) Code::name,
+#include "compiler/diag/codes.def"
+#undef LACUNA_CODE
+       }) {
+    const Explanation explanation = explanation_of(code);
+    for (const std::string_view text : {explanation.cause, explanation.example, explanation.cure})
+      EXPECT_FALSE(text.empty()) << code_name(code);
+  }
+}
+
 TEST(Codes, NumbersAreUniqueAndSorted) {
   const int numbers[] = {
 #define LACUNA_CODE(name, number, summary) number,

@@ -11,8 +11,8 @@ namespace {
 
 const std::vector<ParamSymbol> kDivisors = {
     {"stride", ExprType::kI32, {}, false},
-    {"block", ExprType::kI32, {ParamDim::kHeads}, false},
-    {"group", ExprType::kI32, {ParamDim::kNQ}, false},
+    {"block", ExprType::kI32, {ParamAxis::kHeads}, false},
+    {"group", ExprType::kI32, {ParamAxis::kNQ}, false},
 };
 
 Expr mask(const std::string& text) {
@@ -57,8 +57,9 @@ TEST(constant_divisors, are_printed_as_what_stands_for_them) {
   names.divisor = [&](std::int32_t node) {
     return node == divisors[0] ? std::string("prepared") : std::string();
   };
-  EXPECT_EQ(print_cuda(expr, names),
-            "lacuna::modulo(k, prepared) == 0 && lacuna::floor_divide(k, lacuna::at(stride) + 1) < 4");
+  EXPECT_EQ(
+      print_cuda(expr, names),
+      "lacuna::modulo(k, prepared) == 0 && lacuna::floor_divide(k, lacuna::at(stride) + 1) < 4");
 }
 
 }  // namespace

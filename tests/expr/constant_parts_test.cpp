@@ -12,9 +12,9 @@ namespace {
 
 const std::vector<ParamSymbol> kParameters = {
     {"tau", ExprType::kF32, {}, false},
-    {"threshold", ExprType::kF32, {ParamDim::kHeads, ParamDim::kQTiles}, false},
-    {"budget", ExprType::kF32, {ParamDim::kHeads, ParamDim::kKTiles}, false},
-    {"start", ExprType::kI32, {ParamDim::kNQ}, false},
+    {"threshold", ExprType::kF32, {ParamAxis::kHeads, ParamAxis::kQTiles}, false},
+    {"budget", ExprType::kF32, {ParamAxis::kHeads, ParamAxis::kKTiles}, false},
+    {"start", ExprType::kI32, {ParamAxis::kNQ}, false},
 };
 
 /// What changes from tile to tile of a row, as for gates.

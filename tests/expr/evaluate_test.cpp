@@ -10,7 +10,7 @@
 namespace lacuna {
 namespace {
 
-using enum ParamDim;
+using enum ParamAxis;
 constexpr std::int32_t kI32Min = std::numeric_limits<std::int32_t>::min();
 const float kInfinity = std::numeric_limits<float>::infinity();
 
@@ -48,6 +48,40 @@ TEST(evaluate, floor_division_rounds_toward_minus_infinity) {
       EXPECT_EQ(integer("n_q % n_k", a, b), rest) << a << " % " << b;
     }
   }
+}
+
+TEST(evaluate, bits_are_those_of_twos_complement) {
+  EXPECT_EQ(integer("n_q & n_k", -6, 11), 10);
+  EXPECT_EQ(integer("n_q | n_k", -6, 3), -5);
+  EXPECT_EQ(integer("n_q ^ n_k", -6, 3), -7);
+  EXPECT_EQ(integer("n_q & 63", -1, 0), 63);
+  EXPECT_EQ(integer("1 + n_q << 2 | n_k", 2, 1), 13)
+      << "sums bind tighter than shifts, those than |";
+  EXPECT_EQ(integer("n_q << n_k", 3, 31), kI32Min);
+  EXPECT_EQ(integer("n_q << n_k", 3, 32), 0);
+  EXPECT_EQ(integer("n_q << n_k", 3, -1), 3);
+  EXPECT_EQ(integer("n_q << 4", kI32Min, 0), 0);
+  EXPECT_EQ(integer("n_q >> n_k", -5, 1), -3);
+  EXPECT_EQ(integer("n_q >> n_k", -5, 40), -1);
+  EXPECT_EQ(integer("n_q >> n_k", 5, 32), 0);
+  EXPECT_EQ(integer("n_q >> n_k", 5, -3), 5);
+}
+
+/// Values of the reference implementation.
+TEST(evaluate, hash_is_murmur3) {
+  EXPECT_EQ(integer("hash(n_q, n_k)", 0, 0), 593689054);
+  EXPECT_EQ(integer("hash(n_q, n_k)", 1, 0), 2028806445);
+  EXPECT_EQ(integer("hash(n_q, n_k)", 0, 1), -68075478);
+  EXPECT_EQ(integer("hash(n_q, n_k)", -1, 123456789), -366388042);
+}
+
+TEST(evaluate, int_rounds_toward_zero_and_saturates) {
+  const auto truncated = [](float s) { return real("int(s) * 1.0", s); };
+  EXPECT_EQ(truncated(2.75F), 2);
+  EXPECT_EQ(truncated(-2.75F), -2);
+  EXPECT_EQ(truncated(kInfinity), 2147483648.0F);
+  EXPECT_EQ(truncated(-1e20F), -2147483648.0F);
+  EXPECT_EQ(truncated(std::nanf("")), 0);
 }
 
 TEST(evaluate, integers_wrap) {

@@ -27,6 +27,7 @@ Bindings bind(const Tile& tile, const ProblemSize& size, const std::vector<Param
   bindings.parameters = views;
   bindings.set(Variable::kNQ, size.n_q);
   bindings.set(Variable::kNK, size.n_k);
+  bindings.set(Variable::kNH, size.heads);
   bindings.set(Variable::kH, tile.h);
   bindings.set(Variable::kB, tile.b);
   bindings.set(Variable::kQ0, tile.q0);
@@ -228,9 +229,9 @@ struct Classified {
 
 TEST(interval, prints_as_a_person_would_write_it) {
   const std::vector<ParamSymbol> parameters = {
-      {"start", ExprType::kI32, {ParamDim::kNQ}, true},
-      {"document", ExprType::kI32, {ParamDim::kNK}, false},
-      {"slope", ExprType::kF32, {ParamDim::kHeads}, false},
+      {"start", ExprType::kI32, {ParamAxis::kNQ}, true},
+      {"document", ExprType::kI32, {ParamAxis::kNK}, false},
+      {"slope", ExprType::kF32, {ParamAxis::kHeads}, false},
   };
   for (const Classified& row : std::vector<Classified>{
            {"true", "true", "true"},

@@ -11,7 +11,7 @@ namespace lacuna {
 namespace {
 
 const std::vector<ParamSymbol> kMaskParameters = {
-    {"start", ExprType::kI32, {ParamDim::kNQ}, false},
+    {"start", ExprType::kI32, {ParamAxis::kNQ}, false},
     {"window", ExprType::kI32, {}, false},
     {"bias", ExprType::kF32, {}, false},
 };

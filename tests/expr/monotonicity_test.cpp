@@ -9,7 +9,7 @@ namespace lacuna {
 namespace {
 
 const std::vector<ParamSymbol> kMonotonicityParameters = {
-    {"a", ExprType::kF32, {}, false}, {"b", ExprType::kF32, {ParamDim::kHeads}, false}};
+    {"a", ExprType::kF32, {}, false}, {"b", ExprType::kF32, {ParamAxis::kHeads}, false}};
 
 Monotonicity trend(const char* text, Variable variable, Site site = Site::kGate) {
   const ParsedExpr parsed = parse_expr(text, site, kMonotonicityParameters);

@@ -6,12 +6,14 @@
 namespace lacuna {
 namespace {
 
-using enum ParamDim;
+using enum ParamAxis;
 
 const std::vector<ParamSymbol> kErrorParameters = {
     {"tau", ExprType::kF32, {}, false},
     {"threshold", ExprType::kF32, {kHeads, kQTiles}, false},
     {"start", ExprType::kI32, {kNQ}, true},
+    {"pairs", ExprType::kF32, {kHeads, kNQ, kNK}, false},
+    {"bucket", ExprType::kF32, {kHeads, {kFixed, 32}}, false},
 };
 
 /// `source range` code message, then notes and helps, for each error.
@@ -61,9 +63,19 @@ TEST(parse_error, habits_of_other_languages) {
        "`&&`@6 E0301 '&&' is not an operator here\nhelp: write `and`\n"
        "`!`@9 E0301 '!' is not an operator here\nhelp: write `not`\n"},
       {"q = k", "`=`@2 E0301 '=' is not an operator here\nhelp: write `==` to compare\n"},
-      {"q >> 4 == k",
-       "`>>`@2 E0301 '>>' is not an operator here\n"
-       "help: there are no shifts; divide: `x // 2`\n"},
+      {"k ≤ q", "`≤`@2 E0301 '≤' is not an operator here\nhelp: write `<=`\n"},
+      {"(k if h == 0 else q) < 4",
+       "`if`@3 E0301 'if' is not an operator here\n"
+       "help: `x if c else y` is written `select(c, x, y)`\n"},
+      {"(q < k) & (k < 9)",
+       "`(q < k)`@0 E0303 left operand of '&': expected i32, got bool\n"
+       "help: between conditions write `and`\n"
+       "`(k < 9)`@10 E0303 right operand of '&': expected i32, got bool\n"
+       "help: between conditions write `and`\n"},
+      {"q < k | k < 9",
+       "`<`@10 E0301 comparisons do not chain: second comparison '<' after '<'\n"
+       "note: '|' takes integers and binds tighter than comparisons\n"
+       "help: between conditions write `or`\n"},
       {"q ** 2 == k",
        "`**`@2 E0301 '**' is not an operator here\n"
        "help: there are no powers; write `x * x`, or `exp2(y * log2(x))`\n"},
@@ -73,7 +85,10 @@ TEST(parse_error, habits_of_other_languages) {
        "`:`@10 E0301 unexpected character ':'\nhelp: write `select(condition, x, y)`\n"},
       {"q < 0x10",
        "`0x10`@4 E0301 '0x10' is not a number\n"
-       "help: write '0'; numbers are decimal and have no suffix\n"},
+       "help: numbers are decimal: write '16'\n"},
+      {"q < 12ab",
+       "`12ab`@4 E0301 '12ab' is not a number\n"
+       "help: write '12'; numbers are decimal and have no suffix\n"},
       {"q < k;", "`;`@5 E0301 unexpected character ';'\n"},
   });
 }
@@ -82,19 +97,27 @@ TEST(parse_error, names) {
   expect_errors({
       {"k <= q + n_kk",
        "`n_kk`@9 E0302 'n_kk' is neither a variable of attention.mask nor a parameter\n"
-       "note: attention.mask reads q k n_q n_k h b\n"
-       "note: parameters: tau (scalar), threshold ([heads, q_tiles]), start ([n_q])\n"
+       "note: attention.mask reads q k n_q n_k h b n_h\n"
+       "note: parameters: tau (scalar), threshold ([heads, q_tiles]), start ([n_q]), "
+       "pairs ([heads, n_q, n_k]), bucket ([heads, 32])\n"
+       "help: did you mean 'n_k'?\n"},
+      {"k < nk",
+       "`nk`@4 E0302 'nk' is neither a variable of attention.mask nor a parameter\n"
+       "note: attention.mask reads q k n_q n_k h b n_h\n"
+       "note: parameters: tau (scalar), threshold ([heads, q_tiles]), start ([n_q]), "
+       "pairs ([heads, n_q, n_k]), bucket ([heads, 32])\n"
        "help: did you mean 'n_k'?\n"},
       {"gap < 0",
        "`gap`@0 E0302 'gap' cannot be read in attention.mask\n"
        "note: gap is the largest difference, over the rows in scope, of this tile's row maximum to "
        "the running one; it can be read in gate\n"
-       "note: attention.mask reads q k n_q n_k h b\n"
-       "note: parameters: tau (scalar), threshold ([heads, q_tiles]), start ([n_q])\n"},
+       "note: attention.mask reads q k n_q n_k h b n_h\n"
+       "note: parameters: tau (scalar), threshold ([heads, q_tiles]), start ([n_q]), "
+       "pairs ([heads, n_q, n_k]), bucket ([heads, 32])\n"},
       {"maxx(q, k) < 1",
        "`maxx`@0 E0302 'maxx' is not a function\n"
-       "note: functions: select min max abs exp exp2 log log2 sqrt tanh floor ceil bit_length "
-       "clamp\n"
+       "note: functions: select min max abs exp exp2 log log2 sqrt tanh floor ceil bit_length int "
+       "hash clamp\n"
        "help: did you mean 'max'?\n"},
       {"exp < 1", "`exp`@0 E0301 'exp' is a function\nhelp: write exp(x)\n"},
       {"tau(3) < 1",
@@ -122,7 +145,7 @@ TEST(parse_error, types) {
       {"n_q / 2",
        "`n_q / 2`@0 E0303 launch: expected i32, got f32\n"
        "note: launch yields i32: a size or count that a launch needs\n"
-       "help: there is no conversion from f32 to i32; `/` with floor() divides f32\n",
+       "help: make it an integer: `int(n_q / 2)`, which rounds toward 0\n",
        Site::kLaunch},
       {"q and k < 3",
        "`q`@0 E0303 left operand of 'and': expected bool, got i32\n"
@@ -132,9 +155,12 @@ TEST(parse_error, types) {
        "help: make it a number: `select((q < 3), 1, 0)`\n"},
       {"q % tau == 0 or bit_length(0.5) == 1",
        "`tau`@4 E0303 right operand of '%': expected i32, got f32\n"
-       "help: there is no conversion from f32 to i32; `/` with floor() divides f32\n"
+       "help: make it an integer: `int(tau)`, which rounds toward 0\n"
        "`0.5`@27 E0303 argument of bit_length: expected i32, got f32\n"
-       "help: there is no conversion from f32 to i32; `/` with floor() divides f32\n"},
+       "help: make it an integer: `int(0.5)`, which rounds toward 0\n"},
+      {"k // (k < q) == 0",
+       "`(k < q)`@5 E0303 right operand of '//': expected i32, got bool\n"
+       "help: a condition is no divisor; to choose between two: `select((k < q), 2, 1)`\n"},
       {"select(q, 1, 2) == 1",
        "`q`@7 E0303 argument 1 of select: expected bool, got i32\n"
        "help: compare it: `q > 0`\n"},
@@ -153,14 +179,21 @@ TEST(parse_error, exclude_comes_before_the_estimate) {
       {"p < tau",
        "`p`@0 E0302 'p' cannot be read in estimate.exclude\n"
        "note: p is the normalised estimate of the tile; it can be read in predictor.keep\n"
-       "note: estimate.exclude reads n_q n_k h b i j n_i n_j q0 q1 k0 k1 similar_q similar_k\n"
-       "note: parameters: tau (scalar), threshold ([heads, q_tiles]), start ([n_q])\n",
+       "note: estimate.exclude reads n_q n_k h b i j n_i n_j q0 q1 k0 k1 similar_q similar_k n_h\n"
+       "note: parameters: tau (scalar), threshold ([heads, q_tiles]), start ([n_q]), "
+       "pairs ([heads, n_q, n_k]), bucket ([heads, 32])\n",
        Site::kExclude},
   });
 }
 
 TEST(parse_error, indices) {
   expect_errors({
+      {"pairs > 0",
+       "`pairs`@0 E0304 'pairs' has the shape [heads, n_q, n_k]: no index for n_q\n"
+       "note: token dimensions are written out\nhelp: write `pairs[q, k]`\n"},
+      {"bucket > 0",
+       "`bucket`@0 E0304 'bucket' has the shape [heads, 32]: no index for 32\n"
+       "note: dimensions of a fixed extent are written out\nhelp: write `bucket[0]`\n"},
       {"k >= start",
        "`start`@5 E0304 'start' has the shape [n_q]: no index for n_q\n"
        "note: token dimensions are written out\nhelp: write `start[q]`\n"},
@@ -212,7 +245,7 @@ TEST(parse_error, literals_and_size) {
 
 TEST(parse_error, all_errors_of_an_expression_are_reported_in_order) {
   const ParsedExpr parsed =
-      parse_expr("max(k, ) < foo and min(q) > start or 1 & 2", Site::kMask, kErrorParameters);
+      parse_expr("max(k, ) < foo and min(q) > start or 1 && 2", Site::kMask, kErrorParameters);
   std::vector<Code> codes;
   for (const ExprError& error : parsed.errors) codes.push_back(error.code);
   EXPECT_EQ(codes, (std::vector<Code>{Code::kExprSyntax, Code::kExprUnknownName,

@@ -8,7 +8,7 @@
 namespace lacuna {
 namespace {
 
-using enum ParamDim;
+using enum ParamAxis;
 
 const std::vector<ParamSymbol> kParsedParameters = {
     {"tau", ExprType::kF32, {}, false},

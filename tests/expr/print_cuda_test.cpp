@@ -24,7 +24,7 @@ struct PrintedCuda {
 TEST(print_cuda, reads_as_a_person_would_write_it) {
   const std::vector<ParamSymbol> parameters = {
       {"tau", ExprType::kF32, {}, false},
-      {"start", ExprType::kI32, {ParamDim::kHeads, ParamDim::kNQ}, true},
+      {"start", ExprType::kI32, {ParamAxis::kHeads, ParamAxis::kNQ}, true},
   };
   for (const PrintedCuda& row : std::vector<PrintedCuda>{
            {"k <= q + n_k - n_q", "k <= q + n_k - n_q"},
@@ -45,6 +45,12 @@ TEST(print_cuda, reads_as_a_person_would_write_it) {
            {"select(q < k, q, k) > 0", "(q < k ? q : k) > 0"},
            {"select(q < k, select(q < 1, 1, 2), select(k < 1, 3, 4)) > 0",
             "(q < k ? (q < 1 ? 1 : 2) : k < 1 ? 3 : 4) > 0"},
+           {"(q & 3 | k ^ h) == 0 and q & 1 == 1",
+            "(lacuna::modulo<4>(q) | k ^ h) == 0 && lacuna::modulo<2>(q) == 1"},
+           {"q & 5 == q << h >> 1", "(q & 5) == lacuna::floor_divide<2>(lacuna::shift_left(q, h))"},
+           {"hash(h, q // 64) >> n_h > int(tau)",
+            "lacuna::shift_right(lacuna::hash(h, lacuna::floor_divide<64>(q)), n_h) > "
+            "lacuna::to_i32(lacuna::at(args.tau))"},
            {"min(q, k) > bit_length(h)", "min(q, k) > lacuna::bit_length(h)"},
            {"50 * tanh(s / 50)", "50.0f * lacuna::tanh_approx(lacuna::divide_by(s, 50.0f))",
             Site::kScore},

@@ -47,7 +47,7 @@ struct ProblemSize {
 
 /// `special`: f32 values include infinities, NaN and zeros.
 inline ParameterSet random_parameters(Random& random, const ProblemSize& size, bool special) {
-  using enum ParamDim;
+  using enum ParamAxis;
   ParameterSet set;
   set.symbols = {
       {"tau", ExprType::kF32, {}, false},
@@ -59,9 +59,11 @@ inline ParameterSet random_parameters(Random& random, const ProblemSize& size, b
       {"group", ExprType::kI32, {kNQ}, false},
       {"level", ExprType::kF32, {kNK}, true},
       {"threshold", ExprType::kF32, {kHeads, kQTiles}, false},
+      {"bucket", ExprType::kF32, {kHeads, {kFixed, 7}}, false},
+      {"pairs", ExprType::kI32, {kBatch, kHeads, kNQ, kNK}, false},
   };
-  const auto extent_of = [&](ParamDim dim) {
-    switch (dim) {
+  const auto extent_of = [&](const ParamDim& dim) {
+    switch (dim.axis) {
       case kBatch:
         return size.batch;
       case kHeads:
@@ -70,6 +72,8 @@ inline ParameterSet random_parameters(Random& random, const ProblemSize& size, b
         return size.n_q;
       case kNK:
         return size.n_k;
+      case kFixed:
+        return static_cast<int>(dim.extent);
       default:
         return 4;
     }
@@ -165,7 +169,16 @@ class RandomExpr {
   }
 
   std::string integer(int depth) {
-    switch (random_.below(6)) {
+    static const std::vector<const char*> kBits = {"&", "^", "|", "<<", ">>"};
+    switch (random_.below(9)) {
+      case 6:
+        return infix(random_.pick(kBits), ExprType::kI32, depth);
+      case 7:
+        return "(" + operand(ExprType::kI32, depth) + " " + random_.pick(kBits) + " " +
+               std::to_string(random_.below(34)) + ")";
+      case 8:
+        return random_.chance(50) ? call("hash", ExprType::kI32, 2, depth)
+                                  : call("int", ExprType::kF32, 1, depth);
       case 0:
         return infix("//", ExprType::kI32, depth);
       case 1:
@@ -239,13 +252,14 @@ class RandomExpr {
     return names.empty() ? literal(type) : random_.pick(names);
   }
 
-  std::string index(ParamDim dim) {
+  std::string index(ParamAxis dim) {
+    if (dim == ParamAxis::kFixed) return text(ExprType::kI32, 1);
     const bool has_tokens = offers(site_, Variable::kQ);
-    const bool is_query = dim == ParamDim::kNQ || dim == ParamDim::kQTiles;
+    const bool is_query = dim == ParamAxis::kNQ || dim == ParamAxis::kQTiles;
     const bool has_keys = offers(site_, Variable::kK);  // a sink has a query alone
     std::string token = is_query || (has_tokens && !has_keys) ? "q" : "k";
     if (!has_tokens) token += "0";
-    if (dim == ParamDim::kQTiles || dim == ParamDim::kKTiles) token += " // 16";
+    if (dim == ParamAxis::kQTiles || dim == ParamAxis::kKTiles) token += " // 16";
     return random_.chance(70) ? token : token + " + " + literal(ExprType::kI32);
   }
 
@@ -254,12 +268,12 @@ class RandomExpr {
     const ParamSymbol& symbol = random_.pick(parameters_);
     if (symbol.type != type) return "";
     std::string indices;
-    for (const ParamDim dim : symbol.shape) {
-      const auto implied = info(dim).index;
+    for (const ParamDim& dim : symbol.shape) {
+      const auto implied = info(dim.axis).index;
       const bool supplied = implied && offers(site_, *implied);
       if (indices.empty() && supplied) continue;
       if (!indices.empty()) indices += ", ";
-      indices += supplied ? std::string(info(*implied).name) : index(dim);
+      indices += supplied ? std::string(info(*implied).name) : index(dim.axis);
     }
     return symbol.name + (indices.empty() ? "" : "[" + indices + "]");
   }

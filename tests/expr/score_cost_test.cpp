@@ -12,8 +12,8 @@ namespace {
 std::string score_cost_of(const std::string& text) {
   const std::vector<ParamSymbol> parameters = {
       {"cap", ExprType::kF32, {}, false},
-      {"slope", ExprType::kF32, {ParamDim::kHeads}, false},
-      {"bias", ExprType::kF32, {ParamDim::kNK}, false},
+      {"slope", ExprType::kF32, {ParamAxis::kHeads}, false},
+      {"bias", ExprType::kF32, {ParamAxis::kNK}, false},
   };
   const ParsedExpr result = parse_expr(text, Site::kScore, parameters);
   EXPECT_TRUE(result.ok()) << text;

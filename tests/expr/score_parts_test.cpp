@@ -14,8 +14,8 @@ namespace {
 
 const std::vector<ParamSymbol> kScoreParameters = {
     {"cap", ExprType::kF32, {}, false},
-    {"slope", ExprType::kF32, {ParamDim::kHeads}, false},
-    {"bias", ExprType::kF32, {ParamDim::kNK}, false},
+    {"slope", ExprType::kF32, {ParamAxis::kHeads}, false},
+    {"bias", ExprType::kF32, {ParamAxis::kNK}, false},
     {"stride", ExprType::kI32, {}, false},
 };
 

@@ -9,9 +9,9 @@ namespace lacuna {
 namespace {
 
 const std::vector<ParamSymbol> kTables = {
-    {"bias", ExprType::kF32, {ParamDim::kNK}, false},
-    {"of_head", ExprType::kF32, {ParamDim::kHeads, ParamDim::kNK}, false},
-    {"pairs", ExprType::kF32, {ParamDim::kNQ, ParamDim::kNK}, false},
+    {"bias", ExprType::kF32, {ParamAxis::kNK}, false},
+    {"of_head", ExprType::kF32, {ParamAxis::kHeads, ParamAxis::kNK}, false},
+    {"pairs", ExprType::kF32, {ParamAxis::kNQ, ParamAxis::kNK}, false},
     {"stride", ExprType::kI32, {}, false},
 };
 

@@ -61,6 +61,7 @@ Bindings bindings_of(const ParameterSet& set, int b, int h, int q, int k, float 
   bindings.set(Variable::kK, k);
   bindings.set(Variable::kNQ, kTokens);
   bindings.set(Variable::kNK, kTokens);
+  bindings.set(Variable::kNH, kHeads);
   bindings.set(Variable::kS, s);
   return bindings;
 }

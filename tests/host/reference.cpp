@@ -220,6 +220,7 @@ Outputs reference(const Program& program, const Inputs& inputs) {
         for (Row& row : w.rows) row.o.resize(static_cast<std::size_t>(s.d));
         w.bindings.set(Variable::kNQ, s.n_q);
         w.bindings.set(Variable::kNK, s.n_k);
+        w.bindings.set(Variable::kNH, s.n_h);
         w.bindings.set(Variable::kH, h);
         w.bindings.set(Variable::kB, b);
         w.bindings.set(Variable::kNI, n_i);

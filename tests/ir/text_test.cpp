@@ -109,11 +109,11 @@ class RandomProgram {
   std::vector<ParamSpec> make_params() {
     std::vector<ParamSpec> params;
     ParamSpec tau{{"tau", ExprType::kF32, {}, false}, 0, 1, 0.1, true, "", ""};
-    if (coin()) tau.symbol.shape = {ParamDim::kHeads};
+    if (coin()) tau.symbol.shape = {ParamAxis::kHeads};
     tau.default_value = std::uniform_real_distribution<double>(0, 1)(random_);
     tau.has_default = coin();
     params.push_back(tau);
-    params.push_back({{"start", ExprType::kI32, {ParamDim::kBatch, ParamDim::kNQ}, coin()},
+    params.push_back({{"start", ExprType::kI32, {ParamAxis::kBatch, ParamAxis::kNQ}, coin()},
                       -std::numeric_limits<double>::infinity(),
                       7,
                       0,

@@ -80,6 +80,7 @@ std::string inline_spec(const std::string& name) {
   "tile": {"q": [128, 64], "k": 64, "order": "descending"}})";
   if (const std::string tokens = token_spec(name); !tokens.empty()) return tokens;
   if (const std::string narrow = narrow_list_spec(name); !narrow.empty()) return narrow;
+  if (const std::string patterns = pattern_spec(name); !patterns.empty()) return patterns;
   return feature_spec(name);
 }
 
@@ -156,11 +157,33 @@ std::string Case::text() const {
 void PrintTo(const Case& c, std::ostream* out) { *out << c.text(); }
 
 const std::vector<std::string>& variant_names() {
-  static const std::vector<std::string> names = {
-      "dense",         "window",         "sink",           "row-sink",        "sigmoid",
-      "int8-sink",     "document",       "softcap",        "alibi",           "distance-table",
-      "bsfa",          "skip-softmax",   "distance-gate",  "warp-gate",       "lists",
-      "external-mask", "flash-decoding", "int8-tile-gate", "int8-gap-or-max", "int8-closing-gate"};
+  static const std::vector<std::string> names = {"dense",
+                                                 "window",
+                                                 "sink",
+                                                 "row-sink",
+                                                 "sigmoid",
+                                                 "int8-sink",
+                                                 "document",
+                                                 "softcap",
+                                                 "alibi",
+                                                 "distance-table",
+                                                 "bsfa",
+                                                 "skip-softmax",
+                                                 "distance-gate",
+                                                 "warp-gate",
+                                                 "lists",
+                                                 "external-mask",
+                                                 "flash-decoding",
+                                                 "prefix-lm",
+                                                 "longformer",
+                                                 "natten",
+                                                 "t5-bias",
+                                                 "tree",
+                                                 "pair-bias",
+                                                 "values",
+                                                 "int8-tile-gate",
+                                                 "int8-gap-or-max",
+                                                 "int8-closing-gate"};
   return names;
 }
 
@@ -180,6 +203,8 @@ const std::vector<std::string>& predicted_names() {
                                                  "sampled-rows",
                                                  "bands",
                                                  "radial",
+                                                 "sliding-tile",
+                                                 "bigbird",
                                                  "relmax",
                                                  "flashprefill",
                                                  "subblock",
@@ -264,6 +289,7 @@ Variant make_variant(const Case& c, const KernelTile& tile, std::uint32_t seed) 
                      make_narrow_list_variant(c.variant, v, tile, random) ||
                      make_pooled_variant(c.variant, v, tile, random) ||
                      make_token_variant(c.variant, v, tile, random) ||
+                     make_pattern_variant(c.variant, v, tile, random) ||
                      make_feature_variant(c.variant, v, tile, random);
   if (!known) std::abort();  // a test names a variant without a twin
   return v;

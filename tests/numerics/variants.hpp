@@ -67,6 +67,9 @@ struct Variant {
   std::vector<std::int32_t> order;  ///< of tokens; empty: as they come
   int reuse = 1;                    ///< launches that share a decision
   std::vector<ParamValue> params;
+  /// Interval analysis of the mask calls some tiles visible of which no pair is: they may be
+  /// visited.
+  bool has_loose_bounds = false;
 };
 
 /// Names of the variants without a predictor, of those with one, and of those whose lists have rows

@@ -211,7 +211,7 @@ TEST(PredictorTiles, ThatDoNotDivideAreRefusedOnEveryTarget) {
     EXPECT_EQ(plan(document, name).diagnostics,
               "error : tile.q = 96: predictor.tile.q = 128 is not a whole number of such tiles\n"
               "note: a tile that the predictor keeps is visited in whole tiles of attend\n"
-              "help: nearest legal values: tile.q = 64\n");
+              "help: nearest legal values: tile.q = 64 or 128\n");
   }
 }
 
@@ -248,18 +248,18 @@ TEST(IntegerTiles, HoldWholeGroupsAndWholeSteps) {
   EXPECT_EQ(plan(document, "cpu").diagnostics,
             "error : tile.k: expected a multiple of 32 with 8-bit keys, got 48\n"
             "note: groups of a thread are taken from 32 keys at a time\n"
-            "help: nearest legal values: tile.k = 32\n");
+            "help: nearest legal values: tile.k = 32 or 64\n");
   document.spec.quantise.qk_group = QuantGroup::kWarp;
   EXPECT_EQ(plan(document, "cpu").diagnostics, "");
   EXPECT_EQ(plan(document, "sm_89").diagnostics,
             "error : tile.k: expected a divisor of 256 with 8-bit queries and keys, got 48\n"
             "note: integers of a tile are made by one block, which takes up to 256 tokens\n"
-            "help: nearest legal values: tile.k = 32\n");
+            "help: nearest legal values: tile.k = 32 or 64\n");
   document.spec.quantise.v_bits = 8;
   EXPECT_EQ(plan(document, "cpu").diagnostics,
             "error : tile.k: expected a multiple of 32 with 8-bit values, got 48\n"
             "note: an mma of 8-bit values adds up 32 keys\n"
-            "help: nearest legal values: tile.k = 32\n");
+            "help: nearest legal values: tile.k = 32 or 64\n");
 }
 
 TEST(IntegerTiles, AvoidSpillsWhereE4m3IsConverted) {

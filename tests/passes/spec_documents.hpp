@@ -17,7 +17,7 @@ inline SpecDocument make_document(bool has_gate = false) {
   VariantSpec& spec = document.spec;
   spec.name = "made";
   spec.params.push_back(
-      {{"threshold", ExprType::kF32, {ParamDim::kHeads}, false}, -100, 100, 0, true, "", ""});
+      {{"threshold", ExprType::kF32, {ParamAxis::kHeads}, false}, -100, 100, 0, true, "", ""});
   const auto symbols = spec.param_symbols();
   spec.attention.mask = parse_expr("k <= q + n_k - n_q", Site::kMask, symbols).expr;
   if (has_gate) {

@@ -6,6 +6,7 @@
 
 #include "lacuna/lacuna.hpp"
 #include "runtime/launch/bind_launch.hpp"
+#include "runtime/launch/monotone.hpp"
 
 namespace lacuna {
 namespace {
@@ -30,13 +31,29 @@ LaunchContract contract(DLDevice device = {kDLCPU, 0}) {
   c.head_dim = 64;
   c.tile_q = 128;
   c.tile_k = 64;
-  ParamSpec threshold = param("threshold", ExprType::kF32, {ParamDim::kHeads, ParamDim::kQTiles});
+  ParamSpec threshold = param("threshold", ExprType::kF32, {ParamAxis::kHeads, ParamAxis::kQTiles});
   ParamSpec sink = param("sink", ExprType::kI32, {});
   sink.minimum = 0;
   sink.has_default = true;
   sink.default_value = 4;
   c.params = {threshold, sink};
   return c;
+}
+
+TEST(Monotone, IsLookedAtAlongTheLastDimensionAndInAnyStride) {
+  const std::int32_t values[] = {1, 9, 4, 9, 4, 8, 0, 8, 2, 9};  // two rows of five, interleaved
+  ParamView view;
+  view.data = values;
+  view.extent[0] = 2, view.extent[1] = 5;
+  view.stride[0] = 1, view.stride[1] = 2;
+  const ParamSpec start = param("start", ExprType::kI32, {ParamAxis::kBatch, ParamAxis::kNQ});
+  EXPECT_EQ(first_fall(start.symbol, view),
+            "value 0 at [0, 3] is not at least 4, the one before it");
+  view.extent[1] = 3;
+  EXPECT_EQ(first_fall(start.symbol, view),
+            "value 8 at [1, 2] is not at least 9, the one before it");
+  view.extent[1] = 2;
+  EXPECT_FALSE(first_fall(start.symbol, view));
 }
 
 /// Arguments that fit: batch 2, heads 8 over 2, n_q 300, n_k 200; 3 query tiles, 4 key tiles.

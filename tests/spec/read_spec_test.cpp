@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "compiler/expr/expr_tables.hpp"
 #include "compiler/expr/parse.hpp"
 #include "compiler/spec/fields.hpp"
 #include "compiler/spec/spec.hpp"
@@ -97,7 +98,8 @@ TEST(ReadSpec, FillsEveryField) {
   EXPECT_EQ(spec.attention.lse_base, LseBase::k2);
   ASSERT_EQ(spec.params.size(), 2U);
   const ParamSpec& z = spec.params[0];  // in file order
-  EXPECT_EQ(z.symbol, (ParamSymbol{"z", ExprType::kI32, {ParamDim::kBatch, ParamDim::kNQ}, true}));
+  EXPECT_EQ(z.symbol,
+            (ParamSymbol{"z", ExprType::kI32, {ParamAxis::kBatch, ParamAxis::kNQ}, true}));
   EXPECT_EQ(z.minimum, 0);
   EXPECT_TRUE(std::isinf(z.maximum));
   EXPECT_EQ(z.default_value, 3);
@@ -386,7 +388,7 @@ TEST(SpecNames, FollowTheJson) {
   EXPECT_EQ(name_of(QuantGroup::kThread), "thread");
   EXPECT_EQ(name_of(SimilarityForm::kGramMax), "gram_max");
   EXPECT_EQ(name_of(TokenOrder::kTimeMajor), "time_major");
-  EXPECT_EQ(name_of(ParamDim::kQTiles), "q_tiles");
+  EXPECT_EQ(name_of(ParamDim(ParamAxis::kQTiles)), "q_tiles");
   EXPECT_EQ(size_bytes(DType::kF32), 4);
   EXPECT_EQ(size_bytes(DType::kBF16), 2);
 }

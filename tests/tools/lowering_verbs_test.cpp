@@ -140,7 +140,13 @@ TEST(Explain, SaysThatATargetDecidesAGateByOtherRows) {
 TEST(Explain, ExplainsACode) {
   const CommandResult result = run_lacuna({"explain", "e0301"});
   EXPECT_EQ(result.status, 0);
-  EXPECT_EQ(result.out, "E0301 (expressions): an expression cannot be parsed\n");
+  EXPECT_EQ(
+      result.out,
+      "E0301 (expressions): an expression cannot be parsed\n"
+      "  cause    Formulas have the operators of Python, without `x if c else y`, `**` and chained "
+      "comparisons.\n"
+      "  example  0 <= k < 64\n"
+      "  cure     Write `0 <= k and k < 64`, `select(c, x, y)`, `x * x`.\n");
   const CommandResult unknown = run_lacuna({"explain", "E9999"});
   EXPECT_EQ(unknown.status, 1);
   EXPECT_EQ(unknown.err, "lacuna: error: there is no code E9999\n");
@@ -148,8 +154,9 @@ TEST(Explain, ExplainsACode) {
 
 TEST(Explain, ShowsTheFieldsAndRulesThatRaiseACode) {
   const CommandResult range = run_lacuna({"explain", "E0203"});
-  EXPECT_EQ(range.out.rfind("E0203 (spec fields): a field has a value outside its range\n\n", 0),
-            0u);
+  EXPECT_EQ(
+      range.out.rfind("E0203 (spec fields): a field has a value outside its range\n  cause ", 0),
+      0u);
   const std::size_t row = range.out.find("\n  tile.q ");
   ASSERT_NE(row, std::string::npos) << range.out;
   const std::string line = range.out.substr(row + 1, range.out.find('\n', row + 1) - row - 1);

@@ -257,13 +257,38 @@ TEST_F(Run, NamesWhatIsNotFiniteInV) {
   poisoned.tensors["v"] = tools::from_f32(v, {1, kRunTokens, kRunHeadDim}, ArrayType::kBF16);
   const std::string file = scratch_.write("poisoned.safetensors", print_safetensors(poisoned));
   const CommandResult result = run("bsfa", {"--input", file});
-  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.status, 4) << result.err;
+  EXPECT_NE(result.err.find(" elements of o are NaN or infinite"), std::string::npos) << result.err;
   EXPECT_NE(result.out.find("NaN or infinity in 2 tokens of v, and so in o of every query that "
                             "sees such a token"),
             std::string::npos)
       << result.out;
   EXPECT_EQ(parse_document(run("bsfa", {"--input", file, "--json"}))["v_not_finite"], 2);
   EXPECT_EQ(parse_document(run("bsfa", with_input({"--json"})))["v_not_finite"], 0);
+}
+
+TEST_F(Run, RefusesAMonotoneParameterThatFalls) {
+  std::vector<float> start(kRunTokens, 0);
+  start[5] = 3;
+  const tools::Array falls = tools::from_f32(start, {kRunTokens}, ArrayType::kI32);
+  const std::string file = scratch_.write("start.npy", tools::print_npy(falls));
+  EXPECT_REJECTED(
+      run("document", with_input({"--param", "start=@" + file})),
+      "lacuna: error: parameter start is declared monotone, but value 0 at [6] is not at "
+      "least 3, the one before it\n");
+}
+
+TEST_F(Run, WarnsOfRulesThatDecideNothing) {
+  const auto warnings = [&](const char* spec, std::vector<std::string> more) {
+    more.push_back("--json");
+    return parse_document(run(spec, with_input(more)))["warnings"].dump();
+  };
+  EXPECT_NE(
+      warnings("streaming", {"--param", "sink=100000"}).find("predictor.keep holds for every"),
+      std::string::npos);
+  EXPECT_NE(warnings("prefix-lm", {"--param", "prefix=100000"}).find("attention.mask is true"),
+            std::string::npos);
+  EXPECT_EQ(warnings("dense", {}), "[]");
 }
 
 /// There a weight of 0 is multiplied with V too.

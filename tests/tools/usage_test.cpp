@@ -39,6 +39,13 @@ TEST(Usage, VersionIsOneLine) {
 }
 
 /// Status 2, nothing on stdout, and this first line on stderr.
+TEST(Usage, IsJsonWhereJsonIsAskedFor) {
+  const CommandResult result = run_lacuna({"check", "--jsn", "--json", "x.json"});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_EQ(parse_document(result)["diagnostics"][0]["message"],
+            "unknown flag \"--jsn\"; did you mean \"--json\"?");
+}
+
 void expect_usage_error(const std::vector<std::string>& arguments, const std::string& line) {
   const CommandResult result = run_lacuna(arguments);
   EXPECT_EQ(result.status, 2) << line;

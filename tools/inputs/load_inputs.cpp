@@ -21,11 +21,15 @@ constexpr const char* kSample = "lm-layer5-4k.safetensors";
 bool lift(const std::string& name, Array& array, const InputOptions& options,
           Diagnostics& diagnostics) {
   const bool is_float = array.type == ArrayType::kBF16 || array.type == ArrayType::kF16 ||
-                        array.type == ArrayType::kF32;
+                        array.type == ArrayType::kF32 ||
+                        (array.type == ArrayType::kF64 && options.dtype.has_value());
   if (!is_float) {
     diagnostics.add({.code = Code::kTensorDType,
                      .message = "tensor " + name + ": dtype: expected bf16, f16 or f32, got " +
                                 std::string(name_of(array.type))});
+    if (array.type == ArrayType::kF64)
+      diagnostics.items.back().helps.emplace_back(
+          "NumPy's default; have it converted with --dtype f32, bf16 or f16");
   }
   if (array.shape.size() < 2 || array.shape.size() > 4) {
     diagnostics.add({.code = Code::kTensorShape,

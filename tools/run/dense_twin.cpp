@@ -27,6 +27,16 @@ DenseTwin dense_twin(const VariantSpec& spec) {
   return twin;
 }
 
+std::string plain_twin(const VariantSpec& spec, bool is_causal) {
+  VariantSpec plain;
+  plain.name = spec.name;
+  plain.attention.scale = spec.attention.scale;
+  plain.attention.head_dim = spec.attention.head_dim;
+  plain.attention.dtype = spec.attention.dtype;
+  if (is_causal) plain.attention.mask = parse_expr("k <= q + n_k - n_q", Site::kMask, {}).expr;
+  return print_spec(plain);
+}
+
 std::string reusing_twin(const VariantSpec& spec) {
   constexpr int kMostLaunches = 1000;
   VariantSpec reusing = spec;

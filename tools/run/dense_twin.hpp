@@ -16,6 +16,9 @@ struct DenseTwin {
 
 DenseTwin dense_twin(const VariantSpec& spec);
 
+/// Attention with nothing of the spec's but its scale: causal, or unmasked.
+std::string plain_twin(const VariantSpec& spec, bool is_causal);
+
 /// JSON of the same spec, but one decision serves as many launches as may be: what remains of a
 /// launch without its prediction. The kernels are the same.
 std::string reusing_twin(const VariantSpec& spec);

@@ -1,6 +1,7 @@
 #include "tools/run/launch.hpp"
 
 #include "tools/run/dense_twin.hpp"
+#include "tools/run/mask_classes.hpp"
 
 // After the compiler's headers, as tools/run/tensors.hpp says.
 #include "tools/run/kernels.hpp"
@@ -42,6 +43,24 @@ void measure_dense(Measurement& m, Buffer* lse) {
   const v1::LaunchArgs args = dense_arguments(dense, m.inputs, m.tensors, m.place, m.errors, lse);
   m.result.dense_us = launch_and_time(dense.kernel, args, m.place, m.options.times, m.tensors.o,
                                       m.result.dense_o, m.errors);
+}
+
+/// What the mask itself gains shows against attention without it. The dense twin has it.
+void measure_plain(Measurement& m) {
+  const Expr& mask = m.document.spec.attention.mask;
+  if (mask.empty() || !m.options.times) return;
+  const bool is_causal = looks_causal(m.document.spec, m.inputs);
+  const std::string text = plain_twin(m.document.spec, is_causal);
+  if (is_causal && mask.text == "k <= q + n_k - n_q") return;  // that is the dense twin
+  const v1::Kernel kernel =
+      prepare_spec(m.engine, text, m.document.source.path + " without its mask", m.inputs);
+  AlignedBuffer workspace = place_workspace(kernel, m.inputs, m.place, m.errors);
+  v1::LaunchArgs args = arguments(m.inputs, m.tensors, workspace, m.place);
+  args.params.clear();
+  m.result.plain = is_causal ? "causal" : "unmasked";
+  m.result.plain_us = median_time_us(
+      m.place, [&] { kernel.launch(args); }, m.errors.diagnostics);
+  m.errors.check();
 }
 
 /// The time of a launch whose tiles are known already.
@@ -98,6 +117,7 @@ RunResult measure(const SpecDocument& document, const Inputs& inputs, const Laun
       launch_and_time(sparse, args, *place, options.times, m.tensors.o, m.result.o, m.errors);
   measure_attend(m, extras);
   if (!dense_first) measure_dense(m, nullptr);
+  measure_plain(m);
   return std::move(m.result);
 }
 

@@ -3,9 +3,6 @@
 #include <algorithm>
 
 namespace lacuna::tools {
-namespace {
-
-/// Parameters as expressions read them; `values` point into the inputs.
 std::vector<ParamView> views_of(const VariantSpec& spec, const Inputs& inputs) {
   std::vector<ParamView> views;
   for (const ParamSpec& param : spec.params) {
@@ -36,7 +33,32 @@ std::vector<ParamView> views_of(const VariantSpec& spec, const Inputs& inputs) {
   return views;
 }
 
-}  // namespace
+bool looks_causal(const VariantSpec& spec, const Inputs& inputs) {
+  constexpr std::int32_t kQueries = 64;
+  const std::vector<ParamView> views = views_of(spec, inputs);
+  const auto n_b = static_cast<std::int32_t>(inputs.q.shape[0]);
+  const auto n_h = static_cast<std::int32_t>(inputs.q.shape[1]);
+  const auto n_q = static_cast<std::int32_t>(inputs.q.shape[2]);
+  const auto n_k = static_cast<std::int32_t>(inputs.k.shape[2]);
+  Bindings bindings;
+  bindings.parameters = views;
+  bindings.set(Variable::kNQ, n_q);
+  bindings.set(Variable::kNK, n_k);
+  bindings.set(Variable::kNH, n_h);
+  const std::int32_t step = std::max(n_q / kQueries, 1);
+  for (std::int32_t head = 0; head < n_b * n_h; ++head)
+    for (std::int32_t q = 0; q < n_q; q += step) {
+      bindings.set(Variable::kB, head / n_h);
+      bindings.set(Variable::kH, head % n_h);
+      bindings.set(Variable::kQ, q);
+      for (std::int32_t k = std::max(q + n_k - n_q + 1, 0); k < n_k; ++k) {
+        bindings.set(Variable::kK, k);
+        if (spec.attention.mask.empty() || evaluate(spec.attention.mask, bindings).boolean)
+          return false;
+      }
+    }
+  return true;
+}
 
 MaskClasses::MaskClasses(const SpecDocument& document, const Inputs& inputs, std::int32_t tile_q,
                          std::int32_t tile_k)
@@ -49,6 +71,7 @@ MaskClasses::MaskClasses(const SpecDocument& document, const Inputs& inputs, std
   bindings_.parameters = views_;
   bindings_.set(Variable::kNQ, n_q_);
   bindings_.set(Variable::kNK, n_k_);
+  bindings_.set(Variable::kNH, static_cast<std::int32_t>(inputs.q.shape[1]));
 }
 
 TileLook MaskClasses::look(std::int32_t b, std::int32_t h, std::int32_t i, std::int32_t j,

@@ -21,6 +21,12 @@ enum class TileLook : std::uint8_t {
 };
 inline constexpr int kTileLooks = 5;
 
+/// Parameters as expressions read them; they point into the inputs.
+std::vector<ParamView> views_of(const VariantSpec& spec, const Inputs& inputs);
+
+/// Does no query see a key behind its own place? Asked of 64 queries of each head.
+bool looks_causal(const VariantSpec& spec, const Inputs& inputs);
+
 class MaskClasses {
  public:
   /// `inputs` outlives it.

@@ -85,6 +85,11 @@ std::string print_run(const std::string& spec, const Inputs& inputs, const RunRe
                                      print_scientific(error.max_abs) + ", against dense"});
   if (inputs.v_not_finite > 0)
     table.rows.push_back({"warning", print_not_finite(inputs.v_not_finite, result)});
+  if (result.o_not_finite > 0)
+    table.rows.push_back({"warning", "NaN or infinity in " + std::to_string(result.o_not_finite) +
+                                         (result.o_not_finite == 1 ? " element" : " elements") +
+                                         " of o"});
+  for (const std::string& warning : result.warnings) table.rows.push_back({"warning", warning});
   const bool predicts = result.selection_bytes > 0;
   table.rows.push_back(
       {"time", (predicts ? "predict " + print_time_us(predict_us(result)) + ", " : "") + "attend " +
@@ -93,6 +98,9 @@ std::string print_run(const std::string& spec, const Inputs& inputs, const RunRe
                    (predicts ? ", " + ratio(result.dense_us, result.attend_us) +
                                    " x with the tiles of an earlier call"
                              : "")});
+  if (result.plain_us > 0)
+    table.rows.push_back({"", result.plain + " attention " + print_time_us(result.plain_us) + ": " +
+                                  ratio(result.plain_us, result.sparse_us) + " x as fast"});
   if (result.workspace_bytes > 0)
     table.rows.push_back({"memory", "workspace " + print_bytes(result.workspace_bytes) +
                                         ", kept tiles " + print_bytes(result.selection_bytes)});
@@ -120,11 +128,14 @@ void fill_run_json(const std::string& spec, const Inputs& inputs, const RunResul
                        {"visited", result.tiles.visited},
                        {"gated", result.tiles.gated}};
   document["v_not_finite"] = inputs.v_not_finite;
+  document["o_not_finite"] = result.o_not_finite;
+  document["warnings"] = result.warnings;
   document["error"] = {{"rel_l1", error.rel_l1}, {"max_abs", error.max_abs}};
   document["time_us"] = {{"dense", result.dense_us},
                          {"sparse", result.sparse_us},
                          {"predict", predict_us(result)},
                          {"attend", result.attend_us}};
+  if (result.plain_us > 0) document["time_us"][result.plain] = result.plain_us;
   document["workspace_bytes"] = result.workspace_bytes;
   document["selection_bytes"] = result.selection_bytes;
   const auto cache = result.kernel.value("cache", ordered_json::object());

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "tools/io/array.hpp"
 
@@ -32,6 +33,11 @@ struct RunResult {  // NOLINT(bugprone-exception-escape)
   double sparse_us = 0, dense_us = 0;
   double attend_us = 0;  ///< of a launch that decides nothing; without a predictor: sparse_us
   std::size_t workspace_bytes = 0, selection_bytes = 0;
+  std::string
+      plain;  ///< "causal" or "unmasked": attention without the spec's own mask; "": the same
+  double plain_us = 0;                ///< its time
+  std::int64_t o_not_finite = 0;      ///< elements of o
+  std::vector<std::string> warnings;  ///< of rules that decide nothing
 };
 
 }  // namespace lacuna::tools

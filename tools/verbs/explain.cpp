@@ -3,6 +3,7 @@
 
 #include "cache/store.hpp"
 #include "compiler/emit/emit.hpp"
+#include "compiler/expr/expr_tables.hpp"
 #include "compiler/expr/parse.hpp"
 #include "compiler/lower/lower.hpp"
 #include "compiler/target/plan_values.hpp"
@@ -57,8 +58,8 @@ std::string limit_of_blocks(const Plan& plan) {
 std::string print_param_shape(const ParamSymbol& symbol) {
   if (symbol.shape.empty()) return "scalar";
   std::string text;
-  for (const ParamDim dim : symbol.shape) {
-    text += (text.empty() ? "[" : ", ") + std::string(name_of(dim));
+  for (const ParamDim& dim : symbol.shape) {
+    text += (text.empty() ? "[" : ", ") + name_of(dim);
   }
   return text + "]";
 }

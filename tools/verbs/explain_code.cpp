@@ -70,6 +70,13 @@ void explain_code(int number, Session& session) {
   session.document["summary"] = summary;
   session.print(code_name(code) + " (" + std::string(code_subject(code)) +
                 "): " + std::string(summary) + "\n");
+  const Explanation explanation = explanation_of(code);
+  session.document["cause"] = explanation.cause;
+  session.document["example"] = explanation.example;
+  session.document["cure"] = explanation.cure;
+  session.print("  cause    " + std::string(explanation.cause) + "\n  example  " +
+                std::string(explanation.example) + "\n  cure     " + std::string(explanation.cure) +
+                "\n");
   explain_fields(code, session);
   if (code == Code::kProgramRule) explain_rules(session);
 }

@@ -8,6 +8,7 @@
 #include "tools/io/npy.hpp"
 #include "tools/run/launch.hpp"
 #include "tools/run/report.hpp"
+#include "tools/run/warnings.hpp"
 #include "tools/verbs/verbs.hpp"
 
 namespace lacuna::tools {
@@ -51,13 +52,21 @@ Array output_array(const RunResult& result, const Inputs& inputs) {
   return o;
 }
 
-void finish_run(const RunOptions& options, const std::string& spec, const Inputs& inputs,
-                const RunResult& result, Session& session) {
+void finish_run(const RunOptions& options, const SpecDocument& document, const Inputs& inputs,
+                RunResult result, Session& session) {
+  const std::string& spec = document.spec.name;
+  result.o_not_finite = count_not_finite(result.o);
+  result.warnings = warnings_of(document, inputs, result);
   const OutputError error = compare(result.o, result.dense_o);
   fill_run_json(spec, inputs, result, error, session.document);
   if (!write_npy(options.out, output_array(result, inputs), session)) return;
   if (!write_npy(options.mask_out, result.tile_mask, session)) return;
   session.print(print_run(spec, inputs, result, error));
+  if (result.o_not_finite > 0) {
+    session.fail(ExitCode::kNumerics,
+                 std::to_string(result.o_not_finite) + " elements of o are NaN or infinite");
+    return;
+  }
   if (options.check && !(error.rel_l1 <= options.tolerance)) {
     session.fail(ExitCode::kNumerics, "relative L1 error against dense: expected at most " +
                                           print_scientific(options.tolerance) + ", got " +
@@ -71,8 +80,12 @@ void run_run(const RunOptions& options, Session& session) {
     return;
   const auto inputs = load_inputs(options.input, document->spec, session);
   if (!inputs) return;
-  const auto result = run_and_measure(*document, *inputs, options.launch, session);
-  if (result) finish_run(options, document->spec.name, *inputs, *result, session);
+  if (const std::string broken = broken_promise(document->spec, *inputs); !broken.empty()) {
+    session.fail(ExitCode::kInput, "parameter " + broken);
+    return;
+  }
+  auto result = run_and_measure(*document, *inputs, options.launch, session);
+  if (result) finish_run(options, *document, *inputs, std::move(*result), session);
 }
 
 }  // namespace

@@ -33,6 +33,7 @@ Lists compact(const Array& bits, const Compact& op, const HostArgs& args,
     bindings.parameters = params;
     bindings.set(Variable::kNQ, args.n_q);
     bindings.set(Variable::kNK, args.n_k);
+    bindings.set(Variable::kNH, args.n_h);
     bindings.set(Variable::kB, args.first_b + static_cast<std::int32_t>(head.b));
     bindings.set(Variable::kH, static_cast<std::int32_t>(head.h));
     const auto* words = at<std::uint32_t>(bits, head, i * op.tile_q / op.keep_q);

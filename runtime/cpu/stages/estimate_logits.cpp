@@ -196,6 +196,7 @@ EstimateScratch::EstimateScratch(const EstimateJob& job) {
   bindings.parameters = job.params;
   bindings.set(Variable::kNQ, job.args.n_q);
   bindings.set(Variable::kNK, job.args.n_k);
+  bindings.set(Variable::kNH, job.args.n_h);
   bindings.set(Variable::kNI, job.q_tiles());
   bindings.set(Variable::kNJ, job.k_tiles());
 }

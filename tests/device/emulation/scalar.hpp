@@ -45,6 +45,10 @@ inline unsigned __float_as_uint(float x) { return std::bit_cast<unsigned>(x); }
 inline float __int_as_float(int bits) { return std::bit_cast<float>(bits); }
 inline int __float_as_int(float x) { return std::bit_cast<int>(x); }
 inline int __float2int_rn(float x) { return static_cast<int>(std::nearbyint(x)); }
+inline int __float2int_rz(float x) {
+  if (x != x) return 0;
+  return x >= 0x1p31F ? 0x7fffffff : x < -0x1p31F ? -0x7fffffff - 1 : static_cast<int>(x);
+}
 inline float __int2float_rn(int x) { return static_cast<float>(x); }
 
 /// Never contracted to a fused multiply-add (-ffp-contract=off).

@@ -32,6 +32,7 @@ Bindings bind_row(int q, const ProblemSize& size) {
   bindings.parameters = formula_parameters().views;
   bindings.set(Variable::kNQ, size.n_q);
   bindings.set(Variable::kNK, size.n_k);
+  bindings.set(Variable::kNH, size.heads);
   bindings.set(Variable::kH, 1);
   bindings.set(Variable::kB, 1);
   bindings.set(Variable::kQ, q);

@@ -122,6 +122,43 @@ Value* compare(Emitter& e, Predicate ordered, Predicate integer, Value* a, Value
   return is_float(a) ? e.ir.CreateFCmp(ordered, a, b) : e.ir.CreateICmp(integer, a, b);
 }
 
+/// Saturates; NaN becomes 0.
+Value* to_i32(Emitter& e, Value* x) {
+  if (!is_float(x)) return x;
+  llvm::Type* type = x->getType()->getWithNewType(e.i32());
+  return e.ir.CreateIntrinsic(llvm::Intrinsic::fptosi_sat, {type, x->getType()}, {x});
+}
+
+Value* shift(Emitter& e, ExprOp op, Value* x, Value* digits) {
+  Value* none = e.bits_like(digits, 0);
+  Value* most = e.bits_like(digits, 31);
+  Value* by = e.ir.CreateBinaryIntrinsic(llvm::Intrinsic::smax, digits, none);
+  by = e.ir.CreateBinaryIntrinsic(llvm::Intrinsic::smin, by, most);
+  if (op == ExprOp::kShiftRight) return e.ir.CreateAShr(x, by);
+  return e.ir.CreateSelect(e.ir.CreateICmpSGT(digits, most), e.bits_like(x, 0),
+                           e.ir.CreateShl(x, by));
+}
+
+/// MurmurHash3_x86_32 of one word, as compiler/expr/operators.hpp.
+Value* hash(Emitter& e, Value* seed, Value* word) {
+  const auto times = [&](Value* x, std::uint32_t factor) {
+    return e.ir.CreateMul(x, e.bits_like(x, factor));
+  };
+  const auto rotated = [&](Value* x, std::uint32_t digits) {
+    return e.ir.CreateIntrinsic(llvm::Intrinsic::fshl, {x->getType()},
+                                {x, x, e.bits_like(x, digits)});
+  };
+  const auto folded = [&](Value* x, std::uint32_t digits) {
+    return e.ir.CreateXor(x, e.ir.CreateLShr(x, e.bits_like(x, digits)));
+  };
+  Value* bits = e.ir.CreateXor(seed, times(rotated(times(word, 0xcc9e2d51U), 15), 0x1b873593U));
+  bits = times(rotated(bits, 13), 5);
+  bits = e.ir.CreateAdd(bits, e.bits_like(bits, 0xe6546b64U));
+  bits = e.ir.CreateXor(bits, e.bits_like(bits, 4));
+  bits = times(folded(bits, 16), 0x85ebca6bU);
+  return folded(times(folded(bits, 13), 0xc2b2ae35U), 16);
+}
+
 /// Operators of two operands of one shape and type.
 Value* binary(Emitter& e, ExprOp op, Value* a, Value* b) {
   const bool real = is_float(a);
@@ -150,6 +187,17 @@ Value* binary(Emitter& e, ExprOp op, Value* a, Value* b) {
       return e.ir.CreateAnd(a, b);
     case ExprOp::kOr:
       return e.ir.CreateOr(a, b);
+    case ExprOp::kShiftLeft:
+    case ExprOp::kShiftRight:
+      return shift(e, op, a, b);
+    case ExprOp::kBitAnd:
+      return e.ir.CreateAnd(a, b);
+    case ExprOp::kBitXor:
+      return e.ir.CreateXor(a, b);
+    case ExprOp::kBitOr:
+      return e.ir.CreateOr(a, b);
+    case ExprOp::kHash:
+      return hash(e, a, b);
     case ExprOp::kMin:
       return e.ir.CreateBinaryIntrinsic(real ? llvm::Intrinsic::minnum : llvm::Intrinsic::smin, a,
                                         b);
@@ -188,6 +236,8 @@ Value* lower_node(Emitter& e, const ExprNode& node, std::vector<Value*> in,
       return parameter(e, node, in, scope);
     case ExprOp::kToF32:
       return to_f32(e, in[0]);
+    case ExprOp::kToI32:
+      return to_i32(e, in[0]);
     case ExprOp::kNegate:
       return is_float(in[0]) ? e.ir.CreateFNeg(in[0]) : e.ir.CreateNeg(in[0]);
     case ExprOp::kNot:

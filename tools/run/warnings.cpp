@@ -1,0 +1,78 @@
+#include "tools/run/warnings.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/launch/monotone.hpp"
+#include "tools/run/mask_classes.hpp"
+
+namespace lacuna::tools {
+namespace {
+
+/// Does every visited tile lie wholly in what the mask leaves visible?
+bool is_true_everywhere(const SpecDocument& document, const Inputs& inputs,
+                        const RunResult& result) {
+  MaskClasses classes(document, inputs, result.tile_q, result.tile_k);
+  const auto& shape = result.tile_mask.shape;
+  const auto extent = [&](std::size_t d) { return static_cast<std::int32_t>(shape[d]); };
+  for (std::int32_t b = 0; b < extent(0); ++b)
+    for (std::int32_t h = 0; h < extent(1); ++h)
+      for (std::int32_t i = 0; i < extent(2); ++i)
+        for (std::int32_t j = 0; j < extent(3); ++j)
+          if (classes.look(b, h, i, j, 1) != TileLook::kFull) return false;
+  return true;
+}
+
+std::string mask_warning(const SpecDocument& document, const Inputs& inputs,
+                         const RunResult& result) {
+  const TileCounts& tiles = result.tiles;
+  const auto all = static_cast<std::int64_t>(result.tile_mask.bytes.size());
+  if (document.spec.attention.mask.empty() || all == 0) return "";
+  if (tiles.visible == 0) return "attention.mask hides every key of every query: o is 0";
+  if (tiles.visible < all) return "";
+  if (is_true_everywhere(document, inputs, result)) return "attention.mask is true everywhere";
+  return "attention.mask leaves no tile out: it hides keys within tiles alone, or reads a tensor "
+         "that is not monotone, of which a tile knows nothing";
+}
+
+std::string keep_warning(const VariantSpec& spec, const TileCounts& tiles) {
+  if (!spec.predictor || tiles.visible == 0) return "";
+  if (tiles.visited == 0) return "predictor.keep holds for no visible tile: o is 0";
+  if (tiles.visited < tiles.visible) return "";
+  return "predictor.keep holds for every visible tile: nothing is left out";
+}
+
+/// Reports count what all rows of a tile gated; warps that gate alone are in no count.
+std::string gate_warning(const VariantSpec& spec, const TileCounts& tiles) {
+  if (!spec.gate || spec.gate->scope != GateScope::kTile || tiles.visited == 0) return "";
+  return tiles.gated == 0 ? "gate.skip holds for no tile: nothing is gated" : "";
+}
+
+}  // namespace
+
+std::int64_t count_not_finite(const Array& array) {
+  const std::vector<float> values = to_f32(array);
+  return std::ranges::count_if(values, [](float x) { return !std::isfinite(x); });
+}
+
+std::vector<std::string> warnings_of(const SpecDocument& document, const Inputs& inputs,
+                                     const RunResult& result) {
+  std::vector<std::string> warnings = {mask_warning(document, inputs, result),
+                                       keep_warning(document.spec, result.tiles),
+                                       gate_warning(document.spec, result.tiles)};
+  std::erase(warnings, "");
+  return warnings;
+}
+
+std::string broken_promise(const VariantSpec& spec, const Inputs& inputs) {
+  const std::vector<ParamView> views = views_of(spec, inputs);
+  for (std::size_t p = 0; p < spec.params.size(); ++p) {
+    const ParamSymbol& symbol = spec.params[p].symbol;
+    if (!symbol.monotone) continue;
+    if (const auto fall = first_fall(symbol, views[p]))
+      return symbol.name + " is declared monotone, but " + *fall;
+  }
+  return "";
+}
+
+}  // namespace lacuna::tools
