@@ -31,6 +31,8 @@ std::optional<Shift> shift_of(Variable variable, bool in_attend) {
       return Shift{kNQ, false};
     case Variable::kH:
       return Shift{kFirstH, true};
+    case Variable::kNH:
+      return Shift{kNH, false};
     case Variable::kI:
       return Shift{in_attend ? kFirstGateTile : kFirstKeepTile, true};
     case Variable::kNI:
@@ -48,7 +50,7 @@ std::optional<Shift> shift_of(const ExprNode& node, bool in_attend) {
 /// Is child `c` of a node an index that the formula does not write out?
 bool is_site_index(const Expr& expr, const ExprNode& node, std::size_t c) {
   if (node.op != ExprOp::kParameter) return false;
-  return info(expr.parameters[node.symbol].shape[c]).index.has_value();
+  return info(expr.parameters[node.symbol].shape[c].axis).index.has_value();
 }
 
 /// Which PositionParams the formula needs.
@@ -75,7 +77,7 @@ Expr shift_formula(const Expr& expr, bool in_attend, const Indices& indices,
   std::vector<int> moved;
   const auto parameter = [&](PositionParam param) {
     return builder.parameter(indices[static_cast<std::size_t>(param)], ExprType::kI32,
-                             {-1, -1, -1});
+                             kNoChildren);
   };
   for (const ExprNode& node : expr.nodes) {
     int id = -1;
@@ -88,7 +90,7 @@ Expr shift_formula(const Expr& expr, bool in_attend, const Indices& indices,
       auto children = moved_children(node, moved);
       for (std::size_t c = 0; c < children.size() && children[c] >= 0; ++c) {
         if (is_site_index(expr, node, c))
-          children[c] = builder.variable(*info(expr.parameters[node.symbol].shape[c]).index);
+          children[c] = builder.variable(*info(expr.parameters[node.symbol].shape[c].axis).index);
       }
       id = builder.copy(node, children);
     }

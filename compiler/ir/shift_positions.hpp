@@ -19,14 +19,15 @@ enum class PositionParam : std::uint8_t {
   kFirstQ,         ///< the part's first query
   kNQ,             ///< queries of the whole
   kFirstH,         ///< the part's first query head
+  kNH,             ///< query heads of the whole
   kFirstKeepTile,  ///< the part's first query tile of the predictor
   kKeepTiles,      ///< query tiles of the predictor in the whole
   kFirstGateTile,  ///< the part's first query tile of attend
   kGateTiles,      ///< query tiles of attend in the whole
 };
 
-inline constexpr std::array<std::string_view, 7> kPositionParamNames = {
-    "group_first_q",         "group_n_q",        "group_first_h",
+inline constexpr std::array<std::string_view, 8> kPositionParamNames = {
+    "group_first_q",         "group_n_q",        "group_first_h",         "group_n_h",
     "group_first_keep_tile", "group_keep_tiles", "group_first_gate_tile",
     "group_gate_tiles"};
 

@@ -134,21 +134,23 @@ class GroupLaunch {
                                                   : "an address in between"));
   }
 
-  std::int64_t extent_of(ParamDim dim) const {
+  std::int64_t extent_of(const ParamDim& dim) const {
     const LaunchShape& shape = problem_.shape;
-    switch (dim) {
-      case ParamDim::kBatch:
+    switch (dim.axis) {
+      case ParamAxis::kBatch:
         return shape.n_b;
-      case ParamDim::kHeads:
+      case ParamAxis::kHeads:
         return shape.n_h;
-      case ParamDim::kQTiles:
+      case ParamAxis::kQTiles:
         return ceil_div(shape.n_q, plan_.tensors.tile_q);
-      case ParamDim::kKTiles:
+      case ParamAxis::kKTiles:
         return ceil_div(shape.n_k, plan_.tensors.tile_k);
-      case ParamDim::kNQ:
+      case ParamAxis::kNQ:
         return shape.n_q;
-      case ParamDim::kNK:
+      case ParamAxis::kNK:
         return shape.n_k;
+      case ParamAxis::kFixed:
+        return dim.extent;
     }
     return 0;
   }
@@ -283,6 +285,8 @@ class GroupLaunch {
         return problem_.shape.n_q;
       case PositionParam::kFirstH:
         return piece.heads.begin;
+      case PositionParam::kNH:
+        return problem_.shape.n_h;
       case PositionParam::kFirstKeepTile:
         return piece.q.begin / keep_q;
       case PositionParam::kKeepTiles:
@@ -307,8 +311,8 @@ class GroupLaunch {
       compact *= whole.shape[d];
       Range kept = {0, static_cast<std::int32_t>(whole.shape[d])};
       const std::int32_t tile_q = plan_.tensors.tile_q;
-      if (param.symbol.shape[d] == ParamDim::kHeads) kept = piece.heads;
-      if (param.symbol.shape[d] == ParamDim::kQTiles)
+      if (param.symbol.shape[d] == ParamAxis::kHeads) kept = piece.heads;
+      if (param.symbol.shape[d] == ParamAxis::kQTiles)
         kept = {piece.q.begin / tile_q, ceil_div(piece.q.end, tile_q)};
       part.shape[d] = kept.count();
       offset += kept.begin * part.strides[d];

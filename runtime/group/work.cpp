@@ -13,7 +13,7 @@ namespace {
 constexpr std::int32_t kMostCells = 256;  ///< along queries, and along keys
 
 bool has_q_tiles(const ParamSpec& param) {
-  return std::ranges::find(param.symbol.shape, ParamDim::kQTiles) != param.symbol.shape.end();
+  return std::ranges::find(param.symbol.shape, ParamAxis::kQTiles) != param.symbol.shape.end();
 }
 
 /// Does a mean over all queries decide?
