@@ -68,6 +68,7 @@ std::vector<double>* previous_lse(Variant& v) {
 TEST(Property, PermutedHeadsGivePermutedResults) {
   for (const std::string& name : predicted_names()) {
     SCOPED_TRACE(name);
+    if (name == "bigbird") continue;  // its random tiles are drawn by the number of the head
     const Case c = property_case(name, 4, 4);
     const Variant plain = variant_of(c, 1);
     const std::vector<std::size_t> heads = {2, 0, 3, 1};
@@ -76,7 +77,7 @@ TEST(Property, PermutedHeadsGivePermutedResults) {
     moved.problem.k = with_heads(plain.problem.k, heads);
     moved.problem.v = with_heads(plain.problem.v, heads);
     for (ParamValue& p : moved.params)
-      if (p.shape == std::vector<std::int64_t>{4}) p.values = with_heads(p.values, heads);
+      if (!p.shape.empty() && p.shape[0] == 4) p.values = with_heads(p.values, heads);
     if (auto* lse = previous_lse(moved)) *lse = with_heads(*lse, heads);
     Reported a = run(c, plain);
     const Reported b = run(c, moved);

@@ -103,12 +103,16 @@ void make_tree(Variant& v, Random& random) {
   constexpr int kWords = 16;
   std::vector<std::uint32_t> bits(static_cast<std::size_t>(n_b * n_q * kWords));
   const auto row = [=](int b, int q) { return static_cast<std::size_t>((b * n_q + q) * kWords); };
+  // Behind 512 tokens formulas read the last word.
+  const auto word = [=](int b, int q, int x) {
+    return row(b, q) + static_cast<std::size_t>(std::min(x / 32, kWords - 1));
+  };
   for (int b = 0; b < n_b; ++b)
     for (int q = 0; q < n_q; ++q) {
       if (q > 0)
         std::copy_n(bits.begin() + std::ptrdiff_t(row(b, whole(random, std::max(0, q - 9), q - 1))),
                     kWords, bits.begin() + std::ptrdiff_t(row(b, q)));
-      bits[row(b, q) + static_cast<std::size_t>(q / 32)] |= 1U << (q % 32);
+      bits[word(b, q, q)] |= 1U << (q % 32);
     }
   std::vector<double> words;
   for (const std::uint32_t word : bits) words.push_back(static_cast<std::int32_t>(word));
@@ -116,7 +120,7 @@ void make_tree(Variant& v, Random& random) {
   v.problem.mask = [=](int q, int k, int, int b) {
     const int drafted = k - past;
     if (drafted < 0) return true;
-    return (bits[row(b, q) + static_cast<std::size_t>(drafted / 32)] >> (drafted % 32) & 1U) == 1U;
+    return (bits[word(b, q, drafted)] >> (drafted % 32) & 1U) == 1U;
   };
 }
 
