@@ -13,12 +13,13 @@ __device__ __forceinline__ const TensorMap* maps_of_sequence(const Args& args, i
   return args.batch_schedule.maps + b * kSequenceMaps;
 }
 
-/// Boxes that a tile of a step comes in: one, or one for each page that it lies in.
+/// log2 of the tokens of a box: those of a tile, or of the part of it that lies in one page. Shifts
+/// and no divisions: between a place that is free and the load that fills it each cycle counts.
 template <class Config, class Args>
-__device__ __forceinline__ int box_tokens_of(const Args& args) {
+__device__ __forceinline__ int box_shift_of(const Args& args) {
   if constexpr (batch_layout<Config>(0) == BatchLayout::kPages)
-    return smaller(args.sequences.page_tokens, Config::kTileK);
-  return Config::kTileK;
+    return smaller(31 - __clz(args.sequences.page_tokens), log2_of(Config::kTileK));
+  return log2_of(Config::kTileK);
 }
 
 /// The page of a lane's box of a step, counted through its tiles; by a whole warp. -1: none. It is
@@ -29,7 +30,7 @@ __device__ __forceinline__ int page_of_lane(const Args& args, const SequenceTile
   if constexpr (batch_layout<Config>(0) != BatchLayout::kPages) return 0;
   constexpr int kStepTiles = WgmmaShape<Config>::kStepTiles;
   const int page_shift = 31 - __clz(args.sequences.page_tokens);
-  const int box_shift = 31 - __clz(box_tokens_of<Config>(args));
+  const int box_shift = box_shift_of<Config>(args);
   const int n = lane_index() >> (log2_of(Config::kTileK) - box_shift);
   if (n >= kStepTiles) return -1;
   TileRef tile = step.tiles[0];
@@ -116,7 +117,8 @@ __device__ __forceinline__ void load_sequence_step(const Args& args, const Seque
   }
   if (!step.tiles[0].exists()) return;
   const auto policy = l2_policy<L2Policy::kKeepLast>();
-  const int box_tokens = box_tokens_of<Config>(args), boxes = kTokens / box_tokens;
+  const int box_shift = box_shift_of<Config>(args), box_tokens = 1 << box_shift;
+  const int boxes = kTokens >> box_shift;
 #pragma unroll
   for (int t = 0; t < WgmmaShape<Config>::kStepTiles; ++t) {
     const TileRef tile = step.tiles[t];
@@ -124,7 +126,7 @@ __device__ __forceinline__ void load_sequence_step(const Args& args, const Seque
 #pragma unroll 1
     for (int x = warp; x < boxes * Slot::kBoxes; x += kWarps) {
       const int box = x / Slot::kBoxes, panel = x % Slot::kBoxes;
-      int token = first + box * box_tokens, page = 0;
+      int token = first + (box << box_shift), page = 0;
       const TensorMap* map = rows.map;
       if constexpr (kHasPages) {
         page = __shfl_sync(kAllLanes, page_of_lane, t * boxes + box);
@@ -132,7 +134,7 @@ __device__ __forceinline__ void load_sequence_step(const Args& args, const Seque
         token &= args.sequences.page_tokens - 1;
       }
       if (elect_one()) {
-        tma_load(*map, slot + Slot::offset(t, panel) + box * box_tokens * kPanelRowBytes, full,
+        tma_load(*map, slot + Slot::offset(t, panel) + (box << box_shift) * kPanelRowBytes, full,
                  Slot::origin(token, panel, rows.head, page), policy);
       }
     }
