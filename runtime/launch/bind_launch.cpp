@@ -107,8 +107,11 @@ void bind_tensor(const ParamSpec& param, const DLTensor& tensor, const Extents& 
   rule.layout = Layout::kStrided;
   std::array<std::string, kMaxParamRank> names;
   for (std::size_t d = 0; d < param.symbol.shape.size(); ++d) {
+    const ParamDim& dim = param.symbol.shape[d];
+    const bool is_of_whole = dim.axis == ParamAxis::kNQ && mismatches.contract().has_positions;
+    names[d] = name_of(dim);
     rule.dims[d] = names[d].c_str();
-    rule.extents[d] = param_extent(param.symbol.shape[d], extents);
+    rule.extents[d] = is_of_whole ? kAnyExtent : param_extent(dim, extents);
   }
   BoundTensor bound;
   check_tensor(rule, tensor, Code::kParamArgument, mismatches, bound);

@@ -202,8 +202,8 @@ TEST_F(Calibrate, SaysWhatIsWrongWithTheRequest) {
                  input_ + ": --tokens 0:400: it has only 384 tokens");
   const CommandResult usage = calibrate("skip-softmax", {"--target", "2"});
   EXPECT_EQ(usage.status, 2);
-  EXPECT_NE(usage.err.find("expected rel_l1=X with X between 0 and 1, got 2"), std::string::npos)
-      << usage.err;
+  EXPECT_NE(usage.out.find("expected rel_l1=X with X between 0 and 1, got 2"), std::string::npos)
+      << usage.out;
 }
 
 TEST_F(Calibrate, SaysWhatIsWrongWithASample) {
