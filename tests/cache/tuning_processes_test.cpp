@@ -7,7 +7,6 @@
 
 #include "cache/tuning/line.hpp"
 #include "tests/cache/tuning_harness.hpp"
-#include "tests/tier.hpp"
 
 namespace lacuna::cache {
 namespace {
@@ -25,7 +24,7 @@ TuningDatabase database_of_node(const Scratch& scratch, int node) {
 TEST(TuningDatabase, NothingIsLostWhileAnotherNodeMergesAllTheTime) {
   const Scratch scratch;
   constexpr int kNodes = 2;
-  const int records_of_node = test::by_tier(150, 50);
+  const int records_of_node = 50;
   const pid_t merger = start_child([&scratch] {
     const TuningDatabase database = database_of_node(scratch, 9);
     while (!exists(scratch.path("done")))
