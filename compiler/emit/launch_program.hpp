@@ -54,7 +54,7 @@ struct TensorMapFields {
   int box_rows_field = -1;   ///< index into LaunchProgram::fields, in its place; -1: none
   int box_heads_field = -1;  ///< the same: heads of a box; -1: one
   bool has_pages = false;    ///< batch entries are pages: a box has the rows of one at most
-  int data = -1;  ///< index into LaunchProgram::fields: where the operand lies
+  int data = -1;             ///< index into LaunchProgram::fields: where the operand lies
   int stride_b = -1, stride_h = -1, stride_n = -1;  ///< the same: in elements; -1: contiguous
   int tokens = -1;  ///< the same: padded tokens of a head; -1: as many as the tensor has
 };

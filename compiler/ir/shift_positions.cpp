@@ -76,8 +76,7 @@ Expr shift_formula(const Expr& expr, bool in_attend, const Indices& indices,
   ExprBuilder builder;
   std::vector<int> moved;
   const auto parameter = [&](PositionParam param) {
-    return builder.parameter(indices[static_cast<std::size_t>(param)], ExprType::kI32,
-                             kNoChildren);
+    return builder.parameter(indices[static_cast<std::size_t>(param)], ExprType::kI32, kNoChildren);
   };
   for (const ExprNode& node : expr.nodes) {
     int id = -1;

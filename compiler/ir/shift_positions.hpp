@@ -28,8 +28,7 @@ enum class PositionParam : std::uint8_t {
 
 inline constexpr std::array<std::string_view, 8> kPositionParamNames = {
     "group_first_q",         "group_n_q",        "group_first_h",         "group_n_h",
-    "group_first_keep_tile", "group_keep_tiles", "group_first_gate_tile",
-    "group_gate_tiles"};
+    "group_first_keep_tile", "group_keep_tiles", "group_first_gate_tile", "group_gate_tiles"};
 
 constexpr std::string_view name_of(PositionParam param) {
   return kPositionParamNames[static_cast<std::size_t>(param)];

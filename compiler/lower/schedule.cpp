@@ -1,5 +1,5 @@
-// schedule: for a batch of sequences in the wgmma family, what its blocks find of lengths that lie on
-// the device: items of work, their order, and tensor maps that end where a sequence ends.
+// schedule: for a batch of sequences in the wgmma family, what its blocks find of lengths that lie
+// on the device: items of work, their order, and tensor maps that end where a sequence ends.
 #include "compiler/lower/block.hpp"
 #include "compiler/lower/config.hpp"
 #include "compiler/lower/launch_text.hpp"
@@ -18,9 +18,7 @@ constexpr int kItemsOfFew = 8, kItemsOfMany = 2;
 constexpr const char* kHeadsOfGroup = "(n_h // n_h_kv)";
 
 /// Queries of a warpgroup, whose rows are those of all heads of a KV head.
-std::string group_queries() {
-  return std::to_string(kWarpgroupRows) + " // " + kHeadsOfGroup;
-}
+std::string group_queries() { return std::to_string(kWarpgroupRows) + " // " + kHeadsOfGroup; }
 
 /// Queries of a work tile.
 std::string tile_queries(const Plan& plan) {
@@ -37,9 +35,8 @@ std::string partials(const Plan& plan) {
     return std::to_string(split) + " * n_b * n_h_kv * ((n_q + " + tile + " - 1) // " + tile + ")";
   }
   const std::string rows = std::string("max(n_q * ") + kHeadsOfGroup + ", 1)";
-  return "sm_count * max(" + std::to_string(kItemsOfMany) + ", min(" +
-         std::to_string(kItemsOfFew) + ", " + std::to_string(kItemsOfFew * kWarpgroupRows) +
-         " // " + rows + "))";
+  return "sm_count * max(" + std::to_string(kItemsOfMany) + ", min(" + std::to_string(kItemsOfFew) +
+         ", " + std::to_string(kItemsOfFew * kWarpgroupRows) + " // " + rows + "))";
 }
 
 std::vector<Slot> schedule_slots(const Plan& plan) {

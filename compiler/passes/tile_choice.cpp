@@ -158,8 +158,10 @@ TileRequest tile_request(const Program& program, const TileSpec& spec, const Tar
     if (estimate != nullptr) of_tiles.insert(of_tiles.end(), {&estimate->exclude, &estimate->from});
     for (const Expr* of_tile : of_tiles) {
       const Expr& expr = *of_tile;
-      if (request.per_q_tile.empty()) request.per_q_tile = parameter_along(expr, ParamAxis::kQTiles);
-      if (request.per_k_tile.empty()) request.per_k_tile = parameter_along(expr, ParamAxis::kKTiles);
+      if (request.per_q_tile.empty())
+        request.per_q_tile = parameter_along(expr, ParamAxis::kQTiles);
+      if (request.per_k_tile.empty())
+        request.per_k_tile = parameter_along(expr, ParamAxis::kKTiles);
     }
   }
   return request;

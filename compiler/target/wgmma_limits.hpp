@@ -32,7 +32,7 @@ struct WgmmaShape {
   int qk_bits = 16, v_bits = 16;
   bool has_lists = false;  ///< of key tiles
   bool has_gate = false;
-  bool splits_kv = false;  ///< results are partial: in f32, to addresses that take registers
+  bool splits_kv = false;    ///< results are partial: in f32, to addresses that take registers
   bool packs_heads = false;  ///< of sequences: rows are those of all heads of a KV head
   int block_rows() const { return tile_q * work_tiles; }                         ///< queries
   int warpgroups() const { return block_rows() / kWarpgroupRows; }               ///< that compute

@@ -80,8 +80,7 @@ std::uint32_t box_rows(const LaunchProgram& program, const TensorMapFields& map,
 std::uint32_t box_heads(const LaunchProgram& program, const TensorMapFields& map,
                         const std::byte* block) {
   if (map.box_heads_field < 0) return 1;
-  return static_cast<std::uint32_t>(
-      read_field<std::int32_t>(program, map.box_heads_field, block));
+  return static_cast<std::uint32_t>(read_field<std::int32_t>(program, map.box_heads_field, block));
 }
 
 MapGeometry geometry_of(const LaunchProgram& program, const TensorMapFields& map,

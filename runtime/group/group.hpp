@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "runtime/engine/kernel.hpp"
-#include "runtime/group/links/communicator.hpp"
 #include "runtime/group/cost.hpp"
+#include "runtime/group/links/communicator.hpp"
 #include "runtime/group/schedule.hpp"
 
 namespace lacuna::group {

@@ -9,8 +9,9 @@
 
 namespace lacuna {
 
-/// "value 3 at [0, 17] is not at least 9, the one before it" of the first element that falls along the last
-/// dimension, NaN included; nothing if none does. The elements lie in memory that the host reads.
+/// "value 3 at [0, 17] is not at least 9, the one before it" of the first element that falls along
+/// the last dimension, NaN included; nothing if none does. The elements lie in memory that the host
+/// reads.
 std::optional<std::string> first_fall(const ParamSymbol& symbol, const ParamView& view);
 
 }  // namespace lacuna

@@ -15,9 +15,9 @@ inline constexpr DLDataType kF32{kDLFloat, 32, 1};
 inline constexpr DLDataType kI32{kDLInt, 32, 1};
 
 enum class Layout : unsigned char {
-  kRows,     ///< last dimension contiguous; on the GPU 16-byte rows
-  kCompact,  ///< row-major without gaps
-  kStrided,  ///< any strides
+  kRows,         ///< last dimension contiguous; on the GPU 16-byte rows
+  kCompact,      ///< row-major without gaps
+  kStrided,      ///< any strides
   kDenseInLast,  ///< any strides, but the last dimension contiguous
 };
 

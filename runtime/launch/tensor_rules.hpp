@@ -8,8 +8,9 @@ namespace lacuna {
 
 /// Extents of a launch; kAnyExtent where a missing or misshapen tensor leaves one open. Of a batch
 /// of one length, q says batch, heads and n_q, and k says heads_kv and n_k. Of sequences
-/// lacuna_sequences says how many there are and how long they may be; then `*_entries` and `*_rows`,
-/// which are the first and third extent of tensors, are those of the tensors that hold them all.
+/// lacuna_sequences says how many there are and how long they may be; then `*_entries` and
+/// `*_rows`, which are the first and third extent of tensors, are those of the tensors that hold
+/// them all.
 struct Extents {
   std::int64_t batch = kAnyExtent, heads = kAnyExtent, n_q = kAnyExtent;
   std::int64_t heads_kv = kAnyExtent, n_k = kAnyExtent;

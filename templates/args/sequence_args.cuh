@@ -1,6 +1,6 @@
-// What the argument block has besides where a batch consists of sequences: where each begins and how
-// long it is, all on the device, so that a captured graph runs with other lengths. Of AttendArgs
-// n_b then counts sequences, and n_q and n_k are the most that a sequence may have.
+// What the argument block has besides where a batch consists of sequences: where each begins and
+// how long it is, all on the device, so that a captured graph runs with other lengths. Of
+// AttendArgs n_b then counts sequences, and n_q and n_k are the most that a sequence may have.
 #pragma once
 
 #include "arch/tensor_map.cuh"
@@ -34,7 +34,7 @@ struct SequenceSchedule {
   int* first_items;              ///< [n_b + 1] work index of the first item of each, and how many
                                  ///< there are
   TensorMap* maps;               ///< [n_b, kSequenceMaps]
-  float* partial_o;     ///< [partials, heads_per_kv, partial_queries, d] of items of split work tiles
+  float* partial_o;  ///< [partials, heads_per_kv, partial_queries, d] of items of split work tiles
   float* partial_lse;   ///< [partials, heads_per_kv, partial_queries]
   u32* arrivals;        ///< [partials, warps]: how many items have left their results
   int group_queries;    ///< of a warpgroup, each for all heads of a KV head
@@ -44,8 +44,8 @@ struct SequenceSchedule {
 };
 static_assert(sizeof(SequenceSchedule) == 64, "the host writes this layout");
 
-/// Tensor maps of a sequence, cut at its end: its queries, keys and values; where keys lie in pages,
-/// its queries and the values of its last page.
+/// Tensor maps of a sequence, cut at its end: its queries, keys and values; where keys lie in
+/// pages, its queries and the values of its last page.
 enum SequenceMap { kSequenceQueries, kSequenceKeys, kSequenceValues };
 inline constexpr int kSequenceMaps = 3;
 

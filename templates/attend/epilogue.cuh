@@ -3,9 +3,9 @@
 #pragma once
 
 #include "args/attend_args.cuh"
-#include "attend/lane_rows.cuh"
 #include "attend/row_ends.cuh"
 #include "attend/softmax.cuh"
+#include "pipeline/lane_rows.cuh"
 #include "tile/smem_tile.cuh"
 
 namespace lacuna {
@@ -103,8 +103,8 @@ __device__ __forceinline__ float written_lse(const Args& args, int b, int h, int
 /// Writes that of the warp's 16 rows.
 template <class Config, class Hooks, class Args, class Lane, class Rows>
 __device__ __forceinline__ void write_lse(const Args& args, const LseArg& lse, int b,
-                                          const Lane& lane, const Rows& rows,
-                                          const float (&sum)[2], float to_log2, float range_log2) {
+                                          const Lane& lane, const Rows& rows, const float (&sum)[2],
+                                          float to_log2, float range_log2) {
   if (lane_index() % 4 != 0) return;
   float* entry = lse.data + b * lse.stride_b;
 #pragma unroll

@@ -2,8 +2,8 @@
 // two with a constant for each score, whatever the bounds are made of.
 #pragma once
 
-#include "attend/lane_rows.cuh"
 #include "base/math.cuh"
+#include "pipeline/lane_rows.cuh"
 
 namespace lacuna {
 

@@ -16,9 +16,9 @@
 #pragma once
 
 #include "args/expr.cuh"
-#include "attend/lane_rows.cuh"
 #include "base/ints.cuh"
 #include "base/math.cuh"
+#include "pipeline/lane_rows.cuh"
 
 namespace lacuna {
 
@@ -56,8 +56,8 @@ __device__ __forceinline__ void score_rests(float (&rests)[kBlocks][4], const Ar
   for (int n = 0; n < kBlocks; ++n) {
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-      rests[n][i] = Hooks::score_rest(args, rows[i / 2], lane.q(i / 2), k + n * 8 + i % 2,
-                                      lane.h(i / 2), b);
+      rests[n][i] =
+          Hooks::score_rest(args, rows[i / 2], lane.q(i / 2), k + n * 8 + i % 2, lane.h(i / 2), b);
   }
 }
 

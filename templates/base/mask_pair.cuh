@@ -21,7 +21,8 @@ __device__ __forceinline__ auto prepare_mask(const Args& args, int h, int b) {
   return prepare_mask<Hooks>(args, h, b, 0);
 }
 
-/// The same for the two queries of a lane (attend/lane_rows.cuh): once where both are of one head.
+/// The same for the two queries of a lane (pipeline/lane_rows.cuh): once where both are of one
+/// head.
 template <class Divisors, bool kIsShared>
 struct LaneDivisors {
   Divisors divisors[2];

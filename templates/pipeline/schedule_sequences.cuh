@@ -1,17 +1,17 @@
 // `schedule`: what the blocks of the wgmma family find in a batch of sequences, made on the device
-// from lengths that lie there (args/sequence_args.cuh). A warp for each sequence; every warp looks at
-// all of them, so that none waits for another.
+// from lengths that lie there (args/sequence_args.cuh). A warp for each sequence; every warp looks
+// at all of them, so that none waits for another.
 //
 // Items of a work tile. Where there are fewer work tiles than would keep all multiprocessors busy,
-// the keys of each are shared out among several items. With work W = sum of (work tiles * key tiles)
-// and the longest work tile of K key tiles, all cut into s shares of K make W / K * s items of equal
-// length; s is the first that leaves less than 6 % of the multiprocessors without work in the last
-// round, else the best that there is room for. A shorter work tile has fewer shares.
+// the keys of each are shared out among several items. With work W = sum of (work tiles * key
+// tiles) and the longest work tile of K key tiles, all cut into s shares of K make W / K * s items
+// of equal length; s is the first that leaves less than 6 % of the multiprocessors without work in
+// the last round, else the best that there is room for. A shorter work tile has fewer shares.
 //
 // Order. Long items first: the last ones to be taken are short, and leave few blocks waiting.
 //
-// Tensor maps. Those of the launch speak of all sequences; a copy for each is moved to its first row
-// and cut at its last. So the copy engine fills what lies behind with zeros.
+// Tensor maps. Those of the launch speak of all sequences; a copy for each is moved to its first
+// row and cut at its last. So the copy engine fills what lies behind with zeros.
 #pragma once
 
 #include "arch/edit_map.cuh"
@@ -89,8 +89,8 @@ template <class Config>
 __device__ __forceinline__ int shares_of(const SequenceWork& work, const Cut& cut) {
   if constexpr (Config::kSplitItems > 0)
     return larger(smaller(Config::kSplitItems, work.k_tiles), 1);
-  return larger(
-      static_cast<int>(static_cast<long long>(work.k_tiles) * cut.shares / cut.longest), 1);
+  return larger(static_cast<int>(static_cast<long long>(work.k_tiles) * cut.shares / cut.longest),
+                1);
 }
 
 /// Key tiles of the longest item; less than those of any other where there is none.
@@ -105,8 +105,7 @@ struct Before {
 
 /// By a whole warp.
 template <class Config, class Args>
-__device__ __forceinline__ Before find_before(const Args& args, const Cut& cut, int b,
-                                              int length) {
+__device__ __forceinline__ Before find_before(const Args& args, const Cut& cut, int b, int length) {
   const int heads = args.attend.n_h / args.attend.heads_per_kv;
   Before before;
   for (int other = lane_index(); other < args.attend.n_b; other += 32) {

@@ -7,14 +7,14 @@
 //   ...
 //   row G T .. 63         of no query: zeros
 //
-// Rows behind the last query of the sequence are zeros, too; formulas take them for the last one, so
-// that they have keys wherever that has.
+// Rows behind the last query of the sequence are zeros, too; formulas take them for the last one,
+// so that they have keys wherever that has.
 #pragma once
 
 #include "args/sequence_args.cuh"
-#include "attend/lane_rows.cuh"
 #include "base/select.cuh"
 #include "pipeline/batch_layout.cuh"
+#include "pipeline/lane_rows.cuh"
 #include "pipeline/tile_walk.cuh"
 
 namespace lacuna {
@@ -122,8 +122,7 @@ __device__ __forceinline__ SequenceTile sequence_tile(const Args& args, int item
   const int heads = args.attend.n_h / args.attend.heads_per_kv;
   const int rest = item - args.batch_schedule.first_items[rank];
   const int place = rest / sequence.shares;
-  const int group =
-      smaller(larger(tokens_in_cache<Config>() / larger(sequence.n_k, 1), 1), heads);
+  const int group = smaller(larger(tokens_in_cache<Config>() / larger(sequence.n_k, 1), 1), heads);
   const int group_rows = group * sequence.q_tiles;
   const int first_head = place / group_rows * group;
   const int group_heads = smaller(group, heads - first_head);

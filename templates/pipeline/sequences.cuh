@@ -1,13 +1,13 @@
-// A batch of sequences (args/sequence_args.cuh), for kernels whose blocks work on one sequence each:
-// the arguments of a launch of that sequence alone. So hooks, walks and epilogues need not know of
-// the others.
+// A batch of sequences (args/sequence_args.cuh), for kernels whose blocks work on one sequence
+// each: the arguments of a launch of that sequence alone. So hooks, walks and epilogues need not
+// know of the others.
 //
 //   q, o    | 0 0 0 0 0 | 1 1 | 2 2 2 2 |        q_begin 0, 5, 7, 11
 //   k, v    | 0 0 0 0 0 0 0 | 1 1 1 | 2 2 2 2 |  k_begin 0, 7, 10; lengths 7, 3, 4
 //   or pages of 16 tokens: sequence 0 in pages 9, 2; sequence 1 in page 4; ...
 //
-// The grid has rows for the longest sequence that may come; blocks behind the end of theirs leave at
-// once. Workspace and reports are laid out for the longest, too.
+// The grid has rows for the longest sequence that may come; blocks behind the end of theirs leave
+// at once. Workspace and reports are laid out for the longest, too.
 #pragma once
 
 #include "args/attend_args.cuh"
@@ -24,9 +24,9 @@ __device__ __forceinline__ void begin_at(TensorArg& tensor, int token) {
   tensor.stride_b = 0;
 }
 
-/// Of `b`; extents that a launch cannot have admitted (other lengths under a captured graph) are cut
-/// to the most. q_tiles stays that of the longest, which rows are numbered by. Keys in pages keep
-/// the tensor as it is.
+/// Of `b`; extents that a launch cannot have admitted (other lengths under a captured graph) are
+/// cut to the most. q_tiles stays that of the longest, which rows are numbered by. Keys in pages
+/// keep the tensor as it is.
 template <class Config, class Args>
 __device__ __forceinline__ Args args_of_sequence(const Args& args, int b) {
   using Element = typename Config::Element;

@@ -140,8 +140,7 @@ class RandomSpec {
     for (const ParamSymbol& symbol : symbols_) {
       if (!names(body, symbol.name)) continue;
       std::string dims;
-      for (const ParamDim& dim : symbol.shape)
-        dims += (dims.empty() ? "" : ", ") + name_of(dim);
+      for (const ParamDim& dim : symbol.shape) dims += (dims.empty() ? "" : ", ") + name_of(dim);
       declared += (declared.empty() ? "" : ",\n  ") + ("\"" + symbol.name) + "\": {\"shape\": \"" +
                   (dims.empty() ? "scalar" : "[" + dims + "]") + "\"" +
                   (symbol.type == ExprType::kI32 ? ", \"type\": \"i32\"" : "") +

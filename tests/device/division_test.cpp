@@ -34,9 +34,9 @@ TEST(Bits, AreThoseOfTheInterpreter) {
         EXPECT_EQ(stages::shift_right(a, n), shift_right(a, n)) << a << " >> " << n;
       }
     }
-  for (const float x : {0.0F, -0.75F, 2.99F, -2.99F, 1e9F, 0x1p31F, -0x1p31F, 1e20F, -1e20F,
-                        std::numeric_limits<float>::infinity(),
-                        std::numeric_limits<float>::quiet_NaN()})
+  for (const float x :
+       {0.0F, -0.75F, 2.99F, -2.99F, 1e9F, 0x1p31F, -0x1p31F, 1e20F, -1e20F,
+        std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
     EXPECT_EQ(stages::to_i32(x), to_i32(x)) << x;
 }
 
@@ -47,7 +47,9 @@ TEST(Division, OfExtremesByExtremes) {
 
 TEST(Division, IsExactAroundMultiples) {
   std::mt19937 random(3);
-  const auto draw = [&] { return wrap(static_cast<std::uint32_t>(random())) >> (random() % 32); };  // of every size
+  const auto draw = [&] {
+    return wrap(static_cast<std::uint32_t>(random())) >> (random() % 32);
+  };  // of every size
   for (int n = 0; n < 1'000'000; ++n) {
     const std::int32_t b = draw();
     const std::int32_t multiple = wrap(bits_of(draw()) * bits_of(b));

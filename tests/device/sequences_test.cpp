@@ -38,7 +38,8 @@ void expect_right(const Subject& subject, const SequenceCase& given,
 }
 
 TEST(Sequences, BothFamiliesAndLayoutsAreTested) {
-  for (const char* name : {"sm_90a_sequences", "sm_90a_pages", "sm_100a_sequences", "sm_100a_pages"}) {
+  for (const char* name :
+       {"sm_90a_sequences", "sm_90a_pages", "sm_100a_sequences", "sm_100a_pages"}) {
     EXPECT_TRUE(std::ranges::any_of(sequence_subjects(), [&](const Subject& subject) {
       return subject.name.ends_with(name);
     })) << name;

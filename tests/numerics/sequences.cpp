@@ -28,7 +28,9 @@ void set_formulas(const std::string& name, oracle::Problem& problem) {
     };
   }
   if (name == "sink") {
-    problem.mask = [=](int q, int k, int, int) { return k <= q + shift && q + shift - k < kWindow; };
+    problem.mask = [=](int q, int k, int, int) {
+      return k <= q + shift && q + shift - k < kWindow;
+    };
     problem.sink = [](int, int h, int) { return kSink + h; };
   }
   if (name == "alibi") {
@@ -203,8 +205,10 @@ SequenceBatch::SequenceBatch(bool is_cuda, const SequenceCase& c, std::uint32_t 
 
 void SequenceBatch::take(const SequenceBatch& other) {
   const std::pair<Tensor*, const Tensor*> all[] = {
-      {&q, &other.q},         {&k, &other.k},     {&v, &other.v},          {&q_begin, &other.q_begin},
-      {&n_k, &other.n_k}, {&k_begin, &other.k_begin}, {&pages, &other.pages}};
+      {&q, &other.q},        {&k, &other.k},
+      {&v, &other.v},        {&q_begin, &other.q_begin},
+      {&n_k, &other.n_k},    {&k_begin, &other.k_begin},
+      {&pages, &other.pages}};
   for (const auto& [to, from] : all) tensors.take(*to, *from);
   variants = other.variants;
   first_queries = other.first_queries;
@@ -240,8 +244,7 @@ std::string SequenceBatch::check(bool is_cuda) {
       const std::int64_t first = std::int64_t{h} * rows + first_queries[b];
       got.o.insert(got.o.end(), all_o.begin() + first * shape.d,
                    all_o.begin() + (first + problem.n_q) * shape.d);
-      got.lse.insert(got.lse.end(), all_lse.begin() + first,
-                     all_lse.begin() + first + problem.n_q);
+      got.lse.insert(got.lse.end(), all_lse.begin() + first, all_lse.begin() + first + problem.n_q);
     }
     for (int n = 0; n < problem.n_q; ++n) is_owned[size_of(first_queries[b] + n)] = 1;
     if (problem.n_q == 0) continue;

@@ -1,6 +1,6 @@
-// Batches of sequences: tensors as lacuna_sequences describes them, of problems that the oracle knows
-// one by one. Everything that no sequence owns is NaN: rows between sequences, pages of nobody, the
-// rest of a last page.
+// Batches of sequences: tensors as lacuna_sequences describes them, of problems that the oracle
+// knows one by one. Everything that no sequence owns is NaN: rows between sequences, pages of
+// nobody, the rest of a last page.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@ struct SequenceCase {
   std::string variant;  ///< of sequence_variants()
   DType dtype = DType::kBF16;
   int d = 64, n_h = 4, n_h_kv = 2;
-  int page_tokens = 0;                       ///< 0: keys and values lie one sequence behind the other
-  bool heads_inside = false;                 ///< of tokens: [tokens, heads, d] in memory
+  int page_tokens = 0;        ///< 0: keys and values lie one sequence behind the other
+  bool heads_inside = false;  ///< of tokens: [tokens, heads, d] in memory
   std::vector<std::pair<int, int>> lengths;  ///< queries and keys of each
   int spare = 0;                             ///< the most that a sequence may have, beyond that
   int room = 0;  ///< the most that one may have, and tensors for so many; 0: what is used
@@ -25,7 +25,8 @@ struct SequenceCase {
   std::string text() const;
 };
 
-/// Specs whose masks and scores are known for any lengths, with parameters that all sequences share.
+/// Specs whose masks and scores are known for any lengths, with parameters that all sequences
+/// share.
 const std::vector<std::string>& sequence_variants();
 
 struct SequenceBatch {

@@ -56,10 +56,9 @@ std::string print_group_plan(const ordered_json& plan, bool color) {
                  scheme["reason"].get<std::string>() + "\n";
     }
   }
-  return "On " + std::to_string(ranks) + " ranks, layout " +
-         plan["layout"].get<std::string>() + " (one rank alone: " + print_time_us(one_gpu_us) +
-         "):\n\n" + print_table(table, color) + refused +
-         "\n  Taken: " + plan["scheme"].get<std::string>() + ", " +
+  return "On " + std::to_string(ranks) + " ranks, layout " + plan["layout"].get<std::string>() +
+         " (one rank alone: " + print_time_us(one_gpu_us) + "):\n\n" + print_table(table, color) +
+         refused + "\n  Taken: " + plan["scheme"].get<std::string>() + ", " +
          plan["because"].get<std::string>() + "\n  Link   " +
          number_text("%.4g GB/s: ", plan["link"]["gb_per_s"]) +
          plan["link"]["origin"].get<std::string>() + "\n  Kernel " +

@@ -1,4 +1,6 @@
 // lacuna bench: how fast a spec is at a shape, on a value set.
+#include "tools/group/bench.hpp"
+
 #include <algorithm>
 #include <cstdio>
 #include <ranges>
@@ -8,7 +10,6 @@
 #include "tools/common/shape_option.hpp"
 #include "tools/common/spec_options.hpp"
 #include "tools/common/table.hpp"
-#include "tools/group/bench.hpp"
 #include "tools/inputs/calibration.hpp"
 #include "tools/inputs/params.hpp"
 #include "tools/measure/gemm_rate.hpp"

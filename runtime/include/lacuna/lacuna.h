@@ -237,22 +237,22 @@ LACUNA_API lacuna_status lacuna_token_order(const lacuna_kernel* kernel, int32_t
  *                          max_n_q and max_n_k; what is behind the end of a sequence is 0
  *   a parameter with a dimension batch, n_q or n_k   of count, max_n_q, max_n_k elements there
  *
- * In formulas b is the number of a sequence and n_q, n_k, q and k are those of the sequence: without
- * an offset in the spec its first query and its first key are token 0, with `q + n_k - n_q` its last
- * ones meet.
+ * In formulas b is the number of a sequence and n_q, n_k, q and k are those of the sequence:
+ * without an offset in the spec its first query and its first key are token 0, with `q + n_k - n_q`
+ * its last ones meet.
  *
  * What the tensors below hold is read when the work runs, on a GPU from device memory: nothing is
  * planned on the host, and a captured graph runs with other lengths, a length of 0 included. Only
  * count, max_n_q and max_n_k are taken from the call: grid and workspace follow from them
- * (lacuna_shape: batch = count, n_q = max_n_q, n_k = max_n_k). On a GPU a sequence that is longer is
- * cut at the end; other contents are the caller's to get right: starts and pages outside of the
+ * (lacuna_shape: batch = count, n_q = max_n_q, n_k = max_n_k). On a GPU a sequence that is longer
+ * is cut at the end; other contents are the caller's to get right: starts and pages outside of the
  * tensors read foreign memory. On the CPU they are checked. */
 typedef struct lacuna_sequences {
   size_t struct_size;
   int32_t count;            /* sequences */
   int32_t max_n_q, max_n_k; /* the most queries and keys that one of them may have */
-  const DLTensor* q_begin;  /* i32 [count + 1]: first row of each in q, o and lse, ascending; sequence
-                               i has q_begin[i + 1] - q_begin[i] queries */
+  const DLTensor* q_begin;  /* i32 [count + 1]: first row of each in q, o and lse, ascending;
+                               sequence  i has q_begin[i + 1] - q_begin[i] queries */
   const DLTensor* n_k;      /* i32 [count]: keys of each */
   const DLTensor* k_begin;  /* sequences: i32 [count]: first row of each in k and v; they may share
                                rows. NULL with pages */

@@ -34,8 +34,8 @@ struct AttendOperands {
   using Element = typename Config::Element;
   static constexpr bool kHasPages = batch_layout<Config>(0) == BatchLayout::kPages;
   static constexpr RowSource kRowSource = Config::kGathers ? RowSource::kGathered
-                                        : kHasPages      ? RowSource::kPages
-                                                         : RowSource::kRows;
+                                          : kHasPages      ? RowSource::kPages
+                                                           : RowSource::kRows;
   using QueryLoader = RowTileLoader<typename Shape::QueryTile, Shape::kThreads>;
   using KeyLoader =
       typename SelectLoader<kRowSource, typename Shape::KeyTile, Shape::kThreads>::Type;
@@ -102,8 +102,7 @@ struct AttendOperands {
   __device__ __forceinline__ static Loader rows_of(const TensorArg& tensor, const Args& args,
                                                    const WorkTile& row,
                                                    const GatheredKeys& gathered) {
-    const Element* head =
-        head_of(tensor, kHasPages ? 0 : row.b, row.h / args.attend.heads_per_kv);
+    const Element* head = head_of(tensor, kHasPages ? 0 : row.b, row.h / args.attend.heads_per_kv);
     if constexpr (Config::kGathers) {
       return Loader(head, tensor.stride_n, gathered.keys, gathered.count);
     } else if constexpr (kHasPages) {

@@ -18,8 +18,8 @@
 
 #include "arch/wgmma.cuh"
 #include "attend/wgmma/consumer_base.cuh"
-#include "attend/wgmma/key_rows.cuh"
 #include "attend/wgmma/wgmma_scores.cuh"
+#include "pipeline/key_rows.cuh"
 
 namespace lacuna {
 

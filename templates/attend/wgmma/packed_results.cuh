@@ -1,8 +1,8 @@
 // End of an item in the wgmma family where rows of a work tile are those of several heads
 // (pipeline/sequence_tile.cuh). A work tile of one item is written as it is. Of one that is split,
 // items leave O and LSE of their share in the workspace, in f32; whose warp comes last, which a
-// counter for each warp of the work tile tells, merges the shares of its 16 rows, in their order: so
-// results do not depend on who that is.
+// counter for each warp of the work tile tells, merges the shares of its 16 rows, in their order:
+// so results do not depend on who that is.
 #pragma once
 
 #include "arch/atomic.cuh"
@@ -25,13 +25,14 @@ __device__ __forceinline__ typename Config::Element* output_row(const AttendArgs
          (row.q_begin + q) * attend.o.stride_n;
 }
 
-/// Items of a row's work tile, in a register that the compiler knows to be the same in all lanes: no
-/// branch on it makes the warp divergent.
+/// Items of a row's work tile, in a register that the compiler knows to be the same in all lanes:
+/// no branch on it makes the warp divergent.
 __device__ __forceinline__ int items_of(const SequenceTile& row) {
   return static_cast<int>(uniform_over_warp(static_cast<u32>(row.shares)));
 }
 
-/// O of those of the warp's 16 rows that are of a query, in chunks of 16 bytes: chunk_of(row, chunk).
+/// O of those of the warp's 16 rows that are of a query, in chunks of 16 bytes: chunk_of(row,
+/// chunk).
 template <class Config, class Args, class ChunkOf>
 __device__ __forceinline__ void store_packed_rows(const Args& args, const SequenceTile& row,
                                                   PackedWarp at, const ChunkOf& chunk_of) {
@@ -39,8 +40,7 @@ __device__ __forceinline__ void store_packed_rows(const Args& args, const Sequen
 #pragma unroll
   for (int n = 0; n < kWarpRows * kChunks / 32; ++n) {
     const int place = (n * 32 + lane_index()) / kChunks, chunk = (n * 32 + lane_index()) % kChunks;
-    const PackedRow one =
-        packed_row(args, row, at.warpgroup, at.warp * kWarpRows + place);
+    const PackedRow one = packed_row(args, row, at.warpgroup, at.warp * kWarpRows + place);
     if (one.exists)
       *reinterpret_cast<uint4*>(output_row<Config>(args.attend, row, one.q, one.h) + chunk * 8) =
           chunk_of(place, chunk);
@@ -109,8 +109,7 @@ __device__ __forceinline__ void merge_row(const Args& args, const SequenceTile& 
   const float* lse = schedule.partial_lse + first;
   const int count = items_of(row);
   const SharesOfRow shares = weigh_shares(lse, stride, count);
-  const float* partial =
-      schedule.partial_o + first * Config::kHeadDim + lane_index() * kElements;
+  const float* partial = schedule.partial_o + first * Config::kHeadDim + lane_index() * kElements;
   float o[kElements] = {};
 #pragma unroll 8
   for (int s = 0; s < count; ++s) {

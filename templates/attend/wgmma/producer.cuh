@@ -42,9 +42,9 @@ class WgmmaProducer {
   using Smem = WgmmaSmem<Config>;
   using Message = typename Shape::Message;
   using Row = typename Shape::Row;
-  using Walk = typename Select<packs_heads<Config>(),
-                               SequenceWalk<MaskWalk<Config, Hooks, Args>, Args>,
-                               typename WorkTileWalk<Config, Hooks, Args>::Type>::Type;
+  using Walk =
+      typename Select<packs_heads<Config>(), SequenceWalk<MaskWalk<Config, Hooks, Args>, Args>,
+                      typename WorkTileWalk<Config, Hooks, Args>::Type>::Type;
 
  public:
   static constexpr int kWarps = Shape::kProducerWarps;  ///< that run
@@ -79,8 +79,9 @@ class WgmmaProducer {
     if (warp_ == 0) announce_end();
   }
 
-  /// The n-th item that is taken; of several warps the first takes it and tells the others. A place is
-  /// written again two items on, when all have read it: the barrier of the item between is behind it.
+  /// The n-th item that is taken; of several warps the first takes it and tells the others. A place
+  /// is written again two items on, when all have read it: the barrier of the item between is
+  /// behind it.
   __device__ __forceinline__ int next_item(const RowCounter& counter, int n) const {
     if constexpr (kWarps == 1) return counter.take();
     int& place = smem_.control()->items[n % 2];
@@ -149,8 +150,7 @@ class WgmmaProducer {
     return 0;
   }
 
-  __device__ __forceinline__ Message take_step(const Args& args, const Row& row,
-                                               Walk& walk) const {
+  __device__ __forceinline__ Message take_step(const Args& args, const Row& row, Walk& walk) const {
     Message step;
 #pragma unroll
     for (int n = 0; n < Shape::kStepTiles; ++n) step.tiles[n] = walk.next(args, row);

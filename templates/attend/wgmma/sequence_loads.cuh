@@ -1,5 +1,5 @@
-// Loads of the wgmma family for work tiles of sequences (pipeline/sequence_tile.cuh): queries of all
-// heads of a KV head in one box, and keys and values of a sequence's own rows, or of its pages.
+// Loads of the wgmma family for work tiles of sequences (pipeline/sequence_tile.cuh): queries of
+// all heads of a KV head in one box, and keys and values of a sequence's own rows, or of its pages.
 #pragma once
 
 #include "arch/edit_map.cuh"
@@ -75,16 +75,15 @@ template <class Config, class Args>
 __device__ __forceinline__ void acquire_maps(const Args& args, int b) {
   const TensorMap* own = maps_of_sequence(args, b);
   acquire_map(own[kSequenceQueries]);
-  if constexpr (batch_layout<Config>(0) == BatchLayout::kSequences)
-    acquire_map(own[kSequenceKeys]);
+  if constexpr (batch_layout<Config>(0) == BatchLayout::kSequences) acquire_map(own[kSequenceKeys]);
   acquire_map(own[kSequenceValues]);
 }
 
 /// Brings the queries of a work tile to the places of its warpgroups; by one thread.
 template <class Config, class Args>
-__device__ __forceinline__ void load_packed_queries(const Args& args,
-                                                    const WgmmaSmem<Config>& smem, u32 buffer,
-                                                    Mbarrier full, const SequenceTile& row) {
+__device__ __forceinline__ void load_packed_queries(const Args& args, const WgmmaSmem<Config>& smem,
+                                                    u32 buffer, Mbarrier full,
+                                                    const SequenceTile& row) {
   using Slot = typename WgmmaShape<Config>::QuerySlot;
   const int queries = args.batch_schedule.group_queries;
   const auto policy = l2_policy<L2Policy::kKeepFirst>();
@@ -99,9 +98,9 @@ __device__ __forceinline__ void load_packed_queries(const Args& args,
   }
 }
 
-/// Brings the tiles of a step, all of them; by whole warps, of which each issues its share of the boxes
-/// and the first also says how many bytes come. A tile that is missing, or a page, is a box from behind
-/// the last token: zeros. A step without a tile is only announced.
+/// Brings the tiles of a step, all of them; by whole warps, of which each issues its share of the
+/// boxes and the first also says how many bytes come. A tile that is missing, or a page, is a box
+/// from behind the last token: zeros. A step without a tile is only announced.
 template <class Slot, class Config, class Args, class Message>
 __device__ __forceinline__ void load_sequence_step(const Args& args, const SequenceRows& rows,
                                                    const Message& step, int page_of_lane, int n_k,

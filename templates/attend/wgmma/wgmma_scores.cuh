@@ -13,9 +13,9 @@ namespace lacuna {
 
 /// The score formula on the t-th tile of a group.
 template <class Config, class Hooks, class Args, class Lane, int kBlocks>
-__device__ __forceinline__ void apply_score_hook(const Args& args, const WorkTile& row, const Lane& lane,
-                                                 float (&scores)[kBlocks][4], TileRef tile, int t,
-                                                 const TileKeys<Config>& keys,
+__device__ __forceinline__ void apply_score_hook(const Args& args, const WorkTile& row,
+                                                 const Lane& lane, float (&scores)[kBlocks][4],
+                                                 TileRef tile, int t, const TileKeys<Config>& keys,
                                                  const ScoreUnit& unit) {
   constexpr int kTileBlocks = Config::kTileK / 8;
   const int slot = lane_index() % 4 * 2;
@@ -52,8 +52,8 @@ __device__ __forceinline__ u32 visible_scores(const Args& args, const WorkTile& 
       const int key = keys.at(tile, slot + i % 2);
       bool visible = key < args.attend.n_k;
       if constexpr (Config::kHasMask) {
-        visible = visible && sees<Hooks>(args, divisors.of(i / 2), lane.q(i / 2), key,
-                                         lane.h(i / 2), row.b);
+        visible = visible &&
+                  sees<Hooks>(args, divisors.of(i / 2), lane.q(i / 2), key, lane.h(i / 2), row.b);
       }
       bits |= static_cast<u32>(visible) << (n * 4 + i);
     }
@@ -70,8 +70,8 @@ __device__ __forceinline__ void ask_mask(const Args& args, const WorkTile& row, 
   const int slot = lane_index() % 4 * 2;
 #pragma unroll
   for (int n = 0; n < kTileBlocks; n += kWordBlocks) {
-    const u32 bits = tile.exists() ? visible_scores<Config, Hooks, kWordBlocks>(args, row, lane, keys,
-                                                                                tile, slot + n * 8)
+    const u32 bits = tile.exists() ? visible_scores<Config, Hooks, kWordBlocks>(
+                                         args, row, lane, keys, tile, slot + n * 8)
                                    : 0;
 #pragma unroll
     for (int bit = 0; bit < 4 * kWordBlocks; ++bit) {
@@ -103,9 +103,9 @@ __device__ __forceinline__ void apply_mask(const Args& args, const WorkTile& row
 /// Hook and mask on the scores of group g of a step; they are natural logits, or in `unit`, behind
 /// a score hook.
 template <class Config, class Hooks, class Args, class Lane, int kBlocks, class Message>
-__device__ __forceinline__ void complete_scores(const Args& args, const WorkTile& row, const Lane& lane,
-                                                float (&scores)[kBlocks][4], int g,
-                                                const Message& step,
+__device__ __forceinline__ void complete_scores(const Args& args, const WorkTile& row,
+                                                const Lane& lane, float (&scores)[kBlocks][4],
+                                                int g, const Message& step,
                                                 const TileKeys<Config>& keys = {},
                                                 const ScoreUnit& unit = {}) {
   constexpr int kTiles = WgmmaShape<Config>::kGroupTiles;
@@ -126,9 +126,9 @@ __device__ __forceinline__ void complete_scores(const Args& args, const WorkTile
 
 /// The same on a lane's part of one block of keys, from `slot` of the tile on.
 template <class Config, class Hooks, class Args, class Lane>
-__device__ __forceinline__ void complete_block(const Args& args, const WorkTile& row, const Lane& lane,
-                                               float (&block)[4], TileRef tile, int slot,
-                                               const TileKeys<Config>& keys) {
+__device__ __forceinline__ void complete_block(const Args& args, const WorkTile& row,
+                                               const Lane& lane, float (&block)[4], TileRef tile,
+                                               int slot, const TileKeys<Config>& keys) {
   const auto divisors = prepare_lane_mask<Hooks>(args, lane, row.b);
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
@@ -138,16 +138,18 @@ __device__ __forceinline__ void complete_block(const Args& args, const WorkTile&
     if (tile.exists() && !tile.needs_mask()) continue;
     bool visible = tile.exists() && key < args.attend.n_k;
     if constexpr (Config::kHasMask)
-      visible = visible &&
-                sees<Hooks>(args, divisors.of(i / 2), query, key, head, row.b);
+      visible = visible && sees<Hooks>(args, divisors.of(i / 2), query, key, head, row.b);
     if (!visible) block[i] = -kInfinity;
   }
 }
 
 /// A warp's scores of a step whose keys are no longer in shared memory; Q still is, at `queries`.
-/// With hook and mask, block by block: the expressions stand here once. `key_rows`: where rows of keys lie.
-template <class Config, class Hooks, class Args, class Lane, class KeyRows, int kBlocks, class Message>
-__device__ __forceinline__ void multiply_again(const Args& args, const WorkTile& row, const Lane& lane, const KeyRows& key_rows,
+/// With hook and mask, block by block: the expressions stand here once. `key_rows`: where rows of
+/// keys lie.
+template <class Config, class Hooks, class Args, class Lane, class KeyRows, int kBlocks,
+          class Message>
+__device__ __forceinline__ void multiply_again(const Args& args, const WorkTile& row,
+                                               const Lane& lane, const KeyRows& key_rows,
                                                float (&scores)[kBlocks][4], const Message& step,
                                                u32 queries, int warp,
                                                const TileKeys<Config>& step_keys = {}) {
@@ -174,8 +176,8 @@ __device__ __forceinline__ void multiply_again(const Args& args, const WorkTile&
     complete_block<Config, Hooks>(args, row, lane, block, tile, slot + lane_index() % 4 * 2,
                                   step_keys);
   };
-  multiply_warp_queries_keys<Element, typename Shape::QueryTile>(
-      scores, queries, warp, row_of, complete);
+  multiply_warp_queries_keys<Element, typename Shape::QueryTile>(scores, queries, warp, row_of,
+                                                                 complete);
 }
 
 }  // namespace lacuna

@@ -103,8 +103,7 @@ struct WgmmaShape {
   static constexpr bool kPingPong = Config::kWarpgroups > 2;
 
   /// Registers of a thread: 65536 are shared out.
-  static constexpr bool kHasBusyProducer =
-      Config::kGathers || kOwnRows || packs_heads<Config>();
+  static constexpr bool kHasBusyProducer = Config::kGathers || kOwnRows || packs_heads<Config>();
   static constexpr int kProducerRegisters = kHasBusyProducer           ? 40
                                             : Config::kWarpgroups == 2 ? 24
                                                                        : 32;
@@ -128,8 +127,8 @@ struct WgmmaShape {
       smaller(Config::kHeadDim * Config::kQkBits / 8, kPanelRowBytes);
   using Message = StepMessage<kStepTiles>;
   using Row = RowOf<Config>;  ///< a work tile
-  /// Warps that load. Pages come in many boxes, and each takes a warp its time beside the consumers'
-  /// warps: all four of the warpgroup share them.
+  /// Warps that load. Pages come in many boxes, and each takes a warp its time beside the
+  /// consumers' warps: all four of the warpgroup share them.
   static constexpr int kProducerWarps = batch_layout<Config>(0) == BatchLayout::kPages ? 4 : 1;
   /// Tiles are decided about together, and when their product is due (attend/wgmma/step_votes.cuh).
   static constexpr bool kVotesOnSteps =
@@ -207,7 +206,7 @@ struct WgmmaControl {
   unsigned long long voted[Shape::kVoteSlots][Config::kWarpgroups];
   ColumnRing<Config::kGathers> ring;
   int shares[SplitKv<Config>::kIsSplit ? Shape::kRowSlots
-                                       : 1];  ///< of `rows`, where they are split
+                                       : 1];     ///< of `rows`, where they are split
   int items[Shape::kProducerWarps > 1 ? 2 : 1];  ///< what several warps load next; in turns
 };
 
