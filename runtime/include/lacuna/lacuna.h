@@ -234,12 +234,18 @@ LACUNA_API lacuna_status lacuna_token_order(const lacuna_kernel* kernel, int32_t
  *               pages:     [pages, heads_kv, page_tokens, d], any strides, so both orders of heads
  *                          and tokens; page_tokens 16, 32, 64 or 128
  *   counts, tile_mask, lists   as without sequences, batch = count, q_tiles and k_tiles for
- *                          max_n_q and max_n_k; what is behind the end of a sequence is 0
+ *                          max_n_q and max_n_k; what is behind the end of a sequence is 0. Where
+ *                          the query heads of a KV head share work tiles (sm_90a, unless the spec
+ *                          has a gate or lists), there are no reports, and they are refused
  *   a parameter with a dimension batch, n_q or n_k   of count, max_n_q, max_n_k elements there
  *
  * In formulas b is the number of a sequence and n_q, n_k, q and k are those of the sequence:
  * without an offset in the spec its first query and its first key are token 0, with `q + n_k - n_q`
  * its last ones meet.
+ *
+ * Results of a sequence do not depend on what else is in the batch if the spec says how often rows
+ * are split (tile.split_kv, 1 for never); otherwise the device splits them as all lengths together
+ * ask for.
  *
  * What the tensors below hold is read when the work runs, on a GPU from device memory: nothing is
  * planned on the host, and a captured graph runs with other lengths, a length of 0 included. Only
@@ -252,7 +258,7 @@ typedef struct lacuna_sequences {
   int32_t count;            /* sequences */
   int32_t max_n_q, max_n_k; /* the most queries and keys that one of them may have */
   const DLTensor* q_begin;  /* i32 [count + 1]: first row of each in q, o and lse, ascending;
-                               sequence  i has q_begin[i + 1] - q_begin[i] queries */
+                               sequence i has q_begin[i + 1] - q_begin[i] queries */
   const DLTensor* n_k;      /* i32 [count]: keys of each */
   const DLTensor* k_begin;  /* sequences: i32 [count]: first row of each in k and v; they may share
                                rows. NULL with pages */
