@@ -57,11 +57,9 @@ std::vector<Slot> schedule_slots(const Plan& plan) {
 Kernels lower_schedule(const Plan& plan) {
   if (!packs_heads(plan)) return {};
   const AttendPlan& chosen = plan.attend;
-  std::vector<ConfigField> config{
-      integer("kTileK", chosen.tile_k, "/tile/k"),
-      integer("kWarpgroups", chosen.warpgroups, "/tile/q"),
-      integer("kSplitItems", chosen.split_kv.value == 1 ? 1 : chosen.split_kv.value,
-              "/tile/split_kv", chosen.split_kv.origin, chosen.split_kv.reason)};
+  std::vector<ConfigField> config{integer("kTileK", chosen.tile_k, "/tile/k"),
+                                  integer("kWarpgroups", chosen.warpgroups, "/tile/q"),
+                                  integer("kSplitItems", chosen.split_kv, "/tile/split_kv")};
   add_batch_field(plan.program, config);
   return {{.name = "schedule",
            .because = "lengths of sequences lie on the device",
