@@ -7,6 +7,7 @@
 #include "attend/wgmma/gate_votes.cuh"
 #include "attend/wgmma/sequence_loads.cuh"
 #include "attend/wgmma/wgmma_shape.cuh"
+#include "base/pin.cuh"
 #include "pipeline/work_tile_schedule.cuh"
 
 namespace lacuna {
@@ -118,6 +119,7 @@ class WgmmaProducer {
 
   __device__ __forceinline__ void produce_row(const Row& row, int share) {
     decltype(auto) args = args_of<Config>(args_, row);
+    note_kv_head(row);
     Walk walk = begin_walk(args, row, share);
     Message step = take_step(args, row, walk);
     next_page_ = page_of(row, step);
@@ -143,6 +145,13 @@ class WgmmaProducer {
       if constexpr (!Shape::kLooksAhead) note_pending(row, step);
       step = next;
     } while (step.tiles[0].exists());
+  }
+
+  /// Pinned, because the compiler divides where the head is used otherwise: once a step, between a
+  /// free slot and its load.
+  __device__ __forceinline__ void note_kv_head(const WorkTile& row) {
+    kv_head_ = row.h / args_.attend.heads_per_kv;
+    pin(kv_head_);
   }
 
   __device__ __forceinline__ int page_of(const Row& row, const Message& step) const {
@@ -178,15 +187,14 @@ class WgmmaProducer {
         }
         __syncwarp();
       }
-      const int head = row.h / args_.attend.heads_per_kv;
       load_sequence_step<typename Shape::KeySlot, Config>(
-          args_, keys_of_sequence<Config>(args_, row.b, head), step, page_, row.n_k,
+          args_, keys_of_sequence<Config>(args_, row.b, kv_head_), step, page_, row.n_k,
           smem_.keys(keys_.slot()), full, warp_);
     } else if (elect_one()) {
       if (is_first) note_row(row, share);
       smem_.message(keys_.slot(), 0) = step;
       load_step<typename Shape::KeySlot>(args_.maps.k, smem_.keys(keys_.slot()), full, step,
-                                         row.h / args_.attend.heads_per_kv, row.b);
+                                         kv_head_, row.b);
     }
     if (is_first) rows_.advance();
     keys_.advance();
@@ -217,7 +225,7 @@ class WgmmaProducer {
   __device__ __forceinline__ void note_pending(const Row& row, const Message& step) {
     pending_ = step;
     has_pending_ = true;
-    pending_head_ = row.h / args_.attend.heads_per_kv;
+    pending_head_ = kv_head_;
     pending_batch_ = row.b;
     if constexpr (packs_heads<Config>()) pending_n_k_ = row.n_k, pending_page_ = page_;
   }
@@ -274,6 +282,7 @@ class WgmmaProducer {
   RingPosition<Shape::kRowSlots> rows_;
   Message pending_;  ///< whose V is still to be loaded
   bool has_pending_ = false;
+  int kv_head_ = 0;  ///< of the row
   int pending_head_ = 0, pending_batch_ = 0;
   /// Of sequences: the lane's page of the step that comes next, of this one, and of the values that
   /// are still to be loaded.

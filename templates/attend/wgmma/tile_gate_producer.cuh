@@ -22,7 +22,7 @@ namespace lacuna {
 template <class Config, class Hooks, class Args>
 class TileGateProducer : protected WgmmaProducer<Config, Hooks, Args> {
   using Base = WgmmaProducer<Config, Hooks, Args>;
-  using Base::args_, Base::smem_, Base::values_;
+  using Base::args_, Base::kv_head_, Base::smem_, Base::values_;
   using typename Base::Message;
   using typename Base::Shape;
   using typename Base::Smem;
@@ -56,10 +56,12 @@ class TileGateProducer : protected WgmmaProducer<Config, Hooks, Args> {
       if (elect_one()) Smem::barrier(control.noted[at.slot()]).arrive();
       const WorkTile row = control.rows[step.flags >> Message::kRowShift];
       const bool is_first = step.has(Message::kFirstOfRow);
-      await_value_slot();
       if (is_first) {
         gate_row_ = Hooks::gate_row(args_, row.i, row.q0, row.q1, row.h, row.b);
-        value_head_ = row.h / args_.attend.heads_per_kv;
+        this->note_kv_head(row);
+      }
+      await_value_slot();
+      if (is_first) {
         put_values(step, row.b, Base::kAllTiles);
       }
       const u32 gated = gated_tiles(row, step, await_votes(at));
@@ -126,7 +128,7 @@ class TileGateProducer : protected WgmmaProducer<Config, Hooks, Args> {
     if (elect_one()) {
       this->template load_step<typename Shape::ValueSlot>(
           args_.maps.v, smem_.values(values_.slot()),
-          Smem::barrier(smem_.control()->v_full[values_.slot()]), step, value_head_, batch, wanted);
+          Smem::barrier(smem_.control()->v_full[values_.slot()]), step, kv_head_, batch, wanted);
     }
     values_.advance();
   }
@@ -143,7 +145,6 @@ class TileGateProducer : protected WgmmaProducer<Config, Hooks, Args> {
   }
 
   typename Hooks::GateRow gate_row_;  ///< of the step's row
-  int value_head_ = 0;                ///< of that row
 };
 
 }  // namespace lacuna

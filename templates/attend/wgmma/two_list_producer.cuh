@@ -10,7 +10,7 @@ namespace lacuna {
 template <class Config, class Hooks, class Args>
 class TwoListProducer : WgmmaProducer<Config, Hooks, Args> {
   using Base = WgmmaProducer<Config, Hooks, Args>;
-  using Base::args_, Base::smem_, Base::keys_, Base::rows_, Base::queries_;
+  using Base::args_, Base::smem_, Base::keys_, Base::kv_head_, Base::rows_, Base::queries_;
   using typename Base::Message;
   using typename Base::Shape;
   using typename Base::Smem;
@@ -29,6 +29,7 @@ class TwoListProducer : WgmmaProducer<Config, Hooks, Args> {
  private:
   /// The row and the one behind it.
   __device__ __forceinline__ void produce_rows(const WorkTile& first, int share) {
+    this->note_kv_head(first);
     SharedWalk<Config> walk(args_, first, share);
     SharedTile step = walk.take_step();
     bool is_first = true, is_last;
@@ -69,8 +70,7 @@ class TwoListProducer : WgmmaProducer<Config, Hooks, Args> {
     if (elect_one()) {
       if (is_first) this->note_row(row, share);
       this->template load_step<typename Shape::KeySlot>(args_.maps.k, smem_.keys(keys_.slot()),
-                                                        full, tiles,
-                                                        row.h / args_.attend.heads_per_kv, row.b);
+                                                        full, tiles, kv_head_, row.b);
     }
     if (is_first) rows_.advance();
     keys_.advance();
