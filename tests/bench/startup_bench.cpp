@@ -1,6 +1,6 @@
 // What a host application waits for: engine, compile, prepare, first launch, and then each launch,
-// in microseconds. Prints one JSON object; the cache is whatever LACUNA_CACHE_DIR holds, so run it
-// twice for cold and warm.
+// in microseconds; also each launch on a batch of sequences. Prints one JSON object; the cache is
+// whatever LACUNA_CACHE_DIR holds, so run it twice for cold and warm.
 //
 //   startup_bench specs/bsfa.json [cuda:0]
 #include <chrono>
@@ -58,6 +58,8 @@ double raw_launch_us(const lacuna::Device& device, lacuna::CUstream stream, int 
   return us;
 }
 
+constexpr int kLaunches = 500;  // below the depth at which the driver's queue pushes back
+
 struct Inputs {
   std::vector<lacuna::DeviceBuffer> memory;
   lacuna::LaunchArgs args;
@@ -94,6 +96,71 @@ void add_workspace(Inputs& inputs, const lacuna::Kernel& kernel,
   inputs.args.workspace_bytes = bytes;
 }
 
+double launch_us(const lacuna::Kernel& kernel, const lacuna::LaunchArgs& args) {
+  const auto begin = Clock::now();
+  for (int x = 0; x < kLaunches; ++x) kernel.launch(args);
+  return us_since(begin) / kLaunches;
+}
+
+constexpr int kSequences = 64, kHeads = 32, kHeadsKv = 8;
+
+/// Dense attention of one query and kTokens keys of each of kSequences sequences, all zeros.
+Inputs make_sequences(const std::shared_ptr<const lacuna::Device>& device,
+                      const lacuna::DeviceStream& stream) {
+  lacuna::Diagnostics diagnostics;
+  Inputs inputs;
+  const auto put = [&](lacuna::Tensor& tensor, int heads, int tokens) {
+    const std::size_t elements = std::size_t{1} * static_cast<std::size_t>(heads) *
+                                 static_cast<std::size_t>(tokens) * kHeadDim;
+    inputs.memory.emplace_back(device, elements * 2, diagnostics);
+    inputs.memory.back().fill_zero(diagnostics);
+    tensor = lacuna::Tensor(inputs.memory.back().data(), lacuna::bf16, {1, heads, tokens, kHeadDim},
+                            lacuna::cuda(device->index));
+  };
+  const auto put_numbers = [&](lacuna::Tensor& tensor, const std::vector<std::int32_t>& numbers) {
+    inputs.memory.emplace_back(device, numbers.size() * sizeof(numbers[0]), diagnostics);
+    inputs.memory.back().copy_in(numbers.data(), numbers.size() * sizeof(numbers[0]), diagnostics);
+    tensor =
+        lacuna::Tensor(inputs.memory.back().data(), lacuna::i32,
+                       {static_cast<std::int64_t>(numbers.size())}, lacuna::cuda(device->index));
+  };
+  put(inputs.args.q, kHeads, kSequences);
+  put(inputs.args.o, kHeads, kSequences);
+  put(inputs.args.k, kHeadsKv, kSequences * kTokens);
+  put(inputs.args.v, kHeadsKv, kSequences * kTokens);
+  std::vector<std::int32_t> q_begin, k_begin;
+  for (int n = 0; n <= kSequences; ++n) q_begin.push_back(n);
+  for (int n = 0; n < kSequences; ++n) k_begin.push_back(n * kTokens);
+  lacuna::Sequences& sequences = inputs.args.sequences;
+  sequences.count = kSequences;
+  sequences.max_n_q = 1;
+  sequences.max_n_k = kTokens;
+  put_numbers(sequences.q_begin, q_begin);
+  put_numbers(sequences.k_begin, k_begin);
+  put_numbers(sequences.n_k, std::vector<std::int32_t>(kSequences, kTokens));
+  inputs.args.stream = stream.handle();
+  return inputs;
+}
+
+double sequences_launch_us(const lacuna::Engine& engine,
+                           const std::shared_ptr<const lacuna::Device>& device,
+                           const lacuna::DeviceStream& stream) {
+  lacuna::Diagnostics diagnostics;
+  auto kernel = engine.compile(lacuna::Spec::parse(R"({"version": 1, "name": "dense"})"),
+                               {.head_dim = kHeadDim, .batch = lacuna::Batch::kSequences});
+  kernel.prepare();
+  Inputs inputs = make_sequences(device, stream);
+  const std::size_t bytes = kernel.workspace_bytes({kSequences, kHeads, kHeadsKv, 1, kTokens});
+  inputs.memory.emplace_back(device, bytes, diagnostics);
+  inputs.args.workspace = inputs.memory.back().data();
+  inputs.args.workspace_bytes = bytes;
+  kernel.launch(inputs.args);
+  stream.synchronize(diagnostics);
+  const double us = launch_us(kernel, inputs.args);
+  stream.synchronize(diagnostics);
+  return us;
+}
+
 int measure(const char* spec_path, int index) {
   const auto start = Clock::now();
   lacuna::Diagnostics diagnostics;
@@ -120,19 +187,17 @@ int measure(const char* spec_path, int index) {
   stream.synchronize(diagnostics);
   const double first_result_us = us_since(begin);
 
-  constexpr int kLaunches = 500;  // below the depth at which the driver's queue pushes back
-  const auto loop = Clock::now();
-  for (int x = 0; x < kLaunches; ++x) kernel.launch(inputs.args);
-  const double launch_us = us_since(loop) / kLaunches;
+  const double uniform_us = launch_us(kernel, inputs.args);
   stream.synchronize(diagnostics);
+  const double sequences_us = sequences_launch_us(engine, device, stream);
   const double raw_us = raw_launch_us(*device, stream.handle(), kLaunches);
 
   std::printf(
       "{\"context_us\": %.0f, \"engine_us\": %.0f, \"compile_us\": %.0f, \"prepare_us\": %.0f, "
       "\"first_launch_us\": %.0f, \"first_result_us\": %.0f, \"launch_us\": %.2f, "
-      "\"raw_launch_us\": %.2f}\n",
-      context_us, engine_us, compile_us, prepare_us, first_launch_us, first_result_us, launch_us,
-      raw_us);
+      "\"sequences_launch_us\": %.2f, \"raw_launch_us\": %.2f}\n",
+      context_us, engine_us, compile_us, prepare_us, first_launch_us, first_result_us, uniform_us,
+      sequences_us, raw_us);
   return diagnostics.has_errors() ? 3 : 0;
 }
 
