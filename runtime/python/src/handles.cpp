@@ -11,6 +11,15 @@ const char* text_or_null(const std::optional<std::string>& text) {
   return text ? text->c_str() : nullptr;
 }
 
+lacuna_batch read_batch(const std::string& name) {
+  if (name == "uniform") return LACUNA_BATCH_UNIFORM;
+  if (name == "sequences") return LACUNA_BATCH_SEQUENCES;
+  if (name == "pages") return LACUNA_BATCH_PAGES;
+  refuse_argument("batch: expected uniform, sequences or pages, got " + name);
+}
+
+}  // namespace
+
 lacuna_dtype read_dtype(const std::string& name) {
   if (name == "bf16") return LACUNA_BF16;
   if (name == "f16") return LACUNA_F16;
@@ -23,8 +32,6 @@ DLDevice read_device(const std::string& text) {
   if (!text.starts_with(kCuda)) return {kDLCPU, 0};
   return {kDLCUDA, std::stoi(text.substr(kCuda.size()))};
 }
-
-}  // namespace
 
 void check(lacuna_status status) {
   if (status == LACUNA_OK) return;
@@ -75,11 +82,13 @@ lacuna_shape raw_shape(const Shape& shape) {
 }
 
 Kernel::Kernel(std::shared_ptr<Engine> engine, const std::string& spec, const std::string& path,
-               int head_dim, const std::string& dtype, std::optional<Shape> shape)
+               int head_dim, const std::string& dtype, std::optional<Shape> shape,
+               const std::string& batch)
     : engine_(std::move(engine)), device_(read_device(engine_->device())) {
   const lacuna_shape raw = shape ? raw_shape(*shape) : lacuna_shape{};
   const lacuna_compile_options options = {sizeof(options), head_dim, read_dtype(dtype),
-                                          path.c_str(), shape ? &raw : nullptr};
+                                          path.c_str(), shape ? &raw : nullptr,
+                                          read_batch(batch)};
   // The text of an error belongs to the thread, not to whoever holds the lock of Python.
   lacuna_status status;
   {

@@ -52,7 +52,8 @@ using Shape = std::tuple<int, int, int, int, int>;  ///< batch, heads, heads_kv,
 class Kernel {
  public:
   Kernel(std::shared_ptr<Engine> engine, const std::string& spec, const std::string& path,
-         int head_dim, const std::string& dtype, std::optional<Shape> shape);
+         int head_dim, const std::string& dtype, std::optional<Shape> shape,
+         const std::string& batch);
   Kernel(const Kernel&) = delete;
   ~Kernel();
 
@@ -73,5 +74,8 @@ class Kernel {
 };
 
 lacuna_shape raw_shape(const Shape& shape);
+/// Of "bf16", "f16" or "f32".
+lacuna_dtype read_dtype(const std::string& name);
+DLDevice read_device(const std::string& text);
 
 }  // namespace lacuna_python
