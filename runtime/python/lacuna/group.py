@@ -27,11 +27,11 @@ _MISMATCH = "E0506"
 Shape = tuple[int, int, int, int, int]
 
 
-class _Kernel(_lacuna.GroupKernel):
-    def __init__(self, group: "Group", spec: Spec, head_dim: int, dtype: str, shape: Shape | None):
-        super().__init__(group, spec.text, spec.path, head_dim, dtype, shape)
-        self.group = group
-        warn_of(group.engine.take_warnings())
+class _Stream:
+    """On which the arrays of the last call live: what `Group.synchronize` waits for. Plans hold this rather than their
+    group, which holds them: nothing that the extension owns may be part of a cycle."""
+
+    library: Any = None
 
 
 class Plan(_lacuna.GroupPlan):
@@ -42,9 +42,10 @@ class Plan(_lacuna.GroupPlan):
         lacuna_group_plan_json in lacuna.h says.
     shape: (batch, heads, heads_kv, n_q, n_k) of this rank's tensors; tile: (q, k) of the kernel."""
 
-    def __init__(self, kernel: _Kernel, shape: Shape, layout: str, stripe: int, scheme: str, lse: bool, strided: bool, work: list[float]):
+    def __init__(self, last: _Stream, kernel: _lacuna.GroupKernel, shape: Shape, layout: str, stripe: int, scheme: str, lse: bool, strided: bool,
+                 work: list[float]):
         super().__init__(kernel, shape, layout, stripe, scheme, lse, strided, work)
-        self.group = kernel.group
+        self._last = last
         self.tile: tuple[int, int] = kernel.tile
         self.table: dict = json.loads(self.json())
 
@@ -55,7 +56,7 @@ class Plan(_lacuna.GroupPlan):
         wait with `Group.synchronize`. Not for a captured graph. An error on one rank loses the group."""
         if axes not in ("bhnd", "bnhd"):
             raise ArgumentError(f"axes: expected \"bhnd\" or \"bnhd\", got {axes!r}")
-        self.group._library = library_of(type(q))
+        self._last.library = library_of(type(q))
         return self.launch(q, k, v, out=out, lse=lse, stream=stream, axes=axes, workspace=workspace, **parameters)
 
     def __repr__(self) -> str:
@@ -64,17 +65,17 @@ class Plan(_lacuna.GroupPlan):
                 f"{table['efficiency']:.2f}>")
 
 
-class Group(_lacuna.Group):
+class Group:
     """One rank of a group. For one thread at a time; `loopback`, `from_torch`, `from_unique_id` and `from_communicator` make it.
 
     timeout_s: how long a rank waits for others, 0 for 60. link_gb_s, tflops: of the link between ranks and of attention on
     one; 0: measured on GPUs when the group is made, or known."""
 
     def __init__(self, engine: _lacuna.Engine, rank: int, size: int, **more: Any):
-        super().__init__(engine, rank, size, **more)
         self.engine, self.rank, self.size = engine, rank, size
-        self._library: Any = None
-        self._kernels: dict[tuple, _Kernel] = {}
+        self._handle = _lacuna.Group(engine, rank, size, **more)
+        self._last = _Stream()
+        self._kernels: dict[tuple[Spec, int, str], _lacuna.GroupKernel] = {}
         self._plans: collections.OrderedDict[tuple, Plan] = collections.OrderedDict()
 
     @classmethod
@@ -154,11 +155,12 @@ class Group(_lacuna.Group):
         `stripe` tokens each, dealt forwards and backwards in turn, or whole "heads". scheme: "auto" for the shortest, "gather",
         "rows" or "heads". lse: whether launches pass one. strided: whether rows of a head may lie apart in memory (axes
         "bnhd"). work: [heads, q_tiles] numbers of tiles by which work is dealt, the same on all ranks; None: the mask's."""
-        key = (spec_of(spec), head_dim, dtype_name(dtype))
+        key = text, _, name = (spec_of(spec), head_dim, dtype_name(dtype))
         if key not in self._kernels:
-            self._kernels[key] = _Kernel(self, *key, shape)
+            self._kernels[key] = _lacuna.GroupKernel(self._handle, text.text, text.path, head_dim, name, shape)
+            warn_of(self.engine.take_warnings())
         numbers = [] if work is None else numpy.asarray(work, "float32").ravel().tolist()
-        return Plan(self._kernels[key], tuple(map(int, shape)), layout, stripe, scheme, lse, strided, numbers)
+        return Plan(self._last, self._kernels[key], tuple(map(int, shape)), layout, stripe, scheme, lse, strided, numbers)
 
     def attention(self, q: Any, k: Any, v: Any, *, spec: SpecLike = "dense", layout: str = "contiguous", stripe: int = 0,
                   scheme: str = "auto", shape: Shape | None = None, work: Any = None, axes: str = "bhnd", lse: Any = False,
@@ -198,8 +200,8 @@ class Group(_lacuna.Group):
         torch.cuda.synchronize: where a rank is lost, this one ends with an exception after `timeout_s`."""
         if stream is None:
             index = self.engine.device.partition(":")[2]
-            stream = self._library.current_stream(int(index)) if self._library is not None and index else 0
-        self.wait(stream if isinstance(stream, int) else stream_handle(stream))
+            stream = self._last.library.current_stream(int(index)) if self._last.library is not None and index else 0
+        self._handle.wait(stream if isinstance(stream, int) else stream_handle(stream))
 
     def __repr__(self) -> str:
         return f"<lacuna.Group rank {self.rank} of {self.size} on {self.engine.device}>"

@@ -15,15 +15,15 @@ nb::object attribute(nb::handle sequences, const char* name) {
   throw nb::type_error("sequences: expected a lacuna.Sequences");
 }
 
-/// The largest of the numbers, or of what lies between two of them; 0 for a tensor that the launch
-/// is going to refuse.
+/// The largest of the numbers, or of what lies between two of them, and at least 1: where there is
+/// no work the launch does not look at the contents. 1 for a tensor that it is going to refuse.
 std::int32_t largest(const DLTensor& tensor, bool of_differences) {
   const bool is_list = tensor.ndim == 1 && tensor.dtype.code == kDLInt && tensor.dtype.bits == 32;
-  if (!is_list || tensor.data == nullptr) return 0;
+  if (!is_list || tensor.data == nullptr) return 1;
   const auto* data = reinterpret_cast<const std::int32_t*>(
       static_cast<const unsigned char*>(tensor.data) + tensor.byte_offset);
   const auto at = [&](std::int64_t i) { return data[i * tensor.strides[0]]; };
-  std::int32_t most = 0;
+  std::int32_t most = 1;
   for (std::int64_t i = of_differences ? 1 : 0; i < tensor.shape[0]; ++i) {
     const std::int64_t value = std::int64_t{at(i)} - (of_differences ? at(i - 1) : 0);
     most = std::max(most, static_cast<std::int32_t>(std::min<std::int64_t>(value, INT32_MAX)));

@@ -137,7 +137,7 @@ def test_arrays_of_a_batch_that_do_not_fit():
     refused("sequences.q_begin", batch, changed(batch, q_begin=batch.q_begin + 1))
     refused("sequences.k_begin", batch, changed(batch, k_begin=batch.k_begin + 1))
     refused("sequences.n_k|max_n_k", batch, changed(batch, max_n_k=59))
-    refused("batch expected 1, got 2", batch, changed(batch), k=numpy.zeros((2, 2, 60, 64), "float32"))
+    refused("argument k: .*expected 1, got 2", batch, changed(batch), k=numpy.zeros((2, 2, 60, 64), "float32"))
 
 
 def test_pages_that_do_not_fit():
