@@ -1,8 +1,10 @@
 """The examples that need no GPU, and every snippet of the README."""
 
 import json
+import os
 import pathlib
 import re
+import socket
 import subprocess
 import sys
 
@@ -47,5 +49,9 @@ def test_snippets_of_the_readme(number, tmp_path):
         pytest.skip("no GPU")
     script = tmp_path / "snippet.py"
     script.write_text(snippet, encoding="utf-8")
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=200, cwd=tmp_path)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    one_rank = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=200, cwd=tmp_path, env={**os.environ, **one_rank})
     assert done.returncode == 0, done.stderr
