@@ -77,9 +77,9 @@ GroupKernel::GroupKernel(std::shared_ptr<Group> group, const std::string& spec,
                          std::optional<Shape> shape)
     : group_(std::move(group)) {
   const lacuna_shape raw = shape ? raw_shape(*shape) : lacuna_shape{};
-  const lacuna_compile_options options = {sizeof(options), head_dim, read_dtype(dtype),
-                                          path.c_str(), shape ? &raw : nullptr,
-                                          LACUNA_BATCH_UNIFORM};
+  const lacuna_compile_options options = {sizeof(options),        head_dim,
+                                          read_dtype(dtype),      path.c_str(),
+                                          shape ? &raw : nullptr, LACUNA_BATCH_UNIFORM};
   check_waiting([&] {
     return lacuna_group_compile(group_->handle(), spec.data(), spec.size(), &options, &handle_);
   });

@@ -86,9 +86,9 @@ Kernel::Kernel(std::shared_ptr<Engine> engine, const std::string& spec, const st
                const std::string& batch)
     : engine_(std::move(engine)), device_(read_device(engine_->device())) {
   const lacuna_shape raw = shape ? raw_shape(*shape) : lacuna_shape{};
-  const lacuna_compile_options options = {sizeof(options), head_dim, read_dtype(dtype),
-                                          path.c_str(), shape ? &raw : nullptr,
-                                          read_batch(batch)};
+  const lacuna_compile_options options = {sizeof(options),        head_dim,
+                                          read_dtype(dtype),      path.c_str(),
+                                          shape ? &raw : nullptr, read_batch(batch)};
   // The text of an error belongs to the thread, not to whoever holds the lock of Python.
   lacuna_status status;
   {

@@ -28,8 +28,9 @@ constexpr NamedTensor kNamedTensors[] = {
     {"order", &lacuna_launch_args::order, false},
 };
 
-constexpr std::size_t kUnnamedTensors = 6 + 4;  // q, k, v, o, lse, workspace; those of sequences
-constexpr std::uintptr_t kAlignment = 256;      // of workspaces and selections
+constexpr std::size_t kUnnamedTensors = 6;    // q, k, v, o, lse, workspace
+constexpr std::size_t kSequencesTensors = 4;  // q_begin, n_k, k_begin, pages
+constexpr std::uintptr_t kAlignment = 256;    // of workspaces and selections
 
 const NamedTensor* find_named(std::string_view name) {
   for (const NamedTensor& tensor : kNamedTensors) {
@@ -131,7 +132,8 @@ Launch::Launch(nb::handle q, nb::handle k, nb::handle v, const LaunchOptions& op
       named_(std::move(named)),
       type_(array_type(q)),
       swapped_(read_layout(options.layout)),
-      tensors_(new BorrowedTensor[kUnnamedTensors + named_.size()]),
+      tensors_(new BorrowedTensor[kUnnamedTensors + named_.size() +
+                                  (options.sequences.is_none() ? 0 : kSequencesTensors)]),
       pooled_(nullptr, delete_managed) {
   args_.struct_size = sizeof(args_);
   if (!options_.stream.is_none()) {
@@ -241,10 +243,10 @@ void Launch::take_selection() {
 
 void Launch::take_sequences() {
   if (options_.sequences.is_none()) return;
-  sequences_ = read_sequences(
-      options_.sequences, [this](nb::handle array, const char* name) -> const DLTensor& {
-        return borrow(array, name).tensor();
-      });
+  sequences_ = read_sequences(options_.sequences,
+                              [this](nb::handle array, const char* name) -> const DLTensor& {
+                                return borrow(array, name).tensor();
+                              });
   args_.sequences = &sequences_;
 }
 

@@ -37,7 +37,8 @@ std::int32_t read_most(nb::handle value, const char* name, const DLTensor& lengt
   const std::string subject = std::string("sequences.") + name;
   if (value.is_none()) {
     if (lengths.device.device_type == kDLCPU) return largest(lengths, of_differences);
-    refuse_argument(subject + ": expected a number: the lengths lie on a GPU, where the host does " +
+    refuse_argument(subject +
+                    ": expected a number: the lengths lie on a GPU, where the host does " +
                     "not read them");
   }
   const nb::object number = nb::steal(PyNumber_Index(value.ptr()));
