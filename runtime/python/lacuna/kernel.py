@@ -41,7 +41,8 @@ def _release() -> None:
 
 class Engine(_lacuna.Engine):
     """One device with its compilers and its cache of kernels; device: "cpu", "cuda:N", or None for the first GPU, else
-    the CPU. cache_directory, template_path, threads: as in lacuna.h."""
+    the CPU. cache_directory, template_path, threads, forbid_compiling: as in lacuna.h. add_kernels(bundle): what `lacuna build
+    --bundle` wrote, as bytes or a memory map."""
 
     def compile(self, spec: SpecLike, *, head_dim: int = 128, dtype: Any = "bf16",
                 shape: tuple[int, int, int, int, int] | None = None, batch: str = "uniform") -> "Kernel":
@@ -50,10 +51,15 @@ class Engine(_lacuna.Engine):
 
 class Signature:
     """What a launch takes by name. `parameters`: dicts of name, dtype, shape, minimum, maximum, default, unit and doc;
-    `tensors`: those that have to be passed; `lse`: whether there is one; `keeps_selection`: whether a Selection is of use."""
+    `tensors`: those that have to be passed; `lse`: whether there is one; `keeps_selection`: whether a Selection is of use;
+    `arguments`: all tensors that the kernel has a use for, dicts of name, dtype, shape, output and required; `batch`:
+    "uniform", "sequences" or "pages"; `digest`: SHA-256 of the spec, the same however its text was laid out."""
 
-    def __init__(self, kernel: str, facts: dict):
-        self.kernel = kernel
+    def __init__(self, facts: dict):
+        self.kernel: str = facts["spec"]
+        self.digest: str = facts["digest"]
+        self.batch: str = facts["batch"]
+        self.arguments: list[dict] = facts["arguments"]
         self.tensors: tuple[str, ...] = tuple(facts["tensors"])
         self.parameters: dict[str, dict] = {parameter["name"]: parameter for parameter in facts["parameters"]}
         self.lse: bool = facts["lse"]
@@ -91,8 +97,7 @@ class Kernel(_lacuna.Kernel):
 
     @property
     def signature(self) -> Signature:
-        info = self.info
-        return Signature(info["spec"], info["signature"])
+        return Signature(json.loads(self.signature_json()))
 
     @property
     def plan(self) -> Explanation:

@@ -45,7 +45,7 @@ void refuse_argument(const std::string& text) {
 }
 
 Engine::Engine(std::optional<std::string> device, std::optional<std::string> cache_directory,
-               std::optional<std::string> template_path, int threads) {
+               std::optional<std::string> template_path, int threads, bool forbid_compiling) {
   const lacuna_engine_options options = {sizeof(options),
                                          text_or_null(device),
                                          text_or_null(cache_directory),
@@ -53,7 +53,7 @@ Engine::Engine(std::optional<std::string> device, std::optional<std::string> cac
                                          threads,
                                          &Engine::keep_warning,
                                          this,
-                                         0};
+                                         forbid_compiling ? 1 : 0};
   lacuna_status status;
   {
     nb::gil_scoped_release others_run;
@@ -62,7 +62,26 @@ Engine::Engine(std::optional<std::string> device, std::optional<std::string> cac
   check(status);
 }
 
-Engine::~Engine() { lacuna_engine_destroy(handle_); }
+Engine::~Engine() {
+  lacuna_engine_destroy(handle_);
+  for (Py_buffer& bundle : bundles_) PyBuffer_Release(&bundle);
+}
+
+void Engine::add_kernels(nb::handle bundle) {
+  Py_buffer buffer;
+  if (PyObject_GetBuffer(bundle.ptr(), &buffer, PyBUF_SIMPLE) != 0) nb::raise_python_error();
+  lacuna_status status;
+  {
+    nb::gil_scoped_release others_run;
+    status = lacuna_engine_add_kernels(handle_, buffer.buf, static_cast<std::size_t>(buffer.len));
+  }
+  if (status == LACUNA_OK) {
+    bundles_.push_back(buffer);
+    return;
+  }
+  PyBuffer_Release(&buffer);
+  check(status);
+}
 
 std::vector<std::string> Engine::take_warnings() {
   const std::scoped_lock lock(mutex_);

@@ -54,16 +54,20 @@ NB_MODULE(_lacuna, module) {
 
   nb::class_<Engine>(module, "Engine", "One device with its compilers and its cache of kernels.")
       .def(nb::init<std::optional<std::string>, std::optional<std::string>,
-                    std::optional<std::string>, int>(),
+                    std::optional<std::string>, int, bool>(),
            "device"_a = nb::none(), nb::kw_only(), "cache_directory"_a = nb::none(),
-           "template_path"_a = nb::none(), "threads"_a = 0,
+           "template_path"_a = nb::none(), "threads"_a = 0, "forbid_compiling"_a = false,
            "device: \"cpu\", \"cuda:N\", or None for the first GPU, else the CPU; threads: of the "
-           "CPU, 0: all.")
+           "CPU, 0: all; forbid_compiling: of kernels for a GPU, which come from add_kernels and "
+           "the cache.")
       .def_prop_ro("device", &Engine::device)
       .def_prop_ro("device_name", &Engine::device_name)
       .def_prop_ro("target", &Engine::target)
       .def_prop_ro("note", &Engine::note,
                    "What is missing on this machine and what serves in its place.")
+      .def("add_kernels", &Engine::add_kernels, "bundle"_a,
+           "Kernels that were compiled elsewhere, as `lacuna build --bundle` writes them: bytes, a "
+           "memory map, ...; not copied, and held as long as the engine.")
       .def("take_warnings", &Engine::take_warnings);
 
   nb::class_<Kernel>(module, "Kernel", "One spec for one device, dtype and head dim, compiled.")
@@ -78,6 +82,7 @@ NB_MODULE(_lacuna, module) {
            "o, or (o, lse): attention of q [b, h, n_q, d] with k, v [b, h_kv, n_k, d], as "
            "lacuna.attention says.")
       .def("info_json", &Kernel::info_json)
+      .def("signature_json", &Kernel::signature_json)
       .def("workspace_bytes", &Kernel::workspace_bytes, "shape"_a)
       .def("selection_bytes", &Kernel::selection_bytes, "shape"_a)
       .def("token_order", &Kernel::token_order, "address"_a, "count"_a);
