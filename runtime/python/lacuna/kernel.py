@@ -104,7 +104,7 @@ class Kernel(_lacuna.Kernel):
         """Every decision of the compiler for this kernel, with its origin and reason."""
         info = self.info
         target = "cpu" if info["device"] == "cpu" else info["target"]
-        return explain(self.spec, arch=target, head_dim=info["head_dim"], dtype=info["dtype"])
+        return explain(self.spec, arch=target, head_dim=info["head_dim"], dtype=info["dtype"], batch=self.batch)
 
     def workspace(self, q: Any, k: Any, layout: str = "bhnd", sequences: Sequences | None = None) -> int:
         """Bytes of device memory that a launch on such arrays needs as `workspace`; 0: none. A launch takes them from

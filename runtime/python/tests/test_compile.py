@@ -110,6 +110,17 @@ def test_explanations():
     assert [plan["target"] for plan in explained.plans] == ["sm_90a", "sm_80"]
     assert "Shared memory" in str(explained) and explained["tile.q"] == "128"
     assert "E0203" in str(lacuna.explain("E0203"))
+    assert "on the device" in str(lacuna.explain("dense", arch="sm_90a", batch="pages"))  # how often rows are split
+    assert "on the device" not in str(lacuna.explain("dense", arch="sm_90a"))
+    with pytest.raises(lacuna.SpecError, match="pages"):
+        lacuna.explain("sparge", arch="sm_90a", batch="pages")
+
+
+def test_what_several_gpus_would_do():
+    group = lacuna.explain("dense", arch="sm_90a", shape="h=32,h_kv=8,n=32768", gpus=4, layout="striped", stripe=4096).plans[0]["group"]
+    assert (group["ranks"], group["layout"]) == (4, "striped") and len(group["schemes"]) == 3
+    with pytest.raises(lacuna.SpecError, match="batches of one length"):
+        lacuna.explain("dense", arch="sm_90a", batch="pages", gpus=2)
 
 
 def test_specs_that_come_along():
