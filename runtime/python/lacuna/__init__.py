@@ -22,6 +22,6 @@ from .sequences import Sequences
 from .spec import Spec
 
 __version__ = version()
-__all__ = ["ArgumentError", "Calibration", "DeviceError", "Engine", "Error", "Explanation", "Group", "InternalError", "Kernel", "Plan",
-           "Report", "Selection", "Sequences", "Signature", "Spec", "SpecError", "SpecWarning", "attention", "calibrate", "check", "compile", "explain",
-           "run", "specs"]
+__all__ = ["ArgumentError", "Calibration", "DeviceError", "Engine", "Error", "Explanation", "Group", "InternalError",
+           "Kernel", "Plan", "Report", "Selection", "Sequences", "Signature", "Spec", "SpecError", "SpecWarning",
+           "attention", "calibrate", "check", "compile", "explain", "run", "specs"]

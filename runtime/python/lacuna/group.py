@@ -18,7 +18,7 @@ import numpy
 
 from . import _lacuna
 from .arrays import library_of, stream_handle
-from .errors import ArgumentError, Error, warn_of
+from .errors import ArgumentError, DeviceError, Error, warn_of
 from .kernel import dtype_name, engine_of
 from .spec import Spec, SpecLike, spec_of
 
@@ -107,7 +107,7 @@ class Group:
         torch.distributed.all_gather_object(told, (identity, reason), group=process_group)
         for other, (_, failure) in enumerate(told):
             if failure is not None:
-                raise ArgumentError(f"rank {other} of the process group cannot be part of a group: {failure}")
+                raise DeviceError(f"rank {other} of the process group cannot be part of a group: {failure}")
         return cls(engine, rank, size, unique_id=told[0][0], timeout_s=timeout_s, link_gb_s=link_gb_s, tflops=tflops)
 
     @staticmethod

@@ -23,7 +23,7 @@ torch.distributed.init_process_group("gloo", init_method="file://" + place, rank
                                      timeout=datetime.timedelta(seconds=60))
 try:
     lacuna.Group.from_torch(device=1000 if rank == 1 or not torch.cuda.is_available() else 0)
-except lacuna.ArgumentError as error:
+except lacuna.DeviceError as error:
     print(error)
 torch.distributed.destroy_process_group()
 """
