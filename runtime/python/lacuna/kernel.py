@@ -12,12 +12,14 @@ from . import _lacuna
 from .arrays import library_of
 from .errors import ArgumentError, warn, warn_of
 from .explanation import Explanation, explain
+from .sequences import Sequences
 from .spec import Spec, SpecLike, spec_of
 
 _CPU, _CUDA = 1, 2  # DLDeviceType
 _SELECTION_ALIGNMENT = 256  # bytes; NumPy's memory is aligned to less
 _DTYPES = {4 * 256 + 16: "bf16", 2 * 256 + 16: "f16", 2 * 256 + 32: "f32"}  # by DLPack's type code and bits
 _TYPE_CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex", 6: "bool"}
+_BATCHES = ("uniform", "sequences", "pages")  # in the order of lacuna_batch
 _NAMES = {"bf16": "bf16", "bfloat16": "bf16", "f16": "f16", "float16": "f16", "half": "f16", "f32": "f32", "float32": "f32"}
 
 _lock = threading.RLock()
@@ -39,19 +41,25 @@ def _release() -> None:
 
 class Engine(_lacuna.Engine):
     """One device with its compilers and its cache of kernels; device: "cpu", "cuda:N", or None for the first GPU, else
-    the CPU. cache_directory, template_path, threads: as in lacuna.h."""
+    the CPU. cache_directory, template_path, threads, forbid_compiling: as in lacuna.h. add_kernels(bundle): what `lacuna build
+    --bundle` wrote, as bytes or a memory map."""
 
     def compile(self, spec: SpecLike, *, head_dim: int = 128, dtype: Any = "bf16",
-                shape: tuple[int, int, int, int, int] | None = None) -> "Kernel":
-        return Kernel(self, spec_of(spec), head_dim, _dtype_name(dtype), shape)
+                shape: tuple[int, int, int, int, int] | None = None, batch: str = "uniform") -> "Kernel":
+        return Kernel(self, spec_of(spec), head_dim, dtype_name(dtype), shape, batch)
 
 
 class Signature:
     """What a launch takes by name. `parameters`: dicts of name, dtype, shape, minimum, maximum, default, unit and doc;
-    `tensors`: those that have to be passed; `lse`: whether there is one; `keeps_selection`: whether a Selection is of use."""
+    `tensors`: those that have to be passed; `lse`: whether there is one; `keeps_selection`: whether a Selection is of use;
+    `arguments`: all tensors that the kernel has a use for, dicts of name, dtype, shape, output and required; `batch`:
+    "uniform", "sequences" or "pages"; `digest`: SHA-256 of the spec, the same however its text was laid out."""
 
-    def __init__(self, kernel: str, facts: dict):
-        self.kernel = kernel
+    def __init__(self, facts: dict):
+        self.kernel: str = facts["spec"]
+        self.digest: str = facts["digest"]
+        self.batch: str = facts["batch"]
+        self.arguments: list[dict] = facts["arguments"]
         self.tensors: tuple[str, ...] = tuple(facts["tensors"])
         self.parameters: dict[str, dict] = {parameter["name"]: parameter for parameter in facts["parameters"]}
         self.lse: bool = facts["lse"]
@@ -69,12 +77,14 @@ class Signature:
 
 class Kernel(_lacuna.Kernel):
     """One spec for one device, dtype and head dim, compiled. A call launches it: kernel(q, k, v, out=, lse=, stream=,
-    layout=, workspace=, selection=, **parameters), as `attention` says. Thread-safe; in a captured graph legal."""
+    layout=, workspace=, selection=, sequences=, **parameters), as `attention` says. Thread-safe; in a captured graph legal.
+    `batch`: "uniform", "sequences" or "pages", what its launches pass."""
 
     def __init__(self, engine: Engine, spec: Spec, head_dim: int, dtype: str,
-                 shape: tuple[int, int, int, int, int] | None = None):
-        super().__init__(engine, spec.text, spec.path, head_dim, dtype, shape)
+                 shape: tuple[int, int, int, int, int] | None = None, batch: str = "uniform"):
+        super().__init__(engine, spec.text, spec.path, head_dim, dtype, shape, batch)
         self.spec = spec
+        self.batch = batch
         self.engine = engine
         warn_of(engine.take_warnings())
         if self.info.get("backend") == "interpreter":
@@ -87,20 +97,19 @@ class Kernel(_lacuna.Kernel):
 
     @property
     def signature(self) -> Signature:
-        info = self.info
-        return Signature(info["spec"], info["signature"])
+        return Signature(json.loads(self.signature_json()))
 
     @property
     def plan(self) -> Explanation:
         """Every decision of the compiler for this kernel, with its origin and reason."""
         info = self.info
         target = "cpu" if info["device"] == "cpu" else info["target"]
-        return explain(self.spec, arch=target, head_dim=info["head_dim"], dtype=info["dtype"])
+        return explain(self.spec, arch=target, head_dim=info["head_dim"], dtype=info["dtype"], batch=self.batch)
 
-    def workspace(self, q: Any, k: Any, layout: str = "bhnd") -> int:
+    def workspace(self, q: Any, k: Any, layout: str = "bhnd", sequences: Sequences | None = None) -> int:
         """Bytes of device memory that a launch on such arrays needs as `workspace`; 0: none. A launch takes them from
-        the allocator of q's library by itself where none is passed."""
-        return self.workspace_bytes(_shape_of(q, k, layout))
+        the allocator of q's library by itself where none is passed. Of sequences fewer queries may need more."""
+        return self.workspace_bytes(_shape_of(q, k, layout, sequences))
 
     def new_selection(self, q: Any, k: Any, layout: str = "bhnd") -> _lacuna.Selection:
         """Memory for a decision on arrays of this shape, in q's library: for specs with "reuse"."""
@@ -120,12 +129,16 @@ class Kernel(_lacuna.Kernel):
         return f"<lacuna.Kernel {self.signature!r} on {info['device']}, head dim {info['head_dim']}, {info['dtype']}>"
 
 
-def _shape_of(q: Any, k: Any, layout: str) -> tuple[int, int, int, int, int]:
+def _shape_of(q: Any, k: Any, layout: str, sequences: Sequences | None = None) -> tuple[int, int, int, int, int]:
     heads, tokens = (1, 2) if layout == "bhnd" else (2, 1)
+    if sequences is not None:
+        if sequences.max_n_q is None or sequences.max_n_k is None:
+            raise ArgumentError("sequences: expected max_n_q and max_n_k, by which memory is reserved")
+        return (sequences.n_k.shape[0], q.shape[heads], k.shape[heads], sequences.max_n_q, sequences.max_n_k)
     return (q.shape[0], q.shape[heads], k.shape[heads], q.shape[tokens], k.shape[tokens])
 
 
-def _dtype_name(dtype: Any) -> str:
+def dtype_name(dtype: Any) -> str:
     """Of "bf16", numpy.float32, torch.bfloat16, ..."""
     word = str(getattr(dtype, "__name__", dtype)).removeprefix("torch.")
     if word not in _NAMES:
@@ -144,17 +157,18 @@ def engine_of(device: str | None = None) -> Engine:
 
 
 def compile(spec: SpecLike, *, head_dim: int = 128, dtype: Any = "bf16", device: str | None = None,
-            shape: tuple[int, int, int, int, int] | None = None) -> Kernel:
+            shape: tuple[int, int, int, int, int] | None = None, batch: str = "uniform") -> Kernel:
     """A kernel for loops and graphs: everything that takes time is done here.
 
     device: "cpu", "cuda:N", or None for the first GPU, else the CPU. shape: (batch, heads, heads_kv, n_q, n_k) of the
-    problems it is for, by which tuned tiles are chosen; it runs any. Raises SpecError, DeviceError."""
-    return engine_of(device).compile(spec, head_dim=head_dim, dtype=dtype, shape=shape)
+    problems it is for, by which tuned tiles are chosen; it runs any. batch: "sequences" or "pages" for a kernel whose calls
+    pass `sequences=`, with k_begin or with pages. Raises SpecError, DeviceError."""
+    return engine_of(device).compile(spec, head_dim=head_dim, dtype=dtype, shape=shape, batch=batch)
 
 
 def _compile_for(key: tuple) -> Kernel:
-    """What attention's table lacks: key is (spec, (device type, device index, dtype, head dim))."""
-    spec, (device_type, device_index, dtype, head_dim) = key
+    """What attention's table lacks: key is (spec, (device type, device index, dtype, head dim, batch))."""
+    spec, (device_type, device_index, dtype, head_dim, batch) = key
     if dtype not in _DTYPES:
         kind = _TYPE_CODES.get(dtype // 256, f"DLPack type {dtype // 256} of bits ")
         raise ArgumentError(f"argument q: dtype expected bfloat16, float16 or float32, got {kind}{dtype % 256}")
@@ -163,13 +177,13 @@ def _compile_for(key: tuple) -> Kernel:
     with _lock:
         if key not in _kernels:
             device = "cpu" if device_type == _CPU else f"cuda:{device_index}"
-            _kernels[key] = compile(spec, head_dim=head_dim, dtype=_DTYPES[dtype], device=device)
+            _kernels[key] = compile(spec, head_dim=head_dim, dtype=_DTYPES[dtype], device=device, batch=_BATCHES[batch])
         return _kernels[key]
 
 
 def attention(q: Any, k: Any, v: Any, *, spec: SpecLike = "dense", lse: Any = False, out: Any = None, stream: Any = None,
               layout: str = "bhnd", workspace: Any = None, selection: _lacuna.Selection | None = None,
-              **parameters: Any) -> Any:
+              sequences: Sequences | None = None, **parameters: Any) -> Any:
     """Attention of q [b, h, n_q, d] over k, v [b, h_kv, n_k, d] by a spec; o in the shape of q, or (o, lse).
 
     Arrays are NumPy's on the CPU, or those of PyTorch, CuPy, JAX and whatever exchanges DLPack; nothing is copied, and o
@@ -180,10 +194,12 @@ def attention(q: Any, k: Any, v: Any, *, spec: SpecLike = "dense", lse: Any = Fa
     stream: a CUstream as a number, or a stream of PyTorch or CuPy; else the one that is current in q's library. With
         another one the caller orders the work, and keeps the arrays until it has run.
     workspace: device memory for it; else from q's library.
+    sequences: a batch of different lengths (`Sequences`); then q is [1, h, tokens, d], and k and v are [1, h_kv, tokens, d] or pages.
     selection: keeps the decision of a predictor (`Kernel.new_selection`).
     parameters: those of the spec, a number or an array (f32 or i32) each; and the tensors counts, tile_mask,
         list_indices, list_counts, previous_lse, order of lacuna.h.
 
     Raises ArgumentError for what does not fit, SpecError, DeviceError."""
     key = spec if type(spec) is Spec else spec_of(spec)
-    return _lacuna.attention(_kernels, _compile_for, key, q, k, v, out, lse, stream, layout, workspace, selection, parameters)
+    return _lacuna.attention(_kernels, _compile_for, key, q, k, v, out, lse, stream, layout, workspace, selection, sequences,
+                             parameters)

@@ -7,6 +7,9 @@
 It runs on the current stream, takes results and workspace from PyTorch's allocator, has a fake implementation (so a
 graph is never broken at it) and no gradients, which its backward says. A spec is compiled at its first call for a
 device, dtype and head dim: let that call come before the capture of a graph.
+
+Of sequences the operator takes the tensors of lacuna.Sequences. What they hold is read on the device when the work runs,
+so a captured graph follows other lengths; max_n_q and max_n_k are those of the capture.
 """
 
 import functools
@@ -15,14 +18,16 @@ from typing import Any
 import torch
 
 from .kernel import attention as launch
+from .sequences import Sequences
 from .spec import Spec, SpecLike, spec_of
 
 _library = torch.library.Library("lacuna", "DEF")
 _library.define("attention(Tensor q, Tensor k, Tensor v, str spec, bool lse=False, str layout='bhnd', str[]? names=None, "
-                "Tensor[]? tensors=None, str[]? number_names=None, float[]? numbers=None) -> (Tensor, Tensor)",
+                "Tensor[]? tensors=None, str[]? number_names=None, float[]? numbers=None, Tensor? q_begin=None, Tensor? n_k=None, "
+                "Tensor? k_begin=None, Tensor? pages=None, SymInt? max_n_q=None, SymInt? max_n_k=None) -> (Tensor, Tensor)",
                 tags=(torch.Tag.pt2_compliant_tag,))
-"""`spec` is a name, JSON text or a path; names and tensors, number_names and numbers are its parameters. The second
-result is f32 [b, h, n_q], or empty without lse."""
+"""`spec` is a name, JSON text or a path; names and tensors, number_names and numbers are its parameters; q_begin and
+what follows are those of lacuna.Sequences. The second result is f32 [b, h, n_q], or empty without lse."""
 
 
 @functools.lru_cache(maxsize=256)
@@ -36,17 +41,23 @@ def _lse_shape(q: torch.Tensor, layout: str) -> tuple[int, ...]:
 
 def _run(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, spec: str, lse: bool = False, layout: str = "bhnd",
          names: list[str] | None = None, tensors: list[torch.Tensor] | None = None, number_names: list[str] | None = None,
-         numbers: list[float] | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+         numbers: list[float] | None = None, q_begin: torch.Tensor | None = None, n_k: torch.Tensor | None = None,
+         k_begin: torch.Tensor | None = None, pages: torch.Tensor | None = None, max_n_q: int | None = None,
+         max_n_k: int | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+    sequences = None
+    if any(tensor is not None for tensor in (q_begin, n_k, k_begin, pages)):
+        sequences = Sequences(q_begin, n_k, k_begin=k_begin, pages=pages, max_n_q=max_n_q, max_n_k=max_n_k)
     values = torch.empty(_lse_shape(q, layout) if lse else (0,), dtype=torch.float32, device=q.device)
     o = torch.empty_like(q)
     with torch.no_grad():
-        launch(q, k, v, spec=_spec(spec), layout=layout, out=o, lse=values if lse else False,
+        launch(q, k, v, spec=_spec(spec), layout=layout, out=o, lse=values if lse else False, sequences=sequences,
                **dict(zip(names or (), tensors or ())), **dict(zip(number_names or (), numbers or ())))
     return o, values
 
 
 def _fake(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, spec: str, lse: bool = False, layout: str = "bhnd",
-          names: Any = None, tensors: Any = None, number_names: Any = None, numbers: Any = None) -> tuple[torch.Tensor, torch.Tensor]:
+          names: Any = None, tensors: Any = None, number_names: Any = None, numbers: Any = None,
+          *_sequences: Any, **_named: Any) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.empty_like(q), q.new_empty(_lse_shape(q, layout) if lse else (0,), dtype=torch.float32)
 
 
@@ -66,11 +77,18 @@ def operator_text(spec: SpecLike) -> str:
     return spec if isinstance(spec, str) else spec_of(spec).text
 
 
+def _words(sequences: Sequences | None) -> dict[str, Any]:
+    if sequences is None:
+        return {}
+    return {"q_begin": sequences.q_begin, "n_k": sequences.n_k, "k_begin": sequences.k_begin, "pages": sequences.pages,
+            "max_n_q": sequences.max_n_q, "max_n_k": sequences.max_n_k}
+
+
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, spec: SpecLike = "dense", *, lse: bool = False,
-              layout: str = "bhnd", **parameters: Any) -> Any:
+              layout: str = "bhnd", sequences: Sequences | None = None, **parameters: Any) -> Any:
     """lacuna.attention through torch.ops.lacuna.attention: o, or (o, lse). Parameters are numbers or tensors."""
     tensors = {name: value for name, value in parameters.items() if isinstance(value, torch.Tensor)}
     numbers = {name: float(value) for name, value in parameters.items() if name not in tensors}
     o, values = torch.ops.lacuna.attention(q, k, v, operator_text(spec), lse, layout, list(tensors), list(tensors.values()),
-                                           list(numbers), list(numbers.values()))
+                                           list(numbers), list(numbers.values()), **_words(sequences))
     return (o, values) if lse else o

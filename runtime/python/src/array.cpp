@@ -142,8 +142,9 @@ void BorrowedTensor::from_buffer(nb::handle array, const char* name) {
     }
   }
   if (!dtype) {
-    refuse(name, "dtype expected bfloat16, float16 or float32 (of parameters: float32 or int32), got " +
-                     dtype_text(array));
+    refuse(name,
+           "dtype expected bfloat16, float16 or float32 (of parameters: float32 or int32), got " +
+               dtype_text(array));
   }
   if (buffer_.ndim > kMostAxes) {
     refuse(name, "expected at most 4 axes, got " + std::to_string(buffer_.ndim));

@@ -1,6 +1,7 @@
 // Arrays of other libraries as DLTensors, for the time of one call: nothing is copied.
 //
-//   the type's DLPack C functions (PyTorch)  ->  the buffer protocol (NumPy)  ->  __dlpack__ (all others)
+//   the type's DLPack C functions (PyTorch)  ->  the buffer protocol (NumPy)  ->  __dlpack__ (all
+//   others)
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -19,7 +20,7 @@ struct ArrayType {
   const DLPackExchangeAPI* exchange = nullptr;  ///< null: the library has none
   bool by_buffer = false;                       ///< NumPy
   nb::object library;                           ///< lacuna.arrays.Library
-  nb::object finish;            ///< called with stream and device after a launch; None: nothing to do
+  nb::object finish;  ///< called with stream and device after a launch; None: nothing to do
   nb::object refuse_gradients;  ///< called if an input wants gradients; None: has none
 };
 
@@ -46,7 +47,9 @@ class BorrowedTensor {
 
   const DLTensor& tensor() const { return tensor_; }
   bool is_read_only() const { return is_read_only_; }
-  const void* data() const { return static_cast<const unsigned char*>(tensor_.data) + tensor_.byte_offset; }
+  const void* data() const {
+    return static_cast<const unsigned char*>(tensor_.data) + tensor_.byte_offset;
+  }
 
  private:
   void from_exchange(const DLPackExchangeAPI& exchange, nb::handle array);

@@ -11,6 +11,15 @@ const char* text_or_null(const std::optional<std::string>& text) {
   return text ? text->c_str() : nullptr;
 }
 
+lacuna_batch read_batch(const std::string& name) {
+  if (name == "uniform") return LACUNA_BATCH_UNIFORM;
+  if (name == "sequences") return LACUNA_BATCH_SEQUENCES;
+  if (name == "pages") return LACUNA_BATCH_PAGES;
+  refuse_argument("batch: expected uniform, sequences or pages, got " + name);
+}
+
+}  // namespace
+
 lacuna_dtype read_dtype(const std::string& name) {
   if (name == "bf16") return LACUNA_BF16;
   if (name == "f16") return LACUNA_F16;
@@ -24,8 +33,6 @@ DLDevice read_device(const std::string& text) {
   return {kDLCUDA, std::stoi(text.substr(kCuda.size()))};
 }
 
-}  // namespace
-
 void check(lacuna_status status) {
   if (status == LACUNA_OK) return;
   const std::string text = lacuna_last_error(), json = lacuna_last_error_json();
@@ -38,7 +45,7 @@ void refuse_argument(const std::string& text) {
 }
 
 Engine::Engine(std::optional<std::string> device, std::optional<std::string> cache_directory,
-               std::optional<std::string> template_path, int threads) {
+               std::optional<std::string> template_path, int threads, bool forbid_compiling) {
   const lacuna_engine_options options = {sizeof(options),
                                          text_or_null(device),
                                          text_or_null(cache_directory),
@@ -46,7 +53,7 @@ Engine::Engine(std::optional<std::string> device, std::optional<std::string> cac
                                          threads,
                                          &Engine::keep_warning,
                                          this,
-                                         0};
+                                         forbid_compiling ? 1 : 0};
   lacuna_status status;
   {
     nb::gil_scoped_release others_run;
@@ -55,7 +62,26 @@ Engine::Engine(std::optional<std::string> device, std::optional<std::string> cac
   check(status);
 }
 
-Engine::~Engine() { lacuna_engine_destroy(handle_); }
+Engine::~Engine() {
+  lacuna_engine_destroy(handle_);
+  for (Py_buffer& bundle : bundles_) PyBuffer_Release(&bundle);
+}
+
+void Engine::add_kernels(nb::handle bundle) {
+  Py_buffer buffer;
+  if (PyObject_GetBuffer(bundle.ptr(), &buffer, PyBUF_SIMPLE) != 0) nb::raise_python_error();
+  lacuna_status status;
+  {
+    nb::gil_scoped_release others_run;
+    status = lacuna_engine_add_kernels(handle_, buffer.buf, static_cast<std::size_t>(buffer.len));
+  }
+  if (status == LACUNA_OK) {
+    bundles_.push_back(buffer);
+    return;
+  }
+  PyBuffer_Release(&buffer);
+  check(status);
+}
 
 std::vector<std::string> Engine::take_warnings() {
   const std::scoped_lock lock(mutex_);
@@ -75,11 +101,13 @@ lacuna_shape raw_shape(const Shape& shape) {
 }
 
 Kernel::Kernel(std::shared_ptr<Engine> engine, const std::string& spec, const std::string& path,
-               int head_dim, const std::string& dtype, std::optional<Shape> shape)
+               int head_dim, const std::string& dtype, std::optional<Shape> shape,
+               const std::string& batch)
     : engine_(std::move(engine)), device_(read_device(engine_->device())) {
   const lacuna_shape raw = shape ? raw_shape(*shape) : lacuna_shape{};
-  const lacuna_compile_options options = {sizeof(options), head_dim, read_dtype(dtype),
-                                          path.c_str(), shape ? &raw : nullptr};
+  const lacuna_compile_options options = {sizeof(options),        head_dim,
+                                          read_dtype(dtype),      path.c_str(),
+                                          shape ? &raw : nullptr, read_batch(batch)};
   // The text of an error belongs to the thread, not to whoever holds the lock of Python.
   lacuna_status status;
   {

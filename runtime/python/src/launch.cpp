@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "sequences.hpp"
+
 namespace lacuna_python {
 namespace {
 
@@ -26,7 +28,9 @@ constexpr NamedTensor kNamedTensors[] = {
     {"order", &lacuna_launch_args::order, false},
 };
 
-constexpr std::size_t kUnnamedTensors = 6;  // q, k, v, o, lse, workspace
+constexpr std::size_t kUnnamedTensors = 6;    // q, k, v, o, lse, workspace
+constexpr std::size_t kSequencesTensors = 4;  // q_begin, n_k, k_begin, pages
+constexpr std::uintptr_t kAlignment = 256;    // of workspaces and selections
 
 const NamedTensor* find_named(std::string_view name) {
   for (const NamedTensor& tensor : kNamedTensors) {
@@ -103,12 +107,20 @@ Selection::Selection(nb::object array) : array_(std::move(array)) {
   tensor.borrow(array_, "selection", nullptr);
   if (tensor.is_read_only())
     refuse_argument("selection: expected memory to write, got a read-only array");
-  constexpr std::uintptr_t kAlignment = 256;
   const auto address = reinterpret_cast<std::uintptr_t>(tensor.data());
   const std::size_t skipped = (kAlignment - address % kAlignment) % kAlignment;
   const std::size_t bytes = bytes_of(tensor.tensor());
   raw_ = {sizeof(raw_), reinterpret_cast<void*>(address + skipped),
           bytes - std::min(bytes, skipped), 0};
+}
+
+Target target_of(const Kernel& kernel) {
+  lacuna_kernel* handle = kernel.handle();
+  return {kernel.device(), kernel.device().device_type == kDLCPU,
+          [handle](const lacuna_shape& shape, std::size_t& bytes) {
+            return lacuna_workspace_bytes(handle, &shape, &bytes);
+          },
+          [handle](const lacuna_launch_args& args) { return lacuna_launch(handle, &args); }};
 }
 
 Launch::Launch(nb::handle q, nb::handle k, nb::handle v, const LaunchOptions& options,
@@ -120,7 +132,8 @@ Launch::Launch(nb::handle q, nb::handle k, nb::handle v, const LaunchOptions& op
       named_(std::move(named)),
       type_(array_type(q)),
       swapped_(read_layout(options.layout)),
-      tensors_(new BorrowedTensor[kUnnamedTensors + named_.size()]),
+      tensors_(new BorrowedTensor[kUnnamedTensors + named_.size() +
+                                  (options.sequences.is_none() ? 0 : kSequencesTensors)]),
       pooled_(nullptr, delete_managed) {
   args_.struct_size = sizeof(args_);
   if (!options_.stream.is_none()) {
@@ -154,7 +167,8 @@ nb::tuple Launch::problem() const {
         ", got " + std::to_string(q.ndim));
   }
   return nb::make_tuple(static_cast<int>(q.device.device_type), q.device.device_id,
-                        q.dtype.code * 256 + q.dtype.bits, q.shape[3]);
+                        q.dtype.code * 256 + q.dtype.bits, q.shape[3],
+                        static_cast<int>(batch_of(options_.sequences)));
 }
 
 BorrowedTensor& Launch::borrow(nb::handle array, const char* name) {
@@ -227,13 +241,24 @@ void Launch::take_selection() {
   args_.selection = nb::cast<Selection&>(options_.selection).raw();
 }
 
+void Launch::take_sequences() {
+  if (options_.sequences.is_none()) return;
+  sequences_ = read_sequences(options_.sequences,
+                              [this](nb::handle array, const char* name) -> const DLTensor& {
+                                return borrow(array, name).tensor();
+                              });
+  args_.sequences = &sequences_;
+}
+
 std::optional<Shape> Launch::shape() const {
   if (args_.q->ndim != 4 || args_.k->ndim != 4) return std::nullopt;
   const std::int64_t *q = args_.q->shape, *k = args_.k->shape;
+  if (args_.sequences != nullptr)
+    return Shape(sequences_.count, q[1], k[1], sequences_.max_n_q, sequences_.max_n_k);
   return Shape(q[0], q[1], k[1], q[2], k[2]);
 }
 
-void Launch::take_workspace(const Kernel& kernel) {
+void Launch::take_workspace(const Target& target) {
   if (!options_.workspace.is_none()) {
     const DLTensor& tensor = borrow(options_.workspace, "workspace").tensor();
     args_.workspace = const_cast<void*>(tensors_[borrowed_ - 1].data());
@@ -241,14 +266,24 @@ void Launch::take_workspace(const Kernel& kernel) {
     return;
   }
   // Tensors of another device are refused by the launch, with all else that is wrong.
-  const bool is_there = args_.q->device.device_type == kernel.device().device_type;
-  if (kernel.device().device_type != kDLCUDA || !is_there) return;
+  if (args_.q->device.device_type != target.device.device_type) return;
   const std::optional<Shape> problem = shape();
   if (!problem) return;
   const lacuna_shape raw = raw_shape(*problem);
   std::size_t bytes = 0;
-  if (lacuna_workspace_bytes(kernel.handle(), &raw, &bytes) != LACUNA_OK) return;
-  if (bytes > 0) allocate_workspace(bytes);
+  if (target.workspace_bytes(raw, bytes) != LACUNA_OK || bytes == 0) return;
+  if (target.device.device_type == kDLCPU) {
+    allocate_on_host(bytes);
+  } else {
+    allocate_workspace(bytes);
+  }
+}
+
+void Launch::allocate_on_host(std::size_t bytes) {
+  host_workspace_.reset(new unsigned char[bytes + kAlignment]);
+  const auto address = reinterpret_cast<std::uintptr_t>(host_workspace_.get());
+  args_.workspace = host_workspace_.get() + (kAlignment - address % kAlignment) % kAlignment;
+  args_.workspace_bytes = bytes;
 }
 
 /// From the allocator of q's library, whose memory follows the order of a stream: it is given back
@@ -296,7 +331,7 @@ bool Launch::wants_gradients() const {
   return false;
 }
 
-nb::object Launch::run(const Kernel& kernel) {
+nb::object Launch::run(const Target& target) {
   if (!type_.refuse_gradients.is_none() && wants_gradients()) type_.refuse_gradients();
   args_.k = &borrow(k_array_, "k").tensor();
   if (swapped_) tensors_[1].swap_heads_and_tokens();
@@ -312,18 +347,19 @@ nb::object Launch::run(const Kernel& kernel) {
   take_named();
   take_stage_events();
   take_selection();
-  take_workspace(kernel);
+  take_sequences();
+  take_workspace(target);
 
   lacuna_status status;
-  if (kernel.device().device_type == kDLCPU) {
-    nb::gil_scoped_release others_run;  // until the result is there
-    status = lacuna_launch(kernel.handle(), &args_);
+  if (target.waits) {
+    nb::gil_scoped_release others_run;
+    status = target.launch(args_);
   } else {
-    status = lacuna_launch(kernel.handle(), &args_);
+    status = target.launch(args_);
   }
   check(status);
-  if (!type_.finish.is_none() && kernel.device().device_type == kDLCUDA) {
-    type_.finish(reinterpret_cast<std::intptr_t>(stream_), kernel.device().device_id);
+  if (!type_.finish.is_none() && target.device.device_type == kDLCUDA) {
+    type_.finish(reinterpret_cast<std::intptr_t>(stream_), target.device.device_id);
   }
   if (!lse.is_valid()) return o;
   return nb::make_tuple(std::move(o), std::move(lse));

@@ -1,8 +1,9 @@
-// One launch: what Python passes -> lacuna_launch_args -> lacuna_launch.
+// One launch: what Python passes -> lacuna_launch_args -> lacuna_launch, or that of a group.
 #pragma once
 
 #include <nanobind/nanobind.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -30,20 +31,30 @@ class Selection {
 
 /// What a call is given besides q, k, v and what goes by name.
 struct LaunchOptions {
-  nb::handle out, lse, stream, layout, workspace, selection, stage_events;
+  nb::handle out, lse, stream, layout, workspace, selection, stage_events, sequences;
 };
+
+/// What is launched: a kernel, or a rank's part of a group's plan.
+struct Target {
+  DLDevice device;
+  bool waits;  ///< for a result or for other ranks: Python's other threads run meanwhile
+  std::function<lacuna_status(const lacuna_shape&, std::size_t&)> workspace_bytes;
+  std::function<lacuna_status(const lacuna_launch_args&)> launch;
+};
+
+Target target_of(const Kernel& kernel);
 
 class Launch {
  public:
   /// `named`: what Python passed by further keywords. All objects live as long as the call.
   Launch(nb::handle q, nb::handle k, nb::handle v, const LaunchOptions& options, nb::dict named);
 
-  /// (device type, device index, dtype, head dim), by which a kernel is found. Raises if q cannot
-  /// be what attention is computed of.
+  /// (device type, device index, dtype, head dim, batch), by which a kernel is found. Raises if q
+  /// cannot be what attention is computed of.
   nb::tuple problem() const;
 
   /// Runs it; returns o or (o, lse), the caller's or made as arrays of q's library.
-  nb::object run(const Kernel& kernel);
+  nb::object run(const Target& target);
 
  private:
   BorrowedTensor& borrow(nb::handle array, const char* name);
@@ -52,11 +63,13 @@ class Launch {
   void take_named();
   void take_stage_events();
   void take_selection();
-  void take_workspace(const Kernel& kernel);
+  void take_sequences();
+  void take_workspace(const Target& target);
   void refuse_aliases() const;
   bool wants_gradients() const;
   std::optional<Shape> shape() const;
   void allocate_workspace(std::size_t bytes);
+  void allocate_on_host(std::size_t bytes);
 
   nb::handle q_array_, k_array_, v_array_;
   const LaunchOptions& options_;
@@ -70,7 +83,9 @@ class Launch {
   std::vector<lacuna_param> params_;
   std::vector<void*> events_;
   nb::object own_workspace_;
+  std::unique_ptr<unsigned char[]> host_workspace_;
   std::unique_ptr<DLManagedTensorVersioned, void (*)(DLManagedTensorVersioned*)> pooled_;
+  lacuna_sequences sequences_{};
   lacuna_launch_args args_{};
 };
 

@@ -1,8 +1,12 @@
 """Kernels that are kept: signature, plan, facts, devices; and what check, explain and specs say."""
 
+import pathlib
+import subprocess
+
 import lacuna
 import numpy
 import pytest
+from lacuna import command
 
 
 def test_a_kernel_says_what_it_takes():
@@ -14,6 +18,43 @@ def test_a_kernel_says_what_it_takes():
     external = lacuna.compile("external-mask", head_dim=64, dtype="f32", device="cpu").signature
     assert external.tensors == ("q", "k", "v", "list_indices", "list_counts")
     assert lacuna.compile("bsfa", head_dim=64, device="cpu").signature.parameters["threshold"]["default"] == "-inf"
+
+
+def test_a_signature_has_all_tensors_and_a_digest():
+    signature = lacuna.compile("bsfa", head_dim=64, dtype="f32", device="cpu", batch="pages").signature
+    pages = {argument["name"]: argument for argument in signature.arguments}
+    assert signature.batch == "pages" and pages["k"]["shape"] == ["pages", "heads_kv", "page_tokens", "d"]
+    assert pages["sequences.pages"] == {"name": "sequences.pages", "dtype": "i32", "shape": ["count", "max_pages"], "output": False,
+                                        "required": True}
+    other = lacuna.compile(lacuna.Spec("\n" + pathlib.Path(lacuna.specs()["bsfa"]["path"]).read_text()), head_dim=64, dtype="f32", device="cpu")
+    assert other.signature.digest == signature.digest and len(signature.digest) == 64
+
+
+def test_kernels_that_were_compiled_elsewhere(tmp_path):
+    engine = lacuna.Engine("cpu", forbid_compiling=True)  # of kernels for a GPU
+    with pytest.raises(lacuna.ArgumentError, match="bundle"):
+        engine.add_kernels(b"no bundle")
+    with pytest.raises(TypeError):
+        engine.add_kernels("a text")
+    bundle = tmp_path / "kernels.lacuna"
+    built = subprocess.run([command.PROGRAM, "build", lacuna.specs()["dense"]["path"], "--arch", "sm_80", "--head-dim", "64", "--bundle", bundle],
+                           capture_output=True, text=True)
+    if built.returncode == 3:
+        pytest.skip("no NVRTC to make a bundle with")
+    held = bytearray(bundle.read_bytes())
+    engine.add_kernels(held)
+    with pytest.raises(BufferError):
+        held.clear()  # while the engine holds it
+    kernel = engine.compile("dense", head_dim=64, dtype="f32")
+    del engine
+    q = numpy.ones((1, 1, 8, 64), "float32")
+    assert numpy.allclose(kernel(q, q, q), 1)
+    del kernel
+    held.clear()
+    broken = bytearray(bundle.read_bytes())
+    broken[len(broken) // 2] ^= 1
+    with pytest.raises(lacuna.ArgumentError):
+        lacuna.Engine("cpu").add_kernels(broken)
 
 
 def test_a_kernel_says_what_was_decided():
@@ -69,6 +110,17 @@ def test_explanations():
     assert [plan["target"] for plan in explained.plans] == ["sm_90a", "sm_80"]
     assert "Shared memory" in str(explained) and explained["tile.q"] == "128"
     assert "E0203" in str(lacuna.explain("E0203"))
+    assert "on the device" in str(lacuna.explain("dense", arch="sm_90a", batch="pages"))  # how often rows are split
+    assert "on the device" not in str(lacuna.explain("dense", arch="sm_90a"))
+    with pytest.raises(lacuna.SpecError, match="pages"):
+        lacuna.explain("sparge", arch="sm_90a", batch="pages")
+
+
+def test_what_several_gpus_would_do():
+    group = lacuna.explain("dense", arch="sm_90a", shape="h=32,h_kv=8,n=32768", gpus=4, layout="striped", stripe=4096).plans[0]["group"]
+    assert (group["ranks"], group["layout"]) == (4, "striped") and len(group["schemes"]) == 3
+    with pytest.raises(lacuna.SpecError, match="batches of one length"):
+        lacuna.explain("dense", arch="sm_90a", batch="pages", gpus=2)
 
 
 def test_specs_that_come_along():

@@ -70,6 +70,27 @@ def test_what_no_spec_follows_is_refused(names):
 
 
 @torch.no_grad()
+def test_a_cache_that_has_room_for_more(names):
+    """A static cache holds more keys than the model has seen: the rest must not be attended to."""
+    given = tokens(40, 1)
+    found, expected = (model(name).generate(given, max_new_tokens=5, do_sample=False, output_logits=True, cache_implementation=cache,
+                                            return_dict_in_generate=True, pad_token_id=0, disable_compile=True)
+                       for name, cache in (("lacuna:dense", "static"), ("sdpa", "dynamic")))
+    first = [step.logits[0] for step in (found, expected)]
+    assert (first[0] - first[1]).abs().max() <= TOLERANCE * first[1].abs().max()
+    assert all(torch.isfinite(step).all() for step in found.logits)
+
+
+@torch.no_grad()
+def test_a_paged_cache_is_refused(names):
+    """What continuous batching passes."""
+    forward = lacuna.transformers.attention_function("lacuna:dense", {None: lacuna.hosting.choice_of("dense")})
+    q = torch.randn(1, 4, 16, 64, device=DEVICE, dtype=DTYPE)
+    with pytest.raises(lacuna.ArgumentError, match="asks for cache"):
+        forward(torch.nn.Module(), q, q, q, None, cache=object())
+
+
+@torch.no_grad()
 def test_compiled_in_one_graph(names):
     network, given = model("lacuna:dense"), tokens()
     expected = network(given).logits
