@@ -131,8 +131,7 @@ void check_steps(const Program& program, const PassContext& context) {
   if (attend.q_scale < 0) check_once<Quantise>(program, context, "integers");
 }
 
-/// Token orders are of one length. On GPUs only attend knows sequences; what comes before it works
-/// on tensors of one length.
+/// Token orders are of one length. On GPUs integers are made of tensors of one length.
 void check_batch(const Program& program, const PassContext& context) {
   if (program.batch == BatchLayout::kUniform) return;
   const auto refuse = [&](const char* pointer, const std::string& what, const char* help) {
@@ -146,7 +145,6 @@ void check_batch(const Program& program, const PassContext& context) {
     return refuse("/permute", "permute", "permute the tokens of each sequence before the launch");
   if (context.target.kind == TargetKind::kCpu) return;
   constexpr const char* kHelp = "compile for the target cpu, or launch each sequence by itself";
-  if (find_op<Select>(program) != nullptr) return refuse("/predictor", "a predictor", kHelp);
   const Attend& attend = attend_of(program);
   if (attend.q_scale >= 0 || attend.v_scale >= 0) return refuse("/quantise", "quantise", kHelp);
 }

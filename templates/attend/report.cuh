@@ -11,8 +11,6 @@
 
 namespace lacuna {
 
-inline constexpr int kCountsOfRow = 3;  ///< visible, visited, gated
-
 __device__ __forceinline__ bool wants_report(const AttendArgs& args) {
   return args.counts != nullptr || args.tile_mask != nullptr;
 }

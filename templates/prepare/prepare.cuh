@@ -47,6 +47,7 @@ class PrepareBlock {
         integers_(smem_.integers) {}
 
   __device__ __forceinline__ void run() {
+    if (!rows_.exist()) return;
     rows_.load();
     take_rows();
     if constexpr (kHasSimilarity) {
