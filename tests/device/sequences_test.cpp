@@ -24,6 +24,7 @@ const emulation::Schedule kLateSequences = {emulation::Landing::kLate,
 /// The case, as a kernel takes it.
 SequenceCase case_of(const Subject& subject, SequenceCase c) {
   c.variant = subject.spec, c.dtype = subject.dtype, c.d = subject.head_dim;
+  c.tile = subject.tile;
   if (subject.contract.batch != BatchLayout::kPages) c.page_tokens = 0;
   return c;
 }
@@ -122,6 +123,17 @@ TEST(Sequences, ResultsDoNotDependOnTheBatchWhereSplitsAreFixed) {
       return own;
     };
     EXPECT_EQ(rows_of(first), rows_of(second)) << subject.name;
+  }
+}
+
+/// Tiles of each sequence's own: predictors and gates see its tokens, its lengths and its pages.
+TEST(Sequences, TilesOfEachSequence) {
+  SequenceCase c;
+  c.n_h = 4, c.n_h_kv = 2, c.page_tokens = 16, c.heads_inside = true, c.spare = 40;
+  c.fill = numerics::Fill::kClustered;
+  c.lengths = {{1, 700}, {0, 90}, {130, 260}, {7, 0}, {64, 64}, {1, 1}, {33, 500}};
+  for (const Subject& subject : sequence_subjects()) {
+    if (case_of(subject, c).is_tiled()) expect_right(subject, c, kLateSequences);
   }
 }
 
