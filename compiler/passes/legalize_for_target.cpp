@@ -131,7 +131,7 @@ void check_steps(const Program& program, const PassContext& context) {
   if (attend.q_scale < 0) check_once<Quantise>(program, context, "integers");
 }
 
-/// Token orders are of one length. On GPUs integers are made of tensors of one length.
+/// Token orders are of one length.
 void check_batch(const Program& program, const PassContext& context) {
   if (program.batch == BatchLayout::kUniform) return;
   const auto refuse = [&](const char* pointer, const std::string& what, const char* help) {
@@ -143,10 +143,6 @@ void check_batch(const Program& program, const PassContext& context) {
   };
   if (find_op<Permute>(program) != nullptr)
     return refuse("/permute", "permute", "permute the tokens of each sequence before the launch");
-  if (context.target.kind == TargetKind::kCpu) return;
-  constexpr const char* kHelp = "compile for the target cpu, or launch each sequence by itself";
-  const Attend& attend = attend_of(program);
-  if (attend.q_scale >= 0 || attend.v_scale >= 0) return refuse("/quantise", "quantise", kHelp);
 }
 
 /// Scales, biases and the statistics of a gate take the registers that a wide output leaves.

@@ -28,14 +28,18 @@ class PageLoader {
   using Share = ThreadShare<Tile, kThreads>;
 
  public:
-  /// `head`: the head's first row of page 0; `rows`: how many the sequence has.
+  /// `head`: the head's first row of page 0; `rows`: how many the sequence has. Of every `step`-th
+  /// row, from `shift` on: then tiles are of those.
   template <class Element>
-  __device__ __forceinline__ PageLoader(const Element* head, const PagedRows& paged, int rows)
+  __device__ __forceinline__ PageLoader(const Element* head, const PagedRows& paged, int rows,
+                                        int step = 1, int shift = 0)
       : pages_(paged.pages),
         page_bytes_(paged.page_stride * static_cast<int>(sizeof(Element))),
         row_bytes_(paged.row_stride * static_cast<int>(sizeof(Element))),
         page_shift_(paged.page_shift),
-        rows_(rows) {
+        rows_(rows),
+        step_(step),
+        shift_(shift) {
     source_ = reinterpret_cast<const char*>(head) + Share::chunk() * 16;
     pin(source_);
   }
@@ -45,12 +49,12 @@ class PageLoader {
     int pages[Share::kPasses];
 #pragma unroll
     for (int pass = 0; pass < Share::kPasses; ++pass) {  // all are under way together
-      const int row = first + share_.row(pass);
+      const int row = row_of(first, pass);
       pages[pass] = row < rows_ ? pages_[row >> page_shift_] : 0;
     }
 #pragma unroll
     for (int pass = 0; pass < Share::kPasses; ++pass) {
-      const int row = first + share_.row(pass);
+      const int row = row_of(first, pass);
       const int row_of_page = row & ((1 << page_shift_) - 1);
       share_.copy(tile, pass, source_ + pages[pass] * page_bytes_ + row_of_page * row_bytes_,
                   row < rows_);
@@ -58,10 +62,15 @@ class PageLoader {
   }
 
  private:
+  __device__ __forceinline__ int row_of(int first, int pass) const {
+    return (first + share_.row(pass)) * step_ + shift_;
+  }
+
   const int* pages_;
   const char* source_;  ///< this thread's chunk of the head's first row of page 0
   long long page_bytes_, row_bytes_;
   int page_shift_, rows_;
+  int step_, shift_;
   Share share_;
 };
 

@@ -7,6 +7,8 @@
 #include <random>
 #include <sstream>
 
+#include "tests/numerics/variant_parts.hpp"
+
 namespace lacuna::numerics {
 namespace {
 
@@ -61,9 +63,22 @@ Case case_of_sequence(const SequenceCase& c, std::pair<int, int> lengths) {
   return dense;
 }
 
+/// Of skip-softmax, whose twin draws a number of tokens for each length.
+void share_threshold(Variant& variant) {
+  constexpr double kTokens = 60;
+  variant.params = {{"c", false, {kTokens}, {}}};
+  const double limit = std::log(kTokens / variant.problem.n_k);
+  variant.gate = gap_gate([limit](const oracle::TileIndex&) { return limit; }, {});
+  variant.gate->skips_exp = true;
+}
+
 Variant variant_of(const SequenceCase& c, std::pair<int, int> lengths, std::uint32_t seed) {
   const Case dense = case_of_sequence(c, lengths);
-  if (c.is_tiled()) return make_variant(dense, c.tile, seed, kParamsSeed);
+  if (c.is_tiled()) {
+    Variant variant = make_variant(dense, c.tile, seed, kParamsSeed);
+    if (c.variant == "skip-softmax") share_threshold(variant);
+    return variant;
+  }
   KernelTile tile;
   tile.q = 128, tile.k = 128;
   Variant variant = make_variant(dense, tile, seed);
@@ -136,7 +151,8 @@ const std::vector<std::string>& sequence_variants() {
 const std::vector<std::string>& tiled_sequence_variants() {
   static const std::vector<std::string> names = {
       "skip-softmax", "warp-gate", "streaming", "topk-blocks",    "flexprefill",
-      "quest",        "relmax",    "cascade",   "fg-attn-pooled", "minference-vertical-slash"};
+      "quest",        "relmax",    "cascade",   "fg-attn-pooled", "minference-vertical-slash",
+      "xattention",   "sale",      "sparge-topk"};
   return names;
 }
 

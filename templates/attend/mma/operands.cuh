@@ -42,10 +42,13 @@ struct AttendOperands {
       : kHasPages      ? RowSource::kPages
                        : RowSource::kRows;
   using QueryLoader = RowTileLoader<typename Shape::QueryTile, Shape::kThreads>;
+  /// Integers, and values of 8 bits, lie in the workspace one behind the other.
+  static constexpr RowSource kKeySource = Shape::kHasInt8Keys ? RowSource::kRows : kRowSource;
+  static constexpr RowSource kValueSource = Shape::kHasE4m3Values ? RowSource::kRows : kRowSource;
   using KeyLoader =
-      typename SelectLoader<kRowSource, typename Shape::KeyTile, Shape::kThreads>::Type;
+      typename SelectLoader<kKeySource, typename Shape::KeyTile, Shape::kThreads>::Type;
   using ValueLoader =
-      typename SelectLoader<kRowSource, typename Shape::ValueTile, Shape::kThreads>::Type;
+      typename SelectLoader<kValueSource, typename Shape::ValueTile, Shape::kThreads>::Type;
 
   template <class Args>
   __device__ __forceinline__ static QueryLoader queries(const Args& args, const WorkTile& row) {
