@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <random>
+#include <string_view>
 
 #include "tests/device/runner.hpp"
 #include "tests/tier.hpp"
@@ -23,7 +24,9 @@ const emulation::Schedule kLateSequences = {emulation::Landing::kLate,
 
 /// The case, as a kernel takes it.
 SequenceCase case_of(const Subject& subject, SequenceCase c) {
-  c.variant = subject.spec, c.dtype = subject.dtype, c.d = subject.head_dim;
+  constexpr std::string_view kSplit = "split-";
+  c.variant = subject.spec.starts_with(kSplit) ? subject.spec.substr(kSplit.size()) : subject.spec;
+  c.dtype = subject.dtype, c.d = subject.head_dim;
   c.tile = subject.tile;
   if (subject.contract.batch != BatchLayout::kPages) c.page_tokens = 0;
   return c;
