@@ -202,6 +202,7 @@ foreach(name cascade xattention fg-attn-pooled minference-vertical-slash sale)
   device_kernel(specs/${name}.json 64 bf16 sm_100a pages)
 endforeach()
 device_kernel(tests/device/specs/split-topk-blocks.json 64 bf16 sm_100a pages)
+device_kernel(specs/external-mask.json 64 bf16 sm_100a sequences)
 device_kernel(specs/flash-decoding.json 128 bf16 sm_100a pages)
 
 foreach(symbol IN LISTS short_tier)

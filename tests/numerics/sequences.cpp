@@ -152,7 +152,7 @@ const std::vector<std::string>& tiled_sequence_variants() {
   static const std::vector<std::string> names = {
       "skip-softmax", "warp-gate", "streaming", "topk-blocks",    "flexprefill",
       "quest",        "relmax",    "cascade",   "fg-attn-pooled", "minference-vertical-slash",
-      "xattention",   "sale",      "sparge-topk"};
+      "xattention",   "sale",      "sparge-topk", "external-mask"};
   return names;
 }
 
@@ -230,6 +230,7 @@ SequenceBatch::SequenceBatch(bool is_cuda, const SequenceCase& c, std::uint32_t 
     counts = tensors.poisoned_i32({count, c.n_h, q_tiles, 3});
     tile_mask = tensors.poisoned_u8({count, c.n_h, q_tiles, k_tiles});
     args.counts = counts.view(), args.tile_mask = tile_mask.view();
+    upload_lists(q_tiles, k_tiles);
   }
   param_values = c.is_tiled() ? variants.front().params : params_of(c);
   param_tensors.reserve(param_values.size());
@@ -246,6 +247,31 @@ SequenceBatch::SequenceBatch(bool is_cuda, const SequenceCase& c, std::uint32_t 
   args.stream = tensors.stream();
 }
 
+void SequenceBatch::upload_lists(int q_tiles, int k_tiles) {
+  if (shape.variant != "external-mask") return;
+  constexpr std::int32_t kGarbage = 0x7abcdef0, kNeedsMask = std::numeric_limits<int>::min();
+  const std::int64_t rows = std::int64_t{sequences.count} * shape.n_h * q_tiles;
+  std::vector<std::int32_t> indices(size_of(rows * k_tiles), kGarbage), lengths(size_of(rows), kGarbage);
+  for (int b = 0; b < sequences.count; ++b) {
+    const oracle::Problem& problem = variants[size_of(b)].problem;
+    const oracle::Tiling& tiling = variants[size_of(b)].tiling;
+    const int own_q = ceil_of(problem.n_q, tiling.tile_q), own_k = ceil_of(problem.n_k, tiling.tile_k);
+    for (int row = 0; row < shape.n_h * own_q; ++row) {
+      const std::int64_t to =
+          (std::int64_t{b} * shape.n_h + row / own_q) * q_tiles + row % own_q;
+      std::int32_t listed = 0;
+      for (int j = 0; j < own_k; ++j) {
+        if (tiling.listed[size_of(std::int64_t{row} * own_k + j)] != 0)
+          indices[size_of(to * k_tiles + listed++)] = j | kNeedsMask;
+      }
+      lengths[size_of(to)] = listed;
+    }
+  }
+  list_indices = tensors.upload_i32(indices, {sequences.count, shape.n_h, q_tiles, k_tiles});
+  list_counts = tensors.upload_i32(lengths, {sequences.count, shape.n_h, q_tiles});
+  args.list_indices = list_indices.view(), args.list_counts = list_counts.view();
+}
+
 void SequenceBatch::take(const SequenceBatch& other) {
   const std::pair<Tensor*, const Tensor*> all[] = {
       {&q, &other.q},        {&k, &other.k},
@@ -253,6 +279,10 @@ void SequenceBatch::take(const SequenceBatch& other) {
       {&n_k, &other.n_k},    {&k_begin, &other.k_begin},
       {&pages, &other.pages}};
   for (const auto& [to, from] : all) tensors.take(*to, *from);
+  if (args.list_indices != nullptr) {
+    tensors.take(list_indices, other.list_indices);
+    tensors.take(list_counts, other.list_counts);
+  }
   variants = other.variants;
   first_queries = other.first_queries;
 }

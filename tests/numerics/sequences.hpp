@@ -40,7 +40,8 @@ struct SequenceBatch {
   std::vector<Variant> variants;  ///< one for each sequence
   TensorSet tensors;
   Tensor q, k, v, o, lse, q_begin, n_k, k_begin, pages, workspace;
-  Tensor counts, tile_mask;  ///< of variants of tiles
+  Tensor counts, tile_mask;            ///< of variants of tiles
+  Tensor list_indices, list_counts;  ///< of variants with lists of the caller's
   std::vector<ParamValue> param_values;
   std::vector<Tensor> param_tensors;
   std::vector<lacuna_param> params;
@@ -62,6 +63,9 @@ struct SequenceBatch {
   std::string check(bool is_cuda);
 
  private:
+  /// Lists of all sequences, laid out for the longest; garbage behind each list's end, and of rows
+  /// that no sequence has.
+  void upload_lists(int q_tiles, int k_tiles);
   /// "" or what is wrong with the results of sequence b.
   std::string check_dense(int b, const Reported& got, bool is_cuda) const;
   std::string check_tiles(int b, Reported got, bool is_cuda);

@@ -143,10 +143,14 @@ TEST(Sequences, ReplayFromAGraphWithOtherLengths) {
   const auto pick = [&](int low, int high) {
     return std::uniform_int_distribution<int>(low, high)(random);
   };
-  for (const std::string& variant : sequence_variants()) {
+  std::vector<std::string> variants = sequence_variants();
+  variants.insert(variants.end(), tiled_sequence_variants().begin(),
+                  tiled_sequence_variants().end());
+  for (const std::string& variant : variants) {
     for (const int page_tokens : {0, 16, 64}) {
       SequenceCase c;
       c.variant = variant, c.d = 128, c.n_h = 8, c.page_tokens = page_tokens, c.room = 700;
+      c.tile = kernel_for(c).tile;
       const auto draw_lengths = [&] {
         c.lengths.clear();
         for (int s = 0; s < 5; ++s) c.lengths.emplace_back(pick(0, 2) * pick(0, 100), pick(0, 700));
