@@ -57,7 +57,8 @@ bool bind(const Program& program, const LoweredPlan& lowered, const LaunchProgra
   if (field.source == Source::kWorkspace) field.index = find_slot(launch, name);
   if (field.source == Source::kValue || field.source == Source::kScaledValue)
     field.index = find_value(launch, name);
-  if (field.name == "workspace_bytes") field.index = launch.each_sequence ? launch.workspace_value : -1;
+  if (field.name == "workspace_bytes")
+    field.index = launch.each_sequence ? launch.workspace_value : -1;
   if (field.source == Source::kConstant || field.source == Source::kScaledValue)
     field.constant = constant_of(program, field.name);
   return field.index >= 0;

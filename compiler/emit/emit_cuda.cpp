@@ -100,7 +100,8 @@ void write_args(CudaWriter& out, const Program& program, BlockParts parts) {
   assert_offsets(out, "AttendArgs", attend_members(),
                  {"lse.data", "counts", "row_order", "n_b", "scale"});
   if (parts.split) assert_offsets(out, "SplitArgs", split_members(), {"partial_lse"});
-  if (parts.sequences) assert_offsets(out, "SequenceArgs", sequence_members(), {"page_tokens", "most_k_tiles"});
+  if (parts.sequences)
+    assert_offsets(out, "SequenceArgs", sequence_members(), {"page_tokens", "most_k_tiles"});
   if (parts.sequences && parts.wgmma)
     assert_offsets(out, "SequenceSchedule", batch_schedule_members(), {"arrivals", "sm_count"});
   if (!parts.predict) return;

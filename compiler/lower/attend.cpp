@@ -185,12 +185,11 @@ std::vector<NamedSize> attend_sizes(const Plan& plan) {
                                {"heads_per_kv", "n_h // n_h_kv"}};
   if (is_wgmma(plan)) sizes.push_back({"head_group", head_group(plan)});
   if (plan.program.batch != BatchLayout::kUniform)
-    sizes.insert(sizes.end(),
-                 {{"n_b", "n_b"},
-                  {"n_q", "n_q"},
-                  {"n_k", "n_k"},
-                  {"tile_q", std::to_string(attend.tile_q)},
-                  {"tile_k", std::to_string(tile_k)}});
+    sizes.insert(sizes.end(), {{"n_b", "n_b"},
+                               {"n_q", "n_q"},
+                               {"n_k", "n_k"},
+                               {"tile_q", std::to_string(attend.tile_q)},
+                               {"tile_k", std::to_string(tile_k)}});
   return sizes;
 }
 

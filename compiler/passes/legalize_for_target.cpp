@@ -133,16 +133,12 @@ void check_steps(const Program& program, const PassContext& context) {
 
 /// Token orders are of one length.
 void check_batch(const Program& program, const PassContext& context) {
-  if (program.batch == BatchLayout::kUniform) return;
-  const auto refuse = [&](const char* pointer, const std::string& what, const char* help) {
-    Diagnostic& d = context.diagnostics.add(
-        at_field(context.document, pointer, Code::kUnsupported, Severity::kError,
-                 what + " does not go with a batch of " + std::string(name_of(program.batch)) +
-                     " on " + context.target.name));
-    d.helps.emplace_back(help);
-  };
-  if (find_op<Permute>(program) != nullptr)
-    return refuse("/permute", "permute", "permute the tokens of each sequence before the launch");
+  if (program.batch == BatchLayout::kUniform || find_op<Permute>(program) == nullptr) return;
+  Diagnostic& d = context.diagnostics.add(
+      at_field(context.document, "/permute", Code::kUnsupported, Severity::kError,
+               "permute does not go with a batch of " + std::string(name_of(program.batch)) +
+                   " on " + context.target.name));
+  d.helps.emplace_back("permute the tokens of each sequence before the launch");
 }
 
 /// Scales, biases and the statistics of a gate take the registers that a wide output leaves.

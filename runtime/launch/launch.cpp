@@ -172,7 +172,8 @@ constexpr int kFirstDriverThatOverlaps = 12030;
 
 /// `overlaps`: with the stage before it, which this call has launched.
 CUresult enqueue_stage(const KernelState& kernel, std::size_t stage, const LaunchValues& values,
-                       std::int32_t rows, void* block, const lacuna_launch_args& args, bool overlaps) {
+                       std::int32_t rows, void* block, const lacuna_launch_args& args,
+                       bool overlaps) {
   const KernelLaunch& launch = kernel.lowered().launch.launches[stage];
   CUlaunchConfig config;
   config.grid_x = static_cast<unsigned>(values.data[launch.grid_x]);
@@ -192,8 +193,8 @@ CUresult enqueue_stage(const KernelState& kernel, std::size_t stage, const Launc
 
 /// All stages in their order, but for those whose decision is still good. Where events are recorded
 /// between them, none overlaps with another.
-CUresult enqueue(const KernelState& kernel, const LaunchValues& values, std::int32_t rows, void* block,
-                 const lacuna_launch_args& args) {
+CUresult enqueue(const KernelState& kernel, const LaunchValues& values, std::int32_t rows,
+                 void* block, const lacuna_launch_args& args) {
   const bool may_overlap = args.stage_events == nullptr &&
                            kernel.engine->gpu->driver->cuda_version >= kFirstDriverThatOverlaps;
   bool is_first = true;

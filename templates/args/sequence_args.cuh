@@ -20,7 +20,7 @@ struct SequenceArgs {
   int tile_q, tile_k;         ///< of attend and its reports, in tokens
   int keep_q, keep_k;         ///< of the predictor
   // What pipeline/sequences.cuh fills in, for the arguments of one sequence:
-  int entry;                      ///< its number, which formulas know as b; else 0
+  int entry;                       ///< its number, which formulas know as b; else 0
   int most_q_tiles, most_k_tiles;  ///< of the longest, which reports and lists are laid out for
 };
 static_assert(sizeof(SequenceArgs) == 80, "the host writes this layout");

@@ -95,11 +95,8 @@ __device__ __forceinline__ Element* element_of(const TensorArg& x, int b, int h,
 
 /// The same of the keys or values of a sequence, which may lie in pages.
 template <class Config, class Args>
-__device__ __forceinline__ const typename Config::Element* stored_element_of(const Args& args,
-                                                                             const TensorArg& x,
-                                                                             int b, int h,
-                                                                             int token,
-                                                                             int column) {
+__device__ __forceinline__ const typename Config::Element* stored_element_of(
+    const Args& args, const TensorArg& x, int b, int h, int token, int column) {
   using Element = typename Config::Element;
   if constexpr (batch_layout<Config>(0) == BatchLayout::kPages) {
     const PagedRows paged = paged_rows(x, args.sequences);

@@ -19,9 +19,7 @@ class PrepareRows {
   using PerPass = float[Layout::kPasses];    ///< one number for each row of a lane
 
   __device__ __forceinline__ PrepareRows(const Args& args)
-      : args_(args),
-        side_(prepare_side<Config::kIsQuery>(args)),
-        row_(Layout::first_row()) {
+      : args_(args), side_(prepare_side<Config::kIsQuery>(args)), row_(Layout::first_row()) {
     const auto blocks = static_cast<unsigned>(side_.padded / Config::kTokens);
     const auto block = static_cast<unsigned>(block_index());
     head_ = static_cast<int>(block / blocks);
@@ -32,9 +30,7 @@ class PrepareRows {
   __device__ __forceinline__ const PrepareSide& side() const { return side_; }
   __device__ __forceinline__ int head() const { return head_; }
   /// Does the block have work? Of a batch of one length all have.
-  __device__ __forceinline__ bool exist() const {
-    return !is_beyond<Config>(head_, side_.heads);
-  }
+  __device__ __forceinline__ bool exist() const { return !is_beyond<Config>(head_, side_.heads); }
   __device__ __forceinline__ int first() const { return first_; }
   __device__ __forceinline__ int left() const { return left_; }
   /// Of this lane in a pass, counted from the block's first token.

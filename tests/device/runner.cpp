@@ -175,10 +175,10 @@ std::string run_grid(const Subject& subject, const BoundLaunch& bound,
     const KernelLaunch& launch = subject.launch.launches[x];
     const std::int32_t blocks = values[static_cast<std::size_t>(launch.grid_x)];
     for (std::int32_t n = 0; n < blocks * rows; ++n) {
-      std::string error = emulation::run_block({subject.kernels[x], block, n % blocks,
-                                                launch.threads, launch.smem_bytes, blocks,
-                                                n / blocks},
-                                               schedule);
+      std::string error =
+          emulation::run_block({subject.kernels[x], block, n % blocks, launch.threads,
+                                launch.smem_bytes, blocks, n / blocks},
+                               schedule);
       if (!error.empty()) return launch.entry + ", " + error;
     }
   }

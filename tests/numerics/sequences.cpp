@@ -150,8 +150,8 @@ const std::vector<std::string>& sequence_variants() {
 
 const std::vector<std::string>& tiled_sequence_variants() {
   static const std::vector<std::string> names = {
-      "skip-softmax", "warp-gate", "streaming", "topk-blocks",    "flexprefill",
-      "quest",        "relmax",    "cascade",   "fg-attn-pooled", "minference-vertical-slash",
+      "skip-softmax", "warp-gate", "streaming",   "topk-blocks",    "flexprefill",
+      "quest",        "relmax",    "cascade",     "fg-attn-pooled", "minference-vertical-slash",
       "xattention",   "sale",      "sparge-topk", "external-mask"};
   return names;
 }
@@ -251,14 +251,15 @@ void SequenceBatch::upload_lists(int q_tiles, int k_tiles) {
   if (shape.variant != "external-mask") return;
   constexpr std::int32_t kGarbage = 0x7abcdef0, kNeedsMask = std::numeric_limits<int>::min();
   const std::int64_t rows = std::int64_t{sequences.count} * shape.n_h * q_tiles;
-  std::vector<std::int32_t> indices(size_of(rows * k_tiles), kGarbage), lengths(size_of(rows), kGarbage);
+  std::vector<std::int32_t> indices(size_of(rows * k_tiles), kGarbage),
+      lengths(size_of(rows), kGarbage);
   for (int b = 0; b < sequences.count; ++b) {
     const oracle::Problem& problem = variants[size_of(b)].problem;
     const oracle::Tiling& tiling = variants[size_of(b)].tiling;
-    const int own_q = ceil_of(problem.n_q, tiling.tile_q), own_k = ceil_of(problem.n_k, tiling.tile_k);
+    const int own_q = ceil_of(problem.n_q, tiling.tile_q),
+              own_k = ceil_of(problem.n_k, tiling.tile_k);
     for (int row = 0; row < shape.n_h * own_q; ++row) {
-      const std::int64_t to =
-          (std::int64_t{b} * shape.n_h + row / own_q) * q_tiles + row % own_q;
+      const std::int64_t to = (std::int64_t{b} * shape.n_h + row / own_q) * q_tiles + row % own_q;
       std::int32_t listed = 0;
       for (int j = 0; j < own_k; ++j) {
         if (tiling.listed[size_of(std::int64_t{row} * own_k + j)] != 0)
@@ -366,8 +367,8 @@ std::string SequenceBatch::check(bool is_cuda) {
     for (int n = 0; n < problem.n_q; ++n) is_owned[size_of(first_queries[b] + n)] = 1;
     if (problem.n_q == 0) continue;
     const int number = static_cast<int>(b);
-    const std::string wrong = shape.is_tiled() ? check_tiles(number, got, is_cuda)
-                                               : check_dense(number, got, is_cuda);
+    const std::string wrong =
+        shape.is_tiled() ? check_tiles(number, got, is_cuda) : check_dense(number, got, is_cuda);
     if (!wrong.empty()) text << "sequence " << b << ": " << wrong;
   }
   for (std::int64_t n = 0; n < rows; ++n) {

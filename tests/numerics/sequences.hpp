@@ -40,7 +40,7 @@ struct SequenceBatch {
   std::vector<Variant> variants;  ///< one for each sequence
   TensorSet tensors;
   Tensor q, k, v, o, lse, q_begin, n_k, k_begin, pages, workspace;
-  Tensor counts, tile_mask;            ///< of variants of tiles
+  Tensor counts, tile_mask;          ///< of variants of tiles
   Tensor list_indices, list_counts;  ///< of variants with lists of the caller's
   std::vector<ParamValue> param_values;
   std::vector<Tensor> param_tensors;

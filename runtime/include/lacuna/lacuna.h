@@ -227,9 +227,9 @@ LACUNA_API lacuna_status lacuna_selection_bytes(const lacuna_kernel* kernel,
 LACUNA_API lacuna_status lacuna_token_order(const lacuna_kernel* kernel, int32_t* order,
                                             size_t count);
 
-/* A batch of sequences of different lengths, for kernels that were compiled for one. Everything that
- * a spec may have works on it, each sequence as in a launch of its own (summaries, scales, rank and
- * mass are those of its tokens alone), but for a permutation of tokens. Tensors:
+/* A batch of sequences of different lengths, for kernels that were compiled for one. Everything
+ * that a spec may have works on it, each sequence as in a launch of its own (summaries, scales,
+ * rank and mass are those of its tokens alone), but for a permutation of tokens. Tensors:
  *
  *   q, o        [1, heads, tokens, d], any strides; lse f32 [1, heads, tokens]
  *   k, v        sequences: [1, heads_kv, tokens, d]

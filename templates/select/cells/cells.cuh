@@ -199,9 +199,9 @@ class CellBlock {
                                             Shape::kCell, s)
           .load(target + Shape::kKeysOffset, column_of(step));
     } else {
-      RowTileLoader<KeyTile, Config::kThreads>(
-          element_of<Element>(k, group_.b, h, s, element), Shape::kCell * k.stride_n,
-          ceil_div(args_.attend.n_k - s, Shape::kCell))
+      RowTileLoader<KeyTile, Config::kThreads>(element_of<Element>(k, group_.b, h, s, element),
+                                               Shape::kCell * k.stride_n,
+                                               ceil_div(args_.attend.n_k - s, Shape::kCell))
           .load(target + Shape::kKeysOffset, column_of(step));
     }
   }

@@ -22,8 +22,7 @@ class TokenLogits {
   using KeyTile = typename Shape::template KeyTile<kBits>;
   using QueryLoader = RowTileLoader<QueryTile, Config::kThreads>;
   /// Integers lie in the workspace, one behind the other.
-  static constexpr bool kHasPages =
-      kBits == 16 && batch_layout<Config>(0) == BatchLayout::kPages;
+  static constexpr bool kHasPages = kBits == 16 && batch_layout<Config>(0) == BatchLayout::kPages;
   using KeyLoader = typename Select<kHasPages, PageLoader<KeyTile, Config::kThreads>,
                                     RowTileLoader<KeyTile, Config::kThreads>>::Type;
   using QueryGroups =
