@@ -17,8 +17,6 @@ struct LseArg {
   long long stride_b, stride_h;
 };
 
-inline constexpr int kCountsOfRow = 3;  ///< visible, visited, gated
-
 struct AttendArgs {
   TensorArg q, k, v, o;
   LseArg lse;   ///< data null: not wanted

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "arch/atomic.cuh"
+#include "args/report_args.cuh"
 #include "pipeline/tile_walk.cuh"
 
 namespace lacuna {

@@ -12,6 +12,7 @@
 // have leave at once. Reports, and lists of the caller's, are laid out for the longest.
 #pragma once
 
+#include "args/report_args.cuh"
 #include "args/sequence_args.cuh"
 #include "base/math.cuh"
 #include "pipeline/batch_layout.cuh"

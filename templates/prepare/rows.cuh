@@ -29,7 +29,7 @@ class PrepareRows {
 
   __device__ __forceinline__ const PrepareSide& side() const { return side_; }
   __device__ __forceinline__ int head() const { return head_; }
-  /// Does the block have work? Of a batch of one length all have.
+  /// Does the block have work? Of a batch of one length all blocks have.
   __device__ __forceinline__ bool exist() const { return !is_beyond<Config>(head_, side_.heads); }
   __device__ __forceinline__ int first() const { return first_; }
   __device__ __forceinline__ int left() const { return left_; }
@@ -110,7 +110,7 @@ class PrepareRows {
   __device__ __forceinline__ float element(int row, int column) const {
     const Element* source;
     if constexpr (kHasPages) {
-      source = token_address(first_ + row, column);
+      source = paged_address(first_ + row, column);
     } else {
       source = row_address(0) - Layout::column(0) + column;
       source += (row - row_of(0)) * side_.x.stride_n;
@@ -155,18 +155,16 @@ class PrepareRows {
   }
 
   __device__ __forceinline__ const Element* row_address(int pass) const {
-    return token_address(first_ + row_of(pass), Layout::column(0));
-  }
-
-  __device__ __forceinline__ const Element* token_address(int token, int column) const {
     const auto head = static_cast<unsigned>(head_), heads = static_cast<unsigned>(side_.heads);
     const unsigned b = head / heads;
-    const int h = static_cast<int>(head - b * heads);
-    if constexpr (kHasPages) {
-      return stored_element_of<Config>(args_, side_.x, static_cast<int>(b), h, token, column);
-    } else {
-      return element_of<Element>(side_.x, static_cast<int>(b), h, token, column);
-    }
+    if constexpr (kHasPages) return paged_address(first_ + row_of(pass), Layout::column(0));
+    return element_of<Element>(side_.x, static_cast<int>(b), static_cast<int>(head - b * heads),
+                               first_ + row_of(pass), Layout::column(0));
+  }
+
+  /// Of one sequence, whose heads are all there are.
+  __device__ __forceinline__ const Element* paged_address(int token, int column) const {
+    return stored_element_of<Config>(args_, side_.x, 0, head_, token, column);
   }
 
   /// Queries never do.
