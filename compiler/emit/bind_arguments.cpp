@@ -28,6 +28,7 @@ const Argument* argument_of(const LoweredPlan& lowered, std::string_view member)
 /// Constants of the block: the softmax scale, and widths of rows.
 double constant_of(const Program& program, std::string_view member) {
   if (member == "scale") return static_cast<double>(attend_of(program).scale);
+  if (member == "workspace_bytes") return kWorkspaceUnitBytes;
   return member.starts_with("lse") ? 1 : program.head_dim;
 }
 
@@ -56,6 +57,8 @@ bool bind(const Program& program, const LoweredPlan& lowered, const LaunchProgra
   if (field.source == Source::kWorkspace) field.index = find_slot(launch, name);
   if (field.source == Source::kValue || field.source == Source::kScaledValue)
     field.index = find_value(launch, name);
+  if (field.name == "workspace_bytes")
+    field.index = launch.each_sequence ? launch.workspace_value : -1;
   if (field.source == Source::kConstant || field.source == Source::kScaledValue)
     field.constant = constant_of(program, field.name);
   return field.index >= 0;

@@ -32,9 +32,17 @@ constexpr BlockMember kSequenceMembers[] = {
     {"pages", FieldKind::kPointer, FieldSource::kTensorData, static_cast<int>(TensorRole::kPages)},
     {"pages_stride", FieldKind::kI64, FieldSource::kTensorStride,
      tensor_dimension(TensorRole::kPages, 0)},
+    {"workspace_bytes", FieldKind::kI64, FieldSource::kScaledValue},
     {"page_tokens", FieldKind::kI32, FieldSource::kTensorExtent,
      tensor_dimension(TensorRole::kK, 2)},
-    {"most_queries", FieldKind::kI32, FieldSource::kValue},
+    {"tile_q", FieldKind::kI32, FieldSource::kValue},
+    {"tile_k", FieldKind::kI32, FieldSource::kValue},
+    {"keep_q", FieldKind::kI32, FieldSource::kValue},
+    {"keep_k", FieldKind::kI32, FieldSource::kValue},
+    // Without values: 0 until a kernel knows its sequence.
+    {"entry", FieldKind::kI32, FieldSource::kValue},
+    {"most_q_tiles", FieldKind::kI32, FieldSource::kValue},
+    {"most_k_tiles", FieldKind::kI32, FieldSource::kValue},
 };
 
 constexpr BlockMember kBatchScheduleMembers[] = {

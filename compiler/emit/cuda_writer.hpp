@@ -30,6 +30,9 @@ class CudaWriter {
 
   std::string take() { return std::move(text_); }
 
+  /// Kernels know one sequence of a batch by the entry 0; hooks find its number in the arguments.
+  bool knows_one_sequence = false;
+
  private:
   void write_directive(const Place& place);
 

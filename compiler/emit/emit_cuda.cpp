@@ -6,6 +6,7 @@
 #include "compiler/emit/emit.hpp"
 #include "compiler/emit/hooks.hpp"
 #include "compiler/emit/kernel_names.hpp"
+#include "compiler/lower/config.hpp"
 #include "compiler/lower/lower.hpp"
 
 namespace lacuna {
@@ -20,9 +21,12 @@ void write_fields(CudaWriter& out, const std::vector<ConfigField>& fields) {
 /// What the kernels of a spec have in common.
 std::vector<ConfigField> common_fields(const Program& program) {
   const std::string element = program.dtype == DType::kF16 ? "f16" : "bf16";
-  return {{"using", "Element", "lacuna::" + element, "/attention/dtype", Origin::kCaller},
-          {"int", "kHeadDim", std::to_string(program.head_dim), "/attention/head_dim",
-           Origin::kCaller}};
+  std::vector<ConfigField> fields = {
+      {"using", "Element", "lacuna::" + element, "/attention/dtype", Origin::kCaller},
+      {"int", "kHeadDim", std::to_string(program.head_dim), "/attention/head_dim",
+       Origin::kCaller}};
+  add_batch_field(program, fields);
+  return fields;
 }
 
 /// Attend is configured by itself; the stages around it share a base.
@@ -96,7 +100,8 @@ void write_args(CudaWriter& out, const Program& program, BlockParts parts) {
   assert_offsets(out, "AttendArgs", attend_members(),
                  {"lse.data", "counts", "row_order", "n_b", "scale"});
   if (parts.split) assert_offsets(out, "SplitArgs", split_members(), {"partial_lse"});
-  if (parts.sequences) assert_offsets(out, "SequenceArgs", sequence_members(), {"page_tokens"});
+  if (parts.sequences)
+    assert_offsets(out, "SequenceArgs", sequence_members(), {"page_tokens", "most_k_tiles"});
   if (parts.sequences && parts.wgmma)
     assert_offsets(out, "SequenceSchedule", batch_schedule_members(), {"arrivals", "sm_count"});
   if (!parts.predict) return;
@@ -119,8 +124,15 @@ void write_entry(CudaWriter& out, const Kernel& kernel, const Program& program,
   out.line(entry_name(kernel, program) + "(const __grid_constant__ Args args) {");
   if (overlaps.before) out.line("  lacuna::await_kernel_before();");
   if (overlaps.after) out.line("  lacuna::admit_kernel_after();");
-  out.line("  lacuna::" + std::string(kernel.function) + "<" + config_name(kernel) + ", " +
-           kernel.hooks + ">(args);");
+  const std::string call = "lacuna::" + std::string(kernel.function) + "<" + config_name(kernel) +
+                           ", " + kernel.hooks + ">";
+  if (kernel.each_sequence) {
+    out.line("  const Args own = lacuna::args_of_sequence<" + config_name(kernel) + ">(args);");
+    out.line(std::string("  if (own.attend.n_q > 0") +
+             (kernel.needs_keys ? " && own.attend.n_k > 0" : "") + ") " + call + "(own);");
+  } else {
+    out.line("  " + call + "(args);");
+  }
   out.line("}");
 }
 
@@ -136,6 +148,7 @@ void write_shared_includes(CudaWriter& out, BlockParts parts) {
   write_include(out, "args/attend_args.cuh");
   if (parts.wgmma) write_include(out, "args/attend_maps.cuh");
   if (parts.split) write_include(out, "args/split_args.cuh");
+  if (parts.sequences) write_include(out, "base/kinds.cuh");
   if (parts.sequences) write_include(out, "args/sequence_args.cuh");
   if (parts.predict) write_include(out, "args/predict_args.cuh");
   if (parts.wgmma) write_include(out, "pipeline/work_tile_schedule.cuh");
@@ -146,6 +159,7 @@ std::string kernel_text(const Kernel& kernel, Neighbours overlaps, const Plan& p
   CudaWriter out(document);
   out.line("");
   write_include(out, kernel.header);
+  if (kernel.each_sequence) write_include(out, "pipeline/sequences.cuh");
   write_config(out, kernel, plan.program);
   write_entry(out, kernel, plan.program, overlaps);
   return out.take();
@@ -162,6 +176,7 @@ std::string head_text(const LoweredPlan& lowered, const Plan& plan, const SpecDo
   if (has_stages && plan.target.overlaps_kernels) write_include(out, "arch/launch.cuh");
   if (has_stages) write_stage(out, program);
   write_args(out, program, lowered.parts);
+  out.knows_one_sequence = lowered.each_sequence;
   write_hooks(out, plan);
   return out.take();
 }

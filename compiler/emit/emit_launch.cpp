@@ -62,6 +62,7 @@ LaunchProgram emit_launch_program(const Plan& plan) {
   add_launches(plan, lowered.kernels, program);
   add_workspace(lowered.slots, program);
   program.cleared = lowered.cleared;
+  program.each_sequence = lowered.each_sequence;
   program.args_bytes = args_bytes(plan.program, lowered.parts);
   program.fields = bind_arguments(plan, lowered, program);
   program.maps = bind_maps(plan, program);

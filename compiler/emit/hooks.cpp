@@ -128,6 +128,8 @@ constexpr const char* kIndices = "int i, int j, int q0, int q1, int k0, int k1, 
 void write_hook(CudaWriter& out, const std::string& signature, const char* pointer,
                 const std::string& value) {
   out.line("  static __device__ __forceinline__ " + signature + " {");
+  if (out.knows_one_sequence && signature.ends_with("int b)"))
+    out.generated_line("    b += args.sequences.entry;");
   out.line("    return " + value + ";", out.place_of(pointer, "default"));
   out.line("  }");
 }

@@ -74,7 +74,7 @@ struct KernelLaunch {
   /// Makes nothing but the kept bits: left out while the caller's selection is still good.
   bool decides = false;
   bool overlaps = false;  ///< waits by itself for the launch before it, and may start earlier
-  int grid_x = 0;         ///< index into values; the grid is one-dimensional
+  int grid_x = 0;         ///< index into values; the grid has one row, or one for each sequence
   int threads = 0;
   int smem_bytes = 0;
 };
@@ -86,6 +86,10 @@ struct LaunchProgram {
   /// The slot of the kept bits; the data of a selection of the caller takes its place. -1: none.
   int kept_slot = -1;
   int reuse = 1;  ///< launches that one decision serves
+  /// Of a batch of sequences: the values are those of one sequence at the most that it may have.
+  /// The grids have a row of blocks for each, and the workspace has a piece for each, one behind
+  /// the other.
+  bool each_sequence = false;
   std::uint32_t args_bytes = 0;
   std::vector<ArgField> fields;       ///< of the argument block; bytes without a field are 0
   std::vector<TensorMapFields> maps;  ///< of the argument block, too
@@ -97,12 +101,17 @@ struct LaunchProgram {
 /// Text form, for `emit --stage launch` and golden tests.
 std::string print_launch_program(const LaunchProgram& program);
 
-/// All values for a shape; `shape` holds n_b, n_h, n_h_kv, n_q, n_k in this order.
+/// All values for a shape; `shape` holds n_b, n_h, n_h_kv, n_q, n_k in this order. n_b counts as 1
+/// where the values are those of each sequence.
 struct LaunchShape {
   std::int32_t n_b = 0, n_h = 0, n_h_kv = 0, n_q = 0, n_k = 0;
 };
 /// Where no device is at hand: one that has a multiprocessor for each block.
 inline constexpr std::int32_t kUnlimitedSmCount = std::numeric_limits<std::int32_t>::max();
+/// Rows of blocks, and pieces of the workspace.
+inline std::int32_t launch_rows(const LaunchProgram& program, const LaunchShape& shape) {
+  return program.each_sequence ? shape.n_b : 1;
+}
 /// False if one of them, or a step on the way, does not fit 31 bits; `values` mean nothing then.
 bool evaluate_launch_values(const LaunchProgram& program, const LaunchShape& shape,
                             std::int32_t* values, std::int32_t sm_count = kUnlimitedSmCount);

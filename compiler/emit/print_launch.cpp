@@ -74,7 +74,8 @@ std::string padded(std::string text, std::size_t width) {
 
 std::string print_workspace(const LaunchProgram& program) {
   if (program.workspace_value < 0) return "";
-  std::string text = "workspace 256 * " + value_name(program, program.workspace_value) + " bytes\n";
+  std::string text = "workspace 256 * " + value_name(program, program.workspace_value) + " bytes" +
+                     (program.each_sequence ? " for each sequence\n" : "\n");
   for (std::size_t i = 0; i < program.slots.size(); ++i) {
     const WorkspaceSlot& slot = program.slots[i];
     text += "  slot " + padded(slot.name, 18) + "at " +
@@ -128,6 +129,7 @@ std::string print_launch_program(const LaunchProgram& program) {
     text += "zeros " + std::string(kRoleNames[static_cast<int>(role)]) + "\n";
   for (const KernelLaunch& launch : program.launches) {
     text += "launch " + launch.entry + " grid=" + value_name(program, launch.grid_x) +
+            (program.each_sequence ? " for each sequence" : "") +
             " threads=" + std::to_string(launch.threads) +
             " smem_bytes=" + std::to_string(launch.smem_bytes) +
             (launch.decides ? " decides" : "") + (launch.overlaps ? " overlaps" : "") + "\n";

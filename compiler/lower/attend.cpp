@@ -85,7 +85,6 @@ std::vector<ConfigField> attend_config(const Plan& plan) {
       boolean("kSharedHeads", shared, "/predictor/heads"),
   };
   if (is_wgmma(plan)) add_wgmma_config(plan, fields);
-  add_batch_field(plan.program, fields);
   if (packs_heads(plan)) {
     fields.push_back(boolean("kPacksHeads", true, kNoField, Origin::kDerived,
                              "keys are read once for all heads that share them"));
@@ -186,8 +185,11 @@ std::vector<NamedSize> attend_sizes(const Plan& plan) {
                                {"heads_per_kv", "n_h // n_h_kv"}};
   if (is_wgmma(plan)) sizes.push_back({"head_group", head_group(plan)});
   if (plan.program.batch != BatchLayout::kUniform)
-    sizes.insert(sizes.end(),
-                 {{"n_b", "n_b"}, {"n_q", "n_q"}, {"n_k", "n_k"}, {"most_queries", "n_q"}});
+    sizes.insert(sizes.end(), {{"n_b", "n_b"},
+                               {"n_q", "n_q"},
+                               {"n_k", "n_k"},
+                               {"tile_q", std::to_string(attend.tile_q)},
+                               {"tile_k", std::to_string(tile_k)}});
   return sizes;
 }
 
@@ -203,7 +205,8 @@ Kernels lower_attend(const Plan& plan) {
                 .grid = wgmma ? wgmma_attend_grid(plan) : mma_attend_grid(plan),
                 .threads = attend_threads(plan),
                 .smem_bytes = plan.attend.smem_bytes,
-                .sizes = attend_sizes(plan)};
+                .sizes = attend_sizes(plan),
+                .needs_keys = false};
   if (plan.program.batch != BatchLayout::kUniform) {
     // Extents of q and k count the tokens of all sequences.
     for (const char* extent : {"n_b", "n_q", "n_k"})

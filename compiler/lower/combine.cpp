@@ -16,7 +16,6 @@ Kernels lower_combine(const Plan& plan) {
   const Attend& attend = attend_of(plan.program);
   std::vector<ConfigField> config{split_kv_field(plan.attend),
                                   boolean("kWritesLse", attend.lse, "/attention/lse")};
-  add_batch_field(plan.program, config);
   add_row_end_fields(attend, config);
   const int tokens = kBlockThreads / (plan.program.head_dim / kCombinedElements);
   return {{.name = "combine",
@@ -28,7 +27,8 @@ Kernels lower_combine(const Plan& plan) {
                     "one for each " + std::to_string(tokens) + " tokens of a head"},
            .threads = block_threads(),
            .smem_bytes = no_smem(),
-           .operands = {"partial_o", "partial_lse", "o", "lse"}}};
+           .operands = {"partial_o", "partial_lse", "o", "lse"},
+           .needs_keys = false}};
 }
 
 }  // namespace lacuna

@@ -46,6 +46,9 @@ void add_batch_field(const Program& program, std::vector<ConfigField>& fields) {
   const bool has_pages = program.batch == BatchLayout::kPages;
   fields.push_back(enumerator("BatchLayout", "kBatch", has_pages ? "kPages" : "kSequences",
                               kNoField, Origin::kCaller));
+  if (find_op<Compact>(program) != nullptr)
+    fields.push_back(boolean("kMakesLists", true, "/predictor", Origin::kDerived,
+                             "the lists lie in the workspace"));
 }
 
 ConfigField tensor_field(Tensor tensor) {

@@ -54,6 +54,9 @@ std::vector<NamedSize> predict_sizes(const Program& program) {
   sizes.push_back({"keep_q_tiles", keep_q_tiles(*select)});
   sizes.push_back({"keep_k_tiles", keep_k_tiles(*select)});
   sizes.push_back({"keep_words", keep_words(*select)});
+  if (program.batch == BatchLayout::kUniform) return sizes;
+  sizes.push_back({"keep_q", std::to_string(select->tile_q)});
+  sizes.push_back({"keep_k", std::to_string(select->tile_k)});
   return sizes;
 }
 
@@ -72,6 +75,8 @@ LoweredPlan lower_plan(const Plan& plan) {
                    .split = plan.attend.split_kv.value > 1 && !packs_heads(plan),
                    .sequences = plan.program.batch != BatchLayout::kUniform,
                    .predict = has_stages(plan.program)};
+  lowered.each_sequence = lowered.parts.sequences && !packs_heads(plan);
+  for (Kernel& kernel : lowered.kernels) kernel.each_sequence = lowered.each_sequence;
   lowered.sizes = attend_sizes(plan);
   if (lowered.parts.predict) {
     for (NamedSize& size : predict_sizes(plan.program)) lowered.sizes.push_back(std::move(size));

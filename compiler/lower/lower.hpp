@@ -26,6 +26,7 @@ struct LoweredPlan {
   std::vector<Slot> slots;  ///< of the workspace, each once, in their order in memory
   std::vector<NamedSize> sizes;
   BlockParts parts;
+  bool each_sequence = false;  ///< LaunchProgram::each_sequence
   /// Reports of the caller's that each launch fills with zeros.
   std::vector<TensorRole> cleared;
 };

@@ -60,7 +60,6 @@ Kernels lower_schedule(const Plan& plan) {
   std::vector<ConfigField> config{integer("kTileK", chosen.tile_k, "/tile/k"),
                                   integer("kWarpgroups", chosen.warpgroups, "/tile/q"),
                                   integer("kSplitItems", chosen.split_kv, "/tile/split_kv")};
-  add_batch_field(plan.program, config);
   return {{.name = "schedule",
            .because = "lengths of sequences lie on the device",
            .header = "pipeline/schedule_sequences.cuh",

@@ -40,6 +40,8 @@ std::string batch_objection(const Program& program) {
   const Attend& attend = attend_of(program);
   if (attend.gate) return "its heads share work tiles, and a gate decides for one head";
   if (attend.list_indices >= 0) return "its heads share work tiles, and lists are of one head";
+  if (has_8_bits(attend)) return "its rows are loaded as they are, not from prepared integers";
+  if (attend.columns >= 0) return "its heads share work tiles, and columns are of one head";
   return "";
 }
 

@@ -131,24 +131,14 @@ void check_steps(const Program& program, const PassContext& context) {
   if (attend.q_scale < 0) check_once<Quantise>(program, context, "integers");
 }
 
-/// Token orders are of one length. On GPUs only attend knows sequences; what comes before it works
-/// on tensors of one length.
+/// Token orders are of one length.
 void check_batch(const Program& program, const PassContext& context) {
-  if (program.batch == BatchLayout::kUniform) return;
-  const auto refuse = [&](const char* pointer, const std::string& what, const char* help) {
-    Diagnostic& d = context.diagnostics.add(
-        at_field(context.document, pointer, Code::kUnsupported, Severity::kError,
-                 what + " does not go with a batch of " + std::string(name_of(program.batch)) +
-                     " on " + context.target.name));
-    d.helps.emplace_back(help);
-  };
-  if (find_op<Permute>(program) != nullptr)
-    return refuse("/permute", "permute", "permute the tokens of each sequence before the launch");
-  if (context.target.kind == TargetKind::kCpu) return;
-  constexpr const char* kHelp = "compile for the target cpu, or launch each sequence by itself";
-  if (find_op<Select>(program) != nullptr) return refuse("/predictor", "a predictor", kHelp);
-  const Attend& attend = attend_of(program);
-  if (attend.q_scale >= 0 || attend.v_scale >= 0) return refuse("/quantise", "quantise", kHelp);
+  if (program.batch == BatchLayout::kUniform || find_op<Permute>(program) == nullptr) return;
+  Diagnostic& d = context.diagnostics.add(
+      at_field(context.document, "/permute", Code::kUnsupported, Severity::kError,
+               "permute does not go with a batch of " + std::string(name_of(program.batch)) +
+                   " on " + context.target.name));
+  d.helps.emplace_back("permute the tokens of each sequence before the launch");
 }
 
 /// Scales, biases and the statistics of a gate take the registers that a wide output leaves.

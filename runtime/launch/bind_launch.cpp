@@ -197,6 +197,11 @@ bool check_sequences(const lacuna_sequences* sequences, Mismatches& mismatches) 
   for (const auto& [name, count] : counts) {
     if (count < 0) mismatches.argument(name, "expected 0 or more, got " + std::to_string(count));
   }
+  // Grids have a row of blocks for each sequence.
+  constexpr std::int32_t kMostRows = 65535;
+  if (!contract.packs_heads && sequences->count > kMostRows)
+    mismatches.argument("sequences.count", "expected at most " + std::to_string(kMostRows) +
+                                               ", got " + std::to_string(sequences->count));
   return !mismatches.any();
 }
 

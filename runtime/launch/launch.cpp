@@ -29,7 +29,8 @@ bool compute_values(const KernelState& kernel, const LaunchShape& shape, LaunchV
   const auto& gpu = kernel.engine->gpu;
   const std::int32_t sm_count = gpu != nullptr ? gpu->sm_count : kUnlimitedSmCount;
   if (kernel.host.launch_values != nullptr) {
-    const std::int32_t variables[] = {shape.n_b, shape.n_h, shape.n_h_kv,
+    const std::int32_t entries = kernel.lowered().launch.each_sequence ? 1 : shape.n_b;
+    const std::int32_t variables[] = {entries,   shape.n_h, shape.n_h_kv,
                                       shape.n_q, shape.n_k, sm_count};
     kernel.host.backend->run_launch(kernel.host.launch_values, variables, values.data);
     return true;
@@ -43,6 +44,14 @@ bool compute_values(const KernelState& kernel, const LaunchShape& shape, LaunchV
 
 std::size_t bytes_of(const LaunchValues& values, int value) {
   return value < 0 ? 0 : static_cast<std::size_t>(values.data[value]) * kUnitBytes;
+}
+
+/// Of the whole workspace.
+std::size_t workspace_of(const KernelState& kernel, const LaunchShape& shape,
+                         const LaunchValues& values) {
+  const LaunchProgram& program = kernel.lowered().launch;
+  return bytes_of(values, program.workspace_value) *
+         static_cast<std::size_t>(launch_rows(program, shape));
 }
 
 std::size_t kept_bytes(const KernelState& kernel, const LaunchShape& shape,
@@ -163,10 +172,12 @@ constexpr int kFirstDriverThatOverlaps = 12030;
 
 /// `overlaps`: with the stage before it, which this call has launched.
 CUresult enqueue_stage(const KernelState& kernel, std::size_t stage, const LaunchValues& values,
-                       void* block, const lacuna_launch_args& args, bool overlaps) {
+                       std::int32_t rows, void* block, const lacuna_launch_args& args,
+                       bool overlaps) {
   const KernelLaunch& launch = kernel.lowered().launch.launches[stage];
   CUlaunchConfig config;
   config.grid_x = static_cast<unsigned>(values.data[launch.grid_x]);
+  config.grid_y = static_cast<unsigned>(rows);
   config.block_x = static_cast<unsigned>(launch.threads);
   config.shared_bytes = static_cast<unsigned>(launch.smem_bytes);
   config.stream = static_cast<CUstream>(args.stream);
@@ -182,8 +193,8 @@ CUresult enqueue_stage(const KernelState& kernel, std::size_t stage, const Launc
 
 /// All stages in their order, but for those whose decision is still good. Where events are recorded
 /// between them, none overlaps with another.
-CUresult enqueue(const KernelState& kernel, const LaunchValues& values, void* block,
-                 const lacuna_launch_args& args) {
+CUresult enqueue(const KernelState& kernel, const LaunchValues& values, std::int32_t rows,
+                 void* block, const lacuna_launch_args& args) {
   const bool may_overlap = args.stage_events == nullptr &&
                            kernel.engine->gpu->driver->cuda_version >= kFirstDriverThatOverlaps;
   bool is_first = true;
@@ -193,7 +204,7 @@ CUresult enqueue(const KernelState& kernel, const LaunchValues& values, void* bl
     const bool is_idle = values.data[launch.grid_x] == 0;
     if (!is_idle && !(launch.decides && is_decided(kernel, args.selection))) {
       const bool overlaps = may_overlap && launch.overlaps && !is_first;
-      result = enqueue_stage(kernel, i, values, block, args, overlaps);
+      result = enqueue_stage(kernel, i, values, rows, block, args, overlaps);
       is_first = false;
     }
     if (result == kCudaSuccess) result = record_event(kernel, args, i + 1);
@@ -237,7 +248,8 @@ bool launch_on_gpu(KernelState& kernel, const BoundLaunch& bound, const LaunchVa
     result = record_event(kernel, args, 0);
   }
   if (result == kCudaSuccess) result = clear_memory(kernel, bound, memory, values, args.stream);
-  if (result == kCudaSuccess) result = enqueue(kernel, values, block, args);
+  const std::int32_t rows = launch_rows(kernel.lowered().launch, bound.shape);
+  if (result == kCudaSuccess) result = enqueue(kernel, values, rows, block, args);
   if (result == kCudaSuccess) kernel.publisher.release();
   return check_launched(kernel, result, diagnostics);
 }
@@ -258,7 +270,7 @@ std::optional<std::size_t> workspace_bytes(const KernelState& kernel, const Laun
                                            Diagnostics& diagnostics) {
   LaunchValues values;
   if (!compute_values(kernel, shape, values, diagnostics)) return std::nullopt;
-  return bytes_of(values, kernel.lowered().launch.workspace_value);
+  return workspace_of(kernel, shape, values);
 }
 
 std::optional<std::size_t> selection_bytes(const KernelState& kernel, const LaunchShape& shape,
@@ -284,7 +296,7 @@ bool launch_kernel(KernelState& kernel, const lacuna_launch_args& args, Diagnost
   LaunchValues values;
   if (!compute_values(kernel, bound.shape, values, diagnostics)) return false;
   fits &= check_memory(kernel, "workspace", args.workspace, args.workspace_bytes,
-                       bytes_of(values, kernel.lowered().launch.workspace_value), diagnostics);
+                       workspace_of(kernel, bound.shape, values), diagnostics);
   if (args.selection != nullptr)
     fits &= check_selection(kernel, *args.selection, bound.shape, values, diagnostics);
   if (!fits) return false;

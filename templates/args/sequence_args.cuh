@@ -1,6 +1,7 @@
 // What the argument block has besides where a batch consists of sequences: where each begins and
 // how long it is, all on the device, so that a captured graph runs with other lengths. Of
-// AttendArgs n_b then counts sequences, and n_q and n_k are the most that a sequence may have.
+// AttendArgs n_q and n_k are then the most that a sequence may have; n_b counts sequences in the
+// wgmma family, and is 1 in the mma family, whose grids have a row of blocks for each sequence.
 #pragma once
 
 #include "arch/tensor_map.cuh"
@@ -14,10 +15,15 @@ struct SequenceArgs {
   const int* k_begin;  ///< [n_b] first row of each sequence in k and v; of pages null
   const int* pages;    ///< [n_b, pages_stride]: k and v are [pages, heads_kv, page_tokens, d]
   long long pages_stride;
-  int page_tokens;   ///< of pages a power of two
-  int most_queries;  ///< of a sequence
+  long long workspace_bytes;  ///< mma family: of a sequence, one behind the other
+  int page_tokens;            ///< of pages a power of two
+  int tile_q, tile_k;         ///< of attend and its reports, in tokens
+  int keep_q, keep_k;         ///< of the predictor
+  // What pipeline/sequences.cuh fills in, for the arguments of one sequence:
+  int entry;                       ///< its number, which formulas know as b; else 0
+  int most_q_tiles, most_k_tiles;  ///< of the longest, which reports and lists are laid out for
 };
-static_assert(sizeof(SequenceArgs) == 48, "the host writes this layout");
+static_assert(sizeof(SequenceArgs) == 80, "the host writes this layout");
 
 /// A sequence as the schedule has it. A work tile is split into `shares` items.
 struct ScheduledSequence {

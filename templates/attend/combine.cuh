@@ -84,9 +84,9 @@ __device__ __forceinline__ void combine_elements(const Args& args, const Combine
   using Element = typename Config::Element;
   const AttendArgs& attend = args.attend;
   const long long heads = static_cast<long long>(attend.n_b) * attend.n_h;
-  const long long tokens = heads * partial_rows(args, 0);
+  const long long tokens = heads * attend.n_q;
   const long long head = static_cast<long long>(row.b) * attend.n_h + row.h;
-  const long long token = head * partial_rows(args, 0) + row.q;
+  const long long token = head * attend.n_q + row.q;
   const ShareWeights<SplitKv<Config>::kItems> shares(args.split.partial_lse + token, tokens);
   const float* partial = args.split.partial_o + token * Config::kHeadDim + row.column;
   float o[kCombinedElements] = {};
@@ -123,12 +123,8 @@ __device__ __forceinline__ void combine_shares(const Args& args) {
   const int b = head / args.attend.n_h;
   const CombinedRow combined{b, head - b * args.attend.n_h, q,
                              (thread_index() - row * kRowThreads) * kCombinedElements};
-  if constexpr (has_sequences<Config>()) {
-    const Args own = args_of_sequence<Config>(args, b);
-    if (q < own.attend.n_q) combine_elements<Config, Hooks>(own, combined);
-  } else {
-    combine_elements<Config, Hooks>(args, combined);
-  }
+  if (is_beyond<Config>(head, args.attend.n_h)) return;
+  combine_elements<Config, Hooks>(args, combined);
 }
 
 }  // namespace lacuna

@@ -10,17 +10,6 @@
 
 namespace lacuna {
 
-/// Rows of a head in the partial results: as many as the longest sequence has queries.
-template <class Args>
-__device__ __forceinline__ auto partial_rows(const Args& args, int)
-    -> decltype(args.sequences.most_queries) {
-  return args.sequences.most_queries;
-}
-template <class Args>
-__device__ __forceinline__ int partial_rows(const Args& args, ...) {
-  return args.attend.n_q;
-}
-
 /// The warp's 16 rows; arguments as those of write_output and write_lse. Lanes write what they
 /// hold: four of them 32 neighbouring bytes.
 template <class Args, class Rows, int kColumnBlocks>
@@ -36,7 +25,7 @@ __device__ __forceinline__ void write_partial_results(const Args& args, const Wo
   for (int r = 0; r < 2; ++r) {
     const int q = first_row + lane_index() / 4 + 8 * r;
     if (q >= attend.n_q) continue;
-    const long long token = head * partial_rows(args, 0) + q;
+    const long long token = head * attend.n_q + q;
     float* target = args.split.partial_o + token * kHeadDim + lane_index() % 4 * 2;
     const bool empty = sum[r] == 0.0f;
     const float inverse = 1.0f / sum[r];

@@ -7,11 +7,10 @@
 #pragma once
 
 #include "arch/atomic.cuh"
+#include "args/report_args.cuh"
 #include "pipeline/tile_walk.cuh"
 
 namespace lacuna {
-
-inline constexpr int kCountsOfRow = 3;  ///< visible, visited, gated
 
 __device__ __forceinline__ bool wants_report(const AttendArgs& args) {
   return args.counts != nullptr || args.tile_mask != nullptr;

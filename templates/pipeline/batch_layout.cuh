@@ -19,6 +19,13 @@ constexpr bool has_sequences() {
   return batch_layout<Config>(0) != BatchLayout::kUniform;
 }
 
+/// Has a launch of one sequence alone no block with this number, where `count` of them have work?
+/// A row of blocks has more of them where its sequence is shorter than it may be.
+template <class Config>
+__device__ __forceinline__ bool is_beyond(int number, int count) {
+  return has_sequences<Config>() && number >= count;
+}
+
 /// Config::kPacksHeads; else false: a work tile is of one head.
 template <class Config>
 constexpr decltype(Config::kPacksHeads) packs_heads_of(int) {

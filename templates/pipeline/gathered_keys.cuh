@@ -113,7 +113,9 @@ __device__ __forceinline__ GatheredKeys gather_keys(const Args& args, const Work
     kept += sum.y;
   }
   report_columns<Config>(args, row, kept);
-  const int last = args.predict.keep_k_tiles - 1;
+  // A sequence may have no keys.
+  const int tiles = args.predict.keep_k_tiles;
+  const int last = has_sequences<Config>() ? larger(tiles, 1) - 1 : tiles - 1;
   const bool keeps_last = (kept_columns<Config>(args, row, last / 32) >> (last % 32) & 1u) != 0;
   const int missing = (last + 1) * Config::kKeepK - args.attend.n_k;
   __syncthreads();  // the keys are written

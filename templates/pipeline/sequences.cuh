@@ -1,16 +1,18 @@
-// A batch of sequences (args/sequence_args.cuh), for kernels whose blocks work on one sequence
-// each: the arguments of a launch of that sequence alone. So hooks, walks and epilogues need not
-// know of the others.
+// A batch of sequences (args/sequence_args.cuh) in the mma family and in the stages before attend:
+// a kernel's grid has a row of blocks for each sequence, which work with the arguments of a launch
+// of that sequence alone. So stages, hooks, walks and epilogues need not know of the others.
 //
 //   q, o    | 0 0 0 0 0 | 1 1 | 2 2 2 2 |        q_begin 0, 5, 7, 11
 //   k, v    | 0 0 0 0 0 0 0 | 1 1 1 | 2 2 2 2 |  k_begin 0, 7, 10; lengths 7, 3, 4
 //   or pages of 16 tokens: sequence 0 in pages 9, 2; sequence 1 in page 4; ...
+//   workspace   | 0 . . | 1 . . | 2 . . |        workspace_bytes each
 //
-// The grid has rows for the longest sequence that may come; blocks behind the end of theirs leave
-// at once. Workspace and reports are laid out for the longest, too.
+// A row has blocks, and a piece of the workspace has room, for the longest sequence that may come.
+// What lies in a piece has the sequence's own lengths; blocks that a launch of it alone would not
+// have leave at once. Reports, and lists of the caller's, are laid out for the longest.
 #pragma once
 
-#include "args/attend_args.cuh"
+#include "args/report_args.cuh"
 #include "args/sequence_args.cuh"
 #include "base/math.cuh"
 #include "pipeline/batch_layout.cuh"
@@ -18,42 +20,152 @@
 
 namespace lacuna {
 
+inline constexpr int kPreparedTokens = 256;  ///< padded lengths are multiples of it
+
 template <class Element>
 __device__ __forceinline__ void begin_at(TensorArg& tensor, int token) {
   tensor.data = static_cast<Element*>(tensor.data) + token * tensor.stride_n;
   tensor.stride_b = 0;
 }
+__device__ __forceinline__ void begin_at(LseArg& lse, int token) {
+  if (lse.data != nullptr) lse.data += token;
+  lse.stride_b = 0;
+}
 
-/// Of `b`; extents that a launch cannot have admitted (other lengths under a captured graph) are
-/// cut to the most. q_tiles stays that of the longest, which rows are numbered by. Keys in pages
-/// keep the tensor as it is.
+/// To the sequence's piece of the workspace.
+template <class T>
+__device__ __forceinline__ void move_by(T*& slot, long long bytes) {
+  if (slot == nullptr) return;
+  slot = reinterpret_cast<T*>(reinterpret_cast<unsigned long long>(slot) +
+                              static_cast<unsigned long long>(bytes));
+}
+
+/// Of as many groups as a padded length of `most` has, those of a padded length of `own`.
+__device__ __forceinline__ int groups_of(int groups, int most, int own) {
+  return groups / larger(most / kPreparedTokens, 1) * (own / kPreparedTokens);
+}
+
+/// Lengths, tiles and slots of the stages around attend.
+template <class Predict, class Args>
+__device__ __forceinline__ void take_sequence(Predict& predict, const Args& own,
+                                              long long workspace, int first) {
+  begin_at(predict.previous_lse, first);
+  const int q_padded = ceil_div(own.attend.n_q, kPreparedTokens) * kPreparedTokens;
+  const int k_padded = ceil_div(own.attend.n_k, kPreparedTokens) * kPreparedTokens;
+  predict.q_groups = groups_of(predict.q_groups, predict.q_padded, q_padded);
+  predict.k_groups = groups_of(predict.k_groups, predict.k_padded, k_padded);
+  predict.estimate_q_groups = groups_of(predict.estimate_q_groups, predict.q_padded, q_padded);
+  predict.estimate_k_groups = groups_of(predict.estimate_k_groups, predict.k_padded, k_padded);
+  predict.q_padded = q_padded;
+  predict.k_padded = k_padded;
+  if (own.sequences.keep_q > 0) {
+    predict.keep_q_tiles = ceil_div(own.attend.n_q, own.sequences.keep_q);
+    predict.keep_k_tiles = ceil_div(own.attend.n_k, own.sequences.keep_k);
+    predict.keep_words = ceil_div(predict.keep_k_tiles, 32);
+  }
+  move_by(predict.partial, workspace);
+  move_by(predict.q_mean, workspace), move_by(predict.k_mean, workspace);
+  move_by(predict.v_scale, workspace);
+  move_by(predict.q_summary, workspace), move_by(predict.k_summary, workspace);
+  move_by(predict.q_similarity, workspace), move_by(predict.k_similarity, workspace);
+  move_by(predict.q_cells, workspace), move_by(predict.k_cells, workspace);
+  move_by(predict.q_values, workspace), move_by(predict.k_values, workspace);
+  move_by(predict.q_scale, workspace), move_by(predict.k_scale, workspace);
+  move_by(predict.estimate_q_values, workspace), move_by(predict.estimate_k_values, workspace);
+  move_by(predict.estimate_q_scale, workspace), move_by(predict.estimate_k_scale, workspace);
+  move_by(predict.v_values, workspace);
+  move_by(predict.row_bias, workspace), move_by(predict.column_bias, workspace);
+  move_by(predict.scores, workspace);
+  move_by(predict.kept_before, workspace), move_by(predict.kept, workspace);
+  move_by(predict.row_order, workspace), move_by(predict.gathered, workspace);
+}
+
+// Args has a member `predict` or `split` only where the program needs it.
+template <class Args>
+__device__ __forceinline__ auto take_stages(Args& own, long long workspace, int first, int)
+    -> decltype(own.predict, void()) {
+  take_sequence(own.predict, own, workspace, first);
+}
+template <class Args>
+__device__ __forceinline__ void take_stages(Args&, long long, int, ...) {}
+template <class Args>
+__device__ __forceinline__ auto take_split(Args& own, long long workspace, int)
+    -> decltype(own.split, void()) {
+  move_by(own.split.partial_o, workspace), move_by(own.split.partial_lse, workspace);
+}
+template <class Args>
+__device__ __forceinline__ void take_split(Args&, long long, ...) {}
+
+/// Are the lists of attend made by `compact`, and so in the workspace? Config::kMakesLists.
+template <class Config>
+constexpr decltype(Config::kMakesLists) makes_lists(int) {
+  return Config::kMakesLists;
+}
+template <class Config>
+constexpr bool makes_lists(...) {
+  return false;
+}
+
+/// Of the sequence of this row of blocks. Extents that a launch cannot have admitted (other lengths
+/// under a captured graph) are cut to the most. Keys in pages keep the tensor as it is.
 template <class Config, class Args>
-__device__ __forceinline__ Args args_of_sequence(const Args& args, int b) {
+__device__ __forceinline__ Args args_of_sequence(const Args& args) {
   using Element = typename Config::Element;
   Args own = args;
+  const int b = static_cast<int>(blockIdx.y);
   const int first = args.sequences.q_begin[b];
-  own.attend.n_q = smaller(args.sequences.q_begin[b + 1] - first, args.attend.n_q);
-  own.attend.n_k = smaller(args.sequences.lengths[b], args.attend.n_k);
-  begin_at<Element>(own.attend.q, first);
-  begin_at<Element>(own.attend.o, first);
-  own.attend.lse.data = args.attend.lse.data == nullptr ? nullptr : args.attend.lse.data + first;
-  own.attend.lse.stride_b = 0;
+  const long long workspace = b * args.sequences.workspace_bytes;
+  AttendArgs& attend = own.attend;
+  attend.n_q = larger(smaller(args.sequences.q_begin[b + 1] - first, args.attend.n_q), 0);
+  attend.n_k = larger(smaller(args.sequences.lengths[b], args.attend.n_k), 0);
+  begin_at<Element>(attend.q, first);
+  begin_at<Element>(attend.o, first);
+  begin_at(attend.lse, first);
   if constexpr (batch_layout<Config>(0) == BatchLayout::kSequences) {
     const int first_key = args.sequences.k_begin[b];
-    begin_at<Element>(own.attend.k, first_key);
-    begin_at<Element>(own.attend.v, first_key);
+    begin_at<Element>(attend.k, first_key);
+    begin_at<Element>(attend.v, first_key);
+  } else {
+    own.sequences.pages += b * args.sequences.pages_stride;
   }
+  own.sequences.entry = b;
+  own.sequences.most_q_tiles = attend.q_tiles;
+  own.sequences.most_k_tiles = attend.k_tiles;
+  const long long most_rows = static_cast<long long>(b) * attend.n_h * attend.q_tiles;
+  if (attend.counts != nullptr) attend.counts += most_rows * kCountsOfRow;
+  if (attend.tile_mask != nullptr) attend.tile_mask += most_rows * attend.k_tiles;
+  if constexpr (makes_lists<Config>(0)) {
+    move_by(attend.list_indices, workspace), move_by(attend.list_counts, workspace);
+    move_by(attend.row_order, workspace);
+  } else if (attend.list_counts != nullptr) {
+    attend.list_indices += most_rows * attend.list_capacity;
+    attend.list_counts += most_rows;
+  }
+  attend.q_tiles = ceil_div(attend.n_q, args.sequences.tile_q);
+  attend.k_tiles = ceil_div(attend.n_k, args.sequences.tile_k);
+  take_stages(own, workspace, first, 0);
+  take_split(own, workspace, 0);
   return own;
 }
 
-/// The same for a work tile, whose map of tiles has a row for the longest sequence.
+/// The same for a work tile, which finds its reports, and lists of the caller's, where those of the
+/// longest sequence would lie.
 template <class Config, class Args>
-__device__ __forceinline__ Args args_of_row(const Args& args, const WorkTile& row) {
-  Args own = args_of_sequence<Config>(args, row.b);
-  own.attend.k_tiles = ceil_div(own.attend.n_k, Config::kTileK);
-  if (args.attend.tile_mask != nullptr)
-    own.attend.tile_mask += row.index() * (args.attend.k_tiles - own.attend.k_tiles);
-  return own;
+__device__ __forceinline__ Args args_of_row(const Args& own, const WorkTile& row) {
+  Args args = own;
+  AttendArgs& attend = args.attend;
+  const long long rows =
+      static_cast<long long>(row.h) * (own.sequences.most_q_tiles - attend.q_tiles);
+  if (attend.counts != nullptr) attend.counts += rows * kCountsOfRow;
+  if (attend.tile_mask != nullptr) {
+    const long long most = static_cast<long long>(row.h) * own.sequences.most_q_tiles + row.i;
+    attend.tile_mask += most * own.sequences.most_k_tiles - row.index() * attend.k_tiles;
+  }
+  if (!makes_lists<Config>(0) && attend.list_counts != nullptr) {
+    attend.list_indices += rows * attend.list_capacity;
+    attend.list_counts += rows;
+  }
+  return args;
 }
 
 }  // namespace lacuna

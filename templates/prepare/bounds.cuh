@@ -28,7 +28,7 @@ __device__ __forceinline__ void bound_keys(const Args& args) {
 #pragma unroll 4
     for (int token = j * Config::kTileK; token < end; ++token) {
       const u32 pair = *reinterpret_cast<const u32*>(
-          element_of<const Element>(args.attend.k, b, h, token, column));
+          stored_element_of<Config>(args, args.attend.k, b, h, token, column));
       float2 x = {unpack_low<Element>(pair), unpack_high<Element>(pair)};
       if (!(fabsf(x.x) < kInfinity)) x.x = 0.0f;
       if (!(fabsf(x.y) < kInfinity)) x.y = 0.0f;

@@ -47,6 +47,9 @@ class PrepareBlock {
         integers_(smem_.integers) {}
 
   __device__ __forceinline__ void run() {
+    if constexpr (has_sequences<Config>()) {
+      if (!rows_.exist()) return;
+    }
     rows_.load();
     take_rows();
     if constexpr (kHasSimilarity) {

@@ -41,6 +41,7 @@ class PrepareValuesBlock {
   }
 
   __device__ __forceinline__ void run() {
+    if (is_beyond<Config>(head_, args_.attend.n_h / args_.attend.heads_per_kv)) return;
     if (first_ + kTokens <= args_.attend.n_k) {
       load<true>();
     } else {
@@ -76,9 +77,11 @@ class PrepareValuesBlock {
   __device__ __forceinline__ void load() {
     const int n_h_kv = args_.attend.n_h / args_.attend.heads_per_kv;
     const int b = head_ / n_h_kv;
-    const long long stride = args_.attend.v.stride_n;
-    const Element* const rows =
-        element_of<Element>(args_.attend.v, b, head_ - b * n_h_kv, first_, 0);
+    const int h = head_ - b * n_h_kv;
+    const TensorArg& v = args_.attend.v;
+    const long long stride = v.stride_n;
+    constexpr bool kHasPages = batch_layout<Config>(0) == BatchLayout::kPages;
+    const Element* const rows = kHasPages ? nullptr : element_of<Element>(v, b, h, first_, 0);
 #pragma unroll
     for (int item = 0; item < kItemsOfThread; ++item) {
       const int quad = number_of(item) / kChunks, chunk = number_of(item) % kChunks;
@@ -91,7 +94,13 @@ class PrepareValuesBlock {
         const bool is_real =
             first_ + token_at_position(quad * 4) + token < args_.attend.n_k && exists(item);
         if ((kAllReal && kItems % Config::kThreads == 0) || is_real) {
-          bits = *reinterpret_cast<const uint4*>(source + token * stride);
+          if constexpr (kHasPages) {
+            const int at = first_ + token_at_position(quad * 4) + token;
+            bits = *reinterpret_cast<const uint4*>(
+                stored_element_of<Config>(args_, v, b, h, at, chunk * 8));
+          } else {
+            bits = *reinterpret_cast<const uint4*>(source + token * stride);
+          }
         }
       }
     }

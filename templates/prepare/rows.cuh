@@ -19,7 +19,7 @@ class PrepareRows {
   using PerPass = float[Layout::kPasses];    ///< one number for each row of a lane
 
   __device__ __forceinline__ PrepareRows(const Args& args)
-      : side_(prepare_side<Config::kIsQuery>(args)), row_(Layout::first_row()) {
+      : args_(args), side_(prepare_side<Config::kIsQuery>(args)), row_(Layout::first_row()) {
     const auto blocks = static_cast<unsigned>(side_.padded / Config::kTokens);
     const auto block = static_cast<unsigned>(block_index());
     head_ = static_cast<int>(block / blocks);
@@ -29,6 +29,8 @@ class PrepareRows {
 
   __device__ __forceinline__ const PrepareSide& side() const { return side_; }
   __device__ __forceinline__ int head() const { return head_; }
+  /// Does the block have work? Of a batch of one length all blocks have.
+  __device__ __forceinline__ bool exist() const { return !is_beyond<Config>(head_, side_.heads); }
   __device__ __forceinline__ int first() const { return first_; }
   __device__ __forceinline__ int left() const { return left_; }
   /// Of this lane in a pass, counted from the block's first token.
@@ -106,8 +108,13 @@ class PrepareRows {
   /// From memory, for the paths that hardly any row takes: x or x - mean of a real token.
   template <bool kSmooth>
   __device__ __forceinline__ float element(int row, int column) const {
-    const Element* source = row_address(0) - Layout::column(0) + column;
-    source += (row - row_of(0)) * side_.x.stride_n;
+    const Element* source;
+    if constexpr (kHasPages) {
+      source = paged_address(first_ + row, column);
+    } else {
+      source = row_address(0) - Layout::column(0) + column;
+      source += (row - row_of(0)) * side_.x.stride_n;
+    }
     const float x = unpack_low<Element>(*reinterpret_cast<const unsigned short*>(source));
     if constexpr (!kSmooth) return x;
     return x - side_.mean[static_cast<long long>(head_) * Config::kHeadDim + column];
@@ -130,7 +137,7 @@ class PrepareRows {
  private:
   template <bool kAllReal>
   __device__ __forceinline__ void load_rows() {
-    const Element* source = row_address(0);
+    const Element* source = kHasPages ? nullptr : row_address(0);
     const long long stride = side_.x.stride_n * Layout::kRowsPerPass;
 #pragma unroll
     for (int pass = 0; pass < Layout::kPasses; ++pass) {
@@ -139,6 +146,7 @@ class PrepareRows {
         uint4& chunk = loaded_[pass][step];
         if (!kAllReal) chunk = uint4{0, 0, 0, 0};
         if (kAllReal || is_real(pass)) {
+          if (kHasPages && step == 0) source = row_address(pass);
           chunk = *reinterpret_cast<const uint4*>(source + step * Layout::kLanesPerRow * 8);
         }
       }
@@ -149,10 +157,21 @@ class PrepareRows {
   __device__ __forceinline__ const Element* row_address(int pass) const {
     const auto head = static_cast<unsigned>(head_), heads = static_cast<unsigned>(side_.heads);
     const unsigned b = head / heads;
+    if constexpr (kHasPages) return paged_address(first_ + row_of(pass), Layout::column(0));
     return element_of<Element>(side_.x, static_cast<int>(b), static_cast<int>(head - b * heads),
                                first_ + row_of(pass), Layout::column(0));
   }
 
+  /// Of one sequence, whose heads are all there are.
+  __device__ __forceinline__ const Element* paged_address(int token, int column) const {
+    return stored_element_of<Config>(args_, side_.x, 0, head_, token, column);
+  }
+
+  /// Queries never do.
+  static constexpr bool kHasPages =
+      !Config::kIsQuery && batch_layout<Config>(0) == BatchLayout::kPages;
+
+  const Args& args_;
   const PrepareSide side_;
   int row_;
   int head_;   ///< of all batch entries

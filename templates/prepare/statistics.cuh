@@ -40,6 +40,16 @@ struct Statistic {
   }
 };
 
+template <class Config, class Args>
+__device__ __forceinline__ auto address_of(const Args& args, int b, int h, int token, int column) {
+  using S = Statistic<Config>;
+  if constexpr (S::kIsQuery) {
+    return element_of<typename Config::Element>(S::tensor(args), b, h, token, column);
+  } else {
+    return stored_element_of<Config>(args, S::tensor(args), b, h, token, column);
+  }
+}
+
 /// predict.partial[b, h, chunk] of 512 tokens of one head.
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void token_statistics(const Args& args) {
@@ -50,6 +60,7 @@ __device__ __forceinline__ void token_statistics(const Args& args) {
   extern __shared__ __align__(128) unsigned char block_smem[];
   const int n = S::tokens(args), chunks = ceil_div(n, kStatisticsTokens);
   const int head = block_index() / chunks;
+  if (is_beyond<Config>(head, S::heads(args))) return;
   const int b = head / S::heads(args), h = head - b * S::heads(args);
   const int first = (block_index() - head * chunks) * kStatisticsTokens + Layout::first_row();
 
@@ -62,7 +73,7 @@ __device__ __forceinline__ void token_statistics(const Args& args) {
       uint4 chunk = {};
       if (token < n) {
         chunk = *reinterpret_cast<const uint4*>(
-            element_of<Element>(S::tensor(args), b, h, token, Layout::column(step)));
+            address_of<Config>(args, b, h, token, Layout::column(step)));
       }
       float x[8];
       unpack_chunk<Element>(x, chunk);

@@ -109,7 +109,9 @@ set(short_tier
   values_d64_bf16_sm_100a values_d64_bf16_sm_90a
   dense_d64_bf16_sm_90a_sequences dense_d64_bf16_sm_90a_pages sink_d64_bf16_sm_90a_sequences sink_d64_bf16_sm_100a_pages
   flash_decoding_d128_bf16_sm_90a_pages alibi_d64_bf16_sm_90a_pages flash_decoding_d128_bf16_sm_100a_pages
-  window_d64_f16_sm_90a_pages dense_d64_bf16_sm_100a_sequences)
+  window_d64_f16_sm_90a_pages dense_d64_bf16_sm_100a_sequences
+  quest_d64_bf16_sm_100a_pages streaming_d64_bf16_sm_100a_sequences skip_softmax_d64_bf16_sm_100a_pages
+  topk_blocks_d64_bf16_sm_100a_pages relmax_d64_bf16_sm_100a_sequences)
 
 foreach(name dense window document softcap alibi bsfa skip-softmax)
   device_kernel(specs/${name}.json 64 bf16)
@@ -185,6 +187,9 @@ endforeach()
 
 # Batches of sequences, in rows and in pages.
 foreach(batch sequences pages)
+  foreach(name skip-softmax streaming topk-blocks quest relmax sparge-topk)
+    device_kernel(specs/${name}.json 64 bf16 sm_100a ${batch})
+  endforeach()
   foreach(arch sm_100a sm_90a)
     device_kernel(specs/dense.json 64 bf16 ${arch} ${batch})
     device_kernel(specs/sink.json 64 bf16 ${arch} ${batch})
@@ -193,6 +198,11 @@ foreach(batch sequences pages)
   device_kernel(specs/alibi.json 64 bf16 sm_90a ${batch})
 endforeach()
 device_kernel(specs/window.json 64 f16 sm_90a pages)
+foreach(name cascade xattention fg-attn-pooled minference-vertical-slash sale)
+  device_kernel(specs/${name}.json 64 bf16 sm_100a pages)
+endforeach()
+device_kernel(tests/device/specs/split-topk-blocks.json 64 bf16 sm_100a pages)
+device_kernel(specs/external-mask.json 64 bf16 sm_100a sequences)
 device_kernel(specs/flash-decoding.json 128 bf16 sm_100a pages)
 
 foreach(symbol IN LISTS short_tier)

@@ -162,8 +162,11 @@ std::string run_grid(const Subject& subject, const BoundLaunch& bound,
   std::vector<BlockUnit> units_of_block(subject.launch.args_bytes / sizeof(BlockUnit) + 1);
   auto* const block = reinterpret_cast<std::byte*>(units_of_block.data());
   const int units = subject.launch.workspace_value;
+  const std::int32_t rows = launch_rows(subject.launch, bound.shape);
   std::vector<WorkspaceUnit> workspace(
-      units < 0 ? 0 : static_cast<std::size_t>(values[static_cast<std::size_t>(units)]));
+      units < 0 ? 0
+                : static_cast<std::size_t>(values[static_cast<std::size_t>(units)]) *
+                      static_cast<std::size_t>(rows));
   const LaunchMemory memory{workspace.data(), nullptr};
   clear_memory(subject.launch, bound, memory, values.data());
   fill_argument_block(subject.launch, bound, memory, values.data(), block);
@@ -171,9 +174,11 @@ std::string run_grid(const Subject& subject, const BoundLaunch& bound,
   for (std::size_t x = 0; x < subject.kernels.size(); ++x) {
     const KernelLaunch& launch = subject.launch.launches[x];
     const std::int32_t blocks = values[static_cast<std::size_t>(launch.grid_x)];
-    for (std::int32_t n = 0; n < blocks; ++n) {
-      std::string error = emulation::run_block(
-          {subject.kernels[x], block, n, launch.threads, launch.smem_bytes, blocks}, schedule);
+    for (std::int32_t n = 0; n < blocks * rows; ++n) {
+      std::string error =
+          emulation::run_block({subject.kernels[x], block, n % blocks, launch.threads,
+                                launch.smem_bytes, blocks, n / blocks},
+                               schedule);
       if (!error.empty()) return launch.entry + ", " + error;
     }
   }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <random>
+#include <string_view>
 
 #include "tests/device/runner.hpp"
 #include "tests/tier.hpp"
@@ -23,7 +24,10 @@ const emulation::Schedule kLateSequences = {emulation::Landing::kLate,
 
 /// The case, as a kernel takes it.
 SequenceCase case_of(const Subject& subject, SequenceCase c) {
-  c.variant = subject.spec, c.dtype = subject.dtype, c.d = subject.head_dim;
+  constexpr std::string_view kSplit = "split-";
+  c.variant = subject.spec.starts_with(kSplit) ? subject.spec.substr(kSplit.size()) : subject.spec;
+  c.dtype = subject.dtype, c.d = subject.head_dim;
+  c.tile = subject.tile;
   if (subject.contract.batch != BatchLayout::kPages) c.page_tokens = 0;
   return c;
 }
@@ -99,14 +103,14 @@ TEST(Sequences, LogitsThatRiseByMoreThanAWeightHolds) {
 }
 
 /// What stands beside a sequence in its batch does not change a bit of its results where the number
-/// of items does not depend on it.
+/// of items does not depend on it; nor what a predictor or a gate decides.
 TEST(Sequences, ResultsDoNotDependOnTheBatchWhereSplitsAreFixed) {
   SequenceCase alone;
   alone.page_tokens = 16, alone.lengths = {{3, 333}}, alone.spare = 200;
   SequenceCase among = alone;
   among.lengths = {{3, 333}, {90, 500}, {1, 70}}, among.spare = 33;
   for (const Subject& subject : sequence_subjects()) {
-    if (subject.spec != "flash-decoding") continue;
+    if (subject.spec != "flash-decoding" && !case_of(subject, alone).is_tiled()) continue;
     SequenceBatch first(false, case_of(subject, alone), 23);
     SequenceBatch second(false, case_of(subject, among), 23);
     ASSERT_EQ(launch(subject, first.args, kEarlySequences), "");
@@ -122,6 +126,17 @@ TEST(Sequences, ResultsDoNotDependOnTheBatchWhereSplitsAreFixed) {
       return own;
     };
     EXPECT_EQ(rows_of(first), rows_of(second)) << subject.name;
+  }
+}
+
+/// Tiles of each sequence's own: predictors and gates see its tokens, its lengths and its pages.
+TEST(Sequences, TilesOfEachSequence) {
+  SequenceCase c;
+  c.n_h = 4, c.n_h_kv = 2, c.page_tokens = 16, c.heads_inside = true, c.spare = 40;
+  c.fill = numerics::Fill::kClustered;
+  c.lengths = {{1, 700}, {0, 90}, {130, 260}, {7, 0}, {64, 64}, {1, 1}, {33, 500}};
+  for (const Subject& subject : sequence_subjects()) {
+    if (case_of(subject, c).is_tiled()) expect_right(subject, c, kLateSequences);
   }
 }
 

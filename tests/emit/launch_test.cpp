@@ -237,6 +237,19 @@ TEST(Launch, IntegersThatAttendAndTheEstimateShareAreMadeOnce) {
   EXPECT_EQ(origin_of(program, "estimate_k_groups"), "k_groups");
 }
 
+/// Of a batch of sequences the values are those of one, however many there are; each has a row of
+/// blocks and a piece of the workspace.
+TEST(Launch, SequencesHaveRowsOfBlocksAndPiecesOfTheWorkspace) {
+  Plan plan = plan_of_text(kGatedText);
+  plan.program.batch = BatchLayout::kPages;
+  const LaunchProgram program = emit_launch_program(plan);
+  LaunchShape one = kShape, seven = kShape;
+  one.n_b = 1, seven.n_b = 7;
+  EXPECT_EQ(values_of(program, one), values_of(program, seven));
+  EXPECT_EQ(launch_rows(program, seven), 7);
+  EXPECT_EQ(launch_rows(emit_launch_program(plan_of_text(kGatedText)), seven), 1);
+}
+
 /// As the planner leaves it behind.
 Plan wgmma_plan(const char* text) {
   Plan plan = plan_of_text(text);

@@ -7,6 +7,8 @@
 #include <random>
 #include <sstream>
 
+#include "tests/numerics/variant_parts.hpp"
+
 namespace lacuna::numerics {
 namespace {
 
@@ -50,11 +52,33 @@ std::vector<ParamValue> params_of(const SequenceCase& c) {
   return {};
 }
 
-Variant variant_of(const SequenceCase& c, std::pair<int, int> lengths, std::uint32_t seed) {
+constexpr std::uint32_t kParamsSeed = 77;  ///< the same for all sequences of all batches
+
+/// One sequence, as a problem by itself.
+Case case_of_sequence(const SequenceCase& c, std::pair<int, int> lengths) {
   Case dense;
-  dense.variant = "dense", dense.dtype = c.dtype, dense.d = c.d;
+  dense.variant = c.is_tiled() ? c.variant : "dense", dense.dtype = c.dtype, dense.d = c.d;
   dense.n_b = 1, dense.n_h = c.n_h, dense.n_h_kv = c.n_h_kv;
   dense.n_q = lengths.first, dense.n_k = lengths.second, dense.fill = c.fill;
+  return dense;
+}
+
+/// Of skip-softmax, whose twin draws a number of tokens for each length.
+void share_threshold(Variant& variant) {
+  constexpr double kTokens = 60;
+  variant.params = {{"c", false, {kTokens}, {}}};
+  const double limit = std::log(kTokens / variant.problem.n_k);
+  variant.gate = gap_gate([limit](const oracle::TileIndex&) { return limit; }, {});
+  variant.gate->skips_exp = true;
+}
+
+Variant variant_of(const SequenceCase& c, std::pair<int, int> lengths, std::uint32_t seed) {
+  const Case dense = case_of_sequence(c, lengths);
+  if (c.is_tiled()) {
+    Variant variant = make_variant(dense, c.tile, seed, kParamsSeed);
+    if (c.variant == "skip-softmax") share_threshold(variant);
+    return variant;
+  }
   KernelTile tile;
   tile.q = 128, tile.k = 128;
   Variant variant = make_variant(dense, tile, seed);
@@ -106,6 +130,10 @@ int ceil_of(int count, int size) { return (count + size - 1) / size; }
 
 }  // namespace
 
+bool SequenceCase::is_tiled() const {
+  return std::ranges::count(tiled_sequence_variants(), variant) > 0;
+}
+
 std::string SequenceCase::text() const {
   std::ostringstream out;
   out << variant << " d" << d << " heads " << n_h << ":" << n_h_kv << " pages " << page_tokens
@@ -117,6 +145,14 @@ std::string SequenceCase::text() const {
 const std::vector<std::string>& sequence_variants() {
   static const std::vector<std::string> names = {"dense", "flash-decoding", "window", "sink",
                                                  "alibi"};
+  return names;
+}
+
+const std::vector<std::string>& tiled_sequence_variants() {
+  static const std::vector<std::string> names = {
+      "skip-softmax", "warp-gate", "streaming",   "topk-blocks",    "flexprefill",
+      "quest",        "relmax",    "cascade",     "fg-attn-pooled", "minference-vertical-slash",
+      "xattention",   "sale",      "sparge-topk", "external-mask"};
   return names;
 }
 
@@ -188,7 +224,15 @@ SequenceBatch::SequenceBatch(bool is_cuda, const SequenceCase& c, std::uint32_t 
   sequences.k_begin = has_pages ? nullptr : k_begin.view();
   sequences.pages = has_pages ? pages.view() : nullptr;
 
-  param_values = params_of(c);
+  if (c.is_tiled()) {
+    const oracle::Tiling& tiling = variants.front().tiling;
+    const int q_tiles = ceil_of(most_q, tiling.tile_q), k_tiles = ceil_of(most_k, tiling.tile_k);
+    counts = tensors.poisoned_i32({count, c.n_h, q_tiles, 3});
+    tile_mask = tensors.poisoned_u8({count, c.n_h, q_tiles, k_tiles});
+    args.counts = counts.view(), args.tile_mask = tile_mask.view();
+    upload_lists(q_tiles, k_tiles);
+  }
+  param_values = c.is_tiled() ? variants.front().params : params_of(c);
   param_tensors.reserve(param_values.size());
   for (const ParamValue& p : param_values) {
     if (!p.shape.empty()) param_tensors.push_back(tensors.upload_param(p));
@@ -203,6 +247,32 @@ SequenceBatch::SequenceBatch(bool is_cuda, const SequenceCase& c, std::uint32_t 
   args.stream = tensors.stream();
 }
 
+void SequenceBatch::upload_lists(int q_tiles, int k_tiles) {
+  if (shape.variant != "external-mask") return;
+  constexpr std::int32_t kGarbage = 0x7abcdef0, kNeedsMask = std::numeric_limits<int>::min();
+  const std::int64_t rows = std::int64_t{sequences.count} * shape.n_h * q_tiles;
+  std::vector<std::int32_t> indices(size_of(rows * k_tiles), kGarbage),
+      lengths(size_of(rows), kGarbage);
+  for (int b = 0; b < sequences.count; ++b) {
+    const oracle::Problem& problem = variants[size_of(b)].problem;
+    const oracle::Tiling& tiling = variants[size_of(b)].tiling;
+    const int own_q = ceil_of(problem.n_q, tiling.tile_q),
+              own_k = ceil_of(problem.n_k, tiling.tile_k);
+    for (int row = 0; row < shape.n_h * own_q; ++row) {
+      const std::int64_t to = (std::int64_t{b} * shape.n_h + row / own_q) * q_tiles + row % own_q;
+      std::int32_t listed = 0;
+      for (int j = 0; j < own_k; ++j) {
+        if (tiling.listed[size_of(std::int64_t{row} * own_k + j)] != 0)
+          indices[size_of(to * k_tiles + listed++)] = j | kNeedsMask;
+      }
+      lengths[size_of(to)] = listed;
+    }
+  }
+  list_indices = tensors.upload_i32(indices, {sequences.count, shape.n_h, q_tiles, k_tiles});
+  list_counts = tensors.upload_i32(lengths, {sequences.count, shape.n_h, q_tiles});
+  args.list_indices = list_indices.view(), args.list_counts = list_counts.view();
+}
+
 void SequenceBatch::take(const SequenceBatch& other) {
   const std::pair<Tensor*, const Tensor*> all[] = {
       {&q, &other.q},        {&k, &other.k},
@@ -210,6 +280,10 @@ void SequenceBatch::take(const SequenceBatch& other) {
       {&n_k, &other.n_k},    {&k_begin, &other.k_begin},
       {&pages, &other.pages}};
   for (const auto& [to, from] : all) tensors.take(*to, *from);
+  if (args.list_indices != nullptr) {
+    tensors.take(list_indices, other.list_indices);
+    tensors.take(list_counts, other.list_counts);
+  }
   variants = other.variants;
   first_queries = other.first_queries;
 }
@@ -217,6 +291,7 @@ void SequenceBatch::take(const SequenceBatch& other) {
 void SequenceBatch::poison() {
   tensors.poison(o);
   tensors.poison(lse);
+  if (shape.is_tiled()) tensors.poison(counts), tensors.poison(tile_mask);
 }
 
 lacuna_shape SequenceBatch::launch_shape() const {
@@ -225,6 +300,50 @@ lacuna_shape SequenceBatch::launch_shape() const {
   made.batch = sequences.count, made.heads = shape.n_h, made.heads_kv = shape.n_h_kv;
   made.n_q = sequences.max_n_q, made.n_k = sequences.max_n_k;
   return made;
+}
+
+std::string SequenceBatch::check_dense(int b, const Reported& got, bool is_cuda) const {
+  const Variant& variant = variants[size_of(b)];
+  const oracle::Problem& problem = variant.problem;
+  const oracle::Output expected = oracle::oracle_dense(problem);
+  const OutputError error = compare_output(variant, expected, got, 0);
+  const Tolerance allowed = tolerance_of(shape.dtype, problem, is_cuda);
+  if (error.mismatch.empty() && error.rel_l1 <= allowed.rel_l1 &&
+      error.rel_max <= allowed.rel_max && error.lse <= allowed.lse)
+    return "";
+  std::ostringstream text;
+  text << error.mismatch << " rel_l1 " << error.rel_l1 << " rel_max " << error.rel_max << " lse "
+       << error.lse << worst_rows(expected, got, problem.n_q) << "; ";
+  return text.str();
+}
+
+/// Reports have rows and tiles for the longest sequence; what the others do not have is 0.
+std::string SequenceBatch::check_tiles(int b, Reported got, bool is_cuda) {
+  const Variant& variant = variants[size_of(b)];
+  const oracle::Problem& problem = variant.problem;
+  const int q_tiles = ceil_of(problem.n_q, variant.tiling.tile_q),
+            k_tiles = ceil_of(problem.n_k, variant.tiling.tile_k);
+  const auto most_q = static_cast<int>(tile_mask.shape[2]),
+             most_k = static_cast<int>(tile_mask.shape[3]);
+  const std::vector<std::int32_t> all_counts = tensors.download_i32(counts);
+  const std::vector<std::uint8_t> mask = tensors.download_u8(tile_mask);
+  std::ostringstream text;
+  for (int h = 0; h < shape.n_h; ++h) {
+    for (int i = 0; i < most_q; ++i) {
+      const std::int64_t row = (std::int64_t{b} * shape.n_h + h) * most_q + i;
+      const auto counted = all_counts.begin() + row * 3;
+      const auto marked = mask.begin() + row * most_k;
+      const bool exists = i < q_tiles;
+      if (exists) got.counts.insert(got.counts.end(), counted, counted + 3);
+      if (exists) got.tile_mask.insert(got.tile_mask.end(), marked, marked + k_tiles);
+      const auto is_zero = [](auto x) { return x == 0; };
+      if (!std::all_of(marked + (exists ? k_tiles : 0), marked + most_k, is_zero) ||
+          (!exists && !std::all_of(counted, counted + 3, is_zero)))
+        text << "reports of head " << h << " row " << i << " go beyond the sequence; ";
+    }
+  }
+  text << check_variant(case_of_sequence(shape, {problem.n_q, problem.n_k}), variant, got, is_cuda);
+  return text.str();
 }
 
 std::string SequenceBatch::check(bool is_cuda) {
@@ -237,8 +356,7 @@ std::string SequenceBatch::check(bool is_cuda) {
   const std::int64_t rows = o.shape[2];
   std::vector<char> is_owned(size_of(rows), 0);
   for (std::size_t b = 0; b < variants.size(); ++b) {
-    const Variant& variant = variants[b];
-    const oracle::Problem& problem = variant.problem;
+    const oracle::Problem& problem = variants[b].problem;
     Reported got;
     for (int h = 0; h < shape.n_h; ++h) {
       const std::int64_t first = std::int64_t{h} * rows + first_queries[b];
@@ -248,14 +366,10 @@ std::string SequenceBatch::check(bool is_cuda) {
     }
     for (int n = 0; n < problem.n_q; ++n) is_owned[size_of(first_queries[b] + n)] = 1;
     if (problem.n_q == 0) continue;
-    const oracle::Output expected = oracle::oracle_dense(problem);
-    const OutputError error = compare_output(variant, expected, got, 0);
-    const Tolerance allowed = tolerance_of(shape.dtype, problem, is_cuda);
-    if (error.mismatch.empty() && error.rel_l1 <= allowed.rel_l1 &&
-        error.rel_max <= allowed.rel_max && error.lse <= allowed.lse)
-      continue;
-    text << "sequence " << b << ": " << error.mismatch << " rel_l1 " << error.rel_l1 << " rel_max "
-         << error.rel_max << " lse " << error.lse << worst_rows(expected, got, problem.n_q) << "; ";
+    const int number = static_cast<int>(b);
+    const std::string wrong =
+        shape.is_tiled() ? check_tiles(number, got, is_cuda) : check_dense(number, got, is_cuda);
+    if (!wrong.empty()) text << "sequence " << b << ": " << wrong;
   }
   for (std::int64_t n = 0; n < rows; ++n) {
     for (int h = 0; is_owned[size_of(n)] == 0 && h < shape.n_h; ++h) {

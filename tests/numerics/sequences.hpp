@@ -12,7 +12,7 @@
 namespace lacuna::numerics {
 
 struct SequenceCase {
-  std::string variant;  ///< of sequence_variants()
+  std::string variant;  ///< of sequence_variants() or tiled_sequence_variants()
   DType dtype = DType::kBF16;
   int d = 64, n_h = 4, n_h_kv = 2;
   int page_tokens = 0;        ///< 0: keys and values lie one sequence behind the other
@@ -21,7 +21,9 @@ struct SequenceCase {
   int spare = 0;                             ///< the most that a sequence may have, beyond that
   int room = 0;  ///< the most that one may have, and tensors for so many; 0: what is used
   Fill fill = Fill::kNormal;
+  KernelTile tile;  ///< of the kernel: variants of tiles have reports of them
 
+  bool is_tiled() const;
   std::string text() const;
 };
 
@@ -29,11 +31,17 @@ struct SequenceCase {
 /// share.
 const std::vector<std::string>& sequence_variants();
 
+/// Those with gates, or with predictors: each sequence has tiles of its own, which are compared,
+/// too. What they are asked for are the shipped specs and those of variants.hpp.
+const std::vector<std::string>& tiled_sequence_variants();
+
 struct SequenceBatch {
   SequenceCase shape;
   std::vector<Variant> variants;  ///< one for each sequence
   TensorSet tensors;
   Tensor q, k, v, o, lse, q_begin, n_k, k_begin, pages, workspace;
+  Tensor counts, tile_mask;          ///< of variants of tiles
+  Tensor list_indices, list_counts;  ///< of variants with lists of the caller's
   std::vector<ParamValue> param_values;
   std::vector<Tensor> param_tensors;
   std::vector<lacuna_param> params;
@@ -53,6 +61,14 @@ struct SequenceBatch {
   lacuna_shape launch_shape() const;
   /// Waits for the stream; "" if o and lse are right and nothing else was written.
   std::string check(bool is_cuda);
+
+ private:
+  /// Lists of all sequences, laid out for the longest; garbage behind each list's end, and of rows
+  /// that no sequence has.
+  void upload_lists(int q_tiles, int k_tiles);
+  /// "" or what is wrong with the results of sequence b.
+  std::string check_dense(int b, const Reported& got, bool is_cuda) const;
+  std::string check_tiles(int b, Reported got, bool is_cuda);
 };
 
 }  // namespace lacuna::numerics

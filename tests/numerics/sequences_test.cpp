@@ -19,11 +19,11 @@ lacuna_dtype abi_dtype_of(DType dtype) {
 }
 
 /// Compiled once for each spec, head dim, dtype and layout.
-lacuna_kernel* kernel_for(const SequenceCase& c) {
+CompiledKernel kernel_for(const SequenceCase& c) {
   using Key = std::tuple<std::string, int, DType, bool>;
-  static std::map<Key, lacuna_kernel*> kernels;
+  static std::map<Key, CompiledKernel> kernels;
   const auto [found, is_new] =
-      kernels.try_emplace(Key{c.variant, c.d, c.dtype, c.page_tokens > 0}, nullptr);
+      kernels.try_emplace(Key{c.variant, c.d, c.dtype, c.page_tokens > 0}, CompiledKernel{});
   if (!is_new) return found->second;
   Case shape;
   shape.variant = c.variant;
@@ -33,12 +33,14 @@ lacuna_kernel* kernel_for(const SequenceCase& c) {
   options.head_dim = c.d;
   options.dtype = abi_dtype_of(c.dtype);
   options.batch = c.page_tokens > 0 ? LACUNA_BATCH_PAGES : LACUNA_BATCH_SEQUENCES;
-  if (lacuna_compile(engine().engine, spec.data(), spec.size(), &options, &found->second) !=
+  CompiledKernel& made = found->second;
+  if (lacuna_compile(engine().engine, spec.data(), spec.size(), &options, &made.kernel) !=
           LACUNA_OK ||
-      lacuna_prepare(found->second) != LACUNA_OK) {
+      lacuna_prepare(made.kernel) != LACUNA_OK ||
+      lacuna_kernel_tile(made.kernel, &made.tile.q, &made.tile.k) != LACUNA_OK) {
     ADD_FAILURE() << lacuna_last_error();
   }
-  return found->second;
+  return made;
 }
 
 /// Memory for a launch; "" or what is wrong.
@@ -57,7 +59,7 @@ std::string provide(SequenceBatch& batch, lacuna_kernel* kernel) {
 
 /// "" or what is wrong.
 std::string launch(SequenceBatch& batch) {
-  lacuna_kernel* kernel = kernel_for(batch.shape);
+  lacuna_kernel* kernel = kernel_for(batch.shape).kernel;
   if (std::string error = provide(batch, kernel); !error.empty()) return error;
   if (lacuna_launch(kernel, &batch.args) != LACUNA_OK) return lacuna_last_error();
   return batch.check(engine().is_cuda);
@@ -97,6 +99,38 @@ TEST(Sequences, AnyBatchAgreesWithTheOracle) {
   }
 }
 
+/// The same with tiles of each sequence's own: what a predictor keeps and a gate leaves out.
+TEST(Sequences, TilesOfAnyBatchAgreeWithTheOracle) {
+  const char *runs_text = std::getenv("LACUNA_TEST_BATCHES"),
+             *seed_text = std::getenv("LACUNA_TEST_SEED");
+  std::mt19937 random(seed_text != nullptr ? static_cast<unsigned>(std::atoi(seed_text)) : 6U);
+  const auto pick = [&](int low, int high) {
+    return std::uniform_int_distribution<int>(low, high)(random);
+  };
+  const auto& variants = tiled_sequence_variants();
+  const int count = static_cast<int>(variants.size());
+  const int runs = runs_text != nullptr ? std::atoi(runs_text) : test::by_tier(4 * count, count);
+  for (int n = 0; n < runs; ++n) {
+    SequenceCase c;
+    c.variant = variants[static_cast<std::size_t>(n % count)];
+    c.n_h_kv = pick(1, 2);
+    c.n_h = c.n_h_kv * (runs_text != nullptr ? pick(1, 8) : pick(1, 3));
+    c.page_tokens = pick(0, 1) == 0 ? 0 : 16 << pick(0, 3);
+    c.heads_inside = pick(0, 1) == 1;
+    c.spare = pick(0, 1) * pick(0, 300);
+    c.fill = pick(0, 1) == 0 ? Fill::kNormal : Fill::kClustered;
+    c.tile = kernel_for(c).tile;
+    const int sequences = pick(1, 5), most = pick(0, 2) == 0 ? 700 : 250;
+    for (int s = 0; s < sequences; ++s) {
+      const int n_k = pick(0, 6) == 0 ? 0 : pick(1, most);
+      c.lengths.emplace_back(pick(0, 1) == 0 ? pick(0, 8) : std::min(pick(0, most), 300), n_k);
+    }
+    SCOPED_TRACE(testing::Message() << "run " << n << ": " << c.text());
+    SequenceBatch batch(engine().is_cuda, c, random());
+    EXPECT_EQ(launch(batch), "");
+  }
+}
+
 /// A captured launch serves other lengths, starts and pages: those that are there when it runs.
 TEST(Sequences, ReplayFromAGraphWithOtherLengths) {
   REQUIRE_GPU();
@@ -109,10 +143,14 @@ TEST(Sequences, ReplayFromAGraphWithOtherLengths) {
   const auto pick = [&](int low, int high) {
     return std::uniform_int_distribution<int>(low, high)(random);
   };
-  for (const std::string& variant : sequence_variants()) {
+  std::vector<std::string> variants = sequence_variants();
+  variants.insert(variants.end(), tiled_sequence_variants().begin(),
+                  tiled_sequence_variants().end());
+  for (const std::string& variant : variants) {
     for (const int page_tokens : {0, 16, 64}) {
       SequenceCase c;
       c.variant = variant, c.d = 128, c.n_h = 8, c.page_tokens = page_tokens, c.room = 700;
+      c.tile = kernel_for(c).tile;
       const auto draw_lengths = [&] {
         c.lengths.clear();
         for (int s = 0; s < 5; ++s) c.lengths.emplace_back(pick(0, 2) * pick(0, 100), pick(0, 700));
@@ -120,7 +158,7 @@ TEST(Sequences, ReplayFromAGraphWithOtherLengths) {
       draw_lengths();
       SCOPED_TRACE(c.text());
       SequenceBatch batch(true, c, random());
-      lacuna_kernel* kernel = kernel_for(c);
+      lacuna_kernel* kernel = kernel_for(c).kernel;
       ASSERT_EQ(provide(batch, kernel), "");
       void *graph = nullptr, *executable = nullptr;
       ASSERT_EQ(graphs.begin(batch.args.stream, 1), 0);

@@ -276,12 +276,13 @@ double round_to(DType dtype, double x) {
   return static_cast<double>(std::bit_cast<float>(bits & 0xffff0000U));
 }
 
-Variant make_variant(const Case& c, const KernelTile& tile, std::uint32_t seed) {
-  Random random(seed);
+namespace {
+
+Variant make_variant_of(const Case& c, const KernelTile& tile, Random& inputs, Random& random) {
   Variant v;
   v.spec_json = spec_text(c);
   v.dtype = c.dtype;
-  v.problem = make_problem(c, random);
+  v.problem = make_problem(c, inputs);
   v.tiling.tile_q = tile.q, v.tiling.tile_k = tile.k, v.tiling.warp_rows = tile.gate_rows;
   v.tiling.step_tiles = tile.step_tiles;
   v.quantisation.tile_q = tile.q, v.quantisation.tile_k = tile.k;
@@ -293,6 +294,19 @@ Variant make_variant(const Case& c, const KernelTile& tile, std::uint32_t seed) 
                      make_feature_variant(c.variant, v, tile, random);
   if (!known) std::abort();  // a test names a variant without a twin
   return v;
+}
+
+}  // namespace
+
+Variant make_variant(const Case& c, const KernelTile& tile, std::uint32_t seed) {
+  Random random(seed);
+  return make_variant_of(c, tile, random, random);
+}
+
+Variant make_variant(const Case& c, const KernelTile& tile, std::uint32_t seed,
+                     std::uint32_t params_seed) {
+  Random inputs(seed), random(params_seed);
+  return make_variant_of(c, tile, inputs, random);
 }
 
 }  // namespace lacuna::numerics

@@ -99,6 +99,9 @@ struct KernelTile {
 
 /// Fresh random inputs and parameters.
 Variant make_variant(const Case& c, const KernelTile& tile, std::uint32_t seed);
+/// The same where several problems have the parameters of one seed.
+Variant make_variant(const Case& c, const KernelTile& tile, std::uint32_t seed,
+                     std::uint32_t params_seed);
 
 /// The JSON text of a case's spec.
 std::string spec_text(const Case& c);

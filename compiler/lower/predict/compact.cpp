@@ -46,7 +46,8 @@ Kernel list_kernel(const Plan& plan, const Compact& compact) {
       .smem_bytes = no_smem(),
       .operands = {"kept"},
       .slots = {{"list_indices", units(heads, "(" + q_tiles + ") * (" + k_tiles + ")", kWordBytes)},
-                {"list_counts", units(heads, q_tiles, kWordBytes)}}};
+                {"list_counts", units(heads, q_tiles, kWordBytes)}},
+      .needs_keys = false};
   kernel.arguments.assign(std::begin(kMadeLists), std::end(kMadeLists));
   return kernel;
 }
@@ -65,7 +66,8 @@ Kernel order_kernel(const Plan& plan, const Compact& compact) {
           .smem_bytes = order_smem(),
           .operands = {"list_counts"},
           .slots = {{"row_order", units(all_heads(Tensor::kQ), tiles_of(Tensor::kQ, compact.tile_q),
-                                        kWordBytes)}}};
+                                        kWordBytes)}},
+          .needs_keys = false};
 }
 
 }  // namespace

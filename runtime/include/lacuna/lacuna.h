@@ -227,7 +227,9 @@ LACUNA_API lacuna_status lacuna_selection_bytes(const lacuna_kernel* kernel,
 LACUNA_API lacuna_status lacuna_token_order(const lacuna_kernel* kernel, int32_t* order,
                                             size_t count);
 
-/* A batch of sequences of different lengths, for kernels that were compiled for one. Tensors:
+/* A batch of sequences of different lengths, for kernels that were compiled for one. Everything
+ * that a spec may have works on it, each sequence as in a launch of its own (summaries, scales,
+ * rank and mass are those of its tokens alone), but for a permutation of tokens. Tensors:
  *
  *   q, o        [1, heads, tokens, d], any strides; lse f32 [1, heads, tokens]
  *   k, v        sequences: [1, heads_kv, tokens, d]
@@ -236,7 +238,8 @@ LACUNA_API lacuna_status lacuna_token_order(const lacuna_kernel* kernel, int32_t
  *   counts, tile_mask, lists   as without sequences, batch = count, q_tiles and k_tiles for
  *                          max_n_q and max_n_k; what is behind the end of a sequence is 0. Where
  *                          the query heads of a KV head share work tiles (sm_90a, unless the spec
- *                          has a gate or lists), there are no reports, and they are refused
+ *                          has a gate, a predictor, lists or quantised operands), there are no
+ *                          reports, and they are refused
  *   a parameter with a dimension batch, n_q or n_k   of count, max_n_q, max_n_k elements there
  *
  * In formulas b is the number of a sequence and n_q, n_k, q and k are those of the sequence:
@@ -255,7 +258,7 @@ LACUNA_API lacuna_status lacuna_token_order(const lacuna_kernel* kernel, int32_t
  * tensors read foreign memory. On the CPU they are checked. */
 typedef struct lacuna_sequences {
   size_t struct_size;
-  int32_t count;            /* sequences */
+  int32_t count;            /* sequences, up to 65535 where they do not share work tiles */
   int32_t max_n_q, max_n_k; /* the most queries and keys that one of them may have */
   const DLTensor* q_begin;  /* i32 [count + 1]: first row of each in q, o and lse, ascending;
                                sequence i has q_begin[i + 1] - q_begin[i] queries */

@@ -367,6 +367,16 @@ class AttendBlock {
   float output_[Shape::kColumnBlocks][4];
 };
 
+/// As args_of_row; of a batch of one length the arguments as they are.
+template <class Config, class Args>
+__device__ __forceinline__ decltype(auto) args_of_work_tile(const Args& args, const WorkTile& row) {
+  if constexpr (has_sequences<Config>()) {
+    return args_of_row<Config>(args, row);
+  } else {
+    return static_cast<const Args&>(args);
+  }
+}
+
 /// The body of a generated entry: Args is a struct whose member `attend` is an AttendArgs; Hooks
 /// are the printed expressions (templates/README.md).
 template <class Config, class Hooks, class Args>
@@ -378,15 +388,17 @@ __device__ __forceinline__ void attend_mma(const Args& args) {
     for (int work_index = block_index(); work_index < rows;
          work_index += static_cast<int>(gridDim.x)) {
       const WorkTile row = locate_work_tile<Config>(args.attend, work_index);
-      const GatheredKeys gathered = gather_keys<Config>(args, row, block_smem);
-      Block(args, block_smem, work_index, row, gathered).run();
+      const auto& own = args_of_work_tile<Config>(args, row);
+      const GatheredKeys gathered = gather_keys<Config>(own, row, block_smem);
+      Block(own, block_smem, work_index, row, gathered).run();
       __syncthreads();  // the next row's keys and loads overwrite this one's
     }
   } else if constexpr (has_sequences<Config>()) {
-    const Args own =
-        args_of_row<Config>(args, locate_work_tile<Config>(args.attend, block_index()));
-    const WorkTile row = locate_work_tile<Config>(own.attend, block_index());
-    if (row.q0 < own.attend.n_q) Block(own, block_smem, block_index(), row, {}).run();
+    const int rows = args.attend.n_h * args.attend.q_tiles;
+    if (row_of_item<Config>(block_index()) >= rows) return;
+    const WorkTile row = locate_work_tile<Config>(args.attend, block_index());
+    const Args own = args_of_row<Config>(args, row);
+    Block(own, block_smem, block_index(), row, {}).run();
   } else {
     const WorkTile row = locate_work_tile<Config>(args.attend, block_index());
     Block(args, block_smem, block_index(), row, {}).run();

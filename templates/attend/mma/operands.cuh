@@ -12,8 +12,8 @@
 
 namespace lacuna {
 
-/// How rows of keys and values are found: one after the other, by a list, or by pages.
-enum class RowSource { kRows, kGathered, kPages };
+/// How rows of keys and values are found: one after the other, by a list, by pages, or both.
+enum class RowSource { kRows, kGathered, kPages, kGatheredFromPages };
 
 template <RowSource kOrder, class Tile, int kThreads>
 struct SelectLoader {
@@ -27,20 +27,28 @@ template <class Tile, int kThreads>
 struct SelectLoader<RowSource::kPages, Tile, kThreads> {
   using Type = PageLoader<Tile, kThreads>;
 };
+template <class Tile, int kThreads>
+struct SelectLoader<RowSource::kGatheredFromPages, Tile, kThreads> {
+  using Type = PageGatherLoader<Tile, kThreads>;
+};
 
 template <class Config>
 struct AttendOperands {
   using Shape = AttendShape<Config>;
   using Element = typename Config::Element;
   static constexpr bool kHasPages = batch_layout<Config>(0) == BatchLayout::kPages;
-  static constexpr RowSource kRowSource = Config::kGathers ? RowSource::kGathered
-                                          : kHasPages      ? RowSource::kPages
-                                                           : RowSource::kRows;
+  static constexpr RowSource kRowSource =
+      Config::kGathers ? (kHasPages ? RowSource::kGatheredFromPages : RowSource::kGathered)
+      : kHasPages      ? RowSource::kPages
+                       : RowSource::kRows;
   using QueryLoader = RowTileLoader<typename Shape::QueryTile, Shape::kThreads>;
+  /// Integers, and values of 8 bits, lie in the workspace one behind the other.
+  static constexpr RowSource kKeySource = Shape::kHasInt8Keys ? RowSource::kRows : kRowSource;
+  static constexpr RowSource kValueSource = Shape::kHasE4m3Values ? RowSource::kRows : kRowSource;
   using KeyLoader =
-      typename SelectLoader<kRowSource, typename Shape::KeyTile, Shape::kThreads>::Type;
+      typename SelectLoader<kKeySource, typename Shape::KeyTile, Shape::kThreads>::Type;
   using ValueLoader =
-      typename SelectLoader<kRowSource, typename Shape::ValueTile, Shape::kThreads>::Type;
+      typename SelectLoader<kValueSource, typename Shape::ValueTile, Shape::kThreads>::Type;
 
   template <class Args>
   __device__ __forceinline__ static QueryLoader queries(const Args& args, const WorkTile& row) {
@@ -103,13 +111,12 @@ struct AttendOperands {
                                                    const WorkTile& row,
                                                    const GatheredKeys& gathered) {
     const Element* head = head_of(tensor, kHasPages ? 0 : row.b, row.h / args.attend.heads_per_kv);
-    if constexpr (Config::kGathers) {
+    if constexpr (Config::kGathers && kHasPages) {
+      return Loader(head, paged_rows(tensor, args.sequences), gathered.keys, gathered.count);
+    } else if constexpr (Config::kGathers) {
       return Loader(head, tensor.stride_n, gathered.keys, gathered.count);
     } else if constexpr (kHasPages) {
-      const SequenceArgs& sequences = args.sequences;
-      const PagedRows paged{sequences.pages + row.b * sequences.pages_stride, tensor.stride_b,
-                            tensor.stride_n, 31 - __clz(sequences.page_tokens)};
-      return Loader(head, paged, args.attend.n_k);
+      return Loader(head, paged_rows(tensor, args.sequences), args.attend.n_k);
     } else {
       return Loader(head, tensor.stride_n, args.attend.n_k);
     }

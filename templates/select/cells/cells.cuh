@@ -191,10 +191,19 @@ class CellBlock {
         element_of<Element>(q, group_.b, group_.h, shift, element), Shape::kCell * q.stride_n,
         ceil_div(args_.attend.n_q - shift, Shape::kCell))
         .load(target, group_.q0 / Shape::kCell);
-    RowTileLoader<typename Shape::template KeyTile<16>, Config::kThreads>(
-        element_of<Element>(k, group_.b, group_.h / args_.attend.heads_per_kv, s, element),
-        Shape::kCell * k.stride_n, ceil_div(args_.attend.n_k - s, Shape::kCell))
-        .load(target + Shape::kKeysOffset, column_of(step));
+    using KeyTile = typename Shape::template KeyTile<16>;
+    const int h = group_.h / args_.attend.heads_per_kv;
+    if constexpr (batch_layout<Config>(0) == BatchLayout::kPages) {
+      PageLoader<KeyTile, Config::kThreads>(element_of<Element>(k, 0, h, 0, element),
+                                            paged_rows(k, args_.sequences), args_.attend.n_k,
+                                            Shape::kCell, s)
+          .load(target + Shape::kKeysOffset, column_of(step));
+    } else {
+      RowTileLoader<KeyTile, Config::kThreads>(element_of<Element>(k, group_.b, h, s, element),
+                                               Shape::kCell * k.stride_n,
+                                               ceil_div(args_.attend.n_k - s, Shape::kCell))
+          .load(target + Shape::kKeysOffset, column_of(step));
+    }
   }
 
   /// The rows of this warp, and which columns of a chunk it takes.

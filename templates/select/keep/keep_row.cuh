@@ -6,6 +6,7 @@
 #include "args/predict_args.cuh"
 #include "base/kinds.cuh"
 #include "base/math.cuh"
+#include "pipeline/batch_layout.cuh"
 
 namespace lacuna {
 

@@ -10,6 +10,7 @@
 
 #include "arch/approx.cuh"
 #include "base/kinds.cuh"
+#include "loader/token_rows.cuh"
 #include "select/keep/decide_row.cuh"
 #include "select/keep/normalise_row.cuh"
 #include "select/pooled/pooled_means.cuh"
@@ -139,7 +140,16 @@ class PooledBlock {
       const auto* const keys = static_cast<const typename Config::Element*>(k.data) +
                                group_.b * k.stride_b +
                                group_.h / args_.attend.heads_per_kv * k.stride_h;
-      dot = rows.multiply(keys, k.stride_n, first, columns_ - 1);
+      if constexpr (batch_layout<Config>(0) == BatchLayout::kPages) {
+        dot = rows.multiply_each(
+            [&](int key) {
+              return stored_element_of<Config>(args_, k, group_.b,
+                                               group_.h / args_.attend.heads_per_kv, key, 0);
+            },
+            first, columns_ - 1);
+      } else {
+        dot = rows.multiply(keys, k.stride_n, first, columns_ - 1);
+      }
     } else {
       const float* const keys = Vectors::columns(args_, group_.b, group_.h);
       dot = rows.multiply(keys, Vectors::kLength, first, columns_ - 1);

@@ -56,10 +56,16 @@ class PooledRows {
   template <class Key>
   __device__ __forceinline__ float multiply(const Key* keys, long long stride, int first,
                                             int last) const {
+    return multiply_each([&](int key) { return keys + key * stride; }, first, last);
+  }
+
+  /// The same with keys that lie where address_of(number) says.
+  template <class AddressOf>
+  __device__ __forceinline__ float multiply_each(AddressOf address_of, int first, int last) const {
     float sums[32];
 #pragma unroll
     for (int c = 0; c < kKeys; ++c) {
-      const Key* const key = keys + smaller(first + c, last) * stride;
+      const auto* const key = address_of(smaller(first + c, last));
 #pragma unroll
       for (int r = 0; r < kRows; ++r) sums[r * kKeys + c] = 0.0f;
 #pragma unroll

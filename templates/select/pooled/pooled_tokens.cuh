@@ -132,8 +132,8 @@ class PooledTokens {
 #pragma unroll
     for (int n = 0; n < 4; ++n) {
       const int key = smaller(first + n * 8 + row, keys_ - 1);
-      keys[n] =
-          element_of<Element>(k, group_.b, group_.h / args_.attend.heads_per_kv, key, quad * 8);
+      keys[n] = stored_element_of<Config>(args_, k, group_.b, group_.h / args_.attend.heads_per_kv,
+                                          key, quad * 8);
     }
     float sums[4][4] = {};
 #pragma unroll 1

@@ -17,6 +17,7 @@ class ReferenceBlock : TokenBlock<Config, Hooks, Args> {
 
   /// Block = work tile.
   __device__ __forceinline__ void run() {
+    if (is_beyond<Config>(block_index(), args_.attend.n_h * args_.predict.keep_q_tiles)) return;
     row_ = locate_keep_row<Config>(args_, block_index());
     rows_ = row_.q1 - row_.q0 + 1;
     const float log2_sum = this->template sum_rows<16, true>();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/mask_pair.cuh"
+#include "base/select.cuh"
 #include "loader/row_tile_loader.cuh"
 #include "loader/token_rows.cuh"
 #include "quantise/groups.cuh"
@@ -20,7 +21,10 @@ class TokenLogits {
   using QueryTile = typename Shape::template QueryTile<kBits>;
   using KeyTile = typename Shape::template KeyTile<kBits>;
   using QueryLoader = RowTileLoader<QueryTile, Config::kThreads>;
-  using KeyLoader = RowTileLoader<KeyTile, Config::kThreads>;
+  /// Integers lie in the workspace, one behind the other.
+  static constexpr bool kHasPages = kBits == 16 && batch_layout<Config>(0) == BatchLayout::kPages;
+  using KeyLoader = typename Select<kHasPages, PageLoader<KeyTile, Config::kThreads>,
+                                    RowTileLoader<KeyTile, Config::kThreads>>::Type;
   using QueryGroups =
       QuantGroups<Config::kGroup, true, (Config::kTileQ > 16 ? Config::kTileQ : 16)>;
   using KeyGroups = QuantGroups<Config::kGroup, false, (Config::kTileK > 32 ? Config::kTileK : 32)>;
@@ -105,7 +109,11 @@ class TokenLogits {
       const TensorArg& k = args_.attend.k;
       const Element* const head =
           element_of<Element>(k, row_.b, row_.h / args_.attend.heads_per_kv, 0, 0);
-      KeyLoader(head, k.stride_n, columns).load(tile, first);
+      if constexpr (kHasPages) {
+        KeyLoader(head, paged_rows(k, args_.sequences), columns).load(tile, first);
+      } else {
+        KeyLoader(head, k.stride_n, columns).load(tile, first);
+      }
     } else {
       const signed char* const head =
           args_.predict.estimate_k_values +

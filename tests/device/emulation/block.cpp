@@ -138,6 +138,7 @@ std::string run_block(const BlockLaunch& launch, const Schedule& schedule) {
 }
 
 int block_index() { return current->launch.block; }
+int block_row() { return current->launch.row; }
 int block_count() { return current->launch.blocks; }
 int thread_index() { return current->running->thread; }
 

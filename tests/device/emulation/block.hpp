@@ -48,6 +48,7 @@ struct BlockLaunch {
   int threads = 0;     ///< a multiple of 32
   int smem_bytes = 0;  ///< dynamic shared memory that the launch asks for
   int blocks = 1;      ///< gridDim.x
+  int row = 0;         ///< blockIdx.y
 };
 
 /// Runs all threads to their end. Shared memory starts as 0xff bytes (NaN in every float type). ""
@@ -64,6 +65,7 @@ struct Fault : std::runtime_error {
 
 int block_index();
 int block_count();
+int block_row();
 int thread_index();
 
 /// Meets the other lanes of the warp in an instruction that all take part in. The last to come runs

@@ -34,7 +34,8 @@ struct AnyOffset {
   constexpr bool operator==(std::size_t) const { return true; }
 };
 
-/// threadIdx, blockIdx and gridDim; all grids and blocks are one-dimensional.
+/// threadIdx and gridDim, along x: blocks are one-dimensional, and nobody asks how many rows a grid
+/// has.
 template <int (*kNumber)()>
 struct Index {
   struct {
@@ -42,10 +43,16 @@ struct Index {
   } x;
 };
 
+struct BlockIndex : Index<block_index> {
+  struct {
+    operator unsigned() const { return static_cast<unsigned>(block_row()); }
+  } y;
+};
+
 }  // namespace emulation
 
 inline constexpr emulation::Index<emulation::thread_index> threadIdx;
-inline constexpr emulation::Index<emulation::block_index> blockIdx;
+inline constexpr emulation::BlockIndex blockIdx;
 inline constexpr emulation::Index<emulation::block_count> gridDim;
 
 inline void __trap() { throw emulation::Fault("trap"); }
