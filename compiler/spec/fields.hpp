@@ -53,7 +53,8 @@ using SpecSlot = std::variant<
     Weights*, Normalise*, QuantGroup*, SimilarityForm*, Calibrate*, Summary*, PermuteSpec*,
     std::vector<ParamDim>*, ParamSpec*, SubsetFlags,
     // of objects that may be absent
-    std::optional<GateSpec>*, std::optional<PredictorSpec>*, std::optional<EstimateSpec>*>;
+    std::optional<GateSpec>*, std::optional<PredictorSpec>*, std::optional<EstimateSpec>*,
+    std::optional<IndexSpec>*>;
 
 struct SpecField {
   std::string_view path;   ///< "tile.q"; "params.*.range" for every parameter

@@ -50,7 +50,8 @@ Kernels token_kernels(const EstimateParts& parts) {
   const bool is_last = parts.estimate.rows.kind == SummaryKind::kLast;
   const bool is_stride = parts.estimate.rows.kind == SummaryKind::kStride;
   Kernel kernel{.name = "estimate",
-                .because = is_last     ? "the last queries are compared with keys"
+                .because = parts.estimate.is_indexed() ? "index vectors of tokens are compared"
+                           : is_last     ? "the last queries are compared with keys"
                            : is_stride ? "some queries of each tile are compared with keys"
                                        : "queries are compared with keys",
                 .header = "select/tokens/tokens.cuh",
@@ -63,6 +64,11 @@ Kernels token_kernels(const EstimateParts& parts) {
   if (is_stride)
     kernel.config.push_back(
         integer("kRowStride", parts.estimate.rows.count, "/predictor/estimate/q"));
+  if (parts.estimate.is_indexed()) {
+    constexpr const char* kIndex = "/predictor/estimate/index";
+    kernel.config.push_back(integer("kIndexHeads", parts.estimate.index_heads, kIndex));
+    kernel.config.push_back(integer("kIndexDim", parts.estimate.index_dim, kIndex));
+  }
   add_token_operands(parts, kernel);
   add_scores(parts, numbers_of_tokens(parts, is_last), kernel);
   if (!is_last) kernel.slots.push_back(kept_slot(parts.plan, parts.select));

@@ -10,7 +10,7 @@
 
 #include "loader/row_tile_loader.cuh"
 #include "select/keep/select_first.cuh"
-#include "select/tokens/token_logits.cuh"
+#include "select/tokens/index_logits.cuh"
 #include "select/tokens/token_reduce.cuh"
 
 namespace lacuna {
@@ -108,7 +108,8 @@ class TokenBlock {
   /// visible chunk; then after(step) by all. Ends with a barrier.
   template <int kBits, bool kIsReference, class Body, class After>
   __device__ __forceinline__ void go_through(Body body, After after) {
-    const TokenLogits<Shape, Config, Hooks, Args, kBits, kIsReference> logits(args_, row_);
+    const typename LogitsOf<Shape, Config, Hooks, Args, kBits, kIsReference>::Type logits(args_,
+                                                                                          row_);
     const int columns = args_.attend.n_k;
     Step step = {logits.first_possible(0), 0};
     if (step.first < columns) load(logits, step);
@@ -131,7 +132,11 @@ class TokenBlock {
   template <class Logits>
   __device__ __forceinline__ void load(const Logits& logits, const Step& step) const {
     if (step.count == 0) logits.load_queries(shared_address(smem_));
-    logits.load_keys(key_slot(step), step.first);
+    if constexpr (kIndexDimOf<Config> > 0) {
+      logits.load_keys(smem_ + key_offset(step), step.first);
+    } else {
+      logits.load_keys(key_slot(step), step.first);
+    }
     cp_async_commit();
   }
 
