@@ -9,10 +9,10 @@ using oracle::Compared;
 using oracle::TileFacts;
 
 /// Random numbers, passed as a parameter.
-std::vector<double> random_param(Variant& v, const char* name, std::vector<int> shape,
+std::vector<double> random_param(Variant& v, const char* name, std::vector<std::int64_t> shape,
                                  Random& random, double low, double high) {
   std::size_t count = 1;
-  for (const int extent : shape) count *= static_cast<std::size_t>(extent);
+  for (const std::int64_t extent : shape) count *= static_cast<std::size_t>(extent);
   std::vector<double> values;
   for (std::size_t n = 0; n < count; ++n) values.push_back(as_f32(uniform(random, low, high)));
   v.params.push_back({name, false, values, std::move(shape)});
@@ -44,7 +44,7 @@ oracle::Predictor& indexed(Variant& v, int tile_q, int tile_k, int heads, int di
 
 void make_deepseek_indexer(Variant& v, Random& random) {
   make_causal(v);
-  oracle::Predictor& p = indexed(v, 16, 1, 4, 64, 1, random);
+  oracle::Predictor& p = indexed(v, 32, 1, 4, 64, 1, random);
   const int keys = 1 + static_cast<int>(uniform(random, 0, 60));
   v.params.push_back({"keys", true, {static_cast<double>(keys)}, {}});
   p.estimate->norm = oracle::Norm::kNone;
@@ -113,7 +113,8 @@ void make_twilight(Variant& v, Random& random) {
   oracle::Predictor& p = v.predictor.emplace(first);
   p.before = {first};
   p.estimate->rows = p.estimate->columns = Compared::kTokens;
-  p.estimate->bits = 4, p.estimate->norm = oracle::Norm::kSoftmax;
+  p.estimate->bits = 4, p.estimate->group = oracle::Group::kWarp;
+  p.estimate->norm = oracle::Norm::kSoftmax;
   p.estimate->reduction = oracle::Reduction::kSum;
   p.keep = [=](const TileFacts& t) {
     return t.mass_before < tau[static_cast<std::size_t>(t.tile.h)] || t.tile.k1 >= t.tile.q0 + shift;
