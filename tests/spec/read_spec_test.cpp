@@ -162,6 +162,23 @@ TEST(ReadSpec, ShortestPredictorHasDefaults) {
   EXPECT_EQ(*spec.predictor->estimate, EstimateSpec{});
 }
 
+TEST(ReadSpec, IndexComparesTokens) {
+  const VariantSpec spec = read_members(
+      R"("predictor": {"keep": "p > 0.5", "estimate": {"index": {"heads": 2, "q": "q * index_d * 1.0", "k": "k * 1.0"}}})");
+  ASSERT_TRUE(spec.predictor && spec.predictor->estimate && spec.predictor->estimate->index);
+  const EstimateSpec& estimate = *spec.predictor->estimate;
+  EXPECT_EQ(estimate.index->heads, 2);
+  EXPECT_EQ(estimate.index->dim, 64);
+  EXPECT_EQ(estimate.index->q.text, "q * index_d * 1.0");
+  EXPECT_EQ(estimate.index->k.text, "k * 1.0");
+  EXPECT_TRUE(estimate.index->weight.empty());
+  EXPECT_EQ(estimate.q, (Summary{SummaryKind::kTokens, 1}));
+  EXPECT_EQ(estimate.k, (Summary{SummaryKind::kTokens, 1}));
+  Diagnostics diagnostics;
+  EXPECT_EQ(read_spec({"x", print_spec(spec)}, diagnostics).spec, spec);
+  EXPECT_FALSE(diagnostics.has_errors());
+}
+
 TEST(ReadSpec, ReferenceAloneImpliesLse) {
   const char* kReference = R"("q": "tokens", "k": "tokens", "reference": "k < 32")";
   const std::string rest = R"("predictor": {"keep": "p > 0.5", "estimate": {)";
