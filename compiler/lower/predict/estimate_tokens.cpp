@@ -1,4 +1,7 @@
 // An estimate of tokens, of the last queries or of antidiagonals, by mma.sync.
+#include <algorithm>
+
+#include "compiler/expr/parse.hpp"
 #include "compiler/lower/block.hpp"
 #include "compiler/lower/config.hpp"
 #include "compiler/lower/predict/estimate_kernels.hpp"
@@ -44,6 +47,20 @@ Chosen<int> blocks_of_cells(const EstimateParts& parts, int smem_bytes) {
           std::string(fit ? "shared memory holds two" : "shared memory holds one")};
 }
 
+/// Does an index decide the same for all heads? It does not read q and k, which differ; so it does
+/// where no formula knows the head, and nothing that was made of tokens takes part.
+bool serves_all_heads(const EstimateParts& parts) {
+  const Estimate& e = parts.estimate;
+  const Select& select = parts.select;
+  if (!e.is_indexed() || e.rows.kind == SummaryKind::kLast || e.within >= 0 || select.joins >= 0)
+    return false;
+  if (parts.keep.similar_q || parts.keep.similar_k) return false;
+  const Expr* formulas[] = {&e.mask,         &e.exclude,   &e.index_q,  &e.index_k,
+                            &e.index_weight, &select.mask, &select.keep};
+  return std::ranges::none_of(
+      formulas, [](const Expr* formula) { return uses(*formula, Variable::kH); });
+}
+
 }  // namespace
 
 Kernels token_kernels(const EstimateParts& parts) {
@@ -68,6 +85,8 @@ Kernels token_kernels(const EstimateParts& parts) {
     constexpr const char* kIndex = "/predictor/estimate/index";
     kernel.config.push_back(integer("kIndexHeads", parts.estimate.index_heads, kIndex));
     kernel.config.push_back(integer("kIndexDim", parts.estimate.index_dim, kIndex));
+    if (serves_all_heads(parts))
+      kernel.config.push_back(boolean("kServesAllHeads", true, kIndex));
   }
   add_token_operands(parts, kernel);
   add_scores(parts, numbers_of_tokens(parts, is_last), kernel);

@@ -15,6 +15,14 @@
 
 namespace lacuna {
 
+/// Is one decision that of all heads of a batch entry? Config::kServesAllHeads; no where a Config
+/// does not say.
+template <class Config, class = const bool>
+inline constexpr bool kServesAllHeads = false;
+template <class Config>
+inline constexpr bool kServesAllHeads<Config, decltype(Config::kServesAllHeads)> =
+    Config::kServesAllHeads;
+
 template <class Config, class Hooks, class Args>
 class TokenBlock {
   using Shape = TokenShape<Config>;
@@ -51,9 +59,16 @@ class TokenBlock {
       row.q0 = args_.attend.n_q - smaller(Config::kLastRows, args_.attend.n_q);
       estimate(row);
     } else {
-      const int rows = args_.attend.n_b * args_.attend.n_h * args_.predict.keep_q_tiles;
+      constexpr bool kServesAll = kServesAllHeads<Config>;
+      const int q_tiles = args_.predict.keep_q_tiles;
+      const int rows = args_.attend.n_b * (kServesAll ? 1 : args_.attend.n_h) * q_tiles;
       for (int number = block_index(); number < rows; number += kMostBlocks) {
-        estimate(locate_keep_row<Config>(args_, number));
+        if constexpr (kServesAll) {
+          estimate(keep_row_of<Config>(args_, number / q_tiles, 0, number % q_tiles));
+          give_to_other_heads();
+        } else {
+          estimate(locate_keep_row<Config>(args_, number));
+        }
       }
     }
   }
@@ -330,6 +345,18 @@ class TokenBlock {
       }
     }
     __syncthreads();
+  }
+
+  /// The bits of the first head to the others, which nothing tells apart.
+  __device__ __forceinline__ void give_to_other_heads() const {
+    const unsigned* const decided = kept_words<Config>(args_, row_);
+    KeepRow other = row_;
+#pragma unroll 1
+    for (other.h = 1; other.h < args_.attend.n_h; ++other.h) {
+      unsigned* const kept = kept_words<Config>(args_, other);
+      for (int word = thread_index(); word < args_.predict.keep_words; word += Config::kThreads)
+        kept[word] = decided[word];
+    }
   }
 
   /// The 16 rows of this warp (its first, if it has several), and which columns of a chunk it
