@@ -174,7 +174,8 @@ TEST(PredictRules, ExpressionsYieldBool) {
   verify_program(program, diagnostics);
   EXPECT_EQ(
       messages(diagnostics),
-      "estimate %p: mask, reference and exclude yield bool, from f32\n"
+      "estimate %p: mask, reference and exclude yield bool, from and the formulas of an index "
+      "f32\n"
       "estimate %p: expressions know the program's parameters, in its order\n"
       "select %kept: keep is given; keep and mask yield bool\n"
       "select %kept: expressions know the program's parameters, in its order\n"

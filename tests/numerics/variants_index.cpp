@@ -119,6 +119,7 @@ void make_twilight(Variant& v, Random& random) {
   p.keep = [=](const TileFacts& t) {
     return t.mass_before < tau[static_cast<std::size_t>(t.tile.h)] || t.tile.k1 >= t.tile.q0 + shift;
   };
+  v.tiling.tile_k = 16;
 }
 
 }  // namespace
