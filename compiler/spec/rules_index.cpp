@@ -25,16 +25,16 @@ void check_extents(const RuleContext& context, const IndexSpec& index, const std
       if (!is_head && !is_variable(child, Variable::kIndexD)) continue;
       const int count = is_head ? index.heads : index.dim, extent = param.shape[d].extent;
       if (count == extent) continue;
-      const std::string field = std::string("predictor.estimate.index.") + (is_head ? "heads" : "dim");
-      context.conflict(path,
-                       path + ": " + (is_head ? "index_h" : "index_d") + " runs through " +
-                           std::to_string(count) + " elements, " + param.name + " has " +
-                           std::to_string(extent) + " there",
-                       "it is the number of an index " +
-                           std::string(is_head ? "head" : "vector's element") + ", from 0 to " +
-                           field + " - 1",
-                       field + " = " + std::to_string(extent) + ", or a parameter of " +
-                           std::to_string(count));
+      const std::string field =
+          std::string("predictor.estimate.index.") + (is_head ? "heads" : "dim");
+      context.conflict(
+          path,
+          path + ": " + (is_head ? "index_h" : "index_d") + " runs through " +
+              std::to_string(count) + " elements, " + param.name + " has " +
+              std::to_string(extent) + " there",
+          "it is the number of an index " + std::string(is_head ? "head" : "vector's element") +
+              ", from 0 to " + field + " - 1",
+          field + " = " + std::to_string(extent) + ", or a parameter of " + std::to_string(count));
       return;
     }
   }
@@ -48,10 +48,10 @@ void check_index(const RuleContext& context, const EstimateSpec& estimate) {
                                estimate.q.kind == SummaryKind::kStride ||
                                estimate.q.kind == SummaryKind::kLast;
   const auto summary = [&](const char* path, const Summary& given, const char* legal) {
-    context.conflict(path,
-                     std::string(path) + ": " + quoted(given) +
-                         " does not go with predictor.estimate.index",
-                     "an index has a vector for each token", legal);
+    context.conflict(
+        path,
+        std::string(path) + ": " + quoted(given) + " does not go with predictor.estimate.index",
+        "an index has a vector for each token", legal);
   };
   if (!rows_are_tokens)
     summary("predictor.estimate.q", estimate.q,

@@ -35,8 +35,7 @@ oracle::Predictor& indexed(Variant& v, int tile_q, int tile_k, int heads, int di
   rule.columns = Compared::kTokens, rule.bits = 16;
   oracle::IndexVectors& index = rule.index;
   index.heads = heads, index.dim = dim;
-  index.q =
-      rounded(v, random_param(v, "index_q", {p.n_b, heads, p.n_q, dim}, random, -0.5, 0.5));
+  index.q = rounded(v, random_param(v, "index_q", {p.n_b, heads, p.n_q, dim}, random, -0.5, 0.5));
   index.k = rounded(v, random_param(v, "index_k", {p.n_b, p.n_k, dim}, random, -0.5, 0.5));
   index.weight = random_param(v, "index_weight", {p.n_b, heads, p.n_q}, random, -0.5, 1.5);
   return predictor;
@@ -72,7 +71,8 @@ void make_index_tiles(Variant& v, Random& random) {
   const int shift = v.problem.n_k - v.problem.n_q;
   p.estimate->reduction = oracle::Reduction::kSum, p.estimate->temperature = 2;
   p.keep = [=](const TileFacts& t) {
-    return t.mass_before < tau[static_cast<std::size_t>(t.tile.h)] || t.tile.k1 >= t.tile.q0 + shift;
+    return t.mass_before < tau[static_cast<std::size_t>(t.tile.h)] ||
+           t.tile.k1 >= t.tile.q0 + shift;
   };
 }
 
@@ -117,7 +117,8 @@ void make_twilight(Variant& v, Random& random) {
   p.estimate->norm = oracle::Norm::kSoftmax;
   p.estimate->reduction = oracle::Reduction::kSum;
   p.keep = [=](const TileFacts& t) {
-    return t.mass_before < tau[static_cast<std::size_t>(t.tile.h)] || t.tile.k1 >= t.tile.q0 + shift;
+    return t.mass_before < tau[static_cast<std::size_t>(t.tile.h)] ||
+           t.tile.k1 >= t.tile.q0 + shift;
   };
   v.tiling.tile_k = 16;
 }

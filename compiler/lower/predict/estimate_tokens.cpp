@@ -57,8 +57,8 @@ bool serves_all_heads(const EstimateParts& parts) {
   if (parts.keep.similar_q || parts.keep.similar_k) return false;
   const Expr* formulas[] = {&e.mask,         &e.exclude,   &e.index_q,  &e.index_k,
                             &e.index_weight, &select.mask, &select.keep};
-  return std::ranges::none_of(
-      formulas, [](const Expr* formula) { return uses(*formula, Variable::kH); });
+  return std::ranges::none_of(formulas,
+                              [](const Expr* formula) { return uses(*formula, Variable::kH); });
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ Kernels token_kernels(const EstimateParts& parts) {
   const bool is_stride = parts.estimate.rows.kind == SummaryKind::kStride;
   Kernel kernel{.name = "estimate",
                 .because = parts.estimate.is_indexed() ? "index vectors of tokens are compared"
-                           : is_last     ? "the last queries are compared with keys"
+                           : is_last                   ? "the last queries are compared with keys"
                            : is_stride ? "some queries of each tile are compared with keys"
                                        : "queries are compared with keys",
                 .header = "select/tokens/tokens.cuh",
@@ -85,8 +85,7 @@ Kernels token_kernels(const EstimateParts& parts) {
     constexpr const char* kIndex = "/predictor/estimate/index";
     kernel.config.push_back(integer("kIndexHeads", parts.estimate.index_heads, kIndex));
     kernel.config.push_back(integer("kIndexDim", parts.estimate.index_dim, kIndex));
-    if (serves_all_heads(parts))
-      kernel.config.push_back(boolean("kServesAllHeads", true, kIndex));
+    if (serves_all_heads(parts)) kernel.config.push_back(boolean("kServesAllHeads", true, kIndex));
   }
   add_token_operands(parts, kernel);
   add_scores(parts, numbers_of_tokens(parts, is_last), kernel);

@@ -147,7 +147,7 @@ class TokenBlock {
   template <class Logits>
   __device__ __forceinline__ void load(const Logits& logits, const Step& step) const {
     if (step.count == 0) logits.load_queries(shared_address(smem_));
-    if constexpr (kIndexDimOf<Config> > 0) {
+    if constexpr (kIndexDimOf < Config >> 0) {
       logits.load_keys(smem_ + key_offset(step), step.first);
     } else {
       logits.load_keys(key_slot(step), step.first);
