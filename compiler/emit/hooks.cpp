@@ -263,6 +263,16 @@ void write_gate_hooks(CudaWriter& out, const std::optional<Gate>& gate) {
       exempt.rest == "false" ? skip.rest : "(" + skip.rest + ") && !(" + exempt.rest + ")");
 }
 
+void write_index_hooks(CudaWriter& out, const Estimate& estimate) {
+  const auto text = [](const Expr& expr) { return cuda_text(expr, "1.0f", Tiling::kPredictor); };
+  write_hook(out, "float index_q(const Args& args, int index_h, int q, int index_d, int h, int b)",
+             "/predictor/estimate/index/q", text(estimate.index_q));
+  write_hook(out, "float index_k(const Args& args, int k, int index_d, int b)",
+             "/predictor/estimate/index/k", text(estimate.index_k));
+  write_hook(out, "float index_weight(const Args& args, int index_h, int q, int h, int b)",
+             "/predictor/estimate/index/weight", text(estimate.index_weight));
+}
+
 void write_estimate_hooks(CudaWriter& out, const Estimate& estimate) {
   const char* reference = "/predictor/estimate/reference";
   const std::string bounds = std::string("(const Args& args, ") + kBounds + ")";
@@ -277,6 +287,7 @@ void write_estimate_hooks(CudaWriter& out, const Estimate& estimate) {
                  kIndices + ")",
              "/predictor/estimate/exclude",
              cuda_text(estimate.exclude, "false", Tiling::kPredictor));
+  if (estimate.is_indexed()) write_index_hooks(out, estimate);
   if (!estimate.is_given()) return;
   write_hook(out, std::string("float score_of(const Args& args, ") + kIndices + ")",
              "/predictor/estimate/from", cuda_text(estimate.from, "", Tiling::kPredictor));

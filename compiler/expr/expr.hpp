@@ -98,21 +98,26 @@ enum class Variable : std::uint8_t {
   kNB,
   kNHKv,     // launch: batch entries, KV heads
   kSmCount,  // launch: multiprocessors of the device
+  kIndexH,
+  kIndexD,  // index vectors: head, element
 };
-inline constexpr int kVariableCount = static_cast<int>(Variable::kSmCount) + 1;
+inline constexpr int kVariableCount = static_cast<int>(Variable::kIndexD) + 1;
 
 /// Where an expression stands decides what it may read and what it must yield.
 enum class Site : std::uint8_t {
-  kMask,       ///< attention.mask: (q, k) -> bool
-  kScore,      ///< attention.score: (s, q, k) -> f32
-  kReference,  ///< estimate.reference: (q, k) -> bool
-  kExclude,    ///< estimate.exclude: tile (i, j) and its self-similarity -> bool
-  kFrom,       ///< estimate.from: tile (i, j) -> f32
-  kKeep,       ///< predictor.keep: tile (i, j) and its estimates -> bool
-  kGate,       ///< gate.skip, gate.exempt: (tile_max, gap) and tile indices -> bool
-  kSink,       ///< attention.sink: (q, h, b) -> f32
-  kTile,       ///< derived from a mask by interval analysis: tile bounds -> bool
-  kLaunch,     ///< LaunchProgram: shape, device -> i32
+  kMask,         ///< attention.mask: (q, k) -> bool
+  kScore,        ///< attention.score: (s, q, k) -> f32
+  kReference,    ///< estimate.reference: (q, k) -> bool
+  kExclude,      ///< estimate.exclude: tile (i, j) and its self-similarity -> bool
+  kFrom,         ///< estimate.from: tile (i, j) -> f32
+  kIndexQ,       ///< estimate.index.q: (index_h, q, index_d) -> f32
+  kIndexK,       ///< estimate.index.k: (k, index_d) -> f32
+  kIndexWeight,  ///< estimate.index.weight: (index_h, q) -> f32
+  kKeep,         ///< predictor.keep: tile (i, j) and its estimates -> bool
+  kGate,         ///< gate.skip, gate.exempt: (tile_max, gap) and tile indices -> bool
+  kSink,         ///< attention.sink: (q, h, b) -> f32
+  kTile,         ///< derived from a mask by interval analysis: tile bounds -> bool
+  kLaunch,       ///< LaunchProgram: shape, device -> i32
 };
 
 /// What a dimension of a parameter runs along. Head, batch and tile dimensions are indexed by the

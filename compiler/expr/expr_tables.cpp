@@ -39,6 +39,8 @@ constexpr std::array kVariables = std::to_array<VariableInfo>({
     {Variable::kNB, "n_b", kI32, "number of batch entries"},
     {Variable::kNHKv, "n_h_kv", kI32, "number of key-value heads"},
     {Variable::kSmCount, "sm_count", kI32, "number of multiprocessors of the device"},
+    {Variable::kIndexH, "index_h", kI32, "index head"},
+    {Variable::kIndexD, "index_d", kI32, "element of an index vector"},
 });
 static_assert(kVariables.size() == kVariableCount);
 
@@ -49,6 +51,8 @@ constexpr std::uint32_t bits(V... variables) {
 
 constexpr std::uint32_t kPair = bits(Variable::kQ, Variable::kK, Variable::kNQ, Variable::kNK);
 constexpr std::uint32_t kEntry = bits(Variable::kH, Variable::kB, Variable::kNH);
+constexpr std::uint32_t kIndexQuery =
+    kEntry | bits(Variable::kQ, Variable::kNQ, Variable::kNK, Variable::kIndexH);
 constexpr std::uint32_t kBounds =
     bits(Variable::kQ0, Variable::kQ1, Variable::kK0, Variable::kK1, Variable::kNQ, Variable::kNK);
 constexpr std::uint32_t kIndices =
@@ -69,6 +73,13 @@ constexpr std::array kSites = std::to_array<SiteInfo>({
      kIndices | bits(Variable::kSimilarQ, Variable::kSimilarK)},
     {Site::kFrom, "estimate.from", kF32, "the score of tile (i, j), in place of a comparison",
      kIndices},
+    {Site::kIndexQ, "estimate.index.q", kF32,
+     "element index_d of query token q's vector of index head index_h",
+     kIndexQuery | bits(Variable::kIndexD)},
+    {Site::kIndexK, "estimate.index.k", kF32, "element index_d of key token k's vector",
+     bits(Variable::kB, Variable::kK, Variable::kNQ, Variable::kNK, Variable::kIndexD)},
+    {Site::kIndexWeight, "estimate.index.weight", kF32,
+     "what the products of query token q and index head index_h count", kIndexQuery},
     {Site::kKeep, "predictor.keep", kBool, "whether tile (i, j) is computed",
      kIndices | kEstimates},
     {Site::kGate, "gate", kBool, "whether key tile j is skipped (or exempt) for the rows in scope",

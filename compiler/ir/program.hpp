@@ -159,6 +159,10 @@ bool operator==(const Project& a, const Project& b);
 ///   kLast          (queries only) the last min(count, n_q) tokens of the sequence, for every i
 ///   kMinMax        (keys only) one each; dot = sum of max(q[d] * smallest[d], q[d] * largest[d])
 ///   kStride        (queries only) the tile's tokens whose number is a multiple of `count`
+/// With an index what is compared are not q and k: rows are tokens, and
+///   logit(r, c) = temperature * sum over g < index_heads of
+///                 index_weight(g, r) * max(0, sum over d of index_q(g, r, d) * index_k(c, d))
+/// whose vectors are rounded to the program's dtype; without index_weight weights are 1.
 /// With `from` nothing is compared: a tile has one pair, its logit is temperature * from(i, j).
 /// A column is visible to a row if attention.mask leaves some pair of their tokens visible (decided
 /// by interval analysis for summaries and cells, by the mask itself for single tokens).
@@ -179,7 +183,7 @@ bool operator==(const Project& a, const Project& b);
 /// Site::kExclude) takes a tile out of the normalisation; its score and p are those of a tile
 /// without weights. So does `within` with the tiles that a step before did not keep.
 struct Estimate {
-  int q = -1, k = -1;                   ///< tensors, summaries or quantised values; with from none
+  int q = -1, k = -1;  ///< tensors, summaries or quantised values; with from or an index none
   int q_scale = -1, k_scale = -1;       ///< of quantised values
   int row_bias = -1, column_bias = -1;  ///< [batch, heads, n_q], [batch, heads, n_k]
   int exact_q = -1, exact_k = -1;       ///< kLse
@@ -196,10 +200,13 @@ struct Estimate {
   Expr reference;
   TileClassifier reference_classifier;  ///< of reference; derived
   Expr exclude, from;
+  Expr index_q, index_k, index_weight;
+  int index_heads = 0, index_dim = 0;  ///< of an index; else 0
   float scale = 0, temperature = 1;
   std::string dims;  ///< bands of the head dimension that have a part in dot; "" all (bands.hpp)
   int tile_q = 0, tile_k = 0;
   bool is_given() const { return !from.empty(); }
+  bool is_indexed() const { return index_heads > 0; }
 };
 bool operator==(const Estimate& a, const Estimate& b);
 

@@ -11,6 +11,8 @@ namespace {
 
 using enum SummaryKind;
 
+constexpr int kMostIndexHeads = 128;
+
 bool is_tile(int size) { return size > 0 && size <= kLargestTile; }
 
 /// A summary of the input `name`, taken over tiles of this many tokens.
@@ -61,7 +63,7 @@ bool divides(const Summary& summary, int tile) {
 }
 
 bool has_operands(const Program& p, const Estimate& e) {
-  if (e.is_given()) return e.q < 0 && e.k < 0 && e.q_scale < 0 && e.k_scale < 0;
+  if (e.is_given() || e.is_indexed()) return e.q < 0 && e.k < 0 && e.q_scale < 0 && e.k_scale < 0;
   if (e.bits >= 16) {
     return is_compared(p, e.q, "q", e.rows, e.tile_q) &&
            is_compared(p, e.k, "k", e.columns, e.tile_k) && e.q_scale < 0 && e.k_scale < 0;
@@ -87,6 +89,18 @@ constexpr OpRule<Estimate> kEstimate[] = {
        const bool is_plain = e.rows == Summary{} && e.columns == Summary{} && e.bits == 32;
        return !e.is_given() || (is_plain && e.reduce == Reduce::kMax);
      }},
+    {"an index has 1 to 128 heads, vectors of 32 to 256 elements in steps of 16 and formulas of "
+     "both; it compares tokens in 16 bits, and no lse of exact logits normalises",
+     [](const Program&, const Node&, const Estimate& e) {
+       const bool has_parts = !e.index_q.empty() && !e.index_k.empty();
+       if (!e.is_indexed())
+         return e.index_dim == 0 && e.index_q.empty() && e.index_k.empty() &&
+                e.index_weight.empty();
+       const bool has_size = e.index_heads <= kMostIndexHeads && e.index_dim % 16 == 0 &&
+                             e.index_dim >= 32 && e.index_dim <= 256;
+       return has_parts && has_size && !e.is_given() && e.columns.kind == kTokens && e.bits == 16 &&
+              e.dims.empty() && !has_exact_lse(e.normalise);
+     }},
     {"rows and columns are mean and mean, min_max or tokens, mean(n) and mean(m), antidiagonal(n) "
      "both, or tokens, last(n) or stride(n) and tokens",
      [](const Program&, const Node&, const Estimate& e) {
@@ -101,8 +115,8 @@ constexpr OpRule<Estimate> kEstimate[] = {
      "16",
      [](const Program&, const Node&, const Estimate& e) { return has_right_bits(e); }},
     {"q and k are summaries of the estimate's tiles or cells where means are compared, else the "
-     "tensors, or their integers with scales where these have 8 or 4 bits; with from there are "
-     "none",
+     "tensors, or their integers with scales where these have 8 or 4 bits; with from or an index "
+     "there are none",
      [](const Program& p, const Node&, const Estimate& e) { return has_operands(p, e); }},
     {kBiasWords, [](const Program& p, const Node&, const Estimate& e) { return has_biases(p, e); }},
     {"exact_q and exact_k are q and k, given where an lse of exact logits normalises",
@@ -152,15 +166,19 @@ constexpr OpRule<Estimate> kEstimate[] = {
      [](const Program& p, const Node&, const Estimate& e) {
        return has_similarities(p, e, e.exclude);
      }},
-    {"mask, reference and exclude yield bool, from f32",
+    {"mask, reference and exclude yield bool, from and the formulas of an index f32",
      [](const Program&, const Node&, const Estimate& e) {
        return yields(e.mask, ExprType::kBool) && yields(e.reference, ExprType::kBool) &&
-              yields(e.exclude, ExprType::kBool) && yields(e.from, ExprType::kF32);
+              yields(e.exclude, ExprType::kBool) && yields(e.from, ExprType::kF32) &&
+              yields(e.index_q, ExprType::kF32) && yields(e.index_k, ExprType::kF32) &&
+              yields(e.index_weight, ExprType::kF32);
      }},
     {"expressions know the program's parameters, in its order",
      [](const Program& p, const Node&, const Estimate& e) {
        return reads_program_parameters(p, e.mask) && reads_program_parameters(p, e.reference) &&
-              reads_program_parameters(p, e.exclude) && reads_program_parameters(p, e.from);
+              reads_program_parameters(p, e.exclude) && reads_program_parameters(p, e.from) &&
+              reads_program_parameters(p, e.index_q) && reads_program_parameters(p, e.index_k) &&
+              reads_program_parameters(p, e.index_weight);
      }},
     {"scale is a positive finite number",
      [](const Program&, const Node&, const Estimate& e) {

@@ -284,7 +284,11 @@ class ProgramBuilder {
     e.rows = spec.q, e.columns = spec.k;
     e.bits = spec.bits != 0 ? spec.bits : has_means ? 32 : 16;
     e.from = spec.from;
-    if (!e.is_given()) {
+    if (spec.index) {
+      e.index_heads = spec.index->heads, e.index_dim = spec.index->dim;
+      e.index_q = spec.index->q, e.index_k = spec.index->k, e.index_weight = spec.index->weight;
+    }
+    if (!e.is_given() && !e.is_indexed()) {
       e.q = compared(spec.q, q_, q_summary_, q_cells_);
       e.k = compared(spec.k, k_, k_summary_, k_cells_);
     }

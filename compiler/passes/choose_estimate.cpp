@@ -52,6 +52,7 @@ std::string objection(const Program& program, const Estimate& estimate,
   if (context.family == AttendFamily::kMma) return "asked for by the caller";
   if (!context.target.has_wgmma) return context.target.name + " has no wgmma";
   if (program.batch != BatchLayout::kUniform) return "its keys are of one length";
+  if (estimate.is_indexed()) return "predictor.estimate.index: products of several heads are added";
   if (estimate.rows.kind != SummaryKind::kTokens || estimate.columns.kind != SummaryKind::kTokens)
     return "wgmma compares tokens with tokens";
   if (std::ranges::count(kHeadDims, program.head_dim) == 0)

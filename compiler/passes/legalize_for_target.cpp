@@ -61,12 +61,14 @@ void check_estimate_smem(const Estimate& estimate, int head_dim, const PassConte
   if (bytes(rows) <= limit) return;
   const bool is_last = estimate.rows.kind == SummaryKind::kLast;
   const char* pointer = is_last ? "/predictor/estimate/q" : "/predictor/tile/q";
-  Diagnostic& d = context.diagnostics.add(at_field(
-      context.document, pointer, Code::kSmemLimit, Severity::kError,
-      "an estimate of " + std::to_string(rows) + " rows at head_dim " + std::to_string(head_dim) +
-          " needs " + std::to_string(bytes(rows)) + " bytes of shared memory, " +
-          context.target.name + " has " + std::to_string(limit) + " for a block"));
-  d.notes.push_back(estimate_smem_formula(rows, head_dim) +
+  Diagnostic& d = context.diagnostics.add(
+      at_field(context.document, pointer, Code::kSmemLimit, Severity::kError,
+               "an estimate of " + std::to_string(rows) + " rows at " +
+                   (estimate.is_indexed() ? "index.dim " + std::to_string(estimate.index_dim)
+                                          : "head_dim " + std::to_string(head_dim)) +
+                   " needs " + std::to_string(bytes(rows)) + " bytes of shared memory, " +
+                   context.target.name + " has " + std::to_string(limit) + " for a block"));
+  d.notes.push_back(estimate_block_smem_formula(estimate, rows, head_dim) +
                     " bytes: the rows of a tile, 128 keys, and the rows' statistics");
   int fitting = rows;  // halved: tiles stay divisors of what they were
   while (fitting > kWarpRows && bytes(fitting) > limit) fitting /= 2;

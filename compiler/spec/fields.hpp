@@ -47,13 +47,15 @@ struct SpecDraft {
   PredictorSpec* step = nullptr;
 };
 using SubsetFlags = std::array<bool*, 3>;  ///< of a kSubset: one for each of `names`, then null
-using SpecSlot = std::variant<
-    std::monostate, int*, bool*, float*, std::string*, std::optional<float>*, Expr*, Choice<int>*,
-    Choice<DType>*, Choice<TileOrder>*, Choice<Loader>*, GateScope*, ExprType*, Reduce*, LseBase*,
-    Weights*, Normalise*, QuantGroup*, SimilarityForm*, Calibrate*, Summary*, PermuteSpec*,
-    std::vector<ParamDim>*, ParamSpec*, SubsetFlags,
-    // of objects that may be absent
-    std::optional<GateSpec>*, std::optional<PredictorSpec>*, std::optional<EstimateSpec>*>;
+using SpecSlot =
+    std::variant<std::monostate, int*, bool*, float*, std::string*, std::optional<float>*, Expr*,
+                 Choice<int>*, Choice<DType>*, Choice<TileOrder>*, Choice<Loader>*, GateScope*,
+                 ExprType*, Reduce*, LseBase*, Weights*, Normalise*, QuantGroup*, SimilarityForm*,
+                 Calibrate*, Summary*, PermuteSpec*, std::vector<ParamDim>*, ParamSpec*,
+                 SubsetFlags,
+                 // of objects that may be absent
+                 std::optional<GateSpec>*, std::optional<PredictorSpec>*,
+                 std::optional<EstimateSpec>*, std::optional<IndexSpec>*>;
 
 struct SpecField {
   std::string_view path;   ///< "tile.q"; "params.*.range" for every parameter

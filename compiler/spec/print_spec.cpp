@@ -153,7 +153,7 @@ std::string print_spec(const VariantSpec& spec) {
   VariantSpec copy = spec;  // slots point into a spec that may be written
   VariantSpec plain;
   plain.gate.emplace();
-  plain.predictor.emplace().estimate.emplace();
+  plain.predictor.emplace().estimate.emplace().index.emplace();
   ParamSpec plain_param;
   const SpecDraft plain_draft = {.spec = &plain, .param = &plain_param, .step = &*plain.predictor};
   const Json json = object_json("", {.spec = &copy}, plain_draft);

@@ -83,6 +83,10 @@ class SpecLoader {
     const JsonNode& estimate = *node.find("estimate");
     if (estimate.find("reference") != nullptr && estimate.find("normalise") == nullptr)
       step.estimate->normalise = Normalise::kLse;
+    // An index compares tokens.
+    for (const auto& [key, side] : {std::pair{"q", &EstimateSpec::q}, {"k", &EstimateSpec::k}})
+      if (step.estimate->index && estimate.find(key) == nullptr)
+        ((*step.estimate).*side).kind = SummaryKind::kTokens;
   }
 
   void load_object(const JsonNode& object, const std::string& path, const SpecDraft& draft) {

@@ -49,6 +49,8 @@ std::string quoted(const Summary& summary);
 bool in_integers(const EstimateSpec& estimate);
 /// Those of predictor.estimate (rules_estimate.cpp), which a predictor has.
 void check_estimate(const RuleContext& context, const PredictorSpec& predictor);
+/// Those of predictor.estimate.index (rules_index.cpp), which an estimate has.
+void check_index(const RuleContext& context, const EstimateSpec& estimate);
 
 /// The rules of predictor (rules_predictor.cpp) and of what it goes with: quantise, permute, mask,
 /// loader and tile (rules_combination.cpp).

@@ -172,6 +172,10 @@ class RuleChecker {
       if (const auto& estimate = step->estimate)
         expressions.insert(expressions.end(),
                            {&estimate->from, &estimate->reference, &estimate->exclude});
+      if (step->estimate && step->estimate->index) {
+        const IndexSpec& index = *step->estimate->index;
+        expressions.insert(expressions.end(), {&index.q, &index.k, &index.weight});
+      }
     }
     for (std::size_t i = 0; i < spec_.params.size(); ++i) {
       const bool used = std::any_of(expressions.begin(), expressions.end(), [&](const Expr* expr) {

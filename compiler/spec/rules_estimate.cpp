@@ -39,6 +39,10 @@ class EstimateRules {
     if (!context_.sound({"predictor.estimate.q", "predictor.estimate.k", "predictor.tile.q",
                          "predictor.tile.k"}))
       return;
+    if (estimate.index) {
+      check_index(context_, estimate);
+      if (context_.diagnostics.has_errors()) return;
+    }
     if (!are_compared(estimate.q, estimate.k)) {
       context_.conflict(
           "predictor.estimate.k",
@@ -65,7 +69,7 @@ class EstimateRules {
  private:
   /// Scores that the spec says itself: nothing is compared, and a tile has one.
   void check_given(const EstimateSpec& estimate) {
-    for (const char* field : {"q", "k", "bits", "group", "reduce", "dims", "reference"}) {
+    for (const char* field : {"index", "q", "k", "bits", "group", "reduce", "dims", "reference"}) {
       const std::string path = std::string("predictor.estimate.") + field;
       if (context_.at(path) == nullptr) continue;
       context_.conflict(path, path + " does not go with predictor.estimate.from",

@@ -119,10 +119,19 @@ struct GateSpec {
   bool operator==(const GateSpec&) const = default;
 };
 
+/// predictor.estimate.index: what is compared are not q and k, but vectors of their own:
+///   logit(q, k) = sum over index heads of weight(h, q) * max(0, q(h, q) . k(k))
+struct IndexSpec {
+  int heads = 1, dim = 64;  ///< index heads; elements of a vector
+  Expr q, k, weight;        ///< Site::kIndexQ, kIndexK, kIndexWeight
+  bool operator==(const IndexSpec&) const = default;
+};
+
 /// predictor.estimate: a number for each tile, from which predictor.keep decides. Semantics:
 /// ir/program.hpp, Estimate.
 struct EstimateSpec {
   Expr from;  ///< Site::kFrom; the scores themselves; empty: q is compared with k
+  std::optional<IndexSpec> index;  ///< absent: q is compared with k
   Summary q, k;
   int bits = 0;  ///< of the compared vectors: 32 (mean), 16, 8, 4; 0: 32 with a mean, else 16
   QuantGroup group = QuantGroup::kThread;  ///< of 8 and 4 bits

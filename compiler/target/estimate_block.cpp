@@ -47,6 +47,7 @@ int estimate_rows(const Estimate& estimate) {
 }
 
 int estimate_block_smem_bytes(const Estimate& estimate, int rows, int head_dim) {
+  if (estimate.is_indexed()) return estimate_smem_bytes(rows, estimate.index_dim);
   if (!has_cells(estimate.rows)) return estimate_smem_bytes(rows, head_dim);
   const int depth = cell_depth(head_dim);
   if (estimate.rows.kind == SummaryKind::kCellMean)
@@ -55,6 +56,7 @@ int estimate_block_smem_bytes(const Estimate& estimate, int rows, int head_dim) 
 }
 
 std::string estimate_block_smem_formula(const Estimate& estimate, int rows, int head_dim) {
+  if (estimate.is_indexed()) return estimate_smem_formula(rows, estimate.index_dim);
   if (!has_cells(estimate.rows)) return estimate_smem_formula(rows, head_dim);
   const std::string depth = number_text(cell_depth(head_dim));
   if (estimate.rows.kind == SummaryKind::kCellMean)

@@ -122,7 +122,11 @@ std::string skips_text(const Gate& gate) {
 std::string estimate_text(const Estimate& estimate) {
   if (estimate.is_given())
     return "\"" + print_expr(estimate.from) + "\", " + std::string(name_of(estimate.normalise));
-  return name_of(estimate.rows) + " x " + name_of(estimate.columns) + ", " +
+  const std::string index = estimate.is_indexed()
+                                ? "index of " + std::to_string(estimate.index_heads) + " x " +
+                                      std::to_string(estimate.index_dim) + ", "
+                                : "";
+  return index + name_of(estimate.rows) + " x " + name_of(estimate.columns) + ", " +
          std::string(name_of(estimate.reduce)) + ", " + std::string(name_of(estimate.normalise));
 }
 

@@ -89,6 +89,8 @@ set(short_tier
   relmax_d64_bf16_sm_100a flashprefill_d64_bf16_sm_100a cascade_d64_bf16_sm_100a
   seer_attention_d64_bf16_sm_100a quest_d64_bf16_sm_100a sampled_rows_d64_bf16_sm_100a
   bands_d64_bf16_sm_100a prism_d128_f16_sm_100a
+  deepseek_indexer_d64_bf16_sm_100a index_tiles_d64_bf16_sm_100a index_rows_d128_f16_sm_100a
+  twilight_d64_bf16_sm_100a
   streaming_d64_bf16_sm_100a radial_d64_bf16_sm_100a minference_vertical_slash_d64_bf16_sm_100a
   topk_blocks_d64_bf16_sm_100a external_mask_d64_bf16_sm_100a sparge_video_d64_bf16_sm_100a
   split_dense_d96_f16_sm_100a split_window_d64_bf16_sm_100a split_lists_d64_bf16_sm_100a
@@ -138,6 +140,12 @@ endforeach()
 device_kernel(tests/device/specs/sampled-rows.json 64 bf16)
 device_kernel(tests/device/specs/bands.json 64 bf16)
 device_kernel(specs/prism.json 128 f16)
+
+# An index of vectors of its own; a budget of pages, of which a second step keeps some.
+device_kernel(specs/deepseek-indexer.json 64 bf16)
+device_kernel(tests/device/specs/index-tiles.json 64 bf16)
+device_kernel(tests/device/specs/index-rows.json 128 f16)
+device_kernel(specs/twilight.json 64 bf16)
 
 # The wgmma family.
 foreach(name dense document alibi softcap bsfa skip-softmax external-mask sparge sparge-topk topk-blocks sale

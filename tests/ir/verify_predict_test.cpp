@@ -26,6 +26,9 @@ const std::string kFromRule =
     "estimate %p: with from, rows and columns are means of tiles, and weights are relative to "
     "these, "
     "if to anything\n";
+const std::string kIndexRule =
+    "estimate %p: an index has 1 to 128 heads, vectors of 32 to 256 elements in steps of 16 and "
+    "formulas of both; it compares tokens in 16 bits, and no lse of exact logits normalises\n";
 const std::string kDimsRule =
     "estimate %p: dims are ascending bands within the head dimension, of what is compared in 16 or "
     "32 bits, and no lse of exact logits normalises\n";
@@ -47,6 +50,17 @@ const TextViolation kPredict[] = {
     {"FromOfTokens", kGatheredText, "%q_summary, %k, columns=tokens",
      "from=\"0.5\", columns=tokens", kFromRule},
     {"FromCompares", kGatheredText, "columns=tokens", "from=\"0.5\"", kComparedRule},
+    {"IndexOfShortVectors", kGatheredText, "%q_summary, %k, columns=tokens",
+     "rows=tokens, columns=tokens, bits=16, index_heads=1, index_dim=24, index_q=\"0.5\", "
+     "index_k=\"0.5\"",
+     kIndexRule},
+    {"IndexWithoutKeys", kGatheredText, "%q_summary, %k, columns=tokens",
+     "rows=tokens, columns=tokens, bits=16, index_heads=1, index_dim=32, index_q=\"0.5\"",
+     kIndexRule},
+    {"IndexCompares", kGatheredText, "%q_summary, %k, columns=tokens",
+     "%q, %k, rows=tokens, columns=tokens, bits=16, index_heads=1, index_dim=32, "
+     "index_q=\"0.5\", index_k=\"0.5\"",
+     kComparedRule},
     {"NothingCompared", kGatheredText, "%q_summary, %k, columns=tokens", "columns=tokens",
      kComparedRule},
     {"DimsBeyondTheHead", kGatheredText, "columns=tokens", "columns=tokens, dims=\"32:80\"",
@@ -160,7 +174,8 @@ TEST(PredictRules, ExpressionsYieldBool) {
   verify_program(program, diagnostics);
   EXPECT_EQ(
       messages(diagnostics),
-      "estimate %p: mask, reference and exclude yield bool, from f32\n"
+      "estimate %p: mask, reference and exclude yield bool, from and the formulas of an index "
+      "f32\n"
       "estimate %p: expressions know the program's parameters, in its order\n"
       "select %kept: keep is given; keep and mask yield bool\n"
       "select %kept: expressions know the program's parameters, in its order\n"

@@ -36,8 +36,8 @@ inline const std::string kBiasRule =
     "of k, column_bias k onto the mean of q, each where that mean was taken away\n";
 inline const std::string kComparedRule =
     "estimate %p: q and k are summaries of the estimate's tiles or cells where means are compared, "
-    "else the tensors, or their integers with scales where these have 8 or 4 bits; with from there "
-    "are none\n";
+    "else the tensors, or their integers with scales where these have 8 or 4 bits; with from or an "
+    "index there are none\n";
 inline const std::string kEstimatedRule =
     "select %kept: p and score are those of an estimate of the same tiles, given where keep reads "
     "p, p_max, rank, mass_before or score\n";

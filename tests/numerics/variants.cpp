@@ -79,6 +79,7 @@ std::string inline_spec(const std::string& name) {
   "attention": {"mask": "k <= q + n_k - n_q"},
   "tile": {"q": [128, 64], "k": 64, "order": "descending"}})";
   if (const std::string tokens = token_spec(name); !tokens.empty()) return tokens;
+  if (const std::string index = index_spec(name); !index.empty()) return index;
   if (const std::string narrow = narrow_list_spec(name); !narrow.empty()) return narrow;
   if (const std::string patterns = pattern_spec(name); !patterns.empty()) return patterns;
   return feature_spec(name);
@@ -211,6 +212,10 @@ const std::vector<std::string>& predicted_names() {
                                                  "uneven-cells",
                                                  "cascade",
                                                  "joined-steps",
+                                                 "twilight",
+                                                 "deepseek-indexer",
+                                                 "index-tiles",
+                                                 "index-rows",
                                                  "xattention",
                                                  "sale",
                                                  "fg-attn-cached",
@@ -290,6 +295,7 @@ Variant make_variant_of(const Case& c, const KernelTile& tile, Random& inputs, R
                      make_narrow_list_variant(c.variant, v, tile, random) ||
                      make_pooled_variant(c.variant, v, tile, random) ||
                      make_token_variant(c.variant, v, tile, random) ||
+                     make_index_variant(c.variant, v, tile, random) ||
                      make_pattern_variant(c.variant, v, tile, random) ||
                      make_feature_variant(c.variant, v, tile, random);
   if (!known) std::abort();  // a test names a variant without a twin

@@ -158,9 +158,29 @@ Logit product(const Prepared& x, std::size_t a, std::size_t b) {
   return out;
 }
 
+/// The weighted sum, over the index heads, of products that are positive.
+Logit indexed_logit(const Prepared& x, int b, int q, int k) {
+  const Problem& p = *x.problem;
+  const EstimateRule& rule = *x.predictor->estimate;
+  const IndexVectors& index = rule.index;
+  const double* const key = row_at(index.k, flat_row(b, 1, 0, p.n_k, k), index.dim);
+  const double key_length = std::sqrt(dot(key, key, index.dim));
+  Logit sum{0, 0};
+  for (int head = 0; head < index.heads; ++head) {
+    const std::size_t at = flat_row(b, index.heads, head, p.n_q, q);
+    const double* const query = row_at(index.q, at, index.dim);
+    const double length = std::sqrt(dot(query, query, index.dim)) * key_length;
+    sum.value += index.weight[at] * std::max(0.0, dot(query, key, index.dim));
+    sum.error += std::abs(index.weight[at]) * kProductError * length;
+  }
+  return {sum.value * rule.temperature,
+          sum.error * rule.temperature + kLogitError * (1 + std::abs(sum.value))};
+}
+
 Logit logit_of(const Prepared& x, int b, int h, const Item& row, const Item& column) {
   const Problem& p = *x.problem;
   const EstimateRule& rule = *x.predictor->estimate;
+  if (rule.index.heads > 0) return indexed_logit(x, b, row.first, column.first);
   if (rule.from) {
     const double score = rule.temperature * rule.from(facts_of(x, b, h, row.index, column.index));
     return {score, kLogitError * (1 + std::abs(score))};
@@ -336,7 +356,7 @@ Prepared prepare(const Problem& p, const Predictor& predictor) {
   if (!predictor.estimate) return out;
   const EstimateRule& rule = *predictor.estimate;
   out.columns = items_of(rule.columns, cell_tokens(rule, false), p.n_k, predictor.tile_k);
-  if (rule.from) return out;
+  if (rule.from || rule.index.heads > 0) return out;
   out.q = vectors_of(p.q, q_mean, q_heads, p.n_q, p.d, rule, rule.rows, predictor.tile_q,
                      {rule.bits, rule.group, std::max(predictor.tile_q, 16), true});
   out.k = vectors_of(p.k, k_mean, k_heads, p.n_k, p.d, rule, rule.columns, predictor.tile_k,

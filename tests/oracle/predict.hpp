@@ -28,7 +28,16 @@ struct TileFacts {
   TileIndex tile;
 };
 
+/// Vectors that are compared in the place of q and k, as they are after rounding.
+struct IndexVectors {
+  int heads = 0, dim = 0;      ///< no heads: q and k are compared
+  std::vector<double> q;       ///< [n_b, heads, n_q, dim]
+  std::vector<double> k;       ///< [n_b, n_k, dim]
+  std::vector<double> weight;  ///< [n_b, heads, n_q]
+};
+
 struct EstimateRule {
+  IndexVectors index;
   /// Scores of tiles, in place of logits: nothing is compared. Empty: rows with columns.
   std::function<double(const TileFacts&)> from;
   Compared rows = Compared::kMean, columns = Compared::kMean;

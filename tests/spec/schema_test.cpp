@@ -52,6 +52,8 @@ Json spec_with(const SpecField& field, const Json& value) {
   std::replace(pointer.begin(), pointer.end(), '.', '/');
   if (pointer.rfind("/gate/", 0) == 0) spec["gate"] = {{"skip", "gap < -9"}, {"skips", {"pv"}}};
   if (pointer.rfind("/predictor/", 0) == 0) spec["predictor"] = {{"keep", "true"}};
+  if (pointer.rfind("/predictor/estimate/index/", 0) == 0)
+    spec["predictor"]["estimate"]["index"] = {{"q", "0.5"}, {"k", "0.5"}};
   const std::size_t star = pointer.find('*');
   if (star != std::string::npos) pointer.replace(star, 1, "tau");
   spec[Json::json_pointer(pointer)] = value;
@@ -99,6 +101,7 @@ std::vector<Json> candidates_for(const SpecField& field) {
                                   {{"unheard_of", 1}}};
   candidates.push_back({{"keep", "true"}});
   candidates.push_back({{"keep", "true"}, {"estimate", Json::object()}});
+  candidates.push_back({{"q", "0.5"}, {"k", "0.5"}});
   for (const std::string_view grid : field.grids) {
     const std::string name(grid);
     for (const int side : {-1, 0, 1, 64, 65536, 65537}) {

@@ -89,6 +89,11 @@ std::string print_formulas(const Program& program, bool color) {
   if (!attend.sink.empty()) add("attention.sink", attend.sink, "");
   for (const auto& [select, estimate] : predict_steps(program)) {
     if (estimate != nullptr && estimate->is_given()) add("estimate.from", estimate->from, "");
+    if (estimate != nullptr && estimate->is_indexed()) {
+      add("estimate.index.q", estimate->index_q, "");
+      add("estimate.index.k", estimate->index_k, "");
+      add("estimate.index.weight", estimate->index_weight, "1");
+    }
     if (estimate != nullptr && !estimate->reference.empty())
       add("estimate.reference", estimate->reference, "");
     if (estimate != nullptr && !estimate->exclude.empty())

@@ -41,6 +41,7 @@ std::vector<std::string> specs_in(const std::string& folder, Session& session) {
 /// "mean x mean", or the formula of scores that are given.
 std::string evidence_of(const EstimateSpec& estimate) {
   if (!estimate.from.empty()) return print_expr(estimate.from);
+  if (estimate.index) return "an index of " + std::to_string(estimate.index->heads) + " heads";
   return name_of(estimate.q) + " x " + name_of(estimate.k);
 }
 

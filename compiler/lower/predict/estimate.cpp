@@ -138,7 +138,8 @@ void add_token_operands(const EstimateParts& parts, Kernel& kernel) {
   const bool is_exact = estimate.normalise == Normalise::kLse;
   const bool has_means = estimate.rows.kind == SummaryKind::kCellMean;
   add(has_means, {"q_cells", "k_cells"});
-  add((!is_quantised && !has_means) || is_exact, {"q", "k"});
+  const bool has_tokens = !is_quantised && !has_means && !estimate.is_indexed();
+  add(has_tokens || is_exact, {"q", "k"});
   add(is_quantised && has_own(Tensor::kQ), {"estimate_q_values", "estimate_q_scale"});
   add(is_quantised && !has_own(Tensor::kQ), {"q_values", "q_scale"});
   add(is_quantised && has_own(Tensor::kK), {"estimate_k_values", "estimate_k_scale"});

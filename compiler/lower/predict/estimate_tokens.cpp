@@ -1,4 +1,7 @@
 // An estimate of tokens, of the last queries or of antidiagonals, by mma.sync.
+#include <algorithm>
+
+#include "compiler/expr/parse.hpp"
 #include "compiler/lower/block.hpp"
 #include "compiler/lower/config.hpp"
 #include "compiler/lower/predict/estimate_kernels.hpp"
@@ -44,13 +47,28 @@ Chosen<int> blocks_of_cells(const EstimateParts& parts, int smem_bytes) {
           std::string(fit ? "shared memory holds two" : "shared memory holds one")};
 }
 
+/// Does an index decide the same for all heads? It does not read q and k, which differ; so it does
+/// where no formula knows the head, and nothing that was made of tokens takes part.
+bool serves_all_heads(const EstimateParts& parts) {
+  const Estimate& e = parts.estimate;
+  const Select& select = parts.select;
+  if (!e.is_indexed() || e.rows.kind == SummaryKind::kLast || e.within >= 0 || select.joins >= 0)
+    return false;
+  if (parts.keep.similar_q || parts.keep.similar_k) return false;
+  const Expr* formulas[] = {&e.mask,         &e.exclude,   &e.index_q,  &e.index_k,
+                            &e.index_weight, &select.mask, &select.keep};
+  return std::ranges::none_of(formulas,
+                              [](const Expr* formula) { return uses(*formula, Variable::kH); });
+}
+
 }  // namespace
 
 Kernels token_kernels(const EstimateParts& parts) {
   const bool is_last = parts.estimate.rows.kind == SummaryKind::kLast;
   const bool is_stride = parts.estimate.rows.kind == SummaryKind::kStride;
   Kernel kernel{.name = "estimate",
-                .because = is_last     ? "the last queries are compared with keys"
+                .because = parts.estimate.is_indexed() ? "index vectors of tokens are compared"
+                           : is_last                   ? "the last queries are compared with keys"
                            : is_stride ? "some queries of each tile are compared with keys"
                                        : "queries are compared with keys",
                 .header = "select/tokens/tokens.cuh",
@@ -63,6 +81,12 @@ Kernels token_kernels(const EstimateParts& parts) {
   if (is_stride)
     kernel.config.push_back(
         integer("kRowStride", parts.estimate.rows.count, "/predictor/estimate/q"));
+  if (parts.estimate.is_indexed()) {
+    constexpr const char* kIndex = "/predictor/estimate/index";
+    kernel.config.push_back(integer("kIndexHeads", parts.estimate.index_heads, kIndex));
+    kernel.config.push_back(integer("kIndexDim", parts.estimate.index_dim, kIndex));
+    if (serves_all_heads(parts)) kernel.config.push_back(boolean("kServesAllHeads", true, kIndex));
+  }
   add_token_operands(parts, kernel);
   add_scores(parts, numbers_of_tokens(parts, is_last), kernel);
   if (!is_last) kernel.slots.push_back(kept_slot(parts.plan, parts.select));

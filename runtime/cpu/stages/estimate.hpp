@@ -1,6 +1,7 @@
 // Estimate, one work tile at a time: nothing of the size of the attention map is ever stored.
 //
 //   estimate_vectors.cpp  what is compared: rows of a query tile, columns of a KV head
+//   estimate_index.cpp    the same of an index: vectors that formulas give
 //   estimate_logits.cpp   their logits, a few key tiles at once, invisible and excluded ones -inf
 //   estimate.cpp          normalisation and reduction to score and p of each tile
 // Semantics: ir/program.hpp, Estimate.
@@ -28,6 +29,7 @@ struct EstimateJob {
   const Array* previous_lse = nullptr;
   const Array *similar_q = nullptr, *similar_k = nullptr;
   const Array* within = nullptr;  ///< bits of the step before
+  Element dtype = Element::kF32;  ///< of the Program: what index vectors are rounded to
 
   int q_tiles() const { return ceil_div(args.n_q, op.tile_q); }
   int k_tiles() const { return ceil_div(args.n_k, op.tile_k); }
@@ -49,7 +51,8 @@ int columns_of_tile(const EstimateJob& job, Summary kind);
 
 /// The rows of a query tile, [rows][length].
 struct RowVectors {
-  std::vector<float> values;
+  std::vector<float> values;   ///< of an index: those of one index head after another
+  std::vector<float> weights;  ///< of an index: [index_heads][rows]
   std::vector<TokenRange> tokens;
   int count() const { return static_cast<int>(tokens.size()); }
 };
@@ -64,6 +67,7 @@ struct EstimateScratch {
   Bindings bindings;
   RowVectors rows, exact_rows;
   std::vector<float> logits;                         ///< [rows][stride] of the tiles at hand
+  std::vector<float> products;                       ///< of an index head, as many
   std::vector<std::uint8_t> sight;                   ///< of each of them
   std::vector<float> lse, running_max, denominator;  ///< by row
   std::vector<bool> seen;                            ///< rows with a visible column
@@ -90,6 +94,20 @@ struct LogitBlock {
             static_cast<std::size_t>(finish - begin)};
   }
 };
+
+// estimate_index.cpp
+
+/// Formulas of an index know the launch and this head.
+void bind_head(const EstimateJob& job, HeadIndex head, Bindings& bindings);
+/// Key vectors, which all heads of a batch entry share.
+ColumnPanels load_index_columns(const EstimateJob& job, HeadIndex head);
+/// Vectors and weights of the rows, whose tokens are known.
+void load_index_rows(const EstimateJob& job, HeadIndex head, RowVectors& rows);
+/// The weighted sums of products, [rows][stride], for whole panels as dot_products; `products` is
+/// room for as many.
+void index_products(const EstimateJob& job, const RowVectors& rows, const ColumnPanels& columns,
+                    int first, int end, float* logits, std::size_t stride,
+                    std::vector<float>& products);
 
 enum class LogitKind { kEstimated, kReference };
 

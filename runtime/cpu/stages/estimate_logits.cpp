@@ -139,7 +139,7 @@ void scale_row(const Pass& pass, const LogitBlock& block, int r, float* logits) 
   }
   const bool cells = pass.columns().kind == SummaryKind::kAntidiagonal;
   const auto divisor = static_cast<float>(cells ? pass.columns().count : 1);
-  const float scale = job.op.scale * job.op.temperature;
+  const float scale = job.op.is_indexed() ? job.op.temperature : job.op.scale * job.op.temperature;
   for (int c = 0; c < count; ++c) logits[c] = scale * (logits[c] / divisor);
 }
 
@@ -169,7 +169,8 @@ void take_scores(const Pass& pass, const LogitBlock& block, float* logits) {
 }
 
 void compute_logits(const Pass& pass, LogitBlock& block, std::span<const std::uint8_t> sight,
-                    std::vector<float>& logits) {
+                    EstimateScratch& scratch) {
+  std::vector<float>& logits = scratch.logits;
   block.base = block.first / kPanelColumns * kPanelColumns;
   block.stride =
       static_cast<std::size_t>(ceil_div(block.end - block.base, kPanelColumns)) * kPanelColumns;
@@ -177,6 +178,9 @@ void compute_logits(const Pass& pass, LogitBlock& block, std::span<const std::ui
   const bool is_given = pass.job.op.is_given();
   if (is_given) {
     take_scores(pass, block, logits.data());
+  } else if (pass.job.op.is_indexed()) {
+    index_products(pass.job, pass.rows, pass.panels, block.base, block.end, logits.data(),
+                   block.stride, scratch.products);
   } else {
     dot_products(pass.rows.values.data(), pass.rows.count(), pass.panels, block.base, block.end,
                  logits.data(), block.stride);
@@ -193,10 +197,7 @@ void compute_logits(const Pass& pass, LogitBlock& block, std::span<const std::ui
 }  // namespace
 
 EstimateScratch::EstimateScratch(const EstimateJob& job) {
-  bindings.parameters = job.params;
-  bindings.set(Variable::kNQ, job.args.n_q);
-  bindings.set(Variable::kNK, job.args.n_k);
-  bindings.set(Variable::kNH, job.args.n_h);
+  bind_head(job, {}, bindings);
   bindings.set(Variable::kNI, job.q_tiles());
   bindings.set(Variable::kNJ, job.k_tiles());
 }
@@ -213,8 +214,7 @@ void for_each_block(const EstimateJob& job, const KeyColumns& keys, HeadIndex he
                   reference ? scratch.exact_rows : scratch.rows,
                   scratch.bindings};
   if (pass.rows.count() == 0) return;
-  scratch.bindings.set(Variable::kB, job.args.first_b + static_cast<std::int32_t>(head.b));
-  scratch.bindings.set(Variable::kH, static_cast<std::int32_t>(head.h));
+  bind_head(job, head, scratch.bindings);
   LogitBlock block;
   block.tile_columns = columns_of_tile(job, pass.columns());
   const int tiles = ceil_div(kBlockColumns, block.tile_columns);
@@ -224,7 +224,7 @@ void for_each_block(const EstimateJob& job, const KeyColumns& keys, HeadIndex he
     block.first = j * block.tile_columns;
     block.end = std::min(block.end_tile * block.tile_columns, pass.panels.columns);
     if (!classify_tiles(pass, block, scratch.sight)) continue;
-    compute_logits(pass, block, scratch.sight, scratch.logits);
+    compute_logits(pass, block, scratch.sight, scratch);
     visit(block);
   }
 }

@@ -98,6 +98,7 @@ KeyColumns load_columns(const EstimateJob& job, HeadIndex kv_head) {
   const int n_k = job.args.n_k;
   const Summary kind = job.op.columns;
   if (job.op.is_given()) return {ColumnPanels(job.k_tiles(), 0), {}};
+  if (job.op.is_indexed()) return {load_index_columns(job, kv_head), {}};
   KeyColumns keys{
       pack_columns(*job.k, kv_head, kind, vector_count(kind, n_k, job.op.tile_k), job.args.threads),
       {}};
@@ -118,6 +119,12 @@ void load_rows(const EstimateJob& job, HeadIndex head, int i, RowVectors& rows) 
   } else {
     first = i * tile / step_of(kind, tile);
     end = ceil_div(std::min((i + 1) * tile, n_q), step_of(kind, tile));
+  }
+  if (job.op.is_indexed()) {
+    rows.tokens.clear();
+    for (int row = first; row < end; ++row)
+      rows.tokens.push_back(vector_tokens(kind, tile, n_q, row));
+    return load_index_rows(job, head, rows);
   }
   const bool has_bounds = job.op.columns.kind == SummaryKind::kMinMax;
   const int width = job.q == nullptr ? 0 : job.q->width();

@@ -166,7 +166,8 @@ EstimateJob Stages::estimate_job(const Estimate& op) {
           find(op.previous_lse),
           find(op.similar_q),
           find(op.similar_k),
-          find(op.within)};
+          find(op.within),
+          element_of(program_.dtype)};
 }
 
 Array Stages::select(const Select& op) {

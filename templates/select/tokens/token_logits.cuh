@@ -222,6 +222,7 @@ class TokenLogits {
     }
   }
 
+ protected:  // of an index, whose vectors are not those of q and k (index_logits.cuh)
   const Args& args_;
   const KeepRow& row_;
   int first_row_;  ///< row (cell, token) of the whole sequence that is row 0 here

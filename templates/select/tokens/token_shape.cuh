@@ -26,6 +26,12 @@ inline constexpr int kRowStrideOf = 1;
 template <class Config>
 inline constexpr int kRowStrideOf<Config, decltype(Config::kRowStride)> = Config::kRowStride;
 
+/// Elements of an index vector: Config::kIndexDim; 0 where q and k are compared.
+template <class Config, class = const int>
+inline constexpr int kIndexDimOf = 0;
+template <class Config>
+inline constexpr int kIndexDimOf<Config, decltype(Config::kIndexDim)> = Config::kIndexDim;
+
 template <class Config>
 struct TokenShape {
   static constexpr int kThreads = Config::kThreads;
@@ -54,10 +60,12 @@ struct TokenShape {
   static constexpr int kUnit = common_divisor(kTileColumns, kSplitColumns);
   static constexpr int kSlots = kColumns / kUnit;  ///< such numbers of a chunk and 16 rows
 
+  static constexpr int kWidth =  ///< elements of what is compared
+      kIndexDimOf<Config> > 0 ? kIndexDimOf<Config> : Config::kHeadDim;
   template <int kBits>
-  using QueryTile = ByteTile<Config::kRows, Config::kHeadDim*(kBits == 16 ? 2 : 1)>;
+  using QueryTile = ByteTile<Config::kRows, kWidth*(kBits == 16 ? 2 : 1)>;
   template <int kBits>
-  using KeyTile = ByteTile<kColumns, Config::kHeadDim*(kBits == 16 ? 2 : 1)>;
+  using KeyTile = ByteTile<kColumns, kWidth*(kBits == 16 ? 2 : 1)>;
 
   /// One number of a slot from each warp: reduced weights, then reduced logits.
   struct Parts {
@@ -76,8 +84,8 @@ struct TokenShape {
   };
 
   /// Queries, keys, tail.
-  static constexpr int kQueryBytes = Config::kRows * Config::kHeadDim * 2;
-  static constexpr int kKeyBytes = kColumns * Config::kHeadDim * 2;
+  static constexpr int kQueryBytes = Config::kRows * kWidth * 2;
+  static constexpr int kKeyBytes = kColumns * kWidth * 2;
   static constexpr int kKeysOffset = kQueryBytes;
   static constexpr int kTailOffset = kKeysOffset + kStages * kKeyBytes;
   /// Parts lie behind the tail, or else where the chunk was, at the price of a barrier.

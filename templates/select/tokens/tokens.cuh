@@ -10,10 +10,18 @@
 
 #include "loader/row_tile_loader.cuh"
 #include "select/keep/select_first.cuh"
-#include "select/tokens/token_logits.cuh"
+#include "select/tokens/index_logits.cuh"
 #include "select/tokens/token_reduce.cuh"
 
 namespace lacuna {
+
+/// Is one decision that of all heads of a batch entry? Config::kServesAllHeads; no where a Config
+/// does not say.
+template <class Config, class = const bool>
+inline constexpr bool kServesAllHeads = false;
+template <class Config>
+inline constexpr bool kServesAllHeads<Config, decltype(Config::kServesAllHeads)> =
+    Config::kServesAllHeads;
 
 template <class Config, class Hooks, class Args>
 class TokenBlock {
@@ -51,9 +59,16 @@ class TokenBlock {
       row.q0 = args_.attend.n_q - smaller(Config::kLastRows, args_.attend.n_q);
       estimate(row);
     } else {
-      const int rows = args_.attend.n_b * args_.attend.n_h * args_.predict.keep_q_tiles;
+      constexpr bool kServesAll = kServesAllHeads<Config>;
+      const int q_tiles = args_.predict.keep_q_tiles;
+      const int rows = args_.attend.n_b * (kServesAll ? 1 : args_.attend.n_h) * q_tiles;
       for (int number = block_index(); number < rows; number += kMostBlocks) {
-        estimate(locate_keep_row<Config>(args_, number));
+        if constexpr (kServesAll) {
+          estimate(keep_row_of<Config>(args_, number / q_tiles, 0, number % q_tiles));
+          give_to_other_heads();
+        } else {
+          estimate(locate_keep_row<Config>(args_, number));
+        }
       }
     }
   }
@@ -108,7 +123,8 @@ class TokenBlock {
   /// visible chunk; then after(step) by all. Ends with a barrier.
   template <int kBits, bool kIsReference, class Body, class After>
   __device__ __forceinline__ void go_through(Body body, After after) {
-    const TokenLogits<Shape, Config, Hooks, Args, kBits, kIsReference> logits(args_, row_);
+    const typename LogitsOf<Shape, Config, Hooks, Args, kBits, kIsReference>::Type logits(args_,
+                                                                                          row_);
     const int columns = args_.attend.n_k;
     Step step = {logits.first_possible(0), 0};
     if (step.first < columns) load(logits, step);
@@ -131,7 +147,11 @@ class TokenBlock {
   template <class Logits>
   __device__ __forceinline__ void load(const Logits& logits, const Step& step) const {
     if (step.count == 0) logits.load_queries(shared_address(smem_));
-    logits.load_keys(key_slot(step), step.first);
+    if constexpr (kIndexDimOf < Config >> 0) {
+      logits.load_keys(smem_ + key_offset(step), step.first);
+    } else {
+      logits.load_keys(key_slot(step), step.first);
+    }
     cp_async_commit();
   }
 
@@ -325,6 +345,18 @@ class TokenBlock {
       }
     }
     __syncthreads();
+  }
+
+  /// The bits of the first head to the others, which nothing tells apart.
+  __device__ __forceinline__ void give_to_other_heads() const {
+    const unsigned* const decided = kept_words<Config>(args_, row_);
+    KeepRow other = row_;
+#pragma unroll 1
+    for (other.h = 1; other.h < args_.attend.n_h; ++other.h) {
+      unsigned* const kept = kept_words<Config>(args_, other);
+      for (int word = thread_index(); word < args_.predict.keep_words; word += Config::kThreads)
+        kept[word] = decided[word];
+    }
   }
 
   /// The 16 rows of this warp (its first, if it has several), and which columns of a chunk it
