@@ -20,9 +20,15 @@ void write_fields(CudaWriter& out, const std::vector<ConfigField>& fields) {
 /// What the kernels of a spec have in common.
 std::vector<ConfigField> common_fields(const Program& program) {
   const std::string element = program.dtype == DType::kF16 ? "f16" : "bf16";
-  return {{"using", "Element", "lacuna::" + element, "/attention/dtype", Origin::kCaller},
-          {"int", "kHeadDim", std::to_string(program.head_dim), "/attention/head_dim",
-           Origin::kCaller}};
+  std::vector<ConfigField> fields = {
+      {"using", "Element", "lacuna::" + element, "/attention/dtype", Origin::kCaller},
+      {"int", "kHeadDim", std::to_string(program.head_dim), "/attention/head_dim",
+       Origin::kCaller}};
+  if (value_dim(program) != program.head_dim) {
+    fields.push_back({"int", "kHeadDimV", std::to_string(value_dim(program)),
+                      "/attention/head_dim_v", Origin::kCaller});
+  }
+  return fields;
 }
 
 /// Attend is configured by itself; the stages around it share a base.

@@ -62,7 +62,8 @@ Program without_unread(Program program) {
                program.batch,
                std::move(program.params),
                {},
-               {}};
+               {},
+               program.head_dim_v};
   std::vector<int> new_id(program.values.size(), -1);
   for (std::size_t n = 0; n < program.nodes.size(); ++n) {
     if (!is_kept[n]) continue;

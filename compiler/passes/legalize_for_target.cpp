@@ -151,6 +151,27 @@ void check_batch(const Program& program, const PassContext& context) {
   if (attend.q_scale >= 0 || attend.v_scale >= 0) return refuse("/quantise", "quantise", kHelp);
 }
 
+/// Rows of V and O of a width of their own: kernels other than attend have one width for all rows.
+void check_head_dims(const Program& program, const PassContext& context) {
+  check_head_dim(context.document, "head_dim", program.head_dim, context.target,
+                 context.diagnostics);
+  if (value_dim(program) == program.head_dim) return;
+  check_head_dim(context.document, "head_dim_v", value_dim(program), context.target,
+                 context.diagnostics);
+  const auto refuse = [&](const char* pointer, const std::string& what) {
+    Diagnostic& d = context.diagnostics.add(
+        at_field(context.document, pointer, Code::kUnsupported, Severity::kError,
+                 what + " does not go with a head_dim_v of " + std::to_string(value_dim(program)) +
+                     " and a head_dim of " + std::to_string(program.head_dim) + " on " +
+                     context.target.name));
+    d.notes.emplace_back("only attend itself has rows of two widths");
+    d.helps.emplace_back("compile for the target cpu, or take one width for q, k and v");
+  };
+  if (find_op<Permute>(program) != nullptr) refuse("/permute", "permute");
+  const Attend& attend = attend_of(program);
+  if (attend.q_scale >= 0 || attend.v_scale >= 0) refuse("/quantise", "quantise");
+}
+
 /// Scales, biases and the statistics of a gate take the registers that a wide output leaves.
 void check_8_bit_head_dim(const Program& program, const PassContext& context) {
   const Attend& attend = attend_of(program);
@@ -216,7 +237,7 @@ Program legalize_for_target(Program program, const PassContext& context) {
   check_batch(program, context);
   if (context.target.kind == TargetKind::kCpu) return program;
   check_dtype(program, context);
-  check_head_dim(context.document, program.head_dim, context.target, context.diagnostics);
+  check_head_dims(program, context);
   check_8_bit_head_dim(program, context);
   check_prepared_tiles(program, context);
   check_estimates(program, context);

@@ -19,10 +19,17 @@ inline constexpr int kPanelElements = 64;
 /// Tokens of a panel of e4m3 columns.
 inline constexpr int kColumnPanelTokens = 64;
 
+/// Elements that a row takes in shared memory: whole panels, of which the copy engine fills what is
+/// behind the row's end with zeros.
+constexpr int padded_dim(int head_dim) {
+  return (head_dim + kPanelElements - 1) / kPanelElements * kPanelElements;
+}
+
 /// What the budget of a block depends on. `tile_k` is that of lists, masks and gates; a step of the
 /// main loop takes step_keys / tile_k of them.
 struct WgmmaShape {
   int tile_q = 0, tile_k = 0, stages = 0, head_dim = 0;
+  int head_dim_v = 0;        ///< of V and the output; 0: head_dim
   int value_stages = 0;      ///< of the values' ring; `stages` are those of the keys'
   int query_buffers = 0;     ///< 2: the next work tile is loaded while this one is computed
   int work_tiles = 1;        ///< work tiles that a block takes together; if 2, a warpgroup each
@@ -38,9 +45,12 @@ struct WgmmaShape {
   int warpgroups() const { return block_rows() / kWarpgroupRows; }               ///< that compute
   int warps() const { return warpgroups() * kWarpgroupThreads / kWarpThreads; }  ///< that compute
   int threads() const { return (warpgroups() + 1) * kWarpgroupThreads; }
-  /// Keys whose scores fit a consumer's registers beside its rows of the output.
+  int value_dim() const { return head_dim_v > 0 ? head_dim_v : head_dim; }
+  /// Keys whose scores fit a consumer's registers beside its rows of the output, and whose rows
+  /// leave shared memory for two stages.
   int step_keys() const {
-    return head_dim <= 2 * kPanelElements && !has_terms && most_step_keys >= 128 ? 128 : 64;
+    const bool fits = value_dim() <= 2 * kPanelElements && head_dim <= 3 * kPanelElements;
+    return fits && !has_terms && most_step_keys >= 128 ? 128 : 64;
   }
 };
 
