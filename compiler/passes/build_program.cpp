@@ -397,8 +397,7 @@ Program build_program(const SpecDocument& document, const BuildOptions& options,
       [](int d) { return std::to_string(d); }, diagnostics);
   check_admitted(
       document, "/attention/head_dim_v", "head_dim_v", spec.attention.head_dim_v,
-      head_dim_v(spec, options),
-      [](int d) { return std::to_string(d); }, diagnostics);
+      head_dim_v(spec, options), [](int d) { return std::to_string(d); }, diagnostics);
   check_admitted(
       document, "/attention/dtype", "dtype", spec.attention.dtype, options.dtype,
       [](DType t) { return name_of(t); }, diagnostics);

@@ -40,10 +40,10 @@ void check_head_dim(const SpecDocument& document, const char* field, int head_di
   const HeadDims dims = head_dims_of(target.kind);
   const auto above = std::ranges::lower_bound(dims.legal, head_dim);
   if (above != dims.legal.end() && *above == head_dim) return;
-  Diagnostic& d = diagnostics.add(at_field(
-      document, "/attention/" + std::string(field), Code::kUnsupported, Severity::kError,
-      std::string(field) + ": expected " + dims.words + " on " + target.name + ", got " +
-          std::to_string(head_dim)));
+  Diagnostic& d = diagnostics.add(
+      at_field(document, "/attention/" + std::string(field), Code::kUnsupported, Severity::kError,
+               std::string(field) + ": expected " + dims.words + " on " + target.name + ", got " +
+                   std::to_string(head_dim)));
   d.notes.push_back(dims.why);
   // The legal neighbours: the next smaller and the next larger, where there are such.
   std::string nearest;

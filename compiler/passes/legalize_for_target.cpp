@@ -151,6 +151,32 @@ void check_batch(const Program& program, const PassContext& context) {
   if (attend.q_scale >= 0 || attend.v_scale >= 0) return refuse("/quantise", "quantise", kHelp);
 }
 
+/// What comes before attend takes 32 elements of a token at a time, and so do products of integers.
+void check_prepared_head_dim(const Program& program, const PassContext& context) {
+  constexpr int kElements = 32;
+  if (program.head_dim % kElements == 0) return;
+  const auto refuse = [&](const char* pointer, const char* what) {
+    Diagnostic& d = context.diagnostics.add(
+        at_field(context.document, pointer, Code::kUnsupported, Severity::kError,
+                 std::string(what) + ": expected a head_dim that is a multiple of " +
+                     std::to_string(kElements) + " on " + context.target.name + ", got " +
+                     std::to_string(program.head_dim)));
+    d.notes.push_back("tokens are read " + std::to_string(kElements) + " elements at a time");
+    const int below = program.head_dim / kElements * kElements;
+    d.helps.push_back("nearest legal values: " + std::to_string(below) + ", " +
+                      std::to_string(below + kElements) + "; or compile for the target cpu");
+  };
+  if (find_op<Permute>(program) != nullptr) refuse("/permute", "permute");
+  const Attend& attend = attend_of(program);
+  if (attend.q_scale >= 0 || attend.v_scale >= 0) refuse("/quantise", "quantise");
+  const bool reads_tokens = std::ranges::any_of(program.nodes, [](const Node& node) {
+    const auto* estimate = std::get_if<Estimate>(&node.op);
+    return std::holds_alternative<Summarise>(node.op) ||
+           std::holds_alternative<Similarity>(node.op) || (estimate && !estimate->is_given());
+  });
+  if (reads_tokens) refuse("/predictor", "predictor");
+}
+
 /// Rows of V and O of a width of their own: kernels other than attend have one width for all rows.
 void check_head_dims(const Program& program, const PassContext& context) {
   check_head_dim(context.document, "head_dim", program.head_dim, context.target,
@@ -239,6 +265,7 @@ Program legalize_for_target(Program program, const PassContext& context) {
   check_dtype(program, context);
   check_head_dims(program, context);
   check_8_bit_head_dim(program, context);
+  check_prepared_head_dim(program, context);
   check_prepared_tiles(program, context);
   check_estimates(program, context);
   check_steps(program, context);

@@ -46,8 +46,8 @@ std::string smem_formula(const TileShape& shape) {
   std::string text;
   if (shape.value_dim() != shape.head_dim) {
     text = "(" + q + " * " + text_of(std::max(shape.head_dim, shape.value_dim())) + " + " + k +
-           " * (" + text_of(shape.stages) + " * " + head_dim + " + " +
-           text_of(value_tiles(shape)) + " * " + text_of(shape.value_dim()) + ")) * " + bytes;
+           " * (" + text_of(shape.stages) + " * " + head_dim + " + " + text_of(value_tiles(shape)) +
+           " * " + text_of(shape.value_dim()) + ")) * " + bytes;
   } else if (shape.has_8_bits()) {
     text = "(" + q + " * " + bytes + " + " + k + " * (" + text_of(shape.stages) + " * " +
            text_of(shape.qk_bits / 8) + " + " + text_of(value_tiles(shape)) + " * " +

@@ -144,18 +144,18 @@ __device__ void wgmma_four_from_registers(float (&d)[kBlocks][4], const u32 (*a)
   LACUNA_WGMMA_FOUR_OF(ELEMENT, N, R, __VA_ARGS__, kDepth, 0) \
   LACUNA_WGMMA_FOUR_OF(ELEMENT, N, R, __VA_ARGS__, kColumns, 1)
 
-#define LACUNA_WGMMA_OF(ELEMENT)                                                           \
-  LACUNA_WGMMA(ELEMENT, 64, 32, 33, 34, 35, 36, 37)                                        \
-  LACUNA_WGMMA(ELEMENT, 128, 64, 65, 66, 67, 68, 69)                                       \
-  LACUNA_WGMMA(ELEMENT, 192, 96, 97, 98, 99, 100, 101)                                     \
-  LACUNA_WGMMA(ELEMENT, 256, 128, 129, 130, 131, 132, 133)                                 \
-  LACUNA_WGMMA_FOUR(ELEMENT, 64, 32, "%32, %33, %34, %35", "%36, %37, %38, %39",           \
-                    "%40, %41, %42, %43", "%44, %45, %46, %47", 48, 49, 50, 51, 52)        \
-  LACUNA_WGMMA_FOUR(ELEMENT, 128, 64, "%64, %65, %66, %67", "%68, %69, %70, %71",          \
-                    "%72, %73, %74, %75", "%76, %77, %78, %79", 80, 81, 82, 83, 84)        \
-  LACUNA_WGMMA_FOUR(ELEMENT, 192, 96, "%96, %97, %98, %99", "%100, %101, %102, %103",      \
+#define LACUNA_WGMMA_OF(ELEMENT)                                                                 \
+  LACUNA_WGMMA(ELEMENT, 64, 32, 33, 34, 35, 36, 37)                                              \
+  LACUNA_WGMMA(ELEMENT, 128, 64, 65, 66, 67, 68, 69)                                             \
+  LACUNA_WGMMA(ELEMENT, 192, 96, 97, 98, 99, 100, 101)                                           \
+  LACUNA_WGMMA(ELEMENT, 256, 128, 129, 130, 131, 132, 133)                                       \
+  LACUNA_WGMMA_FOUR(ELEMENT, 64, 32, "%32, %33, %34, %35", "%36, %37, %38, %39",                 \
+                    "%40, %41, %42, %43", "%44, %45, %46, %47", 48, 49, 50, 51, 52)              \
+  LACUNA_WGMMA_FOUR(ELEMENT, 128, 64, "%64, %65, %66, %67", "%68, %69, %70, %71",                \
+                    "%72, %73, %74, %75", "%76, %77, %78, %79", 80, 81, 82, 83, 84)              \
+  LACUNA_WGMMA_FOUR(ELEMENT, 192, 96, "%96, %97, %98, %99", "%100, %101, %102, %103",            \
                     "%104, %105, %106, %107", "%108, %109, %110, %111", 112, 113, 114, 115, 116) \
-  LACUNA_WGMMA_FOUR(ELEMENT, 256, 128, "%128, %129, %130, %131", "%132, %133, %134, %135", \
+  LACUNA_WGMMA_FOUR(ELEMENT, 256, 128, "%128, %129, %130, %131", "%132, %133, %134, %135",       \
                     "%136, %137, %138, %139", "%140, %141, %142, %143", 144, 145, 146, 147, 148)
 LACUNA_WGMMA_OF(bf16)
 LACUNA_WGMMA_OF(f16)

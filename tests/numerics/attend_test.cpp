@@ -70,7 +70,8 @@ std::vector<Case> other_head_dims() {
   for (const char* variant : {"dense", "window", "bsfa", "lists", "softcap"}) {
     for (std::size_t n = 0; n < std::size(kWidths); ++n) {
       if (!test::by_tier(true, n == turn % std::size(kWidths))) continue;
-      Case c{variant, dtypes()[turn % 2], kWidths[n].d, 2, 4, 2, 161, 275, Fill::kUneven, n % 2 == 1};
+      Case c{variant, dtypes()[turn % 2], kWidths[n].d, 2, 4, 2, 161,
+             275,     Fill::kUneven,      n % 2 == 1};
       c.d_v = kWidths[n].d_v;
       cases.push_back(c);
     }

@@ -113,7 +113,8 @@ Binding::Binding(bool is_cuda, const Case& c, const Variant& variant) : tensors(
   reuse = variant.reuse;
   q = tensors.upload(variant.problem.q, c.dtype, {c.n_b, c.n_h, c.n_q, c.d}, c.token_major);
   k = tensors.upload(variant.problem.k, c.dtype, {c.n_b, c.n_h_kv, c.n_k, c.d}, c.token_major);
-  v = tensors.upload(variant.problem.v, c.dtype, {c.n_b, c.n_h_kv, c.n_k, c.value_dim()}, c.token_major);
+  v = tensors.upload(variant.problem.v, c.dtype, {c.n_b, c.n_h_kv, c.n_k, c.value_dim()},
+                     c.token_major);
   o = tensors.poisoned(c.dtype, {c.n_b, c.n_h, c.n_q, c.value_dim()}, c.token_major);
   lse = tensors.poisoned(DType::kF32, {c.n_b, c.n_h, c.n_q}, false);
   counts = tensors.poisoned_i32({c.n_b, c.n_h, grid.q_tiles, 3});

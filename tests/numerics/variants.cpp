@@ -57,7 +57,8 @@ std::vector<double> make_tensor(const Case& c, int heads, int tokens, int width,
 
 oracle::Problem make_problem(const Case& c, Random& random) {
   oracle::Problem p;
-  p.n_b = c.n_b, p.n_h = c.n_h, p.n_h_kv = c.n_h_kv, p.n_q = c.n_q, p.n_k = c.n_k, p.d = c.d, p.d_v = c.d_v;
+  p.n_b = c.n_b, p.n_h = c.n_h, p.n_h_kv = c.n_h_kv, p.n_q = c.n_q, p.n_k = c.n_k, p.d = c.d,
+  p.d_v = c.d_v;
   p.scale = as_f32(1 / std::sqrt(static_cast<double>(c.d)));
   p.q = make_tensor(c, c.n_h, c.n_q, c.d, true, random);
   p.k = make_tensor(c, c.n_h_kv, c.n_k, c.d, false, random);
@@ -146,7 +147,8 @@ std::string name_of(Fill fill) {
 
 std::string Case::text() const {
   std::ostringstream out;
-  out << variant << "_" << name_of(dtype) << "_d" << d << (d_v > 0 && d_v != d ? "v" + std::to_string(d_v) : "") << "_b" << n_b << "_h" << n_h << "_"
+  out << variant << "_" << name_of(dtype) << "_d" << d
+      << (d_v > 0 && d_v != d ? "v" + std::to_string(d_v) : "") << "_b" << n_b << "_h" << n_h << "_"
       << n_h_kv << "_n" << n_q << "_" << n_k << "_" << name_of(fill)
       << (token_major ? "_token_major" : "");
   std::string name = out.str();

@@ -133,7 +133,7 @@ TEST(Wgmma, TilesThatItCannotHaveAreThoseOfMma) {
 
 TEST(Wgmma, ProgramsThatItCannotComputeAreThoseOfMma) {
   EXPECT_EQ(family_of(planned(make_document(), {.head_dim = 96})),
-            "mma: head_dim 96: rows are not whole panels of 64");
+            "mma: head_dim 96: 64, 80, 112, 128, 192 and 256 are laid out");
   EXPECT_EQ(family_of(planned(read_document(R"("loader": "cp_async")"))),
             "mma: loader \"cp_async\": wgmma takes what TMA has loaded");
 }
@@ -246,7 +246,7 @@ TEST(Wgmma, TheCallerMayAskForAFamily) {
   EXPECT_EQ(planned(make_document(), {.family = AttendFamily::kWgmma}).diagnostics, "");
   EXPECT_EQ(planned(make_document(), {.head_dim = 96, .family = AttendFamily::kWgmma}).diagnostics,
             "error : attend: the wgmma family was asked for, but cannot be\n"
-            "note: head_dim 96: rows are not whole panels of 64\n");
+            "note: head_dim 96: 64, 80, 112, 128, 192 and 256 are laid out\n");
 }
 
 TEST(Wgmma, MeasuredTilesDecideWhoseTheyAre) {

@@ -39,8 +39,8 @@ std::int32_t list_keys(const Gathering& g) {
 /// Copies rows of k or v, of `width` elements, side by side, to where the next call does the same.
 const std::byte* gather_rows(const Gathering& g, const HostTensor& tensor, int width,
                              const std::int32_t* keys, std::int64_t count) {
-  const auto row_bytes = static_cast<std::size_t>(width) *
-                         static_cast<std::size_t>(size_bytes(g.kernel.dtype));
+  const auto row_bytes =
+      static_cast<std::size_t>(width) * static_cast<std::size_t>(size_bytes(g.kernel.dtype));
   std::byte* rows = g.scratch.gathered_rows.data();
   const auto bytes = static_cast<std::int64_t>(size_bytes(g.kernel.dtype));
   const auto* head = static_cast<const std::byte*>(tensor.data) +
@@ -117,10 +117,10 @@ void attend_gathered_row(const Kernel& kernel, const HostArgs& args, const WorkT
                     .scratch = scratch,
                     .h_kv = row.h / (args.n_h / args.n_h_kv),
                     .columns = ceil_div(args.n_k, kernel.keep_k)};
-  scratch.gathered_rows.resize(static_cast<std::size_t>(kernel.shape.tile_k) *
-                               static_cast<std::size_t>(std::max(kernel.shape.head_dim,
-                                                                 kernel.shape.head_dim_v)) *
-                               static_cast<std::size_t>(size_bytes(kernel.dtype)));
+  scratch.gathered_rows.resize(
+      static_cast<std::size_t>(kernel.shape.tile_k) *
+      static_cast<std::size_t>(std::max(kernel.shape.head_dim, kernel.shape.head_dim_v)) *
+      static_cast<std::size_t>(size_bytes(kernel.dtype)));
   begin_rows(kernel, args, row, rows, scored, frame);
   const std::int32_t kept = list_keys(g);
   const auto total = static_cast<std::int32_t>(scratch.keys.size());

@@ -179,7 +179,8 @@ inline lacuna_compile_options to_raw(const CompileOptions& options, const Spec& 
           to_dtype(options.dtype),
           spec.path().c_str(),
           options.shape.n_q > 0 ? &shape : nullptr,
-          static_cast<lacuna_batch>(options.batch), options.head_dim_v};
+          static_cast<lacuna_batch>(options.batch),
+          options.head_dim_v};
 }
 }  // namespace detail
 

@@ -12,8 +12,8 @@
 
 namespace lacuna {
 
-/// Where a box of 16-bit rows of kElements begins. Of whole panels these are a dimension of the map;
-/// of others the row is, so that the copy engine knows where it ends.
+/// Where a box of 16-bit rows of kElements begins. Of whole panels these are a dimension of the
+/// map; of others the row is, so that the copy engine knows where it ends.
 template <int kElements>
 __device__ __forceinline__ BoxOrigin panel_origin(int token, int panel, int head, int batch) {
   if constexpr (kElements % kPanelElements == 0) {

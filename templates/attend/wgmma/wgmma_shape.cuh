@@ -124,8 +124,7 @@ struct WgmmaShape {
   using QuerySlot = RowSlot<kWarpgroupRows, kWarpgroupRows>;
   using KeySlot = RowSlot<Config::kStepKeys, Config::kTileK>;
   using ValueSlot =
-      typename Select<kHasE4m3Values,
-                      ColumnSlot<Config::kStepKeys, Config::kTileK, kHeadDimV>,
+      typename Select<kHasE4m3Values, ColumnSlot<Config::kStepKeys, Config::kTileK, kHeadDimV>,
                       PanelSlot<Config::kStepKeys, Config::kTileK, kHeadDimV>>::Type;
   static constexpr int kKeyRowBytes =
       smaller(Config::kHeadDim * Config::kQkBits / 8, kPanelRowBytes);
@@ -181,9 +180,10 @@ struct WgmmaShape {
   static_assert(Config::kQkBits == 16 || Config::kQkBits == 8, "int8 is the only integer format");
   static_assert(Config::kVBits == 16 || Config::kVBits == 8, "e4m3 is the only 8-bit format of V");
   static_assert(OutputTile::kBytes <= QueryTile::kBytes, "rows of O lie where queries did");
-  static_assert((Config::kHeadDim % kPanelElements == 0 && kHeadDimV == Config::kHeadDim) ||
-                    !(kHas8Bits || Config::kGathers || packs_heads<Config>()),
-                "integers, gathered keys and rows of several heads are of whole panels of one width");
+  static_assert(
+      (Config::kHeadDim % kPanelElements == 0 && kHeadDimV == Config::kHeadDim) ||
+          !(kHas8Bits || Config::kGathers || packs_heads<Config>()),
+      "integers, gathered keys and rows of several heads are of whole panels of one width");
   static_assert(kHeadDimV % kPanelElements == 0 || !SplitKv<Config>::kIsSplit,
                 "partial results are of whole panels");
   static_assert(!kHas8Bits || (Config::kHeadDim <= 128 && Config::kWarpgroups == 2),
