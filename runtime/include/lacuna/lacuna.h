@@ -172,7 +172,8 @@ LACUNA_API void lacuna_kernel_destroy(lacuna_kernel* kernel);
 LACUNA_API lacuna_status lacuna_prepare(lacuna_kernel* kernel);
 
 /* Facts about a kernel as JSON; valid while the kernel lives.
- *   always    {spec, device, target, head_dim, dtype, tile: {q, k}, signature}
+ *   always    {spec, device, target, head_dim, dtype, tile: {q, k}, signature}; head_dim_v where
+ *             it is not head_dim
  *             signature: {tensors: ["q", ...], parameters: [{name, dtype, shape, minimum,
  *             maximum, default, unit, doc}], lse, keeps_selection}: inputs that a launch has
  *             to be given, and parameters; bounds without end are "inf" and "-inf", a
