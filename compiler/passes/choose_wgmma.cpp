@@ -148,9 +148,9 @@ WgmmaShape shape_of(const TileShape& tiles, const Program& program, const PassCo
       .tile_k = tiles.tile_k,
       .stages = tiles.stages,
       .head_dim = tiles.head_dim,
-      .head_dim_v = program.head_dim_v,
       .most_step_keys = context.relief.most_step_keys,
-      .splits_kv = context.attend.split_kv.value > 1 || program.batch != BatchLayout::kUniform};
+      .splits_kv = context.attend.split_kv.value > 1 || program.batch != BatchLayout::kUniform,
+      .head_dim_v = program.head_dim_v};
   return with_query_buffers(with_operands(shape, program), context.target);
 }
 

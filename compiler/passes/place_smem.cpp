@@ -30,10 +30,10 @@ void place_wgmma(const Program& program, const PassContext& context) {
                                           .tile_k = plan.tile_k.value,
                                           .stages = plan.stages.value,
                                           .head_dim = program.head_dim,
-                                          .head_dim_v = program.head_dim_v,
                                           .query_buffers = plan.query_buffers.value,
                                           .most_step_keys = context.relief.most_step_keys,
-                                          .splits_kv = plan.split_kv.value != 1},
+                                          .splits_kv = plan.split_kv.value != 1,
+                                          .head_dim_v = program.head_dim_v},
                                          program);
   const WgmmaRegisters registers = registers_of(shape);
   plan.smem_bytes = {

@@ -29,7 +29,6 @@ constexpr int padded_dim(int head_dim) {
 /// main loop takes step_keys / tile_k of them.
 struct WgmmaShape {
   int tile_q = 0, tile_k = 0, stages = 0, head_dim = 0;
-  int head_dim_v = 0;        ///< of V and the output; 0: head_dim
   int value_stages = 0;      ///< of the values' ring; `stages` are those of the keys'
   int query_buffers = 0;     ///< 2: the next work tile is loaded while this one is computed
   int work_tiles = 1;        ///< work tiles that a block takes together; if 2, a warpgroup each
@@ -41,6 +40,7 @@ struct WgmmaShape {
   bool has_gate = false;
   bool splits_kv = false;    ///< results are partial: in f32, to addresses that take registers
   bool packs_heads = false;  ///< of sequences: rows are those of all heads of a KV head
+  int head_dim_v = 0;        ///< of V and the output; 0: head_dim
   int block_rows() const { return tile_q * work_tiles; }                         ///< queries
   int warpgroups() const { return block_rows() / kWarpgroupRows; }               ///< that compute
   int warps() const { return warpgroups() * kWarpgroupThreads / kWarpThreads; }  ///< that compute
