@@ -77,11 +77,15 @@ TensorMapFields map_of_tensor(const Program& program, const LaunchProgram& launc
   const auto field = [&](const char* member) {
     return find_named(launch.fields, std::string(map.name) + member);
   };
+  const bool is_value = map.role == TensorRole::kV || map.role == TensorRole::kO;
+  const int width = is_value ? value_dim(program) : program.head_dim;
+  const bool is_whole = width % kPanelElements == 0;
   return {.name = map.name,
           .role = map.role,
           .dtype = program.dtype,
           .panel_elements = kPanelElements,
-          .panels = program.head_dim / kPanelElements,
+          .panels = is_whole ? width / kPanelElements : 1,
+          .row_elements = is_whole ? 0 : width,
           .box_rows = box_rows(attend_of(program), map.role),
           .data = field(".data"),
           .stride_b = field(".stride_b"),

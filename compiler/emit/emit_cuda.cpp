@@ -25,6 +25,10 @@ std::vector<ConfigField> common_fields(const Program& program) {
       {"using", "Element", "lacuna::" + element, "/attention/dtype", Origin::kCaller},
       {"int", "kHeadDim", std::to_string(program.head_dim), "/attention/head_dim",
        Origin::kCaller}};
+  if (value_dim(program) != program.head_dim) {
+    fields.push_back({"int", "kHeadDimV", std::to_string(value_dim(program)),
+                      "/attention/head_dim_v", Origin::kCaller});
+  }
   add_batch_field(program, fields);
   return fields;
 }

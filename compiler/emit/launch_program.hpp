@@ -50,6 +50,7 @@ struct TensorMapFields {
   MapFormat format = MapFormat::kRows;
   int panel_elements = 0;  ///< 64 or 128 bytes, which are swizzled
   int panels = 0;          ///< of a row of tokens: head_dim / panel_elements; 0: of columns
+  int row_elements = 0;    ///< of rows that are no whole panels, `panels` being 1; else 0
   int box_rows = 0;
   int box_rows_field = -1;   ///< index into LaunchProgram::fields, in its place; -1: none
   int box_heads_field = -1;  ///< the same: heads of a box; -1: one

@@ -305,6 +305,10 @@ void read_header(ParseContext& context, Program& program) {
   reader.expect("head_dim=");
   read(context, program.head_dim);
   reader.expect(",");
+  if (reader.accept("head_dim_v=")) {
+    read(context, program.head_dim_v);
+    reader.expect(",");
+  }
   reader.expect("dtype=");
   read(context, program.dtype);
   if (reader.accept(",")) {

@@ -131,8 +131,11 @@ std::string print_node(const Program& program, const Node& node) {
 }  // namespace
 
 std::string print_program(const Program& program) {
-  std::string text = "program @" + program.name + "(head_dim=" + text_of(program.head_dim) +
-                     ", dtype=" + text_of(program.dtype);
+  std::string text =
+      "program @" + program.name + "(head_dim=" + text_of(program.head_dim) +
+      (value_dim(program) != program.head_dim ? ", head_dim_v=" + text_of(program.head_dim_v)
+                                              : "") +
+      ", dtype=" + text_of(program.dtype);
   if (program.batch != BatchLayout::kUniform) text += ", batch=" + text_of(program.batch);
   text += ") {\n";
   for (const ParamSpec& param : program.params) text += print_param(param);

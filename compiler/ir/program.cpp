@@ -25,8 +25,8 @@ bool operator==(const Program& a, const Program& b) {
   for (std::size_t p = 0; p < a.params.size(); ++p) {
     if (!same_parameter(a.params[p], b.params[p])) return false;
   }
-  return a.name == b.name && a.head_dim == b.head_dim && a.dtype == b.dtype && a.batch == b.batch &&
-         a.values == b.values && a.nodes == b.nodes;
+  return a.name == b.name && a.head_dim == b.head_dim && value_dim(a) == value_dim(b) &&
+         a.dtype == b.dtype && a.batch == b.batch && a.values == b.values && a.nodes == b.nodes;
 }
 
 std::uint64_t hash_program(const Program& program) {

@@ -317,6 +317,7 @@ struct Program {
   std::vector<ParamSpec> params;
   std::vector<Value> values;
   std::vector<Node> nodes;
+  int head_dim_v = 0;  ///< of v and o; 0: head_dim. Read it by value_dim
 };
 
 /// Same meaning. Words for readers (ParamSpec::doc, unit) and the derived classifier do not count.
@@ -352,6 +353,7 @@ struct BuildOptions {
   /// For a rank of a group: formulas see where its queries and heads stand in the whole problem
   /// (ir/shift_positions.hpp).
   bool positions = false;
+  int head_dim_v = 0;  ///< of v and o; 0: the spec's first, else head_dim
 };
 
 /// VariantSpec -> Program; adds diagnostics if the spec does not allow the head dim or dtype.
@@ -373,6 +375,11 @@ void verify_program(const Program& program, Diagnostics& diagnostics);
 
 /// The words of all those rules.
 std::vector<std::string_view> verifier_rules();
+
+/// Elements of a row of v and o.
+constexpr int value_dim(const Program& program) {
+  return program.head_dim_v > 0 ? program.head_dim_v : program.head_dim;
+}
 
 /// The one attend op of a verified program.
 const Attend& attend_of(const Program& program);

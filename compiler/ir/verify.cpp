@@ -115,6 +115,8 @@ constexpr ProgramRule kStructure[] = {
      [](const Program& p) { return is_program_name(p.name); }},
     {"head_dim is a multiple of 8 between 8 and 512",
      [](const Program& p) { return is_head_dim(p.head_dim); }},
+    {"head_dim_v, where it is not head_dim, is a multiple of 8 between 8 and 512, too",
+     [](const Program& p) { return p.head_dim_v == 0 || is_head_dim(p.head_dim_v); }},
     {"parameters have names, all different",
      [](const Program& p) {
        return distinct_identifiers(p.params, [](const ParamSpec& s) { return s.symbol.name; });

@@ -148,7 +148,8 @@ void add_operands(const Plan& plan, Kernel& kernel) {
 /// KV heads as stay in the L2 with all their keys and values.
 std::string head_group(const Plan& plan) {
   if (attend_of(plan.program).mask.empty()) return "1";
-  const int tokens = kL2BytesOfKeys / (2 * kElementBytes * plan.program.head_dim);
+  const int row_bytes = kElementBytes * (plan.program.head_dim + value_dim(plan.program));
+  const int tokens = kL2BytesOfKeys / row_bytes;
   return "max(min(" + std::to_string(tokens) +
          " // max(n_k, 1), n_b * n_h_kv), 1) * (n_h // n_h_kv)";
 }
@@ -156,7 +157,7 @@ std::string head_group(const Plan& plan) {
 std::vector<Slot> attend_slots(const Plan& plan, const ShapeExpr& grid) {
   const Attend& attend = attend_of(plan.program);
   const std::string heads = all_heads(Tensor::kQ);
-  const int head_dim = plan.program.head_dim, split = plan.attend.split_kv.value;
+  const int head_dim = value_dim(plan.program), split = plan.attend.split_kv.value;
   std::vector<Slot> slots;
   if (permutes(plan)) {
     slots.push_back({"ordered_o", units(heads, "n_q", head_dim * kElementBytes)});

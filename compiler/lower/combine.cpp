@@ -17,7 +17,7 @@ Kernels lower_combine(const Plan& plan) {
   std::vector<ConfigField> config{split_kv_field(plan.attend),
                                   boolean("kWritesLse", attend.lse, "/attention/lse")};
   add_row_end_fields(attend, config);
-  const int tokens = kBlockThreads / (plan.program.head_dim / kCombinedElements);
+  const int tokens = kBlockThreads / (value_dim(plan.program) / kCombinedElements);
   return {{.name = "combine",
            .because = "several blocks share a work tile",
            .header = "attend/combine.cuh",

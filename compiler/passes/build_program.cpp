@@ -99,6 +99,13 @@ Loader choose_loader(const SpecDocument& document, Diagnostics& diagnostics) {
 int group_tile(int tile, int least) { return std::max(tile, least); }
 constexpr int kKeysOfStep = 32;
 
+/// Elements of a row of v and o.
+int head_dim_v(const VariantSpec& spec, const BuildOptions& options) {
+  if (options.head_dim_v > 0) return options.head_dim_v;
+  const std::vector<int>& written = spec.attention.head_dim_v.values;
+  return written.empty() ? options.head_dim : written.front();
+}
+
 /// Appends ops in the order of the path. Everything that a spec might need is defined; what its
 /// formulas do not read goes at the end.
 class ProgramBuilder {
@@ -106,6 +113,8 @@ class ProgramBuilder {
   ProgramBuilder(const VariantSpec& spec, const BuildOptions& options, Loader loader)
       : spec_(spec), loader_(loader), element_(element_of(options.dtype)) {
     program_ = {spec.name, options.head_dim, options.dtype, options.batch, spec.params, {}, {}};
+    if (const int width = head_dim_v(spec, options); width != options.head_dim)
+      program_.head_dim_v = width;
     scale_ = spec.attention.scale.value_or(1.0f / std::sqrt(static_cast<float>(options.head_dim)));
   }
 
@@ -390,6 +399,9 @@ Program build_program(const SpecDocument& document, const BuildOptions& options,
   check_admitted(
       document, "/attention/head_dim", "head_dim", spec.attention.head_dim, options.head_dim,
       [](int d) { return std::to_string(d); }, diagnostics);
+  check_admitted(
+      document, "/attention/head_dim_v", "head_dim_v", spec.attention.head_dim_v,
+      head_dim_v(spec, options), [](int d) { return std::to_string(d); }, diagnostics);
   check_admitted(
       document, "/attention/dtype", "dtype", spec.attention.dtype, options.dtype,
       [](DType t) { return name_of(t); }, diagnostics);

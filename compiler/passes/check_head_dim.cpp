@@ -23,8 +23,8 @@ struct HeadDims {
 HeadDims head_dims_of(TargetKind kind) {
   if (kind == TargetKind::kCuda)
     return {{kLegalHeadDims.begin(), kLegalHeadDims.end()},
-            "64, 96, 128 or 256",
-            "the mma family is laid out and tested for these head dimensions"};
+            "64, 80, 96, 112, 128, 192 or 256",
+            "kernels are laid out and tested for these head dimensions"};
   HeadDims of_cpu{
       {},
       "a multiple of " + std::to_string(kHeadDimStep) + " up to " + std::to_string(kLargestHeadDim),
@@ -35,15 +35,15 @@ HeadDims head_dims_of(TargetKind kind) {
 
 }  // namespace
 
-void check_head_dim(const SpecDocument& document, int head_dim, const Target& target,
-                    Diagnostics& diagnostics) {
+void check_head_dim(const SpecDocument& document, const char* field, int head_dim,
+                    const Target& target, Diagnostics& diagnostics) {
   const HeadDims dims = head_dims_of(target.kind);
   const auto above = std::ranges::lower_bound(dims.legal, head_dim);
   if (above != dims.legal.end() && *above == head_dim) return;
-  Diagnostic& d = diagnostics.add(at_field(document, "/attention/head_dim", Code::kUnsupported,
-                                           Severity::kError,
-                                           "head_dim: expected " + dims.words + " on " +
-                                               target.name + ", got " + std::to_string(head_dim)));
+  Diagnostic& d = diagnostics.add(
+      at_field(document, "/attention/" + std::string(field), Code::kUnsupported, Severity::kError,
+               std::string(field) + ": expected " + dims.words + " on " + target.name + ", got " +
+                   std::to_string(head_dim)));
   d.notes.push_back(dims.why);
   // The legal neighbours: the next smaller and the next larger, where there are such.
   std::string nearest;

@@ -8,9 +8,9 @@
 namespace lacuna {
 
 /// Refuses (E0403) what the target has no kernels for, with the nearest head dimensions that it
-/// has.
-void check_head_dim(const SpecDocument& document, int head_dim, const Target& target,
-                    Diagnostics& diagnostics);
+/// has. `field`: "head_dim" or "head_dim_v".
+void check_head_dim(const SpecDocument& document, const char* field, int head_dim,
+                    const Target& target, Diagnostics& diagnostics);
 
 /// Refuses (E0403) bands of an estimate that end behind the head.
 void check_bands(const SpecDocument& document, int head_dim, Diagnostics& diagnostics);

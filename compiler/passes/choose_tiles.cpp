@@ -27,9 +27,9 @@ Chosen<T> chosen(const Choice<T>& choice, T value, std::string reason) {
   return {value, Origin::kSpec, choice.values.size() > 1 ? "first of the list that fits" : ""};
 }
 
-std::vector<TileShape> shapes_in_order(const TileCandidates& candidates, int head_dim,
-                                       const Attend& attend) {
-  TileShape shape{.head_dim = head_dim};
+std::vector<TileShape> shapes_in_order(const TileCandidates& candidates, const Program& program) {
+  const Attend& attend = attend_of(program);
+  TileShape shape{.head_dim = program.head_dim, .head_dim_v = program.head_dim_v};
   shape.votes = attend.gate && attend.gate->scope == GateScope::kTile;
   shape.values_on_demand = attend.gate && attend.gate->skips_v_load;
   shape.qk_bits = attend.q_scale >= 0 ? 8 : 16;
@@ -268,7 +268,8 @@ TileDecision wgmma_tiles(const WgmmaShape& shape, bool has_gate) {
   return {{.tile_q = shape.tile_q,
            .tile_k = shape.tile_k,
            .stages = shape.stages,
-           .head_dim = shape.head_dim},
+           .head_dim = shape.head_dim,
+           .head_dim_v = shape.head_dim_v},
           has_gate ? "what a gate does depends on it: the same wherever it fits"
                    : "what two warpgroups multiply at once"};
 }
@@ -298,7 +299,7 @@ Program choose_tiles(Program program, const PassContext& context) {
   const TileRequest request = tile_request(program, tile, context.target);
   const bool has_gate = attend_of(program).gate.has_value();
   context.attend.split_kv = choose_split_kv(context, request);
-  auto shapes = shapes_in_order(tile_candidates(request), program.head_dim, attend_of(program));
+  auto shapes = shapes_in_order(tile_candidates(request), program);
   if (context.relief.asks_for_mma) keep_relieved(shapes, program, request, context.relief);
   const std::optional<TileShape> tuned = tuned_shape(context.tuned, tile, shapes.front());
   const WgmmaChoice wgmma = choose_wgmma(program, request, tuned, context);

@@ -9,8 +9,9 @@
 namespace lacuna {
 namespace {
 
-/// Rows are whole panels, and the registers of a consumer are planned for each of these.
-constexpr int kWgmmaHeadDims[] = {64, 128, 256};
+/// The registers of a consumer are planned for each of these. Rows that are no whole panels are
+/// loaded as such, with zeros behind their end.
+constexpr int kWgmmaHeadDims[] = {64, 80, 112, 128, 192, 256};
 constexpr int kBlockRows = 128;      ///< queries of two consumer warpgroups
 constexpr int kWideBlockRows = 192;  ///< of three, whose registers hold rows of kNarrowHeadDim
 constexpr int kNarrowHeadDim = 64;
@@ -45,6 +46,27 @@ std::string batch_objection(const Program& program) {
   return "";
 }
 
+/// Of rows of widths that only 16-bit tiles of one head have; "" if nothing is in the way.
+std::string head_dim_objection(const Program& program) {
+  const Attend& attend = attend_of(program);
+  const int widths[] = {program.head_dim, value_dim(program)};
+  const char* const names[] = {"head_dim ", "head_dim_v "};
+  for (int n = 0; n < 2; ++n) {
+    const std::string begin = names[n] + std::to_string(widths[n]) + ": ";
+    if (std::ranges::count(kWgmmaHeadDims, widths[n]) == 0)
+      return begin + "64, 80, 112, 128, 192 and 256 are laid out";
+    if (widths[n] % kPanelElements == 0 && widths[0] == widths[1]) continue;
+    const std::string rows = begin + (widths[0] == widths[1] ? "rows are not whole panels of 64"
+                                                             : "keys and values differ in width");
+    if (has_8_bits(attend)) return rows + ", which integers have to be";
+    if (attend.columns >= 0) return rows + ", which gathered keys have to be";
+    if (program.batch != BatchLayout::kUniform) return rows + ", which heads that share tiles are";
+  }
+  if (padded_dim(widths[1]) > padded_dim(widths[0]))
+    return "head_dim_v " + std::to_string(widths[1]) + ": rows of O do not fit those of queries";
+  return "";
+}
+
 /// What in the program keeps it from this family whatever its tiles; "" if nothing.
 std::string objection(const Program& program, const PassContext& context) {
   const Attend& attend = attend_of(program);
@@ -57,12 +79,7 @@ std::string objection(const Program& program, const PassContext& context) {
     return "a batch of " + std::string(name_of(program.batch)) + ": " + against;
   if (attend.normalise == Weights::kSigmoid)
     return "attention.normalise = sigmoid: its consumers weigh by a running maximum";
-  if (program.head_dim % kPanelElements != 0) {
-    return "head_dim " + std::to_string(program.head_dim) + ": rows are not whole panels of " +
-           std::to_string(kPanelElements);
-  }
-  if (std::ranges::count(kWgmmaHeadDims, program.head_dim) == 0)
-    return "head_dim " + std::to_string(program.head_dim) + ": 64, 128 and 256 are laid out";
+  if (std::string against = head_dim_objection(program); !against.empty()) return against;
   if (has_8_bits(attend) && program.head_dim > 2 * kPanelElements) {
     return "head_dim " + std::to_string(program.head_dim) +
            ": the product of 8-bit values has no registers of its own";
@@ -96,6 +113,9 @@ std::string objection(const WgmmaShape& shape, const TileRequest& request) {
     return text("tile.q", shape.tile_q) + "three warpgroups have no registers for 8-bit operands";
   if (shape.tile_q == kWideBlockRows && shape.splits_kv)
     return text("tile.q", shape.tile_q) + "three warpgroups have no registers for partial results";
+  if (shape.splits_kv && shape.value_dim() % kPanelElements != 0)
+    return "tile.split_kv: partial results are of whole panels, head_dim_v is " +
+           std::to_string(shape.value_dim());
   if (shape.tile_q == kWideBlockRows && shape.gathers)
     return text("tile.q", shape.tile_q) + "a producer that gathers has the registers of a third";
   if (!warps.is_auto() && std::ranges::count(warps.values, shape.warps()) == 0)
@@ -131,7 +151,8 @@ WgmmaShape shape_of(const TileShape& tiles, const Program& program, const PassCo
       .stages = tiles.stages,
       .head_dim = tiles.head_dim,
       .most_step_keys = context.relief.most_step_keys,
-      .splits_kv = context.attend.split_kv.value > 1 || program.batch != BatchLayout::kUniform};
+      .splits_kv = context.attend.split_kv.value > 1 || program.batch != BatchLayout::kUniform,
+      .head_dim_v = program.head_dim_v};
   return with_query_buffers(with_operands(shape, program), context.target);
 }
 

@@ -143,6 +143,53 @@ void check_batch(const Program& program, const PassContext& context) {
   d.helps.emplace_back("permute the tokens of each sequence before the launch");
 }
 
+/// What comes before attend takes 32 elements of a token at a time, and so do products of integers.
+void check_prepared_head_dim(const Program& program, const PassContext& context) {
+  constexpr int kElements = 32;
+  if (program.head_dim % kElements == 0) return;
+  const auto refuse = [&](const char* pointer, const char* what) {
+    Diagnostic& d = context.diagnostics.add(
+        at_field(context.document, pointer, Code::kUnsupported, Severity::kError,
+                 std::string(what) + ": expected a head_dim that is a multiple of " +
+                     std::to_string(kElements) + " on " + context.target.name + ", got " +
+                     std::to_string(program.head_dim)));
+    d.notes.push_back("tokens are read " + std::to_string(kElements) + " elements at a time");
+    const int below = program.head_dim / kElements * kElements;
+    d.helps.push_back("nearest legal values: " + std::to_string(below) + ", " +
+                      std::to_string(below + kElements) + "; or compile for the target cpu");
+  };
+  if (find_op<Permute>(program) != nullptr) refuse("/permute", "permute");
+  const Attend& attend = attend_of(program);
+  if (attend.q_scale >= 0 || attend.v_scale >= 0) refuse("/quantise", "quantise");
+  const bool reads_tokens = std::ranges::any_of(program.nodes, [](const Node& node) {
+    const auto* estimate = std::get_if<Estimate>(&node.op);
+    return std::holds_alternative<Summarise>(node.op) ||
+           std::holds_alternative<Similarity>(node.op) || (estimate && !estimate->is_given());
+  });
+  if (reads_tokens) refuse("/predictor", "predictor");
+}
+
+/// Rows of V and O of a width of their own: kernels other than attend have one width for all rows.
+void check_head_dims(const Program& program, const PassContext& context) {
+  check_head_dim(context.document, "head_dim", program.head_dim, context.target,
+                 context.diagnostics);
+  if (value_dim(program) == program.head_dim) return;
+  check_head_dim(context.document, "head_dim_v", value_dim(program), context.target,
+                 context.diagnostics);
+  const auto refuse = [&](const char* pointer, const std::string& what) {
+    Diagnostic& d = context.diagnostics.add(
+        at_field(context.document, pointer, Code::kUnsupported, Severity::kError,
+                 what + " does not go with a head_dim_v of " + std::to_string(value_dim(program)) +
+                     " and a head_dim of " + std::to_string(program.head_dim) + " on " +
+                     context.target.name));
+    d.notes.emplace_back("only attend itself has rows of two widths");
+    d.helps.emplace_back("compile for the target cpu, or take one width for q, k and v");
+  };
+  if (find_op<Permute>(program) != nullptr) refuse("/permute", "permute");
+  const Attend& attend = attend_of(program);
+  if (attend.q_scale >= 0 || attend.v_scale >= 0) refuse("/quantise", "quantise");
+}
+
 /// Scales, biases and the statistics of a gate take the registers that a wide output leaves.
 void check_8_bit_head_dim(const Program& program, const PassContext& context) {
   const Attend& attend = attend_of(program);
@@ -208,8 +255,9 @@ Program legalize_for_target(Program program, const PassContext& context) {
   check_batch(program, context);
   if (context.target.kind == TargetKind::kCpu) return program;
   check_dtype(program, context);
-  check_head_dim(context.document, program.head_dim, context.target, context.diagnostics);
+  check_head_dims(program, context);
   check_8_bit_head_dim(program, context);
+  check_prepared_head_dim(program, context);
   check_prepared_tiles(program, context);
   check_estimates(program, context);
   check_steps(program, context);

@@ -53,7 +53,10 @@ Plan make_plan(const SpecDocument& document, const BuildOptions& options, const 
   Diagnostics found;
   plan.program = build_program(document, options, found);
   // The verifier would refuse it in words that help nobody.
-  if (!is_head_dim(options.head_dim)) check_head_dim(document, options.head_dim, target, found);
+  if (!is_head_dim(options.head_dim))
+    check_head_dim(document, "head_dim", options.head_dim, target, found);
+  if (const int width = value_dim(plan.program); width != options.head_dim && !is_head_dim(width))
+    check_head_dim(document, "head_dim_v", width, target, found);
   if (!found.has_errors()) {
     const TunedTiles* tuned = options.tuned ? &*options.tuned : nullptr;
     const PassContext context{plan.target,

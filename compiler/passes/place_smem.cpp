@@ -32,7 +32,8 @@ void place_wgmma(const Program& program, const PassContext& context) {
                                           .head_dim = program.head_dim,
                                           .query_buffers = plan.query_buffers.value,
                                           .most_step_keys = context.relief.most_step_keys,
-                                          .splits_kv = plan.split_kv.value != 1},
+                                          .splits_kv = plan.split_kv.value != 1,
+                                          .head_dim_v = program.head_dim_v},
                                          program);
   const WgmmaRegisters registers = registers_of(shape);
   plan.smem_bytes = {
@@ -59,6 +60,7 @@ Program place_smem(Program program, const PassContext& context) {
       .tile_k = plan.tile_k.value,
       .stages = plan.stages.value,
       .head_dim = program.head_dim,
+      .head_dim_v = program.head_dim_v,
       .votes = attend.gate && attend.gate->scope == GateScope::kTile,
       .values_on_demand = attend.gate && attend.gate->skips_v_load,
       .qk_bits = attend.q_scale >= 0 ? 8 : 16,

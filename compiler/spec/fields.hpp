@@ -128,7 +128,7 @@ inline constexpr double kSmallestF32 = std::numeric_limits<float>::min();
 
 // Legal integers that are no range, or stand beside one.
 inline constexpr std::array kLegalVersions{1};
-inline constexpr std::array kLegalHeadDims{64, 96, 128, 256};
+inline constexpr std::array kLegalHeadDims{64, 80, 96, 112, 128, 192, 256};
 inline constexpr std::array kColumnWidths{1, 8};
 inline constexpr std::array kLegalEstimateBits{4, 8, 16, 32};
 inline constexpr std::array kLegalComputeBits{8, 16};

@@ -91,6 +91,7 @@ struct AttentionSpec {
   Expr sink;                              ///< Site::kSink; empty: none
   std::optional<float> scale;             ///< softmax scale; absent: 1 / sqrt(head_dim)
   Choice<int> head_dim;                   ///< auto: the caller decides
+  Choice<int> head_dim_v;                 ///< of V and O; auto: the caller decides
   Choice<DType> dtype;                    ///< auto: the caller decides
   Weights normalise = Weights::kSoftmax;  ///< what becomes of logits
   bool lse = true;  ///< the log-sum-exp output may be asked for; of sigmoids there is none

@@ -137,6 +137,8 @@ using P = const Plan&;
 using A = AttendPlan;
 constexpr Row kRows[] = {
     {"head_dim", [](P p) { return from_caller(value_text(p.program.head_dim)); }, always},
+    {"head_dim_v", [](P p) { return from_caller(value_text(value_dim(p.program))); },
+     [](P p) { return value_dim(p.program) != p.program.head_dim; }},
     {"dtype", [](P p) { return from_caller(value_text(p.program.dtype)); }, always},
     {"attention.mask",
      [](P p) { return formula(attend_of(p.program).mask, "everything is visible"); }, always},

@@ -17,16 +17,24 @@ int control_bytes(const WgmmaShape& shape) {
 
 int smem_bytes(const WgmmaShape& shape) {
   const int queries = shape.block_rows() * shape.query_buffers * kOperandBytes;
-  const int keys_and_values =
-      shape.step_keys() * (shape.stages * shape.qk_bits + shape.value_stages * shape.v_bits) / 8;
-  return control_bytes(shape) + (queries + keys_and_values) * shape.head_dim;
+  const int keys = shape.step_keys() * shape.stages * shape.qk_bits / 8;
+  const int values = shape.step_keys() * shape.value_stages * shape.v_bits / 8;
+  return control_bytes(shape) + (queries + keys) * padded_dim(shape.head_dim) +
+         values * padded_dim(shape.value_dim());
 }
 
 std::string smem_formula(const WgmmaShape& shape) {
   const auto text_of = [](int number) { return std::to_string(number); };
   const std::string begin = text_of(control_bytes(shape)) + " + (" + text_of(shape.block_rows()) +
                             " * " + text_of(shape.query_buffers);
-  const std::string end = ") * " + text_of(shape.head_dim);
+  const std::string end = ") * " + text_of(padded_dim(shape.head_dim));
+  if (shape.value_dim() != shape.head_dim) {
+    const std::string bytes = " * " + text_of(kOperandBytes);
+    const std::string keys = " * " + text_of(shape.step_keys());
+    return begin + " + " + text_of(shape.stages) + keys + end + bytes + " + " +
+           text_of(shape.value_stages) + keys + " * " + text_of(padded_dim(shape.value_dim())) +
+           bytes;
+  }
   if (shape.qk_bits == 16 && shape.v_bits == 16) {
     return begin + " + (" + text_of(shape.stages) + " + " + text_of(shape.value_stages) + ") * " +
            text_of(shape.step_keys()) + end + " * " + text_of(kOperandBytes);

@@ -19,6 +19,12 @@ inline constexpr int kPanelElements = 64;
 /// Tokens of a panel of e4m3 columns.
 inline constexpr int kColumnPanelTokens = 64;
 
+/// Elements that a row takes in shared memory: whole panels, of which the copy engine fills what is
+/// behind the row's end with zeros.
+constexpr int padded_dim(int head_dim) {
+  return (head_dim + kPanelElements - 1) / kPanelElements * kPanelElements;
+}
+
 /// What the budget of a block depends on. `tile_k` is that of lists, masks and gates; a step of the
 /// main loop takes step_keys / tile_k of them.
 struct WgmmaShape {
@@ -34,13 +40,17 @@ struct WgmmaShape {
   bool has_gate = false;
   bool splits_kv = false;    ///< results are partial: in f32, to addresses that take registers
   bool packs_heads = false;  ///< of sequences: rows are those of all heads of a KV head
+  int head_dim_v = 0;        ///< of V and the output; 0: head_dim
   int block_rows() const { return tile_q * work_tiles; }                         ///< queries
   int warpgroups() const { return block_rows() / kWarpgroupRows; }               ///< that compute
   int warps() const { return warpgroups() * kWarpgroupThreads / kWarpThreads; }  ///< that compute
   int threads() const { return (warpgroups() + 1) * kWarpgroupThreads; }
-  /// Keys whose scores fit a consumer's registers beside its rows of the output.
+  int value_dim() const { return head_dim_v > 0 ? head_dim_v : head_dim; }
+  /// Keys whose scores fit a consumer's registers beside its rows of the output, and whose rows
+  /// leave shared memory for two stages.
   int step_keys() const {
-    return head_dim <= 2 * kPanelElements && !has_terms && most_step_keys >= 128 ? 128 : 64;
+    const bool fits = value_dim() <= 2 * kPanelElements && head_dim <= 3 * kPanelElements;
+    return fits && !has_terms && most_step_keys >= 128 ? 128 : 64;
   }
 };
 

@@ -77,6 +77,7 @@ std::string read_compile_request(const char* spec_json, std::size_t bytes,
                     std::string(spec_json, std::min(bytes, kMostJsonBytes + 1))};
   request.build = {known.head_dim, static_cast<DType>(known.dtype),
                    static_cast<BatchLayout>(known.batch)};
+  request.build.head_dim_v = known.head_dim_v;
   request.shape.reset();
   if (known.shape != nullptr) request.shape = launch_shape(about);
   return "";

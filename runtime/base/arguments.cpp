@@ -11,6 +11,7 @@ LaunchContract make_contract(const Plan& plan, DLDevice device) {
   contract.batch = plan.program.batch;
   contract.packs_heads = packs_heads(plan);
   contract.head_dim = plan.program.head_dim;
+  contract.head_dim_v = value_dim(plan.program);
   contract.tile_q = attend.tile_q;
   contract.tile_k = attend.columns >= 0 ? attend.keep_k : attend.tile_k;
   for (const Node& node : plan.program.nodes) {

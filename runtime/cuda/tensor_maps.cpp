@@ -41,13 +41,15 @@ void describe_rows(MapGeometry& geometry, const LaunchProgram& program, const Te
                    const std::int64_t (&extent)[kMaxRank], const std::byte* block) {
   constexpr std::uint64_t kElementBytes = 2;
   const std::uint64_t panel_bytes = count(map.panel_elements) * kElementBytes;
-  const std::uint64_t row_bytes = panel_bytes * count(map.panels);
+  const std::uint64_t row_bytes = map.row_elements > 0 ? count(map.row_elements) * kElementBytes
+                                                       : panel_bytes * count(map.panels);
   // The stride of a dimension of one means nothing to the caller, yet has to be a legal one.
   const auto stride_bytes = [&](int field, std::int64_t n) {
     const auto elements = read_field<std::int64_t>(program, field, block);
     return n > 1 ? count(elements) * kElementBytes : row_bytes;
   };
   geometry.element = map.dtype == DType::kF16 ? kTensorMapFloat16 : kTensorMapBFloat16;
+  if (map.row_elements > 0) geometry.extents[0] = count(map.row_elements);
   geometry.extents[1] = count(extent[2]);
   geometry.extents[2] = count(map.panels);
   geometry.stride_bytes = {stride_bytes(map.stride_n, extent[2]), panel_bytes,

@@ -75,6 +75,8 @@ Json basic_info(const EngineState& engine, const LoweredKernel& kernel) {
                {"dtype", name_of(kernel.contract.dtype)},
                {"tile", {{"q", kernel.contract.tile_q}, {"k", kernel.contract.tile_k}}},
                {"signature", signature_json(kernel.plan.program, kernel.contract)}};
+  if (kernel.contract.head_dim_v != kernel.contract.head_dim)
+    info["head_dim_v"] = kernel.contract.head_dim_v;
   if (const auto& gate = attend_of(kernel.plan.program).gate)
     info["gate"] = {{"scope", name_of(gate->scope)}};
   if (kernel.plan.target.has_wgmma) info["family"] = name_of(kernel.plan.attend.family.value);

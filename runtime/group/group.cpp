@@ -134,6 +134,9 @@ bool agree(const GroupState& group, const char* what, bool is_well, std::uint64_
 std::string group_refusal(const LaunchContract& contract) {
   if (contract.batch != BatchLayout::kUniform)
     return "a group takes batches of one length, not sequences or pages";
+  if (contract.head_dim_v != contract.head_dim)
+    return "head_dim_v " + std::to_string(contract.head_dim_v) +
+           ": a group exchanges rows of one width, that of q and k";
   if (contract.takes_lists) return "\"mask\": \"external\": a group does not cut lists of tiles";
   if (contract.takes_previous_lse)
     return "\"normalise\": \"previous_lse\": a group does not exchange it";

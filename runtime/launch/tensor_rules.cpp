@@ -40,16 +40,16 @@ ExtentNames names_for(BatchLayout batch) {
   return {};
 }
 
-/// q, k, v, o: rows of head_dim elements.
-TensorRule rows_rule(const char* name, bool of_keys, bool is_output, const LaunchContract& c,
-                     const Extents& e) {
+/// q, k, v, o: rows of `width` elements.
+TensorRule rows_rule(const char* name, bool of_keys, bool is_output, int width,
+                     const LaunchContract& c, const Extents& e) {
   const ExtentNames names = names_for(c.batch);
   if (of_keys) {
     return {name,
             dl_dtype(c.dtype),
             4,
             {names.k_entries, "heads_kv", names.k_rows, "d"},
-            {e.k_entries, e.heads_kv, e.k_rows, c.head_dim},
+            {e.k_entries, e.heads_kv, e.k_rows, width},
             Layout::kRows,
             is_output};
   }
@@ -57,7 +57,7 @@ TensorRule rows_rule(const char* name, bool of_keys, bool is_output, const Launc
           dl_dtype(c.dtype),
           4,
           {names.q_entries, "heads", names.q_rows, "d"},
-          {e.q_entries, e.heads, e.q_rows, c.head_dim},
+          {e.q_entries, e.heads, e.q_rows, width},
           Layout::kRows,
           is_output};
 }
@@ -156,13 +156,13 @@ const DLTensor* tensor_of(const lacuna_launch_args& args, TensorRole role) {
 TensorRule rule_of(TensorRole role, const LaunchContract& c, const Extents& e) {
   switch (role) {
     case TensorRole::kQ:
-      return rows_rule("q", false, false, c, e);
+      return rows_rule("q", false, false, c.head_dim, c, e);
     case TensorRole::kK:
-      return rows_rule("k", true, false, c, e);
+      return rows_rule("k", true, false, c.head_dim, c, e);
     case TensorRole::kV:
-      return rows_rule("v", true, false, c, e);
+      return rows_rule("v", true, false, c.head_dim_v, c, e);
     case TensorRole::kO:
-      return rows_rule("o", false, true, c, e);
+      return rows_rule("o", false, true, c.head_dim_v, c, e);
     case TensorRole::kLse:
       return lse_rule("lse", true, c, e);
     case TensorRole::kPreviousLse:

@@ -81,8 +81,10 @@ std::string variant_of(const VariantSpec& spec, const BuildOptions& options) {
   bare.tile = {};
   bare.attention.head_dim = {};
   bare.attention.dtype = {};
-  return cache::sha256_hex(print_spec(bare) + "\nhead_dim " + std::to_string(options.head_dim) +
-                           "\ndtype " + std::string(name_of(options.dtype)))
+  return cache::sha256_hex(
+             print_spec(bare) + "\nhead_dim " + std::to_string(options.head_dim) +
+             (options.head_dim_v > 0 ? "\nhead_dim_v " + std::to_string(options.head_dim_v) : "") +
+             "\ndtype " + std::string(name_of(options.dtype)))
       .substr(0, 32);
 }
 

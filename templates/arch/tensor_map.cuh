@@ -12,6 +12,7 @@ struct alignas(64) TensorMap {
 /// Where a box begins; out of bounds it is read as zeros and not written.
 struct BoxOrigin {
   int token, panel, head, batch;
+  int element = 0;  ///< of a panel; of rows that are no whole panels, of the row: panel is 0 then
 };
 
 /// A hint for lines that are read once (first to go) or by many blocks (last to go).

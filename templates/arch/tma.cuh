@@ -24,7 +24,7 @@ __device__ __forceinline__ void tma_load(const TensorMap& map, u32 target, Mbarr
   asm volatile(
       "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
       ".L2::cache_hint [%0], [%1, {%3, %4, %5, %6, %7}], [%2], %8;" ::"r"(target),
-      "l"(&map), "r"(full.address), "r"(0), "r"(at.token), "r"(at.panel), "r"(at.head),
+      "l"(&map), "r"(full.address), "r"(at.element), "r"(at.token), "r"(at.panel), "r"(at.head),
       "r"(at.batch), "l"(policy)
       : "memory");
 }
@@ -34,7 +34,7 @@ __device__ __forceinline__ void tma_store(const TensorMap& map, u32 source, cons
   asm volatile(
       "cp.async.bulk.tensor.5d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5, %6}], "
       "[%1];" ::"l"(&map),
-      "r"(source), "r"(0), "r"(at.token), "r"(at.panel), "r"(at.head), "r"(at.batch)
+      "r"(source), "r"(at.element), "r"(at.token), "r"(at.panel), "r"(at.head), "r"(at.batch)
       : "memory");
 }
 

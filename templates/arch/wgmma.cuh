@@ -52,6 +52,11 @@ __device__ __forceinline__ void fence_accumulator(float (&accumulator)[kBlocks][
   ", "                                                                               \
   "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
   "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define LACUNA_NAMES_96                                                              \
+  LACUNA_NAMES_64                                                                    \
+  ", "                                                                               \
+  "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
+  "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
 #define LACUNA_NAMES_128                                                                       \
   LACUNA_NAMES_64                                                                              \
   ", "                                                                                         \
@@ -66,6 +71,8 @@ __device__ __forceinline__ void fence_accumulator(float (&accumulator)[kBlocks][
   LACUNA_BLOCK(d, n), LACUNA_BLOCK(d, n + 1), LACUNA_BLOCK(d, n + 2), LACUNA_BLOCK(d, n + 3)
 #define LACUNA_REGISTERS_32(d) LACUNA_BLOCKS_4(d, 0), LACUNA_BLOCKS_4(d, 4)
 #define LACUNA_REGISTERS_64(d) LACUNA_REGISTERS_32(d), LACUNA_BLOCKS_4(d, 8), LACUNA_BLOCKS_4(d, 12)
+#define LACUNA_REGISTERS_96(d) \
+  LACUNA_REGISTERS_64(d), LACUNA_BLOCKS_4(d, 16), LACUNA_BLOCKS_4(d, 20)
 #define LACUNA_REGISTERS_128(d)                                                                   \
   LACUNA_REGISTERS_64(d), LACUNA_BLOCKS_4(d, 16), LACUNA_BLOCKS_4(d, 20), LACUNA_BLOCKS_4(d, 24), \
       LACUNA_BLOCKS_4(d, 28)
@@ -137,15 +144,18 @@ __device__ void wgmma_four_from_registers(float (&d)[kBlocks][4], const u32 (*a)
   LACUNA_WGMMA_FOUR_OF(ELEMENT, N, R, __VA_ARGS__, kDepth, 0) \
   LACUNA_WGMMA_FOUR_OF(ELEMENT, N, R, __VA_ARGS__, kColumns, 1)
 
-#define LACUNA_WGMMA_OF(ELEMENT)                                                           \
-  LACUNA_WGMMA(ELEMENT, 64, 32, 33, 34, 35, 36, 37)                                        \
-  LACUNA_WGMMA(ELEMENT, 128, 64, 65, 66, 67, 68, 69)                                       \
-  LACUNA_WGMMA(ELEMENT, 256, 128, 129, 130, 131, 132, 133)                                 \
-  LACUNA_WGMMA_FOUR(ELEMENT, 64, 32, "%32, %33, %34, %35", "%36, %37, %38, %39",           \
-                    "%40, %41, %42, %43", "%44, %45, %46, %47", 48, 49, 50, 51, 52)        \
-  LACUNA_WGMMA_FOUR(ELEMENT, 128, 64, "%64, %65, %66, %67", "%68, %69, %70, %71",          \
-                    "%72, %73, %74, %75", "%76, %77, %78, %79", 80, 81, 82, 83, 84)        \
-  LACUNA_WGMMA_FOUR(ELEMENT, 256, 128, "%128, %129, %130, %131", "%132, %133, %134, %135", \
+#define LACUNA_WGMMA_OF(ELEMENT)                                                                 \
+  LACUNA_WGMMA(ELEMENT, 64, 32, 33, 34, 35, 36, 37)                                              \
+  LACUNA_WGMMA(ELEMENT, 128, 64, 65, 66, 67, 68, 69)                                             \
+  LACUNA_WGMMA(ELEMENT, 192, 96, 97, 98, 99, 100, 101)                                           \
+  LACUNA_WGMMA(ELEMENT, 256, 128, 129, 130, 131, 132, 133)                                       \
+  LACUNA_WGMMA_FOUR(ELEMENT, 64, 32, "%32, %33, %34, %35", "%36, %37, %38, %39",                 \
+                    "%40, %41, %42, %43", "%44, %45, %46, %47", 48, 49, 50, 51, 52)              \
+  LACUNA_WGMMA_FOUR(ELEMENT, 128, 64, "%64, %65, %66, %67", "%68, %69, %70, %71",                \
+                    "%72, %73, %74, %75", "%76, %77, %78, %79", 80, 81, 82, 83, 84)              \
+  LACUNA_WGMMA_FOUR(ELEMENT, 192, 96, "%96, %97, %98, %99", "%100, %101, %102, %103",            \
+                    "%104, %105, %106, %107", "%108, %109, %110, %111", 112, 113, 114, 115, 116) \
+  LACUNA_WGMMA_FOUR(ELEMENT, 256, 128, "%128, %129, %130, %131", "%132, %133, %134, %135",       \
                     "%136, %137, %138, %139", "%140, %141, %142, %143", 144, 145, 146, 147, 148)
 LACUNA_WGMMA_OF(bf16)
 LACUNA_WGMMA_OF(f16)

@@ -12,6 +12,7 @@
 #include "args/attend_args.cuh"
 #include "args/expr.cuh"
 #include "args/split_args.cuh"
+#include "attend/head_dims.cuh"
 #include "attend/partial_results.cuh"
 #include "attend/row_ends.cuh"
 #include "base/math.cuh"
@@ -88,11 +89,12 @@ __device__ __forceinline__ void combine_elements(const Args& args, const Combine
   const long long head = static_cast<long long>(row.b) * attend.n_h + row.h;
   const long long token = head * attend.n_q + row.q;
   const ShareWeights<SplitKv<Config>::kItems> shares(args.split.partial_lse + token, tokens);
-  const float* partial = args.split.partial_o + token * Config::kHeadDim + row.column;
+  constexpr int kHeadDim = head_dim_v<Config>(0);
+  const float* partial = args.split.partial_o + token * kHeadDim + row.column;
   float o[kCombinedElements] = {};
 #pragma unroll
   for (int s = 0; s < SplitKv<Config>::kItems; ++s) {
-    const float4 part = *reinterpret_cast<const float4*>(partial + s * tokens * Config::kHeadDim);
+    const float4 part = *reinterpret_cast<const float4*>(partial + s * tokens * kHeadDim);
     o[0] = fmaf(shares.weight[s], part.x, o[0]);
     o[1] = fmaf(shares.weight[s], part.y, o[1]);
     o[2] = fmaf(shares.weight[s], part.z, o[2]);
@@ -112,9 +114,9 @@ __device__ __forceinline__ void combine_elements(const Args& args, const Combine
 /// A block takes as many queries of a head as it has threads for.
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void combine_shares(const Args& args) {
-  constexpr int kRowThreads = Config::kHeadDim / kCombinedElements;
+  constexpr int kRowThreads = head_dim_v<Config>(0) / kCombinedElements;
   constexpr int kRows = Config::kThreads / kRowThreads;
-  static_assert(Config::kHeadDim % kCombinedElements == 0, "a row is whole threads");
+  static_assert(head_dim_v<Config>(0) % kCombinedElements == 0, "a row is whole threads");
   const int blocks = ceil_div(args.attend.n_q, kRows);
   const int head = block_index() / blocks;
   const int row = thread_index() / kRowThreads;

@@ -40,7 +40,7 @@ __device__ __forceinline__ void multiply_warp_queries_keys(float (&scores)[kBloc
     const Element* key = row_of(slot);
     const char* pair = reinterpret_cast<const char*>(key + lane_index() % 4 * 2);
 #pragma unroll 1
-    for (int step = 0; step < QueryTile::kPanels * kPanelElements / 16; ++step) {
+    for (int step = 0; step < QueryTile::kElements / 16; ++step) {
       u32 a[4];
       read_query_fragment<QueryTile>(a, queries, warp, step);
       u32 b[2] = {0, 0};

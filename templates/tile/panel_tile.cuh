@@ -4,10 +4,12 @@
 //   panel 0: row 0 [8 chunks of 16 bytes], row 1, ...    chunk c of row r lies at c ^ (r % 8)
 //   panel 1: ...
 //
-// The permutation follows from the address alone, so panels begin at multiples of 1024 bytes.
+// The permutation follows from the address alone, so panels begin at multiples of 1024 bytes. Rows
+// that are no whole panels end within the last one; zeros are behind.
 #pragma once
 
 #include "arch/operand_descriptor.cuh"
+#include "base/ints.cuh"
 
 namespace lacuna {
 
@@ -15,13 +17,13 @@ inline constexpr int kPanelElements = 64;
 inline constexpr int kPanelRowBytes = 128;
 inline constexpr int kSwizzleRows = 8;  ///< after which the permutation repeats
 
-template <int kRows_, int kElements>
+template <int kRows_, int kElements_>
 struct PanelTile {
-  static constexpr int kRows = kRows_;
-  static constexpr int kPanels = kElements / kPanelElements;
+  static constexpr int kRows = kRows_, kElements = kElements_;
+  static constexpr int kPanels = ceil_div(kElements, kPanelElements);
   static constexpr int kPanelBytes = kRows * kPanelRowBytes;
   static constexpr int kBytes = kPanels * kPanelBytes;
-  static_assert(kElements % kPanelElements == 0 && kRows % 8 == 0);
+  static_assert(kElements % 16 == 0 && kRows % 8 == 0);
 
   /// Rows contiguous in the product's depth: queries or keys. Eight rows are 1024 bytes; within the
   /// swizzled line there is no leading step.

@@ -101,12 +101,13 @@ TEST_P(Kernel, GivesTheSameBitsUnderAnySchedule) {
 
 TEST_P(Kernel, KeepsANanInItsRow) {
   const std::size_t row = 33, d = static_cast<std::size_t>(GetParam().head_dim);
+  const auto d_v = static_cast<std::size_t>(GetParam().contract.head_dim_v);
   Problem problem = make_problem(GetParam(), shape_of(1, 1, 1, 70, 70), 13);
   problem.variant.problem.q[row * d + 3] = std::numeric_limits<double>::quiet_NaN();
   const Reported got = run(GetParam(), problem, kPlain);
   ASSERT_EQ(got.error, "");
   for (std::size_t x = 0; x < got.o.size(); ++x)
-    ASSERT_TRUE(x / d == row || !std::isnan(got.o[x])) << "row " << x / d;
+    ASSERT_TRUE(x / d_v == row || !std::isnan(got.o[x])) << "row " << x / d_v;
 }
 
 TEST_P(Kernel, ComputesTheSameWithoutReports) {

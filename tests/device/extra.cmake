@@ -113,7 +113,9 @@ set(short_tier
   flash_decoding_d128_bf16_sm_90a_pages alibi_d64_bf16_sm_90a_pages flash_decoding_d128_bf16_sm_100a_pages
   window_d64_f16_sm_90a_pages dense_d64_bf16_sm_100a_sequences
   quest_d64_bf16_sm_100a_pages streaming_d64_bf16_sm_100a_sequences skip_softmax_d64_bf16_sm_100a_pages
-  topk_blocks_d64_bf16_sm_100a_pages relmax_d64_bf16_sm_100a_sequences)
+  topk_blocks_d64_bf16_sm_100a_pages relmax_d64_bf16_sm_100a_sequences
+  dense_d80_bf16_sm_90a dense_d192_bf16_sm_90a bsfa_d112_f16_sm_100a split_mla_d192_f16_sm_100a
+  external_mask_d80_f16_sm_90a mla_d192_bf16_sm_90a)
 
 foreach(name dense window document softcap alibi bsfa skip-softmax)
   device_kernel(specs/${name}.json 64 bf16)
@@ -186,6 +188,17 @@ foreach(arch sm_100a sm_90a)
 endforeach()
 device_kernel(tests/device/specs/split-dense.json 256 f16 sm_90a)
 device_kernel(tests/device/specs/split-dense.json 96 f16)
+
+# Rows that are no whole panels of 64 elements, wide ones, and rows of V of a width of their own.
+foreach(arch sm_100a sm_90a)
+  device_kernel(specs/dense.json 80 bf16 ${arch})
+  device_kernel(specs/dense.json 192 bf16 ${arch})
+  device_kernel(specs/bsfa.json 112 f16 ${arch})
+  device_kernel(specs/external-mask.json 80 f16 ${arch})
+  device_kernel(tests/device/specs/mla.json 192 bf16 ${arch})
+  device_kernel(tests/device/specs/mla-tile-gate.json 192 f16 ${arch})
+  device_kernel(tests/device/specs/split-mla.json 192 f16 ${arch})
+endforeach()
 
 # Masks that divide; integers, bits, hashes and tables of many shapes.
 foreach(arch sm_100a sm_90a)

@@ -37,6 +37,9 @@ const std::map<std::string, Twin> kTwins = {
     {"int8-tile-gate", {"int8-tile-gate", true, false}},
     {"int8-gap-or-max", {"int8-gap-or-max", true, false}},
     {"int8-closing-gate", {"int8-closing-gate", true, false}},
+    {"mla", {"dense", false, false}},
+    {"mla-tile-gate", {"bsfa", false, false}},
+    {"split-mla", {"dense", false, false}},
     {"split-dense", {"dense", false, false}},
     {"split-window", {"window", true, false}},
     {"split-row-sink", {"row-sink", false, false}},
@@ -202,6 +205,7 @@ Problem make_problem(const Subject& subject, numerics::Case shape, std::uint32_t
   shape.variant = twin == kTwins.end() ? subject.spec : twin->second.variant;
   shape.dtype = subject.dtype;
   shape.d = subject.head_dim;
+  shape.d_v = subject.contract.head_dim_v;
   if (subject.contract.takes_order) shape.n_k = shape.n_q;  // they are permuted alike
   auto variant = numerics::make_variant(shape, subject.tile, seed);
   if (twin != kTwins.end()) {

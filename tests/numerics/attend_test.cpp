@@ -58,6 +58,28 @@ std::vector<Case> head_dims_of_cpu() {
   return cases;
 }
 
+/// Those of GPUs that are no whole panels of 64 elements, wide ones, and rows of V and O of a width
+/// of their own; each variant in the short tier with one of them.
+std::vector<Case> other_head_dims() {
+  struct Widths {
+    int d, d_v;
+  };
+  constexpr Widths kWidths[] = {{80, 0}, {112, 0}, {192, 0}, {192, 128}, {64, 128}};
+  std::vector<Case> cases;
+  std::size_t turn = 0;
+  for (const char* variant : {"dense", "window", "bsfa", "lists", "softcap"}) {
+    for (std::size_t n = 0; n < std::size(kWidths); ++n) {
+      if (!test::by_tier(true, n == turn % std::size(kWidths))) continue;
+      Case c{variant, dtypes()[turn % 2], kWidths[n].d, 2, 4, 2, 161,
+             275,     Fill::kUneven,      n % 2 == 1};
+      c.d_v = kWidths[n].d_v;
+      cases.push_back(c);
+    }
+    ++turn;
+  }
+  return cases;
+}
+
 /// Every variant at the lengths where tiles begin, end and are missing. In the short tier with
 /// kernels that are there: kinds() has a variant's other head dims.
 std::vector<Case> shapes() {
@@ -125,6 +147,7 @@ std::vector<Case> narrow_lists() {
 INSTANTIATE_TEST_SUITE_P(NarrowLists, Attend, testing::ValuesIn(narrow_lists()), name_of_case);
 INSTANTIATE_TEST_SUITE_P(Kinds, Attend, testing::ValuesIn(kinds()), name_of_case);
 INSTANTIATE_TEST_SUITE_P(CpuHeadDims, Attend, testing::ValuesIn(head_dims_of_cpu()), name_of_case);
+INSTANTIATE_TEST_SUITE_P(OtherHeadDims, Attend, testing::ValuesIn(other_head_dims()), name_of_case);
 INSTANTIATE_TEST_SUITE_P(Shapes, Attend, testing::ValuesIn(shapes()), name_of_case);
 INSTANTIATE_TEST_SUITE_P(Values, Attend, testing::ValuesIn(value_cases(variant_names())),
                          name_of_case);

@@ -37,7 +37,7 @@ OutputError compare_output(const Variant& variant, const oracle::Output& expecte
                            const Reported& got, double warp_band) {
   OutputError error;
   double sum = 0, sum_error = 0, largest = 0, largest_error = 0;
-  const auto d = static_cast<std::size_t>(variant.problem.d);
+  const auto d = static_cast<std::size_t>(variant.problem.value_dim());
   for (std::size_t row = 0; row < expected.lse.size(); ++row) {
     if (expected.row_margin[row] < warp_band) continue;
     const auto same_class = [](double a, double b) {

@@ -56,6 +56,7 @@ CompiledKernel compile(TestEngine& engine, const Case& c) {
   lacuna_compile_options options{};
   options.struct_size = sizeof options;
   options.head_dim = c.d;
+  options.head_dim_v = c.d_v;
   options.dtype = abi_dtype(c.dtype);
   if (lacuna_compile(engine.engine, spec.data(), spec.size(), &options, &made.kernel) !=
           LACUNA_OK ||
@@ -102,7 +103,7 @@ TestEngine& engine() {
 
 TestKernel::TestKernel(TestEngine& engine, const Case& c) {
   const auto [found, is_new] =
-      engine.kernels.try_emplace(std::tuple(spec_text(c), c.d, c.dtype), CompiledKernel{});
+      engine.kernels.try_emplace(std::tuple(spec_text(c), c.d, c.d_v, c.dtype), CompiledKernel{});
   if (is_new) found->second = compile(engine, c);
   static_cast<CompiledKernel&>(*this) = found->second;
 }
@@ -112,8 +113,9 @@ Binding::Binding(bool is_cuda, const Case& c, const Variant& variant) : tensors(
   reuse = variant.reuse;
   q = tensors.upload(variant.problem.q, c.dtype, {c.n_b, c.n_h, c.n_q, c.d}, c.token_major);
   k = tensors.upload(variant.problem.k, c.dtype, {c.n_b, c.n_h_kv, c.n_k, c.d}, c.token_major);
-  v = tensors.upload(variant.problem.v, c.dtype, {c.n_b, c.n_h_kv, c.n_k, c.d}, c.token_major);
-  o = tensors.poisoned(c.dtype, {c.n_b, c.n_h, c.n_q, c.d}, c.token_major);
+  v = tensors.upload(variant.problem.v, c.dtype, {c.n_b, c.n_h_kv, c.n_k, c.value_dim()},
+                     c.token_major);
+  o = tensors.poisoned(c.dtype, {c.n_b, c.n_h, c.n_q, c.value_dim()}, c.token_major);
   lse = tensors.poisoned(DType::kF32, {c.n_b, c.n_h, c.n_q}, false);
   counts = tensors.poisoned_i32({c.n_b, c.n_h, grid.q_tiles, 3});
   tile_mask = tensors.poisoned_u8({c.n_b, c.n_h, grid.q_tiles, grid.k_tiles});

@@ -30,7 +30,8 @@ struct CompiledKernel {
 struct TestEngine {
   lacuna_engine* engine = nullptr;
   bool is_cuda = false;
-  std::map<std::tuple<std::string, int, DType>, CompiledKernel> kernels;  ///< by spec, d and dtype
+  std::map<std::tuple<std::string, int, int, DType>, CompiledKernel>
+      kernels;  ///< by spec, d, d_v and dtype
   TestEngine();
   ~TestEngine();
   TestEngine(const TestEngine&) = delete;

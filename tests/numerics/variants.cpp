@@ -43,25 +43,26 @@ double element(Fill fill, int row, int channel, bool is_query, Random& random) {
   return x;
 }
 
-std::vector<double> make_tensor(const Case& c, int heads, int tokens, bool is_query,
+std::vector<double> make_tensor(const Case& c, int heads, int tokens, int width, bool is_query,
                                 Random& random) {
   std::vector<double> out;
   out.reserve(static_cast<std::size_t>(c.n_b * heads) * static_cast<std::size_t>(tokens) *
-              static_cast<std::size_t>(c.d));
+              static_cast<std::size_t>(width));
   for (int head = 0; head < c.n_b * heads; ++head)
     for (int row = 0; row < tokens; ++row)
-      for (int channel = 0; channel < c.d; ++channel)
+      for (int channel = 0; channel < width; ++channel)
         out.push_back(round_to(c.dtype, element(c.fill, row, channel, is_query, random)));
   return out;
 }
 
 oracle::Problem make_problem(const Case& c, Random& random) {
   oracle::Problem p;
-  p.n_b = c.n_b, p.n_h = c.n_h, p.n_h_kv = c.n_h_kv, p.n_q = c.n_q, p.n_k = c.n_k, p.d = c.d;
+  p.n_b = c.n_b, p.n_h = c.n_h, p.n_h_kv = c.n_h_kv, p.n_q = c.n_q, p.n_k = c.n_k, p.d = c.d,
+  p.d_v = c.d_v;
   p.scale = as_f32(1 / std::sqrt(static_cast<double>(c.d)));
-  p.q = make_tensor(c, c.n_h, c.n_q, true, random);
-  p.k = make_tensor(c, c.n_h_kv, c.n_k, false, random);
-  p.v = make_tensor(c, c.n_h_kv, c.n_k, false, random);
+  p.q = make_tensor(c, c.n_h, c.n_q, c.d, true, random);
+  p.k = make_tensor(c, c.n_h_kv, c.n_k, c.d, false, random);
+  p.v = make_tensor(c, c.n_h_kv, c.n_k, c.value_dim(), false, random);
   return p;
 }
 
@@ -147,7 +148,8 @@ std::string name_of(Fill fill) {
 
 std::string Case::text() const {
   std::ostringstream out;
-  out << variant << "_" << name_of(dtype) << "_d" << d << "_b" << n_b << "_h" << n_h << "_"
+  out << variant << "_" << name_of(dtype) << "_d" << d
+      << (d_v > 0 && d_v != d ? "v" + std::to_string(d_v) : "") << "_b" << n_b << "_h" << n_h << "_"
       << n_h_kv << "_n" << n_q << "_" << n_k << "_" << name_of(fill)
       << (token_major ? "_token_major" : "");
   std::string name = out.str();

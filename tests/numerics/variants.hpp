@@ -41,6 +41,8 @@ struct Case {
   int n_b = 1, n_h = 2, n_h_kv = 1, n_q = 128, n_k = 128;
   Fill fill = Fill::kNormal;
   bool token_major = false;  ///< [batch, tokens, heads, d] in memory, padded rows; else contiguous
+  int d_v = 0;               ///< of v and o; 0: d
+  int value_dim() const { return d_v > 0 ? d_v : d; }
   std::string text() const;
 };
 

@@ -189,9 +189,9 @@ void attend_row(const Problem& p, const Tiling& t, int b, int h, int q, const Ke
                 Output& out) {
   const RowLogits logits = logits_of(p, b, h, q, keys);
   const std::size_t row = query_index(p, b, h, q);
-  double* o = out.o.data() + row * static_cast<std::size_t>(p.d);
+  double* o = out.o.data() + row * static_cast<std::size_t>(p.value_dim());
   if (logits.is_nan) {
-    std::fill(o, o + p.d, std::numeric_limits<double>::quiet_NaN());
+    std::fill(o, o + p.value_dim(), std::numeric_limits<double>::quiet_NaN());
     out.lse[row] = p.is_sigmoid ? 0 : std::numeric_limits<double>::quiet_NaN();
     return;
   }
@@ -199,8 +199,8 @@ void attend_row(const Problem& p, const Tiling& t, int b, int h, int q, const Ke
     out.lse[row] = 0;
     for (int k = 0; k < p.n_k; ++k) {
       const double s = logits.s[static_cast<std::size_t>(k)];
-      const double* v = row_at(p.v, key_index(p, b, h, k), p.d);
-      for (int c = 0; c < p.d && s > -kInfinity; ++c) o[c] += v[c] / (1 + std::exp(-s));
+      const double* v = row_at(p.v, key_index(p, b, h, k), p.value_dim());
+      for (int c = 0; c < p.value_dim() && s > -kInfinity; ++c) o[c] += v[c] / (1 + std::exp(-s));
     }
     return;
   }
@@ -212,7 +212,7 @@ void attend_row(const Problem& p, const Tiling& t, int b, int h, int q, const Ke
   }
   const double largest = std::max(logits.largest, sink);
   const WeightFactors rounded = weight_factors(p, t, logits, keys);
-  double* reach = out.reach.data() + row * static_cast<std::size_t>(p.d);
+  double* reach = out.reach.data() + row * static_cast<std::size_t>(p.value_dim());
   double l = std::exp(sink - largest);
   for (int k = 0; k < p.n_k; ++k) {
     const auto x = static_cast<std::size_t>(k);
@@ -220,20 +220,20 @@ void attend_row(const Problem& p, const Tiling& t, int b, int h, int q, const Ke
     const double weight = std::exp(logits.s[x] - largest);
     l += weight;
     if (keys.use[x] != 2) continue;
-    const double* v = row_at(p.v, key_index(p, b, h, k), p.d);
-    for (int c = 0; c < p.d; ++c) {
+    const double* v = row_at(p.v, key_index(p, b, h, k), p.value_dim());
+    for (int c = 0; c < p.value_dim(); ++c) {
       o[c] += weight * rounded.factor[x] * v[c];
       reach[c] += weight * rounded.reach[x] * std::abs(v[c]);
     }
   }
-  for (int c = 0; c < p.d; ++c) o[c] /= l, reach[c] /= l;
+  for (int c = 0; c < p.value_dim(); ++c) o[c] /= l, reach[c] /= l;
   out.lse[row] = (largest + std::log(l)) / unit;
 }
 
 Output empty_output(const Problem& p) {
   const std::size_t rows = query_index(p, p.n_b, 0, 0);
   Output out;
-  out.o.assign(rows * static_cast<std::size_t>(p.d), 0.0);
+  out.o.assign(rows * static_cast<std::size_t>(p.value_dim()), 0.0);
   out.reach.assign(out.o.size(), 0.0);
   out.lse.assign(rows, -kInfinity);
   out.row_margin.assign(rows, kInfinity);

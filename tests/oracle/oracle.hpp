@@ -16,9 +16,10 @@ namespace lacuna::oracle {
 
 struct Problem {
   int n_b = 1, n_h = 1, n_h_kv = 1, n_q = 0, n_k = 0, d = 0;
+  int d_v = 0;  ///< of v and o; 0: d
   double scale = 0;
   std::vector<double> q, k,
-      v;  ///< contiguous [n_b, n_h(_kv), n, d], already rounded to the dtype under test
+      v;  ///< contiguous [n_b, n_h(_kv), n, d or d_v], already rounded to the dtype under test
   /// Added to q . k before the scale, [n_b, n_h, n_q] and [n_b, n_h, n_k]. Empty: nothing.
   std::vector<double> row_bias, column_bias;
   /// Weights relative to the row's running maximum are rounded to e4m3 of 448 * weight, tile by
@@ -32,6 +33,8 @@ struct Problem {
   std::function<double(int q, int h, int b)> sink;
   bool lse_is_base_2 = false;  ///< else natural
   bool is_sigmoid = false;     ///< weights are sigmoids, which nothing divides; lse is 0
+
+  int value_dim() const { return d_v > 0 ? d_v : d; }
 };
 
 inline constexpr int kWarpRows = 16;

@@ -133,9 +133,26 @@ TEST(Wgmma, TilesThatItCannotHaveAreThoseOfMma) {
 
 TEST(Wgmma, ProgramsThatItCannotComputeAreThoseOfMma) {
   EXPECT_EQ(family_of(planned(make_document(), {.head_dim = 96})),
-            "mma: head_dim 96: rows are not whole panels of 64");
+            "mma: head_dim 96: 64, 80, 112, 128, 192 and 256 are laid out");
   EXPECT_EQ(family_of(planned(read_document(R"("loader": "cp_async")"))),
             "mma: loader \"cp_async\": wgmma takes what TMA has loaded");
+}
+
+TEST(Wgmma, RowsOfOtherWidthsAreOf16BitTilesOfOneHead) {
+  const std::string ours = "wgmma: the tensor cores of sm_90a by TMA";
+  for (const int d : {80, 112, 192}) {
+    const PlannedWgmma p = planned(make_document(), {.head_dim = d});
+    EXPECT_EQ(family_of(p), ours) << d;
+    EXPECT_EQ(tiles_of(p), d == 192 ? "128x64x2" : "128x128x2") << d;
+  }
+  EXPECT_EQ(tiles_of(planned(make_document(), {.head_dim = 192, .head_dim_v = 128})), "128x128x2");
+  EXPECT_EQ(family_of(planned(make_document(), {.head_dim = 64, .head_dim_v = 128})),
+            "mma: head_dim_v 128: rows of O do not fit those of queries");
+  EXPECT_EQ(family_of(planned(read_document(R"("tile": {"split_kv": 2})"), {.head_dim = 80})),
+            "mma: tile.split_kv: partial results are of whole panels, head_dim_v is 80");
+  EXPECT_EQ(
+      family_of(planned(make_document(), {.head_dim = 112, .batch = BatchLayout::kSequences})),
+      "mma: head_dim 112: rows are not whole panels of 64, which heads that share tiles are");
 }
 
 TEST(Wgmma, SmallOperandsHaveMoreStages) {
@@ -246,7 +263,7 @@ TEST(Wgmma, TheCallerMayAskForAFamily) {
   EXPECT_EQ(planned(make_document(), {.family = AttendFamily::kWgmma}).diagnostics, "");
   EXPECT_EQ(planned(make_document(), {.head_dim = 96, .family = AttendFamily::kWgmma}).diagnostics,
             "error : attend: the wgmma family was asked for, but cannot be\n"
-            "note: head_dim 96: rows are not whole panels of 64\n");
+            "note: head_dim 96: 64, 80, 112, 128, 192 and 256 are laid out\n");
 }
 
 TEST(Wgmma, MeasuredTilesDecideWhoseTheyAre) {

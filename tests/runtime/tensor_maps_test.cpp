@@ -147,6 +147,31 @@ TEST_F(TensorMaps, HeadDimAndTypeAreThePlans) {
   EXPECT_EQ(requests[0].stride_bytes, (Extents{512, 128, 200 * 512, 4 * 200 * 512}));
 }
 
+TEST_F(TensorMaps, RowsThatAreNoWholePanelsEndWithinABox) {
+  for (const TensorRole role : {TensorRole::kQ, TensorRole::kK, TensorRole::kV, TensorRole::kO})
+    bind(role, 0x10000, {2, 4, 200, 80});
+  bound.shape = {2, 4, 4, 200, 200};
+  ASSERT_TRUE(encode(program_of(kNamedOnly, {.head_dim = 80})));
+  for (const Request& request : requests) {
+    EXPECT_EQ(request.extents, (Extents{80, 200, 1, 4, 2}));
+    EXPECT_EQ(request.stride_bytes, (Extents{160, 128, 200 * 160, 4 * 200 * 160}));
+    EXPECT_EQ(request.box[0], 64U);
+  }
+}
+
+TEST_F(TensorMaps, RowsOfValuesAndOutputsHaveAWidthOfTheirOwn) {
+  for (const TensorRole role : {TensorRole::kQ, TensorRole::kK})
+    bind(role, 0x10000, {2, 4, 200, 192});
+  for (const TensorRole role : {TensorRole::kV, TensorRole::kO})
+    bind(role, 0x20000, {2, 4, 200, 128});
+  bound.shape = {2, 4, 4, 200, 200};
+  ASSERT_TRUE(encode(program_of(kNamedOnly, {.head_dim = 192, .head_dim_v = 128})));
+  ASSERT_EQ(requests.size(), 4U);
+  EXPECT_EQ(requests[1].extents, (Extents{64, 200, 3, 4, 2}));
+  EXPECT_EQ(requests[2].extents, (Extents{64, 200, 2, 4, 2}));
+  EXPECT_EQ(requests[3].extents, (Extents{64, 200, 2, 4, 2}));
+}
+
 TEST_F(TensorMaps, StridesAreTheCallersAlsoThoseOfZero) {
   BoundTensor& k = at(TensorRole::kK);
   k.stride[0] = 0;             // one batch entry for all

@@ -39,7 +39,7 @@ constexpr const char* kEverything = R"({
   "$schema": "schema.json", "$comment": "any text",
   "version": 1, "name": "every-thing_2", "doc": "D", "source": "S",
   "attention": { "$comment": "here too", "mask": "k <= q", "score": "s * a", "sink": "a - h",
-                 "scale": 0.1, "head_dim": [64, 128], "dtype": "f16", "lse": false,
+                 "scale": 0.1, "head_dim": [64, 128], "head_dim_v": 128, "dtype": "f16", "lse": false,
                  "lse_base": "2" },
   "params": {
     "$comment": "and here",

@@ -226,7 +226,7 @@ TEST(FieldTable, NearestLegalValuesLieOnBothSides) {
   EXPECT_EQ(nearest_legal(q, 100), (std::vector{96, 112}));
   EXPECT_EQ(nearest_legal(q, 0), std::vector{16});
   EXPECT_EQ(nearest_legal(q, 1e9), std::vector{256});
-  EXPECT_EQ(nearest_legal(*find_field("attention", "head_dim"), 100), (std::vector{96, 128}));
+  EXPECT_EQ(nearest_legal(*find_field("attention", "head_dim"), 100), (std::vector{96, 112}));
   const SpecField& columns = *find_field("predictor.tile", "k");
   EXPECT_EQ(nearest_legal(columns, 3), (std::vector{1, 8}));
   EXPECT_EQ(nearest_legal(columns, 12), (std::vector{8, 16}));

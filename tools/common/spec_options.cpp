@@ -82,10 +82,17 @@ CLI::Validator one_of(std::vector<std::string> legal) {
       "");
 }
 
+void add_head_dim_v_option(CLI::App& verb, std::optional<int>& head_dim_v) {
+  verb.add_option("--head-dim-v", head_dim_v,
+                  "Head dim of V and O (the spec's first, else that of Q and K)")
+      ->type_name("N");
+}
+
 void add_lowering_options(CLI::App& verb, LoweringOptions& options, const std::string& arch_help) {
   add_arch_option(verb, options.archs, arch_help);
   verb.add_option("--head-dim", options.head_dim, "Head dim (the spec's first, else 128)")
       ->type_name("N");
+  add_head_dim_v_option(verb, options.head_dim_v);
   add_dtype_option(verb, options.dtype,
                    "Element type: bf16, f16, f32 (the spec's first, else bf16)");
   verb.add_option_function<std::string>(
@@ -104,6 +111,7 @@ void add_variant_options(CLI::App& verb, VariantOptions& options) {
   verb.add_option("--head-dim", options.head_dims, "Head dims (the spec's first, else 128)")
       ->delimiter(',')
       ->type_name("N");
+  add_head_dim_v_option(verb, options.head_dim_v);
   add_list_option(verb, "--dtype", options.dtypes,
                   "Element types: bf16, f16 (the spec's first, else bf16)");
   add_list_option(
@@ -125,6 +133,7 @@ BuildOptions build_options(const VariantSpec& spec, const LoweringOptions& optio
   const auto& dtypes = spec.attention.dtype.values;
   result.head_dim = options.head_dim.value_or(head_dims.empty() ? 128 : head_dims.front());
   result.dtype = options.dtype.value_or(dtypes.empty() ? DType::kBF16 : dtypes.front());
+  result.head_dim_v = options.head_dim_v.value_or(0);
   result.batch = options.batch;
   result.relief = options.relief;
   return result;
@@ -133,6 +142,7 @@ BuildOptions build_options(const VariantSpec& spec, const LoweringOptions& optio
 std::vector<BuildOptions> build_variants(const VariantSpec& spec, const VariantOptions& options) {
   LoweringOptions one;
   one.relief = options.relief;
+  one.head_dim_v = options.head_dim_v;
   const BuildOptions usual = build_options(spec, one);
   const auto or_usual = []<class T>(std::vector<T> values, T one) {
     if (values.empty()) values.push_back(one);

@@ -16,6 +16,7 @@ namespace lacuna::tools {
 struct LoweringOptions {
   std::vector<std::string> archs;  ///< names of targets; checked
   std::optional<int> head_dim;     ///< absent: the spec's first, else 128
+  std::optional<int> head_dim_v;   ///< absent: the spec's first, else as head_dim
   std::optional<DType> dtype;      ///< absent: the spec's first, else bf16
   int relief = 0;                  ///< BuildOptions::relief
   BatchLayout batch = BatchLayout::kUniform;
@@ -25,6 +26,7 @@ struct LoweringOptions {
 struct VariantOptions {
   std::vector<std::string> archs;  ///< names of targets; checked
   std::vector<int> head_dims;
+  std::optional<int> head_dim_v;  ///< of all of them
   std::vector<DType> dtypes;
   std::vector<BatchLayout> batches;
   int relief = 0;
@@ -33,7 +35,7 @@ struct VariantOptions {
 /// Rejects what is not one of `legal`, with the nearest of them.
 CLI::Validator one_of(std::vector<std::string> legal);
 
-/// --arch (a comma list), --head-dim, --dtype, --batch, --relief.
+/// --arch (a comma list), --head-dim, --head-dim-v, --dtype, --batch, --relief.
 void add_lowering_options(CLI::App& verb, LoweringOptions& options, const std::string& arch_help);
 
 /// The same with comma lists.

@@ -105,6 +105,7 @@ void run_interpreted(const Program& program, const HostArgs& args) {
                 {args.params, program.params.size()},
                 program.dtype,
                 program.head_dim,
+                value_dim(program),
                 ceil_div(args.n_q, attend.tile_q),
                 ceil_div(args.n_k, attend.columns >= 0 ? attend.keep_k : attend.tile_k)};
   const std::int64_t work_tiles = std::int64_t{args.n_b} * args.n_h * job.q_tiles;

@@ -95,14 +95,14 @@ bool decide_gate(const Attend& attend, int rows, bool first, Worker& worker) {
 
 Worker::Worker(const Job& job)
     : tile_k(static_cast<std::size_t>(job.attend.tile_k)),
-      softmax(job.attend.tile_q, job.head_dim, job.attend.normalise == Weights::kSigmoid) {
+      softmax(job.attend.tile_q, job.head_dim_v, job.attend.normalise == Weights::kSigmoid) {
   const auto tile_q = static_cast<std::size_t>(job.attend.tile_q);
   const auto d = static_cast<std::size_t>(job.head_dim);
   q.resize(tile_q * d);
   k_columns.resize(tile_k * d);
-  v.resize(tile_k * d);
+  v.resize(tile_k * static_cast<std::size_t>(job.head_dim_v));
   logits.resize(tile_q * tile_k);
-  output.resize(d);
+  output.resize(static_cast<std::size_t>(job.head_dim_v));
   gated.resize(tile_q);
   bindings.parameters = job.params;
   bindings.set(Variable::kNQ, job.args.n_q);
@@ -145,7 +145,7 @@ std::uint8_t visit_tile(const Job& job, const WorkTile& row, bool masked, bool f
   compute_logits(job, row, masked, worker);
   const bool all_gated = decide_gate(job.attend, row.rows, first, worker);
   if (!all_gated) {
-    load_rows(args.v, job.dtype, row.head_kv, worker.keys, job.head_dim, worker.v.data());
+    load_rows(args.v, job.dtype, row.head_kv, worker.keys, job.head_dim_v, worker.v.data());
   }
   for (int r = 0; r < row.rows; ++r) {
     const bool gated = worker.gated[static_cast<std::size_t>(r)];
@@ -194,7 +194,7 @@ void write_results(const Job& job, const WorkTile& row, Worker& worker) {
         worker.output[c] *= scale[c] / kLargestE4M3;
       }
     }
-    store_row(args.o, job.dtype, row.head, row.q0 + r, job.head_dim, worker.output.data());
+    store_row(args.o, job.dtype, row.head, row.q0 + r, job.head_dim_v, worker.output.data());
   }
 }
 

@@ -20,7 +20,7 @@ struct Job {
   const HostArgs& args;
   std::span<const ParamView> params;
   DType dtype;
-  int head_dim;
+  int head_dim, head_dim_v;
   int q_tiles, k_tiles;  ///< k_tiles: columns, if they are gathered
 };
 

@@ -11,11 +11,12 @@ namespace {
 Shape choose_shape(const Program& program, const Attend& attend, int width) {
   Shape shape;
   shape.head_dim = program.head_dim;
+  shape.head_dim_v = value_dim(program);
   shape.tile_q = attend.tile_q;
   shape.tile_k = attend.tile_k;
   const int registers = host_cpu().registers;
   shape.keys = choose_panels(shape.tile_k, shape.head_dim, width, registers);
-  shape.values = choose_panels(shape.head_dim, shape.tile_k, width, registers);
+  shape.values = choose_panels(shape.head_dim_v, shape.tile_k, width, registers);
   return shape;
 }
 
@@ -49,7 +50,7 @@ bool compile_kernel(const Program& program, Kernel& kernel, std::string& error) 
             ", tile_q and tile_k: expected sizes, got a program whose tiles are still open";
     return false;
   }
-  const int width = choose_width(program.head_dim);
+  const int width = choose_width(std::min(program.head_dim, value_dim(program)));
   kernel.name = program.name;
   kernel.shape = choose_shape(program, attend, width);
   kernel.dtype = program.dtype;

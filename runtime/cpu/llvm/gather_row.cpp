@@ -36,11 +36,11 @@ std::int32_t list_keys(const Gathering& g) {
   return kept;
 }
 
-/// Copies rows of k or v side by side, to where the next call does the same.
-const std::byte* gather_rows(const Gathering& g, const HostTensor& tensor, const std::int32_t* keys,
-                             std::int64_t count) {
-  const auto row_bytes = static_cast<std::size_t>(g.kernel.shape.head_dim) *
-                         static_cast<std::size_t>(size_bytes(g.kernel.dtype));
+/// Copies rows of k or v, of `width` elements, side by side, to where the next call does the same.
+const std::byte* gather_rows(const Gathering& g, const HostTensor& tensor, int width,
+                             const std::int32_t* keys, std::int64_t count) {
+  const auto row_bytes =
+      static_cast<std::size_t>(width) * static_cast<std::size_t>(size_bytes(g.kernel.dtype));
   std::byte* rows = g.scratch.gathered_rows.data();
   const auto bytes = static_cast<std::int64_t>(size_bytes(g.kernel.dtype));
   const auto* head = static_cast<const std::byte*>(tensor.data) +
@@ -57,9 +57,9 @@ void visit_gathered(const Gathering& g, int rows, int scored, std::int32_t first
   Frame& frame = g.scratch.frame;
   const Kernels& functions = g.kernel.functions;
   const std::int32_t* keys = g.scratch.keys.data() + first;
-  const std::int64_t stride = g.kernel.shape.head_dim;
-  functions.pack_k(gather_rows(g, g.args.k, keys, count), stride, count, g.scratch.k_panels);
-  frame.v_is_finite = functions.pack_v(gather_rows(g, g.args.v, keys, count), stride, count,
+  const int d = g.kernel.shape.head_dim, d_v = g.kernel.shape.head_dim_v;
+  functions.pack_k(gather_rows(g, g.args.k, d, keys, count), d, count, g.scratch.k_panels);
+  frame.v_is_finite = functions.pack_v(gather_rows(g, g.args.v, d_v, keys, count), d_v, count,
                                        g.scratch.v_panels) != 0;
   std::copy_n(keys, count, frame.gathered);
   // Slots past the last key repeat it: in range for parameters indexed by it, masked all the same.
@@ -117,9 +117,10 @@ void attend_gathered_row(const Kernel& kernel, const HostArgs& args, const WorkT
                     .scratch = scratch,
                     .h_kv = row.h / (args.n_h / args.n_h_kv),
                     .columns = ceil_div(args.n_k, kernel.keep_k)};
-  scratch.gathered_rows.resize(static_cast<std::size_t>(kernel.shape.tile_k) *
-                               static_cast<std::size_t>(kernel.shape.head_dim) *
-                               static_cast<std::size_t>(size_bytes(kernel.dtype)));
+  scratch.gathered_rows.resize(
+      static_cast<std::size_t>(kernel.shape.tile_k) *
+      static_cast<std::size_t>(std::max(kernel.shape.head_dim, kernel.shape.head_dim_v)) *
+      static_cast<std::size_t>(size_bytes(kernel.dtype)));
   begin_rows(kernel, args, row, rows, scored, frame);
   const std::int32_t kept = list_keys(g);
   const auto total = static_cast<std::int32_t>(scratch.keys.size());

@@ -144,7 +144,7 @@ Array Stages::input(std::string_view name) const {
   const int d = program_.head_dim;
   if (name == "q") return view_array(a.q, element, a.n_b, a.n_h, a.n_q, d);
   if (name == "k") return view_array(a.k, element, a.n_b, a.n_h_kv, a.n_k, d);
-  if (name == "v") return view_array(a.v, element, a.n_b, a.n_h_kv, a.n_k, d);
+  if (name == "v") return view_array(a.v, element, a.n_b, a.n_h_kv, a.n_k, value_dim(program_));
   if (name == "previous_lse") {
     return view_array(a.previous_lse, Element::kF32, a.n_b, a.n_h, a.n_q);
   }
@@ -218,7 +218,7 @@ void stage_columns(const Program& program, const Attend& attend, Array& bits,
 void stage_results(const Program& program, StagedLaunch& staged) {
   HostArgs& args = staged.args;
   args.o =
-      give(make_array(element_of(program.dtype), args.n_b, args.n_h, args.n_q, program.head_dim),
+      give(make_array(element_of(program.dtype), args.n_b, args.n_h, args.n_q, value_dim(program)),
            staged);
   if (!args.lse.data) return;
   args.lse = give(make_array(Element::kF32, args.n_b, args.n_h, args.n_q), staged);
@@ -273,7 +273,7 @@ void finish_stages(const Program& program, const HostArgs& caller, const StagedL
     unpermute(view_array(from, element, made.n_b, made.n_h, made.n_q, width), order_of(caller),
               view_array(to, element, made.n_b, made.n_h, made.n_q, width), caller.threads);
   };
-  copy(made.o, caller.o, element_of(program.dtype), program.head_dim);
+  copy(made.o, caller.o, element_of(program.dtype), value_dim(program));
   if (caller.lse.data) copy(made.lse, caller.lse, Element::kF32, 1);
 }
 

@@ -145,13 +145,14 @@ typedef enum lacuna_batch {
 
 typedef struct lacuna_compile_options {
   size_t struct_size;
-  int32_t head_dim; /* 64, 96, 128, 256; on the CPU every multiple of 8 up to 512 */
+  int32_t head_dim; /* 64, 80, 96, 112, 128, 192, 256; on the CPU every multiple of 8 up to 512 */
   lacuna_dtype dtype;
   const char* path; /* shown in errors; NULL: "<memory>" */
   const lacuna_shape*
       shape; /* about the problems it is for: tuned tiles of the nearest measured shape are taken
                 (lacuna tune); NULL: those of the largest. Any shape may be launched */
   lacuna_batch batch; /* what launches will pass: a kernel is made for one of them */
+  int32_t head_dim_v; /* of v and o, the same values; 0: the spec's first, else head_dim */
 } lacuna_compile_options;
 
 /* Reads, checks and lowers a spec. Nothing is compiled for the GPU yet; the CPU code is. */
@@ -171,7 +172,8 @@ LACUNA_API void lacuna_kernel_destroy(lacuna_kernel* kernel);
 LACUNA_API lacuna_status lacuna_prepare(lacuna_kernel* kernel);
 
 /* Facts about a kernel as JSON; valid while the kernel lives.
- *   always    {spec, device, target, head_dim, dtype, tile: {q, k}, signature}
+ *   always    {spec, device, target, head_dim, dtype, tile: {q, k}, signature}; head_dim_v where
+ *             it is not head_dim
  *             signature: {tensors: ["q", ...], parameters: [{name, dtype, shape, minimum,
  *             maximum, default, unit, doc}], lse, keeps_selection}: inputs that a launch has
  *             to be given, and parameters; bounds without end are "inf" and "-inf", a

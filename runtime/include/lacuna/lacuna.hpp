@@ -160,6 +160,7 @@ struct CompileOptions {
   DLDataType dtype = bf16;
   Shape shape = {};  ///< about the problems it is for, as in lacuna_compile_options; n_q 0: none
   Batch batch = Batch::kUniform;
+  std::int32_t head_dim_v = 0;  ///< of v and o; 0: the spec's first, else head_dim
 };
 
 namespace detail {
@@ -178,7 +179,8 @@ inline lacuna_compile_options to_raw(const CompileOptions& options, const Spec& 
           to_dtype(options.dtype),
           spec.path().c_str(),
           options.shape.n_q > 0 ? &shape : nullptr,
-          static_cast<lacuna_batch>(options.batch)};
+          static_cast<lacuna_batch>(options.batch),
+          options.head_dim_v};
 }
 }  // namespace detail
 

@@ -2,6 +2,7 @@
 // the depth of the load pipeline. The host's formula (compiler/target) is the same.
 #pragma once
 
+#include "attend/head_dims.cuh"
 #include "base/kinds.cuh"
 #include "pipeline/gate.cuh"
 #include "pipeline/split_kv.cuh"
@@ -13,8 +14,8 @@ template <class Config>
 struct AttendShape {
   static constexpr int kThreads = 32 * Config::kWarps;
   static constexpr int kKeyBlocks = Config::kTileK / 8;  ///< score accumulators, 8 keys each
-  static constexpr int kColumnBlocks =
-      Config::kHeadDim / 8;  ///< output accumulators, 8 columns each
+  static constexpr int kHeadDimV = head_dim_v<Config>(0);
+  static constexpr int kColumnBlocks = kHeadDimV / 8;  ///< output accumulators, 8 columns each
   /// Steps of the product with V: weights of 16 keys, or 32 in 8 bits, are one `a` fragment.
   static constexpr int kKeySteps = Config::kTileK * Config::kVBits / 256;
   static constexpr bool kHasGate = Config::kGateScope != GateScope::kNone;
@@ -34,9 +35,9 @@ struct AttendShape {
   using QueryTile = ByteTile<Config::kTileQ, Config::kHeadDim * Config::kQkBits / 8>;
   using KeyTile = ByteTile<Config::kTileK, Config::kHeadDim * Config::kQkBits / 8>;
   /// e4m3 values lie transposed, a row for each channel.
-  using ValueTile = ByteTile<kHasE4m3Values ? Config::kHeadDim : Config::kTileK,
-                             kHasE4m3Values ? Config::kTileK : Config::kHeadDim * 2>;
-  using OutputTile = SmemTile<Config::kTileQ, Config::kHeadDim>;
+  using ValueTile = ByteTile<kHasE4m3Values ? kHeadDimV : Config::kTileK,
+                             kHasE4m3Values ? Config::kTileK : kHeadDimV * 2>;
+  using OutputTile = SmemTile<Config::kTileQ, kHeadDimV>;
 
   /// Keys run kStages tiles ahead; values trail them by two, or wait for the gate's decision.
   static constexpr int kValueAhead = Config::kSkipsVLoad ? 0 : Config::kStages - 2;
@@ -45,20 +46,22 @@ struct AttendShape {
   static constexpr int kPendingGroups =
       Config::kSkipsVLoad ? smaller(Config::kStages - 2, 1) : Config::kStages - 2;
 
-  /// The queries' place is the output's in the end, which may need more.
-  static constexpr int kKeysOffset = OutputTile::kBytes;
+  /// The queries' place is the output's in the end: either may need more.
+  static constexpr int kKeysOffset = larger(OutputTile::kBytes, QueryTile::kBytes);
   static constexpr int kValuesOffset = kKeysOffset + Config::kStages * KeyTile::kBytes;
   static constexpr int kVoteOffset = kValuesOffset + kValueSlots * ValueTile::kBytes;
   /// Dynamic shared memory of one block:
   ///   head_dim * (2 * tile_q + tile_k * (stages * qk_bits / 8
   ///                                      + (skips_v_load ? 2 : stages) * v_bits / 8))
   ///   + (gate scope tile ? 16 * warps : 0)
+  /// where each operand has its own width: tile_q that of the wider of queries and output.
   static constexpr int kSmemBytes =
       kVoteOffset + (kVotesByTile ? GateVote<Config::kWarps>::kBytes : 0);
 
   static_assert(Config::kTileQ == kWarpRows * Config::kWarps, "a warp owns 16 query rows");
   static_assert(Config::kTileK % 16 == 0, "the product with V takes 16 keys a step");
-  static_assert(Config::kHeadDim % 32 == 0, "rows are whole swizzle groups of 64 bytes");
+  static_assert(Config::kHeadDim * Config::kQkBits % 256 == 0 && kHeadDimV % 16 == 0,
+                "a step of a product takes 32 bytes of a row");
   static_assert(Config::kStages >= 2, "a tile is loaded while another is in use");
   static_assert(!Config::kSkipsVLoad || (kVotesByTile && Config::kSkipsPv),
                 "loads belong to the whole block, and PV needs them");

@@ -130,13 +130,17 @@ class WgmmaConsumer : protected ConsumerBase<Config, Hooks, Args> {
       constexpr int kSteps = Config::kHeadDim / 16;
       if constexpr (Shape::kKeepsQueries) {
 #pragma unroll
-        for (int n = 0; n < kSteps; n += 4) {
+        for (int n = 0; n + 4 <= kSteps; n += 4) {
           const unsigned long long keys_of[4] = {
               k.at(Step::along_step(n) + first), k.at(Step::along_step(n + 1) + first),
               k.at(Step::along_step(n + 2) + first), k.at(Step::along_step(n + 3) + first)};
           wgmma_four_from_registers<Element, Contiguous::kDepth>(scores[g], query_ + n, keys_of,
                                                                  n != 0);
         }
+#pragma unroll
+        for (int n = kSteps / 4 * 4; n < kSteps; ++n)
+          wgmma_from_registers<Element, Contiguous::kDepth>(
+              scores[g], query_[n], k.at(Step::along_step(n) + first), n != 0);
       } else {
 #pragma unroll
         for (int n = 0; n < kSteps; ++n) {

@@ -164,7 +164,7 @@ class ConsumerBase {
     const WorkTile row = Shape::kOwnRows ? reload_row() : row_;
     const TensorArg& o = args_.attend.o;
     Element* head = static_cast<Element*>(o.data) + row.b * o.stride_b + row.h * o.stride_h;
-    constexpr int kChunks = Config::kHeadDim / 8;
+    constexpr int kChunks = Shape::kHeadDimV / 8;
     constexpr int kThreads = Shape::kConsumerThreads / Config::kWorkTiles;
     for (int n = thread_of_row(); n < Config::kTileQ * kChunks; n += kThreads) {
       const int q = row.q0 + n / kChunks;
@@ -263,7 +263,7 @@ class ConsumerBase {
   /// O through the queries' place, which is then the producer's again; that of an item of a split
   /// row goes another way.
   __device__ __forceinline__ void write_results() {
-    using Tile = typename Shape::QueryTile;
+    using Tile = typename Shape::OutputTile;
     const Row row = reload_row();
     const float sum[2] = {quad_sum(softmax_.sum[0]), quad_sum(softmax_.sum[1])};
     const u32 staging = smem_.queries(queries_.slot(), warpgroup_);
@@ -312,7 +312,7 @@ class ConsumerBase {
   /// O through the queries' place, which the copy engine does not read.
   __device__ __forceinline__ void write_packed_rows(const Row& row, const float (&sum)[2],
                                                     u32 staging) {
-    using Tile = typename Shape::QueryTile;
+    using Tile = typename Shape::OutputTile;
     float denominators[2] = {sum[0], sum[1]};
     take_sinks<Config, Hooks>(denominators, args_of<Config>(args_, row), row.b, lane_rows(row),
                               softmax_, to_log2_, range_log2());

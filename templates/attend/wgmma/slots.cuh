@@ -12,6 +12,17 @@
 
 namespace lacuna {
 
+/// Where a box of 16-bit rows of kElements begins. Of whole panels these are a dimension of the
+/// map; of others the row is, so that the copy engine knows where it ends.
+template <int kElements>
+__device__ __forceinline__ BoxOrigin panel_origin(int token, int panel, int head, int batch) {
+  if constexpr (kElements % kPanelElements == 0) {
+    return {token, panel, head, batch};
+  } else {
+    return {token, 0, head, batch, panel * kPanelElements};
+  }
+}
+
 /// Rows of 16-bit elements, for slots of kRows that are loaded kBoxRows at a time.
 template <int kRows, int kBoxRows, int kHeadDim>
 struct PanelSlot {
@@ -24,7 +35,7 @@ struct PanelSlot {
     return static_cast<u32>(box * Tile::kPanelBytes + n * kBoxRows * kPanelRowBytes);
   }
   __device__ __forceinline__ static BoxOrigin origin(int token, int box, int head, int batch) {
-    return {token, box, head, batch};
+    return panel_origin<kHeadDim>(token, box, head, batch);
   }
 };
 

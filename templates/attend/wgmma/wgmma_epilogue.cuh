@@ -43,7 +43,7 @@ __device__ __forceinline__ void store_output(const TensorMap& o, u32 staging, in
 #pragma unroll
     for (int p = 0; p < Tile::kPanels; ++p) {
       tma_store(o, staging + p * Tile::kPanelBytes + warp * kWarpRows * kPanelRowBytes,
-                {first_row, p, row.h, row.b});
+                panel_origin<Tile::kElements>(first_row, p, row.h, row.b));
     }
     tma_store_commit();
   }

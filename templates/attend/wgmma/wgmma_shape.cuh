@@ -42,6 +42,7 @@
 
 #include "arch/mbarrier.cuh"
 #include "arch/warpgroup.cuh"
+#include "attend/head_dims.cuh"
 #include "attend/wgmma/gather_columns.cuh"
 #include "attend/wgmma/slots.cuh"
 #include "base/select.cuh"
@@ -77,7 +78,7 @@ struct WgmmaShape {
   /// Does each warpgroup have a work tile of its own?
   static constexpr bool kOwnRows = Config::kWorkTiles > 1;
   static constexpr int kStepTiles = Config::kStepKeys / Config::kTileK;
-  static constexpr int kColumnBlocks = Config::kHeadDim / 8;
+  static constexpr int kHeadDimV = head_dim_v<Config>(0);
   static constexpr bool kHasE4m3Values = Config::kVBits == 8;
   static constexpr bool kHas8Bits = Config::kQkBits == 8;
   static constexpr bool kHasGate = Config::kGateScope != GateScope::kNone;
@@ -111,7 +112,10 @@ struct WgmmaShape {
                                             : Config::kWarpgroups == 2 ? 240
                                                                        : 160;
 
-  using QueryTile = PanelTile<kWarpgroupRows, Config::kHeadDim>;  ///< of one warpgroup; then its O
+  using QueryTile = PanelTile<kWarpgroupRows, Config::kHeadDim>;  ///< of one warpgroup
+  using OutputTile = PanelTile<kWarpgroupRows, kHeadDimV>;        ///< in the place of its queries
+  /// Accumulators of the output, 8 columns each: of whole panels of V, as wgmma multiplies them.
+  static constexpr int kColumnBlocks = OutputTile::kPanels * kPanelElements / 8;
   using StepTile = PanelTile<Config::kStepKeys, Config::kHeadDim>;
   /// kRows rows of the head's queries or keys, kBoxRows of a box.
   template <int kRows, int kBoxRows>
@@ -120,9 +124,8 @@ struct WgmmaShape {
   using QuerySlot = RowSlot<kWarpgroupRows, kWarpgroupRows>;
   using KeySlot = RowSlot<Config::kStepKeys, Config::kTileK>;
   using ValueSlot =
-      typename Select<kHasE4m3Values,
-                      ColumnSlot<Config::kStepKeys, Config::kTileK, Config::kHeadDim>,
-                      PanelSlot<Config::kStepKeys, Config::kTileK, Config::kHeadDim>>::Type;
+      typename Select<kHasE4m3Values, ColumnSlot<Config::kStepKeys, Config::kTileK, kHeadDimV>,
+                      PanelSlot<Config::kStepKeys, Config::kTileK, kHeadDimV>>::Type;
   static constexpr int kKeyRowBytes =
       smaller(Config::kHeadDim * Config::kQkBits / 8, kPanelRowBytes);
   using Message = StepMessage<kStepTiles>;
@@ -176,6 +179,13 @@ struct WgmmaShape {
                 "steps without values take a place of their own else");
   static_assert(Config::kQkBits == 16 || Config::kQkBits == 8, "int8 is the only integer format");
   static_assert(Config::kVBits == 16 || Config::kVBits == 8, "e4m3 is the only 8-bit format of V");
+  static_assert(OutputTile::kBytes <= QueryTile::kBytes, "rows of O lie where queries did");
+  static_assert(
+      (Config::kHeadDim % kPanelElements == 0 && kHeadDimV == Config::kHeadDim) ||
+          !(kHas8Bits || Config::kGathers || packs_heads<Config>()),
+      "integers, gathered keys and rows of several heads are of whole panels of one width");
+  static_assert(kHeadDimV % kPanelElements == 0 || !SplitKv<Config>::kIsSplit,
+                "partial results are of whole panels");
   static_assert(!kHas8Bits || (Config::kHeadDim <= 128 && Config::kWarpgroups == 2),
                 "the product of e4m3 values has registers of its own");
   static_assert(kHas8Bits || !kHasE4m3Values, "e4m3 values come with int8 keys");

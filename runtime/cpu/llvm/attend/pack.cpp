@@ -175,7 +175,7 @@ void emit_pack_v(Emitter& e, const Shape& shape, DType dtype) {
       // 0 times what is finite remains 0; NaN and infinity leave NaN.
       return e.fma(e.splat(x), e.constant_like(zeros, 0), zeros);
     };
-    return Emitter::Values{for_columns(e, shape.head_dim, carried[0], pack)};
+    return Emitter::Values{for_columns(e, shape.head_dim_v, carried[0], pack)};
   };
   Value* zeros =
       e.loop(e.index(0), function->getArg(2), 1, {e.splat(e.constant(0.0F))}, pack_key)[0];
@@ -200,7 +200,7 @@ void emit_store_o(Emitter& e, const Shape& shape, DType dtype, bool scales_v) {
     Value* from = e.at(e.f32(), o, e.ir.CreateMul(row, e.index(shape.values.padded_columns())));
     Value* to =
         e.at(storage_type(e, dtype), function->getArg(1), e.ir.CreateMul(row, function->getArg(2)));
-    for_columns(e, shape.head_dim, [&](Value* column, bool is_vector) {
+    for_columns(e, shape.head_dim_v, [&](Value* column, bool is_vector) {
       Value* place = e.at(e.f32(), from, column);
       const auto load = [&](Value* at) {
         return is_vector ? e.load_vector(at) : e.load(e.f32(), at, 4);

@@ -30,9 +30,9 @@ Panels choose_panels(int columns, int depth, int width, int registers);
 
 /// Everything about one compiled attend op that generator and driver must agree on.
 struct Shape {
-  int head_dim = 0, tile_q = 0, tile_k = 0;
+  int head_dim = 0, head_dim_v = 0, tile_q = 0, tile_k = 0;
   Panels keys;    ///< columns: keys of a tile; depth: head_dim
-  Panels values;  ///< columns: head_dim; depth: keys of a tile
+  Panels values;  ///< columns: head_dim_v; depth: keys of a tile
 };
 
 }  // namespace lacuna::host

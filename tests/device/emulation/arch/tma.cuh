@@ -18,7 +18,7 @@ inline ::emulation::BoxMap box_map(const TensorMap& map) {
   return box;
 }
 inline ::emulation::BoxCoordinates coordinates(const BoxOrigin& at) {
-  return {0, at.token, at.panel, at.head, at.batch};
+  return {at.element, at.token, at.panel, at.head, at.batch};
 }
 
 inline void tma_load(const TensorMap& map, u32 target, Mbarrier full, const BoxOrigin& at,
