@@ -11,6 +11,7 @@
 #include "compiler/diag/diagnostic.hpp"
 #include "compiler/ir/program.hpp"
 #include "compiler/target/target.hpp"
+#include "compiler/target/variant.hpp"
 
 namespace lacuna {
 
@@ -42,6 +43,9 @@ struct AttendPlan {
   Chosen<int> step_keys;        ///< of a step of the main loop: whole tiles
   Chosen<int> value_stages;     ///< places of values; `stages` are those of keys
   Chosen<int> query_buffers;    ///< query tiles in shared memory
+  Chosen<Producer> producer;    ///< of the kernel, with the two below (target/choose_variant.hpp)
+  Chosen<Consumer> consumer;
+  Chosen<GatePolicy> gate_policy;  ///< wgmma only
   Chosen<Loader> loader;        ///< kGather: attend gathers columns
   Chosen<int> qk_bits, v_bits;  ///< 16: as the caller passes them
   Chosen<QuantGroup> qk_group;  ///< with 8 bits

@@ -12,35 +12,15 @@
 
 namespace lacuna {
 
-/// How rows of keys and values are found: one after the other, by a list, or by pages.
-enum class RowSource { kRows, kGathered, kPages };
-
-template <RowSource kOrder, class Tile, int kThreads>
-struct SelectLoader {
-  using Type = RowTileLoader<Tile, kThreads>;
-};
-template <class Tile, int kThreads>
-struct SelectLoader<RowSource::kGathered, Tile, kThreads> {
-  using Type = GatherLoader<Tile, kThreads>;
-};
-template <class Tile, int kThreads>
-struct SelectLoader<RowSource::kPages, Tile, kThreads> {
-  using Type = PageLoader<Tile, kThreads>;
-};
-
-template <class Config>
+/// `RowLoader`: RowTileLoader, GatherLoader or PageLoader, as keys and values lie.
+template <class Config, template <class Tile, int kThreads> class RowLoader>
 struct AttendOperands {
   using Shape = AttendShape<Config>;
   using Element = typename Config::Element;
   static constexpr bool kHasPages = batch_layout<Config>(0) == BatchLayout::kPages;
-  static constexpr RowSource kRowSource = Config::kGathers ? RowSource::kGathered
-                                          : kHasPages      ? RowSource::kPages
-                                                           : RowSource::kRows;
   using QueryLoader = RowTileLoader<typename Shape::QueryTile, Shape::kThreads>;
-  using KeyLoader =
-      typename SelectLoader<kRowSource, typename Shape::KeyTile, Shape::kThreads>::Type;
-  using ValueLoader =
-      typename SelectLoader<kRowSource, typename Shape::ValueTile, Shape::kThreads>::Type;
+  using KeyLoader = RowLoader<typename Shape::KeyTile, Shape::kThreads>;
+  using ValueLoader = RowLoader<typename Shape::ValueTile, Shape::kThreads>;
 
   template <class Args>
   __device__ __forceinline__ static QueryLoader queries(const Args& args, const WorkTile& row) {
