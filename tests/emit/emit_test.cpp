@@ -133,10 +133,24 @@ TEST(Cuda, ALaneOpensAGateOfOneStatisticThatStaysOpen) {
     };
     document.spec.gate->skip = parsed(c.skip);
     document.spec.gate->exempt = parsed(c.exempt);
+    document.spec.gate->skips_exp = false;  // or it would be decided ahead
     const std::string text = source_text(emit_cuda(plan_of(document), document));
     const std::string line = std::string("using GatePolicy = lacuna::") + c.expected + ";\n";
     EXPECT_NE(text.find(line), std::string::npos) << c.skip << ", exempt " << c.exempt;
   }
+}
+
+TEST(Cuda, TheFileNamesThePartsThatThePlanChose) {
+  const SpecDocument document = make_document(true);
+  for (const char* target : {"sm_80", "sm_90a"}) {
+    const Plan plan = plan_of(document, target);
+    const std::string text = source_text(emit_cuda(plan, document));
+    for (const std::string_view type : {device_type(plan.attend.producer.value),
+                                        device_type(plan.attend.consumer.value)})
+      EXPECT_NE(text.find(std::string(type) + ";\n"), std::string::npos) << type;
+  }
+  const std::string text = source_text(emit_cuda(plan_of(document, "sm_90a"), document));
+  EXPECT_NE(text.find("  using GatePolicy = lacuna::GateAhead;\n"), std::string::npos) << text;
 }
 
 /// What the source for `keep` after integers of pairs says of its threshold.
