@@ -61,8 +61,7 @@ void read(ParseContext& context, Summary& summary) {
   } else {
     reader.fail(
         Code::kProgramSyntax,
-        "expected mean, mean(n), tokens, antidiagonal(n), last(n), min_max or stride(n), got '" +
-            text + "'",
+        "expected " + all_forms() + ", got '" + text + "'",
         reader.span(begin, begin + text.size()));
   }
 }

@@ -2,6 +2,7 @@
 #include "compiler/lower/block.hpp"
 #include "compiler/lower/config.hpp"
 #include "compiler/lower/predict/estimate_kernels.hpp"
+#include "compiler/spec/summary.hpp"
 #include "compiler/target/estimate_block.hpp"
 
 namespace lacuna {
@@ -48,10 +49,10 @@ Chosen<int> blocks_of_cells(const EstimateParts& parts, int smem_bytes) {
 
 Kernels token_kernels(const EstimateParts& parts) {
   const bool is_last = parts.estimate.rows.kind == SummaryKind::kLast;
-  const bool is_stride = parts.estimate.rows.kind == SummaryKind::kStride;
+  const int step = row_tokens(parts.estimate.rows, parts.estimate.tile_q).step;
   Kernel kernel{.name = "estimate",
                 .because = is_last     ? "the last queries are compared with keys"
-                           : is_stride ? "some queries of each tile are compared with keys"
+                           : step > 1 ? "some queries of each tile are compared with keys"
                                        : "queries are compared with keys",
                 .header = "select/tokens/tokens.cuh",
                 .function = "predict_tokens",
@@ -60,9 +61,8 @@ Kernels token_kernels(const EstimateParts& parts) {
                                 : striding_grid(parts, 1),
                 .threads = block_threads(),
                 .smem_bytes = token_smem(parts)};
-  if (is_stride)
-    kernel.config.push_back(
-        integer("kRowStride", parts.estimate.rows.count, "/predictor/estimate/q"));
+  if (step > 1)
+    kernel.config.push_back(integer("kRowStride", step, "/predictor/estimate/q"));
   add_token_operands(parts, kernel);
   add_scores(parts, numbers_of_tokens(parts, is_last), kernel);
   if (!is_last) kernel.slots.push_back(kept_slot(parts.plan, parts.select));
