@@ -150,15 +150,8 @@ struct Project {
 bool operator==(const Project& a, const Project& b);
 
 /// A number for each tile (i, j) of tile_q x tile_k tokens (tile_k = 1, 8, 16: columns), f32:
-/// `score` and `p` of predictor.keep. Rows r of query tile i and columns c of key tile j:
-///   kMean          one each: the summary
-///   kCellMean      cells of `count` tokens, rows and columns of their own: each cell's summary
-///   kTokens        the tile's real tokens
-///   kAntidiagonal  cells of `count` tokens; dot(r, c) = sum over s of q[r*count + count-1-s] .
-///                  k[c*count + s], divided by count; missing tokens of the last cell count as 0
-///   kLast          (queries only) the last min(count, n_q) tokens of the sequence, for every i
-///   kMinMax        (keys only) one each; dot = sum of max(q[d] * smallest[d], q[d] * largest[d])
-///   kStride        (queries only) the tile's tokens whose number is a multiple of `count`
+/// `score` and `p` of predictor.keep. Rows r of query tile i and columns c of key tile j, and dot(r,
+/// c) of two of them: SummaryKind (spec/spec.hpp).
 /// With `from` nothing is compared: a tile has one pair, its logit is temperature * from(i, j).
 /// A column is visible to a row if attention.mask leaves some pair of their tokens visible (decided
 /// by interval analysis for summaries and cells, by the mask itself for single tokens).

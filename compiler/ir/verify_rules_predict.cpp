@@ -88,7 +88,7 @@ constexpr OpRule<Estimate> kEstimate[] = {
        return !e.is_given() || (is_plain && e.reduce == Reduce::kMax);
      }},
     {"rows and columns are mean and mean, min_max or tokens, mean(n) and mean(m), antidiagonal(n) "
-     "both, or tokens, last(n) or stride(n) and tokens",
+     "both, or all or some of the tokens and tokens",
      [](const Program&, const Node&, const Estimate& e) {
        return are_compared(e.rows, e.columns);
      }},
