@@ -20,8 +20,8 @@ bool permutes(const Plan& plan) { return find_op<Permute>(plan.program) != nullp
 /// A part of the kernel as a type.
 template <class Part>
 ConfigField part(const char* name, const Chosen<Part>& chosen) {
-  return {"using", name, std::string(device_type(chosen.value)), kNoField, chosen.origin,
-          chosen.reason};
+  return {"using",  name,          std::string(device_type(chosen.value)),
+          kNoField, chosen.origin, chosen.reason};
 }
 
 /// What the wgmma family has besides.

@@ -8,8 +8,8 @@
 
 namespace lacuna {
 
-/// Can the gate be decided with the next tiles' scores computed? Of scope tile, by the largest score
-/// of the tile alone, and with something to save.
+/// Can the gate be decided with the next tiles' scores computed? Of scope tile, by the largest
+/// score of the tile alone, and with something to save.
 bool decides_by_tile_max(const Attend& attend);
 
 /// The consumer of a block of the wgmma family, by its operands and rows. The budget of the block

@@ -145,8 +145,8 @@ TEST(Cuda, TheFileNamesThePartsThatThePlanChose) {
   for (const char* target : {"sm_80", "sm_90a"}) {
     const Plan plan = plan_of(document, target);
     const std::string text = source_text(emit_cuda(plan, document));
-    for (const std::string_view type : {device_type(plan.attend.producer.value),
-                                        device_type(plan.attend.consumer.value)})
+    for (const std::string_view type :
+         {device_type(plan.attend.producer.value), device_type(plan.attend.consumer.value)})
       EXPECT_NE(text.find(std::string(type) + ";\n"), std::string::npos) << type;
   }
   const std::string text = source_text(emit_cuda(plan_of(document, "sm_90a"), document));

@@ -33,8 +33,7 @@ TEST(Summary, RowsOfATileAreAsFarApartAsTheTableSays) {
 }
 
 TEST(Summary, AllFormsStandInOneSentence) {
-  EXPECT_EQ(all_forms(),
-            "mean, mean(n), tokens, antidiagonal(n), last(n), min_max or stride(n)");
+  EXPECT_EQ(all_forms(), "mean, mean(n), tokens, antidiagonal(n), last(n), min_max or stride(n)");
 }
 
 std::string read_file(const fs::path& path) {

@@ -51,9 +51,9 @@ Kernels token_kernels(const EstimateParts& parts) {
   const bool is_last = parts.estimate.rows.kind == SummaryKind::kLast;
   const int step = row_tokens(parts.estimate.rows, parts.estimate.tile_q).step;
   Kernel kernel{.name = "estimate",
-                .because = is_last     ? "the last queries are compared with keys"
+                .because = is_last    ? "the last queries are compared with keys"
                            : step > 1 ? "some queries of each tile are compared with keys"
-                                       : "queries are compared with keys",
+                                      : "queries are compared with keys",
                 .header = "select/tokens/tokens.cuh",
                 .function = "predict_tokens",
                 .config = token_config(parts),
@@ -61,8 +61,7 @@ Kernels token_kernels(const EstimateParts& parts) {
                                 : striding_grid(parts, 1),
                 .threads = block_threads(),
                 .smem_bytes = token_smem(parts)};
-  if (step > 1)
-    kernel.config.push_back(integer("kRowStride", step, "/predictor/estimate/q"));
+  if (step > 1) kernel.config.push_back(integer("kRowStride", step, "/predictor/estimate/q"));
   add_token_operands(parts, kernel);
   add_scores(parts, numbers_of_tokens(parts, is_last), kernel);
   if (!is_last) kernel.slots.push_back(kept_slot(parts.plan, parts.select));

@@ -177,7 +177,8 @@ class TokenLogits {
       visible = Hooks::tile_visible(args_, q0, smaller(q0 + kCell, args_.attend.n_q) - 1, k0,
                                     smaller(k0 + kCellK, args_.attend.n_k) - 1, row_.h, row_.b);
     }
-    if constexpr (kIsReference) visible = visible && Hooks::reference(args_, Shape::token_of(row), column);
+    if constexpr (kIsReference)
+      visible = visible && Hooks::reference(args_, Shape::token_of(row), column);
     return visible;
   }
 
