@@ -151,10 +151,11 @@ bool operator==(const Project& a, const Project& b);
 
 /// A number for each tile (i, j) of tile_q x tile_k tokens (tile_k = 1, 8, 16: columns), f32:
 /// `score` and `p` of predictor.keep. Rows r of query tile i and columns c of key tile j, and
-/// dot(r, c) of two of them: SummaryKind (spec/spec.hpp). With `from` nothing is compared: a tile
-/// has one pair, its logit is temperature * from(i, j). A column is visible to a row if
-/// attention.mask leaves some pair of their tokens visible (decided by interval analysis for
-/// summaries and cells, by the mask itself for single tokens).
+/// dot(r, c) of two of them: SummaryKind (spec/spec.hpp).
+///
+/// With `from` nothing is compared: a tile has one pair, its logit is temperature * from(i, j). A
+/// column is visible to a row if attention.mask leaves some pair of their tokens visible (decided
+/// by interval analysis for summaries and cells, by the mask itself for single tokens).
 ///   logit(r, c) = temperature * scale * dot(r, c)         over visible, not excluded columns only
 /// 8 and 4 bits: dot = integer dot * q_scale * k_scale + row_bias[r] + column_bias[c].
 ///   weight(r, c) = logit                                  kNone

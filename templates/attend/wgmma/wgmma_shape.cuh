@@ -42,11 +42,11 @@
 
 #include "arch/mbarrier.cuh"
 #include "arch/warpgroup.cuh"
-#include "attend/wgmma/gate_policy.cuh"
 #include "attend/wgmma/gather_columns.cuh"
 #include "attend/wgmma/slots.cuh"
 #include "base/select.cuh"
 #include "loader/gather_panels.cuh"
+#include "pipeline/gate_policy.cuh"
 #include "pipeline/ring_position.cuh"
 #include "pipeline/sequence_tile.cuh"
 #include "pipeline/tile_walk.cuh"

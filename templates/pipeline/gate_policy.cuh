@@ -1,10 +1,11 @@
 // How the warps of a wgmma kernel agree about a tile of a gate. The plan chooses one
-// (compiler/target/choose_variant.cpp), and the generated file names it as Config::GatePolicy.
+// (compiler/target/choose_variant.cpp), and the generated file names it as Config::GatePolicy; the
+// files of attend/wgmma/ that follow it:
 //
-//   GateByStatistics   each warp says what it found, and all in scope wait (gate_votes.cuh)
-//   GateByTileVotes    each says whether a tile counts; those wait that found no reason
-//   GateByStepVotes    the same of all tiles of a step (both: step_votes.cuh)
-//   GateAhead          a producer decides under the next product (tile_gate_producer.cuh)
+//   GateByStatistics   each warp says what it found, and all in scope wait: gate_votes.cuh
+//   GateByTileVotes    each says whether a tile counts, and those wait that found no reason
+//   GateByStepVotes    the same of all tiles of a step; both: step_votes.cuh
+//   GateAhead          a producer decides under the next product: tile_gate_producer.cuh
 #pragma once
 
 #include "base/ints.cuh"
