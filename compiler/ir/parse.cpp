@@ -59,11 +59,8 @@ void read(ParseContext& context, Summary& summary) {
   if (const std::optional<Summary> found = parse_summary(text)) {
     summary = *found;
   } else {
-    reader.fail(
-        Code::kProgramSyntax,
-        "expected mean, mean(n), tokens, antidiagonal(n), last(n), min_max or stride(n), got '" +
-            text + "'",
-        reader.span(begin, begin + text.size()));
+    reader.fail(Code::kProgramSyntax, "expected " + all_forms() + ", got '" + text + "'",
+                reader.span(begin, begin + text.size()));
   }
 }
 

@@ -150,21 +150,14 @@ struct Project {
 bool operator==(const Project& a, const Project& b);
 
 /// A number for each tile (i, j) of tile_q x tile_k tokens (tile_k = 1, 8, 16: columns), f32:
-/// `score` and `p` of predictor.keep. Rows r of query tile i and columns c of key tile j:
-///   kMean          one each: the summary
-///   kCellMean      cells of `count` tokens, rows and columns of their own: each cell's summary
-///   kTokens        the tile's real tokens
-///   kAntidiagonal  cells of `count` tokens; dot(r, c) = sum over s of q[r*count + count-1-s] .
-///                  k[c*count + s], divided by count; missing tokens of the last cell count as 0
-///   kLast          (queries only) the last min(count, n_q) tokens of the sequence, for every i
-///   kMinMax        (keys only) one each; dot = sum of max(q[d] * smallest[d], q[d] * largest[d])
-///   kStride        (queries only) the tile's tokens whose number is a multiple of `count`
+/// `score` and `p` of predictor.keep. Rows r of query tile i and columns c of key tile j, and
+/// dot(r, c) of two of them: SummaryKind (spec/spec.hpp).
 /// With an index what is compared are not q and k: rows are tokens, and
 ///   logit(r, c) = temperature * sum over g < index_heads of
 ///                 index_weight(g, r) * max(0, sum over d of index_q(g, r, d) * index_k(c, d))
 /// whose vectors are rounded to the program's dtype; without index_weight weights are 1.
-/// With `from` nothing is compared: a tile has one pair, its logit is temperature * from(i, j).
-/// A column is visible to a row if attention.mask leaves some pair of their tokens visible (decided
+/// With `from` nothing is compared: a tile has one pair, its logit is temperature * from(i, j). A
+/// column is visible to a row if attention.mask leaves some pair of their tokens visible (decided
 /// by interval analysis for summaries and cells, by the mask itself for single tokens).
 ///   logit(r, c) = temperature * scale * dot(r, c)         over visible, not excluded columns only
 /// 8 and 4 bits: dot = integer dot * q_scale * k_scale + row_bias[r] + column_bias[c].

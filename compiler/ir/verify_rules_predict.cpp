@@ -58,7 +58,7 @@ bool is_compared(const Program& program, int id, std::string_view name, const Su
 
 /// Cells, or steps from row to row, of at least two tokens, which lie in one tile.
 bool divides(const Summary& summary, int tile) {
-  if (!has_cells(summary) && summary.kind != kStride) return summary.count >= 1;
+  if (!info(summary.kind).divides_tile) return summary.count >= 1;
   return summary.count >= 2 && tile % summary.count == 0;
 }
 
@@ -102,7 +102,7 @@ constexpr OpRule<Estimate> kEstimate[] = {
               e.dims.empty() && !has_exact_lse(e.normalise);
      }},
     {"rows and columns are mean and mean, min_max or tokens, mean(n) and mean(m), antidiagonal(n) "
-     "both, or tokens, last(n) or stride(n) and tokens",
+     "both, or all or some of the tokens and tokens",
      [](const Program&, const Node&, const Estimate& e) {
        return are_compared(e.rows, e.columns);
      }},
@@ -132,8 +132,7 @@ constexpr OpRule<Estimate> kEstimate[] = {
      }},
     {"an lse normalises rows of tokens: means and antidiagonals have none",
      [](const Program&, const Node&, const Estimate& e) {
-       return !has_exact_lse(e.normalise) || e.rows.kind == kTokens || e.rows.kind == kLast ||
-              e.rows.kind == kStride;
+       return !has_exact_lse(e.normalise) || are_tokens(e.rows.kind);
      }},
     {"weights relative to the row's largest logit are not summed",
      [](const Program&, const Node&, const Estimate& e) {

@@ -1,5 +1,4 @@
 // attend, in the family that the plan has.
-#include "compiler/expr/monotonicity.hpp"
 #include "compiler/expr/parse.hpp"
 #include "compiler/lower/block.hpp"
 #include "compiler/lower/config.hpp"
@@ -18,19 +17,11 @@ bool is_wgmma(const Plan& plan) { return plan.attend.family.value == AttendFamil
 bool gathers(const Plan& plan) { return attend_of(plan.program).columns >= 0; }
 bool permutes(const Plan& plan) { return find_op<Permute>(plan.program) != nullptr; }
 
-/// What a lane has seen opens a gate if it reads one statistic (the largest of two may be of
-/// different rows), and stays open as that grows.
-bool lanes_open_gate(const std::optional<Gate>& gate) {
-  if (!gate) return false;
-  const auto opens_along = [&](Variable variable) {
-    const Monotonicity skip = monotonicity_of(gate->skip, variable);
-    const Monotonicity exempt = monotonicity_of(gate->exempt, variable);
-    return (skip == Monotonicity::kConstant || skip == Monotonicity::kFalls) &&
-           (exempt == Monotonicity::kConstant || exempt == Monotonicity::kRises);
-  };
-  const bool reads_gap = reads(*gate, Variable::kGap);
-  return reads(*gate, Variable::kTileMax) != reads_gap &&
-         opens_along(reads_gap ? Variable::kGap : Variable::kTileMax);
+/// A part of the kernel as a type.
+template <class Part>
+ConfigField part(const char* name, const Chosen<Part>& chosen) {
+  return {"using",  name,          std::string(device_type(chosen.value)),
+          kNoField, chosen.origin, chosen.reason};
 }
 
 /// What the wgmma family has besides.
@@ -46,7 +37,7 @@ void add_wgmma_config(const Plan& plan, std::vector<ConfigField>& fields) {
                                integer("kQueryBuffers", chosen.query_buffers, kNoField),
                                boolean("kGateReadsTileMax", gate_reads(Variable::kTileMax), kGate),
                                boolean("kGateReadsGap", gate_reads(Variable::kGap), kGate),
-                               boolean("kLanesOpenGate", lanes_open_gate(gate), kGate)});
+                               part("GatePolicy", chosen.gate_policy)});
 }
 
 std::vector<ConfigField> attend_config(const Plan& plan) {
@@ -84,6 +75,8 @@ std::vector<ConfigField> attend_config(const Plan& plan) {
       integer("kKeepK", gathers(plan) ? attend.keep_k : 1, "/predictor/tile/k"),
       boolean("kSharedHeads", shared, "/predictor/heads"),
   };
+  fields.push_back(part("Producer", chosen.producer));
+  fields.push_back(part("Consumer", chosen.consumer));
   if (is_wgmma(plan)) add_wgmma_config(plan, fields);
   if (packs_heads(plan)) {
     fields.push_back(boolean("kPacksHeads", true, kNoField, Origin::kDerived,

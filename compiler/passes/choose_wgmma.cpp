@@ -5,6 +5,7 @@
 #include "compiler/expr/parse.hpp"
 #include "compiler/expr/score_parts.hpp"
 #include "compiler/ir/names.hpp"
+#include "compiler/target/choose_variant.hpp"
 
 namespace lacuna {
 namespace {
@@ -29,10 +30,10 @@ bool is_busy(const Expr& score) {
 
 bool has_8_bits(const Attend& attend) { return attend.q_scale >= 0 || attend.v_scale >= 0; }
 
-/// Are values loaded behind such a decision, if they count at all? A longer ring is of use to the
-/// keys alone then, which every step reads.
+/// Are values loaded only if they count at all? A longer ring is of use to the keys alone then,
+/// which every step reads.
 bool has_few_values(const WgmmaShape& shape, const Attend& attend) {
-  return consumers_look_ahead(attend, shape.head_dim, shape.work_tiles, shape.warpgroups());
+  return consumer_of(shape, attend) == Consumer::kWgmmaTileGate;
 }
 
 /// Of sequences, whose work tiles are of all heads of a KV head; "" if nothing is in the way.
@@ -175,7 +176,7 @@ std::vector<WgmmaShape> shapes_in_order(const Program& program, const TileReques
   // Slots of 8 bits are small, and their steps short; narrow rows that are gathered take their
   // time; gates that look ahead want keys early.
   const bool is_free_ring = request.spec.stages.is_auto();
-  const bool wants_keys_early = is_free_ring && looks_ahead(attend_of(program));
+  const bool wants_keys_early = is_free_ring && decides_by_tile_max(attend_of(program));
   if (is_free_ring && has_8_bits(attend_of(program))) candidates.stages = {4, 2};
   if (is_free_ring && request.gathers && program.head_dim == kNarrowHeadDim)
     candidates.stages = {3, 2};
@@ -275,6 +276,7 @@ Program note_family(Program program, const WgmmaChoice& choice, const PassContex
   AttendPlan& plan = context.attend;
   if (!choice.shape) {
     plan.family = {AttendFamily::kMma, Origin::kDerived, choice.reason};
+    note_mma_variant(program, plan);
     return program;
   }
   const WgmmaShape& shape = *choice.shape;
@@ -302,6 +304,7 @@ Program note_family(Program program, const WgmmaChoice& choice, const PassContex
     plan.split_kv = {0, Origin::kDefault,
                      "0: as many as keep the multiprocessors busy, found on the device"};
   Attend& attend = attend_of(program);
+  note_wgmma_variant(shape, attend, plan);
   if (attend.gate && attend.gate->scope == GateScope::kWarp) widen_gate(*attend.gate, context);
   return program;
 }

@@ -54,12 +54,10 @@ class EstimateRules {
           "legal with q " + quoted(estimate.q) + ": k " + keys_for(estimate.q));
       return;
     }
-    if (estimate.q.kind == SummaryKind::kStride)
+    if (info(estimate.q.kind).divides_tile)
       check_cells(estimate.q, "predictor.tile.q", predictor_.tile_q);
-    if (has_cells(estimate.q)) {
-      check_cells(estimate.q, "predictor.tile.q", predictor_.tile_q);
+    if (info(estimate.k.kind).divides_tile)
       check_cells(estimate.k, "predictor.tile.k", predictor_.tile_k);
-    }
     if (context_.at("predictor.estimate.dims") != nullptr) check_dims(estimate);
     if (context_.sound({"predictor.estimate.bits"})) check_bits(estimate);
     if (context_.sound({"predictor.estimate.normalise"})) check_normalise(estimate);
@@ -101,12 +99,12 @@ class EstimateRules {
       if (tile % legal == 0 && fits) nearest.count = legal;
     }
     if (nearest.count != cells.count) help = quoted(nearest) + ", or " + help;
-    const bool is_stride = cells.kind == SummaryKind::kStride;
+    const bool is_step = !has_cells(cells);
     context_.conflict(path,
                       std::string(path) + " = " + std::to_string(tile) +
                           " is not a multiple of the " + count + " tokens of a " +
-                          (is_stride ? "step of " : "cell of ") + quoted(cells),
-                      is_stride ? "all tiles have the same rows" : "a cell lies in one tile", help);
+                          (is_step ? "step of " : "cell of ") + quoted(cells),
+                      is_step ? "all tiles have the same rows" : "a cell lies in one tile", help);
   }
 
   void check_dims(const EstimateSpec& estimate) {
@@ -164,8 +162,8 @@ class EstimateRules {
                             std::string(name_of(estimate.normalise)) + "\"",
                         "it chooses the keys whose exact log-sum-exp normalises",
                         "leave normalise or reference out");
-    if (per_query && estimate.q.kind != SummaryKind::kTokens &&
-        estimate.q.kind != SummaryKind::kStride)
+    const bool are_of_tile = estimate.q.kind != SummaryKind::kLast;
+    if (per_query && !(are_tokens(estimate.q.kind) && are_of_tile))
       context_.conflict("predictor.estimate.normalise",
                         "predictor.estimate.normalise = \"" +
                             std::string(name_of(estimate.normalise)) +

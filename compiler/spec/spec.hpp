@@ -34,17 +34,20 @@ enum class TileOrder : std::uint8_t { kAscending, kDescending };
 /// "cp_async", "gather"; "tma" is the compiler's choice alone: it comes with the wgmma family.
 enum class Loader : std::uint8_t { kCpAsync, kGather, kTma };
 
-/// What of a tile's tokens an estimate compares.
+/// What of a tile's tokens an estimate compares: its rows, of queries, and columns, of keys.
 enum class SummaryKind : std::uint8_t {
-  kMean,          ///< "mean": one vector, the mean over the tile's real tokens, f32
-  kCellMean,      ///< "mean(8)": one vector for each cell of 8 tokens, in the element type
-  kTokens,        ///< "tokens": every token
-  kAntidiagonal,  ///< "antidiagonal(8)": cells of 8 tokens; the logit of two cells is the sum over
-                  ///< the antidiagonal of their 8 x 8 token logits, divided by 8 (XAttention)
-  kLast,          ///< "last(64)": the last 64 query tokens, for every query tile (MInference)
-  kMinMax,        ///< "min_max": bounds of the tile's keys, the smallest and the largest of each
-                  ///< element, which bound the products of all of them (Quest)
-  kStride,        ///< "stride(16)": every 16th query token of the tile
+  kMean,      ///< "mean": one vector, the mean over the tile's real tokens, f32
+  kCellMean,  ///< "mean(8)": one vector for each cell of 8 tokens, its mean in the element type;
+              ///< rows and columns have cells of their own
+  kTokens,    ///< "tokens": the tile's real tokens
+  kAntidiagonal,  ///< "antidiagonal(8)": cells of 8 tokens; dot(r, c) = sum over s of q[r*8 + 7-s]
+                  ///< . k[c*8 + s], divided by 8: that of the antidiagonal of their 8 x 8 logits
+                  ///< (XAttention); missing tokens of the last cell count as 0
+  kLast,    ///< "last(64)": the last min(64, n_q) query tokens, for every tile (MInference)
+  kMinMax,  ///< "min_max": bounds of the tile's keys, the smallest and the largest of each
+            ///< element; dot(r, c) = sum of max(q[d] * smallest[d], q[d] * largest[d]), which
+            ///< bounds the products of all of them (Quest)
+  kStride,  ///< "stride(16)": the tile's query tokens whose number is a multiple of 16
 };
 /// Whose tokens a summary can be of.
 enum class SummarySide : std::uint8_t { kQueries, kKeys };

@@ -26,8 +26,40 @@ std::vector<int> legal_counts(SummaryKind kind) {
   const SummaryInfo& row = info(kind);
   std::vector<int> counts;
   if (row.first == 0) return counts;
-  for (int n = row.first; n <= row.last; n = row.powers_of_two ? 2 * n : n + 1) counts.push_back(n);
+  for (int n = row.first; n <= row.last; n = row.divides_tile ? 2 * n : n + 1) counts.push_back(n);
   return counts;
+}
+
+RowTokens row_tokens(const Summary& summary, int tile) {
+  switch (summary.kind) {
+    case SummaryKind::kMean:
+    case SummaryKind::kMinMax:
+      return {tile, tile};
+    case SummaryKind::kCellMean:
+    case SummaryKind::kAntidiagonal:
+      return {summary.count, summary.count};
+    case SummaryKind::kStride:
+      return {1, summary.count};
+    case SummaryKind::kTokens:
+    case SummaryKind::kLast:
+      break;
+  }
+  return {};
+}
+
+int rows_of_tile(const Summary& summary, int tile) {
+  return summary.kind == SummaryKind::kLast ? summary.count : tile / row_tokens(summary, tile).step;
+}
+
+bool are_tokens(SummaryKind kind) {
+  return kind == SummaryKind::kTokens || kind == SummaryKind::kLast || kind == SummaryKind::kStride;
+}
+
+std::string all_forms() {
+  std::string text;
+  for (const SummaryInfo& row : kSummaries)
+    text += (text.empty() ? "" : &row == &kSummaries.back() ? " or " : ", ") + form_of(row.kind);
+  return text;
 }
 
 std::string form_of(SummaryKind kind) {

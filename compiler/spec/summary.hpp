@@ -16,7 +16,7 @@ struct SummaryInfo {
   SummaryKind kind;
   std::string_view name;
   int first, last;          ///< legal counts, inclusive; 0: has no count
-  bool powers_of_two;       ///< only those of the counts
+  bool divides_tile;        ///< the count divides the tile; only powers of two are legal
   std::string_view counts;  ///< the legal ones in words
   bool of_queries = true, of_keys = true;
 
@@ -33,6 +33,20 @@ std::vector<SummaryInfo> summaries_of(SummarySide side);
 
 /// The legal counts, ascending; empty if the kind has none.
 std::vector<int> legal_counts(SummaryKind kind);
+
+/// Tokens of rows (or columns) of a summary: how many one stands for, and those from one to the
+/// next. Of tiles of so many tokens.
+struct RowTokens {
+  int width = 1, step = 1;
+};
+RowTokens row_tokens(const Summary& summary, int tile);
+/// Rows of one tile.
+int rows_of_tile(const Summary& summary, int tile);
+/// Are its rows tokens as they are, all of a tile or some?
+bool are_tokens(SummaryKind kind);
+
+/// "mean, mean(n), tokens, ... or stride(n)"
+std::string all_forms();
 
 /// "antidiagonal(n)"
 std::string form_of(SummaryKind kind);

@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "compiler/spec/summary.hpp"
 #include "compiler/target/limits.hpp"
 
 namespace lacuna {
@@ -31,19 +32,12 @@ int estimate_rows(const Estimate& estimate) {
       return estimate.tile_k < kFinestPooledTile || estimate.columns.kind == SummaryKind::kMinMax
                  ? kPooledColumnRows
                  : kPooledRows;
-    case SummaryKind::kTokens:
-      return whole_mma(estimate.tile_q);
     case SummaryKind::kCellMean:
     case SummaryKind::kAntidiagonal:
       return kCellRows;
-    case SummaryKind::kLast:
-      return whole_mma(estimate.rows.count);
-    case SummaryKind::kStride:
-      return whole_mma(estimate.tile_q / estimate.rows.count);
-    case SummaryKind::kMinMax:
-      break;  // of keys
+    default:  // tokens
+      return whole_mma(rows_of_tile(estimate.rows, estimate.tile_q));
   }
-  return 0;
 }
 
 int estimate_block_smem_bytes(const Estimate& estimate, int rows, int head_dim) {

@@ -11,6 +11,7 @@
 #include "compiler/diag/diagnostic.hpp"
 #include "compiler/ir/program.hpp"
 #include "compiler/target/target.hpp"
+#include "compiler/target/variant.hpp"
 
 namespace lacuna {
 
@@ -38,15 +39,18 @@ struct AttendPlan {
   Chosen<int> split_kv = {1, Origin::kDefault, ""};
   /// Work tiles that a block takes together; from here to query_buffers: wgmma only.
   Chosen<int> work_tiles = {1, Origin::kDefault, ""};
-  Chosen<int> warpgroups;       ///< that compute
-  Chosen<int> step_keys;        ///< of a step of the main loop: whole tiles
-  Chosen<int> value_stages;     ///< places of values; `stages` are those of keys
-  Chosen<int> query_buffers;    ///< query tiles in shared memory
-  Chosen<Loader> loader;        ///< kGather: attend gathers columns
-  Chosen<int> qk_bits, v_bits;  ///< 16: as the caller passes them
-  Chosen<QuantGroup> qk_group;  ///< with 8 bits
-  Chosen<int> keep_q, keep_k;   ///< tokens of the predictor's tiles; 0: everything visible is kept
-  Chosen<int> estimate_bits;    ///< of what the estimate compares; 0: there is none
+  Chosen<int> warpgroups;     ///< that compute
+  Chosen<int> step_keys;      ///< of a step of the main loop: whole tiles
+  Chosen<int> value_stages;   ///< places of values; `stages` are those of keys
+  Chosen<int> query_buffers;  ///< query tiles in shared memory
+  Chosen<Producer> producer;  ///< of the kernel, with the two below (target/choose_variant.hpp)
+  Chosen<Consumer> consumer;
+  Chosen<GatePolicy> gate_policy;  ///< wgmma only
+  Chosen<Loader> loader;           ///< kGather: attend gathers columns
+  Chosen<int> qk_bits, v_bits;     ///< 16: as the caller passes them
+  Chosen<QuantGroup> qk_group;     ///< with 8 bits
+  Chosen<int> keep_q, keep_k;  ///< tokens of the predictor's tiles; 0: everything visible is kept
+  Chosen<int> estimate_bits;   ///< of what the estimate compares; 0: there is none
   Chosen<int> estimate_product_bits;     ///< of the operands of its mma
   Chosen<AttendFamily> estimate_family;  ///< if it compares tokens
   Chosen<int> reuse;                     ///< launches that one decision serves

@@ -87,6 +87,7 @@ bool has_families(const Plan& plan) { return plan.target.has_wgmma; }
 bool is_wgmma(const Plan& plan) {
   return has_families(plan) && plan.attend.family.value == AttendFamily::kWgmma;
 }
+bool has_gate_policy(const Plan& plan) { return is_wgmma(plan) && has_gate(plan); }
 
 // ---- what rows show
 
@@ -204,6 +205,9 @@ constexpr Row kRows[] = {
     choice<&A::step_keys>("step_keys", is_wgmma),
     choice<&A::value_stages>("value_stages", is_wgmma),
     choice<&A::query_buffers>("query_buffers", is_wgmma),
+    choice<&A::producer>("producer", is_cuda),
+    choice<&A::consumer>("consumer", is_cuda),
+    choice<&A::gate_policy>("gate_policy", has_gate_policy),
     choice<&A::loader>("loader", is_cuda),
     choice<&A::smem_bytes>("smem_bytes", is_cuda),
     choice<&A::registers>("registers", is_cuda),

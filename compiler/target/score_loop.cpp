@@ -2,7 +2,6 @@
 
 #include "compiler/expr/key_ranges.hpp"
 #include "compiler/expr/score_cost.hpp"
-#include "compiler/target/wgmma_limits.hpp"
 
 namespace lacuna {
 namespace {
@@ -13,10 +12,8 @@ PlanValue derived(std::string value, std::string reason) {
 
 bool gathers(const Attend& attend) { return attend.columns >= 0; }
 
-bool looks_ahead_by_wgmma(const Plan& plan) {
-  return plan.attend.family.value == AttendFamily::kWgmma &&
-         consumers_look_ahead(attend_of(plan.program), plan.program.head_dim,
-                              plan.attend.work_tiles.value, plan.attend.warpgroups.value);
+bool looks_ahead(const Plan& plan) {
+  return plan.attend.consumer.value == Consumer::kWgmmaTileGate;
 }
 
 }  // namespace
@@ -34,7 +31,7 @@ PlanValue mask_loop(const Plan& plan) {
   if (gathers(attend)) return derived(asked, "keys are gathered");
   const std::size_t ranges = key_ranges(attend.mask).size();
   if (ranges == 0) return derived(asked, "more than bounds on k");
-  if (looks_ahead_by_wgmma(plan)) return derived(asked, "consumers look ahead");
+  if (looks_ahead(plan)) return derived(asked, "consumers look ahead");
   return derived(
       std::to_string(ranges) + (ranges == 1 ? " range" : " ranges") + " of keys for each row",
       "in tiles that the mask cuts");

@@ -51,14 +51,4 @@ WgmmaRegisters registers_of(const WgmmaShape& shape) {
   return shape.warpgroups() <= 2 ? WgmmaRegisters{240, 24} : WgmmaRegisters{160, 32};
 }
 
-bool looks_ahead(const Attend& attend) {
-  return attend.gate && attend.gate->scope == GateScope::kTile && attend.gate->skips_exp &&
-         !reads(*attend.gate, Variable::kGap);
-}
-
-bool consumers_look_ahead(const Attend& attend, int head_dim, int work_tiles, int warpgroups) {
-  return looks_ahead(attend) && attend.q_scale < 0 && attend.v_scale < 0 && attend.columns < 0 &&
-         work_tiles == 1 && warpgroups == 2 && head_dim <= 2 * kPanelElements;
-}
-
 }  // namespace lacuna

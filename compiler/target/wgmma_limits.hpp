@@ -66,10 +66,4 @@ struct WgmmaRegisters {
 };
 WgmmaRegisters registers_of(const WgmmaShape& shape);
 
-/// Is the gate of such a kind that it can be decided with the next tiles' scores computed?
-bool looks_ahead(const Attend& attend);
-/// Do consumers of such blocks, which then load values behind the decision? As
-/// WgmmaShape::kLooksAhead of templates/attend/wgmma/wgmma_shape.cuh.
-bool consumers_look_ahead(const Attend& attend, int head_dim, int work_tiles, int warpgroups);
-
 }  // namespace lacuna

@@ -117,26 +117,40 @@ TEST(Cuda, ALaneOpensAGateOfOneStatisticThatStaysOpen) {
   struct Case {
     const char *skip, *exempt, *expected;
   };
-  for (const Case& c : {Case{"gap < -3", "k1 >= q0", "true"},
-                        {"tile_max < 2", "k1 >= q0", "true"},
-                        {"gap < -3 and j != 0", "k1 >= q0", "true"},
-                        {"tile_max > 2", "k1 >= q0", "false"},
-                        {"gap < -3 and gap > -9", "k1 >= q0", "false"},
-                        {"gap < -3 or tile_max < 2", "k1 >= q0", "false"},
-                        {"j != 0", "k1 >= q0", "false"},
-                        {"tile_max < 2", "tile_max > 5", "true"},
-                        {"tile_max < 2", "tile_max < -9", "false"},
-                        {"gap < -3", "gap > -9 and gap < -6", "false"}}) {
+  for (const Case& c : {Case{"gap < -3", "k1 >= q0", "GateByTileVotes"},
+                        {"tile_max < 2", "k1 >= q0", "GateByTileVotes"},
+                        {"gap < -3 and j != 0", "k1 >= q0", "GateByTileVotes"},
+                        {"tile_max > 2", "k1 >= q0", "GateByStatistics"},
+                        {"gap < -3 and gap > -9", "k1 >= q0", "GateByStatistics"},
+                        {"gap < -3 or tile_max < 2", "k1 >= q0", "GateByStatistics"},
+                        {"j != 0", "k1 >= q0", "GateByStatistics"},
+                        {"tile_max < 2", "tile_max > 5", "GateByTileVotes"},
+                        {"tile_max < 2", "tile_max < -9", "GateByStatistics"},
+                        {"gap < -3", "gap > -9 and gap < -6", "GateByStatistics"}}) {
     SpecDocument document = make_document(true);
     const auto parsed = [&](const char* text) {
       return parse_expr(text, Site::kGate, document.spec.param_symbols()).expr;
     };
     document.spec.gate->skip = parsed(c.skip);
     document.spec.gate->exempt = parsed(c.exempt);
+    document.spec.gate->skips_exp = false;  // or it would be decided ahead
     const std::string text = source_text(emit_cuda(plan_of(document), document));
-    const std::string line = std::string("bool kLanesOpenGate = ") + c.expected + ";\n";
+    const std::string line = std::string("using GatePolicy = lacuna::") + c.expected + ";\n";
     EXPECT_NE(text.find(line), std::string::npos) << c.skip << ", exempt " << c.exempt;
   }
+}
+
+TEST(Cuda, TheFileNamesThePartsThatThePlanChose) {
+  const SpecDocument document = make_document(true);
+  for (const char* target : {"sm_80", "sm_90a"}) {
+    const Plan plan = plan_of(document, target);
+    const std::string text = source_text(emit_cuda(plan, document));
+    for (const std::string_view type :
+         {device_type(plan.attend.producer.value), device_type(plan.attend.consumer.value)})
+      EXPECT_NE(text.find(std::string(type) + ";\n"), std::string::npos) << type;
+  }
+  const std::string text = source_text(emit_cuda(plan_of(document, "sm_90a"), document));
+  EXPECT_NE(text.find("  using GatePolicy = lacuna::GateAhead;\n"), std::string::npos) << text;
 }
 
 /// What the source for `keep` after integers of pairs says of its threshold.

@@ -15,7 +15,7 @@ TEST_P(PredictRule, IsTheDiagnostic) {
 
 const std::string kKindsRule =
     "estimate %p: rows and columns are mean and mean, min_max or tokens, mean(n) and mean(m), "
-    "antidiagonal(n) both, or tokens, last(n) or stride(n) and tokens\n";
+    "antidiagonal(n) both, or all or some of the tokens and tokens\n";
 const std::string kCellsRule =
     "estimate %p: cells and strides have at least 2 tokens and divide the tiles, last rows are at "
     "least 1\n";

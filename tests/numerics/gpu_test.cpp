@@ -22,12 +22,10 @@ void replay(const Graphs& graphs, const Case& c) {
   variant.reuse = 1;  // a replay decides anew
   Binding binding(engine().is_cuda, c, variant);
   ASSERT_EQ(binding.provide(kernel, c), "");
-  void *graph = nullptr, *executable = nullptr;
-  ASSERT_EQ(graphs.begin(binding.args.stream, 1),
-            0);  // thread-local capture: nothing unsafe may happen
-  EXPECT_EQ(lacuna_launch(kernel.kernel, &binding.args), LACUNA_OK) << lacuna_last_error();
-  ASSERT_EQ(graphs.end(binding.args.stream, &graph), 0);
-  ASSERT_EQ(graphs.instantiate(&executable, graph, 0), 0);
+  void* const executable = graphs.capture(binding.args.stream, [&] {
+    EXPECT_EQ(lacuna_launch(kernel.kernel, &binding.args), LACUNA_OK) << lacuna_last_error();
+  });
+  ASSERT_NE(executable, nullptr);
   for (std::uint32_t round = 0; round < 3; ++round) {
     const Variant fresh = make_variant(c, kernel.tile, 100 + round);
     variant.problem.q = fresh.problem.q, variant.problem.k = fresh.problem.k,

@@ -44,6 +44,19 @@ struct Graphs {
     find(instantiate, "cuGraphInstantiateWithFlags");
     find(launch, "cuGraphLaunch");
   }
+
+  /// What `launches` puts into the stream, as a graph to replay; null, and the test has failed, if
+  /// that cannot be captured. Needs a current context.
+  template <class Launches>
+  void* capture(Stream stream, Launches launches) const {
+    constexpr int kThreadLocal = 1;  // nothing unsafe may happen meanwhile
+    void *graph = nullptr, *executable = nullptr;
+    EXPECT_EQ(begin(stream, kThreadLocal), 0);
+    launches();
+    EXPECT_EQ(end(stream, &graph), 0);
+    EXPECT_EQ(instantiate(&executable, graph, 0), 0);
+    return executable;
+  }
 };
 
 }  // namespace lacuna::numerics

@@ -160,11 +160,10 @@ TEST(Sequences, ReplayFromAGraphWithOtherLengths) {
       SequenceBatch batch(true, c, random());
       lacuna_kernel* kernel = kernel_for(c).kernel;
       ASSERT_EQ(provide(batch, kernel), "");
-      void *graph = nullptr, *executable = nullptr;
-      ASSERT_EQ(graphs.begin(batch.args.stream, 1), 0);
-      EXPECT_EQ(lacuna_launch(kernel, &batch.args), LACUNA_OK) << lacuna_last_error();
-      ASSERT_EQ(graphs.end(batch.args.stream, &graph), 0);
-      ASSERT_EQ(graphs.instantiate(&executable, graph, 0), 0);
+      void* const executable = graphs.capture(batch.args.stream, [&] {
+        EXPECT_EQ(lacuna_launch(kernel, &batch.args), LACUNA_OK) << lacuna_last_error();
+      });
+      ASSERT_NE(executable, nullptr);
       for (int round = 0; round < 3; ++round) {
         draw_lengths();
         const SequenceBatch fresh(true, c, random());

@@ -224,18 +224,6 @@ class Check {
   std::vector<std::string> complaints_;
 };
 
-/// As kLooksAhead says in templates/attend/wgmma/wgmma_shape.cuh.
-bool looks_ahead(const Plan& plan) {
-  constexpr int kWidestAhead = 128, kWarpgroupsAhead = 2, k8Bits = 8;
-  const AttendPlan& attend = plan.attend;
-  const Attend& op = *find_op<Attend>(plan.program);
-  if (!op.gate || op.gate->scope != GateScope::kTile || reads(*op.gate, Variable::kGap))
-    return false;
-  if (!op.gate->skips_exp || !op.gate->skips_pv) return false;
-  return attend.qk_bits.value != k8Bits && op.columns < 0 && attend.work_tiles.value == 1 &&
-         plan.program.head_dim <= kWidestAhead && attend.warpgroups.value == kWarpgroupsAhead;
-}
-
 }  // namespace
 
 StepFacts step_facts(const Plan& plan) {
@@ -245,7 +233,7 @@ StepFacts step_facts(const Plan& plan) {
   StepFacts facts;
   facts.scores = kRows * keys / kThreads;
   facts.has_gate = find_op<Attend>(plan.program)->gate.has_value();
-  facts.looks_ahead = looks_ahead(plan);
+  facts.looks_ahead = attend.consumer.value == Consumer::kWgmmaTileGate;
   facts.groups = facts.has_gate && !facts.looks_ahead ? keys / attend.tile_k.value : 1;
   facts.key_products = plan.program.head_dim / kDepth;
   facts.value_products = (facts.looks_ahead ? kKeysAhead : keys) / kDepth;

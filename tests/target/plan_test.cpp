@@ -39,6 +39,8 @@ tile.order = ascending        (default: keys as they lie in memory)
 tile.stages = 2               (default: loads of the next tile overlap this one's arithmetic)
 tile.warps = 8                (derived: tile.q / 16: one mma of rows each)
 mask_loop = 1 range of keys for each row  (derived: in tiles that the mask cuts)
+producer = RowTileLoader      (default: rows as they lie in memory)
+consumer = PlainLogits        (default: products of 16-bit rows are scores)
 loader = cp_async             (default: runs on every target)
 smem_bytes = 98432            (derived: (128 + 64 * 4) * 128 * 2 + 128, of 101376)
 registers = 216               (derived: estimate of the least without spilling, of 255)
@@ -55,6 +57,8 @@ warpgroups = 2                (derived: tile.q / 64; one more loads)
 step_keys = 128               (derived: whose scores fit the registers at head_dim 128)
 value_stages = 2              (derived: tile.stages, like those of keys)
 query_buffers = 2             (derived: the next queries come while these are in use)
+producer = WgmmaProducer      (default: walks over tiles and loads each of them)
+consumer = WgmmaConsumer      (default: operands of 16 bits, and no gate to decide ahead)
 loader = tma                  (derived: comes with wgmma)
 smem_bytes = 197632           (derived: 1024 + (128 * 2 + (2 + 2) * 128) * 128 * 2, of 232448)
 registers = 240               (derived: of a consumer's thread, by setmaxnreg; the producer's have 24)
@@ -64,7 +68,7 @@ blocks_per_sm = 1             (derived: limited by registers)
   document.spec.tile.q.values = {64};
   const std::string mma = print(document, "sm_90a");
   EXPECT_NE(mma.find("family = mma                  (derived: tile.q = 64: two warpgroups have 128 "
-                     "rows)\nloader = cp_async"),
+                     "rows)\nproducer = RowTileLoader "),
             std::string::npos)
       << mma;
   EXPECT_EQ(print(make_document(), "sm_80").find("family"), std::string::npos);

@@ -295,10 +295,26 @@ def sections_of(cubin):
         yield text, b"" if kind == 8 else cubin[offset:offset + length], info
 
 
+def reads_globals(cubin):
+    """Does an instruction take an address of a global from bank 4? Every static constexpr member of a class is such a global,
+    used or not, and a member more or less changes their table. Without a disassembler: as if one did."""
+    disassembler = shutil.which("nvdisasm")
+    if disassembler is None:
+        return True
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        listing = subprocess.run([disassembler, "-c", file.name], capture_output=True, text=True)
+    return listing.returncode != 0 or re.search(r"\b(c\[0x4\]|cx\[)", listing.stdout) is not None
+
+
 def machine_code(cubin, entry):
     """What has to agree: instructions, constants, registers (bits 24 up of the section's info), static shared memory."""
     parts = {}
+    has_globals = reads_globals(cubin)
     for name, content, info in sections_of(cubin):
+        if name in (".nv.constant4", ".nv.global.init") and not has_globals:
+            continue
         if name.startswith((".text.", ".nv.constant", ".nv.global.init")):
             plain = name.replace(entry, "ENTRY")
             parts[plain] = hashlib.sha256(content).hexdigest() + (f" registers {info >> 24}" if ".text." in name else "")
@@ -318,7 +334,8 @@ class Compiler:
     def machine_code(self, kernel, arch):
         with self.lock:
             self.nvrtc = self.nvrtc or Nvrtc()
-        key = hashlib.sha256(f"{self.nvrtc.version} {arch}\n{kernel.text}".encode()).hexdigest()
+        # "globals": caches of parts that always held the globals have other keys.
+        key = hashlib.sha256(f"globals {self.nvrtc.version} {arch}\n{kernel.text}".encode()).hexdigest()
         path = COMPILED / (key + ".json")
         if path.exists():
             return json.loads(path.read_text())

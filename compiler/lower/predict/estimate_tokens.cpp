@@ -5,6 +5,7 @@
 #include "compiler/lower/block.hpp"
 #include "compiler/lower/config.hpp"
 #include "compiler/lower/predict/estimate_kernels.hpp"
+#include "compiler/spec/summary.hpp"
 #include "compiler/target/estimate_block.hpp"
 
 namespace lacuna {
@@ -65,12 +66,12 @@ bool serves_all_heads(const EstimateParts& parts) {
 
 Kernels token_kernels(const EstimateParts& parts) {
   const bool is_last = parts.estimate.rows.kind == SummaryKind::kLast;
-  const bool is_stride = parts.estimate.rows.kind == SummaryKind::kStride;
+  const int step = row_tokens(parts.estimate.rows, parts.estimate.tile_q).step;
   Kernel kernel{.name = "estimate",
                 .because = parts.estimate.is_indexed() ? "index vectors of tokens are compared"
                            : is_last                   ? "the last queries are compared with keys"
-                           : is_stride ? "some queries of each tile are compared with keys"
-                                       : "queries are compared with keys",
+                           : step > 1 ? "some queries of each tile are compared with keys"
+                                      : "queries are compared with keys",
                 .header = "select/tokens/tokens.cuh",
                 .function = "predict_tokens",
                 .config = token_config(parts),
@@ -78,9 +79,7 @@ Kernels token_kernels(const EstimateParts& parts) {
                                 : striding_grid(parts, 1),
                 .threads = block_threads(),
                 .smem_bytes = token_smem(parts)};
-  if (is_stride)
-    kernel.config.push_back(
-        integer("kRowStride", parts.estimate.rows.count, "/predictor/estimate/q"));
+  if (step > 1) kernel.config.push_back(integer("kRowStride", step, "/predictor/estimate/q"));
   if (parts.estimate.is_indexed()) {
     constexpr const char* kIndex = "/predictor/estimate/index";
     kernel.config.push_back(integer("kIndexHeads", parts.estimate.index_heads, kIndex));

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "compiler/spec/bands.hpp"
+#include "compiler/spec/summary.hpp"
 #include "runtime/base/parallel_for.hpp"
 #include "runtime/cpu/stages/estimate.hpp"
 
@@ -10,25 +11,15 @@ namespace {
 /// Stored vectors of a row or column, one after the other.
 int parts_of(Summary kind) { return kind.kind == SummaryKind::kAntidiagonal ? kind.count : 1; }
 
-/// Tokens that a row or column stands for.
-int tokens_of(Summary kind, int tile) {
-  if (kind.kind == SummaryKind::kMean || kind.kind == SummaryKind::kMinMax) return tile;
-  return has_cells(kind) ? kind.count : 1;
-}
-
-/// Tokens from one row to the next.
-int step_of(Summary kind, int tile) {
-  return kind.kind == SummaryKind::kStride ? kind.count : tokens_of(kind, tile);
-}
-
 /// Vectors that stand for `tokens` tokens in tiles of `tile`.
 int vector_count(Summary kind, int tokens, int tile) {
-  return ceil_div(tokens, tokens_of(kind, tile));
+  return ceil_div(tokens, row_tokens(kind, tile).width);
 }
 
 TokenRange vector_tokens(Summary kind, int tile, int tokens, int index) {
-  const int first = index * step_of(kind, tile);
-  return {first, std::min(first + tokens_of(kind, tile), tokens) - 1};
+  const RowTokens row = row_tokens(kind, tile);
+  const int first = index * row.step;
+  return {first, std::min(first + row.width, tokens) - 1};
 }
 
 /// Row or column `index`: one stored vector, or the tokens of a cell one after the other, those of
@@ -37,7 +28,7 @@ void load_vector(const Array& x, HeadIndex head, Summary kind, bool reversed, in
                  float* to) {
   const int cell = parts_of(kind);
   for (int s = 0; s < cell; ++s) {
-    const int number = kind.kind == SummaryKind::kStride ? index * kind.count : index;
+    const int number = are_tokens(kind.kind) ? index * row_tokens(kind, 1).step : index;
     const int token = number * cell + (reversed ? cell - 1 - s : s);
     float* part = to + std::ptrdiff_t{s} * x.width();
     if (token < x.tokens()) {
@@ -87,7 +78,7 @@ float* row_at(RowVectors& rows, int r, int length) {
 }  // namespace
 
 int columns_of_tile(const EstimateJob& job, Summary kind) {
-  return ceil_div(job.op.tile_k, tokens_of(kind, job.op.tile_k));
+  return ceil_div(job.op.tile_k, row_tokens(kind, job.op.tile_k).width);
 }
 
 TokenRange column_tokens(const EstimateJob& job, Summary kind, int column) {
@@ -117,8 +108,8 @@ void load_rows(const EstimateJob& job, HeadIndex head, int i, RowVectors& rows) 
     first = std::max(0, n_q - kind.count);
     end = n_q;
   } else {
-    first = i * tile / step_of(kind, tile);
-    end = ceil_div(std::min((i + 1) * tile, n_q), step_of(kind, tile));
+    first = i * tile / row_tokens(kind, tile).step;
+    end = ceil_div(std::min((i + 1) * tile, n_q), row_tokens(kind, tile).step);
   }
   if (job.op.is_indexed()) {
     rows.tokens.clear();

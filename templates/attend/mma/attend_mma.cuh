@@ -34,11 +34,12 @@
 
 namespace lacuna {
 
-template <class Config, class Hooks, class Args>
+/// `Logits`: PlainLogits, or QuantisedLogits of int8 products.
+template <class Config, class Hooks, class Args, class Logits>
 class AttendBlock {
   using Shape = AttendShape<Config>;
   using Element = typename Config::Element;
-  using Operands = AttendOperands<Config>;
+  using Operands = typename Config::Producer;
   using KeyTile = typename Shape::KeyTile;
   using ValueTile = typename Shape::ValueTile;
   using Scores = float[Shape::kKeyBlocks][4];
@@ -357,7 +358,7 @@ class AttendBlock {
   const typename Operands::ValueLoader values_;
   TileQueue<Config, Hooks, Args, Config::kStages> queue_;
   GateVote<Config::kWarps> vote_;
-  typename SelectLogits<Shape::kHasInt8Keys, Config>::Type logits_;
+  Logits logits_;
   float unit_;                ///< scores -> natural units
   float to_log2_;             ///< scores -> log2 domain
   bool has_weights_ = false;  ///< the last visited tile still has to be multiplied with its values
@@ -382,7 +383,7 @@ __device__ __forceinline__ decltype(auto) args_of_work_tile(const Args& args, co
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void attend_mma(const Args& args) {
   extern __shared__ __align__(128) unsigned char block_smem[];
-  using Block = AttendBlock<Config, Hooks, Args>;
+  using Block = typename Config::Consumer;
   if constexpr (Config::kGathers) {  // persistent: each block has its own list of keys
     const int rows = args.attend.n_b * args.attend.n_h * args.attend.q_tiles;
     for (int work_index = block_index(); work_index < rows;

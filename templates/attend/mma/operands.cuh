@@ -4,6 +4,7 @@
 #pragma once
 
 #include "attend/mma/shape.cuh"
+#include "base/select.cuh"
 #include "loader/gather_loader.cuh"
 #include "loader/page_loader.cuh"
 #include "loader/row_tile_loader.cuh"
@@ -12,43 +13,20 @@
 
 namespace lacuna {
 
-/// How rows of keys and values are found: one after the other, by a list, by pages, or both.
-enum class RowSource { kRows, kGathered, kPages, kGatheredFromPages };
-
-template <RowSource kOrder, class Tile, int kThreads>
-struct SelectLoader {
-  using Type = RowTileLoader<Tile, kThreads>;
-};
-template <class Tile, int kThreads>
-struct SelectLoader<RowSource::kGathered, Tile, kThreads> {
-  using Type = GatherLoader<Tile, kThreads>;
-};
-template <class Tile, int kThreads>
-struct SelectLoader<RowSource::kPages, Tile, kThreads> {
-  using Type = PageLoader<Tile, kThreads>;
-};
-template <class Tile, int kThreads>
-struct SelectLoader<RowSource::kGatheredFromPages, Tile, kThreads> {
-  using Type = PageGatherLoader<Tile, kThreads>;
-};
-
-template <class Config>
+/// `RowLoader`: RowTileLoader, GatherLoader or PageLoader, as keys and values lie.
+template <class Config, template <class Tile, int kThreads> class RowLoader>
 struct AttendOperands {
   using Shape = AttendShape<Config>;
   using Element = typename Config::Element;
   static constexpr bool kHasPages = batch_layout<Config>(0) == BatchLayout::kPages;
-  static constexpr RowSource kRowSource =
-      Config::kGathers ? (kHasPages ? RowSource::kGatheredFromPages : RowSource::kGathered)
-      : kHasPages      ? RowSource::kPages
-                       : RowSource::kRows;
   using QueryLoader = RowTileLoader<typename Shape::QueryTile, Shape::kThreads>;
   /// Integers, and values of 8 bits, lie in the workspace one behind the other.
-  static constexpr RowSource kKeySource = Shape::kHasInt8Keys ? RowSource::kRows : kRowSource;
-  static constexpr RowSource kValueSource = Shape::kHasE4m3Values ? RowSource::kRows : kRowSource;
   using KeyLoader =
-      typename SelectLoader<kKeySource, typename Shape::KeyTile, Shape::kThreads>::Type;
-  using ValueLoader =
-      typename SelectLoader<kValueSource, typename Shape::ValueTile, Shape::kThreads>::Type;
+      typename Select<Shape::kHasInt8Keys, RowTileLoader<typename Shape::KeyTile, Shape::kThreads>,
+                      RowLoader<typename Shape::KeyTile, Shape::kThreads>>::Type;
+  using ValueLoader = typename Select<Shape::kHasE4m3Values,
+                                      RowTileLoader<typename Shape::ValueTile, Shape::kThreads>,
+                                      RowLoader<typename Shape::ValueTile, Shape::kThreads>>::Type;
 
   template <class Args>
   __device__ __forceinline__ static QueryLoader queries(const Args& args, const WorkTile& row) {

@@ -109,13 +109,5 @@ struct PlainLogits {
   template <class Args>
   __device__ __forceinline__ PlainLogits(const Args&, const WorkTile&, int) {}
 };
-template <bool kHasInt8Keys, class Config>
-struct SelectLogits {
-  using Type = PlainLogits;
-};
-template <class Config>
-struct SelectLogits<true, Config> {
-  using Type = QuantisedLogits<Config>;
-};
 
 }  // namespace lacuna

@@ -26,22 +26,15 @@ __device__ __forceinline__ void clear_unused_rows(const Args& args, const WgmmaS
 }
 
 /// The body of a generated entry: Args is a struct with members `maps`, an AttendMaps, and
-/// `attend`, an AttendArgs; Hooks are the printed expressions (templates/README.md). Blocks are
-/// persistent: block b takes work tiles b, b + grid, ...
+/// `attend`, an AttendArgs; Hooks are the printed expressions (templates/README.md), which the
+/// Config's producer and consumer call. Blocks are persistent: block b takes work tiles b, b +
+/// grid, ...
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void attend_wgmma(const Args& args) {
   extern __shared__ __align__(1024) unsigned char wgmma_smem[];
   using Shape = WgmmaShape<Config>;
-  using RowProducer = typename Select<Shape::kLooksAhead, TileGateProducer<Config, Hooks, Args>,
-                                      WgmmaProducer<Config, Hooks, Args>>::Type;
-  using ListProducer =
-      typename Select<Shape::kOwnRows, TwoListProducer<Config, Hooks, Args>, RowProducer>::Type;
-  using Producer =
-      typename Select<Config::kGathers, GatherProducer<Config, Hooks, Args>, ListProducer>::Type;
-  using Consumer16Bit = typename Select<Shape::kLooksAhead, TileGateConsumer<Config, Hooks, Args>,
-                                        WgmmaConsumer<Config, Hooks, Args>>::Type;
-  using Consumer =
-      typename Select<Shape::kHas8Bits, Int8Consumer<Config, Hooks, Args>, Consumer16Bit>::Type;
+  using Producer = typename Config::Producer;
+  using Consumer = typename Config::Consumer;
   const WgmmaSmem<Config> smem{wgmma_smem};
   if (smem.tiles() % 1024 != 0) __trap();
   const int warp = warp_index();

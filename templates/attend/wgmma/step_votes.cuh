@@ -1,7 +1,7 @@
 // Which tiles count, for a gate that reads one statistic and stays open as that grows
-// (Config::kLanesOpenGate): a tile counts if what one lane has seen of it says so. So warps need
-// not tell one another what they have found, only whether. Where the gate is about products with V
-// alone, and scores are integers, that is of all tiles of a step:
+// (GateByTileVotes, GateByStepVotes): a tile counts if what one lane has seen of it says so. So
+// warps need not tell one another what they have found, only whether. Where the gate is about
+// products with V alone, and scores are integers, that is of all tiles of a step:
 //
 //   publish       the tiles that count as far as the warp knows, under the step's exponentials
 //   collect       when their product is due, and only by a warp that is not sure of all of them:

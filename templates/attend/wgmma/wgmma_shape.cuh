@@ -47,7 +47,7 @@
 #include "attend/wgmma/slots.cuh"
 #include "base/select.cuh"
 #include "loader/gather_panels.cuh"
-#include "pipeline/gate.cuh"
+#include "pipeline/gate_policy.cuh"
 #include "pipeline/ring_position.cuh"
 #include "pipeline/sequence_tile.cuh"
 #include "pipeline/tile_walk.cuh"
@@ -81,14 +81,13 @@ struct WgmmaShape {
   static constexpr int kHeadDimV = head_dim_v<Config>(0);
   static constexpr bool kHasE4m3Values = Config::kVBits == 8;
   static constexpr bool kHas8Bits = Config::kQkBits == 8;
-  static constexpr bool kHasGate = Config::kGateScope != GateScope::kNone;
+  using GatePolicy = typename Config::GatePolicy;
+  static constexpr bool kHasGate = GatePolicy::kExists;
   /// A tile of one warpgroup is decided about by it alone.
   static constexpr bool kVotesByTile = Config::kGateScope == GateScope::kTile && !kOwnRows;
   /// The next scores are under way while tiles are decided about, and V follows the decisions
   /// (attend/wgmma/tile_gate_consumer.cuh).
-  static constexpr bool kLooksAhead = kVotesByTile && !Config::kGateReadsGap && Config::kSkipsExp &&
-                                      Config::kSkipsPv && !kHas8Bits && !Config::kGathers &&
-                                      Config::kHeadDim <= 128 && Config::kWarpgroups == 2;
+  static constexpr bool kLooksAhead = GatePolicy::kLooksAhead;
   /// What is weighed and multiplied with V at a time then: a tile, or half of one.
   static constexpr int kPartKeys = 64;
   /// Scores of a step come in one group, or in one for each tile that a gate decides about.
@@ -134,18 +133,13 @@ struct WgmmaShape {
   /// consumers' warps: all four of the warpgroup share them.
   static constexpr int kProducerWarps = batch_layout<Config>(0) == BatchLayout::kPages ? 4 : 1;
   /// Tiles are decided about together, and when their product is due (attend/wgmma/step_votes.cuh).
-  static constexpr bool kVotesOnSteps =
-      kHasGate && kHas8Bits && !Config::kSkipsExp && Config::kLanesOpenGate;
+  static constexpr bool kVotesOnSteps = GatePolicy::kHasStepVotes;
   /// Of each tile warps say whether it counts, as far as they know, and only those wait for the
   /// others who do not know. Some are ahead meanwhile, by the tiles of kStages steps at most.
-  static constexpr bool kWarpsKnow = kHasGate && !kHas8Bits && !kLooksAhead &&
-                                     Config::kLanesOpenGate && Config::kStages * kStepTiles < 8;
+  static constexpr bool kWarpsKnow = GatePolicy::kHasTileVotes;
   static constexpr bool kHasBitVotes = kVotesOnSteps || kWarpsKnow;
-  /// What a warp says at a time.
-  using Vote = typename Select<kLooksAhead, StepMaxima<kStepTiles>,
-                               typename Select<kHasBitVotes, u32, GateStatistics>::Type>::Type;
-  /// Used one after the other; or one for each slot of K, of the tiles that it holds.
-  static constexpr int kVoteSlots = kLooksAhead ? Config::kStages : kHasBitVotes ? 8 : 2;
+  using Vote = typename GatePolicy::template Vote<kStepTiles>;
+  static constexpr int kVoteSlots = GatePolicy::vote_slots(Config::kStages);
   static constexpr int kDecisionSlots = kLooksAhead ? Config::kStages : 1;
   /// The producer is ahead by less rows than steps; it writes a row when it may load its first
   /// keys. Places that are bits of a counter.
@@ -171,6 +165,14 @@ struct WgmmaShape {
                 "64 rows a warpgroup");
   static_assert(!kOwnRows || (Config::kWorkTiles == Config::kWarpgroups && Config::kUsesLists),
                 "work tiles that a block takes together have lists");
+  static_assert(kHasGate == (Config::kGateScope != GateScope::kNone), "a gate has a policy");
+  static_assert(!kLooksAhead || (kVotesByTile && !Config::kGateReadsGap && Config::kSkipsExp &&
+                                 Config::kSkipsPv && !kHas8Bits && !Config::kGathers &&
+                                 Config::kHeadDim <= 128 && Config::kWarpgroups == 2),
+                "a gate decided ahead reads a tile's largest score, of 16-bit operands");
+  static_assert(!kVotesOnSteps || (kHas8Bits && !Config::kSkipsExp),
+                "votes on steps are in time for the product with V, not for exponentials");
+  static_assert(!kWarpsKnow || !kHas8Bits, "int8 consumers vote on steps");
   static_assert(Config::kStepKeys % Config::kTileK == 0, "a step takes whole tiles");
   static_assert(Config::kTileK % 32 == 0, "rows of a box repeat no swizzle half-way");
   static_assert(!kHasGate || Config::kTileK % 64 == 0, "a product of its own for each tile");

@@ -16,10 +16,10 @@
 
 namespace lacuna {
 
+/// Cells lie one behind the other.
 template <class Config>
-struct CellShape {
+struct CellShape : RowTokens<1> {
   static constexpr int kCell = Config::kCell, kCellK = Config::kCellK;
-  static constexpr int kRowStride = 1;  ///< cells lie one behind the other
   static constexpr int kProducts = Config::kCellsAreMeans ? 1 : kCell;  ///< of tokens, of a logit
   static constexpr bool kIsLast = false, kRowsAreOneTile = false;
   static constexpr int kWarps = Config::kThreads / 32;

@@ -90,10 +90,10 @@ class TokenLogits {
   }
 
   __device__ __forceinline__ void load_queries(u32 tile) const {
-    const int rows = kStride == 1 ? args_.attend.n_q : ceil_div(args_.attend.n_q, kStride);
+    const int rows = Shape::rows_of(args_.attend.n_q);
     if constexpr (kBits == 16) {
       const TensorArg& q = args_.attend.q;
-      const Element* const head = element_of<Element>(q, row_.b, row_.h, 0, 0);
+      const Element* const head = element_of<Element>(q, row_.b, row_.h, Shape::token_of(0), 0);
       QueryLoader(head, q.stride_n * kStride, rows).load(tile, first_row_);
     } else {
       const signed char* const head =
@@ -178,14 +178,15 @@ class TokenLogits {
     bool visible = true;
     constexpr bool kAreTokens = kCell == 1 && kCellK == 1;
     if constexpr (Config::kHasMask && kAreTokens) {
-      visible = sees<Hooks>(args_, divisors, row * kStride, column, row_.h, row_.b);
+      visible = sees<Hooks>(args_, divisors, Shape::token_of(row), column, row_.h, row_.b);
     }
     if constexpr (Config::kHasMask && !kAreTokens) {
       const int q0 = row * kCell, k0 = column * kCellK;
       visible = Hooks::tile_visible(args_, q0, smaller(q0 + kCell, args_.attend.n_q) - 1, k0,
                                     smaller(k0 + kCellK, args_.attend.n_k) - 1, row_.h, row_.b);
     }
-    if constexpr (kIsReference) visible = visible && Hooks::reference(args_, row * kStride, column);
+    if constexpr (kIsReference)
+      visible = visible && Hooks::reference(args_, Shape::token_of(row), column);
     return visible;
   }
 

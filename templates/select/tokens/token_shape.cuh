@@ -32,8 +32,19 @@ inline constexpr int kIndexDimOf = 0;
 template <class Config>
 inline constexpr int kIndexDimOf<Config, decltype(Config::kIndexDim)> = Config::kIndexDim;
 
+/// Rows of the whole sequence and the tokens that they are, or begin with: kStep from one to the
+/// next.
+template <int kStep>
+struct RowTokens {
+  static constexpr int kRowStride = kStep;
+  __device__ __forceinline__ static constexpr int token_of(int row) { return row * kStep; }
+  /// Of the first so many tokens.
+  __device__ __forceinline__ static int rows_of(int tokens) { return ceil_div(tokens, kStep); }
+};
+
 template <class Config>
-struct TokenShape {
+struct TokenShape : RowTokens<kRowStrideOf<Config>> {
+  using Rows = RowTokens<kRowStrideOf<Config>>;
   static constexpr int kThreads = Config::kThreads;
   static constexpr int kWarps = kThreads / 32;
   static constexpr bool kIsLast = Config::kLastRows > 0;
@@ -41,8 +52,7 @@ struct TokenShape {
   static constexpr bool kRowsAreOneTile = true;
   static constexpr int kProducts = 1;  ///< of tokens, whose mean a logit is
 
-  static constexpr int kRowStride = kRowStrideOf<Config>;
-  static constexpr int kWorkTiles = kIsLast ? Config::kLastRows : Config::kTileQ / kRowStride;
+  static constexpr int kWorkTiles = kIsLast ? Config::kLastRows : Config::kTileQ / Rows::kRowStride;
   static constexpr int kTileColumns = Config::kTileK;
   static constexpr int kStages = kTileColumns <= 64 ? 2 : 1;
   static constexpr int kColumns =  ///< of a chunk

@@ -76,7 +76,7 @@ class TokenBlock {
  protected:
   __device__ __forceinline__ void estimate(const KeepRow& row) {
     row_ = row;
-    rows_ = ceil_div(row.q1 - row.q0 + 1, Shape::kRowStride);
+    rows_ = Shape::rows_of(row.q1 - row.q0 + 1);
     clear_results();
     if constexpr (!Shape::kIsLast && !Config::kKeepsFirst) {
       visible_ = count_visible<Config, Hooks>(args_, row_,
@@ -92,7 +92,7 @@ class TokenBlock {
     if constexpr (Config::kNormalise == Normalise::kLse) log2_sum = sum_rows<16, true>();
     if constexpr (Config::kNormalise == Normalise::kPreviousLse) {
       const LseArg& lse = args_.predict.previous_lse;
-      const int q = smaller(row_.q0 + thread_index() * Shape::kRowStride, args_.attend.n_q - 1);
+      const int q = smaller(row_.q0 + Shape::token_of(thread_index()), args_.attend.n_q - 1);
       log2_sum = lse.data[row_.b * lse.stride_b + row_.h * lse.stride_h + q] * kLog2E;
     }
     const bool is_number = own == own;

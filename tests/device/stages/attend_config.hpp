@@ -11,6 +11,8 @@ struct Args {
   lacuna::PredictArgs predict;
 };
 
+struct Hooks;
+
 template <stages::AttendChoice kChoice>
 struct Config {
   using Element = std::conditional_t<kChoice.is_bf16, lacuna::bf16, lacuna::f16>;
@@ -41,6 +43,12 @@ struct Config {
   static constexpr bool kGathers = kChoice.gathers;
   static constexpr int kKeepK = kChoice.keep_k;
   static constexpr bool kSharedHeads = kChoice.has_shared_heads;
+  using Producer =
+      std::conditional_t<kChoice.gathers, lacuna::AttendOperands<Config, lacuna::GatherLoader>,
+                         lacuna::AttendOperands<Config, lacuna::RowTileLoader>>;
+  using Logits = std::conditional_t<kChoice.qk_bits == 8, lacuna::QuantisedLogits<Config>,
+                                    lacuna::PlainLogits>;
+  using Consumer = lacuna::AttendBlock<Config, Hooks, Args, Logits>;
   // The formula of the contract, written out again.
   static constexpr int kSmemBytes =
       kHeadDim * (kTileQ * 2 +

@@ -1,0 +1,105 @@
+#include "compiler/target/choose_variant.hpp"
+
+#include "compiler/expr/monotonicity.hpp"
+#include "compiler/expr/parse.hpp"
+
+namespace lacuna {
+namespace {
+
+constexpr int kTileVotesAtOnce = 8;  ///< places of votes (GateByTileVotes of the device)
+
+/// What a lane has seen opens a gate if it reads one statistic (the largest of two may be of
+/// different rows), and stays open as that grows.
+bool lanes_open_gate(const Gate& gate) {
+  const auto opens_along = [&](Variable variable) {
+    const Monotonicity skip = monotonicity_of(gate.skip, variable);
+    const Monotonicity exempt = monotonicity_of(gate.exempt, variable);
+    return (skip == Monotonicity::kConstant || skip == Monotonicity::kFalls) &&
+           (exempt == Monotonicity::kConstant || exempt == Monotonicity::kRises);
+  };
+  const bool reads_gap = reads(gate, Variable::kGap);
+  return reads(gate, Variable::kTileMax) != reads_gap &&
+         opens_along(reads_gap ? Variable::kGap : Variable::kTileMax);
+}
+
+Chosen<Consumer> choose_consumer(const WgmmaShape& shape, const Attend& attend) {
+  const Consumer consumer = consumer_of(shape, attend);
+  switch (consumer) {
+    case Consumer::kWgmmaInt8:
+      return {consumer, Origin::kDerived, "queries and keys are int8"};
+    case Consumer::kWgmmaTileGate:
+      return {consumer, Origin::kDerived,
+              "the gate reads the tile's largest score alone, so it is decided a step ahead"};
+    default:
+      return {consumer, Origin::kDefault, "operands of 16 bits, and no gate to decide ahead"};
+  }
+}
+
+Chosen<Producer> choose_producer(const WgmmaShape& shape, Consumer consumer) {
+  if (shape.gathers) return {Producer::kWgmmaGather, Origin::kDerived, "keys are gathered"};
+  if (shape.work_tiles > 1)
+    return {Producer::kWgmmaTwoLists, Origin::kDerived, "work_tiles = 2, each with a list"};
+  if (consumer == Consumer::kWgmmaTileGate)
+    return {Producer::kWgmmaTileGate, Origin::kDerived,
+            "the gate is decided here, and V of tiles that count is loaded behind the decision"};
+  return {Producer::kWgmma, Origin::kDefault, "walks over tiles and loads each of them"};
+}
+
+Chosen<GatePolicy> choose_gate_policy(const WgmmaShape& shape, Consumer consumer,
+                                      const Attend& attend) {
+  if (!attend.gate) return {GatePolicy::kNone, Origin::kDefault, "the spec has no gate"};
+  if (consumer == Consumer::kWgmmaTileGate)
+    return {GatePolicy::kAhead, Origin::kDerived, "comes with TileGateConsumer"};
+  const auto by_statistics = [](const char* reason) -> Chosen<GatePolicy> {
+    return {GatePolicy::kStatistics, Origin::kDefault, reason};
+  };
+  if (!lanes_open_gate(*attend.gate))
+    return by_statistics("what one lane has seen of a tile does not tell that it counts");
+  if (consumer == Consumer::kWgmmaInt8) {
+    if (attend.gate->skips_exp)
+      return by_statistics("int8 scores, and the gate is decided before the exponentials");
+    return {GatePolicy::kStepVotes, Origin::kDerived,
+            "int8 scores, one lane can tell that a tile counts, and only the product with V waits"};
+  }
+  if (shape.stages * (shape.step_keys() / shape.tile_k) >= kTileVotesAtOnce)
+    return by_statistics("warps may be further apart than votes have places");
+  return {GatePolicy::kTileVotes, Origin::kDerived, "one lane can tell that a tile counts"};
+}
+
+}  // namespace
+
+bool decides_by_tile_max(const Attend& attend) {
+  return attend.gate && attend.gate->scope == GateScope::kTile && attend.gate->skips_exp &&
+         !reads(*attend.gate, Variable::kGap);
+}
+
+Consumer consumer_of(const WgmmaShape& shape, const Attend& attend) {
+  if (attend.q_scale >= 0) return Consumer::kWgmmaInt8;
+  const bool looks_ahead = decides_by_tile_max(attend) && attend.v_scale < 0 &&
+                           attend.columns < 0 && shape.work_tiles == 1 && shape.warpgroups() == 2 &&
+                           shape.head_dim <= 2 * kPanelElements;
+  return looks_ahead ? Consumer::kWgmmaTileGate : Consumer::kWgmma;
+}
+
+void note_wgmma_variant(const WgmmaShape& shape, const Attend& attend, AttendPlan& plan) {
+  plan.consumer = choose_consumer(shape, attend);
+  plan.producer = choose_producer(shape, plan.consumer.value);
+  plan.gate_policy = choose_gate_policy(shape, plan.consumer.value, attend);
+}
+
+void note_mma_variant(const Program& program, AttendPlan& plan) {
+  const Attend& attend = attend_of(program);
+  plan.consumer = {Consumer::kPlain, Origin::kDefault, "products of 16-bit rows are scores"};
+  if (attend.q_scale >= 0)
+    plan.consumer = {Consumer::kQuantised, Origin::kDerived, "queries and keys are int8"};
+  plan.producer = {Producer::kRowTiles, Origin::kDefault, "rows as they lie in memory"};
+  if (program.batch == BatchLayout::kPages)
+    plan.producer = {Producer::kPages, Origin::kDerived, "keys and values lie in pages"};
+  if (attend.columns >= 0) {
+    const bool has_pages = program.batch == BatchLayout::kPages;
+    plan.producer = {has_pages ? Producer::kPageGather : Producer::kGather, Origin::kDerived,
+                     has_pages ? "keys are gathered from pages" : "keys are gathered"};
+  }
+}
+
+}  // namespace lacuna

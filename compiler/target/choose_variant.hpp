@@ -1,0 +1,23 @@
+// Which producer, consumer and gate policy a kernel of attend runs. Each is decided here and
+// nowhere else: the budget, the generated file, `explain` and the checks of machine code read the
+// plan.
+#pragma once
+
+#include "compiler/target/plan.hpp"
+#include "compiler/target/wgmma_limits.hpp"
+
+namespace lacuna {
+
+/// Can the gate be decided with the next tiles' scores computed? Of scope tile, by the largest
+/// score of the tile alone, and with something to save.
+bool decides_by_tile_max(const Attend& attend);
+
+/// The consumer of a block of the wgmma family, by its operands and rows. The budget of the block
+/// depends on it: a TileGateConsumer has values that are loaded only if they count.
+Consumer consumer_of(const WgmmaShape& shape, const Attend& attend);
+
+/// Writes the parts of a kernel of this family into the plan, with their reasons.
+void note_wgmma_variant(const WgmmaShape& shape, const Attend& attend, AttendPlan& plan);
+void note_mma_variant(const Program& program, AttendPlan& plan);
+
+}  // namespace lacuna

@@ -1,0 +1,45 @@
+// Names of the parts that a kernel of attend is put together from: what loads, what computes, and
+// how warps agree about a gate. The plan chooses them (target/choose_variant.hpp), and the
+// generated file writes them down as types; templates/attend/ has a header for each.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace lacuna {
+
+/// Where tiles of queries, keys and values come from. The first four are of the mma family.
+enum class Producer : std::uint8_t {
+  kRowTiles,    ///< rows of tensors, one after the other
+  kGather,      ///< rows of a list of keys
+  kPages,       ///< rows of pages of keys and values
+  kPageGather,  ///< rows of a list of keys, in pages
+  kWgmma,
+  kWgmmaTileGate,
+  kWgmmaTwoLists,
+  kWgmmaGather,
+};
+
+/// What multiplies and weighs. The first two are of the mma family.
+enum class Consumer : std::uint8_t { kPlain, kQuantised, kWgmma, kWgmmaTileGate, kWgmmaInt8 };
+
+/// How warps of the wgmma family agree about a tile.
+enum class GatePolicy : std::uint8_t {
+  kNone,        ///< there is no gate
+  kStatistics,  ///< each says what it found; all in scope wait for one another
+  kTileVotes,   ///< each says whether the tile counts; only those wait that found no reason
+  kStepVotes,   ///< the same for all tiles of a step, asked when their product is due
+  kAhead,       ///< a producer decides under the next product, and loads V of what counts
+};
+
+/// The device's word, which the plan shows: "TwoListProducer".
+std::string_view name_of(Producer);
+std::string_view name_of(Consumer);
+std::string_view name_of(GatePolicy);
+
+/// The type in the Config of a generated kernel: "lacuna::TwoListProducer<Config, Hooks, Args>".
+std::string_view device_type(Producer);
+std::string_view device_type(Consumer);
+std::string_view device_type(GatePolicy);
+
+}  // namespace lacuna
