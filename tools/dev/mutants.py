@@ -40,7 +40,8 @@ def arguments():
                         help="the most for one mutant (default: 90); the next call goes on with its other suites")
     parser.add_argument("--jobs", type=int, metavar="N", help="compilers at a time (default: as many as processors)")
     parser.add_argument("--json", type=Path, default=ROOT / "tests/mutants.json", metavar="FILE", help="where the record is kept")
-    parser.add_argument("--work", type=Path, default=ROOT / "build/mutants", metavar="FOLDER", help="where the copy and its build are")
+    parser.add_argument("--work", type=lambda text: Path(text).resolve(), default=ROOT / "build/mutants", metavar="FOLDER",
+                        help="where the copy and its build are")
     return parser.parse_args()
 
 

@@ -124,6 +124,7 @@ class Lab:
 class Trial:
     def __init__(self, lab, mutant, deadline, asked=(), without=()):
         self.lab, self.mutant, self.deadline, self.without = lab, mutant, deadline, without
+        self.left_out = False  # a suite that might have found it
         self.asked = list(asked)  # "tier suite" of those that found nothing, earlier ones too
         self.built = None  # suites whose programs are those of the mutant; None while it is not applied
         self.applied = ExitStack()
@@ -135,7 +136,10 @@ class Trial:
             if not self.asked:
                 self._look_at_objects()
             for tier, name in self.lab.order(self.mutant.file):
-                if self.lab.label(tier, name) in self.asked or name in self.without:
+                if self.lab.label(tier, name) in self.asked:
+                    continue
+                if name in self.without:
+                    self.left_out = True
                     continue
                 self._left()
                 if name in KERNELS and self.mutant.file.startswith("templates/"):
@@ -143,7 +147,7 @@ class Trial:
                 elif self._depends(tier, name) and self._build(tier, name):
                     self._ask(tier, name)
             # Of programs that stay as they are, byte by byte, nothing can be said.
-            fields = {"result": UNDECIDED if self.without else SURVIVED if self.asked else EQUIVALENT}
+            fields = {"result": UNDECIDED if self.left_out else SURVIVED if self.asked else EQUIVALENT}
         except Verdict as verdict:
             fields = verdict.fields
         finally:
@@ -219,6 +223,7 @@ class Trial:
     def _ask(self, tier, name, program=None, chosen=""):
         self._know(tier, name, chosen)
         if self.lab.baselines[self.lab.label(tier, name, chosen)] is None:
+            self.left_out = True
             return
         if not program:
             self._build(tier, name)  # again, where it had to be measured
