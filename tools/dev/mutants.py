@@ -117,10 +117,9 @@ class Run:
             if time.monotonic() > self.end:
                 break
             say(f"{mutant.id} {mutant.operator} {mutant.file}:{mutant.line}: {mutant.before!r} -> {mutant.after!r}")
-            patience = min(self.end, time.monotonic() + 60 * self.args.patience)
             known = self.results.get(mutant.id, {})
             asked = known.get("asked", ()) if known.get("result") == UNDECIDED else ()
-            outcome = Trial(lab, mutant, patience, asked, self.args.without).judge()
+            outcome = Trial(lab, mutant, self.end, 60 * self.args.patience, asked, self.args.without).judge()
             self.results[mutant.id] = {**outcome, "commit": self.commit}
             self.tried.add(mutant.id)
             record.write(self.state_path, self.state)

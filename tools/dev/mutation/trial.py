@@ -43,7 +43,6 @@ class Lab:
     def __init__(self, origin, folder, baselines, say, jobs=None):
         self.tree, self.scratch, self.say = Tree(origin, folder, TIERS, jobs), Path(folder) / "scratch", say
         self.baselines = baselines  # "tier entry filter" -> seconds, or None where it fails without any mutant
-        self.longer_than_s = {}
         self.fingerprints, self.programs = {}, {}  # of what is built without a mutant, by tier and suite
         self.tree.synchronise()
         self.suites = {}
@@ -107,11 +106,8 @@ class Lab:
     def measure(self, tier, name, chosen="", patience_s=math.inf):
         """What a suite takes without a mutant, if that is no more than `patience_s`. One that fails then says nothing about any."""
         label, limit_s = self.label(tier, name, chosen), LONGEST_SUITE_S
-        if 2 * self.longer_than_s.get(label, 0) >= patience_s:
-            return
         answer = self.ask(self.suites[tier][name], tier, min(limit_s, patience_s), chosen=chosen)
         if not answer.has_end and patience_s < limit_s:
-            self.longer_than_s[label] = patience_s
             return
         self.baselines[label] = round(answer.seconds, 1) if answer.is_good else None
         self.say(f"{label}: {answer.seconds:.0f} s without a mutant" if answer.is_good else
@@ -122,8 +118,12 @@ class Lab:
 
 
 class Trial:
-    def __init__(self, lab, mutant, deadline, asked=(), without=()):
-        self.lab, self.mutant, self.deadline, self.without = lab, mutant, deadline, without
+    """`end`: of the whole run. What is built and measured without the mutant serves all others, too, and takes nothing from the
+    mutant's `patience_s`."""
+
+    def __init__(self, lab, mutant, end=math.inf, patience_s=math.inf, asked=(), without=()):
+        self.lab, self.mutant, self.end, self.without = lab, mutant, end, without
+        self.deadline = time.monotonic() + patience_s
         self.left_out = False  # a suite that might have found it
         self.asked = list(asked)  # "tier suite" of those that found nothing, earlier ones too
         self.built = None  # suites whose programs are those of the mutant; None while it is not applied
@@ -156,7 +156,7 @@ class Trial:
 
     def _left(self):
         """Seconds that this mutant may still take."""
-        left_s = self.deadline - time.monotonic()
+        left_s = min(self.end, self.deadline) - time.monotonic()
         if left_s <= 0:
             raise Verdict(UNDECIDED)
         return left_s
@@ -187,8 +187,12 @@ class Trial:
 
     def _prepare(self, tier, name):
         """Builds a suite without the mutant."""
+        self._left()
         self._restore()
-        if not self.lab.prepare(tier, name, self._left()):
+        begin = time.monotonic()
+        is_built = self.lab.prepare(tier, name, max(0, self.end - begin))
+        self.deadline += time.monotonic() - begin
+        if not is_built:
             raise Verdict(UNDECIDED)
 
     def _know(self, tier, name, chosen=""):
@@ -196,7 +200,9 @@ class Trial:
         label = self.lab.label(tier, name, chosen)
         if label not in self.lab.baselines:
             self._prepare(tier, name)
-            self.lab.measure(tier, name, chosen, self._left())
+            begin = time.monotonic()
+            self.lab.measure(tier, name, chosen, max(0, self.end - begin))
+            self.deadline += time.monotonic() - begin
         if label not in self.lab.baselines or (self.lab.baselines[label] or 0) > self._left():
             raise Verdict(UNDECIDED)
 
