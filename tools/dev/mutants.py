@@ -118,7 +118,8 @@ class Run:
                 break
             say(f"{mutant.id} {mutant.operator} {mutant.file}:{mutant.line}: {mutant.before!r} -> {mutant.after!r}")
             known = self.results.get(mutant.id, {})
-            asked = known.get("asked", ()) if known.get("result") == UNDECIDED else ()
+            goes_on = known.get("result") == UNDECIDED and mutant.id not in self.args.only
+            asked = known.get("asked", ()) if goes_on else ()
             outcome = Trial(lab, mutant, self.end, 60 * self.args.patience, asked, self.args.without).judge()
             self.results[mutant.id] = {**outcome, "commit": self.commit}
             self.tried.add(mutant.id)

@@ -203,7 +203,7 @@ class Trial:
             begin = time.monotonic()
             self.lab.measure(tier, name, chosen, max(0, self.end - begin))
             self.deadline += time.monotonic() - begin
-        if label not in self.lab.baselines or (self.lab.baselines[label] or 0) > self._left():
+        if label not in self.lab.baselines:
             raise Verdict(UNDECIDED)
 
     def _depends(self, tier, name):
@@ -228,7 +228,8 @@ class Trial:
 
     def _ask(self, tier, name, program=None, chosen=""):
         self._know(tier, name, chosen)
-        if self.lab.baselines[self.lab.label(tier, name, chosen)] is None:
+        takes_s = self.lab.baselines[self.lab.label(tier, name, chosen)]
+        if takes_s is None:
             self.left_out = True
             return
         if not program:
@@ -236,6 +237,8 @@ class Trial:
         likely = "" if chosen else likely_tests(self.lab.tree.root, name, self.mutant.file)
         answer = self._run(tier, name, program, likely) if likely else None
         if answer is None or answer.is_good:
+            if takes_s > self._left():
+                raise Verdict(UNDECIDED)
             answer = self._run(tier, name, program, chosen)
         if not answer.is_good:
             raise Verdict(FOUND, tier=tier, suite=name, test=answer.test + ("" if answer.has_end else " (no end)"))
