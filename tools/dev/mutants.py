@@ -12,6 +12,7 @@ tests said stands in tests/mutants.json (tests/README.md says how to read it). E
 import argparse
 import fcntl
 import json
+import os
 import signal
 import sys
 import time
@@ -37,7 +38,7 @@ def arguments():
     parser.add_argument("--list", action="store_true", help="print the diffs and do nothing")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no mutant and no suite after that time")
     parser.add_argument("--patience", type=float, default=90, metavar="MINUTES",
-                        help="the most for one mutant (default: 90); the next call goes on with its other suites")
+                        help="the most for one mutant (default: 90), beside what is built without it; the next call goes on with its other suites")
     parser.add_argument("--jobs", type=int, metavar="N", help="compilers at a time (default: as many as processors)")
     parser.add_argument("--json", type=Path, default=ROOT / "tests/mutants.json", metavar="FILE", help="where the record is kept")
     parser.add_argument("--work", type=lambda text: Path(text).resolve(), default=ROOT / "build/mutants", metavar="FOLDER",
@@ -103,9 +104,12 @@ class Run:
 
     def keep(self):
         record.write(self.state_path, self.state)
+        drawn = draw(self.texts, self.args.seed, self.args.count).values()
+        folder = os.open(self.args.json.parent, os.O_RDONLY)  # released where this process ends
+        fcntl.flock(folder, fcntl.LOCK_EX)  # runs of other folders write into the same record
         outcomes = record.outcomes(self.args.json, self.args.seed) | self.results
         rows = []
-        for wanted, mutants in draw(self.texts, self.args.seed, self.args.count).values():
+        for wanted, mutants in drawn:
             passed_over = sum(outcomes.get(mutant.id, {}).get("result") in record.NOT_COUNTED for mutant in mutants)
             rows += [record.row_of(mutant, outcomes[mutant.id]) for mutant in mutants[:wanted + passed_over] if mutant.id in outcomes]
         return record.update(self.args.json, self.args.seed, self.args.count, self.commit, rows)
