@@ -81,7 +81,7 @@ struct Store::State {
   std::unordered_map<std::string, SharedEntry> unpublished;  ///< by key text
   std::unordered_map<std::string, HeldLocks> held_locks;     ///< by key text
   std::unordered_set<std::string> swept_targets;
-  std::optional<std::uint64_t> disk_bytes;  ///< estimate: counted at the first publish, then kept up
+  std::optional<std::uint64_t> disk_bytes;  ///< estimate, from the first publish on
 };
 
 void Store::State::warn_once(std::atomic<bool>& warned, const std::string& what,

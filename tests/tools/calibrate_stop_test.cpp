@@ -1,4 +1,5 @@
-// A search that is asked to stop before its first launch: nothing is known, and nothing is read that is not there.
+// A search that is asked to stop before its first launch: nothing is known, and nothing is read
+// that is not there.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -38,9 +39,9 @@ int stopped_search(const std::string& input) {
 
 TEST(CalibrateStop, BeforeTheFirstLaunchNothingIsKnown) {
   const ScratchDirectory scratch;
-  const std::string input = scratch.write(
-      "x.safetensors",
-      tools::print_safetensors(small_problem(1, 128, 64, tools::ArrayType::kBF16)));
+  const std::string input =
+      scratch.write("x.safetensors",
+                    tools::print_safetensors(small_problem(1, 128, 64, tools::ArrayType::kBF16)));
   const pid_t child = ::fork();
   if (child == 0) {
     ::alarm(60);
