@@ -81,8 +81,7 @@ struct Store::State {
   std::unordered_map<std::string, SharedEntry> unpublished;  ///< by key text
   std::unordered_map<std::string, HeldLocks> held_locks;     ///< by key text
   std::unordered_set<std::string> swept_targets;
-  std::uint64_t disk_bytes = 0;  ///< estimate: counted at the first publish, then kept up
-  bool disk_bytes_known = false;
+  std::optional<std::uint64_t> disk_bytes;  ///< estimate, from the first publish on
 };
 
 void Store::State::warn_once(std::atomic<bool>& warned, const std::string& what,
@@ -197,8 +196,7 @@ std::string Store::State::write(int directory, const Key& key, const std::string
 void Store::State::evict_if_over_cap(int directory, std::uint64_t new_bytes) {
   {
     const std::lock_guard lock(mutex);
-    disk_bytes += new_bytes;
-    if (disk_bytes_known && disk_bytes <= options.byte_cap) return;
+    if (disk_bytes && (*disk_bytes += new_bytes) <= options.byte_cap) return;
   }
   // If somebody else is at it, it need not be done twice. Where there are no locks, it may be.
   const NodeLock sole = locks.try_acquire("evict");
@@ -207,7 +205,6 @@ void Store::State::evict_if_over_cap(int directory, std::uint64_t new_bytes) {
   counters.evicted += eviction.removed;
   const std::lock_guard lock(mutex);
   disk_bytes = eviction.left_bytes;
-  disk_bytes_known = true;
 }
 
 Store::Store(StoreOptions options) : state_(std::make_unique<State>(std::move(options))) {
@@ -393,7 +390,6 @@ std::uint64_t Store::prune(std::uint64_t byte_cap) {
   state_->counters.evicted += eviction.removed;
   const std::lock_guard lock(state_->mutex);
   state_->disk_bytes = eviction.left_bytes;
-  state_->disk_bytes_known = true;
   return eviction.freed_bytes + swept_bytes;
 }
 

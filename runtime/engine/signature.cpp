@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "cache/key.hpp"
+#include "compiler/expr/expr_tables.hpp"
 
 namespace lacuna {
 namespace {

@@ -186,5 +186,10 @@ TEST(NearestWord, SuggestsNothingForStrangers) {
   EXPECT_EQ(nearest_word(std::string(100000, 'q'), words), "");
 }
 
+TEST(NearestWord, LongWordsAreNoTypingMistakes) {
+  EXPECT_EQ(nearest_word(std::string(64, 'q'), {std::string(63, 'q')}), std::string(63, 'q'));
+  EXPECT_EQ(nearest_word(std::string(65, 'q'), {std::string(64, 'q')}), "");
+}
+
 }  // namespace
 }  // namespace lacuna

@@ -170,7 +170,14 @@ TEST(tables, every_name_is_found_once_and_reserved) {
 TEST(tables, the_reference_names_every_site_variable_and_operator) {
   const std::string text = expr_reference();
   for (const SiteInfo& row : all_sites()) {
-    EXPECT_NE(text.find("| `" + std::string(row.name) + "` |"), std::string::npos) << row.name;
+    const std::size_t at = text.find("| `" + std::string(row.name) + "` |");
+    ASSERT_NE(at, std::string::npos) << row.name;
+    const std::string line = text.substr(at, text.find('\n', at) - at);
+    const std::string reads = line.substr(line.rfind('|', line.size() - 2));
+    for (const VariableInfo& variable : all_variables())
+      EXPECT_EQ(reads.find("`" + std::string(variable.name) + "`") != std::string::npos,
+                offers(row.site, variable.variable))
+          << line << " " << variable.name;
   }
   for (const VariableInfo& row : all_variables()) {
     EXPECT_NE(text.find("| `" + std::string(row.name) + "` |"), std::string::npos) << row.name;

@@ -229,6 +229,11 @@ TEST(ProgramTextErrors, NamePlaceExpectedAndGot) {
             "x.ir:2:19: error: the string has no closing '\"' [E0401]\n"
             "  %q = input name=\"q : [d] f16\n"
             "                  ^~~~~~~~~~~~\n");
+  // A text may end anywhere, also between a backslash and what it stands before.
+  EXPECT_TRUE(errors_of("program @x(head_dim=64, dtype=f16) {\n  %q = input name=\"q\\")
+                  .starts_with("x.ir:2:19: error: the string has no closing '\"' [E0401]\n"
+                               "  %q = input name=\"q\\\n"
+                               "                  ^~~\n"));
 }
 
 TEST(ProgramTextErrors, KnowsTheSummaries) {

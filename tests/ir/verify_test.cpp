@@ -99,6 +99,14 @@ const Violation kOps[] = {
      }},
     {"Sigmoid", "attend %o: sigmoids have no denominator: no lse, sink or gate, and 16-bit values",
      [](Program& p) { attend_of(p).normalise = Weights::kSigmoid; }},
+    {"GatedSigmoid",
+     "attend %o: sigmoids have no denominator: no lse, sink or gate, and 16-bit values",
+     [](Program& p) {
+       attend_of(p).normalise = Weights::kSigmoid;
+       attend_of(p).lse = false;
+       p.nodes.back().results.pop_back();
+       p.values.pop_back();
+     }},
     {"GateSkip", "attend %o: a gate has a skip; skip and exempt yield bool",
      [](Program& p) { attend_of(p).gate->skip = {}; }},
     {"Parameters", "attend %o: expressions know the program's parameters, in its order",

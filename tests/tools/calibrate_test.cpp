@@ -266,10 +266,13 @@ TEST_F(Calibrate, ASignalKeepsWhatWasFoundAndIsTheStatus) {
                               signal);
     EXPECT_EQ(result.status, status) << result.out << result.err;
     const auto diagnostics = parse_document(result)["diagnostics"];
-    if (diagnostics.empty())
+    if (diagnostics.empty()) {
       EXPECT_FALSE(read_calibration(out).complete);
-    else
+      EXPECT_NE(result.err.find("lacuna: stopped; what had been found by then"), std::string::npos)
+          << result.err;
+    } else {
       EXPECT_EQ(diagnostics[0]["message"], "stopped before anything was found; nothing is written");
+    }
   }
 }
 

@@ -1,5 +1,5 @@
 # The wrapper of the C ABI has a Spec of its own.
-set_source_files_properties(tools/calibrate_report_test.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+set_source_files_properties(tools/calibrate_report_test.cpp tools/calibrate_stop_test.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 # The readers and writers of files are tested directly, the command as a process.
 if(TARGET test_tools)
   add_library(fake_cublas SHARED tools/fake_cublas/fake_cublas.cpp)

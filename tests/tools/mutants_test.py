@@ -264,7 +264,7 @@ class FakeLab(trial.Lab):
 
     def __init__(self, failing, changes=True):
         self.tree, self.failing, self.calls, self.say = FakeTree(changes), failing, [], lambda text: None
-        self.baselines, self.fingerprints, self.programs, self.longer_than_s = {}, {}, {}, {}
+        self.baselines, self.fingerprints, self.programs = {}, {}, {}
         self.seconds = {}  # filter -> what it takes with a mutant
         self.suites = {tier: {name: suites.Suite(name, f"test_{name}") for name in ("cache", "numerics")} for tier in suites.TIERS}
 
@@ -286,8 +286,8 @@ class FakeLab(trial.Lab):
 class Trials(unittest.TestCase):
     MUTANT = SimpleNamespace(file="cache/x.cpp")
 
-    def judged(self, lab, deadline=float("inf")):
-        outcome = trial.Trial(lab, self.MUTANT, deadline).judge()
+    def judged(self, lab, end=float("inf")):
+        outcome = trial.Trial(lab, self.MUTANT, end).judge()
         self.assertFalse(lab.tree.applied)
         return outcome
 
@@ -316,7 +316,7 @@ class Trials(unittest.TestCase):
 
     def test_a_suite_may_be_left_out_and_then_nothing_survives(self):
         lab = FakeLab({"short numerics"})
-        outcome = trial.Trial(lab, self.MUTANT, float("inf"), without=["numerics"]).judge()
+        outcome = trial.Trial(lab, self.MUTANT, without=["numerics"]).judge()
         self.assertEqual((outcome["result"], outcome["asked"]), ("undecided", ["short cache"]))
 
     def test_nobody_is_asked_about_the_same_bytes(self):
@@ -330,9 +330,9 @@ class Trials(unittest.TestCase):
         self.assertEqual((self.judged(lab)["result"], lab.calls), ("equivalent", []))
 
     def test_past_its_time_nothing_is_said_and_later_the_others_are_asked(self):
-        self.assertEqual(self.judged(FakeLab({"short cache"}), deadline=0)["result"], "undecided")
+        self.assertEqual(self.judged(FakeLab({"short cache"}), end=0)["result"], "undecided")
         lab = FakeLab({"short cache", "short numerics"})
-        outcome = trial.Trial(lab, self.MUTANT, float("inf"), ["short cache"]).judge()
+        outcome = trial.Trial(lab, self.MUTANT, asked=["short cache"]).judge()
         self.assertEqual((outcome["suite"], lab.calls), ("numerics", [("short numerics", False), ("short numerics", True)]))
 
 

@@ -236,6 +236,8 @@ TEST(TuneCost, FewerTilesAndMoreMachineCostLess) {
   const LaunchShape shape{1, 32, 8, 32768, 32768};
   const double all = estimate_cost(usual, machine, shape, 1).cycles;
   EXPECT_LT(estimate_cost(usual, machine, shape, 0.25).cycles, 0.5 * all);
+  EXPECT_GT(estimate_cost(usual, machine, {2, 32, 8, 32768, 32768}, 1).cycles, 1.5 * all);
+  EXPECT_GT(estimate_cost(usual, machine, {1, 64, 8, 32768, 32768}, 1).cycles, 1.5 * all);
   Machine half = machine;
   half.processors /= 2;
   EXPECT_GT(estimate_cost(usual, half, shape, 1).cycles, 1.5 * all);

@@ -242,6 +242,14 @@ TEST_F(ValuesOfVerbs, BenchSaysWhatIsWrong) {
             file +
                 ": q [1, 2, 256, 64], k [1, 1, 256, 64] and v [1, 1, 128, 64] do not go "
                 "together");
+  torn.tensors["q"] = small_problem(3, 256, kValueDim, ArrayType::kBF16).tensors["q"];
+  torn.tensors["k"] = torn.tensors["v"] =
+      small_problem(2, 256, kValueDim, ArrayType::kBF16).tensors["q"];
+  scratch_.write("torn.safetensors", tools::print_safetensors(torn));
+  EXPECT_EQ(parse_document(bench(dense, file))["diagnostics"][0]["message"],
+            file +
+                ": q [1, 3, 256, 64], k [1, 2, 256, 64] and v [1, 2, 256, 64] do not go "
+                "together");
 }
 
 TEST_F(ValuesOfVerbs, TuneMeasuresOnThemAndItsRecordsSaySo) {

@@ -57,7 +57,7 @@ bool find_ends(SearchState& state, std::size_t index) {
     if (!heads) return false;
     computed[end] = 0;
     error[end] = 0;
-    for (const HeadMeasure& head : *heads) {
+    for (const HeadMeasure& head : heads.value()) {
       computed[end] += head.computed;
       error[end] = std::max(error[end], head.rel_l1);
     }

@@ -12,6 +12,7 @@ tests said stands in tests/mutants.json (tests/README.md says how to read it). E
 import argparse
 import fcntl
 import json
+import os
 import signal
 import sys
 import time
@@ -40,7 +41,8 @@ def arguments():
                         help="the most for one mutant (default: 90); the next call goes on with its other suites")
     parser.add_argument("--jobs", type=int, metavar="N", help="compilers at a time (default: as many as processors)")
     parser.add_argument("--json", type=Path, default=ROOT / "tests/mutants.json", metavar="FILE", help="where the record is kept")
-    parser.add_argument("--work", type=Path, default=ROOT / "build/mutants", metavar="FOLDER", help="where the copy and its build are")
+    parser.add_argument("--work", type=lambda text: Path(text).resolve(), default=ROOT / "build/mutants", metavar="FOLDER",
+                        help="where the copy and its build are")
     return parser.parse_args()
 
 
@@ -102,9 +104,12 @@ class Run:
 
     def keep(self):
         record.write(self.state_path, self.state)
+        drawn = draw(self.texts, self.args.seed, self.args.count).values()
+        folder = os.open(self.args.json.parent, os.O_RDONLY)  # released where this process ends
+        fcntl.flock(folder, fcntl.LOCK_EX)  # runs of other folders write into the same record
         outcomes = record.outcomes(self.args.json, self.args.seed) | self.results
         rows = []
-        for wanted, mutants in draw(self.texts, self.args.seed, self.args.count).values():
+        for wanted, mutants in drawn:
             passed_over = sum(outcomes.get(mutant.id, {}).get("result") in record.NOT_COUNTED for mutant in mutants)
             rows += [record.row_of(mutant, outcomes[mutant.id]) for mutant in mutants[:wanted + passed_over] if mutant.id in outcomes]
         return record.update(self.args.json, self.args.seed, self.args.count, self.commit, rows)
@@ -116,10 +121,10 @@ class Run:
             if time.monotonic() > self.end:
                 break
             say(f"{mutant.id} {mutant.operator} {mutant.file}:{mutant.line}: {mutant.before!r} -> {mutant.after!r}")
-            patience = min(self.end, time.monotonic() + 60 * self.args.patience)
             known = self.results.get(mutant.id, {})
-            asked = known.get("asked", ()) if known.get("result") == UNDECIDED else ()
-            outcome = Trial(lab, mutant, patience, asked, self.args.without).judge()
+            goes_on = known.get("result") == UNDECIDED and mutant.id not in self.args.only
+            asked = known.get("asked", ()) if goes_on else ()
+            outcome = Trial(lab, mutant, self.end, 60 * self.args.patience, asked, self.args.without).judge()
             self.results[mutant.id] = {**outcome, "commit": self.commit}
             self.tried.add(mutant.id)
             record.write(self.state_path, self.state)

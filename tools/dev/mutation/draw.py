@@ -67,7 +67,7 @@ def mutants_of(path, text):
 def sources(root, paths):
     """Path -> text of the files that mutants are drawn from."""
     chosen = [path for path in sorted(paths) if PurePosixPath(path).suffix in ENDINGS and path.split("/")[0] in FOLDERS
-              and path not in EXCLUDED_FILES]
+              and not path.startswith(tuple(EXCLUDED_FILES))]
     return {path: (root / path).read_text() for path in chosen}
 
 

@@ -44,12 +44,14 @@ FIRST = {
     "compiler/ir": ("ir", "golden", "passes"),
     "compiler/passes": ("golden", "passes", "target", "diagnostics"),
     "compiler/target": ("target", "golden", "passes"),
+    "compiler/lower": ("golden", "passes", "emit"),
     "compiler/emit": ("golden", "emit", "runtime"),
     "templates": ("emit", "device", "races"),
     "cache": ("cache", "tools", "runtime"),
     "runtime/launch/host_launch": ("host", "numerics"),
     "runtime/cpu/llvm": ("host", "numerics"),
     "runtime/cpu/stages": ("runtime", "numerics_interpreter"),
+    "runtime/group": ("group", "runtime"),
     "runtime/tune": ("runtime", "tools"),
     "runtime/cpu/interpreter": ("runtime", "numerics_interpreter"),
     "runtime": ("runtime", "runtime_gpu", "host", "tools"),
@@ -58,7 +60,7 @@ FIRST = {
 
 # All, those that find most for their time first.
 ORDER = ("diag", "expr", "spec", "ir", "target", "passes", "emit", "golden", "diagnostics", "oracle", "cache", "runtime", "runtime_gpu",
-         "host", "tools", "fuzz", "dev_scripts", "install", "device", "races", "sass", "compile", "numerics_interpreter", "numerics")
+         "group", "host", "tools", "fuzz", "dev_scripts", "install", "device", "races", "sass", "compile", "numerics_interpreter", "numerics")
 
 
 @dataclass(frozen=True)

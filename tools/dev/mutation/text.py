@@ -32,8 +32,10 @@ EXCLUDED = {
 }
 _EXCLUDED = [(re.compile(pattern), reason) for pattern, reason in EXCLUDED.items()]
 
-# Files of which no mutant is drawn -> reason.
+# Files and folders of which no mutant is drawn -> reason.
 EXCLUDED_FILES = {
+    "runtime/python/": "built and tested as a wheel, by no suite of either tier",
+    "runtime/examples/": "built by the test of the installation alone, with a build of its own",
     "runtime/include/lacuna/dlpack.h": "not ours",
     "tools/tune/process.cpp": "signals other processes: a mutant might signal all of them",
 }

@@ -43,7 +43,6 @@ class Lab:
     def __init__(self, origin, folder, baselines, say, jobs=None):
         self.tree, self.scratch, self.say = Tree(origin, folder, TIERS, jobs), Path(folder) / "scratch", say
         self.baselines = baselines  # "tier entry filter" -> seconds, or None where it fails without any mutant
-        self.longer_than_s = {}
         self.fingerprints, self.programs = {}, {}  # of what is built without a mutant, by tier and suite
         self.tree.synchronise()
         self.suites = {}
@@ -107,11 +106,8 @@ class Lab:
     def measure(self, tier, name, chosen="", patience_s=math.inf):
         """What a suite takes without a mutant, if that is no more than `patience_s`. One that fails then says nothing about any."""
         label, limit_s = self.label(tier, name, chosen), LONGEST_SUITE_S
-        if 2 * self.longer_than_s.get(label, 0) >= patience_s:
-            return
         answer = self.ask(self.suites[tier][name], tier, min(limit_s, patience_s), chosen=chosen)
         if not answer.has_end and patience_s < limit_s:
-            self.longer_than_s[label] = patience_s
             return
         self.baselines[label] = round(answer.seconds, 1) if answer.is_good else None
         self.say(f"{label}: {answer.seconds:.0f} s without a mutant" if answer.is_good else
@@ -122,8 +118,13 @@ class Lab:
 
 
 class Trial:
-    def __init__(self, lab, mutant, deadline, asked=(), without=()):
-        self.lab, self.mutant, self.deadline, self.without = lab, mutant, deadline, without
+    """`end`: of the whole run. What is built and measured without the mutant serves all others, too, and takes nothing from the
+    mutant's `patience_s`."""
+
+    def __init__(self, lab, mutant, end=math.inf, patience_s=math.inf, asked=(), without=()):
+        self.lab, self.mutant, self.end, self.without = lab, mutant, end, without
+        self.deadline = time.monotonic() + patience_s
+        self.left_out = False  # a suite that might have found it
         self.asked = list(asked)  # "tier suite" of those that found nothing, earlier ones too
         self.built = None  # suites whose programs are those of the mutant; None while it is not applied
         self.applied = ExitStack()
@@ -135,7 +136,10 @@ class Trial:
             if not self.asked:
                 self._look_at_objects()
             for tier, name in self.lab.order(self.mutant.file):
-                if self.lab.label(tier, name) in self.asked or name in self.without:
+                if self.lab.label(tier, name) in self.asked:
+                    continue
+                if name in self.without:
+                    self.left_out = True
                     continue
                 self._left()
                 if name in KERNELS and self.mutant.file.startswith("templates/"):
@@ -143,7 +147,7 @@ class Trial:
                 elif self._depends(tier, name) and self._build(tier, name):
                     self._ask(tier, name)
             # Of programs that stay as they are, byte by byte, nothing can be said.
-            fields = {"result": UNDECIDED if self.without else SURVIVED if self.asked else EQUIVALENT}
+            fields = {"result": UNDECIDED if self.left_out else SURVIVED if self.asked else EQUIVALENT}
         except Verdict as verdict:
             fields = verdict.fields
         finally:
@@ -152,7 +156,7 @@ class Trial:
 
     def _left(self):
         """Seconds that this mutant may still take."""
-        left_s = self.deadline - time.monotonic()
+        left_s = min(self.end, self.deadline) - time.monotonic()
         if left_s <= 0:
             raise Verdict(UNDECIDED)
         return left_s
@@ -183,8 +187,12 @@ class Trial:
 
     def _prepare(self, tier, name):
         """Builds a suite without the mutant."""
+        self._left()
         self._restore()
-        if not self.lab.prepare(tier, name, self._left()):
+        begin = time.monotonic()
+        is_built = self.lab.prepare(tier, name, max(0, self.end - begin))
+        self.deadline += time.monotonic() - begin
+        if not is_built:
             raise Verdict(UNDECIDED)
 
     def _know(self, tier, name, chosen=""):
@@ -192,8 +200,10 @@ class Trial:
         label = self.lab.label(tier, name, chosen)
         if label not in self.lab.baselines:
             self._prepare(tier, name)
-            self.lab.measure(tier, name, chosen, self._left())
-        if label not in self.lab.baselines or (self.lab.baselines[label] or 0) > self._left():
+            begin = time.monotonic()
+            self.lab.measure(tier, name, chosen, max(0, self.end - begin))
+            self.deadline += time.monotonic() - begin
+        if label not in self.lab.baselines:
             raise Verdict(UNDECIDED)
 
     def _depends(self, tier, name):
@@ -218,13 +228,17 @@ class Trial:
 
     def _ask(self, tier, name, program=None, chosen=""):
         self._know(tier, name, chosen)
-        if self.lab.baselines[self.lab.label(tier, name, chosen)] is None:
+        takes_s = self.lab.baselines[self.lab.label(tier, name, chosen)]
+        if takes_s is None:
+            self.left_out = True
             return
         if not program:
             self._build(tier, name)  # again, where it had to be measured
         likely = "" if chosen else likely_tests(self.lab.tree.root, name, self.mutant.file)
         answer = self._run(tier, name, program, likely) if likely else None
         if answer is None or answer.is_good:
+            if takes_s > self._left():
+                raise Verdict(UNDECIDED)
             answer = self._run(tier, name, program, chosen)
         if not answer.is_good:
             raise Verdict(FOUND, tier=tier, suite=name, test=answer.test + ("" if answer.has_end else " (no end)"))
