@@ -94,7 +94,7 @@ TEST(Sequences, AnyBatchAgreesWithTheOracle) {
       c.lengths.emplace_back(pick(0, 2) == 0 ? few : std::min(pick(0, most), 300), n_k);
     }
     SCOPED_TRACE(testing::Message() << "run " << n << ": " << c.text());
-    SequenceBatch batch(engine().is_cuda, c, random());
+    SequenceBatch batch(engine().is_cuda, c, static_cast<std::uint32_t>(random()));
     EXPECT_EQ(launch(batch), "");
   }
 }
@@ -126,7 +126,7 @@ TEST(Sequences, TilesOfAnyBatchAgreeWithTheOracle) {
       c.lengths.emplace_back(pick(0, 1) == 0 ? pick(0, 8) : std::min(pick(0, most), 300), n_k);
     }
     SCOPED_TRACE(testing::Message() << "run " << n << ": " << c.text());
-    SequenceBatch batch(engine().is_cuda, c, random());
+    SequenceBatch batch(engine().is_cuda, c, static_cast<std::uint32_t>(random()));
     EXPECT_EQ(launch(batch), "");
   }
 }
@@ -157,7 +157,7 @@ TEST(Sequences, ReplayFromAGraphWithOtherLengths) {
       };
       draw_lengths();
       SCOPED_TRACE(c.text());
-      SequenceBatch batch(true, c, random());
+      SequenceBatch batch(true, c, static_cast<std::uint32_t>(random()));
       lacuna_kernel* kernel = kernel_for(c).kernel;
       ASSERT_EQ(provide(batch, kernel), "");
       void* const executable = graphs.capture(batch.args.stream, [&] {
@@ -166,7 +166,7 @@ TEST(Sequences, ReplayFromAGraphWithOtherLengths) {
       ASSERT_NE(executable, nullptr);
       for (int round = 0; round < 3; ++round) {
         draw_lengths();
-        const SequenceBatch fresh(true, c, random());
+        const SequenceBatch fresh(true, c, static_cast<std::uint32_t>(random()));
         batch.take(fresh);
         batch.poison();
         ASSERT_EQ(graphs.launch(executable, batch.args.stream), 0);

@@ -91,7 +91,7 @@ constexpr const char* kIndexRows = R"json({
 void make_index_rows(Variant& v, Random& random) {
   oracle::Predictor& p = indexed(v, 64, 32, 2, 96, 8, random);
   for (double& weight : p.estimate->index.weight) weight *= 0.5;
-  const auto alpha = head_param(v, "alpha", random, 0.2, 0.8);
+  const auto alpha = head_param(v, "alpha", random, 0.8, 0.97);
   p.uses_rank = false;
   p.estimate->norm = oracle::Norm::kRowMax;
   p.keep = [=](const TileFacts& t) { return t.p > alpha[static_cast<std::size_t>(t.tile.h)]; };

@@ -24,10 +24,15 @@ TEST(Summary, RowsOfATileAreAsFarApartAsTheTableSays) {
       const Summary summary{row.kind, count};
       const RowTokens tokens = row_tokens(summary, kTile);
       EXPECT_LE(tokens.width, tokens.step) << name_of(summary);
-      if (row.divides_tile) EXPECT_EQ(tokens.step, count) << name_of(summary);
-      if (are_tokens(row.kind)) EXPECT_EQ(tokens.width, 1) << name_of(summary);
-      if (row.kind != SummaryKind::kLast)  // which counts rows of the sequence
+      if (row.divides_tile) {
+        EXPECT_EQ(tokens.step, count) << name_of(summary);
+      }
+      if (are_tokens(row.kind)) {
+        EXPECT_EQ(tokens.width, 1) << name_of(summary);
+      }
+      if (row.kind != SummaryKind::kLast) {  // which counts rows of the sequence
         EXPECT_EQ(rows_of_tile(summary, kTile) * tokens.step, kTile) << name_of(summary);
+      }
     }
   }
 }

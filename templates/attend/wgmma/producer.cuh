@@ -230,7 +230,8 @@ class WgmmaProducer {
     if constexpr (packs_heads<Config>()) pending_n_k_ = row.n_k, pending_page_ = page_;
   }
 
-  /// V of the step whose K was loaded before the last.
+  /// V of the step whose K was loaded before the last. The last warp has the first boxes, because
+  /// the first warp has those of K.
   __device__ __forceinline__ void load_values() {
     if (!has_pending_) return;
     const Mbarrier full = Smem::barrier(smem_.control()->v_full[values_.slot()]);
@@ -238,7 +239,7 @@ class WgmmaProducer {
     if constexpr (packs_heads<Config>()) {
       load_sequence_step<typename Shape::ValueSlot, Config>(
           args_, values_of_sequence<Config>(args_, pending_batch_, pending_head_), pending_,
-          pending_page_, pending_n_k_, smem_.values(values_.slot()), full, warp_);
+          pending_page_, pending_n_k_, smem_.values(values_.slot()), full, kWarps - 1 - warp_);
     } else if (elect_one()) {
       load_step<typename Shape::ValueSlot>(args_.maps.v, smem_.values(values_.slot()), full,
                                            pending_, pending_head_, pending_batch_);

@@ -98,9 +98,10 @@ __device__ __forceinline__ void load_packed_queries(const Args& args, const Wgmm
   }
 }
 
-/// Brings the tiles of a step, all of them; by whole warps, of which each issues its share of the
-/// boxes and the first also says how many bytes come. A tile that is missing, or a page, is a box
-/// from behind the last token: zeros. A step without a tile is only announced.
+/// Brings the tiles of a step, all of them; by whole warps, `warp` of which issues its share of the
+/// boxes, those of all panels of some tokens; warp 0 also says how many bytes come. A tile that is
+/// missing, or a page, is a box from behind the last token: zeros. A step without a tile is only
+/// announced.
 template <class Slot, class Config, class Args, class Message>
 __device__ __forceinline__ void load_sequence_step(const Args& args, const SequenceRows& rows,
                                                    const Message& step, int page_of_lane, int n_k,
@@ -123,8 +124,7 @@ __device__ __forceinline__ void load_sequence_step(const Args& args, const Seque
     const TileRef tile = step.tiles[t];
     const int first = tile.exists() ? tile.index() * kTokens : n_k;
 #pragma unroll 1
-    for (int x = warp; x < boxes * Slot::kBoxes; x += kWarps) {
-      const int box = x / Slot::kBoxes, panel = x % Slot::kBoxes;
+    for (int box = warp; box < boxes; box += kWarps) {
       int token = first + (box << box_shift), page = 0;
       const TensorMap* map = rows.map;
       if constexpr (kHasPages) {
@@ -133,8 +133,11 @@ __device__ __forceinline__ void load_sequence_step(const Args& args, const Seque
         token &= args.sequences.page_tokens - 1;
       }
       if (elect_one()) {
-        tma_load(*map, slot + Slot::offset(t, panel) + (box << box_shift) * kPanelRowBytes, full,
-                 Slot::origin(token, panel, rows.head, page), policy);
+#pragma unroll
+        for (int panel = 0; panel < Slot::kBoxes; ++panel) {
+          tma_load(*map, slot + Slot::offset(t, panel) + (box << box_shift) * kPanelRowBytes, full,
+                   Slot::origin(token, panel, rows.head, page), policy);
+        }
       }
     }
   }
