@@ -44,19 +44,16 @@ void check_extents(const RuleContext& context, const IndexSpec& index, const std
 
 void check_index(const RuleContext& context, const EstimateSpec& estimate) {
   const IndexSpec& index = *estimate.index;
-  const bool rows_are_tokens = estimate.q.kind == SummaryKind::kTokens ||
-                               estimate.q.kind == SummaryKind::kStride ||
-                               estimate.q.kind == SummaryKind::kLast;
   const auto summary = [&](const char* path, const Summary& given, const char* legal) {
     context.conflict(
         path,
         std::string(path) + ": " + quoted(given) + " does not go with predictor.estimate.index",
         "an index has a vector for each token", legal);
   };
-  if (!rows_are_tokens)
+  if (!are_tokens(estimate.q.kind))
     summary("predictor.estimate.q", estimate.q,
             "leave it out, or \"tokens\", \"stride(n)\" or \"last(n)\"");
-  if (estimate.k.kind != SummaryKind::kTokens)
+  if (!are_tokens(estimate.k.kind))
     summary("predictor.estimate.k", estimate.k, "leave it out, or \"tokens\"");
   for (const char* field : {"bits", "group", "dims", "reference"}) {
     const std::string path = std::string("predictor.estimate.") + field;

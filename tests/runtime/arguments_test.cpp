@@ -28,7 +28,7 @@ LaunchContract contract(DLDevice device = {kDLCPU, 0}) {
   c.kernel = "bsfa";
   c.device = device;
   c.dtype = DType::kBF16;
-  c.head_dim = 64;
+  c.head_dim = c.head_dim_v = 64;
   c.tile_q = 128;
   c.tile_k = 64;
   ParamSpec threshold = param("threshold", ExprType::kF32, {ParamAxis::kHeads, ParamAxis::kQTiles});

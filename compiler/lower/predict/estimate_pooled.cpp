@@ -2,6 +2,7 @@
 #include "compiler/lower/block.hpp"
 #include "compiler/lower/config.hpp"
 #include "compiler/lower/predict/estimate_kernels.hpp"
+#include "compiler/spec/summary.hpp"
 
 namespace lacuna {
 namespace {
@@ -40,14 +41,14 @@ bool has_bounds(const EstimateParts& parts) {
 Chosen<int> pooled_smem(const EstimateParts& parts, EstimateKernel kind) {
   const int head_dim = parts.plan.program.head_dim;
   if (kind == EstimateKernel::kKeys) return keys_smem(head_dim);
-  if (parts.estimate.columns.kind == SummaryKind::kTokens)
+  if (are_tokens(parts.estimate.columns.kind))
     return {kRowBytes, Origin::kDefault, "longer work tiles lie in the workspace"};
   return means_smem(has_bounds(parts) ? 2 * head_dim : head_dim, parts.keep.score);
 }
 
 std::vector<ConfigField> pooled_config(const EstimateParts& parts, EstimateKernel kind) {
   const Estimate& estimate = parts.estimate;
-  const bool has_tokens = estimate.columns.kind == SummaryKind::kTokens;
+  const bool has_tokens = are_tokens(estimate.columns.kind);
   std::vector<ConfigField> fields = {
       predictor_tile_q(estimate.tile_q), predictor_tile_k(estimate.tile_k),
       boolean("kColumnsAreTokens", has_tokens, "/predictor/estimate/k"),
@@ -60,7 +61,7 @@ std::vector<ConfigField> pooled_config(const EstimateParts& parts, EstimateKerne
 }
 
 Chosen<int> pooled_blocks(const EstimateParts& parts, EstimateKernel kind) {
-  const bool has_tokens = parts.estimate.columns.kind == SummaryKind::kTokens;
+  const bool has_tokens = are_tokens(parts.estimate.columns.kind);
   if (kind == EstimateKernel::kMeans && has_tokens)
     return {1, Origin::kDefault, "registers are not limited"};
   constexpr int kWidestBounds = 128;  // whose rows leave registers for a second block
@@ -73,7 +74,7 @@ Chosen<int> pooled_blocks(const EstimateParts& parts, EstimateKernel kind) {
 
 Kernels pooled_kernels(const EstimateParts& parts) {
   const EstimateKernel kind = estimate_kernel(parts.plan, parts.step());
-  const bool has_tokens = parts.estimate.columns.kind == SummaryKind::kTokens;
+  const bool has_tokens = are_tokens(parts.estimate.columns.kind);
   Kernel kernel{.name = "estimate",
                 .because = kind == EstimateKernel::kKeys
                                ? "means of queries decide about single keys"

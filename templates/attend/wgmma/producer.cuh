@@ -178,26 +178,36 @@ class WgmmaProducer {
   __device__ __forceinline__ void load_keys(const Row& row, int share, const Message& step,
                                             bool is_first) {
     const Mbarrier full = Smem::barrier(smem_.control()->k_full[keys_.slot()]);
-    await_slot();
     if constexpr (packs_heads<Config>()) {
-      if (warp_ == 0) {
-        if (elect_one()) {
-          if (is_first) note_row(row, share);
-          smem_.message(keys_.slot(), 0) = step;
-        }
-        __syncwarp();
+      if (fills_slot<typename Shape::KeySlot, Config>(args_, step, warp_)) {
+        await_slot();
+        announce_step(row, share, step, is_first);
+        load_sequence_step<typename Shape::KeySlot, Config>(
+            args_, keys_of_sequence<Config>(args_, row.b, kv_head_), step, page_, row.n_k,
+            smem_.keys(keys_.slot()), full, warp_);
       }
-      load_sequence_step<typename Shape::KeySlot, Config>(
-          args_, keys_of_sequence<Config>(args_, row.b, kv_head_), step, page_, row.n_k,
-          smem_.keys(keys_.slot()), full, warp_);
-    } else if (elect_one()) {
-      if (is_first) note_row(row, share);
-      smem_.message(keys_.slot(), 0) = step;
-      load_step<typename Shape::KeySlot>(args_.maps.k, smem_.keys(keys_.slot()), full, step,
-                                         kv_head_, row.b);
+    } else {
+      await_slot();
+      if (elect_one()) {
+        if (is_first) note_row(row, share);
+        smem_.message(keys_.slot(), 0) = step;
+        load_step<typename Shape::KeySlot>(args_.maps.k, smem_.keys(keys_.slot()), full, step,
+                                           kv_head_, row.b);
+      }
     }
     if (is_first) rows_.advance();
     keys_.advance();
+  }
+
+  /// Of several warps that load, the first has the word.
+  __device__ __forceinline__ void announce_step(const Row& row, int share, const Message& step,
+                                                bool is_first) const {
+    if (warp_ != 0) return;
+    if (elect_one()) {
+      if (is_first) note_row(row, share);
+      smem_.message(keys_.slot(), 0) = step;
+    }
+    __syncwarp();
   }
 
   /// What comes next, for the consumers; by one thread.
@@ -230,19 +240,24 @@ class WgmmaProducer {
     if constexpr (packs_heads<Config>()) pending_n_k_ = row.n_k, pending_page_ = page_;
   }
 
-  /// V of the step whose K was loaded before the last. The last warp has the first boxes, because
-  /// the first warp has those of K.
+  /// V of the step whose K was loaded before the last.
   __device__ __forceinline__ void load_values() {
     if (!has_pending_) return;
     const Mbarrier full = Smem::barrier(smem_.control()->v_full[values_.slot()]);
-    Smem::barrier(smem_.control()->v_empty[values_.slot()]).wait(values_.phase() ^ 1);
+    const Mbarrier empty = Smem::barrier(smem_.control()->v_empty[values_.slot()]);
     if constexpr (packs_heads<Config>()) {
-      load_sequence_step<typename Shape::ValueSlot, Config>(
-          args_, values_of_sequence<Config>(args_, pending_batch_, pending_head_), pending_,
-          pending_page_, pending_n_k_, smem_.values(values_.slot()), full, kWarps - 1 - warp_);
-    } else if (elect_one()) {
-      load_step<typename Shape::ValueSlot>(args_.maps.v, smem_.values(values_.slot()), full,
-                                           pending_, pending_head_, pending_batch_);
+      if (fills_slot<typename Shape::ValueSlot, Config>(args_, pending_, warp_)) {
+        empty.wait(values_.phase() ^ 1);
+        load_sequence_step<typename Shape::ValueSlot, Config>(
+            args_, values_of_sequence<Config>(args_, pending_batch_, pending_head_), pending_,
+            pending_page_, pending_n_k_, smem_.values(values_.slot()), full, warp_);
+      }
+    } else {
+      empty.wait(values_.phase() ^ 1);
+      if (elect_one()) {
+        load_step<typename Shape::ValueSlot>(args_.maps.v, smem_.values(values_.slot()), full,
+                                             pending_, pending_head_, pending_batch_);
+      }
     }
     values_.advance();
     has_pending_ = false;

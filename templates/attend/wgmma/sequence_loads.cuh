@@ -98,10 +98,31 @@ __device__ __forceinline__ void load_packed_queries(const Args& args, const Wgmm
   }
 }
 
-/// Brings the tiles of a step, all of them; by whole warps, `warp` of which issues its share of the
-/// boxes, those of all panels of some tokens; warp 0 also says how many bytes come. A tile that is
-/// missing, or a page, is a box from behind the last token: zeros. A step without a tile is only
-/// announced.
+/// How the boxes of a tile are shared among the warps that load: a warp takes all panels of some
+/// tokens, or one panel where there are fewer such boxes than warps.
+template <class Slot, class Config>
+struct BoxShares {
+  static constexpr int kWarps = WgmmaShape<Config>::kProducerWarps;
+  int boxes;  ///< of a tile, counted along its tokens
+
+  __device__ __forceinline__ bool are_panels() const { return kWarps > 1 && boxes < kWarps; }
+  __device__ __forceinline__ int count() const {
+    return are_panels() ? boxes * Slot::kBoxes : boxes;
+  }
+};
+
+/// Has a warp a share in filling a slot? Only then may it wait for the slot: without it the slot is
+/// filled and freed again, and a warp that looks late sees the parity of the phase before.
+template <class Slot, class Config, class Args, class Message>
+__device__ __forceinline__ bool fills_slot(const Args& args, const Message& step, int warp) {
+  if constexpr (WgmmaShape<Config>::kProducerWarps == 1) return true;
+  const BoxShares<Slot, Config> shares{Config::kTileK >> box_shift_of<Config>(args)};
+  return warp == 0 || (step.tiles[0].exists() && warp < shares.count());
+}
+
+/// Brings the tiles of a step, all of them; by the warps that fill the slot, each its share of the
+/// boxes. Warp 0 also says how many bytes come. A tile that is missing, or a page, is a box from
+/// behind the last token: zeros. A step without a tile is only announced.
 template <class Slot, class Config, class Args, class Message>
 __device__ __forceinline__ void load_sequence_step(const Args& args, const SequenceRows& rows,
                                                    const Message& step, int page_of_lane, int n_k,
@@ -118,23 +139,25 @@ __device__ __forceinline__ void load_sequence_step(const Args& args, const Seque
   if (!step.tiles[0].exists()) return;
   const auto policy = l2_policy<L2Policy::kKeepLast>();
   const int box_shift = box_shift_of<Config>(args), box_tokens = 1 << box_shift;
-  const int boxes = kTokens >> box_shift;
+  const BoxShares<Slot, Config> shares{kTokens >> box_shift};
 #pragma unroll
   for (int t = 0; t < WgmmaShape<Config>::kStepTiles; ++t) {
     const TileRef tile = step.tiles[t];
     const int first = tile.exists() ? tile.index() * kTokens : n_k;
 #pragma unroll 1
-    for (int box = warp; box < boxes; box += kWarps) {
+    for (int share = warp; share < shares.count(); share += kWarps) {
+      const int box = shares.are_panels() ? share / Slot::kBoxes : share;
       int token = first + (box << box_shift), page = 0;
       const TensorMap* map = rows.map;
       if constexpr (kHasPages) {
-        page = __shfl_sync(kAllLanes, page_of_lane, t * boxes + box);
+        page = __shfl_sync(kAllLanes, page_of_lane, t * shares.boxes + box);
         if (token + box_tokens > n_k) map = rows.last_page;
         token &= args.sequences.page_tokens - 1;
       }
       if (elect_one()) {
 #pragma unroll
         for (int panel = 0; panel < Slot::kBoxes; ++panel) {
+          if (shares.are_panels() && panel != share % Slot::kBoxes) continue;
           tma_load(*map, slot + Slot::offset(t, panel) + (box << box_shift) * kPanelRowBytes, full,
                    Slot::origin(token, panel, rows.head, page), policy);
         }
