@@ -10,7 +10,7 @@ query and 8 KV heads, random normal values.
   decode     one query of each of 64 sequences of 8192 keys, and one of 131072 keys; also as a share of a copy's bytes a second
   few        4, 16 and 64 queries of each of 16 sequences of 16384 keys
   prefill    32 sequences, lengths drawn log-uniform from 128 to 16384, causal: time over that of their work at the rate of one
-             sequence of 16384 tokens in a kernel for one length
+             sequence of 16384 tokens in a kernel for one length; and such a sequence in pages against rows
   pages      pages of 16 and 64 tokens against rows one sequence behind the other, for both
   invariant  what a fixed split costs, whose results do not depend on the rest of the batch
 """
@@ -204,6 +204,8 @@ def point_prefill(torch, engine, options):
         subjects[f"pages{tokens}"], outputs[f"pages{tokens}"] = batch.launch(CAUSAL % "", tokens)
     one = Batch(torch, engine, [(16384, 16384)])
     subjects["one of 16384"], _ = one.launch(CAUSAL % "")
+    for tokens in (16, 64):
+        subjects[f"one of 16384 in pages{tokens}"], _ = one.launch(CAUSAL % "", tokens)
     kernel = engine.compile(CAUSAL % "", HEAD_DIM, (1, HEADS, HEADS_KV, 16384, 16384))
     o, workspace = torch.empty_like(one.q), torch.empty(max(kernel.workspace_bytes, 1), device="cuda", dtype=torch.uint8)
     args = kernel.bind(stream=torch.cuda.current_stream().cuda_stream, workspace=workspace.data_ptr(), q=one.view(one.q),
@@ -224,7 +226,9 @@ def point_prefill(torch, engine, options):
     tflops = 4 * HEAD_DIM * HEADS * 16384 * 16385 / 2 / times["uniform 16384"] / 1e6
     print(f"ragged prefill, {sum(lengths)} tokens: " + ", ".join(f"{name} {t:.1f} us" for name, t in times.items()) +
           f"; time over work at the uniform rate ({tflops:.0f} TFLOP/s): {over}; rel L1 {max(errors):.1e}", flush=True)
-    return [{"point": "ragged prefill", "time_us": times, "over_uniform_rate": over, "rel_l1": max(errors),
+    in_pages = {tokens: round(times["one of 16384"] / times[f"one of 16384 in pages{tokens}"], 4) for tokens in (16, 64)}
+    print(f"  one sequence of 16384 tokens, rate in pages over that in rows: {in_pages}", flush=True)
+    return [{"point": "ragged prefill", "time_us": times, "over_uniform_rate": over, "rate_in_pages": in_pages, "rel_l1": max(errors),
              "is_right": max(errors) < TOLERANCE}]
 
 
