@@ -78,6 +78,21 @@ TEST(Sequences, HeadsInAnyNumber) {
   }
 }
 
+/// Each warp that loads, and one that computes, lags far behind the others: a slot that it waits
+/// for must not be filled and freed again meanwhile.
+TEST(Sequences, AWarpThatLagsIsNotOvertaken) {
+  for (const int page_tokens : {64, 128}) {
+    SequenceCase c;
+    c.page_tokens = page_tokens;
+    c.lengths = {{1, 520}, {2, 300}, {1, 0}, {3, 400}};
+    for (const Subject& subject : sequence_subjects()) {
+      if (subject.spec != "dense" || !subject.name.ends_with("sm_90a_pages")) continue;
+      for (const std::uint32_t warp : {0U, 8U, 9U, 10U, 11U})
+        expect_right(subject, c, {emulation::Landing::kLate, emulation::WarpOrder::kStarved, warp});
+    }
+  }
+}
+
 /// Logits that outgrow what came before, so that steps are worked out again.
 TEST(Sequences, ValuesOfAllKinds) {
   using numerics::Fill;

@@ -142,7 +142,7 @@ TEST(Interrupts, ABuildThatIsStoppedSaysSoAndLeavesNothing) {
     const int signal = moment % 2 == 0 ? SIGTERM : SIGINT;
     const CommandResult result =
         run_lacuna_and_signal_after(took * moment / kMoments, build, signal);
-    if (result.status == 0) {  // sooner done than expected
+    if (result.status == 0 || !result.out.empty()) {  // sooner done than expected
       EXPECT_EQ(std::distance(fs::directory_iterator(scratch.file("made/kernels")), {}), files);
       continue;
     }

@@ -15,6 +15,8 @@ constexpr unsigned char kPoison = 0xff;
 
 /// All warps that wait for one another again and again: nobody will come.
 constexpr int kMostYields = 100000;
+/// Turns of the others for one of a warp that is starved.
+constexpr int kStarvedTurns = 64;
 
 /// Leaves the running lane for the next of its warp that can run, else for the scheduler.
 void pass_on(Block& block) {
@@ -89,6 +91,21 @@ bool run_warp(Block& block, int warp) {
   return false;
 }
 
+bool has_threads_to_run(const Block& block, int warp) {
+  for (int n = 0; n < kWarpLanes; ++n) {
+    const LaneState state = block.lanes[static_cast<std::size_t>(warp * kWarpLanes + n)]->state;
+    if (state == LaneState::kRuns || state == LaneState::kYields) return true;
+  }
+  return false;
+}
+
+/// Is it not the turn of this warp, although it could run?
+bool is_starved(const Block& block, int warp, int round) {
+  return block.schedule.order == WarpOrder::kStarved &&
+         warp == static_cast<int>(block.schedule.seed) && (round + 1) % kStarvedTurns != 0 &&
+         has_threads_to_run(block, warp);
+}
+
 void run_threads(Block& block) {
   std::vector<int> warps(block.meetings.size());
   std::iota(warps.begin(), warps.end(), 0);
@@ -100,7 +117,7 @@ void run_threads(Block& block) {
     for (int round = 0; yields; ++round) {
       yields = false;
       for (const int warp : warps) {
-        yields = run_warp(block, warp) || yields;
+        yields = is_starved(block, warp, round) || run_warp(block, warp) || yields;
         if (!block.fault.empty()) return;
       }
       if (round == kMostYields) {

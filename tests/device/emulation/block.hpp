@@ -21,13 +21,13 @@ inline constexpr int kWarpLanes = 32;
 /// once, or when that is waited for.
 enum class Landing : std::uint8_t { kEarly, kLate };
 
-/// Which warp runs first between two barriers.
-enum class WarpOrder : std::uint8_t { kAscending, kDescending, kShuffled };
+/// Which warp runs first between two barriers. Starved: one of them runs only now and then.
+enum class WarpOrder : std::uint8_t { kAscending, kDescending, kShuffled, kStarved };
 
 struct Schedule {
   Landing landing = Landing::kEarly;
   WarpOrder order = WarpOrder::kAscending;
-  std::uint32_t seed = 0;  ///< of the shuffles
+  std::uint32_t seed = 0;  ///< of the shuffles; or the warp that is starved
 };
 
 /// A kernel as its stand-in translation unit exports it (kernel.cpp.in).

@@ -38,7 +38,10 @@ struct Mbarrier {
     count_arrival(0);
   }
   void wait(u32 parity) const {
+    const auto begin = state().phases;
     while (state().phases % 2 == parity) {
+      if (state().phases != begin)
+        throw ::emulation::Fault("a phase was over before the end of the one before was seen");
       ::emulation::land_loads(address);
       if (state().phases % 2 == parity) ::emulation::yield();
     }
