@@ -46,7 +46,7 @@ bool evaluate_checked(const Expr& expr, const Bindings& bindings, std::int32_t& 
 bool evaluate_launch_values(const LaunchProgram& program, const LaunchShape& shape,
                             std::int32_t* values, std::int32_t sm_count) {
   Bindings bindings;
-  bindings.set(Variable::kNB, program.each_sequence ? 1 : shape.n_b);
+  bindings.set(Variable::kNB, launch_entries(program, shape));
   bindings.set(Variable::kNH, shape.n_h);
   bindings.set(Variable::kNHKv, shape.n_h_kv);
   bindings.set(Variable::kNQ, shape.n_q);

@@ -113,6 +113,10 @@ inline constexpr std::int32_t kUnlimitedSmCount = std::numeric_limits<std::int32
 inline std::int32_t launch_rows(const LaunchProgram& program, const LaunchShape& shape) {
   return program.each_sequence ? shape.n_b : 1;
 }
+/// What n_b counts as in the values.
+inline std::int32_t launch_entries(const LaunchProgram& program, const LaunchShape& shape) {
+  return program.each_sequence ? 1 : shape.n_b;
+}
 /// False if one of them, or a step on the way, does not fit 31 bits; `values` mean nothing then.
 bool evaluate_launch_values(const LaunchProgram& program, const LaunchShape& shape,
                             std::int32_t* values, std::int32_t sm_count = kUnlimitedSmCount);

@@ -11,8 +11,6 @@ namespace {
 
 using enum SummaryKind;
 
-constexpr int kMostIndexHeads = 128;
-
 bool is_tile(int size) { return size > 0 && size <= kLargestTile; }
 
 /// A summary of the input `name`, taken over tiles of this many tokens.
@@ -96,8 +94,8 @@ constexpr OpRule<Estimate> kEstimate[] = {
        if (!e.is_indexed())
          return e.index_dim == 0 && e.index_q.empty() && e.index_k.empty() &&
                 e.index_weight.empty();
-       const bool has_size = e.index_heads <= kMostIndexHeads && e.index_dim % 16 == 0 &&
-                             e.index_dim >= 32 && e.index_dim <= 256;
+       const bool has_size = e.index_heads <= kMostIndexHeads && e.index_dim % kIndexDimStep == 0 &&
+                             e.index_dim >= kLeastIndexDim && e.index_dim <= kMostIndexDim;
        return has_parts && has_size && !e.is_given() && e.columns.kind == kTokens && e.bits == 16 &&
               e.dims.empty() && !has_exact_lse(e.normalise);
      }},

@@ -143,7 +143,8 @@ void check_batch(const Program& program, const PassContext& context) {
   d.helps.emplace_back("permute the tokens of each sequence before the launch");
 }
 
-/// What comes before attend takes 32 elements of a token at a time, and so do products of integers.
+/// The kernels that run before attend read 32 elements of a token at a time, and an mma of int8
+/// multiplies 32 elements at a time: head_dim has to be a multiple of that.
 void check_prepared_head_dim(const Program& program, const PassContext& context) {
   constexpr int kElements = 32;
   if (program.head_dim % kElements == 0) return;

@@ -1,4 +1,5 @@
-// Rules within predictor.estimate.index: vectors of its own that an estimate compares.
+// Rules of predictor.estimate.index, with which an estimate compares vectors from parameters
+// instead of q and k.
 #include <array>
 #include <string>
 
@@ -11,8 +12,9 @@
 namespace lacuna {
 namespace {
 
-/// An index that stands alone in a dimension of a fixed extent runs through all of it: elsewhere
-/// the last element would stand for those that are missing.
+/// Where index_h or index_d by itself indexes a dimension of a fixed extent, that extent has to be
+/// the number of index heads, or the length of a vector. Otherwise reads behind the parameter's end
+/// would be clamped to its last element, and nobody would notice.
 void check_extents(const RuleContext& context, const IndexSpec& index, const std::string& path,
                    const Expr& expr) {
   for (const ExprNode& node : expr.nodes) {

@@ -125,6 +125,8 @@ struct GateSpec {
 
 /// predictor.estimate.index: what is compared are not q and k, but vectors of their own:
 ///   logit(q, k) = sum over index heads of weight(h, q) * max(0, q(h, q) . k(k))
+inline constexpr int kMostIndexHeads = 128;
+inline constexpr int kLeastIndexDim = 32, kMostIndexDim = 256, kIndexDimStep = 16;
 struct IndexSpec {
   int heads = 1, dim = 64;  ///< index heads; elements of a vector
   Expr q, k, weight;        ///< Site::kIndexQ, kIndexK, kIndexWeight

@@ -8,8 +8,8 @@
 
 namespace lacuna {
 
-/// Can the gate be decided with the next tiles' scores computed? Of scope tile, by the largest
-/// score of the tile alone, and with something to save.
+/// Can a gate decide about a tile while the scores of the next one are computed? It can if its
+/// scope is the tile, it reads nothing but the tile's largest score, and it skips the exponentials.
 bool decides_by_tile_max(const Attend& attend);
 
 /// The consumer of a block of the wgmma family, by its operands and rows. The budget of the block

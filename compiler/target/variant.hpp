@@ -1,6 +1,7 @@
-// Names of the parts that a kernel of attend is put together from: what loads, what computes, and
-// how warps agree about a gate. The plan chooses them (target/choose_variant.hpp), and the
-// generated file writes them down as types; templates/attend/ has a header for each.
+// An attend kernel consists of a producer, which loads, a consumer, which computes, and a policy by
+// which warps agree about a gate. These are their names. The plan chooses them
+// (target/choose_variant.hpp), and the generated file writes them down as types; templates/attend/
+// has a header for each.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,8 @@ enum class Producer : std::uint8_t {
   kWgmmaGather,
 };
 
-/// What multiplies and weighs. The first two are of the mma family.
+/// The part of a kernel that computes scores, softmax and output. The first two belong to the mma
+/// family, the others to wgmma.
 enum class Consumer : std::uint8_t { kPlain, kQuantised, kWgmma, kWgmmaTileGate, kWgmmaInt8 };
 
 /// How warps of the wgmma family agree about a tile.

@@ -19,8 +19,8 @@ inline constexpr int kPanelElements = 64;
 /// Tokens of a panel of e4m3 columns.
 inline constexpr int kColumnPanelTokens = 64;
 
-/// Elements that a row takes in shared memory: whole panels, of which the copy engine fills what is
-/// behind the row's end with zeros.
+/// Elements of a row in shared memory, where a row takes whole panels. The copy engine fills the
+/// rest of the last panel with zeros.
 constexpr int padded_dim(int head_dim) {
   return (head_dim + kPanelElements - 1) / kPanelElements * kPanelElements;
 }

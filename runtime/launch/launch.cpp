@@ -29,7 +29,7 @@ bool compute_values(const KernelState& kernel, const LaunchShape& shape, LaunchV
   const auto& gpu = kernel.engine->gpu;
   const std::int32_t sm_count = gpu != nullptr ? gpu->sm_count : kUnlimitedSmCount;
   if (kernel.host.launch_values != nullptr) {
-    const std::int32_t entries = kernel.lowered().launch.each_sequence ? 1 : shape.n_b;
+    const std::int32_t entries = launch_entries(kernel.lowered().launch, shape);
     const std::int32_t variables[] = {entries,   shape.n_h, shape.n_h_kv,
                                       shape.n_q, shape.n_k, sm_count};
     kernel.host.backend->run_launch(kernel.host.launch_values, variables, values.data);

@@ -23,6 +23,36 @@ __device__ __forceinline__ PagedRows paged_rows(const TensorArg& tensor,
   return {sequences.pages, tensor.stride_b, tensor.stride_n, 31 - __clz(sequences.page_tokens)};
 }
 
+/// A thread's chunk of a row, wherever its page lies.
+class PageSource {
+ public:
+  /// `head`: the head's first row of page 0; `chunk`: of 16 bytes.
+  template <class Element>
+  __device__ __forceinline__ PageSource(const Element* head, const PagedRows& paged, int chunk)
+      : pages_(paged.pages),
+        page_bytes_(paged.page_stride * static_cast<int>(sizeof(Element))),
+        row_bytes_(paged.row_stride * static_cast<int>(sizeof(Element))),
+        page_shift_(paged.page_shift) {
+    first_ = reinterpret_cast<const char*>(head) + chunk * 16;
+    pin(first_);
+  }
+
+  /// The page of a row; any, without a look at the table, of one that does not exist.
+  __device__ __forceinline__ int page_of(int row, bool exists) const {
+    return exists ? pages_[row >> page_shift_] : 0;
+  }
+  __device__ __forceinline__ const char* chunk_of(int page, int row) const {
+    const int row_of_page = row & ((1 << page_shift_) - 1);
+    return first_ + page * page_bytes_ + row_of_page * row_bytes_;
+  }
+
+ private:
+  const int* pages_;
+  const char* first_;  ///< this thread's chunk of the head's first row of page 0
+  long long page_bytes_, row_bytes_;
+  int page_shift_;
+};
+
 template <class Tile, int kThreads>
 class PageLoader {
   using Share = ThreadShare<Tile, kThreads>;
@@ -33,31 +63,20 @@ class PageLoader {
   template <class Element>
   __device__ __forceinline__ PageLoader(const Element* head, const PagedRows& paged, int rows,
                                         int step = 1, int shift = 0)
-      : pages_(paged.pages),
-        page_bytes_(paged.page_stride * static_cast<int>(sizeof(Element))),
-        row_bytes_(paged.row_stride * static_cast<int>(sizeof(Element))),
-        page_shift_(paged.page_shift),
-        rows_(rows),
-        step_(step),
-        shift_(shift) {
-    source_ = reinterpret_cast<const char*>(head) + Share::chunk() * 16;
-    pin(source_);
-  }
+      : source_(head, paged, Share::chunk()), rows_(rows), step_(step), shift_(shift) {}
 
-  /// Issues the copies of the tile whose first row is `first`; the caller commits them.
+  /// Starts copying rows first, first + 1, ... (counted from the sequence's first).
   __device__ __forceinline__ void load(u32 tile, int first) const {
     int pages[Share::kPasses];
 #pragma unroll
     for (int pass = 0; pass < Share::kPasses; ++pass) {  // all are under way together
       const int row = row_of(first, pass);
-      pages[pass] = row < rows_ ? pages_[row >> page_shift_] : 0;
+      pages[pass] = source_.page_of(row, row < rows_);
     }
 #pragma unroll
     for (int pass = 0; pass < Share::kPasses; ++pass) {
       const int row = row_of(first, pass);
-      const int row_of_page = row & ((1 << page_shift_) - 1);
-      share_.copy(tile, pass, source_ + pages[pass] * page_bytes_ + row_of_page * row_bytes_,
-                  row < rows_);
+      share_.copy(tile, pass, source_.chunk_of(pages[pass], row), row < rows_);
     }
   }
 
@@ -66,11 +85,8 @@ class PageLoader {
     return (first + share_.row(pass)) * step_ + shift_;
   }
 
-  const int* pages_;
-  const char* source_;  ///< this thread's chunk of the head's first row of page 0
-  long long page_bytes_, row_bytes_;
-  int page_shift_, rows_;
-  int step_, shift_;
+  PageSource source_;
+  int rows_, step_, shift_;
   Share share_;
 };
 
@@ -83,15 +99,7 @@ class PageGatherLoader {
   template <class Element>
   __device__ __forceinline__ PageGatherLoader(const Element* head, const PagedRows& paged,
                                               const int* rows, int count)
-      : pages_(paged.pages),
-        rows_(rows),
-        page_bytes_(paged.page_stride * static_cast<int>(sizeof(Element))),
-        row_bytes_(paged.row_stride * static_cast<int>(sizeof(Element))),
-        page_shift_(paged.page_shift),
-        count_(count) {
-    source_ = reinterpret_cast<const char*>(head) + Share::chunk() * 16;
-    pin(source_);
-  }
+      : source_(head, paged, Share::chunk()), rows_(rows), count_(count) {}
 
   __device__ __forceinline__ void load(u32 tile, int first) const {
     int rows[Share::kPasses];
@@ -104,9 +112,7 @@ class PageGatherLoader {
 #pragma unroll
     for (int pass = 0; pass < Share::kPasses; ++pass) {
       const bool exists = first + share_.row(pass) < count_;
-      const int page = exists ? pages_[rows[pass] >> page_shift_] : 0;
-      const int row_of_page = rows[pass] & ((1 << page_shift_) - 1);
-      sources[pass] = source_ + page * page_bytes_ + row_of_page * row_bytes_;
+      sources[pass] = source_.chunk_of(source_.page_of(rows[pass], exists), rows[pass]);
     }
 #pragma unroll
     for (int pass = 0; pass < Share::kPasses; ++pass)
@@ -114,10 +120,9 @@ class PageGatherLoader {
   }
 
  private:
-  const int *pages_, *rows_;
-  const char* source_;  ///< this thread's chunk of the head's first row of page 0
-  long long page_bytes_, row_bytes_;
-  int page_shift_, count_;
+  PageSource source_;
+  const int* rows_;
+  int count_;
   Share share_;
 };
 

@@ -67,29 +67,34 @@ struct Inputs {
 
 constexpr int kTokens = 128, kHeadDim = 128;
 
+/// tensor := zeros in device memory, [1, heads, tokens, kHeadDim].
+void put_zeros(Inputs& inputs, lacuna::Tensor& tensor, int heads, int tokens,
+               const std::shared_ptr<const lacuna::Device>& device) {
+  lacuna::Diagnostics diagnostics;
+  const std::size_t rows = static_cast<std::size_t>(heads) * static_cast<std::size_t>(tokens);
+  inputs.memory.emplace_back(device, rows * kHeadDim * 2, diagnostics);
+  inputs.memory.back().fill_zero(diagnostics);
+  tensor = lacuna::Tensor(inputs.memory.back().data(), lacuna::bf16, {1, heads, tokens, kHeadDim},
+                          lacuna::cuda(device->index));
+}
+
 /// One small problem (1 head) with zero inputs; thresholds keep everything.
 Inputs make_inputs(const std::shared_ptr<const lacuna::Device>& device,
                    const lacuna::DeviceStream& stream) {
-  lacuna::Diagnostics diagnostics;
   Inputs inputs;
   lacuna::Tensor* const tensors[] = {&inputs.args.q, &inputs.args.k, &inputs.args.v,
                                      &inputs.args.o};
-  for (lacuna::Tensor* tensor : tensors) {
-    inputs.memory.emplace_back(device, kTokens * kHeadDim * 2, diagnostics);
-    inputs.memory.back().fill_zero(diagnostics);
-    *tensor = lacuna::Tensor(inputs.memory.back().data(), lacuna::bf16, {1, 1, kTokens, kHeadDim},
-                             lacuna::cuda(device->index));
-  }
+  for (lacuna::Tensor* tensor : tensors) put_zeros(inputs, *tensor, 1, kTokens, device);
   inputs.args.params = {{"threshold", -1e30}};
   inputs.args.stream = stream.handle();
   return inputs;
 }
 
 /// As large as the kernel asks for at that shape.
-void add_workspace(Inputs& inputs, const lacuna::Kernel& kernel,
+void add_workspace(Inputs& inputs, const lacuna::Kernel& kernel, const lacuna::Shape& shape,
                    const std::shared_ptr<const lacuna::Device>& device) {
   lacuna::Diagnostics diagnostics;
-  const std::size_t bytes = kernel.workspace_bytes({1, 1, 1, kTokens, kTokens});
+  const std::size_t bytes = kernel.workspace_bytes(shape);
   if (bytes == 0) return;
   inputs.memory.emplace_back(device, bytes, diagnostics);
   inputs.args.workspace = inputs.memory.back().data();
@@ -109,14 +114,6 @@ Inputs make_sequences(const std::shared_ptr<const lacuna::Device>& device,
                       const lacuna::DeviceStream& stream) {
   lacuna::Diagnostics diagnostics;
   Inputs inputs;
-  const auto put = [&](lacuna::Tensor& tensor, int heads, int tokens) {
-    const std::size_t elements = std::size_t{1} * static_cast<std::size_t>(heads) *
-                                 static_cast<std::size_t>(tokens) * kHeadDim;
-    inputs.memory.emplace_back(device, elements * 2, diagnostics);
-    inputs.memory.back().fill_zero(diagnostics);
-    tensor = lacuna::Tensor(inputs.memory.back().data(), lacuna::bf16, {1, heads, tokens, kHeadDim},
-                            lacuna::cuda(device->index));
-  };
   const auto put_numbers = [&](lacuna::Tensor& tensor, const std::vector<std::int32_t>& numbers) {
     inputs.memory.emplace_back(device, numbers.size() * sizeof(numbers[0]), diagnostics);
     inputs.memory.back().copy_in(numbers.data(), numbers.size() * sizeof(numbers[0]), diagnostics);
@@ -124,10 +121,10 @@ Inputs make_sequences(const std::shared_ptr<const lacuna::Device>& device,
         lacuna::Tensor(inputs.memory.back().data(), lacuna::i32,
                        {static_cast<std::int64_t>(numbers.size())}, lacuna::cuda(device->index));
   };
-  put(inputs.args.q, kHeads, kSequences);
-  put(inputs.args.o, kHeads, kSequences);
-  put(inputs.args.k, kHeadsKv, kSequences * kTokens);
-  put(inputs.args.v, kHeadsKv, kSequences * kTokens);
+  put_zeros(inputs, inputs.args.q, kHeads, kSequences, device);
+  put_zeros(inputs, inputs.args.o, kHeads, kSequences, device);
+  put_zeros(inputs, inputs.args.k, kHeadsKv, kSequences * kTokens, device);
+  put_zeros(inputs, inputs.args.v, kHeadsKv, kSequences * kTokens, device);
   std::vector<std::int32_t> q_begin, k_begin;
   for (int n = 0; n <= kSequences; ++n) q_begin.push_back(n);
   for (int n = 0; n < kSequences; ++n) k_begin.push_back(n * kTokens);
@@ -150,10 +147,7 @@ double sequences_launch_us(const lacuna::Engine& engine,
                                {.head_dim = kHeadDim, .batch = lacuna::Batch::kSequences});
   kernel.prepare();
   Inputs inputs = make_sequences(device, stream);
-  const std::size_t bytes = kernel.workspace_bytes({kSequences, kHeads, kHeadsKv, 1, kTokens});
-  inputs.memory.emplace_back(device, bytes, diagnostics);
-  inputs.args.workspace = inputs.memory.back().data();
-  inputs.args.workspace_bytes = bytes;
+  add_workspace(inputs, kernel, {kSequences, kHeads, kHeadsKv, 1, kTokens}, device);
   kernel.launch(inputs.args);
   stream.synchronize(diagnostics);
   const double us = launch_us(kernel, inputs.args);
@@ -181,7 +175,7 @@ int measure(const char* spec_path, int index) {
   const double compile_us = us_since(begin) - engine_us;
   kernel.prepare();
   const double prepare_us = us_since(begin) - engine_us - compile_us;
-  add_workspace(inputs, kernel, device);
+  add_workspace(inputs, kernel, {1, 1, 1, kTokens, kTokens}, device);
   kernel.launch(inputs.args);
   const double first_launch_us = us_since(begin);
   stream.synchronize(diagnostics);

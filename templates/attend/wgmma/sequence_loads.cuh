@@ -121,8 +121,9 @@ __device__ __forceinline__ bool fills_slot(const Args& args, const Message& step
 }
 
 /// Brings the tiles of a step, all of them; by the warps that fill the slot, each its share of the
-/// boxes. Warp 0 also says how many bytes come. A tile that is missing, or a page, is a box from
-/// behind the last token: zeros. A step without a tile is only announced.
+/// boxes. Warp 0 also tells the barrier how many bytes will come. In the place of a missing tile or
+/// page a box is loaded that begins behind the last token, which the copy engine fills with zeros.
+/// Of a step without tiles nothing is loaded; warp 0 arrives at the barrier all the same.
 template <class Slot, class Config, class Args, class Message>
 __device__ __forceinline__ void load_sequence_step(const Args& args, const SequenceRows& rows,
                                                    const Message& step, int page_of_lane, int n_k,
