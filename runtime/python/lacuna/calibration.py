@@ -22,9 +22,8 @@ class Calibration(Mapping):
     facts: what they were found on and what they reach: spec, spec_sha256, target, heads, samples, results.
     complete: False if Ctrl-C ended the search; then the bound holds, and more could have been left out."""
 
-    def __init__(self, data: bytes):
-        self._data = data
-        self._tensors, metadata = tensor_files.parse(data)
+    def __init__(self, tensors: dict[str, numpy.ndarray], metadata: dict[str, str]):
+        self._tensors, self._metadata = tensors, metadata
         self.facts: dict = json.loads(metadata.get("facts", "{}"))
         if metadata.get("format") is None or not self.facts:
             raise ValueError("no calibration: its safetensors metadata has no format and facts")
@@ -33,14 +32,15 @@ class Calibration(Mapping):
     @classmethod
     def load(cls, path: str | os.PathLike) -> "Calibration":
         """Of a file of `save` or of `lacuna calibrate -o`. OSError, ValueError."""
-        return cls(pathlib.Path(path).read_bytes())
+        return cls(*tensor_files.parse(pathlib.Path(path).read_bytes()))
 
     def save(self, path: str | os.PathLike) -> None:
         """As safetensors, which `lacuna run --calibration` reads too. Written whole or not at all."""
-        target = pathlib.Path(path)
-        part = target.with_name(target.name + ".part")
-        part.write_bytes(self._data)
-        part.replace(target)
+        tensor_files.write_whole(path, *self.parts())
+
+    def parts(self) -> tuple[dict[str, numpy.ndarray], dict[str, str]]:
+        """What `save` writes, and what makes another: all tensors, and the metadata of the file."""
+        return self._tensors, self._metadata
 
     def like(self, q: Any, layout: str = "bhnd") -> dict[str, Any]:
         """The same in the library and on the device of q. Where q has another number of tokens than the samples, what has
@@ -91,4 +91,4 @@ def calibrate(spec: SpecLike, samples: Sequence[Any], *, rel_l1: float = 0.05, d
         words += ["--kept", ",".join(map(str, kept))] if kept else []
         words += ["--one-for-all"] if one_for_all else []
         command.call("calibrate", "-", *words, spec=text, progress=True)
-        return Calibration(out.read_bytes())
+        return Calibration.load(out)

@@ -4,7 +4,6 @@ import dataclasses
 import json
 import math
 import os
-import pathlib
 from typing import Any
 
 import torch
@@ -60,35 +59,6 @@ def choice_of(spec: SpecLike, calibration: Calibration | str | os.PathLike | Non
     if isinstance(calibration, (str, os.PathLike)):
         calibration = Calibration.load(calibration)
     return Choice(spec_of(spec), {name: float(value) for name, value in numbers.items()}, calibration)
-
-
-def layers_of(path: str | os.PathLike) -> dict[int | None, Choice]:
-    """The choices of a file: {"default": ENTRY, "layers": {"5": ENTRY, "6-11": ENTRY}}, where ENTRY is a spec (a name, or a
-    path beside the file) or {"spec": ..., "calibration": FILE, NAME: number}. None: every other layer."""
-    folder = pathlib.Path(path).parent
-
-    def beside(name: str) -> str:
-        return str(folder / name) if (folder / name).exists() else name
-
-    def choice(entry: Any, where: str) -> Choice:
-        entry = {"spec": entry} if isinstance(entry, str) else dict(entry)
-        if "spec" not in entry:
-            raise ArgumentError(f"{path}: {where}: expected a spec")
-        spec = entry.pop("spec")
-        calibration = entry.pop("calibration", None)
-        return choice_of(beside(spec) if isinstance(spec, str) else spec, beside(calibration) if calibration else None, **entry)
-
-    document = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
-    if unknown := set(document) - {"default", "layers"}:
-        raise ArgumentError(f"{path}: expected default and layers, got {', '.join(sorted(unknown))}")
-    choices: dict[int | None, Choice] = {None: choice(document.get("default", "dense"), "default")}
-    for key, entry in document.get("layers", {}).items():
-        first, _, last = key.partition("-")
-        if not first.isdigit() or (last and not last.isdigit()):
-            raise ArgumentError(f"{path}: layers: expected numbers like \"5\" or \"6-11\", got \"{key}\"")
-        made = choice(entry, key)
-        choices.update({layer: made for layer in range(int(first), int(last or first) + 1)})
-    return choices
 
 
 def refuse(host: str, name: str, given: dict[str, Any], defaults: dict[str, Any]) -> None:

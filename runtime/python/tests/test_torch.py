@@ -128,6 +128,69 @@ def test_streams_and_threads():
 
 
 @needs_gpu
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="one GPU")
+def test_two_devices():
+    """Each thread on a GPU of its own while the other one is current, and on both in turn: results, streams and workspace are those
+    of the tensors' device."""
+    expected, failures = {}, []
+    for index in range(2):
+        (q, k, v), host = tensors(f"cuda:{index}", heads=4, n_q=256, d=64, seed=index)
+        expected[index] = (q, k, v), exact(*host, causal=True)[0]
+
+    def work(first):
+        torch.cuda.set_device(first)
+        for turn in range(20):
+            index = (first + turn) % 2
+            arrays, wanted = expected[index]
+            o = lacuna.attention(*arrays, spec=CAUSAL)
+            sparse = lacuna.attention(*arrays, spec="sparge")
+            torch.cuda.synchronize(index)
+            if o.device != arrays[0].device or error(o.float().cpu().numpy(), wanted) > 1e-2 or not torch.isfinite(sparse).all():
+                failures.append((first, turn))
+
+    threads = [threading.Thread(target=work, args=(first,)) for first in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    kernel = lacuna.compile(CAUSAL, head_dim=64, dtype="bf16", device="cuda:1")
+    with pytest.raises(lacuna.ArgumentError, match="q: device expected cuda:1, got cuda:0"):
+        kernel(*expected[0][0])
+
+
+@needs_gpu
+def test_a_stream_that_is_not_the_current_one():
+    (q, k, v), host = tensors("cuda", heads=4, n_q=256, d=64)
+    expected, side = exact(*host, causal=True)[0], torch.cuda.Stream()
+    late = torch.empty_like(q)
+    torch.cuda.synchronize()
+    with torch.cuda.stream(side):
+        torch.cuda._sleep(20_000_000)
+        late.copy_(q)
+    for stream in (side, side.cuda_stream):  # behind the copy, though another stream is current
+        o = lacuna.attention(late, k, v, spec=CAUSAL, stream=stream)
+        side.synchronize()
+        assert error(o.float().cpu().numpy(), expected) < 1e-2
+    for wrong in ("side", 1.5, object()):
+        with pytest.raises(lacuna.ArgumentError, match="stream: expected"):
+            lacuna.attention(q, k, v, spec=CAUSAL, stream=wrong)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_tensors_whose_memory_was_freed(device):
+    (q, k, v), _ = tensors(device)
+    v = v.clone()  # whose memory is its own
+    v.untyped_storage().resize_(0)
+    with pytest.raises(lacuna.ArgumentError, match="argument v: data"):
+        lacuna.attention(q, k, v)
+    with pytest.raises(lacuna.ArgumentError, match="argument o: data"):
+        out = torch.empty_like(q)
+        out.untyped_storage().resize_(0)
+        lacuna.attention(q, k, k, out=out)
+
+
+@needs_gpu
 def test_ten_thousand_calls_leak_nothing():
     (q, k, v), _ = tensors("cuda", heads=2, n_q=128, d=64)
     kernel = lacuna.compile("sparge", head_dim=64, dtype="bf16", device="cuda:0")
