@@ -45,10 +45,13 @@ class Calibration(Mapping):
     def like(self, q: Any, layout: str = "bhnd") -> dict[str, Any]:
         """The same in the library and on the device of q. Where q has another number of tokens than the samples, what has
         a value for each tile of queries is cut, or goes on with its last."""
-        rows = -(-q.shape[2 if layout == "bhnd" else 1] // self.facts["tile_q"])
-        fitted = {name: array if array.ndim < 2 else array[:, numpy.minimum(numpy.arange(rows), array.shape[1] - 1)]
-                  for name, array in self.items()}
-        return {name: library_of(type(q)).from_numpy(numpy.array(array), q) for name, array in fitted.items()}
+        tokens = q.shape[2 if layout == "bhnd" else 1]
+        return {name: library_of(type(q)).from_numpy(numpy.array(array), q) for name, array in self.fitted(self, tokens).items()}
+
+    def fitted(self, arrays: Mapping[str, Any], tokens: int) -> dict[str, Any]:
+        """Its arrays, here or in another library, for so many queries."""
+        rows = -(-tokens // self.facts["tile_q"])
+        return {name: _with_rows(array, rows) if array.ndim > 1 else array for name, array in arrays.items()}
 
     def __getitem__(self, name: str) -> numpy.ndarray:
         return self._tensors[name]
@@ -63,6 +66,12 @@ class Calibration(Mapping):
     def __repr__(self) -> str:
         shapes = ", ".join(f"{name} {list(array.shape)}" for name, array in self.items())
         return f"<lacuna.Calibration of {self.facts.get('spec')}: {shapes}>"
+
+
+def _with_rows(array: Any, rows: int) -> Any:
+    """[heads, rows] of [heads, any]: cut, or on with the last."""
+    have = array.shape[1]
+    return array[:, :rows] if rows <= have else array[:, [*range(have), *[have - 1] * (rows - have)]]
 
 
 def calibrate(spec: SpecLike, samples: Sequence[Any], *, rel_l1: float = 0.05, device: str | None = None,

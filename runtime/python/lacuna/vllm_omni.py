@@ -9,7 +9,6 @@
 would change the result and no spec can follow is refused by name: masks, spans, packed sequences.
 """
 
-import functools
 from typing import Any
 
 import torch
@@ -17,7 +16,7 @@ import torch
 from .command import nearest
 from .errors import ArgumentError
 from .hosting import Choice, choice_of, refuse
-from .spec import Spec, SpecLike, spec_of
+from .spec import SpecLike, spec_of
 from .torch import attention as run
 
 _REFUSED = dict.fromkeys(("attn_mask", "full_attn_spans", "cu_seqlens_q", "cu_seqlens_k", "valid_kv_length"))
@@ -25,14 +24,14 @@ _STATE = frozenset(("denoise_step_idx", "total_denoise_steps", "latent_shape", "
 _TENSORS = ("counts", "tile_mask", "list_indices", "list_counts", "order")  # that any launch may take
 
 
-def _parameters(spec: Spec, given: dict[str, Any]) -> dict[str, Any]:
+def _parameters(choice: Choice, given: dict[str, Any]) -> dict[str, Any]:
     """Those of the spec. What is nearly the name of one is a mistake, whatever else the host's own."""
-    known = [*spec.document.get("params", {}), *_TENSORS]
+    known = [*choice.names, *_TENSORS]
     for name, value in given.items():
         if value is None or name in known or name in _STATE:
             continue
         if near := nearest(name, known):
-            raise ArgumentError(f"parameter {name}: is not a parameter of {spec.document.get('name')}; did you mean {near!r}?")
+            raise ArgumentError(f"parameter {name}: is not a parameter of {choice.spec.path}; did you mean {near!r}?")
     return {name: given[name] for name in known if given.get(name) is not None}
 
 
@@ -41,7 +40,7 @@ def _attend(choice: Choice, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, p
     given = params if isinstance(params, dict) else vars(params) if params is not None else {}
     refuse("vllm-omni", "lacuna.vllm_omni", given, _REFUSED)
     text = choice.text(is_causal, softmax_scale, q.shape[-1])
-    return run(q, k, v, text, layout="bnhd", **{**choice.parameters(q, "bnhd"), **_parameters(choice.spec, given)})
+    return run(q, k, v, text, layout="bnhd", **{**choice.parameters(q, "bnhd"), **_parameters(choice, given)})
 
 
 def attention(spec: SpecLike, calibration: Any = None, **numbers: float) -> Any:
@@ -55,9 +54,16 @@ def attention(spec: SpecLike, calibration: Any = None, **numbers: float) -> Any:
     return attend
 
 
-@functools.lru_cache(maxsize=64)
-def _choice(spec: Spec, calibration: str | None) -> Choice:
-    return choice_of(spec, calibration)
+_choices: dict[str, Choice] = {}  # of attn_fn; a process has few
+
+
+@torch.compiler.assume_constant_result
+def _key(spec: SpecLike, calibration: str | None) -> str:
+    """By which _choices has it from now on; found while a graph is compiled, not in it."""
+    key = f"{spec_of(spec).text}\n{calibration or ''}"
+    if key not in _choices:
+        _choices[key] = choice_of(spec, calibration)
+    return key
 
 
 def attn_fn(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, params: dict[str, Any] | None = None, is_causal: bool = False,
@@ -67,5 +73,5 @@ def attn_fn(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, params:
     given = dict(params or {})
     if "spec" not in given:
         raise ArgumentError("params: expected \"spec\", the name of a spec or its text, got none")
-    choice = _choice(spec_of(given.pop("spec")), given.pop("calibration", None))
+    choice = _choices[_key(given.pop("spec"), given.pop("calibration", None))]
     return _attend(choice, query, key, value, given, is_causal, softmax_scale)

@@ -200,6 +200,18 @@ def test_a_kernel_of_vllm_omni():
 
 
 @torch.no_grad()
+def test_a_kernel_of_vllm_omni_in_a_compiled_graph():
+    import lacuna.vllm_omni
+
+    (q, k, v), arrays = tensors(heads=2, n_q=130)
+
+    def block(q, k, v):
+        return dispatched(lacuna.vllm_omni.attn_fn, q * 1, k, v, {"spec": "bsfa", "threshold": -1e30}) + 0
+
+    close(torch.compile(block, fullgraph=True, backend="aot_eager")(q, k, v), exact(*arrays, causal=True)[0])
+
+
+@torch.no_grad()
 def test_what_a_kernel_of_vllm_omni_refuses():
     import lacuna.vllm_omni
 
