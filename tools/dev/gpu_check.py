@@ -52,7 +52,7 @@ def pack_python(interpreter, build):
     """The module and pytest, below .carry/python; for the version of `interpreter` and later ones."""
     place = CARRY / "python"
     shutil.rmtree(place, ignore_errors=True)
-    subprocess.run([interpreter, "-m", "pip", "install", "--quiet", "--target", place, "--no-deps", "pytest", "iniconfig", "pluggy",
+    subprocess.run([interpreter, "-m", "pip", "install", "--quiet", "--no-compile", "--target", place, "--no-deps", "pytest", "iniconfig", "pluggy",
                     "packaging", "pygments", "-C", f"cmake.define.LACUNA_BUILD={Path(build).resolve()}",
                     ROOT / "runtime/python"], check=True)
     for library in [*place.rglob("*.so*"), place / "lacuna/bin/lacuna"]:
