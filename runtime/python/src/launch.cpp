@@ -30,7 +30,6 @@ constexpr NamedTensor kNamedTensors[] = {
 
 constexpr std::size_t kUnnamedTensors = 6;    // q, k, v, o, lse, workspace
 constexpr std::size_t kSequencesTensors = 4;  // q_begin, n_k, k_begin, pages
-constexpr std::uintptr_t kAlignment = 256;    // of workspaces and selections
 
 const NamedTensor* find_named(std::string_view name) {
   for (const NamedTensor& tensor : kNamedTensors) {
@@ -86,12 +85,6 @@ std::optional<double> read_number(nb::handle value) {
   return number;
 }
 
-std::size_t bytes_of(const DLTensor& tensor) {
-  std::size_t bytes = tensor.dtype.bits / 8U * tensor.dtype.lanes;
-  for (int i = 0; i < tensor.ndim; ++i) bytes *= static_cast<std::size_t>(tensor.shape[i]);
-  return bytes;
-}
-
 void delete_managed(DLManagedTensorVersioned* tensor) {
   if (tensor != nullptr && tensor->deleter != nullptr) tensor->deleter(tensor);
 }
@@ -101,18 +94,6 @@ void set_error(void* /*context*/, const char* kind, const char* message) {
 }
 
 }  // namespace
-
-Selection::Selection(nb::object array) : array_(std::move(array)) {
-  BorrowedTensor tensor;
-  tensor.borrow(array_, "selection", nullptr);
-  if (tensor.is_read_only())
-    refuse_argument("selection: expected memory to write, got a read-only array");
-  const auto address = reinterpret_cast<std::uintptr_t>(tensor.data());
-  const std::size_t skipped = (kAlignment - address % kAlignment) % kAlignment;
-  const std::size_t bytes = bytes_of(tensor.tensor());
-  raw_ = {sizeof(raw_), reinterpret_cast<void*>(address + skipped),
-          bytes - std::min(bytes, skipped), 0};
-}
 
 Target target_of(const Kernel& kernel) {
   lacuna_kernel* handle = kernel.handle();
@@ -232,13 +213,15 @@ void Launch::take_stage_events() {
   args_.stage_events_count = events_.size();
 }
 
-void Launch::take_selection() {
+void Launch::take_selection(const Target& target) {
   if (options_.selection.is_none()) return;
   if (!nb::isinstance<Selection>(options_.selection)) {
     throw nb::type_error(
         "selection: expected a lacuna.Selection, which Kernel.new_selection makes");
   }
-  args_.selection = nb::cast<Selection&>(options_.selection).raw();
+  auto& selection = nb::cast<Selection&>(options_.selection);
+  check_reaches(target.device, selection.memory(), "selection");
+  args_.selection = selection.raw();
 }
 
 void Launch::take_sequences() {
@@ -260,9 +243,10 @@ std::optional<Shape> Launch::shape() const {
 
 void Launch::take_workspace(const Target& target) {
   if (!options_.workspace.is_none()) {
-    const DLTensor& tensor = borrow(options_.workspace, "workspace").tensor();
-    args_.workspace = const_cast<void*>(tensors_[borrowed_ - 1].data());
-    args_.workspace_bytes = bytes_of(tensor);
+    const Memory memory = writable_memory(borrow(options_.workspace, "workspace"), "workspace");
+    check_reaches(target.device, memory, "workspace");
+    args_.workspace = memory.data;
+    args_.workspace_bytes = memory.bytes;
     return;
   }
   // Tensors of another device are refused by the launch, with all else that is wrong.
@@ -346,7 +330,7 @@ nb::object Launch::run(const Target& target) {
   take_lse(lse);
   take_named();
   take_stage_events();
-  take_selection();
+  take_selection(target);
   take_sequences();
   take_workspace(target);
 

@@ -10,24 +10,9 @@
 
 #include "array.hpp"
 #include "handles.hpp"
+#include "memory.hpp"
 
 namespace lacuna_python {
-
-/// The caller's decision of a predictor, kept for several launches (lacuna_selection).
-class Selection {
- public:
-  /// `array`: bytes on the device of the kernel, as many as Kernel.selection_bytes says from the
-  /// first address on that is a multiple of 256.
-  explicit Selection(nb::object array);
-  /// The next launch decides anew.
-  void forget() { raw_.calls = 0; }
-  int calls() const { return raw_.calls; }
-  lacuna_selection* raw() { return &raw_; }
-
- private:
-  nb::object array_;
-  lacuna_selection raw_{};
-};
 
 /// What a call is given besides q, k, v and what goes by name.
 struct LaunchOptions {
@@ -62,7 +47,7 @@ class Launch {
   void take_lse(nb::object& made);
   void take_named();
   void take_stage_events();
-  void take_selection();
+  void take_selection(const Target& target);
   void take_sequences();
   void take_workspace(const Target& target);
   void refuse_aliases() const;

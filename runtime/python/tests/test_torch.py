@@ -78,6 +78,27 @@ def test_devices_that_differ():
         lacuna.attention(q, k.cpu(), v)
     with pytest.raises(lacuna.ArgumentError, match="threshold: device"):
         lacuna.attention(q, k, v, spec="bsfa", threshold=torch.zeros(q.shape[1], 1))
+    with pytest.raises(lacuna.ArgumentError, match="o: device"):
+        lacuna.attention(q, k, v, out=q.cpu())
+    with pytest.raises(lacuna.ArgumentError, match="workspace: device expected cuda:0, got cpu"):
+        lacuna.attention(q, k, v, spec="sparge", workspace=torch.zeros(1 << 24, dtype=torch.uint8))
+    kernel = lacuna.compile("fg-attn-cached", head_dim=64, dtype="bf16", device="cuda:0")
+    selection = lacuna.Selection(torch.zeros(1 << 20, dtype=torch.uint8))
+    with pytest.raises(lacuna.ArgumentError, match="selection: device expected cuda:0, got cpu"):
+        kernel(q, k, v, selection=selection)
+
+
+@needs_gpu
+def test_workspace_comes_from_the_allocator_of_pytorch():
+    (q, k, v), _ = tensors("cuda", heads=4, n_q=1024, d=64)
+    kernel, out = lacuna.compile("sparge", head_dim=64, dtype="bf16", device="cuda:0"), torch.empty_like(q)
+    kernel(q, k, v, out=out)
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    before, (free, _) = torch.cuda.memory_allocated(), torch.cuda.mem_get_info()
+    kernel(q, k, v, out=out)
+    assert torch.cuda.max_memory_allocated() - before >= kernel.workspace(q, k) > 0
+    assert torch.cuda.memory_allocated() == before and torch.cuda.mem_get_info()[0] == free
 
 
 @needs_gpu
