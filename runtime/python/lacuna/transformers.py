@@ -59,12 +59,13 @@ def _attend_as_sequences(query: torch.Tensor, key: torch.Tensor, value: torch.Te
     heads_kv, room = key.shape[1:3]
     if batch > 1:
         # Nothing is moved: of each head the rows from its first key of the first sequence to its last of the last.
-        size = (1, heads_kv, ((batch - 1) * heads_kv + 1) * room, head_dim)
-        key, value = (tensor.contiguous().as_strided(size, (tensor.numel(), room * head_dim, head_dim, 1)) for tensor in (key, value))
+        rows = ((batch - 1) * heads_kv + 1) * room
+        key, value = (tensor.contiguous().as_strided((1, heads_kv, rows, d), (tensor.numel(), room * d, d, 1))
+                      for tensor, d in ((key, head_dim), (value, value.shape[-1])))
     k_begin = torch.arange(batch, device=query.device, dtype=torch.int32) * (heads_kv * room)
     sequences = Sequences(lengths[0], lengths[1, :batch], k_begin=k_begin, max_n_q=n_q, max_n_k=room)
-    rows = query.transpose(0, 1).reshape(1, heads, batch * n_q, head_dim)
-    return run(rows, key, value, text, sequences=sequences, **parameters).reshape(heads, batch, n_q, head_dim).permute(1, 2, 0, 3)
+    queries = query.transpose(0, 1).reshape(1, heads, batch * n_q, head_dim)
+    return run(queries, key, value, text, sequences=sequences, **parameters).reshape(heads, batch, n_q, value.shape[-1]).permute(1, 2, 0, 3)
 
 
 def _values_are_hidden() -> bool:

@@ -137,6 +137,12 @@ Launch::Launch(nb::handle q, nb::handle k, nb::handle v, const LaunchOptions& op
   if (swapped_) tensors_[0].swap_heads_and_tokens();
   args_.q = &tensor;
   args_.stream = stream_;
+  args_.k = &borrow(k, "k").tensor();
+  args_.v = &borrow(v, "v").tensor();
+  if (swapped_) {
+    tensors_[1].swap_heads_and_tokens();
+    tensors_[2].swap_heads_and_tokens();
+  }
 }
 
 nb::tuple Launch::problem() const {
@@ -149,7 +155,8 @@ nb::tuple Launch::problem() const {
   }
   return nb::make_tuple(static_cast<int>(q.device.device_type), q.device.device_id,
                         q.dtype.code * 256 + q.dtype.bits, q.shape[3],
-                        static_cast<int>(batch_of(options_.sequences)));
+                        static_cast<int>(batch_of(options_.sequences)),
+                        args_.v->ndim == 4 ? args_.v->shape[3] : 0);
 }
 
 BorrowedTensor& Launch::borrow(nb::handle array, const char* name) {
@@ -166,6 +173,18 @@ void Launch::output(nb::handle array, const char* name, bool is_callers, const D
                     ": expected memory to write, got a read-only array");
   }
   place = &tensor.tensor();
+}
+
+/// Like q, with as many elements in a row as v has.
+nb::object Launch::make_output() const {
+  const DLTensor &q = *args_.q, &v = *args_.v;
+  if (q.ndim != 4 || v.ndim != 4 || v.shape[3] == q.shape[3]) {
+    return type_.library.attr("empty_like")(q_array_);
+  }
+  const nb::tuple shape = swapped_ ? nb::make_tuple(q.shape[0], q.shape[2], q.shape[1], v.shape[3])
+                                   : nb::make_tuple(q.shape[0], q.shape[1], q.shape[2], v.shape[3]);
+  const std::string kind = q.dtype.code == kDLBfloat ? "bfloat" : "float";
+  return type_.library.attr("empty")(shape, kind + std::to_string(q.dtype.bits), q_array_);
 }
 
 void Launch::take_lse(nb::object& made) {
@@ -317,12 +336,8 @@ bool Launch::wants_gradients() const {
 
 nb::object Launch::run(const Target& target) {
   if (!type_.refuse_gradients.is_none() && wants_gradients()) type_.refuse_gradients();
-  args_.k = &borrow(k_array_, "k").tensor();
-  if (swapped_) tensors_[1].swap_heads_and_tokens();
-  args_.v = &borrow(v_array_, "v").tensor();
-  if (swapped_) tensors_[2].swap_heads_and_tokens();
   const bool is_callers = !options_.out.is_none();
-  nb::object o = is_callers ? nb::borrow(options_.out) : type_.library.attr("empty_like")(q_array_);
+  nb::object o = is_callers ? nb::borrow(options_.out) : make_output();
   output(o, "o", is_callers, args_.o);
   if (swapped_) tensors_[3].swap_heads_and_tokens();
   refuse_aliases();

@@ -34,8 +34,8 @@ class Launch {
   /// `named`: what Python passed by further keywords. All objects live as long as the call.
   Launch(nb::handle q, nb::handle k, nb::handle v, const LaunchOptions& options, nb::dict named);
 
-  /// (device type, device index, dtype, head dim, batch), by which a kernel is found. Raises if q
-  /// cannot be what attention is computed of.
+  /// (device type, device index, dtype, head dim, batch, head dim of v), by which a kernel is
+  /// found. Raises if q cannot be what attention is computed of.
   nb::tuple problem() const;
 
   /// Runs it; returns o or (o, lse), the caller's or made as arrays of q's library.
@@ -44,6 +44,7 @@ class Launch {
  private:
   BorrowedTensor& borrow(nb::handle array, const char* name);
   void output(nb::handle array, const char* name, bool is_callers, const DLTensor*& place);
+  nb::object make_output() const;
   void take_lse(nb::object& made);
   void take_named();
   void take_stage_events();

@@ -39,8 +39,9 @@ def test_values(device, layout):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_the_fake_agrees(device):
-    (q, k, v), _ = tensors(device)
+@pytest.mark.parametrize("d_v", [64, 128])
+def test_the_fake_agrees(device, d_v):
+    (q, k, _), (_, _, v) = (tensors(device, d=d)[0] for d in (64, d_v))
     torch.library.opcheck(torch.ops.lacuna.attention, (q, k, v, "dense", True),
                           test_utils=("test_schema", "test_faketensor"))
 
