@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""A Llama of Hugging Face transformers that reads a prompt and goes on token by token, by PyTorch's own attention and by two specs.
+"""A Llama of Hugging Face transformers that reads a prompt and generates, by PyTorch's own attention and by two specs.
 
   python runtime/examples/llama.py                                          random weights, 8 layers, 32 heads over 8
   python runtime/examples/llama.py --model PATH --tokens 4096               a model that is there
   python runtime/examples/llama.py sdpa lacuna:bsfa --modes eager --json    other specs, a row of JSON each
 
 For each implementation and mode: the time of the prompt (prefill), the time of a token behind it, and how far the logits of the
-prompt's last token and of the last token behind it are from those of the first row, relative to their largest. All are given the
-same tokens. What is not possible is a row that says why.
+prompt's last token and of the last token behind it are from those of the first row, relative to their largest; for these all are
+given the same tokens. In the mode "eager" also what each generates by itself. What is not possible is a row that says why.
 
   eager     as transformers calls the model; the cache grows with every token
   graph     prompt and token as CUDA graphs; the cache has room for all tokens
@@ -25,6 +25,7 @@ import torch
 import transformers
 
 MODES = ("eager", "graph", "compile")
+SHOWN = 12  # tokens of its own
 WARM_UP = 2  # tokens behind the prompt that are not timed
 # Newer versions call the argument "cache".
 CACHE = "cache" if "cache" in inspect.signature(transformers.LlamaForCausalLM.forward).parameters else "past_key_values"
@@ -124,10 +125,13 @@ def measure(model, implementation, mode, prompt, following, repeats):
         torch.cuda.reset_peak_memory_stats()
     first_ms, prefill_ms, at_prompt = measure_prompt(model, prompt, mode, repeats)
     token_ms, at_end = measure_tokens(model, prompt, following, mode)
-    facts = {"first_call_ms": first_ms, "prefill_ms": prefill_ms, "token_ms": token_ms}
+    facts = {"first_call_ms": round(first_ms, 3), "prefill_ms": round(prefill_ms, 3), "token_ms": round(token_ms, 3)}
     if torch.cuda.is_available():
-        facts["peak_gib"] = torch.cuda.max_memory_allocated() / 2**30
-    return {name: round(value, 3) for name, value in facts.items()}, torch.cat([at_prompt, at_end])
+        facts["peak_gib"] = round(torch.cuda.max_memory_allocated() / 2**30, 3)
+    if mode == "eager":
+        generated = model.generate(prompt, max_new_tokens=SHOWN, min_new_tokens=SHOWN, do_sample=False, pad_token_id=0)
+        facts["generated"] = generated[0, prompt.shape[1]:].tolist()
+    return facts, torch.cat([at_prompt, at_end])
 
 
 def difference(logits, reference):
@@ -142,6 +146,8 @@ def show(row, as_json):
     else:
         print(f"{row['implementation']:20s} {row['mode']:8s} prefill {row['prefill_ms']:8.1f} ms   a token {row['token_ms']:6.2f} ms   "
               f"logits differ by {row['logits_difference']:.1e}, behind {row['step_difference']:.1e}", flush=True)
+        if "generated" in row:
+            print(f"{'':20s} generates {' '.join(map(str, row['generated']))}", flush=True)
 
 
 def main():

@@ -27,6 +27,7 @@ from .sequences import Sequences
 from .spec import SpecLike, shipped
 from .torch import attention as run
 
+_COUNT = (1, 1, 1, 1)  # shape of a mask that is a number of keys
 _REFUSED = {"dropout": 0.0, "softcap": None, "s_aux": None, "position_bias": None, "sliding_window": None, "cache": None}
 
 
@@ -40,14 +41,14 @@ def attention_function(name: str, choices: dict[int | None, Choice]) -> Any:
         causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
         choice = choices.get(getattr(module, "layer_idx", None), choices[None])
         text, parameters = choice.text(causal, scaling, query.shape[-1]), choice.parameters(query, "bhnd")
-        if attention_mask is None or attention_mask.ndim == 0:
-            if attention_mask is not None:
-                key, value = (tensor[:, :, :int(attention_mask)] for tensor in (key, value))
-            return run(query, key, value, text, **parameters).transpose(1, 2).contiguous(), None
-        if attention_mask.ndim != 2:
-            raise ArgumentError(f"{name}: expected the mask that {name} makes itself, got a tensor {tuple(attention_mask.shape)}: "
-                                "a mask of the caller's is a spec's to say")
-        return _attend_as_sequences(query, key, value, attention_mask, text, parameters).contiguous(), None
+        if attention_mask is not None:
+            if attention_mask.dtype != torch.int32 or tuple(attention_mask.shape) not in (_COUNT, (1, 1, 2, query.shape[0] + 1)):
+                raise ArgumentError(f"{name}: expected the mask that {name} makes itself, got a tensor {tuple(attention_mask.shape)}: "
+                                    "a mask of the caller's is a spec's to say")
+            if tuple(attention_mask.shape) != _COUNT:
+                return _attend_as_sequences(query, key, value, attention_mask[0, 0], text, parameters).contiguous(), None
+            key, value = (tensor[:, :, :int(attention_mask)] for tensor in (key, value))
+        return run(query, key, value, text, **parameters).transpose(1, 2).contiguous(), None
 
     return forward
 
@@ -75,8 +76,9 @@ def _values_are_hidden() -> bool:
 
 def mask_function(name: str) -> Any:
     """What AttentionMaskInterface calls. Nothing, where the spec's own mask says all. Of a cache that has room for more: how
-    many keys it holds, a number; or, where only the device knows, i32 [2, b + 1] of where the queries of each sequence begin
-    and how many keys it has. Anything else is refused."""
+    many keys it holds, i32 [1, 1, 1, 1] on the host; or, where only the device knows, i32 [1, 1, 2, b + 1] of where the queries of
+    each sequence begin and how many keys it has. (Models hand on what has four axes: `generate` makes the mask of a step before it
+    enters the compiled graph.) Anything else is refused."""
 
     def make(q_length: int, kv_length: int, q_offset: Any = 0, kv_offset: int = 0, mask_function: Any = causal_mask_function,
              attention_mask: torch.Tensor | None = None, local_size: int | None = None, batch_size: int = 1, device: Any = None,
@@ -93,10 +95,10 @@ def mask_function(name: str) -> Any:
             if held >= kv_length:
                 return None
             if not torch.compiler.is_compiling():
-                return torch.tensor(held)
+                return torch.full(_COUNT, held, dtype=torch.int32)
             held = torch.full((1,), held, device=device, dtype=torch.int32)
         begin = torch.arange(batch_size + 1, device=held.device, dtype=torch.int32) * q_length
-        return torch.stack([begin, held.to(torch.int32).expand(batch_size + 1)])
+        return torch.stack([begin, held.to(torch.int32).expand(batch_size + 1)])[None, None]
 
     return make
 
