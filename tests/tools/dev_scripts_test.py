@@ -1,10 +1,6 @@
-"""The scripts of tools/dev that stand on the C ABI and on the shape of the reports, and that of the fuzzers:
+"""The scripts of tools/dev that stand on the shape of the reports, and that of the fuzzers. What they launch is tested by
+dev_module_test.py."""
 
-    tests/tools/dev_scripts_test.py build/release/bin/liblacuna.so
-"""
-
-import ctypes
-import json
 import pathlib
 import subprocess
 import sys
@@ -14,79 +10,9 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools/dev"))
 
-import lacuna_abi  # noqa: E402
 import peers  # noqa: E402
 import test_report  # noqa: E402
 from gpu import correctness, machine, points, sensors, speed, subjects  # noqa: E402
-
-HEADS, TOKENS, HEAD_DIM = 2, 256, 64
-SHAPE = (1, HEADS, TOKENS, HEAD_DIM)
-LIBRARY = None
-
-
-def floats(value):
-    return (ctypes.c_float * (HEADS * TOKENS * HEAD_DIM))(*map(value, range(HEADS * TOKENS * HEAD_DIM)))
-
-
-def view(memory, shape, dtype):
-    strides = [1] * len(shape)
-    for axis in reversed(range(len(shape) - 1)):
-        strides[axis] = strides[axis + 1] * shape[axis + 1]
-    return lacuna_abi.tensor(ctypes.addressof(memory), shape, strides, dtype, "cpu")
-
-
-class Abi(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.engine = lacuna_abi.Engine(LIBRARY, "cpu")
-        cls.zeros, cls.out = floats(lambda _: 0), floats(lambda _: -1)
-        # With equal scores the output is the mean of the values seen: of the tokens' numbers.
-        cls.values = floats(lambda at: at // HEAD_DIM % TOKENS)
-
-    def launch(self, spec, **more):
-        kernel = self.engine.compile(spec, HEAD_DIM, (1, HEADS, HEADS, TOKENS, TOKENS), "f32")
-        tensors = {"q": self.zeros, "k": self.zeros, "v": self.values, "o": self.out}
-        kernel.launch(kernel.bind(**{name: view(memory, SHAPE, "f32") for name, memory in tensors.items()}, **more))
-        return kernel
-
-    def test_a_causal_launch_averages_what_each_query_sees(self):
-        kernel = self.launch('{"version": 1, "name": "causal", "attention": {"mask": "k <= q"}}')
-        self.assertEqual(kernel.info["head_dim"], HEAD_DIM)
-        for query in (0, 1, 100, TOKENS - 1):
-            self.assertAlmostEqual(self.out[query * HEAD_DIM], query / 2, places=3)
-
-    def test_lists_say_which_tiles_are_visited(self):
-        spec = '{"version": 1, "name": "lists", "mask": "external", "tile": {"q": 128, "k": 64}}'
-        rows, capacity = TOKENS // 128, TOKENS // 64
-        indices = (ctypes.c_int32 * (HEADS * rows * capacity))(*([1, 3, 0, 0] * (HEADS * rows)))
-        counts = (ctypes.c_int32 * (HEADS * rows))(*([2] * (HEADS * rows)))
-        self.launch(spec, list_indices=view(indices, (1, HEADS, rows, capacity), "i32"),
-                    list_counts=view(counts, (1, HEADS, rows), "i32"))
-        self.assertAlmostEqual(self.out[0], (64 + 127 + 192 + 255) / 4, places=3)
-
-    def test_a_number_is_a_parameter_and_counts_report_what_it_gates(self):
-        spec = (ROOT / "specs/bsfa.json").read_text()
-        counts = (ctypes.c_int32 * (HEADS * 2 * 3))()
-        self.launch(spec, params=[("threshold", 1e30)], counts=view(counts, (1, HEADS, 2, 3), "i32"))
-        self.assertEqual(list(counts[3:6]), [4, 4, 2])  # the second row: two tiles before the diagonal
-
-    def test_events_reach_the_library_at_the_end_of_the_struct(self):
-        kernel = self.engine.compile('{"version": 1, "name": "plain"}', HEAD_DIM, (1, HEADS, HEADS, TOKENS, TOKENS), "f32")
-        tensors = {"q": self.zeros, "k": self.zeros, "v": self.values, "o": self.out}
-        bound = kernel.bind(stage_events=[1, 2, 3], **{name: view(memory, SHAPE, "f32") for name, memory in tensors.items()})
-        with self.assertRaisesRegex(lacuna_abi.LacunaError, "stage_events: expected none on the CPU, got 3"):
-            kernel.launch(bound)
-
-    def test_columns_are_those_that_the_check_of_their_output_takes(self):
-        self.launch(json.dumps(subjects.columns_spec()), params=[("density", 0.25)])
-        for first in (0, 128):
-            kept = [key for key in range(TOKENS) if subjects.is_kept_column(key, first, 0.25)]
-            self.assertLess(abs(len(kept) - TOKENS / 4), TOKENS / 32)
-            self.assertAlmostEqual(self.out[first * HEAD_DIM], sum(kept) / len(kept), places=3)
-
-    def test_what_the_library_refuses_is_raised_with_its_text(self):
-        with self.assertRaisesRegex(lacuna_abi.LacunaError, 'required field "name" is missing'):
-            self.engine.compile('{"version": 1}', HEAD_DIM, (1, 1, 1, 1, 1))
 
 
 class Points(unittest.TestCase):
@@ -168,11 +94,6 @@ class Subjects(unittest.TestCase):
             with self.assertRaisesRegex(Exception, "expected NAME=DIR"):
                 peers.named_folder(text)
 
-    def test_the_specs_that_are_put_together_are_accepted(self):
-        engine = lacuna_abi.Engine(LIBRARY, "cpu")
-        for spec in (subjects.columns_spec(), subjects.quantised_spec(64), subjects.topk_spec(0), subjects.topk_spec(1)):
-            self.assertEqual(engine.compile(json.dumps(spec), 128, (1, 1, 1, 256, 256)).info["spec"], spec["name"])
-
 
 class FakeRun:
     """A machine that answers every `lacuna bench` with the same report."""
@@ -241,5 +162,4 @@ class FuzzRun(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    LIBRARY = sys.argv.pop(1)
     unittest.main()

@@ -5,9 +5,10 @@
   tools/dev/gpu_check.py run [STEP ...] [--only REGEX] there: test, sanitise and measure; writes gpu-record.json
   tools/dev/gpu_check.py run tune --only 'sparge 8192' one point of one step
 
-The GPU machine needs the checkout, .carry/, a driver, NVRTC, for the sanitizer steps compute-sanitizer, for `peers`
-PyTorch; no compiler and no library of ours. Each step runs alone; no program call may take longer than its limit, so
-that one that hangs costs about a minute. Results go to --out; copy the record to tests/numerics/gpu-record.json.
+The GPU machine needs the checkout, .carry/, a driver, NVRTC, for the sanitizer steps compute-sanitizer, for `peers`, `python` and
+`group_faults` PyTorch and the Python module (`pack --python`); no compiler and no library of ours. Each step runs alone; no
+program call may take longer than its limit, so that one that hangs costs about a minute. Results go to --out; copy the record to
+tests/numerics/gpu-record.json.
 """
 import argparse
 import json
@@ -25,7 +26,7 @@ from gpu.points import PRESETS
 
 TREES = ("compiler", "templates", "runtime")
 # Target of the build -> what is staged of it.
-STAGED = {"lacuna_cli": "lacuna", "test_numerics": "test_numerics", "startup_bench": "startup_bench", "lacuna": "liblacuna.so"}
+STAGED = {"lacuna_cli": "lacuna", "test_numerics": "test_numerics", "startup_bench": "startup_bench"}
 
 
 def pack(args):
@@ -51,7 +52,7 @@ def pack_python(interpreter, build):
     """The module and pytest, below .carry/python; for the version of `interpreter` and later ones."""
     place = CARRY / "python"
     shutil.rmtree(place, ignore_errors=True)
-    subprocess.run([interpreter, "-m", "pip", "install", "--quiet", "--target", place, "--no-deps", "pytest", "iniconfig", "pluggy",
+    subprocess.run([interpreter, "-m", "pip", "install", "--quiet", "--no-compile", "--target", place, "--no-deps", "pytest", "iniconfig", "pluggy",
                     "packaging", "pygments", "-C", f"cmake.define.LACUNA_BUILD={Path(build).resolve()}",
                     ROOT / "runtime/python"], check=True)
     for library in [*place.rglob("*.so*"), place / "lacuna/bin/lacuna"]:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Lacuna next to cuDNN's attention and FlexAttention in one PyTorch process.
 
-  tools/dev/peers.py --library build/bench/bin/liblacuna.so
+  tools/dev/peers.py
   tools/dev/peers.py --points dense:d=128,n=4096,causal=1 lists:n=16384,k=64,density=0.25 gate
   tools/dev/peers.py --points lists --seconds 3 --mma --json lists.json
   tools/dev/peers.py --points quantised topk --templates changed=templates --templates before=../other/templates
@@ -25,7 +25,8 @@ Points:
   selection:n=               what SALE takes to choose its tiles
   formula:n=,name=           a score formula or a mask of single tokens: alibi, softcap, factor, table, document, window
   split:n=,n_q=              n_q queries of n keys; 16, 8 or 4 blocks share a work tile, or one has it ("whole")
-or one of these words alone: its preset. Needs PyTorch, a Hopper GPU for cuDNN's best, and NVRTC.
+or one of these words alone: its preset. Needs the Python module (runtime/python, or what gpu_check.py staged), PyTorch, a Hopper GPU
+for cuDNN's best, and NVRTC.
 """
 import argparse
 import contextlib
@@ -37,8 +38,7 @@ import sys
 import threading
 import time
 
-import lacuna_abi
-from gpu.machine import CARRY
+from gpu.machine import load_lacuna
 from gpu.points import PRESETS, bar_text, is_absolute, is_reached, on_values, parse_points
 from gpu.sensors import Sensors
 from gpu.subjects import SET_UP, Problem, Subject, compare
@@ -171,7 +171,6 @@ def named_folder(text):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library", default=str(CARRY / "bin/liblacuna.so"), help="liblacuna.so (.carry/bin/liblacuna.so)")
     parser.add_argument("--points", nargs="+", default=list(PRESETS), metavar="POINT", help="presets or points (all presets)")
     parser.add_argument("--values", nargs="+", default=["normal"], metavar="SET",
                         help="normal, normal*S, sink, rising, falling or FILE.safetensors (normal); gpu/values.py says what they are")
@@ -184,12 +183,12 @@ def main():
     options = parser.parse_args()
     points = on_values(parse_points(options.points), options.values, options.dtype)
 
+    lacuna = load_lacuna()
     import torch
 
     torch._dynamo.config.recompile_limit = 64  # a shape of blocks each
-    library = os.path.abspath(options.library)
-    engines = {"lacuna": lacuna_abi.Engine(library, "cuda:0"),
-               **{name: lacuna_abi.Engine(library, "cuda:0", folder) for name, folder in options.templates}}
+    engines = {"lacuna": lacuna.Engine("cuda:0"),
+               **{name: lacuna.Engine("cuda:0", template_path=folder) for name, folder in options.templates}}
     engine, columns = engines["lacuna"], columns_of(engines)
     gemm = gemm_tflops(torch, options.seconds)
     document = {"gpu": engine.device_name, "torch": torch.__version__, "cudnn": torch.backends.cudnn.version(),
@@ -201,7 +200,7 @@ def main():
             try:
                 with limited(point):
                     row = measure(torch, engines, sensors, point, options)
-            except (lacuna_abi.LacunaError, RuntimeError, KeyError) as error:
+            except (lacuna.Error, RuntimeError, KeyError) as error:
                 row = {"point": str(point), "tflops": {}, "is_right": False,
                        "errors": {"point": f"{type(error).__name__}: {error}"[:600]}}
             document["points"].append(row)

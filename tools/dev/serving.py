@@ -13,17 +13,18 @@ query and 8 KV heads, random normal values.
              sequence of 16384 tokens in a kernel for one length; and such a sequence in pages against rows
   pages      pages of 16 and 64 tokens against rows one sequence behind the other, for both
   invariant  what a fixed split costs, whose results do not depend on the rest of the batch
+
+Needs what tools/dev/peers.py needs.
 """
 import argparse
+import functools
 import json
 import math
-import os
 import random
 import statistics
 import sys
 
-import lacuna_abi
-from gpu.machine import CARRY
+from gpu.machine import load_lacuna
 from peers import interleave
 
 HEADS, HEADS_KV, HEAD_DIM = 32, 8, 128
@@ -63,34 +64,24 @@ class Batch:
             begin.append(begin[-1] + count)
         self.k_first = [sum(self.n_k[:i]) for i in range(len(lengths))]
         self.q_begin, self.k_begin = self.numbers(begin), self.numbers(self.k_first)
-        self.key_counts, self.keep = self.numbers(self.n_k), []
+        self.key_counts = self.numbers(self.n_k)
 
     def numbers(self, values):
         return self.torch.tensor(values, device="cuda", dtype=self.torch.int32)
 
-    @staticmethod
-    def view(x):
-        kind = {"torch.bfloat16": "bf16", "torch.int32": "i32", "torch.float32": "f32"}[str(x.dtype)]
-        return lacuna_abi.tensor(x.data_ptr(), x.shape, x.stride(), kind)
-
     def launch(self, spec, page_tokens=0):
         """The call of a launch, and its output."""
-        torch, layout = self.torch, "pages" if page_tokens else "sequences"
-        shape = (len(self.lengths), HEADS, HEADS_KV, max(self.n_q), max(self.n_k))
-        kernel = self.engine.compile(spec, HEAD_DIM, shape, batch=layout)
-        k, v = self.k, self.v
-        sequences = {"q_begin": self.q_begin, "n_k": self.key_counts}
+        from lacuna import Sequences
+
+        kernel = self.engine.compile(spec, head_dim=HEAD_DIM, batch="pages" if page_tokens else "sequences",
+                                     shape=(len(self.lengths), HEADS, HEADS_KV, max(self.n_q), max(self.n_k)))
+        k, v, keys = self.k, self.v, {"k_begin": self.k_begin}
         if page_tokens:
-            k, v, sequences["pages"] = self.in_pages(page_tokens)
-        else:
-            sequences["k_begin"] = self.k_begin
-        o = torch.full_like(self.q, float("nan"))
-        workspace = torch.empty(max(kernel.workspace_bytes, 1), device="cuda", dtype=torch.uint8)
-        self.keep += [k, v, o, workspace, sequences]
-        args = kernel.bind(stream=torch.cuda.current_stream().cuda_stream, workspace=workspace.data_ptr(),
-                           sequences={name: self.view(x) for name, x in sequences.items()}, q=self.view(self.q), k=self.view(k),
-                           v=self.view(v), o=self.view(o))
-        return Launch(torch, lambda: kernel.launch(args)), o
+            k, v, pages = self.in_pages(page_tokens)
+            keys = {"pages": pages}
+        sequences = Sequences(self.q_begin, self.key_counts, **keys, max_n_q=max(self.n_q), max_n_k=max(self.n_k))
+        o = self.torch.full_like(self.q, float("nan"))
+        return Launch(self.torch, functools.partial(kernel, self.q, k, v, out=o, sequences=sequences)), o
 
     def in_pages(self, page_tokens):
         """Keys and values in pages in any order, [pages, tokens, heads, d] in memory, and the table."""
@@ -119,7 +110,6 @@ class Batch:
 
         q, k, v = entries(self.q, HEADS), entries(self.k, HEADS_KV).contiguous(), entries(self.v, HEADS_KV).contiguous()
         q = q.contiguous()
-        self.keep += [q, k, v]
 
         def call():
             with torch.nn.attention.sdpa_kernel(backend):
@@ -206,11 +196,8 @@ def point_prefill(torch, engine, options):
     subjects["one of 16384"], _ = one.launch(CAUSAL % "")
     for tokens in (16, 64):
         subjects[f"one of 16384 in pages{tokens}"], _ = one.launch(CAUSAL % "", tokens)
-    kernel = engine.compile(CAUSAL % "", HEAD_DIM, (1, HEADS, HEADS_KV, 16384, 16384))
-    o, workspace = torch.empty_like(one.q), torch.empty(max(kernel.workspace_bytes, 1), device="cuda", dtype=torch.uint8)
-    args = kernel.bind(stream=torch.cuda.current_stream().cuda_stream, workspace=workspace.data_ptr(), q=one.view(one.q),
-                       k=one.view(one.k), v=one.view(one.v), o=one.view(o))
-    subjects["uniform 16384"] = Launch(torch, lambda: kernel.launch(args))
+    kernel = engine.compile(CAUSAL % "", head_dim=HEAD_DIM, shape=(1, HEADS, HEADS_KV, 16384, 16384))
+    subjects["uniform 16384"] = Launch(torch, functools.partial(kernel, one.q, one.k, one.v, out=torch.empty_like(one.q)))
     for subject in subjects.values():
         subject.call()
     torch.cuda.synchronize()
@@ -237,16 +224,16 @@ POINTS = {name.removeprefix("point_"): call for name, call in vars(sys.modules[_
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library", default=str(CARRY / "bin/liblacuna.so"), help="liblacuna.so (.carry/bin/liblacuna.so)")
     parser.add_argument("--points", nargs="+", default=list(POINTS), choices=POINTS, metavar="POINT", help="all, or some of them")
     parser.add_argument("--seconds", type=float, default=1.0, help="how long to measure each point (1)")
     parser.add_argument("--templates", metavar="DIR", help="device headers in place of the embedded ones")
     parser.add_argument("--json", metavar="FILE", help="also write everything that was measured")
     options = parser.parse_args()
 
+    lacuna = load_lacuna()
     import torch
 
-    engine = lacuna_abi.Engine(os.path.abspath(options.library), "cuda:0", options.templates)
+    engine = lacuna.Engine("cuda:0", template_path=options.templates)
     rate = copy_rate(torch)
     print(f"{engine.device_name}, PyTorch {torch.__version__}, cuDNN {torch.backends.cudnn.version()}; a copy: {rate:.2f} TB/s", flush=True)
     rows = []

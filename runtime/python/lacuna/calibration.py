@@ -22,9 +22,8 @@ class Calibration(Mapping):
     facts: what they were found on and what they reach: spec, spec_sha256, target, heads, samples, results.
     complete: False if Ctrl-C ended the search; then the bound holds, and more could have been left out."""
 
-    def __init__(self, data: bytes):
-        self._data = data
-        self._tensors, metadata = tensor_files.parse(data)
+    def __init__(self, tensors: dict[str, numpy.ndarray], metadata: dict[str, str]):
+        self._tensors, self._metadata = tensors, metadata
         self.facts: dict = json.loads(metadata.get("facts", "{}"))
         if metadata.get("format") is None or not self.facts:
             raise ValueError("no calibration: its safetensors metadata has no format and facts")
@@ -33,22 +32,26 @@ class Calibration(Mapping):
     @classmethod
     def load(cls, path: str | os.PathLike) -> "Calibration":
         """Of a file of `save` or of `lacuna calibrate -o`. OSError, ValueError."""
-        return cls(pathlib.Path(path).read_bytes())
+        return cls(*tensor_files.parse(pathlib.Path(path).read_bytes()))
 
     def save(self, path: str | os.PathLike) -> None:
         """As safetensors, which `lacuna run --calibration` reads too. Written whole or not at all."""
-        target = pathlib.Path(path)
-        part = target.with_name(target.name + ".part")
-        part.write_bytes(self._data)
-        part.replace(target)
+        tensor_files.write_whole(path, *self.parts())
+
+    def parts(self) -> tuple[dict[str, numpy.ndarray], dict[str, str]]:
+        """What `save` writes, and what makes another: all tensors, and the metadata of the file."""
+        return self._tensors, self._metadata
 
     def like(self, q: Any, layout: str = "bhnd") -> dict[str, Any]:
         """The same in the library and on the device of q. Where q has another number of tokens than the samples, what has
         a value for each tile of queries is cut, or goes on with its last."""
-        rows = -(-q.shape[2 if layout == "bhnd" else 1] // self.facts["tile_q"])
-        fitted = {name: array if array.ndim < 2 else array[:, numpy.minimum(numpy.arange(rows), array.shape[1] - 1)]
-                  for name, array in self.items()}
-        return {name: library_of(type(q)).from_numpy(numpy.array(array), q) for name, array in fitted.items()}
+        tokens = q.shape[2 if layout == "bhnd" else 1]
+        return {name: library_of(type(q)).from_numpy(numpy.array(array), q) for name, array in self.fitted(self, tokens).items()}
+
+    def fitted(self, arrays: Mapping[str, Any], tokens: int) -> dict[str, Any]:
+        """Its arrays, here or in another library, for so many queries."""
+        rows = -(-tokens // self.facts["tile_q"])
+        return {name: _with_rows(array, rows) if array.ndim > 1 else array for name, array in arrays.items()}
 
     def __getitem__(self, name: str) -> numpy.ndarray:
         return self._tensors[name]
@@ -63,6 +66,12 @@ class Calibration(Mapping):
     def __repr__(self) -> str:
         shapes = ", ".join(f"{name} {list(array.shape)}" for name, array in self.items())
         return f"<lacuna.Calibration of {self.facts.get('spec')}: {shapes}>"
+
+
+def _with_rows(array: Any, rows: int) -> Any:
+    """[heads, rows] of [heads, any]: cut, or on with the last."""
+    have = array.shape[1]
+    return array[:, :rows] if rows <= have else array[:, [*range(have), *[have - 1] * (rows - have)]]
 
 
 def calibrate(spec: SpecLike, samples: Sequence[Any], *, rel_l1: float = 0.05, device: str | None = None,
@@ -91,4 +100,4 @@ def calibrate(spec: SpecLike, samples: Sequence[Any], *, rel_l1: float = 0.05, d
         words += ["--kept", ",".join(map(str, kept))] if kept else []
         words += ["--one-for-all"] if one_for_all else []
         command.call("calibrate", "-", *words, spec=text, progress=True)
-        return Calibration(out.read_bytes())
+        return Calibration.load(out)

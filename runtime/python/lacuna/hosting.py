@@ -1,12 +1,10 @@
 """What the hosts share: which spec a layer has, as a call of the host means it."""
 
-import dataclasses
 import json
-import math
 import os
-import pathlib
 from typing import Any
 
+import numpy
 import torch
 
 from .calibration import Calibration
@@ -14,45 +12,60 @@ from .errors import ArgumentError
 from .spec import Spec, SpecLike, spec_of
 
 CAUSAL = "k <= q + n_k - n_q"  # the last query sees every key
+_SCALE = '"<scale>"'  # the mark, as JSON has it
 
 
-@dataclasses.dataclass
 class Choice:
-    """The spec of a layer with its parameters."""
+    """The spec of a layer with its parameters. In a graph that is being compiled it reads no JSON and fills no table."""
 
-    spec: Spec
-    numbers: dict[str, float] = dataclasses.field(default_factory=dict)
-    calibration: Calibration | None = None
-
-    def __post_init__(self) -> None:
+    def __init__(self, spec: Spec, numbers: dict[str, float] | None = None, calibration: Calibration | None = None):
+        self.spec, self.numbers, self.calibration = spec, numbers or {}, calibration
+        self.names = tuple(spec.document.get("params", {}))  # of the parameters of the spec
+        self._forms = {(causal, scaled): _form(spec, causal, scaled) for causal in (False, True) for scaled in (False, True)}
         self._texts: dict[tuple, str] = {}
-        self._tensors: dict[tuple, dict[str, torch.Tensor]] = {}
+        self._host = {name: torch.from_numpy(numpy.array(array)) for name, array in (calibration or {}).items()}
+        self._on_device: dict[torch.device, dict[str, torch.Tensor]] = {}
+        self._fitted: dict[tuple, dict[str, torch.Tensor]] = {}
 
     def text(self, causal: bool, scale: float | None, head_dim: int) -> str:
         """The spec as the host's call means it: a mask that is causal where the host is and the spec says nothing, and
-        the host's scale. Found once for each, since a graph is not to be broken by JSON."""
+        the host's scale."""
+        if torch.compiler.is_compiling():
+            return self._made(causal, scale, head_dim)
         key = (causal, scale, head_dim)
         if key not in self._texts:
-            self._texts[key] = _fitted(self.spec, causal, scale, head_dim)
+            self._texts[key] = self._made(*key)
         return self._texts[key]
+
+    def _made(self, causal: bool, scale: float | None, head_dim: int) -> str:
+        if scale is None or abs(scale * head_dim ** 0.5 - 1.0) < 1e-6:
+            return self._forms[bool(causal), False]
+        return self._forms[bool(causal), True].replace(_SCALE, repr(scale))
 
     def parameters(self, q: torch.Tensor, layout: str) -> dict[str, Any]:
         """Those of the calibration on q's device and for its tokens, and the numbers."""
         if self.calibration is None:
             return self.numbers
-        key = (q.shape[2 if layout == "bhnd" else 1], q.device)
-        if key not in self._tensors:
-            self._tensors[key] = self.calibration.like(q, layout)
-        return {**self._tensors[key], **self.numbers}
+        tokens, device = q.shape[2 if layout == "bhnd" else 1], q.device
+        if torch.compiler.is_compiling():
+            arrays = self._on_device[device] if device in self._on_device else {name: array.to(device) for name, array in self._host.items()}
+            return {**self.calibration.fitted(arrays, tokens), **self.numbers}
+        if device not in self._on_device:
+            self._on_device[device] = {name: array.to(device) for name, array in self._host.items()}
+        key = (tokens, device)
+        if key not in self._fitted:
+            self._fitted[key] = self.calibration.fitted(self._on_device[device], tokens)
+        return {**self._fitted[key], **self.numbers}
 
 
-def _fitted(spec: Spec, causal: bool, scale: float | None, head_dim: int) -> str:
+def _form(spec: Spec, causal: bool, scaled: bool) -> str:
+    """The text of a spec with a causal mask, if it has none, and with a mark in place of its scale."""
     document = spec.document
     attention = dict(document.get("attention", {}))
     if causal and "mask" not in attention and document.get("mask") != "external":
         attention["mask"] = CAUSAL
-    if scale is not None and not math.isclose(scale * math.sqrt(head_dim), 1.0, rel_tol=1e-6):
-        attention["scale"] = scale
+    if scaled:
+        attention["scale"] = _SCALE.strip('"')
     return json.dumps({**document, "attention": attention}) if attention != document.get("attention", {}) else spec.text
 
 
@@ -60,35 +73,6 @@ def choice_of(spec: SpecLike, calibration: Calibration | str | os.PathLike | Non
     if isinstance(calibration, (str, os.PathLike)):
         calibration = Calibration.load(calibration)
     return Choice(spec_of(spec), {name: float(value) for name, value in numbers.items()}, calibration)
-
-
-def layers_of(path: str | os.PathLike) -> dict[int | None, Choice]:
-    """The choices of a file: {"default": ENTRY, "layers": {"5": ENTRY, "6-11": ENTRY}}, where ENTRY is a spec (a name, or a
-    path beside the file) or {"spec": ..., "calibration": FILE, NAME: number}. None: every other layer."""
-    folder = pathlib.Path(path).parent
-
-    def beside(name: str) -> str:
-        return str(folder / name) if (folder / name).exists() else name
-
-    def choice(entry: Any, where: str) -> Choice:
-        entry = {"spec": entry} if isinstance(entry, str) else dict(entry)
-        if "spec" not in entry:
-            raise ArgumentError(f"{path}: {where}: expected a spec")
-        spec = entry.pop("spec")
-        calibration = entry.pop("calibration", None)
-        return choice_of(beside(spec) if isinstance(spec, str) else spec, beside(calibration) if calibration else None, **entry)
-
-    document = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
-    if unknown := set(document) - {"default", "layers"}:
-        raise ArgumentError(f"{path}: expected default and layers, got {', '.join(sorted(unknown))}")
-    choices: dict[int | None, Choice] = {None: choice(document.get("default", "dense"), "default")}
-    for key, entry in document.get("layers", {}).items():
-        first, _, last = key.partition("-")
-        if not first.isdigit() or (last and not last.isdigit()):
-            raise ArgumentError(f"{path}: layers: expected numbers like \"5\" or \"6-11\", got \"{key}\"")
-        made = choice(entry, key)
-        choices.update({layer: made for layer in range(int(first), int(last or first) + 1)})
-    return choices
 
 
 def refuse(host: str, name: str, given: dict[str, Any], defaults: dict[str, Any]) -> None:

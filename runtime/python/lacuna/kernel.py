@@ -45,8 +45,8 @@ class Engine(_lacuna.Engine):
     --bundle` wrote, as bytes or a memory map."""
 
     def compile(self, spec: SpecLike, *, head_dim: int = 128, dtype: Any = "bf16",
-                shape: tuple[int, int, int, int, int] | None = None, batch: str = "uniform") -> "Kernel":
-        return Kernel(self, spec_of(spec), head_dim, dtype_name(dtype), shape, batch)
+                shape: tuple[int, int, int, int, int] | None = None, batch: str = "uniform", head_dim_v: int = 0) -> "Kernel":
+        return Kernel(self, spec_of(spec), head_dim, dtype_name(dtype), shape, batch, head_dim_v)
 
 
 class Signature:
@@ -81,8 +81,8 @@ class Kernel(_lacuna.Kernel):
     `batch`: "uniform", "sequences" or "pages", what its launches pass."""
 
     def __init__(self, engine: Engine, spec: Spec, head_dim: int, dtype: str,
-                 shape: tuple[int, int, int, int, int] | None = None, batch: str = "uniform"):
-        super().__init__(engine, spec.text, spec.path, head_dim, dtype, shape, batch)
+                 shape: tuple[int, int, int, int, int] | None = None, batch: str = "uniform", head_dim_v: int = 0):
+        super().__init__(engine, spec.text, spec.path, head_dim, dtype, shape, batch, head_dim_v)
         self.spec = spec
         self.batch = batch
         self.engine = engine
@@ -104,7 +104,8 @@ class Kernel(_lacuna.Kernel):
         """Every decision of the compiler for this kernel, with its origin and reason."""
         info = self.info
         target = "cpu" if info["device"] == "cpu" else info["target"]
-        return explain(self.spec, arch=target, head_dim=info["head_dim"], dtype=info["dtype"], batch=self.batch)
+        return explain(self.spec, arch=target, head_dim=info["head_dim"], dtype=info["dtype"], batch=self.batch,
+                       head_dim_v=info.get("head_dim_v"))
 
     def workspace(self, q: Any, k: Any, layout: str = "bhnd", sequences: Sequences | None = None) -> int:
         """Bytes of device memory that a launch on such arrays needs as `workspace`; 0: none. A launch takes them from
@@ -157,18 +158,19 @@ def engine_of(device: str | None = None) -> Engine:
 
 
 def compile(spec: SpecLike, *, head_dim: int = 128, dtype: Any = "bf16", device: str | None = None,
-            shape: tuple[int, int, int, int, int] | None = None, batch: str = "uniform") -> Kernel:
+            shape: tuple[int, int, int, int, int] | None = None, batch: str = "uniform", head_dim_v: int = 0) -> Kernel:
     """A kernel for loops and graphs: everything that takes time is done here.
 
     device: "cpu", "cuda:N", or None for the first GPU, else the CPU. shape: (batch, heads, heads_kv, n_q, n_k) of the
     problems it is for, by which tuned tiles are chosen; it runs any. batch: "sequences" or "pages" for a kernel whose calls
-    pass `sequences=`, with k_begin or with pages. Raises SpecError, DeviceError."""
-    return engine_of(device).compile(spec, head_dim=head_dim, dtype=dtype, shape=shape, batch=batch)
+    pass `sequences=`, with k_begin or with pages. head_dim_v: of v and o; 0: the spec's, else as head_dim. Raises SpecError,
+    DeviceError."""
+    return engine_of(device).compile(spec, head_dim=head_dim, dtype=dtype, shape=shape, batch=batch, head_dim_v=head_dim_v)
 
 
 def _compile_for(key: tuple) -> Kernel:
-    """What attention's table lacks: key is (spec, (device type, device index, dtype, head dim, batch))."""
-    spec, (device_type, device_index, dtype, head_dim, batch) = key
+    """What attention's table lacks: key is (spec, (device type, device index, dtype, head dim, batch, head dim of v))."""
+    spec, (device_type, device_index, dtype, head_dim, batch, head_dim_v) = key
     if dtype not in _DTYPES:
         kind = _TYPE_CODES.get(dtype // 256, f"DLPack type {dtype // 256} of bits ")
         raise ArgumentError(f"argument q: dtype expected bfloat16, float16 or float32, got {kind}{dtype % 256}")
@@ -177,14 +179,15 @@ def _compile_for(key: tuple) -> Kernel:
     with _lock:
         if key not in _kernels:
             device = "cpu" if device_type == _CPU else f"cuda:{device_index}"
-            _kernels[key] = compile(spec, head_dim=head_dim, dtype=_DTYPES[dtype], device=device, batch=_BATCHES[batch])
+            _kernels[key] = compile(spec, head_dim=head_dim, dtype=_DTYPES[dtype], device=device, batch=_BATCHES[batch],
+                                    head_dim_v=head_dim_v)
         return _kernels[key]
 
 
 def attention(q: Any, k: Any, v: Any, *, spec: SpecLike = "dense", lse: Any = False, out: Any = None, stream: Any = None,
               layout: str = "bhnd", workspace: Any = None, selection: _lacuna.Selection | None = None,
               sequences: Sequences | None = None, **parameters: Any) -> Any:
-    """Attention of q [b, h, n_q, d] over k, v [b, h_kv, n_k, d] by a spec; o in the shape of q, or (o, lse).
+    """Attention of q [b, h, n_q, d] over k [b, h_kv, n_k, d] and v [b, h_kv, n_k, d_v] by a spec; o [b, h, n_q, d_v], or (o, lse).
 
     Arrays are NumPy's on the CPU, or those of PyTorch, CuPy, JAX and whatever exchanges DLPack; nothing is copied, and o
     is an array of q's library. bf16, f16, on the CPU f32; h is a multiple of h_kv; d contiguous.

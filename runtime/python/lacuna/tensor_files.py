@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import struct
 from typing import Any
 
@@ -12,9 +13,9 @@ from .arrays import to_host
 _DTYPES = {"F32": numpy.float32, "I32": numpy.int32, "U8": numpy.uint8}
 
 
-def write(path: str | os.PathLike, tensors: dict[str, Any]) -> None:
+def write(path: str | os.PathLike, tensors: dict[str, Any], metadata: dict[str, str] | None = None) -> None:
     """Arrays of any library, also from a GPU."""
-    header, parts, end = {}, [], 0
+    header, parts, end = {"__metadata__": metadata} if metadata else {}, [], 0
     for name, array in tensors.items():
         host, dtype = to_host(array)
         header[name] = {"dtype": dtype, "shape": host.shape, "data_offsets": [end, end + host.nbytes]}
@@ -26,6 +27,14 @@ def write(path: str | os.PathLike, tensors: dict[str, Any]) -> None:
         file.write(struct.pack("<Q", len(text)) + text)
         for part in parts:
             file.write(part.data if part.size else b"")
+
+
+def write_whole(path: str | os.PathLike, tensors: dict[str, Any], metadata: dict[str, str]) -> None:
+    """As `write`, and where that ends early the file of before stays."""
+    target = pathlib.Path(path)
+    part = target.with_name(target.name + ".part")
+    write(part, tensors, metadata)
+    part.replace(target)
 
 
 def parse(data: bytes) -> tuple[dict[str, numpy.ndarray], dict[str, str]]:

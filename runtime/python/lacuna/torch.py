@@ -39,6 +39,10 @@ def _lse_shape(q: torch.Tensor, layout: str) -> tuple[int, ...]:
     return (q.shape[0], q.shape[1], q.shape[2]) if layout == "bhnd" else (q.shape[0], q.shape[2], q.shape[1])
 
 
+def _output(q: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(q) if v.shape[-1] == q.shape[-1] else q.new_empty((*q.shape[:-1], v.shape[-1]))
+
+
 def _run(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, spec: str, lse: bool = False, layout: str = "bhnd",
          names: list[str] | None = None, tensors: list[torch.Tensor] | None = None, number_names: list[str] | None = None,
          numbers: list[float] | None = None, q_begin: torch.Tensor | None = None, n_k: torch.Tensor | None = None,
@@ -48,7 +52,7 @@ def _run(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, spec: str, lse: bool
     if any(tensor is not None for tensor in (q_begin, n_k, k_begin, pages)):
         sequences = Sequences(q_begin, n_k, k_begin=k_begin, pages=pages, max_n_q=max_n_q, max_n_k=max_n_k)
     values = torch.empty(_lse_shape(q, layout) if lse else (0,), dtype=torch.float32, device=q.device)
-    o = torch.empty_like(q)
+    o = _output(q, v)
     with torch.no_grad():
         launch(q, k, v, spec=_spec(spec), layout=layout, out=o, lse=values if lse else False, sequences=sequences,
                **dict(zip(names or (), tensors or ())), **dict(zip(number_names or (), numbers or ())))
@@ -58,7 +62,7 @@ def _run(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, spec: str, lse: bool
 def _fake(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, spec: str, lse: bool = False, layout: str = "bhnd",
           names: Any = None, tensors: Any = None, number_names: Any = None, numbers: Any = None,
           *_sequences: Any, **_named: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    return torch.empty_like(q), q.new_empty(_lse_shape(q, layout) if lse else (0,), dtype=torch.float32)
+    return _output(q, v), q.new_empty(_lse_shape(q, layout) if lse else (0,), dtype=torch.float32)
 
 
 def _backward(_context: Any, *_gradients: Any) -> Any:

@@ -102,12 +102,12 @@ lacuna_shape raw_shape(const Shape& shape) {
 
 Kernel::Kernel(std::shared_ptr<Engine> engine, const std::string& spec, const std::string& path,
                int head_dim, const std::string& dtype, std::optional<Shape> shape,
-               const std::string& batch)
+               const std::string& batch, int head_dim_v)
     : engine_(std::move(engine)), device_(read_device(engine_->device())) {
   const lacuna_shape raw = shape ? raw_shape(*shape) : lacuna_shape{};
-  const lacuna_compile_options options = {sizeof(options),        head_dim,
-                                          read_dtype(dtype),      path.c_str(),
-                                          shape ? &raw : nullptr, read_batch(batch)};
+  const lacuna_compile_options options = {
+      sizeof(options),        head_dim,          read_dtype(dtype), path.c_str(),
+      shape ? &raw : nullptr, read_batch(batch), head_dim_v};
   // The text of an error belongs to the thread, not to whoever holds the lock of Python.
   lacuna_status status;
   {

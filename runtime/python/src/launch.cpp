@@ -30,7 +30,6 @@ constexpr NamedTensor kNamedTensors[] = {
 
 constexpr std::size_t kUnnamedTensors = 6;    // q, k, v, o, lse, workspace
 constexpr std::size_t kSequencesTensors = 4;  // q_begin, n_k, k_begin, pages
-constexpr std::uintptr_t kAlignment = 256;    // of workspaces and selections
 
 const NamedTensor* find_named(std::string_view name) {
   for (const NamedTensor& tensor : kNamedTensors) {
@@ -86,12 +85,6 @@ std::optional<double> read_number(nb::handle value) {
   return number;
 }
 
-std::size_t bytes_of(const DLTensor& tensor) {
-  std::size_t bytes = tensor.dtype.bits / 8U * tensor.dtype.lanes;
-  for (int i = 0; i < tensor.ndim; ++i) bytes *= static_cast<std::size_t>(tensor.shape[i]);
-  return bytes;
-}
-
 void delete_managed(DLManagedTensorVersioned* tensor) {
   if (tensor != nullptr && tensor->deleter != nullptr) tensor->deleter(tensor);
 }
@@ -101,18 +94,6 @@ void set_error(void* /*context*/, const char* kind, const char* message) {
 }
 
 }  // namespace
-
-Selection::Selection(nb::object array) : array_(std::move(array)) {
-  BorrowedTensor tensor;
-  tensor.borrow(array_, "selection", nullptr);
-  if (tensor.is_read_only())
-    refuse_argument("selection: expected memory to write, got a read-only array");
-  const auto address = reinterpret_cast<std::uintptr_t>(tensor.data());
-  const std::size_t skipped = (kAlignment - address % kAlignment) % kAlignment;
-  const std::size_t bytes = bytes_of(tensor.tensor());
-  raw_ = {sizeof(raw_), reinterpret_cast<void*>(address + skipped),
-          bytes - std::min(bytes, skipped), 0};
-}
 
 Target target_of(const Kernel& kernel) {
   lacuna_kernel* handle = kernel.handle();
@@ -156,6 +137,12 @@ Launch::Launch(nb::handle q, nb::handle k, nb::handle v, const LaunchOptions& op
   if (swapped_) tensors_[0].swap_heads_and_tokens();
   args_.q = &tensor;
   args_.stream = stream_;
+  args_.k = &borrow(k, "k").tensor();
+  args_.v = &borrow(v, "v").tensor();
+  if (swapped_) {
+    tensors_[1].swap_heads_and_tokens();
+    tensors_[2].swap_heads_and_tokens();
+  }
 }
 
 nb::tuple Launch::problem() const {
@@ -168,7 +155,8 @@ nb::tuple Launch::problem() const {
   }
   return nb::make_tuple(static_cast<int>(q.device.device_type), q.device.device_id,
                         q.dtype.code * 256 + q.dtype.bits, q.shape[3],
-                        static_cast<int>(batch_of(options_.sequences)));
+                        static_cast<int>(batch_of(options_.sequences)),
+                        args_.v->ndim == 4 ? args_.v->shape[3] : 0);
 }
 
 BorrowedTensor& Launch::borrow(nb::handle array, const char* name) {
@@ -185,6 +173,18 @@ void Launch::output(nb::handle array, const char* name, bool is_callers, const D
                     ": expected memory to write, got a read-only array");
   }
   place = &tensor.tensor();
+}
+
+/// Like q, with as many elements in a row as v has.
+nb::object Launch::make_output() const {
+  const DLTensor &q = *args_.q, &v = *args_.v;
+  if (q.ndim != 4 || v.ndim != 4 || v.shape[3] == q.shape[3]) {
+    return type_.library.attr("empty_like")(q_array_);
+  }
+  const nb::tuple shape = swapped_ ? nb::make_tuple(q.shape[0], q.shape[2], q.shape[1], v.shape[3])
+                                   : nb::make_tuple(q.shape[0], q.shape[1], q.shape[2], v.shape[3]);
+  const std::string kind = q.dtype.code == kDLBfloat ? "bfloat" : "float";
+  return type_.library.attr("empty")(shape, kind + std::to_string(q.dtype.bits), q_array_);
 }
 
 void Launch::take_lse(nb::object& made) {
@@ -232,13 +232,15 @@ void Launch::take_stage_events() {
   args_.stage_events_count = events_.size();
 }
 
-void Launch::take_selection() {
+void Launch::take_selection(const Target& target) {
   if (options_.selection.is_none()) return;
   if (!nb::isinstance<Selection>(options_.selection)) {
     throw nb::type_error(
         "selection: expected a lacuna.Selection, which Kernel.new_selection makes");
   }
-  args_.selection = nb::cast<Selection&>(options_.selection).raw();
+  auto& selection = nb::cast<Selection&>(options_.selection);
+  check_reaches(target.device, selection.memory(), "selection");
+  args_.selection = selection.raw();
 }
 
 void Launch::take_sequences() {
@@ -260,9 +262,10 @@ std::optional<Shape> Launch::shape() const {
 
 void Launch::take_workspace(const Target& target) {
   if (!options_.workspace.is_none()) {
-    const DLTensor& tensor = borrow(options_.workspace, "workspace").tensor();
-    args_.workspace = const_cast<void*>(tensors_[borrowed_ - 1].data());
-    args_.workspace_bytes = bytes_of(tensor);
+    const Memory memory = writable_memory(borrow(options_.workspace, "workspace"), "workspace");
+    check_reaches(target.device, memory, "workspace");
+    args_.workspace = memory.data;
+    args_.workspace_bytes = memory.bytes;
     return;
   }
   // Tensors of another device are refused by the launch, with all else that is wrong.
@@ -333,12 +336,8 @@ bool Launch::wants_gradients() const {
 
 nb::object Launch::run(const Target& target) {
   if (!type_.refuse_gradients.is_none() && wants_gradients()) type_.refuse_gradients();
-  args_.k = &borrow(k_array_, "k").tensor();
-  if (swapped_) tensors_[1].swap_heads_and_tokens();
-  args_.v = &borrow(v_array_, "v").tensor();
-  if (swapped_) tensors_[2].swap_heads_and_tokens();
   const bool is_callers = !options_.out.is_none();
-  nb::object o = is_callers ? nb::borrow(options_.out) : type_.library.attr("empty_like")(q_array_);
+  nb::object o = is_callers ? nb::borrow(options_.out) : make_output();
   output(o, "o", is_callers, args_.o);
   if (swapped_) tensors_[3].swap_heads_and_tokens();
   refuse_aliases();
@@ -346,7 +345,7 @@ nb::object Launch::run(const Target& target) {
   take_lse(lse);
   take_named();
   take_stage_events();
-  take_selection();
+  take_selection(target);
   take_sequences();
   take_workspace(target);
 

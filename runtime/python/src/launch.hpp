@@ -10,24 +10,9 @@
 
 #include "array.hpp"
 #include "handles.hpp"
+#include "memory.hpp"
 
 namespace lacuna_python {
-
-/// The caller's decision of a predictor, kept for several launches (lacuna_selection).
-class Selection {
- public:
-  /// `array`: bytes on the device of the kernel, as many as Kernel.selection_bytes says from the
-  /// first address on that is a multiple of 256.
-  explicit Selection(nb::object array);
-  /// The next launch decides anew.
-  void forget() { raw_.calls = 0; }
-  int calls() const { return raw_.calls; }
-  lacuna_selection* raw() { return &raw_; }
-
- private:
-  nb::object array_;
-  lacuna_selection raw_{};
-};
 
 /// What a call is given besides q, k, v and what goes by name.
 struct LaunchOptions {
@@ -49,8 +34,8 @@ class Launch {
   /// `named`: what Python passed by further keywords. All objects live as long as the call.
   Launch(nb::handle q, nb::handle k, nb::handle v, const LaunchOptions& options, nb::dict named);
 
-  /// (device type, device index, dtype, head dim, batch), by which a kernel is found. Raises if q
-  /// cannot be what attention is computed of.
+  /// (device type, device index, dtype, head dim, batch, head dim of v), by which a kernel is
+  /// found. Raises if q cannot be what attention is computed of.
   nb::tuple problem() const;
 
   /// Runs it; returns o or (o, lse), the caller's or made as arrays of q's library.
@@ -59,10 +44,11 @@ class Launch {
  private:
   BorrowedTensor& borrow(nb::handle array, const char* name);
   void output(nb::handle array, const char* name, bool is_callers, const DLTensor*& place);
+  nb::object make_output() const;
   void take_lse(nb::object& made);
   void take_named();
   void take_stage_events();
-  void take_selection();
+  void take_selection(const Target& target);
   void take_sequences();
   void take_workspace(const Target& target);
   void refuse_aliases() const;

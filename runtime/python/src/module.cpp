@@ -24,8 +24,8 @@ nb::object call_kernel(const Kernel& kernel, nb::object q, nb::object k, nb::obj
   return Launch(q, k, v, options, nb::borrow<nb::dict>(named)).run(target_of(kernel));
 }
 
-/// kernels: {(spec, (device type, device index, dtype, head dim, batch)): Kernel}; what is not
-/// there comes from make of that key, which keeps it there.
+/// kernels: {(spec, (device type, device index, dtype, head dim, batch, head dim of v)): Kernel};
+/// what is not there comes from make of that key, which keeps it there.
 nb::object attention(nb::dict kernels, nb::object make, nb::object spec, nb::object q, nb::object k,
                      nb::object v, nb::object out, nb::object lse, nb::object stream,
                      nb::object layout, nb::object workspace, nb::object selection,
@@ -72,9 +72,9 @@ NB_MODULE(_lacuna, module) {
 
   nb::class_<Kernel>(module, "Kernel", "One spec for one device, dtype and head dim, compiled.")
       .def(nb::init<std::shared_ptr<Engine>, const std::string&, const std::string&, int,
-                    const std::string&, std::optional<Shape>, const std::string&>(),
+                    const std::string&, std::optional<Shape>, const std::string&, int>(),
            "engine"_a, "spec"_a, "path"_a, "head_dim"_a, "dtype"_a, "shape"_a = nb::none(),
-           "batch"_a = "uniform")
+           "batch"_a = "uniform", "head_dim_v"_a = 0)
       .def("__call__", &call_kernel, "q"_a, "k"_a, "v"_a, nb::kw_only(), "out"_a = nb::none(),
            "lse"_a = false, "stream"_a = nb::none(), "layout"_a = "bhnd",
            "workspace"_a = nb::none(), "selection"_a = nb::none(), "stage_events"_a = nb::none(),

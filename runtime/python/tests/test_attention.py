@@ -35,6 +35,23 @@ def test_heads_share_keys_and_queries_are_the_last():
     assert numpy.allclose(lse, expected_lse, atol=1e-4)
 
 
+@pytest.mark.parametrize("layout", ["bhnd", "bnhd"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_values_of_another_width(layout, dtype):
+    if dtype == "bfloat16":
+        dtype = pytest.importorskip("ml_dtypes").bfloat16
+    q, k, _ = problem(heads=4, heads_kv=2, d=96, dtype=dtype)
+    _, _, v = problem(heads=4, heads_kv=2, d=64, dtype=dtype, seed=1)
+    arrays = [q, k, v] if layout == "bhnd" else [numpy.ascontiguousarray(array.swapaxes(1, 2)) for array in (q, k, v)]
+    o = lacuna.attention(*arrays, spec=CAUSAL, layout=layout)
+    assert o.dtype == q.dtype and o.shape == (*arrays[0].shape[:3], 64)
+    assert error(o if layout == "bhnd" else o.swapaxes(1, 2), exact(q, k, v, causal=True)[0]) < 1e-2
+    kernel = lacuna.compile(CAUSAL, head_dim=96, head_dim_v=64, dtype=dtype, device="cpu")
+    assert numpy.array_equal(kernel(*arrays, layout=layout), o) and kernel.info["head_dim_v"] == 64
+    with pytest.raises(lacuna.ArgumentError, match="argument v: .*expected 64, got 96"):
+        kernel(arrays[0], arrays[1], arrays[1], layout=layout)
+
+
 def test_a_spec_has_many_forms():
     q, k, v = problem(n_q=256)
     path = pathlib.Path(lacuna.specs()["bsfa"]["path"])

@@ -35,6 +35,15 @@ def test_context_parallel_tells_a_wrong_word():
     assert run(RUNTIME / "examples/context_parallel.py", "--layout", "even").returncode == 2
 
 
+def test_a_variant_from_its_text_to_its_time(tmp_path):
+    device = "cuda:0" if has_gpu() else "cpu"
+    done = run(RUNTIME / "examples/variant.py", "--tokens", 512, "--heads", 2, "--device", device, "--picture", tmp_path / "tiles.svg")
+    assert done.returncode == 0, done.stderr
+    reports = [float(line.split("error ")[1].split(",")[0]) for line in done.stdout.splitlines() if line.startswith(f"mine on {device}")]
+    assert len(reports) == 2 and reports[1] <= 0.05 and "gate.skip        gap < least" in done.stdout
+    assert "least [" in done.stdout and "dense: " in done.stdout and "<svg" in (tmp_path / "tiles.svg").read_text()
+
+
 def wanted(snippet):
     """The modules that a snippet needs, from its imports."""
     return [name for name in ("torch", "transformers", "diffusers") if re.search(rf"^\s*import .*\b{name}\b", snippet, re.MULTILINE)]

@@ -1,7 +1,9 @@
-"""Specs in diffusers, the package itself or a stand-in with what lacuna.diffusers uses of it, and in vllm-omni's form."""
+"""Specs in diffusers, the package itself or a stand-in with what lacuna.diffusers uses of it, and in vllm-omni, called as its
+dispatcher of sparse kernels does and, where it is installed, by it."""
 
 import enum
 import importlib
+import importlib.metadata
 import importlib.util
 import sys
 import types
@@ -172,3 +174,72 @@ def test_parameters_of_a_call_of_vllm_omni():
     by_head = torch.full((4, 2), 1e30, device=DEVICE)
     assert torch.equal(attend(q, k, v, {"threshold": by_head}), gated)
     assert numpy.isfinite(gated.float().cpu().numpy()).all()
+
+
+def dispatched(attend, q, k, v, static, extra=None, causal=False):
+    """As vllm-omni calls a kernel of its SPARSE_ATTN backend: what was configured, the state of the step, what the model adds."""
+    state = {"denoise_step_idx": torch.tensor([3]), "total_denoise_steps": torch.tensor([50]), "latent_shape": torch.tensor([[13, 10, 8]]),
+             "patch_size": torch.tensor([[1, 2, 2]]), "total_latent_frames": 13, "patches_per_frame": 20, "num_frames": None}
+    merged = {name: value for name, value in {**static, **state, **(extra or {})}.items() if value is not None}
+    return attend(q, k, v, merged, is_causal=causal, softmax_scale=q.shape[-1] ** -0.5)
+
+
+@torch.no_grad()
+def test_a_kernel_of_vllm_omni():
+    import lacuna.vllm_omni
+
+    (q, k, v), arrays = tensors(heads=4, n_q=260)
+    attend = lacuna.vllm_omni.attn_fn
+    close(dispatched(attend, q, k, v, {"spec": "dense"}), exact(*arrays)[0])
+    close(dispatched(attend, q, k, v, {"spec": {"version": 1, "name": "mine"}}, causal=True), exact(*arrays, causal=True)[0])
+    gated = dispatched(attend, q, k, v, {"spec": "bsfa", "threshold": 1e30})
+    assert torch.equal(gated, lacuna.attention(q, k, v, spec="bsfa", threshold=1e30, layout="bnhd"))
+    order = torch.randperm(260, device=DEVICE).to(torch.int32)
+    permuted = {"version": 1, "name": "permuted", "permute": "external"}
+    close(dispatched(attend, q, k, v, {"spec": permuted}, {"order": order}), exact(*arrays)[0])
+
+
+@torch.no_grad()
+def test_a_kernel_of_vllm_omni_in_a_compiled_graph():
+    import lacuna.vllm_omni
+
+    (q, k, v), arrays = tensors(heads=2, n_q=130)
+
+    def block(q, k, v):
+        return dispatched(lacuna.vllm_omni.attn_fn, q * 1, k, v, {"spec": "bsfa", "threshold": -1e30}) + 0
+
+    close(torch.compile(block, fullgraph=True, backend="aot_eager")(q, k, v), exact(*arrays, causal=True)[0])
+
+
+@torch.no_grad()
+def test_what_a_kernel_of_vllm_omni_refuses():
+    import lacuna.vllm_omni
+
+    (q, k, v), _ = tensors(heads=2, n_q=64)
+    for match, static, extra in (("expected \"spec\"", {}, {}), ("did you mean 'threshold'", {"spec": "bsfa", "treshold": 1.0}, {}),
+                                 ("asks for full_attn_spans", {"spec": "dense"}, {"full_attn_spans": [[(0, 3)]]}),
+                                 ("asks for cu_seqlens_q", {"spec": "dense"}, {"cu_seqlens_q": torch.tensor([0, 64])}),
+                                 ("asks for valid_kv_length", {"spec": "dense"}, {"valid_kv_length": 60})):
+        with pytest.raises(lacuna.ArgumentError, match=match):
+            dispatched(lacuna.vllm_omni.attn_fn, q, k, v, static, extra)
+
+
+def test_vllm_omni_finds_the_kernel_by_its_name():
+    import lacuna.vllm_omni
+
+    try:
+        importlib.metadata.distribution("lacuna-attention")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("the package was put on the path, not installed")
+    (entry,) = importlib.metadata.entry_points(group="vllm_omni.sparse_attn", name="lacuna")
+    assert entry.load() is lacuna.vllm_omni.attn_fn
+    assert not getattr(entry.load(), "capabilities", None)  # masks are refused by the dispatcher too
+
+
+@torch.no_grad()
+def test_the_dispatcher_of_vllm_omni():
+    backend = pytest.importorskip("vllm_omni.diffusion.attention.backends.sparse_attn")
+    (q, k, v), arrays = tensors(heads=4, n_q=130)
+    made = backend.SparseAttentionBackend.get_impl_cls()(num_heads=4, head_size=64, softmax_scale=64 ** -0.5,
+                                                         backend_kwargs={"backend": "lacuna", "params": {"spec": "dense"}})
+    close(made.forward(q, k, v), exact(*arrays)[0])

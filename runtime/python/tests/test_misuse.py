@@ -178,6 +178,20 @@ def test_a_selection_of_other_memory():
         lacuna.compile("dense", head_dim=64, dtype="f32", device="cpu").new_selection(q, k)
 
 
+def test_a_workspace_that_is_none():
+    q, k, v = problem()
+    kernel = lacuna.compile("dense", head_dim=64, dtype="f32", device="cpu")
+    memory = numpy.zeros(4096, "uint8")
+    assert numpy.array_equal(kernel(q, k, v, workspace=memory), kernel(q, k, v))
+    with pytest.raises(lacuna.ArgumentError, match="workspace: expected memory without gaps"):
+        kernel(q, k, v, workspace=memory[::2])
+    with pytest.raises(TypeError, match="workspace: expected an array"):
+        kernel(q, k, v, workspace=4096)
+    memory.flags.writeable = False
+    with pytest.raises(lacuna.ArgumentError, match="workspace: expected memory to write, got a read-only array"):
+        kernel(q, k, v, workspace=memory)
+
+
 @pytest.mark.filterwarnings("ignore:nanobind")
 def test_objects_that_were_never_made():
     for cls in (lacuna.Kernel, lacuna.Engine, lacuna.Selection):

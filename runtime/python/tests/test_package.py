@@ -1,5 +1,6 @@
 """What is installed: types, the command, and binaries that load on other machines."""
 
+import ast
 import os
 import pathlib
 import re
@@ -15,7 +16,16 @@ PACKAGE = pathlib.Path(lacuna.__file__).parent
 
 def test_types_come_along():
     assert (PACKAGE / "py.typed").exists()
-    assert "class Kernel" in (PACKAGE / "_lacuna.pyi").read_text()
+    stub = ast.parse((PACKAGE / "_lacuna.pyi").read_text())
+    classes = {node.name: {item.name for item in node.body if isinstance(item, ast.FunctionDef)} for node in stub.body if isinstance(node, ast.ClassDef)}
+    assert {"Engine", "Kernel", "Selection", "Group", "GroupPlan"} <= set(classes)
+    assert {"__call__", "workspace_bytes"} <= classes["Kernel"]
+    assert "attention" in {node.name for node in stub.body if isinstance(node, ast.FunctionDef)}
+
+
+def test_one_wheel_serves_later_versions_of_python():
+    (extension,) = PACKAGE.glob("_lacuna*.so")
+    assert extension.name == "_lacuna.abi3.so" if sys.version_info >= (3, 12) else f"cpython-3{sys.version_info[1]}" in extension.name
 
 
 def test_the_command_is_installed():

@@ -1,5 +1,8 @@
 """lacuna.run and lacuna.calibrate, which call the command."""
 
+import json
+import subprocess
+
 import lacuna
 import numpy
 import pytest
@@ -47,6 +50,10 @@ def test_parameters_are_found_saved_and_used(tmp_path):
     params.save(path)
     assert [file.name for file in tmp_path.iterdir()] == ["layer5.safetensors"]
     loaded = lacuna.Calibration.load(path)
+    lacuna.tensor_files.write(tmp_path / "qkv.safetensors", {"q": q, "k": k, "v": v})
+    command = [lacuna.command.PROGRAM, "run", lacuna.specs()["bsfa"]["path"], "--input", tmp_path / "qkv.safetensors", "--calibration", path, "--device",
+               "cpu", "--json"]
+    assert json.loads(subprocess.run(command, capture_output=True, check=True).stdout)["error"]["rel_l1"] <= 0.1
     assert numpy.array_equal(loaded["threshold"], params["threshold"])
     assert lacuna.run(q, k, v, spec="bsfa", **loaded.like(q)).error <= 0.1
     longer, _, _ = problem(heads=2, n_q=700)

@@ -39,8 +39,9 @@ def test_values(device, layout):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_the_fake_agrees(device):
-    (q, k, v), _ = tensors(device)
+@pytest.mark.parametrize("d_v", [64, 128])
+def test_the_fake_agrees(device, d_v):
+    (q, k, _), (_, _, v) = (tensors(device, d=d)[0] for d in (64, d_v))
     torch.library.opcheck(torch.ops.lacuna.attention, (q, k, v, "dense", True),
                           test_utils=("test_schema", "test_faketensor"))
 
@@ -78,6 +79,27 @@ def test_devices_that_differ():
         lacuna.attention(q, k.cpu(), v)
     with pytest.raises(lacuna.ArgumentError, match="threshold: device"):
         lacuna.attention(q, k, v, spec="bsfa", threshold=torch.zeros(q.shape[1], 1))
+    with pytest.raises(lacuna.ArgumentError, match="o: device"):
+        lacuna.attention(q, k, v, out=q.cpu())
+    with pytest.raises(lacuna.ArgumentError, match="workspace: device expected cuda:0, got cpu"):
+        lacuna.attention(q, k, v, spec="sparge", workspace=torch.zeros(1 << 24, dtype=torch.uint8))
+    kernel = lacuna.compile("fg-attn-cached", head_dim=64, dtype="bf16", device="cuda:0")
+    selection = lacuna.Selection(torch.zeros(1 << 20, dtype=torch.uint8))
+    with pytest.raises(lacuna.ArgumentError, match="selection: device expected cuda:0, got cpu"):
+        kernel(q, k, v, selection=selection)
+
+
+@needs_gpu
+def test_workspace_comes_from_the_allocator_of_pytorch():
+    (q, k, v), _ = tensors("cuda", heads=4, n_q=1024, d=64)
+    kernel, out = lacuna.compile("sparge", head_dim=64, dtype="bf16", device="cuda:0"), torch.empty_like(q)
+    kernel(q, k, v, out=out)
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    before, (free, _) = torch.cuda.memory_allocated(), torch.cuda.mem_get_info()
+    kernel(q, k, v, out=out)
+    assert torch.cuda.max_memory_allocated() - before >= kernel.workspace(q, k) > 0
+    assert torch.cuda.memory_allocated() == before and torch.cuda.mem_get_info()[0] == free
 
 
 @needs_gpu
@@ -125,6 +147,69 @@ def test_streams_and_threads():
     for thread in threads:
         thread.join()
     assert not failures
+
+
+@needs_gpu
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="one GPU")
+def test_two_devices():
+    """Each thread on a GPU of its own while the other one is current, and on both in turn: results, streams and workspace are those
+    of the tensors' device."""
+    expected, failures = {}, []
+    for index in range(2):
+        (q, k, v), host = tensors(f"cuda:{index}", heads=4, n_q=256, d=64, seed=index)
+        expected[index] = (q, k, v), exact(*host, causal=True)[0]
+
+    def work(first):
+        torch.cuda.set_device(first)
+        for turn in range(20):
+            index = (first + turn) % 2
+            arrays, wanted = expected[index]
+            o = lacuna.attention(*arrays, spec=CAUSAL)
+            sparse = lacuna.attention(*arrays, spec="sparge")
+            torch.cuda.synchronize(index)
+            if o.device != arrays[0].device or error(o.float().cpu().numpy(), wanted) > 1e-2 or not torch.isfinite(sparse).all():
+                failures.append((first, turn))
+
+    threads = [threading.Thread(target=work, args=(first,)) for first in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    kernel = lacuna.compile(CAUSAL, head_dim=64, dtype="bf16", device="cuda:1")
+    with pytest.raises(lacuna.ArgumentError, match="q: device expected cuda:1, got cuda:0"):
+        kernel(*expected[0][0])
+
+
+@needs_gpu
+def test_a_stream_that_is_not_the_current_one():
+    (q, k, v), host = tensors("cuda", heads=4, n_q=256, d=64)
+    expected, side = exact(*host, causal=True)[0], torch.cuda.Stream()
+    late = torch.empty_like(q)
+    torch.cuda.synchronize()
+    with torch.cuda.stream(side):
+        torch.cuda._sleep(20_000_000)
+        late.copy_(q)
+    for stream in (side, side.cuda_stream):  # behind the copy, though another stream is current
+        o = lacuna.attention(late, k, v, spec=CAUSAL, stream=stream)
+        side.synchronize()
+        assert error(o.float().cpu().numpy(), expected) < 1e-2
+    for wrong in ("side", 1.5, object()):
+        with pytest.raises(lacuna.ArgumentError, match="stream: expected"):
+            lacuna.attention(q, k, v, spec=CAUSAL, stream=wrong)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_tensors_whose_memory_was_freed(device):
+    (q, k, v), _ = tensors(device)
+    v = v.clone()  # whose memory is its own
+    v.untyped_storage().resize_(0)
+    with pytest.raises(lacuna.ArgumentError, match="argument v: data"):
+        lacuna.attention(q, k, v)
+    with pytest.raises(lacuna.ArgumentError, match="argument o: data"):
+        out = torch.empty_like(q)
+        out.untyped_storage().resize_(0)
+        lacuna.attention(q, k, k, out=out)
 
 
 @needs_gpu

@@ -60,7 +60,7 @@ def step_group_faults(run):
     for place in PLACES:
         if not run.wants(place):
             continue
-        result = sh([sys.executable, ROOT / "tools/dev/gpu/group_drill.py", run.bin / "liblacuna.so", place, run.out], timeout_s=60,
+        result = sh([sys.executable, ROOT / "tools/dev/gpu/group_drill.py", place, run.out], timeout_s=60,
                     env={**run.env, "LACUNA_NCCL_PATH": nccl_path()}, cwd=ROOT)
         try:
             keep(rows, {"place": place, **json.loads(result.stdout.strip().splitlines()[-1])})

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Two ranks in processes of their own, on cuda:0 and cuda:1, of which rank 1 is killed. Needs PyTorch for memory.
+"""Two ranks in processes of their own, on cuda:0 and cuda:1, of which rank 1 is killed. Needs PyTorch and the Python module.
 
-  group_drill.py LIBLACUNA PLACE FOLDER     PLACE: created, compiled, planned, launched, or "35 ms" after the first launch
+  group_drill.py PLACE FOLDER     PLACE: created, compiled, planned, launched, or "35 ms" after the first launch
 
 Prints a JSON line: how rank 0 ended and how long after the kill. Good: with an error of the library, within 10 s.
 """
@@ -14,9 +14,11 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from gpu.machine import load_lacuna  # noqa: E402
+
 SPEC = '{"version": 1, "name": "causal", "attention": {"mask": "k <= q + n_k - n_q"}}'
-SHAPE = (1, 32, 8, 16384, 16384)
-TIMEOUT_S, LIMIT_S, LAUNCHES = 5.0, 10.0, 400
+SHAPE, OTHER_SHAPE = (1, 32, 8, 16384, 16384), (1, 32, 8, 8192, 8192)
+TIMEOUT_S, LIMIT_S, LAUNCHES, LINK_GB_S = 5.0, 10.0, 400, 200.0
 
 
 def await_file(path, seconds=30):
@@ -34,10 +36,8 @@ def write_whole(path, data):
     part.rename(path)
 
 
-def run_rank(library, rank, place, folder):
+def run_rank(lacuna, rank, place, folder):
     import torch
-    from lacuna_abi import Engine, Group, LaunchArgs, tensor, unique_id
-    import ctypes
 
     def arrive(here):
         if rank == 1 and here == place:
@@ -46,43 +46,37 @@ def run_rank(library, rank, place, folder):
 
     torch.cuda.set_device(rank)
     device = f"cuda:{rank}"
-    engine = Engine(library, device)
     if rank == 0:
-        write_whole(folder / "id", unique_id(engine))
-    group = Group(engine, rank, 2, await_file(folder / "id"), TIMEOUT_S)
+        write_whole(folder / "id", lacuna.Group.unique_id(device))
+    group = lacuna.Group.from_unique_id(await_file(folder / "id"), rank, 2, device=device, timeout_s=TIMEOUT_S, link_gb_s=LINK_GB_S)
     arrive("created")
-    kernel = group.compile(SPEC, 128)
-    arrive("compiled")
-    plan, (batch, heads, heads_kv, n_q, n_k), workspace_bytes = group.plan(kernel, SHAPE)
+    group.plan(SPEC, shape=OTHER_SHAPE)
+    arrive("compiled")  # a plan of another shape is made of the same kernel
+    plan = group.plan(SPEC, shape=SHAPE)
     arrive("planned")
+    batch, heads, heads_kv, n_q, n_k = plan.shape
     make = lambda h, n: torch.randn(batch, h, n, 128, device=device, dtype=torch.bfloat16)
-    tensors = {"q": make(heads, n_q), "k": make(heads_kv, n_k), "v": make(heads_kv, n_k), "o": make(heads, n_q)}
-    workspace = torch.empty(workspace_bytes + 256, device=device, dtype=torch.uint8)
-    stream = torch.cuda.Stream()
-    args = LaunchArgs(workspace=(workspace.data_ptr() + 255) // 256 * 256, workspace_bytes=workspace_bytes,
-                      stream=stream.cuda_stream)
-    views = {name: tensor(t.data_ptr(), t.shape, t.stride(), "bf16", device) for name, t in tensors.items()}
-    for name, view in views.items():
-        setattr(args, name, ctypes.pointer(view))
+    q, k, v, o = make(heads, n_q), make(heads_kv, n_k), make(heads_kv, n_k), make(heads, n_q)
     torch.cuda.synchronize()
-    for n in range(LAUNCHES):
-        group.launch(plan, args)
-        arrive("launched")
-        if n == 0:
-            write_whole(folder / f"launched{rank}", b"")
-        if n % 4 == 3:
-            group.synchronize(stream.cuda_stream)
-    group.synchronize(stream.cuda_stream)
+    with torch.cuda.stream(torch.cuda.Stream()):
+        for n in range(LAUNCHES):
+            plan(q, k, v, out=o)
+            arrive("launched")
+            if n == 0:
+                write_whole(folder / f"launched{rank}", b"")
+            if n % 4 == 3:
+                group.synchronize()
+        group.synchronize()
 
 
-def start(library, rank, place, folder):
-    return subprocess.Popen([sys.executable, __file__, library, place, folder, str(rank)], stdout=subprocess.PIPE,
-                            stderr=subprocess.STDOUT, text=True)
+def start(rank, place, folder):
+    return subprocess.Popen([sys.executable, __file__, place, folder, str(rank)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                            text=True)
 
 
-def drill(library, place, folder):
+def drill(place, folder):
     folder.mkdir(parents=True)
-    ranks = [start(library, rank, place, folder) for rank in (0, 1)]
+    ranks = [start(rank, place, folder) for rank in (0, 1)]
     try:
         if place.endswith(" ms"):
             await_file(folder / "launched1", 60)
@@ -102,15 +96,16 @@ def drill(library, place, folder):
 
 
 def main():
-    library, place, folder = sys.argv[1], sys.argv[2], Path(sys.argv[3])
-    if len(sys.argv) == 4:
-        drill(library, place, folder / f"drill-{place.replace(' ', '')}-{os.getpid()}")
+    place, folder = sys.argv[1], Path(sys.argv[2])
+    if len(sys.argv) == 3:
+        drill(place, folder / f"drill-{place.replace(' ', '')}-{os.getpid()}")
         return 0
-    from lacuna_abi import LacunaError
+    lacuna = load_lacuna()
     try:
-        run_rank(library, int(sys.argv[4]), place, folder)
-    except LacunaError as error:
+        run_rank(lacuna, int(sys.argv[3]), place, folder)
+    except lacuna.Error as error:
         print(error)
+        sys.stdout.flush()
         os._exit(3)  # what the device still does is of no interest
     return 0
 

@@ -5,12 +5,23 @@ import os
 import re
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 CARRY = ROOT / ".carry"
 SPECS = ROOT / "specs"
 TIMED_OUT = 124
+
+
+def load_lacuna():
+    """The Python module: the one that is installed or on the path, else the staged one."""
+    sys.path.append(str(CARRY / "python"))
+    try:
+        import lacuna
+    except ImportError as error:
+        sys.exit(f"no Python module lacuna ({error}): pip install ./runtime/python, or stage it: tools/dev/gpu_check.py pack --python INTERPRETER")
+    return lacuna
 
 
 def sh(command, timeout_s=None, **options):

@@ -1,32 +1,40 @@
-"""The Python module on a GPU: its tests, what a call costs, and a model of transformers."""
+"""The Python module on a GPU: its tests, what a call costs next to one from C++, and a model of transformers."""
 
 import json
 import os
 import sys
 
-from .machine import CARRY, ROOT, sh
+from .machine import CARRY, ROOT, SPECS, sh
 
-OVERHEAD = """
-import json, time, torch, lacuna, lacuna.torch
-q, k, v = (torch.randn(1, 8, 64, 64, device="cuda", dtype=torch.bfloat16) for _ in range(3))
-kernel = lacuna.compile("dense", head_dim=64, dtype="bf16", device="cuda:0")
-out = torch.empty_like(q)
-calls = {"kernel": lambda: kernel(q, k, v, out=out), "kernel without out": lambda: kernel(q, k, v),
-         "attention": lambda: lacuna.attention(q, k, v, spec="dense"), "operator": lambda: lacuna.torch.attention(q, k, v, "dense"),
-         "sdpa": lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v)}
-times = {}
-with torch.no_grad():
-    for name, call in calls.items():
-        for _ in range(200): call()
-        best = 1e9
-        for _ in range(20):  # short bursts: the queue of the driver never fills
-            torch.cuda.synchronize()
-            begin = time.perf_counter()
-            for _ in range(50): call()
-            best = min(best, (time.perf_counter() - begin) / 50 * 1e6)
-        times[name] = round(best, 2)
-print(json.dumps(times))
-"""
+KERNEL_US, ATTENTION_US = 5.0, 15.0  # bars: host time of a call above that of a launch in C++
+LOGITS = 5e-2  # bar: difference of bf16 logits, relative to the largest
+STEP_LIMIT_S = {"tests": 150, "overhead": 60, "llama": 170}
+
+
+def last_object(text):
+    return json.loads(text.strip().splitlines()[-1])
+
+
+def read_overhead(run, text):
+    """Beside the Python times that of startup_bench, the fastest of three processes, and what is above it."""
+    times = last_object(text)
+    launches = [run.program("startup_bench", SPECS / "bsfa.json") for _ in range(3)]
+    launch = min(json.loads(launch.stdout)["launch_us"] for launch in launches)
+    over = {name: round(time - launch, 2) for name, time in times.items() if name != "sdpa"}
+    return {"launch_in_c++": launch, **times, "above_c++": over,
+            "reached": {"kernel": over["kernel, all given"] < KERNEL_US, "attention": over["attention"] < ATTENTION_US}}
+
+
+def read_llama(text):
+    """The rows of runtime/examples/llama.py, those too that a run which was cut short had printed, and what they have to reach."""
+    rows = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    by_name = {(row["implementation"], row["mode"]): row for row in rows if "error" not in row}
+    reached = {}
+    for (name, mode), row in by_name.items():
+        if name == "lacuna:dense" and ("sdpa", mode) in by_name:
+            reached[mode] = {"prefill_of_sdpa": round(row["prefill_ms"] / by_name["sdpa", mode]["prefill_ms"], 3),
+                             "logits": max(row["logits_difference"], row["step_difference"]) < LOGITS}
+    return {"rows": rows, "lacuna:dense": reached}
 
 
 def step_python(run):
@@ -35,20 +43,22 @@ def step_python(run):
                PYTHONDONTWRITEBYTECODE="1")
     results = {}
 
-    def call(name, words, limit_s, read=None):
-        result = sh([sys.executable, *words], timeout_s=limit_s, env=env, cwd=ROOT)
+    def call(name, words, read):
+        result = sh([sys.executable, *words], timeout_s=STEP_LIMIT_S[name], env=env, cwd=ROOT)
         try:
             results[name] = read(result.stdout)
-        except (ValueError, IndexError):
-            results[name] = {"exit": result.returncode, "error": (result.stdout + result.stderr)[-1500:]}
-        print(name, json.dumps(results[name])[:1500], flush=True)
-        return result
+            failed = {"exit": result.returncode, "error": (result.stdout + result.stderr)[-3000:]} if result.returncode else {}
+        except (ValueError, IndexError, KeyError):
+            failed = {"exit": result.returncode, "error": (result.stdout + result.stderr)[-3000:]}
+        if failed:
+            results[name] = {"result": results.get(name), **failed}
+        print(name, json.dumps(results[name])[:6000], flush=True)
 
-    tests = call("tests", ["-m", "pytest", "-p", "no:cacheprovider", "-q", "-rfs", "runtime/python/tests"], 240,
-                 lambda text: text.strip().splitlines()[-1])
-    if tests.returncode:
-        print(tests.stdout[-5000:], flush=True)
-    call("overhead_us", ["-c", OVERHEAD], 90, lambda text: json.loads(text.strip().splitlines()[-1]))
-    call("llama_16384", ["runtime/examples/llama.py", "--tokens", "16384", "--generate", "128", "--json"], 240,
-         lambda text: json.loads(text.strip().splitlines()[-1]))
+    parts = {"tests": (["-m", "pytest", "-p", "no:cacheprovider", "-q", "-rfs", "--durations=8", "runtime/python/tests"],
+                       lambda text: text.strip().splitlines()[-1]),
+             "overhead": (["tools/dev/gpu/overhead.py"], lambda text: read_overhead(run, text)),
+             "llama": (["runtime/examples/llama.py", "--tokens", "16384", "--generate", "128", "--json"], read_llama)}
+    for name, (words, read) in parts.items():
+        if run.wants(name):
+            call(name, words, read)
     return results

@@ -2,13 +2,13 @@
 
 import contextlib
 import dataclasses
+import functools
 import itertools
 import json
 import math
 import os
 from collections.abc import Callable
 
-import lacuna_abi
 from gpu import formulas, values
 from gpu.machine import SPECS
 from gpu.points import SPLITS
@@ -48,17 +48,14 @@ class Subject:
 
 
 class Launch:
-    """A spec with its tensors, of which it keeps those alive that are its own: a call enqueues it and returns its output."""
+    """A kernel on its tensors: a call enqueues it and returns its output."""
 
-    def __init__(self, kernel, output, own, stream, params, workspace, views):
-        self.kernel, self.output, self.own = kernel, output, (workspace, *own)
-        self.given = {"stream": stream, "params": params, "workspace": workspace.data_ptr() if workspace is not None else None,
-                      **views}
-        self.bound = kernel.bind(**self.given)
+    def __init__(self, kernel, q, k, v, out, **named):
+        self.kernel, self.output = kernel, out
+        self.enqueue = functools.partial(kernel, q, k, v, out=out, **named)
 
     def __call__(self, events=()):
-        self.kernel.launch(self.kernel.bind(stage_events=events, **self.given) if events else self.bound)
-        return self.output
+        return self.enqueue(stage_events=events) if events else self.enqueue()
 
     @property
     def stages(self):
@@ -94,35 +91,28 @@ class Problem:
         try:
             self.outputs[name] = launch()
             self.torch.cuda.synchronize()
-        except lacuna_abi.LacunaError:
-            raise
-        except Exception as error:  # a peer that cannot do a point is a gap in the table, no more
+        except Exception as error:
+            if isinstance(launch, Launch):
+                raise
+            # A peer that cannot do a point is a gap in the table, no more.
             self.errors[name] = f"{type(error).__name__}: {error}"[:600]
             return
         self.subjects[name] = Subject(launch, work, launch.stages if timed else (), timed)
 
-    def view(self, tensor, dtype=None):
-        return lacuna_abi.tensor(tensor.data_ptr(), tensor.shape, tensor.stride(), dtype or self.point.dtype)
-
-    def lacuna(self, spec, params=(), family=None, engine=None, **more):
-        """A launch of a spec; `more` are further tensors, of i32 but for the map of tiles."""
-        torch, point = self.torch, self.point
+    def lacuna(self, spec, family=None, engine=None, **named):
+        """A launch of a spec; `named`: its parameters and further tensors."""
+        point = self.point
         with only_family(family):
-            kernel = (engine or self.engines["lacuna"]).compile(json.dumps(spec), point.d,
-                                                                (point.batch, point.heads, point.heads, point.queries, point.n),
-                                                                point.dtype)
-        o = torch.full_like(self.q, float("nan"))
-        workspace = torch.empty(kernel.workspace_bytes, dtype=torch.uint8, device="cuda") if kernel.workspace_bytes else None
-        views = {name: self.view(tensor, "u8" if name == "tile_mask" else "i32") for name, tensor in more.items()}
-        return Launch(kernel, o, more.values(), torch.cuda.current_stream().cuda_stream, params, workspace,
-                      {"q": self.view(self.q), "k": self.view(self.k), "v": self.view(self.v), "o": self.view(o), **views})
+            kernel = (engine or self.engines["lacuna"]).compile(spec, head_dim=point.d, dtype=point.dtype,
+                                                                shape=(point.batch, point.heads, point.heads, point.queries, point.n))
+        return Launch(kernel, self.q, self.k, self.v, self.torch.full_like(self.q, float("nan")), **named)
 
-    def add_lacuna(self, work, spec, params=(), timed=frozenset(), **more):
+    def add_lacuna(self, work, spec, timed=frozenset(), **named):
         """The subject of the point, the same of other device headers, and that of the portable family."""
         for name, engine in self.engines.items():
-            self.add(name, self.lacuna(spec, params, engine=engine, **more), work, timed)
+            self.add(name, self.lacuna(spec, engine=engine, **named), work, timed)
         if self.with_mma:
-            self.add("mma", self.lacuna(spec, params, family="mma", **more), work, timed)
+            self.add("mma", self.lacuna(spec, family="mma", **named), work, timed)
 
     def add_on_noise(self, work, spec, timed=frozenset()):
         """The same kernel on random normal values, beside those of the point: its speed must not depend on them."""
@@ -213,12 +203,12 @@ def some_rows_error(problem, mask, tile_q, tile_k, causal=False):
     return some_rows_errors(problem, ("lacuna",), mask, tile_q, tile_k, causal)["lacuna"]
 
 
-def visited_tiles(problem, spec, params, tile_q, tile_k):
+def visited_tiles(problem, spec, tile_q, tile_k, **params):
     """The map of tiles that a launch reports: [batch, heads, rows, tiles] bool."""
     torch, point = problem.torch, problem.point
     size = (point.batch, point.heads, -(-point.n // tile_q), -(-point.n // tile_k))
     tiles = torch.zeros(size, dtype=torch.uint8, device="cuda")
-    problem.lacuna(spec, params, tile_mask=tiles)()
+    problem.lacuna(spec, tile_mask=tiles, **params)()
     torch.cuda.synchronize()
     return tiles != 0
 
@@ -248,20 +238,20 @@ def set_up_gate(problem):
     counts = torch.empty((point.batch, point.heads, -(-point.n // 128), 3), dtype=torch.int32, device="cuda")
 
     def gated_share(at):
-        problem.lacuna(spec, [(name, value_of(at, point.n))], counts=counts)()
+        problem.lacuna(spec, counts=counts, **{name: value_of(at, point.n)})()
         _, visited, gated = counts.sum((0, 1, 2)).tolist()
         return gated / visited
 
     problem.add_dense(causal=True)
     problem.add("cudnn", problem.cudnn(True), work)
     if point.gated == 0:
-        problem.add_lacuna(work, spec, [(name, loosest)])
+        problem.add_lacuna(work, spec, **{name: loosest})
         return compare(problem, "lacuna", "cudnn")
     for _ in range(14):
         middle = (low + high) / 2
         low, high = (middle, high) if gated_share(middle) < point.gated else (low, middle)
-    problem.add_lacuna(work, spec, [(name, value_of(high, point.n))])
-    problem.add("ungated", problem.lacuna(spec, [(name, loosest)]), work)
+    problem.add_lacuna(work, spec, **{name: value_of(high, point.n)})
+    problem.add("ungated", problem.lacuna(spec, **{name: loosest}), work)
     return compare(problem, "ungated", "cudnn")
 
 
@@ -302,7 +292,7 @@ def set_up_columns(problem):
     keys, rows = torch.arange(point.n, device="cuda"), torch.arange(0, point.n, 128, device="cuda")
     mask = is_kept_column(keys, rows[:, None], point.density)
     work = problem.flop() * float(mask.float().mean())
-    problem.add_lacuna(work, columns_spec(), [("density", point.density)], timed=ATTEND)
+    problem.add_lacuna(work, columns_spec(), timed=ATTEND, density=point.density)
     problem.add_dense(causal=False)
     return some_rows_error(problem, mask.expand(1, point.heads, *mask.shape), 128, 1)
 
@@ -310,11 +300,11 @@ def set_up_columns(problem):
 def set_up_topk(problem):
     """SpargeAttn's top-k from the tensors to O; rates count all work: their ratios are of time."""
     point = problem.point
-    spec, params = topk_spec(point.causal), [("ratio", point.ratio)]
-    problem.add_lacuna(problem.flop(point.causal), spec, params)
+    spec = topk_spec(point.causal)
+    problem.add_lacuna(problem.flop(point.causal), spec, ratio=point.ratio)
     problem.add_dense(point.causal)
     tile = spec["predictor"]["tile"]
-    mask = visited_tiles(problem, spec, params, tile["q"], tile["k"])
+    mask = visited_tiles(problem, spec, tile["q"], tile["k"], ratio=point.ratio)
     return some_rows_error(problem, mask, tile["q"], tile["k"], point.causal)
 
 
@@ -324,7 +314,7 @@ def set_up_selection(problem):
     problem.add_lacuna(problem.flop(causal=True), spec, timed=SELECTION)
     problem.add_dense(causal=True)
     tile = spec["predictor"]["tile"]
-    return some_rows_error(problem, visited_tiles(problem, spec, (), tile["q"], tile["k"]), tile["q"], tile["k"], causal=True)
+    return some_rows_error(problem, visited_tiles(problem, spec, tile["q"], tile["k"]), tile["q"], tile["k"], causal=True)
 
 
 def split_spec(split_kv):
@@ -351,10 +341,8 @@ def set_up_formula(problem):
     torch, point = problem.torch, problem.point
     formula = formulas.FORMULAS[point.name]
     tensors = formula.params(torch, point.n)
-    problem.formula_tensors = tensors  # alive as long as the launches
-    params = [(name, problem.view(tensor, "i32" if tensor.dtype == torch.int32 else "f32")) for name, tensor in tensors.items()]
     work = problem.flop(causal=True) * formulas.visible_share(torch, point.name, point.n)
-    problem.add_lacuna(work, {"version": 1, "name": point.name, **formula.spec}, params)
+    problem.add_lacuna(work, {"version": 1, "name": point.name, **formula.spec}, **tensors)
     problem.add_dense(causal=True)
     problem.add("flex", flex_formula(problem, formula, tensors), work)
     return compare(problem, "lacuna", "flex")

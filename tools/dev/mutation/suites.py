@@ -23,14 +23,14 @@ TIERS = {
 }
 
 # ctest entry, without the number of a shard -> target, where that is not test_ENTRY.
-TARGETS = {"dev_scripts": "lacuna", "numerics_interpreter": "test_numerics"}
+TARGETS = {"numerics_interpreter": "test_numerics"}
 
-# Entries that say nothing about the sources, but about the tests.
-NOT_ASKED = ("mutants", "tier")
+# Entries that say nothing about the sources, but about the tests and the scripts.
+NOT_ASKED = ("dev_scripts", "mutants", "tier")
 
 # ctest entry -> what it runs or opens beside its own program.
 LIBRARY, PLUGIN, COMMAND = "liblacuna.so", "liblacuna_host.so", "lacuna"
-OPENS = {"dev_scripts": (LIBRARY, PLUGIN), "runtime": (PLUGIN,), "host": (PLUGIN,), "numerics": (PLUGIN,),
+OPENS = {"runtime": (PLUGIN,), "host": (PLUGIN,), "numerics": (PLUGIN,),
          "tools": (COMMAND, PLUGIN), "install": (COMMAND, LIBRARY, PLUGIN)}
 
 # Entries whose programs are put together kernel by kernel where a device header is changed -> the library of kernels.
@@ -55,12 +55,12 @@ FIRST = {
     "runtime/tune": ("runtime", "tools"),
     "runtime/cpu/interpreter": ("runtime", "numerics_interpreter"),
     "runtime": ("runtime", "runtime_gpu", "host", "tools"),
-    "tools": ("tools", "dev_scripts"),
+    "tools": ("tools",),
 }
 
 # All, those that find most for their time first.
 ORDER = ("diag", "expr", "spec", "ir", "target", "passes", "emit", "golden", "diagnostics", "oracle", "cache", "runtime", "runtime_gpu",
-         "group", "host", "tools", "fuzz", "dev_scripts", "install", "device", "races", "sass", "compile", "numerics_interpreter", "numerics")
+         "group", "host", "tools", "fuzz", "install", "device", "races", "sass", "compile", "numerics_interpreter", "numerics")
 
 
 @dataclass(frozen=True)
