@@ -25,6 +25,13 @@ struct SequenceArgs {
 };
 static_assert(sizeof(SequenceArgs) == 80, "the host writes this layout");
 
+/// log2 of the tokens of a page. By comparisons: the instruction that finds a leading bit goes
+/// through the pipe of the consumers' exponentials (templates/README.md, protocol 14).
+__device__ __forceinline__ int page_shift_of(const SequenceArgs& sequences) {
+  const int tokens = sequences.page_tokens;
+  return 4 + (tokens > 16 ? 1 : 0) + (tokens > 32 ? 1 : 0) + (tokens > 64 ? 1 : 0);
+}
+
 /// A sequence as the schedule has it. A work tile is split into `shares` items.
 struct ScheduledSequence {
   int b;  ///< its number

@@ -1,5 +1,7 @@
-// Masks that bound keys (compiler/expr/key_ranges.hpp) on a lane's accumulators: a comparison or
-// two with a constant for each score, whatever the bounds are made of.
+// Masks that bound keys (compiler/expr/key_ranges.hpp) on a lane's accumulators: each row's ranges
+// become a word of bits, and a score costs its bit, whatever the bounds are made of. Few
+// instructions count here: a step that needs the mask is rare, and its code comes from a slow
+// cache.
 #pragma once
 
 #include "base/math.cuh"
@@ -7,35 +9,45 @@
 
 namespace lacuna {
 
+/// Of the keys of 16 blocks that a lane has in a row, in order: 0 1 8 9 16 17 .. 120 121 from its
+/// first key. Those before `key`, a bit each.
+__device__ __forceinline__ u32 lane_keys_before(int key) {
+  const int keys = (key >> 3) * 2 + smaller(key & 7, 2);
+  const int count = smaller(larger(keys, 0), 32);
+  return static_cast<u32>((1ull << count) - 1);
+}
+
+/// Which of those keys a row sees; `k`: the lane's first.
+template <class Row>
+__device__ __forceinline__ u32 keys_in_ranges(const Row& row, int k, int n_k) {
+  u32 bits = 0;
+#pragma unroll
+  for (int x = 0; x < Row::kRanges; ++x) {
+    const u32 until = lane_keys_before(smaller(row.last[x], n_k - 1) + 1 - k);
+    bits |= Row::kHasFirst[x] ? until & ~lane_keys_before(row.first[x] - k) : until;
+  }
+  return bits;
+}
+
 /// Scores of a lane's two queries with kBlocks blocks of 8 keys, of which a lane has keys k + 8 * n
 /// and k + 8 * n + 1: those of keys that a row does not see, or that do not exist, become -inf.
 template <class Hooks, int kBlocks, class Args, class Lane>
 __device__ __forceinline__ void apply_key_ranges(const Args& args, float (*scores)[4],
                                                  const Lane& lane, int k, int b) {
-  using Row = typename Hooks::MaskRow;
-  const Row rows[2] = {Hooks::mask_row(args, lane.q(0), lane.h(0), b),
-                       Hooks::mask_row(args, lane.q(1), lane.h(1), b)};
-  int first[2][Row::kRanges], last[2][Row::kRanges];  // counted from the lane's first key
+  constexpr int kWordBlocks = 16;
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
+    const typename Hooks::MaskRow row = Hooks::mask_row(args, lane.q(r), lane.h(r), b);
 #pragma unroll
-    for (int n = 0; n < Row::kRanges; ++n) {
-      first[r][n] = rows[r].first[n] - k;
-      last[r][n] = min(rows[r].last[n], args.attend.n_k - 1) - k;
-    }
-  }
+    for (int first = 0; first < kBlocks; first += kWordBlocks) {
+      const u32 bits = keys_in_ranges(row, k + first * 8, args.attend.n_k);
 #pragma unroll
-  for (int n = 0; n < kBlocks; ++n) {
+      for (int n = 0; n < smaller(kBlocks - first, kWordBlocks); ++n) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int step = n * 8 + i % 2;
-      bool is_visible = false;
-#pragma unroll
-      for (int x = 0; x < Row::kRanges; ++x) {
-        const bool is_behind = !Row::kHasFirst[x] || step >= first[i / 2][x];
-        is_visible = is_visible || (is_behind && step <= last[i / 2][x]);
+        for (int i = 0; i < 2; ++i) {
+          if ((bits & 1u << (2 * n + i)) == 0) scores[first + n][2 * r + i] = -kInfinity;
+        }
       }
-      if (!is_visible) scores[n][i] = -kInfinity;
     }
   }
 }

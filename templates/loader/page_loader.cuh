@@ -20,7 +20,7 @@ struct PagedRows {
 /// Of the sequence whose arguments these are.
 __device__ __forceinline__ PagedRows paged_rows(const TensorArg& tensor,
                                                 const SequenceArgs& sequences) {
-  return {sequences.pages, tensor.stride_b, tensor.stride_n, 31 - __clz(sequences.page_tokens)};
+  return {sequences.pages, tensor.stride_b, tensor.stride_n, page_shift_of(sequences)};
 }
 
 /// A thread's chunk of a row, wherever its page lies.

@@ -2,9 +2,10 @@
 //
 // Every warp walks by itself and finds the same: no shared memory, no barrier. Without lists a warp
 // classifies 32 tiles at a time, one a lane, from the hooks' interval analysis, and takes the bits
-// of the votes one by one; there is no N x N mask. With lists it follows the row's list. Gathered
-// keys are visited in tiles of their own list. An item of a split work tile walks over its share
-// alone.
+// of the votes one by one; there is no N x N mask. Under a mask it first asks the same of 32 such
+// chunks at a time, so that a window in a long sequence costs no look at what lies far from it.
+// With lists it follows the row's list. Gathered keys are visited in tiles of their own list. An
+// item of a split work tile walks over its share alone.
 #pragma once
 
 #include "arch/warp.cuh"
@@ -127,23 +128,37 @@ __device__ __forceinline__ ChunkVotes classify_chunk(const Args& args, const Wor
   return {__ballot_sync(kAllLanes, visible), __ballot_sync(kAllLanes, full)};
 }
 
+/// Which of 32 chunks, 32 * group + lane, may have a visible tile: the mask's interval analysis of
+/// all keys of each. A row that sees few of many keys asks about few chunks.
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ u32 classify_group(const Args& args, const WorkTile& row, int group) {
+  constexpr int kKeys = 32 * Config::kTileK;
+  const int k0 = (group * 32 + thread_index() % 32) * kKeys;
+  const int k1 = smaller(k0 + kKeys, args.attend.n_k) - 1;
+  bool visible = k0 < args.attend.n_k;
+  if constexpr (packs_heads<Config>()) {
+    visible = visible && classify_heads<Hooks>(args, row, k0, k1).visible;
+  } else {
+    visible = visible && Hooks::tile_visible(args, row.q0, row.q1, k0, k1, row.h, row.b);
+  }
+  return __ballot_sync(kAllLanes, visible);
+}
+
 /// Tiles the mask leaves visible, in the order of Config::kDescending.
 template <class Config, class Hooks, class Args>
 class MaskWalk {
  public:
   __device__ __forceinline__ MaskWalk(const Args& args, const WorkTile&, const GatheredKeys&)
-      : chunk_(Config::kDescending ? ceil_div(args.attend.k_tiles, 32) : -1) {}
+      : chunk_(!Config::kDescending ? -1
+               : Config::kHasMask   ? ceil_div(args.attend.k_tiles, 32 * 32) * 32
+                                    : ceil_div(args.attend.k_tiles, 32)) {}
 
   __device__ __forceinline__ TileRef next(const Args& args, const WorkTile& row) {
     while (votes_.visible == 0) {
-      if (chunk_ == (Config::kDescending ? 0 : ceil_div(args.attend.k_tiles, 32) - 1))
-        return TileRef();
-      chunk_ += Config::kDescending ? -1 : 1;
+      if (!next_chunk(args, row)) return TileRef();
       votes_ = classify_chunk<Config, Hooks>(args, row, chunk_);
     }
-    const int bit = Config::kDescending ? 31 - __clz(static_cast<int>(votes_.visible))
-                                        : __ffs(static_cast<int>(votes_.visible)) - 1;
-    votes_.visible &= ~(1u << bit);
+    const int bit = take(votes_.visible);
     const bool full = (votes_.full >> bit & 1u) != 0;
     return TileRef(static_cast<u32>(chunk_ * 32 + bit) | (full ? 0u : TileRef::kNeedsMask));
   }
@@ -161,14 +176,43 @@ class MaskWalk {
   __device__ __forceinline__ void skip(const Args& args, const WorkTile& row, int tiles) {
     for (int here = 0; tiles >= here; here = __popc(votes_.visible)) {
       tiles -= here;
-      chunk_ += Config::kDescending ? -1 : 1;
+      next_chunk(args, row);
       votes_ = classify_chunk<Config, Hooks>(args, row, chunk_);
     }
     for (; tiles > 0; --tiles) next(args, row);
   }
 
  private:
-  int chunk_;  ///< whose votes are in use
+  static constexpr int kStep = Config::kDescending ? -1 : 1;
+
+  /// The number of the first bit in the order of the walk, which is cleared.
+  __device__ __forceinline__ static int take(u32& bits) {
+    const int bit = Config::kDescending ? 31 - __clz(static_cast<int>(bits))
+                                        : __ffs(static_cast<int>(bits)) - 1;
+    bits &= ~(1u << bit);
+    return bit;
+  }
+
+  /// To the next chunk that may have a visible tile; false: there is none.
+  __device__ __forceinline__ bool next_chunk(const Args& args, const WorkTile& row) {
+    const int chunks = ceil_div(args.attend.k_tiles, 32);
+    if constexpr (!Config::kHasMask) {
+      chunk_ += kStep;
+      return Config::kDescending ? chunk_ >= 0 : chunk_ < chunks;
+    } else {
+      while (chunks_ == 0) {
+        const int group = (chunk_ >> 5) + kStep;
+        if (Config::kDescending ? group < 0 : group * 32 >= chunks) return false;
+        chunk_ = group * 32;
+        chunks_ = classify_group<Config, Hooks>(args, row, group);
+      }
+      chunk_ = (chunk_ & ~31) + take(chunks_);
+      return true;
+    }
+  }
+
+  int chunk_;       ///< whose votes are in use
+  u32 chunks_ = 0;  ///< of its group, those still to be asked about
   ChunkVotes votes_ = {0, 0};
 };
 

@@ -120,6 +120,7 @@ void make_tree(Variant& v, Random& random) {
   v.problem.mask = [=](int q, int k, int, int b) {
     const int drafted = k - past;
     if (drafted < 0) return true;
+    if (drafted > q) return false;
     return (bits[word(b, q, drafted)] >> (drafted % 32) & 1U) == 1U;
   };
 }

@@ -13,10 +13,10 @@
 namespace lacuna {
 
 /// Brings the queries of a work tile; by one whole warp.
-template <class Config, class Args>
+template <class Config, class Args, class Row>
 __device__ __forceinline__ void load_query_tiles(const Args& args, const WgmmaSmem<Config>& smem,
                                                  RingPosition<Config::kQueryBuffers>& at,
-                                                 const typename WgmmaShape<Config>::Row& row) {
+                                                 const Row& row) {
   using Shape = WgmmaShape<Config>;
   using Slot = typename Shape::QuerySlot;
   const Mbarrier full = smem.barrier(smem.control()->q_full[at.slot()]);
@@ -55,96 +55,140 @@ class WgmmaProducer {
 
   /// By whole warps: one, or several that take the same steps and share the boxes of each.
   __device__ __forceinline__ void run() {
-    if constexpr (packs_heads<Config>()) {
-      for_each_item();
-    } else {
-      for_each_row([this](const WorkTile& row, int share) { produce_row(row, share); });
-    }
-  }
-
- protected:
-  /// The items of all sequences.
-  __device__ __forceinline__ void for_each_item() {
-    RowCounter counter(args_.schedule.next_row);
-    const int items = scheduled_items(args_);
-    int item = block_index(), last_b = -1;
-    for (int n = 0; item < items; ++n) {
-      if (warp_ == 0) counter.ask();
-      const SequenceTile row = sequence_tile<Config>(args_, item);
-      if (row.b != last_b) acquire_maps<Config>(args_, row.b);
-      last_b = row.b;
-      produce_row(row, row.share);
-      item = next_item(counter, n);
-    }
-    load_values();
+    if (block_index() < work_indices()) produce_rows();
+    if constexpr (!Shape::kLooksAhead) load_values();
     if (warp_ == 0) announce_end();
   }
 
-  /// The n-th item that is taken; of several warps the first takes it and tells the others. A place
-  /// is written again two items on, when all have read it: the barrier of the item between is
-  /// behind it.
-  __device__ __forceinline__ int next_item(const RowCounter& counter, int n) const {
-    if constexpr (kWarps == 1) return counter.take();
-    int& place = smem_.control()->items[n % 2];
-    if (warp_ == 0) {
-      const int item = counter.take();
-      if (elect_one()) place = item;
-    }
-    producer_barrier<Config>().sync();
-    return place;
-  }
+ protected:
+  /// What loads have to know of the row whose steps they bring.
+  struct Place {
+    int q0 = 0, h = 0, b = -1, n_k = 0;
+  };
 
-  /// produce_row(row, share) for each work tile, or each item of a split one.
-  template <class ProduceRow>
-  __device__ __forceinline__ void for_each_row(ProduceRow produce_row) {
+  /// Is the next row looked up while the last step of a row still waits for its places? What that
+  /// takes would otherwise pass between the last keys and the last values of a row, which consumers
+  /// wait for. Pages leave no registers for it.
+  static constexpr bool kLooksUpAhead = kWarps == 1;
+
+  /// All rows of the block, step by step.
+  __device__ __forceinline__ void produce_rows() {
     RowCounter counter(args_.schedule.next_row);
+    if (warp_ == 0) counter.ask();
     int work_index = block_index();
-    while (work_index < scheduled_work_tiles<Config>(args_.attend)) {
-      counter.ask();
-      produce_row(scheduled_row<Config>(args_.attend, args_.schedule, work_index),
-                  share_of_item<Config>(work_index));
-      work_index = counter.take();
-    }
-    if constexpr (!Shape::kLooksAhead) load_values();
-    announce_end();
-  }
-
-  __device__ __forceinline__ Walk begin_walk(const Args& args, const Row& row, int share) const {
-    if constexpr (packs_heads<Config>()) {
-      return Walk(args, row);
-    } else {
-      return WorkTileWalk<Config, Hooks, Args>::begin(args, row, {}, share);
-    }
-  }
-
-  __device__ __forceinline__ void produce_row(const Row& row, int share) {
-    decltype(auto) args = args_of<Config>(args_, row);
-    note_kv_head(row);
-    Walk walk = begin_walk(args, row, share);
-    Message step = take_step(args, row, walk);
+    Row row = find_row(work_index);
+    Walk walk = begin_walk(row, work_index);
+    Message step = take_step(row, walk), next;
+    const auto look_up_next = [&] {
+      work_index = next_index(counter);
+      if (work_index >= work_indices()) return;
+      row = find_row(work_index);
+      walk = begin_walk(row, work_index);
+      next = take_step(row, walk);
+    };
     next_page_ = page_of(row, step);
-    const u32 row_bits = rows_.slot() << Message::kRowShift;
-    bool is_first = true;
-    do {
-      Message next = take_step(args, row, walk);
-      page_ = next_page_;
-      next_page_ = page_of(row, next);
-      step.flags = flags_of(step) | (next.tiles[0].exists() ? 0u : Message::kLastOfRow);
-      if constexpr (Shape::kLooksAhead)
-        step.flags |= row_bits | (is_first ? Message::kFirstOfRow : 0u);
-      load_keys(row, share, step, is_first);
-      if constexpr (!Shape::kLooksAhead) load_values();  // of the step before
-      if (is_first && step.tiles[0].exists()) {
-        if (warp_ == 0) {
-          load_query_tiles<Config>(args_, smem_, queries_, row);
-        } else {
-          queries_.advance();
+    while (work_index < work_indices()) {
+      begin_row(row);
+      bool is_first = true;
+      // Loops of their own, in which the row does not change: it stays in uniform registers.
+      if constexpr (kLooksUpAhead) {
+        for (next = take_step(row, walk); next.tiles[0].exists(); next = take_step(row, walk)) {
+          load_step_of_row(step, is_first, false);
+          is_first = false;
+          step = next;
         }
+        look_up_next();
+        load_step_of_row(step, is_first, true);
+      } else {
+        do {
+          next = take_step(row, walk);
+          page_ = next_page_;
+          next_page_ = page_of(row, next);
+          load_step_of_row(step, is_first, !next.tiles[0].exists());
+          is_first = false;
+          step = next;
+        } while (step.tiles[0].exists());
+        look_up_next();
+        next_page_ = page_of(row, next);
       }
-      is_first = false;
-      if constexpr (!Shape::kLooksAhead) note_pending(row, step);
       step = next;
-    } while (step.tiles[0].exists());
+    }
+  }
+
+  __device__ __forceinline__ int work_indices() const {
+    if constexpr (packs_heads<Config>()) return scheduled_items(args_);
+    return scheduled_work_tiles<Config>(args_.attend);
+  }
+
+  /// The work tile at a work index, or the item of one; consumers find it at rows_.
+  __device__ __forceinline__ Row find_row(int work_index) {
+    const Row row = row_at(work_index);
+    if (warp_ == 0 && elect_one()) note_row(row, share_of_item<Config>(work_index));
+    if constexpr (packs_heads<Config>()) {
+      if (row.b != place_.b) acquire_maps<Config>(args_, row.b);
+    }
+    return row;
+  }
+  __device__ __forceinline__ Row row_at(int work_index) const {
+    if constexpr (packs_heads<Config>()) {
+      return sequence_tile<Config>(args_, work_index);
+    } else {
+      return scheduled_row<Config>(args_.attend, args_.schedule, work_index);
+    }
+  }
+
+  /// What the counter gave; asks for the one behind it. Of several warps the first takes it and
+  /// tells the others. A place is written again two work indices on, when all have read it: the
+  /// barrier of the one between is behind it.
+  __device__ __forceinline__ int next_index(RowCounter& counter) {
+    if constexpr (kWarps == 1) {
+      const int work_index = counter.take();
+      counter.ask();
+      return work_index;
+    } else {
+      int& place = smem_.control()->items[rows_.count % 2];
+      if (warp_ == 0) {
+        const int work_index = counter.take();
+        if (elect_one()) place = work_index;
+        counter.ask();
+      }
+      producer_barrier<Config>().sync();
+      return place;
+    }
+  }
+
+  __device__ __forceinline__ Walk begin_walk(const Row& row, int work_index) const {
+    if constexpr (packs_heads<Config>()) {
+      return Walk(args_of<Config>(args_, row), row);
+    } else {
+      return WorkTileWalk<Config, Hooks, Args>::begin(args_, row, {},
+                                                      share_of_item<Config>(work_index));
+    }
+  }
+
+  /// The row whose steps are loaded next.
+  __device__ __forceinline__ void begin_row(const Row& row) {
+    note_kv_head(row);
+    place_ = {row.q0, row.h, row.b, 0};
+    if constexpr (packs_heads<Config>()) place_.n_k = row.n_k;
+    row_slot_ = rows_.slot();
+    rows_.advance();
+  }
+
+  __device__ __forceinline__ void load_step_of_row(Message step, bool is_first, bool is_last) {
+    step.flags = flags_of(step) | (is_last ? Message::kLastOfRow : 0u);
+    if constexpr (Shape::kLooksAhead)
+      step.flags |= row_slot_ << Message::kRowShift | (is_first ? Message::kFirstOfRow : 0u);
+    load_keys(step);
+    if constexpr (!Shape::kLooksAhead) load_values();  // of the step before
+    if (is_first && step.tiles[0].exists()) {
+      if (warp_ == 0) {
+        load_query_tiles<Config>(args_, smem_, queries_, place_);
+      } else {
+        queries_.advance();
+      }
+    }
+    if constexpr (!Shape::kLooksAhead) note_pending(step);
   }
 
   /// Pinned, because the compiler divides where the head is used otherwise: once a step, between a
@@ -159,7 +203,8 @@ class WgmmaProducer {
     return 0;
   }
 
-  __device__ __forceinline__ Message take_step(const Args& args, const Row& row, Walk& walk) const {
+  __device__ __forceinline__ Message take_step(const Row& row, Walk& walk) const {
+    decltype(auto) args = args_of<Config>(args_, row);
     Message step;
 #pragma unroll
     for (int n = 0; n < Shape::kStepTiles; ++n) step.tiles[n] = walk.next(args, row);
@@ -175,39 +220,30 @@ class WgmmaProducer {
     return needs_mask_or_report ? Message::kNeedsMaskOrReport : 0u;
   }
 
-  __device__ __forceinline__ void load_keys(const Row& row, int share, const Message& step,
-                                            bool is_first) {
+  __device__ __forceinline__ void load_keys(const Message& step) {
     const Mbarrier full = Smem::barrier(smem_.control()->k_full[keys_.slot()]);
     if constexpr (packs_heads<Config>()) {
-      if (fills_slot<typename Shape::KeySlot, Config>(args_, step, warp_)) {
+      with_page_shift<Config>(args_, [&](auto page_shift) {
+        using Shares = BoxShares<typename Shape::KeySlot, Config, decltype(page_shift)::kValue>;
+        if (!Shares::include(step, warp_)) return;
         await_slot();
-        announce_step(row, share, step, is_first);
-        load_sequence_step<typename Shape::KeySlot, Config>(
-            args_, keys_of_sequence<Config>(args_, row.b, kv_head_), step, page_, row.n_k,
-            smem_.keys(keys_.slot()), full, warp_);
-      }
+        load_sequence_step<Shares>(keys_of_sequence<Config>(args_, place_.b, kv_head_), step, page_,
+                                   place_.n_k, smem_.keys(keys_.slot()), full, warp_);
+        if (warp_ == 0 && elect_one()) {
+          smem_.message(keys_.slot(), 0) = step;
+          announce_bytes<typename Shape::KeySlot>(full, step);
+        }
+      });
     } else {
       await_slot();
       if (elect_one()) {
-        if (is_first) note_row(row, share);
-        smem_.message(keys_.slot(), 0) = step;
         load_step<typename Shape::KeySlot>(args_.maps.k, smem_.keys(keys_.slot()), full, step,
-                                           kv_head_, row.b);
+                                           kv_head_, place_.b);
+        smem_.message(keys_.slot(), 0) = step;
+        announce_bytes<typename Shape::KeySlot>(full, step);
       }
     }
-    if (is_first) rows_.advance();
     keys_.advance();
-  }
-
-  /// Of several warps that load, the first has the word.
-  __device__ __forceinline__ void announce_step(const Row& row, int share, const Message& step,
-                                                bool is_first) const {
-    if (warp_ != 0) return;
-    if (elect_one()) {
-      if (is_first) note_row(row, share);
-      smem_.message(keys_.slot(), 0) = step;
-    }
-    __syncwarp();
   }
 
   /// What comes next, for the consumers; by one thread.
@@ -232,12 +268,12 @@ class WgmmaProducer {
       Smem::barrier(smem_.control()->noted[keys_.slot()]).wait(keys_.phase() ^ 1);
   }
 
-  __device__ __forceinline__ void note_pending(const Row& row, const Message& step) {
+  __device__ __forceinline__ void note_pending(const Message& step) {
     pending_ = step;
     has_pending_ = true;
     pending_head_ = kv_head_;
-    pending_batch_ = row.b;
-    if constexpr (packs_heads<Config>()) pending_n_k_ = row.n_k, pending_page_ = page_;
+    pending_batch_ = place_.b;
+    if constexpr (packs_heads<Config>()) pending_n_k_ = place_.n_k, pending_page_ = page_;
   }
 
   /// V of the step whose K was loaded before the last.
@@ -246,17 +282,21 @@ class WgmmaProducer {
     const Mbarrier full = Smem::barrier(smem_.control()->v_full[values_.slot()]);
     const Mbarrier empty = Smem::barrier(smem_.control()->v_empty[values_.slot()]);
     if constexpr (packs_heads<Config>()) {
-      if (fills_slot<typename Shape::ValueSlot, Config>(args_, pending_, warp_)) {
+      with_page_shift<Config>(args_, [&](auto page_shift) {
+        using Shares = BoxShares<typename Shape::ValueSlot, Config, decltype(page_shift)::kValue>;
+        if (!Shares::include(pending_, warp_)) return;
         empty.wait(values_.phase() ^ 1);
-        load_sequence_step<typename Shape::ValueSlot, Config>(
-            args_, values_of_sequence<Config>(args_, pending_batch_, pending_head_), pending_,
-            pending_page_, pending_n_k_, smem_.values(values_.slot()), full, warp_);
-      }
+        load_sequence_step<Shares>(values_of_sequence<Config>(args_, pending_batch_, pending_head_),
+                                   pending_, pending_page_, pending_n_k_,
+                                   smem_.values(values_.slot()), full, warp_);
+        if (warp_ == 0 && elect_one()) announce_bytes<typename Shape::ValueSlot>(full, pending_);
+      });
     } else {
       empty.wait(values_.phase() ^ 1);
       if (elect_one()) {
         load_step<typename Shape::ValueSlot>(args_.maps.v, smem_.values(values_.slot()), full,
                                              pending_, pending_head_, pending_batch_);
+        announce_bytes<typename Shape::ValueSlot>(full, pending_);
       }
     }
     values_.advance();
@@ -265,18 +305,15 @@ class WgmmaProducer {
 
   static constexpr u32 kAllTiles = (1u << Shape::kStepTiles) - 1;
 
-  /// The `wanted` tiles of a step, a bit each. One that is missing is filled with zeros, from
-  /// behind the last tile; a step without any is only announced.
+  /// Brings the `wanted` tiles of a step, a bit each. One that is missing is filled with zeros,
+  /// from behind the last tile. What the barrier has to know comes behind the loads, which are
+  /// under way meanwhile: bytes may come before they are expected.
   template <class Slot>
   __device__ __forceinline__ void load_step(const TensorMap& map, u32 slot, Mbarrier full,
                                             const Message& step, int head, int batch,
                                             u32 wanted = kAllTiles) const {
-    if (!step.tiles[0].exists()) {
-      full.arrive();
-      return;
-    }
+    if (!step.tiles[0].exists()) return;
     const auto policy = l2_policy<L2Policy::kKeepLast>();
-    full.arrive_expecting(Slot::kBytes / Shape::kStepTiles * __popc(wanted));
 #pragma unroll
     for (int n = 0; n < Shape::kStepTiles; ++n) {
       if ((wanted >> n & 1) == 0) continue;
@@ -289,6 +326,20 @@ class WgmmaProducer {
     }
   }
 
+  /// The step's bytes in a slot are on their way; a step without tiles has none.
+  template <class Slot>
+  __device__ __forceinline__ static void announce_bytes(Mbarrier full, const Message& step,
+                                                        u32 wanted = kAllTiles) {
+    int tiles = 0;
+#pragma unroll
+    for (int n = 0; n < Shape::kStepTiles; ++n) tiles += wanted >> n & 1;
+    if (step.tiles[0].exists()) {
+      full.arrive_expecting(Slot::kBytes / Shape::kStepTiles * tiles);
+    } else {
+      full.arrive();
+    }
+  }
+
   const Args& args_;
   const Smem smem_;
   const int warp_;  ///< of those that load
@@ -298,7 +349,9 @@ class WgmmaProducer {
   RingPosition<Shape::kRowSlots> rows_;
   Message pending_;  ///< whose V is still to be loaded
   bool has_pending_ = false;
-  int kv_head_ = 0;  ///< of the row
+  Place place_;
+  int kv_head_ = 0;   ///< of place_
+  u32 row_slot_ = 0;  ///< where consumers find it
   int pending_head_ = 0, pending_batch_ = 0;
   /// Of sequences: the lane's page of the step that comes next, of this one, and of the values that
   /// are still to be loaded.

@@ -13,13 +13,30 @@ __device__ __forceinline__ const TensorMap* maps_of_sequence(const Args& args, i
   return args.batch_schedule.maps + b * kSequenceMaps;
 }
 
-/// log2 of the tokens of a box: those of a tile, or of the part of it that lies in one page. Shifts
-/// and no divisions: between a place that is free and the load that fills it each cycle counts.
-template <class Config, class Args>
-__device__ __forceinline__ int box_shift_of(const Args& args) {
-  if constexpr (batch_layout<Config>(0) == BatchLayout::kPages)
-    return smaller(31 - __clz(args.sequences.page_tokens), log2_of(Config::kTileK));
-  return log2_of(Config::kTileK);
+template <int kNumber>
+struct Constant {
+  static constexpr int kValue = kNumber;
+};
+
+/// load(page shift), log2 of the tokens of a page as a Constant; without pages that of a tile. The
+/// choice is made before a wait, so that between a place that is free and the load that fills it
+/// hardly anything is left to work out: each cycle counts there.
+template <class Config, class Args, class Load>
+__device__ __forceinline__ void with_page_shift(const Args& args, Load load) {
+  if constexpr (batch_layout<Config>(0) == BatchLayout::kPages) {
+    const int tokens = args.sequences.page_tokens;
+    if (tokens == 16) {
+      load(Constant<4>{});
+    } else if (tokens == 32) {
+      load(Constant<5>{});
+    } else if (tokens == 64) {
+      load(Constant<6>{});
+    } else {
+      load(Constant<7>{});
+    }
+  } else {
+    load(Constant<log2_of(Config::kTileK)>{});
+  }
 }
 
 /// The page of a lane's box of a step, counted through its tiles; by a whole warp. -1: none. It is
@@ -29,8 +46,8 @@ __device__ __forceinline__ int page_of_lane(const Args& args, const SequenceTile
                                             const Message& step) {
   if constexpr (batch_layout<Config>(0) != BatchLayout::kPages) return 0;
   constexpr int kStepTiles = WgmmaShape<Config>::kStepTiles;
-  const int page_shift = 31 - __clz(args.sequences.page_tokens);
-  const int box_shift = box_shift_of<Config>(args);
+  const int page_shift = page_shift_of(args.sequences);
+  const int box_shift = smaller(page_shift, log2_of(Config::kTileK));
   const int n = lane_index() >> (log2_of(Config::kTileK) - box_shift);
   if (n >= kStepTiles) return -1;
   TileRef tile = step.tiles[0];
@@ -80,10 +97,9 @@ __device__ __forceinline__ void acquire_maps(const Args& args, int b) {
 }
 
 /// Brings the queries of a work tile to the places of its warpgroups; by one thread.
-template <class Config, class Args>
+template <class Config, class Args, class Row>
 __device__ __forceinline__ void load_packed_queries(const Args& args, const WgmmaSmem<Config>& smem,
-                                                    u32 buffer, Mbarrier full,
-                                                    const SequenceTile& row) {
+                                                    u32 buffer, Mbarrier full, const Row& row) {
   using Slot = typename WgmmaShape<Config>::QuerySlot;
   const int queries = args.batch_schedule.group_queries;
   const auto policy = l2_policy<L2Policy::kKeepFirst>();
@@ -100,66 +116,61 @@ __device__ __forceinline__ void load_packed_queries(const Args& args, const Wgmm
 
 /// How the boxes of a tile are shared among the warps that load: a warp takes all panels of some
 /// tokens, or one panel where there are fewer such boxes than warps.
-template <class Slot, class Config>
+template <class RowSlot, class ShapeConfig, int kPageShift>
 struct BoxShares {
+  using Slot = RowSlot;
+  using Config = ShapeConfig;
   static constexpr int kWarps = WgmmaShape<Config>::kProducerWarps;
-  int boxes;  ///< of a tile, counted along its tokens
+  /// log2 of the tokens of a box: those of a tile, or of the part of it that lies in one page.
+  static constexpr int kBoxShift = smaller(kPageShift, log2_of(Config::kTileK));
+  static constexpr int kBoxes = Config::kTileK >> kBoxShift;  ///< of a tile, along its tokens
+  static constexpr int kPageTokens = 1 << kPageShift;
+  static constexpr bool kArePanels = kWarps > 1 && kBoxes < kWarps;
+  static constexpr int kCount = kArePanels ? kBoxes * Slot::kBoxes : kBoxes;
 
-  __device__ __forceinline__ bool are_panels() const { return kWarps > 1 && boxes < kWarps; }
-  __device__ __forceinline__ int count() const {
-    return are_panels() ? boxes * Slot::kBoxes : boxes;
+  /// Has a warp a share in filling the slot of a step? Only then may it wait for the slot: without
+  /// a share the slot is filled and freed again, and a warp that looks late sees the parity of the
+  /// phase before.
+  template <class Message>
+  __device__ __forceinline__ static bool include(const Message& step, int warp) {
+    return warp == 0 || ((kCount >= kWarps || warp < kCount) && step.tiles[0].exists());
   }
 };
 
-/// Has a warp a share in filling a slot? Only then may it wait for the slot: without it the slot is
-/// filled and freed again, and a warp that looks late sees the parity of the phase before.
-template <class Slot, class Config, class Args, class Message>
-__device__ __forceinline__ bool fills_slot(const Args& args, const Message& step, int warp) {
-  if constexpr (WgmmaShape<Config>::kProducerWarps == 1) return true;
-  const BoxShares<Slot, Config> shares{Config::kTileK >> box_shift_of<Config>(args)};
-  return warp == 0 || (step.tiles[0].exists() && warp < shares.count());
-}
-
 /// Brings the tiles of a step, all of them; by the warps that fill the slot, each its share of the
-/// boxes. Warp 0 also tells the barrier how many bytes will come. In the place of a missing tile or
-/// page a box is loaded that begins behind the last token, which the copy engine fills with zeros.
-/// Of a step without tiles nothing is loaded; warp 0 arrives at the barrier all the same.
-template <class Slot, class Config, class Args, class Message>
-__device__ __forceinline__ void load_sequence_step(const Args& args, const SequenceRows& rows,
-                                                   const Message& step, int page_of_lane, int n_k,
-                                                   u32 slot, Mbarrier full, int warp) {
-  constexpr int kWarps = WgmmaShape<Config>::kProducerWarps, kTokens = Config::kTileK;
+/// boxes. In the place of a missing tile or page a box is loaded that begins behind the last token,
+/// which the copy engine fills with zeros. Of a step without tiles nothing is loaded.
+template <class Shares, class Message>
+__device__ __forceinline__ void load_sequence_step(const SequenceRows& rows, const Message& step,
+                                                   int page_of_lane, int n_k, u32 slot,
+                                                   Mbarrier full, int warp) {
+  using Config = typename Shares::Config;
+  using Slot = typename Shares::Slot;
   constexpr bool kHasPages = batch_layout<Config>(0) == BatchLayout::kPages;
-  if (warp == 0 && elect_one()) {
-    if (step.tiles[0].exists()) {
-      full.arrive_expecting(Slot::kBytes);
-    } else {
-      full.arrive();
-    }
-  }
   if (!step.tiles[0].exists()) return;
   const auto policy = l2_policy<L2Policy::kKeepLast>();
-  const int box_shift = box_shift_of<Config>(args), box_tokens = 1 << box_shift;
-  const BoxShares<Slot, Config> shares{kTokens >> box_shift};
 #pragma unroll
   for (int t = 0; t < WgmmaShape<Config>::kStepTiles; ++t) {
     const TileRef tile = step.tiles[t];
-    const int first = tile.exists() ? tile.index() * kTokens : n_k;
-#pragma unroll 1
-    for (int share = warp; share < shares.count(); share += kWarps) {
-      const int box = shares.are_panels() ? share / Slot::kBoxes : share;
-      int token = first + (box << box_shift), page = 0;
+    const int first = tile.exists() ? tile.index() * Config::kTileK : n_k;
+#pragma unroll
+    for (int turn = 0; turn < ceil_div(Shares::kCount, Shares::kWarps); ++turn) {
+      const int share = turn * Shares::kWarps + warp;
+      if (Shares::kCount % Shares::kWarps != 0 && share >= Shares::kCount) break;
+      const int box = Shares::kArePanels ? share / Slot::kBoxes : share;
+      int token = first + (box << Shares::kBoxShift), page = 0;
       const TensorMap* map = rows.map;
       if constexpr (kHasPages) {
-        page = __shfl_sync(kAllLanes, page_of_lane, t * shares.boxes + box);
-        if (token + box_tokens > n_k) map = rows.last_page;
-        token &= args.sequences.page_tokens - 1;
+        page = __shfl_sync(kAllLanes, page_of_lane, t * Shares::kBoxes + box);
+        if (token + (1 << Shares::kBoxShift) > n_k) map = rows.last_page;
+        token &= Shares::kPageTokens - 1;
       }
       if (elect_one()) {
 #pragma unroll
         for (int panel = 0; panel < Slot::kBoxes; ++panel) {
-          if (shares.are_panels() && panel != share % Slot::kBoxes) continue;
-          tma_load(*map, slot + Slot::offset(t, panel) + (box << box_shift) * kPanelRowBytes, full,
+          if (Shares::kArePanels && panel != share % Slot::kBoxes) continue;
+          const u32 at = (box << Shares::kBoxShift) * kPanelRowBytes;
+          tma_load(*map, slot + Slot::offset(t, panel) + at, full,
                    Slot::origin(token, panel, rows.head, page), policy);
         }
       }

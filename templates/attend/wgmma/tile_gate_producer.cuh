@@ -125,10 +125,11 @@ class TileGateProducer : protected WgmmaProducer<Config, Hooks, Args> {
   /// when the decision is known: nothing is worked out in between that could be before.
   __device__ __forceinline__ void put_values(const Message& step, int batch, u32 wanted) {
     if (wanted == 0 || !step.tiles[0].exists()) return;
+    const Mbarrier full = Smem::barrier(smem_.control()->v_full[values_.slot()]);
     if (elect_one()) {
       this->template load_step<typename Shape::ValueSlot>(
-          args_.maps.v, smem_.values(values_.slot()),
-          Smem::barrier(smem_.control()->v_full[values_.slot()]), step, kv_head_, batch, wanted);
+          args_.maps.v, smem_.values(values_.slot()), full, step, kv_head_, batch, wanted);
+      this->template announce_bytes<typename Shape::ValueSlot>(full, step, wanted);
     }
     values_.advance();
   }

@@ -23,13 +23,23 @@ class TwoListProducer : WgmmaProducer<Config, Hooks, Args> {
 
   /// By one whole warp.
   __device__ __forceinline__ void run() {
-    this->for_each_row([this](const WorkTile& first, int share) { produce_rows(first, share); });
+    RowCounter counter(args_.schedule.next_row);
+    int work_index = block_index();
+    while (work_index < scheduled_work_tiles<Config>(args_.attend)) {
+      counter.ask();
+      produce_rows(scheduled_row<Config>(args_.attend, args_.schedule, work_index),
+                   share_of_item<Config>(work_index));
+      work_index = counter.take();
+    }
+    this->load_values();
+    this->announce_end();
   }
 
  private:
   /// The row and the one behind it.
   __device__ __forceinline__ void produce_rows(const WorkTile& first, int share) {
     this->note_kv_head(first);
+    this->place_ = {first.q0, first.h, first.b, 0};
     SharedWalk<Config> walk(args_, first, share);
     SharedTile step = walk.take_step();
     bool is_first = true, is_last;
@@ -40,7 +50,7 @@ class TwoListProducer : WgmmaProducer<Config, Hooks, Args> {
       this->load_values();  // of the step before
       if (is_first) load_query_tiles<Config>(args_, smem_, queries_, first);
       is_first = false;
-      this->note_pending(first, tiles_of(step));
+      this->note_pending(tiles_of(step));
       step = next;
     } while (!is_last);
   }
@@ -63,14 +73,16 @@ class TwoListProducer : WgmmaProducer<Config, Hooks, Args> {
   __device__ __forceinline__ void load_keys(const WorkTile& row, int share, const SharedTile& step,
                                             bool is_first, bool is_last) {
     const Mbarrier full = Smem::barrier(smem_.control()->k_full[keys_.slot()]);
-    Smem::barrier(smem_.control()->k_empty[keys_.slot()]).wait(keys_.phase() ^ 1);
-    for (int r = 0; r < Config::kWorkTiles; ++r) write_message(r, step, is_last);
     const Message tiles = tiles_of(step);
+    Smem::barrier(smem_.control()->k_empty[keys_.slot()]).wait(keys_.phase() ^ 1);
+    if (elect_one())
+      this->template load_step<typename Shape::KeySlot>(args_.maps.k, smem_.keys(keys_.slot()),
+                                                        full, tiles, kv_head_, row.b);
+    for (int r = 0; r < Config::kWorkTiles; ++r) write_message(r, step, is_last);
     __syncwarp();
     if (elect_one()) {
       if (is_first) this->note_row(row, share);
-      this->template load_step<typename Shape::KeySlot>(args_.maps.k, smem_.keys(keys_.slot()),
-                                                        full, tiles, kv_head_, row.b);
+      this->template announce_bytes<typename Shape::KeySlot>(full, tiles);
     }
     if (is_first) rows_.advance();
     keys_.advance();
