@@ -118,7 +118,7 @@ class WgmmaProducer {
   }
 
   __device__ __forceinline__ void produce_row(const Row& row, int share) {
-    decltype(auto) args = args_of<Config>(args_, row);
+    decltype(auto) args = args_of_work_tile<Config>(args_, row);
     note_kv_head(row);
     Walk walk = begin_walk(args, row, share);
     Message step = take_step(args, row, walk);

@@ -17,7 +17,7 @@ __device__ __forceinline__ const TensorMap* maps_of_sequence(const Args& args, i
 /// and no divisions: between a place that is free and the load that fills it each cycle counts.
 template <class Config, class Args>
 __device__ __forceinline__ int box_shift_of(const Args& args) {
-  if constexpr (batch_layout<Config>(0) == BatchLayout::kPages)
+  if constexpr (batch_layout<Config>() == BatchLayout::kPages)
     return smaller(31 - __clz(args.sequences.page_tokens), log2_of(Config::kTileK));
   return log2_of(Config::kTileK);
 }
@@ -27,7 +27,7 @@ __device__ __forceinline__ int box_shift_of(const Args& args) {
 template <class Config, class Args, class Message>
 __device__ __forceinline__ int page_of_lane(const Args& args, const SequenceTile& row,
                                             const Message& step) {
-  if constexpr (batch_layout<Config>(0) != BatchLayout::kPages) return 0;
+  if constexpr (batch_layout<Config>() != BatchLayout::kPages) return 0;
   constexpr int kStepTiles = WgmmaShape<Config>::kStepTiles;
   const int page_shift = 31 - __clz(args.sequences.page_tokens);
   const int box_shift = box_shift_of<Config>(args);
@@ -53,7 +53,7 @@ struct SequenceRows {
 /// Keys in pages are not cut: what lies behind the last one is never visible.
 template <class Config, class Args>
 __device__ __forceinline__ SequenceRows keys_of_sequence(const Args& args, int b, int head) {
-  if constexpr (batch_layout<Config>(0) == BatchLayout::kPages) {
+  if constexpr (batch_layout<Config>() == BatchLayout::kPages) {
     return {&args.maps.k, &args.maps.k, head};
   } else {
     const TensorMap* own = maps_of_sequence(args, b) + kSequenceKeys;
@@ -63,7 +63,7 @@ __device__ __forceinline__ SequenceRows keys_of_sequence(const Args& args, int b
 template <class Config, class Args>
 __device__ __forceinline__ SequenceRows values_of_sequence(const Args& args, int b, int head) {
   const TensorMap* own = maps_of_sequence(args, b) + kSequenceValues;
-  if constexpr (batch_layout<Config>(0) == BatchLayout::kPages) {
+  if constexpr (batch_layout<Config>() == BatchLayout::kPages) {
     return {&args.maps.v, own, head};
   } else {
     return {own, own, head};
@@ -75,7 +75,7 @@ template <class Config, class Args>
 __device__ __forceinline__ void acquire_maps(const Args& args, int b) {
   const TensorMap* own = maps_of_sequence(args, b);
   acquire_map(own[kSequenceQueries]);
-  if constexpr (batch_layout<Config>(0) == BatchLayout::kSequences) acquire_map(own[kSequenceKeys]);
+  if constexpr (batch_layout<Config>() == BatchLayout::kSequences) acquire_map(own[kSequenceKeys]);
   acquire_map(own[kSequenceValues]);
 }
 
@@ -129,7 +129,7 @@ __device__ __forceinline__ void load_sequence_step(const Args& args, const Seque
                                                    const Message& step, int page_of_lane, int n_k,
                                                    u32 slot, Mbarrier full, int warp) {
   constexpr int kWarps = WgmmaShape<Config>::kProducerWarps, kTokens = Config::kTileK;
-  constexpr bool kHasPages = batch_layout<Config>(0) == BatchLayout::kPages;
+  constexpr bool kHasPages = batch_layout<Config>() == BatchLayout::kPages;
   if (warp == 0 && elect_one()) {
     if (step.tiles[0].exists()) {
       full.arrive_expecting(Slot::kBytes);
