@@ -3,26 +3,16 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <map>
 
-#include "cache/checksum.hpp"
 #include "cache/entry_format.hpp"
+#include "cache/table_file.hpp"
 
 namespace lacuna::cache {
 namespace {
 
-constexpr std::array<char, 8> kBundleMagic = {'L', 'A', 'C', 'U', 'N', 'A', 'K', '\n'};
-constexpr std::uint32_t kBundleVersion = 1;
-
-struct BundleHeader {
-  std::array<char, 8> magic = kBundleMagic;
-  std::uint32_t version = kBundleVersion;
-  std::uint32_t entry_count = 0;
-  std::uint64_t file_bytes = 0;
-  std::uint64_t checksum = 0;
-};
-static_assert(sizeof(BundleHeader) == 32, "no padding: the struct is the format");
+constexpr TableHeader kBundleHeader{.magic = {'L', 'A', 'C', 'U', 'N', 'A', 'K', '\n'},
+                                    .version = 1};
 
 struct BundleRow {
   std::array<char, 64> sha256{};  ///< hex digits
@@ -32,47 +22,26 @@ static_assert(sizeof(BundleRow) == 80, "no padding: the struct is the format");
 
 std::string_view name_of(const BundleRow& row) { return {row.sha256.data(), row.sha256.size()}; }
 
-std::string bytes_of(const BundleHeader& header, const std::vector<BundleRow>& rows) {
-  std::string bytes(reinterpret_cast<const char*>(&header), sizeof(header));
-  bytes.append(reinterpret_cast<const char*>(rows.data()), rows.size() * sizeof(BundleRow));
-  return bytes;
-}
-
-/// As if the header's own field were zero.
-std::uint64_t bundle_checksum(BundleHeader header, const std::vector<BundleRow>& rows) {
-  header.checksum = 0;
-  return checksum(bytes_of(header, rows));
-}
-
-/// In order, no key twice, and without gaps from the end of the table to the end of the file.
-bool is_in_order(const BundleHeader& header, const std::vector<BundleRow>& rows) {
-  std::uint64_t offset = sizeof(BundleHeader) + rows.size() * sizeof(BundleRow);
-  for (std::size_t n = 0; n < rows.size(); ++n) {
-    if (n > 0 && name_of(rows[n - 1]) >= name_of(rows[n])) return false;
-    if (rows[n].offset != offset || rows[n].bytes > header.file_bytes - offset) return false;
-    offset += rows[n].bytes;
-  }
-  return offset == header.file_bytes;
+bool has_ascending_names(const std::vector<BundleRow>& rows) {
+  const auto is_out_of_order = [](const BundleRow& a, const BundleRow& b) {
+    return name_of(a) >= name_of(b);
+  };
+  return std::ranges::adjacent_find(rows, is_out_of_order) == rows.end();
 }
 
 /// `bytes` are at least a header. Fills `rows` as far as the header can be believed.
 std::string find_bundle_damage(std::string_view bytes, std::vector<BundleRow>& rows) {
-  BundleHeader header;
-  std::memcpy(&header, bytes.data(), sizeof(header));
-  if (header.magic != kBundleMagic) return "not a bundle of kernels (magic differs)";
-  if (header.version != kBundleVersion) return "another version of the format";
+  const TableHeader header = read_header(bytes);
+  if (header.magic != kBundleHeader.magic) return "not a bundle of kernels (magic differs)";
+  if (header.version != kBundleHeader.version) return "another version of the format";
   if (header.file_bytes != bytes.size()) {
     return "expected " + std::to_string(header.file_bytes) + " bytes, as the header says, got " +
            std::to_string(bytes.size());
   }
-  const std::string_view behind_header = bytes.substr(sizeof(BundleHeader));
-  if (header.entry_count > behind_header.size() / sizeof(BundleRow)) return "its table is cut off";
-  rows.resize(header.entry_count);
-  if (!rows.empty()) {
-    std::memcpy(rows.data(), behind_header.data(), rows.size() * sizeof(BundleRow));
-  }
-  if (header.checksum != bundle_checksum(header, rows)) return "checksum of the header differs";
-  return is_in_order(header, rows) ? "" : "its table is inconsistent";
+  if (!read_table(bytes, header, rows)) return "its table is cut off";
+  if (header.checksum != table_checksum(header, rows)) return "checksum of the header differs";
+  const bool is_consistent = has_ascending_names(rows) && is_gapless(header, rows);
+  return is_consistent ? "" : "its table is inconsistent";
 }
 
 }  // namespace
@@ -83,7 +52,7 @@ std::string encode_bundle(const std::vector<Entry>& entries) {
     contents.emplace(sha256_hex(entry.key_text), encode_entry(entry));
   }
   std::vector<BundleRow> rows;
-  std::uint64_t offset = sizeof(BundleHeader) + contents.size() * sizeof(BundleRow);
+  std::uint64_t offset = end_of_table<BundleRow>(contents.size());
   for (const auto& [sha256, bytes] : contents) {
     BundleRow& row = rows.emplace_back();
     std::ranges::copy(sha256, row.sha256.begin());
@@ -91,18 +60,14 @@ std::string encode_bundle(const std::vector<Entry>& entries) {
     row.bytes = bytes.size();
     offset += bytes.size();
   }
-  BundleHeader header;
-  header.entry_count = static_cast<std::uint32_t>(rows.size());
-  header.file_bytes = offset;
-  header.checksum = bundle_checksum(header, rows);
-  std::string bundle = bytes_of(header, rows);
+  std::string bundle = encode_table(kBundleHeader, rows, offset);
   for (const auto& [sha256, bytes] : contents) bundle += bytes;
   return bundle;
 }
 
 ReadBundle read_bundle(std::string_view bytes) {
   ReadBundle result;
-  if (bytes.size() < sizeof(BundleHeader)) {
+  if (bytes.size() < sizeof(TableHeader)) {
     result.damage = "shorter than a header";
     return result;
   }

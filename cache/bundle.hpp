@@ -21,7 +21,7 @@ namespace lacuna::cache {
 /// Of entries with one key the first is kept.
 std::string encode_bundle(const std::vector<Entry>& entries);
 
-/// A view of bytes that belong to somebody else.
+/// A view of the caller's bytes.
 struct Bundle {
   struct Item {
     std::string sha256;  ///< of the key

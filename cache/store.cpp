@@ -90,7 +90,7 @@ void Store::State::warn_once(std::atomic<bool>& warned, const std::string& what,
   options.warn("cache directory " + options.directory + ": " + what + "; " + consequence);
 }
 
-/// Of the directory or a folder in it: nothing there is used from now on.
+/// From now on nothing in the directory is used.
 void Store::State::distrust(const std::string& reason) {
   memory_only = true;
   warn_once(warned_directory, reason, "compiled kernels are kept in memory only");
@@ -196,9 +196,12 @@ std::string Store::State::write(int directory, const Key& key, const std::string
 void Store::State::evict_if_over_cap(int directory, std::uint64_t new_bytes) {
   {
     const std::lock_guard lock(mutex);
-    if (disk_bytes && (*disk_bytes += new_bytes) <= options.byte_cap) return;
+    if (disk_bytes) {
+      *disk_bytes += new_bytes;
+      if (*disk_bytes <= options.byte_cap) return;
+    }
   }
-  // If somebody else is at it, it need not be done twice. Where there are no locks, it may be.
+  // One process at a time is enough. Without locks, two may evict at once, which does no harm.
   const NodeLock sole = locks.try_acquire("evict");
   if (sole.is_busy()) return;
   const Eviction eviction = evict(directory, options.byte_cap);

@@ -93,8 +93,8 @@ class Store {
   Obtained obtain(const Key& key, const std::function<std::optional<Entry>()>& build,
                   std::chrono::milliseconds patience = std::chrono::seconds(5));
 
-  /// The driver refused the entry: forget and remove it; of a bundle it is passed over from now on,
-  /// and what is built in its place goes the way of all others. Releases the lock that obtain()
+  /// The driver refused the entry: forgets and removes it. An entry of a bundle is skipped from now
+  /// on, and what is built in its place is stored like any other. Releases the lock that obtain()
   /// kept.
   void reject(const Key& key);
 
@@ -102,11 +102,11 @@ class Store {
   const std::string& directory() const;
   StoreCounters counters() const;
   std::vector<EntryInfo> list() const;  ///< verifies each entry; sorted by path
-  /// Removes all entries, and what any writer of any host has left unfinished (a writer that is at
-  /// it keeps its kernel in memory); returns bytes freed.
+  /// Removes all entries and all unfinished files of any host (a writer whose file is removed keeps
+  /// its kernel in memory); returns bytes freed.
   std::uint64_t clear();
-  /// Removes the least recently used entries until the rest fits, and what dead writers left
-  /// unfinished; returns bytes freed.
+  /// Removes the least recently used entries until the rest fits, and unfinished files of dead
+  /// writers; returns bytes freed.
   std::uint64_t prune(std::uint64_t byte_cap);
 
  private:

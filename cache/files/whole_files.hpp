@@ -29,7 +29,7 @@ std::vector<std::string> names_in(int folder, bool hidden);
 /// Removes a file if it belongs to this user.
 bool remove_own_file(int folder, const std::string& name);
 
-enum class Sweep {
+enum class Sweep : std::uint8_t {
   kAbandoned,  ///< not written to for an hour, by another host for a day: their writers are gone
   kAll,
 };

@@ -57,7 +57,7 @@ class SegmentReader {
  private:
   void warn(const std::string& what) { reading_.warnings.push_back(shown_ + ": " + what); }
 
-  /// One that is gone says nothing: what it held has been published anew.
+  /// A segment that has vanished is no error: somebody has merged its records into a newer one.
   void read_one(const std::string& name, std::size_t& left_bytes) {
     const Opened file = open_file(folder_, name);
     if (file.is_absent()) return;
@@ -88,15 +88,15 @@ class SegmentReader {
   int folder_;
   std::string shown_;
   std::set<std::string> seen_;
-  std::size_t beyond_ = 0;  ///< segments that were too much
+  std::size_t beyond_ = 0;  ///< segments that exceeded the limit of bytes
   SegmentReading reading_;
 };
 
 }  // namespace
 
-/// A listing is no snapshot: segments that are merged meanwhile may be missed together with the new
-/// one. Two listings that agree have missed nothing: of a segment that vanished between them the
-/// second knows nothing.
+/// Listing a folder is not atomic: while segments are merged, a listing may miss the old ones and
+/// the new one. So the folder is listed until two listings agree: a segment that vanished between
+/// them would be missing in the second.
 SegmentReading read_segments(int folder, const std::string& shown) {
   SegmentReader reader(folder, shown);
   std::vector<std::string> before;
@@ -128,9 +128,9 @@ int publish_segment(int folder, const std::vector<StoredRecord>& records) {
     lines += print_stored_line(stored) + "\n";
     last_us = std::max(last_us, stored.added_us);
   }
-  if (lines.size() > kMostVariantBytes) return EFBIG;  // nobody would read it
+  if (lines.size() > kMostVariantBytes) return EFBIG;  // readers would skip it
   const int error = publish_file(folder, folder, segment_name(last_us), lines);
-  // Not every file system can flush a folder; that is no reason to give the file up.
+  // Some file systems cannot flush a folder; the file is there all the same.
   if (error == 0) ::fsync(folder);
   return error;
 }

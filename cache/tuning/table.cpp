@@ -32,6 +32,7 @@ void TuningTable::put(StoredRecord stored) {
 
 std::vector<StoredRecord> TuningTable::stored() const {
   std::vector<StoredRecord> all;
+  all.reserve(latest_.size());
   for (const auto& [subject, stored] : latest_) all.push_back(stored);
   std::ranges::stable_sort(all, {}, &StoredRecord::added_us);
   return all;

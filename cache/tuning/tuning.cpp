@@ -91,7 +91,7 @@ std::string append_variant(int root, const std::string& directory, const std::st
 
 }  // namespace
 
-TuningDatabase::TuningDatabase(std::string directory, std::string lock_directory)
+TuningDatabase::TuningDatabase(const std::string& directory, std::string lock_directory)
     : directory_(directory.empty() ? "" : absolute_path(directory)),
       lock_directory_(std::move(lock_directory)) {}
 
@@ -148,13 +148,13 @@ std::string TuningDatabase::append(const std::vector<TuningRecord>& records) con
   if (directory_.empty()) return kNoDirectory;
   std::map<std::string, std::vector<StoredRecord>> by_folder;
   for (const TuningRecord& record : records) {
-    if (const std::string problem = find_unwritable(record); !problem.empty()) return problem;
+    if (std::string problem = find_unwritable(record); !problem.empty()) return problem;
     by_folder[tuning_folder(record.hardware, record.variant)].push_back({record, 0});
   }
   const Opened root = open_root(directory_, true);
   if (!root.is_open()) return problem_in(directory_, root.reason());
   for (auto& [path, group] : by_folder) {
-    const std::string problem =
+    std::string problem =
         append_variant(root.descriptor.get(), directory_, path, std::move(group), lock_directory_);
     if (!problem.empty()) return problem;
   }
@@ -207,6 +207,7 @@ std::vector<std::string> drop_what_is_too_much(std::vector<TuningRecord>& record
   std::ranges::reverse(kept);
   records = std::move(kept);
   std::vector<std::string> warnings;
+  warnings.reserve(dropped.size());
   for (const auto& [path, count] : dropped)
     warnings.push_back(path + ": the first " + std::to_string(count) + " records beyond " +
                        std::to_string(kMostVariantBytes >> 20) + " MiB skipped");

@@ -18,7 +18,7 @@ class TuningDatabase {
  public:
   /// `directory`: of the cache; "": nothing is found and nothing can be written. `lock_directory`:
   /// as choose_lock_directory() says, "": without locks; they only save work.
-  TuningDatabase(std::string directory, std::string lock_directory);
+  TuningDatabase(const std::string& directory, std::string lock_directory);
 
   std::string path_of(const std::string& hardware, const std::string& variant) const;
 

@@ -23,8 +23,9 @@ std::string_view code_summary(Code code) {
     return summary;
 #include "compiler/diag/codes.def"
 #undef LACUNA_CODE
+    default:
+      return "";
   }
-  return "";
 }
 
 Explanation explanation_of(Code code) {
@@ -46,8 +47,9 @@ std::string_view code_subject(Code code) {
     return subject;
 #include "compiler/diag/codes.def"
 #undef LACUNA_CODE
+    default:
+      return "";
   }
-  return "";
 }
 
 namespace {

@@ -120,7 +120,7 @@ struct Neighbours {
   bool before = false, after = false;
 };
 
-void write_entry(CudaWriter& out, const Kernel& kernel, const Program& program,
+void write_entry(CudaWriter& out, const Kernel& kernel, const Program& program, bool each_sequence,
                  Neighbours overlaps) {
   out.line("extern \"C\" __global__ void __launch_bounds__(" +
            std::to_string(kernel.threads.value) + ", " +
@@ -130,7 +130,7 @@ void write_entry(CudaWriter& out, const Kernel& kernel, const Program& program,
   if (overlaps.after) out.line("  lacuna::admit_kernel_after();");
   const std::string call = "lacuna::" + std::string(kernel.function) + "<" + config_name(kernel) +
                            ", " + kernel.hooks + ">";
-  if (kernel.each_sequence) {
+  if (each_sequence) {
     out.line("  const Args own = lacuna::args_of_sequence<" + config_name(kernel) + ">(args);");
     out.line(std::string("  if (own.attend.n_q > 0") +
              (kernel.needs_keys ? " && own.attend.n_k > 0" : "") + ") " + call + "(own);");
@@ -158,14 +158,14 @@ void write_shared_includes(CudaWriter& out, BlockParts parts) {
   if (parts.wgmma) write_include(out, "pipeline/work_tile_schedule.cuh");
 }
 
-std::string kernel_text(const Kernel& kernel, Neighbours overlaps, const Plan& plan,
-                        const SpecDocument& document) {
+std::string kernel_text(const Kernel& kernel, bool each_sequence, Neighbours overlaps,
+                        const Plan& plan, const SpecDocument& document) {
   CudaWriter out(document);
   out.line("");
   write_include(out, kernel.header);
-  if (kernel.each_sequence) write_include(out, "pipeline/sequences.cuh");
+  if (each_sequence) write_include(out, "pipeline/sequences.cuh");
   write_config(out, kernel, plan.program);
-  write_entry(out, kernel, plan.program, overlaps);
+  write_entry(out, kernel, plan.program, each_sequence, overlaps);
   return out.take();
 }
 
@@ -195,8 +195,9 @@ CudaSource emit_cuda(const Plan& plan, const SpecDocument& document) {
   for (const Kernel& kernel : lowered.kernels) {
     const Neighbours neighbours{overlaps && &kernel != &lowered.kernels.front(),
                                 overlaps && &kernel != &lowered.kernels.back()};
-    source.kernels.push_back({kernel.name, entry_name(kernel, plan.program),
-                              kernel_text(kernel, neighbours, plan, document)});
+    source.kernels.push_back(
+        {kernel.name, entry_name(kernel, plan.program),
+         kernel_text(kernel, lowered.each_sequence, neighbours, plan, document)});
   }
   source.options = {"--gpu-architecture=" + plan.target.name, "-std=c++17", "-default-device"};
   return source;

@@ -17,7 +17,7 @@ namespace lacuna {
 namespace {
 
 /// Tiles are those of attend, or those that the predictor decides about.
-enum class Tiling { kAttend, kPredictor };
+enum class Tiling : std::uint8_t { kAttend, kPredictor };
 
 /// Variables are arguments of the hook, but for the lengths and the number of
 /// heads, which every hook finds in `args`.

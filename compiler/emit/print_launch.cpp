@@ -94,8 +94,8 @@ std::string print_map(const LaunchProgram& program, const TensorMapFields& map) 
     return source_text(program, program.fields[static_cast<std::size_t>(index)]);
   };
   const std::string panel = std::to_string(map.panel_elements);
-  const std::string begin = "  " + padded(std::to_string(map.offset), 4) + padded("map", 8) +
-                            padded("maps." + map.name + " ", 16) + "= ";
+  std::string begin = "  " + padded(std::to_string(map.offset), 4) + padded("map", 8) +
+                      padded("maps." + map.name + " ", 16) + "= ";
   const std::string end = ", heads, batch] by boxes of " + panel + " x " +
                           std::to_string(map.box_rows) + ", from " + field(map.data);
   switch (map.format) {

@@ -6,14 +6,9 @@
 #include <span>
 
 #include "compiler/expr/expr.hpp"
+#include "compiler/expr/scalar.hpp"
 
 namespace lacuna {
-
-union Scalar {
-  float f32;
-  std::int32_t i32;
-  bool boolean;
-};
 
 /// A parameter at run time, for the interpreter and the compiled CPU code; the device has as many
 /// extents and strides as it needs (templates/args/expr.cuh). Indices are clamped to

@@ -1,7 +1,8 @@
+#include "compiler/expr/fold.hpp"
+
 #include <algorithm>
 
 #include "compiler/expr/builder.hpp"
-#include "compiler/expr/parse.hpp"
 
 namespace lacuna {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "compiler/expr/interval_arithmetic.hpp"
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/print_expr.hpp"
 
 namespace lacuna {
 namespace {

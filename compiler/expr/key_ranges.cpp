@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "compiler/expr/along_tokens.hpp"
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/fold.hpp"
 
 namespace lacuna {
 namespace {

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <limits>
 
-#include "compiler/expr/evaluate.hpp"
 #include "compiler/expr/expr.hpp"
+#include "compiler/expr/scalar.hpp"
 
 namespace lacuna {
 

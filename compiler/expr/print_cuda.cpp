@@ -14,7 +14,7 @@ namespace lacuna {
 namespace {
 
 // Binding strength in C++, loosest first.
-enum Precedence {
+enum Precedence : std::uint8_t {
   kTernary,
   kLogicalOr,
   kLogicalAnd,

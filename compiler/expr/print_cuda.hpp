@@ -14,7 +14,7 @@ namespace lacuna {
 struct CudaNames {
   std::function<std::string(Variable)> variable;
   std::function<std::string(const ParamSymbol&)> parameter;
-  /// What stands for a node whose value is there already; "": nothing does.
+  /// The name of a variable that already holds the node's value; "" if there is none.
   std::function<std::string(std::int32_t node)> known = {};
   /// The lacuna::IntegerDivisor of a node whose reciprocal is there already; "": there is none.
   std::function<std::string(std::int32_t node)> divisor = {};

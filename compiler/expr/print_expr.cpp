@@ -1,10 +1,11 @@
 // Expr -> canonical text. Precedences come from the operator table; promotions are not written
 // where the operands imply them.
+#include "compiler/expr/print_expr.hpp"
+
 #include <cmath>
 
 #include "compiler/expr/expr_tables.hpp"
 #include "compiler/expr/number_text.hpp"
-#include "compiler/expr/parse.hpp"
 
 namespace lacuna {
 namespace {

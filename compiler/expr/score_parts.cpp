@@ -6,7 +6,7 @@
 
 #include "compiler/expr/along_tokens.hpp"
 #include "compiler/expr/builder.hpp"
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/fold.hpp"
 
 namespace lacuna {
 namespace {
@@ -21,6 +21,7 @@ class ScoreSplitter {
  public:
   explicit ScoreSplitter(const Expr& score) : parameters_(score.parameters) {
     std::vector<int> moved;
+    moved.reserve(score.nodes.size());
     for (const ExprNode& node : score.nodes)
       moved.push_back(copy(node, moved_children(node, moved)));
     collect(moved.back(), false);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/fold.hpp"
 
 namespace lacuna {
 namespace {

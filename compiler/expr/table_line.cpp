@@ -28,6 +28,7 @@ std::optional<TableLine> table_line(const Expr& formula) {
   if (formula.empty() || formula.root().op != ExprOp::kParameter) return std::nullopt;
   ExprBuilder builder;
   std::vector<int> moved;
+  moved.reserve(formula.nodes.size());
   for (const ExprNode& node : formula.nodes)
     moved.push_back(builder.copy(node, moved_children(node, moved)));
   const ExprNode element = builder[moved.back()];

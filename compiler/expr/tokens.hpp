@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "compiler/expr/expr_error.hpp"
 #include "compiler/expr/expr_tables.hpp"
-#include "compiler/expr/parse.hpp"
 
 namespace lacuna {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "compiler/expr/builder.hpp"
+#include "compiler/expr/expr_error.hpp"
 #include "compiler/expr/expr_tables.hpp"
-#include "compiler/expr/parse.hpp"
 
 namespace lacuna {
 

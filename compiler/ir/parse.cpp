@@ -99,6 +99,7 @@ int read_operand(ParseContext& context) {
   const auto found = context.values.find(name);
   if (found != context.values.end()) return found->second;
   std::vector<std::string> known;
+  known.reserve(context.values.size());
   for (const auto& [value, id] : context.values) known.push_back(value);
   const std::string nearest = nearest_word(name, known);
   reader.fail(

@@ -18,6 +18,7 @@
 #include "compiler/diag/diagnostic.hpp"
 #include "compiler/expr/expr.hpp"
 #include "compiler/expr/interval.hpp"
+#include "compiler/ir/build_options.hpp"
 #include "compiler/spec/spec.hpp"
 
 namespace lacuna {
@@ -292,16 +293,6 @@ struct Node {
   bool operator==(const Node&) const = default;
 };
 
-/// How the batch entries of a launch lie in memory:
-///   kUniform    all of one length: q [n_b, heads, n_q, d], k [n_b, heads_kv, n_k, d]
-///   kSequences  one behind the other, each of its own lengths: q [1, heads, tokens, d],
-///               k [1, heads_kv, tokens, d]
-///   kPages      queries as in kSequences; keys and values in pages that a table names:
-///               k [pages, heads_kv, page_tokens, d]
-/// Lengths and tables are tensors of the launch (lacuna_sequences of lacuna.h). In formulas b is
-/// the number of a sequence, and n_q, n_k, q and k are those of the sequence.
-enum class BatchLayout : std::uint8_t { kUniform, kSequences, kPages };
-
 struct Program {
   std::string name;
   int head_dim = 0;
@@ -318,36 +309,6 @@ bool operator==(const Program& a, const Program& b);
 
 /// Equal programs have equal hashes, in every process.
 std::uint64_t hash_program(const Program& program);
-
-/// Tiles that a measurement found best, for what the spec leaves open; 0 and nullopt: not measured.
-/// Values that the spec or the target does not allow are passed over.
-struct TunedTiles {
-  int tile_q = 0, tile_k = 0, stages = 0;
-  std::optional<TileOrder> order;
-  std::string record;  ///< where it comes from, as `explain` shows it: one clause
-  int split_kv = 0;
-};
-
-/// The families of `attend`: mma.sync on every target, wgmma where the target has it.
-enum class AttendFamily : std::uint8_t { kMma, kWgmma };
-std::string_view name_of(AttendFamily);
-
-/// What the caller fixes when compiling.
-struct BuildOptions {
-  int head_dim = 128;
-  DType dtype = DType::kBF16;
-  BatchLayout batch = BatchLayout::kUniform;
-  std::optional<TunedTiles> tuned{};
-  /// For comparisons: only this family; an error where it cannot be.
-  std::optional<AttendFamily> family{};
-  /// How far down the ladder of passes/relief.hpp the plan is to be: 0 asks for the fastest kernel,
-  /// more for one that takes fewer registers.
-  int relief = 0;
-  /// For a rank of a group: formulas see where its queries and heads stand in the whole problem
-  /// (ir/shift_positions.hpp).
-  bool positions = false;
-  int head_dim_v = 0;  ///< of v and o; 0: the spec's first, else head_dim
-};
 
 /// VariantSpec -> Program; adds diagnostics if the spec does not allow the head dim or dtype.
 Program build_program(const SpecDocument& document, const BuildOptions& options,
@@ -368,11 +329,6 @@ void verify_program(const Program& program, Diagnostics& diagnostics);
 
 /// The words of all those rules.
 std::vector<std::string_view> verifier_rules();
-
-/// Elements of a row of v and o.
-constexpr int value_dim(const Program& program) {
-  return program.head_dim_v > 0 ? program.head_dim_v : program.head_dim;
-}
 
 /// The one attend op of a verified program.
 const Attend& attend_of(const Program& program);

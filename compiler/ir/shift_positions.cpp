@@ -151,6 +151,7 @@ Program shift_positions(Program program, Diagnostics& diagnostics) {
   const auto indices = append_params(needed, program, diagnostics);
   if (!indices) return program;
   std::vector<ParamSymbol> parameters;
+  parameters.reserve(program.params.size());
   for (const ParamSpec& param : program.params) parameters.push_back(param.symbol);
   visit([&](Expr& expr, bool in_attend) {
     expr = shift_formula(expr, in_attend, *indices, parameters);

@@ -89,8 +89,8 @@ bool inputs_distinct(const Program& program) {
   return distinct_identifiers(names, [](std::string_view name) { return name; });
 }
 
-/// Where one tensor is permuted all are, nothing but permute reads them as they were, and results
-/// are put back.
+/// If one tensor is permuted, all are; only `permute` reads them in the caller's order, and results
+/// return to it.
 bool one_token_order(const Program& program) {
   if (count<Permute>(program) == 0) return count<Unpermute>(program) == 0;
   const auto is_caller_tensor = [&](int id) {

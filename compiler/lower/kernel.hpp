@@ -64,9 +64,7 @@ struct Kernel {
   std::vector<NamedSize> sizes = {};
   std::vector<Argument> arguments = {};  ///< of its own and of all kernels behind it
   bool decides = false;                  ///< KernelLaunch::decides
-  /// The grid and the slots are those of one sequence of a batch, at the most that it may have.
-  bool each_sequence = false;
-  bool needs_keys = true;  ///< of a sequence without keys there is nothing to do
+  bool needs_keys = true;                ///< of a sequence without keys there is nothing to do
 };
 using Kernels = std::vector<Kernel>;
 void append_kernels(Kernels& all, Kernels some);

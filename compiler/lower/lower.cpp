@@ -76,7 +76,6 @@ LoweredPlan lower_plan(const Plan& plan) {
                    .sequences = plan.program.batch != BatchLayout::kUniform,
                    .predict = has_stages(plan.program)};
   lowered.each_sequence = lowered.parts.sequences && !packs_heads(plan);
-  for (Kernel& kernel : lowered.kernels) kernel.each_sequence = lowered.each_sequence;
   lowered.sizes = attend_sizes(plan);
   if (lowered.parts.predict) {
     for (NamedSize& size : predict_sizes(plan.program)) lowered.sizes.push_back(std::move(size));

@@ -26,7 +26,8 @@ struct LoweredPlan {
   std::vector<Slot> slots;  ///< of the workspace, each once, in their order in memory
   std::vector<NamedSize> sizes;
   BlockParts parts;
-  bool each_sequence = false;  ///< LaunchProgram::each_sequence
+  /// Grids and slots are those of one sequence of a batch, at the most that it may have.
+  bool each_sequence = false;
   /// Reports of the caller's that each launch fills with zeros.
   std::vector<TensorRole> cleared;
 };

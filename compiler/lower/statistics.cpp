@@ -1,6 +1,8 @@
 // smooth, quantise_values: what is known of all tokens of a head at once, channel by channel: the
 // means of q and k that smoothing subtracts, and the scales of v. A kernel leaves partial results
 // of some tokens each, which a second one brings together in order.
+#include <utility>
+
 #include "compiler/lower/block.hpp"
 #include "compiler/lower/config.hpp"
 #include "compiler/lower/lower.hpp"
@@ -30,7 +32,7 @@ Kernels statistics_kernels(const Plan& plan, Tensor tensor, const StatisticsName
   const bool decides = is_mean && !quantises_attend(plan.program);
   const std::string tokens = std::to_string(kStatisticsTokens);
   Kernel partial{.name = names.partial,
-                 .because = because,
+                 .because = std::move(because),
                  .header = kStatisticsHeader,
                  .function = "token_statistics",
                  .config = {tensor_field(tensor)},

@@ -172,7 +172,7 @@ Chosen<TileOrder> choose_order(const PassContext& context, const TileRequest& re
   Chosen<TileOrder> order = chosen(choice, usual, "keys as they lie in memory");
   const TunedTiles* tuned = context.tuned;
   if (tuned == nullptr || !tuned->order || request.gathers) return order;
-  if (!choice.is_auto() && std::ranges::count(choice.values, *tuned->order) == 0) return order;
+  if (!choice.admits(*tuned->order)) return order;
   order.value = *tuned->order;
   note_tuned(*tuned, choice, order);
   return order;
@@ -197,7 +197,7 @@ Chosen<int> choose_split_kv(const PassContext& context, const TileRequest& reque
   Chosen<int> split = chosen(choice, usual, "a row is one block's where nothing was measured");
   const TunedTiles* tuned = context.tuned;
   if (tuned == nullptr || tuned->split_kv == 0) return split;
-  if (!choice.is_auto() && std::ranges::count(choice.values, tuned->split_kv) == 0) return split;
+  if (!choice.admits(tuned->split_kv)) return split;
   split.value = tuned->split_kv;
   note_tuned(*tuned, choice, split);
   return split;
@@ -214,7 +214,7 @@ void note_loader(const PassContext& context, const TileRequest& request) {
   plan = chosen(choice, loader,
                 request.gathers ? "columns of " + std::to_string(request.keep_k) + " keys"
                                 : "runs on every target");
-  if (!choice.is_auto() && std::ranges::count(choice.values, loader) == 0)
+  if (!choice.admits(loader))
     plan = {loader, Origin::kDerived, "every visible key is kept: there is nothing to gather"};
 }
 

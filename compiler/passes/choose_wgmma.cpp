@@ -114,12 +114,12 @@ std::string objection(const WgmmaShape& shape, const TileRequest& request) {
     return text("tile.q", shape.tile_q) + "three warpgroups have no registers for 8-bit operands";
   if (shape.tile_q == kWideBlockRows && shape.splits_kv)
     return text("tile.q", shape.tile_q) + "three warpgroups have no registers for partial results";
-  if (shape.splits_kv && shape.value_dim() % kPanelElements != 0)
+  if (shape.splits_kv && value_dim(shape) % kPanelElements != 0)
     return "tile.split_kv: partial results are of whole panels, head_dim_v is " +
-           std::to_string(shape.value_dim());
+           std::to_string(value_dim(shape));
   if (shape.tile_q == kWideBlockRows && shape.gathers)
     return text("tile.q", shape.tile_q) + "a producer that gathers has the registers of a third";
-  if (!warps.is_auto() && std::ranges::count(warps.values, shape.warps()) == 0)
+  if (!warps.admits(shape.warps()))
     return text("tile.warps", warps.values.front()) + "two warpgroups have 8";
   if (std::string against = tile_k_objection(shape); !against.empty())
     return text("tile.k", shape.tile_k) + against;

@@ -1,6 +1,6 @@
 // Drops ops whose results nobody reads: neither the caller (o, lse) nor another op that is kept.
-// Values are numbered anew; names stay. An operand that its formula no longer reads is let go
-// first.
+// Values are renumbered; names stay. Before that, operands that their formula no longer reads are
+// removed.
 #include "compiler/passes/eliminate_dead_ops.hpp"
 
 #include <algorithm>

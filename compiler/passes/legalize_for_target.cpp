@@ -123,7 +123,7 @@ void check_once(const Program& program, const PassContext& context, const char* 
   d.helps.emplace_back("the same in both steps, or compile for the target cpu");
 }
 
-/// What steps make of tokens beside attend.
+/// Tokens are prepared once, so two steps that want different forms of them are refused.
 void check_steps(const Program& program, const PassContext& context) {
   if (predict_steps(program).size() < 2) return;
   check_once<Summarise>(program, context, "summaries");

@@ -100,7 +100,7 @@ std::optional<TileViolation> check_shape(const TileShape& shape, const Choice<in
                              std::to_string(shape.tile_k) + ": sizes must be multiples of 16",
                          "one mma multiplies 16 query rows with keys in steps of 16", "/tile"};
   }
-  if (!warps.is_auto() && std::ranges::count(warps.values, shape.warps()) == 0) {
+  if (!warps.admits(shape.warps())) {
     return TileViolation{Code::kTileShape,
                          "tile.warps: expected " + std::to_string(shape.warps()) +
                              " for tile.q = " + std::to_string(shape.tile_q) + ", got " +
@@ -187,7 +187,7 @@ std::optional<TileShape> tuned_shape(const TunedTiles* tuned, const TileSpec& sp
                                      TileShape usual) {
   if (tuned == nullptr) return std::nullopt;
   const auto allows = [](const Choice<int>& choice, int value) {
-    return value > 0 && (choice.is_auto() || std::ranges::count(choice.values, value) > 0);
+    return value > 0 && choice.admits(value);
   };
   TileShape shape = usual;
   if (tuned->stages > 0) shape.stages = tuned->stages;

@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "compiler/spec/enum_names.hpp"
 #include "compiler/spec/spec.hpp"
 
 namespace lacuna {
@@ -133,27 +134,6 @@ inline constexpr std::array kColumnWidths{1, 8};
 inline constexpr std::array kLegalEstimateBits{4, 8, 16, 32};
 inline constexpr std::array kLegalComputeBits{8, 16};
 
-// Names of enumerators, in their order. A field may offer only the first of them.
-inline constexpr std::array<std::string_view, 3> kDTypeNames{"bf16", "f16", "f32"};
-inline constexpr std::array<std::string_view, 2> kParamTypeNames{"f32", "i32"};
-inline constexpr std::array<std::string_view, 3> kGateScopeNames{"warp", "tile", "warpgroup"};
-inline constexpr std::array<std::string_view, 2> kTileOrderNames{"ascending", "descending"};
-inline constexpr std::array<std::string_view, 3> kLoaderNames{"cp_async", "gather", "tma"};
-inline constexpr std::array<std::string_view, 3> kSkipNames{"v_load", "exp", "pv"};
-inline constexpr std::array<std::string_view, 1> kMaskNames{"external"};
-inline constexpr std::array<std::string_view, 2> kSideNames{"q", "k"};
-inline constexpr std::array<std::string_view, 2> kHeadsNames{"own", "shared"};
-inline constexpr std::array<std::string_view, 2> kReduceNames{"max", "sum"};
-inline constexpr std::array<std::string_view, 2> kLseBaseNames{"e", "2"};
-inline constexpr std::array<std::string_view, 2> kWeightsNames{"softmax", "sigmoid"};
-inline constexpr std::array<std::string_view, 5> kNormaliseNames{"none", "softmax", "lse",
-                                                                 "previous_lse", "row_max"};
-inline constexpr std::array<std::string_view, 3> kQuantGroupNames{"block", "warp", "thread"};
-inline constexpr std::array<std::string_view, 2> kSimilarityNames{"cosine", "gram_max"};
-inline constexpr std::array<std::string_view, 5> kCalibrateNames{"none", "bisect", "grid", "halve",
-                                                                 "kept_tiles"};
-inline constexpr std::array<std::string_view, 6> kTokenOrderNames{
-    "none", "external", "hilbert", "row_major", "column_major", "time_major"};
 inline constexpr std::span<const std::string_view> kTokenOrders(kTokenOrderNames);
 
 }  // namespace lacuna

@@ -49,7 +49,7 @@ Json param_json(const SpecField& field, const ParamSpec& param) {
 }
 
 Json permute_json(const PermuteSpec& permute) {
-  const std::string name(name_of(permute.order));
+  std::string name(name_of(permute.order));
   if (permute.order == TokenOrder::kNone) return nullptr;
   if (permute.order == TokenOrder::kExternal) return name;
   Json object = Json::object();

@@ -27,8 +27,8 @@ Json bound_json(const SpecField& field) {
 }
 
 Json integer_json(const SpecField& field) {
-  const Json values = {{"type", "integer"},
-                       {"enum", std::vector<int>(field.values.begin(), field.values.end())}};
+  Json values = {{"type", "integer"},
+                 {"enum", std::vector<int>(field.values.begin(), field.values.end())}};
   if (field.maximum == 0) return values;
   Json range = {{"type", "integer"},
                 {"minimum", static_cast<int>(field.minimum)},

@@ -1,7 +1,6 @@
 #include "compiler/spec/spec.hpp"
 
-#include "compiler/expr/expr_tables.hpp"
-#include "compiler/spec/fields.hpp"
+#include "compiler/spec/enum_names.hpp"
 
 namespace lacuna {
 
@@ -10,6 +9,14 @@ std::vector<ParamSymbol> VariantSpec::param_symbols() const {
   symbols.reserve(params.size());
   for (const ParamSpec& param : params) symbols.push_back(param.symbol);
   return symbols;
+}
+
+std::vector<const PredictorSpec*> VariantSpec::steps() const {
+  std::vector<const PredictorSpec*> all;
+  if (!predictor) return all;
+  for (const PredictorSpec& step : predictor->before) all.push_back(&step);
+  all.push_back(&*predictor);
+  return all;
 }
 
 std::string_view name_of(DType dtype) { return kDTypeNames[static_cast<std::size_t>(dtype)]; }
@@ -25,14 +32,6 @@ std::string_view name_of(Weights weights) {
   return kWeightsNames[static_cast<std::size_t>(weights)];
 }
 std::string_view name_of(LseBase base) { return kLseBaseNames[static_cast<std::size_t>(base)]; }
-std::vector<const PredictorSpec*> VariantSpec::steps() const {
-  std::vector<const PredictorSpec*> all;
-  if (!predictor) return all;
-  for (const PredictorSpec& step : predictor->before) all.push_back(&step);
-  all.push_back(&*predictor);
-  return all;
-}
-
 std::string_view name_of(Normalise normalise) {
   return kNormaliseNames[static_cast<std::size_t>(normalise)];
 }

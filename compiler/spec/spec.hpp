@@ -3,6 +3,7 @@
 // reference docs.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -25,6 +26,9 @@ template <class T>
 struct Choice {
   std::vector<T> values;
   bool is_auto() const { return values.empty(); }
+  bool admits(const T& value) const {
+    return is_auto() || std::ranges::find(values, value) != values.end();
+  }
   bool operator==(const Choice&) const = default;
 };
 
@@ -43,11 +47,11 @@ enum class SummaryKind : std::uint8_t {
   kAntidiagonal,  ///< "antidiagonal(8)": cells of 8 tokens; dot(r, c) = sum over s of q[r*8 + 7-s]
                   ///< . k[c*8 + s], divided by 8: that of the antidiagonal of their 8 x 8 logits
                   ///< (XAttention); missing tokens of the last cell count as 0
-  kLast,    ///< "last(64)": the last min(64, n_q) query tokens, for every tile (MInference)
-  kMinMax,  ///< "min_max": bounds of the tile's keys, the smallest and the largest of each
-            ///< element; dot(r, c) = sum of max(q[d] * smallest[d], q[d] * largest[d]), which
-            ///< bounds the products of all of them (Quest)
-  kStride,  ///< "stride(16)": the tile's query tokens whose number is a multiple of 16
+  kLast,          ///< "last(64)": the last min(64, n_q) query tokens, for every tile (MInference)
+  kMinMax,        ///< "min_max": bounds of the tile's keys, the smallest and the largest of each
+                  ///< element; dot(r, c) = sum of max(q[d] * smallest[d], q[d] * largest[d]), which
+                  ///< bounds the products of all of them (Quest)
+  kStride,        ///< "stride(16)": the tile's query tokens whose number is a multiple of 16
 };
 /// Whose tokens a summary can be of.
 enum class SummarySide : std::uint8_t { kQueries, kKeys };

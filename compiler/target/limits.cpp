@@ -33,9 +33,9 @@ int vote_bytes(const TileShape& shape) {
 }  // namespace
 
 int smem_bytes(const TileShape& shape) {
-  const int row_of_block = kElementBytes * std::max(shape.head_dim, shape.value_dim());
+  const int row_of_block = kElementBytes * std::max(shape.head_dim, value_dim(shape));
   const int keys = shape.stages * shape.qk_bits / 8 * shape.head_dim;
-  const int values = value_tiles(shape) * shape.v_bits / 8 * shape.value_dim();
+  const int values = value_tiles(shape) * shape.v_bits / 8 * value_dim(shape);
   return shape.tile_q * row_of_block + shape.tile_k * (keys + values) + vote_bytes(shape);
 }
 
@@ -44,10 +44,10 @@ std::string smem_formula(const TileShape& shape) {
   const std::string q = text_of(shape.tile_q), k = text_of(shape.tile_k);
   const std::string bytes = text_of(kElementBytes), head_dim = text_of(shape.head_dim);
   std::string text;
-  if (shape.value_dim() != shape.head_dim) {
-    text = "(" + q + " * " + text_of(std::max(shape.head_dim, shape.value_dim())) + " + " + k +
+  if (value_dim(shape) != shape.head_dim) {
+    text = "(" + q + " * " + text_of(std::max(shape.head_dim, value_dim(shape))) + " + " + k +
            " * (" + text_of(shape.stages) + " * " + head_dim + " + " + text_of(value_tiles(shape)) +
-           " * " + text_of(shape.value_dim()) + ")) * " + bytes;
+           " * " + text_of(value_dim(shape)) + ")) * " + bytes;
   } else if (shape.has_8_bits()) {
     text = "(" + q + " * " + bytes + " + " + k + " * (" + text_of(shape.stages) + " * " +
            text_of(shape.qk_bits / 8) + " + " + text_of(value_tiles(shape)) + " * " +
@@ -70,7 +70,7 @@ std::string estimate_smem_formula(int rows, int head_dim) {
 }
 
 int registers_estimate(const TileShape& shape) {
-  const int o = kWarpRows * shape.value_dim() / kWarpThreads;
+  const int o = kWarpRows * value_dim(shape) / kWarpThreads;
   const int s = kWarpRows * shape.tile_k / kWarpThreads;
   const int p = s * shape.v_bits / 32;  // as elements of V, packed
   const int rows = kWarpRows * shape.head_dim / kWarpThreads;

@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "compiler/ir/build_options.hpp"
 #include "compiler/target/target.hpp"
 
 namespace lacuna {
@@ -19,12 +20,11 @@ inline constexpr int kPreparedTokens = 256;
 /// What the budget of a block depends on.
 struct TileShape {
   int tile_q = 0, tile_k = 0, stages = 0, head_dim = 0;
-  int head_dim_v = 0;             ///< of V and the output; 0: head_dim
+  int head_dim_v = 0;             ///< of V and the output, read by value_dim
   bool votes = false;             ///< a gate of scope tile: warps exchange their statistics
   bool values_on_demand = false;  ///< the gate skips v_load: V is never loaded ahead
   int qk_bits = 16, v_bits = 16;  ///< of the elements of Q and K, of V
   bool has_8_bits() const { return qk_bits == 8 || v_bits == 8; }
-  int value_dim() const { return head_dim_v > 0 ? head_dim_v : head_dim; }
   int warps() const { return tile_q / kWarpRows; }
   int threads() const { return warps() * kWarpThreads; }
 };

@@ -69,7 +69,7 @@ bool has_reference_formula(const Plan& plan) {
   return has_estimate(plan) && estimate_of(plan)->normalise == Normalise::kLse;
 }
 bool quantises_qk(const Plan& plan) { return plan.attend.qk_bits.value != 16; }
-/// Also where the target does not have what the spec asks for.
+/// Also true where the target lacks e4m3, so that the plan shows what replaces it.
 bool quantises_v(const Plan& plan) {
   return plan.attend.v_bits.value != 16 || plan.attend.v_bits.origin == Origin::kDerived;
 }

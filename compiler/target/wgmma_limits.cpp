@@ -20,7 +20,7 @@ int smem_bytes(const WgmmaShape& shape) {
   const int keys = shape.step_keys() * shape.stages * shape.qk_bits / 8;
   const int values = shape.step_keys() * shape.value_stages * shape.v_bits / 8;
   return control_bytes(shape) + (queries + keys) * padded_dim(shape.head_dim) +
-         values * padded_dim(shape.value_dim());
+         values * padded_dim(value_dim(shape));
 }
 
 std::string smem_formula(const WgmmaShape& shape) {
@@ -28,11 +28,11 @@ std::string smem_formula(const WgmmaShape& shape) {
   const std::string begin = text_of(control_bytes(shape)) + " + (" + text_of(shape.block_rows()) +
                             " * " + text_of(shape.query_buffers);
   const std::string end = ") * " + text_of(padded_dim(shape.head_dim));
-  if (shape.value_dim() != shape.head_dim) {
+  if (value_dim(shape) != shape.head_dim) {
     const std::string bytes = " * " + text_of(kOperandBytes);
     const std::string keys = " * " + text_of(shape.step_keys());
     return begin + " + " + text_of(shape.stages) + keys + end + bytes + " + " +
-           text_of(shape.value_stages) + keys + " * " + text_of(padded_dim(shape.value_dim())) +
+           text_of(shape.value_stages) + keys + " * " + text_of(padded_dim(value_dim(shape))) +
            bytes;
   }
   if (shape.qk_bits == 16 && shape.v_bits == 16) {

@@ -40,16 +40,15 @@ struct WgmmaShape {
   bool has_gate = false;
   bool splits_kv = false;    ///< results are partial: in f32, to addresses that take registers
   bool packs_heads = false;  ///< of sequences: rows are those of all heads of a KV head
-  int head_dim_v = 0;        ///< of V and the output; 0: head_dim
+  int head_dim_v = 0;        ///< of V and the output, read by value_dim
   int block_rows() const { return tile_q * work_tiles; }                         ///< queries
   int warpgroups() const { return block_rows() / kWarpgroupRows; }               ///< that compute
   int warps() const { return warpgroups() * kWarpgroupThreads / kWarpThreads; }  ///< that compute
   int threads() const { return (warpgroups() + 1) * kWarpgroupThreads; }
-  int value_dim() const { return head_dim_v > 0 ? head_dim_v : head_dim; }
   /// Keys whose scores fit a consumer's registers beside its rows of the output, and whose rows
   /// leave shared memory for two stages.
   int step_keys() const {
-    const bool fits = value_dim() <= 2 * kPanelElements && head_dim <= 3 * kPanelElements;
+    const bool fits = value_dim(*this) <= 2 * kPanelElements && head_dim <= 3 * kPanelElements;
     return fits && !has_terms && most_step_keys >= 128 ? 128 : 64;
   }
 };

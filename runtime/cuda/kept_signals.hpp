@@ -1,7 +1,7 @@
-// The handlers of the host while NVRTC is about. Its first compile in a process puts handlers of
-// its own in the place of those of SIGINT and SIGTERM, and SIGXFSZ is ignored meanwhile; its
-// handlers end the process with status 4 and no word. Afterwards it puts back the functions, but
-// not their flags and masks.
+// Protects the host's signal handlers while NVRTC compiles. The first compilation of a process
+// replaces the handlers of SIGINT and SIGTERM by ones that end the process with status 4 and no
+// message, and ignores SIGXFSZ. Afterwards NVRTC restores the functions, but not their flags and
+// masks.
 #pragma once
 
 #include <signal.h>
@@ -11,11 +11,12 @@
 
 namespace lacuna {
 
-/// While it lives, SIGINT and SIGTERM wait, as far as this thread and those that it starts can make
-/// them wait; in the end the host has its handlers back as they were, flags and masks included.
+/// Blocks SIGINT and SIGTERM in this thread, and in threads that it starts, for as long as it
+/// lives. Its destructor restores the host's handlers with their flags and masks.
 class KeptSignals {
  public:
-  /// `library`: path of the one whose handlers may stand where those of the host were.
+  /// `library`: path of NVRTC. A handler that lies elsewhere in the end is the host's own, and
+  /// stays.
   explicit KeptSignals(std::string library);
   ~KeptSignals();
   KeptSignals(const KeptSignals&) = delete;

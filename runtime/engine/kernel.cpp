@@ -176,7 +176,7 @@ bool prepare_for_gpu(KernelState& kernel, Diagnostics& diagnostics) {
   Diagnostics load_errors;
   bool loaded = load(kernel, built, load_errors);
   if (!loaded && built.hit) {
-    // Intact, yet refused by this driver: build it anew, once.
+    // Intact, but this driver refuses it: rebuild it once.
     engine.store->reject(built.key);
     engine.emit_event(
         "cache_warning",

@@ -23,18 +23,18 @@ struct RelievedBuild {
 
 using CompileSource = std::function<Compilation(const CudaSource&, Diagnostics&)>;
 
-/// The first plan that is compiled without complaint; else the one that spills least. Plans that
-/// differ in nothing from those before are left out. Nothing, with a diagnostic, if the source of
-/// the first cannot be compiled, or if `options` hold on to the wgmma family and it spills.
+/// The first plan that compiles without complaint; else the one that spills least. Rungs that do
+/// not change the plan are skipped. Returns nothing, with a diagnostic, if the first source cannot
+/// be compiled, or if `options` insist on the wgmma family and it spills.
 std::optional<RelievedBuild> build_relieved(const Plan& plan, const SpecDocument& document,
                                             const BuildOptions& options,
                                             const CompileSource& compile, Diagnostics& diagnostics);
 
-/// The plan of a later rung; nothing if it cannot be.
+/// The plan of a later rung; nothing if the target cannot have it.
 std::optional<Plan> relieved_plan(const SpecDocument& document, BuildOptions options, int relief,
                                   const Target& target);
 
-/// A note on speed: what differs from the plan that was the first choice, and what took registers.
+/// A note on speed: how the plan differs from the first choice, and what took the registers.
 Diagnostic relief_note(const SpecDocument& document, const Plan& first, const Plan& taken,
                        const std::vector<std::string>& complaints);
 

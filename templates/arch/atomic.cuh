@@ -15,8 +15,9 @@ __device__ __forceinline__ u32 take_number(u32* counter) {
   return before;
 }
 
-/// The same; what the warp wrote before is seen by who finds the count behind it, if each lane's
-/// writes came before a __syncwarp, and such a reader's reads come behind another.
+/// The same, and orders memory: a warp that reads the number after this one sees what this warp
+/// wrote before, if there is a __syncwarp between the writes and this call, and another between
+/// that warp's call and its reads.
 __device__ __forceinline__ u32 take_number_in_order(u32* counter) {
   u32 before;
   asm volatile("atom.global.acq_rel.gpu.add.u32 %0, [%1], 1;"

@@ -1,6 +1,6 @@
 // Barriers in shared memory that count arrivals of threads and bytes of copies (sm_90). A phase is
-// over when all expected arrivals and bytes have come; a waiter names the parity of the phase it
-// waits for, so that it may come late by less than two phases.
+// over when all expected arrivals and bytes have come. A waiter names only the parity of the phase
+// it waits for, so it must not be late by two phases or more.
 #pragma once
 
 #include "base/ints.cuh"

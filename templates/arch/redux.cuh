@@ -6,7 +6,7 @@
 
 namespace lacuna {
 
-/// Maximum over all lanes, here and not where one of them reads it.
+/// Maximum over all lanes. Volatile: computed here, not in a branch that reads it.
 __device__ __forceinline__ int max_over_lanes(int x) {
   int largest;
   asm volatile("redux.sync.max.s32 %0, %1, 0xffffffff;" : "=r"(largest) : "r"(x));

@@ -5,8 +5,8 @@
 
 namespace lacuna {
 
-/// Read anew by each call, for code that is seldom run: what follows from them is then worked out
-/// again instead of staying in registers from one use to the next.
+/// Each call reads the special register, for code that rarely runs: what is computed from it is
+/// then computed again instead of being kept in a register from one use to the next.
 __device__ __forceinline__ int block_index() {
   u32 index;
   asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(index));

@@ -146,8 +146,8 @@ __device__ __forceinline__ IntegerDivisor divisor_of(int d) {
   return {d, size == 0 ? 0u : guess, 31 - zeros};
 }
 
-// Where the quotient is negative, ~((|a| - 1) // |b|) rounds the right way. The reciprocal, which
-// is too small, asks for one more than is divided.
+// A negative quotient is ~((|a| - 1) // |b|), which rounds down. The reciprocal is
+// rounded down, so it multiplies one more than the dividend.
 __device__ __forceinline__ int floor_divide(int a, const IntegerDivisor& b) {
   const unsigned size = a < 0 ? 0u - static_cast<unsigned>(a) : static_cast<unsigned>(a);
   const int sign = ((a ^ b.value) & static_cast<int>(0u - size)) >> 31;

@@ -59,7 +59,7 @@ struct ShareWeights {
 template <class Config, class Hooks, class Args, class Shares>
 __device__ __forceinline__ float combined_sum(const Args& args, const CombinedRow& row,
                                               const Shares& shares) {
-  if constexpr (has_sink<Config>(0)) {
+  if constexpr (has_sink<Config>()) {
     const float sink = Hooks::sink(args, row.q, row.h, row.b);
     return with_sink(shares.sum, (sink - shares.reference) * kLog2E);
   } else {
@@ -70,12 +70,12 @@ __device__ __forceinline__ float combined_sum(const Args& args, const CombinedRo
 template <class Config, class Hooks, class Args, class Shares>
 __device__ __forceinline__ float combined_lse(const Args& args, const CombinedRow& row,
                                               const Shares& shares) {
-  if constexpr (has_sink<Config>(0)) {
+  if constexpr (has_sink<Config>()) {
     const float sink = Hooks::sink(args, row.q, row.h, row.b);
     const float log2_sum = log2_of_sum(shares.lse() * kLog2E, sink * kLog2E);
-    return lse_is_base_2<Config>(0) ? log2_sum : log2_sum * kLn2;
+    return lse_is_base_2<Config>() ? log2_sum : log2_sum * kLn2;
   } else {
-    return lse_is_base_2<Config>(0) ? shares.lse() * kLog2E : shares.lse();
+    return lse_is_base_2<Config>() ? shares.lse() * kLog2E : shares.lse();
   }
 }
 
@@ -89,7 +89,7 @@ __device__ __forceinline__ void combine_elements(const Args& args, const Combine
   const long long head = static_cast<long long>(row.b) * attend.n_h + row.h;
   const long long token = head * attend.n_q + row.q;
   const ShareWeights<SplitKv<Config>::kItems> shares(args.split.partial_lse + token, tokens);
-  constexpr int kHeadDim = head_dim_v<Config>(0);
+  constexpr int kHeadDim = head_dim_v<Config>();
   const float* partial = args.split.partial_o + token * kHeadDim + row.column;
   float o[kCombinedElements] = {};
 #pragma unroll
@@ -114,9 +114,9 @@ __device__ __forceinline__ void combine_elements(const Args& args, const Combine
 /// A block takes as many queries of a head as it has threads for.
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void combine_shares(const Args& args) {
-  constexpr int kRowThreads = head_dim_v<Config>(0) / kCombinedElements;
+  constexpr int kRowThreads = head_dim_v<Config>() / kCombinedElements;
   constexpr int kRows = Config::kThreads / kRowThreads;
-  static_assert(head_dim_v<Config>(0) % kCombinedElements == 0, "a row is whole threads");
+  static_assert(head_dim_v<Config>() % kCombinedElements == 0, "a row is whole threads");
   const int blocks = ceil_div(args.attend.n_q, kRows);
   const int head = block_index() / blocks;
   const int row = thread_index() / kRowThreads;

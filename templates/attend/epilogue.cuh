@@ -75,7 +75,7 @@ template <class Config, class Hooks, class Args, class Lane, class Rows>
 __device__ __forceinline__ void take_sinks(float (&sum)[2], const Args& args, int b,
                                            const Lane& lane, const Rows& rows, float to_log2,
                                            float range_log2) {
-  if constexpr (has_sink<Config>(0)) {
+  if constexpr (has_sink<Config>()) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const float sink = Hooks::sink(args, lane.q(r), lane.h(r), b) * kLog2E;
@@ -89,11 +89,11 @@ template <class Config, class Hooks, class Args, class Rows>
 __device__ __forceinline__ float written_lse(const Args& args, int b, int h, int q,
                                              const Rows& rows, int r, float sum, float to_log2,
                                              float range_log2) {
-  if constexpr (has_sink<Config>(0)) {
+  if constexpr (has_sink<Config>()) {
     const float of_keys = row_log2_sum(rows, r, sum, to_log2, range_log2);
     const float log2_sum = log2_of_sum(of_keys, Hooks::sink(args, q, h, b) * kLog2E);
-    return lse_is_base_2<Config>(0) ? log2_sum : log2_sum * kLn2;
-  } else if constexpr (lse_is_base_2<Config>(0)) {
+    return lse_is_base_2<Config>() ? log2_sum : log2_sum * kLn2;
+  } else if constexpr (lse_is_base_2<Config>()) {
     return row_log2_sum(rows, r, sum, to_log2, range_log2);
   } else {
     return row_lse(rows, r, sum, to_log2, range_log2);

@@ -6,40 +6,14 @@
 
 #include "arch/approx.cuh"
 #include "base/math.cuh"
+#include "base/optional_field.cuh"
 
 namespace lacuna {
 
-/// Config::kHasSink; false where a Config does not say. (Functions, because NVRTC keeps a global
-/// for each constant of a class.)
-template <class Config>
-constexpr decltype(Config::kHasSink) has_sink(int) {
-  return Config::kHasSink;
-}
-template <class Config>
-constexpr bool has_sink(...) {
-  return false;
-}
-
-/// Config::kLseIsBase2; false where a Config does not say.
-template <class Config>
-constexpr decltype(Config::kLseIsBase2) lse_is_base_2(int) {
-  return Config::kLseIsBase2;
-}
-template <class Config>
-constexpr bool lse_is_base_2(...) {
-  return false;
-}
-
-/// Config::kIsSigmoid: weights are sigmoids, and no denominator divides their sum; false where a
-/// Config does not say.
-template <class Config>
-constexpr decltype(Config::kIsSigmoid) is_sigmoid(int) {
-  return Config::kIsSigmoid;
-}
-template <class Config>
-constexpr bool is_sigmoid(...) {
-  return false;
-}
+LACUNA_OPTIONAL_FIELD(bool, has_sink, kHasSink, false)
+LACUNA_OPTIONAL_FIELD(bool, lse_is_base_2, kLseIsBase2, false)
+/// Weights are sigmoids, and no denominator divides their sum.
+LACUNA_OPTIONAL_FIELD(bool, is_sigmoid, kIsSigmoid, false)
 
 /// A sum of weights, and log2 of the sink's weight -> what outputs are divided by. A row that has
 /// seen no key keeps 0, and so its output.

@@ -1,11 +1,11 @@
 // Loads rows that lie anywhere in a head into a tile of panels (tile/panel_tile.cuh), by one warp.
-// Rows come in columns of kColumn neighbours, by a list of column numbers in shared memory; rows
-// past the head's last become zeros.
+// A list in shared memory names columns of kColumn neighbouring rows; rows past the head's last
+// become zeros.
 //
-// The copy engine brings columns of whole lines of the swizzle. Single rows are shared out: all by
-// boxes would take more time for the engine's instructions than the products, and all by cp.async,
-// eight lanes 128 bytes, more of shared memory's, which it fills by 32 bytes where the engine
-// writes 128.
+// The copy engine loads columns that fill whole lines of the swizzle. Single rows are divided
+// between the engine and cp.async: boxes for all of them would take longer to issue than the
+// products take, and cp.async for all of them would take longer in shared memory, which it writes
+// by 32 bytes where the engine writes 128.
 #pragma once
 
 #include "arch/cp_async.cuh"
@@ -16,11 +16,11 @@
 
 namespace lacuna {
 
-/// Whether copies of threads bring the rows, which arrive one by one, lane by lane.
+/// Are rows copied by threads, each of which arrives for its own?
 template <int kColumn>
 inline constexpr bool kCopiesRows = kColumn < kSwizzleRows;
 
-/// A head of a tensor, in the terms of both ways.
+/// A head of a tensor, as cp.async and as the copy engine address it.
 struct GatheredHead {
   const void* data;  ///< first row; rows begin at multiples of 16 bytes
   int row_bytes;     ///< from row to row; 31 bits, which the runtime checks
@@ -28,13 +28,13 @@ struct GatheredHead {
   int head, batch;  ///< of the tensor's map, whose boxes are columns
 };
 
-/// Single rows. Row numbers are read four at a time, ahead of the copies, behind which they would
-/// wait in the same queue. An address is one multiply and add: it waits for those of the softmax,
-/// and four of them took more time than the copies.
+/// Single rows. Row numbers are read four at a time before the copies are issued: behind them they
+/// would wait in the same queue. An address is a single multiply-add, because integer instructions
+/// wait for those of the softmax: four of them took longer than the copies.
 ///
-/// Each lane arrives for its own copies. They are ordered before wgmma by that arrival alone: a
-/// proxy fence of those who wait, which PTX asks for, takes 3 % of the time, and no result has ever
-/// differed without.
+/// Each lane arrives for its own copies. Only that arrival orders them before wgmma: PTX asks for a
+/// proxy fence in the threads that wait, which takes 3 % of the time, and no result has ever
+/// differed without it.
 template <class Tile, int kRows>
 __device__ __forceinline__ void copy_panels(u32 tile, Mbarrier full, const GatheredHead& from,
                                             const int* columns) {

@@ -98,7 +98,7 @@ template <class Config, class Args>
 __device__ __forceinline__ const typename Config::Element* stored_element_of(
     const Args& args, const TensorArg& x, int b, int h, int token, int column) {
   using Element = typename Config::Element;
-  if constexpr (batch_layout<Config>(0) == BatchLayout::kPages) {
+  if constexpr (batch_layout<Config>() == BatchLayout::kPages) {
     const PagedRows paged = paged_rows(x, args.sequences);
     const int page = paged.pages[token >> paged.page_shift];
     const int row = token & ((1 << paged.page_shift) - 1);

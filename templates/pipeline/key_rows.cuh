@@ -37,7 +37,7 @@ __device__ __forceinline__ auto key_rows(const Args& args, const Row& row) {
       static_cast<const Element*>(k.data) + row.h / args.attend.heads_per_kv * k.stride_h;
   if constexpr (!packs_heads<Config>()) {
     return KeyRows<Element>{head + row.b * k.stride_b, k.stride_n};
-  } else if constexpr (batch_layout<Config>(0) == BatchLayout::kPages) {
+  } else if constexpr (batch_layout<Config>() == BatchLayout::kPages) {
     return PagedKeyRows<Element>{head, k.stride_n, k.stride_b,
                                  args.sequences.pages + row.b * args.sequences.pages_stride,
                                  args.sequences.page_tokens};

@@ -5,8 +5,8 @@
 
 namespace lacuna {
 
-/// Which slot, and the parity of its phase. One counter holds both; no block takes so many steps
-/// that it would begin anew.
+/// A slot and the parity of its phase. One counter holds both; no block takes enough steps for it
+/// to wrap around.
 template <int kSlots>
 struct RingPosition {
   u32 count = 0;

@@ -141,7 +141,7 @@ __device__ __forceinline__ void make_maps(const Args& args, const ScheduledSeque
   __syncwarp();
   if (lane == 0) {
     move_map<Element>(own + kSequenceQueries, args.attend.q, sequence.q_begin, sequence.n_q);
-    if constexpr (batch_layout<Config>(0) == BatchLayout::kPages) {
+    if constexpr (batch_layout<Config>() == BatchLayout::kPages) {
       const int last = sequence.n_k - 1;
       if (last >= 0) set_map_tokens(own + kSequenceValues, last % args.sequences.page_tokens + 1);
     } else {
@@ -172,7 +172,7 @@ __device__ __forceinline__ void schedule_sequences(const Args& args) {
   const int shares = shares_of<Config>(work, cut);
   const Before before = find_before<Config>(args, cut, b, item_length(work, shares));
   int k_begin = 0;
-  if constexpr (batch_layout<Config>(0) == BatchLayout::kSequences)
+  if constexpr (batch_layout<Config>() == BatchLayout::kSequences)
     k_begin = args.sequences.k_begin[b];
   const ScheduledSequence sequence{b,        work.q_begin, work.n_q, k_begin,
                                    work.n_k, work.q_tiles, shares,   before.partials};

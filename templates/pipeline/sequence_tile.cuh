@@ -16,6 +16,7 @@
 #include "pipeline/batch_layout.cuh"
 #include "pipeline/lane_rows.cuh"
 #include "pipeline/tile_walk.cuh"
+#include "pipeline/work_tile_args.cuh"
 
 namespace lacuna {
 
@@ -29,20 +30,6 @@ struct SequenceTile : WorkTile {
 /// What a block knows of its work tile.
 template <class Config>
 using RowOf = typename Select<packs_heads<Config>(), SequenceTile, WorkTile>::Type;
-
-/// The arguments as hooks and walks read them for a work tile: with the lengths of its sequence.
-template <class Config, class Args, class Row>
-__device__ __forceinline__ decltype(auto) args_of(const Args& args, const Row& row) {
-  if constexpr (packs_heads<Config>()) {
-    Args own = args;
-    own.attend.n_q = row.n_q;
-    own.attend.n_k = row.n_k;
-    own.attend.k_tiles = ceil_div(row.n_k, Config::kTileK);
-    return own;
-  } else {
-    return static_cast<const Args&>(args);
-  }
-}
 
 /// Row n of a warpgroup's 64: a query and its head.
 struct PackedRow {

@@ -17,6 +17,7 @@
 #include "base/math.cuh"
 #include "pipeline/batch_layout.cuh"
 #include "pipeline/tile_walk.cuh"
+#include "pipeline/work_tile_args.cuh"
 
 namespace lacuna {
 
@@ -96,16 +97,6 @@ __device__ __forceinline__ auto take_split(Args& own, long long workspace, int)
 template <class Args>
 __device__ __forceinline__ void take_split(Args&, long long, ...) {}
 
-/// Are the lists of attend made by `compact`, and so in the workspace? Config::kMakesLists.
-template <class Config>
-constexpr decltype(Config::kMakesLists) makes_lists(int) {
-  return Config::kMakesLists;
-}
-template <class Config>
-constexpr bool makes_lists(...) {
-  return false;
-}
-
 /// Of the sequence of this row of blocks. Extents that a launch cannot have admitted (other lengths
 /// under a captured graph) are cut to the most. Keys in pages keep the tensor as it is.
 template <class Config, class Args>
@@ -121,7 +112,7 @@ __device__ __forceinline__ Args args_of_sequence(const Args& args) {
   begin_at<Element>(attend.q, first);
   begin_at<Element>(attend.o, first);
   begin_at(attend.lse, first);
-  if constexpr (batch_layout<Config>(0) == BatchLayout::kSequences) {
+  if constexpr (batch_layout<Config>() == BatchLayout::kSequences) {
     const int first_key = args.sequences.k_begin[b];
     begin_at<Element>(attend.k, first_key);
     begin_at<Element>(attend.v, first_key);
@@ -134,7 +125,7 @@ __device__ __forceinline__ Args args_of_sequence(const Args& args) {
   const long long most_rows = static_cast<long long>(b) * attend.n_h * attend.q_tiles;
   if (attend.counts != nullptr) attend.counts += most_rows * kCountsOfRow;
   if (attend.tile_mask != nullptr) attend.tile_mask += most_rows * attend.k_tiles;
-  if constexpr (makes_lists<Config>(0)) {
+  if constexpr (makes_lists<Config>()) {
     move_by(attend.list_indices, workspace), move_by(attend.list_counts, workspace);
     move_by(attend.row_order, workspace);
   } else if (attend.list_counts != nullptr) {
@@ -146,26 +137,6 @@ __device__ __forceinline__ Args args_of_sequence(const Args& args) {
   take_stages(own, workspace, first, 0);
   take_split(own, workspace, 0);
   return own;
-}
-
-/// The same for a work tile, which finds its reports, and lists of the caller's, where those of the
-/// longest sequence would lie.
-template <class Config, class Args>
-__device__ __forceinline__ Args args_of_row(const Args& own, const WorkTile& row) {
-  Args args = own;
-  AttendArgs& attend = args.attend;
-  const long long rows =
-      static_cast<long long>(row.h) * (own.sequences.most_q_tiles - attend.q_tiles);
-  if (attend.counts != nullptr) attend.counts += rows * kCountsOfRow;
-  if (attend.tile_mask != nullptr) {
-    const long long most = static_cast<long long>(row.h) * own.sequences.most_q_tiles + row.i;
-    attend.tile_mask += most * own.sequences.most_k_tiles - row.index() * attend.k_tiles;
-  }
-  if (!makes_lists<Config>(0) && attend.list_counts != nullptr) {
-    attend.list_indices += rows * attend.list_capacity;
-    attend.list_counts += rows;
-  }
-  return args;
 }
 
 }  // namespace lacuna

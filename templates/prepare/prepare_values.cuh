@@ -80,7 +80,7 @@ class PrepareValuesBlock {
     const int h = head_ - b * n_h_kv;
     const TensorArg& v = args_.attend.v;
     const long long stride = v.stride_n;
-    constexpr bool kHasPages = batch_layout<Config>(0) == BatchLayout::kPages;
+    constexpr bool kHasPages = batch_layout<Config>() == BatchLayout::kPages;
     const Element* const rows = kHasPages ? nullptr : element_of<Element>(v, b, h, first_, 0);
 #pragma unroll
     for (int item = 0; item < kItemsOfThread; ++item) {

@@ -169,7 +169,7 @@ class PrepareRows {
 
   /// Queries never do.
   static constexpr bool kHasPages =
-      !Config::kIsQuery && batch_layout<Config>(0) == BatchLayout::kPages;
+      !Config::kIsQuery && batch_layout<Config>() == BatchLayout::kPages;
 
   const Args& args_;
   const PrepareSide side_;

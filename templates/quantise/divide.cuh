@@ -20,7 +20,7 @@ class Divisor {
   __device__ __forceinline__ Divisor(float scale, float inverse)
       : scale_(scale), inverse_(inverse), factor_(1.0f) {}
 
-  /// Is the scale one of those? Who asks once for many numbers saves a product for each.
+  /// Is the scale one of those? Asking once for many numbers saves a multiplication for each.
   __device__ __forceinline__ bool is_tiny() const { return factor_ != 1.0f; }
   __device__ __forceinline__ float inverse() const { return inverse_; }
 

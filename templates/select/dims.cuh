@@ -1,19 +1,17 @@
-// The elements of q and k that an estimate compares: bit n of Config::kDims stands for elements 16
-// n to 16 n + 15; a Config that does not say takes all.
+// The elements of q and k that an estimate compares.
 #pragma once
 
 #include "base/ints.cuh"
+#include "base/optional_field.cuh"
 
 namespace lacuna {
 
-template <class Config, class = const int>
-inline constexpr u32 kDimsOf = ~0u;
-template <class Config>
-inline constexpr u32 kDimsOf<Config, decltype(Config::kDims)> = static_cast<u32>(Config::kDims);
+/// Bit n stands for elements 16 n to 16 n + 15.
+LACUNA_OPTIONAL_FIELD(u32, compared_dims, kDims, ~0u)
 
 template <class Config>
 __device__ __forceinline__ constexpr bool takes_element(int element) {
-  return kDimsOf<Config> == ~0u || (kDimsOf<Config> >> element / 16 & 1u) != 0;
+  return compared_dims<Config>() == ~0u || (compared_dims<Config>() >> element / 16 & 1u) != 0;
 }
 
 }  // namespace lacuna

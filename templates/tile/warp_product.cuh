@@ -40,7 +40,7 @@ struct QueryFragments {
     }
   }
 
-  /// Before each product: its addresses are formed anew, not kept from one product to the next.
+  /// Before each product, so that its addresses are computed again and not kept in registers.
   __device__ __forceinline__ void begin() {
     if constexpr (!kInRegisters) pin(lane.first);
   }

@@ -42,7 +42,8 @@ const Violation kStructure[] = {
     {"HeadDim", "program @gated: head_dim is a multiple of 8 between 8 and 512",
      [](Program& p) { p.head_dim = 20; }},
     {"HeadDimV",
-     "program @gated: head_dim_v, where it is not head_dim, is a multiple of 8 between 8 and 512, too",
+     "program @gated: head_dim_v, where it is not head_dim, is a multiple of 8 between 8 and 512, "
+     "too",
      [](Program& p) { p.head_dim_v = 20; }},
     {"ParameterNames", "program @gated: parameters have names, all different",
      [](Program& p) { p.params[1].symbol.name = "threshold"; }},

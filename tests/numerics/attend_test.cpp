@@ -1,5 +1,5 @@
-// Every shipped spec on the device under test against the fp64 oracle: dtypes, head dims, the
-// shapes and values of methods.md 4.3, in two stages (harness.hpp).
+// Every shipped spec on the device under test against the fp64 oracle: dtypes, head dims, shapes
+// and values (Fill), in two stages (harness.hpp).
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -90,7 +90,7 @@ std::vector<Case> in_tier_of_kernels(const std::vector<Case>& cases);
 /// One launch with poisoned outputs, on a stream of its own where there are streams.
 Reported run_variant(TestEngine& engine, TestKernel& kernel, const Case& c, const Variant& variant);
 
-/// Allowed error of the output: sum|d| / sum|o| and max|d| / max|o| (methods.md 4.4). Against the
+/// Allowed error of the output: sum|d| / sum|o| and max|d| / max|o|. Against the
 /// emulation of the same quantisation, and, looser, against the exact arithmetic it stands for.
 struct Tolerance {
   double rel_l1, rel_max, lse;

@@ -1,4 +1,4 @@
-// The ends of the parameter ranges (methods.md 4.1): where a method is dense, where nothing is
+// The ends of the parameter ranges of each method: where a method is dense, where nothing is
 // left, and what a NaN may hurt.
 #include <gtest/gtest.h>
 

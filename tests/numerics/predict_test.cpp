@@ -1,6 +1,6 @@
 // Every shipped spec with a predictor on the device under test: kept tiles against the fp64
 // predictor, then the output under the kept tiles; dtypes, head dims, predicted_shapes and values
-// of methods.md 4.3.
+// (Fill).
 #include <gtest/gtest.h>
 
 #include "tests/numerics/harness.hpp"

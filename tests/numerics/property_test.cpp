@@ -1,4 +1,4 @@
-// Metamorphic properties (methods.md 4.2): what must not change, or must change in a known way,
+// Metamorphic properties: what must not change, or must change in a known way,
 // when the input does. They need no reference.
 #include <gtest/gtest.h>
 

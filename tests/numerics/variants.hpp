@@ -17,7 +17,7 @@ namespace lacuna::numerics {
 enum class DType { kBF16, kF16, kF32 };
 std::string name_of(DType dtype);
 
-/// Values of the inputs; methods.md, section 4.3.
+/// Values of the inputs.
 enum class Fill {
   kNormal,     ///< N(0, 1)
   kUneven,     ///< N(0, 1), keys of every second tile damped: gates have something to skip

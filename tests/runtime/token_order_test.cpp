@@ -94,7 +94,7 @@ TEST(TokenOrder, MajorOrdersNestTheirAxes) {
 v1::Kernel permuted(const std::string& permute) {
   return dense_problem::cpu_engine().compile(
       Spec::parse(R"({"version": 1, "name": "ordered", "permute": )" + permute + "}",
-                      "ordered.json"),
+                  "ordered.json"),
       {64, f32});
 }
 

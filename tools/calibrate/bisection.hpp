@@ -35,7 +35,7 @@ struct Found {
   bool complete = true;  ///< false: stopped; what is here is still good
 };
 
-/// Launches of one bisection: both sides of a share are 2^-12 of the way apart in the end.
+/// Launches of one bisection; they narrow its interval to 2^-12 of what it was.
 inline constexpr int kBisections = 12;
 
 /// Halves the way between the sparsest value within `bound` and the densest one beyond it, after

@@ -7,8 +7,8 @@ namespace lacuna::tools {
 
 using calibrate::Reached;
 
-/// Other tokens of the same layer would exceed what these reached every second time; with one
-/// standard error to spare they seldom do.
+/// Margin below the limit. Without one, every second sample of other tokens of the same layer would
+/// exceed the limit that these tokens just reach.
 constexpr double kStandardErrors = 1;
 
 std::size_t SearchState::groups(const SoughtParam& param) const {

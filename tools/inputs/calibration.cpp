@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "cache/key.hpp"
-#include "tools/io/file_io.hpp"
+#include "tools/inputs/parse_file.hpp"
 
 namespace lacuna::tools {
 namespace {
@@ -70,11 +70,7 @@ std::string spec_sha256(const VariantSpec& spec) {
 }
 
 std::optional<Calibration> load_calibration(const std::string& path, Session& session) {
-  Diagnostics diagnostics;
-  const auto bytes = read_file(path, diagnostics);
-  auto calibration = bytes ? parse_calibration(*bytes, diagnostics) : std::nullopt;
-  session.report(diagnostics, {path, ""});
-  return calibration;
+  return parse_file(path, parse_calibration, session);
 }
 
 Array fit_rows(const Array& array, std::int64_t rows) {

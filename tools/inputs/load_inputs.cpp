@@ -6,6 +6,7 @@
 
 #include "tools/inputs/calibration.hpp"
 #include "tools/inputs/params.hpp"
+#include "tools/inputs/parse_file.hpp"
 #include "tools/io/file_io.hpp"
 #include "tools/io/npy.hpp"
 #include "tools/io/safetensors.hpp"
@@ -99,14 +100,10 @@ bool load_npy_files(const InputOptions& options, Inputs& inputs, Session& sessio
 }
 
 std::optional<Array> load_npy(const std::string& path, Session& session) {
-  Diagnostics diagnostics;
-  const auto bytes = read_file(path, diagnostics);
-  auto array = bytes ? parse_npy(*bytes, diagnostics) : std::nullopt;
-  session.report(diagnostics, {path, ""});
-  return array;
+  return parse_file(path, parse_npy, session);
 }
 
-/// What a spec asks for besides tensors and parameters: exactly that must be given.
+/// A file that some specs need: an error if it is needed and not given, or given and not needed.
 bool wants(bool needed, const std::string& path, const char* flag, const std::string& reason,
            Session& session) {
   if (needed == !path.empty()) return needed;
@@ -154,7 +151,7 @@ bool load_tile_mask(const InputOptions& options, const VariantSpec& spec, Inputs
   return true;
 }
 
-/// What comes with the project: beside the program, in an installation, or in the source tree.
+/// Finds a shipped file: beside the program, in an installation, or in the source tree.
 std::string shipped(const std::string& in_tree, const std::string& installed) {
   std::error_code error;
   const fs::path executable = fs::read_symlink("/proc/self/exe", error);
@@ -176,7 +173,7 @@ std::string shipped_sample() {
 }
 
 std::string shipped_specs() {
-  // The schema tells our folder from another of that name.
+  // A folder `specs` without the schema is somebody else's.
   const std::string schema = shipped("specs/schema.json", "share/lacuna/specs/schema.json");
   return fs::path(schema).parent_path().string();
 }

@@ -45,7 +45,7 @@ void sweep(const fs::path& parent, const std::string& prefix) {
     if (const auto lock = try_lock(folder); lock.valid()) fs::remove_all(folder, ignored);
 }
 
-/// Folders that were made on the way; those that are empty in the end go.
+/// Folders that were created for the files; those that stay empty are removed.
 class MadeFolders {
  public:
   /// 0 or errno.
@@ -101,8 +101,9 @@ std::optional<StagingFailure> write_all(const Staging& staging,
   return std::nullopt;
 }
 
-/// Puts a new file in its place and keeps what was there, under two names meanwhile where the file
-/// system can: at no time is there no file. 0 or errno, and then nothing is changed.
+/// Puts a new file in its place and keeps the old one. Where the file system can, the old one has
+/// two names for a moment, so that the name always leads to a file. Returns 0, or errno with
+/// nothing changed.
 int place(const Staging& staging, const fs::path& folder, const std::string& name) {
   const fs::path target = folder / name, old = staging.replaced / name;
   std::error_code ignored;

@@ -85,7 +85,8 @@ ChangeRow change_of_keys(ValueKind kind, std::int64_t keys, std::vector<float> p
     if (is_sink && token >= kSinkKeys) return;
     const std::int64_t place = kind == ValueKind::kFalling ? keys - 1 - token : token;
     const float kept = is_sink ? 0.0F : 1.0F;
-    const float logits = is_sink ? kSinkLogit : static_cast<float>(place / kTileKeys);
+    const std::int64_t tile = place / kTileKeys;
+    const float logits = is_sink ? kSinkLogit : static_cast<float>(tile);
     for (std::size_t d = 0; d < per_logit.size(); ++d)
       row[d] = kept * row[d] + logits * per_logit[d];
   };

@@ -26,8 +26,8 @@ std::vector<StageTimes> time_stages(const v1::Kernel& kernel,
   const DeviceEvents events(place.gpu, stages.size() + 1, errors.diagnostics);
   errors.check();
   repeat_for(seconds, [&](std::size_t run) {
-    // The first launch occupies the GPU while the host enqueues the second, which is timed: else
-    // the first stages would be as slow as the host is.
+    // The first launch keeps the GPU busy while the host enqueues the second, which is timed.
+    // Otherwise the first stages would include the time of the host.
     kernel.launch(sets[2 * run % sets.size()]);
     v1::LaunchArgs args = sets[(2 * run + 1) % sets.size()];
     args.stage_events = events.handles();

@@ -54,7 +54,8 @@ std::string copy_heads(const Array& array, const std::vector<std::int64_t>& head
 }
 
 Array to_type(Array array, ArrayType type) {
-  return array.type == type ? array : from_f32(to_f32(array), array.shape, type);
+  if (array.type == type) return array;
+  return from_f32(to_f32(array), array.shape, type);
 }
 
 /// The first query of the file that a problem takes: its last query is that of its last key.

@@ -105,9 +105,11 @@ Picture mask_picture(const MaskPanels& panels) {
   picture.width = 2 * kMargin + kPitchX * static_cast<double>(in_row) - kGap;
   picture.height = kTitleHeight + kPitchY * static_cast<double>(rows) + 2 * kMargin;
   picture.labels.push_back({.x = kMargin, .y = 22, .text = panels.title, .size = 13, .bold = true});
-  for (std::size_t panel = 0; panel < count; ++panel)
+  for (std::size_t panel = 0; panel < count; ++panel) {
+    const std::size_t row = panel / in_row;
     draw_panel(panels, panel, kMargin + kPitchX * static_cast<double>(panel % in_row),
-               kTitleHeight + kCaption + kPitchY * static_cast<double>(panel / in_row), picture);
+               kTitleHeight + kCaption + kPitchY * static_cast<double>(row), picture);
+  }
   draw_legend(picture.height - kMargin - 8, picture);
   return picture;
 }

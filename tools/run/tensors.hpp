@@ -1,4 +1,4 @@
-// The tensors of a run in their place, and launch arguments that point at them.
+// The tensors of a run in the memory of its device, and launch arguments that point at them.
 #pragma once
 
 #include <vector>
@@ -22,7 +22,7 @@ struct DeviceErrors {
   }
 };
 
-/// Memory without a type, aligned as workspaces and masks have to be.
+/// Bytes, aligned as workspaces and masks have to be.
 struct AlignedBuffer {
   Buffer buffer;
   std::size_t bytes = 0;
@@ -33,7 +33,8 @@ AlignedBuffer place_bytes(std::size_t bytes, const Place& place, DeviceErrors& e
 /// Batch, heads and lengths of the inputs.
 v1::Shape shape_of(const Inputs& inputs);
 
-/// What a kernel asks for at the shape of the inputs. Launches that follow each other may share it.
+/// The workspace that a kernel needs at the shape of the inputs. Launches in one stream may share
+/// it.
 AlignedBuffer place_workspace(const v1::Kernel& kernel, const Inputs& inputs, const Place& place,
                               DeviceErrors& errors);
 
@@ -53,7 +54,7 @@ std::size_t count_sets(const Inputs& inputs, const Place& place);
 struct Extras {
   Buffer order, list_indices, list_counts, previous_lse;
 };
-/// Everything but previous_lse, which a launch has to make.
+/// Fills all but previous_lse, which another launch has to compute.
 Extras place_extras(const SpecDocument& document, const v1::Kernel& kernel, const Inputs& inputs,
                     const Place& place, DeviceErrors& errors);
 void add_extras(Extras& extras, const Place& place, v1::LaunchArgs& args);

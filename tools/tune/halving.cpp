@@ -95,7 +95,7 @@ Rung climb(int number, std::span<const int> ids, const Halving& halving) {
   return rung;
 }
 
-/// Who goes on: the fastest, and the first of all.
+/// The candidates of the next rung: the fastest ones, and the first of the list.
 std::vector<int> survivors(const Rung& rung, std::span<const int> ids) {
   std::vector<Result> ok;
   for (const Result& result : rung.results)

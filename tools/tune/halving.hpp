@@ -23,27 +23,27 @@ struct Sample {
 struct Halving {
   /// Samples of each candidate in each rung.
   std::vector<int> turns = {3, 6, 15};
-  /// The first rung goes round in turns as the later ones do: fairer, yet nothing is kept before
-  /// all of it is measured.
+  /// Measure the first rung in turns, too: fairer, but no result is kept before the whole rung has
+  /// been measured.
   bool first_in_turns = false;
-  /// One turn; nothing if it had to be broken off, which says nothing about the candidate.
+  /// One turn; nothing if it was interrupted, which is not held against the candidate.
   std::function<std::optional<Sample>(int id)> sample;
-  /// A result of this rung or a later one that is known already; it is not measured again.
+  /// A result of this rung or a later one from an earlier search; it is not measured again.
   std::function<std::optional<Result>(int id, int rung)> known;
   std::function<void(const Result&)> keep;  ///< a new result, as soon as it is there
-  /// false: nothing more is measured in this rung; what is there counts.
+  /// false: the rest of this rung is not measured; the results so far count.
   std::function<bool(int rung)> may_go_on;
 };
 
 struct Outcome {
   std::vector<Result> results;  ///< the last of each candidate that has one, in the given order
   std::optional<Result> best;   ///< none if nothing is ok
-  bool complete = false;        ///< every rung of every candidate was gone through
+  bool complete = false;        ///< no rung was cut short
   std::vector<int> unmeasured;  ///< for want of time
 };
 
-/// `ids` in the order in which they are to be tried; the first one reaches the last rung whatever
-/// its times are, so that the best is measured beside it.
+/// Tries `ids` in this order. The first one always reaches the last rung, so that the best is
+/// measured beside it.
 Outcome halve(std::span<const int> ids, const Halving& halving);
 
 /// Median and (90 % - 10 %) / median.

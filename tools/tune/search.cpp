@@ -19,7 +19,7 @@ constexpr double kUsualLaunches = 20;
 constexpr std::size_t kBatchOfEachCore = 4;
 /// Shares of the budget by the end of each rung.
 constexpr double kShareOfRung[] = {0.6, 0.85, 1.0};
-/// As many launches as a winner has had in the end.
+/// As many launches as a winner of the halving gets in all.
 const std::vector kExhaustiveTurns{24};
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }

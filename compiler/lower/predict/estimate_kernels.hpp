@@ -15,9 +15,9 @@ enum class EstimateKernel : std::uint8_t {
   kPairs,   ///< tokens in integers, by wgmma and bounds
   kExact,   ///< tokens as they are, by wgmma
 };
-/// Of a step with an estimate, as all functions here.
+/// `step` has an estimate, here and in all functions below.
 EstimateKernel estimate_kernel(const Plan& plan, const PredictStep& step);
-/// All kernels of that: they decide, but where the rows are the last ones.
+/// The kernels of that estimate. They also decide, except where only the last queries are compared.
 Kernels lower_estimate(const Plan& plan, const PredictStep& step);
 
 /// What the kernels of an estimate are made of.
@@ -26,12 +26,12 @@ struct EstimateParts {
   const Estimate& estimate;
   const Select& select;
   KeepQuestion keep;
-  int rows = 0;  ///< that a block takes together
+  int rows = 0;  ///< that a block computes together
   PredictStep step() const { return {&select, &estimate}; }
 };
 
-/// What belongs to a step: its kernels have names of their own, the hooks of its formulas and,
-/// of a later step, the bits of the one before.
+/// Adds what depends on the number of the step: the kernel's name, the hooks of its formulas and,
+/// from the second step on, the bits of the step before.
 void add_step(const Plan& plan, const PredictStep& step, Kernel& kernel);
 
 Kernels given_kernels(const EstimateParts& parts);       ///< kGiven

@@ -48,8 +48,8 @@ Chosen<int> blocks_of_cells(const EstimateParts& parts, int smem_bytes) {
           std::string(fit ? "shared memory holds two" : "shared memory holds one")};
 }
 
-/// Does an index decide the same for all heads? It does not read q and k, which differ; so it does
-/// where no formula knows the head, and nothing that was made of tokens takes part.
+/// Does an index decide the same for all heads? It does not read q and k, which differ by head. So
+/// it does, if no formula reads the head and nothing computed from tokens is used.
 bool serves_all_heads(const EstimateParts& parts) {
   const Estimate& e = parts.estimate;
   const Select& select = parts.select;

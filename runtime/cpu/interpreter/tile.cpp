@@ -164,7 +164,7 @@ std::uint8_t visit_tile(const Job& job, const WorkTile& row, bool masked, bool f
 
 namespace {
 
-/// A logit more, which has no value.
+/// Adds the sink, a logit without a value, to the denominator.
 void absorb_sink(const Job& job, const WorkTile& row, int r, Worker& worker) {
   if (job.attend.sink.empty()) return;
   worker.bindings.set(Variable::kQ, row.q0 + r);

@@ -109,7 +109,7 @@ void index_products(const EstimateJob& job, const RowVectors& rows, const Column
                     int first, int end, float* logits, std::size_t stride,
                     std::vector<float>& products);
 
-enum class LogitKind { kEstimated, kReference };
+enum class LogitKind : std::uint8_t { kEstimated, kReference };
 
 /// visit(block) for all tiles of work tile i that have a logit, in ascending order; kReference:
 /// the exact logits of keys for which op.reference holds. The rows are loaded.

@@ -18,7 +18,7 @@ template <class Config, template <class Tile, int kThreads> class RowLoader>
 struct AttendOperands {
   using Shape = AttendShape<Config>;
   using Element = typename Config::Element;
-  static constexpr bool kHasPages = batch_layout<Config>(0) == BatchLayout::kPages;
+  static constexpr bool kHasPages = batch_layout<Config>() == BatchLayout::kPages;
   using QueryLoader = RowTileLoader<typename Shape::QueryTile, Shape::kThreads>;
   /// Integers, and values of 8 bits, lie in the workspace one behind the other.
   using KeyLoader =

@@ -14,7 +14,7 @@ template <class Config>
 struct AttendShape {
   static constexpr int kThreads = 32 * Config::kWarps;
   static constexpr int kKeyBlocks = Config::kTileK / 8;  ///< score accumulators, 8 keys each
-  static constexpr int kHeadDimV = head_dim_v<Config>(0);
+  static constexpr int kHeadDimV = head_dim_v<Config>();
   static constexpr int kColumnBlocks = kHeadDimV / 8;  ///< output accumulators, 8 columns each
   /// Steps of the product with V: weights of 16 keys, or 32 in 8 bits, are one `a` fragment.
   static constexpr int kKeySteps = Config::kTileK * Config::kVBits / 256;
@@ -46,7 +46,7 @@ struct AttendShape {
   static constexpr int kPendingGroups =
       Config::kSkipsVLoad ? smaller(Config::kStages - 2, 1) : Config::kStages - 2;
 
-  /// The queries' place is the output's in the end: either may need more.
+  /// The output is staged where the queries were; either may be larger.
   static constexpr int kKeysOffset = larger(OutputTile::kBytes, QueryTile::kBytes);
   static constexpr int kValuesOffset = kKeysOffset + Config::kStages * KeyTile::kBytes;
   static constexpr int kVoteOffset = kValuesOffset + kValueSlots * ValueTile::kBytes;

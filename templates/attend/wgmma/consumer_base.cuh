@@ -4,37 +4,36 @@
 
 #include "attend/epilogue.cuh"
 #include "attend/partial_results.cuh"
-#include "attend/report.cuh"
+#include "attend/wgmma/consumer_state.cuh"
 #include "attend/wgmma/gate_question.cuh"
-#include "attend/wgmma/gate_votes.cuh"
-#include "attend/wgmma/lazy_max.cuh"
 #include "attend/wgmma/packed_results.cuh"
-#include "attend/wgmma/step_votes.cuh"
 #include "attend/wgmma/wgmma_epilogue.cuh"
+#include "attend/wgmma/wgmma_report.cuh"
 #include "base/kinds.cuh"
-#include "base/pin.cuh"
 #include "pipeline/work_tile_schedule.cuh"
 
 namespace lacuna {
 
 template <class Config, class Hooks, class Args>
-class ConsumerBase {
+class ConsumerBase : protected ConsumerState<Config, Hooks, Args> {
  protected:
-  using Shape = WgmmaShape<Config>;
-  using Smem = WgmmaSmem<Config>;
-  using Message = typename Shape::Message;
-  using Element = typename Config::Element;
-  using Row = typename Shape::Row;
-  using Ring = RingPosition<Config::kStages>;
+  using State = ConsumerState<Config, Hooks, Args>;
+  using State::args_, State::gate_, State::gate_row_, State::has_stored_, State::has_weights_;
+  using State::await, State::finish_store, State::pass_queries, State::receive;
+  using State::first_row, State::lane_rows, State::packed_warp, State::reload_row, State::share;
+  using State::is_fresh_, State::keys_, State::output_, State::queries_, State::row_, State::rows_;
+  using State::range_log2, State::thread_of_row, State::unit, State::warp;
+  using State::release_keys, State::release_queries, State::release_values;
+  using State::smem_, State::softmax_, State::to_log2_, State::votes_, State::warpgroup_;
+  using typename State::Element;
+  using typename State::Message;
+  using typename State::Ring;
+  using typename State::Row;
+  using typename State::Shape;
+  using typename State::Smem;
 
   __device__ __forceinline__ ConsumerBase(const Args& args, const Smem& smem, int warpgroup)
-      : args_(args),
-        smem_(smem),
-        warpgroup_(warpgroup),
-        gate_(*smem.control(), warpgroup),
-        votes_(*smem.control(), warpgroup) {
-    to_log2_ = unit() * kLog2E;
-  }
+      : State(args, smem, warpgroup) {}
 
   /// attend_row(first step) for each row with tiles; it leaves output_ and softmax_. The first step
   /// of a block is not that of a warpgroup with a row of its own.
@@ -58,7 +57,7 @@ class ConsumerBase {
       } else if (Config::kWritesLse && args_.attend.lse.data != nullptr) {
         write_logarithms();
       }
-      if (!packs_heads<Config>() && share() == 0) write_visible();
+      if (share() == 0) write_visible();
       rows_.advance();
     }
     finish_store();
@@ -66,6 +65,7 @@ class ConsumerBase {
 
   /// The last of a row's reports.
   __device__ __forceinline__ void write_visible() const {
+    if constexpr (packs_heads<Config>()) return;
     if constexpr (Shape::kOwnRows) {
       const WorkTile row = reload_row();
       const bool is_first_warp = uniform_over_warp(static_cast<u32>(warp())) == 0;
@@ -86,17 +86,7 @@ class ConsumerBase {
 #pragma unroll
       for (int i = 0; i < 4; ++i) output_[n][i] = 0.0f;
     }
-    if (!packs_heads<Config>() && reports(row_)) {
-      if constexpr (Config::kGathers) {
-        report_gathered<kWarpgroupThreads, Config>(args_, row_);
-      } else if constexpr (Shape::kOwnRows) {
-        open_report<Config, kWarpgroupThreads>(args_.attend, row_, thread_of_row());
-        warpgroup_barrier(warpgroup_).sync();
-      } else {
-        open_report<Config, kWarpgroupThreads>(args_.attend, row_);
-        warpgroup_barrier(0).sync();
-      }
-    }
+    if (reports(row_)) open_reports<Config>(args_, row_, warpgroup_);
     is_fresh_ = true;
   }
 
@@ -171,41 +161,6 @@ class ConsumerBase {
       if (q > row.q1) break;
       *reinterpret_cast<uint4*>(head + q * o.stride_n + n % kChunks * 8) = {0, 0, 0, 0};
     }
-  }
-
-  /// Queries that nothing is multiplied with.
-  __device__ __forceinline__ void pass_queries() {
-    finish_store();
-    await(smem_.control()->q_full, queries_);
-    release_queries();
-  }
-
-  /// Each warp for itself, when none of its lanes reads them any more.
-  __device__ __forceinline__ void release_queries() {
-    if (lane_index() == 0) Smem::barrier(smem_.control()->q_empty[queries_.slot()]).arrive();
-    queries_.advance();
-  }
-
-  __device__ __forceinline__ Message receive() {
-    await(smem_.control()->k_full, keys_);
-    return smem_.message(keys_.slot(), warpgroup_);
-  }
-
-  template <int kSlots>
-  __device__ __forceinline__ void await(const unsigned long long (&full)[kSlots],
-                                        const RingPosition<kSlots>& at) const {
-    Smem::barrier(full[at.slot()]).wait(at.phase());
-  }
-
-  /// Each warp for itself, after its reads of the slot and of the step's message: those of all
-  /// lanes, for whom one arrives.
-  __device__ __forceinline__ void release_keys() {
-    __syncwarp();
-    if (lane_index() == 0) Smem::barrier(smem_.control()->k_empty[keys_.slot()]).arrive();
-    keys_.advance();
-  }
-  __device__ __forceinline__ void release_values(const Ring& at) const {
-    if (lane_index() == 0) Smem::barrier(smem_.control()->v_empty[at.slot()]).arrive();
   }
 
   /// Asks the gate about group g, which is a tile. False: it is left out of the softmax.
@@ -291,17 +246,6 @@ class ConsumerBase {
     }
   }
 
-  /// The queries' place is the producer's again once the copy engine has read O from it. With a
-  /// second place that is not asked at the end of the row, but when the next one is under way.
-  __device__ __forceinline__ void finish_store() {
-    if (!has_stored_) return;
-    if (elect_one()) {  // the same thread that stored
-      tma_store_wait_read();
-      Smem::barrier(smem_.control()->q_empty[queries_.before().slot()]).arrive();
-    }
-    has_stored_ = false;
-  }
-
   __device__ __forceinline__ void write_logarithms() const {
     const WorkTile row = reload_row();
     const float sum[2] = {quad_sum(softmax_.sum[0]), quad_sum(softmax_.sum[1])};
@@ -314,8 +258,8 @@ class ConsumerBase {
                                                     u32 staging) {
     using Tile = typename Shape::OutputTile;
     float denominators[2] = {sum[0], sum[1]};
-    take_sinks<Config, Hooks>(denominators, args_of<Config>(args_, row), row.b, lane_rows(row),
-                              softmax_, to_log2_, range_log2());
+    take_sinks<Config, Hooks>(denominators, args_of_work_tile<Config>(args_, row), row.b,
+                              lane_rows(row), softmax_, to_log2_, range_log2());
     stage_output<Element, Tile>(staging, warp(), output_, denominators);
     __syncwarp();
     const unsigned char* own = smem_.dynamic + (staging - smem_.tiles());
@@ -331,7 +275,7 @@ class ConsumerBase {
     const Row row = reload_row();
     const float sum[2] = {quad_sum(softmax_.sum[0]), quad_sum(softmax_.sum[1])};
     const auto lane = lane_rows(row);
-    decltype(auto) args = args_of<Config>(args_, row);
+    decltype(auto) args = args_of_work_tile<Config>(args_, row);
     if (items_of(row) > 1) {
       write_packed_partials(args_, row, lane, output_, softmax_, sum, to_log2_);
       merge_if_last<Config, Hooks>(args, row, packed_warp());
@@ -359,96 +303,16 @@ class ConsumerBase {
     }
   }
 
-  /// Does this warpgroup write the reports of its row?
   __device__ __forceinline__ bool reports(const WorkTile& row) const {
-    return wants_report(args_.attend) && (Shape::kOwnRows ? row.i < row.q_tiles : warpgroup_ == 0);
+    return writes_reports<Config>(args_.attend, row, warpgroup_);
   }
 
-  /// Of a visited tile, or of none: gated by all warpgroups whose row it is? One without a query
-  /// row agrees. The barrier stands in no condition that the compiler takes for divergent.
+  /// Of a visited tile, or of none; by all warpgroups of the row.
   __device__ __forceinline__ void report(TileRef tile, bool gated) const {
-    if constexpr (Config::kGateScope == GateScope::kWarpgroup && !Shape::kOwnRows) {
-      const bool has_rows = row_.q0 + warpgroup_ * kWarpgroupRows <= row_.q1;
-      gated = consumer_barrier<Config>().sync_all(gated || !has_rows);
-    }
+    gated = gated_by_all<Config>(row_, warpgroup_, gated);
     if (tile.exists() && thread_of_row() == 0)
       write_visit<Config>(args_.attend, reload_row(), tile.index(), gated);
   }
-
-  __device__ __forceinline__ TileKeys<Config> tile_keys() const {
-    return TileKeys<Config>(smem_.control()->ring);
-  }
-
-  /// For what is seldom done: the loop over steps keeps no registers for it.
-  __device__ __forceinline__ Row reload_row() const {
-    u32 slot = rows_.slot();
-    pin(slot);
-    Row row = smem_.control()->rows[slot];
-    if constexpr (Shape::kOwnRows) {
-      row.i += warpgroup_;
-      row.q0 += warpgroup_ * Config::kTileQ;
-      row.q1 = smaller(row.q0 + Config::kTileQ - 1, args_.attend.n_q - 1);
-    }
-    return row;
-  }
-
-  /// Which of its row's shares this is.
-  __device__ __forceinline__ int share() const {
-    if constexpr (SplitKv<Config>::kIsSplit) return smem_.control()->shares[rows_.slot()];
-    return 0;
-  }
-
-  /// First query token of this warp.
-  __device__ __forceinline__ int first_row(const WorkTile& row) const {
-    return row.q0 + thread_of_row() / 32 * kWarpRows;
-  }
-
-  /// Queries of a lane's accumulators.
-  __device__ __forceinline__ auto lane_rows(const Row& row) const {
-    if constexpr (packs_heads<Config>()) {
-      return packed_rows(args_, row, warpgroup_, warp() * kWarpRows + lane_index() / 4);
-    } else {
-      return LaneRows{first_row(row) + lane_index() / 4, row.h};
-    }
-  }
-  __device__ __forceinline__ PackedWarp packed_warp() const { return {warpgroup_, warp()}; }
-
-  /// Scores -> natural units.
-  __device__ __forceinline__ float unit() const {
-    return Config::kHasScore ? 1.0f : args_.attend.scale;
-  }
-
-  /// Weights are times 2 to this.
-  __device__ __forceinline__ static float range_log2() {
-    return Shape::kHasE4m3Values ? kLog2E4m3Range : 0.0f;
-  }
-
-  /// Among the warpgroups that share its work tile.
-  __device__ __forceinline__ static int thread_of_row() {
-    return Shape::kOwnRows ? thread_index() % kWarpgroupThreads : thread_index();
-  }
-
-  /// Of the warpgroup; worked out where it is wanted.
-  __device__ __forceinline__ static int warp() {
-    return static_cast<int>(static_cast<u32>(thread_index()) / 32 % 4);
-  }
-
-  const Args& args_;
-  const Smem smem_;
-  const int warpgroup_;
-  float to_log2_;                        ///< scores -> log2 domain
-  RingPosition<Shape::kRowSlots> rows_;  ///< of row_
-  bool has_stored_ = false;              ///< O is on its way from the place of the queries before
-  bool is_fresh_;                        ///< no tile of a row of its own has been asked about
-  Row row_;
-  RingPosition<Config::kQueryBuffers> queries_;
-  Ring keys_;  ///< of the step under way; its values' position is the same, a step later
-  typename Hooks::GateRow gate_row_;  ///< of row_, what the gate compares with
-  WgmmaGate<Config> gate_;
-  StepVotes<Config> votes_;
-  bool has_weights_[Shape::kGroups];  ///< of the step whose product with V is due
-  LazyMax softmax_;
-  float output_[Shape::kColumnBlocks][4];
 };
 
 }  // namespace lacuna

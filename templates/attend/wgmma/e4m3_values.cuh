@@ -1,6 +1,6 @@
 // The product with V of the 8-bit consumer: weights of a step as fragments, and how its result
-// comes to the output. issue() and complete() frame what runs meanwhile; take() brings the next
-// weights. Where the reference is raised, follow() and complete() make older sums follow.
+// is added to the output. Other work runs between issue() and complete(); take() packs the next
+// weights. When the reference is raised, follow() and complete() rescale older sums.
 #pragma once
 
 #include "arch/pack.cuh"

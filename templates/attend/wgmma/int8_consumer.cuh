@@ -70,8 +70,8 @@ class Int8Consumer : ConsumerBase<Config, Hooks, Args> {
     complete_values(values, {1.0f, 1.0f});
   }
 
-  /// Scores of a step to unpacked weights; but for the first, the product of the step before runs
-  /// meanwhile and is complete in the end.
+  /// Scores of a step -> unpacked weights. Except in the first step, the previous step's product
+  /// with V runs at the same time, and is complete when this returns.
   template <bool kFirst>
   __device__ __forceinline__ void weigh_step(Scores& scores, const Message& step) {
     // All addresses follow from one number that is known to be uniform.
@@ -275,8 +275,8 @@ class Int8Consumer : ConsumerBase<Config, Hooks, Args> {
     }
   }
 
-  /// What the lane has to say of each group. True: a row of the warp has outgrown the reference,
-  /// which is the running maximum itself where a gate asks for that.
+  /// The lane's vote on each group. True: a row of the warp has outgrown the reference, which is
+  /// the running maximum itself where a gate needs it.
   __device__ __forceinline__ bool find_votes(LaneVotes& votes, const Maxima& maxima,
                                              const float (&step_max)[2]) const {
     if constexpr (Shape::kVotesOnSteps) {

@@ -159,7 +159,7 @@ class WgmmaProducer {
 
   __device__ __forceinline__ Walk begin_walk(const Row& row, int work_index) const {
     if constexpr (packs_heads<Config>()) {
-      return Walk(args_of<Config>(args_, row), row);
+      return Walk(args_of_work_tile<Config>(args_, row), row);
     } else {
       return WorkTileWalk<Config, Hooks, Args>::begin(args_, row, {},
                                                       share_of_item<Config>(work_index));
@@ -204,7 +204,7 @@ class WgmmaProducer {
   }
 
   __device__ __forceinline__ Message take_step(const Row& row, Walk& walk) const {
-    decltype(auto) args = args_of<Config>(args_, row);
+    decltype(auto) args = args_of_work_tile<Config>(args_, row);
     Message step;
 #pragma unroll
     for (int n = 0; n < Shape::kStepTiles; ++n) step.tiles[n] = walk.next(args, row);

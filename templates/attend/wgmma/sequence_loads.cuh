@@ -23,7 +23,7 @@ struct Constant {
 /// hardly anything is left to work out: each cycle counts there.
 template <class Config, class Args, class Load>
 __device__ __forceinline__ void with_page_shift(const Args& args, Load load) {
-  if constexpr (batch_layout<Config>(0) == BatchLayout::kPages) {
+  if constexpr (batch_layout<Config>() == BatchLayout::kPages) {
     const int tokens = args.sequences.page_tokens;
     if (tokens == 16) {
       load(Constant<4>{});
@@ -44,7 +44,7 @@ __device__ __forceinline__ void with_page_shift(const Args& args, Load load) {
 template <class Config, class Args, class Message>
 __device__ __forceinline__ int page_of_lane(const Args& args, const SequenceTile& row,
                                             const Message& step) {
-  if constexpr (batch_layout<Config>(0) != BatchLayout::kPages) return 0;
+  if constexpr (batch_layout<Config>() != BatchLayout::kPages) return 0;
   constexpr int kStepTiles = WgmmaShape<Config>::kStepTiles;
   const int page_shift = page_shift_of(args.sequences);
   const int box_shift = smaller(page_shift, log2_of(Config::kTileK));
@@ -70,7 +70,7 @@ struct SequenceRows {
 /// Keys in pages are not cut: what lies behind the last one is never visible.
 template <class Config, class Args>
 __device__ __forceinline__ SequenceRows keys_of_sequence(const Args& args, int b, int head) {
-  if constexpr (batch_layout<Config>(0) == BatchLayout::kPages) {
+  if constexpr (batch_layout<Config>() == BatchLayout::kPages) {
     return {&args.maps.k, &args.maps.k, head};
   } else {
     const TensorMap* own = maps_of_sequence(args, b) + kSequenceKeys;
@@ -80,7 +80,7 @@ __device__ __forceinline__ SequenceRows keys_of_sequence(const Args& args, int b
 template <class Config, class Args>
 __device__ __forceinline__ SequenceRows values_of_sequence(const Args& args, int b, int head) {
   const TensorMap* own = maps_of_sequence(args, b) + kSequenceValues;
-  if constexpr (batch_layout<Config>(0) == BatchLayout::kPages) {
+  if constexpr (batch_layout<Config>() == BatchLayout::kPages) {
     return {&args.maps.v, own, head};
   } else {
     return {own, own, head};
@@ -92,7 +92,7 @@ template <class Config, class Args>
 __device__ __forceinline__ void acquire_maps(const Args& args, int b) {
   const TensorMap* own = maps_of_sequence(args, b);
   acquire_map(own[kSequenceQueries]);
-  if constexpr (batch_layout<Config>(0) == BatchLayout::kSequences) acquire_map(own[kSequenceKeys]);
+  if constexpr (batch_layout<Config>() == BatchLayout::kSequences) acquire_map(own[kSequenceKeys]);
   acquire_map(own[kSequenceValues]);
 }
 
@@ -146,7 +146,7 @@ __device__ __forceinline__ void load_sequence_step(const SequenceRows& rows, con
                                                    Mbarrier full, int warp) {
   using Config = typename Shares::Config;
   using Slot = typename Shares::Slot;
-  constexpr bool kHasPages = batch_layout<Config>(0) == BatchLayout::kPages;
+  constexpr bool kHasPages = batch_layout<Config>() == BatchLayout::kPages;
   if (!step.tiles[0].exists()) return;
   const auto policy = l2_policy<L2Policy::kKeepLast>();
 #pragma unroll

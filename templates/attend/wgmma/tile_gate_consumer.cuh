@@ -1,7 +1,7 @@
-// A consumer for gates of scope tile that know no gap and leave tiles out altogether. The decision
-// about a tile needs the maxima of all warpgroups, so neither may run ahead of the other; what
-// keeps the tensor cores busy meanwhile is the product of the next step, whose scores have
-// registers of their own, and the other warpgroup's, which follows at a distance:
+// A consumer for gates of scope tile that do not read the gap and leave tiles out altogether. The
+// decision about a tile needs the maxima of all warpgroups, so none can run ahead of the others.
+// Until it is made, the tensor cores compute the next step's scores, which have registers of their
+// own, and the products of the other warpgroup, which follows at a distance:
 //
 //   S_0 = Q K_0, its maxima published
 //   for each step j:    (wait for the turn)
@@ -14,10 +14,10 @@
 //                       O is complete
 //        none does:     S_{j+1} is complete, its maxima published
 //
-// Most tiles are left out, and then this chain of instructions is what takes the time: it asks for
-// nothing that it does not need. No product with V is under way where the two branches meet, since
-// an empty one in the other would wait for the tensor cores. Keys are released before the maxima
-// are looked for: those two steps ahead come no earlier than that.
+// Most tiles are left out, and then this chain of instructions takes the time, so it is as short as
+// it can be. No product with V is in flight where the two branches meet: the other branch would
+// have to wait for the tensor cores with an empty one. Keys are released before the maxima are
+// computed, because the keys two steps ahead wait for that.
 //
 //   polled[s]        all warps have published what they say of the slot's tiles
 //   decided[s]       the producer says which of them count (attend/wgmma/tile_gate_producer.cuh)
@@ -25,13 +25,13 @@
 //                    of keys, which all steps wait for, has more slots
 #pragma once
 
-#include "attend/wgmma/consumer.cuh"
+#include "attend/wgmma/consumer_steps.cuh"
 
 namespace lacuna {
 
 template <class Config, class Hooks, class Args>
-class TileGateConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
-  using Base = WgmmaConsumer<Config, Hooks, Args>;
+class TileGateConsumer : ConsumerSteps<Config, Hooks, Args> {
+  using Base = ConsumerSteps<Config, Hooks, Args>;
   using Base::args_, Base::smem_, Base::row_, Base::keys_, Base::queries_, Base::output_;
   using Base::softmax_, Base::to_log2_, Base::warpgroup_;
   using typename Base::Element;
@@ -119,7 +119,7 @@ class TileGateConsumer : protected WgmmaConsumer<Config, Hooks, Args> {
     }
   }
 
-  /// Nothing is under way beside it: its parts one after the other.
+  /// The last step: no other product is in flight, so its parts are computed one after the other.
   __device__ __forceinline__ void attend_last(Scores& now, const Ring& at) {
     const u32 chosen = uniform_over_warp(decide(at));
     if (chosen == 0) return;

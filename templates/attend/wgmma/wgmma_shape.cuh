@@ -36,8 +36,8 @@
 //   v_full[n]    waits, behind k_full[n + 1], which is loaded before; an arrival earlier than that
 //   v_empty[n]   would count for the slot's use before
 //
-// and with its next tiles it begins anew: S alone, then S' ahead of O += P V as ever. Queries are
-// loaded even where neither has a tile: q_full is waited for before q_empty, for the same reason.
+// With its next tile it starts again: S alone, then S' ahead of O += P V as before. Queries are
+// loaded even if neither row has a tile: q_full is waited for before q_empty, for the same reason.
 #pragma once
 
 #include "arch/mbarrier.cuh"
@@ -78,7 +78,7 @@ struct WgmmaShape {
   /// Does each warpgroup have a work tile of its own?
   static constexpr bool kOwnRows = Config::kWorkTiles > 1;
   static constexpr int kStepTiles = Config::kStepKeys / Config::kTileK;
-  static constexpr int kHeadDimV = head_dim_v<Config>(0);
+  static constexpr int kHeadDimV = head_dim_v<Config>();
   static constexpr bool kHasE4m3Values = Config::kVBits == 8;
   static constexpr bool kHas8Bits = Config::kQkBits == 8;
   using GatePolicy = typename Config::GatePolicy;
@@ -131,11 +131,11 @@ struct WgmmaShape {
   using Row = RowOf<Config>;  ///< a work tile
   /// Warps that load. Pages come in many boxes, and each takes a warp its time beside the
   /// consumers' warps: all four of the warpgroup share them.
-  static constexpr int kProducerWarps = batch_layout<Config>(0) == BatchLayout::kPages ? 4 : 1;
+  static constexpr int kProducerWarps = batch_layout<Config>() == BatchLayout::kPages ? 4 : 1;
   /// Tiles are decided about together, and when their product is due (attend/wgmma/step_votes.cuh).
   static constexpr bool kVotesOnSteps = GatePolicy::kHasStepVotes;
-  /// Of each tile warps say whether it counts, as far as they know, and only those wait for the
-  /// others who do not know. Some are ahead meanwhile, by the tiles of kStages steps at most.
+  /// Each warp votes on every tile, and waits for the votes of others only if its own rows leave it
+  /// undecided. Warps that do not wait run ahead by the tiles of kStages steps at most.
   static constexpr bool kWarpsKnow = GatePolicy::kHasTileVotes;
   static constexpr bool kHasBitVotes = kVotesOnSteps || kWarpsKnow;
   using Vote = typename GatePolicy::template Vote<kStepTiles>;

@@ -10,8 +10,8 @@
 // there and that nobody reads the stage of the part before, which is loaded next.
 #pragma once
 
-#include "loader/row_tile_loader.cuh"
-#include "loader/token_rows.cuh"
+#include "select/cells/cell_loader.cuh"
+#include "select/cells/cell_reduce.cuh"
 #include "select/cells/cell_shape.cuh"
 #include "select/tokens/token_logits.cuh"
 #include "select/tokens/token_reduce.cuh"
@@ -25,13 +25,8 @@ class CellBlock {
   using Logits = TokenLogits<Shape, Config, Hooks, Args, 16, false>;
   using Scores = float[Shape::kBlocks][4];
   using Sums = float[Shape::kSets][Shape::kBlocks][4];
-  static constexpr bool kIsPlain = Config::kNormalise == Normalise::kNone;
-  static constexpr Merge kWeights = !Config::kSums ? Merge::kLargest
-                                    : kIsPlain     ? Merge::kSumOfPresent
-                                                   : Merge::kSum;
-  /// Fewer than log-sums tell of a NaN, which no mean has.
-  static constexpr bool kMindsNaN = Shape::kIsRowMax && !Config::kCellsAreMeans;
-  static constexpr Merge kScores = Config::kSums ? Merge::kSumOfPresent : Merge::kLargest;
+  using Numbers = CellNumbers<Config>;
+  using Met = LargestMet<Config>;
 
  public:
   __device__ __forceinline__ CellBlock(const Args& args, unsigned char* smem)
@@ -104,7 +99,8 @@ class CellBlock {
 
   __device__ __forceinline__ void multiply() const {
     const Logits logits(args_, group_);
-    if constexpr (Shape::kHoldsQueries) load_queries();
+    if constexpr (Shape::kHoldsQueries)
+      CellLoader<Config, Args>(args_, group_).load_queries(shared_address(smem_));
     int steps[Shape::kStages] = {first_step(logits, 0)};  // this one, those under way, the next
 #pragma unroll
     for (int n = 0; n < Shape::kStages - 1; ++n) {
@@ -113,7 +109,7 @@ class CellBlock {
     }
     Sums sums;
     clear_all(sums);
-    if constexpr (kMeetsRowLargest) forget_largest();
+    if constexpr (Numbers::kMeetsRowLargest) Met(tail_).forget(warp_);
     for (int stage = 0; column_of(steps[0]) < columns(); stage = next_stage(stage)) {
       cp_async_wait<Shape::kStages - 2>();
       __syncthreads();
@@ -134,8 +130,8 @@ class CellBlock {
 
   /// Which of the elements of a step, 16 at a time, are compared.
   __device__ __forceinline__ static u32 dims_of(int step) {
-    if constexpr (kDimsOf<Config> == ~0u) return ~0u;
-    return kDimsOf<Config> >> step % Shape::kSlices * (Shape::kDepth / 16);
+    if constexpr (compared_dims<Config>() == ~0u) return ~0u;
+    return compared_dims<Config>() >> step % Shape::kSlices * (Shape::kDepth / 16);
   }
   __device__ __forceinline__ static int next_stage(int stage) {
     return stage == Shape::kStages - 1 ? 0 : stage + 1;
@@ -148,62 +144,14 @@ class CellBlock {
   __device__ __forceinline__ void load(int step, int stage) const {
     if (column_of(step) < columns()) {
       const u32 target = stage_of(stage);
+      const CellLoader<Config, Args> loader(args_, group_);
       if constexpr (Config::kCellsAreMeans) {
-        load_means(step, target);
+        loader.load_means(column_of(step), step % Shape::kParts, target);
       } else {
-        load_tokens(step, target);
+        loader.load_tokens(column_of(step), step % Shape::kParts, target);
       }
     }
     cp_async_commit();
-  }
-
-  /// The means of the block's rows; of means there are whole blocks of prepare.
-  __device__ __forceinline__ void load_queries() const {
-    const int rows = args_.predict.q_padded / Shape::kCell;
-    const auto* const q = reinterpret_cast<const Element*>(args_.predict.q_cells) +
-                          query_head(args_, group_.b, group_.h) * rows * Config::kHeadDim;
-#pragma unroll
-    for (int slice = 0; slice < Shape::kSlices; ++slice) {
-      RowTileLoader<typename Shape::template QueryTile<16>, Config::kThreads>(
-          q + slice * Shape::kDepth, Config::kHeadDim, rows)
-          .load(shared_address(smem_) + static_cast<u32>(slice * Shape::kQueryBytes),
-                group_.q0 / Shape::kCell);
-    }
-  }
-
-  /// Some elements of the means of a chunk's keys.
-  __device__ __forceinline__ void load_means(int step, u32 target) const {
-    const int columns = args_.predict.k_padded / Shape::kCellK;
-    const auto* const k = reinterpret_cast<const Element*>(args_.predict.k_cells) +
-                          key_head(args_, group_.b, group_.h) * columns * Config::kHeadDim;
-    RowTileLoader<typename Shape::template KeyTile<16>, Config::kThreads>(
-        k + step % Shape::kParts * Shape::kDepth, Config::kHeadDim, columns)
-        .load(target, column_of(step));
-  }
-
-  /// Token kCell - 1 - s of the queries' cells, s of the keys', some elements of each.
-  __device__ __forceinline__ void load_tokens(int step, u32 target) const {
-    const TensorArg &q = args_.attend.q, &k = args_.attend.k;
-    const int part = step % Shape::kParts;
-    const int s = part / Shape::kSlices, element = part % Shape::kSlices * Shape::kDepth;
-    const int shift = Shape::kCell - 1 - s;
-    RowTileLoader<typename Shape::template QueryTile<16>, Config::kThreads>(
-        element_of<Element>(q, group_.b, group_.h, shift, element), Shape::kCell * q.stride_n,
-        ceil_div(args_.attend.n_q - shift, Shape::kCell))
-        .load(target, group_.q0 / Shape::kCell);
-    using KeyTile = typename Shape::template KeyTile<16>;
-    const int h = group_.h / args_.attend.heads_per_kv;
-    if constexpr (batch_layout<Config>(0) == BatchLayout::kPages) {
-      PageLoader<KeyTile, Config::kThreads>(element_of<Element>(k, 0, h, 0, element),
-                                            paged_rows(k, args_.sequences), args_.attend.n_k,
-                                            Shape::kCell, s)
-          .load(target + Shape::kKeysOffset, column_of(step));
-    } else {
-      RowTileLoader<KeyTile, Config::kThreads>(element_of<Element>(k, group_.b, h, s, element),
-                                               Shape::kCell * k.stride_n,
-                                               ceil_div(args_.attend.n_k - s, Shape::kCell))
-          .load(target + Shape::kKeysOffset, column_of(step));
-    }
   }
 
   /// The rows of this warp, and which columns of a chunk it takes.
@@ -241,7 +189,7 @@ class CellBlock {
     for (int set = 0; set < Shape::kSets; ++set) {
       const int number = first_row() / 16 + set;
       Scores scores;
-      if constexpr (kTakesLargestOfEight) {
+      if constexpr (Numbers::kTakesLargestOfEight) {
         copy(scores, sums[set]);  // the scale, a positive number, waits for the largest
       } else {
         logits.scale(scores, sums[set], number, column);
@@ -257,8 +205,8 @@ class CellBlock {
   /// which there are `left`; four lanes share a row, and a tile or have some each.
   __device__ __forceinline__ void take_row(const Scores& scores, int set, int half, float* row,
                                            int left) const {
-    if constexpr (kTakesLargestOfEight) {
-      take_largest(scores, half, row, left, largest_so_far(warp_, set, half, lane_index()));
+    if constexpr (Numbers::kTakesLargestOfEight) {
+      take_largest(scores, half, row, left, Met(tail_).of_lane(warp_, set, half, lane_index()));
       return;
     }
     constexpr int kTile = Shape::kTileColumns;
@@ -273,7 +221,7 @@ class CellBlock {
 #pragma unroll
         for (int m = 0; m < kNumbers; ++m)
           numbers[m] = scores[n + m / 2][half * 2 + (begin + m) % 2];
-        const TileSums tile = reduce<kLanes>(numbers);
+        const TileSums tile = reduce_cells<Config, kLanes>(numbers);
         const int j = (n * 8 + begin) / kTile;
         if (lane_index() % kLanes != n / kBlocksOfTile % kLanes || j >= left) continue;
         if constexpr (Shape::kHasLogSums) row[j] = tile.log_sum;
@@ -282,34 +230,13 @@ class CellBlock {
     }
   }
 
-  /// Tiles of eight columns, of which only the largest logit is kept: each of the four lanes that
-  /// share a row ends up with the tiles 2 t and 2 t + 1 of every eight, and four lanes write 32
-  /// bytes of a row at once. In each exchange a lane hands over the tiles of the lanes on the other
-  /// side.
-  static constexpr bool kTakesLargestOfEight = Shape::kTileColumns == 8 && !Shape::kHasLogSums &&
-                                               !Config::kSums && !kMindsNaN && Shape::kBlocks == 8;
-
   __device__ __forceinline__ void take_largest(const Scores& scores, int half, float* row, int left,
                                                float& largest) const {
-    const bool upper = (lane_index() & 2) != 0, odd = (lane_index() & 1) != 0;
-    float tiles_of_pair[4];
-#pragma unroll
-    for (int n = 0; n < 4; ++n) {
-      const float low = fmaxf(scores[n][2 * half], scores[n][2 * half + 1]);
-      const float high = fmaxf(scores[n + 4][2 * half], scores[n + 4][2 * half + 1]);
-      const float given = __shfl_xor_sync(kAllLanes, upper ? low : high, 2);
-      tiles_of_pair[n] = fmaxf(upper ? high : low, given);
-    }
     float own[2];
-#pragma unroll
-    for (int n = 0; n < 2; ++n) {
-      const float low = tiles_of_pair[n], high = tiles_of_pair[n + 2];
-      const float given = __shfl_xor_sync(kAllLanes, odd ? low : high, 1);
-      own[n] = fmaxf(odd ? high : low, given);
-    }
+    largest_of_eight(own, scores, half);
     const float scale = args_.attend.scale * Config::kTemperature / Shape::kProducts;
     own[0] *= scale, own[1] *= scale;
-    if constexpr (kMeetsRowLargest) largest = fmaxf(largest, fmaxf(own[0], own[1]));
+    if constexpr (Numbers::kMeetsRowLargest) largest = fmaxf(largest, fmaxf(own[0], own[1]));
     const int first = lane_index() % 4 * 2;
     float* const to = row + Shape::kLogitsPlane * tiles() + first;
     if (tiles() % 2 == 0) {  // pairs of tiles lie on 8 bytes, and both are there
@@ -320,86 +247,12 @@ class CellBlock {
     }
   }
 
-  /// Of the lane's rows; all lanes of a warp and all warps of a row meet it in shared memory.
-  static constexpr bool kMeetsRowLargest =
-      kTakesLargestOfEight && Shape::kIsRowMax && Shape::kHoldsQueries && !kExcludesTiles<Config>;
-
-  __device__ __forceinline__ float& largest_so_far(int warp, int set, int half, int lane) const {
-    return tail_
-        .largest[kMeetsRowLargest ? ((warp * Shape::kSets + set) * 2 + half) * 32 + lane : 0];
-  }
-
-  __device__ __forceinline__ void forget_largest() const {
-#pragma unroll
-    for (int set = 0; set < Shape::kSets; ++set) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half)
-        largest_so_far(warp_, set, half, lane_index()) = -kInfinity;
-    }
-  }
-
-  /// Of a row of the block, over the lanes that shared it and the warps that took its columns.
-  __device__ __forceinline__ float largest_met(int r) const {
-    constexpr int kWarpRows = Shape::kSets * 16;
-    const int set = r % kWarpRows / 16, half = r % 16 / 8, lane = r % 8 * 4;
-    float largest = -kInfinity;
-#pragma unroll
-    for (int split = 0; split < Shape::kSplits; ++split) {
-      const int warp = r / kWarpRows * Shape::kSplits + split;
-#pragma unroll
-      for (int n = 0; n < 4; ++n)
-        largest = fmaxf(largest, largest_so_far(warp, set, half, lane + n));
-    }
-    return largest;
-  }
-
   __device__ __forceinline__ static void copy(Scores& to, const Scores& from) {
 #pragma unroll
     for (int n = 0; n < Shape::kBlocks; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) to[n][i] = from[n][i];
     }
-  }
-
-  struct TileSums {
-    float log_sum;  ///< ln of the sum of exp(logit); -inf of nothing, NaN if a logit is
-    float logits;   ///< their sum or the largest
-  };
-
-  /// Over the numbers of kLanes neighbouring lanes, to all of them.
-  template <int kLanes, int kNumbers>
-  __device__ __forceinline__ static TileSums reduce(const float (&numbers)[kNumbers]) {
-    float largest = numbers[0], total = numbers[0];
-    bool is_number = true;
-#pragma unroll
-    for (int m = 0; m < kNumbers; ++m) {
-      if (kMindsNaN) is_number = is_number && numbers[m] == numbers[m];
-      if (m == 0) continue;
-      largest = fmaxf(largest, numbers[m]);
-      total = merge_two<kScores>(total, numbers[m]);
-    }
-#pragma unroll
-    for (int lanes = 1; lanes < kLanes; lanes *= 2) {
-      largest = fmaxf(largest, __shfl_xor_sync(kAllLanes, largest, lanes));
-      if constexpr (Shape::kHasLogits)
-        total = merge_two<kScores>(total, __shfl_xor_sync(kAllLanes, total, lanes));
-    }
-    if constexpr (kMindsNaN) {
-      if (__any_sync(kAllLanes, !is_number)) {  // of the lanes that share the numbers
-#pragma unroll
-        for (int lanes = 1; lanes < kLanes; lanes *= 2)
-          is_number = __shfl_xor_sync(kAllLanes, is_number, lanes) && is_number;
-        if (!is_number) total = __int_as_float(0x7fffffff);
-      }
-    }
-    if constexpr (!Shape::kHasLogSums) return {0.0f, total};
-    const float offset = largest > -kInfinity ? largest * kLog2E : 0.0f;
-    float sum = 0.0f;
-#pragma unroll
-    for (int m = 0; m < kNumbers; ++m) sum += exp2_approx(fmaf(numbers[m], kLog2E, -offset));
-#pragma unroll
-    for (int lanes = 1; lanes < kLanes; lanes *= 2) sum += __shfl_xor_sync(kAllLanes, sum, lanes);
-    return {(offset + log2_approx(sum)) * kLn2, total};
   }
 
   // rows
@@ -417,9 +270,9 @@ class CellBlock {
   __device__ __forceinline__ void find_offsets() const {
     const Logits logits(args_, group_);
     const int rows = ceil_div(group_.q1 - group_.q0 + 1, Shape::kCell);
-    if constexpr (kMeetsRowLargest) {
+    if constexpr (Numbers::kMeetsRowLargest) {
       for (int r = thread_index(); r < Shape::kRows; r += Config::kThreads) {
-        const float own = largest_met(r);
+        const float own = Met(tail_).of_row(r);
         tail_.offset[r] = r < rows && own > -kInfinity ? own : kInfinity;
       }
       return;
@@ -429,44 +282,14 @@ class CellBlock {
       float offset = r < rows ? 0.0f : kInfinity;
       if ((Shape::kHasLogSums || Shape::kIsRowMax) && r < rows) {
         const KeepRow row = work_tile_index(group_.i + r / Shape::kWorkTiles);
+        const auto counts = [&](int j) { return has_values(logits, row, j); };
         const float own = Shape::kIsRowMax
-                              ? largest_of_row(logits, row, plane(Shape::kLogitsPlane + r))
-                              : log_sum_of_row(logits, row, plane(r));
-        offset = !(own > -kInfinity) ? kInfinity : kIsPlain ? 0.0f : own;
+                              ? largest_of_row(plane(Shape::kLogitsPlane + r), tiles(), counts)
+                              : log_sum_of_row(plane(r), tiles(), counts);
+        offset = !(own > -kInfinity) ? kInfinity : Numbers::kIsPlain ? 0.0f : own;
       }
       if (lane_index() == 0) tail_.offset[r] = offset;
     }
-  }
-
-  __device__ __forceinline__ float log_sum_of_row(const Logits& logits, const KeepRow& row,
-                                                  const float* log_sums) const {
-    RowSum sum;
-#pragma unroll 1
-    for (int j = lane_index(); j < tiles(); j += 32) {
-      if (!has_values(logits, row, j)) continue;
-      const float log_sum = log_sums[j];
-      sum.merge(log_sum, log_sum == log_sum ? 1.0f : log_sum);
-    }
-    sum.template merge_lanes<32>();
-    return sum.log2_sum() * kLn2;
-  }
-
-  /// -inf of a row with a NaN.
-  __device__ __forceinline__ float largest_of_row(const Logits& logits, const KeepRow& row,
-                                                  const float* largest_of_tiles) const {
-    float largest = -kInfinity;
-    bool is_number = true;
-#pragma unroll 1
-    for (int j = lane_index(); j < tiles(); j += 32) {
-      if (!has_values(logits, row, j)) continue;
-      const float of_tile = largest_of_tiles[j];
-      largest = fmaxf(largest, of_tile);
-      is_number = is_number && of_tile == of_tile;
-    }
-#pragma unroll
-    for (int lanes = 1; lanes < 32; lanes *= 2)
-      largest = fmaxf(largest, __shfl_xor_sync(kAllLanes, largest, lanes));
-    return __all_sync(kAllLanes, is_number) ? largest : -kInfinity;
   }
 
   // work tiles
@@ -531,10 +354,10 @@ class CellBlock {
   __device__ __forceinline__ TileValue value_of(const KeepRow& row, float share, int j,
                                                 bool exists) const {
     const Logits logits(args_, group_);
-    TileValue value = {-kInfinity, kNothing<kWeights>};
+    TileValue value = {-kInfinity, kNothing<Numbers::kWeights>};
     if (exists && has_values(logits, row, j))
       take_tile(value, (row.i - group_.i) * Shape::kWorkTiles, j);
-    if constexpr (!Config::kSums && !kIsPlain) value.p = exp2_approx(value.p);
+    if constexpr (!Config::kSums && !Numbers::kIsPlain) value.p = exp2_approx(value.p);
     value.p *= share;
     return value;
   }
@@ -544,9 +367,9 @@ class CellBlock {
     for (int r = first; r < first + Shape::kWorkTiles; ++r) {
       const float offset = tail_.offset[r];
       const bool takes_part = offset < kInfinity;
-      float logits = -kInfinity, weight = kNothing<kWeights>;
+      float logits = -kInfinity, weight = kNothing<Numbers::kWeights>;
       if constexpr (Shape::kHasLogits) logits = plane(Shape::kLogitsPlane + r)[j];
-      if constexpr (kIsPlain) {
+      if constexpr (Numbers::kIsPlain) {
         weight = logits;
       } else if constexpr (Config::kSums) {
         weight = exp2_approx((plane(r)[j] - offset) * kLog2E);
@@ -554,8 +377,8 @@ class CellBlock {
         weight = (logits - offset) * kLog2E;
       }
       if (!takes_part) continue;
-      value.p = merge_two<kWeights>(value.p, weight);
-      value.score = merge_two<kScores>(value.score, logits);
+      value.p = merge_two<Numbers::kWeights>(value.p, weight);
+      value.score = merge_two<Numbers::kScores>(value.score, logits);
     }
   }
 

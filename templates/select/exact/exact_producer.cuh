@@ -29,8 +29,8 @@ class ExactProducer {
                                   lane_index() % Shape::kChunks * 8)) {}
 
   /// `sees(k0, k1)`: does the block see any of these keys? Never waits for the other producers. A
-  /// step is announced once the copies of the next have been issued: by then its own have landed,
-  /// and become visible to wgmma by whom they were issued.
+  /// step is announced after the copies of the next step have been issued: its own have landed by
+  /// then, and the warp that issued them makes them visible to wgmma.
   template <class Sees>
   __device__ __forceinline__ void run(const Sees& sees) const {
     const int keys = args_.attend.n_k, steps = ceil_div(keys, Shape::kStepKeys);

@@ -10,13 +10,13 @@
 //     full[n]      4 arrivals: each warp of the producers, when what it copied is there
 //     empty[n]     16 arrivals: each warp that computes, when its product is complete
 //
-// A warpgroup looks at a product before it begins the next: meanwhile the tensor cores have those
-// of the other three.
+// A warpgroup reduces a product before it issues the next. Until then the tensor cores compute
+// those of the other three.
 //
-// Sums of rows want a row in one lane, and have the queries as rows: each warpgroup takes 64 of
-// them, and all keys of a step. Maxima of keys want a key in one lane, and have the keys as rows: a
-// warpgroup takes half of a step and 128 of the queries. Then a row of a lane is reduced by one
-// instruction for each score, and four lanes in the end.
+// Sums over keys have the queries as rows of the product, so that a query's scores lie in one lane:
+// each warpgroup takes 64 queries and all keys of a step. Maxima over queries have the keys as
+// rows, so that a key's scores lie in one lane: a warpgroup takes half of a step's keys and 128
+// queries. A row is then reduced by one instruction for each score, and across its four lanes once.
 #pragma once
 
 #include "arch/cp_async.cuh"

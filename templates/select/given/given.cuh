@@ -1,5 +1,5 @@
-// `estimate` whose scores the spec says itself, then `select`: a block takes a row of tiles, asks
-// the formula for each that is seen, normalises the scores and decides.
+// `estimate` whose scores the spec gives, then `select`: a block takes a work tile, evaluates the
+// formula for each of its tiles that is seen, normalises the scores and decides.
 #pragma once
 
 #include "base/kinds.cuh"

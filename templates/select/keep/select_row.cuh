@@ -8,6 +8,7 @@
 // the mask are what takes time to compile.
 #pragma once
 
+#include "base/optional_field.cuh"
 #include "select/keep/keep_row.cuh"
 #include "select/keep/order_tiles.cuh"
 #include "select/keep/team.cuh"
@@ -69,11 +70,8 @@ __device__ __forceinline__ void select_by_index(const Args& args, const KeepRow&
   });
 }
 
-/// Does `keep` read the row's largest p? Config::kUsesPMax; no where a Config does not say.
-template <class Config, class = const bool>
-inline constexpr bool kReadsPMax = false;
-template <class Config>
-inline constexpr bool kReadsPMax<Config, decltype(Config::kUsesPMax)> = Config::kUsesPMax;
+/// Does `keep` read the row's largest p?
+LACUNA_OPTIONAL_FIELD(bool, reads_p_max, kUsesPMax, false)
 
 /// keep_parts of a row in order, whose first tile has the largest p.
 template <class Config, class Hooks, class Args>
@@ -81,7 +79,7 @@ __device__ __forceinline__ typename Hooks::KeepParts parts_of_order(const Args& 
                                                                     const KeepRow& row,
                                                                     const RowValues& values) {
   auto parts = keep_parts<Hooks>(args, row);
-  if constexpr (kReadsPMax<Config>)
+  if constexpr (reads_p_max<Config>())
     parts.p_max = values.ordered > 0 ? values.p[values.order[0]] : -kInfinity;
   return parts;
 }

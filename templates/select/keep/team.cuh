@@ -1,5 +1,5 @@
-// Who decides a work tile together: the threads of a block, or the lanes of a warp, which wait
-// for nobody else. Every thread takes part in each function; results have the same bits from run to
+// The threads that decide a work tile together: those of a block, or the lanes of a warp, which
+// wait for no other warp. Every thread calls each function; results have the same bits from run to
 // run.
 #pragma once
 

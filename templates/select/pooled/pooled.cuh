@@ -140,7 +140,7 @@ class PooledBlock {
       const auto* const keys = static_cast<const typename Config::Element*>(k.data) +
                                group_.b * k.stride_b +
                                group_.h / args_.attend.heads_per_kv * k.stride_h;
-      if constexpr (batch_layout<Config>(0) == BatchLayout::kPages) {
+      if constexpr (batch_layout<Config>() == BatchLayout::kPages) {
         dot = rows.multiply_each(
             [&](int key) {
               return stored_element_of<Config>(args_, k, group_.b,

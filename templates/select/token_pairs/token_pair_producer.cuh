@@ -1,5 +1,5 @@
-// The producers of predict_token_pairs: four warps that find the steps which the block sees, each
-// for itself, and load each a quarter of their keys. Protocol:
+// The producers of predict_token_pairs: four warps. Each finds the steps that the block sees by
+// itself, and loads a quarter of each step's keys. Protocol:
 // select/token_pairs/token_pair_shape.cuh.
 #pragma once
 
@@ -19,7 +19,7 @@ class TokenPairProducer {
   using Smem = TokenPairSmem<Config>;
   using KeyGroups = QuantGroups<Config::kGroup, false, Config::kTileK>;
 
-  /// What a lane holds of a step's numbers until its slot is free: of two keys.
+  /// Scale and bias of the lane's two keys of a step, held until the step's slot is free.
   struct Numbers {
     float scale;
     float2 bias;  ///< as it was written
@@ -40,9 +40,9 @@ class TokenPairProducer {
       bias_ = predict.column_bias + query_head(args, rows.b, rows.h) * predict.k_padded;
   }
 
-  /// Never waits for the other producers. A step is announced once the copies of the next have been
-  /// issued: by then its own have landed, and become visible to wgmma by whom they were issued, so
-  /// that those who compute need no fence.
+  /// Never waits for the other producers. A step is announced after the copies of the next step
+  /// have been issued: its own have landed by then, and the warp that issued them makes them
+  /// visible to wgmma, so that consumers need no fence.
   __device__ __forceinline__ void run() const {
     RingPosition<Shape::kStages> at;
     PossibleSteps possible;
@@ -70,13 +70,12 @@ class TokenPairProducer {
     return ceil_div(args_.attend.n_k, Shape::kStepKeys);
   }
 
-  /// Those from `first` to the next 32 of which the block sees anything and which are still to
-  /// come.
+  /// Of the 32 steps from `first` on, a bit for each that the block sees and has not taken yet.
   struct PossibleSteps {
     int first = -32;
     u32 left = 0;
   };
-  /// The next of them; steps() or more if there is none. Each lane asks about another.
+  /// The next of them; steps() or more if there is none. Each lane asks about one step.
   __device__ __forceinline__ int next(PossibleSteps& possible) const {
     while (possible.left == 0) {
       possible.first += 32;
@@ -90,15 +89,15 @@ class TokenPairProducer {
     return step;
   }
 
-  /// What the warp has written is there.
+  /// Tells the consumers that the warp has written its part of the step.
   __device__ __forceinline__ void announce(const RingPosition<Shape::kStages>& at) const {
     fence_proxy_async();
     __syncwarp();
     if (lane_index() == 0) Smem::barrier(smem_.control().full[at.slot()]).arrive();
   }
 
-  /// The warp's keys; those past the end become zeros. Rows are contiguous on both sides, so that a
-  /// pass is 512 bytes from one to the next, which lanes share chunk by chunk.
+  /// The warp's keys; those past the end become zeros. Rows are contiguous on both sides: a pass
+  /// copies 512 contiguous bytes, a chunk for each lane.
   __device__ __forceinline__ void copy_keys(int step, u32 slot) const {
     using Tile = typename Shape::KeyTile;
     constexpr int kPassRows = 32 / Tile::kChunks, kPasses = kKeys / kPassRows;
@@ -136,8 +135,8 @@ class TokenPairProducer {
   __device__ __forceinline__ Numbers read_numbers(int step) const {
     const int key = step * Shape::kStepKeys + first_key();
     Numbers numbers;
-    // Past the end there are groups of padded tokens, which nothing may have written. Times a bias
-    // of -inf they stay that: not 0.
+    // Past the end the scale may never have been written. It must not be 0, so that its product
+    // with a bias of -inf stays -inf.
     numbers.scale = 1e-15f;
     const int first = key - block() * 8;
     if (first < args_.attend.n_k) numbers.scale = scale_[KeyGroups::of(first)];
@@ -146,8 +145,8 @@ class TokenPairProducer {
     return numbers;
   }
 
-  /// A column with a NaN is never the largest, nor one that does not exist: -inf. What cannot be
-  /// expressed is infinite, and then nothing is known of the step.
+  /// -inf for a column that does not exist or has a NaN, as it is never the largest. A bias out of
+  /// range becomes infinite, and the step then counts as undecided.
   __device__ __forceinline__ static float in_units(float bias, float inverse, bool exists) {
     if (!exists || bias != bias || bias == -kInfinity) return -kInfinity;
     const float x = fabsf(bias * inverse);
@@ -195,8 +194,8 @@ class TokenPairProducer {
     }
   }
 
-  /// Of the warp's units which one a lane has keys of, in which 8 of it, and for whom in each quad
-  /// of the consumers.
+  /// Where a lane's two keys are: the unit of the warp, the 8 keys of that unit, and the lane of a
+  /// consumer's quad that reads them.
   static constexpr int kUnits = kKeys / Shape::kUnitKeys;
   __device__ __forceinline__ static int unit() { return lane_index() / 16; }
   __device__ __forceinline__ static int block() { return lane_index() / 4 % 4; }

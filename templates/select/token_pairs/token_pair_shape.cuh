@@ -11,24 +11,23 @@
 //     full[n]      4 arrivals: each warp of the producers, when what it wrote and copied is there
 //     empty[n]     16 arrivals: each warp that computes, after its last read
 //
-// A warpgroup looks at a product before it begins the next: meanwhile the tensor cores have those
+// A warpgroup bounds a product before it issues the next. Until then the tensor cores compute those
 // of the other three. (Two warpgroups, each with a product ahead, leave the tensor cores idle more
-// often. Queries in registers are as fast, but those are what limits a block.)
+// often. Queries in registers are as fast, but registers limit a block.)
 //
-// A product is looked at twice at most. First loosely, by the largest bias of a lane's keys of one
-// scale: that is enough wherever a tile is far from the threshold of `keep`, on either side. Then
-// closely, by the bias of each key: more than twice the instructions, and eight times what is read
-// of shared memory, where a register of each lane is a whole line.
+// A product is bounded at most twice. First coarsely, by the largest bias of a lane's keys of one
+// scale: enough if the tile is far from the threshold of `keep`, on either side. Then closely, by
+// the bias of each key: more than twice the instructions, and eight times the reads of shared
+// memory, where a register of each lane is a whole line.
 //
-// Which steps come, each producer finds on its own, and all find the same: those of which one of
-// the block's queries sees anything, in ascending order. They meet nowhere but at the slots'
-// barriers, and run ahead by one step less than there are slots. A team that sees nothing of a step
-// passes it on.
+// Each producer finds by itself which steps come, and all find the same: those of which one of the
+// block's queries sees anything, in ascending order. They synchronise only at the slots' barriers,
+// and run ahead by one step less than there are slots. A team that sees nothing of a step passes it
+// on.
 //
-// A team is the warpgroups that have a query tile in common. Bounds of 32 tiles, a word of the kept
-// bits, are collected by all its warps (`bounds`, two buffers in turn). Then they meet at their
-// named barrier, and one warp decides while the others go on. Who writes into a buffer again has
-// met its reader at the barrier between.
+// A team is the warpgroups that share a query tile. All its warps write their bounds of 32 tiles, a
+// word of the kept bits, into one of two buffers (`bounds`). After their named barrier one warp
+// decides while the others go on. The barrier in between orders reuse of a buffer after its read.
 #pragma once
 
 #include "arch/mbarrier.cuh"

@@ -1,10 +1,10 @@
 // `estimate` of all pairs of tokens in integers, reduced to the largest weight of each tile, by
-// wgmma (sm_90a); then `select`. The exact mass that weights are relative to is there already
-// (select/tokens/reference.cuh, or the caller's).
+// wgmma (sm_90a); then `select`. The exact mass that weights are relative to has been computed
+// before (select/tokens/reference.cuh), or the caller passes it.
 //
-// A block takes 256 queries and goes once along the keys. What counts is which tiles are kept, so a
-// tile's largest weight is not computed but bounded, closely, which costs half the instructions;
-// the few tiles for which that is not enough are computed again. The bits are those of
+// A block takes 256 queries and walks along the keys once. Only the decision about a tile matters,
+// so its largest weight is bounded instead of computed, which costs half the instructions. Tiles
+// that the bounds do not decide are computed exactly. The bits equal those of
 // select/tokens/tokens.cuh.
 #pragma once
 
@@ -67,8 +67,8 @@ class TokenPairConsumer {
  private:
   __device__ __forceinline__ static int word_of(int step) { return step / Shape::kStepsOfWord; }
 
-  /// The step of the first slot from `at` on of which the team sees anything; less than 0 if there
-  /// is none. Others are passed on.
+  /// The first step from slot `at` on that the team sees; less than 0 if there is none. Slots of
+  /// other steps are released.
   __device__ __forceinline__ int find_step(Ring& at) const {
     while (true) {
       Smem::barrier(smem_.control().full[at.slot()]).wait(at.phase());
@@ -84,7 +84,7 @@ class TokenPairConsumer {
     if (lane_index() == 0) Smem::barrier(smem_.control().empty[at.slot()]).arrive();
   }
 
-  /// The steps of one word from `step` on. Returns the first of another.
+  /// Takes the steps of one word of bits, from `step` on. Returns the first step of the next word.
   __device__ __forceinline__ int take_word(const OperandDescriptor& queries, const Look& look,
                                            Ring& at, int step, int buffer) const {
     auto& control = smem_.control();
@@ -128,7 +128,7 @@ class TokenPairConsumer {
     }
   }
 
-  /// What the warp says of a half's tiles.
+  /// Writes the warp's bound of the tiles in half a step.
   __device__ __forceinline__ void publish(int bound, int step, int half, int buffer) const {
     const int of_word = step & (Shape::kStepsOfWord - 1);
     const int place = of_word * Shape::kTiles + half * Shape::kHalfTiles;
@@ -148,7 +148,7 @@ class TokenPairConsumer {
     return {kInfinity, kInfinity};
   }
 
-  /// How many tiles it sees, and nothing kept.
+  /// Counts the visible tiles of the row and clears its bits.
   __device__ __forceinline__ void prepare_tile() const {
     constexpr int kThreads = Shape::kTeamWarps * 32;
     if (!tile_exists()) return;
@@ -161,7 +161,7 @@ class TokenPairConsumer {
     for (int word = thread; word < args_.predict.keep_words; word += kThreads) kept[word] = 0;
   }
 
-  /// By one warp, by turns.
+  /// By one warp of the team; the warps alternate.
   __device__ __forceinline__ void decide(int word, int buffer) const {
     if (((warp_ - word) & (Shape::kTeamWarps - 1)) != 0) return;
     TokenPairDecision<Config, Hooks, Args>(args_, smem_, tile_, team()).decide(word, buffer);
@@ -174,7 +174,7 @@ class TokenPairConsumer {
   __device__ __forceinline__ NamedBarrier team_barrier() const {
     return {1 + team(), Shape::kTeamWarps * 32};
   }
-  /// The first of the warp's 16 queries, within the block, and of all.
+  /// The first of the warp's 16 queries, counted in the block.
   __device__ __forceinline__ int first_row() const { return warp_ * kWarpRows; }
   __device__ __forceinline__ int q() const {
     return tile_.q0 + warp_ % Shape::kTeamWarps * kWarpRows;
@@ -185,10 +185,10 @@ class TokenPairConsumer {
   const int warp_;
   const KeepRow tile_;            ///< the team's queries
   const OperandDescriptor keys_;  ///< of the ring's first slot
-  int own_bound_;  ///< where in a buffer the lane says what it does of the first tiles
+  int own_bound_;                 ///< the lane's place in a buffer of bounds
 };
 
-/// Barriers, and what of each row the caller or the kernel before have found; by all threads.
+/// Initialises the barriers, and loads each row's mass; by all threads.
 template <class Config, class Args>
 __device__ __forceinline__ void prepare_pairs(const Args& args, const TokenPairSmem<Config>& smem,
                                               const KeepRow& block) {

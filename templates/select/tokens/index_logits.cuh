@@ -107,7 +107,7 @@ class IndexLogits : public TokenLogits<Shape, Config, Hooks, Args, 16, false> {
 
 /// Whose logits a block of predict_tokens computes.
 template <class Shape, class Config, class Hooks, class Args, int kBits, bool kIsReference,
-          bool kHasIndex = (kIndexDimOf<Config> > 0)>
+          bool kHasIndex = (index_dim<Config>() > 0)>
 struct LogitsOf {
   using Type = TokenLogits<Shape, Config, Hooks, Args, kBits, kIsReference>;
 };

@@ -22,7 +22,7 @@ class TokenLogits {
   using KeyTile = typename Shape::template KeyTile<kBits>;
   using QueryLoader = RowTileLoader<QueryTile, Config::kThreads>;
   /// Integers lie in the workspace, one behind the other.
-  static constexpr bool kHasPages = kBits == 16 && batch_layout<Config>(0) == BatchLayout::kPages;
+  static constexpr bool kHasPages = kBits == 16 && batch_layout<Config>() == BatchLayout::kPages;
   using KeyLoader = typename Select<kHasPages, PageLoader<KeyTile, Config::kThreads>,
                                     RowTileLoader<KeyTile, Config::kThreads>>::Type;
   using QueryGroups =
@@ -127,7 +127,7 @@ class TokenLogits {
     add_products<Element, QueryTile, KeyTile>(
         sums, queries + static_cast<u32>(set * 16 * QueryTile::kRowBytes),
         keys + static_cast<u32>(split * Shape::kSplitColumns * KeyTile::kRowBytes),
-        kIsReference ? ~0u : kDimsOf<Config>);
+        kIsReference ? ~0u : compared_dims<Config>());
   }
 
   /// Products -> logits in natural units; `column` is the split's first.

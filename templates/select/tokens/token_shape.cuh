@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/kinds.cuh"
+#include "base/optional_field.cuh"
 #include "select/keep/select.cuh"
 #include "tile/smem_tile.cuh"
 
@@ -20,17 +21,10 @@ __host__ __device__ constexpr int divisor_up_to(int n, int most) {
   return n % most == 0 ? most : divisor_up_to(n, most - 1);
 }
 
-/// Tokens from one row to the next: Config::kRowStride; 1 where a Config does not say.
-template <class Config, class = const int>
-inline constexpr int kRowStrideOf = 1;
-template <class Config>
-inline constexpr int kRowStrideOf<Config, decltype(Config::kRowStride)> = Config::kRowStride;
-
-/// Elements of an index vector: Config::kIndexDim; 0 where q and k are compared.
-template <class Config, class = const int>
-inline constexpr int kIndexDimOf = 0;
-template <class Config>
-inline constexpr int kIndexDimOf<Config, decltype(Config::kIndexDim)> = Config::kIndexDim;
+/// Tokens from one row to the next.
+LACUNA_OPTIONAL_FIELD(int, row_stride, kRowStride, 1)
+/// Elements of an index vector; 0 where q and k are compared.
+LACUNA_OPTIONAL_FIELD(int, index_dim, kIndexDim, 0)
 
 /// Rows of the whole sequence and the tokens that they are, or begin with: kStep from one to the
 /// next.
@@ -43,8 +37,8 @@ struct RowTokens {
 };
 
 template <class Config>
-struct TokenShape : RowTokens<kRowStrideOf<Config>> {
-  using Rows = RowTokens<kRowStrideOf<Config>>;
+struct TokenShape : RowTokens<row_stride<Config>()> {
+  using Rows = RowTokens<row_stride<Config>()>;
   static constexpr int kThreads = Config::kThreads;
   static constexpr int kWarps = kThreads / 32;
   static constexpr bool kIsLast = Config::kLastRows > 0;
@@ -71,7 +65,7 @@ struct TokenShape : RowTokens<kRowStrideOf<Config>> {
   static constexpr int kSlots = kColumns / kUnit;  ///< such numbers of a chunk and 16 rows
 
   static constexpr int kWidth =  ///< elements of what is compared
-      kIndexDimOf<Config> > 0 ? kIndexDimOf<Config> : Config::kHeadDim;
+      index_dim<Config>() > 0 ? index_dim<Config>() : Config::kHeadDim;
   template <int kBits>
   using QueryTile = ByteTile<Config::kRows, kWidth*(kBits == 16 ? 2 : 1)>;
   template <int kBits>

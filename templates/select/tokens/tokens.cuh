@@ -1,13 +1,14 @@
 // `estimate` with the tokens of each query tile (or the last tokens of the sequence) as rows
 // against all keys, reduced to key tiles or columns; then `select`.
 //
-// A block takes one query tile and goes through the keys, chunk by chunk; chunks that the mask
-// hides are not loaded. With softmax (or an exact log-sum-exp over `reference`) it goes twice: the
-// first time for each row's sum. The second time each tile is decided as soon as it is reduced, so
-// that nothing but bits is stored, unless `keep` wants ranks or the rows are the last ones, whose
-// result select_rows reads.
+// A block takes one query tile and walks over the keys, chunk by chunk; chunks that the mask hides
+// are not loaded. With softmax (or an exact log-sum-exp over `reference`) it walks twice, first for
+// each row's sum. In the second walk each tile is decided as soon as it is reduced, so that only
+// bits are stored, unless `keep` reads ranks, or the rows are the last queries, whose result
+// select_rows reads.
 #pragma once
 
+#include "base/optional_field.cuh"
 #include "loader/row_tile_loader.cuh"
 #include "select/keep/select_first.cuh"
 #include "select/tokens/index_logits.cuh"
@@ -15,13 +16,8 @@
 
 namespace lacuna {
 
-/// Is one decision that of all heads of a batch entry? Config::kServesAllHeads; no where a Config
-/// does not say.
-template <class Config, class = const bool>
-inline constexpr bool kServesAllHeads = false;
-template <class Config>
-inline constexpr bool kServesAllHeads<Config, decltype(Config::kServesAllHeads)> =
-    Config::kServesAllHeads;
+/// Is one decision that of all heads of a batch entry?
+LACUNA_OPTIONAL_FIELD(bool, serves_all_heads, kServesAllHeads, false)
 
 template <class Config, class Hooks, class Args>
 class TokenBlock {
@@ -59,7 +55,7 @@ class TokenBlock {
       row.q0 = args_.attend.n_q - smaller(Config::kLastRows, args_.attend.n_q);
       estimate(row);
     } else {
-      constexpr bool kServesAll = kServesAllHeads<Config>;
+      constexpr bool kServesAll = serves_all_heads<Config>();
       const int q_tiles = args_.predict.keep_q_tiles;
       const int rows = args_.attend.n_b * (kServesAll ? 1 : args_.attend.n_h) * q_tiles;
       for (int number = block_index(); number < rows; number += kMostBlocks) {
@@ -147,7 +143,7 @@ class TokenBlock {
   template <class Logits>
   __device__ __forceinline__ void load(const Logits& logits, const Step& step) const {
     if (step.count == 0) logits.load_queries(shared_address(smem_));
-    if constexpr (kIndexDimOf < Config >> 0) {
+    if constexpr (index_dim<Config>() > 0) {
       logits.load_keys(smem_ + key_offset(step), step.first);
     } else {
       logits.load_keys(key_slot(step), step.first);

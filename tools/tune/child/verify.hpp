@@ -1,4 +1,5 @@
-// Is a candidate's output right? Tolerances by what is rounded (the table of methods.md 4.4).
+// Is a candidate's output right? Tolerances follow from what is rounded, as those of
+// tests/numerics/harness.hpp do.
 #pragma once
 
 #include <span>
