@@ -106,6 +106,8 @@ std::string print_launch_program(const LaunchProgram& program);
 /// where the values are those of each sequence.
 struct LaunchShape {
   std::int32_t n_b = 0, n_h = 0, n_h_kv = 0, n_q = 0, n_k = 0;
+
+  bool operator==(const LaunchShape&) const = default;
 };
 /// Where no device is at hand: one that has a multiprocessor for each block.
 inline constexpr std::int32_t kUnlimitedSmCount = std::numeric_limits<std::int32_t>::max();

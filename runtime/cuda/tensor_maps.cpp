@@ -7,25 +7,6 @@
 namespace lacuna {
 namespace {
 
-constexpr std::size_t kOuterRank = kTensorMapRank - 1;
-
-/// What cuTensorMapEncodeTiled takes, innermost dimension first; it has no stride for the
-/// innermost.
-struct MapGeometry {
-  void* data = nullptr;
-  std::array<std::uint64_t, kTensorMapRank> extents{};
-  std::array<std::uint64_t, kOuterRank> stride_bytes{};
-  std::array<std::uint32_t, kTensorMapRank> box{};
-  int element = 0;
-
-  bool empty() const {
-    for (const std::uint64_t extent : extents) {
-      if (extent == 0) return true;
-    }
-    return false;
-  }
-};
-
 template <class T>
 T read_field(const LaunchProgram& program, int field, const std::byte* block) {
   T value;
@@ -85,12 +66,19 @@ std::uint32_t box_heads(const LaunchProgram& program, const TensorMapFields& map
   return static_cast<std::uint32_t>(read_field<std::int32_t>(program, map.box_heads_field, block));
 }
 
+/// Chunks are permuted within a panel, of 64 or 128 bytes.
+int swizzle_of(const TensorMapFields& map) {
+  const bool is_short = map.format != MapFormat::kRows && map.panel_elements == 64;
+  return is_short ? kTensorMapSwizzle64 : kTensorMapSwizzle128;
+}
+
 MapGeometry geometry_of(const LaunchProgram& program, const TensorMapFields& map,
                         const BoundLaunch& bound, const std::byte* block) {
   const std::int64_t(&extent)[kMaxRank] = bound[map.role].extent;
   const auto panel = static_cast<std::uint32_t>(map.panel_elements);
   MapGeometry geometry;
   geometry.data = read_field<void*>(program, map.data, block);
+  geometry.swizzle = swizzle_of(map);
   geometry.extents = {panel, 0, 0, count(extent[1]), count(extent[0])};
   geometry.box = {panel, box_rows(program, map, bound, block), 1, box_heads(program, map, block),
                   1};
@@ -102,19 +90,12 @@ MapGeometry geometry_of(const LaunchProgram& program, const TensorMapFields& map
   return geometry;
 }
 
-/// Chunks are permuted within a panel, of 64 or 128 bytes.
-int swizzle_of(const TensorMapFields& map) {
-  const bool is_short = map.format != MapFormat::kRows && map.panel_elements == 64;
-  return is_short ? kTensorMapSwizzle64 : kTensorMapSwizzle128;
-}
-
-CUresult encode(const Driver& driver, const TensorMapFields& map, const MapGeometry& geometry,
-                std::byte* target) {
+CUresult encode(const Driver& driver, const MapGeometry& geometry, std::byte* target) {
   constexpr std::uint32_t kEveryElement[kTensorMapRank] = {1, 1, 1, 1, 1};
   return driver.cuTensorMapEncodeTiled(target, geometry.element, kTensorMapRank, geometry.data,
                                        geometry.extents.data(), geometry.stride_bytes.data(),
                                        geometry.box.data(), kEveryElement, kTensorMapNoInterleave,
-                                       swizzle_of(map), kTensorMapPromote256, kTensorMapFillZeros);
+                                       geometry.swizzle, kTensorMapPromote256, kTensorMapFillZeros);
 }
 
 Diagnostic refusal(const Driver& driver, CUresult result, const std::string& kernel,
@@ -139,15 +120,22 @@ Diagnostic refusal(const Driver& driver, CUresult result, const std::string& ker
 }  // namespace
 
 bool encode_tensor_maps(const Driver& driver, const LaunchProgram& program,
-                        const std::string& kernel, const BoundLaunch& bound, std::byte* block,
-                        Diagnostics& diagnostics) {
+                        const std::string& kernel, const BoundLaunch& bound, MapCache* cache,
+                        std::byte* block, Diagnostics& diagnostics) {
   for (const TensorMapFields& map : program.maps) {
     const MapGeometry geometry = geometry_of(program, map, bound, block);
     if (geometry.empty()) continue;
-    const CUresult result = encode(driver, map, geometry, block + map.offset);
-    if (result == kCudaSuccess) continue;
-    diagnostics.add(refusal(driver, result, kernel, map, geometry));
-    return false;
+    std::byte* target = block + map.offset;
+    if (const std::byte* known = cache != nullptr ? cache->find(geometry) : nullptr) {
+      std::memcpy(target, known, kTensorMapBytes);
+      continue;
+    }
+    const CUresult result = encode(driver, geometry, target);
+    if (result != kCudaSuccess) {
+      diagnostics.add(refusal(driver, result, kernel, map, geometry));
+      return false;
+    }
+    if (cache != nullptr) cache->keep(geometry, target);
   }
   return true;
 }

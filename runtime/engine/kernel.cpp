@@ -157,6 +157,7 @@ BuiltKernel build(KernelState& kernel, Diagnostics& diagnostics) {
 bool load(KernelState& kernel, const BuiltKernel& built, Diagnostics& diagnostics) {
   const LoweredKernel& lowered = kernel.relieved ? *kernel.relieved : kernel.planned;
   kernel.ready_info = gpu_info(*kernel.engine, lowered, built);
+  kernel.recent = std::make_unique<RecentLaunches>();
   return load_module(*kernel.engine->gpu, built.entry.cubins, lowered.launch, kernel.module,
                      diagnostics);
 }

@@ -14,10 +14,10 @@
 #include "runtime/cuda/module.hpp"
 #include "runtime/engine/engine.hpp"
 #include "runtime/engine/publisher.hpp"
+#include "runtime/engine/recent_launches.hpp"
 
 namespace lacuna {
 
-inline constexpr int kMaxLaunchValues = 128;
 inline constexpr std::size_t kMaxArgumentBytes = 4096;  ///< of a kernel's argument block
 inline constexpr std::size_t kArgumentAlignment = 64;   ///< of tensor maps in it
 
@@ -51,9 +51,10 @@ struct KernelState {
   int threads = 0;  ///< CPU only: the engine's, else those measured best; 0: all
 
   std::mutex prepare_mutex;
-  LoadedModule module;                    ///< GPU only; written once, before `ready`
-  std::string compiled_info, ready_info;  ///< JSON, before and after preparation
-  std::atomic<bool> ready{false};         ///< on the CPU from the beginning
+  LoadedModule module;                     ///< GPU only; written once, before `ready`
+  std::unique_ptr<RecentLaunches> recent;  ///< the same
+  std::string compiled_info, ready_info;   ///< JSON, before and after preparation
+  std::atomic<bool> ready{false};          ///< on the CPU from the beginning
   /// What a launch runs; before preparation what it is going to run, unless registers spill.
   const LoweredKernel& lowered() const {
     return ready.load(std::memory_order_acquire) && relieved ? *relieved : planned;

@@ -19,12 +19,11 @@ void bind_tensors(const lacuna_launch_args& args, const Extents& extents, Mismat
   const LaunchContract& contract = mismatches.contract();
   for (int i = 0; i < kTensorRoleCount; ++i) {
     const auto role = static_cast<TensorRole>(i);
-    const TensorRule rule = rule_of(role, contract, extents);
     const DLTensor* tensor = tensor_of(args, role);
+    if (tensor == nullptr && !is_required(role, contract)) continue;
+    const TensorRule rule = rule_of(role, contract, extents);
     if (tensor == nullptr) {
-      if (is_required(role, contract)) {
-        mismatches.argument(rule.name, "expected a tensor, got null");
-      }
+      mismatches.argument(rule.name, "expected a tensor, got null");
       continue;
     }
     if (const char* reason = refusal(role, contract)) {

@@ -1,6 +1,8 @@
 // launch_kernel: the path every call of a host application takes. On the GPU one driver call for
 // each kernel of the LaunchProgram, each slot to clear and each event of the caller's, and nothing
 // else that could wait.
+#include <cstring>
+
 #include "runtime/cuda/tensor_maps.hpp"
 #include "runtime/engine/kernel.hpp"
 #include "runtime/launch/argument_block.hpp"
@@ -12,10 +14,6 @@ namespace lacuna {
 namespace {
 
 constexpr std::size_t kUnitBytes = kWorkspaceUnitBytes;
-
-struct LaunchValues {
-  std::int32_t data[kMaxLaunchValues];
-};
 
 Diagnostic error(const KernelState& kernel, Code code, const std::string& text) {
   Diagnostic d;
@@ -40,6 +38,23 @@ bool compute_values(const KernelState& kernel, const LaunchShape& shape, LaunchV
                         ", workspace: expected at most 2147483647 units of 256 bytes for a shape, "
                         "got more"));
   return false;
+}
+
+/// The same for a launch, which mostly has the shape of the one before it.
+bool launch_values(const KernelState& kernel, const LaunchShape& shape, LaunchValues& values,
+                   Diagnostics& diagnostics) {
+  const RecentLaunchesHold recent(kernel.recent.get());
+  const std::size_t bytes = kernel.lowered().launch.values.size() * sizeof(values.data[0]);
+  if (recent && recent->shape == shape) {
+    std::memcpy(values.data, recent->values.data, bytes);
+    return true;
+  }
+  if (!compute_values(kernel, shape, values, diagnostics)) return false;
+  if (recent) {
+    recent->shape = shape;
+    std::memcpy(recent->values.data, values.data, bytes);
+  }
+  return true;
 }
 
 std::size_t bytes_of(const LaunchValues& values, int value) {
@@ -231,10 +246,18 @@ bool launch_nothing(const KernelState& kernel, const lacuna_launch_args& args,
   return check_launched(kernel, result, diagnostics);
 }
 
+bool add_maps(const KernelState& kernel, const BoundLaunch& bound, std::byte* block,
+              Diagnostics& diagnostics) {
+  const LoweredKernel& lowered = kernel.lowered();
+  if (lowered.launch.maps.empty()) return true;
+  const RecentLaunchesHold recent(kernel.recent.get());
+  return encode_tensor_maps(*kernel.engine->gpu->driver, lowered.launch, lowered.contract.kernel,
+                            bound, recent ? &recent->maps : nullptr, block, diagnostics);
+}
+
 bool launch_on_gpu(KernelState& kernel, const BoundLaunch& bound, const LaunchValues& values,
                    const lacuna_launch_args& args, Diagnostics& diagnostics) {
   const Device& device = *kernel.engine->gpu;
-  const Driver& driver = *device.driver;
   const LaunchMemory memory{args.workspace,
                             args.selection != nullptr ? args.selection->data : nullptr};
   alignas(kArgumentAlignment) std::byte block[kMaxArgumentBytes];
@@ -242,9 +265,7 @@ bool launch_on_gpu(KernelState& kernel, const BoundLaunch& bound, const LaunchVa
   const ContextScope scope(device);
   CUresult result = scope.result();
   if (result == kCudaSuccess) {
-    const std::string& name = kernel.lowered().contract.kernel;
-    if (!encode_tensor_maps(driver, kernel.lowered().launch, name, bound, block, diagnostics))
-      return false;
+    if (!add_maps(kernel, bound, block, diagnostics)) return false;
     result = record_event(kernel, args, 0);
   }
   if (result == kCudaSuccess) result = clear_memory(kernel, bound, memory, values, args.stream);
@@ -294,7 +315,7 @@ bool launch_kernel(KernelState& kernel, const lacuna_launch_args& args, Diagnost
   bool fits = check_stage_events(kernel, args, diagnostics);
   if (bound.empty()) return fits && launch_nothing(kernel, args, diagnostics);
   LaunchValues values;
-  if (!compute_values(kernel, bound.shape, values, diagnostics)) return false;
+  if (!launch_values(kernel, bound.shape, values, diagnostics)) return false;
   fits &= check_memory(kernel, "workspace", args.workspace, args.workspace_bytes,
                        workspace_of(kernel, bound.shape, values), diagnostics);
   if (args.selection != nullptr)

@@ -1,8 +1,10 @@
 // What a host application waits for: engine, compile, prepare, first launch, and then each launch,
-// in microseconds; also each launch on a batch of sequences. Prints one JSON object; the cache is
-// whatever LACUNA_CACHE_DIR holds, so run it twice for cold and warm.
+// in microseconds; also each launch on a batch of sequences, and what the driver asks for each of
+// its calls that a launch makes. Prints one JSON object; the cache is whatever LACUNA_CACHE_DIR
+// holds, so run it twice for cold and warm.
 //
 //   startup_bench specs/bsfa.json [cuda:0]
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -21,44 +23,110 @@ double us_since(Clock::time_point begin) {
   return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
 }
 
-constexpr const char* kEmptyKernel = R"(
-struct Args { char bytes[512]; };
-extern "C" __global__ void empty(const __grid_constant__ Args args) {})";
+/// Launches between two waits for the GPU: few enough that the driver's queue never pushes back,
+/// however long the kernels take.
+constexpr int kLaunches = 64;
+constexpr int kBatches = 15;
 
-/// The driver's own price of a launch: an empty kernel with as large an argument block.
-double raw_launch_us(const lacuna::Device& device, lacuna::CUstream stream, int launches) {
+/// Host time of one call(), the median over batches; the GPU is idle when each of them begins.
+template <class Call>
+double call_us(const lacuna::DeviceStream& stream, const Call& call) {
   lacuna::Diagnostics diagnostics;
-  const auto nvrtc = lacuna::load_nvrtc(0, diagnostics);
-  if (!nvrtc) return -1;
-  const lacuna::CudaSource source{"", {{"empty", "empty", kEmptyKernel}}, {"-std=c++17"}};
-  const std::string target =
-      "sm_" + std::to_string(compute_capability(*device.driver, device.index));
-  const auto built = compile_cuda(*nvrtc, source, target, {}, diagnostics);
-  const lacuna::ContextScope scope(device);
-  lacuna::CUlibrary library = nullptr;
-  lacuna::CUkernel kernel = nullptr;
-  const lacuna::Driver& driver = *device.driver;
-  if (driver.cuLibraryLoadData(&library, built.cubins.at(0).data(), nullptr, nullptr, 0, nullptr,
-                               nullptr, 0) ||
-      driver.cuLibraryGetKernel(&kernel, library, "empty"))
-    return -1;
-  std::vector<char> block(512);
-  void* parameters[] = {block.data()};
-  lacuna::CUlaunchConfig config;
-  config.stream = stream;
-  config.block_x = 256;
-  const auto function = reinterpret_cast<lacuna::CUfunction>(kernel);
-  driver.cuLaunchKernelEx(&config, function, parameters, nullptr);
-  driver.cuStreamSynchronize(stream);
-  const auto begin = Clock::now();
-  for (int x = 0; x < launches; ++x)
-    driver.cuLaunchKernelEx(&config, function, parameters, nullptr);
-  const double us = us_since(begin) / launches;
-  driver.cuStreamSynchronize(stream);
-  return us;
+  std::vector<double> times;
+  for (int batch = 0; batch < kBatches; ++batch) {
+    const auto begin = Clock::now();
+    for (int n = 0; n < kLaunches; ++n) call();
+    times.push_back(us_since(begin) / kLaunches);
+    stream.synchronize(diagnostics);
+  }
+  std::ranges::nth_element(times, times.begin() + kBatches / 2);
+  return times[kBatches / 2];
 }
 
-constexpr int kLaunches = 500;  // below the depth at which the driver's queue pushes back
+/// As large an argument block as that of a batch of sequences.
+constexpr const char* kEmptyKernel = R"(
+struct Args { char bytes[1024]; };
+extern "C" __global__ void empty(const __grid_constant__ Args args) {})";
+constexpr std::size_t kBlockBytes = 1024;
+
+/// The driver's own price of what a launch asks of it, in microseconds; -1: unknown.
+struct DriverPrices {
+  double launch = -1;              ///< of an empty kernel
+  double launch_of_function = -1;  ///< the same by CUfunction in place of CUkernel
+  double overlapping_launch = -1;  ///< the same, allowed to begin before the one ahead has ended
+  double tensor_map = -1;
+  double clear = -1;  ///< 256 bytes of zeros
+  double context = -1;
+};
+
+lacuna::CUkernel load_empty_kernel(const lacuna::Device& device) {
+  lacuna::Diagnostics diagnostics;
+  const lacuna::Driver& driver = *device.driver;
+  const auto nvrtc = lacuna::load_nvrtc(driver.cuda_version / 1000, diagnostics);
+  if (!nvrtc) return nullptr;
+  const std::string target = "sm_" + std::to_string(compute_capability(driver, device.index));
+  const lacuna::CudaSource source{
+      "", {{"empty", "empty", kEmptyKernel}}, {"--gpu-architecture=" + target}};
+  const auto built = compile_cuda(*nvrtc, source, target, {}, diagnostics);
+  lacuna::CUlibrary library = nullptr;
+  lacuna::CUkernel kernel = nullptr;
+  if (built.cubins.empty() ||
+      driver.cuLibraryLoadData(&library, built.cubins[0].data(), nullptr, nullptr, 0, nullptr,
+                               nullptr, 0) ||
+      driver.cuLibraryGetKernel(&kernel, library, "empty")) {
+    std::fputs(render(diagnostics, {}).c_str(), stderr);
+    return nullptr;
+  }
+  return kernel;
+}
+
+void price_launches(const lacuna::Device& device, const lacuna::DeviceStream& stream,
+                    DriverPrices& prices) {
+  const lacuna::Driver& driver = *device.driver;
+  const lacuna::CUkernel kernel = load_empty_kernel(device);
+  lacuna::CUfunction function = nullptr;
+  if (kernel == nullptr || driver.cuKernelGetFunction(&function, kernel)) return;
+  std::vector<char> block(kBlockBytes);
+  void* parameters[] = {block.data()};
+  lacuna::CUlaunchConfig config;
+  config.stream = stream.handle();
+  config.block_x = 256;
+  const auto launch_us = [&](lacuna::CUfunction what) {
+    driver.cuLaunchKernelEx(&config, what, parameters, nullptr);
+    return call_us(stream, [&] { driver.cuLaunchKernelEx(&config, what, parameters, nullptr); });
+  };
+  prices.launch = launch_us(reinterpret_cast<lacuna::CUfunction>(kernel));
+  prices.launch_of_function = launch_us(function);
+  lacuna::CUlaunchAttribute overlaps;
+  overlaps.id = lacuna::kLaunchProgrammaticStreamSerialization;
+  overlaps.allowed = 1;
+  config.attributes = &overlaps;
+  config.attribute_count = 1;
+  prices.overlapping_launch = launch_us(reinterpret_cast<lacuna::CUfunction>(kernel));
+}
+
+/// `memory`: at least 256 bytes of the device's.
+DriverPrices price_driver(const lacuna::Device& device, const lacuna::DeviceStream& stream,
+                          void* memory) {
+  DriverPrices prices;
+  const lacuna::Driver& driver = *device.driver;
+  prices.context = call_us(stream, [&] { const lacuna::ContextScope scope(device); });
+  const lacuna::ContextScope scope(device);
+  price_launches(device, stream, prices);
+  prices.clear = call_us(stream, [&] {
+    driver.cuMemsetD8Async(reinterpret_cast<lacuna::CUdeviceptr>(memory), 0, 256, stream.handle());
+  });
+  alignas(64) unsigned char map[lacuna::kTensorMapBytes];
+  const std::uint64_t extents[] = {64, 8192, 2, 8, 1}, strides[] = {256, 128, 1 << 21, 1 << 24};
+  const std::uint32_t box[] = {64, 64, 1, 1, 1}, every[] = {1, 1, 1, 1, 1};
+  prices.tensor_map = call_us(stream, [&] {
+    driver.cuTensorMapEncodeTiled(map, lacuna::kTensorMapBFloat16, lacuna::kTensorMapRank, memory,
+                                  extents, strides, box, every, lacuna::kTensorMapNoInterleave,
+                                  lacuna::kTensorMapSwizzle128, lacuna::kTensorMapPromote256,
+                                  lacuna::kTensorMapFillZeros);
+  });
+  return prices;
+}
 
 struct Inputs {
   std::vector<lacuna::DeviceBuffer> memory;
@@ -101,10 +169,9 @@ void add_workspace(Inputs& inputs, const lacuna::Kernel& kernel, const lacuna::S
   inputs.args.workspace_bytes = bytes;
 }
 
-double launch_us(const lacuna::Kernel& kernel, const lacuna::LaunchArgs& args) {
-  const auto begin = Clock::now();
-  for (int x = 0; x < kLaunches; ++x) kernel.launch(args);
-  return us_since(begin) / kLaunches;
+double launch_us(const lacuna::Kernel& kernel, const lacuna::LaunchArgs& args,
+                 const lacuna::DeviceStream& stream) {
+  return call_us(stream, [&] { kernel.launch(args); });
 }
 
 constexpr int kSequences = 64, kHeads = 32, kHeadsKv = 8;
@@ -150,9 +217,7 @@ double sequences_launch_us(const lacuna::Engine& engine,
   add_workspace(inputs, kernel, {kSequences, kHeads, kHeadsKv, 1, kTokens}, device);
   kernel.launch(inputs.args);
   stream.synchronize(diagnostics);
-  const double us = launch_us(kernel, inputs.args);
-  stream.synchronize(diagnostics);
-  return us;
+  return launch_us(kernel, inputs.args, stream);
 }
 
 int measure(const char* spec_path, int index) {
@@ -181,17 +246,19 @@ int measure(const char* spec_path, int index) {
   stream.synchronize(diagnostics);
   const double first_result_us = us_since(begin);
 
-  const double uniform_us = launch_us(kernel, inputs.args);
-  stream.synchronize(diagnostics);
+  const double uniform_us = launch_us(kernel, inputs.args, stream);
   const double sequences_us = sequences_launch_us(engine, device, stream);
-  const double raw_us = raw_launch_us(*device, stream.handle(), kLaunches);
+  const DriverPrices prices = price_driver(*device, stream, inputs.memory.front().data());
 
   std::printf(
       "{\"context_us\": %.0f, \"engine_us\": %.0f, \"compile_us\": %.0f, \"prepare_us\": %.0f, "
       "\"first_launch_us\": %.0f, \"first_result_us\": %.0f, \"launch_us\": %.2f, "
-      "\"sequences_launch_us\": %.2f, \"raw_launch_us\": %.2f}\n",
+      "\"sequences_launch_us\": %.2f, \"raw_launch_us\": %.2f, \"driver_us\": "
+      "{\"launch_of_function\": %.2f, \"overlapping_launch\": %.2f, \"tensor_map\": %.2f, "
+      "\"clear\": %.2f, \"context\": %.2f}}\n",
       context_us, engine_us, compile_us, prepare_us, first_launch_us, first_result_us, uniform_us,
-      sequences_us, raw_us);
+      sequences_us, prices.launch, prices.launch_of_function, prices.overlapping_launch,
+      prices.tensor_map, prices.clear, prices.context);
   return diagnostics.has_errors() ? 3 : 0;
 }
 

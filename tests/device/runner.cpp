@@ -154,7 +154,7 @@ void encode_maps(const Subject& subject, const BoundLaunch& bound, std::byte* bl
   Driver driver;
   driver.cuTensorMapEncodeTiled = emulation::encode_box_map;
   Diagnostics diagnostics;
-  encode_tensor_maps(driver, subject.launch, subject.name, bound, block, diagnostics);
+  encode_tensor_maps(driver, subject.launch, subject.name, bound, nullptr, block, diagnostics);
   require(diagnostics, subject.name);
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "compiler/emit/emit.hpp"
@@ -96,12 +97,13 @@ class TensorMaps : public testing::Test {
     EXPECT_TRUE(evaluate_launch_values(program, bound.shape, values.data(), 132));
     fill_argument_block(program, bound, {reinterpret_cast<void*>(std::size_t{0x900000}), nullptr},
                         values.data(), block);
-    return encode_tensor_maps(driver, program, "made", bound, block, diagnostics);
+    return encode_tensor_maps(driver, program, "made", bound, cache, block, diagnostics);
   }
 
   Driver driver;
   BoundLaunch bound;
   Diagnostics diagnostics;
+  MapCache* cache = nullptr;
   alignas(kArgumentAlignment) std::byte block[kMaxArgumentBytes];
 };
 
@@ -253,6 +255,38 @@ TEST_F(TensorMaps, ARefusalNamesTheTensorAndWhatIsAsked) {
             (std::vector<std::string>{
                 "a tensor map asks for an address and strides that are multiples of 16 bytes, and "
                 "for strides from 0 to below 2^40 bytes"}));
+}
+
+TEST_F(TensorMaps, ACacheKnowsWhatWasEncodedAndNothingElse) {
+  const auto known = std::make_unique<MapCache>();
+  cache = known.get();
+  const LaunchProgram program = program_of(kNamedOnly);
+  answer = 1;
+  EXPECT_FALSE(encode(program));
+  answer = kCudaSuccess;
+  ASSERT_TRUE(encode(program));
+  EXPECT_EQ(requests.size(), 5U) << "what was refused is asked for again";
+  ASSERT_TRUE(encode(program));
+  EXPECT_EQ(requests.size(), 5U);
+  // Each of these alone makes another map of k.
+  BoundTensor& k = at(TensorRole::kK);
+  const BoundTensor first = k;
+  const auto changed = [&](const auto& change) {
+    change();
+    const std::size_t before = requests.size();
+    EXPECT_TRUE(encode(program));
+    k = first;
+    return requests.size() - before;
+  };
+  EXPECT_EQ(changed([&] { k.data = static_cast<std::byte*>(k.data) + 128; }), 1U);
+  EXPECT_EQ(changed([&] { k.extent[2] = 199; }), 1U);
+  EXPECT_EQ(changed([&] { k.extent[1] = 3; }), 1U);
+  EXPECT_EQ(changed([&] { k.extent[0] = 1; }), 1U);
+  EXPECT_EQ(changed([&] { k.stride[0] += 64; }), 1U);
+  EXPECT_EQ(changed([&] { k.stride[1] += 64; }), 1U);
+  EXPECT_EQ(changed([&] { k.stride[2] += 64; }), 1U);
+  EXPECT_EQ(changed([] {}), 1U) << "the last of them has its place";
+  EXPECT_EQ(changed([] {}), 0U);
 }
 
 TEST_F(TensorMaps, TheMmaFamilyHasNone) {

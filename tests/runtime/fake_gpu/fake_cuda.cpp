@@ -161,7 +161,9 @@ CUresult stream_create(CUstream* stream, unsigned) {
 }
 CUresult stream_call(CUstream) { return note("cuStream"); }
 CUresult allocate(CUdeviceptr* address, std::size_t bytes) {
-  *address = reinterpret_cast<CUdeviceptr>(std::malloc(bytes));
+  constexpr std::size_t kAlignment = 256;  // as the real one promises
+  const std::size_t whole = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  *address = reinterpret_cast<CUdeviceptr>(std::aligned_alloc(kAlignment, whole));
   return note("cuMemAlloc");
 }
 CUresult release(CUdeviceptr address) {
