@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "compiler/expr/evaluate.hpp"
+#include "runtime/base/parallel_for.hpp"
 
 namespace lacuna {
 
@@ -41,10 +42,10 @@ struct HostArgs {
   HostTensor previous_lse{}, order{};  ///< the caller's; for runtime/cpu/stages/
   HostTensor columns{}, q_scale{}, k_scale{}, v_scale{}, row_bias{}, column_bias{};
   const ParamView* params = nullptr;  ///< in the order of Program::params
-  std::int32_t threads = 0;           ///< 0: all hardware threads
+  Threads threads;                    ///< of the engine
 };
 
-inline constexpr std::uint32_t kHostBackendAbi = 5;
+inline constexpr std::uint32_t kHostBackendAbi = 6;
 
 /// The plugin's only exported symbol returns this table:
 ///   extern "C" const lacuna::HostBackend* lacuna_host_backend(std::uint32_t abi);   // null: other

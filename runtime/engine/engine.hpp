@@ -12,6 +12,7 @@
 #include "compiler/target/target.hpp"
 #include "lacuna/lacuna.h"
 #include "runtime/base/process.hpp"
+#include "runtime/base/thread_pool.hpp"
 #include "runtime/cpu/host_plugin.hpp"
 #include "runtime/cuda/driver.hpp"
 #include "runtime/cuda/nvrtc.hpp"
@@ -39,6 +40,7 @@ struct EngineState {
   tune::Hardware hardware;              ///< whose tuning records serve
   std::shared_ptr<const Device> gpu;    ///< null on the CPU
   HostPlugin host;                      ///< CPU only
+  ThreadPool threads;                   ///< the same
   std::unique_ptr<cache::Store> store;  ///< GPU only
   const unsigned generation = process_generation();
 

@@ -41,7 +41,7 @@ HostArgs host_args(const KernelState& kernel, const BoundLaunch& bound) {
   args.previous_lse = host_tensor(bound[TensorRole::kPreviousLse]);
   args.order = host_tensor(bound[TensorRole::kOrder]);
   args.params = bound.params.data();
-  args.threads = kernel.threads;
+  args.threads = {kernel.threads, kernel.engine->threads.lender()};
   return args;
 }
 

@@ -110,11 +110,12 @@ void run_interpreted(const Program& program, const HostArgs& args) {
                 ceil_div(args.n_k, attend.columns >= 0 ? attend.keep_k : attend.tile_k)};
   const std::int64_t work_tiles = std::int64_t{args.n_b} * args.n_h * job.q_tiles;
   std::vector<Worker> workers(worker_count(args.threads, work_tiles), Worker(job));
-  parallel_for(workers.size(), work_tiles, [&](std::int64_t item, std::size_t worker) {
-    const std::int64_t head = item / job.q_tiles;
-    run_work_tile(job, {head / args.n_h, head % args.n_h}, static_cast<int>(item % job.q_tiles),
-                  workers[worker]);
-  });
+  parallel_for(args.threads, workers.size(), work_tiles,
+               [&](std::int64_t item, std::size_t worker) {
+                 const std::int64_t head = item / job.q_tiles;
+                 run_work_tile(job, {head / args.n_h, head % args.n_h},
+                               static_cast<int>(item % job.q_tiles), workers[worker]);
+               });
 }
 
 }  // namespace lacuna

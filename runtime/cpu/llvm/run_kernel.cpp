@@ -77,19 +77,20 @@ void pack_heads(const Kernel& kernel, const HostArgs& args, HeadRange heads, Pac
            bytes * (head / args.n_h_kv * tensor.stride[0] + head % args.n_h_kv * tensor.stride[1] +
                     key * tensor.stride[2]);
   };
-  parallel_for(worker_count(args.threads, items), items, [&](std::int64_t item, std::size_t) {
-    const auto slot = static_cast<int>(item / n_j);
-    const auto j = static_cast<int>(item % n_j);
-    const std::int64_t k0 = std::int64_t{j} * shape.tile_k;
-    const std::int64_t keys = std::min<std::int64_t>(shape.tile_k, args.n_k - k0);
-    const int head = heads.begin + slot;
-    kernel.functions.pack_k(source(args.k, head, k0), args.k.stride[2], keys,
-                            packed.k.data() + slot * packed.k_head + j * shape.keys.floats());
-    const std::int32_t is_finite =
-        kernel.functions.pack_v(source(args.v, head, k0), args.v.stride[2], keys,
-                                packed.v.data() + slot * packed.v_head + j * shape.values.floats());
-    packed.v_is_finite[static_cast<std::size_t>(item)] = static_cast<std::uint8_t>(is_finite);
-  });
+  parallel_for(
+      args.threads, worker_count(args.threads, items), items, [&](std::int64_t item, std::size_t) {
+        const auto slot = static_cast<int>(item / n_j);
+        const auto j = static_cast<int>(item % n_j);
+        const std::int64_t k0 = std::int64_t{j} * shape.tile_k;
+        const std::int64_t keys = std::min<std::int64_t>(shape.tile_k, args.n_k - k0);
+        const int head = heads.begin + slot;
+        kernel.functions.pack_k(source(args.k, head, k0), args.k.stride[2], keys,
+                                packed.k.data() + slot * packed.k_head + j * shape.keys.floats());
+        const std::int32_t is_finite = kernel.functions.pack_v(
+            source(args.v, head, k0), args.v.stride[2], keys,
+            packed.v.data() + slot * packed.v_head + j * shape.values.floats());
+        packed.v_is_finite[static_cast<std::size_t>(item)] = static_cast<std::uint8_t>(is_finite);
+      });
 }
 
 /// Columns that a gathering row keeps.
@@ -161,7 +162,7 @@ void run_heads(const Kernel& kernel, const HostArgs& args, HeadRange heads, Pack
   std::vector<Scratch> scratch;
   scratch.reserve(workers);
   for (std::size_t worker = 0; worker < workers; ++worker) scratch.emplace_back(kernel.shape);
-  parallel_for(workers, items, [&](std::int64_t item, std::size_t worker) {
+  parallel_for(args.threads, workers, items, [&](std::int64_t item, std::size_t worker) {
     attend_row(kernel, args, rows[static_cast<std::size_t>(item)], scratch[worker]);
   });
 }

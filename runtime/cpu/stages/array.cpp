@@ -79,13 +79,13 @@ void load_centred(const Array& array, const float* mean, HeadIndex head, std::in
   for (int c = 0; c < array.width(); ++c) to[c] -= mean[c];
 }
 
-Array convert(const Array& values, Element element, std::int32_t threads) {
+Array convert(const Array& values, Element element, const Threads& threads) {
   Array result =
       make_array(element, values.batches(), values.heads(), values.tokens(), values.width());
   const std::size_t workers = worker_count(threads, values.head_count());
   std::vector<std::vector<float>> rows(
       workers, std::vector<float>(static_cast<std::size_t>(values.width())));
-  parallel_for(workers, values.head_count(), [&](std::int64_t item, std::size_t worker) {
+  parallel_for(threads, workers, values.head_count(), [&](std::int64_t item, std::size_t worker) {
     const HeadIndex head = head_at(values, item);
     std::vector<float>& row = rows[worker];
     for (int n = 0; n < values.tokens(); ++n) {

@@ -73,6 +73,6 @@ void load_centred(const Array& array, const float* mean, HeadIndex head, std::in
 inline float finite_or_zero(float x) { return std::isfinite(x) ? x : 0.0F; }
 
 /// `values` as numbers of another type, contiguous: i8 or e4m3 codes in a type that has them all.
-Array convert(const Array& values, Element element, std::int32_t threads);
+Array convert(const Array& values, Element element, const Threads& threads);
 
 }  // namespace lacuna::predict

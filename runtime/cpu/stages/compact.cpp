@@ -26,28 +26,29 @@ Lists compact(const Array& bits, const Compact& op, const HostArgs& args,
     return expr.empty() || evaluate(expr, bindings).boolean;
   };
   const std::int64_t items = bits.head_count() * q_tiles;
-  parallel_for(worker_count(args.threads, items), items, [&](std::int64_t item, std::size_t) {
-    const HeadIndex head = head_at(bits, item / q_tiles);
-    const int i = static_cast<int>(item % q_tiles);
-    Bindings bindings;
-    bindings.parameters = params;
-    bindings.set(Variable::kNQ, args.n_q);
-    bindings.set(Variable::kNK, args.n_k);
-    bindings.set(Variable::kNH, args.n_h);
-    bindings.set(Variable::kB, args.first_b + static_cast<std::int32_t>(head.b));
-    bindings.set(Variable::kH, static_cast<std::int32_t>(head.h));
-    const auto* words = at<std::uint32_t>(bits, head, i * op.tile_q / op.keep_q);
-    auto* const list = at<std::int32_t>(lists.indices, head, i);
-    int count = 0;
-    for (int j = 0; j < k_tiles; ++j) {
-      if (!is_kept(words, j * op.tile_k / op.keep_k)) continue;
-      bind_tile(op, args, i, j, bindings);
-      if (!holds(op.classifier.may, bindings)) continue;
-      const std::uint32_t flag = holds(op.classifier.must, bindings) ? 0U : kMaskFlag;
-      list[count++] = static_cast<std::int32_t>(static_cast<std::uint32_t>(j) | flag);
-    }
-    *at<std::int32_t>(lists.counts, head, i) = count;
-  });
+  parallel_for(args.threads, worker_count(args.threads, items), items,
+               [&](std::int64_t item, std::size_t) {
+                 const HeadIndex head = head_at(bits, item / q_tiles);
+                 const int i = static_cast<int>(item % q_tiles);
+                 Bindings bindings;
+                 bindings.parameters = params;
+                 bindings.set(Variable::kNQ, args.n_q);
+                 bindings.set(Variable::kNK, args.n_k);
+                 bindings.set(Variable::kNH, args.n_h);
+                 bindings.set(Variable::kB, args.first_b + static_cast<std::int32_t>(head.b));
+                 bindings.set(Variable::kH, static_cast<std::int32_t>(head.h));
+                 const auto* words = at<std::uint32_t>(bits, head, i * op.tile_q / op.keep_q);
+                 auto* const list = at<std::int32_t>(lists.indices, head, i);
+                 int count = 0;
+                 for (int j = 0; j < k_tiles; ++j) {
+                   if (!is_kept(words, j * op.tile_k / op.keep_k)) continue;
+                   bind_tile(op, args, i, j, bindings);
+                   if (!holds(op.classifier.may, bindings)) continue;
+                   const std::uint32_t flag = holds(op.classifier.must, bindings) ? 0U : kMaskFlag;
+                   list[count++] = static_cast<std::int32_t>(static_cast<std::uint32_t>(j) | flag);
+                 }
+                 *at<std::int32_t>(lists.counts, head, i) = count;
+               });
   return lists;
 }
 

@@ -39,16 +39,17 @@ ColumnPanels load_index_columns(const EstimateJob& job, HeadIndex head) {
   const std::size_t workers = worker_count(job.args.threads, panels.panels());
   std::vector<std::vector<float>> columns(
       workers, std::vector<float>(static_cast<std::size_t>(panels.length)));
-  parallel_for(workers, panels.panels(), [&](std::int64_t panel, std::size_t worker) {
-    Bindings bindings;
-    bind_head(job, head, bindings);
-    const int begin = static_cast<int>(panel) * kPanelColumns;
-    for (int k = begin; k < std::min(begin + kPanelColumns, panels.columns); ++k) {
-      bindings.set(Variable::kK, k);
-      load_elements(job, job.op.index_k, bindings, columns[worker].data());
-      panels.set_column(k, columns[worker].data());
-    }
-  });
+  parallel_for(job.args.threads, workers, panels.panels(),
+               [&](std::int64_t panel, std::size_t worker) {
+                 Bindings bindings;
+                 bind_head(job, head, bindings);
+                 const int begin = static_cast<int>(panel) * kPanelColumns;
+                 for (int k = begin; k < std::min(begin + kPanelColumns, panels.columns); ++k) {
+                   bindings.set(Variable::kK, k);
+                   load_elements(job, job.op.index_k, bindings, columns[worker].data());
+                   panels.set_column(k, columns[worker].data());
+                 }
+               });
   return panels;
 }
 

@@ -40,12 +40,12 @@ void load_vector(const Array& x, HeadIndex head, Summary kind, bool reversed, in
 }
 
 ColumnPanels pack_columns(const Array& k, HeadIndex kv_head, Summary kind, int count,
-                          std::int32_t threads) {
+                          const Threads& threads) {
   ColumnPanels panels(count, parts_of(kind) * k.width());
   const std::size_t workers = worker_count(threads, panels.panels());
   std::vector<std::vector<float>> columns(
       workers, std::vector<float>(static_cast<std::size_t>(panels.length)));
-  parallel_for(workers, panels.panels(), [&](std::int64_t panel, std::size_t worker) {
+  parallel_for(threads, workers, panels.panels(), [&](std::int64_t panel, std::size_t worker) {
     const int begin = static_cast<int>(panel) * kPanelColumns;
     for (int c = begin; c < std::min(begin + kPanelColumns, count); ++c) {
       load_vector(k, kv_head, kind, false, c, columns[worker].data());

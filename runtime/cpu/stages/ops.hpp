@@ -12,27 +12,28 @@ namespace lacuna::predict {
 // inside.
 
 /// result[n] = x[order[n]]; contiguous, of x's type.
-Array permute(const Array& x, std::span<const std::int32_t> order, std::int32_t threads);
+Array permute(const Array& x, std::span<const std::int32_t> order, const Threads& threads);
 /// to[order[n]] = x[n].
 void unpermute(const Array& x, std::span<const std::int32_t> order, const Array& to,
-               std::int32_t threads);
+               const Threads& threads);
 
 // statistics.cpp. A `mean` is f32 [batch, heads, d] or null.
 
 /// The mean over all tokens, f32 [batch, heads, d]; what is not finite counts as 0.
-Array token_mean(const Array& x, std::int32_t threads);
+Array token_mean(const Array& x, const Threads& threads);
 /// (x - mean) . onto, f32 [batch, n_h, tokens]; x, mean and onto are of query heads or KV heads.
-Array project(const Array& x, const Array* mean, const Array& onto, int n_h, std::int32_t threads);
+Array project(const Array& x, const Array* mean, const Array& onto, int n_h,
+              const Threads& threads);
 
 // tiles.cpp
 
 /// f32 [batch, heads, tiles, d].
-Array summarise(const Array& x, const Array* mean, int tile, std::int32_t threads);
+Array summarise(const Array& x, const Array* mean, int tile, const Threads& threads);
 /// f32 [batch, heads, tiles, 2 d]: the smallest of each element, then the largest.
-Array bound(const Array& x, int tile, std::int32_t threads);
+Array bound(const Array& x, int tile, const Threads& threads);
 /// f32 [batch, heads, tiles].
 Array similarity(const Array& x, const Array* mean, int tile, SimilarityForm form,
-                 std::int32_t threads);
+                 const Threads& threads);
 
 // quantise.cpp
 
@@ -42,8 +43,8 @@ struct Quantised {
                  ///< of e4m3 [batch, heads, d]
 };
 Quantised quantise(const Array& x, const Array* mean, const Quantise& op, bool is_query,
-                   std::int32_t threads);
-Quantised quantise_values(const Array& x, float range, std::int32_t threads);
+                   const Threads& threads);
+Quantised quantise_values(const Array& x, float range, const Threads& threads);
 
 /// The number of a token's quantisation group within its head, and how many groups a tile has.
 int group_of_token(QuantGroup group, bool is_query, int tile, int token);

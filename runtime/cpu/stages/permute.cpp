@@ -13,8 +13,8 @@ std::int32_t place_of(std::span<const std::int32_t> order, int n) {
 
 /// copy(head, n) for every token of x.
 template <class Copy>
-void for_each_token(const Array& x, std::int32_t threads, Copy copy) {
-  parallel_for(worker_count(threads, x.head_count()), x.head_count(),
+void for_each_token(const Array& x, const Threads& threads, Copy copy) {
+  parallel_for(threads, worker_count(threads, x.head_count()), x.head_count(),
                [&](std::int64_t item, std::size_t) {
                  for (int n = 0; n < x.tokens(); ++n) copy(head_at(x, item), n);
                });
@@ -33,7 +33,7 @@ std::size_t token_bytes(const Array& x) {
 
 }  // namespace
 
-Array permute(const Array& x, std::span<const std::int32_t> order, std::int32_t threads) {
+Array permute(const Array& x, std::span<const std::int32_t> order, const Threads& threads) {
   Array result = make_array(x.element, x.batches(), x.heads(), x.tokens(), x.width());
   for_each_token(x, threads, [&](HeadIndex head, int n) {
     std::memcpy(token_at(result, head, n), token_at(x, head, place_of(order, n)), token_bytes(x));
@@ -42,7 +42,7 @@ Array permute(const Array& x, std::span<const std::int32_t> order, std::int32_t 
 }
 
 void unpermute(const Array& x, std::span<const std::int32_t> order, const Array& to,
-               std::int32_t threads) {
+               const Threads& threads) {
   for_each_token(x, threads, [&](HeadIndex head, int n) {
     std::memcpy(token_at(to, head, place_of(order, n)), token_at(x, head, n), token_bytes(x));
   });

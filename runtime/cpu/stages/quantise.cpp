@@ -67,7 +67,7 @@ int group_of_token(QuantGroup group, bool is_query, int tile, int token) {
 }
 
 Quantised quantise(const Array& x, const Array* mean, const Quantise& op, bool is_query,
-                   std::int32_t threads) {
+                   const Threads& threads) {
   const int width = x.width(), tiles = ceil_div(x.tokens(), op.tile);
   const int groups = groups_of_tile(op.group, is_query, op.tile);
   const float range = op.bits == 4 ? 7.0F : 127.0F;
@@ -79,7 +79,7 @@ Quantised quantise(const Array& x, const Array* mean, const Quantise& op, bool i
       workers,
       {std::vector<float>(static_cast<std::size_t>(op.tile) * static_cast<std::size_t>(width)),
        std::vector<float>(static_cast<std::size_t>(groups))});
-  parallel_for(workers, items, [&](std::int64_t item, std::size_t worker) {
+  parallel_for(threads, workers, items, [&](std::int64_t item, std::size_t worker) {
     const HeadIndex head = head_at(x, item / tiles);
     const int t = static_cast<int>(item % tiles);
     const int begin = t * op.tile, end = std::min(begin + op.tile, x.tokens());
@@ -105,13 +105,13 @@ Quantised quantise(const Array& x, const Array* mean, const Quantise& op, bool i
   return result;
 }
 
-Quantised quantise_values(const Array& x, float range, std::int32_t threads) {
+Quantised quantise_values(const Array& x, float range, const Threads& threads) {
   const auto width = static_cast<std::size_t>(x.width());
   Quantised result{make_array(Element::kE4M3, x.batches(), x.heads(), x.tokens(), x.width()),
                    make_array(Element::kF32, x.batches(), x.heads(), x.width())};
   const std::size_t workers = worker_count(threads, x.head_count());
   std::vector<std::vector<float>> rows(workers, std::vector<float>(width));
-  parallel_for(workers, x.head_count(), [&](std::int64_t item, std::size_t worker) {
+  parallel_for(threads, workers, x.head_count(), [&](std::int64_t item, std::size_t worker) {
     const HeadIndex head = head_at(x, item);
     std::vector<float>& row = rows[worker];
     float* scales = at<float>(result.scales, head, 0);

@@ -137,7 +137,8 @@ void select_group(const SelectJob& job, HeadIndex kv_head, std::vector<RowScratc
                            job.estimate->op.exclude.empty() && !job.estimate->within;
   const std::int64_t rows_of_item = one_for_all ? tiles : 1;
   const std::int64_t items = std::int64_t{group} * tiles / std::max<std::int64_t>(1, rows_of_item);
-  parallel_for(std::min(scratch.size(), static_cast<std::size_t>(std::max<std::int64_t>(1, items))),
+  parallel_for(job.args.threads,
+               std::min(scratch.size(), static_cast<std::size_t>(std::max<std::int64_t>(1, items))),
                items, [&](std::int64_t item, std::size_t worker) {
                  RowScratch& row = scratch[worker];
                  const std::int64_t begin = item * rows_of_item;

@@ -5,7 +5,7 @@
 
 namespace lacuna::predict {
 
-Array token_mean(const Array& x, std::int32_t threads) {
+Array token_mean(const Array& x, const Threads& threads) {
   Array mean = make_array(Element::kF32, x.batches(), x.heads(), x.width());
   const auto d = static_cast<std::size_t>(x.width());
   const std::size_t workers = worker_count(threads, x.head_count());
@@ -14,7 +14,7 @@ Array token_mean(const Array& x, std::int32_t threads) {
     std::vector<double> sum;
   };
   std::vector<Scratch> scratch(workers, {std::vector<float>(d), std::vector<double>(d)});
-  parallel_for(workers, x.head_count(), [&](std::int64_t item, std::size_t worker) {
+  parallel_for(threads, workers, x.head_count(), [&](std::int64_t item, std::size_t worker) {
     const HeadIndex head = head_at(x, item);
     auto& [row, sum] = scratch[worker];
     sum.assign(d, 0.0);
@@ -30,12 +30,13 @@ Array token_mean(const Array& x, std::int32_t threads) {
   return mean;
 }
 
-Array project(const Array& x, const Array* mean, const Array& onto, int n_h, std::int32_t threads) {
+Array project(const Array& x, const Array* mean, const Array& onto, int n_h,
+              const Threads& threads) {
   Array result = make_array(Element::kF32, x.batches(), n_h, x.tokens());
   const auto d = static_cast<std::size_t>(x.width());
   const std::size_t workers = worker_count(threads, result.head_count());
   std::vector<std::vector<float>> rows(workers, std::vector<float>(d));
-  parallel_for(workers, result.head_count(), [&](std::int64_t item, std::size_t worker) {
+  parallel_for(threads, workers, result.head_count(), [&](std::int64_t item, std::size_t worker) {
     const HeadIndex head = head_at(result, item);
     const HeadIndex x_head = head_of(x, head, n_h);
     const float* centre = mean ? at<float>(*mean, head_of(*mean, head, n_h), 0) : nullptr;

@@ -16,13 +16,13 @@ struct TileScratch {
 
 /// visit(head, tile, first token, end token, scratch) for every tile of x.
 template <class Visit>
-void for_each_tile(const Array& x, int tile, std::int32_t threads, Visit visit) {
+void for_each_tile(const Array& x, int tile, const Threads& threads, Visit visit) {
   const int tiles = ceil_div(x.tokens(), tile);
   const std::int64_t items = x.head_count() * tiles;
   const std::size_t workers = worker_count(threads, items);
   const auto d = static_cast<std::size_t>(x.width());
   std::vector<TileScratch> scratch(workers, {std::vector<float>(d), std::vector<double>(d)});
-  parallel_for(workers, items, [&](std::int64_t item, std::size_t worker) {
+  parallel_for(threads, workers, items, [&](std::int64_t item, std::size_t worker) {
     const int t = static_cast<int>(item % tiles);
     scratch[worker].sum.assign(d, 0.0);
     visit(head_at(x, item / tiles), t, t * tile, std::min((t + 1) * tile, x.tokens()),
@@ -42,7 +42,7 @@ double squared_length(const auto& values) {
 
 }  // namespace
 
-Array summarise(const Array& x, const Array* mean, int tile, std::int32_t threads) {
+Array summarise(const Array& x, const Array* mean, int tile, const Threads& threads) {
   Array result =
       make_array(Element::kF32, x.batches(), x.heads(), ceil_div(x.tokens(), tile), x.width());
   for_each_tile(x, tile, threads,
@@ -61,7 +61,7 @@ Array summarise(const Array& x, const Array* mean, int tile, std::int32_t thread
   return result;
 }
 
-Array bound(const Array& x, int tile, std::int32_t threads) {
+Array bound(const Array& x, int tile, const Threads& threads) {
   const int d = x.width();
   Array result =
       make_array(Element::kF32, x.batches(), x.heads(), ceil_div(x.tokens(), tile), 2 * d);
@@ -82,7 +82,7 @@ Array bound(const Array& x, int tile, std::int32_t threads) {
 }
 
 Array similarity(const Array& x, const Array* mean, int tile, SimilarityForm form,
-                 std::int32_t threads) {
+                 const Threads& threads) {
   Array result = make_array(Element::kF32, x.batches(), x.heads(), ceil_div(x.tokens(), tile));
   for_each_tile(
       x, tile, threads, [&](HeadIndex head, int t, int begin, int end, TileScratch& scratch) {
