@@ -44,7 +44,7 @@ constexpr BlockMember kMembers[] = {
     {"q_tiles", Kind::kI32, Source::kValue},
     {"k_tiles", Kind::kI32, Source::kValue},
     {"list_capacity", Kind::kI32, Source::kTensorExtent, dimension(kListIndices, 3)},
-    {"scale", Kind::kF32, Source::kConstant},
+    {"scale", Kind::kF32, Source::kSoftmaxScale},
 };
 
 }  // namespace

@@ -59,7 +59,8 @@ bool bind(const Program& program, const LoweredPlan& lowered, const LaunchProgra
     field.index = find_value(launch, name);
   if (field.name == "workspace_bytes")
     field.index = launch.each_sequence ? launch.workspace_value : -1;
-  if (field.source == Source::kConstant || field.source == Source::kScaledValue)
+  if (field.source == Source::kConstant || field.source == Source::kScaledValue ||
+      field.source == Source::kSoftmaxScale)
     field.constant = constant_of(program, field.name);
   return field.index >= 0;
 }

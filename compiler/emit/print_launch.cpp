@@ -59,6 +59,8 @@ std::string source_text(const LaunchProgram& program, const ArgField& field) {
       return value_name(program, field.index) + " * " + number_text(field.constant);
     case FieldSource::kConstant:
       return number_text(field.constant);
+    case FieldSource::kSoftmaxScale:
+      return "softmax_scale, or " + number_text(field.constant);
     case FieldSource::kParam:
       return "parameter " + std::to_string(field.index);
     case FieldSource::kWorkspace:

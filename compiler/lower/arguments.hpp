@@ -44,6 +44,7 @@ enum class FieldSource : std::uint8_t {
   kConstant,      ///< `constant`
   kParam,         ///< index into Program::params
   kWorkspace,     ///< index into LaunchProgram::slots; where the slot begins
+  kSoftmaxScale,  ///< that of the launch, `constant` where it has none
 };
 
 /// Sizes and offsets in the workspace count this many bytes, so that 32 bits hold them.

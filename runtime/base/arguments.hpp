@@ -47,6 +47,7 @@ struct BoundLaunch {
   LaunchShape shape;
   std::array<BoundTensor, kTensorRoleCount> tensors;
   std::array<ParamView, kMaxParams> params;  ///< in the order of LaunchContract::params
+  float softmax_scale = 0;                   ///< 0: that of the plan
 
   const BoundTensor& operator[](TensorRole role) const {
     return tensors[static_cast<std::size_t>(role)];

@@ -43,7 +43,13 @@ struct HostArgs {
   HostTensor columns{}, q_scale{}, k_scale{}, v_scale{}, row_bias{}, column_bias{};
   const ParamView* params = nullptr;  ///< in the order of Program::params
   Threads threads;                    ///< of the engine
+  float softmax_scale = 0;            ///< 0: the Program's
 };
+
+/// `planned`: the Program's.
+inline float softmax_scale(const HostArgs& args, float planned) {
+  return args.softmax_scale > 0 ? args.softmax_scale : planned;
+}
 
 inline constexpr std::uint32_t kHostBackendAbi = 6;
 

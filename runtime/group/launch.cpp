@@ -356,6 +356,7 @@ class GroupLaunch {
     args.params = params.params.data();
     args.params_count = params.count;
     args.stream = args_.stream;
+    args.softmax_scale = args_.softmax_scale;
     if (plan_.workspace_bytes > plan_.schedule.buffer_bytes) {
       args.workspace = static_cast<unsigned char*>(args_.workspace) + plan_.schedule.buffer_bytes;
       args.workspace_bytes = args_.workspace_bytes - plan_.schedule.buffer_bytes;

@@ -51,6 +51,7 @@ std::int64_t integer_of(const ArgField& field, const BoundLaunch& bound,
     case FieldSource::kTensorData:
     case FieldSource::kParam:
     case FieldSource::kWorkspace:
+    case FieldSource::kSoftmaxScale:
       break;
   }
   return static_cast<std::int64_t>(field.constant);
@@ -92,7 +93,10 @@ void fill_argument_block(const LaunchProgram& program, const BoundLaunch& bound,
         store(block, field, static_cast<std::int32_t>(integer_of(field, bound, values)));
         break;
       case FieldKind::kF32:
-        store(block, field, static_cast<float>(field.constant));
+        store(block, field,
+              field.source == FieldSource::kSoftmaxScale && bound.softmax_scale > 0
+                  ? bound.softmax_scale
+                  : static_cast<float>(field.constant));
         break;
       case FieldKind::kParam:
         store(block, field, param_argument<3>(bound.params[index]));

@@ -166,6 +166,14 @@ void bind_params(const lacuna_launch_args& args, const Extents& extents, Mismatc
   }
 }
 
+void bind_scale(double scale, Mismatches& mismatches, BoundLaunch& bound) {
+  bound.softmax_scale = static_cast<float>(scale);
+  const bool is_usable = std::isnormal(bound.softmax_scale) && bound.softmax_scale > 0;
+  if (scale == 0 || is_usable) return;
+  mismatches.argument("softmax_scale",
+                      "expected a positive f32, or 0 for the spec's, got " + number_text(scale));
+}
+
 /// On the CPU, whose memory can be read here. On a GPU a promise that is not kept goes unseen:
 /// `lacuna run` looks at what it passes.
 void check_monotone(Mismatches& mismatches, const BoundLaunch& bound) {
@@ -276,6 +284,7 @@ bool bind_launch(const LaunchContract& contract, const lacuna_launch_args& args,
   check_pages(extents, args.sequences, mismatches);
   bind_tensors(args, extents, mismatches, bound);
   bind_params(args, extents, mismatches, bound);
+  bind_scale(args.softmax_scale, mismatches, bound);
   check_monotone(mismatches, bound);
   if (mismatches.any()) return false;
   bound.shape = {static_cast<std::int32_t>(extents.batch), static_cast<std::int32_t>(extents.heads),

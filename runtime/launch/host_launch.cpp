@@ -42,6 +42,7 @@ HostArgs host_args(const KernelState& kernel, const BoundLaunch& bound) {
   args.order = host_tensor(bound[TensorRole::kOrder]);
   args.params = bound.params.data();
   args.threads = {kernel.threads, kernel.engine->threads.lender()};
+  args.softmax_scale = bound.softmax_scale;
   return args;
 }
 

@@ -146,6 +146,7 @@ Binding::Binding(bool is_cuda, const Case& c, const Variant& variant) : tensors(
   args.previous_lse = previous_lse.view(), args.order = order.view();
   args.params = params.data(), args.params_count = params.size();
   args.stream = tensors.stream();
+  args.softmax_scale = variant.softmax_scale;
 }
 
 std::string Binding::provide(const TestKernel& kernel, const Case& c) {

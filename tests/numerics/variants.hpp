@@ -69,6 +69,7 @@ struct Variant {
   std::vector<std::int32_t> order;  ///< of tokens; empty: as they come
   int reuse = 1;                    ///< launches that share a decision
   std::vector<ParamValue> params;
+  double softmax_scale = 0;  ///< that a launch is given; 0: none
   /// Interval analysis of the mask calls some tiles visible of which no pair is: they may be
   /// visited.
   bool has_loose_bounds = false;

@@ -25,7 +25,7 @@ class ArgumentBlock : public testing::Test {
         {"stride", 32, FieldKind::kI64, FieldSource::kScaledValue, kTokens, 128},
         {"width", 40, FieldKind::kI64, FieldSource::kConstant, 0, 96},
         {"tokens", 48, FieldKind::kI32, FieldSource::kValue, kTokens, 0},
-        {"scale", 52, FieldKind::kF32, FieldSource::kConstant, 0, 0.125},
+        {"scale", 52, FieldKind::kF32, FieldSource::kSoftmaxScale, 0, 0.125},
     };
     bound.tensors[static_cast<std::size_t>(TensorRole::kOrder)].data = at(0x7000);
     std::memset(block, 0xff, sizeof(block));
@@ -55,6 +55,9 @@ TEST_F(ArgumentBlock, EverySourceIsRead) {
   EXPECT_EQ(read<std::int32_t>(48), 1 << 30);
   EXPECT_EQ(read<float>(52), 0.125F);
   EXPECT_EQ(read<std::int64_t>(56), 0) << "bytes without a field";
+  bound.softmax_scale = 0.75F;
+  fill_argument_block(program, bound, {at(0x100000), nullptr}, values, block);
+  EXPECT_EQ(read<float>(52), 0.75F) << "that of the launch";
 }
 
 TEST_F(ArgumentBlock, SlotsMayLieFarIntoTheWorkspace) {

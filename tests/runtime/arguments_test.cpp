@@ -1,6 +1,7 @@
 // Every mismatch of a launch is named: field, expected, got; all of them at once.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -69,6 +70,7 @@ struct Arguments {
   Tensor lse, counts, tile_mask, list_indices, list_counts, previous_lse, order;
   Tensor threshold{at(0x50000), f32, {8, 3}, device};
   std::vector<Param> params{{"threshold", threshold}};
+  double softmax_scale = 0;
 
   /// All messages of the launch; "" if it is accepted.
   std::string check(const LaunchContract& c, BoundLaunch* result = nullptr) {
@@ -99,6 +101,7 @@ struct Arguments {
     }
     args.params = raw.data();
     args.params_count = raw.size();
+    args.softmax_scale = softmax_scale;
     BoundLaunch bound;
     Diagnostics diagnostics;
     bind_launch(c, args, result != nullptr ? *result : bound, diagnostics);
@@ -319,6 +322,25 @@ TEST(Arguments, ParametersOfWrongTypeShapeOrRange) {
   a.params = {{"threshold", std::numeric_limits<double>::quiet_NaN()}};
   EXPECT_EQ(a.check(contract()),
             "kernel bsfa, parameter threshold: expected a value in [-inf, inf], got nan\n");
+}
+
+TEST(Arguments, ASoftmaxScaleIsAPositiveNumberOfItsType) {
+  Arguments a;
+  BoundLaunch bound;
+  ASSERT_EQ(a.check(contract(), &bound), "");
+  EXPECT_EQ(bound.softmax_scale, 0.0F) << "that of the plan";
+  a.softmax_scale = 0.07;
+  ASSERT_EQ(a.check(contract(), &bound), "");
+  EXPECT_EQ(bound.softmax_scale, 0.07F);
+  const std::string expected =
+      "kernel bsfa, argument softmax_scale: expected a positive f32, or 0 for the spec's, got ";
+  for (const auto& [value, text] :
+       {std::pair(-0.125, "-0.125"), {1e-60, "1e-60"}, {1e60, "1e+60"}, {INFINITY, "inf"}}) {
+    a.softmax_scale = value;
+    EXPECT_EQ(a.check(contract()), expected + text + "\n");
+  }
+  a.softmax_scale = NAN;
+  EXPECT_EQ(a.check(contract()).rfind(expected, 0), 0U);
 }
 
 TEST(Arguments, OneNumberStandsForAllElements) {

@@ -104,6 +104,7 @@ void run_interpreted(const Program& program, const HostArgs& args) {
                 args,
                 {args.params, program.params.size()},
                 program.dtype,
+                softmax_scale(args, attend.scale),
                 program.head_dim,
                 value_dim(program),
                 ceil_div(args.n_q, attend.tile_q),

@@ -57,7 +57,7 @@ void compute_logits(const Job& job, const WorkTile& row, bool masked, Worker& wo
     std::fill(logits.begin(), logits.end(), 0.0F);
     add_terms(logits, worker.terms);
     dequantise(job, row, row.q0 + r, worker.keys, logits);
-    for (float& logit : logits) logit *= job.attend.scale;
+    for (float& logit : logits) logit *= job.scale;
     apply_expressions(job, row.q0 + r, masked, worker.keys, worker.bindings, logits);
   }
 }

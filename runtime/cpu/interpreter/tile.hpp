@@ -20,6 +20,7 @@ struct Job {
   const HostArgs& args;
   std::span<const ParamView> params;
   DType dtype;
+  float scale;  ///< of the softmax
   int head_dim, head_dim_v;
   int q_tiles, k_tiles;  ///< k_tiles: columns, if they are gathered
 };

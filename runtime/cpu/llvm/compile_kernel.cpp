@@ -56,6 +56,7 @@ bool compile_kernel(const Program& program, Kernel& kernel, std::string& error) 
   kernel.dtype = program.dtype;
   kernel.descending = attend.order == TileOrder::kDescending;
   kernel.uses_lists = attend.list_indices >= 0;
+  kernel.scale = attend.scale;
   kernel.scales_qk = attend.q_scale >= 0;
   kernel.scales_v = attend.v_scale >= 0;
   kernel.keep_k = attend.columns >= 0 ? attend.keep_k : 0;

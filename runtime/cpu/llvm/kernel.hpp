@@ -28,6 +28,7 @@ struct Kernel {
   bool scales_qk = false, scales_v = false;  ///< quantised q and k; v of e4m3 codes
   int keep_k = 0;                            ///< keys of a gathered column; 0: no gathering
   std::optional<GatePlan> gate;
+  float scale = 0;       ///< softmax scale where a launch brings none
   float lse_factor = 1;  ///< what a natural lse is multiplied by
   std::size_t param_count = 0;
   Code code;

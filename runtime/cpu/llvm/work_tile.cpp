@@ -242,6 +242,7 @@ void place_frame(const Kernel& kernel, const HostArgs& args, const WorkTile& row
   frame.n_h_kv = args.n_h_kv;
   frame.n_q = args.n_q;
   frame.n_k = args.n_k;
+  frame.scale = softmax_scale(args, kernel.scale);
   frame.b = args.first_b + row.b;
   frame.h = row.h;
   frame.i = row.i;

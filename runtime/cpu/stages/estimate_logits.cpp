@@ -139,7 +139,8 @@ void scale_row(const Pass& pass, const LogitBlock& block, int r, float* logits) 
   }
   const bool cells = pass.columns().kind == SummaryKind::kAntidiagonal;
   const auto divisor = static_cast<float>(cells ? pass.columns().count : 1);
-  const float scale = job.op.is_indexed() ? job.op.temperature : job.op.scale * job.op.temperature;
+  const float of_launch = softmax_scale(job.args, job.op.scale);
+  const float scale = job.op.is_indexed() ? job.op.temperature : of_launch * job.op.temperature;
   for (int c = 0; c < count; ++c) logits[c] = scale * (logits[c] / divisor);
 }
 

@@ -301,6 +301,9 @@ typedef struct lacuna_launch_args {
                        launch leaves out. Captured into a graph they time nothing */
   size_t stage_events_count;         /* stages ("stages" of lacuna_kernel_info_json) and 1 */
   const lacuna_sequences* sequences; /* of kernels compiled for LACUNA_BATCH_SEQUENCES or _PAGES */
+  double softmax_scale; /* what dot products are multiplied with, a positive f32; 0: the spec's
+                           attention.scale, else 1 / sqrt(head_dim). Estimates of a predictor take
+                           it too: forget a selection that was decided with another one */
 } lacuna_launch_args;
 
 /* Checks the arguments (all mismatches in one error) and enqueues the work. Never compiles, loads,

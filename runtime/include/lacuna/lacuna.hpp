@@ -70,6 +70,7 @@ struct LaunchArgs {
   lacuna_selection* selection = nullptr;  ///< of a Selection
   std::vector<void*> stage_events = {};
   Sequences sequences = {};
+  double softmax_scale = 0;  ///< 0: the spec's
 };
 
 struct Shape {
@@ -139,7 +140,8 @@ void with_raw_args(const LaunchArgs& args, const Call& call) {
                                   args.selection,
                                   args.stage_events.empty() ? nullptr : args.stage_events.data(),
                                   args.stage_events.size(),
-                                  batch.q_begin.passed() ? &sequences : nullptr};
+                                  batch.q_begin.passed() ? &sequences : nullptr,
+                                  args.softmax_scale};
   call(raw);
 }
 

@@ -199,8 +199,8 @@ def attention(q: Any, k: Any, v: Any, *, spec: SpecLike = "dense", lse: Any = Fa
     workspace: device memory for it; else from q's library.
     sequences: a batch of different lengths (`Sequences`); then q is [1, h, tokens, d], and k and v are [1, h_kv, tokens, d] or pages.
     selection: keeps the decision of a predictor (`Kernel.new_selection`).
-    parameters: those of the spec, a number or an array (f32 or i32) each; and the tensors counts, tile_mask,
-        list_indices, list_counts, previous_lse, order of lacuna.h.
+    parameters: those of the spec, a number or an array (f32 or i32) each; softmax_scale, a number that takes the place of
+        the spec's scale; and the tensors counts, tile_mask, list_indices, list_counts, previous_lse, order of lacuna.h.
 
     Raises ArgumentError for what does not fit, SpecError, DeviceError."""
     key = spec if type(spec) is Spec else spec_of(spec)

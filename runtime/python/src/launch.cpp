@@ -12,7 +12,8 @@
 namespace lacuna_python {
 namespace {
 
-/// The optional tensors of a launch; every other keyword is a parameter of the spec.
+/// The optional tensors of a launch; every other keyword but kSoftmaxScale is a parameter of the
+/// spec.
 struct NamedTensor {
   const char* name;
   const DLTensor* lacuna_launch_args::*place;
@@ -28,6 +29,8 @@ constexpr NamedTensor kNamedTensors[] = {
     {"order", &lacuna_launch_args::order, false},
 };
 
+constexpr std::string_view kSoftmaxScale =
+    "softmax_scale";                          // a number of the launch, not of the spec
 constexpr std::size_t kUnnamedTensors = 6;    // q, k, v, o, lse, workspace
 constexpr std::size_t kSequencesTensors = 4;  // q_begin, n_k, k_begin, pages
 
@@ -215,7 +218,11 @@ void Launch::take_named() {
       }
       continue;
     }
-    if (const std::optional<double> number = read_number(value)) {
+    const std::optional<double> number = read_number(value);
+    if (std::string_view(name) == kSoftmaxScale) {
+      if (!number) refuse_argument("softmax_scale: expected a number");
+      args_.softmax_scale = *number;
+    } else if (number) {
       params_.push_back({name, nullptr, *number});
     } else {
       params_.push_back({name, &borrow(value, name).tensor(), 0});

@@ -111,6 +111,14 @@ def test_parameters_are_numbers_or_arrays_of_the_declared_shape():
     assert not numpy.array_equal(kernel(q, k, v), o)  # the default gates nothing
 
 
+def test_a_call_may_bring_its_scale():
+    q, k, v = problem()
+    assert error(lacuna.attention(q, k, v, softmax_scale=0.3), exact(q, k, v, scale=0.3)[0]) < 1e-5
+    assert error(lacuna.attention(q, k, v), exact(q, k, v)[0]) < 1e-5
+    with pytest.raises(lacuna.ArgumentError, match="softmax_scale: expected a positive f32"):
+        lacuna.attention(q, k, v, softmax_scale=-1)
+
+
 def test_lists_of_tiles_and_the_tile_mask():
     q, k, v = problem(heads=1, n_q=128, n_k=256)
     spec = {"version": 1, "name": "lists", "mask": "external", "tile": {"q": 128, "k": 64}}

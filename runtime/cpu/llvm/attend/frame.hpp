@@ -39,6 +39,7 @@ struct Frame {
   std::int32_t n_b = 0, n_h = 0, n_h_kv = 0, n_q = 0, n_k = 0;
   std::int32_t h = 0, b = 0, i = 0, j = 0, n_i = 0, n_j = 0;
   std::int32_t q0 = 0, q1 = 0, k0 = 0, k1 = 0;  ///< first and last token, clamped to the lengths
+  float scale = 0;                              ///< softmax scale
   std::int32_t apply_mask = 0;                  ///< partial tiles: 0 leaves only the bound on keys
   bool v_is_finite = true;                      ///< all of this tile's values
 };

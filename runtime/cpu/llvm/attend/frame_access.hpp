@@ -14,6 +14,7 @@ class FrameAccess {
 
   llvm::Value* pointer(std::size_t offset) const { return field(e_.ir.getPtrTy(), offset); }
   llvm::Value* word(std::size_t offset) const { return field(e_.i32(), offset); }
+  llvm::Value* real(std::size_t offset) const { return field(e_.f32(), offset); }
 
   /// The variables every site shares: lengths, head, batch entry, tile indices and bounds.
   ExprScope tile_scope() const;

@@ -18,6 +18,7 @@ struct ScoreTile {
   const Shape& shape;
   ExprScope scope;
   Value *q, *k, *s, *tile_max;
+  Value* scale;                                       ///< f32, of the softmax
   Value *q_scale, *k_scale, *row_bias, *column_bias;  ///< of quantised attention
   Value* gathered;                                    ///< true index of each key
   Value* first_row;                                   ///< q0 without clamping, i32
@@ -58,7 +59,7 @@ Value* finish_logits(Emitter& e, const ScoreTile& tile, Value* dot, const Place&
   Value* query = e.ir.CreateAdd(tile.first_row, e.ir.CreateTrunc(place.row, e.i32()));
   Value* lane = e.ir.CreateAdd(e.splat(e.ir.CreateTrunc(place.column, e.i32())), e.lane_numbers());
   if (tile.attend.q_scale >= 0) dot = dequantise(e, tile, dot, place);
-  Value* s = e.ir.CreateFMul(dot, e.constant_like(dot, tile.attend.scale));
+  Value* s = e.ir.CreateFMul(dot, e.splat(tile.scale));
   Value* key = key_tokens(e, tile, place, lane);
   scope[Variable::kQ] = query;
   scope[Variable::kK] = key;
@@ -136,6 +137,7 @@ void emit_scores(Emitter& e, const Attend& attend, const Shape& shape, bool part
       .k = frame.pointer(offsetof(Frame, k)),
       .s = frame.pointer(offsetof(Frame, s)),
       .tile_max = frame.pointer(offsetof(Frame, tile_max)),
+      .scale = frame.real(offsetof(Frame, scale)),
       .q_scale = frame.pointer(offsetof(Frame, q_scale)),
       .k_scale = frame.pointer(offsetof(Frame, k_scale)),
       .row_bias = frame.pointer(offsetof(Frame, row_bias)),
