@@ -156,6 +156,7 @@ std::vector<ArgField> bind_arguments(const Plan& plan, const LoweredPlan& lowere
   if (parts.sequences && parts.wgmma)
     add(lay_out(batch_schedule_members(), batch_schedule_offset(parts)));
   if (parts.predict) add(lay_out(predict_members(), predict_offset(parts)), true);
+  if (parts.kv_scales) add(lay_out(kv_scale_members(), kv_scale_offset(parts)));
   std::uint32_t end = params_offset(parts);
   const std::vector<ParamSpec>& params = plan.program.params;
   for (std::size_t p = 0; p < params.size(); ++p) {

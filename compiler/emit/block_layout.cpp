@@ -58,6 +58,20 @@ constexpr BlockMember kBatchScheduleMembers[] = {
     {"sm_count", FieldKind::kI32, FieldSource::kValue},
 };
 
+constexpr BlockMember kKvScaleMembers[] = {
+    {"keys", FieldKind::kPointer, FieldSource::kTensorData, static_cast<int>(TensorRole::kKScale)},
+    {"keys_stride_b", FieldKind::kI64, FieldSource::kTensorStride,
+     tensor_dimension(TensorRole::kKScale, 0)},
+    {"keys_stride_h", FieldKind::kI64, FieldSource::kTensorStride,
+     tensor_dimension(TensorRole::kKScale, 1)},
+    {"values", FieldKind::kPointer, FieldSource::kTensorData,
+     static_cast<int>(TensorRole::kVScale)},
+    {"values_stride_b", FieldKind::kI64, FieldSource::kTensorStride,
+     tensor_dimension(TensorRole::kVScale, 0)},
+    {"values_stride_h", FieldKind::kI64, FieldSource::kTensorStride,
+     tensor_dimension(TensorRole::kVScale, 1)},
+};
+
 std::uint32_t round_up(std::uint32_t offset, std::uint32_t alignment) {
   return (offset + alignment - 1) / alignment * alignment;
 }
@@ -68,6 +82,7 @@ std::span<const BlockMap> attend_maps() { return kMaps; }
 std::span<const BlockMember> schedule_members() { return kScheduleMembers; }
 std::span<const BlockMember> split_members() { return kSplitMembers; }
 std::span<const BlockMember> sequence_members() { return kSequenceMembers; }
+std::span<const BlockMember> kv_scale_members() { return kKvScaleMembers; }
 std::span<const BlockMember> batch_schedule_members() { return kBatchScheduleMembers; }
 
 std::uint32_t field_bytes(FieldKind kind) {
@@ -132,8 +147,12 @@ std::uint32_t predict_offset(BlockParts parts) {
   return batch_schedule_offset(parts) + (has_schedule ? block_bytes(batch_schedule_members()) : 0);
 }
 
-std::uint32_t params_offset(BlockParts parts) {
+std::uint32_t kv_scale_offset(BlockParts parts) {
   return predict_offset(parts) + (parts.predict ? block_bytes(predict_members()) : 0);
+}
+
+std::uint32_t params_offset(BlockParts parts) {
+  return kv_scale_offset(parts) + (parts.kv_scales ? block_bytes(kv_scale_members()) : 0);
 }
 
 std::uint32_t args_bytes(const Program& program, BlockParts parts) {

@@ -92,6 +92,7 @@ void write_args(CudaWriter& out, const Program& program, BlockParts parts) {
   if (parts.sequences) out.line("  lacuna::SequenceArgs sequences;");
   if (parts.sequences && parts.wgmma) out.line("  lacuna::SequenceSchedule batch_schedule;");
   if (parts.predict) out.line("  lacuna::PredictArgs predict;");
+  if (parts.kv_scales) out.line("  lacuna::KvScaleArgs kv_scales;");
   for (const ParamSpec& param : program.params) {
     const bool is_wide = param_kind(param.symbol) == FieldKind::kWideParam;
     out.line("  lacuna::Param<" +
@@ -108,6 +109,7 @@ void write_args(CudaWriter& out, const Program& program, BlockParts parts) {
     assert_offsets(out, "SequenceArgs", sequence_members(), {"page_tokens", "most_k_tiles"});
   if (parts.sequences && parts.wgmma)
     assert_offsets(out, "SequenceSchedule", batch_schedule_members(), {"arrivals", "sm_count"});
+  if (parts.kv_scales) assert_offsets(out, "KvScaleArgs", kv_scale_members(), {"values_stride_h"});
   if (!parts.predict) return;
   assert_offsets(
       out, "PredictArgs", predict_members(),
@@ -155,6 +157,7 @@ void write_shared_includes(CudaWriter& out, BlockParts parts) {
   if (parts.sequences) write_include(out, "base/kinds.cuh");
   if (parts.sequences) write_include(out, "args/sequence_args.cuh");
   if (parts.predict) write_include(out, "args/predict_args.cuh");
+  if (parts.kv_scales) write_include(out, "args/kv_scale_args.cuh");
   if (parts.wgmma) write_include(out, "pipeline/work_tile_schedule.cuh");
 }
 

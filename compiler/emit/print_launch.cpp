@@ -14,7 +14,8 @@ constexpr const char* kRoleNames[kTensorRoleCount] = {"q",           "k",
                                                       "list_counts", "previous_lse",
                                                       "order",       "q_begin",
                                                       "lengths",     "k_begin",
-                                                      "pages"};
+                                                      "pages",       "k_scale",
+                                                      "v_scale"};
 
 std::string_view name_of(FieldKind kind) {
   switch (kind) {

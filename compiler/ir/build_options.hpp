@@ -20,6 +20,12 @@ namespace lacuna {
 /// the number of a sequence, and n_q, n_k, q and k are those of the sequence.
 enum class BatchLayout : std::uint8_t { kUniform, kSequences, kPages };
 
+/// Of which type k and v of a launch are:
+///   kSame  that of q
+///   kE4M3  codes, times scales that come with the launch, each number rounded to q's type; the
+///          numbers are what k and v of the program hold
+enum class KvFormat : std::uint8_t { kSame, kE4M3 };
+
 /// Tiles that a measurement found best, for what the spec leaves open; 0 and nullopt: not measured.
 /// Values that the spec or the target does not allow are passed over.
 struct TunedTiles {
@@ -40,6 +46,7 @@ struct BuildOptions {
   std::optional<TunedTiles> tuned{};
   /// For comparisons: only this family; an error where it cannot be.
   std::optional<AttendFamily> family{};
+  KvFormat kv = KvFormat::kSame;
   /// How far down the ladder of passes/relief.hpp the plan is to be: 0 asks for the fastest kernel,
   /// more for one that takes fewer registers.
   int relief = 0;

@@ -34,6 +34,16 @@ std::string_view name_of(BatchLayout batch) {
   return "";
 }
 
+std::string_view name_of(KvFormat kv) {
+  switch (kv) {
+    case KvFormat::kSame:
+      return "same";
+    case KvFormat::kE4M3:
+      return "e4m3";
+  }
+  return "";
+}
+
 std::string_view name_of(Dim dim) {
   switch (dim) {
     case Dim::kBatch:

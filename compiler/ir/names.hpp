@@ -13,6 +13,7 @@ namespace lacuna {
 std::string_view name_of(Element element);
 std::string_view name_of(Dim dim);
 std::string_view name_of(BatchLayout batch);
+std::string_view name_of(KvFormat kv);
 
 /// All enumerators of E, in order.
 template <class E>
@@ -31,6 +32,8 @@ inline constexpr auto kAll<DType> = std::array{DType::kBF16, DType::kF16, DType:
 template <>
 inline constexpr auto kAll<BatchLayout> =
     std::array{BatchLayout::kUniform, BatchLayout::kSequences, BatchLayout::kPages};
+template <>
+inline constexpr auto kAll<KvFormat> = std::array{KvFormat::kSame, KvFormat::kE4M3};
 template <>
 inline constexpr auto kAll<GateScope> =
     std::array{GateScope::kWarp, GateScope::kTile, GateScope::kWarpgroup};

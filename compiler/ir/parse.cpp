@@ -309,9 +309,14 @@ void read_header(ParseContext& context, Program& program) {
   }
   reader.expect("dtype=");
   read(context, program.dtype);
-  if (reader.accept(",")) {
-    reader.expect("batch=");
+  bool goes_on = reader.accept(",");
+  if (goes_on && reader.accept("batch=")) {
     read(context, program.batch);
+    goes_on = reader.accept(",");
+  }
+  if (goes_on) {
+    reader.expect("kv=");
+    read(context, program.kv);
   }
   reader.expect(")");
   reader.expect("{");

@@ -137,6 +137,7 @@ std::string print_program(const Program& program) {
                                               : "") +
       ", dtype=" + text_of(program.dtype);
   if (program.batch != BatchLayout::kUniform) text += ", batch=" + text_of(program.batch);
+  if (program.kv != KvFormat::kSame) text += ", kv=" + text_of(program.kv);
   text += ") {\n";
   for (const ParamSpec& param : program.params) text += print_param(param);
   for (const Node& node : program.nodes) text += print_node(program, node);

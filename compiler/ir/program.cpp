@@ -26,7 +26,8 @@ bool operator==(const Program& a, const Program& b) {
     if (!same_parameter(a.params[p], b.params[p])) return false;
   }
   return a.name == b.name && a.head_dim == b.head_dim && value_dim(a) == value_dim(b) &&
-         a.dtype == b.dtype && a.batch == b.batch && a.values == b.values && a.nodes == b.nodes;
+         a.dtype == b.dtype && a.batch == b.batch && a.kv == b.kv && a.values == b.values &&
+         a.nodes == b.nodes;
 }
 
 std::uint64_t hash_program(const Program& program) {

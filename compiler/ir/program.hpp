@@ -302,6 +302,7 @@ struct Program {
   std::vector<Value> values;
   std::vector<Node> nodes;
   int head_dim_v = 0;  ///< of v and o; 0: head_dim. Read it by value_dim
+  KvFormat kv = KvFormat::kSame;
 };
 
 /// Same meaning. Words for readers (ParamSpec::doc, unit) and the derived classifier do not count.

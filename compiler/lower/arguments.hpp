@@ -22,9 +22,12 @@ enum class TensorRole : std::uint8_t {
   kQBegin,   ///< i32 [n_b + 1]: first query of each sequence, and the end of the last
   kLengths,  ///< i32 [n_b]: keys of each sequence
   kKBegin,   ///< i32 [n_b]: first key of each sequence
-  kPages     ///< i32 [n_b, max_pages]: pages of each sequence's keys and values, in order
+  kPages,    ///< i32 [n_b, max_pages]: pages of each sequence's keys and values, in order
+  // Of k and v of e4m3, [entries, n_h_kv], where an entry is one of the batch or a page:
+  kKScale,
+  kVScale
 };
-inline constexpr int kTensorRoleCount = 15;
+inline constexpr int kTensorRoleCount = 17;
 
 enum class FieldKind : std::uint8_t {
   kPointer,
@@ -56,6 +59,7 @@ struct BlockParts {
   bool split = false;
   bool sequences = false;
   bool predict = false;
+  bool kv_scales = false;
 };
 
 }  // namespace lacuna

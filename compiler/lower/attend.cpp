@@ -75,6 +75,8 @@ std::vector<ConfigField> attend_config(const Plan& plan) {
       integer("kKeepK", gathers(plan) ? attend.keep_k : 1, "/predictor/tile/k"),
       boolean("kSharedHeads", shared, "/predictor/heads"),
   };
+  if (plan.program.kv == KvFormat::kE4M3)
+    fields.push_back(boolean("kHasE4m3Rows", true, kNoField, Origin::kCaller));
   fields.push_back(part("Producer", chosen.producer));
   fields.push_back(part("Consumer", chosen.consumer));
   if (is_wgmma(plan)) add_wgmma_config(plan, fields);

@@ -74,7 +74,8 @@ LoweredPlan lower_plan(const Plan& plan) {
   lowered.parts = {.wgmma = plan.attend.family.value == AttendFamily::kWgmma,
                    .split = plan.attend.split_kv.value > 1 && !packs_heads(plan),
                    .sequences = plan.program.batch != BatchLayout::kUniform,
-                   .predict = has_stages(plan.program)};
+                   .predict = has_stages(plan.program),
+                   .kv_scales = plan.program.kv == KvFormat::kE4M3};
   lowered.each_sequence = lowered.parts.sequences && !packs_heads(plan);
   lowered.sizes = attend_sizes(plan);
   if (lowered.parts.predict) {

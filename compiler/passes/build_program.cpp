@@ -55,6 +55,7 @@ class ProgramBuilder {
     program_ = {spec.name, options.head_dim, options.dtype, options.batch, spec.params, {}, {}};
     if (const int width = head_dim_v(spec, options); width != options.head_dim)
       program_.head_dim_v = width;
+    program_.kv = options.kv;
     scale_ = spec.attention.scale.value_or(1.0f / std::sqrt(static_cast<float>(options.head_dim)));
   }
 

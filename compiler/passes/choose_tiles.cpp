@@ -34,6 +34,7 @@ std::vector<TileShape> shapes_in_order(const TileCandidates& candidates, const P
   shape.values_on_demand = attend.gate && attend.gate->skips_v_load;
   shape.qk_bits = attend.q_scale >= 0 ? 8 : 16;
   shape.v_bits = attend.v_scale >= 0 ? 8 : 16;
+  shape.e4m3_rows = program.kv == KvFormat::kE4M3;
   std::vector<TileShape> shapes;
   for (const int stages : candidates.stages) {
     for (const int q : candidates.tile_q) {

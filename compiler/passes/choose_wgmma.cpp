@@ -76,6 +76,8 @@ std::string objection(const Program& program, const PassContext& context) {
   if (context.relief.asks_for_mma && context.family != AttendFamily::kWgmma)
     return std::string(context.relief.reason);
   if (!context.target.has_wgmma) return context.target.name + " has no wgmma";
+  if (program.kv == KvFormat::kE4M3)
+    return "k and v of e4m3: TMA loads them as they are, and wgmma multiplies 16 bits";
   if (std::string against = batch_objection(program); !against.empty())
     return "a batch of " + std::string(name_of(program.batch)) + ": " + against;
   if (attend.normalise == Weights::kSigmoid)

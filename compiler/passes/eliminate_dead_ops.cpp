@@ -57,8 +57,8 @@ Program without_unread(Program program) {
   }
 
   Program kept{
-      program.name, program.head_dim,  program.dtype, program.batch, std::move(program.params), {},
-      {},           program.head_dim_v};
+      program.name, program.head_dim,   program.dtype, program.batch, std::move(program.params), {},
+      {},           program.head_dim_v, program.kv};
   std::vector<int> new_id(program.values.size(), -1);
   for (std::size_t n = 0; n < program.nodes.size(); ++n) {
     if (!is_kept[n]) continue;

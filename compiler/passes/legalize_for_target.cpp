@@ -143,6 +143,41 @@ void check_batch(const Program& program, const PassContext& context) {
   d.helps.emplace_back("permute the tokens of each sequence before the launch");
 }
 
+constexpr int kFirstCapabilityWithE4m3 = 89;
+
+/// Keys and values of e4m3 become 16-bit rows on their way to the products of attend, and nowhere
+/// else.
+void check_e4m3_rows(const Program& program, const PassContext& context) {
+  if (program.kv != KvFormat::kE4M3) return;
+  const auto refuse = [&](const char* pointer, const std::string& what, const char* note) {
+    Diagnostic& d =
+        context.diagnostics.add(at_field(context.document, pointer, Code::kUnsupported,
+                                         Severity::kError, what + " on " + context.target.name));
+    d.notes.emplace_back(note);
+    d.helps.emplace_back("pass k and v of q's type, or compile for the target cpu");
+  };
+  if (context.target.compute_capability < kFirstCapabilityWithE4m3)
+    refuse("", "k and v of e4m3: there is no conversion from it",
+           "sm_89 is the first that has one");
+  const std::string subject = " does not go with k and v of e4m3";
+  constexpr const char* kReads16Bits = "what runs before attend reads keys and values of 16 bits";
+  if (find_op<Permute>(program) != nullptr) refuse("/permute", "permute" + subject, kReads16Bits);
+  const Attend& attend = attend_of(program);
+  if (attend.q_scale >= 0 || attend.v_scale >= 0)
+    refuse("/quantise", "quantise" + subject, kReads16Bits);
+  const bool has_predictor = find_op<Select>(program) != nullptr;
+  if (has_predictor) refuse("/predictor", "a predictor" + subject, kReads16Bits);
+  constexpr int kCodes = 32;  // of two rows that lie one behind the other, whole chunks
+  for (const int width : {program.head_dim, value_dim(program)}) {
+    if (width % kCodes == 0) continue;
+    refuse("",
+           "k and v of e4m3: expected a head_dim that is a multiple of 32, got " +
+               std::to_string(width),
+           "rows of codes are loaded by 16 bytes, two at a time");
+    return;
+  }
+}
+
 /// The kernels that run before attend read 32 elements of a token at a time, and an mma of int8
 /// multiplies 32 elements at a time: head_dim has to be a multiple of that.
 void check_prepared_head_dim(const Program& program, const PassContext& context) {
@@ -257,6 +292,7 @@ Program legalize_for_target(Program program, const PassContext& context) {
   if (context.target.kind == TargetKind::kCpu) return program;
   check_dtype(program, context);
   check_head_dims(program, context);
+  check_e4m3_rows(program, context);
   check_8_bit_head_dim(program, context);
   check_prepared_head_dim(program, context);
   check_prepared_tiles(program, context);

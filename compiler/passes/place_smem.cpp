@@ -65,6 +65,7 @@ Program place_smem(Program program, const PassContext& context) {
       .values_on_demand = attend.gate && attend.gate->skips_v_load,
       .qk_bits = attend.q_scale >= 0 ? 8 : 16,
       .v_bits = attend.v_scale >= 0 ? 8 : 16,
+      .e4m3_rows = program.kv == KvFormat::kE4M3,
   };
   const Occupancy fit = occupancy(shape, context.target);
   plan.smem_bytes = {

@@ -16,6 +16,7 @@ constexpr int kRegisterUnit = 8;  ///< registers of a thread are handed out in e
 
 constexpr int kVoteBytesPerWarp = 16;  ///< statistics of two tiles
 constexpr int kValueTilesOnDemand = 2;
+constexpr int kTilesOfE4m3Rows = 2;  ///< that products read: one while the next is made
 
 /// Keys that an estimate compares at a time, and the statistics of its rows beside the tiles
 /// (templates/select/tokens/tokens.cuh).
@@ -34,6 +35,11 @@ int vote_bytes(const TileShape& shape) {
 
 int smem_bytes(const TileShape& shape) {
   const int row_of_block = kElementBytes * std::max(shape.head_dim, value_dim(shape));
+  if (shape.e4m3_rows) {
+    const int codes = shape.stages * shape.head_dim + value_tiles(shape) * value_dim(shape);
+    const int numbers = kTilesOfE4m3Rows * kElementBytes * (shape.head_dim + value_dim(shape));
+    return shape.tile_q * row_of_block + shape.tile_k * (codes + numbers) + vote_bytes(shape);
+  }
   const int keys = shape.stages * shape.qk_bits / 8 * shape.head_dim;
   const int values = value_tiles(shape) * shape.v_bits / 8 * value_dim(shape);
   return shape.tile_q * row_of_block + shape.tile_k * (keys + values) + vote_bytes(shape);
@@ -44,7 +50,13 @@ std::string smem_formula(const TileShape& shape) {
   const std::string q = text_of(shape.tile_q), k = text_of(shape.tile_k);
   const std::string bytes = text_of(kElementBytes), head_dim = text_of(shape.head_dim);
   std::string text;
-  if (value_dim(shape) != shape.head_dim) {
+  if (shape.e4m3_rows) {
+    const std::string width = text_of(value_dim(shape));
+    text = q + " * " + text_of(std::max(shape.head_dim, value_dim(shape))) + " * " + bytes + " + " +
+           k + " * (" + text_of(shape.stages) + " * " + head_dim + " + " +
+           text_of(value_tiles(shape)) + " * " + width + " + " +
+           text_of(kTilesOfE4m3Rows * kElementBytes) + " * (" + head_dim + " + " + width + "))";
+  } else if (value_dim(shape) != shape.head_dim) {
     text = "(" + q + " * " + text_of(std::max(shape.head_dim, value_dim(shape))) + " + " + k +
            " * (" + text_of(shape.stages) + " * " + head_dim + " + " + text_of(value_tiles(shape)) +
            " * " + text_of(value_dim(shape)) + ")) * " + bytes;

@@ -24,6 +24,7 @@ struct TileShape {
   bool votes = false;             ///< a gate of scope tile: warps exchange their statistics
   bool values_on_demand = false;  ///< the gate skips v_load: V is never loaded ahead
   int qk_bits = 16, v_bits = 16;  ///< of the elements of Q and K, of V
+  bool e4m3_rows = false;  ///< K and V are loaded as codes; two tiles each of 16 bits besides
   bool has_8_bits() const { return qk_bits == 8 || v_bits == 8; }
   int warps() const { return tile_q / kWarpRows; }
   int threads() const { return warps() * kWarpThreads; }
@@ -34,7 +35,9 @@ struct TileShape {
 /// swizzled: nothing is padding.
 int smem_bytes(const TileShape& shape);
 /// The formula with its numbers: "(128 + 64 * 4) * 128 * 2 + 128"; with 8-bit elements
-/// "(128 * 2 + 64 * (2 * 1 + 2 * 2)) * 128".
+/// "(128 * 2 + 64 * (2 * 1 + 2 * 2)) * 128", with e4m3 rows "128 * 128 * 2 + 64 * (2 * 128 + 2 *
+/// 128
+/// + 4 * (128 + 128))".
 std::string smem_formula(const TileShape& shape);
 
 /// The block of an estimate that compares `rows` queries with 128 keys at a time.

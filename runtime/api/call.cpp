@@ -72,12 +72,16 @@ std::string read_compile_request(const char* spec_json, std::size_t bytes,
     return "batch: expected uniform (0), sequences (1) or pages (2), got " +
            std::to_string(static_cast<int>(known.batch));
   }
+  if (known.kv < LACUNA_KV_SAME || known.kv > LACUNA_KV_E4M3) {
+    return "kv: expected same (0) or e4m3 (1), got " + std::to_string(static_cast<int>(known.kv));
+  }
   // One byte beyond what is read says that there are too many.
   request.source = {known.path != nullptr ? known.path : "<memory>",
                     std::string(spec_json, std::min(bytes, kMostJsonBytes + 1))};
   request.build = {known.head_dim, static_cast<DType>(known.dtype),
                    static_cast<BatchLayout>(known.batch)};
   request.build.head_dim_v = known.head_dim_v;
+  request.build.kv = static_cast<KvFormat>(known.kv);
   request.shape.reset();
   if (known.shape != nullptr) request.shape = launch_shape(about);
   return "";

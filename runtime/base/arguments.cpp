@@ -9,6 +9,7 @@ LaunchContract make_contract(const Plan& plan, DLDevice device) {
   contract.device = device;
   contract.dtype = plan.program.dtype;
   contract.batch = plan.program.batch;
+  contract.kv = plan.program.kv;
   contract.packs_heads = packs_heads(plan);
   contract.head_dim = plan.program.head_dim;
   contract.head_dim_v = value_dim(plan.program);

@@ -23,6 +23,7 @@ struct LaunchContract {
   DLDevice device{kDLCPU, 0};
   DType dtype = DType::kBF16;
   BatchLayout batch = BatchLayout::kUniform;
+  KvFormat kv = KvFormat::kSame;
   bool packs_heads = false;          ///< heads of a KV head share work tiles: there are no reports
   int head_dim = 0, head_dim_v = 0;  ///< of q and k; of v and o
   int tile_q = 0, tile_k = 0;  ///< of reports: where attend gathers, tile_k is a column's width

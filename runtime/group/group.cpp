@@ -140,6 +140,7 @@ std::string group_refusal(const LaunchContract& contract) {
   if (contract.takes_lists) return "\"mask\": \"external\": a group does not cut lists of tiles";
   if (contract.takes_previous_lse)
     return "\"normalise\": \"previous_lse\": a group does not exchange it";
+  if (contract.kv != KvFormat::kSame) return "a group takes k and v of q's type";
   if (contract.takes_order) return "\"permute\": a group does not change the order of tokens";
   return "";
 }

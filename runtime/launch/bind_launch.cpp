@@ -166,6 +166,26 @@ void bind_params(const lacuna_launch_args& args, const Extents& extents, Mismatc
   }
 }
 
+/// Scales of k and v of e4m3 are of whole tensors, heads, entries, or both.
+void check_scales(const Extents& extents, Mismatches& mismatches, BoundLaunch& bound) {
+  const std::pair<const char*, TensorRole> scales[] = {{"k_scale", TensorRole::kKScale},
+                                                       {"v_scale", TensorRole::kVScale}};
+  for (const auto& [name, role] : scales) {
+    BoundTensor& tensor = bound.tensors[static_cast<std::size_t>(role)];
+    const std::int64_t expected[] = {extents.k_entries, extents.heads_kv};
+    if (tensor.data == nullptr) continue;
+    for (int d = 0; d < 2; ++d) {
+      if (tensor.extent[d] == 1) {
+        tensor.stride[d] = 0;
+      } else if (expected[d] != kAnyExtent && tensor.extent[d] != expected[d]) {
+        mismatches.argument(name, std::string(d == 0 ? "entries" : "heads_kv") + " expected 1 or " +
+                                      std::to_string(expected[d]) + ", got " +
+                                      std::to_string(tensor.extent[d]));
+      }
+    }
+  }
+}
+
 void bind_scale(double scale, Mismatches& mismatches, BoundLaunch& bound) {
   bound.softmax_scale = static_cast<float>(scale);
   const bool is_usable = std::isnormal(bound.softmax_scale) && bound.softmax_scale > 0;
@@ -283,6 +303,7 @@ bool bind_launch(const LaunchContract& contract, const lacuna_launch_args& args,
   const Extents extents = read_extents(contract, args);
   check_pages(extents, args.sequences, mismatches);
   bind_tensors(args, extents, mismatches, bound);
+  check_scales(extents, mismatches, bound);
   bind_params(args, extents, mismatches, bound);
   bind_scale(args.softmax_scale, mismatches, bound);
   check_monotone(mismatches, bound);

@@ -7,6 +7,7 @@
 
 #include "runtime/base/whole_tiles.hpp"
 #include "runtime/launch/argument_block.hpp"
+#include "runtime/launch/host_codes.hpp"
 
 namespace lacuna {
 namespace {
@@ -115,10 +116,13 @@ void advance(BoundTensor& tensor, int dimension, std::int64_t count, std::int64_
   tensor.data = static_cast<unsigned char*>(tensor.data) + count * tensor.stride[dimension] * bytes;
 }
 
-/// The rows of a sequence out of their pages, [heads_kv, n_k, head_dim], contiguous in `memory`;
-/// returns what takes the place of the paged tensor.
-BoundTensor gather_pages(const BoundLaunch& bound, TensorRole role, const Sequence& sequence,
-                         std::int64_t element_bytes, std::vector<unsigned char>& memory) {
+/// The rows of a sequence out of their pages, [heads_kv, n_k, head_dim], contiguous in `memory`, of
+/// the contract's dtype; returns what takes the place of the paged tensor.
+BoundTensor gather_pages(const LaunchContract& contract, const BoundLaunch& bound, TensorRole role,
+                         const Sequence& sequence, std::vector<unsigned char>& memory) {
+  const bool is_coded = contract.kv == KvFormat::kE4M3;
+  const BoundTensor& scales = bound[role == kK ? kKScale : kVScale];
+  const std::int64_t element_bytes = number_bytes(contract.dtype);
   const BoundTensor& paged = bound[role];
   const std::int64_t heads = paged.extent[1], page_tokens = paged.extent[2];
   const std::int64_t head_dim = paged.extent[3];
@@ -128,10 +132,15 @@ BoundTensor gather_pages(const BoundLaunch& bound, TensorRole role, const Sequen
   unsigned char* target = memory.data();
   for (std::int64_t h = 0; h < heads; ++h) {
     for (std::int64_t n = 0; n < sequence.n_k; ++n, target += row_bytes) {
-      const std::int64_t offset = pages[n / page_tokens] * paged.stride[0] + h * paged.stride[1] +
-                                  n % page_tokens * paged.stride[2];
-      std::memcpy(target, static_cast<unsigned char*>(paged.data) + offset * element_bytes,
-                  row_bytes);
+      const std::int64_t page = pages[n / page_tokens];
+      const std::int64_t offset =
+          page * paged.stride[0] + h * paged.stride[1] + n % page_tokens * paged.stride[2];
+      const auto* data = static_cast<const unsigned char*>(paged.data);
+      if (is_coded) {
+        write_numbers(data + offset, head_dim, scale_at(scales, page, h), contract.dtype, target);
+      } else {
+        std::memcpy(target, data + offset * element_bytes, row_bytes);
+      }
     }
   }
   BoundTensor rows = paged;
@@ -178,7 +187,10 @@ bool run_sequences_on_host(const KernelState& kernel, const BoundLaunch& bound,
   const std::vector<Sequence> sequences = sequences_of(bound, has_pages);
   if (!ContentsCheck(contract, bound, diagnostics).check(sequences)) return false;
   clear_reports(bound);
-  const std::int64_t element_bytes = contract.dtype == DType::kF32 ? 4 : 2;
+  const bool is_coded = contract.kv == KvFormat::kE4M3;
+  const std::int64_t element_bytes = number_bytes(contract.dtype);
+  const std::int64_t kv_bytes = is_coded ? 1 : element_bytes;
+  const Threads threads(kernel.threads, kernel.engine->threads.lender());
   std::vector<unsigned char> keys, values;
   for (const Sequence& sequence : sequences) {
     BoundLaunch own = launch_of(sequence, bound, element_bytes);
@@ -186,11 +198,16 @@ bool run_sequences_on_host(const KernelState& kernel, const BoundLaunch& bound,
     BoundTensor &k = own.tensors[static_cast<std::size_t>(kK)],
                 &v = own.tensors[static_cast<std::size_t>(kV)];
     if (has_pages) {
-      k = gather_pages(bound, kK, sequence, element_bytes, keys);
-      v = gather_pages(bound, kV, sequence, element_bytes, values);
+      k = gather_pages(contract, bound, kK, sequence, keys);
+      v = gather_pages(contract, bound, kV, sequence, values);
     } else {
-      advance(k, 2, sequence.k_begin, element_bytes);
-      advance(v, 2, sequence.k_begin, element_bytes);
+      advance(k, 2, sequence.k_begin, kv_bytes);
+      advance(v, 2, sequence.k_begin, kv_bytes);
+      if (is_coded) {
+        const DType dtype = contract.dtype;
+        k = numbers_of_codes(k, bound[kKScale], 1, sequence.n_k, dtype, threads, keys);
+        v = numbers_of_codes(v, bound[kVScale], 1, sequence.n_k, dtype, threads, values);
+      }
     }
     if (!run_on_host(kernel, own, {}, sequence.index, diagnostics)) return false;
   }

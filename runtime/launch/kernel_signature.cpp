@@ -11,7 +11,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-bool is_of_sequences(TensorRole role) { return role >= TensorRole::kQBegin; }
+bool is_of_sequences(TensorRole role) {
+  return role >= TensorRole::kQBegin && role <= TensorRole::kPages;
+}
 
 bool is_of_use(TensorRole role, const LaunchContract& contract) {
   if (is_of_sequences(role)) return is_required(role, contract);

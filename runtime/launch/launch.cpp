@@ -7,6 +7,7 @@
 #include "runtime/engine/kernel.hpp"
 #include "runtime/launch/argument_block.hpp"
 #include "runtime/launch/bind_launch.hpp"
+#include "runtime/launch/host_codes.hpp"
 #include "runtime/launch/host_launch.hpp"
 #include "runtime/launch/host_sequences.hpp"
 
@@ -275,6 +276,21 @@ bool launch_on_gpu(KernelState& kernel, const BoundLaunch& bound, const LaunchVa
   return check_launched(kernel, result, diagnostics);
 }
 
+/// The same launch with keys and values of the kernel's type in the place of codes.
+BoundLaunch with_numbers(const KernelState& kernel, const BoundLaunch& bound,
+                         std::vector<unsigned char>& keys, std::vector<unsigned char>& values) {
+  BoundLaunch own = bound;
+  const DType dtype = kernel.lowered().contract.dtype;
+  const Threads threads(kernel.threads, kernel.engine->threads.lender());
+  const auto convert = [&](TensorRole role, TensorRole scale, std::vector<unsigned char>& memory) {
+    own.tensors[static_cast<std::size_t>(role)] = numbers_of_codes(
+        bound[role], bound[scale], bound.shape.n_b, bound.shape.n_k, dtype, threads, memory);
+  };
+  convert(TensorRole::kK, TensorRole::kKScale, keys);
+  convert(TensorRole::kV, TensorRole::kVScale, values);
+  return own;
+}
+
 bool launch_on_host(const KernelState& kernel, const BoundLaunch& bound,
                     const lacuna_launch_args& args, Diagnostics& diagnostics) {
   if (args.sequences != nullptr) return run_sequences_on_host(kernel, bound, diagnostics);
@@ -282,7 +298,10 @@ bool launch_on_host(const KernelState& kernel, const BoundLaunch& bound,
   if (args.selection != nullptr) {
     kept = {static_cast<std::uint32_t*>(args.selection->data), is_decided(kernel, args.selection)};
   }
-  return run_on_host(kernel, bound, kept, 0, diagnostics);
+  if (kernel.lowered().contract.kv == KvFormat::kSame)
+    return run_on_host(kernel, bound, kept, 0, diagnostics);
+  std::vector<unsigned char> keys, values;
+  return run_on_host(kernel, with_numbers(kernel, bound, keys, values), kept, 0, diagnostics);
 }
 
 }  // namespace

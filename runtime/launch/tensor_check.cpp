@@ -5,7 +5,7 @@
 namespace lacuna {
 namespace {
 
-constexpr std::int64_t kRowElements = 8;  // 16 bytes of bf16 or f16: one cp.async
+constexpr std::int64_t kRowBytes = 16;  // one cp.async
 /// From row to row: bytes of 16-bit elements are numbers of 31 bits then.
 constexpr std::int64_t kMostRowStride = (std::int64_t{1} << 30) - 1;
 constexpr std::uintptr_t kRowAlignment = 16;
@@ -91,12 +91,13 @@ void check_last(const Check& check) {
 void check_rows(const Check& check, bool on_gpu) {
   check_last(check);
   const int last = check.rule.rank - 1;
+  const auto unit = kRowBytes / static_cast<std::int64_t>(element_bytes(check.rule.dtype));
   for (int d = 0; d < last; ++d) {
     if (!check.counts(d)) continue;
     const std::int64_t stride = check.bound.stride[d];
-    if (on_gpu && stride % kRowElements != 0) {
-      check.report("stride of " + check.dim(d) + " expected a multiple of 8 elements, got " +
-                   std::to_string(stride));
+    if (on_gpu && stride % unit != 0) {
+      check.report("stride of " + check.dim(d) + " expected a multiple of " + std::to_string(unit) +
+                   " elements, got " + std::to_string(stride));
     }
     if (on_gpu && d == last - 1 && (stride > kMostRowStride || stride < -kMostRowStride)) {
       check.report("stride of " + check.dim(d) + " expected at most " +
@@ -170,6 +171,8 @@ std::string dtype_name(DLDataType dtype) {
     case kDLBool:
       name = "bool";
       break;
+    case kDLFloat8_e4m3fn:
+      return "e4m3";
     default:
       name = "type code " + std::to_string(dtype.code) + " of bits ";
   }

@@ -12,6 +12,7 @@ namespace lacuna {
 
 inline constexpr std::int64_t kAnyExtent = -1;
 inline constexpr DLDataType kF32{kDLFloat, 32, 1};
+inline constexpr DLDataType kE4M3{kDLFloat8_e4m3fn, 8, 1};
 inline constexpr DLDataType kI32{kDLInt, 32, 1};
 
 enum class Layout : unsigned char {

@@ -46,7 +46,7 @@ TensorRule rows_rule(const char* name, bool of_keys, bool is_output, int width,
   const ExtentNames names = names_for(c.batch);
   if (of_keys) {
     return {name,
-            dl_dtype(c.dtype),
+            c.kv == KvFormat::kE4M3 ? kE4M3 : dl_dtype(c.dtype),
             4,
             {names.k_entries, "heads_kv", names.k_rows, "d"},
             {e.k_entries, e.heads_kv, e.k_rows, width},
@@ -84,6 +84,17 @@ TensorRule work_tile_rule(const char* name, DLDataType dtype, const char* last, 
           {e.batch, e.heads, e.q_tiles, extent},
           Layout::kCompact,
           is_output};
+}
+
+/// Scales of codes: one for each head of each entry of k. An extent of 1 stands for all.
+TensorRule scale_rule(const char* name, const LaunchContract& c) {
+  return {name,
+          kF32,
+          2,
+          {names_for(c.batch).k_entries, "heads_kv"},
+          {kAnyExtent, kAnyExtent},
+          Layout::kStrided,
+          false};
 }
 
 TensorRule of_sequences(const char* name, const char* dim, std::int64_t extent) {
@@ -149,6 +160,10 @@ const DLTensor* tensor_of(const lacuna_launch_args& args, TensorRole role) {
       return sequences != nullptr ? sequences->k_begin : nullptr;
     case TensorRole::kPages:
       return sequences != nullptr ? sequences->pages : nullptr;
+    case TensorRole::kKScale:
+      return args.k_scale;
+    case TensorRole::kVScale:
+      return args.v_scale;
   }
   return nullptr;
 }
@@ -188,6 +203,10 @@ TensorRule rule_of(TensorRole role, const LaunchContract& c, const Extents& e) {
     case TensorRole::kPages:
       return {"sequences.pages",    kI32, 2, {"count", "max_pages"}, {e.batch, kAnyExtent},
               Layout::kDenseInLast, false};
+    case TensorRole::kKScale:
+      return scale_rule("k_scale", c);
+    case TensorRole::kVScale:
+      return scale_rule("v_scale", c);
   }
   return {};
 }
@@ -230,6 +249,9 @@ const char* refusal(TensorRole role, const LaunchContract& contract) {
       return contract.takes_order ? nullptr : "the spec has no \"permute\"";
     case TensorRole::kKBegin:
       return contract.batch == BatchLayout::kPages ? "keys lie in pages" : nullptr;
+    case TensorRole::kKScale:
+    case TensorRole::kVScale:
+      return contract.kv == KvFormat::kE4M3 ? nullptr : "it was compiled for k and v of q's type";
     case TensorRole::kPages:
       return contract.batch == BatchLayout::kSequences ? "it was compiled for keys without pages"
                                                        : nullptr;

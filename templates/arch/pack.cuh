@@ -70,6 +70,16 @@ __device__ __forceinline__ u32 larger_magnitudes<f16>(u32 magnitudes, u32 pair) 
   return magnitudes;
 }
 
+/// Two codes of e4m3 in the low 16 bits as a pair of f16, which holds all of them (sm_89 and
+/// newer).
+__device__ __forceinline__ u32 unpack_e4m3x2(u32 codes) {
+  u32 pair;
+  asm("{.reg .b16 low, high; mov.b32 {low, high}, %1; cvt.rn.f16x2.e4m3x2 %0, low;}"
+      : "=r"(pair)
+      : "r"(codes));
+  return pair;
+}
+
 /// Two values as e4m3 in the low 16 bits, saturating at 448 (sm_89 and newer).
 __device__ __forceinline__ u32 pack_e4m3x2(float low, float high) {
   unsigned short pair;

@@ -8,11 +8,11 @@ namespace lacuna {
 
 template <class Tile, int kThreads>
 class ThreadShare {
-  // Up to 8 neighbouring lanes share a row, so that a warp reads whole 64- or 128-byte segments.
-  static constexpr int kLanesPerRow = smaller(8, power_of_two_factor(Tile::kChunks));
-  static constexpr int kChunkSteps = Tile::kChunks / kLanesPerRow;
-
  public:
+  /// Up to 8 neighbouring lanes share a row, so that a warp reads whole 64- or 128-byte segments.
+  static constexpr int kLanesPerRow = smaller(8, power_of_two_factor(Tile::kChunks));
+  /// Chunks of a row that a thread takes, kLanesPerRow apart.
+  static constexpr int kChunkSteps = Tile::kChunks / kLanesPerRow;
   static constexpr int kRowsPerPass = kThreads / kLanesPerRow;
   static constexpr int kPasses = ceil_div(Tile::kRows, kRowsPerPass);
   static_assert(kRowsPerPass % 8 == 0, "a thread's rows must share one swizzle phase");

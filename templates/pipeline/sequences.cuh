@@ -16,6 +16,7 @@
 #include "args/sequence_args.cuh"
 #include "base/math.cuh"
 #include "pipeline/batch_layout.cuh"
+#include "pipeline/kv_element.cuh"
 #include "pipeline/tile_walk.cuh"
 #include "pipeline/work_tile_args.cuh"
 
@@ -114,8 +115,8 @@ __device__ __forceinline__ Args args_of_sequence(const Args& args) {
   begin_at(attend.lse, first);
   if constexpr (batch_layout<Config>() == BatchLayout::kSequences) {
     const int first_key = args.sequences.k_begin[b];
-    begin_at<Element>(attend.k, first_key);
-    begin_at<Element>(attend.v, first_key);
+    begin_at<KvElement<Config>>(attend.k, first_key);
+    begin_at<KvElement<Config>>(attend.v, first_key);
   } else {
     own.sequences.pages += b * args.sequences.pages_stride;
   }

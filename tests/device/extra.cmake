@@ -47,6 +47,11 @@ function(device_kernel spec head_dim dtype)
     set(batch ${ARGV4})
     set(suffix _${batch})
   endif()
+  set(kv same)
+  if(ARGC GREATER 5)
+    set(kv ${ARGV5})
+    string(APPEND suffix _${kv})
+  endif()
   get_filename_component(name ${spec} NAME_WE)
   string(REPLACE - _ identifier ${name})
   set(symbol ${identifier}_d${head_dim}_${dtype}_${arch}${suffix})
@@ -56,7 +61,7 @@ function(device_kernel spec head_dim dtype)
   set(template ${CMAKE_CURRENT_SOURCE_DIR}/device/kernel.cpp.in)
   add_custom_command(OUTPUT ${path}.cu ${path}.cpp
     COMMAND lacuna_cli emit --stage cuda ${spec} --arch ${arch} --head-dim ${head_dim}
-            --dtype ${dtype} --batch ${batch} -o ${path}.generated.cu
+            --dtype ${dtype} --batch ${batch} --kv ${kv} -o ${path}.generated.cu
     COMMAND ${CMAKE_COMMAND} -DGENERATED=${path}.generated.cu -DTEMPLATE=${template}
             -DSYMBOL=${symbol} -DOUTPUT=${path} -P ${script}
     WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}
@@ -72,7 +77,7 @@ function(device_kernel spec head_dim dtype)
     set(${library}_externs
       "${${library}_externs}extern const std::vector<emulation::NamedKernel> ${symbol};\n" PARENT_SCOPE)
     set(${library}_table
-      "${${library}_table}      {\"${spec}\", ${head_dim}, \"${dtype}\", \"${arch}\", &${symbol}, \"${batch}\"},\n"
+      "${${library}_table}      {\"${spec}\", ${head_dim}, \"${dtype}\", \"${arch}\", &${symbol}, \"${batch}\", \"${kv}\"},\n"
       PARENT_SCOPE)
   endforeach()
 endfunction()
@@ -113,6 +118,7 @@ set(short_tier
   flash_decoding_d128_bf16_sm_90a_pages alibi_d64_bf16_sm_90a_pages flash_decoding_d128_bf16_sm_100a_pages
   window_d64_f16_sm_90a_pages dense_d64_bf16_sm_100a_sequences
   quest_d64_bf16_sm_100a_pages streaming_d64_bf16_sm_100a_sequences skip_softmax_d64_bf16_sm_100a_pages
+  dense_d64_bf16_sm_100a_pages_e4m3 flash_decoding_d128_f16_sm_100a_sequences_e4m3
   topk_blocks_d64_bf16_sm_100a_pages relmax_d64_bf16_sm_100a_sequences
   dense_d80_bf16_sm_90a dense_d192_bf16_sm_90a bsfa_d112_f16_sm_100a split_mla_d192_f16_sm_100a
   external_mask_d80_f16_sm_90a mla_d192_bf16_sm_90a)
@@ -219,6 +225,11 @@ foreach(batch sequences pages)
   device_kernel(specs/alibi.json 64 bf16 sm_90a ${batch})
 endforeach()
 device_kernel(specs/window.json 64 f16 sm_90a pages)
+# Keys and values of e4m3.
+foreach(name dense skip-softmax)
+  device_kernel(specs/${name}.json 64 bf16 sm_100a pages e4m3)
+endforeach()
+device_kernel(specs/flash-decoding.json 128 f16 sm_100a sequences e4m3)
 foreach(name cascade xattention fg-attn-pooled minference-vertical-slash sale)
   device_kernel(specs/${name}.json 64 bf16 sm_100a pages)
 endforeach()

@@ -16,6 +16,7 @@ struct GeneratedSpec {
   std::string arch;  ///< whose family of attend it is: sm_100a, mma; sm_90a, wgmma
   const std::vector<emulation::NamedKernel>* kernels;
   std::string batch;  ///< "uniform", "sequences", "pages"
+  std::string kv;     ///< "same", "e4m3"
 };
 
 const std::vector<GeneratedSpec>& generated_specs();

@@ -95,13 +95,15 @@ Subject make_subject(const GeneratedSpec& kernel) {
   options.head_dim = kernel.head_dim;
   options.dtype = is_f16 ? DType::kF16 : DType::kBF16;
   options.batch = find_by_name<BatchLayout>(kernel.batch).value();
+  options.kv = find_by_name<KvFormat>(kernel.kv).value();
   const Plan plan = make_plan(document, options, find_target(kernel.arch).value(), diagnostics);
   require(diagnostics, kernel.spec);
 
   Subject subject;
   subject.spec = path.stem();
   subject.name = subject.spec + "_d" + std::to_string(kernel.head_dim) + "_" + kernel.dtype + "_" +
-                 kernel.arch + (kernel.batch == "uniform" ? "" : "_" + kernel.batch);
+                 kernel.arch + (kernel.batch == "uniform" ? "" : "_" + kernel.batch) +
+                 (kernel.kv == "same" ? "" : "_" + kernel.kv);
   std::ranges::replace(subject.name, '-', '_');
   subject.dtype = is_f16 ? numerics::DType::kF16 : numerics::DType::kBF16;
   subject.head_dim = kernel.head_dim;

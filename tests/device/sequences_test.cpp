@@ -28,6 +28,7 @@ SequenceCase case_of(const Subject& subject, SequenceCase c) {
   c.variant = subject.spec.starts_with(kSplit) ? subject.spec.substr(kSplit.size()) : subject.spec;
   c.dtype = subject.dtype, c.d = subject.head_dim;
   c.tile = subject.tile;
+  c.e4m3 = subject.contract.kv == KvFormat::kE4M3;
   if (subject.contract.batch != BatchLayout::kPages) c.page_tokens = 0;
   return c;
 }
@@ -126,6 +127,8 @@ TEST(Sequences, ResultsDoNotDependOnTheBatchWhereSplitsAreFixed) {
   among.lengths = {{3, 333}, {90, 500}, {1, 70}}, among.spare = 33;
   for (const Subject& subject : sequence_subjects()) {
     if (subject.spec != "flash-decoding" && !case_of(subject, alone).is_tiled()) continue;
+    // Codes of e4m3 have scales of the pages, which fall to the sequences as they come.
+    if (subject.contract.kv == KvFormat::kE4M3) continue;
     SequenceBatch first(false, case_of(subject, alone), 23);
     SequenceBatch second(false, case_of(subject, among), 23);
     ASSERT_EQ(launch(subject, first.args, kEarlySequences), "");

@@ -82,6 +82,8 @@ class RandomProgram {
     program.name = pick<std::string>({"a", "skip-softmax", "v1.2_x"});
     program.head_dim = pick({64, 96, 128, 256});
     program.dtype = pick({DType::kBF16, DType::kF16, DType::kF32});
+    program.batch = pick({BatchLayout::kUniform, BatchLayout::kSequences, BatchLayout::kPages});
+    program.kv = pick({KvFormat::kSame, KvFormat::kE4M3});
     program.params = make_params();
     std::vector<ParamSymbol> symbols;
     for (const ParamSpec& p : program.params) symbols.push_back(p.symbol);

@@ -7,6 +7,7 @@
 #include <random>
 #include <sstream>
 
+#include "runtime/base/fp8.hpp"
 #include "tests/numerics/variant_parts.hpp"
 
 namespace lacuna::numerics {
@@ -112,6 +113,36 @@ void scatter(const std::vector<double>& from, int heads, int count, int d, Rows&
   }
 }
 
+/// Codes [entries, heads, rows, d] and their scales [entries, heads].
+struct Codes {
+  std::vector<std::uint8_t> codes;
+  std::vector<double> scales;
+
+  Codes(const Rows& rows, int entries, std::mt19937& random) : codes(rows.values.size(), 0x7f) {
+    std::uniform_real_distribution<float> scale(0.01F, 0.03F);
+    for (int n = 0; n < entries * rows.heads; ++n) scales.push_back(scale(random));
+  }
+};
+
+/// The numbers of a sequence's rows become those of codes, which are written where its rows go.
+template <class At>
+void encode(std::vector<double>& numbers, DType dtype, int heads, int count, int d, Codes& to,
+            Rows& rows, const At& at) {
+  for (int h = 0; h < heads; ++h) {
+    for (int n = 0; n < count; ++n) {
+      const auto [entry, row] = at(n);
+      const auto scale = static_cast<float>(to.scales[size_of(entry * heads + h)]);
+      const std::int64_t place = rows.at(entry, h, row) - rows.values.data();
+      for (int c = 0; c < d; ++c) {
+        double& number = numbers[size_of((std::int64_t{h} * count + n) * d + c)];
+        const std::uint8_t code = f32_to_e4m3(static_cast<float>(number) / scale);
+        to.codes[size_of(place + c)] = code;
+        number = round_to(dtype, e4m3_to_f32(code) * scale);
+      }
+    }
+  }
+}
+
 /// A few rows whose LSE is far off.
 std::string worst_rows(const oracle::Output& expected, const Reported& got, int n_q) {
   std::ostringstream text;
@@ -137,7 +168,8 @@ bool SequenceCase::is_tiled() const {
 std::string SequenceCase::text() const {
   std::ostringstream out;
   out << variant << " d" << d << " heads " << n_h << ":" << n_h_kv << " pages " << page_tokens
-      << (heads_inside ? " nhd" : " hnd") << " fill " << static_cast<int>(fill) << " lengths";
+      << (heads_inside ? " nhd" : " hnd") << (e4m3 ? " e4m3" : "") << " fill "
+      << static_cast<int>(fill) << " lengths";
   for (const auto& [n_q, n_k] : lengths) out << " " << n_q << "/" << n_k;
   return out.str();
 }
@@ -190,8 +222,9 @@ SequenceBatch::SequenceBatch(bool is_cuda, const SequenceCase& c, std::uint32_t 
   std::vector<std::int32_t> free_pages(size_of(entries));
   std::iota(free_pages.begin(), free_pages.end(), 0);
   std::shuffle(free_pages.begin(), free_pages.end(), random);
+  Codes key_codes(keys, entries, random), value_codes(values, entries, random);
   for (int b = 0; b < count; ++b) {
-    const oracle::Problem& problem = variants[size_of(b)].problem;
+    oracle::Problem& problem = variants[size_of(b)].problem;
     scatter(problem.q, c.n_h, problem.n_q, c.d, queries,
             [&](int n) { return std::pair(0, q_starts[size_of(b)] + n); });
     std::int32_t* own = table.data() + std::int64_t{b} * table_width;
@@ -203,6 +236,10 @@ SequenceBatch::SequenceBatch(bool is_cuda, const SequenceCase& c, std::uint32_t 
       return has_pages ? std::pair(int{own[n / c.page_tokens]}, n % c.page_tokens)
                        : std::pair(0, k_starts[size_of(b)] + n);
     };
+    if (c.e4m3) {
+      encode(problem.k, c.dtype, c.n_h_kv, problem.n_k, c.d, key_codes, keys, place);
+      encode(problem.v, c.dtype, c.n_h_kv, problem.n_k, c.d, value_codes, values, place);
+    }
     scatter(problem.k, c.n_h_kv, problem.n_k, c.d, keys, place);
     scatter(problem.v, c.n_h_kv, problem.n_k, c.d, values, place);
   }
@@ -212,6 +249,14 @@ SequenceBatch::SequenceBatch(bool is_cuda, const SequenceCase& c, std::uint32_t 
                           c.heads_inside);
   };
   q = upload(queries, 1), k = upload(keys, entries), v = upload(values, entries);
+  if (c.e4m3) {
+    const std::vector<std::int64_t> extents = {entries, keys.heads, keys.rows, c.d};
+    k = tensors.upload_e4m3(key_codes.codes, extents, c.heads_inside);
+    v = tensors.upload_e4m3(value_codes.codes, extents, c.heads_inside);
+    k_scale = tensors.upload(key_codes.scales, DType::kF32, {entries, keys.heads}, false);
+    v_scale = tensors.upload(value_codes.scales, DType::kF32, {entries, keys.heads}, false);
+    args.k_scale = k_scale.view(), args.v_scale = v_scale.view();
+  }
   o = tensors.poisoned(c.dtype, {1, c.n_h, queries.rows, c.d}, c.heads_inside);
   lse = tensors.poisoned(DType::kF32, {1, c.n_h, queries.rows}, false);
   q_begin = tensors.upload_i32(q_starts, {count + 1});

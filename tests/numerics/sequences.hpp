@@ -21,7 +21,8 @@ struct SequenceCase {
   int spare = 0;                             ///< the most that a sequence may have, beyond that
   int room = 0;  ///< the most that one may have, and tensors for so many; 0: what is used
   Fill fill = Fill::kNormal;
-  KernelTile tile;  ///< of the kernel: variants of tiles have reports of them
+  bool e4m3 = false;  ///< keys and values, with scales for each entry and head
+  KernelTile tile;    ///< of the kernel: variants of tiles have reports of them
 
   bool is_tiled() const;
   std::string text() const;
@@ -40,6 +41,7 @@ struct SequenceBatch {
   std::vector<Variant> variants;  ///< one for each sequence
   TensorSet tensors;
   Tensor q, k, v, o, lse, q_begin, n_k, k_begin, pages, workspace;
+  Tensor k_scale, v_scale;           ///< of e4m3
   Tensor counts, tile_mask;          ///< of variants of tiles
   Tensor list_indices, list_counts;  ///< of variants with lists of the caller's
   std::vector<ParamValue> param_values;

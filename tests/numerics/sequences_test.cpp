@@ -20,10 +20,10 @@ lacuna_dtype abi_dtype_of(DType dtype) {
 
 /// Compiled once for each spec, head dim, dtype and layout.
 CompiledKernel kernel_for(const SequenceCase& c) {
-  using Key = std::tuple<std::string, int, DType, bool>;
+  using Key = std::tuple<std::string, int, DType, bool, bool>;
   static std::map<Key, CompiledKernel> kernels;
-  const auto [found, is_new] =
-      kernels.try_emplace(Key{c.variant, c.d, c.dtype, c.page_tokens > 0}, CompiledKernel{});
+  const auto [found, is_new] = kernels.try_emplace(
+      Key{c.variant, c.d, c.dtype, c.page_tokens > 0, c.e4m3}, CompiledKernel{});
   if (!is_new) return found->second;
   Case shape;
   shape.variant = c.variant;
@@ -32,6 +32,7 @@ CompiledKernel kernel_for(const SequenceCase& c) {
   options.struct_size = sizeof options;
   options.head_dim = c.d;
   options.dtype = abi_dtype_of(c.dtype);
+  options.kv = c.e4m3 ? LACUNA_KV_E4M3 : LACUNA_KV_SAME;
   options.batch = c.page_tokens > 0 ? LACUNA_BATCH_PAGES : LACUNA_BATCH_SEQUENCES;
   CompiledKernel& made = found->second;
   if (lacuna_compile(engine().engine, spec.data(), spec.size(), &options, &made.kernel) !=
@@ -96,6 +97,30 @@ TEST(Sequences, AnyBatchAgreesWithTheOracle) {
     SCOPED_TRACE(testing::Message() << "run " << n << ": " << c.text());
     SequenceBatch batch(engine().is_cuda, c, static_cast<std::uint32_t>(random()));
     EXPECT_EQ(launch(batch), "");
+  }
+}
+
+/// Keys and values in 8 bits, with scales of pages and heads.
+TEST(Sequences, KeysAndValuesMayBeE4m3) {
+  std::mt19937 random(11);
+  const auto pick = [&](int low, int high) {
+    return std::uniform_int_distribution<int>(low, high)(random);
+  };
+  int turn = 0;
+  for (const char* variant : {"dense", "flash-decoding", "window", "skip-softmax"}) {
+    for (const int page_tokens : {0, 16, 64}) {
+      SequenceCase c;
+      c.variant = variant, c.page_tokens = page_tokens, c.e4m3 = true;
+      c.d = test::by_tier(turn % 2 == 0 ? 128 : 64, 64);
+      c.dtype = turn % 3 == 0 ? DType::kF16 : DType::kBF16;
+      c.n_h = 2 * pick(1, 4), c.heads_inside = turn++ % 2 == 1;
+      c.tile = kernel_for(c).tile;
+      for (int s = 0; s < 4; ++s) c.lengths.emplace_back(pick(0, 1) * pick(0, 150), pick(0, 300));
+      c.lengths.emplace_back(1, 129);
+      SCOPED_TRACE(c.text());
+      SequenceBatch batch(engine().is_cuda, c, static_cast<std::uint32_t>(random()));
+      EXPECT_EQ(launch(batch), "");
+    }
   }
 }
 

@@ -10,7 +10,7 @@
 namespace lacuna::numerics {
 namespace {
 
-constexpr std::size_t kPadding = 8;  ///< elements between tokens of a token-major tensor
+constexpr std::int64_t kPadding = 8;  ///< elements between tokens of a token-major tensor
 
 /// Test plumbing: a failure here is no result, so it ends the run.
 void require(bool ok, const Diagnostics& diagnostics) {
@@ -43,8 +43,10 @@ std::vector<std::int64_t> contiguous(const std::vector<std::int64_t>& shape) {
   return stride;
 }
 
-std::vector<std::int64_t> token_major_stride(const std::vector<std::int64_t>& shape) {
-  const std::int64_t token = shape[1] * shape[3] + static_cast<std::int64_t>(kPadding);
+/// `padding`: elements between tokens.
+std::vector<std::int64_t> token_major_stride(const std::vector<std::int64_t>& shape,
+                                             std::int64_t padding) {
+  const std::int64_t token = shape[1] * shape[3] + padding;
   return {shape[2] * token, shape[3], token, 1};
 }
 
@@ -93,7 +95,8 @@ struct TensorSet::State {
   Tensor make(DLDataType type, std::vector<std::int64_t> shape, bool token_major) {
     Tensor t;
     t.shape = std::move(shape);
-    t.stride = token_major ? token_major_stride(t.shape) : contiguous(t.shape);
+    t.stride = token_major ? token_major_stride(t.shape, type.bits == 8 ? 2 * kPadding : kPadding)
+                           : contiguous(t.shape);
     t.memory = std::make_shared<Tensor::Memory>();
     t.memory->bytes = extent_elements(t) * type.bits / 8U;
     t.memory->host.assign(t.memory->bytes / 8 + 3, ~std::uint64_t{0});
@@ -162,6 +165,15 @@ Tensor TensorSet::upload(const std::vector<double>& values, DType dtype,
                          std::vector<std::int64_t> shape, bool token_major) {
   Tensor t = state_->make(dl_type(dtype), std::move(shape), token_major);
   rewrite(t, values, dtype);
+  return t;
+}
+
+Tensor TensorSet::upload_e4m3(const std::vector<std::uint8_t>& codes,
+                              std::vector<std::int64_t> shape, bool token_major) {
+  Tensor t = state_->make({kDLFloat8_e4m3fn, 8, 1}, std::move(shape), token_major);
+  std::uint8_t* data = t.memory->data();
+  for_each_element(t, [&](std::size_t n, std::size_t offset) { data[offset] = codes[n]; });
+  state_->to_device(t);
   return t;
 }
 

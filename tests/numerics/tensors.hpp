@@ -31,6 +31,9 @@ class TensorSet {
   /// [b, h, n, d]; token_major: [b, n, h, d] in memory with 16 bytes between tokens.
   Tensor upload(const std::vector<double>& values, DType dtype, std::vector<std::int64_t> shape,
                 bool token_major);
+  /// Codes of e4m3, laid out alike.
+  Tensor upload_e4m3(const std::vector<std::uint8_t>& codes, std::vector<std::int64_t> shape,
+                     bool token_major);
   Tensor upload_param(const ParamValue& param);
   Tensor upload_i32(const std::vector<std::int32_t>& values, std::vector<std::int64_t> shape);
 

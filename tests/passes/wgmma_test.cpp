@@ -55,6 +55,24 @@ TEST(Wgmma, OtherTargetsHaveMma) {
   }
 }
 
+TEST(Wgmma, KeysAndValuesOfE4m3HaveMma) {
+  const PlannedWgmma p = planned(make_document(), {.kv = KvFormat::kE4M3});
+  EXPECT_EQ(p.diagnostics, "");
+  EXPECT_EQ(family_of(p),
+            "mma: k and v of e4m3: TMA loads them as they are, and wgmma multiplies 16 bits");
+  EXPECT_EQ(tiles_of(p), "128x64x2");
+  EXPECT_EQ(p.attend().smem_bytes.value, 128 * 128 * 2 + 64 * (2 * (128 + 128) + 4 * (128 + 128)));
+  const auto refusal = [](const BuildOptions& options, const char* target_name) {
+    return planned(make_document(), options, target_name).diagnostics;
+  };
+  EXPECT_NE(refusal({.kv = KvFormat::kE4M3}, "sm_80").find("there is no conversion from it"),
+            std::string::npos);
+  EXPECT_NE(refusal({.head_dim = 80, .kv = KvFormat::kE4M3}, "sm_90a")
+                .find("k and v of e4m3: expected a head_dim that is a multiple of 32, got 80"),
+            std::string::npos);
+  EXPECT_EQ(refusal({.head_dim = 80, .kv = KvFormat::kE4M3}, "cpu"), "");
+}
+
 TEST(Wgmma, StepsAndBuffersFollowFromTheHeadDim) {
   const PlannedWgmma narrow = planned(make_document(), {.head_dim = 64});
   EXPECT_EQ(tiles_of(narrow), "192x128x2");

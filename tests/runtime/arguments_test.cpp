@@ -67,7 +67,7 @@ struct Arguments {
   Tensor k{at(0x20000), bf16, {2, 2, 200, 64}, device};
   Tensor v{at(0x30000), bf16, {2, 2, 200, 64}, device};
   Tensor o{at(0x40000), bf16, {2, 8, 300, 64}, device};
-  Tensor lse, counts, tile_mask, list_indices, list_counts, previous_lse, order;
+  Tensor lse, counts, tile_mask, list_indices, list_counts, previous_lse, order, k_scale, v_scale;
   Tensor threshold{at(0x50000), f32, {8, 3}, device};
   std::vector<Param> params{{"threshold", threshold}};
   double softmax_scale = 0;
@@ -86,7 +86,9 @@ struct Arguments {
                                                               {&list_indices, &args.list_indices},
                                                               {&list_counts, &args.list_counts},
                                                               {&previous_lse, &args.previous_lse},
-                                                              {&order, &args.order}};
+                                                              {&order, &args.order},
+                                                              {&k_scale, &args.k_scale},
+                                                              {&v_scale, &args.v_scale}};
     DLTensor views[std::size(all)];
     for (std::size_t i = 0; i < std::size(all); ++i) {
       views[i] = all[i].first->view();
@@ -341,6 +343,43 @@ TEST(Arguments, ASoftmaxScaleIsAPositiveNumberOfItsType) {
   }
   a.softmax_scale = NAN;
   EXPECT_EQ(a.check(contract()).rfind(expected, 0), 0U);
+}
+
+TEST(Arguments, KeysAndValuesOfE4m3HaveScalesOfEntriesAndHeads) {
+  LaunchContract c = contract();
+  Arguments a;
+  a.k_scale = Tensor(a.at(0x60000), f32, {2, 2});
+  const std::string refused = "kernel bsfa, argument k_scale: ";
+  EXPECT_EQ(a.check(c), refused +
+                            "expected null, got a tensor: it was compiled for k and v of q's "
+                            "type\n");
+  c.kv = KvFormat::kE4M3;
+  EXPECT_EQ(a.check(c),
+            "kernel bsfa, argument k: dtype expected e4m3, got bf16\n"
+            "kernel bsfa, argument v: dtype expected e4m3, got bf16\n");
+  a.k = Tensor(a.at(0x20000), e4m3, {2, 2, 200, 64});
+  a.v = Tensor(a.at(0x30000), e4m3, {2, 2, 200, 64});
+  const auto strides = [&](std::initializer_list<std::int64_t> shape) {
+    a.k_scale = Tensor(a.at(0x60000), f32, shape);
+    BoundLaunch bound;
+    EXPECT_EQ(a.check(c, &bound), "");
+    const BoundTensor& scale = bound[TensorRole::kKScale];
+    return std::pair(scale.stride[0], scale.stride[1]);
+  };
+  EXPECT_EQ(strides({2, 2}), std::pair(std::int64_t{2}, std::int64_t{1}));
+  EXPECT_EQ(strides({1, 2}), std::pair(std::int64_t{0}, std::int64_t{1}));
+  EXPECT_EQ(strides({2, 1}), std::pair(std::int64_t{1}, std::int64_t{0}));
+  EXPECT_EQ(strides({1, 1}), std::pair(std::int64_t{0}, std::int64_t{0}));
+  a.k_scale = Tensor(a.at(0x60000), f32, {3, 2});
+  EXPECT_EQ(a.check(c), refused + "entries expected 1 or 2, got 3\n");
+  a.k_scale = Tensor();
+  EXPECT_EQ(a.check(c), "") << "all are 1";
+  c.device = {kDLCUDA, 0};
+  Arguments on_gpu({kDLCUDA, 0});
+  on_gpu.k = on_gpu.v = Tensor(a.at(0x20000), e4m3, {2, 2, 200, 64}, c.device, {40000, 72, 144, 1});
+  EXPECT_NE(on_gpu.check(c).find("argument k: stride of heads_kv expected a multiple of 16 "
+                                 "elements, got 72"),
+            std::string::npos);
 }
 
 TEST(Arguments, OneNumberStandsForAllElements) {

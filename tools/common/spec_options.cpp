@@ -88,6 +88,17 @@ void add_head_dim_v_option(CLI::App& verb, std::optional<int>& head_dim_v) {
       ->type_name("N");
 }
 
+void add_kv_option(CLI::App& verb, KvFormat& kv) {
+  verb.add_option_function<std::string>(
+          "--kv",
+          [&kv](const std::string& name) {
+            kv = find_by_name<KvFormat>(name).value_or(KvFormat::kSame);
+          },
+          "Element type of K and V: same (as Q), e4m3 (with scales of the launch)")
+      ->check(one_of(names_of<KvFormat>()))
+      ->type_name("NAME");
+}
+
 void add_lowering_options(CLI::App& verb, LoweringOptions& options, const std::string& arch_help) {
   add_arch_option(verb, options.archs, arch_help);
   verb.add_option("--head-dim", options.head_dim, "Head dim (the spec's first, else 128)")
@@ -103,6 +114,7 @@ void add_lowering_options(CLI::App& verb, LoweringOptions& options, const std::s
           "How batch entries lie: uniform, sequences (ragged), pages (ragged, paged K and V)")
       ->check(one_of(names_of<BatchLayout>()))
       ->type_name("NAME");
+  add_kv_option(verb, options.kv);
   add_relief_option(verb, options.relief);
 }
 
@@ -117,6 +129,7 @@ void add_variant_options(CLI::App& verb, VariantOptions& options) {
   add_list_option(
       verb, "--batch", options.batches,
       "How batch entries lie: uniform, sequences (ragged), pages (ragged, paged K and V)");
+  add_kv_option(verb, options.kv);
   add_relief_option(verb, options.relief);
 }
 
@@ -135,6 +148,7 @@ BuildOptions build_options(const VariantSpec& spec, const LoweringOptions& optio
   result.dtype = options.dtype.value_or(dtypes.empty() ? DType::kBF16 : dtypes.front());
   result.head_dim_v = options.head_dim_v.value_or(0);
   result.batch = options.batch;
+  result.kv = options.kv;
   result.relief = options.relief;
   return result;
 }
@@ -143,6 +157,7 @@ std::vector<BuildOptions> build_variants(const VariantSpec& spec, const VariantO
   LoweringOptions one;
   one.relief = options.relief;
   one.head_dim_v = options.head_dim_v;
+  one.kv = options.kv;
   const BuildOptions usual = build_options(spec, one);
   const auto or_usual = []<class T>(std::vector<T> values, T one) {
     if (values.empty()) values.push_back(one);

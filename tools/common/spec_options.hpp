@@ -20,6 +20,7 @@ struct LoweringOptions {
   std::optional<DType> dtype;      ///< absent: the spec's first, else bf16
   int relief = 0;                  ///< BuildOptions::relief
   BatchLayout batch = BatchLayout::kUniform;
+  KvFormat kv = KvFormat::kSame;
 };
 
 /// Of a verb that makes several variants of a spec at once; an empty list: as in LoweringOptions.
@@ -29,13 +30,14 @@ struct VariantOptions {
   std::optional<int> head_dim_v;  ///< of all of them
   std::vector<DType> dtypes;
   std::vector<BatchLayout> batches;
+  KvFormat kv = KvFormat::kSame;
   int relief = 0;
 };
 
 /// Rejects what is not one of `legal`, with the nearest of them.
 CLI::Validator one_of(std::vector<std::string> legal);
 
-/// --arch (a comma list), --head-dim, --head-dim-v, --dtype, --batch, --relief.
+/// --arch (a comma list), --head-dim, --head-dim-v, --dtype, --batch, --kv, --relief.
 void add_lowering_options(CLI::App& verb, LoweringOptions& options, const std::string& arch_help);
 
 /// The same with comma lists.

@@ -53,11 +53,12 @@ struct Task {
   Diagnostics diagnostics;
   BuiltKernel kernel;
 
-  /// "d128-bf16", "d128-bf16-pages"
+  /// "d128-bf16", "d128-bf16-pages-e4m3"
   std::string variant() const {
     std::string text =
         "d" + std::to_string(build.head_dim) + "-" + std::string(name_of(build.dtype));
     if (build.batch != BatchLayout::kUniform) text += "-" + std::string(name_of(build.batch));
+    if (build.kv != KvFormat::kSame) text += "-" + std::string(name_of(build.kv));
     return text;
   }
   std::string file_stem() const {

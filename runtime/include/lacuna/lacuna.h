@@ -143,6 +143,15 @@ typedef enum lacuna_batch {
   LACUNA_BATCH_PAGES = 2      /* the same, with keys and values in pages */
 } lacuna_batch;
 
+/* Keys and values in 8 bits: DLPack's kDLFloat8_e4m3fn. A number is its code times its scale (of
+ * the launch), rounded to q's type; all else is as with k and v of that type. On a GPU from sm_89
+ * on, for head dims that are multiples of 32, and not with a predictor, quantised operands or a
+ * token order; strides are multiples of 16 elements there. */
+typedef enum lacuna_kv {
+  LACUNA_KV_SAME = 0, /* the type of q */
+  LACUNA_KV_E4M3 = 1
+} lacuna_kv;
+
 typedef struct lacuna_compile_options {
   size_t struct_size;
   int32_t head_dim; /* 64, 80, 96, 112, 128, 192, 256; on the CPU every multiple of 8 up to 512 */
@@ -153,6 +162,7 @@ typedef struct lacuna_compile_options {
                 (lacuna tune); NULL: those of the largest. Any shape may be launched */
   lacuna_batch batch; /* what launches will pass: a kernel is made for one of them */
   int32_t head_dim_v; /* of v and o, the same values; 0: the spec's first, else head_dim */
+  lacuna_kv kv;       /* of which type k and v are */
 } lacuna_compile_options;
 
 /* Reads, checks and lowers a spec. Nothing is compiled for the GPU yet; the CPU code is. */
@@ -304,6 +314,9 @@ typedef struct lacuna_launch_args {
   double softmax_scale; /* what dot products are multiplied with, a positive f32; 0: the spec's
                            attention.scale, else 1 / sqrt(head_dim). Estimates of a predictor take
                            it too: forget a selection that was decided with another one */
+  const DLTensor *k_scale, *v_scale; /* of kernels compiled for k and v of e4m3; NULL: 1. f32
+                                        [batch, heads_kv], with pages [pages, heads_kv], of
+                                        sequences [1, heads_kv]; an extent of 1 stands for all */
 } lacuna_launch_args;
 
 /* Checks the arguments (all mismatches in one error) and enqueues the work. Never compiles, loads,

@@ -71,6 +71,7 @@ struct LaunchArgs {
   std::vector<void*> stage_events = {};
   Sequences sequences = {};
   double softmax_scale = 0;  ///< 0: the spec's
+  Tensor k_scale = {}, v_scale = {};
 };
 
 struct Shape {
@@ -95,7 +96,9 @@ void with_raw_args(const LaunchArgs& args, const Call& call) {
                              &args.sequences.q_begin,
                              &args.sequences.n_k,
                              &args.sequences.k_begin,
-                             &args.sequences.pages};
+                             &args.sequences.pages,
+                             &args.k_scale,
+                             &args.v_scale};
   constexpr std::size_t kTensors = sizeof(tensors) / sizeof(tensors[0]);
   DLTensor views[kTensors];
   const DLTensor* passed[kTensors];
@@ -141,7 +144,9 @@ void with_raw_args(const LaunchArgs& args, const Call& call) {
                                   args.stage_events.empty() ? nullptr : args.stage_events.data(),
                                   args.stage_events.size(),
                                   batch.q_begin.passed() ? &sequences : nullptr,
-                                  args.softmax_scale};
+                                  args.softmax_scale,
+                                  passed[15],
+                                  passed[16]};
   call(raw);
 }
 
@@ -157,12 +162,16 @@ struct Tile {
 /// The values are those of lacuna_batch.
 enum class Batch : std::int32_t { kUniform, kSequences, kPages };
 
+/// The values are those of lacuna_kv.
+enum class Kv : std::int32_t { kSame, kE4M3 };
+
 struct CompileOptions {
   std::int32_t head_dim = 128;
   DLDataType dtype = bf16;
   Shape shape = {};  ///< about the problems it is for, as in lacuna_compile_options; n_q 0: none
   Batch batch = Batch::kUniform;
   std::int32_t head_dim_v = 0;  ///< of v and o; 0: the spec's first, else head_dim
+  Kv kv = Kv::kSame;
 };
 
 namespace detail {
@@ -182,7 +191,8 @@ inline lacuna_compile_options to_raw(const CompileOptions& options, const Spec& 
           spec.path().c_str(),
           options.shape.n_q > 0 ? &shape : nullptr,
           static_cast<lacuna_batch>(options.batch),
-          options.head_dim_v};
+          options.head_dim_v,
+          static_cast<lacuna_kv>(options.kv)};
 }
 }  // namespace detail
 

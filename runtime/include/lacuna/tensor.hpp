@@ -23,6 +23,7 @@ inline namespace LACUNA_ABI_NAMESPACE {
 inline constexpr DLDataType bf16{kDLBfloat, 16, 1};
 inline constexpr DLDataType f16{kDLFloat, 16, 1};
 inline constexpr DLDataType f32{kDLFloat, 32, 1};
+inline constexpr DLDataType e4m3{kDLFloat8_e4m3fn, 8, 1};
 inline constexpr DLDataType i32{kDLInt, 32, 1};
 inline constexpr DLDataType u8{kDLUInt, 8, 1};
 

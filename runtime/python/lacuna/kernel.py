@@ -45,8 +45,9 @@ class Engine(_lacuna.Engine):
     --bundle` wrote, as bytes or a memory map."""
 
     def compile(self, spec: SpecLike, *, head_dim: int = 128, dtype: Any = "bf16",
-                shape: tuple[int, int, int, int, int] | None = None, batch: str = "uniform", head_dim_v: int = 0) -> "Kernel":
-        return Kernel(self, spec_of(spec), head_dim, dtype_name(dtype), shape, batch, head_dim_v)
+                shape: tuple[int, int, int, int, int] | None = None, batch: str = "uniform", head_dim_v: int = 0,
+                kv: str = "same") -> "Kernel":
+        return Kernel(self, spec_of(spec), head_dim, dtype_name(dtype), shape, batch, head_dim_v, kv)
 
 
 class Signature:
@@ -78,11 +79,12 @@ class Signature:
 class Kernel(_lacuna.Kernel):
     """One spec for one device, dtype and head dim, compiled. A call launches it: kernel(q, k, v, out=, lse=, stream=,
     layout=, workspace=, selection=, sequences=, **parameters), as `attention` says. Thread-safe; in a captured graph legal.
-    `batch`: "uniform", "sequences" or "pages", what its launches pass."""
+    `batch`: "uniform", "sequences" or "pages", what its launches pass. `kv`: "same", or "e4m3" for k and v in 8 bits, with
+    k_scale= and v_scale= of its calls."""
 
     def __init__(self, engine: Engine, spec: Spec, head_dim: int, dtype: str,
-                 shape: tuple[int, int, int, int, int] | None = None, batch: str = "uniform", head_dim_v: int = 0):
-        super().__init__(engine, spec.text, spec.path, head_dim, dtype, shape, batch, head_dim_v)
+                 shape: tuple[int, int, int, int, int] | None = None, batch: str = "uniform", head_dim_v: int = 0, kv: str = "same"):
+        super().__init__(engine, spec.text, spec.path, head_dim, dtype, shape, batch, head_dim_v, kv)
         self.spec = spec
         self.batch = batch
         self.engine = engine
@@ -158,14 +160,16 @@ def engine_of(device: str | None = None) -> Engine:
 
 
 def compile(spec: SpecLike, *, head_dim: int = 128, dtype: Any = "bf16", device: str | None = None,
-            shape: tuple[int, int, int, int, int] | None = None, batch: str = "uniform", head_dim_v: int = 0) -> Kernel:
+            shape: tuple[int, int, int, int, int] | None = None, batch: str = "uniform", head_dim_v: int = 0,
+            kv: str = "same") -> Kernel:
     """A kernel for loops and graphs: everything that takes time is done here.
 
     device: "cpu", "cuda:N", or None for the first GPU, else the CPU. shape: (batch, heads, heads_kv, n_q, n_k) of the
     problems it is for, by which tuned tiles are chosen; it runs any. batch: "sequences" or "pages" for a kernel whose calls
-    pass `sequences=`, with k_begin or with pages. head_dim_v: of v and o; 0: the spec's, else as head_dim. Raises SpecError,
+    pass `sequences=`, with k_begin or with pages. head_dim_v: of v and o; 0: the spec's, else as head_dim. kv: "e4m3" for k
+    and v in 8 bits, whose calls may pass k_scale= and v_scale=, f32 [batch or pages or 1, heads_kv or 1]. Raises SpecError,
     DeviceError."""
-    return engine_of(device).compile(spec, head_dim=head_dim, dtype=dtype, shape=shape, batch=batch, head_dim_v=head_dim_v)
+    return engine_of(device).compile(spec, head_dim=head_dim, dtype=dtype, shape=shape, batch=batch, head_dim_v=head_dim_v, kv=kv)
 
 
 def _compile_for(key: tuple) -> Kernel:

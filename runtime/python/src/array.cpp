@@ -130,15 +130,17 @@ void BorrowedTensor::from_buffer(nb::handle array, const char* name) {
     has_buffer_ = true;
     dtype = dtype_of_format(buffer_.format, buffer_.itemsize);
   } else {
-    // A type that is none of NumPy's own: ml_dtypes' bfloat16 has no format.
+    // A type that is none of NumPy's own: those of ml_dtypes have no format.
     PyErr_Clear();
-    if (dtype_text(array) == "bfloat16") {
-      const nb::object bits = array.attr("view")("uint16");
+    const std::string text = dtype_text(array);
+    if (text == "bfloat16" || text == "float8_e4m3fn") {
+      const bool is_byte = text != "bfloat16";
+      const nb::object bits = array.attr("view")(is_byte ? "uint8" : "uint16");
       if (PyObject_GetBuffer(bits.ptr(), &buffer_, PyBUF_STRIDES | PyBUF_FORMAT) != 0) {
         nb::raise_python_error();
       }
       has_buffer_ = true;
-      dtype = DLDataType{kDLBfloat, 16, 1};
+      dtype = is_byte ? DLDataType{kDLFloat8_e4m3fn, 8, 1} : DLDataType{kDLBfloat, 16, 1};
     }
   }
   if (!dtype) {

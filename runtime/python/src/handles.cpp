@@ -18,6 +18,12 @@ lacuna_batch read_batch(const std::string& name) {
   refuse_argument("batch: expected uniform, sequences or pages, got " + name);
 }
 
+lacuna_kv read_kv(const std::string& name) {
+  if (name == "same") return LACUNA_KV_SAME;
+  if (name == "e4m3") return LACUNA_KV_E4M3;
+  refuse_argument("kv: expected same or e4m3, got " + name);
+}
+
 }  // namespace
 
 lacuna_dtype read_dtype(const std::string& name) {
@@ -102,12 +108,18 @@ lacuna_shape raw_shape(const Shape& shape) {
 
 Kernel::Kernel(std::shared_ptr<Engine> engine, const std::string& spec, const std::string& path,
                int head_dim, const std::string& dtype, std::optional<Shape> shape,
-               const std::string& batch, int head_dim_v)
+               const std::string& batch, int head_dim_v, const std::string& kv)
     : engine_(std::move(engine)), device_(read_device(engine_->device())) {
   const lacuna_shape raw = shape ? raw_shape(*shape) : lacuna_shape{};
-  const lacuna_compile_options options = {
-      sizeof(options),        head_dim,          read_dtype(dtype), path.c_str(),
-      shape ? &raw : nullptr, read_batch(batch), head_dim_v};
+  lacuna_compile_options options{};
+  options.struct_size = sizeof(options);
+  options.head_dim = head_dim;
+  options.dtype = read_dtype(dtype);
+  options.path = path.c_str();
+  options.shape = shape ? &raw : nullptr;
+  options.batch = read_batch(batch);
+  options.head_dim_v = head_dim_v;
+  options.kv = read_kv(kv);
   // The text of an error belongs to the thread, not to whoever holds the lock of Python.
   lacuna_status status;
   {

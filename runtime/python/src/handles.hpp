@@ -58,7 +58,7 @@ class Kernel {
  public:
   Kernel(std::shared_ptr<Engine> engine, const std::string& spec, const std::string& path,
          int head_dim, const std::string& dtype, std::optional<Shape> shape,
-         const std::string& batch, int head_dim_v);
+         const std::string& batch, int head_dim_v, const std::string& kv);
   Kernel(const Kernel&) = delete;
   ~Kernel();
 

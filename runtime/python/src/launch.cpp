@@ -27,6 +27,8 @@ constexpr NamedTensor kNamedTensors[] = {
     {"list_counts", &lacuna_launch_args::list_counts, false},
     {"previous_lse", &lacuna_launch_args::previous_lse, false},
     {"order", &lacuna_launch_args::order, false},
+    {"k_scale", &lacuna_launch_args::k_scale, false},
+    {"v_scale", &lacuna_launch_args::v_scale, false},
 };
 
 constexpr std::string_view kSoftmaxScale =

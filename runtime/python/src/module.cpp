@@ -72,9 +72,10 @@ NB_MODULE(_lacuna, module) {
 
   nb::class_<Kernel>(module, "Kernel", "One spec for one device, dtype and head dim, compiled.")
       .def(nb::init<std::shared_ptr<Engine>, const std::string&, const std::string&, int,
-                    const std::string&, std::optional<Shape>, const std::string&, int>(),
+                    const std::string&, std::optional<Shape>, const std::string&, int,
+                    const std::string&>(),
            "engine"_a, "spec"_a, "path"_a, "head_dim"_a, "dtype"_a, "shape"_a = nb::none(),
-           "batch"_a = "uniform", "head_dim_v"_a = 0)
+           "batch"_a = "uniform", "head_dim_v"_a = 0, "kv"_a = "same")
       .def("__call__", &call_kernel, "q"_a, "k"_a, "v"_a, nb::kw_only(), "out"_a = nb::none(),
            "lse"_a = false, "stream"_a = nb::none(), "layout"_a = "bhnd",
            "workspace"_a = nb::none(), "selection"_a = nb::none(), "stage_events"_a = nb::none(),

@@ -119,6 +119,19 @@ def test_a_call_may_bring_its_scale():
         lacuna.attention(q, k, v, softmax_scale=-1)
 
 
+def test_keys_and_values_of_e4m3():
+    e4m3 = pytest.importorskip("ml_dtypes").float8_e4m3fn
+    q, k, v = problem(heads=4, heads_kv=2)
+    scales = numpy.array([[0.02, 0.03]], "float32"), numpy.array([[0.01]], "float32")
+    codes = [(x / scale[..., None, None]).astype(e4m3) for x, scale in zip((k, v), scales)]
+    numbers = [c.astype("float32") * scale[..., None, None] for c, scale in zip(codes, scales)]
+    kernel = lacuna.compile("dense", head_dim=64, dtype="f32", device="cpu", kv="e4m3")
+    o = kernel(q, *codes, k_scale=scales[0], v_scale=scales[1])
+    assert error(o, exact(q, *(n.repeat(2, axis=1) for n in numbers))[0]) < 1e-5
+    with pytest.raises(lacuna.ArgumentError, match="k: dtype expected e4m3, got f32"):
+        kernel(q, k, v)
+
+
 def test_lists_of_tiles_and_the_tile_mask():
     q, k, v = problem(heads=1, n_q=128, n_k=256)
     spec = {"version": 1, "name": "lists", "mask": "external", "tile": {"q": 128, "k": 64}}

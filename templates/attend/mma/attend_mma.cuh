@@ -38,6 +38,7 @@ class AttendBlock : AttendVisit<Config, Hooks, Args, Logits> {
     if constexpr (!Config::kGathers) open_report<Config, Shape::kThreads>(args_.attend, row_);
     this->start_loads();
     cp_async_wait<Config::kStages - 1>();  // the queries and the first key tile are there
+    this->convert_keys(0, 0);
     __syncthreads();
     if (queue_.ahead(0).exists()) {
       queries_.open();
@@ -45,6 +46,7 @@ class AttendBlock : AttendVisit<Config, Hooks, Args, Logits> {
       int t = 1;
       for (; queue_.ahead(0).exists(); ++t) visit<false>(t);
       cp_async_wait<0>();
+      this->convert_values(t - 1);
       __syncthreads();
       if (has_weights_) this->multiply_values(t - 1);
     }
@@ -69,6 +71,8 @@ class AttendBlock : AttendVisit<Config, Hooks, Args, Logits> {
       if constexpr (Shape::kVotesByTile) vote_.publish(t, warp_, statistics);
     }
     cp_async_wait<Shape::kPendingGroups>();
+    this->convert_keys(t + 1, 1);
+    if (!kFirst) this->convert_values(t - 1);
     __syncthreads();
     const bool gated = !kFirst && Shape::kHasGate && this->decide(t, tile.index(), statistics);
     this->prefetch(t, gated);
@@ -85,6 +89,7 @@ class AttendBlock : AttendVisit<Config, Hooks, Args, Logits> {
     has_weights_ = !(Config::kSkipsPv && gated);
     if (!Config::kGathers && wants_report(args_.attend))
       report_visit<Config>(args_.attend, tile.index(), this->gated_by_block(gated));
+    if constexpr (Shape::kHasE4m3Rows) this->last_first_key_ = tile.index() * Config::kTileK;
     queue_.advance(args_, row_);
   }
 };

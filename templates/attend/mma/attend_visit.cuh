@@ -219,13 +219,29 @@ class AttendVisit {
       load_values(t + Shape::kValueAhead, Shape::kValueAhead);
     }
     const TileRef tile = queue_.ahead(Config::kStages);
-    if (tile.exists()) keys_.load(key_slot(t), tile.index() * Config::kTileK);
+    if (tile.exists()) keys_.load(landed_keys(t), tile.index() * Config::kTileK);
     cp_async_commit();
+  }
+
+  /// Of the t-th visited tile, which is `ahead` steps ahead: 16-bit keys of codes that have landed.
+  /// The tile in whose place they come was read before the barrier that lies behind.
+  __device__ __forceinline__ void convert_keys(int t, int ahead) const {
+    if constexpr (Shape::kHasE4m3Rows) {
+      const TileRef tile = queue_.ahead(ahead);
+      if (!tile.exists()) return;
+      keys_.convert(at(landed_keys(t)), at(key_slot(t)), tile.index() * Config::kTileK);
+    }
+  }
+  /// The same for the values of the tile visited last, which is the t-th. Of a tile that the gate
+  /// has spared nothing has landed, and what is made of that is not read.
+  __device__ __forceinline__ void convert_values(int t) const {
+    if constexpr (Shape::kHasE4m3Rows)
+      values_.convert(at(landed_values(t)), at(value_slot(t)), last_first_key_);
   }
 
   __device__ __forceinline__ void load_keys(int n) const {
     const TileRef tile = queue_.ahead(n);
-    if (tile.exists()) keys_.load(key_slot(n), tile.index() * Config::kTileK);
+    if (tile.exists()) keys_.load(landed_keys(n), tile.index() * Config::kTileK);
   }
 
   /// The tile `ahead` steps ahead, which is the t-th visited.
@@ -235,7 +251,7 @@ class AttendVisit {
     if constexpr (Shape::kHasE4m3Values) {
       values_.load_columns(value_slot(t), tile.index() * Config::kTileK);
     } else {
-      values_.load(value_slot(t), tile.index() * Config::kTileK);
+      values_.load(landed_values(t), tile.index() * Config::kTileK);
     }
   }
 
@@ -269,12 +285,26 @@ class AttendVisit {
     if (share == 0) close_report<Config, Hooks>(args_, row);
   }
 
+  // Places of the t-th visited tile: where products read it, and where its copies land, which is
+  // the same but for e4m3 rows.
   __device__ __forceinline__ u32 key_slot(int t) const {
-    return shared_address(smem_) + Shape::kKeysOffset + t % Config::kStages * KeyTile::kBytes;
+    return shared_address(smem_) + Shape::kKeysOffset + t % Shape::kKeyTiles * KeyTile::kBytes;
   }
   __device__ __forceinline__ u32 value_slot(int t) const {
     return shared_address(smem_) + Shape::kValuesOffset +
-           t % Shape::kValueSlots * ValueTile::kBytes;
+           t % Shape::kValueTiles * ValueTile::kBytes;
+  }
+  __device__ __forceinline__ u32 landed_keys(int t) const {
+    return shared_address(smem_) + Shape::kLandedKeysOffset +
+           t % Config::kStages * Shape::kLandedKeyBytes;
+  }
+  __device__ __forceinline__ u32 landed_values(int t) const {
+    return shared_address(smem_) + Shape::kLandedValuesOffset +
+           t % Shape::kValueSlots * Shape::kLandedValueBytes;
+  }
+  /// As memory of this thread's.
+  __device__ __forceinline__ unsigned char* at(u32 address) const {
+    return smem_ + (address - shared_address(smem_));
   }
 
   /// Weights are times 2 to this.
@@ -299,6 +329,7 @@ class AttendVisit {
   SoftmaxRows softmax_;
   Weights weights_;
   float output_[Shape::kColumnBlocks][4];
+  int last_first_key_ = 0;  ///< of e4m3 rows: of the tile visited last
 };
 
 }  // namespace lacuna

@@ -5,9 +5,11 @@
 
 #include "attend/mma/shape.cuh"
 #include "base/select.cuh"
+#include "loader/e4m3_loader.cuh"
 #include "loader/gather_loader.cuh"
 #include "loader/page_loader.cuh"
 #include "loader/row_tile_loader.cuh"
+#include "pipeline/kv_element.cuh"
 #include "pipeline/sequences.cuh"
 #include "pipeline/tile_walk.cuh"
 
@@ -18,15 +20,20 @@ template <class Config, template <class Tile, int kThreads> class RowLoader>
 struct AttendOperands {
   using Shape = AttendShape<Config>;
   using Element = typename Config::Element;
+  /// Of 16-bit rows, or of such that are made of e4m3.
+  template <class Tile>
+  using KvLoader =
+      typename Select<Shape::kHasE4m3Rows, E4m3Loader<RowLoader, Element, Tile, Shape::kThreads>,
+                      RowLoader<Tile, Shape::kThreads>>::Type;
   static constexpr bool kHasPages = batch_layout<Config>() == BatchLayout::kPages;
   using QueryLoader = RowTileLoader<typename Shape::QueryTile, Shape::kThreads>;
   /// Integers, and values of 8 bits, lie in the workspace one behind the other.
   using KeyLoader =
       typename Select<Shape::kHasInt8Keys, RowTileLoader<typename Shape::KeyTile, Shape::kThreads>,
-                      RowLoader<typename Shape::KeyTile, Shape::kThreads>>::Type;
+                      KvLoader<typename Shape::KeyTile>>::Type;
   using ValueLoader = typename Select<Shape::kHasE4m3Values,
                                       RowTileLoader<typename Shape::ValueTile, Shape::kThreads>,
-                                      RowLoader<typename Shape::ValueTile, Shape::kThreads>>::Type;
+                                      KvLoader<typename Shape::ValueTile>>::Type;
 
   template <class Args>
   __device__ __forceinline__ static QueryLoader queries(const Args& args, const WorkTile& row) {
@@ -48,6 +55,10 @@ struct AttendOperands {
       const int padded = args.predict.k_padded;
       return KeyLoader(args.predict.k_values + head_kv(args, row) * padded * Config::kHeadDim,
                        Config::kHeadDim, padded);
+    } else if constexpr (Shape::kHasE4m3Rows) {
+      const auto& from = args.kv_scales;
+      return KeyLoader(rows_of<typename KeyLoader::Rows>(args.attend.k, args, row, gathered),
+                       scales_of(from.keys, from.keys_stride_b, from.keys_stride_h, args, row));
     } else {
       return rows_of<KeyLoader>(args.attend.k, args, row, gathered);
     }
@@ -60,6 +71,11 @@ struct AttendOperands {
       const int padded = args.predict.k_padded;
       return ValueLoader(args.predict.v_values + head_kv(args, row) * Config::kHeadDim * padded,
                          padded, Config::kHeadDim);
+    } else if constexpr (Shape::kHasE4m3Rows) {
+      const auto& from = args.kv_scales;
+      return ValueLoader(
+          rows_of<typename ValueLoader::Rows>(args.attend.v, args, row, gathered),
+          scales_of(from.values, from.values_stride_b, from.values_stride_h, args, row));
     } else {
       return rows_of<ValueLoader>(args.attend.v, args, row, gathered);
     }
@@ -73,8 +89,28 @@ struct AttendOperands {
   }
 
  private:
-  __device__ __forceinline__ static const Element* head_of(const TensorArg& tensor, int b, int h) {
-    return static_cast<const Element*>(tensor.data) + b * tensor.stride_b + h * tensor.stride_h;
+  template <class T = Element>
+  __device__ __forceinline__ static const T* head_of(const TensorArg& tensor, int b, int h) {
+    return static_cast<const T*>(tensor.data) + b * tensor.stride_b + h * tensor.stride_h;
+  }
+
+  /// Of the rows of keys or values of e4m3.
+  template <class Args>
+  __device__ __forceinline__ static RowScales scales_of(const float* scales, long long stride_b,
+                                                        long long stride_h, const Args& args,
+                                                        const WorkTile& row) {
+    RowScales of_rows = {};
+    if (scales == nullptr) return of_rows;
+    of_rows.rows = args.attend.n_k;
+    of_rows.scales = scales + row.h / args.attend.heads_per_kv * stride_h;
+    if constexpr (kHasPages) {
+      of_rows.pages = args.sequences.pages;
+      of_rows.page_stride = stride_b;
+      of_rows.page_shift = 31 - __clz(args.sequences.page_tokens);
+    } else {
+      of_rows.scales += row.b * stride_b;
+    }
+    return of_rows;
   }
 
   /// Number of the row's KV head in arrays [n_b, n_h_kv].
@@ -88,7 +124,8 @@ struct AttendOperands {
   __device__ __forceinline__ static Loader rows_of(const TensorArg& tensor, const Args& args,
                                                    const WorkTile& row,
                                                    const GatheredKeys& gathered) {
-    const Element* head = head_of(tensor, kHasPages ? 0 : row.b, row.h / args.attend.heads_per_kv);
+    const auto* head =
+        head_of<KvElement<Config>>(tensor, kHasPages ? 0 : row.b, row.h / args.attend.heads_per_kv);
     if constexpr (Config::kGathers && kHasPages) {
       return Loader(head, paged_rows(tensor, args.sequences), gathered.keys, gathered.count);
     } else if constexpr (Config::kGathers) {

@@ -5,6 +5,7 @@
 #include "attend/head_dims.cuh"
 #include "base/kinds.cuh"
 #include "pipeline/gate.cuh"
+#include "pipeline/kv_element.cuh"
 #include "pipeline/split_kv.cuh"
 #include "tile/smem_tile.cuh"
 
@@ -31,6 +32,8 @@ struct AttendShape {
 
   static constexpr bool kHasInt8Keys = Config::kQkBits == 8;
   static constexpr bool kHasE4m3Values = Config::kVBits == 8;
+  /// Keys and values lie in memory as rows of e4m3, of which 16-bit tiles are made.
+  static constexpr bool kHasE4m3Rows = has_e4m3_rows<Config>();
 
   using QueryTile = ByteTile<Config::kTileQ, Config::kHeadDim * Config::kQkBits / 8>;
   using KeyTile = ByteTile<Config::kTileK, Config::kHeadDim * Config::kQkBits / 8>;
@@ -48,13 +51,26 @@ struct AttendShape {
 
   /// The output is staged where the queries were; either may be larger.
   static constexpr int kKeysOffset = larger(OutputTile::kBytes, QueryTile::kBytes);
-  static constexpr int kValuesOffset = kKeysOffset + Config::kStages * KeyTile::kBytes;
-  static constexpr int kVoteOffset = kValuesOffset + kValueSlots * ValueTile::kBytes;
+  /// Tiles that products read. Of e4m3 rows those are made from codes when they are due: while one
+  /// is read the next one is made.
+  static constexpr int kKeyTiles = kHasE4m3Rows ? 2 : Config::kStages;
+  static constexpr int kValueTiles = kHasE4m3Rows ? 2 : kValueSlots;
+  static constexpr int kValuesOffset = kKeysOffset + kKeyTiles * KeyTile::kBytes;
+  /// Where copies land.
+  static constexpr int kLandedKeyBytes = kHasE4m3Rows ? KeyTile::kBytes / 2 : KeyTile::kBytes;
+  static constexpr int kLandedValueBytes = kHasE4m3Rows ? ValueTile::kBytes / 2 : ValueTile::kBytes;
+  static constexpr int kTilesEnd = kValuesOffset + kValueTiles * ValueTile::kBytes;
+  static constexpr int kLandedKeysOffset = kHasE4m3Rows ? kTilesEnd : kKeysOffset;
+  static constexpr int kLandedValuesOffset =
+      kHasE4m3Rows ? kTilesEnd + Config::kStages * kLandedKeyBytes : kValuesOffset;
+  static constexpr int kVoteOffset =
+      kHasE4m3Rows ? kLandedValuesOffset + kValueSlots * kLandedValueBytes : kTilesEnd;
   /// Dynamic shared memory of one block:
   ///   head_dim * (2 * tile_q + tile_k * (stages * qk_bits / 8
   ///                                      + (skips_v_load ? 2 : stages) * v_bits / 8))
   ///   + (gate scope tile ? 16 * warps : 0)
-  /// where each operand has its own width: tile_q that of the wider of queries and output.
+  /// where each operand has its own width: tile_q that of the wider of queries and output. Codes of
+  /// e4m3 rows have one byte where the formula has two, and two tiles of each operand come besides.
   static constexpr int kSmemBytes =
       kVoteOffset + (kVotesByTile ? GateVote<Config::kWarps>::kBytes : 0);
 
@@ -68,6 +84,8 @@ struct AttendShape {
   static_assert(!Config::kSkipsExp || Config::kSkipsPv, "without weights there is no product");
   static_assert(Config::kSmemBytes == kSmemBytes, "the host's formula is another");
 
+  static_assert(!kHasE4m3Rows || !(kHasInt8Keys || kHasE4m3Values || Config::kGathers),
+                "rows of e4m3 become rows of 16 bits, one after the other");
   static_assert(Config::kQkBits == 16 || Config::kQkBits == 8, "int8 is the only integer format");
   static_assert(!kHasInt8Keys || 256 % Config::kTileQ == 0, "int8 rows are padded to 256");
   static_assert(!(kHasInt8Keys || kHasE4m3Values) || 256 % Config::kTileK == 0,

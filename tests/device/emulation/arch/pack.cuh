@@ -28,6 +28,10 @@ inline u32 larger_magnitudes(u32 magnitudes, u32 pair) {
       std::fmax(unpack_high<Element>(magnitudes), std::fabs(unpack_high<Element>(pair))));
 }
 
+inline u32 unpack_e4m3x2(u32 codes) {
+  return pack<f16>(::emulation::e4m3_to_float(static_cast<unsigned char>(codes)),
+                   ::emulation::e4m3_to_float(static_cast<unsigned char>(codes >> 8)));
+}
 inline u32 pack_e4m3x2(float low, float high) {
   const u32 high_bits = ::emulation::round_to_e4m3(high);
   return ::emulation::round_to_e4m3(low) | high_bits << 8;

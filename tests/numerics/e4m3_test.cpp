@@ -1,0 +1,118 @@
+// Keys and values of e4m3 in batches of one length: what the oracle says of the numbers that codes
+// and scales stand for. Sequences and pages: sequences_test.cpp.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "runtime/base/fp8.hpp"
+#include "tests/numerics/harness.hpp"
+#include "tests/tier.hpp"
+
+namespace lacuna::numerics {
+namespace {
+
+enum class Scales { kNone, kOfTensor, kOfHeads, kOfEntriesAndHeads };
+
+lacuna_compile_options options_of(const Case& c) {
+  lacuna_compile_options options{};
+  options.struct_size = sizeof options;
+  options.head_dim = c.d;
+  options.dtype = c.dtype == DType::kBF16  ? LACUNA_BF16
+                  : c.dtype == DType::kF16 ? LACUNA_F16
+                                           : LACUNA_F32;
+  options.kv = LACUNA_KV_E4M3;
+  return options;
+}
+
+/// Null with the error in `error`.
+lacuna_kernel* compile_e4m3(const Case& c, std::string& error) {
+  const std::string spec = spec_text(c);
+  const lacuna_compile_options options = options_of(c);
+  lacuna_kernel* kernel = nullptr;
+  if (lacuna_compile(engine().engine, spec.data(), spec.size(), &options, &kernel) == LACUNA_OK &&
+      lacuna_prepare(kernel) == LACUNA_OK)
+    return kernel;
+  error = lacuna_last_error();
+  lacuna_kernel_destroy(kernel);
+  return nullptr;
+}
+
+/// Of a tensor [n_b, heads_kv, n_k, d]: its numbers become those of codes.
+struct Encoded {
+  std::vector<std::uint8_t> codes;
+  std::vector<double> scales;
+  std::vector<std::int64_t> scales_shape;
+
+  Encoded(std::vector<double>& numbers, const Case& c, Scales kind, std::mt19937& random) {
+    const std::int64_t entries = kind == Scales::kOfEntriesAndHeads ? c.n_b : 1;
+    const std::int64_t heads = kind >= Scales::kOfHeads ? c.n_h_kv : 1;
+    scales_shape = {entries, heads};
+    std::uniform_real_distribution<float> scale(0.01F, 0.03F);
+    for (std::int64_t n = 0; n < entries * heads; ++n)
+      scales.push_back(kind == Scales::kNone ? 1.0F : scale(random));
+    const std::size_t rows = numbers.size() / static_cast<std::size_t>(c.n_b * c.n_h_kv);
+    for (std::size_t n = 0; n < numbers.size(); ++n) {
+      const auto head = static_cast<std::int64_t>(n / rows);
+      const std::int64_t entry = head / c.n_h_kv % entries, h = head % c.n_h_kv % heads;
+      const auto own = static_cast<float>(scales[static_cast<std::size_t>(entry * heads + h)]);
+      codes.push_back(f32_to_e4m3(static_cast<float>(numbers[n]) / own));
+      numbers[n] = round_to(c.dtype, e4m3_to_f32(codes.back()) * own);
+    }
+  }
+};
+
+/// "" or what is wrong.
+std::string run_e4m3(const Case& c, Scales kind) {
+  std::string error;
+  lacuna_kernel* const kernel = compile_e4m3(c, error);
+  if (kernel == nullptr) return error;
+  TestKernel tested(engine(), c);  // for what it says of itself
+  lacuna_kernel_tile(kernel, &tested.tile.q, &tested.tile.k);
+  tested.kernel = kernel;
+  tested.tile.gate_rows = oracle::kWarpRows, tested.tile.step_tiles = 1;
+  Variant variant = make_variant(c, tested.tile, 4321);
+  std::mt19937 random(17);
+  const Encoded keys(variant.problem.k, c, kind, random),
+      values(variant.problem.v, c, kind, random);
+  Binding binding(engine().is_cuda, c, variant);
+  const std::vector<std::int64_t> extents = {c.n_b, c.n_h_kv, c.n_k, c.d};
+  TensorSet& tensors = binding.tensors;
+  const Tensor k = tensors.upload_e4m3(keys.codes, extents, c.token_major),
+               v = tensors.upload_e4m3(values.codes, extents, c.token_major),
+               k_scale = tensors.upload(keys.scales, DType::kF32, keys.scales_shape, false),
+               v_scale = tensors.upload(values.scales, DType::kF32, values.scales_shape, false);
+  binding.args.k = k.view(), binding.args.v = v.view();
+  if (kind != Scales::kNone)
+    binding.args.k_scale = k_scale.view(), binding.args.v_scale = v_scale.view();
+  error = binding.provide(tested, c);
+  if (error.empty() && lacuna_launch(kernel, &binding.args) != LACUNA_OK)
+    error = lacuna_last_error();
+  if (error.empty()) error = check_variant(c, variant, binding.collect(), engine().is_cuda);
+  lacuna_kernel_destroy(kernel);
+  return error;
+}
+
+TEST(E4m3, KeysAndValuesAreTheNumbersOfTheirCodes) {
+  int turn = 0;
+  const std::vector<std::string> all = {"dense", "softcap",      "window",
+                                        "bsfa",  "skip-softmax", "lists"};
+  for (const std::string& variant : test::by_tier(all, std::vector<std::string>{"dense", "bsfa"})) {
+    for (const Scales kind :
+         {Scales::kNone, Scales::kOfTensor, Scales::kOfHeads, Scales::kOfEntriesAndHeads}) {
+      const DType dtype = turn % 3 == 0 ? DType::kF16 : DType::kBF16;
+      const int d = test::by_tier(turn % 2 == 0 ? 64 : 128, 64);
+      const Case c{variant, dtype, d, 2, 4, 2, 161, 275, Fill::kUneven, turn++ % 2 == 1};
+      EXPECT_EQ(run_e4m3(c, kind), "") << c.text() << ", scales " << static_cast<int>(kind);
+    }
+  }
+}
+
+TEST(E4m3, WhatReadsSixteenBitsIsRefusedOnAGpu) {
+  if (!engine().is_cuda) GTEST_SKIP() << "the CPU makes 16 bits of all";
+  const Case c{"sparge", DType::kBF16, 64, 1, 2, 1, 128, 128, Fill::kNormal, false};
+  EXPECT_NE(run_e4m3(c, Scales::kNone).find("a predictor does not go with k and v of e4m3"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace lacuna::numerics
