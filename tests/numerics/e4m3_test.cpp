@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "runtime/base/fp8.hpp"
+#include "tests/numerics/codes.hpp"
 #include "tests/numerics/harness.hpp"
 #include "tests/tier.hpp"
 
@@ -37,29 +37,23 @@ lacuna_kernel* compile_e4m3(const Case& c, std::string& error) {
   return nullptr;
 }
 
-/// Of a tensor [n_b, heads_kv, n_k, d]: its numbers become those of codes.
-struct Encoded {
-  std::vector<std::uint8_t> codes;
-  std::vector<double> scales;
-  std::vector<std::int64_t> scales_shape;
+std::vector<std::int64_t> scales_shape(const Case& c, Scales kind) {
+  return {kind == Scales::kOfEntriesAndHeads ? c.n_b : 1, kind >= Scales::kOfHeads ? c.n_h_kv : 1};
+}
 
-  Encoded(std::vector<double>& numbers, const Case& c, Scales kind, std::mt19937& random) {
-    const std::int64_t entries = kind == Scales::kOfEntriesAndHeads ? c.n_b : 1;
-    const std::int64_t heads = kind >= Scales::kOfHeads ? c.n_h_kv : 1;
-    scales_shape = {entries, heads};
-    std::uniform_real_distribution<float> scale(0.01F, 0.03F);
-    for (std::int64_t n = 0; n < entries * heads; ++n)
-      scales.push_back(kind == Scales::kNone ? 1.0F : scale(random));
-    const std::size_t rows = numbers.size() / static_cast<std::size_t>(c.n_b * c.n_h_kv);
-    for (std::size_t n = 0; n < numbers.size(); ++n) {
-      const auto head = static_cast<std::int64_t>(n / rows);
-      const std::int64_t entry = head / c.n_h_kv % entries, h = head % c.n_h_kv % heads;
-      const auto own = static_cast<float>(scales[static_cast<std::size_t>(entry * heads + h)]);
-      codes.push_back(f32_to_e4m3(static_cast<float>(numbers[n]) / own));
-      numbers[n] = round_to(c.dtype, e4m3_to_f32(codes.back()) * own);
-    }
+/// Of a tensor [n_b, heads_kv, n_k, d], whose numbers become those of the codes.
+Codes encoded(std::vector<double>& numbers, const Case& c, Scales kind, std::mt19937& random) {
+  const std::vector<std::int64_t> shape = scales_shape(c, kind);
+  Codes codes(numbers.size(), static_cast<int>(shape[0] * shape[1]), random);
+  if (kind == Scales::kNone) codes.scales.assign(1, 1.0);
+  const std::size_t rows = numbers.size() / static_cast<std::size_t>(c.n_b * c.n_h_kv);
+  for (int head = 0; head < c.n_b * c.n_h_kv; ++head) {
+    const std::int64_t scale = head / c.n_h_kv % shape[0] * shape[1] + head % c.n_h_kv % shape[1];
+    const std::size_t place = static_cast<std::size_t>(head) * rows;
+    codes.encode({numbers.data() + place, rows}, c.dtype, place, static_cast<std::size_t>(scale));
   }
-};
+  return codes;
+}
 
 /// "" or what is wrong.
 std::string run_e4m3(const Case& c, Scales kind) {
@@ -72,15 +66,15 @@ std::string run_e4m3(const Case& c, Scales kind) {
   tested.tile.gate_rows = oracle::kWarpRows, tested.tile.step_tiles = 1;
   Variant variant = make_variant(c, tested.tile, 4321);
   std::mt19937 random(17);
-  const Encoded keys(variant.problem.k, c, kind, random),
-      values(variant.problem.v, c, kind, random);
+  const Codes keys = encoded(variant.problem.k, c, kind, random),
+              values = encoded(variant.problem.v, c, kind, random);
   Binding binding(engine().is_cuda, c, variant);
   const std::vector<std::int64_t> extents = {c.n_b, c.n_h_kv, c.n_k, c.d};
   TensorSet& tensors = binding.tensors;
   const Tensor k = tensors.upload_e4m3(keys.codes, extents, c.token_major),
                v = tensors.upload_e4m3(values.codes, extents, c.token_major),
-               k_scale = tensors.upload(keys.scales, DType::kF32, keys.scales_shape, false),
-               v_scale = tensors.upload(values.scales, DType::kF32, values.scales_shape, false);
+               k_scale = tensors.upload(keys.scales, DType::kF32, scales_shape(c, kind), false),
+               v_scale = tensors.upload(values.scales, DType::kF32, scales_shape(c, kind), false);
   binding.args.k = k.view(), binding.args.v = v.view();
   if (kind != Scales::kNone)
     binding.args.k_scale = k_scale.view(), binding.args.v_scale = v_scale.view();

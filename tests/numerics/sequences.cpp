@@ -7,18 +7,15 @@
 #include <random>
 #include <sstream>
 
-#include "runtime/base/fp8.hpp"
+#include "tests/numerics/rows.hpp"
 #include "tests/numerics/variant_parts.hpp"
 
 namespace lacuna::numerics {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr int kGap = 3;  ///< rows between sequences
 constexpr double kSlope = 0.0625, kSink = 1.5;
 constexpr int kWindow = 70, kFirstKeys = 5;
-
-std::size_t size_of(std::int64_t count) { return static_cast<std::size_t>(count); }
 
 /// What the variant's formulas are, of a sequence.
 void set_formulas(const std::string& name, oracle::Problem& problem) {
@@ -85,62 +82,6 @@ Variant variant_of(const SequenceCase& c, std::pair<int, int> lengths, std::uint
   Variant variant = make_variant(dense, tile, seed);
   set_formulas(c.variant, variant.problem);
   return variant;
-}
-
-/// [entries, heads, rows, d], all NaN.
-struct Rows {
-  int heads, rows, d;
-  std::vector<double> values;
-
-  Rows(int entries, int n_heads, int n_rows, int n_d)
-      : heads(n_heads),
-        rows(n_rows),
-        d(n_d),
-        values(size_of(std::int64_t{entries} * n_heads * n_rows * n_d), kNaN) {}
-  double* at(int entry, int head, int row) {
-    return values.data() + ((std::int64_t{entry} * heads + head) * rows + row) * d;
-  }
-};
-
-/// Where row n of a head of a sequence goes.
-template <class At>
-void scatter(const std::vector<double>& from, int heads, int count, int d, Rows& to, const At& at) {
-  for (int h = 0; h < heads; ++h) {
-    for (int n = 0; n < count; ++n) {
-      const auto [entry, row] = at(n);
-      std::copy_n(from.data() + (std::int64_t{h} * count + n) * d, d, to.at(entry, h, row));
-    }
-  }
-}
-
-/// Codes [entries, heads, rows, d] and their scales [entries, heads].
-struct Codes {
-  std::vector<std::uint8_t> codes;
-  std::vector<double> scales;
-
-  Codes(const Rows& rows, int entries, std::mt19937& random) : codes(rows.values.size(), 0x7f) {
-    std::uniform_real_distribution<float> scale(0.01F, 0.03F);
-    for (int n = 0; n < entries * rows.heads; ++n) scales.push_back(scale(random));
-  }
-};
-
-/// The numbers of a sequence's rows become those of codes, which are written where its rows go.
-template <class At>
-void encode(std::vector<double>& numbers, DType dtype, int heads, int count, int d, Codes& to,
-            Rows& rows, const At& at) {
-  for (int h = 0; h < heads; ++h) {
-    for (int n = 0; n < count; ++n) {
-      const auto [entry, row] = at(n);
-      const auto scale = static_cast<float>(to.scales[size_of(entry * heads + h)]);
-      const std::int64_t place = rows.at(entry, h, row) - rows.values.data();
-      for (int c = 0; c < d; ++c) {
-        double& number = numbers[size_of((std::int64_t{h} * count + n) * d + c)];
-        const std::uint8_t code = f32_to_e4m3(static_cast<float>(number) / scale);
-        to.codes[size_of(place + c)] = code;
-        number = round_to(dtype, e4m3_to_f32(code) * scale);
-      }
-    }
-  }
 }
 
 /// A few rows whose LSE is far off.
@@ -222,7 +163,8 @@ SequenceBatch::SequenceBatch(bool is_cuda, const SequenceCase& c, std::uint32_t 
   std::vector<std::int32_t> free_pages(size_of(entries));
   std::iota(free_pages.begin(), free_pages.end(), 0);
   std::shuffle(free_pages.begin(), free_pages.end(), random);
-  Codes key_codes(keys, entries, random), value_codes(values, entries, random);
+  Codes key_codes(keys.values.size(), entries * keys.heads, random),
+      value_codes(values.values.size(), entries * values.heads, random);
   for (int b = 0; b < count; ++b) {
     oracle::Problem& problem = variants[size_of(b)].problem;
     scatter(problem.q, c.n_h, problem.n_q, c.d, queries,
@@ -237,8 +179,8 @@ SequenceBatch::SequenceBatch(bool is_cuda, const SequenceCase& c, std::uint32_t 
                        : std::pair(0, k_starts[size_of(b)] + n);
     };
     if (c.e4m3) {
-      encode(problem.k, c.dtype, c.n_h_kv, problem.n_k, c.d, key_codes, keys, place);
-      encode(problem.v, c.dtype, c.n_h_kv, problem.n_k, c.d, value_codes, values, place);
+      encode_rows(problem.k, c.dtype, c.n_h_kv, problem.n_k, key_codes, keys, place);
+      encode_rows(problem.v, c.dtype, c.n_h_kv, problem.n_k, value_codes, values, place);
     }
     scatter(problem.k, c.n_h_kv, problem.n_k, c.d, keys, place);
     scatter(problem.v, c.n_h_kv, problem.n_k, c.d, values, place);

@@ -1,45 +1,15 @@
 // Every mismatch of a launch is named: field, expected, got; all of them at once.
+#include "tests/runtime/arguments.hpp"
+
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <limits>
 #include <utility>
 
-#include "lacuna/lacuna.hpp"
-#include "runtime/launch/bind_launch.hpp"
 #include "runtime/launch/monotone.hpp"
 
 namespace lacuna {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-ParamSpec param(const char* name, ExprType type, std::vector<ParamDim> shape) {
-  ParamSpec spec{};
-  spec.symbol.name = name;
-  spec.symbol.type = type;
-  spec.symbol.shape = std::move(shape);
-  spec.minimum = -kInfinity;
-  spec.maximum = kInfinity;
-  return spec;
-}
-
-LaunchContract contract(DLDevice device = {kDLCPU, 0}) {
-  LaunchContract c;
-  c.kernel = "bsfa";
-  c.device = device;
-  c.dtype = DType::kBF16;
-  c.head_dim = c.head_dim_v = 64;
-  c.tile_q = 128;
-  c.tile_k = 64;
-  ParamSpec threshold = param("threshold", ExprType::kF32, {ParamAxis::kHeads, ParamAxis::kQTiles});
-  ParamSpec sink = param("sink", ExprType::kI32, {});
-  sink.minimum = 0;
-  sink.has_default = true;
-  sink.default_value = 4;
-  c.params = {threshold, sink};
-  return c;
-}
 
 TEST(Monotone, IsLookedAtAlongTheLastDimensionAndInAnyStride) {
   const std::int32_t values[] = {1, 9, 4, 9, 4, 8, 0, 8, 2, 9};  // two rows of five, interleaved
@@ -58,64 +28,6 @@ TEST(Monotone, IsLookedAtAlongTheLastDimensionAndInAnyStride) {
 }
 
 /// Arguments that fit: batch 2, heads 8 over 2, n_q 300, n_k 200; 3 query tiles, 4 key tiles.
-struct Arguments {
-  explicit Arguments(DLDevice device = {kDLCPU, 0}) : device(device) {}
-
-  void* at(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
-  DLDevice device;
-  Tensor q{at(0x10000), bf16, {2, 8, 300, 64}, device};
-  Tensor k{at(0x20000), bf16, {2, 2, 200, 64}, device};
-  Tensor v{at(0x30000), bf16, {2, 2, 200, 64}, device};
-  Tensor o{at(0x40000), bf16, {2, 8, 300, 64}, device};
-  Tensor lse, counts, tile_mask, list_indices, list_counts, previous_lse, order, k_scale, v_scale;
-  Tensor threshold{at(0x50000), f32, {8, 3}, device};
-  std::vector<Param> params{{"threshold", threshold}};
-  double softmax_scale = 0;
-
-  /// All messages of the launch; "" if it is accepted.
-  std::string check(const LaunchContract& c, BoundLaunch* result = nullptr) {
-    lacuna_launch_args args{};
-    args.struct_size = sizeof(args);
-    const std::pair<const Tensor*, const DLTensor**> all[] = {{&q, &args.q},
-                                                              {&k, &args.k},
-                                                              {&v, &args.v},
-                                                              {&o, &args.o},
-                                                              {&lse, &args.lse},
-                                                              {&counts, &args.counts},
-                                                              {&tile_mask, &args.tile_mask},
-                                                              {&list_indices, &args.list_indices},
-                                                              {&list_counts, &args.list_counts},
-                                                              {&previous_lse, &args.previous_lse},
-                                                              {&order, &args.order},
-                                                              {&k_scale, &args.k_scale},
-                                                              {&v_scale, &args.v_scale}};
-    DLTensor views[std::size(all)];
-    for (std::size_t i = 0; i < std::size(all); ++i) {
-      views[i] = all[i].first->view();
-      if (all[i].first->passed()) *all[i].second = &views[i];
-    }
-    std::vector<DLTensor> param_views;
-    for (const Param& given : params) param_views.push_back(given.tensor.view());
-    std::vector<lacuna_param> raw;
-    for (std::size_t i = 0; i < params.size(); ++i) {
-      raw.push_back({params[i].name.c_str(), params[i].tensor.passed() ? &param_views[i] : nullptr,
-                     params[i].value});
-    }
-    args.params = raw.data();
-    args.params_count = raw.size();
-    args.softmax_scale = softmax_scale;
-    BoundLaunch bound;
-    Diagnostics diagnostics;
-    bind_launch(c, args, result != nullptr ? *result : bound, diagnostics);
-    std::string text;
-    for (const Diagnostic& d : diagnostics.items) {
-      text += d.message + "\n";
-      for (const std::string& help : d.helps) text += "help: " + help + "\n";
-    }
-    return text;
-  }
-};
-
 TEST(Arguments, WhatFitsIsBound) {
   Arguments a;
   BoundLaunch bound;
@@ -324,62 +236,6 @@ TEST(Arguments, ParametersOfWrongTypeShapeOrRange) {
   a.params = {{"threshold", std::numeric_limits<double>::quiet_NaN()}};
   EXPECT_EQ(a.check(contract()),
             "kernel bsfa, parameter threshold: expected a value in [-inf, inf], got nan\n");
-}
-
-TEST(Arguments, ASoftmaxScaleIsAPositiveNumberOfItsType) {
-  Arguments a;
-  BoundLaunch bound;
-  ASSERT_EQ(a.check(contract(), &bound), "");
-  EXPECT_EQ(bound.softmax_scale, 0.0F) << "that of the plan";
-  a.softmax_scale = 0.07;
-  ASSERT_EQ(a.check(contract(), &bound), "");
-  EXPECT_EQ(bound.softmax_scale, 0.07F);
-  const std::string expected =
-      "kernel bsfa, argument softmax_scale: expected a positive f32, or 0 for the spec's, got ";
-  for (const auto& [value, text] :
-       {std::pair(-0.125, "-0.125"), {1e-60, "1e-60"}, {1e60, "1e+60"}, {INFINITY, "inf"}}) {
-    a.softmax_scale = value;
-    EXPECT_EQ(a.check(contract()), expected + text + "\n");
-  }
-  a.softmax_scale = NAN;
-  EXPECT_EQ(a.check(contract()).rfind(expected, 0), 0U);
-}
-
-TEST(Arguments, KeysAndValuesOfE4m3HaveScalesOfEntriesAndHeads) {
-  LaunchContract c = contract();
-  Arguments a;
-  a.k_scale = Tensor(a.at(0x60000), f32, {2, 2});
-  const std::string refused = "kernel bsfa, argument k_scale: ";
-  EXPECT_EQ(a.check(c), refused +
-                            "expected null, got a tensor: it was compiled for k and v of q's "
-                            "type\n");
-  c.kv = KvFormat::kE4M3;
-  EXPECT_EQ(a.check(c),
-            "kernel bsfa, argument k: dtype expected e4m3, got bf16\n"
-            "kernel bsfa, argument v: dtype expected e4m3, got bf16\n");
-  a.k = Tensor(a.at(0x20000), e4m3, {2, 2, 200, 64});
-  a.v = Tensor(a.at(0x30000), e4m3, {2, 2, 200, 64});
-  const auto strides = [&](std::initializer_list<std::int64_t> shape) {
-    a.k_scale = Tensor(a.at(0x60000), f32, shape);
-    BoundLaunch bound;
-    EXPECT_EQ(a.check(c, &bound), "");
-    const BoundTensor& scale = bound[TensorRole::kKScale];
-    return std::pair(scale.stride[0], scale.stride[1]);
-  };
-  EXPECT_EQ(strides({2, 2}), std::pair(std::int64_t{2}, std::int64_t{1}));
-  EXPECT_EQ(strides({1, 2}), std::pair(std::int64_t{0}, std::int64_t{1}));
-  EXPECT_EQ(strides({2, 1}), std::pair(std::int64_t{1}, std::int64_t{0}));
-  EXPECT_EQ(strides({1, 1}), std::pair(std::int64_t{0}, std::int64_t{0}));
-  a.k_scale = Tensor(a.at(0x60000), f32, {3, 2});
-  EXPECT_EQ(a.check(c), refused + "entries expected 1 or 2, got 3\n");
-  a.k_scale = Tensor();
-  EXPECT_EQ(a.check(c), "") << "all are 1";
-  c.device = {kDLCUDA, 0};
-  Arguments on_gpu({kDLCUDA, 0});
-  on_gpu.k = on_gpu.v = Tensor(a.at(0x20000), e4m3, {2, 2, 200, 64}, c.device, {40000, 72, 144, 1});
-  EXPECT_NE(on_gpu.check(c).find("argument k: stride of heads_kv expected a multiple of 16 "
-                                 "elements, got 72"),
-            std::string::npos);
 }
 
 TEST(Arguments, OneNumberStandsForAllElements) {

@@ -12,6 +12,7 @@ query and 8 KV heads, random normal values.
   prefill    32 sequences, lengths drawn log-uniform from 128 to 16384, causal: time over that of their work at the rate of one
              sequence of 16384 tokens in a kernel for one length; and such a sequence in pages against rows
   pages      pages of 16 and 64 tokens against rows one sequence behind the other, for both
+  e4m3       keys and values in 8 bits against 16 bits of the same numbers, for 64 sequences of 8192 keys and one of 131072
   invariant  what a fixed split costs, whose results do not depend on the rest of the batch
 
 Needs what tools/dev/peers.py needs.
@@ -82,6 +83,24 @@ class Batch:
         sequences = Sequences(self.q_begin, self.key_counts, **keys, max_n_q=max(self.n_q), max_n_k=max(self.n_k))
         o = self.torch.full_like(self.q, float("nan"))
         return Launch(self.torch, functools.partial(kernel, self.q, k, v, out=o, sequences=sequences)), o
+
+    def encode(self, scale):
+        """Keys and values become numbers that codes of e4m3 stand for."""
+        torch = self.torch
+        self.codes = [(x.float() / scale).to(torch.float8_e4m3fn) for x in (self.k, self.v)]
+        self.k, self.v = ((x.float() * scale).to(torch.bfloat16) for x in self.codes)
+        self.scale = torch.full((1, 1), scale, device="cuda", dtype=torch.float32)
+
+    def launch_codes(self, spec):
+        """The same as `launch`, on the codes in rows."""
+        from lacuna import Sequences
+
+        kernel = self.engine.compile(spec, head_dim=HEAD_DIM, batch="sequences", kv="e4m3",
+                                     shape=(len(self.lengths), HEADS, HEADS_KV, max(self.n_q), max(self.n_k)))
+        sequences = Sequences(self.q_begin, self.key_counts, k_begin=self.k_begin, max_n_q=max(self.n_q), max_n_k=max(self.n_k))
+        o = self.torch.full_like(self.q, float("nan"))
+        return Launch(self.torch, functools.partial(kernel, self.q, *self.codes, out=o, sequences=sequences, k_scale=self.scale,
+                                                    v_scale=self.scale)), o
 
     def in_pages(self, page_tokens):
         """Keys and values in pages in any order, [pages, tokens, heads, d] in memory, and the table."""
@@ -176,6 +195,29 @@ def point_few(torch, engine, options):
 def point_invariant(torch, engine, options):
     return [against_peers(torch, engine, options, [(1, 8192)] * 64, "the same with fixed splits", (), (1, 4)),
             against_peers(torch, engine, options, [(1, 131072)], "one with fixed splits", (), (8, 16))]
+
+
+def point_e4m3(torch, engine, options):
+    rows = []
+    for lengths, splits in (([(1, 8192)] * 64, (1, 2)), ([(1, 131072)], (16, 32))):
+        batch = Batch(torch, engine, lengths)
+        batch.encode(0.01)
+        subjects, outputs = {}, {}
+        subjects["16 bits"], outputs["16 bits"] = batch.launch(DENSE % "")
+        for split in splits:
+            name = f"e4m3, split {split}"
+            subjects[name], outputs[name] = batch.launch_codes(DENSE % (', "tile": {"q": 32, "split_kv": %d}' % split))
+        for subject in subjects.values():
+            subject.call()
+        torch.cuda.synchronize()
+        errors = {key: error_of(o, outputs["16 bits"]) for key, o in outputs.items()}
+        times = medians(torch, subjects, options.seconds)
+        row = {"point": f"e4m3, {len(lengths)} x {lengths[0][1]} keys", "time_us": times, "rel_l1": errors,
+               "is_right": all(error < TOLERANCE for error in errors.values())}
+        print(f"{row['point']}: " + ", ".join(f"{key} {t:.1f} us" for key, t in times.items()) +
+              f"; rel L1 {max(errors.values()):.1e}", flush=True)
+        rows.append(row)
+    return rows
 
 
 def reference_attention(torch, q, k, v):
