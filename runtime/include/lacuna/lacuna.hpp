@@ -20,6 +20,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
@@ -65,14 +66,17 @@ inline lacuna_dtype to_dtype(DLDataType t) {
 /// `shape`: that of the options, where the result may point at it.
 inline lacuna_compile_options to_raw(const CompileOptions& options, const Spec& spec,
                                      const lacuna_shape& shape) {
-  return {sizeof(lacuna_compile_options),
-          options.head_dim,
-          to_dtype(options.dtype),
-          spec.path().c_str(),
-          options.shape.n_q > 0 ? &shape : nullptr,
-          static_cast<lacuna_batch>(options.batch),
-          options.head_dim_v,
-          static_cast<lacuna_kv>(options.kv)};
+  lacuna_compile_options raw;
+  std::memset(&raw, 0, sizeof(raw));  // also what lies behind the last field
+  raw.struct_size = sizeof(raw);
+  raw.head_dim = options.head_dim;
+  raw.dtype = to_dtype(options.dtype);
+  raw.path = spec.path().c_str();
+  raw.shape = options.shape.n_q > 0 ? &shape : nullptr;
+  raw.batch = static_cast<lacuna_batch>(options.batch);
+  raw.head_dim_v = options.head_dim_v;
+  raw.kv = static_cast<lacuna_kv>(options.kv);
+  return raw;
 }
 }  // namespace detail
 
