@@ -21,6 +21,7 @@ std::string_view name_of(Scheme scheme);
 /// One launch: these query heads of these queries. Heads are of one KV head, or all of several.
 struct Piece {
   Range heads, q;
+  int chunk = 0;  ///< of the exchange: chunks.hpp
 };
 
 struct Deal {
