@@ -81,7 +81,7 @@ Deal deal_rows(const std::vector<Share>& shares, const LaunchShape& shape, const
   std::vector<double> costs(static_cast<std::size_t>(work.units), 0);
   for (std::int32_t h = 0; h < work.heads; ++h) {
     for (std::int32_t u = 0; u < work.units; ++u)
-      costs[static_cast<std::size_t>(u)] += work.at(h, u);
+      costs[static_cast<std::size_t>(u)] += work.cost(h, u);
   }
   const std::vector<double> sums = running_sums(costs);
   std::size_t begin = 0;
@@ -117,7 +117,7 @@ Line line_of(const LaunchShape& shape, const CutRules& rules, const Work& work) 
     for (std::int32_t u = 0; u < work.units; ++u) {
       double cost = 0;
       for (std::int32_t of_block = 0; of_block < line.block_heads; ++of_block)
-        cost += work.at(h + of_block, u);
+        cost += work.cost(h + of_block, u);
       costs.push_back(cost);
     }
   }

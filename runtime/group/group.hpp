@@ -80,7 +80,7 @@ struct GroupPlan {
 };
 
 /// Signals of a plan: these three; from kFirstChunkSignal on one of each chunk, when its inputs are
-/// there; behind those one of each launch, when it is done.
+/// there; behind those two of each launch, when it is free to begin and when it is done.
 inline constexpr std::size_t kForkSignal = 0, kExchangeSignal = 1, kCopiesSignal = 2,
                              kFirstChunkSignal = 3;
 

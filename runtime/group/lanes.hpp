@@ -1,11 +1,12 @@
 // The streams of a launch of a group, and what waits for what. On the CPU there are none: what is
 // called is done on return, in the same order.
 //
-//   caller's stream   fork | own copies | launch 0     | launch 4 ...               | join
-//   other lanes            |            | launch 1 ... | launch 5 ...               |
+//   caller's stream   fork | own copies | launch 0 ...                              | join
+//   other lanes            |            | launch 1 ... | launch 2 ... | launch 3 ...
 //   exchange          messages 0 | messages 1 | ...                | results 0 | ...|
 //
-// Launches take turns on the lanes, so that the blocks of one begin where those of others end. The
+// Launches take turns on the lanes, so that the blocks of one begin where those of others end, and
+// begin in their order: each waits for the one before it to be free to begin. The
 // exchange has the highest priority: its few blocks are the first on SMs that become free.
 #pragma once
 
@@ -18,8 +19,8 @@
 namespace lacuna::group {
 
 /// The caller's stream and those of Lanes::more. A launch waits for the one this many before it:
-/// with two lanes the last tiles of a launch would keep SMs idle that a short one between has left.
-inline constexpr std::size_t kLanes = 4;
+/// with few lanes the last tiles of a launch would keep SMs idle that short ones between have left.
+inline constexpr std::size_t kLanes = 8;
 
 /// Of a group; used by one launch after the other.
 struct Lanes {

@@ -68,7 +68,7 @@ class Planner {
     plan.traffic = std::move(costs[*chosen].traffic);
     if (const auto& gpu = kernel_.group->engine->gpu; gpu != nullptr)
       plan.signals = Signals(
-          gpu, kFirstChunkSignal + plan.schedule.chunks.size() + plan.schedule.launches.size(),
+          gpu, kFirstChunkSignal + plan.schedule.chunks.size() + 2 * plan.schedule.launches.size(),
           diagnostics_);
     plan.share = shape_of(plan.traffic.share(ranks.rank), problem.shape);
     plan.messages.reserve(plan.schedule.most_posts());

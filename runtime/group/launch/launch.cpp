@@ -67,9 +67,10 @@ class GroupLaunch {
     return check_driver(driver, driver.cuEventRecord(event, stream), "cuEventRecord", diagnostics_);
   }
 
-  std::size_t done_signal(std::size_t launch) const {
-    return kFirstChunkSignal + plan_.schedule.chunks.size() + launch;
+  std::size_t free_signal(std::size_t launch) const {
+    return kFirstChunkSignal + plan_.schedule.chunks.size() + 2 * launch;
   }
+  std::size_t done_signal(std::size_t launch) const { return free_signal(launch) + 1; }
 
   bool fork() {
     if (device_ == nullptr) return true;
@@ -117,7 +118,8 @@ class GroupLaunch {
     const std::size_t lane = n % kLanes;
     CUstream stream = lane_[lane];
     if (device_ != nullptr &&
-        (!wait(stream, kCopiesSignal) || !wait(stream, kFirstChunkSignal + chunk)))
+        (!wait(stream, kCopiesSignal) || !wait(stream, kFirstChunkSignal + chunk) ||
+         (n > 0 && !wait(stream, free_signal(n - 1))) || !record(free_signal(n), stream)))
       return false;
     const LaunchPlaces places{plan_, args_, bound_};
     const PieceArguments piece(places, n, stream, lane);

@@ -79,6 +79,7 @@ TEST_F(GroupProtocol, MakesACommunicatorThatDoesNotBlock) {
     EXPECT_EQ(nccl().config.magic, 0xcafebeefU);
     EXPECT_EQ(nccl().config.size, 48U);
     EXPECT_EQ(nccl().config.blocking, 0);
+    EXPECT_EQ(nccl().config.cga_cluster_size, 0) << "clusters find no place between our kernels";
     EXPECT_EQ(nccl().calls,
               (std::vector<std::string>{"ncclGetUniqueId", "ncclCommInitRankConfig 7"}));
   }
