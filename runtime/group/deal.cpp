@@ -198,6 +198,13 @@ Deal deal_work(Scheme scheme, const std::vector<Share>& shares, const LaunchShap
   return deal_heads(shares.size(), shape, rules, work);
 }
 
+double overhead_of(const std::vector<Piece>& pieces, const Work& work, std::int32_t unit) {
+  double units = 0;
+  for (const Piece& piece : pieces)
+    units += static_cast<double>(piece.heads.count()) * piece.q.count() / unit;
+  return units * work.pairs_of_unit;
+}
+
 double pairs_of(const std::vector<Piece>& pieces, const Work& work, std::int32_t unit) {
   double pairs = 0;
   for (const Piece& piece : pieces) {

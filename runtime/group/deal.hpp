@@ -33,6 +33,9 @@ struct Deal {
 Deal deal_work(Scheme scheme, const std::vector<Share>& shares, const LaunchShape& shape,
                const CutRules& rules, const Work& work);
 
+/// Query tiles' beginnings and ends in pairs, see Work::pairs_of_unit.
+double overhead_of(const std::vector<Piece>& pieces, const Work& work, std::int32_t unit);
+
 /// Pairs of tokens that a rank computes.
 double pairs_of(const std::vector<Piece>& pieces, const Work& work, std::int32_t unit);
 

@@ -407,13 +407,12 @@ LACUNA_API lacuna_status lacuna_group_plan_workspace_bytes(const lacuna_group_pl
                                                            size_t* bytes);
 
 /* (all) q, k, v, o and lse are this rank's; parameters are those of the whole problem, the same on
- * all ranks. counts are of the whole problem, too: a rank writes those of the tiles that it computes
- * and leaves the others, so that the sum over ranks of what was zero is that of one GPU; the visited
- * ones can be `work` of a later plan. No tile_mask or selection; stage_events are those that "events" of
- * lacuna_group_plan_json names, in its order (GPU only). Enqueues on `stream` and on streams of the
- * group's that it waits for, without waiting itself, except where NCCL connects; refused during
- * stream capture. An error on one rank loses the group: the others learn it at once (loopback) or
- * when their time is up. */
+ * all ranks. counts are of the whole problem, too: a rank writes those of its tiles and leaves the
+ * others, so that the sum over ranks of what was zero is that of one GPU; the visited ones can be
+ * `work` of a later plan. No tile_mask or selection. stage_events: those of "events" in the plan's
+ * JSON, in its order (GPU only). Enqueues on `stream`, and on streams of the group's that it waits
+ * for, without waiting itself, except where NCCL connects; refused during stream capture. An error
+ * on one rank loses the group: the others learn it at once (loopback) or when their time is up. */
 LACUNA_API lacuna_status lacuna_group_launch(lacuna_group_plan* plan,
                                              const lacuna_launch_args* args);
 /* Waits until `stream` has run. Use it in place of cuStreamSynchronize: where a rank is lost, this

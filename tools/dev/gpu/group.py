@@ -15,6 +15,7 @@ RATIO = ("--param", "ratio=0.25")
 # Spec, tokens, what the ranks hold, further options, the least efficiency that is asked of two GPUs of one host (None:
 # none). 32 query heads, 8 KV heads, head dim 128, bf16.
 POINTS = [("causal", 32768, "striped", (), 0.92), ("causal", 32768, "contiguous", (), 0.92),
+          ("causal", 32768, "contiguous", ("--scheme", "rows"), None), ("causal", 32768, "contiguous", ("--scheme", "heads"), None),
           ("sparge-topk", 32768, "striped", RATIO, 0.70), ("cascade", 32768, "contiguous", (), 0.70)]
 LONG_POINTS = [("causal", 131072, "striped", (), 0.97), ("sparge-topk", 131072, "striped", RATIO, 0.85),
                ("causal", 131072, "contiguous", (), 0.97), ("cascade", 131072, "contiguous", (), 0.85),
@@ -88,7 +89,7 @@ def print_trace(trace):
 def table(parts, points, timeout_s):
     rows = parts.results.setdefault("table", [])
     for spec, tokens, layout, options, bar in points:
-        point = f"table {spec} {tokens} {layout}"
+        point = " ".join(["table", spec, str(tokens), layout, *options[1::2]])
         if not parts.run.wants(point):
             continue
         row, trace = bench(parts, spec, parts.tokens(tokens), layout, options, timeout_s)
