@@ -56,6 +56,9 @@ struct CUlaunchConfig {
 };
 static_assert(sizeof(CUlaunchConfig) == 56);
 
+inline constexpr unsigned kStreamNonBlocking = 1;  ///< does not wait for the default stream
+inline constexpr unsigned kEventDisableTiming = 2;
+
 inline constexpr CUresult kCudaErrorNotReady = 600;
 inline constexpr int kMemoryTypeDevice = 2;
 

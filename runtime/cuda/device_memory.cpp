@@ -94,7 +94,7 @@ bool DeviceEvents::record(std::size_t index, CUstream stream, Diagnostics& diagn
                       "recording an event", diagnostics);
 }
 
-std::vector<double> DeviceEvents::elapsed_us(Diagnostics& diagnostics) const {
+std::vector<double> DeviceEvents::times_us(bool since_first, Diagnostics& diagnostics) const {
   if (events_.empty()) return {};
   const ContextScope scope(*device_);
   const Driver& driver = *device_->driver;
@@ -105,11 +105,22 @@ std::vector<double> DeviceEvents::elapsed_us(Diagnostics& diagnostics) const {
   std::vector<double> times;
   for (std::size_t i = 0; i + 1 < events_.size(); ++i) {
     float ms = 0;
-    if (!check_driver(driver, driver.cuEventElapsedTime(&ms, event(i), event(i + 1)),
+    if (!check_driver(driver,
+                      driver.cuEventElapsedTime(&ms, event(since_first ? 0 : i), event(i + 1)),
                       "reading a timer", diagnostics))
       return {};
     times.push_back(1e3 * static_cast<double>(ms));
   }
+  return times;
+}
+
+std::vector<double> DeviceEvents::elapsed_us(Diagnostics& diagnostics) const {
+  return times_us(/*since_first=*/false, diagnostics);
+}
+
+std::vector<double> DeviceEvents::since_first_us(Diagnostics& diagnostics) const {
+  std::vector<double> times = times_us(/*since_first=*/true, diagnostics);
+  if (!times.empty()) times.insert(times.begin(), 0);
   return times;
 }
 

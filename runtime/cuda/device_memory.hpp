@@ -65,8 +65,14 @@ class DeviceEvents {
   bool record(std::size_t index, CUstream stream, Diagnostics& diagnostics);
   /// From each event to the next, once the last one is over; empty on failure.
   std::vector<double> elapsed_us(Diagnostics& diagnostics) const;
+  /// Of each event since the first, once the last one is over; they may be of several streams.
+  /// Empty on failure.
+  std::vector<double> since_first_us(Diagnostics& diagnostics) const;
 
  private:
+  /// To each event but the first: from the one before it, or from the first.
+  std::vector<double> times_us(bool since_first, Diagnostics& diagnostics) const;
+
   std::shared_ptr<const Device> device_;
   std::vector<void*> events_;
 };

@@ -4,13 +4,22 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "runtime/group/chunks.hpp"
+
 namespace lacuna::group {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kExchangeUs = 15;  ///< of NCCL, before and after the bytes
-constexpr double kLaunchUs = 6;     ///< of a kernel, on the host
+constexpr double kExchangeUs = 20;  ///< of NCCL, before and after the bytes
+/// Of the rate of the link, measured by one message of 64 MB, what many of 2 to 4 MB reach: groups
+/// of 8 to 50 MB, two H100.
+constexpr double kMessagesOfLink = 0.55;
+constexpr double kLaunchUs = 2;  ///< of a kernel among others
+/// An exchange that takes less is not cut: each chunk costs kExchangeUs and a launch.
+constexpr double kWorthCuttingUs = 3 * kExchangeUs;
+/// Of the SMs of a GPU, which NCCL takes for its sends and receives.
+constexpr double kExchangeSms = 0.12;
 
 /// Rates that were measured. GPUs that are not here count as the guess.
 struct KnownRate {
@@ -29,26 +38,122 @@ constexpr KnownRate kGuess = {"", 20, 100, "a guess: no link was measured",
 double most(const std::vector<double>& values) {
   return values.empty() ? 0 : *std::ranges::max_element(values);
 }
-std::size_t most(const std::vector<std::size_t>& values) {
-  return values.empty() ? 0 : *std::ranges::max_element(values);
-}
 std::size_t sum(const std::vector<std::size_t>& values) {
   return std::accumulate(values.begin(), values.end(), std::size_t{0});
 }
 
-void count_traffic(SchemeCost& cost) {
-  const int size = cost.traffic.size();
-  cost.sent_bytes.assign(static_cast<std::size_t>(size), 0);
-  cost.received_bytes = cost.sent_bytes;
-  for (int from = 0; from < size; ++from) {
-    for (int to = 0; to < size; ++to) {
-      if (from == to) continue;
-      const std::size_t bytes = cost.traffic.bytes_of(cost.traffic.inputs(from, to)) +
-                                cost.traffic.bytes_of(cost.traffic.outputs(from, to));
-      cost.sent_bytes[static_cast<std::size_t>(from)] += bytes;
-      cost.received_bytes[static_cast<std::size_t>(to)] += bytes;
+/// Bytes of each rank in each chunk.
+struct ChunkBytes {
+  std::vector<std::vector<std::size_t>> sent, received;  ///< [rank][chunk]
+
+  ChunkBytes(std::size_t ranks, std::size_t chunks)
+      : sent(ranks, std::vector<std::size_t>(chunks, 0)), received(sent) {}
+
+  void add(const Problem& problem, const std::vector<Run>& runs, std::size_t from, std::size_t to) {
+    for (const Run& run : runs) {
+      const std::size_t bytes =
+          static_cast<std::size_t>(run.tokens.count()) * problem.row_bytes(run.tensor);
+      sent[from][static_cast<std::size_t>(run.chunk)] += bytes;
+      received[to][static_cast<std::size_t>(run.chunk)] += bytes;
     }
   }
+  /// The most that one rank has to send or to receive.
+  std::size_t most_of(std::size_t chunk) const {
+    std::size_t most = 0;
+    for (std::size_t rank = 0; rank < sent.size(); ++rank)
+      most = std::max({most, sent[rank][chunk], received[rank][chunk]});
+    return most;
+  }
+};
+
+struct TrafficBytes {
+  ChunkBytes inputs, outputs;
+};
+
+TrafficBytes count_traffic(const Traffic& traffic) {
+  const auto ranks = static_cast<std::size_t>(traffic.size());
+  const auto chunks = static_cast<std::size_t>(traffic.chunks);
+  TrafficBytes bytes{{ranks, chunks}, {ranks, chunks}};
+  for (int from = 0; from < traffic.size(); ++from) {
+    for (int to = 0; to < traffic.size(); ++to) {
+      if (from == to) continue;
+      const auto source = static_cast<std::size_t>(from), target = static_cast<std::size_t>(to);
+      bytes.inputs.add(traffic.problem, traffic.inputs(from, to), source, target);
+      bytes.outputs.add(traffic.problem, traffic.outputs(from, to), source, target);
+    }
+  }
+  return bytes;
+}
+
+double exchange_us_of(std::size_t bytes, const Rates& rates) {
+  return bytes == 0
+             ? 0
+             : kExchangeUs + static_cast<double>(bytes) / (rates.link_gb_s * kMessagesOfLink * 1e3);
+}
+
+/// The pieces whose queries see most come first: the last blocks of a launch leave SMs idle, the
+/// less the shorter their work is.
+void sort_by_length(std::vector<Piece>& pieces, const Work& work, std::int32_t unit) {
+  const auto length = [&](const Piece& piece) {
+    return pairs_of({piece}, work, unit) /
+           (static_cast<double>(piece.heads.count()) * piece.q.count());
+  };
+  std::ranges::stable_sort(pieces,
+                           [&](const Piece& a, const Piece& b) { return length(a) > length(b); });
+}
+
+/// us of a rank's own work in a chunk.
+double compute_us_of(const std::vector<Piece>& pieces, int chunk, const Problem& problem,
+                     const CutRules& rules, const Work& work, const Rates& rates) {
+  std::vector<Piece> of_chunk;
+  std::ranges::copy_if(pieces, std::back_inserter(of_chunk),
+                       [&](const Piece& piece) { return piece.chunk == chunk; });
+  return (pairs_of(of_chunk, work, rules.unit) + overhead_of(of_chunk, work, rules.unit)) *
+             problem.shape.n_b * 4 * problem.head_dim / (rates.tflops * 1e6) +
+         static_cast<double>(of_chunk.size()) * kLaunchUs;
+}
+
+/// Chunks come one after the other; the pieces of one are computed when it is there and those
+/// before are done; results go when all of a chunk are done. All ranks take part in each exchange.
+void add_times(SchemeCost& cost, const TrafficBytes& bytes, const CutRules& rules, const Work& work,
+               const Rates& rates) {
+  const std::vector<std::vector<Piece>>& ranks = cost.traffic.pieces;
+  std::vector<double> busy_until(ranks.size(), 0), computing(ranks.size(), 0);
+  std::vector<double> all_done;
+  double link_us = 0;
+  for (int chunk = 0; chunk < cost.traffic.chunks; ++chunk) {
+    const double exchange_us =
+        exchange_us_of(bytes.inputs.most_of(static_cast<std::size_t>(chunk)), rates);
+    link_us += exchange_us;
+    cost.exchange_us += exchange_us;
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+      const double own_us =
+          compute_us_of(ranks[rank], chunk, cost.traffic.problem, rules, work, rates);
+      const double under_us = chunk > 0 ? exchange_us * kExchangeSms : 0;
+      busy_until[rank] = std::max(busy_until[rank] + under_us, link_us) + own_us;
+      computing[rank] += own_us;
+    }
+    all_done.push_back(most(busy_until));
+  }
+  double sent_until = link_us;
+  for (int chunk = 0; chunk < cost.traffic.chunks; ++chunk) {
+    const double exchange_us =
+        exchange_us_of(bytes.outputs.most_of(static_cast<std::size_t>(chunk)), rates);
+    cost.exchange_us += exchange_us;
+    sent_until = std::max(sent_until, all_done[static_cast<std::size_t>(chunk)]) + exchange_us;
+  }
+  cost.compute_us = most(computing);
+  cost.total_us = std::max(most(busy_until), sent_until);
+}
+
+/// Cuts the exchange where that is worth it.
+void cut_traffic(Traffic& traffic, const CutRules& rules, const Rates& rates) {
+  const TrafficBytes whole = count_traffic(traffic);
+  const double exchange_us = exchange_us_of(whole.inputs.most_of(0), rates) +
+                             exchange_us_of(whole.outputs.most_of(0), rates);
+  if (exchange_us < kWorthCuttingUs) return;
+  traffic.chunks =
+      cut_into_chunks(traffic.pieces, traffic.problem.shape, rules, traffic.has_outputs());
 }
 
 SchemeCost cost_scheme(Deal deal, const Problem& problem, const std::vector<Share>& shares,
@@ -57,18 +162,23 @@ SchemeCost cost_scheme(Deal deal, const Problem& problem, const std::vector<Shar
   cost.scheme = deal.scheme;
   cost.refusal = std::move(deal.refusal);
   if (!cost.refusal.empty()) return cost;
-  for (const std::vector<Piece>& pieces : deal.ranks) {
+  for (std::vector<Piece>& pieces : deal.ranks) {
     cost.pairs.push_back(pairs_of(pieces, work, rules.unit) * problem.shape.n_b);
-    cost.most_launches = std::max(cost.most_launches, pieces.size());
+    sort_by_length(pieces, work, rules.unit);
   }
   cost.traffic = {problem, shares, std::move(deal.ranks)};
-  count_traffic(cost);
-  const std::size_t bytes = std::max(most(cost.sent_bytes), most(cost.received_bytes));
-  const double exchanges = bytes == 0 ? 0 : cost.scheme == Scheme::kGather ? 1 : 2;
-  cost.exchange_us = exchanges * kExchangeUs + static_cast<double>(bytes) / (rates.link_gb_s * 1e3);
-  cost.compute_us = most(cost.pairs) * 4 * problem.head_dim / (rates.tflops * 1e6) +
-                    static_cast<double>(cost.most_launches) * kLaunchUs;
-  cost.total_us = cost.exchange_us + cost.compute_us;
+  cut_traffic(cost.traffic, rules, rates);
+  for (const std::vector<Piece>& pieces : cost.traffic.pieces)
+    cost.most_launches = std::max(cost.most_launches, pieces.size());
+  const TrafficBytes bytes = count_traffic(cost.traffic);
+  for (std::size_t rank = 0; rank < shares.size(); ++rank) {
+    const auto all = [&](const std::vector<std::vector<std::size_t>>& of_ranks) {
+      return sum(of_ranks[rank]);
+    };
+    cost.sent_bytes.push_back(all(bytes.inputs.sent) + all(bytes.outputs.sent));
+    cost.received_bytes.push_back(all(bytes.inputs.received) + all(bytes.outputs.received));
+  }
+  add_times(cost, bytes, rules, work, rates);
   return cost;
 }
 
@@ -83,6 +193,7 @@ Json cost_json(const SchemeCost& cost) {
           {"pairs", cost.pairs},
           {"imbalance", cost.imbalance()},
           {"launches", cost.most_launches},
+          {"chunks", cost.traffic.chunks},
           {"exchange_us", cost.exchange_us},
           {"compute_us", cost.compute_us},
           {"total_us", cost.total_us}};
@@ -127,9 +238,11 @@ std::optional<std::size_t> choose_scheme(const std::vector<SchemeCost>& costs,
 }
 
 std::string plan_json(const std::vector<SchemeCost>& costs, std::size_t chosen, bool was_wanted,
-                      const Rates& rates, const Work& work, int rank) {
+                      const Rates& rates, const Work& work, int rank,
+                      const std::vector<std::string>& events) {
   const SchemeCost& best = costs[chosen];
-  const double alone_us = std::accumulate(work.pairs.begin(), work.pairs.end(), 0.0) *
+  const double overhead = static_cast<double>(work.pairs.size()) * work.pairs_of_unit;
+  const double alone_us = (std::accumulate(work.pairs.begin(), work.pairs.end(), 0.0) + overhead) *
                               best.traffic.problem.shape.n_b * 4 * best.traffic.problem.head_dim /
                               (rates.tflops * 1e6) +
                           kLaunchUs;
@@ -144,6 +257,7 @@ std::string plan_json(const std::vector<SchemeCost>& costs, std::size_t chosen, 
   json["efficiency"] = alone_us / (best.total_us * best.traffic.size());
   json["schemes"] = Json::array();
   for (const SchemeCost& cost : costs) json["schemes"].push_back(cost_json(cost));
+  if (rank >= 0) json["events"] = events;
   return json.dump();
 }
 

@@ -26,7 +26,9 @@ struct SchemeCost {
   std::vector<std::size_t> sent_bytes, received_bytes;  ///< of each rank
   std::vector<double> pairs;                            ///< of each rank
   std::size_t most_launches = 0;
-  double exchange_us = 0, compute_us = 0, total_us = 0;
+  double exchange_us = 0;  ///< of all chunks, as if nothing ran meanwhile
+  double compute_us = 0;   ///< of the rank with the most work
+  double total_us = 0;     ///< less than both together: chunks come under attention
 
   double imbalance() const;  ///< the most pairs of a rank over the mean, less 1
 };
@@ -38,8 +40,9 @@ std::vector<SchemeCost> cost_schemes(const Problem& problem, int size, const Cut
 std::optional<std::size_t> choose_scheme(const std::vector<SchemeCost>& costs,
                                          std::optional<Scheme> wanted);
 
-/// What lacuna_group_plan_json documents; `rank` below 0: none.
+/// What lacuna_group_plan_json documents; `rank` below 0: none, and no events.
 std::string plan_json(const std::vector<SchemeCost>& costs, std::size_t chosen, bool was_wanted,
-                      const Rates& rates, const Work& work, int rank);
+                      const Rates& rates, const Work& work, int rank,
+                      const std::vector<std::string>& events = {});
 
 }  // namespace lacuna::group

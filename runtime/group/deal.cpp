@@ -16,7 +16,7 @@ void add_pieces(Range heads, Range q, const LaunchShape& shape, std::vector<Piec
   const std::int32_t first_whole = (heads.begin + group - 1) / group * group;
   const std::int32_t last_whole = heads.end / group * group;
   const auto add = [&](Range part) {
-    if (!part.empty()) pieces.push_back({part, q});
+    if (!part.empty()) pieces.push_back({part, q, 0});
   };
   if (first_whole > last_whole) return add(heads);
   add({heads.begin, first_whole});
@@ -61,13 +61,27 @@ std::vector<double> running_sums(const std::vector<double>& costs) {
   return sums;
 }
 
-Deal deal_rows(std::size_t size, const LaunchShape& shape, const CutRules& rules,
+/// What a rank computes, apart where it begins or ends to hold the queries: its own ones are read
+/// and written where they lie. Not where it holds stripes, of which there may be many.
+std::vector<Range> parts_of(Range q, const Share& share, const CutRules& rules) {
+  if (share.q.size() != 1) return {q};
+  std::vector<Range> parts;
+  for (const std::int32_t cut : {share.q.front().begin, share.q.front().end, q.end}) {
+    const std::int32_t begin = parts.empty() ? q.begin : parts.back().end;
+    const bool may_cut = cut == q.end || !rules.reads_tiles || cut % rules.unit == 0;
+    if (may_cut && begin < cut && cut <= q.end) parts.push_back({begin, cut});
+  }
+  return parts;
+}
+
+Deal deal_rows(const std::vector<Share>& shares, const LaunchShape& shape, const CutRules& rules,
                const Work& work) {
+  const std::size_t size = shares.size();
   Deal deal{Scheme::kRows, {}, rules.no_query_cut};
   std::vector<double> costs(static_cast<std::size_t>(work.units), 0);
   for (std::int32_t h = 0; h < work.heads; ++h) {
     for (std::int32_t u = 0; u < work.units; ++u)
-      costs[static_cast<std::size_t>(u)] += work.at(h, u);
+      costs[static_cast<std::size_t>(u)] += work.cost(h, u);
   }
   const std::vector<double> sums = running_sums(costs);
   std::size_t begin = 0;
@@ -77,7 +91,9 @@ Deal deal_rows(std::size_t size, const LaunchShape& shape, const CutRules& rules
     const std::size_t end = is_last ? costs.size() : std::max(begin, cut_at(sums, share));
     const Range q = {static_cast<std::int32_t>(begin) * rules.unit,
                      std::min(static_cast<std::int32_t>(end) * rules.unit, shape.n_q)};
-    add_pieces({0, shape.n_h}, q, shape, deal.ranks.emplace_back());
+    std::vector<Piece>& pieces = deal.ranks.emplace_back();
+    for (const Range part : parts_of(q, shares[rank], rules))
+      add_pieces({0, shape.n_h}, part, shape, pieces);
     begin = end;
   }
   return deal;
@@ -101,7 +117,7 @@ Line line_of(const LaunchShape& shape, const CutRules& rules, const Work& work) 
     for (std::int32_t u = 0; u < work.units; ++u) {
       double cost = 0;
       for (std::int32_t of_block = 0; of_block < line.block_heads; ++of_block)
-        cost += work.at(h + of_block, u);
+        cost += work.cost(h + of_block, u);
       costs.push_back(cost);
     }
   }
@@ -175,11 +191,18 @@ Deal deal_work(Scheme scheme, const std::vector<Share>& shares, const LaunchShap
     case Scheme::kGather:
       return deal_shares(shares, shape, rules);
     case Scheme::kRows:
-      return deal_rows(shares.size(), shape, rules, work);
+      return deal_rows(shares, shape, rules, work);
     case Scheme::kHeads:
       break;
   }
   return deal_heads(shares.size(), shape, rules, work);
+}
+
+double overhead_of(const std::vector<Piece>& pieces, const Work& work, std::int32_t unit) {
+  double units = 0;
+  for (const Piece& piece : pieces)
+    units += static_cast<double>(piece.heads.count()) * piece.q.count() / unit;
+  return units * work.pairs_of_unit;
 }
 
 double pairs_of(const std::vector<Piece>& pieces, const Work& work, std::int32_t unit) {

@@ -21,6 +21,7 @@ std::string_view name_of(Scheme scheme);
 /// One launch: these query heads of these queries. Heads are of one KV head, or all of several.
 struct Piece {
   Range heads, q;
+  int chunk = 0;  ///< of the exchange: chunks.hpp
 };
 
 struct Deal {
@@ -31,6 +32,9 @@ struct Deal {
 
 Deal deal_work(Scheme scheme, const std::vector<Share>& shares, const LaunchShape& shape,
                const CutRules& rules, const Work& work);
+
+/// Query tiles' beginnings and ends in pairs, see Work::pairs_of_unit.
+double overhead_of(const std::vector<Piece>& pieces, const Work& work, std::int32_t unit);
 
 /// Pairs of tokens that a rank computes.
 double pairs_of(const std::vector<Piece>& pieces, const Work& work, std::int32_t unit);

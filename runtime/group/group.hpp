@@ -10,6 +10,7 @@
 
 #include "runtime/engine/kernel.hpp"
 #include "runtime/group/cost.hpp"
+#include "runtime/group/lanes.hpp"
 #include "runtime/group/links/communicator.hpp"
 #include "runtime/group/schedule.hpp"
 
@@ -19,6 +20,7 @@ struct GroupState {
   std::shared_ptr<EngineState> engine;
   Communicator communicator;
   Rates rates;
+  std::shared_ptr<Lanes> lanes;  ///< null on the CPU
 };
 
 /// How a rank comes to its group: by one of the three.
@@ -65,10 +67,24 @@ struct GroupPlan {
   Schedule schedule;
   LaunchContract tensors;  ///< the kernel's, without parameters
   LaunchShape share;       ///< of this rank
+  /// Where in the workspace the kernels of each lane have their part, and its bytes.
+  std::array<std::size_t, kLanes> lane_offset{}, lane_bytes{};
+  /// Where in the workspace each launch has its counts: [batch, heads, q_tiles, 3] of its piece.
+  std::vector<std::size_t> counts_offset;
+  std::string no_counts;  ///< why launches take no counts; "" if they do
   std::size_t workspace_bytes = 0;
   std::string json;
-  std::vector<Message> messages;  ///< room for those of a launch
+  std::vector<std::string> events;  ///< that a launch can record, in their order
+  Signals signals;                  ///< kForkSignal and so on; none on the CPU
+  std::vector<Message> messages;    ///< room for those of a launch
 };
+
+/// Signals of a plan: these three; from kFirstChunkSignal on one of each chunk, when its inputs are
+/// there; behind those two of each launch, when it is free to begin and when it is done.
+inline constexpr std::size_t kForkSignal = 0, kExchangeSignal = 1, kCopiesSignal = 2,
+                             kFirstChunkSignal = 3;
+
+std::vector<std::string> event_names(const Schedule& schedule);
 
 std::shared_ptr<GroupPlan> make_group_plan(std::shared_ptr<GroupKernel> kernel,
                                            const PlanRequest& request, Diagnostics& diagnostics);

@@ -35,6 +35,7 @@ std::uint64_t digest_of(const Traffic& traffic) {
     add(static_cast<std::int64_t>(pieces.size()));
     for (const Piece& piece : pieces) {
       for (const Range& range : {piece.heads, piece.q}) add(range.begin), add(range.end);
+      add(piece.chunk);
     }
   }
   return hash;
@@ -60,14 +61,20 @@ class Planner {
     std::vector<SchemeCost> costs = cost_schemes(problem, ranks.size, kernel_.rules, work, rates);
     const auto chosen = choose_scheme(costs, request_.scheme);
     if (!chosen) return refuse_schemes(costs);
-    plan.json = plan_json(costs, *chosen, request_.scheme.has_value(), rates, work, ranks.rank);
+    plan.schedule = schedule_rank(costs[*chosen].traffic, ranks.rank);
+    plan.events = event_names(plan.schedule);
+    plan.json = plan_json(costs, *chosen, request_.scheme.has_value(), rates, work, ranks.rank,
+                          plan.events);
     plan.traffic = std::move(costs[*chosen].traffic);
-    plan.schedule = schedule_rank(plan.traffic, ranks.rank);
+    if (const auto& gpu = kernel_.group->engine->gpu; gpu != nullptr)
+      plan.signals = Signals(
+          gpu, kFirstChunkSignal + plan.schedule.chunks.size() + 2 * plan.schedule.launches.size(),
+          diagnostics_);
     plan.share = shape_of(plan.traffic.share(ranks.rank), problem.shape);
     plan.messages.reserve(plan.schedule.most_posts());
     plan.tensors = lowered_.contract;
     plan.tensors.params.clear();
-    return add_kernel_workspace(plan);
+    return !diagnostics_.has_errors() && add_kernel_workspace(plan);
   }
 
  private:
@@ -115,18 +122,50 @@ class Planner {
   }
 
   bool add_kernel_workspace(GroupPlan& plan) {
-    std::size_t most = 0;
-    for (const PieceLaunch& launch : plan.schedule.launches) {
-      const LaunchShape& whole = plan.traffic.problem.shape;
-      const LaunchShape shape = {whole.n_b, launch.piece.heads.count(),
-                                 kv_heads_of(launch.piece.heads, whole).count(),
-                                 launch.piece.q.count(), whole.n_k};
+    const std::vector<PieceLaunch>& launches = plan.schedule.launches;
+    const LaunchShape& whole = plan.traffic.problem.shape;
+    for (std::size_t n = 0; n < launches.size(); ++n) {
+      const Piece& piece = launches[n].piece;
+      const LaunchShape shape = {whole.n_b, piece.heads.count(),
+                                 kv_heads_of(piece.heads, whole).count(), piece.q.count(),
+                                 whole.n_k};
       const auto bytes = lacuna::workspace_bytes(*kernel_.kernel, shape, diagnostics_);
       if (!bytes) return false;
-      most = std::max(most, *bytes);
+      std::size_t& most = plan.lane_bytes[n % kLanes];
+      most = std::max(most, (*bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment);
     }
-    plan.workspace_bytes = plan.schedule.buffer_bytes + most;
+    plan.workspace_bytes = plan.schedule.buffer_bytes;
+    for (std::size_t lane = 0; lane < kLanes; ++lane)
+      plan.lane_offset[lane] = reserve(plan, plan.lane_bytes[lane]);
+    for (const PieceLaunch& launch : launches)
+      plan.counts_offset.push_back(reserve(plan, counts_bytes(launch.piece, whole)));
+    plan.no_counts = counts_refusal(plan.traffic);
     return true;
+  }
+
+  static std::size_t reserve(GroupPlan& plan, std::size_t bytes) {
+    const std::size_t offset = plan.workspace_bytes;
+    plan.workspace_bytes += (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+    return offset;
+  }
+
+  std::size_t counts_bytes(const Piece& piece, const LaunchShape& whole) const {
+    const std::int32_t tiles = ceil_div(piece.q.count(), lowered_.contract.tile_q);
+    return static_cast<std::size_t>(whole.n_b) * static_cast<std::size_t>(piece.heads.count()) *
+           static_cast<std::size_t>(tiles) * 3 * sizeof(std::int32_t);
+  }
+
+  /// Tiles are those of the whole problem only where every piece begins with one.
+  std::string counts_refusal(const Traffic& traffic) const {
+    if (lowered_.contract.packs_heads) return "heads that share keys share work tiles";
+    for (const std::vector<Piece>& pieces : traffic.pieces) {
+      for (const Piece& piece : pieces) {
+        if (piece.q.begin % lowered_.contract.tile_q != 0)
+          return "queries are cut at " + std::to_string(piece.q.begin) +
+                 ", in the middle of a tile of " + std::to_string(lowered_.contract.tile_q);
+      }
+    }
+    return "";
   }
 
   const GroupKernel& kernel_;

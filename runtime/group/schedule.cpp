@@ -13,15 +13,18 @@ class Scheduler {
       : traffic_(traffic), problem_(traffic.problem), share_(traffic.share(rank)), rank_(rank) {}
 
   Schedule schedule() {
+    schedule_.chunks.resize(static_cast<std::size_t>(traffic_.chunks));
+    schedule_.results_travel = traffic_.has_outputs();
     place_tensors();
     for (int peer = 0; peer < traffic_.size(); ++peer) {
-      send(traffic_.inputs(rank_, peer), peer, schedule_.inputs);
-      receive(traffic_.inputs(peer, rank_), peer, schedule_.inputs);
-      send(traffic_.outputs(rank_, peer), peer, schedule_.outputs);
-      receive(traffic_.outputs(peer, rank_), peer, schedule_.outputs);
+      send(traffic_.inputs(rank_, peer), peer, &Chunk::inputs);
+      receive(traffic_.inputs(peer, rank_), peer, &Chunk::inputs);
+      send(traffic_.outputs(rank_, peer), peer, &Chunk::outputs);
+      receive(traffic_.outputs(peer, rank_), peer, &Chunk::outputs);
     }
-    copy_own(traffic_.inputs(rank_, rank_), schedule_.inputs.before);
-    copy_own(traffic_.outputs(rank_, rank_), schedule_.outputs.after);
+    for (const Run& run : traffic_.inputs(rank_, rank_)) copy_own(run, chunk_of(run).own);
+    for (const Run& run : traffic_.outputs(rank_, rank_))
+      copy_own(run, chunk_of(run).outputs.after);
     return std::move(schedule_);
   }
 
@@ -67,9 +70,14 @@ class Scheduler {
                          place(TensorId::kO, piece.heads, piece.q),
                          {}};
       if (problem_.lse) launch.lse = place(TensorId::kLse, piece.heads, piece.q);
+      Chunk& chunk = schedule_.chunks[static_cast<std::size_t>(piece.chunk)];
+      if (chunk.first_launch == chunk.last_launch) chunk.first_launch = schedule_.launches.size();
       schedule_.launches.push_back(launch);
+      chunk.last_launch = schedule_.launches.size();
     }
   }
+
+  Chunk& chunk_of(const Run& run) { return schedule_.chunks[static_cast<std::size_t>(run.chunk)]; }
 
   /// Some KV heads of those that the rank has brought together. The view keeps the extent of the
   /// buffer over batch entries in `heads`; its own heads are those of the piece.
@@ -135,9 +143,10 @@ class Scheduler {
             reserve(static_cast<std::size_t>(run.tokens.count()) * problem_.row_bytes(run.tensor))};
   }
 
-  void send(const std::vector<Run>& runs, int peer, Phase& phase) {
+  void send(const std::vector<Run>& runs, int peer, Phase Chunk::*phase_of) {
     if (peer == rank_) return;
     for (const Run& run : runs) {
+      Phase& phase = chunk_of(run).*phase_of;
       const Place source = is_result(run.tensor) ? of_piece(run) : of_share(run);
       const Place place = packed(run, source);
       if (place.in_workspace && !source.in_workspace)
@@ -146,9 +155,10 @@ class Scheduler {
     }
   }
 
-  void receive(const std::vector<Run>& runs, int peer, Phase& phase) {
+  void receive(const std::vector<Run>& runs, int peer, Phase Chunk::*phase_of) {
     if (peer == rank_) return;
     for (const Run& run : runs) {
+      Phase& phase = chunk_of(run).*phase_of;
       const Place target = is_result(run.tensor) ? of_share(run) : of_piece(run);
       const Place place = packed(run, target);
       if (place.in_workspace && !target.in_workspace)
@@ -157,15 +167,27 @@ class Scheduler {
     }
   }
 
-  /// What the rank holds itself, where it had to be brought together with others'.
-  void copy_own(const std::vector<Run>& runs, std::vector<Copy>& copies) const {
-    for (const Run& run : runs) {
-      const Place of_piece = this->of_piece(run), of_share = this->of_share(run);
-      if (!of_piece.in_workspace) continue;
-      const bool out = is_result(run.tensor);
-      copies.push_back(
-          {run.tensor, out ? of_piece : of_share, out ? of_share : of_piece, run.tokens.count()});
+  /// Between a buffer and the rank's share. Heads that follow each other are one copy.
+  void copy_own(const Run& run, std::vector<Copy>& copies) const {
+    const Place buffer = of_piece(run), share = of_share(run);
+    if (!buffer.in_workspace) return;
+    const bool out = is_result(run.tensor);
+    for (Copy& copy : copies) {
+      const Place& first_buffer = out ? copy.from : copy.to;
+      const Place& first_share = out ? copy.to : copy.from;
+      const bool follows = copy.tensor == run.tensor && copy.rows == run.tokens.count() &&
+                           first_share.b == share.b && first_share.row == share.row &&
+                           first_share.head + copy.heads == share.head &&
+                           first_buffer.offset < buffer.offset;
+      if (!follows) continue;
+      const auto heads = static_cast<std::size_t>(copy.heads);
+      const std::size_t step = heads == 1 ? buffer.offset - first_buffer.offset : copy.buffer_step;
+      if (first_buffer.offset + heads * step != buffer.offset) continue;
+      ++copy.heads;
+      copy.buffer_step = step;
+      return;
     }
+    copies.push_back({run.tensor, out ? buffer : share, out ? share : buffer, run.tokens.count()});
   }
 
   const Traffic& traffic_;
@@ -183,12 +205,21 @@ Schedule schedule_rank(const Traffic& traffic, int rank) {
   return Scheduler(traffic, rank).schedule();
 }
 
+std::size_t Schedule::most_posts() const {
+  std::size_t most = 0;
+  for (const Chunk& chunk : chunks)
+    most = std::max({most, chunk.inputs.posts.size(), chunk.outputs.posts.size()});
+  return most;
+}
+
 std::size_t sent_bytes(const Schedule& schedule, const Problem& problem) {
   std::size_t bytes = 0;
-  for (const Phase* phase : {&schedule.inputs, &schedule.outputs}) {
-    for (const Post& post : phase->posts) {
-      if (post.is_send)
-        bytes += static_cast<std::size_t>(post.rows) * problem.row_bytes(post.tensor);
+  for (const Chunk& chunk : schedule.chunks) {
+    for (const Phase* phase : {&chunk.inputs, &chunk.outputs}) {
+      for (const Post& post : phase->posts) {
+        if (post.is_send)
+          bytes += static_cast<std::size_t>(post.rows) * problem.row_bytes(post.tensor);
+      }
     }
   }
   return bytes;

@@ -1,8 +1,8 @@
-// What one rank does in a launch, with every place in memory worked out:
+// What one rank does in a launch, with every place in memory worked out, chunk by chunk:
 //
-//   inputs   copies | messages | copies      K, V and Q of its pieces come together
-//   launches                                 a kernel's launch for each piece
-//   outputs  copies | messages | copies      O and LSE go to those who hold their tokens
+//   inputs   own copies, messages     K, V and Q of its pieces come together
+//   launches                          a kernel's launch for each piece
+//   outputs  messages, own copies     O and LSE go to those who hold their tokens
 //
 // What a rank holds whole is used where it lies.
 #pragma once
@@ -21,11 +21,12 @@ struct Place {
   std::int32_t b = 0, head = 0, row = 0;
 };
 
-/// Rows one behind the other.
+/// Rows one behind the other, of one head or of several.
 struct Copy {
   TensorId tensor = TensorId::kQ;
   Place from, to;
-  std::int32_t rows = 0;
+  std::int32_t rows = 0, heads = 1;
+  std::size_t buffer_step = 0;  ///< bytes between heads in the workspace
 };
 
 struct Post {
@@ -36,6 +37,7 @@ struct Post {
   bool is_send = false;
 };
 
+/// Messages, and what is packed before and unpacked after them.
 struct Phase {
   std::vector<Copy> before;
   std::vector<Post> posts;
@@ -53,12 +55,24 @@ struct PieceLaunch {
   View q, k, v, o, lse;
 };
 
-struct Schedule {
+struct Chunk {
+  std::vector<Copy> own;  ///< inputs that the rank holds itself, where they had to be brought
+                          ///< together with others'
   Phase inputs, outputs;
-  std::vector<PieceLaunch> launches;
-  std::size_t buffer_bytes = 0;  ///< of the workspace; a kernel's own comes behind
+  std::size_t first_launch = 0, last_launch = 0;  ///< [first, last)
+};
 
-  std::size_t most_posts() const { return std::max(inputs.posts.size(), outputs.posts.size()); }
+struct Schedule {
+  std::vector<Chunk> chunks;
+  std::vector<PieceLaunch> launches;
+  bool results_travel = false;   ///< of some rank; then all ranks take part
+  std::size_t buffer_bytes = 0;  ///< of the workspace; the kernels' own comes behind
+
+  std::size_t most_posts() const;
+  /// Whether something is left to do with the results of a chunk.
+  bool has_results(std::size_t chunk) const {
+    return results_travel || !chunks[chunk].outputs.after.empty();
+  }
 };
 
 /// Parts of the workspace begin at multiples of this.

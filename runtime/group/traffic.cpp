@@ -27,6 +27,14 @@ std::size_t missing(Range heads, Range tokens, Range held_heads, const std::vect
          static_cast<std::size_t>(intersect(heads, held_heads).count()) * rows;
 }
 
+/// The chunk that brings a KV head to the rank of these pieces.
+int chunk_of(const std::vector<Piece>& pieces, std::int32_t kv_head, const LaunchShape& shape) {
+  for (const Piece& piece : pieces) {
+    if (kv_heads_of(piece.heads, shape).contains({kv_head, kv_head + 1})) return piece.chunk;
+  }
+  return 0;
+}
+
 }  // namespace
 
 Range Traffic::kv_heads(int rank) const {
@@ -43,11 +51,15 @@ std::vector<Run> Traffic::inputs(int from, int to) const {
   std::vector<Run> runs;
   const Share& held = share(from);
   const Range heads = intersect(kv_heads(to), held.heads_kv);
-  for (const TensorId tensor : {TensorId::kK, TensorId::kV})
-    add_runs(Run{.tensor = tensor}, problem.shape, heads, {0, problem.shape.n_k}, held.k, runs);
+  for (std::int32_t head = heads.begin; head < heads.end; ++head) {
+    const int chunk = chunk_of(pieces_of(to), head, problem.shape);
+    for (const TensorId tensor : {TensorId::kK, TensorId::kV})
+      add_runs(Run{.tensor = tensor, .chunk = chunk}, problem.shape, {head, head + 1},
+               {0, problem.shape.n_k}, held.k, runs);
+  }
   for (std::size_t p = 0; p < pieces_of(to).size(); ++p) {
     const Piece& piece = pieces_of(to)[p];
-    add_runs(Run{.tensor = TensorId::kQ, .piece = p}, problem.shape,
+    add_runs(Run{.tensor = TensorId::kQ, .piece = p, .chunk = piece.chunk}, problem.shape,
              intersect(piece.heads, held.heads), piece.q, held.q, runs);
   }
   return runs;
@@ -59,10 +71,12 @@ std::vector<Run> Traffic::outputs(int from, int to) const {
   for (std::size_t p = 0; p < pieces_of(from).size(); ++p) {
     const Piece& piece = pieces_of(from)[p];
     const Range heads = intersect(piece.heads, held.heads);
-    add_runs(Run{.tensor = TensorId::kO, .piece = p}, problem.shape, heads, piece.q, held.q, runs);
-    if (problem.lse)
-      add_runs(Run{.tensor = TensorId::kLse, .piece = p}, problem.shape, heads, piece.q, held.q,
-               runs);
+    const auto add = [&](TensorId tensor) {
+      add_runs(Run{.tensor = tensor, .piece = p, .chunk = piece.chunk}, problem.shape, heads,
+               piece.q, held.q, runs);
+    };
+    add(TensorId::kO);
+    if (problem.lse) add(TensorId::kLse);
   }
   return runs;
 }
@@ -72,6 +86,15 @@ std::size_t Traffic::bytes_of(const std::vector<Run>& runs) const {
   for (const Run& run : runs)
     bytes += static_cast<std::size_t>(run.tokens.count()) * problem.row_bytes(run.tensor);
   return bytes;
+}
+
+bool Traffic::has_outputs() const {
+  for (int from = 0; from < size(); ++from) {
+    for (int to = 0; to < size(); ++to) {
+      if (from != to && !outputs(from, to).empty()) return true;
+    }
+  }
+  return false;
 }
 
 std::size_t Traffic::least_bytes() const {

@@ -36,12 +36,14 @@ struct Run {
   std::size_t piece = 0;  ///< of the rank that computes (Q, O, LSE)
   std::int32_t b = 0, head = 0;
   Range tokens{};
+  int chunk = 0;  ///< of the exchange that it is part of
 };
 
 struct Traffic {
   Problem problem;
   std::vector<Share> shares;
-  std::vector<std::vector<Piece>> pieces;  ///< of each rank
+  std::vector<std::vector<Piece>> pieces;  ///< of each rank, in the order of their launches
+  int chunks = 1;                          ///< that the exchange has
 
   int size() const { return static_cast<int>(shares.size()); }
   const Share& share(int rank) const { return shares[static_cast<std::size_t>(rank)]; }
@@ -57,6 +59,8 @@ struct Traffic {
   std::vector<Run> outputs(int from, int to) const;
 
   std::size_t bytes_of(const std::vector<Run>& runs) const;
+  /// Whether a rank has results that another one holds.
+  bool has_outputs() const;
   /// What cannot but travel: what each rank needs, less what it holds, and the same of results.
   std::size_t least_bytes() const;
 };

@@ -2,6 +2,7 @@
 // and no more is sent than has to be.
 #include <gtest/gtest.h>
 
+#include "runtime/group/chunks.hpp"
 #include "runtime/group/cost.hpp"
 #include "runtime/group/schedule.hpp"
 
@@ -47,8 +48,10 @@ TEST(Deal, EveryRowIsComputedOnceAndNothingNeedlessIsSent) {
           SCOPED_TRACE(std::to_string(size) + " ranks, " + std::to_string(heads) + " heads, " +
                        std::to_string(n_q) + " queries, " + std::string(name_of(layout.kind)));
           const Problem problem{shape, layout, true, false, 64, 2};
+          // A slow link makes chunks.
+          const double link_gb_s = n_q == 960 ? 0.01 : 0;
           for (const SchemeCost& cost :
-               cost_schemes(problem, size, rules, work, known_rates("sm_90a", 0, 0))) {
+               cost_schemes(problem, size, rules, work, known_rates("sm_90a", link_gb_s, 0))) {
             SCOPED_TRACE(std::string(name_of(cost.scheme)));
             ASSERT_EQ(cost.refusal, "");
             EXPECT_EQ(count_rows(cost.traffic.pieces, shape),
@@ -63,6 +66,40 @@ TEST(Deal, EveryRowIsComputedOnceAndNothingNeedlessIsSent) {
           }
         }
       }
+    }
+  }
+}
+
+TEST(Deal, ChunksGrowAndEndSmallWhereResultsTravel) {
+  using Heads = std::vector<std::int32_t>;
+  EXPECT_EQ(chunk_heads(0, false), Heads{});
+  EXPECT_EQ(chunk_heads(1, true), Heads{1});
+  EXPECT_EQ(chunk_heads(2, true), (Heads{1, 1}));
+  EXPECT_EQ(chunk_heads(8, false), (Heads{1, 2, 5}));
+  EXPECT_EQ(chunk_heads(8, true), (Heads{1, 2, 4, 1}));
+  EXPECT_EQ(chunk_heads(32, false), (Heads{1, 2, 6, 18, 5}));
+}
+
+/// What runs under attention is not waited for; and a rank that computes rows that it holds does
+/// not copy them.
+TEST(Deal, ChunksHideTheExchange) {
+  const LaunchShape shape{1, 32, 8, 32768, 32768};
+  CutRules rules;
+  rules.unit = 128;
+  const Work work = causal_work(shape, rules.unit);
+  for (const LayoutKind kind : {LayoutKind::kStriped, LayoutKind::kContiguous}) {
+    const auto costs = cost_schemes({shape, {kind, 8192}, false, false, 128, 2}, 2, rules, work,
+                                    known_rates("sm_90a", 0, 0));
+    for (const SchemeCost& cost : costs) {
+      SCOPED_TRACE(std::string(name_of(kind)) + ", " + std::string(name_of(cost.scheme)));
+      EXPECT_GT(cost.traffic.chunks, 1);
+      EXPECT_LT(cost.total_us, cost.compute_us + 0.6 * cost.exchange_us);
+      EXPECT_GT(cost.total_us, cost.compute_us);
+    }
+    if (kind == LayoutKind::kStriped) continue;
+    for (const Chunk& chunk : schedule_rank(costs[1].traffic, 0).chunks) {
+      EXPECT_TRUE(chunk.outputs.after.empty());
+      for (const Copy& copy : chunk.own) EXPECT_NE(copy.tensor, TensorId::kQ);
     }
   }
 }

@@ -120,11 +120,24 @@ class Workspace {
   std::vector<unsigned char> memory_;
 };
 
+std::int64_t q_tiles_of(const Shape& s, const Tile& tile) { return (s.n_q + tile.q - 1) / tile.q; }
+
+void add_counts(Results& results, const Shape& s, const Tile& tile) {
+  results.counts.assign(static_cast<std::size_t>(s.batch * s.heads * q_tiles_of(s, tile) * 3), -1);
+}
+
+Tensor counts_of(Results& results, const Shape& s, const Tile& tile) {
+  return Tensor(results.counts.data(), i32, {s.batch, s.heads, q_tiles_of(s, tile), 3});
+}
+
 void run_rank(const Whole& whole, const Spec& spec, const GroupCase& c, const MakeParams& params,
               int launches, const Loopback& loopback, int rank, GroupRun& run) {
   const Engine engine = cpu_engine();
-  const Group group = Group::create(
-      engine, {.rank = rank, .size = c.ranks, .timeout_s = 60, .loopback = &loopback});
+  const Group group = Group::create(engine, {.rank = rank,
+                                             .size = c.ranks,
+                                             .timeout_s = 60,
+                                             .link_gb_s = c.link_gb_s,
+                                             .loopback = &loopback});
   const GroupKernel kernel = group.compile(spec, {.head_dim = whole.dim, .dtype = f32});
   const Shape& s = whole.shape;
   const GroupPlan plan = kernel.plan({.shape = s,
@@ -145,6 +158,8 @@ void run_rank(const Whole& whole, const Spec& spec, const GroupCase& c, const Ma
   LaunchArgs args;
   args.q = q.tensor(), args.k = k.tensor(), args.v = v.tensor(), args.o = o.tensor();
   args.lse = lse.numbers();
+  // Ranks write to different places.
+  if (c.with_counts) args.counts = counts_of(run.results, s, kernel.tile());
   args.params = params();
   args.workspace = workspace.data();
   args.workspace_bytes = workspace.bytes();
@@ -180,7 +195,8 @@ Spec shipped(const std::string& name) {
   return Spec::load(LACUNA_SOURCE_DIR "/specs/" + name + ".json");
 }
 
-Results run_alone(const Whole& whole, const Spec& spec, const MakeParams& params) {
+Results run_alone(const Whole& whole, const Spec& spec, const MakeParams& params,
+                  bool with_counts) {
   const Shape& s = whole.shape;
   Whole copy = whole;
   Results results = empty_results(whole);
@@ -191,6 +207,10 @@ Results run_alone(const Whole& whole, const Spec& spec, const MakeParams& params
   args.v = Tensor(copy.v.data(), f32, {s.batch, s.heads_kv, s.n_k, whole.dim});
   args.o = Tensor(results.o.data(), f32, {s.batch, s.heads, s.n_q, whole.dim});
   args.lse = Tensor(results.lse.data(), f32, {s.batch, s.heads, s.n_q});
+  if (with_counts) {
+    add_counts(results, s, kernel.tile());
+    args.counts = counts_of(results, s, kernel.tile());
+  }
   args.params = params();
   kernel.launch(args);
   return results;
@@ -201,7 +221,7 @@ std::string name_of(const GroupCase& c) {
   constexpr const char* kSchemes[] = {"auto", "gather", "rows", "heads"};
   return std::to_string(c.ranks) + " ranks, " + kLayouts[static_cast<int>(c.layout)] + " " +
          std::to_string(c.stripe) + ", scheme " + kSchemes[static_cast<int>(c.scheme)] +
-         (c.token_major ? ", token-major" : "");
+         (c.token_major ? ", token-major" : "") + (c.link_gb_s > 0 ? ", in chunks" : "");
 }
 
 std::vector<std::string> in_threads(int ranks, const std::function<void(int)>& body) {
@@ -224,6 +244,9 @@ GroupRun run_together(const Whole& whole, const Spec& spec, const GroupCase& c,
                       const MakeParams& params, int launches) {
   GroupRun run{
       empty_results(whole), {}, std::vector<std::string>(static_cast<std::size_t>(c.ranks))};
+  if (c.with_counts)
+    add_counts(run.results, whole.shape,
+               cpu_engine().compile(spec, {.head_dim = whole.dim, .dtype = f32}).tile());
   const Loopback loopback(c.ranks);
   run.errors = in_threads(
       c.ranks, [&](int rank) { run_rank(whole, spec, c, params, launches, loopback, rank, run); });

@@ -20,6 +20,7 @@ Whole make_whole(const Shape& shape, int dim = 64);
 
 struct Results {
   std::vector<float> o, lse;
+  std::vector<std::int32_t> counts{};  ///< where they are asked for
   bool operator==(const Results&) const = default;
 };
 
@@ -29,7 +30,8 @@ inline std::vector<Param> no_params() { return {}; }
 Engine cpu_engine();
 Spec shipped(const std::string& name);
 
-Results run_alone(const Whole& whole, const Spec& spec, const MakeParams& params = no_params);
+Results run_alone(const Whole& whole, const Spec& spec, const MakeParams& params = no_params,
+                  bool with_counts = false);
 
 struct GroupCase {
   int ranks = 2;
@@ -38,6 +40,8 @@ struct GroupCase {
   Scheme scheme = Scheme::kAuto;
   bool token_major = false;  ///< a token's heads lie side by side
   std::vector<float> work{};
+  bool with_counts = false;
+  double link_gb_s = 0;  ///< so slow that the exchange is worth cutting into chunks; 0: the known
 };
 std::string name_of(const GroupCase& c);
 

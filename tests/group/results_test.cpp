@@ -155,7 +155,8 @@ TEST(Group, TakesTokensWhoseHeadsLieSideBySide) {
   const Spec spec = shipped("window");
   const Results alone = run_alone(whole, spec);
   for (const Scheme scheme : {Scheme::kGather, Scheme::kHeads}) {
-    const GroupCase c{.ranks = 3, .scheme = scheme, .token_major = true};
+    GroupCase c{.ranks = 3, .scheme = scheme, .token_major = true};
+    c.link_gb_s = scheme == Scheme::kHeads ? 1e-3 : 0;
     SCOPED_TRACE(name_of(c));
     const GroupRun run = run_together(whole, spec, c);
     for (const std::string& error : run.errors) EXPECT_EQ(error, "");
@@ -182,6 +183,53 @@ TEST(Group, GivesTheSameBitsInEveryLaunch) {
   const GroupRun once = run_together(whole, shipped("relmax"), c);
   const GroupRun often = run_together(whole, shipped("relmax"), c, no_params, 4);
   EXPECT_TRUE(once.results == often.results);
+}
+
+/// In each scheme, with ranks that have one KV head and with ranks that have several, and with
+/// heads that do not divide.
+TEST(Group, AnExchangeInChunksGivesTheSameBits) {
+  for (const auto& [heads, heads_kv] : {std::pair{12, 6}, {5, 5}}) {
+    const Whole whole = make_whole({2, heads, heads_kv, 520, 520});
+    for (const char* name : {"window", "relmax"}) {
+      const Spec spec = shipped(name);
+      const Results alone = run_alone(whole, spec);
+      for (const Scheme scheme : {Scheme::kGather, Scheme::kRows, Scheme::kHeads}) {
+        for (const int ranks : {heads == 12 ? 2 : 3}) {
+          GroupCase c{.ranks = ranks, .layout = Layout::kStriped, .stripe = 128, .scheme = scheme};
+          if (scheme == Scheme::kRows) c.layout = Layout::kContiguous;
+          c.link_gb_s = 1e-3;
+          SCOPED_TRACE(std::to_string(heads) + " heads, " + name + ", " + name_of(c));
+          const GroupRun run = run_together(whole, spec, c, no_params, 2);
+          for (const std::string& error : run.errors) EXPECT_EQ(error, "");
+          EXPECT_TRUE(run.results == alone);
+          const auto plan = nlohmann::json::parse(run.plans[0]);
+          for (const auto& one : plan["schemes"]) {
+            if (one["scheme"] != plan["scheme"]) continue;
+            EXPECT_GT(one["chunks"], 1);
+            EXPECT_EQ(one["sent_bytes_total"], one["least_bytes_total"]);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Group, CountsAreThoseOfOneEngine) {
+  const Whole whole = make_whole({2, 6, 3, 512, 512});
+  const Spec spec = shipped("relmax");
+  const Results alone = run_alone(whole, spec, no_params, /*with_counts=*/true);
+  for (const Scheme scheme : {Scheme::kGather, Scheme::kRows, Scheme::kHeads}) {
+    GroupCase c{.ranks = 2, .scheme = scheme, .with_counts = true};
+    c.link_gb_s = scheme == Scheme::kRows ? 0 : 1e-3;
+    SCOPED_TRACE(name_of(c));
+    const GroupRun run = run_together(whole, spec, c);
+    for (const std::string& error : run.errors) EXPECT_EQ(error, "");
+    EXPECT_TRUE(run.results == alone);
+  }
+  const Whole odd = make_whole({1, 2, 2, 250, 250});
+  const GroupCase c{.ranks = 2, .scheme = Scheme::kGather, .with_counts = true};
+  EXPECT_NE(run_together(odd, shipped("dense"), c).errors[1].find("counts: queries are cut at 125"),
+            std::string::npos);
 }
 
 /// One head has all the work: the ranks share it by its rows.

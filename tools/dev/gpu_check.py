@@ -31,11 +31,11 @@ STAGED = {"lacuna_cli": "lacuna", "test_numerics": "test_numerics", "startup_ben
 
 def pack(args):
     build = Path(args.build)
-    subprocess.run(["cmake", "--build", build, "--target", *STAGED], check=True)
+    subprocess.run(["cmake", "--build", build, "--target", *args.targets], check=True)
     shutil.rmtree(CARRY / "bin", ignore_errors=True)
     (CARRY / "bin").mkdir(parents=True)
     (CARRY / "data").mkdir(exist_ok=True)
-    for name in STAGED.values():
+    for name in (STAGED[target] for target in args.targets):
         subprocess.run(["strip", "--strip-unneeded", "-o", CARRY / "bin" / name, build / "bin" / name], check=True)
     if args.python:
         pack_python(args.python, build)
@@ -115,6 +115,7 @@ def main():
     verbs = parser.add_subparsers(required=True)
     packing = verbs.add_parser("pack", help="stage .carry/")
     packing.add_argument("--build", default=str(ROOT / "build/bench"))
+    packing.add_argument("--targets", nargs="+", choices=list(STAGED), default=list(STAGED), help="what to build and stage (all)")
     packing.add_argument("--sample", nargs="*", default=[], help="samples and their thresholds to take along")
     packing.add_argument("--python", metavar="INTERPRETER", help="take the Python module along, built for this interpreter (with headers)")
     packing.set_defaults(call=pack)

@@ -17,6 +17,7 @@
 
 // After the compiler's headers, as tools/run/tensors.hpp says.
 #include "lacuna/group.hpp"
+#include "tools/group/rank_times.hpp"
 #include "tools/run/kernels.hpp"
 
 namespace lacuna::tools {
@@ -47,7 +48,8 @@ Array part_of(const Array& whole, group::Range heads, const std::vector<group::R
 /// What one rank alone computes, how long it takes, and the tiles that it visits.
 struct Alone {
   Array o;
-  std::vector<double> times_us;
+  LaunchTimes times;
+  std::size_t launches = 1;  ///< of a sample
   std::vector<float> work;
   std::int32_t tile_q = 1;
 };
@@ -80,19 +82,13 @@ struct GroupBench {
   Alone alone{};
 
   // Of the ranks, each of which writes its own.
-  std::vector<std::vector<double>> times_us{};
+  std::vector<LaunchTimes> times{};
+  std::vector<ordered_json> traces{};
   std::vector<Difference> differences{};
   std::string plan{};  ///< rank 0's
   std::size_t workspace_bytes = 0;
   std::vector<std::exception_ptr> failures{};
 };
-
-double time_host_us(const std::function<void()>& body) {
-  const auto begin = std::chrono::steady_clock::now();
-  body();
-  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin)
-      .count();
-}
 
 std::vector<float> work_of(const Array& counts) {
   const std::vector<float> numbers = to_f32(counts);
@@ -122,14 +118,21 @@ void measure_alone(GroupBench& bench, const v1::Engine& engine) {
   counting.counts = tensor_of(counts, *place);
   kernel.launch(counting);
   bench.alone.work = work_of(fetch(counts, *place, errors.diagnostics));
+  const auto time = [&](std::size_t launches) {
+    const double time_us = time_sample_us(
+        *place, launches, [&] { kernel.launch(args); }, [] {}, errors.diagnostics);
+    errors.check();
+    return time_us;
+  };
+  LaunchTimes& times = bench.alone.times;
+  for (std::size_t run = 0; run < kFewestRuns; ++run) times.single_us.push_back(time(1));
+  bench.alone.launches = launches_of_sample(tune::spread_of(times.single_us).median_us);
   const double limit_us = bench.options.seconds * 1e6;
   double spent_us = 0;
-  while (bench.alone.times_us.size() < kFewestRuns ||
-         (spent_us < limit_us && bench.alone.times_us.size() < kMostRuns)) {
-    bench.alone.times_us.push_back(time_once_us(
-        *place, [&] { kernel.launch(args); }, errors.diagnostics));
-    errors.check();
-    spent_us += bench.alone.times_us.back();
+  while (times.sample_us.size() < kFewestRuns ||
+         (spent_us < limit_us && times.sample_us.size() < kMostRuns)) {
+    times.sample_us.push_back(time(bench.alone.launches));
+    spent_us += times.sample_us.back() * static_cast<double>(bench.alone.launches);
   }
   bench.alone.o = fetch(tensors.o, *place, errors.diagnostics);
   errors.check();
@@ -153,20 +156,6 @@ std::int32_t unit_of(const GroupBench& bench) {
   if (bench.document.spec.predictor)
     unit = std::lcm(unit, static_cast<std::int32_t>(bench.document.spec.predictor->tile_q));
   return unit;
-}
-
-/// One launch of the group, as this rank sees it; the ranks begin together.
-double time_launch_us(const v1::Group& group, const v1::GroupPlan& plan, const v1::LaunchArgs& args,
-                      const Place& place, DeviceErrors& errors) {
-  if (!place.gpu) return time_host_us([&] { plan.launch(args); });
-  DeviceTimer timer(place.gpu, errors.diagnostics);
-  timer.start(place.stream->handle(), errors.diagnostics);
-  plan.launch(args);
-  timer.stop(place.stream->handle(), errors.diagnostics);
-  group.synchronize(args.stream);  // where a rank is lost, this ends
-  const double time_us = timer.elapsed_us(errors.diagnostics);
-  errors.check();
-  return time_us;
 }
 
 void run_rank(GroupBench& bench, int rank, const v1::Loopback* loopback, const v1::UniqueId* id,
@@ -202,14 +191,15 @@ void run_rank(GroupBench& bench, int rank, const v1::Loopback* loopback, const v
   Tensors tensors = place_tensors(part, *place, errors);
   AlignedBuffer workspace = place_bytes(plan.workspace_bytes(), *place, errors);
   const v1::LaunchArgs args = arguments(part, tensors, workspace, *place);
-  const auto expected_runs = static_cast<std::size_t>(
-      bench.options.seconds * 1e6 * options.gpus / tune::spread_of(bench.alone.times_us).median_us);
-  const std::size_t runs = std::clamp(expected_runs, kFewestRuns, kMostRuns);
-  for (std::size_t run = 0; run <= runs; ++run) {
-    all.arrive_and_wait();
-    const double time_us = time_launch_us(group, plan, args, *place, errors);
-    if (run > 0) bench.times_us[static_cast<std::size_t>(rank)].push_back(time_us);
-  }
+  const double sample_us = tune::spread_of(bench.alone.times.sample_us).median_us *
+                           static_cast<double>(bench.alone.launches);
+  const auto expected = static_cast<std::size_t>(bench.options.seconds * 1e6 * options.gpus /
+                                                 std::max(sample_us, 1.0));
+  const auto index = static_cast<std::size_t>(rank);
+  const RankLaunches launches{group, plan, args, *place, all};
+  bench.times[index] = time_launches(launches, std::clamp(expected, kFewestRuns, kMostRuns),
+                                     bench.alone.launches, errors);
+  bench.traces[index] = trace_launch(launches, errors);
   bench.differences[static_cast<std::size_t>(rank)].add(
       fetch(tensors.o, *place, errors.diagnostics), part_of(bench.alone.o, share.heads, share.q));
   errors.check();
@@ -242,21 +232,41 @@ void run_ranks(GroupBench& bench, const v1::Engine& first) {
   }
 }
 
-/// Of each launch the time of its slowest rank.
-std::vector<double> slowest(const std::vector<std::vector<double>>& times_us) {
-  std::vector<double> slowest = times_us.front();
-  for (const std::vector<double>& rank : times_us) {
+/// Of each sample the time of its slowest rank.
+std::vector<double> slowest(const std::vector<LaunchTimes>& ranks,
+                            std::vector<double> LaunchTimes::*kind) {
+  std::vector<double> slowest = ranks.front().*kind;
+  for (const LaunchTimes& rank : ranks) {
     for (std::size_t run = 0; run < slowest.size(); ++run)
-      slowest[run] = std::max(slowest[run], rank[run]);
+      slowest[run] = std::max(slowest[run], (rank.*kind)[run]);
   }
   return slowest;
 }
 
-ordered_json spread_json(const tune::Spread& spread, std::size_t runs) {
-  return {{"median_us", spread.median_us},
-          {"low_us", spread.low_us},
-          {"high_us", spread.high_us},
-          {"runs", runs}};
+ordered_json times_json(const std::vector<double>& sample_us, std::size_t launches,
+                        const std::vector<double>& single_us) {
+  const tune::Spread spread = tune::spread_of(sample_us);
+  return {{"median_us", spread.median_us}, {"low_us", spread.low_us},
+          {"high_us", spread.high_us},     {"runs", sample_us.size()},
+          {"launches", launches},          {"single_us", tune::spread_of(single_us).median_us}};
+}
+
+/// When each part of a launch began and ended on each rank.
+std::string print_traces(const std::vector<ordered_json>& traces, bool color) {
+  Table table{.head = {""}, .rows = {}};
+  for (std::size_t rank = 0; rank < traces.size(); ++rank)
+    table.head.push_back("rank " + std::to_string(rank));
+  std::size_t most = 0;
+  for (const ordered_json& trace : traces) most = std::max(most, trace.size());
+  for (std::size_t n = 0; n < most; ++n) {
+    std::vector<std::string> row = {""};
+    for (const ordered_json& trace : traces)
+      row.push_back(n < trace.size()
+                        ? trace[n][0].get<std::string>() + " " + print_time_us(trace[n][1])
+                        : "");
+    table.rows.push_back(std::move(row));
+  }
+  return most == 0 ? "" : "\nOne launch, behind others:\n" + print_table(table, color);
 }
 
 std::string number_text(const char* pattern, double value) {
@@ -266,8 +276,9 @@ std::string number_text(const char* pattern, double value) {
 }
 
 void report(GroupBench& bench) {
-  const std::vector<double> group_us = slowest(bench.times_us);
-  const tune::Spread alone = tune::spread_of(bench.alone.times_us);
+  const std::vector<double> group_us = slowest(bench.times, &LaunchTimes::sample_us);
+  const std::vector<double> single_us = slowest(bench.times, &LaunchTimes::single_us);
+  const tune::Spread alone = tune::spread_of(bench.alone.times.sample_us);
   const tune::Spread group = tune::spread_of(group_us);
   const double efficiency = alone.median_us / (group.median_us * bench.options.group.gpus);
   Difference difference;
@@ -283,8 +294,9 @@ void report(GroupBench& bench) {
   }
   ordered_json& document = bench.session.document;
   document["group"] = {{"ranks", bench.options.group.gpus},
-                       {"one", spread_json(alone, bench.alone.times_us.size())},
-                       {"all", spread_json(group, group_us.size())},
+                       {"one", times_json(bench.alone.times.sample_us, bench.alone.launches,
+                                          bench.alone.times.single_us)},
+                       {"all", times_json(group_us, bench.alone.launches, single_us)},
                        {"efficiency", efficiency},
                        {"sent_bytes", taken["sent_bytes_total"]},
                        {"least_bytes", taken["least_bytes_total"]},
@@ -293,6 +305,7 @@ void report(GroupBench& bench) {
                        {"same_bits", difference.equal},
                        {"relative_l1", difference.relative()},
                        {"largest_difference", difference.largest},
+                       {"trace", bench.traces},
                        {"plan", plan}};
   Table table{.head = {"", "median", "10 %", "90 %"}, .rows = {}};
   const auto add = [&](const std::string& name, const tune::Spread& time) {
@@ -303,11 +316,12 @@ void report(GroupBench& bench) {
   add("group", group);
   const bool color = bench.session.color_stdout();
   bench.session.print(
-      print_group_plan(plan, color) + "\n" + print_table(table, color) + "\n  Efficiency " +
-      number_text("%.3f", efficiency) + ", imbalance " +
-      number_text("%.1f %%", 100 * taken["imbalance"].get<double>()) + "\n  Sent       " +
-      print_bytes(taken["sent_bytes_total"].get<std::uint64_t>()) + ", the least is " +
-      print_bytes(taken["least_bytes_total"].get<std::uint64_t>()) + "\n  Results    " +
+      print_group_plan(plan, color) + "\n" + print_table(table, color) +
+      print_traces(bench.traces, color) + "\n  Efficiency " + number_text("%.3f", efficiency) +
+      ", imbalance " + number_text("%.1f %%", 100 * taken["imbalance"].get<double>()) +
+      "\n  Sent       " + print_bytes(taken["sent_bytes_total"].get<std::uint64_t>()) +
+      ", the least is " + print_bytes(taken["least_bytes_total"].get<std::uint64_t>()) +
+      "\n  Results    " +
       (difference.equal
            ? "the same bits as of one"
            : "relative L1 difference to one " + print_scientific(difference.relative())) +
@@ -329,7 +343,8 @@ void bench_group(const SpecDocument& document, const Inputs& inputs,
         static_cast<std::int32_t>(inputs.q.shape[0]), static_cast<std::int32_t>(inputs.q.shape[1]),
         static_cast<std::int32_t>(inputs.k.shape[1]), static_cast<std::int32_t>(inputs.q.shape[2]),
         static_cast<std::int32_t>(inputs.k.shape[2])};
-    bench.times_us.resize(ranks);
+    bench.times.resize(ranks);
+    bench.traces.resize(ranks);
     bench.differences.resize(ranks);
     bench.failures.resize(ranks);
     measure_alone(bench, first);

@@ -26,7 +26,10 @@ struct NcclConfig {
   unsigned magic = 0xcafebeef;
   unsigned version = 21700;
   int blocking = 0;  ///< calls return at once, so that a missing rank is an error and no hang
-  int cga_cluster_size = kUndefined, min_ctas = kUndefined, max_ctas = kUndefined;
+  /// No clusters: blocks of one have to find several SMs that are free at a time, and while kernels
+  /// that take all SMs follow each other there never are, whatever the priority.
+  int cga_cluster_size = 0;
+  int min_ctas = kUndefined, max_ctas = kUndefined;
   const char* net_name = nullptr;
   int split_share = kUndefined;
 };

@@ -175,7 +175,9 @@ void abandon(void* state, const std::string& reason) {
 
 bool has_entries(const Driver& driver, Diagnostics& diagnostics) {
   if (driver.cuMemcpyDtoDAsync != nullptr && driver.cuMemcpy2DAsync != nullptr &&
-      driver.cuStreamQuery != nullptr && driver.cuStreamIsCapturing != nullptr)
+      driver.cuStreamQuery != nullptr && driver.cuStreamIsCapturing != nullptr &&
+      driver.cuStreamWaitEvent != nullptr && driver.cuStreamCreateWithPriority != nullptr &&
+      driver.cuCtxGetStreamPriorityRange != nullptr)
     return true;
   Diagnostic d;
   d.code = Code::kNoDriver;

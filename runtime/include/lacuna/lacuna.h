@@ -412,8 +412,9 @@ LACUNA_API void lacuna_group_plan_destroy(lacuna_group_plan* plan);
 /* {ranks, rank, layout, scheme, because, link: {gb_per_s, origin}, kernel: {tflops, origin},
  *  one_gpu_us, efficiency, schemes: [{scheme, possible, reason}, or
  *  {scheme, possible, sent_bytes: [..], sent_bytes_total, least_bytes_total, pairs: [..],
- *  imbalance, launches, exchange_us, compute_us, total_us}]}; lists are of each rank. Valid while
- *  the plan lives. */
+ *  imbalance, launches, chunks, exchange_us, compute_us, total_us}], events: [..]}; lists are of
+ *  each rank. total_us is less than exchange_us and compute_us together where the exchange has
+ *  chunks, which come under attention. Valid while the plan lives. */
 LACUNA_API const char* lacuna_group_plan_json(const lacuna_group_plan* plan);
 /* Extents of this rank's tensors. */
 LACUNA_API lacuna_status lacuna_group_plan_shape(const lacuna_group_plan* plan,
@@ -422,9 +423,12 @@ LACUNA_API lacuna_status lacuna_group_plan_workspace_bytes(const lacuna_group_pl
                                                            size_t* bytes);
 
 /* (all) q, k, v, o and lse are this rank's; parameters are those of the whole problem, the same on
- * all ranks. No counts, tile_mask, selection or stage_events. Enqueues on `stream` without waiting
- * for it, except where NCCL connects; refused during stream capture. An error on one rank loses the
- * group: the others learn it at once (loopback) or when their time is up. */
+ * all ranks. counts are of the whole problem, too: a rank writes those of its tiles and leaves the
+ * others, so that the sum over ranks of what was zero is that of one GPU; the visited ones can be
+ * `work` of a later plan. No tile_mask or selection. stage_events: those of "events" in the plan's
+ * JSON, in its order (GPU only). Enqueues on `stream`, and on streams of the group's that it waits
+ * for, without waiting itself, except where NCCL connects; refused during stream capture. An error
+ * on one rank loses the group: the others learn it at once (loopback) or when their time is up. */
 LACUNA_API lacuna_status lacuna_group_launch(lacuna_group_plan* plan,
                                              const lacuna_launch_args* args);
 /* Waits until `stream` has run. Use it in place of cuStreamSynchronize: where a rank is lost, this

@@ -132,6 +132,7 @@ CUresult launch(const CUlaunchConfig* config, CUfunction function, void** parame
   const int n = fake.launch_count.fetch_add(1);
   if (n < FakeCuda::kLogCapacity) {
     fake.launches[n] = function;
+    fake.launch_streams[n] = config->stream;
     fake.grids[n] = config->grid_x;
     fake.overlapping[n] = config->attribute_count == 1 &&
                           config->attributes->id == kLaunchProgrammaticStreamSerialization &&
@@ -159,6 +160,15 @@ CUresult stream_create(CUstream* stream, unsigned) {
   *stream = reinterpret_cast<CUstream>(std::size_t{0x5000});
   return note("cuStreamCreate");
 }
+CUresult stream_create_with_priority(CUstream* stream, unsigned, int priority) {
+  *stream = fake_lane(priority);
+  return note("cuStreamCreateWithPriority");
+}
+CUresult priority_range(int* least, int* greatest) {
+  *least = 0, *greatest = -5;
+  return note("cuCtxGetStreamPriorityRange");
+}
+CUresult wait_event(CUstream, CUevent, unsigned) { return note("cuStreamWaitEvent"); }
 CUresult stream_call(CUstream) { return note("cuStream"); }
 CUresult allocate(CUdeviceptr* address, std::size_t bytes) {
   constexpr std::size_t kAlignment = 256;  // as the real one promises
@@ -244,6 +254,9 @@ const Entry kEntries[] = {
     {"cuLaunchKernelEx", reinterpret_cast<void*>(&launch)},
     {"cuTensorMapEncodeTiled", reinterpret_cast<void*>(&encode_map)},
     {"cuStreamCreate", reinterpret_cast<void*>(&stream_create)},
+    {"cuStreamCreateWithPriority", reinterpret_cast<void*>(&stream_create_with_priority)},
+    {"cuStreamWaitEvent", reinterpret_cast<void*>(&wait_event)},
+    {"cuCtxGetStreamPriorityRange", reinterpret_cast<void*>(&priority_range)},
     {"cuStreamDestroy", reinterpret_cast<void*>(&stream_call)},
     {"cuStreamSynchronize", reinterpret_cast<void*>(&stream_call)},
     {"cuMemAlloc", reinterpret_cast<void*>(&allocate)},

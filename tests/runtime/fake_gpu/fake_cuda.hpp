@@ -42,6 +42,7 @@ struct FakeCuda {
   std::atomic<int> launch_count{0};  ///< of all launches since it was set to 0
   CUfunction launches[kLogCapacity] = {};
   unsigned grids[kLogCapacity] = {};
+  CUstream launch_streams[kLogCapacity] = {};
   bool overlapping[kLogCapacity] = {};  ///< launches that may begin before the one ahead has ended
   std::atomic<int> event_count{0};      ///< recorded since it was set to 0
   CUevent events[kLogCapacity] = {};
@@ -55,6 +56,11 @@ extern "C" FakeCuda* fake_cuda();
 /// The primary context of a device, as the fake hands it out.
 inline CUcontext fake_primary(int device) {
   return reinterpret_cast<CUcontext>(std::size_t{0x1000} + static_cast<std::size_t>(device));
+}
+
+/// The stream of a priority: 0 to -5, the greatest.
+inline CUstream fake_lane(int priority) {
+  return reinterpret_cast<CUstream>(std::size_t{0x5100} - static_cast<std::size_t>(priority));
 }
 
 /// The n-th kernel found in a library.

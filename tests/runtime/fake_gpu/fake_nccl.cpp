@@ -74,7 +74,8 @@ FAKE NcclResult ncclCommCuDevice(NcclComm, int* device) {
 }
 FAKE NcclResult ncclGroupStart() { return note("ncclGroupStart"); }
 FAKE NcclResult ncclGroupEnd() { return note("ncclGroupEnd", begun()); }
-FAKE NcclResult ncclSend(const void*, std::size_t count, int, int peer, NcclComm, CUstream) {
+FAKE NcclResult ncclSend(const void*, std::size_t count, int, int peer, NcclComm, CUstream stream) {
+  state().stream = stream;
   return note(message("ncclSend", count, peer), state().send_result);
 }
 FAKE NcclResult ncclRecv(void*, std::size_t count, int, int peer, NcclComm, CUstream) {

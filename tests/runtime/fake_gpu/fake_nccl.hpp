@@ -19,6 +19,7 @@ struct FakeNccl {
 
   // What it saw.
   std::vector<std::string> calls;  ///< those of groups with their bytes and peer
+  CUstream stream = nullptr;       ///< of the last send
   group::NcclConfig config;
   int size = 1, rank = 0;
 

@@ -2,6 +2,8 @@
 // answer.
 #include "lacuna/group.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include "tests/runtime/fake_gpu/fake_nccl.hpp"
 #include "tests/runtime/fake_gpu/protocol.hpp"
 #include "tests/runtime/scoped_variable.hpp"
@@ -30,11 +32,12 @@ class GroupProtocol : public Protocol {
     Protocol::SetUp();
   }
 
-  Group group() {
+  Group group(double link_gb_s = 200) {
     const Engine e = engine("cuda:0");
     id_ = Group::unique_id(e);
     return Group::create(
-        e, {.rank = 0, .size = 2, .timeout_s = kTimeoutS, .link_gb_s = 200, .unique_id = &id_});
+        e,
+        {.rank = 0, .size = 2, .timeout_s = kTimeoutS, .link_gb_s = link_gb_s, .unique_id = &id_});
   }
   static GroupPlan plan(const Group& group, Layout layout = Layout::kContiguous,
                         Scheme scheme = Scheme::kGather) {
@@ -76,6 +79,7 @@ TEST_F(GroupProtocol, MakesACommunicatorThatDoesNotBlock) {
     EXPECT_EQ(nccl().config.magic, 0xcafebeefU);
     EXPECT_EQ(nccl().config.size, 48U);
     EXPECT_EQ(nccl().config.blocking, 0);
+    EXPECT_EQ(nccl().config.cga_cluster_size, 0) << "clusters find no place between our kernels";
     EXPECT_EQ(nccl().calls,
               (std::vector<std::string>{"ncclGetUniqueId", "ncclCommInitRankConfig 7"}));
   }
@@ -95,12 +99,55 @@ TEST_F(GroupProtocol, ExchangesInOneGroupAndLaunchesAfterIt) {
   for (int i = 0; i < 4; ++i) expected.push_back("ncclSend " + bytes + " peer 1");
   for (int i = 0; i < 4; ++i) expected.push_back("ncclRecv " + bytes + " peer 1");
   expected.push_back("ncclGroupEnd");
-  expected.insert(expected.end(), {"ncclGroupStart", "ncclGroupEnd"});  // no results travel
-  EXPECT_EQ(nccl().calls, expected);
-  EXPECT_EQ(count("cuMemcpyDtoDAsync"), 4) << "its own K and V of two heads";
+  EXPECT_EQ(nccl().calls, expected) << "no results travel";
+  EXPECT_EQ(count("cuMemcpy2DAsync"), 2) << "its own K and V, two heads in each";
+  EXPECT_EQ(count("cuMemcpyDtoDAsync"), 0);
   EXPECT_EQ(count("cuLaunchKernelEx"), 1);
   EXPECT_EQ(count("cuMemAlloc"), 0);
   EXPECT_EQ(count("cuStream"), 0) << "no launch waits for the stream";
+}
+
+/// A slow link: the first KV head comes alone, and the second one while it is computed.
+TEST_F(GroupProtocol, ExchangesInChunksOnAStreamOfTheHighestPriority) {
+  const Group made = group(/*link_gb_s=*/0.001);
+  const GroupPlan planned = plan(made);
+  LaunchArgs args = arguments(planned);
+  nccl().calls.clear();
+  forget();
+  planned.launch(args);
+  EXPECT_EQ(std::ranges::count(nccl().calls, "ncclGroupEnd"), 2);
+  EXPECT_EQ(nccl().calls[1], "ncclSend " + std::to_string(256 * 128 * 2) + " peer 1");
+  EXPECT_EQ(nccl().stream, fake_lane(-5));
+  ASSERT_EQ(count("cuLaunchKernelEx"), 2);
+  EXPECT_EQ(fake().launch_streams[0], static_cast<CUstream>(args.stream));
+  EXPECT_EQ(fake().launch_streams[1], fake_lane(0));
+  EXPECT_EQ(count("cuMemcpyDtoDAsync"), 4) << "a copy of K and one of V for each chunk";
+  EXPECT_EQ(count("cuStream"), 0) << "no launch waits for a stream";
+  EXPECT_EQ(count("cuMemAlloc") + count("cuEventCreate") + count("cuStreamCreateWithPriority"), 0);
+}
+
+TEST_F(GroupProtocol, RecordsTheEventsThatThePlanNames) {
+  const Group made = group(/*link_gb_s=*/0.001);
+  const GroupPlan planned = plan(made);
+  const auto names = nlohmann::json::parse(planned.json())["events"];
+  EXPECT_EQ(names, nlohmann::json({"begin", "inputs 0 begins", "inputs 0 ends", "inputs 1 begins",
+                                   "inputs 1 ends", "launch 0 begins", "launch 0 ends",
+                                   "launch 1 begins", "launch 1 ends", "end"}));
+  LaunchArgs args = arguments(planned);
+  for (std::size_t i = 0; i < names.size(); ++i)
+    args.stage_events.push_back(reinterpret_cast<void*>(std::size_t{0x7000} + i));
+  forget();
+  fake().event_count = 0;
+  planned.launch(args);
+  std::vector<void*> recorded;
+  for (int n = 0; n < fake().event_count; ++n) {
+    if (void* event = fake().events[n]; event >= reinterpret_cast<void*>(std::size_t{0x7000}))
+      recorded.push_back(event);
+  }
+  EXPECT_EQ(recorded, args.stage_events);
+  args.stage_events.pop_back();
+  EXPECT_NE(error_of([&] { planned.launch(args); }).find("stage_events: expected 10"),
+            std::string::npos);
 }
 
 TEST_F(GroupProtocol, LaunchesOnceForEachStripe) {

@@ -1,20 +1,27 @@
-"""Several GPUs: `lacuna bench --gpus` against one GPU, and what happens to a rank whose peer is killed."""
+"""Several GPUs: `lacuna bench --gpus` against one GPU, PyTorch's own ways, a rank that is killed, and the Python module."""
 
 import importlib.util
 import json
 import os
 import shutil
 import sys
+import time
 from pathlib import Path
 
-from .machine import ROOT, SPECS, keep, pick, sh
+from .machine import CARRY, ROOT, SPECS, keep, sh
 
 CAUSAL = '{"version": 1, "name": "causal", "attention": {"mask": "k <= q + n_k - n_q"}}'
-# Spec, tokens, what the ranks hold, further options. 32 query heads, 8 KV heads, head dim 128, bf16.
-POINTS = [("causal", 32768, "striped", ()), ("causal", 32768, "contiguous", ()), ("causal", 131072, "striped", ()),
-          ("causal", 131072, "contiguous", ()), ("causal", 131072, "heads", ()),
-          ("sparge-topk", 32768, "striped", ("--param", "ratio=0.25")), ("sparge-topk", 131072, "striped", ("--param", "ratio=0.25")),
-          ("cascade", 32768, "contiguous", ())]
+RATIO = ("--param", "ratio=0.25")
+# Spec, tokens, what the ranks hold, further options, the least efficiency that is asked of two GPUs of one host (None:
+# none). 32 query heads, 8 KV heads, head dim 128, bf16.
+POINTS = [("causal", 32768, "striped", (), 0.92), ("causal", 32768, "contiguous", (), 0.92),
+          ("causal", 32768, "contiguous", ("--scheme", "rows"), None), ("causal", 32768, "contiguous", ("--scheme", "heads"), None),
+          ("sparge-topk", 32768, "striped", RATIO, 0.70), ("cascade", 32768, "contiguous", (), 0.70)]
+LONG_POINTS = [("causal", 131072, "striped", (), 0.97), ("sparge-topk", 131072, "striped", RATIO, 0.85),
+               ("causal", 131072, "contiguous", (), 0.97), ("cascade", 131072, "contiguous", (), 0.85),
+               ("causal", 32768, "heads", (), None)]
+LAYER_POINTS = [("sparge-topk", "striped", RATIO), ("cascade", "contiguous", ())]
+MOST_IMBALANCE, MOST_SENT = 0.03, 1.05
 PLACES = ["created", "compiled", "planned", "launched", *(f"{milliseconds} ms" for milliseconds in range(5, 325, 20))]
 
 
@@ -31,39 +38,147 @@ def gpu_count():
     return len(sh(["nvidia-smi", "-L"]).stdout.strip().splitlines()) if shutil.which("nvidia-smi") else 0
 
 
-def step_group(run):
-    """Parallel efficiency, bytes and imbalance on all GPUs of this machine, from causal attention to predictors."""
-    gpus = 2 if run.device == "cpu" else gpu_count()
-    if gpus < 2:
-        return {"skipped": "one GPU"}
-    causal = run.out / "causal.json"
-    causal.write_text(CAUSAL)
-    rows = []
-    for name, tokens, layout, options in POINTS:
-        point = f"{name} {tokens} {layout}"
-        if not run.wants(point):
-            continue
-        spec = causal if name == "causal" else SPECS / f"{name}.json"
-        report = run.report("bench", spec, "--shape", f"h=32,h_kv=8,n={tokens}", "--gpus", gpus, "--layout", layout, *options,
-                            more_env={"LACUNA_NCCL_PATH": nccl_path()}, timeout_s=150)
-        group = report.get("group", {})
-        keep(rows, {"point": point, **pick(report, "device"), **{key: value for key, value in group.items() if key != "plan"},
-                    **({"link": group["plan"]["link"], "scheme": group["plan"]["scheme"]} if group else {})})
-    return rows
+class Parts:
+    """The parts of the step: each says what it found in a line of its own, whatever becomes of the others."""
+
+    def __init__(self, run):
+        self.run, self.results = run, {}
+        self.gpus = 2 if run.device == "cpu" else gpu_count()
+        self.env = dict(run.env, LACUNA_NCCL_PATH=nccl_path(), PYTHONDONTWRITEBYTECODE="1",
+                        PYTHONPATH=os.pathsep.join([str(CARRY / "python"), os.environ.get("PYTHONPATH", "")]))
+
+    def call(self, name, words, timeout_s):
+        begin = time.monotonic()
+        result = sh([sys.executable, *words], timeout_s=timeout_s, env=self.env, cwd=ROOT)
+        return result, {"part": name, "seconds": round(time.monotonic() - begin, 1)}
+
+    def tokens(self, count):
+        """On the CPU, where the steps are only shown, fewer."""
+        return count if self.run.device != "cpu" else count // 64
 
 
-def step_group_faults(run):
-    """Kills rank 1 in 20 places; the other rank has to end with an error within 10 s."""
-    if gpu_count() < 2:
-        return {"skipped": "one GPU"}
-    rows = []
-    for place in PLACES:
-        if not run.wants(place):
+def bench(parts, spec, tokens, layout, options, timeout_s):
+    """One `lacuna bench --gpus` as a row: times, traffic and what each rank did when."""
+    run = parts.run
+    path = SPECS / f"{spec}.json"
+    if spec == "causal":
+        path = run.out / "causal.json"
+        path.write_text(CAUSAL)
+    report = run.report("bench", path, "--shape", f"h=32,h_kv=8,n={tokens}", "--gpus", parts.gpus, "--layout", layout,
+                        "--seconds", "1", *options, more_env=parts.env, timeout_s=timeout_s)
+    if "group" not in report:
+        return report, None
+    group = report["group"]
+    chosen = next(row for row in group["plan"]["schemes"] if row["scheme"] == group["plan"]["scheme"])
+    facts = {"scheme": chosen["scheme"], "chunks": chosen["chunks"], "launches": chosen["launches"],
+             "ms": {name: [round(group[name][key] / 1e3, 3) for key in ("median_us", "low_us", "high_us", "single_us")]
+                    for name in ("one", "all")},
+             "planned_ms": round(chosen["total_us"] / 1e3, 3), "efficiency": round(group["efficiency"], 4),
+             "sent_over_least": round(group["sent_bytes"] / max(group["least_bytes"], 1), 4), "sent_bytes": group["sent_bytes"],
+             "imbalance": round(group["imbalance"], 4), "same_bits": group["same_bits"], "relative_l1": group["relative_l1"],
+             "link_gb_s": round(group["plan"]["link"]["gb_per_s"], 1), "workspace_mib": round(group["workspace_bytes"] / 2**20)}
+    return {**facts, "device": report["device"]}, group["trace"]
+
+
+def print_trace(trace):
+    """When each part of a launch began and ended on each rank, in us."""
+    for number, rank in enumerate(trace if trace and trace[0] else []):
+        print(f"   rank {number}: " + ", ".join(f"{what} {time_us:.0f}" for what, time_us in rank), flush=True)
+
+
+def table(parts, points, timeout_s):
+    rows = parts.results.setdefault("table", [])
+    for spec, tokens, layout, options, bar in points:
+        point = " ".join(["table", spec, str(tokens), layout, *options[1::2]])
+        if not parts.run.wants(point):
             continue
-        result = sh([sys.executable, ROOT / "tools/dev/gpu/group_drill.py", place, run.out], timeout_s=60,
-                    env={**run.env, "LACUNA_NCCL_PATH": nccl_path()}, cwd=ROOT)
+        row, trace = bench(parts, spec, parts.tokens(tokens), layout, options, timeout_s)
+        if trace is not None:
+            row["good"] = (bar is None or row["efficiency"] >= bar) and row["sent_over_least"] <= MOST_SENT
+        keep(rows, {"point": point, "bar": bar, **row})
+        print_trace(trace)
+        row["trace"] = trace
+
+
+def imbalance(parts, timeout_s):
+    """Work dealt by the tiles that a layer's own queries and keys visit."""
+    rows = parts.results.setdefault("layer", [])
+    for sample in parts.run.samples[-1:]:
+        tokens = int(sample.stem.rsplit("-", 1)[-1].removesuffix("k")) * 1024
+        for spec, layout, options in LAYER_POINTS:
+            for scheme in ("auto", "rows", "heads"):
+                point = f"layer {spec} {layout} {scheme}"
+                if not parts.run.wants(point):
+                    continue
+                row, _ = bench(parts, spec, tokens, layout, (*options, "--values", str(sample), "--scheme", scheme), timeout_s)
+                row["good"] = row.get("imbalance", 1) <= MOST_IMBALANCE or "no such scheme" in row.get("error", "")
+                keep(rows, {"point": point, "sample": sample.name, **row})
+
+
+def peers(parts, timeout_s):
+    """runtime/examples/context_parallel.py: PyTorch's gathered keys and its context parallel in the same run."""
+    rows = parts.results.setdefault("peers", [])
+    for name, options in (("peers causal 32768", ()), ("peers sparge-topk 32768", ("--spec", "sparge-topk", "--param", "ratio=0.25"))):
+        if not parts.run.wants(name):
+            continue
+        start = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(parts.gpus)]
+        words = [*start, "runtime/examples/context_parallel.py", *options, "--json", "--tokens", str(parts.tokens(32768))]
+        if parts.run.device == "cpu":
+            words = words[len(start):] + ["--backend", "loopback", "--heads", "4", "--heads-kv", "2", "--repeats", "2"]
+        result, row = parts.call(name, words, timeout_s)
         try:
-            keep(rows, {"place": place, **json.loads(result.stdout.strip().splitlines()[-1])})
-        except (ValueError, IndexError):
-            keep(rows, {"place": place, "exit": result.returncode, "error": (result.stdout + result.stderr)[-500:]})
-    return {"good": sum(row.get("good", False) for row in rows), "of": len(rows), "rows": rows}
+            report = json.loads(result.stdout.strip().splitlines()[-1])
+            times = report["time_ms"]
+            row |= {"time_ms": times, "rel_l1": report["rel_l1"], "exit": result.returncode,
+                    "good": result.returncode == 0 and all(times["group"] < times[peer] for peer in times if peer != "group")}
+            row["said"] = [line for line in result.stdout.splitlines() if "context parallel:" in line]
+        except (ValueError, IndexError, KeyError):
+            row |= {"exit": result.returncode, "good": False, "error": (result.stdout + result.stderr)[-700:]}
+        keep(rows, row)
+
+
+def drill(parts, timeout_s):
+    """Kills rank 1 in 20 places; the other rank has to end with an error within 10 s."""
+    places = [place for place in PLACES if parts.run.wants(f"drill {place}")]
+    if parts.run.device == "cpu" or not places:
+        return
+    rows = parts.results.setdefault("drill", [])
+    result, whole = parts.call("drill", ["tools/dev/gpu/group_drill.py", parts.run.out, *places], timeout_s)
+    for line in result.stdout.splitlines():
+        if line.startswith("{"):
+            row = json.loads(line)
+            keep(rows, {"part": f"drill {row['place']}", **row})
+    if missing := places[len(rows):]:
+        keep(rows, {**whole, "good": False, "missing": missing, "error": (result.stdout + result.stderr)[-700:]})
+
+
+def python_tests(parts, timeout_s):
+    if not parts.run.wants("tests"):
+        return
+    words = ["-m", "pytest", "-p", "no:cacheprovider", "-q", "-rfs", "runtime/python/tests/test_group.py",
+             "runtime/python/tests/test_torch_group.py"]
+    result, row = parts.call("tests", words, timeout_s)
+    lines = result.stdout.strip().splitlines()
+    row |= {"exit": result.returncode, "good": result.returncode == 0, "said": lines[-1] if lines else result.stderr[-300:]}
+    keep(parts.results.setdefault("tests", []), row)
+    if result.returncode:
+        print((result.stdout + result.stderr)[-4000:], flush=True)
+
+
+def step_group(run):
+    """On all GPUs of this machine: efficiency, bytes, what each rank does when; PyTorch's ways; a rank that is killed in
+    20 places; balance on a layer; the tests of the Python module. Parts for --only: table, peers, drill, layer, tests."""
+    parts = Parts(run)
+    if parts.gpus < 2:
+        return {"skipped": "one GPU"}
+    table(parts, POINTS, 60)
+    peers(parts, 60)
+    drill(parts, 200)
+    table(parts, LONG_POINTS[:2], 90)
+    imbalance(parts, 40)
+    python_tests(parts, 120)
+    table(parts, LONG_POINTS[2:], 90)
+    rows = [row for part in parts.results.values() for row in part]
+    failed = [row.get("point") or row["part"] for row in rows if row.get("good") is not True]
+    print(f"group: {len(rows) - len(failed)} of {len(rows)} as asked" + "".join(f"\n  not: {name}" for name in failed), flush=True)
+    return {"good": len(rows) - len(failed), "of": len(rows), "not": failed, **parts.results}

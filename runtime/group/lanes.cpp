@@ -1,0 +1,51 @@
+#include "runtime/group/lanes.hpp"
+
+namespace lacuna::group {
+
+Lanes::~Lanes() {
+  if (device == nullptr) return;
+  const ContextScope scope(*device);
+  const auto destroy = [this](CUstream stream) {
+    if (stream != nullptr) device->driver->cuStreamDestroy(stream);
+  };
+  destroy(exchange);
+  for (CUstream stream : more) destroy(stream);
+}
+
+std::shared_ptr<Lanes> make_lanes(std::shared_ptr<const Device> device, Diagnostics& diagnostics) {
+  auto lanes = std::make_shared<Lanes>();
+  const Driver& driver = *device->driver;
+  lanes->device = device;
+  const ContextScope scope(*device);
+  int least = 0, greatest = 0;
+  const auto make = [&](CUstream& stream, int priority) {
+    return check_driver(driver,
+                        driver.cuStreamCreateWithPriority(&stream, kStreamNonBlocking, priority),
+                        "creating a stream", diagnostics);
+  };
+  bool made = check_driver(driver, driver.cuCtxGetStreamPriorityRange(&least, &greatest),
+                           "cuCtxGetStreamPriorityRange", diagnostics) &&
+              make(lanes->exchange, greatest);
+  for (CUstream& stream : lanes->more) made = made && make(stream, least);
+  return made ? lanes : nullptr;
+}
+
+Signals::Signals(std::shared_ptr<const Device> device, std::size_t count, Diagnostics& diagnostics)
+    : device_(std::move(device)) {
+  const ContextScope scope(*device_);
+  const Driver& driver = *device_->driver;
+  CUevent event = nullptr;
+  while (events_.size() < count &&
+         check_driver(driver, driver.cuEventCreate(&event, kEventDisableTiming),
+                      "creating an event", diagnostics)) {
+    events_.push_back(event);
+  }
+}
+
+Signals::~Signals() {
+  if (device_ == nullptr) return;
+  const ContextScope scope(*device_);
+  for (CUevent event : events_) device_->driver->cuEventDestroy(event);
+}
+
+}  // namespace lacuna::group

@@ -1,0 +1,58 @@
+// The streams of a launch of a group, and what waits for what. On the CPU there are none: what is
+// called is done on return, in the same order.
+//
+//   caller's stream   fork | own copies | launch 0 ...                              | join
+//   other lanes            |            | launch 1 ... | launch 2 ... | launch 3 ...
+//   exchange          messages 0 | messages 1 | ...                | results 0 | ...|
+//
+// Launches take turns on the lanes, so that the blocks of one begin where those of others end, and
+// begin in their order: each waits for the one before it to be free to begin. The
+// exchange has the highest priority: its few blocks are the first on SMs that become free.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "runtime/cuda/driver.hpp"
+
+namespace lacuna::group {
+
+/// The caller's stream and those of Lanes::more. A launch waits for the one this many before it:
+/// with few lanes the last tiles of a launch would keep SMs idle that short ones between have left.
+inline constexpr std::size_t kLanes = 8;
+
+/// Of a group; used by one launch after the other.
+struct Lanes {
+  std::shared_ptr<const Device> device;
+  CUstream exchange = nullptr;
+  std::array<CUstream, kLanes - 1> more{};
+
+  Lanes() = default;
+  Lanes(const Lanes&) = delete;
+  Lanes& operator=(const Lanes&) = delete;
+  ~Lanes();
+};
+
+/// Null with diagnostics.
+std::shared_ptr<Lanes> make_lanes(std::shared_ptr<const Device> device, Diagnostics& diagnostics);
+
+/// Events without times, of a plan.
+class Signals {
+ public:
+  Signals() = default;
+  Signals(std::shared_ptr<const Device> device, std::size_t count, Diagnostics& diagnostics);
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+  Signals(Signals&& other) noexcept = default;
+  Signals& operator=(Signals&& other) noexcept = default;
+  ~Signals();
+
+  CUevent operator[](std::size_t index) const { return events_[index]; }
+
+ private:
+  std::shared_ptr<const Device> device_;
+  std::vector<CUevent> events_;
+};
+
+}  // namespace lacuna::group
