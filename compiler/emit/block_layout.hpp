@@ -7,6 +7,7 @@
 //     SequenceArgs sequences;  // of a batch of sequences
 //     SequenceSchedule batch_schedule;  // the same, of the wgmma family
 //     PredictArgs predict;  // where a program has stages besides attend
+//     BranchArgs branch;    // where a spec has branches
 //     Param<...> param_x; ...
 //   };
 //
@@ -55,6 +56,7 @@ std::span<const BlockMember> split_members();           ///< lacuna::SplitArgs
 std::span<const BlockMember> sequence_members();        ///< lacuna::SequenceArgs
 std::span<const BlockMember> batch_schedule_members();  ///< lacuna::SequenceSchedule
 std::span<const BlockMember> predict_members();         ///< lacuna::PredictArgs
+std::span<const BlockMember> branch_members();          ///< lacuna::BranchArgs
 
 std::uint32_t field_bytes(FieldKind kind);
 
@@ -70,6 +72,7 @@ std::uint32_t split_offset(BlockParts parts);
 std::uint32_t sequence_offset(BlockParts parts);
 std::uint32_t batch_schedule_offset(BlockParts parts);
 std::uint32_t predict_offset(BlockParts parts);
+std::uint32_t branch_offset(BlockParts parts);
 std::uint32_t params_offset(BlockParts parts);
 /// sizeof(Args) of a program.
 std::uint32_t args_bytes(const Program& program, BlockParts parts);

@@ -55,6 +55,7 @@ struct BlockParts {
   bool split = false;
   bool sequences = false;
   bool predict = false;
+  bool branch = false;  ///< of several
 };
 
 }  // namespace lacuna
