@@ -15,7 +15,8 @@ struct GeneratedSpec {
   std::string dtype;
   std::string arch;  ///< whose family of attend it is: sm_100a, mma; sm_90a, wgmma
   const std::vector<emulation::NamedKernel>* kernels;
-  std::string batch;  ///< "uniform", "sequences", "pages"
+  std::string batch;   ///< "uniform", "sequences", "pages"
+  std::string branch;  ///< of a spec with branches; else empty
 };
 
 const std::vector<GeneratedSpec>& generated_specs();
