@@ -29,7 +29,9 @@ const Argument* argument_of(const LoweredPlan& lowered, std::string_view member)
 double constant_of(const Program& program, std::string_view member) {
   if (member == "scale") return static_cast<double>(attend_of(program).scale);
   if (member == "workspace_bytes") return kWorkspaceUnitBytes;
-  return member.starts_with("lse") ? 1 : program.head_dim;
+  if (member.starts_with("lse")) return 1;
+  const bool is_value = member.starts_with("v.") || member.starts_with("o.");
+  return is_value ? value_dim(program) : program.head_dim;
 }
 
 /// Does a kernel read or write the caller's tensor of this member?
@@ -157,6 +159,7 @@ std::vector<ArgField> bind_arguments(const Plan& plan, const LoweredPlan& lowere
     add(lay_out(batch_schedule_members(), batch_schedule_offset(parts)));
   if (parts.predict) add(lay_out(predict_members(), predict_offset(parts)), true);
   if (parts.kv_scales) add(lay_out(kv_scale_members(), kv_scale_offset(parts)));
+  if (parts.branch) add(lay_out(branch_members(), branch_offset(parts)));
   std::uint32_t end = params_offset(parts);
   const std::vector<ParamSpec>& params = plan.program.params;
   for (std::size_t p = 0; p < params.size(); ++p) {

@@ -22,6 +22,11 @@ constexpr BlockMember kSplitMembers[] = {
     {"partial_lse", FieldKind::kPointer, FieldSource::kWorkspace},
 };
 
+constexpr BlockMember kBranchMembers[] = {
+    {"sum_o", FieldKind::kPointer, FieldSource::kWorkspace},
+    {"sum_lse", FieldKind::kPointer, FieldSource::kWorkspace},
+};
+
 constexpr BlockMember kSequenceMembers[] = {
     {"q_begin", FieldKind::kPointer, FieldSource::kTensorData,
      static_cast<int>(TensorRole::kQBegin)},
@@ -81,6 +86,7 @@ std::uint32_t round_up(std::uint32_t offset, std::uint32_t alignment) {
 std::span<const BlockMap> attend_maps() { return kMaps; }
 std::span<const BlockMember> schedule_members() { return kScheduleMembers; }
 std::span<const BlockMember> split_members() { return kSplitMembers; }
+std::span<const BlockMember> branch_members() { return kBranchMembers; }
 std::span<const BlockMember> sequence_members() { return kSequenceMembers; }
 std::span<const BlockMember> kv_scale_members() { return kKvScaleMembers; }
 std::span<const BlockMember> batch_schedule_members() { return kBatchScheduleMembers; }
@@ -151,8 +157,12 @@ std::uint32_t kv_scale_offset(BlockParts parts) {
   return predict_offset(parts) + (parts.predict ? block_bytes(predict_members()) : 0);
 }
 
-std::uint32_t params_offset(BlockParts parts) {
+std::uint32_t branch_offset(BlockParts parts) {
   return kv_scale_offset(parts) + (parts.kv_scales ? block_bytes(kv_scale_members()) : 0);
+}
+
+std::uint32_t params_offset(BlockParts parts) {
+  return branch_offset(parts) + (parts.branch ? block_bytes(branch_members()) : 0);
 }
 
 std::uint32_t args_bytes(const Program& program, BlockParts parts) {

@@ -8,6 +8,7 @@
 //     SequenceSchedule batch_schedule;  // the same, of the wgmma family
 //     PredictArgs predict;  // where a program has stages besides attend
 //     KvScaleArgs kv_scales;  // of keys and values of e4m3
+//     BranchArgs branch;    // where a spec has branches
 //     Param<...> param_x; ...
 //   };
 //
@@ -57,6 +58,7 @@ std::span<const BlockMember> sequence_members();        ///< lacuna::SequenceArg
 std::span<const BlockMember> batch_schedule_members();  ///< lacuna::SequenceSchedule
 std::span<const BlockMember> predict_members();         ///< lacuna::PredictArgs
 std::span<const BlockMember> kv_scale_members();        ///< lacuna::KvScaleArgs
+std::span<const BlockMember> branch_members();          ///< lacuna::BranchArgs
 
 std::uint32_t field_bytes(FieldKind kind);
 
@@ -73,6 +75,7 @@ std::uint32_t sequence_offset(BlockParts parts);
 std::uint32_t batch_schedule_offset(BlockParts parts);
 std::uint32_t predict_offset(BlockParts parts);
 std::uint32_t kv_scale_offset(BlockParts parts);
+std::uint32_t branch_offset(BlockParts parts);
 std::uint32_t params_offset(BlockParts parts);
 /// sizeof(Args) of a program.
 std::uint32_t args_bytes(const Program& program, BlockParts parts);

@@ -93,6 +93,7 @@ void write_args(CudaWriter& out, const Program& program, BlockParts parts) {
   if (parts.sequences && parts.wgmma) out.line("  lacuna::SequenceSchedule batch_schedule;");
   if (parts.predict) out.line("  lacuna::PredictArgs predict;");
   if (parts.kv_scales) out.line("  lacuna::KvScaleArgs kv_scales;");
+  if (parts.branch) out.line("  lacuna::BranchArgs branch;");
   for (const ParamSpec& param : program.params) {
     const bool is_wide = param_kind(param.symbol) == FieldKind::kWideParam;
     out.line("  lacuna::Param<" +
@@ -110,6 +111,7 @@ void write_args(CudaWriter& out, const Program& program, BlockParts parts) {
   if (parts.sequences && parts.wgmma)
     assert_offsets(out, "SequenceSchedule", batch_schedule_members(), {"arrivals", "sm_count"});
   if (parts.kv_scales) assert_offsets(out, "KvScaleArgs", kv_scale_members(), {"values_stride_h"});
+  if (parts.branch) assert_offsets(out, "BranchArgs", branch_members(), {"sum_lse"});
   if (!parts.predict) return;
   assert_offsets(
       out, "PredictArgs", predict_members(),
@@ -158,6 +160,7 @@ void write_shared_includes(CudaWriter& out, BlockParts parts) {
   if (parts.sequences) write_include(out, "args/sequence_args.cuh");
   if (parts.predict) write_include(out, "args/predict_args.cuh");
   if (parts.kv_scales) write_include(out, "args/kv_scale_args.cuh");
+  if (parts.branch) write_include(out, "args/branch_args.cuh");
   if (parts.wgmma) write_include(out, "pipeline/work_tile_schedule.cuh");
 }
 

@@ -246,6 +246,16 @@ void write_attend_hooks(CudaWriter& out, const Attend& attend) {
              cuda_text(attend.sink, ""));
 }
 
+void write_branch_hooks(CudaWriter& out, const Program& program) {
+  if (find_op<Means>(program) != nullptr)
+    write_hook(out, "int key_tokens(const Args& args)", "/means",
+               "args.param_" + std::string(kTokensParam) + ".value");
+  const auto* merge = find_op<MergeBranch>(program);
+  if (merge == nullptr || merge->weight.empty()) return;
+  write_hook(out, "float branch_weight(const Args& args, int q, int h, int b)", "/weight",
+             cuda_text(merge->weight, ""));
+}
+
 void write_gate_hooks(CudaWriter& out, const std::optional<Gate>& gate) {
   const Gate given = gate.value_or(Gate{});
   const RowText skip = row_text(given.skip, "skip", kTileVariables, "false");
@@ -335,6 +345,7 @@ void write_hooks(CudaWriter& out, const Plan& plan) {
   out.line("struct Hooks {");
   write_attend_hooks(out, attend);
   write_gate_hooks(out, attend.gate);
+  write_branch_hooks(out, plan.program);
   if (!steps.empty()) write_step_hooks(out, plan, steps.back());
   out.generated_line("};");
   if (steps.size() < 2) return;

@@ -116,6 +116,7 @@ enum class Site : std::uint8_t {
   kKeep,         ///< predictor.keep: tile (i, j) and its estimates -> bool
   kGate,         ///< gate.skip, gate.exempt: (tile_max, gap) and tile indices -> bool
   kSink,         ///< attention.sink: (q, h, b) -> f32
+  kWeight,       ///< branches[N].weight: (q, h, b) -> f32
   kTile,         ///< derived from a mask by interval analysis: tile bounds -> bool
   kLaunch,       ///< LaunchProgram: shape, device -> i32
 };

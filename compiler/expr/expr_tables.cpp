@@ -86,6 +86,8 @@ constexpr std::array kSites = std::to_array<SiteInfo>({
      kIndices | bits(Variable::kTileMax, Variable::kGap)},
     {Site::kSink, "attention.sink", kF32, "the logit of query token q that has no key",
      kEntry | bits(Variable::kQ, Variable::kNQ, Variable::kNK)},
+    {Site::kWeight, "branches.weight", kF32, "what a branch's output of query token q counts",
+     kEntry | bits(Variable::kQ, Variable::kNQ, Variable::kNK)},
     {Site::kTile, "tile", kBool, "a property of the tile, derived from attention.mask",
      kBounds | kEntry},
     {Site::kLaunch, "launch", kI32, "a size or count that a launch needs",

@@ -6,6 +6,8 @@ namespace lacuna {
 bool operator==(const Input& a, const Input& b) { return equal_fields(a, b); }
 bool operator==(const Permute& a, const Permute& b) { return equal_fields(a, b); }
 bool operator==(const Unpermute& a, const Unpermute& b) { return equal_fields(a, b); }
+bool operator==(const Means& a, const Means& b) { return equal_fields(a, b); }
+bool operator==(const MergeBranch& a, const MergeBranch& b) { return equal_fields(a, b); }
 bool operator==(const Smooth& a, const Smooth& b) { return equal_fields(a, b); }
 bool operator==(const Summarise& a, const Summarise& b) { return equal_fields(a, b); }
 bool operator==(const Similarity& a, const Similarity& b) { return equal_fields(a, b); }

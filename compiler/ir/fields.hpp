@@ -77,6 +77,24 @@ struct Fields<Unpermute> {
 };
 
 template <>
+struct Fields<Means> {
+  static constexpr std::string_view name = "means";
+  static constexpr auto table =
+      std::tuple{Operand<Means>{"x", &Means::x}, Attribute{"tokens", &Means::tokens}};
+};
+
+template <>
+struct Fields<MergeBranch> {
+  static constexpr std::string_view name = "merge_branch";
+  static constexpr auto table = std::tuple{Operand<MergeBranch>{"o", &MergeBranch::o},
+                                           Operand<MergeBranch>{"lse", &MergeBranch::lse, false},
+                                           Attribute{"index", &MergeBranch::index},
+                                           Attribute{"count", &MergeBranch::count},
+                                           Formula{"weight", &MergeBranch::weight, Site::kWeight},
+                                           Attribute{"lse_base", &MergeBranch::lse_base}};
+};
+
+template <>
 struct Fields<Smooth> {
   static constexpr std::string_view name = "smooth";
   static constexpr auto table = std::tuple{Operand<Smooth>{"x", &Smooth::x}};

@@ -80,6 +80,8 @@ std::string_view name_of(Dim dim) {
       return "k_groups";
     case Dim::kBounds:
       return "bounds";
+    case Dim::kNTokens:
+      return "n_tokens";
   }
   return "";
 }

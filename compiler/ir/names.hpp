@@ -26,7 +26,7 @@ template <>
 inline constexpr auto kAll<Dim> = std::array{
     Dim::kBatch,  Dim::kHeads,  Dim::kHeadsKv,  Dim::kNQ,         Dim::kNK,         Dim::kHeadDim,
     Dim::kQTiles, Dim::kKTiles, Dim::kCapacity, Dim::kKeepQTiles, Dim::kKeepKTiles, Dim::kKeepWords,
-    Dim::kQCells, Dim::kKCells, Dim::kQGroups,  Dim::kKGroups,    Dim::kBounds};
+    Dim::kQCells, Dim::kKCells, Dim::kQGroups,  Dim::kKGroups,    Dim::kBounds,     Dim::kNTokens};
 template <>
 inline constexpr auto kAll<DType> = std::array{DType::kBF16, DType::kF16, DType::kF32};
 template <>

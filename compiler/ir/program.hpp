@@ -42,6 +42,7 @@ enum class Dim : std::uint8_t {
   kQGroups,     ///< quantisation groups along the query tokens
   kKGroups,     ///< ... and the key tokens
   kBounds,      ///< 2 * head_dim: the smallest of each element, then the largest
+  kNTokens,     ///< key tokens, where kNK counts means of them
 };
 
 struct ValueType {
@@ -80,6 +81,16 @@ struct Permute {
   int x = -1, order = -1;
 };
 bool operator==(const Permute& a, const Permute& b);
+
+/// Means of each `tokens` neighbouring tokens of k or v, the last one of those that are left;
+/// summed in f32, in the element type: [batch, heads_kv, n_k, d] of [batch, heads_kv, n_tokens, d].
+/// In the whole program n_k is the number of means, and the parameter kTokensParam that of the
+/// tokens.
+struct Means {
+  int x = -1;
+  int tokens = 0;
+};
+bool operator==(const Means& a, const Means& b);
 
 /// The mean over all tokens, per batch entry and head, in f32: [batch, heads(_kv), d]. What
 /// smoothing subtracts: ops that read x smoothed take it as `mean`. What is not finite counts as 0:
@@ -239,6 +250,23 @@ struct Unpermute {
 };
 bool operator==(const Unpermute& a, const Unpermute& b);
 
+/// Results of attend as those of branch `index` of `count`, whose programs run one after the other:
+/// each adds its o to a sum, f32 [batch, heads, n_q, d], which the first one makes and the last one
+/// hands to the caller. Results: the sum, in the last branch o; and without `weight` the lse of all
+/// branches so far.
+///   weight:  sum = sum of weight(q, h, b) * o
+///   without: sum = sum of exp(lse_branch - lse) * o, lse = log sum of exp(lse_branch): as if one
+///            softmax had run over the keys of all; where all lse are -inf, the sum is 0
+struct MergeBranch {
+  int o = -1, lse = -1;  ///< lse: without weight
+  int index = 0, count = 0;
+  Expr weight;
+  LseBase lse_base = LseBase::kE;  ///< of the last result
+  bool is_first() const { return index == 0; }
+  bool is_last() const { return index == count - 1; }
+};
+bool operator==(const MergeBranch& a, const MergeBranch& b);
+
 /// Online-softmax attention over the visited tiles of each work tile.
 /// Visited: tiles of `list_indices` if given, else those the classifier does not find empty.
 /// Results: o, and lse if wanted. Empty row: o = 0, lse = -inf.
@@ -278,7 +306,7 @@ struct Attend {
 bool operator==(const Attend& a, const Attend& b);
 
 using Op = std::variant<Input, Permute, Smooth, Summarise, Similarity, Quantise, QuantiseValues,
-                        Project, Estimate, Select, Compact, Attend, Unpermute>;
+                        Project, Estimate, Select, Compact, Attend, Unpermute, Means, MergeBranch>;
 
 struct Value {
   std::string name;  ///< without the %

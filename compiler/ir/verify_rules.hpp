@@ -21,6 +21,8 @@ struct OpRule {
 std::span<const OpRule<Input>> rules_of(const Input*);
 std::span<const OpRule<Permute>> rules_of(const Permute*);
 std::span<const OpRule<Unpermute>> rules_of(const Unpermute*);
+std::span<const OpRule<Means>> rules_of(const Means*);
+std::span<const OpRule<MergeBranch>> rules_of(const MergeBranch*);
 std::span<const OpRule<Smooth>> rules_of(const Smooth*);
 std::span<const OpRule<Summarise>> rules_of(const Summarise*);
 std::span<const OpRule<Similarity>> rules_of(const Similarity*);

@@ -1,4 +1,5 @@
 // Rules of the ops that make something of the tensors: inputs, order, means, summaries, integers.
+#include <algorithm>
 #include <cmath>
 
 #include "compiler/ir/names.hpp"
@@ -14,7 +15,10 @@ constexpr OpRule<Input> kInput[] = {
      }},
     {"an input defines one value, whose type follows from the input's name",
      [](const Program& p, const Node& node, const Input& input) {
-       return defines(p, node, {input_type(input.name, p.dtype)});
+       ValueType type = input_type(input.name, p.dtype);
+       if (find_op<Means>(p) != nullptr && (input.name == "k" || input.name == "v"))
+         std::ranges::replace(type.shape, Dim::kNK, Dim::kNTokens);
+       return defines(p, node, {type});
      }},
 };
 
@@ -41,6 +45,53 @@ constexpr OpRule<Unpermute> kUnpermute[] = {
      }},
     {"order is the input of this name",
      [](const Program& p, const Node&, const Unpermute& op) { return is_order(p, op.order); }},
+};
+
+bool has_tokens_param(const Program& program) {
+  return std::ranges::any_of(program.params, [](const ParamSpec& param) {
+    return param.symbol.name == kTokensParam && param.symbol.type == ExprType::kI32 &&
+           param.symbol.shape.empty();
+  });
+}
+
+constexpr OpRule<Means> kMeans[] = {
+    {"means are of the inputs k and v, 2 to 1024 tokens each",
+     [](const Program& p, const Node&, const Means& op) {
+       const auto* input = defined_by<Input>(p, op.x);
+       return input != nullptr && (input->name == "k" || input->name == "v") && op.tokens >= 2 &&
+              op.tokens <= kMostMeanTokens;
+     }},
+    {"the number of tokens is the i32 parameter n_tokens, a scalar",
+     [](const Program& p, const Node&, const Means&) { return has_tokens_param(p); }},
+    {"means defines rows of x's type, n_k of them",
+     [](const Program& p, const Node& node, const Means& op) {
+       const Element element = type_of(p, op.x).element;
+       return defines(p, node, {{element, {Dim::kBatch, Dim::kHeadsKv, Dim::kNK, Dim::kHeadDim}}});
+     }},
+};
+
+constexpr OpRule<MergeBranch> kMergeBranch[] = {
+    {"the results of attend are merged: o, and its lse where there is no weight",
+     [](const Program& p, const Node&, const MergeBranch& op) {
+       const bool has_lse = defined_by<Attend>(p, op.lse, 1) != nullptr;
+       return defined_by<Attend>(p, op.o, 0) && has_lse == op.weight.empty() &&
+              (op.lse < 0) != op.weight.empty();
+     }},
+    {"there are 2 to 4 branches, and index is one of them",
+     [](const Program&, const Node&, const MergeBranch& op) {
+       return op.count >= 2 && op.count <= static_cast<int>(kMostBranches) && op.index >= 0 &&
+              op.index < op.count;
+     }},
+    {"weight yields f32 and reads the program's parameters",
+     [](const Program& p, const Node&, const MergeBranch& op) {
+       return yields(op.weight, ExprType::kF32) && reads_program_parameters(p, op.weight);
+     }},
+    {"merge_branch defines o, f32 but in the last branch, and without weight lse",
+     [](const Program& p, const Node& node, const MergeBranch& op) {
+       ValueType o = type_of(p, op.o);
+       if (!op.is_last()) o.element = Element::kF32;
+       return op.weight.empty() ? defines(p, node, {o, type_of(p, op.lse)}) : defines(p, node, {o});
+     }},
 };
 
 constexpr std::string_view kTokensWords = "x is q or k, as it is or permuted";
@@ -175,6 +226,8 @@ constexpr OpRule<Project> kProject[] = {
 std::span<const OpRule<Input>> rules_of(const Input*) { return kInput; }
 std::span<const OpRule<Permute>> rules_of(const Permute*) { return kPermute; }
 std::span<const OpRule<Unpermute>> rules_of(const Unpermute*) { return kUnpermute; }
+std::span<const OpRule<Means>> rules_of(const Means*) { return kMeans; }
+std::span<const OpRule<MergeBranch>> rules_of(const MergeBranch*) { return kMergeBranch; }
 std::span<const OpRule<Smooth>> rules_of(const Smooth*) { return kSmooth; }
 std::span<const OpRule<Summarise>> rules_of(const Summarise*) { return kSummarise; }
 std::span<const OpRule<Similarity>> rules_of(const Similarity*) { return kSimilarity; }

@@ -60,6 +60,7 @@ struct BlockParts {
   bool sequences = false;
   bool predict = false;
   bool kv_scales = false;
+  bool branch = false;  ///< of several
 };
 
 }  // namespace lacuna

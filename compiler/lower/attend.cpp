@@ -158,6 +158,10 @@ std::vector<Slot> attend_slots(const Plan& plan, const ShapeExpr& grid) {
     slots.push_back({"ordered_o", units(heads, "n_q", head_dim * kElementBytes)});
     if (attend.lse) slots.push_back({"ordered_lse", units(heads, "n_q", kWordBytes)});
   }
+  if (const auto* merge = find_op<MergeBranch>(plan.program)) {
+    slots.push_back({"branch_o", units(heads, "n_q", head_dim * kElementBytes)});
+    if (merge->weight.empty()) slots.push_back({"branch_lse", units(heads, "n_q", kWordBytes)});
+  }
   if (gathers(plan) && !is_wgmma(plan))  // which expands columns in shared memory
     slots.push_back(
         {"gathered", units("(" + grid.expr + ")", padded_length(Tensor::kK), kWordBytes)});

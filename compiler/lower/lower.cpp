@@ -9,9 +9,9 @@ namespace {
 
 /// In launch order.
 constexpr Kernels (*kLowerings[])(const Plan&) = {
-    lower_permute,        lower_statistics, lower_prepare,  lower_bounds,
-    lower_prepare_values, lower_steps,      lower_compact,  lower_schedule,
-    lower_attend,         lower_combine,    lower_unpermute};
+    lower_permute,        lower_means,     lower_statistics,  lower_prepare,  lower_bounds,
+    lower_prepare_values, lower_steps,     lower_compact,     lower_schedule, lower_attend,
+    lower_combine,        lower_unpermute, lower_merge_branch};
 
 /// A slot that several kernels name, and the sizes that they give it.
 struct SharedSlot {
@@ -42,6 +42,7 @@ std::vector<Slot> workspace_of(const Kernels& kernels) {
     for (std::size_t n = 1; n < one.sizes.size(); ++n)
       slots.back().units = "max(" + slots.back().units + ", " + one.sizes[n] + ")";
   }
+  std::ranges::stable_partition(slots, &Slot::is_shared);
   return slots;
 }
 
@@ -75,7 +76,8 @@ LoweredPlan lower_plan(const Plan& plan) {
                    .split = plan.attend.split_kv.value > 1 && !packs_heads(plan),
                    .sequences = plan.program.batch != BatchLayout::kUniform,
                    .predict = has_stages(plan.program),
-                   .kv_scales = plan.program.kv == KvFormat::kE4M3};
+                   .kv_scales = plan.program.kv == KvFormat::kE4M3,
+                   .branch = find_op<MergeBranch>(plan.program) != nullptr};
   lowered.each_sequence = lowered.parts.sequences && !packs_heads(plan);
   lowered.sizes = attend_sizes(plan);
   if (lowered.parts.predict) {

@@ -9,6 +9,7 @@ namespace lacuna {
 
 // In launch order, and as they are called.
 Kernels lower_permute(const Plan& plan);
+Kernels lower_means(const Plan& plan);           ///< of a branch over means
 Kernels lower_statistics(const Plan& plan);      ///< of smooth, quantise_values
 Kernels lower_prepare(const Plan& plan);         ///< of summarise, similarity, quantise, project
 Kernels lower_bounds(const Plan& plan);          ///< of summarise, where it makes bounds
@@ -19,6 +20,7 @@ Kernels lower_schedule(const Plan& plan);  ///< of a batch of sequences, wgmma f
 Kernels lower_attend(const Plan& plan);
 Kernels lower_combine(const Plan& plan);
 Kernels lower_unpermute(const Plan& plan);
+Kernels lower_merge_branch(const Plan& plan);
 
 /// A plan for a CUDA target, lowered.
 struct LoweredPlan {

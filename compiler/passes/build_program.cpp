@@ -4,6 +4,7 @@
 
 #include "compiler/expr/parse.hpp"
 #include "compiler/ir/names.hpp"
+#include "compiler/ir/over_means.hpp"
 #include "compiler/ir/shift_positions.hpp"
 #include "compiler/passes/check_head_dim.hpp"
 #include "compiler/passes/choose_loader.hpp"
@@ -46,6 +47,29 @@ int head_dim_v(const VariantSpec& spec, const BuildOptions& options) {
   return written.empty() ? options.head_dim : written.front();
 }
 
+/// What branches do not go with.
+void check_branches(const SpecDocument& document, const BuildOptions& options,
+                    Diagnostics& diagnostics) {
+  const VariantSpec& spec = document.spec;
+  if (spec.branch.count == 0 && spec.branches.empty()) return;
+  const char* pointer = spec.branches.empty() ? "/branch" : "/branches";
+  const auto refuse = [&](const std::string& message, std::string why, std::string help) {
+    Diagnostic& d = diagnostics.add(
+        at_field(document, pointer, Code::kUnsupported, Severity::kError, "branches: " + message));
+    d.notes.push_back(std::move(why));
+    d.helps.push_back(std::move(help));
+  };
+  if (!spec.branches.empty())
+    refuse("expected a spec of one attend here", "each branch has tiles and a plan of its own",
+           "write the branch in question as a spec");
+  if (options.batch != BatchLayout::kUniform)
+    refuse("expected a batch of one length, got " + std::string(name_of(options.batch)),
+           "sequences are not merged over several attends", "launch each sequence by itself");
+  if (options.positions)
+    refuse("do not go with a group of ranks", "a rank would merge the results of each branch",
+           "compute it on one device");
+}
+
 /// Appends ops in the order of the path. Everything that a spec might need is defined; what its
 /// formulas do not read goes at the end.
 class ProgramBuilder {
@@ -56,12 +80,14 @@ class ProgramBuilder {
     if (const int width = head_dim_v(spec, options); width != options.head_dim)
       program_.head_dim_v = width;
     program_.kv = options.kv;
+    if (spec.branch.means > 1) program_.params.push_back(tokens_param());
     scale_ = spec.attention.scale.value_or(1.0f / std::sqrt(static_cast<float>(options.head_dim)));
   }
 
   Program build() {
     add_inputs();
     if (spec_.permute.order != TokenOrder::kNone) add_permute();
+    if (spec_.branch.means > 1) add_means();
     for (const PredictorSpec* step : spec_.steps()) add_step(*step);
     add_integers();
     if (kept_ >= 0) add_kept(*spec_.predictor);
@@ -102,6 +128,9 @@ class ProgramBuilder {
 
   ValueType queries() const { return {element_, {kBatch, kHeads, kNQ, kHeadDim}}; }
   ValueType keys() const { return {element_, {kBatch, kHeadsKv, kNK, kHeadDim}}; }
+  ValueType key_tokens() const {
+    return {element_, {kBatch, kHeadsKv, spec_.branch.means > 1 ? kNTokens : kNK, kHeadDim}};
+  }
   static ValueType numbers(std::vector<Dim> shape) { return {Element::kF32, std::move(shape)}; }
   static ValueType row_numbers() { return numbers({kBatch, kHeads, kNQ}); }
   static ValueType list_indices() { return {Element::kI32, {kBatch, kHeads, kQTiles, kCapacity}}; }
@@ -109,14 +138,21 @@ class ProgramBuilder {
 
   void add_inputs() {
     q_ = input("q", queries());
-    k_ = input("k", keys());
-    v_ = input("v", keys());
+    k_ = input("k", key_tokens());
+    v_ = input("v", key_tokens());
     if (spec_.external_mask) {
       attend_.list_indices = input("list_indices", list_indices());
       attend_.list_counts = input("list_counts", list_counts());
     }
     order_ = input("order", {Element::kI32, {kNQ}});
     previous_lse_ = input("previous_lse", row_numbers());
+  }
+
+  /// Of each of k and v, in its place.
+  void add_means() {
+    const int tokens = spec_.branch.means;
+    k_ = define("k_means", keys(), Means{k_, tokens});
+    v_ = define("v_means", keys(), Means{v_, tokens});
   }
 
   void add_permute() {
@@ -294,6 +330,10 @@ class ProgramBuilder {
   void add_attend() {
     attend_.mask = spec_.attention.mask;
     attend_.score = spec_.attention.score;
+    if (spec_.branch.means > 1) {
+      attend_.mask = over_means(attend_.mask, spec_.branch.means, program_.params);
+      attend_.score = over_means(attend_.score, spec_.branch.means, program_.params);
+    }
     if (const auto& gate = spec_.gate) {
       attend_.gate = Gate{gate->scope,        gate->skip,      gate->exempt,
                           gate->skips_v_load, gate->skips_exp, gate->skips_pv};
@@ -302,9 +342,11 @@ class ProgramBuilder {
     attend_.sink = spec_.attention.sink;
     attend_.normalise = spec_.attention.normalise;
     attend_.lse = spec_.attention.lse;
-    if (attend_.lse) attend_.lse_base = spec_.attention.lse_base;
     const bool permuted = spec_.permute.order != TokenOrder::kNone;
-    const std::string suffix = permuted ? "_ordered" : "";
+    const bool is_branch = spec_.branch.count > 0;
+    // The branches' own are summed up as natural logarithms.
+    if (attend_.lse && !is_branch) attend_.lse_base = spec_.attention.lse_base;
+    const std::string suffix = permuted ? "_ordered" : is_branch ? "_branch" : "";
     const bool has_lse = attend_.lse;
     const int o = define("o" + suffix, queries(), std::move(attend_));
     int lse = -1;
@@ -312,9 +354,23 @@ class ProgramBuilder {
       lse = add_value("lse" + suffix, row_numbers());
       program_.nodes.back().results.push_back(lse);
     }
+    if (is_branch) add_merge(o, lse);
     if (!permuted) return;
     define("o", queries(), Unpermute{o, order_});
     if (has_lse) define("lse", row_numbers(), Unpermute{lse, order_});
+  }
+
+  void add_merge(int o, int lse) {
+    const BranchSpec& branch = spec_.branch;
+    MergeBranch merge{o, lse, branch.index, branch.count, branch.weight, spec_.attention.lse_base};
+    if (branch.means > 1) merge.weight = over_means(merge.weight, branch.means, program_.params);
+    ValueType sum = queries();
+    if (!merge.is_last()) sum.element = Element::kF32;
+    const char* name = merge.is_last() ? "o" : "sum";
+    if (lse < 0)
+      define(name, std::move(sum), std::move(merge));
+    else
+      define(name, std::move(sum), "lse", row_numbers(), std::move(merge));
   }
 
   const VariantSpec& spec_;
@@ -347,6 +403,7 @@ Program build_program(const SpecDocument& document, const BuildOptions& options,
       document, "/attention/dtype", "dtype", spec.attention.dtype, options.dtype,
       [](DType t) { return name_of(t); }, diagnostics);
   check_bands(document, options.head_dim, diagnostics);
+  check_branches(document, options, diagnostics);
   const Loader loader = choose_loader(document, diagnostics);
   Program program = ProgramBuilder(spec, options, loader).build();
   return options.positions ? shift_positions(std::move(program), diagnostics) : program;

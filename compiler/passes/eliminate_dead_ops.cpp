@@ -35,7 +35,8 @@ void release_operands(Op& op) {
 }
 
 bool is_result_of_program(const Op& op) {
-  return std::holds_alternative<Attend>(op) || std::holds_alternative<Unpermute>(op);
+  return std::holds_alternative<Attend>(op) || std::holds_alternative<Unpermute>(op) ||
+         std::holds_alternative<MergeBranch>(op);
 }
 
 }  // namespace

@@ -222,6 +222,7 @@ void check_head_dims(const Program& program, const PassContext& context) {
     d.helps.emplace_back("compile for the target cpu, or take one width for q, k and v");
   };
   if (find_op<Permute>(program) != nullptr) refuse("/permute", "permute");
+  if (find_op<Means>(program) != nullptr) refuse("/means", "means");
   const Attend& attend = attend_of(program);
   if (attend.q_scale >= 0 || attend.v_scale >= 0) refuse("/quantise", "quantise");
 }

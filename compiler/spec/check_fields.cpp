@@ -43,7 +43,7 @@ class FieldChecker {
     for (JsonNode& child : node.children) {
       if (!child.usable) continue;  // a duplicate
       const std::string child_label = (label.empty() ? "" : label + ".") + child.key;
-      const SpecField* field = find_field(path, child.key);
+      const SpecField* field = find_meant_field(path, child.key);
       if (child.key == kCommentKey) {
         if (!child.is(Kind::kString)) wrong_type(child, child_label, "a string");
       } else if (path == "params") {
@@ -62,18 +62,22 @@ class FieldChecker {
       if (field->required && node.find(key_of(*field)) == nullptr) missing(node, *field, label);
   }
 
-  /// Several objects in the place of one.
+  /// Several objects in the place of one, or branches.
   void steps(JsonNode& node, const SpecField& field, const std::string& label) {
-    const std::size_t count = node.children.size();
-    if (count == 0 || count > field.most_steps) {
-      Diagnostic& d = report(Code::kOutOfRange, node,
-                             label + ": expected 1 to " + std::to_string(field.most_steps) +
-                                 " steps, got " + std::to_string(count));
+    const bool has_branches = field.kind == SpecFieldKind::kBranches;
+    const std::size_t count = node.children.size(), least = has_branches ? 2 : 1;
+    if (count < least || count > field.most_steps) {
+      Diagnostic& d =
+          report(Code::kOutOfRange, node,
+                 label + ": expected " + std::to_string(least) + " to " +
+                     std::to_string(field.most_steps) + (has_branches ? " branches" : " steps") +
+                     ", got " + std::to_string(count));
       d.notes.emplace_back(field.why);
       return;
     }
+    const std::string path = std::string(field.path) + (has_branches ? ".*" : "");
     for (std::size_t n = 0; n < count; ++n) {
-      object(node.children[n], std::string(field.path), label + "[" + std::to_string(n) + "]");
+      object(node.children[n], path, label + "[" + std::to_string(n) + "]");
       node.usable = node.usable && node.children[n].usable;
     }
   }
@@ -191,7 +195,11 @@ class FieldChecker {
     switch (field.kind) {
       case SpecFieldKind::kObject:
       case SpecFieldKind::kParams:
+      case SpecFieldKind::kAsRoot:
         break;  // seen by object()
+      case SpecFieldKind::kBranches:
+        wrong_type(node, label, expectation(field));  // lists are seen by steps()
+        break;
       case SpecFieldKind::kText:
       case SpecFieldKind::kExpression:
         typed(node, field, label, node.is(Kind::kString));

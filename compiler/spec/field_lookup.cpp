@@ -37,6 +37,12 @@ const SpecField* find_field(std::string_view parent, std::string_view key) {
   return nullptr;
 }
 
+const SpecField* find_meant_field(std::string_view parent, std::string_view key) {
+  const SpecField* field = find_field(parent, key);
+  const bool is_shared = field != nullptr && field->kind == SpecFieldKind::kAsRoot;
+  return is_shared ? find_field("", key) : field;
+}
+
 std::vector<int> nearest_legal(const SpecField& field, double value) {
   std::vector<int> legal(field.values.begin(), field.values.end());
   if (field.maximum != 0) {

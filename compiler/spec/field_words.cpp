@@ -17,7 +17,11 @@ std::string expectation(const SpecField& field) {
   switch (field.kind) {
     case SpecFieldKind::kObject:
     case SpecFieldKind::kParams:
+    case SpecFieldKind::kAsRoot:
       out = "an object";
+      break;
+    case SpecFieldKind::kBranches:
+      out = "a list of branches";
       break;
     case SpecFieldKind::kText:
     case SpecFieldKind::kName:

@@ -34,6 +34,8 @@ enum class SpecFieldKind : std::uint8_t {
   kSubset,      ///< a list of some of `names`
   kSummary,     ///< one of the summaries of a `side`: "mean", "antidiagonal(8)", ... (summary.hpp)
   kBands,       ///< bands of the head dimension: "0:32,64:96" (bands.hpp)
+  kBranches,    ///< a list of objects whose fields have paths "branches.*.KEY"
+  kAsRoot,      ///< of a branch: what the field of the same key is in a spec
   kTokenOrder,  ///< one of `names`, or an object that gives one of `grids` its [T, H, W]
 };
 
@@ -41,7 +43,8 @@ enum class SpecFieldKind : std::uint8_t {
 enum class Plural : std::uint8_t { kOne, kOrAuto, kOrListOrAuto };
 
 /// Where a field is kept in a VariantSpec. Fields of a parameter live in `param`, those of a step
-/// of the predictor in `step`, the others in `spec`.
+/// of the predictor in `step`, the others in `spec`, which is the branch's own where there are
+/// branches.
 struct SpecDraft {
   VariantSpec* spec = nullptr;
   ParamSpec* param = nullptr;
@@ -71,8 +74,8 @@ struct SpecField {
   std::span<const std::string_view> names{};  ///< kEnum, kSubset, kTokenOrder
   std::span<const std::string_view> grids{};  ///< kTokenOrder
   SummarySide side{};                         ///< kSummary
-  std::size_t most_steps = 1;                 ///< kObject: a list may have so many in its place
-  std::string_view fallback{};                ///< what absence means, for the docs
+  std::size_t most_steps = 1;   ///< kObject: a list may have so many in its place; kBranches: has
+  std::string_view fallback{};  ///< what absence means, for the docs
   std::string_view doc{};
   std::string_view why{};                        ///< the reason for the range
   SpecSlot (*slot)(const SpecDraft&) = nullptr;  ///< null for fields that hold no value
@@ -86,6 +89,9 @@ inline constexpr std::string_view kCommentKey = "$comment";
 
 /// The member `key` of an object, nullptr if there is none.
 const SpecField* find_field(std::string_view parent, std::string_view key);
+
+/// The same, but for kAsRoot: the field of the spec that stands there.
+const SpecField* find_meant_field(std::string_view parent, std::string_view key);
 
 /// The members of an object, in canonical order.
 std::vector<const SpecField*> members_of(std::string_view parent);

@@ -120,12 +120,27 @@ Json steps_json(const SpecField& field, const SpecDraft& draft, const SpecDraft&
   return last.before.empty() ? steps[0] : steps;
 }
 
+/// A branch says what it has in another way than the spec.
+Json branches_json(const SpecDraft& draft, const SpecDraft& plain) {
+  Json branches = Json::array();
+  for (VariantSpec& branch : draft.spec->branches) {
+    SpecDraft base = plain;
+    base.spec->attention = draft.spec->attention;
+    branches.push_back(object_json("branches.*", {.spec = &branch}, base));
+    base.spec->attention = AttentionSpec{};
+  }
+  return branches;
+}
+
 /// Members of the object at `path` that differ from those of a spec that says nothing.
 Json object_json(std::string_view path, const SpecDraft& draft, const SpecDraft& plain) {
   Json object = Json::object();
-  for (const SpecField* field : members_of(path)) {
-    const std::string key(key_of(*field));
-    if (field->kind == SpecFieldKind::kParams) {
+  for (const SpecField* member : members_of(path)) {
+    const std::string key(key_of(*member));
+    const SpecField* field = find_meant_field(path, key);
+    if (field->kind == SpecFieldKind::kBranches) {
+      if (!draft.spec->branches.empty()) object[key] = branches_json(draft, plain);
+    } else if (field->kind == SpecFieldKind::kParams) {
       for (ParamSpec& param : draft.spec->params)
         object[key][param.symbol.name] =
             object_json("params.*", {.spec = draft.spec, .param = &param}, plain);

@@ -36,6 +36,16 @@ TokenOrder token_order(std::string_view name) {
   return static_cast<TokenOrder>(index_of(kTokenOrderNames, name));
 }
 
+/// "attention.mask", "branches[1].weight"
+std::string label_of(const SpecField& field, const JsonNode& node) {
+  constexpr std::string_view kBranches = "/branches/", kOfAll = "branches.*";
+  std::string label(field.path);
+  if (!field.path.starts_with(kOfAll)) return label;
+  const std::string branch = node.pointer.substr(
+      kBranches.size(), node.pointer.find('/', kBranches.size()) - kBranches.size());
+  return label.replace(0, kOfAll.size(), "branches[" + branch + "]");
+}
+
 /// Moves checked values into the slots of the field table.
 class SpecLoader {
  public:
@@ -49,7 +59,11 @@ class SpecLoader {
     symbols_ = spec_.param_symbols();
     load_object(root, "", {.spec = &spec_});
     const JsonNode* attention = root.find("attention");
-    if (spec_.attention.normalise == Weights::kSigmoid && attention->find("lse") == nullptr)
+    const JsonNode* branches = root.find("branches");
+    if (branches != nullptr && branches->usable) load_branches(*branches);
+    const bool has_lse = spec_.attention.normalise == Weights::kSoftmax &&
+                         (spec_.branches.empty() || spec_.branches[0].branch.weight.empty());
+    if (!has_lse && (attention == nullptr || attention->find("lse") == nullptr))
       spec_.attention.lse = false;
   }
 
@@ -67,17 +81,35 @@ class SpecLoader {
     }
   }
 
-  /// The last step is the predictor, the others come before it.
-  void load_predictor(const JsonNode& node) {
-    PredictorSpec& last = spec_.predictor.emplace();
-    const std::size_t count = node.is(JsonNode::Kind::kArray) ? node.children.size() : 1;
-    last.before.resize(count - 1);
-    for (std::size_t n = 0; n + 1 < count; ++n) load_step(node.children[n], last.before[n]);
-    load_step(node.is(JsonNode::Kind::kArray) ? node.children.back() : node, last);
+  /// A branch is the attention of the spec with what the branch says in its place.
+  void load_branches(const JsonNode& node) {
+    VariantSpec shared;  // what is said of one attend is no branch's (branches/rules_branches.cpp)
+    shared.name = spec_.name, shared.doc = spec_.doc, shared.source = spec_.source;
+    shared.attention = spec_.attention;
+    shared.params = spec_.params;
+    const auto count = static_cast<int>(node.children.size());
+    for (const JsonNode& child : node.children) {
+      VariantSpec& spec = spec_.branches.emplace_back(shared);
+      spec.branch.index = static_cast<int>(spec_.branches.size()) - 1;
+      spec.branch.count = count;
+      load_object(child, "branches.*", {.spec = &spec});
+      spec.name += "-" + spec.branch.name;
+      const bool is_sigmoid = spec.attention.normalise == Weights::kSigmoid;
+      spec.attention.lse = spec.branch.weight.empty() && !is_sigmoid;
+    }
   }
 
-  void load_step(const JsonNode& node, PredictorSpec& step) {
-    load_object(node, "predictor", {.spec = &spec_, .step = &step});
+  /// The last step is the predictor, the others come before it.
+  void load_predictor(const JsonNode& node, VariantSpec& spec) {
+    PredictorSpec& last = spec.predictor.emplace();
+    const std::size_t count = node.is(JsonNode::Kind::kArray) ? node.children.size() : 1;
+    last.before.resize(count - 1);
+    for (std::size_t n = 0; n + 1 < count; ++n) load_step(node.children[n], spec, last.before[n]);
+    load_step(node.is(JsonNode::Kind::kArray) ? node.children.back() : node, spec, last);
+  }
+
+  void load_step(const JsonNode& node, VariantSpec& spec, PredictorSpec& step) {
+    load_object(node, "predictor", {.spec = &spec, .step = &step});
     if (!step.estimate) return;
     // A reference alone says what normalises.
     const JsonNode& estimate = *node.find("estimate");
@@ -91,10 +123,12 @@ class SpecLoader {
 
   void load_object(const JsonNode& object, const std::string& path, const SpecDraft& draft) {
     for (const JsonNode& node : object.children) {
-      const SpecField* field = find_field(path, node.key);
-      if (!node.usable || field == nullptr || field->kind == SpecFieldKind::kParams) continue;
+      const SpecField* field = find_meant_field(path, node.key);
+      if (!node.usable || field == nullptr || field->kind == SpecFieldKind::kParams ||
+          field->kind == SpecFieldKind::kBranches)
+        continue;
       if (field->most_steps > 1) {
-        load_predictor(node);
+        load_predictor(node, *draft.spec);
         continue;
       }
       if (field->slot != nullptr)
@@ -187,7 +221,7 @@ class SpecLoader {
       const std::string site = std::string(info(field.site).name) + ": ";
       if (error.message.starts_with(site)) error.message.erase(0, site.size());
       diagnostics_.add({.code = error.code,
-                        .message = std::string(field.path) + ": " + error.message,
+                        .message = label_of(field, node) + ": " + error.message,
                         .pointer = node.pointer,
                         .span = span_in_string(source_, node, error.begin, error.end),
                         .notes = std::move(error.notes),

@@ -36,6 +36,10 @@ std::string value_text(const SpecField& field) {
       return "object";
     case SpecFieldKind::kParams:
       return "object of parameters";
+    case SpecFieldKind::kBranches:
+      return "list of 2 to " + std::to_string(kMostBranches) + " objects";
+    case SpecFieldKind::kAsRoot:
+      return "as `" + std::string(key_of(field)) + "`";
     case SpecFieldKind::kText:
       return "text";
     case SpecFieldKind::kName:
@@ -97,7 +101,7 @@ std::string readers_of(Variable variable) {
   std::string out;
   for (const SpecField& field : spec_fields())
     if (field.kind == SpecFieldKind::kExpression && offers(field.site, variable))
-      out.append(out.empty() ? "`" : ", `").append(field.path).append("`");
+      out.append(out.empty() ? "`" : ", `").append(shown_path(field)).append("`");
   return out;
 }
 
@@ -124,8 +128,9 @@ std::string operators_table() {
 
 std::string shown_path(const SpecField& field) {
   std::string out(field.path);
-  const std::size_t star = out.find('*');
-  return star == std::string::npos ? out : out.replace(star, 1, "NAME");
+  const std::size_t star = out.find(".*");
+  if (star == std::string::npos) return out;
+  return out.replace(star, 2, out.starts_with("params") ? ".NAME" : "[N]");
 }
 
 std::string values_text(const SpecField& field) { return value_text(field) + plural_text(field); }

@@ -57,6 +57,9 @@ void check_index(const RuleContext& context, const EstimateSpec& estimate);
 void check_predictor(const RuleContext& context);
 void check_combination(const RuleContext& context);
 
+/// Those of branches, which the spec has (branches/rules_branches.cpp).
+void check_branches(const RuleContext& context);
+
 /// Those of params.NAME.calibrate; `label` is "params.NAME".
 void check_calibrate(const RuleContext& context, const ParamSpec& param,
                      const JsonNode& declaration, const std::string& label);

@@ -29,14 +29,33 @@ class RuleChecker {
         spec_(context.spec),
         diagnostics_(context.diagnostics) {}
 
+  /// Of a spec, or of one of its branches; parameters are the spec's.
   void check() {
-    for (const ParamSpec& param : spec_.params) check_param(param);
+    if (spec_.branch.count == 0)
+      for (const ParamSpec& param : spec_.params) check_param(param);
     check_tile();
     if (spec_.gate) check_gate(*spec_.gate);
     check_predictor(context_);
     check_combination(context_);
-    // An expression that does not parse may be the one that reads the parameter.
-    if (!diagnostics_.has_errors()) check_unused();
+    if (!spec_.branches.empty()) check_branches(context_);
+  }
+
+  void check_unused() {
+    std::vector<const Expr*> expressions = expressions_of(spec_);
+    for (const VariantSpec& branch : spec_.branches)
+      for (const Expr* expr : expressions_of(branch)) expressions.push_back(expr);
+    for (std::size_t i = 0; i < spec_.params.size(); ++i) {
+      const bool used = std::any_of(expressions.begin(), expressions.end(), [&](const Expr* expr) {
+        return !expr->empty() && uses_parameter(*expr, static_cast<int>(i));
+      });
+      if (used) continue;
+      const std::string& name = spec_.params[i].symbol.name;
+      const JsonNode& node = *root_.find("params")->find(name);
+      Diagnostic& d =
+          report(Code::kUnusedParam, node, "params." + name + " is not read by any expression");
+      d.severity = Severity::kWarning;
+      d.span = node.key_span;
+    }
   }
 
  private:
@@ -163,11 +182,11 @@ class RuleChecker {
         "legal: [\"pv\"], [\"exp\", \"pv\"], [\"v_load\", \"pv\"], [\"v_load\", \"exp\", \"pv\"]");
   }
 
-  void check_unused() {
-    std::vector<const Expr*> expressions = {&spec_.attention.mask, &spec_.attention.score,
-                                            &spec_.attention.sink};
-    if (spec_.gate) expressions.insert(expressions.end(), {&spec_.gate->skip, &spec_.gate->exempt});
-    for (const PredictorSpec* step : spec_.steps()) {
+  static std::vector<const Expr*> expressions_of(const VariantSpec& spec) {
+    std::vector<const Expr*> expressions = {&spec.attention.mask, &spec.attention.score,
+                                            &spec.attention.sink, &spec.branch.weight};
+    if (spec.gate) expressions.insert(expressions.end(), {&spec.gate->skip, &spec.gate->exempt});
+    for (const PredictorSpec* step : spec.steps()) {
       expressions.push_back(&step->keep);
       if (const auto& estimate = step->estimate)
         expressions.insert(expressions.end(),
@@ -177,18 +196,7 @@ class RuleChecker {
         expressions.insert(expressions.end(), {&index.q, &index.k, &index.weight});
       }
     }
-    for (std::size_t i = 0; i < spec_.params.size(); ++i) {
-      const bool used = std::any_of(expressions.begin(), expressions.end(), [&](const Expr* expr) {
-        return !expr->empty() && uses_parameter(*expr, static_cast<int>(i));
-      });
-      if (used) continue;
-      const std::string& name = spec_.params[i].symbol.name;
-      const JsonNode& node = *root_.find("params")->find(name);
-      Diagnostic& d =
-          report(Code::kUnusedParam, node, "params." + name + " is not read by any expression");
-      d.severity = Severity::kWarning;
-      d.span = node.key_span;
-    }
+    return expressions;
   }
 
   const RuleContext& context_;
@@ -202,12 +210,22 @@ class RuleChecker {
 
 void check_rules(const SourceText& source, const JsonNode& root, const VariantSpec& spec,
                  Diagnostics& diagnostics) {
-  const JsonNode* predictor = root.find("predictor");
-  const bool has_steps =
-      predictor != nullptr && predictor->is(JsonNode::Kind::kArray) && !predictor->children.empty();
-  const RuleContext context{source, root, spec, diagnostics,
-                            has_steps ? &predictor->children.back() : predictor};
-  RuleChecker(context).check();
+  const auto with_context = [&](const JsonNode& node, const VariantSpec& of_node, auto&& use) {
+    const JsonNode* predictor = node.find("predictor");
+    const bool has_steps = predictor != nullptr && predictor->is(JsonNode::Kind::kArray) &&
+                           !predictor->children.empty();
+    const RuleContext context{source, node, of_node, diagnostics,
+                              has_steps ? &predictor->children.back() : predictor};
+    use(RuleChecker(context));
+  };
+  for (std::size_t n = 0; n < spec.branches.size(); ++n)
+    with_context(root.find("branches")->children[n], spec.branches[n],
+                 [](RuleChecker checker) { checker.check(); });
+  with_context(root, spec, [&](RuleChecker checker) {
+    checker.check();
+    // An expression that does not parse may be the one that reads the parameter.
+    if (!diagnostics.has_errors()) checker.check_unused();
+  });
 }
 
 }  // namespace lacuna

@@ -73,6 +73,14 @@ Json one_json(const SpecField& field) {
       return object_json(field.path);
     case SpecFieldKind::kParams:
       return params_json();
+    case SpecFieldKind::kBranches:
+      return {{"type", "array"},
+              {"items", object_json("branches.*")},
+              {"minItems", 2},
+              {"maxItems", field.most_steps}};
+    case SpecFieldKind::kAsRoot:
+      return {
+          {"allOf", Json::array({Json{{"$ref", "#/properties/" + std::string(key_of(field))}}})}};
     case SpecFieldKind::kText:
     case SpecFieldKind::kExpression:
       return {{"type", "string"}};
@@ -109,7 +117,7 @@ Json field_json(const SpecField& field) {
   const Json one = one_json(field);
   Json forms = Json::array({one});
   if (field.plural == Plural::kOrListOrAuto) forms.push_back(set_of(one));
-  if (field.most_steps > 1)
+  if (field.kind == SpecFieldKind::kObject && field.most_steps > 1)
     forms.push_back(
         {{"type", "array"}, {"items", one}, {"minItems", 1}, {"maxItems", field.most_steps}});
   if (field.plural != Plural::kOne) forms.push_back({{"const", "auto"}});

@@ -195,6 +195,23 @@ struct TileSpec {
   bool operator==(const TileSpec&) const = default;
 };
 
+inline constexpr std::size_t kMostBranches = 4;  ///< of a spec
+inline constexpr int kMostMeanTokens = 1024;     ///< of BranchSpec::means
+
+/// The number of key tokens, in formulas of a branch over means, whose n_k counts these.
+inline constexpr std::string_view kTokensParam = "n_tokens";
+
+/// What one of several attends of a spec has besides the fields of a spec of its own. Outputs of
+/// the branches are added, each times its weight; without weights they are merged by their
+/// log-sum-exps, as if one softmax had run over the keys of all.
+struct BranchSpec {
+  std::string name;
+  int means = 1;  ///< keys of a mean; from 2 on means are attended to in the place of tokens
+  Expr weight;    ///< Site::kWeight; empty: 1, and branches are merged by their log-sum-exps
+  int index = 0, count = 0;  ///< which of how many branches; count 0: of a spec without
+  bool operator==(const BranchSpec&) const = default;
+};
+
 struct VariantSpec {
   int version = 1;
   std::string name;
@@ -209,6 +226,8 @@ struct VariantSpec {
   bool external_mask = false;  ///< "mask": "external": the caller passes block lists
   TileSpec tile;
   Choice<Loader> loader;
+  std::vector<VariantSpec> branches;  ///< each a spec of its own; empty: this one's is the attend
+  BranchSpec branch;                  ///< of one of `branches`
 
   std::vector<ParamSymbol> param_symbols() const;
   /// The steps of the predictor, the last one last; none without a predictor.
@@ -226,6 +245,10 @@ struct SpecDocument {
 /// Reads and checks a spec; reports every error of the text. The document is only meaningful if no
 /// error was added.
 SpecDocument read_spec(SourceText source, Diagnostics& diagnostics);
+
+/// The specs that are computed one after the other: those of the branches, with their places in the
+/// text, or the document itself where it has none.
+std::vector<SpecDocument> branch_documents(const SpecDocument& document);
 
 /// Canonical JSON: read_spec(print_spec(s)) has an equal VariantSpec.
 std::string print_spec(const VariantSpec& spec);

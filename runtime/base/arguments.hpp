@@ -32,6 +32,7 @@ struct LaunchContract {
   bool takes_order = false;      ///< and n_q = n_k
   bool keeps_selection = false;  ///< has a predictor, whose decision a selection can hold
   bool has_lse = true;
+  bool has_branches = false;   ///< several attends: there are no reports
   bool has_positions = false;  ///< a part of a problem: `n_q` of parameters is that of the whole
   std::vector<ParamSpec> params;
 };

@@ -222,23 +222,16 @@ BuildOptions choose_options(EngineState& engine, const SpecDocument& document,
   return found.has_errors() || can_supply(engine, plan, document) ? tuned : wanted;
 }
 
-}  // namespace
-
-HostKernel::~HostKernel() {
-  if (launch_values != nullptr) backend->release_launch(launch_values);
-  if (code != nullptr) backend->release(code);
-}
-
-std::shared_ptr<KernelState> compile_kernel(std::shared_ptr<EngineState> engine, SourceText source,
-                                            const BuildOptions& options, Diagnostics& diagnostics,
-                                            const std::optional<LaunchShape>& shape) {
+/// One attend.
+std::shared_ptr<KernelState> compile_document(std::shared_ptr<EngineState> engine,
+                                              SpecDocument document, const BuildOptions& wanted,
+                                              Diagnostics& diagnostics,
+                                              const std::optional<LaunchShape>& shape) {
   const auto begin = std::chrono::steady_clock::now();
   auto kernel = std::make_shared<KernelState>();
   kernel->engine = std::move(engine);
-  kernel->document = read_spec(std::move(source), diagnostics);
-  if (diagnostics.has_errors()) return nullptr;
+  kernel->document = std::move(document);
   const bool on_gpu = kernel->engine->gpu != nullptr;
-  const BuildOptions wanted = on_gpu ? with_family(options, diagnostics) : options;
   const EngineSettings& settings = kernel->engine->settings;
   const tune::TunedOptions tuned = tune::tuned_options(
       settings.cache_directory,
@@ -262,13 +255,96 @@ std::shared_ptr<KernelState> compile_kernel(std::shared_ptr<EngineState> engine,
   return kernel;
 }
 
+/// What a launch of all branches takes.
+LaunchContract contract_of_branches(const VariantSpec& spec, LaunchContract contract) {
+  contract.kernel = spec.name;
+  contract.params = spec.params;
+  contract.keeps_selection = false;
+  contract.has_lse = spec.attention.lse;
+  contract.has_branches = true;
+  return contract;
+}
+
+std::vector<KernelLaunch> launches_of_branches(const KernelState& kernel) {
+  std::vector<KernelLaunch> all;
+  for (const auto& branch : kernel.branches) {
+    const std::vector<KernelLaunch>& own = branch->lowered().launch.launches;
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  return all;
+}
+
+std::string info_of_branches(const KernelState& kernel, std::string KernelState::*text) {
+  Json branches = Json::array();
+  for (const auto& branch : kernel.branches) branches.push_back(Json::parse((*branch).*text));
+  Json info = basic_info(*kernel.engine, kernel.planned);
+  info["spec"] = kernel.document.spec.name;
+  info["branches"] = std::move(branches);
+  return info.dump();
+}
+
+/// Several, one kernel for each. Nothing is looked up in the tuning database: what was measured is
+/// one attend by itself.
+std::shared_ptr<KernelState> compile_branches(std::shared_ptr<EngineState> engine,
+                                              SpecDocument document, const BuildOptions& wanted,
+                                              Diagnostics& diagnostics) {
+  auto kernel = std::make_shared<KernelState>();
+  kernel->engine = std::move(engine);
+  kernel->document = std::move(document);
+  kernel->options = wanted;
+  for (SpecDocument& branch : branch_documents(kernel->document)) {
+    auto made =
+        compile_document(kernel->engine, std::move(branch), wanted, diagnostics, std::nullopt);
+    if (made == nullptr) return nullptr;
+    kernel->branches.push_back(std::move(made));
+  }
+  const LoweredKernel& first = kernel->branches.front()->planned;
+  kernel->planned = {first.plan, {}, contract_of_branches(kernel->document.spec, first.contract)};
+  kernel->planned.launch.launches = launches_of_branches(*kernel);
+  kernel->threads = kernel->branches.front()->threads;
+  kernel->compiled_info = info_of_branches(*kernel, &KernelState::compiled_info);
+  kernel->ready_info = kernel->compiled_info;
+  kernel->ready = kernel->engine->gpu == nullptr;
+  return kernel;
+}
+
+bool prepare_branches(KernelState& kernel, Diagnostics& diagnostics) {
+  for (const auto& branch : kernel.branches)
+    if (!prepare_kernel(*branch, diagnostics)) return false;
+  kernel.relieved = kernel.planned;  // a branch may have been
+  kernel.relieved->launch.launches = launches_of_branches(kernel);
+  kernel.ready_info = info_of_branches(kernel, &KernelState::ready_info);
+  return true;
+}
+
+}  // namespace
+
+HostKernel::~HostKernel() {
+  if (launch_values != nullptr) backend->release_launch(launch_values);
+  if (code != nullptr) backend->release(code);
+}
+
+std::shared_ptr<KernelState> compile_kernel(std::shared_ptr<EngineState> engine, SourceText source,
+                                            const BuildOptions& options, Diagnostics& diagnostics,
+                                            const std::optional<LaunchShape>& shape) {
+  SpecDocument document = read_spec(std::move(source), diagnostics);
+  if (diagnostics.has_errors()) return nullptr;
+  const bool on_gpu = engine->gpu != nullptr;
+  const BuildOptions wanted = on_gpu ? with_family(options, diagnostics) : options;
+  return document.spec.branches.empty()
+             ? compile_document(std::move(engine), std::move(document), wanted, diagnostics, shape)
+             : compile_branches(std::move(engine), std::move(document), wanted, diagnostics);
+}
+
 bool prepare_kernel(KernelState& kernel, Diagnostics& diagnostics) {
   // Before the lock: in a child of fork() the thread that held it may be gone.
   if (!check_process(*kernel.engine, diagnostics)) return false;
   if (kernel.ready.load(std::memory_order_acquire)) return true;
   const std::scoped_lock lock(kernel.prepare_mutex);
   if (kernel.ready.load(std::memory_order_relaxed)) return true;
-  if (!prepare_for_gpu(kernel, diagnostics)) return false;
+  const bool is_prepared = kernel.branches.empty() ? prepare_for_gpu(kernel, diagnostics)
+                                                   : prepare_branches(kernel, diagnostics);
+  if (!is_prepared) return false;
   kernel.ready.store(true, std::memory_order_release);
   return true;
 }

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "compiler/emit/launch_program.hpp"
 #include "compiler/target/plan.hpp"
@@ -48,6 +49,9 @@ struct KernelState {
   LoweredKernel planned;
   std::optional<LoweredKernel> relieved;  ///< in its place, if its kernel spilled; before `ready`
   HostKernel host;                        ///< CPU only
+  /// Of a spec with branches: their kernels, which a launch runs one after the other. What is above
+  /// is then the first one's plan, the contract of the whole, and all stages.
+  std::vector<std::shared_ptr<KernelState>> branches;
   int threads = 0;  ///< CPU only: the engine's, else those measured best; 0: all
 
   std::mutex prepare_mutex;

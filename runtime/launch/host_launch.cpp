@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <new>
+#include <vector>
 
 #include "runtime/cpu/interpreter/interpreter.hpp"
+#include "runtime/launch/branches.hpp"
 
 namespace lacuna {
 namespace {
@@ -66,7 +68,7 @@ bool run_attend(const KernelState& kernel, const HostArgs& args, Diagnostics& di
 }  // namespace
 
 bool run_on_host(const KernelState& kernel, const BoundLaunch& bound, KeptBits kept,
-                 std::int32_t first_b, Diagnostics& diagnostics) {
+                 std::int32_t first_b, Diagnostics& diagnostics, const BranchSums& sums) {
   const Program& program = kernel.lowered().plan.program;
   HostArgs caller = host_args(kernel, bound);
   caller.first_b = first_b;
@@ -74,8 +76,22 @@ bool run_on_host(const KernelState& kernel, const BoundLaunch& bound, KeptBits k
   StagedLaunch staged;
   run_stages(program, caller, kept, staged);
   if (!run_attend(kernel, staged.args, diagnostics)) return false;
-  finish_stages(program, caller, staged);
+  finish_stages(program, caller, staged, sums);
   return true;
+}
+
+bool run_branches_on_host(const KernelState& kernel, const BoundLaunch& bound,
+                          Diagnostics& diagnostics) {
+  const LaunchShape& shape = bound.shape;
+  const std::size_t rows = static_cast<std::size_t>(shape.n_b) *
+                           static_cast<std::size_t>(shape.n_h) *
+                           static_cast<std::size_t>(shape.n_q);
+  const auto width = static_cast<std::size_t>(kernel.lowered().contract.head_dim_v);
+  std::vector<float> o(rows * width), lse(rows);
+  return std::ranges::all_of(kernel.branches, [&](const std::shared_ptr<KernelState>& branch) {
+    return run_on_host(*branch, bind_branch(branch->document.spec, bound), {}, 0, diagnostics,
+                       {o.data(), lse.data()});
+  });
 }
 
 std::size_t host_mask_bytes(const KernelState& kernel, const LaunchShape& shape) {

@@ -1,12 +1,14 @@
 // launch_kernel: the path every call of a host application takes. On the GPU one driver call for
 // each kernel of the LaunchProgram, each slot to clear and each event of the caller's, and nothing
 // else that could wait.
+#include <algorithm>
 #include <cstring>
 
 #include "runtime/cuda/tensor_maps.hpp"
 #include "runtime/engine/kernel.hpp"
 #include "runtime/launch/argument_block.hpp"
 #include "runtime/launch/bind_launch.hpp"
+#include "runtime/launch/branches.hpp"
 #include "runtime/launch/host_codes.hpp"
 #include "runtime/launch/host_launch.hpp"
 #include "runtime/launch/host_sequences.hpp"
@@ -62,7 +64,7 @@ std::size_t bytes_of(const LaunchValues& values, int value) {
   return value < 0 ? 0 : static_cast<std::size_t>(values.data[value]) * kUnitBytes;
 }
 
-/// Of the whole workspace.
+/// Of the whole workspace of one attend.
 std::size_t workspace_of(const KernelState& kernel, const LaunchShape& shape,
                          const LaunchValues& values) {
   const LaunchProgram& program = kernel.lowered().launch;
@@ -107,6 +109,8 @@ bool check_selection(const KernelState& kernel, const lacuna_selection& selectio
     diagnostics.add(error(kernel, Code::kCallArgument, ", " + text));
     return false;
   };
+  if (!kernel.branches.empty())
+    return refuse("selection: expected null, got one: branches decide in each launch");
   if (!kernel.lowered().contract.keeps_selection) {
     return refuse("selection: expected null, got one: the spec has no \"predictor\"");
   }
@@ -291,6 +295,21 @@ BoundLaunch with_numbers(const KernelState& kernel, const BoundLaunch& bound,
   return own;
 }
 
+/// Branch after branch, in the same memory: the sums that they hand on are the first slots of all.
+bool launch_branches_on_gpu(const KernelState& kernel, const BoundLaunch& bound,
+                            const lacuna_launch_args& args, Diagnostics& diagnostics) {
+  lacuna_launch_args of_branch = args;
+  for (const std::shared_ptr<KernelState>& branch : kernel.branches) {
+    const BoundLaunch own = bind_branch(branch->document.spec, bound);
+    LaunchValues values;
+    if (!launch_values(*branch, own.shape, values, diagnostics)) return false;
+    if (!launch_on_gpu(*branch, own, values, of_branch, diagnostics)) return false;
+    if (args.stage_events != nullptr)
+      of_branch.stage_events += branch->lowered().launch.launches.size();
+  }
+  return true;
+}
+
 bool launch_on_host(const KernelState& kernel, const BoundLaunch& bound,
                     const lacuna_launch_args& args, Diagnostics& diagnostics) {
   if (args.sequences != nullptr) return run_sequences_on_host(kernel, bound, diagnostics);
@@ -308,6 +327,14 @@ bool launch_on_host(const KernelState& kernel, const BoundLaunch& bound,
 
 std::optional<std::size_t> workspace_bytes(const KernelState& kernel, const LaunchShape& shape,
                                            Diagnostics& diagnostics) {
+  std::size_t most = 0;  // branches run one after the other
+  for (const std::shared_ptr<KernelState>& branch : kernel.branches) {
+    const auto bytes =
+        workspace_bytes(*branch, shape_of_branch(branch->document.spec, shape), diagnostics);
+    if (!bytes) return std::nullopt;
+    most = std::max(most, *bytes);
+  }
+  if (!kernel.branches.empty()) return most;
   LaunchValues values;
   if (!compute_values(kernel, shape, values, diagnostics)) return std::nullopt;
   return workspace_of(kernel, shape, values);
@@ -315,10 +342,27 @@ std::optional<std::size_t> workspace_bytes(const KernelState& kernel, const Laun
 
 std::optional<std::size_t> selection_bytes(const KernelState& kernel, const LaunchShape& shape,
                                            Diagnostics& diagnostics) {
+  if (!kernel.branches.empty()) return 0;
   LaunchValues values;
   if (!compute_values(kernel, shape, values, diagnostics)) return std::nullopt;
   return kept_bytes(kernel, shape, values);
 }
+
+namespace {
+
+bool launch_branches(const KernelState& kernel, const BoundLaunch& bound,
+                     const lacuna_launch_args& args, Diagnostics& diagnostics) {
+  const auto needed = workspace_bytes(kernel, bound.shape, diagnostics);
+  bool fits = needed && check_memory(kernel, "workspace", args.workspace, args.workspace_bytes,
+                                     *needed, diagnostics);
+  if (args.selection != nullptr)
+    fits &= check_selection(kernel, *args.selection, bound.shape, {}, diagnostics);
+  if (!fits) return false;
+  return kernel.engine->gpu != nullptr ? launch_branches_on_gpu(kernel, bound, args, diagnostics)
+                                       : run_branches_on_host(kernel, bound, diagnostics);
+}
+
+}  // namespace
 
 bool launch_kernel(KernelState& kernel, const lacuna_launch_args& args, Diagnostics& diagnostics) {
   const bool on_gpu = kernel.engine->gpu != nullptr;
@@ -333,6 +377,7 @@ bool launch_kernel(KernelState& kernel, const lacuna_launch_args& args, Diagnost
   if (!bind_launch(kernel.lowered().contract, args, bound, diagnostics)) return false;
   bool fits = check_stage_events(kernel, args, diagnostics);
   if (bound.empty()) return fits && launch_nothing(kernel, args, diagnostics);
+  if (!kernel.branches.empty()) return fits && launch_branches(kernel, bound, args, diagnostics);
   LaunchValues values;
   if (!launch_values(kernel, bound.shape, values, diagnostics)) return false;
   fits &= check_memory(kernel, "workspace", args.workspace, args.workspace_bytes,

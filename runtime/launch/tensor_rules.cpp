@@ -235,9 +235,12 @@ bool is_required(TensorRole role, const LaunchContract& contract) {
 const char* refusal(TensorRole role, const LaunchContract& contract) {
   switch (role) {
     case TensorRole::kLse:
+      if (contract.has_branches && !contract.has_lse)
+        return "branches with weights have no log-sum-exp in common";
       return contract.has_lse ? nullptr : "the spec says \"lse\": false";
     case TensorRole::kCounts:
     case TensorRole::kTileMask:
+      if (contract.has_branches) return "each branch of the spec has tiles of its own";
       return contract.packs_heads ? "heads that share keys share work tiles" : nullptr;
     case TensorRole::kListIndices:
     case TensorRole::kListCounts:

@@ -67,8 +67,10 @@ int main(int argc, char** argv) {
     std::ostringstream text;
     text << std::ifstream(path).rdbuf();
     const auto document = lacuna::read_spec({path.string(), text.str()}, diagnostics);
-    for (const char* target : kArchitectures) {
-      for (const int head_dim : kHeadDims) register_kernels(nvrtc, document, target, head_dim);
+    for (const lacuna::SpecDocument& attend : lacuna::branch_documents(document)) {
+      for (const char* target : kArchitectures) {
+        for (const int head_dim : kHeadDims) register_kernels(nvrtc, attend, target, head_dim);
+      }
     }
   }
   benchmark::Initialize(&argc, argv);

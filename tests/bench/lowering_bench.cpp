@@ -18,9 +18,11 @@ void lower(benchmark::State& state, const std::filesystem::path& path) {
   for (auto _ : state) {
     lacuna::Diagnostics diagnostics;
     const auto document = lacuna::read_spec({path.string(), text.str()}, diagnostics);
-    const auto plan = lacuna::make_plan(document, {}, target, diagnostics);
-    benchmark::DoNotOptimize(lacuna::emit_cuda(plan, document));
-    benchmark::DoNotOptimize(lacuna::emit_launch_program(plan));
+    for (const lacuna::SpecDocument& attend : lacuna::branch_documents(document)) {
+      const auto plan = lacuna::make_plan(attend, {}, target, diagnostics);
+      benchmark::DoNotOptimize(lacuna::emit_cuda(plan, attend));
+      benchmark::DoNotOptimize(lacuna::emit_launch_program(plan));
+    }
     if (diagnostics.has_errors()) state.SkipWithError("the spec has errors");
   }
 }

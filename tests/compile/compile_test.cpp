@@ -9,6 +9,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <memory>
 #include <thread>
 
 #include "compiler/target/plan.hpp"
@@ -31,8 +32,9 @@ constexpr int kTableMajor = 13, kTableMinor = 0;
 constexpr const char* kRegisters = "  registers ";
 
 struct Case {
-  std::string spec, target;
+  std::string spec, target;  ///< of a branch the name that it has: "nsa-selected"
   BuildOptions options;
+  std::shared_ptr<const SpecDocument> document;
 };
 
 struct Outcome {
@@ -41,23 +43,31 @@ struct Outcome {
   int spill_bytes = 0;
 };
 
+void add_cases(const std::shared_ptr<const SpecDocument>& attend, std::vector<Case>& cases) {
+  const auto add = [&](const char* target, BuildOptions options) {
+    cases.push_back({attend->spec.name, target, options, attend});
+  };
+  // The stages of a predictor are compiled again with every spec: fewer cases of those.
+  const bool predicts = attend->spec.predictor.has_value();
+  for (const char* target : kArchitectures) {
+    add(target, {.head_dim = 128});
+    if (!predicts) add(target, {.head_dim = 256});
+  }
+  if (predicts) add("sm_90a", {.head_dim = 256});
+  for (const int head_dim : {64, 96})
+    if (head_dim == 64 || !predicts) add("sm_90a", {.head_dim = head_dim});
+  add("sm_90a", {.head_dim = 128, .dtype = DType::kF16});
+}
+
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
   for (const auto& entry : fs::directory_iterator(kSpecs)) {
     const fs::path& path = entry.path();
     if (path.extension() != ".json" || path.stem() == "schema") continue;
-    // The stages of a predictor are compiled again with every spec: fewer cases of those.
-    const bool predicts = test::read_file(path).find("\"predictor\"") != std::string::npos;
-    for (const char* target : kArchitectures) {
-      cases.push_back({path.stem(), target, {.head_dim = 128}});
-      if (!predicts) cases.push_back({path.stem(), target, {.head_dim = 256}});
-    }
-    if (predicts) cases.push_back({path.stem(), "sm_90a", {.head_dim = 256}});
-    for (const int head_dim : {64, 96}) {
-      if (head_dim == 64 || !predicts)
-        cases.push_back({path.stem(), "sm_90a", {.head_dim = head_dim}});
-    }
-    cases.push_back({path.stem(), "sm_90a", {.head_dim = 128, .dtype = DType::kF16}});
+    Diagnostics diagnostics;
+    for (SpecDocument& attend :
+         branch_documents(read_spec({path, test::read_file(path)}, diagnostics)))
+      add_cases(std::make_shared<const SpecDocument>(std::move(attend)), cases);
   }
   std::ranges::sort(cases, {}, [](const Case& c) {
     const auto arch = std::ranges::find(kArchitectures, c.target) - std::begin(kArchitectures);
@@ -110,8 +120,7 @@ std::vector<bool> compiled_cases(const std::vector<Case>& cases) {
 Outcome outcome_of(const Case& c, const Nvrtc* nvrtc) {
   Outcome outcome{label(c), "", 0};
   Diagnostics diagnostics;
-  const fs::path path = kSpecs / (c.spec + ".json");
-  const SpecDocument document = read_spec({path, test::read_file(path)}, diagnostics);
+  const SpecDocument& document = *c.document;
   const Plan plan = make_plan(document, c.options, find_target(c.target).value(), diagnostics);
   if (diagnostics.has_errors()) {
     const auto error =

@@ -2,18 +2,19 @@
 file(GLOB emulation_sources CONFIGURE_DEPENDS device/emulation/*.cpp)
 file(GLOB variant_sources CONFIGURE_DEPENDS numerics/variants*.cpp)
 target_sources(test_device PRIVATE ${emulation_sources} ${variant_sources}
-  numerics/check.cpp numerics/harness.cpp numerics/sequences.cpp numerics/tensors.cpp numerics/unseen.cpp)
+  numerics/branches.cpp numerics/check.cpp numerics/harness.cpp numerics/sequences.cpp numerics/tensors.cpp
+  numerics/unseen.cpp)
 # Also in unoptimised builds: the emulation executes every instruction of every thread.
 target_compile_options(test_device PRIVATE -O2 -U_FORTIFY_SOURCE)
 # Device headers have a Normalise of their own: what includes them is a group apart.
 file(GLOB stage_tests CONFIGURE_DEPENDS device/*_test.cpp device/*_reference.cpp device/*_problem.cpp)
-set(generated_tests attend_test runner split_kv_test sequences_test races_test emulation_test unseen_test)
+set(generated_tests attend_test branches_test runner split_kv_test sequences_test races_test emulation_test unseen_test)
 list(TRANSFORM generated_tests REPLACE "(.+)" "${CMAKE_CURRENT_SOURCE_DIR}/device/\\1.cpp")
 list(REMOVE_ITEM stage_tests ${generated_tests})
 lacuna_unity_group(stages ${stage_tests})
 lacuna_unity_group(generated ${generated_tests})
 set_source_files_properties(${emulation_sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-lacuna_unity_group(numerics ${variant_sources} numerics/check.cpp numerics/harness.cpp numerics/sequences.cpp numerics/tensors.cpp
+lacuna_unity_group(numerics ${variant_sources} numerics/branches.cpp numerics/check.cpp numerics/harness.cpp numerics/sequences.cpp numerics/tensors.cpp
   numerics/unseen.cpp)
 
 # As they are, and with a call for each access to memory (emulation/races.hpp).
@@ -45,12 +46,23 @@ function(device_kernel spec head_dim dtype)
   set(suffix "")
   if(ARGC GREATER 4)
     set(batch ${ARGV4})
-    set(suffix _${batch})
+    if(NOT batch STREQUAL uniform)
+      set(suffix _${batch})
+    endif()
   endif()
   set(kv same)
   if(ARGC GREATER 5)
     set(kv ${ARGV5})
-    string(APPEND suffix _${kv})
+    if(NOT kv STREQUAL same)
+      string(APPEND suffix _${kv})
+    endif()
+  endif()
+  set(branch "")
+  set(of_branch "")
+  if(ARGC GREATER 6)
+    set(branch ${ARGV6})
+    set(of_branch --branch ${branch})
+    string(APPEND suffix _${branch})
   endif()
   get_filename_component(name ${spec} NAME_WE)
   string(REPLACE - _ identifier ${name})
@@ -61,7 +73,7 @@ function(device_kernel spec head_dim dtype)
   set(template ${CMAKE_CURRENT_SOURCE_DIR}/device/kernel.cpp.in)
   add_custom_command(OUTPUT ${path}.cu ${path}.cpp
     COMMAND lacuna_cli emit --stage cuda ${spec} --arch ${arch} --head-dim ${head_dim}
-            --dtype ${dtype} --batch ${batch} --kv ${kv} -o ${path}.generated.cu
+            --dtype ${dtype} --batch ${batch} --kv ${kv} ${of_branch} -o ${path}.generated.cu
     COMMAND ${CMAKE_COMMAND} -DGENERATED=${path}.generated.cu -DTEMPLATE=${template}
             -DSYMBOL=${symbol} -DOUTPUT=${path} -P ${script}
     WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}
@@ -77,7 +89,7 @@ function(device_kernel spec head_dim dtype)
     set(${library}_externs
       "${${library}_externs}extern const std::vector<emulation::NamedKernel> ${symbol};\n" PARENT_SCOPE)
     set(${library}_table
-      "${${library}_table}      {\"${spec}\", ${head_dim}, \"${dtype}\", \"${arch}\", &${symbol}, \"${batch}\", \"${kv}\"},\n"
+      "${${library}_table}      {\"${spec}\", ${head_dim}, \"${dtype}\", \"${arch}\", &${symbol}, \"${batch}\", \"${kv}\", \"${branch}\"},\n"
       PARENT_SCOPE)
   endforeach()
 endfunction()
@@ -121,7 +133,10 @@ set(short_tier
   dense_d64_bf16_sm_100a_pages_e4m3 flash_decoding_d128_f16_sm_100a_sequences_e4m3
   topk_blocks_d64_bf16_sm_100a_pages relmax_d64_bf16_sm_100a_sequences
   dense_d80_bf16_sm_90a dense_d192_bf16_sm_90a bsfa_d112_f16_sm_100a split_mla_d192_f16_sm_100a
-  external_mask_d80_f16_sm_90a mla_d192_bf16_sm_90a)
+  external_mask_d80_f16_sm_90a mla_d192_bf16_sm_90a
+  merged_branches_d64_bf16_sm_100a_near merged_branches_d64_bf16_sm_100a_far
+  weighted_branches_d128_f16_sm_90a_tokens weighted_branches_d128_f16_sm_90a_short
+  weighted_branches_d128_f16_sm_90a_long)
 
 foreach(name dense window document softcap alibi bsfa skip-softmax)
   device_kernel(specs/${name}.json 64 bf16)
@@ -210,6 +225,16 @@ endforeach()
 foreach(arch sm_100a sm_90a)
   device_kernel(tests/device/specs/divided-window.json 64 bf16 ${arch})
   device_kernel(tests/device/specs/values.json 64 bf16 ${arch})
+endforeach()
+
+# Branches of a spec, merged and added.
+foreach(arch sm_100a sm_90a)
+  foreach(branch near far)
+    device_kernel(tests/device/specs/merged-branches.json 64 bf16 ${arch} uniform same ${branch})
+  endforeach()
+  foreach(branch tokens short long)
+    device_kernel(tests/device/specs/weighted-branches.json 128 f16 ${arch} uniform same ${branch})
+  endforeach()
 endforeach()
 
 # Batches of sequences, in rows and in pages.

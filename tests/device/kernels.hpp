@@ -15,8 +15,9 @@ struct GeneratedSpec {
   std::string dtype;
   std::string arch;  ///< whose family of attend it is: sm_100a, mma; sm_90a, wgmma
   const std::vector<emulation::NamedKernel>* kernels;
-  std::string batch;  ///< "uniform", "sequences", "pages"
-  std::string kv;     ///< "same", "e4m3"
+  std::string batch;   ///< "uniform", "sequences", "pages"
+  std::string kv;      ///< "same", "e4m3"
+  std::string branch;  ///< of a spec with branches; else empty
 };
 
 const std::vector<GeneratedSpec>& generated_specs();

@@ -14,6 +14,7 @@
 #include "compiler/ir/names.hpp"
 #include "runtime/cuda/tensor_maps.hpp"
 #include "runtime/launch/argument_block.hpp"
+#include "runtime/launch/branches.hpp"
 #include "tests/device/emulation/box_map.hpp"
 
 namespace lacuna::device {
@@ -84,12 +85,27 @@ numerics::KernelTile tile_of(const AttendPlan& attend) {
   return tile;
 }
 
+SpecDocument read_generated(const GeneratedSpec& kernel) {
+  std::ifstream file(LACUNA_SOURCE_DIR / std::filesystem::path(kernel.spec));
+  Diagnostics diagnostics;
+  SpecDocument document =
+      read_spec({kernel.spec, {std::istreambuf_iterator<char>(file), {}}}, diagnostics);
+  require(diagnostics, kernel.spec);
+  return document;
+}
+
+/// The branch that the kernels are of, or all there is.
+SpecDocument attend_document(const GeneratedSpec& kernel) {
+  for (SpecDocument& branch : branch_documents(read_generated(kernel)))
+    if (branch.spec.branch.name == kernel.branch) return std::move(branch);
+  std::fprintf(stderr, "%s has no branch %s\n", kernel.spec.c_str(), kernel.branch.c_str());
+  std::abort();
+}
+
 Subject make_subject(const GeneratedSpec& kernel) {
   const std::filesystem::path path = kernel.spec;
-  std::ifstream file(LACUNA_SOURCE_DIR / path);
   Diagnostics diagnostics;
-  const SpecDocument document =
-      read_spec({kernel.spec, {std::istreambuf_iterator<char>(file), {}}}, diagnostics);
+  const SpecDocument document = attend_document(kernel);
   const bool is_f16 = kernel.dtype == "f16";
   BuildOptions options;
   options.head_dim = kernel.head_dim;
@@ -117,7 +133,21 @@ Subject make_subject(const GeneratedSpec& kernel) {
 std::vector<Subject> make_subjects(bool is_uniform) {
   std::vector<Subject> made;
   for (const GeneratedSpec& spec : generated_specs()) {
-    if ((spec.batch == "uniform") == is_uniform) made.push_back(make_subject(spec));
+    if ((spec.batch == "uniform") == is_uniform && spec.branch.empty())
+      made.push_back(make_subject(spec));
+  }
+  return made;
+}
+
+/// Branches stand one behind the other in the table.
+std::vector<BranchesSubject> make_branches_subjects() {
+  std::vector<BranchesSubject> made;
+  for (const GeneratedSpec& generated : generated_specs()) {
+    if (generated.branch.empty()) continue;
+    Subject branch = make_subject(generated);
+    if (made.empty() || made.back().name != branch.name)
+      made.push_back({branch.name, read_generated(generated).spec, {}});
+    made.back().branches.push_back(std::move(branch));
   }
   return made;
 }
@@ -160,18 +190,19 @@ void encode_maps(const Subject& subject, const BoundLaunch& bound, std::byte* bl
   require(diagnostics, subject.name);
 }
 
+/// `workspace`: grows to what the launch needs, and keeps what an earlier one left.
 std::string run_grid(const Subject& subject, const BoundLaunch& bound,
-                     const emulation::Schedule& schedule) {
+                     const emulation::Schedule& schedule, std::vector<WorkspaceUnit>& workspace) {
   std::vector<std::int32_t> values(subject.launch.values.size());
   evaluate_launch_values(subject.launch, bound.shape, values.data(), kMultiprocessors);
   std::vector<BlockUnit> units_of_block(subject.launch.args_bytes / sizeof(BlockUnit) + 1);
   auto* const block = reinterpret_cast<std::byte*>(units_of_block.data());
   const int units = subject.launch.workspace_value;
   const std::int32_t rows = launch_rows(subject.launch, bound.shape);
-  std::vector<WorkspaceUnit> workspace(
-      units < 0 ? 0
-                : static_cast<std::size_t>(values[static_cast<std::size_t>(units)]) *
-                      static_cast<std::size_t>(rows));
+  if (units >= 0)
+    workspace.resize(std::max(workspace.size(),
+                              static_cast<std::size_t>(values[static_cast<std::size_t>(units)]) *
+                                  static_cast<std::size_t>(rows)));
   const LaunchMemory memory{workspace.data(), nullptr};
   clear_memory(subject.launch, bound, memory, values.data());
   fill_argument_block(subject.launch, bound, memory, values.data(), block);
@@ -235,7 +266,30 @@ std::string launch(const Subject& subject, const lacuna_launch_args& args,
   Diagnostics diagnostics;
   BoundLaunch bound;
   if (!bind_launch(subject.contract, args, bound, diagnostics)) return render(diagnostics, {});
-  return bound.empty() ? "" : run_grid(subject, bound, schedule);
+  std::vector<WorkspaceUnit> workspace;
+  return bound.empty() ? "" : run_grid(subject, bound, schedule, workspace);
+}
+
+const std::vector<BranchesSubject>& branches_subjects() {
+  static const std::vector<BranchesSubject> all = make_branches_subjects();
+  return all;
+}
+
+std::string launch(const BranchesSubject& subject, const lacuna_launch_args& args,
+                   const emulation::Schedule& schedule) {
+  LaunchContract contract = subject.branches.front().contract;
+  contract.params = subject.spec.params;
+  contract.has_lse = subject.spec.attention.lse;
+  Diagnostics diagnostics;
+  BoundLaunch bound;
+  if (!bind_launch(contract, args, bound, diagnostics)) return render(diagnostics, {});
+  std::vector<WorkspaceUnit> workspace;
+  for (std::size_t n = 0; n < subject.branches.size(); ++n) {
+    const BoundLaunch own = bind_branch(subject.spec.branches[n], bound);
+    std::string error = run_grid(subject.branches[n], own, schedule, workspace);
+    if (!error.empty()) return error;
+  }
+  return "";
 }
 
 }  // namespace lacuna::device

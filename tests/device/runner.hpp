@@ -31,6 +31,18 @@ const std::vector<Subject>& subjects();
 /// Of batches of sequences.
 const std::vector<Subject>& sequence_subjects();
 
+/// The branches of a spec, in their order; each a subject, which no other list has.
+struct BranchesSubject {
+  std::string name;  ///< "merged_branches_d64_bf16_sm_90a"
+  VariantSpec spec;
+  std::vector<Subject> branches;
+};
+const std::vector<BranchesSubject>& branches_subjects();
+
+/// One launch of all branches in one workspace; "" or what went wrong.
+std::string launch(const BranchesSubject& subject, const lacuna_launch_args& args,
+                   const emulation::Schedule& schedule);
+
 /// A problem for a subject, with the oracle twin of its spec.
 struct Problem {
   numerics::Case shape;

@@ -21,8 +21,9 @@ std::vector<Plan> shipped_plans() {
     if (path.extension() != ".json" || path.stem() == "schema") continue;
     Diagnostics diagnostics;
     const SpecDocument document = read_spec({path, test::read_file(path)}, diagnostics);
-    for (const char* target : {"sm_80", "sm_90a"})
-      plans.push_back(make_plan(document, {}, find_target(target).value(), diagnostics));
+    for (const SpecDocument& attend : branch_documents(document))
+      for (const char* target : {"sm_80", "sm_90a"})
+        plans.push_back(make_plan(attend, {}, find_target(target).value(), diagnostics));
     EXPECT_FALSE(diagnostics.has_errors()) << render(diagnostics, document.source);
   }
   EXPECT_GE(plans.size(), 40u);

@@ -28,14 +28,11 @@ std::vector<std::string> spec_names() {
   return names;
 }
 
-/// The stages' texts by golden file name.
-std::map<std::string, std::string> texts_of(const std::string& spec) {
-  Diagnostics diagnostics;
-  // The path as a user in the root of the repository would give it.
-  const SpecDocument document = read_spec(
-      {"specs/" + spec + ".json", test::read_file(kSpecs / (spec + ".json"))}, diagnostics);
-  std::map<std::string, std::string> texts;
+/// Of one attend; of a branch under the name that it has.
+void add_texts(const SpecDocument& document, Diagnostics& diagnostics,
+               std::map<std::string, std::string>& texts) {
   const BuildOptions options;
+  const std::string& spec = document.spec.name;
   texts[spec + ".program.txt"] = print_program(build_program(document, options, diagnostics));
   for (const char* arch : kArchitectures) {
     const Plan plan = make_plan(document, options, find_target(arch).value(), diagnostics);
@@ -44,6 +41,21 @@ std::map<std::string, std::string> texts_of(const std::string& spec) {
     texts[spec + ".cuda" + suffix] = source_text(emit_cuda(plan, document));
     texts[spec + ".launch" + suffix] = print_launch_program(emit_launch_program(plan));
   }
+}
+
+SpecDocument read_shipped(const std::string& spec, Diagnostics& diagnostics) {
+  // The path as a user in the root of the repository would give it.
+  return read_spec({"specs/" + spec + ".json", test::read_file(kSpecs / (spec + ".json"))},
+                   diagnostics);
+}
+
+/// The stages' texts by golden file name.
+std::map<std::string, std::string> texts_of(const std::string& spec) {
+  Diagnostics diagnostics;
+  const SpecDocument document = read_shipped(spec, diagnostics);
+  std::map<std::string, std::string> texts;
+  for (const SpecDocument& attend : branch_documents(document))
+    add_texts(attend, diagnostics, texts);
   // That a tile is small for some architecture may be said of a method that asks for it, and that
   // another decides a gate by more rows.
   std::erase_if(diagnostics.items, [](const Diagnostic& d) {
@@ -85,7 +97,11 @@ INSTANTIATE_TEST_SUITE_P(Specs, Golden, testing::ValuesIn(spec_names()), [](cons
 });
 
 TEST(Goldens, BelongToASpec) {
-  const auto specs = spec_names();
+  std::vector<std::string> specs;
+  Diagnostics diagnostics;
+  for (const std::string& spec : spec_names())
+    for (const SpecDocument& attend : branch_documents(read_shipped(spec, diagnostics)))
+      specs.push_back(attend.spec.name);
   for (const auto& entry : fs::directory_iterator(kGoldens)) {
     const std::string file = entry.path().filename();
     if (entry.path().extension() != ".txt" || test::is_updating_goldens()) continue;

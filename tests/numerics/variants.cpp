@@ -79,6 +79,11 @@ std::string inline_spec(const std::string& name) {
     return R"({"version": 1, "name": "lists-descending", "mask": "external",
   "attention": {"mask": "k <= q + n_k - n_q"},
   "tile": {"q": [128, 64], "k": 64, "order": "descending"}})";
+  if (name == "vsa-fine")
+    return R"({"version": 1, "name": "vsa-fine",
+  "params": {"cubes": {"type": "i32", "shape": "[heads]"}},
+  "predictor": {"tile": {"q": 64, "k": 64}, "estimate": {"q": "mean", "k": "mean"},
+    "keep": "rank < cubes"}})";
   if (const std::string tokens = token_spec(name); !tokens.empty()) return tokens;
   if (const std::string index = index_spec(name); !index.empty()) return index;
   if (const std::string narrow = narrow_list_spec(name); !narrow.empty()) return narrow;
@@ -269,8 +274,12 @@ std::string spec_text(const Case& c) {
   const std::string text = inline_spec(c.variant);
   if (!text.empty()) return text;
   const std::string shipped = test::read_file(source_dir() + "/specs/" + c.variant + ".json");
-  return shipped.empty() ? test::read_file(source_dir() + "/specs/examples/" + c.variant + ".json")
-                         : shipped;
+  if (!shipped.empty()) return shipped;
+  const std::string example =
+      test::read_file(source_dir() + "/specs/examples/" + c.variant + ".json");
+  return example.empty()
+             ? test::read_file(source_dir() + "/tests/device/specs/" + c.variant + ".json")
+             : example;
 }
 
 double round_to(DType dtype, double x) {

@@ -203,6 +203,7 @@ bool make_pooled_variant(const std::string& name, Variant& v, KernelTile, Random
   if (name == "moba-blocks")
     return make_best(v, "chunks", Norm::kNone, true, 128, 256, random), true;
   v.problem.mask = {};
+  if (name == "vsa-fine") return make_best(v, "cubes", Norm::kSoftmax, false, 64, 64, random), true;
   return false;
 }
 

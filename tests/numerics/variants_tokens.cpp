@@ -214,6 +214,27 @@ void make_subblock(Variant& v, Random& random) {
   };
 }
 
+/// The branch of nsa that selects, by itself: a block has two means of keys.
+constexpr const char* kNsaSelected = R"json({
+  "version": 1, "name": "nsa-selected",
+  "attention": {"mask": "k <= q + n_k - n_q"},
+  "params": {"blocks": {"type": "i32", "shape": "[heads]"}},
+  "predictor": {"tile": {"q": 64, "k": 64},
+    "estimate": {"q": "mean(2)", "k": "mean(32)"},
+    "keep": "rank < blocks or j == 0 or k1 >= q0 + n_k - n_q - 64"}
+})json";
+
+void make_nsa_selected(Variant& v, Random& random) {
+  make_causal(v);
+  const auto blocks = head_count(v, "blocks", random, 0, 3);
+  const int shift = token_shift(v);
+  oracle::Predictor& p = cells_compared(v, 64, 2, 32);
+  p.tile_q = 64;
+  p.keep = [=](const TileFacts& t) {
+    return t.rank < blocks[token_head(t)] || t.tile.j == 0 || t.tile.k1 >= t.tile.q0 + shift - 64;
+  };
+}
+
 /// Cells of other sizes for queries than for keys, among them cells that several warps share.
 constexpr const char* kUnevenCells = R"json({
   "version": 1, "name": "uneven-cells",
@@ -279,6 +300,7 @@ std::string token_spec(const std::string& name) {
   if (name == "joined-steps") return kJoinedSteps;
   if (name == "sampled-rows") return kSampledRows;
   if (name == "bands") return kBands;
+  if (name == "nsa-selected") return kNsaSelected;
   return name == "uneven-cells" ? kUnevenCells : "";
 }
 
@@ -291,6 +313,7 @@ bool make_token_variant(const std::string& name, Variant& v, KernelTile, Random&
   if (name == "prism") return make_prism(v, random), true;
   if (name == "sampled-rows") return make_sampled_rows(v, random), true;
   if (name == "subblock") return make_subblock(v, random), true;
+  if (name == "nsa-selected") return make_nsa_selected(v, random), true;
   if (name == "uneven-cells") return make_uneven_cells(v, random), true;
   if (name == "flashprefill") return make_flashprefill(v, random), true;
   if (name == "xattention") return make_xattention(v, random), true;

@@ -54,8 +54,10 @@ Json spec_with(const SpecField& field, const Json& value) {
   if (pointer.rfind("/predictor/", 0) == 0) spec["predictor"] = {{"keep", "true"}};
   if (pointer.rfind("/predictor/estimate/index/", 0) == 0)
     spec["predictor"]["estimate"]["index"] = {{"q", "0.5"}, {"k", "0.5"}};
+  const bool in_branch = pointer.rfind("/branches/", 0) == 0;
+  if (in_branch) spec["branches"] = {{{"name", "a"}}, {{"name", "b"}}};
   const std::size_t star = pointer.find('*');
-  if (star != std::string::npos) pointer.replace(star, 1, "tau");
+  if (star != std::string::npos) pointer.replace(star, 1, in_branch ? "0" : "tau");
   spec[Json::json_pointer(pointer)] = value;
   return spec;
 }
@@ -100,6 +102,10 @@ std::vector<Json> candidates_for(const SpecField& field) {
                                   {{"$comment", 1}},
                                   {{"unheard_of", 1}}};
   candidates.push_back({{"keep", "true"}});
+  for (const std::size_t count : {1, 2, 4, 5})
+    candidates.push_back(Json::array_t(count, Json{{"name", "a"}}));
+  candidates.push_back({{"name", "a"}});
+  candidates.push_back(Json::array({{{"name", "a"}}, {{"name", 1}}}));
   candidates.push_back({{"keep", "true"}, {"estimate", Json::object()}});
   candidates.push_back({{"q", "0.5"}, {"k", "0.5"}});
   for (const std::string_view grid : field.grids) {

@@ -198,6 +198,21 @@ std::optional<SpecDocument> load_spec(const std::string& path, Session& session)
   return document;
 }
 
+std::optional<SpecDocument> load_one_attend(const std::string& path, Session& session) {
+  auto document = load_spec(path, session);
+  if (!document || document->spec.branches.empty()) return document;
+  Diagnostics diagnostics;
+  Diagnostic& d = diagnostics.add({.code = Code::kUnsupported,
+                                   .message = "branches: expected a spec of one attend here",
+                                   .pointer = "/branches",
+                                   .span = document->spans.at("/branches")});
+  d.notes.emplace_back("tiles are reported, tuned and calibrated for one attend");
+  d.helps.emplace_back(
+      "lacuna run measures all branches; or write the branch in question as a spec");
+  session.report(diagnostics, document->source);
+  return std::nullopt;
+}
+
 std::vector<std::string> without_schemas(const std::vector<std::string>& paths,
                                          const Session& session) {
   std::vector<std::string> specs;
@@ -211,6 +226,22 @@ std::vector<std::string> without_schemas(const std::vector<std::string>& paths,
     }
   }
   return specs;
+}
+
+std::vector<std::string> of_one_attend(const std::vector<std::string>& paths,
+                                       const Session& session) {
+  const std::vector<std::string> specs = without_schemas(paths, session);
+  if (specs.size() < 2) return specs;
+  std::vector<std::string> left;
+  for (const std::string& path : specs) {
+    Diagnostics later;  // reported when the spec is loaded
+    const auto text = path == "-" ? std::nullopt : read_file(path, later, kMostJsonBytes);
+    if (text && !read_spec({path, *text}, later).spec.branches.empty())
+      session.note(path + " has branches, whose tiles are not reported; left out");
+    else
+      left.push_back(path);
+  }
+  return left;
 }
 
 std::vector<Target> targets_of(const std::vector<std::string>& names) {

@@ -57,9 +57,18 @@ bool check_output(const std::string& path, Session& session);
 /// been reported.
 std::optional<SpecDocument> load_spec(const std::string& path, Session& session);
 
+/// The same for what measures the tiles of one attend: a spec with branches is refused, by the
+/// place of these.
+std::optional<SpecDocument> load_one_attend(const std::string& path, Session& session);
+
 /// `paths` without JSON Schemas: `specs/*.json` names schema.json too. Says so for each.
 std::vector<std::string> without_schemas(const std::vector<std::string>& paths,
                                          const Session& session);
+
+/// The same without specs that have branches, where others are beside them: `viz compare` and
+/// `tune` go on with the others. Says so for each.
+std::vector<std::string> of_one_attend(const std::vector<std::string>& paths,
+                                       const Session& session);
 
 /// The targets of `names`, which add_lowering_options has checked.
 std::vector<Target> targets_of(const std::vector<std::string>& names);

@@ -13,6 +13,7 @@ DenseTwin dense_twin(const VariantSpec& spec) {
   dense.permute = {};
   dense.external_mask = false;
   dense.loader = {};
+  dense.branches.clear();
   dense.params.clear();
   for (std::size_t i = 0; i < spec.params.size(); ++i) {
     const int index = static_cast<int>(i);

@@ -25,6 +25,12 @@ std::string ratio(double numerator, double denominator) {
   return text;
 }
 
+std::string branch_list(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
 /// What deciding takes of a launch: the rest of it without attend, never less than nothing.
 double predict_us(const RunResult& result) {
   return std::max(0.0, result.sparse_us - result.attend_us);
@@ -74,13 +80,16 @@ std::string print_run(const std::string& spec, const Inputs& inputs, const RunRe
     table.rows.push_back({"param", param.name + " = " + param.origin});
   }
   table.rows.push_back({"kernel", print_code_origin(result)});
-  table.rows.push_back(
-      {"tiles", std::to_string(result.tile_q) + " x " + std::to_string(result.tile_k) +
-                    ": visited " + std::to_string(tiles.visited) + " of " +
-                    std::to_string(tiles.visible) + " visible" +
-                    percent(tiles.visited, tiles.visible) + ", gated " +
-                    std::to_string(tiles.gated) + " of " + std::to_string(tiles.visited) +
-                    " visited" + percent(tiles.gated, tiles.visited)});
+  if (!result.branches.empty())
+    table.rows.push_back({"branches", branch_list(result.branches)});
+  else
+    table.rows.push_back(
+        {"tiles", std::to_string(result.tile_q) + " x " + std::to_string(result.tile_k) +
+                      ": visited " + std::to_string(tiles.visited) + " of " +
+                      std::to_string(tiles.visible) + " visible" +
+                      percent(tiles.visited, tiles.visible) + ", gated " +
+                      std::to_string(tiles.gated) + " of " + std::to_string(tiles.visited) +
+                      " visited" + percent(tiles.gated, tiles.visited)});
   table.rows.push_back({"error", "relative L1 " + print_scientific(error.rel_l1) + ", largest " +
                                      print_scientific(error.max_abs) + ", against dense"});
   if (inputs.v_not_finite > 0)
@@ -123,10 +132,14 @@ void fill_run_json(const std::string& spec, const Inputs& inputs, const RunResul
   document["dtype"] = name_of(inputs.q.type);
   document["shape"] = {{"b", q[0]},   {"h", q[1]},   {"h_kv", k[1]},
                        {"n_q", q[2]}, {"n_k", k[2]}, {"d", q[3]}};
-  document["tile"] = {{"q", result.tile_q}, {"k", result.tile_k}};
-  document["tiles"] = {{"visible", result.tiles.visible},
-                       {"visited", result.tiles.visited},
-                       {"gated", result.tiles.gated}};
+  if (result.branches.empty()) {
+    document["tile"] = {{"q", result.tile_q}, {"k", result.tile_k}};
+    document["tiles"] = {{"visible", result.tiles.visible},
+                         {"visited", result.tiles.visited},
+                         {"gated", result.tiles.gated}};
+  } else {
+    document["branches"] = result.branches;
+  }
   document["v_not_finite"] = inputs.v_not_finite;
   document["o_not_finite"] = result.o_not_finite;
   document["warnings"] = result.warnings;

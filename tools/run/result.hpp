@@ -26,7 +26,8 @@ struct TileCounts {
 struct RunResult {  // NOLINT(bugprone-exception-escape)
   std::string device, device_name, target;
   std::int32_t tile_q = 0, tile_k = 0;
-  nlohmann::ordered_json kernel;  ///< facts of lacuna_kernel_info_json
+  nlohmann::ordered_json kernel;      ///< facts of lacuna_kernel_info_json
+  std::vector<std::string> branches;  ///< names; where there are some, nothing is known of tiles
   TileCounts tiles;
   Array o, dense_o;  ///< [batch, heads, n_q, d]
   Array tile_mask;   ///< u8 [batch, heads, q_tiles, k_tiles]

@@ -204,8 +204,11 @@ void run_build(const BuildVerbOptions& options, Session& session) {
     session.exit_code = ExitCode::kEnvironment;
     return;
   }
+  std::vector<SpecDocument> attends;
+  for (const SpecDocument& document : *documents)
+    for (SpecDocument& branch : branch_documents(document)) attends.push_back(std::move(branch));
   std::vector<Task> tasks;
-  for (const SpecDocument& document : *documents) {
+  for (const SpecDocument& document : attends) {
     for (const BuildOptions& variant : build_variants(document.spec, options.variants)) {
       for (const Target& target : targets_of(options.variants.archs)) {
         Task& task = tasks.emplace_back();

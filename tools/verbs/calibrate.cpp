@@ -176,7 +176,7 @@ void calibrate_on(const CalibrateOptions& options, const SpecDocument& document,
 }
 
 void run_calibrate(CalibrateOptions& options, Session& session) {
-  const auto document = load_spec(options.spec, session);
+  const auto document = load_one_attend(options.spec, session);
   if (!document || !check_output(options.out, session)) return;
   const auto fixed = load_params(options.params, "", document->spec, session);
   if (!fixed || !check_params(*document, *fixed, session)) return;

@@ -22,13 +22,20 @@ Examples:
 
 See also: explain, emit)";
 
+/// All branches, or the one attend that there is.
+void plan_all(const SpecDocument& document, const BuildOptions& build, const Target& target,
+              Diagnostics& diagnostics) {
+  for (const SpecDocument& branch : branch_documents(document))
+    make_plan(branch, build, target, diagnostics);
+}
+
 /// Places the spec on each architecture that was asked for, all of whose errors count. Where none
 /// was asked for, it has to fit on one at least; the errors are those of the roomiest.
 Diagnostics check_targets(const SpecDocument& document, const LoweringOptions& options) {
   const BuildOptions build = build_options(document.spec, options);
   Diagnostics all;
   for (const Target& target : targets_of(options.archs)) {
-    make_plan(document, build, target, all);
+    plan_all(document, build, target, all);
   }
   if (!options.archs.empty()) return all;
 
@@ -36,7 +43,7 @@ Diagnostics check_targets(const SpecDocument& document, const LoweringOptions& o
   for (const Target& target : all_targets()) {
     if (target.kind != TargetKind::kCuda) continue;
     Diagnostics found;
-    make_plan(document, build, target, found);
+    plan_all(document, build, target, found);
     if (!found.has_errors()) return found;
     if (target.smem_bytes_per_block <= most_smem_bytes) continue;
     most_smem_bytes = target.smem_bytes_per_block;

@@ -24,6 +24,7 @@ struct EmitOptions {
   std::string stage;
   std::string spec;
   std::string kernel = "attend";
+  std::string branch;  ///< of a spec that has some; empty: all
   std::string out = "-";
   std::string template_path = environment(EnvironmentVariable::kTemplatePath);
   bool passes = false;
@@ -157,10 +158,33 @@ Text emit_stage(const EmitOptions& options, const SpecDocument& document, Sessio
   return compile(options, document, *plan, session);
 }
 
+/// The stage of each branch, one behind the other; what is no text only of the one that is asked
+/// for.
+Text emit_branches(const EmitOptions& options, const SpecDocument& document, Session& session) {
+  if (options.stage == "spec" || document.spec.branches.empty())
+    return emit_stage(options, document, session);
+  std::vector<std::string> names;
+  for (const VariantSpec& branch : document.spec.branches) names.push_back(branch.branch.name);
+  const bool is_text = options.stage != "ptx" && options.stage != "cubin";
+  const bool is_known = std::ranges::count(names, options.branch) > 0;
+  if (!is_known && !(options.branch.empty() && is_text)) {
+    session.fail(ExitCode::kUsage, "--branch: " + one_of(names)(options.branch));
+    return std::nullopt;
+  }
+  std::string all;
+  for (const SpecDocument& branch : branch_documents(document)) {
+    if (!options.branch.empty() && branch.spec.branch.name != options.branch) continue;
+    const Text text = emit_stage(options, branch, session);
+    if (!text) return std::nullopt;
+    all += *text;
+  }
+  return all;
+}
+
 void run_emit(const EmitOptions& options, Session& session) {
   const auto document = load_spec(options.spec, session);
   if (!document) return;
-  const Text text = emit_stage(options, *document, session);
+  const Text text = emit_branches(options, *document, session);
   if (!text) return;
   session.document["spec"] = document->spec.name;
   session.document["stage"] = options.stage;
@@ -186,6 +210,8 @@ void add_emit(CLI::App& app, Session& session) {
       ->type_name("STAGE");
   verb->add_option("spec", options->spec, "A spec file; - is standard input")->required();
   verb->add_option("--kernel", options->kernel, "Kernel whose ptx or cubin to print (attend)")
+      ->type_name("NAME");
+  verb->add_option("--branch", options->branch, "Branch of the spec, if it has some (all)")
       ->type_name("NAME");
   verb->add_option("-o,--out", options->out, "File to write (standard output)")->type_name("FILE");
   verb->add_option("--template-path", options->template_path,

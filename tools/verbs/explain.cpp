@@ -8,6 +8,7 @@
 #include "compiler/lower/lower.hpp"
 #include "compiler/target/plan_values.hpp"
 #include "runtime/base/environment.hpp"
+#include "runtime/base/whole_tiles.hpp"
 #include "runtime/engine/engine.hpp"
 #include "runtime/tune/lookup.hpp"
 #include "tools/common/shape_option.hpp"
@@ -100,6 +101,8 @@ std::string print_formulas(const Program& program, bool color) {
       add("estimate.exclude", estimate->exclude, "");
     add("predictor.keep", select->keep, "true");
   }
+  if (const auto* merge = find_op<MergeBranch>(program); merge && !merge->weight.empty())
+    add("weight", merge->weight, "");
   if (attend.gate) {
     add("gate.skip", attend.gate->skip, "false");
     add("gate.exempt", attend.gate->exempt, "false: only the first visited tile is exempt");
@@ -163,6 +166,7 @@ void add_plan_json(const Plan& plan, const SpecDocument& document, const LaunchS
     entry["limited_by"] = limit_of_blocks(plan);
     entry["launch"] = stages_json(lower_plan(plan), emit_launch_program(plan), document, shape);
   }
+  if (document.spec.branch.count > 0) entry["branch"] = document.spec.branch.name;
   session.document["plans"].push_back(entry);
 }
 
@@ -178,25 +182,36 @@ void explain_group(const ExplainOptions& options, const SpecDocument& document,
   session.document["plans"].back()["group"] = std::move(plan);
 }
 
+/// One attend; of a branch over means the shape counts these.
+void explain_attend(const ExplainOptions& options, const SpecDocument& document,
+                    const Target& target, Session& session) {
+  Diagnostics diagnostics;
+  const BuildOptions build = build_options(document.spec, options.lowering);
+  const tune::Hardware hardware = tune::hardware_for(target, cpu_name());
+  const tune::TunedOptions tuned =
+      tune::tuned_options(cache::choose_directory(system_variable),
+                          {document, build, hardware, options.shape, /*threads=*/0});
+  for (const std::string& warning : tuned.warnings) session.note(warning);
+  const Plan plan = make_plan(document, tuned.options, target, diagnostics);
+  session.report(diagnostics, document.source);
+  if (diagnostics.has_errors()) return;
+  LaunchShape shape = options.shape;
+  shape.n_k = ceil_div(shape.n_k, document.spec.branch.means);
+  add_plan_json(plan, document, shape, session);
+  if (!session.json) print_plan_for_people(plan, document.spec, shape, session);
+  if (options.group.gpus > 0) explain_group(options, document, tuned.options, target, session);
+}
+
 void explain_spec(const ExplainOptions& options, Session& session) {
   const auto document = load_spec(options.subject, session);
   if (!document) return;
   session.document["spec"] = document->spec.name;
   session.document["plans"] = ordered_json::array();
-  const BuildOptions build = build_options(document->spec, options.lowering);
   for (const Target& target : targets_of(options.lowering.archs)) {
-    Diagnostics diagnostics;
-    const tune::Hardware hardware = tune::hardware_for(target, cpu_name());
-    const tune::TunedOptions tuned =
-        tune::tuned_options(cache::choose_directory(system_variable),
-                            {*document, build, hardware, options.shape, /*threads=*/0});
-    for (const std::string& warning : tuned.warnings) session.note(warning);
-    const Plan plan = make_plan(*document, tuned.options, target, diagnostics);
-    session.report(diagnostics, document->source);
-    if (diagnostics.has_errors()) continue;
-    add_plan_json(plan, *document, options.shape, session);
-    if (!session.json) print_plan_for_people(plan, document->spec, options.shape, session);
-    if (options.group.gpus > 0) explain_group(options, *document, tuned.options, target, session);
+    for (const SpecDocument& attend : branch_documents(*document)) {
+      if (attend.spec.branch.index > 0) session.print("\n");
+      explain_attend(options, attend, target, session);
+    }
   }
 }
 

@@ -59,6 +59,12 @@ std::string kind_of(const VariantSpec& spec) {
     if (predictor.estimate) part += " by " + evidence_of(*predictor.estimate);
     add(part);
   }
+  if (!spec.branches.empty()) {
+    std::string names;
+    for (const VariantSpec& branch : spec.branches)
+      names += (names.empty() ? "" : " + ") + branch.branch.name;
+    add(names);
+  }
   if (spec.gate) add("gates by " + std::string(name_of(spec.gate->scope)));
   if (spec.quantise.qk_bits < 16) add(spec.quantise.v_bits < 16 ? "int8 and e4m3" : "int8");
   if (!spec.attention.score.empty()) add("score");

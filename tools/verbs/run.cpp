@@ -78,6 +78,11 @@ void run_run(const RunOptions& options, Session& session) {
   const auto document = load_spec(options.spec, session);
   if (!document || !check_output(options.out, session) || !check_output(options.mask_out, session))
     return;
+  if (!options.mask_out.empty() && !document->spec.branches.empty()) {
+    session.fail(ExitCode::kUsage, "--mask-out: expected a spec of one attend, and " +
+                                       document->spec.name + " has branches, each with tiles");
+    return;
+  }
   const auto inputs = load_inputs(options.input, document->spec, session);
   if (!inputs) return;
   if (const std::string broken = broken_promise(document->spec, *inputs); !broken.empty()) {

@@ -113,8 +113,8 @@ void tune_specs(const TuneOptions& options, const cache::TuningDatabase& databas
   const Interrupts interrupts;
   session.document["tunings"] = ordered_json::array();
   const auto tune_all = [&] {
-    for (const std::string& path : without_schemas(options.specs, session)) {
-      const auto document = load_spec(path, session);
+    for (const std::string& path : of_one_attend(options.specs, session)) {
+      const auto document = load_one_attend(path, session);
       if (!document) continue;
       for (const LaunchShape& shape : shapes)
         if (!tune_one(*document, shape, *values, options, database, interrupts, session)) return;

@@ -113,7 +113,7 @@ struct Subject {
 
 std::optional<Subject> run_subject(const std::string& path, const VizOptions& options,
                                    Session& session) {
-  auto document = load_spec(path, session);
+  auto document = load_one_attend(path, session);
   if (!document) return std::nullopt;
   auto inputs = load_inputs(options.input, document->spec, session);
   if (!inputs) return std::nullopt;
@@ -141,7 +141,7 @@ void run_compare(const VizOptions& options, Session& session) {
   std::vector<ComparePoint> points;
   Table table{.head = {"spec", "density", "gated", "relative L1"}, .rows = {}};
   session.document["points"] = nlohmann::ordered_json::array();
-  for (const std::string& path : without_schemas(options.specs, session)) {
+  for (const std::string& path : of_one_attend(options.specs, session)) {
     session.note("running " + path);
     const auto subject = run_subject(path, options, session);
     if (!subject) return;

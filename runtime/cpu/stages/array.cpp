@@ -72,6 +72,15 @@ void load_row(const Array& array, HeadIndex head, std::int64_t i, float* to) {
   }
 }
 
+void store_row(const Array& array, HeadIndex head, std::int64_t i, const float* from) {
+  for (int c = 0; c < array.width(); ++c) {
+    const float x = from[c];
+    if (array.element == Element::kF32) *at<float>(array, head, i, c) = x;
+    if (array.element == Element::kBF16) *at<std::uint16_t>(array, head, i, c) = f32_to_bf16(x);
+    if (array.element == Element::kF16) *at<std::uint16_t>(array, head, i, c) = f32_to_f16(x);
+  }
+}
+
 void load_centred(const Array& array, const float* mean, HeadIndex head, std::int64_t i,
                   float* to) {
   load_row(array, head, i, to);
@@ -90,12 +99,7 @@ Array convert(const Array& values, Element element, const Threads& threads) {
     std::vector<float>& row = rows[worker];
     for (int n = 0; n < values.tokens(); ++n) {
       load_row(values, head, n, row.data());
-      for (int c = 0; c < values.width(); ++c) {
-        const float x = row[static_cast<std::size_t>(c)];
-        if (element == Element::kF32) *at<float>(result, head, n, c) = x;
-        if (element == Element::kBF16) *at<std::uint16_t>(result, head, n, c) = f32_to_bf16(x);
-        if (element == Element::kF16) *at<std::uint16_t>(result, head, n, c) = f32_to_f16(x);
-      }
+      store_row(result, head, n, row.data());
     }
   });
   return result;

@@ -68,6 +68,9 @@ void load_row(const Array& array, HeadIndex head, std::int64_t i, float* to);
 /// The same less `mean` ([.., width] f32) unless that is null.
 void load_centred(const Array& array, const float* mean, HeadIndex head, std::int64_t i, float* to);
 
+/// Row `i` of an array of f32, bf16 or f16, rounded from f32.
+void store_row(const Array& array, HeadIndex head, std::int64_t i, const float* from);
+
 /// What a mean or a sum over several tokens takes of one: NaN and infinity are the business of
 /// their own token, and count as 0 for the others.
 inline float finite_or_zero(float x) { return std::isfinite(x) ? x : 0.0F; }

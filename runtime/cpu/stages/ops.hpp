@@ -5,6 +5,7 @@
 #include <span>
 
 #include "runtime/cpu/stages/array.hpp"
+#include "runtime/cpu/stages/predict.hpp"
 
 namespace lacuna::predict {
 
@@ -16,6 +17,20 @@ Array permute(const Array& x, std::span<const std::int32_t> order, const Threads
 /// to[order[n]] = x[n].
 void unpermute(const Array& x, std::span<const std::int32_t> order, const Array& to,
                const Threads& threads);
+
+// branches.cpp
+
+/// Means of each `tokens` tokens, the last one of those that are left; contiguous, of x's type.
+Array token_means(const Array& x, int tokens, const Threads& threads);
+
+/// One branch's results, and where they go.
+struct BranchResults {
+  const Program& program;
+  const HostArgs& caller;    ///< o and lse of the last branch
+  const HostArgs& attended;  ///< o and lse of attend
+  const BranchSums& sums;
+};
+void merge_branch(const MergeBranch& op, const BranchResults& results);
 
 // statistics.cpp. A `mean` is f32 [batch, heads, d] or null.
 

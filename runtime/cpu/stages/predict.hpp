@@ -41,7 +41,14 @@ std::size_t kept_words(const Program& program, const HostArgs& args);
 void run_stages(const Program& program, const HostArgs& caller, KeptBits kept,
                 StagedLaunch& staged);
 
-/// Runs what stands behind attend: results in the caller's token order.
-void finish_stages(const Program& program, const HostArgs& caller, const StagedLaunch& staged);
+/// What the branches of a spec hand on, one to the next: MergeBranch. Contiguous.
+struct BranchSums {
+  float* o = nullptr;    ///< [n_b, n_h, n_q, d]
+  float* lse = nullptr;  ///< [n_b, n_h, n_q]; null: branches have weights
+};
+
+/// Runs what stands behind attend: results in the caller's token order, or of all branches so far.
+void finish_stages(const Program& program, const HostArgs& caller, const StagedLaunch& staged,
+                   const BranchSums& sums = {});
 
 }  // namespace lacuna

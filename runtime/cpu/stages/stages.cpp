@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -25,6 +26,8 @@ struct OperandsOf {
   std::vector<int> operator()(const Input&) const { return {}; }
   std::vector<int> operator()(const Permute& op) const { return {op.x, op.order}; }
   std::vector<int> operator()(const Unpermute& op) const { return {op.x, op.order}; }
+  std::vector<int> operator()(const Means& op) const { return {op.x}; }
+  std::vector<int> operator()(const MergeBranch& op) const { return {op.o, op.lse}; }
   std::vector<int> operator()(const Smooth& op) const { return {op.x}; }
   std::vector<int> operator()(const Summarise& op) const { return {op.x, op.mean}; }
   std::vector<int> operator()(const Similarity& op) const { return {op.x, op.mean}; }
@@ -61,6 +64,14 @@ std::vector<bool> needed_nodes(const Program& program, bool decided) {
     }
   }
   return needed;
+}
+
+/// Of the caller's k and v; n_k of a branch over means counts these.
+int key_tokens(const Program& program, const HostArgs& args) {
+  if (find_op<Means>(program) == nullptr) return args.n_k;
+  const auto found = std::ranges::find(program.params, kTokensParam,
+                                       [](const ParamSpec& param) { return param.symbol.name; });
+  return args.params[found - program.params.begin()].value.i32;
 }
 
 /// Walks the nodes before attend; the array of each value that was computed.
@@ -112,6 +123,10 @@ class Stages {
   }
   void operator()(const Attend&) {}
   void operator()(const Unpermute&) {}  // finish_stages
+  void operator()(const Means& op) {
+    define(0, token_means(*find(op.x), op.tokens, caller_.threads));
+  }
+  void operator()(const MergeBranch&) {}  // finish_stages
 
  private:
   void define(std::size_t result, Array array) {
@@ -143,8 +158,9 @@ Array Stages::input(std::string_view name) const {
   const Element element = element_of(program_.dtype);
   const int d = program_.head_dim;
   if (name == "q") return view_array(a.q, element, a.n_b, a.n_h, a.n_q, d);
-  if (name == "k") return view_array(a.k, element, a.n_b, a.n_h_kv, a.n_k, d);
-  if (name == "v") return view_array(a.v, element, a.n_b, a.n_h_kv, a.n_k, value_dim(program_));
+  const int n_k = key_tokens(program_, a);
+  if (name == "k") return view_array(a.k, element, a.n_b, a.n_h_kv, n_k, d);
+  if (name == "v") return view_array(a.v, element, a.n_b, a.n_h_kv, n_k, value_dim(program_));
   if (name == "previous_lse") {
     return view_array(a.previous_lse, Element::kF32, a.n_b, a.n_h, a.n_q);
   }
@@ -214,13 +230,15 @@ void stage_columns(const Program& program, const Attend& attend, Array& bits,
   staged.args.columns = give(std::move(bits), staged);
 }
 
-/// Attend writes o and lse in its own order; finish_stages copies them to the caller.
+/// Attend writes o and lse in its own order, or those of one branch; finish_stages hands them to
+/// the caller.
 void stage_results(const Program& program, StagedLaunch& staged) {
   HostArgs& args = staged.args;
   args.o =
       give(make_array(element_of(program.dtype), args.n_b, args.n_h, args.n_q, value_dim(program)),
            staged);
-  if (!args.lse.data) return;
+  const auto* merge = find_op<MergeBranch>(program);
+  if (merge != nullptr ? merge->lse < 0 : args.lse.data == nullptr) return;
   args.lse = give(make_array(Element::kF32, args.n_b, args.n_h, args.n_q), staged);
 }
 
@@ -263,10 +281,15 @@ void run_stages(const Program& program, const HostArgs& caller, KeptBits kept,
     if (array && array->tensor.data) args.*member = give(std::move(*array), staged);
   }
   if (attend.columns >= 0) stage_columns(program, attend, *stages.find(attend.columns), staged);
-  if (find_op<Unpermute>(program)) stage_results(program, staged);
+  if (find_op<Unpermute>(program) || find_op<MergeBranch>(program)) stage_results(program, staged);
 }
 
-void finish_stages(const Program& program, const HostArgs& caller, const StagedLaunch& staged) {
+void finish_stages(const Program& program, const HostArgs& caller, const StagedLaunch& staged,
+                   const BranchSums& sums) {
+  if (const auto* merge = find_op<MergeBranch>(program)) {
+    merge_branch(*merge, {program, caller, staged.args, sums});
+    return;
+  }
   if (!find_op<Unpermute>(program)) return;
   const HostArgs& made = staged.args;
   const auto copy = [&](const HostTensor& from, const HostTensor& to, Element element, int width) {

@@ -193,7 +193,9 @@ LACUNA_API lacuna_status lacuna_prepare(lacuna_kernel* kernel);
  *   GPU, once prepared, and {entry, registers, spill_bytes, stack_bytes, smem_bytes,
  *             compile_ms, cache: {hit, key}}; smem_bytes is all shared memory of a block. They
  *             are attend's; kernels: [{entry, ..., smem_bytes}] has all kernels of a launch in
- *             their order */
+ *             their order
+ *   of specs with branches {branches: [{...}]}, all this of each; what stands at the top is the
+ *             first one's, but for stages, which are all */
 LACUNA_API const char* lacuna_kernel_info_json(const lacuna_kernel* kernel);
 /* What a launch takes, as JSON; valid while the kernel lives. All that "signature" above has, and
  *   {spec, digest, head_dim, dtype, batch: "uniform" | "sequences" | "pages",
@@ -286,8 +288,9 @@ typedef struct lacuna_launch_args {
   size_t struct_size;
   const DLTensor *q, *k, *v, *o;
   const DLTensor* lse;    /* optional: f32 [batch, heads, n_q], natural log, or that
-                             of base 2 if the spec says so */
-  const DLTensor* counts; /* optional: i32 [batch, heads, q_tiles, 3]: visible, visited, gated */
+                             of base 2 if the spec says so; none of branches with weights */
+  const DLTensor* counts; /* optional: i32 [batch, heads, q_tiles, 3]: visible, visited, gated;
+                             none of specs with branches, whose tiles are their own */
   const DLTensor*
       tile_mask; /* optional: u8 [batch, heads, q_tiles, k_tiles]: 0 no, 1 visited, 2 gated */
   const DLTensor*

@@ -80,10 +80,12 @@ bool run_spec(std::string_view text) {
   const std::optional<SpecDocument> document = read_twice(text);
   if (!document) return false;
   const auto target = [](const char* name) { return find_target(name).value(); };
-  lower(*document, target("sm_80"), 64, DType::kF16);
-  lower(*document, target("sm_90a"), 128, DType::kBF16);
-  lower(*document, target("sm_120a"), 256, DType::kBF16);
-  lower(*document, target("cpu"), 64, DType::kF32);
+  for (const SpecDocument& attend : branch_documents(*document)) {
+    lower(attend, target("sm_80"), 64, DType::kF16);
+    lower(attend, target("sm_90a"), 128, DType::kBF16);
+    lower(attend, target("sm_120a"), 256, DType::kBF16);
+    lower(attend, target("cpu"), 64, DType::kF32);
+  }
   return true;
 }
 

@@ -1,0 +1,49 @@
+// Branches of a spec on emulated blocks: attend of each, means before it, and the sum that one
+// hands on to the next in a workspace that all share.
+#include "tests/numerics/branches.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/device/runner.hpp"
+
+namespace lacuna::device {
+namespace {
+
+using numerics::Case;
+using numerics::Fill;
+
+class Branches : public testing::TestWithParam<BranchesSubject> {};
+
+void check(const BranchesSubject& subject, Case c, const emulation::Schedule& schedule) {
+  ASSERT_EQ(subject.branches.size(), subject.spec.branches.size()) << "the table lacks a branch";
+  c.variant = subject.branches.front().spec;
+  c.dtype = subject.branches.front().dtype;
+  c.d = subject.branches.front().head_dim;
+  const numerics::JoinedVariant joined = numerics::make_joined(c, 5);
+  numerics::Binding binding(false, c, joined.variant);
+  binding.has_lse = subject.spec.attention.lse;
+  if (!binding.has_lse) binding.args.lse = nullptr;
+  binding.args.counts = binding.args.tile_mask = nullptr;
+  ASSERT_EQ(launch(subject, binding.args, schedule), "");
+  const numerics::OutputError error =
+      compare_output(joined.variant, joined.expected, binding.collect(), 0);
+  const numerics::Tolerance most = tolerance_of(c.dtype, joined.variant.problem, true);
+  EXPECT_EQ(error.mismatch, "");
+  EXPECT_LE(error.rel_l1, most.rel_l1);
+  EXPECT_LE(error.rel_max, most.rel_max);
+  EXPECT_LE(error.lse, most.lse);
+}
+
+TEST_P(Branches, AreJoinedAsTheSpecSays) {
+  check(GetParam(), {"", {}, 0, 1, 4, 2, 150, 203, Fill::kNormal, true}, {});
+}
+
+TEST_P(Branches, OfRowsThatSeeNothing) {
+  check(GetParam(), {"", {}, 0, 2, 1, 1, 140, 70, Fill::kClustered, false}, {});
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, Branches, testing::ValuesIn(branches_subjects()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace lacuna::device

@@ -1,0 +1,43 @@
+// Specs with branches for the oracle: each branch is a problem of its own in fp64, and their
+// outputs are joined as ir/program.hpp says of MergeBranch.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/numerics/variants.hpp"
+
+namespace lacuna::numerics {
+
+/// One branch's results, and what they count: [n_b, n_h, n_q]. Empty: by their lse.
+struct BranchTerm {
+  oracle::Output output;
+  std::vector<double> weight;
+};
+
+/// o, and lse where no branch has a weight (in the base of the problem), else zeros.
+oracle::Output join_branches(const oracle::Problem& problem, const std::vector<BranchTerm>& terms);
+
+/// Keys and values are means of `tokens` neighbours, rounded to `dtype`; mask and score see the
+/// last of these.
+oracle::Problem problem_over_means(const oracle::Problem& problem, int tokens, DType dtype);
+
+/// What a launch of a spec with branches takes, and what it has to give.
+struct JoinedVariant {
+  Variant variant;  ///< spec, inputs, parameters
+  oracle::Output expected;
+};
+
+/// A predictor's branch as a variant by itself: what it has to give, and its parameters.
+struct PredictedBranch {
+  oracle::Output output;
+  std::vector<ParamValue> params;
+};
+using PredictBranch = std::function<PredictedBranch(const std::string& variant)>;
+
+/// "merged-branches" and "weighted-branches" (tests/device/specs), "nsa" and "vsa". The variant's
+/// inputs and parameters come from `seed`; c.variant is the name.
+JoinedVariant make_joined(const Case& c, std::uint32_t seed, const PredictBranch& predict = {});
+
+}  // namespace lacuna::numerics

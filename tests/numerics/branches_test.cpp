@@ -1,0 +1,91 @@
+// Several attends in one spec: what each of them has to give by the oracle, joined in fp64. Tiles
+// of branches with a predictor are those that the same predictor reports by itself, checked as of
+// any variant.
+#include "tests/numerics/branches.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/numerics/harness.hpp"
+
+namespace lacuna::numerics {
+namespace {
+
+PredictedBranch predicted_branch(const Case& c, const std::string& name, std::uint32_t seed) {
+  Case own = c;
+  own.variant = name;
+  TestKernel kernel(engine(), own);
+  EXPECT_EQ(kernel.error, "");
+  const Variant variant = make_variant(own, kernel.tile, seed);
+  const Reported got = run_variant(engine(), kernel, own, variant);
+  EXPECT_EQ(got.error, "");
+  EXPECT_EQ(check_variant(own, variant, got, engine().is_cuda), "") << name;
+  return {oracle_attention(computed_problem(variant), variant.tiling, {}, got.tile_mask),
+          variant.params};
+}
+
+class Branches : public testing::TestWithParam<Case> {};
+
+TEST_P(Branches, AreJoinedAsTheSpecSays) {
+  constexpr std::uint32_t kSeed = 11;
+  const Case& c = GetParam();
+  const JoinedVariant joined = make_joined(
+      c, kSeed, [&](const std::string& name) { return predicted_branch(c, name, kSeed); });
+  TestKernel kernel(engine(), c);
+  ASSERT_EQ(kernel.error, "");
+  Binding binding(engine().is_cuda, c, joined.variant);
+  binding.args.counts = binding.args.tile_mask = nullptr;
+  binding.has_lse = c.variant == "merged-branches";
+  if (!binding.has_lse) binding.args.lse = nullptr;
+  ASSERT_EQ(binding.provide(kernel, c), "");
+  for (int launch = 0; launch < 2; ++launch) {  // the second one finds the sums of the first
+    binding.poison();
+    ASSERT_EQ(lacuna_launch(kernel.kernel, &binding.args), LACUNA_OK) << lacuna_last_error();
+    const Reported got = binding.collect();
+    EXPECT_FALSE(got.padding_touched);
+    const OutputError error = compare_output(joined.variant, joined.expected, got, 0);
+    const Tolerance most = tolerance_of(c.dtype, joined.variant.problem, engine().is_cuda);
+    EXPECT_EQ(error.mismatch, "");
+    EXPECT_LE(error.rel_l1, most.rel_l1);
+    EXPECT_LE(error.rel_max, most.rel_max);
+    EXPECT_LE(error.lse, most.lse);
+  }
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const char* name : {"merged-branches", "weighted-branches", "nsa", "vsa"}) {
+    all.push_back({name, DType::kBF16, 64, 2, 4, 2, 200, 333, Fill::kClustered, true});
+    all.push_back({name, DType::kF16, 128, 1, 2, 1, 333, 333, Fill::kNormal, false});
+    all.push_back({name, DType::kBF16, 128, 1, 2, 2, 7, 130, Fill::kNormal, false});
+    if (device_under_test() == "cpu")
+      all.push_back({name, DType::kF32, 64, 1, 2, 1, 129, 129, Fill::kSharp, false});
+  }
+  // Rows without a key in any branch.
+  all.push_back({"merged-branches", DType::kBF16, 64, 1, 2, 1, 150, 90, Fill::kNormal, false});
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(Shapes, Branches, testing::ValuesIn(cases()),
+                         [](const auto& info) { return info.param.text(); });
+
+TEST(BranchesRefuse, WhatIsOfOneAttend) {
+  const Case c{"weighted-branches", DType::kBF16, 64, 1, 2, 1, 64, 64, Fill::kNormal, false};
+  const JoinedVariant joined = make_joined(c, 1);
+  TestKernel kernel(engine(), c);
+  ASSERT_EQ(kernel.error, "");
+  Binding binding(engine().is_cuda, c, joined.variant);
+  ASSERT_EQ(binding.provide(kernel, c), "");
+  EXPECT_NE(lacuna_launch(kernel.kernel, &binding.args), LACUNA_OK);
+  const std::string said = lacuna_last_error();
+  EXPECT_NE(said.find("argument lse: expected null, got a tensor: branches with weights have no "
+                      "log-sum-exp in common"),
+            std::string::npos)
+      << said;
+  EXPECT_NE(
+      said.find("argument tile_mask: expected null, got a tensor: each branch of the spec has "
+                "tiles of its own"),
+      std::string::npos)
+      << said;
+}
+
+}  // namespace
+}  // namespace lacuna::numerics
