@@ -55,7 +55,11 @@ class WgmmaProducer {
 
   /// By whole warps: one, or several that take the same steps and share the boxes of each.
   __device__ __forceinline__ void run() {
-    if (block_index() < work_indices()) produce_rows();
+    if constexpr (packs_heads<Config>()) {
+      produce_items();
+    } else if (block_index() < work_indices()) {
+      produce_rows();
+    }
     if constexpr (!Shape::kLooksAhead) load_values();
     if (warp_ == 0) announce_end();
   }
@@ -66,53 +70,60 @@ class WgmmaProducer {
     int q0 = 0, h = 0, b = -1, n_k = 0;
   };
 
-  /// Is the next row looked up while the last step of a row still waits for its places? What that
-  /// takes would otherwise pass between the last keys and the last values of a row, which consumers
-  /// wait for. Pages leave no registers for it.
-  static constexpr bool kLooksUpAhead = kWarps == 1;
-
-  /// All rows of the block, step by step.
+  /// All rows of the block, step by step. While the last step of a row still waits for its places,
+  /// the next row is looked up: what that takes would otherwise pass between the last keys and the
+  /// last values of a row, which consumers wait for.
   __device__ __forceinline__ void produce_rows() {
     RowCounter counter(args_.schedule.next_row);
-    if (warp_ == 0) counter.ask();
+    counter.ask();
     int work_index = block_index();
     Row row = find_row(work_index);
     Walk walk = begin_walk(row, work_index);
-    Message step = take_step(row, walk), next;
-    const auto look_up_next = [&] {
-      work_index = next_index(counter);
-      if (work_index >= work_indices()) return;
-      row = find_row(work_index);
-      walk = begin_walk(row, work_index);
-      next = take_step(row, walk);
-    };
-    next_page_ = page_of(row, step);
+    Message step = take_step(row, walk);
     while (work_index < work_indices()) {
       begin_row(row);
       bool is_first = true;
-      // Loops of their own, in which the row does not change: it stays in uniform registers.
-      if constexpr (kLooksUpAhead) {
-        for (next = take_step(row, walk); next.tiles[0].exists(); next = take_step(row, walk)) {
-          load_step_of_row(step, is_first, false);
-          is_first = false;
-          step = next;
-        }
-        look_up_next();
-        load_step_of_row(step, is_first, true);
-      } else {
-        do {
-          next = take_step(row, walk);
-          page_ = next_page_;
-          next_page_ = page_of(row, next);
-          load_step_of_row(step, is_first, !next.tiles[0].exists());
-          is_first = false;
-          step = next;
-        } while (step.tiles[0].exists());
-        look_up_next();
-        next_page_ = page_of(row, next);
+      // A loop of its own, in which the row does not change: it stays in uniform registers.
+      Message next = take_step(row, walk);
+      for (; next.tiles[0].exists(); next = take_step(row, walk)) {
+        load_step_of_row(step, is_first, false);
+        is_first = false;
+        step = next;
       }
+      work_index = next_index(counter);
+      if (work_index < work_indices()) {
+        row = find_row(work_index);
+        walk = begin_walk(row, work_index);
+        next = take_step(row, walk);
+      }
+      load_step_of_row(step, is_first, true);
       step = next;
     }
+  }
+
+  /// The items of all sequences, one after the other: what looks ahead takes registers that the
+  /// loads of their rows and pages need.
+  __device__ __forceinline__ void produce_items() {
+    RowCounter counter(args_.schedule.next_row);
+    if (warp_ == 0) counter.ask();
+    for (int item = block_index(); item < work_indices(); item = next_index(counter))
+      produce_item(find_row(item), item);
+  }
+
+  __device__ __forceinline__ void produce_item(const Row& row, int item) {
+    begin_row(row);
+    Walk walk = begin_walk(row, item);
+    Message step = take_step(row, walk);
+    next_page_ = page_of(row, step);
+    bool is_first = true;
+    do {
+      const Message next = take_step(row, walk);
+      page_ = next_page_;
+      next_page_ = page_of(row, next);
+      load_step_of_row(step, is_first, !next.tiles[0].exists());
+      is_first = false;
+      step = next;
+    } while (step.tiles[0].exists());
   }
 
   __device__ __forceinline__ int work_indices() const {
@@ -227,12 +238,12 @@ class WgmmaProducer {
         using Shares = BoxShares<typename Shape::KeySlot, Config, decltype(page_shift)::kValue>;
         if (!Shares::include(step, warp_)) return;
         await_slot();
-        load_sequence_step<Shares>(keys_of_sequence<Config>(args_, place_.b, kv_head_), step, page_,
-                                   place_.n_k, smem_.keys(keys_.slot()), full, warp_);
         if (warp_ == 0 && elect_one()) {
           smem_.message(keys_.slot(), 0) = step;
           announce_bytes<typename Shape::KeySlot>(full, step);
         }
+        load_sequence_step<Shares>(keys_of_sequence<Config>(args_, place_.b, kv_head_), step, page_,
+                                   place_.n_k, smem_.keys(keys_.slot()), full, warp_);
       });
     } else {
       await_slot();
@@ -286,10 +297,10 @@ class WgmmaProducer {
         using Shares = BoxShares<typename Shape::ValueSlot, Config, decltype(page_shift)::kValue>;
         if (!Shares::include(pending_, warp_)) return;
         empty.wait(values_.phase() ^ 1);
+        if (warp_ == 0 && elect_one()) announce_bytes<typename Shape::ValueSlot>(full, pending_);
         load_sequence_step<Shares>(values_of_sequence<Config>(args_, pending_batch_, pending_head_),
                                    pending_, pending_page_, pending_n_k_,
                                    smem_.values(values_.slot()), full, warp_);
-        if (warp_ == 0 && elect_one()) announce_bytes<typename Shape::ValueSlot>(full, pending_);
       });
     } else {
       empty.wait(values_.phase() ^ 1);
