@@ -5,7 +5,7 @@
 #include "compiler/emit/block_layout.hpp"
 #include "compiler/emit/emit.hpp"
 #include "compiler/emit/kernel_names.hpp"
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 #include "compiler/lower/lower.hpp"
 
 namespace lacuna {

@@ -4,13 +4,13 @@
 #include <span>
 #include <utility>
 
-#include "compiler/expr/constant_divisors.hpp"
-#include "compiler/expr/constant_parts.hpp"
+#include "compiler/expr/bounds/key_ranges.hpp"
 #include "compiler/expr/expr_tables.hpp"
-#include "compiler/expr/key_ranges.hpp"
-#include "compiler/expr/print_cuda.hpp"
-#include "compiler/expr/score_parts.hpp"
-#include "compiler/expr/table_line.hpp"
+#include "compiler/expr/parts/constant_divisors.hpp"
+#include "compiler/expr/parts/constant_parts.hpp"
+#include "compiler/expr/parts/score_parts.hpp"
+#include "compiler/expr/parts/table_line.hpp"
+#include "compiler/expr/text/print_cuda.hpp"
 #include "compiler/lower/predict/keep.hpp"
 
 namespace lacuna {
@@ -158,7 +158,8 @@ void write_mask(CudaWriter& out, const Expr& mask) {
       pointer, text.rest);
 }
 
-/// The keys that a row sees (compiler/expr/key_ranges.hpp); no range: the mask has to be asked.
+/// The keys that a row sees (compiler/expr/bounds/key_ranges.hpp); no range: the mask has to be
+/// asked.
 void write_key_ranges(CudaWriter& out, const Expr& mask) {
   std::vector<KeyRange> ranges = key_ranges(mask);
   if (mask.empty()) ranges.emplace_back();  // all of them
@@ -180,8 +181,8 @@ void write_key_ranges(CudaWriter& out, const Expr& mask) {
              ranges.empty() ? "{}" : "{{" + first + "}, {" + last + "}}");
 }
 
-/// A score taken apart (compiler/expr/score_parts.hpp): what a row has of it, and what is left for
-/// each key.
+/// A score taken apart (compiler/expr/parts/score_parts.hpp): what a row has of it, and what is
+/// left for each key.
 void write_score_parts(CudaWriter& out, const Expr& score) {
   const ScoreParts parts = split_score(score);
   const CudaNames names = score_names();

@@ -2,7 +2,7 @@
 #include <charconv>
 
 #include "compiler/emit/launch_program.hpp"
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 
 namespace lacuna {
 namespace {

@@ -1,6 +1,6 @@
 // Text -> Program, from the field tables. Hand-written, one line at a time: a bad line is reported
 // and the next one is read, so all errors of a text appear in one run.
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 
 #include <map>
 #include <utility>
@@ -8,8 +8,8 @@
 #include "compiler/ir/fields.hpp"
 #include "compiler/ir/names.hpp"
 #include "compiler/ir/text_reader.hpp"
-#include "compiler/spec/fields.hpp"
 #include "compiler/spec/summary.hpp"
+#include "compiler/spec/table/fields.hpp"
 
 namespace lacuna {
 namespace {

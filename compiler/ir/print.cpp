@@ -2,7 +2,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 #include "compiler/ir/fields.hpp"
 #include "compiler/ir/names.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 
 namespace lacuna {
 

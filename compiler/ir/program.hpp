@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "compiler/diag/diagnostic.hpp"
+#include "compiler/expr/bounds/interval.hpp"
 #include "compiler/expr/expr.hpp"
-#include "compiler/expr/interval.hpp"
 #include "compiler/ir/build_options.hpp"
 #include "compiler/spec/spec.hpp"
 

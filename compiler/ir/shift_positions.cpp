@@ -5,7 +5,7 @@
 
 #include "compiler/expr/builder.hpp"
 #include "compiler/expr/expr_tables.hpp"
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 #include "compiler/ir/fields.hpp"
 
 namespace lacuna {

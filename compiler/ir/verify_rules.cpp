@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 #include "compiler/ir/names.hpp"
 
 namespace lacuna {

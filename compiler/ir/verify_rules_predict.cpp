@@ -3,8 +3,8 @@
 
 #include "compiler/ir/names.hpp"
 #include "compiler/ir/verify_rules.hpp"
-#include "compiler/spec/bands.hpp"
 #include "compiler/spec/summary.hpp"
+#include "compiler/spec/table/bands.hpp"
 
 namespace lacuna {
 namespace {

@@ -1,5 +1,5 @@
 // attend, in the family that the plan has.
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 #include "compiler/lower/block.hpp"
 #include "compiler/lower/config.hpp"
 #include "compiler/lower/launch_text.hpp"

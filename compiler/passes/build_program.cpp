@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 #include "compiler/ir/names.hpp"
 #include "compiler/ir/over_means.hpp"
 #include "compiler/ir/shift_positions.hpp"

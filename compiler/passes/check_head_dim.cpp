@@ -7,8 +7,8 @@
 
 #include "compiler/ir/head_dims.hpp"
 #include "compiler/passes/pass.hpp"
-#include "compiler/spec/bands.hpp"
-#include "compiler/spec/fields.hpp"
+#include "compiler/spec/table/bands.hpp"
+#include "compiler/spec/table/fields.hpp"
 
 namespace lacuna {
 namespace {

@@ -4,7 +4,7 @@
 // caller's.
 #include <limits>
 
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 #include "compiler/passes/pass.hpp"
 
 namespace lacuna {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 #include "compiler/ir/fields.hpp"
 #include "compiler/passes/pass.hpp"
 

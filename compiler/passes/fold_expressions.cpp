@@ -1,5 +1,5 @@
 // Folds constants in every expression of the program.
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 #include "compiler/ir/fields.hpp"
 #include "compiler/passes/pass.hpp"
 

@@ -1,6 +1,6 @@
 // VariantSpec: a sparse-attention variant as read from JSON. Plain values; every expression is
-// parsed and typed. The field table (spec/fields.hpp) yields the reader, the JSON Schema and the
-// reference docs.
+// parsed and typed. The field table (spec/table/fields.hpp) yields the reader, the JSON Schema and
+// the reference docs.
 #pragma once
 
 #include <algorithm>

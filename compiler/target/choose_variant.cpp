@@ -1,7 +1,7 @@
 #include "compiler/target/choose_variant.hpp"
 
-#include "compiler/expr/monotonicity.hpp"
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/bounds/monotonicity.hpp"
+#include "compiler/expr/text/parse.hpp"
 
 namespace lacuna {
 namespace {

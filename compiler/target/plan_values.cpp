@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 #include "compiler/ir/names.hpp"
 #include "compiler/target/score_loop.hpp"
 

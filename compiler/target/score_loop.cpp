@@ -1,7 +1,7 @@
 #include "compiler/target/score_loop.hpp"
 
-#include "compiler/expr/key_ranges.hpp"
-#include "compiler/expr/score_cost.hpp"
+#include "compiler/expr/bounds/key_ranges.hpp"
+#include "compiler/expr/parts/score_cost.hpp"
 
 namespace lacuna {
 namespace {

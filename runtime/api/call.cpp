@@ -1,6 +1,6 @@
 #include "runtime/api/call.hpp"
 
-#include "compiler/spec/json_limits.hpp"
+#include "compiler/spec/json/json_limits.hpp"
 
 namespace lacuna {
 namespace {

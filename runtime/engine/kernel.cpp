@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "compiler/emit/emit.hpp"
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 #include "runtime/base/environment.hpp"
 #include "runtime/engine/build.hpp"
 #include "runtime/engine/signature.hpp"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "compiler/expr/key_ranges.hpp"
+#include "compiler/expr/bounds/key_ranges.hpp"
 #include "compiler/passes/pass.hpp"
 #include "compiler/passes/relief.hpp"
 #include "runtime/engine/assembly.hpp"

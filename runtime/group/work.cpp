@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "compiler/expr/evaluate.hpp"
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 #include "runtime/base/whole_tiles.hpp"
 
 namespace lacuna::group {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "cache/key.hpp"
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 
 namespace lacuna::tune {
 namespace {

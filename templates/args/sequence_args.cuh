@@ -4,7 +4,7 @@
 // wgmma family, and is 1 in the mma family, whose grids have a row of blocks for each sequence.
 #pragma once
 
-#include "arch/tensor_map.cuh"
+#include "arch/copy/tensor_map.cuh"
 #include "base/ints.cuh"
 
 namespace lacuna {

@@ -1,5 +1,5 @@
-// Masks that bound keys (compiler/expr/key_ranges.hpp) on a lane's accumulators: each row's ranges
-// become a word of bits, and a score costs its bit, whatever the bounds are made of. Few
+// Masks that bound keys (compiler/expr/bounds/key_ranges.hpp) on a lane's accumulators: each row's
+// ranges become a word of bits, and a score costs its bit, whatever the bounds are made of. Few
 // instructions count here: a step that needs the mask is rare, and its code comes from a slow
 // cache.
 #pragma once

@@ -1,12 +1,12 @@
 // The score formula of a spec on a lane's accumulators, taken apart by the compiler
-// (compiler/expr/score_parts.hpp):
+// (compiler/expr/parts/score_parts.hpp):
 //
 //   score = factor * core(s) + offset(k) + rest
 //
 // `factor` and the slope of `offset` belong to a row; `offset` is worked out for the first key of a
 // lane, and grows evenly from there. A score that has no core and no rest costs two multiply-adds.
 //
-// A rest that is a table read along a line (compiler/expr/table_line.hpp) is read at constant
+// A rest that is a table read along a line (compiler/expr/parts/table_line.hpp) is read at constant
 // distances from one address, where all of it lies in the table: one load for all scores that share
 // an element. Of bias[q - k] a lane's rows q and q + 8 share all but one block of eight:
 //

@@ -1,5 +1,5 @@
 // Element types of q, k, v and o. The kernels need only their size: arch/pack.cuh makes them,
-// arch/mma.cuh multiplies them.
+// arch/multiply/mma.cuh multiplies them.
 #pragma once
 
 #include "base/ints.cuh"

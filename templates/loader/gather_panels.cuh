@@ -8,8 +8,8 @@
 // by 32 bytes where the engine writes 128.
 #pragma once
 
-#include "arch/cp_async.cuh"
-#include "arch/tma.cuh"
+#include "arch/copy/cp_async.cuh"
+#include "arch/copy/tma.cuh"
 #include "arch/warpgroup.cuh"
 #include "base/pin.cuh"
 #include "tile/panel_tile.cuh"

@@ -1,7 +1,7 @@
 // What each thread copies of a tile: the same chunks of every kRowsPerPass-th row.
 #pragma once
 
-#include "arch/cp_async.cuh"
+#include "arch/copy/cp_async.cuh"
 #include "tile/smem_tile.cuh"
 
 namespace lacuna {

@@ -14,7 +14,7 @@
 // row and cut at its last. So the copy engine fills what lies behind with zeros.
 #pragma once
 
-#include "arch/edit_map.cuh"
+#include "arch/copy/edit_map.cuh"
 #include "pipeline/sequence_tile.cuh"
 
 namespace lacuna {

@@ -2,8 +2,8 @@
 // second time, after their registers went to the weights and the keys' place to the producer.
 #pragma once
 
-#include "arch/ldmatrix.cuh"
-#include "arch/mma.cuh"
+#include "arch/copy/ldmatrix.cuh"
+#include "arch/multiply/mma.cuh"
 #include "arch/warp.cuh"
 #include "base/pin.cuh"
 #include "tile/panel_tile.cuh"

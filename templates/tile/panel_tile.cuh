@@ -8,7 +8,7 @@
 // that are no whole panels end within the last one; zeros are behind.
 #pragma once
 
-#include "arch/operand_descriptor.cuh"
+#include "arch/multiply/operand_descriptor.cuh"
 #include "base/ints.cuh"
 
 namespace lacuna {

@@ -2,8 +2,8 @@
 // O += P V, operands from swizzled shared memory, accumulators in registers.
 #pragma once
 
-#include "arch/ldmatrix.cuh"
-#include "arch/mma.cuh"
+#include "arch/copy/ldmatrix.cuh"
+#include "arch/multiply/mma.cuh"
 #include "arch/warp.cuh"
 #include "base/pin.cuh"
 #include "tile/smem_tile.cuh"

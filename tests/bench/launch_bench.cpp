@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "compiler/emit/emit.hpp"
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 #include "runtime/cpu/host_plugin.hpp"
 
 namespace lacuna {

@@ -1,10 +1,10 @@
 // The divisors that many divisions share.
-#include "compiler/expr/constant_divisors.hpp"
+#include "compiler/expr/parts/constant_divisors.hpp"
 
 #include <gtest/gtest.h>
 
-#include "compiler/expr/parse.hpp"
-#include "compiler/expr/print_cuda.hpp"
+#include "compiler/expr/text/parse.hpp"
+#include "compiler/expr/text/print_cuda.hpp"
 
 namespace lacuna {
 namespace {

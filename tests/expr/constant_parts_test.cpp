@@ -1,11 +1,11 @@
 // The parts of an expression that stay the same: the largest ones, and no leaves.
-#include "compiler/expr/constant_parts.hpp"
+#include "compiler/expr/parts/constant_parts.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 
 namespace lacuna {
 namespace {

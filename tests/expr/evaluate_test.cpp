@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 
 namespace lacuna {
 namespace {

@@ -1,5 +1,5 @@
 // Tile classification against brute force over every pair of the tile.
-#include "compiler/expr/interval.hpp"
+#include "compiler/expr/bounds/interval.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
 // Masks that bound k, as ranges of keys: their text, and that they hold the keys that the mask lets
 // through.
-#include "compiler/expr/key_ranges.hpp"
+#include "compiler/expr/bounds/key_ranges.hpp"
 
 #include <gtest/gtest.h>
 
 #include "compiler/expr/evaluate.hpp"
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 
 namespace lacuna {
 namespace {

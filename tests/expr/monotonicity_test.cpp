@@ -1,5 +1,5 @@
 // How rules move: what they say, and that no random one moves otherwise.
-#include "compiler/expr/monotonicity.hpp"
+#include "compiler/expr/bounds/monotonicity.hpp"
 
 #include <gtest/gtest.h>
 

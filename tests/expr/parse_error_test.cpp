@@ -1,7 +1,7 @@
 // What a user reads after a mistake in an expression: exact text and exact bytes.
 #include <gtest/gtest.h>
 
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 
 namespace lacuna {
 namespace {

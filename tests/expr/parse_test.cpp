@@ -1,4 +1,4 @@
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 
 #include <gtest/gtest.h>
 

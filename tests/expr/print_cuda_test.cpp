@@ -1,10 +1,10 @@
 // The CUDA text of expressions: as a person would write it, and accepted by NVRTC where there is
 // one.
-#include "compiler/expr/print_cuda.hpp"
+#include "compiler/expr/text/print_cuda.hpp"
 
 #include <gtest/gtest.h>
 
-#include "compiler/expr/interval.hpp"
+#include "compiler/expr/bounds/interval.hpp"
 #include "runtime/cuda/nvrtc.hpp"
 #include "tests/expr/random_expr.hpp"
 

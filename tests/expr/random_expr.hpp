@@ -12,7 +12,7 @@
 
 #include "compiler/expr/evaluate.hpp"
 #include "compiler/expr/expr_tables.hpp"
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 
 namespace lacuna::test {
 

@@ -1,9 +1,9 @@
 // What a score formula leaves for each score.
-#include "compiler/expr/score_cost.hpp"
+#include "compiler/expr/parts/score_cost.hpp"
 
 #include <gtest/gtest.h>
 
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 
 namespace lacuna {
 namespace {

@@ -1,5 +1,5 @@
 // A score formula taken apart: what is of the query alone, what grows evenly with k, and the rest.
-#include "compiler/expr/score_parts.hpp"
+#include "compiler/expr/parts/score_parts.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "compiler/expr/evaluate.hpp"
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 
 namespace lacuna {
 namespace {

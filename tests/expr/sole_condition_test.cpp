@@ -1,9 +1,9 @@
 // Which part of a rule is about one variable.
-#include "compiler/expr/sole_condition.hpp"
+#include "compiler/expr/bounds/sole_condition.hpp"
 
 #include <gtest/gtest.h>
 
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 
 namespace lacuna {
 namespace {

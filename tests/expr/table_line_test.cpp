@@ -1,9 +1,9 @@
 // Tables that a formula reads along a line.
-#include "compiler/expr/table_line.hpp"
+#include "compiler/expr/parts/table_line.hpp"
 
 #include <gtest/gtest.h>
 
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 
 namespace lacuna {
 namespace {

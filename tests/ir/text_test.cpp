@@ -1,7 +1,7 @@
 // The text of a program: round trips, and what a bad text is told.
 #include <random>
 
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 #include "compiler/ir/names.hpp"
 #include "tests/ir/programs.hpp"
 

@@ -1,5 +1,5 @@
 // Rules of estimate, select and compact, each broken once.
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 #include "tests/ir/violations.hpp"
 
 namespace lacuna {

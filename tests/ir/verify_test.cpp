@@ -1,7 +1,7 @@
 // Every rule of the verifier, broken once.
 #include <functional>
 
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 #include "tests/ir/programs.hpp"
 
 namespace lacuna {

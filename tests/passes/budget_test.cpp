@@ -1,5 +1,5 @@
 // Tiles and the budget of a block: what is chosen, where it comes from, what is rejected and how.
-#include "compiler/passes/tile_choice.hpp"
+#include "compiler/passes/target/tile_choice.hpp"
 #include "tests/passes/spec_documents.hpp"
 
 namespace lacuna {

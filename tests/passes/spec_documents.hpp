@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 #include "compiler/passes/pass.hpp"
 
 namespace lacuna {

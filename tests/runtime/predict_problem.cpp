@@ -7,7 +7,7 @@
 #include <numeric>
 #include <random>
 
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 #include "runtime/cpu/interpreter/interpreter.hpp"
 #include "tests/runtime/contiguous.hpp"
 

@@ -1,7 +1,7 @@
 // The caller's workspace: as large and as aligned as the kernel asks for, or not used at all.
 #include <gtest/gtest.h>
 
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 #include "runtime/engine/kernel.hpp"
 #include "tests/runtime/dense_problem.hpp"
 #include "tests/runtime/scoped_variable.hpp"

@@ -1,6 +1,6 @@
 // The order of instructions that consumers which look ahead rely on
-// (templates/attend/wgmma/tile_gate_consumer.cuh). Branches meet and part there, so that it is
-// asked of all ways through a kernel and not of places in its listing.
+// (templates/attend/wgmma/consumers/tile_gate_consumer.cuh). Branches meet and part there, so that
+// it is asked of all ways through a kernel and not of places in its listing.
 #pragma once
 
 #include "tests/sass/wgmma_order.hpp"

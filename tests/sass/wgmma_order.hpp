@@ -1,7 +1,7 @@
 // The order of instructions that the protocol of the wgmma family relies on
-// (templates/attend/wgmma/wgmma_shape.cuh), checked in the main loop of a kernel's machine code.
-// The assembler moves what has no data dependency, and makes asynchronous products wait for one
-// another where it cannot follow them: the result is right then, and late.
+// (templates/attend/wgmma/layout/wgmma_shape.cuh), checked in the main loop of a kernel's machine
+// code. The assembler moves what has no data dependency, and makes asynchronous products wait for
+// one another where it cannot follow them: the result is right then, and late.
 #pragma once
 
 #include "compiler/target/plan.hpp"

@@ -1,12 +1,12 @@
 // The JSON tree: values, places, duplicate keys, layout.
-#include "compiler/spec/json_tree.hpp"
+#include "compiler/spec/json/json_tree.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "compiler/spec/json_layout.hpp"
-#include "compiler/spec/json_limits.hpp"
+#include "compiler/spec/json/json_layout.hpp"
+#include "compiler/spec/json/json_limits.hpp"
 
 namespace lacuna {
 namespace {

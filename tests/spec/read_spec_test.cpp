@@ -6,10 +6,10 @@
 #include <cmath>
 
 #include "compiler/expr/expr_tables.hpp"
-#include "compiler/expr/parse.hpp"
-#include "compiler/spec/fields.hpp"
+#include "compiler/expr/text/parse.hpp"
 #include "compiler/spec/spec.hpp"
 #include "compiler/spec/summary.hpp"
+#include "compiler/spec/table/fields.hpp"
 #include "tests/spec/golden_file.hpp"
 
 namespace lacuna {

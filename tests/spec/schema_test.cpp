@@ -8,9 +8,9 @@
 #include <valijson/schema_parser.hpp>
 #include <valijson/validator.hpp>
 
-#include "compiler/spec/fields.hpp"
 #include "compiler/spec/spec.hpp"
 #include "compiler/spec/summary.hpp"
+#include "compiler/spec/table/fields.hpp"
 #include "tests/spec/golden_file.hpp"
 
 namespace lacuna {

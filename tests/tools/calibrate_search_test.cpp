@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "tools/calibrate/bisection.hpp"
-#include "tools/calibrate/kept_tiles.hpp"
+#include "tools/calibrate/param/bisection.hpp"
+#include "tools/calibrate/param/kept_tiles.hpp"
 
 namespace lacuna::calibrate {
 namespace {

@@ -99,7 +99,7 @@ class Code(unittest.TestCase):
                 self.assertEqual([mutant.applied(source) for mutant in draw.mutants_of("templates/x.cuh", source)], [])
 
     def test_every_character_keeps_its_place(self):
-        for path in ("compiler/expr/tokens.cpp", "templates/arch/wgmma.cuh", "tools/inputs/inputs.cpp"):
+        for path in ("compiler/expr/text/tokens.cpp", "templates/arch/multiply/wgmma.cuh", "tools/inputs/inputs.cpp"):
             source = (ROOT / path).read_text()
             code = text.code_of(source)
             self.assertEqual([len(line) for line in code.split("\n")], [len(line) for line in source.split("\n")])

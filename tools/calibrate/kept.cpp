@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tools/calibrate/kept_tiles.hpp"
+#include "tools/calibrate/param/kept_tiles.hpp"
 #include "tools/calibrate/state.hpp"
 
 namespace lacuna::tools {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/calibrate/sought_param.hpp"
+#include "tools/calibrate/param/sought_param.hpp"
 
 namespace lacuna::tools {
 

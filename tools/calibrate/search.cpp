@@ -5,7 +5,7 @@
 #include <iterator>
 #include <limits>
 
-#include "tools/calibrate/bisection.hpp"
+#include "tools/calibrate/param/bisection.hpp"
 #include "tools/calibrate/state.hpp"
 
 namespace lacuna::tools {

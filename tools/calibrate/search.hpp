@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "tools/calibrate/kept.hpp"
+#include "tools/calibrate/param/sought_param.hpp"
 #include "tools/calibrate/progress.hpp"
-#include "tools/calibrate/sought_param.hpp"
 #include "tools/calibrate/trial.hpp"
 
 namespace lacuna::tools {

@@ -6,9 +6,9 @@
 #include <optional>
 #include <vector>
 
-#include "tools/calibrate/bisection.hpp"
+#include "tools/calibrate/param/bisection.hpp"
+#include "tools/calibrate/param/sought_param.hpp"
 #include "tools/calibrate/progress.hpp"
-#include "tools/calibrate/sought_param.hpp"
 #include "tools/calibrate/trial.hpp"
 
 namespace lacuna::tools {

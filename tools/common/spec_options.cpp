@@ -2,7 +2,7 @@
 
 #include "compiler/ir/names.hpp"
 #include "compiler/passes/relief.hpp"
-#include "compiler/spec/json_limits.hpp"
+#include "compiler/spec/json/json_limits.hpp"
 #include "tools/io/file_io.hpp"
 
 namespace lacuna::tools {

@@ -1,6 +1,6 @@
 #include "tools/run/dense_twin.hpp"
 
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 
 namespace lacuna::tools {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "compiler/expr/bounds/interval.hpp"
 #include "compiler/expr/evaluate.hpp"
-#include "compiler/expr/interval.hpp"
 #include "tools/inputs/inputs.hpp"
 
 namespace lacuna::tools {

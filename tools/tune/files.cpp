@@ -12,7 +12,7 @@
 #include "cache/tuning/line.hpp"
 #include "cache/tuning/table.hpp"
 #include "compiler/diag/printable.hpp"
-#include "compiler/spec/json_limits.hpp"
+#include "compiler/spec/json/json_limits.hpp"
 #include "tools/common/shape_option.hpp"
 #include "tools/io/file_io.hpp"
 

@@ -4,7 +4,7 @@
 #include "cache/store.hpp"
 #include "compiler/emit/emit.hpp"
 #include "compiler/expr/expr_tables.hpp"
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 #include "compiler/lower/lower.hpp"
 #include "compiler/target/plan_values.hpp"
 #include "runtime/base/environment.hpp"

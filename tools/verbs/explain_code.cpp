@@ -3,7 +3,7 @@
 #include <charconv>
 
 #include "compiler/ir/program.hpp"
-#include "compiler/spec/fields.hpp"
+#include "compiler/spec/table/fields.hpp"
 #include "tools/common/table.hpp"
 
 namespace lacuna::tools {

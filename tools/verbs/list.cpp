@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "compiler/diag/printable.hpp"
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 #include "tools/common/spec_options.hpp"
 #include "tools/common/table.hpp"
 #include "tools/inputs/load_inputs.hpp"

@@ -1,13 +1,13 @@
 // estimate, and the select that follows where the estimate's kernel decides by itself: which
 // kernels they are, and what these have in common.
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 #include "compiler/lower/block.hpp"
 #include "compiler/lower/config.hpp"
 #include "compiler/lower/lower.hpp"
 #include "compiler/lower/predict/estimate_family.hpp"
 #include "compiler/lower/predict/estimate_kernels.hpp"
 #include "compiler/lower/token_ops.hpp"
-#include "compiler/spec/bands.hpp"
+#include "compiler/spec/table/bands.hpp"
 #include "compiler/target/estimate_block.hpp"
 
 namespace lacuna {

@@ -1,7 +1,7 @@
 // An estimate of tokens, of the last queries or of antidiagonals, by mma.sync.
 #include <algorithm>
 
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 #include "compiler/lower/block.hpp"
 #include "compiler/lower/config.hpp"
 #include "compiler/lower/predict/estimate_kernels.hpp"

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <span>
 
-#include "compiler/expr/monotonicity.hpp"
-#include "compiler/expr/parse.hpp"
-#include "compiler/expr/sole_condition.hpp"
+#include "compiler/expr/bounds/monotonicity.hpp"
+#include "compiler/expr/bounds/sole_condition.hpp"
+#include "compiler/expr/text/parse.hpp"
 #include "compiler/lower/config.hpp"
 #include "compiler/lower/predict/estimate_family.hpp"
 

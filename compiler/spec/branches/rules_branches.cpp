@@ -1,8 +1,8 @@
 // Rules of branches: what belongs into a branch, how outputs are joined, what means go with.
 #include <algorithm>
 
-#include "compiler/expr/parse.hpp"
-#include "compiler/spec/rule_context.hpp"
+#include "compiler/expr/text/parse.hpp"
+#include "compiler/spec/read/rule_context.hpp"
 
 namespace lacuna {
 namespace {

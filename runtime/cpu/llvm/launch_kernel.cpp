@@ -3,7 +3,7 @@
 #include <array>
 #include <vector>
 
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 #include "runtime/cpu/llvm/jit/lower_expr.hpp"
 
 namespace lacuna::host {

@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "compiler/spec/bands.hpp"
 #include "compiler/spec/summary.hpp"
+#include "compiler/spec/table/bands.hpp"
 #include "runtime/base/parallel_for.hpp"
 #include "runtime/cpu/stages/estimate.hpp"
 

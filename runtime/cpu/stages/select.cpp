@@ -5,7 +5,7 @@
 #include <limits>
 #include <optional>
 
-#include "compiler/expr/parse.hpp"
+#include "compiler/expr/text/parse.hpp"
 #include "runtime/base/parallel_for.hpp"
 
 namespace lacuna::predict {

@@ -1,14 +1,14 @@
-// `attend`, wgmma family (sm_90a): TMA, wgmma, warp-specialised. See attend/wgmma/wgmma_shape.cuh
-// for the roles and their barriers.
+// `attend`, wgmma family (sm_90a): TMA, wgmma, warp-specialised. See
+// attend/wgmma/layout/wgmma_shape.cuh for the roles and their barriers.
 #pragma once
 
-#include "attend/wgmma/consumer.cuh"
-#include "attend/wgmma/gather_producer.cuh"
-#include "attend/wgmma/int8_consumer.cuh"
-#include "attend/wgmma/producer.cuh"
-#include "attend/wgmma/tile_gate_consumer.cuh"
-#include "attend/wgmma/tile_gate_producer.cuh"
-#include "attend/wgmma/two_list_producer.cuh"
+#include "attend/wgmma/consumers/consumer.cuh"
+#include "attend/wgmma/consumers/int8_consumer.cuh"
+#include "attend/wgmma/consumers/tile_gate_consumer.cuh"
+#include "attend/wgmma/producers/gather_producer.cuh"
+#include "attend/wgmma/producers/producer.cuh"
+#include "attend/wgmma/producers/tile_gate_producer.cuh"
+#include "attend/wgmma/producers/two_list_producer.cuh"
 
 namespace lacuna {
 

@@ -19,11 +19,11 @@
 // queries. A row is then reduced by one instruction for each score, and across its four lanes once.
 #pragma once
 
-#include "arch/cp_async.cuh"
-#include "arch/mbarrier.cuh"
-#include "arch/tma.cuh"
+#include "arch/copy/cp_async.cuh"
+#include "arch/copy/mbarrier.cuh"
+#include "arch/copy/tma.cuh"
+#include "arch/multiply/wgmma.cuh"
 #include "arch/warpgroup.cuh"
-#include "arch/wgmma.cuh"
 #include "base/kinds.cuh"
 #include "base/mask_pair.cuh"
 #include "loader/token_rows.cuh"

@@ -11,7 +11,7 @@
 #pragma once
 
 #include "arch/approx.cuh"
-#include "arch/mma.cuh"
+#include "arch/multiply/mma.cuh"
 #include "arch/pack.cuh"
 #include "base/kinds.cuh"
 #include "loader/token_rows.cuh"

@@ -11,8 +11,8 @@
 // far the largest weight may lie under that.
 #pragma once
 
+#include "arch/multiply/wgmma_8bit.cuh"
 #include "arch/warp.cuh"
-#include "arch/wgmma_8bit.cuh"
 #include "base/math.cuh"
 #include "quantise/groups.cuh"
 #include "select/token_pairs/token_pair_shape.cuh"

@@ -3,10 +3,10 @@
 // select/token_pairs/token_pair_shape.cuh.
 #pragma once
 
-#include "arch/cp_async.cuh"
-#include "arch/mbarrier.cuh"
+#include "arch/copy/cp_async.cuh"
+#include "arch/copy/mbarrier.cuh"
+#include "arch/copy/tma.cuh"
 #include "arch/redux.cuh"
-#include "arch/tma.cuh"
 #include "pipeline/ring_position.cuh"
 #include "quantise/groups.cuh"
 #include "select/token_pairs/bound_classifier.cuh"

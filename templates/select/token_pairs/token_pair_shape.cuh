@@ -30,7 +30,7 @@
 // decides while the others go on. The barrier in between orders reuse of a buffer after its read.
 #pragma once
 
-#include "arch/mbarrier.cuh"
+#include "arch/copy/mbarrier.cuh"
 #include "arch/warpgroup.cuh"
 #include "base/kinds.cuh"
 #include "pipeline/ring_position.cuh"

@@ -8,7 +8,7 @@
 // select/tokens/tokens.cuh.
 #pragma once
 
-#include "arch/mbarrier.cuh"
+#include "arch/copy/mbarrier.cuh"
 #include "base/pin.cuh"
 #include "select/token_pairs/bound_classifier.cuh"
 #include "select/token_pairs/decision.cuh"

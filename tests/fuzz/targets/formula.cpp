@@ -1,12 +1,12 @@
 #include <bit>
 #include <cmath>
 
+#include "compiler/expr/bounds/interval.hpp"
+#include "compiler/expr/bounds/key_ranges.hpp"
+#include "compiler/expr/bounds/monotonicity.hpp"
 #include "compiler/expr/builder.hpp"
-#include "compiler/expr/interval.hpp"
-#include "compiler/expr/key_ranges.hpp"
-#include "compiler/expr/monotonicity.hpp"
-#include "compiler/expr/print_cuda.hpp"
-#include "compiler/expr/score_parts.hpp"
+#include "compiler/expr/parts/score_parts.hpp"
+#include "compiler/expr/text/print_cuda.hpp"
 #include "tests/fuzz/targets/targets.hpp"
 
 namespace lacuna::fuzz {

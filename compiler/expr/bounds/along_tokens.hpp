@@ -1,0 +1,43 @@
+// How the parts of an expression change along the keys of a row, or along the queries of a column:
+// not at all, evenly, or anyhow.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "compiler/expr/bounds/ranges.hpp"
+#include "compiler/expr/builder.hpp"
+
+namespace lacuna {
+
+class AlongTokens {
+ public:
+  /// Of nodes of `builder`, which may grow. `token`: Variable::kK, or Variable::kQ.
+  explicit AlongTokens(ExprBuilder& builder, Variable token = Variable::kK)
+      : builder_(builder), token_(token) {}
+
+  /// Does the part below a node read the logit?
+  bool reads_score(int id) { return facts(id).reads_s; }
+  /// Does it read the token?
+  bool reads_token(int id) { return facts(id).reads_token; }
+
+  /// What a number gains from a token to the next, itself without the token: a new node, of the
+  /// same type. nullopt: not always the same, or integers that may wrap.
+  std::optional<int> slope_of(int id);
+
+ private:
+  struct Facts {
+    bool reads_s = false, reads_token = false;
+    bool may_wrap = false;  ///< i32: its exact value may not fit
+    ValueRange range = {};
+  };
+  const Facts& facts(int id);
+  Facts facts_of(const ExprNode& node) const;
+  std::optional<int> slope_of_product(const ExprNode& node);
+
+  ExprBuilder& builder_;
+  Variable token_;
+  std::vector<Facts> facts_;  ///< of the builder's first nodes
+};
+
+}  // namespace lacuna

@@ -1,0 +1,282 @@
+// Precedence climbing over the operator table. Names and types are settled as nodes are made
+// (typing.hpp), so one pass reports everything.
+#include "compiler/expr/text/parse.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "compiler/expr/text/tokens.hpp"
+#include "compiler/expr/text/typing.hpp"
+
+namespace lacuna {
+namespace {
+
+// Recursive consumers (printers, lowering) rely on these.
+constexpr int kMaxNesting = 200;
+constexpr std::size_t kMaxTokens = 2000;
+constexpr std::size_t kMaxBytes = std::size_t{1} << 16;  ///< most names would have to be of 32
+
+class Parser {
+ public:
+  Parser(std::string_view text, Site site, std::span<const ParamSymbol> parameters,
+         std::vector<ExprError>& errors)
+      : typing_(text, site, parameters, errors), tokens_(tokenize(text, errors)) {}
+
+  /// The root's node, or -1.
+  int run() {
+    if (tokens_.size() > kMaxTokens) {
+      too_complex(0, tokens_.back().end, "expression has more than 2000 words and symbols");
+      return -1;
+    }
+    if (token().kind == TokenKind::kEnd) {
+      unexpected("an expression");
+      return -1;
+    }
+    const Operand root = expression(kPrecedenceOr);
+    if (token().kind == TokenKind::kEnd) return typing_.result(root);
+    if (token().is(")") || token().is("]")) {
+      syntax_error(token(), "'" + std::string(token().text) + "' closes nothing");
+    } else {
+      unexpected("an operator");
+    }
+    return -1;
+  }
+
+  const ExprBuilder& builder() const { return typing_.builder(); }
+
+ private:
+  const Token& token() const { return tokens_[at_]; }
+  Token take() {
+    const Token taken = token();
+    if (taken.kind != TokenKind::kEnd) ++at_;
+    last_end_ = taken.end;
+    return taken;
+  }
+  bool accept(std::string_view spelling) {
+    if (!token().is(spelling)) return false;
+    take();
+    return true;
+  }
+
+  ExprError* syntax_error(const Token& at, std::string message) {
+    if (aborted_ || silent_at_ == at.begin) return nullptr;  // one error for one place
+    silent_at_ = at.begin;
+    return &typing_.report(Code::kExprSyntax, at.begin, at.end, std::move(message));
+  }
+
+  void unexpected(std::string_view wanted) {
+    if (token().is("if") || token().is("else")) {
+      ExprError* error =
+          syntax_error(token(), "'" + std::string(token().text) + "' is not an operator here");
+      if (error) error->helps.emplace_back("`x if c else y` is written `select(c, x, y)`");
+      return;
+    }
+    const bool at_end = token().kind == TokenKind::kEnd;
+    const std::string got = at_end ? "the end" : "'" + std::string(token().text) + "'";
+    syntax_error(token(), "expected " + std::string(wanted) + ", got " + got);
+  }
+
+  void too_complex(std::uint32_t begin, std::uint32_t end, std::string message) {
+    if (aborted_) return;
+    typing_.report(Code::kExprTooComplex, begin, end, std::move(message));
+    at_ = tokens_.size() - 1;
+    aborted_ = true;
+  }
+
+  Operand expression(int precedence) {
+    if (++nesting_ > kMaxNesting) {
+      too_complex(token().begin, token().end, "expression is nested more than 200 deep");
+    }
+    Operand left = prefix(precedence);
+    const OperatorInfo* compared = nullptr;
+    Operand middle;
+    while (token().infix && token().infix->precedence >= precedence) {
+      const Token sign = take();
+      const OperatorInfo& op = *sign.infix;
+      const Operand right = expression(op.precedence + 1);
+      if (compared && op.precedence == kPrecedenceComparison) {
+        chained(sign, *compared, left, middle, right);
+        left = {-1, left.begin, right.end};
+        continue;
+      }
+      if (op.precedence == kPrecedenceComparison) {
+        compared = &op;
+        middle = right;
+      }
+      left = binary(op, left, right);
+    }
+    --nesting_;
+    return left;
+  }
+
+  Operand binary(const OperatorInfo& op, const Operand& left, const Operand& right) {
+    const Operand operands[] = {left, right};
+    return typing_.apply(op, operands, left.begin, std::max(left.end, right.end));
+  }
+
+  void chained(const Token& sign, const OperatorInfo& before, const Operand& left,
+               const Operand& middle, const Operand& right) {
+    ExprError& error =
+        typing_.report(Code::kExprSyntax, sign.begin, sign.end,
+                       "comparisons do not chain: second comparison '" + std::string(sign.text) +
+                           "' after '" + std::string(before.spelling) + "'");
+    const std::string between = typing_.source(middle);
+    const std::size_t bits = between.find_first_of("&|");
+    if (bits != std::string::npos) {  // `a < b & c < d`
+      const bool is_and = between[bits] == '&';
+      error.notes.push_back(std::string("'") + between[bits] +
+                            "' takes integers and binds tighter than comparisons");
+      error.helps.push_back(std::string("between conditions write `") + (is_and ? "and`" : "or`"));
+      return;
+    }
+    error.helps.push_back("write `" + typing_.source({0, left.begin, middle.end}) + " and " +
+                          between + " " + std::string(sign.text) + " " + typing_.source(right) +
+                          "`");
+  }
+
+  Operand prefix(int precedence) {
+    const Token sign = token();
+    if (sign.is("not")) {
+      if (precedence > kPrecedenceNot) {
+        ExprError* error = syntax_error(sign, "'not' needs parentheses here");
+        if (error) error->helps.emplace_back("'not' binds looser than comparisons: `(not x)`");
+      }
+      take();
+      return unary(ExprOp::kNot, sign, expression(kPrecedenceNot));
+    }
+    if (sign.kind == TokenKind::kOperator && sign.is("-")) {
+      take();
+      if (token().kind == TokenKind::kInteger || token().kind == TokenKind::kReal) {
+        return number(true, sign.begin);
+      }
+      return unary(ExprOp::kNegate, sign, expression(kPrecedenceUnary));
+    }
+    return primary();
+  }
+
+  Operand unary(ExprOp op, const Token& sign, const Operand& operand) {
+    return typing_.apply(info(op), {&operand, 1}, sign.begin, std::max(sign.end, operand.end));
+  }
+
+  Operand number(bool negative, std::uint32_t begin) {
+    const Token digits = take();
+    return typing_.number(digits.text, digits.kind == TokenKind::kReal, negative, begin,
+                          digits.end);
+  }
+
+  Operand primary() {
+    const Token first = token();
+    switch (first.kind) {
+      case TokenKind::kInteger:
+      case TokenKind::kReal:
+        return number(false, first.begin);
+      case TokenKind::kName:
+        return named();
+      default:
+        break;
+    }
+    if (accept("(")) {
+      const Operand inside = expression(kPrecedenceOr);
+      close(")", first);
+      return {inside.node, first.begin, std::max(inside.end, last_end_)};
+    }
+    unexpected("an operand");
+    if (first.infix && !first.is("and") && !first.is("or")) {  // a stray operator: go on behind it
+      take();
+      const Operand skipped = expression(kPrecedenceUnary);
+      return {-1, first.begin, std::max(first.end, skipped.end)};
+    }
+    return {-1, first.begin, first.begin};
+  }
+
+  Operand named() {
+    const Token name = take();
+    if (name.is("true") || name.is("false")) {
+      return typing_.constant(ExprType::kBool, name.is("true") ? 1 : 0, name.begin, name.end);
+    }
+    if (name.is("inf")) {
+      return typing_.constant(ExprType::kF32, std::numeric_limits<double>::infinity(), name.begin,
+                              name.end);
+    }
+    const Token open = token();
+    if (accept("(")) return call(name, open);
+    if (accept("[")) {
+      const std::vector<Operand> indices = list("]", open);
+      return typing_.indexed(name.text, name.begin, name.end, indices, last_end_);
+    }
+    return typing_.name(name.text, name.begin, name.end);
+  }
+
+  Operand call(const Token& name, const Token& open) {
+    const std::vector<Operand> arguments = list(")", open);
+    const OperatorInfo* function = find_function(name.text);
+    if (!function) return typing_.not_a_function(name.text, name.begin, name.end);
+    if (arguments.size() != static_cast<std::size_t>(function->arity)) {
+      ExprError& error =
+          typing_.report(Code::kExprArguments, name.begin, last_end_,
+                         std::string(name.text) + ": expected " + std::to_string(function->arity) +
+                             (function->arity == 1 ? " argument" : " arguments") + ", got " +
+                             std::to_string(arguments.size()));
+      error.notes.emplace_back(function->doc);
+      return {-1, name.begin, last_end_};
+    }
+    return typing_.apply(*function, arguments, name.begin, last_end_);
+  }
+
+  /// Operands up to the closing bracket.
+  std::vector<Operand> list(std::string_view closing, const Token& open) {
+    std::vector<Operand> operands;
+    if (accept(closing)) return operands;
+    do {
+      operands.push_back(expression(kPrecedenceOr));
+    } while (accept(","));
+    close(closing, open);
+    return operands;
+  }
+
+  void close(std::string_view closing, const Token& open) {
+    if (accept(closing)) return;
+    if (token().kind == TokenKind::kEnd) {
+      syntax_error(open, "'" + std::string(open.text) + "' is never closed");
+      silent_at_ = token().begin;
+      return;
+    }
+    unexpected(closing == ")" ? "an operator or ')'" : "an operator or ']'");
+    while (token().kind != TokenKind::kEnd && !token().is(closing)) take();
+    accept(closing);
+  }
+
+  Typing typing_;
+  std::vector<Token> tokens_;
+  std::size_t at_ = 0;
+  std::uint32_t last_end_ = 0;
+  std::uint32_t silent_at_ = std::numeric_limits<std::uint32_t>::max();
+  int nesting_ = 0;
+  bool aborted_ = false;  ///< too complex: the rest is not read
+};
+
+}  // namespace
+
+ParsedExpr parse_expr(std::string_view text, Site site, std::span<const ParamSymbol> parameters) {
+  ParsedExpr parsed;
+  if (text.size() > kMaxBytes) {
+    parsed.errors.push_back({Code::kExprTooComplex,
+                             0,
+                             1,
+                             "expression has more than " + std::to_string(kMaxBytes) + " bytes",
+                             {},
+                             {}});
+    return parsed;
+  }
+  Parser parser(text, site, parameters, parsed.errors);
+  const int root = parser.run();
+  if (parsed.ok()) {
+    parsed.expr = parser.builder().extract(root, {parameters.begin(), parameters.end()});
+    parsed.expr.text = text;
+  }
+  std::stable_sort(parsed.errors.begin(), parsed.errors.end(),
+                   [](const ExprError& a, const ExprError& b) { return a.begin < b.begin; });
+  return parsed;
+}
+
+}  // namespace lacuna

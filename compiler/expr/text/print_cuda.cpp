@@ -1,0 +1,313 @@
+// Expr -> CUDA C++. Reads as a person would write it; what C++ lacks, or leaves undefined, are
+// calls into templates/args/expr.cuh.
+#include "compiler/expr/text/print_cuda.hpp"
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "compiler/expr/bounds/ranges.hpp"
+#include "compiler/expr/number_text.hpp"
+
+namespace lacuna {
+namespace {
+
+// Binding strength in C++, loosest first.
+enum Precedence : std::uint8_t {
+  kTernary,
+  kLogicalOr,
+  kLogicalAnd,
+  kBitwiseOr,
+  kBitwiseXor,
+  kBitwiseAnd,
+  kEquality,
+  kRelation,
+  kSum,
+  kProduct,
+  kUnary,
+  kPrimary
+};
+
+struct Spelling {
+  std::string_view text;
+  Precedence precedence;
+};
+
+/// Operators that C++ has, as infix.
+Spelling infix(ExprOp op) {
+  switch (op) {
+    case ExprOp::kAdd:
+      return {"+", kSum};
+    case ExprOp::kSubtract:
+      return {"-", kSum};
+    case ExprOp::kMultiply:
+      return {"*", kProduct};
+    case ExprOp::kDivide:
+      return {"/", kProduct};
+    case ExprOp::kBitAnd:
+      return {"&", kBitwiseAnd};
+    case ExprOp::kBitXor:
+      return {"^", kBitwiseXor};
+    case ExprOp::kBitOr:
+      return {"|", kBitwiseOr};
+    case ExprOp::kLess:
+      return {"<", kRelation};
+    case ExprOp::kLessEqual:
+      return {"<=", kRelation};
+    case ExprOp::kGreater:
+      return {">", kRelation};
+    case ExprOp::kGreaterEqual:
+      return {">=", kRelation};
+    case ExprOp::kEqual:
+      return {"==", kEquality};
+    case ExprOp::kNotEqual:
+      return {"!=", kEquality};
+    case ExprOp::kAnd:
+      return {"&&", kLogicalAnd};
+    case ExprOp::kOr:
+      return {"||", kLogicalOr};
+    default:
+      return {"", kPrimary};
+  }
+}
+
+/// The function for an operator whose operands are f32 or i32.
+std::string_view function(ExprOp op, bool is_f32, bool has_fast_tanh) {
+  switch (op) {
+    case ExprOp::kToF32:
+      return "float";
+    case ExprOp::kMin:
+      return is_f32 ? "fminf" : "min";
+    case ExprOp::kMax:
+      return is_f32 ? "fmaxf" : "max";
+    case ExprOp::kAbs:
+      return is_f32 ? "fabsf" : "abs";
+    case ExprOp::kExp:
+      return "lacuna::exp_approx";
+    case ExprOp::kExp2:
+      return "lacuna::exp2_approx";
+    case ExprOp::kLog:
+      return "lacuna::log_approx";
+    case ExprOp::kLog2:
+      return "lacuna::log2_approx";
+    case ExprOp::kSqrt:
+      return "sqrtf";
+    case ExprOp::kTanh:
+      return has_fast_tanh ? "lacuna::fast_tanh" : "lacuna::tanh_approx";
+    case ExprOp::kFloor:
+      return "floorf";
+    case ExprOp::kCeil:
+      return "ceilf";
+    case ExprOp::kFloorDivide:
+      return "lacuna::floor_divide";
+    case ExprOp::kModulo:
+      return "lacuna::modulo";
+    case ExprOp::kShiftLeft:
+      return "lacuna::shift_left";
+    case ExprOp::kShiftRight:
+      return "lacuna::shift_right";
+    case ExprOp::kToI32:
+      return is_f32 ? "lacuna::to_i32" : "int";
+    case ExprOp::kHash:
+      return "lacuna::hash";
+    default:
+      return "lacuna::bit_length";
+  }
+}
+
+std::string_view wrapping_function(ExprOp op) {
+  switch (op) {
+    case ExprOp::kAdd:
+      return "lacuna::wrap_add";
+    case ExprOp::kSubtract:
+      return "lacuna::wrap_subtract";
+    case ExprOp::kMultiply:
+      return "lacuna::wrap_multiply";
+    default:
+      return "";
+  }
+}
+
+std::string print_cuda_f32(double value) {
+  if (std::isinf(value)) return value < 0 ? "-lacuna::kInfinity" : "lacuna::kInfinity";
+  return f32_text(static_cast<float>(value)) + "f";
+}
+
+std::string print_literal(const ExprNode& node) {
+  switch (node.type) {
+    case ExprType::kF32:
+      return print_cuda_f32(node.literal);
+    case ExprType::kBool:
+      return node.literal != 0 ? "true" : "false";
+    default:
+      break;
+  }
+  const auto value = static_cast<std::int32_t>(node.literal);
+  // C++ has no literal for it: 2147483648 is no int.
+  if (value == std::numeric_limits<std::int32_t>::min()) return "(-2147483647 - 1)";
+  return std::to_string(value);
+}
+
+class CudaPrinter {
+ public:
+  CudaPrinter(const Expr& expr, const CudaNames& names) : expr_(expr), names_(names) {
+    ranges_.reserve(expr.nodes.size());
+    for (const ExprNode& node : expr.nodes) ranges_.push_back(range_of(node));
+  }
+
+  std::string print(std::int32_t id, Precedence precedence) const {
+    if (names_.known) {
+      if (std::string known = names_.known(id); !known.empty()) return known;
+    }
+    const ExprNode& node = at(id);
+    const auto [text, own] = print_node(node);
+    return own < precedence ? "(" + text + ")" : text;
+  }
+
+  /// A parameter and its indices, as arguments of a call.
+  std::string print_element(const ExprNode& node) const {
+    std::string text = names_.parameter(expr_.parameters[node.symbol]);
+    for (std::size_t d = 0; d < node.children.size() && node.children[d] >= 0; ++d)
+      text += ", " + print(node.children[d], kTernary);
+    return text;
+  }
+
+ private:
+  struct Printed {
+    std::string text;
+    Precedence precedence;
+  };
+
+  const ExprNode& at(std::int32_t id) const { return expr_.nodes[static_cast<std::size_t>(id)]; }
+  std::string_view function_of(const ExprNode& node) const {
+    return function(node.op, at(node.children[0]).type == ExprType::kF32, names_.has_fast_tanh);
+  }
+
+  /// The range of a node's value before it wraps.
+  ValueRange range_of(const ExprNode& node) const {
+    std::array<ValueRange, kMaxParamRank> ranges;
+    std::size_t count = 0;
+    for (; count < ranges.size() && node.children[count] >= 0; ++count) {
+      const std::int32_t id = node.children[count];
+      ranges[count] = wrapped_range(at(id).type, ranges_[static_cast<std::size_t>(id)]);
+    }
+    const std::size_t first = node.op == ExprOp::kSelect ? 1 : 0;
+    const ExprType operand = count > 0 ? at(node.children[first]).type : node.type;
+    return node_range(node, operand, {ranges.data(), count});
+  }
+
+  bool wraps(const ExprNode& node) const {
+    const auto index = static_cast<std::size_t>(&node - expr_.nodes.data());
+    return node.type == ExprType::kI32 && !fits_i32(ranges_[index]);
+  }
+
+  Printed print_node(const ExprNode& node) const {
+    switch (node.op) {
+      case ExprOp::kLiteral:
+        return {print_literal(node), node.literal < 0 ? kUnary : kPrimary};
+      case ExprOp::kVariable:
+        return {names_.variable(static_cast<Variable>(node.symbol)), kPrimary};
+      case ExprOp::kParameter:
+        return {print_parameter(node), kPrimary};
+      case ExprOp::kNot:
+        return {"!" + print(node.children[0], kUnary), kUnary};
+      case ExprOp::kNegate:
+        return print_negation(node);
+      case ExprOp::kSelect:
+        return {print(node.children[0], kLogicalOr) + " ? " + print(node.children[1], kLogicalOr) +
+                    " : " + print(node.children[2], kTernary),
+                kTernary};
+      case ExprOp::kFloorDivide:
+      case ExprOp::kModulo:
+        return {print_rounded_division(node), kPrimary};
+      case ExprOp::kDivide:
+        if (divides_by_constant(node)) return {call("lacuna::divide_by", node), kPrimary};
+        break;
+      default:
+        break;
+    }
+    if (wraps(node)) {
+      if (const auto name = wrapping_function(node.op); !name.empty()) {
+        return {call(name, node), kPrimary};
+      }
+    }
+    const Spelling sign = infix(node.op);
+    if (sign.text.empty()) return {call(function_of(node), node), kPrimary};
+    const auto tighter = static_cast<Precedence>(sign.precedence + 1);
+    return {print(node.children[0], sign.precedence) + " " + std::string(sign.text) + " " +
+                print(node.children[1], tighter),
+            sign.precedence};
+  }
+
+  std::string call(std::string_view name, const ExprNode& node) const {
+    std::string text = std::string(name) + "(";
+    for (std::size_t n = 0; n < node.children.size() && node.children[n] >= 0; ++n) {
+      text += (n > 0 ? ", " : "") + print(node.children[n], kTernary);
+    }
+    return text + ")";
+  }
+
+  Printed print_negation(const ExprNode& node) const {
+    if (wraps(node)) {
+      return {"lacuna::wrap_subtract(0, " + print(node.children[0], kTernary) + ")", kPrimary};
+    }
+    const std::string inner = print(node.children[0], kUnary);
+    return {(inner.front() == '-' ? "-(" + inner + ")" : "-" + inner), kUnary};  // not `--x`
+  }
+
+  std::string print_rounded_division(const ExprNode& node) const {
+    const std::string name(function_of(node));
+    const ExprNode& divisor = at(node.children[1]);
+    if (names_.divisor) {
+      if (const std::string prepared = names_.divisor(node.children[1]); !prepared.empty())
+        return name + "(" + print(node.children[0], kTernary) + ", " + prepared + ")";
+    }
+    if (divisor.op != ExprOp::kLiteral || divisor.literal <= 0) return call(name, node);
+    return name + "<" + print_literal(divisor) + ">(" + print(node.children[0], kTernary) + ")";
+  }
+
+  /// Powers of two are left to the compiler, which multiplies by their exact reciprocal.
+  bool divides_by_constant(const ExprNode& node) const {
+    const ExprNode& divisor = at(node.children[1]);
+    if (divisor.op != ExprOp::kLiteral) return false;
+    int exponent = 0;
+    const double mantissa = std::fabs(std::frexp(divisor.literal, &exponent));
+    return std::isfinite(mantissa) && mantissa > 0.5 && std::abs(exponent) < 100;
+  }
+
+  std::string print_parameter(const ExprNode& node) const {
+    return "lacuna::at(" + print_element(node) + ")";
+  }
+
+  const Expr& expr_;
+  const CudaNames& names_;
+  std::vector<ValueRange> ranges_;
+};
+
+}  // namespace
+
+std::string print_cuda(const Expr& expr, const CudaNames& names) {
+  return print_cuda(expr, static_cast<std::int32_t>(expr.nodes.size()) - 1, names);
+}
+
+std::string print_cuda(const Expr& expr, std::int32_t node, const CudaNames& names) {
+  return CudaPrinter(expr, names).print(node, kTernary);
+}
+
+std::string print_cuda_element(const Expr& element, const CudaNames& names) {
+  return CudaPrinter(element, names).print_element(element.root());
+}
+
+std::string_view cuda_name(ExprType type) {
+  switch (type) {
+    case ExprType::kF32:
+      return "float";
+    case ExprType::kI32:
+      return "int";
+    default:
+      return "bool";
+  }
+}
+
+}  // namespace lacuna

@@ -1,0 +1,195 @@
+#include "compiler/expr/text/tokens.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <string>
+
+namespace lacuna {
+namespace {
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_word(char c) {
+  return is_digit(c) || c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
+/// What people write who come from another language.
+struct Foreign {
+  std::string_view spelling, meant, help;
+};
+constexpr std::array kForeign = std::to_array<Foreign>({
+    {"&&", "and", "write `and`"},
+    {"||", "or", "write `or`"},
+    {"**", "*", "there are no powers; write `x * x`, or `exp2(y * log2(x))`"},
+    {"<>", "!=", "write `!=`"},
+    {"=", "==", "write `==` to compare"},
+    {"!", "not", "write `not`"},
+    {"~", "not", "write `not`; for the bits of an integer `x ^ -1`"},
+    {"≤", "<=", "write `<=`"},
+    {"≥", ">=", "write `>=`"},
+    {"≠", "!=", "write `!=`"},
+    {"×", "*", "write `*`"},
+    {"·", "*", "write `*`"},
+    {"÷", "/", "write `/`, or `//` for integers"},
+    {"−", "-", "write `-`, the sign on the keyboard"},
+    {"∧", "and", "write `and`"},
+    {"∨", "or", "write `or`"},
+    {"¬", "not", "write `not`"},
+});
+
+constexpr std::array<std::string_view, 22> kSymbols = {
+    "//", "<=", ">=", "==", "!=", "<<", ">>", "+", "-", "*", "/",
+    "%",  "<",  ">",  "&",  "^",  "|",  "(",  ")", "[", "]", ","};
+
+class Tokenizer {
+ public:
+  Tokenizer(std::string_view text, std::vector<ExprError>& errors) : text_(text), errors_(errors) {}
+
+  std::vector<Token> run() {
+    tokens_.reserve(text_.size() / 2 + 1);
+    while (true) {
+      while (at_ < text_.size() && is_space(text_[at_])) ++at_;
+      if (at_ == text_.size()) break;
+      next();
+    }
+    const auto end = static_cast<std::uint32_t>(text_.size());
+    tokens_.push_back({TokenKind::kEnd, end, end, "", nullptr});
+    return std::move(tokens_);
+  }
+
+ private:
+  char peek(std::size_t ahead) const {
+    return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
+  }
+
+  void push(TokenKind kind, std::size_t length, std::string_view meant = {}) {
+    const std::string_view text = meant.empty() ? text_.substr(at_, length) : meant;
+    const auto begin = static_cast<std::uint32_t>(at_);
+    at_ += length;
+    const bool may_be_infix = kind == TokenKind::kOperator || kind == TokenKind::kName;
+    const OperatorInfo* infix = may_be_infix ? find_infix(text) : nullptr;
+    if (infix || text == "not") kind = TokenKind::kOperator;
+    tokens_.push_back({kind, begin, static_cast<std::uint32_t>(at_), text, infix});
+  }
+
+  void next() {
+    const char c = peek(0);
+    if (is_digit(c) || (c == '.' && is_digit(peek(1)))) return number();
+    if (is_word(c)) {
+      std::size_t length = 1;
+      while (is_word(peek(length))) ++length;
+      return push(TokenKind::kName, length);
+    }
+    const std::string_view rest = text_.substr(at_);
+    for (const Foreign& row : kForeign) {
+      // `==` and `!=` are ours; `=` and `!` alone are not.
+      if (!rest.starts_with(row.spelling) || rest.starts_with("==") || rest.starts_with("!=")) {
+        continue;
+      }
+      report(row.spelling.size(), "'" + std::string(row.spelling) + "' is not an operator here",
+             std::string(row.help));
+      return push(TokenKind::kOperator, row.spelling.size(), row.meant);
+    }
+    for (const std::string_view symbol : kSymbols) {
+      if (rest.starts_with(symbol)) {
+        const bool is_operator = std::string_view("()[],").find(c) == std::string_view::npos;
+        return push(is_operator ? TokenKind::kOperator : TokenKind::kPunctuation, symbol.size());
+      }
+    }
+    unknown();
+  }
+
+  void number() {
+    std::size_t length = 0;
+    bool real = false;
+    const auto digits = [&] {
+      while (is_digit(peek(length))) ++length;
+    };
+    digits();
+    if (peek(length) == '.') {
+      real = true;
+      ++length;
+      digits();
+    }
+    if (peek(length) == 'e' || peek(length) == 'E') {
+      const std::size_t sign = peek(length + 1) == '+' || peek(length + 1) == '-' ? 1 : 0;
+      if (is_digit(peek(length + 1 + sign))) {
+        real = true;
+        length += 1 + sign;
+        digits();
+      }
+    }
+    if (is_word(peek(length))) {  // 12abc, 0x10, 1.5f
+      const std::size_t good = length;
+      while (is_word(peek(length))) ++length;
+      const std::string word(text_.substr(at_, length));
+      report(length, "'" + word + "' is not a number", number_help(word, good));
+      return push(real ? TokenKind::kReal : TokenKind::kInteger, length, text_.substr(at_, good));
+    }
+    push(real ? TokenKind::kReal : TokenKind::kInteger, length);
+  }
+
+  /// `good`: how many characters of the word are a number.
+  static std::string number_help(const std::string& word, std::size_t good) {
+    const int base = word.starts_with("0x") || word.starts_with("0X")   ? 16
+                     : word.starts_with("0b") || word.starts_with("0B") ? 2
+                     : word.starts_with("0o") || word.starts_with("0O") ? 8
+                                                                        : 0;
+    std::int64_t value = 0;
+    const char* const end = word.data() + word.size();
+    if (base != 0) {
+      const auto parsed = std::from_chars(word.data() + 2, end, value, base);
+      if (parsed.ec == std::errc() && parsed.ptr == end)
+        return "numbers are decimal: write '" + std::to_string(value) + "'";
+    }
+    return "write '" + word.substr(0, good) + "'; numbers are decimal and have no suffix";
+  }
+
+  // One error for a run of characters that mean nothing here.
+  void unknown() {
+    const auto strange = [](char c) {
+      return !is_word(c) && !is_space(c) &&
+             std::string_view("()[],+-*/%<>=!&|^~.").find(c) == std::string_view::npos;
+    };
+    std::size_t length = 1;
+    while (at_ + length < text_.size() && strange(text_[at_ + length])) ++length;
+    const bool printable = std::all_of(text_.begin() + static_cast<std::ptrdiff_t>(at_),
+                                       text_.begin() + static_cast<std::ptrdiff_t>(at_ + length),
+                                       [](char c) { return c > ' ' && c != 0x7f; });
+    const std::string shown = printable ? " '" + std::string(text_.substr(at_, length)) + "'" : "";
+    const std::string_view help =
+        text_[at_] == '?' || text_[at_] == ':' ? "write `select(condition, x, y)`" : "";
+    report(length, "unexpected character" + std::string(length > 1 ? "s" : "") + shown,
+           std::string(help));
+    at_ += length;
+  }
+
+  /// Whoever passes something else than an expression need not hear of each of its characters.
+  void report(std::size_t length, std::string message, std::string help) {
+    constexpr std::size_t kMostErrors = 100;
+    if (errors_.size() >= kMostErrors) return;
+    ExprError error{Code::kExprSyntax,
+                    static_cast<std::uint32_t>(at_),
+                    static_cast<std::uint32_t>(at_ + length),
+                    std::move(message),
+                    {},
+                    {}};
+    if (!help.empty()) error.helps.push_back(std::move(help));
+    errors_.push_back(std::move(error));
+  }
+
+  std::string_view text_;
+  std::vector<ExprError>& errors_;
+  std::size_t at_ = 0;
+  std::vector<Token> tokens_;
+};
+
+}  // namespace
+
+std::vector<Token> tokenize(std::string_view text, std::vector<ExprError>& errors) {
+  return Tokenizer(text, errors).run();
+}
+
+}  // namespace lacuna

@@ -1,0 +1,371 @@
+#include "compiler/expr/text/typing.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+namespace lacuna {
+namespace {
+
+std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
+
+/// "left operand of '+'", "operand of 'not'", "argument 2 of min".
+std::string role(const OperatorInfo& op, std::size_t n) {
+  const std::string spelling(op.spelling);
+  if (op.notation == Notation::kCall) {
+    return (op.arity == 1 ? "argument" : "argument " + std::to_string(n + 1)) + " of " + spelling;
+  }
+  if (op.arity == 1) return "operand of '" + spelling + "'";
+  return std::string(n == 0 ? "left" : "right") + " operand of '" + spelling + "'";
+}
+
+struct Expected {
+  bool f32, i32, boolean;
+  bool accepts(ExprType type) const {
+    return type == ExprType::kF32 ? f32 : type == ExprType::kI32 ? i32 : boolean;
+  }
+  std::string_view text() const { return boolean ? "bool" : f32 ? "f32 or i32" : "i32"; }
+};
+
+Expected expected(Signature signature, std::size_t n) {
+  switch (signature) {
+    case Signature::kLogical:
+      return {false, false, true};
+    case Signature::kInteger:
+      return {false, true, false};
+    case Signature::kTruncation:
+      return {true, true, false};
+    case Signature::kSelect:
+      return n == 0 ? Expected{false, false, true} : Expected{true, true, false};
+    default:
+      return {true, true, false};
+  }
+}
+
+/// The way out of a wrong type.
+std::string conversion_help(const Expected& wanted, ExprType got, const std::string& source) {
+  if (wanted.boolean) return "compare it: `" + source + " > 0`";
+  if (got == ExprType::kBool) return "make it a number: `select(" + source + ", 1, 0)`";
+  return "make it an integer: `int(" + source + ")`, which rounds toward 0";
+}
+
+/// The way out of a condition where an operator takes integers.
+std::string condition_help(ExprOp op, std::size_t n, const std::string& source) {
+  if (op == ExprOp::kBitAnd) return "between conditions write `and`";
+  if (op == ExprOp::kBitOr) return "between conditions write `or`";
+  if (op == ExprOp::kBitXor) return "for one of two conditions write `(a or b) and not (a and b)`";
+  if ((op == ExprOp::kFloorDivide || op == ExprOp::kModulo) && n == 1)
+    return "a condition is no divisor; to choose between two: `select(" + source + ", 2, 1)`";
+  return "";
+}
+
+}  // namespace
+
+std::string print_shape(const ParamSymbol& symbol) {
+  if (symbol.shape.empty()) return "scalar";
+  std::string text;
+  for (const ParamDim dim : symbol.shape) {
+    text += (text.empty() ? "[" : ", ") + name_of(dim);
+  }
+  return text + "]";
+}
+
+ExprError& Typing::report(Code code, std::uint32_t begin, std::uint32_t end, std::string message) {
+  return errors_.emplace_back(ExprError{code, begin, end, std::move(message), {}, {}});
+}
+
+std::string Typing::source(const Operand& operand) const {
+  return std::string(text_.substr(operand.begin, operand.end - operand.begin));
+}
+
+Operand Typing::located(int node, std::uint32_t begin, std::uint32_t end) {
+  builder_.locate(node, begin, end);
+  return {node, begin, end};
+}
+
+Operand Typing::constant(ExprType type, double value, std::uint32_t begin, std::uint32_t end) {
+  return located(builder_.literal(type, value), begin, end);
+}
+
+Operand Typing::number(std::string_view text, bool is_real, bool negative, std::uint32_t begin,
+                       std::uint32_t end) {
+  const char* last = text.data() + text.size();
+  if (is_real) {
+    float value = 0;
+    if (std::from_chars(text.data(), last, value).ec == std::errc()) {
+      return constant(ExprType::kF32, static_cast<double>(negative ? -value : value), begin, end);
+    }
+    ExprError& error = report(Code::kExprLiteral, begin, end, "number does not fit f32");
+    error.notes.emplace_back("f32 holds 1.4e-45 to 3.4028235e38, and 0.0");
+    error.helps.emplace_back("write 0.0 or inf");
+    return {-1, begin, end};
+  }
+  std::int64_t value = 0;
+  const bool parsed = std::from_chars(text.data(), last, value).ec == std::errc();
+  const std::int64_t signed_value = negative ? -value : value;
+  if (parsed && signed_value == static_cast<std::int32_t>(signed_value)) {
+    return constant(ExprType::kI32, static_cast<double>(signed_value), begin, end);
+  }
+  ExprError& error = report(Code::kExprLiteral, begin, end, "number does not fit i32");
+  error.notes.emplace_back("i32 holds -2147483648 to 2147483647");
+  error.helps.push_back("write an f32 number: " + std::string(negative ? "-" : "") +
+                        std::string(text) + ".0");
+  return {-1, begin, end};
+}
+
+const ParamSymbol* Typing::find_parameter(std::string_view name) const {
+  const auto found = std::find_if(parameters_.begin(), parameters_.end(),
+                                  [&](const ParamSymbol& p) { return p.name == name; });
+  return found == parameters_.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> Typing::offered_notes() const {
+  std::string variables = std::string(info(site_).name) + " reads";
+  for (const VariableInfo& row : all_variables()) {
+    if (offers(site_, row.variable)) variables += " " + std::string(row.name);
+  }
+  std::vector<std::string> notes = {std::move(variables)};
+  std::string parameters;
+  for (const ParamSymbol& symbol : parameters_) {
+    parameters += (parameters.empty() ? "parameters: " : ", ") + symbol.name + " (" +
+                  print_shape(symbol) + ")";
+  }
+  if (!parameters.empty()) notes.push_back(std::move(parameters));
+  return notes;
+}
+
+Operand Typing::unknown_name(std::string_view name, std::uint32_t begin, std::uint32_t end) {
+  if (const OperatorInfo* function = find_function(name)) {
+    ExprError& error = report(Code::kExprSyntax, begin, end, quoted(name) + " is a function");
+    error.helps.push_back("write " +
+                          std::string(function->doc.substr(0, function->doc.find(')') + 1)));
+    return {-1, begin, end};
+  }
+  if (const VariableInfo* variable = find_variable(name)) {
+    ExprError& error = report(Code::kExprUnknownName, begin, end,
+                              quoted(name) + " cannot be read in " + std::string(info(site_).name));
+    std::string sites;
+    for (const SiteInfo& row : all_sites()) {
+      const bool internal = row.site == Site::kTile || row.site == Site::kLaunch;
+      if (internal || !offers(row.site, variable->variable)) continue;
+      sites += (sites.empty() ? "" : ", ") + std::string(row.name);
+    }
+    error.notes.push_back(std::string(name) + " is the " + std::string(variable->doc) +
+                          (sites.empty() ? "" : "; it can be read in " + sites));
+    for (std::string& note : offered_notes()) error.notes.push_back(std::move(note));
+    return {-1, begin, end};
+  }
+  std::vector<std::string> candidates = {"true", "false", "inf", "and", "or", "not"};
+  for (const VariableInfo& row : all_variables()) {
+    if (offers(site_, row.variable)) candidates.emplace_back(row.name);
+  }
+  for (const ParamSymbol& symbol : parameters_) candidates.push_back(symbol.name);
+  ExprError& error = report(Code::kExprUnknownName, begin, end,
+                            quoted(name) + " is neither a variable of " +
+                                std::string(info(site_).name) + " nor a parameter");
+  error.notes = offered_notes();
+  const std::string nearest = nearest_word(name, candidates);
+  if (!nearest.empty()) error.helps.push_back("did you mean " + quoted(nearest) + "?");
+  return {-1, begin, end};
+}
+
+Operand Typing::not_a_function(std::string_view name, std::uint32_t begin, std::uint32_t end) {
+  ExprError& error =
+      report(Code::kExprUnknownName, begin, end, quoted(name) + " is not a function");
+  if (find_parameter(name)) {
+    error.helps.push_back(quoted(name) + " is a parameter; indices stand in brackets: `" +
+                          std::string(name) + "[...]`");
+    return {-1, begin, end};
+  }
+  std::vector<std::string> functions;
+  std::string list = "functions:";
+  for (const OperatorInfo& row : all_operators()) {
+    if (row.notation != Notation::kCall) continue;
+    functions.emplace_back(row.spelling);
+    list += " " + std::string(row.spelling);
+  }
+  error.notes.push_back(std::move(list));
+  const std::string nearest = nearest_word(name, functions);
+  if (!nearest.empty()) error.helps.push_back("did you mean " + quoted(nearest) + "?");
+  return {-1, begin, end};
+}
+
+Operand Typing::name(std::string_view name, std::uint32_t begin, std::uint32_t name_end) {
+  if (const VariableInfo* variable = find_variable(name);
+      variable && offers(site_, variable->variable)) {
+    return located(builder_.variable(variable->variable), begin, name_end);
+  }
+  if (const ParamSymbol* symbol = find_parameter(name)) {
+    return parameter(*symbol, {}, begin, name_end);
+  }
+  return unknown_name(name, begin, name_end);
+}
+
+Operand Typing::indexed(std::string_view name, std::uint32_t begin, std::uint32_t name_end,
+                        std::span<const Operand> indices, std::uint32_t end) {
+  if (const ParamSymbol* symbol = find_parameter(name)) {
+    return parameter(*symbol, indices, begin, end);
+  }
+  const VariableInfo* variable = find_variable(name);
+  if (variable && offers(site_, variable->variable)) {
+    report(Code::kExprIndex, begin, end, quoted(name) + " is a variable and has no indices");
+    return {-1, begin, end};
+  }
+  unknown_name(name, begin, name_end);
+  return {-1, begin, end};
+}
+
+/// The first `count` dimensions have no index: the site has to supply one for each.
+bool Typing::check_missing_indices(const ParamSymbol& symbol, std::size_t count,
+                                   std::uint32_t begin, std::uint32_t end) {
+  const auto is_supplied = [&](const ParamDim& dim) {
+    const auto& index = info(dim.axis).index;
+    return index && offers(site_, *index);
+  };
+  const auto first = std::find_if_not(symbol.shape.begin(),
+                                      symbol.shape.begin() + std::ptrdiff_t(count), is_supplied);
+  if (first == symbol.shape.begin() + std::ptrdiff_t(count)) return true;
+  const DimInfo& dim = info(first->axis);
+  ExprError& error = report(Code::kExprIndex, begin, end,
+                            quoted(symbol.name) + " has the shape " + print_shape(symbol) +
+                                ": no index for " + name_of(*first));
+  if (dim.index) {
+    error.notes.push_back(std::string(dim.name) + " is indexed by the " + std::string(dim.doc) +
+                          " " + std::string(info(*dim.index).name) + ", which " +
+                          std::string(info(site_).name) + " does not have");
+    error.helps.emplace_back("write the index in brackets, or drop the dimension");
+    return false;
+  }
+  error.notes.emplace_back(dim.axis == ParamAxis::kFixed
+                               ? "dimensions of a fixed extent are written out"
+                               : "token dimensions are written out");
+  std::string written;  // an index that the site has, for each dimension from the first on
+  for (auto at = first; at != symbol.shape.end(); ++at)
+    written += (written.empty() ? "[" : ", ") + usual_index(*at);
+  error.helps.push_back("write `" + symbol.name + written + "]`");
+  return false;
+}
+
+/// What usually indexes a dimension at this site.
+std::string Typing::usual_index(const ParamDim& dim) const {
+  const auto offered = [&](Variable wanted, Variable otherwise) {
+    return std::string(info(offers(site_, wanted) ? wanted : otherwise).name);
+  };
+  switch (dim.axis) {
+    case ParamAxis::kNQ:
+      return offered(Variable::kQ, Variable::kQ0);
+    case ParamAxis::kNK:
+      return offered(Variable::kK, Variable::kK0);
+    case ParamAxis::kFixed:
+      return "0";
+    default:
+      return std::string(info(*info(dim.axis).index).name);
+  }
+}
+
+bool Typing::check_indices(const ParamSymbol& symbol, std::span<const Operand> indices,
+                           std::uint32_t begin, std::uint32_t end) {
+  const std::size_t rank = symbol.shape.size();
+  if (indices.size() > rank) {
+    const std::string got = ", got " + std::to_string(indices.size());
+    if (rank == 0) {
+      report(Code::kExprIndex, begin, end,
+             quoted(symbol.name) + " is a scalar: expected no index" + got)
+          .helps.push_back("write `" + symbol.name + "`");
+    } else {
+      report(Code::kExprIndex, begin, end,
+             quoted(symbol.name) + " has the shape " + print_shape(symbol) + ": expected at most " +
+                 std::to_string(rank) + (rank == 1 ? " index" : " indices") + got);
+    }
+    return false;
+  }
+  if (!check_missing_indices(symbol, rank - indices.size(), begin, end)) return false;
+  bool good = true;
+  for (std::size_t n = 0; n < indices.size(); ++n) {
+    if (!indices[n].ok()) {
+      good = false;
+    } else if (type_of(indices[n]) != ExprType::kI32) {
+      report(Code::kExprType, indices[n].begin, indices[n].end,
+             "index " + std::to_string(n + 1) + " of " + quoted(symbol.name) +
+                 ": expected i32, got " + std::string(name_of(type_of(indices[n]))));
+      good = false;
+    }
+  }
+  return good;
+}
+
+Operand Typing::parameter(const ParamSymbol& symbol, std::span<const Operand> indices,
+                          std::uint32_t begin, std::uint32_t end) {
+  if (!check_indices(symbol, indices, begin, end)) return {-1, begin, end};
+  const std::size_t implicit = symbol.shape.size() - indices.size();
+  ExprChildren children = kNoChildren;
+  for (std::size_t d = 0; d < symbol.shape.size(); ++d) {
+    children[d] = d < implicit ? builder_.variable(*info(symbol.shape[d].axis).index)
+                               : indices[d - implicit].node;
+  }
+  const auto index = static_cast<int>(&symbol - parameters_.data());
+  return located(builder_.parameter(index, symbol.type, children), begin, end);
+}
+
+int Typing::promoted(int node) {
+  return builder_[node].type == ExprType::kI32 ? builder_.make(ExprOp::kToF32, node) : node;
+}
+
+bool Typing::check_operands(const OperatorInfo& op, std::span<const Operand> operands) {
+  bool good = true;
+  for (std::size_t n = 0; n < operands.size(); ++n) {
+    const Operand& operand = operands[n];
+    const Expected wanted = expected(op.signature, n);
+    if (!operand.ok()) {
+      good = false;
+    } else if (const ExprType got = type_of(operand); !wanted.accepts(got)) {
+      ExprError& error = report(Code::kExprType, operand.begin, operand.end,
+                                role(op, n) + ": expected " + std::string(wanted.text()) +
+                                    ", got " + std::string(name_of(got)));
+      std::string help =
+          got == ExprType::kBool ? condition_help(op.op, n, source(operand)) : std::string();
+      error.helps.push_back(help.empty() ? conversion_help(wanted, got, source(operand)) : help);
+      good = false;
+    }
+  }
+  return good;
+}
+
+Operand Typing::apply(const OperatorInfo& op, std::span<const Operand> operands,
+                      std::uint32_t begin, std::uint32_t end) {
+  if (!check_operands(op, operands)) return {-1, begin, end};
+  std::array<int, 3> nodes{-1, -1, -1};
+  bool any_f32 = op.signature == Signature::kFloat;
+  for (std::size_t n = 0; n < operands.size(); ++n) {
+    nodes[n] = operands[n].node;
+    any_f32 = any_f32 || builder_[nodes[n]].type == ExprType::kF32;
+  }
+  for (std::size_t n = 0; any_f32 && n < operands.size(); ++n) nodes[n] = promoted(nodes[n]);
+  const bool is_clamp = op.op == ExprOp::kMin && op.arity == 3;
+  const int node =
+      is_clamp
+          ? builder_.make(ExprOp::kMin, builder_.make(ExprOp::kMax, nodes[0], nodes[1]), nodes[2])
+          : builder_.make(op.op, nodes[0], nodes[1], nodes[2]);
+  return located(node, begin, end);
+}
+
+int Typing::result(Operand root) {
+  if (!root.ok()) return -1;
+  const SiteInfo& site = info(site_);
+  const ExprType got = type_of(root);
+  if (got == site.yields) return root.node;
+  if (site.yields == ExprType::kF32 && got == ExprType::kI32) return promoted(root.node);
+  ExprError& error =
+      report(Code::kExprType, root.begin, root.end,
+             std::string(site.name) + ": expected " + std::string(name_of(site.yields)) + ", got " +
+                 std::string(name_of(got)));
+  error.notes.push_back(std::string(site.name) + " yields " + std::string(name_of(site.yields)) +
+                        ": " + std::string(site.doc));
+  const Expected wanted{site.yields == ExprType::kF32, site.yields != ExprType::kBool,
+                        site.yields == ExprType::kBool};
+  error.helps.push_back(conversion_help(wanted, got, source(root)));
+  return -1;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,77 @@
+// Names and types of an expression while it is parsed: what a name means at a site, what an
+// operator takes, where i32 is promoted, how parameters are indexed. Part of the parser.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/expr/builder.hpp"
+#include "compiler/expr/expr_tables.hpp"
+#include "compiler/expr/text/expr_error.hpp"
+
+namespace lacuna {
+
+/// A typed sub-expression with its source range; node -1: an error in it is reported already.
+struct Operand {
+  int node = -1;
+  std::uint32_t begin = 0, end = 0;
+  bool ok() const { return node >= 0; }
+};
+
+class Typing {
+ public:
+  Typing(std::string_view text, Site site, std::span<const ParamSymbol> parameters,
+         std::vector<ExprError>& errors)
+      : text_(text), site_(site), parameters_(parameters), errors_(errors) {}
+
+  /// `text` is a number as tokenised; `negative` if a minus sign stands before it.
+  Operand number(std::string_view text, bool is_real, bool negative, std::uint32_t begin,
+                 std::uint32_t end);
+  Operand constant(ExprType type, double value, std::uint32_t begin, std::uint32_t end);
+
+  /// A name on its own or with indices in brackets.
+  Operand name(std::string_view name, std::uint32_t begin, std::uint32_t name_end);
+  Operand indexed(std::string_view name, std::uint32_t begin, std::uint32_t name_end,
+                  std::span<const Operand> indices, std::uint32_t end);
+
+  Operand apply(const OperatorInfo& op, std::span<const Operand> operands, std::uint32_t begin,
+                std::uint32_t end);
+  /// Called something that is no function.
+  Operand not_a_function(std::string_view name, std::uint32_t begin, std::uint32_t end);
+
+  /// Checks and promotes the result to what the site yields; the node of the root, or -1.
+  int result(Operand root);
+
+  ExprError& report(Code code, std::uint32_t begin, std::uint32_t end, std::string message);
+  ExprType type_of(const Operand& operand) const { return builder_[operand.node].type; }
+  std::string source(const Operand& operand) const;
+  const ExprBuilder& builder() const { return builder_; }
+
+ private:
+  const ParamSymbol* find_parameter(std::string_view name) const;
+  Operand located(int node, std::uint32_t begin, std::uint32_t end);
+  Operand unknown_name(std::string_view name, std::uint32_t begin, std::uint32_t end);
+  Operand parameter(const ParamSymbol& symbol, std::span<const Operand> indices,
+                    std::uint32_t begin, std::uint32_t end);
+  bool check_missing_indices(const ParamSymbol& symbol, std::size_t count, std::uint32_t begin,
+                             std::uint32_t end);
+  std::string usual_index(const ParamDim& dim) const;
+  bool check_indices(const ParamSymbol& symbol, std::span<const Operand> indices,
+                     std::uint32_t begin, std::uint32_t end);
+  bool check_operands(const OperatorInfo& op, std::span<const Operand> operands);
+  int promoted(int node);
+  std::vector<std::string> offered_notes() const;
+
+  std::string_view text_;
+  Site site_;
+  std::span<const ParamSymbol> parameters_;
+  std::vector<ExprError>& errors_;
+  ExprBuilder builder_;
+};
+
+/// "[heads, n_q]", or "scalar".
+std::string print_shape(const ParamSymbol& symbol);
+
+}  // namespace lacuna

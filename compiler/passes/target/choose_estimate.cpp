@@ -1,0 +1,81 @@
+#include "compiler/passes/target/choose_estimate.hpp"
+
+#include <algorithm>
+
+#include "compiler/expr/bounds/monotonicity.hpp"
+#include "compiler/expr/text/parse.hpp"
+#include "compiler/target/estimate_block.hpp"
+#include "compiler/target/wgmma_limits.hpp"
+
+namespace lacuna {
+namespace {
+
+constexpr int kHeadDims[] = {64, 128};  ///< rows of a whole permutation of shared memory
+/// Keys of a tile. Of integers: whole groups of keys that one lane has, and a divisor of a step's
+/// 256. Of tokens as they are: a divisor of a warp's 16.
+constexpr int kIntegerTileKeys[] = {32, 64, 128}, kExactTileKeys[] = {1, 2, 4, 8, 16};
+
+std::string against_tile(const char* field, int tile, const char* reason) {
+  return std::string("predictor.tile.") + field + " = " + std::to_string(tile) + ": " + reason;
+}
+
+/// What keeps integers from being bounded.
+std::string objection_to_bounds(const Expr& keep, const Estimate& estimate) {
+  if (estimate.tile_q % kWarpgroupRows != 0 || kTokenPairRows % estimate.tile_q != 0)
+    return against_tile("q", estimate.tile_q, "a warpgroup has 64 rows");
+  if (std::ranges::count(kIntegerTileKeys, estimate.tile_k) == 0)
+    return against_tile("k", estimate.tile_k, "32, 64 or 128 keys");
+  if (!has_exact_lse(estimate.normalise))
+    return "weights of integers are relative to a sum that is known before";
+  if (monotonicity_of(keep, Variable::kP) == Monotonicity::kUnknown)
+    return "predictor.keep: a bound of p says nothing if the rule may change twice as p grows";
+  return "";
+}
+
+/// What keeps tokens as they are from being reduced along the queries of a product.
+std::string objection_to_columns(const Estimate& estimate) {
+  if (estimate.tile_q % kWarpgroupRows != 0 || kEstimateExactColumns % estimate.tile_q != 0)
+    return against_tile("q", estimate.tile_q, "64 or 128 queries are columns of a product");
+  if (std::ranges::count(kExactTileKeys, estimate.tile_k) == 0)
+    return against_tile("k", estimate.tile_k, "a warp has 16 keys, of whole tiles");
+  if (estimate.normalise == Normalise::kNone) return "plain logits are relative to nothing";
+  if (estimate.normalise == Normalise::kRowMax) return "rows are relative to a sum";
+  return "";
+}
+
+/// What keeps an estimate from wgmma; "" if nothing.
+std::string objection(const Program& program, const Estimate& estimate,
+                      const PassContext& context) {
+  if (predict_steps(program).size() > 1) return "one of several steps";
+  const Expr& keep = last_step(program).select->keep;
+  const auto reads = [&](Variable variable) { return uses(keep, variable); };
+  if (context.family == AttendFamily::kMma) return "asked for by the caller";
+  if (!context.target.has_wgmma) return context.target.name + " has no wgmma";
+  if (program.batch != BatchLayout::kUniform) return "its keys are of one length";
+  if (estimate.is_indexed()) return "predictor.estimate.index: products of several heads are added";
+  if (estimate.rows.kind != SummaryKind::kTokens || estimate.columns.kind != SummaryKind::kTokens)
+    return "wgmma compares tokens with tokens";
+  if (std::ranges::count(kHeadDims, program.head_dim) == 0)
+    return "head_dim " + std::to_string(program.head_dim) + ": 64 and 128 are laid out";
+  if (!estimate.dims.empty()) return "predictor.estimate.dims: wgmma multiplies whole rows";
+  if (estimate.reduce != Reduce::kMax) return "wgmma finds the largest weight of a tile";
+  if (!estimate.exclude.empty()) return "predictor.estimate.exclude: asked before each product";
+  if (reads(Variable::kScore) || reads(Variable::kRank) || reads(Variable::kMassBefore) ||
+      reads(Variable::kPMax))
+    return "predictor.keep: reads more than p";
+  return estimate.bits <= 8 ? objection_to_bounds(keep, estimate) : objection_to_columns(estimate);
+}
+
+}  // namespace
+
+Chosen<AttendFamily> choose_estimate_family(const Program& program, const PassContext& context) {
+  const Estimate* estimate = last_step(program).estimate;
+  if (estimate == nullptr || context.target.kind == TargetKind::kCpu) return {};
+  std::string against = objection(program, *estimate, context);
+  if (!against.empty()) return {AttendFamily::kMma, Origin::kDerived, std::move(against)};
+  return {AttendFamily::kWgmma, Origin::kDerived,
+          estimate->bits <= 8 ? "integers, reduced to their largest by bounds"
+                              : "tokens as they are, each key reduced within a lane"};
+}
+
+}  // namespace lacuna

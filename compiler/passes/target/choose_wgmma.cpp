@@ -1,0 +1,314 @@
+#include "compiler/passes/target/choose_wgmma.hpp"
+
+#include <algorithm>
+
+#include "compiler/expr/parts/score_parts.hpp"
+#include "compiler/expr/text/parse.hpp"
+#include "compiler/ir/names.hpp"
+#include "compiler/target/choose_variant.hpp"
+
+namespace lacuna {
+namespace {
+
+/// The registers of a consumer are planned for each of these. Rows that are no whole panels are
+/// loaded as such, with zeros behind their end.
+constexpr int kWgmmaHeadDims[] = {64, 80, 112, 128, 192, 256};
+constexpr int kBlockRows = 128;      ///< queries of two consumer warpgroups
+constexpr int kWideBlockRows = 192;  ///< of three, whose registers hold rows of kNarrowHeadDim
+constexpr int kNarrowHeadDim = 64;
+constexpr int kWgmmaTileKeys[] = {128, 64};
+constexpr int kListTileKeys = 32;  ///< of lists; a step takes several
+constexpr int kStages[] = {2, 3, 4};
+constexpr int kFewValueStages = 2;  ///< of those that are loaded only if they count
+
+/// Does the formula need more registers than a row's factor and slope? What reads k by itself does.
+bool is_busy(const Expr& score) {
+  if (score.empty()) return false;
+  const ScoreParts parts = split_score(score);
+  return !parts.rest.empty() || uses(parts.core, Variable::kK);
+}
+
+bool has_8_bits(const Attend& attend) { return attend.q_scale >= 0 || attend.v_scale >= 0; }
+
+/// Are values loaded only if they count at all? A longer ring is of use to the keys alone then,
+/// which every step reads.
+bool has_few_values(const WgmmaShape& shape, const Attend& attend) {
+  return consumer_of(shape, attend) == Consumer::kWgmmaTileGate;
+}
+
+/// Of sequences, whose work tiles are of all heads of a KV head; "" if nothing is in the way.
+std::string batch_objection(const Program& program) {
+  if (program.batch == BatchLayout::kUniform) return "";
+  const Attend& attend = attend_of(program);
+  if (attend.gate) return "its heads share work tiles, and a gate decides for one head";
+  if (attend.list_indices >= 0) return "its heads share work tiles, and lists are of one head";
+  if (has_8_bits(attend)) return "its rows are loaded as they are, not from prepared integers";
+  if (attend.columns >= 0) return "its heads share work tiles, and columns are of one head";
+  return "";
+}
+
+/// Of rows of widths that only 16-bit tiles of one head have; "" if nothing is in the way.
+std::string head_dim_objection(const Program& program) {
+  const Attend& attend = attend_of(program);
+  const int widths[] = {program.head_dim, value_dim(program)};
+  const char* const names[] = {"head_dim ", "head_dim_v "};
+  for (int n = 0; n < 2; ++n) {
+    const std::string begin = names[n] + std::to_string(widths[n]) + ": ";
+    if (std::ranges::count(kWgmmaHeadDims, widths[n]) == 0)
+      return begin + "64, 80, 112, 128, 192 and 256 are laid out";
+    if (widths[n] % kPanelElements == 0 && widths[0] == widths[1]) continue;
+    const std::string rows = begin + (widths[0] == widths[1] ? "rows are not whole panels of 64"
+                                                             : "keys and values differ in width");
+    if (has_8_bits(attend)) return rows + ", which integers have to be";
+    if (attend.columns >= 0) return rows + ", which gathered keys have to be";
+    if (program.batch != BatchLayout::kUniform) return rows + ", which heads that share tiles are";
+  }
+  if (padded_dim(widths[1]) > padded_dim(widths[0]))
+    return "head_dim_v " + std::to_string(widths[1]) + ": rows of O do not fit those of queries";
+  return "";
+}
+
+/// What in the program keeps it from this family whatever its tiles; "" if nothing.
+std::string objection(const Program& program, const PassContext& context) {
+  const Attend& attend = attend_of(program);
+  const Choice<Loader>& loader = context.document.spec.loader;
+  if (context.family == AttendFamily::kMma) return "asked for by the caller";
+  if (context.relief.asks_for_mma && context.family != AttendFamily::kWgmma)
+    return std::string(context.relief.reason);
+  if (!context.target.has_wgmma) return context.target.name + " has no wgmma";
+  if (program.kv == KvFormat::kE4M3)
+    return "k and v of e4m3: TMA loads them as they are, and wgmma multiplies 16 bits";
+  if (std::string against = batch_objection(program); !against.empty())
+    return "a batch of " + std::string(name_of(program.batch)) + ": " + against;
+  if (attend.normalise == Weights::kSigmoid)
+    return "attention.normalise = sigmoid: its consumers weigh by a running maximum";
+  if (std::string against = head_dim_objection(program); !against.empty()) return against;
+  if (has_8_bits(attend) && program.head_dim > 2 * kPanelElements) {
+    return "head_dim " + std::to_string(program.head_dim) +
+           ": the product of 8-bit values has no registers of its own";
+  }
+  if (!loader.is_auto() && attend.columns < 0)
+    return "loader \"cp_async\": wgmma takes what TMA has loaded";
+  return "";
+}
+
+/// What keeps its key tiles from this family; "" if nothing.
+std::string tile_k_objection(const WgmmaShape& shape) {
+  if (std::ranges::count(kWgmmaTileKeys, shape.tile_k) != 0) return "";
+  if (shape.tile_k != kListTileKeys || !shape.has_lists || shape.gathers)
+    return "64 or 128 keys are multiplied at once";
+  if (shape.has_gate) return "a gate leaves out products of 64 or 128 keys";
+  if (shape.v_bits == 8) return "e4m3 values come in blocks of 64 keys";
+  return "";
+}
+
+/// What keeps a shape from this family; "" if it fits.
+std::string objection(const WgmmaShape& shape, const TileRequest& request) {
+  const auto text = [](const char* name, int value) {
+    return std::string(name) + " = " + std::to_string(value) + ": ";
+  };
+  const Choice<int>& warps = request.spec.warps;
+  if (shape.block_rows() != kBlockRows && shape.block_rows() != kWideBlockRows)
+    return text("tile.q", shape.tile_q) + "two warpgroups have 128 rows";
+  if (shape.tile_q == kWideBlockRows && (shape.head_dim != kNarrowHeadDim || shape.has_terms))
+    return text("tile.q", shape.tile_q) + "three warpgroups have registers for head_dim 64 alone";
+  if (shape.tile_q == kWideBlockRows && (shape.qk_bits == 8 || shape.v_bits == 8))
+    return text("tile.q", shape.tile_q) + "three warpgroups have no registers for 8-bit operands";
+  if (shape.tile_q == kWideBlockRows && shape.splits_kv)
+    return text("tile.q", shape.tile_q) + "three warpgroups have no registers for partial results";
+  if (shape.splits_kv && value_dim(shape) % kPanelElements != 0)
+    return "tile.split_kv: partial results are of whole panels, head_dim_v is " +
+           std::to_string(value_dim(shape));
+  if (shape.tile_q == kWideBlockRows && shape.gathers)
+    return text("tile.q", shape.tile_q) + "a producer that gathers has the registers of a third";
+  if (!warps.admits(shape.warps()))
+    return text("tile.warps", warps.values.front()) + "two warpgroups have 8";
+  if (std::string against = tile_k_objection(shape); !against.empty())
+    return text("tile.k", shape.tile_k) + against;
+  if (shape.step_keys() % shape.tile_k != 0) {
+    return text("tile.k", shape.tile_k) + "at head_dim " + std::to_string(shape.head_dim) +
+           " registers hold the scores of " + std::to_string(shape.step_keys()) + " keys";
+  }
+  if (std::ranges::count(kStages, shape.stages) == 0)
+    return text("tile.stages", shape.stages) + "the rings of this family have 2 to 4";
+  if (const auto violation =
+          find_kept_violation({.tile_q = shape.tile_q, .tile_k = shape.tile_k}, request)) {
+    return violation->message;
+  }
+  if (smem_bytes(shape) <= request.target.smem_bytes_per_block) return "";
+  return text("tile.stages", shape.stages) + std::to_string(smem_bytes(shape)) +
+         " bytes of shared memory";
+}
+
+/// Two query tiles where they fit, so that the next one is loaded in time.
+WgmmaShape with_query_buffers(WgmmaShape shape, const Target& target) {
+  shape.query_buffers = 2;
+  if (smem_bytes(shape) > target.smem_bytes_per_block) shape.query_buffers = 1;
+  return shape;
+}
+
+WgmmaShape shape_of(const TileShape& tiles, const Program& program, const PassContext& context) {
+  const WgmmaShape shape{
+      .tile_q = tiles.tile_q,
+      .tile_k = tiles.tile_k,
+      .stages = tiles.stages,
+      .head_dim = tiles.head_dim,
+      .most_step_keys = context.relief.most_step_keys,
+      .splits_kv = context.attend.split_kv.value > 1 || program.batch != BatchLayout::kUniform,
+      .head_dim_v = program.head_dim_v};
+  return with_query_buffers(with_operands(shape, program), context.target);
+}
+
+/// All shapes in order of preference: as for mma, but for keys that nothing else has a say in. What
+/// a gate does depends on its tiles: they are the same in both families.
+std::vector<WgmmaShape> shapes_in_order(const Program& program, const TileRequest& request,
+                                        const PassContext& context) {
+  TileCandidates candidates = tile_candidates(request);
+  const bool is_free = request.keep_k == 0 && !attend_of(program).gate.has_value();
+  if ((is_free || request.gathers) && request.spec.k.is_auto())
+    candidates.tile_k.assign(std::begin(kWgmmaTileKeys), std::end(kWgmmaTileKeys));
+  if (is_free && request.spec.q.is_auto() && request.spec.warps.is_auto()) {
+    candidates.tile_q = {kBlockRows};
+    const Attend& attend = attend_of(program);
+    const bool has_room = context.relief.most_warpgroups * kWarpgroupRows >= kWideBlockRows;
+    if (program.head_dim == kNarrowHeadDim && attend.score.empty() && attend.sink.empty() &&
+        !has_8_bits(attend) && has_room && program.batch == BatchLayout::kUniform)
+      candidates.tile_q = {kWideBlockRows, kBlockRows};
+  }
+  // Slots of 8 bits are small, and their steps short; narrow rows that are gathered take their
+  // time; gates that look ahead want keys early.
+  const bool is_free_ring = request.spec.stages.is_auto();
+  const bool wants_keys_early = is_free_ring && decides_by_tile_max(attend_of(program));
+  if (is_free_ring && has_8_bits(attend_of(program))) candidates.stages = {4, 2};
+  if (is_free_ring && request.gathers && program.head_dim == kNarrowHeadDim)
+    candidates.stages = {3, 2};
+  if (wants_keys_early) candidates.stages = {4, 3, 2};
+  std::vector<WgmmaShape> shapes;
+  for (const int stages : candidates.stages) {
+    for (const int q : candidates.tile_q) {
+      for (const int k : candidates.tile_k) {
+        shapes.push_back(
+            shape_of({.tile_q = q, .tile_k = k, .stages = stages, .head_dim = program.head_dim},
+                     program, context));
+      }
+    }
+  }
+  // Not at the price of queries that come late.
+  if (wants_keys_early)
+    std::erase_if(shapes, [](const auto& s) { return s.stages > 2 && s.query_buffers < 2; });
+  return shapes;
+}
+
+WgmmaChoice choose(const Program& program, const TileRequest& request,
+                   const std::optional<TileShape>& tuned, const PassContext& context) {
+  if (std::string against = objection(program, context); !against.empty()) return {{}, against};
+  if (tuned) {
+    const WgmmaShape shape = shape_of(*tuned, program, context);
+    const std::string against = objection(shape, request);
+    if (against.empty()) return {shape, "measured"};
+    if (context.family != AttendFamily::kWgmma && !find_violation(*tuned, request))
+      return {{}, "measured: " + against};
+  }
+  std::string first;
+  for (const WgmmaShape& shape : shapes_in_order(program, request, context)) {
+    const std::string against = objection(shape, request);
+    if (against.empty())
+      return {shape,
+              "the tensor cores of " + context.target.name + (shape.gathers ? "" : " by TMA")};
+    if (first.empty()) first = against;
+  }
+  return {{}, first};
+}
+
+/// What a gate of scope warp skips depends on how many rows decide together: whoever compares
+/// targets has to know.
+void widen_gate(Gate& gate, const PassContext& context) {
+  gate.scope = GateScope::kWarpgroup;
+  Diagnostic& d = context.diagnostics.add(
+      at_field(context.document, "/gate/scope", Code::kGateScope, Severity::kNote,
+               "gate.scope: on " + context.target.name + " the " + std::to_string(kWarpgroupRows) +
+                   " rows of a warpgroup decide together, not the " + std::to_string(kWarpRows) +
+                   " of a warp"));
+  d.notes.emplace_back(
+      "wgmma multiplies 64 rows at once; the gate skips what all of them can miss");
+  d.helps.emplace_back(
+      "write \"loader\": \"cp_async\" to have the gate decide by 16 rows, with mma");
+}
+
+}  // namespace
+
+WgmmaShape with_operands(WgmmaShape shape, const Program& program) {
+  const Attend& attend = attend_of(program);
+  shape.gathers = attend.columns >= 0;
+  shape.has_lists = attend.list_indices >= 0;
+  shape.has_gate = attend.gate.has_value();
+  shape.packs_heads = program.batch != BatchLayout::kUniform;
+  const bool own_rows = shape.tile_q == kWarpgroupRows && shape.has_lists && !shape.gathers;
+  shape.work_tiles = own_rows ? kBlockRows / kWarpgroupRows : 1;
+  const bool many_scales = attend.q_scale >= 0 && attend.qk_group == QuantGroup::kThread;
+  const bool busy_gate = attend.gate && ((own_rows && !has_8_bits(attend)) || many_scales ||
+                                         (attend.gate->skips_exp && attend.v_scale >= 0));
+  shape.has_terms = is_busy(attend.score) || attend.column_bias >= 0 || busy_gate;
+  // Tiles of a step, or a product with V that is added apart, beside a loop in a loop.
+  shape.has_terms |= shape.tile_k == kListTileKeys || (own_rows && attend.v_scale >= 0);
+  shape.qk_bits = attend.q_scale >= 0 ? 8 : 16;
+  shape.v_bits = attend.v_scale >= 0 ? 8 : 16;
+  shape.value_stages = has_few_values(shape, attend) ? kFewValueStages : shape.stages;
+  return shape;
+}
+
+WgmmaChoice choose_wgmma(const Program& program, const TileRequest& request,
+                         const std::optional<TileShape>& tuned, const PassContext& context) {
+  WgmmaChoice choice = choose(program, request, tuned, context);
+  if (choice.shape || context.family != AttendFamily::kWgmma) return choice;
+  context.diagnostics
+      .add(at_field(context.document, "", Code::kUnsupported, Severity::kError,
+                    "attend: the wgmma family was asked for, but cannot be"))
+      .notes.push_back(choice.reason);
+  return choice;
+}
+
+bool takes_tiles(const TileShape& tiles, const Program& program, const TileRequest& request,
+                 const PassContext& context) {
+  return objection(program, context).empty() &&
+         objection(shape_of(tiles, program, context), request).empty();
+}
+
+Program note_family(Program program, const WgmmaChoice& choice, const PassContext& context) {
+  AttendPlan& plan = context.attend;
+  if (!choice.shape) {
+    plan.family = {AttendFamily::kMma, Origin::kDerived, choice.reason};
+    note_mma_variant(program, plan);
+    return program;
+  }
+  const WgmmaShape& shape = *choice.shape;
+  const Origin origin = Origin::kDerived;
+  plan.family = {AttendFamily::kWgmma, Origin::kDefault, choice.reason};
+  plan.work_tiles = {shape.work_tiles, origin,
+                     shape.work_tiles == 1 ? "one query tile, shared by all warpgroups"
+                                           : "one for each warpgroup, with a list of its own"};
+  plan.warpgroups = {shape.warpgroups(), origin,
+                     shape.work_tiles == 1 ? "tile.q / 64; one more loads"
+                                           : "one for each work tile; one more loads"};
+  plan.step_keys = {
+      shape.step_keys(), origin,
+      shape.step_keys() == shape.most_step_keys && !context.relief.reason.empty()
+          ? std::string(context.relief.reason)
+          : "whose scores fit the registers at head_dim " + std::to_string(shape.head_dim)};
+  plan.value_stages = {shape.value_stages, origin,
+                       shape.value_stages == shape.stages ? "tile.stages, like those of keys"
+                                                          : "only those that count are loaded"};
+  plan.query_buffers = {shape.query_buffers, origin,
+                        shape.query_buffers == 1 ? "shared memory has no room for two"
+                                                 : "the next queries come while these are in use"};
+  const bool is_open = context.document.spec.tile.split_kv.is_auto();
+  if (program.batch != BatchLayout::kUniform && is_open)
+    plan.split_kv = {0, Origin::kDefault,
+                     "0: as many as keep the multiprocessors busy, found on the device"};
+  Attend& attend = attend_of(program);
+  note_wgmma_variant(shape, attend, plan);
+  if (attend.gate && attend.gate->scope == GateScope::kWarp) widen_gate(*attend.gate, context);
+  return program;
+}
+
+}  // namespace lacuna

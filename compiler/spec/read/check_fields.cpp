@@ -1,0 +1,402 @@
+#include "compiler/spec/read/check_fields.hpp"
+
+#include <algorithm>
+
+#include "compiler/spec/summary.hpp"
+#include "compiler/spec/table/bands.hpp"
+#include "compiler/spec/table/field_words.hpp"
+#include "compiler/spec/table/fields.hpp"
+
+namespace lacuna {
+namespace {
+
+using Kind = JsonNode::Kind;
+
+std::vector<std::string> keys_of(std::string_view path) {
+  std::vector<std::string> keys;
+  for (const SpecField* field : members_of(path)) keys.emplace_back(key_of(*field));
+  return keys;
+}
+
+class FieldChecker {
+ public:
+  FieldChecker(const SourceText& source, Diagnostics& diagnostics)
+      : source_(source), diagnostics_(diagnostics) {}
+
+  void check(JsonNode& root) {
+    object(root, "", "");
+    root.usable = root.usable && !has_excess_;
+  }
+
+ private:
+  /// `path` is the object's place in the table, `label` the same as shown to the user.
+  void object(JsonNode& node, const std::string& path, const std::string& label) {
+    if (!node.is(Kind::kObject)) {
+      const std::string who = label.empty() ? "a spec" : label;
+      wrong_type(node, who, "an object");
+      return;
+    }
+    if (path == "params" && has_too_many(node)) {
+      has_excess_ = true;
+      return;
+    }
+    for (JsonNode& child : node.children) {
+      if (!child.usable) continue;  // a duplicate
+      const std::string child_label = (label.empty() ? "" : label + ".") + child.key;
+      const SpecField* field = find_meant_field(path, child.key);
+      if (child.key == kCommentKey) {
+        if (!child.is(Kind::kString)) wrong_type(child, child_label, "a string");
+      } else if (path == "params") {
+        parameter(child, child_label);
+      } else if (field == nullptr) {
+        unknown_key(child, keys_of(path), label);
+      } else if (field->most_steps > 1 && child.is(Kind::kArray)) {
+        steps(child, *field, child_label);
+      } else if (field->kind == SpecFieldKind::kObject || field->kind == SpecFieldKind::kParams) {
+        object(child, std::string(field->path), child_label);
+      } else {
+        value(child, *field, child_label);
+      }
+    }
+    for (const SpecField* field : members_of(path))
+      if (field->required && node.find(key_of(*field)) == nullptr) missing(node, *field, label);
+  }
+
+  /// Several objects in the place of one, or branches.
+  void steps(JsonNode& node, const SpecField& field, const std::string& label) {
+    const bool has_branches = field.kind == SpecFieldKind::kBranches;
+    const std::size_t count = node.children.size(), least = has_branches ? 2 : 1;
+    if (count < least || count > field.most_steps) {
+      Diagnostic& d =
+          report(Code::kOutOfRange, node,
+                 label + ": expected " + std::to_string(least) + " to " +
+                     std::to_string(field.most_steps) + (has_branches ? " branches" : " steps") +
+                     ", got " + std::to_string(count));
+      d.notes.emplace_back(field.why);
+      return;
+    }
+    const std::string path = std::string(field.path) + (has_branches ? ".*" : "");
+    for (std::size_t n = 0; n < count; ++n) {
+      object(node.children[n], path, label + "[" + std::to_string(n) + "]");
+      node.usable = node.usable && node.children[n].usable;
+    }
+  }
+
+  Diagnostic& report(Code code, JsonNode& node, std::string message) {
+    node.usable = false;
+    return diagnostics_.add(
+        {.code = code, .message = std::move(message), .pointer = node.pointer, .span = node.span});
+  }
+
+  void wrong_type(JsonNode& node, const std::string& label, const std::string& expected) {
+    report(Code::kWrongType, node,
+           label + ": expected " + expected + ", got " + quoted_value(source_, node));
+  }
+
+  /// A value of the right type outside its range.
+  Diagnostic& illegal(JsonNode& node, const SpecField& field, const std::string& label,
+                      const std::string& rule) {
+    Diagnostic& d =
+        report(Code::kOutOfRange, node, label + " = " + quoted_value(source_, node) + " " + rule);
+    if (!field.why.empty()) d.notes.emplace_back(field.why);
+    return d;
+  }
+
+  void missing(const JsonNode& object, const SpecField& field, const std::string& label) {
+    const bool root = object.key_span.line == 0;
+    Span span = root ? object.span : object.key_span;
+    if (root) span.length = 1;
+    diagnostics_.add({.code = Code::kMissingField,
+                      .message = (root ? "" : label + ": ") + "required field \"" +
+                                 std::string(key_of(field)) + "\" is missing",
+                      .pointer = object.pointer,
+                      .span = span,
+                      .notes = {std::string(field.doc)}});
+  }
+
+  void unknown_key(JsonNode& node, const std::vector<std::string>& keys, const std::string& label) {
+    Diagnostic& d =
+        report(Code::kUnknownKey, node,
+               "unknown key \"" + node.key + "\"" + (label.empty() ? "" : " in " + label));
+    d.span = node.key_span;
+    std::string all;
+    for (const std::string& key : keys) all += (all.empty() ? "" : ", ") + key;
+    const std::string nearest = nearest_word(node.key, keys);
+    if (!nearest.empty()) d.helps.push_back("did you mean \"" + nearest + "\"?");
+    for (const SpecField& field : spec_fields()) {
+      if (!field.was.empty() && field.was == node.key)
+        d.helps.push_back(node.key + " is called " + std::string(field.path) + " now");
+      if (key_of(field) == node.key)
+        d.helps.push_back("there is a field " + std::string(field.path));
+    }
+    if (d.helps.empty()) d.helps.push_back("legal keys: " + all);
+  }
+
+  /// More parameters than a launch can pass; nothing is read then that could refer to them.
+  bool has_too_many(JsonNode& params) {
+    std::size_t count = 0;
+    JsonNode* first_beyond = nullptr;
+    for (JsonNode& child : params.children)
+      if (child.key != kCommentKey && ++count == kMaxParams + 1) first_beyond = &child;
+    if (first_beyond == nullptr) return false;
+    Diagnostic& d = report(Code::kOutOfRange, *first_beyond,
+                           "params: expected at most " + std::to_string(kMaxParams) +
+                               " parameters, got " + std::to_string(count));
+    d.span = first_beyond->key_span;
+    d.notes.emplace_back("every launch passes all of them in one block of arguments");
+    return true;
+  }
+
+  void parameter(JsonNode& node, const std::string& label) {
+    if (!is_param_name(node.key)) {
+      Diagnostic& d =
+          report(Code::kOutOfRange, node, "params: \"" + node.key + "\" is not a parameter name");
+      d.span = node.key_span;
+      d.notes.emplace_back(find_field("", "params")->why);
+    }
+    object(node, "params.*", label);
+  }
+
+  void value(JsonNode& node, const SpecField& field, const std::string& label) {
+    if (field.plural != Plural::kOne && node.is_string("auto")) return;
+    if (field.plural == Plural::kOrListOrAuto && node.is(Kind::kArray)) {
+      list(node, field, label);
+    } else {
+      one(node, field, label);
+    }
+  }
+
+  /// Different legal values, at least one.
+  void list(JsonNode& node, const SpecField& field, const std::string& label) {
+    if (node.children.empty()) {
+      Diagnostic& d = report(Code::kOutOfRange, node, label + " is an empty list");
+      if (field.plural == Plural::kOrListOrAuto)
+        d.helps.emplace_back("leave it out or write \"auto\" to let the compiler decide");
+      else
+        d.helps.push_back("legal values: " + joined_names(field.names));
+    }
+    SpecField element = field;
+    element.plural = Plural::kOne;
+    for (std::size_t i = 0; i < node.children.size(); ++i) {
+      JsonNode& child = node.children[i];
+      const std::string child_label = label + "[" + std::to_string(i) + "]";
+      one(child, element, child_label);
+      for (std::size_t j = 0; j < i && child.usable; ++j) {
+        const JsonNode& other = node.children[j];
+        if (other.usable && other.string == child.string && other.number == child.number)
+          report(Code::kOutOfRange, child,
+                 label + " lists " + quoted_value(source_, child) + " twice");
+      }
+      node.usable = node.usable && child.usable;
+    }
+  }
+
+  void one(JsonNode& node, const SpecField& field, const std::string& label) {
+    switch (field.kind) {
+      case SpecFieldKind::kObject:
+      case SpecFieldKind::kParams:
+      case SpecFieldKind::kAsRoot:
+        break;  // seen by object()
+      case SpecFieldKind::kBranches:
+        wrong_type(node, label, expectation(field));  // lists are seen by steps()
+        break;
+      case SpecFieldKind::kText:
+      case SpecFieldKind::kExpression:
+        typed(node, field, label, node.is(Kind::kString));
+        break;
+      case SpecFieldKind::kBoolean:
+        typed(node, field, label, node.is(Kind::kBoolean));
+        break;
+      case SpecFieldKind::kName:
+        if (typed(node, field, label, node.is(Kind::kString)) && !is_spec_name(node.string))
+          illegal(node, field, label, "is not a name");
+        break;
+      case SpecFieldKind::kShape: {
+        std::vector<ParamDim> shape;
+        if (typed(node, field, label, node.is(Kind::kString)) && !parse_shape(node.string, shape))
+          illegal(node, field, label, "is not a shape");
+        break;
+      }
+      case SpecFieldKind::kInteger:
+        integer(node, field, label);
+        break;
+      case SpecFieldKind::kNumber:
+        number(node, field, label);
+        break;
+      case SpecFieldKind::kBound:
+        if (!node.is_string("inf") && !node.is_string("-inf")) number(node, field, label);
+        break;
+      case SpecFieldKind::kRange:
+        range(node, field, label);
+        break;
+      case SpecFieldKind::kEnum:
+      case SpecFieldKind::kSubset:
+        name(node, field, label);
+        break;
+      case SpecFieldKind::kSummary:
+        summary(node, field, label);
+        break;
+      case SpecFieldKind::kBands:
+        if (typed(node, field, label, node.is(Kind::kString)) && !band_steps(node.string))
+          illegal(node, field, label, "is no list of bands")
+              .helps.emplace_back("such as \"0:32\" or \"0:32,64:96\"");
+        break;
+      case SpecFieldKind::kTokenOrder:
+        token_order(node, field, label);
+        break;
+    }
+  }
+
+  bool typed(JsonNode& node, const SpecField& field, const std::string& label, bool ok) {
+    if (!ok) wrong_type(node, label, expectation(field));
+    return ok;
+  }
+
+  void integer(JsonNode& node, const SpecField& field, const std::string& label) {
+    if (!typed(node, field, label, node.is(Kind::kInteger))) return;
+    const std::vector<int> nearest = nearest_legal(field, node.number);
+    if (std::find(nearest.begin(), nearest.end(), node.number) != nearest.end()) return;
+    std::string rule;
+    if (!field.values.empty()) {
+      const bool one = field.values.size() == 1 && field.maximum == 0;
+      rule = (one ? "is not " : "is not one of ") + integers_text(field);
+    } else if (node.number < field.minimum || node.number > field.maximum) {
+      rule = "is not in " + std::to_string(static_cast<int>(field.minimum)) + ".." +
+             std::to_string(static_cast<int>(field.maximum));
+    } else {
+      rule = "is not a multiple of " + std::to_string(field.multiple);
+    }
+    illegal(node, field, label, rule)
+        .helps.push_back((nearest.size() > 1 ? "nearest legal values: " : "nearest legal value: ") +
+                         joined_integers(nearest));
+  }
+
+  void number(JsonNode& node, const SpecField& field, const std::string& label) {
+    const bool is_number = node.is(Kind::kInteger) || node.is(Kind::kNumber);
+    if (!typed(node, field, label, is_number)) return;
+    if (node.number >= field.minimum && node.number <= field.maximum) return;
+    illegal(node, field, label, "is out of range");
+  }
+
+  void range(JsonNode& node, const SpecField& field, const std::string& label) {
+    if (!typed(node, field, label, node.is(Kind::kArray) && node.children.size() == 2)) return;
+    SpecField bound = field;
+    bound.kind = SpecFieldKind::kBound;
+    for (std::size_t i = 0; i < 2; ++i) {
+      one(node.children[i], bound, label + "[" + std::to_string(i) + "]");
+      node.usable = node.usable && node.children[i].usable;
+    }
+  }
+
+  void name(JsonNode& node, const SpecField& field, const std::string& label) {
+    if (field.kind == SpecFieldKind::kSubset && node.is(Kind::kArray)) {
+      SpecField element = field;
+      element.kind = SpecFieldKind::kEnum;
+      list(node, element, label);
+      return;
+    }
+    const bool is_name = field.kind == SpecFieldKind::kEnum && node.is(Kind::kString);
+    if (typed(node, field, label, is_name)) name_among(node, field, label);
+  }
+
+  void name_among(JsonNode& node, const SpecField& field, const std::string& label) {
+    const std::vector<std::string> names(field.names.begin(), field.names.end());
+    if (std::find(names.begin(), names.end(), node.string) != names.end()) return;
+    Diagnostic& d =
+        illegal(node, field, label,
+                (names.size() > 1 ? "is not one of " : "is not ") + joined_names(field.names));
+    const std::string nearest = nearest_word(node.string, names);
+    if (!nearest.empty())
+      d.helps.push_back("did you mean \"" + nearest + "\"?");
+    else if (field.plural != Plural::kOne)
+      d.helps.push_back("legal: " + joined_names(field.names) + ", \"auto\"");
+  }
+
+  void summary(JsonNode& node, const SpecField& field, const std::string& label) {
+    if (!typed(node, field, label, node.is(Kind::kString))) return;
+    const std::vector<SummaryInfo> known = summaries_of(field.side);
+    const auto value = parse_summary(node.string);
+    if (value && info(value->kind).is_of(field.side)) return;
+    const std::string name = node.string.substr(0, node.string.find('('));
+    const bool has_number = name.size() < node.string.size();
+    auto row = std::find_if(known.begin(), known.end(), [&](const SummaryInfo& each) {
+      return each.name == name && (each.first != 0) == has_number;
+    });
+    if (row == known.end())
+      row = std::find_if(known.begin(), known.end(),
+                         [&](const SummaryInfo& each) { return each.name == name; });
+    const std::vector<std::string> forms = summary_forms(field);
+    if (row == known.end()) {
+      Diagnostic& d = illegal(node, field, label, "is not one of " + joined_names(forms));
+      const std::string nearest = nearest_word(node.string, forms);
+      if (!nearest.empty()) d.helps.push_back("did you mean \"" + nearest + "\"?");
+    } else {
+      const std::string form = form_of(row->kind);
+      Diagnostic& d = illegal(node, field, label, "is not \"" + form + "\"");
+      if (row->first != 0)
+        d.helps.push_back("legal values of n: " + std::string(row->counts));
+      else
+        d.helps.push_back("\"" + form + "\" has no number");
+    }
+  }
+
+  void token_order(JsonNode& node, const SpecField& field, const std::string& label) {
+    if (node.is(Kind::kString)) {
+      name_among(node, field, label);
+      for (const std::string_view grid : field.grids)
+        if (node.string == grid)
+          diagnostics_.items.back().helps.push_back("write { \"" + node.string + "\": [T, H, W] }");
+      return;
+    }
+    if (!typed(node, field, label, node.is(Kind::kObject))) return;
+    int grids = 0;
+    for (JsonNode& child : node.children) {
+      const std::string child_label = label + "." + child.key;
+      if (child.key == kCommentKey) {
+        if (!child.is(Kind::kString)) wrong_type(child, child_label, "a string");
+      } else if (std::find(field.grids.begin(), field.grids.end(), child.key) ==
+                 field.grids.end()) {
+        unknown_key(child, {field.grids.begin(), field.grids.end()}, label);
+        ++grids;
+      } else {
+        sides(child, field, child_label);
+        ++grids;
+      }
+      node.usable = node.usable && child.usable;
+    }
+    if (grids == 1) return;
+    const std::string got = grids == 0 ? "none" : std::to_string(grids);
+    report(Code::kOutOfRange, node,
+           label + ": expected exactly one of " + joined_names(field.grids) + ", got " + got);
+  }
+
+  /// [T, H, W]
+  void sides(JsonNode& node, const SpecField& field, const std::string& label) {
+    if (!node.is(Kind::kArray) || node.children.size() != 3) {
+      wrong_type(node, label, "a list of three integers, [T, H, W]");
+      return;
+    }
+    for (std::size_t i = 0; i < 3; ++i) {
+      JsonNode& side = node.children[i];
+      const std::string side_label = label + "[" + std::to_string(i) + "]";
+      if (!side.is(Kind::kInteger)) {
+        wrong_type(side, side_label, "an integer");
+      } else if (side.number < 1 || side.number > kLongestSide) {
+        illegal(side, field, side_label, "is not in 1.." + std::to_string(kLongestSide));
+      }
+      node.usable = node.usable && side.usable;
+    }
+  }
+
+  const SourceText& source_;
+  Diagnostics& diagnostics_;
+  bool has_excess_ = false;
+};
+
+}  // namespace
+
+void check_fields(const SourceText& source, JsonNode& root, Diagnostics& diagnostics) {
+  FieldChecker(source, diagnostics).check(root);
+}
+
+}  // namespace lacuna

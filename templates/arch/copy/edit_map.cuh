@@ -1,0 +1,40 @@
+// Tensor maps in global memory that the device itself makes from others (sm_90a): copied word by
+// word, moved and cut. The copy engine reads maps by a way of its own, so who uses one that was
+// made on the device has to say so first.
+#pragma once
+
+#include "arch/copy/tensor_map.cuh"
+#include "base/ints.cuh"
+
+namespace lacuna {
+
+/// Word `n` of 32.
+__device__ __forceinline__ void copy_map_word(TensorMap* to, const TensorMap& from, int n) {
+  reinterpret_cast<u32*>(to)[n] = reinterpret_cast<const u32*>(&from)[n];
+}
+
+/// Where the first element lies.
+__device__ __forceinline__ void set_map_data(TensorMap* map, const void* data) {
+  asm volatile("tensormap.replace.tile.global_address.global.b1024.b64 [%0], %1;" ::"l"(map),
+               "l"(data)
+               : "memory");
+}
+
+/// How many tokens there are, at least 1.
+__device__ __forceinline__ void set_map_tokens(TensorMap* map, int tokens) {
+  asm volatile("tensormap.replace.tile.global_dim.global.b1024.b32 [%0], 1, %1;" ::"l"(map),
+               "r"(tokens)
+               : "memory");
+}
+
+/// By the thread that has set them.
+__device__ __forceinline__ void publish_maps() {
+  asm volatile("fence.proxy.tensormap::generic.release.gpu;" ::: "memory");
+}
+
+/// Before a thread's first use of a map that an earlier kernel has made.
+__device__ __forceinline__ void acquire_map(const TensorMap& map) {
+  asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(&map) : "memory");
+}
+
+}  // namespace lacuna

@@ -1,0 +1,292 @@
+// What follows from a Config for the wgmma family of `attend`: roles, shared memory and the
+// barriers between the roles. The host's formula (compiler/target) is the same.
+//
+// One producer warpgroup, of which one warp works, and kWarpgroups consumer warpgroups of 64 query
+// rows each. A step takes kStepKeys keys: kStepTiles tiles of the mask's or the list's walk.
+//
+//   producer                                   consumers
+//   walks over work tiles and their tiles
+//   q_empty[b]  <- one arrival a warp -------  O of the buffer's last row is stored
+//   q_full[b]   -- Q of all warpgroups ----->  first step of a row with tiles
+//   k_empty[s]  <- one arrival a warp -------  S = Q K is complete
+//   k_full[s]   -- K, and the message ------>  which tiles these are, and whether the row ends
+//   v_empty[s]  <- one arrival a warp -------  O += P V is complete
+//   v_full[s]   -- V ----------------------->
+//
+// Slots and phases run on from row to row, in step on both sides. K runs one step ahead of V: the
+// order of loads is K_0 (V of the row before) Q K_1 V_0 K_2 V_1 ..., that of use. A row without a
+// tile takes a step too, whose message says so and whose slots stay as they are. The producer alone
+// asks which row comes next; a last message says that there is none. Of split work tiles
+// (pipeline/split_kv.cuh) all this is said of an item, which has a share of its row's tiles.
+//
+// Where a query tile has the 64 rows of one warpgroup (kWorkTiles: two), each warpgroup has a row
+// of tiles and a list of its own, and a message of its own in each slot. Steps go through the tiles
+// of both lists (pipeline/two_list_walk.cuh):
+//
+//   step                         0      1      2      3      4
+//   tiles of warpgroup 0's row   S0     S1     -      -      S4
+//   tiles of warpgroup 1's row   S0     -      S2     S3     S4
+//
+// A warpgroup that has no tile of a step passes it on. It first takes the product with V that is
+// due, O += P V of step 1 here, and gives that slot back: V of step 1 + kStages waits for it, and
+// behind it all further K. Then, of each step that it passes on:
+//
+//   k_full[n]    the message: no tile; or the next row
+//   k_empty[n]   arrives
+//   v_full[n]    waits, behind k_full[n + 1], which is loaded before; an arrival earlier than that
+//   v_empty[n]   would count for the slot's use before
+//
+// With its next tile it starts again: S alone, then S' ahead of O += P V as before. Queries are
+// loaded even if neither row has a tile: q_full is waited for before q_empty, for the same reason.
+#pragma once
+
+#include "arch/copy/mbarrier.cuh"
+#include "arch/warpgroup.cuh"
+#include "attend/head_dims.cuh"
+#include "attend/wgmma/layout/gather_columns.cuh"
+#include "attend/wgmma/layout/slots.cuh"
+#include "base/select.cuh"
+#include "loader/gather_panels.cuh"
+#include "pipeline/gate_policy.cuh"
+#include "pipeline/ring_position.cuh"
+#include "pipeline/sequence_tile.cuh"
+#include "pipeline/tile_walk.cuh"
+
+namespace lacuna {
+
+/// What the producer says of a step.
+template <int kTiles>
+struct alignas(8) StepMessage {
+  enum Flags : u32 {
+    kLastOfRow = 1,
+    kEnd = 2,                ///< no step: there is no other row
+    kNeedsMaskOrReport = 4,  ///< a tile needs the mask or is missing, or reports are wanted
+    kSkipped = 8,            ///< none of several warpgroups' own tiles: the step is passed on
+    kFirstOfRow = 16,
+  };
+  static constexpr int kRowShift = 8;  ///< the row's place in WgmmaControl::rows, above the flags
+  u32 flags;
+  TileRef tiles[kTiles];  ///< those after the first may be missing
+
+  __device__ __forceinline__ bool has(Flags flag) const { return (flags & flag) != 0; }
+};
+
+template <class Config>
+struct WgmmaShape {
+  static constexpr int kConsumerWarps = 4 * Config::kWarpgroups;
+  static constexpr int kConsumerThreads = kWarpgroupThreads * Config::kWarpgroups;
+  /// Does each warpgroup have a work tile of its own?
+  static constexpr bool kOwnRows = Config::kWorkTiles > 1;
+  static constexpr int kStepTiles = Config::kStepKeys / Config::kTileK;
+  static constexpr int kHeadDimV = head_dim_v<Config>();
+  static constexpr bool kHasE4m3Values = Config::kVBits == 8;
+  static constexpr bool kHas8Bits = Config::kQkBits == 8;
+  using GatePolicy = typename Config::GatePolicy;
+  static constexpr bool kHasGate = GatePolicy::kExists;
+  /// A tile of one warpgroup is decided about by it alone.
+  static constexpr bool kVotesByTile = Config::kGateScope == GateScope::kTile && !kOwnRows;
+  /// The next scores are under way while tiles are decided about, and V follows the decisions
+  /// (attend/wgmma/consumers/tile_gate_consumer.cuh).
+  static constexpr bool kLooksAhead = GatePolicy::kLooksAhead;
+  /// What is weighed and multiplied with V at a time then: a tile, or half of one.
+  static constexpr int kPartKeys = 64;
+  /// Scores of a step come in one group, or in one for each tile that a gate decides about.
+  static constexpr int kGroupKeys = kHasGate && !kLooksAhead ? Config::kTileK : Config::kStepKeys;
+  static constexpr int kGroups = Config::kStepKeys / kGroupKeys;
+  static constexpr int kGroupBlocks = kGroupKeys / 8;  ///< score accumulators of a group
+  static constexpr int kGroupTiles = kGroupKeys / Config::kTileK;
+  /// Queries stay in registers where there is room, which saves reading them for each product.
+  static constexpr bool kKeepsQueries =
+      Config::kHeadDim <= 128 && Config::kWarpgroups == 2 && !kLooksAhead;
+  /// Two warpgroups find a rhythm of their own; three, which are short of registers for their own
+  /// queries and of room between products, are better off in order.
+  static constexpr bool kPingPong = Config::kWarpgroups > 2;
+
+  /// Registers of a thread: 65536 are shared out.
+  static constexpr bool kHasBusyProducer = Config::kGathers || kOwnRows || packs_heads<Config>();
+  static constexpr int kProducerRegisters = kHasBusyProducer           ? 40
+                                            : Config::kWarpgroups == 2 ? 24
+                                                                       : 32;
+  static constexpr int kConsumerRegisters = kHasBusyProducer           ? 232
+                                            : Config::kWarpgroups == 2 ? 240
+                                                                       : 160;
+
+  using QueryTile = PanelTile<kWarpgroupRows, Config::kHeadDim>;  ///< of one warpgroup
+  using OutputTile = PanelTile<kWarpgroupRows, kHeadDimV>;        ///< in the place of its queries
+  /// Accumulators of the output, 8 columns each: of whole panels of V, as wgmma multiplies them.
+  static constexpr int kColumnBlocks = OutputTile::kPanels * kPanelElements / 8;
+  using StepTile = PanelTile<Config::kStepKeys, Config::kHeadDim>;
+  /// kRows rows of the head's queries or keys, kBoxRows of a box.
+  template <int kRows, int kBoxRows>
+  using RowSlot = typename Select<Config::kQkBits == 8, ByteSlot<kRows, kBoxRows, Config::kHeadDim>,
+                                  PanelSlot<kRows, kBoxRows, Config::kHeadDim>>::Type;
+  using QuerySlot = RowSlot<kWarpgroupRows, kWarpgroupRows>;
+  using KeySlot = RowSlot<Config::kStepKeys, Config::kTileK>;
+  using ValueSlot =
+      typename Select<kHasE4m3Values, ColumnSlot<Config::kStepKeys, Config::kTileK, kHeadDimV>,
+                      PanelSlot<Config::kStepKeys, Config::kTileK, kHeadDimV>>::Type;
+  static constexpr int kKeyRowBytes =
+      smaller(Config::kHeadDim * Config::kQkBits / 8, kPanelRowBytes);
+  using Message = StepMessage<kStepTiles>;
+  using Row = RowOf<Config>;  ///< a work tile
+  /// Warps that load. Pages come in many boxes, and each takes a warp its time beside the
+  /// consumers' warps: all four of the warpgroup share them.
+  static constexpr int kProducerWarps = batch_layout<Config>() == BatchLayout::kPages ? 4 : 1;
+  /// Tiles are decided about together, and when their product is due
+  /// (attend/wgmma/gates/step_votes.cuh).
+  static constexpr bool kVotesOnSteps = GatePolicy::kHasStepVotes;
+  /// Each warp votes on every tile, and waits for the votes of others only if its own rows leave it
+  /// undecided. Warps that do not wait run ahead by the tiles of kStages steps at most.
+  static constexpr bool kWarpsKnow = GatePolicy::kHasTileVotes;
+  static constexpr bool kHasBitVotes = kVotesOnSteps || kWarpsKnow;
+  using Vote = typename GatePolicy::template Vote<kStepTiles>;
+  static constexpr int kVoteSlots = GatePolicy::vote_slots(Config::kStages);
+  static constexpr int kDecisionSlots = kLooksAhead ? Config::kStages : 1;
+  /// The producer writes a row before it waits for the place of the last keys of the row before.
+  /// When it has waited for those of the step before that, consumers have reached the row of the
+  /// step kStages earlier still: with it so many rows are in use, kStages + 2, and the new one. A
+  /// power of two, as a counter goes through them.
+  static constexpr int kRowSlots = 8;
+  static_assert(Config::kStages + 3 <= kRowSlots, "a row is read until its results are written");
+
+  static constexpr int kQueryBytes = Config::kWarpgroups * QueryTile::kBytes;
+  static constexpr int kKeysOffset = Config::kQueryBuffers * kQueryBytes;
+  static constexpr int kValuesOffset = kKeysOffset + Config::kStages * KeySlot::kBytes;
+  static constexpr int kControlOffset = kValuesOffset + Config::kValueStages * ValueSlot::kBytes;
+  /// Whether lanes copy rows into slots; else the copy engine.
+  static constexpr bool kHasCopiedRows = Config::kGathers && kCopiesRows<Config::kKeepK>;
+  /// Of a step's values then; boxes bring the others.
+  static constexpr int kCopiedValues = Config::kStepKeys / 4 * 3;
+  /// Warps that load: keys; values, or those that are copied and those that are not.
+  static constexpr int kGatherLoaders = kHasCopiedRows ? 3 : 2;
+  /// Arrivals that fill a slot: the loads; of keys also the message, unless that comes first.
+  static constexpr int kKeyArrivals = (kHasCopiedRows ? 32 : 1) + (Config::kGathers ? 1 : 0);
+  static constexpr int kValueArrivals = kHasCopiedRows ? 32 + 1 : 1;
+  static constexpr int kControlBytes = 1024 + (Config::kGathers ? kColumnRingBytes : 0);
+  static constexpr int kSmemBytes = kControlOffset + kControlBytes;
+
+  static_assert(Config::kTileQ * Config::kWorkTiles == kWarpgroupRows * Config::kWarpgroups,
+                "64 rows a warpgroup");
+  static_assert(!kOwnRows || (Config::kWorkTiles == Config::kWarpgroups && Config::kUsesLists),
+                "work tiles that a block takes together have lists");
+  static_assert(kHasGate == (Config::kGateScope != GateScope::kNone), "a gate has a policy");
+  static_assert(!kLooksAhead || (kVotesByTile && !Config::kGateReadsGap && Config::kSkipsExp &&
+                                 Config::kSkipsPv && !kHas8Bits && !Config::kGathers &&
+                                 Config::kHeadDim <= 128 && Config::kWarpgroups == 2),
+                "a gate decided ahead reads a tile's largest score, of 16-bit operands");
+  static_assert(!kVotesOnSteps || (kHas8Bits && !Config::kSkipsExp),
+                "votes on steps are in time for the product with V, not for exponentials");
+  static_assert(!kWarpsKnow || !kHas8Bits, "int8 consumers vote on steps");
+  static_assert(Config::kStepKeys % Config::kTileK == 0, "a step takes whole tiles");
+  static_assert(Config::kTileK % 32 == 0, "rows of a box repeat no swizzle half-way");
+  static_assert(!kHasGate || Config::kTileK % 64 == 0, "a product of its own for each tile");
+  static_assert(Config::kStages >= 2, "a step is loaded while another is in use");
+  static_assert(Config::kValueStages == Config::kStages || kLooksAhead,
+                "steps without values take a place of their own else");
+  static_assert(Config::kQkBits == 16 || Config::kQkBits == 8, "int8 is the only integer format");
+  static_assert(Config::kVBits == 16 || Config::kVBits == 8, "e4m3 is the only 8-bit format of V");
+  static_assert(OutputTile::kBytes <= QueryTile::kBytes, "rows of O lie where queries did");
+  static_assert(
+      (Config::kHeadDim % kPanelElements == 0 && kHeadDimV == Config::kHeadDim) ||
+          !(kHas8Bits || Config::kGathers || packs_heads<Config>()),
+      "integers, gathered keys and rows of several heads are of whole panels of one width");
+  static_assert(kHeadDimV % kPanelElements == 0 || !SplitKv<Config>::kIsSplit,
+                "partial results are of whole panels");
+  static_assert(!kHas8Bits || (Config::kHeadDim <= 128 && Config::kWarpgroups == 2),
+                "the product of e4m3 values has registers of its own");
+  static_assert(kHas8Bits || !kHasE4m3Values, "e4m3 values come with int8 keys");
+  static_assert(!kHas8Bits || !Config::kGathers, "gathered keys are 16-bit rows");
+  static_assert(!SplitKv<Config>::kIsSplit || !(kHasGate || kHasE4m3Values || Config::kGathers),
+                "gates and e4m3 weights depend on the tiles before; gathered keys are one list");
+  static_assert(!packs_heads<Config>() || !(kHasGate || kHas8Bits || Config::kUsesLists ||
+                                            Config::kGathers || SplitKv<Config>::kIsSplit),
+                "what is decided for one head has work tiles of one head");
+  static_assert(Config::kSmemBytes == kSmemBytes, "the host's formula is another");
+};
+
+/// Barriers, messages and votes, behind the tiles.
+template <class Config>
+struct WgmmaControl {
+  using Shape = WgmmaShape<Config>;
+  unsigned long long q_full[Config::kQueryBuffers], q_empty[Config::kQueryBuffers];
+  unsigned long long k_full[Config::kStages], k_empty[Config::kStages];
+  unsigned long long v_full[Config::kValueStages], v_empty[Config::kValueStages];
+  typename Shape::Message messages[Config::kStages][Config::kWorkTiles];
+  typename Shape::Row rows[Shape::kRowSlots];  ///< the first of those that a block takes together
+  typename Shape::Vote votes[Shape::kVoteSlots][Shape::kConsumerWarps];
+  // Where consumers look ahead (attend/wgmma/producers/tile_gate_producer.cuh), of each step:
+  unsigned long long noted[Shape::kDecisionSlots], polled[Shape::kDecisionSlots];
+  unsigned long long decided[Shape::kDecisionSlots];
+  u32 chosen[Shape::kDecisionSlots];  ///< parts of it that count, a bit each
+  /// Barriers of the others: a warpgroup's warps have published.
+  unsigned long long voted[Shape::kVoteSlots][Config::kWarpgroups];
+  ColumnRing<Config::kGathers> ring;
+  int shares[SplitKv<Config>::kIsSplit ? Shape::kRowSlots
+                                       : 1];     ///< of `rows`, where they are split
+  int items[Shape::kProducerWarps > 1 ? 2 : 1];  ///< what several warps load next; in turns
+};
+
+/// Addresses of one block's shared memory.
+template <class Config>
+struct WgmmaSmem {
+  using Shape = WgmmaShape<Config>;
+  using Control = WgmmaControl<Config>;
+  static_assert(sizeof(Control) <= Shape::kControlBytes);
+
+  unsigned char* dynamic;  ///< all of it; at a multiple of 1024, or the swizzles would be others
+
+  __device__ __forceinline__ u32 tiles() const { return shared_address(dynamic); }
+  __device__ __forceinline__ Control* control() const {
+    return reinterpret_cast<Control*>(dynamic + Shape::kControlOffset);
+  }
+
+  __device__ __forceinline__ u32 queries(u32 buffer, int warpgroup) const {
+    return tiles() + buffer * Shape::kQueryBytes + warpgroup * Shape::QueryTile::kBytes;
+  }
+  __device__ __forceinline__ u32 keys(u32 slot) const {
+    return tiles() + Shape::kKeysOffset + slot * Shape::KeySlot::kBytes;
+  }
+  __device__ __forceinline__ u32 values(u32 slot) const {
+    return tiles() + Shape::kValuesOffset + slot * Shape::ValueSlot::kBytes;
+  }
+  /// For a warpgroup, of the step whose keys are in the slot.
+  __device__ __forceinline__ typename Shape::Message& message(u32 slot, int warpgroup) const {
+    return control()->messages[slot][Shape::kOwnRows ? warpgroup : 0];
+  }
+  __device__ __forceinline__ static Mbarrier barrier(const unsigned long long& word) {
+    return {shared_address(&word)};
+  }
+
+  /// By one thread.
+  __device__ __forceinline__ void init_barriers() const {
+    for (int n = 0; n < Config::kQueryBuffers; ++n) {
+      barrier(control()->q_full[n]).init(1);
+      barrier(control()->q_empty[n]).init(Shape::kConsumerWarps);
+    }
+    for (int n = 0; n < Config::kStages; ++n) {
+      barrier(control()->k_full[n]).init(Shape::kKeyArrivals);
+      barrier(control()->k_empty[n]).init(Shape::kConsumerWarps);
+      if constexpr (Shape::kLooksAhead) {
+        barrier(control()->noted[n]).init(1);
+        barrier(control()->polled[n]).init(Shape::kConsumerWarps);
+        barrier(control()->decided[n]).init(1);
+      }
+    }
+    for (int n = 0; n < Config::kValueStages; ++n) {
+      barrier(control()->v_full[n]).init(Shape::kValueArrivals);
+      barrier(control()->v_empty[n]).init(Shape::kConsumerWarps);
+    }
+    for (int n = 0; n < Shape::kVoteSlots; ++n) {
+      for (int w = 0; w < Config::kWarpgroups; ++w) barrier(control()->voted[n][w]).init(4);
+    }
+    if constexpr (Config::kGathers) {
+      for (int n = 0; n < control()->ring.kSteps; ++n) {
+        barrier(control()->ring.step_full[n]).init(1);
+        barrier(control()->ring.step_empty[n]).init(Shape::kGatherLoaders);
+      }
+    }
+    fence_mbarrier_init();
+  }
+};
+
+}  // namespace lacuna

@@ -1,0 +1,181 @@
+// Loads of the wgmma family for work tiles of sequences (pipeline/sequence_tile.cuh): queries of
+// all heads of a KV head in one box, and keys and values of a sequence's own rows, or of its pages.
+#pragma once
+
+#include "arch/copy/edit_map.cuh"
+#include "attend/wgmma/layout/wgmma_shape.cuh"
+
+namespace lacuna {
+
+/// The maps that the schedule has made for a sequence.
+template <class Args>
+__device__ __forceinline__ const TensorMap* maps_of_sequence(const Args& args, int b) {
+  return args.batch_schedule.maps + b * kSequenceMaps;
+}
+
+template <int kNumber>
+struct Constant {
+  static constexpr int kValue = kNumber;
+};
+
+/// load(page shift), log2 of the tokens of a page as a Constant; without pages that of a tile. The
+/// choice is made before a wait, so that between a place that is free and the load that fills it
+/// hardly anything is left to work out: each cycle counts there.
+template <class Config, class Args, class Load>
+__device__ __forceinline__ void with_page_shift(const Args& args, Load load) {
+  if constexpr (batch_layout<Config>() == BatchLayout::kPages) {
+    const int tokens = args.sequences.page_tokens;
+    if (tokens == 16) {
+      load(Constant<4>{});
+    } else if (tokens == 32) {
+      load(Constant<5>{});
+    } else if (tokens == 64) {
+      load(Constant<6>{});
+    } else {
+      load(Constant<7>{});
+    }
+  } else {
+    load(Constant<log2_of(Config::kTileK)>{});
+  }
+}
+
+/// The page of a lane's box of a step, counted through its tiles; by a whole warp. -1: none. It is
+/// asked for a step ahead: the table's line takes as long to come as a product takes.
+template <class Config, class Args, class Message>
+__device__ __forceinline__ int page_of_lane(const Args& args, const SequenceTile& row,
+                                            const Message& step) {
+  if constexpr (batch_layout<Config>() != BatchLayout::kPages) return 0;
+  constexpr int kStepTiles = WgmmaShape<Config>::kStepTiles;
+  const int page_shift = page_shift_of(args.sequences);
+  const int box_shift = smaller(page_shift, log2_of(Config::kTileK));
+  const int n = lane_index() >> (log2_of(Config::kTileK) - box_shift);
+  if (n >= kStepTiles) return -1;
+  TileRef tile = step.tiles[0];
+#pragma unroll
+  for (int t = 1; t < kStepTiles; ++t) {
+    if (n == t) tile = step.tiles[t];
+  }
+  const int token = (tile.index() - n) * Config::kTileK + (lane_index() << box_shift);
+  if (!tile.exists() || token >= row.n_k) return -1;
+  return args.sequences.pages[row.b * args.sequences.pages_stride + (token >> page_shift)];
+}
+
+/// Keys or values of a KV head.
+struct SequenceRows {
+  const TensorMap* map;        ///< of the sequence's rows, or of all pages
+  const TensorMap* last_page;  ///< of pages: that of the last one
+  int head;
+};
+
+/// Keys in pages are not cut: what lies behind the last one is never visible.
+template <class Config, class Args>
+__device__ __forceinline__ SequenceRows keys_of_sequence(const Args& args, int b, int head) {
+  if constexpr (batch_layout<Config>() == BatchLayout::kPages) {
+    return {&args.maps.k, &args.maps.k, head};
+  } else {
+    const TensorMap* own = maps_of_sequence(args, b) + kSequenceKeys;
+    return {own, own, head};
+  }
+}
+template <class Config, class Args>
+__device__ __forceinline__ SequenceRows values_of_sequence(const Args& args, int b, int head) {
+  const TensorMap* own = maps_of_sequence(args, b) + kSequenceValues;
+  if constexpr (batch_layout<Config>() == BatchLayout::kPages) {
+    return {&args.maps.v, own, head};
+  } else {
+    return {own, own, head};
+  }
+}
+
+/// By a whole warp, before its first load of the sequence.
+template <class Config, class Args>
+__device__ __forceinline__ void acquire_maps(const Args& args, int b) {
+  const TensorMap* own = maps_of_sequence(args, b);
+  acquire_map(own[kSequenceQueries]);
+  if constexpr (batch_layout<Config>() == BatchLayout::kSequences) acquire_map(own[kSequenceKeys]);
+  acquire_map(own[kSequenceValues]);
+}
+
+/// Brings the queries of a work tile to the places of its warpgroups; by one thread.
+template <class Config, class Args, class Row>
+__device__ __forceinline__ void load_packed_queries(const Args& args, const WgmmaSmem<Config>& smem,
+                                                    u32 buffer, Mbarrier full, const Row& row) {
+  using Slot = typename WgmmaShape<Config>::QuerySlot;
+  const int queries = args.batch_schedule.group_queries;
+  const auto policy = l2_policy<L2Policy::kKeepFirst>();
+  full.arrive_expecting(Config::kWarpgroups * Slot::kBoxes * queries * args.attend.heads_per_kv *
+                        kPanelRowBytes);
+  const TensorMap& map = maps_of_sequence(args, row.b)[kSequenceQueries];
+  for (int w = 0; w < Config::kWarpgroups; ++w) {
+    for (int p = 0; p < Slot::kBoxes; ++p) {
+      tma_load(map, smem.queries(buffer, w) + Slot::offset(0, p), full,
+               Slot::origin(row.q0 + w * queries, p, row.h, 0), policy);
+    }
+  }
+}
+
+/// How the boxes of a tile are shared among the warps that load: a warp takes all panels of some
+/// tokens, or one panel where there are fewer such boxes than warps.
+template <class RowSlot, class ShapeConfig, int kPageShift>
+struct BoxShares {
+  using Slot = RowSlot;
+  using Config = ShapeConfig;
+  static constexpr int kWarps = WgmmaShape<Config>::kProducerWarps;
+  /// log2 of the tokens of a box: those of a tile, or of the part of it that lies in one page.
+  static constexpr int kBoxShift = smaller(kPageShift, log2_of(Config::kTileK));
+  static constexpr int kBoxes = Config::kTileK >> kBoxShift;  ///< of a tile, along its tokens
+  static constexpr int kPageTokens = 1 << kPageShift;
+  static constexpr bool kArePanels = kWarps > 1 && kBoxes < kWarps;
+  static constexpr int kCount = kArePanels ? kBoxes * Slot::kBoxes : kBoxes;
+
+  /// Has a warp a share in filling the slot of a step? Only then may it wait for the slot: without
+  /// a share the slot is filled and freed again, and a warp that looks late sees the parity of the
+  /// phase before.
+  template <class Message>
+  __device__ __forceinline__ static bool include(const Message& step, int warp) {
+    return warp == 0 || ((kCount >= kWarps || warp < kCount) && step.tiles[0].exists());
+  }
+};
+
+/// Brings the tiles of a step, all of them; by the warps that fill the slot, each its share of the
+/// boxes. In the place of a missing tile or page a box is loaded that begins behind the last token,
+/// which the copy engine fills with zeros. Of a step without tiles nothing is loaded.
+template <class Shares, class Message>
+__device__ __forceinline__ void load_sequence_step(const SequenceRows& rows, const Message& step,
+                                                   int page_of_lane, int n_k, u32 slot,
+                                                   Mbarrier full, int warp) {
+  using Config = typename Shares::Config;
+  using Slot = typename Shares::Slot;
+  constexpr bool kHasPages = batch_layout<Config>() == BatchLayout::kPages;
+  if (!step.tiles[0].exists()) return;
+  const auto policy = l2_policy<L2Policy::kKeepLast>();
+#pragma unroll
+  for (int t = 0; t < WgmmaShape<Config>::kStepTiles; ++t) {
+    const TileRef tile = step.tiles[t];
+    const int first = tile.exists() ? tile.index() * Config::kTileK : n_k;
+#pragma unroll
+    for (int turn = 0; turn < ceil_div(Shares::kCount, Shares::kWarps); ++turn) {
+      const int share = turn * Shares::kWarps + warp;
+      if (Shares::kCount % Shares::kWarps != 0 && share >= Shares::kCount) break;
+      const int box = Shares::kArePanels ? share / Slot::kBoxes : share;
+      int token = first + (box << Shares::kBoxShift), page = 0;
+      const TensorMap* map = rows.map;
+      if constexpr (kHasPages) {
+        page = __shfl_sync(kAllLanes, page_of_lane, t * Shares::kBoxes + box);
+        if (token + (1 << Shares::kBoxShift) > n_k) map = rows.last_page;
+        token &= Shares::kPageTokens - 1;
+      }
+      if (elect_one()) {
+#pragma unroll
+        for (int panel = 0; panel < Slot::kBoxes; ++panel) {
+          if (Shares::kArePanels && panel != share % Slot::kBoxes) continue;
+          const u32 at = (box << Shares::kBoxShift) * kPanelRowBytes;
+          tma_load(*map, slot + Slot::offset(t, panel) + at, full,
+                   Slot::origin(token, panel, rows.head, page), policy);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace lacuna

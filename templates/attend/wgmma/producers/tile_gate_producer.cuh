@@ -1,0 +1,151 @@
+// The producer for consumers that look ahead (attend/wgmma/consumers/tile_gate_consumer.cuh): one
+// warp loads keys as ever, another decides about tiles from what the consumers publish, and loads
+// the values of those alone that count.
+//
+//   keys                    values                            consumers
+//   K_j  -- k_full[s] --->  the step's message;               S = Q K_j
+//                           the first of a row: V_j,
+//                           whose first tile counts
+//        <- noted[s] -----  the message is read
+//        <- k_empty[s] -------------------------------------  S is complete
+//   K in the same slot      <- polled[s] -------------------  their maxima are published
+//                           -- decided[s] ----------------->  which tiles count
+//                           any other step: V_j, of those
+#pragma once
+
+#include "arch/redux.cuh"
+#include "attend/wgmma/gates/gate_question.cuh"
+#include "attend/wgmma/producers/producer.cuh"
+
+namespace lacuna {
+
+template <class Config, class Hooks, class Args>
+class TileGateProducer : protected WgmmaProducer<Config, Hooks, Args> {
+  using Base = WgmmaProducer<Config, Hooks, Args>;
+  using Base::args_, Base::kv_head_, Base::smem_, Base::values_;
+  using typename Base::Message;
+  using typename Base::Shape;
+  using typename Base::Smem;
+  using Ring = RingPosition<Config::kStages>;
+  static constexpr int kTiles = Shape::kStepTiles;
+
+ public:
+  static constexpr int kWarps = 2;  ///< that run
+
+  __device__ __forceinline__ TileGateProducer(const Args& args, const Smem& smem)
+      : Base(args, smem) {}
+
+  /// By whole warps.
+  __device__ __forceinline__ void run() {
+    if (warp_index() == Shape::kConsumerWarps) {
+      Base::run();
+    } else {
+      produce_values();
+    }
+  }
+
+ private:
+  __device__ __forceinline__ void produce_values() {
+    auto& control = *smem_.control();
+    Ring at;
+    while (true) {
+      Smem::barrier(control.k_full[at.slot()]).wait(at.phase());
+      const Message step = smem_.message(at.slot(), 0);
+      if (step.has(Message::kEnd)) return;
+      __syncwarp();
+      if (elect_one()) Smem::barrier(control.noted[at.slot()]).arrive();
+      const WorkTile row = control.rows[step.flags >> Message::kRowShift];
+      const bool is_first = step.has(Message::kFirstOfRow);
+      if (is_first) {
+        gate_row_ = Hooks::gate_row(args_, row.i, row.q0, row.q1, row.h, row.b);
+        this->note_kv_head(row);
+      }
+      await_value_slot();
+      if (is_first) {
+        put_values(step, row.b, Base::kAllTiles);
+      }
+      const u32 gated = gated_tiles(row, step, await_votes(at));
+      const u32 counted = existing_tiles(step) & ~gated;
+      decide(at.slot(), counted);
+      if (!is_first) put_values(step, row.b, counted);
+      if (__builtin_expect(wants_report(args_.attend), false)) report(step, row, gated);
+      at.advance();
+    }
+  }
+
+  /// The largest scores of a step's tiles.
+  __device__ __forceinline__ typename Shape::Vote await_votes(const Ring& at) const {
+    const auto& control = *smem_.control();
+    Smem::barrier(control.polled[at.slot()]).wait(at.phase());
+    auto votes = control.votes[at.slot()][lane_index() % Shape::kConsumerWarps];
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) votes.tile_max[t] = max_over_lanes(votes.tile_max[t]);
+    return votes;
+  }
+
+  /// A bit for each tile.
+  __device__ __forceinline__ static u32 existing_tiles(const Message& step) {
+    u32 tiles = 0;
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) tiles |= static_cast<u32>(step.tiles[t].exists()) << t;
+    return tiles;
+  }
+
+  /// Those that the gate leaves out, by the votes of all warps.
+  __device__ __forceinline__ u32 gated_tiles(const WorkTile& row, const Message& step,
+                                             const typename Shape::Vote& votes) const {
+    const float unit = Config::kHasScore ? 1.0f : args_.attend.scale;
+    u32 gated = 0;
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+      const float tile_max = float_of_ordered(votes.tile_max[t]) * unit;
+      const int j = step.tiles[t].exists() ? step.tiles[t].index() : 0;  // any: it does not count
+      const bool skip = gate_skips<Config, Hooks>(args_, row, gate_row_, j, {tile_max, 0.0f});
+      gated |= static_cast<u32>(skip) << t;
+    }
+    if (step.has(Message::kFirstOfRow)) gated &= ~1u;
+    return gated & existing_tiles(step);
+  }
+
+  __device__ __forceinline__ void decide(u32 slot, u32 counted) const {
+    constexpr u32 kTileParts = (1u << Config::kTileK / Shape::kPartKeys) - 1;
+    if (elect_one()) {
+      smem_.control()->chosen[slot] = counted * kTileParts;
+      Smem::barrier(smem_.control()->decided[slot]).arrive();
+    }
+  }
+
+  /// Whose values the slot held counted two loads ago: they were released before the votes that
+  /// come next.
+  __device__ __forceinline__ void await_value_slot() const {
+    Smem::barrier(smem_.control()->v_empty[values_.slot()]).wait(values_.phase() ^ 1);
+  }
+
+  /// Into a slot that is free. The consumers of a step that counts wait for its values, which leave
+  /// when the decision is known: nothing is worked out in between that could be before.
+  __device__ __forceinline__ void put_values(const Message& step, int batch, u32 wanted) {
+    if (wanted == 0 || !step.tiles[0].exists()) return;
+    const Mbarrier full = Smem::barrier(smem_.control()->v_full[values_.slot()]);
+    if (elect_one()) {
+      this->template load_step<typename Shape::ValueSlot>(
+          args_.maps.v, smem_.values(values_.slot()), full, step, kv_head_, batch, wanted);
+      this->template announce_bytes<typename Shape::ValueSlot>(full, step, wanted);
+    }
+    values_.advance();
+  }
+
+  /// The consumers have cleared the row's report before they voted for the first time.
+  __device__ __forceinline__ void report(const Message& step, const WorkTile& row,
+                                         u32 gated) const {
+    if (lane_index() != 0) return;
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+      if (step.tiles[t].exists())
+        write_visit<Config>(args_.attend, row, step.tiles[t].index(), (gated >> t & 1) != 0);
+    }
+  }
+
+  typename Hooks::GateRow gate_row_;  ///< of the step's row
+};
+
+}  // namespace lacuna

@@ -1,0 +1,109 @@
+// The producer of the wgmma family where each warpgroup has a work tile of its own: it goes
+// through the tiles of both rows' lists, and tells each warpgroup which of a step are its own.
+#pragma once
+
+#include "attend/wgmma/producers/producer.cuh"
+#include "pipeline/two_list_walk.cuh"
+
+namespace lacuna {
+
+template <class Config, class Hooks, class Args>
+class TwoListProducer : WgmmaProducer<Config, Hooks, Args> {
+  using Base = WgmmaProducer<Config, Hooks, Args>;
+  using Base::args_, Base::smem_, Base::keys_, Base::kv_head_, Base::rows_, Base::queries_;
+  using typename Base::Message;
+  using typename Base::Shape;
+  using typename Base::Smem;
+
+ public:
+  using Base::kWarps;
+
+  __device__ __forceinline__ TwoListProducer(const Args& args, const Smem& smem)
+      : Base(args, smem) {}
+
+  /// By one whole warp.
+  __device__ __forceinline__ void run() {
+    RowCounter counter(args_.schedule.next_row);
+    int work_index = block_index();
+    while (work_index < scheduled_work_tiles<Config>(args_.attend)) {
+      counter.ask();
+      produce_rows(scheduled_row<Config>(args_.attend, args_.schedule, work_index),
+                   share_of_item<Config>(work_index));
+      work_index = counter.take();
+    }
+    this->load_values();
+    this->announce_end();
+  }
+
+ private:
+  /// The row and the one behind it.
+  __device__ __forceinline__ void produce_rows(const WorkTile& first, int share) {
+    this->note_kv_head(first);
+    this->place_ = {first.q0, first.h, first.b, 0};
+    SharedWalk<Config> walk(args_, first, share);
+    SharedTile step = walk.take_step();
+    bool is_first = true, is_last;
+    do {
+      const SharedTile next = walk.take_step();
+      is_last = !any_exists(next);
+      load_keys(first, share, step, is_first, is_last);
+      this->load_values();  // of the step before
+      if (is_first) load_query_tiles<Config>(args_, smem_, queries_, first);
+      is_first = false;
+      this->note_pending(tiles_of(step));
+      step = next;
+    } while (!is_last);
+  }
+
+  __device__ __forceinline__ static bool any_exists(const SharedTile& step) {
+    return __any_sync(kAllLanes, step.exists());
+  }
+
+  /// The step as all lanes see it, whoever its tiles are for.
+  __device__ __forceinline__ static Message tiles_of(const SharedTile& step) {
+    Message tiles;
+#pragma unroll
+    for (int n = 0; n < Shape::kStepTiles; ++n) {
+      const SharedTile tile(__shfl_sync(kAllLanes, step.bits(), n));
+      if (tile.exists()) tiles.tiles[n] = TileRef(static_cast<u32>(tile.index()));
+    }
+    return tiles;
+  }
+
+  __device__ __forceinline__ void load_keys(const WorkTile& row, int share, const SharedTile& step,
+                                            bool is_first, bool is_last) {
+    const Mbarrier full = Smem::barrier(smem_.control()->k_full[keys_.slot()]);
+    const Message tiles = tiles_of(step);
+    Smem::barrier(smem_.control()->k_empty[keys_.slot()]).wait(keys_.phase() ^ 1);
+    if (elect_one())
+      this->template load_step<typename Shape::KeySlot>(args_.maps.k, smem_.keys(keys_.slot()),
+                                                        full, tiles, kv_head_, row.b);
+    for (int r = 0; r < Config::kWorkTiles; ++r) write_message(r, step, is_last);
+    __syncwarp();
+    if (elect_one()) {
+      if (is_first) this->note_row(row, share);
+      this->template announce_bytes<typename Shape::KeySlot>(full, tiles);
+    }
+    if (is_first) rows_.advance();
+    keys_.advance();
+  }
+
+  /// What warpgroup r has of the step; by the lanes that hold its tiles.
+  __device__ __forceinline__ void write_message(int r, const SharedTile& step, bool is_last) const {
+    Message& message = smem_.message(keys_.slot(), r);
+    const bool has_place = lane_index() < Shape::kStepTiles;
+    const TileRef tile = has_place ? step.of(r) : TileRef();
+    const bool takes_part = __any_sync(kAllLanes, tile.exists());
+    const bool needs_mask_or_report =
+        __any_sync(kAllLanes, has_place && (!tile.exists() || tile.needs_mask())) ||
+        wants_report(args_.attend);
+    if (has_place) message.tiles[lane_index()] = tile;
+    if (lane_index() == 0) {
+      message.flags = (is_last ? Message::kLastOfRow : 0u) |
+                      (needs_mask_or_report ? Message::kNeedsMaskOrReport : 0u) |
+                      (takes_part ? 0u : Message::kSkipped);
+    }
+  }
+};
+
+}  // namespace lacuna

@@ -1,0 +1,158 @@
+// End of an item in the wgmma family where rows of a work tile are those of several heads
+// (pipeline/sequence_tile.cuh). A work tile of one item is written as it is. Of one that is split,
+// items leave O and LSE of their share in the workspace, in f32; whose warp comes last, which a
+// counter for each warp of the work tile tells, merges the shares of its 16 rows, in their order:
+// so results do not depend on who that is.
+#pragma once
+
+#include "arch/atomic.cuh"
+#include "attend/combine.cuh"
+#include "attend/epilogue.cuh"
+#include "attend/wgmma/layout/wgmma_shape.cuh"
+
+namespace lacuna {
+
+/// A warp of a consumer warpgroup.
+struct PackedWarp {
+  int warpgroup, warp;
+};
+
+template <class Config>
+__device__ __forceinline__ typename Config::Element* output_row(const AttendArgs& attend,
+                                                                const SequenceTile& row, int q,
+                                                                int h) {
+  return static_cast<typename Config::Element*>(attend.o.data) + h * attend.o.stride_h +
+         (row.q_begin + q) * attend.o.stride_n;
+}
+
+/// Items of a row's work tile, in a register that the compiler knows to be the same in all lanes:
+/// no branch on it makes the warp divergent.
+__device__ __forceinline__ int items_of(const SequenceTile& row) {
+  return static_cast<int>(uniform_over_warp(static_cast<u32>(row.shares)));
+}
+
+/// O of those of the warp's 16 rows that are of a query, in chunks of 16 bytes: chunk_of(row,
+/// chunk).
+template <class Config, class Args, class ChunkOf>
+__device__ __forceinline__ void store_packed_rows(const Args& args, const SequenceTile& row,
+                                                  PackedWarp at, const ChunkOf& chunk_of) {
+  constexpr int kChunks = Config::kHeadDim / 8;
+#pragma unroll
+  for (int n = 0; n < kWarpRows * kChunks / 32; ++n) {
+    const int place = (n * 32 + lane_index()) / kChunks, chunk = (n * 32 + lane_index()) % kChunks;
+    const PackedRow one = packed_row(args, row, at.warpgroup, at.warp * kWarpRows + place);
+    if (one.exists)
+      *reinterpret_cast<uint4*>(output_row<Config>(args.attend, row, one.q, one.h) + chunk * 8) =
+          chunk_of(place, chunk);
+  }
+  __syncwarp();
+}
+
+/// The warp's rows of a lane's accumulators, divided, to the workspace.
+template <class Args, class Rows, int kColumnBlocks>
+__device__ __forceinline__ void write_packed_partials(const Args& args, const SequenceTile& row,
+                                                      const PackedRows& lane,
+                                                      const float (&output)[kColumnBlocks][4],
+                                                      const Rows& rows, const float (&sum)[2],
+                                                      float to_log2) {
+  constexpr int kHeadDim = kColumnBlocks * 8;
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    if (!lane.exists(r, 0)) continue;
+    const long long index = partial_index(args, row, row.share, lane.q(r), lane.h(r));
+    float* target = args.batch_schedule.partial_o + index * kHeadDim + lane_index() % 4 * 2;
+    const float inverse = sum[r] == 0.0f ? 0.0f : 1.0f / sum[r];
+#pragma unroll
+    for (int n = 0; n < kColumnBlocks; ++n)
+      *reinterpret_cast<float2*>(target + n * 8) =
+          make_float2(output[n][2 * r] * inverse, output[n][2 * r + 1] * inverse);
+    if (lane_index() % 4 == 0)
+      args.batch_schedule.partial_lse[index] = row_lse(rows, r, sum[r], to_log2, 0.0f);
+  }
+}
+
+/// What the shares of a row are weighed by.
+struct SharesOfRow {
+  float reference;  ///< LSE of the heaviest share; 0: no share has seen a key
+  float sum;        ///< of weights relative to it
+
+  __device__ __forceinline__ float weight(float lse) const {
+    return exp2_approx((lse - reference) * kLog2E);
+  }
+  __device__ __forceinline__ float lse() const {
+    return sum == 0.0f ? -kInfinity : reference + log2_approx(sum) * kLn2;
+  }
+};
+
+/// By a whole warp; LSEs of the shares lie `stride` apart.
+__device__ __forceinline__ SharesOfRow weigh_shares(const float* lse, long long stride,
+                                                    int shares) {
+  float largest = -kInfinity, sum = 0.0f;
+  for (int s = lane_index(); s < shares; s += 32) largest = fmaxf(largest, lse[s * stride]);
+  largest = warp_reduce(largest, [](float a, float b) { return fmaxf(a, b); });
+  SharesOfRow row{largest == -kInfinity ? 0.0f : largest, 0.0f};
+  for (int s = lane_index(); s < shares; s += 32) sum += row.weight(lse[s * stride]);
+  row.sum = warp_reduce(sum, [](float a, float b) { return a + b; });
+  return row;
+}
+
+/// O and LSE of one row from its shares; by a whole warp, whose lanes have kHeadDim / 32
+/// neighbouring elements each.
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ void merge_row(const Args& args, const SequenceTile& row, int q, int h) {
+  using Element = typename Config::Element;
+  constexpr int kElements = Config::kHeadDim / 32;
+  const SequenceSchedule& schedule = args.batch_schedule;
+  const long long first = partial_index(args, row, 0, q, h);
+  const long long stride =
+      static_cast<long long>(args.attend.heads_per_kv) * schedule.partial_queries;
+  const float* lse = schedule.partial_lse + first;
+  const int count = items_of(row);
+  const SharesOfRow shares = weigh_shares(lse, stride, count);
+  const float* partial = schedule.partial_o + first * Config::kHeadDim + lane_index() * kElements;
+  float o[kElements] = {};
+#pragma unroll 8
+  for (int s = 0; s < count; ++s) {
+    const float weight = shares.weight(lse[s * stride]);
+#pragma unroll
+    for (int x = 0; x < kElements; x += 2) {
+      const float2 pair =
+          *reinterpret_cast<const float2*>(partial + s * stride * Config::kHeadDim + x);
+      o[x] = fmaf(weight, pair.x, o[x]);
+      o[x + 1] = fmaf(weight, pair.y, o[x + 1]);
+    }
+  }
+  const CombinedRow combined{row.b, h, q, 0};
+  const float sum = combined_sum<Config, Hooks>(args, combined, shares);
+  const float inverse = sum == 0.0f ? 0.0f : 1.0f / sum;
+  Element* target = output_row<Config>(args.attend, row, q, h) + lane_index() * kElements;
+#pragma unroll
+  for (int x = 0; x < kElements; x += 2)
+    *reinterpret_cast<u32*>(target + x) = pack<Element>(o[x] * inverse, o[x + 1] * inverse);
+  if (!Config::kWritesLse || args.attend.lse.data == nullptr || lane_index() != 0) return;
+  args.attend.lse.data[h * args.attend.lse.stride_h + row.q_begin + q] =
+      combined_lse<Config, Hooks>(args, combined, shares);
+}
+
+/// Behind write_packed_partials, by the whole warp.
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ void merge_if_last(const Args& args, const SequenceTile& row,
+                                              PackedWarp at) {
+  constexpr int kWarps = 4 * Config::kWarpgroups;
+  __syncwarp();
+  u32 before = 0;
+  if (lane_index() == 0)
+    before = take_number_in_order(args.batch_schedule.arrivals + row.partial * kWarps +
+                                  at.warpgroup * 4 + at.warp);
+  before = __shfl_sync(kAllLanes, before, 0);
+  if (before + 1 == static_cast<u32>(items_of(row))) {
+    __syncwarp();
+    for (int n = 0; n < kWarpRows; ++n) {
+      const PackedRow one = packed_row(args, row, at.warpgroup, at.warp * kWarpRows + n);
+      if (uniform_over_warp(one.exists) != 0) merge_row<Config, Hooks>(args, row, one.q, one.h);
+    }
+  }
+  __syncwarp();
+}
+
+}  // namespace lacuna

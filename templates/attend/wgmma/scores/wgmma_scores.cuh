@@ -1,0 +1,183 @@
+// What happens to a group of scores of the wgmma family between its product and its softmax: hook
+// and mask; and the product a second time.
+#pragma once
+
+#include "attend/key_ranges.cuh"
+#include "attend/score_formula.cuh"
+#include "attend/wgmma/layout/wgmma_shape.cuh"
+#include "base/mask_pair.cuh"
+#include "base/pin.cuh"
+#include "tile/panel_product.cuh"
+
+namespace lacuna {
+
+/// The score formula on the t-th tile of a group.
+template <class Config, class Hooks, class Args, class Lane, int kBlocks>
+__device__ __forceinline__ void apply_score_hook(const Args& args, const WorkTile& row,
+                                                 const Lane& lane, float (&scores)[kBlocks][4],
+                                                 TileRef tile, int t, const TileKeys<Config>& keys,
+                                                 const ScoreUnit& unit) {
+  constexpr int kTileBlocks = Config::kTileK / 8;
+  const int slot = lane_index() % 4 * 2;
+  if constexpr (!Config::kGathers) {
+    apply_score_formula<Hooks, kTileBlocks>(args, scores + t * kTileBlocks, lane,
+                                            keys.at(tile, slot), row.b, unit);
+  } else {
+#pragma unroll
+    for (int n = 0; n < kTileBlocks; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        float& score = scores[t * kTileBlocks + n][i];
+        score = Hooks::score(args, score * args.attend.scale, lane.q(i / 2),
+                             keys.at(tile, slot + n * 8 + i % 2), lane.h(i / 2), row.b);
+        score = fmaf(score, unit.factor, -unit.less[i / 2]);
+      }
+    }
+  }
+}
+
+/// Which of a lane's scores in kBlocks blocks from `slot` of a tile on are visible, a bit each. A
+/// loop: few tiles need the mask, and an expression in 64 copies takes its time to compile.
+template <class Config, class Hooks, int kBlocks, class Args, class Lane>
+__device__ __forceinline__ u32 visible_scores(const Args& args, const WorkTile& row, Lane lane,
+                                              const TileKeys<Config>& keys, TileRef tile,
+                                              int slot) {
+  const auto divisors = prepare_lane_mask<Hooks>(args, lane, row.b);
+  u32 bits = 0;
+#pragma unroll 1
+  for (int n = 0; n < kBlocks; ++n, slot += 8) {
+    lane.pin();  // what follows from the query is worked out again: registers are short
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int key = keys.at(tile, slot + i % 2);
+      bool visible = key < args.attend.n_k;
+      if constexpr (Config::kHasMask) {
+        visible = visible &&
+                  sees<Hooks>(args, divisors.of(i / 2), lane.q(i / 2), key, lane.h(i / 2), row.b);
+      }
+      bits |= static_cast<u32>(visible) << (n * 4 + i);
+    }
+  }
+  return bits;
+}
+
+/// The mask on the t-th tile of a group, asked about each key.
+template <class Config, class Hooks, class Args, class Lane, int kBlocks>
+__device__ __forceinline__ void ask_mask(const Args& args, const WorkTile& row, const Lane& lane,
+                                         float (&scores)[kBlocks][4], TileRef tile, int t,
+                                         const TileKeys<Config>& keys) {
+  constexpr int kTileBlocks = Config::kTileK / 8, kWordBlocks = smaller(kTileBlocks, 8);
+  const int slot = lane_index() % 4 * 2;
+#pragma unroll
+  for (int n = 0; n < kTileBlocks; n += kWordBlocks) {
+    const u32 bits = tile.exists() ? visible_scores<Config, Hooks, kWordBlocks>(
+                                         args, row, lane, keys, tile, slot + n * 8)
+                                   : 0;
+#pragma unroll
+    for (int bit = 0; bit < 4 * kWordBlocks; ++bit) {
+      float& score = scores[t * kTileBlocks + n + bit / 4][bit % 4];
+      if ((bits >> bit & 1) == 0) score = -kInfinity;
+    }
+  }
+}
+
+/// Where consumers look ahead, the compiler takes the warp for divergent behind the ranges.
+template <class Config, class Hooks>
+inline constexpr bool kHasKeyRanges =
+    !Config::kGathers && !WgmmaShape<Config>::kLooksAhead && Hooks::MaskRow::kRanges > 0;
+
+template <class Config, class Hooks, class Args, class Lane, int kBlocks>
+__device__ __forceinline__ void apply_mask(const Args& args, const WorkTile& row, const Lane& lane,
+                                           float (&scores)[kBlocks][4], TileRef tile, int t,
+                                           const TileKeys<Config>& keys) {
+  if constexpr (kHasKeyRanges<Config, Hooks>) {
+    constexpr int kTileBlocks = Config::kTileK / 8;
+    // A missing tile lies behind all keys.
+    const int k = tile.exists() ? keys.at(tile, lane_index() % 4 * 2) : args.attend.n_k;
+    apply_key_ranges<Hooks, kTileBlocks>(args, scores + t * kTileBlocks, lane, k, row.b);
+  } else {
+    ask_mask<Config, Hooks>(args, row, lane, scores, tile, t, keys);
+  }
+}
+
+/// Hook and mask on the scores of group g of a step; they are natural logits, or in `unit`, behind
+/// a score hook.
+template <class Config, class Hooks, class Args, class Lane, int kBlocks, class Message>
+__device__ __forceinline__ void complete_scores(const Args& args, const WorkTile& row,
+                                                const Lane& lane, float (&scores)[kBlocks][4],
+                                                int g, const Message& step,
+                                                const TileKeys<Config>& keys = {},
+                                                const ScoreUnit& unit = {}) {
+  constexpr int kTiles = WgmmaShape<Config>::kGroupTiles;
+  if constexpr (Config::kHasScore) {
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t)
+      apply_score_hook<Config, Hooks>(args, row, lane, scores, step.tiles[g * kTiles + t], t, keys,
+                                      unit);
+  }
+  if (__builtin_expect(!step.has(Message::kNeedsMaskOrReport), true)) return;
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t) {
+    const TileRef tile = step.tiles[g * kTiles + t];
+    if (!tile.exists() || tile.needs_mask())
+      apply_mask<Config, Hooks>(args, row, lane, scores, tile, t, keys);
+  }
+}
+
+/// The same on a lane's part of one block of keys, from `slot` of the tile on.
+template <class Config, class Hooks, class Args, class Lane>
+__device__ __forceinline__ void complete_block(const Args& args, const WorkTile& row,
+                                               const Lane& lane, float (&block)[4], TileRef tile,
+                                               int slot, const TileKeys<Config>& keys) {
+  const auto divisors = prepare_lane_mask<Hooks>(args, lane, row.b);
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const int query = lane.q(i / 2), head = lane.h(i / 2), key = keys.at(tile, slot + i % 2);
+    if constexpr (Config::kHasScore)
+      block[i] = Hooks::score(args, block[i] * args.attend.scale, query, key, head, row.b);
+    if (tile.exists() && !tile.needs_mask()) continue;
+    bool visible = tile.exists() && key < args.attend.n_k;
+    if constexpr (Config::kHasMask)
+      visible = visible && sees<Hooks>(args, divisors.of(i / 2), query, key, head, row.b);
+    if (!visible) block[i] = -kInfinity;
+  }
+}
+
+/// A warp's scores of a step whose keys are no longer in shared memory; Q still is, at `queries`.
+/// With hook and mask, block by block: the expressions stand here once. `key_rows`: where rows of
+/// keys lie.
+template <class Config, class Hooks, class Args, class Lane, class KeyRows, int kBlocks,
+          class Message>
+__device__ __forceinline__ void multiply_again(const Args& args, const WorkTile& row,
+                                               const Lane& lane, const KeyRows& key_rows,
+                                               float (&scores)[kBlocks][4], const Message& step,
+                                               u32 queries, int warp,
+                                               const TileKeys<Config>& step_keys = {}) {
+  using Element = typename Config::Element;
+  using Shape = WgmmaShape<Config>;
+  // Of a key of the step, counted through its tiles: the tile, and the key's place in it.
+  const auto locate = [&](int& slot) {
+    TileRef tile = step.tiles[0];
+#pragma unroll
+    for (int t = 1; t < Shape::kGroupTiles; ++t) {
+      if (slot < Config::kTileK) break;
+      tile = step.tiles[t];
+      slot -= Config::kTileK;
+    }
+    return tile;
+  };
+  const auto row_of = [&](int slot) -> const Element* {
+    const TileRef tile = locate(slot);
+    const int key = tile.exists() ? step_keys.at(tile, slot) : args.attend.n_k;
+    return key < args.attend.n_k ? key_rows.at(key) : nullptr;
+  };
+  const auto complete = [&](float(&block)[4], int slot) {
+    const TileRef tile = locate(slot);
+    complete_block<Config, Hooks>(args, row, lane, block, tile, slot + lane_index() % 4 * 2,
+                                  step_keys);
+  };
+  multiply_warp_queries_keys<Element, typename Shape::QueryTile>(scores, queries, warp, row_of,
+                                                                 complete);
+}
+
+}  // namespace lacuna

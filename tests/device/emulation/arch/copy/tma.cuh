@@ -1,0 +1,43 @@
+// Stand-in for templates/arch/copy/tma.cuh: boxes land at once, or when somebody waits for the
+// barrier that counts their bytes; stores read their source at once, or when that is waited for.
+#pragma once
+
+#include "arch/copy/mbarrier.cuh"
+#include "arch/copy/tensor_map.cuh"
+
+namespace lacuna {
+
+template <L2Policy kPolicy>
+inline unsigned long long l2_policy() {
+  return 0;
+}
+
+inline ::emulation::BoxMap box_map(const TensorMap& map) {
+  ::emulation::BoxMap box;
+  std::memcpy(&box, map.bytes, sizeof(box));
+  return box;
+}
+inline ::emulation::BoxCoordinates coordinates(const BoxOrigin& at) {
+  return {at.element, at.token, at.panel, at.head, at.batch};
+}
+
+inline void tma_load(const TensorMap& map, u32 target, Mbarrier full, const BoxOrigin& at,
+                     unsigned long long) {
+  ::emulation::start_load(full.address, [box = box_map(map), target, full, at] {
+    ::emulation::load_box(box, target, coordinates(at));
+    full.receive(box.bytes());
+  });
+}
+
+inline void tma_store(const TensorMap& map, u32 source, const BoxOrigin& at) {
+  ::emulation::start_work(::emulation::Engine::kStores, [box = box_map(map), source, at] {
+    ::emulation::store_box(box, source, coordinates(at));
+  });
+}
+inline void tma_store_commit() { ::emulation::commit_work(::emulation::Engine::kStores); }
+inline void tma_store_wait_read() { ::emulation::wait_for_work(::emulation::Engine::kStores, 0); }
+
+inline void fence_proxy_async() {}
+inline void prefetch_map(const TensorMap&) {}
+
+}  // namespace lacuna
