@@ -1,7 +1,7 @@
 // What tune says of made-up findings.
-#include "tools/tune/report.hpp"
-
 #include <gtest/gtest.h>
+
+#include "tools/tune/report.hpp"
 
 namespace lacuna::tests {
 namespace {

@@ -167,7 +167,8 @@ int serve_tuning() {
     const auto message = ordered_json::parse(line, nullptr, false);
     if (!message.is_object()) return static_cast<int>(ExitCode::kUsage);
     constexpr auto kReplace = ordered_json::error_handler_t::replace;
-    std::cout << guarded(message, child, failed).dump(-1, ' ', false, kReplace) << '\n' << std::flush;
+    std::cout << guarded(message, child, failed).dump(-1, ' ', false, kReplace) << '\n'
+              << std::flush;
   }
   // Whatever the candidates have left behind, memory and device go with the process.
   ::_exit(static_cast<int>(ExitCode::kOk));
