@@ -2,10 +2,10 @@
 //
 // Every warp walks by itself and finds the same: no shared memory, no barrier. Without lists a warp
 // classifies 32 tiles at a time, one a lane, from the hooks' interval analysis, and takes the bits
-// of the votes one by one; there is no N x N mask. Under a mask it first asks the same of 32 such
-// chunks at a time, so that a window in a long sequence costs no look at what lies far from it.
-// With lists it follows the row's list. Gathered keys are visited in tiles of their own list. An
-// item of a split work tile walks over its share alone.
+// of the votes one by one; there is no N x N mask. Under a mask of ranges it first asks the same of
+// 32 such chunks at a time, so that a window in a long sequence costs no look at what lies far from
+// it. With lists it follows the row's list. Gathered keys are visited in tiles of their own list.
+// An item of a split work tile walks over its share alone.
 #pragma once
 
 #include "arch/warp.cuh"
@@ -128,6 +128,11 @@ __device__ __forceinline__ ChunkVotes classify_chunk(const Args& args, const Wor
   return {__ballot_sync(kAllLanes, visible), __ballot_sync(kAllLanes, full)};
 }
 
+/// Is the mask made of ranges of keys, whose bounds are cheap? Others take the registers of whoever
+/// walks: they are asked chunk by chunk, and nothing is looked up ahead.
+template <class Config, class Hooks>
+inline constexpr bool kHasCheapMask = !Config::kHasMask || Hooks::MaskRow::kRanges > 0;
+
 /// Which of 32 chunks, 32 * group + lane, may have a visible tile: the mask's interval analysis of
 /// all keys of each. A row that sees few of many keys asks about few chunks.
 template <class Config, class Hooks, class Args>
@@ -150,7 +155,7 @@ class MaskWalk {
  public:
   __device__ __forceinline__ MaskWalk(const Args& args, const WorkTile&, const GatheredKeys&)
       : chunk_(!Config::kDescending ? -1
-               : Config::kHasMask   ? ceil_div(args.attend.k_tiles, 32 * 32) * 32
+               : kAsksGroups        ? ceil_div(args.attend.k_tiles, 32 * 32) * 32
                                     : ceil_div(args.attend.k_tiles, 32)) {}
 
   __device__ __forceinline__ TileRef next(const Args& args, const WorkTile& row) {
@@ -184,6 +189,7 @@ class MaskWalk {
 
  private:
   static constexpr int kStep = Config::kDescending ? -1 : 1;
+  static constexpr bool kAsksGroups = Config::kHasMask && kHasCheapMask<Config, Hooks>;
 
   /// The number of the first bit in the order of the walk, which is cleared.
   __device__ __forceinline__ static int take(u32& bits) {
@@ -196,7 +202,7 @@ class MaskWalk {
   /// To the next chunk that may have a visible tile; false: there is none.
   __device__ __forceinline__ bool next_chunk(const Args& args, const WorkTile& row) {
     const int chunks = ceil_div(args.attend.k_tiles, 32);
-    if constexpr (!Config::kHasMask) {
+    if constexpr (!kAsksGroups) {
       chunk_ += kStep;
       return Config::kDescending ? chunk_ >= 0 : chunk_ < chunks;
     } else {

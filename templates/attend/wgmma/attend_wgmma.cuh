@@ -25,6 +25,16 @@ __device__ __forceinline__ void clear_unused_rows(const Args& args, const WgmmaS
   fence_proxy_async();
 }
 
+/// Registers of a thread of each role. A producer that asks a mask of no ranges needs those of a
+/// busy one, as where it gathers.
+template <class Config, class Hooks>
+struct RoleRegisters {
+  using Shape = WgmmaShape<Config>;
+  static constexpr bool kAsks = Config::kWarpgroups == 2 && !kHasCheapMask<Config, Hooks>;
+  static constexpr int kProducer = kAsks ? 40 : Shape::kProducerRegisters;
+  static constexpr int kConsumer = kAsks ? 232 : Shape::kConsumerRegisters;
+};
+
 /// The body of a generated entry: Args is a struct with members `maps`, an AttendMaps, and
 /// `attend`, an AttendArgs; Hooks are the printed expressions (templates/README.md), which the
 /// Config's producer and consumer call. Blocks are persistent: block b takes work tiles b, b +
@@ -50,10 +60,10 @@ __device__ __forceinline__ void attend_wgmma(const Args& args) {
   if constexpr (packs_heads<Config>()) clear_unused_rows(args, smem);
   __syncthreads();
   if (warp >= Shape::kConsumerWarps) {
-    shrink_registers<Shape::kProducerRegisters>();
+    shrink_registers<RoleRegisters<Config, Hooks>::kProducer>();
     if (warp < Shape::kConsumerWarps + Producer::kWarps) Producer(args, smem).run();
   } else {
-    grow_registers<Shape::kConsumerRegisters>();
+    grow_registers<RoleRegisters<Config, Hooks>::kConsumer>();
     Consumer(args, smem, warp / 4).run();
   }
 }

@@ -142,12 +142,12 @@ struct WgmmaShape {
   using Vote = typename GatePolicy::template Vote<kStepTiles>;
   static constexpr int kVoteSlots = GatePolicy::vote_slots(Config::kStages);
   static constexpr int kDecisionSlots = kLooksAhead ? Config::kStages : 1;
-  /// The producer writes a row before it waits for the place of the last keys of the row before.
-  /// When it has waited for those of the step before that, consumers have reached the row of the
-  /// step kStages earlier still: with it so many rows are in use, kStages + 2, and the new one. A
-  /// power of two, as a counter goes through them.
+  /// The producer writes a row before it waits for the place of its first keys. When it has waited
+  /// for that of the step before, consumers have reached the row of the step kStages earlier: with
+  /// it kStages + 1 rows are in use, and the new one. A power of two, as a counter goes through
+  /// them.
   static constexpr int kRowSlots = 8;
-  static_assert(Config::kStages + 3 <= kRowSlots, "a row is read until its results are written");
+  static_assert(Config::kStages + 2 <= kRowSlots, "a row is read until its results are written");
 
   static constexpr int kQueryBytes = Config::kWarpgroups * QueryTile::kBytes;
   static constexpr int kKeysOffset = Config::kQueryBuffers * kQueryBytes;

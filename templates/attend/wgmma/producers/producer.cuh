@@ -55,7 +55,7 @@ class WgmmaProducer {
 
   /// By whole warps: one, or several that take the same steps and share the boxes of each.
   __device__ __forceinline__ void run() {
-    if constexpr (packs_heads<Config>()) {
+    if constexpr (packs_heads<Config>() || !kHasCheapMask<Config, Hooks>) {
       produce_items();
     } else if (block_index() < work_indices()) {
       produce_rows();
@@ -81,7 +81,7 @@ class WgmmaProducer {
     Walk walk = begin_walk(row, work_index);
     Message step = take_step(row, walk);
     while (work_index < work_indices()) {
-      begin_row(row);
+      begin_row(row, work_index);
       bool is_first = true;
       // A loop of its own, in which the row does not change: it stays in uniform registers.
       Message next = take_step(row, walk);
@@ -101,8 +101,8 @@ class WgmmaProducer {
     }
   }
 
-  /// The items of all sequences, one after the other: what looks ahead takes registers that the
-  /// loads of their rows and pages need.
+  /// Rows, or the items of all sequences, one after the other: what looks ahead takes registers
+  /// that other masks need, and the loads of sequences.
   __device__ __forceinline__ void produce_items() {
     RowCounter counter(args_.schedule.next_row);
     if (warp_ == 0) counter.ask();
@@ -111,7 +111,7 @@ class WgmmaProducer {
   }
 
   __device__ __forceinline__ void produce_item(const Row& row, int item) {
-    begin_row(row);
+    begin_row(row, item);
     Walk walk = begin_walk(row, item);
     Message step = take_step(row, walk);
     next_page_ = page_of(row, step);
@@ -131,10 +131,9 @@ class WgmmaProducer {
     return scheduled_work_tiles<Config>(args_.attend);
   }
 
-  /// The work tile at a work index, or the item of one; consumers find it at rows_.
+  /// The work tile at a work index, or the item of one.
   __device__ __forceinline__ Row find_row(int work_index) {
     const Row row = row_at(work_index);
-    if (warp_ == 0 && elect_one()) note_row(row, share_of_item<Config>(work_index));
     if constexpr (packs_heads<Config>()) {
       if (row.b != place_.b) acquire_maps<Config>(args_, row.b);
     }
@@ -177,9 +176,10 @@ class WgmmaProducer {
     }
   }
 
-  /// The row whose steps are loaded next.
-  __device__ __forceinline__ void begin_row(const Row& row) {
+  /// The row whose steps are loaded next; consumers find it at rows_.
+  __device__ __forceinline__ void begin_row(const Row& row, int work_index) {
     note_kv_head(row);
+    if (warp_ == 0 && elect_one()) note_row(row, share_of_item<Config>(work_index));
     place_ = {row.q0, row.h, row.b, 0};
     if constexpr (packs_heads<Config>()) place_.n_k = row.n_k;
     row_slot_ = rows_.slot();
