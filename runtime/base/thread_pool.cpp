@@ -14,6 +14,10 @@
 
 #include "runtime/base/process.hpp"
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/lsan_interface.h>
+#endif
+
 namespace lacuna {
 namespace {
 
@@ -105,20 +109,37 @@ struct ThreadPool::State {
   }
 };
 
+namespace {
+
+/// That of the parent process stays as it is in a child: its threads are not here, its lock may be
+/// held.
+void leave_to_parent([[maybe_unused]] const void* state) {
+#if defined(__SANITIZE_ADDRESS__)
+  __lsan_ignore_object(state);
+#endif
+}
+
+}  // namespace
+
 ThreadPool::ThreadPool() : state_(new State), lender_{&ThreadPool::lend, this} {}
 
 ThreadPool::~ThreadPool() {
   State* state = state_.load(std::memory_order_acquire);
-  // That of the parent process stays as it is: its threads are not here, its lock may be held.
-  if (state->generation == process_generation()) delete state;
+  if (state->generation == process_generation()) {
+    delete state;
+  } else {
+    leave_to_parent(state);
+  }
 }
 
 ThreadPool::State& ThreadPool::state() {
   State* known = state_.load(std::memory_order_acquire);
   if (known->generation == process_generation()) return *known;
   auto fresh = std::make_unique<State>();
-  if (state_.compare_exchange_strong(known, fresh.get(), std::memory_order_acq_rel))
+  if (state_.compare_exchange_strong(known, fresh.get(), std::memory_order_acq_rel)) {
+    leave_to_parent(known);
     return *fresh.release();
+  }
   return *known;  // another thread of this process was first
 }
 

@@ -12,12 +12,16 @@ namespace {
 
 /// What a generated kernel.cu includes.
 constexpr const char* kIncludedByKernels[] = {"\"arch/launch.cuh\"",
+                                              "\"args/branch_args.cuh\"",
                                               "\"args/expr.cuh\"",
+                                              "\"args/kv_scale_args.cuh\"",
                                               "\"attend/mma/attend_mma.cuh\"",
                                               "\"attend/wgmma/attend_wgmma.cuh\"",
                                               "\"attend/combine.cuh\"",
+                                              "\"attend/merge_branch.cuh\"",
                                               "\"pipeline/schedule_sequences.cuh\"",
                                               "\"prepare/bounds.cuh\"",
+                                              "\"prepare/means.cuh\"",
                                               "\"prepare/permute.cuh\"",
                                               "\"prepare/prepare.cuh\"",
                                               "\"prepare/prepare_values.cuh\"",

@@ -13,6 +13,14 @@
 #include "tests/runtime/cpu_backends.hpp"
 #include "tests/runtime/dense_problem.hpp"
 
+#if defined(__SANITIZE_THREAD__)
+/// The sanitizer ends a child that begins threads where its parent had some, as these do.
+extern "C" [[gnu::visibility("default")]] const char*
+__tsan_default_options() {  // NOLINT(bugprone-reserved-identifier)
+  return "die_after_fork=0";
+}
+#endif
+
 namespace lacuna {
 namespace {
 

@@ -66,7 +66,8 @@ TEST_F(OutOfMemory, OfAnEngineIsAStatus) {
 }
 
 TEST_F(OutOfMemory, OfACompilationIsAStatus) {
-  const std::string good = R"({"version": 1, "name": "dense"})", bad = R"({"version": 1})";
+  const std::string good = R"({"version": 1, "name": "dense"})";
+  const std::string bad = R"({"version": 1, "doc": ")" + std::string(4 * kPiece, 'x') + "\"}";
   lacuna_kernel* kernel = nullptr;
   EXPECT_EQ(try_with_few(kPiece, [&] { return compile(good, &kernel); }), LACUNA_OK)
       << lacuna_last_error();
