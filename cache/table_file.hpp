@@ -1,5 +1,6 @@
-// The form that entries and bundles have in common: a header, a table of rows, and what the rows
-// name, in their order and without gaps. The header's checksum covers header and table.
+// The file format that cache entries and bundles share: a header, a table of rows, and the data
+// that the rows name, in the order of the rows and without gaps. The checksum covers header and
+// table.
 #pragma once
 
 #include <array>

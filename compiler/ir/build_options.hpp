@@ -44,7 +44,8 @@ struct BuildOptions {
   DType dtype = DType::kBF16;
   BatchLayout batch = BatchLayout::kUniform;
   std::optional<TunedTiles> tuned{};
-  /// For comparisons: only this family; an error where it cannot be.
+  /// Compile for this family alone, to compare the two; an error where the spec or target excludes
+  /// it.
   std::optional<AttendFamily> family{};
   KvFormat kv = KvFormat::kSame;
   /// How far down the ladder of passes/relief.hpp the plan is to be: 0 asks for the fastest kernel,

@@ -11,7 +11,8 @@
 
 namespace lacuna {
 
-/// The parameter kTokensParam, which stands behind those of the spec.
+/// The parameter kTokensParam: how many tokens the caller has. It comes after the parameters of the
+/// spec.
 ParamSpec tokens_param();
 
 /// A mask or score over means of `tokens` keys. `params`: of the program, the last one is

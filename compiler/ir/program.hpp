@@ -82,7 +82,7 @@ struct Permute {
 };
 bool operator==(const Permute& a, const Permute& b);
 
-/// Means of each `tokens` neighbouring tokens of k or v, the last one of those that are left;
+/// Means of `tokens` neighbouring tokens of k or v; the last mean is of the tokens that are left;
 /// summed in f32, in the element type: [batch, heads_kv, n_k, d] of [batch, heads_kv, n_tokens, d].
 /// In the whole program n_k is the number of means, and the parameter kTokensParam that of the
 /// tokens.
@@ -256,7 +256,7 @@ bool operator==(const Unpermute& a, const Unpermute& b);
 /// branches so far.
 ///   weight:  sum = sum of weight(q, h, b) * o
 ///   without: sum = sum of exp(lse_branch - lse) * o, lse = log sum of exp(lse_branch): as if one
-///            softmax had run over the keys of all; where all lse are -inf, the sum is 0
+///            softmax had run over the keys of all branches; 0 where every lse is -inf
 struct MergeBranch {
   int o = -1, lse = -1;  ///< lse: without weight
   int index = 0, count = 0;

@@ -203,7 +203,7 @@ inline constexpr std::string_view kTokensParam = "n_tokens";
 
 /// What one of several attends of a spec has besides the fields of a spec of its own. Outputs of
 /// the branches are added, each times its weight; without weights they are merged by their
-/// log-sum-exps, as if one softmax had run over the keys of all.
+/// log-sum-exps, as if one softmax had run over the keys of all branches.
 struct BranchSpec {
   std::string name;
   int means = 1;  ///< keys of a mean; from 2 on means are attended to in the place of tokens

@@ -5,6 +5,7 @@
 #include "runtime/base/whole_tiles.hpp"
 #include "runtime/group/group.hpp"
 #include "runtime/launch/bind_launch.hpp"
+#include "runtime/launch/tensor_check.hpp"
 
 namespace lacuna::group {
 namespace {
@@ -79,10 +80,7 @@ class Planner {
 
  private:
   bool refuse(Code code, const std::string& text) {
-    Diagnostic d;
-    d.code = code;
-    d.message = "kernel " + lowered_.contract.kernel + ", " + text;
-    diagnostics_.add(std::move(d));
+    Mismatches(lowered_.contract, diagnostics_).add(code, text);
     return false;
   }
 

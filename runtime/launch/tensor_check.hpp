@@ -43,6 +43,7 @@ class Mismatches {
   Diagnostic& argument(const char* subject, const std::string& text);
   /// `kernel NAME, parameter SUBJECT: TEXT`
   Diagnostic& parameter(const char* subject, const std::string& text);
+  /// `kernel NAME, TEXT`
   Diagnostic& add(Code code, const std::string& text);
   bool any() const { return any_; }
   const LaunchContract& contract() const { return contract_; }

@@ -38,10 +38,7 @@ class Checker {
 
  private:
   bool refuse(Code code, const std::string& text) {
-    Diagnostic d;
-    d.code = code;
-    d.message = "kernel " + plan_.tensors.kernel + ", " + text;
-    diagnostics_.add(std::move(d));
+    Mismatches(plan_.tensors, diagnostics_).add(code, text);
     return false;
   }
 
