@@ -21,6 +21,10 @@ Tolerance tolerance_of(DType dtype, const oracle::Problem& computed, bool is_cud
   Tolerance allowed = {4e-3, 8e-3, is_cuda ? 1e-3 : 1e-4};
   if (dtype == DType::kF32) allowed = {1e-5, 1e-4, 1e-4};
   if (dtype == DType::kF16) allowed = {5e-4, 1e-3, is_cuda ? 1e-3 : 1e-4};
+  // A mean over one row is no mean: where two keys share a row, weights rounded to bf16 alone bring
+  // 2 of 1000 random rows of 64 channels above 4e-3, and the largest to 4.8e-3.
+  const int rows = computed.n_b * computed.n_h * computed.n_q;
+  allowed.rel_l1 *= 1 + 0.5 / std::max(rows, 1);
   // The tensor core keeps fewer bits of the sums of 8-bit products.
   if (computed.e4m3_weights)
     allowed.rel_l1 = 3 * std::max(allowed.rel_l1, 5e-4),

@@ -77,8 +77,9 @@ torch.library.register_autograd("lacuna::attention", _backward, lib=_library)
 
 
 def operator_text(spec: SpecLike) -> str:
-    """A spec as the operator takes it, which has no objects of Python."""
-    return spec if isinstance(spec, str) else spec_of(spec).text
+    """A spec as the operator takes it, which has no objects of Python: one line, because torch.compile writes arguments
+    into comments of the code that it generates. Between the words of JSON a space is as good as the end of a line."""
+    return (spec if isinstance(spec, str) else spec_of(spec).text).replace("\n", " ")
 
 
 def _words(sequences: Sequences | None) -> dict[str, Any]:

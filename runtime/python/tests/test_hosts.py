@@ -109,13 +109,13 @@ def host(monkeypatch):
 @torch.no_grad()
 def test_what_diffusers_dispatches_goes_to_a_spec(host):
     ours, dispatch, _ = host
-    (q, k, v), arrays = tensors(heads=4, n_q=130)
+    (q, k, v), arrays = tensors(heads=4, n_q=300)
     registry = dispatch._AttentionBackendRegistry
     before = registry._active_backend, dict(registry._backends)
     with ours.attention_backend("bsfa", threshold=1e30):
         gated = dispatch.dispatch_attention_fn(q, k, v)
         with pytest.raises(lacuna.ArgumentError, match="diffusers asks for attn_mask"):
-            dispatch.dispatch_attention_fn(q, k, v, attn_mask=torch.ones(130, 130, dtype=torch.bool, device=DEVICE))
+            dispatch.dispatch_attention_fn(q, k, v, attn_mask=torch.ones(300, 300, dtype=torch.bool, device=DEVICE))
     with ours.attention_backend("dense"):
         close(dispatch.dispatch_attention_fn(q, k, v), exact(*arrays)[0])
         close(dispatch.dispatch_attention_fn(q, k, v, is_causal=True, scale=0.3), exact(*arrays, causal=True, scale=0.3)[0])

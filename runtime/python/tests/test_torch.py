@@ -50,8 +50,11 @@ def test_the_fake_agrees(device, d_v):
 def test_compile_without_a_break(device):
     (q, k, v), _ = tensors(device, d=64)
 
+    spec = spec_of("bsfa")
+    assert "\n" in spec.text  # the compiler writes the operator's arguments into comments
+
     def block(q, k, v, threshold):
-        return lacuna.torch.attention(q * 2, k, v, "bsfa", threshold=threshold) + 1
+        return lacuna.torch.attention(q * 2, k, v, spec, threshold=threshold) + 1
 
     threshold = torch.full((q.shape[1], 1), 0.5, device=device)  # [heads, q_tiles]
     expected = block(q, k, v, threshold)
