@@ -9,6 +9,7 @@ from conftest import CAUSAL, error, exact, has_gpu, needs_gpu, problem
 
 torch = pytest.importorskip("torch")
 import lacuna.torch  # noqa: E402
+from lacuna.spec import spec_of  # noqa: E402
 
 DEVICES = ["cpu"] + (["cuda"] if has_gpu() else [])
 
