@@ -4,6 +4,7 @@
 
 #include "arch/copy/edit_map.cuh"
 #include "attend/wgmma/layout/wgmma_shape.cuh"
+#include "base/constant.cuh"
 
 namespace lacuna {
 
@@ -12,11 +13,6 @@ template <class Args>
 __device__ __forceinline__ const TensorMap* maps_of_sequence(const Args& args, int b) {
   return args.batch_schedule.maps + b * kSequenceMaps;
 }
-
-template <int kNumber>
-struct Constant {
-  static constexpr int kValue = kNumber;
-};
 
 /// load(page shift), log2 of the tokens of a page as a Constant; without pages that of a tile. The
 /// choice is made before a wait, so that between a place that is free and the load that fills it

@@ -7,6 +7,7 @@
 #include "arch/pack.cuh"
 #include "attend/wgmma/layout/wgmma_shape.cuh"
 #include "attend/wgmma/scores/lazy_max.cuh"
+#include "attend/wgmma/scores/weight_fragments.cuh"
 #include "base/pin.cuh"
 
 namespace lacuna {
@@ -37,7 +38,7 @@ class WeightedValues {
   /// Of all groups; with a commit.
   __device__ __forceinline__ void issue_all(Output&, u32 values) {
     has_product_ = 1;
-    issue_groups<kAllGroups, Shape::kGroups>(values, {});
+    issue_chosen<(1u << Shape::kGroups) - 1>(values);
   }
   /// Of those that a gate lets pass.
   __device__ __forceinline__ void issue(Output&, u32 values,
@@ -45,7 +46,8 @@ class WeightedValues {
     has_product_ = 0;
 #pragma unroll
     for (int g = 0; g < Shape::kGroups; ++g) has_product_ |= static_cast<u32>(has_weights[g]);
-    issue_groups<0, 0>(values, has_weights);
+    with_chosen_groups(has_weights,
+                       [&](auto chosen) { issue_chosen<decltype(chosen)::kValue>(values); });
   }
 
   /// `decay`: of the product, and all before it, since its weights were found. Where there was
@@ -85,37 +87,24 @@ class WeightedValues {
   }
 
  private:
-  static constexpr u32 kAllGroups = (1u << Shape::kGroups) - 1;
-
   __device__ __forceinline__ void keep(const float (&decay)[2]) {
     decay_[0] = decay[0];
     decay_[1] = decay[1];
   }
 
-  /// Groups from kGroup on are still to be asked. Each choice is a branch with a commit of its own:
-  /// waits count commits, and a product that goes on behind a branch would take one more.
-  template <u32 kChosen, int kGroup>
-  __device__ __forceinline__ void issue_groups(u32 values,
-                                               const bool (&has_weights)[Shape::kGroups]) {
-    if constexpr (kGroup < Shape::kGroups) {
-      if (uniform_over_warp(has_weights[kGroup]) != 0) {
-        issue_groups<kChosen | 1u << kGroup, kGroup + 1>(values, has_weights);
-      } else {
-        issue_groups<kChosen, kGroup + 1>(values, has_weights);
-      }
-    } else {
-      const auto v = Tile::along_rows(values);
-      wgmma_begin();
-      bool adds = false;
+  template <u32 kChosen>
+  __device__ __forceinline__ void issue_chosen(u32 values) {
+    const auto v = Tile::along_rows(values);
+    wgmma_begin();
+    bool adds = false;
 #pragma unroll
-      for (int n = 0; n < kSteps; ++n) {
-        if ((kChosen >> n / kGroupSteps & 1) == 0) continue;
-        const int offset = n / 2 * Tile::kBytes + Tile::along_step(n % 2);
-        wgmma_from_registers_e4m3(product_, weights_[n], v.at(offset), adds);
-        adds = true;
-      }
-      wgmma_commit();
+    for (int n = 0; n < kSteps; ++n) {
+      if ((kChosen >> n / kGroupSteps & 1) == 0) continue;
+      const int offset = n / 2 * Tile::kBytes + Tile::along_step(n % 2);
+      wgmma_from_registers_e4m3(product_, weights_[n], v.at(offset), adds);
+      adds = true;
     }
+    wgmma_commit();
   }
 
   u32 weights_[kSteps][4];
@@ -146,12 +135,13 @@ class WeightedValues<Config, false> {
 
   /// Of all groups; with a commit.
   __device__ __forceinline__ void issue_all(Output& output, u32 values) {
-    issue_groups<kAllGroups, Shape::kGroups>(output, values, {});
+    issue_chosen<(1u << Shape::kGroups) - 1>(output, values);
   }
   /// Of those that a gate lets pass.
   __device__ __forceinline__ void issue(Output& output, u32 values,
                                         const bool (&has_weights)[Shape::kGroups]) {
-    issue_groups<0, 0>(output, values, has_weights);
+    with_chosen_groups(
+        has_weights, [&](auto chosen) { issue_chosen<decltype(chosen)::kValue>(output, values); });
   }
 
   __device__ __forceinline__ void complete(Output& output, const float (&decay)[2]) {
@@ -164,35 +154,23 @@ class WeightedValues<Config, false> {
   __device__ __forceinline__ void take(const Scores& scores, int n) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const float(&block)[4] = scores[n / kGroupSteps][n % kGroupSteps * 2 + i / 2];
-      weights_[n][i] = pack<Element>(block[i % 2 * 2], block[i % 2 * 2 + 1]);
+      weights_[n][i] = weight_pair<Element>(scores[n / kGroupSteps] + n % kGroupSteps * 2, i);
       if constexpr (Shape::kHasGate) pin(weights_[n][i]);
     }
   }
 
  private:
-  static constexpr u32 kAllGroups = (1u << Shape::kGroups) - 1;
-
-  template <u32 kChosen, int kGroup>
-  __device__ __forceinline__ void issue_groups(Output& output, u32 values,
-                                               const bool (&has_weights)[Shape::kGroups]) {
-    if constexpr (kGroup < Shape::kGroups) {
-      if (uniform_over_warp(has_weights[kGroup]) != 0) {
-        issue_groups<kChosen | 1u << kGroup, kGroup + 1>(output, values, has_weights);
-      } else {
-        issue_groups<kChosen, kGroup + 1>(output, values, has_weights);
-      }
-    } else {
-      const auto v = Tile::across_rows(values);
-      wgmma_begin();
+  template <u32 kChosen>
+  __device__ __forceinline__ void issue_chosen(Output& output, u32 values) {
+    const auto v = Tile::across_rows(values);
+    wgmma_begin();
 #pragma unroll
-      for (int n = 0; n < kSteps; ++n) {
-        if ((kChosen >> n / kGroupSteps & 1) == 0) continue;
-        wgmma_from_registers<Element, Contiguous::kColumns>(output, weights_[n],
-                                                            v.at(Tile::across_step(n)), true);
-      }
-      wgmma_commit();
+    for (int n = 0; n < kSteps; ++n) {
+      if ((kChosen >> n / kGroupSteps & 1) == 0) continue;
+      wgmma_from_registers<Element, Contiguous::kColumns>(output, weights_[n],
+                                                          v.at(Tile::across_step(n)), true);
     }
+    wgmma_commit();
   }
 
   u32 weights_[kSteps][4];

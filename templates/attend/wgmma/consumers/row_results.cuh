@@ -1,0 +1,177 @@
+// The end of a row in a consumer of the wgmma family: O, LSE and reports, of a work tile that saw
+// keys or none. Which way O takes follows from the Config:
+//
+//   one launch of one shape    through the queries' place and the copy engine (wgmma_epilogue.cuh)
+//   items of split work tiles  partial results (attend/partial_results.cuh), for a kernel behind
+//   heads packed in a tile     by lanes, or partial results and a merge (packed_results.cuh)
+#pragma once
+
+#include "attend/epilogue.cuh"
+#include "attend/partial_results.cuh"
+#include "attend/wgmma/consumers/consumer_state.cuh"
+#include "attend/wgmma/consumers/tile_decision.cuh"
+#include "attend/wgmma/results/packed_results.cuh"
+#include "attend/wgmma/results/wgmma_epilogue.cuh"
+#include "attend/wgmma/results/wgmma_report.cuh"
+
+namespace lacuna {
+
+/// O through the queries' place, which the copy engine does not read.
+template <class State>
+__device__ __forceinline__ void write_packed_rows(State& at, const typename State::Row& row,
+                                                  const float (&sum)[2], u32 staging) {
+  using Config = typename State::Config;
+  using Tile = typename State::Shape::OutputTile;
+  const int warp = warp_of_warpgroup();
+  float denominators[2] = {sum[0], sum[1]};
+  take_sinks<Config, typename State::Hooks>(denominators, args_of_work_tile<Config>(at.args, row),
+                                            row.b, at.lane_rows(row), at.softmax, at.to_log2,
+                                            range_log2<Config>());
+  stage_output<typename State::Element, Tile>(staging, warp, at.output, denominators);
+  __syncwarp();
+  const unsigned char* own = at.smem.dynamic + (staging - at.smem.tiles());
+  store_packed_rows<Config>(at.args, row, {at.warpgroup, warp}, [&](int place, int chunk) {
+    const u32 offset = Tile::offset(warp_of_warpgroup() * kWarpRows + place, chunk);
+    return *reinterpret_cast<const uint4*>(own + offset);
+  });
+  fence_proxy_async();
+}
+
+/// O through the queries' place, which is then the producer's again; that of an item of a split
+/// row goes another way.
+template <class State>
+__device__ __forceinline__ void write_output(State& at) {
+  using Config = typename State::Config;
+  using Shape = typename State::Shape;
+  using Tile = typename Shape::OutputTile;
+  const typename State::Row row = at.reload_row();
+  const float sum[2] = {quad_sum(at.softmax.sum[0]), quad_sum(at.softmax.sum[1])};
+  const u32 staging = at.smem.queries(at.queries.slot(), at.warpgroup);
+  if constexpr (Shape::kHasE4m3Values) {
+    const int heads_per_kv = at.args.attend.heads_per_kv;
+    const int head_kv = row.b * (row.n_h / heads_per_kv) + row.h / heads_per_kv;
+    scale_channels(at.output, at.args.predict.v_scale + head_kv * Config::kHeadDim);
+  }
+  if constexpr (SplitKv<Config>::kIsSplit) {
+    __syncwarp();
+    at.release_queries();
+  } else if constexpr (packs_heads<Config>()) {
+    if (items_of(row) == 1) write_packed_rows(at, row, sum, staging);
+    __syncwarp();
+    at.release_queries();
+  } else {
+    float denominators[2] = {sum[0], sum[1]};
+    take_sinks<Config, typename State::Hooks>(denominators, at.args, row.b, at.lane_rows(row),
+                                              at.softmax, at.to_log2, range_log2<Config>());
+    stage_output<typename State::Element, Tile>(staging, warp_of_warpgroup(), at.output,
+                                                denominators);
+    store_output<Tile>(at.args.maps.o, staging, warp_of_warpgroup(), first_row_of_warp<Config>(row),
+                       row);
+    at.queries.advance();
+    at.has_stored = true;
+    if constexpr (Config::kQueryBuffers == 1) at.finish_store();
+  }
+}
+
+template <class State>
+__device__ __forceinline__ void write_zeros(const State& at) {
+  using Config = typename State::Config;
+  using Shape = typename State::Shape;
+  const WorkTile row = Shape::kOwnRows ? at.reload_row() : at.row;
+  const TensorArg& o = at.args.attend.o;
+  auto* head =
+      static_cast<typename State::Element*>(o.data) + row.b * o.stride_b + row.h * o.stride_h;
+  constexpr int kChunks = Shape::kHeadDimV / 8;
+  constexpr int kThreads = Shape::kConsumerThreads / Config::kWorkTiles;
+  for (int n = thread_of_row<Config>(); n < Config::kTileQ * kChunks; n += kThreads) {
+    const int q = row.q0 + n / kChunks;
+    if (q > row.q1) break;
+    *reinterpret_cast<uint4*>(head + q * o.stride_n + n % kChunks * 8) = {0, 0, 0, 0};
+  }
+}
+
+/// A work tile that sees nothing: O is 0; that of an item, as `output` is.
+template <class State>
+__device__ __forceinline__ void write_output_of_none(const State& at) {
+  using Config = typename State::Config;
+  if constexpr (packs_heads<Config>()) {
+    const typename State::Row row = at.reload_row();
+    if (items_of(row) == 1)
+      store_packed_rows<Config>(at.args, row, {at.warpgroup, warp_of_warpgroup()},
+                                [](int, int) { return make_uint4(0, 0, 0, 0); });
+  } else if constexpr (!SplitKv<Config>::kIsSplit) {
+    write_zeros(at);
+  }
+}
+
+template <class State>
+__device__ __forceinline__ void write_logarithms(const State& at) {
+  using Config = typename State::Config;
+  const WorkTile row = at.reload_row();
+  const float sum[2] = {quad_sum(at.softmax.sum[0]), quad_sum(at.softmax.sum[1])};
+  write_lse<Config, typename State::Hooks>(at.args, at.args.attend.lse, row.b, at.lane_rows(row),
+                                           at.softmax, sum, at.to_log2, range_log2<Config>());
+}
+
+/// LSE of a whole work tile; of an item its partial results, and the merge if it is the last.
+template <class State>
+__device__ __forceinline__ void finish_packed(const State& at) {
+  using Config = typename State::Config;
+  using Hooks = typename State::Hooks;
+  const typename State::Row row = at.reload_row();
+  const float sum[2] = {quad_sum(at.softmax.sum[0]), quad_sum(at.softmax.sum[1])};
+  const auto lane = at.lane_rows(row);
+  decltype(auto) args = args_of_work_tile<Config>(at.args, row);
+  if (items_of(row) > 1) {
+    write_packed_partials(at.args, row, lane, at.output, at.softmax, sum, at.to_log2);
+    merge_if_last<Config, Hooks>(args, row, {at.warpgroup, warp_of_warpgroup()});
+  } else if (Config::kWritesLse && at.args.attend.lse.data != nullptr) {
+    LseArg lse = at.args.attend.lse;
+    lse.data += row.q_begin;
+    lse.stride_b = 0;
+    write_lse<Config, Hooks>(args, lse, row.b, lane, at.softmax, sum, at.to_log2,
+                             range_log2<Config>());
+  }
+  __syncwarp();
+}
+
+/// O and LSE of an item, which may have had no tile.
+template <class State>
+__device__ __forceinline__ void write_partials(const State& at) {
+  const WorkTile row = at.reload_row();
+  const float sum[2] = {quad_sum(at.softmax.sum[0]), quad_sum(at.softmax.sum[1])};
+  write_partial_results(at.args, row, at.share(), first_row_of_warp<typename State::Config>(row),
+                        at.output, at.softmax, sum, at.to_log2);
+}
+
+/// The last of a row's reports.
+template <class State>
+__device__ __forceinline__ void finish_reports(const State& at) {
+  using Config = typename State::Config;
+  using Hooks = typename State::Hooks;
+  if constexpr (packs_heads<Config>()) return;
+  if constexpr (State::Shape::kOwnRows) {
+    const WorkTile row = at.reload_row();
+    const bool is_first_warp = uniform_over_warp(static_cast<u32>(warp_of_warpgroup())) == 0;
+    if (reports(at, row) && at.args.attend.counts != nullptr && is_first_warp)
+      count_visible<Config, Hooks>(at.args, row, thread_of_row<Config>());
+  } else if (reports(at, at.row)) {
+    close_report<Config, Hooks>(at.args, at.reload_row());
+  }
+}
+
+/// What a row leaves besides O, whether it has seen keys or not.
+template <class State>
+__device__ __forceinline__ void write_rest(const State& at) {
+  using Config = typename State::Config;
+  if constexpr (SplitKv<Config>::kIsSplit) {
+    write_partials(at);
+  } else if constexpr (packs_heads<Config>()) {
+    finish_packed(at);
+  } else if (Config::kWritesLse && at.args.attend.lse.data != nullptr) {
+    write_logarithms(at);
+  }
+  if (at.share() == 0) finish_reports(at);
+}
+
+}  // namespace lacuna

@@ -1,0 +1,204 @@
+// What the 16-bit consumer of the wgmma family does with the scores of a step: formula and mask,
+// the gate, and weights against a reference.
+#pragma once
+
+#include "attend/wgmma/consumers/step_products.cuh"
+#include "attend/wgmma/consumers/tile_decision.cuh"
+#include "pipeline/key_rows.cuh"
+#include "pipeline/work_tile_args.cuh"
+
+namespace lacuna {
+
+/// What everything older than a step is to be multiplied by.
+struct Decay {
+  bool applies = false;
+  float factor[2] = {1.0f, 1.0f};
+};
+
+/// Formula and mask on group g. `is_relative`: what the formula makes of it is less the reference,
+/// in log2.
+template <class State>
+__device__ __forceinline__ void complete_group(const State& at,
+                                               StepScores<typename State::Config>& scores, int g,
+                                               const typename State::Message& step,
+                                               bool is_relative) {
+  using Config = typename State::Config;
+  using Shape = typename State::Shape;
+  // A loop in a loop has no registers left for the row.
+  const typename State::Row row =
+      Shape::kOwnRows || packs_heads<Config>() ? at.reload_row() : at.row;
+  ScoreUnit unit;
+  if (Config::kHasScore && is_relative)
+    unit = {kLog2E, {at.softmax.reference[0], at.softmax.reference[1]}};
+  complete_scores<Config, typename State::Hooks>(args_of_work_tile<Config>(at.args, row), row,
+                                                 at.lane_rows(row), scores[g], g, step,
+                                                 at.tile_keys(), unit);
+  if constexpr (!Shape::kHasGate && !Config::kGathers && !packs_heads<Config>()) {
+    if (step.has(State::Message::kNeedsMaskOrReport)) report_step(at, step);
+  }
+}
+
+/// Group g is there once `pending` later products are still under way; with the last, the keys are
+/// no longer needed.
+template <class State>
+__device__ __forceinline__ void await_products(State& at,
+                                               StepScores<typename State::Config>& scores, int g,
+                                               int pending) {
+  wgmma_wait(pending);
+  fence_accumulator(scores[g]);
+  if (g == State::Shape::kGroups - 1) at.release_keys();
+}
+template <class State>
+__device__ __forceinline__ void await_group(State& at, StepScores<typename State::Config>& scores,
+                                            int g, int pending,
+                                            const typename State::Message& step) {
+  await_products(at, scores, g, pending);
+  if (State::Config::kHasScore ||
+      __builtin_expect(step.has(State::Message::kNeedsMaskOrReport), false))
+    complete_group(at, scores, g, step, false);
+}
+
+/// Of a step whose logits lie so far above those before that f32 does not hold their weights.
+template <class State, class Fragments>
+__device__ __forceinline__ void multiply_scores_again(const State& at, Fragments& fragments,
+                                                      StepScores<typename State::Config>& scores,
+                                                      const typename State::Message& step) {
+  using Config = typename State::Config;
+  const typename State::Row row = at.reload_row();
+  decltype(auto) args = args_of_work_tile<Config>(at.args, row);
+  multiply_again<Config, typename State::Hooks>(
+      args, row, at.lane_rows(row), key_rows<Config>(args, row), scores[0], step,
+      at.smem.queries(at.queries.slot(), at.warpgroup), warp_of_warpgroup(), at.tile_keys());
+  // Read anew, so that they need not live through that.
+  if constexpr (State::Shape::kKeepsQueries) load_queries(at, fragments);
+}
+
+/// Group g, whose maxima of each lane's part are known. `exceeds`: there may be one above all those
+/// before; else no reference is outgrown.
+template <class State>
+__device__ __forceinline__ void weigh_against(State& at, StepScores<typename State::Config>& scores,
+                                              int g, Decay& decay, const float (&maxima)[2],
+                                              bool exceeds) {
+  float row_max[2];
+  if (State::Shape::kHasGate && State::Config::kGateReadsGap && exceeds) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) row_max[r] = quad_max(maxima[r]);
+    at.gate.raise(row_max);
+  }
+  if (exceeds &&
+      outgrows(at.softmax, maxima, at.to_log2, WeightRange<typename State::Element>::kSlackLog2)) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) row_max[r] = quad_max(maxima[r]);
+    float raised[2];
+    raise_reference(at.softmax, raised, row_max, at.to_log2);
+#pragma unroll
+    for (int older = 0; older < g; ++older) follow_reference(scores[older], raised);
+    decay.factor[0] *= raised[0];
+    decay.factor[1] *= raised[1];
+    decay.applies = true;
+  }
+  const float offset[2] = {at.softmax.offset(0), at.softmax.offset(1)};
+  exponentiate(at.softmax.sum, scores[g], offset, at.to_log2);
+}
+
+/// Group g under the gate and a reference that its maxima are held against.
+template <bool kFirst, class State>
+__device__ __forceinline__ void softmax_with_max(State& at,
+                                                 StepScores<typename State::Config>& scores, int g,
+                                                 Decay& decay,
+                                                 const typename State::Message& step) {
+  float maxima[2];
+  lane_maxima(maxima, scores[g]);
+  bool exceeds = true;
+  if constexpr (State::Shape::kHasGate) {
+    if (!gate_counts<kFirst>(at, g, step.tiles[g], maxima)) return;
+    exceeds = at.gate.exceeds(maxima);
+  }
+  weigh_against(at, scores, g, decay, maxima, exceeds);
+}
+
+/// Scores -> unpacked weights, group by group as they arrive, with maxima: for gates, and for the
+/// first step of a row, which sets the reference.
+template <bool kFirst, class State, class Fragments>
+__device__ __forceinline__ void weigh_with_max(State& at, Fragments& fragments,
+                                               StepScores<typename State::Config>& scores,
+                                               Decay& decay, const typename State::Message& step) {
+  using Shape = typename State::Shape;
+  decay = {};
+#pragma unroll
+  for (int g = 0; g < Shape::kGroups; ++g) {
+    await_group(at, scores, g, Shape::kGroups - g - (kFirst ? 1 : 0), step);
+    softmax_with_max<kFirst>(at, scores, g, decay, step);
+  }
+  if constexpr (kFirst) fragments.has_fresh_row = at.softmax.any_fresh();
+}
+
+/// Weighs against the reference as it is. False: a row has none, or has outgrown it. That is rare,
+/// and handled behind the wait for the output, so that the instructions of the loop lie together.
+template <class State, class Fragments>
+__device__ __forceinline__ bool softmax_without_max(State& at, const Fragments& fragments,
+                                                    StepScores<typename State::Config>& scores,
+                                                    const typename State::Message& step) {
+  float sum[2] = {0.0f, 0.0f};
+  if constexpr (State::Config::kHasScore) {
+    await_products(at, scores, 0, 1);
+    // Written twice, so that in most steps the exponentials overlap the formulas.
+    if (__builtin_expect(!fragments.has_fresh_row && !step.has(State::Message::kNeedsMaskOrReport),
+                         true)) {
+      complete_group(at, scores, 0, step, true);
+      exponentiate(sum, scores[0]);
+    } else {
+      complete_group(at, scores, 0, step, !fragments.has_fresh_row);
+      if (fragments.has_fresh_row) return false;
+      exponentiate(sum, scores[0]);
+    }
+  } else {
+    await_group(at, scores, 0, 1, step);
+    if (__builtin_expect(fragments.has_fresh_row, false)) return false;
+    exponentiate(sum, scores[0], at.softmax.reference, at.to_log2);
+  }
+  constexpr float kMost = WeightRange<typename State::Element>::kLargestSum;
+  const bool fits = sum[0] <= kMost && sum[1] <= kMost;
+  if (__any_sync(kAllLanes, !fits)) return false;
+  at.softmax.sum[0] += sum[0];
+  at.softmax.sum[1] += sum[1];
+  return true;
+}
+
+/// After softmax_without_max has failed: `scores` are scores or weights.
+template <class State, class Fragments>
+__device__ __forceinline__ void recompute_and_softmax(State& at, Fragments& fragments,
+                                                      StepScores<typename State::Config>& scores,
+                                                      const typename State::Message& step) {
+  if (!fragments.has_fresh_row) {
+    float decay[2];
+    if (lower_weights(at.softmax, scores[0], decay)) {
+      follow_reference(at.output, decay);
+      return;
+    }
+    multiply_scores_again(at, fragments, scores, step);
+  }
+  Decay decay;
+  softmax_with_max<false>(at, scores, 0, decay, step);
+  fragments.has_fresh_row = at.softmax.any_fresh();
+  if (decay.applies) follow_reference(at.output, decay.factor);
+}
+
+template <class State, class Fragments>
+__device__ __forceinline__ void pack_weights(const State&, Fragments& fragments,
+                                             const StepScores<typename State::Config>& scores) {
+  using Shape = typename State::Shape;
+  constexpr int kGroupSteps = Shape::kGroupKeys / 16;
+#pragma unroll
+  for (int n = 0; n < State::Config::kStepKeys / 16; ++n) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      fragments.weights[n][i] =
+          weight_pair<typename State::Element>(scores[n / kGroupSteps] + n % kGroupSteps * 2, i);
+      // Here, and not behind the branch of a gate, where the product is already being issued.
+      if constexpr (Shape::kHasGate) pin(fragments.weights[n][i]);
+    }
+  }
+}
+
+}  // namespace lacuna
