@@ -22,18 +22,19 @@ __device__ __forceinline__ void write_packed_rows(State& at, const typename Stat
                                                   const float (&sum)[2], u32 staging) {
   using Config = typename State::Config;
   using Tile = typename State::Shape::OutputTile;
-  const int warp = warp_of_warpgroup();
   float denominators[2] = {sum[0], sum[1]};
   take_sinks<Config, typename State::Hooks>(denominators, args_of_work_tile<Config>(at.args, row),
                                             row.b, at.lane_rows(row), at.softmax, at.to_log2,
                                             range_log2<Config>());
-  stage_output<typename State::Element, Tile>(staging, warp, at.output, denominators);
+  stage_output<typename State::Element, Tile>(staging, warp_of_warpgroup(), at.output,
+                                              denominators);
   __syncwarp();
   const unsigned char* own = at.smem.dynamic + (staging - at.smem.tiles());
-  store_packed_rows<Config>(at.args, row, {at.warpgroup, warp}, [&](int place, int chunk) {
-    const u32 offset = Tile::offset(warp_of_warpgroup() * kWarpRows + place, chunk);
-    return *reinterpret_cast<const uint4*>(own + offset);
-  });
+  store_packed_rows<Config>(
+      at.args, row, {at.warpgroup, warp_of_warpgroup()}, [&](int place, int chunk) {
+        const u32 offset = Tile::offset(warp_of_warpgroup() * kWarpRows + place, chunk);
+        return *reinterpret_cast<const uint4*>(own + offset);
+      });
   fence_proxy_async();
 }
 

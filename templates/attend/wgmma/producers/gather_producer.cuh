@@ -6,8 +6,9 @@
 #pragma once
 
 #include "attend/wgmma/layout/gather_columns.cuh"
-#include "attend/wgmma/producers/producer.cuh"
+#include "attend/wgmma/producers/step_loads.cuh"
 #include "loader/gather_panels.cuh"
+#include "pipeline/work_tile_schedule.cuh"
 
 namespace lacuna {
 

@@ -20,12 +20,10 @@
 namespace lacuna {
 
 template <class Config, class Hooks, class Args>
-class TileGateProducer : protected WgmmaProducer<Config, Hooks, Args> {
-  using Base = WgmmaProducer<Config, Hooks, Args>;
-  using Base::args_, Base::kv_head_, Base::smem_, Base::values_;
-  using typename Base::Message;
-  using typename Base::Shape;
-  using typename Base::Smem;
+class TileGateProducer {
+  using Shape = WgmmaShape<Config>;
+  using Smem = WgmmaSmem<Config>;
+  using Message = typename Shape::Message;
   using Ring = RingPosition<Config::kStages>;
   static constexpr int kTiles = Shape::kStepTiles;
 
@@ -33,12 +31,12 @@ class TileGateProducer : protected WgmmaProducer<Config, Hooks, Args> {
   static constexpr int kWarps = 2;  ///< that run
 
   __device__ __forceinline__ TileGateProducer(const Args& args, const Smem& smem)
-      : Base(args, smem) {}
+      : args_(args), smem_(smem), producer_(args, smem) {}
 
   /// By whole warps.
   __device__ __forceinline__ void run() {
     if (warp_index() == Shape::kConsumerWarps) {
-      Base::run();
+      producer_.run();
     } else {
       produce_values();
     }
@@ -47,6 +45,8 @@ class TileGateProducer : protected WgmmaProducer<Config, Hooks, Args> {
  private:
   __device__ __forceinline__ void produce_values() {
     auto& control = *smem_.control();
+    StepLoads<Config, Args>& loads = producer_.loads();
+    typename Hooks::GateRow gate_row;  // of the step's row
     Ring at;
     while (true) {
       Smem::barrier(control.k_full[at.slot()]).wait(at.phase());
@@ -57,17 +57,17 @@ class TileGateProducer : protected WgmmaProducer<Config, Hooks, Args> {
       const WorkTile row = control.rows[step.flags >> Message::kRowShift];
       const bool is_first = step.has(Message::kFirstOfRow);
       if (is_first) {
-        gate_row_ = Hooks::gate_row(args_, row.i, row.q0, row.q1, row.h, row.b);
-        this->note_kv_head(row);
+        gate_row = Hooks::gate_row(args_, row.i, row.q0, row.q1, row.h, row.b);
+        loads.note_kv_head(row);
       }
-      await_value_slot();
+      await_value_slot(loads);
       if (is_first) {
-        put_values(step, row.b, Base::kAllTiles);
+        put_values(loads, step, row.b, kAllTiles<Config>);
       }
-      const u32 gated = gated_tiles(row, step, await_votes(at));
+      const u32 gated = gated_tiles(row, gate_row, step, await_votes(at));
       const u32 counted = existing_tiles(step) & ~gated;
       decide(at.slot(), counted);
-      if (!is_first) put_values(step, row.b, counted);
+      if (!is_first) put_values(loads, step, row.b, counted);
       if (__builtin_expect(wants_report(args_.attend), false)) report(step, row, gated);
       at.advance();
     }
@@ -92,7 +92,9 @@ class TileGateProducer : protected WgmmaProducer<Config, Hooks, Args> {
   }
 
   /// Those that the gate leaves out, by the votes of all warps.
-  __device__ __forceinline__ u32 gated_tiles(const WorkTile& row, const Message& step,
+  __device__ __forceinline__ u32 gated_tiles(const WorkTile& row,
+                                             const typename Hooks::GateRow& gate_row,
+                                             const Message& step,
                                              const typename Shape::Vote& votes) const {
     const float unit = Config::kHasScore ? 1.0f : args_.attend.scale;
     u32 gated = 0;
@@ -100,7 +102,7 @@ class TileGateProducer : protected WgmmaProducer<Config, Hooks, Args> {
     for (int t = 0; t < kTiles; ++t) {
       const float tile_max = float_of_ordered(votes.tile_max[t]) * unit;
       const int j = step.tiles[t].exists() ? step.tiles[t].index() : 0;  // any: it does not count
-      const bool skip = gate_skips<Config, Hooks>(args_, row, gate_row_, j, {tile_max, 0.0f});
+      const bool skip = gate_skips<Config, Hooks>(args_, row, gate_row, j, {tile_max, 0.0f});
       gated |= static_cast<u32>(skip) << t;
     }
     if (step.has(Message::kFirstOfRow)) gated &= ~1u;
@@ -117,21 +119,23 @@ class TileGateProducer : protected WgmmaProducer<Config, Hooks, Args> {
 
   /// Whose values the slot held counted two loads ago: they were released before the votes that
   /// come next.
-  __device__ __forceinline__ void await_value_slot() const {
-    Smem::barrier(smem_.control()->v_empty[values_.slot()]).wait(values_.phase() ^ 1);
+  __device__ __forceinline__ void await_value_slot(const StepLoads<Config, Args>& loads) const {
+    Smem::barrier(smem_.control()->v_empty[loads.values.slot()]).wait(loads.values.phase() ^ 1);
   }
 
   /// Into a slot that is free. The consumers of a step that counts wait for its values, which leave
   /// when the decision is known: nothing is worked out in between that could be before.
-  __device__ __forceinline__ void put_values(const Message& step, int batch, u32 wanted) {
+  __device__ __forceinline__ void put_values(StepLoads<Config, Args>& loads, const Message& step,
+                                             int batch, u32 wanted) const {
+    using Slot = typename Shape::ValueSlot;
     if (wanted == 0 || !step.tiles[0].exists()) return;
-    const Mbarrier full = Smem::barrier(smem_.control()->v_full[values_.slot()]);
+    const Mbarrier full = Smem::barrier(smem_.control()->v_full[loads.values.slot()]);
     if (elect_one()) {
-      this->template load_step<typename Shape::ValueSlot>(
-          args_.maps.v, smem_.values(values_.slot()), full, step, kv_head_, batch, wanted);
-      this->template announce_bytes<typename Shape::ValueSlot>(full, step, wanted);
+      loads.template load_step<Slot>(args_.maps.v, smem_.values(loads.values.slot()), full, step,
+                                     loads.kv_head, batch, wanted);
+      loads.template announce_bytes<Slot>(full, step, wanted);
     }
-    values_.advance();
+    loads.values.advance();
   }
 
   /// The consumers have cleared the row's report before they voted for the first time.
@@ -145,7 +149,9 @@ class TileGateProducer : protected WgmmaProducer<Config, Hooks, Args> {
     }
   }
 
-  typename Hooks::GateRow gate_row_;  ///< of the step's row
+  const Args& args_;
+  const Smem smem_;
+  WgmmaProducer<Config, Hooks, Args> producer_;  ///< of the first warp; the other's loads
 };
 
 }  // namespace lacuna

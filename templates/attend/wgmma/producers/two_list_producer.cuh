@@ -2,55 +2,54 @@
 // through the tiles of both rows' lists, and tells each warpgroup which of a step are its own.
 #pragma once
 
-#include "attend/wgmma/producers/producer.cuh"
+#include "attend/wgmma/producers/step_loads.cuh"
 #include "pipeline/two_list_walk.cuh"
+#include "pipeline/work_tile_schedule.cuh"
 
 namespace lacuna {
 
 template <class Config, class Hooks, class Args>
-class TwoListProducer : WgmmaProducer<Config, Hooks, Args> {
-  using Base = WgmmaProducer<Config, Hooks, Args>;
-  using Base::args_, Base::smem_, Base::keys_, Base::kv_head_, Base::rows_, Base::queries_;
-  using typename Base::Message;
-  using typename Base::Shape;
-  using typename Base::Smem;
+class TwoListProducer {
+  using Shape = WgmmaShape<Config>;
+  using Smem = WgmmaSmem<Config>;
+  using Message = typename Shape::Message;
 
  public:
-  using Base::kWarps;
+  static constexpr int kWarps = 1;  ///< that run
 
   __device__ __forceinline__ TwoListProducer(const Args& args, const Smem& smem)
-      : Base(args, smem) {}
+      : loads_(args, smem, 0) {}
 
   /// By one whole warp.
   __device__ __forceinline__ void run() {
-    RowCounter counter(args_.schedule.next_row);
+    RowCounter counter(loads_.args.schedule.next_row);
     int work_index = block_index();
-    while (work_index < scheduled_work_tiles<Config>(args_.attend)) {
+    while (work_index < scheduled_work_tiles<Config>(loads_.args.attend)) {
       counter.ask();
-      produce_rows(scheduled_row<Config>(args_.attend, args_.schedule, work_index),
+      produce_rows(scheduled_row<Config>(loads_.args.attend, loads_.args.schedule, work_index),
                    share_of_item<Config>(work_index));
       work_index = counter.take();
     }
-    this->load_values();
-    this->announce_end();
+    loads_.load_values();
+    loads_.announce_end();
   }
 
  private:
   /// The row and the one behind it.
   __device__ __forceinline__ void produce_rows(const WorkTile& first, int share) {
-    this->note_kv_head(first);
-    this->place_ = {first.q0, first.h, first.b, 0};
-    SharedWalk<Config> walk(args_, first, share);
+    loads_.note_kv_head(first);
+    loads_.row = {first.q0, first.h, first.b, 0};
+    SharedWalk<Config> walk(loads_.args, first, share);
     SharedTile step = walk.take_step();
     bool is_first = true, is_last;
     do {
       const SharedTile next = walk.take_step();
       is_last = !any_exists(next);
       load_keys(first, share, step, is_first, is_last);
-      this->load_values();  // of the step before
-      if (is_first) load_query_tiles<Config>(args_, smem_, queries_, first);
+      loads_.load_values();  // of the step before
+      if (is_first) load_query_tiles<Config>(loads_.args, loads_.smem, loads_.queries, first);
       is_first = false;
-      this->note_pending(tiles_of(step));
+      loads_.note_pending(tiles_of(step));
       step = next;
     } while (!is_last);
   }
@@ -72,31 +71,32 @@ class TwoListProducer : WgmmaProducer<Config, Hooks, Args> {
 
   __device__ __forceinline__ void load_keys(const WorkTile& row, int share, const SharedTile& step,
                                             bool is_first, bool is_last) {
-    const Mbarrier full = Smem::barrier(smem_.control()->k_full[keys_.slot()]);
+    const Mbarrier full = Smem::barrier(loads_.smem.control()->k_full[loads_.keys.slot()]);
     const Message tiles = tiles_of(step);
-    Smem::barrier(smem_.control()->k_empty[keys_.slot()]).wait(keys_.phase() ^ 1);
+    Smem::barrier(loads_.smem.control()->k_empty[loads_.keys.slot()]).wait(loads_.keys.phase() ^ 1);
     if (elect_one())
-      this->template load_step<typename Shape::KeySlot>(args_.maps.k, smem_.keys(keys_.slot()),
-                                                        full, tiles, kv_head_, row.b);
+      loads_.template load_step<typename Shape::KeySlot>(loads_.args.maps.k,
+                                                         loads_.smem.keys(loads_.keys.slot()), full,
+                                                         tiles, loads_.kv_head, row.b);
     for (int r = 0; r < Config::kWorkTiles; ++r) write_message(r, step, is_last);
     __syncwarp();
     if (elect_one()) {
-      if (is_first) this->note_row(row, share);
-      this->template announce_bytes<typename Shape::KeySlot>(full, tiles);
+      if (is_first) loads_.note_row(row, share);
+      loads_.template announce_bytes<typename Shape::KeySlot>(full, tiles);
     }
-    if (is_first) rows_.advance();
-    keys_.advance();
+    if (is_first) loads_.rows.advance();
+    loads_.keys.advance();
   }
 
   /// What warpgroup r has of the step; by the lanes that hold its tiles.
   __device__ __forceinline__ void write_message(int r, const SharedTile& step, bool is_last) const {
-    Message& message = smem_.message(keys_.slot(), r);
+    Message& message = loads_.smem.message(loads_.keys.slot(), r);
     const bool has_place = lane_index() < Shape::kStepTiles;
     const TileRef tile = has_place ? step.of(r) : TileRef();
     const bool takes_part = __any_sync(kAllLanes, tile.exists());
     const bool needs_mask_or_report =
         __any_sync(kAllLanes, has_place && (!tile.exists() || tile.needs_mask())) ||
-        wants_report(args_.attend);
+        wants_report(loads_.args.attend);
     if (has_place) message.tiles[lane_index()] = tile;
     if (lane_index() == 0) {
       message.flags = (is_last ? Message::kLastOfRow : 0u) |
@@ -104,6 +104,8 @@ class TwoListProducer : WgmmaProducer<Config, Hooks, Args> {
                       (takes_part ? 0u : Message::kSkipped);
     }
   }
+
+  StepLoads<Config, Args> loads_;
 };
 
 }  // namespace lacuna

@@ -1,0 +1,203 @@
+// How the producers of the wgmma family keep the rings of attend/wgmma/layout/wgmma_shape.cuh full:
+// places in them, loads of a step's keys and, a step later, of its values, and what consumers are
+// told. Which rows and steps come is a producer's own.
+#pragma once
+
+#include "args/attend_maps.cuh"
+#include "attend/report.cuh"
+#include "attend/wgmma/layout/wgmma_shape.cuh"
+#include "attend/wgmma/producers/sequence_loads.cuh"
+#include "base/pin.cuh"
+
+namespace lacuna {
+
+/// Brings the queries of a work tile; by one whole warp.
+template <class Config, class Args, class Row>
+__device__ __forceinline__ void load_query_tiles(const Args& args, const WgmmaSmem<Config>& smem,
+                                                 RingPosition<Config::kQueryBuffers>& at,
+                                                 const Row& row) {
+  using Shape = WgmmaShape<Config>;
+  using Slot = typename Shape::QuerySlot;
+  const Mbarrier full = smem.barrier(smem.control()->q_full[at.slot()]);
+  smem.barrier(smem.control()->q_empty[at.slot()]).wait(at.phase() ^ 1);
+  if constexpr (packs_heads<Config>()) {
+    if (elect_one()) load_packed_queries<Config>(args, smem, at.slot(), full, row);
+  } else if (elect_one()) {
+    const auto policy = l2_policy<L2Policy::kKeepFirst>();
+    full.arrive_expecting(Config::kWarpgroups * Slot::kBytes);
+    for (int w = 0; w < Config::kWarpgroups; ++w) {
+      for (int p = 0; p < Slot::kBoxes; ++p) {
+        tma_load(args.maps.q, smem.queries(at.slot(), w) + Slot::offset(0, p), full,
+                 Slot::origin(row.q0 + w * kWarpgroupRows, p, row.h, row.b), policy);
+      }
+    }
+  }
+  at.advance();
+}
+
+/// Of the tiles of a step, a bit each.
+template <class Config>
+inline constexpr u32 kAllTiles = (1u << WgmmaShape<Config>::kStepTiles) - 1;
+
+template <class Config, class Args>
+struct StepLoads {
+  using Shape = WgmmaShape<Config>;
+  using Smem = WgmmaSmem<Config>;
+  using Message = typename Shape::Message;
+  using Row = typename Shape::Row;
+
+  /// What loads have to know of the row whose steps they bring. No more of it: the registers of a
+  /// producer are few.
+  struct Place {
+    int q0 = 0, h = 0, b = -1, n_k = 0;
+  };
+
+  /// `number`: this warp, of those that load.
+  __device__ __forceinline__ StepLoads(const Args& launch, const Smem& shared, int number)
+      : args(launch), smem(shared), warp(number) {}
+
+  /// Pinned, because the compiler divides where the head is used otherwise: once a step, between a
+  /// free slot and its load.
+  __device__ __forceinline__ void note_kv_head(const WorkTile& of) {
+    kv_head = of.h / args.attend.heads_per_kv;
+    pin(kv_head);
+  }
+
+  /// What comes next, for the consumers; by one thread.
+  __device__ __forceinline__ void note_row(const Row& next, int share) const {
+    smem.control()->rows[rows.slot()] = next;
+    if constexpr (SplitKv<Config>::kIsSplit) smem.control()->shares[rows.slot()] = share;
+  }
+
+  /// Nobody reads what the slot of keys and the message of its step held.
+  __device__ __forceinline__ void await_slot() const {
+    Smem::barrier(smem.control()->k_empty[keys.slot()]).wait(keys.phase() ^ 1);
+    if constexpr (Shape::kLooksAhead)
+      Smem::barrier(smem.control()->noted[keys.slot()]).wait(keys.phase() ^ 1);
+  }
+
+  __device__ __forceinline__ void announce_end() const {
+    await_slot();
+    if (elect_one()) {
+      for (int r = 0; r < Config::kWorkTiles; ++r)
+        smem.message(keys.slot(), r).flags = Message::kEnd;
+      Smem::barrier(smem.control()->k_full[keys.slot()]).arrive();
+    }
+  }
+
+  /// The step's keys and its message.
+  __device__ __forceinline__ void load_keys(const Message& step) {
+    const Mbarrier full = Smem::barrier(smem.control()->k_full[keys.slot()]);
+    if constexpr (packs_heads<Config>()) {
+      with_page_shift<Config>(args, [&](auto page_shift) {
+        using Shares = BoxShares<typename Shape::KeySlot, Config, decltype(page_shift)::kValue>;
+        if (!Shares::include(step, warp)) return;
+        await_slot();
+        if (warp == 0 && elect_one()) {
+          smem.message(keys.slot(), 0) = step;
+          announce_bytes<typename Shape::KeySlot>(full, step);
+        }
+        load_sequence_step<Shares>(keys_of_sequence<Config>(args, row.b, kv_head), step, page,
+                                   row.n_k, smem.keys(keys.slot()), full, warp);
+      });
+    } else {
+      await_slot();
+      if (elect_one()) {
+        load_step<typename Shape::KeySlot>(args.maps.k, smem.keys(keys.slot()), full, step, kv_head,
+                                           row.b);
+        smem.message(keys.slot(), 0) = step;
+        announce_bytes<typename Shape::KeySlot>(full, step);
+      }
+    }
+    keys.advance();
+  }
+
+  __device__ __forceinline__ void note_pending(const Message& step) {
+    pending = step;
+    has_pending = true;
+    pending_head = kv_head;
+    pending_batch = row.b;
+    if constexpr (packs_heads<Config>()) pending_n_k = row.n_k, pending_page = page;
+  }
+
+  /// V of the step whose K was loaded before the last.
+  __device__ __forceinline__ void load_values() {
+    if (!has_pending) return;
+    const Mbarrier full = Smem::barrier(smem.control()->v_full[values.slot()]);
+    const Mbarrier empty = Smem::barrier(smem.control()->v_empty[values.slot()]);
+    if constexpr (packs_heads<Config>()) {
+      with_page_shift<Config>(args, [&](auto page_shift) {
+        using Shares = BoxShares<typename Shape::ValueSlot, Config, decltype(page_shift)::kValue>;
+        if (!Shares::include(pending, warp)) return;
+        empty.wait(values.phase() ^ 1);
+        if (warp == 0 && elect_one()) announce_bytes<typename Shape::ValueSlot>(full, pending);
+        load_sequence_step<Shares>(values_of_sequence<Config>(args, pending_batch, pending_head),
+                                   pending, pending_page, pending_n_k, smem.values(values.slot()),
+                                   full, warp);
+      });
+    } else {
+      empty.wait(values.phase() ^ 1);
+      if (elect_one()) {
+        load_step<typename Shape::ValueSlot>(args.maps.v, smem.values(values.slot()), full, pending,
+                                             pending_head, pending_batch);
+        announce_bytes<typename Shape::ValueSlot>(full, pending);
+      }
+    }
+    values.advance();
+    has_pending = false;
+  }
+
+  /// Brings the `wanted` tiles of a step, a bit each. One that is missing is filled with zeros,
+  /// from behind the last tile. What the barrier has to know comes behind the loads, which are
+  /// under way meanwhile: bytes may come before they are expected.
+  template <class Slot>
+  __device__ __forceinline__ void load_step(const TensorMap& map, u32 slot, Mbarrier full,
+                                            const Message& step, int head, int batch,
+                                            u32 wanted = kAllTiles<Config>) const {
+    if (!step.tiles[0].exists()) return;
+    const auto policy = l2_policy<L2Policy::kKeepLast>();
+#pragma unroll
+    for (int n = 0; n < Shape::kStepTiles; ++n) {
+      if ((wanted >> n & 1) == 0) continue;
+      const TileRef tile = step.tiles[n];
+      const int token = (tile.exists() ? tile.index() : args.attend.k_tiles) * Config::kTileK;
+#pragma unroll
+      for (int p = 0; p < Slot::kBoxes; ++p) {
+        tma_load(map, slot + Slot::offset(n, p), full, Slot::origin(token, p, head, batch), policy);
+      }
+    }
+  }
+
+  /// The step's bytes in a slot are on their way; a step without tiles has none.
+  template <class Slot>
+  __device__ __forceinline__ static void announce_bytes(Mbarrier full, const Message& step,
+                                                        u32 wanted = kAllTiles<Config>) {
+    int tiles = 0;
+#pragma unroll
+    for (int n = 0; n < Shape::kStepTiles; ++n) tiles += wanted >> n & 1;
+    if (step.tiles[0].exists()) {
+      full.arrive_expecting(Slot::kBytes / Shape::kStepTiles * tiles);
+    } else {
+      full.arrive();
+    }
+  }
+
+  const Args& args;
+  const Smem smem;
+  const int warp;
+  RingPosition<Config::kQueryBuffers> queries;
+  RingPosition<Config::kStages> keys;
+  RingPosition<Config::kValueStages> values;
+  RingPosition<Shape::kRowSlots> rows;
+  Message pending;  ///< whose V is still to be loaded
+  bool has_pending = false;
+  Place row;         ///< whose steps these are
+  int kv_head = 0;   ///< of `row`
+  u32 row_slot = 0;  ///< where consumers find it
+  int pending_head = 0, pending_batch = 0;
+  /// Of sequences: the lane's page of the step that comes next, of this one, and of the values that
+  /// are still to be loaded.
+  int next_page = 0, page = 0, pending_page = 0, pending_n_k = 0;
+};
+
+}  // namespace lacuna
