@@ -6,8 +6,6 @@
 namespace lacuna {
 namespace {
 
-constexpr int kTileVotesAtOnce = 8;  ///< places of votes (GateByTileVotes of the device)
-
 /// What a lane has seen opens a gate if it reads one statistic (the largest of two may be of
 /// different rows), and stays open as that grows.
 bool lanes_open_gate(const Gate& gate) {
@@ -61,7 +59,7 @@ Chosen<GatePolicy> choose_gate_policy(const WgmmaShape& shape, Consumer consumer
     return {GatePolicy::kStepVotes, Origin::kDerived,
             "int8 scores, one lane can tell that a tile counts, and only the product with V waits"};
   }
-  if (shape.stages * (shape.step_keys() / shape.tile_k) >= kTileVotesAtOnce)
+  if (shape.stages * (shape.step_keys() / shape.tile_k) >= kTileVoteSlots)
     return by_statistics("warps may be further apart than votes have places");
   return {GatePolicy::kTileVotes, Origin::kDerived, "one lane can tell that a tile counts"};
 }

@@ -14,12 +14,11 @@ constexpr int kPooledRows = 8, kPooledColumnRows = 2;
 
 int whole_mma(int rows) { return (rows + kWarpRows - 1) / kWarpRows * kWarpRows; }
 
-/// Of templates/select/cells/cell_shape.cuh: stages of rows and of columns, some elements of
-/// each, and what is known of the rows. Of means the rows stay, and only columns come in stages.
-constexpr int kCellRows = 128, kCellColumns = 128;
-constexpr int kCellStages = 3, kCellDepth = 64, kCellTailBytes = 2048, kCellMeanTailBytes = 6144;
-constexpr int kTokenPairStages = 4, kTokenPairStepKeys = 256, kTokenPairControlBytes = 16384;
-constexpr int kExactStages = 4, kExactStepKeys = 128, kExactControlBytes = 2048;
+/// Behind the stages: what is known of the rows, and barriers. Of means the rows stay, and only
+/// columns come in stages.
+constexpr int kCellTailBytes = 2048, kCellMeanTailBytes = 6144;
+constexpr int kTokenPairControlBytes = 16384, kExactControlBytes = 2048;
+
 std::string number_text(int number) { return std::to_string(number); }
 int cell_depth(int head_dim) { return std::gcd(head_dim, kCellDepth); }
 
@@ -62,8 +61,7 @@ std::string estimate_block_smem_formula(const Estimate& estimate, int rows, int 
 }
 
 int token_pair_smem_bytes(int head_dim) {
-  return (kTokenPairStages * kTokenPairStepKeys + kTokenPairRows) * head_dim +
-         kTokenPairControlBytes;
+  return token_pair_tile_bytes(head_dim) + kTokenPairControlBytes;
 }
 
 std::string token_pair_smem_formula(int head_dim) {
@@ -73,7 +71,7 @@ std::string token_pair_smem_formula(int head_dim) {
 }
 
 int estimate_exact_smem_bytes(int head_dim) {
-  return (kExactStages * kExactStepKeys + kTokenPairRows) * head_dim * 2 + kExactControlBytes;
+  return exact_tile_bytes(head_dim) + kExactControlBytes;
 }
 
 std::string estimate_exact_smem_formula(int head_dim) {

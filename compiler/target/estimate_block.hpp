@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/ir/program.hpp"
+#include "templates/shared/estimate_block.cuh"
 
 namespace lacuna {
 
@@ -23,10 +24,8 @@ std::string token_pair_smem_formula(int head_dim);
 /// The same of tokens as they are, in steps of 128 keys (templates/select/exact/exact_shape.cuh).
 int estimate_exact_smem_bytes(int head_dim);
 std::string estimate_exact_smem_formula(int head_dim);
-inline constexpr int kEstimateExactColumns = 128;  ///< queries of a product
 /// Of both.
 inline constexpr int kTokenPairThreads = 640;  ///< four warpgroups compute, one loads
-inline constexpr int kTokenPairRows = 256;
 /// Query tiles whose cells a block compares.
 int estimate_cell_tiles(const Estimate& estimate);
 

@@ -14,39 +14,31 @@ constexpr int kOtherRegisters = 72;
 constexpr int kLargestHeadDimOfKeptQueries = 128;
 constexpr int kRegisterUnit = 8;  ///< registers of a thread are handed out in eights
 
-constexpr int kVoteBytesPerWarp = 16;  ///< statistics of two tiles
-constexpr int kValueTilesOnDemand = 2;
-constexpr int kTilesOfE4m3Rows = 2;  ///< that products read: one while the next is made
-
 /// Keys that an estimate compares at a time, and the statistics of its rows beside the tiles
 /// (templates/select/tokens/tokens.cuh).
 constexpr int kKeysOfEstimate = 128;
 constexpr int kEstimateStatisticsBytes = 4096;
 
-int value_tiles(const TileShape& shape) {
-  return shape.values_on_demand ? kValueTilesOnDemand : shape.stages;
-}
-
-int vote_bytes(const TileShape& shape) {
-  return shape.votes ? kVoteBytesPerWarp * shape.warps() : 0;
+MmaBlock block_of(const TileShape& shape) {
+  return {.tile_q = shape.tile_q,
+          .tile_k = shape.tile_k,
+          .stages = shape.stages,
+          .head_dim = shape.head_dim,
+          .head_dim_v = value_dim(shape),
+          .qk_bits = shape.qk_bits,
+          .v_bits = shape.v_bits,
+          .votes = shape.votes,
+          .values_on_demand = shape.values_on_demand,
+          .e4m3_rows = shape.e4m3_rows};
 }
 
 }  // namespace
 
-int smem_bytes(const TileShape& shape) {
-  const int row_of_block = kElementBytes * std::max(shape.head_dim, value_dim(shape));
-  if (shape.e4m3_rows) {
-    const int codes = shape.stages * shape.head_dim + value_tiles(shape) * value_dim(shape);
-    const int numbers = kTilesOfE4m3Rows * kElementBytes * (shape.head_dim + value_dim(shape));
-    return shape.tile_q * row_of_block + shape.tile_k * (codes + numbers) + vote_bytes(shape);
-  }
-  const int keys = shape.stages * shape.qk_bits / 8 * shape.head_dim;
-  const int values = value_tiles(shape) * shape.v_bits / 8 * value_dim(shape);
-  return shape.tile_q * row_of_block + shape.tile_k * (keys + values) + vote_bytes(shape);
-}
+int smem_bytes(const TileShape& shape) { return block_of(shape).smem_bytes(); }
 
 std::string smem_formula(const TileShape& shape) {
   const auto text_of = [](int number) { return std::to_string(number); };
+  const MmaBlock block = block_of(shape);
   const std::string q = text_of(shape.tile_q), k = text_of(shape.tile_k);
   const std::string bytes = text_of(kElementBytes), head_dim = text_of(shape.head_dim);
   std::string text;
@@ -54,21 +46,21 @@ std::string smem_formula(const TileShape& shape) {
     const std::string width = text_of(value_dim(shape));
     text = q + " * " + text_of(std::max(shape.head_dim, value_dim(shape))) + " * " + bytes + " + " +
            k + " * (" + text_of(shape.stages) + " * " + head_dim + " + " +
-           text_of(value_tiles(shape)) + " * " + width + " + " +
-           text_of(kTilesOfE4m3Rows * kElementBytes) + " * (" + head_dim + " + " + width + "))";
+           text_of(block.value_slots()) + " * " + width + " + " +
+           text_of(block.key_tiles() * kElementBytes) + " * (" + head_dim + " + " + width + "))";
   } else if (value_dim(shape) != shape.head_dim) {
     text = "(" + q + " * " + text_of(std::max(shape.head_dim, value_dim(shape))) + " + " + k +
-           " * (" + text_of(shape.stages) + " * " + head_dim + " + " + text_of(value_tiles(shape)) +
-           " * " + text_of(value_dim(shape)) + ")) * " + bytes;
+           " * (" + text_of(shape.stages) + " * " + head_dim + " + " +
+           text_of(block.value_slots()) + " * " + text_of(value_dim(shape)) + ")) * " + bytes;
   } else if (shape.has_8_bits()) {
     text = "(" + q + " * " + bytes + " + " + k + " * (" + text_of(shape.stages) + " * " +
-           text_of(shape.qk_bits / 8) + " + " + text_of(value_tiles(shape)) + " * " +
+           text_of(shape.qk_bits / 8) + " + " + text_of(block.value_slots()) + " * " +
            text_of(shape.v_bits / 8) + ")) * " + head_dim;
   } else {
-    text = "(" + q + " + " + k + " * " + text_of(shape.stages + value_tiles(shape)) + ") * " +
+    text = "(" + q + " + " + k + " * " + text_of(shape.stages + block.value_slots()) + ") * " +
            head_dim + " * " + bytes;
   }
-  return shape.votes ? text + " + " + text_of(vote_bytes(shape)) : text;
+  return shape.votes ? text + " + " + text_of(block.vote_bytes()) : text;
 }
 
 int estimate_smem_bytes(int rows, int head_dim) {

@@ -1,18 +1,17 @@
 // What one block of the mma family of `attend` needs of an SM, as formulas over its tiles.
 //
-// The shared-memory formula is that of templates/attend/mma/shape.cuh (the generated kernel
-// asserts it); the register formula is an estimate.
+// The shared-memory formula is that of templates/shared/attend_block.cuh, which the kernel
+// includes, too; the register formula is an estimate.
 #pragma once
 
 #include <string>
 
 #include "compiler/ir/build_options.hpp"
 #include "compiler/target/target.hpp"
+#include "templates/shared/attend_block.cuh"
 
 namespace lacuna {
 
-inline constexpr int kWarpRows = 16;  ///< query rows of a warp: those of one mma
-inline constexpr int kWarpThreads = 32;
 /// Tokens that a block of `prepare` takes at most, and that lengths of the workspace are multiples
 /// of: tiles that are prepared divide it.
 inline constexpr int kPreparedTokens = 256;

@@ -4,29 +4,28 @@ namespace lacuna {
 namespace {
 
 constexpr int kOperandBytes = 2;
-/// Barriers, messages and votes of a block.
-constexpr int kBarrierBytes = 1024;
-/// Columns between those that are expanded and those that are multiplied.
-constexpr int kColumnRingBytes = 16384;
 
-int control_bytes(const WgmmaShape& shape) {
-  return kBarrierBytes + (shape.gathers ? kColumnRingBytes : 0);
+WgmmaBlock block_of(const WgmmaShape& shape) {
+  return {.rows = shape.block_rows(),
+          .query_buffers = shape.query_buffers,
+          .stages = shape.stages,
+          .value_stages = shape.value_stages,
+          .step_keys = shape.step_keys(),
+          .head_dim = shape.head_dim,
+          .head_dim_v = value_dim(shape),
+          .qk_bits = shape.qk_bits,
+          .v_bits = shape.v_bits,
+          .gathers = shape.gathers};
 }
 
 }  // namespace
 
-int smem_bytes(const WgmmaShape& shape) {
-  const int queries = shape.block_rows() * shape.query_buffers * kOperandBytes;
-  const int keys = shape.step_keys() * shape.stages * shape.qk_bits / 8;
-  const int values = shape.step_keys() * shape.value_stages * shape.v_bits / 8;
-  return control_bytes(shape) + (queries + keys) * padded_dim(shape.head_dim) +
-         values * padded_dim(value_dim(shape));
-}
+int smem_bytes(const WgmmaShape& shape) { return block_of(shape).smem_bytes(); }
 
 std::string smem_formula(const WgmmaShape& shape) {
   const auto text_of = [](int number) { return std::to_string(number); };
-  const std::string begin = text_of(control_bytes(shape)) + " + (" + text_of(shape.block_rows()) +
-                            " * " + text_of(shape.query_buffers);
+  const std::string begin = text_of(block_of(shape).control_bytes()) + " + (" +
+                            text_of(shape.block_rows()) + " * " + text_of(shape.query_buffers);
   const std::string end = ") * " + text_of(padded_dim(shape.head_dim));
   if (value_dim(shape) != shape.head_dim) {
     const std::string bytes = " * " + text_of(kOperandBytes);
@@ -45,10 +44,9 @@ std::string smem_formula(const WgmmaShape& shape) {
 }
 
 WgmmaRegisters registers_of(const WgmmaShape& shape) {
-  // 128 * (2 * 240 + 24), 128 * (2 * 232 + 40) or 128 * (3 * 160 + 32): what an SM has, in steps
-  // of 8.
-  if (shape.gathers || shape.work_tiles > 1 || shape.packs_heads) return {232, 40};
-  return shape.warpgroups() <= 2 ? WgmmaRegisters{240, 24} : WgmmaRegisters{160, 32};
+  const bool asks_mask = shape.asks_mask && shape.warpgroups() == 2;
+  return wgmma_registers(shape.warpgroups(),
+                         shape.gathers || shape.work_tiles > 1 || shape.packs_heads || asks_mask);
 }
 
 }  // namespace lacuna

@@ -1,29 +1,17 @@
 // What one block of the wgmma family of `attend` needs of an SM, as formulas over its tiles: one
 // producer warpgroup that loads by TMA, and consumer warpgroups of 64 query rows each.
 //
-// The shared-memory formula is that of templates/attend/wgmma/attend_wgmma.cuh, whose kernel
-// asserts it.
+// Shared memory and registers are those of templates/shared/attend_block.cuh, which the kernel
+// includes, too.
 #pragma once
 
 #include <string>
 
 #include "compiler/ir/program.hpp"
 #include "compiler/target/limits.hpp"
+#include "templates/shared/attend_block.cuh"
 
 namespace lacuna {
-
-inline constexpr int kWarpgroupRows = 64;  ///< query rows of a warpgroup: those of one wgmma
-inline constexpr int kWarpgroupThreads = 128;
-/// Elements of a panel: 128 bytes, the widest row that TMA swizzles.
-inline constexpr int kPanelElements = 64;
-/// Tokens of a panel of e4m3 columns.
-inline constexpr int kColumnPanelTokens = 64;
-
-/// Elements of a row in shared memory, where a row takes whole panels. The copy engine fills the
-/// rest of the last panel with zeros.
-constexpr int padded_dim(int head_dim) {
-  return (head_dim + kPanelElements - 1) / kPanelElements * kPanelElements;
-}
 
 /// What the budget of a block depends on. `tile_k` is that of lists, masks and gates; a step of the
 /// main loop takes step_keys / tile_k of them.
@@ -41,6 +29,7 @@ struct WgmmaShape {
   bool splits_kv = false;    ///< results are partial: in f32, to addresses that take registers
   bool packs_heads = false;  ///< of sequences: rows are those of all heads of a KV head
   int head_dim_v = 0;        ///< of V and the output, read by value_dim
+  bool asks_mask = false;    ///< a mask of no ranges: who walks asks about each tile
   int block_rows() const { return tile_q * work_tiles; }                         ///< queries
   int warpgroups() const { return block_rows() / kWarpgroupRows; }               ///< that compute
   int warps() const { return warpgroups() * kWarpgroupThreads / kWarpThreads; }  ///< that compute
@@ -59,10 +48,6 @@ int smem_bytes(const WgmmaShape& shape);
 /// bits "1024 + (128 * 2 * 2 + 4 * 128 * (1 + 1)) * 128". The queries' place is the output's, too.
 std::string smem_formula(const WgmmaShape& shape);
 
-/// Registers of a thread, as setmaxnreg deals them out.
-struct WgmmaRegisters {
-  int consumer = 0, producer = 0;
-};
 WgmmaRegisters registers_of(const WgmmaShape& shape);
 
 }  // namespace lacuna

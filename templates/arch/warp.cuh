@@ -3,11 +3,11 @@
 #pragma once
 
 #include "arch/registers.cuh"
+#include "shared/attend_block.cuh"
 
 namespace lacuna {
 
 inline constexpr u32 kAllLanes = 0xffffffffu;
-inline constexpr int kWarpRows = 16;  ///< query rows of one warp
 
 __device__ __forceinline__ int lane_index() { return static_cast<int>(threadIdx.x % 32u); }
 

@@ -6,9 +6,6 @@
 
 namespace lacuna {
 
-inline constexpr int kWarpgroupThreads = 128;
-inline constexpr int kWarpgroupRows = 64;  ///< query rows of a warpgroup: those of one wgmma
-
 /// Ids of the hardware's named barriers; 0 is __syncthreads. Each is used for one thing only.
 struct NamedBarrier {
   int id;

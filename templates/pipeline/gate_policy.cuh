@@ -10,6 +10,7 @@
 
 #include "base/ints.cuh"
 #include "pipeline/gate.cuh"
+#include "shared/attend_block.cuh"
 
 namespace lacuna {
 
@@ -37,7 +38,7 @@ struct GateByTileVotes {
   static constexpr bool kHasTileVotes = true, kHasStepVotes = false;
   template <int kTiles>
   using Vote = u32;
-  static constexpr int vote_slots(int) { return 8; }
+  static constexpr int vote_slots(int) { return kTileVoteSlots; }
 };
 
 struct GateByStepVotes : GateByTileVotes {

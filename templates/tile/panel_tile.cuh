@@ -10,10 +10,10 @@
 
 #include "arch/multiply/operand_descriptor.cuh"
 #include "base/ints.cuh"
+#include "shared/attend_block.cuh"
 
 namespace lacuna {
 
-inline constexpr int kPanelElements = 64;
 inline constexpr int kPanelRowBytes = 128;
 inline constexpr int kSwizzleRows = 8;  ///< after which the permutation repeats
 

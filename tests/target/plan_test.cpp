@@ -74,6 +74,18 @@ blocks_per_sm = 1             (derived: limited by registers)
   EXPECT_EQ(print(make_document(), "sm_80").find("family"), std::string::npos);
 }
 
+TEST(PlanText, GivesTheProducerMoreRegistersIfItAsksAboutEachTile) {
+  const auto registers_under = [](const char* mask) {
+    SpecDocument document = make_document();
+    document.spec.attention.mask =
+        parse_expr(mask, Site::kMask, document.spec.param_symbols()).expr;
+    const std::string text = print(document, "sm_90a");
+    return text.substr(text.find("registers = "), 15);
+  };
+  EXPECT_EQ(registers_under("k <= q and k > q - 64"), "registers = 240");
+  EXPECT_EQ(registers_under("(q - k) % 64 == 0"), "registers = 232") << "no range of keys";
+}
+
 TEST(PlanText, ShowsWhatAPredictorDecidesByAndInWhichPrecision) {
   const std::string text =
       print(read_document(

@@ -34,7 +34,7 @@ std::string objection_to_bounds(const Expr& keep, const Estimate& estimate) {
 
 /// What keeps tokens as they are from being reduced along the queries of a product.
 std::string objection_to_columns(const Estimate& estimate) {
-  if (estimate.tile_q % kWarpgroupRows != 0 || kEstimateExactColumns % estimate.tile_q != 0)
+  if (estimate.tile_q % kWarpgroupRows != 0 || kExactColumns % estimate.tile_q != 0)
     return against_tile("q", estimate.tile_q, "64 or 128 queries are columns of a product");
   if (std::ranges::count(kExactTileKeys, estimate.tile_k) == 0)
     return against_tile("k", estimate.tile_k, "a warp has 16 keys, of whole tiles");

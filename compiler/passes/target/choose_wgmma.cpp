@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/expr/bounds/key_ranges.hpp"
 #include "compiler/expr/parts/score_parts.hpp"
 #include "compiler/expr/text/parse.hpp"
 #include "compiler/ir/names.hpp"
@@ -243,6 +244,7 @@ WgmmaShape with_operands(WgmmaShape shape, const Program& program) {
   shape.has_lists = attend.list_indices >= 0;
   shape.has_gate = attend.gate.has_value();
   shape.packs_heads = program.batch != BatchLayout::kUniform;
+  shape.asks_mask = !attend.mask.empty() && key_ranges(attend.mask).empty();
   const bool own_rows = shape.tile_q == kWarpgroupRows && shape.has_lists && !shape.gathers;
   shape.work_tiles = own_rows ? kBlockRows / kWarpgroupRows : 1;
   const bool many_scales = attend.q_scale >= 0 && attend.qk_group == QuantGroup::kThread;

@@ -1,5 +1,5 @@
 // What follows from a Config for the mma family of `attend`: block shape, shared-memory layout and
-// the depth of the load pipeline. The host's formula (compiler/target) is the same.
+// the depth of the load pipeline.
 #pragma once
 
 #include "attend/head_dims.cuh"
@@ -7,9 +7,19 @@
 #include "pipeline/gate.cuh"
 #include "pipeline/kv_element.cuh"
 #include "pipeline/split_kv.cuh"
+#include "shared/attend_block.cuh"
 #include "tile/smem_tile.cuh"
 
 namespace lacuna {
+
+template <class Config>
+__host__ __device__ constexpr MmaBlock mma_block() {
+  return {Config::kTileQ,       Config::kTileK,
+          Config::kStages,      Config::kHeadDim,
+          head_dim_v<Config>(), Config::kQkBits,
+          Config::kVBits,       Config::kGateScope == GateScope::kTile,
+          Config::kSkipsVLoad,  has_e4m3_rows<Config>()};
+}
 
 template <class Config>
 struct AttendShape {
@@ -44,36 +54,30 @@ struct AttendShape {
 
   /// Keys run kStages tiles ahead; values trail them by two, or wait for the gate's decision.
   static constexpr int kValueAhead = Config::kSkipsVLoad ? 0 : Config::kStages - 2;
-  static constexpr int kValueSlots = kValueAhead + 2;
+  static constexpr int kValueSlots = mma_block<Config>().value_slots();
   /// Copy groups that may still be under way when a tile's barrier is reached.
   static constexpr int kPendingGroups =
       Config::kSkipsVLoad ? smaller(Config::kStages - 2, 1) : Config::kStages - 2;
 
-  /// The output is staged where the queries were; either may be larger.
-  static constexpr int kKeysOffset = larger(OutputTile::kBytes, QueryTile::kBytes);
-  /// Tiles that products read. Of e4m3 rows those are made from codes when they are due: while one
-  /// is read the next one is made.
-  static constexpr int kKeyTiles = kHasE4m3Rows ? 2 : Config::kStages;
-  static constexpr int kValueTiles = kHasE4m3Rows ? 2 : kValueSlots;
-  static constexpr int kValuesOffset = kKeysOffset + kKeyTiles * KeyTile::kBytes;
-  /// Where copies land.
+  /// Tiles that products read.
+  static constexpr int kKeyTiles = mma_block<Config>().key_tiles();
+  static constexpr int kValueTiles = mma_block<Config>().value_tiles();
+  static constexpr int kKeysOffset = mma_block<Config>().keys_offset();
+  static constexpr int kValuesOffset = mma_block<Config>().values_offset();
+  /// Where copies land: of e4m3 rows codes, behind the tiles that are made of them.
   static constexpr int kLandedKeyBytes = kHasE4m3Rows ? KeyTile::kBytes / 2 : KeyTile::kBytes;
   static constexpr int kLandedValueBytes = kHasE4m3Rows ? ValueTile::kBytes / 2 : ValueTile::kBytes;
-  static constexpr int kTilesEnd = kValuesOffset + kValueTiles * ValueTile::kBytes;
-  static constexpr int kLandedKeysOffset = kHasE4m3Rows ? kTilesEnd : kKeysOffset;
+  static constexpr int kLandedKeysOffset =
+      kHasE4m3Rows ? mma_block<Config>().tiles_end() : kKeysOffset;
   static constexpr int kLandedValuesOffset =
-      kHasE4m3Rows ? kTilesEnd + Config::kStages * kLandedKeyBytes : kValuesOffset;
-  static constexpr int kVoteOffset =
-      kHasE4m3Rows ? kLandedValuesOffset + kValueSlots * kLandedValueBytes : kTilesEnd;
-  /// Dynamic shared memory of one block:
-  ///   head_dim * (2 * tile_q + tile_k * (stages * qk_bits / 8
-  ///                                      + (skips_v_load ? 2 : stages) * v_bits / 8))
-  ///   + (gate scope tile ? 16 * warps : 0)
-  /// where each operand has its own width: tile_q that of the wider of queries and output. Codes of
-  /// e4m3 rows have one byte where the formula has two, and two tiles of each operand come besides.
-  static constexpr int kSmemBytes =
-      kVoteOffset + (kVotesByTile ? GateVote<Config::kWarps>::kBytes : 0);
+      kHasE4m3Rows ? kLandedKeysOffset + Config::kStages * kLandedKeyBytes : kValuesOffset;
+  static constexpr int kVoteOffset = mma_block<Config>().votes_offset();
+  static constexpr int kSmemBytes = mma_block<Config>().smem_bytes();
 
+  static_assert(KeyTile::kBytes == mma_block<Config>().key_bytes() &&
+                ValueTile::kBytes == mma_block<Config>().value_bytes());
+  static_assert(!kVotesByTile ||
+                GateVote<Config::kWarps>::kBytes == mma_block<Config>().vote_bytes());
   static_assert(Config::kTileQ == kWarpRows * Config::kWarps, "a warp owns 16 query rows");
   static_assert(Config::kTileK % 16 == 0, "the product with V takes 16 keys a step");
   static_assert(Config::kHeadDim * Config::kQkBits % 256 == 0 && kHeadDimV % 16 == 0,
@@ -82,7 +86,7 @@ struct AttendShape {
   static_assert(!Config::kSkipsVLoad || (kVotesByTile && Config::kSkipsPv),
                 "loads belong to the whole block, and PV needs them");
   static_assert(!Config::kSkipsExp || Config::kSkipsPv, "without weights there is no product");
-  static_assert(Config::kSmemBytes == kSmemBytes, "the host's formula is another");
+  static_assert(Config::kSmemBytes == kSmemBytes, "the host plans the same block");
 
   static_assert(!kHasE4m3Rows || !(kHasInt8Keys || kHasE4m3Values || Config::kGathers),
                 "rows of e4m3 become rows of 16 bits, one after the other");

@@ -25,15 +25,12 @@ __device__ __forceinline__ void clear_unused_rows(const Args& args, const WgmmaS
   fence_proxy_async();
 }
 
-/// Registers of a thread of each role. A producer that asks a mask of no ranges needs those of a
-/// busy one, as where it gathers.
+/// Registers of a thread of each role.
 template <class Config, class Hooks>
-struct RoleRegisters {
-  using Shape = WgmmaShape<Config>;
-  static constexpr bool kAsks = Config::kWarpgroups == 2 && !kHasCheapMask<Config, Hooks>;
-  static constexpr int kProducer = kAsks ? 40 : Shape::kProducerRegisters;
-  static constexpr int kConsumer = kAsks ? 232 : Shape::kConsumerRegisters;
-};
+__host__ __device__ constexpr WgmmaRegisters role_registers() {
+  const bool asks_mask = Config::kWarpgroups == 2 && !kHasCheapMask<Config, Hooks>;
+  return wgmma_registers(Config::kWarpgroups, WgmmaShape<Config>::kHasBusyProducer || asks_mask);
+}
 
 /// The body of a generated entry: Args is a struct with members `maps`, an AttendMaps, and
 /// `attend`, an AttendArgs; Hooks are the printed expressions (templates/README.md), which the
@@ -60,10 +57,10 @@ __device__ __forceinline__ void attend_wgmma(const Args& args) {
   if constexpr (packs_heads<Config>()) clear_unused_rows(args, smem);
   __syncthreads();
   if (warp >= Shape::kConsumerWarps) {
-    shrink_registers<RoleRegisters<Config, Hooks>::kProducer>();
+    shrink_registers<role_registers<Config, Hooks>().producer>();
     if (warp < Shape::kConsumerWarps + Producer::kWarps) Producer(args, smem).run();
   } else {
-    grow_registers<RoleRegisters<Config, Hooks>::kConsumer>();
+    grow_registers<role_registers<Config, Hooks>().consumer>();
     Consumer(args, smem, warp / 4).run();
   }
 }

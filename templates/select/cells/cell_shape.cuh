@@ -12,6 +12,7 @@
 #include "base/kinds.cuh"
 #include "select/keep/decide_row.cuh"
 #include "select/tokens/token_shape.cuh"
+#include "shared/estimate_block.cuh"
 #include "tile/smem_tile.cuh"
 
 namespace lacuna {
@@ -28,7 +29,7 @@ struct CellShape : RowTokens<1> {
   static constexpr int kWorkTiles = Config::kTileQ / kCell;
   static constexpr int kQueryTiles = kRows / kWorkTiles;
 
-  static constexpr int kMostColumns = 128;
+  static constexpr int kMostColumns = kCellColumns;
   static constexpr int kTileColumns = Config::kTileK / kCellK;
   static constexpr int kColumns = kMostColumns / kTileColumns * kTileColumns;  ///< of a chunk
   static constexpr int kSplits = kTileColumns <= kMostColumns / 2 ? 2 : 1;
@@ -37,7 +38,7 @@ struct CellShape : RowTokens<1> {
   static constexpr int kSets = kRows / 16 / (kWarps / kSplits);  ///< of 16 rows, of a warp
 
   /// Elements of the head dimension in a stage.
-  static constexpr int kDepth = common_divisor(Config::kHeadDim, 64);
+  static constexpr int kDepth = common_divisor(Config::kHeadDim, kCellDepth);
   static constexpr int kSlices = Config::kHeadDim / kDepth;
   static constexpr int kParts = kProducts * kSlices;  ///< stages of a chunk
 
@@ -48,7 +49,7 @@ struct CellShape : RowTokens<1> {
 
   /// Means are few enough elements to hold those of the queries; other queries come with the keys.
   static constexpr bool kHoldsQueries = Config::kCellsAreMeans;
-  static constexpr int kStages = 3;
+  static constexpr int kStages = kCellStages;
   static constexpr int kQueryBytes = kRows * kDepth * 2;               ///< of a slice
   static constexpr int kKeysOffset = kHoldsQueries ? 0 : kQueryBytes;  ///< in a stage
   static constexpr int kStageBytes = kKeysOffset + kMostColumns * kDepth * 2;

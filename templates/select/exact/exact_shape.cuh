@@ -29,6 +29,7 @@
 #include "loader/token_rows.cuh"
 #include "pipeline/ring_position.cuh"
 #include "select/keep/keep_row.cuh"
+#include "shared/estimate_block.cuh"
 #include "tile/panel_tile.cuh"
 
 namespace lacuna {
@@ -43,10 +44,10 @@ struct ExactShape {
   /// Of 96 at the start, the most of five warpgroups: no more can be dealt out than there were.
   static constexpr int kConsumerRegisters = 112, kProducerRegisters = 32;
   static_assert(kWarpgroups * kConsumerRegisters + kProducerRegisters <= 96 * (kWarpgroups + 1));
-  static constexpr int kRows = 256;  ///< queries
-  static constexpr int kStages = 4;
-  static constexpr int kStepKeys = 128;
-  static constexpr int kColumns = 128;  ///< of a product
+  static constexpr int kRows = kTokenPairRows;  ///< queries
+  static constexpr int kStages = kExactStages;
+  static constexpr int kStepKeys = kExactStepKeys;
+  static constexpr int kColumns = kExactColumns;  ///< of a product
   static constexpr int kBlocks = kColumns / 8;
   using Products = float[kBlocks][4];
 
@@ -66,6 +67,7 @@ struct ExactShape {
 
   static constexpr int kQueryOffset = kStages * KeyPanels::kBytes;
   static constexpr int kControlOffset = kQueryOffset + QueryPanels::kBytes;
+  static_assert(kControlOffset == exact_tile_bytes(Config::kHeadDim));
   static_assert(kControlOffset + static_cast<int>(sizeof(Control)) <= Config::kSmemBytes);
 };
 

@@ -35,6 +35,7 @@
 #include "base/kinds.cuh"
 #include "pipeline/ring_position.cuh"
 #include "select/keep/keep_row.cuh"
+#include "shared/estimate_block.cuh"
 #include "tile/byte_panel.cuh"
 #include "tile/smem_tile.cuh"
 
@@ -50,9 +51,9 @@ struct TokenPairShape {
   static constexpr int kConsumerRegisters = 112, kProducerRegisters = 32;
   static_assert(kWarpgroups * kConsumerRegisters + kProducerRegisters <= 96 * (kWarpgroups + 1));
   static constexpr int kRows = kWarpgroups * kWarpgroupRows;
-  static constexpr int kStages = 4;
+  static constexpr int kStages = kTokenPairStages;
   /// A product is of half a step.
-  static constexpr int kStepKeys = 256, kHalves = 2, kHalfKeys = kStepKeys / kHalves;
+  static constexpr int kStepKeys = kTokenPairStepKeys, kHalves = 2, kHalfKeys = kStepKeys / kHalves;
   static constexpr int kBlocks = kHalfKeys / 8;  ///< accumulators of 8 keys
 
   /// Keys of which a lane holds those of one scale.
@@ -115,6 +116,8 @@ struct TokenPairShape {
   using QueryTile = ByteTile<kRows, Config::kHeadDim>;
   static constexpr int kQueryOffset = kStages * KeyPanel::kBytes;
   static constexpr int kControlOffset = kQueryOffset + QueryPanel::kBytes;
+  static_assert(kRows == kTokenPairRows &&
+                kControlOffset == token_pair_tile_bytes(Config::kHeadDim));
   static_assert(kControlOffset + static_cast<int>(sizeof(Control)) <= Config::kSmemBytes);
   static_assert(Config::kTileQ % kWarpgroupRows == 0 && kWarpgroups % kTileSets == 0);
   static_assert(Config::kTileK % kUnitKeys == 0 && kHalfKeys % Config::kTileK == 0);

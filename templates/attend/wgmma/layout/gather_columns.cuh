@@ -9,6 +9,7 @@
 #include "arch/copy/mbarrier.cuh"
 #include "arch/warpgroup.cuh"
 #include "pipeline/gathered_keys.cuh"
+#include "shared/attend_block.cuh"
 
 namespace lacuna {
 
@@ -30,7 +31,8 @@ struct ColumnRing<true> {
   /// Columns that a round of expansion looks at: 64 bits a lane.
   static constexpr int kRoundColumns = 64 * 32;
   /// A round may keep them all, beside those of steps that wait or are shown to consumers.
-  static constexpr int kSlots = 2 * kRoundColumns;
+  static constexpr int kSlots = kColumnRingSlots;
+  static_assert(kSlots == 2 * kRoundColumns);
   static constexpr int kSteps = 4;  ///< that wait; as many rows at most
 
   alignas(16) int columns[kSlots];
@@ -38,7 +40,6 @@ struct ColumnRing<true> {
   GatheredStep steps[kSteps];
   WorkTile rows[kSteps];
 };
-inline constexpr int kColumnRingBytes = 4 * ColumnRing<true>::kSlots;  ///< and a few more
 
 /// Which key of its head is in a slot of a tile. A tile of gathered ones is where it begins in the
 /// ring.

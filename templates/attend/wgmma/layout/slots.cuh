@@ -58,7 +58,7 @@ struct ByteSlot {
 /// that one behind the last token reads as zeros.
 template <int kTokens, int kBoxTokens, int kHeadDim>
 struct ColumnSlot {
-  static constexpr int kBlockTokens = 64;
+  static constexpr int kBlockTokens = kColumnPanelTokens;
   using Tile = BytePanel<kHeadDim, kBlockTokens>;  ///< of one block
   static constexpr int kBytes = kTokens / kBlockTokens * Tile::kBytes;
   static constexpr int kBoxes = kBoxTokens / kBlockTokens;

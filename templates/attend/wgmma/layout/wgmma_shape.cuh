@@ -1,5 +1,5 @@
 // What follows from a Config for the wgmma family of `attend`: roles, shared memory and the
-// barriers between the roles. The host's formula (compiler/target) is the same.
+// barriers between the roles. What the host plans with stands in shared/attend_block.cuh.
 //
 // One producer warpgroup, of which one warp works, and kWarpgroups consumer warpgroups of 64 query
 // rows each. A step takes kStepKeys keys: kStepTiles tiles of the mask's or the list's walk.
@@ -51,6 +51,7 @@
 #include "pipeline/ring_position.cuh"
 #include "pipeline/sequence_tile.cuh"
 #include "pipeline/tile_walk.cuh"
+#include "shared/attend_block.cuh"
 
 namespace lacuna {
 
@@ -70,6 +71,20 @@ struct alignas(8) StepMessage {
 
   __device__ __forceinline__ bool has(Flags flag) const { return (flags & flag) != 0; }
 };
+
+template <class Config>
+__host__ __device__ constexpr WgmmaBlock wgmma_block() {
+  return {kWarpgroupRows * Config::kWarpgroups,
+          Config::kQueryBuffers,
+          Config::kStages,
+          Config::kValueStages,
+          Config::kStepKeys,
+          Config::kHeadDim,
+          head_dim_v<Config>(),
+          Config::kQkBits,
+          Config::kVBits,
+          Config::kGathers};
+}
 
 template <class Config>
 struct WgmmaShape {
@@ -102,14 +117,7 @@ struct WgmmaShape {
   /// queries and of room between products, are better off in order.
   static constexpr bool kPingPong = Config::kWarpgroups > 2;
 
-  /// Registers of a thread: 65536 are shared out.
   static constexpr bool kHasBusyProducer = Config::kGathers || kOwnRows || packs_heads<Config>();
-  static constexpr int kProducerRegisters = kHasBusyProducer           ? 40
-                                            : Config::kWarpgroups == 2 ? 24
-                                                                       : 32;
-  static constexpr int kConsumerRegisters = kHasBusyProducer           ? 232
-                                            : Config::kWarpgroups == 2 ? 240
-                                                                       : 160;
 
   using QueryTile = PanelTile<kWarpgroupRows, Config::kHeadDim>;  ///< of one warpgroup
   using OutputTile = PanelTile<kWarpgroupRows, kHeadDimV>;        ///< in the place of its queries
@@ -149,10 +157,10 @@ struct WgmmaShape {
   static constexpr int kRowSlots = 8;
   static_assert(Config::kStages + 2 <= kRowSlots, "a row is read until its results are written");
 
-  static constexpr int kQueryBytes = Config::kWarpgroups * QueryTile::kBytes;
-  static constexpr int kKeysOffset = Config::kQueryBuffers * kQueryBytes;
-  static constexpr int kValuesOffset = kKeysOffset + Config::kStages * KeySlot::kBytes;
-  static constexpr int kControlOffset = kValuesOffset + Config::kValueStages * ValueSlot::kBytes;
+  static constexpr int kQueryBytes = wgmma_block<Config>().query_bytes();
+  static constexpr int kKeysOffset = wgmma_block<Config>().keys_offset();
+  static constexpr int kValuesOffset = wgmma_block<Config>().values_offset();
+  static constexpr int kControlOffset = wgmma_block<Config>().control_offset();
   /// Whether lanes copy rows into slots; else the copy engine.
   static constexpr bool kHasCopiedRows = Config::kGathers && kCopiesRows<Config::kKeepK>;
   /// Of a step's values then; boxes bring the others.
@@ -162,8 +170,7 @@ struct WgmmaShape {
   /// Arrivals that fill a slot: the loads; of keys also the message, unless that comes first.
   static constexpr int kKeyArrivals = (kHasCopiedRows ? 32 : 1) + (Config::kGathers ? 1 : 0);
   static constexpr int kValueArrivals = kHasCopiedRows ? 32 + 1 : 1;
-  static constexpr int kControlBytes = 1024 + (Config::kGathers ? kColumnRingBytes : 0);
-  static constexpr int kSmemBytes = kControlOffset + kControlBytes;
+  static constexpr int kSmemBytes = wgmma_block<Config>().smem_bytes();
 
   static_assert(Config::kTileQ * Config::kWorkTiles == kWarpgroupRows * Config::kWarpgroups,
                 "64 rows a warpgroup");
@@ -201,7 +208,10 @@ struct WgmmaShape {
   static_assert(!packs_heads<Config>() || !(kHasGate || kHas8Bits || Config::kUsesLists ||
                                             Config::kGathers || SplitKv<Config>::kIsSplit),
                 "what is decided for one head has work tiles of one head");
-  static_assert(Config::kSmemBytes == kSmemBytes, "the host's formula is another");
+  static_assert(Config::kSmemBytes == kSmemBytes, "the host plans the same block");
+  static_assert(kQueryBytes == Config::kWarpgroups * QueryTile::kBytes &&
+                kValuesOffset == kKeysOffset + Config::kStages * KeySlot::kBytes &&
+                kControlOffset == kValuesOffset + Config::kValueStages * ValueSlot::kBytes);
 };
 
 /// Barriers, messages and votes, behind the tiles.
@@ -231,7 +241,7 @@ template <class Config>
 struct WgmmaSmem {
   using Shape = WgmmaShape<Config>;
   using Control = WgmmaControl<Config>;
-  static_assert(sizeof(Control) <= Shape::kControlBytes);
+  static_assert(sizeof(Control) <= wgmma_block<Config>().control_bytes());
 
   unsigned char* dynamic;  ///< all of it; at a multiple of 1024, or the swizzles would be others
 

@@ -5,9 +5,6 @@
 
 namespace lacuna {
 
-inline constexpr int kWarpgroupThreads = 128;
-inline constexpr int kWarpgroupRows = 64;
-
 template <int kRegisters>
 inline void grow_registers() {}
 template <int kRegisters>

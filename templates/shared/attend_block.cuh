@@ -1,0 +1,96 @@
+// A block of `attend`, as the host plans it and the device lays it out: units, shared memory and
+// registers. Plain C++17, which compiler/ and the kernels both include; numbers stand here once.
+#pragma once
+
+namespace lacuna {
+
+inline constexpr int kWarpThreads = 32;
+inline constexpr int kWarpRows = 16;  ///< query rows of a warp: those of one mma
+inline constexpr int kWarpgroupThreads = 128;
+inline constexpr int kWarpgroupRows = 64;  ///< query rows of a warpgroup: those of one wgmma
+/// Elements of a panel: 128 bytes, the widest row that TMA swizzles.
+inline constexpr int kPanelElements = 64;
+/// Tokens of a panel of e4m3 columns.
+inline constexpr int kColumnPanelTokens = 64;
+
+/// Elements of a row in shared memory, where a row takes whole panels. The copy engine fills the
+/// rest of the last panel with zeros.
+constexpr int padded_dim(int head_dim) {
+  return (head_dim + kPanelElements - 1) / kPanelElements * kPanelElements;
+}
+
+/// Of the mma family, from Q, K and V behind one another: the query tile, in whose place O is
+/// staged, so that the wider of both counts; K tiles; V tiles; votes of a gate. Tiles are swizzled:
+/// nothing is padding.
+struct MmaBlock {
+  int tile_q, tile_k, stages;
+  int head_dim, head_dim_v;
+  int qk_bits, v_bits;
+  bool votes;             ///< a gate of scope tile: warps exchange their statistics
+  bool values_on_demand;  ///< the gate skips v_load: V is never loaded ahead
+  bool e4m3_rows;         ///< K and V are loaded as codes, of which 16-bit tiles are made
+
+  constexpr int warps() const { return tile_q / kWarpRows; }
+  constexpr int key_bytes() const { return tile_k * head_dim * qk_bits / 8; }  ///< of a tile
+  constexpr int value_bytes() const { return tile_k * head_dim_v * v_bits / 8; }
+  /// V trails K by two tiles, or waits for the gate's decision.
+  constexpr int value_slots() const { return values_on_demand ? 2 : stages; }
+  /// Tiles that products read. Of e4m3 rows one is made while another is read.
+  constexpr int key_tiles() const { return e4m3_rows ? 2 : stages; }
+  constexpr int value_tiles() const { return e4m3_rows ? 2 : value_slots(); }
+
+  constexpr int keys_offset() const {
+    const int queries = tile_q * head_dim * qk_bits / 8, output = tile_q * head_dim_v * 2;
+    return queries > output ? queries : output;
+  }
+  constexpr int values_offset() const { return keys_offset() + key_tiles() * key_bytes(); }
+  constexpr int tiles_end() const { return values_offset() + value_tiles() * value_bytes(); }
+  /// Codes of e4m3 have half the bytes of the tiles that are made of them.
+  constexpr int codes_bytes() const {
+    return e4m3_rows ? stages * key_bytes() / 2 + value_slots() * value_bytes() / 2 : 0;
+  }
+  constexpr int votes_offset() const { return tiles_end() + codes_bytes(); }
+  /// Of statistics of two tiles, 16 bytes a warp.
+  constexpr int vote_bytes() const { return votes ? 16 * warps() : 0; }
+  constexpr int smem_bytes() const { return votes_offset() + vote_bytes(); }
+};
+
+/// Columns between those that are expanded and those that are multiplied.
+inline constexpr int kColumnRingSlots = 4096;
+
+/// Of the wgmma family: queries, in whose place O is staged; K; V; barriers, messages and votes.
+struct WgmmaBlock {
+  int rows;  ///< queries of all warpgroups
+  int query_buffers, stages, value_stages, step_keys;
+  int head_dim, head_dim_v;
+  int qk_bits, v_bits;
+  bool gathers;  ///< columns, by a producer that itself copies
+
+  constexpr int query_bytes() const { return rows * padded_dim(head_dim) * 2; }  ///< of a buffer
+  constexpr int keys_offset() const { return query_buffers * query_bytes(); }
+  constexpr int values_offset() const {
+    return keys_offset() + stages * step_keys * padded_dim(head_dim) * qk_bits / 8;
+  }
+  constexpr int control_offset() const {
+    return values_offset() + value_stages * step_keys * padded_dim(head_dim_v) * v_bits / 8;
+  }
+  constexpr int control_bytes() const { return 1024 + (gathers ? 4 * kColumnRingSlots : 0); }
+  constexpr int smem_bytes() const { return control_offset() + control_bytes(); }
+};
+
+/// Registers of a thread of the wgmma family, as setmaxnreg deals them out, in steps of 8: a
+/// multiprocessor has 65536.
+struct WgmmaRegisters {
+  int consumer, producer;
+};
+/// `busy`: the producer of two consumer warpgroups has more to do than to walk and to load: it
+/// gathers, serves two lists or sequences, or asks a mask of no ranges.
+constexpr WgmmaRegisters wgmma_registers(int warpgroups, bool busy) {
+  if (busy) return {232, 40};
+  return warpgroups <= 2 ? WgmmaRegisters{240, 24} : WgmmaRegisters{160, 32};
+}
+
+/// Places of the votes on single tiles of a gate: warps that do not wait are ahead by fewer.
+inline constexpr int kTileVoteSlots = 8;
+
+}  // namespace lacuna

@@ -1,0 +1,24 @@
+// Blocks of the estimate kernels, as the host plans them and the device lays them out. Plain C++17,
+// which compiler/ and the kernels both include.
+#pragma once
+
+namespace lacuna {
+
+/// select/cells: stages of rows and of columns, some elements of each.
+inline constexpr int kCellRows = 128, kCellColumns = 128;
+inline constexpr int kCellStages = 3, kCellDepth = 64;
+
+/// select/token_pairs: 256 queries by steps of 256 keys of integers.
+inline constexpr int kTokenPairRows = 256, kTokenPairStages = 4, kTokenPairStepKeys = 256;
+constexpr int token_pair_tile_bytes(int head_dim) {
+  return (kTokenPairStages * kTokenPairStepKeys + kTokenPairRows) * head_dim;
+}
+
+/// select/exact: as many queries by steps of 128 keys of 16 bits.
+inline constexpr int kExactStages = 4, kExactStepKeys = 128;
+inline constexpr int kExactColumns = 128;  ///< queries of a product
+constexpr int exact_tile_bytes(int head_dim) {
+  return (kExactStages * kExactStepKeys + kTokenPairRows) * head_dim * 2;
+}
+
+}  // namespace lacuna
