@@ -6,7 +6,7 @@
 #include "compiler/ir/names.hpp"
 #include "compiler/ir/over_means.hpp"
 #include "compiler/ir/shift_positions.hpp"
-#include "compiler/passes/check_head_dim.hpp"
+#include "compiler/passes/check_request.hpp"
 #include "compiler/passes/choose_loader.hpp"
 #include "compiler/passes/eliminate_dead_ops.hpp"
 #include "compiler/passes/pass.hpp"
@@ -15,60 +15,10 @@
 namespace lacuna {
 namespace {
 
-template <class T, class ToText>
-std::string list_of(const std::vector<T>& values, ToText to_text) {
-  std::string text;
-  for (const T& value : values) text += (text.empty() ? "" : ", ") + std::string(to_text(value));
-  return text;
-}
-
-/// The caller's value must be one that the spec admits.
-template <class T, class ToText>
-void check_admitted(const SpecDocument& document, std::string_view pointer, const char* field,
-                    const Choice<T>& admitted, T value, ToText to_text, Diagnostics& diagnostics) {
-  if (admitted.admits(value)) return;
-  const std::string legal = list_of(admitted.values, to_text);
-  Diagnostic& d =
-      diagnostics.add(at_field(document, pointer, Code::kUnsupported, Severity::kError,
-                               std::string(field) + ": the spec admits " + legal +
-                                   ", the caller asks for " + std::string(to_text(value))));
-  d.helps.push_back("compile for " + legal + ", or extend the spec's list");
-}
-
 /// Tokens of the tiles that an estimate's integers are grouped by: those of the predictor, but at
 /// least the rows and keys of one step of an mma.
 int group_tile(int tile, int least) { return std::max(tile, least); }
 constexpr int kKeysOfStep = 32;
-
-/// Elements of a row of v and o.
-int head_dim_v(const VariantSpec& spec, const BuildOptions& options) {
-  if (options.head_dim_v > 0) return options.head_dim_v;
-  const std::vector<int>& written = spec.attention.head_dim_v.values;
-  return written.empty() ? options.head_dim : written.front();
-}
-
-/// What branches do not go with.
-void check_branches(const SpecDocument& document, const BuildOptions& options,
-                    Diagnostics& diagnostics) {
-  const VariantSpec& spec = document.spec;
-  if (spec.branch.count == 0 && spec.branches.empty()) return;
-  const char* pointer = spec.branches.empty() ? "/branch" : "/branches";
-  const auto refuse = [&](const std::string& message, std::string why, std::string help) {
-    Diagnostic& d = diagnostics.add(
-        at_field(document, pointer, Code::kUnsupported, Severity::kError, "branches: " + message));
-    d.notes.push_back(std::move(why));
-    d.helps.push_back(std::move(help));
-  };
-  if (!spec.branches.empty())
-    refuse("expected a spec of one attend here", "each branch has tiles and a plan of its own",
-           "write the branch in question as a spec");
-  if (options.batch != BatchLayout::kUniform)
-    refuse("expected a batch of one length, got " + std::string(name_of(options.batch)),
-           "sequences are not merged over several attends", "launch each sequence by itself");
-  if (options.positions)
-    refuse("do not go with a group of ranks", "a rank would merge the results of each branch",
-           "compute it on one device");
-}
 
 /// Appends ops in the order of the path. Everything that a spec might need is defined; what its
 /// formulas do not read goes at the end.
@@ -392,20 +342,9 @@ class ProgramBuilder {
 
 Program build_program(const SpecDocument& document, const BuildOptions& options,
                       Diagnostics& diagnostics) {
-  const VariantSpec& spec = document.spec;
-  check_admitted(
-      document, "/attention/head_dim", "head_dim", spec.attention.head_dim, options.head_dim,
-      [](int d) { return std::to_string(d); }, diagnostics);
-  check_admitted(
-      document, "/attention/head_dim_v", "head_dim_v", spec.attention.head_dim_v,
-      head_dim_v(spec, options), [](int d) { return std::to_string(d); }, diagnostics);
-  check_admitted(
-      document, "/attention/dtype", "dtype", spec.attention.dtype, options.dtype,
-      [](DType t) { return name_of(t); }, diagnostics);
-  check_bands(document, options.head_dim, diagnostics);
-  check_branches(document, options, diagnostics);
+  check_request(document, options, diagnostics);
   const Loader loader = choose_loader(document, diagnostics);
-  Program program = ProgramBuilder(spec, options, loader).build();
+  Program program = ProgramBuilder(document.spec, options, loader).build();
   return options.positions ? shift_positions(std::move(program), diagnostics) : program;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/spec/read/field_errors.hpp"
 #include "compiler/spec/summary.hpp"
 #include "compiler/spec/table/bands.hpp"
 #include "compiler/spec/table/field_words.hpp"
@@ -21,7 +22,7 @@ std::vector<std::string> keys_of(std::string_view path) {
 class FieldChecker {
  public:
   FieldChecker(const SourceText& source, Diagnostics& diagnostics)
-      : source_(source), diagnostics_(diagnostics) {}
+      : source_(source), diagnostics_(diagnostics), errors_{source, diagnostics} {}
 
   void check(JsonNode& root) {
     object(root, "", "");
@@ -33,7 +34,7 @@ class FieldChecker {
   void object(JsonNode& node, const std::string& path, const std::string& label) {
     if (!node.is(Kind::kObject)) {
       const std::string who = label.empty() ? "a spec" : label;
-      wrong_type(node, who, "an object");
+      errors_.wrong_type(node, who, "an object");
       return;
     }
     if (path == "params" && has_too_many(node)) {
@@ -45,11 +46,11 @@ class FieldChecker {
       const std::string child_label = (label.empty() ? "" : label + ".") + child.key;
       const SpecField* field = find_meant_field(path, child.key);
       if (child.key == kCommentKey) {
-        if (!child.is(Kind::kString)) wrong_type(child, child_label, "a string");
+        if (!child.is(Kind::kString)) errors_.wrong_type(child, child_label, "a string");
       } else if (path == "params") {
         parameter(child, child_label);
       } else if (field == nullptr) {
-        unknown_key(child, keys_of(path), label);
+        errors_.unknown_key(child, keys_of(path), label);
       } else if (field->most_steps > 1 && child.is(Kind::kArray)) {
         steps(child, *field, child_label);
       } else if (field->kind == SpecFieldKind::kObject || field->kind == SpecFieldKind::kParams) {
@@ -59,7 +60,8 @@ class FieldChecker {
       }
     }
     for (const SpecField* field : members_of(path))
-      if (field->required && node.find(key_of(*field)) == nullptr) missing(node, *field, label);
+      if (field->required && node.find(key_of(*field)) == nullptr)
+        errors_.missing(node, *field, label);
   }
 
   /// Several objects in the place of one, or branches.
@@ -67,11 +69,11 @@ class FieldChecker {
     const bool has_branches = field.kind == SpecFieldKind::kBranches;
     const std::size_t count = node.children.size(), least = has_branches ? 2 : 1;
     if (count < least || count > field.most_steps) {
-      Diagnostic& d =
-          report(Code::kOutOfRange, node,
-                 label + ": expected " + std::to_string(least) + " to " +
-                     std::to_string(field.most_steps) + (has_branches ? " branches" : " steps") +
-                     ", got " + std::to_string(count));
+      Diagnostic& d = errors_.report(Code::kOutOfRange, node,
+                                     label + ": expected " + std::to_string(least) + " to " +
+                                         std::to_string(field.most_steps) +
+                                         (has_branches ? " branches" : " steps") + ", got " +
+                                         std::to_string(count));
       d.notes.emplace_back(field.why);
       return;
     }
@@ -82,56 +84,6 @@ class FieldChecker {
     }
   }
 
-  Diagnostic& report(Code code, JsonNode& node, std::string message) {
-    node.usable = false;
-    return diagnostics_.add(
-        {.code = code, .message = std::move(message), .pointer = node.pointer, .span = node.span});
-  }
-
-  void wrong_type(JsonNode& node, const std::string& label, const std::string& expected) {
-    report(Code::kWrongType, node,
-           label + ": expected " + expected + ", got " + quoted_value(source_, node));
-  }
-
-  /// A value of the right type outside its range.
-  Diagnostic& illegal(JsonNode& node, const SpecField& field, const std::string& label,
-                      const std::string& rule) {
-    Diagnostic& d =
-        report(Code::kOutOfRange, node, label + " = " + quoted_value(source_, node) + " " + rule);
-    if (!field.why.empty()) d.notes.emplace_back(field.why);
-    return d;
-  }
-
-  void missing(const JsonNode& object, const SpecField& field, const std::string& label) {
-    const bool root = object.key_span.line == 0;
-    Span span = root ? object.span : object.key_span;
-    if (root) span.length = 1;
-    diagnostics_.add({.code = Code::kMissingField,
-                      .message = (root ? "" : label + ": ") + "required field \"" +
-                                 std::string(key_of(field)) + "\" is missing",
-                      .pointer = object.pointer,
-                      .span = span,
-                      .notes = {std::string(field.doc)}});
-  }
-
-  void unknown_key(JsonNode& node, const std::vector<std::string>& keys, const std::string& label) {
-    Diagnostic& d =
-        report(Code::kUnknownKey, node,
-               "unknown key \"" + node.key + "\"" + (label.empty() ? "" : " in " + label));
-    d.span = node.key_span;
-    std::string all;
-    for (const std::string& key : keys) all += (all.empty() ? "" : ", ") + key;
-    const std::string nearest = nearest_word(node.key, keys);
-    if (!nearest.empty()) d.helps.push_back("did you mean \"" + nearest + "\"?");
-    for (const SpecField& field : spec_fields()) {
-      if (!field.was.empty() && field.was == node.key)
-        d.helps.push_back(node.key + " is called " + std::string(field.path) + " now");
-      if (key_of(field) == node.key)
-        d.helps.push_back("there is a field " + std::string(field.path));
-    }
-    if (d.helps.empty()) d.helps.push_back("legal keys: " + all);
-  }
-
   /// More parameters than a launch can pass; nothing is read then that could refer to them.
   bool has_too_many(JsonNode& params) {
     std::size_t count = 0;
@@ -139,9 +91,9 @@ class FieldChecker {
     for (JsonNode& child : params.children)
       if (child.key != kCommentKey && ++count == kMaxParams + 1) first_beyond = &child;
     if (first_beyond == nullptr) return false;
-    Diagnostic& d = report(Code::kOutOfRange, *first_beyond,
-                           "params: expected at most " + std::to_string(kMaxParams) +
-                               " parameters, got " + std::to_string(count));
+    Diagnostic& d = errors_.report(Code::kOutOfRange, *first_beyond,
+                                   "params: expected at most " + std::to_string(kMaxParams) +
+                                       " parameters, got " + std::to_string(count));
     d.span = first_beyond->key_span;
     d.notes.emplace_back("every launch passes all of them in one block of arguments");
     return true;
@@ -149,8 +101,8 @@ class FieldChecker {
 
   void parameter(JsonNode& node, const std::string& label) {
     if (!is_param_name(node.key)) {
-      Diagnostic& d =
-          report(Code::kOutOfRange, node, "params: \"" + node.key + "\" is not a parameter name");
+      Diagnostic& d = errors_.report(Code::kOutOfRange, node,
+                                     "params: \"" + node.key + "\" is not a parameter name");
       d.span = node.key_span;
       d.notes.emplace_back(find_field("", "params")->why);
     }
@@ -169,7 +121,7 @@ class FieldChecker {
   /// Different legal values, at least one.
   void list(JsonNode& node, const SpecField& field, const std::string& label) {
     if (node.children.empty()) {
-      Diagnostic& d = report(Code::kOutOfRange, node, label + " is an empty list");
+      Diagnostic& d = errors_.report(Code::kOutOfRange, node, label + " is an empty list");
       if (field.plural == Plural::kOrListOrAuto)
         d.helps.emplace_back("leave it out or write \"auto\" to let the compiler decide");
       else
@@ -184,8 +136,8 @@ class FieldChecker {
       for (std::size_t j = 0; j < i && child.usable; ++j) {
         const JsonNode& other = node.children[j];
         if (other.usable && other.string == child.string && other.number == child.number)
-          report(Code::kOutOfRange, child,
-                 label + " lists " + quoted_value(source_, child) + " twice");
+          errors_.report(Code::kOutOfRange, child,
+                         label + " lists " + quoted_value(source_, child) + " twice");
       }
       node.usable = node.usable && child.usable;
     }
@@ -198,7 +150,7 @@ class FieldChecker {
       case SpecFieldKind::kAsRoot:
         break;  // seen by object()
       case SpecFieldKind::kBranches:
-        wrong_type(node, label, expectation(field));  // lists are seen by steps()
+        errors_.wrong_type(node, label, expectation(field));  // lists are seen by steps()
         break;
       case SpecFieldKind::kText:
       case SpecFieldKind::kExpression:
@@ -209,12 +161,12 @@ class FieldChecker {
         break;
       case SpecFieldKind::kName:
         if (typed(node, field, label, node.is(Kind::kString)) && !is_spec_name(node.string))
-          illegal(node, field, label, "is not a name");
+          errors_.illegal(node, field, label, "is not a name");
         break;
       case SpecFieldKind::kShape: {
         std::vector<ParamDim> shape;
         if (typed(node, field, label, node.is(Kind::kString)) && !parse_shape(node.string, shape))
-          illegal(node, field, label, "is not a shape");
+          errors_.illegal(node, field, label, "is not a shape");
         break;
       }
       case SpecFieldKind::kInteger:
@@ -238,7 +190,7 @@ class FieldChecker {
         break;
       case SpecFieldKind::kBands:
         if (typed(node, field, label, node.is(Kind::kString)) && !band_steps(node.string))
-          illegal(node, field, label, "is no list of bands")
+          errors_.illegal(node, field, label, "is no list of bands")
               .helps.emplace_back("such as \"0:32\" or \"0:32,64:96\"");
         break;
       case SpecFieldKind::kTokenOrder:
@@ -248,7 +200,7 @@ class FieldChecker {
   }
 
   bool typed(JsonNode& node, const SpecField& field, const std::string& label, bool ok) {
-    if (!ok) wrong_type(node, label, expectation(field));
+    if (!ok) errors_.wrong_type(node, label, expectation(field));
     return ok;
   }
 
@@ -266,7 +218,7 @@ class FieldChecker {
     } else {
       rule = "is not a multiple of " + std::to_string(field.multiple);
     }
-    illegal(node, field, label, rule)
+    errors_.illegal(node, field, label, rule)
         .helps.push_back((nearest.size() > 1 ? "nearest legal values: " : "nearest legal value: ") +
                          joined_integers(nearest));
   }
@@ -275,7 +227,7 @@ class FieldChecker {
     const bool is_number = node.is(Kind::kInteger) || node.is(Kind::kNumber);
     if (!typed(node, field, label, is_number)) return;
     if (node.number >= field.minimum && node.number <= field.maximum) return;
-    illegal(node, field, label, "is out of range");
+    errors_.illegal(node, field, label, "is out of range");
   }
 
   void range(JsonNode& node, const SpecField& field, const std::string& label) {
@@ -302,9 +254,9 @@ class FieldChecker {
   void name_among(JsonNode& node, const SpecField& field, const std::string& label) {
     const std::vector<std::string> names(field.names.begin(), field.names.end());
     if (std::find(names.begin(), names.end(), node.string) != names.end()) return;
-    Diagnostic& d =
-        illegal(node, field, label,
-                (names.size() > 1 ? "is not one of " : "is not ") + joined_names(field.names));
+    Diagnostic& d = errors_.illegal(
+        node, field, label,
+        (names.size() > 1 ? "is not one of " : "is not ") + joined_names(field.names));
     const std::string nearest = nearest_word(node.string, names);
     if (!nearest.empty())
       d.helps.push_back("did you mean \"" + nearest + "\"?");
@@ -327,12 +279,12 @@ class FieldChecker {
                          [&](const SummaryInfo& each) { return each.name == name; });
     const std::vector<std::string> forms = summary_forms(field);
     if (row == known.end()) {
-      Diagnostic& d = illegal(node, field, label, "is not one of " + joined_names(forms));
+      Diagnostic& d = errors_.illegal(node, field, label, "is not one of " + joined_names(forms));
       const std::string nearest = nearest_word(node.string, forms);
       if (!nearest.empty()) d.helps.push_back("did you mean \"" + nearest + "\"?");
     } else {
       const std::string form = form_of(row->kind);
-      Diagnostic& d = illegal(node, field, label, "is not \"" + form + "\"");
+      Diagnostic& d = errors_.illegal(node, field, label, "is not \"" + form + "\"");
       if (row->first != 0)
         d.helps.push_back("legal values of n: " + std::string(row->counts));
       else
@@ -353,10 +305,10 @@ class FieldChecker {
     for (JsonNode& child : node.children) {
       const std::string child_label = label + "." + child.key;
       if (child.key == kCommentKey) {
-        if (!child.is(Kind::kString)) wrong_type(child, child_label, "a string");
+        if (!child.is(Kind::kString)) errors_.wrong_type(child, child_label, "a string");
       } else if (std::find(field.grids.begin(), field.grids.end(), child.key) ==
                  field.grids.end()) {
-        unknown_key(child, {field.grids.begin(), field.grids.end()}, label);
+        errors_.unknown_key(child, {field.grids.begin(), field.grids.end()}, label);
         ++grids;
       } else {
         sides(child, field, child_label);
@@ -366,23 +318,24 @@ class FieldChecker {
     }
     if (grids == 1) return;
     const std::string got = grids == 0 ? "none" : std::to_string(grids);
-    report(Code::kOutOfRange, node,
-           label + ": expected exactly one of " + joined_names(field.grids) + ", got " + got);
+    errors_.report(
+        Code::kOutOfRange, node,
+        label + ": expected exactly one of " + joined_names(field.grids) + ", got " + got);
   }
 
   /// [T, H, W]
   void sides(JsonNode& node, const SpecField& field, const std::string& label) {
     if (!node.is(Kind::kArray) || node.children.size() != 3) {
-      wrong_type(node, label, "a list of three integers, [T, H, W]");
+      errors_.wrong_type(node, label, "a list of three integers, [T, H, W]");
       return;
     }
     for (std::size_t i = 0; i < 3; ++i) {
       JsonNode& side = node.children[i];
       const std::string side_label = label + "[" + std::to_string(i) + "]";
       if (!side.is(Kind::kInteger)) {
-        wrong_type(side, side_label, "an integer");
+        errors_.wrong_type(side, side_label, "an integer");
       } else if (side.number < 1 || side.number > kLongestSide) {
-        illegal(side, field, side_label, "is not in 1.." + std::to_string(kLongestSide));
+        errors_.illegal(side, field, side_label, "is not in 1.." + std::to_string(kLongestSide));
       }
       node.usable = node.usable && side.usable;
     }
@@ -390,6 +343,7 @@ class FieldChecker {
 
   const SourceText& source_;
   Diagnostics& diagnostics_;
+  FieldErrors errors_;
   bool has_excess_ = false;
 };
 

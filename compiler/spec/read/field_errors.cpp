@@ -1,0 +1,58 @@
+#include "compiler/spec/read/field_errors.hpp"
+
+#include "compiler/spec/table/field_words.hpp"
+
+namespace lacuna {
+
+Diagnostic& FieldErrors::report(Code code, JsonNode& node, std::string message) {
+  node.usable = false;
+  return diagnostics.add(
+      {.code = code, .message = std::move(message), .pointer = node.pointer, .span = node.span});
+}
+
+void FieldErrors::wrong_type(JsonNode& node, const std::string& label,
+                             const std::string& expected) {
+  report(Code::kWrongType, node,
+         label + ": expected " + expected + ", got " + quoted_value(source, node));
+}
+
+Diagnostic& FieldErrors::illegal(JsonNode& node, const SpecField& field, const std::string& label,
+                                 const std::string& rule) {
+  Diagnostic& d =
+      report(Code::kOutOfRange, node, label + " = " + quoted_value(source, node) + " " + rule);
+  if (!field.why.empty()) d.notes.emplace_back(field.why);
+  return d;
+}
+
+void FieldErrors::missing(const JsonNode& object, const SpecField& field,
+                          const std::string& label) {
+  const bool root = object.key_span.line == 0;
+  Span span = root ? object.span : object.key_span;
+  if (root) span.length = 1;
+  diagnostics.add({.code = Code::kMissingField,
+                   .message = (root ? "" : label + ": ") + "required field \"" +
+                              std::string(key_of(field)) + "\" is missing",
+                   .pointer = object.pointer,
+                   .span = span,
+                   .notes = {std::string(field.doc)}});
+}
+
+void FieldErrors::unknown_key(JsonNode& node, const std::vector<std::string>& keys,
+                              const std::string& label) {
+  Diagnostic& d =
+      report(Code::kUnknownKey, node,
+             "unknown key \"" + node.key + "\"" + (label.empty() ? "" : " in " + label));
+  d.span = node.key_span;
+  std::string all;
+  for (const std::string& key : keys) all += (all.empty() ? "" : ", ") + key;
+  const std::string nearest = nearest_word(node.key, keys);
+  if (!nearest.empty()) d.helps.push_back("did you mean \"" + nearest + "\"?");
+  for (const SpecField& field : spec_fields()) {
+    if (!field.was.empty() && field.was == node.key)
+      d.helps.push_back(node.key + " is called " + std::string(field.path) + " now");
+    if (key_of(field) == node.key) d.helps.push_back("there is a field " + std::string(field.path));
+  }
+  if (d.helps.empty()) d.helps.push_back("legal keys: " + all);
+}
+
+}  // namespace lacuna
