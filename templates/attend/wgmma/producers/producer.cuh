@@ -82,17 +82,16 @@ class WgmmaProducer {
   __device__ __forceinline__ void produce_item(const Row& row, int item) {
     begin_row(row, item);
     Walk walk = begin_walk(row, item);
-    Message step = take_step(row, walk);
-    loads_.next_page = page_of(row, step);
-    bool is_first = true;
-    do {
-      const Message next = take_step(row, walk);
+    Message first = take_step(row, walk);
+    loads_.next_page = page_of(row, first);
+    const auto load = [&](const Message& step, const Message& next, bool is_first, bool is_last) {
       loads_.page = loads_.next_page;
       loads_.next_page = page_of(row, next);
-      load_step_of_row(step, is_first, !next.tiles[0].exists());
-      is_first = false;
-      step = next;
-    } while (step.tiles[0].exists());
+      load_step_of_row(step, is_first, is_last);
+    };
+    const auto exists = [](const Message& step) { return step.tiles[0].exists(); };
+    for_each_step(
+        first, [&] { return take_step(row, walk); }, exists, load);
   }
 
   __device__ __forceinline__ int work_indices() const {

@@ -35,6 +35,22 @@ __device__ __forceinline__ void load_query_tiles(const Args& args, const WgmmaSm
   at.advance();
 }
 
+/// load(step, next, is_first, is_last) for each step of a row, from its first on, which may have no
+/// tile: when one is loaded the next is known. take(): the next; exists(step): false behind the
+/// last.
+template <class Step, class Take, class Exists, class Load>
+__device__ __forceinline__ void for_each_step(Step& step, const Take& take, const Exists& exists,
+                                              const Load& load) {
+  bool is_first = true, is_last;
+  do {
+    const Step next = take();
+    is_last = !exists(next);
+    load(step, next, is_first, is_last);
+    is_first = false;
+    step = next;
+  } while (!is_last);
+}
+
 /// Of the tiles of a step, a bit each.
 template <class Config>
 inline constexpr u32 kAllTiles = (1u << WgmmaShape<Config>::kStepTiles) - 1;

@@ -22,14 +22,9 @@ class TwoListProducer {
 
   /// By one whole warp.
   __device__ __forceinline__ void run() {
-    RowCounter counter(loads_.args.schedule.next_row);
-    int work_index = block_index();
-    while (work_index < scheduled_work_tiles<Config>(loads_.args.attend)) {
-      counter.ask();
-      produce_rows(scheduled_row<Config>(loads_.args.attend, loads_.args.schedule, work_index),
-                   share_of_item<Config>(work_index));
-      work_index = counter.take();
-    }
+    for_each_work_tile<Config>(loads_.args, [this](const WorkTile& first, int work_index) {
+      produce_rows(first, share_of_item<Config>(work_index));
+    });
     loads_.load_values();
     loads_.announce_end();
   }
@@ -40,18 +35,15 @@ class TwoListProducer {
     loads_.note_kv_head(first);
     loads_.row = {first.q0, first.h, first.b, 0};
     SharedWalk<Config> walk(loads_.args, first, share);
-    SharedTile step = walk.take_step();
-    bool is_first = true, is_last;
-    do {
-      const SharedTile next = walk.take_step();
-      is_last = !any_exists(next);
-      load_keys(first, share, step, is_first, is_last);
+    const auto load = [&](const SharedTile& now, const SharedTile&, bool is_first, bool is_last) {
+      load_keys(first, share, now, is_first, is_last);
       loads_.load_values();  // of the step before
       if (is_first) load_query_tiles<Config>(loads_.args, loads_.smem, loads_.queries, first);
-      is_first = false;
-      loads_.note_pending(tiles_of(step));
-      step = next;
-    } while (!is_last);
+      loads_.note_pending(tiles_of(now));
+    };
+    const auto take = [&] { return walk.take_step(); };
+    SharedTile step = take();
+    for_each_step(step, take, any_exists, load);
   }
 
   __device__ __forceinline__ static bool any_exists(const SharedTile& step) {
