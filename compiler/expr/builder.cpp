@@ -39,18 +39,12 @@ ExprChildren moved_children(const ExprNode& node, const std::vector<int>& moved)
 }
 
 ExprType result_type(const ExprBuilder& builder, ExprOp op, int a, int b) {
+  if (is_comparison(op)) return ExprType::kBool;
   switch (op) {
     case ExprOp::kToF32:
       return ExprType::kF32;
     case ExprOp::kToI32:
       return ExprType::kI32;
-    case ExprOp::kLess:
-    case ExprOp::kLessEqual:
-    case ExprOp::kGreater:
-    case ExprOp::kGreaterEqual:
-    case ExprOp::kEqual:
-    case ExprOp::kNotEqual:
-      return ExprType::kBool;
     case ExprOp::kSelect:
       return builder[b].type;
     default:

@@ -67,6 +67,9 @@ enum class ExprOp : std::uint8_t {
   kHash,
 };
 
+/// Of two numbers: the result is a bool.
+constexpr bool is_comparison(ExprOp op) { return op >= ExprOp::kLess && op <= ExprOp::kNotEqual; }
+
 /// Everything an expression can read besides parameters; names and types are in expr_tables.hpp.
 enum class Variable : std::uint8_t {
   kQ,

@@ -200,8 +200,6 @@ int simplify_select(const ExprBuilder& builder, int condition, int a, int b) {
   return is_literal(builder, condition, 0) ? b : -1;
 }
 
-bool is_comparison(ExprOp op) { return op >= ExprOp::kLess && op <= ExprOp::kNotEqual; }
-
 }  // namespace
 
 int simplify(ExprBuilder& builder, ExprOp op, int a, int b, int c) {

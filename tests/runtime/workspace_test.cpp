@@ -32,20 +32,14 @@ class Workspace : public testing::Test {
   /// What a launch with this workspace is told.
   std::string launch(void* workspace, std::size_t bytes) {
     Problem problem;
-    const LaunchArgs args = problem.arguments();
-    const DLTensor q = args.q.view(), k = args.k.view(), v = args.v.view(), o = args.o.view(),
-                   lse = args.lse.view();
-    lacuna_launch_args raw{};
-    raw.struct_size = sizeof(raw);
-    raw.q = &q;
-    raw.k = &k;
-    raw.v = &v;
-    raw.o = &o;
-    raw.lse = &lse;
-    raw.workspace = workspace;
-    raw.workspace_bytes = bytes;
+    LaunchArgs args = problem.arguments();
+    args.workspace = workspace;
+    args.workspace_bytes = bytes;
     Diagnostics diagnostics;
-    const bool launched = launch_kernel(*kernel, raw, diagnostics);
+    bool launched = false;
+    v1::detail::with_raw_args(args, [&](const lacuna_launch_args& raw) {
+      launched = launch_kernel(*kernel, raw, diagnostics);
+    });
     EXPECT_EQ(launched, !diagnostics.has_errors());
     if (launched) {
       EXPECT_LT(problem.error_against_dense(), 1e-5);

@@ -99,14 +99,8 @@ class Analysis {
         const Bounds &a = child(node, 0), &b = child(node, 1);
         return decision(make(node.op, a.lo, b.lo), make(node.op, a.hi, b.hi));
       }
-      case ExprOp::kLess:
-      case ExprOp::kLessEqual:
-      case ExprOp::kGreater:
-      case ExprOp::kGreaterEqual:
-      case ExprOp::kEqual:
-      case ExprOp::kNotEqual:
-        return comparison(node.op, child(node, 0), child(node, 1));
       default:
+        if (is_comparison(node.op)) return comparison(node.op, child(node, 0), child(node, 1));
         return operator_bounds(builder_, node.op, operand_type(node), operands(node));
     }
   }

@@ -2,6 +2,8 @@
 // same namespace.
 #pragma once
 
+#include "tests/device/stages/causal_hooks.hpp"
+
 namespace lacuna {
 unsigned char block_smem[227 * 1024];
 }
@@ -56,23 +58,10 @@ struct Config {
       (kSkipsVLoad ? 16 * kWarps : 0);
 };
 
-struct Hooks {
-  static bool mask(const Args& args, int q, int k, int, int) {
-    return k <= q + args.attend.n_k - args.attend.n_q;
-  }
-  static bool tile_full(const Args& args, int q0, int, int, int k1, int, int) {
-    return mask(args, q0, k1, 0, 0);
-  }
-  static bool tile_visible(const Args& args, int, int q1, int k0, int, int, int) {
-    return mask(args, q1, k0, 0, 0);
-  }
+struct Hooks : CausalHooks<Args> {
   static float score(const Args&, float s, int, int k, int, int) {
     return s + stages::kScoreSlope * static_cast<float>(k);
   }
-  // No ranges: masks are asked about each key here; generated kernels have them.
-  struct MaskRow {
-    static constexpr int kRanges = 0;
-  };
   struct ScoreRow {
     static constexpr bool kHasCore = false, kHasOffset = true, kHasSlope = true, kHasRest = false;
     static constexpr bool kRestIsLine = false;
@@ -82,14 +71,7 @@ struct Hooks {
   static float score_offset(const Args& args, const ScoreRow&, int q, int k, int h, int b) {
     return score(args, 0.0f, q, k, h, b);
   }
-  struct GateRow {
-    float least_gap;
-  };
   static GateRow gate_row(const Args&, int, int, int, int, int) { return {stages::kGateGap}; }
-  static bool gate_skip(const Args&, const GateRow& row, float, float gap, int, int, int, int, int,
-                        int, int, int) {
-    return gap < row.least_gap;
-  }
 };
 
 template <stages::AttendChoice kChoice>

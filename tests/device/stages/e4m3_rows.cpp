@@ -6,6 +6,7 @@ namespace {
 #include "args/kv_scale_args.cuh"
 #include "args/predict_args.cuh"
 #include "attend/mma/attend_mma.cuh"
+#include "tests/device/stages/causal_hooks.hpp"
 
 namespace lacuna {
 unsigned char block_smem[227 * 1024];
@@ -47,27 +48,8 @@ struct Config {
                                     (kSkipsVLoad ? 16 * kWarps : 0);
 };
 
-struct Hooks {
-  static bool mask(const Args& args, int q, int k, int, int) {
-    return k <= q + args.attend.n_k - args.attend.n_q;
-  }
-  static bool tile_full(const Args& args, int q0, int, int, int k1, int, int) {
-    return mask(args, q0, k1, 0, 0);
-  }
-  static bool tile_visible(const Args& args, int, int q1, int k0, int, int, int) {
-    return mask(args, q1, k0, 0, 0);
-  }
-  struct MaskRow {
-    static constexpr int kRanges = 0;
-  };
-  struct GateRow {
-    float least_gap;
-  };
+struct Hooks : CausalHooks<Args> {
   static GateRow gate_row(const Args&, int, int, int, int, int) { return {-1.5F}; }
-  static bool gate_skip(const Args&, const GateRow& row, float, float gap, int, int, int, int, int,
-                        int, int, int) {
-    return gap < row.least_gap;
-  }
 };
 
 template <Choice kChoice, bool kE4m3>

@@ -52,22 +52,11 @@ TEST_F(LaunchCost, LaunchAllocatesNothing) {
   bsfa(engine()).prepare();  // publishes; the next one is a hit and has nothing to publish
   Kernel kernel = bsfa(engine());
   kernel.prepare();
-  const LaunchArgs args = arguments();
-  const DLTensor q = args.q.view(), k = args.k.view(), v = args.v.view(), o = args.o.view();
-  const lacuna_param threshold = {"threshold", nullptr, -1.0};
-  lacuna_launch_args raw{};
-  raw.struct_size = sizeof(raw);
-  raw.q = &q;
-  raw.k = &k;
-  raw.v = &v;
-  raw.o = &o;
-  raw.params = &threshold;
-  raw.workspace = args.workspace;
-  raw.workspace_bytes = args.workspace_bytes;
-  raw.params_count = 1;
-  const long before = allocations_of_this_thread();
-  for (int i = 0; i < 100; ++i) ASSERT_EQ(lacuna_launch(kernel.handle(), &raw), LACUNA_OK);
-  EXPECT_EQ(allocations_of_this_thread() - before, 0);
+  detail::with_raw_args(arguments(), [&](const lacuna_launch_args& raw) {
+    const long before = allocations_of_this_thread();
+    for (int i = 0; i < 100; ++i) ASSERT_EQ(lacuna_launch(kernel.handle(), &raw), LACUNA_OK);
+    EXPECT_EQ(allocations_of_this_thread() - before, 0);
+  });
 }
 
 TEST_F(LaunchCost, LaunchOfSequencesAllocatesNothing) {

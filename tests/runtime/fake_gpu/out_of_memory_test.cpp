@@ -81,18 +81,10 @@ TEST_F(OutOfMemory, OfALaunchIsAStatusWhicheverThreadItHits) {
   lacuna_kernel* kernel = nullptr;
   ASSERT_EQ(compile(R"({"version": 1, "name": "dense"})", &kernel), LACUNA_OK);
   dense_problem::Problem problem;
-  LaunchArgs arguments = problem.arguments();
-  const DLTensor q = arguments.q.view(), k = arguments.k.view(), v = arguments.v.view(),
-                 o = arguments.o.view(), lse = arguments.lse.view();
-  lacuna_launch_args raw{};
-  raw.struct_size = sizeof(raw);
-  raw.q = &q;
-  raw.k = &k;
-  raw.v = &v;
-  raw.o = &o;
-  raw.lse = &lse;
-  EXPECT_EQ(try_with_few(0, [&] { return lacuna_launch(kernel, &raw); }), LACUNA_OK)
-      << lacuna_last_error();
+  detail::with_raw_args(problem.arguments(), [&](const lacuna_launch_args& raw) {
+    EXPECT_EQ(try_with_few(0, [&] { return lacuna_launch(kernel, &raw); }), LACUNA_OK)
+        << lacuna_last_error();
+  });
   EXPECT_LT(problem.error_against_dense(), 1e-5);
   lacuna_kernel_destroy(kernel);
 }

@@ -230,22 +230,15 @@ TEST_F(Stages, InfoListsEveryKernelAndAttendsOwnResources) {
 TEST_F(Stages, ALaunchOfManyKernelsAllocatesNothing) {
   prepared(engine());
   const Kernel kernel = prepared(engine());
-  const LaunchArgs args = arguments(kernel);
-  const DLTensor q = args.q.view(), k = args.k.view(), v = args.v.view(), o = args.o.view();
+  LaunchArgs args = arguments(kernel);
   Selection selection(reinterpret_cast<void*>(std::size_t{0x90000}),
                       kernel.selection_bytes(kShape));
-  lacuna_launch_args raw{};
-  raw.struct_size = sizeof(raw);
-  raw.q = &q;
-  raw.k = &k;
-  raw.v = &v;
-  raw.o = &o;
-  raw.workspace = args.workspace;
-  raw.workspace_bytes = args.workspace_bytes;
-  raw.selection = &selection;
-  const long before = allocations_of_this_thread();
-  for (int i = 0; i < 100; ++i) ASSERT_EQ(lacuna_launch(kernel.handle(), &raw), LACUNA_OK);
-  EXPECT_EQ(allocations_of_this_thread() - before, 0);
+  args.selection = &selection;
+  detail::with_raw_args(args, [&](const lacuna_launch_args& raw) {
+    const long before = allocations_of_this_thread();
+    for (int i = 0; i < 100; ++i) ASSERT_EQ(lacuna_launch(kernel.handle(), &raw), LACUNA_OK);
+    EXPECT_EQ(allocations_of_this_thread() - before, 0);
+  });
 }
 
 }  // namespace
