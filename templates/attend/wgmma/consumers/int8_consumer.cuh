@@ -1,6 +1,5 @@
 // A consumer warpgroup of the wgmma family with int8 queries and keys: 64 query rows of each work
 // tile. Values are e4m3, or of 16 bits (attend/wgmma/scores/e4m3_values.cuh).
-//
 // Products are issued as in consumer.cuh. Each step's maxima are held against the reference, and
 // where a row has outgrown it, it is raised, and what is older follows:
 //   S_0 = Q K_0, its softmax
