@@ -1,4 +1,4 @@
-// The groups of lacuna.h over runtime/group.
+// group.h over runtime/group.
 #include "runtime/api/call.hpp"
 #include "runtime/group/group.hpp"
 #include "runtime/group/links/loopback.hpp"

@@ -1,6 +1,6 @@
 # Generated kernels, compiled as C++ and run on emulated blocks (device/README.md).
 file(GLOB emulation_sources CONFIGURE_DEPENDS device/emulation/*.cpp)
-file(GLOB variant_sources CONFIGURE_DEPENDS numerics/variants*.cpp)
+file(GLOB variant_sources CONFIGURE_DEPENDS numerics/variants/*.cpp)
 target_sources(test_device PRIVATE ${emulation_sources} ${variant_sources}
   numerics/branches.cpp numerics/check.cpp numerics/harness.cpp numerics/sequences.cpp numerics/tensors.cpp
   numerics/unseen.cpp)

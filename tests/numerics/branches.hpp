@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/numerics/variants.hpp"
+#include "tests/numerics/variants/variants.hpp"
 
 namespace lacuna::numerics {
 

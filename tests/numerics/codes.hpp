@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runtime/base/fp8.hpp"
-#include "tests/numerics/variants.hpp"
+#include "tests/numerics/variants/variants.hpp"
 
 namespace lacuna::numerics {
 

@@ -11,7 +11,7 @@
 
 #include "lacuna/lacuna.h"
 #include "tests/numerics/tensors.hpp"
-#include "tests/numerics/variants.hpp"
+#include "tests/numerics/variants/variants.hpp"
 
 namespace lacuna::numerics {
 

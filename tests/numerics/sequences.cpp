@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "tests/numerics/rows.hpp"
-#include "tests/numerics/variant_parts.hpp"
+#include "tests/numerics/variants/variant_parts.hpp"
 
 namespace lacuna::numerics {
 namespace {

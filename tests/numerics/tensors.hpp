@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lacuna/lacuna.h"
-#include "tests/numerics/variants.hpp"
+#include "tests/numerics/variants/variants.hpp"
 
 namespace lacuna::numerics {
 

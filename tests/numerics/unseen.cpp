@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "tests/numerics/variant_parts.hpp"
+#include "tests/numerics/variants/variant_parts.hpp"
 #include "tests/oracle/access.hpp"
 
 namespace lacuna::numerics {

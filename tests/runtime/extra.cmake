@@ -1,9 +1,9 @@
 # The wrapper of the C ABI has a Spec and a Shape of its own.
-foreach(name arguments launch_scales mask token_order)
+foreach(name launch/arguments launch/launch_scales mask api/token_order)
   lacuna_unity_group(runtime_abi runtime/${name}_test.cpp)
 endforeach()
 # These include both, the compiler's first.
-foreach(name workspace fork host_kernel host_plugin callback)
+foreach(name launch/workspace engine/fork cpu/host_kernel cpu/host_plugin api/callback)
   set_source_files_properties(runtime/${name}_test.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endforeach()
 

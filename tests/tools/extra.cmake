@@ -1,5 +1,5 @@
 # The wrapper of the C ABI has a Spec of its own.
-set_source_files_properties(tools/calibrate_report_test.cpp tools/calibrate_stop_test.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+set_source_files_properties(tools/calibrate/calibrate_report_test.cpp tools/calibrate/calibrate_stop_test.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 # The readers and writers of files are tested directly, the command as a process.
 if(TARGET test_tools)
   add_library(fake_cublas SHARED tools/fake_cublas/fake_cublas.cpp)
@@ -11,7 +11,7 @@ if(TARGET test_tools)
   target_compile_definitions(test_tools PRIVATE LACUNA_FAKE_HOST="$<TARGET_FILE:fake_host>")
 endif()
 # The readers and writers alone, which meet files from anywhere: under sanitizers the short tier has no more of the tools.
-set(reader_tests array file_io npy safetensors)
+set(reader_tests io/array io/file_io io/npy io/safetensors)
 list(TRANSFORM reader_tests REPLACE "(.+)" "tools/\\1_test.cpp")
 add_executable(test_readers EXCLUDE_FROM_ALL ${reader_tests} tools/command.cpp)
 target_link_libraries(test_readers PRIVATE lacuna_readers nlohmann_json::nlohmann_json GTest::gtest GTest::gtest_main)

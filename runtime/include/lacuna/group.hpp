@@ -1,4 +1,4 @@
-// Groups for C++17 and newer: one problem on several GPUs, over the C ABI of lacuna.h.
+// Groups for C++17 and newer: one problem on several GPUs, over the C ABI of group.h.
 //
 //   auto group = lacuna::Group::create(engine, {.rank = r, .size = n, .unique_id = id});
 //   auto kernel = group.compile(lacuna::Spec::load("specs/dense.json"), {.head_dim = 128});

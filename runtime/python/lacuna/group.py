@@ -1,4 +1,4 @@
-"""One problem on several GPUs, a rank for each: groups of the C ABI (lacuna.h, runtime/group).
+"""One problem on several GPUs, a rank for each: groups of the C ABI (group.h, runtime/group).
 
     group = lacuna.Group.from_torch()                                 # one process for each GPU, as torchrun starts them
     o = group.attention(q, k, v, spec="dense", layout="striped", stripe=1024)    # this rank's part of q, k, v and o
@@ -39,7 +39,7 @@ class Plan(_lacuna.GroupPlan):
 
     table: what was decided and why, as plain data: {"ranks", "rank", "layout", "scheme", "because", "link", "kernel",
         "one_gpu_us", "efficiency", "schemes": [{"scheme", "possible", "sent_bytes", "imbalance", "total_us", ...}]}, as
-        lacuna_group_plan_json in lacuna.h says.
+        lacuna_group_plan_json in group.h says.
     shape: (batch, heads, heads_kv, n_q, n_k) of this rank's tensors; tile: (q, k) of the kernel."""
 
     def __init__(self, last: _Stream, kernel: _lacuna.GroupKernel, shape: Shape, layout: str, stripe: int, scheme: str, lse: bool, strided: bool,

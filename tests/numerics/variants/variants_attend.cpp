@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tests/numerics/variant_parts.hpp"
+#include "tests/numerics/variants/variant_parts.hpp"
 
 namespace lacuna::numerics {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "tests/numerics/variant_parts.hpp"
+#include "tests/numerics/variants/variant_parts.hpp"
 
 namespace lacuna::numerics {
 namespace {

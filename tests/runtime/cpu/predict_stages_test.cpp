@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "tests/runtime/predict_problem.hpp"
+#include "tests/runtime/cpu/predict_problem.hpp"
 
 namespace lacuna {
 namespace {

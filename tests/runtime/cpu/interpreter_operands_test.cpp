@@ -6,7 +6,7 @@
 
 #include "runtime/base/fp8.hpp"
 #include "runtime/cpu/interpreter/interpreter.hpp"
-#include "tests/runtime/predict_problem.hpp"
+#include "tests/runtime/cpu/predict_problem.hpp"
 
 namespace lacuna {
 namespace {

@@ -1,6 +1,6 @@
 // Variants whose estimates compare vectors of their own, and Twilight, whose second step trims what
 // the first one kept.
-#include "tests/numerics/variant_parts.hpp"
+#include "tests/numerics/variants/variant_parts.hpp"
 
 namespace lacuna::numerics {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tests/numerics/variant_parts.hpp"
+#include "tests/numerics/variants/variant_parts.hpp"
 
 namespace lacuna::numerics {
 namespace {

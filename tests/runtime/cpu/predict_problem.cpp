@@ -1,4 +1,4 @@
-#include "tests/runtime/predict_problem.hpp"
+#include "tests/runtime/cpu/predict_problem.hpp"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "tests/numerics/variants.hpp"
+#include "tests/numerics/variants/variants.hpp"
 
 namespace lacuna::numerics {
 

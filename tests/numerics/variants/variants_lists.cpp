@@ -1,6 +1,6 @@
 // Lists whose rows have 64 queries: those of one warpgroup where wgmma multiplies, so that a block
 // takes two of them together.
-#include "tests/numerics/variant_parts.hpp"
+#include "tests/numerics/variants/variant_parts.hpp"
 
 namespace lacuna::numerics {
 namespace {

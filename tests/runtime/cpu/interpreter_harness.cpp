@@ -1,4 +1,4 @@
-#include "tests/runtime/interpreter_harness.hpp"
+#include "tests/runtime/cpu/interpreter_harness.hpp"
 
 #include <gtest/gtest.h>
 

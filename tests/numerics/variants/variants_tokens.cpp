@@ -1,7 +1,7 @@
 // Variants whose estimates compare tokens: SALE, XAttention, and those that keep single keys.
 #include <cmath>
 
-#include "tests/numerics/variant_parts.hpp"
+#include "tests/numerics/variants/variant_parts.hpp"
 
 namespace lacuna::numerics {
 namespace {

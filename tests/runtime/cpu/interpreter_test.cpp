@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tests/runtime/interpreter_harness.hpp"
+#include "tests/runtime/cpu/interpreter_harness.hpp"
 
 namespace lacuna {
 namespace {

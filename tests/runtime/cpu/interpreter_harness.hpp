@@ -6,7 +6,7 @@
 
 #include "compiler/ir/program.hpp"
 #include "runtime/cpu/host_backend.hpp"
-#include "tests/runtime/interpreter_reference.hpp"
+#include "tests/runtime/cpu/interpreter_reference.hpp"
 
 namespace lacuna {
 

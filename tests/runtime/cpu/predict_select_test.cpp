@@ -7,7 +7,7 @@
 
 #include "runtime/cpu/stages/ops.hpp"
 #include "runtime/cpu/stages/select.hpp"
-#include "tests/runtime/predict_problem.hpp"
+#include "tests/runtime/cpu/predict_problem.hpp"
 
 namespace lacuna {
 namespace {

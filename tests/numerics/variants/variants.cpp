@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "tests/numerics/variant_parts.hpp"
+#include "tests/numerics/variants/variant_parts.hpp"
 #include "tests/oracle/order.hpp"
 #include "tests/spec/golden_file.hpp"
 

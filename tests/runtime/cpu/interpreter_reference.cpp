@@ -1,4 +1,4 @@
-#include "tests/runtime/interpreter_reference.hpp"
+#include "tests/runtime/cpu/interpreter_reference.hpp"
 
 #include <algorithm>
 #include <cmath>
