@@ -312,6 +312,12 @@ TEST(PredictStages, KeptBitsAreGivenOutAndUsedAgain) {
                    2e-5);
 }
 
+TEST(PredictStages, KeptBitsCountATileInPart) {
+  // 33 tiles of 8 keys, the last of one key, need a second word.
+  const PredictProblem problem({1, 2, 1, 33, 257, 16});
+  EXPECT_EQ(kept_words(column_program(8), problem.args), 2U * 2U * 2U);
+}
+
 TEST(PredictStages, ThreadsDoNotChangeABit) {
   PredictProblem one({2, 4, 2, 100, 130, 16}), many({2, 4, 2, 100, 130, 16});
   for (PredictProblem* problem : {&one, &many}) problem->set_param(0.45F);
