@@ -13,6 +13,7 @@ from types import SimpleNamespace
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools/dev"))
 
+import mutants  # noqa: E402
 from mutation import draw, kernels, process, record, suites, text, tree, trial  # noqa: E402
 from mutation.operators import OPERATORS  # noqa: E402
 
@@ -363,6 +364,18 @@ class Record(unittest.TestCase):
             record.update(path, 1, 10, "later", [{"id": "1", "file": "a", "line": 7, **record.outcomes(path, 1)["1"]}])
             self.assertEqual(json.loads(path.read_text())["draws"][0]["commit"], "later")
             self.assertEqual(record.outcomes(path, 1)["1"]["commit"], "earlier")
+
+    def test_a_new_copy_goes_on_where_the_record_is(self):
+        texts = {"cache/a.cpp": "int f(int a, int b) {\n  if (a < b) return 1;\n  return a * b;\n}\n"}
+        first = draw.draw(texts, 1, 1)["cache"][1][0]
+        for result, following in (("found", None), ("undecided", first)):
+            with tempfile.TemporaryDirectory() as folder:
+                path = pathlib.Path(folder, "mutants.json")
+                record.update(path, 1, 1, "earlier", [record.row_of(first, {"result": result, "tier": "short", "asked": ["short cache"]})])
+                args = SimpleNamespace(seed=1, count=1, folder=None, only=[], minutes=1, json=path, work=pathlib.Path(folder))
+                run = mutants.Run(args, texts)
+                self.assertEqual(next(run.waiting(), None), following)
+                self.assertEqual(run.results, {}, "what another copy finds meanwhile is not written over")
 
 
 if __name__ == "__main__":

@@ -62,9 +62,14 @@ class Run:
         # What failed without a mutant may have been mended.
         self.state["baselines"] = {label: seconds for label, seconds in self.state["baselines"].items() if seconds is not None}
         self.results = self.state["results"]
+        # What other copies have found; apart, as the record may know more by the time that this run writes into it.
+        self.recorded = record.outcomes(args.json, args.seed)
         self.tried = set()  # in this run
         # Of what is copied now; the checkout may change while this run goes on.
         self.commit = sh(["git", "rev-parse", "--short=10", "HEAD"], cwd=ROOT).stdout.strip()
+
+    def outcome(self, mutant):
+        return self.results.get(mutant.id, self.recorded.get(mutant.id))
 
     def chosen(self, folder):
         """Those of a folder that count as drawn so far, with their results, and the next to be tried, if there is one: those
@@ -74,7 +79,7 @@ class Run:
         for mutant in mutants:
             if counted == wanted:
                 break
-            outcome = self.results.get(mutant.id)
+            outcome = self.outcome(mutant)
             if outcome is None:
                 return known, mutant
             if outcome["result"] == UNDECIDED and mutant.id not in self.tried:
@@ -95,7 +100,7 @@ class Run:
             missing = [mutant for folder in self.drawn if (mutant := self.chosen(folder)[1])]
             if not missing:
                 return
-            new = [mutant for mutant in missing if mutant.id not in self.results]
+            new = [mutant for mutant in missing if self.outcome(mutant) is None]
             yield from new or missing
 
     def left(self):
@@ -121,7 +126,7 @@ class Run:
             if time.monotonic() > self.end:
                 break
             say(f"{mutant.id} {mutant.operator} {mutant.file}:{mutant.line}: {mutant.before!r} -> {mutant.after!r}")
-            known = self.results.get(mutant.id, {})
+            known = self.outcome(mutant) or {}
             goes_on = known.get("result") == UNDECIDED and mutant.id not in self.args.only
             asked = known.get("asked", ()) if goes_on else ()
             outcome = Trial(lab, mutant, self.end, 60 * self.args.patience, asked, self.args.without).judge()
