@@ -289,6 +289,22 @@ TEST_F(TensorMaps, ACacheKnowsWhatWasEncodedAndNothingElse) {
   EXPECT_EQ(changed([] {}), 0U);
 }
 
+TEST_F(TensorMaps, ABoxOfKeysIsNoLargerThanAPage) {
+  const LaunchProgram program = program_of(kNamedOnly, {.batch = BatchLayout::kPages});
+  const auto keys_of = [&](std::int64_t page_tokens) {
+    bind(TensorRole::kK, 0x20000, {40, 4, page_tokens, 128});
+    bind(TensorRole::kV, 0x30000, {40, 4, page_tokens, 128});
+    requests.clear();
+    EXPECT_TRUE(encode(program));
+    return requests.size() > 2 ? std::vector{requests[1].box[1], requests[2].box[1]} : Box{};
+  };
+  EXPECT_EQ(keys_of(16), (Box{16, 16}));
+  const Box tile = keys_of(4096);
+  EXPECT_EQ(tile, keys_of(tile[0]));
+  EXPECT_GT(tile[0], 16U);
+  EXPECT_LT(tile[0], 4096U) << "a page of more tokens is loaded tile by tile";
+}
+
 TEST_F(TensorMaps, TheMmaFamilyHasNone) {
   const LaunchProgram program = program_of(kNamedOnly, {.family = AttendFamily::kMma});
   EXPECT_TRUE(program.maps.empty());
