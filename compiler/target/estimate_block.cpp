@@ -17,7 +17,8 @@ int whole_mma(int rows) { return (rows + kWarpRows - 1) / kWarpRows * kWarpRows;
 /// Behind the stages: what is known of the rows, and barriers. Of means the rows stay, and only
 /// columns come in stages.
 constexpr int kCellTailBytes = 2048, kCellMeanTailBytes = 6144;
-constexpr int kTokenPairControlBytes = 16384, kExactControlBytes = 2048;
+constexpr int kTokenPairControlBytes = 16384, kSoftmaxControlBytes = 2048,
+              kExactControlBytes = 2048;
 
 std::string number_text(int number) { return std::to_string(number); }
 int cell_depth(int head_dim) { return std::gcd(head_dim, kCellDepth); }
@@ -68,6 +69,22 @@ std::string token_pair_smem_formula(int head_dim) {
   return "(" + number_text(kTokenPairStages) + " * " + number_text(kTokenPairStepKeys) + " + " +
          number_text(kTokenPairRows) + ") * " + number_text(head_dim) + " + " +
          number_text(kTokenPairControlBytes);
+}
+
+int token_softmax_smem_bytes(const Estimate& estimate, int head_dim) {
+  return token_softmax_tile_bytes(estimate.tile_q, head_dim) + kSoftmaxControlBytes;
+}
+
+std::string token_softmax_smem_formula(const Estimate& estimate, int head_dim) {
+  return "(" + number_text(estimate.tile_q) + " + " + number_text(kSoftmaxStages) + " stages * " +
+         number_text(kSoftmaxStepKeys) + ") * " + number_text(head_dim) + " + " +
+         number_text(kSoftmaxControlBytes);
+}
+
+int token_softmax_threads(const Estimate& estimate) { return estimate.tile_q * 2; }
+
+int token_softmax_numbers(const Estimate& estimate) {
+  return estimate.tile_k / kSoftmaxStepKeys * estimate.tile_q;
 }
 
 int estimate_exact_smem_bytes(int head_dim) {

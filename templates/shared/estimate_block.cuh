@@ -14,6 +14,12 @@ constexpr int token_pair_tile_bytes(int head_dim) {
   return (kTokenPairStages * kTokenPairStepKeys + kTokenPairRows) * head_dim;
 }
 
+/// select/token_softmax: the queries of a tile by steps of 64 keys of integers.
+inline constexpr int kSoftmaxStages = 3, kSoftmaxStepKeys = 64;
+constexpr int token_softmax_tile_bytes(int tile_q, int head_dim) {
+  return (tile_q + kSoftmaxStages * kSoftmaxStepKeys) * head_dim;
+}
+
 /// select/exact: as many queries by steps of 128 keys of 16 bits.
 inline constexpr int kExactStages = 4, kExactStepKeys = 128;
 inline constexpr int kExactColumns = 128;  ///< queries of a product

@@ -35,7 +35,8 @@ constexpr const char* kIncludedByKernels[] = {"\"arch/launch.cuh\"",
                                               "\"select/tokens/reference.cuh\"",
                                               "\"select/keep/select.cuh\"",
                                               "\"select/tokens/tokens.cuh\"",
-                                              "\"select/token_pairs/tokens_wgmma.cuh\""};
+                                              "\"select/token_pairs/tokens_wgmma.cuh\"",
+                                              "\"select/token_softmax/token_softmax.cuh\""};
 
 /// What a text includes, as written: "base/ints.cuh" or <cuda.h>, with its quotes or brackets.
 std::vector<std::string> includes_of(const std::string& text) {

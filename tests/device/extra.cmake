@@ -115,7 +115,7 @@ set(short_tier
   dense_d64_bf16_sm_90a dense_d256_bf16_sm_90a document_d64_bf16_sm_90a alibi_d64_bf16_sm_90a
   softcap_d64_bf16_sm_90a distance_table_d64_bf16_sm_90a bsfa_d128_f16_sm_90a
   bsfa_d64_bf16_sm_90a skip_softmax_d64_bf16_sm_90a external_mask_d64_bf16_sm_90a sparge_d64_bf16_sm_90a
-  sparge_topk_d128_f16_sm_90a topk_blocks_d64_bf16_sm_90a sale_d64_bf16_sm_90a
+  sparge_topk_d128_f16_sm_90a topk_blocks_d64_bf16_sm_90a sale_d64_bf16_sm_90a cascade_d64_bf16_sm_90a
   fg_attn_pooled_d128_f16_sm_90a minference_vertical_slash_d64_bf16_sm_90a int8_lists_d64_bf16_sm_90a
   int8_lists_narrow_d64_bf16_sm_90a int8_lists_causal_d64_bf16_sm_90a int8_tile_gate_d64_bf16_sm_90a
   int8_gap_or_max_d64_bf16_sm_90a int8_closing_gate_d64_bf16_sm_90a flash_decoding_d128_bf16_sm_90a
@@ -171,7 +171,7 @@ device_kernel(tests/device/specs/index-rows.json 128 f16)
 device_kernel(specs/twilight.json 64 bf16)
 
 # The wgmma family.
-foreach(name dense document alibi softcap bsfa skip-softmax external-mask sparge sparge-topk topk-blocks sale
+foreach(name dense document alibi softcap bsfa skip-softmax external-mask sparge sparge-topk topk-blocks sale cascade
              fg-attn-pooled minference-vertical-slash)
   device_kernel(specs/${name}.json 64 bf16 sm_90a)
 endforeach()

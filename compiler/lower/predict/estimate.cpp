@@ -51,6 +51,8 @@ Kernels estimate_kernels(EstimateKernel kind, const EstimateParts& parts) {
       return cell_kernels(parts);
     case EstimateKernel::kPairs:
       return token_pair_kernels(parts);
+    case EstimateKernel::kSoftmax:
+      return token_softmax_kernels(parts);
     case EstimateKernel::kExact:
       return exact_kernels(parts);
   }
@@ -63,7 +65,8 @@ EstimateKernel estimate_kernel(const Plan& plan, const PredictStep& step) {
   const Estimate* estimate = step.estimate;
   if (estimate->is_given()) return EstimateKernel::kGiven;
   if (estimates_pairs(plan, step)) return EstimateKernel::kPairs;
-  if (compares_by_wgmma(plan)) return EstimateKernel::kExact;
+  if (estimates_softmax(plan, step)) return EstimateKernel::kSoftmax;
+  if (compares_by_wgmma(plan, step)) return EstimateKernel::kExact;
   if (has_cells(estimate->rows)) return EstimateKernel::kCells;
   if (estimate->rows.kind != SummaryKind::kMean) return EstimateKernel::kTokens;
   if (estimate->columns.kind != SummaryKind::kTokens || estimate->tile_k > 1)

@@ -5,7 +5,11 @@
 
 namespace lacuna {
 
-bool compares_by_wgmma(const Plan& plan);
+/// Is the step the last of the predictor, and does it compare by wgmma?
+bool compares_by_wgmma(const Plan& plan, const PredictStep& step);
+/// Is the step's estimate one of tokens in integers, relative to the softmax of their row, by wgmma
+/// (EstimateKernel::kSoftmax)? The step has one.
+bool estimates_softmax(const Plan& plan, const PredictStep& step);
 /// Is the step's estimate one of tokens in integers, which wgmma and bounds of their products
 /// decide (EstimateKernel::kPairs)? The step has one.
 bool estimates_pairs(const Plan& plan, const PredictStep& step);

@@ -7,13 +7,14 @@
 namespace lacuna {
 
 enum class EstimateKernel : std::uint8_t {
-  kGiven,   ///< scores that the spec says itself
-  kMeans,   ///< means of queries with means of keys, or with all keys of a tile
-  kKeys,    ///< means of queries decide about single keys, which need no memory but for their bit
-  kTokens,  ///< tokens, or the last queries, by mma.sync
-  kCells,   ///< antidiagonals
-  kPairs,   ///< tokens in integers, by wgmma and bounds
-  kExact,   ///< tokens as they are, by wgmma
+  kGiven,    ///< scores that the spec says itself
+  kMeans,    ///< means of queries with means of keys, or with all keys of a tile
+  kKeys,     ///< means of queries decide about single keys, which need no memory but for their bit
+  kTokens,   ///< tokens, or the last queries, by mma.sync
+  kCells,    ///< antidiagonals
+  kPairs,    ///< tokens in integers, by wgmma and bounds
+  kSoftmax,  ///< tokens in integers, by wgmma, relative to the softmax of their row
+  kExact,    ///< tokens as they are, by wgmma
 };
 /// `step` has an estimate, here and in all functions below.
 EstimateKernel estimate_kernel(const Plan& plan, const PredictStep& step);
@@ -34,12 +35,13 @@ struct EstimateParts {
 /// from the second step on, the bits of the step before.
 void add_step(const Plan& plan, const PredictStep& step, Kernel& kernel);
 
-Kernels given_kernels(const EstimateParts& parts);       ///< kGiven
-Kernels pooled_kernels(const EstimateParts& parts);      ///< kMeans, kKeys
-Kernels token_kernels(const EstimateParts& parts);       ///< kTokens
-Kernels cell_kernels(const EstimateParts& parts);        ///< kCells
-Kernels token_pair_kernels(const EstimateParts& parts);  ///< kPairs
-Kernels exact_kernels(const EstimateParts& parts);       ///< kExact
+Kernels given_kernels(const EstimateParts& parts);          ///< kGiven
+Kernels pooled_kernels(const EstimateParts& parts);         ///< kMeans, kKeys
+Kernels token_kernels(const EstimateParts& parts);          ///< kTokens
+Kernels cell_kernels(const EstimateParts& parts);           ///< kCells
+Kernels token_pair_kernels(const EstimateParts& parts);     ///< kPairs
+Kernels token_softmax_kernels(const EstimateParts& parts);  ///< kSoftmax
+Kernels exact_kernels(const EstimateParts& parts);          ///< kExact
 
 /// Fields that all of them have besides their tiles.
 void add_estimate_config(const EstimateParts& parts, std::vector<ConfigField>& fields);

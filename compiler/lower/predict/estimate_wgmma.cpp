@@ -101,6 +101,27 @@ Kernels token_pair_kernels(const EstimateParts& parts) {
   return kernels;
 }
 
+Kernels token_softmax_kernels(const EstimateParts& parts) {
+  const Estimate& estimate = parts.estimate;
+  const int head_dim = parts.plan.program.head_dim;
+  Kernel kernel{.name = "estimate",
+                .because = "integer queries are compared with integer keys",
+                .header = "select/token_softmax/token_softmax.cuh",
+                .function = "predict_token_softmax",
+                .config = token_config(parts),
+                .grid = striding_grid(parts, 1),
+                .threads = {token_softmax_threads(estimate), Origin::kDerived,
+                            "a warpgroup for each 64 queries of a tile"},
+                .smem_bytes = {token_softmax_smem_bytes(estimate, head_dim), Origin::kDerived,
+                               token_softmax_smem_formula(estimate, head_dim)},
+                .blocks_per_sm = {2, Origin::kDefault, "one computes while the other waits"}};
+  kernel.slots.push_back({"scores", units("(" + kernel.grid.expr + ")", keep_k_tiles(parts.select),
+                                          token_softmax_numbers(estimate) * kWordBytes)});
+  add_token_operands(parts, kernel);
+  kernel.slots.push_back(kept_slot(parts.plan, parts.select));
+  return {kernel};
+}
+
 Kernels exact_kernels(const EstimateParts& parts) {
   const int head_dim = parts.plan.program.head_dim;
   Kernels kernels;

@@ -10,13 +10,25 @@
 namespace lacuna {
 namespace {
 
+constexpr int kByteBits = 8;            ///< and fewer: the elements of an integer product
 constexpr int kHeadDims[] = {64, 128};  ///< rows of a whole permutation of shared memory
 /// Keys of a tile. Of integers: whole groups of keys that one lane has, and a divisor of a step's
 /// 256. Of tokens as they are: a divisor of a warp's 16.
 constexpr int kIntegerTileKeys[] = {32, 64, 128}, kExactTileKeys[] = {1, 2, 4, 8, 16};
+/// Where integers are summed: whole steps of 64 keys, and one or two warpgroups.
+constexpr int kSummedTileKeys[] = {64, 128}, kSummedTileQueries[] = {64, 128};
 
 std::string against_tile(const char* field, int tile, const char* reason) {
   return std::string("predictor.tile.") + field + " = " + std::to_string(tile) + ": " + reason;
+}
+
+/// What keeps integers from being summed and reduced in one walk along the keys.
+std::string objection_to_sums(const Estimate& estimate) {
+  if (std::ranges::count(kSummedTileQueries, estimate.tile_q) == 0)
+    return against_tile("q", estimate.tile_q, "64 or 128 queries");
+  if (std::ranges::count(kSummedTileKeys, estimate.tile_k) == 0)
+    return against_tile("k", estimate.tile_k, "64 or 128 keys");
+  return "";
 }
 
 /// What keeps integers from being bounded.
@@ -26,7 +38,8 @@ std::string objection_to_bounds(const Expr& keep, const Estimate& estimate) {
   if (std::ranges::count(kIntegerTileKeys, estimate.tile_k) == 0)
     return against_tile("k", estimate.tile_k, "32, 64 or 128 keys");
   if (!has_exact_lse(estimate.normalise))
-    return "weights of integers are relative to a sum that is known before";
+    return "weights of integers are relative to a sum: that of their softmax, or one that is known "
+           "before";
   if (monotonicity_of(keep, Variable::kP) == Monotonicity::kUnknown)
     return "predictor.keep: a bound of p says nothing if the rule may change twice as p grows";
   return "";
@@ -46,7 +59,6 @@ std::string objection_to_columns(const Estimate& estimate) {
 /// What keeps an estimate from wgmma; "" if nothing.
 std::string objection(const Program& program, const Estimate& estimate,
                       const PassContext& context) {
-  if (predict_steps(program).size() > 1) return "one of several steps";
   const Expr& keep = last_step(program).select->keep;
   const auto reads = [&](Variable variable) { return uses(keep, variable); };
   if (context.family == AttendFamily::kMma) return "asked for by the caller";
@@ -63,7 +75,10 @@ std::string objection(const Program& program, const Estimate& estimate,
   if (reads(Variable::kScore) || reads(Variable::kRank) || reads(Variable::kMassBefore) ||
       reads(Variable::kPMax))
     return "predictor.keep: reads more than p";
-  return estimate.bits <= 8 ? objection_to_bounds(keep, estimate) : objection_to_columns(estimate);
+  const bool has_integers = estimate.bits <= kByteBits;
+  if (has_integers && estimate.normalise == Normalise::kSoftmax) return objection_to_sums(estimate);
+  if (predict_steps(program).size() > 1) return "one of several steps";
+  return has_integers ? objection_to_bounds(keep, estimate) : objection_to_columns(estimate);
 }
 
 }  // namespace
@@ -73,9 +88,12 @@ Chosen<AttendFamily> choose_estimate_family(const Program& program, const PassCo
   if (estimate == nullptr || context.target.kind == TargetKind::kCpu) return {};
   std::string against = objection(program, *estimate, context);
   if (!against.empty()) return {AttendFamily::kMma, Origin::kDerived, std::move(against)};
-  return {AttendFamily::kWgmma, Origin::kDerived,
-          estimate->bits <= 8 ? "integers, reduced to their largest by bounds"
-                              : "tokens as they are, each key reduced within a lane"};
+  const char* reason = estimate->bits > kByteBits
+                           ? "tokens as they are, each key reduced within a lane"
+                       : estimate->normalise == Normalise::kSoftmax
+                           ? "integers, summed and reduced to their largest in one walk"
+                           : "integers, reduced to their largest by bounds";
+  return {AttendFamily::kWgmma, Origin::kDerived, reason};
 }
 
 }  // namespace lacuna
