@@ -6,17 +6,16 @@
 //   queries      of the query tile, written before its first step
 //   slot n % 3   64 keys of step n, and what is added to their products (`bias`)
 //
-// The steps of a row are 64 keys each, of the tiles that the row sees, in ascending order. A step n
-// goes through these, of which every thread of the block takes part:
+// The steps of a row are 64 keys each, of the tiles that the row sees, in ascending order. All
+// threads of the block take part in each step n:
 //
-//   step n - 2   copies of step n are issued by all threads
-//   step n - 1   own copies have landed, barrier: all have; the product of step n is issued
-//   step n       the product has ended, its sums are reduced
+//   own copies of step n have landed, barrier: all have
+//   the product of step n is issued, then copies of step n + 2
+//   the product has ended, its sums are reduced
 //
-// The barrier of step n - 1 also orders reuse: slot n % 3 was last read by the product and the sums
-// of step n - 3, which ended before the copies of step n were issued, after the barrier of step
-// n - 2. While a warpgroup reduces sums, the tensor cores compute its next product and those of the
-// other warpgroups; two blocks share a multiprocessor.
+// The barrier also orders reuse: slot (n + 2) % 3 was last read in step n - 1, which every warp has
+// ended then. What a warpgroup waits for is hidden by the other warpgroup, and by the other block
+// of the multiprocessor.
 #pragma once
 
 #include "arch/warpgroup.cuh"
