@@ -26,10 +26,16 @@ namespace {
 
 constexpr double kDefaultTimeoutS = 60;
 constexpr int32_t kMostRanks = 1024;
+/// Blocks of NCCL, of which each takes a multiprocessor: more of them move no more over NVLink.
+constexpr int32_t kExchangeBlocks = 16;
+constexpr int32_t kMostExchangeBlocks = 64;  ///< NCCL's channels
 
 lacuna_status fail_group(const Diagnostics& diagnostics) {
   return fail(diagnostics, {"lacuna", ""});
 }
+
+/// 0 is the default, and what a caller without these fields has; -1 is none.
+int32_t blocks_of(int32_t given) { return given == 0 ? kExchangeBlocks : std::max(given, 0); }
 
 /// Returns what is the matter, "" if nothing is.
 std::string read_admission(const lacuna_group_options& options, group::Admission& admission) {
@@ -52,6 +58,12 @@ std::string read_admission(const lacuna_group_options& options, group::Admission
   }
   if (!(options.timeout_s >= 0 && options.link_gb_s >= 0 && options.tflops >= 0))
     return "timeout_s, link_gb_s, tflops: expected 0 or more";
+  for (const auto& [name, number] :
+       {std::pair{"sm_margin", options.sm_margin}, std::pair{"max_ctas", options.max_ctas}}) {
+    if (number < -1 || number > kMostExchangeBlocks)
+      return std::string(name) + ": expected -1 to " + std::to_string(kMostExchangeBlocks) +
+             ", got " + std::to_string(number);
+  }
   admission.rank = options.rank;
   admission.size = size;
   if (options.loopback != nullptr) admission.loopback = options.loopback->state;
@@ -60,6 +72,8 @@ std::string read_admission(const lacuna_group_options& options, group::Admission
   admission.timeout_s = options.timeout_s > 0 ? options.timeout_s : kDefaultTimeoutS;
   admission.link_gb_s = options.link_gb_s;
   admission.tflops = options.tflops;
+  admission.sm_margin = blocks_of(options.sm_margin);
+  admission.max_ctas = blocks_of(options.max_ctas);
   return "";
 }
 

@@ -22,7 +22,8 @@ struct LaunchValues {
 struct RecentLaunches {
   std::atomic_flag in_use;
   std::optional<LaunchShape> shape;
-  LaunchValues values;  ///< of `shape`
+  std::int64_t sm_margin = 0;
+  LaunchValues values;  ///< of `shape` and `sm_margin`
   MapCache maps;
 };
 

@@ -65,7 +65,8 @@ bool measure_link(GroupState& group, Diagnostics& diagnostics) {
 
 bool join_nccl(const GroupState& group, const Admission& admission, Communicator& communicator,
                Diagnostics& diagnostics) {
-  const NcclOptions options{load_nccl(diagnostics), group.engine->gpu, admission.timeout_s};
+  const NcclOptions options{load_nccl(diagnostics), group.engine->gpu, admission.timeout_s,
+                            admission.max_ctas};
   if (options.nccl == nullptr) return false;
   if (admission.host_communicator != nullptr) {
     return borrow_nccl(options, static_cast<NcclComm>(admission.host_communicator), communicator,
@@ -92,6 +93,7 @@ std::shared_ptr<GroupState> create_group(std::shared_ptr<EngineState> engine,
                  "loopbacks"));
     return nullptr;
   }
+  if (on_gpu) group->sm_margin = std::min(admission.sm_margin, group->engine->gpu->sm_count / 2);
   group->rates = known_rates(group->engine->target.name, admission.link_gb_s, admission.tflops);
   const bool joined = is_loopback
                           ? join_loopback(admission.loopback, admission.rank, admission.timeout_s,

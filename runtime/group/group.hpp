@@ -21,6 +21,7 @@ struct GroupState {
   Communicator communicator;
   Rates rates;
   std::shared_ptr<Lanes> lanes;  ///< null on the CPU
+  std::int32_t sm_margin = 0;    ///< that launches leave to an exchange under way; 0 on the CPU
 };
 
 /// How a rank comes to its group: by one of the three.
@@ -30,6 +31,8 @@ struct Admission {
   void* host_communicator = nullptr;  ///< ncclComm_t
   const void* unique_id = nullptr;    ///< 128 bytes
   double timeout_s = 0, link_gb_s = 0, tflops = 0;
+  std::int32_t sm_margin = 0;  ///< multiprocessors that launches leave to an exchange under way
+  std::int32_t max_ctas = 0;   ///< blocks of NCCL; 0: it decides
 };
 
 /// Null with diagnostics.

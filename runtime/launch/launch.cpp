@@ -25,10 +25,12 @@ Diagnostic error(const KernelState& kernel, Code code, const std::string& text) 
   return d;
 }
 
-bool compute_values(const KernelState& kernel, const LaunchShape& shape, LaunchValues& values,
-                    Diagnostics& diagnostics) {
+/// `sm_margin`: multiprocessors that are left out of account; checked.
+bool compute_values(const KernelState& kernel, const LaunchShape& shape, std::int64_t sm_margin,
+                    LaunchValues& values, Diagnostics& diagnostics) {
   const auto& gpu = kernel.engine->gpu;
-  const std::int32_t sm_count = gpu != nullptr ? gpu->sm_count : kUnlimitedSmCount;
+  const std::int32_t sm_count =
+      gpu != nullptr ? gpu->sm_count - static_cast<std::int32_t>(sm_margin) : kUnlimitedSmCount;
   if (kernel.host.launch_values != nullptr) {
     const std::int32_t entries = launch_entries(kernel.lowered().launch, shape);
     const std::int32_t variables[] = {entries,   shape.n_h, shape.n_h_kv,
@@ -44,17 +46,18 @@ bool compute_values(const KernelState& kernel, const LaunchShape& shape, LaunchV
 }
 
 /// The same for a launch, which mostly has the shape of the one before it.
-bool launch_values(const KernelState& kernel, const LaunchShape& shape, LaunchValues& values,
-                   Diagnostics& diagnostics) {
+bool launch_values(const KernelState& kernel, const LaunchShape& shape, std::int64_t sm_margin,
+                   LaunchValues& values, Diagnostics& diagnostics) {
   const RecentLaunchesHold recent(kernel.recent.get());
   const std::size_t bytes = kernel.lowered().launch.values.size() * sizeof(values.data[0]);
-  if (recent && recent->shape == shape) {
+  if (recent && recent->shape == shape && recent->sm_margin == sm_margin) {
     std::memcpy(values.data, recent->values.data, bytes);
     return true;
   }
-  if (!compute_values(kernel, shape, values, diagnostics)) return false;
+  if (!compute_values(kernel, shape, sm_margin, values, diagnostics)) return false;
   if (recent) {
     recent->shape = shape;
+    recent->sm_margin = sm_margin;
     std::memcpy(recent->values.data, values.data, bytes);
   }
   return true;
@@ -150,6 +153,18 @@ bool check_stage_events(const KernelState& kernel, const lacuna_launch_args& arg
     complete = refuse("stage_events[" + std::to_string(i) + "]: expected an event, got null");
   }
   return complete;
+}
+
+/// Kernels need a multiprocessor; the CPU has none.
+bool check_sm_margin(const KernelState& kernel, std::int64_t sm_margin, Diagnostics& diagnostics) {
+  const auto& gpu = kernel.engine->gpu;
+  const std::int64_t most = gpu != nullptr ? std::max(gpu->sm_count - 1, 0) : 0;
+  if (sm_margin >= 0 && sm_margin <= most) return true;
+  const std::string expected = gpu == nullptr ? "0 on the CPU" : "0 to " + std::to_string(most);
+  diagnostics.add(
+      error(kernel, Code::kCallArgument,
+            ", sm_margin: expected " + expected + ", got " + std::to_string(sm_margin)));
+  return false;
 }
 
 /// The tiles are still those that an earlier launch decided on.
@@ -302,7 +317,7 @@ bool launch_branches_on_gpu(const KernelState& kernel, const BoundLaunch& bound,
   for (const std::shared_ptr<KernelState>& branch : kernel.branches) {
     const BoundLaunch own = bind_branch(branch->document.spec, bound);
     LaunchValues values;
-    if (!launch_values(*branch, own.shape, values, diagnostics)) return false;
+    if (!launch_values(*branch, own.shape, args.sm_margin, values, diagnostics)) return false;
     if (!launch_on_gpu(*branch, own, values, of_branch, diagnostics)) return false;
     if (args.stage_events != nullptr)
       of_branch.stage_events += branch->lowered().launch.launches.size();
@@ -336,7 +351,7 @@ std::optional<std::size_t> workspace_bytes(const KernelState& kernel, const Laun
   }
   if (!kernel.branches.empty()) return most;
   LaunchValues values;
-  if (!compute_values(kernel, shape, values, diagnostics)) return std::nullopt;
+  if (!compute_values(kernel, shape, 0, values, diagnostics)) return std::nullopt;
   return workspace_of(kernel, shape, values);
 }
 
@@ -344,7 +359,7 @@ std::optional<std::size_t> selection_bytes(const KernelState& kernel, const Laun
                                            Diagnostics& diagnostics) {
   if (!kernel.branches.empty()) return 0;
   LaunchValues values;
-  if (!compute_values(kernel, shape, values, diagnostics)) return std::nullopt;
+  if (!compute_values(kernel, shape, 0, values, diagnostics)) return std::nullopt;
   return kept_bytes(kernel, shape, values);
 }
 
@@ -375,11 +390,12 @@ bool launch_kernel(KernelState& kernel, const lacuna_launch_args& args, Diagnost
   }
   BoundLaunch bound;
   if (!bind_launch(kernel.lowered().contract, args, bound, diagnostics)) return false;
+  if (!check_sm_margin(kernel, args.sm_margin, diagnostics)) return false;
   bool fits = check_stage_events(kernel, args, diagnostics);
   if (bound.empty()) return fits && launch_nothing(kernel, args, diagnostics);
   if (!kernel.branches.empty()) return fits && launch_branches(kernel, bound, args, diagnostics);
   LaunchValues values;
-  if (!launch_values(kernel, bound.shape, values, diagnostics)) return false;
+  if (!launch_values(kernel, bound.shape, args.sm_margin, values, diagnostics)) return false;
   fits &= check_memory(kernel, "workspace", args.workspace, args.workspace_bytes,
                        workspace_of(kernel, bound.shape, values), diagnostics);
   if (args.selection != nullptr)

@@ -32,6 +32,9 @@ class Checker {
     if ((args_.lse != nullptr) != problem_.lse)
       refuse(Code::kTensorArgument, std::string("lse: the plan is for launches ") +
                                         (problem_.lse ? "with one" : "without"));
+    if (args_.sm_margin != 0)
+      refuse(Code::kCallArgument, "sm_margin: expected 0, got " + std::to_string(args_.sm_margin) +
+                                      ": a group has that of its options");
     return !diagnostics_.has_errors() && check_share() && check_rows() && check_workspace() &&
            check_params() && check_counts() && check_events();
   }

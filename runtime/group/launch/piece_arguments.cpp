@@ -149,6 +149,12 @@ const ParamSpec* find_param(const GroupPlan& plan, const char* name) {
   return nullptr;
 }
 
+std::int32_t sm_margin_of(const GroupPlan& plan, int chunk) {
+  const bool inputs_come = chunk + 1 < plan.traffic.chunks;
+  const bool results_go = plan.schedule.results_travel && chunk > 0;
+  return inputs_come || results_go ? plan.kernel->group->sm_margin : 0;
+}
+
 PieceArguments::PieceArguments(const LaunchPlaces& places, std::size_t n, void* stream,
                                std::size_t lane) {
   const PieceLaunch& launch = places.plan.schedule.launches[n];
@@ -171,6 +177,7 @@ PieceArguments::PieceArguments(const LaunchPlaces& places, std::size_t n, void* 
   args.params_count = params.count;
   args.stream = stream;
   args.softmax_scale = places.args.softmax_scale;
+  args.sm_margin = sm_margin_of(places.plan, launch.piece.chunk);
   args.workspace_bytes = places.plan.lane_bytes[lane];
   if (args.workspace_bytes > 0)
     args.workspace =

@@ -209,6 +209,7 @@ bool init_nccl(const NcclOptions& options, const NcclUniqueId& id, int rank, int
   state->options = options;
   state->is_owned = true;
   NcclConfig config;
+  if (options.max_ctas > 0) config.max_ctas = options.max_ctas;
   const NcclResult begun =
       options.nccl->ncclCommInitRankConfig(&state->communicator, size, id, rank, &config);
   return wait_for_nccl(*state, begun, "ncclCommInitRankConfig", diagnostics) &&

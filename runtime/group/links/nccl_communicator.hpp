@@ -15,6 +15,7 @@ struct NcclOptions {
   std::shared_ptr<const Nccl> nccl;
   std::shared_ptr<const Device> device;
   double timeout_s = 0;
+  int max_ctas = 0;  ///< of a communicator that is made here; 0: NCCL decides
 };
 
 /// Waits until all ranks have come with the same id.

@@ -42,6 +42,10 @@ typedef struct lacuna_group_options {
   double timeout_s;   /* how long a rank waits for others, and for a stream; 0: 60 */
   double link_gb_s;   /* of the link between ranks; 0: measured (GPU), or known */
   double tflops;      /* of attention on a rank; 0: known for the target, or a guess */
+  int32_t sm_margin;  /* GPU: multiprocessors that launches leave to the exchange that comes under
+                         them; 0: 16, -1: none */
+  int32_t max_ctas;   /* GPU: most blocks of an exchange, ncclConfig_t::maxCTAs; 0: 16, -1: as NCCL
+                         decides. Not with `communicator`, whose are the host's */
 } lacuna_group_options;
 
 /* (all) Opens NCCL on the first call: LACUNA_NCCL_PATH, else where CUDA's libraries are. */

@@ -31,10 +31,11 @@ class Loopback {
 
 using UniqueId = std::array<unsigned char, LACUNA_UNIQUE_ID_BYTES>;
 
-/// The members are those of lacuna_group_options; of the last four one is set.
+/// The members are those of lacuna_group_options; of the last three one is set.
 struct GroupOptions {
   std::int32_t rank = 0, size = 1;
   double timeout_s = 0, link_gb_s = 0, tflops = 0;
+  std::int32_t sm_margin = 0, max_ctas = 0;
   const Loopback* loopback = nullptr;
   const UniqueId* unique_id = nullptr;
   void* communicator = nullptr;
@@ -134,6 +135,8 @@ class Group {
     raw.timeout_s = options.timeout_s;
     raw.link_gb_s = options.link_gb_s;
     raw.tflops = options.tflops;
+    raw.sm_margin = options.sm_margin;
+    raw.max_ctas = options.max_ctas;
     lacuna_group* handle = nullptr;
     detail::check(lacuna_group_create(engine.handle(), &raw, &handle));
     // The wrapper of the engine holds the callback.

@@ -320,6 +320,9 @@ typedef struct lacuna_launch_args {
   const DLTensor *k_scale, *v_scale; /* of kernels compiled for k and v of e4m3; NULL: 1. f32
                                         [batch, heads_kv], with pages [pages, heads_kv], of
                                         sequences [1, heads_kv]; an extent of 1 stands for all */
+  int64_t sm_margin; /* GPU only: multiprocessors that persistent kernels, those with at most a block
+                        for each, leave to kernels of other streams; 0: none. Launches of a group
+                        take 0: its options have a margin of their own */
 } lacuna_launch_args;
 
 /* Checks the arguments (all mismatches in one error) and enqueues the work. Never compiles, loads,

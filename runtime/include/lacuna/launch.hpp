@@ -52,6 +52,7 @@ struct LaunchArgs {
   Sequences sequences = {};
   double softmax_scale = 0;  ///< 0: the spec's
   Tensor k_scale = {}, v_scale = {};
+  std::int64_t sm_margin = 0;
 };
 
 struct Shape {
@@ -126,7 +127,8 @@ void with_raw_args(const LaunchArgs& args, const Call& call) {
                                   batch.q_begin.passed() ? &sequences : nullptr,
                                   args.softmax_scale,
                                   passed[15],
-                                  passed[16]};
+                                  passed[16],
+                                  args.sm_margin};
   call(raw);
 }
 
