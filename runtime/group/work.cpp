@@ -112,7 +112,7 @@ Work work_of_mask(const VariantSpec& spec, const LaunchShape& shape, std::int32_
       const std::int32_t last = std::min(first + units_of_cell, work.units);
       const double pairs = grid.pairs(h, first * unit, std::min(last * unit, shape.n_q));
       for (std::int32_t u = first; u < last; ++u)
-        work.pairs[static_cast<std::size_t>(h * work.units + u)] = pairs / (last - first);
+        work.pairs[work.index(h, u)] = pairs / (last - first);
     }
   }
   work.pairs_of_unit = kKeysOfTile * unit;
@@ -131,10 +131,10 @@ Work work_of_tiles(std::span<const float> tiles, const Program& program, const L
   Work work = empty_work(shape, unit);
   for (std::int32_t h = 0; h < shape.n_h; ++h) {
     for (std::int32_t i = 0; i < tiles_of_head; ++i) {
-      const auto u = static_cast<std::size_t>(h * work.units + i * attend.tile_q / unit);
+      const std::int32_t u = i * attend.tile_q / unit;
       const auto at = static_cast<std::size_t>(h) * static_cast<std::size_t>(tiles_of_head) +
                       static_cast<std::size_t>(i);
-      work.pairs[u] += static_cast<double>(tiles[at]) * pairs_of_tile;
+      work.pairs[work.index(h, u)] += static_cast<double>(tiles[at]) * pairs_of_tile;
     }
   }
   return work;

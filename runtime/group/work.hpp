@@ -27,9 +27,10 @@ struct Work {
   double pairs_of_unit = 0;   ///< as many as a unit's beginning and end take the time of
 
   double cost(std::int32_t head, std::int32_t unit) const { return at(head, unit) + pairs_of_unit; }
-  double at(std::int32_t head, std::int32_t unit) const {
-    return pairs[static_cast<std::size_t>(head) * static_cast<std::size_t>(units) +
-                 static_cast<std::size_t>(unit)];
+  double at(std::int32_t head, std::int32_t unit) const { return pairs[index(head, unit)]; }
+  std::size_t index(std::int32_t head, std::int32_t unit) const {
+    return static_cast<std::size_t>(head) * static_cast<std::size_t>(units) +
+           static_cast<std::size_t>(unit);
   }
 };
 

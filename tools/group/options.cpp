@@ -39,6 +39,15 @@ void add_group_options(CLI::App& verb, GroupOptions& options) {
       ->type_name("X");
 }
 
+void add_exchange_options(CLI::App& verb, GroupOptions& options) {
+  verb.add_option("--sm-margin", options.sm_margin,
+                  "Multiprocessors that launches leave to an exchange under way; -1: none (16)")
+      ->type_name("N");
+  verb.add_option("--max-ctas", options.max_ctas,
+                  "Most blocks of an exchange; -1: as NCCL decides (16)")
+      ->type_name("N");
+}
+
 group::Layout layout_of(const GroupOptions& options, const LaunchShape& shape, std::int32_t unit) {
   group::Layout layout;
   for (const auto kind : kLayouts) {

@@ -391,6 +391,7 @@ void add_bench(CLI::App& app, Session& session) {
       ->type_name("NAME");
   verb->add_option("--threads", options->launch.threads, "CPU threads (all)")->type_name("N");
   add_group_options(*verb, options->group);
+  add_exchange_options(*verb, options->group);
   verb->callback([options, &session] { run_bench(*options, session); });
 }
 

@@ -157,7 +157,7 @@ void abandon(void* state, const std::string& reason) {
 
 }  // namespace
 
-bool join_loopback(std::shared_ptr<Loopback> loopback, int rank, double timeout_s,
+bool join_loopback(const std::shared_ptr<Loopback>& loopback, int rank, double timeout_s,
                    Communicator& communicator, Diagnostics& diagnostics) {
   const auto refuse_call = [&](const std::string& text) {
     Diagnostic d;

@@ -44,7 +44,7 @@ struct Loopback {
 };
 
 /// The communicator of a rank; an error if the rank is taken or not one of the loopback's.
-bool join_loopback(std::shared_ptr<Loopback> loopback, int rank, double timeout_s,
+bool join_loopback(const std::shared_ptr<Loopback>& loopback, int rank, double timeout_s,
                    Communicator& communicator, Diagnostics& diagnostics);
 
 }  // namespace lacuna::group

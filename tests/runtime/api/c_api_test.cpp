@@ -275,7 +275,7 @@ TEST_F(CApiKernel, StructsOfOlderHeadersAreServed) {
   for (const std::size_t bytes :
        {offsetof(lacuna_launch_args, previous_lse), offsetof(lacuna_launch_args, selection),
         offsetof(lacuna_launch_args, stage_events), offsetof(lacuna_launch_args, softmax_scale),
-        offsetof(lacuna_launch_args, k_scale)}) {
+        offsetof(lacuna_launch_args, k_scale), offsetof(lacuna_launch_args, sm_margin)}) {
     args.struct_size = bytes;
     EXPECT_EQ(lacuna_launch(kernel_, &args), LACUNA_ERROR_INPUT);
     const std::string error = lacuna_last_error();

@@ -32,19 +32,23 @@ class GroupProtocol : public Protocol {
     Protocol::SetUp();
   }
 
-  Group group(double link_gb_s = 200) {
+  Group group(double link_gb_s = 200, std::int32_t sm_margin = 0, std::int32_t max_ctas = 0) {
     const Engine e = engine("cuda:0");
     id_ = Group::unique_id(e);
-    return Group::create(
-        e,
-        {.rank = 0, .size = 2, .timeout_s = kTimeoutS, .link_gb_s = link_gb_s, .unique_id = &id_});
+    return Group::create(e, {.rank = 0,
+                             .size = 2,
+                             .timeout_s = kTimeoutS,
+                             .link_gb_s = link_gb_s,
+                             .sm_margin = sm_margin,
+                             .max_ctas = max_ctas,
+                             .unique_id = &id_});
   }
   static GroupPlan plan(const Group& group, Layout layout = Layout::kContiguous,
-                        Scheme scheme = Scheme::kGather) {
+                        Scheme scheme = Scheme::kGather, const v1::Shape& whole = kWhole) {
     const auto spec = Spec::parse(
         R"({"version": 1, "name": "causal", "attention": {"mask": "k <= q + n_k - n_q"}})");
     return group.compile(spec, {128, bf16})
-        .plan({.shape = kWhole, .layout = layout, .stripe = 128, .scheme = scheme});
+        .plan({.shape = whole, .layout = layout, .stripe = 128, .scheme = scheme});
   }
   static LaunchArgs arguments(const GroupPlan& plan) {
     const v1::Shape s = plan.shape();
@@ -80,6 +84,7 @@ TEST_F(GroupProtocol, MakesACommunicatorThatDoesNotBlock) {
     EXPECT_EQ(nccl().config.size, 48U);
     EXPECT_EQ(nccl().config.blocking, 0);
     EXPECT_EQ(nccl().config.cga_cluster_size, 0) << "clusters find no place between our kernels";
+    EXPECT_EQ(nccl().config.max_ctas, 16);
     EXPECT_EQ(nccl().calls,
               (std::vector<std::string>{"ncclGetUniqueId", "ncclCommInitRankConfig 7"}));
   }
@@ -124,6 +129,47 @@ TEST_F(GroupProtocol, ExchangesInChunksOnAStreamOfTheHighestPriority) {
   EXPECT_EQ(count("cuMemcpyDtoDAsync"), 4) << "a copy of K and one of V for each chunk";
   EXPECT_EQ(count("cuStream"), 0) << "no launch waits for a stream";
   EXPECT_EQ(count("cuMemAlloc") + count("cuEventCreate") + count("cuStreamCreateWithPriority"), 0);
+}
+
+/// Four KV heads with more rows each than the 132 multiprocessors of the fake: chunks of 1, 2
+/// and 1.
+constexpr v1::Shape kLarge{1, 16, 4, 32768, 32768};
+
+std::vector<unsigned> grids_of(int launches) { return {fake().grids, fake().grids + launches}; }
+
+TEST_F(GroupProtocol, LaunchesLeaveMultiprocessorsToInputsOfLaterChunks) {
+  const std::pair<std::int32_t, unsigned> kMargins[] = {{0, 116}, {8, 124}, {-1, 132}};
+  for (const auto& [margin, grid] : kMargins) {
+    const Group made = group(/*link_gb_s=*/0.001, margin);
+    const GroupPlan planned = plan(made, Layout::kContiguous, Scheme::kGather, kLarge);
+    forget();
+    planned.launch(arguments(planned));
+    ASSERT_EQ(count("cuLaunchKernelEx"), 3);
+    EXPECT_EQ(grids_of(3), (std::vector<unsigned>{grid, grid, 132}))
+        << "nothing comes under the last";
+  }
+}
+
+TEST_F(GroupProtocol, LaunchesLeaveMultiprocessorsToResultsOfEarlierChunks) {
+  const Group made = group(/*link_gb_s=*/0.001);
+  const GroupPlan planned = plan(made, Layout::kContiguous, Scheme::kHeads, kLarge);
+  forget();
+  planned.launch(arguments(planned));
+  const int launches = count("cuLaunchKernelEx");
+  ASSERT_GT(launches, 1);
+  EXPECT_EQ(grids_of(launches), std::vector<unsigned>(static_cast<std::size_t>(launches), 116));
+}
+
+TEST_F(GroupProtocol, AMarginIsWithinItsBounds) {
+  EXPECT_EQ((group(200, 0, -1), nccl().config.max_ctas), group::NcclConfig::kUndefined);
+  EXPECT_EQ((group(200, 0, 4), nccl().config.max_ctas), 4);
+  EXPECT_NE(error_of([&] { group(200, 65); }).find("sm_margin: expected -1 to 64, got 65"),
+            std::string::npos);
+  const GroupPlan planned = plan(group());
+  LaunchArgs args = arguments(planned);
+  args.sm_margin = 8;
+  EXPECT_NE(error_of([&] { planned.launch(args); }).find("sm_margin: expected 0, got 8"),
+            std::string::npos);
 }
 
 TEST_F(GroupProtocol, RecordsTheEventsThatThePlanNames) {

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from .machine import CARRY, ROOT, SPECS, keep, sh
+from .machine import CARRY, ROOT, SPECS, keep, sh, sh_lines
 
 CAUSAL = '{"version": 1, "name": "causal", "attention": {"mask": "k <= q + n_k - n_q"}}'
 RATIO = ("--param", "ratio=0.25")
@@ -22,6 +22,10 @@ LONG_POINTS = [("causal", 131072, "striped", (), 0.97), ("sparge-topk", 131072, 
                ("causal", 32768, "heads", (), None)]
 LAYER_POINTS = [("sparge-topk", "striped", RATIO), ("cascade", "contiguous", ())]
 MOST_IMBALANCE, MOST_SENT = 0.03, 1.05
+# What an exchange under attention is given: multiprocessors that launches leave to it, and blocks of NCCL; -1: none, as NCCL
+# decides. The first is what the default was before there was a margin.
+VARIANTS = [(-1, -1), (16, 16), (8, 8), (4, 4), (16, -1), (24, 24), (32, -1)]
+VARIANTS_S = 95
 PLACES = ["created", "compiled", "planned", "launched", *(f"{milliseconds} ms" for milliseconds in range(5, 325, 20))]
 
 
@@ -57,7 +61,7 @@ class Parts:
         return count if self.run.device != "cpu" else count // 64
 
 
-def bench(parts, spec, tokens, layout, options, timeout_s):
+def bench(parts, spec, tokens, layout, options, timeout_s, measured_s=1):
     """One `lacuna bench --gpus` as a row: times, traffic and what each rank did when."""
     run = parts.run
     path = SPECS / f"{spec}.json"
@@ -65,7 +69,7 @@ def bench(parts, spec, tokens, layout, options, timeout_s):
         path = run.out / "causal.json"
         path.write_text(CAUSAL)
     report = run.report("bench", path, "--shape", f"h=32,h_kv=8,n={tokens}", "--gpus", parts.gpus, "--layout", layout,
-                        "--seconds", "1", *options, more_env=parts.env, timeout_s=timeout_s)
+                        "--seconds", measured_s, *options, more_env=parts.env, timeout_s=timeout_s)
     if "group" not in report:
         return report, None
     group = report["group"]
@@ -98,6 +102,32 @@ def table(parts, points, timeout_s):
         keep(rows, {"point": point, "bar": bar, **row})
         print_trace(trace)
         row["trace"] = trace
+
+
+def variants(parts, timeout_s):
+    """A row for each of VARIANTS, contiguous shards first, as many as VARIANTS_S allow; the default has the point's bar."""
+    rows, end = parts.results.setdefault("variants", []), time.monotonic() + VARIANTS_S
+    for layout in ("contiguous", "striped"):
+        for margin, ctas in VARIANTS:
+            point = f"variants causal 32768 {layout} margin {margin} ctas {ctas}"
+            if not parts.run.wants(point):
+                continue
+            seconds = end - time.monotonic()
+            if seconds < 5:
+                print(f"   left out after {VARIANTS_S} s: {point}", flush=True)
+                continue
+            row, trace = bench(parts, "causal", parts.tokens(32768), layout, ("--sm-margin", margin, "--max-ctas", ctas),
+                               min(seconds, timeout_s), measured_s=0.3)
+            row["good"] = "efficiency" in row
+            keep(rows, {"point": point, **row})
+            print_trace(trace)
+            row["trace"] = trace
+    print("   layout      margin  CTAs  efficiency  group ms  one ms  GB/s of link", flush=True)
+    for row in rows:
+        if "efficiency" in row:
+            _, _, _, layout, _, margin, _, ctas = row["point"].split()
+            print(f"   {layout:11} {margin:>6}  {ctas:>4}  {row['efficiency']:10.3f}  {row['ms']['all'][0]:8.3f}  {row['ms']['one'][0]:6.3f}"
+                  f"  {row['link_gb_s']:12.0f}", flush=True)
 
 
 def imbalance(parts, timeout_s):
@@ -143,13 +173,19 @@ def drill(parts, timeout_s):
     if parts.run.device == "cpu" or not places:
         return
     rows = parts.results.setdefault("drill", [])
-    result, whole = parts.call("drill", ["tools/dev/gpu/group_drill.py", parts.run.out, *places], timeout_s)
-    for line in result.stdout.splitlines():
-        if line.startswith("{"):
-            row = json.loads(line)
-            keep(rows, {"part": f"drill {row['place']}", **row})
-    if missing := places[len(rows):]:
-        keep(rows, {**whole, "good": False, "missing": missing, "error": (result.stdout + result.stderr)[-700:]})
+
+    def take(line):
+        if not line.startswith("{"):
+            return False
+        row = json.loads(line)
+        keep(rows, {"part": f"drill {row['place']}", **row})
+        return True
+
+    begin = time.monotonic()
+    result = sh_lines([sys.executable, "-u", "tools/dev/gpu/group_drill.py", parts.run.out, *places], take, timeout_s, env=parts.env, cwd=ROOT)
+    whole = {"part": "drill", "seconds": round(time.monotonic() - begin, 1)}
+    missing = [place for place in places if place not in {row.get("place") for row in rows}]
+    keep(rows, {**whole, "good": not missing, **({"missing": missing, "error": result.stdout[-700:]} if missing else {})})
 
 
 def python_tests(parts, timeout_s):
@@ -167,13 +203,14 @@ def python_tests(parts, timeout_s):
 
 def step_group(run):
     """On all GPUs of this machine: efficiency, bytes, what each rank does when; PyTorch's ways; a rank that is killed in
-    20 places; balance on a layer; the tests of the Python module. Parts for --only: table, peers, drill, layer, tests."""
+    20 places; balance on a layer; the tests of the Python module. Parts for --only: table, variants, peers, drill, layer, tests."""
     parts = Parts(run)
     if parts.gpus < 2:
         return {"skipped": "one GPU"}
+    variants(parts, 30)
     table(parts, POINTS, 60)
     peers(parts, 60)
-    drill(parts, 200)
+    drill(parts, 100)
     table(parts, LONG_POINTS[:2], 90)
     imbalance(parts, 40)
     python_tests(parts, 120)

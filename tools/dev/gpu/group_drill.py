@@ -3,8 +3,10 @@
 
   group_drill.py FOLDER PLACE ...     PLACE: created, compiled, planned, launched, or "35 ms" after the first launch
 
-Prints a JSON line for each place: how rank 0 ended and how long after the kill. Good: with an error of the group, within 10 s.
-The ranks are forks of this process, which has loaded PyTorch and the module once and never asks for a GPU.
+Prints a JSON line for each place as soon as it is known: how rank 0 ended and how long after the kill. Good: with an error of
+the group, within 10 s. The ranks are forks of this process, which has loaded PyTorch and the module once and never asks for a
+GPU. A place takes some seconds of starting and the time that the group is given; so several are tried side by side, each with
+its own two ranks.
 """
 import json
 import os
@@ -19,7 +21,8 @@ from gpu.machine import load_lacuna  # noqa: E402
 
 SPEC = '{"version": 1, "name": "causal", "attention": {"mask": "k <= q + n_k - n_q"}}'
 SHAPE, OTHER_SHAPE = (1, 32, 8, 16384, 16384), (1, 32, 8, 8192, 8192)
-TIMEOUT_S, LIMIT_S, START_S, LAUNCHES, LINK_GB_S = 2.0, 10.0, 20, 400, 200.0
+TIMEOUT_S, LIMIT_S, START_S, LAUNCHES, LINK_GB_S = 3.0, 10.0, 30, 400, 200.0
+AT_A_TIME = 4
 CODES = ("E0712", "E0713")  # an error of NCCL, a rank that is lost
 LOST = 3  # exit status
 
@@ -28,7 +31,7 @@ def await_file(path, seconds=START_S, is_over=lambda: False):
     end = time.monotonic() + seconds
     while not path.exists():
         if time.monotonic() > end or (is_over() and not path.exists()):
-            raise TimeoutError(f"no {path.name}")
+            raise TimeoutError(f"no {path.name} within {seconds} s, or its rank has ended")
         time.sleep(0.002)
     return path.read_bytes()
 
@@ -134,15 +137,39 @@ def drill(lacuna, place, folder):
             time.sleep(0.002)
 
 
+def report(lacuna, place, folder):
+    begin = time.monotonic()
+    row = drill(lacuna, place, folder / f"drill-{place.replace(' ', '')}-{os.getpid()}")
+    line = json.dumps({"place": place, **row, "whole_s": round(time.monotonic() - begin, 1)})
+    os.write(1, (line + "\n").encode())  # one call, so that lines of several places stay whole
+
+
+def run_forks(bodies):
+    """Each in a fork of its own, AT_A_TIME at once."""
+    running = set()
+    for body in bodies:
+        if len(running) == AT_A_TIME:
+            running.remove(os.wait()[0])
+        process = os.fork()
+        if process == 0:
+            status = 0
+            try:
+                body()
+            except BaseException:  # noqa: BLE001: a fork must not go on as its parent
+                traceback.print_exc()
+                status = 1
+            os._exit(status)
+        running.add(process)
+    while running:
+        running.remove(os.wait()[0])
+
+
 def main():
     folder, places = Path(sys.argv[1]), sys.argv[2:]
     lacuna = load_lacuna()
     import torch  # noqa: F401: for the forks
 
-    for place in places:
-        begin = time.monotonic()
-        row = drill(lacuna, place, folder / f"drill-{place.replace(' ', '')}-{os.getpid()}")
-        print(json.dumps({"place": place, **row, "whole_s": round(time.monotonic() - begin, 1)}), flush=True)
+    run_forks([lambda place=place: report(lacuna, place, folder) for place in places])
 
 
 if __name__ == "__main__":

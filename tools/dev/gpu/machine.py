@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -36,6 +37,30 @@ def sh(command, timeout_s=None, **options):
         out, error = process.communicate()
         code, error = TIMED_OUT, f"{error}no end within {timeout_s} s"
     return subprocess.CompletedProcess(command, code, out, error)
+
+
+def sh_lines(command, take, timeout_s, **options):
+    """Runs a command with all its children and hands each line of its output to `take` as it comes. What it has said
+    that was not taken for a row (`take` returns False) is in `stdout`; past its time it is killed as by `sh`."""
+    process = subprocess.Popen([str(word) for word in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               start_new_session=True, **options)
+    timed_out = threading.Event()
+
+    def end():
+        timed_out.set()
+        os.killpg(process.pid, signal.SIGKILL)
+
+    timer, said = threading.Timer(timeout_s, end), []
+    timer.start()
+    try:
+        said = [line for line in process.stdout if not take(line)]
+        code = process.wait()
+    finally:
+        timer.cancel()
+    if timed_out.is_set():
+        code = TIMED_OUT
+        said.append(f"no end within {timeout_s} s")
+    return subprocess.CompletedProcess(command, code, "".join(said), "")
 
 
 class Run:
