@@ -7,7 +7,7 @@
 //
 // Launches take turns on the lanes, so that the blocks of one begin where those of others end, and
 // begin in their order: each waits for the one before it to be free to begin. The
-// exchange has the highest priority: its few blocks are the first on SMs that become free.
+// exchange has the highest priority, and launches leave it SMs (sm_margin_of).
 #pragma once
 
 #include <array>

@@ -37,14 +37,14 @@ GroupKernel compile(const Rank& rank, const char* spec = "dense") {
 
 constexpr Shape kWhole{1, 2, 2, 192, 192};
 
-/// Launches until the group is lost.
-void launch_often(const GroupPlan& plan) {
+/// Launches so often, or until the group is lost.
+void launch_often(const GroupPlan& plan, int launches = 1000) {
   Tensors tensors;
   std::vector<unsigned char> memory(plan.workspace_bytes() + 256);
   LaunchArgs args = tensors.args();
   args.workspace = memory.data() + (256 - reinterpret_cast<std::uintptr_t>(memory.data()) % 256);
   args.workspace_bytes = plan.workspace_bytes();
-  for (int i = 0; i < 1000; ++i) plan.launch(args);
+  for (int i = 0; i < launches; ++i) plan.launch(args);
 }
 
 /// How far the rank that dies comes.
@@ -73,6 +73,25 @@ TEST(GroupFaults, ARankThatLeavesIsAnErrorOfAllOthers) {
       EXPECT_NE(error.find("E0713"), std::string::npos) << error;
     }
     EXPECT_EQ(errors[1].empty(), stage != Stage::kLaunched) << errors[1];
+  }
+}
+
+/// Between the launches of a rank that goes on, at 16 of them.
+TEST(GroupFaults, ARankThatLeavesAmongLaunchesIsAnErrorAtOnce) {
+  for (int launches = 1; launches <= 16; ++launches) {
+    SCOPED_TRACE(launches);
+    const Loopback loopback(2);
+    const auto begin = std::chrono::steady_clock::now();
+    const auto errors = in_threads(2, [&](int number) {
+      const Rank rank(loopback, number, 2);
+      const GroupPlan plan = compile(rank).plan({.shape = {1, 2, 2, 128, 128}});
+      launch_often(plan, number == 0 ? 1000 : launches);
+    });
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    EXPECT_NE(errors[0].find("rank 1 has left it"), std::string::npos) << errors[0];
+    EXPECT_NE(errors[0].find("E0713"), std::string::npos) << errors[0];
+    EXPECT_EQ(errors[1], "");
+    EXPECT_LT(took.count(), kTimeoutS / 2);
   }
 }
 

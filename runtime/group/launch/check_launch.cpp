@@ -1,5 +1,7 @@
 #include "runtime/group/launch/check_launch.hpp"
 
+#include <algorithm>
+
 #include "compiler/ir/shift_positions.hpp"
 #include "runtime/base/whole_tiles.hpp"
 #include "runtime/group/launch/piece_arguments.hpp"
@@ -112,10 +114,17 @@ class Checker {
     return 0;
   }
 
+  /// Those that a launch adds to the caller's.
+  std::size_t position_params() const {
+    return static_cast<std::size_t>(std::ranges::count_if(
+        kPositionParamNames,
+        [&](std::string_view name) { return find_param(plan_, name.data()) != nullptr; }));
+  }
+
   /// Parameters are those of the whole problem. The launches check the rest.
   bool check_params() {
-    const std::size_t most = kMaxParams - kPositionParamNames.size();
-    if (args_.params_count > kMaxParams)
+    const std::size_t most = kMaxParams - position_params();
+    if (args_.params_count > most)
       return refuse(Code::kParamArgument, "params: expected at most " + std::to_string(most) +
                                               ", got " + std::to_string(args_.params_count));
     for (std::size_t p = 0; p < args_.params_count; ++p) {

@@ -36,8 +36,7 @@ class GroupLaunch {
     const std::vector<Chunk>& chunks = plan_.schedule.chunks;
     if (!mark(caller_) || !fork() || !bring_inputs(0) || !copy_own_of_later_chunks()) return false;
     for (std::size_t c = 0; c < chunks.size(); ++c) {
-      // The chunk after this one first: a kernel of ours takes all SMs, and the messages theirs
-      // only before or after it.
+      // The chunk after this one first, so that its messages are under way when the launch begins.
       if (c + 1 < chunks.size() && !bring_inputs(c + 1)) return false;
       if (!launch_chunk(c)) return false;
     }

@@ -102,7 +102,7 @@ class Builder {
     }
     for (std::size_t p = 0; p < kPositionParamNames.size(); ++p) {
       const char* name = kPositionParamNames[p].data();
-      if (find_param(plan_, name) == nullptr || views.count == views.params.size()) continue;
+      if (find_param(plan_, name) == nullptr) continue;
       const auto which = static_cast<PositionParam>(p);
       views.params[views.count++] = {name, nullptr, static_cast<double>(position(which, piece))};
     }

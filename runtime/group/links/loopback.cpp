@@ -77,6 +77,7 @@ bool meet(Member& member, const char* what, const Loopback::Post* post, Diagnost
   if (++loopback.arrived == loopback.size) {
     loopback.arrived = 0;
     ++loopback.round;
+    if (post != nullptr) loopback.readers = loopback.size;
     loopback.changed.notify_all();
     return true;
   }
@@ -90,6 +91,21 @@ bool meet(Member& member, const char* what, const Loopback::Post* post, Diagnost
                       : missing_ranks(loopback) + " did not come to " + what + " within " +
                             seconds_text(member.timeout_s),
                 diagnostics);
+}
+
+/// Behind a meeting with posts, when this rank has read those of the others. Also where that ends
+/// in an error no rank leaves before all have read: its caller may free what it has posted.
+bool end_reading(Member& member, const char* what, Diagnostics& diagnostics) {
+  Loopback& loopback = *member.loopback;
+  {
+    const std::scoped_lock lock(loopback.mutex);
+    --loopback.readers;
+    loopback.changed.notify_all();
+  }
+  if (meet(member, what, nullptr, diagnostics)) return true;
+  std::unique_lock lock(loopback.mutex);
+  loopback.changed.wait(lock, [&] { return loopback.readers == 0; });
+  return false;
 }
 
 /// The n-th message that `from` sends to `to`; null if there are fewer.
@@ -126,7 +142,7 @@ bool exchange(void* state, std::span<const Message> messages, void*, Diagnostics
   if (!meet(member, "exchange", &post, diagnostics)) return false;
   std::string misfit;
   if (!receive(member, messages, misfit)) member.fail(misfit);
-  return meet(member, "end of exchange", nullptr, diagnostics);
+  return end_reading(member, "end of exchange", diagnostics);
 }
 
 bool all_gather(void* state, const char* what, const void* mine, std::size_t bytes, void* all,
@@ -139,7 +155,7 @@ bool all_gather(void* state, const char* what, const void* mine, std::size_t byt
     std::memcpy(static_cast<unsigned char*>(all) + static_cast<std::size_t>(rank) * bytes,
                 other.data, bytes);
   }
-  return meet(member, what, nullptr, diagnostics);
+  return end_reading(member, what, diagnostics);
 }
 
 bool synchronize(void* state, void*, Diagnostics& diagnostics) {

@@ -40,6 +40,7 @@ struct Loopback {
   std::string left;    ///< which rank has gone, whom no meeting can have; "" while all are there
   std::string broken;  ///< why there are no meetings any more; "" while there are
   std::vector<Post> posts;
+  int readers = 0;  ///< ranks that may still read the posts of others
   std::vector<bool> is_there, has_joined;
 };
 

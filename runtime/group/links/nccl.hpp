@@ -29,7 +29,7 @@ struct NcclConfig {
   /// No clusters: blocks of one have to find several SMs that are free at a time, and while kernels
   /// that take all SMs follow each other there never are, whatever the priority.
   int cga_cluster_size = 0;
-  int min_ctas = kUndefined, max_ctas = kUndefined;
+  int min_ctas = kUndefined, max_ctas = kUndefined;  ///< blocks of a call, one for each SM
   const char* net_name = nullptr;
   int split_share = kUndefined;
 };
