@@ -18,8 +18,8 @@ constexpr double kMessagesOfLink = 0.55;
 constexpr double kLaunchUs = 2;  ///< of a kernel among others
 /// An exchange that takes less is not cut: each chunk costs kExchangeUs and a launch.
 constexpr double kWorthCuttingUs = 3 * kExchangeUs;
-/// Of the SMs of a GPU, which an exchange takes from the launches over it: 16 of 132, the default of
-/// lacuna_group_options::sm_margin.
+/// Of the SMs of a GPU, which an exchange takes from the launches over it: 16 of 132, the default
+/// of lacuna_group_options::sm_margin.
 constexpr double kExchangeSms = 0.12;
 
 /// Rates that were measured. GPUs that are not here count as the guess.

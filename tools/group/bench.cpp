@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
-#include <mutex>
+#include <numeric>
 #include <thread>
 
 #include "runtime/group/layout.hpp"
@@ -54,6 +54,9 @@ struct Alone {
   std::int32_t tile_q = 1;
 };
 
+/// A NaN, which only one of two results has, is the largest difference of all.
+double larger(double a, double b) { return std::isnan(a) || a >= b ? a : b; }
+
 /// Sums and differences of absolute values.
 struct Difference {
   double error = 0, magnitude = 0, largest = 0;
@@ -65,8 +68,7 @@ struct Difference {
     for (std::size_t i = 0; i < a.size(); ++i) {
       const double d = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
       error += d, magnitude += std::abs(static_cast<double>(b[i]));
-      // A NaN that only one of them has is the largest difference of all.
-      largest = d <= largest ? largest : d;
+      largest = larger(largest, d);
     }
   }
   double relative() const { return magnitude > 0 ? error / magnitude : error; }
@@ -276,58 +278,79 @@ std::string number_text(const char* pattern, double value) {
   return text;
 }
 
-void report(GroupBench& bench) {
-  const std::vector<double> group_us = slowest(bench.times, &LaunchTimes::sample_us);
-  const std::vector<double> single_us = slowest(bench.times, &LaunchTimes::single_us);
-  const tune::Spread alone = tune::spread_of(bench.alone.times.sample_us);
-  const tune::Spread group = tune::spread_of(group_us);
-  const double efficiency = alone.median_us / (group.median_us * bench.options.group.gpus);
+/// What the ranks have measured together.
+struct Measured {
+  tune::Spread alone, group;
+  double efficiency = 0;
   Difference difference;
+  ordered_json plan, taken;  ///< rank 0's, and of its schemes the one that was taken
+};
+
+Measured sum_up(const GroupBench& bench) {
+  Measured sum{.alone = tune::spread_of(bench.alone.times.sample_us),
+               .group = tune::spread_of(slowest(bench.times, &LaunchTimes::sample_us)),
+               .difference = {},
+               .plan = ordered_json::parse(bench.plan),
+               .taken = {}};
+  sum.efficiency = sum.alone.median_us / (sum.group.median_us * bench.options.group.gpus);
   for (const Difference& d : bench.differences) {
-    difference.error += d.error, difference.magnitude += d.magnitude;
-    difference.largest = std::max(difference.largest, d.largest);
-    difference.equal = difference.equal && d.equal;
+    sum.difference.error += d.error, sum.difference.magnitude += d.magnitude;
+    sum.difference.largest = larger(sum.difference.largest, d.largest);
+    sum.difference.equal = sum.difference.equal && d.equal;
   }
-  const auto plan = ordered_json::parse(bench.plan);
-  ordered_json taken;
-  for (const ordered_json& scheme : plan["schemes"]) {
-    if (scheme["scheme"] == plan["scheme"]) taken = scheme;
+  for (const ordered_json& scheme : sum.plan["schemes"]) {
+    if (scheme["scheme"] == sum.plan["scheme"]) sum.taken = scheme;
   }
-  ordered_json& document = bench.session.document;
-  document["group"] = {{"ranks", bench.options.group.gpus},
-                       {"one", times_json(bench.alone.times.sample_us, bench.alone.launches,
-                                          bench.alone.times.single_us)},
-                       {"all", times_json(group_us, bench.alone.launches, single_us)},
-                       {"efficiency", efficiency},
-                       {"sent_bytes", taken["sent_bytes_total"]},
-                       {"least_bytes", taken["least_bytes_total"]},
-                       {"imbalance", taken["imbalance"]},
-                       {"workspace_bytes", bench.workspace_bytes},
-                       {"same_bits", difference.equal},
-                       {"relative_l1", difference.relative()},
-                       {"largest_difference", difference.largest},
-                       {"trace", bench.traces},
-                       {"plan", plan}};
+  return sum;
+}
+
+ordered_json group_json(const GroupBench& bench, const Measured& sum) {
+  const LaunchTimes& alone = bench.alone.times;
+  const std::size_t launches = bench.alone.launches;
+  return {{"ranks", bench.options.group.gpus},
+          {"one", times_json(alone.sample_us, launches, alone.single_us)},
+          {"all", times_json(slowest(bench.times, &LaunchTimes::sample_us), launches,
+                             slowest(bench.times, &LaunchTimes::single_us))},
+          {"efficiency", sum.efficiency},
+          {"sent_bytes", sum.taken["sent_bytes_total"]},
+          {"least_bytes", sum.taken["least_bytes_total"]},
+          {"imbalance", sum.taken["imbalance"]},
+          {"workspace_bytes", bench.workspace_bytes},
+          {"same_bits", sum.difference.equal},
+          {"relative_l1", sum.difference.relative()},
+          {"largest_difference", sum.difference.largest},
+          {"trace", bench.traces},
+          {"plan", sum.plan}};
+}
+
+std::string print_measured(const GroupBench& bench, const Measured& sum, bool color) {
   Table table{.head = {"", "median", "10 %", "90 %"}, .rows = {}};
   const auto add = [&](const std::string& name, const tune::Spread& time) {
     table.rows.push_back({name, print_time_us(time.median_us), print_time_us(time.low_us),
                           print_time_us(time.high_us)});
   };
-  add("one", alone);
-  add("group", group);
-  const bool color = bench.session.color_stdout();
-  bench.session.print(
-      print_group_plan(plan, color) + "\n" + print_table(table, color) +
-      print_traces(bench.traces, color) + "\n  Efficiency " + number_text("%.3f", efficiency) +
-      ", imbalance " + number_text("%.1f %%", 100 * taken["imbalance"].get<double>()) +
-      "\n  Sent       " + print_bytes(taken["sent_bytes_total"].get<std::uint64_t>()) +
-      ", the least is " + print_bytes(taken["least_bytes_total"].get<std::uint64_t>()) +
-      "\n  Results    " +
-      (difference.equal
-           ? "the same bits as of one"
-           : "relative L1 difference to one " + print_scientific(difference.relative())) +
-      "\n");
-  if (!(difference.relative() <= kMostError) || !std::isfinite(difference.largest))
+  add("one", sum.alone);
+  add("group", sum.group);
+  const auto bytes = [&](const char* name) {
+    return print_bytes(sum.taken[name].get<std::uint64_t>());
+  };
+  return print_group_plan(sum.plan, color) + "\n" + print_table(table, color) +
+         print_traces(bench.traces, color) + "\n  Efficiency " +
+         number_text("%.3f", sum.efficiency) + ", imbalance " +
+         number_text("%.1f %%", 100 * sum.taken["imbalance"].get<double>()) + "\n  Sent       " +
+         bytes("sent_bytes_total") + ", the least is " + bytes("least_bytes_total") +
+         "\n  Results    " +
+         (sum.difference.equal
+              ? "the same bits as of one"
+              : "relative L1 difference to one " + print_scientific(sum.difference.relative())) +
+         "\n";
+}
+
+void report(GroupBench& bench) {
+  const Measured sum = sum_up(bench);
+  bench.session.document["group"] = group_json(bench, sum);
+  bench.session.print(print_measured(bench, sum, bench.session.color_stdout()));
+  if (!(sum.difference.relative() <= kMostError) || !std::isfinite(sum.difference.largest))
     bench.session.fail(ExitCode::kNumerics, "the group's results are not those of one rank");
 }
 

@@ -99,7 +99,7 @@ class GroupLaunch {
   }
 
   /// The own copies of the first chunk come when its messages have: meanwhile those of the second
-  /// get their SMs, of which the first launch leaves none.
+  /// begin, before the first launch takes its SMs.
   bool launch_chunk(std::size_t c) {
     const Chunk& chunk = plan_.schedule.chunks[c];
     if (c == 0) {
