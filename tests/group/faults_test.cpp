@@ -76,9 +76,9 @@ TEST(GroupFaults, ARankThatLeavesIsAnErrorOfAllOthers) {
   }
 }
 
-/// Between the launches of a rank that goes on, at 16 of them.
+/// Between the launches of a rank that goes on.
 TEST(GroupFaults, ARankThatLeavesAmongLaunchesIsAnErrorAtOnce) {
-  for (int launches = 1; launches <= 16; ++launches) {
+  for (const int launches : {1, 2, 3, 5, 8, 16}) {
     SCOPED_TRACE(launches);
     const Loopback loopback(2);
     const auto begin = std::chrono::steady_clock::now();
