@@ -155,7 +155,7 @@ TEST_F(GroupProtocol, LaunchesLeaveMultiprocessorsToResultsOfEarlierChunks) {
   const GroupPlan planned = plan(made, Layout::kContiguous, Scheme::kHeads, kLarge);
   forget();
   planned.launch(arguments(planned));
-  const int launches = count("cuLaunchKernelEx");
+  const auto launches = static_cast<int>(count("cuLaunchKernelEx"));
   ASSERT_GT(launches, 1);
   EXPECT_EQ(grids_of(launches), std::vector<unsigned>(static_cast<std::size_t>(launches), 116));
 }

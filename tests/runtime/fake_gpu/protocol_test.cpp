@@ -67,6 +67,34 @@ TEST_F(Protocol, LaunchMakesItsMapsAndIsOneCallInTheContextOfItsDevice) {
   EXPECT_EQ(fake().launched, reinterpret_cast<CUfunction>(std::size_t{0x3000}));
 }
 
+/// Launches of one shape with other margins do not take each other's grids.
+TEST_F(Protocol, AMarginLeavesMultiprocessorsToOthers) {
+  Kernel kernel = bsfa(engine());
+  kernel.prepare();
+  LaunchArgs args = arguments();
+  const auto grid_with = [&](std::int64_t margin) {
+    forget();
+    args.sm_margin = margin;
+    kernel.launch(args);
+    return fake().grids[0];
+  };
+  const unsigned whole = grid_with(0);
+  EXPECT_GT(whole, 1U);
+  EXPECT_EQ(grid_with(131), 1U);
+  EXPECT_EQ(grid_with(0), whole);
+  for (const std::int64_t margin : {-1, 132}) {
+    try {
+      grid_with(margin);
+      ADD_FAILURE() << margin;
+    } catch (const Error& e) {
+      EXPECT_NE(
+          std::string(e.what()).find("sm_margin: expected 0 to 131, got " + std::to_string(margin)),
+          std::string::npos)
+          << e.what();
+    }
+  }
+}
+
 TEST_F(Protocol, WhatTmaCannotLoadIsNotLaunched) {
   Kernel kernel = bsfa(engine());
   kernel.prepare();
