@@ -12,18 +12,12 @@
 #include "runtime/launch/host_codes.hpp"
 #include "runtime/launch/host_launch.hpp"
 #include "runtime/launch/host_sequences.hpp"
+#include "runtime/launch/launch_checks.hpp"
 
 namespace lacuna {
 namespace {
 
 constexpr std::size_t kUnitBytes = kWorkspaceUnitBytes;
-
-Diagnostic error(const KernelState& kernel, Code code, const std::string& text) {
-  Diagnostic d;
-  d.code = code;
-  d.message = "kernel " + kernel.lowered().contract.kernel + text;
-  return d;
-}
 
 /// `sm_margin`: multiprocessors that are left out of account; checked.
 bool compute_values(const KernelState& kernel, const LaunchShape& shape, std::int64_t sm_margin,
@@ -39,9 +33,10 @@ bool compute_values(const KernelState& kernel, const LaunchShape& shape, std::in
     return true;
   }
   if (evaluate_launch_values(kernel.lowered().launch, shape, values.data, sm_count)) return true;
-  diagnostics.add(error(kernel, Code::kWorkspaceArgument,
-                        ", workspace: expected at most 2147483647 units of 256 bytes for a shape, "
-                        "got more"));
+  diagnostics.add(
+      launch_error(kernel, Code::kWorkspaceArgument,
+                   ", workspace: expected at most 2147483647 units of 256 bytes for a shape, "
+                   "got more"));
   return false;
 }
 
@@ -91,7 +86,8 @@ bool check_memory(const KernelState& kernel, const std::string& subject, const v
   const std::uintptr_t rest = reinterpret_cast<std::uintptr_t>(data) % kUnitBytes;
   if (data != nullptr && rest == 0 && bytes >= needed) return true;
   const auto refuse = [&](const std::string& text) {
-    diagnostics.add(error(kernel, Code::kWorkspaceArgument, ", " + subject + ": expected " + text));
+    diagnostics.add(
+        launch_error(kernel, Code::kWorkspaceArgument, ", " + subject + ": expected " + text));
   };
   if (data == nullptr) {
     refuse(std::to_string(needed) + " bytes, got null");
@@ -109,7 +105,7 @@ bool check_selection(const KernelState& kernel, const lacuna_selection& selectio
                      const LaunchShape& shape, const LaunchValues& values,
                      Diagnostics& diagnostics) {
   const auto refuse = [&](const std::string& text) {
-    diagnostics.add(error(kernel, Code::kCallArgument, ", " + text));
+    diagnostics.add(launch_error(kernel, Code::kCallArgument, ", " + text));
     return false;
   };
   if (!kernel.branches.empty())
@@ -128,43 +124,6 @@ bool check_selection(const KernelState& kernel, const lacuna_selection& selectio
   }
   return check_memory(kernel, "selection.data", selection.data, selection.bytes,
                       kept_bytes(kernel, shape, values), diagnostics);
-}
-
-/// One event before the stages and one after each; the CPU has no events.
-bool check_stage_events(const KernelState& kernel, const lacuna_launch_args& args,
-                        Diagnostics& diagnostics) {
-  if (args.stage_events == nullptr && args.stage_events_count == 0) return true;
-  const auto refuse = [&](const std::string& text) {
-    diagnostics.add(error(kernel, Code::kCallArgument, ", " + text));
-    return false;
-  };
-  const std::size_t count = args.stage_events_count,
-                    stages = kernel.lowered().launch.launches.size();
-  if (kernel.engine->gpu == nullptr)
-    return refuse("stage_events: expected none on the CPU, got " + std::to_string(count));
-  if (args.stage_events == nullptr || count != stages + 1) {
-    return refuse("stage_events: expected " + std::to_string(stages + 1) + " events for " +
-                  std::to_string(stages) + (stages == 1 ? " stage" : " stages") + ", got " +
-                  (args.stage_events == nullptr ? "null" : std::to_string(count)));
-  }
-  bool complete = true;
-  for (std::size_t i = 0; i <= stages; ++i) {
-    if (args.stage_events[i] != nullptr) continue;
-    complete = refuse("stage_events[" + std::to_string(i) + "]: expected an event, got null");
-  }
-  return complete;
-}
-
-/// Kernels need a multiprocessor; the CPU has none.
-bool check_sm_margin(const KernelState& kernel, std::int64_t sm_margin, Diagnostics& diagnostics) {
-  const auto& gpu = kernel.engine->gpu;
-  const std::int64_t most = gpu != nullptr ? std::max(gpu->sm_count - 1, 0) : 0;
-  if (sm_margin >= 0 && sm_margin <= most) return true;
-  const std::string expected = gpu == nullptr ? "0 on the CPU" : "0 to " + std::to_string(most);
-  diagnostics.add(
-      error(kernel, Code::kCallArgument,
-            ", sm_margin: expected " + expected + ", got " + std::to_string(sm_margin)));
-  return false;
 }
 
 /// The tiles are still those that an earlier launch decided on.
@@ -249,9 +208,9 @@ CUresult enqueue(const KernelState& kernel, const LaunchValues& values, std::int
 
 bool check_launched(const KernelState& kernel, CUresult result, Diagnostics& diagnostics) {
   if (result == kCudaSuccess) return true;
-  diagnostics.add(
-      error(kernel, Code::kDriverCall,
-            " cannot be launched: " + driver_error_text(*kernel.engine->gpu->driver, result)));
+  diagnostics.add(launch_error(
+      kernel, Code::kDriverCall,
+      " cannot be launched: " + driver_error_text(*kernel.engine->gpu->driver, result)));
   return false;
 }
 
@@ -383,9 +342,9 @@ bool launch_kernel(KernelState& kernel, const lacuna_launch_args& args, Diagnost
   const bool on_gpu = kernel.engine->gpu != nullptr;
   if (!check_process(*kernel.engine, diagnostics)) return false;
   if (on_gpu && !kernel.ready.load(std::memory_order_acquire)) {
-    diagnostics.add(error(kernel, Code::kNotPrepared,
-                          " is not prepared: a launch never compiles or loads; call "
-                          "lacuna_prepare first"));
+    diagnostics.add(launch_error(kernel, Code::kNotPrepared,
+                                 " is not prepared: a launch never compiles or loads; call "
+                                 "lacuna_prepare first"));
     return false;
   }
   BoundLaunch bound;
