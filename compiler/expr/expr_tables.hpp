@@ -38,9 +38,9 @@ enum class Signature : std::uint8_t {
   kFloat,       ///< f32 or i32 promoted to f32, yields f32
   kInteger,     ///< i32, yields i32
   kTruncation,  ///< f32 or i32, yields i32
-  kComparison,  ///< f32 or i32 (promoted if both occur), yields bool
+  kComparison,  ///< f32 or i32 (promoted if both occur), yields bool; == and != also of two bool
   kLogical,     ///< bool, yields bool
-  kSelect,      ///< bool, then two operands as kNumeric
+  kSelect,      ///< bool, then two operands as kNumeric, or two bool
 };
 
 struct OperatorInfo {

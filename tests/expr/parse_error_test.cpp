@@ -164,11 +164,17 @@ TEST(parse_error, types) {
       {"select(q, 1, 2) == 1",
        "`q`@7 E0303 argument 1 of select: expected bool, got i32\n"
        "help: compare it: `q > 0`\n"},
-      {"true == false",
-       "`true`@0 E0303 left operand of '==': expected f32 or i32, got bool\n"
-       "help: make it a number: `select(true, 1, 0)`\n"
-       "`false`@8 E0303 right operand of '==': expected f32 or i32, got bool\n"
-       "help: make it a number: `select(false, 1, 0)`\n"},
+      {"(k < q) == 1",
+       "`(k < q)`@0 E0303 left operand of '==': expected f32 or i32, got bool\n"
+       "help: make it a number: `select((k < q), 1, 0)`\n"},
+      {"select(q > 0, k < 3, 1) or k == q",
+       "`k < 3`@14 E0303 argument 2 of select: expected f32 or i32, got bool\n"
+       "help: make it a number: `select(k < 3, 1, 0)`\n"},
+      {"(k < q) < (k > 3)",
+       "`(k < q)`@0 E0303 left operand of '<': expected f32 or i32, got bool\n"
+       "help: make it a number: `select((k < q), 1, 0)`\n"
+       "`(k > 3)`@10 E0303 right operand of '<': expected f32 or i32, got bool\n"
+       "help: make it a number: `select((k > 3), 1, 0)`\n"},
   });
 }
 

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/expr/text/conditions.hpp"
+
 namespace lacuna {
 namespace {
 
@@ -312,7 +314,15 @@ int Typing::promoted(int node) {
   return builder_[node].type == ExprType::kI32 ? builder_.make(ExprOp::kToF32, node) : node;
 }
 
+/// Whether `op` takes conditions and all of these are some.
+bool Typing::are_conditions(const OperatorInfo& op, std::span<const Operand> operands) const {
+  return takes_conditions(op.op) && std::ranges::all_of(operands, [&](const Operand& operand) {
+           return operand.ok() && type_of(operand) == ExprType::kBool;
+         });
+}
+
 bool Typing::check_operands(const OperatorInfo& op, std::span<const Operand> operands) {
+  if (are_conditions(op, operands)) return true;
   bool good = true;
   for (std::size_t n = 0; n < operands.size(); ++n) {
     const Operand& operand = operands[n];
@@ -342,6 +352,8 @@ Operand Typing::apply(const OperatorInfo& op, std::span<const Operand> operands,
     any_f32 = any_f32 || builder_[nodes[n]].type == ExprType::kF32;
   }
   for (std::size_t n = 0; any_f32 && n < operands.size(); ++n) nodes[n] = promoted(nodes[n]);
+  if (are_conditions(op, operands))
+    return located(make_of_conditions(builder_, op.op, nodes), begin, end);
   const bool is_clamp = op.op == ExprOp::kMin && op.arity == 3;
   const int node =
       is_clamp

@@ -60,6 +60,7 @@ class Typing {
   std::string usual_index(const ParamDim& dim) const;
   bool check_indices(const ParamSymbol& symbol, std::span<const Operand> indices,
                      std::uint32_t begin, std::uint32_t end);
+  bool are_conditions(const OperatorInfo& op, std::span<const Operand> operands) const;
   bool check_operands(const OperatorInfo& op, std::span<const Operand> operands);
   int promoted(int node);
   std::vector<std::string> offered_notes() const;
