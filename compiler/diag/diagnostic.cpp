@@ -4,6 +4,8 @@
 #include <cctype>
 #include <cstddef>
 
+#include "compiler/diag/other_words.hpp"
+
 namespace lacuna {
 
 bool Diagnostics::has_errors() const {
@@ -103,7 +105,11 @@ std::string nearest_word(std::string_view word, const std::vector<std::string>& 
       best_distance = distance;
     }
   }
-  return best;
+  // A slip of one letter says more than what others call it, but not of a word that is hardly more.
+  constexpr std::size_t kSlip = 1, kShortWord = 3;
+  const bool is_slip = best_distance == 0 || (best_distance <= kSlip && word.size() > kShortWord);
+  const std::string synonym = is_slip ? "" : synonym_among(word, candidates);
+  return synonym.empty() ? best : synonym;
 }
 
 }  // namespace lacuna

@@ -67,7 +67,8 @@ std::string render(const Diagnostics& diagnostics, const SourceText& source, boo
 /// {"diagnostics": [{severity, code, message, path, pointer, line, column, length, notes, helps}]}
 std::string render_json(const Diagnostics& diagnostics, const SourceText& source);
 
-/// The candidate nearest to `word` by edit distance, or "" if none is near enough to suggest.
+/// The candidate nearest to `word` by edit distance, or the one that other systems call so; "" if
+/// none is near enough to suggest.
 std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace lacuna

@@ -6,6 +6,7 @@
 
 #include "compiler/diag/diagnostic.hpp"
 #include "compiler/diag/line_table.hpp"
+#include "compiler/diag/other_words.hpp"
 
 namespace lacuna {
 namespace {
@@ -184,6 +185,22 @@ TEST(NearestWord, SuggestsNothingForStrangers) {
   EXPECT_EQ(nearest_word("k", words), "");
   EXPECT_EQ(nearest_word("", words), "");
   EXPECT_EQ(nearest_word(std::string(100000, 'q'), words), "");
+}
+
+TEST(NearestWord, KnowsWhatOthersCallTheCandidates) {
+  EXPECT_EQ(nearest_word("num_heads", {"batch", "heads"}), "heads");
+  EXPECT_EQ(nearest_word("Float16", {"bf16", "f16", "f32"}), "f16");
+  EXPECT_EQ(nearest_word("block", {"warp", "tile"}), "tile");
+  EXPECT_EQ(nearest_word("qk", {"q", "s"}), "s");
+  EXPECT_EQ(nearest_word("B", {"batch", "heads"}), "batch");
+  EXPECT_EQ(nearest_word("block", {"blocks", "tile"}), "blocks") << "a letter says more";
+  EXPECT_EQ(nearest_word("block", {"warp", "row"}), "") << "only what is a candidate";
+}
+
+TEST(OtherWords, SayHowItIsSaidHere) {
+  EXPECT_EQ(said_otherwise("is_causal"), "causal attention is the mask `k <= q + n_k - n_q`");
+  EXPECT_EQ(said_otherwise("TopK"), "the best n are kept by `rank < n`");
+  EXPECT_EQ(said_otherwise("banana"), "");
 }
 
 TEST(NearestWord, LongWordsAreNoTypingMistakes) {

@@ -211,7 +211,7 @@ TEST(parse_error, indices) {
        "`start[q, k]`@5 E0304 'start' has the shape [n_q]: expected at most 1 index, got 2\n"},
       {"k >= tau[q]",
        "`tau[q]`@5 E0304 'tau' is a scalar: expected no index, got 1\n"
-       "help: write `tau`\n"},
+       "help: write `tau`, or declare what is indexed: \"shape\": \"[n_q]\"\n"},
       {"k >= q[1]", "`q[1]`@5 E0304 'q' is a variable and has no indices\n"},
       {"k >= start[q / 2]", "`q / 2`@11 E0303 index 1 of 'start': expected i32, got f32\n"},
       {"threshold > 0",

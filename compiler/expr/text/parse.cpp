@@ -73,7 +73,11 @@ class Parser {
     }
     const bool at_end = token().kind == TokenKind::kEnd;
     const std::string got = at_end ? "the end" : "'" + std::string(token().text) + "'";
-    syntax_error(token(), "expected " + std::string(wanted) + ", got " + got);
+    ExprError* error = syntax_error(token(), "expected " + std::string(wanted) + ", got " + got);
+    if (error && token().is(","))
+      error->helps.emplace_back("conditions are joined by `and` or `or`");
+    if (error && token().is("in"))
+      error->helps.emplace_back("for each value `k == 0 or k == 4`, or a table: `is_sink[k] == 1`");
   }
 
   void too_complex(std::uint32_t begin, std::uint32_t end, std::string message) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/diag/other_words.hpp"
 #include "compiler/expr/text/conditions.hpp"
 
 namespace lacuna {
@@ -168,7 +169,10 @@ Operand Typing::unknown_name(std::string_view name, std::uint32_t begin, std::ui
                                 std::string(info(site_).name) + " nor a parameter");
   error.notes = offered_notes();
   const std::string nearest = nearest_word(name, candidates);
-  if (!nearest.empty()) error.helps.push_back("did you mean " + quoted(nearest) + "?");
+  if (!nearest.empty())
+    error.helps.push_back("did you mean " + quoted(nearest) + "?");
+  else if (std::string otherwise = said_otherwise(name); !otherwise.empty())
+    error.helps.push_back(std::move(otherwise));
   return {-1, begin, end};
 }
 
@@ -188,8 +192,10 @@ Operand Typing::not_a_function(std::string_view name, std::uint32_t begin, std::
     list += " " + std::string(row.spelling);
   }
   error.notes.push_back(std::move(list));
-  const std::string nearest = nearest_word(name, functions);
-  if (!nearest.empty()) error.helps.push_back("did you mean " + quoted(nearest) + "?");
+  if (std::string otherwise = said_otherwise(name); !otherwise.empty())
+    error.helps.push_back(std::move(otherwise));
+  else if (const std::string nearest = nearest_word(name, functions); !nearest.empty())
+    error.helps.push_back("did you mean " + quoted(nearest) + "?");
   return {-1, begin, end};
 }
 
@@ -274,7 +280,9 @@ bool Typing::check_indices(const ParamSymbol& symbol, std::span<const Operand> i
     if (rank == 0) {
       report(Code::kExprIndex, begin, end,
              quoted(symbol.name) + " is a scalar: expected no index" + got)
-          .helps.push_back("write `" + symbol.name + "`");
+          .helps.push_back("write `" + symbol.name +
+                           "`, or declare what is indexed: \"shape\": \"[" +
+                           (source(indices[0]) == "q" ? "n_q" : "n_k") + "]\"");
     } else {
       report(Code::kExprIndex, begin, end,
              quoted(symbol.name) + " has the shape " + print_shape(symbol) + ": expected at most " +

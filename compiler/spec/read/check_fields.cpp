@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/spec/read/field_errors.hpp"
+#include "compiler/spec/read/type_help.hpp"
 #include "compiler/spec/summary.hpp"
 #include "compiler/spec/table/bands.hpp"
 #include "compiler/spec/table/field_words.hpp"
@@ -35,6 +36,10 @@ class FieldChecker {
     if (!node.is(Kind::kObject)) {
       const std::string who = label.empty() ? "a spec" : label;
       errors_.wrong_type(node, who, "an object");
+      if (!path.empty()) {
+        const std::string keys = joined_keys(keys_of(path));
+        diagnostics_.items.back().helps.push_back("an object with keys of its own: " + keys);
+      }
       return;
     }
     if (path == "params" && has_too_many(node)) {
@@ -166,7 +171,7 @@ class FieldChecker {
       case SpecFieldKind::kShape: {
         std::vector<ParamDim> shape;
         if (typed(node, field, label, node.is(Kind::kString)) && !parse_shape(node.string, shape))
-          errors_.illegal(node, field, label, "is not a shape");
+          shape_help(node.string, errors_.illegal(node, field, label, "is not a shape"));
         break;
       }
       case SpecFieldKind::kInteger:
@@ -200,8 +205,11 @@ class FieldChecker {
   }
 
   bool typed(JsonNode& node, const SpecField& field, const std::string& label, bool ok) {
-    if (!ok) errors_.wrong_type(node, label, expectation(field));
-    return ok;
+    if (ok) return true;
+    errors_.wrong_type(node, label, expectation(field));
+    if (std::string help = type_help(source_, node, field); !help.empty())
+      diagnostics_.items.back().helps.push_back(std::move(help));
+    return false;
   }
 
   void integer(JsonNode& node, const SpecField& field, const std::string& label) {

@@ -1,5 +1,6 @@
 #include "compiler/spec/read/field_errors.hpp"
 
+#include "compiler/diag/other_words.hpp"
 #include "compiler/spec/table/field_words.hpp"
 
 namespace lacuna {
@@ -43,16 +44,17 @@ void FieldErrors::unknown_key(JsonNode& node, const std::vector<std::string>& ke
       report(Code::kUnknownKey, node,
              "unknown key \"" + node.key + "\"" + (label.empty() ? "" : " in " + label));
   d.span = node.key_span;
-  std::string all;
-  for (const std::string& key : keys) all += (all.empty() ? "" : ", ") + key;
   const std::string nearest = nearest_word(node.key, keys);
-  if (!nearest.empty()) d.helps.push_back("did you mean \"" + nearest + "\"?");
+  if (!nearest.empty())
+    d.helps.push_back("did you mean \"" + nearest + "\"?");
+  else if (std::string otherwise = said_otherwise(node.key); !otherwise.empty())
+    d.helps.push_back(std::move(otherwise));
   for (const SpecField& field : spec_fields()) {
     if (!field.was.empty() && field.was == node.key)
       d.helps.push_back(node.key + " is called " + std::string(field.path) + " now");
     if (key_of(field) == node.key) d.helps.push_back("there is a field " + std::string(field.path));
   }
-  if (d.helps.empty()) d.helps.push_back("legal keys: " + all);
+  if (d.helps.empty()) d.helps.push_back("legal keys: " + joined_keys(keys));
 }
 
 }  // namespace lacuna

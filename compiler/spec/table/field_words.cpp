@@ -87,6 +87,12 @@ std::string quoted_value(const SourceText& source, const JsonNode& node) {
   return node.is(Kind::kString) ? "\"" + text + "\"" : text;
 }
 
+std::string joined_keys(const std::vector<std::string>& keys) {
+  std::string all;
+  for (const std::string& key : keys) all += (all.empty() ? "" : ", ") + key;
+  return all;
+}
+
 std::string joined_integers(const std::vector<int>& values) {
   std::string out;
   for (const int value : values) out += (out.empty() ? "" : ", ") + std::to_string(value);

@@ -22,6 +22,9 @@ std::string quoted_value(const SourceText& source, const JsonNode& node);
 /// A list in words: "16, 32, 64".
 std::string joined_integers(const std::vector<int>& values);
 
+/// A list in words: mask, score.
+std::string joined_keys(const std::vector<std::string>& keys);
+
 /// A list in words: "q", "k".
 template <class Names>
 std::string joined_names(const Names& names) {

@@ -1,0 +1,17 @@
+// Words of other systems and papers, and what stands for them here: for the helps of errors about
+// unknown names, keys and values.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lacuna {
+
+/// The candidate that others call `word`, or "": `num_heads` is heads, `float16` is f16.
+std::string synonym_among(std::string_view word, const std::vector<std::string>& candidates);
+
+/// How something is said here that has no word of its own, or "": `causal`, `where`.
+std::string said_otherwise(std::string_view word);
+
+}  // namespace lacuna
