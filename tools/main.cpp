@@ -28,7 +28,8 @@ Examples:
   lacuna explain specs/bsfa.json --arch sm_90a   every decision and where it came from
   lacuna emit --stage cuda specs/bsfa.json       any stop on the way from JSON to machine code
   lacuna build specs/*.json --arch sm_80,sm_90a -o kernels
-  lacuna doctor                                  what this machine offers)";
+  lacuna doctor                                  what this machine offers
+  lacuna help run                                the flags of a verb)";
 
 /// The library's help, with one line for each verb in the list of verbs.
 class HelpFormatter : public CLI::Formatter {
@@ -85,7 +86,7 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
 
 /// A script that asked for JSON reads what is wrong there, too.
 int report_usage(const CLI::App& app, const CLI::ParseError& error, Session& session,
-                 std::span<char* const> words) {
+                 std::span<const char* const> words) {
   const auto chosen = app.get_subcommands();
   const std::string command = chosen.empty() ? "lacuna" : "lacuna " + chosen.front()->get_name();
   const auto is_json = [](const char* word) { return std::string_view(word) == "--json"; };
@@ -109,7 +110,16 @@ void refuse_empty_values(CLI::App& app) {
   for (CLI::App* verb : app.get_subcommands(nullptr)) refuse_empty_values(*verb);
 }
 
-int run(int argc, char** argv) {
+/// `help VERB` as `VERB --help`, and `help` as `--help`.
+std::vector<const char*> with_help_as_flag(std::span<char* const> words) {
+  std::vector<const char*> read(words.begin(), words.end());
+  if (read.size() < 2 || std::string_view(read[1]) != "help") return read;
+  read.erase(read.begin() + 1);
+  read.push_back("--help");
+  return read;
+}
+
+int run(const std::vector<const char*>& words) {
   Session session;
   CLI::App app(kDescription, "lacuna");
   app.set_version_flag("--version", std::string(LACUNA_VERSION));
@@ -122,14 +132,14 @@ int run(int argc, char** argv) {
   for (CLI::App* verb : app.get_subcommands(nullptr)) add_common_options(*verb, session);
   refuse_empty_values(app);
   try {
-    app.parse(argc, argv);
+    app.parse(static_cast<int>(words.size()), words.data());
   } catch (const CLI::Success& help_or_version) {
     std::ostringstream text;
     app.exit(help_or_version, text, text);
     session.write_stdout(text.str());
     session.json = false;
   } catch (const CLI::ParseError& error) {
-    return report_usage(app, error, session, {argv, static_cast<std::size_t>(argc)});
+    return report_usage(app, error, session, words);
   }
   return finish(session);
 }
@@ -141,7 +151,8 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is an error of its write
   lacuna::tools::start_waiting_for_interrupts();
   try {
-    return lacuna::tools::run(argc, argv);
+    return lacuna::tools::run(
+        lacuna::tools::with_help_as_flag({argv, static_cast<std::size_t>(argc)}));
   } catch (const std::bad_alloc&) {
     std::fputs("lacuna: error: out of memory\n", stderr);
     return static_cast<int>(lacuna::tools::ExitCode::kEnvironment);

@@ -59,6 +59,15 @@ TEST(Usage, SuggestsTheNearestVerb) {
   expect_usage_error({"frobnicate"}, "lacuna: error: unknown verb \"frobnicate\"");
 }
 
+TEST(Usage, HelpIsAVerb) {
+  EXPECT_EQ(run_lacuna({"help"}).out, run_lacuna({"--help"}).out);
+  const CommandResult help = run_lacuna({"help", "check"});
+  EXPECT_EQ(help.status, 0);
+  EXPECT_EQ(help.out, run_lacuna({"check", "--help"}).out);
+  expect_usage_error({"help", "chekc"},
+                     "lacuna: error: unknown verb \"chekc\"; did you mean \"check\"?");
+}
+
 TEST(Usage, SuggestsTheNearestFlag) {
   expect_usage_error({"check", "--jsn", "x.json"},
                      "lacuna check: error: unknown flag \"--jsn\"; did you mean \"--json\"?");

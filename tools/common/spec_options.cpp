@@ -208,8 +208,34 @@ std::optional<SpecDocument> load_one_attend(const std::string& path, Session& se
                                    .span = document->spans.at("/branches")});
   d.notes.emplace_back("tiles are reported, tuned and calibrated for one attend");
   d.helps.emplace_back(
-      "lacuna run measures all branches; or write the branch in question as a spec");
+      "lacuna run and bench measure all branches; lacuna viz mask --branch NAME draws one");
   session.report(diagnostics, document->source);
+  return std::nullopt;
+}
+
+std::optional<SpecDocument> load_branch(const std::string& path, const std::string& branch,
+                                        Session& session) {
+  if (branch.empty()) return load_one_attend(path, session);
+  const auto document = load_spec(path, session);
+  if (!document) return std::nullopt;
+  std::vector<std::string> names;
+  for (const VariantSpec& each : document->spec.branches) {
+    if (each.branch.means < 2) names.push_back(each.branch.name);
+    if (each.branch.name != branch) continue;
+    if (each.branch.means > 1) {
+      session.fail(ExitCode::kInput,
+                   "branch " + branch + " attends to means: its tiles are not those of tokens");
+      return std::nullopt;
+    }
+    VariantSpec alone = each;
+    alone.branch = {};
+    Diagnostics known;  // what there is to say about the spec has been said
+    return read_spec({document->source.path, print_spec(alone)}, known);
+  }
+  std::string all;
+  for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
+  session.fail(ExitCode::kInput, document->spec.name + " has no branch " + branch +
+                                     (all.empty() ? "" : "; branches over tokens: " + all));
   return std::nullopt;
 }
 

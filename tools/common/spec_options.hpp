@@ -65,6 +65,12 @@ std::optional<SpecDocument> load_one_attend(const std::string& path, Session& se
 std::vector<std::string> without_schemas(const std::vector<std::string>& paths,
                                          const Session& session);
 
+/// One branch of a spec by its name, as a spec of its own: its tiles are those that it has beside
+/// the others. "": a spec of one attend. A branch over means has no tiles of tokens, and is
+/// refused.
+std::optional<SpecDocument> load_branch(const std::string& path, const std::string& branch,
+                                        Session& session);
+
 /// The same without specs that have branches, where others are beside them: `viz compare` and
 /// `tune` go on with the others. Says so for each.
 std::vector<std::string> of_one_attend(const std::vector<std::string>& paths,

@@ -17,7 +17,7 @@
 #include "tools/measure/random_problem.hpp"
 #include "tools/measure/value_source.hpp"
 #include "tools/run/dense_twin.hpp"
-#include "tools/run/mask_classes.hpp"
+#include "tools/run/tile_work.hpp"
 #include "tools/verbs/verbs.hpp"
 
 // After the compiler's headers, as tools/run/tensors.hpp says.
@@ -57,7 +57,7 @@ Examples:
 The launches of all subjects take turns, so that they meet the same clocks and temperatures. On a GPU
 several sets of tensors rotate, larger together than its L2 cache. TFLOP/s count 4 * head_dim for each
 pair of tokens of the visible tiles (of the visited ones: effective), half of it where a tile needs
-the mask.
+the mask. Of a spec with branches no tiles are counted, and no rate is said.
 On a GPU also: the stages of the spec's launch, timed in launches of their own; and TFLOP/s as a
 percentage of what cuBLAS reaches on bf16 matrices of 8192 x 8192, measured last for half a second, if
 there is a cuBLAS (LACUNA_CUBLAS_PATH names it).
@@ -78,32 +78,6 @@ struct Subject {
   std::vector<lacuna_selection> selections{};
   std::vector<double> times_us{};
 };
-
-/// Pairs of tokens in visible and in visited tiles; those of partial tiles count half.
-struct Work {
-  double visible = 0, visited = 0;
-};
-
-Work count_work(const SpecDocument& document, const Inputs& inputs, const RunResult& result) {
-  MaskClasses classes(document, inputs, result.tile_q, result.tile_k);
-  const auto& shape = result.tile_mask.shape;
-  const double pairs = static_cast<double>(result.tile_q) * result.tile_k;
-  Work work;
-  std::size_t at = 0;
-  for (std::int32_t b = 0; b < shape[0]; ++b)
-    for (std::int32_t h = 0; h < shape[1]; ++h)
-      for (std::int32_t i = 0; i < shape[2]; ++i)
-        for (std::int32_t j = 0; j < shape[3]; ++j) {
-          const auto code = static_cast<std::uint8_t>(result.tile_mask.bytes[at++]);
-          // As if visited: says whether the tile needs the mask.
-          const bool visible = classes.look(b, h, i, j, 0) != TileLook::kInvisible;
-          if (!visible) continue;
-          const double share = classes.look(b, h, i, j, 1) == TileLook::kPartial ? 0.5 : 1.0;
-          work.visible += share * pairs;
-          if (code != 0) work.visited += share * pairs;
-        }
-  return work;
-}
 
 /// Everything that one benchmark holds in memory.
 struct Bench {
@@ -208,8 +182,6 @@ void set_up(Bench& bench) {
   const auto& spec = bench.document.spec;
   const v1::Kernel kernel = prepare_spec(bench.engine, bench.document.source.text,
                                          bench.document.source.path, bench.inputs);
-  bench.report.tile_q = kernel.tile().q;
-  bench.report.tile_k = kernel.tile().k;
   bench.report.workspace_bytes = kernel.workspace_bytes(shape_of(bench.inputs));
   if (spec.external_mask)
     bench.inputs.tile_mask =
@@ -222,8 +194,12 @@ void set_up(Bench& bench) {
 
   Subject dense = make_dense_subject(bench);
   bench.subjects.push_back(make_subject(bench, spec.name, bench.document.source.text));
-  launch_with_report(bench.subjects.back().kernel, bench.subjects.back().args.front(), bench.place,
-                     bench.inputs, bench.report, bench.errors);
+  // Branches have tiles of their own, which no launch reports: dense attention's tell its rate.
+  const Subject& reported = spec.branches.empty() ? bench.subjects.back() : dense;
+  bench.report.tile_q = reported.kernel.tile().q;
+  bench.report.tile_k = reported.kernel.tile().k;
+  launch_with_report(reported.kernel, reported.args.front(), bench.place, bench.inputs,
+                     bench.report, bench.errors);
   if (spec.predictor) add_attend_subject(bench);
   bench.subjects.push_back(std::move(dense));
 }
@@ -263,18 +239,19 @@ Table report_launches(const Bench& bench, ordered_json& document) {
   document["launches"] = ordered_json::array();
   for (const Subject& subject : bench.subjects) {
     const tune::Spread time = tune::spread_of(subject.times_us);
-    const double pairs = subject.name == "dense" ? work.visible : work.visited;
+    const bool is_dense = &subject == &bench.subjects.back();
+    const bool has_rate = is_dense || bench.document.spec.branches.empty();
+    const double pairs = is_dense ? work.visible : work.visited;
     const double rate = operations * pairs / time.median_us * 1e-6;
     std::vector<std::string> cells = spread_cells(subject.name, time);
-    cells.push_back(format("%.3g", rate));
+    cells.push_back(has_rate ? format("%.3g", rate) : "-");
     cells.push_back(format("%.3f", time.median_us / dense_us));
     ordered_json launch = spread_json(subject.name, time, dense_us);
     launch["runs"] = subject.times_us.size();
-    launch["effective_tflops"] = rate;
-    if (has_gemm) {
-      cells.push_back(format("%.1f %%", 100 * rate / bench.gemm.tflops));
-      launch["of_gemm"] = rate / bench.gemm.tflops;
-    }
+    if (has_rate) launch["effective_tflops"] = rate;
+    if (has_gemm)
+      cells.push_back(has_rate ? format("%.1f %%", 100 * rate / bench.gemm.tflops) : "-");
+    if (has_gemm && has_rate) launch["of_gemm"] = rate / bench.gemm.tflops;
     table.rows.push_back(std::move(cells));
     document["launches"].push_back(std::move(launch));
   }
@@ -295,19 +272,29 @@ Table report_stages(const Bench& bench, ordered_json& document) {
   return table;
 }
 
+/// The tiles of the spec's launch, or its branches; the same goes into `document`.
+std::string report_parts(const Bench& bench, ordered_json& document) {
+  if (const auto& branches = bench.document.spec.branches; !branches.empty()) {
+    document["branches"] = ordered_json::array();
+    for (const VariantSpec& branch : branches) document["branches"].push_back(branch.branch.name);
+    return std::to_string(branches.size()) + " branches";
+  }
+  const TileCounts& tiles = bench.report.tiles;
+  document["tiles"] = {
+      {"visible", tiles.visible}, {"visited", tiles.visited}, {"gated", tiles.gated}};
+  return std::to_string(tiles.visited) + " of " + std::to_string(tiles.visible) + " tiles";
+}
+
 void print_results(const Bench& bench, Session& session) {
   const bool color = session.color_stdout();
-  const TileCounts& tiles = bench.report.tiles;
   std::string text = bench.document.spec.name + " on " + bench.engine.device_name() + " at " +
                      print_shape(bench.options.shape) + ", values " + printable(bench.values_name) +
-                     ": " + std::to_string(tiles.visited) + " of " + std::to_string(tiles.visible) +
-                     " tiles\n" + print_table(report_launches(bench, session.document), color);
+                     ": " + report_parts(bench, session.document) + "\n" +
+                     print_table(report_launches(bench, session.document), color);
   if (!bench.stages.empty())
     text += "\n" + print_table(report_stages(bench, session.document), color);
   if (bench.gemm.tflops > 0)
     text += "\nGEMM: " + format("%.4g", bench.gemm.tflops) + " TFLOP/s by cuBLAS\n";
-  session.document["tiles"] = {
-      {"visible", tiles.visible}, {"visited", tiles.visited}, {"gated", tiles.gated}};
   session.document["workspace_bytes"] = bench.report.workspace_bytes;
   session.document["sets"] = bench.sets.size();
   session.print(text);
@@ -315,7 +302,8 @@ void print_results(const Bench& bench, Session& session) {
 }
 
 void run_bench(const BenchOptions& options, Session& session) {
-  const auto document = load_one_attend(options.spec, session);
+  const auto document = options.group.gpus > 0 ? load_one_attend(options.spec, session)
+                                               : load_spec(options.spec, session);
   if (!document) return;
   if (options.density && !document->spec.external_mask) {
     session.fail(ExitCode::kInput, "--density is only for specs with \"mask\": \"external\"");

@@ -20,6 +20,7 @@ struct VizOptions {
   std::vector<std::string> specs;
   InputOptions input;
   LaunchOptions launch;
+  std::string branch;
   std::string out;
 };
 
@@ -29,6 +30,7 @@ constexpr const char* kVizDescription =
 Examples:
   lacuna viz mask specs/bsfa.json -o mask.svg
   lacuna viz mask specs/sparge.json --input x.safetensors --param tau=0.7 -o mask.png
+  lacuna viz mask specs/nsa.json --branch selected -o mask.svg
   lacuna viz compare specs/*.json -o compare.svg
   lacuna viz calibration sparge.safetensors -o calibration.svg
 
@@ -113,7 +115,7 @@ struct Subject {
 
 std::optional<Subject> run_subject(const std::string& path, const VizOptions& options,
                                    Session& session) {
-  auto document = load_one_attend(path, session);
+  auto document = load_branch(path, options.branch, session);
   if (!document) return std::nullopt;
   auto inputs = load_inputs(options.input, document->spec, session);
   if (!inputs) return std::nullopt;
@@ -201,6 +203,8 @@ void add_viz(CLI::App& app, Session& session) {
   CLI::App* mask = verb->add_subcommand("mask", "The tiles of each head: kept, gated, partial");
   mask->add_option("spec", mask_options->specs, "A spec file")->required()->expected(1);
   add_options(*mask, *mask_options);
+  mask->add_option("--branch", mask_options->branch, "The branch to draw, of a spec with several")
+      ->type_name("NAME");
   mask->add_option("-o,--out", mask_options->out, "The picture, .svg or .png")
       ->required()
       ->type_name("FILE");

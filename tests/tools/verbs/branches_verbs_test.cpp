@@ -53,8 +53,45 @@ TEST(BranchesVerbs, RunMeasuresAllAndKnowsNoTiles) {
       << refused.out << refused.err;
 }
 
+TEST(BranchesVerbs, BenchTimesAllBranchesNextToDenseAttention) {
+  const CommandResult result = run_lacuna({"bench", kNsa, "--device", "cpu", "--shape",
+                                           "h=1,h_kv=1,n=256", "--seconds", "0.05", "--json"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const auto document = parse_document(result);
+  EXPECT_EQ(document["branches"], nlohmann::json({"compressed", "selected", "window"}));
+  EXPECT_FALSE(document.contains("tiles"));
+  ASSERT_EQ(document["launches"].size(), 2U);
+  EXPECT_EQ(document["launches"][0]["name"], "nsa");
+  EXPECT_GT(document["launches"][0]["median_us"], 0);
+  EXPECT_FALSE(document["launches"][0].contains("effective_tflops"));
+  EXPECT_EQ(document["launches"][1]["name"], "dense");
+  EXPECT_GT(document["launches"][1]["effective_tflops"], 0);
+}
+
+TEST(BranchesVerbs, VizDrawsABranchByItsName) {
+  const ScratchDirectory scratch;
+  const std::string out = scratch.file("mask.svg");
+  const auto draw = [&](const std::string& branch) {
+    return run_lacuna({"viz", "mask", kNsa, "--branch", branch, "--param", "blocks=2", "--device",
+                       "cpu", "-o", out, "--json"});
+  };
+  const CommandResult selected = draw("selected");
+  ASSERT_EQ(selected.status, 0) << selected.err;
+  const auto heads = parse_document(selected)["heads"];
+  ASSERT_FALSE(heads.empty());
+  EXPECT_LT(heads[0]["kept"], heads[0]["visible"]);
+  const CommandResult means = draw("compressed");
+  EXPECT_EQ(means.status, 1);
+  EXPECT_NE(means.out.find("branch compressed attends to means"), std::string::npos) << means.out;
+  const CommandResult unknown = draw("slected");
+  EXPECT_EQ(unknown.status, 1);
+  EXPECT_NE(unknown.out.find("nsa has no branch slected; branches over tokens: selected, window"),
+            std::string::npos)
+      << unknown.out;
+}
+
 TEST(BranchesVerbs, WhatIsOfOneAttendIsRefusedByThePlace) {
-  const std::vector<std::string> verbs[] = {{"bench", kNsa, "--device", "cpu"},
+  const std::vector<std::string> verbs[] = {{"bench", kNsa, "--device", "cpu", "--gpus", "2"},
                                             {"tune", kNsa, "--device", "cpu"},
                                             {"calibrate", kNsa, "--device", "cpu"},
                                             {"viz", "compare", kNsa, "--device", "cpu"}};
