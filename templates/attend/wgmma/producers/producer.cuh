@@ -92,6 +92,9 @@ class WgmmaProducer {
     const auto exists = [](const Message& step) { return step.tiles[0].exists(); };
     for_each_step(
         first, [&] { return take_step(row, walk); }, exists, load);
+    // Before the next item is looked up: that would otherwise pass between the last keys and the
+    // last values of an item, which consumers wait for.
+    if constexpr (packs_heads<Config>() && !Shape::kLooksAhead) loads_.load_values();
   }
 
   __device__ __forceinline__ int work_indices() const {
