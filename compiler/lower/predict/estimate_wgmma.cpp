@@ -114,7 +114,7 @@ Kernels token_softmax_kernels(const EstimateParts& parts) {
                             "a warpgroup for each 64 queries of a tile"},
                 .smem_bytes = {token_softmax_smem_bytes(estimate, head_dim), Origin::kDerived,
                                token_softmax_smem_formula(estimate, head_dim)},
-                .blocks_per_sm = {2, Origin::kDefault, "one computes while the other waits"}};
+                .blocks_per_sm = {3, Origin::kDefault, "others compute while one waits"}};
   kernel.slots.push_back({"scores", units("(" + kernel.grid.expr + ")", keep_k_tiles(parts.select),
                                           token_softmax_numbers(estimate) * kWordBytes)});
   add_token_operands(parts, kernel);

@@ -74,25 +74,30 @@ class TokenSoftmaxBlock {
     copies.load_queries(args_, row, smem_);
     begin_step(copies, rows, key, 0, scales);
     begin_step(copies, rows, next_key, 1, next_scales);
+    // A step's largest logits are stored behind the fence of the next step, which would wait for
+    // the store.
+    float2 largest = {0.0f, 0.0f};
+    int count = 0, slot = 0;
 #pragma unroll 1
-    for (int count = 0; key >= 0; ++count) {
-      const int slot = count % Shape::kStages;
+    for (; key >= 0; ++count) {
       cp_async_wait<1>();
       fence_proxy_async();
       __syncthreads();
       Sums sums;
       multiply(sums, slot);
+      if (count > 0) store(rows, largest, count - 1);
       const Scales own = scales;
       const int after = next_key < 0 ? -1 : walk.next();
       scales = next_scales;
-      begin_step(copies, rows, after, (count + 2) % Shape::kStages, next_scales);
+      begin_step(copies, rows, after, slot == 0 ? Shape::kStages - 1 : slot - 1, next_scales);
       wgmma_wait<0>();
       fence_accumulator(sums);
-      const float2 largest = rows.take(sums, own, control_.bias[slot], key);
-      store(rows, largest, count);
+      largest = rows.take(sums, own, control_.bias[slot], key);
       key = next_key;
       next_key = after;
+      slot = slot == Shape::kStages - 1 ? 0 : slot + 1;
     }
+    if (count > 0) store(rows, largest, count - 1);
     cp_async_wait<0>();  // of a row without a step, whose queries are on their way
     rows.publish(control_);
     __syncthreads();

@@ -67,16 +67,18 @@ class TokenSoftmaxRows {
     unit_ =
         predict.estimate_q_scale[head * predict.estimate_q_groups + Shape::QueryGroups::of(q(0))] *
         to_log2_;
-    k_scale_ = predict.estimate_k_scale + key_head(args, row.b, row.h) * predict.estimate_k_groups;
+    k_scale_ = predict.estimate_k_scale + key_head(args, row.b, row.h) * predict.estimate_k_groups +
+               Shape::KeyGroups::of(lane_index() % 4 * 2);
   }
 
-  /// Keys past the end have scales that were never written; the mask hides them.
+  /// Keys past the end have scales that were never written; the mask hides them. `first` is a
+  /// multiple of all units, so that groups before it and groups of a lane add up.
   __device__ __forceinline__ Scales read_scales(int first) const {
+    const float* const of_step = k_scale_ + Shape::KeyGroups::of(first);
     Scales scales;
 #pragma unroll
     for (int u = 0; u < Shape::kUnits; ++u)
-      scales.of_unit[u] =
-          k_scale_[Shape::KeyGroups::of(first + u * Shape::kUnitKeys + lane_index() % 4 * 2)];
+      scales.of_unit[u] = of_step[Shape::KeyGroups::of(u * Shape::kUnitKeys)];
     return scales;
   }
 
@@ -126,13 +128,10 @@ class TokenSoftmaxRows {
  private:
   __device__ __forceinline__ int q(int r) const { return row_.q0 + in_tile(r); }
 
-  /// scale * (integer * q_scale * k_scale + column_bias). An integer below 2^22 becomes a float by
-  /// an addition to the bits of 1.5 * 2^23; a conversion would go through the exponentials' pipe.
+  /// scale * (integer * q_scale * k_scale + column_bias).
   __device__ __forceinline__ void scale(float (&logits)[Shape::kBlocks][4], const Sums& sums,
                                         const Scales& scales,
                                         const float (&bias)[Shape::kStepKeys]) const {
-    constexpr float kInteger = 12582912.0f;
-    constexpr int kIntegerBits = 0x4b400000;
 #pragma unroll
     for (int n = 0; n < Shape::kBlocks; ++n) {
       const float unit = unit_ * scales.of_unit[n * 8 / Shape::kUnitKeys];
@@ -143,8 +142,7 @@ class TokenSoftmaxRows {
       }
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const float x = __int_as_float(sums[n][i] + kIntegerBits) - kInteger;
-        logits[n][i] = fmaf(x, unit, i % 2 == 0 ? added.x : added.y);
+        logits[n][i] = fmaf(static_cast<float>(sums[n][i]), unit, i % 2 == 0 ? added.x : added.y);
       }
     }
   }
@@ -175,7 +173,7 @@ class TokenSoftmaxRows {
   const Args& args_;
   const KeepRow& row_;
   const int first_;       ///< row 0 of the lane in its query tile
-  const float* k_scale_;  ///< of the head
+  const float* k_scale_;  ///< of the head, those of the lane
   float to_log2_;         ///< a product of q and k
   float unit_;            ///< an integer product, but for the scale of the keys
   Log2Sum rows_[2];

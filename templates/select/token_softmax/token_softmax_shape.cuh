@@ -14,7 +14,7 @@
 //   the product has ended, its sums are reduced
 //
 // The barrier also orders reuse: slot (n + 2) % 3 was last read in step n - 1, which every warp has
-// ended then. What a warpgroup waits for is hidden by the other warpgroup, and by the other block
+// ended then. What a warpgroup waits for is hidden by other warpgroups, and by other blocks
 // of the multiprocessor.
 #pragma once
 
