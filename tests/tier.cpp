@@ -27,6 +27,14 @@ bool is_short_tier() {
   return tier != nullptr && std::string_view(tier) == "short";
 }
 
+int draws(int whole) {
+#ifdef LACUNA_IS_SANITIZED
+  return is_short_tier() ? (whole + 5) / 6 : whole;
+#else
+  return whole;
+#endif
+}
+
 std::vector<std::size_t> covering(const std::vector<Properties>& cases, int strength) {
   std::vector<std::vector<std::string>> covers;
   std::set<std::string> open;

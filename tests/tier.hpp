@@ -17,6 +17,11 @@ T by_tier(T whole, T sample) {
   return is_short_tier() ? std::move(sample) : std::move(whole);
 }
 
+/// How often a test of random cases draws one: `whole`, or in the short tier under sanitizers a
+/// sixth of it. Those look at memory and at how operations are defined; what comes out is asked in
+/// the release.
+int draws(int whole);
+
 /// What a case is made of, one value for each property: {"bsfa", "bf16", "d64"}.
 using Properties = std::vector<std::string>;
 

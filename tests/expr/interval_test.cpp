@@ -94,20 +94,10 @@ void check_random_masks(std::uint64_t seed, int count, bool special) {
   EXPECT_GT(decided, count) << "many random tiles should be decided, else nothing is tested";
 }
 
-/// Fewer under sanitizers, which look at the code that a mask runs through: whether its bounds are
-/// sound is asked in builds without them.
-int random_mask_count() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return test::by_tier(15000, 1500);
-#else
-  return 15000;
-#endif
-}
-
-TEST(interval, is_sound_for_random_masks) { check_random_masks(7, random_mask_count(), false); }
+TEST(interval, is_sound_for_random_masks) { check_random_masks(7, test::draws(15000), false); }
 
 TEST(interval, is_sound_with_infinities_and_nan_in_parameters) {
-  check_random_masks(8, random_mask_count(), true);
+  check_random_masks(8, test::draws(15000), true);
 }
 
 /// Every tile of a grid, for masks that random text seldom hits.

@@ -64,14 +64,16 @@ template <class F>
 void for_each_element(const Tensor& t, F f) {
   std::size_t total = 1;
   for (const std::int64_t x : t.shape) total *= static_cast<std::size_t>(x);
-  for (std::size_t n = 0; n < total; ++n) {
-    std::size_t rest = n, offset = 0;
-    for (std::size_t x = t.shape.size(); x-- > 0;) {
+  const auto width = t.shape.empty() ? 1 : static_cast<std::size_t>(t.shape.back());
+  const auto step = t.shape.empty() ? 1 : static_cast<std::size_t>(t.stride.back());
+  for (std::size_t n = 0; n < total; n += width) {  // a row of the last dimension
+    std::size_t rest = n / width, offset = 0;
+    for (std::size_t x = t.shape.empty() ? 0 : t.shape.size() - 1; x-- > 0;) {
       const auto size = static_cast<std::size_t>(t.shape[x]);
       offset += rest % size * static_cast<std::size_t>(t.stride[x]);
       rest /= size;
     }
-    f(n, offset);
+    for (std::size_t c = 0; c < width; ++c) f(n + c, offset + c * step);
   }
 }
 

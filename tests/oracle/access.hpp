@@ -34,10 +34,14 @@ inline const double* row_at(const std::vector<double>& tensor, std::size_t row, 
   return tensor.data() + row * static_cast<std::size_t>(d);
 }
 
+/// In four sums, which do not wait for each other: most of the oracle's time goes into this.
 inline double dot(const double* a, const double* b, int d) {
-  double sum = 0;
-  for (int x = 0; x < d; ++x) sum += a[x] * b[x];
-  return sum;
+  double sums[4] = {};
+  int x = 0;
+  for (; x + 4 <= d; x += 4)
+    for (int n = 0; n < 4; ++n) sums[n] += a[x + n] * b[x + n];
+  for (; x < d; ++x) sums[0] += a[x] * b[x];
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
 inline bool visible(const Problem& p, int q, int k, int h, int b) {

@@ -221,10 +221,9 @@ void attend_row(const Problem& p, const Tiling& t, int b, int h, int q, const Ke
     l += weight;
     if (keys.use[x] != 2) continue;
     const double* v = row_at(p.v, key_index(p, b, h, k), p.value_dim());
-    for (int c = 0; c < p.value_dim(); ++c) {
-      o[c] += weight * rounded.factor[x] * v[c];
-      reach[c] += weight * rounded.reach[x] * std::abs(v[c]);
-    }
+    const double factor = weight * rounded.factor[x], error = weight * rounded.reach[x];
+    for (int c = 0; c < p.value_dim(); ++c) o[c] += factor * v[c];
+    for (int c = 0; c < p.value_dim() && error != 0; ++c) reach[c] += error * std::abs(v[c]);
   }
   for (int c = 0; c < p.value_dim(); ++c) o[c] /= l, reach[c] /= l;
   out.lse[row] = (largest + std::log(l)) / unit;
