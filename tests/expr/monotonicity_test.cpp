@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/expr/random_expr.hpp"
+#include "tests/tier.hpp"
 
 namespace lacuna {
 namespace {
@@ -76,7 +77,7 @@ TEST(trend, holds_of_random_rules) {
   test::Random random(20261122);
   const test::ProblemSize size;
   int known = 0;
-  for (int n = 0; n < 4000; ++n) {
+  for (int n = 0; n < test::draws(4000); ++n) {
     const auto set = test::random_parameters(random, size, false);
     const std::string text = test::RandomExpr(random, Site::kGate, set.symbols).text(1 + n % 4);
     const ParsedExpr parsed = parse_expr(text, Site::kGate, set.symbols);

@@ -4,6 +4,7 @@
 
 #include "compiler/expr/expr_tables.hpp"
 #include "tests/expr/random_expr.hpp"
+#include "tests/tier.hpp"
 
 namespace lacuna {
 namespace {
@@ -145,7 +146,7 @@ TEST(parse, round_trips_through_text_at_every_site) {
     const bool reads_queries =
         site.site != Site::kReference && site.site != Site::kLaunch && site.site != Site::kIndexK;
     const auto& parameters = reads_queries ? set.symbols : std::vector<ParamSymbol>{};
-    for (int n = 0; n < 2000; ++n) {
+    for (int n = 0; n < test::draws(2000); ++n) {
       const std::string text = test::RandomExpr(random, site.site, parameters).text(1 + n % 6);
       const ParsedExpr parsed = parse_expr(text, site.site, parameters);
       ASSERT_TRUE(parsed.ok()) << text << ": " << parsed.errors[0].message;
