@@ -29,7 +29,7 @@ bool is_short_tier() {
 
 int draws(int whole) {
 #ifdef LACUNA_IS_SANITIZED
-  return is_short_tier() ? (whole + 5) / 6 : whole;
+  return is_short_tier() ? (whole + 9) / 10 : whole;
 #else
   return whole;
 #endif

@@ -18,7 +18,7 @@ T by_tier(T whole, T sample) {
 }
 
 /// How often a test of random cases draws one: `whole`, or in the short tier under sanitizers a
-/// sixth of it. Those look at memory and at how operations are defined; what comes out is asked in
+/// tenth of it. Those look at memory and at how operations are defined; what comes out is asked in
 /// the release.
 int draws(int whole);
 
