@@ -115,7 +115,8 @@ set(short_tier
   dense_d64_bf16_sm_90a dense_d256_bf16_sm_90a document_d64_bf16_sm_90a alibi_d64_bf16_sm_90a
   softcap_d64_bf16_sm_90a distance_table_d64_bf16_sm_90a bsfa_d128_f16_sm_90a
   bsfa_d64_bf16_sm_90a skip_softmax_d64_bf16_sm_90a external_mask_d64_bf16_sm_90a sparge_d64_bf16_sm_90a
-  sparge_topk_d128_f16_sm_90a topk_blocks_d64_bf16_sm_90a sale_d64_bf16_sm_90a cascade_d64_bf16_sm_90a
+  sparge_topk_d128_f16_sm_90a topk_blocks_d64_bf16_sm_90a sale_d64_bf16_sm_90a
+  cascade_d64_bf16_sm_90a integer_softmax_d64_bf16_sm_90a
   fg_attn_pooled_d128_f16_sm_90a minference_vertical_slash_d64_bf16_sm_90a int8_lists_d64_bf16_sm_90a
   int8_lists_narrow_d64_bf16_sm_90a int8_lists_causal_d64_bf16_sm_90a int8_tile_gate_d64_bf16_sm_90a
   int8_gap_or_max_d64_bf16_sm_90a int8_closing_gate_d64_bf16_sm_90a flash_decoding_d128_bf16_sm_90a
@@ -179,6 +180,7 @@ foreach(name dense bsfa sparge-topk fg-attn-pooled)
   device_kernel(specs/${name}.json 128 f16 sm_90a)
 endforeach()
 device_kernel(specs/dense.json 256 bf16 sm_90a)
+device_kernel(tests/device/specs/integer-softmax.json 64 bf16 sm_90a)
 device_kernel(tests/device/specs/distance-table.json 64 bf16 sm_90a)
 device_kernel(tests/device/specs/distance-table.json 128 f16)
 foreach(name int8-lists int8-lists-narrow int8-lists-causal int8-tile-gate int8-gap-or-max

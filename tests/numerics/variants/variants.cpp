@@ -218,6 +218,7 @@ const std::vector<std::string>& predicted_names() {
                                                  "subblock",
                                                  "uneven-cells",
                                                  "cascade",
+                                                 "integer-softmax",
                                                  "joined-steps",
                                                  "twilight",
                                                  "deepseek-indexer",

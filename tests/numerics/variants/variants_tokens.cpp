@@ -100,6 +100,26 @@ void make_cascade(Variant& v, Random& random) {
   };
 }
 
+/// Integers against the softmax of their row over all keys, in tiles of two steps of keys.
+constexpr const char* kIntegerSoftmax = R"json({
+  "version": 1, "name": "integer-softmax",
+  "params": {"tau": {"shape": "[heads]", "range": [0, 1]}},
+  "predictor": {
+    "tile": {"q": 64, "k": 128},
+    "smooth": ["k"],
+    "estimate": {"q": "tokens", "k": "tokens", "bits": 8, "group": "thread"},
+    "keep": "p > tau"
+  }
+})json";
+
+void make_integer_softmax(Variant& v, Random& random) {
+  const auto tau = head_param(v, "tau", random, 0.05, 0.5);
+  oracle::Predictor& p = compared(v, 64, 128, Compared::kTokens, Compared::kTokens);
+  p.smooth_k = true, p.uses_rank = false;
+  p.estimate->bits = 8;
+  p.keep = [=](const TileFacts& t) { return t.p > tau[token_head(t)]; };
+}
+
 /// Two estimates whose tiles are joined, the second of them by rank.
 constexpr const char* kJoinedSteps = R"json({
   "version": 1, "name": "joined-steps",
@@ -297,6 +317,7 @@ void make_vertical_slash(Variant& v, Random& random) {
 }  // namespace
 
 std::string token_spec(const std::string& name) {
+  if (name == "integer-softmax") return kIntegerSoftmax;
   if (name == "joined-steps") return kJoinedSteps;
   if (name == "sampled-rows") return kSampledRows;
   if (name == "bands") return kBands;
@@ -308,6 +329,7 @@ bool make_token_variant(const std::string& name, Variant& v, KernelTile, Random&
   if (name == "sale") return make_sale(v, random), true;
   if (name == "relmax") return make_relmax(v, random), true;
   if (name == "cascade") return make_cascade(v, random), true;
+  if (name == "integer-softmax") return make_integer_softmax(v, random), true;
   if (name == "joined-steps") return make_joined_steps(v, random), true;
   if (name == "bands") return make_bands(v, random), true;
   if (name == "prism") return make_prism(v, random), true;
