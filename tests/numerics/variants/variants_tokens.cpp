@@ -113,7 +113,7 @@ constexpr const char* kIntegerSoftmax = R"json({
 })json";
 
 void make_integer_softmax(Variant& v, Random& random) {
-  const auto tau = head_param(v, "tau", random, 0.05, 0.5);
+  const auto tau = head_param(v, "tau", random, 0.004, 0.012);
   oracle::Predictor& p = compared(v, 64, 128, Compared::kTokens, Compared::kTokens);
   p.smooth_k = true, p.uses_rank = false;
   p.estimate->bits = 8;
