@@ -110,16 +110,16 @@ void refuse_empty_values(CLI::App& app) {
   for (CLI::App* verb : app.get_subcommands(nullptr)) refuse_empty_values(*verb);
 }
 
-/// `help VERB` as `VERB --help`, and `help` as `--help`.
-std::vector<const char*> with_help_as_flag(std::span<char* const> words) {
+/// `help VERB` as `VERB --help`, and `help` as `--help`. A verb that is none keeps its error.
+std::vector<const char*> with_help_as_flag(const CLI::App& app, std::span<char* const> words) {
   std::vector<const char*> read(words.begin(), words.end());
   if (read.size() < 2 || std::string_view(read[1]) != "help") return read;
   read.erase(read.begin() + 1);
-  read.push_back("--help");
+  if (read.size() < 2 || app.get_subcommand_no_throw(read[1]) != nullptr) read.push_back("--help");
   return read;
 }
 
-int run(const std::vector<const char*>& words) {
+int run(std::span<char* const> given) {
   Session session;
   CLI::App app(kDescription, "lacuna");
   app.set_version_flag("--version", std::string(LACUNA_VERSION));
@@ -131,6 +131,7 @@ int run(const std::vector<const char*>& words) {
   }
   for (CLI::App* verb : app.get_subcommands(nullptr)) add_common_options(*verb, session);
   refuse_empty_values(app);
+  const std::vector<const char*> words = with_help_as_flag(app, given);
   try {
     app.parse(static_cast<int>(words.size()), words.data());
   } catch (const CLI::Success& help_or_version) {
@@ -151,8 +152,7 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is an error of its write
   lacuna::tools::start_waiting_for_interrupts();
   try {
-    return lacuna::tools::run(
-        lacuna::tools::with_help_as_flag({argv, static_cast<std::size_t>(argc)}));
+    return lacuna::tools::run({argv, static_cast<std::size_t>(argc)});
   } catch (const std::bad_alloc&) {
     std::fputs("lacuna: error: out of memory\n", stderr);
     return static_cast<int>(lacuna::tools::ExitCode::kEnvironment);
