@@ -111,11 +111,13 @@ void refuse_empty_values(CLI::App& app) {
 }
 
 /// `help VERB` as `VERB --help`, and `help` as `--help`. A verb that is none keeps its error.
-std::vector<const char*> with_help_as_flag(const CLI::App& app, std::span<char* const> words) {
+std::vector<const char*> with_help_as_flag(CLI::App& app, std::span<char* const> words) {
   std::vector<const char*> read(words.begin(), words.end());
   if (read.size() < 2 || std::string_view(read[1]) != "help") return read;
   read.erase(read.begin() + 1);
-  if (read.size() < 2 || app.get_subcommand_no_throw(read[1]) != nullptr) read.push_back("--help");
+  const auto is_asked_about = [&](const CLI::App* verb) { return verb->get_name() == read[1]; };
+  if (read.size() < 2 || std::ranges::any_of(app.get_subcommands(nullptr), is_asked_about))
+    read.push_back("--help");
   return read;
 }
 
