@@ -5,7 +5,7 @@
 #include "runtime/base/whole_tiles.hpp"
 #include "runtime/group/group.hpp"
 #include "runtime/launch/bind_launch.hpp"
-#include "runtime/launch/tensor_check.hpp"
+#include "runtime/launch/tensors/tensor_check.hpp"
 
 namespace lacuna::group {
 namespace {

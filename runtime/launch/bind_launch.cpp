@@ -8,8 +8,8 @@
 #include "compiler/ir/names.hpp"
 #include "runtime/base/whole_tiles.hpp"
 #include "runtime/launch/monotone.hpp"
-#include "runtime/launch/tensor_check.hpp"
-#include "runtime/launch/tensor_rules.hpp"
+#include "runtime/launch/tensors/tensor_check.hpp"
+#include "runtime/launch/tensors/tensor_rules.hpp"
 
 namespace lacuna {
 namespace {

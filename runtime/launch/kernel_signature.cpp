@@ -4,7 +4,7 @@
 
 #include "compiler/ir/names.hpp"
 #include "runtime/engine/signature.hpp"
-#include "runtime/launch/tensor_rules.hpp"
+#include "runtime/launch/tensors/tensor_rules.hpp"
 
 namespace lacuna {
 namespace {

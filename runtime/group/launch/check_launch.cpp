@@ -5,7 +5,7 @@
 #include "compiler/ir/shift_positions.hpp"
 #include "runtime/base/whole_tiles.hpp"
 #include "runtime/group/launch/piece_arguments.hpp"
-#include "runtime/launch/tensor_check.hpp"
+#include "runtime/launch/tensors/tensor_check.hpp"
 
 namespace lacuna::group {
 namespace {

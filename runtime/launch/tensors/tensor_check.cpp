@@ -1,4 +1,4 @@
-#include "runtime/launch/tensor_check.hpp"
+#include "runtime/launch/tensors/tensor_check.hpp"
 
 #include <limits>
 

@@ -1,4 +1,4 @@
-#include "runtime/launch/tensor_rules.hpp"
+#include "runtime/launch/tensors/tensor_rules.hpp"
 
 #include <limits>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "lacuna/lacuna.h"
-#include "runtime/launch/tensor_check.hpp"
+#include "runtime/launch/tensors/tensor_check.hpp"
 
 namespace lacuna {
 
