@@ -19,7 +19,7 @@ class Tier:
 TIERS = {
     "short": Tier({"LACUNA_TEST_TIER": "short"}, {"LACUNA_ALL_TESTS": "OFF"}),
     "long": Tier({"LACUNA_TEST_TIER": "all"}, {"LACUNA_ALL_TESTS": "ON"},
-                 ("device", "sass", "compile", "group", "numerics_interpreter", "numerics", "races")),
+                 ("expr", "device", "sass", "compile", "group", "numerics_interpreter", "numerics", "races")),
 }
 
 # ctest entry, without the number of a shard -> target, where that is not test_ENTRY.
