@@ -22,6 +22,9 @@ constexpr int kTokenPairControlBytes = 16384, kSoftmaxControlBytes = 2048,
 
 std::string number_text(int number) { return std::to_string(number); }
 int cell_depth(int head_dim) { return std::gcd(head_dim, kCellDepth); }
+bool has_cell_means(const Estimate& estimate) {
+  return estimate.rows.kind == SummaryKind::kCellMean;
+}
 
 }  // namespace
 
@@ -42,23 +45,32 @@ int estimate_rows(const Estimate& estimate) {
 
 int estimate_block_smem_bytes(const Estimate& estimate, int rows, int head_dim) {
   if (estimate.is_indexed()) return estimate_smem_bytes(rows, estimate.index_dim);
-  if (!has_cells(estimate.rows)) return estimate_smem_bytes(rows, head_dim);
-  const int depth = cell_depth(head_dim);
-  if (estimate.rows.kind == SummaryKind::kCellMean)
-    return (rows * head_dim + kCellStages * kCellColumns * depth) * 2 + kCellMeanTailBytes;
-  return kCellStages * (rows + kCellColumns) * depth * 2 + kCellTailBytes;
+  return estimate_smem_bytes(rows, head_dim);
 }
 
 std::string estimate_block_smem_formula(const Estimate& estimate, int rows, int head_dim) {
   if (estimate.is_indexed()) return estimate_smem_formula(rows, estimate.index_dim);
-  if (!has_cells(estimate.rows)) return estimate_smem_formula(rows, head_dim);
-  const std::string depth = number_text(cell_depth(head_dim));
-  if (estimate.rows.kind == SummaryKind::kCellMean)
-    return "(" + number_text(rows) + " * " + number_text(head_dim) + " + " +
-           number_text(kCellStages) + " stages * " + number_text(kCellColumns) + " * " + depth +
+  return estimate_smem_formula(rows, head_dim);
+}
+
+int cell_smem_bytes(const Estimate& estimate, bool by_wgmma, int head_dim) {
+  const bool are_means = has_cell_means(estimate);
+  const int depth = cell_depth(head_dim), stages = cell_stages(by_wgmma, are_means);
+  const int columns = cell_columns(by_wgmma, are_means);
+  if (are_means) return (kCellRows * head_dim + stages * columns * depth) * 2 + kCellMeanTailBytes;
+  return stages * (kCellRows + columns) * depth * 2 + kCellTailBytes;
+}
+
+std::string cell_smem_formula(const Estimate& estimate, bool by_wgmma, int head_dim) {
+  const bool are_means = has_cell_means(estimate);
+  const std::string rows = number_text(kCellRows), depth = number_text(cell_depth(head_dim));
+  const std::string stages = number_text(cell_stages(by_wgmma, are_means)) + " stages * ";
+  const std::string columns = number_text(cell_columns(by_wgmma, are_means));
+  if (are_means)
+    return "(" + rows + " * " + number_text(head_dim) + " + " + stages + columns + " * " + depth +
            ") * 2 + " + number_text(kCellMeanTailBytes);
-  return number_text(kCellStages) + " stages * (" + number_text(rows) + " + " +
-         number_text(kCellColumns) + ") * " + depth + " * 2 + " + number_text(kCellTailBytes);
+  return stages + "(" + rows + " + " + columns + ") * " + depth + " * 2 + " +
+         number_text(kCellTailBytes);
 }
 
 int token_pair_smem_bytes(int head_dim) {

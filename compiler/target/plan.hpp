@@ -51,12 +51,13 @@ struct AttendPlan {
   Chosen<QuantGroup> qk_group;     ///< with 8 bits
   Chosen<int> keep_q, keep_k;  ///< tokens of the predictor's tiles; 0: everything visible is kept
   Chosen<int> estimate_bits;   ///< of what the estimate compares; 0: there is none
-  Chosen<int> estimate_product_bits;     ///< of the operands of its mma
-  Chosen<AttendFamily> estimate_family;  ///< if it compares tokens
-  Chosen<int> reuse;                     ///< launches that one decision serves
-  Chosen<int> smem_bytes;                ///< dynamic shared memory of one block
-  Chosen<int> registers;                 ///< estimate for one thread
-  Chosen<int> blocks_per_sm;             ///< by shared memory, registers and threads
+  Chosen<int> estimate_product_bits;            ///< of the operands of its mma
+  Chosen<AttendFamily> estimate_family;         ///< if it compares tokens or cells
+  Chosen<AttendFamily> estimate_before_family;  ///< the same of the step before, if there is one
+  Chosen<int> reuse;                            ///< launches that one decision serves
+  Chosen<int> smem_bytes;                       ///< dynamic shared memory of one block
+  Chosen<int> registers;                        ///< estimate for one thread
+  Chosen<int> blocks_per_sm;                    ///< by shared memory, registers and threads
 };
 
 struct Plan {

@@ -53,9 +53,16 @@ bool has_estimate(const Plan& plan) { return estimate_of(plan) != nullptr; }
 bool has_comparison(const Plan& plan) {
   return has_estimate(plan) && !estimate_of(plan)->is_given();
 }
+/// Could the estimate be computed in more than one way?
+bool has_families(const Plan& plan, const Estimate& estimate) {
+  return plan.target.has_wgmma &&
+         (estimate.rows.kind == SummaryKind::kTokens || has_cells(estimate.rows));
+}
 bool has_estimate_family(const Plan& plan) {
-  return has_estimate(plan) && plan.target.has_wgmma &&
-         estimate_of(plan)->rows.kind == SummaryKind::kTokens;
+  return has_estimate(plan) && has_families(plan, *estimate_of(plan));
+}
+bool has_first_estimate_family(const Plan& plan) {
+  return has_first_estimate(plan) && has_families(plan, *first_step(plan).estimate);
 }
 bool has_dims(const Plan& plan) { return has_estimate(plan) && !estimate_of(plan)->dims.empty(); }
 bool has_other_product(const Plan& plan) {
@@ -164,6 +171,7 @@ constexpr Row kRows[] = {
     choice<&A::keep_k>("predictor.tile.k", has_select),
     {"predictor[0].estimate", [](P p) { return from_spec(estimate_text(*first_step(p).estimate)); },
      has_first_estimate},
+    choice<&A::estimate_before_family>("predictor[0].estimate.family", has_first_estimate_family),
     {"predictor[0].keep",
      [](P p) { return formula(first_step(p).select->keep, "everything visible"); }, has_steps},
     {"predictor.estimate", [](P p) { return from_spec(estimate_text(*estimate_of(p))); },

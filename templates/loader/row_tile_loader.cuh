@@ -24,19 +24,25 @@ class RowTileLoader {
 
   /// Issues the copies of the tile whose first row is `first`; the caller commits them.
   __device__ __forceinline__ void load(u32 tile, int first) const {
-    copy(tile, source_ + first * row_bytes_, first);
+    copy(tile, source_ + first * row_bytes_, first, rows_);
+  }
+
+  /// The same of rows that lie so many bytes further, of which there are `rows`: several such sets
+  /// of rows share one loader, which keeps its addresses.
+  __device__ __forceinline__ void load_moved(u32 tile, int first, long long bytes, int rows) const {
+    copy(tile, source_ + (first * row_bytes_ + bytes), first, rows);
   }
 
   /// The same for the tile of the head's first rows that begins at byte `first` of each.
   __device__ __forceinline__ void load_columns(u32 tile, int first) const {
-    copy(tile, source_ + first, 0);
+    copy(tile, source_ + first, 0, rows_);
   }
 
  private:
-  __device__ __forceinline__ void copy(u32 tile, const char* source, int first) const {
+  __device__ __forceinline__ void copy(u32 tile, const char* source, int first, int rows) const {
 #pragma unroll
     for (int pass = 0; pass < Share::kPasses; ++pass) {
-      share_.copy(tile, pass, source, first + share_.row(pass) < rows_);
+      share_.copy(tile, pass, source, first + share_.row(pass) < rows);
       source += Share::kRowsPerPass * row_bytes_;
     }
   }

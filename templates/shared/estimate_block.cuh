@@ -4,9 +4,14 @@
 
 namespace lacuna {
 
-/// select/cells: stages of rows and of columns, some elements of each.
-inline constexpr int kCellRows = 128, kCellColumns = 128;
-inline constexpr int kCellStages = 3, kCellDepth = 64;
+/// select/cells: stages of rows and of columns, some elements of each. By wgmma antidiagonals,
+/// whose rows come again with every chunk of columns, have chunks of twice the width and one block
+/// on a multiprocessor: the L2 could not deliver more.
+inline constexpr int kCellRows = 128, kCellDepth = 64;
+constexpr int cell_columns(bool by_wgmma, bool are_means) {
+  return by_wgmma && !are_means ? 256 : 128;
+}
+constexpr int cell_stages(bool by_wgmma, bool are_means) { return by_wgmma && !are_means ? 4 : 3; }
 
 /// select/token_pairs: 256 queries by steps of 256 keys of integers.
 inline constexpr int kTokenPairRows = 256, kTokenPairStages = 4, kTokenPairStepKeys = 256;

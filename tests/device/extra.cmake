@@ -116,7 +116,7 @@ set(short_tier
   softcap_d64_bf16_sm_90a distance_table_d64_bf16_sm_90a bsfa_d128_f16_sm_90a
   bsfa_d64_bf16_sm_90a skip_softmax_d64_bf16_sm_90a external_mask_d64_bf16_sm_90a sparge_d64_bf16_sm_90a
   sparge_topk_d128_f16_sm_90a topk_blocks_d64_bf16_sm_90a sale_d64_bf16_sm_90a
-  cascade_d64_bf16_sm_90a integer_softmax_d64_bf16_sm_90a
+  cascade_d64_bf16_sm_90a xattention_d64_bf16_sm_90a integer_softmax_d64_bf16_sm_90a
   fg_attn_pooled_d128_f16_sm_90a minference_vertical_slash_d64_bf16_sm_90a int8_lists_d64_bf16_sm_90a
   int8_lists_narrow_d64_bf16_sm_90a int8_lists_causal_d64_bf16_sm_90a int8_tile_gate_d64_bf16_sm_90a
   int8_gap_or_max_d64_bf16_sm_90a int8_closing_gate_d64_bf16_sm_90a flash_decoding_d128_bf16_sm_90a
@@ -181,6 +181,7 @@ foreach(name dense bsfa sparge-topk fg-attn-pooled)
 endforeach()
 device_kernel(specs/dense.json 256 bf16 sm_90a)
 device_kernel(tests/device/specs/integer-softmax.json 64 bf16 sm_90a)
+device_kernel(specs/xattention.json 64 bf16 sm_90a)
 device_kernel(tests/device/specs/distance-table.json 64 bf16 sm_90a)
 device_kernel(tests/device/specs/distance-table.json 128 f16)
 foreach(name int8-lists int8-lists-narrow int8-lists-causal int8-tile-gate int8-gap-or-max

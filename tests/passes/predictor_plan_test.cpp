@@ -96,6 +96,36 @@ TEST(PredictorPlan, TokensAsTheyAreAreComparedByWgmmaWhereKeysAreRows) {
   EXPECT_FALSE(is_wgmma("score > 0.1", keys, R"("reduce": "max", "normalise": "none")"));
 }
 
+TEST(PredictorPlan, CellsAreComparedByWgmmaInWholeTiles) {
+  const auto is_wgmma = [](const std::string& tile, const std::string& summary,
+                           const char* target_name = "sm_90a", int head_dim = 128) {
+    const std::string predictor = R"("tile": )" + tile + R"(, "estimate": {"q": ")" + summary +
+                                  R"(", "k": ")" + summary + R"("}, "keep": "rank < 4")";
+    return estimate_family(predictor, target_name, head_dim) == AttendFamily::kWgmma;
+  };
+  const char* tile = R"({"q": 128, "k": 128})";
+  EXPECT_TRUE(is_wgmma(tile, "antidiagonal(8)"));
+  EXPECT_TRUE(is_wgmma(tile, "mean(8)"));
+  EXPECT_TRUE(is_wgmma(R"({"q": 64, "k": 64})", "antidiagonal(4)", "sm_90a", 64));
+  EXPECT_FALSE(is_wgmma(tile, "mean(8)", "sm_90a", 96)) << "rows of a panel are 64 elements";
+  EXPECT_FALSE(is_wgmma(R"({"q": 64, "k": 192})", "antidiagonal(4)")) << "48 do not divide 256";
+  EXPECT_FALSE(is_wgmma(tile, "mean(8)", "sm_80"));
+}
+
+TEST(PredictorPlan, TheFirstOfTwoStepsHasAFamilyOfItsOwn) {
+  const SpecDocument document = read_document(
+      R"json("predictor": [
+           {"tile": {"q": 128, "k": 64}, "estimate": {"q": "mean(8)", "k": "mean(8)", "reduce": "max",
+            "normalise": "row_max"}, "keep": "p > 0.1"
+},
+           {"tile": {"q": 128, "k": 64}, "within": true,
+            "estimate": {"q": "tokens", "k": "tokens", "reduce": "max"}, "keep": "p > 0.1"}])json");
+  const PlannedPredictor made = plan(document, "sm_90a");
+  EXPECT_EQ(made.diagnostics, "");
+  EXPECT_EQ(made.plan.attend.estimate_before_family.value, AttendFamily::kWgmma);
+  EXPECT_EQ(made.plan.attend.estimate_family.value, AttendFamily::kMma);
+}
+
 TEST(PredictorPlan, AnEstimateHasToFitABlock) {
   const SpecDocument tokens = read_document(
       R"("predictor": {"estimate": {"q": "tokens", "k": "tokens"}, "keep": "p > 0.1"})");

@@ -66,8 +66,8 @@ EstimateKernel estimate_kernel(const Plan& plan, const PredictStep& step) {
   if (estimate->is_given()) return EstimateKernel::kGiven;
   if (estimates_pairs(plan, step)) return EstimateKernel::kPairs;
   if (estimates_softmax(plan, step)) return EstimateKernel::kSoftmax;
-  if (compares_by_wgmma(plan, step)) return EstimateKernel::kExact;
   if (has_cells(estimate->rows)) return EstimateKernel::kCells;
+  if (compares_by_wgmma(plan, step)) return EstimateKernel::kExact;
   if (estimate->rows.kind != SummaryKind::kMean) return EstimateKernel::kTokens;
   if (estimate->columns.kind != SummaryKind::kTokens || estimate->tile_k > 1)
     return EstimateKernel::kMeans;

@@ -6,14 +6,17 @@ namespace {
 
 bool compares_integers_by_wgmma(const Plan& plan, const PredictStep& step) {
   constexpr int kLargestIntegerBits = 8;
-  return compares_by_wgmma(plan, step) && step.estimate->bits <= kLargestIntegerBits;
+  return compares_by_wgmma(plan, step) && step.estimate->bits <= kLargestIntegerBits &&
+         !has_cells(step.estimate->rows);
 }
 
 }  // namespace
 
 bool compares_by_wgmma(const Plan& plan, const PredictStep& step) {
-  return plan.attend.estimate_family.value == AttendFamily::kWgmma &&
-         step.select == last_step(plan.program).select;
+  const bool is_last = step.select == last_step(plan.program).select;
+  const AttendPlan& attend = plan.attend;
+  return (is_last ? attend.estimate_family : attend.estimate_before_family).value ==
+         AttendFamily::kWgmma;
 }
 
 bool estimates_softmax(const Plan& plan, const PredictStep& step) {

@@ -5,13 +5,13 @@
 
 namespace lacuna {
 
-/// Is the step the last of the predictor, and does it compare by wgmma?
+/// Does the step compare by wgmma? It has an estimate, here and below.
 bool compares_by_wgmma(const Plan& plan, const PredictStep& step);
 /// Is the step's estimate one of tokens in integers, relative to the softmax of their row, by wgmma
-/// (EstimateKernel::kSoftmax)? The step has one.
+/// (EstimateKernel::kSoftmax)?
 bool estimates_softmax(const Plan& plan, const PredictStep& step);
 /// Is the step's estimate one of tokens in integers, which wgmma and bounds of their products
-/// decide (EstimateKernel::kPairs)? The step has one.
+/// decide (EstimateKernel::kPairs)?
 bool estimates_pairs(const Plan& plan, const PredictStep& step);
 
 }  // namespace lacuna

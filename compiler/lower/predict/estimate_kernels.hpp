@@ -11,7 +11,7 @@ enum class EstimateKernel : std::uint8_t {
   kMeans,    ///< means of queries with means of keys, or with all keys of a tile
   kKeys,     ///< means of queries decide about single keys, which need no memory but for their bit
   kTokens,   ///< tokens, or the last queries, by mma.sync
-  kCells,    ///< antidiagonals
+  kCells,    ///< antidiagonals or means of cells, by mma.sync or wgmma
   kPairs,    ///< tokens in integers, by wgmma and bounds
   kSoftmax,  ///< tokens in integers, by wgmma, relative to the softmax of their row
   kExact,    ///< tokens as they are, by wgmma

@@ -1,9 +1,10 @@
-// An estimate of tokens, of the last queries or of antidiagonals, by mma.sync.
+// An estimate of tokens or of the last queries, by mma.sync, or of cells.
 #include <algorithm>
 
 #include "compiler/expr/text/parse.hpp"
 #include "compiler/lower/block.hpp"
 #include "compiler/lower/config.hpp"
+#include "compiler/lower/predict/estimate_family.hpp"
 #include "compiler/lower/predict/estimate_kernels.hpp"
 #include "compiler/spec/summary.hpp"
 #include "compiler/target/estimate_block.hpp"
@@ -95,6 +96,8 @@ Kernels token_kernels(const EstimateParts& parts) {
 Kernels cell_kernels(const EstimateParts& parts) {
   const Estimate& estimate = parts.estimate;
   const bool has_means = estimate.rows.kind == SummaryKind::kCellMean;
+  const bool by_wgmma = compares_by_wgmma(parts.plan, parts.step());
+  const int head_dim = parts.plan.program.head_dim;
   Kernel kernel{.name = "estimate",
                 .because = has_means ? "means of cells of queries are compared with those of keys"
                                      : "antidiagonals of queries are compared with those of keys",
@@ -103,9 +106,11 @@ Kernels cell_kernels(const EstimateParts& parts) {
                 .config = token_config(parts),
                 .grid = striding_grid(parts, estimate_cell_tiles(parts.estimate)),
                 .threads = block_threads(),
-                .smem_bytes = token_smem(parts)};
+                .smem_bytes = {cell_smem_bytes(estimate, by_wgmma, head_dim), Origin::kDerived,
+                               cell_smem_formula(estimate, by_wgmma, head_dim)}};
   kernel.config.push_back(integer("kCellK", estimate.columns.count, "/predictor/estimate/k"));
   kernel.config.push_back(boolean("kCellsAreMeans", has_means, "/predictor/estimate/q"));
+  if (by_wgmma) kernel.config.push_back(boolean("kByWgmma", true, "/predictor/estimate"));
   kernel.blocks_per_sm = blocks_of_cells(parts, kernel.smem_bytes.value);
   add_token_operands(parts, kernel);
   add_scores(parts, numbers_of_cells(parts), kernel);

@@ -56,20 +56,27 @@ std::string objection_to_columns(const Estimate& estimate) {
   return "";
 }
 
-/// What keeps an estimate from wgmma; "" if nothing.
-std::string objection(const Program& program, const Estimate& estimate,
-                      const PassContext& context) {
-  const Expr& keep = last_step(program).select->keep;
-  const auto reads = [&](Variable variable) { return uses(keep, variable); };
-  if (context.family == AttendFamily::kMma) return "asked for by the caller";
-  if (!context.target.has_wgmma) return context.target.name + " has no wgmma";
+/// What keeps cells from being compared by wgmma.
+std::string objection_to_cells(const Program& program, const Estimate& estimate) {
+  if (program.head_dim % kCellDepth != 0)
+    return "head_dim " + std::to_string(program.head_dim) + ": multiples of " +
+           std::to_string(kCellDepth) + " are laid out";
+  const bool are_means = estimate.rows.kind == SummaryKind::kCellMean;
+  if (cell_columns(true, are_means) % (estimate.tile_k / estimate.columns.count) != 0)
+    return against_tile("k", estimate.tile_k, "a step has 128 or 256 cells, of whole tiles");
+  return "";
+}
+
+/// What keeps tokens from wgmma.
+std::string objection_to_tokens(const Program& program, const PredictStep& step) {
+  const Estimate& estimate = *step.estimate;
+  const auto reads = [&](Variable variable) { return uses(step.select->keep, variable); };
+  if (step.select != last_step(program).select) return "one of several steps";
   if (program.batch != BatchLayout::kUniform) return "its keys are of one length";
-  if (estimate.is_indexed()) return "predictor.estimate.index: products of several heads are added";
   if (estimate.rows.kind != SummaryKind::kTokens || estimate.columns.kind != SummaryKind::kTokens)
-    return "wgmma compares tokens with tokens";
+    return "wgmma compares tokens with tokens, or cells with cells";
   if (std::ranges::count(kHeadDims, program.head_dim) == 0)
     return "head_dim " + std::to_string(program.head_dim) + ": 64 and 128 are laid out";
-  if (!estimate.dims.empty()) return "predictor.estimate.dims: wgmma multiplies whole rows";
   if (estimate.reduce != Reduce::kMax) return "wgmma finds the largest weight of a tile";
   if (!estimate.exclude.empty()) return "predictor.estimate.exclude: asked before each product";
   if (reads(Variable::kScore) || reads(Variable::kRank) || reads(Variable::kMassBefore) ||
@@ -78,17 +85,31 @@ std::string objection(const Program& program, const Estimate& estimate,
   const bool has_integers = estimate.bits <= kByteBits;
   if (has_integers && estimate.normalise == Normalise::kSoftmax) return objection_to_sums(estimate);
   if (predict_steps(program).size() > 1) return "one of several steps";
-  return has_integers ? objection_to_bounds(keep, estimate) : objection_to_columns(estimate);
+  return has_integers ? objection_to_bounds(step.select->keep, estimate)
+                      : objection_to_columns(estimate);
+}
+
+/// What keeps an estimate from wgmma; "" if nothing.
+std::string objection(const Program& program, const PredictStep& step, const PassContext& context) {
+  const Estimate& estimate = *step.estimate;
+  if (context.family == AttendFamily::kMma) return "asked for by the caller";
+  if (!context.target.has_wgmma) return context.target.name + " has no wgmma";
+  if (estimate.is_indexed()) return "predictor.estimate.index: products of several heads are added";
+  if (!estimate.dims.empty()) return "predictor.estimate.dims: wgmma multiplies whole rows";
+  return has_cells(estimate.rows) ? objection_to_cells(program, estimate)
+                                  : objection_to_tokens(program, step);
 }
 
 }  // namespace
 
-Chosen<AttendFamily> choose_estimate_family(const Program& program, const PassContext& context) {
-  const Estimate* estimate = last_step(program).estimate;
+Chosen<AttendFamily> choose_estimate_family(const Program& program, const PredictStep& step,
+                                            const PassContext& context) {
+  const Estimate* estimate = step.estimate;
   if (estimate == nullptr || context.target.kind == TargetKind::kCpu) return {};
-  std::string against = objection(program, *estimate, context);
+  std::string against = objection(program, step, context);
   if (!against.empty()) return {AttendFamily::kMma, Origin::kDerived, std::move(against)};
-  const char* reason = estimate->bits > kByteBits
+  const char* reason = has_cells(estimate->rows) ? "a warpgroup takes 64 cells of queries at a time"
+                       : estimate->bits > kByteBits
                            ? "tokens as they are, each key reduced within a lane"
                        : estimate->normalise == Normalise::kSoftmax
                            ? "integers, summed and reduced to their largest in one walk"

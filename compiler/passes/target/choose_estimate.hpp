@@ -1,12 +1,13 @@
-// Which family an estimate's products have: wgmma where the target has it and the estimate is the
-// largest weight of each tile over all pairs of tokens, in integers.
+// Which family an estimate's products have: wgmma where the target has it and there is a kernel for
+// what is compared and reduced (templates/select: cells, token_pairs, token_softmax, exact).
 #pragma once
 
 #include "compiler/passes/pass.hpp"
 
 namespace lacuna {
 
-/// Meaningful for estimates that compare tokens; all others are mma.
-Chosen<AttendFamily> choose_estimate_family(const Program& program, const PassContext& context);
+/// Of a step's estimate; meaningful where it compares tokens or cells, all others are mma.
+Chosen<AttendFamily> choose_estimate_family(const Program& program, const PredictStep& step,
+                                            const PassContext& context);
 
 }  // namespace lacuna

@@ -42,11 +42,14 @@ Program legalize_values(Program program, const PassContext& context) {
 /// How the products of an estimate are computed. Integers of 4 bits are stored and multiplied as
 /// ones of 8: the same integers, so the same logits.
 void note_estimate(const Program& program, const PassContext& context) {
+  const auto steps = predict_steps(program);
+  if (steps.size() > 1)
+    context.attend.estimate_before_family = choose_estimate_family(program, steps.front(), context);
   const Estimate* estimate = last_step(program).estimate;
   if (estimate == nullptr) return;
   Chosen<int>& product = context.attend.estimate_product_bits;
   product = {estimate->bits, Origin::kDerived, ""};
-  context.attend.estimate_family = choose_estimate_family(program, context);
+  context.attend.estimate_family = choose_estimate_family(program, last_step(program), context);
   if (context.target.kind == TargetKind::kCpu || estimate->bits != 4) return;
   product = {
       8, Origin::kDerived,

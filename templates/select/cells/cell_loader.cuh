@@ -16,30 +16,29 @@ class CellLoader {
   using Element = typename Config::Element;
   using QueryTile = typename Shape::template QueryTile<16>;
   using KeyTile = typename Shape::template KeyTile<16>;
+  using QueryLoader = RowTileLoader<QueryTile, Config::kThreads>;
+  using KeyLoader = RowTileLoader<KeyTile, Config::kThreads>;
+  static constexpr bool kHasPages = batch_layout<Config>() == BatchLayout::kPages;
 
  public:
   __device__ __forceinline__ CellLoader(const Args& args, const KeepRow& group)
-      : args_(args), group_(group) {}
+      : args_(args),
+        group_(group),
+        queries_(first_query(args, group), query_stride(args), query_rows(args)),
+        keys_(first_key(args, group), key_stride(args), key_rows(args)) {}
 
   /// The means of the block's rows, all elements; of means there are whole blocks of prepare.
   __device__ __forceinline__ void load_queries(u32 target) const {
-    const int rows = args_.predict.q_padded / Shape::kCell;
-    const auto* const q = reinterpret_cast<const Element*>(args_.predict.q_cells) +
-                          query_head(args_, group_.b, group_.h) * rows * Config::kHeadDim;
 #pragma unroll
-    for (int slice = 0; slice < Shape::kSlices; ++slice) {
-      RowTileLoader<QueryTile, Config::kThreads>(q + slice * Shape::kDepth, Config::kHeadDim, rows)
-          .load(target + static_cast<u32>(slice * Shape::kQueryBytes), group_.q0 / Shape::kCell);
-    }
+    for (int slice = 0; slice < Shape::kSlices; ++slice)
+      queries_.load_moved(target + static_cast<u32>(slice * Shape::kQueryBytes),
+                          group_.q0 / Shape::kCell, slice * Shape::kDepth * kElementBytes,
+                          query_rows(args_));
   }
 
   /// Some elements of the means of a chunk's keys.
   __device__ __forceinline__ void load_means(int first_column, int part, u32 target) const {
-    const int columns = args_.predict.k_padded / Shape::kCellK;
-    const auto* const k = reinterpret_cast<const Element*>(args_.predict.k_cells) +
-                          key_head(args_, group_.b, group_.h) * columns * Config::kHeadDim;
-    RowTileLoader<KeyTile, Config::kThreads>(k + part * Shape::kDepth, Config::kHeadDim, columns)
-        .load(target, first_column);
+    keys_.load_moved(target, first_column, part * Shape::kDepth * kElementBytes, key_rows(args_));
   }
 
   /// Token kCell - 1 - s of the queries' cells, s of the keys', some elements of each.
@@ -47,27 +46,62 @@ class CellLoader {
     const TensorArg &q = args_.attend.q, &k = args_.attend.k;
     const int s = part / Shape::kSlices, element = part % Shape::kSlices * Shape::kDepth;
     const int shift = Shape::kCell - 1 - s;
-    RowTileLoader<QueryTile, Config::kThreads>(
-        element_of<Element>(q, group_.b, group_.h, shift, element), Shape::kCell * q.stride_n,
-        ceil_div(args_.attend.n_q - shift, Shape::kCell))
-        .load(target, group_.q0 / Shape::kCell);
-    const int h = group_.h / args_.attend.heads_per_kv;
-    if constexpr (batch_layout<Config>() == BatchLayout::kPages) {
+    queries_.load_moved(target, group_.q0 / Shape::kCell,
+                        (shift * q.stride_n + element) * kElementBytes,
+                        ceil_div(args_.attend.n_q - shift, Shape::kCell));
+    const u32 keys = target + Shape::kKeysOffset;
+    if constexpr (kHasPages) {
+      const int h = group_.h / args_.attend.heads_per_kv;
       PageLoader<KeyTile, Config::kThreads>(element_of<Element>(k, 0, h, 0, element),
                                             paged_rows(k, args_.sequences), args_.attend.n_k,
                                             Shape::kCell, s)
-          .load(target + Shape::kKeysOffset, first_column);
+          .load(keys, first_column);
     } else {
-      RowTileLoader<KeyTile, Config::kThreads>(element_of<Element>(k, group_.b, h, s, element),
-                                               Shape::kCell * k.stride_n,
-                                               ceil_div(args_.attend.n_k - s, Shape::kCell))
-          .load(target + Shape::kKeysOffset, first_column);
+      keys_.load_moved(keys, first_column, (s * k.stride_n + element) * kElementBytes,
+                       ceil_div(args_.attend.n_k - s, Shape::kCell));
     }
   }
 
  private:
+  static constexpr long long kElementBytes = sizeof(Element);
+
+  // The first row of the head, the elements from row to row, and how many rows there are; of tokens
+  // that is token 0 of the cells.
+
+  __device__ __forceinline__ static int query_rows(const Args& args) {
+    return Config::kCellsAreMeans ? args.predict.q_padded / Shape::kCell
+                                  : ceil_div(args.attend.n_q, Shape::kCell);
+  }
+  __device__ __forceinline__ static int key_rows(const Args& args) {
+    return Config::kCellsAreMeans ? args.predict.k_padded / Shape::kCellK
+                                  : ceil_div(args.attend.n_k, Shape::kCell);
+  }
+  __device__ __forceinline__ static long long query_stride(const Args& args) {
+    return Config::kCellsAreMeans ? Config::kHeadDim : Shape::kCell * args.attend.q.stride_n;
+  }
+  __device__ __forceinline__ static long long key_stride(const Args& args) {
+    return Config::kCellsAreMeans ? Config::kHeadDim : Shape::kCell * args.attend.k.stride_n;
+  }
+  __device__ __forceinline__ static const Element* first_query(const Args& args,
+                                                               const KeepRow& group) {
+    if constexpr (Config::kCellsAreMeans)
+      return reinterpret_cast<const Element*>(args.predict.q_cells) +
+             query_head(args, group.b, group.h) * query_rows(args) * Config::kHeadDim;
+    return element_of<const Element>(args.attend.q, group.b, group.h, 0, 0);
+  }
+  __device__ __forceinline__ static const Element* first_key(const Args& args,
+                                                             const KeepRow& group) {
+    if constexpr (Config::kCellsAreMeans)
+      return reinterpret_cast<const Element*>(args.predict.k_cells) +
+             key_head(args, group.b, group.h) * key_rows(args) * Config::kHeadDim;
+    return element_of<const Element>(args.attend.k, kHasPages ? 0 : group.b,
+                                     group.h / args.attend.heads_per_kv, 0, 0);
+  }
+
   const Args& args_;
   const KeepRow& group_;
+  const QueryLoader queries_;
+  const KeyLoader keys_;
 };
 
 }  // namespace lacuna

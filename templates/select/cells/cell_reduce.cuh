@@ -19,7 +19,8 @@ struct CellNumbers {
   static constexpr bool kMindsNaN = Shape::kIsRowMax && !Config::kCellsAreMeans;
   /// Tiles of eight columns, of which only the largest logit is kept: largest_of_eight.
   static constexpr bool kTakesLargestOfEight = Shape::kTileColumns == 8 && !Shape::kHasLogSums &&
-                                               !Config::kSums && !kMindsNaN && Shape::kBlocks == 8;
+                                               !Config::kSums && !kMindsNaN &&
+                                               Shape::kBlocks % 8 == 0;
   /// The largest logit of each row is met while its tiles are: LargestMet.
   static constexpr bool kMeetsRowLargest =
       kTakesLargestOfEight && Shape::kIsRowMax && Shape::kHoldsQueries && !kExcludesTiles<Config>;
@@ -68,18 +69,20 @@ __device__ __forceinline__ TileSums reduce_cells(const float (&numbers)[kNumbers
   return {(offset + log2_approx(sum)) * kLn2, total};
 }
 
-/// The largest products of tiles of eight columns, of the lane's row in a half of the 16: each of
-/// the four lanes that share a row ends up with tiles 2 t and 2 t + 1 of the eight, so that four
-/// lanes write 32 bytes of a row at once. In each exchange a lane hands over the tiles of the lanes
-/// on the other side.
-__device__ __forceinline__ void largest_of_eight(float (&own)[2], const float (&scores)[8][4],
-                                                 int half) {
+/// The largest products of eight tiles of eight columns, block `begin` and on, of the lane's row in
+/// a half of the 16: each of the four lanes that share a row ends up with tiles 2 t and 2 t + 1 of
+/// the eight, so that four lanes write 32 bytes of a row at once. In each exchange a lane hands
+/// over the tiles of the lanes on the other side.
+template <int kBlocks>
+__device__ __forceinline__ void largest_of_eight(float (&own)[2], const float (&scores)[kBlocks][4],
+                                                 int begin, int half) {
   const bool upper = (lane_index() & 2) != 0, odd = (lane_index() & 1) != 0;
   float tiles_of_pair[4];
 #pragma unroll
   for (int n = 0; n < 4; ++n) {
-    const float low = fmaxf(scores[n][2 * half], scores[n][2 * half + 1]);
-    const float high = fmaxf(scores[n + 4][2 * half], scores[n + 4][2 * half + 1]);
+    const float(&first)[4] = scores[begin + n], (&second)[4] = scores[begin + n + 4];
+    const float low = fmaxf(first[2 * half], first[2 * half + 1]);
+    const float high = fmaxf(second[2 * half], second[2 * half + 1]);
     const float given = __shfl_xor_sync(kAllLanes, upper ? low : high, 2);
     tiles_of_pair[n] = fmaxf(upper ? high : low, given);
   }
@@ -132,16 +135,27 @@ class LargestMet {
 };
 
 /// ln of the sum of a row's exponentials from the log-sums of its tiles, by a whole warp;
-/// counts(j): does tile j?
+/// counts(j): does tile j? A lane reads several at once, so that it waits once for all of them.
 template <class Counts>
 __device__ __forceinline__ float log_sum_of_row(const float* log_sums, int tiles,
                                                 const Counts& counts) {
+  constexpr int kAtOnce = 4;
   RowSum sum;
 #pragma unroll 1
-  for (int j = lane_index(); j < tiles; j += 32) {
-    if (!counts(j)) continue;
-    const float log_sum = log_sums[j];
-    sum.merge(log_sum, log_sum == log_sum ? 1.0f : log_sum);
+  for (int first = lane_index(); first < tiles; first += 32 * kAtOnce) {
+    float found[kAtOnce], largest = -kInfinity, weight = 0.0f;
+#pragma unroll
+    for (int n = 0; n < kAtOnce; ++n) {
+      const int j = first + 32 * n;
+      found[n] = -kInfinity;
+      if (j < tiles && counts(j)) found[n] = log_sums[j];
+    }
+#pragma unroll
+    for (int n = 0; n < kAtOnce; ++n) largest = fmaxf(largest, found[n]);
+    const float offset = largest == -kInfinity ? 0.0f : largest * kLog2E;
+#pragma unroll
+    for (int n = 0; n < kAtOnce; ++n) weight += exp2_approx(fmaf(found[n], kLog2E, -offset));
+    sum.merge(largest, weight);
   }
   sum.template merge_lanes<32>();
   return sum.log2_sum() * kLn2;

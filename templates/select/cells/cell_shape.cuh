@@ -4,18 +4,22 @@
 // A block takes kRows neighbouring rows of cells, those of several query tiles. Keys come in chunks
 // of whole tiles; a chunk's products are sums over the tokens of a cell (antidiagonals; a mean is
 // one vector) and slices of the head dimension, and each such part of queries and keys is a stage
-// of its own: as many bytes as can be under way while two blocks share a multiprocessor. Warps
-// split the chunk's columns where a tile fits into half of them, so that a warp reads a key once
-// for 32 rows.
+// of its own: as many bytes as can be under way while two blocks share a multiprocessor. By
+// mma.sync warps split the chunk's columns where a tile fits into half of them, so that a warp
+// reads a key once for 32 rows; by wgmma a warp has 16 rows and all columns.
 #pragma once
 
 #include "base/kinds.cuh"
+#include "base/optional_field.cuh"
 #include "select/keep/decide_row.cuh"
 #include "select/tokens/token_shape.cuh"
 #include "shared/estimate_block.cuh"
 #include "tile/smem_tile.cuh"
 
 namespace lacuna {
+
+/// Are cells compared by wgmma (sm_90a), or by mma.sync?
+LACUNA_OPTIONAL_FIELD(bool, compares_by_wgmma, kByWgmma, false)
 
 /// Cells lie one behind the other.
 template <class Config>
@@ -24,15 +28,16 @@ struct CellShape : RowTokens<1> {
   static constexpr int kProducts = Config::kCellsAreMeans ? 1 : kCell;  ///< of tokens, of a logit
   static constexpr bool kIsLast = false, kRowsAreOneTile = false;
   static constexpr int kWarps = Config::kThreads / 32;
+  static constexpr bool kByWgmma = compares_by_wgmma<Config>();
 
   static constexpr int kRows = Config::kRows;
   static constexpr int kWorkTiles = Config::kTileQ / kCell;
   static constexpr int kQueryTiles = kRows / kWorkTiles;
 
-  static constexpr int kMostColumns = kCellColumns;
+  static constexpr int kMostColumns = cell_columns(kByWgmma, Config::kCellsAreMeans);
   static constexpr int kTileColumns = Config::kTileK / kCellK;
   static constexpr int kColumns = kMostColumns / kTileColumns * kTileColumns;  ///< of a chunk
-  static constexpr int kSplits = kTileColumns <= kMostColumns / 2 ? 2 : 1;
+  static constexpr int kSplits = !kByWgmma && kTileColumns <= kMostColumns / 2 ? 2 : 1;
   static constexpr int kSplitColumns = kColumns / kSplits;       ///< of a warp
   static constexpr int kBlocks = kSplitColumns / 8;              ///< accumulators of 8 columns
   static constexpr int kSets = kRows / 16 / (kWarps / kSplits);  ///< of 16 rows, of a warp
@@ -49,7 +54,7 @@ struct CellShape : RowTokens<1> {
 
   /// Means are few enough elements to hold those of the queries; other queries come with the keys.
   static constexpr bool kHoldsQueries = Config::kCellsAreMeans;
-  static constexpr int kStages = kCellStages;
+  static constexpr int kStages = cell_stages(kByWgmma, Config::kCellsAreMeans);
   static constexpr int kQueryBytes = kRows * kDepth * 2;               ///< of a slice
   static constexpr int kKeysOffset = kHoldsQueries ? 0 : kQueryBytes;  ///< in a stage
   static constexpr int kStageBytes = kKeysOffset + kMostColumns * kDepth * 2;
@@ -88,6 +93,9 @@ struct CellShape : RowTokens<1> {
   static_assert(Config::kCellsAreMeans || kCell == kCellK);
   static_assert(!kIsRowMax || !Config::kSums);
   static_assert(Config::kTileK % kCellK == 0 && kTileColumns <= kMostColumns);
+  static_assert(!kByWgmma || (kColumns == kMostColumns && kStagesOffset % 1024 == 0 &&
+                              kStageBytes % 1024 == 0),
+                "panels that wgmma reads");
   static_assert(kSplitColumns % kTileColumns == 0 && kSplitColumns % 16 == 0,
                 "a warp has whole tiles and whole steps of 16 columns");
 };

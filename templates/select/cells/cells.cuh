@@ -10,7 +10,9 @@
 // there and that nobody reads the stage of the part before, which is loaded next.
 #pragma once
 
+#include "arch/copy/tma.cuh"
 #include "select/cells/cell_loader.cuh"
+#include "select/cells/cell_product.cuh"
 #include "select/cells/cell_reduce.cuh"
 #include "select/cells/cell_shape.cuh"
 #include "select/tokens/token_logits.cuh"
@@ -21,12 +23,15 @@ namespace lacuna {
 template <class Config, class Hooks, class Args>
 class CellBlock {
   using Shape = CellShape<Config>;
-  using Element = typename Config::Element;
+  using Product = CellProduct<Config>;
+  using Loader = CellLoader<Config, Args>;
   using Logits = TokenLogits<Shape, Config, Hooks, Args, 16, false>;
   using Scores = float[Shape::kBlocks][4];
-  using Sums = float[Shape::kSets][Shape::kBlocks][4];
+  using Sums = typename Product::Sums;
   using Numbers = CellNumbers<Config>;
   using Met = LargestMet<Config>;
+  /// About, on the whole GPU; few rows that wait for others do better with all heads at a time.
+  static constexpr int kBlocksAtOnce = Config::kCellsAreMeans ? kMostBlocks : 256;
 
  public:
   __device__ __forceinline__ CellBlock(const Args& args, unsigned char* smem)
@@ -53,11 +58,11 @@ class CellBlock {
     return keep_row_of<Config>(args_, group_.b, group_.h, i);
   }
 
-  /// As many heads at a time as the blocks can have, so that their keys stay in the L2; under a
-  /// causal mask late rows are the longest: they come first.
+  /// As many heads at a time as the blocks that run at once can have, so that their tokens stay in
+  /// the L2; under a causal mask late rows are the longest: they come first.
   __device__ __forceinline__ void locate(int number, int groups_of_head) {
     const int heads = args_.attend.n_b * args_.attend.n_h;
-    const int most = larger(kMostBlocks / groups_of_head, 1);
+    const int most = larger(kBlocksAtOnce / groups_of_head, 1);
     const int first_head = number / (most * groups_of_head) * most;
     const int together = smaller(most, heads - first_head);
     const int place = number - first_head * groups_of_head;
@@ -99,12 +104,12 @@ class CellBlock {
 
   __device__ __forceinline__ void multiply() const {
     const Logits logits(args_, group_);
-    if constexpr (Shape::kHoldsQueries)
-      CellLoader<Config, Args>(args_, group_).load_queries(shared_address(smem_));
+    const Loader loader(args_, group_);
+    if constexpr (Shape::kHoldsQueries) loader.load_queries(shared_address(smem_));
     int steps[Shape::kStages] = {first_step(logits, 0)};  // this one, those under way, the next
 #pragma unroll
     for (int n = 0; n < Shape::kStages - 1; ++n) {
-      load(steps[n], n);
+      load(loader, steps[n], n);
       steps[n + 1] = next_step(logits, steps[n]);
     }
     Sums sums;
@@ -112,12 +117,14 @@ class CellBlock {
     if constexpr (Numbers::kMeetsRowLargest) Met(tail_).forget(warp_);
     for (int stage = 0; column_of(steps[0]) < columns(); stage = next_stage(stage)) {
       cp_async_wait<Shape::kStages - 2>();
+      if constexpr (Shape::kByWgmma) fence_proxy_async();
       __syncthreads();
-      load(steps[Shape::kStages - 1], stage == 0 ? Shape::kStages - 1 : stage - 1);
-      add_products_of_sets<Element, typename Shape::template QueryTile<16>,
-                           typename Shape::template KeyTile<16>>(
-          sums, query_rows(stage, steps[0] % Shape::kParts), key_rows(stage), dims_of(steps[0]));
-      if (steps[0] % Shape::kParts == Shape::kParts - 1) {
+      const int part = steps[0] % Shape::kParts;
+      const u32 rows = query_rows(stage, part), keys = key_rows(stage);
+      Product::issue(sums, rows, keys, part);
+      load(loader, steps[Shape::kStages - 1], stage == 0 ? Shape::kStages - 1 : stage - 1);
+      Product::finish(sums, rows, keys, part);
+      if (part == Shape::kParts - 1) {
         take_chunk(logits, sums, column_of(steps[0]));
         clear_all(sums);
       }
@@ -128,11 +135,6 @@ class CellBlock {
     cp_async_wait<0>();
   }
 
-  /// Which of the elements of a step, 16 at a time, are compared.
-  __device__ __forceinline__ static u32 dims_of(int step) {
-    if constexpr (compared_dims<Config>() == ~0u) return ~0u;
-    return compared_dims<Config>() >> step % Shape::kSlices * (Shape::kDepth / 16);
-  }
   __device__ __forceinline__ static int next_stage(int stage) {
     return stage == Shape::kStages - 1 ? 0 : stage + 1;
   }
@@ -141,10 +143,9 @@ class CellBlock {
     for (int set = 0; set < Shape::kSets; ++set) clear(sums[set]);
   }
 
-  __device__ __forceinline__ void load(int step, int stage) const {
+  __device__ __forceinline__ void load(const Loader& loader, int step, int stage) const {
     if (column_of(step) < columns()) {
       const u32 target = stage_of(stage);
-      const CellLoader<Config, Args> loader(args_, group_);
       if constexpr (Config::kCellsAreMeans) {
         loader.load_means(column_of(step), step % Shape::kParts, target);
       } else {
@@ -165,8 +166,10 @@ class CellBlock {
     return shared_address(smem_) +
            static_cast<u32>(Shape::kStagesOffset + stage * Shape::kStageBytes);
   }
+  /// Rows that the product takes: those of the warp, by wgmma those of its warpgroup.
   __device__ __forceinline__ u32 query_rows(int stage, int part) const {
-    const u32 rows = static_cast<u32>(first_row() * (Shape::kDepth * 2));
+    const int first = Shape::kByWgmma ? warp_ / 4 * kWarpgroupRows : first_row();
+    const u32 rows = static_cast<u32>(first * (Shape::kDepth * 2));
     if constexpr (Shape::kHoldsQueries)
       return shared_address(smem_) + static_cast<u32>(part * Shape::kQueryBytes) + rows;
     return stage_of(stage) + rows;
@@ -232,18 +235,21 @@ class CellBlock {
 
   __device__ __forceinline__ void take_largest(const Scores& scores, int half, float* row, int left,
                                                float& largest) const {
-    float own[2];
-    largest_of_eight(own, scores, half);
     const float scale = args_.attend.scale * Config::kTemperature / Shape::kProducts;
-    own[0] *= scale, own[1] *= scale;
-    if constexpr (Numbers::kMeetsRowLargest) largest = fmaxf(largest, fmaxf(own[0], own[1]));
-    const int first = lane_index() % 4 * 2;
-    float* const to = row + Shape::kLogitsPlane * tiles() + first;
-    if (tiles() % 2 == 0) {  // pairs of tiles lie on 8 bytes, and both are there
-      if (first < left) *reinterpret_cast<float2*>(to) = {own[0], own[1]};
-    } else {
-      if (first < left) to[0] = own[0];
-      if (first + 1 < left) to[1] = own[1];
+#pragma unroll
+    for (int begin = 0; begin < Shape::kBlocks; begin += 8) {
+      float own[2];
+      largest_of_eight(own, scores, begin, half);
+      own[0] *= scale, own[1] *= scale;
+      if constexpr (Numbers::kMeetsRowLargest) largest = fmaxf(largest, fmaxf(own[0], own[1]));
+      const int first = begin + lane_index() % 4 * 2;
+      float* const to = row + Shape::kLogitsPlane * tiles() + first;
+      if (tiles() % 2 == 0) {  // pairs of tiles lie on 8 bytes, and both are there
+        if (first < left) *reinterpret_cast<float2*>(to) = {own[0], own[1]};
+      } else {
+        if (first < left) to[0] = own[0];
+        if (first + 1 < left) to[1] = own[1];
+      }
     }
   }
 
@@ -392,8 +398,8 @@ class CellBlock {
 
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void predict_cells(const Args& args) {
-  extern __shared__ __align__(128) unsigned char block_smem[];
-  CellBlock<Config, Hooks, Args>(args, block_smem).run();
+  extern __shared__ __align__(1024) unsigned char cells_smem[];
+  CellBlock<Config, Hooks, Args>(args, cells_smem).run();
 }
 
 }  // namespace lacuna
