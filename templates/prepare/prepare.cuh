@@ -268,7 +268,7 @@ class PrepareBlock {
 /// kBias.
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void prepare_tokens(const Args& args) {
-  extern __shared__ __align__(128) unsigned char block_smem[];
+  extern __shared__ __align__(1024) unsigned char block_smem[];
   PrepareBlock<Config, Args>(args, block_smem).run();
 }
 

@@ -161,7 +161,7 @@ class PrepareValuesBlock {
 /// predict.v_scale (statistics.cuh), writes predict.v_values.
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void prepare_values(const Args& args) {
-  extern __shared__ __align__(128) unsigned char block_smem[];
+  extern __shared__ __align__(1024) unsigned char block_smem[];
   PrepareValuesBlock<Config, Args>(args, block_smem).run();
 }
 

@@ -57,7 +57,7 @@ __device__ __forceinline__ void token_statistics(const Args& args) {
   using Layout = TokenLayout<Config::kHeadDim, kStatisticsTokens, Config::kThreads>;
   using Element = typename Config::Element;
   static_assert(Layout::kWarps * Config::kHeadDim * 4 <= Config::kSmemBytes);
-  extern __shared__ __align__(128) unsigned char block_smem[];
+  extern __shared__ __align__(1024) unsigned char block_smem[];
   const int n = S::tokens(args), chunks = ceil_div(n, kStatisticsTokens);
   const int head = block_index() / chunks;
   if (is_beyond<Config>(head, S::heads(args))) return;
@@ -116,7 +116,7 @@ __device__ __forceinline__ void finish_statistics(const Args& args) {
   using S = Statistic<Config>;
   constexpr int kQuads = Config::kHeadDim / 4, kGroups = Config::kThreads / kQuads;
   static_assert(Config::kThreads * sizeof(float4) <= Config::kSmemBytes);
-  extern __shared__ __align__(128) unsigned char block_smem[];
+  extern __shared__ __align__(1024) unsigned char block_smem[];
   const int n = S::tokens(args), chunks = ceil_div(n, kStatisticsTokens);
   const long long head = block_index();
   const auto* const partial = reinterpret_cast<const float4*>(args.predict.partial) +

@@ -205,7 +205,7 @@ class RowOrder {
 
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void order_rows(const Args& args) {
-  extern __shared__ __align__(128) unsigned char block_smem[];
+  extern __shared__ __align__(1024) unsigned char block_smem[];
   RowOrder<Config, Args>(args, block_smem).run();
 }
 

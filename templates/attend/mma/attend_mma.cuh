@@ -98,7 +98,7 @@ class AttendBlock : AttendVisit<Config, Hooks, Args, Logits> {
 /// are the printed expressions (templates/README.md).
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void attend_mma(const Args& args) {
-  extern __shared__ __align__(128) unsigned char block_smem[];
+  extern __shared__ __align__(1024) unsigned char block_smem[];
   using Block = typename Config::Consumer;
   if constexpr (Config::kGathers) {  // persistent: each block has its own list of keys
     const int rows = args.attend.n_b * args.attend.n_h * args.attend.q_tiles;

@@ -398,8 +398,8 @@ class CellBlock {
 
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void predict_cells(const Args& args) {
-  extern __shared__ __align__(1024) unsigned char cells_smem[];
-  CellBlock<Config, Hooks, Args>(args, cells_smem).run();
+  extern __shared__ __align__(1024) unsigned char block_smem[];
+  CellBlock<Config, Hooks, Args>(args, block_smem).run();
 }
 
 }  // namespace lacuna

@@ -70,7 +70,7 @@ class GivenBlock {
 
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void predict_given(const Args& args) {
-  extern __shared__ __align__(128) unsigned char block_smem[];
+  extern __shared__ __align__(1024) unsigned char block_smem[];
   GivenBlock<Config, Hooks, Args>(args, block_smem).run();
 }
 

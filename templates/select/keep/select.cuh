@@ -55,7 +55,7 @@ template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void select_rows(const Args& args) {
   static_assert(Config::kHasEstimate || !Config::kOrdersTiles, "tiles have a rank by an estimate");
   static_assert(sizeof(SelectScratch) <= Config::kSmemBytes);
-  extern __shared__ __align__(128) unsigned char block_smem[];
+  extern __shared__ __align__(1024) unsigned char block_smem[];
   if (is_beyond<Config>(block_index(), args.attend.n_h * args.predict.keep_q_tiles)) return;
   const KeepRow row = locate_keep_row<Config>(args, block_index());
   RowValues values;

@@ -192,7 +192,7 @@ class PooledBlock {
 
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void predict_pooled(const Args& args) {
-  extern __shared__ __align__(128) unsigned char block_smem[];
+  extern __shared__ __align__(1024) unsigned char block_smem[];
   if constexpr (Config::kDecidesKeys) {
     PooledTokens<Config, Hooks, Args>(args, block_smem).run();
   } else {

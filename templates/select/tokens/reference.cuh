@@ -29,7 +29,7 @@ class ReferenceBlock : TokenBlock<Config, Hooks, Args> {
 
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void predict_reference(const Args& args) {
-  extern __shared__ __align__(128) unsigned char block_smem[];
+  extern __shared__ __align__(1024) unsigned char block_smem[];
   ReferenceBlock<Config, Hooks, Args>(args, block_smem).run();
 }
 

@@ -389,7 +389,7 @@ class TokenBlock {
 
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void predict_tokens(const Args& args) {
-  extern __shared__ __align__(128) unsigned char block_smem[];
+  extern __shared__ __align__(1024) unsigned char block_smem[];
   TokenBlock<Config, Hooks, Args>(args, block_smem).run();
 }
 
