@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The picture of includes: rooms (folders) in layers, from the top down.
 
-  tools/dev/check_rooms.py            exit 1 and a sentence for each include that closes a circle, and for each crowded folder
+  tools/dev/check_rooms.py            exit 1 and a sentence for each include that closes a circle or runs up, and for each crowded folder
   tools/dev/check_rooms.py --draw     the layers of each part: a room includes rooms below it, never one beside or above it
 
 A room is a folder of code; a unit is a header with the source file of its name. Rooms and units include each other in one
