@@ -19,10 +19,9 @@
 #include "pipeline/kv_element.cuh"
 #include "pipeline/tile_walk.cuh"
 #include "pipeline/work_tile_args.cuh"
+#include "shared/prepare_block.cuh"
 
 namespace lacuna {
-
-inline constexpr int kPreparedTokens = 256;  ///< padded lengths are multiples of it
 
 template <class Element>
 __device__ __forceinline__ void begin_at(TensorArg& tensor, int token) {
