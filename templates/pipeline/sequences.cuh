@@ -41,7 +41,7 @@ __device__ __forceinline__ void move_by(T*& slot, long long bytes) {
                               static_cast<unsigned long long>(bytes));
 }
 
-/// Of as many groups as a padded length of `most` has, those of a padded length of `own`.
+/// A padded length of `most` has `groups` groups: how many has one of `own`?
 __device__ __forceinline__ int groups_of(int groups, int most, int own) {
   return groups / larger(most / kPreparedTokens, 1) * (own / kPreparedTokens);
 }
