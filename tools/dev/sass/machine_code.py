@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 import threading
 
+from sass.declarations import tokens_of
 from sass.sources import COMPILED, stop
 
 
@@ -101,9 +102,10 @@ class Compiler:
     def machine_code(self, kernel, arch):
         with self.lock:
             self.nvrtc = self.nvrtc or Nvrtc()
-        # "globals": caches of parts that always held the globals have other keys.
         text = kernel.flat_text()
-        key = hashlib.sha256(f"globals {self.nvrtc.version} {arch}\n{text}".encode()).hexdigest()
+        # Comments and layout make no difference.
+        words = "\x1f".join(token.word for token in tokens_of(text))
+        key = hashlib.sha256(f"words {self.nvrtc.version} {arch}\n{words}".encode()).hexdigest()
         path = COMPILED / (key + ".json")
         if path.exists():
             return json.loads(path.read_text())
