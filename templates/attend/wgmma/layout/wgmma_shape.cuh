@@ -19,9 +19,9 @@
 // asks which row comes next; a last message says that there is none. Of split work tiles
 // (pipeline/split_kv.cuh) all this is said of an item, which has a share of its row's tiles.
 //
-// Where a query tile has the 64 rows of one warpgroup (kWorkTiles: two), each warpgroup has a row
-// of tiles and a list of its own, and a message of its own in each slot. Steps go through the tiles
-// of both lists (pipeline/two_list_walk.cuh):
+// Where a query tile has the 64 rows of one warpgroup (kWorkTiles: two), each warpgroup has a work
+// tile and a list of its own, and a message of its own in each slot. Steps go through the tiles of
+// both lists (pipeline/two_list_walk.cuh):
 //
 //   step                         0      1      2      3      4
 //   tiles of warpgroup 0's row   S0     S1     -      -      S4
