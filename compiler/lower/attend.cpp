@@ -6,6 +6,7 @@
 #include "compiler/lower/lower.hpp"
 #include "compiler/lower/token_ops.hpp"
 #include "compiler/target/wgmma_limits.hpp"
+#include "templates/shared/select_block.cuh"
 
 namespace lacuna {
 namespace {
@@ -95,8 +96,8 @@ std::vector<ConfigField> attend_config(const Plan& plan) {
 ShapeExpr mma_attend_grid(const Plan& plan) {
   const std::string rows = blocks_over(Tensor::kQ, plan.attend.tile_q.value);
   if (gathers(plan))
-    return {at_most(rows, kMostStridingBlocks),
-            "one for each work tile, up to " + std::to_string(kMostStridingBlocks) +
+    return {at_most(rows, kMostBlocks),
+            "one for each work tile, up to " + std::to_string(kMostBlocks) +
                 " that have a list of keys each and take several rows in turn"};
   if (plan.attend.split_kv.value == 1) return {rows, "one for each work tile"};
   return {rows + " * " + std::to_string(plan.attend.split_kv.value),

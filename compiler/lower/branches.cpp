@@ -7,8 +7,6 @@
 namespace lacuna {
 namespace {
 
-constexpr int kElements = 8;  ///< of a row, by a thread of either kernel
-
 /// Contiguous arrays of means. Strides are means (times the width of a row).
 constexpr Argument kMeanK[] = {{"k.data", FieldSource::kWorkspace, "k_means"},
                                {"k.stride_b", FieldSource::kScaledValue, "means_of_heads"},
@@ -27,9 +25,9 @@ constexpr Argument kBranchLse[] = {{"lse.data", FieldSource::kWorkspace, "branch
                                    {"lse.stride_b", FieldSource::kScaledValue, "rows_of_heads"},
                                    {"lse.stride_h", FieldSource::kScaledValue, "rows"}};
 
-/// A thread has kElements of a row.
-ShapeExpr rows_grid(Tensor tensor, int width, const char* rows) {
-  const int count = kBlockThreads / (width / kElements);
+/// A thread has `elements` of a row.
+ShapeExpr rows_grid(Tensor tensor, int width, int elements, const char* rows) {
+  const int count = kBlockThreads / (width / elements);
   return {blocks_over(tensor, count),
           "one for each " + std::to_string(count) + " " + rows + " of a head"};
 }
@@ -42,7 +40,7 @@ Kernel means_kernel(const Plan& plan, Tensor tensor, int tokens) {
                 .header = "prepare/means.cuh",
                 .function = "token_means",
                 .config = {tensor_field(tensor), integer("kTokens", tokens, "/means")},
-                .grid = rows_grid(tensor, width, "means"),
+                .grid = rows_grid(tensor, width, kMeanElements, "means"),
                 .threads = block_threads(),
                 .smem_bytes = no_smem(),
                 .operands = {is_key ? "caller_k" : "caller_v"},
@@ -88,7 +86,7 @@ Kernels lower_merge_branch(const Plan& plan) {
                            integer("kBranches", merge->count, kNoField, Origin::kDerived,
                                    "branches of the spec"),
                            boolean("kHasWeight", !merge->weight.empty(), "/weight")},
-                .grid = rows_grid(Tensor::kQ, width, "tokens"),
+                .grid = rows_grid(Tensor::kQ, width, kMergedElements, "tokens"),
                 .threads = block_threads(),
                 .smem_bytes = no_smem(),
                 .operands = {"branch_o"},

@@ -5,11 +5,6 @@
 #include "compiler/lower/lower.hpp"
 
 namespace lacuna {
-namespace {
-
-constexpr int kCombinedElements = 4;  ///< of a token, by a thread
-
-}  // namespace
 
 Kernels lower_combine(const Plan& plan) {
   if (plan.attend.split_kv.value <= 1 || packs_heads(plan)) return {};

@@ -7,7 +7,6 @@
 namespace lacuna {
 namespace {
 
-constexpr int kPermutedTokens = 64;  ///< of a block
 constexpr const char* kPermuteHeader = "prepare/permute.cuh";
 
 /// Ordered copies, contiguous. Strides are tokens (times the width of a row).

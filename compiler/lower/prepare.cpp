@@ -126,14 +126,11 @@ Chosen<int> prepare_threads(int tokens, int head_dim) {
               std::to_string(kPreparedElementsOfThread) + " of a thread"};
 }
 
-/// Of templates/prepare/prepare.cuh: of each row and of each warp's sums.
 Chosen<int> prepare_smem(int head_dim) {
-  constexpr int kRowBytes = 20, kWarpBytes = 4;
-  const int sums = 2 * head_dim * static_cast<int>(sizeof(float));
-  return {kPreparedTokens * kRowBytes + kBlockWarps * (kWarpBytes + sums), Origin::kDerived,
-          std::to_string(kPreparedTokens) + " tokens * " + std::to_string(kRowBytes) +
-              " + 8 warps * (" + std::to_string(kWarpBytes) + " + 2 * " + std::to_string(head_dim) +
-              " * 4)"};
+  return {prepare_smem_bytes(kBlockWarps, head_dim), Origin::kDerived,
+          std::to_string(kPreparedTokens) + " tokens * " + std::to_string(kPreparedRowBytes) +
+              " + 8 warps * (" + std::to_string(kPreparedWarpBytes) + " + 2 * " +
+              std::to_string(head_dim) + " * 4)"};
 }
 
 /// Those that leave a thread 80 registers for 64 elements; 128 for as many smoothed ones, or where

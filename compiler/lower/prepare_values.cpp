@@ -7,13 +7,10 @@
 namespace lacuna {
 namespace {
 
-constexpr int kValueTokens = 128;  ///< of a block
 constexpr int kValuesOfThread = 64;
 
-/// Of templates/prepare/prepare_values.cuh.
 Chosen<int> values_smem(int head_dim) {
-  constexpr int kScaleBytes = 8;
-  return {head_dim * (kValueTokens + kScaleBytes), Origin::kDerived,
+  return {prepare_values_smem_bytes(head_dim), Origin::kDerived,
           std::to_string(head_dim) + " channels * (" + std::to_string(kValueTokens) +
               " codes + a scale and its reciprocal)"};
 }

@@ -11,7 +11,6 @@
 namespace lacuna {
 namespace {
 
-constexpr int kStatisticsTokens = 512;  ///< of a block of the first kernel
 constexpr int kLargestHeadDim = 256;
 constexpr const char* kStatisticsHeader = "prepare/statistics.cuh";
 

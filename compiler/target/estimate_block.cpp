@@ -55,10 +55,8 @@ std::string estimate_block_smem_formula(const Estimate& estimate, int rows, int 
 
 int cell_smem_bytes(const Estimate& estimate, bool by_wgmma, int head_dim) {
   const bool are_means = has_cell_means(estimate);
-  const int depth = cell_depth(head_dim), stages = cell_stages(by_wgmma, are_means);
-  const int columns = cell_columns(by_wgmma, are_means);
-  if (are_means) return (kCellRows * head_dim + stages * columns * depth) * 2 + kCellMeanTailBytes;
-  return stages * (kCellRows + columns) * depth * 2 + kCellTailBytes;
+  return cell_tile_bytes(by_wgmma, are_means, head_dim, cell_depth(head_dim)) +
+         (are_means ? kCellMeanTailBytes : kCellTailBytes);
 }
 
 std::string cell_smem_formula(const Estimate& estimate, bool by_wgmma, int head_dim) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "templates/shared/estimate_block.cuh"
+
 namespace lacuna {
 namespace {
 
@@ -14,9 +16,7 @@ constexpr int kOtherRegisters = 72;
 constexpr int kLargestHeadDimOfKeptQueries = 128;
 constexpr int kRegisterUnit = 8;  ///< registers of a thread are handed out in eights
 
-/// Keys that an estimate compares at a time, and the statistics of its rows beside the tiles
-/// (templates/select/tokens/tokens.cuh).
-constexpr int kKeysOfEstimate = 128;
+/// The statistics of an estimate's rows, beside the tiles.
 constexpr int kEstimateStatisticsBytes = 4096;
 
 MmaBlock block_of(const TileShape& shape) {
@@ -64,11 +64,11 @@ std::string smem_formula(const TileShape& shape) {
 }
 
 int estimate_smem_bytes(int rows, int head_dim) {
-  return (rows + kKeysOfEstimate) * head_dim * kElementBytes + kEstimateStatisticsBytes;
+  return token_tile_bytes(rows, head_dim) + kEstimateStatisticsBytes;
 }
 
 std::string estimate_smem_formula(int rows, int head_dim) {
-  return "(" + std::to_string(rows) + " + " + std::to_string(kKeysOfEstimate) + ") * " +
+  return "(" + std::to_string(rows) + " + " + std::to_string(kTokenColumns) + ") * " +
          std::to_string(head_dim) + " * " + std::to_string(kElementBytes) + " + " +
          std::to_string(kEstimateStatisticsBytes);
 }

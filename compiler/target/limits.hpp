@@ -9,12 +9,9 @@
 #include "compiler/ir/build_options.hpp"
 #include "compiler/target/target.hpp"
 #include "templates/shared/attend_block.cuh"
+#include "templates/shared/prepare_block.cuh"
 
 namespace lacuna {
-
-/// Tokens that a block of `prepare` takes at most, and that lengths of the workspace are multiples
-/// of: tiles that are prepared divide it.
-inline constexpr int kPreparedTokens = 256;
 
 /// What the budget of a block depends on.
 struct TileShape {

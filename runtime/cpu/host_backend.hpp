@@ -51,7 +51,7 @@ inline float softmax_scale(const HostArgs& args, float planned) {
   return args.softmax_scale > 0 ? args.softmax_scale : planned;
 }
 
-inline constexpr std::uint32_t kHostBackendAbi = 6;
+inline constexpr std::uint32_t kHostBackendAbi = 7;
 
 /// The plugin's only exported symbol returns this table:
 ///   extern "C" const lacuna::HostBackend* lacuna_host_backend(std::uint32_t abi);   // null: other
@@ -68,12 +68,6 @@ struct HostBackend {
   void (*release)(void* kernel);
   /// LLVM IR after optimisation, for `emit --stage llvm`; valid until release().
   const char* (*llvm_ir)(void* kernel);
-  /// Compiles i32 expressions of Site::kLaunch, one for each line of `expressions`.
-  int (*compile_launch)(const char* expressions, std::size_t bytes, void** launch, char* error,
-                        std::size_t error_bytes);
-  /// variables: n_b, n_h, n_h_kv, n_q, n_k, sm_count; values: one i32 for each expression.
-  void (*run_launch)(void* launch, const std::int32_t* variables, std::int32_t* values);
-  void (*release_launch)(void* launch);
   const char* (*version)();  ///< "LLVM 19.1.7, znver4"
 };
 

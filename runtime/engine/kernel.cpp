@@ -59,12 +59,7 @@ bool compile_for_host(KernelState& kernel, Diagnostics& diagnostics) {
   kernel.host.backend = backend;
   const int of_program =
       backend->compile(program.data(), program.size(), &kernel.host.code, error, sizeof(error));
-  if (!is_compiled(of_program, name, error, diagnostics)) return false;
-  std::string values;
-  for (const LaunchValue& value : lowered.launch.values) values += print_expr(value.expr) + "\n";
-  const int of_values = backend->compile_launch(values.data(), values.size(),
-                                                &kernel.host.launch_values, error, sizeof(error));
-  return is_compiled(of_values, "the launch values of " + name, error, diagnostics);
+  return is_compiled(of_program, name, error, diagnostics);
 }
 
 Json basic_info(const EngineState& engine, const LoweredKernel& kernel) {
@@ -320,7 +315,6 @@ bool prepare_branches(KernelState& kernel, Diagnostics& diagnostics) {
 }  // namespace
 
 HostKernel::~HostKernel() {
-  if (launch_values != nullptr) backend->release_launch(launch_values);
   if (code != nullptr) backend->release(code);
 }
 

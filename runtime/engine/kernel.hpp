@@ -26,7 +26,6 @@ inline constexpr std::size_t kArgumentAlignment = 64;   ///< of tensor maps in i
 struct HostKernel {
   const HostBackend* backend = nullptr;
   void* code = nullptr;
-  void* launch_values = nullptr;  ///< LaunchProgram::values, compiled
 
   HostKernel() = default;
   ~HostKernel();

@@ -3,7 +3,7 @@
 namespace lacuna::group {
 namespace {
 
-/// How much more than what is there a chunk brings.
+/// Heads of a chunk, at most, for each head that came before it.
 constexpr std::int32_t kGrowth = 2;
 
 Range heads_of(const std::vector<Piece>& pieces) {
@@ -16,7 +16,7 @@ Range heads_of(const std::vector<Piece>& pieces) {
   return all;
 }
 
-/// Heads that come in chunks: a block is the query heads of a KV head, or one of them.
+/// The heads that come in chunks. A block is all query heads of a KV head, or a single one.
 struct Blocks {
   std::int32_t first = 0, count = 0, heads_of_block = 1;
 };

@@ -12,17 +12,17 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kExchangeUs = 20;  ///< of NCCL, before and after the bytes
-/// Of the rate of the link, measured by one message of 64 MB, what many of 2 to 4 MB reach: groups
-/// of 8 to 50 MB, two H100.
+/// Share of the link's rate, as measured by one message of 64 MB, that messages of 2 to 4 MB reach:
+/// measured in groups of 8 to 50 MB, between two H100.
 constexpr double kMessagesOfLink = 0.55;
 constexpr double kLaunchUs = 2;  ///< of a kernel among others
 /// An exchange that takes less is not cut: each chunk costs kExchangeUs and a launch.
 constexpr double kWorthCuttingUs = 3 * kExchangeUs;
-/// Of the SMs of a GPU, which an exchange takes from the launches over it: 16 of 132, the default
+/// Share of a GPU's SMs that an exchange takes from the launches beside it: 16 of 132, the default
 /// of lacuna_group_options::sm_margin.
 constexpr double kExchangeSms = 0.12;
 
-/// Rates that were measured. GPUs that are not here count as the guess.
+/// Rates that were measured. For other GPUs the guess is taken.
 struct KnownRate {
   const char* target;
   double link_gb_s, tflops;
@@ -92,8 +92,8 @@ double exchange_us_of(std::size_t bytes, const Rates& rates) {
              : kExchangeUs + static_cast<double>(bytes) / (rates.link_gb_s * kMessagesOfLink * 1e3);
 }
 
-/// The pieces whose queries see most come first: the last blocks of a launch leave SMs idle, the
-/// less the shorter their work is.
+/// Puts the pieces whose queries see most keys first. While the last blocks of a launch run, SMs
+/// idle; they idle less if those blocks have little work.
 void sort_by_length(std::vector<Piece>& pieces, const Work& work, std::int32_t unit) {
   const auto length = [&](const Piece& piece) {
     return pairs_of({piece}, work, unit) /
@@ -114,8 +114,9 @@ double compute_us_of(const std::vector<Piece>& pieces, int chunk, const Problem&
          static_cast<double>(of_chunk.size()) * kLaunchUs;
 }
 
-/// Chunks come one after the other; the pieces of one are computed when it is there and those
-/// before are done; results go when all of a chunk are done. All ranks take part in each exchange.
+/// The model: chunks arrive one after the other. The pieces of one are computed when it has arrived
+/// and those before are done, and its results are sent when all its pieces are done. All ranks take
+/// part in each exchange.
 void add_times(SchemeCost& cost, const TrafficBytes& bytes, const CutRules& rules, const Work& work,
                const Rates& rates) {
   const std::vector<std::vector<Piece>>& ranks = cost.traffic.pieces;

@@ -21,7 +21,7 @@ Rates known_rates(const std::string& target, double link_gb_s, double tflops);
 
 struct SchemeCost {
   Scheme scheme = Scheme::kGather;
-  std::string refusal;  ///< why it cannot be; the rest is empty then
+  std::string refusal;  ///< why the scheme cannot be used; the rest is empty then
   Traffic traffic;
   std::vector<std::size_t> sent_bytes, received_bytes;  ///< of each rank
   std::vector<double> pairs;                            ///< of each rank
@@ -36,7 +36,8 @@ struct SchemeCost {
 std::vector<SchemeCost> cost_schemes(const Problem& problem, int size, const CutRules& rules,
                                      const Work& work, const Rates& rates);
 
-/// The index of the wanted one, or of the one with the least time; nothing if it cannot be.
+/// The index of the wanted scheme, or of the one that takes the least time; nothing if the wanted
+/// one cannot be used.
 std::optional<std::size_t> choose_scheme(const std::vector<SchemeCost>& costs,
                                          std::optional<Scheme> wanted);
 

@@ -6,7 +6,8 @@
 namespace lacuna::group {
 namespace {
 
-/// A cut this close to the next head (in a rank's work) is made there: a launch less.
+/// A cut this close to the boundary between two heads, as a share of a rank's work, is moved there:
+/// that saves a launch.
 constexpr double kSnap = 0.01;
 
 /// Cuts the heads so that each piece has one KV head, or all query heads of several.
@@ -61,8 +62,8 @@ std::vector<double> running_sums(const std::vector<double>& costs) {
   return sums;
 }
 
-/// What a rank computes, apart where it begins or ends to hold the queries: its own ones are read
-/// and written where they lie. Not where it holds stripes, of which there may be many.
+/// Cuts what a rank computes where the queries that it holds itself begin and end, so that those
+/// are read and written in place. Not done for stripes, of which there may be many.
 std::vector<Range> parts_of(Range q, const Share& share, const CutRules& rules) {
   if (share.q.size() != 1) return {q};
   std::vector<Range> parts;

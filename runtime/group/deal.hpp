@@ -27,7 +27,7 @@ struct Piece {
 struct Deal {
   Scheme scheme = Scheme::kGather;
   std::vector<std::vector<Piece>> ranks;
-  std::string refusal;  ///< why the scheme cannot be; "" if it can
+  std::string refusal;  ///< why the scheme cannot be used; "" if it can
 };
 
 Deal deal_work(Scheme scheme, const std::vector<Share>& shares, const LaunchShape& shape,

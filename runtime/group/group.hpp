@@ -55,7 +55,7 @@ std::shared_ptr<GroupKernel> compile_group_kernel(std::shared_ptr<GroupState> gr
                                                   const std::optional<LaunchShape>& shape,
                                                   Diagnostics& diagnostics);
 
-/// What about a spec a group does not serve; "" if nothing.
+/// Why a group cannot serve a spec; "" if it can.
 std::string group_refusal(const LaunchContract& contract);
 
 struct PlanRequest {

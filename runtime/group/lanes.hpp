@@ -18,8 +18,9 @@
 
 namespace lacuna::group {
 
-/// The caller's stream and those of Lanes::more. A launch waits for the one this many before it:
-/// with few lanes the last tiles of a launch would keep SMs idle that short ones between have left.
+/// The caller's stream and those of Lanes::more. A launch waits for the one this many before it.
+/// With fewer lanes multiprocessors would idle while the last tiles of one launch are computed,
+/// although launches behind it have work for them.
 inline constexpr std::size_t kLanes = 8;
 
 /// Of a group; used by one launch after the other.

@@ -61,7 +61,8 @@ struct Traffic {
   std::size_t bytes_of(const std::vector<Run>& runs) const;
   /// Whether a rank has results that another one holds.
   bool has_outputs() const;
-  /// What cannot but travel: what each rank needs, less what it holds, and the same of results.
+  /// The least that has to travel: what each rank needs, less what it holds, and the same of
+  /// results.
   std::size_t least_bytes() const;
 };
 

@@ -24,7 +24,7 @@ CutRules cut_rules(const Program& program);
 struct Work {
   std::int32_t heads = 0, units = 0;
   std::vector<double> pairs;  ///< [heads, units]
-  double pairs_of_unit = 0;   ///< as many as a unit's beginning and end take the time of
+  double pairs_of_unit = 0;   ///< that take as long as to begin and end a unit
 
   double cost(std::int32_t head, std::int32_t unit) const { return at(head, unit) + pairs_of_unit; }
   double at(std::int32_t head, std::int32_t unit) const { return pairs[index(head, unit)]; }

@@ -19,19 +19,12 @@ namespace {
 
 constexpr std::size_t kUnitBytes = kWorkspaceUnitBytes;
 
-/// `sm_margin`: multiprocessors that are left out of account; checked.
+/// `sm_margin`: multiprocessors that the launch leaves to others; within the device's, as checked.
 bool compute_values(const KernelState& kernel, const LaunchShape& shape, std::int64_t sm_margin,
                     LaunchValues& values, Diagnostics& diagnostics) {
   const auto& gpu = kernel.engine->gpu;
   const std::int32_t sm_count =
       gpu != nullptr ? gpu->sm_count - static_cast<std::int32_t>(sm_margin) : kUnlimitedSmCount;
-  if (kernel.host.launch_values != nullptr) {
-    const std::int32_t entries = launch_entries(kernel.lowered().launch, shape);
-    const std::int32_t variables[] = {entries,   shape.n_h, shape.n_h_kv,
-                                      shape.n_q, shape.n_k, sm_count};
-    kernel.host.backend->run_launch(kernel.host.launch_values, variables, values.data);
-    return true;
-  }
   if (evaluate_launch_values(kernel.lowered().launch, shape, values.data, sm_count)) return true;
   diagnostics.add(
       launch_error(kernel, Code::kWorkspaceArgument,
@@ -40,7 +33,7 @@ bool compute_values(const KernelState& kernel, const LaunchShape& shape, std::in
   return false;
 }
 
-/// The same for a launch, which mostly has the shape of the one before it.
+/// The same. Usually a launch has the shape of the one before it, whose values are then taken.
 bool launch_values(const KernelState& kernel, const LaunchShape& shape, std::int64_t sm_margin,
                    LaunchValues& values, Diagnostics& diagnostics) {
   const RecentLaunchesHold recent(kernel.recent.get());
@@ -79,7 +72,8 @@ std::size_t kept_bytes(const KernelState& kernel, const LaunchShape& shape,
              : bytes_of(values, kernel.lowered().launch.slots[static_cast<std::size_t>(slot)].size);
 }
 
-/// Memory of the caller: there, large enough, aligned. `subject`: "workspace" or "selection.data".
+/// Checks that memory of the caller's was passed, is large enough and aligned. `subject`:
+/// "workspace" or "selection.data".
 bool check_memory(const KernelState& kernel, const std::string& subject, const void* data,
                   std::size_t bytes, std::size_t needed, Diagnostics& diagnostics) {
   if (needed == 0) return true;
@@ -126,12 +120,12 @@ bool check_selection(const KernelState& kernel, const lacuna_selection& selectio
                       kept_bytes(kernel, shape, values), diagnostics);
 }
 
-/// The tiles are still those that an earlier launch decided on.
+/// Does the selection still hold the tiles that an earlier launch decided on?
 bool is_decided(const KernelState& kernel, const lacuna_selection* selection) {
   return selection != nullptr && selection->calls % kernel.lowered().launch.reuse != 0;
 }
 
-/// Zeros where the kernels count on them: slots of the workspace, reports.
+/// Clears what the kernels expect to be zero: slots of the workspace, reports.
 CUresult clear_memory(const KernelState& kernel, const BoundLaunch& bound,
                       const LaunchMemory& memory, const LaunchValues& values, void* stream) {
   CUresult result = kCudaSuccess;
@@ -153,7 +147,7 @@ CUresult clear_memory(const KernelState& kernel, const BoundLaunch& bound,
   return result;
 }
 
-/// `index`: of the event; nothing happens where the caller passed none.
+/// Records event `index` of the caller's; nothing where it passed none.
 CUresult record_event(const KernelState& kernel, const lacuna_launch_args& args,
                       std::size_t index) {
   if (args.stage_events == nullptr) return kCudaSuccess;
@@ -161,7 +155,7 @@ CUresult record_event(const KernelState& kernel, const lacuna_launch_args& args,
                                                    static_cast<CUstream>(args.stream));
 }
 
-/// From here on graphs keep such launches as they are.
+/// CUDA 12.3: from here on a captured graph keeps launches that overlap.
 constexpr int kFirstDriverThatOverlaps = 12030;
 
 /// `overlaps`: with the stage before it, which this call has launched.
@@ -185,8 +179,8 @@ CUresult enqueue_stage(const KernelState& kernel, std::size_t stage, const Launc
       &config, reinterpret_cast<CUfunction>(kernel.module.kernels[stage]), parameters, nullptr);
 }
 
-/// All stages in their order, but for those whose decision is still good. Where events are recorded
-/// between them, none overlaps with another.
+/// Launches all stages in their order, except those whose decision still holds. Where events are
+/// recorded between stages, none overlaps with another.
 CUresult enqueue(const KernelState& kernel, const LaunchValues& values, std::int32_t rows,
                  void* block, const lacuna_launch_args& args) {
   const bool may_overlap = args.stage_events == nullptr &&
@@ -214,7 +208,7 @@ bool check_launched(const KernelState& kernel, CUresult result, Diagnostics& dia
   return false;
 }
 
-/// A launch without queries has no work, but whoever waits for its events is not left waiting.
+/// A launch without queries has no work, but records its events, since others may wait for them.
 bool launch_nothing(const KernelState& kernel, const lacuna_launch_args& args,
                     Diagnostics& diagnostics) {
   if (args.stage_events == nullptr) return true;
@@ -254,7 +248,7 @@ bool launch_on_gpu(KernelState& kernel, const BoundLaunch& bound, const LaunchVa
   return check_launched(kernel, result, diagnostics);
 }
 
-/// The same launch with keys and values of the kernel's type in the place of codes.
+/// The same launch with keys and values of the kernel's type in place of e4m3 codes.
 BoundLaunch with_numbers(const KernelState& kernel, const BoundLaunch& bound,
                          std::vector<unsigned char>& keys, std::vector<unsigned char>& values) {
   BoundLaunch own = bound;
@@ -269,7 +263,8 @@ BoundLaunch with_numbers(const KernelState& kernel, const BoundLaunch& bound,
   return own;
 }
 
-/// Branch after branch, in the same memory: the sums that they hand on are the first slots of all.
+/// Runs the branches one after the other in the same memory. The sums that one hands on to the next
+/// are the first slots of all of them.
 bool launch_branches_on_gpu(const KernelState& kernel, const BoundLaunch& bound,
                             const lacuna_launch_args& args, Diagnostics& diagnostics) {
   lacuna_launch_args of_branch = args;

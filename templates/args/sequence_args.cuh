@@ -41,7 +41,7 @@ struct ScheduledSequence {
   int first_partial;  ///< where there are several: the place of the first one's partial results
 };
 
-/// What pipeline/sequence_schedule.cuh makes for the wgmma family, in the workspace.
+/// What pipeline/schedule_sequences.cuh makes for the wgmma family, in the workspace.
 struct SequenceSchedule {
   ScheduledSequence* sequences;  ///< [n_b] longest items first
   int* first_items;              ///< [n_b + 1] work index of the first item of each, and how many

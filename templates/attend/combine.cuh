@@ -18,10 +18,9 @@
 #include "base/math.cuh"
 #include "pipeline/sequences.cuh"
 #include "pipeline/split_kv.cuh"
+#include "shared/prepare_block.cuh"
 
 namespace lacuna {
-
-inline constexpr int kCombinedElements = 4;  ///< of a row, by one thread
 
 /// The query of a thread, and the first of its elements.
 struct CombinedRow {

@@ -18,10 +18,9 @@
 #include "attend/head_dims.cuh"
 #include "attend/row_ends.cuh"
 #include "base/math.cuh"
+#include "shared/prepare_block.cuh"
 
 namespace lacuna {
-
-inline constexpr int kMergedElements = 8;  ///< of a row, by one thread
 
 /// The query of a thread, and the first of its elements.
 struct MergedRow {

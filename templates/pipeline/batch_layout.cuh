@@ -12,8 +12,8 @@ constexpr bool has_sequences() {
   return batch_layout<Config>() != BatchLayout::kUniform;
 }
 
-/// Has a launch of one sequence alone no block with this number, where `count` of them have work?
-/// A row of blocks has more of them where its sequence is shorter than it may be.
+/// Has the block of this number nothing to do, because the sequence needs only `count` of them? The
+/// grid has as many for each sequence as the longest possible one needs.
 template <class Config>
 __device__ __forceinline__ bool is_beyond(int number, int count) {
   return has_sequences<Config>() && number >= count;

@@ -10,7 +10,8 @@ namespace lacuna {
 
 enum class GateScope { kNone, kWarp, kWarpgroup, kTile };
 
-/// Natural units. A row without a visible key in the tile does not take part; none: both -inf.
+/// In natural units. A row without a visible key in the tile does not take part; without any row
+/// both are -inf.
 struct GateStatistics {
   float tile_max = -kInfinity;  ///< largest row maximum of this tile
   float gap = -kInfinity;       ///< largest (row maximum - running maximum); +inf for a fresh row

@@ -3,9 +3,9 @@
 // files of attend/wgmma/ that follow it:
 //
 //   GateByStatistics   each warp says what it found, and all in scope wait: gate_votes.cuh
-//   GateByTileVotes    each says whether a tile counts, and those wait that found no reason
-//   GateByStepVotes    the same of all tiles of a step; both: step_votes.cuh
-//   GateAhead          a producer decides under the next product: tile_gate_producer.cuh
+//   GateByTileVotes    each says whether a tile counts, and waits only if its own rows leave that
+//   open GateByStepVotes    the same of all tiles of a step; both: step_votes.cuh GateAhead a
+//   producer decides under the next product: tile_gate_producer.cuh
 #pragma once
 
 #include "base/ints.cuh"

@@ -13,7 +13,8 @@ struct LaneRows {
   __device__ __forceinline__ int q(int r) const { return first + 8 * r; }
   __device__ __forceinline__ int h(int) const { return head; }
   __device__ __forceinline__ bool exists(int r, int n_q) const { return q(r) < n_q; }
-  /// What is made of the queries is worked out again behind this.
+  /// Makes the compiler compute what depends on the queries again behind this, in place of keeping
+  /// it in registers.
   __device__ __forceinline__ void pin() { lacuna::pin(first); }
   static constexpr bool kAreNeighbours = true;
 };

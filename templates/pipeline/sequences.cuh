@@ -19,10 +19,9 @@
 #include "pipeline/kv_element.cuh"
 #include "pipeline/tile_walk.cuh"
 #include "pipeline/work_tile_args.cuh"
+#include "shared/prepare_block.cuh"
 
 namespace lacuna {
-
-inline constexpr int kPreparedTokens = 256;  ///< padded lengths are multiples of it
 
 template <class Element>
 __device__ __forceinline__ void begin_at(TensorArg& tensor, int token) {
@@ -42,7 +41,7 @@ __device__ __forceinline__ void move_by(T*& slot, long long bytes) {
                               static_cast<unsigned long long>(bytes));
 }
 
-/// Of as many groups as a padded length of `most` has, those of a padded length of `own`.
+/// A padded length of `most` has `groups` groups: how many has one of `own`?
 __device__ __forceinline__ int groups_of(int groups, int most, int own) {
   return groups / larger(most / kPreparedTokens, 1) * (own / kPreparedTokens);
 }

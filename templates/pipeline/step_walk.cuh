@@ -10,7 +10,7 @@ class StepWalk {
  public:
   __device__ __forceinline__ explicit StepWalk(int steps) : steps_(steps) {}
 
-  /// The next of which `sees(step)`; the number of steps, or more, if there is none.
+  /// The next step for which `sees(step)` holds; the number of steps, or more, if there is none.
   template <class Sees>
   __device__ __forceinline__ int next(const Sees& sees) {
     while (left_ == 0) {

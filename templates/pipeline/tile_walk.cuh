@@ -92,7 +92,8 @@ struct ChunkVotes {
   u32 visible, full;
 };
 
-/// Of the heads that a work tile is of, where the mask tells them apart; visible: to one of them.
+/// The same for a work tile of several heads, where the mask differs by head: visible to one of
+/// them, and full for all.
 struct HeadVotes {
   bool visible, full;
 };
@@ -128,13 +129,13 @@ __device__ __forceinline__ ChunkVotes classify_chunk(const Args& args, const Wor
   return {__ballot_sync(kAllLanes, visible), __ballot_sync(kAllLanes, full)};
 }
 
-/// Is the mask made of ranges of keys, whose bounds are cheap? Others take the registers of whoever
-/// walks: they are asked chunk by chunk, and nothing is looked up ahead.
+/// Is the mask made of ranges of keys, whose bounds are cheap? Evaluating other masks takes many
+/// registers, so they are asked chunk by chunk, and nothing is looked up ahead.
 template <class Config, class Hooks>
 inline constexpr bool kHasCheapMask = !Config::kHasMask || Hooks::MaskRow::kRanges > 0;
 
-/// Which of 32 chunks, 32 * group + lane, may have a visible tile: the mask's interval analysis of
-/// all keys of each. A row that sees few of many keys asks about few chunks.
+/// Which of the 32 chunks 32 * group + lane may have a visible tile, by the mask's interval
+/// analysis of all keys of each. So a row that sees few of many keys looks into few chunks.
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ u32 classify_group(const Args& args, const WorkTile& row, int group) {
   constexpr int kKeys = 32 * Config::kTileK;

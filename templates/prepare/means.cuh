@@ -8,10 +8,9 @@
 #include "args/expr.cuh"
 #include "args/predict_args.cuh"
 #include "loader/token_rows.cuh"
+#include "shared/prepare_block.cuh"
 
 namespace lacuna {
-
-inline constexpr int kMeanElements = 8;  ///< of a row, by one thread
 
 /// Config::kTensor 1: k, 2: v. A block makes as many means of a head as it has threads for.
 template <class Config, class Hooks, class Args>

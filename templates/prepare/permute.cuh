@@ -5,10 +5,9 @@
 #include "args/expr.cuh"
 #include "args/predict_args.cuh"
 #include "loader/token_rows.cuh"
+#include "shared/prepare_block.cuh"
 
 namespace lacuna {
-
-inline constexpr int kPermutedTokens = 64;  ///< of one block
 
 /// Which rows of which head a block copies.
 struct PermutedRows {

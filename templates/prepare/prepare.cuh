@@ -13,6 +13,7 @@
 
 #include "prepare/integers.cuh"
 #include "prepare/sums.cuh"
+#include "shared/prepare_block.cuh"
 
 namespace lacuna {
 
@@ -35,7 +36,9 @@ class PrepareBlock {
     typename Sums::Smem sums;
     typename Integers::Smem integers;
   };
-  static_assert(sizeof(Smem) <= Config::kSmemBytes);
+  static_assert(Config::kTokens <= kPreparedTokens);
+  static_assert(sizeof(Smem) <= prepare_smem_bytes(Layout::kWarps, Config::kHeadDim) &&
+                sizeof(Smem) <= Config::kSmemBytes);
   static_assert(Config::kSmooth || !Config::kSmoothSummary);
 
  public:

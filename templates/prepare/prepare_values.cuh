@@ -10,6 +10,7 @@
 #include "loader/token_rows.cuh"
 #include "prepare/value_order.cuh"
 #include "quantise/divide.cuh"
+#include "shared/prepare_block.cuh"
 
 namespace lacuna {
 
@@ -17,7 +18,7 @@ template <class Config, class Args>
 class PrepareValuesBlock {
   using Element = typename Config::Element;
   static constexpr int kHeadDim = Config::kHeadDim;
-  static constexpr int kTokens = 128;
+  static constexpr int kTokens = kValueTokens;
   static constexpr int kQuads = kTokens / 4;  ///< four positions of a row are one word
   static constexpr int kChunks = kHeadDim / 8;
   /// An item is eight channels of the tokens at four neighbouring positions.
@@ -28,7 +29,8 @@ class PrepareValuesBlock {
     u32 words[kHeadDim * kQuads];
     float scale[kHeadDim], inverse[kHeadDim];
   };
-  static_assert(sizeof(Smem) <= Config::kSmemBytes);
+  static_assert(sizeof(Smem) == prepare_values_smem_bytes(kHeadDim) &&
+                sizeof(Smem) <= Config::kSmemBytes);
   static_assert(kQuads == 32, "a warp writes a row");
 
  public:

@@ -7,10 +7,9 @@
 #include "args/predict_args.cuh"
 #include "base/math.cuh"
 #include "loader/token_rows.cuh"
+#include "shared/prepare_block.cuh"
 
 namespace lacuna {
-
-inline constexpr int kStatisticsTokens = 512;  ///< of one block
 
 /// What statistics are taken of: Config::kTensor 0 q, 1 k: the sum; 2 v: the largest magnitude.
 template <class Config>

@@ -5,6 +5,7 @@
 #include "args/predict_args.cuh"
 #include "pipeline/tile_walk.cuh"
 #include "select/keep/team.cuh"
+#include "shared/select_block.cuh"
 
 namespace lacuna {
 
@@ -77,10 +78,10 @@ __device__ __forceinline__ void compact_lists(const Args& args) {
 /// Of order_rows.
 template <int kThreads>
 struct OrderSmem {
-  static constexpr int kBins = 4096;  ///< longer lists are compared with each other
-  int rows[kBins];                    ///< of a length, from the longest on; then of longer lists
-  int before[kBins];                  ///< of a length, in front of the block's rows
-  int own[kThreads];                  ///< lengths of the block's rows
+  static constexpr int kBins = kOrderBins;
+  int rows[kBins];    ///< of a length, from the longest on; then of longer lists
+  int before[kBins];  ///< of a length, in front of the block's rows
+  int own[kThreads];  ///< lengths of the block's rows
   ReduceScratch reduce;
 };
 
@@ -90,7 +91,8 @@ struct OrderSmem {
 template <class Config, class Args>
 class RowOrder {
   using Smem = OrderSmem<Config::kThreads>;
-  static_assert(sizeof(Smem) <= Config::kSmemBytes && Config::kThreads % 4 == 0);
+  static_assert(sizeof(Smem) == order_smem_bytes(Config::kThreads) &&
+                sizeof(Smem) <= Config::kSmemBytes && Config::kThreads % 4 == 0);
 
  public:
   __device__ __forceinline__ RowOrder(const Args& args, unsigned char* smem)

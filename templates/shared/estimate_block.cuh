@@ -12,6 +12,16 @@ constexpr int cell_columns(bool by_wgmma, bool are_means) {
   return by_wgmma && !are_means ? 256 : 128;
 }
 constexpr int cell_stages(bool by_wgmma, bool are_means) { return by_wgmma && !are_means ? 4 : 3; }
+/// Where means are compared the rows stay, and only columns come in stages.
+constexpr int cell_tile_bytes(bool by_wgmma, bool are_means, int head_dim, int depth) {
+  const int stages = cell_stages(by_wgmma, are_means), columns = cell_columns(by_wgmma, are_means);
+  return are_means ? (kCellRows * head_dim + stages * columns * depth) * 2
+                   : stages * (kCellRows + columns) * depth * 2;
+}
+
+/// select/tokens: rows of a tile by at most 128 keys, in one stage or two.
+inline constexpr int kTokenColumns = 128;
+constexpr int token_tile_bytes(int rows, int width) { return (rows + kTokenColumns) * width * 2; }
 
 /// select/token_pairs: 256 queries by steps of 256 keys of integers.
 inline constexpr int kTokenPairRows = 256, kTokenPairStages = 4, kTokenPairStepKeys = 256;

@@ -1,6 +1,6 @@
 // Branches of a spec on emulated blocks: attend of each, means before it, and the sum that one
 // hands on to the next in a workspace that all share.
-#include "tests/numerics/branches.hpp"
+#include "tests/numerics/harness/branches.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,23 +1,18 @@
 # Generated kernels, compiled as C++ and run on emulated blocks (device/README.md).
-file(GLOB emulation_sources CONFIGURE_DEPENDS device/emulation/*.cpp)
-file(GLOB variant_sources CONFIGURE_DEPENDS numerics/variants/*.cpp)
-target_sources(test_device PRIVATE ${emulation_sources} ${variant_sources}
-  numerics/branches.cpp numerics/check.cpp numerics/harness.cpp numerics/sequences.cpp numerics/tensors.cpp
-  numerics/unseen.cpp)
+file(GLOB generated_tests CONFIGURE_DEPENDS device/*.cpp)
+file(GLOB emulation_sources CONFIGURE_DEPENDS device/emulation/*.cpp device/emulation/races/*.cpp)
+file(GLOB stage_tests CONFIGURE_DEPENDS device/stage_tests/*.cpp)
+file(GLOB numerics_sources CONFIGURE_DEPENDS numerics/harness/*.cpp numerics/variants/*.cpp)
+target_sources(test_device PRIVATE ${emulation_sources} ${stage_tests} ${numerics_sources})
 # Also in unoptimised builds: the emulation executes every instruction of every thread.
 target_compile_options(test_device PRIVATE -O2 -U_FORTIFY_SOURCE)
 # Device headers have a Normalise of their own: what includes them is a group apart.
-file(GLOB stage_tests CONFIGURE_DEPENDS device/*_test.cpp device/*_reference.cpp device/*_problem.cpp)
-set(generated_tests attend_test branches_test runner split_kv_test sequences_test races_test emulation_test unseen_test)
-list(TRANSFORM generated_tests REPLACE "(.+)" "${CMAKE_CURRENT_SOURCE_DIR}/device/\\1.cpp")
-list(REMOVE_ITEM stage_tests ${generated_tests})
 lacuna_unity_group(stages ${stage_tests})
 lacuna_unity_group(generated ${generated_tests})
 set_source_files_properties(${emulation_sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-lacuna_unity_group(numerics ${variant_sources} numerics/branches.cpp numerics/check.cpp numerics/harness.cpp numerics/sequences.cpp numerics/tensors.cpp
-  numerics/unseen.cpp)
+lacuna_unity_group(numerics ${numerics_sources})
 
-# As they are, and with a call for each access to memory (emulation/races.hpp).
+# As they are, and with a call for each access to memory (emulation/races/).
 foreach(library device_kernels traced_kernels)
   add_library(${library} OBJECT)
   target_link_libraries(${library} PRIVATE lacuna_flags)
@@ -271,8 +266,8 @@ foreach(symbol IN LISTS short_tier)
   endif()
 endforeach()
 
-# Stages by themselves: stages/*.cpp configures a stage's template by hand and exports it as a Kernel.
-file(GLOB stage_kernels CONFIGURE_DEPENDS device/stages/*.cpp)
+# Stages by themselves: stages/*/*.cpp configures a stage's template by hand and exports it as a Kernel.
+file(GLOB stage_kernels CONFIGURE_DEPENDS device/stages/*/*.cpp)
 target_sources(device_kernels PRIVATE ${stage_kernels})
 target_sources(traced_kernels PRIVATE ${stage_kernels})
 # Their argument structs.

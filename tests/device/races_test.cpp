@@ -1,5 +1,5 @@
 // What counts as a race, and what puts accesses in order.
-#include "tests/device/emulation/races.hpp"
+#include "tests/device/emulation/races/races.hpp"
 
 #include <gtest/gtest.h>
 

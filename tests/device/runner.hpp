@@ -10,7 +10,7 @@
 #include "compiler/emit/launch_program.hpp"
 #include "runtime/launch/bind_launch.hpp"
 #include "tests/device/kernels.hpp"
-#include "tests/numerics/harness.hpp"
+#include "tests/numerics/harness/harness.hpp"
 
 namespace lacuna::device {
 

@@ -1,6 +1,6 @@
 // Batches of sequences on emulated blocks: both families, rows and pages, lengths of 0, heads that
 // share keys in any number.
-#include "tests/numerics/sequences.hpp"
+#include "tests/numerics/harness/sequences.hpp"
 
 #include <gtest/gtest.h>
 

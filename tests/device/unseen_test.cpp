@@ -1,7 +1,7 @@
 // Keys that hold NaN and infinity where a row does not look: what the kernels of both families
 // promise. In V, where the row's tiles do not visit the key; in K, where no row sees it that shares
 // a reference or a decision with this one.
-#include "tests/numerics/unseen.hpp"
+#include "tests/numerics/harness/unseen.hpp"
 
 #include <gtest/gtest.h>
 

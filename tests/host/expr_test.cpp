@@ -197,35 +197,5 @@ TEST(LoweredScores, AgreeWithTheInterpreter) {
   EXPECT_GT(compared, 4000);
 }
 
-TEST(LoweredLaunchExpressions, EqualTheInterpreter) {
-  Random random(99);
-  std::vector<Expr> expressions;
-  std::string lines;
-  for (int n = 0; n < 200; ++n) {
-    const std::string text = RandomExpr(random, Site::kLaunch, {}).text(ExprType::kI32, 4);
-    expressions.push_back(parsed(text, Site::kLaunch, {}));
-    lines += text + "\n";
-  }
-  void* launch = nullptr;
-  char error[1024] = "";
-  ASSERT_EQ(backend().compile_launch(lines.data(), lines.size(), &launch, error, sizeof error), 0)
-      << error;
-  constexpr Variable kOrder[] = {Variable::kNB, Variable::kNH, Variable::kNHKv,
-                                 Variable::kNQ, Variable::kNK, Variable::kSmCount};
-  for (int round = 0; round < 50; ++round) {
-    std::int32_t shape[std::size(kOrder)];
-    Bindings bindings;
-    for (std::size_t n = 0; n < std::size(kOrder); ++n) {
-      shape[n] = random.between(0, 1 << random.below(20));
-      bindings.set(kOrder[n], shape[n]);
-    }
-    std::vector<std::int32_t> values(expressions.size());
-    backend().run_launch(launch, shape, values.data());
-    for (std::size_t n = 0; n < values.size(); ++n)
-      EXPECT_EQ(values[n], evaluate(expressions[n], bindings).i32) << expressions[n].text;
-  }
-  backend().release_launch(launch);
-}
-
 }  // namespace
 }  // namespace lacuna::host_tests

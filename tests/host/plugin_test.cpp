@@ -80,14 +80,6 @@ TEST(Plugin, ReportsAProgramWhoseTilesAreOpen) {
             "dense, tile_q and tile_k: expected sizes, got a program whose tiles are still open");
 }
 
-TEST(Plugin, ReportsLaunchExpressionsByLine) {
-  void* launch = nullptr;
-  std::array<char, 256> error{};
-  const std::string lines = "n_q + 1\nn_r + 1\n";
-  EXPECT_NE(backend().compile_launch(lines.data(), lines.size(), &launch, error.data(), 256), 0);
-  EXPECT_EQ(std::string(error.data()).rfind("line 2: ", 0), 0U) << error.data();
-}
-
 struct BadArguments {
   const char* expected;
   void (*spoil)(HostArgs&);
@@ -156,13 +148,11 @@ int compile_beside(const char* other) {
     using Entry = const HostBackend*(std::uint32_t);
     auto* entry = reinterpret_cast<Entry*>(dlsym(library, "lacuna_host_backend"));
     const HostBackend* table = entry(kHostBackendAbi);
-    void* launch = nullptr;
+    void* kernel = nullptr;
     std::array<char, 256> error{};
-    if (table->compile_launch("n_q // 64", 9, &launch, error.data(), error.size()) != 0) _exit(3);
-    const std::int32_t shape[5] = {1, 1, 1, 640, 640};
-    std::int32_t value = 0;
-    table->run_launch(launch, shape, &value);
-    _exit(value == 10 ? 0 : 4);
+    const std::string text = print_program(program_of(kDense, 64, DType::kF32));
+    _exit(table->compile(text.data(), text.size(), &kernel, error.data(), error.size()) == 0 ? 0
+                                                                                             : 3);
   }
   int status = 0;
   waitpid(child, &status, 0);

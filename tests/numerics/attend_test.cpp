@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tests/numerics/harness.hpp"
+#include "tests/numerics/harness/harness.hpp"
 #include "tests/tier.hpp"
 
 namespace lacuna::numerics {

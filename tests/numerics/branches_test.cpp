@@ -1,11 +1,11 @@
 // Several attends in one spec: what each of them has to give by the oracle, joined in fp64. Tiles
 // of branches with a predictor are those that the same predictor reports by itself, checked as of
 // any variant.
-#include "tests/numerics/branches.hpp"
+#include "tests/numerics/harness/branches.hpp"
 
 #include <gtest/gtest.h>
 
-#include "tests/numerics/harness.hpp"
+#include "tests/numerics/harness/harness.hpp"
 
 namespace lacuna::numerics {
 namespace {

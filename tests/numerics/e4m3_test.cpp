@@ -4,8 +4,8 @@
 
 #include <random>
 
-#include "tests/numerics/codes.hpp"
-#include "tests/numerics/harness.hpp"
+#include "tests/numerics/harness/codes.hpp"
+#include "tests/numerics/harness/harness.hpp"
 #include "tests/tier.hpp"
 
 namespace lacuna::numerics {

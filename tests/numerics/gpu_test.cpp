@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "tests/numerics/graphs.hpp"
-#include "tests/numerics/harness.hpp"
+#include "tests/numerics/harness/graphs.hpp"
+#include "tests/numerics/harness/harness.hpp"
 
 namespace lacuna::numerics {
 namespace {

@@ -6,7 +6,7 @@
 #include <functional>
 #include <limits>
 
-#include "tests/numerics/harness.hpp"
+#include "tests/numerics/harness/harness.hpp"
 
 namespace lacuna::numerics {
 namespace {

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <random>
 
-#include "tests/numerics/harness.hpp"
+#include "tests/numerics/harness/harness.hpp"
 #include "tests/tier.hpp"
 
 namespace lacuna::numerics {

@@ -3,7 +3,7 @@
 // (Fill).
 #include <gtest/gtest.h>
 
-#include "tests/numerics/harness.hpp"
+#include "tests/numerics/harness/harness.hpp"
 #include "tests/tier.hpp"
 
 namespace lacuna::numerics {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tests/numerics/harness.hpp"
+#include "tests/numerics/harness/harness.hpp"
 
 namespace lacuna::numerics {
 namespace {

@@ -12,7 +12,7 @@
 #include <limits>
 #include <sstream>
 
-#include "tests/numerics/harness.hpp"
+#include "tests/numerics/harness/harness.hpp"
 #include "tests/oracle/access.hpp"
 #include "tools/io/safetensors.hpp"
 

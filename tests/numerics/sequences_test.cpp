@@ -1,5 +1,5 @@
 // Batches of sequences through the C ABI, on the device under test.
-#include "tests/numerics/sequences.hpp"
+#include "tests/numerics/harness/sequences.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <random>
 #include <tuple>
 
-#include "tests/numerics/graphs.hpp"
+#include "tests/numerics/harness/graphs.hpp"
 #include "tests/tier.hpp"
 
 namespace lacuna::numerics {

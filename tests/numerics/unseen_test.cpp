@@ -1,6 +1,6 @@
 // What a key holds is no concern of a row that does not see it: NaN and infinity in K and V, at
 // keys that the mask hides, in tiles and columns that are not visited, and behind the last key.
-#include "tests/numerics/unseen.hpp"
+#include "tests/numerics/harness/unseen.hpp"
 
 #include <gtest/gtest.h>
 

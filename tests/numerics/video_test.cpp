@@ -7,7 +7,7 @@
 #include <numbers>
 #include <random>
 
-#include "tests/numerics/harness.hpp"
+#include "tests/numerics/harness/harness.hpp"
 #include "tests/oracle/order.hpp"
 
 namespace lacuna::numerics {

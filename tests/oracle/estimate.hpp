@@ -4,14 +4,9 @@
 
 #include <vector>
 
-#include "tests/oracle/predict.hpp"
+#include "tests/oracle/compared.hpp"
 
 namespace lacuna::oracle {
-
-/// A row or column of the comparison: its vector's index within the head and its tokens.
-struct Item {
-  int index = 0, first = 0, last = 0;
-};
 
 /// Everything that is known before work tiles are looked at.
 struct Prepared {

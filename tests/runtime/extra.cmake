@@ -18,7 +18,8 @@ target_link_libraries(fake_nccl PRIVATE lacuna_flags)
 set_target_properties(fake_nccl PROPERTIES OUTPUT_NAME nccl SOVERSION 2
                       LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/fake_nccl)
 
-add_executable(test_runtime_gpu runtime/fake_gpu/protocol_test.cpp runtime/fake_gpu/launch_cost_test.cpp
+add_executable(test_runtime_gpu runtime/fake_gpu/protocol_test.cpp runtime/fake_gpu/devices_test.cpp
+               runtime/fake_gpu/launch_cost_test.cpp
                runtime/fake_gpu/stages_test.cpp runtime/fake_gpu/stage_events_test.cpp
                runtime/fake_gpu/split_kv_test.cpp runtime/fake_gpu/out_of_memory_test.cpp
                runtime/fake_gpu/shipped_kernels_test.cpp

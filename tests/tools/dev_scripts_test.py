@@ -12,7 +12,9 @@ sys.path.insert(0, str(ROOT / "tools/dev"))
 
 import peers  # noqa: E402
 import test_report  # noqa: E402
+import same_sass  # noqa: E402
 from gpu import correctness, machine, points, sensors, speed, subjects  # noqa: E402
+from sass import declarations  # noqa: E402
 
 
 class Points(unittest.TestCase):
@@ -145,6 +147,57 @@ class TestReport(unittest.TestCase):
         steps, altogether = test_report.read_steps("wheels\t14\t18\nbuild asan\t14\t30\nbuild release\t10\t14\n")
         self.assertEqual(steps, [("build release", 4.0), ("wheels", 4.0), ("build asan", 16.0)])
         self.assertEqual(altogether, 20.0)
+
+
+class SameSass(unittest.TestCase):
+    SOURCE = """
+        #pragma once
+        namespace lacuna {
+        inline constexpr int kUnused = 3, kRows = 16;
+        inline constexpr int kTiles = 512;  ///< of a row
+        template <class T, int kN = 4>
+        struct Block { static constexpr int kWidth = kTiles; T rows[kN + kRows]; };
+        __device__ int unused(int x) { return x * kTiles; }
+        __device__ int twice(int x) { return 2 * x; }
+        }  // namespace lacuna
+        extern "C" __global__ void entry(int* out) { lacuna::Block<int> block{}; out[0] = lacuna::twice(block.kWidth); }
+        """
+
+    def same(self, *changes, source=SOURCE):
+        text = self.SOURCE
+        for old, new in changes:
+            self.assertIn(old, text)
+            text = text.replace(old, new)
+        return len({declarations.canonical(declarations.reached(declarations.parse(each))) for each in (source, text)}) == 1
+
+    def test_each_declaration_is_known_by_its_names(self):
+        names = [found.names for found in declarations.parse(self.SOURCE)]
+        self.assertEqual(names, [("kUnused",), ("kRows",), ("kTiles",), ("Block",), ("unused",), ("twice",), ()])
+
+    def test_what_the_entry_does_not_reach_does_not_count(self):
+        self.assertTrue(self.same(("return x * kTiles", "return x + 1")))
+        self.assertTrue(self.same(("kUnused = 3", "kUnused = 4")))
+
+    def test_places_and_names_do_not_count(self):
+        moved = "__device__ int twice(int x) { return 2 * x; }"
+        self.assertTrue(self.same((moved, ""), ("namespace lacuna {", "namespace lacuna {\n" + moved)))
+        self.assertTrue(self.same(("Block", "Part"), ("twice", "doubled"), ("rows", "columns")))
+        self.assertFalse(self.same(("rows[kN + kRows]", "rows[1]"), ("= kTiles", "= kN")))
+
+    def test_a_constant_stands_for_its_number(self):
+        self.assertTrue(self.same(("kWidth = kTiles", "kWidth = 512")))
+        self.assertFalse(self.same(("kTiles = 512", "kTiles = 256")))
+        self.assertFalse(self.same(("kRows = 16", "kRows = 32")))
+        self.assertFalse(self.same(("return 2 * x", "return 3 * x")))
+
+    def test_a_member_of_the_name_of_a_constant_is_no_constant(self):
+        shadowed = self.SOURCE.replace("kWidth = kTiles", "kTiles = 7, kWidth = kTiles")
+        self.assertFalse(self.same(("kWidth = kTiles", "kTiles = 7, kWidth = 512"), source=shadowed))
+
+    def test_a_draw_is_the_same_for_the_same_seed(self):
+        groups = {number: [str(number)] for number in range(40)}
+        self.assertEqual(same_sass.drawn(groups, 5, 3), same_sass.drawn(groups, 5, 3))
+        self.assertEqual(len(same_sass.drawn(groups, None, 3, lambda pair: len(pair) == 1)), 10)
 
 
 class FuzzRun(unittest.TestCase):

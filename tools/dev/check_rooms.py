@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """The picture of includes: rooms (folders) in layers, from the top down.
 
-  tools/dev/check_rooms.py            exit 1 and a sentence for each include that closes a circle, and for each crowded folder
+  tools/dev/check_rooms.py            exit 1 and a sentence for each include that closes a circle or leaves its part the wrong way,
+                                      for each crowded folder and for each long function of device code
   tools/dev/check_rooms.py --draw     the layers of each part: a room includes rooms below it, never one beside or above it
 
 A room is a folder of code; a unit is a header with the source file of its name. Rooms and units include each other in one
-direction. A folder holds at most about twenty loose files of code.
+direction, and so do the parts (MAY_INCLUDE). A folder holds at most about twenty loose files of code, that of tests too.
+clang-tidy measures the functions of the host (.clang-tidy), this those of the device.
 """
 import re
 import subprocess
@@ -15,12 +17,16 @@ from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = ("compiler", "cache", "runtime", "tools", "templates")
+# What a part includes besides itself. Of templates/ the host includes nothing but shared/.
+MAY_INCLUDE = {"compiler": {"templates/shared"}, "cache": set(), "runtime": {"compiler", "cache"},
+               "tools": {"compiler", "cache", "runtime"}, "templates": set()}
 MOST_FILES = 22
+MOST_LINES = 120  # of a function
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.M)
 
 
-def sources():
-    names = subprocess.run(["git", "ls-files", "--", *PARTS], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+def sources(*parts):
+    names = subprocess.run(["git", "ls-files", "--", *parts], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     return {name for name in names if name.endswith((".cpp", ".hpp", ".cuh", ".h")) and "/include/" not in name and (ROOT / name).is_file()}
 
 
@@ -82,12 +88,32 @@ def complaints(files):
             for a in group:
                 for b in sorted(edges[a] & set(group)):
                     yield "  {} includes {}".format(*witness[a, b])
+    for a, b in pairs:
+        part, other = a.split("/")[0], b.split("/")[0]
+        if part != other and not MAY_INCLUDE[part] & {other, str(PurePosixPath(b).parent)}:
+            yield f"{a} includes {b}: {part}/ includes nothing of {other}/" + ("" if part != "compiler" else " but shared/")
     loose = defaultdict(int)
-    for name in files:
+    for name in files | sources("tests"):
         loose[PurePosixPath(name).parent] += 1
     for folder, count in sorted(loose.items()):
         if count > MOST_FILES:
             yield f"{folder}: {count} loose files of code, at most {MOST_FILES}"
+
+
+def long_functions(files):
+    """Of device code, as clang-format leaves it: a body ends with a brace in the column in which its declaration begins."""
+    for name in sorted(name for name in files if name.endswith(".cuh")):
+        lines = (ROOT / name).read_text().split("\n")
+        for begin, line in enumerate(lines):
+            if "__device__" not in line and "__global__" not in line:
+                continue
+            opens = next(n for n in range(begin, len(lines)) if lines[n].endswith(("{", ";", "}")))
+            if not lines[opens].endswith("{"):
+                continue
+            column = len(line) - len(line.lstrip())
+            end = next(n for n in range(opens + 1, len(lines)) if lines[n].startswith(" " * column + "}"))
+            if end - begin >= MOST_LINES:
+                yield f"{name}:{begin + 1}: a function of {end - begin + 1} lines, at most {MOST_LINES}"
 
 
 def draw(files):
@@ -111,10 +137,10 @@ def draw(files):
 
 
 def main():
-    files = sources()
+    files = sources(*PARTS)
     if "--draw" in sys.argv[1:]:
         draw(files)
-    found = list(complaints(files))
+    found = [*complaints(files), *long_functions(files)]
     print("\n".join(found), end="\n" if found else "")
     return 1 if found else 0
 

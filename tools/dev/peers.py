@@ -12,7 +12,7 @@ rate or a time of its own is held against ours alone ("alone"), sustained as lon
 as long as a tenth of its tiles, it would be the heat of the other that is measured. 32 heads (split: 8), bf16, random normal
 values, 16384 tokens in all (n, where that is more). TFLOP/s count 4 * d for each pair of tokens (of the kept tiles, for lists),
 half of it with a causal mask. --values takes other value sets, real tensors first; then the same kernel on random normal values takes
-turns too ("noise"). Each point is checked once: against cuDNN's output, or against plain attention of some rows of
+turns too ("noise"). Each point is checked once: against cuDNN's output, or against plain attention of some work
 tiles, of those tiles that were kept.
 
 Points:

@@ -4,6 +4,7 @@
 #include "compiler/lower/config.hpp"
 #include "compiler/lower/launch_text.hpp"
 #include "compiler/lower/lower.hpp"
+#include "templates/shared/select_block.cuh"
 
 namespace lacuna {
 namespace {
@@ -17,11 +18,11 @@ constexpr Argument kMadeLists[] = {
     {"list_capacity", FieldSource::kValue, "k_tiles"},
 };
 
-/// Of OrderSmem in templates/select/compact.cuh.
 Chosen<int> order_smem() {
-  constexpr int kBins = 4096, kReduceWords = 16;
-  return {(2 * kBins + kBlockThreads + kReduceWords) * kWordBytes, Origin::kDerived,
-          "(2 * 4096 lengths that are counted + 256 of the block's rows + 16) * 4"};
+  return {order_smem_bytes(kBlockThreads), Origin::kDerived,
+          "(2 * " + std::to_string(kOrderBins) + " lengths that are counted + " +
+              std::to_string(kBlockThreads) + " of the block's rows + " +
+              std::to_string(kReduceWords) + ") * 4"};
 }
 
 Kernel list_kernel(const Plan& plan, const Compact& compact) {

@@ -9,11 +9,10 @@
 #include "compiler/lower/token_ops.hpp"
 #include "compiler/spec/table/bands.hpp"
 #include "compiler/target/estimate_block.hpp"
+#include "templates/shared/select_block.cuh"
 
 namespace lacuna {
 namespace {
-
-constexpr int kRowsThatDecideKeys = 16;  ///< of a matrix product
 
 /// Integers that the estimate shares with attend.
 constexpr Argument kSharedQ[] = {
@@ -77,8 +76,7 @@ EstimateKernel estimate_kernel(const Plan& plan, const PredictStep& step) {
 
 Kernels lower_estimate(const Plan& plan, const PredictStep& step) {
   const EstimateKernel kind = estimate_kernel(plan, step);
-  const int rows =
-      kind == EstimateKernel::kKeys ? kRowsThatDecideKeys : estimate_rows(*step.estimate);
+  const int rows = kind == EstimateKernel::kKeys ? kMeanRows : estimate_rows(*step.estimate);
   const EstimateParts parts{plan, *step.estimate, *step.select, keep_question(plan, step), rows};
   Kernels kernels = estimate_kernels(kind, parts);
   for (Kernel& kernel : kernels) {
@@ -160,9 +158,9 @@ void add_similarity_operands(const EstimateParts& parts, Kernel& kernel) {
 
 ShapeExpr striding_grid(const EstimateParts& parts, int q_tiles) {
   const int queries = parts.estimate.tile_q * q_tiles;
-  return {at_most(blocks_over(Tensor::kQ, queries), kMostStridingBlocks),
+  return {at_most(blocks_over(Tensor::kQ, queries), kMostBlocks),
           "one for each " + std::to_string(queries) + " queries of a head, up to " +
-              std::to_string(kMostStridingBlocks) + " that take several in turn"};
+              std::to_string(kMostBlocks) + " that take several in turn"};
 }
 
 Slot kept_slot(const Plan& plan, const Select& select) {

@@ -2,6 +2,7 @@
 #include "compiler/lower/block.hpp"
 #include "compiler/lower/config.hpp"
 #include "compiler/lower/predict/estimate_kernels.hpp"
+#include "templates/shared/select_block.cuh"
 
 namespace lacuna {
 namespace {
@@ -23,9 +24,8 @@ Kernels given_kernels(const EstimateParts& parts) {
       .smem_bytes = {kGivenBytes, Origin::kDefault, "longer rows lie in the workspace"}};
   add_estimate_config(parts, kernel.config);
   add_similarity_operands(parts, kernel);
-  const int numbers = 2 + (parts.keep.orders_tiles() ? 2 : 0);
   kernel.slots = {{"scores", units("(" + kernel.grid.expr + ")", keep_k_tiles(parts.select),
-                                   numbers * kWordBytes)},
+                                   row_planes(parts.keep.orders_tiles()) * kWordBytes)},
                   kept_slot(parts.plan, parts.select)};
   return {kernel};
 }

@@ -3,35 +3,29 @@
 #include "compiler/lower/config.hpp"
 #include "compiler/lower/predict/estimate_kernels.hpp"
 #include "compiler/spec/summary.hpp"
+#include "templates/shared/select_block.cuh"
 
 namespace lacuna {
 namespace {
 
-constexpr int kMeanRows = 16;         ///< of templates/select/pooled/pooled_means.cuh
-constexpr int kMostTilesOfRow = 512;  ///< that it takes; longer rows go by pooled.cuh
 /// Rows of templates/select/pooled/pooled.cuh that are longer than this holds lie in the workspace.
 constexpr int kRowBytes = 40 << 10;
 
 std::string digits_of(int number) { return std::to_string(number); }
 
-/// Of templates/select/pooled/pooled_tokens.cuh: three factors of each number, and of each warp 40
-/// logits of each row and two numbers besides.
 Chosen<int> keys_smem(int head_dim) {
-  constexpr int kFactorBytes = 3 * kElementBytes, kWarpWords = 42, kRowExtra = 8;
-  return {kMeanRows * (kFactorBytes * head_dim + kBlockWarps * kWarpWords * kWordBytes + kRowExtra),
-          Origin::kDerived,
-          digits_of(kMeanRows) + " rows * (3 factors * " + digits_of(head_dim) +
-              " * 2 + 8 warps * " + digits_of(kWarpWords) + " * 4 + 8)"};
+  return {pooled_tokens_smem_bytes(kBlockWarps, head_dim), Origin::kDerived,
+          digits_of(kMeanRows) + " rows * (" + digits_of(kMeanFactors) + " factors * " +
+              digits_of(head_dim) + " * 2 + 8 warps * " + digits_of(kMeanWarpWords) + " * 4 + " +
+              digits_of(kMeanRowBytes) + ")"};
 }
 
-/// Of templates/select/pooled/pooled_means.cuh: queries and logits of 16 rows of 512 tiles, and of
-/// each warp 32 keys, or a row's order, bits and p.
 Chosen<int> means_smem(int length, bool reads_score) {
-  const int rows = kMeanRows * (length + 4 + kMostTilesOfRow + 8);
-  const int of_warp = reads_score ? 2 * kMostTilesOfRow + kMostTilesOfRow / 32 : 32 * 20;
-  return {(rows + kBlockWarps * of_warp) * kWordBytes, Origin::kDerived,
-          "(" + digits_of(kMeanRows) + " rows * (" + digits_of(length) + " + 4 + " +
-              digits_of(kMostTilesOfRow) + " + 8) + 8 warps * " + digits_of(of_warp) + ") * 4"};
+  return {pooled_means_smem_bytes(kBlockWarps, length, reads_score), Origin::kDerived,
+          "(" + digits_of(kMeanRows) + " rows * (" + digits_of(length) + " + " +
+              digits_of(kMeanPad) + " + " + digits_of(kMostWarpTiles) + " + " +
+              digits_of(kMeanLogitPad) + ") + 8 warps * " +
+              digits_of(pooled_means_warp_words(reads_score)) + ") * 4"};
 }
 
 bool has_bounds(const EstimateParts& parts) {
@@ -91,9 +85,9 @@ Kernels pooled_kernels(const EstimateParts& parts) {
                 .operands = {"q_summary", has_tokens ? "k" : "k_summary"}};
   add_similarity_operands(parts, kernel);
   if (kind == EstimateKernel::kMeans) {
-    const int rows = 2 * parts.rows + (parts.keep.orders_tiles() ? 2 : 0);
+    const int numbers = pooled_planes(parts.rows, parts.keep.orders_tiles());
     kernel.slots.push_back({"scores", units("(" + kernel.grid.expr + ")",
-                                            keep_k_tiles(parts.select), rows * kWordBytes)});
+                                            keep_k_tiles(parts.select), numbers * kWordBytes)});
   }
   kernel.slots.push_back(kept_slot(parts.plan, parts.select));
   return {kernel};

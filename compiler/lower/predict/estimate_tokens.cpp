@@ -8,6 +8,7 @@
 #include "compiler/lower/predict/estimate_kernels.hpp"
 #include "compiler/spec/summary.hpp"
 #include "compiler/target/estimate_block.hpp"
+#include "templates/shared/select_block.cuh"
 
 namespace lacuna {
 namespace {
@@ -26,19 +27,17 @@ Chosen<int> token_smem(const EstimateParts& parts) {
 }
 
 int numbers_of_tokens(const EstimateParts& parts, bool is_last) {
-  if (is_last) return 2 + (parts.keep.orders_tiles() ? 2 : 0);
-  if (parts.keep.orders_tiles()) return 4;
-  return parts.keep.keeps_first ? 1 : 0;
+  const bool orders_tiles = parts.keep.orders_tiles();
+  if (is_last) return row_planes(orders_tiles);
+  return orders_tiles || parts.keep.keeps_first ? token_planes(orders_tiles) : 0;
 }
 
-/// Of each row of cells: templates/select/cells/cell_shape.cuh.
 int numbers_of_cells(const EstimateParts& parts) {
   const bool is_plain = parts.estimate.normalise == Normalise::kNone;
   const bool sums = parts.estimate.reduce == Reduce::kSum;
   const bool has_log_sums = parts.estimate.normalise == Normalise::kSoftmax || sums;
   const bool has_logits = parts.keep.score || !sums || is_plain;
-  const int planes = static_cast<int>(has_log_sums) + static_cast<int>(has_logits);
-  return parts.rows * planes + 2 + (parts.keep.orders_tiles() ? 2 : 0);
+  return cell_planes(parts.rows, has_log_sums, has_logits, parts.keep.orders_tiles());
 }
 
 /// Two where there is shared memory for them.

@@ -8,7 +8,6 @@
 #include "runtime/cpu/host_backend.hpp"
 #include "runtime/cpu/llvm/jit/llvm_lock.hpp"
 #include "runtime/cpu/llvm/kernel.hpp"
-#include "runtime/cpu/llvm/launch_kernel.hpp"
 
 namespace lacuna::host {
 namespace {
@@ -72,26 +71,6 @@ void release(void* kernel) {
 
 const char* llvm_ir(void* kernel) { return static_cast<const Kernel*>(kernel)->code.ir.c_str(); }
 
-int compile_launch_text(const char* text, std::size_t bytes, void** launch, char* error,
-                        std::size_t error_bytes) {
-  return guarded(error, error_bytes, [&](std::string& message) {
-    const auto lock = lock_llvm();
-    auto compiled = std::make_unique<LaunchKernel>();
-    if (!compile_launch({text, bytes}, *compiled, message)) return false;
-    *launch = compiled.release();
-    return true;
-  });
-}
-
-void run_launch(void* launch, const std::int32_t* variables, std::int32_t* values) {
-  static_cast<const LaunchKernel*>(launch)->run(variables, values);
-}
-
-void release_launch(void* launch) {
-  const auto lock = lock_llvm();
-  delete static_cast<LaunchKernel*>(launch);
-}
-
 const char* version() {
   const auto lock = lock_llvm();
   static const std::string text = "LLVM " LLVM_VERSION_STRING ", " + host_cpu().name;
@@ -103,9 +82,6 @@ constexpr HostBackend kBackend = {
     .run = run,
     .release = release,
     .llvm_ir = llvm_ir,
-    .compile_launch = compile_launch_text,
-    .run_launch = run_launch,
-    .release_launch = release_launch,
     .version = version,
 };
 

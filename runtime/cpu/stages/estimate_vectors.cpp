@@ -24,11 +24,11 @@ TokenRange vector_tokens(Summary kind, int tile, int tokens, int index) {
 
 /// Row or column `index`: one stored vector, or the tokens of a cell one after the other, those of
 /// a row in reverse. Tokens past the end are 0.
-void load_vector(const Array& x, HeadIndex head, Summary kind, bool reversed, int index,
+void load_vector(const Array& x, HeadIndex head, Summary kind, int tile, bool reversed, int index,
                  float* to) {
   const int cell = parts_of(kind);
   for (int s = 0; s < cell; ++s) {
-    const int number = are_tokens(kind.kind) ? index * row_tokens(kind, 1).step : index;
+    const int number = are_tokens(kind.kind) ? index * row_tokens(kind, tile).step : index;
     const int token = number * cell + (reversed ? cell - 1 - s : s);
     float* part = to + std::ptrdiff_t{s} * x.width();
     if (token < x.tokens()) {
@@ -39,7 +39,7 @@ void load_vector(const Array& x, HeadIndex head, Summary kind, bool reversed, in
   }
 }
 
-ColumnPanels pack_columns(const Array& k, HeadIndex kv_head, Summary kind, int count,
+ColumnPanels pack_columns(const Array& k, HeadIndex kv_head, Summary kind, int tile, int count,
                           const Threads& threads) {
   ColumnPanels panels(count, parts_of(kind) * k.width());
   const std::size_t workers = worker_count(threads, panels.panels());
@@ -48,7 +48,7 @@ ColumnPanels pack_columns(const Array& k, HeadIndex kv_head, Summary kind, int c
   parallel_for(threads, workers, panels.panels(), [&](std::int64_t panel, std::size_t worker) {
     const int begin = static_cast<int>(panel) * kPanelColumns;
     for (int c = begin; c < std::min(begin + kPanelColumns, count); ++c) {
-      load_vector(k, kv_head, kind, false, c, columns[worker].data());
+      load_vector(k, kv_head, kind, tile, false, c, columns[worker].data());
       panels.set_column(c, columns[worker].data());
     }
   });
@@ -86,16 +86,16 @@ TokenRange column_tokens(const EstimateJob& job, Summary kind, int column) {
 }
 
 KeyColumns load_columns(const EstimateJob& job, HeadIndex kv_head) {
-  const int n_k = job.args.n_k;
+  const int n_k = job.args.n_k, tile = job.op.tile_k;
   const Summary kind = job.op.columns;
   if (job.op.is_given()) return {ColumnPanels(job.k_tiles(), 0), {}};
   if (job.op.is_indexed()) return {load_index_columns(job, kv_head), {}};
   KeyColumns keys{
-      pack_columns(*job.k, kv_head, kind, vector_count(kind, n_k, job.op.tile_k), job.args.threads),
+      pack_columns(*job.k, kv_head, kind, tile, vector_count(kind, n_k, tile), job.args.threads),
       {}};
   if (job.exact_k) {
     keys.exact =
-        pack_columns(*job.exact_k, kv_head, {SummaryKind::kTokens, 1}, n_k, job.args.threads);
+        pack_columns(*job.exact_k, kv_head, {SummaryKind::kTokens, 1}, tile, n_k, job.args.threads);
   }
   return keys;
 }
@@ -127,7 +127,7 @@ void load_rows(const EstimateJob& job, HeadIndex head, int i, RowVectors& rows) 
     rows.tokens.push_back(vector_tokens(kind, tile, n_q, row));
     if (job.q == nullptr) continue;
     float* const vector = row_at(rows, row - first, length);
-    load_vector(*job.q, head, kind, true, row, vector);
+    load_vector(*job.q, head, kind, tile, true, row, vector);
     for (int part = 0; part < parts_of(kind); ++part)
       drop_elements(bands, vector + std::ptrdiff_t{part} * width, width);
     if (has_bounds) split_signs(vector, width);

@@ -7,7 +7,8 @@
 namespace lacuna::group {
 namespace {
 
-/// Of one rank. Its end, without a word or with one, is seen by all others.
+/// The place of one rank in the group. When it is destroyed, the others see that the rank has left,
+/// or the reason that it gave before.
 struct Member {
   std::shared_ptr<Loopback> loopback;
   int rank = 0;

@@ -4,13 +4,12 @@ Reports are the command's own, read from its --json document: one implementation
 terminal. It runs as a process of its own, with a GPU context of its own, so that a crash ends it alone.
 """
 
-import difflib
 import json
 import os
 import pathlib
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from .errors import kind_of
@@ -21,10 +20,6 @@ if TYPE_CHECKING:
 PROGRAM = pathlib.Path(__file__).with_name("bin") / "lacuna"
 INTERRUPTED = (130, 143)
 _STDIN = "<stdin>"  # how the command names what it is given as "-"
-
-
-def nearest(word: str, candidates: Iterable[str]) -> str | None:
-    return next(iter(difflib.get_close_matches(word, list(candidates), n=1)), None)
 
 
 def _run(words: Sequence[str], spec: "Spec | None", progress: bool = False) -> subprocess.CompletedProcess:

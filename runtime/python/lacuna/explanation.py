@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from . import command
+from . import command, words
 from .spec import SpecLike, shipped, spec_of
 
 
@@ -22,7 +22,7 @@ class Explanation:
         """The value of one decision, in the first plan."""
         values = {value["name"]: value["value"] for value in self.plans[0]["values"]} if self.plans else {}
         if name not in values:
-            near = command.nearest(name, values)
+            near = words.nearest(name, values)
             raise KeyError(f"no decision {name!r}" + (f"; did you mean {near!r}?" if near else f"; there are {', '.join(values)}"))
         return values[name]
 

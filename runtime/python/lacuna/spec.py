@@ -6,8 +6,8 @@ import os
 import pathlib
 from typing import TypeAlias
 
-from .command import nearest
 from .errors import SpecError
+from .words import nearest
 
 FOLDER = pathlib.Path(__file__).with_name("share") / "lacuna" / "specs"
 

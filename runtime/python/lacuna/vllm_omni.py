@@ -13,11 +13,11 @@ from typing import Any
 
 import torch
 
-from .command import nearest
 from .errors import ArgumentError
 from .hosting import Choice, choice_of, refuse
 from .spec import SpecLike, spec_of
 from .torch import attention as run
+from .words import nearest
 
 _REFUSED = dict.fromkeys(("attn_mask", "full_attn_spans", "cu_seqlens_q", "cu_seqlens_k", "valid_kv_length"))
 _STATE = frozenset(("denoise_step_idx", "total_denoise_steps", "latent_shape", "patch_size", "total_latent_frames", "patches_per_frame"))

@@ -12,8 +12,8 @@
 
 namespace lacuna {
 
-/// Rows of no query, which no load fills, begin as zeros. What takes their place later are results
-/// of such rows.
+/// Zeros the queries' buffers where a tile has rows that stand for no query: no load fills those.
+/// Later they hold only their own results, which are never written out.
 template <class Config, class Args>
 __device__ __forceinline__ void clear_unused_rows(const Args& args, const WgmmaSmem<Config>& smem) {
   using Shape = WgmmaShape<Config>;

@@ -14,6 +14,7 @@
 #include "select/keep/decide_row.cuh"
 #include "select/tokens/token_shape.cuh"
 #include "shared/estimate_block.cuh"
+#include "shared/select_block.cuh"
 #include "tile/smem_tile.cuh"
 
 namespace lacuna {
@@ -87,6 +88,8 @@ struct CellShape : RowTokens<1> {
   static constexpr int kOrderPlane = kResultPlane + 2;
   static constexpr int kPlanes = kOrderPlane + (Config::kOrdersTiles ? 2 : 0);
 
+  static_assert(kPlanes == cell_planes(kRows, kHasLogSums, kHasLogits, Config::kOrdersTiles));
+  static_assert(kTailOffset == cell_tile_bytes(kByWgmma, kHoldsQueries, Config::kHeadDim, kDepth));
   static_assert(kTailOffset + static_cast<int>(sizeof(Tail)) <= Config::kSmemBytes);
   static_assert(sizeof(OrderScratch<kWarps>) <= kTailOffset, "it lies where the stages were");
   static_assert(Config::kTileQ % kCell == 0 && kWorkTiles <= kRows && kRows % (16 * kWarps) == 0);

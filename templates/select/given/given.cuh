@@ -5,6 +5,7 @@
 #include "base/kinds.cuh"
 #include "select/keep/decide_row.cuh"
 #include "select/keep/normalise_row.cuh"
+#include "shared/select_block.cuh"
 
 namespace lacuna {
 
@@ -16,7 +17,7 @@ class GivenBlock {
                 "given scores have no log-sum-exp of tokens");
 
   /// Numbers of each tile: score; p; the order of the row, and room to find it.
-  static constexpr int kPlanes = 2 + (Config::kOrdersTiles ? 2 : 0);
+  static constexpr int kPlanes = row_planes(Config::kOrdersTiles);
   struct Shared {
     OrderScratch<Config::kThreads / 32> order;
     SelectScratch select;

@@ -7,12 +7,9 @@
 #include "base/kinds.cuh"
 #include "base/math.cuh"
 #include "pipeline/batch_layout.cuh"
+#include "shared/select_block.cuh"
 
 namespace lacuna {
-
-/// Blocks of a stage that strides over its work: enough for every multiprocessor, few enough for
-/// scratch memory of each.
-inline constexpr int kMostBlocks = 512;
 
 struct KeepRow {
   int i, h, b;

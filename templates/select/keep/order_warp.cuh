@@ -4,10 +4,9 @@
 #pragma once
 
 #include "select/keep/order_tiles.cuh"
+#include "shared/select_block.cuh"
 
 namespace lacuna {
-
-inline constexpr int kMostWarpTiles = 512;
 
 __device__ __forceinline__ u32 smaller_word(u32 a, u32 b) { return a < b ? a : b; }
 __device__ __forceinline__ u32 larger_word(u32 a, u32 b) { return a < b ? b : a; }

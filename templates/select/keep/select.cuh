@@ -3,13 +3,14 @@
 #pragma once
 
 #include "select/keep/select_first.cuh"
+#include "shared/select_block.cuh"
 
 namespace lacuna {
 
 /// predict.scores of an estimate from the last rows, by head: p, score and, if rank or mass is
 /// used, the order of the tiles by p and memory to find it.
 template <class Config>
-inline constexpr int kLastRowsPlanes = Config::kOrdersTiles ? 4 : 2;
+inline constexpr int kLastRowsPlanes = row_planes(Config::kOrdersTiles);
 
 template <class Config, class Args>
 __device__ __forceinline__ float* last_rows_plane(const Args& args, int b, int h, int plane) {

@@ -17,6 +17,7 @@
 #include "select/pooled/pooled_product.cuh"
 #include "select/pooled/pooled_tokens.cuh"
 #include "select/pooled/pooled_vectors.cuh"
+#include "shared/select_block.cuh"
 
 namespace lacuna {
 
@@ -62,8 +63,8 @@ class PooledBlock {
   /// Floats for each tile: reduced logits of each row; log-sums of each row, or p of one at a
   /// time; the order of one row.
   static constexpr int kLogSums = kColumns > 1 ? kRows : 1;
-  static constexpr int kPlanes = kRows + kLogSums + (Config::kOrdersTiles ? 2 : 0);
-  static constexpr int kScratchPlanes = 2 * kRows + (Config::kOrdersTiles ? 2 : 0);
+  static constexpr int kPlanes = kRows + kLogSums + order_planes(Config::kOrdersTiles);
+  static constexpr int kScratchPlanes = pooled_planes(kRows, Config::kOrdersTiles);
 
   struct Shared {
     OrderScratch<kWarps> order;

@@ -10,6 +10,7 @@
 #include "base/kinds.cuh"
 #include "select/keep/decide_row.cuh"
 #include "select/pooled/pooled_vectors.cuh"
+#include "shared/select_block.cuh"
 
 namespace lacuna {
 
@@ -17,8 +18,8 @@ template <class Config, class Hooks, class Args>
 class PooledMeans {
   using Vectors = PooledVectors<Config>;
   static constexpr int kLength = Vectors::kLength;
-  static constexpr int kRows = 16, kColumns = 32;  ///< of a warp's product
-  static constexpr int kDepth = 16;                ///< of which this much is in shared memory
+  static constexpr int kRows = kMeanRows, kColumns = kMeanColumns;  ///< of a warp's product
+  static constexpr int kDepth = kMeanDepth;  ///< of which this much is in shared memory
   static constexpr int kLaneRows = 4, kLaneColumns = 4;
   static constexpr int kWarps = Config::kThreads / 32;
   static constexpr bool kIsRowMax = Config::kNormalise == Normalise::kRowMax;
@@ -28,7 +29,7 @@ class PooledMeans {
   /// Strides of 4 (8) banks more than a multiple of 32: neighbouring rows do not meet.
   struct WarpSmem {
     union {
-      float keys[kColumns][kDepth + 4];
+      float keys[kColumns][kDepth + kMeanPad];
       struct {
         WarpDecisionSmem<Config> decision;
         float p[Config::kUsesScore ? kMostWarpTiles : 1];
@@ -36,11 +37,12 @@ class PooledMeans {
     };
   };
   struct Smem {
-    float queries[kRows][kLength + 4];
-    float logits[kRows][kMostWarpTiles + 8];
+    float queries[kRows][kLength + kMeanPad];
+    float logits[kRows][kMostWarpTiles + kMeanLogitPad];
     WarpSmem warps[kWarps];
   };
-  static_assert(sizeof(Smem) <= Config::kSmemBytes);
+  static_assert(sizeof(Smem) <= pooled_means_smem_bytes(kWarps, kLength, Config::kUsesScore) &&
+                sizeof(Smem) <= Config::kSmemBytes);
 
  public:
   __device__ __forceinline__ static bool takes(const Args& args) {

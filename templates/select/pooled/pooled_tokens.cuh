@@ -17,6 +17,7 @@
 #include "loader/token_rows.cuh"
 #include "select/dims.cuh"
 #include "select/keep/select_row.cuh"
+#include "shared/select_block.cuh"
 
 namespace lacuna {
 
@@ -24,9 +25,9 @@ template <class Config, class Hooks, class Args>
 class PooledTokens {
   using Element = typename Config::Element;
   static constexpr int kHeadDim = Config::kHeadDim;
-  static constexpr int kRows = 16, kKeys = 32;  ///< of a warp's product
+  static constexpr int kRows = kMeanRows, kKeys = kMeanKeys;  ///< of a warp's product
   static constexpr int kWarps = Config::kThreads / 32;
-  static constexpr int kParts = 3;              ///< that a mean is the sum of
+  static constexpr int kParts = kMeanFactors;   ///< that a mean is the sum of
   static constexpr int kSteps = kHeadDim / 32;  ///< of the product
   /// Steps whose keys are under way at once.
   static constexpr int kLoads = kSteps % 2 == 0 ? 2 : kSteps;
@@ -38,13 +39,14 @@ class PooledTokens {
                 "the row of a summary has no log-sum-exp of its own");
 
   struct Smem {
-    uint4 queries[kParts][kSteps][2][32];    ///< fragments, by lane; of the scaled means
-    float logits[kWarps][kRows][kKeys + 8];  ///< rows a quarter of the banks apart
+    uint4 queries[kParts][kSteps][2][32];              ///< fragments, by lane; of the scaled means
+    float logits[kWarps][kRows][kKeys + kMeanKeyPad];  ///< rows a quarter of the banks apart
     float largest[kWarps][kRows], weight[kWarps][kRows];
     float to_mean[kRows];  ///< the power of two that a row was divided by
     int visible[kRows];
   };
-  static_assert(sizeof(Smem) <= Config::kSmemBytes);
+  static_assert(sizeof(Smem) == pooled_tokens_smem_bytes(kWarps, kHeadDim) &&
+                sizeof(Smem) <= Config::kSmemBytes);
 
  public:
   __device__ __forceinline__ PooledTokens(const Args& args, unsigned char* smem)

@@ -54,8 +54,9 @@ class TokenSoftmaxBlock {
   }
 
  private:
-  /// Rows from the last query tile on, since under a causal mask those are the longest, heads side
-  /// by side. A block takes every kMostBlocks-th row: heads are rotated so that it meets them all.
+  /// Rows are numbered from the last query tile on, because under a causal mask those are the
+  /// longest, and all heads of a query tile follow one another. A block takes every kMostBlocks-th
+  /// row; heads are rotated, so that it does not take the same head each time.
   __device__ __forceinline__ KeepRow locate(int number) const {
     const int heads = args_.attend.n_b * args_.attend.n_h;
     const int from_end = number / heads;
@@ -74,8 +75,7 @@ class TokenSoftmaxBlock {
     copies.load_queries(args_, row, smem_);
     begin_step(copies, rows, key, 0, scales);
     begin_step(copies, rows, next_key, 1, next_scales);
-    // A step's largest logits are stored behind the fence of the next step, which would wait for
-    // the store.
+    // Stored behind the fence of the next step: ahead of it, the fence would wait for the store.
     float2 largest = {0.0f, 0.0f};
     int count = 0, slot = 0;
 #pragma unroll 1
@@ -98,13 +98,13 @@ class TokenSoftmaxBlock {
       slot = slot == Shape::kStages - 1 ? 0 : slot + 1;
     }
     if (count > 0) store(rows, largest, count - 1);
-    cp_async_wait<0>();  // of a row without a step, whose queries are on their way
+    cp_async_wait<0>();  // a row without a step has still asked for its queries
     rows.publish(control_);
     __syncthreads();
   }
 
-  /// Issues what the step that begins at `key` needs; less than 0: there is none, and the group of
-  /// copies is empty.
+  /// Issues the copies of the step that begins at `key`, as one group. Less than 0: there is no
+  /// such step, and the group is empty.
   __device__ __forceinline__ static void begin_step(const Copies& copies, const Rows& rows, int key,
                                                     int slot, Scales& scales) {
     if (key >= 0) {
@@ -122,7 +122,7 @@ class TokenSoftmaxBlock {
     of_step[rows.in_tile(1)] = largest.y;
   }
 
-  /// The product of a warpgroup's queries with a slot's keys comes under way.
+  /// Issues the product of the warpgroup's queries with the keys in a slot.
   __device__ __forceinline__ void multiply(Sums& sums, int slot) const {
     wgmma_begin();
 #pragma unroll

@@ -23,7 +23,7 @@ struct Log2Sum {
     sum *= exp2_approx(largest - shift(raised));
     largest = raised;
   }
-  /// What exponents are relative to: -inf less itself is no number.
+  /// What exponents are relative to; 0 in place of -inf, since -inf - -inf is NaN.
   __device__ __forceinline__ float shift() const { return shift(largest); }
   __device__ __forceinline__ static float shift(float largest) {
     return largest == -kInfinity ? 0.0f : largest;
@@ -39,7 +39,7 @@ struct Log2Sum {
       largest = fmaxf(largest, other_largest);
     }
   }
-  /// inf of nothing, and where a logit was NaN or infinite: such a row takes no part.
+  /// inf where no key was met, or a logit was NaN or infinite: such a row takes no part.
   __device__ __forceinline__ float log2() const {
     const float x = largest + log2_approx(sum);
     return x > -kInfinity ? x : kInfinity;
@@ -72,7 +72,8 @@ class TokenSoftmaxRows {
   }
 
   /// Keys past the end have scales that were never written; the mask hides them. `first` is a
-  /// multiple of all units, so that groups before it and groups of a lane add up.
+  /// multiple of the keys of a group, so the number of the lane's group is that of the groups
+  /// before `first` plus its own.
   __device__ __forceinline__ Scales read_scales(int first) const {
     const float* const of_step = k_scale_ + Shape::KeyGroups::of(first);
     Scales scales;

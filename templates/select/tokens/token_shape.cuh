@@ -9,6 +9,7 @@
 #include "base/kinds.cuh"
 #include "base/optional_field.cuh"
 #include "select/keep/select.cuh"
+#include "shared/estimate_block.cuh"
 #include "tile/smem_tile.cuh"
 
 namespace lacuna {
@@ -97,12 +98,13 @@ struct TokenShape : RowTokens<row_stride<Config>()> {
   static constexpr bool kHasParts =
       kPartsOffset + static_cast<int>(sizeof(Parts)) <= Config::kSmemBytes;
 
+  static_assert(kTailOffset <= token_tile_bytes(Config::kRows, kWidth));
   static_assert(kPartsOffset <= Config::kSmemBytes);
   static_assert(kHasParts || sizeof(Parts) <= kKeyBytes);
   static_assert(sizeof(RowSums) <= kStages * kKeyBytes, "they lie where the keys were");
   static_assert(sizeof(OrderScratch<kWarps>) <= kTailOffset);
   static_assert(Config::kRows % 16 == 0 && kWorkTiles <= Config::kRows);
-  static_assert(kTileColumns <= 128 && kColumns % 16 == 0,
+  static_assert(kTileColumns <= kTokenColumns && kColumns % 16 == 0,
                 "a chunk is whole tiles and whole steps of 16 columns");
   static_assert(kUnit < 8 ? (kUnit & (kUnit - 1)) == 0 : kUnit % 8 == 0);
 };

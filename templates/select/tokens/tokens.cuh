@@ -36,7 +36,7 @@ class TokenBlock {
   static constexpr bool kStoresValues =
       Shape::kIsLast || Config::kOrdersTiles || Config::kKeepsFirst;
   /// p, score and the order of the tiles, or p alone.
-  static constexpr int kPlanes = Config::kOrdersTiles ? 4 : 1;
+  static constexpr int kPlanes = token_planes(Config::kOrdersTiles);
   static_assert(!Shape::kIsLast || !Config::kKeepsFirst, "one order serves all rows of a head");
 
  public:

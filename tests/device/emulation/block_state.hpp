@@ -12,7 +12,7 @@
 
 #include "tests/device/emulation/block.hpp"
 #include "tests/device/emulation/fiber.hpp"
-#include "tests/device/emulation/races.hpp"
+#include "tests/device/emulation/races/races.hpp"
 #include "tests/device/emulation/work_queue.hpp"
 
 namespace emulation {

@@ -34,18 +34,9 @@ void release(void*) {}
 
 const char* llvm_ir(void*) { return ""; }
 
-int compile_launch(const char*, std::size_t, void** launch, char* error, std::size_t error_bytes) {
-  if (fails("launch")) return complain("no such operator", error, error_bytes);
-  *launch = &code_of_every_kernel;
-  return 0;
-}
-
-void run_launch(void*, const std::int32_t*, std::int32_t* values) { *values = 1; }
-
 const char* version() { return "fake"; }
 
-constexpr HostBackend kBackend = {compile,        run,        release, llvm_ir,
-                                  compile_launch, run_launch, release, version};
+constexpr HostBackend kBackend = {compile, run, release, llvm_ir, version};
 
 }  // namespace
 }  // namespace lacuna

@@ -117,14 +117,14 @@ def _stage_headers(path, folder):
             if name not in found:
                 found.add(name)
                 waiting.append(folder / f"{name}.hpp")
-    return {name.removeprefix("stages/") for name in found if name.startswith("stages/")} - _COMMON
+    return {name.rsplit("/", 1)[-1] for name in found if name.startswith("stages/")} - _COMMON
 
 
 def _tests_of_stages(folder):
     """Source of stages/ -> suites of the tests that include a header of stages/ which it includes."""
     suites = {}
-    for test in sorted(folder.glob("*_test.cpp")):
+    for test in sorted((folder / "stage_tests").glob("*_test.cpp")):
         for header in _stage_headers(test, folder):
             suites.setdefault(header, set()).update(tests_in(test))
     return {source.stem: sorted(set().union(*(suites.get(header, ()) for header in _stage_headers(source, folder))))
-            for source in sorted((folder / "stages").glob("*.cpp"))}
+            for source in sorted((folder / "stages").glob("*/*.cpp"))}

@@ -1,5 +1,5 @@
 // Is a candidate's output right? Tolerances follow from what is rounded, as those of
-// tests/numerics/harness.hpp do.
+// tests/numerics/harness/harness.hpp do.
 #pragma once
 
 #include <span>

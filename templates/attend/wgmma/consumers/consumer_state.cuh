@@ -37,14 +37,14 @@ struct ConsumerState {
     Smem::barrier(full[at.slot()]).wait(at.phase());
   }
 
-  /// What the next step is; its keys are there then.
+  /// Waits for the keys of the next step, and returns the message that came with them.
   __device__ __forceinline__ Message receive() {
     await(smem.control()->k_full, keys);
     return smem.message(keys.slot(), warpgroup);
   }
 
-  /// Each warp for itself, after its reads of the slot and of the step's message: those of all
-  /// lanes, for whom one arrives.
+  /// Gives back the slot of keys and the step's message. Each warp calls it when all its lanes have
+  /// read both; one lane arrives for the warp.
   __device__ __forceinline__ void release_keys() {
     __syncwarp();
     if (lane_index() == 0) Smem::barrier(smem.control()->k_empty[keys.slot()]).arrive();
@@ -53,14 +53,15 @@ struct ConsumerState {
   __device__ __forceinline__ void release_values(const Ring& slot) const {
     if (lane_index() == 0) Smem::barrier(smem.control()->v_empty[slot.slot()]).arrive();
   }
-  /// Each warp for itself, when none of its lanes reads them any more.
+  /// Gives back the queries' buffer. Each warp calls it when none of its lanes reads them any more.
   __device__ __forceinline__ void release_queries() {
     if (lane_index() == 0) Smem::barrier(smem.control()->q_empty[queries.slot()]).arrive();
     queries.advance();
   }
 
-  /// The queries' place is the producer's again once the copy engine has read O from it. With a
-  /// second place that is not asked at the end of the row, but when the next one is under way.
+  /// Gives the queries' buffer, through which O was stored, back to the producer once the copy
+  /// engine has read O from it. With two buffers this wait is put off until the next row is under
+  /// way.
   __device__ __forceinline__ void finish_store() {
     if (!has_stored) return;
     if (elect_one()) {  // the same thread that stored
@@ -74,7 +75,8 @@ struct ConsumerState {
     return TileKeys<Config>(smem.control()->ring);
   }
 
-  /// For what is seldom done: the loop over steps keeps no registers for it.
+  /// Reads the work tile from shared memory again. Rare paths do so, in order that the loop over
+  /// steps need not keep it in registers.
   __device__ __forceinline__ Row reload_row() const {
     u32 slot = rows.slot();
     pin(slot);
@@ -96,14 +98,14 @@ struct ConsumerState {
     return Config::kHasScore ? 1.0f : args.attend.scale;
   }
 
-  // Which registers the compiler takes depends on the order of members.
+  // The order of members decides which registers the compiler takes: keep it.
   const Args& args;
   const Smem smem;
   const int warpgroup;
   float to_log2;                        ///< scores -> log2 domain
   RingPosition<Shape::kRowSlots> rows;  ///< of `row`
-  bool has_stored = false;              ///< O is on its way from the place of the queries before
-  bool is_fresh;                        ///< no tile of a row of its own has been asked about
+  bool has_stored = false;  ///< O of the row before is being stored from its queries' buffer
+  bool is_fresh;            ///< no tile of a row of its own has been asked about
   Row row;
   RingPosition<Config::kQueryBuffers> queries;
   Ring keys;  ///< of the step under way; its values' position is the same, a step later

@@ -1,7 +1,10 @@
 // A consumer warpgroup of the wgmma family with int8 queries and keys: 64 query rows of each work
 // tile. Values are e4m3, or of 16 bits (attend/wgmma/scores/e4m3_values.cuh).
-// Products are issued as in consumer.cuh. Each step's maxima are held against the reference, and
-// where a row has outgrown it, it is raised, and what is older follows:
+//
+// Products are issued as in consumer.cuh. The maxima of each step are compared with the reference
+// of the softmax (scores/lazy_max.cuh). Where a row exceeds it by more than the format of the
+// weights allows, the reference is raised, and weights, sums and output so far are scaled down:
+//
 //   S_0 = Q K_0, its softmax
 //   for each further step:   S' = Q K, O += P V     issued
 //                            S' is complete: its maxima, and half of its exponentials
@@ -88,9 +91,10 @@ class Int8Consumer {
     weigh<kFirst>(scores, scores, maxima, units, step);
   }
 
-  /// Scores, floating-point or integer, -> unpacked weights of all groups that the gate lets pass;
-  /// where they outgrow the reference, all that is older follows. Half of the exponentials hide the
-  /// step before's product; the others wait for it, as the additions of its result hide in them.
+  /// Scores, floating-point or integer, -> unpacked weights of all groups that the gate lets pass.
+  /// Where they exceed the reference it is raised, and everything older is scaled down. The first
+  /// half of the exponentials runs while the previous step's product does; the second half runs
+  /// behind it, together with the additions of its result.
   template <bool kFirst, class Number>
   __device__ __forceinline__ void weigh(StepScores<Config>& weights,
                                         StepScores<Config, Number>& scores, const Maxima& maxima,

@@ -1,7 +1,7 @@
 // The gate of an Int8Consumer. It compares with the true running maximum, which it keeps beside the
-// softmax's reference. One that is about products with V alone is mostly asked late
-// (attend/wgmma/gates/step_votes.cuh): when the next step's scores are under way, before that
-// product is issued.
+// softmax's reference. A gate that skips nothing but products with V is usually evaluated late
+// (attend/wgmma/gates/step_votes.cuh): after the next step's scores were issued, and before the
+// product that it may skip is.
 #pragma once
 
 #include "attend/wgmma/consumers/consumer_state.cuh"
@@ -10,18 +10,18 @@
 
 namespace lacuna {
 
-/// What a lane has of each group: its maxima, as logits, and what it says of them to a gate.
+/// Of each group: the maxima of a lane's scores, as logits, and what the lane tells a gate of them.
 template <class Config>
 using LaneMaxima = float[WgmmaShape<Config>::kGroups][2];
 template <class Config>
 using LaneVotes = GateStatistics[WgmmaShape<Config>::kGroups];
 
-/// Of the step whose votes are to be settled.
+/// What is known of the step whose product with V is due.
 template <class Config>
 struct DueVotes {
   u32 counts, there;  ///< groups that count for this warp, and those that are tiles
-  bool all_count;     ///< and that is all there is to settle
-  TileRef tiles[WgmmaShape<Config>::kGroups];  ///< or else these
+  bool all_count;     ///< all groups count for this warp, and no report is wanted
+  TileRef tiles[WgmmaShape<Config>::kGroups];  ///< read where not all count
 };
 
 /// Which groups count in the softmax, and the lane's maxima of those. A gate that is not asked late

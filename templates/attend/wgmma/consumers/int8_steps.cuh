@@ -8,8 +8,9 @@
 
 namespace lacuna {
 
-/// Where no mask has a say. The softmax then stands twice, but for the first step of a row, as each
-/// takes its time to compile; many scales leave no registers for that.
+/// May the softmax take integer sums as they are, in steps without a mask? Code for both kinds of
+/// scores is then generated, except for the first step of a row, to save time of compilation. With
+/// a scale for each thread there are no registers for this.
 template <class Config>
 inline constexpr bool kIntegersAreScores =
     !ScoreUnits<Config>::kScoresAreLogits && !ScoreUnits<Config>::kByThread;
@@ -34,7 +35,7 @@ __device__ __forceinline__ void multiply_integers(const State& at,
   wgmma_commit();
 }
 
-/// Waits for the product with the keys, which are no longer needed then; kFirst: no other is under
+/// Waits for the product with the keys and gives their slot back. kFirst: no other product is under
 /// way.
 template <bool kFirst, class State>
 __device__ __forceinline__ void take_sums(State& at,
@@ -45,11 +46,14 @@ __device__ __forceinline__ void take_sums(State& at,
   at.release_keys();
 }
 
-/// Waits until the next step's keys are there, of whatever row. Behind the exponentials so far, and
-/// before the wait for a product that follows: ptxas moves either over anything but a branch that
-/// depends on them, as this wait's does by its address. Sums are not negative. That address has to
-/// be the same in all lanes, by a vote: else the compiler takes the warp for divergent from here
-/// on, and gathers it again and again (5 % of the time).
+/// Waits until the keys of the next step are there, whatever row it belongs to.
+///
+/// This wait has to stay behind the exponentials computed so far, and ahead of the wait for the
+/// product that follows. ptxas moves both across anything but a branch that depends on them, so the
+/// address of the barrier depends on the sums of the exponentials: an offset is added if they are
+/// negative, which they never are. A vote makes the address the same in all lanes. Without it the
+/// compiler assumes that the warp diverges here, and reconverges it again and again (5 % of the
+/// time).
 template <class State>
 __device__ __forceinline__ void await_next_keys(const State& at) {
   const bool is_negative = at.softmax.sum[0] + at.softmax.sum[1] < 0.0f;

@@ -58,7 +58,8 @@ __device__ __forceinline__ void await_group(State& at, StepScores<typename State
     complete_group(at, scores, g, step, false);
 }
 
-/// Of a step whose logits lie so far above those before that f32 does not hold their weights.
+/// Computes the scores of a step again. Needed where its logits are so far above those before that
+/// f32 cannot hold their weights: the weights have overwritten the scores.
 template <class State, class Fragments>
 __device__ __forceinline__ void multiply_scores_again(const State& at, Fragments& fragments,
                                                       StepScores<typename State::Config>& scores,
@@ -69,12 +70,13 @@ __device__ __forceinline__ void multiply_scores_again(const State& at, Fragments
   multiply_again<Config, typename State::Hooks>(
       args, row, at.lane_rows(row), key_rows<Config>(args, row), scores[0], step,
       at.smem.queries(at.queries.slot(), at.warpgroup), warp_of_warpgroup(), at.tile_keys());
-  // Read anew, so that they need not live through that.
+  // Read again, so that they need no registers during the product.
   if constexpr (State::Shape::kKeepsQueries) load_queries(at, fragments);
 }
 
-/// Group g, whose maxima of each lane's part are known. `exceeds`: there may be one above all those
-/// before; else no reference is outgrown.
+/// Scores of group g -> weights, against a reference that is raised first where they exceed it.
+/// `maxima`: of each lane's part. `exceeds`: false where no score is above all those before, so
+/// that the reference holds.
 template <class State>
 __device__ __forceinline__ void weigh_against(State& at, StepScores<typename State::Config>& scores,
                                               int g, Decay& decay, const float (&maxima)[2],
@@ -133,8 +135,9 @@ __device__ __forceinline__ void weigh_with_max(State& at, Fragments& fragments,
   if constexpr (kFirst) fragments.has_fresh_row = at.softmax.any_fresh();
 }
 
-/// Weighs against the reference as it is. False: a row has none, or has outgrown it. That is rare,
-/// and handled behind the wait for the output, so that the instructions of the loop lie together.
+/// Scores -> weights against the reference as it is, without looking for maxima. False: a row has
+/// no reference yet, or exceeds it. That is rare. It is handled behind the wait for the output, out
+/// of the way, so that the instructions of the usual path lie close together.
 template <class State, class Fragments>
 __device__ __forceinline__ bool softmax_without_max(State& at, const Fragments& fragments,
                                                     StepScores<typename State::Config>& scores,

@@ -14,7 +14,7 @@ __device__ __forceinline__ bool reports(const State& at, const WorkTile& row) {
   return writes_reports<typename State::Config>(at.args.attend, row, at.warpgroup);
 }
 
-/// Of a visited tile, or of none; by all warpgroups of the row.
+/// Writes the report of a visited tile; `tile` may be missing. All warpgroups of the row call it.
 template <class State>
 __device__ __forceinline__ void report(const State& at, TileRef tile, bool gated) {
   using Config = typename State::Config;
@@ -23,7 +23,7 @@ __device__ __forceinline__ void report(const State& at, TileRef tile, bool gated
     write_visit<Config>(at.args.attend, at.reload_row(), tile.index(), gated);
 }
 
-/// Of a step whose tiles all count.
+/// Writes the reports of a step whose tiles all count.
 template <class State>
 __device__ __forceinline__ void report_step(const State& at, const typename State::Message& step) {
   if (!wants_report(at.args.attend)) return;
@@ -46,14 +46,16 @@ __device__ __forceinline__ bool is_first_of_row(State& at, int g, TileRef tile) 
   }
 }
 
-/// What was decided about group g, which may be no tile.
+/// Takes note of the decision about group g: whether it has weights, and its report. The group's
+/// tile may be missing.
 template <class State>
 __device__ __forceinline__ void note_decision(State& at, int g, TileRef tile, bool gated) {
   at.has_weights[g] = tile.exists() && !(State::Config::kSkipsPv && gated);
   if (__builtin_expect(wants_report(at.args.attend), false)) report(at, tile, gated);
 }
 
-/// The same in all lanes; of a tile that is missing, anything.
+/// Does the gate leave the tile out? The same in all lanes; of no meaning where the tile is
+/// missing.
 template <class State>
 __device__ __forceinline__ bool gate_skips_all(const State& at, const WorkTile& row, TileRef tile,
                                                const GateStatistics& statistics) {

@@ -14,10 +14,11 @@
 //                       O is complete
 //        none does:     S_{j+1} is complete, its maxima published
 //
-// Most tiles are left out, and then this chain of instructions takes the time, so it is as short as
-// it can be. No product with V is in flight where the two branches meet: the other branch would
-// have to wait for the tensor cores with an empty one. Keys are released before the maxima are
-// computed, because the keys two steps ahead wait for that.
+// Usually no tile of a step counts. The time then goes into this chain of instructions, so it is
+// kept as short as possible. Where the two branches meet no product with V is under way. Otherwise
+// the branch without one would have to issue an empty one, and wait for the tensor cores with it.
+// Keys are released before the maxima are computed, because the load of the keys two steps ahead
+// waits for their slot.
 //
 //   polled[s]        all warps have published what they say of the slot's tiles
 //   decided[s]       the producer (producers/tile_gate_producer.cuh) says which of them count
@@ -45,7 +46,7 @@ class TileGateConsumer {
   __device__ __forceinline__ TileGateConsumer(const Args& args, const Smem& smem, int warpgroup)
       : at_(args, smem, warpgroup) {
     own_.thread = thread_index();
-    pin(own_.thread);  // not to be read from the special register again and again
+    pin(own_.thread);  // else it is read from the special register again and again
   }
 
   __device__ __forceinline__ void run() {
@@ -70,7 +71,8 @@ class TileGateConsumer {
     while (!is_last(step)) {
       attend_step(scores[0], scores[1], step, slot);
       if (is_last(step)) {
-        copy_scores(scores[0], scores[1]);  // for the end of a row to stand here once
+        copy_scores(scores[0],
+                    scores[1]);  // so that the code for the end of a row stands here once
         break;
       }
       attend_step(scores[1], scores[0], step, slot);

@@ -50,8 +50,9 @@ __device__ __forceinline__ void publish_maxima(const State& at, Own& own,
   }
 }
 
-/// Publishes the warp's maxima. False: not yet, that takes care. What is seldom done has its place
-/// behind both branches of a step, so that the instructions of all others lie close together.
+/// Publishes the warp's maxima. False: these scores need take_scores_with_max, and nothing was
+/// published. Rare work stands behind both branches of a step, so that the instructions of the
+/// usual path lie close together.
 template <class State, class Own>
 __device__ __forceinline__ bool take_scores(const State& at, Own& own,
                                             StepScores<typename State::Config>& scores,
@@ -96,8 +97,9 @@ __device__ __forceinline__ void take_scores_with_max(const State& at, Own& own,
   publish_maxima(at, own, vote, slot, true);
 }
 
-/// The parts that count, a bit each. The same in all lanes, which most steps, of which none counts,
-/// need not be told: that takes longer than to ask for 0.
+/// The parts that count, a bit each. All lanes read the same word, but the compiler does not know
+/// it. No vote tells it so here, because in most steps no part counts, and to compare with 0 is
+/// quicker than a vote.
 template <class State>
 __device__ __forceinline__ u32 decision(const State& at, const typename State::Ring& slot) {
   at.await(at.smem.control()->decided, slot);

@@ -68,7 +68,8 @@ __device__ __forceinline__ void for_each_run(State& at, typename State::Message&
   }
 }
 
-/// A work tile that sees nothing: its queries, or its one step, go back as they are.
+/// A work tile that sees nothing: gives back its queries, or its one step, unread, and writes
+/// zeros.
 template <class State>
 __device__ __forceinline__ void pass_over(State& at) {
   using Shape = typename State::Shape;

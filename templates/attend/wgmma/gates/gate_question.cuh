@@ -6,7 +6,8 @@
 
 namespace lacuna {
 
-/// About key tile j, by what the warps in scope found of it together. `constants`: of the row.
+/// Asks about key tile j. The statistics are those of all warps in scope together; `constants` are
+/// those of the row.
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ bool gate_skips(const Args& args, const WorkTile& row,
                                            const typename Hooks::GateRow& constants, int j,

@@ -34,7 +34,7 @@ class StepVotes<Config, true> {
  public:
   __device__ __forceinline__ StepVotes(Control& control, int warpgroup)
       : control_(control), warpgroup_(warpgroup), voter_(thread_index() / 32) {
-    pin(voter_);  // not to be found again and again
+    pin(voter_);  // else it is computed again and again
   }
 
   /// Of the next step, a bit for each tile that counts. All lanes write the one word: a branch for

@@ -1,5 +1,5 @@
 // How operands of a step lie in the slots of the wgmma family, by format: the tile that wgmma reads
-// and the boxes that bring it, whose maps the host makes alike (compiler/emit/bind_args.cpp).
+// and the boxes that bring it, whose maps the host makes alike (compiler/emit/bind_arguments.cpp).
 //
 //   16-bit rows     panels of 64 elements, 128 bytes; a box is one panel of a tile of the list
 //   int8 rows       64 or 128 bytes, a whole row of the head; a box is a tile

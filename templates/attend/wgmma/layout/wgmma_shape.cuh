@@ -19,9 +19,9 @@
 // asks which row comes next; a last message says that there is none. Of split work tiles
 // (pipeline/split_kv.cuh) all this is said of an item, which has a share of its row's tiles.
 //
-// Where a query tile has the 64 rows of one warpgroup (kWorkTiles: two), each warpgroup has a row
-// of tiles and a list of its own, and a message of its own in each slot. Steps go through the tiles
-// of both lists (pipeline/two_list_walk.cuh):
+// Where a query tile has the 64 rows of one warpgroup (kWorkTiles: two), each warpgroup has a work
+// tile and a list of its own, and a message of its own in each slot. Steps go through the tiles of
+// both lists (pipeline/two_list_walk.cuh):
 //
 //   step                         0      1      2      3      4
 //   tiles of warpgroup 0's row   S0     S1     -      -      S4
@@ -137,8 +137,8 @@ struct WgmmaShape {
       smaller(Config::kHeadDim * Config::kQkBits / 8, kPanelRowBytes);
   using Message = StepMessage<kStepTiles>;
   using Row = RowOf<Config>;  ///< a work tile
-  /// Warps that load. Pages come in many boxes, and each takes a warp its time beside the
-  /// consumers' warps: all four of the warpgroup share them.
+  /// Warps that load. Pages come in many boxes, and issuing them all would take one warp too long
+  /// beside the consumers' warps, so all four of the warpgroup share them.
   static constexpr int kProducerWarps = batch_layout<Config>() == BatchLayout::kPages ? 4 : 1;
   /// Tiles are decided about together, and when their product is due
   /// (attend/wgmma/gates/step_votes.cuh).
@@ -150,10 +150,10 @@ struct WgmmaShape {
   using Vote = typename GatePolicy::template Vote<kStepTiles>;
   static constexpr int kVoteSlots = GatePolicy::vote_slots(Config::kStages);
   static constexpr int kDecisionSlots = kLooksAhead ? Config::kStages : 1;
-  /// The producer writes a row before it waits for the place of its first keys. When it has waited
-  /// for that of the step before, consumers have reached the row of the step kStages earlier: with
-  /// it kStages + 1 rows are in use, and the new one. A power of two, as a counter goes through
-  /// them.
+  /// Places for rows. The producer writes a row before it waits for the slot of the row's first
+  /// keys. By then it has waited for the slot of the step before, so consumers have reached the row
+  /// of the step kStages earlier. From that row on at most kStages + 1 rows are in use, and the new
+  /// one is written. A power of two, because a counter runs through the places.
   static constexpr int kRowSlots = 8;
   static_assert(Config::kStages + 2 <= kRowSlots, "a row is read until its results are written");
 
@@ -163,7 +163,7 @@ struct WgmmaShape {
   static constexpr int kControlOffset = wgmma_block<Config>().control_offset();
   /// Whether lanes copy rows into slots; else the copy engine.
   static constexpr bool kHasCopiedRows = Config::kGathers && kCopiesRows<Config::kKeepK>;
-  /// Of a step's values then; boxes bring the others.
+  /// Values of a step that lanes copy where they do; boxes bring the others.
   static constexpr int kCopiedValues = Config::kStepKeys / 4 * 3;
   /// Warps that load: keys; values, or those that are copied and those that are not.
   static constexpr int kGatherLoaders = kHasCopiedRows ? 3 : 2;

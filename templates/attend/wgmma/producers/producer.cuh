@@ -39,9 +39,9 @@ class WgmmaProducer {
   __device__ __forceinline__ StepLoads<Config, Args>& loads() { return loads_; }
 
  private:
-  /// All rows of the block, step by step. While the last step of a row still waits for its places,
-  /// the next row is looked up: what that takes would otherwise pass between the last keys and the
-  /// last values of a row, which consumers wait for.
+  /// Loads all rows of the block, step by step. The next row is looked up before the last step of a
+  /// row waits for its slots. Done later, the look-up would delay the last values of the row, which
+  /// consumers wait for.
   __device__ __forceinline__ void produce_rows() {
     RowCounter counter(loads_.args.schedule.next_row);
     counter.ask();
@@ -70,8 +70,8 @@ class WgmmaProducer {
     }
   }
 
-  /// Rows, or the items of all sequences, one after the other: what looks ahead takes registers
-  /// that other masks need, and the loads of sequences.
+  /// Loads rows, or the items of all sequences, one after the other, without looking up the next
+  /// one early: masks that are no ranges, and the loads of sequences, need the registers.
   __device__ __forceinline__ void produce_items() {
     RowCounter counter(loads_.args.schedule.next_row);
     if (loads_.warp == 0) counter.ask();
@@ -92,8 +92,8 @@ class WgmmaProducer {
     const auto exists = [](const Message& step) { return step.tiles[0].exists(); };
     for_each_step(
         first, [&] { return take_step(row, walk); }, exists, load);
-    // Before the next item is looked up: that would otherwise pass between the last keys and the
-    // last values of an item, which consumers wait for.
+    // Before the next item is looked up, which would delay the last values of this one, for which
+    // consumers wait.
     if constexpr (packs_heads<Config>() && !Shape::kLooksAhead) loads_.load_values();
   }
 

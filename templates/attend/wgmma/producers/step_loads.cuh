@@ -72,8 +72,8 @@ struct StepLoads {
   __device__ __forceinline__ StepLoads(const Args& launch, const Smem& shared, int number)
       : args(launch), smem(shared), warp(number) {}
 
-  /// Pinned, because the compiler divides where the head is used otherwise: once a step, between a
-  /// free slot and its load.
+  /// Pinned. Otherwise the compiler divides where the head is used: once a step, between the wait
+  /// for a free slot and the load into it.
   __device__ __forceinline__ void note_kv_head(const WorkTile& of) {
     kv_head = of.h / args.attend.heads_per_kv;
     pin(kv_head);
@@ -163,9 +163,9 @@ struct StepLoads {
     has_pending = false;
   }
 
-  /// Brings the `wanted` tiles of a step, a bit each. One that is missing is filled with zeros,
-  /// from behind the last tile. What the barrier has to know comes behind the loads, which are
-  /// under way meanwhile: bytes may come before they are expected.
+  /// Loads the `wanted` tiles of a step, a bit each. In place of a missing one zeros are loaded
+  /// from behind the last tile. The barrier is told how many bytes to expect after the loads were
+  /// issued, because that takes time, and bytes may arrive before they are expected.
   template <class Slot>
   __device__ __forceinline__ void load_step(const TensorMap& map, u32 slot, Mbarrier full,
                                             const Message& step, int head, int batch,

@@ -1,0 +1,248 @@
+#include "tests/device/emulation/races/races.hpp"
+
+#include <algorithm>
+#include <sstream>
+#include <utility>
+
+/// Where the linker has put the executable: places count from there, for addr2line.
+extern "C" const char __executable_start;  // NOLINT(bugprone-reserved-identifier): the linker's
+
+namespace emulation {
+namespace {
+
+constexpr const char* kNames[] = {"", "", "'s copy", "'s product", "'s store", "'s load"};
+
+constexpr std::size_t kFirstEngine = static_cast<std::size_t>(Part::kCopies);
+
+std::uint32_t warp_of(std::uint32_t actor) { return actor / (kParts * 32); }
+
+void raise(std::uint32_t& time, std::uint32_t to) { time = std::max(time, to); }
+
+void join(Races::Clock& to, const Races::Clock& from) {
+  if (to.size() < from.size()) to.resize(from.size());
+  for (std::size_t n = 0; n < from.size(); ++n) raise(to[n], from[n]);
+}
+
+}  // namespace
+
+Races::Races(int threads, std::span<const unsigned char> smem)
+    : smem_(smem),
+      threads_(static_cast<std::size_t>(threads)),
+      bytes_(smem.size(), kUntouched),
+      histories_(2) {
+  const auto nothing = std::make_shared<Clock>(threads_.size() * kParts);
+  for (Thread& thread : threads_) {
+    thread.known = nothing;
+    std::ranges::fill(thread.time, 1);
+  }
+}
+
+void Races::exempt(std::size_t address, std::size_t bytes) {
+  for (std::size_t n = address; n < std::min(address + bytes, bytes_.size()); ++n)
+    bytes_[n] = kExempt;
+}
+
+bool Races::knows(int thread, Part part, const Event& event) const {
+  const Thread& self = state(thread);
+  const std::size_t first = actor(thread, Part::kSelf);
+  if (event.actor >= first && event.actor < first + kParts) {
+    const std::size_t of = event.actor - first;
+    // A group's own accesses are in order, as the instructions of one engine are.
+    return of <= index(Part::kReads) || event.time <= self.finished[of] ||
+           (of == index(part) && event.time == self.time[of]);
+  }
+  return event.time <= (*self.known)[event.actor];
+}
+
+void Races::note(int thread, Part part, Access access, std::size_t address, std::size_t bytes,
+                 const void* place) {
+  check_agreed();
+  if (part == Part::kSelf && access == Access::kRead) part = Part::kReads;
+  const Event event = {static_cast<std::uint32_t>(actor(thread, part)),
+                       state(thread).time[index(part)], place, access == Access::kAtomic};
+  const std::size_t end = std::min(address + bytes, bytes_.size());
+  for (std::size_t first = address, next = address; first < end; first = next) {
+    while (next < end && bytes_[next] == bytes_[first]) ++next;
+    if (bytes_[first] == kExempt) continue;
+    check_write(thread, part, access, first, next, event);
+    if (access == Access::kRead) {
+      add_read(thread, part, first, next, event);
+    } else {
+      check_reads(thread, part, first, event);
+    }
+  }
+  if (access != Access::kRead && address < end) set_write(address, end, event);
+}
+
+void Races::check_write(int thread, Part part, Access access, std::size_t first, std::size_t end,
+                        const Event& event) {
+  const Event& write = histories_[bytes_[first]].write;
+  const bool both_atomic = write.is_atomic && event.is_atomic;
+  if (write.time == 0 || both_atomic || knows(thread, part, write)) return;
+  const bool is_one_instruction =
+      write.place == event.place && warp_of(write.actor) == warp_of(event.actor);
+  if (access != Access::kWrite || !is_one_instruction)
+    return tell(first, access, event, write, true);
+  for (std::size_t n = first; n < end; ++n) agreed_.push_back({n, smem_[n], event, write});
+}
+
+void Races::check_reads(int thread, Part part, std::size_t address, const Event& event) {
+  for (const Event& read : histories_[bytes_[address]].reads)
+    if (!knows(thread, part, read)) tell(address, Access::kWrite, event, read, false);
+}
+
+void Races::add_read(int thread, Part part, std::size_t first, std::size_t end,
+                     const Event& event) {
+  const HistoryIndex before = bytes_[first];
+  const std::vector<Event>& reads = histories_[before].reads;
+  if (!reads.empty() && reads.back().actor == event.actor && reads.back().time == event.time)
+    return;
+  if (!is_all_of(before, end - first)) {
+    const HistoryIndex split = begin_history(first, end);
+    histories_[split].write = histories_[before].write;
+    histories_[split].reads = histories_[before].reads;
+  }
+  History& history = histories_[bytes_[first]];
+  // Who comes after this read comes after those that it comes after.
+  std::erase_if(history.reads, [&](const Event& read) { return knows(thread, part, read); });
+  history.reads.push_back(event);
+}
+
+void Races::set_write(std::size_t first, std::size_t end, const Event& event) {
+  const HistoryIndex before = bytes_[first];
+  std::size_t next = first;
+  while (next < end && bytes_[next] == before) ++next;
+  const bool is_whole = next == end && is_all_of(before, end - first);
+  History& history = histories_[is_whole ? before : begin_history(first, end)];
+  history.reads.clear();
+  history.write = event;
+}
+
+bool Races::is_all_of(HistoryIndex history, std::size_t bytes) const {
+  return history > kExempt && histories_[history].bytes == bytes;
+}
+
+Races::HistoryIndex Races::begin_history(std::size_t first, std::size_t end) {
+  if (unused_.empty()) {
+    unused_.push_back(static_cast<HistoryIndex>(histories_.size()));
+    histories_.emplace_back();
+  }
+  const HistoryIndex begun = unused_.back();
+  unused_.pop_back();
+  for (std::size_t n = first; n < end; ++n) {
+    if (bytes_[n] == kExempt) continue;
+    const HistoryIndex before = std::exchange(bytes_[n], begun);
+    if (before != kUntouched && --histories_[before].bytes == 0) unused_.push_back(before);
+    ++histories_[begun].bytes;
+  }
+  if (histories_[begun].bytes == 0) unused_.push_back(begun);  // all exempt
+  return begun;
+}
+
+void Races::check_agreed() {
+  for (const Agreed& write : agreed_)
+    if (smem_[write.address] != write.value)
+      tell(write.address, Access::kWrite, write.event, write.before, true);
+  agreed_.clear();
+}
+
+const std::string& Races::report() {
+  check_agreed();
+  return report_;
+}
+
+void Races::tell(std::size_t address, Access access, const Event& event, const Event& before,
+                 bool before_was_write) {
+  if (!report_.empty()) return;
+  const auto who = [](const Event& e) {
+    return "thread " + std::to_string(e.actor / kParts) + kNames[e.actor % kParts];
+  };
+  const auto where = [](const Event& e) {
+    std::ostringstream text;
+    text << " (at 0x" << std::hex << static_cast<const char*>(e.place) - &__executable_start << ")";
+    return text.str();
+  };
+  std::ostringstream text;
+  text << "a race in shared memory, byte " << address << ": " << who(event)
+       << (access == Access::kRead ? " reads" : " writes") << where(event) << " what "
+       << who(before) << (before_was_write ? " writes" : " reads") << where(before)
+       << ", in no order";
+  report_ = text.str();
+}
+
+void Races::tell_own(int thread, Clock& to) {
+  Thread& self = state(thread);
+  const std::size_t first = actor(thread, Part::kSelf);
+  for (std::size_t n = 0; n < kFirstEngine; ++n) raise(to[first + n], self.time[n]++);
+  for (std::size_t n = kFirstEngine; n < kParts; ++n) raise(to[first + n], self.finished[n]);
+}
+
+void Races::release(int thread, Clock& to) {
+  join(to, *state(thread).known);
+  tell_own(thread, to);
+}
+
+void Races::release_work(int thread, Part part, std::uint32_t time, Clock& to) const {
+  to.resize(threads_.size() * kParts);
+  raise(to[actor(thread, part)], time);
+}
+
+void Races::acquire(int thread, const Clock& from) {
+  if (from.empty()) return;
+  Thread& self = state(thread);
+  const std::size_t first = actor(thread, Part::kSelf);
+  for (std::size_t n = kFirstEngine; n < kParts; ++n) raise(self.finished[n], from[first + n]);
+  const Clock& known = *self.known;
+  bool is_news = false;
+  for (std::size_t n = 0; n < from.size() && !is_news; ++n) is_news = from[n] > known[n];
+  if (!is_news) return;
+  Clock joined = known;
+  join(joined, from);
+  // Lanes learn the same, one after the other.
+  if (learnt_ == nullptr || *learnt_ != joined)
+    learnt_ = std::make_shared<Clock>(std::move(joined));
+  self.known = learnt_;
+}
+
+std::shared_ptr<Races::Clock> Races::join_known(int first_thread, int threads) const {
+  const std::shared_ptr<Clock>& first = state(first_thread).known;
+  bool is_shared = first.use_count() == threads;  // nobody else has it: it may become theirs
+  std::shared_ptr<Clock> all = first;
+  const Clock* last = first.get();
+  for (int thread = first_thread; thread < first_thread + threads; ++thread) {
+    const std::shared_ptr<Clock>& known = state(thread).known;
+    if (known.get() == last) continue;
+    if (all == first) all = std::make_shared<Clock>(*first);
+    is_shared = false;
+    last = known.get();
+    join(*all, *last);
+  }
+  return is_shared || all != first ? all : std::make_shared<Clock>(*first);
+}
+
+void Races::meet(int first_thread, int threads) {
+  const std::shared_ptr<Clock> all = join_known(first_thread, threads);
+  for (int thread = first_thread; thread < first_thread + threads; ++thread) {
+    tell_own(thread, *all);
+    state(thread).known = all;
+  }
+}
+
+void Races::meet_after_reads(int first_thread, int threads) {
+  const int end = first_thread + threads;
+  for (int thread = first_thread, next = thread; thread < end; thread = next) {
+    std::shared_ptr<Clock> known = state(thread).known;
+    while (next < end && state(next).known == known) ++next;
+    if (known.use_count() != next - thread + 1) known = std::make_shared<Clock>(*known);
+    for (int other = first_thread; other < end; ++other)
+      raise((*known)[actor(other, Part::kReads)], state(other).time[index(Part::kReads)]);
+    for (int same = thread; same < next; ++same) state(same).known = known;
+  }
+  for (int thread = first_thread; thread < end; ++thread) ++state(thread).time[index(Part::kReads)];
+}
+
+void Races::finish_groups(int thread, Part part, std::uint32_t last) {
+  raise(state(thread).finished[index(part)], last);
+}
+
+}  // namespace emulation

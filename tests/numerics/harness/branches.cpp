@@ -1,0 +1,181 @@
+#include "tests/numerics/harness/branches.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <numbers>
+#include <random>
+
+namespace lacuna::numerics {
+namespace {
+
+constexpr double kEmpty = -std::numeric_limits<double>::infinity();
+
+double natural_lse(const oracle::Problem& problem, double lse) {
+  return problem.lse_is_base_2 ? lse * std::numbers::ln2 : lse;
+}
+
+/// exp(lse of a branch - lse of all), row by row; `lse` becomes that of all.
+std::vector<double> shares_of(const oracle::Problem& problem, const std::vector<BranchTerm>& terms,
+                              std::size_t row, double& lse) {
+  double largest = kEmpty, sum = 0;
+  for (const BranchTerm& term : terms)
+    largest = std::max(largest, natural_lse(problem, term.output.lse[row]));
+  std::vector<double> shares(terms.size(), 0.0);
+  if (largest == kEmpty) return shares;
+  for (std::size_t n = 0; n < terms.size(); ++n)
+    sum += shares[n] = std::exp(natural_lse(problem, terms[n].output.lse[row]) - largest);
+  for (double& share : shares) share /= sum;
+  lse = (largest + std::log(sum)) / (problem.lse_is_base_2 ? std::numbers::ln2 : 1.0);
+  return shares;
+}
+
+/// Means along the tokens of [n_b, n_h_kv, n_k, width].
+std::vector<double> means_of(const std::vector<double>& x, int n_k, int width, int tokens,
+                             DType dtype) {
+  std::vector<double> means;
+  const std::size_t head = static_cast<std::size_t>(n_k) * static_cast<std::size_t>(width);
+  for (std::size_t begin = 0; begin < x.size(); begin += head) {
+    for (int first = 0; first < n_k; first += tokens) {
+      const int end = std::min(first + tokens, n_k);
+      for (int c = 0; c < width; ++c) {
+        double sum = 0;
+        for (int token = first; token < end; ++token)
+          sum += x[begin + static_cast<std::size_t>(token * width + c)];
+        means.push_back(round_to(dtype, sum / (end - first)));
+      }
+    }
+  }
+  return means;
+}
+
+/// A random number for each query and branch, passed as `gates`; one vector for each branch.
+std::vector<std::vector<double>> random_gates(Variant& v, int branches, std::uint32_t seed) {
+  const oracle::Problem& p = v.problem;
+  const auto rows = static_cast<std::size_t>(p.n_b) * static_cast<std::size_t>(p.n_h) *
+                    static_cast<std::size_t>(p.n_q);
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> uniform(0, 1);
+  std::vector<std::vector<double>> gates(static_cast<std::size_t>(branches));
+  ParamValue param{"gates", false, {}, {p.n_b, p.n_h, p.n_q, branches}};
+  for (std::size_t row = 0; row < rows; ++row)
+    for (std::vector<double>& gate : gates) {
+      gate.push_back(static_cast<double>(uniform(random)));
+      param.values.push_back(gate.back());
+    }
+  v.params.push_back(std::move(param));
+  return gates;
+}
+
+void take_params(Variant& v, const PredictedBranch& branch) {
+  v.params.insert(v.params.end(), branch.params.begin(), branch.params.end());
+}
+
+void make_merged(JoinedVariant& joined) {
+  oracle::Problem& p = joined.variant.problem;
+  p.lse_is_base_2 = true;
+  const int shift = p.n_k - p.n_q;
+  oracle::Problem near = p, far = p;
+  near.mask = [=](int q, int k, int, int) { return k <= q + shift && k > q + shift - 70; };
+  far.mask = [=](int q, int k, int, int) { return k <= q + shift - 70; };
+  joined.expected = join_branches(p, {{oracle_dense(near), {}}, {oracle_dense(far), {}}});
+}
+
+void make_weighted(JoinedVariant& joined, DType dtype, std::uint32_t seed) {
+  const oracle::Problem& p = joined.variant.problem;
+  auto gates = random_gates(joined.variant, 3, seed);
+  for (double& gate : gates[2]) gate += 0.25;
+  oracle::Problem scored = p;
+  scored.score = [](double s, int q, int k, int, int) { return s + 0.001 * (k - q); };
+  joined.expected =
+      join_branches(p, {{oracle_dense(p), gates[0]},
+                        {oracle_dense(problem_over_means(scored, 16, dtype)), gates[1]},
+                        {oracle_dense(problem_over_means(p, 64, dtype)), gates[2]}});
+}
+
+void make_nsa(JoinedVariant& joined, DType dtype, std::uint32_t seed,
+              const PredictBranch& predict) {
+  const oracle::Problem& p = joined.variant.problem;
+  const auto gates = random_gates(joined.variant, 3, seed);
+  constexpr int kWindow = 50;
+  joined.variant.params.push_back({"window", true, {kWindow}, {}});
+  const PredictedBranch selected = predict("nsa-selected");
+  take_params(joined.variant, selected);
+  const int shift = p.n_k - p.n_q;
+  oracle::Problem window = p;
+  window.mask = [=](int q, int k, int, int) { return k <= q + shift && k > q + shift - kWindow; };
+  joined.expected = join_branches(p, {{oracle_dense(problem_over_means(p, 32, dtype)), gates[0]},
+                                      {selected.output, gates[1]},
+                                      {oracle_dense(window), gates[2]}});
+}
+
+void make_vsa(JoinedVariant& joined, DType dtype, std::uint32_t seed,
+              const PredictBranch& predict) {
+  oracle::Problem& p = joined.variant.problem;
+  p.mask = {};
+  const auto gates = random_gates(joined.variant, 2, seed);
+  const PredictedBranch fine = predict("vsa-fine");
+  take_params(joined.variant, fine);
+  joined.expected = join_branches(
+      p, {{oracle_dense(problem_over_means(p, 64, dtype)), gates[0]}, {fine.output, gates[1]}});
+}
+
+}  // namespace
+
+oracle::Output join_branches(const oracle::Problem& problem, const std::vector<BranchTerm>& terms) {
+  oracle::Output joined = terms.front().output;
+  std::ranges::fill(joined.o, 0.0);
+  std::ranges::fill(joined.lse, terms.front().weight.empty() ? kEmpty : 0.0);
+  const auto width = static_cast<std::size_t>(problem.value_dim());
+  for (std::size_t row = 0; row < joined.lse.size(); ++row) {
+    std::vector<double> factors;
+    if (terms.front().weight.empty())
+      factors = shares_of(problem, terms, row, joined.lse[row]);
+    else
+      for (const BranchTerm& term : terms) factors.push_back(term.weight[row]);
+    for (std::size_t n = 0; n < terms.size(); ++n)
+      for (std::size_t c = 0; c < width; ++c)
+        joined.o[row * width + c] += factors[n] * terms[n].output.o[row * width + c];
+  }
+  return joined;
+}
+
+oracle::Problem problem_over_means(const oracle::Problem& problem, int tokens, DType dtype) {
+  oracle::Problem means = problem;
+  const int n_k = problem.n_k;
+  means.n_k = (n_k + tokens - 1) / tokens;
+  means.k = means_of(problem.k, n_k, problem.d, tokens, dtype);
+  means.v = means_of(problem.v, n_k, problem.value_dim(), tokens, dtype);
+  const auto last = [=](int k) { return std::min(k * tokens + tokens - 1, n_k - 1); };
+  if (problem.mask)
+    means.mask = [=, mask = problem.mask](int q, int k, int h, int b) {
+      return mask(q, last(k), h, b);
+    };
+  if (problem.score)
+    means.score = [=, score = problem.score](double s, int q, int k, int h, int b) {
+      return score(s, q, last(k), h, b);
+    };
+  return means;
+}
+
+JoinedVariant make_joined(const Case& c, std::uint32_t seed, const PredictBranch& predict) {
+  JoinedVariant joined;
+  Case plain = c;
+  plain.variant = "flash-decoding";  // causal, without parameters
+  joined.variant = make_variant(plain, {128, 64}, seed);
+  joined.variant.spec_json = spec_text(c);
+  if (c.variant == "merged-branches")
+    make_merged(joined);
+  else if (c.variant == "weighted-branches")
+    make_weighted(joined, c.dtype, seed);
+  else if (c.variant == "nsa")
+    make_nsa(joined, c.dtype, seed, predict);
+  else if (c.variant == "vsa")
+    make_vsa(joined, c.dtype, seed, predict);
+  else
+    std::abort();  // a test names a spec without a twin
+  return joined;
+}
+
+}  // namespace lacuna::numerics

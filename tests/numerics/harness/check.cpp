@@ -1,0 +1,202 @@
+// The two stages of a comparison: which tiles, then what came of them.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <sstream>
+
+#include "tests/numerics/harness/harness.hpp"
+#include "tests/oracle/access.hpp"
+#include "tests/oracle/order.hpp"
+
+namespace lacuna::numerics {
+namespace {
+
+constexpr double kSmallestNormal = std::numeric_limits<float>::min();
+constexpr double kRowInfinity = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+Tolerance tolerance_of(DType dtype, const oracle::Problem& computed, bool is_cuda) {
+  // f32 exists on the CPU only; there the 16-bit types round nothing but the output.
+  Tolerance allowed = {4e-3, 8e-3, is_cuda ? 1e-3 : 1e-4};
+  if (dtype == DType::kF32) allowed = {1e-5, 1e-4, 1e-4};
+  if (dtype == DType::kF16) allowed = {5e-4, 1e-3, is_cuda ? 1e-3 : 1e-4};
+  // A mean over one row is no mean: where two keys share a row, weights rounded to bf16 alone bring
+  // 2 of 1000 random rows of 64 channels above 4e-3, and the largest to 4.8e-3.
+  const int rows = computed.n_b * computed.n_h * computed.n_q;
+  allowed.rel_l1 *= 1 + 0.5 / std::max(rows, 1);
+  // The tensor core keeps fewer bits of the sums of 8-bit products.
+  if (computed.e4m3_weights)
+    allowed.rel_l1 = 3 * std::max(allowed.rel_l1, 5e-4),
+    allowed.rel_max = 3 * std::max(allowed.rel_max, 1e-3);
+  return allowed;
+}
+
+Tolerance exact_tolerance_of(const oracle::Quantisation& quantisation) {
+  if (quantisation.v_bits == 8) return {6e-2, 8e-2, 5e-2};
+  return {2e-2, 3e-2, 5e-2};
+}
+
+OutputError compare_output(const Variant& variant, const oracle::Output& expected,
+                           const Reported& got, double warp_band) {
+  OutputError error;
+  double sum = 0, sum_error = 0, largest = 0, largest_error = 0;
+  const auto d = static_cast<std::size_t>(variant.problem.value_dim());
+  for (std::size_t row = 0; row < expected.lse.size(); ++row) {
+    if (expected.row_margin[row] < warp_band) continue;
+    const auto same_class = [](double a, double b) {
+      return std::isnan(a) == std::isnan(b) && std::isinf(a) == std::isinf(b);
+    };
+    if (!same_class(expected.lse[row], got.lse[row]) && error.mismatch.empty())
+      error.mismatch = "lse of row " + std::to_string(row) + ": expected " +
+                       std::to_string(expected.lse[row]) + ", got " + std::to_string(got.lse[row]);
+    if (std::isfinite(expected.lse[row]) && std::isfinite(got.lse[row]))
+      error.lse = std::max(error.lse, std::abs(expected.lse[row] - got.lse[row]) /
+                                          std::max(1.0, std::abs(expected.lse[row])));
+    for (std::size_t x = row * d; x < (row + 1) * d; ++x) {
+      const double a = expected.o[x], b = got.o[x];
+      const bool empty = expected.lse[row] == -kRowInfinity;
+      if ((!same_class(a, b) || (empty && b != 0)) && error.mismatch.empty())
+        error.mismatch = "o of row " + std::to_string(row) + ", channel " + std::to_string(x % d) +
+                         ": expected " + std::to_string(a) + ", got " + std::to_string(b);
+      if (!std::isfinite(a) || !std::isfinite(b)) continue;
+      // Below the smallest normal f32 there is nothing to be precise about; devices flush.
+      const double beyond = std::abs(a - b) - expected.reach[x];
+      const double difference = beyond < kSmallestNormal ? 0 : beyond;
+      sum += std::abs(a), sum_error += difference;
+      largest = std::max(largest, std::abs(a));
+      largest_error = std::max(largest_error, difference);
+    }
+  }
+  error.rel_l1 = sum > 0 ? sum_error / sum : sum_error;
+  error.rel_max = largest > 0 ? largest_error / largest : largest_error;
+  return error;
+}
+
+ExpectedTiles expected_tiles(const Variant& variant, const oracle::KeptTiles& kept) {
+  const oracle::Problem& p = variant.problem;
+  const oracle::Tiling& t = variant.tiling;
+  const int q_tiles = oracle::tiles_of(p.n_q, t.tile_q),
+            k_tiles = oracle::tiles_of(p.n_k, t.tile_k);
+  ExpectedTiles out;
+  for (int row = 0; row < p.n_b * p.n_h * q_tiles; ++row)
+    for (int j = 0; j < k_tiles; ++j) {
+      const int head = row / q_tiles, i = row % q_tiles;
+      const auto tile = oracle::tile_index(p, t.tile_q, t.tile_k, head / p.n_h, head % p.n_h, i, j);
+      const std::size_t from =
+          oracle::flat_row(0, 1, head, kept.q_tiles, tile.q0 / variant.predictor->tile_q) *
+              static_cast<std::size_t>(kept.k_tiles) +
+          static_cast<std::size_t>(tile.k0 / variant.predictor->tile_k);
+      const bool seen = oracle::has_visible_pair(p, tile);
+      out.visited.push_back(seen ? kept.kept[from] : 0);
+      out.stable.push_back(seen ? kept.stable[from] : 1);
+    }
+  return out;
+}
+
+namespace {
+
+/// The tiles of a report that were visited, whatever the gate said then.
+std::vector<std::uint8_t> visited_of(const Reported& got) {
+  std::vector<std::uint8_t> visited = got.tile_mask;
+  for (std::uint8_t& code : visited) code = code != 0;
+  return visited;
+}
+
+/// Stage 1 of a predictor: tiles that are kept. Afterwards the reported ones are taken as given.
+std::string check_kept(const Variant& variant, const Variant& decided_by, const Reported& got) {
+  const oracle::Problem problem = ordered_problem(decided_by);
+  const auto expected = expected_tiles(variant, oracle_kept(problem, *decided_by.predictor));
+  std::int64_t flips = 0;
+  std::ostringstream text;
+  const std::vector<std::uint8_t> visited = visited_of(got);
+  if (visited.size() != expected.visited.size()) return "tile mask has the wrong size; ";
+  for (std::size_t x = 0; x < visited.size(); ++x) {
+    if (visited[x] == expected.visited[x] || expected.stable[x] == 0) continue;
+    if (flips++ == 0)
+      text << "tile " << x << ": expected " << (expected.visited[x] ? "kept" : "not kept") << "; ";
+  }
+  if (flips) text << flips << " kept tiles differ of " << visited.size() << "; ";
+  return text.str();
+}
+
+/// Stage 1 of gates. Tiles whose decision lies within `band` of its threshold may differ.
+std::string check_gates(const oracle::Problem& problem, const Variant& variant, const Reported& got,
+                        double band) {
+  const auto expected = oracle::oracle_tiles(problem, variant.tiling, variant.gate);
+  std::ostringstream text;
+  if (got.tile_mask.size() != expected.code.size()) return "tile mask has the wrong size";
+  std::int64_t flips = 0, visited = 0, gated = 0, visible = expected.visible;
+  for (std::size_t x = 0; x < expected.code.size(); ++x) {
+    visited += got.tile_mask[x] != 0, gated += got.tile_mask[x] == 2;
+    if (got.tile_mask[x] == expected.code[x]) continue;
+    if (variant.has_loose_bounds && expected.code[x] == 0) {
+      ++visible;
+      continue;
+    }
+    const bool both_visited = got.tile_mask[x] != 0 && expected.code[x] != 0;
+    if (both_visited && expected.margin[x] < band) continue;
+    if (flips++ == 0)
+      text << "tile " << x << ": expected " << int{expected.code[x]} << ", got "
+           << int{got.tile_mask[x]} << " (margin " << expected.margin[x] << "); ";
+  }
+  if (flips) text << flips << " tiles differ of " << expected.code.size() << "; ";
+  std::int64_t sums[3] = {0, 0, 0};
+  for (std::size_t x = 0; x < got.counts.size(); ++x) sums[x % 3] += got.counts[x];
+  // With lists, `visible` still counts the tiles the mask leaves visible.
+  if (sums[0] != visible || sums[1] != visited || sums[2] != gated)
+    text << "counts: expected " << visible << " visible, " << visited << " visited, " << gated
+         << " gated, got " << sums[0] << ", " << sums[1] << ", " << sums[2] << "; ";
+  return text.str();
+}
+
+/// Stage 2: the output under the reported mask.
+std::string check_output(const oracle::Problem& problem, const Variant& variant,
+                         const Reported& got, double band, const Tolerance& allowed,
+                         const char* what) {
+  auto expected = oracle::oracle_attention(problem, variant.tiling, variant.gate, got.tile_mask);
+  if (!variant.order.empty()) expected = restored_output(problem, expected, variant.order);
+  const OutputError error = compare_output(variant, expected, got, band);
+  std::ostringstream text;
+  text << error.mismatch;
+  if (!(error.rel_l1 <= allowed.rel_l1))
+    text << " rel_l1 " << error.rel_l1 << " > " << allowed.rel_l1;
+  if (!(error.rel_max <= allowed.rel_max))
+    text << " rel_max " << error.rel_max << " > " << allowed.rel_max;
+  if (!(error.lse <= allowed.lse)) text << " lse " << error.lse << " > " << allowed.lse;
+  return text.str().empty() ? "" : what + text.str() + "; ";
+}
+
+/// Inputs on which quantisation is meant to be good.
+bool is_ordinary(Fill fill) {
+  return fill == Fill::kNormal || fill == Fill::kUneven || fill == Fill::kClustered;
+}
+
+}  // namespace
+
+std::string check_variant(const Case& c, const Variant& variant, const Reported& got, bool is_cuda,
+                          const Variant* decided_by) {
+  if (!got.error.empty()) return got.error;
+  std::ostringstream text;
+  if (got.padding_touched) text << "bytes between the rows of o were written; ";
+  // Logits are exact products in f32; their rounding grows with their size.
+  const double band = c.fill == Fill::kHuge ? 0.05 : 1e-3;
+  Variant given = variant;
+  if (variant.predictor) {
+    text << check_kept(variant, decided_by ? *decided_by : variant, got);
+    given.tiling.listed = visited_of(got);
+  }
+  const oracle::Problem problem = computed_problem(variant);
+  text << check_gates(problem, given, got, band);
+  text << check_output(problem, given, got, band, tolerance_of(c.dtype, problem, is_cuda),
+                       "output: ");
+  const bool quantised = variant.quantisation.qk_bits == 8 || variant.quantisation.v_bits == 8;
+  if (quantised && is_ordinary(c.fill)) {
+    given.quantisation = {};  // warps whose decision quantisation may turn are left out
+    text << check_output(computed_problem(given), given, got, 0.3,
+                         exact_tolerance_of(variant.quantisation), "against exact arithmetic: ");
+  }
+  return text.str();
+}
+
+}  // namespace lacuna::numerics

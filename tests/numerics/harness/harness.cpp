@@ -1,0 +1,216 @@
+#include "tests/numerics/harness/harness.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <sstream>
+#include <string_view>
+
+#include "tests/tier.hpp"
+
+namespace lacuna::numerics {
+namespace {
+
+lacuna_dtype abi_dtype(DType dtype) {
+  return dtype == DType::kBF16 ? LACUNA_BF16 : dtype == DType::kF16 ? LACUNA_F16 : LACUNA_F32;
+}
+
+constexpr std::size_t kAlignment = 256;  ///< of workspaces and masks
+
+struct Grid {
+  std::int64_t q_tiles, k_tiles;
+};
+
+Grid grid_of(const Case& c, const oracle::Tiling& tiling) {
+  return {(c.n_q + tiling.tile_q - 1) / tiling.tile_q, (c.n_k + tiling.tile_k - 1) / tiling.tile_k};
+}
+
+/// list_indices and list_counts of the tiles a variant lists; garbage behind each list's end.
+void append_lists(const Case& c, const Variant& variant, Grid grid,
+                  std::vector<std::int32_t>& indices, std::vector<std::int32_t>& counts) {
+  const auto& listed = variant.tiling.listed;
+  for (std::size_t row = 0; row < listed.size() / static_cast<std::size_t>(grid.k_tiles); ++row) {
+    std::int32_t count = 0;
+    for (std::int64_t j = 0; j < grid.k_tiles; ++j) {
+      if (listed[row * static_cast<std::size_t>(grid.k_tiles) + static_cast<std::size_t>(j)] == 0)
+        continue;
+      // Every listed tile asks for the mask: the flag is a promise only where it is absent.
+      const bool full = j * variant.tiling.tile_k + variant.tiling.tile_k - 1 <=
+                        static_cast<std::int64_t>(row % static_cast<std::size_t>(grid.q_tiles)) *
+                                variant.tiling.tile_q +
+                            c.n_k - c.n_q;
+      indices.push_back(static_cast<std::int32_t>(j) |
+                        (full ? 0 : std::numeric_limits<std::int32_t>::min()));
+      ++count;
+    }
+    counts.push_back(count);
+    indices.resize((row + 1) * static_cast<std::size_t>(grid.k_tiles), 0x7abcdef0);
+  }
+}
+
+CompiledKernel compile(TestEngine& engine, const Case& c) {
+  CompiledKernel made;
+  const std::string spec = spec_text(c);
+  lacuna_compile_options options{};
+  options.struct_size = sizeof options;
+  options.head_dim = c.d;
+  options.head_dim_v = c.d_v;
+  options.dtype = abi_dtype(c.dtype);
+  if (lacuna_compile(engine.engine, spec.data(), spec.size(), &options, &made.kernel) !=
+          LACUNA_OK ||
+      lacuna_prepare(made.kernel) != LACUNA_OK ||
+      lacuna_kernel_tile(made.kernel, &made.tile.q, &made.tile.k) != LACUNA_OK) {
+    made.error = lacuna_last_error();
+    return made;
+  }
+  const std::string info = lacuna_kernel_info_json(made.kernel);
+  if (info.find(R"("scope":"warpgroup")") != std::string::npos) made.tile.gate_rows = 64;
+  constexpr std::string_view kStepKeys = R"("step_keys":)";
+  if (const std::size_t at = info.find(kStepKeys); at != std::string::npos)
+    made.tile.step_tiles = std::atoi(info.c_str() + at + kStepKeys.size()) / made.tile.k;
+  return made;
+}
+
+}  // namespace
+
+std::string device_under_test() {
+  const char* device = std::getenv("LACUNA_TEST_DEVICE");
+  return device ? device : "cpu";
+}
+
+TestEngine::TestEngine() {
+  const std::string device = device_under_test();
+  lacuna_engine_options options{};
+  options.struct_size = sizeof options;
+  options.device = device.c_str();
+  if (lacuna_engine_create(&options, &engine) != LACUNA_OK) {
+    std::fprintf(stderr, "%s\n", lacuna_last_error());
+    std::abort();
+  }
+  is_cuda = device != "cpu";
+}
+TestEngine::~TestEngine() {
+  for (const auto& [key, made] : kernels) lacuna_kernel_destroy(made.kernel);
+  lacuna_engine_destroy(engine);
+}
+
+TestEngine& engine() {
+  static TestEngine instance;
+  return instance;
+}
+
+TestKernel::TestKernel(TestEngine& engine, const Case& c) {
+  const auto [found, is_new] =
+      engine.kernels.try_emplace(std::tuple(spec_text(c), c.d, c.d_v, c.dtype), CompiledKernel{});
+  if (is_new) found->second = compile(engine, c);
+  static_cast<CompiledKernel&>(*this) = found->second;
+}
+
+Binding::Binding(bool is_cuda, const Case& c, const Variant& variant) : tensors(is_cuda) {
+  const Grid grid = grid_of(c, variant.tiling);
+  reuse = variant.reuse;
+  q = tensors.upload(variant.problem.q, c.dtype, {c.n_b, c.n_h, c.n_q, c.d}, c.token_major);
+  k = tensors.upload(variant.problem.k, c.dtype, {c.n_b, c.n_h_kv, c.n_k, c.d}, c.token_major);
+  v = tensors.upload(variant.problem.v, c.dtype, {c.n_b, c.n_h_kv, c.n_k, c.value_dim()},
+                     c.token_major);
+  o = tensors.poisoned(c.dtype, {c.n_b, c.n_h, c.n_q, c.value_dim()}, c.token_major);
+  lse = tensors.poisoned(DType::kF32, {c.n_b, c.n_h, c.n_q}, false);
+  counts = tensors.poisoned_i32({c.n_b, c.n_h, grid.q_tiles, 3});
+  tile_mask = tensors.poisoned_u8({c.n_b, c.n_h, grid.q_tiles, grid.k_tiles});
+  if (!variant.tiling.listed.empty()) {
+    std::vector<std::int32_t> indices, lengths;
+    append_lists(c, variant, grid, indices, lengths);
+    list_indices = tensors.upload_i32(indices, {c.n_b, c.n_h, grid.q_tiles, grid.k_tiles});
+    list_counts = tensors.upload_i32(lengths, {c.n_b, c.n_h, grid.q_tiles});
+  }
+  if (!variant.order.empty()) order = tensors.upload_i32(variant.order, {c.n_q});
+  if (variant.predictor && variant.predictor->estimate &&
+      !variant.predictor->estimate->previous_lse.empty())
+    previous_lse = tensors.upload(variant.predictor->estimate->previous_lse, DType::kF32,
+                                  {c.n_b, c.n_h, c.n_q}, false);
+  param_tensors.reserve(variant.params.size());
+  for (const ParamValue& p : variant.params) {
+    const bool is_number = p.shape.empty();
+    if (!is_number) param_tensors.push_back(tensors.upload_param(p));
+    params.push_back({p.name.c_str(), is_number ? nullptr : param_tensors.back().view(),
+                      is_number ? p.values[0] : 0});
+  }
+  args.struct_size = sizeof args;
+  args.q = q.view(), args.k = k.view(), args.v = v.view(), args.o = o.view();
+  has_lse = !variant.problem.is_sigmoid;
+  args.lse = has_lse ? lse.view() : nullptr, args.counts = counts.view(),
+  args.tile_mask = tile_mask.view();
+  args.list_indices = list_indices.view(), args.list_counts = list_counts.view();
+  args.previous_lse = previous_lse.view(), args.order = order.view();
+  args.params = params.data(), args.params_count = params.size();
+  args.stream = tensors.stream();
+  args.softmax_scale = variant.softmax_scale;
+}
+
+std::string Binding::provide(const TestKernel& kernel, const Case& c) {
+  lacuna_shape shape{};
+  shape.struct_size = sizeof shape;
+  shape.batch = c.n_b, shape.heads = c.n_h, shape.heads_kv = c.n_h_kv;
+  shape.n_q = c.n_q, shape.n_k = c.n_k;
+  std::size_t bytes = 0, selection_bytes = 0;
+  if (lacuna_workspace_bytes(kernel.kernel, &shape, &bytes) != LACUNA_OK ||
+      lacuna_selection_bytes(kernel.kernel, &shape, &selection_bytes) != LACUNA_OK)
+    return lacuna_last_error();
+  const auto aligned = [this](Tensor& tensor, std::size_t size) {
+    tensor = tensors.poisoned_u8({static_cast<std::int64_t>(size + kAlignment)});
+    const auto address = reinterpret_cast<std::uintptr_t>(tensor.view()->data);
+    return reinterpret_cast<void*>((address + kAlignment - 1) / kAlignment * kAlignment);
+  };
+  if (bytes > 0) {
+    args.workspace = aligned(workspace, bytes);
+    args.workspace_bytes = bytes;
+  }
+  if (selection_bytes > 0 && reuse > 1) {
+    selection = {sizeof selection, aligned(kept, selection_bytes), selection_bytes, 0};
+    args.selection = &selection;
+  }
+  return "";
+}
+
+void Binding::rewrite(const Case& c, const oracle::Problem& problem) {
+  tensors.rewrite(q, problem.q, c.dtype);
+  tensors.rewrite(k, problem.k, c.dtype);
+  tensors.rewrite(v, problem.v, c.dtype);
+}
+
+void Binding::poison() {
+  for (Tensor* output : {&o, &lse, &counts, &tile_mask}) tensors.poison(*output);
+}
+
+Reported Binding::collect() {
+  tensors.synchronise();
+  Reported out;
+  out.o = tensors.download(o, &out.padding_touched);
+  out.lse = tensors.download(lse, nullptr);
+  if (!has_lse) std::fill(out.lse.begin(), out.lse.end(), 0.0);
+  out.counts = tensors.download_i32(counts);
+  out.tile_mask = tensors.download_u8(tile_mask);
+  return out;
+}
+
+std::vector<Case> in_tier_of_kernels(const std::vector<Case>& cases) {
+  return test::in_tier(cases, [](const Case& c) {
+    return test::Properties{c.variant, std::to_string(static_cast<int>(c.dtype)),
+                            std::to_string(c.d)};
+  });
+}
+
+Reported run_variant(TestEngine& engine, TestKernel& kernel, const Case& c,
+                     const Variant& variant) {
+  Binding binding(engine.is_cuda, c, variant);
+  Reported failed;
+  failed.error = binding.provide(kernel, c);
+  if (!failed.error.empty()) return failed;
+  if (lacuna_launch(kernel.kernel, &binding.args) == LACUNA_OK) return binding.collect();
+  failed.error = lacuna_last_error();
+  return failed;
+}
+
+}  // namespace lacuna::numerics

@@ -1,0 +1,120 @@
+// Runs a variant through the public C ABI and compares it with the oracle in two stages:
+// the reported tile mask against the oracle's (tiles whose decision is within rounding of a
+// threshold may differ), then the output against fp64 attention under the reported mask.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "lacuna/lacuna.h"
+#include "tests/numerics/harness/tensors.hpp"
+#include "tests/numerics/variants/variants.hpp"
+
+namespace lacuna::numerics {
+
+/// The device under test: LACUNA_TEST_DEVICE ("cuda:0"), else "cpu".
+std::string device_under_test();
+
+/// A kernel that was compiled; the cases of one spec, head dim and dtype share it.
+struct CompiledKernel {
+  lacuna_kernel* kernel = nullptr;
+  KernelTile tile;
+  std::string error;  ///< lacuna_last_error(), if it could not be compiled
+};
+
+/// An engine for the device under test and whether it runs on a GPU. Aborts the test if there is
+/// none.
+struct TestEngine {
+  lacuna_engine* engine = nullptr;
+  bool is_cuda = false;
+  std::map<std::tuple<std::string, int, int, DType>, CompiledKernel>
+      kernels;  ///< by spec, d, d_v and dtype
+  TestEngine();
+  ~TestEngine();
+  TestEngine(const TestEngine&) = delete;
+  TestEngine& operator=(const TestEngine&) = delete;
+};
+
+/// The one that tests share.
+TestEngine& engine();
+
+struct Reported {
+  std::vector<double> o, lse;
+  std::vector<std::int32_t> counts;     ///< [b, h, q_tiles, 3]
+  std::vector<std::uint8_t> tile_mask;  ///< [b, h, q_tiles, k_tiles]
+  bool padding_touched = false;         ///< something was written between the rows of a strided o
+  std::string error;                    ///< lacuna_last_error(), if a call failed
+};
+
+/// A prepared kernel for a case; the engine's.
+struct TestKernel : CompiledKernel {
+  TestKernel(TestEngine& engine, const Case& c);
+};
+
+/// A variant's tensors in device or host memory, and the launch arguments that point at them.
+struct Binding {
+  TensorSet tensors;
+  Tensor q, k, v, o, lse, counts, tile_mask, list_indices, list_counts, previous_lse, order;
+  Tensor workspace, kept;
+  lacuna_selection selection{};
+  int reuse = 1;
+  bool has_lse = true;  ///< of sigmoids there is none: reported as zeros
+  std::vector<Tensor> param_tensors;
+  std::vector<lacuna_param> params;
+  lacuna_launch_args args{};
+
+  Binding(bool is_cuda, const Case& c, const Variant& variant);
+  Binding(const Binding&) = delete;
+  Binding& operator=(const Binding&) = delete;
+
+  /// Adds what a kernel asks of its caller: a workspace full of 0xff bytes and, for specs that
+  /// reuse decisions, a selection. "" or an error.
+  std::string provide(const TestKernel& kernel, const Case& c);
+
+  /// New values of q, k and v in the same memory.
+  void rewrite(const Case& c, const oracle::Problem& problem);
+
+  /// Fills all outputs with 0xff bytes again.
+  void poison();
+  /// Waits for the stream and reads the outputs.
+  Reported collect();
+};
+
+/// All cases, or in the short tier those in which each variant meets each dtype and each head dim:
+/// kernels take longer to compile than to run.
+std::vector<Case> in_tier_of_kernels(const std::vector<Case>& cases);
+
+/// One launch with poisoned outputs, on a stream of its own where there are streams.
+Reported run_variant(TestEngine& engine, TestKernel& kernel, const Case& c, const Variant& variant);
+
+/// Allowed error of the output: sum|d| / sum|o| and max|d| / max|o|. Against the
+/// emulation of the same quantisation, and, looser, against the exact arithmetic it stands for.
+struct Tolerance {
+  double rel_l1, rel_max, lse;
+};
+Tolerance tolerance_of(DType dtype, const oracle::Problem& computed, bool is_cuda);
+Tolerance exact_tolerance_of(const oracle::Quantisation& quantisation);
+
+struct OutputError {
+  double rel_l1 = 0, rel_max = 0, lse = 0;
+  std::string mismatch;  ///< NaN or infinity on one side only, empty row not written, ...
+};
+OutputError compare_output(const Variant& variant, const oracle::Output& expected,
+                           const Reported& got, double warp_band);
+
+/// Both stages; "" if they hold, else what does not. `decided_by`: the variant whose tensors made
+/// the decision, where that is not this one (reuse).
+std::string check_variant(const Case& c, const Variant& variant, const Reported& got, bool is_cuda,
+                          const Variant* decided_by = nullptr);
+
+/// Tiles of the reports that `kept` leaves to visit, and which of them any implementation must
+/// agree on; [n_b, n_h, q_tiles, k_tiles].
+struct ExpectedTiles {
+  std::vector<std::uint8_t> visited, stable;
+};
+ExpectedTiles expected_tiles(const Variant& variant, const oracle::KeptTiles& kept);
+
+}  // namespace lacuna::numerics
