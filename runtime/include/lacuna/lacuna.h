@@ -224,7 +224,8 @@ typedef struct lacuna_param {
 /* Which tiles a predictor kept, for specs with "reuse": n: one decision serves n launches. Memory
  * and struct are the caller's, one for each layer (or whatever shares a decision); zero `calls`
  * before the first launch and after anything but the contents of q, k, v changed. Not for two
- * launches at once. */
+ * launches at once, nor in a graph: whether a launch decides is counted on the host, so one that
+ * is being captured refuses it (without one every launch, and every replay, decides). */
 typedef struct lacuna_selection {
   size_t struct_size;
   void* data;    /* device memory (CPU: host), 256-byte aligned */
@@ -320,9 +321,9 @@ typedef struct lacuna_launch_args {
   const DLTensor *k_scale, *v_scale; /* of kernels compiled for k and v of e4m3; NULL: 1. f32
                                         [batch, heads_kv], with pages [pages, heads_kv], of
                                         sequences [1, heads_kv]; an extent of 1 stands for all */
-  int64_t sm_margin; /* GPU only: multiprocessors that persistent kernels, those with at most a block
-                        for each, leave to kernels of other streams; 0: none. Launches of a group
-                        take 0: its options have a margin of their own */
+  int64_t sm_margin; /* GPU only: multiprocessors that persistent kernels, those with at most a
+                        block for each, leave to kernels of other streams; 0: none. Launches of a
+                        group take 0: its options have a margin of their own */
 } lacuna_launch_args;
 
 /* Checks the arguments (all mismatches in one error) and enqueues the work. Never compiles, loads,
