@@ -244,7 +244,8 @@ LACUNA_API lacuna_status lacuna_token_order(const lacuna_kernel* kernel, int32_t
 
 /* A batch of sequences of different lengths, for kernels that were compiled for one. Everything
  * that a spec may have works on it, each sequence as in a launch of its own (summaries, scales,
- * rank and mass are those of its tokens alone), but for a permutation of tokens. Tensors:
+ * rank and mass are those of its tokens alone), but for branches and a permutation of tokens, which
+ * are refused. Tensors:
  *
  *   q, o        [1, heads, tokens, d], any strides; lse f32 [1, heads, tokens]
  *   k, v        sequences: [1, heads_kv, tokens, d]
@@ -254,7 +255,9 @@ LACUNA_API lacuna_status lacuna_token_order(const lacuna_kernel* kernel, int32_t
  *                          max_n_q and max_n_k; what is behind the end of a sequence is 0. Where
  *                          the query heads of a KV head share work tiles (sm_90a, unless the spec
  *                          has a gate, a predictor, lists or quantised operands), there are no
- *                          reports, and they are refused
+ *                          reports, and they are refused: the queries of a tile depend on heads /
+ *                          heads_kv of the launch, so nothing there is visited by tiles of tile_q.
+ *                          "loader": "cp_async" or LACUNA_ATTEND_FAMILY=mma has them
  *   a parameter with a dimension batch, n_q or n_k   of count, max_n_q, max_n_k elements there
  *
  * In formulas b is the number of a sequence and n_q, n_k, q and k are those of the sequence:
