@@ -4,6 +4,7 @@
 #include "compiler/lower/config.hpp"
 #include "compiler/lower/launch_text.hpp"
 #include "compiler/lower/lower.hpp"
+#include "compiler/lower/schedule.hpp"
 #include "compiler/lower/token_ops.hpp"
 #include "compiler/target/wgmma_limits.hpp"
 #include "templates/shared/select_block.cuh"
@@ -84,6 +85,7 @@ std::vector<ConfigField> attend_config(const Plan& plan) {
   if (packs_heads(plan)) {
     fields.push_back(boolean("kPacksHeads", true, kNoField, Origin::kDerived,
                              "keys are read once for all heads that share them"));
+    fields.push_back(integer("kSplitItems", chosen.split_kv, "/tile/split_kv"));
     add_row_end_fields(attend, fields);
   } else if (chosen.split_kv.value > 1)
     fields.push_back(split_kv_field(chosen));  // combine writes the results
@@ -171,7 +173,11 @@ std::vector<Slot> attend_slots(const Plan& plan, const ShapeExpr& grid) {
     slots.push_back({"partial_o", units(outer, "n_q", head_dim * kWordBytes)});
     slots.push_back({"partial_lse", units(outer, "n_q", kWordBytes)});
   }
-  if (is_wgmma(plan) && !packs_heads(plan)) slots.push_back({"next_row", "1", true});
+  if (packs_heads(plan)) {
+    for (const Slot& slot : schedule_slots(plan)) slots.push_back(slot);
+  } else if (is_wgmma(plan)) {
+    slots.push_back({"next_row", "1", true});
+  }
   return slots;
 }
 
@@ -191,6 +197,9 @@ std::vector<NamedSize> attend_sizes(const Plan& plan) {
                                {"n_k", "n_k"},
                                {"tile_q", std::to_string(attend.tile_q)},
                                {"tile_k", std::to_string(tile_k)}});
+  if (packs_heads(plan)) {
+    for (NamedSize& size : schedule_sizes(plan)) sizes.push_back(std::move(size));
+  }
   return sizes;
 }
 

@@ -16,7 +16,6 @@ Kernels lower_bounds(const Plan& plan);          ///< of summarise, where it mak
 Kernels lower_prepare_values(const Plan& plan);  ///< of quantise_values
 Kernels lower_steps(const Plan& plan);           ///< of estimate and select, step by step
 Kernels lower_compact(const Plan& plan);
-Kernels lower_schedule(const Plan& plan);  ///< of a batch of sequences, wgmma family
 Kernels lower_attend(const Plan& plan);
 Kernels lower_combine(const Plan& plan);
 Kernels lower_unpermute(const Plan& plan);

@@ -1,9 +1,6 @@
-// schedule: for a batch of sequences in the wgmma family, what its blocks find of lengths that lie
-// on the device: items of work, their order, and tensor maps that end where a sequence ends.
-#include "compiler/lower/block.hpp"
-#include "compiler/lower/config.hpp"
+#include "compiler/lower/schedule.hpp"
+
 #include "compiler/lower/launch_text.hpp"
-#include "compiler/lower/lower.hpp"
 #include "compiler/target/wgmma_limits.hpp"
 
 namespace lacuna {
@@ -39,11 +36,13 @@ std::string partials(const Plan& plan) {
          ", " + std::to_string(kItemsOfFew * kWarpgroupRows) + " // " + rows + "))";
 }
 
+}  // namespace
+
 std::vector<Slot> schedule_slots(const Plan& plan) {
   const std::string items = partials(plan);
   const std::string rows = std::string(kHeadsOfGroup) + " * " + partial_queries(plan);
   const std::string warps = std::to_string(plan.attend.warps.value);
-  return {{"next_row", "1"},
+  return {{"next_row", "1", true},
           {"sequences", units("1", "n_b", kSequenceBytes)},
           {"first_items", units("1", "n_b + 1", kWordBytes)},
           {"maps", units("1", "n_b", kSequenceMapBytes)},
@@ -52,28 +51,11 @@ std::vector<Slot> schedule_slots(const Plan& plan) {
           {"arrivals", units("1", "(" + items + ") * " + warps, kWordBytes)}};
 }
 
-}  // namespace
-
-Kernels lower_schedule(const Plan& plan) {
-  if (!packs_heads(plan)) return {};
-  const AttendPlan& chosen = plan.attend;
-  std::vector<ConfigField> config{integer("kTileK", chosen.tile_k, "/tile/k"),
-                                  integer("kWarpgroups", chosen.warpgroups, "/tile/q"),
-                                  integer("kSplitItems", chosen.split_kv, "/tile/split_kv")};
-  return {{.name = "schedule",
-           .because = "lengths of sequences lie on the device",
-           .header = "pipeline/schedule_sequences.cuh",
-           .function = "schedule_sequences",
-           .config = std::move(config),
-           .grid = {ceil_divide("n_b", kBlockWarps), "a warp for each sequence"},
-           .threads = block_threads(),
-           .smem_bytes = no_smem(),
-           .operands = {"q", "k", "v"},
-           .slots = schedule_slots(plan),
-           .sizes = {{"group_queries", group_queries()},
-                     {"partial_queries", partial_queries(plan)},
-                     {"partials", partials(plan)},
-                     {"sm_count", "sm_count"}}}};
+std::vector<NamedSize> schedule_sizes(const Plan& plan) {
+  return {{"group_queries", group_queries()},
+          {"partial_queries", partial_queries(plan)},
+          {"partials", partials(plan)},
+          {"sm_count", "sm_count"}};
 }
 
 }  // namespace lacuna

@@ -95,7 +95,15 @@ bool check_memory(const KernelState& kernel, const std::string& subject, const v
   return false;
 }
 
-bool check_selection(const KernelState& kernel, const lacuna_selection& selection,
+bool is_being_captured(const KernelState& kernel, void* stream) {
+  const auto& gpu = kernel.engine->gpu;
+  if (gpu == nullptr || gpu->driver->cuStreamIsCapturing == nullptr) return false;
+  int status = 0;
+  const CUresult result = gpu->driver->cuStreamIsCapturing(static_cast<CUstream>(stream), &status);
+  return result == kCudaSuccess && status != 0;
+}
+
+bool check_selection(const KernelState& kernel, const lacuna_selection& selection, void* stream,
                      const LaunchShape& shape, const LaunchValues& values,
                      Diagnostics& diagnostics) {
   const auto refuse = [&](const std::string& text) {
@@ -115,6 +123,11 @@ bool check_selection(const KernelState& kernel, const lacuna_selection& selectio
   }
   if (selection.calls < 0) {
     return refuse("selection.calls: expected 0 or more, got " + std::to_string(selection.calls));
+  }
+  if (kernel.lowered().launch.reuse > 1 && is_being_captured(kernel, stream)) {
+    return refuse(
+        "selection: expected null on a stream that is being captured, got one: whether a launch "
+        "decides is counted here, so each replay would do what this one does");
   }
   return check_memory(kernel, "selection.data", selection.data, selection.bytes,
                       kept_bytes(kernel, shape, values), diagnostics);
@@ -325,7 +338,7 @@ bool launch_branches(const KernelState& kernel, const BoundLaunch& bound,
   bool fits = needed && check_memory(kernel, "workspace", args.workspace, args.workspace_bytes,
                                      *needed, diagnostics);
   if (args.selection != nullptr)
-    fits &= check_selection(kernel, *args.selection, bound.shape, {}, diagnostics);
+    fits &= check_selection(kernel, *args.selection, args.stream, bound.shape, {}, diagnostics);
   if (!fits) return false;
   return kernel.engine->gpu != nullptr ? launch_branches_on_gpu(kernel, bound, args, diagnostics)
                                        : run_branches_on_host(kernel, bound, diagnostics);
@@ -353,7 +366,7 @@ bool launch_kernel(KernelState& kernel, const lacuna_launch_args& args, Diagnost
   fits &= check_memory(kernel, "workspace", args.workspace, args.workspace_bytes,
                        workspace_of(kernel, bound.shape, values), diagnostics);
   if (args.selection != nullptr)
-    fits &= check_selection(kernel, *args.selection, bound.shape, values, diagnostics);
+    fits &= check_selection(kernel, *args.selection, args.stream, bound.shape, values, diagnostics);
   if (!fits) return false;
   const bool launched = on_gpu ? launch_on_gpu(kernel, bound, values, args, diagnostics)
                                : launch_on_host(kernel, bound, args, diagnostics);

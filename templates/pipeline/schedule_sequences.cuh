@@ -1,6 +1,9 @@
-// `schedule`: what the blocks of the wgmma family find in a batch of sequences, made on the device
-// from lengths that lie there (args/sequence_args.cuh). A warp for each sequence; every warp looks
-// at all of them, so that none waits for another.
+// The schedule of a batch of sequences in the wgmma family, made on the device from lengths that
+// lie there (args/sequence_args.cuh), by the blocks of attend before their other work. A part of it
+// is as many sequences as a block has warps, one each; every warp looks at all of them, so that
+// none needs what another finds. Blocks take parts by a counter until there are none, then wait
+// until all are made: what is waited for has been taken by a block that runs, whichever blocks have
+// begun.
 //
 // Items of a work tile. Where there are fewer work tiles than would keep all multiprocessors busy,
 // the keys of each are shared out among several items. With work W = sum of (work tiles * key
@@ -14,8 +17,10 @@
 // row and cut at its last. So the copy engine fills what lies behind with zeros.
 #pragma once
 
+#include "arch/atomic.cuh"
 #include "arch/copy/edit_map.cuh"
 #include "pipeline/sequence_tile.cuh"
+#include "pipeline/work_tile_schedule.cuh"
 
 namespace lacuna {
 
@@ -148,25 +153,22 @@ __device__ __forceinline__ void make_maps(const Args& args, const ScheduledSeque
       move_map<Element>(own + kSequenceKeys, args.attend.k, sequence.k_begin, sequence.n_k);
       move_map<Element>(own + kSequenceValues, args.attend.v, sequence.k_begin, sequence.n_k);
     }
-    publish_maps();
   }
+  __syncwarp();
+  publish_maps();
 }
 
-/// Counters begin at 0.
-template <class Config, class Args>
-__device__ __forceinline__ void clear_counters(const Args& args) {
-  const int first = block_index() * Config::kThreads + thread_index();
-  if (first == 0) *args.schedule.next_row = 0;
+/// Arrivals begin at 0: those that fall to a part, by all threads of a block.
+template <class Config, int kThreads, class Args>
+__device__ __forceinline__ void clear_arrivals(const Args& args, int part, int parts) {
   const int counters = args.batch_schedule.partials * 4 * Config::kWarpgroups;
-  for (int n = first; n < counters; n += static_cast<int>(gridDim.x) * Config::kThreads)
+  for (int n = part * kThreads + thread_index(); n < counters; n += parts * kThreads)
     args.batch_schedule.arrivals[n] = 0;
 }
 
-template <class Config, class Hooks, class Args>
-__device__ __forceinline__ void schedule_sequences(const Args& args) {
-  clear_counters<Config>(args);
-  const int b = block_index() * (Config::kThreads / 32) + warp_index();
-  if (b >= args.attend.n_b) return;
+/// By a whole warp.
+template <class Config, class Args>
+__device__ __forceinline__ void schedule_sequence(const Args& args, int b) {
   const Cut cut = choose_cut<Config>(args);
   const SequenceWork work = work_of<Config>(args, b);
   const int shares = shares_of<Config>(work, cut);
@@ -185,6 +187,29 @@ __device__ __forceinline__ void schedule_sequences(const Args& args) {
           before.items + work.q_tiles * heads * shares;
   }
   make_maps<Config>(args, sequence);
+}
+
+/// By all threads of a block, together; `place`: of shared memory, for a number that they share.
+/// Behind it each of them sees the whole schedule, and the maps after acquire_map.
+template <class Config, int kThreads, class Args>
+__device__ __forceinline__ void schedule_sequences(const Args& args, int& place) {
+  constexpr int kWarps = kThreads / 32;
+  u32* const taken = args.schedule.next_row + kTakenParts;
+  u32* const made = args.schedule.next_row + kMadeParts;
+  const int parts = ceil_div(args.attend.n_b, kWarps);
+  while (true) {
+    if (thread_index() == 0) place = static_cast<int>(take_number(taken));
+    __syncthreads();
+    const int part = place;
+    if (part >= parts) break;
+    clear_arrivals<Config, kThreads>(args, part, parts);
+    const int b = part * kWarps + warp_index();
+    if (b < args.attend.n_b) schedule_sequence<Config>(args, b);
+    __syncthreads();
+    if (thread_index() == 0) take_number_in_order(made);
+  }
+  if (thread_index() == 0) await_number_in_order(made, static_cast<u32>(parts));
+  __syncthreads();
 }
 
 }  // namespace lacuna

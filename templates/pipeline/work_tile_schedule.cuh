@@ -15,11 +15,15 @@
 namespace lacuna {
 
 struct AttendSchedule {
-  u32* next_row;   ///< 0 at the launch
+  u32* next_row;   ///< 0 at the launch; of sequences it is the first of ScheduleCounter
   int head_group;  ///< heads of a group, at least 1
   int reserved[13];
 };
 static_assert(sizeof(AttendSchedule) == 64, "the host writes this layout");
+
+/// Of a batch of sequences: the next row, and the parts of the schedule
+/// (pipeline/schedule_sequences.cuh) that blocks have taken, and have made.
+enum ScheduleCounter { kNextRow, kTakenParts, kMadeParts };
 
 /// The next free work index, from the counter that all blocks share; by one whole warp. The atomic
 /// takes long: ask for it early.

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <span>
 
 #include "compiler/emit/emit.hpp"
 #include "compiler/ir/names.hpp"
@@ -163,9 +164,6 @@ struct alignas(64) BlockUnit {
   std::array<std::byte, 64> bytes;
 };
 
-/// Two blocks that take the work tiles in turns, where kernels are persistent.
-constexpr std::int32_t kMultiprocessors = 2;
-
 /// What a launch begins with zeros in.
 void clear_memory(const LaunchProgram& program, const BoundLaunch& bound,
                   const LaunchMemory& memory, const std::int32_t* values) {
@@ -190,11 +188,22 @@ void encode_maps(const Subject& subject, const BoundLaunch& bound, std::byte* bl
   require(diagnostics, subject.name);
 }
 
+/// All blocks of a kernel, one after the other or together.
+std::string run_blocks(std::span<const emulation::BlockLaunch> blocks, bool together,
+                       const emulation::Schedule& schedule) {
+  if (together) return emulation::run_together(blocks, schedule);
+  for (const emulation::BlockLaunch& block : blocks) {
+    if (std::string error = emulation::run_block(block, schedule); !error.empty()) return error;
+  }
+  return "";
+}
+
 /// `workspace`: grows to what the launch needs, and keeps what an earlier one left.
 std::string run_grid(const Subject& subject, const BoundLaunch& bound,
-                     const emulation::Schedule& schedule, std::vector<WorkspaceUnit>& workspace) {
+                     const emulation::Schedule& schedule, std::vector<WorkspaceUnit>& workspace,
+                     const Residency& residency = {}) {
   std::vector<std::int32_t> values(subject.launch.values.size());
-  evaluate_launch_values(subject.launch, bound.shape, values.data(), kMultiprocessors);
+  evaluate_launch_values(subject.launch, bound.shape, values.data(), residency.multiprocessors);
   std::vector<BlockUnit> units_of_block(subject.launch.args_bytes / sizeof(BlockUnit) + 1);
   auto* const block = reinterpret_cast<std::byte*>(units_of_block.data());
   const int units = subject.launch.workspace_value;
@@ -209,14 +218,13 @@ std::string run_grid(const Subject& subject, const BoundLaunch& bound,
   encode_maps(subject, bound, block);
   for (std::size_t x = 0; x < subject.kernels.size(); ++x) {
     const KernelLaunch& launch = subject.launch.launches[x];
-    const std::int32_t blocks = values[static_cast<std::size_t>(launch.grid_x)];
-    for (std::int32_t n = 0; n < blocks * rows; ++n) {
-      std::string error =
-          emulation::run_block({subject.kernels[x], block, n % blocks, launch.threads,
-                                launch.smem_bytes, blocks, n / blocks},
-                               schedule);
-      if (!error.empty()) return launch.entry + ", " + error;
-    }
+    const std::int32_t count = values[static_cast<std::size_t>(launch.grid_x)];
+    std::vector<emulation::BlockLaunch> blocks;
+    for (std::int32_t n = 0; n < count * rows; ++n)
+      blocks.push_back({subject.kernels[x], block, n % count, launch.threads, launch.smem_bytes,
+                        count, n / count});
+    const std::string error = run_blocks(blocks, residency.together, schedule);
+    if (!error.empty()) return launch.entry + ", " + error;
   }
   return "";
 }
@@ -262,12 +270,12 @@ numerics::Reported run(const Subject& subject, numerics::Binding& binding,
 }
 
 std::string launch(const Subject& subject, const lacuna_launch_args& args,
-                   const emulation::Schedule& schedule) {
+                   const emulation::Schedule& schedule, const Residency& residency) {
   Diagnostics diagnostics;
   BoundLaunch bound;
   if (!bind_launch(subject.contract, args, bound, diagnostics)) return render(diagnostics, {});
   std::vector<WorkspaceUnit> workspace;
-  return bound.empty() ? "" : run_grid(subject, bound, schedule, workspace);
+  return bound.empty() ? "" : run_grid(subject, bound, schedule, workspace, residency);
 }
 
 const std::vector<BranchesSubject>& branches_subjects() {

@@ -58,8 +58,15 @@ numerics::Reported run(const Subject& subject, const Problem& problem,
 numerics::Reported run(const Subject& subject, numerics::Binding& binding,
                        const emulation::Schedule& schedule);
 
+/// Where the blocks of a kernel run: persistent ones are as many as there are multiprocessors, and
+/// take the work tiles in turns. One block after the other, or all at the same time.
+struct Residency {
+  std::int32_t multiprocessors = 2;
+  bool together = false;
+};
+
 /// One launch of any arguments, with a poisoned workspace; "" or what went wrong.
 std::string launch(const Subject& subject, const lacuna_launch_args& args,
-                   const emulation::Schedule& schedule);
+                   const emulation::Schedule& schedule, const Residency& residency = {});
 
 }  // namespace lacuna::device

@@ -34,11 +34,11 @@ SequenceCase case_of(const Subject& subject, SequenceCase c) {
 }
 
 void expect_right(const Subject& subject, const SequenceCase& given,
-                  const emulation::Schedule& schedule) {
+                  const emulation::Schedule& schedule, const Residency& residency = {}) {
   const SequenceCase c = case_of(subject, given);
   SCOPED_TRACE(testing::Message() << subject.name << ": " << c.text());
   SequenceBatch batch(false, c, 17);
-  ASSERT_EQ(launch(subject, batch.args, schedule), "");
+  ASSERT_EQ(launch(subject, batch.args, schedule, residency), "");
   EXPECT_EQ(batch.check(true), "");
 }
 
@@ -91,6 +91,27 @@ TEST(Sequences, AWarpThatLagsIsNotOvertaken) {
       for (const std::uint32_t warp : {0U, 8U, 9U, 10U, 11U})
         expect_right(subject, c, {emulation::Landing::kLate, emulation::WarpOrder::kStarved, warp});
     }
+  }
+}
+
+/// Blocks that run at the same time make parts of one schedule, and none begins before all parts
+/// are made: more of them than blocks, and blocks that find none left. One that lags has the part
+/// with the longest sequences, which come first.
+TEST(Sequences, BlocksTogetherWaitForTheSchedule) {
+  SequenceCase c;
+  c.page_tokens = 64;
+  for (int n = 0; n < 30; ++n) c.lengths.emplace_back(n % 3, 130 - 4 * ((n + 18) % 30));
+  const emulation::Schedule last_first = {emulation::Landing::kEarly,
+                                          emulation::WarpOrder::kDescending, 0};
+  const emulation::Schedule second_lags = {emulation::Landing::kEarly,
+                                           emulation::WarpOrder::kStarved, 1};
+  for (const Subject& subject : sequence_subjects()) {
+    if (subject.spec != "dense" || subject.name.find("sm_90a") == std::string::npos) continue;
+    for (const auto& schedule : {kLateSequences, second_lags})
+      expect_right(subject, c, schedule, {.multiprocessors = 4, .together = true});
+    if (!test::by_tier(true, false)) continue;
+    expect_right(subject, c, last_first, {.multiprocessors = 5, .together = true});
+    expect_right(subject, c, kEarlySequences, {.multiprocessors = 2, .together = true});
   }
 }
 

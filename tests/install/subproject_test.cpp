@@ -32,6 +32,11 @@ TEST_F(Subproject, GivesTheLibraryAloneAndTheHostsNames) {
   EXPECT_FALSE(fs::exists(prefix + "/include")) << "the host did not ask for it";
 }
 
+TEST_F(Subproject, ComesByFetchContentToo) {
+  configure("-DFETCH=ON");
+  expect_success("ninja -C " + build + " -n host_c");
+}
+
 TEST_F(Subproject, FoldersOfTheHostAreKept) {
   if (!fs::exists(kLibrary)) GTEST_SKIP() << kLibrary << " is not built";
   configure(

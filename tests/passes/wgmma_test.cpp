@@ -58,8 +58,10 @@ TEST(Wgmma, OtherTargetsHaveMma) {
 TEST(Wgmma, KeysAndValuesOfE4m3HaveMma) {
   const PlannedWgmma p = planned(make_document(), {.kv = KvFormat::kE4M3});
   EXPECT_EQ(p.diagnostics, "");
-  EXPECT_EQ(family_of(p),
-            "mma: k and v of e4m3: TMA loads them as they are, and wgmma multiplies 16 bits");
+  EXPECT_EQ(
+      family_of(p),
+      "mma: k and v of e4m3: wgmma multiplies 16 bits, and TMA loads codes as they are; mma makes "
+      "numbers on the way, of each query head by itself");
   EXPECT_EQ(tiles_of(p), "128x64x2");
   EXPECT_EQ(p.attend().smem_bytes.value, 128 * 128 * 2 + 64 * (2 * (128 + 128) + 4 * (128 + 128)));
   const auto refusal = [](const BuildOptions& options, const char* target_name) {

@@ -78,7 +78,8 @@ std::string objection(const Program& program, const PassContext& context) {
     return std::string(context.relief.reason);
   if (!context.target.has_wgmma) return context.target.name + " has no wgmma";
   if (program.kv == KvFormat::kE4M3)
-    return "k and v of e4m3: TMA loads them as they are, and wgmma multiplies 16 bits";
+    return "k and v of e4m3: wgmma multiplies 16 bits, and TMA loads codes as they are; mma makes "
+           "numbers on the way, of each query head by itself";
   if (std::string against = batch_objection(program); !against.empty())
     return "a batch of " + std::string(name_of(program.batch)) + ": " + against;
   if (attend.normalise == Weights::kSigmoid)

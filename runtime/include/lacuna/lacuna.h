@@ -224,7 +224,8 @@ typedef struct lacuna_param {
 /* Which tiles a predictor kept, for specs with "reuse": n: one decision serves n launches. Memory
  * and struct are the caller's, one for each layer (or whatever shares a decision); zero `calls`
  * before the first launch and after anything but the contents of q, k, v changed. Not for two
- * launches at once. */
+ * launches at once, nor in a graph: whether a launch decides is counted on the host, so one that
+ * is being captured refuses it (without one every launch, and every replay, decides). */
 typedef struct lacuna_selection {
   size_t struct_size;
   void* data;    /* device memory (CPU: host), 256-byte aligned */
@@ -243,7 +244,8 @@ LACUNA_API lacuna_status lacuna_token_order(const lacuna_kernel* kernel, int32_t
 
 /* A batch of sequences of different lengths, for kernels that were compiled for one. Everything
  * that a spec may have works on it, each sequence as in a launch of its own (summaries, scales,
- * rank and mass are those of its tokens alone), but for a permutation of tokens. Tensors:
+ * rank and mass are those of its tokens alone), but for branches and a permutation of tokens, which
+ * are refused. Tensors:
  *
  *   q, o        [1, heads, tokens, d], any strides; lse f32 [1, heads, tokens]
  *   k, v        sequences: [1, heads_kv, tokens, d]
@@ -253,7 +255,9 @@ LACUNA_API lacuna_status lacuna_token_order(const lacuna_kernel* kernel, int32_t
  *                          max_n_q and max_n_k; what is behind the end of a sequence is 0. Where
  *                          the query heads of a KV head share work tiles (sm_90a, unless the spec
  *                          has a gate, a predictor, lists or quantised operands), there are no
- *                          reports, and they are refused
+ *                          reports, and they are refused: the queries of a tile depend on heads /
+ *                          heads_kv of the launch, so nothing there is visited by tiles of tile_q.
+ *                          "loader": "cp_async" or LACUNA_ATTEND_FAMILY=mma has them
  *   a parameter with a dimension batch, n_q or n_k   of count, max_n_q, max_n_k elements there
  *
  * In formulas b is the number of a sequence and n_q, n_k, q and k are those of the sequence:
@@ -320,9 +324,9 @@ typedef struct lacuna_launch_args {
   const DLTensor *k_scale, *v_scale; /* of kernels compiled for k and v of e4m3; NULL: 1. f32
                                         [batch, heads_kv], with pages [pages, heads_kv], of
                                         sequences [1, heads_kv]; an extent of 1 stands for all */
-  int64_t sm_margin; /* GPU only: multiprocessors that persistent kernels, those with at most a block
-                        for each, leave to kernels of other streams; 0: none. Launches of a group
-                        take 0: its options have a margin of their own */
+  int64_t sm_margin; /* GPU only: multiprocessors that persistent kernels, those with at most a
+                        block for each, leave to kernels of other streams; 0: none. Launches of a
+                        group take 0: its options have a margin of their own */
 } lacuna_launch_args;
 
 /* Checks the arguments (all mismatches in one error) and enqueues the work. Never compiles, loads,

@@ -27,12 +27,12 @@ __device__ __forceinline__ void set_map_tokens(TensorMap* map, int tokens) {
                : "memory");
 }
 
-/// By the thread that has set them.
+/// By the whole warp that has copied and set them, behind a __syncwarp.
 __device__ __forceinline__ void publish_maps() {
   asm volatile("fence.proxy.tensormap::generic.release.gpu;" ::: "memory");
 }
 
-/// Before a thread's first use of a map that an earlier kernel has made.
+/// Before a thread's first use of a map that was published, and that it knows to be published.
 __device__ __forceinline__ void acquire_map(const TensorMap& map) {
   asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(&map) : "memory");
 }

@@ -9,6 +9,7 @@
 #include "attend/wgmma/producers/producer.cuh"
 #include "attend/wgmma/producers/tile_gate_producer.cuh"
 #include "attend/wgmma/producers/two_list_producer.cuh"
+#include "pipeline/schedule_sequences.cuh"
 
 namespace lacuna {
 
@@ -54,7 +55,11 @@ __device__ __forceinline__ void attend_wgmma(const Args& args) {
       prefetch_map(args.maps.o);
     }
   }
-  if constexpr (packs_heads<Config>()) clear_unused_rows(args, smem);
+  if constexpr (packs_heads<Config>()) {
+    clear_unused_rows(args, smem);
+    constexpr int kThreads = Shape::kConsumerThreads + kWarpgroupThreads;
+    schedule_sequences<Config, kThreads>(args, smem.control()->items[0]);
+  }
   __syncthreads();
   if (warp >= Shape::kConsumerWarps) {
     shrink_registers<role_registers<Config, Hooks>().producer>();

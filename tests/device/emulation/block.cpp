@@ -1,8 +1,10 @@
 #include "tests/device/emulation/block.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <random>
+#include <span>
 #include <utility>
 
 #include "tests/device/emulation/block_state.hpp"
@@ -35,13 +37,13 @@ void pass_on(Block& block) {
 
 }  // namespace
 
-/// The stack of the n-th thread; kept from block to block.
-std::span<std::byte> stack_of(int thread) {
+/// The stack of the n-th thread of those that run at the same time; kept from block to block.
+std::span<std::byte> stack_of(int lane) {
   thread_local std::vector<std::unique_ptr<std::byte[]>> stacks;
-  while (std::ssize(stacks) <= thread) {
+  while (std::ssize(stacks) <= lane) {
     stacks.push_back(std::make_unique_for_overwrite<std::byte[]>(kStackBytes));
   }
-  return {stacks[static_cast<std::size_t>(thread)].get(), kStackBytes};
+  return {stacks[static_cast<std::size_t>(lane)].get(), kStackBytes};
 }
 
 void run_lane(void* lane) {
@@ -106,52 +108,111 @@ bool is_starved(const Block& block, int warp, int round) {
          has_threads_to_run(block, warp);
 }
 
-void run_threads(Block& block) {
-  std::vector<int> warps(block.meetings.size());
-  std::iota(warps.begin(), warps.end(), 0);
-  if (block.schedule.order == WarpOrder::kDescending) std::ranges::reverse(warps);
-  std::mt19937 random(block.schedule.seed);
-  do {
-    if (block.schedule.order == WarpOrder::kShuffled) std::ranges::shuffle(warps, random);
-    bool yields = true;
-    for (int round = 0; yields; ++round) {
-      yields = false;
-      for (const int warp : warps) {
-        yields = is_starved(block, warp, round) || run_warp(block, warp) || yields;
-        if (!block.fault.empty()) return;
-      }
-      if (round == kMostYields) {
-        block.fault = "warps wait for something that does not come";
-        return;
-      }
-    }
-  } while (open_barrier(block));
+/// A turn of each warp; of those at the barrier of all threads, if nobody else can run, the next
+/// begins behind it. The block has ended when no thread is left.
+void run_round(Block& block) {
+  Turns& turns = block.turns;
+  if (turns.round == 0 && block.schedule.order == WarpOrder::kShuffled)
+    std::ranges::shuffle(turns.warps, turns.random);
+  bool yields = false;
+  for (const int warp : turns.warps) {
+    yields = is_starved(block, warp, turns.round) || run_warp(block, warp) || yields;
+    if (!block.fault.empty()) return;
+  }
+  if (turns.round++ == kMostYields) block.fault = "warps wait for something that does not come";
+  if (yields) return;
+  turns.round = 0;
+  block.has_ended = !open_barrier(block);
+}
+
+/// `first_lane`: of those of all blocks.
+std::unique_ptr<Block> make_block(const BlockLaunch& launch, const Schedule& schedule,
+                                  int first_lane) {
+  const std::span<unsigned char> smem = launch.kernel.smem;
+  std::unique_ptr<Block> block(
+      new Block{launch, schedule, {}, {}, {}, {}, 0, 0, {}, {}, {}, {}, {}, {}, {}, {}});
+  // Accesses have to be those of their issue.
+  if (kTracesAccesses && schedule.landing == Landing::kEarly)
+    block->races = std::make_unique<Races>(launch.threads,
+                                           smem.first(static_cast<std::size_t>(launch.smem_bytes)));
+  for (int thread = 0; thread < launch.threads; ++thread)
+    block->lanes.push_back(std::make_unique<Lane>(thread, first_lane + thread, schedule.landing));
+  block->meetings.resize(block->lanes.size() / kWarpLanes);
+  block->turns.warps.resize(block->meetings.size());
+  std::iota(block->turns.warps.begin(), block->turns.warps.end(), 0);
+  if (schedule.order == WarpOrder::kDescending) std::ranges::reverse(block->turns.warps);
+  block->turns.random.seed(schedule.seed);
+  return block;
+}
+
+/// Behind its last round, with its shared memory in place.
+void find_fault_at_end(Block& block) {
+  const auto asked = static_cast<std::size_t>(block.launch.smem_bytes);
+  const bool is_past_end = std::ranges::any_of(block.launch.kernel.smem.subspan(asked),
+                                               [](unsigned char byte) { return byte != kPoison; });
+  if (block.fault.empty() && is_past_end) block.fault = "wrote past the end of shared memory";
+  if (block.races && block.fault.empty()) block.fault = block.races->report();
+}
+
+/// All rounds of a block; of one beside others a single round, behind which its shared memory is
+/// kept until its next turn.
+void run_turn(Block& block, bool is_alone) {
+  const std::span<unsigned char> smem = block.launch.kernel.smem;
+  if (block.smem.empty()) {
+    std::ranges::fill(smem, kPoison);
+  } else {
+    std::ranges::copy(block.smem, smem.begin());
+  }
+  current = &block;
+  do run_round(block);
+  while (is_alone && !block.has_ended && block.fault.empty());
+  current = nullptr;
+  if (block.has_ended || !block.fault.empty()) find_fault_at_end(block);
+  if (!is_alone) block.smem.assign(smem.begin(), smem.end());
+}
+
+/// Which blocks have their turn in a pass over all of them, as warps have within a block: in order,
+/// from the last, in any order, or one of them only now and then.
+std::vector<std::size_t> blocks_of_pass(std::size_t count, int pass, const Schedule& schedule,
+                                        std::mt19937& random) {
+  std::vector<std::size_t> blocks(count);
+  std::iota(blocks.begin(), blocks.end(), std::size_t{0});
+  if (schedule.order == WarpOrder::kDescending) std::ranges::reverse(blocks);
+  if (schedule.order == WarpOrder::kShuffled) std::ranges::shuffle(blocks, random);
+  if (schedule.order == WarpOrder::kStarved && count > 1 && pass % kStarvedTurns != 0)
+    std::erase(blocks, schedule.seed % count);
+  return blocks;
 }
 
 }  // namespace
 
-std::string run_block(const BlockLaunch& launch, const Schedule& schedule) {
-  if (launch.threads % kWarpLanes != 0) return "the block is not made of whole warps";
-  const std::span<unsigned char> smem = launch.kernel.smem;
-  const auto asked = static_cast<std::size_t>(launch.smem_bytes);
-  if (asked > smem.size()) return "more shared memory than there is";
-  std::ranges::fill(smem, kPoison);
-  Block block{launch, schedule, {}, {}, {}, {}, 0, 0, {}, {}, {}, {}, {}};
-  // Accesses have to be those of their issue.
-  if (kTracesAccesses && schedule.landing == Landing::kEarly)
-    block.races = std::make_unique<Races>(launch.threads, smem.first(asked));
-  for (int thread = 0; thread < launch.threads; ++thread) {
-    block.lanes.push_back(std::make_unique<Lane>(thread, schedule.landing));
+std::string run_together(std::span<const BlockLaunch> launches, const Schedule& schedule) {
+  std::vector<std::unique_ptr<Block>> blocks;
+  int lanes = 0;
+  for (const BlockLaunch& launch : launches) {
+    if (launch.threads % kWarpLanes != 0) return "the block is not made of whole warps";
+    if (static_cast<std::size_t>(launch.smem_bytes) > launch.kernel.smem.size())
+      return "more shared memory than there is";
+    blocks.push_back(make_block(launch, schedule, lanes));
+    lanes += launch.threads;
   }
-  block.meetings.resize(block.lanes.size() / kWarpLanes);
-  current = &block;
-  run_threads(block);
-  current = nullptr;
-  const bool is_past_end =
-      std::ranges::any_of(smem.subspan(asked), [](unsigned char byte) { return byte != kPoison; });
-  if (block.fault.empty() && is_past_end) block.fault = "wrote past the end of shared memory";
-  if (block.races && block.fault.empty()) block.fault = block.races->report();
-  return block.fault.empty() ? "" : "block " + std::to_string(launch.block) + ", " + block.fault;
+  std::mt19937 random(schedule.seed);
+  std::size_t ended = 0;
+  for (int pass = 0; ended < blocks.size(); ++pass) {
+    for (const std::size_t n : blocks_of_pass(blocks.size(), pass, schedule, random)) {
+      Block& block = *blocks[n];
+      if (block.has_ended) continue;
+      run_turn(block, blocks.size() == 1);
+      if (!block.fault.empty())
+        return "block " + std::to_string(block.launch.block) + ", " + block.fault;
+      ended += block.has_ended ? 1 : 0;
+    }
+  }
+  return "";
+}
+
+std::string run_block(const BlockLaunch& launch, const Schedule& schedule) {
+  return run_together({&launch, 1}, schedule);
 }
 
 int block_index() { return current->launch.block; }

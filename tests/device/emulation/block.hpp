@@ -56,6 +56,11 @@ struct BlockLaunch {
 /// work lands early and the kernel is compiled for it (EMULATION_FINDS_RACES).
 std::string run_block(const BlockLaunch& launch, const Schedule& schedule);
 
+/// Several blocks of one kernel at the same time, each on a multiprocessor of its own: one goes on
+/// until its warps wait, then the next, which the schedule's order of warps says of blocks too. For
+/// kernels whose blocks wait for one another.
+std::string run_together(std::span<const BlockLaunch> launches, const Schedule& schedule);
+
 // ---- What device code calls; only within run_block. ----
 
 /// Undefined behaviour of the kernel; ends the block.

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <random>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,7 +32,7 @@ enum class LaneState : std::uint8_t { kRuns, kYields, kAtBarrier, kEnded };
 
 /// The life of a thread, on its stack.
 void run_lane(void* lane);
-std::span<std::byte> stack_of(int thread);
+std::span<std::byte> stack_of(int lane);
 
 struct Lane {
   int thread;
@@ -42,10 +43,11 @@ struct Lane {
   bool is_atomic = false;         ///< they are
   Fiber fiber;
 
-  Lane(int number, Landing landing)
+  /// `lane`: of all blocks that run at the same time.
+  Lane(int number, int lane, Landing landing)
       : thread(number),
         work{WorkQueue(landing), WorkQueue(landing), WorkQueue(landing)},
-        fiber(stack_of(number), run_lane, this) {}
+        fiber(stack_of(lane), run_lane, this) {}
   WorkQueue& of(Engine engine) { return work[static_cast<std::size_t>(engine)]; }
   bool has_work() {
     return of(Engine::kProducts).is_under_way() || of(Engine::kStores).is_under_way();
@@ -72,6 +74,14 @@ struct MbarrierClocks {
   Races::Clock arrivals, complete;  ///< of this phase, and the one before
 };
 
+/// Whose turn it is: a pass over the warps is a round, and rounds are counted from one barrier of
+/// all threads to the next.
+struct Turns {
+  std::vector<int> warps = {};
+  std::mt19937 random = {};
+  int round = 0;
+};
+
 struct Block {
   const BlockLaunch& launch;
   const Schedule& schedule;
@@ -86,6 +96,9 @@ struct Block {
   std::string fault;
   std::unique_ptr<Races> races;  ///< null: nobody looks for them
   std::map<unsigned, MbarrierClocks> mbarriers;
+  Turns turns;
+  bool has_ended = false;
+  std::vector<unsigned char> smem;  ///< while another block runs
 
   Lane& lane(int warp, int index) {
     return *lanes[static_cast<std::size_t>(warp * kWarpLanes + index)];

@@ -250,6 +250,12 @@ TEST_F(CApiKernel, AFieldThatIsNotKnownIsRefused) {
   args.known.selection = &selection.known;
   expect_refused(lacuna_launch(kernel_, &args.known),
                  newer_message("lacuna_selection", sizeof(lacuna_selection)));
+  args.known.selection = nullptr;
+  Newer<lacuna_sequences> sequences;
+  sequences.field = 1;
+  args.known.sequences = &sequences.known;
+  expect_refused(lacuna_launch(kernel_, &args.known),
+                 newer_message("lacuna_sequences", sizeof(lacuna_sequences)));
 }
 
 TEST_F(CApiKernel, StructsOfOlderHeadersAreServed) {

@@ -145,6 +145,23 @@ TEST_F(Stages, WithoutASelectionEveryLaunchDecides) {
   EXPECT_EQ(launched(), kAll);
 }
 
+TEST_F(Stages, AGraphTakesNoSelectionWhoseCountItWouldFreeze) {
+  const Kernel kernel = prepared(engine());
+  LaunchArgs args = arguments(kernel);
+  Selection selection(reinterpret_cast<void*>(std::size_t{0x90000}),
+                      kernel.selection_bytes(kShape));
+  args.selection = &selection;
+  fake().is_capturing = 1;
+  const std::string error = error_of(kernel, args);
+  EXPECT_NE(error.find("selection: expected null on a stream that is being captured"),
+            std::string::npos)
+      << error;
+  EXPECT_EQ(selection.calls, 0);
+  args.selection = nullptr;
+  EXPECT_EQ(error_of(kernel, args), "");
+  fake().is_capturing = 0;
+}
+
 TEST_F(Stages, AFailedLaunchDoesNotCount) {
   const Kernel kernel = prepared(engine());
   LaunchArgs args = arguments(kernel);

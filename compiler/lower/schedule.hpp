@@ -1,0 +1,16 @@
+// What attend's blocks need to make the schedule of a batch of sequences in the wgmma family
+// (templates/pipeline/schedule_sequences.cuh): items of work, their order, and tensor maps that end
+// where a sequence ends.
+#pragma once
+
+#include <vector>
+
+#include "compiler/lower/kernel.hpp"
+
+namespace lacuna {
+
+// Of plans whose work tiles have rows of all heads of a KV head (packs_heads).
+std::vector<Slot> schedule_slots(const Plan& plan);
+std::vector<NamedSize> schedule_sizes(const Plan& plan);
+
+}  // namespace lacuna

@@ -1,0 +1,64 @@
+// Which shipped specs serve batches of sequences, in rows and in pages: all but those that are
+// refused by name.
+#include <filesystem>
+#include <string>
+
+#include "tests/emit/plans.hpp"
+#include "tests/ir/programs.hpp"
+#include "tests/spec/golden_file.hpp"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What in a spec does not go with sequences, as the error says it; "" if nothing.
+std::string expected_refusal(const VariantSpec& spec) {
+  if (!spec.branches.empty()) return "branches: expected a batch of one length";
+  if (spec.permute.order != TokenOrder::kNone) return "permute does not go with a batch of";
+  return "";
+}
+
+/// The errors of a plan for the batch, of one attend; where there are none, the kernels are made
+/// too.
+std::string refusal(const SpecDocument& document, const char* target, BatchLayout batch) {
+  BuildOptions options;
+  options.batch = batch;
+  Diagnostics diagnostics;
+  const Plan plan = make_plan(document, options, find_target(target).value(), diagnostics);
+  if (!diagnostics.has_errors()) {
+    const LoweredPlan lowered = lower_plan(plan);
+    EXPECT_EQ(lowered.each_sequence, plan.attend.family.value == AttendFamily::kMma);
+    EXPECT_FALSE(lowered.kernels.empty());
+  }
+  std::string text;
+  for (const Diagnostic& d : diagnostics.items) {
+    if (d.severity == Severity::kError) text += d.message;
+  }
+  return text;
+}
+
+TEST(Batches, EverySpecServesSequencesOrIsRefusedByName) {
+  int served = 0, refused = 0;
+  for (const auto& entry : fs::directory_iterator(LACUNA_SOURCE_DIR "/specs")) {
+    const fs::path& path = entry.path();
+    if (path.extension() != ".json" || path.stem() == "schema") continue;
+    Diagnostics diagnostics;
+    const SpecDocument document = read_spec({path, test::read_file(path)}, diagnostics);
+    const std::string expected = expected_refusal(document.spec);
+    const SpecDocument attend = branch_documents(document).front();
+    for (const char* target : {"sm_80", "sm_90a"}) {
+      for (const BatchLayout batch : {BatchLayout::kSequences, BatchLayout::kPages}) {
+        const std::string got = refusal(attend, target, batch);
+        EXPECT_EQ(got.substr(0, expected.size()), expected) << path << ": " << got;
+        EXPECT_EQ(got.empty(), expected.empty()) << path << ": " << got;
+        ++(got.empty() ? served : refused);
+      }
+    }
+  }
+  EXPECT_GE(served, 4 * 40);
+  EXPECT_GE(refused, 4 * 3);
+}
+
+}  // namespace
+}  // namespace lacuna
