@@ -4,7 +4,7 @@ import json
 import os
 from collections import Counter
 
-OUTCOME = ("result", "tier", "suite", "test", "error", "asked", "seconds", "commit", "word")
+OUTCOME = ("result", "tier", "suite", "test", "error", "reason", "asked", "seconds", "commit", "word")
 KEPT = ("id", "file", "line", "operator", "before", "after", *OUTCOME)
 NOT_COUNTED = ("invalid", "equivalent")  # they do not compile, or to the same bytes
 
