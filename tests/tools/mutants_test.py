@@ -381,6 +381,8 @@ class Record(unittest.TestCase):
             record.update(path, 1, 10, "later", [{"id": "1", "file": "a", "line": 7, **record.outcomes(path, 1)["1"]}])
             self.assertEqual(json.loads(path.read_text())["draws"][0]["commit"], "later")
             self.assertEqual(record.outcomes(path, 1)["1"]["commit"], "earlier")
+            record.update(path, 1, 10, "last", [])  # drawn no more
+            self.assertEqual(record.outcomes(path, 1)["1"]["commit"], "earlier")
 
     def test_a_new_copy_goes_on_where_the_record_is(self):
         texts = {"cache/a.cpp": "int f(int a, int b) {\n  if (a < b) return 1;\n  return a * b;\n}\n"}
