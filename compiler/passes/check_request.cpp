@@ -2,6 +2,7 @@
 
 #include "compiler/ir/names.hpp"
 #include "compiler/passes/check_head_dim.hpp"
+#include "compiler/passes/pass.hpp"
 
 namespace lacuna {
 namespace {

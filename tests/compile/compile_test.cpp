@@ -1,8 +1,8 @@
 // Every shipped spec, compiled by NVRTC for every architecture: it compiles, nothing spills, and
 // the resources are those of resources.txt (LACUNA_UPDATE_GOLDENS=1 rewrites it). What a target
 // refuses stands there too, with the code of the diagnostic. What the planner decides is checked
-// for every case; NVRTC compiles, in the short tier, every spec for one architecture of each
-// family, and every head dim and dtype.
+// for every case; NVRTC compiles, in the short tier, every spec, every attend in each family that
+// it has, every sequence of stages with and without wgmma, every head dim and dtype of each target.
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
@@ -102,15 +102,32 @@ std::string registers_text(const CudaSource& source, const Compilation& made) {
   return text;
 }
 
+/// Of what a case compiles: the spec with its estimate's family, the kind of its attend in the
+/// family that it has (specs with nothing but lists have the same one), its stages on targets with
+/// wgmma and on others, and the target with head dim and dtype. None of a case that the planner
+/// refuses.
+test::Properties properties_of(const Case& c) {
+  Diagnostics diagnostics;
+  const Target target = find_target(c.target).value();
+  const Plan plan = make_plan(*c.document, c.options, target, diagnostics);
+  if (diagnostics.has_errors()) return {};
+  const VariantSpec& spec = c.document->spec;
+  const bool has_lists_alone = spec.predictor && !spec.gate && spec.attention.score.empty() &&
+                               spec.quantise.qk_bits == 16 && spec.quantise.v_bits == 16;
+  std::string stages = target.has_wgmma ? "wgmma" : "mma";
+  for (const CudaKernel& kernel : emit_cuda(plan, *c.document).kernels)
+    stages += " " + kernel.stage;
+  return {spec.name + std::string(name_of(plan.attend.estimate_family.value)),
+          (has_lists_alone ? "lists" : spec.name) + std::string(name_of(plan.attend.family.value)),
+          stages,
+          c.target + std::to_string(c.options.head_dim) + std::string(name_of(c.options.dtype))};
+}
+
 /// The cases that NVRTC compiles.
 std::vector<bool> compiled_cases(const std::vector<Case>& cases) {
   if (!test::is_short_tier()) return std::vector<bool>(cases.size(), true);
   std::vector<test::Properties> properties;
-  for (const Case& c : cases) {
-    const std::string kind = c.target + std::to_string(c.options.head_dim);
-    properties.push_back({c.spec + (c.target == "sm_90a" ? " wgmma" : " mma"),
-                          kind + std::string(name_of(c.options.dtype))});
-  }
+  for (const Case& c : cases) properties.push_back(properties_of(c));
   std::vector<bool> chosen(cases.size(), false);
   for (const std::size_t n : test::covering(properties, 1)) chosen[n] = true;
   return chosen;

@@ -148,6 +148,15 @@ class TestReport(unittest.TestCase):
         self.assertEqual(steps, [("build release", 4.0), ("wheels", 4.0), ("build asan", 16.0)])
         self.assertEqual(altogether, 20.0)
 
+    def test_what_did_not_run_failed(self):
+        end = "Test time =   1.50 sec\nTest Passed.\n"
+        log = "".join(f"{n}/4 Testing: {name}\n{output}{end}" for n, name, output in (
+            (1, "golden", "[  PASSED  ] 3 tests.\n[  SKIPPED ] 2 tests, listed below:\n"), (2, "fuzz.spec", "PASSED\n"), (3, "gone", "")))
+        log += "4/4 Testing: killed\n[ RUN      ] A.b\nTest Failed.\n"
+        suites = test_report.read_suites(log, {"gone", "killed"})
+        self.assertEqual([(suite.name, suite.passed, suite.failed, suite.skipped) for suite in suites],
+                         [("golden", 3, 0, 2), ("fuzz.spec", 1, 0, 0), ("gone", 0, 1, 0), ("killed", 0, 1, 0)])
+
 
 class SameSass(unittest.TestCase):
     SOURCE = """

@@ -9,6 +9,7 @@ import tempfile
 import time
 import unittest
 from types import SimpleNamespace
+from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools/dev"))
@@ -319,6 +320,7 @@ class Trials(unittest.TestCase):
         lab = FakeLab({"short numerics"})
         outcome = trial.Trial(lab, self.MUTANT, without=["numerics"]).judge()
         self.assertEqual((outcome["result"], outcome["asked"]), ("undecided", ["short cache"]))
+        self.assertEqual(outcome["reason"], "not asked: short numerics, long numerics")
 
     def test_nobody_is_asked_about_the_same_bytes(self):
         lab = FakeLab({"short cache"}, changes=False)
@@ -335,6 +337,21 @@ class Trials(unittest.TestCase):
         lab = FakeLab({"short cache", "short numerics"})
         outcome = trial.Trial(lab, self.MUTANT, asked=["short cache"]).judge()
         self.assertEqual((outcome["suite"], lab.calls), ("numerics", [("short numerics", False), ("short numerics", True)]))
+
+
+    def test_patience_is_of_processor_time_and_keeps_what_was_asked(self):
+        lab, spent = FakeLab({"short numerics"}), 0
+        ask = lab.ask
+
+        def ask_and_spend(*arguments, **named):
+            nonlocal spent
+            spent += 10  # of a suite, without the mutant too
+            return ask(*arguments, **named)
+
+        lab.ask = ask_and_spend
+        with mock.patch.object(trial, "spent_s", lambda: spent):
+            outcome = trial.Trial(lab, self.MUTANT, patience_s=9).judge()
+        self.assertEqual([outcome[name] for name in ("result", "reason", "asked")], ["undecided", "out of patience", ["short cache"]])
 
 
 class Record(unittest.TestCase):
@@ -363,6 +380,8 @@ class Record(unittest.TestCase):
             record.update(path, 1, 10, "earlier", self.ROWS[:1])
             record.update(path, 1, 10, "later", [{"id": "1", "file": "a", "line": 7, **record.outcomes(path, 1)["1"]}])
             self.assertEqual(json.loads(path.read_text())["draws"][0]["commit"], "later")
+            self.assertEqual(record.outcomes(path, 1)["1"]["commit"], "earlier")
+            record.update(path, 1, 10, "last", [])  # drawn no more
             self.assertEqual(record.outcomes(path, 1)["1"]["commit"], "earlier")
 
     def test_a_new_copy_goes_on_where_the_record_is(self):

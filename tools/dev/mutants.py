@@ -38,7 +38,7 @@ def arguments():
     parser.add_argument("--list", action="store_true", help="print the diffs and do nothing")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no mutant and no suite after that time")
     parser.add_argument("--patience", type=float, default=90, metavar="MINUTES",
-                        help="the most for one mutant (default: 90); the next call goes on with its other suites")
+                        help="the most processor time for one mutant (default: 90), asked between two suites; the next call goes on with the others")
     parser.add_argument("--jobs", type=int, metavar="N", help="compilers at a time (default: as many as processors)")
     parser.add_argument("--json", type=Path, default=ROOT / "tests/mutants.json", metavar="FILE", help="where the record is kept")
     parser.add_argument("--work", type=lambda text: Path(text).resolve(), default=ROOT / "build/mutants", metavar="FOLDER",

@@ -2,7 +2,8 @@
 """What `tools/start test` prints last: where the time went, and how many tests passed, failed and were skipped.
 
 Reads build/steps.txt (a line for each step: name, begin, end) and the log of the ctest run. A suite that ends without its
-closing line (a crash, a timeout) counts as one failure. Exit 1: a test failed.
+closing line (a crash, a timeout, no program) counts as one failure, and one that is no suite of tests (a fuzzer) as one test.
+Exit 1: a test failed.
 """
 import re
 import sys
@@ -41,15 +42,18 @@ def read_suite(name, output, seconds, is_passed):
         suite.failed = count.get("failed", 0) + count.get("error", 0) + count.get("errors", 0)
     if not is_passed and suite.failed == 0:
         suite.failed = 1
+    if is_passed and suite.passed + suite.failed + suite.skipped == 0:
+        suite.passed = 1
     return suite
 
 
-def read_suites(log):
+def read_suites(log, failed_names):
+    """`failed_names`: what ctest itself says; its log calls also a test passed whose program is not there."""
     suites = []
     for part in re.split(r"^\d+/\d+ Testing: ", log, flags=re.MULTILINE)[1:]:
         name = part.splitlines()[0].strip()
         time = re.search(r"^Test time = +([0-9.]+) sec", part, re.MULTILINE)
-        is_passed = re.search(r"^Test Passed\.", part, re.MULTILINE) is not None
+        is_passed = re.search(r"^Test Passed\.", part, re.MULTILINE) is not None and name not in failed_names
         suites.append(read_suite(name, part, float(time.group(1)) if time else 0, is_passed))
     return suites
 
@@ -65,8 +69,10 @@ def read_steps(text):
 def main():
     build = Path(sys.argv[1])
     steps, altogether = read_steps((build / "steps.txt").read_text())
-    log = build / "Testing" / "Temporary" / "LastTest.log"
-    suites = read_suites(log.read_text(errors="replace")) if log.exists() else []
+    folder = build / "Testing" / "Temporary"
+    log, failures = folder / "LastTest.log", folder / "LastTestsFailed.log"
+    failed_names = {line.partition(":")[2] for line in failures.read_text().splitlines()} if failures.exists() else set()
+    suites = read_suites(log.read_text(errors="replace"), failed_names) if log.exists() else []
     print(f"\n{'step':<24}{'seconds':>9}")
     for name, seconds in steps:
         print(f"{name:<24}{seconds:>9.1f}")

@@ -12,9 +12,8 @@ std::string label_of(std::size_t branch) { return "branches[" + std::to_string(b
 /// The branch as its own rules see it.
 RuleContext context_of(const RuleContext& context, std::size_t branch) {
   const JsonNode& node = context.root.find("branches")->children[branch];
-  const JsonNode* step = node.find("predictor");
-  if (step != nullptr && step->is(JsonNode::Kind::kArray)) step = &step->children.back();
-  return {context.source, node, context.spec.branches[branch], context.diagnostics, step};
+  return {context.source, node, context.spec.branches[branch], context.diagnostics,
+          last_step(node)};
 }
 
 /// What is said of one attend, beside several.

@@ -72,6 +72,13 @@ Diagnostic& RuleContext::conflict_in(std::string_view path, const Expr& expr, Va
   return d;
 }
 
+const JsonNode* last_step(const JsonNode& node) {
+  const JsonNode* predictor = node.find("predictor");
+  const bool has_steps =
+      predictor != nullptr && predictor->is(JsonNode::Kind::kArray) && !predictor->children.empty();
+  return has_steps ? &predictor->children.back() : predictor;
+}
+
 const Variable* first_used(const Expr& expr, std::span<const Variable> variables) {
   for (const Variable& variable : variables)
     if (uses(expr, variable)) return &variable;

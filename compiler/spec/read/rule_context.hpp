@@ -38,6 +38,10 @@ struct RuleContext {
                           std::string message, std::string why, std::string help) const;
 };
 
+/// The predictor of a spec or a branch, of several steps the last; an empty list of steps is
+/// itself. Null: it has none.
+const JsonNode* last_step(const JsonNode& node);
+
 /// The first of these variables that the expression reads, nullptr if none.
 const Variable* first_used(const Expr& expr, std::span<const Variable> variables);
 

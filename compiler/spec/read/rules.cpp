@@ -211,11 +211,7 @@ class RuleChecker {
 void check_rules(const SourceText& source, const JsonNode& root, const VariantSpec& spec,
                  Diagnostics& diagnostics) {
   const auto with_context = [&](const JsonNode& node, const VariantSpec& of_node, auto&& use) {
-    const JsonNode* predictor = node.find("predictor");
-    const bool has_steps = predictor != nullptr && predictor->is(JsonNode::Kind::kArray) &&
-                           !predictor->children.empty();
-    const RuleContext context{source, node, of_node, diagnostics,
-                              has_steps ? &predictor->children.back() : predictor};
+    const RuleContext context{source, node, of_node, diagnostics, last_step(node)};
     use(RuleChecker(context));
   };
   for (std::size_t n = 0; n < spec.branches.size(); ++n)

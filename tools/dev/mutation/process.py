@@ -19,6 +19,12 @@ def _limit():
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a test that wants a larger file is told so, and is skipped
 
 
+def spent_s():
+    """Processor seconds of all that has been run and has ended: on a busy machine the same as on an idle one."""
+    times = os.times()
+    return times.children_user + times.children_system
+
+
 def sh(command, cwd=None, env=None, timeout_s=None):
     """Runs a command; returns its status, and the last of what it wrote. Past its time, and where this process is
     interrupted, it is killed with all its children."""

@@ -4,7 +4,7 @@ import json
 import os
 from collections import Counter
 
-OUTCOME = ("result", "tier", "suite", "test", "error", "asked", "seconds", "commit", "word")
+OUTCOME = ("result", "tier", "suite", "test", "error", "reason", "asked", "seconds", "commit", "word")
 KEPT = ("id", "file", "line", "operator", "before", "after", *OUTCOME)
 NOT_COUNTED = ("invalid", "equivalent")  # they do not compile, or to the same bytes
 
@@ -44,11 +44,14 @@ def counts_of(rows):
 
 
 def update(path, seed, count, commit, rows):
-    """Puts the rows of a draw in its place in the record; what somebody wrote about a survivor stays."""
+    """Puts the rows of a draw in its place in the record; what somebody wrote about a survivor stays, and what was found of earlier
+    sources, with their commit, where the change is drawn no more as its file has moved."""
     record = read(path, {"draws": []})
     old = next((draw for draw in record["draws"] if draw["seed"] == seed), {"mutants": []})
     words = {row["id"]: row["word"] for row in old["mutants"] if "word" in row}
     rows = [row | ({"word": words[row["id"]]} if row["id"] in words else {}) for row in rows]
+    here = {row["id"] for row in rows}
+    rows += [{"commit": old["commit"], **row} for row in old["mutants"] if row["result"] == "found" and row["id"] not in here]
     rows.sort(key=lambda row: (row["file"], row["line"], row["id"]))
     draw = {"seed": seed, "count": count, "commit": commit, "counts": counts_of(rows),
             "mutants": [row for row in rows if row["result"] not in NOT_COUNTED]}

@@ -10,13 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mutation.kernels import KernelProgram, batches
-from mutation.process import TIMED_OUT, sh
+from mutation.process import TIMED_OUT, sh, spent_s
 from mutation.suites import KERNELS, OPENS, TIERS, failed_test, likely_tests, order_of, suites_of
 from mutation.tree import Tree
 
 # How long a suite may take: a hang is a finding, a busy machine is none.
 LEAST_LIMIT_S, LIMIT_RATIO, LONGEST_SUITE_S = 60, 6, 3600
 BUSY_RATIO = 6
+
+END_OF_RUN = "end of the run"
 
 FOUND, SURVIVED, INVALID, EQUIVALENT, UNDECIDED = "found", "survived", "invalid", "equivalent", "undecided"
 
@@ -118,13 +120,13 @@ class Lab:
 
 
 class Trial:
-    """`end`: of the whole run. What is built and measured without the mutant serves all others, too, and takes nothing from the
-    mutant's `patience_s`."""
+    """`end`: of the whole run. `patience_s`: processor seconds that the mutant may take; it is asked between two steps, so that
+    what a step found is kept. What is built and measured without the mutant serves all others, too, and takes nothing of it."""
 
     def __init__(self, lab, mutant, end=math.inf, patience_s=math.inf, asked=(), without=()):
         self.lab, self.mutant, self.end, self.without = lab, mutant, end, without
-        self.deadline = time.monotonic() + patience_s
-        self.left_out = False  # a suite that might have found it
+        self.most_s = spent_s() + patience_s
+        self.left_out = []  # suites that might have found it
         self.asked = list(asked)  # "tier suite" of those that found nothing, earlier ones too
         self.built = None  # suites whose programs are those of the mutant; None while it is not applied
         self.applied = ExitStack()
@@ -139,7 +141,7 @@ class Trial:
                 if self.lab.label(tier, name) in self.asked:
                     continue
                 if name in self.without:
-                    self.left_out = True
+                    self.left_out.append(self.lab.label(tier, name))
                     continue
                 self._left()
                 if name in KERNELS and self.mutant.file.startswith("templates/"):
@@ -147,7 +149,8 @@ class Trial:
                 elif self._depends(tier, name) and self._build(tier, name):
                     self._ask(tier, name)
             # Of programs that stay as they are, byte by byte, nothing can be said.
-            fields = {"result": UNDECIDED if self.left_out else SURVIVED if self.asked else EQUIVALENT}
+            fields = {"result": UNDECIDED, "reason": f"not asked: {', '.join(self.left_out)}"} if self.left_out else {
+                "result": SURVIVED if self.asked else EQUIVALENT}
         except Verdict as verdict:
             fields = verdict.fields
         finally:
@@ -155,10 +158,12 @@ class Trial:
         return {**fields, "asked": self.asked, "seconds": round(time.monotonic() - begin, 1)}
 
     def _left(self):
-        """Seconds that this mutant may still take."""
-        left_s = min(self.end, self.deadline) - time.monotonic()
+        """Seconds until the end of the run."""
+        if spent_s() > self.most_s:
+            raise Verdict(UNDECIDED, reason="out of patience")
+        left_s = self.end - time.monotonic()
         if left_s <= 0:
-            raise Verdict(UNDECIDED)
+            raise Verdict(UNDECIDED, reason=END_OF_RUN)
         return left_s
 
     def _apply(self):
@@ -175,7 +180,7 @@ class Trial:
         self._apply()
         built, after = build.compiled(self.mutant.file, self._left())
         if not built.has_end:
-            raise Verdict(UNDECIDED)
+            raise Verdict(UNDECIDED, reason=END_OF_RUN)
         if not built.is_good:
             raise Verdict(INVALID, error=first_error(built.output))
         if after == before:
@@ -189,22 +194,22 @@ class Trial:
         """Builds a suite without the mutant."""
         self._left()
         self._restore()
-        begin = time.monotonic()
-        is_built = self.lab.prepare(tier, name, max(0, self.end - begin))
-        self.deadline += time.monotonic() - begin
+        before_s = spent_s()
+        is_built = self.lab.prepare(tier, name, max(0, self.end - time.monotonic()))
+        self.most_s += spent_s() - before_s
         if not is_built:
-            raise Verdict(UNDECIDED)
+            raise Verdict(UNDECIDED, reason=END_OF_RUN)
 
     def _know(self, tier, name, chosen=""):
         """Measures a suite without the mutant, once."""
         label = self.lab.label(tier, name, chosen)
         if label not in self.lab.baselines:
             self._prepare(tier, name)
-            begin = time.monotonic()
-            self.lab.measure(tier, name, chosen, max(0, self.end - begin))
-            self.deadline += time.monotonic() - begin
+            before_s = spent_s()
+            self.lab.measure(tier, name, chosen, max(0, self.end - time.monotonic()))
+            self.most_s += spent_s() - before_s
         if label not in self.lab.baselines:
-            raise Verdict(UNDECIDED)
+            raise Verdict(UNDECIDED, reason=END_OF_RUN)
 
     def _depends(self, tier, name):
         """Whether a suite has to be built anew."""
@@ -219,7 +224,7 @@ class Trial:
         built = self.lab.tree.builds[tier].make(self.lab.suites[tier][name].target, self._left())
         self.built.add((tier, name))
         if not built.has_end:
-            raise Verdict(UNDECIDED)
+            raise Verdict(UNDECIDED, reason=END_OF_RUN)
         if not built.is_good:
             if built.has_run_products and not self.mutant.file.startswith("templates/"):
                 raise Verdict(FOUND, tier=tier, suite=name, test="its build: what the command emits")
@@ -230,7 +235,7 @@ class Trial:
         self._know(tier, name, chosen)
         takes_s = self.lab.baselines[self.lab.label(tier, name, chosen)]
         if takes_s is None:
-            self.left_out = True
+            self.left_out.append(f"{self.lab.label(tier, name)} (fails without a mutant)")
             return
         if not program:
             self._build(tier, name)  # again, where it had to be measured
@@ -238,7 +243,7 @@ class Trial:
         answer = self._run(tier, name, program, likely) if likely else None
         if answer is None or answer.is_good:
             if takes_s > self._left():
-                raise Verdict(UNDECIDED)
+                raise Verdict(UNDECIDED, reason=END_OF_RUN)
             answer = self._run(tier, name, program, chosen)
         if not answer.is_good:
             raise Verdict(FOUND, tier=tier, suite=name, test=answer.test + ("" if answer.has_end else " (no end)"))
@@ -253,7 +258,7 @@ class Trial:
             left_s = self._left()
             answer = self.lab.ask(self.lab.suites[tier][name], tier, min(limit_s, left_s), program, chosen)
             if not answer.has_end and left_s < limit_s:
-                raise Verdict(UNDECIDED)
+                raise Verdict(UNDECIDED, reason=END_OF_RUN)
             return answer
 
         answer = ask(limit_s, chosen)
