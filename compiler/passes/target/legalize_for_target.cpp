@@ -181,6 +181,15 @@ void check_e4m3_rows(const Program& program, const PassContext& context) {
   }
 }
 
+/// Does something before attend read q or k itself?
+bool reads_tokens(const Program& program) {
+  return std::ranges::any_of(program.nodes, [](const Node& node) {
+    const auto* estimate = std::get_if<Estimate>(&node.op);
+    return std::holds_alternative<Summarise>(node.op) ||
+           std::holds_alternative<Similarity>(node.op) || (estimate && !estimate->is_given());
+  });
+}
+
 /// The kernels that run before attend read 32 elements of a token at a time, and an mma of int8
 /// multiplies 32 elements at a time: head_dim has to be a multiple of that.
 void check_prepared_head_dim(const Program& program, const PassContext& context) {
@@ -200,12 +209,25 @@ void check_prepared_head_dim(const Program& program, const PassContext& context)
   if (find_op<Permute>(program) != nullptr) refuse("/permute", "permute");
   const Attend& attend = attend_of(program);
   if (attend.q_scale >= 0 || attend.v_scale >= 0) refuse("/quantise", "quantise");
-  const bool reads_tokens = std::ranges::any_of(program.nodes, [](const Node& node) {
-    const auto* estimate = std::get_if<Estimate>(&node.op);
-    return std::holds_alternative<Summarise>(node.op) ||
-           std::holds_alternative<Similarity>(node.op) || (estimate && !estimate->is_given());
-  });
-  if (reads_tokens) refuse("/predictor", "predictor");
+  if (reads_tokens(program)) refuse("/predictor", "predictor");
+}
+
+/// Rows that attend itself shares among warps: no other kernel is laid out for them.
+void check_wide_rows(const Program& program, const PassContext& context) {
+  if (std::max(program.head_dim, value_dim(program)) <= kWarpColumns) return;
+  const auto refuse = [&](const char* pointer, const std::string& what) {
+    Diagnostic& d = context.diagnostics.add(
+        at_field(context.document, pointer, Code::kUnsupported, Severity::kError,
+                 what + ": expected a head_dim of " + std::to_string(kWarpColumns) +
+                     " or less on " + context.target.name + ", got " +
+                     std::to_string(std::max(program.head_dim, value_dim(program)))));
+    d.notes.emplace_back("of wider rows only attend itself is laid out");
+    d.helps.emplace_back(
+        "patterns of places and estimate.from need no such kernel; or compile for the target cpu");
+  };
+  if (find_op<Permute>(program) != nullptr) refuse("/permute", "permute");
+  if (find_op<Means>(program) != nullptr) refuse("/means", "means");
+  if (reads_tokens(program)) refuse("/predictor", "a predictor that compares q with k");
 }
 
 /// Rows of V and O of a width of their own: kernels other than attend have one width for all rows.
@@ -296,6 +318,7 @@ Program legalize_for_target(Program program, const PassContext& context) {
   if (context.target.kind == TargetKind::kCpu) return program;
   check_dtype(program, context);
   check_head_dims(program, context);
+  check_wide_rows(program, context);
   check_e4m3_rows(program, context);
   check_8_bit_head_dim(program, context);
   check_prepared_head_dim(program, context);
