@@ -41,6 +41,7 @@ const std::map<std::string, Twin> kTwins = {
     {"mla", {"dense", false, false}},
     {"mla-tile-gate", {"bsfa", false, false}},
     {"split-mla", {"dense", false, false}},
+    {"one-warp", {"flash-decoding", false, false}},
     {"wide-heads", {"flash-decoding", false, false}},
     {"split-wide-heads", {"dense", false, false}},
     {"wide-v-of-k", {"v-of-k", false, false}},

@@ -98,8 +98,22 @@ void check_estimate_columns(const Estimate& estimate, const PassContext& context
   d.helps.push_back("nearest legal value: " + std::to_string(legal * estimate.columns.count));
 }
 
+/// Kernels that read queries have blocks for tiles of as many as are prepared together.
+void check_estimate_tile(const PredictStep& step, const PassContext& context) {
+  if (step.estimate->is_given() || step.select->tile_q <= kPreparedTokens) return;
+  Diagnostic& d = context.diagnostics.add(
+      at_field(context.document, "/predictor/tile/q", Code::kTileShape, Severity::kError,
+               "predictor.tile.q: expected " + std::to_string(kPreparedTokens) +
+                   " or less with an estimate of q and k on " + context.target.name + ", got " +
+                   std::to_string(step.select->tile_q)));
+  d.notes.emplace_back("the queries of a tile are compared by one block");
+  d.helps.push_back("nearest legal value: " + std::to_string(kPreparedTokens) +
+                    "; larger tiles take patterns of places, estimate.from, or the target cpu");
+}
+
 void check_estimates(const Program& program, const PassContext& context) {
   for (const PredictStep& step : predict_steps(program)) {
+    if (step.estimate != nullptr) check_estimate_tile(step, context);
     if (step.estimate == nullptr || step.estimate->rows.kind == SummaryKind::kMean) continue;
     check_estimate_smem(*step.estimate, program.head_dim, context);
     check_estimate_columns(*step.estimate, context);
@@ -304,7 +318,8 @@ void check_prepared_tiles(const Program& program, const PassContext& context) {
     const bool is_pooled = step.estimate->rows.kind == SummaryKind::kMean;
     of_keys = of_keys || (is_pooled && !step.estimate->is_given());
   }
-  if (of_queries || has_integers)
+  const bool is_compared = select->tile_q <= kPreparedTokens;  // else check_estimate_tile says so
+  if ((of_queries || has_integers) && is_compared)
     check_prepared_tile(context, "/predictor/tile/q", "predictor.tile.q", select->tile_q);
   if (of_keys || has_integers)
     check_prepared_tile(context, "/predictor/tile/k", "predictor.tile.k", select->tile_k);

@@ -33,10 +33,11 @@ std::string shape_text(const TileShape& shape) {
          std::to_string(shape.stages) + " stages at head_dim " + std::to_string(shape.head_dim);
 }
 
-/// Rows that the block's threads load together; 8 neighbours share a row of whole 128-byte lines.
+/// Rows that the block's threads load together; 8 neighbours share a row of whole 128-byte lines,
+/// 4 of a single warp (templates/loader/thread_share.cuh).
 int rows_per_pass(const TileShape& shape) {
   const int chunks = shape.head_dim / 8;  // of 16 bytes
-  const int lanes = std::min(8, chunks & -chunks);
+  const int lanes = std::min(shape.warps() == 1 ? 4 : 8, chunks & -chunks);
   return shape.threads() / lanes;
 }
 
@@ -128,10 +129,13 @@ std::optional<TileViolation> check_shape(const TileShape& shape, const Choice<in
   return std::nullopt;
 }
 
-/// Divisors that are whole rows of mma, the largest first; the number itself if there are none.
+/// Divisors that are whole rows of mma and tiles of attend, the largest first; the number itself if
+/// there are none.
 std::vector<int> tiles_within(int keep) {
+  constexpr int kLargestTile = 256;
   std::vector<int> tiles;
-  for (int tile = keep / kWarpRows * kWarpRows; tile > 0; tile -= kWarpRows) {
+  for (int tile = std::min(keep / kWarpRows * kWarpRows, kLargestTile); tile > 0;
+       tile -= kWarpRows) {
     if (keep % tile == 0) tiles.push_back(tile);
   }
   if (tiles.empty()) tiles.push_back(keep);

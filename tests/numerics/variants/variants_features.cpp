@@ -225,6 +225,12 @@ void make_distance_table(Variant& v, Random& random) {
   };
 }
 
+constexpr const char* kLongTiles = R"({"version": 1, "name": "long-tiles",
+  "attention": {"mask": "k <= q + n_k - n_q"},
+  "params": {"window": {"type": "i32", "shape": "[heads]", "doc": "keys before a tile's first query"}},
+  "predictor": {"tile": {"q": 512, "k": 64},
+    "keep": "k0 < 64 or q0 + n_k - n_q - k1 < window"}})";
+
 constexpr const char* kVOfK = R"({"version": 1, "name": "v-of-k",
   "attention": {"mask": "k <= q + n_k - n_q", "v": "k"}})";
 
@@ -248,6 +254,7 @@ std::string feature_spec(const std::string& name) {
   if (name == "first-columns") return kFirstColumns;
   if (name == "row-sink") return kRowSink;
   if (name == "v-of-k") return kVOfK;
+  if (name == "long-tiles") return kLongTiles;
   if (name == "int8-sink") return kInt8Sink;
   if (name == "int8-tile-gate") return kInt8TileGate;
   if (name == "int8-gap-or-max") return kInt8GapOrMax;
