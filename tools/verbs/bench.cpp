@@ -8,6 +8,7 @@
 #include "compiler/diag/printable.hpp"
 #include "compiler/passes/check_request.hpp"
 #include "runtime/tune/spread.hpp"
+#include "tools/common/progress_line.hpp"
 #include "tools/common/shape_option.hpp"
 #include "tools/common/spec_options.hpp"
 #include "tools/common/table.hpp"
@@ -158,9 +159,9 @@ double time_launch_us(Bench& bench, Subject& subject, std::size_t set) {
 
 /// All subjects in turn, until the time is up; there and back, so that none always follows the same
 /// one, whose heat it would meet as a lower clock.
-void time_subjects(Bench& bench) {
+void time_subjects(Bench& bench, ProgressLine& progress) {
   for (Subject& subject : bench.subjects) time_launch_us(bench, subject, 0);
-  repeat_for(bench.options.seconds, [&bench](std::size_t run) {
+  const auto in_turn = [&bench](std::size_t run) {
     const auto time = [&](Subject& subject) {
       subject.times_us.push_back(time_launch_us(bench, subject, run % bench.sets.size()));
     };
@@ -169,7 +170,11 @@ void time_subjects(Bench& bench) {
     } else {
       std::ranges::for_each(std::views::reverse(bench.subjects), time);
     }
-  });
+  };
+  const auto done = [&](double share) {
+    progress.show(share, "launches of " + bench.document.spec.name + " and of dense attention");
+  };
+  repeat_for(bench.options.seconds, in_turn, done);
 }
 
 void time_spec_stages(Bench& bench) {
@@ -342,9 +347,14 @@ void run_bench(const BenchOptions& options, Session& session) {
     errors.check();
     Bench bench{*document, options, engine, *place, std::move(inputs), {}, {}, {}, {}, {}, {}};
     bench.values_name = source->name;
-    set_up(bench);
-    time_subjects(bench);
-    time_spec_stages(bench);
+    {
+      ProgressLine progress(session);
+      progress.show(0, "compiling and one launch");
+      set_up(bench);
+      time_subjects(bench, progress);
+      progress.show(1, "stages");
+      time_spec_stages(bench);
+    }
     if (place->gpu) bench.gemm = measure_gemm_rate(*place);
     session.document["spec"] = document->spec.name;
     session.document["device"] = engine.device_name();
