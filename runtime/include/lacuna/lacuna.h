@@ -154,7 +154,8 @@ typedef enum lacuna_kv {
 
 typedef struct lacuna_compile_options {
   size_t struct_size;
-  int32_t head_dim; /* 64, 80, 96, 112, 128, 192, 256, 512, 576; on the CPU every multiple of 8 up to 576 */
+  int32_t head_dim; /* 64, 80, 96, 112, 128, 192, 256, 512, 576; on the CPU every multiple of 8 up
+                       to 576 */
   lacuna_dtype dtype;
   const char* path; /* shown in errors; NULL: "<memory>" */
   const lacuna_shape*
@@ -288,8 +289,8 @@ typedef struct lacuna_launch_args {
   size_t struct_size;
   const DLTensor *q, *k, *v, *o; /* v: NULL, or the first elements of each row of k, where the spec
                                     says "v": "k" */
-  const DLTensor* lse;    /* optional: f32 [batch, heads, n_q], natural log, or that
-                             of base 2 if the spec says so; none of branches with weights */
+  const DLTensor* lse;           /* optional: f32 [batch, heads, n_q], natural log, or that
+                                    of base 2 if the spec says so; none of branches with weights */
   const DLTensor* counts; /* optional: i32 [batch, heads, q_tiles, 3]: visible, visited, gated;
                              none of specs with branches, whose tiles are their own */
   const DLTensor*
@@ -321,9 +322,9 @@ typedef struct lacuna_launch_args {
   const DLTensor *k_scale, *v_scale; /* of kernels compiled for k and v of e4m3; NULL: 1. f32
                                         [batch, heads_kv], with pages [pages, heads_kv], of
                                         sequences [1, heads_kv]; an extent of 1 stands for all */
-  int64_t sm_margin; /* GPU only: multiprocessors that persistent kernels, those with at most a block
-                        for each, leave to kernels of other streams; 0: none. Launches of a group
-                        take 0: its options have a margin of their own */
+  int64_t sm_margin; /* GPU only: multiprocessors that persistent kernels, those with at most a
+                        block for each, leave to kernels of other streams; 0: none. Launches of a
+                        group take 0: its options have a margin of their own */
 } lacuna_launch_args;
 
 /* Checks the arguments (all mismatches in one error) and enqueues the work. Never compiles, loads,
