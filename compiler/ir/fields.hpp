@@ -244,7 +244,8 @@ struct Fields<Attend> {
                  Formula{"sink", &Attend::sink, Site::kSink},
                  Attribute{"normalise", &Attend::normalise},
                  Attribute{"lse", &Attend::lse},
-                 Attribute{"lse_base", &Attend::lse_base}};
+                 Attribute{"lse_base", &Attend::lse_base},
+                 Attribute{"v_of_k", &Attend::v_of_k}};
 };
 
 /// visit(field) for each field of T, in table order.

@@ -4,7 +4,7 @@
 
 namespace lacuna {
 
-inline constexpr int kHeadDimStep = 8, kLargestHeadDim = 512;
+inline constexpr int kHeadDimStep = 8, kLargestHeadDim = 576;
 
 constexpr bool is_head_dim(int d) { return d % kHeadDimStep == 0 && d > 0 && d <= kLargestHeadDim; }
 

@@ -302,6 +302,7 @@ struct Attend {
   Weights normalise = Weights::kSoftmax;
   bool lse = true;
   LseBase lse_base = LseBase::kE;
+  bool v_of_k = false;  ///< the input v is the first elements of the input k, in the same memory
 };
 bool operator==(const Attend& a, const Attend& b);
 

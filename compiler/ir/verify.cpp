@@ -113,9 +113,9 @@ struct ProgramRule {
 constexpr ProgramRule kStructure[] = {
     {"a program's name consists of letters, digits, '_', '-' and '.'",
      [](const Program& p) { return is_program_name(p.name); }},
-    {"head_dim is a multiple of 8 between 8 and 512",
+    {"head_dim is a multiple of 8 between 8 and 576",
      [](const Program& p) { return is_head_dim(p.head_dim); }},
-    {"head_dim_v, where it is not head_dim, is a multiple of 8 between 8 and 512, too",
+    {"head_dim_v, where it is not head_dim, is a multiple of 8 between 8 and 576, too",
      [](const Program& p) { return p.head_dim_v == 0 || is_head_dim(p.head_dim_v); }},
     {"parameters have names, all different",
      [](const Program& p) {

@@ -99,6 +99,10 @@ constexpr OpRule<Attend> kAttend[] = {
        return a.normalise == Weights::kSoftmax ||
               (!a.lse && a.sink.empty() && !a.gate && a.v_scale < 0);
      }},
+    {"v of k has no more elements than k",
+     [](const Program& p, const Node&, const Attend& a) {
+       return !a.v_of_k || value_dim(p) <= p.head_dim;
+     }},
     {"without lse there is no base of it",
      [](const Program&, const Node&, const Attend& a) {
        return a.lse || a.lse_base == LseBase::kE;

@@ -6,6 +6,7 @@
 #include "compiler/lower/lower.hpp"
 #include "compiler/lower/schedule.hpp"
 #include "compiler/lower/token_ops.hpp"
+#include "compiler/target/choose_variant.hpp"
 #include "compiler/target/wgmma_limits.hpp"
 #include "templates/shared/select_block.cuh"
 
@@ -79,6 +80,8 @@ std::vector<ConfigField> attend_config(const Plan& plan) {
   };
   if (plan.program.kv == KvFormat::kE4M3)
     fields.push_back(boolean("kHasE4m3Rows", true, kNoField, Origin::kCaller));
+  if (!is_wgmma(plan) && has_tiles_of_keys(plan.program))
+    fields.push_back(boolean("kVOfK", true, "/attention/v"));
   fields.push_back(part("Producer", chosen.producer));
   fields.push_back(part("Consumer", chosen.consumer));
   if (is_wgmma(plan)) add_wgmma_config(plan, fields);

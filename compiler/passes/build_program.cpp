@@ -291,6 +291,7 @@ class ProgramBuilder {
     attend_.scale = scale_;
     attend_.sink = spec_.attention.sink;
     attend_.normalise = spec_.attention.normalise;
+    attend_.v_of_k = spec_.attention.v == ValuesOf::kKeys;
     attend_.lse = spec_.attention.lse;
     const bool permuted = spec_.permute.order != TokenOrder::kNone;
     const bool is_branch = spec_.branch.count > 0;

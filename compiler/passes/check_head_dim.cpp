@@ -23,7 +23,7 @@ struct HeadDims {
 HeadDims head_dims_of(TargetKind kind) {
   if (kind == TargetKind::kCuda)
     return {{kLegalHeadDims.begin(), kLegalHeadDims.end()},
-            "64, 80, 96, 112, 128, 192 or 256",
+            "64, 80, 96, 112, 128, 192, 256, 512 or 576",
             "kernels are laid out and tested for these head dimensions"};
   HeadDims of_cpu{
       {},

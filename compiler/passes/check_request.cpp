@@ -70,6 +70,14 @@ void check_request(const SpecDocument& document, const BuildOptions& options,
   check_admitted(
       document, "/attention/dtype", "dtype", spec.attention.dtype, options.dtype,
       [](DType t) { return name_of(t); }, diagnostics);
+  if (spec.attention.v == ValuesOf::kKeys && head_dim_v(spec, options) > options.head_dim) {
+    Diagnostic& d = diagnostics.add(
+        at_field(document, "/attention/v", Code::kUnsupported, Severity::kError,
+                 "attention.v \"k\": expected a head_dim_v of " + std::to_string(options.head_dim) +
+                     " or less, got " + std::to_string(head_dim_v(spec, options))));
+    d.notes.emplace_back("V is the first head_dim_v elements of each key, which has head_dim");
+    d.helps.emplace_back("swap head_dim and head_dim_v, or leave v out");
+  }
   check_bands(document, options.head_dim, diagnostics);
   check_branches(document, options, diagnostics);
 }

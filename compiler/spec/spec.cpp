@@ -31,6 +31,9 @@ std::string_view name_of(Reduce reduce) { return kReduceNames[static_cast<std::s
 std::string_view name_of(Weights weights) {
   return kWeightsNames[static_cast<std::size_t>(weights)];
 }
+std::string_view name_of(ValuesOf values) {
+  return kValuesOfNames[static_cast<std::size_t>(values)];
+}
 std::string_view name_of(LseBase base) { return kLseBaseNames[static_cast<std::size_t>(base)]; }
 std::string_view name_of(Normalise normalise) {
   return kNormaliseNames[static_cast<std::size_t>(normalise)];

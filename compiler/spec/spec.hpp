@@ -67,6 +67,7 @@ constexpr bool has_cells(const Summary& summary) {
 }
 
 enum class Reduce : std::uint8_t { kMax, kSum };           // "max", "sum"
+enum class ValuesOf : std::uint8_t { kOwn, kKeys };        // "own", "k"
 enum class LseBase : std::uint8_t { kE, k2 };              // "e", "2"
 enum class Weights : std::uint8_t { kSoftmax, kSigmoid };  // "softmax", "sigmoid"
 enum class Normalise : std::uint8_t { kNone, kSoftmax, kLse, kPreviousLse, kRowMax };
@@ -100,6 +101,7 @@ struct AttentionSpec {
   Choice<int> head_dim;                   ///< auto: the caller decides
   Choice<int> head_dim_v;                 ///< of V and O; auto: the caller decides
   Choice<DType> dtype;                    ///< auto: the caller decides
+  ValuesOf v = ValuesOf::kOwn;            ///< a tensor of its own, or the first elements of K
   Weights normalise = Weights::kSoftmax;  ///< what becomes of logits
   bool lse = true;  ///< the log-sum-exp output may be asked for; of sigmoids there is none
   LseBase lse_base = LseBase::kE;
@@ -264,6 +266,7 @@ std::string_view name_of(GateScope);
 std::string_view name_of(TileOrder);
 std::string_view name_of(Loader);
 std::string_view name_of(Reduce);
+std::string_view name_of(ValuesOf);
 std::string_view name_of(LseBase);
 std::string_view name_of(Weights);
 std::string_view name_of(Normalise);

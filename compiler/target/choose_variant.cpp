@@ -1,5 +1,7 @@
 #include "compiler/target/choose_variant.hpp"
 
+#include <algorithm>
+
 #include "compiler/expr/bounds/monotonicity.hpp"
 #include "compiler/expr/text/parse.hpp"
 
@@ -64,11 +66,27 @@ Chosen<GatePolicy> choose_gate_policy(const WgmmaShape& shape, Consumer consumer
   return {GatePolicy::kTileVotes, Origin::kDerived, "one lane can tell that a tile counts"};
 }
 
+/// Is it a tensor of the caller, as it lies?
+bool is_input(const Program& program, int value) {
+  return std::ranges::any_of(program.nodes, [&](const Node& node) {
+    return std::holds_alternative<Input>(node.op) && node.results.front() == value;
+  });
+}
+
 }  // namespace
 
 bool decides_by_tile_max(const Attend& attend) {
   return attend.gate && attend.gate->scope == GateScope::kTile && attend.gate->skips_exp &&
          !reads(*attend.gate, Variable::kGap);
+}
+
+bool has_tiles_of_keys(const Program& program) {
+  const Attend& attend = attend_of(program);
+  const bool has_8_bits =
+      program.kv == KvFormat::kE4M3 || attend.q_scale >= 0 || attend.v_scale >= 0;
+  const bool skips_loads = attend.gate && attend.gate->skips_v_load;
+  return attend.v_of_k && !has_8_bits && !skips_loads && is_input(program, attend.k) &&
+         is_input(program, attend.v);
 }
 
 Consumer consumer_of(const WgmmaShape& shape, const Attend& attend) {

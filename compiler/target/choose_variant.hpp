@@ -12,6 +12,10 @@ namespace lacuna {
 /// scope is the tile, it reads nothing but the tile's largest score, and it skips the exponentials.
 bool decides_by_tile_max(const Attend& attend);
 
+/// Can the mma family read tiles of K as those of V, too? Where the spec takes V from K, both are
+/// loaded as they are, and no gate spares loads of V alone.
+bool has_tiles_of_keys(const Program& program);
+
 /// The consumer of a block of the wgmma family, by its operands and rows. The budget of the block
 /// depends on it: a TileGateConsumer has values that are loaded only if they count.
 Consumer consumer_of(const WgmmaShape& shape, const Attend& attend);

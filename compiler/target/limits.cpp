@@ -29,7 +29,8 @@ MmaBlock block_of(const TileShape& shape) {
           .v_bits = shape.v_bits,
           .votes = shape.votes,
           .values_on_demand = shape.values_on_demand,
-          .e4m3_rows = shape.e4m3_rows};
+          .e4m3_rows = shape.e4m3_rows,
+          .v_of_k = shape.v_of_k};
 }
 
 }  // namespace
@@ -48,6 +49,9 @@ std::string smem_formula(const TileShape& shape) {
            k + " * (" + text_of(shape.stages) + " * " + head_dim + " + " +
            text_of(block.value_slots()) + " * " + width + " + " +
            text_of(block.key_tiles() * kElementBytes) + " * (" + head_dim + " + " + width + "))";
+  } else if (shape.v_of_k) {
+    text = "(" + q + " + " + k + " * " + text_of(block.key_tiles()) + ") * " + head_dim + " * " +
+           bytes;
   } else if (value_dim(shape) != shape.head_dim) {
     text = "(" + q + " * " + text_of(std::max(shape.head_dim, value_dim(shape))) + " + " + k +
            " * (" + text_of(shape.stages) + " * " + head_dim + " + " +
@@ -74,7 +78,8 @@ std::string estimate_smem_formula(int rows, int head_dim) {
 }
 
 int registers_estimate(const TileShape& shape) {
-  const int o = kWarpRows * value_dim(shape) / kWarpThreads;
+  const int columns = value_dim(shape) / column_parts(value_dim(shape));
+  const int o = kWarpRows * columns / kWarpThreads;
   const int s = kWarpRows * shape.tile_k / kWarpThreads;
   const int p = s * shape.v_bits / 32;  // as elements of V, packed
   const int rows = kWarpRows * shape.head_dim / kWarpThreads;

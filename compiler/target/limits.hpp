@@ -21,8 +21,10 @@ struct TileShape {
   bool values_on_demand = false;  ///< the gate skips v_load: V is never loaded ahead
   int qk_bits = 16, v_bits = 16;  ///< of the elements of Q and K, of V
   bool e4m3_rows = false;  ///< K and V are loaded as codes; two tiles each of 16 bits besides
+  bool v_of_k = false;     ///< tiles of K serve as those of V
   bool has_8_bits() const { return qk_bits == 8 || v_bits == 8; }
-  int warps() const { return tile_q / kWarpRows; }
+  int row_warps() const { return tile_q / kWarpRows; }  ///< what a spec calls tile.warps
+  int warps() const { return row_warps() * column_parts(value_dim(*this)); }
   int threads() const { return warps() * kWarpThreads; }
 };
 

@@ -5,6 +5,7 @@
 
 #include "compiler/expr/text/parse.hpp"
 #include "compiler/ir/names.hpp"
+#include "compiler/target/choose_variant.hpp"
 #include "compiler/target/score_loop.hpp"
 
 namespace lacuna {
@@ -158,6 +159,13 @@ constexpr Row kRows[] = {
     {"attention.sink", [](P p) { return formula(attend_of(p.program).sink, "none"); }, has_sink},
     {"attention.normalise",
      [](P p) { return from_spec(value_text(attend_of(p.program).normalise)); }, is_sigmoid},
+    {"attention.v",
+     [](P p) {
+       return has_tiles_of_keys(p.program) && p.attend.family.value == AttendFamily::kMma
+                  ? PlanValue{"", "k", Origin::kSpec, "tiles of K serve as those of V"}
+                  : PlanValue{"", "k", Origin::kSpec, "read from the same memory once more"};
+     },
+     [](P p) { return attend_of(p.program).v_of_k && p.target.kind == TargetKind::kCuda; }},
     choice<&A::scale>("attention.scale", always),
     choice<&A::lse>("attention.lse", always),
     {"attention.lse_base", [](P p) { return from_spec(value_text(attend_of(p.program).lse_base)); },

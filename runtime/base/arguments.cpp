@@ -24,6 +24,7 @@ LaunchContract make_contract(const Plan& plan, DLDevice device) {
   }
   contract.keeps_selection = find_op<Select>(plan.program) != nullptr;
   contract.has_lse = attend.lse;
+  contract.v_of_k = attend.v_of_k;
   contract.params = plan.program.params;
   return contract;
 }

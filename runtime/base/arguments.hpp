@@ -27,6 +27,7 @@ struct LaunchContract {
   bool packs_heads = false;          ///< heads of a KV head share work tiles: there are no reports
   int head_dim = 0, head_dim_v = 0;  ///< of q and k; of v and o
   int tile_q = 0, tile_k = 0;  ///< of reports: where attend gathers, tile_k is a column's width
+  bool v_of_k = false;         ///< v is the first elements of k, in the same memory
   bool takes_lists = false;
   bool takes_previous_lse = false;
   bool takes_order = false;      ///< and n_q = n_k

@@ -141,6 +141,7 @@ std::string group_refusal(const LaunchContract& contract) {
   if (contract.head_dim_v != contract.head_dim)
     return "head_dim_v " + std::to_string(contract.head_dim_v) +
            ": a group exchanges rows of one width, that of q and k";
+  if (contract.v_of_k) return "\"v\": \"k\": a group exchanges v by itself";
   if (contract.takes_lists) return "\"mask\": \"external\": a group does not cut lists of tiles";
   if (contract.takes_previous_lse)
     return "\"normalise\": \"previous_lse\": a group does not exchange it";

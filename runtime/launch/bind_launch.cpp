@@ -35,6 +35,31 @@ void bind_tensors(const lacuna_launch_args& args, const Extents& extents, Mismat
   }
 }
 
+/// Where v is the first elements of k, and passed nevertheless, it has to lie there.
+void check_v_of_k(const BoundTensor& k, const BoundTensor& v, Mismatches& mismatches) {
+  bool same = v.data == k.data;
+  for (int d = 0; d < 3; ++d) same = same && (k.extent[d] <= 1 || v.stride[d] == k.stride[d]);
+  if (same) return;
+  mismatches
+      .argument("v", "expected null, or the first elements of each row of k, got other memory")
+      .notes.emplace_back("the spec says \"v\": \"k\": keys are read once for both");
+}
+
+/// v, and the scales of e4m3, from those of k.
+void bind_v_of_k(Mismatches& mismatches, BoundLaunch& bound) {
+  const LaunchContract& contract = mismatches.contract();
+  if (!contract.v_of_k || mismatches.any()) return;
+  const auto tensor = [&](TensorRole role) -> BoundTensor& {
+    return bound.tensors[static_cast<std::size_t>(role)];
+  };
+  BoundTensor& v = tensor(TensorRole::kV);
+  if (v.data != nullptr) return check_v_of_k(tensor(TensorRole::kK), v, mismatches);
+  v = tensor(TensorRole::kK);
+  v.extent[3] = contract.head_dim_v;
+  if (tensor(TensorRole::kVScale).data == nullptr)
+    tensor(TensorRole::kVScale) = tensor(TensorRole::kKScale);
+}
+
 std::int64_t param_extent(const ParamDim& dim, const Extents& e) {
   switch (dim.axis) {
     case ParamAxis::kBatch:
@@ -304,6 +329,7 @@ bool bind_launch(const LaunchContract& contract, const lacuna_launch_args& args,
   check_pages(extents, args.sequences, mismatches);
   bind_tensors(args, extents, mismatches, bound);
   check_scales(extents, mismatches, bound);
+  bind_v_of_k(mismatches, bound);
   bind_params(args, extents, mismatches, bound);
   bind_scale(args.softmax_scale, mismatches, bound);
   check_monotone(mismatches, bound);

@@ -10,11 +10,12 @@
 
 namespace lacuna {
 
-/// The warp's 16 rows of O, through its own 16 rows of shared memory at `staging` (no longer needed
-/// for queries), so that global memory is written in whole 16-byte chunks.
+/// The warp's 16 rows of O, from `first_column` on, through its own 16 rows of shared memory at
+/// `staging` (no longer needed for queries), so that global memory is written in whole 16-byte
+/// chunks.
 template <class Element, class Tile, int kColumnBlocks>
 __device__ __forceinline__ void write_output(const TensorArg& o, int b, int h, int first_row,
-                                             int n_q, unsigned char* staging,
+                                             int n_q, int first_column, unsigned char* staging,
                                              const float (&output)[kColumnBlocks][4],
                                              const float (&sum)[2]) {
   const int lane = lane_index();
@@ -30,7 +31,7 @@ __device__ __forceinline__ void write_output(const TensorArg& o, int b, int h, i
     }
   }
   __syncwarp();
-  Element* head = static_cast<Element*>(o.data) + b * o.stride_b + h * o.stride_h;
+  Element* head = static_cast<Element*>(o.data) + b * o.stride_b + h * o.stride_h + first_column;
 #pragma unroll
   for (int n = 0; n < kWarpRows * Tile::kChunks / 32; ++n) {
     const int row = (n * 32 + lane) / Tile::kChunks;

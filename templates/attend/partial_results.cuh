@@ -10,15 +10,14 @@
 
 namespace lacuna {
 
-/// The warp's 16 rows; arguments as those of write_output and write_lse. Lanes write what they
-/// hold: four of them 32 neighbouring bytes.
-template <class Args, class Rows, int kColumnBlocks>
+/// The warp's 16 rows, of kHeadDim columns in all; arguments as those of write_output and
+/// write_lse. Lanes write what they hold: four of them 32 neighbouring bytes.
+template <int kHeadDim, class Args, class Rows, int kColumnBlocks>
 __device__ __forceinline__ void write_partial_results(const Args& args, const WorkTile& row,
-                                                      int share, int first_row,
+                                                      int share, int first_row, int first_column,
                                                       const float (&output)[kColumnBlocks][4],
                                                       const Rows& rows, const float (&sum)[2],
                                                       float to_log2) {
-  constexpr int kHeadDim = kColumnBlocks * 8;
   const AttendArgs& attend = args.attend;
   const long long head = (static_cast<long long>(share) * attend.n_b + row.b) * attend.n_h + row.h;
 #pragma unroll
@@ -26,7 +25,7 @@ __device__ __forceinline__ void write_partial_results(const Args& args, const Wo
     const int q = first_row + lane_index() / 4 + 8 * r;
     if (q >= attend.n_q) continue;
     const long long token = head * attend.n_q + q;
-    float* target = args.split.partial_o + token * kHeadDim + lane_index() % 4 * 2;
+    float* target = args.split.partial_o + token * kHeadDim + first_column + lane_index() % 4 * 2;
     const bool empty = sum[r] == 0.0f;
     const float inverse = 1.0f / sum[r];
 #pragma unroll
@@ -35,7 +34,7 @@ __device__ __forceinline__ void write_partial_results(const Args& args, const Wo
       *reinterpret_cast<float2*>(target + n * 8) =
           make_float2(empty ? 0.0f : low, empty ? 0.0f : high);
     }
-    if (lane_index() % 4 == 0)
+    if (lane_index() % 4 == 0 && first_column == 0)
       args.split.partial_lse[token] = row_lse(rows, r, sum[r], to_log2, 0.0f);
   }
 }

@@ -9,8 +9,10 @@ namespace lacuna {
 template <class Tile, int kThreads>
 class ThreadShare {
  public:
-  /// Up to 8 neighbouring lanes share a row, so that a warp reads whole 64- or 128-byte segments.
-  static constexpr int kLanesPerRow = smaller(8, power_of_two_factor(Tile::kChunks));
+  /// Up to 8 neighbouring lanes share a row, so that a warp reads whole 64- or 128-byte segments; 4
+  /// where one warp loads, whose lanes have to meet 8 rows.
+  static constexpr int kLanesPerRow =
+      smaller(kThreads == 32 ? 4 : 8, power_of_two_factor(Tile::kChunks));
   /// Chunks of a row that a thread takes, kLanesPerRow apart.
   static constexpr int kChunkSteps = Tile::kChunks / kLanesPerRow;
   static constexpr int kRowsPerPass = kThreads / kLanesPerRow;
@@ -37,9 +39,12 @@ class ThreadShare {
     if (Tile::kRows % kRowsPerPass != 0 && row(pass) >= Tile::kRows) return;
 #pragma unroll
     for (int step = 0; step < kChunkSteps; ++step) {
-      // The swizzle permutes within kLanesPerRow chunks, so a step is a plain offset.
-      cp_async_16(tile + target_ + pass * kRowsPerPass * Tile::kRowBytes + step * kLanesPerRow * 16,
-                  source + step * kLanesPerRow * 16, valid);
+      // A step is a plain offset from one group of chunks that permute to the next, within a group
+      // it is an XOR.
+      const u32 offset = step * kLanesPerRow * 16, within = offset % Tile::kSwizzleBytes;
+      cp_async_16(
+          tile + (target_ ^ within) + pass * kRowsPerPass * Tile::kRowBytes + offset - within,
+          source + step * kLanesPerRow * 16, valid);
     }
   }
 

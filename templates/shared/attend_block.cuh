@@ -19,6 +19,15 @@ constexpr int padded_dim(int head_dim) {
   return (head_dim + kPanelElements - 1) / kPanelElements * kPanelElements;
 }
 
+/// Columns of O that a warp of the mma family has the registers for.
+inline constexpr int kWarpColumns = 256;
+
+/// Warps of the mma family that share 16 query rows: each has a part of the columns of V and O, and
+/// all of them the same scores.
+constexpr int column_parts(int head_dim_v) {
+  return (head_dim_v + kWarpColumns - 1) / kWarpColumns;
+}
+
 /// Of the mma family, from Q, K and V behind one another: the query tile, in whose place O is
 /// staged, so that the wider of both counts; K tiles; V tiles; votes of a gate. Tiles are swizzled:
 /// nothing is padding.
@@ -29,15 +38,17 @@ struct MmaBlock {
   bool votes;             ///< a gate of scope tile: warps exchange their statistics
   bool values_on_demand;  ///< the gate skips v_load: V is never loaded ahead
   bool e4m3_rows;         ///< K and V are loaded as codes, of which 16-bit tiles are made
+  bool v_of_k = false;    ///< tiles of K are read as those of V, too
 
-  constexpr int warps() const { return tile_q / kWarpRows; }
+  constexpr int row_warps() const { return tile_q / kWarpRows; }  ///< of each part of the columns
   constexpr int key_bytes() const { return tile_k * head_dim * qk_bits / 8; }  ///< of a tile
   constexpr int value_bytes() const { return tile_k * head_dim_v * v_bits / 8; }
   /// V trails K by two tiles, or waits for the gate's decision.
   constexpr int value_slots() const { return values_on_demand ? 2 : stages; }
-  /// Tiles that products read. Of e4m3 rows one is made while another is read.
-  constexpr int key_tiles() const { return e4m3_rows ? 2 : stages; }
-  constexpr int value_tiles() const { return e4m3_rows ? 2 : value_slots(); }
+  /// Tiles that products read. Of e4m3 rows one is made while another is read. Where V is a part of
+  /// K, a tile is needed for two visits more, until its product with the weights.
+  constexpr int key_tiles() const { return e4m3_rows ? 2 : v_of_k ? stages + 2 : stages; }
+  constexpr int value_tiles() const { return v_of_k ? 0 : e4m3_rows ? 2 : value_slots(); }
 
   constexpr int keys_offset() const {
     const int queries = tile_q * head_dim * qk_bits / 8, output = tile_q * head_dim_v * 2;
@@ -50,8 +61,8 @@ struct MmaBlock {
     return e4m3_rows ? stages * key_bytes() / 2 + value_slots() * value_bytes() / 2 : 0;
   }
   constexpr int votes_offset() const { return tiles_end() + codes_bytes(); }
-  /// Of statistics of two tiles, 16 bytes a warp.
-  constexpr int vote_bytes() const { return votes ? 16 * warps() : 0; }
+  /// Of statistics of two tiles, 16 bytes for 16 rows.
+  constexpr int vote_bytes() const { return votes ? 16 * row_warps() : 0; }
   constexpr int smem_bytes() const { return votes_offset() + vote_bytes(); }
 };
 

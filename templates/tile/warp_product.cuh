@@ -84,12 +84,15 @@ __device__ __forceinline__ void multiply_queries_keys(Sum (&sums)[KeyTile::kRows
 }
 
 /// output[n] (8 columns each) += P V, for packed weights of 16 keys each and a value tile at
-/// `values`.
+/// `values`, from `first_column` on, a multiple of 64.
 template <class Element, class ValueTile, int kColumnBlocks>
 __device__ __forceinline__ void multiply_weights_values(
-    float (&output)[kColumnBlocks][4], const u32 (&weights)[ValueTile::kRows / 16][4], u32 values) {
+    float (&output)[kColumnBlocks][4], const u32 (&weights)[ValueTile::kRows / 16][4], u32 values,
+    int first_column) {
   // Matrices of one load, transposed: keys 0-7 and 8-15 (inner), columns 0-7 and 8-15 (outer).
-  const LaneAddress<ValueTile> lane(values, lane_index() % 16, lane_index() / 16);
+  // Chunks permute within 128 bytes, so that whole 64 columns are a plain offset.
+  const LaneAddress<ValueTile> lane(values + first_column * 2, lane_index() % 16,
+                                    lane_index() / 16);
 #pragma unroll
   for (int step = 0; step < ValueTile::kRows / 16; ++step) {
 #pragma unroll

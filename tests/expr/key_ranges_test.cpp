@@ -45,6 +45,14 @@ TEST(key_ranges, are_two_at_most) {
   EXPECT_EQ(key_ranges_of("k == 1 or k == 2 or k == 3"), "");
 }
 
+TEST(key_ranges, come_from_the_smaller_and_the_larger_of_two) {
+  EXPECT_EQ(key_ranges_of("k <= min(q, start[q])"), " to min(q, start[q])");
+  EXPECT_EQ(key_ranges_of("max(q - k, k - q) < window"), "q - window + 1 to window - (0 - q) - 1");
+  EXPECT_EQ(key_ranges_of("min(k - 4, q - k) < 0"), " to 3, q + 1 to ");
+  EXPECT_EQ(key_ranges_of("window >= max(k, q - k)"), "q - window to window");
+  EXPECT_EQ(key_ranges_of("min(k, q - k) >= 2"), "2 to q - 2");
+}
+
 TEST(key_ranges, are_none_where_k_is_not_bounded) {
   for (const char* text : {"k % 2 == 0", "k * 2 <= q", "k * bias < 3.0", "k != q", "k * k < q"})
     EXPECT_EQ(key_ranges_of(text), "") << text;
@@ -55,10 +63,10 @@ TEST(key_ranges, hold_the_keys_that_the_mask_lets_through) {
   std::vector<ParamView> views(3);
   views[0].data = starts, views[0].extent[0] = 8, views[0].stride[0] = 1;
   views[1].value.i32 = 3;
-  for (const char* text :
-       {"k <= q", "k > q", "q >= k and start[q] <= k", "k <= q and (k < 2 or q - k < window)",
-        "q + n_k < n_q + k", "k == start[q] + 1", "h == 0 and k < q", "h == 1 or k < q",
-        "q % 2 == 0 and k <= q or k == 7"}) {
+  for (const char* text : {"max(q - k, k - q) < window", "min(k - 4, q - k) < 0", "k <= q", "k > q",
+                           "q >= k and start[q] <= k", "k <= q and (k < 2 or q - k < window)",
+                           "q + n_k < n_q + k", "k == start[q] + 1", "h == 0 and k < q",
+                           "h == 1 or k < q", "q % 2 == 0 and k <= q or k == 7"}) {
     const Expr mask = parsed_mask(text);
     const std::vector<KeyRange> ranges = key_ranges(mask);
     ASSERT_FALSE(ranges.empty()) << text;

@@ -39,7 +39,12 @@ void expect_errors(const std::vector<Case>& cases) {
 
 TEST(parse_error, syntax) {
   expect_errors({
-      {"", "``@0 E0301 expected an expression, got the end\n"},
+      {"",
+       "``@0 E0301 expected an expression, got the end\n"
+       "help: leave the field out where there is nothing to say\n"},
+      {"q <= start[q][k]",
+       "`[`@13 E0301 expected an operator, got '['\n"
+       "help: all indices stand in one pair of brackets: `table[h, q]`\n"},
       {"q <", "``@3 E0301 expected an operand, got the end\n"},
       {"q < k k", "`k`@6 E0301 expected an operator, got 'k'\n"},
       {"(q < k", "`(`@0 E0301 '(' is never closed\n"},

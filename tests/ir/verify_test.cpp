@@ -39,10 +39,10 @@ TEST_P(Rule, IsTheDiagnostic) {
 const Violation kStructure[] = {
     {"ProgramName", "program @a b: a program's name consists of letters, digits, '_', '-' and '.'",
      [](Program& p) { p.name = "a b"; }},
-    {"HeadDim", "program @gated: head_dim is a multiple of 8 between 8 and 512",
+    {"HeadDim", "program @gated: head_dim is a multiple of 8 between 8 and 576",
      [](Program& p) { p.head_dim = 20; }},
     {"HeadDimV",
-     "program @gated: head_dim_v, where it is not head_dim, is a multiple of 8 between 8 and 512, "
+     "program @gated: head_dim_v, where it is not head_dim, is a multiple of 8 between 8 and 576, "
      "too",
      [](Program& p) { p.head_dim_v = 20; }},
     {"ParameterNames", "program @gated: parameters have names, all different",

@@ -80,6 +80,30 @@ std::vector<Case> other_head_dims() {
   return cases;
 }
 
+/// Rows of O that warps share, V a part of K among them: prompts and single queries.
+std::vector<Case> wide_heads() {
+  std::vector<Case> cases;
+  for (const char* variant : {"v-of-k", "window", "softcap", "row-sink"}) {
+    for (const auto& [n_q, n_k] : {std::pair(161, 275), std::pair(1, 700), std::pair(70, 70)}) {
+      const std::string name = variant;
+      if (!test::by_tier(true, name == "v-of-k" || n_q == 1)) continue;
+      Case c{name,
+             dtypes()[cases.size() % 2],
+             name == "softcap" ? 512 : 576,
+             1,
+             4,
+             1,
+             n_q,
+             n_k,
+             Fill::kUneven,
+             cases.size() % 2 == 1};
+      if (c.d == 576) c.d_v = 512;
+      cases.push_back(c);
+    }
+  }
+  return cases;
+}
+
 /// Every variant at the lengths where tiles begin, end and are missing. In the short tier with
 /// kernels that are there: kinds() has a variant's other head dims.
 std::vector<Case> shapes() {
@@ -148,6 +172,7 @@ INSTANTIATE_TEST_SUITE_P(NarrowLists, Attend, testing::ValuesIn(narrow_lists()),
 INSTANTIATE_TEST_SUITE_P(Kinds, Attend, testing::ValuesIn(kinds()), name_of_case);
 INSTANTIATE_TEST_SUITE_P(CpuHeadDims, Attend, testing::ValuesIn(head_dims_of_cpu()), name_of_case);
 INSTANTIATE_TEST_SUITE_P(OtherHeadDims, Attend, testing::ValuesIn(other_head_dims()), name_of_case);
+INSTANTIATE_TEST_SUITE_P(WideHeads, Attend, testing::ValuesIn(wide_heads()), name_of_case);
 INSTANTIATE_TEST_SUITE_P(Shapes, Attend, testing::ValuesIn(shapes()), name_of_case);
 INSTANTIATE_TEST_SUITE_P(Values, Attend, testing::ValuesIn(value_cases(variant_names())),
                          name_of_case);

@@ -87,6 +87,13 @@ std::vector<Case> predicted_bands() {
           {"prism", DType::kF16, 128, 2, 2, 2, 129, 700, Fill::kNormal, true}};
 }
 
+/// Tiles of the predictor of 512 queries: attend's are shorter.
+std::vector<Case> long_tiles() {
+  return {{"long-tiles", DType::kBF16, 64, 1, 2, 1, 1100, 1400, Fill::kClustered, false},
+          {"long-tiles", DType::kF16, 128, 1, 1, 1, 300, 300, Fill::kUneven, true}};
+}
+
+INSTANTIATE_TEST_SUITE_P(LongTiles, Predicted, testing::ValuesIn(long_tiles()), name_of_predicted);
 INSTANTIATE_TEST_SUITE_P(Bands, Predicted, testing::ValuesIn(predicted_bands()), name_of_predicted);
 INSTANTIATE_TEST_SUITE_P(Kinds, Predicted, testing::ValuesIn(predicted_kinds()), name_of_predicted);
 INSTANTIATE_TEST_SUITE_P(Shapes, Predicted, testing::ValuesIn(predicted_shapes()),

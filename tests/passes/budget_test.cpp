@@ -122,12 +122,12 @@ TEST(TileErrors, StagesAndLoadsHaveALeastSize) {
             "note: a K tile is loaded while another is in use\n"
             "help: nearest legal values: tile.stages = 2\n");
   document.spec.tile.stages.values = {2};
-  document.spec.tile.q.values = {16};
+  document.spec.tile.q.values = {48};
   EXPECT_EQ(plan(document, 128, "sm_90a").diagnostics,
-            "error : tile.q = 16 has an odd number of warps\n"
+            "error : tile.q = 48 has an odd number of warps\n"
             "note: the threads of a block load rows in eights, which takes two warps at head_dim "
             "128\n"
-            "help: nearest legal values: tile.q = 32\n");
+            "help: nearest legal values: tile.q = 32 or 64\n");
 }
 
 TEST(Tiles, AGateIsToldWhenItsTilesShrink) {

@@ -103,13 +103,14 @@ TEST(LegalizeForTarget, NamesWhatTheTargetCannotDo) {
   Diagnostics diagnostics;
   (void)make_plan(make_document(), {.head_dim = 72, .dtype = DType::kF32}, target("sm_89"),
                   diagnostics);
-  EXPECT_EQ(text_of(diagnostics),
-            "error : dtype: expected bf16 or f16 on sm_89, got f32\n"
-            "note: the mma family multiplies 16-bit elements\n"
-            "help: f32 runs on the target cpu\n"
-            "error : head_dim: expected 64, 80, 96, 112, 128, 192 or 256 on sm_89, got 72\n"
-            "note: kernels are laid out and tested for these head dimensions\n"
-            "help: nearest legal values: 64, 80\n");
+  EXPECT_EQ(
+      text_of(diagnostics),
+      "error : dtype: expected bf16 or f16 on sm_89, got f32\n"
+      "note: the mma family multiplies 16-bit elements\n"
+      "help: f32 runs on the target cpu\n"
+      "error : head_dim: expected 64, 80, 96, 112, 128, 192, 256, 512 or 576 on sm_89, got 72\n"
+      "note: kernels are laid out and tested for these head dimensions\n"
+      "help: nearest legal values: 64, 80\n");
   Diagnostics none;
   (void)make_plan(make_document(), {.head_dim = 72, .dtype = DType::kF32}, target("cpu"), none);
   EXPECT_EQ(text_of(none), "");

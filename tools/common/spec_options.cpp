@@ -208,7 +208,7 @@ std::optional<SpecDocument> load_one_attend(const std::string& path, Session& se
                                    .span = document->spans.at("/branches")});
   d.notes.emplace_back("tiles are reported, tuned and calibrated for one attend");
   d.helps.emplace_back(
-      "lacuna run and bench measure all branches; lacuna viz mask --branch NAME draws one");
+      "--branch NAME takes one of them; lacuna run and bench measure all together");
   session.report(diagnostics, document->source);
   return std::nullopt;
 }
@@ -254,20 +254,25 @@ std::vector<std::string> without_schemas(const std::vector<std::string>& paths,
   return specs;
 }
 
-std::vector<std::string> of_one_attend(const std::vector<std::string>& paths,
-                                       const Session& session) {
-  const std::vector<std::string> specs = without_schemas(paths, session);
-  if (specs.size() < 2) return specs;
-  std::vector<std::string> left;
-  for (const std::string& path : specs) {
+std::vector<SpecPart> parts_of(const std::vector<std::string>& paths, const std::string& branch,
+                               const Session& session) {
+  std::vector<SpecPart> parts;
+  for (const std::string& path : without_schemas(paths, session)) {
     Diagnostics later;  // reported when the spec is loaded
     const auto text = path == "-" ? std::nullopt : read_file(path, later, kMostJsonBytes);
-    if (text && !read_spec({path, *text}, later).spec.branches.empty())
-      session.note(path + " has branches, whose tiles are not reported; left out");
-    else
-      left.push_back(path);
+    const std::vector<VariantSpec> branches = text && branch.empty()
+                                                  ? read_spec({path, *text}, later).spec.branches
+                                                  : std::vector<VariantSpec>();
+    if (branches.empty()) parts.push_back({path, branch});
+    for (const VariantSpec& each : branches) {
+      if (each.branch.means < 2)
+        parts.push_back({path, each.branch.name});
+      else
+        session.note(path + ": branch " + each.branch.name +
+                     " attends to means, whose tiles are not those of tokens; left out");
+    }
   }
-  return left;
+  return parts;
 }
 
 std::vector<Target> targets_of(const std::vector<std::string>& names) {

@@ -71,10 +71,16 @@ std::vector<std::string> without_schemas(const std::vector<std::string>& paths,
 std::optional<SpecDocument> load_branch(const std::string& path, const std::string& branch,
                                         Session& session);
 
-/// The same without specs that have branches, where others are beside them: `viz compare` and
-/// `tune` go on with the others. Says so for each.
-std::vector<std::string> of_one_attend(const std::vector<std::string>& paths,
-                                       const Session& session);
+/// A spec, or a branch of it.
+struct SpecPart {
+  std::string path, branch;  ///< branch: "" of a spec of one attend
+};
+
+/// What has tiles of tokens of its own: each spec of one attend, and of a spec with branches each
+/// that attends to tokens. Without JSON Schemas. Says what is left out. A branch that is named is
+/// taken of all specs.
+std::vector<SpecPart> parts_of(const std::vector<std::string>& paths, const std::string& branch,
+                               const Session& session);
 
 /// The targets of `names`, which add_lowering_options has checked.
 std::vector<Target> targets_of(const std::vector<std::string>& names);

@@ -38,7 +38,21 @@ SETTINGS = {
     "dilated-union": ("tau", 0.97, 0.8),
     "similar-mass": ("tau", 0.9, 0.6),
     "distance-gate": ("far", -8, -3),
+    "relmax": ("alpha", 0.01, 0.05),
+    "cascade": ("tau", 0.01, 0.05),
+    "flashprefill": ("alpha", 0.02, 0.1),
+    "prism": ("tau", 0.98, 0.9),
+    "subblock": ("tau", 0.95, 0.8),
+    "quest": ("pages", 256, 64),
+    "twilight": ("tau", 0.95, 0.8),
+    "bigbird": ("window", 9, 1),
+    "nsa": ("blocks", 32, 8),
+    "vsa": ("cubes", 64, 16),
 }
+# Specs whose tiles follow from places alone, or that have evidence of the caller's: drawn, not measured.
+DRAWN = ["sliding-tile", "natten", "longformer", "prefix-lm", "sink", "sigmoid", "t5-bias"]
+# Of specs with branches, the one that chooses: it is measured against its own dense attention, and drawn.
+BRANCHES = {"nsa": "selected", "vsa": "fine"}
 
 
 def spec_path(name):
@@ -69,7 +83,8 @@ def measure(lacuna, name, sample):
         more = [] if value is None else ["--param", assignment(name, sample, parameter, value)]
         if more and "=@" in more[1] and not pathlib.Path(more[1].split("=@")[1]).exists():
             continue
-        point = call(lacuna, "viz", "compare", spec_path(name), "--input", sample, *more)["points"][0]
+        points = call(lacuna, "viz", "compare", spec_path(name), "--input", sample, *more)["points"]
+        point = next(p for p in points if name not in BRANCHES or p["spec"] == f"{name}-{BRANCHES[name]}")
         rows.append({"spec": name, "sample": sample.stem, "setting": setting,
                      "value": f"`{parameter} = {value}`" if value is not None else "defaults",
                      "density": point["visited"] / max(point["visible"], 1),
@@ -114,8 +129,9 @@ def main():
     options = parser.parse_args()
     names = [options.only] if options.only else list(SETTINGS)
     if options.pictures:
-        for name in names:
-            call(options.lacuna, "viz", "mask", spec_path(name), "--input", options.samples[0],
+        for name in names if options.only else names + DRAWN:
+            branch = ["--branch", BRANCHES[name]] if name in BRANCHES else []
+            call(options.lacuna, "viz", "mask", spec_path(name), *branch, "--input", options.samples[0],
                  "-o", ROOT / "specs" / "pictures" / f"{name}.svg")
         return
     rows = [row for name in names for sample in options.samples
@@ -123,7 +139,7 @@ def main():
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1) + "\n")
     if not options.only:
-        pictures = "\n".join(f"![{name}](pictures/{name}.svg)" for name in names)
+        pictures = "\n".join(f"![{name}](pictures/{name}.svg)" for name in names + DRAWN)
         write_readme(f"{table(rows, options.samples)}\n\n{pictures}")
 
 

@@ -18,8 +18,20 @@ bool agrees(const std::string& path, const char* what, const std::string& made_f
   return false;
 }
 
-bool fits(const std::string& path, const Calibration& calibration, const VariantSpec& spec,
+/// The spec, or the branch of it that was calibrated by itself.
+VariantSpec calibrated_part(const VariantSpec& whole, const Calibration& calibration) {
+  for (const VariantSpec& branch : whole.branches) {
+    if (branch.name != calibration.spec) continue;
+    VariantSpec alone = branch;
+    alone.branch = {};
+    return alone;
+  }
+  return whole;
+}
+
+bool fits(const std::string& path, const Calibration& calibration, const VariantSpec& whole,
           const CalibrationUse& use, Session& session) {
+  const VariantSpec spec = calibrated_part(whole, calibration);
   if (!agrees(path, "spec", calibration.spec, spec.name, session)) return false;
   if (calibration.spec_sha256 != spec_sha256(spec)) {
     session.fail(ExitCode::kInput, path + ": spec " + spec.name +

@@ -36,6 +36,7 @@ struct ParamInput {
 struct Inputs {
   std::string origin;             ///< as shown: the file, or files
   Array q, k, v;                  ///< [batch, heads, tokens, head_dim], of one of bf16, f16, f32
+  bool v_of_k = false;            ///< v is the first elements of k: launches pass none
   std::size_t rank = 4;           ///< of q as read: 2 to 4
   std::int64_t v_not_finite = 0;  ///< tokens of v, over all heads, with NaN or infinity
   std::vector<ParamInput> params;
@@ -45,5 +46,11 @@ struct Inputs {
 
 /// The element type of tensors of this dtype.
 ArrayType array_type(DType dtype);
+
+/// The first `width` elements of each row; all of them where rows are no wider.
+Array first_elements(const Array& rows, std::int64_t width);
+
+/// Where the spec takes v from k: v becomes the first head_dim_v elements of k (0: all of them).
+void take_v_of_k(const VariantSpec& spec, int head_dim_v, Inputs& inputs);
 
 }  // namespace lacuna::tools

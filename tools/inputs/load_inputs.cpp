@@ -216,6 +216,8 @@ std::optional<Inputs> load_inputs(const InputOptions& options, const VariantSpec
   good &= load_tile_mask(options, spec, inputs, session);
   if (!good || !params) return std::nullopt;
   inputs.params = std::move(*params);
+  const std::vector<int>& widths = spec.attention.head_dim_v.values;
+  take_v_of_k(spec, widths.empty() ? 0 : widths.front(), inputs);
   inputs.v_not_finite = count_not_finite_rows(inputs.v);
   return inputs;
 }

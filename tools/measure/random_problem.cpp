@@ -110,7 +110,7 @@ void add_directed(Inputs& inputs, const LaunchShape& shape, int head_dim, ArrayT
 }  // namespace
 
 Inputs random_inputs(const LaunchShape& shape, int head_dim, DType dtype, std::uint64_t seed,
-                     const ValueSet& values) {
+                     const ValueSet& values, int head_dim_v) {
   const ArrayType type = array_type(dtype);
   const std::vector<float> normal = normal_pool(seed);
   const Array pool = from_f32(normal, {std::int64_t{kPool}}, type);
@@ -126,7 +126,8 @@ Inputs random_inputs(const LaunchShape& shape, int head_dim, DType dtype, std::u
   } else {
     add_directed(inputs, shape, head_dim, type, normal, generator, values.kind);
   }
-  inputs.v = random_tensor({shape.n_b, shape.n_h_kv, shape.n_k, head_dim}, pool, generator);
+  const int width = head_dim_v > 0 ? head_dim_v : head_dim;
+  inputs.v = random_tensor({shape.n_b, shape.n_h_kv, shape.n_k, width}, pool, generator);
   return inputs;
 }
 

@@ -11,9 +11,9 @@ namespace lacuna::tools {
 
 /// q, k and v of independent normal values, changed as the value set says, which is none of a file;
 /// the same for the same seed. Zeros or constants would let a GPU run faster than it can on real
-/// tensors, for they draw less power.
+/// tensors, for they draw less power. `head_dim_v`: elements of a row of v, 0: as head_dim.
 Inputs random_inputs(const LaunchShape& shape, int head_dim, DType dtype, std::uint64_t seed,
-                     const ValueSet& values = {});
+                     const ValueSet& values = {}, int head_dim_v = 0);
 
 /// u8 [batch, heads, q_tiles, k_tiles]: each tile visited with this probability, one at least in
 /// each row.

@@ -110,13 +110,17 @@ std::optional<ValueSource> open_values(const ValueSet& set, Session& session) {
   return source;
 }
 
-std::string check_fits(const ValueSource& source, const LaunchShape& shape, int head_dim) {
+std::string check_fits(const ValueSource& source, const LaunchShape& shape, int head_dim,
+                       int head_dim_v) {
   if (!source.file) return "";
   const FileSizes file = sizes_of(*source.file);
   const std::string& path = source.set.path;
   if (file.head_dim != head_dim)
     return path + ": head dim: expected " + std::to_string(head_dim) + ", got " +
            std::to_string(file.head_dim) + "; pass --head-dim " + std::to_string(file.head_dim);
+  if (head_dim_v > file.head_dim)
+    return path + ": head_dim_v: expected at most " + std::to_string(file.head_dim) + ", got " +
+           std::to_string(head_dim_v);
   const std::int64_t group = shape.n_h / shape.n_h_kv, file_group = file.heads / file.heads_kv;
   if (group % file_group != 0 && file_group % group != 0)
     return path + ": it has " + std::to_string(file_group) +
@@ -134,9 +138,11 @@ std::string check_fits(const ValueSource& source, const LaunchShape& shape, int 
 }
 
 Inputs make_inputs(const ValueSource& source, const LaunchShape& shape, int head_dim, DType dtype,
-                   std::uint64_t seed) {
-  if (source.file) return inputs_of_file(source, shape, array_type(dtype));
-  return random_inputs(shape, head_dim, dtype, seed, source.set);
+                   std::uint64_t seed, int head_dim_v) {
+  if (!source.file) return random_inputs(shape, head_dim, dtype, seed, source.set, head_dim_v);
+  Inputs inputs = inputs_of_file(source, shape, array_type(dtype));
+  if (head_dim_v > 0) inputs.v = first_elements(inputs.v, head_dim_v);
+  return inputs;
 }
 
 }  // namespace lacuna::tools

@@ -27,10 +27,12 @@ std::optional<ValueSource> open_values(const ValueSet& set, Session& session);
 /// "" or why the file cannot serve a problem of this shape. Heads are repeated, query heads beside
 /// their KV head; of the tokens the first n_k keys are taken and the queries that end with them. No
 /// token is repeated. What is generated serves every shape.
-std::string check_fits(const ValueSource& source, const LaunchShape& shape, int head_dim);
+/// `head_dim_v`: elements of a row of v, 0: as head_dim; of a file's rows the first are taken.
+std::string check_fits(const ValueSource& source, const LaunchShape& shape, int head_dim,
+                       int head_dim_v = 0);
 
 /// q, k and v of a problem, which the source fits. Generated values follow the seed.
 Inputs make_inputs(const ValueSource& source, const LaunchShape& shape, int head_dim, DType dtype,
-                   std::uint64_t seed);
+                   std::uint64_t seed, int head_dim_v = 0);
 
 }  // namespace lacuna::tools

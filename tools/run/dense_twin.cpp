@@ -33,6 +33,8 @@ std::string plain_twin(const VariantSpec& spec, bool is_causal) {
   plain.name = spec.name;
   plain.attention.scale = spec.attention.scale;
   plain.attention.head_dim = spec.attention.head_dim;
+  plain.attention.head_dim_v = spec.attention.head_dim_v;
+  plain.attention.v = spec.attention.v;
   plain.attention.dtype = spec.attention.dtype;
   if (is_causal) plain.attention.mask = parse_expr("k <= q + n_k - n_q", Site::kMask, {}).expr;
   return print_spec(plain);

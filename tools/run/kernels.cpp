@@ -56,6 +56,7 @@ v1::Kernel prepare_spec(const v1::Engine& engine, const std::string& text, const
                         const Inputs& inputs) {
   v1::CompileOptions compile;
   compile.head_dim = static_cast<std::int32_t>(inputs.q.shape.back());
+  compile.head_dim_v = static_cast<std::int32_t>(inputs.v.shape.back());
   compile.dtype = dl_type(inputs.q.type);
   compile.shape = shape_of(inputs);
   v1::Kernel kernel = engine.compile(Spec::parse(text, path), compile);

@@ -1,5 +1,6 @@
 #include "tools/run/launch.hpp"
 
+#include "tools/common/progress_line.hpp"
 #include "tools/run/dense_twin.hpp"
 #include "tools/run/mask_classes.hpp"
 
@@ -94,6 +95,8 @@ RunResult measure(const SpecDocument& document, const Inputs& inputs, const Laun
   const auto place = open_place(engine.device(), errors.diagnostics);
   errors.check();
   Measurement m{document, inputs, options, engine, *place, {}, {}, {}};
+  ProgressLine progress(session);
+  progress.show(0, "compiling " + document.spec.name);
   m.result.device = engine.device();
   m.result.device_name = engine.device_name();
   m.result.target = engine.target();
@@ -114,12 +117,15 @@ RunResult measure(const SpecDocument& document, const Inputs& inputs, const Laun
   if (dense_first) measure_dense(m, &extras.previous_lse);
   v1::LaunchArgs args = arguments(inputs, m.tensors, workspace, *place);
   add_extras(extras, *place, args);
+  progress.show(0.25, "launches of " + document.spec.name);
   if (document.spec.branches.empty())  // which have tiles of their own
     launch_with_report(sparse, args, *place, inputs, m.result, m.errors);
   m.result.sparse_us =
       launch_and_time(sparse, args, *place, options.times, m.tensors.o, m.result.o, m.errors);
   measure_attend(m, extras);
+  progress.show(0.5, "dense attention");
   if (!dense_first) measure_dense(m, nullptr);
+  progress.show(0.75, "attention without the mask");
   measure_plain(m);
   return std::move(m.result);
 }

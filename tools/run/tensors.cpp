@@ -142,7 +142,7 @@ v1::LaunchArgs arguments(const Inputs& inputs, Tensors& tensors, AlignedBuffer& 
   v1::LaunchArgs args;
   args.q = tensor_of(tensors.q, place);
   args.k = tensor_of(tensors.k, place);
-  args.v = tensor_of(tensors.v, place);
+  if (!inputs.v_of_k) args.v = tensor_of(tensors.v, place);
   args.o = tensor_of(tensors.o, place);
   for (std::size_t i = 0; i < inputs.params.size(); ++i) {
     const ParamInput& param = inputs.params[i];

@@ -42,10 +42,22 @@ std::string keep_warning(const VariantSpec& spec, const TileCounts& tiles) {
   return "predictor.keep holds for every visible tile: nothing is left out";
 }
 
+/// Work tiles that visit something: the first tile of each is never gated.
+std::int64_t visiting_rows(const Array& tile_mask) {
+  const auto tiles = static_cast<std::size_t>(tile_mask.shape.back());
+  std::int64_t rows = 0;
+  for (std::size_t at = 0; tiles > 0 && at < tile_mask.bytes.size(); at += tiles)
+    rows += tile_mask.bytes.find_first_not_of('\0', at) < at + tiles ? 1 : 0;
+  return rows;
+}
+
 /// Reports count what all rows of a tile gated; warps that gate alone are in no count.
-std::string gate_warning(const VariantSpec& spec, const TileCounts& tiles) {
+std::string gate_warning(const VariantSpec& spec, const RunResult& result) {
+  const TileCounts& tiles = result.tiles;
   if (!spec.gate || spec.gate->scope != GateScope::kTile || tiles.visited == 0) return "";
-  return tiles.gated == 0 ? "gate.skip holds for no tile: nothing is gated" : "";
+  if (tiles.gated == 0) return "gate.skip holds for no tile: nothing is gated";
+  if (tiles.gated < tiles.visited - visiting_rows(result.tile_mask)) return "";
+  return "gate.skip holds for every tile but the first of each row, which is never gated";
 }
 
 }  // namespace
@@ -59,7 +71,7 @@ std::vector<std::string> warnings_of(const SpecDocument& document, const Inputs&
                                      const RunResult& result) {
   std::vector<std::string> warnings = {mask_warning(document, inputs, result),
                                        keep_warning(document.spec, result.tiles),
-                                       gate_warning(document.spec, result.tiles)};
+                                       gate_warning(document.spec, result)};
   std::erase(warnings, "");
   return warnings;
 }

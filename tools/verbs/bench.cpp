@@ -6,7 +6,9 @@
 #include <ranges>
 
 #include "compiler/diag/printable.hpp"
+#include "compiler/passes/check_request.hpp"
 #include "runtime/tune/spread.hpp"
+#include "tools/common/progress_line.hpp"
 #include "tools/common/shape_option.hpp"
 #include "tools/common/spec_options.hpp"
 #include "tools/common/table.hpp"
@@ -55,8 +57,8 @@ Examples:
   lacuna bench specs/dense.json --shape h=32,h_kv=8,n=32768 --gpus 2 --layout striped
 
 The launches of all subjects take turns, so that they meet the same clocks and temperatures. On a GPU
-several sets of tensors rotate, larger together than its L2 cache. TFLOP/s count 4 * head_dim for each
-pair of tokens of the visible tiles (of the visited ones: effective), half of it where a tile needs
+several sets of tensors rotate, larger together than its L2 cache. TFLOP/s count 2 * (head_dim + head_dim_v)
+for each pair of tokens of the visible tiles (of the visited ones: effective), half of it where a tile needs
 the mask. Of a spec with branches no tiles are counted, and no rate is said.
 On a GPU also: the stages of the spec's launch, timed in launches of their own; and TFLOP/s as a
 percentage of what cuBLAS reaches on bf16 matrices of 8192 x 8192, measured last for half a second, if
@@ -157,9 +159,9 @@ double time_launch_us(Bench& bench, Subject& subject, std::size_t set) {
 
 /// All subjects in turn, until the time is up; there and back, so that none always follows the same
 /// one, whose heat it would meet as a lower clock.
-void time_subjects(Bench& bench) {
+void time_subjects(Bench& bench, ProgressLine& progress) {
   for (Subject& subject : bench.subjects) time_launch_us(bench, subject, 0);
-  repeat_for(bench.options.seconds, [&bench](std::size_t run) {
+  const auto in_turn = [&bench](std::size_t run) {
     const auto time = [&](Subject& subject) {
       subject.times_us.push_back(time_launch_us(bench, subject, run % bench.sets.size()));
     };
@@ -168,7 +170,11 @@ void time_subjects(Bench& bench) {
     } else {
       std::ranges::for_each(std::views::reverse(bench.subjects), time);
     }
-  });
+  };
+  const auto done = [&](double share) {
+    progress.show(share, "launches of " + bench.document.spec.name + " and of dense attention");
+  };
+  repeat_for(bench.options.seconds, in_turn, done);
 }
 
 void time_spec_stages(Bench& bench) {
@@ -231,7 +237,8 @@ std::vector<std::string> spread_cells(const std::string& name, const tune::Sprea
 /// The table of launches; the same goes into `document`.
 Table report_launches(const Bench& bench, ordered_json& document) {
   const Work work = count_work(bench.document, bench.inputs, bench.report);
-  const double operations = 4.0 * static_cast<double>(bench.inputs.q.shape[3]);
+  const double operations =
+      2.0 * static_cast<double>(bench.inputs.q.shape[3] + bench.inputs.v.shape[3]);
   const double dense_us = dense_time_us(bench);
   const bool has_gemm = bench.gemm.tflops > 0;
   Table table{.head = {"launch", "median", "10 %", "90 %", "TFLOP/s", "of dense time"}, .rows = {}};
@@ -315,11 +322,14 @@ void run_bench(const BenchOptions& options, Session& session) {
   const LaunchShape& shape = options.shape;
   const auto source = open_values(options.values, session);
   if (!source) return;
-  if (const std::string misfit = check_fits(*source, shape, build.head_dim); !misfit.empty()) {
+  const int width = head_dim_v(document->spec, build);
+  if (const std::string misfit = check_fits(*source, shape, build.head_dim, width);
+      !misfit.empty()) {
     session.fail(ExitCode::kInput, misfit);
     return;
   }
-  Inputs inputs = make_inputs(*source, shape, build.head_dim, build.dtype, options.seed);
+  Inputs inputs = make_inputs(*source, shape, build.head_dim, build.dtype, options.seed, width);
+  take_v_of_k(document->spec, width, inputs);
   inputs.params = *params;
   if (!add_calibration(options.calibration, document->spec, {shape.n_h, build.head_dim, shape.n_q},
                        inputs.params, session))
@@ -337,9 +347,14 @@ void run_bench(const BenchOptions& options, Session& session) {
     errors.check();
     Bench bench{*document, options, engine, *place, std::move(inputs), {}, {}, {}, {}, {}, {}};
     bench.values_name = source->name;
-    set_up(bench);
-    time_subjects(bench);
-    time_spec_stages(bench);
+    {
+      ProgressLine progress(session);
+      progress.show(0, "compiling and one launch");
+      set_up(bench);
+      time_subjects(bench, progress);
+      progress.show(1, "stages");
+      time_spec_stages(bench);
+    }
     if (place->gpu) bench.gemm = measure_gemm_rate(*place);
     session.document["spec"] = document->spec.name;
     session.document["device"] = engine.device_name();

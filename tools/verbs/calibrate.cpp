@@ -19,7 +19,7 @@ namespace lacuna::tools {
 namespace {
 
 struct CalibrateOptions {
-  std::string spec, out, target;
+  std::string spec, branch, out, target;
   SampleOptions samples;
   SearchOptions search;
   LaunchOptions launch;
@@ -33,6 +33,7 @@ Examples:
   lacuna calibrate specs/sparge.json --samples layer5.safetensors -o sparge.layer5.safetensors
   lacuna calibrate specs/bsfa.json --samples dir/*.safetensors --target rel_l1=0.02 --kept 16,32,64
   lacuna calibrate specs/sale.json --samples x.safetensors --tokens 0:8192 --held-out 8192:16384
+  lacuna calibrate specs/nsa.json --branch selected --samples x.safetensors -o nsa.safetensors
   lacuna run specs/sparge.json --input y.safetensors --calibration sparge.layer5.safetensors
 
 A sample holds q, k and v. The target bounds the relative L1 error of each head on each sample against
@@ -176,7 +177,7 @@ void calibrate_on(const CalibrateOptions& options, const SpecDocument& document,
 }
 
 void run_calibrate(CalibrateOptions& options, Session& session) {
-  const auto document = load_one_attend(options.spec, session);
+  const auto document = load_branch(options.spec, options.branch, session);
   if (!document || !check_output(options.out, session)) return;
   const auto fixed = load_params(options.params, "", document->spec, session);
   if (!fixed || !check_params(*document, *fixed, session)) return;
@@ -209,6 +210,9 @@ void add_calibrate(CLI::App& app, Session& session) {
   verb->add_option("--samples", options->samples.files,
                    "safetensors with q, k, v; several: each head fits all")
       ->type_name("FILE...");
+  verb->add_option("--branch", options->branch,
+                   "The branch to calibrate by itself, of a spec with several")
+      ->type_name("NAME");
   verb->add_option_function<std::string>(
           "--target",
           [options](const std::string& text) { read_target(text, options->search.target); },

@@ -5,6 +5,7 @@
 
 #include "cache/files/directories.hpp"
 #include "cache/store.hpp"
+#include "compiler/passes/check_request.hpp"
 #include "runtime/base/environment.hpp"
 #include "tools/common/shape_option.hpp"
 #include "tools/common/spec_options.hpp"
@@ -22,6 +23,7 @@ using nlohmann::ordered_json;
 
 struct TuneOptions {
   std::vector<std::string> specs;
+  std::string branch;
   LaunchShape shape{1, 32, 8, 8192, 8192};
   std::string shapes, import, output;
   LoweringOptions lowering;
@@ -44,6 +46,7 @@ Examples:
   lacuna tune specs/*.json --shapes shapes.json --budget 30s
   lacuna tune specs/sparge.json --shape h=24,n=32768 --param tau=0.9 --json
   lacuna tune specs/bsfa.json --shape h=32,h_kv=8,n=16384 --values layer5.safetensors
+  lacuna tune specs/nsa.json --branch selected --shape h=32,h_kv=2,n=16384
   lacuna tune --export h200.jsonl
   lacuna tune --import h200.jsonl
 
@@ -89,7 +92,9 @@ bool tune_one(const SpecDocument& document, const LaunchShape& shape, const Valu
                 options.seed,
                 options.device,
                 options.threads};
-  if (const std::string misfit = check_fits(values, shape, task.build.head_dim); !misfit.empty()) {
+  const std::string misfit =
+      check_fits(values, shape, task.build.head_dim, head_dim_v(document.spec, task.build));
+  if (!misfit.empty()) {
     session.fail(ExitCode::kInput, misfit);
     return true;
   }
@@ -113,8 +118,8 @@ void tune_specs(const TuneOptions& options, const cache::TuningDatabase& databas
   const Interrupts interrupts;
   session.document["tunings"] = ordered_json::array();
   const auto tune_all = [&] {
-    for (const std::string& path : of_one_attend(options.specs, session)) {
-      const auto document = load_one_attend(path, session);
+    for (const auto& [path, branch] : parts_of(options.specs, options.branch, session)) {
+      const auto document = load_branch(path, branch, session);
       if (!document) continue;
       for (const LaunchShape& shape : shapes)
         if (!tune_one(*document, shape, *values, options, database, interrupts, session)) return;
@@ -186,6 +191,9 @@ void add_tune(CLI::App& app, Session& session) {
   auto options = std::make_shared<TuneOptions>();
   CLI::App* verb = app.add_subcommand("tune", kTuneDescription);
   verb->add_option("spec", options->specs, "Spec files; - is standard input");
+  verb->add_option("--branch", options->branch,
+                   "The branch to tune, of a spec with several (all that attend to tokens)")
+      ->type_name("NAME");
   add_problem_options(*verb, *options);
   add_search_options(*verb, *options);
   verb->add_option("--import", options->import, "First add the records of this file")

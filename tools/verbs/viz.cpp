@@ -1,4 +1,5 @@
 // lacuna viz: pictures of what a spec does on real tensors.
+#include <algorithm>
 #include <cstdio>
 
 #include "compiler/diag/printable.hpp"
@@ -113,22 +114,38 @@ struct Subject {
   RunResult result;
 };
 
-std::optional<Subject> run_subject(const std::string& path, const VizOptions& options,
+std::optional<Subject> run_subject(SpecDocument document, const VizOptions& options,
                                    Session& session) {
-  auto document = load_branch(path, options.branch, session);
-  if (!document) return std::nullopt;
-  auto inputs = load_inputs(options.input, document->spec, session);
+  auto inputs = load_inputs(options.input, document.spec, session);
   if (!inputs) return std::nullopt;
   LaunchOptions launch = options.launch;
   launch.times = false;
-  auto result = run_and_measure(*document, *inputs, launch, session);
+  auto result = run_and_measure(document, *inputs, launch, session);
   if (!result) return std::nullopt;
-  return Subject{std::move(*document), std::move(*inputs), std::move(*result)};
+  return Subject{std::move(document), std::move(*inputs), std::move(*result)};
+}
+
+/// What only the caller can give and has not given; "" if nothing.
+std::string missing_of(const VariantSpec& spec, const InputOptions& input) {
+  if (spec.external_mask && input.tile_mask.empty()) return "--tile-mask FILE.npy";
+  if (spec.permute.order == TokenOrder::kExternal && input.order.empty()) return "--order FILE.npy";
+  std::string missing;
+  for (const ParamSpec& param : spec.params) {
+    const std::string& name = param.symbol.name;
+    const bool is_given = std::ranges::any_of(input.params, [&](const std::string& assignment) {
+      return assignment.starts_with(name + "=");
+    });
+    if (param.has_default || is_given || !input.calibration.path.empty()) continue;
+    missing += (missing.empty() ? "--param " : ", ") + name + "=@FILE";
+  }
+  return missing;
 }
 
 void run_mask(const VizOptions& options, Session& session) {
   if (!check_output(options.out, session)) return;
-  const auto subject = run_subject(options.specs.front(), options, session);
+  auto document = load_branch(options.specs.front(), options.branch, session);
+  if (!document) return;
+  const auto subject = run_subject(std::move(*document), options, session);
   if (!subject) return;
   const std::string& name = subject->document.spec.name;
   session.document["spec"] = name;
@@ -138,25 +155,61 @@ void run_mask(const VizOptions& options, Session& session) {
   save(mask_picture(panels), options.out, session);
 }
 
+/// A spec to compare, and what it is called: its name, or that of its branch.
+struct Compared {
+  SpecPart part;
+  SpecDocument document;
+  std::string name;
+};
+
+/// The specs that have all they need; names that several have become paths. Nothing, if a spec
+/// cannot be read.
+std::optional<std::vector<Compared>> load_compared(const VizOptions& options, Session& session) {
+  std::vector<Compared> all;
+  const std::vector<SpecPart> parts = parts_of(options.specs, "", session);
+  for (const SpecPart& part : parts) {
+    auto document = load_branch(part.path, part.branch, session);
+    if (!document) return std::nullopt;
+    const std::string missing = missing_of(document->spec, options.input);
+    if (!missing.empty() && parts.size() > 1) {
+      session.note(part.path + " needs " + missing + "; left out");
+      continue;
+    }
+    std::string name = document->spec.name;
+    all.push_back({part, std::move(*document), std::move(name)});
+  }
+  const auto count = [&](const std::string& name) {
+    return std::ranges::count_if(
+        all, [&](const Compared& other) { return other.document.spec.name == name; });
+  };
+  for (Compared& one : all) {
+    if (count(one.document.spec.name) < 2) continue;
+    one.name = one.part.path + (one.part.branch.empty() ? "" : " " + one.part.branch);
+  }
+  return all;
+}
+
 void run_compare(const VizOptions& options, Session& session) {
   if (!check_output(options.out, session)) return;
   std::vector<ComparePoint> points;
   Table table{.head = {"spec", "density", "gated", "relative L1"}, .rows = {}};
   session.document["points"] = nlohmann::ordered_json::array();
-  for (const std::string& path : of_one_attend(options.specs, session)) {
-    session.note("running " + path);
-    const auto subject = run_subject(path, options, session);
+  auto all = load_compared(options, session);
+  if (!all) return;
+  for (Compared& one : *all) {
+    session.note("running " + one.part.path +
+                 (one.part.branch.empty() ? "" : ", branch " + one.part.branch));
+    const auto subject = run_subject(std::move(one.document), options, session);
     if (!subject) return;
     const TileCounts& tiles = subject->result.tiles;
     const OutputError error = compare(subject->result.o, subject->result.dense_o);
     const double density =
         tiles.visible > 0 ? static_cast<double>(tiles.visited) / static_cast<double>(tiles.visible)
                           : 0;
-    const std::string& name = subject->document.spec.name;
-    points.push_back({name, density, error.rel_l1});
-    table.rows.push_back({name, share(tiles.visited, tiles.visible),
+    points.push_back({one.name, density, error.rel_l1});
+    table.rows.push_back({one.name, share(tiles.visited, tiles.visible),
                           share(tiles.gated, tiles.visited), print_scientific(error.rel_l1)});
-    session.document["points"].push_back({{"spec", name},
+    session.document["points"].push_back({{"spec", one.name},
                                           {"visible", tiles.visible},
                                           {"visited", tiles.visited},
                                           {"gated", tiles.gated},

@@ -16,6 +16,49 @@ struct Bounds {
 };
 using Ranges = std::vector<Bounds>;
 
+/// Comparisons of a min or max that reads k, as conditions that read it alone:
+/// `min(a, b) <= c` is `a <= c or b <= c`, and `max(a, b) <= c` is `a <= c and b <= c`.
+class ExtremeOpener {
+ public:
+  Expr open(const Expr& mask) {
+    std::vector<int> moved;
+    for (const ExprNode& node : mask.nodes) {
+      const ExprChildren children = moved_children(node, moved);
+      const bool compares = node.op >= ExprOp::kLess && node.op <= ExprOp::kGreaterEqual;
+      moved.push_back(compares && builder_[children[0]].type == ExprType::kI32
+                          ? compare(node.op, children[0], children[1])
+                          : builder_.copy(node, children));
+    }
+    return builder_.extract(moved.back(), mask.parameters);
+  }
+
+ private:
+  int compare(ExprOp op, int left, int right) {
+    const bool is_below = op == ExprOp::kLess || op == ExprOp::kLessEqual;
+    if (opens(left)) {
+      const ExprNode node = builder_[left];
+      const int a = compare(op, node.children[0], right), b = compare(op, node.children[1], right);
+      return builder_.make((node.op == ExprOp::kMin) == is_below ? ExprOp::kOr : ExprOp::kAnd, a,
+                           b);
+    }
+    if (opens(right)) {
+      const ExprNode node = builder_[right];
+      const int a = compare(op, left, node.children[0]), b = compare(op, left, node.children[1]);
+      return builder_.make((node.op == ExprOp::kMin) == is_below ? ExprOp::kAnd : ExprOp::kOr, a,
+                           b);
+    }
+    return builder_.make(op, left, right);
+  }
+
+  bool opens(int id) {
+    const ExprOp op = builder_[id].op;
+    return (op == ExprOp::kMin || op == ExprOp::kMax) && along_.reads_token(id);
+  }
+
+  ExprBuilder builder_;
+  AlongTokens along_{builder_};
+};
+
 class RangeFinder {
  public:
   explicit RangeFinder(const Expr& mask) : parameters_(mask.parameters) {
@@ -121,7 +164,8 @@ class RangeFinder {
 
 std::vector<KeyRange> key_ranges(const Expr& mask) {
   if (mask.empty()) return {};
-  return RangeFinder(mask).find(mask);
+  const Expr opened = ExtremeOpener().open(mask);
+  return RangeFinder(opened).find(opened);
 }
 
 }  // namespace lacuna

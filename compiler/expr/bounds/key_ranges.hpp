@@ -2,6 +2,7 @@
 // a kernel works out once for a row instead of asking the mask about each key.
 //
 //   k <= q and k >= start[q]                   [start[q], q]
+//   k <= min(q, last[q])  and  max(q - k, k - q) < window      too, side by side
 //   k <= q and (k < sink or q - k < window)    [0, min(q, sink - 1)], [q - window + 1, q]
 #pragma once
 

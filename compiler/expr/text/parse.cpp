@@ -29,7 +29,8 @@ class Parser {
       return -1;
     }
     if (token().kind == TokenKind::kEnd) {
-      unexpected("an expression");
+      if (ExprError* error = syntax_error(token(), "expected an expression, got the end"))
+        error->helps.emplace_back("leave the field out where there is nothing to say");
       return -1;
     }
     const Operand root = expression(kPrecedenceOr);
@@ -65,6 +66,11 @@ class Parser {
   }
 
   void unexpected(std::string_view wanted) {
+    if (token().is("[")) {
+      if (ExprError* error = syntax_error(token(), "expected an operator, got '['"))
+        error->helps.emplace_back("all indices stand in one pair of brackets: `table[h, q]`");
+      return;
+    }
     if (token().is("if") || token().is("else")) {
       ExprError* error =
           syntax_error(token(), "'" + std::string(token().text) + "' is not an operator here");

@@ -157,6 +157,8 @@ Operand Typing::unknown_name(std::string_view name, std::uint32_t begin, std::ui
     error.notes.push_back(std::string(name) + " is the " + std::string(variable->doc) +
                           (sites.empty() ? "" : "; it can be read in " + sites));
     for (std::string& note : offered_notes()) error.notes.push_back(std::move(note));
+    if (site_ == Site::kGate)
+      error.helps.emplace_back("of the scores of a tile a gate knows the largest, `tile_max`");
     return {-1, begin, end};
   }
   std::vector<std::string> candidates = {"true", "false", "inf", "and", "or", "not"};
@@ -173,6 +175,9 @@ Operand Typing::unknown_name(std::string_view name, std::uint32_t begin, std::ui
     error.helps.push_back("did you mean " + quoted(nearest) + "?");
   else if (std::string otherwise = said_otherwise(name); !otherwise.empty())
     error.helps.push_back(std::move(otherwise));
+  else
+    error.helps.push_back("what a caller passes is declared: \"params\": { \"" + std::string(name) +
+                          "\": { \"shape\": \"scalar\" } }");
   return {-1, begin, end};
 }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "compiler/passes/target/choose_wgmma.hpp"
+#include "compiler/target/choose_variant.hpp"
 
 namespace lacuna {
 namespace {
@@ -35,6 +36,7 @@ std::vector<TileShape> shapes_in_order(const TileCandidates& candidates, const P
   shape.qk_bits = attend.q_scale >= 0 ? 8 : 16;
   shape.v_bits = attend.v_scale >= 0 ? 8 : 16;
   shape.e4m3_rows = program.kv == KvFormat::kE4M3;
+  shape.v_of_k = has_tiles_of_keys(program);
   std::vector<TileShape> shapes;
   for (const int stages : candidates.stages) {
     for (const int q : candidates.tile_q) {
@@ -158,11 +160,13 @@ void note_tiles(const PassContext& context, const TileRequest& request, const Ti
   plan.stages =
       chosen(tile.stages, shape.stages, "loads of the next tile overlap this one's arithmetic");
   const int warps = shape.warps() * plan.work_tiles.value;
-  plan.warps = tile.warps.is_auto()
-                   ? Chosen<int>{warps, Origin::kDerived,
-                                 plan.work_tiles.value == 1 ? "tile.q / 16: one mma of rows each"
-                                                            : "work_tiles * tile.q / 16"}
-                   : chosen(tile.warps, warps, "");
+  std::string why = "tile.q / 16: one mma of rows each";
+  if (plan.work_tiles.value != 1) why = "work_tiles * tile.q / 16";
+  if (const int parts = shape.warps() / shape.row_warps(); parts > 1)
+    why = "tile.q / 16 * " + std::to_string(parts) + ": 16 rows of O, " +
+          std::to_string(value_dim(shape) / parts) + " of its columns each";
+  plan.warps = tile.warps.is_auto() ? Chosen<int>{warps, Origin::kDerived, std::move(why)}
+                                    : chosen(tile.warps, warps, "");
 }
 
 /// Columns are gathered as their bits lie: ascending.

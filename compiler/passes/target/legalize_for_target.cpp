@@ -98,8 +98,22 @@ void check_estimate_columns(const Estimate& estimate, const PassContext& context
   d.helps.push_back("nearest legal value: " + std::to_string(legal * estimate.columns.count));
 }
 
+/// Kernels that read queries have blocks for tiles of as many as are prepared together.
+void check_estimate_tile(const PredictStep& step, const PassContext& context) {
+  if (step.estimate->is_given() || step.select->tile_q <= kPreparedTokens) return;
+  Diagnostic& d = context.diagnostics.add(
+      at_field(context.document, "/predictor/tile/q", Code::kTileShape, Severity::kError,
+               "predictor.tile.q: expected " + std::to_string(kPreparedTokens) +
+                   " or less with an estimate of q and k on " + context.target.name + ", got " +
+                   std::to_string(step.select->tile_q)));
+  d.notes.emplace_back("the queries of a tile are compared by one block");
+  d.helps.push_back("nearest legal value: " + std::to_string(kPreparedTokens) +
+                    "; larger tiles take patterns of places, estimate.from, or the target cpu");
+}
+
 void check_estimates(const Program& program, const PassContext& context) {
   for (const PredictStep& step : predict_steps(program)) {
+    if (step.estimate != nullptr) check_estimate_tile(step, context);
     if (step.estimate == nullptr || step.estimate->rows.kind == SummaryKind::kMean) continue;
     check_estimate_smem(*step.estimate, program.head_dim, context);
     check_estimate_columns(*step.estimate, context);
@@ -181,6 +195,15 @@ void check_e4m3_rows(const Program& program, const PassContext& context) {
   }
 }
 
+/// Does something before attend read q or k itself?
+bool reads_tokens(const Program& program) {
+  return std::ranges::any_of(program.nodes, [](const Node& node) {
+    const auto* estimate = std::get_if<Estimate>(&node.op);
+    return std::holds_alternative<Summarise>(node.op) ||
+           std::holds_alternative<Similarity>(node.op) || (estimate && !estimate->is_given());
+  });
+}
+
 /// The kernels that run before attend read 32 elements of a token at a time, and an mma of int8
 /// multiplies 32 elements at a time: head_dim has to be a multiple of that.
 void check_prepared_head_dim(const Program& program, const PassContext& context) {
@@ -200,12 +223,25 @@ void check_prepared_head_dim(const Program& program, const PassContext& context)
   if (find_op<Permute>(program) != nullptr) refuse("/permute", "permute");
   const Attend& attend = attend_of(program);
   if (attend.q_scale >= 0 || attend.v_scale >= 0) refuse("/quantise", "quantise");
-  const bool reads_tokens = std::ranges::any_of(program.nodes, [](const Node& node) {
-    const auto* estimate = std::get_if<Estimate>(&node.op);
-    return std::holds_alternative<Summarise>(node.op) ||
-           std::holds_alternative<Similarity>(node.op) || (estimate && !estimate->is_given());
-  });
-  if (reads_tokens) refuse("/predictor", "predictor");
+  if (reads_tokens(program)) refuse("/predictor", "predictor");
+}
+
+/// Rows that attend itself shares among warps: no other kernel is laid out for them.
+void check_wide_rows(const Program& program, const PassContext& context) {
+  if (std::max(program.head_dim, value_dim(program)) <= kWarpColumns) return;
+  const auto refuse = [&](const char* pointer, const std::string& what) {
+    Diagnostic& d = context.diagnostics.add(
+        at_field(context.document, pointer, Code::kUnsupported, Severity::kError,
+                 what + ": expected a head_dim of " + std::to_string(kWarpColumns) +
+                     " or less on " + context.target.name + ", got " +
+                     std::to_string(std::max(program.head_dim, value_dim(program)))));
+    d.notes.emplace_back("of wider rows only attend itself is laid out");
+    d.helps.emplace_back(
+        "patterns of places and estimate.from need no such kernel; or compile for the target cpu");
+  };
+  if (find_op<Permute>(program) != nullptr) refuse("/permute", "permute");
+  if (find_op<Means>(program) != nullptr) refuse("/means", "means");
+  if (reads_tokens(program)) refuse("/predictor", "a predictor that compares q with k");
 }
 
 /// Rows of V and O of a width of their own: kernels other than attend have one width for all rows.
@@ -282,7 +318,8 @@ void check_prepared_tiles(const Program& program, const PassContext& context) {
     const bool is_pooled = step.estimate->rows.kind == SummaryKind::kMean;
     of_keys = of_keys || (is_pooled && !step.estimate->is_given());
   }
-  if (of_queries || has_integers)
+  const bool is_compared = select->tile_q <= kPreparedTokens;  // else check_estimate_tile says so
+  if ((of_queries || has_integers) && is_compared)
     check_prepared_tile(context, "/predictor/tile/q", "predictor.tile.q", select->tile_q);
   if (of_keys || has_integers)
     check_prepared_tile(context, "/predictor/tile/k", "predictor.tile.k", select->tile_k);
@@ -296,6 +333,7 @@ Program legalize_for_target(Program program, const PassContext& context) {
   if (context.target.kind == TargetKind::kCpu) return program;
   check_dtype(program, context);
   check_head_dims(program, context);
+  check_wide_rows(program, context);
   check_e4m3_rows(program, context);
   check_8_bit_head_dim(program, context);
   check_prepared_head_dim(program, context);

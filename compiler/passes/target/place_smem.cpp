@@ -2,6 +2,7 @@
 // choose_tiles has seen to it that the block fits; here it is written down, and praised or not.
 #include "compiler/passes/pass.hpp"
 #include "compiler/passes/target/choose_wgmma.hpp"
+#include "compiler/target/choose_variant.hpp"
 #include "compiler/target/limits.hpp"
 #include "compiler/target/wgmma_limits.hpp"
 
@@ -66,6 +67,7 @@ Program place_smem(Program program, const PassContext& context) {
       .qk_bits = attend.q_scale >= 0 ? 8 : 16,
       .v_bits = attend.v_scale >= 0 ? 8 : 16,
       .e4m3_rows = program.kv == KvFormat::kE4M3,
+      .v_of_k = has_tiles_of_keys(program),
   };
   const Occupancy fit = occupancy(shape, context.target);
   plan.smem_bytes = {

@@ -14,6 +14,9 @@ namespace {
 const std::vector kDefaultTileQ{128, 64, 32};
 const std::vector kDefaultTileK{64, 32};
 const std::vector kDefaultStages{2};
+/// Rows wider than those of other heads, of which fewer have room.
+const std::vector kWideTileQ{64, 32, 16};
+const std::vector kWideTileK{64, 32, 16};
 /// A gathered row has the predictor's queries: only its keys can shrink.
 const std::vector kGatheredTileK{64, 32, 16};
 constexpr int kLeastStages = 2;
@@ -30,10 +33,11 @@ std::string shape_text(const TileShape& shape) {
          std::to_string(shape.stages) + " stages at head_dim " + std::to_string(shape.head_dim);
 }
 
-/// Rows that the block's threads load together; 8 neighbours share a row of whole 128-byte lines.
+/// Rows that the block's threads load together; 8 neighbours share a row of whole 128-byte lines,
+/// 4 of a single warp (templates/loader/thread_share.cuh).
 int rows_per_pass(const TileShape& shape) {
   const int chunks = shape.head_dim / 8;  // of 16 bytes
-  const int lanes = std::min(8, chunks & -chunks);
+  const int lanes = std::min(shape.warps() == 1 ? 4 : 8, chunks & -chunks);
   return shape.threads() / lanes;
 }
 
@@ -100,9 +104,9 @@ std::optional<TileViolation> check_shape(const TileShape& shape, const Choice<in
                              std::to_string(shape.tile_k) + ": sizes must be multiples of 16",
                          "one mma multiplies 16 query rows with keys in steps of 16", "/tile"};
   }
-  if (!warps.admits(shape.warps())) {
+  if (!warps.admits(shape.row_warps())) {
     return TileViolation{Code::kTileShape,
-                         "tile.warps: expected " + std::to_string(shape.warps()) +
+                         "tile.warps: expected " + std::to_string(shape.row_warps()) +
                              " for tile.q = " + std::to_string(shape.tile_q) + ", got " +
                              std::to_string(warps.values.front()),
                          "a warp owns 16 query rows: tile.q = 16 * tile.warps", "/tile/warps"};
@@ -116,7 +120,7 @@ std::optional<TileViolation> check_shape(const TileShape& shape, const Choice<in
     return TileViolation{Code::kTileShape,
                          warps.is_auto()
                              ? tile_text("tile.q", shape.tile_q) + " has an odd number of warps"
-                             : tile_text("tile.warps", shape.warps()) + " is odd",
+                             : tile_text("tile.warps", shape.row_warps()) + " is odd",
                          "the threads of a block load rows in eights, which takes two warps at "
                          "head_dim " +
                              std::to_string(shape.head_dim),
@@ -125,10 +129,13 @@ std::optional<TileViolation> check_shape(const TileShape& shape, const Choice<in
   return std::nullopt;
 }
 
-/// Divisors that are whole rows of mma, the largest first; the number itself if there are none.
+/// Divisors that are whole rows of mma and tiles of attend, the largest first; the number itself if
+/// there are none.
 std::vector<int> tiles_within(int keep) {
+  constexpr int kLargestTile = 256;
   std::vector<int> tiles;
-  for (int tile = keep / kWarpRows * kWarpRows; tile > 0; tile -= kWarpRows) {
+  for (int tile = std::min(keep / kWarpRows * kWarpRows, kLargestTile); tile > 0;
+       tile -= kWarpRows) {
     if (keep % tile == 0) tiles.push_back(tile);
   }
   if (tiles.empty()) tiles.push_back(keep);
@@ -152,6 +159,7 @@ TileRequest tile_request(const Program& program, const TileSpec& spec, const Tar
   const Attend& attend = attend_of(program);
   TileRequest request{.spec = spec, .target = target, .group = attend.qk_group};
   request.gathers = attend.columns >= 0;
+  request.has_wide_rows = std::max(program.head_dim, value_dim(program)) > kWarpColumns;
   for (const auto& [select, estimate] : predict_steps(program)) {
     request.keep_q = select->tile_q, request.keep_k = select->tile_k;
     std::vector<const Expr*> of_tiles = {&select->keep};
@@ -169,8 +177,9 @@ TileRequest tile_request(const Program& program, const TileSpec& spec, const Tar
 
 TileCandidates tile_candidates(const TileRequest& request) {
   const TileSpec& tile = request.spec;
-  TileCandidates candidates{preferred(tile.q, kDefaultTileQ),
-                            preferred(tile.k, request.gathers ? kGatheredTileK : kDefaultTileK),
+  const std::vector<int>& keys = request.has_wide_rows ? kWideTileK : kDefaultTileK;
+  TileCandidates candidates{preferred(tile.q, request.has_wide_rows ? kWideTileQ : kDefaultTileQ),
+                            preferred(tile.k, request.gathers ? kGatheredTileK : keys),
                             preferred(tile.stages, kDefaultStages)};
   if (tile.q.is_auto() && !tile.warps.is_auto()) {
     candidates.tile_q.clear();
@@ -272,6 +281,7 @@ TileRequest with_spec(const TileRequest& request, const TileSpec& spec) {
           .keep_q = request.keep_q,
           .keep_k = request.keep_k,
           .gathers = request.gathers,
+          .has_wide_rows = request.has_wide_rows,
           .per_q_tile = request.per_q_tile,
           .per_k_tile = request.per_k_tile,
           .group = request.group};
@@ -296,7 +306,7 @@ std::vector<std::string> nearest_legal(const TileShape& shape, const TileRequest
       TileShape other = shape;
       other.*member = value;
       TileSpec spec = request.spec;
-      if (pointer == "/tile/warps") spec.warps.values = {other.warps()};
+      if (pointer == "/tile/warps") spec.warps.values = {other.row_warps()};
       TileRequest wanted = with_spec(request, spec);
       if (pointer == "/predictor/tile/q") wanted.keep_q = value;
       if (pointer == "/predictor/tile/k") wanted.keep_k = value;

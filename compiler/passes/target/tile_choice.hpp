@@ -19,6 +19,7 @@ struct TileRequest {
   const Target& target;
   int keep_q = 0, keep_k = 0;  ///< the predictor's tiles; 0: there is none
   bool gathers = false;        ///< tiles of keys are gathered from columns of keep_k keys
+  bool has_wide_rows = false;  ///< of more elements than one warp's registers hold of O
   /// The parameter by which the predictor tells tiles of attend apart; "" if there is none.
   std::string per_q_tile{}, per_k_tile{};
   QuantGroup group = QuantGroup::kBlock;  ///< of 8-bit Q and K

@@ -55,7 +55,8 @@ void check_weights(const RuleContext& context) {
                      "attention.normalise \"sigmoid\" does not go with branches without weights",
                      "they are merged by their log-sum-exps, which sigmoids lack",
                      "\"weight\": \"1\" in each branch adds them");
-  if (weighted == branches.size() && context.spec.attention.lse)
+  if (weighted == branches.size() && context.at("attention.lse") != nullptr &&
+      context.spec.attention.lse)
     context.conflict("attention.lse", "attention.lse does not go with weights of branches",
                      "a sum of several softmaxes has no log-sum-exp", "leave lse out");
 }

@@ -20,6 +20,26 @@ std::vector<std::string> keys_of(std::string_view path) {
   return keys;
 }
 
+/// "last64", "last_64" and "last-64" as "last(64)".
+std::string with_parentheses(const std::string& text) {
+  const std::size_t digit = text.find_first_of("0123456789");
+  if (digit == std::string::npos) return text;
+  const std::string name = text.substr(0, text.find_last_not_of("0123456789_-( ") + 1);
+  const std::string number = text.substr(digit, text.find_last_of("0123456789") + 1 - digit);
+  return name.substr(0, name.find_first_of("_-( ")) + "(" + number + ")";
+}
+
+/// What to write where an object is expected: of a number the object that it was meant for, where
+/// that is plain.
+std::string object_help(const SourceText& source, const JsonNode& node, const std::string& path) {
+  const std::string text = source.text.substr(node.begin, node.end - node.begin);
+  const bool is_number = node.is(JsonNode::Kind::kInteger) || node.is(JsonNode::Kind::kNumber);
+  if (is_number && path.starts_with("params.")) return "write { \"default\": " + text + " }";
+  if (is_number && (path == "tile" || path.ends_with(".tile")))
+    return "write { \"q\": " + text + ", \"k\": " + text + " }";
+  return "an object with keys of its own: " + joined_keys(keys_of(path));
+}
+
 class FieldChecker {
  public:
   FieldChecker(const SourceText& source, Diagnostics& diagnostics)
@@ -37,8 +57,7 @@ class FieldChecker {
       const std::string who = label.empty() ? "a spec" : label;
       errors_.wrong_type(node, who, "an object");
       if (!path.empty()) {
-        const std::string keys = joined_keys(keys_of(path));
-        diagnostics_.items.back().helps.push_back("an object with keys of its own: " + keys);
+        diagnostics_.items.back().helps.push_back(object_help(source_, node, path));
       }
       return;
     }
@@ -270,6 +289,11 @@ class FieldChecker {
       d.helps.push_back("did you mean \"" + nearest + "\"?");
     else if (field.plural != Plural::kOne)
       d.helps.push_back("legal: " + joined_names(field.names) + ", \"auto\"");
+    else if (d.notes.empty())
+      d.notes.emplace_back(field.doc);
+    if (label == "mask" && node.string.find_first_of("<>=") != std::string::npos)
+      d.helps.push_back("what a query sees is attention.mask: \"attention\": { \"mask\": \"" +
+                        node.string + "\" }");
   }
 
   void summary(JsonNode& node, const SpecField& field, const std::string& label) {
@@ -289,7 +313,11 @@ class FieldChecker {
     if (row == known.end()) {
       Diagnostic& d = errors_.illegal(node, field, label, "is not one of " + joined_names(forms));
       const std::string nearest = nearest_word(node.string, forms);
-      if (!nearest.empty()) d.helps.push_back("did you mean \"" + nearest + "\"?");
+      const std::string numbered = with_parentheses(node.string);
+      if (const auto meant = parse_summary(numbered); meant && info(meant->kind).is_of(field.side))
+        d.helps.push_back("did you mean \"" + numbered + "\"?");
+      else if (!nearest.empty())
+        d.helps.push_back("did you mean \"" + nearest + "\"?");
     } else {
       const std::string form = form_of(row->kind);
       Diagnostic& d = errors_.illegal(node, field, label, "is not \"" + form + "\"");

@@ -36,6 +36,12 @@ void FieldErrors::missing(const JsonNode& object, const SpecField& field,
                    .pointer = object.pointer,
                    .span = span,
                    .notes = {std::string(field.doc)}});
+  if (field.kind != SpecFieldKind::kSubset) return;
+  std::string names;
+  for (const std::string_view name : field.names)
+    names += (names.empty() ? "\"" : ", \"") + std::string(name) + "\"";
+  diagnostics.items.back().helps.push_back("write \"" + std::string(key_of(field)) + "\": [" +
+                                           names + "], or some of these");
 }
 
 void FieldErrors::unknown_key(JsonNode& node, const std::vector<std::string>& keys,
@@ -49,11 +55,15 @@ void FieldErrors::unknown_key(JsonNode& node, const std::vector<std::string>& ke
     d.helps.push_back("did you mean \"" + nearest + "\"?");
   else if (std::string otherwise = said_otherwise(node.key); !otherwise.empty())
     d.helps.push_back(std::move(otherwise));
+  std::vector<std::string> elsewhere;
   for (const SpecField& field : spec_fields()) {
     if (!field.was.empty() && field.was == node.key)
       d.helps.push_back(node.key + " is called " + std::string(field.path) + " now");
-    if (key_of(field) == node.key) d.helps.push_back("there is a field " + std::string(field.path));
+    if (key_of(field) == node.key)
+      elsewhere.push_back("there is a field " + std::string(field.path));
   }
+  // A key that stands in many places, such as q, tells nothing of what was meant.
+  if (elsewhere.size() <= 2) d.helps.insert(d.helps.end(), elsewhere.begin(), elsewhere.end());
   if (d.helps.empty()) d.helps.push_back("legal keys: " + joined_keys(keys));
 }
 

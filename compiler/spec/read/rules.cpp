@@ -89,8 +89,10 @@ class RuleChecker {
     const bool whole =
         std::nearbyint(value) == value && value >= Limits::min() && value <= Limits::max();
     if (whole) return true;
-    report(Code::kOutOfRange, node, label + " = " + quoted_value(source_, node) + " is not an i32")
-        .notes.push_back("params." + param.symbol.name + " is of type i32");
+    Diagnostic& d = report(Code::kOutOfRange, node,
+                           label + " = " + quoted_value(source_, node) + " is not an i32");
+    d.notes.push_back("params." + param.symbol.name + " is of type i32");
+    d.helps.emplace_back("a whole number, or \"type\": \"f32\"");
     return false;
   }
 

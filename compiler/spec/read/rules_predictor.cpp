@@ -132,16 +132,17 @@ class PredictorRules {
     const bool same = std::find(written.begin(), written.end(), predicted) != written.end();
     if (same || (written.empty() && predicted >= kLeastTile)) return;
     const std::string tile = "tile." + side;
-    context_.conflict("params." + param.symbol.name + ".shape",
-                      "params." + param.symbol.name + ": " + reader + " reads " + side +
-                          "_tiles of it, but predictor." + tile + " = " +
-                          std::to_string(predicted) +
-                          (written.empty() ? " makes columns"
-                                           : " and " + tile + " = " + joined_integers(written)),
-                      "a parameter by tile has an element for each tile of the kernel, so the "
-                      "predictor's tiles must be the same",
-                      predicted >= kLeastTile ? tile + " = " + std::to_string(predicted)
-                                              : "another shape, such as \"[heads]\"");
+    context_.conflict(
+        "params." + param.symbol.name + ".shape",
+        "params." + param.symbol.name + ": " + reader + " reads " + side +
+            "_tiles of it, but predictor." + tile + " = " + std::to_string(predicted) +
+            (written.empty() ? " makes columns"
+                             : " and " + tile + " = " + joined_integers(written)),
+        "a parameter by tile has an element for each tile of the kernel, so the "
+        "predictor's tiles must be the same",
+        predicted >= kLeastTile
+            ? tile + " = " + std::to_string(predicted)
+            : "\"[heads, n_k]\", an element for each key, read as " + param.symbol.name + "[k0]");
   }
 
   const RuleContext& context_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "compiler/expr/expr_tables.hpp"
 #include "compiler/spec/table/field_words.hpp"
@@ -16,10 +17,15 @@ bool takes_number(SpecFieldKind kind) {
          kind == SpecFieldKind::kBound;
 }
 
-bool is_number(std::string_view text) {
+/// The number that a string holds, as the field takes it; "" if it holds none.
+std::string number_of(const std::string& text, SpecFieldKind kind) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return !text.empty() && error == std::errc() && end == text.data() + text.size();
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return "";
+  constexpr double kMostDigits = 1e9;
+  const bool is_whole = std::abs(value) < kMostDigits && value == std::trunc(value);
+  if (kind == SpecFieldKind::kInteger && is_whole) return std::to_string(static_cast<int>(value));
+  return text;
 }
 
 /// `["heads", 32]` as the text of a shape.
@@ -43,8 +49,17 @@ std::string help_for_expression(const SourceText& source, const JsonNode& node) 
 
 std::string type_help(const SourceText& source, const JsonNode& node, const SpecField& field) {
   if (node.is(Kind::kNull)) return "leave the field out";
-  if (takes_number(field.kind) && node.is(Kind::kString) && is_number(node.string))
-    return "write " + node.string + " without quotes";
+  if (takes_number(field.kind) && node.is(Kind::kString)) {
+    const std::string number = number_of(node.string, field.kind);
+    if (!number.empty()) return "write " + number + " without quotes";
+    const bool is_formula = node.string.find_first_of("()/*+") != std::string::npos;
+    if (is_formula && !field.fallback.empty())
+      return "no formula is read here; left out it is " + std::string(field.fallback);
+  }
+  if (field.kind == SpecFieldKind::kEnum) {
+    const std::string text = source.text.substr(node.begin, node.end - node.begin);
+    if (std::ranges::find(field.names, text) != field.names.end()) return "write \"" + text + "\"";
+  }
   if (field.kind == SpecFieldKind::kBoolean && (node.is_string("true") || node.is_string("false")))
     return "write " + node.string + " without quotes";
   if (field.kind == SpecFieldKind::kSubset && node.is(Kind::kString) &&

@@ -54,9 +54,9 @@ using SubsetFlags = std::array<bool*, 3>;  ///< of a kSubset: one for each of `n
 using SpecSlot =
     std::variant<std::monostate, int*, bool*, float*, std::string*, std::optional<float>*, Expr*,
                  Choice<int>*, Choice<DType>*, Choice<TileOrder>*, Choice<Loader>*, GateScope*,
-                 ExprType*, Reduce*, LseBase*, Weights*, Normalise*, QuantGroup*, SimilarityForm*,
-                 Calibrate*, Summary*, PermuteSpec*, std::vector<ParamDim>*, ParamSpec*,
-                 SubsetFlags,
+                 ExprType*, Reduce*, ValuesOf*, LseBase*, Weights*, Normalise*, QuantGroup*,
+                 SimilarityForm*, Calibrate*, Summary*, PermuteSpec*, std::vector<ParamDim>*,
+                 ParamSpec*, SubsetFlags,
                  // of objects that may be absent
                  std::optional<GateSpec>*, std::optional<PredictorSpec>*,
                  std::optional<EstimateSpec>*, std::optional<IndexSpec>*>;
@@ -135,7 +135,7 @@ inline constexpr double kSmallestF32 = std::numeric_limits<float>::min();
 
 // Legal integers that are no range, or stand beside one.
 inline constexpr std::array kLegalVersions{1};
-inline constexpr std::array kLegalHeadDims{64, 80, 96, 112, 128, 192, 256};
+inline constexpr std::array kLegalHeadDims{64, 80, 96, 112, 128, 192, 256, 512, 576};
 inline constexpr std::array kColumnWidths{1, 8};
 inline constexpr std::array kLegalEstimateBits{4, 8, 16, 32};
 inline constexpr std::array kLegalComputeBits{8, 16};

@@ -154,7 +154,8 @@ typedef enum lacuna_kv {
 
 typedef struct lacuna_compile_options {
   size_t struct_size;
-  int32_t head_dim; /* 64, 80, 96, 112, 128, 192, 256; on the CPU every multiple of 8 up to 512 */
+  int32_t head_dim; /* 64, 80, 96, 112, 128, 192, 256, 512, 576; on the CPU every multiple of 8 up
+                       to 576 */
   lacuna_dtype dtype;
   const char* path; /* shown in errors; NULL: "<memory>" */
   const lacuna_shape*
@@ -290,9 +291,10 @@ typedef struct lacuna_sequences {
 
 typedef struct lacuna_launch_args {
   size_t struct_size;
-  const DLTensor *q, *k, *v, *o;
-  const DLTensor* lse;    /* optional: f32 [batch, heads, n_q], natural log, or that
-                             of base 2 if the spec says so; none of branches with weights */
+  const DLTensor *q, *k, *v, *o; /* v: NULL, or the first elements of each row of k, where the spec
+                                    says "v": "k" */
+  const DLTensor* lse;           /* optional: f32 [batch, heads, n_q], natural log, or that
+                                    of base 2 if the spec says so; none of branches with weights */
   const DLTensor* counts; /* optional: i32 [batch, heads, q_tiles, 3]: visible, visited, gated;
                              none of specs with branches, whose tiles are their own */
   const DLTensor*

@@ -213,6 +213,8 @@ TensorRule rule_of(TensorRole role, const LaunchContract& c, const Extents& e) {
 
 bool is_required(TensorRole role, const LaunchContract& contract) {
   switch (role) {
+    case TensorRole::kV:
+      return !contract.v_of_k;
     case TensorRole::kListIndices:
     case TensorRole::kListCounts:
       return contract.takes_lists;

@@ -1,7 +1,9 @@
 // `attend`, mma family (sm_80 and newer): cp.async, ldmatrix, mma.sync.
 //
 // One block computes one work tile (or one item of it, pipeline/split_kv.cuh), a warp 16 of its
-// query rows; warps share nothing but the loaded tiles and, for a tile gate, the vote. There is one
+// query rows. Where O is too wide for the registers of one warp, several have the same rows and
+// scores, and a part of the columns of V and O each (kColumnParts). Warps share nothing but the
+// loaded tiles and, for a tile gate, the vote. There is one
 // block barrier for each visited tile:
 //
 //   visit t:  S = Q K_t, score hook, mask, row maxima
@@ -68,7 +70,7 @@ class AttendBlock : AttendVisit<Config, Hooks, Args, Logits> {
     if constexpr (Shape::kHasGate && !kFirst) {
       statistics =
           warp_gate_statistics(tile_max, softmax_.running_max, row_.q1 - first_row_, unit_);
-      if constexpr (Shape::kVotesByTile) vote_.publish(t, warp_, statistics);
+      if (Shape::kVotesByTile && this->first_column() == 0) vote_.publish(t, warp_, statistics);
     }
     cp_async_wait<Shape::kPendingGroups>();
     this->convert_keys(t + 1, 1);

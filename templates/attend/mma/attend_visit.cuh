@@ -39,7 +39,7 @@ class AttendVisit {
         work_index_(work_index),
         row_(row),
         gathered_(gathered),
-        warp_(warp_index()),
+        warp_(row_warp()),
         first_row_(row_.q0 + warp_ * kWarpRows),
         smem_(smem),
         keys_(Operands::keys(args, row_, gathered)),
@@ -107,7 +107,7 @@ class AttendVisit {
     if constexpr (Shape::kHasE4m3Values) {
       multiply_weights_values_e4m3<ValueTile>(output_, weights_, value_slot(t));
     } else {
-      multiply_weights_values<Element, ValueTile>(output_, weights_, value_slot(t));
+      multiply_weights_values<Element, ValueTile>(output_, weights_, value_slot(t), first_column());
     }
   }
 
@@ -144,7 +144,7 @@ class AttendVisit {
   __device__ __forceinline__ bool gated_by_block(bool gated) const {
     if constexpr (Config::kGateScope != GateScope::kWarp) return gated;
     const WorkTile row = locate_work_tile<Config>(args_.attend, block_index());
-    const bool has_rows = row.q0 + warp_index() * kWarpRows <= row.q1;
+    const bool has_rows = row.q0 + row_warp() * kWarpRows <= row.q1;
     return __syncthreads_and(gated || !has_rows) != 0;
   }
 
@@ -219,7 +219,9 @@ class AttendVisit {
       load_values(t + Shape::kValueAhead, Shape::kValueAhead);
     }
     const TileRef tile = queue_.ahead(Config::kStages);
-    if (tile.exists()) keys_.load(landed_keys(t), tile.index() * Config::kTileK);
+    // Of as many places as stages, that of the t-th is free.
+    const int place = Shape::kVOfK ? t + Config::kStages : t;
+    if (tile.exists()) keys_.load(landed_keys(place), tile.index() * Config::kTileK);
     cp_async_commit();
   }
 
@@ -246,6 +248,7 @@ class AttendVisit {
 
   /// The tile `ahead` steps ahead, which is the t-th visited.
   __device__ __forceinline__ void load_values(int t, int ahead) const {
+    if constexpr (Shape::kVOfK) return;
     const TileRef tile = queue_.ahead(ahead);
     if (!tile.exists()) return;
     if constexpr (Shape::kHasE4m3Values) {
@@ -259,30 +262,42 @@ class AttendVisit {
   __device__ __forceinline__ void write_results() {
     const WorkTile row =
         locate_work_tile<Config>(args_.attend, Config::kGathers ? work_index_ : block_index());
-    const int warp = warp_index();
-    const int first_row = row.q0 + warp * kWarpRows;
+    const int first_row = row.q0 + row_warp() * kWarpRows;
     const float sum[2] = {quad_sum(softmax_.sum[0]), quad_sum(softmax_.sum[1])};
     if constexpr (Shape::kHasE4m3Values) {
       scale_channels(output_, Operands::value_scales(args_, row));
     }
     const int share = share_of_item<Config>(block_index());
     if constexpr (SplitKv<Config>::kIsSplit) {
-      write_partial_results(args_, row, share, first_row, output_, softmax_, sum, to_log2_);
+      write_partial_results<Shape::kHeadDimV>(args_, row, share, first_row, first_column(), output_,
+                                              softmax_, sum, to_log2_);
     } else {
       using Staging = typename Shape::OutputTile;
       float denominators[2] = {sum[0], sum[1]};
       if constexpr (is_sigmoid<Config>()) denominators[0] = denominators[1] = 1.0f;
       const LaneRows lane{first_row + lane_index() / 4, row.h};
       take_sinks<Config, Hooks>(denominators, args_, row.b, lane, softmax_, to_log2_, kRangeLog2);
-      write_output<Element, Staging>(args_.attend.o, row.b, row.h, first_row, args_.attend.n_q,
-                                     smem_ + warp * kWarpRows * Staging::kRowBytes, output_,
-                                     denominators);
-      if (Config::kWritesLse && args_.attend.lse.data != nullptr) {
+      write_output<Element, Staging>(
+          args_.attend.o, row.b, row.h, first_row, args_.attend.n_q, first_column(),
+          smem_ + warp_index() * kWarpRows * Staging::kRowBytes, output_, denominators);
+      if (Config::kWritesLse && args_.attend.lse.data != nullptr && first_column() == 0) {
         write_lse<Config, Hooks>(args_, args_.attend.lse, row.b, lane, softmax_, sum, to_log2_,
                                  kRangeLog2);
       }
     }
     if (share == 0) close_report<Config, Hooks>(args_, row);
+  }
+
+  /// Which 16 query rows of the work tile are this warp's; those of one part of the columns come
+  /// before those of the next.
+  __device__ __forceinline__ static int row_warp() {
+    if constexpr (Shape::kColumnParts == 1) return warp_index();
+    return warp_index() % Shape::kRowWarps;
+  }
+  /// Of V and O that are this warp's.
+  __device__ __forceinline__ static int first_column() {
+    if constexpr (Shape::kColumnParts == 1) return 0;
+    return warp_index() / Shape::kRowWarps * Shape::kWarpColumns;
   }
 
   // Places of the t-th visited tile: where products read it, and where its copies land, which is
@@ -291,12 +306,13 @@ class AttendVisit {
     return shared_address(smem_) + Shape::kKeysOffset + t % Shape::kKeyTiles * KeyTile::kBytes;
   }
   __device__ __forceinline__ u32 value_slot(int t) const {
+    if constexpr (Shape::kVOfK) return key_slot(t);
     return shared_address(smem_) + Shape::kValuesOffset +
            t % Shape::kValueTiles * ValueTile::kBytes;
   }
   __device__ __forceinline__ u32 landed_keys(int t) const {
     return shared_address(smem_) + Shape::kLandedKeysOffset +
-           t % Config::kStages * Shape::kLandedKeyBytes;
+           t % Shape::kLandedKeyTiles * Shape::kLandedKeyBytes;
   }
   __device__ __forceinline__ u32 landed_values(int t) const {
     return shared_address(smem_) + Shape::kLandedValuesOffset +
@@ -320,7 +336,7 @@ class AttendVisit {
   const typename Operands::KeyLoader keys_;
   const typename Operands::ValueLoader values_;
   TileQueue<Config, Hooks, Args, Config::kStages> queue_;
-  GateVote<Config::kWarps> vote_;
+  GateVote<Shape::kRowWarps> vote_;
   Logits logits_;
   float unit_;                ///< scores -> natural units
   float to_log2_;             ///< scores -> log2 domain

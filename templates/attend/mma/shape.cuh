@@ -4,6 +4,8 @@
 
 #include "attend/head_dims.cuh"
 #include "base/kinds.cuh"
+#include "base/optional_field.cuh"
+#include "base/select.cuh"
 #include "pipeline/gate.cuh"
 #include "pipeline/kv_element.cuh"
 #include "pipeline/split_kv.cuh"
@@ -12,13 +14,17 @@
 
 namespace lacuna {
 
+/// Are tiles of K read as those of V, too?
+LACUNA_OPTIONAL_FIELD(bool, has_v_of_k, kVOfK, false)
+
 template <class Config>
 __host__ __device__ constexpr MmaBlock mma_block() {
   return {Config::kTileQ,       Config::kTileK,
           Config::kStages,      Config::kHeadDim,
           head_dim_v<Config>(), Config::kQkBits,
           Config::kVBits,       Config::kGateScope == GateScope::kTile,
-          Config::kSkipsVLoad,  has_e4m3_rows<Config>()};
+          Config::kSkipsVLoad,  has_e4m3_rows<Config>(),
+          has_v_of_k<Config>()};
 }
 
 template <class Config>
@@ -26,7 +32,11 @@ struct AttendShape {
   static constexpr int kThreads = 32 * Config::kWarps;
   static constexpr int kKeyBlocks = Config::kTileK / 8;  ///< score accumulators, 8 keys each
   static constexpr int kHeadDimV = head_dim_v<Config>();
-  static constexpr int kColumnBlocks = kHeadDimV / 8;  ///< output accumulators, 8 columns each
+  /// Warps that share 16 query rows, and the columns of V and O that each of them has.
+  static constexpr int kColumnParts = column_parts(kHeadDimV);
+  static constexpr int kWarpColumns = kHeadDimV / kColumnParts;
+  static constexpr int kRowWarps = Config::kTileQ / kWarpRows;  ///< of each part
+  static constexpr int kColumnBlocks = kWarpColumns / 8;  ///< output accumulators, 8 columns each
   /// Steps of the product with V: weights of 16 keys, or 32 in 8 bits, are one `a` fragment.
   static constexpr int kKeySteps = Config::kTileK * Config::kVBits / 256;
   static constexpr bool kHasGate = Config::kGateScope != GateScope::kNone;
@@ -47,10 +57,15 @@ struct AttendShape {
 
   using QueryTile = ByteTile<Config::kTileQ, Config::kHeadDim * Config::kQkBits / 8>;
   using KeyTile = ByteTile<Config::kTileK, Config::kHeadDim * Config::kQkBits / 8>;
-  /// e4m3 values lie transposed, a row for each channel.
-  using ValueTile = ByteTile<kHasE4m3Values ? kHeadDimV : Config::kTileK,
-                             kHasE4m3Values ? Config::kTileK : kHeadDimV * 2>;
-  using OutputTile = SmemTile<Config::kTileQ, kHeadDimV>;
+  static constexpr bool kVOfK = has_v_of_k<Config>();
+  /// e4m3 values lie transposed, a row for each channel. Values of keys are the first elements of
+  /// their rows.
+  using ValueTile =
+      typename Select<kVOfK, KeyTile,
+                      ByteTile<kHasE4m3Values ? kHeadDimV : Config::kTileK,
+                               kHasE4m3Values ? Config::kTileK : kHeadDimV * 2>>::Type;
+  /// Where O is staged: 16 rows for each warp, of its columns.
+  using OutputTile = SmemTile<Config::kTileQ * kColumnParts, kWarpColumns>;
 
   /// Keys run kStages tiles ahead; values trail them by two, or wait for the gate's decision.
   static constexpr int kValueAhead = Config::kSkipsVLoad ? 0 : Config::kStages - 2;
@@ -65,6 +80,7 @@ struct AttendShape {
   static constexpr int kKeysOffset = mma_block<Config>().keys_offset();
   static constexpr int kValuesOffset = mma_block<Config>().values_offset();
   /// Where copies land: of e4m3 rows codes, behind the tiles that are made of them.
+  static constexpr int kLandedKeyTiles = kVOfK ? kKeyTiles : Config::kStages;
   static constexpr int kLandedKeyBytes = kHasE4m3Rows ? KeyTile::kBytes / 2 : KeyTile::kBytes;
   static constexpr int kLandedValueBytes = kHasE4m3Rows ? ValueTile::kBytes / 2 : ValueTile::kBytes;
   static constexpr int kLandedKeysOffset =
@@ -75,10 +91,17 @@ struct AttendShape {
   static constexpr int kSmemBytes = mma_block<Config>().smem_bytes();
 
   static_assert(KeyTile::kBytes == mma_block<Config>().key_bytes() &&
-                ValueTile::kBytes == mma_block<Config>().value_bytes());
-  static_assert(!kVotesByTile ||
-                GateVote<Config::kWarps>::kBytes == mma_block<Config>().vote_bytes());
-  static_assert(Config::kTileQ == kWarpRows * Config::kWarps, "a warp owns 16 query rows");
+                (kVOfK || ValueTile::kBytes == mma_block<Config>().value_bytes()));
+  static_assert(!kVOfK || !(kHasInt8Keys || kHasE4m3Values || kHasE4m3Rows || Config::kSkipsVLoad),
+                "rows of keys are those that values are taken of");
+  static_assert(!kVotesByTile || GateVote<kRowWarps>::kBytes == mma_block<Config>().vote_bytes());
+  static_assert(Config::kTileQ == kWarpRows * kRowWarps &&
+                    kRowWarps * kColumnParts == Config::kWarps,
+                "a warp owns 16 query rows, or a part of their columns");
+  static_assert(kColumnParts == 1 || kHeadDimV % (64 * kColumnParts) == 0,
+                "parts are equal, and begin where the permutation of a row does");
+  static_assert(kColumnParts == 1 || !(kHasInt8Keys || kHasE4m3Values),
+                "8-bit rows are not that wide");
   static_assert(Config::kTileK % 16 == 0, "the product with V takes 16 keys a step");
   static_assert(Config::kHeadDim * Config::kQkBits % 256 == 0 && kHeadDimV % 16 == 0,
                 "a step of a product takes 32 bytes of a row");

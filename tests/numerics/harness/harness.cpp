@@ -139,6 +139,7 @@ Binding::Binding(bool is_cuda, const Case& c, const Variant& variant) : tensors(
   }
   args.struct_size = sizeof args;
   args.q = q.view(), args.k = k.view(), args.v = v.view(), args.o = o.view();
+  if (variant.v_of_k) args.v = nullptr;
   has_lse = !variant.problem.is_sigmoid;
   args.lse = has_lse ? lse.view() : nullptr, args.counts = counts.view(),
   args.tile_mask = tile_mask.view();

@@ -70,6 +70,7 @@ struct Variant {
   int reuse = 1;                    ///< launches that share a decision
   std::vector<ParamValue> params;
   double softmax_scale = 0;  ///< that a launch is given; 0: none
+  bool v_of_k = false;       ///< problem.v is a part of problem.k: no v is passed
   /// Interval analysis of the mask calls some tiles visible of which no pair is: they may be
   /// visited.
   bool has_loose_bounds = false;

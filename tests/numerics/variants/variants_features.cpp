@@ -225,6 +225,24 @@ void make_distance_table(Variant& v, Random& random) {
   };
 }
 
+constexpr const char* kLongTiles = R"({"version": 1, "name": "long-tiles",
+  "attention": {"mask": "k <= q + n_k - n_q"},
+  "params": {"window": {"type": "i32", "shape": "[heads]", "doc": "keys before a tile's first query"}},
+  "predictor": {"tile": {"q": 512, "k": 64},
+    "keep": "k0 < 64 or q0 + n_k - n_q - k1 < window"}})";
+
+constexpr const char* kVOfK = R"({"version": 1, "name": "v-of-k",
+  "attention": {"mask": "k <= q + n_k - n_q", "v": "k"}})";
+
+/// V is the first elements of the keys, and the caller passes none.
+void make_v_of_k(Variant& v) {
+  make_causal(v);
+  v.v_of_k = true;
+  oracle::Problem& p = v.problem;
+  const auto d = static_cast<std::size_t>(p.d), d_v = static_cast<std::size_t>(p.value_dim());
+  for (std::size_t x = 0; x < p.v.size(); ++x) p.v[x] = p.k[x / d_v * d + x % d_v];
+}
+
 }  // namespace
 
 std::string feature_spec(const std::string& name) {
@@ -235,6 +253,8 @@ std::string feature_spec(const std::string& name) {
   if (name == "distance-table") return kDistanceTable;
   if (name == "first-columns") return kFirstColumns;
   if (name == "row-sink") return kRowSink;
+  if (name == "v-of-k") return kVOfK;
+  if (name == "long-tiles") return kLongTiles;
   if (name == "int8-sink") return kInt8Sink;
   if (name == "int8-tile-gate") return kInt8TileGate;
   if (name == "int8-gap-or-max") return kInt8GapOrMax;
@@ -249,6 +269,7 @@ bool make_feature_variant(const std::string& name, Variant& v, KernelTile, Rando
   if (name == "score-rule") return make_score_rule(v, random), true;
   if (name == "distance-table") return make_distance_table(v, random), true;
   if (name == "first-columns") return make_first_columns(v, random), true;
+  if (name == "v-of-k") return make_v_of_k(v), true;
   if (name == "row-sink") {
     v.problem.lse_is_base_2 = true;
     return make_row_sink(v, random), true;

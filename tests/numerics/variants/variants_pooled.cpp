@@ -166,6 +166,16 @@ void make_streaming(Variant& v, Random& random) {
   v.predictor->estimate.reset();
 }
 
+/// Tiles of the predictor that are longer than any of attend's.
+void make_long_tiles(Variant& v, Random& random) {
+  const auto window = head_count(v, "window", random, 0, 300);
+  const int shift = shift_of(v);
+  pooled(v, 512, 64).keep = [=](const TileFacts& t) {
+    return t.tile.k0 < 64 || behind(t, shift) < window[pooled_head(t)];
+  };
+  v.predictor->estimate.reset();
+}
+
 int bit_length(int x) { return std::bit_width(static_cast<unsigned>(std::abs(x))); }
 
 void make_radial(Variant& v, Random& random) {
@@ -194,6 +204,7 @@ bool make_pooled_variant(const std::string& name, Variant& v, KernelTile, Random
   if (name == "flexprefill") return make_flexprefill(v, random), true;
   if (name == "seer-attention") return make_seer_attention(v, random), true;
   if (name == "quest") return make_quest(v, random), true;
+  if (name == "long-tiles") return make_long_tiles(v, random), true;
   if (name == "streaming") return make_streaming(v, random), true;
   using oracle::Norm;
   if (name == "topk-blocks")

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <memory>
 
+#include "compiler/passes/check_request.hpp"
 #include "runtime/base/environment.hpp"
 #include "runtime/engine/engine.hpp"
 #include "tools/inputs/params.hpp"
@@ -105,7 +106,8 @@ ordered_json open(Child& child) {
   context.params = *params;
   auto values = open_values(context.task.values, session);
   if (!values) return refusal("values cannot be read", "", ExitCode::kInput);
-  const std::string misfit = check_fits(*values, context.task.shape, context.task.build.head_dim);
+  const std::string misfit = check_fits(*values, context.task.shape, context.task.build.head_dim,
+                                        head_dim_v(context.document.spec, context.task.build));
   if (!misfit.empty()) return refusal(misfit, "", ExitCode::kInput);
   context.values = std::move(*values);
   child.subject = std::make_unique<TuneSubject>(context);

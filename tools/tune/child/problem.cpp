@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "compiler/passes/check_request.hpp"
 #include "tools/measure/random_problem.hpp"
 
 // After the compiler's headers, as tools/run/tensors.hpp says.
@@ -43,7 +44,11 @@ void poison(Buffer& buffer, std::size_t bytes, DeviceErrors& errors) {
 void fill(TuneProblem& problem, const ValueSource& values, const LaunchShape& shape,
           std::size_t sets, const v1::Engine& engine) {
   const TuneTask& task = problem.context.task;
-  problem.inputs = make_inputs(values, shape, task.build.head_dim, task.build.dtype, task.seed);
+  const VariantSpec& spec = problem.context.document.spec;
+  const int head_dim_v = lacuna::head_dim_v(spec, task.build);
+  problem.inputs =
+      make_inputs(values, shape, task.build.head_dim, task.build.dtype, task.seed, head_dim_v);
+  take_v_of_k(spec, head_dim_v, problem.inputs);
   problem.inputs.params = problem.context.params;
   // Lists of the caller fix the tiles, so one list serves all configurations.
   const tune::Config& usual = problem.context.usual;
@@ -83,7 +88,10 @@ v1::Kernel compile_config(const v1::Engine& engine, const TuneProblem& problem,
 
 std::vector<float> output_of(TuneProblem& problem, const BoundKernel& kernel) {
   Buffer& o = problem.sets.front().o;
-  poison(o, problem.inputs.q.bytes.size(), problem.errors);
+  poison(
+      o,
+      static_cast<std::size_t>(size_bytes(o.host.type) * element_count(o.host.shape).value_or(0)),
+      problem.errors);
   kernel.kernel.launch(kernel.args.front());
   std::vector<float> values = to_f32(fetch(o, problem.place, problem.errors.diagnostics));
   problem.errors.check();

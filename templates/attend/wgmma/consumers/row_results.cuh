@@ -141,8 +141,10 @@ template <class State>
 __device__ __forceinline__ void write_partials(const State& at) {
   const WorkTile row = at.reload_row();
   const float sum[2] = {quad_sum(at.softmax.sum[0]), quad_sum(at.softmax.sum[1])};
-  write_partial_results(at.args, row, at.share(), first_row_of_warp<typename State::Config>(row),
-                        at.output, at.softmax, sum, at.to_log2);
+  using Config = typename State::Config;
+  write_partial_results<head_dim_v<Config>()>(at.args, row, at.share(),
+                                              first_row_of_warp<Config>(row), 0, at.output,
+                                              at.softmax, sum, at.to_log2);
 }
 
 /// The last of a row's reports.
