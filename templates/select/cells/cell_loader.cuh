@@ -36,6 +36,16 @@ class CellLoader {
                           query_rows(args_));
   }
 
+  /// A part of a chunk.
+  __device__ __forceinline__ void load(int first_column, int part, u32 target) const {
+    if constexpr (Config::kCellsAreMeans) {
+      load_means(first_column, part, target);
+    } else {
+      load_tokens(first_column, part, target);
+    }
+  }
+
+ private:
   /// Some elements of the means of a chunk's keys.
   __device__ __forceinline__ void load_means(int first_column, int part, u32 target) const {
     keys_.load_moved(target, first_column, part * Shape::kDepth * kElementBytes, key_rows(args_));
@@ -62,7 +72,6 @@ class CellLoader {
     }
   }
 
- private:
   static constexpr long long kElementBytes = sizeof(Element);
 
   // The first row of the head, the elements from row to row, and how many rows there are; of tokens

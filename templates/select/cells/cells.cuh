@@ -143,15 +143,18 @@ class CellBlock {
     for (int set = 0; set < Shape::kSets; ++set) clear(sums[set]);
   }
 
+  /// By mma.sync two blocks share a multiprocessor's registers: there addresses are worked out
+  /// again for each part, and `loader` is for the queries alone.
   __device__ __forceinline__ void load(const Loader& loader, int step, int stage) const {
-    if (column_of(step) < columns()) {
-      const u32 target = stage_of(stage);
-      if constexpr (Config::kCellsAreMeans) {
-        loader.load_means(column_of(step), step % Shape::kParts, target);
-      } else {
-        loader.load_tokens(column_of(step), step % Shape::kParts, target);
-      }
+    if constexpr (Shape::kByWgmma) {
+      load_by(loader, step, stage);
+    } else {
+      load_by(Loader(args_, group_), step, stage);
     }
+  }
+  __device__ __forceinline__ void load_by(const Loader& loader, int step, int stage) const {
+    if (column_of(step) < columns())
+      loader.load(column_of(step), step % Shape::kParts, stage_of(stage));
     cp_async_commit();
   }
 
@@ -193,7 +196,7 @@ class CellBlock {
       const int number = first_row() / 16 + set;
       Scores scores;
       if constexpr (Numbers::kTakesLargestOfEight) {
-        copy(scores, sums[set]);  // the scale, a positive number, waits for the largest
+        copy_blocks(scores, sums[set]);  // the scale, a positive number, waits for the largest
       } else {
         logits.scale(scores, sums[set], number, column);
       }
@@ -250,14 +253,6 @@ class CellBlock {
         if (first < left) to[0] = own[0];
         if (first + 1 < left) to[1] = own[1];
       }
-    }
-  }
-
-  __device__ __forceinline__ static void copy(Scores& to, const Scores& from) {
-#pragma unroll
-    for (int n = 0; n < Shape::kBlocks; ++n) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) to[n][i] = from[n][i];
     }
   }
 

@@ -15,6 +15,16 @@ __device__ __forceinline__ void clear(Sum (&sums)[kBlocks][4]) {
   }
 }
 
+template <int kBlocks>
+__device__ __forceinline__ void copy_blocks(float (&to)[kBlocks][4],
+                                            const float (&from)[kBlocks][4]) {
+#pragma unroll
+  for (int n = 0; n < kBlocks; ++n) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) to[n][i] = from[n][i];
+  }
+}
+
 /// sums[set][n] += 16 rows of a set x block n (8 columns)^T; both tiles begin at rows that are
 /// multiples of 8. A column is read once for all sets. Bit n of `dims`: step n, 32 bytes, counts.
 template <class Element, class QueryTile, class KeyTile, class Sum, int kSets, int kBlocks>

@@ -92,9 +92,7 @@ TEST(BranchesVerbs, VizDrawsABranchByItsName) {
 
 TEST(BranchesVerbs, WhatIsOfOneAttendIsRefusedByThePlace) {
   const std::vector<std::string> verbs[] = {{"bench", kNsa, "--device", "cpu", "--gpus", "2"},
-                                            {"tune", kNsa, "--device", "cpu"},
-                                            {"calibrate", kNsa, "--device", "cpu"},
-                                            {"viz", "compare", kNsa, "--device", "cpu"}};
+                                            {"calibrate", kNsa, "--device", "cpu"}};
   for (const std::vector<std::string>& verb : verbs) {
     const CommandResult result = run_lacuna(verb);
     EXPECT_NE(result.status, 0) << verb[0];
@@ -103,6 +101,11 @@ TEST(BranchesVerbs, WhatIsOfOneAttendIsRefusedByThePlace) {
         std::string::npos)
         << verb[0] << ": " << result.err;
   }
+  const CommandResult tune = run_lacuna({"tune", kNsa, "--device", "cpu", "--branch", "nope"});
+  EXPECT_NE(tune.status, 0);
+  EXPECT_NE(tune.err.find("nsa has no branch nope; branches over tokens: selected, window"),
+            std::string::npos)
+      << tune.err;
   const CommandResult batch =
       run_lacuna({"build", kNsa, "--arch", "sm_90a", "--batch", "pages", "-o", "unused"});
   EXPECT_NE(batch.status, 0);
