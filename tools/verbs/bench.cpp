@@ -28,7 +28,6 @@
 
 namespace lacuna::tools {
 namespace {
-
 using nlohmann::ordered_json;
 
 struct BenchOptions {
