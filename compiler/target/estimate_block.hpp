@@ -11,12 +11,12 @@ namespace lacuna {
 /// rows of one tile, padded to whole mma.
 int estimate_rows(const Estimate& estimate);
 
-/// Dynamic shared memory of a block that compares tokens or the last queries; `rows` as
-/// above.
+/// Dynamic shared memory of a block that compares tokens, or the last queries, with keys. `rows`:
+/// what estimate_rows says.
 int estimate_block_smem_bytes(const Estimate& estimate, int rows, int head_dim);
 /// The formula with its numbers; the same of those below.
 std::string estimate_block_smem_formula(const Estimate& estimate, int rows, int head_dim);
-/// Of a block that compares cells, by wgmma or by mma.sync (templates/select/cells/cell_shape.cuh).
+/// The same of a block that compares cells of tokens (templates/select/cells/cell_shape.cuh).
 int cell_smem_bytes(const Estimate& estimate, bool by_wgmma, int head_dim);
 std::string cell_smem_formula(const Estimate& estimate, bool by_wgmma, int head_dim);
 /// Of a block that compares 256 queries with all keys by wgmma

@@ -62,8 +62,8 @@ std::vector<double> running_sums(const std::vector<double>& costs) {
   return sums;
 }
 
-/// Cuts what a rank computes where the queries that it holds itself begin and end, so that those
-/// are read and written in place. Not done for stripes, of which there may be many.
+/// Cuts a rank's queries into those that it holds itself, which are read and written in place, and
+/// those of other ranks. A rank that holds stripes is not cut: there may be many of them.
 std::vector<Range> parts_of(Range q, const Share& share, const CutRules& rules) {
   if (share.q.size() != 1) return {q};
   std::vector<Range> parts;

@@ -5,7 +5,9 @@
 
 namespace lacuna {
 
-/// Does the step compare by wgmma? It has an estimate, here and below.
+// In all of these the step has an estimate.
+
+/// Are the products of the estimate computed by wgmma?
 bool compares_by_wgmma(const Plan& plan, const PredictStep& step);
 /// Is the step's estimate one of tokens in integers, relative to the softmax of their row, by wgmma
 /// (EstimateKernel::kSoftmax)?

@@ -38,8 +38,8 @@ struct RuleContext {
                           std::string message, std::string why, std::string help) const;
 };
 
-/// The predictor of a spec or a branch, of several steps the last; an empty list of steps is
-/// itself. Null: it has none.
+/// The predictor of a spec or a branch: its last step where it is a list of steps, the list itself
+/// where that is empty. Null without a predictor.
 const JsonNode* last_step(const JsonNode& node);
 
 /// The first of these variables that the expression reads, nullptr if none.

@@ -7,8 +7,8 @@
 namespace lacuna::group {
 namespace {
 
-/// The place of one rank in the group. When it is destroyed, the others see that the rank has left,
-/// or the reason that it gave before.
+/// One rank's membership of the group. When it is destroyed, the other ranks see that this one has
+/// left, or the reason that it gave before.
 struct Member {
   std::shared_ptr<Loopback> loopback;
   int rank = 0;

@@ -225,8 +225,9 @@ typedef struct lacuna_param {
 /* Which tiles a predictor kept, for specs with "reuse": n: one decision serves n launches. Memory
  * and struct are the caller's, one for each layer (or whatever shares a decision); zero `calls`
  * before the first launch and after anything but the contents of q, k, v changed. Not for two
- * launches at once, nor in a graph: whether a launch decides is counted on the host, so one that
- * is being captured refuses it (without one every launch, and every replay, decides). */
+ * launches at once. A launch that is being captured into a graph refuses a selection: launches are
+ * counted on the host, so every replay would do what the captured launch did. Without a selection
+ * every launch decides, and so does every replay. */
 typedef struct lacuna_selection {
   size_t struct_size;
   void* data;    /* device memory (CPU: host), 256-byte aligned */

@@ -3,8 +3,7 @@
 // One block computes one work tile (or one item of it, pipeline/split_kv.cuh), a warp 16 of its
 // query rows. Where O is too wide for the registers of one warp, several have the same rows and
 // scores, and a part of the columns of V and O each (kColumnParts). Warps share nothing but the
-// loaded tiles and, for a tile gate, the vote. There is one
-// block barrier for each visited tile:
+// loaded tiles and, for a tile gate, the vote. There is one block barrier for each visited tile:
 //
 //   visit t:  S = Q K_t, score hook, mask, row maxima
 //             ---- barrier: V_{t-1} and K_{t+1} have arrived, K_t's slot is free, votes are in ----

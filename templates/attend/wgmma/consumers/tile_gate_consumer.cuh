@@ -71,8 +71,8 @@ class TileGateConsumer {
     while (!is_last(step)) {
       attend_step(scores[0], scores[1], step, slot);
       if (is_last(step)) {
-        copy_scores(scores[0],
-                    scores[1]);  // so that the code for the end of a row stands here once
+        // So that the code for the end of a row stands here once.
+        copy_scores(scores[0], scores[1]);
         break;
       }
       attend_step(scores[1], scores[0], step, slot);

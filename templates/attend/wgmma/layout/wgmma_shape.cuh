@@ -137,8 +137,8 @@ struct WgmmaShape {
       smaller(Config::kHeadDim * Config::kQkBits / 8, kPanelRowBytes);
   using Message = StepMessage<kStepTiles>;
   using Row = RowOf<Config>;  ///< a work tile
-  /// Warps that load. Pages come in many boxes, and issuing them all would take one warp too long
-  /// beside the consumers' warps, so all four of the warpgroup share them.
+  /// Warps of the producer's warpgroup that load. Keys in pages are many small copies. One warp
+  /// would issue them more slowly than the consumers take the keys, so all four warps share them.
   static constexpr int kProducerWarps = batch_layout<Config>() == BatchLayout::kPages ? 4 : 1;
   /// Tiles are decided about together, and when their product is due
   /// (attend/wgmma/gates/step_votes.cuh).
