@@ -64,4 +64,10 @@ constexpr int value_dim(const Widths& widths) {
   return widths.head_dim_v > 0 ? widths.head_dim_v : widths.head_dim;
 }
 
+/// Elements of the widest row, of q and k or of v and o.
+template <class Widths>
+constexpr int widest_row(const Widths& widths) {
+  return widths.head_dim > value_dim(widths) ? widths.head_dim : value_dim(widths);
+}
+
 }  // namespace lacuna

@@ -150,6 +150,13 @@ bool check_driver(const Driver& driver, CUresult result, const char* doing,
   return false;
 }
 
+bool is_capturing(const Driver& driver, void* stream) {
+  if (driver.cuStreamIsCapturing == nullptr) return false;
+  int status = 0;
+  const CUresult asked = driver.cuStreamIsCapturing(static_cast<CUstream>(stream), &status);
+  return asked == kCudaSuccess && status != 0;
+}
+
 ContextScope::ContextScope(const Device& device) : driver_(*device.driver) {
   CUcontext current = nullptr;
   result_ = driver_.cuCtxGetCurrent(&current);

@@ -52,6 +52,9 @@ std::string driver_error_text(const Driver& driver, CUresult result);
 bool check_driver(const Driver& driver, CUresult result, const char* doing,
                   Diagnostics& diagnostics);
 
+/// Is the stream being captured into a graph? False where the driver cannot say.
+bool is_capturing(const Driver& driver, void* stream);
+
 /// Makes a context of `device` current for this scope: the caller's own if it has one for this
 /// device, else the primary one.
 class ContextScope {

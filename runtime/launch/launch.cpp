@@ -95,14 +95,6 @@ bool check_memory(const KernelState& kernel, const std::string& subject, const v
   return false;
 }
 
-bool is_being_captured(const KernelState& kernel, void* stream) {
-  const auto& gpu = kernel.engine->gpu;
-  if (gpu == nullptr || gpu->driver->cuStreamIsCapturing == nullptr) return false;
-  int status = 0;
-  const CUresult result = gpu->driver->cuStreamIsCapturing(static_cast<CUstream>(stream), &status);
-  return result == kCudaSuccess && status != 0;
-}
-
 bool check_selection(const KernelState& kernel, const lacuna_selection& selection, void* stream,
                      const LaunchShape& shape, const LaunchValues& values,
                      Diagnostics& diagnostics) {
@@ -124,7 +116,8 @@ bool check_selection(const KernelState& kernel, const lacuna_selection& selectio
   if (selection.calls < 0) {
     return refuse("selection.calls: expected 0 or more, got " + std::to_string(selection.calls));
   }
-  if (kernel.lowered().launch.reuse > 1 && is_being_captured(kernel, stream)) {
+  const auto& gpu = kernel.engine->gpu;
+  if (kernel.lowered().launch.reuse > 1 && gpu != nullptr && is_capturing(*gpu->driver, stream)) {
     return refuse(
         "selection: expected null on a stream that is being captured, got one: whether a launch "
         "decides is counted here, so each replay would do what this one does");

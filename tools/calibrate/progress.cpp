@@ -3,8 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 
+#include "tools/common/progress_line.hpp"
 #include "tools/common/table.hpp"
 
 namespace lacuna::tools {
@@ -14,15 +14,15 @@ CalibrateProgress::CalibrateProgress(std::size_t launches)
 CalibrateProgress::~CalibrateProgress() { clear(); }
 
 void CalibrateProgress::clear() const {
-  if (shown_) std::fputs("\r\x1b[K", stderr);
+  if (shown_) clear_line();
 }
 
 void CalibrateProgress::step() {
   ++done_;
   if (!shown_) return;
   const double share = static_cast<double>(done_) / static_cast<double>(total_);
-  std::fprintf(stderr, "\r\x1b[K%s %s: launch %zu of at most %zu", print_bar(share).c_str(),
-               subject_.c_str(), done_, std::max(done_, total_));
+  show_line(print_bar(share) + " " + subject_ + ": launch " + std::to_string(done_) +
+            " of at most " + std::to_string(std::max(done_, total_)));
 }
 
 }  // namespace lacuna::tools

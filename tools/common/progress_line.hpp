@@ -1,4 +1,7 @@
 // How far a verb is, in one line of a terminal that goes when the verb has ended.
+//
+// ProgressLine serves verbs that know a share. tune, calibrate and build have lines of their own,
+// by the two functions below.
 #pragma once
 
 #include <chrono>
@@ -7,6 +10,11 @@
 #include "tools/common/session.hpp"
 
 namespace lacuna::tools {
+
+/// Puts the text in place of the line that standard error is on, which is a terminal.
+void show_line(const std::string& text);
+/// Leaves that line empty.
+void clear_line();
 
 class ProgressLine {
  public:

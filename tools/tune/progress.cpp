@@ -1,21 +1,19 @@
 #include "tools/tune/progress.hpp"
 
-#include <cstdio>
-
 #include "compiler/diag/printable.hpp"
+#include "tools/common/progress_line.hpp"
 #include "tools/common/table.hpp"
 
 namespace lacuna::tools {
 
 void TuneProgress::show(const std::string& line) {
   if (!is_shown_) return;
-  std::fprintf(stderr, "\r\x1b[K%s", printable(line).c_str());
-  std::fflush(stderr);
+  show_line(printable(line));
   is_dirty_ = true;
 }
 
 void TuneProgress::clear() {
-  if (is_dirty_) std::fputs("\r\x1b[K", stderr);
+  if (is_dirty_) clear_line();
   is_dirty_ = false;
 }
 

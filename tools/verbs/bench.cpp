@@ -28,6 +28,7 @@
 
 namespace lacuna::tools {
 namespace {
+
 using nlohmann::ordered_json;
 
 struct BenchOptions {
@@ -322,11 +323,8 @@ void run_bench(const BenchOptions& options, Session& session) {
   const auto source = open_values(options.values, session);
   if (!source) return;
   const int width = head_dim_v(document->spec, build);
-  if (const std::string misfit = check_fits(*source, shape, build.head_dim, width);
-      !misfit.empty()) {
-    session.fail(ExitCode::kInput, misfit);
-    return;
-  }
+  if (const std::string misfit = check_fits(*source, shape, build.head_dim, width); !misfit.empty())
+    return session.fail(ExitCode::kInput, misfit);
   Inputs inputs = make_inputs(*source, shape, build.head_dim, build.dtype, options.seed, width);
   take_v_of_k(document->spec, width, inputs);
   inputs.params = *params;

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cstdio>
 #include <map>
 #include <thread>
 
@@ -14,6 +13,7 @@
 #include "runtime/base/environment.hpp"
 #include "runtime/base/parallel_for.hpp"
 #include "runtime/cuda/device_headers.hpp"
+#include "tools/common/progress_line.hpp"
 #include "tools/common/spec_options.hpp"
 #include "tools/common/table.hpp"
 #include "tools/io/file_io.hpp"
@@ -92,14 +92,14 @@ void compile_all(std::vector<Task>& tasks, const std::shared_ptr<const Nvrtc>& n
   const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
   const std::size_t workers = std::min(cores, tasks.size());
   const int of_task = static_cast<int>(cores / std::max<std::size_t>(1, workers));
-  parallel_for(workers, static_cast<std::int64_t>(tasks.size()),
-               [&](std::int64_t item, std::size_t) {
-                 compile(tasks[static_cast<std::size_t>(item)], nvrtc, template_path, of_task);
-                 const std::size_t count = ++done;
-                 if (show_progress)
-                   std::fprintf(stderr, "\r\x1b[K%zu/%zu kernels", count, tasks.size());
-               });
-  if (show_progress) std::fputs("\r\x1b[K", stderr);
+  parallel_for(
+      workers, static_cast<std::int64_t>(tasks.size()), [&](std::int64_t item, std::size_t) {
+        compile(tasks[static_cast<std::size_t>(item)], nvrtc, template_path, of_task);
+        const std::size_t count = ++done;
+        if (show_progress)
+          show_line(std::to_string(count) + "/" + std::to_string(tasks.size()) + " kernels");
+      });
+  if (show_progress) clear_line();
 }
 
 bool write_outputs(const std::vector<Task>& tasks, const std::string& directory, Session& session) {

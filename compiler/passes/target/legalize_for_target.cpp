@@ -228,13 +228,12 @@ void check_prepared_head_dim(const Program& program, const PassContext& context)
 
 /// Rows that attend itself shares among warps: no other kernel is laid out for them.
 void check_wide_rows(const Program& program, const PassContext& context) {
-  if (std::max(program.head_dim, value_dim(program)) <= kWarpColumns) return;
+  if (widest_row(program) <= kWarpColumns) return;
   const auto refuse = [&](const char* pointer, const std::string& what) {
-    Diagnostic& d = context.diagnostics.add(
-        at_field(context.document, pointer, Code::kUnsupported, Severity::kError,
-                 what + ": expected a head_dim of " + std::to_string(kWarpColumns) +
-                     " or less on " + context.target.name + ", got " +
-                     std::to_string(std::max(program.head_dim, value_dim(program)))));
+    Diagnostic& d = context.diagnostics.add(at_field(
+        context.document, pointer, Code::kUnsupported, Severity::kError,
+        what + ": expected a head_dim of " + std::to_string(kWarpColumns) + " or less on " +
+            context.target.name + ", got " + std::to_string(widest_row(program))));
     d.notes.emplace_back("of wider rows only attend itself is laid out");
     d.helps.emplace_back(
         "patterns of places and estimate.from need no such kernel; or compile for the target cpu");

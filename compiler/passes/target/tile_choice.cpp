@@ -159,7 +159,7 @@ TileRequest tile_request(const Program& program, const TileSpec& spec, const Tar
   const Attend& attend = attend_of(program);
   TileRequest request{.spec = spec, .target = target, .group = attend.qk_group};
   request.gathers = attend.columns >= 0;
-  request.has_wide_rows = std::max(program.head_dim, value_dim(program)) > kWarpColumns;
+  request.has_wide_rows = widest_row(program) > kWarpColumns;
   for (const auto& [select, estimate] : predict_steps(program)) {
     request.keep_q = select->tile_q, request.keep_k = select->tile_k;
     std::vector<const Expr*> of_tiles = {&select->keep};

@@ -37,11 +37,8 @@ void FieldErrors::missing(const JsonNode& object, const SpecField& field,
                    .span = span,
                    .notes = {std::string(field.doc)}});
   if (field.kind != SpecFieldKind::kSubset) return;
-  std::string names;
-  for (const std::string_view name : field.names)
-    names += (names.empty() ? "\"" : ", \"") + std::string(name) + "\"";
   diagnostics.items.back().helps.push_back("write \"" + std::string(key_of(field)) + "\": [" +
-                                           names + "], or some of these");
+                                           joined_names(field.names) + "], or some of these");
 }
 
 void FieldErrors::unknown_key(JsonNode& node, const std::vector<std::string>& keys,

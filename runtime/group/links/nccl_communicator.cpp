@@ -161,10 +161,7 @@ bool synchronize(void* state, void* stream, Diagnostics& diagnostics) {
 bool is_capturing(void* state, void* stream) {
   const NcclRank& rank = rank_of(state);
   const ContextScope scope(*rank.options.device);
-  int status = 0;
-  const CUresult asked =
-      rank.options.device->driver->cuStreamIsCapturing(static_cast<CUstream>(stream), &status);
-  return asked == kCudaSuccess && status != 0;
+  return lacuna::is_capturing(*rank.options.device->driver, stream);
 }
 
 void abandon(void* state, const std::string& reason) {
