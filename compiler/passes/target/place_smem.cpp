@@ -27,15 +27,16 @@ void report_poor_use(const PassContext& context, const TileShape& shape, const O
 /// from one another.
 void place_wgmma(const Program& program, const PassContext& context) {
   AttendPlan& plan = context.attend;
-  const WgmmaShape shape = with_operands({.tile_q = plan.tile_q.value,
-                                          .tile_k = plan.tile_k.value,
-                                          .stages = plan.stages.value,
-                                          .head_dim = program.head_dim,
-                                          .query_buffers = plan.query_buffers.value,
-                                          .most_step_keys = context.relief.most_step_keys,
-                                          .splits_kv = plan.split_kv.value != 1,
-                                          .head_dim_v = program.head_dim_v},
-                                         program);
+  WgmmaShape shape = with_operands({.tile_q = plan.tile_q.value,
+                                    .tile_k = plan.tile_k.value,
+                                    .stages = plan.stages.value,
+                                    .head_dim = program.head_dim,
+                                    .query_buffers = plan.query_buffers.value,
+                                    .most_step_keys = context.relief.most_step_keys,
+                                    .splits_kv = plan.split_kv.value != 1,
+                                    .head_dim_v = program.head_dim_v},
+                                   program);
+  shape.value_stages = plan.value_stages.value;
   const WgmmaRegisters registers = registers_of(shape);
   plan.smem_bytes = {
       smem_bytes(shape), Origin::kDerived,

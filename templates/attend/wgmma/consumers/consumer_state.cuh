@@ -21,6 +21,8 @@ struct ConsumerState {
   using Element = typename Config::Element;
   using Row = typename Shape::Row;
   using Ring = RingPosition<Config::kStages>;
+  using Values = RingPosition<Config::kValueStages>;
+  using Queries = RingPosition<Config::kQueryBuffers>;
 
   __device__ __forceinline__ ConsumerState(const Args& launch, const Smem& shared, int number)
       : args(launch),
@@ -50,7 +52,7 @@ struct ConsumerState {
     if (lane_index() == 0) Smem::barrier(smem.control()->k_empty[keys.slot()]).arrive();
     keys.advance();
   }
-  __device__ __forceinline__ void release_values(const Ring& slot) const {
+  __device__ __forceinline__ void release_values(const Values& slot) const {
     if (lane_index() == 0) Smem::barrier(smem.control()->v_empty[slot.slot()]).arrive();
   }
   /// Gives back the queries' buffer. Each warp calls it when none of its lanes reads them any more.
@@ -70,6 +72,9 @@ struct ConsumerState {
     }
     has_stored = false;
   }
+
+  /// Of the step whose keys were released last: where its values lie.
+  __device__ __forceinline__ Values values() const { return {keys.count - 1}; }
 
   __device__ __forceinline__ TileKeys<Config> tile_keys() const {
     return TileKeys<Config>(smem.control()->ring);
@@ -107,8 +112,8 @@ struct ConsumerState {
   bool has_stored = false;  ///< O of the row before is being stored from its queries' buffer
   bool is_fresh;            ///< no tile of a row of its own has been asked about
   Row row;
-  RingPosition<Config::kQueryBuffers> queries;
-  Ring keys;  ///< of the step under way; its values' position is the same, a step later
+  Queries queries;  ///< of `row`
+  Ring keys;        ///< of the step under way; its values' position is the same, a step later
   typename Hooks::GateRow gate_row;  ///< of `row`, what the gate compares with
   WgmmaGate<Config> gate;
   StepVotes<Config> votes;

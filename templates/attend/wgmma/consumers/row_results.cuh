@@ -47,7 +47,8 @@ __device__ __forceinline__ void write_output(State& at) {
   using Tile = typename Shape::OutputTile;
   const typename State::Row row = at.reload_row();
   const float sum[2] = {quad_sum(at.softmax.sum[0]), quad_sum(at.softmax.sum[1])};
-  const u32 staging = at.smem.queries(at.queries.slot(), at.warpgroup);
+  const auto queries = Shape::kChainsRows ? at.queries.before() : at.queries;
+  const u32 staging = at.smem.queries(queries.slot(), at.warpgroup);
   if constexpr (Shape::kHasE4m3Values) {
     const int heads_per_kv = at.args.attend.heads_per_kv;
     const int head_kv = row.b * (row.n_h / heads_per_kv) + row.h / heads_per_kv;
@@ -68,7 +69,7 @@ __device__ __forceinline__ void write_output(State& at) {
                                                 denominators);
     store_output<Tile>(at.args.maps.o, staging, warp_of_warpgroup(), first_row_of_warp<Config>(row),
                        row);
-    at.queries.advance();
+    if constexpr (!Shape::kChainsRows) at.queries.advance();
     at.has_stored = true;
     if constexpr (Config::kQueryBuffers == 1) at.finish_store();
   }

@@ -19,8 +19,9 @@ struct StepFragments {
 };
 
 template <class State, class Fragments>
-__device__ __forceinline__ void load_queries(const State& at, Fragments& fragments) {
-  const u32 q = at.smem.queries(at.queries.slot(), at.warpgroup);
+__device__ __forceinline__ void load_queries(const State& at, Fragments& fragments,
+                                             const typename State::Queries& queries) {
+  const u32 q = at.smem.queries(queries.slot(), at.warpgroup);
 #pragma unroll
   for (int n = 0; n < State::Config::kHeadDim / 16; ++n)
     read_query_fragment<typename State::Shape::QueryTile>(fragments.query[n], q,
@@ -112,7 +113,7 @@ __device__ __forceinline__ void multiply_values(State& at, const Fragments& frag
 
 /// O is complete, and the values in `slot` are no longer needed.
 template <class State>
-__device__ __forceinline__ void take_output(State& at, const typename State::Ring& slot) {
+__device__ __forceinline__ void take_output(State& at, const typename State::Values& slot) {
   wgmma_wait<0>();
   fence_accumulator(at.output);
   at.release_values(slot);

@@ -71,7 +71,7 @@ __device__ __forceinline__ void multiply_scores_again(const State& at, Fragments
       args, row, at.lane_rows(row), key_rows<Config>(args, row), scores[0], step,
       at.smem.queries(at.queries.slot(), at.warpgroup), warp_of_warpgroup(), at.tile_keys());
   // Read again, so that they need no registers during the product.
-  if constexpr (State::Shape::kKeepsQueries) load_queries(at, fragments);
+  if constexpr (State::Shape::kKeepsQueries) load_queries(at, fragments, at.queries);
 }
 
 /// Scores of group g -> weights, against a reference that is raised first where they exceed it.

@@ -36,7 +36,7 @@ __device__ __forceinline__ bool passes_on(State& at, typename State::Message& st
   while (step.has(Message::kSkipped)) {
     const bool is_last = step.has(Message::kLastOfRow);
     at.release_keys();
-    const typename State::Ring values = at.keys.before();
+    const typename State::Values values = at.values();
     if (!is_last) step = at.receive();
     at.await(at.smem.control()->v_full, values);
     at.release_values(values);
@@ -83,8 +83,8 @@ __device__ __forceinline__ void pass_over(State& at) {
     if constexpr (Shape::kLooksAhead) {
       if (lane_index() == 0) State::Smem::barrier(control.polled[at.keys.before().slot()]).arrive();
     } else {
-      at.await(control.v_full, at.keys.before());
-      at.release_values(at.keys.before());
+      at.await(control.v_full, at.values());
+      at.release_values(at.values());
     }
   }
   write_output_of_none(at);

@@ -7,12 +7,14 @@
 //   producer                                   consumers
 //   walks over work tiles and their tiles
 //   q_empty[b]  <- one arrival a warp -------  O of the buffer's last row is stored
-//   q_full[b]   -- Q of all warpgroups ----->  first step of a row with tiles
+//   q_full[b]   -- Q of all warpgroups ----->  first step of a row with tiles; with kChainsRows
+//                                              before O of the row before is stored
 //   k_empty[s]  <- one arrival a warp -------  S = Q K is complete
 //   k_full[s]   -- K, and the message ------>  which tiles these are, and whether the row ends
 //   v_empty[s]  <- one arrival a warp -------  O += P V is complete
 //   v_full[s]   -- V ----------------------->
 //
+// There are kStages slots of K and kValueStages of V; a step takes the next of each.
 // Slots and phases run on from row to row, in step on both sides. K runs one step ahead of V: the
 // order of loads is K_0 (V of the row before) Q K_1 V_0 K_2 V_1 ..., that of use. A row without a
 // tile takes a step too, whose message says so and whose slots stay as they are. The producer alone
@@ -117,6 +119,13 @@ struct WgmmaShape {
   /// queries and of room between products, are better off in order.
   static constexpr bool kPingPong = Config::kWarpgroups > 2;
 
+  /// The first scores of a row are issued before O of the row before is stored
+  /// (attend/wgmma/consumers/consumer.cuh). Not where registers are short; nor where the next row
+  /// is found too late for it: that of two lists, of columns, or an item of sequences.
+  static constexpr bool kChainsRows = kKeepsQueries && Config::kQueryBuffers > 1 && !kHasGate &&
+                                      !kHas8Bits && !kOwnRows && !Config::kGathers &&
+                                      !packs_heads<Config>() && !SplitKv<Config>::kIsSplit;
+
   static constexpr bool kHasBusyProducer = Config::kGathers || kOwnRows || packs_heads<Config>();
 
   using QueryTile = PanelTile<kWarpgroupRows, Config::kHeadDim>;  ///< of one warpgroup
@@ -188,7 +197,7 @@ struct WgmmaShape {
   static_assert(Config::kTileK % 32 == 0, "rows of a box repeat no swizzle half-way");
   static_assert(!kHasGate || Config::kTileK % 64 == 0, "a product of its own for each tile");
   static_assert(Config::kStages >= 2, "a step is loaded while another is in use");
-  static_assert(Config::kValueStages == Config::kStages || kLooksAhead,
+  static_assert(Config::kValueStages >= Config::kStages || kLooksAhead,
                 "steps without values take a place of their own else");
   static_assert(Config::kQkBits == 16 || Config::kQkBits == 8, "int8 is the only integer format");
   static_assert(Config::kVBits == 16 || Config::kVBits == 8, "e4m3 is the only 8-bit format of V");
