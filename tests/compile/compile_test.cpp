@@ -136,7 +136,7 @@ std::vector<bool> compiled_cases(const std::vector<Case>& cases) {
 }
 
 /// Without NVRTC: what the planner decides.
-Outcome outcome_at(const Case& c, const Nvrtc* nvrtc) {
+Outcome outcome_at(const Case& c, const Nvrtc* nvrtc, cache::Store* store) {
   Outcome outcome{label(c), "", 0};
   Diagnostics diagnostics;
   const SpecDocument& document = *c.document;
@@ -151,7 +151,7 @@ Outcome outcome_at(const Case& c, const Nvrtc* nvrtc) {
                  padded(std::to_string(plan.attend.smem_bytes.value), 6);
   if (nvrtc == nullptr) return outcome;
   const CudaSource source = emit_cuda(plan, document);
-  const Compilation made = compile_cuda(*nvrtc, source, c.target, {}, diagnostics);
+  const Compilation made = compile_stored(*store, *nvrtc, source, c.target, diagnostics);
   if (made.cubins.empty() || made.kernels.size() != source.kernels.size()) {
     outcome.errors = render(diagnostics, document.source) + made.log;
     return outcome;
@@ -165,11 +165,11 @@ Outcome outcome_at(const Case& c, const Nvrtc* nvrtc) {
 
 /// The same further down the ladder of reliefs where the first choice spills, as a build goes; the
 /// row is that of the first choice, with the registers of the one that is taken.
-Outcome outcome_of(Case c, const Nvrtc* nvrtc) {
-  Outcome outcome = outcome_at(c, nvrtc);
+Outcome outcome_of(Case c, const Nvrtc* nvrtc, cache::Store* store) {
+  Outcome outcome = outcome_at(c, nvrtc, store);
   const std::string first = outcome.row.substr(0, outcome.row.find(kRegisters));
   while (outcome.spill_bytes > 0 && ++c.options.relief < static_cast<int>(reliefs().size())) {
-    outcome = outcome_at(c, nvrtc);
+    outcome = outcome_at(c, nvrtc, store);
     outcome.row = first + outcome.row.substr(outcome.row.find(kRegisters)) + ", relief " +
                   std::to_string(c.options.relief);
   }
@@ -214,8 +214,9 @@ TEST(Resources, NothingSpillsAndAllIsAsInTheTable) {
   const std::vector<Case> cases = all_cases();
   const std::vector<bool> compiled = compiled_cases(cases);
   std::vector<Outcome> outcomes(cases.size());
+  cache::Store store = stored_kernels(*nvrtc);
   run_all(cases.size(), [&](std::size_t n) {
-    outcomes[n] = outcome_of(cases[n], compiled[n] ? nvrtc.get() : nullptr);
+    outcomes[n] = outcome_of(cases[n], compiled[n] ? nvrtc.get() : nullptr, &store);
   });
   for (const Outcome& outcome : outcomes) {
     EXPECT_EQ(outcome.errors, "") << outcome.row;
