@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "compiler/expr/evaluate.hpp"
-#include "runtime/base/parallel_for.hpp"
+#include "runtime/base/threads/parallel_for.hpp"
 
 namespace lacuna {
 

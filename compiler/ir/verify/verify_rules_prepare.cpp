@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "compiler/ir/names.hpp"
-#include "compiler/ir/verify_rules.hpp"
+#include "compiler/ir/verify/verify_rules.hpp"
 
 namespace lacuna {
 namespace {

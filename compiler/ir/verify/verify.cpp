@@ -8,7 +8,7 @@
 
 #include "compiler/ir/fields.hpp"
 #include "compiler/ir/head_dims.hpp"
-#include "compiler/ir/verify_rules.hpp"
+#include "compiler/ir/verify/verify_rules.hpp"
 
 namespace lacuna {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/engine/build.hpp"
+#include "runtime/engine/build/build.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -10,9 +10,9 @@
 #include "runtime/base/environment.hpp"
 #include "runtime/cuda/device_headers.hpp"
 #include "runtime/cuda/ptxas_log.hpp"
-#include "runtime/engine/assembly.hpp"
-#include "runtime/engine/metadata.hpp"
-#include "runtime/engine/relieve.hpp"
+#include "runtime/engine/build/assembly.hpp"
+#include "runtime/engine/build/metadata.hpp"
+#include "runtime/engine/build/relieve.hpp"
 
 namespace lacuna {
 namespace {

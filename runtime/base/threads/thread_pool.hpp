@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstddef>
 
-#include "runtime/base/parallel_for.hpp"
+#include "runtime/base/threads/parallel_for.hpp"
 
 namespace lacuna {
 

@@ -1,10 +1,10 @@
 // attend, in the family that the plan has.
 #include "compiler/expr/text/parse.hpp"
+#include "compiler/lower/attend/schedule.hpp"
 #include "compiler/lower/block.hpp"
 #include "compiler/lower/config.hpp"
 #include "compiler/lower/launch_text.hpp"
 #include "compiler/lower/lower.hpp"
-#include "compiler/lower/schedule.hpp"
 #include "compiler/lower/token_ops.hpp"
 #include "compiler/target/choose_variant.hpp"
 #include "compiler/target/wgmma_limits.hpp"

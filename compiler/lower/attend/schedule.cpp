@@ -1,4 +1,4 @@
-#include "compiler/lower/schedule.hpp"
+#include "compiler/lower/attend/schedule.hpp"
 
 #include "compiler/lower/launch_text.hpp"
 #include "compiler/target/wgmma_limits.hpp"

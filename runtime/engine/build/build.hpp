@@ -32,7 +32,7 @@ struct BuildRequest {
   bool want_ptx = false;          ///< compiles even on a hit: entries hold no PTX
   int threads = 0;                ///< of the compiler: NvrtcOptions::threads
   /// What `plan` was made with. If given, a plan whose kernel spills gives way to one that takes
-  /// fewer registers (runtime/engine/relieve.hpp).
+  /// fewer registers (runtime/engine/build/relieve.hpp).
   const BuildOptions* options = nullptr;
 };
 

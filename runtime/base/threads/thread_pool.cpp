@@ -1,4 +1,4 @@
-#include "runtime/base/thread_pool.hpp"
+#include "runtime/base/threads/thread_pool.hpp"
 
 #include <pthread.h>
 

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "compiler/ir/names.hpp"
-#include "compiler/ir/verify_rules.hpp"
+#include "compiler/ir/verify/verify_rules.hpp"
 #include "compiler/spec/summary.hpp"
 #include "compiler/spec/table/bands.hpp"
 

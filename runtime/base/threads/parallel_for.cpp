@@ -1,4 +1,4 @@
-#include "runtime/base/parallel_for.hpp"
+#include "runtime/base/threads/parallel_for.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/base/first_exception.hpp"
+#include "runtime/base/threads/first_exception.hpp"
 
 namespace lacuna {
 namespace {

@@ -1,4 +1,4 @@
-#include "compiler/ir/verify_rules.hpp"
+#include "compiler/ir/verify/verify_rules.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "runtime/base/large_stacks.hpp"
+#include "runtime/base/threads/large_stacks.hpp"
 
 #include <pthread.h>
 
@@ -6,7 +6,7 @@
 #include <atomic>
 #include <vector>
 
-#include "runtime/base/first_exception.hpp"
+#include "runtime/base/threads/first_exception.hpp"
 
 namespace lacuna {
 namespace {

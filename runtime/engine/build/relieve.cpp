@@ -1,11 +1,11 @@
-#include "runtime/engine/relieve.hpp"
+#include "runtime/engine/build/relieve.hpp"
 
 #include <algorithm>
 
 #include "compiler/expr/bounds/key_ranges.hpp"
 #include "compiler/passes/pass.hpp"
 #include "compiler/passes/relief.hpp"
-#include "runtime/engine/assembly.hpp"
+#include "runtime/engine/build/assembly.hpp"
 
 namespace lacuna {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/engine/metadata.hpp"
+#include "runtime/engine/build/metadata.hpp"
 
 #include <nlohmann/json.hpp>
 

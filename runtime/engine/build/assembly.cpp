@@ -1,4 +1,4 @@
-#include "runtime/engine/assembly.hpp"
+#include "runtime/engine/build/assembly.hpp"
 
 #include <algorithm>
 
