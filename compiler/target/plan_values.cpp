@@ -95,6 +95,18 @@ bool has_families(const Plan& plan) { return plan.target.has_wgmma; }
 bool is_wgmma(const Plan& plan) {
   return has_families(plan) && plan.attend.family.value == AttendFamily::kWgmma;
 }
+bool is_mma(const Plan& plan) { return is_cuda(plan) && !is_wgmma(plan); }
+/// Keys and values are not what the caller's tensors of 16 bits have.
+bool has_other_keys(const Plan& plan) {
+  return is_mma(plan) && plan.attend.keys.value != OperandRows::kTokens;
+}
+bool has_other_values(const Plan& plan) {
+  return is_mma(plan) && plan.attend.values.value != OperandRows::kTokens;
+}
+/// A GatherProducer goes through its list of keys by itself.
+bool has_walk(const Plan& plan) {
+  return is_cuda(plan) && plan.attend.producer.value != Producer::kWgmmaGather;
+}
 bool has_gate_policy(const Plan& plan) { return is_wgmma(plan) && has_gate(plan); }
 
 // ---- what rows show
@@ -221,7 +233,10 @@ constexpr Row kRows[] = {
     choice<&A::step_keys>("step_keys", is_wgmma),
     choice<&A::value_stages>("value_stages", is_wgmma),
     choice<&A::query_buffers>("query_buffers", is_wgmma),
+    choice<&A::walk>("walk", has_walk),
     choice<&A::producer>("producer", is_cuda),
+    choice<&A::keys>("keys", has_other_keys),
+    choice<&A::values>("values", has_other_values),
     choice<&A::consumer>("consumer", is_cuda),
     choice<&A::gate_policy>("gate_policy", has_gate_policy),
     choice<&A::loader>("loader", is_cuda),

@@ -22,9 +22,22 @@ bool permutes(const Plan& plan) { return find_op<Permute>(plan.program) != nullp
 
 /// A part of the kernel as a type.
 template <class Part>
+ConfigField part(const char* name, const Chosen<Part>& chosen, std::string type) {
+  return {"using", name, std::move(type), kNoField, chosen.origin, chosen.reason};
+}
+template <class Part>
 ConfigField part(const char* name, const Chosen<Part>& chosen) {
-  return {"using",  name,          std::string(device_type(chosen.value)),
-          kNoField, chosen.origin, chosen.reason};
+  return part(name, chosen, std::string(device_type(chosen.value)));
+}
+
+void add_parts(const AttendPlan& chosen, std::vector<ConfigField>& fields) {
+  if (chosen.producer.value != Producer::kWgmmaGather)  // which needs none
+    fields.push_back(
+        part("Walk", chosen.walk, device_type(chosen.walk.value, chosen.split_kv.value > 1)));
+  fields.push_back(
+      part("Producer", chosen.producer,
+           device_type(chosen.producer.value, chosen.keys.value, chosen.values.value)));
+  fields.push_back(part("Consumer", chosen.consumer));
 }
 
 /// What the wgmma family has besides.
@@ -82,8 +95,7 @@ std::vector<ConfigField> attend_config(const Plan& plan) {
     fields.push_back(boolean("kHasE4m3Rows", true, kNoField, Origin::kCaller));
   if (!is_wgmma(plan) && has_tiles_of_keys(plan.program))
     fields.push_back(boolean("kVOfK", true, "/attention/v"));
-  fields.push_back(part("Producer", chosen.producer));
-  fields.push_back(part("Consumer", chosen.consumer));
+  add_parts(chosen, fields);
   if (is_wgmma(plan)) add_wgmma_config(plan, fields);
   if (packs_heads(plan)) {
     fields.push_back(boolean("kPacksHeads", true, kNoField, Origin::kDerived,

@@ -46,38 +46,37 @@ struct LaggingSum {
 
 /// A warpgroup: 64 queries.
 template <class Config, class Hooks, class Args, bool kIsReference>
-class ExactSums : ExactConsumer<Config, Args> {
-  using Base = ExactConsumer<Config, Args>;
-  using Base::args_, Base::block_, Base::smem_, Base::warp_;
-  using typename Base::Products;
-  using typename Base::Ring;
-  using typename Base::Shape;
+class ExactSums {
+  using Warp = ExactWarp<Config, Args>;
+  using Shape = typename Warp::Shape;
+  using Products = typename Warp::Products;
+  using Ring = typename Warp::Ring;
 
  public:
   using Pairs = ExactPairs<Config, Hooks, Args, kIsReference>;
 
   __device__ __forceinline__ ExactSums(const Args& args, const ExactSmem<Config>& smem,
                                        const KeepRow& block)
-      : Base(args, smem, block),
+      : warp_(args, smem, block),
         rows_(block),
         to_log2_(args.attend.scale * (Config::kTemperature * kLog2E)) {
-    rows_.q0 += warp_ / 4 * kWarpgroupRows;
+    rows_.q0 += warp_.number / 4 * kWarpgroupRows;
     rows_.q1 = smaller(rows_.q0 + kWarpgroupRows - 1, block.q1);
   }
 
   __device__ __forceinline__ void run() {
-    this->load_queries();
+    warp_.load_queries();
     using Rows = typename Shape::QueryPanels;
     using Columns = typename Shape::KeyPanels;
-    const u32 first = static_cast<u32>(warp_ / 4 * kWarpgroupRows * kPanelRowBytes);
-    const auto queries = Rows::along_rows(uniform_over_warp(smem_.queries() + first));
+    const u32 first = static_cast<u32>(warp_.number / 4 * kWarpgroupRows * kPanelRowBytes);
+    const auto queries = Rows::along_rows(uniform_over_warp(warp_.smem.queries() + first));
     LaggingSum sums[2];
     Ring at;
-    for (int step = this->wait(at); step >= 0; step = this->wait(at)) {
+    for (int step = warp_.wait(at); step >= 0; step = warp_.wait(at)) {
       Products scores;
-      Base::template multiply<Rows, Columns>(
-          scores, queries, Columns::along_rows(uniform_over_warp(smem_.keys(at.slot()))));
-      this->release(at);
+      Warp::template multiply<Rows, Columns>(
+          scores, queries, Columns::along_rows(uniform_over_warp(warp_.smem.keys(at.slot()))));
+      warp_.release(at);
       at.advance();
       const float to_log2 = hide(scores, step * Shape::kStepKeys);
       add(sums, scores, to_log2);
@@ -89,10 +88,10 @@ class ExactSums : ExactConsumer<Config, Args> {
   /// What is left to multiply scores by: 1 where some do not count, which are -inf from then on,
   /// and the others logits.
   __device__ __forceinline__ float hide(Products& scores, int k0) const {
-    const Pairs pairs{args_};
-    const int k1 = k0 + Shape::kStepKeys - 1, keys = args_.attend.n_k;
+    const Pairs pairs{warp_.args};
+    const int k1 = k0 + Shape::kStepKeys - 1, keys = warp_.args.attend.n_k;
     if (rows_.q0 > rows_.q1 || (k1 < keys && pairs.all(rows_, k0, k1))) return to_log2_;
-    const auto divisors = prepare_mask<Hooks>(args_, rows_.h, rows_.b);
+    const auto divisors = prepare_mask<Hooks>(warp_.args, rows_.h, rows_.b);
 #pragma unroll
     for (int n = 0; n < Shape::kBlocks; ++n) {
 #pragma unroll
@@ -144,19 +143,21 @@ class ExactSums : ExactConsumer<Config, Args> {
 
   __device__ __forceinline__ void store(LaggingSum (&sums)[2]) const {
     float* const offsets =
-        args_.predict.scores + query_head(args_, block_.b, block_.h) * args_.predict.q_padded;
+        warp_.args.predict.scores +
+        query_head(warp_.args, warp_.block.b, warp_.block.h) * warp_.args.predict.q_padded;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       sums[r].merge_quad();
       const int q = row() + 8 * r;
-      if (lane_index() % 4 == 0 && q <= block_.q1) offsets[q] = sums[r].offset();
+      if (lane_index() % 4 == 0 && q <= warp_.block.q1) offsets[q] = sums[r].offset();
     }
   }
 
   __device__ __forceinline__ int row() const {
-    return rows_.q0 + warp_ % 4 * kWarpRows + lane_index() / 4;
+    return rows_.q0 + warp_.number % 4 * kWarpRows + lane_index() / 4;
   }
 
+  const Warp warp_;
   KeepRow rows_;  ///< the warpgroup's; q1 < q0 if there are none
   const float to_log2_;
 };
