@@ -126,8 +126,8 @@ PlanValue formula(const Expr& expr, std::string absent) {
   if (expr.empty()) return {"", std::move(absent), Origin::kDefault, "", true};
   return {"", "\"" + print_expr(expr) + "\"", Origin::kSpec, "", true};
 }
-PlanValue derived_formula(const Expr& expr) {
-  return {"", "\"" + print_expr(expr) + "\"", Origin::kDerived, "", true};
+PlanValue derived_formula(const Expr& expr, std::string reason) {
+  return {"", "\"" + print_expr(expr) + "\"", Origin::kDerived, std::move(reason), true};
 }
 
 std::string skips_text(const Gate& gate) {
@@ -164,9 +164,17 @@ constexpr Row kRows[] = {
     {"attention.mask",
      [](P p) { return formula(attend_of(p.program).mask, "everything is visible"); }, always},
     {"attention.tile_full",
-     [](P p) { return derived_formula(attend_of(p.program).classifier.must); }, has_mask},
+     [](P p) {
+       return derived_formula(attend_of(p.program).classifier.must,
+                              "if true, the mask lets each query of the tile see each key");
+     },
+     has_mask},
     {"attention.tile_visible",
-     [](P p) { return derived_formula(attend_of(p.program).classifier.may); }, has_mask},
+     [](P p) {
+       return derived_formula(attend_of(p.program).classifier.may,
+                              "if false, no query of the tile sees a key");
+     },
+     has_mask},
     {"attention.score", [](P p) { return formula(attend_of(p.program).score, "s"); }, always},
     {"attention.sink", [](P p) { return formula(attend_of(p.program).sink, "none"); }, has_sink},
     {"attention.normalise",

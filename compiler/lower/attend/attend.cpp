@@ -124,12 +124,15 @@ ShapeExpr mma_attend_grid(const Plan& plan) {
 /// A block takes several rows together.
 ShapeExpr wgmma_attend_grid(const Plan& plan) {
   if (packs_heads(plan))
-    return {"sm_count", "one on each multiprocessor, which takes item after item of the schedule"};
+    return {"sm_count",
+            "one on each multiprocessor; it takes one item of the schedule after the other"};
   const int split = plan.attend.split_kv.value;
   std::string rows =
       blocks_over(Tensor::kQ, plan.attend.tile_q.value * plan.attend.work_tiles.value);
   if (split > 1) rows += " * " + std::to_string(split);
-  return {"min(" + rows + ", sm_count)", "one on each multiprocessor, which takes row after row"};
+  return {
+      "min(" + rows + ", sm_count)",
+      "one for each work tile, but no more than multiprocessors; each takes one after the other"};
 }
 
 Chosen<int> attend_threads(const Plan& plan) {
