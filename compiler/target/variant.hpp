@@ -1,7 +1,7 @@
-// An attend kernel consists of a producer, which loads, a consumer, which computes, and a policy by
-// which warps agree about a gate. These are their names. The plan chooses them
-// (target/choose_variant.hpp), and the generated file writes them down as types; templates/attend/
-// has a header for each.
+// The parts that an attend kernel consists of, by name: a walk, which says which tiles come; a
+// producer, which loads them; a consumer, which computes; and a gate policy, by which warps agree
+// about a tile. The plan chooses them (target/choose_variant.hpp), and the generated file writes
+// them down as types. templates/attend/ and templates/pipeline/ have a header for each.
 #pragma once
 
 #include <cstdint>

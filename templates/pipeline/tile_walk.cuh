@@ -1,11 +1,17 @@
 // Which key tiles a block visits, in which order, and which of them need the mask.
 //
-// Every warp walks by itself and finds the same: no shared memory, no barrier. Without lists a warp
-// classifies 32 tiles at a time, one a lane, from the hooks' interval analysis, and takes the bits
-// of the votes one by one; there is no N x N mask. Under a mask of ranges it first asks the same of
-// 32 such chunks at a time, so that a window in a long sequence costs no look at what lies far from
-// it. With lists it follows the row's list. Gathered keys are visited in tiles of their own list.
-// An item of a split work tile walks over its share alone.
+// Every warp walks by itself and finds the same tiles, without shared memory or a barrier. The plan
+// names one of these walks as Config::Walk (others: pipeline/two_list_walk.cuh, sequence_tile.cuh):
+//
+//   MaskWalk     all tiles that the mask leaves
+//   ListWalk     the tiles of the work tile's list
+//   GatherWalk   tiles of a list of gathered keys
+//   ShareWalk    an item's share of one of these (pipeline/split_kv.cuh)
+//
+// For MaskWalk a warp classifies 32 tiles at a time, a lane each, by the bounds of the mask over a
+// tile (Hooks::tile_full, tile_visible), and takes them from the bits of its votes. If the mask
+// consists of ranges, it first asks about 32 such groups of 32 tiles at a time, so that tiles far
+// from a window cost nothing.
 #pragma once
 
 #include "arch/warp.cuh"

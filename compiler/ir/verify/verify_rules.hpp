@@ -1,8 +1,8 @@
-// Rules of the verifier for single ops, and what their predicates ask. A rule's words are the
-// diagnostic; the tables stand in verify_rules_*.cpp, one for each kind of op.
+// The verifier's rules for single ops, and helpers of their predicates. The text of a rule is the
+// diagnostic. The tables are in verify_rules_*.cpp, one for each kind of op.
 //
-// Predicates may rely on the structure of the program (verify.cpp): ids are in range, operands are
-// defined above, there is one attend.
+// Predicates may rely on what verify.cpp has checked: ids are in range, operands are defined above,
+// and there is one attend.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
-// An exception that leaves a thread would end the process: the first of several threads' is carried
-// to the one that waits for them.
+// Carries the first exception of several threads to the thread that waits for them; an exception
+// that left its thread would end the process.
 #pragma once
 
 #include <exception>

@@ -1,4 +1,4 @@
-// Work shared out among threads, for the CPU's stages and both executors.
+// Shares work out among threads, for the stages on the CPU and for both executors.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Threads that stay: a launch on the CPU takes some milliseconds or less, and making its threads
-// anew took a good part of that.
+// Threads that stay between launches. A launch on the CPU takes a few milliseconds at most, and
+// starting threads for each took a good part of that.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,4 @@
-// What the assembler made of a plan: whether the kernels keep to the registers that they were
-// planned for.
+// Whether the assembler kept to the registers that a plan gave its kernels.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Down the ladder of compiler/passes/relief.hpp: compiles one plan after the other until the
-// assembler has registers for all that one keeps in them.
+// Compiles the plans of compiler/passes/relief.hpp one after the other, until no kernel that ought
+// to keep its values in registers spills them.
 #pragma once
 
 #include <functional>

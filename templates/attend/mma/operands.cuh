@@ -1,6 +1,6 @@
-// Where the queries, keys and values of a work tile come from, as loaders of tiles: the tensors
-// of args.attend, in rows or gathered, or the quantised copies in the workspace, whose padding
-// makes whole tiles of them.
+// Where the queries, keys and values of a work tile come from. Keys and values are rows of
+// args.attend.k and v, in order or gathered, or 8-bit rows of the workspace, which are padded to
+// whole tiles. The plan names the loader and the kinds of rows as Config::Producer.
 #pragma once
 
 #include "attend/mma/shape.cuh"

@@ -1,4 +1,4 @@
-// Whether a gate spares a tile.
+// Whether the gate skips a tile.
 #pragma once
 
 #include "attend/mma/attend_block.cuh"
