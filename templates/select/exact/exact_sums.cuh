@@ -2,9 +2,10 @@
 // alone. predict.scores [b, h, q_padded], +inf for rows that take no part in what follows: without
 // a key, or with a NaN.
 //
-// A lane adds up the weights of its own columns, relative to a reference of its own that lags
-// behind their maximum: f32 has room for that, and nothing is looked for among the scores unless
-// the sum of a step says that they have outgrown it. Lanes meet at the end of the row.
+// A lane adds up the weights of its own columns, relative to a maximum that lags behind theirs,
+// which f32 has room for. It looks for the largest score of a step only if the sum of the step says
+// that the scores have outgrown that maximum. Lanes bring their sums together at the end of the
+// row.
 #pragma once
 
 #include "arch/approx.cuh"
@@ -14,24 +15,24 @@ namespace lacuna {
 
 /// log2 of a sum of exponentials of two, in two parts.
 struct LaggingSum {
-  /// Of the weights of a step: more has outgrown the reference.
+  /// Of the weights of a step: more has outgrown the maximum.
   static constexpr float kMost = 1152921504606846976.0f;  // 2^60
 
-  float reference = -kInfinity;
-  float sum = 0.0f;  ///< of exp2(x - reference)
+  float lagging_max = -kInfinity;
+  float sum = 0.0f;  ///< of exp2(x - lagging_max)
 
-  /// The reference rises to `largest`, if that is larger. Returns what is subtracted from then on.
+  /// The maximum rises to `largest`, if that is larger. Returns what is subtracted from then on.
   __device__ __forceinline__ float raise(float largest) {
-    const float before = reference;
-    reference = fmaxf(before, largest);
-    if (reference > before) sum *= exp2_approx(before - reference);
-    return reference == -kInfinity ? 0.0f : reference;
+    const float before = lagging_max;
+    lagging_max = fmaxf(before, largest);
+    if (lagging_max > before) sum *= exp2_approx(before - lagging_max);
+    return lagging_max == -kInfinity ? 0.0f : lagging_max;
   }
   /// Over the lanes of a quad; equal in all of them.
   __device__ __forceinline__ void merge_quad() {
 #pragma unroll
     for (int lanes = 1; lanes < 4; lanes *= 2) {
-      const float other = __shfl_xor_sync(kAllLanes, reference, lanes);
+      const float other = __shfl_xor_sync(kAllLanes, lagging_max, lanes);
       const float other_sum = __shfl_xor_sync(kAllLanes, sum, lanes);
       const float offset = raise(other);
       sum += other_sum * (other == -kInfinity ? 1.0f : exp2_approx(other - offset));
@@ -39,7 +40,7 @@ struct LaggingSum {
   }
   /// +inf of nothing, and if a weight was a NaN.
   __device__ __forceinline__ float offset() const {
-    const float x = reference + log2_approx(sum);
+    const float x = lagging_max + log2_approx(sum);
     return x > -kInfinity ? x : kInfinity;
   }
 };
@@ -107,10 +108,10 @@ class ExactSums {
   /// What lanes have not outgrown costs one multiplication, exponential and addition a score.
   __device__ __forceinline__ static void add(LaggingSum (&sums)[2], const Products& scores,
                                              float to_log2) {
-    const float offset[2] = {sums[0].reference, sums[1].reference};
+    const float offset[2] = {sums[0].lagging_max, sums[1].lagging_max};
     float of_step[2];
     add_weights(of_step, scores, to_log2, offset);
-    // False of NaN, too, which a first step makes of a reference of -inf.
+    // False of NaN, too, which a first step makes of a maximum of -inf.
     const bool fits = of_step[0] <= LaggingSum::kMost && of_step[1] <= LaggingSum::kMost;
     if (!fits) raise(sums, of_step, scores, to_log2);
 #pragma unroll
