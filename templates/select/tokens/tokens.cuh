@@ -284,14 +284,16 @@ class TokenBlock {
 
   /// A thread takes one tile of the chunk, whose first tile is given.
   __device__ __forceinline__ void take_tiles(const typename Shape::Parts& parts, int first) {
+    constexpr int kSlotsOfTile = Shape::kTileColumns / Shape::kUnit;
     const int t = thread_index(), j = first + t;
     const bool exists = t < Shape::kTiles && j < args_.predict.keep_k_tiles;
     TileValue value;
     if (exists) {
-      value.p = merge_parts<kWeights>(parts.weight, t);
+      value.p = merge_parts<kWeights, kSlotsOfTile>(parts.weight, t);
       if constexpr (!Config::kSums && !kIsPlain) value.p = exp2_approx(value.p);
       if constexpr (Config::kSums) value.p *= row_share_;
-      if constexpr (Config::kUsesScore) value.score = merge_parts<kScores>(parts.score, t);
+      if constexpr (Config::kUsesScore)
+        value.score = merge_parts<kScores, kSlotsOfTile>(parts.score, t);
     }
     if constexpr (kStoresValues) {
       if (exists) {
@@ -309,21 +311,6 @@ class TokenBlock {
         atomicOr(&kept[j / 32], 1u << j % 32);
       }
     }
-  }
-
-  template <Merge kMerge, int kWarps>
-  __device__ __forceinline__ static float merge_parts(const float (&parts)[kWarps][Shape::kSlots],
-                                                      int tile) {
-    constexpr int kSlotsOfTile = Shape::kTileColumns / Shape::kUnit;
-    float x = kNothing<kMerge>;
-#pragma unroll
-    for (int warp = 0; warp < Shape::kRowWarps; ++warp) {
-#pragma unroll
-      for (int slot = 0; slot < kSlotsOfTile; ++slot) {
-        x = merge_two<kMerge>(x, parts[warp][tile * kSlotsOfTile + slot]);
-      }
-    }
-    return x;
   }
 
   /// Tiles that no chunk reaches: not kept, without a weight.
