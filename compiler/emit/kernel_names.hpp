@@ -1,4 +1,4 @@
-// Names that follow from a kernel's: of its entry, its Config and the value of its grid.
+// The names of a kernel's entry, of its Config and of the value that counts its blocks.
 #pragma once
 
 #include <string>

@@ -1,8 +1,9 @@
-// LaunchProgram: what a launch has to compute, as data. The runtime interprets it in nanoseconds,
-// or has the CPU backend compile its expressions.
+// LaunchProgram: what a launch has to compute, as data. The runtime interprets it, which takes
+// about 50 ns.
 //
-// A launch evaluates `values` over the problem's shape (Site::kLaunch), checks, fills the argument
-// block from `fields` and `maps` and launches the kernels, which all take this one block.
+// A launch evaluates `values` over the problem's shape (Site::kLaunch), checks the caller's
+// tensors, fills the argument block from `fields` and `maps`, and launches the kernels, which all
+// take this one block.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Words of the program text for enumerators. Each enum has one list; print and parse both walk it.
+// The words of the program text for enumerators. Each enum has one list, which both printer and
+// parser use.
 #pragma once
 
 #include <array>

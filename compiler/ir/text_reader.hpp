@@ -1,5 +1,5 @@
-// A cursor over the text of a program: words, numbers, strings, punctuation, with line and column.
-// The first error of a line is reported; after it every read on that line fails silently.
+// A cursor over the text of a program: words, numbers, strings and punctuation, with line and
+// column. The first error of a line is reported; from then on, reads of that line return nothing.
 #pragma once
 
 #include <string>

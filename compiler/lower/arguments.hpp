@@ -1,4 +1,4 @@
-// What the argument block of a spec's kernels is made of, in words that kernels and launches share.
+// The kinds and sources of the members of an argument block, which kernels and launches both name.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Kernels as values: what the generated text, the launch and `explain` follow from.
+// A kernel as a value. The generated text, the launch and what `explain` says follow from it.
 #pragma once
 
 #include <string>

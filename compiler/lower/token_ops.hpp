@@ -1,4 +1,5 @@
-// The ops on the tokens of q or of k, by the part they play: one kernel computes several of them.
+// The ops on the tokens of q or of k, by what they do: one kernel computes several of them
+// together.
 #pragma once
 
 #include "compiler/lower/launch_text.hpp"

@@ -1,4 +1,4 @@
-// What a caller asks for, held against what the spec admits, before a Program is made of both.
+// Checks what the caller asks for against what the spec admits, before a Program is made of both.
 #pragma once
 
 #include "compiler/ir/build_options.hpp"

@@ -1,5 +1,5 @@
-// The core of the pass eliminate_dead_ops, which build_program and legalize_for_target use too:
-// they may wire up everything, and let go of what nobody reads.
+// The core of the pass eliminate_dead_ops. build_program and legalize_for_target use it too: they
+// make every op that may be needed, and this removes those whose results nobody reads.
 #pragma once
 
 #include "compiler/ir/program.hpp"

@@ -1,6 +1,5 @@
-// What is given up, one thing after the other, where the assembler has no registers for the kernel
-// that was planned. Only it can tell: runtime/engine/build.cpp compiles, and asks for the next plan
-// where registers spill.
+// What a plan gives up, step by step, if its kernels spill registers. Only the assembler can tell:
+// runtime/engine/build/build.cpp compiles, and asks for the next plan where registers spill.
 #pragma once
 
 #include <span>

@@ -66,6 +66,34 @@ Chosen<GatePolicy> choose_gate_policy(const WgmmaShape& shape, Consumer consumer
   return {GatePolicy::kTileVotes, Origin::kDerived, "one lane can tell that a tile counts"};
 }
 
+Chosen<TileWalk> choose_walk(const Attend& attend, bool packs_heads, int work_tiles) {
+  if (packs_heads)
+    return {TileWalk::kSequence, Origin::kDerived, "a batch of sequences, and heads are packed"};
+  if (attend.columns >= 0)
+    return {TileWalk::kGather, Origin::kDerived, "tiles of the keys that are gathered"};
+  if (attend.list_indices < 0)
+    return {TileWalk::kMask, Origin::kDefault, "all tiles that the mask leaves"};
+  if (work_tiles > 1)
+    return {TileWalk::kTwoLists, Origin::kDerived, "work_tiles = 2, each with a list"};
+  return {TileWalk::kList, Origin::kDerived, "the tiles that the list names"};
+}
+
+Chosen<OperandRows> choose_keys(const Program& program) {
+  if (attend_of(program).q_scale >= 0)
+    return {OperandRows::kQuantised, Origin::kDerived, "int8, made before attend"};
+  if (program.kv == KvFormat::kE4M3)
+    return {OperandRows::kE4m3, Origin::kCaller, "16-bit tiles are made of them"};
+  return {OperandRows::kTokens, Origin::kDefault, "16 bits, as they lie in memory"};
+}
+
+Chosen<OperandRows> choose_values(const Program& program) {
+  if (attend_of(program).v_scale >= 0)
+    return {OperandRows::kQuantised, Origin::kDerived, "e4m3, made before attend and transposed"};
+  if (program.kv == KvFormat::kE4M3)
+    return {OperandRows::kE4m3, Origin::kCaller, "16-bit tiles are made of them"};
+  return {OperandRows::kTokens, Origin::kDefault, "16 bits, as they lie in memory"};
+}
+
 /// Is it a tensor of the caller, as it lies?
 bool is_input(const Program& program, int value) {
   return std::ranges::any_of(program.nodes, [&](const Node& node) {
@@ -99,12 +127,16 @@ Consumer consumer_of(const WgmmaShape& shape, const Attend& attend) {
 
 void note_wgmma_variant(const WgmmaShape& shape, const Attend& attend, AttendPlan& plan) {
   plan.consumer = choose_consumer(shape, attend);
+  plan.walk = choose_walk(attend, shape.packs_heads, shape.work_tiles);
   plan.producer = choose_producer(shape, plan.consumer.value);
   plan.gate_policy = choose_gate_policy(shape, plan.consumer.value, attend);
 }
 
 void note_mma_variant(const Program& program, AttendPlan& plan) {
   const Attend& attend = attend_of(program);
+  plan.walk = choose_walk(attend, false, 1);
+  plan.keys = choose_keys(program);
+  plan.values = choose_values(program);
   plan.consumer = {Consumer::kPlain, Origin::kDefault, "products of 16-bit rows are scores"};
   if (attend.q_scale >= 0)
     plan.consumer = {Consumer::kQuantised, Origin::kDerived, "queries and keys are int8"};

@@ -1,5 +1,6 @@
-// What one block of the estimate kernels takes up (templates/select/pooled/pooled.cuh, tokens.cuh,
-// cells.cuh): the passes refuse what does not fit, emit writes it into the kernel's Config.
+// What one block of an estimate kernel takes of a multiprocessor
+// (templates/select/pooled/pooled.cuh, tokens/tokens.cuh, cells/cells.cuh). Passes refuse what does
+// not fit; the lowerings write the numbers into the kernel's Config.
 #pragma once
 
 #include "compiler/ir/program.hpp"

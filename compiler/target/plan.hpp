@@ -43,7 +43,9 @@ struct AttendPlan {
   Chosen<int> step_keys;      ///< of a step of the main loop: whole tiles
   Chosen<int> value_stages;   ///< places of values; `stages` are those of keys
   Chosen<int> query_buffers;  ///< query tiles in shared memory
-  Chosen<Producer> producer;  ///< of the kernel, with the two below (target/choose_variant.hpp)
+  Chosen<TileWalk> walk;      ///< of the kernel, with those below (target/choose_variant.hpp)
+  Chosen<Producer> producer;
+  Chosen<OperandRows> keys, values;  ///< mma only
   Chosen<Consumer> consumer;
   Chosen<GatePolicy> gate_policy;  ///< wgmma only
   Chosen<Loader> loader;           ///< kGather: attend gathers columns

@@ -95,6 +95,18 @@ bool has_families(const Plan& plan) { return plan.target.has_wgmma; }
 bool is_wgmma(const Plan& plan) {
   return has_families(plan) && plan.attend.family.value == AttendFamily::kWgmma;
 }
+bool is_mma(const Plan& plan) { return is_cuda(plan) && !is_wgmma(plan); }
+/// Keys and values are not what the caller's tensors of 16 bits have.
+bool has_other_keys(const Plan& plan) {
+  return is_mma(plan) && plan.attend.keys.value != OperandRows::kTokens;
+}
+bool has_other_values(const Plan& plan) {
+  return is_mma(plan) && plan.attend.values.value != OperandRows::kTokens;
+}
+/// A GatherProducer goes through its list of keys by itself.
+bool has_walk(const Plan& plan) {
+  return is_cuda(plan) && plan.attend.producer.value != Producer::kWgmmaGather;
+}
 bool has_gate_policy(const Plan& plan) { return is_wgmma(plan) && has_gate(plan); }
 
 // ---- what rows show
@@ -114,8 +126,8 @@ PlanValue formula(const Expr& expr, std::string absent) {
   if (expr.empty()) return {"", std::move(absent), Origin::kDefault, "", true};
   return {"", "\"" + print_expr(expr) + "\"", Origin::kSpec, "", true};
 }
-PlanValue derived_formula(const Expr& expr) {
-  return {"", "\"" + print_expr(expr) + "\"", Origin::kDerived, "", true};
+PlanValue derived_formula(const Expr& expr, std::string reason) {
+  return {"", "\"" + print_expr(expr) + "\"", Origin::kDerived, std::move(reason), true};
 }
 
 std::string skips_text(const Gate& gate) {
@@ -152,9 +164,17 @@ constexpr Row kRows[] = {
     {"attention.mask",
      [](P p) { return formula(attend_of(p.program).mask, "everything is visible"); }, always},
     {"attention.tile_full",
-     [](P p) { return derived_formula(attend_of(p.program).classifier.must); }, has_mask},
+     [](P p) {
+       return derived_formula(attend_of(p.program).classifier.must,
+                              "if true, the mask lets each query of the tile see each key");
+     },
+     has_mask},
     {"attention.tile_visible",
-     [](P p) { return derived_formula(attend_of(p.program).classifier.may); }, has_mask},
+     [](P p) {
+       return derived_formula(attend_of(p.program).classifier.may,
+                              "if false, no query of the tile sees a key");
+     },
+     has_mask},
     {"attention.score", [](P p) { return formula(attend_of(p.program).score, "s"); }, always},
     {"attention.sink", [](P p) { return formula(attend_of(p.program).sink, "none"); }, has_sink},
     {"attention.normalise",
@@ -221,7 +241,10 @@ constexpr Row kRows[] = {
     choice<&A::step_keys>("step_keys", is_wgmma),
     choice<&A::value_stages>("value_stages", is_wgmma),
     choice<&A::query_buffers>("query_buffers", is_wgmma),
+    choice<&A::walk>("walk", has_walk),
     choice<&A::producer>("producer", is_cuda),
+    choice<&A::keys>("keys", has_other_keys),
+    choice<&A::values>("values", has_other_values),
     choice<&A::consumer>("consumer", is_cuda),
     choice<&A::gate_policy>("gate_policy", has_gate_policy),
     choice<&A::loader>("loader", is_cuda),

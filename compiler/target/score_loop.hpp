@@ -1,5 +1,5 @@
-// What a kernel does for each score: what the score formula leaves there, and how the mask is asked
-// in tiles that it cuts. The plan shows both; they follow from the formulas and the family.
+// What a kernel does for each score: what is left of the score formula there, and how the mask is
+// checked in tiles that it cuts. The plan shows both. They follow from the formulas and the family.
 #pragma once
 
 #include "compiler/target/plan_value.hpp"

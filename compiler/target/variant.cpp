@@ -7,16 +7,17 @@ struct Part {
   std::string_view name, type;
 };
 
+/// Of the mma family: the loader of rows.
 Part part_of(Producer producer) {
   switch (producer) {
     case Producer::kRowTiles:
-      return {"RowTileLoader", "lacuna::AttendOperands<Config, lacuna::RowTileLoader>"};
+      return {"RowTileLoader", "lacuna::RowTileLoader"};
     case Producer::kGather:
-      return {"GatherLoader", "lacuna::AttendOperands<Config, lacuna::GatherLoader>"};
+      return {"GatherLoader", "lacuna::GatherLoader"};
     case Producer::kPages:
-      return {"PageLoader", "lacuna::AttendOperands<Config, lacuna::PageLoader>"};
+      return {"PageLoader", "lacuna::PageLoader"};
     case Producer::kPageGather:
-      return {"PageGatherLoader", "lacuna::AttendOperands<Config, lacuna::PageGatherLoader>"};
+      return {"PageGatherLoader", "lacuna::PageGatherLoader"};
     case Producer::kWgmma:
       return {"WgmmaProducer", "lacuna::WgmmaProducer<Config, Hooks, Args>"};
     case Producer::kWgmmaTileGate:
@@ -25,6 +26,36 @@ Part part_of(Producer producer) {
       return {"TwoListProducer", "lacuna::TwoListProducer<Config, Hooks, Args>"};
     case Producer::kWgmmaGather:
       return {"GatherProducer", "lacuna::GatherProducer<Config, Hooks, Args>"};
+  }
+  return {};
+}
+
+bool loads_rows(Producer producer) { return producer <= Producer::kPageGather; }
+
+Part part_of(OperandRows rows) {
+  switch (rows) {
+    case OperandRows::kTokens:
+      return {"TokenRows", "lacuna::TokenRows"};
+    case OperandRows::kE4m3:
+      return {"E4m3Rows", "lacuna::E4m3Rows"};
+    case OperandRows::kQuantised:
+      return {"QuantisedRows", "lacuna::QuantisedRows"};
+  }
+  return {};
+}
+
+Part part_of(TileWalk walk) {
+  switch (walk) {
+    case TileWalk::kMask:
+      return {"MaskWalk", "lacuna::MaskWalk<Config, Hooks, Args>"};
+    case TileWalk::kList:
+      return {"ListWalk", "lacuna::ListWalk<Config, Hooks, Args>"};
+    case TileWalk::kTwoLists:
+      return {"SharedWalk", "lacuna::SharedWalk<Config>"};
+    case TileWalk::kGather:
+      return {"GatherWalk", "lacuna::GatherWalk<Config, Args>"};
+    case TileWalk::kSequence:
+      return {"SequenceWalk", "lacuna::SequenceWalk<lacuna::MaskWalk<Config, Hooks, Args>, Args>"};
   }
   return {};
 }
@@ -67,8 +98,20 @@ Part part_of(GatePolicy policy) {
 std::string_view name_of(Producer producer) { return part_of(producer).name; }
 std::string_view name_of(Consumer consumer) { return part_of(consumer).name; }
 std::string_view name_of(GatePolicy policy) { return part_of(policy).name; }
+std::string_view name_of(OperandRows rows) { return part_of(rows).name; }
+std::string_view name_of(TileWalk walk) { return part_of(walk).name; }
 
-std::string_view device_type(Producer producer) { return part_of(producer).type; }
+std::string device_type(Producer producer, OperandRows keys, OperandRows values) {
+  const std::string type(part_of(producer).type);
+  if (!loads_rows(producer)) return type;
+  return "lacuna::AttendOperands<Config, " + type + ", " + std::string(part_of(keys).type) + ", " +
+         std::string(part_of(values).type) + ">";
+}
+std::string device_type(TileWalk walk, bool is_split) {
+  const std::string type(part_of(walk).type);
+  const bool is_whole = walk == TileWalk::kMask || walk == TileWalk::kList;
+  return is_split && is_whole ? "lacuna::ShareWalk<" + type + ", Config, Args>" : type;
+}
 std::string_view device_type(Consumer consumer) { return part_of(consumer).type; }
 std::string_view device_type(GatePolicy policy) { return part_of(policy).type; }
 

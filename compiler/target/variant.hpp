@@ -1,10 +1,11 @@
-// An attend kernel consists of a producer, which loads, a consumer, which computes, and a policy by
-// which warps agree about a gate. These are their names. The plan chooses them
-// (target/choose_variant.hpp), and the generated file writes them down as types; templates/attend/
-// has a header for each.
+// The parts that an attend kernel consists of, by name: a walk, which says which tiles come; a
+// producer, which loads them; a consumer, which computes; and a gate policy, by which warps agree
+// about a tile. The plan chooses them (target/choose_variant.hpp), and the generated file writes
+// them down as types. templates/attend/ and templates/pipeline/ have a header for each.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace lacuna {
@@ -19,6 +20,22 @@ enum class Producer : std::uint8_t {
   kWgmmaTileGate,
   kWgmmaTwoLists,
   kWgmmaGather,
+};
+
+/// What the rows are that the mma family loads keys or values from.
+enum class OperandRows : std::uint8_t {
+  kTokens,     ///< the caller's, of 16 bits
+  kE4m3,       ///< the caller's, of e4m3: 16-bit tiles are made of them
+  kQuantised,  ///< in the workspace, of 8 bits: an earlier kernel has made and padded them
+};
+
+/// Which tiles of keys a work tile visits, and in which order.
+enum class TileWalk : std::uint8_t {
+  kMask,      ///< all that the mask leaves
+  kList,      ///< those of its list
+  kTwoLists,  ///< those of the lists of two work tiles, which a block takes together
+  kGather,    ///< tiles of its list of keys
+  kSequence,  ///< an item's share of all that the mask leaves, in a batch of sequences
 };
 
 /// The part of a kernel that computes scores, softmax and output. The first two belong to the mma
@@ -38,9 +55,15 @@ enum class GatePolicy : std::uint8_t {
 std::string_view name_of(Producer);
 std::string_view name_of(Consumer);
 std::string_view name_of(GatePolicy);
+std::string_view name_of(OperandRows);
+std::string_view name_of(TileWalk);
 
-/// The type in the Config of a generated kernel: "lacuna::TwoListProducer<Config, Hooks, Args>".
-std::string_view device_type(Producer);
+/// The type in the Config of a generated kernel: "lacuna::TwoListProducer<Config, Hooks, Args>". Of
+/// the mma family a producer is told what the rows of keys and values are.
+std::string device_type(Producer, OperandRows keys, OperandRows values);
+/// `is_split`: several blocks share the tiles of a work tile. Walks over all tiles take a share
+/// then; the other walks know of shares themselves.
+std::string device_type(TileWalk, bool is_split);
 std::string_view device_type(Consumer);
 std::string_view device_type(GatePolicy);
 

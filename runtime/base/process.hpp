@@ -1,5 +1,5 @@
-// What fork() leaves of a process: the calling thread and all memory, but no other thread and no
-// GPU. Objects remember the generation they were made in; those of an ancestor are told by it.
+// fork() leaves the child all memory, but only the calling thread and no GPU. Objects remember the
+// generation of the process that made them, so that a child can tell which ones it inherited.
 #pragma once
 
 namespace lacuna {

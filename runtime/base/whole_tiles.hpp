@@ -1,4 +1,4 @@
-// How many tiles hold so many tokens, and how many tokens they have room for.
+// How many tiles so many tokens take, and how many tokens those tiles have room for.
 #pragma once
 
 #include <type_traits>

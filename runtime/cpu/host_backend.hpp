@@ -1,16 +1,17 @@
-// The CPU side of a launch: one argument block, two executors.
+// The CPU side of a launch: two executors of attend, which take the same HostArgs and follow the
+// same semantics (compiler/ir/program.hpp).
 //
-// * runtime/interpreter.*: plain C++, walks the Program; always there, slow.
-// * runtime/cpu/llvm/: the LLVM ORC plugin liblacuna_host.so, loaded on demand through the C table
-// below. Both take the same HostArgs and have the same semantics (ir/program.hpp, design section
-// 4).
+// * runtime/cpu/interpreter: plain C++ that walks the Program. Always there, slow.
+// * runtime/cpu/llvm: the plugin liblacuna_host.so, which compiles the Program by LLVM ORC. Loaded
+// on
+//   demand, through the C table below.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "compiler/expr/evaluate.hpp"
-#include "runtime/base/parallel_for.hpp"
+#include "runtime/base/threads/parallel_for.hpp"
 
 namespace lacuna {
 

@@ -7,9 +7,9 @@
 #include <optional>
 
 #include "runtime/base/dynamic_library.hpp"
-#include "runtime/base/large_stacks.hpp"
 #include "runtime/base/library_search.hpp"
-#include "runtime/base/parallel_for.hpp"
+#include "runtime/base/threads/large_stacks.hpp"
+#include "runtime/base/threads/parallel_for.hpp"
 #include "runtime/cuda/cuda_types.hpp"
 #include "runtime/cuda/device_headers.hpp"
 #include "runtime/cuda/kept_signals.hpp"

@@ -1,5 +1,5 @@
-// NVRTC, opened at run time (notes: no toolkit at build time, no subprocess, no header search).
-// Source text + embedded headers -> cubins + resource report. Needs no GPU and no driver.
+// NVRTC, opened at run time: no toolkit is needed to build, and no process is started. Source text
+// and embedded headers become cubins and a report of their resources. Needs no GPU and no driver.
 #pragma once
 
 #include <memory>

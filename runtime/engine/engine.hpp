@@ -12,7 +12,7 @@
 #include "compiler/target/target.hpp"
 #include "lacuna/lacuna.h"
 #include "runtime/base/process.hpp"
-#include "runtime/base/thread_pool.hpp"
+#include "runtime/base/threads/thread_pool.hpp"
 #include "runtime/cpu/host_plugin.hpp"
 #include "runtime/cuda/driver.hpp"
 #include "runtime/cuda/nvrtc.hpp"

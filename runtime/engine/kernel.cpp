@@ -9,7 +9,7 @@
 #include "compiler/emit/emit.hpp"
 #include "compiler/expr/text/parse.hpp"
 #include "runtime/base/environment.hpp"
-#include "runtime/engine/build.hpp"
+#include "runtime/engine/build/build.hpp"
 #include "runtime/engine/signature.hpp"
 #include "runtime/engine/supply.hpp"
 #include "runtime/tune/lookup.hpp"

@@ -1,5 +1,5 @@
-// What this machine offers, as plain data: for `lacuna doctor` and for messages about what is
-// missing. Every probe stands alone; none of them fails.
+// What this machine offers, as plain data: for `lacuna doctor`, and for messages about what is
+// missing. Each probe works without the others, and none can fail.
 #pragma once
 
 #include <cstdint>

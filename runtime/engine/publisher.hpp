@@ -1,5 +1,4 @@
-// "Compile, launch, then publish": a new kernel goes into the store once it has run, from a thread
-// that no launch waits for.
+// Stores a new kernel after its first launch, in a thread that no launch waits for.
 #pragma once
 
 #include <atomic>

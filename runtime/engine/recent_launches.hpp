@@ -1,6 +1,6 @@
-// What launches of a kernel have computed on the host and later ones need again: the values of the
-// last shape, and tensor maps. Launches wait for nothing: one that finds another thread at it
-// computes for itself.
+// What earlier launches of a kernel computed on the host and later ones can use again: the values
+// of the last shape, and tensor maps. A launch never waits for them: if another thread is using
+// them, it computes its own.
 #pragma once
 
 #include <atomic>

@@ -3,8 +3,8 @@
 #include <set>
 
 #include "compiler/ir/names.hpp"
-#include "runtime/engine/build.hpp"
-#include "runtime/engine/metadata.hpp"
+#include "runtime/engine/build/build.hpp"
+#include "runtime/engine/build/metadata.hpp"
 
 namespace lacuna {
 namespace {

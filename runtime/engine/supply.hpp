@@ -1,5 +1,5 @@
-// Where the kernels of an engine come from: those that the host has added, the cache, and NVRTC,
-// where there is one and compiling is not forbidden.
+// Where the kernels of an engine come from: bundles that the host has added, the cache, or NVRTC,
+// if there is one and compiling is allowed.
 #pragma once
 
 #include <memory>

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runtime/base/arguments.hpp"
-#include "runtime/base/parallel_for.hpp"
+#include "runtime/base/threads/parallel_for.hpp"
 
 namespace lacuna {
 

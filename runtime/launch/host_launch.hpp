@@ -1,4 +1,4 @@
-// A launch on the CPU: stages before attend, an executor, stages behind it.
+// A launch on the CPU: the stages before attend, an executor for attend, the stages behind it.
 #pragma once
 
 #include "runtime/cpu/stages/predict.hpp"

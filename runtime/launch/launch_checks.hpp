@@ -1,4 +1,4 @@
-// What a launch is given besides tensors and memory, against its kernel and device.
+// Checks what a launch is given besides tensors and memory against its kernel and its device.
 #pragma once
 
 #include "runtime/engine/kernel.hpp"

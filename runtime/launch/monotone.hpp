@@ -1,5 +1,5 @@
-// Whether a parameter that promises values which never fall keeps the promise. The bounds of tiles
-// rest on it: where it is false, keys that a row sees are left out.
+// Checks parameters that promise never to fall. The bounds of tiles rely on the promise: if it is
+// broken, keys that a row sees are left out.
 #pragma once
 
 #include <optional>

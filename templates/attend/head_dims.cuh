@@ -1,4 +1,5 @@
-// Widths of rows: of queries and keys, and of values and O, which a Config may say apart.
+// Widths of rows: of queries and keys, and of values and O, for which a Config may have a width of
+// its own.
 #pragma once
 
 #include "base/optional_field.cuh"

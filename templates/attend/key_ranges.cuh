@@ -1,7 +1,7 @@
-// Masks that bound keys (compiler/expr/bounds/key_ranges.hpp) on a lane's accumulators: each row's
-// ranges become a word of bits, and a score costs its bit, whatever the bounds are made of. Few
-// instructions count here: a step that needs the mask is rare, and its code comes from a slow
-// cache.
+// Masks that bound keys (compiler/expr/bounds/key_ranges.hpp) on a lane's accumulators. The ranges
+// of a row become a word of bits, and a score costs the test of its bit, whatever the bounds are
+// made of. Few instructions matter here: steps that need the mask are rare, so their code comes
+// from a slow cache.
 #pragma once
 
 #include "base/math.cuh"

@@ -2,8 +2,8 @@
 // branch makes the sum, the last one writes the caller's o.
 //
 //   weights:  sum += weight(q, h, b) * o
-//   else:     sum = exp(before - lse) * sum + exp(own - lse) * o,  lse = log(exp(before) +
-//   exp(own))
+//   else:     sum = exp(before - lse) * sum + exp(own - lse) * o
+//             where lse = log(exp(before) + exp(own))
 //
 // Rows without a key have o = 0 and lse = -inf in their branch, and add nothing.
 #pragma once

@@ -1,9 +1,10 @@
-// What a block did, written on request: counts and the map of visited and gated tiles. All branches
-// are uniform; one thread writes, without atomics, so that reports are the same from run to run.
+// What a block did, written on request: counts, and the map of visited and gated tiles. All
+// branches are uniform. One thread writes, without atomics, so that reports are the same from run
+// to run.
 //
-// Where rows are split, the host has filled the reports with 0: no item could do so before all
-// others. Each marks its own tiles and adds them, by atomics, to the row's count of visited ones;
-// the first says what is visible.
+// If work tiles are split, no item could clear a report before all others begin, so the host has
+// filled it with zeros. Each item marks its own tiles and adds their number by atomics; the first
+// item says what is visible.
 #pragma once
 
 #include "arch/atomic.cuh"

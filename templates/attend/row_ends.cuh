@@ -1,7 +1,7 @@
 // What a spec says about the end of a row: a sink, and the base of the LSE.
 //
-// A sink (attention.sink) is a logit that is in the denominator alone. It is counted once, when all
-// keys of the row have been: by attend, or where rows are split by `combine`.
+// A sink (attention.sink) is a logit that counts in the denominator alone. It is added once, after
+// all keys of the row: by attend, or by `combine` if work tiles are split.
 #pragma once
 
 #include "arch/approx.cuh"

@@ -1,4 +1,5 @@
-// A number as a type: what is chosen at run time and has to be a constant behind the branch.
+// A number as a type, for values that are known at run time but have to be constants in the code
+// behind a branch.
 #pragma once
 
 namespace lacuna {

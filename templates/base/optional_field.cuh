@@ -1,5 +1,5 @@
-// Fields that only some Configs have. A generated file says them where a kernel needs them, so the
-// text of every other kernel, and with it its entry in the kernel cache, does not depend on them.
+// Fields that only some Configs have. A generated file writes them only for kernels that need them,
+// so that the text of every other kernel, and its entry in the kernel cache, stay the same.
 #pragma once
 
 /// Declares name<Config>(), a `Type`: Config::kField, or `absent` where a Config does not say.

@@ -1,6 +1,6 @@
-// Where values are worked out. The compiler moves arithmetic away from where it is written: out of
-// loops, down to its use, into the terms of another sum. Near the limit of 255 registers that means
-// spills, so a few values are pinned.
+// Fixes where a value is computed. The compiler moves arithmetic out of loops, down to its use, or
+// into the terms of another sum. Near the limit of 255 registers that causes spills, so a few
+// values are pinned.
 #pragma once
 
 #include "base/ints.cuh"

@@ -1,4 +1,4 @@
-// What a Config says of its batch, and what it is where a Config does not say.
+// How the batch of a Config lies in memory: uniform, unless the Config says otherwise.
 #pragma once
 
 #include "base/kinds.cuh"

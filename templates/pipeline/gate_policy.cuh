@@ -1,11 +1,13 @@
 // How the warps of a wgmma kernel agree about a tile of a gate. The plan chooses one
-// (compiler/target/choose_variant.cpp), and the generated file names it as Config::GatePolicy; the
-// files of attend/wgmma/ that follow it:
+// (compiler/target/choose_variant.cpp), and the generated file names it as Config::GatePolicy.
 //
-//   GateByStatistics   each warp says what it found, and all in scope wait: gate_votes.cuh
-//   GateByTileVotes    each says whether a tile counts, and waits only if its own rows leave that
-//   open GateByStepVotes    the same of all tiles of a step; both: step_votes.cuh GateAhead a
-//   producer decides under the next product: tile_gate_producer.cuh
+//   GateByStatistics  Each warp says what it found, and all in scope wait.
+//                     attend/wgmma/gates/gate_votes.cuh
+//   GateByTileVotes   Each warp says whether a tile counts, and waits for the others only if
+//                     its own rows do not tell. attend/wgmma/gates/step_votes.cuh
+//   GateByStepVotes   The same, for all tiles of a step at once.
+//   GateAhead         A warp of the producer decides while the next product is under way.
+//                     attend/wgmma/producers/tile_gate_producer.cuh
 #pragma once
 
 #include "base/ints.cuh"

@@ -1,5 +1,5 @@
-// Where the keys of a work tile lie in global memory, one by one: for the few steps whose scores
-// are worked out a second time.
+// The addresses of a work tile's keys in global memory, one by one, for the few steps whose scores
+// are computed a second time.
 #pragma once
 
 #include "pipeline/sequence_tile.cuh"

@@ -1,4 +1,4 @@
-// Of which type keys and values are in memory: that of the queries, or e4m3.
+// The type of keys and values in memory: that of the queries, or e4m3.
 #pragma once
 
 #include "base/optional_field.cuh"

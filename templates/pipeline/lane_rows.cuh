@@ -1,4 +1,4 @@
-// Which queries a lane's two accumulator rows are of: what formulas are asked about.
+// The queries of a lane's two accumulator rows, for the formulas that ask about them.
 #pragma once
 
 #include "base/ints.cuh"

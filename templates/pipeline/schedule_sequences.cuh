@@ -1,20 +1,20 @@
-// The schedule of a batch of sequences in the wgmma family, made on the device from lengths that
-// lie there (args/sequence_args.cuh), by the blocks of attend before their other work. A part of it
-// is as many sequences as a block has warps, one each; every warp looks at all of them, so that
-// none needs what another finds. Blocks take parts by a counter until there are none, then wait
-// until all are made: what is waited for has been taken by a block that runs, whichever blocks have
-// begun.
+// The schedule of a batch of sequences in the wgmma family. The blocks of attend make it on the
+// device, from lengths that lie there (args/sequence_args.cuh), before their other work. It is made
+// in parts: of a part, each warp of a block has one sequence. Every warp looks at all sequences, so
+// no warp needs what another finds. Blocks take parts by a counter until there are none left, then
+// wait until all are made. This cannot hang: a part that others wait for was taken by a block that
+// runs.
 //
-// Items of a work tile. Where there are fewer work tiles than would keep all multiprocessors busy,
-// the keys of each are shared out among several items. With work W = sum of (work tiles * key
-// tiles) and the longest work tile of K key tiles, all cut into s shares of K make W / K * s items
-// of equal length; s is the first that leaves less than 6 % of the multiprocessors without work in
+// Items. If there are fewer work tiles than keep all multiprocessors busy, the keys of each are
+// shared out among several items. Let W be the sum of (work tiles * key tiles) and K the key tiles
+// of the longest work tile. Cutting K into s shares, and all others to the same length, gives W / K
+// * s items. s is the first number that leaves less than 6 % of the multiprocessors without work in
 // the last round, else the best that there is room for. A shorter work tile has fewer shares.
 //
-// Order. Long items first: the last ones to be taken are short, and leave few blocks waiting.
+// Order. Long items come first, so that the last ones are short and few blocks wait at the end.
 //
-// Tensor maps. Those of the launch speak of all sequences; a copy for each is moved to its first
-// row and cut at its last. So the copy engine fills what lies behind with zeros.
+// Tensor maps. Those of the launch describe all sequences. Each sequence has a copy that begins at
+// its first row and ends at its last, so that the copy engine fills what lies behind with zeros.
 #pragma once
 
 #include "arch/atomic.cuh"

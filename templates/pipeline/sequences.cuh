@@ -1,15 +1,15 @@
-// A batch of sequences (args/sequence_args.cuh) in the mma family and in the stages before attend:
-// a kernel's grid has a row of blocks for each sequence, which work with the arguments of a launch
-// of that sequence alone. So stages, hooks, walks and epilogues need not know of the others.
+// A batch of sequences (args/sequence_args.cuh) in the mma family and in the stages before attend.
+// The grid of a kernel has a row of blocks for each sequence. These work with the arguments of a
+// launch of that sequence alone, so stages, hooks, walks and epilogues do not know of the others.
 //
 //   q, o    | 0 0 0 0 0 | 1 1 | 2 2 2 2 |        q_begin 0, 5, 7, 11
 //   k, v    | 0 0 0 0 0 0 0 | 1 1 1 | 2 2 2 2 |  k_begin 0, 7, 10; lengths 7, 3, 4
 //   or pages of 16 tokens: sequence 0 in pages 9, 2; sequence 1 in page 4; ...
 //   workspace   | 0 . . | 1 . . | 2 . . |        workspace_bytes each
 //
-// A row has blocks, and a piece of the workspace has room, for the longest sequence that may come.
-// What lies in a piece has the sequence's own lengths; blocks that a launch of it alone would not
-// have leave at once. Reports, and lists of the caller's, are laid out for the longest.
+// There are blocks and workspace enough for the longest sequence that may come. A shorter sequence
+// uses a part of its piece, laid out by its own lengths, and the blocks that it has no work for end
+// at once. Reports and the caller's lists are laid out for the longest.
 #pragma once
 
 #include "args/report_args.cuh"

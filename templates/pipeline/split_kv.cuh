@@ -1,9 +1,10 @@
-// Work tiles whose tiles are shared out: a row is Config::kSplitKv items of work, and each
-// item visits its share of the row's tiles. Items leave partial results in the workspace, which
-// attend/combine.cuh merges.
+// Split work tiles: each is Config::kSplitKv items of work, and an item visits a share of the
+// tiles. Items leave partial results in the workspace, which attend/combine.cuh merges.
 //
-// Item number = row * kSplitKv + share. So rows keep their order: longest first holds for items
-// as it holds for rows, and those of a row, which read the same queries, run together.
+//   number of an item = number of the work tile * kSplitKv + share
+//
+// Items therefore keep the order of the work tiles, such as longest first, and those of one work
+// tile, which read the same queries, run together.
 #pragma once
 
 namespace lacuna {

@@ -1,5 +1,5 @@
-// The steps along the keys of which a block sees anything, in ascending order. A warp walks, and
-// each lane asks about another step.
+// The steps along the keys of which a block sees anything, in ascending order. A warp asks about 32
+// steps at a time, a lane each.
 #pragma once
 
 #include "arch/warp.cuh"

@@ -1,16 +1,21 @@
 // Which key tiles a block visits, in which order, and which of them need the mask.
 //
-// Every warp walks by itself and finds the same: no shared memory, no barrier. Without lists a warp
-// classifies 32 tiles at a time, one a lane, from the hooks' interval analysis, and takes the bits
-// of the votes one by one; there is no N x N mask. Under a mask of ranges it first asks the same of
-// 32 such chunks at a time, so that a window in a long sequence costs no look at what lies far from
-// it. With lists it follows the row's list. Gathered keys are visited in tiles of their own list.
-// An item of a split work tile walks over its share alone.
+// Every warp walks by itself and finds the same tiles, without shared memory or a barrier. The plan
+// names one of these walks as Config::Walk (others: pipeline/two_list_walk.cuh, sequence_tile.cuh):
+//
+//   MaskWalk     all tiles that the mask leaves
+//   ListWalk     the tiles of the work tile's list
+//   GatherWalk   tiles of a list of gathered keys
+//   ShareWalk    an item's share of one of these (pipeline/split_kv.cuh)
+//
+// For MaskWalk a warp classifies 32 tiles at a time, a lane each, by the bounds of the mask over a
+// tile (Hooks::tile_full, tile_visible), and takes them from the bits of its votes. If the mask
+// consists of ranges, it first asks about 32 such groups of 32 tiles at a time, so that tiles far
+// from a window cost nothing.
 #pragma once
 
 #include "arch/warp.cuh"
 #include "args/attend_args.cuh"
-#include "base/select.cuh"
 #include "pipeline/batch_layout.cuh"
 #include "pipeline/split_kv.cuh"
 
@@ -303,44 +308,25 @@ class ShareWalk {
   int left_;
 };
 
-template <bool kGathers, bool kUsesLists, class Config, class Hooks, class Args>
-struct SelectWalk {
-  using Type = MaskWalk<Config, Hooks, Args>;
-};
-template <class Config, class Hooks, class Args>
-struct SelectWalk<false, true, Config, Hooks, Args> {
-  using Type = ListWalk<Config, Hooks, Args>;
-};
-template <class Config, class Hooks, class Args>
-struct SelectWalk<true, false, Config, Hooks, Args> {
-  using Type = GatherWalk<Config, Args>;
-};
-
-/// The walk over the key tiles of a work tile; `share`: share_of_item.
-template <class Config, class Hooks, class Args>
-struct WorkTileWalk {
-  using Whole =
-      typename SelectWalk<Config::kGathers, Config::kUsesLists, Config, Hooks, Args>::Type;
-  using Type =
-      typename Select<SplitKv<Config>::kIsSplit, ShareWalk<Whole, Config, Args>, Whole>::Type;
-
-  __device__ __forceinline__ static Type begin(const Args& args, const WorkTile& row,
-                                               const GatheredKeys& gathered, int share) {
-    if constexpr (SplitKv<Config>::kIsSplit) {
-      return Type(args, row, gathered, share);
-    } else {
-      return Type(args, row, gathered);
-    }
+/// The walk of the plan over the key tiles of a work tile; `share`: share_of_item.
+template <class Config, class Args>
+__device__ __forceinline__ auto begin_walk(const Args& args, const WorkTile& row,
+                                           const GatheredKeys& gathered, int share) {
+  using Walk = typename Config::Walk;
+  if constexpr (SplitKv<Config>::kIsSplit) {
+    return Walk(args, row, gathered, share);
+  } else {
+    return Walk(args, row, gathered);
   }
-};
+}
 
 /// The next kAhead + 1 tiles of a walk, so that loads can run ahead of the arithmetic.
-template <class Config, class Hooks, class Args, int kAhead>
+template <class Config, class Args, int kAhead>
 class TileQueue {
  public:
   __device__ __forceinline__ TileQueue(const Args& args, const WorkTile& row,
                                        const GatheredKeys& gathered, int share)
-      : walk_(WorkTileWalk<Config, Hooks, Args>::begin(args, row, gathered, share)) {
+      : walk_(begin_walk<Config>(args, row, gathered, share)) {
 #pragma unroll
     for (int n = 0; n <= kAhead; ++n) tiles_[n] = walk_.next(args, row);
   }
@@ -355,7 +341,7 @@ class TileQueue {
   }
 
  private:
-  typename WorkTileWalk<Config, Hooks, Args>::Type walk_;
+  typename Config::Walk walk_;
   TileRef tiles_[kAhead + 1];
 };
 

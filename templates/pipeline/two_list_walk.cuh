@@ -1,16 +1,17 @@
-// The tiles of two work tiles that a block of the wgmma family takes together: neighbours in
-// their head, one for each warpgroup, each with a list of its own. A tile of both is loaded once.
+// The tiles of two work tiles that a block of the wgmma family takes together: neighbours in their
+// head, one for each warpgroup, each with a list. A tile that both list is loaded once.
 //
-//   list of the first row      0 1   3 4   6
-//   list of the second row     0   2 3   5
-//   steps of two tiles         both 0 3    first 1 4    second 2 5    first 6 .
+//   list of the first work tile     0 1   3 4   6
+//   list of the second work tile    0   2 3   5
+//   steps of two tiles              both 0 3    first 1 4    second 2 5    first 6 .
 //
-// The tiles of a step are of the same rows, so that a warpgroup multiplies none but its own: a tile
-// waits until its kind fills a step, or the lists end. A gate's decision depends on what came
-// before: then tiles come in the order of the lists, and a warpgroup takes some of a step.
+// All tiles of a step are listed by the same work tiles, so a warpgroup multiplies only its own. A
+// tile waits until others of its kind fill a step, or until the lists end. With a gate, whose
+// decisions depend on the tiles before, tiles keep the order of the lists, and a warpgroup skips
+// the tiles of a step that it does not list.
 //
-// Lists are read for 32 neighbouring tiles at a time, an entry a lane, and become words of bits. A
-// step, too, lies in lanes: lane n holds its n-th tile.
+// Lists are read for 32 neighbouring tiles at a time, an entry by each lane, and become words of
+// bits. Lane n holds the n-th tile of a step.
 #pragma once
 
 #include "arch/redux.cuh"

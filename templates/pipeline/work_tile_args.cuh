@@ -1,5 +1,5 @@
-// The arguments of a launch as a work tile reads them: hooks, walks and reports of a batch of
-// sequences see those of the work tile's sequence.
+// The arguments of a launch for one work tile. In a batch of sequences, hooks, walks and reports
+// see those of the work tile's sequence.
 #pragma once
 
 #include "args/attend_args.cuh"

@@ -1,11 +1,12 @@
-// Which work tile a persistent block of the wgmma family takes next. The first is its own
-// number, all others come from a counter that the blocks share, so that uneven rows balance.
+// Which work tile a persistent block of the wgmma family takes next. The first has the block's own
+// number; the others come from a counter that all blocks share, which balances work tiles of
+// unequal length.
 //
-// Rows are numbered so that what is at work at a time shares keys and values in L2, and that under
-// a mask the longest come first: in groups of heads, all last query tiles of a group before all
-// next ones. With args.attend.row_order they come as it says. A block that takes several rows
-// together (Config::kWorkTiles) counts those as one. Where rows are split (pipeline/split_kv.cuh)
-// the index counts items.
+// Work tiles are numbered so that blocks that run at the same time share keys and values in L2, and
+// so that the longest come first under a mask: a group of heads at a time, and of a group the last
+// query tiles of all its heads before the ones before them. args.attend.row_order replaces this
+// order. A block that takes several work tiles together (Config::kWorkTiles) counts them as one. If
+// work tiles are split (pipeline/split_kv.cuh), items are numbered instead.
 #pragma once
 
 #include "arch/atomic.cuh"

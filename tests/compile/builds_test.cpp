@@ -5,7 +5,7 @@
 #include <string>
 
 #include "compiler/target/plan.hpp"
-#include "runtime/engine/build.hpp"
+#include "runtime/engine/build/build.hpp"
 #include "tests/compile/nvrtc.hpp"
 #include "tests/compile/random_spec.hpp"
 #include "tests/tier.hpp"

@@ -15,8 +15,8 @@
 
 #include "compiler/passes/relief.hpp"
 #include "compiler/target/plan.hpp"
-#include "runtime/engine/assembly.hpp"
-#include "runtime/engine/build.hpp"
+#include "runtime/engine/build/assembly.hpp"
+#include "runtime/engine/build/build.hpp"
 #include "tests/compile/nvrtc.hpp"
 #include "tests/spec/golden_file.hpp"
 #include "tests/tier.hpp"

@@ -145,9 +145,12 @@ TEST(Cuda, TheFileNamesThePartsThatThePlanChose) {
   for (const char* target : {"sm_80", "sm_90a"}) {
     const Plan plan = plan_of(document, target);
     const std::string text = source_text(emit_cuda(plan, document));
-    for (const std::string_view type :
-         {device_type(plan.attend.producer.value), device_type(plan.attend.consumer.value)})
-      EXPECT_NE(text.find(std::string(type) + ";\n"), std::string::npos) << type;
+    const AttendPlan& chosen = plan.attend;
+    for (const std::string& type :
+         {device_type(chosen.walk.value, chosen.split_kv.value > 1),
+          device_type(chosen.producer.value, chosen.keys.value, chosen.values.value),
+          std::string(device_type(chosen.consumer.value))})
+      EXPECT_NE(text.find(type + ";\n"), std::string::npos) << type;
   }
   const std::string text = source_text(emit_cuda(plan_of(document, "sm_90a"), document));
   EXPECT_NE(text.find("  using GatePolicy = lacuna::GateAhead;\n"), std::string::npos) << text;

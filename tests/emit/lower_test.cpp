@@ -4,6 +4,7 @@
 #include <set>
 
 #include "compiler/emit/block_layout.hpp"
+#include "compiler/target/plan_values.hpp"
 #include "tests/emit/plans.hpp"
 #include "tests/ir/programs.hpp"
 #include "tests/spec/golden_file.hpp"
@@ -41,6 +42,15 @@ TEST(Lower, EveryValueHasAReason) {
       EXPECT_NE(kernel.blocks_per_sm.reason, "") << which;
       for (const ConfigField& field : kernel.config)
         EXPECT_TRUE(*field.pointer != '\0' || !field.reason.empty()) << which << " " << field.name;
+    }
+  }
+}
+
+TEST(Plans, EveryDerivedValueHasAReason) {
+  for (const Plan& plan : shipped_plans()) {
+    for (const PlanValue& value : plan_values(plan)) {
+      EXPECT_TRUE(value.origin != Origin::kDerived || !value.reason.empty())
+          << plan.program.name << " " << value.name;
     }
   }
 }

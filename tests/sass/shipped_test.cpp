@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/engine/build.hpp"
+#include "runtime/engine/build/build.hpp"
 #include "tests/compile/nvrtc.hpp"
 #include "tests/sass/nvdisasm.hpp"
 #include "tests/sass/wgmma_instructions.hpp"

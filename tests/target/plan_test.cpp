@@ -24,8 +24,8 @@ TEST(PlanText, ShowsEveryValueWithItsOrigin) {
 head_dim = 128                (caller)
 dtype = bf16                  (caller)
 attention.mask = "k <= q + n_k - n_q"  (spec)
-attention.tile_full = "k1 <= q0 + n_k - n_q"  (derived)
-attention.tile_visible = "k0 <= q1 + n_k - n_q"  (derived)
+attention.tile_full = "k1 <= q0 + n_k - n_q"  (derived: if true, the mask lets each query of the tile see each key)
+attention.tile_visible = "k0 <= q1 + n_k - n_q"  (derived: if false, no query of the tile sees a key)
 attention.score = s           (default)
 attention.scale = 0.5         (spec)
 attention.lse = true          (default)
@@ -39,6 +39,7 @@ tile.order = ascending        (default: keys as they lie in memory)
 tile.stages = 2               (default: loads of the next tile overlap this one's arithmetic)
 tile.warps = 8                (derived: tile.q / 16: one mma of rows each)
 mask_loop = 1 range of keys for each row  (derived: in tiles that the mask cuts)
+walk = MaskWalk               (default: all tiles that the mask leaves)
 producer = RowTileLoader      (default: rows as they lie in memory)
 consumer = PlainLogits        (default: products of 16-bit rows are scores)
 loader = cp_async             (default: runs on every target)
@@ -57,6 +58,7 @@ warpgroups = 2                (derived: tile.q / 64; one more loads)
 step_keys = 128               (derived: whose scores fit the registers at head_dim 128)
 value_stages = 2              (derived: tile.stages, like those of keys)
 query_buffers = 2             (derived: the next queries come while these are in use)
+walk = MaskWalk               (default: all tiles that the mask leaves)
 producer = WgmmaProducer      (default: walks over tiles and loads each of them)
 consumer = WgmmaConsumer      (default: operands of 16 bits, and no gate to decide ahead)
 loader = tma                  (derived: comes with wgmma)
@@ -68,7 +70,7 @@ blocks_per_sm = 1             (derived: limited by registers)
   document.spec.tile.q.values = {64};
   const std::string mma = print(document, "sm_90a");
   EXPECT_NE(mma.find("family = mma                  (derived: tile.q = 64: two warpgroups have 128 "
-                     "rows)\nproducer = RowTileLoader "),
+                     "rows)\nwalk = MaskWalk "),
             std::string::npos)
       << mma;
   EXPECT_EQ(print(make_document(), "sm_80").find("family"), std::string::npos);

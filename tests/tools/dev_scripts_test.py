@@ -183,6 +183,17 @@ class SameSass(unittest.TestCase):
         names = [found.names for found in declarations.parse(self.SOURCE)]
         self.assertEqual(names, [("kUnused",), ("kRows",), ("kTiles",), ("Block",), ("unused",), ("twice",), ()])
 
+    def test_a_call_of_a_macro_ends_without_a_semicolon(self):
+        text = "OPTIONAL_FIELD(bool, has_rows, kHasRows, false)\ntemplate <class T>\nclass Rows { T of; };\n"
+        self.assertEqual([found.names for found in declarations.parse(text)], [("has_rows", "kHasRows"), ("Rows",)])
+        source = self.SOURCE.replace("template <class T,", "FIELD(int, width, kWidth, 0)\ntemplate <class T,")
+        changed = source.replace("rows[kN + kRows]", "rows[kN]")
+        self.assertFalse(self.same(("template <class T,", "FIELD(int, width, kWidth, 0)\ntemplate <class T,"), source=changed))
+
+    def test_a_qualified_type_in_front_is_not_the_name(self):
+        text = "template <class C>\ntypename C::Walk begin(int x) { return {x}; }\nvoid Rows::load() {}\n"
+        self.assertEqual([found.names for found in declarations.parse(text)], [("begin",), ("Rows",)])
+
     def test_what_the_entry_does_not_reach_does_not_count(self):
         self.assertTrue(self.same(("return x * kTiles", "return x + 1")))
         self.assertTrue(self.same(("kUnused = 3", "kUnused = 4")))

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "runtime/base/parallel_for.hpp"
+#include "runtime/base/threads/parallel_for.hpp"
 
 namespace lacuna::tools {
 namespace {

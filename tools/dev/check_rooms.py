@@ -6,7 +6,7 @@
   tools/dev/check_rooms.py --draw     the layers of each part: a room includes rooms below it, never one beside or above it
 
 A room is a folder of code; a unit is a header with the source file of its name. Rooms and units include each other in one
-direction, and so do the parts (MAY_INCLUDE). A folder holds at most about twenty loose files of code, that of tests too.
+direction, and so do the parts (MAY_INCLUDE). A folder holds at most twenty loose files of code, that of tests too.
 clang-tidy measures the functions of the host (.clang-tidy), this those of the device.
 """
 import re
@@ -20,7 +20,7 @@ PARTS = ("compiler", "cache", "runtime", "tools", "templates")
 # What a part includes besides itself. Of templates/ the host includes nothing but shared/.
 MAY_INCLUDE = {"compiler": {"templates/shared"}, "cache": set(), "runtime": {"compiler", "cache"},
                "tools": {"compiler", "cache", "runtime"}, "templates": set()}
-MOST_FILES = 22
+MOST_FILES = 20
 MOST_LINES = 120  # of a function
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.M)
 

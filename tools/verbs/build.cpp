@@ -1,5 +1,5 @@
 // lacuna build: cubins for shipping, compiled ahead of time on any machine that has NVRTC.
-#include "runtime/engine/build.hpp"
+#include "runtime/engine/build/build.hpp"
 
 #include <unistd.h>
 
@@ -11,7 +11,7 @@
 #include "compiler/ir/names.hpp"
 #include "compiler/target/plan.hpp"
 #include "runtime/base/environment.hpp"
-#include "runtime/base/parallel_for.hpp"
+#include "runtime/base/threads/parallel_for.hpp"
 #include "runtime/cuda/device_headers.hpp"
 #include "tools/common/progress_line.hpp"
 #include "tools/common/spec_options.hpp"

@@ -12,7 +12,7 @@
 #include "compiler/target/plan_values.hpp"
 #include "runtime/base/environment.hpp"
 #include "runtime/cpu/host_plugin.hpp"
-#include "runtime/engine/build.hpp"
+#include "runtime/engine/build/build.hpp"
 #include "tools/common/spec_options.hpp"
 #include "tools/io/file_io.hpp"
 #include "tools/verbs/verbs.hpp"

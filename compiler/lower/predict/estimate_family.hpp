@@ -1,4 +1,4 @@
-// With which instructions an estimate compares, as far as the plan alone tells.
+// By which instructions an estimate compares, where the plan alone decides that.
 #pragma once
 
 #include "compiler/target/plan.hpp"

@@ -1,5 +1,5 @@
-// The kernels that an estimate has, one function for each: which of them a program needs follows
-// from what it compares, and with which instructions.
+// The kernels of an estimate, one function for each. What is compared, and by which instructions,
+// says which of them a program needs.
 #pragma once
 
 #include "compiler/lower/predict/keep.hpp"

@@ -1,5 +1,5 @@
-// What the formula `keep` of a predictor asks of a tile, which decides what kernels have to find
-// out about it, and in which order.
+// What the formula `keep` of a predictor reads of a tile. It says what the kernels have to find out
+// about a tile, and in which order they visit tiles.
 #pragma once
 
 #include <optional>

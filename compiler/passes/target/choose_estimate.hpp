@@ -1,4 +1,4 @@
-// Which family an estimate's products have: wgmma where the target has it and there is a kernel for
+// Chooses the family of an estimate's products: wgmma if the target has it and a kernel exists for
 // what is compared and reduced (templates/select: cells, token_pairs, token_softmax, exact).
 #pragma once
 

@@ -1,4 +1,4 @@
-// Which family of attend a plan has: wgmma wherever the target, the program and its tiles allow it.
+// Chooses the family of attend: wgmma if the target, the program and its tiles allow it, else mma.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// Turns what the target does not have into what it has, and rejects what it cannot compute, before
-// tiles are chosen.
+// Replaces what the target lacks by what it has, and rejects what it cannot compute, before tiles
+// are chosen.
 #include <algorithm>
 #include <bit>
 #include <string>

@@ -1,5 +1,6 @@
-// The budget of one block on the target: shared memory, registers, and how many blocks an SM holds.
-// choose_tiles has seen to it that the block fits; here it is written down, and praised or not.
+// What one block takes of the target: shared memory, registers, and how many blocks an SM holds.
+// choose_tiles has made sure that the block fits. This pass writes it into the plan, and warns
+// where few warps would run.
 #include "compiler/passes/pass.hpp"
 #include "compiler/passes/target/choose_wgmma.hpp"
 #include "compiler/target/choose_variant.hpp"

@@ -1,5 +1,5 @@
-// The search behind choose_tiles: which shapes are tried, in which order, and what is wrong with
-// one that cannot be.
+// The search behind choose_tiles: which shapes are tried, in which order, and why a shape is
+// refused.
 #pragma once
 
 #include <functional>

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "runtime/base/parallel_for.hpp"
+#include "runtime/base/threads/parallel_for.hpp"
 #include "runtime/base/whole_tiles.hpp"
 #include "runtime/cpu/interpreter/gather.hpp"
 #include "runtime/cpu/interpreter/tile.hpp"

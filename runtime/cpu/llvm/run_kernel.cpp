@@ -4,7 +4,7 @@
 #include <numeric>
 #include <utility>
 
-#include "runtime/base/parallel_for.hpp"
+#include "runtime/base/threads/parallel_for.hpp"
 #include "runtime/cpu/llvm/kernel.hpp"
 #include "runtime/cpu/llvm/tensor_access.hpp"
 #include "runtime/cpu/llvm/work_tile.hpp"

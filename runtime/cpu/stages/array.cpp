@@ -5,7 +5,7 @@
 
 #include "runtime/base/fp8.hpp"
 #include "runtime/base/half.hpp"
-#include "runtime/base/parallel_for.hpp"
+#include "runtime/base/threads/parallel_for.hpp"
 
 namespace lacuna::predict {
 namespace {

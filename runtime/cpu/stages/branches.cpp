@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "compiler/expr/evaluate.hpp"
-#include "runtime/base/parallel_for.hpp"
+#include "runtime/base/threads/parallel_for.hpp"
 #include "runtime/cpu/stages/ops.hpp"
 
 namespace lacuna::predict {

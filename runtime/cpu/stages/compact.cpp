@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "compiler/expr/evaluate.hpp"
-#include "runtime/base/parallel_for.hpp"
+#include "runtime/base/threads/parallel_for.hpp"
 #include "runtime/cpu/stages/ops.hpp"
 
 namespace lacuna::predict {

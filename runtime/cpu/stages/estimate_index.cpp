@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "runtime/base/half.hpp"
-#include "runtime/base/parallel_for.hpp"
+#include "runtime/base/threads/parallel_for.hpp"
 #include "runtime/cpu/stages/estimate.hpp"
 
 namespace lacuna::predict {

@@ -2,7 +2,7 @@
 
 #include "compiler/spec/summary.hpp"
 #include "compiler/spec/table/bands.hpp"
-#include "runtime/base/parallel_for.hpp"
+#include "runtime/base/threads/parallel_for.hpp"
 #include "runtime/cpu/stages/estimate.hpp"
 
 namespace lacuna::predict {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "runtime/base/fp8.hpp"
-#include "runtime/base/parallel_for.hpp"
+#include "runtime/base/threads/parallel_for.hpp"
 #include "runtime/cpu/stages/ops.hpp"
 
 namespace lacuna::predict {

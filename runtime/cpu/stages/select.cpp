@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "compiler/expr/text/parse.hpp"
-#include "runtime/base/parallel_for.hpp"
+#include "runtime/base/threads/parallel_for.hpp"
 
 namespace lacuna::predict {
 namespace {

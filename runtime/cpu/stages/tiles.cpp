@@ -3,7 +3,7 @@
 #include <limits>
 #include <vector>
 
-#include "runtime/base/parallel_for.hpp"
+#include "runtime/base/threads/parallel_for.hpp"
 #include "runtime/cpu/stages/ops.hpp"
 
 namespace lacuna::predict {

@@ -18,82 +18,79 @@
 // product of tile t - 1.
 #pragma once
 
-#include "attend/mma/attend_visit.cuh"
+#include "attend/mma/row_results.cuh"
+#include "attend/mma/tile_gate.cuh"
+#include "attend/mma/tile_loads.cuh"
+#include "attend/mma/tile_scores.cuh"
+#include "attend/mma/tile_weights.cuh"
+#include "attend/report.cuh"
 #include "pipeline/work_tile_args.cuh"
 
 namespace lacuna {
 
-template <class Config, class Hooks, class Args, class Logits>
-class AttendBlock : AttendVisit<Config, Hooks, Args, Logits> {
-  using Visit = AttendVisit<Config, Hooks, Args, Logits>;
-  using typename Visit::Scores;
-  using typename Visit::Shape;
-  using typename Visit::Weights;
-  using Visit::args_, Visit::row_, Visit::first_row_, Visit::warp_, Visit::unit_, Visit::vote_;
-  using Visit::queries_, Visit::queue_, Visit::softmax_, Visit::has_weights_;
-
- public:
-  using Visit::Visit;
-
-  __device__ __forceinline__ void run() {
-    if constexpr (!Config::kGathers) open_report<Config, Shape::kThreads>(args_.attend, row_);
-    this->start_loads();
-    cp_async_wait<Config::kStages - 1>();  // the queries and the first key tile are there
-    this->convert_keys(0, 0);
-    __syncthreads();
-    if (queue_.ahead(0).exists()) {
-      queries_.open();
-      visit<true>(0);
-      int t = 1;
-      for (; queue_.ahead(0).exists(); ++t) visit<false>(t);
-      cp_async_wait<0>();
-      this->convert_values(t - 1);
-      __syncthreads();
-      if (has_weights_) this->multiply_values(t - 1);
-    }
-    this->write_results();
+/// One iteration of the loop in the header's comment, for the t-th visited tile.
+template <bool kFirst, class Block>
+__device__ __forceinline__ void visit_tile(Block& at, int t) {
+  using Config = typename Block::Config;
+  using Shape = typename Block::Shape;
+  const TileRef tile = at.queue.ahead(0);
+  typename Block::Scores scores;
+  score_tile(at, scores, t, tile.index());
+  if constexpr (Config::kHasScore) apply_score_hook(at, scores, tile.index());
+  if (tile.needs_mask()) apply_mask(at, scores, tile.index());
+  float tile_max[2] = {};
+  if constexpr (!is_sigmoid<Config>()) row_maxima(tile_max, scores);
+  GateStatistics statistics;
+  if constexpr (Shape::kHasGate && !kFirst) {
+    statistics =
+        warp_gate_statistics(tile_max, at.softmax.running_max, at.row.q1 - at.first_row, at.unit);
+    if (Shape::kVotesByTile && at.first_column() == 0) at.vote.publish(t, at.warp, statistics);
   }
-
- private:
-  /// One iteration of the loop in the header's comment, for the t-th visited tile.
-  template <bool kFirst>
-  __device__ __forceinline__ void visit(int t) {
-    const TileRef tile = queue_.ahead(0);
-    Scores scores;
-    this->multiply_queries_keys(scores, t, tile.index());
-    if constexpr (Config::kHasScore) this->apply_score_hook(scores, tile.index());
-    if (tile.needs_mask()) this->apply_mask(scores, tile.index());
-    float tile_max[2] = {};
-    if constexpr (!is_sigmoid<Config>()) row_maxima(tile_max, scores);
-    GateStatistics statistics;
-    if constexpr (Shape::kHasGate && !kFirst) {
-      statistics =
-          warp_gate_statistics(tile_max, softmax_.running_max, row_.q1 - first_row_, unit_);
-      if (Shape::kVotesByTile && this->first_column() == 0) vote_.publish(t, warp_, statistics);
-    }
-    cp_async_wait<Shape::kPendingGroups>();
-    this->convert_keys(t + 1, 1);
-    if (!kFirst) this->convert_values(t - 1);
-    __syncthreads();
-    const bool gated = !kFirst && Shape::kHasGate && this->decide(t, tile.index(), statistics);
-    this->prefetch(t, gated);
-    const bool weighs = !(Config::kSkipsExp && gated);
-    Weights weights;
-    float decay[2];
-    if (Shape::kWeighsFirst && weighs) {
-      this->weigh(weights, decay, scores, tile_max);
-      this->pin(weights);
-    }
-    if (!kFirst && (!Shape::kHasGate || has_weights_)) this->multiply_values(t - 1);
-    if (!Shape::kWeighsFirst && weighs) this->weigh(weights, decay, scores, tile_max);
-    if (weighs) this->template take<kFirst>(weights, decay);
-    has_weights_ = !(Config::kSkipsPv && gated);
-    if (!Config::kGathers && wants_report(args_.attend))
-      report_visit<Config>(args_.attend, tile.index(), this->gated_by_block(gated));
-    if constexpr (Shape::kHasE4m3Rows) this->last_first_key_ = tile.index() * Config::kTileK;
-    queue_.advance(args_, row_);
+  cp_async_wait<Shape::kPendingGroups>();
+  convert_keys(at, t + 1, 1);
+  if (!kFirst) convert_values(at, t - 1);
+  __syncthreads();
+  const bool gated = !kFirst && Shape::kHasGate && decide_tile(at, t, tile.index(), statistics);
+  prefetch(at, t, gated);
+  const bool weighs = !(Config::kSkipsExp && gated);
+  typename Block::Weights weights;
+  float decay[2];
+  if (Shape::kWeighsFirst && weighs) {
+    weigh_tile(at, weights, decay, scores, tile_max);
+    pin_weights<Block>(weights);
   }
-};
+  if (!kFirst && (!Shape::kHasGate || at.has_weights)) multiply_tile_values(at, t - 1);
+  if (!Shape::kWeighsFirst && weighs) weigh_tile(at, weights, decay, scores, tile_max);
+  if (weighs) keep_weights<kFirst>(at, weights, decay);
+  at.has_weights = !(Config::kSkipsPv && gated);
+  if (!Config::kGathers && wants_report(at.args.attend))
+    report_visit<Config>(at.args.attend, tile.index(), gated_by_block(at, gated));
+  if constexpr (Shape::kHasE4m3Rows) at.last_first_key = tile.index() * Config::kTileK;
+  at.queue.advance(at.args, at.row);
+}
+
+/// The whole work tile.
+template <class Block>
+__device__ __forceinline__ void attend_work_tile(Block& at) {
+  using Config = typename Block::Config;
+  using Shape = typename Block::Shape;
+  if constexpr (!Config::kGathers) open_report<Config, Shape::kThreads>(at.args.attend, at.row);
+  start_loads(at);
+  cp_async_wait<Config::kStages - 1>();  // the queries and the first key tile are there
+  convert_keys(at, 0, 0);
+  __syncthreads();
+  if (at.queue.ahead(0).exists()) {
+    at.queries.open();
+    visit_tile<true>(at, 0);
+    int t = 1;
+    for (; at.queue.ahead(0).exists(); ++t) visit_tile<false>(at, t);
+    cp_async_wait<0>();
+    convert_values(at, t - 1);
+    __syncthreads();
+    if (at.has_weights) multiply_tile_values(at, t - 1);
+  }
+  write_results(at);
+}
 
 /// The body of a generated entry: Args is a struct whose member `attend` is an AttendArgs; Hooks
 /// are the printed expressions (templates/README.md).
@@ -108,7 +105,8 @@ __device__ __forceinline__ void attend_mma(const Args& args) {
       const WorkTile row = locate_work_tile<Config>(args.attend, work_index);
       const auto& own = args_of_work_tile<Config>(args, row);
       const GatheredKeys gathered = gather_keys<Config>(own, row, block_smem);
-      Block(own, block_smem, work_index, row, gathered).run();
+      Block block(own, block_smem, work_index, row, gathered);
+      attend_work_tile(block);
       __syncthreads();  // the next row's keys and loads overwrite this one's
     }
   } else if constexpr (has_sequences<Config>()) {
@@ -116,10 +114,12 @@ __device__ __forceinline__ void attend_mma(const Args& args) {
     if (row_of_item<Config>(block_index()) >= rows) return;
     const WorkTile row = locate_work_tile<Config>(args.attend, block_index());
     const Args own = args_of_work_tile<Config>(args, row);
-    Block(own, block_smem, block_index(), row, {}).run();
+    Block block(own, block_smem, block_index(), row, {});
+    attend_work_tile(block);
   } else {
     const WorkTile row = locate_work_tile<Config>(args.attend, block_index());
-    Block(args, block_smem, block_index(), row, {}).run();
+    Block block(args, block_smem, block_index(), row, {});
+    attend_work_tile(block);
   }
 }
 

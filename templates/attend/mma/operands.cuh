@@ -1,10 +1,9 @@
-// Where the queries, keys and values of a work tile come from, as loaders of tiles: the tensors
-// of args.attend, in rows or gathered, or the quantised copies in the workspace, whose padding
-// makes whole tiles of them.
+// Where the queries, keys and values of a work tile come from. Keys and values are rows of
+// args.attend.k and v, in order or gathered, or 8-bit rows of the workspace, which are padded to
+// whole tiles. The plan names the loader and the kinds of rows as Config::Producer.
 #pragma once
 
 #include "attend/mma/shape.cuh"
-#include "base/select.cuh"
 #include "loader/e4m3_loader.cuh"
 #include "loader/gather_loader.cuh"
 #include "loader/page_loader.cuh"
@@ -15,25 +14,38 @@
 
 namespace lacuna {
 
-/// `RowLoader`: RowTileLoader, GatherLoader or PageLoader, as keys and values lie.
-template <class Config, template <class Tile, int kThreads> class RowLoader>
+// What the rows of keys or of values are; the plan chooses one for each
+// (compiler/target/choose_variant.cpp).
+
+/// 16 bits, as the caller's tensors have them.
+struct TokenRows {
+  template <template <class, int> class RowLoader, class Config, class Tile>
+  using Loader = RowLoader<Tile, AttendShape<Config>::kThreads>;
+};
+/// e4m3, of which 16-bit tiles are made.
+struct E4m3Rows {
+  template <template <class, int> class RowLoader, class Config, class Tile>
+  using Loader =
+      E4m3Loader<RowLoader, typename Config::Element, Tile, AttendShape<Config>::kThreads>;
+};
+/// 8 bits, which a kernel has written into the workspace, one row behind the other.
+struct QuantisedRows {
+  template <template <class, int> class RowLoader, class Config, class Tile>
+  using Loader = RowTileLoader<Tile, AttendShape<Config>::kThreads>;
+};
+
+/// `RowLoader`: RowTileLoader, GatherLoader, PageLoader or PageGatherLoader, as the caller's keys
+/// and values lie. `Keys` and `Values`: what their rows are.
+template <class Config, template <class Tile, int kThreads> class RowLoader, class Keys,
+          class Values>
 struct AttendOperands {
   using Shape = AttendShape<Config>;
   using Element = typename Config::Element;
-  /// Of 16-bit rows, or of such that are made of e4m3.
-  template <class Tile>
-  using KvLoader =
-      typename Select<Shape::kHasE4m3Rows, E4m3Loader<RowLoader, Element, Tile, Shape::kThreads>,
-                      RowLoader<Tile, Shape::kThreads>>::Type;
   static constexpr bool kHasPages = batch_layout<Config>() == BatchLayout::kPages;
   using QueryLoader = RowTileLoader<typename Shape::QueryTile, Shape::kThreads>;
-  /// Integers, and values of 8 bits, lie in the workspace one behind the other.
-  using KeyLoader =
-      typename Select<Shape::kHasInt8Keys, RowTileLoader<typename Shape::KeyTile, Shape::kThreads>,
-                      KvLoader<typename Shape::KeyTile>>::Type;
-  using ValueLoader = typename Select<Shape::kHasE4m3Values,
-                                      RowTileLoader<typename Shape::ValueTile, Shape::kThreads>,
-                                      KvLoader<typename Shape::ValueTile>>::Type;
+  using KeyLoader = typename Keys::template Loader<RowLoader, Config, typename Shape::KeyTile>;
+  using ValueLoader =
+      typename Values::template Loader<RowLoader, Config, typename Shape::ValueTile>;
 
   template <class Args>
   __device__ __forceinline__ static QueryLoader queries(const Args& args, const WorkTile& row) {

@@ -1,8 +1,9 @@
-// From integer products of int8 queries and keys to products of the queries and keys themselves:
-// times the scales of their groups, plus what smoothing took away.
+// From products of int8 queries and keys to those of the numbers that they stand for: times the
+// scales of their groups, plus what smoothing took away.
 //
-// Every kind of group is one a lane can see alone: of the whole tile, of the warp's 16 rows, or of
-// what this lane holds of the accumulators. Numbering: Quantise in compiler/ir/program.hpp.
+// A lane finds every scale that it needs by itself, because a group is the whole tile, the warp's
+// 16 rows, or what this lane holds of the accumulators. Numbering: Quantise in
+// compiler/ir/program.hpp.
 #pragma once
 
 #include "attend/mma/shape.cuh"

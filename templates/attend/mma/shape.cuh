@@ -5,7 +5,6 @@
 #include "attend/head_dims.cuh"
 #include "base/kinds.cuh"
 #include "base/optional_field.cuh"
-#include "base/select.cuh"
 #include "pipeline/gate.cuh"
 #include "pipeline/kv_element.cuh"
 #include "pipeline/split_kv.cuh"
@@ -61,9 +60,9 @@ struct AttendShape {
   /// e4m3 values lie transposed, a row for each channel. Values of keys are the first elements of
   /// their rows.
   using ValueTile =
-      typename Select<kVOfK, KeyTile,
-                      ByteTile<kHasE4m3Values ? kHeadDimV : Config::kTileK,
-                               kHasE4m3Values ? Config::kTileK : kHeadDimV * 2>>::Type;
+      ByteTile<kHasE4m3Values ? kHeadDimV : Config::kTileK, kVOfK            ? KeyTile::kRowBytes
+                                                            : kHasE4m3Values ? Config::kTileK
+                                                                             : kHeadDimV * 2>;
   /// Where O is staged: 16 rows for each warp, of its columns.
   using OutputTile = SmemTile<Config::kTileQ * kColumnParts, kWarpColumns>;
 

@@ -11,12 +11,11 @@ namespace lacuna {
 
 /// A warpgroup: half of the keys of each step, and 128 queries.
 template <class Config, class Hooks, class Args>
-class ExactLargest : ExactConsumer<Config, Args> {
-  using Base = ExactConsumer<Config, Args>;
-  using Base::args_, Base::block_, Base::smem_, Base::warp_;
-  using typename Base::Products;
-  using typename Base::Ring;
-  using typename Base::Shape;
+class ExactLargest {
+  using Warp = ExactWarp<Config, Args>;
+  using Shape = typename Warp::Shape;
+  using Products = typename Warp::Products;
+  using Ring = typename Warp::Ring;
   static constexpr int kHalves = Shape::kStepKeys / kWarpgroupRows;
   static constexpr int kTiles = Shape::kColumns / Config::kTileQ;  ///< query tiles of a product
   static constexpr int kBlocksOfTile = Shape::kBlocks / kTiles;
@@ -29,60 +28,63 @@ class ExactLargest : ExactConsumer<Config, Args> {
 
   __device__ __forceinline__ ExactLargest(const Args& args, const ExactSmem<Config>& smem,
                                           const KeepRow& block)
-      : Base(args, smem, block),
-        part_(warp_ / 4 / kHalves),
+      : warp_(args, smem, block),
+        part_(warp_.number / 4 / kHalves),
         to_log2_(args.attend.scale * (Config::kTemperature * kLog2E)) {}
 
   __device__ __forceinline__ void run() const {
     publish_offset();
     if constexpr (Config::kHasMask || Config::kTileK > 1) prepare_tile();
-    this->load_queries();
+    warp_.load_queries();
     typename Hooks::KeepParts parts[kTiles];
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
       // Tiles beyond the head's last decide about nothing; parameters end with it.
-      const int i = smaller(keep_row(t).i, args_.predict.keep_q_tiles - 1);
-      parts[t] = keep_parts<Hooks>(args_, keep_row_of<Config>(args_, block_.b, block_.h, i));
+      const int i = smaller(keep_row(t).i, warp_.args.predict.keep_q_tiles - 1);
+      parts[t] = keep_parts<Hooks>(
+          warp_.args, keep_row_of<Config>(warp_.args, warp_.block.b, warp_.block.h, i));
     }
     using Rows = typename Shape::KeyPanels;
     using Columns = typename Shape::QueryPanels;
     const auto queries = Columns::along_rows(uniform_over_warp(
-        smem_.queries() + static_cast<u32>(part_ * Shape::kColumns * kPanelRowBytes)));
-    const int first_key = warp_ / 4 % kHalves * kWarpgroupRows;
+        warp_.smem.queries() + static_cast<u32>(part_ * Shape::kColumns * kPanelRowBytes)));
+    const int first_key = warp_.number / 4 % kHalves * kWarpgroupRows;
     const u32 first = static_cast<u32>(first_key * kPanelRowBytes);
     Ring at;
-    for (int step = this->wait(at); step >= 0; step = this->wait(at)) {
+    for (int step = warp_.wait(at); step >= 0; step = warp_.wait(at)) {
       Products scores;
-      Base::template multiply<Rows, Columns>(
-          scores, Rows::along_rows(uniform_over_warp(smem_.keys(at.slot()) + first)), queries);
-      this->release(at);
+      Warp::template multiply<Rows, Columns>(
+          scores, Rows::along_rows(uniform_over_warp(warp_.smem.keys(at.slot()) + first)), queries);
+      warp_.release(at);
       at.advance();
       const int k0 = step * Shape::kStepKeys + first_key;
       hide(scores, k0);
 #pragma unroll
-      for (int t = 0; t < kTiles; ++t) decide(scores, t, parts[t], k0 + warp_ % 4 * kWarpRows);
+      for (int t = 0; t < kTiles; ++t)
+        decide(scores, t, parts[t], k0 + warp_.number % 4 * kWarpRows);
     }
   }
 
  private:
   /// What the logits of each query are reduced by, in log2: +inf for those that take no part.
   __device__ __forceinline__ void publish_offset() const {
-    const int n = thread_index(), q = block_.q0 + n;
+    const int n = thread_index(), q = warp_.block.q0 + n;
     if (n >= Shape::kRows) return;
     float offset = kInfinity;
-    if (q <= block_.q1) {
+    if (q <= warp_.block.q1) {
       if constexpr (Config::kNormalise == Normalise::kPreviousLse) {
-        const LseArg& lse = args_.predict.previous_lse;
+        const LseArg& lse = warp_.args.predict.previous_lse;
         const float given =
-            lse.data[block_.b * lse.stride_b + block_.h * lse.stride_h + q] * kLog2E;
+            lse.data[warp_.block.b * lse.stride_b + warp_.block.h * lse.stride_h + q] * kLog2E;
         if (given > -kInfinity) offset = given;
       } else {
-        offset = args_.predict
-                     .scores[query_head(args_, block_.b, block_.h) * args_.predict.q_padded + q];
+        offset = warp_.args.predict.scores[query_head(warp_.args, warp_.block.b, warp_.block.h) *
+                                               warp_.args.predict.q_padded +
+                                           q];
       }
     }
     const int column = n % Shape::kColumns;
-    smem_.control().offset[n / Shape::kColumns][column % 8 / 2][column / 8 * 2 + column % 2] =
+    warp_.smem.control().offset[n / Shape::kColumns][column % 8 / 2][column / 8 * 2 + column % 2] =
         offset;
   }
 
@@ -91,33 +93,35 @@ class ExactLargest : ExactConsumer<Config, Args> {
   __device__ __forceinline__ void prepare_tile() const {
     constexpr int kThreads = Shape::kThreads / (Shape::kRows / Config::kTileQ);
     const int tile = thread_index() / kThreads, thread = thread_index() % kThreads;
-    const KeepRow row = keep_row_of<Config>(args_, block_.b, block_.h, block_.i + tile);
-    if (row.i >= args_.predict.keep_q_tiles) return;
+    const KeepRow row =
+        keep_row_of<Config>(warp_.args, warp_.block.b, warp_.block.h, warp_.block.i + tile);
+    if (row.i >= warp_.args.predict.keep_q_tiles) return;
     int visible = 0;
 #pragma unroll 1
-    for (int j = thread; j < args_.predict.keep_k_tiles; j += kThreads)
-      visible += sees_tile<Config, Hooks>(args_, row, j);
-    if (visible > 0) atomicAdd(&smem_.control().visible[tile], visible);
-    unsigned* const kept = kept_words<Config>(args_, row);
+    for (int j = thread; j < warp_.args.predict.keep_k_tiles; j += kThreads)
+      visible += sees_tile<Config, Hooks>(warp_.args, row, j);
+    if (visible > 0) atomicAdd(&warp_.smem.control().visible[tile], visible);
+    unsigned* const kept = kept_words<Config>(warp_.args, row);
 #pragma unroll 1
-    for (int word = thread; word < args_.predict.keep_words; word += kThreads) kept[word] = 0;
+    for (int word = thread; word < warp_.args.predict.keep_words; word += kThreads) kept[word] = 0;
   }
 
   __device__ __forceinline__ KeepRow keep_row(int tile) const {
-    return keep_row_of<Config>(args_, block_.b, block_.h, block_.i + part_ * kTiles + tile);
+    return keep_row_of<Config>(warp_.args, warp_.block.b, warp_.block.h,
+                               warp_.block.i + part_ * kTiles + tile);
   }
 
   /// NaN, which is never the largest, for pairs that the mask leaves out.
   __device__ __forceinline__ void hide(Products& scores, int k0) const {
     if constexpr (!Config::kHasMask) return;
-    const Pairs pairs{args_};
-    KeepRow row = block_;
+    const Pairs pairs{warp_.args};
+    KeepRow row = warp_.block;
     row.q0 += part_ * Shape::kColumns;
-    row.q1 = smaller(row.q0 + Shape::kColumns - 1, block_.q1);
-    const int k1 = smaller(k0 + kWarpgroupRows, args_.attend.n_k) - 1;
+    row.q1 = smaller(row.q0 + Shape::kColumns - 1, warp_.block.q1);
+    const int k1 = smaller(k0 + kWarpgroupRows, warp_.args.attend.n_k) - 1;
     if (row.q0 > row.q1 || k0 > k1 || pairs.all(row, k0, k1)) return;
-    const auto divisors = prepare_mask<Hooks>(args_, row.h, row.b);
-    const int k = k0 + warp_ % 4 * kWarpRows + lane_index() / 4;
+    const auto divisors = prepare_mask<Hooks>(warp_.args, row.h, row.b);
+    const int k = k0 + warp_.number % 4 * kWarpRows + lane_index() / 4;
 #pragma unroll
     for (int n = 0; n < Shape::kBlocks; ++n) {
 #pragma unroll
@@ -139,25 +143,25 @@ class ExactLargest : ExactConsumer<Config, Args> {
       largest[r] = fmaxf(largest[r], __shfl_xor_sync(kAllLanes, largest[r], 2));
     }
     const KeepRow row = keep_row(tile);
-    const int keys = args_.predict.keep_words * (32 * Config::kTileK);  // that have a bit
-    if (row.i >= args_.predict.keep_q_tiles || k0 >= keys) return;
+    const int keys = warp_.args.predict.keep_words * (32 * Config::kTileK);  // that have a bit
+    if (row.i >= warp_.args.predict.keep_q_tiles || k0 >= keys) return;
     // A lane takes one key: the first 16 lanes those of the warp.
     const int lane = lane_index();
     const float low = __shfl_sync(kAllLanes, largest[0], lane % 8 * 4);
     const float high = __shfl_sync(kAllLanes, largest[1], lane % 8 * 4);
     const int k = k0 + lane % kWarpRows, j = k / Config::kTileK;
     float mine = lane % kWarpRows < 8 ? low : high;
-    if (k >= args_.attend.n_k) mine = -kInfinity;
+    if (k >= warp_.args.attend.n_k) mine = -kInfinity;
 #pragma unroll
     for (int keys = 1; keys < Config::kTileK; keys *= 2)
       mine = fmaxf(mine, __shfl_xor_sync(kAllLanes, mine, keys));
     TileValue value;
     value.p = exp2_approx(mine);
-    int visible = args_.predict.keep_k_tiles;
-    if constexpr (Config::kHasMask) visible = smem_.control().visible[part_ * kTiles + tile];
-    const bool is_first = lane < kWarpRows && k % Config::kTileK == 0 && k < args_.attend.n_k;
-    const bool keep = is_first && sees_tile<Config, Hooks>(args_, row, j) &&
-                      keeps_tile<Config, Hooks>(args_, row, parts, j, value, visible);
+    int visible = warp_.args.predict.keep_k_tiles;
+    if constexpr (Config::kHasMask) visible = warp_.smem.control().visible[part_ * kTiles + tile];
+    const bool is_first = lane < kWarpRows && k % Config::kTileK == 0 && k < warp_.args.attend.n_k;
+    const bool keep = is_first && sees_tile<Config, Hooks>(warp_.args, row, j) &&
+                      keeps_tile<Config, Hooks>(warp_.args, row, parts, j, value, visible);
     store(row, j, keep);
   }
 
@@ -165,7 +169,7 @@ class ExactLargest : ExactConsumer<Config, Args> {
   __device__ __forceinline__ void find_largest(float (&largest)[2], const Products& scores,
                                                int tile) const {
     const auto* const offsets = reinterpret_cast<const float4*>(
-        &smem_.control().offset[part_][lane_index() % 4][tile * kBlocksOfTile * 2]);
+        &warp_.smem.control().offset[part_][lane_index() % 4][tile * kBlocksOfTile * 2]);
     largest[0] = largest[1] = -kInfinity;
 #pragma unroll
     for (int pair = 0; pair < kBlocksOfTile / 2; ++pair) {
@@ -185,7 +189,7 @@ class ExactLargest : ExactConsumer<Config, Args> {
 
   /// The bit of the lane's tile, if it has one.
   __device__ __forceinline__ void store(const KeepRow& row, int j, bool keep) const {
-    unsigned* const kept = kept_words<Config>(args_, row);
+    unsigned* const kept = kept_words<Config>(warp_.args, row);
     if constexpr (Config::kTileK == 1) {
       const u32 bits = __ballot_sync(kAllLanes, keep);
       auto* const halves = reinterpret_cast<unsigned short*>(kept);
@@ -195,6 +199,7 @@ class ExactLargest : ExactConsumer<Config, Args> {
     }
   }
 
+  const Warp warp_;
   const int part_;  ///< which 128 queries of the block
   const float to_log2_;
 };

@@ -141,32 +141,32 @@ struct ExactPairs {
   }
 };
 
-/// What all that compute do around their products.
+/// A warp that computes: where it is, and what it does around its products.
 template <class Config, class Args>
-class ExactConsumer {
- protected:
+struct ExactWarp {
   using Shape = ExactShape<Config>;
   using Smem = ExactSmem<Config>;
   using Ring = RingPosition<Shape::kStages>;
   using Products = typename Shape::Products;
 
-  __device__ __forceinline__ ExactConsumer(const Args& args, const Smem& smem, const KeepRow& block)
-      : args_(args), smem_(smem), block_(block), warp_(warp_index()) {}
+  __device__ __forceinline__ ExactWarp(const Args& launch, const Smem& shared,
+                                       const KeepRow& queries)
+      : args(launch), smem(shared), block(queries), number(warp_index()) {}
 
-  /// The block's queries, a sixteenth by each warp; those past the last are zeros. Then all of them
-  /// meet.
+  /// The block's queries, a sixteenth by each warp; those past the last are zeros. Then all of
+  /// them meet.
   __device__ __forceinline__ void load_queries() const {
     using Element = typename Config::Element;
     constexpr int kPassRows = 32 / Shape::kChunks;
     const int lane_row = lane_index() / Shape::kChunks, chunk = lane_index() % Shape::kChunks;
-    const TensorArg& q = args_.attend.q;
-    const Element* const head = element_of<Element>(q, block_.b, block_.h, 0, chunk * 8);
+    const TensorArg& q = args.attend.q;
+    const Element* const head = element_of<Element>(q, block.b, block.h, 0, chunk * 8);
 #pragma unroll
     for (int pass = 0; pass < kWarpRows; pass += kPassRows) {
-      const int row = warp_ * kWarpRows + pass + lane_row;
-      const bool exists = block_.q0 + row <= block_.q1;
-      const long long token = exists ? block_.q0 + row : 0;
-      cp_async_16(smem_.queries() + Shape::QueryPanels::offset(row, chunk),
+      const int row = number * kWarpRows + pass + lane_row;
+      const bool exists = block.q0 + row <= block.q1;
+      const long long token = exists ? block.q0 + row : 0;
+      cp_async_16(smem.queries() + Shape::QueryPanels::offset(row, chunk),
                   head + token * q.stride_n, exists);
     }
     cp_async_commit();
@@ -179,12 +179,12 @@ class ExactConsumer {
 
   /// The step of the slot, less than 0 if there are no more.
   __device__ __forceinline__ int wait(const Ring& at) const {
-    Smem::barrier(smem_.control().full[at.slot()]).wait(at.phase());
-    return smem_.control().steps[at.slot()];
+    Smem::barrier(smem.control().full[at.slot()]).wait(at.phase());
+    return smem.control().steps[at.slot()];
   }
   __device__ __forceinline__ void release(const Ring& at) const {
     __syncwarp();
-    if (lane_index() == 0) Smem::barrier(smem_.control().empty[at.slot()]).arrive();
+    if (lane_index() == 0) Smem::barrier(smem.control().empty[at.slot()]).arrive();
   }
 
   /// One after the other: what the registers held is over.
@@ -202,10 +202,10 @@ class ExactConsumer {
     fence_accumulator(products);
   }
 
-  const Args& args_;
-  const Smem smem_;
-  const KeepRow& block_;
-  const int warp_;
+  const Args& args;
+  const Smem smem;
+  const KeepRow& block;  ///< the queries of the block
+  const int number;
 };
 
 }  // namespace lacuna

@@ -2,9 +2,10 @@
 // alone. predict.scores [b, h, q_padded], +inf for rows that take no part in what follows: without
 // a key, or with a NaN.
 //
-// A lane adds up the weights of its own columns, relative to a reference of its own that lags
-// behind their maximum: f32 has room for that, and nothing is looked for among the scores unless
-// the sum of a step says that they have outgrown it. Lanes meet at the end of the row.
+// A lane adds up the weights of its own columns, relative to a maximum that lags behind theirs,
+// which f32 has room for. It looks for the largest score of a step only if the sum of the step says
+// that the scores have outgrown that maximum. Lanes bring their sums together at the end of the
+// row.
 #pragma once
 
 #include "arch/approx.cuh"
@@ -14,24 +15,24 @@ namespace lacuna {
 
 /// log2 of a sum of exponentials of two, in two parts.
 struct LaggingSum {
-  /// Of the weights of a step: more has outgrown the reference.
+  /// Of the weights of a step: more has outgrown the maximum.
   static constexpr float kMost = 1152921504606846976.0f;  // 2^60
 
-  float reference = -kInfinity;
-  float sum = 0.0f;  ///< of exp2(x - reference)
+  float lagging_max = -kInfinity;
+  float sum = 0.0f;  ///< of exp2(x - lagging_max)
 
-  /// The reference rises to `largest`, if that is larger. Returns what is subtracted from then on.
+  /// The maximum rises to `largest`, if that is larger. Returns what is subtracted from then on.
   __device__ __forceinline__ float raise(float largest) {
-    const float before = reference;
-    reference = fmaxf(before, largest);
-    if (reference > before) sum *= exp2_approx(before - reference);
-    return reference == -kInfinity ? 0.0f : reference;
+    const float before = lagging_max;
+    lagging_max = fmaxf(before, largest);
+    if (lagging_max > before) sum *= exp2_approx(before - lagging_max);
+    return lagging_max == -kInfinity ? 0.0f : lagging_max;
   }
   /// Over the lanes of a quad; equal in all of them.
   __device__ __forceinline__ void merge_quad() {
 #pragma unroll
     for (int lanes = 1; lanes < 4; lanes *= 2) {
-      const float other = __shfl_xor_sync(kAllLanes, reference, lanes);
+      const float other = __shfl_xor_sync(kAllLanes, lagging_max, lanes);
       const float other_sum = __shfl_xor_sync(kAllLanes, sum, lanes);
       const float offset = raise(other);
       sum += other_sum * (other == -kInfinity ? 1.0f : exp2_approx(other - offset));
@@ -39,45 +40,44 @@ struct LaggingSum {
   }
   /// +inf of nothing, and if a weight was a NaN.
   __device__ __forceinline__ float offset() const {
-    const float x = reference + log2_approx(sum);
+    const float x = lagging_max + log2_approx(sum);
     return x > -kInfinity ? x : kInfinity;
   }
 };
 
 /// A warpgroup: 64 queries.
 template <class Config, class Hooks, class Args, bool kIsReference>
-class ExactSums : ExactConsumer<Config, Args> {
-  using Base = ExactConsumer<Config, Args>;
-  using Base::args_, Base::block_, Base::smem_, Base::warp_;
-  using typename Base::Products;
-  using typename Base::Ring;
-  using typename Base::Shape;
+class ExactSums {
+  using Warp = ExactWarp<Config, Args>;
+  using Shape = typename Warp::Shape;
+  using Products = typename Warp::Products;
+  using Ring = typename Warp::Ring;
 
  public:
   using Pairs = ExactPairs<Config, Hooks, Args, kIsReference>;
 
   __device__ __forceinline__ ExactSums(const Args& args, const ExactSmem<Config>& smem,
                                        const KeepRow& block)
-      : Base(args, smem, block),
+      : warp_(args, smem, block),
         rows_(block),
         to_log2_(args.attend.scale * (Config::kTemperature * kLog2E)) {
-    rows_.q0 += warp_ / 4 * kWarpgroupRows;
+    rows_.q0 += warp_.number / 4 * kWarpgroupRows;
     rows_.q1 = smaller(rows_.q0 + kWarpgroupRows - 1, block.q1);
   }
 
   __device__ __forceinline__ void run() {
-    this->load_queries();
+    warp_.load_queries();
     using Rows = typename Shape::QueryPanels;
     using Columns = typename Shape::KeyPanels;
-    const u32 first = static_cast<u32>(warp_ / 4 * kWarpgroupRows * kPanelRowBytes);
-    const auto queries = Rows::along_rows(uniform_over_warp(smem_.queries() + first));
+    const u32 first = static_cast<u32>(warp_.number / 4 * kWarpgroupRows * kPanelRowBytes);
+    const auto queries = Rows::along_rows(uniform_over_warp(warp_.smem.queries() + first));
     LaggingSum sums[2];
     Ring at;
-    for (int step = this->wait(at); step >= 0; step = this->wait(at)) {
+    for (int step = warp_.wait(at); step >= 0; step = warp_.wait(at)) {
       Products scores;
-      Base::template multiply<Rows, Columns>(
-          scores, queries, Columns::along_rows(uniform_over_warp(smem_.keys(at.slot()))));
-      this->release(at);
+      Warp::template multiply<Rows, Columns>(
+          scores, queries, Columns::along_rows(uniform_over_warp(warp_.smem.keys(at.slot()))));
+      warp_.release(at);
       at.advance();
       const float to_log2 = hide(scores, step * Shape::kStepKeys);
       add(sums, scores, to_log2);
@@ -89,10 +89,10 @@ class ExactSums : ExactConsumer<Config, Args> {
   /// What is left to multiply scores by: 1 where some do not count, which are -inf from then on,
   /// and the others logits.
   __device__ __forceinline__ float hide(Products& scores, int k0) const {
-    const Pairs pairs{args_};
-    const int k1 = k0 + Shape::kStepKeys - 1, keys = args_.attend.n_k;
+    const Pairs pairs{warp_.args};
+    const int k1 = k0 + Shape::kStepKeys - 1, keys = warp_.args.attend.n_k;
     if (rows_.q0 > rows_.q1 || (k1 < keys && pairs.all(rows_, k0, k1))) return to_log2_;
-    const auto divisors = prepare_mask<Hooks>(args_, rows_.h, rows_.b);
+    const auto divisors = prepare_mask<Hooks>(warp_.args, rows_.h, rows_.b);
 #pragma unroll
     for (int n = 0; n < Shape::kBlocks; ++n) {
 #pragma unroll
@@ -108,10 +108,10 @@ class ExactSums : ExactConsumer<Config, Args> {
   /// What lanes have not outgrown costs one multiplication, exponential and addition a score.
   __device__ __forceinline__ static void add(LaggingSum (&sums)[2], const Products& scores,
                                              float to_log2) {
-    const float offset[2] = {sums[0].reference, sums[1].reference};
+    const float offset[2] = {sums[0].lagging_max, sums[1].lagging_max};
     float of_step[2];
     add_weights(of_step, scores, to_log2, offset);
-    // False of NaN, too, which a first step makes of a reference of -inf.
+    // False of NaN, too, which a first step makes of a maximum of -inf.
     const bool fits = of_step[0] <= LaggingSum::kMost && of_step[1] <= LaggingSum::kMost;
     if (!fits) raise(sums, of_step, scores, to_log2);
 #pragma unroll
@@ -144,19 +144,21 @@ class ExactSums : ExactConsumer<Config, Args> {
 
   __device__ __forceinline__ void store(LaggingSum (&sums)[2]) const {
     float* const offsets =
-        args_.predict.scores + query_head(args_, block_.b, block_.h) * args_.predict.q_padded;
+        warp_.args.predict.scores +
+        query_head(warp_.args, warp_.block.b, warp_.block.h) * warp_.args.predict.q_padded;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       sums[r].merge_quad();
       const int q = row() + 8 * r;
-      if (lane_index() % 4 == 0 && q <= block_.q1) offsets[q] = sums[r].offset();
+      if (lane_index() % 4 == 0 && q <= warp_.block.q1) offsets[q] = sums[r].offset();
     }
   }
 
   __device__ __forceinline__ int row() const {
-    return rows_.q0 + warp_ % 4 * kWarpRows + lane_index() / 4;
+    return rows_.q0 + warp_.number % 4 * kWarpRows + lane_index() / 4;
   }
 
+  const Warp warp_;
   KeepRow rows_;  ///< the warpgroup's; q1 < q0 if there are none
   const float to_log2_;
 };

@@ -1,11 +1,11 @@
-// The tiles of a row where `keep` reads nothing of a tile but its rank and its place, and what it
-// asks of the rank is the same for all and falls as the rank grows: the first so many by descending
-// p, ties by index. Nothing is put in order for that. What counts is where the last of them lies,
-// which a bisection over p finds; most are over in a dozen turns, when no tile is left between the
-// bounds that is not among them. Then `keep` may still ask for places.
+// The tiles of a row for a `keep` that reads only rank and place of a tile, and that keeps all
+// ranks up to some number, the same for every tile: the first so many by descending p, ties by
+// index. They are not sorted. A bisection over p finds where the last of them lies; it mostly ends
+// within a dozen rounds, when every tile between the bounds is kept. Then `keep` may still exclude
+// places.
 //
-// A team, a block or a warp, takes a row. A tile is where its thread finds it: number first + index
-// of the tiles that the team visits together.
+// A team, a block or a warp, takes a row. A thread has the tiles number first + its index, of those
+// that the team visits together.
 #pragma once
 
 #include "arch/count.cuh"

@@ -10,8 +10,7 @@
 namespace lacuna {
 
 template <class Shape, class Config, class Hooks, class Args>
-class IndexLogits : public TokenLogits<Shape, Config, Hooks, Args, 16, false> {
-  using Base = TokenLogits<Shape, Config, Hooks, Args, 16, false>;
+class IndexLogits {
   using Element = typename Config::Element;
   using KeyTile = typename Shape::template KeyTile<16>;
   static_assert(Shape::kCell == 1 && Shape::kCellK == 1, "an index compares tokens");
@@ -19,7 +18,18 @@ class IndexLogits : public TokenLogits<Shape, Config, Hooks, Args, 16, false> {
  public:
   using Sums = float[Shape::kBlocks][4];
 
-  __device__ __forceinline__ IndexLogits(const Args& args, const KeepRow& row) : Base(args, row) {}
+  __device__ __forceinline__ IndexLogits(const Args& args, const KeepRow& row)
+      : args_(args), row_(row), tokens_(args, row) {}
+
+  // Which pairs count is a question of tokens, not of what is compared.
+  __device__ __forceinline__ int first_possible(int first) const {
+    return tokens_.first_possible(first);
+  }
+  __device__ __forceinline__ bool is_partial(int first) const { return tokens_.is_partial(first); }
+  __device__ __forceinline__ void hide(float (&scores)[Shape::kBlocks][4], int set, int column,
+                                       const int* excluded, int offset) const {
+    tokens_.hide(scores, set, column, excluded, offset);
+  }
 
   /// Queries go from the hooks to registers.
   __device__ __forceinline__ void load_queries(u32) const {}
@@ -83,14 +93,12 @@ class IndexLogits : public TokenLogits<Shape, Config, Hooks, Args, 16, false> {
   }
 
  private:
-  using Base::args_, Base::row_, Base::first_row_;
-
   /// The larger of x and 0; NaN stays NaN.
   __device__ __forceinline__ static float positive_part(float x) { return x < 0.0f ? 0.0f : x; }
 
   /// The token of this lane's row in each half of a set; rows past the end stand for the last.
   __device__ __forceinline__ int query_of(int set, int half) const {
-    const int row = first_row_ + set * 16 + lane_index() / 4 + 8 * half;
+    const int row = tokens_.first_row() + set * 16 + lane_index() / 4 + 8 * half;
     return smaller(row * Shape::kRowStride, args_.attend.n_q - 1);
   }
 
@@ -103,17 +111,10 @@ class IndexLogits : public TokenLogits<Shape, Config, Hooks, Args, 16, false> {
     return pack<Element>(Hooks::index_k(args_, k, d, row_.b),
                          Hooks::index_k(args_, k, d + 1, row_.b));
   }
-};
 
-/// Whose logits a block of predict_tokens computes.
-template <class Shape, class Config, class Hooks, class Args, int kBits, bool kIsReference,
-          bool kHasIndex = (index_dim<Config>() > 0)>
-struct LogitsOf {
-  using Type = TokenLogits<Shape, Config, Hooks, Args, kBits, kIsReference>;
-};
-template <class Shape, class Config, class Hooks, class Args>
-struct LogitsOf<Shape, Config, Hooks, Args, 16, false, true> {
-  using Type = IndexLogits<Shape, Config, Hooks, Args>;
+  const Args& args_;
+  const KeepRow& row_;
+  const TokenLogits<Shape, Config, Hooks, Args, 16, false> tokens_;
 };
 
 }  // namespace lacuna

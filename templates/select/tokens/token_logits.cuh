@@ -4,7 +4,6 @@
 #pragma once
 
 #include "base/mask_pair.cuh"
-#include "base/select.cuh"
 #include "loader/row_tile_loader.cuh"
 #include "loader/token_rows.cuh"
 #include "quantise/groups.cuh"
@@ -23,8 +22,7 @@ class TokenLogits {
   using QueryLoader = RowTileLoader<QueryTile, Config::kThreads>;
   /// Integers lie in the workspace, one behind the other.
   static constexpr bool kHasPages = kBits == 16 && batch_layout<Config>() == BatchLayout::kPages;
-  using KeyLoader = typename Select<kHasPages, PageLoader<KeyTile, Config::kThreads>,
-                                    RowTileLoader<KeyTile, Config::kThreads>>::Type;
+  using KeyLoader = RowTileLoader<KeyTile, Config::kThreads>;
   using QueryGroups =
       QuantGroups<Config::kGroup, true, (Config::kTileQ > 16 ? Config::kTileQ : 16)>;
   using KeyGroups = QuantGroups<Config::kGroup, false, (Config::kTileK > 32 ? Config::kTileK : 32)>;
@@ -48,6 +46,8 @@ class TokenLogits {
       : args_(args), row_(row), first_row_(row.q0 / (kCell * kStride)) {
     if constexpr (Shape::kIsLast) first_row_ = row.q0;
   }
+
+  __device__ __forceinline__ int first_row() const { return first_row_; }
 
   /// The first chunk from column `first` on with anything to add up; past the end if none. Each
   /// lane of a warp, which must be whole, asks about another.
@@ -110,7 +110,8 @@ class TokenLogits {
       const Element* const head =
           element_of<Element>(k, row_.b, row_.h / args_.attend.heads_per_kv, 0, 0);
       if constexpr (kHasPages) {
-        KeyLoader(head, paged_rows(k, args_.sequences), columns).load(tile, first);
+        using Loader = PageLoader<KeyTile, Config::kThreads>;
+        Loader(head, paged_rows(k, args_.sequences), columns).load(tile, first);
       } else {
         KeyLoader(head, k.stride_n, columns).load(tile, first);
       }
@@ -223,7 +224,6 @@ class TokenLogits {
     }
   }
 
- protected:  // of an index, whose vectors are not those of q and k (index_logits.cuh)
   const Args& args_;
   const KeepRow& row_;
   int first_row_;  ///< row (cell, token) of the whole sequence that is row 0 here

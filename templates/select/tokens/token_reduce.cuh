@@ -112,4 +112,18 @@ __device__ __forceinline__ void reduce_units(float* slots, float (&values)[kBloc
   }
 }
 
+/// What warps have left in the slots of a tile, as one number.
+template <Merge kMerge, int kSlotsOfTile, int kWarps, int kSlots>
+__device__ __forceinline__ float merge_parts(const float (&parts)[kWarps][kSlots], int tile) {
+  float x = kNothing<kMerge>;
+#pragma unroll
+  for (int warp = 0; warp < kWarps; ++warp) {
+#pragma unroll
+    for (int slot = 0; slot < kSlotsOfTile; ++slot) {
+      x = merge_two<kMerge>(x, parts[warp][tile * kSlotsOfTile + slot]);
+    }
+  }
+  return x;
+}
+
 }  // namespace lacuna

@@ -69,7 +69,15 @@ class TokenBlock {
     }
   }
 
- protected:
+  /// log2 of the mass of the `reference` keys of this thread's row, of the rows of a tile; to
+  /// threads of rows alone.
+  __device__ __forceinline__ float sum_reference(const KeepRow& row) {
+    row_ = row;
+    rows_ = Shape::rows_of(row.q1 - row.q0 + 1);
+    return sum_rows<16, true>();
+  }
+
+ private:
   __device__ __forceinline__ void estimate(const KeepRow& row) {
     row_ = row;
     rows_ = Shape::rows_of(row.q1 - row.q0 + 1);
@@ -115,12 +123,21 @@ class TokenBlock {
     int count;  ///< chunks before
   };
 
+  /// Of the vectors of an index, where there is one; `reference` is always of q and k.
+  template <int kBits, bool kIsReference>
+  __device__ __forceinline__ auto logits_of_row() const {
+    if constexpr (index_dim<Config>() > 0 && kBits == 16 && !kIsReference) {
+      return IndexLogits<Shape, Config, Hooks, Args>(args_, row_);
+    } else {
+      return TokenLogits<Shape, Config, Hooks, Args, kBits, kIsReference>(args_, row_);
+    }
+  }
+
   /// body(logits, number of the 16 rows among the warp's) by each warp that has rows, for each
   /// visible chunk; then after(step) by all. Ends with a barrier.
   template <int kBits, bool kIsReference, class Body, class After>
   __device__ __forceinline__ void go_through(Body body, After after) {
-    const typename LogitsOf<Shape, Config, Hooks, Args, kBits, kIsReference>::Type logits(args_,
-                                                                                          row_);
+    const auto logits = logits_of_row<kBits, kIsReference>();
     const int columns = args_.attend.n_k;
     Step step = {logits.first_possible(0), 0};
     if (step.first < columns) load(logits, step);
@@ -267,14 +284,16 @@ class TokenBlock {
 
   /// A thread takes one tile of the chunk, whose first tile is given.
   __device__ __forceinline__ void take_tiles(const typename Shape::Parts& parts, int first) {
+    constexpr int kSlotsOfTile = Shape::kTileColumns / Shape::kUnit;
     const int t = thread_index(), j = first + t;
     const bool exists = t < Shape::kTiles && j < args_.predict.keep_k_tiles;
     TileValue value;
     if (exists) {
-      value.p = merge_parts<kWeights>(parts.weight, t);
+      value.p = merge_parts<kWeights, kSlotsOfTile>(parts.weight, t);
       if constexpr (!Config::kSums && !kIsPlain) value.p = exp2_approx(value.p);
       if constexpr (Config::kSums) value.p *= row_share_;
-      if constexpr (Config::kUsesScore) value.score = merge_parts<kScores>(parts.score, t);
+      if constexpr (Config::kUsesScore)
+        value.score = merge_parts<kScores, kSlotsOfTile>(parts.score, t);
     }
     if constexpr (kStoresValues) {
       if (exists) {
@@ -292,21 +311,6 @@ class TokenBlock {
         atomicOr(&kept[j / 32], 1u << j % 32);
       }
     }
-  }
-
-  template <Merge kMerge, int kWarps>
-  __device__ __forceinline__ static float merge_parts(const float (&parts)[kWarps][Shape::kSlots],
-                                                      int tile) {
-    constexpr int kSlotsOfTile = Shape::kTileColumns / Shape::kUnit;
-    float x = kNothing<kMerge>;
-#pragma unroll
-    for (int warp = 0; warp < Shape::kRowWarps; ++warp) {
-#pragma unroll
-      for (int slot = 0; slot < kSlotsOfTile; ++slot) {
-        x = merge_two<kMerge>(x, parts[warp][tile * kSlotsOfTile + slot]);
-      }
-    }
-    return x;
   }
 
   /// Tiles that no chunk reaches: not kept, without a weight.

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "cache/entry_format.hpp"
-#include "runtime/engine/metadata.hpp"
+#include "runtime/engine/build/metadata.hpp"
 #include "tests/fuzz/targets/targets.hpp"
 
 namespace lacuna::fuzz {

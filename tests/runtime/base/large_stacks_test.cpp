@@ -1,5 +1,5 @@
 // Work shared out among threads with large stacks.
-#include "runtime/base/large_stacks.hpp"
+#include "runtime/base/threads/large_stacks.hpp"
 
 #include <gtest/gtest.h>
 

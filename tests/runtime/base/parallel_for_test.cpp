@@ -1,4 +1,4 @@
-#include "runtime/base/parallel_for.hpp"
+#include "runtime/base/threads/parallel_for.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/base/large_stacks.hpp"
+#include "runtime/base/threads/large_stacks.hpp"
 
 namespace lacuna {
 namespace {

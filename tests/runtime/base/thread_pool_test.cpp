@@ -1,5 +1,5 @@
 // Threads that stay between calls: what they do, who shares them, what a child of fork() has.
-#include "runtime/base/thread_pool.hpp"
+#include "runtime/base/threads/thread_pool.hpp"
 
 #include <gtest/gtest.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 // From a plan to a cubin: the key, the store, and what LACUNA_DUMP leaves behind.
-#include "runtime/engine/build.hpp"
+#include "runtime/engine/build/build.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -8,8 +8,8 @@
 #include <fstream>
 #include <iterator>
 
-#include "runtime/engine/assembly.hpp"
-#include "runtime/engine/metadata.hpp"
+#include "runtime/engine/build/assembly.hpp"
+#include "runtime/engine/build/metadata.hpp"
 #include "tests/runtime/child_process.hpp"
 #include "tests/runtime/scoped_variable.hpp"
 #include "tests/runtime/temporary_directory.hpp"

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "runtime/engine/build.hpp"
+#include "runtime/engine/build/build.hpp"
 #include "runtime/engine/engine.hpp"
 #include "tests/runtime/scoped_variable.hpp"
 #include "tests/runtime/temporary_directory.hpp"

@@ -1,5 +1,5 @@
 // Metadata of a store entry: read as it was written, and nothing where anything is missing.
-#include "runtime/engine/metadata.hpp"
+#include "runtime/engine/build/metadata.hpp"
 
 #include <gtest/gtest.h>
 

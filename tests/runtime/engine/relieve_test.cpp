@@ -1,11 +1,11 @@
 // The ladder of plans that take fewer registers, walked with an assembler that says what the test
 // wants; and how the store remembers which of them was compiled.
-#include "runtime/engine/relieve.hpp"
+#include "runtime/engine/build/relieve.hpp"
 
 #include <gtest/gtest.h>
 
-#include "runtime/engine/build.hpp"
-#include "runtime/engine/metadata.hpp"
+#include "runtime/engine/build/build.hpp"
+#include "runtime/engine/build/metadata.hpp"
 #include "tests/runtime/temporary_directory.hpp"
 
 namespace lacuna {

@@ -12,7 +12,7 @@
 #include "compiler/emit/emit.hpp"
 #include "compiler/expr/evaluate.hpp"
 #include "runtime/cuda/device_memory.hpp"
-#include "runtime/engine/build.hpp"
+#include "runtime/engine/build/build.hpp"
 #include "runtime/engine/probe.hpp"
 #include "tests/runtime/child_process.hpp"
 #include "tests/runtime/scoped_variable.hpp"

@@ -3,7 +3,7 @@
 
 #include "cache/bundle.hpp"
 #include "cache/tuning/tuning.hpp"
-#include "runtime/engine/build.hpp"
+#include "runtime/engine/build/build.hpp"
 #include "runtime/tune/bucket.hpp"
 #include "tests/runtime/fake_gpu/protocol.hpp"
 #include "tests/runtime/scoped_variable.hpp"

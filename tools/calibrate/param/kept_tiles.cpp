@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "runtime/base/parallel_for.hpp"
+#include "runtime/base/threads/parallel_for.hpp"
 
 namespace lacuna::calibrate {
 namespace {

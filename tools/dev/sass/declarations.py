@@ -138,6 +138,8 @@ def name_of_variable_or_function(tokens, at):
         if token.word in ATTRIBUTES and tokens[at + 1].word == "(":
             at = end_of_group(tokens, at + 1)
         elif token.kind == "name":
+            if name is not None and tokens[at - 1].kind == "name":  # what is qualified was a type in front of it
+                qualifier = None
             name, at = token.word, at + 1
         elif token.word == "<":
             at = end_of_angles(tokens, at)
@@ -205,6 +207,14 @@ def end_of_directive(tokens, at):
     return at + 1
 
 
+MACRO_NAME = re.compile(r"[A-Z][A-Z0-9_]+")
+
+
+def is_macro_call(tokens, at):
+    """As LACUNA_OPTIONAL_FIELD(...), behind which no semicolon ends the declaration."""
+    return tokens[at].kind == "name" and MACRO_NAME.fullmatch(tokens[at].word) and tokens[at + 1].word == "("
+
+
 def one_by_one(tokens):
     """`inline constexpr int kA = 1, kB = 2;` as two declarations."""
     head = 3
@@ -235,6 +245,11 @@ def parse(text):
             at += 1
         elif tokens[at].word == "}":
             at += 1
+        elif is_macro_call(tokens, at):  # it may declare any of its arguments
+            end = end_of_group(tokens, at + 1)
+            names = tuple(token.word for token in tokens[at + 2:end] if token.kind == "name" and not is_fixed(token.word))
+            found.append(Declaration(tokens[at:end], () if is_conditional else names))
+            at = end
         else:
             is_directive = tokens[at].word == "#"
             end = end_of_directive(tokens, at) if is_directive else end_of_declaration(tokens, at)

@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "runtime/base/environment.hpp"
-#include "runtime/base/parallel_for.hpp"
+#include "runtime/base/threads/parallel_for.hpp"
 #include "tools/measure/value_source.hpp"
 
 namespace lacuna::tools {

@@ -14,9 +14,7 @@ class WgmmaProducer {
   using Smem = WgmmaSmem<Config>;
   using Message = typename Shape::Message;
   using Row = typename Shape::Row;
-  using Walk =
-      typename Select<packs_heads<Config>(), SequenceWalk<MaskWalk<Config, Hooks, Args>, Args>,
-                      typename WorkTileWalk<Config, Hooks, Args>::Type>::Type;
+  using Walk = typename Config::Walk;
 
  public:
   static constexpr int kWarps = Shape::kProducerWarps;  ///< that run
@@ -137,8 +135,8 @@ class WgmmaProducer {
     if constexpr (packs_heads<Config>()) {
       return Walk(args_of_work_tile<Config>(loads_.args, row), row);
     } else {
-      return WorkTileWalk<Config, Hooks, Args>::begin(loads_.args, row, {},
-                                                      share_of_item<Config>(work_index));
+      return lacuna::begin_walk<Config>(loads_.args, row, GatheredKeys{},
+                                        share_of_item<Config>(work_index));
     }
   }
 

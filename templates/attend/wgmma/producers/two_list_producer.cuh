@@ -34,7 +34,7 @@ class TwoListProducer {
   __device__ __forceinline__ void produce_rows(const WorkTile& first, int share) {
     loads_.note_kv_head(first);
     loads_.row = {first.q0, first.h, first.b, 0};
-    SharedWalk<Config> walk(loads_.args, first, share);
+    typename Config::Walk walk(loads_.args, first, share);
     const auto load = [&](const SharedTile& now, const SharedTile&, bool is_first, bool is_last) {
       load_keys(first, share, now, is_first, is_last);
       loads_.load_values();  // of the step before

@@ -45,9 +45,14 @@ struct Config {
   static constexpr bool kGathers = kChoice.gathers;
   static constexpr int kKeepK = kChoice.keep_k;
   static constexpr bool kSharedHeads = kChoice.has_shared_heads;
-  using Producer =
-      std::conditional_t<kChoice.gathers, lacuna::AttendOperands<Config, lacuna::GatherLoader>,
-                         lacuna::AttendOperands<Config, lacuna::RowTileLoader>>;
+  template <int kBits>
+  using Rows = std::conditional_t<kBits == 8, lacuna::QuantisedRows, lacuna::TokenRows>;
+  template <template <class, int> class RowLoader>
+  using Operands = lacuna::AttendOperands<Config, RowLoader, Rows<kQkBits>, Rows<kVBits>>;
+  using Producer = std::conditional_t<kChoice.gathers, Operands<lacuna::GatherLoader>,
+                                      Operands<lacuna::RowTileLoader>>;
+  using Walk = std::conditional_t<kChoice.gathers, lacuna::GatherWalk<Config, Args>,
+                                  lacuna::MaskWalk<Config, Hooks, Args>>;
   using Logits = std::conditional_t<kChoice.qk_bits == 8, lacuna::QuantisedLogits<Config>,
                                     lacuna::PlainLogits>;
   using Consumer = lacuna::AttendBlock<Config, Hooks, Args, Logits>;

@@ -39,7 +39,9 @@ struct Config {
       kSkipsVLoad ? lacuna::GateScope::kTile : lacuna::GateScope::kNone;
   static constexpr int kQkBits = 16, kVBits = 16, kQkTileK = kTileK, kKeepK = 1;
   static constexpr lacuna::QuantGroup kQkGroup = lacuna::QuantGroup::kBlock;
-  using Producer = lacuna::AttendOperands<Config, lacuna::RowTileLoader>;
+  using Rows = std::conditional_t<kE4m3, lacuna::E4m3Rows, lacuna::TokenRows>;
+  using Producer = lacuna::AttendOperands<Config, lacuna::RowTileLoader, Rows, Rows>;
+  using Walk = lacuna::MaskWalk<Config, Hooks, Args>;
   using Consumer = lacuna::AttendBlock<Config, Hooks, Args, lacuna::PlainLogits>;
   // The formula of the contract, written out again.
   static constexpr int kLanded = kTileK * (kStages + (kSkipsVLoad ? 2 : kStages)) * kHeadDim;

@@ -1,0 +1,248 @@
+// attend, in the family that the plan has.
+#include "compiler/expr/text/parse.hpp"
+#include "compiler/lower/attend/schedule.hpp"
+#include "compiler/lower/block.hpp"
+#include "compiler/lower/config.hpp"
+#include "compiler/lower/launch_text.hpp"
+#include "compiler/lower/lower.hpp"
+#include "compiler/lower/token_ops.hpp"
+#include "compiler/target/choose_variant.hpp"
+#include "compiler/target/wgmma_limits.hpp"
+#include "templates/shared/select_block.cuh"
+
+namespace lacuna {
+namespace {
+
+/// Of the 50 MB of an H100 or H200, whose queries and outputs pass through it, too.
+constexpr int kL2BytesOfKeys = 32 << 20;
+
+bool is_wgmma(const Plan& plan) { return plan.attend.family.value == AttendFamily::kWgmma; }
+bool gathers(const Plan& plan) { return attend_of(plan.program).columns >= 0; }
+bool permutes(const Plan& plan) { return find_op<Permute>(plan.program) != nullptr; }
+
+/// A part of the kernel as a type.
+template <class Part>
+ConfigField part(const char* name, const Chosen<Part>& chosen, std::string type) {
+  return {"using", name, std::move(type), kNoField, chosen.origin, chosen.reason};
+}
+template <class Part>
+ConfigField part(const char* name, const Chosen<Part>& chosen) {
+  return part(name, chosen, std::string(device_type(chosen.value)));
+}
+
+void add_parts(const AttendPlan& chosen, std::vector<ConfigField>& fields) {
+  if (chosen.producer.value != Producer::kWgmmaGather)  // which needs none
+    fields.push_back(
+        part("Walk", chosen.walk, device_type(chosen.walk.value, chosen.split_kv.value > 1)));
+  fields.push_back(
+      part("Producer", chosen.producer,
+           device_type(chosen.producer.value, chosen.keys.value, chosen.values.value)));
+  fields.push_back(part("Consumer", chosen.consumer));
+}
+
+/// What the wgmma family has besides.
+void add_wgmma_config(const Plan& plan, std::vector<ConfigField>& fields) {
+  const AttendPlan& chosen = plan.attend;
+  const std::optional<Gate>& gate = attend_of(plan.program).gate;
+  const auto gate_reads = [&](Variable variable) { return gate && reads(*gate, variable); };
+  constexpr const char* kGate = "/gate/skip";
+  fields.insert(fields.end(), {integer("kWorkTiles", chosen.work_tiles, kNoField),
+                               integer("kWarpgroups", chosen.warpgroups, "/tile/q"),
+                               integer("kStepKeys", chosen.step_keys, kNoField),
+                               integer("kValueStages", chosen.value_stages, kNoField),
+                               integer("kQueryBuffers", chosen.query_buffers, kNoField),
+                               boolean("kGateReadsTileMax", gate_reads(Variable::kTileMax), kGate),
+                               boolean("kGateReadsGap", gate_reads(Variable::kGap), kGate),
+                               part("GatePolicy", chosen.gate_policy)});
+}
+
+std::vector<ConfigField> attend_config(const Plan& plan) {
+  const Attend& attend = attend_of(plan.program);
+  const AttendPlan& chosen = plan.attend;
+  const Gate no_gate;
+  const Gate& gate = attend.gate ? *attend.gate : no_gate;
+  const Select* select = last_step(plan.program).select;
+  const bool shared = gathers(plan) && select != nullptr && select->shared_heads;
+  const bool is_quantised = quantises_attend(plan.program);
+  constexpr const char *kSkips = "/gate/skips", *kSmooth = "/predictor/smooth";
+  std::vector<ConfigField> fields = {
+      integer("kTileQ", chosen.tile_q, "/tile/q"),
+      integer("kTileK", chosen.tile_k, "/tile/k"),
+      integer("kStages", chosen.stages, "/tile/stages"),
+      integer("kWarps", chosen.warps, "/tile/warps"),
+      boolean("kDescending", attend.order == TileOrder::kDescending, "/tile/order",
+              chosen.order.origin, chosen.order.reason),
+      has_mask(attend.mask),
+      boolean("kHasScore", !attend.score.empty(), "/attention/score"),
+      boolean("kUsesLists", attend.list_indices >= 0, "/mask"),
+      enumerator("GateScope", "kGateScope", scope_name(attend.gate), "/gate/scope"),
+      boolean("kSkipsVLoad", gate.skips_v_load, kSkips),
+      boolean("kSkipsExp", gate.skips_exp, kSkips),
+      boolean("kSkipsPv", gate.skips_pv, kSkips),
+      boolean("kWritesLse", attend.lse, "/attention/lse"),
+      integer("kQkBits", is_quantised ? 8 : 16, "/quantise/qk/bits"),
+      enumerator("QuantGroup", "kQkGroup", group_name(attend.qk_group), "/quantise/qk/group"),
+      integer("kQkTileK", is_quantised ? attend.qk_tile_k : chosen.tile_k.value, kNoField,
+              Origin::kDerived, "keys of a tile of quantisation groups"),
+      integer("kVBits", attend.v_scale >= 0 ? 8 : 16, "/quantise/v/bits"),
+      boolean("kHasRowBias", attend.row_bias >= 0, kSmooth),
+      boolean("kHasColumnBias", attend.column_bias >= 0, kSmooth),
+      boolean("kGathers", gathers(plan), "/loader"),
+      integer("kKeepK", gathers(plan) ? attend.keep_k : 1, "/predictor/tile/k"),
+      boolean("kSharedHeads", shared, "/predictor/heads"),
+  };
+  if (plan.program.kv == KvFormat::kE4M3)
+    fields.push_back(boolean("kHasE4m3Rows", true, kNoField, Origin::kCaller));
+  if (!is_wgmma(plan) && has_tiles_of_keys(plan.program))
+    fields.push_back(boolean("kVOfK", true, "/attention/v"));
+  add_parts(chosen, fields);
+  if (is_wgmma(plan)) add_wgmma_config(plan, fields);
+  if (packs_heads(plan)) {
+    fields.push_back(boolean("kPacksHeads", true, kNoField, Origin::kDerived,
+                             "keys are read once for all heads that share them"));
+    fields.push_back(integer("kSplitItems", chosen.split_kv, "/tile/split_kv"));
+    add_row_end_fields(attend, fields);
+  } else if (chosen.split_kv.value > 1)
+    fields.push_back(split_kv_field(chosen));  // combine writes the results
+  else
+    add_row_end_fields(attend, fields);
+  return fields;
+}
+
+/// Work tiles, or of split ones the items.
+ShapeExpr mma_attend_grid(const Plan& plan) {
+  const std::string rows = blocks_over(Tensor::kQ, plan.attend.tile_q.value);
+  if (gathers(plan))
+    return {at_most(rows, kMostBlocks),
+            "one for each work tile, up to " + std::to_string(kMostBlocks) +
+                " that have a list of keys each and take several rows in turn"};
+  if (plan.attend.split_kv.value == 1) return {rows, "one for each work tile"};
+  return {rows + " * " + std::to_string(plan.attend.split_kv.value),
+          "one for each share of a work tile"};
+}
+
+/// A block takes several rows together.
+ShapeExpr wgmma_attend_grid(const Plan& plan) {
+  if (packs_heads(plan))
+    return {"sm_count",
+            "one on each multiprocessor; it takes one item of the schedule after the other"};
+  const int split = plan.attend.split_kv.value;
+  std::string rows =
+      blocks_over(Tensor::kQ, plan.attend.tile_q.value * plan.attend.work_tiles.value);
+  if (split > 1) rows += " * " + std::to_string(split);
+  return {
+      "min(" + rows + ", sm_count)",
+      "one for each work tile, but no more than multiprocessors; each takes one after the other"};
+}
+
+Chosen<int> attend_threads(const Plan& plan) {
+  const int computing = plan.attend.warps.value * kWarpThreads;
+  if (!is_wgmma(plan)) return {computing, Origin::kDerived, "tile.warps * 32"};
+  return {computing + kWarpgroupThreads, Origin::kDerived,
+          "tile.warps * 32, and a warpgroup that loads"};
+}
+
+void add_operands(const Plan& plan, Kernel& kernel) {
+  const Attend& attend = attend_of(plan.program);
+  const auto add = [&](bool is_read, std::initializer_list<std::string_view> names) {
+    if (is_read) kernel.operands.insert(kernel.operands.end(), names);
+  };
+  const bool is_quantised = quantises_attend(plan.program);
+  add(!is_quantised, {"q", "k"});
+  add(is_quantised, {"q_values", "k_values", "q_scale", "k_scale"});
+  add(attend.v_scale < 0, {"v"});
+  add(attend.v_scale >= 0, {"v_values", "v_scale"});
+  add(attend.row_bias >= 0, {"row_bias"});
+  add(attend.column_bias >= 0, {"column_bias"});
+  add(attend.list_indices >= 0, {"list_indices", "list_counts"});
+  add(find_op<Compact>(plan.program) != nullptr, {"row_order"});
+  add(gathers(plan), {"kept"});
+  add(true, {"o", "lse"});
+}
+
+/// Query heads that are at work together: under a mask, which makes rows uneven, those of as many
+/// KV heads as stay in the L2 with all their keys and values.
+std::string head_group(const Plan& plan) {
+  if (attend_of(plan.program).mask.empty()) return "1";
+  const int row_bytes = kElementBytes * (plan.program.head_dim + value_dim(plan.program));
+  const int tokens = kL2BytesOfKeys / row_bytes;
+  return "max(min(" + std::to_string(tokens) +
+         " // max(n_k, 1), n_b * n_h_kv), 1) * (n_h // n_h_kv)";
+}
+
+std::vector<Slot> attend_slots(const Plan& plan, const ShapeExpr& grid) {
+  const Attend& attend = attend_of(plan.program);
+  const std::string heads = all_heads(Tensor::kQ);
+  const int head_dim = value_dim(plan.program), split = plan.attend.split_kv.value;
+  std::vector<Slot> slots;
+  if (permutes(plan)) {
+    slots.push_back({"ordered_o", units(heads, "n_q", head_dim * kElementBytes)});
+    if (attend.lse) slots.push_back({"ordered_lse", units(heads, "n_q", kWordBytes)});
+  }
+  if (const auto* merge = find_op<MergeBranch>(plan.program)) {
+    slots.push_back({"branch_o", units(heads, "n_q", head_dim * kElementBytes)});
+    if (merge->weight.empty()) slots.push_back({"branch_lse", units(heads, "n_q", kWordBytes)});
+  }
+  if (gathers(plan) && !is_wgmma(plan))  // which expands columns in shared memory
+    slots.push_back(
+        {"gathered", units("(" + grid.expr + ")", padded_length(Tensor::kK), kWordBytes)});
+  if (split > 1 && !packs_heads(plan)) {  // templates/args/split_args.cuh
+    const std::string outer = std::to_string(split) + " * " + heads;
+    slots.push_back({"partial_o", units(outer, "n_q", head_dim * kWordBytes)});
+    slots.push_back({"partial_lse", units(outer, "n_q", kWordBytes)});
+  }
+  if (packs_heads(plan)) {
+    for (const Slot& slot : schedule_slots(plan)) slots.push_back(slot);
+  } else if (is_wgmma(plan)) {
+    slots.push_back({"next_row", "1", true});
+  }
+  return slots;
+}
+
+}  // namespace
+
+std::vector<NamedSize> attend_sizes(const Plan& plan) {
+  const Attend& attend = attend_of(plan.program);
+  // A gathering attend counts and reports columns.
+  const int tile_k = gathers(plan) ? attend.keep_k : attend.tile_k;
+  std::vector<NamedSize> sizes{{"q_tiles", tiles_of(Tensor::kQ, attend.tile_q)},
+                               {"k_tiles", tiles_of(Tensor::kK, tile_k)},
+                               {"heads_per_kv", "n_h // n_h_kv"}};
+  if (is_wgmma(plan)) sizes.push_back({"head_group", head_group(plan)});
+  if (plan.program.batch != BatchLayout::kUniform)
+    sizes.insert(sizes.end(), {{"n_b", "n_b"},
+                               {"n_q", "n_q"},
+                               {"n_k", "n_k"},
+                               {"tile_q", std::to_string(attend.tile_q)},
+                               {"tile_k", std::to_string(tile_k)}});
+  if (packs_heads(plan)) {
+    for (NamedSize& size : schedule_sizes(plan)) sizes.push_back(std::move(size));
+  }
+  return sizes;
+}
+
+Kernels lower_attend(const Plan& plan) {
+  const bool wgmma = is_wgmma(plan);
+  Kernel kernel{.name = "attend",
+                .because = "every spec has it; the family is " +
+                           std::string(name_of(plan.attend.family.value)) + ": " +
+                           plan.attend.family.reason,
+                .header = wgmma ? "attend/wgmma/attend_wgmma.cuh" : "attend/mma/attend_mma.cuh",
+                .function = wgmma ? "attend_wgmma" : "attend_mma",
+                .config = attend_config(plan),
+                .grid = wgmma ? wgmma_attend_grid(plan) : mma_attend_grid(plan),
+                .threads = attend_threads(plan),
+                .smem_bytes = plan.attend.smem_bytes,
+                .sizes = attend_sizes(plan),
+                .needs_keys = false};
+  if (plan.program.batch != BatchLayout::kUniform) {
+    // Extents of q and k count the tokens of all sequences.
+    for (const char* extent : {"n_b", "n_q", "n_k"})
+      kernel.arguments.push_back({extent, FieldSource::kValue, extent});
+  }
+  kernel.slots = attend_slots(plan, kernel.grid);
+  add_operands(plan, kernel);
+  return {kernel};
+}
+
+}  // namespace lacuna

@@ -1,0 +1,61 @@
+#include "compiler/lower/attend/schedule.hpp"
+
+#include "compiler/lower/launch_text.hpp"
+#include "compiler/target/wgmma_limits.hpp"
+
+namespace lacuna {
+namespace {
+
+constexpr int kSequenceBytes = 32;  ///< of ScheduledSequence in templates/args/sequence_args.cuh
+constexpr int kSequenceMapBytes = 3 * 128;
+/// Items of split work tiles that there is room for, on each multiprocessor: of few queries, which
+/// have small results, and of many.
+constexpr int kItemsOfFew = 8, kItemsOfMany = 2;
+
+constexpr const char* kHeadsOfGroup = "(n_h // n_h_kv)";
+
+/// Queries of a warpgroup, whose rows are those of all heads of a KV head.
+std::string group_queries() { return std::to_string(kWarpgroupRows) + " // " + kHeadsOfGroup; }
+
+/// Queries of a work tile.
+std::string tile_queries(const Plan& plan) {
+  return "(" + std::to_string(plan.attend.warpgroups.value) + " * (" + group_queries() + "))";
+}
+
+std::string partial_queries(const Plan& plan) { return "min(" + tile_queries(plan) + ", n_q)"; }
+
+std::string partials(const Plan& plan) {
+  const int split = plan.attend.split_kv.value;
+  if (split == 1) return "0";
+  if (split > 1) {
+    const std::string tile = tile_queries(plan);
+    return std::to_string(split) + " * n_b * n_h_kv * ((n_q + " + tile + " - 1) // " + tile + ")";
+  }
+  const std::string rows = std::string("max(n_q * ") + kHeadsOfGroup + ", 1)";
+  return "sm_count * max(" + std::to_string(kItemsOfMany) + ", min(" + std::to_string(kItemsOfFew) +
+         ", " + std::to_string(kItemsOfFew * kWarpgroupRows) + " // " + rows + "))";
+}
+
+}  // namespace
+
+std::vector<Slot> schedule_slots(const Plan& plan) {
+  const std::string items = partials(plan);
+  const std::string rows = std::string(kHeadsOfGroup) + " * " + partial_queries(plan);
+  const std::string warps = std::to_string(plan.attend.warps.value);
+  return {{"next_row", "1", true},
+          {"sequences", units("1", "n_b", kSequenceBytes)},
+          {"first_items", units("1", "n_b + 1", kWordBytes)},
+          {"maps", units("1", "n_b", kSequenceMapBytes)},
+          {"partial_o", units("(" + items + ")", rows, plan.program.head_dim * kWordBytes)},
+          {"partial_lse", units("(" + items + ")", rows, kWordBytes)},
+          {"arrivals", units("1", "(" + items + ") * " + warps, kWordBytes)}};
+}
+
+std::vector<NamedSize> schedule_sizes(const Plan& plan) {
+  return {{"group_queries", group_queries()},
+          {"partial_queries", partial_queries(plan)},
+          {"partials", partials(plan)},
+          {"sm_count", "sm_count"}};
+}
+
+}  // namespace lacuna

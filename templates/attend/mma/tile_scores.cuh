@@ -1,0 +1,90 @@
+// Scores of a tile: products of queries and keys, the spec's formula and the mask.
+#pragma once
+
+#include "attend/key_ranges.cuh"
+#include "attend/mma/attend_block.cuh"
+#include "attend/score_formula.cuh"
+#include "base/mask_pair.cuh"
+#include "tile/byte_product.cuh"
+
+namespace lacuna {
+
+/// body(block, accumulator, query token, key token) for each score of this lane. The empty slots
+/// after the last gathered key are of key n_k.
+template <class Block, class Body>
+__device__ __forceinline__ void for_each_score(const Block& at, int j, Body body) {
+  using Config = typename Block::Config;
+  using Shape = typename Block::Shape;
+  const int q = at.first_row + lane_index() / 4;
+  const int slot = j * Config::kTileK + lane_index() % 4 * 2;
+#pragma unroll
+  for (int n = 0; n < Shape::kKeyBlocks; ++n) {
+    int k[2] = {slot + n * 8, slot + n * 8 + 1};
+    if constexpr (Config::kGathers) {
+      const int2 keys = *reinterpret_cast<const int2*>(at.gathered.keys + k[0]);
+      k[0] = k[0] < at.gathered.count ? keys.x : at.args.attend.n_k;
+      k[1] = k[1] < at.gathered.count ? keys.y : at.args.attend.n_k;
+    }
+#pragma unroll
+    for (int i = 0; i < 4; ++i) body(n, i, q + i / 2 * 8, k[i % 2]);
+  }
+}
+
+/// Scores of key tile j, the t-th visited, in units of products of queries and keys.
+template <class Block>
+__device__ __forceinline__ void score_tile(Block& at, typename Block::Scores& scores, int t,
+                                           int j) {
+  using Shape = typename Block::Shape;
+  using KeyTile = typename Block::KeyTile;
+  using Element = typename Block::Element;
+  if constexpr (Shape::kHasInt8Keys) {
+    const auto terms = at.logits.read(j);
+    int sums[Shape::kKeyBlocks][4];
+    multiply_queries_keys_s8<KeyTile>(sums, at.queries, at.key_slot(t));
+    at.logits.convert(scores, sums, terms);
+  } else {
+    multiply_queries_keys<Element, KeyTile>(scores, at.queries, at.key_slot(t));
+  }
+}
+
+/// Natural units behind the hook.
+template <class Block>
+__device__ __forceinline__ void apply_score_hook(const Block& at, typename Block::Scores& scores,
+                                                 int j) {
+  using Config = typename Block::Config;
+  using Hooks = typename Block::Hooks;
+  using Shape = typename Block::Shape;
+  if constexpr (Config::kGathers) {
+    for_each_score(at, j, [&](int n, int i, int q, int k) {
+      scores[n][i] =
+          Hooks::score(at.args, scores[n][i] * at.args.attend.scale, q, k, at.row.h, at.row.b);
+    });
+  } else {
+    const int k = j * Config::kTileK + lane_index() % 4 * 2;
+    apply_score_formula<Hooks, Shape::kKeyBlocks>(
+        at.args, scores, LaneRows{at.first_row + lane_index() / 4, at.row.h}, k, at.row.b);
+  }
+}
+
+template <class Block>
+__device__ __forceinline__ void apply_mask(const Block& at, typename Block::Scores& scores, int j) {
+  using Config = typename Block::Config;
+  using Hooks = typename Block::Hooks;
+  using Shape = typename Block::Shape;
+  if constexpr (!Config::kGathers && Hooks::MaskRow::kRanges > 0) {
+    const int k = j * Config::kTileK + lane_index() % 4 * 2;
+    apply_key_ranges<Hooks, Shape::kKeyBlocks>(
+        at.args, scores, LaneRows{at.first_row + lane_index() / 4, at.row.h}, k, at.row.b);
+  } else {
+    const auto divisors = prepare_mask<Hooks>(at.args, at.row.h, at.row.b);
+    for_each_score(at, j, [&](int n, int i, int q, int k) {
+      bool visible = k < at.args.attend.n_k;
+      if constexpr (Config::kHasMask) {
+        visible = visible && sees<Hooks>(at.args, divisors, q, k, at.row.h, at.row.b);
+      }
+      if (!visible) scores[n][i] = -kInfinity;
+    });
+  }
+}
+
+}  // namespace lacuna
