@@ -10,7 +10,7 @@
 
 #include "cache/store.hpp"
 #include "runtime/cuda/nvrtc.hpp"
-#include "runtime/engine/build.hpp"
+#include "runtime/engine/build/build.hpp"
 
 namespace lacuna {
 
