@@ -30,8 +30,12 @@ Chosen<Consumer> choose_consumer(const WgmmaShape& shape, const Attend& attend) 
     case Consumer::kWgmmaTileGate:
       return {consumer, Origin::kDerived,
               "the gate reads the tile's largest score alone, so it is decided a step ahead"};
+    case Consumer::kWgmmaChained:
+      return {consumer, Origin::kDefault,
+              "operands of 16 bits; the next row begins before O is stored"};
     default:
-      return {consumer, Origin::kDefault, "operands of 16 bits, and no gate to decide ahead"};
+      return {consumer, Origin::kDefault,
+              "operands of 16 bits; the next row cannot begin before O is stored"};
   }
 }
 
@@ -122,7 +126,14 @@ Consumer consumer_of(const WgmmaShape& shape, const Attend& attend) {
   const bool looks_ahead = decides_by_tile_max(attend) && attend.v_scale < 0 &&
                            attend.columns < 0 && shape.work_tiles == 1 && shape.warpgroups() == 2 &&
                            shape.head_dim <= 2 * kPanelElements;
-  return looks_ahead ? Consumer::kWgmmaTileGate : Consumer::kWgmma;
+  if (looks_ahead) return Consumer::kWgmmaTileGate;
+  // Two lists, columns and items of sequences are found too late. Queries have registers in blocks
+  // of two warpgroups alone.
+  const bool comes_in_time = shape.work_tiles == 1 && !shape.gathers && !shape.packs_heads;
+  const bool has_registers = shape.warpgroups() == 2 && shape.head_dim <= 2 * kPanelElements &&
+                             !attend.gate && !shape.splits_kv;
+  return comes_in_time && has_registers && shape.query_buffers > 1 ? Consumer::kWgmmaChained
+                                                                   : Consumer::kWgmma;
 }
 
 void note_wgmma_variant(const WgmmaShape& shape, const Attend& attend, AttendPlan& plan) {

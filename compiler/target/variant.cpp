@@ -69,6 +69,8 @@ Part part_of(Consumer consumer) {
               "lacuna::AttendBlock<Config, Hooks, Args, lacuna::QuantisedLogits<Config>>"};
     case Consumer::kWgmma:
       return {"WgmmaConsumer", "lacuna::WgmmaConsumer<Config, Hooks, Args>"};
+    case Consumer::kWgmmaChained:
+      return {"ChainedConsumer", "lacuna::ChainedConsumer<Config, Hooks, Args>"};
     case Consumer::kWgmmaTileGate:
       return {"TileGateConsumer", "lacuna::TileGateConsumer<Config, Hooks, Args>"};
     case Consumer::kWgmmaInt8:

@@ -40,7 +40,14 @@ enum class TileWalk : std::uint8_t {
 
 /// The part of a kernel that computes scores, softmax and output. The first two belong to the mma
 /// family, the others to wgmma.
-enum class Consumer : std::uint8_t { kPlain, kQuantised, kWgmma, kWgmmaTileGate, kWgmmaInt8 };
+enum class Consumer : std::uint8_t {
+  kPlain,
+  kQuantised,
+  kWgmma,
+  kWgmmaChained,  ///< the products of rows follow one another
+  kWgmmaTileGate,
+  kWgmmaInt8,
+};
 
 /// How warps of the wgmma family agree about a tile.
 enum class GatePolicy : std::uint8_t {

@@ -151,7 +151,7 @@ Outcome outcome_at(const Case& c, const Nvrtc* nvrtc, cache::Store* store) {
                  padded(std::to_string(plan.attend.smem_bytes.value), 6);
   if (nvrtc == nullptr) return outcome;
   const CudaSource source = emit_cuda(plan, document);
-  const Compilation made = compile_stored(*store, *nvrtc, source, c.target, diagnostics);
+  const Compilation made = compile_stored(store, *nvrtc, source, c.target, diagnostics);
   if (made.cubins.empty() || made.kernels.size() != source.kernels.size()) {
     outcome.errors = render(diagnostics, document.source) + made.log;
     return outcome;
@@ -214,9 +214,9 @@ TEST(Resources, NothingSpillsAndAllIsAsInTheTable) {
   const std::vector<Case> cases = all_cases();
   const std::vector<bool> compiled = compiled_cases(cases);
   std::vector<Outcome> outcomes(cases.size());
-  cache::Store store = stored_kernels(*nvrtc);
+  const auto store = stored_kernels(*nvrtc);
   run_all(cases.size(), [&](std::size_t n) {
-    outcomes[n] = outcome_of(cases[n], compiled[n] ? nvrtc.get() : nullptr, &store);
+    outcomes[n] = outcome_of(cases[n], compiled[n] ? nvrtc.get() : nullptr, store.get());
   });
   for (const Outcome& outcome : outcomes) {
     EXPECT_EQ(outcome.errors, "") << outcome.row;

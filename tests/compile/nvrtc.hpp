@@ -5,10 +5,16 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "cache/key.hpp"
 #include "cache/store.hpp"
+#include "runtime/base/environment.hpp"
 #include "runtime/cuda/nvrtc.hpp"
 #include "runtime/engine/build/build.hpp"
 
@@ -22,17 +28,40 @@ inline std::shared_ptr<const Nvrtc> find_nvrtc(std::string& reason) {
   return nvrtc;
 }
 
-inline cache::Store stored_kernels(const Nvrtc& nvrtc) {
+/// Of the code that compiles: what it made before it changed is of no use.
+inline std::string builder_sha256() {
+  std::vector<std::filesystem::path> paths;
+  for (const char* folder : {"/runtime/cuda", "/runtime/engine/build"}) {
+    for (const auto& file :
+         std::filesystem::directory_iterator(LACUNA_SOURCE_DIR + std::string(folder)))
+      paths.push_back(file.path());
+  }
+  std::ranges::sort(paths);
+  std::string text;
+  for (const std::filesystem::path& path : paths) {
+    std::ifstream file(path);
+    text.append(std::istreambuf_iterator<char>(file), {});
+  }
+  return cache::sha256_hex(text);
+}
+
+/// In the folder for kernels that ctest names; null where none is named: nothing is kept then.
+inline std::unique_ptr<cache::Store> stored_kernels(const Nvrtc& nvrtc) {
+  const std::string folder = environment(EnvironmentVariable::kCacheDir);
+  if (folder.empty()) return nullptr;
+  const NvrtcInfo& version = info(nvrtc);
   cache::StoreOptions options;
-  options.directory = LACUNA_BINARY_DIR "/test-cache/nvrtc/" + info(nvrtc).build_id;
-  return cache::Store(std::move(options));
+  options.directory = folder + "/nvrtc-" + std::to_string(version.major) + "." +
+                      std::to_string(version.minor) + "-" + version.build_id + "/" +
+                      builder_sha256();
+  return std::make_unique<cache::Store>(std::move(options));
 }
 
 /// compile_cuda, or what it made of the same source before.
-inline Compilation compile_stored(cache::Store& store, const Nvrtc& nvrtc, const CudaSource& source,
+inline Compilation compile_stored(cache::Store* store, const Nvrtc& nvrtc, const CudaSource& source,
                                   const std::string& target, Diagnostics& diagnostics) {
   const cache::Key key = kernel_key(source, target, "", diagnostics);
-  if (auto entry = store.load(key)) {
+  if (auto entry = store != nullptr ? store->load(key) : std::nullopt) {
     Compilation made;
     made.cubins = std::move(entry->cubins);
     made.log = std::move(entry->log);
@@ -40,7 +69,8 @@ inline Compilation compile_stored(cache::Store& store, const Nvrtc& nvrtc, const
     return made;
   }
   Compilation made = compile_cuda(nvrtc, source, target, {}, diagnostics);
-  if (!made.cubins.empty()) store.publish(key, {key.text, "{}", made.log, made.cubins});
+  if (store != nullptr && !made.cubins.empty())
+    store->publish(key, {key.text, "{}", made.log, made.cubins});
   return made;
 }
 

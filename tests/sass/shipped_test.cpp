@@ -78,8 +78,8 @@ class Shipped : public testing::TestWithParam<Case> {
     CudaSource source = emit_cuda(plan_, document);
     std::erase_if(source.kernels,
                   [](const CudaKernel& kernel) { return kernel.stage != "attend"; });
-    cache::Store store = stored_kernels(*nvrtc);
-    const Compilation made = compile_stored(store, *nvrtc, source, "sm_90a", diagnostics);
+    const auto store = stored_kernels(*nvrtc);
+    const Compilation made = compile_stored(store.get(), *nvrtc, source, "sm_90a", diagnostics);
     ASSERT_EQ(made.cubins.size(), 1u) << render(diagnostics, document.source) << made.log;
     const std::vector<Kernel> kernels = parse_listing(disassemble(nvdisasm, made.cubins[0]));
     ASSERT_EQ(kernels.size(), 1u);

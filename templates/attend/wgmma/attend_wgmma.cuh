@@ -2,6 +2,7 @@
 // attend/wgmma/layout/wgmma_shape.cuh for the roles and their barriers.
 #pragma once
 
+#include "attend/wgmma/consumers/chained_consumer.cuh"
 #include "attend/wgmma/consumers/consumer.cuh"
 #include "attend/wgmma/consumers/int8_consumer.cuh"
 #include "attend/wgmma/consumers/tile_gate_consumer.cuh"

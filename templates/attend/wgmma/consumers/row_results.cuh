@@ -39,15 +39,15 @@ __device__ __forceinline__ void write_packed_rows(State& at, const typename Stat
 }
 
 /// O through the queries' place, which is then the producer's again; that of an item of a split
-/// row goes another way.
-template <class State>
+/// row goes another way. `kIsChained`: at.queries are those of the next row already.
+template <bool kIsChained = false, class State>
 __device__ __forceinline__ void write_output(State& at) {
   using Config = typename State::Config;
   using Shape = typename State::Shape;
   using Tile = typename Shape::OutputTile;
   const typename State::Row row = at.reload_row();
   const float sum[2] = {quad_sum(at.softmax.sum[0]), quad_sum(at.softmax.sum[1])};
-  const auto queries = Shape::kChainsRows ? at.queries.before() : at.queries;
+  const auto queries = kIsChained ? at.queries.before() : at.queries;
   const u32 staging = at.smem.queries(queries.slot(), at.warpgroup);
   if constexpr (Shape::kHasE4m3Values) {
     const int heads_per_kv = at.args.attend.heads_per_kv;
@@ -69,7 +69,7 @@ __device__ __forceinline__ void write_output(State& at) {
                                                 denominators);
     store_output<Tile>(at.args.maps.o, staging, warp_of_warpgroup(), first_row_of_warp<Config>(row),
                        row);
-    if constexpr (!Shape::kChainsRows) at.queries.advance();
+    if constexpr (!kIsChained) at.queries.advance();
     at.has_stored = true;
     if constexpr (Config::kQueryBuffers == 1) at.finish_store();
   }

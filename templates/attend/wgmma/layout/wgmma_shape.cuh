@@ -7,7 +7,7 @@
 //   producer                                   consumers
 //   walks over work tiles and their tiles
 //   q_empty[b]  <- one arrival a warp -------  O of the buffer's last row is stored
-//   q_full[b]   -- Q of all warpgroups ----->  first step of a row with tiles; with kChainsRows
+//   q_full[b]   -- Q of all warpgroups ----->  first step of a row with tiles; ChainedConsumer:
 //                                              before O of the row before is stored
 //   k_empty[s]  <- one arrival a warp -------  S = Q K is complete
 //   k_full[s]   -- K, and the message ------>  which tiles these are, and whether the row ends
@@ -118,13 +118,6 @@ struct WgmmaShape {
   /// Two warpgroups find a rhythm of their own; three, which are short of registers for their own
   /// queries and of room between products, are better off in order.
   static constexpr bool kPingPong = Config::kWarpgroups > 2;
-
-  /// The first scores of a row are issued before O of the row before is stored
-  /// (attend/wgmma/consumers/consumer.cuh). Not where registers are short; nor where the next row
-  /// is found too late for it: that of two lists, of columns, or an item of sequences.
-  static constexpr bool kChainsRows = kKeepsQueries && Config::kQueryBuffers > 1 && !kHasGate &&
-                                      !kHas8Bits && !kOwnRows && !Config::kGathers &&
-                                      !packs_heads<Config>() && !SplitKv<Config>::kIsSplit;
 
   static constexpr bool kHasBusyProducer = Config::kGathers || kOwnRows || packs_heads<Config>();
 
