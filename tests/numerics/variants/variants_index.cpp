@@ -44,7 +44,7 @@ oracle::Predictor& indexed(Variant& v, int tile_q, int tile_k, int heads, int di
 void make_deepseek_indexer(Variant& v, Random& random) {
   make_causal(v);
   oracle::Predictor& p = indexed(v, 32, 1, 4, 64, 1, random);
-  const int keys = 1 + static_cast<int>(uniform(random, 0, 60));
+  const int keys = 31 + static_cast<int>(uniform(random, 0, 60));
   v.params.push_back({"keys", true, {static_cast<double>(keys)}, {}});
   p.estimate->norm = oracle::Norm::kNone;
   p.keep = [=](const TileFacts& t) { return t.rank < keys; };
