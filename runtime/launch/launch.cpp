@@ -103,7 +103,9 @@ bool check_selection(const KernelState& kernel, const lacuna_selection& selectio
     return false;
   };
   if (!kernel.branches.empty())
-    return refuse("selection: expected null, got one: branches decide in each launch");
+    return refuse(
+        "selection: expected null, got one: branches decide in each launch; a spec of one attend, "
+        "with the predictor of the branch, keeps one");
   if (!kernel.lowered().contract.keeps_selection) {
     return refuse("selection: expected null, got one: the spec has no \"predictor\"");
   }

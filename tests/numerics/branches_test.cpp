@@ -77,12 +77,14 @@ TEST(BranchesRefuse, WhatIsOfOneAttend) {
   EXPECT_NE(lacuna_launch(kernel.kernel, &binding.args), LACUNA_OK);
   const std::string said = lacuna_last_error();
   EXPECT_NE(said.find("argument lse: expected null, got a tensor: branches with weights have no "
-                      "log-sum-exp in common"),
+                      "log-sum-exp in common; without weights they are merged by it"),
             std::string::npos)
       << said;
   EXPECT_NE(
-      said.find("argument tile_mask: expected null, got a tensor: each branch of the spec has "
-                "tiles of its own"),
+      said.find(
+          "argument tile_mask: expected null, got a tensor: each branch of the spec has "
+          "tiles of its own; a spec of one attend, with the predictor and gate of the branch, "
+          "reports them"),
       std::string::npos)
       << said;
 }

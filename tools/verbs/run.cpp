@@ -80,7 +80,8 @@ void run_run(const RunOptions& options, Session& session) {
     return;
   if (!options.mask_out.empty() && !document->spec.branches.empty()) {
     session.fail(ExitCode::kUsage, "--mask-out: expected a spec of one attend, and " +
-                                       document->spec.name + " has branches, each with tiles");
+                                       document->spec.name + " has branches, each with tiles; " +
+                                       "lacuna viz mask --branch NAME draws the tiles of one");
     return;
   }
   const auto inputs = load_inputs(options.input, document->spec, session);

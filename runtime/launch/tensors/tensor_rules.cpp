@@ -238,11 +238,14 @@ const char* refusal(TensorRole role, const LaunchContract& contract) {
   switch (role) {
     case TensorRole::kLse:
       if (contract.has_branches && !contract.has_lse)
-        return "branches with weights have no log-sum-exp in common";
+        return "branches with weights have no log-sum-exp in common; without weights they are "
+               "merged by it";
       return contract.has_lse ? nullptr : "the spec says \"lse\": false";
     case TensorRole::kCounts:
     case TensorRole::kTileMask:
-      if (contract.has_branches) return "each branch of the spec has tiles of its own";
+      if (contract.has_branches)
+        return "each branch of the spec has tiles of its own; a spec of one attend, with the "
+               "predictor and gate of the branch, reports them";
       return contract.packs_heads ? "heads that share keys share work tiles" : nullptr;
     case TensorRole::kListIndices:
     case TensorRole::kListCounts:
