@@ -1,9 +1,8 @@
 // A consumer warpgroup of the wgmma family with int8 queries and keys: 64 query rows of each work
 // tile. Values are e4m3, or of 16 bits (attend/wgmma/scores/e4m3_values.cuh).
 //
-// Products are issued as in consumer.cuh. The maxima of each step are compared with the reference
-// of the softmax (scores/lazy_max.cuh). Where a row exceeds it by more than the format of the
-// weights allows, the reference is raised, and weights, sums and output so far are scaled down:
+// Products are issued as in consumer.cuh. A row that exceeds its lagging maximum by more than the
+// format of the weights allows (scores/lazy_max.cuh) raises it, and lowers all that came before:
 //
 //   S_0 = Q K_0, its softmax
 //   for each further step:   S' = Q K, O += P V     issued
@@ -61,8 +60,7 @@ class Int8Consumer {
     complete_values(at_, values_, slot, {1.0f, 1.0f});
   }
 
-  /// Scores of a step -> unpacked weights. Except in the first step, the previous step's product
-  /// with V runs at the same time, and is complete when this returns.
+  /// Scores of a step -> unpacked weights, while the previous step's product with V runs.
   template <bool kFirst>
   __device__ __forceinline__ void weigh_step(StepScores<Config>& scores, const Message& step) {
     const typename State::Ring slot{uniform_over_warp(at_.keys.count)};  // for all addresses
@@ -92,9 +90,7 @@ class Int8Consumer {
   }
 
   /// Scores, floating-point or integer, -> unpacked weights of all groups that the gate lets pass.
-  /// Where they exceed the reference it is raised, and everything older is scaled down. The first
-  /// half of the exponentials runs while the previous step's product does; the second half runs
-  /// behind it, together with the additions of its result.
+  /// Half of the exponentials run beside the previous step's product, half beside its additions.
   template <bool kFirst, class Number>
   __device__ __forceinline__ void weigh(StepScores<Config>& weights,
                                         StepScores<Config, Number>& scores, const Maxima& maxima,

@@ -14,11 +14,9 @@
 //                       O is complete
 //        none does:     S_{j+1} is complete, its maxima published
 //
-// Usually no tile of a step counts. The time then goes into this chain of instructions, so it is
-// kept as short as possible. Where the two branches meet no product with V is under way. Otherwise
-// the branch without one would have to issue an empty one, and wait for the tensor cores with it.
-// Keys are released before the maxima are computed, because the load of the keys two steps ahead
-// waits for their slot.
+// Usually no tile of a step counts, so this chain of instructions is kept short. Where the branches
+// meet no product with V is under way: the one without would have to issue an empty one. Keys are
+// released before the maxima are computed, because loads two steps ahead wait for their slot.
 //
 //   polled[s]        all warps have published what they say of the slot's tiles
 //   decided[s]       the producer (producers/tile_gate_producer.cuh) says which of them count
