@@ -100,8 +100,10 @@ std::shared_ptr<GroupState> create_group(std::shared_ptr<EngineState> engine,
                                           group->communicator, diagnostics)
                           : join_nccl(*group, admission, group->communicator, diagnostics);
   if (!joined) return nullptr;
-  if (on_gpu && (group->lanes = make_lanes(group->engine->gpu, diagnostics)) == nullptr)
-    return nullptr;
+  if (on_gpu) {
+    group->lanes = make_lanes(group->engine->gpu, diagnostics);
+    if (group->lanes == nullptr) return nullptr;
+  }
   if (on_gpu && admission.link_gb_s <= 0 && group->communicator.size > 1 &&
       !measure_link(*group, diagnostics))
     return nullptr;

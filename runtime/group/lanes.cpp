@@ -12,7 +12,8 @@ Lanes::~Lanes() {
   for (CUstream stream : more) destroy(stream);
 }
 
-std::shared_ptr<Lanes> make_lanes(std::shared_ptr<const Device> device, Diagnostics& diagnostics) {
+std::shared_ptr<Lanes> make_lanes(const std::shared_ptr<const Device>& device,
+                                  Diagnostics& diagnostics) {
   auto lanes = std::make_shared<Lanes>();
   const Driver& driver = *device->driver;
   lanes->device = device;

@@ -36,7 +36,8 @@ struct Lanes {
 };
 
 /// Null with diagnostics.
-std::shared_ptr<Lanes> make_lanes(std::shared_ptr<const Device> device, Diagnostics& diagnostics);
+std::shared_ptr<Lanes> make_lanes(const std::shared_ptr<const Device>& device,
+                                  Diagnostics& diagnostics);
 
 /// Events without times, of a plan.
 class Signals {
