@@ -271,9 +271,18 @@ std::vector<KernelLaunch> launches_of_branches(const KernelState& kernel) {
 
 std::string info_of_branches(const KernelState& kernel, std::string KernelState::*text) {
   Json branches = Json::array();
-  for (const auto& branch : kernel.branches) branches.push_back(Json::parse((*branch).*text));
+  double compile_ms = 0;
+  bool all_hit = true;
+  for (const auto& branch : kernel.branches) {
+    const Json& own = branches.emplace_back(Json::parse((*branch).*text));
+    compile_ms += own.value("compile_ms", 0.0);
+    const auto cache = own.find("cache");
+    all_hit = all_hit && cache != own.end() && cache->is_object() && cache->value("hit", false);
+  }
   Json info = basic_info(*kernel.engine, kernel.planned);
   info["spec"] = kernel.document.spec.name;
+  info["compile_ms"] = compile_ms;
+  info["cache"] = {{"hit", all_hit}};
   info["branches"] = std::move(branches);
   return info.dump();
 }

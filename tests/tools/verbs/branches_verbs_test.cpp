@@ -45,6 +45,7 @@ TEST(BranchesVerbs, RunMeasuresAllAndKnowsNoTiles) {
   EXPECT_EQ(document["branches"], nlohmann::json({"compressed", "selected", "window"}));
   EXPECT_FALSE(document.contains("tiles"));
   EXPECT_EQ(document["o_not_finite"], 0);
+  EXPECT_GT(document["kernel"]["compile_ms"], 0) << "that of all branches";
   std::vector<std::string> with_mask = run;
   with_mask.insert(with_mask.end(), {"--mask-out", scratch.file("mask.npy")});
   const CommandResult refused = run_lacuna(with_mask);
