@@ -32,7 +32,7 @@ template <int kShares>
 struct ShareWeights {
   float weight[kShares];
   float sum = 0.0f;
-  float reference;  ///< LSE of the heaviest share
+  float heaviest_lse;  ///< LSE of the heaviest share
 
   __device__ __forceinline__ ShareWeights(const float* lse, long long tokens) {
     float largest = -kInfinity;
@@ -41,16 +41,16 @@ struct ShareWeights {
       weight[s] = lse[s * tokens];
       largest = fmaxf(largest, weight[s]);
     }
-    reference = largest == -kInfinity ? 0.0f : largest;
+    heaviest_lse = largest == -kInfinity ? 0.0f : largest;
 #pragma unroll
     for (int s = 0; s < kShares; ++s) {
-      weight[s] = exp2_approx((weight[s] - reference) * kLog2E);
+      weight[s] = exp2_approx((weight[s] - heaviest_lse) * kLog2E);
       sum += weight[s];
     }
   }
 
   __device__ __forceinline__ float lse() const {
-    return sum == 0.0f ? -kInfinity : reference + log2_approx(sum) * kLn2;
+    return sum == 0.0f ? -kInfinity : heaviest_lse + log2_approx(sum) * kLn2;
   }
 };
 
@@ -60,7 +60,7 @@ __device__ __forceinline__ float combined_sum(const Args& args, const CombinedRo
                                               const Shares& shares) {
   if constexpr (has_sink<Config>()) {
     const float sink = Hooks::sink(args, row.q, row.h, row.b);
-    return with_sink(shares.sum, (sink - shares.reference) * kLog2E);
+    return with_sink(shares.sum, (sink - shares.heaviest_lse) * kLog2E);
   } else {
     return shares.sum;
   }

@@ -26,7 +26,7 @@ __device__ __forceinline__ void attend_steps(State& at, Fragments& fragments,
   using Shape = typename State::Shape;
   using Message = typename State::Message;
   weigh_with_max<true>(at, fragments, scores, decay, step);
-  if (Shape::kOwnRows && decay.applies) follow_reference(at.output, decay.factor);
+  if (Shape::kOwnRows && decay.applies) follow_lagging_max(at.output, decay.factor);
   pack_weights(at, fragments, scores);
   at.finish_store();
   while (!step.has(Message::kLastOfRow)) {
@@ -44,7 +44,7 @@ __device__ __forceinline__ void attend_steps(State& at, Fragments& fragments,
     if constexpr (Shape::kHasGate) {
       weigh_with_max<false>(at, fragments, scores, decay, step);
       take_output(at, values);
-      if (decay.applies) follow_reference(at.output, decay.factor);
+      if (decay.applies) follow_lagging_max(at.output, decay.factor);
     } else {
       const bool is_weighed = softmax_without_max(at, fragments, scores, step);
       take_output(at, values);

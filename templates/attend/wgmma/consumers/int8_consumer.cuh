@@ -105,7 +105,7 @@ class Int8Consumer {
     if (kFirst || __builtin_expect(is_outgrown, false)) {
       float row_max[2];
       find_row_maxima(at_, votes, row_max, maxima, step_max);
-      raise_reference(at_.softmax, decay, row_max, at_.to_log2);
+      raise_lagging_max(at_.softmax, decay, row_max, at_.to_log2);
       values_.template follow<kFirst>(at_.output, decay);
     }
     float offset[2];

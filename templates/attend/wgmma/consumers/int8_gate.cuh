@@ -1,7 +1,7 @@
 // The gate of an Int8Consumer. It compares with the true running maximum, which it keeps beside the
-// softmax's reference. A gate that skips nothing but products with V is usually evaluated late
-// (attend/wgmma/gates/step_votes.cuh): after the next step's scores were issued, and before the
-// product that it may skip is.
+// softmax's lagging maximum. A gate that skips nothing but products with V is usually evaluated
+// late (attend/wgmma/gates/step_votes.cuh): after the next step's scores were issued, and before
+// the product that it may skip is.
 #pragma once
 
 #include "attend/wgmma/consumers/consumer_state.cuh"
@@ -50,8 +50,8 @@ __device__ __forceinline__ void ask_gate(State& at, bool (&takes_part)[State::Sh
   }
 }
 
-/// The lane's vote on each group. True: a row of the warp has outgrown the reference, which is the
-/// running maximum itself where a gate needs it.
+/// The lane's vote on each group. True: a row of the warp has outgrown the lagging maximum, which
+/// is the running maximum itself where a gate needs it.
 template <class State, class Maxima>
 __device__ __forceinline__ bool find_votes(const State& at,
                                            LaneVotes<typename State::Config>& votes,
@@ -93,7 +93,7 @@ __device__ __forceinline__ void find_votes_in_turn(State& at,
   }
 }
 
-/// Maxima of the rows in a step that raises the reference.
+/// Maxima of the rows in a step that raises the lagging maximum.
 template <class State, class Maxima>
 __device__ __forceinline__ void find_row_maxima(State& at, LaneVotes<typename State::Config>& votes,
                                                 float (&row_max)[2], const Maxima& maxima,

@@ -13,7 +13,7 @@ namespace lacuna {
 template <class Config>
 struct StepFragments {
   // Before the arrays: which registers the compiler takes depends on the order of members.
-  bool has_fresh_row;                   ///< of this warp: it has no reference yet
+  bool has_fresh_row;                   ///< of this warp: it has no lagging maximum yet
   u32 query[Config::kHeadDim / 16][4];  ///< if they are kept
   u32 weights[Config::kStepKeys / 16][4];
 };

@@ -1,5 +1,5 @@
 // What the 16-bit consumer of the wgmma family does with the scores of a step: formula and mask,
-// the gate, and weights against a reference.
+// the gate, and weights against a lagging maximum.
 #pragma once
 
 #include "attend/wgmma/consumers/step_products.cuh"
@@ -15,8 +15,8 @@ struct Decay {
   float factor[2] = {1.0f, 1.0f};
 };
 
-/// Formula and mask on group g. `is_relative`: what the formula makes of it is less the reference,
-/// in log2.
+/// Formula and mask on group g. `is_relative`: what the formula makes of it is less the lagging
+/// maximum, in log2.
 template <class State>
 __device__ __forceinline__ void complete_group(const State& at,
                                                StepScores<typename State::Config>& scores, int g,
@@ -29,7 +29,7 @@ __device__ __forceinline__ void complete_group(const State& at,
       Shape::kOwnRows || packs_heads<Config>() ? at.reload_row() : at.row;
   ScoreUnit unit;
   if (Config::kHasScore && is_relative)
-    unit = {kLog2E, {at.softmax.reference[0], at.softmax.reference[1]}};
+    unit = {kLog2E, {at.softmax.lagging_max[0], at.softmax.lagging_max[1]}};
   complete_scores<Config, typename State::Hooks>(args_of_work_tile<Config>(at.args, row), row,
                                                  at.lane_rows(row), scores[g], g, step,
                                                  at.tile_keys(), unit);
@@ -74,9 +74,9 @@ __device__ __forceinline__ void multiply_scores_again(const State& at, Fragments
   if constexpr (State::Shape::kKeepsQueries) load_queries(at, fragments, at.queries);
 }
 
-/// Scores of group g -> weights, against a reference that is raised first where they exceed it.
-/// `maxima`: of each lane's part. `exceeds`: false where no score is above all those before, so
-/// that the reference holds.
+/// Scores of group g -> weights, against a lagging maximum that is raised first where they exceed
+/// it. `maxima`: of each lane's part. `exceeds`: false where no score is above all those before, so
+/// that the lagging maximum holds.
 template <class State>
 __device__ __forceinline__ void weigh_against(State& at, StepScores<typename State::Config>& scores,
                                               int g, Decay& decay, const float (&maxima)[2],
@@ -92,9 +92,9 @@ __device__ __forceinline__ void weigh_against(State& at, StepScores<typename Sta
 #pragma unroll
     for (int r = 0; r < 2; ++r) row_max[r] = quad_max(maxima[r]);
     float raised[2];
-    raise_reference(at.softmax, raised, row_max, at.to_log2);
+    raise_lagging_max(at.softmax, raised, row_max, at.to_log2);
 #pragma unroll
-    for (int older = 0; older < g; ++older) follow_reference(scores[older], raised);
+    for (int older = 0; older < g; ++older) follow_lagging_max(scores[older], raised);
     decay.factor[0] *= raised[0];
     decay.factor[1] *= raised[1];
     decay.applies = true;
@@ -103,7 +103,7 @@ __device__ __forceinline__ void weigh_against(State& at, StepScores<typename Sta
   exponentiate(at.softmax.sum, scores[g], offset, at.to_log2);
 }
 
-/// Group g under the gate and a reference that its maxima are held against.
+/// Group g under the gate and a lagging maximum that its maxima are held against.
 template <bool kFirst, class State>
 __device__ __forceinline__ void softmax_with_max(State& at,
                                                  StepScores<typename State::Config>& scores, int g,
@@ -120,7 +120,7 @@ __device__ __forceinline__ void softmax_with_max(State& at,
 }
 
 /// Scores -> unpacked weights, group by group as they arrive, with maxima: for gates, and for the
-/// first step of a row, which sets the reference.
+/// first step of a row, which sets the lagging maximum.
 template <bool kFirst, class State, class Fragments>
 __device__ __forceinline__ void weigh_with_max(State& at, Fragments& fragments,
                                                StepScores<typename State::Config>& scores,
@@ -135,9 +135,9 @@ __device__ __forceinline__ void weigh_with_max(State& at, Fragments& fragments,
   if constexpr (kFirst) fragments.has_fresh_row = at.softmax.any_fresh();
 }
 
-/// Scores -> weights against the reference as it is, without looking for maxima. False: a row has
-/// no reference yet, or exceeds it. That is rare. It is handled behind the wait for the output, out
-/// of the way, so that the instructions of the usual path lie close together.
+/// Scores -> weights against the lagging maximum as it is, without looking for maxima. False: a row
+/// has no lagging maximum yet, or exceeds it. That is rare. It is handled behind the wait for the
+/// output, out of the way, so that the instructions of the usual path lie close together.
 template <class State, class Fragments>
 __device__ __forceinline__ bool softmax_without_max(State& at, const Fragments& fragments,
                                                     StepScores<typename State::Config>& scores,
@@ -158,7 +158,7 @@ __device__ __forceinline__ bool softmax_without_max(State& at, const Fragments& 
   } else {
     await_group(at, scores, 0, 1, step);
     if (__builtin_expect(fragments.has_fresh_row, false)) return false;
-    exponentiate(sum, scores[0], at.softmax.reference, at.to_log2);
+    exponentiate(sum, scores[0], at.softmax.lagging_max, at.to_log2);
   }
   constexpr float kMost = WeightRange<typename State::Element>::kLargestSum;
   const bool fits = sum[0] <= kMost && sum[1] <= kMost;
@@ -176,7 +176,7 @@ __device__ __forceinline__ void recompute_and_softmax(State& at, Fragments& frag
   if (!fragments.has_fresh_row) {
     float decay[2];
     if (lower_weights(at.softmax, scores[0], decay)) {
-      follow_reference(at.output, decay);
+      follow_lagging_max(at.output, decay);
       return;
     }
     multiply_scores_again(at, fragments, scores, step);
@@ -184,7 +184,7 @@ __device__ __forceinline__ void recompute_and_softmax(State& at, Fragments& frag
   Decay decay;
   softmax_with_max<false>(at, scores, 0, decay, step);
   fragments.has_fresh_row = at.softmax.any_fresh();
-  if (decay.applies) follow_reference(at.output, decay.factor);
+  if (decay.applies) follow_lagging_max(at.output, decay.factor);
 }
 
 template <class State, class Fragments>

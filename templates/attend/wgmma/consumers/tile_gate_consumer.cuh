@@ -59,7 +59,7 @@ class TileGateConsumer {
     own_.least_bits = own_.last_row >= kWarpRows - 1 ? kLeastBits : kNoMaximum;
     Scores scores[2];
     Ring slot = take_keys();
-    own_.least_reference = -kInfinity;
+    own_.least_lagging_max = -kInfinity;
     issue_scores(scores[0], slot);
     pass_turn();
     await_scores(slot);

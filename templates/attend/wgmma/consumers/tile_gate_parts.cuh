@@ -17,14 +17,14 @@ struct StepParts {
   using Weights = u32[kSteps][4];
 };
 
-/// The reference follows the maxima of the parts that count, if one may have outgrown it. The
+/// The lagging maximum follows the maxima of the parts that count, if one may have outgrown it. The
 /// warp's largest score, which is known, mostly says that none has.
 template <class State, class Own>
 __device__ __forceinline__ void follow_maxima(State& at, Own& own,
                                               const StepScores<typename State::Config>& scores,
                                               u32 chosen) {
   using Parts = StepParts<typename State::Config>;
-  const float outgrown_log2 = fmaf(own.warp_max, at.to_log2, -own.least_reference);
+  const float outgrown_log2 = fmaf(own.warp_max, at.to_log2, -own.least_lagging_max);
   if (__builtin_expect(outgrown_log2 <= WeightRange<typename State::Element>::kSlackLog2, true))
     return;
   float maxima[2] = {-kInfinity, -kInfinity};
@@ -37,9 +37,10 @@ __device__ __forceinline__ void follow_maxima(State& at, Own& own,
     maxima[1] = fmaxf(maxima[1], of_part[1]);
   }
   float decay[2];
-  raise_reference(at.softmax, decay, maxima, at.to_log2);
-  follow_reference(at.output, decay);
-  own.least_reference = -max_over_lanes(fmaxf(-at.softmax.reference[0], -at.softmax.reference[1]));
+  raise_lagging_max(at.softmax, decay, maxima, at.to_log2);
+  follow_lagging_max(at.output, decay);
+  own.least_lagging_max =
+      -max_over_lanes(fmaxf(-at.softmax.lagging_max[0], -at.softmax.lagging_max[1]));
 }
 
 /// Scores -> weights in place, of one part.

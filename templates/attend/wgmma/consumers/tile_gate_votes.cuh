@@ -11,11 +11,11 @@ namespace lacuna {
 /// Beside its ConsumerState.
 template <class Config>
 struct TileGateState {
-  int thread;             ///< of the block; the first warps are the consumers
-  int least_bits;         ///< no maximum if rows do not exist, which only careful votes know
-  float warp_max;         ///< the warp's largest score in the step to be decided about
-  float least_reference;  ///< of the warp's rows
-  int last_row;           ///< of the query tile, counted from this warp's first
+  int thread;               ///< of the block; the first warps are the consumers
+  int least_bits;           ///< no maximum if rows do not exist, which only careful votes know
+  float warp_max;           ///< the warp's largest score in the step to be decided about
+  float least_lagging_max;  ///< of the warp's rows
+  int last_row;             ///< of the query tile, counted from this warp's first
   RingPosition<Config::kValueStages> values;  ///< of the next step that has any
 
   __device__ __forceinline__ int lane() const {

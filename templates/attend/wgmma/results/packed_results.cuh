@@ -73,14 +73,14 @@ __device__ __forceinline__ void write_packed_partials(const Args& args, const Se
 
 /// What the shares of a row are weighed by.
 struct SharesOfRow {
-  float reference;  ///< LSE of the heaviest share; 0: no share has seen a key
-  float sum;        ///< of weights relative to it
+  float heaviest_lse;  ///< LSE of the heaviest share; 0: no share has seen a key
+  float sum;           ///< of weights relative to it
 
   __device__ __forceinline__ float weight(float lse) const {
-    return exp2_approx((lse - reference) * kLog2E);
+    return exp2_approx((lse - heaviest_lse) * kLog2E);
   }
   __device__ __forceinline__ float lse() const {
-    return sum == 0.0f ? -kInfinity : reference + log2_approx(sum) * kLn2;
+    return sum == 0.0f ? -kInfinity : heaviest_lse + log2_approx(sum) * kLn2;
   }
 };
 

@@ -1,6 +1,6 @@
 // The product with V of the 8-bit consumer: weights of a step as fragments, and how its result
 // is added to the output. Other work runs between issue() and complete(); take() packs the next
-// weights. When the reference is raised, follow() and complete() rescale older sums.
+// weights. When the lagging maximum is raised, follow() and complete() rescale older sums.
 #pragma once
 
 #include "arch/multiply/wgmma_8bit.cuh"
@@ -13,7 +13,8 @@
 namespace lacuna {
 
 /// e4m3: a step's product is summed apart, so that what the tensor core loses of a sum does not
-/// grow with the keys. What is older follows the reference as the output takes a product, for free.
+/// grow with the keys. What is older follows the lagging maximum as the output takes a product, for
+/// free.
 template <class Config, bool kE4m3 = Config::kVBits == 8>
 class WeightedValues {
   using Shape = WgmmaShape<Config>;
@@ -130,7 +131,7 @@ class WeightedValues<Config, false> {
   /// With the first step of a run no product is under way; else what is older follows behind it.
   template <bool kFirst>
   __device__ __forceinline__ void follow(Output& output, const float (&decay)[2]) const {
-    if constexpr (kFirst && Shape::kOwnRows) follow_reference(output, decay);
+    if constexpr (kFirst && Shape::kOwnRows) follow_lagging_max(output, decay);
   }
 
   /// Of all groups; with a commit.
@@ -147,7 +148,7 @@ class WeightedValues<Config, false> {
   __device__ __forceinline__ void complete(Output& output, const float (&decay)[2]) {
     fence_accumulator(output);
     if (__any_sync(kAllLanes, decay[0] != 1.0f || decay[1] != 1.0f))
-      follow_reference(output, decay);
+      follow_lagging_max(output, decay);
   }
 
   template <class Scores>

@@ -1,13 +1,13 @@
-// Online softmax of a warpgroup, with a reference that follows the running maximum at a distance.
+// Online softmax of a warpgroup, with a maximum that lags behind that of the row.
 //
-// Weights are exp2(score - reference). The reference is raised, and all that is older scaled down,
-// only when a row has outgrown it by more than the format of the weights has room for: that costs
-// no digit of a floating-point format, and the output is hardly ever rescaled. The sum has the same
-// reference, so the result is that of any other.
+// Weights are exp2(score - lagging maximum). The lagging maximum is raised, and all that is older
+// scaled down, only when a row has outgrown it by more than the format of the weights has room for:
+// that costs no digit of a floating-point format, and the output is hardly ever rescaled. The sum
+// has the same lagging maximum, so the result is that of any other.
 //
-// That a row has outgrown its reference shows in the sum of its new weights, too. So most steps
-// look for no maximum at all, and weights that went too far are lowered in place (lower_weights):
-// no score is needed twice, unless one rises by more than f32 holds as a weight.
+// That a row has outgrown its lagging maximum shows in the sum of its new weights, too. So most
+// steps look for no maximum at all, and weights that went too far are lowered in place
+// (lower_weights): no score is needed twice, unless one rises by more than f32 holds as a weight.
 #pragma once
 
 #include "attend/softmax.cuh"
@@ -15,8 +15,8 @@
 
 namespace lacuna {
 
-/// How far weights of a format may outgrow 1. kSlackLog2: where maxima are known, a reference is
-/// raised beyond that. kLargestSum: of the weights that a lane adds up in a step without knowing
+/// How far weights of a format may outgrow 1. kSlackLog2: where maxima are known, a lagging maximum
+/// is raised beyond that. kLargestSum: of the weights that a lane adds up in a step without knowing
 /// their maxima; about 2^kSlackLog2 for each of up to 64, or more.
 template <class Element>
 struct WeightRange;
@@ -87,35 +87,36 @@ __device__ __forceinline__ void row_maxima_wide(float (&maxima)[2],
 
 /// State of rows g and g + 8 of a lane's quad; each lane sums over its own columns.
 struct LazyMax {
-  float reference[2] = {-kInfinity, -kInfinity};  ///< log2; -inf: no key was seen
-  float sum[2] = {0.0f, 0.0f};                    ///< of weights
+  float lagging_max[2] = {-kInfinity, -kInfinity};  ///< log2; -inf: no key was seen
+  float sum[2] = {0.0f, 0.0f};                      ///< of weights
 
   /// What is subtracted from score * to_log2.
   __device__ __forceinline__ float offset(int r, float = 0) const {
-    return reference[r] == -kInfinity ? 0.0f : reference[r];
+    return lagging_max[r] == -kInfinity ? 0.0f : lagging_max[r];
   }
-  /// Does a row of the warp have no reference yet?
+  /// Does a row of the warp have no lagging maximum yet?
   __device__ __forceinline__ bool any_fresh() const {
-    return __any_sync(kAllLanes, reference[0] == -kInfinity || reference[1] == -kInfinity);
+    return __any_sync(kAllLanes, lagging_max[0] == -kInfinity || lagging_max[1] == -kInfinity);
   }
 };
 
-/// Has a row of the warp outgrown its reference? `maxima`: of rows, or of each lane's part of them.
+/// Has a row of the warp outgrown its lagging maximum? `maxima`: of rows, or of each lane's part of
+/// them.
 __device__ __forceinline__ bool outgrows(const LazyMax& rows, const float (&maxima)[2],
                                          float to_log2, float slack_log2) {
-  const bool outgrown = fmaf(maxima[0], to_log2, -rows.reference[0]) > slack_log2 ||
-                        fmaf(maxima[1], to_log2, -rows.reference[1]) > slack_log2;
+  const bool outgrown = fmaf(maxima[0], to_log2, -rows.lagging_max[0]) > slack_log2 ||
+                        fmaf(maxima[1], to_log2, -rows.lagging_max[1]) > slack_log2;
   return __any_sync(kAllLanes, outgrown);
 }
 
-/// Takes maxima into the reference; returns in `decay` what older weights, their sum and the output
-/// have to be multiplied by.
-__device__ __forceinline__ void raise_reference(LazyMax& rows, float (&decay)[2],
-                                                const float (&maxima)[2], float to_log2) {
+/// Takes maxima into the lagging maximum; returns in `decay` what older weights, their sum and the
+/// output have to be multiplied by.
+__device__ __forceinline__ void raise_lagging_max(LazyMax& rows, float (&decay)[2],
+                                                  const float (&maxima)[2], float to_log2) {
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    const float before = rows.reference[r];
-    rows.reference[r] = fmaxf(before, __fmul_rn(maxima[r], to_log2));
+    const float before = rows.lagging_max[r];
+    rows.lagging_max[r] = fmaxf(before, __fmul_rn(maxima[r], to_log2));
     decay[r] = exp2_approx(before - rows.offset(r));
     rows.sum[r] *= decay[r];
   }
@@ -136,7 +137,7 @@ __device__ __forceinline__ void exponentiate(float (&sum)[2], float (&scores)[kB
   }
 }
 
-/// The same of scores that are less their reference already, in log2.
+/// The same of scores that are less their lagging maximum already, in log2.
 template <int kBlocks>
 __device__ __forceinline__ void exponentiate(float (&sum)[2], float (&scores)[kBlocks][4]) {
 #pragma unroll
@@ -148,10 +149,10 @@ __device__ __forceinline__ void exponentiate(float (&sum)[2], float (&scores)[kB
   }
 }
 
-/// Lowers weights of rows that have outgrown their reference, and raises it: the largest weight of
-/// such a row is then 1. Adds the weights to the sums, and returns in `decay` what the output has
-/// to be multiplied by. False: a weight is too large (the factor that lowers it would be no normal
-/// number, which counts as 0), and nothing has changed.
+/// Lowers weights of rows that have outgrown their lagging maximum, and raises it: the largest
+/// weight of such a row is then 1. Adds the weights to the sums, and returns in `decay` what the
+/// output has to be multiplied by. False: a weight is too large (the factor that lowers it would be
+/// no normal number, which counts as 0), and nothing has changed.
 template <int kBlocks>
 __device__ __forceinline__ bool lower_weights(LazyMax& rows, float (&weights)[kBlocks][4],
                                               float (&decay)[2]) {
@@ -161,9 +162,9 @@ __device__ __forceinline__ bool lower_weights(LazyMax& rows, float (&weights)[kB
   if (__any_sync(kAllLanes, largest[0] >= kMostLowered || largest[1] >= kMostLowered)) return false;
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    const float before = rows.reference[r];
-    rows.reference[r] = before + log2_approx(fmaxf(largest[r], 1.0f));
-    decay[r] = exp2_approx(before - rows.reference[r]);
+    const float before = rows.lagging_max[r];
+    rows.lagging_max[r] = before + log2_approx(fmaxf(largest[r], 1.0f));
+    decay[r] = exp2_approx(before - rows.lagging_max[r]);
     rows.sum[r] *= decay[r];
   }
 #pragma unroll
@@ -176,10 +177,10 @@ __device__ __forceinline__ bool lower_weights(LazyMax& rows, float (&weights)[kB
   return true;
 }
 
-/// What is older follows a raised reference; seldom needed.
+/// What is older follows a raised lagging maximum; seldom needed.
 template <int kBlocks>
-__device__ __forceinline__ void follow_reference(float (&values)[kBlocks][4],
-                                                 const float (&decay)[2]) {
+__device__ __forceinline__ void follow_lagging_max(float (&values)[kBlocks][4],
+                                                   const float (&decay)[2]) {
 #pragma unroll
   for (int n = 0; n < kBlocks; ++n) {
 #pragma unroll
