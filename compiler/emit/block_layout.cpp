@@ -61,6 +61,8 @@ constexpr BlockMember kBatchScheduleMembers[] = {
     {"partial_queries", FieldKind::kI32, FieldSource::kValue},
     {"partials", FieldKind::kI32, FieldSource::kValue},
     {"sm_count", FieldKind::kI32, FieldSource::kValue},
+    {"value_places", FieldKind::kI32, FieldSource::kValue},
+    {"value_places_inverse", FieldKind::kI32, FieldSource::kValue},
 };
 
 constexpr BlockMember kKvScaleMembers[] = {

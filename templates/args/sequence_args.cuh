@@ -54,8 +54,10 @@ struct SequenceSchedule {
   int partial_queries;  ///< of a work tile, at most
   int partials;         ///< items of split work tiles that there is room for
   int sm_count;
+  int value_places;          ///< of the values' ring that the launch uses
+  int value_places_inverse;  ///< of LaunchRingPosition
 };
-static_assert(sizeof(SequenceSchedule) == 64, "the host writes this layout");
+static_assert(sizeof(SequenceSchedule) == 72, "the host writes this layout");
 
 /// Tensor maps of a sequence, cut at its end: its queries, keys and values; where keys lie in
 /// pages, its queries and the values of its last page.

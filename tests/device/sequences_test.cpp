@@ -67,6 +67,17 @@ TEST(Sequences, FewQueriesOfManyKeys) {
   for (const Subject& subject : sequence_subjects()) expect_right(subject, c, kLateSequences);
 }
 
+/// A launch that may have many queries for each key uses all places of values.
+TEST(Sequences, ManyQueriesUseAllPlacesOfValues) {
+  SequenceCase c;
+  c.lengths = {{1, 700}, {40, 170}}, c.spare = 2048;
+  for (const Subject& subject : sequence_subjects()) {
+    if (subject.spec != "dense" || !subject.name.ends_with("sm_90a_sequences")) continue;
+    for (const auto& schedule : {kEarlySequences, kLateSequences})
+      expect_right(subject, c, schedule);
+  }
+}
+
 /// Heads of a KV head fill the rows of a warpgroup, or leave some of them empty.
 TEST(Sequences, HeadsInAnyNumber) {
   for (const auto& [n_h, n_h_kv] : {std::pair(6, 2), std::pair(7, 1), std::pair(2, 2)}) {

@@ -262,6 +262,21 @@ Plan wgmma_plan(const char* text) {
   return plan;
 }
 
+TEST(Launch, ManyRowsForEachKeyUseAllPlacesOfValues) {
+  Plan plan = wgmma_plan(kGatedText);
+  plan.program.batch = BatchLayout::kSequences;
+  plan.attend.stages.value = 2, plan.attend.value_stages.value = 3;
+  const LaunchProgram program = emit_launch_program(plan);
+  const auto places = [&](int n_q) {
+    LaunchShape shape = kShape;
+    shape.n_q = n_q;
+    const Values values = values_of(program, shape);
+    return std::pair(values.at("value_places"), values.at("value_places_inverse"));
+  };
+  EXPECT_EQ(places(511), std::pair(2, 1073741824)) << "2044 rows, of four heads each";
+  EXPECT_EQ(places(512), std::pair(3, 715827883));
+}
+
 TEST(Launch, BlocksOfTheWgmmaFamilyAreAsManyAsMultiprocessors) {
   const LaunchProgram program = emit_launch_program(wgmma_plan(kGatedText));
   std::vector<std::int32_t> values(program.values.size());

@@ -98,6 +98,16 @@ TEST(Wgmma, RingsHaveTwoToFourStages) {
   EXPECT_EQ(three.attend().query_buffers.value, 1);
 }
 
+TEST(Wgmma, SequencesInRowsMayUseOneMorePlaceOfValues) {
+  const PlannedWgmma rows = planned(make_document(), {.batch = BatchLayout::kSequences});
+  EXPECT_EQ(rows.attend().stages.value, 2);
+  EXPECT_EQ(rows.attend().value_stages.value, 3);
+  EXPECT_EQ(rows.attend().value_stages.reason,
+            "one more, which launches with many rows for each key use");
+  const PlannedWgmma pages = planned(make_document(), {.batch = BatchLayout::kPages});
+  EXPECT_EQ(pages.attend().value_stages.value, 2);
+}
+
 TEST(Wgmma, AGateThatLooksAheadHasMoreStagesOfKeysThanOfValues) {
   const SpecDocument document = make_document(true);
   const PlannedWgmma usual = planned(document);

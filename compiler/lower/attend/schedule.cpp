@@ -12,6 +12,12 @@ constexpr int kSequenceMapBytes = 3 * 128;
 /// have small results, and of many.
 constexpr int kItemsOfFew = 8, kItemsOfMany = 2;
 
+/// Rows of queries that share keys, from which on a launch uses all places of values. Many rows
+/// read keys from L2, and the place more hides the way from there. Fewer take keys from memory,
+/// which two work tiles read once only while they stay side by side, and with the place more they
+/// do not.
+constexpr int kRowsOfAllPlaces = 2048;
+
 constexpr const char* kHeadsOfGroup = "(n_h // n_h_kv)";
 
 /// Queries of a warpgroup, whose rows are those of all heads of a KV head.
@@ -36,6 +42,16 @@ std::string partials(const Plan& plan) {
          ", " + std::to_string(kItemsOfFew * kWarpgroupRows) + " // " + rows + "))";
 }
 
+/// Of the values' ring.
+std::string value_places(const Plan& plan) {
+  const int fewest = plan.attend.stages.value, most = plan.attend.value_stages.value;
+  if (most <= fewest) return std::to_string(most);
+  const std::string rows =
+      "n_q // max(" + std::to_string(kRowsOfAllPlaces) + " // " + kHeadsOfGroup + ", 1)";
+  return "(" + std::to_string(fewest) + " + " + std::to_string(most - fewest) + " * min(" + rows +
+         ", 1))";
+}
+
 }  // namespace
 
 std::vector<Slot> schedule_slots(const Plan& plan) {
@@ -55,7 +71,9 @@ std::vector<NamedSize> schedule_sizes(const Plan& plan) {
   return {{"group_queries", group_queries()},
           {"partial_queries", partial_queries(plan)},
           {"partials", partials(plan)},
-          {"sm_count", "sm_count"}};
+          {"sm_count", "sm_count"},
+          {"value_places", value_places(plan)},
+          {"value_places_inverse", "2147483647 // " + value_places(plan) + " + 1"}};
 }
 
 }  // namespace lacuna

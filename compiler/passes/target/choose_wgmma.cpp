@@ -144,22 +144,25 @@ std::string objection(const WgmmaShape& shape, const TileRequest& request) {
 
 /// Do values come late in as many places as there are for keys? A place is asked for again when
 /// only one more product hides the way of its bytes. Tiles of a list lie anywhere, so that fewer of
-/// their lines are in L2; and a formula on the scores takes cycles of those who free the place. Two
-/// lists are waited for in any case, gates want keys early, and heads that share keys without a
-/// list read them together only while none of them runs ahead.
-bool has_late_values(const WgmmaShape& shape, const Attend& attend) {
-  if (shape.has_gate || shape.gathers || shape.packs_heads) return false;
+/// their lines are in L2; and a formula on the scores takes cycles of those who free the place. Of
+/// sequences in rows a launch decides how many places it uses (lower/attend/schedule.cpp); those in
+/// pages take as long with one more. Two lists are waited for in any case, and gates want keys
+/// early.
+bool has_late_values(const WgmmaShape& shape, const Program& program) {
+  const Attend& attend = attend_of(program);
+  if (shape.has_gate || shape.gathers) return false;
   if (shape.qk_bits == 8 || shape.v_bits == 8 || shape.work_tiles > 1) return false;
+  if (program.batch != BatchLayout::kUniform) return program.batch == BatchLayout::kSequences;
   return shape.has_lists || !attend.score.empty();
 }
 
 /// Two query tiles where they fit, so that the next one is loaded in time; then, where values come
 /// late, one more place for them.
-WgmmaShape with_places(WgmmaShape shape, const Attend& attend, const Target& target) {
+WgmmaShape with_places(WgmmaShape shape, const Program& program, const Target& target) {
   const auto fits = [&] { return smem_bytes(shape) <= target.smem_bytes_per_block; };
   shape.query_buffers = 2;
   if (!fits()) shape.query_buffers = 1;
-  if (!has_late_values(shape, attend)) return shape;
+  if (!has_late_values(shape, program)) return shape;
   ++shape.value_stages;
   if (!fits()) --shape.value_stages;
   return shape;
@@ -174,7 +177,7 @@ WgmmaShape shape_of(const TileShape& tiles, const Program& program, const PassCo
       .most_step_keys = context.relief.most_step_keys,
       .splits_kv = context.attend.split_kv.value > 1 || program.batch != BatchLayout::kUniform,
       .head_dim_v = program.head_dim_v};
-  return with_places(with_operands(shape, program), attend_of(program), context.target);
+  return with_places(with_operands(shape, program), program, context.target);
 }
 
 /// All shapes in order of preference: as for mma, but for keys that nothing else has a say in. What
@@ -315,10 +318,11 @@ Program note_family(Program program, const WgmmaChoice& choice, const PassContex
           ? std::string(context.relief.reason)
           : "whose scores fit the registers at head_dim " + std::to_string(shape.head_dim)};
   plan.value_stages = {shape.value_stages, origin,
-                       shape.value_stages == shape.stages ? "tile.stages, like those of keys"
-                       : shape.value_stages < shape.stages
-                           ? "only those that count are loaded"
-                           : "those of lists and formulas come late: one more"};
+                       shape.value_stages == shape.stages  ? "tile.stages, like those of keys"
+                       : shape.value_stages < shape.stages ? "only those that count are loaded"
+                       : program.batch == BatchLayout::kUniform
+                           ? "those of lists and formulas come late: one more"
+                           : "one more, which launches with many rows for each key use"};
   plan.query_buffers = {shape.query_buffers, origin,
                         shape.query_buffers == 1 ? "shared memory has no room for two"
                                                  : "the next queries come while these are in use"};

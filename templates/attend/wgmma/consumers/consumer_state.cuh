@@ -21,7 +21,7 @@ struct ConsumerState {
   using Element = typename Config::Element;
   using Row = typename Shape::Row;
   using Ring = RingPosition<Config::kStages>;
-  using Values = RingPosition<Config::kValueStages>;
+  using Values = typename Shape::ValuePosition;
   using Queries = RingPosition<Config::kQueryBuffers>;
 
   __device__ __forceinline__ ConsumerState(const Args& launch, const Smem& shared, int number)
@@ -33,9 +33,9 @@ struct ConsumerState {
     to_log2 = unit() * kLog2E;
   }
 
-  template <int kSlots>
+  template <int kSlots, class Position>
   __device__ __forceinline__ void await(const unsigned long long (&full)[kSlots],
-                                        const RingPosition<kSlots>& at) const {
+                                        const Position& at) const {
     Smem::barrier(full[at.slot()]).wait(at.phase());
   }
 
@@ -74,7 +74,9 @@ struct ConsumerState {
   }
 
   /// Of the step whose keys were released last: where its values lie.
-  __device__ __forceinline__ Values values() const { return {keys.count - 1}; }
+  __device__ __forceinline__ Values values() const {
+    return value_position<Config>(args, keys.count - 1);
+  }
 
   __device__ __forceinline__ TileKeys<Config> tile_keys() const {
     return TileKeys<Config>(smem.control()->ring);

@@ -139,6 +139,12 @@ struct WgmmaShape {
       smaller(Config::kHeadDim * Config::kQkBits / 8, kPanelRowBytes);
   using Message = StepMessage<kStepTiles>;
   using Row = RowOf<Config>;  ///< a work tile
+  /// A place of values. Of sequences, how many places a launch uses follows from how many queries
+  /// share keys (compiler/lower/attend/schedule.cpp).
+  static constexpr bool kSizesRing =
+      packs_heads<Config>() && Config::kValueStages > Config::kStages;
+  using ValuePosition =
+      typename Select<kSizesRing, LaunchRingPosition, RingPosition<Config::kValueStages>>::Type;
   /// Warps of the producer's warpgroup that load. Keys in pages are many small copies. One warp
   /// would issue them more slowly than the consumers take the keys, so all four warps share them.
   static constexpr int kProducerWarps = batch_layout<Config>() == BatchLayout::kPages ? 4 : 1;
@@ -215,6 +221,18 @@ struct WgmmaShape {
                 kValuesOffset == kKeysOffset + Config::kStages * KeySlot::kBytes &&
                 kControlOffset == kValuesOffset + Config::kValueStages * ValueSlot::kBytes);
 };
+
+/// Where the values of the `count`-th step lie.
+template <class Config, class Args>
+__device__ __forceinline__ typename WgmmaShape<Config>::ValuePosition value_position(
+    const Args& args, u32 count) {
+  if constexpr (WgmmaShape<Config>::kSizesRing) {
+    return {count, static_cast<u32>(args.batch_schedule.value_places),
+            static_cast<u32>(args.batch_schedule.value_places_inverse)};
+  } else {
+    return {count};
+  }
+}
 
 /// Barriers, messages and votes, behind the tiles.
 template <class Config>

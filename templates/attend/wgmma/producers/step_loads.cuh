@@ -70,7 +70,7 @@ struct StepLoads {
 
   /// `number`: this warp, of those that load.
   __device__ __forceinline__ StepLoads(const Args& launch, const Smem& shared, int number)
-      : args(launch), smem(shared), warp(number) {}
+      : args(launch), smem(shared), warp(number), values(value_position<Config>(launch, 0)) {}
 
   /// Pinned. Otherwise the compiler divides where the head is used: once a step, between the wait
   /// for a free slot and the load into it.
@@ -203,7 +203,7 @@ struct StepLoads {
   const int warp;
   RingPosition<Config::kQueryBuffers> queries;
   RingPosition<Config::kStages> keys;
-  RingPosition<Config::kValueStages> values;
+  typename Shape::ValuePosition values;
   RingPosition<Shape::kRowSlots> rows;
   Message pending;  ///< whose V is still to be loaded
   bool has_pending = false;
