@@ -79,7 +79,7 @@ std::string objection(const Program& program, const PassContext& context) {
   if (!context.target.has_wgmma) return context.target.name + " has no wgmma";
   if (program.kv == KvFormat::kE4M3)
     return "k and v of e4m3: wgmma multiplies 16 bits, and TMA loads codes as they are; mma makes "
-           "numbers on the way, of each query head by itself";
+           "intermediate results of each query head";
   if (std::string against = batch_objection(program); !against.empty())
     return "a batch of " + std::string(name_of(program.batch)) + ": " + against;
   if (attend.normalise == Weights::kSigmoid)
@@ -142,11 +142,11 @@ std::string objection(const WgmmaShape& shape, const TileRequest& request) {
          " bytes of shared memory";
 }
 
-/// Do values come late in as many places as there are for keys? A place is asked for again when
-/// only one more product hides the way of its bytes. Tiles of a list lie anywhere, so that fewer of
-/// their lines are in L2; and a formula on the scores takes cycles of those who free the place. Two
-/// lists are waited for in any case, gates want keys early, and heads that share keys without a
-/// list read them together only while none of them runs ahead.
+/// Do values come late if they have as many places as keys? A place is refilled when only one more
+/// product is left to hide the latency of its load. Tiles of a list lie anywhere, so fewer of their
+/// lines are in L2; and a formula on the scores delays the warps that free the place. One more
+/// place does not help two lists, which wait in any case, nor gates, which need keys early, nor
+/// heads that share keys without a list: they read them together only while none runs ahead.
 bool has_late_values(const WgmmaShape& shape, const Attend& attend) {
   if (shape.has_gate || shape.gathers || shape.packs_heads) return false;
   if (shape.qk_bits == 8 || shape.v_bits == 8 || shape.work_tiles > 1) return false;
