@@ -26,7 +26,7 @@ Examples:
   lacuna run specs/bsfa.json                     run it on the shipped sample, GPU or CPU
   lacuna check my_spec.json                      every error, with its place and the way out
   lacuna explain specs/bsfa.json --arch sm_90a   every decision and where it came from
-  lacuna emit --stage cuda specs/bsfa.json       any stop on the way from JSON to machine code
+  lacuna emit --form cuda specs/bsfa.json        any stop on the way from JSON to machine code
   lacuna build specs/*.json --arch sm_80,sm_90a -o kernels
   lacuna doctor                                  what this machine offers
   lacuna help run                                the flags of a verb)";

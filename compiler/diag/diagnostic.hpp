@@ -1,6 +1,6 @@
 // Diagnostics: what is wrong, where, why the rule exists, and the nearest legal values.
 //
-// Values, not exceptions: every stage appends to a Diagnostics and stops at the end of its phase,
+// Values, not exceptions: every phase appends to a Diagnostics and stops at the end of its phase,
 // so that one run shows all errors of a file. codes.def is the only list of codes.
 #pragma once
 

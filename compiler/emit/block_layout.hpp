@@ -6,7 +6,7 @@
 //     SplitArgs split;      // where work tiles are split
 //     SequenceArgs sequences;  // of a batch of sequences
 //     SequenceSchedule batch_schedule;  // the same, of the wgmma family
-//     PredictArgs predict;  // where a program has stages besides attend
+//     PredictArgs predict;  // where a program has ops besides attend
 //     KvScaleArgs kv_scales;  // of keys and values of e4m3
 //     BranchArgs branch;    // where a spec has branches
 //     Param<...> param_x; ...

@@ -13,7 +13,7 @@ namespace lacuna {
 /// What one kernel adds to the head of its source: the include of its template, its Config, its
 /// extern "C" entry.
 struct CudaKernel {
-  std::string stage;  ///< "prepare_q", as in KernelLaunch
+  std::string name;   ///< "prepare_q", as in KernelLaunch
   std::string entry;  ///< "lacuna_prepare_q_sparge"
   std::string text;
 };

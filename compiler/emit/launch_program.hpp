@@ -61,8 +61,8 @@ struct TensorMapFields {
   int tokens = -1;  ///< the same: padded tokens of a head; -1: as many as the tensor has
 };
 
-/// A piece of the workspace, for one stage or handed from stage to stage. Sizes and offsets count
-/// units of kWorkspaceUnitBytes, so that 32 bits hold them.
+/// A piece of the workspace, for one kernel or handed from kernel to kernel. Sizes and offsets
+/// count units of kWorkspaceUnitBytes, so that 32 bits hold them.
 struct WorkspaceSlot {
   std::string name;      ///< "k_summary": a member of PredictArgs or AttendArgs
   int offset = 0;        ///< index into values
@@ -72,7 +72,7 @@ struct WorkspaceSlot {
 
 struct KernelLaunch {
   std::string entry;  ///< extern "C" name
-  std::string stage;  ///< "prepare_q", "estimate", "attend", ... for people
+  std::string name;   ///< "prepare_q", "estimate", "attend", ... for people
   /// Makes nothing but the kept bits: left out while the caller's selection is still good.
   bool decides = false;
   bool overlaps = false;  ///< waits by itself for the launch before it, and may start earlier
@@ -100,7 +100,7 @@ struct LaunchProgram {
   std::vector<KernelLaunch> launches;  ///< in their order
 };
 
-/// Text form, for `emit --stage launch` and golden tests.
+/// Text form, for `emit --form launch` and golden tests.
 std::string print_launch_program(const LaunchProgram& program);
 
 /// All values for a shape; `shape` holds n_b, n_h, n_h_kv, n_q, n_k in this order. n_b counts as 1

@@ -46,7 +46,7 @@ std::vector<Slot> workspace_of(const Kernels& kernels) {
   return slots;
 }
 
-/// What the stages around attend find in their arguments, whichever they are.
+/// What the kernels around attend find in their arguments, whichever they are.
 std::vector<NamedSize> predict_sizes(const Program& program) {
   std::vector<NamedSize> sizes = {{"q_padded", padded_length(Tensor::kQ)},
                                   {"k_padded", padded_length(Tensor::kK)}};
@@ -61,7 +61,7 @@ std::vector<NamedSize> predict_sizes(const Program& program) {
   return sizes;
 }
 
-bool has_stages(const Program& program) {
+bool has_other_ops(const Program& program) {
   return std::ranges::any_of(program.nodes, [](const Node& node) {
     return !std::holds_alternative<Input>(node.op) && !std::holds_alternative<Attend>(node.op);
   });
@@ -75,7 +75,7 @@ LoweredPlan lower_plan(const Plan& plan) {
   lowered.parts = {.wgmma = plan.attend.family.value == AttendFamily::kWgmma,
                    .split = plan.attend.split_kv.value > 1 && !packs_heads(plan),
                    .sequences = plan.program.batch != BatchLayout::kUniform,
-                   .predict = has_stages(plan.program),
+                   .predict = has_other_ops(plan.program),
                    .kv_scales = plan.program.kv == KvFormat::kE4M3,
                    .branch = find_op<MergeBranch>(plan.program) != nullptr};
   lowered.each_sequence = lowered.parts.sequences && !packs_heads(plan);

@@ -1,5 +1,5 @@
-// summarise, similarity, quantise, project: everything that is wanted of each token of q or k, by
-// one kernel that reads it once.
+// summarise, similarity, quantise, project: what later kernels need of each token of q or k, by one
+// kernel that reads it once.
 #include "compiler/lower/prepare.hpp"
 
 #include <algorithm>

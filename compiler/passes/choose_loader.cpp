@@ -17,7 +17,7 @@ bool has_8_bits(const QuantiseSpec& quantise) {
   return quantise.qk_bits == 8 || quantise.v_bits == 8;
 }
 
-/// What speaks against a loader; "" if nothing does.
+/// Why a loader cannot be used; "" if it can.
 std::string objection(Loader loader, const VariantSpec& spec) {
   if (loader == Loader::kCpAsync) {
     if (!spec.predictor || spec.predictor->tile_k % kWarpRows == 0) return "";

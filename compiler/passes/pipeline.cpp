@@ -108,7 +108,7 @@ Diagnostic at_field(const SpecDocument& document, std::string_view pointer, Code
   while (!place.empty() && !document.spans.contains(place)) {
     place.resize(place.find_last_of('/'));
   }
-  // A field that nobody wrote has no place; the whole file would be none either.
+  // A field that is not in the spec has no place, and pointing at the whole file would not help.
   const auto span = place.empty() ? document.spans.end() : document.spans.find(place);
   return {code,
           severity,

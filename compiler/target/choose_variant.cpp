@@ -53,7 +53,7 @@ Chosen<GatePolicy> choose_gate_policy(const WgmmaShape& shape, Consumer consumer
                                       const Attend& attend) {
   if (!attend.gate) return {GatePolicy::kNone, Origin::kDefault, "the spec has no gate"};
   if (consumer == Consumer::kWgmmaTileGate)
-    return {GatePolicy::kAhead, Origin::kDerived, "comes with TileGateConsumer"};
+    return {GatePolicy::kAhead, Origin::kDerived, "the only one of TileGateConsumer"};
   const auto by_statistics = [](const char* reason) -> Chosen<GatePolicy> {
     return {GatePolicy::kStatistics, Origin::kDefault, reason};
   };
@@ -98,6 +98,18 @@ Chosen<OperandRows> choose_values(const Program& program) {
   return {OperandRows::kTokens, Origin::kDefault, "16 bits, as they lie in memory"};
 }
 
+/// Of queries and keys.
+Chosen<OperandRows> choose_row_slots(const Attend& attend) {
+  if (attend.q_scale >= 0) return {OperandRows::kByteSlot, Origin::kDerived, "int8"};
+  return {OperandRows::kPanelSlot, Origin::kDefault, "16 bits"};
+}
+
+Chosen<OperandRows> choose_value_slots(const Attend& attend) {
+  if (attend.v_scale >= 0)
+    return {OperandRows::kColumnSlot, Origin::kDerived, "e4m3, transposed before attend"};
+  return {OperandRows::kPanelSlot, Origin::kDefault, "16 bits"};
+}
+
 /// Is it a tensor of the caller, as it lies?
 bool is_input(const Program& program, int value) {
   return std::ranges::any_of(program.nodes, [&](const Node& node) {
@@ -140,6 +152,8 @@ void note_wgmma_variant(const WgmmaShape& shape, const Attend& attend, AttendPla
   plan.consumer = choose_consumer(shape, attend);
   plan.walk = choose_walk(attend, shape.packs_heads, shape.work_tiles);
   plan.producer = choose_producer(shape, plan.consumer.value);
+  plan.keys = choose_row_slots(attend);
+  plan.values = choose_value_slots(attend);
   plan.gate_policy = choose_gate_policy(shape, plan.consumer.value, attend);
 }
 

@@ -1,6 +1,6 @@
-// Chooses the parts of an attend kernel: its walk over tiles, its producer, consumer and gate
-// policy. This is the only place that does: the budget of a block, the generated file, `explain`
-// and the checks of machine code read the plan.
+// Chooses the parts of an attend kernel: its walk over tiles, its producer, what keys and values
+// are, its consumer and gate policy. This is the only place that does: the budget of a block, the
+// generated file, `explain` and the checks of machine code read the plan.
 #pragma once
 
 #include "compiler/target/plan.hpp"

@@ -45,7 +45,7 @@ struct AttendPlan {
   Chosen<int> query_buffers;  ///< query tiles in shared memory
   Chosen<TileWalk> walk;      ///< of the kernel, with those below (target/choose_variant.hpp)
   Chosen<Producer> producer;
-  Chosen<OperandRows> keys, values;  ///< mma only
+  Chosen<OperandRows> keys, values;  ///< of wgmma `keys` are those of queries, too
   Chosen<Consumer> consumer;
   Chosen<GatePolicy> gate_policy;  ///< wgmma only
   Chosen<Loader> loader;           ///< kGather: attend gathers columns

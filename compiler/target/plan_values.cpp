@@ -97,12 +97,12 @@ bool is_wgmma(const Plan& plan) {
 }
 bool is_mma(const Plan& plan) { return is_cuda(plan) && !is_wgmma(plan); }
 /// Keys and values are not what the caller's tensors of 16 bits have.
-bool has_other_keys(const Plan& plan) {
-  return is_mma(plan) && plan.attend.keys.value != OperandRows::kTokens;
+bool has_other(const Plan& plan, OperandRows rows) {
+  return is_mma(plan) ? rows != OperandRows::kTokens
+                      : is_wgmma(plan) && rows != OperandRows::kPanelSlot;
 }
-bool has_other_values(const Plan& plan) {
-  return is_mma(plan) && plan.attend.values.value != OperandRows::kTokens;
-}
+bool has_other_keys(const Plan& plan) { return has_other(plan, plan.attend.keys.value); }
+bool has_other_values(const Plan& plan) { return has_other(plan, plan.attend.values.value); }
 /// A GatherProducer goes through its list of keys by itself.
 bool has_walk(const Plan& plan) {
   return is_cuda(plan) && plan.attend.producer.value != Producer::kWgmmaGather;

@@ -40,6 +40,12 @@ Part part_of(OperandRows rows) {
       return {"E4m3Rows", "lacuna::E4m3Rows"};
     case OperandRows::kQuantised:
       return {"QuantisedRows", "lacuna::QuantisedRows"};
+    case OperandRows::kPanelSlot:
+      return {"PanelSlot", "lacuna::PanelSlot"};
+    case OperandRows::kByteSlot:
+      return {"ByteSlot", "lacuna::ByteSlot"};
+    case OperandRows::kColumnSlot:
+      return {"ColumnSlot", "lacuna::ColumnSlot"};
   }
   return {};
 }
@@ -113,6 +119,14 @@ std::string device_type(TileWalk walk, bool is_split) {
   const std::string type(part_of(walk).type);
   const bool is_whole = walk == TileWalk::kMask || walk == TileWalk::kList;
   return is_split && is_whole ? "lacuna::ShareWalk<" + type + ", Config, Args>" : type;
+}
+std::string_view row_type(TileWalk walk) {
+  return walk == TileWalk::kSequence ? "lacuna::SequenceTile" : "lacuna::WorkTile";
+}
+std::string slot_type(OperandRows rows, std::string_view count, std::string_view box_rows,
+                      std::string_view head_dim) {
+  return std::string(part_of(rows).type) + "<" + std::string(count) + ", " + std::string(box_rows) +
+         ", " + std::string(head_dim) + ">";
 }
 std::string_view device_type(Consumer consumer) { return part_of(consumer).type; }
 std::string_view device_type(GatePolicy policy) { return part_of(policy).type; }

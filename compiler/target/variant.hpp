@@ -22,11 +22,15 @@ enum class Producer : std::uint8_t {
   kWgmmaGather,
 };
 
-/// What the rows are that the mma family loads keys or values from.
+/// What keys or values are loaded from, and with that how they lie in shared memory. The first
+/// three are of the mma family, the others slots of wgmma, which queries have, too.
 enum class OperandRows : std::uint8_t {
-  kTokens,     ///< the caller's, of 16 bits
-  kE4m3,       ///< the caller's, of e4m3: 16-bit tiles are made of them
-  kQuantised,  ///< in the workspace, of 8 bits: an earlier kernel has made and padded them
+  kTokens,      ///< the caller's, of 16 bits
+  kE4m3,        ///< the caller's, of e4m3: 16-bit tiles are made of them
+  kQuantised,   ///< in the workspace, of 8 bits: an earlier kernel has made and padded them
+  kPanelSlot,   ///< 16-bit rows, in panels
+  kByteSlot,    ///< int8 rows
+  kColumnSlot,  ///< e4m3, transposed: rows of channels
 };
 
 /// Which tiles of keys a work tile visits, and in which order.
@@ -71,6 +75,12 @@ std::string device_type(Producer, OperandRows keys, OperandRows values);
 /// `is_split`: several blocks share the tiles of a work tile. Walks over all tiles take a share
 /// then; the other walks know of shares themselves.
 std::string device_type(TileWalk, bool is_split);
+/// What a block of the wgmma family knows of its work tile: by the walk, which finds it.
+std::string_view row_type(TileWalk);
+/// A slot of the wgmma family, of so many rows, which boxes of so many bring; numbers, or names of
+/// other members of Config.
+std::string slot_type(OperandRows, std::string_view rows, std::string_view box_rows,
+                      std::string_view head_dim);
 std::string_view device_type(Consumer);
 std::string_view device_type(GatePolicy);
 

@@ -22,7 +22,7 @@ struct HostTensor {
   std::int64_t stride[4] = {0, 0, 0, 0};
 };
 
-/// What the predictor's stages made (runtime/cpu/stages/) reaches an executor as more tensors of
+/// What the ops before attend made (runtime/cpu/ops/) reaches an executor as more tensors of
 /// these arguments; the executors themselves run the attend op alone.
 ///
 /// Shapes: q, o [n_b, n_h, n_q, d] and k, v [n_b, n_h_kv, n_k, d] of the Program's dtype;
@@ -40,7 +40,7 @@ struct HostArgs {
   std::int32_t n_b = 0, n_h = 0, n_h_kv = 0, n_q = 0, n_k = 0;
   std::int32_t first_b = 0;  ///< what formulas see as b of entry 0: a sequence is run by itself
   HostTensor q, k, v, o, lse, counts, tile_mask, list_indices, list_counts;
-  HostTensor previous_lse{}, order{};  ///< the caller's; for runtime/cpu/stages/
+  HostTensor previous_lse{}, order{};  ///< the caller's; for runtime/cpu/ops/
   HostTensor columns{}, q_scale{}, k_scale{}, v_scale{}, row_bias{}, column_bias{};
   const ParamView* params = nullptr;  ///< in the order of Program::params
   Threads threads;                    ///< of the engine
@@ -67,7 +67,7 @@ struct HostBackend {
                  std::size_t error_bytes);
   int (*run)(void* kernel, const HostArgs* args, char* error, std::size_t error_bytes);
   void (*release)(void* kernel);
-  /// LLVM IR after optimisation, for `emit --stage llvm`; valid until release().
+  /// LLVM IR after optimisation, for `emit --form llvm`; valid until release().
   const char* (*llvm_ir)(void* kernel);
   const char* (*version)();  ///< "LLVM 19.1.7, znver4"
 };

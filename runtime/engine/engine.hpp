@@ -62,7 +62,7 @@ EngineSettings engine_settings(const lacuna_engine_options& options, Diagnostics
 
 /// Null with diagnostics if the device asked for cannot be had. Where none was asked for and the
 /// machine has no GPU, the CPU serves and `note` says why; a GPU that is there but cannot be used
-/// is an error, so that nobody is moved to the CPU by the way.
+/// is an error, so that no host runs on the CPU without knowing it.
 std::shared_ptr<EngineState> create_engine(const EngineSettings& settings,
                                            Diagnostics& diagnostics);
 

@@ -78,9 +78,9 @@ Json basic_info(const EngineState& engine, const LoweredKernel& kernel) {
   if (kernel.plan.attend.family.value == AttendFamily::kWgmma)
     info["step_keys"] = kernel.plan.attend.step_keys.value;
   if (engine.gpu == nullptr) return info;
-  Json stages = Json::array();
-  for (const KernelLaunch& launch : kernel.launch.launches) stages.push_back(launch.stage);
-  info["stages"] = std::move(stages);
+  Json names = Json::array();
+  for (const KernelLaunch& launch : kernel.launch.launches) names.push_back(launch.name);
+  info["stages"] = std::move(names);  // a word of the ABI
   return info;
 }
 
@@ -110,7 +110,7 @@ std::string gpu_info(const EngineState& engine, const LoweredKernel& kernel,
     const auto found = std::ranges::find(built.kernels, launch.entry, &KernelResources::name);
     if (found == built.kernels.end()) continue;
     const Json resources = resources_info(*found);
-    if (launch.stage == "attend") info.update(resources);
+    if (launch.name == "attend") info.update(resources);
     kernels.push_back(resources);
   }
   info["kernels"] = std::move(kernels);

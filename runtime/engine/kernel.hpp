@@ -49,7 +49,7 @@ struct KernelState {
   std::optional<LoweredKernel> relieved;  ///< in its place, if its kernel spilled; before `ready`
   HostKernel host;                        ///< CPU only
   /// Of a spec with branches: their kernels, which a launch runs one after the other. What is above
-  /// is then the first one's plan, the contract of the whole, and all stages.
+  /// is then the first one's plan, the contract of the whole, and the kernels of all.
   std::vector<std::shared_ptr<KernelState>> branches;
   int threads = 0;  ///< CPU only: the engine's, else those measured best; 0: all
 

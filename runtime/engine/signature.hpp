@@ -15,7 +15,7 @@ namespace lacuna {
 /// "inf" and "-inf", as in a spec; a parameter without `default` has to be passed.
 nlohmann::ordered_json signature_json(const Program& program, const LaunchContract& contract);
 
-/// SHA-256 of the spec's canonical JSON: what `lacuna emit --stage spec` prints.
+/// SHA-256 of the spec's canonical JSON: what `lacuna emit --form spec` prints.
 std::string spec_digest(const VariantSpec& spec);
 
 }  // namespace lacuna

@@ -23,7 +23,7 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-/// Empty where they do not meet.
+/// Empty where they have nothing in common.
 inline Range intersect(Range a, Range b) {
   const std::int32_t begin = std::max(a.begin, b.begin);
   return {begin, std::max(begin, std::min(a.end, b.end))};

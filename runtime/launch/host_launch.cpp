@@ -72,11 +72,11 @@ bool run_on_host(const KernelState& kernel, const BoundLaunch& bound, KeptBits k
   const Program& program = kernel.lowered().plan.program;
   HostArgs caller = host_args(kernel, bound);
   caller.first_b = first_b;
-  if (!has_stages(program)) return run_attend(kernel, caller, diagnostics);
-  StagedLaunch staged;
-  run_stages(program, caller, kept, staged);
-  if (!run_attend(kernel, staged.args, diagnostics)) return false;
-  finish_stages(program, caller, staged, sums);
+  if (!has_other_ops(program)) return run_attend(kernel, caller, diagnostics);
+  PreparedLaunch prepared;
+  run_ops_before_attend(program, caller, kept, prepared);
+  if (!run_attend(kernel, prepared.args, diagnostics)) return false;
+  run_ops_behind_attend(program, caller, prepared, sums);
   return true;
 }
 

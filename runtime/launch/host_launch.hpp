@@ -1,12 +1,12 @@
-// A launch on the CPU: the stages before attend, an executor for attend, the stages behind it.
+// A launch on the CPU: the ops before attend, an executor for attend, the ops behind it.
 #pragma once
 
-#include "runtime/cpu/stages/predict.hpp"
+#include "runtime/cpu/ops/run_ops.hpp"
 #include "runtime/engine/kernel.hpp"
 
 namespace lacuna {
 
-/// Runs before it returns. Takes memory for what the stages make. `first_b`: what formulas see as b
+/// Runs before it returns. Takes memory for what the ops make. `first_b`: what formulas see as b
 /// of the first batch entry; `sums`: of the branches of a spec that has them.
 bool run_on_host(const KernelState& kernel, const BoundLaunch& bound, KeptBits kept,
                  std::int32_t first_b, Diagnostics& diagnostics, const BranchSums& sums = {});

@@ -166,11 +166,11 @@ CUresult record_event(const KernelState& kernel, const lacuna_launch_args& args,
 /// CUDA 12.3: from here on a captured graph keeps launches that overlap.
 constexpr int kFirstDriverThatOverlaps = 12030;
 
-/// `overlaps`: with the stage before it, which this call has launched.
-CUresult enqueue_stage(const KernelState& kernel, std::size_t stage, const LaunchValues& values,
-                       std::int32_t rows, void* block, const lacuna_launch_args& args,
-                       bool overlaps) {
-  const KernelLaunch& launch = kernel.lowered().launch.launches[stage];
+/// `overlaps`: with the kernel before it, which this call has launched.
+CUresult enqueue_kernel(const KernelState& kernel, std::size_t index, const LaunchValues& values,
+                        std::int32_t rows, void* block, const lacuna_launch_args& args,
+                        bool overlaps) {
+  const KernelLaunch& launch = kernel.lowered().launch.launches[index];
   CUlaunchConfig config;
   config.grid_x = static_cast<unsigned>(values.data[launch.grid_x]);
   config.grid_y = static_cast<unsigned>(rows);
@@ -184,11 +184,11 @@ CUresult enqueue_stage(const KernelState& kernel, std::size_t stage, const Launc
   void* parameters[] = {block};
   // The driver takes a CUkernel, which belongs to no context, in place of a CUfunction.
   return kernel.engine->gpu->driver->cuLaunchKernelEx(
-      &config, reinterpret_cast<CUfunction>(kernel.module.kernels[stage]), parameters, nullptr);
+      &config, reinterpret_cast<CUfunction>(kernel.module.kernels[index]), parameters, nullptr);
 }
 
-/// Launches all stages in their order, except those whose decision still holds. Where events are
-/// recorded between stages, none overlaps with another.
+/// Launches all kernels in their order, except those whose decision still holds. Where events are
+/// recorded between kernels, none overlaps with another.
 CUresult enqueue(const KernelState& kernel, const LaunchValues& values, std::int32_t rows,
                  void* block, const lacuna_launch_args& args) {
   const bool may_overlap = args.stage_events == nullptr &&
@@ -200,7 +200,7 @@ CUresult enqueue(const KernelState& kernel, const LaunchValues& values, std::int
     const bool is_idle = values.data[launch.grid_x] == 0;
     if (!is_idle && !(launch.decides && is_decided(kernel, args.selection))) {
       const bool overlaps = may_overlap && launch.overlaps && !is_first;
-      result = enqueue_stage(kernel, i, values, rows, block, args, overlaps);
+      result = enqueue_kernel(kernel, i, values, rows, block, args, overlaps);
       is_first = false;
     }
     if (result == kCudaSuccess) result = record_event(kernel, args, i + 1);
@@ -353,7 +353,7 @@ bool launch_kernel(KernelState& kernel, const lacuna_launch_args& args, Diagnost
   BoundLaunch bound;
   if (!bind_launch(kernel.lowered().contract, args, bound, diagnostics)) return false;
   if (!check_sm_margin(kernel, args.sm_margin, diagnostics)) return false;
-  bool fits = check_stage_events(kernel, args, diagnostics);
+  bool fits = check_events(kernel, args, diagnostics);
   if (bound.empty()) return fits && launch_nothing(kernel, args, diagnostics);
   if (!kernel.branches.empty()) return fits && launch_branches(kernel, bound, args, diagnostics);
   LaunchValues values;

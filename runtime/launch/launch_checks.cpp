@@ -11,24 +11,24 @@ Diagnostic launch_error(const KernelState& kernel, Code code, const std::string&
   return d;
 }
 
-bool check_stage_events(const KernelState& kernel, const lacuna_launch_args& args,
-                        Diagnostics& diagnostics) {
+bool check_events(const KernelState& kernel, const lacuna_launch_args& args,
+                  Diagnostics& diagnostics) {
   if (args.stage_events == nullptr && args.stage_events_count == 0) return true;
   const auto refuse = [&](const std::string& text) {
     diagnostics.add(launch_error(kernel, Code::kCallArgument, ", " + text));
     return false;
   };
   const std::size_t count = args.stage_events_count,
-                    stages = kernel.lowered().launch.launches.size();
+                    kernels = kernel.lowered().launch.launches.size();
   if (kernel.engine->gpu == nullptr)
     return refuse("stage_events: expected none on the CPU, got " + std::to_string(count));
-  if (args.stage_events == nullptr || count != stages + 1) {
-    return refuse("stage_events: expected " + std::to_string(stages + 1) + " events for " +
-                  std::to_string(stages) + (stages == 1 ? " stage" : " stages") + ", got " +
+  if (args.stage_events == nullptr || count != kernels + 1) {
+    return refuse("stage_events: expected " + std::to_string(kernels + 1) + " events for " +
+                  std::to_string(kernels) + (kernels == 1 ? " kernel" : " kernels") + ", got " +
                   (args.stage_events == nullptr ? "null" : std::to_string(count)));
   }
   bool complete = true;
-  for (std::size_t i = 0; i <= stages; ++i) {
+  for (std::size_t i = 0; i <= kernels; ++i) {
     if (args.stage_events[i] != nullptr) continue;
     complete = refuse("stage_events[" + std::to_string(i) + "]: expected an event, got null");
   }

@@ -1,4 +1,4 @@
-// Keys of the tuning database: which measurements speak for which problems.
+// Keys of the tuning database: which measurements serve which problems.
 #pragma once
 
 #include <optional>

@@ -33,7 +33,7 @@ std::vector<Usable> usable_records(std::span<const TuningRecord> records,
   return usable;
 }
 
-/// Does `a` speak more for the problem than `b`?
+/// Was `a` measured closer to the problem than `b`?
 bool is_nearer(const Usable& a, const Usable& b, const std::optional<Bucket>& wanted) {
   if (wanted) {
     const double far_a = distance(a.bucket, *wanted), far_b = distance(b.bucket, *wanted);

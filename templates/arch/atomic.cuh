@@ -27,8 +27,8 @@ __device__ __forceinline__ u32 take_number_in_order(u32* counter) {
   return before;
 }
 
-/// Until the counter has come to `number`: then this thread, and those that meet it in a barrier
-/// later, see what the warps that counted so far by take_number_in_order wrote before.
+/// Waits until the counter has come to `number`. Then this thread, and those that later pass a
+/// barrier with it, see what the warps that counted so far by take_number_in_order wrote before.
 __device__ __forceinline__ void await_number_in_order(const u32* counter, u32 number) {
   u32 now;
   do {

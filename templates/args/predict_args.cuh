@@ -1,6 +1,7 @@
-// What the stages before and after `attend` read and write: the caller's tensors where attend works
-// on copies, and the slots of the workspace. Filled by the host (compiler/emit/predict_block.cpp
-// has the same table); the pointer of a slot that a spec does not need is null.
+// What the kernels before and after `attend` read and write: the caller's tensors where attend
+// works on copies, and the slots of the workspace. Filled by the host
+// (compiler/emit/predict_block.cpp has the same table); the pointer of a slot that a spec does not
+// need is null.
 //
 // All arrays are contiguous; b, h, h_kv are batch entry, query head, KV head. `padded` lengths are
 // multiples of 256 tokens, so that whole tiles can be written and read without a bound.

@@ -10,7 +10,7 @@ template <class Tile, int kThreads>
 class ThreadShare {
  public:
   /// Up to 8 neighbouring lanes share a row, so that a warp reads whole 64- or 128-byte segments; 4
-  /// where one warp loads, whose lanes have to meet 8 rows.
+  /// where one warp loads, whose lanes have to span 8 rows.
   static constexpr int kLanesPerRow =
       smaller(kThreads == 32 ? 4 : 8, power_of_two_factor(Tile::kChunks));
   /// Chunks of a row that a thread takes, kLanesPerRow apart.

@@ -1,8 +1,8 @@
-// Rows of consecutive tokens in the registers of a block, for stages that read a tensor once and
+// Rows of consecutive tokens in the registers of a block, for kernels that read a tensor once and
 // use every element several times.
 //
 // Neighbouring lanes hold neighbouring 16-byte chunks of a row; a warp owns kRowsPerWarp
-// consecutive rows and meets kRowsPerPass of them in each pass.
+// consecutive rows and reads kRowsPerPass of them in each pass.
 #pragma once
 
 #include "arch/pack.cuh"

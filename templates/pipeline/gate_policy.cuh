@@ -20,14 +20,14 @@ struct GateByStatistics {
   static constexpr bool kExists = true;
   static constexpr bool kLooksAhead = false;
   static constexpr bool kHasTileVotes = false, kHasStepVotes = false;
-  /// What a warp says at a time, of kTiles tiles.
+  /// What a warp publishes at a time, of kTiles tiles.
   template <int kTiles>
   using Vote = GateStatistics;
   /// Places of votes, used one after the other; or one for each slot of K.
   static constexpr int vote_slots(int) { return 2; }
 };
 
-/// Votes have places, and nobody is asked.
+/// Votes still have places in shared memory, which are not used.
 struct NoGate : GateByStatistics {
   static constexpr bool kExists = false;
 };

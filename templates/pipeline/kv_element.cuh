@@ -2,7 +2,6 @@
 #pragma once
 
 #include "base/optional_field.cuh"
-#include "base/select.cuh"
 #include "base/types.cuh"
 
 namespace lacuna {
@@ -10,8 +9,17 @@ namespace lacuna {
 /// Do keys and values lie in memory as rows of e4m3?
 LACUNA_OPTIONAL_FIELD(bool, has_e4m3_rows, kHasE4m3Rows, false)
 
+/// No part of a kernel, which the plan would name, but the type of an element by one field of
+/// Config. Kernels before attend, which have no such field, ask as well. Only its type is used.
 template <class Config>
-using KvElement =
-    typename Select<has_e4m3_rows<Config>(), unsigned char, typename Config::Element>::Type;
+constexpr auto kv_element() {
+  if constexpr (has_e4m3_rows<Config>()) {
+    return static_cast<unsigned char>(0);
+  } else {
+    return typename Config::Element{};
+  }
+}
+template <class Config>
+using KvElement = decltype(kv_element<Config>());
 
 }  // namespace lacuna

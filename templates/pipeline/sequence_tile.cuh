@@ -12,7 +12,6 @@
 #pragma once
 
 #include "args/sequence_args.cuh"
-#include "base/select.cuh"
 #include "pipeline/batch_layout.cuh"
 #include "pipeline/lane_rows.cuh"
 #include "pipeline/tile_walk.cuh"
@@ -26,10 +25,6 @@ struct SequenceTile : WorkTile {
   int share, shares;  ///< the item, of so many
   int partial;        ///< place of the first item's partial results
 };
-
-/// What a block knows of its work tile.
-template <class Config>
-using RowOf = typename Select<packs_heads<Config>(), SequenceTile, WorkTile>::Type;
 
 /// Row n of a warpgroup's 64: a query and its head.
 struct PackedRow {

@@ -1,6 +1,6 @@
-// A batch of sequences (args/sequence_args.cuh) in the mma family and in the stages before attend.
+// A batch of sequences (args/sequence_args.cuh) in the mma family and in the kernels before attend.
 // The grid of a kernel has a row of blocks for each sequence. These work with the arguments of a
-// launch of that sequence alone, so stages, hooks, walks and epilogues do not know of the others.
+// launch of that sequence alone, so kernels, hooks, walks and epilogues do not know of the others.
 //
 //   q, o    | 0 0 0 0 0 | 1 1 | 2 2 2 2 |        q_begin 0, 5, 7, 11
 //   k, v    | 0 0 0 0 0 0 0 | 1 1 1 | 2 2 2 2 |  k_begin 0, 7, 10; lengths 7, 3, 4
@@ -46,7 +46,7 @@ __device__ __forceinline__ int groups_of(int groups, int most, int own) {
   return groups / larger(most / kPreparedTokens, 1) * (own / kPreparedTokens);
 }
 
-/// Lengths, tiles and slots of the stages around attend.
+/// Lengths, tiles and slots of the kernels around attend.
 template <class Predict, class Args>
 __device__ __forceinline__ void take_sequence(Predict& predict, const Args& own,
                                               long long workspace, int first) {
@@ -83,12 +83,12 @@ __device__ __forceinline__ void take_sequence(Predict& predict, const Args& own,
 
 // Args has a member `predict` or `split` only where the program needs it.
 template <class Args>
-__device__ __forceinline__ auto take_stages(Args& own, long long workspace, int first, int)
+__device__ __forceinline__ auto take_predict_args(Args& own, long long workspace, int first, int)
     -> decltype(own.predict, void()) {
   take_sequence(own.predict, own, workspace, first);
 }
 template <class Args>
-__device__ __forceinline__ void take_stages(Args&, long long, int, ...) {}
+__device__ __forceinline__ void take_predict_args(Args&, long long, int, ...) {}
 template <class Args>
 __device__ __forceinline__ auto take_split(Args& own, long long workspace, int)
     -> decltype(own.split, void()) {
@@ -134,7 +134,7 @@ __device__ __forceinline__ Args args_of_sequence(const Args& args) {
   }
   attend.q_tiles = ceil_div(attend.n_q, args.sequences.tile_q);
   attend.k_tiles = ceil_div(attend.n_k, args.sequences.tile_k);
-  take_stages(own, workspace, first, 0);
+  take_predict_args(own, workspace, first, 0);
   take_split(own, workspace, 0);
   return own;
 }

@@ -1,4 +1,4 @@
-// Tokens in another order: copies of q, k and v before the other stages, and of o and lse back.
+// Tokens in another order: copies of q, k and v before the other kernels, and of o and lse back.
 // Both read rows of args.predict.order[n]; an index outside [0, n) reads or writes the nearest row.
 #pragma once
 

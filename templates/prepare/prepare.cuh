@@ -1,5 +1,6 @@
-// Everything that is wanted of each token of q or k, from one read: summaries and self-similarities
-// of tiles, integers and their scales for attend and for the estimate, what smoothing took away.
+// What the later kernels need of each token of q or k, from one read: summaries and
+// self-similarities of tiles, integers and their scales for attend and for the estimate, what
+// smoothing took away.
 //
 // A block takes kTokens tokens of one head into registers (prepare/rows.cuh). Instructions
 // are what it has to be sparing of, a dozen for each element: a first pass takes all that needs

@@ -1,7 +1,7 @@
 // V -> e4m3 codes, transposed: rows of channels, tokens in the order of prepare/value_order.cuh, so
 // that attend copies a tile as it is and multiplies it without shuffles.
 //
-// A block turns 128 tokens of one KV head through shared memory: it reads rows of V, all at once,
+// A block transposes 128 tokens of one KV head in shared memory: it reads rows of V, all at once,
 // and writes rows of v_values, both in whole lines. Tokens past the end become 0 (code 0).
 #pragma once
 

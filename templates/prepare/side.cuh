@@ -1,5 +1,5 @@
-// What a stage reads and writes of q or of k: the two halves of the argument block under one set of
-// names.
+// What a kernel reads and writes of q or of k: the two halves of the argument block under one set
+// of names.
 #pragma once
 
 #include "args/predict_args.cuh"

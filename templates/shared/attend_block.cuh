@@ -28,9 +28,9 @@ constexpr int column_parts(int head_dim_v) {
   return (head_dim_v + kWarpColumns - 1) / kWarpColumns;
 }
 
-/// Of the mma family, from Q, K and V behind one another: the query tile, in whose place O is
-/// staged, so that the wider of both counts; K tiles; V tiles; votes of a gate. Tiles are swizzled:
-/// nothing is padding.
+/// Of the mma family, from Q, K and V behind one another: the query tile, in whose place O is put
+/// together, so that the wider of both counts; K tiles; V tiles; votes of a gate. Tiles are
+/// swizzled: nothing is padding.
 struct MmaBlock {
   int tile_q, tile_k, stages;
   int head_dim, head_dim_v;
@@ -69,7 +69,8 @@ struct MmaBlock {
 /// Columns between those that are expanded and those that are multiplied.
 inline constexpr int kColumnRingSlots = 4096;
 
-/// Of the wgmma family: queries, in whose place O is staged; K; V; barriers, messages and votes.
+/// Of the wgmma family: queries, in whose place O is put together; K; V; barriers, messages and
+/// votes.
 struct WgmmaBlock {
   int rows;  ///< queries of all warpgroups
   int query_buffers, stages, value_stages, step_keys;
@@ -94,10 +95,14 @@ struct WgmmaBlock {
 struct WgmmaRegisters {
   int consumer, producer;
 };
-/// `busy`: the producer of two consumer warpgroups has more to do than to walk and to load: it
-/// gathers, serves two lists or sequences, or asks a mask of no ranges.
-constexpr WgmmaRegisters wgmma_registers(int warpgroups, bool busy) {
-  if (busy) return {232, 40};
+/// What the producer of two consumer warpgroups does besides walking and loading.
+struct ProducerWork {
+  bool gathers, has_two_lists, packs_heads;
+  bool asks_mask;  ///< of each tile, because the mask is no ranges of keys
+};
+constexpr WgmmaRegisters wgmma_registers(int warpgroups, const ProducerWork& work) {
+  const bool asks_mask = work.asks_mask && warpgroups == 2;
+  if (work.gathers || work.has_two_lists || work.packs_heads || asks_mask) return {232, 40};
   return warpgroups <= 2 ? WgmmaRegisters{240, 24} : WgmmaRegisters{160, 32};
 }
 

@@ -42,7 +42,7 @@ void register_kernels(const NvrtcHandle& nvrtc, const lacuna::SpecDocument& docu
   const lacuna::CudaSource source = lacuna::emit_cuda(plan, document);
   for (const lacuna::CudaKernel& kernel : source.kernels) {
     const std::string name =
-        target + "/" + document.spec.name + "/d" + std::to_string(head_dim) + "/" + kernel.stage;
+        target + "/" + document.spec.name + "/d" + std::to_string(head_dim) + "/" + kernel.name;
     const lacuna::CudaSource alone{source.head, {kernel}, source.options};
     benchmark::RegisterBenchmark(
         name.c_str(), [=](benchmark::State& state) { compile(state, nvrtc, alone, target); })

@@ -2,7 +2,7 @@
 // relief that this takes stands in the table), and the resources are those of resources.txt
 // (LACUNA_UPDATE_GOLDENS=1 rewrites it). What a target refuses stands there too, with the code of
 // the diagnostic. What the planner decides is checked for every case; NVRTC compiles, in the short
-// tier, every spec, every attend in each family that it has, every sequence of stages with and
+// tier, every spec, every attend in each family that it has, every sequence of kernels with and
 // without wgmma, every head dim and dtype of each target.
 #include <algorithm>
 #include <atomic>
@@ -49,7 +49,7 @@ void add_cases(const std::shared_ptr<const SpecDocument>& attend, std::vector<Ca
   const auto add = [&](const char* target, BuildOptions options) {
     cases.push_back({attend->spec.name, target, options, attend});
   };
-  // The stages of a predictor are compiled again with every spec: fewer cases of those.
+  // The kernels of a predictor are compiled again with every spec: fewer cases of those.
   const bool predicts = attend->spec.predictor.has_value();
   for (const char* target : kArchitectures) {
     add(target, {.head_dim = 128});
@@ -93,21 +93,21 @@ std::string shape_text(const AttendPlan& plan) {
          std::to_string(plan.stages.value);
 }
 
-/// "attend 224", and the stages before it: " estimate 115 prepare_q 128".
+/// "attend 224", and the kernels before it: " estimate 115 prepare_q 128".
 std::string registers_text(const CudaSource& source, const Compilation& made) {
   std::string text;
   for (auto kernel = source.kernels.rbegin(); kernel != source.kernels.rend(); ++kernel) {
     const auto found = std::ranges::find(made.kernels, kernel->entry, &KernelResources::name);
     if (found == made.kernels.end()) continue;
-    text += (text.empty() ? "" : ", ") + kernel->stage + " " + std::to_string(found->registers);
+    text += (text.empty() ? "" : ", ") + kernel->name + " " + std::to_string(found->registers);
   }
   return text;
 }
 
 /// Of what a case compiles: the spec with its estimate's family, the kind of its attend in the
-/// family that it has (specs with nothing but lists have the same one), its stages on targets with
-/// wgmma and on others, and the target with head dim and dtype. None of a case that the planner
-/// refuses.
+/// family that it has (specs with nothing but lists have the same one), its other kernels on
+/// targets with wgmma and on others, and the target with head dim and dtype. None of a case that
+/// the planner refuses.
 test::Properties properties_of(const Case& c) {
   Diagnostics diagnostics;
   const Target target = find_target(c.target).value();
@@ -116,12 +116,11 @@ test::Properties properties_of(const Case& c) {
   const VariantSpec& spec = c.document->spec;
   const bool has_lists_alone = spec.predictor && !spec.gate && spec.attention.score.empty() &&
                                spec.quantise.qk_bits == 16 && spec.quantise.v_bits == 16;
-  std::string stages = target.has_wgmma ? "wgmma" : "mma";
-  for (const CudaKernel& kernel : emit_cuda(plan, *c.document).kernels)
-    stages += " " + kernel.stage;
+  std::string names = target.has_wgmma ? "wgmma" : "mma";
+  for (const CudaKernel& kernel : emit_cuda(plan, *c.document).kernels) names += " " + kernel.name;
   return {spec.name + std::string(name_of(plan.attend.estimate_family.value)),
           (has_lists_alone ? "lists" : spec.name) + std::string(name_of(plan.attend.family.value)),
-          stages,
+          names,
           c.target + std::to_string(c.options.head_dim) + std::string(name_of(c.options.dtype))};
 }
 

@@ -1,5 +1,5 @@
 // The generated kernels of every spec of the table on emulated blocks: against the oracle in two
-// stages, and the same bits whatever the order of warps and the moment at which copies land.
+// kernels, and the same bits whatever the order of warps and the moment at which copies land.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,13 +1,13 @@
 # Generated kernels, compiled as C++ and run on emulated blocks (device/README.md).
 file(GLOB generated_tests CONFIGURE_DEPENDS device/*.cpp)
 file(GLOB emulation_sources CONFIGURE_DEPENDS device/emulation/*.cpp device/emulation/races/*.cpp)
-file(GLOB stage_tests CONFIGURE_DEPENDS device/stage_tests/*.cpp)
+file(GLOB single_tests CONFIGURE_DEPENDS device/single_tests/*.cpp)
 file(GLOB numerics_sources CONFIGURE_DEPENDS numerics/harness/*.cpp numerics/variants/*.cpp)
-target_sources(test_device PRIVATE ${emulation_sources} ${stage_tests} ${numerics_sources})
+target_sources(test_device PRIVATE ${emulation_sources} ${single_tests} ${numerics_sources})
 # Also in unoptimised builds: the emulation executes every instruction of every thread.
 target_compile_options(test_device PRIVATE -O2 -U_FORTIFY_SOURCE)
 # Device headers have a Normalise of their own: what includes them is a group apart.
-lacuna_unity_group(stages ${stage_tests})
+lacuna_unity_group(single ${single_tests})
 lacuna_unity_group(generated ${generated_tests})
 set_source_files_properties(${emulation_sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 lacuna_unity_group(numerics ${numerics_sources})
@@ -67,7 +67,7 @@ function(device_kernel spec head_dim dtype)
   set(script ${CMAKE_CURRENT_SOURCE_DIR}/device/stand_in.cmake)
   set(template ${CMAKE_CURRENT_SOURCE_DIR}/device/kernel.cpp.in)
   add_custom_command(OUTPUT ${path}.cu ${path}.cpp
-    COMMAND lacuna_cli emit --stage cuda ${spec} --arch ${arch} --head-dim ${head_dim}
+    COMMAND lacuna_cli emit --form cuda ${spec} --arch ${arch} --head-dim ${head_dim}
             --dtype ${dtype} --batch ${batch} --kv ${kv} ${of_branch} -o ${path}.generated.cu
     COMMAND ${CMAKE_COMMAND} -DGENERATED=${path}.generated.cu -DTEMPLATE=${template}
             -DSYMBOL=${symbol} -DOUTPUT=${path} -P ${script}
@@ -147,7 +147,7 @@ foreach(name warp-gate tile-gate-pv tile-gate-exp lists lists-descending)
   device_kernel(tests/device/specs/${name}.json 128 bf16)
 endforeach()
 device_kernel(tests/device/specs/warp-gate.json 256 f16)
-# All stages of a predictor, one after the other.
+# All kernels of a predictor, one after the other.
 foreach(name sparge sparge-topk sale fg-attn-cached fg-attn-pooled xattention relmax flashprefill cascade seer-attention quest streaming radial
              minference-vertical-slash topk-blocks external-mask sparge-video)
   device_kernel(specs/${name}.json 64 bf16)
@@ -276,10 +276,10 @@ foreach(symbol IN LISTS short_tier)
   endif()
 endforeach()
 
-# Stages by themselves: stages/*/*.cpp configures a stage's template by hand and exports it as a Kernel.
-file(GLOB stage_kernels CONFIGURE_DEPENDS device/stages/*/*.cpp)
-target_sources(device_kernels PRIVATE ${stage_kernels})
-target_sources(traced_kernels PRIVATE ${stage_kernels})
+# Single kernels: single/*/*.cpp configures a kernel's template by hand and exports it as a Kernel.
+file(GLOB single_kernels CONFIGURE_DEPENDS device/single/*/*.cpp)
+target_sources(device_kernels PRIVATE ${single_kernels})
+target_sources(traced_kernels PRIVATE ${single_kernels})
 # Their argument structs.
 target_include_directories(test_device PRIVATE ${CMAKE_SOURCE_DIR}/templates)
 

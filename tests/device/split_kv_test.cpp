@@ -19,7 +19,7 @@ const emulation::Schedule kSplitLate = {emulation::Landing::kLate, emulation::Wa
 std::vector<Subject> split_subjects() {
   std::vector<Subject> split;
   std::ranges::copy_if(subjects(), std::back_inserter(split), [](const Subject& subject) {
-    return std::ranges::count(subject.launch.launches, "combine", &KernelLaunch::stage) == 1;
+    return std::ranges::count(subject.launch.launches, "combine", &KernelLaunch::name) == 1;
   });
   return split;
 }

@@ -189,7 +189,7 @@ TEST(Cuda, OptionsAndEntry) {
   EXPECT_EQ(source.options, (std::vector<std::string>{"--gpu-architecture=sm_120a", "-std=c++17",
                                                       "-default-device"}));
   ASSERT_EQ(source.kernels.size(), 1u);
-  EXPECT_EQ(source.kernels[0].stage, "attend");
+  EXPECT_EQ(source.kernels[0].name, "attend");
   EXPECT_EQ(source.kernels[0].entry, "lacuna_attend_two_words");
   EXPECT_NE(source.kernels[0].text.find(
                 "\nlacuna_attend_two_words(const __grid_constant__ Args args) {\n"),

@@ -1,4 +1,4 @@
-// LaunchPrograms of programs with stages: sizes, the workspace, where arguments come from.
+// LaunchPrograms of programs of several kernels: sizes, the workspace, where arguments come from.
 #include <gtest/gtest.h>
 
 #include <map>

@@ -31,10 +31,10 @@ inline Plan plan_of_text(const std::string& text, const char* target = "sm_90a")
   return plan;
 }
 
-inline std::vector<std::string> stage_names(const Plan& plan, bool only_deciding = false) {
+inline std::vector<std::string> kernel_names(const Plan& plan, bool only_deciding = false) {
   std::vector<std::string> names;
   for (const KernelLaunch& launch : emit_launch_program(plan).launches) {
-    if (launch.decides || !only_deciding) names.push_back(launch.stage);
+    if (launch.decides || !only_deciding) names.push_back(launch.name);
   }
   return names;
 }

@@ -31,8 +31,8 @@ TEST(SplitKv, CombineFollowsAttend) {
   for (const char* target_name : {"sm_80", "sm_90a"}) {
     const LaunchProgram program = emit_launch_program(plan_of(kSplit, target_name));
     ASSERT_EQ(program.launches.size(), 2U);
-    EXPECT_EQ(program.launches[0].stage, "attend");
-    EXPECT_EQ(program.launches[1].stage, "combine");
+    EXPECT_EQ(program.launches[0].name, "attend");
+    EXPECT_EQ(program.launches[1].name, "combine");
     EXPECT_EQ(program.launches[1].entry, "lacuna_combine_made");
     EXPECT_EQ(program.cleared, (std::vector{TensorRole::kCounts, TensorRole::kTileMask}));
     const LaunchProgram whole = emit_launch_program(plan_of(kWhole, target_name));
@@ -71,7 +71,7 @@ TEST(SplitKv, OnlySplitKvAreInTheSource) {
   const std::string split = source_text(emit_cuda(plan_of(kSplit, "sm_90a"), document));
   for (const char* line :
        {"#include \"args/split_args.cuh\"\n", "  lacuna::SplitArgs split;\n",
-        "  static constexpr int kSplitKv = 4;\n", "struct CombineConfig : Stage {\n",
+        "  static constexpr int kSplitKv = 4;\n", "struct CombineConfig : CommonConfig {\n",
         "  lacuna::combine_shares<CombineConfig, Hooks>(args);\n"})
     EXPECT_NE(split.find(line), std::string::npos) << line;
   const std::string whole =

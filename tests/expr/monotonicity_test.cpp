@@ -12,38 +12,38 @@ namespace {
 const std::vector<ParamSymbol> kMonotonicityParameters = {
     {"a", ExprType::kF32, {}, false}, {"b", ExprType::kF32, {ParamAxis::kHeads}, false}};
 
-Monotonicity trend(const char* text, Variable variable, Site site = Site::kGate) {
+Monotonicity direction(const char* text, Variable variable, Site site = Site::kGate) {
   const ParsedExpr parsed = parse_expr(text, site, kMonotonicityParameters);
   EXPECT_TRUE(parsed.ok()) << text;
   return monotonicity_of(parsed.expr, variable);
 }
 
-TEST(trend, of_rules_as_gates_have_them) {
+TEST(monotonicity, of_rules_as_gates_have_them) {
   for (const char* const falls :
        {"gap < a", "a > gap", "not (gap >= a)", "gap < a and j != 0", "gap < a or tile_max < b",
         "a - gap > 0", "max(gap, tile_max) <= a", "exp(gap) < a", "i == j or -gap > -a",
         "gap * 1.5 < a", "-0.5 * gap > a", "gap / 2 < a", "a > exp2(1.25 * gap) * 3"}) {
-    EXPECT_EQ(trend(falls, Variable::kGap), Monotonicity::kFalls) << falls;
+    EXPECT_EQ(direction(falls, Variable::kGap), Monotonicity::kFalls) << falls;
   }
   for (const char* const rises : {"gap > a", "not (gap < a)", "a - gap < 0", "gap >= a or j == 0"})
-    EXPECT_EQ(trend(rises, Variable::kGap), Monotonicity::kRises) << rises;
+    EXPECT_EQ(direction(rises, Variable::kGap), Monotonicity::kRises) << rises;
   for (const char* const still : {"tile_max < a", "j == 0", "true"})
-    EXPECT_EQ(trend(still, Variable::kGap), Monotonicity::kConstant) << still;
+    EXPECT_EQ(direction(still, Variable::kGap), Monotonicity::kConstant) << still;
   for (const char* const anyhow :
        {"gap < a and gap > b", "a * gap < b", "gap * gap < a", "gap / a < b", "1 / gap < a",
         "0 * gap < a", "abs(gap) < a", "log(gap) < a", "select(gap < a, 1, 0) > 0"}) {
-    EXPECT_EQ(trend(anyhow, Variable::kGap), Monotonicity::kUnknown) << anyhow;
+    EXPECT_EQ(direction(anyhow, Variable::kGap), Monotonicity::kUnknown) << anyhow;
   }
 }
 
-TEST(trend, of_the_other_variable_is_its_own) {
-  EXPECT_EQ(trend("gap < a and tile_max > b", Variable::kGap), Monotonicity::kFalls);
-  EXPECT_EQ(trend("gap < a and tile_max > b", Variable::kTileMax), Monotonicity::kRises);
+TEST(monotonicity, of_the_other_variable_is_its_own) {
+  EXPECT_EQ(direction("gap < a and tile_max > b", Variable::kGap), Monotonicity::kFalls);
+  EXPECT_EQ(direction("gap < a and tile_max > b", Variable::kTileMax), Monotonicity::kRises);
 }
 
-TEST(trend, of_ranks_which_are_never_negative) {
+TEST(monotonicity, of_ranks_which_are_never_negative) {
   const auto along_rank = [](const char* text) {
-    return trend(text, Variable::kRank, Site::kKeep);
+    return direction(text, Variable::kRank, Site::kKeep);
   };
   for (const char* const falls : {"rank == 0", "0 == rank", "not (rank != 0)", "rank == -1",
                                   "rank < a * visible or rank == 0", "rank < b and similar_q < a"})
@@ -54,7 +54,7 @@ TEST(trend, of_ranks_which_are_never_negative) {
     EXPECT_EQ(along_rank(still), Monotonicity::kConstant) << still;
   for (const char* const anyhow : {"rank == 1", "rank == visible", "rank + 1 == 0"})
     EXPECT_EQ(along_rank(anyhow), Monotonicity::kUnknown) << anyhow;
-  EXPECT_EQ(trend("gap == 0", Variable::kGap), Monotonicity::kUnknown);
+  EXPECT_EQ(direction("gap == 0", Variable::kGap), Monotonicity::kUnknown);
 }
 
 /// Which of the answers false -> true and true -> false were seen as the gap grows.
@@ -73,7 +73,7 @@ Turns turns_along_gap(const Expr& rule, Bindings bindings) {
   return turns;
 }
 
-TEST(trend, holds_of_random_rules) {
+TEST(monotonicity, holds_of_random_rules) {
   test::Random random(20261122);
   const test::ProblemSize size;
   int known = 0;
@@ -86,13 +86,11 @@ TEST(trend, holds_of_random_rules) {
     bindings.parameters = set.views;
     bindings.set(Variable::kTileMax, 4.0f * random.unit() - 2.0f);
     const Turns turns = turns_along_gap(parsed.expr, bindings);
-    const Monotonicity trend = monotonicity_of(parsed.expr, Variable::kGap);
-    known += (turns.to_true || turns.to_false) && trend != Monotonicity::kUnknown;
-    EXPECT_FALSE(turns.to_false &&
-                 (trend == Monotonicity::kRises || trend == Monotonicity::kConstant))
+    const Monotonicity way = monotonicity_of(parsed.expr, Variable::kGap);
+    known += (turns.to_true || turns.to_false) && way != Monotonicity::kUnknown;
+    EXPECT_FALSE(turns.to_false && (way == Monotonicity::kRises || way == Monotonicity::kConstant))
         << text;
-    EXPECT_FALSE(turns.to_true &&
-                 (trend == Monotonicity::kFalls || trend == Monotonicity::kConstant))
+    EXPECT_FALSE(turns.to_true && (way == Monotonicity::kFalls || way == Monotonicity::kConstant))
         << text;
   }
   EXPECT_GT(known, test::draws(20));

@@ -1,6 +1,6 @@
-// Golden texts: what each stage prints for each shipped spec, for five architectures, at head_dim
-// 128 in bf16. Architectures whose texts differ only in their name share one file, that of the
-// first. LACUNA_UPDATE_GOLDENS=1 rewrites the files; a difference shows as a diff.
+// Golden texts: every form that `emit` prints for each shipped spec, for five architectures, at
+// head_dim 128 in bf16. Architectures whose texts differ only in their name share one file, that of
+// the first. LACUNA_UPDATE_GOLDENS=1 rewrites the files; a difference shows as a diff.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -51,7 +51,7 @@ SpecDocument read_shipped(const std::string& spec, Diagnostics& diagnostics) {
                    diagnostics);
 }
 
-/// The stages' texts by golden file name.
+/// The texts by golden file name.
 std::map<std::string, std::string> texts_of(const std::string& spec) {
   Diagnostics diagnostics;
   const SpecDocument document = read_shipped(spec, diagnostics);
@@ -90,17 +90,17 @@ std::map<std::string, std::string> kept_texts(const std::map<std::string, std::s
 
 class Golden : public testing::TestWithParam<std::string> {};
 
-TEST_P(Golden, StagesPrintWhatTheyDid) {
+TEST_P(Golden, FormsAreAsTheyWere) {
   for (const auto& [name, text] : kept_texts(texts_of(GetParam())))
     test::expect_golden(kGoldens / name, text);
 }
 
 TEST_P(Golden, LoweringIsDeterministic) { EXPECT_EQ(texts_of(GetParam()), texts_of(GetParam())); }
 
-/// Attend alone is a page or two; stages add hooks and arguments, each of them a Config and an
-/// entry.
+/// Attend alone is a page or two; other kernels add hooks and arguments, each of them a Config and
+/// an entry.
 TEST_P(Golden, KernelsAreShort) {
-  constexpr int kAttendLines = 134, kHookLines = 40, kStageLines = 46;
+  constexpr int kAttendLines = 134, kHookLines = 40, kKernelLines = 46;
   for (const auto& [name, text] : texts_of(GetParam())) {
     if (name.find(".cuda.") == std::string::npos) continue;
     int entries = 0;
@@ -109,7 +109,7 @@ TEST_P(Golden, KernelsAreShort) {
       ++entries;
     }
     ASSERT_GE(entries, 1) << name;
-    const int most = kAttendLines + (entries > 1 ? kHookLines + kStageLines * (entries - 1) : 0);
+    const int most = kAttendLines + (entries > 1 ? kHookLines + kKernelLines * (entries - 1) : 0);
     EXPECT_LE(std::ranges::count(text, '\n'), most) << name;
   }
 }

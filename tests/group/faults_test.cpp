@@ -48,20 +48,20 @@ void launch_often(const GroupPlan& plan, int launches = 1000) {
 }
 
 /// How far the rank that dies comes.
-enum class Stage { kCreated, kCompiled, kPlanned, kLaunched };
+enum class Step { kCreated, kCompiled, kPlanned, kLaunched };
 
 TEST(GroupFaults, ARankThatLeavesIsAnErrorOfAllOthers) {
-  for (const Stage stage : {Stage::kCreated, Stage::kCompiled, Stage::kPlanned, Stage::kLaunched}) {
-    SCOPED_TRACE(static_cast<int>(stage));
+  for (const Step step : {Step::kCreated, Step::kCompiled, Step::kPlanned, Step::kLaunched}) {
+    SCOPED_TRACE(static_cast<int>(step));
     const Loopback loopback(3);
     const auto errors = in_threads(3, [&](int number) {
       const bool dies = number == 1;
       const Rank rank(loopback, number, 3);
-      if (dies && stage == Stage::kCreated) return;
+      if (dies && step == Step::kCreated) return;
       const GroupKernel kernel = compile(rank);
-      if (dies && stage == Stage::kCompiled) return;
+      if (dies && step == Step::kCompiled) return;
       const GroupPlan plan = kernel.plan({.shape = kWhole});
-      if (dies && stage == Stage::kPlanned) return;
+      if (dies && step == Step::kPlanned) return;
       Tensors tensors;
       if (!dies) return launch_often(plan);
       LaunchArgs args = tensors.args();  // without a workspace: an error of its own
@@ -72,7 +72,7 @@ TEST(GroupFaults, ARankThatLeavesIsAnErrorOfAllOthers) {
       EXPECT_NE(error.find("rank 1"), std::string::npos) << error;
       EXPECT_NE(error.find("E0713"), std::string::npos) << error;
     }
-    EXPECT_EQ(errors[1].empty(), stage != Stage::kLaunched) << errors[1];
+    EXPECT_EQ(errors[1].empty(), step != Step::kLaunched) << errors[1];
   }
 }
 

@@ -1,5 +1,5 @@
 // Every shipped spec on the device under test against the fp64 oracle: dtypes, head dims, shapes
-// and values (Fill), in two stages (harness.hpp).
+// and values (Fill), in two parts (harness.hpp).
 #include <gtest/gtest.h>
 
 #include <cmath>

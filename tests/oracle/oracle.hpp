@@ -1,8 +1,8 @@
 // The scalar oracle: attention in fp64, straight from the definitions, independent of the compiler
 // (its own masks as C++ functions, no Expr, no Program). Slow on purpose.
 //
-// Stage 1: oracle_kept() (predict.hpp) says which tiles a predictor keeps, oracle_tiles() which
-// must be visited and gated. Stage 2: oracle_attention() computes the output under a given tile
+// Part 1: oracle_kept() (predict.hpp) says which tiles a predictor keeps, oracle_tiles() which
+// must be visited and gated. Part 2: oracle_attention() computes the output under a given tile
 // mask (the one the kernel reported). Quantised operands are a Problem of their own (quantise.hpp).
 #pragma once
 

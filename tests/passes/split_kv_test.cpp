@@ -26,7 +26,7 @@ BuildOptions tuned(int split_kv) {
 
 TEST(SplitKv, AreWholeUnlessSomebodySaysOtherwise) {
   EXPECT_EQ(text_of(plan(make_document()).split_kv),
-            "1 default: a row is one block's where nothing was measured");
+            "1 default: rows are split only where a measurement was better");
   EXPECT_EQ(text_of(plan(read_document(R"("tile": {"split_kv": 4})")).split_kv), "4 spec: ");
   EXPECT_EQ(text_of(plan(read_document(R"("tile": {"split_kv": [8, 2]})")).split_kv),
             "8 spec: first of the list that fits");

@@ -61,7 +61,7 @@ TEST(Wgmma, KeysAndValuesOfE4m3HaveMma) {
   EXPECT_EQ(
       family_of(p),
       "mma: k and v of e4m3: wgmma multiplies 16 bits, and TMA loads codes as they are; mma makes "
-      "numbers on the way, of each query head by itself");
+      "intermediate results of each query head");
   EXPECT_EQ(tiles_of(p), "128x64x2");
   EXPECT_EQ(p.attend().smem_bytes.value, 128 * 128 * 2 + 64 * (2 * (128 + 128) + 4 * (128 + 128)));
   const auto refusal = [](const BuildOptions& options, const char* target_name) {

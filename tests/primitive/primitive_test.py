@@ -71,7 +71,7 @@ class Primitive(unittest.TestCase):
     def emit(self, count, *options):
         spec = build / "spread.json"
         spec.write_text(SPEC.replace("COUNT", str(count)))
-        return call(self.lacuna, "emit", "--stage", "cuda", spec, *options)
+        return call(self.lacuna, "emit", "--form", "cuda", spec, *options)
 
     def test_its_decisions_and_results_are_those_of_the_oracle(self):
         out = self.must("build/release/bin/test_numerics", "--gtest_filter=*spread_rows*")

@@ -20,7 +20,7 @@ set_target_properties(fake_nccl PROPERTIES OUTPUT_NAME nccl SOVERSION 2
 
 add_executable(test_runtime_gpu runtime/fake_gpu/protocol_test.cpp runtime/fake_gpu/devices_test.cpp
                runtime/fake_gpu/launch_cost_test.cpp
-               runtime/fake_gpu/stages_test.cpp runtime/fake_gpu/stage_events_test.cpp
+               runtime/fake_gpu/kernels_test.cpp runtime/fake_gpu/events_test.cpp
                runtime/fake_gpu/split_kv_test.cpp runtime/fake_gpu/out_of_memory_test.cpp
                runtime/fake_gpu/shipped_kernels_test.cpp
                runtime/fake_gpu/group_test.cpp

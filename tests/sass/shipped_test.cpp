@@ -76,8 +76,7 @@ class Shipped : public testing::TestWithParam<Case> {
     ASSERT_FALSE(diagnostics.has_errors()) << render(diagnostics, document.source);
     ASSERT_EQ(plan_.attend.family.value, AttendFamily::kWgmma) << plan_.attend.family.reason;
     CudaSource source = emit_cuda(plan_, document);
-    std::erase_if(source.kernels,
-                  [](const CudaKernel& kernel) { return kernel.stage != "attend"; });
+    std::erase_if(source.kernels, [](const CudaKernel& kernel) { return kernel.name != "attend"; });
     const auto store = stored_kernels(*nvrtc);
     const Compilation made = compile_stored(store.get(), *nvrtc, source, "sm_90a", diagnostics);
     ASSERT_EQ(made.cubins.size(), 1u) << render(diagnostics, document.source) << made.log;

@@ -45,7 +45,7 @@ TEST(Limits, SharedMemoryIsTheSumOfTheTiles) {
 TEST(Limits, SharedMemoryOf8BitElements) {
   const TileShape integers{.tile_q = 128, .tile_k = 64, .stages = 2, .head_dim = 128, .qk_bits = 8};
   EXPECT_EQ(smem_bytes(integers), 128 * 128 * 2 + 64 * 128 * (2 * 1 + 2 * 2))
-      << "the output is staged where the queries were";
+      << "the output is put together where the queries were";
   EXPECT_EQ(smem_formula(integers), "(128 * 2 + 64 * (2 * 1 + 2 * 2)) * 128");
   TileShape both = integers;
   both.v_bits = 8;

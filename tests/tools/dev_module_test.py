@@ -79,7 +79,7 @@ def test_counts_report_what_a_gate_leaves_out(problem):
 
 def test_events_go_to_the_launch(problem):
     launch = problem.lacuna(subjects.dense_spec(0))
-    assert isinstance(launch.stages, tuple)
+    assert isinstance(launch.kernels, tuple)
     with pytest.raises(lacuna.ArgumentError, match="stage_events: expected none on the CPU, got 3"):
         launch([1, 2, 3])
 

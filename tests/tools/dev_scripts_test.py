@@ -73,18 +73,18 @@ class FakeTorch:
 
 
 class Subjects(unittest.TestCase):
-    def test_a_launch_is_timed_whole_or_by_its_stages(self):
-        torch, stages_ms = FakeTorch(), {"prepare": 1.0, "estimate": 2.0, "compact": 4.0, "attend": 8.0}
+    def test_a_launch_is_timed_whole_or_by_its_kernels(self):
+        torch, kernels_ms = FakeTorch(), {"prepare": 1.0, "estimate": 2.0, "compact": 4.0, "attend": 8.0}
 
         def launch(events=()):
-            for n, time in enumerate(stages_ms.values()):
+            for n, time in enumerate(kernels_ms.values()):
                 if events:
                     events[n].record()
                 torch.now_ms += time
             if events:
                 events[-1].record()
 
-        whole, some = subjects.Subject(launch, 1.0), subjects.Subject(launch, 1.0, tuple(stages_ms), subjects.SELECTION)
+        whole, some = subjects.Subject(launch, 1.0), subjects.Subject(launch, 1.0, tuple(kernels_ms), subjects.SELECTION)
         times = peers.interleave(torch, {"whole": whole, "some": some}, 0.0)
         self.assertEqual(times, {"whole": [15e3] * peers.LEAST_ROUNDS, "some": [6e3] * peers.LEAST_ROUNDS})
         alone = peers.measure_alone(torch, subjects.Subject(launch, 3e10), sensors.Sensors(), 0.0)
@@ -109,13 +109,13 @@ class FakeRun:
     def report(self, _verb, spec, *_options, more_env=None):
         self.families.append((more_env or {}).get("LACUNA_ATTEND_FAMILY"))
         launches = {spec.stem: 110.0, "attend": 90.0, "dense": 200.0}
-        stages = {"permute_q": 7.0, "prepare_q": 4.0, "estimate": 6.0, "attend": 90.0, "unpermute": 3.0}
+        kernels = {"permute_q": 7.0, "prepare_q": 4.0, "estimate": 6.0, "attend": 90.0, "unpermute": 3.0}
         return {"launches": [{"name": name, "median_us": time, "of_gemm": 0.5} for name, time in launches.items()],
-                "stages": [{"name": name, "median_us": time} for name, time in stages.items()], "gemm_tflops": 700.0}
+                "kernels": [{"name": name, "median_us": time} for name, time in kernels.items()], "gemm_tflops": 700.0}
 
 
 class Check(unittest.TestCase):
-    def test_a_decision_is_every_stage_but_attend_and_the_order(self):
+    def test_a_decision_is_every_kernel_but_attend_and_the_order(self):
         run = FakeRun(["sparge", "sparge mma", "sparge 65536"])
         rows = speed.step_prediction(run)
         self.assertEqual(run.families, ["mma", None, None])
@@ -123,7 +123,7 @@ class Check(unittest.TestCase):
         self.assertEqual([row["at"] for row in rows], ["h=32,n=32768", "h=32,n=32768", "h=32,n=65536"])
         for row in rows:
             self.assertEqual((row["prediction_of_dense"], row["decision_of_dense"]), (0.1, 0.05))
-            self.assertEqual((row["stages_us"]["estimate"], row["of_gemm"]["dense"], row["gemm_tflops"]), (6.0, 0.5, 700.0))
+            self.assertEqual((row["kernels_us"]["estimate"], row["of_gemm"]["dense"], row["gemm_tflops"]), (6.0, 0.5, 700.0))
 
     def test_a_call_past_its_time_ends_with_its_children(self):
         result = machine.sh(["sh", "-c", "echo begun; sleep 60 & wait"], timeout_s=0.5)

@@ -37,7 +37,7 @@ CommandResult run_limited(const std::vector<std::string>& arguments,
 TEST(FileLimit, AnOutputThatDoesNotFitIsAnError) {
   const ScratchDirectory scratch;
   const CommandResult result = run_limited(
-      {"emit", "--stage", "cuda", source_file("specs/dense.json"), "-o", scratch.file("dense.cu")},
+      {"emit", "--form", "cuda", source_file("specs/dense.json"), "-o", scratch.file("dense.cu")},
       scratch);
   EXPECT_EQ(result.status, 1);
   EXPECT_NE(result.err.find("cannot be written: File too large"), std::string::npos) << result.err;

@@ -49,8 +49,8 @@ TEST_F(HostileNames, AreShownWithoutTheirControlCharacters) {
   expect_harmless({"explain", missing_});
   expect_harmless({"list", scratch_.path()});
   expect_harmless({"list", missing_});
-  expect_harmless({"emit", "--stage", "spec", spec_, "-o", scratch_.path()});
-  expect_harmless({"emit", "--stage", "cuda", spec_});
+  expect_harmless({"emit", "--form", "spec", spec_, "-o", scratch_.path()});
+  expect_harmless({"emit", "--form", "cuda", spec_});
   expect_harmless({"build", spec_, spec_, "--arch", "sm_80", "-o", scratch_.file(kHostile)});
   expect_harmless({"tune", "--import", missing_});
   expect_harmless({"tune", "--import", bad_});

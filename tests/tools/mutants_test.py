@@ -224,8 +224,8 @@ class Suites(unittest.TestCase):
         alone = {"device", "races", "numerics_interpreter"}  # by what is built, or the same program
         self.assertEqual(set(suites.TIERS["long"].entries), folders - set(suites.NOT_ASKED) | alone)
 
-    def test_stages_are_run_by_the_tests_that_include_them(self):
-        tests = kernels._tests_of_stages(ROOT / "tests/device")
+    def test_single_kernels_are_run_by_the_tests_that_include_them(self):
+        tests = kernels._tests_of_single(ROOT / "tests/device")
         self.assertEqual(tests["prepare"], ["Prepare"])
         self.assertIn("Attend", tests["attend_gathered"])
         self.assertEqual([name for name, found in tests.items() if not found], [])

@@ -85,8 +85,8 @@ TEST(Usage, SuggestsTheNearestValue) {
   expect_usage_error({"check", "x.json", "--dtype", "bf61"},
                      "lacuna check: error: --dtype: expected one of bf16, f16, f32, got bf61; did "
                      "you mean \"bf16\"?");
-  expect_usage_error({"emit", "--stage", "cudda", "x.json"},
-                     "lacuna emit: error: --stage: expected one of spec, program, plan, cuda, ptx, "
+  expect_usage_error({"emit", "--form", "cudda", "x.json"},
+                     "lacuna emit: error: --form: expected one of spec, program, plan, cuda, ptx, "
                      "cubin, launch, llvm, got cudda; did you mean \"cuda\"?");
 }
 
@@ -131,7 +131,7 @@ TEST(Output, ThatCannotBeWrittenIsAnErrorOfEveryVerb) {
                                              {"check", spec},
                                              {"check", spec, "--json"},
                                              {"explain", spec},
-                                             {"emit", "--stage", "cuda", spec},
+                                             {"emit", "--form", "cuda", spec},
                                              {"cache", "ls"},
                                              {"doctor", "--json"}}) {
     const CommandResult result = run_lacuna(arguments, "", {}, "/dev/full");
@@ -143,8 +143,8 @@ TEST(Output, ThatCannotBeWrittenIsAnErrorOfEveryVerb) {
 }
 
 TEST(Output, ThatIsLargerThanItsBufferIsCheckedToo) {
-  const CommandResult result = run_lacuna(
-      {"emit", "--stage", "cuda", source_file("specs/sparge.json")}, "", {}, "/dev/full");
+  const CommandResult result =
+      run_lacuna({"emit", "--form", "cuda", source_file("specs/sparge.json")}, "", {}, "/dev/full");
   EXPECT_EQ(result.status, 1);
   EXPECT_NE(result.err.find("No space left on device"), std::string::npos) << result.err;
 }

@@ -113,7 +113,7 @@ KeptSearch search_kept(SearchState& state, SoughtParam& param, const std::vector
     places.push_back(static_cast<double>(tables.size()));
     tables.push_back(std::move(*table));
   }
-  // Heads do not meet: what each reached with a table it reaches again.
+  // Heads do not influence one another: what each reached with a table it reaches again.
   const auto look_up = [&](const std::vector<double>& chosen) {
     std::vector<calibrate::Reached> reached;
     for (std::size_t group = 0; group < chosen.size(); ++group)

@@ -24,7 +24,7 @@ constexpr int kHalvings = 7;
 constexpr double kEarlierShare = 7.0 / 8.0;
 
 /// Parameters whose errors add up: a grid belongs to the one before it.
-bool is_stage(const ParamSpec& param) {
+bool adds_error(const ParamSpec& param) {
   return param.calibrate != Calibrate::kNone && param.calibrate != Calibrate::kGrid;
 }
 
@@ -90,7 +90,7 @@ void keep(SearchState& state, SoughtParam& param, SoughtParam* beside, const Fou
   if (beside != nullptr) state.set(*beside, others);
 }
 
-Found search_stage(SearchState& state, std::size_t index, double bound) {
+Found search_param(SearchState& state, std::size_t index, double bound) {
   SoughtParam& param = state.params[index];
   SoughtParam* beside = next_grid(state, index);
   const std::vector<Setting> start = start_of(state, param, beside);
@@ -124,7 +124,7 @@ bool search_one(SearchState& state, std::size_t index, const SearchOptions& opti
     result.kept_params.merge(found.params);
     return found.complete;
   }
-  const Found found = search_stage(state, index, bound);
+  const Found found = search_param(state, index, bound);
   keep(state, param, next_grid(state, index), found);
   return found.complete;
 }
@@ -181,7 +181,7 @@ std::size_t count_launches(const SpecDocument& document, std::size_t fitted, std
       launches += kSteps * fitted * (kGridValues - 1);
     if (param.calibrate == Calibrate::kHalve) launches += std::size_t{kHalvings} * fitted;
     if (param.calibrate == Calibrate::kKeptTiles) launches += (kProbes + 2) * tables * fitted;
-    if (is_stage(param)) launches += fitted;
+    if (adds_error(param)) launches += fitted;
     bisected_before = param.calibrate == Calibrate::kBisect;
   }
   return launches;
@@ -201,15 +201,15 @@ std::optional<SearchResult> search_params(Trial& trial, std::size_t fitted,
   SearchResult result;
   result.least_error = least_error(state);
   if (!(result.least_error <= options.target)) return result;
-  auto stages = static_cast<int>(
+  auto left = static_cast<int>(
       std::count_if(state.params.begin(), state.params.end(),
-                    [](const SoughtParam& param) { return is_stage(*param.spec); }));
+                    [](const SoughtParam& param) { return adds_error(*param.spec); }));
   for (std::size_t index = 0; index < state.params.size() && result.complete; ++index) {
-    if (!is_stage(*state.params[index].spec)) continue;
-    const double bound = options.target * std::pow(kEarlierShare, --stages);
+    if (!adds_error(*state.params[index].spec)) continue;
+    const double bound = options.target * std::pow(kEarlierShare, --left);
     result.complete = search_one(state, index, options, bound, result);
     // What comes after starts from what this one reached.
-    if (result.complete && stages > 0) result.complete = state.measure();
+    if (result.complete && left > 0) result.complete = state.measure();
   }
   result.params = std::move(state.params);
   result.dense = dense_heads(result.params, static_cast<std::size_t>(trial.heads()));

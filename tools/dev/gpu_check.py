@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The whole GPU check in one go.
 
-  tools/dev/gpu_check.py pack                          here: build, strip and stage everything in .carry/
+  tools/dev/gpu_check.py pack                          here: build, strip and put everything into .carry/
   tools/dev/gpu_check.py run [STEP ...] [--only REGEX] there: test, sanitise and measure; writes gpu-record.json
   tools/dev/gpu_check.py run tune --only 'sparge 8192' one point of one step
 
@@ -25,8 +25,8 @@ from gpu.machine import CARRY, ROOT, Run, sh
 from gpu.points import PRESETS
 
 TREES = ("compiler", "templates", "runtime")
-# Target of the build -> what is staged of it.
-STAGED = {"lacuna_cli": "lacuna", "test_numerics": "test_numerics", "startup_bench": "startup_bench"}
+# Target of the build -> what is packed of it.
+PACKED = {"lacuna_cli": "lacuna", "test_numerics": "test_numerics", "startup_bench": "startup_bench"}
 
 
 def pack(args):
@@ -35,7 +35,7 @@ def pack(args):
     shutil.rmtree(CARRY / "bin", ignore_errors=True)
     (CARRY / "bin").mkdir(parents=True)
     (CARRY / "data").mkdir(exist_ok=True)
-    for name in (STAGED[target] for target in args.targets):
+    for name in (PACKED[target] for target in args.targets):
         subprocess.run(["strip", "--strip-unneeded", "-o", CARRY / "bin" / name, build / "bin" / name], check=True)
     if args.python:
         pack_python(args.python, build)
@@ -45,7 +45,7 @@ def pack(args):
     dirty = sh(["git", "status", "--porcelain", "--", *TREES], cwd=ROOT).stdout.strip() != ""
     (CARRY / "trees.json").write_text(json.dumps({"trees": trees, "dirty": dirty}))
     total = sum(f.stat().st_size for f in CARRY.rglob("*") if f.is_file())
-    print(f"staged {total / 2**20:.1f} MiB in {CARRY}; trees {'dirty' if dirty else 'clean'}")
+    print(f"packed {total / 2**20:.1f} MiB in {CARRY}; trees {'dirty' if dirty else 'clean'}")
 
 
 def pack_python(interpreter, build):
@@ -113,9 +113,9 @@ def run(args):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     verbs = parser.add_subparsers(required=True)
-    packing = verbs.add_parser("pack", help="stage .carry/")
+    packing = verbs.add_parser("pack", help="fill .carry/")
     packing.add_argument("--build", default=str(ROOT / "build/bench"))
-    packing.add_argument("--targets", nargs="+", choices=list(STAGED), default=list(STAGED), help="what to build and stage (all)")
+    packing.add_argument("--targets", nargs="+", choices=list(PACKED), default=list(PACKED), help="what to build and pack (all)")
     packing.add_argument("--sample", nargs="*", default=[], help="samples and their thresholds to take along")
     packing.add_argument("--python", metavar="INTERPRETER", help="take the Python module along, built for this interpreter (with headers)")
     packing.set_defaults(call=pack)

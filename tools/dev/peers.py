@@ -25,7 +25,7 @@ Points:
   selection:n=               what SALE takes to choose its tiles
   formula:n=,name=           a score formula or a mask of single tokens: alibi, softcap, factor, table, document, window
   split:n=,n_q=              n_q queries of n keys; 16, 8 or 4 blocks share a work tile, or one has it ("whole")
-or one of these words alone: its preset. Needs the Python module (runtime/python, or what gpu_check.py staged), PyTorch, a Hopper GPU
+or one of these words alone: its preset. Needs the Python module (runtime/python, or what gpu_check.py packed), PyTorch, a Hopper GPU
 for cuDNN's best, and NVRTC.
 """
 import argparse

@@ -13,8 +13,8 @@
 
 namespace lacuna::tools {
 
-/// A file to read from ("-": standard input). Into a named pipe somebody has to write: nobody is
-/// waited for longer than some seconds. Not valid, with errno set, where it cannot be opened.
+/// A file to read from ("-": standard input). A named pipe needs a writer, which is waited
+/// for some seconds. Not valid, with errno set, where it cannot be opened.
 cache::FileDescriptor open_to_read(const std::string& path);
 
 /// Why a file could not be opened, read or written, from errno.

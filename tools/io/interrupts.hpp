@@ -12,8 +12,8 @@
 namespace lacuna::tools {
 
 /// Blocks both signals in this thread, and so in all that it starts, and starts the thread that
-/// waits for them. To be called first. What this process was started with blocked or ignored stays
-/// so: nobody waits for it.
+/// waits for them. To be called first. A signal that was blocked or ignored when this process was
+/// started stays so.
 void start_waiting_for_interrupts();
 
 /// While it lives, the first Ctrl-C or SIGTERM only asks to stop; the second one ends the process.

@@ -149,8 +149,8 @@ bool TuneSearch::open_subject() {
   return true;
 }
 
-/// Compiles a candidate and those that come after it, all cores at once. Should a batch fail, each
-/// is compiled when its turn comes, and the guilty one found. False: interrupted.
+/// Compiles a candidate and those that come after it, all cores at once. If a batch fails, each
+/// is compiled by itself, to find the one that does not compile. False: interrupted.
 bool TuneSearch::prepare_from(int id) {
   if (!prepares_many_ || prepared_.contains(id)) return true;
   const auto& ids = findings_.ordered.ids;

@@ -23,7 +23,7 @@
 #include "tools/verbs/verbs.hpp"
 
 // After the compiler's headers, as tools/run/tensors.hpp says.
-#include "tools/measure/stage_times.hpp"
+#include "tools/measure/kernel_times.hpp"
 #include "tools/run/kernels.hpp"
 
 namespace lacuna::tools {
@@ -60,7 +60,7 @@ The launches of all subjects take turns, so that they meet the same clocks and t
 several sets of tensors rotate, larger together than its L2 cache. TFLOP/s count 2 * (head_dim + head_dim_v)
 for each pair of tokens of the visible tiles (of the visited ones: effective), half of it where a tile needs
 the mask. Of a spec with branches no tiles are counted, and no rate is said.
-On a GPU also: the stages of the spec's launch, timed in launches of their own; and TFLOP/s as a
+On a GPU also: the kernels of the spec's launch, timed in launches of their own; and TFLOP/s as a
 percentage of what cuBLAS reaches on bf16 matrices of 8192 x 8192, measured last for half a second, if
 there is a cuBLAS (LACUNA_CUBLAS_PATH names it).
 With --gpus the problem is computed by one rank, and then by a group of N, threads of this process
@@ -95,7 +95,7 @@ struct Bench {
   RunResult report;
   DeviceErrors errors;
   std::string values_name{};
-  std::vector<StageTimes> stages{};
+  std::vector<KernelTimes> kernels{};
   GemmRate gemm{};
 };
 
@@ -157,8 +157,8 @@ double time_launch_us(Bench& bench, Subject& subject, std::size_t set) {
   return time_us;
 }
 
-/// All subjects in turn, until the time is up; there and back, so that none always follows the same
-/// one, whose heat it would meet as a lower clock.
+/// All subjects one after the other, until the time is up; in alternating order, so that none
+/// always follows the same one, which would lower its clock by the power it draws.
 void time_subjects(Bench& bench, ProgressLine& progress) {
   for (Subject& subject : bench.subjects) time_launch_us(bench, subject, 0);
   const auto in_turn = [&bench](std::size_t run) {
@@ -177,10 +177,10 @@ void time_subjects(Bench& bench, ProgressLine& progress) {
   repeat_for(bench.options.seconds, in_turn, done);
 }
 
-void time_spec_stages(Bench& bench) {
+void time_spec_kernels(Bench& bench) {
   const Subject& subject = bench.subjects.front();
-  bench.stages = time_stages(subject.kernel, subject.args, bench.place,
-                             kStagesShare * bench.options.seconds, bench.errors);
+  bench.kernels = time_kernels(subject.kernel, subject.args, bench.place,
+                               kStagesShare * bench.options.seconds, bench.errors);
 }
 
 /// Fills the bench: tensors, kernels, one reporting launch.
@@ -228,7 +228,7 @@ ordered_json spread_json(const std::string& name, const tune::Spread& time, doub
           {"of_dense", time.median_us / dense_us}};
 }
 
-/// The columns from the name to the 90 % that launches and stages share.
+/// The columns from the name to the 90 % that launches and kernels share.
 std::vector<std::string> spread_cells(const std::string& name, const tune::Spread& time) {
   return {name, print_time_us(time.median_us), print_time_us(time.low_us),
           print_time_us(time.high_us)};
@@ -266,15 +266,15 @@ Table report_launches(const Bench& bench, ordered_json& document) {
   return table;
 }
 
-Table report_stages(const Bench& bench, ordered_json& document) {
+Table report_kernels(const Bench& bench, ordered_json& document) {
   const double dense_us = dense_time_us(bench);
-  Table table{.head = {"stage", "median", "10 %", "90 %", "of dense time"}, .rows = {}};
-  document["stages"] = ordered_json::array();
-  for (const StageTimes& stage : bench.stages) {
-    const tune::Spread time = tune::spread_of(stage.times_us);
-    table.rows.push_back(spread_cells(stage.name, time));
+  Table table{.head = {"kernel", "median", "10 %", "90 %", "of dense time"}, .rows = {}};
+  document["kernels"] = ordered_json::array();
+  for (const KernelTimes& kernel : bench.kernels) {
+    const tune::Spread time = tune::spread_of(kernel.times_us);
+    table.rows.push_back(spread_cells(kernel.name, time));
     table.rows.back().push_back(format("%.4f", time.median_us / dense_us));
-    document["stages"].push_back(spread_json(stage.name, time, dense_us));
+    document["kernels"].push_back(spread_json(kernel.name, time, dense_us));
   }
   return table;
 }
@@ -298,8 +298,8 @@ void print_results(const Bench& bench, Session& session) {
                      print_shape(bench.options.shape) + ", values " + printable(bench.values_name) +
                      ": " + report_parts(bench, session.document) + "\n" +
                      print_table(report_launches(bench, session.document), color);
-  if (!bench.stages.empty())
-    text += "\n" + print_table(report_stages(bench, session.document), color);
+  if (!bench.kernels.empty())
+    text += "\n" + print_table(report_kernels(bench, session.document), color);
   if (bench.gemm.tflops > 0)
     text += "\nGEMM: " + format("%.4g", bench.gemm.tflops) + " TFLOP/s by cuBLAS\n";
   session.document["workspace_bytes"] = bench.report.workspace_bytes;
@@ -349,8 +349,8 @@ void run_bench(const BenchOptions& options, Session& session) {
       progress.show(0, "compiling and one launch");
       set_up(bench);
       time_subjects(bench, progress);
-      progress.show(1, "stages");
-      time_spec_stages(bench);
+      progress.show(1, "kernels");
+      time_spec_kernels(bench);
     }
     if (place->gpu) bench.gemm = measure_gemm_rate(*place);
     session.document["spec"] = document->spec.name;
@@ -384,7 +384,7 @@ void add_bench(CLI::App& app, Session& session) {
   add_values_option(*verb, options->values);
   verb->add_option("--seed", options->seed, "Of the random tensors (1)")->type_name("N");
   verb->add_option("--seconds", options->seconds,
-                   "How long to measure launches; stages take a quarter more (2)")
+                   "How long to measure launches; kernels take a quarter more (2)")
       ->check(CLI::PositiveNumber)
       ->type_name("X");
   verb->add_option("--device", options->launch.device, "cpu or cuda:N (first GPU, else CPU)")

@@ -17,7 +17,7 @@
 #include "tools/common/spec_options.hpp"
 #include "tools/common/table.hpp"
 #include "tools/io/file_io.hpp"
-#include "tools/io/staged_files.hpp"
+#include "tools/io/whole_files.hpp"
 #include "tools/verbs/verbs.hpp"
 
 namespace lacuna::tools {
@@ -43,7 +43,7 @@ NVRTC its kernels run as if they had been compiled there. Into a folder are writ
 SPEC-dHEAD_DIM-DTYPE.ARCH.cu, and .ARCH.KERNEL.cubin for each of its kernels (attend, and those that
 prepare for it); all files or none. A build that is killed may leave a folder with .staging- in
 its name, which the next one removes.
-See also: emit --stage cubin, explain)";
+See also: emit --form cubin, explain)";
 
 /// One kernel to compile, and what came of it.
 struct Task {
@@ -65,7 +65,7 @@ struct Task {
     return document->spec.name + "-" + variant() + "." + target.name;
   }
   std::string cubin_name(std::size_t n) const {
-    return file_stem() + "." + kernel.source.kernels[n].stage + ".cubin";
+    return file_stem() + "." + kernel.source.kernels[n].name + ".cubin";
   }
 };
 
@@ -103,14 +103,14 @@ void compile_all(std::vector<Task>& tasks, const std::shared_ptr<const Nvrtc>& n
 }
 
 bool write_outputs(const std::vector<Task>& tasks, const std::string& directory, Session& session) {
-  std::vector<StagedFile> files;
+  std::vector<NewFile> files;
   for (const Task& task : tasks) {
     files.push_back({task.file_stem() + ".cu", source_text(task.kernel.source)});
     for (std::size_t n = 0; n < task.kernel.entry.cubins.size(); ++n) {
       files.push_back({task.cubin_name(n), task.kernel.entry.cubins[n]});
     }
   }
-  const auto failed = write_staged(directory, files);
+  const auto failed = write_together(directory, files);
   if (failed) session.report(failed->diagnostics, {failed->path, ""});
   return !failed;
 }

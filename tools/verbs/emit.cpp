@@ -21,7 +21,7 @@ namespace lacuna::tools {
 namespace {
 
 struct EmitOptions {
-  std::string stage;
+  std::string form;
   std::string spec;
   std::string kernel = "attend";
   std::string branch;  ///< of a spec that has some; empty: all
@@ -32,19 +32,19 @@ struct EmitOptions {
 };
 
 constexpr const char* kEmitDescription =
-    R"(Print what one stage of the compiler makes of a spec.
+    R"(Print a spec in one of its forms on the way from JSON to machine code.
 
 Examples:
-  lacuna emit --stage program specs/bsfa.json
-  lacuna emit --stage plan specs/bsfa.json --arch sm_80 --passes
-  lacuna emit --stage cuda specs/bsfa.json
-  lacuna emit --stage cubin specs/bsfa.json --arch sm_90a -o bsfa.cubin
-  lacuna emit --stage ptx specs/sparge.json --kernel estimate
+  lacuna emit --form program specs/bsfa.json
+  lacuna emit --form plan specs/bsfa.json --arch sm_80 --passes
+  lacuna emit --form cuda specs/bsfa.json
+  lacuna emit --form cubin specs/bsfa.json --arch sm_90a -o bsfa.cubin
+  lacuna emit --form ptx specs/sparge.json --kernel estimate
 
-The stages, in order: spec, program, plan, cuda, ptx, cubin; beside cuda: launch; on the CPU: llvm.
+The forms, in order: spec, program, plan, cuda, ptx, cubin; beside cuda: launch; on the CPU: llvm.
 See also: explain, build)";
 
-/// What a stage works on; the plan is there from the stage `plan` on.
+/// What a form is made of; the plan is there from the form `plan` on.
 struct Lowered {
   const SpecDocument& document;
   BuildOptions build;
@@ -64,7 +64,7 @@ Text emit_program(const EmitOptions& options, const SpecDocument& document, Sess
 
 std::optional<Plan> lower(const EmitOptions& options, const SpecDocument& document,
                           Session& session) {
-  const std::string arch = options.stage == "llvm"          ? "cpu"
+  const std::string arch = options.form == "llvm"           ? "cpu"
                            : options.lowering.archs.empty() ? "sm_90a"
                                                             : options.lowering.archs.front();
   PassObserver observer;
@@ -85,7 +85,7 @@ std::optional<Plan> lower(const EmitOptions& options, const SpecDocument& docume
 std::optional<std::size_t> find_kernel(const EmitOptions& options, const CudaSource& source,
                                        Session& session) {
   std::vector<std::string> names;
-  for (const CudaKernel& kernel : source.kernels) names.push_back(kernel.stage);
+  for (const CudaKernel& kernel : source.kernels) names.push_back(kernel.name);
   const auto found = std::ranges::find(names, options.kernel);
   if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
   session.fail(ExitCode::kUsage, "--kernel: " + one_of(names)(options.kernel));
@@ -104,7 +104,7 @@ Text compile(const EmitOptions& options, const SpecDocument& document, const Pla
     session.exit_code = ExitCode::kEnvironment;
     return std::nullopt;
   }
-  const bool want_ptx = options.stage == "ptx";
+  const bool want_ptx = options.form == "ptx";
   const BuildOptions build = build_options(document.spec, options.lowering);
   BuiltKernel built = build_kernel({.plan = plan,
                                     .document = document,
@@ -141,31 +141,31 @@ Text emit_llvm(const Program& program, Session& session) {
   return llvm_ir;
 }
 
-Text emit_stage(const EmitOptions& options, const SpecDocument& document, Session& session) {
-  const std::string& stage = options.stage;
-  if (stage == "spec") return print_spec(document.spec);
-  if (stage == "program") return emit_program(options, document, session);
+Text emit_form(const EmitOptions& options, const SpecDocument& document, Session& session) {
+  const std::string& form = options.form;
+  if (form == "spec") return print_spec(document.spec);
+  if (form == "program") return emit_program(options, document, session);
   const auto plan = lower(options, document, session);
   if (!plan) return std::nullopt;
-  if (stage == "plan") return print_plan(*plan);
-  if (stage == "llvm") return emit_llvm(plan->program, session);
+  if (form == "plan") return print_plan(*plan);
+  if (form == "llvm") return emit_llvm(plan->program, session);
   if (plan->target.kind != TargetKind::kCuda) {
-    session.fail(ExitCode::kUsage, "stage " + stage + " needs a GPU architecture, got --arch cpu");
+    session.fail(ExitCode::kUsage, "form " + form + " needs a GPU architecture, got --arch cpu");
     return std::nullopt;
   }
-  if (stage == "cuda") return source_text(emit_cuda(*plan, document));
-  if (stage == "launch") return print_launch_program(emit_launch_program(*plan));
+  if (form == "cuda") return source_text(emit_cuda(*plan, document));
+  if (form == "launch") return print_launch_program(emit_launch_program(*plan));
   return compile(options, document, *plan, session);
 }
 
-/// The stage of each branch, one behind the other; what is no text only of the one that is asked
+/// The form of each branch, one behind the other; what is no text only of the one that is asked
 /// for.
 Text emit_branches(const EmitOptions& options, const SpecDocument& document, Session& session) {
-  if (options.stage == "spec" || document.spec.branches.empty())
-    return emit_stage(options, document, session);
+  if (options.form == "spec" || document.spec.branches.empty())
+    return emit_form(options, document, session);
   std::vector<std::string> names;
   for (const VariantSpec& branch : document.spec.branches) names.push_back(branch.branch.name);
-  const bool is_text = options.stage != "ptx" && options.stage != "cubin";
+  const bool is_text = options.form != "ptx" && options.form != "cubin";
   const bool is_known = std::ranges::count(names, options.branch) > 0;
   if (!is_known && !(options.branch.empty() && is_text)) {
     session.fail(ExitCode::kUsage, "--branch: " + one_of(names)(options.branch));
@@ -174,7 +174,7 @@ Text emit_branches(const EmitOptions& options, const SpecDocument& document, Ses
   std::string all;
   for (const SpecDocument& branch : branch_documents(document)) {
     if (!options.branch.empty() && branch.spec.branch.name != options.branch) continue;
-    const Text text = emit_stage(options, branch, session);
+    const Text text = emit_form(options, branch, session);
     if (!text) return std::nullopt;
     all += *text;
   }
@@ -187,14 +187,14 @@ void run_emit(const EmitOptions& options, Session& session) {
   const Text text = emit_branches(options, *document, session);
   if (!text) return;
   session.document["spec"] = document->spec.name;
-  session.document["stage"] = options.stage;
+  session.document["form"] = options.form;
   if (options.out != "-") {
     Diagnostics diagnostics;
     write_file(options.out, *text, diagnostics);
     session.report(diagnostics, {options.out, ""});
     session.document["file"] = options.out;
   } else {
-    session.document["text"] = options.stage == "cubin" ? "" : *text;
+    session.document["text"] = options.form == "cubin" ? "" : *text;
     session.print_data(*text);
   }
 }
@@ -204,10 +204,11 @@ void run_emit(const EmitOptions& options, Session& session) {
 void add_emit(CLI::App& app, Session& session) {
   auto options = std::make_shared<EmitOptions>();
   CLI::App* verb = app.add_subcommand("emit", kEmitDescription);
-  verb->add_option("--stage", options->stage, "Where to stop")
+  // --stage: its name before, for scripts that have it.
+  verb->add_option("--form,--stage", options->form, "Where to stop")
       ->required()
       ->check(one_of({"spec", "program", "plan", "cuda", "ptx", "cubin", "launch", "llvm"}))
-      ->type_name("STAGE");
+      ->type_name("FORM");
   verb->add_option("spec", options->spec, "A spec file; - is standard input")->required();
   verb->add_option("--kernel", options->kernel, "Kernel whose ptx or cubin to print (attend)")
       ->type_name("NAME");

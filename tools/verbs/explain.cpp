@@ -16,7 +16,7 @@
 #include "tools/common/table.hpp"
 #include "tools/group/plan_table.hpp"
 #include "tools/verbs/explain_code.hpp"
-#include "tools/verbs/explain_stages.hpp"
+#include "tools/verbs/explain_launch.hpp"
 #include "tools/verbs/verbs.hpp"
 
 namespace lacuna::tools {
@@ -41,7 +41,7 @@ Examples:
   lacuna explain specs/dense.json --gpus 8 --layout striped --shape h=32,h_kv=8,n=131072
   lacuna explain E0203
 
-See also: check, emit --stage plan)";
+See also: check, emit --form plan)";
 
 std::string print_number(double value) {
   char buffer[32];
@@ -142,7 +142,7 @@ void print_plan_for_people(const Plan& plan, const VariantSpec& spec, const Laun
   text += print_table(table, color) + print_budget(plan);
   text += print_formulas(plan.program, color) + print_params(spec, color);
   if (plan.target.kind == TargetKind::kCuda)
-    text += print_stages(lower_plan(plan), emit_launch_program(plan), shape, color);
+    text += print_launch(lower_plan(plan), emit_launch_program(plan), shape, color);
   session.print(text);
 }
 
@@ -164,7 +164,7 @@ void add_plan_json(const Plan& plan, const SpecDocument& document, const LaunchS
     entry["smem_bytes_per_block"] = plan.target.smem_bytes_per_block;
     entry["blocks_per_sm"] = plan.attend.blocks_per_sm.value;
     entry["limited_by"] = limit_of_blocks(plan);
-    entry["launch"] = stages_json(lower_plan(plan), emit_launch_program(plan), document, shape);
+    entry["launch"] = launch_json(lower_plan(plan), emit_launch_program(plan), document, shape);
   }
   if (document.spec.branch.count > 0) entry["branch"] = document.spec.branch.name;
   session.document["plans"].push_back(entry);

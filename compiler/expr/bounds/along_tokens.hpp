@@ -1,5 +1,5 @@
 // How the parts of an expression change along the keys of a row, or along the queries of a column:
-// not at all, evenly, or anyhow.
+// not at all, by a constant step, or in some other way.
 #pragma once
 
 #include <optional>

@@ -290,7 +290,7 @@ class Arithmetic {
       return builder_.make(ExprOp::kSelect, condition.lo, x, if_may);
     };
     int guard = both(a.guard, b.guard);
-    // Values from both sides may meet in a tile; NaN on one side only would be no bound.
+    // A tile may have values of both sides; a bound that is NaN on one side would be none.
     if (!condition.is_point()) {
       if (a.maybe_nan) guard = both(guard, make(ExprOp::kEqual, a.hi, a.hi));
       if (b.maybe_nan) guard = both(guard, make(ExprOp::kEqual, b.hi, b.hi));

@@ -166,7 +166,7 @@ class Tokenizer {
     at_ += length;
   }
 
-  /// Whoever passes something else than an expression need not hear of each of its characters.
+  /// A text that is no expression at all would give an error for each character: there is a limit.
   void report(std::size_t length, std::string message, std::string help) {
     constexpr std::size_t kMostErrors = 100;
     if (errors_.size() >= kMostErrors) return;

@@ -30,6 +30,12 @@ ConfigField part(const char* name, const Chosen<Part>& chosen) {
   return part(name, chosen, std::string(device_type(chosen.value)));
 }
 
+/// Of the wgmma family.
+ConfigField slot(const char* name, const Chosen<OperandRows>& rows, std::string_view count,
+                 std::string_view box_rows, std::string_view head_dim) {
+  return part(name, rows, slot_type(rows.value, count, box_rows, head_dim));
+}
+
 void add_parts(const AttendPlan& chosen, std::vector<ConfigField>& fields) {
   if (chosen.producer.value != Producer::kWgmmaGather)  // which needs none
     fields.push_back(
@@ -46,14 +52,20 @@ void add_wgmma_config(const Plan& plan, std::vector<ConfigField>& fields) {
   const std::optional<Gate>& gate = attend_of(plan.program).gate;
   const auto gate_reads = [&](Variable variable) { return gate && reads(*gate, variable); };
   constexpr const char* kGate = "/gate/skip";
-  fields.insert(fields.end(), {integer("kWorkTiles", chosen.work_tiles, kNoField),
-                               integer("kWarpgroups", chosen.warpgroups, "/tile/q"),
-                               integer("kStepKeys", chosen.step_keys, kNoField),
-                               integer("kValueStages", chosen.value_stages, kNoField),
-                               integer("kQueryBuffers", chosen.query_buffers, kNoField),
-                               boolean("kGateReadsTileMax", gate_reads(Variable::kTileMax), kGate),
-                               boolean("kGateReadsGap", gate_reads(Variable::kGap), kGate),
-                               part("GatePolicy", chosen.gate_policy)});
+  const std::string value_width = std::to_string(value_dim(plan.program));
+  fields.insert(fields.end(),
+                {integer("kWorkTiles", chosen.work_tiles, kNoField),
+                 integer("kWarpgroups", chosen.warpgroups, "/tile/q"),
+                 integer("kStepKeys", chosen.step_keys, kNoField),
+                 integer("kValueStages", chosen.value_stages, kNoField),
+                 integer("kQueryBuffers", chosen.query_buffers, kNoField),
+                 boolean("kGateReadsTileMax", gate_reads(Variable::kTileMax), kGate),
+                 boolean("kGateReadsGap", gate_reads(Variable::kGap), kGate),
+                 part("GatePolicy", chosen.gate_policy),
+                 part("Row", chosen.walk, std::string(row_type(chosen.walk.value))),
+                 slot("QuerySlot", chosen.keys, "64", "64", "kHeadDim"),
+                 slot("KeySlot", chosen.keys, "kStepKeys", "kTileK", "kHeadDim"),
+                 slot("ValueSlot", chosen.values, "kStepKeys", "kTileK", value_width)});
 }
 
 std::vector<ConfigField> attend_config(const Plan& plan) {
@@ -115,7 +127,7 @@ ShapeExpr mma_attend_grid(const Plan& plan) {
   if (gathers(plan))
     return {at_most(rows, kMostBlocks),
             "one for each work tile, up to " + std::to_string(kMostBlocks) +
-                " that have a list of keys each and take several rows in turn"};
+                " that have a list of keys each and take several rows one after the other"};
   if (plan.attend.split_kv.value == 1) return {rows, "one for each work tile"};
   return {rows + " * " + std::to_string(plan.attend.split_kv.value),
           "one for each share of a work tile"};

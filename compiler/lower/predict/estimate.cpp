@@ -160,7 +160,7 @@ ShapeExpr striding_grid(const EstimateParts& parts, int q_tiles) {
   const int queries = parts.estimate.tile_q * q_tiles;
   return {at_most(blocks_over(Tensor::kQ, queries), kMostBlocks),
           "one for each " + std::to_string(queries) + " queries of a head, up to " +
-              std::to_string(kMostBlocks) + " that take several in turn"};
+              std::to_string(kMostBlocks) + " that take several one after the other"};
 }
 
 Slot kept_slot(const Plan& plan, const Select& select) {

@@ -12,11 +12,13 @@ bool compares_integers_by_wgmma(const Plan& plan, const PredictStep& step) {
 
 }  // namespace
 
-bool compares_by_wgmma(const Plan& plan, const PredictStep& step) {
+const Chosen<AttendFamily>& estimate_family_of(const Plan& plan, const PredictStep& step) {
   const bool is_last = step.select == last_step(plan.program).select;
-  const AttendPlan& attend = plan.attend;
-  return (is_last ? attend.estimate_family : attend.estimate_before_family).value ==
-         AttendFamily::kWgmma;
+  return is_last ? plan.attend.estimate_family : plan.attend.estimate_before_family;
+}
+
+bool compares_by_wgmma(const Plan& plan, const PredictStep& step) {
+  return estimate_family_of(plan, step).value == AttendFamily::kWgmma;
 }
 
 bool estimates_softmax(const Plan& plan, const PredictStep& step) {

@@ -7,6 +7,8 @@ namespace lacuna {
 
 // In all of these the step has an estimate.
 
+/// What the plan has chosen for the step.
+const Chosen<AttendFamily>& estimate_family_of(const Plan& plan, const PredictStep& step);
 /// Are the products of the estimate computed by wgmma?
 bool compares_by_wgmma(const Plan& plan, const PredictStep& step);
 /// Is the step's estimate one of tokens in integers, relative to the softmax of their row, by wgmma

@@ -62,6 +62,14 @@ bool serves_all_heads(const EstimateParts& parts) {
                               [](const Expr* formula) { return uses(*formula, Variable::kH); });
 }
 
+/// How cells are multiplied, as a type.
+ConfigField product_of_cells(const EstimateParts& parts) {
+  const Chosen<AttendFamily>& family = estimate_family_of(parts.plan, parts.step());
+  const bool by_wgmma = family.value == AttendFamily::kWgmma;
+  return {"using",  "Product",     by_wgmma ? "lacuna::CellsByWgmma" : "lacuna::CellsByMma",
+          kNoField, family.origin, family.reason};
+}
+
 }  // namespace
 
 Kernels token_kernels(const EstimateParts& parts) {
@@ -110,6 +118,7 @@ Kernels cell_kernels(const EstimateParts& parts) {
   kernel.config.push_back(integer("kCellK", estimate.columns.count, "/predictor/estimate/k"));
   kernel.config.push_back(boolean("kCellsAreMeans", has_means, "/predictor/estimate/q"));
   if (by_wgmma) kernel.config.push_back(boolean("kByWgmma", true, "/predictor/estimate"));
+  kernel.config.push_back(product_of_cells(parts));
   kernel.blocks_per_sm = blocks_of_cells(parts, kernel.smem_bytes.value);
   add_token_operands(parts, kernel);
   add_scores(parts, numbers_of_cells(parts), kernel);

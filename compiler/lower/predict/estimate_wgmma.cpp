@@ -57,7 +57,7 @@ std::vector<ConfigField> exact_config(const EstimateParts& parts) {
 /// Few keys to wait for and much to wait: as many as there is shared memory for.
 Chosen<int> reference_blocks(const Estimate& estimate) {
   if (estimate.tile_q != kWarpgroupRows) return {1, Origin::kDefault, "registers are not limited"};
-  return {4, Origin::kDerived, "few keys, long waits: as many as shared memory holds"};
+  return {4, Origin::kDerived, "few keys and long waits, so as many as shared memory holds"};
 }
 
 Chosen<int> exact_smem(int head_dim) {

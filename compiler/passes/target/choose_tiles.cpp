@@ -199,7 +199,7 @@ Chosen<int> choose_split_kv(const PassContext& context, const TileRequest& reque
   const std::string against = split_objection(context.document.spec, request);
   if (!against.empty()) return {1, choice.is_auto() ? Origin::kDefault : Origin::kDerived, against};
   const int usual = choice.is_auto() ? 1 : choice.values.front();
-  Chosen<int> split = chosen(choice, usual, "a row is one block's where nothing was measured");
+  Chosen<int> split = chosen(choice, usual, "rows are split only where a measurement was better");
   const TunedTiles* tuned = context.tuned;
   if (tuned == nullptr || tuned->split_kv == 0) return split;
   if (!choice.admits(tuned->split_kv)) return split;
@@ -223,7 +223,7 @@ void note_loader(const PassContext& context, const TileRequest& request) {
     plan = {loader, Origin::kDerived, "every visible key is kept: there is nothing to gather"};
 }
 
-/// Does nobody but the kernels know what the tiles are?
+/// Are the tiles known to kernels alone, so that no tensor or parameter depends on them?
 bool has_tiles_of_its_own(const Program& program) {
   const auto has_tiles = [](const ParamSpec& param) {
     return std::ranges::count(param.symbol.shape, ParamAxis::kQTiles, &ParamDim::axis) +

@@ -79,7 +79,7 @@ std::string objection(const Program& program, const PassContext& context) {
   if (!context.target.has_wgmma) return context.target.name + " has no wgmma";
   if (program.kv == KvFormat::kE4M3)
     return "k and v of e4m3: wgmma multiplies 16 bits, and TMA loads codes as they are; mma makes "
-           "numbers on the way, of each query head by itself";
+           "intermediate results of each query head";
   if (std::string against = batch_objection(program); !against.empty())
     return "a batch of " + std::string(name_of(program.batch)) + ": " + against;
   if (attend.normalise == Weights::kSigmoid)
@@ -142,12 +142,12 @@ std::string objection(const WgmmaShape& shape, const TileRequest& request) {
          " bytes of shared memory";
 }
 
-/// Do values come late in as many places as there are for keys? A place is asked for again when
-/// only one more product hides the way of its bytes. Tiles of a list lie anywhere, so that fewer of
-/// their lines are in L2; and a formula on the scores takes cycles of those who free the place. Of
-/// sequences in rows a launch decides how many places it uses (lower/attend/schedule.cpp); those in
-/// pages take as long with one more. Two lists are waited for in any case, and gates want keys
-/// early.
+/// Do values come late if they have as many places as keys? A place is refilled when only one more
+/// product is left to hide the latency of its load. Tiles of a list lie anywhere, so fewer of their
+/// lines are in L2; and a formula on the scores delays the warps that free the place. Of sequences
+/// in rows a launch decides how many places it uses (lower/attend/schedule.cpp); those in pages take
+/// as long with one more. It does not help two lists, which wait in any case, nor gates, which need
+/// keys early.
 bool has_late_values(const WgmmaShape& shape, const Program& program) {
   const Attend& attend = attend_of(program);
   if (shape.has_gate || shape.gathers) return false;

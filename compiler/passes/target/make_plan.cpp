@@ -52,7 +52,7 @@ Plan make_plan(const SpecDocument& document, const BuildOptions& options, const 
   Plan plan{target, {}, {}};
   Diagnostics found;
   plan.program = build_program(document, options, found);
-  // The verifier would refuse it in words that help nobody.
+  // Checked here, because the message of the verifier would not help.
   if (!is_head_dim(options.head_dim))
     check_head_dim(document, "head_dim", options.head_dim, target, found);
   if (const int width = value_dim(plan.program); width != options.head_dim && !is_head_dim(width))

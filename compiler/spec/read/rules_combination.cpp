@@ -89,7 +89,7 @@ void check_gathering(const RuleContext& context) {
                      "keys are gathered in ascending order", "\"ascending\", or leave it out");
 }
 
-/// A list is legal if it has 1: where rows stay whole, nothing speaks against it.
+/// A list is legal if it has 1: rows that stay whole go with everything.
 void check_split_kv(const RuleContext& context) {
   const VariantSpec& spec = context.spec;
   const std::vector<int>& written = spec.tile.split_kv.values;

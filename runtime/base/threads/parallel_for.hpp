@@ -1,4 +1,4 @@
-// Shares work out among threads, for the stages on the CPU and for both executors.
+// Shares work out among threads, for the ops on the CPU and for both executors.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace lacuna {
 
-/// Who has threads to lend. A plain table, as the executor that borrows them may be a plugin.
+/// Where an executor borrows threads. A plain table, because the executor may be a plugin.
 struct ThreadLender {
   using Work = void (*)(void* context, std::size_t worker);
   /// Calls work(context, worker), which throws nothing, once for worker 0 in the calling thread and

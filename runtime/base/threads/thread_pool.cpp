@@ -21,7 +21,8 @@
 namespace lacuna {
 namespace {
 
-/// One call that lends; in the list of the pool for as long as a worker may still join it.
+/// The work of one call that borrows threads; in the list of the pool for as long as a worker may
+/// still join it.
 struct LentWork {
   ThreadLender::Work work;
   void* context;

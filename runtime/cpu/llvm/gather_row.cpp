@@ -126,8 +126,8 @@ void attend_gathered_row(const Kernel& kernel, const HostArgs& args, const WorkT
   const auto total = static_cast<std::int32_t>(scratch.keys.size());
   const std::int32_t tile = kernel.shape.tile_k;
   const std::int32_t tiles = ceil_div(total, tile);
-  for (std::int32_t turn = 0; turn < tiles; ++turn) {
-    const std::int32_t first = (kernel.descending ? tiles - 1 - turn : turn) * tile;
+  for (std::int32_t n = 0; n < tiles; ++n) {
+    const std::int32_t first = (kernel.descending ? tiles - 1 - n : n) * tile;
     visit_gathered(g, rows, scored, first, std::min(tile, total - first));
   }
   write_rows(kernel, args, row, rows, frame);

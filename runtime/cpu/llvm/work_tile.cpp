@@ -145,8 +145,8 @@ void for_tiles(Walk& walk, const Visit& visit) {
   const bool lists = walk.kernel.uses_lists;
   std::int32_t count = walk.frame.n_j;
   if (lists) count = std::min(count, *element<std::int32_t>(args.list_counts, row.b, row.h, row.i));
-  for (std::int32_t turn = 0; turn < count; ++turn) {
-    const std::int32_t slot = walk.kernel.descending ? count - 1 - turn : turn;
+  for (std::int32_t n = 0; n < count; ++n) {
+    const std::int32_t slot = walk.kernel.descending ? count - 1 - n : n;
     if (lists) {
       const auto entry = static_cast<std::uint32_t>(
           *element<std::int32_t>(args.list_indices, row.b, row.h, row.i, slot));

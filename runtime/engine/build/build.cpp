@@ -52,7 +52,7 @@ void dump(const std::string& directory, const BuildRequest& request, const CudaS
   write_file(base.string() + ".key.txt", key.text);
   write_file(base.string() + ".log", compilation.log);
   for (std::size_t n = 0; n < compilation.cubins.size(); ++n) {
-    const std::string of_kernel = base.string() + "." + source.kernels[n].stage;
+    const std::string of_kernel = base.string() + "." + source.kernels[n].name;
     write_file(of_kernel + ".ptx", compilation.ptx[n]);
     write_file(of_kernel + ".cubin", compilation.cubins[n]);
   }

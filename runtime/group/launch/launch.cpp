@@ -165,7 +165,7 @@ class GroupLaunch {
     if (!copy_all(phase.before, exchange_)) return false;
     const LaunchPlaces places{plan_, args_, bound_};
     const Problem& problem = plan_.traffic.problem;
-    // A rank without messages meets the others, too: one that is lost is seen in every launch.
+    // A rank without messages takes part, too, so that every launch notices a rank that is lost.
     plan_.messages.clear();
     for (const Post& post : phase.posts) {
       plan_.messages.push_back(

@@ -201,7 +201,7 @@ LACUNA_API const char* lacuna_kernel_info_json(const lacuna_kernel* kernel);
 /* What a launch takes, as JSON; valid while the kernel lives. All that "signature" above has, and
  *   {spec, digest, head_dim, dtype, batch: "uniform" | "sequences" | "pages",
  *    arguments: [{name, dtype, shape: ["batch", "heads", ...], output, required}]}
- * digest: SHA-256 of the spec's canonical JSON (lacuna emit --stage spec), the same however the
+ * digest: SHA-256 of the spec's canonical JSON (lacuna emit --form spec), the same however the
  * text was laid out. arguments: all tensors that the kernel has a use for, in the order of
  * lacuna_launch_args; those of lacuna_sequences are named "sequences.q_begin", ... */
 LACUNA_API const char* lacuna_kernel_signature_json(const lacuna_kernel* kernel);
@@ -317,9 +317,9 @@ typedef struct lacuna_launch_args {
   lacuna_selection* selection; /* optional; without it every launch decides anew */
   void* const*
       stage_events; /* optional, GPU only: CUevents of the caller's, recorded on `stream`: one
-                       before everything else, then one after each stage, also after one that this
+                       before everything else, then one after each kernel, also after one that this
                        launch leaves out. Captured into a graph they time nothing */
-  size_t stage_events_count;         /* stages ("stages" of lacuna_kernel_info_json) and 1 */
+  size_t stage_events_count;         /* kernels ("stages" of lacuna_kernel_info_json) and 1 */
   const lacuna_sequences* sequences; /* of kernels compiled for LACUNA_BATCH_SEQUENCES or _PAGES */
   double softmax_scale; /* what dot products are multiplied with, a positive f32; 0: the spec's
                            attention.scale, else 1 / sqrt(head_dim). Estimates of a predictor take

@@ -94,7 +94,7 @@ class Kernel(_lacuna.Kernel):
 
     @property
     def info(self) -> dict:
-        """Facts, as lacuna_kernel_info_json in lacuna.h says: tile, stages, registers, whether the cache had it, ..."""
+        """Facts, as lacuna_kernel_info_json in lacuna.h says: tile, the kernels of a launch ("stages"), registers, whether the cache had it, ..."""
         return json.loads(self.info_json())
 
     @property

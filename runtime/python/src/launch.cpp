@@ -234,7 +234,7 @@ void Launch::take_named() {
   args_.params_count = params_.size();
 }
 
-void Launch::take_stage_events() {
+void Launch::take_events() {
   if (options_.stage_events.is_none()) return;
   for (const nb::handle event : options_.stage_events) events_.push_back(read_stream(event));
   args_.stage_events = events_.empty() ? nullptr : events_.data();
@@ -353,7 +353,7 @@ nb::object Launch::run(const Target& target) {
   nb::object lse;
   take_lse(lse);
   take_named();
-  take_stage_events();
+  take_events();
   take_selection(target);
   take_sequences();
   take_workspace(target);

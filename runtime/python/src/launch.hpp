@@ -47,7 +47,7 @@ class Launch {
   nb::object make_output() const;
   void take_lse(nb::object& made);
   void take_named();
-  void take_stage_events();
+  void take_events();
   void take_selection(const Target& target);
   void take_sequences();
   void take_workspace(const Target& target);

@@ -64,7 +64,7 @@ def test_a_kernel_says_what_was_decided():
     with pytest.raises(KeyError, match="did you mean 'tile.q'"):
         kernel.plan["tileq"]
     q = numpy.zeros((1, 8, 64, 96), "float32")
-    assert kernel.workspace(q, q) == 0  # on the CPU stages have memory of their own
+    assert kernel.workspace(q, q) == 0  # on the CPU ops have memory of their own
 
 
 def test_dtypes_have_many_names():

@@ -1,6 +1,6 @@
 // Tensor maps in global memory that the device itself makes from others (sm_90a): copied word by
-// word, moved and cut. The copy engine reads maps by a way of its own, so who uses one that was
-// made on the device has to say so first.
+// word, moved and cut. The copy engine reads maps through a cache of its own, so a map that was
+// made on the device needs a fence before it is used.
 #pragma once
 
 #include "arch/copy/tensor_map.cuh"

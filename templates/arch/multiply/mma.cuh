@@ -3,8 +3,8 @@
 // Layout, with g = lane / 4 and t = lane % 4: c[0..1] are row g, columns 2t and 2t + 1; c[2..3] the
 // same of row g + 8. Two neighbouring c blocks, packed, are one `a` fragment of 16 columns.
 // A register of `a` is four bytes of a row: a[0] of row g at byte 4t, a[1] of row g + 8, a[2] and
-// a[3] the same 16 bytes on; b0 and b1 are those bytes of column g. ldmatrix deals both so, whether
-// the bytes are one element or half of one.
+// a[3] the same 16 bytes on; b0 and b1 are those bytes of column g. ldmatrix loads both in this
+// order, whether an element has one byte or two.
 #pragma once
 
 #include "base/types.cuh"

@@ -63,7 +63,7 @@ struct AttendShape {
       ByteTile<kHasE4m3Values ? kHeadDimV : Config::kTileK, kVOfK            ? KeyTile::kRowBytes
                                                             : kHasE4m3Values ? Config::kTileK
                                                                              : kHeadDimV * 2>;
-  /// Where O is staged: 16 rows for each warp, of its columns.
+  /// Where rows of O are put together: 16 rows for each warp, of its columns.
   using OutputTile = SmemTile<Config::kTileQ * kColumnParts, kWarpColumns>;
 
   /// Keys run kStages tiles ahead; values trail them by two, or wait for the gate's decision.

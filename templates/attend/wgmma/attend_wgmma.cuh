@@ -30,8 +30,9 @@ __device__ __forceinline__ void clear_unused_rows(const Args& args, const WgmmaS
 /// Registers of a thread of each role.
 template <class Config, class Hooks>
 __host__ __device__ constexpr WgmmaRegisters role_registers() {
-  const bool asks_mask = Config::kWarpgroups == 2 && !kHasCheapMask<Config, Hooks>;
-  return wgmma_registers(Config::kWarpgroups, WgmmaShape<Config>::kHasBusyProducer || asks_mask);
+  return wgmma_registers(Config::kWarpgroups,
+                         {Config::kGathers, WgmmaShape<Config>::kOwnRows, packs_heads<Config>(),
+                          !kHasCheapMask<Config, Hooks>});
 }
 
 /// The body of a generated entry: Args is a struct with members `maps`, an AttendMaps, and

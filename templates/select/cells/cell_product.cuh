@@ -5,13 +5,12 @@
 //   (copies of a later stage)
 //   finish(sums, rows, columns, part)   afterwards the sums are there, and the stage is free
 //
-// By mma.sync (CellsByMma) all is done in finish. By wgmma (CellsByWgmma, sm_90a) the products are
-// under way while copies are issued; a warp then has 16 rows of its warpgroup's 64.
+// By mma.sync all is done in finish. By wgmma (sm_90a) the products are under way while copies are
+// issued; a warp then has 16 rows of its warpgroup's 64.
 #pragma once
 
 #include "arch/multiply/wgmma.cuh"
 #include "arch/warpgroup.cuh"
-#include "base/select.cuh"
 #include "select/cells/cell_shape.cuh"
 #include "select/dims.cuh"
 #include "select/tokens/token_product.cuh"
@@ -20,7 +19,7 @@
 namespace lacuna {
 
 template <class Config>
-struct CellsByMma {
+struct MmaCellProduct {
   using Shape = CellShape<Config>;
   using Sums = float[Shape::kSets][Shape::kBlocks][4];
 
@@ -41,7 +40,7 @@ struct CellsByMma {
 };
 
 template <class Config>
-struct CellsByWgmma {
+struct WgmmaCellProduct {
   using Shape = CellShape<Config>;
   using Sums = float[Shape::kSets][Shape::kBlocks][4];
   using Queries = PanelTile<Shape::kRows, Shape::kDepth>;
@@ -67,8 +66,14 @@ struct CellsByWgmma {
   }
 };
 
-template <class Config>
-using CellProduct =
-    typename Select<CellShape<Config>::kByWgmma, CellsByWgmma<Config>, CellsByMma<Config>>::Type;
+// What Config::Product names: a kind of product, which does not depend on Config itself.
+struct CellsByMma {
+  template <class Config>
+  using Of = MmaCellProduct<Config>;
+};
+struct CellsByWgmma {
+  template <class Config>
+  using Of = WgmmaCellProduct<Config>;
+};
 
 }  // namespace lacuna

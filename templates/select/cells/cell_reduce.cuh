@@ -21,8 +21,8 @@ struct CellNumbers {
   static constexpr bool kTakesLargestOfEight = Shape::kTileColumns == 8 && !Shape::kHasLogSums &&
                                                !Config::kSums && !kMindsNaN &&
                                                Shape::kBlocks % 8 == 0;
-  /// The largest logit of each row is met while its tiles are: LargestMet.
-  static constexpr bool kMeetsRowLargest =
+  /// The largest logit of each row is found while its tiles are reduced: RowLargest.
+  static constexpr bool kFindsRowLargest =
       kTakesLargestOfEight && Shape::kIsRowMax && Shape::kHoldsQueries && !kExcludesTiles<Config>;
 };
 
@@ -95,17 +95,17 @@ __device__ __forceinline__ void largest_of_eight(float (&own)[2], const float (&
 }
 
 /// The largest logit so far of each row of a block, in shared memory: registers are short while
-/// products are made. A lane has its own of each row; all lanes of a row and all warps that took
-/// its columns meet in of_row.
+/// products are made. A lane has its own of each row; of_row combines those of all lanes of a
+/// row and of all warps that took its columns.
 template <class Config>
-class LargestMet {
+class RowLargest {
   using Shape = CellShape<Config>;
 
  public:
-  __device__ __forceinline__ explicit LargestMet(typename Shape::Tail& tail) : tail_(tail) {}
+  __device__ __forceinline__ explicit RowLargest(typename Shape::Tail& tail) : tail_(tail) {}
 
   __device__ __forceinline__ float& of_lane(int warp, int set, int half, int lane) const {
-    constexpr bool kExists = CellNumbers<Config>::kMeetsRowLargest;
+    constexpr bool kExists = CellNumbers<Config>::kFindsRowLargest;
     return tail_.largest[kExists ? ((warp * Shape::kSets + set) * 2 + half) * 32 + lane : 0];
   }
 

@@ -23,13 +23,13 @@ namespace lacuna {
 template <class Config, class Hooks, class Args>
 class CellBlock {
   using Shape = CellShape<Config>;
-  using Product = CellProduct<Config>;
+  using Product = typename Config::Product::template Of<Config>;
   using Loader = CellLoader<Config, Args>;
   using Logits = TokenLogits<Shape, Config, Hooks, Args, 16, false>;
   using Scores = float[Shape::kBlocks][4];
   using Sums = typename Product::Sums;
   using Numbers = CellNumbers<Config>;
-  using Met = LargestMet<Config>;
+  using Largest = RowLargest<Config>;
   /// About, on the whole GPU; few rows that wait for others do better with all heads at a time.
   static constexpr int kBlocksAtOnce = Config::kCellsAreMeans ? kMostBlocks : 256;
 
@@ -114,7 +114,7 @@ class CellBlock {
     }
     Sums sums;
     clear_all(sums);
-    if constexpr (Numbers::kMeetsRowLargest) Met(tail_).forget(warp_);
+    if constexpr (Numbers::kFindsRowLargest) Largest(tail_).forget(warp_);
     for (int stage = 0; column_of(steps[0]) < columns(); stage = next_stage(stage)) {
       cp_async_wait<Shape::kStages - 2>();
       if constexpr (Shape::kByWgmma) fence_proxy_async();
@@ -212,7 +212,7 @@ class CellBlock {
   __device__ __forceinline__ void take_row(const Scores& scores, int set, int half, float* row,
                                            int left) const {
     if constexpr (Numbers::kTakesLargestOfEight) {
-      take_largest(scores, half, row, left, Met(tail_).of_lane(warp_, set, half, lane_index()));
+      take_largest(scores, half, row, left, Largest(tail_).of_lane(warp_, set, half, lane_index()));
       return;
     }
     constexpr int kTile = Shape::kTileColumns;
@@ -244,7 +244,7 @@ class CellBlock {
       float own[2];
       largest_of_eight(own, scores, begin, half);
       own[0] *= scale, own[1] *= scale;
-      if constexpr (Numbers::kMeetsRowLargest) largest = fmaxf(largest, fmaxf(own[0], own[1]));
+      if constexpr (Numbers::kFindsRowLargest) largest = fmaxf(largest, fmaxf(own[0], own[1]));
       const int first = begin + lane_index() % 4 * 2;
       float* const to = row + Shape::kLogitsPlane * tiles() + first;
       if (tiles() % 2 == 0) {  // pairs of tiles lie on 8 bytes, and both are there
@@ -258,7 +258,7 @@ class CellBlock {
 
   // rows
 
-  /// Did the walk along the keys meet this tile, and does it count?
+  /// Did the walk along the keys reach this tile, and does it count?
   __device__ __forceinline__ bool has_values(const Logits& logits, const KeepRow& row,
                                              int j) const {
     const int column = j * Shape::kTileColumns;
@@ -271,9 +271,9 @@ class CellBlock {
   __device__ __forceinline__ void find_offsets() const {
     const Logits logits(args_, group_);
     const int rows = ceil_div(group_.q1 - group_.q0 + 1, Shape::kCell);
-    if constexpr (Numbers::kMeetsRowLargest) {
+    if constexpr (Numbers::kFindsRowLargest) {
       for (int r = thread_index(); r < Shape::kRows; r += Config::kThreads) {
-        const float own = Met(tail_).of_row(r);
+        const float own = Largest(tail_).of_row(r);
         tail_.offset[r] = r < rows && own > -kInfinity ? own : kInfinity;
       }
       return;

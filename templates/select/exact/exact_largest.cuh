@@ -209,8 +209,8 @@ __device__ __forceinline__ void predict_exact_largest(const Args& args) {
   extern __shared__ __align__(1024) unsigned char exact_smem[];
   using Shape = ExactShape<Config>;
   const ExactSmem<Config> smem{exact_smem};
-  const KeepRow block = exact_rows_of_block<Config>(args);
-  smem.prepare();
+  const KeepRow block = rows_of_block<Config, Shape>(args);
+  prepare_exact(smem);
   if (warp_index() < Shape::kWarps) {
     grow_registers<Shape::kConsumerRegisters>();
     ExactLargest<Config, Hooks, Args>(args, smem, block).run();

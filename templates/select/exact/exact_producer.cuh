@@ -5,6 +5,7 @@
 
 #include "pipeline/step_walk.cuh"
 #include "select/exact/exact_shape.cuh"
+#include "select/four_consumers.cuh"
 
 namespace lacuna {
 
@@ -28,9 +29,7 @@ class ExactProducer {
         keys_(element_of<Element>(args.attend.k, block.b, block.h / args.attend.heads_per_kv, 0,
                                   lane_index() % Shape::kChunks * 8)) {}
 
-  /// `sees(k0, k1)`: does the block see any of these keys? Never waits for the other producers. A
-  /// step is announced after the copies of the next step have been issued: its own have landed by
-  /// then, and the warp that issued them makes them visible to wgmma.
+  /// `sees(k0, k1)`: does the block see any of these keys?
   template <class Sees>
   __device__ __forceinline__ void run(const Sees& sees) const {
     const int keys = args_.attend.n_k, steps = ceil_div(keys, Shape::kStepKeys);
@@ -38,36 +37,23 @@ class ExactProducer {
       const int k0 = step * Shape::kStepKeys;
       return sees(k0, smaller(k0 + Shape::kStepKeys, keys) - 1);
     };
-    RingPosition<Shape::kStages> at;
+    StepRing<Shape, Smem> ring(smem_);
     StepWalk walk(steps);
     for (int step = walk.next(sees_step); step < steps; step = walk.next(sees_step)) {
-      Smem::barrier(smem_.control().empty[at.slot()]).wait(at.phase() ^ 1);
-      copy_keys(step * Shape::kStepKeys + warp_ * kKeys, at.slot());
+      ring.await_slot();
+      copy_keys(step * Shape::kStepKeys + warp_ * kKeys, ring.slot());
       cp_async_commit();
-      write_step(step, at.slot());
-      if (at.count > 0) {
-        cp_async_wait<1>();
-        announce(at.before());
-      }
-      at.advance();
+      write_step(step, ring.slot());
+      ring.advance();
     }
-    cp_async_wait<0>();
-    if (at.count > 0) announce(at.before());
-    Smem::barrier(smem_.control().empty[at.slot()]).wait(at.phase() ^ 1);
-    write_step(-1, at.slot());
-    announce(at);
+    ring.drain();
+    write_step(-1, ring.slot());
+    ring.announce();
   }
 
  private:
   __device__ __forceinline__ void write_step(int step, u32 slot) const {
     if (warp_ == 0 && lane_index() == 0) smem_.control().steps[slot] = step;
-  }
-
-  /// What the warp has written is there.
-  __device__ __forceinline__ void announce(const RingPosition<Shape::kStages>& at) const {
-    fence_proxy_async();
-    __syncwarp();
-    if (lane_index() == 0) Smem::barrier(smem_.control().full[at.slot()]).arrive();
   }
 
   /// The warp's keys, from key `first` on; those past the last become zeros.

@@ -28,6 +28,7 @@
 #include "base/mask_pair.cuh"
 #include "loader/token_rows.cuh"
 #include "pipeline/ring_position.cuh"
+#include "select/four_consumers.cuh"
 #include "select/keep/keep_row.cuh"
 #include "shared/estimate_block.cuh"
 #include "tile/panel_tile.cuh"
@@ -35,15 +36,8 @@
 namespace lacuna {
 
 template <class Config>
-struct ExactShape {
-  static constexpr int kWarpgroups = 4;
-  static constexpr int kWarps = 4 * kWarpgroups;  ///< that compute
-  static constexpr int kThreads = kWarps * 32;    ///< of these
-  static constexpr int kProducerWarps = 4;
-  static constexpr int kFullArrivals = kProducerWarps, kEmptyArrivals = kWarps;
-  /// Of 96 at the start, the most of five warpgroups: no more can be dealt out than there were.
-  static constexpr int kConsumerRegisters = 112, kProducerRegisters = 32;
-  static_assert(kWarpgroups * kConsumerRegisters + kProducerRegisters <= 96 * (kWarpgroups + 1));
+struct ExactShape : FourConsumers {
+  static constexpr int kThreads = kWarps * 32;  ///< that compute
   static constexpr int kRows = kTokenPairRows;  ///< queries
   static constexpr int kStages = kExactStages;
   static constexpr int kStepKeys = kExactStepKeys;
@@ -53,6 +47,7 @@ struct ExactShape {
 
   using QueryPanels = PanelTile<kRows, Config::kHeadDim>;
   using KeyPanels = PanelTile<kStepKeys, Config::kHeadDim>;
+  static constexpr int kKeyBytes = KeyPanels::kBytes;   ///< of a slot
   static constexpr int kChunks = Config::kHeadDim / 8;  ///< of 16 bytes, of a token
 
   /// What the rows of a product's columns are reduced by, as a lane of a quad reads it: from quad
@@ -65,52 +60,22 @@ struct ExactShape {
     int visible[kRows / kWarpgroupRows];  ///< tiles of the row of each query tile
   };
 
-  static constexpr int kQueryOffset = kStages * KeyPanels::kBytes;
+  static constexpr int kQueryOffset = kStages * kKeyBytes;
   static constexpr int kControlOffset = kQueryOffset + QueryPanels::kBytes;
   static_assert(kControlOffset == exact_tile_bytes(Config::kHeadDim));
   static_assert(kControlOffset + static_cast<int>(sizeof(Control)) <= Config::kSmemBytes);
 };
 
-/// Addresses of one block's shared memory.
 template <class Config>
-struct ExactSmem {
-  using Shape = ExactShape<Config>;
-  unsigned char* dynamic;  ///< all of it; at a multiple of 1024, as the permutation of rows wants
+using ExactSmem = FourConsumersSmem<ExactShape<Config>>;
 
-  __device__ __forceinline__ typename Shape::Control& control() const {
-    return *reinterpret_cast<typename Shape::Control*>(dynamic + Shape::kControlOffset);
-  }
-  __device__ __forceinline__ u32 keys(u32 slot) const {
-    return shared_address(dynamic) + slot * static_cast<u32>(Shape::KeyPanels::kBytes);
-  }
-  __device__ __forceinline__ u32 queries() const {
-    return shared_address(dynamic) + static_cast<u32>(Shape::kQueryOffset);
-  }
-  __device__ __forceinline__ static Mbarrier barrier(const unsigned long long& place) {
-    return {shared_address(&place)};
-  }
-  /// By all threads of the block.
-  __device__ __forceinline__ void prepare() const {
-    const int n = thread_index();
-    if (n < Shape::kStages) {
-      barrier(control().full[n]).init(Shape::kFullArrivals);
-      barrier(control().empty[n]).init(Shape::kEmptyArrivals);
-      fence_mbarrier_init();
-    }
-    if (n < Shape::kRows / kWarpgroupRows) control().visible[n] = 0;
-    __syncthreads();
-  }
-};
-
-/// The queries of a block: from the last on, since under a causal mask those see the most.
-template <class Config, class Args>
-__device__ __forceinline__ KeepRow exact_rows_of_block(const Args& args) {
-  constexpr int kRows = ExactShape<Config>::kRows;
-  const int blocks = ceil_div(args.attend.n_q, kRows);
-  const int head = block_index() / blocks, b = head / args.attend.n_h;
-  const int q0 = (blocks - 1 - (block_index() - head * blocks)) * kRows;
-  return {q0 / Config::kTileQ, head - b * args.attend.n_h, b, q0,
-          smaller(q0 + kRows, args.attend.n_q) - 1};
+/// By all threads of the block.
+template <class Shape>
+__device__ __forceinline__ void prepare_exact(const FourConsumersSmem<Shape>& smem) {
+  const int n = thread_index();
+  if (n < Shape::kStages) smem.init_slot(n);
+  if (n < Shape::kRows / kWarpgroupRows) smem.control().visible[n] = 0;
+  __syncthreads();
 }
 
 /// Which pairs count: those of a sum, which may be over `reference` alone, or all that are visible.
@@ -153,8 +118,8 @@ struct ExactWarp {
                                        const KeepRow& queries)
       : args(launch), smem(shared), block(queries), number(warp_index()) {}
 
-  /// The block's queries, a sixteenth by each warp; those past the last are zeros. Then all of
-  /// them meet.
+  /// The block's queries, a sixteenth by each warp; those past the last are zeros. Ends with a
+  /// barrier of all warps.
   __device__ __forceinline__ void load_queries() const {
     using Element = typename Config::Element;
     constexpr int kPassRows = 32 / Shape::kChunks;
@@ -172,10 +137,10 @@ struct ExactWarp {
     cp_async_commit();
     cp_async_wait<0>();
     fence_proxy_async();
-    meet();
+    sync();
   }
 
-  __device__ __forceinline__ static void meet() { NamedBarrier{1, Shape::kThreads}.sync(); }
+  __device__ __forceinline__ static void sync() { NamedBarrier{1, Shape::kThreads}.sync(); }
 
   /// The step of the slot, less than 0 if there are no more.
   __device__ __forceinline__ int wait(const Ring& at) const {

@@ -171,8 +171,8 @@ __device__ __forceinline__ void predict_exact_sums(const Args& args) {
   static_assert(kIsReference || Config::kNormalise == Normalise::kSoftmax);
   using Sums = ExactSums<Config, Hooks, Args, kIsReference>;
   const ExactSmem<Config> smem{exact_smem};
-  const KeepRow block = exact_rows_of_block<Config>(args);
-  smem.prepare();
+  const KeepRow block = rows_of_block<Config, Shape>(args);
+  prepare_exact(smem);
   if (warp_index() < Shape::kWarps) {
     grow_registers<Shape::kConsumerRegisters>();
     Sums(args, smem, block).run();

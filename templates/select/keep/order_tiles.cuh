@@ -2,8 +2,8 @@
 // counting digits, so that a row of 128k columns takes no longer for each of its tiles than one of
 // 128, and ties (thousands of zeros) cost nothing; deterministic, by one block.
 //
-// Loops over tiles are not unrolled: atomics, barriers and votes keep their turns apart anyway, and
-// the copies are a good part of the time that a predictor takes to compile.
+// Loops over tiles are not unrolled: atomics, barriers and votes keep their rounds apart anyway,
+// and the copies are a good part of the time that a predictor takes to compile.
 #pragma once
 
 #include "arch/warp.cuh"

@@ -1,5 +1,5 @@
-// `select` as a stage of its own: static patterns, which read nothing but places, and the result of
-// an estimate from the last rows, which is the same for every query tile of a head.
+// `select` as a kernel of its own: static patterns, which read nothing but places, and the result
+// of an estimate from the last rows, which is the same for every query tile of a head.
 #pragma once
 
 #include "select/keep/select_first.cuh"
@@ -32,7 +32,7 @@ __device__ __forceinline__ void select_first_in_order(const Args& args, const Ke
   unsigned* const bits = row_words <= most_words ? words : kept_words<Config>(args, row);
 #pragma unroll 1
   for (int word = team.index(); word < row_words; word += team.kSize) bits[word] = 0;
-  team.meet();
+  team.sync();
   int before = 0;  // visible tiles
 #pragma unroll 1
   for (int round = 0; round < values.ordered && before < wanted; round += team.kSize) {
@@ -42,7 +42,7 @@ __device__ __forceinline__ void select_first_in_order(const Args& args, const Ke
     const int rank = team.count_before(sees, before);
     if (sees && rank < wanted) atomicOr(&bits[j / 32], 1u << j % 32);
   }
-  team.meet();
+  team.sync();
   select_each<Config, Hooks>(args, row, visible, team, [&](int j) {
     TileValue value;
     const bool is_first = (bits[j / 32] >> j % 32 & 1u) != 0 || values.p[j] != values.p[j];

@@ -173,7 +173,7 @@ __device__ __forceinline__ void select_first(const Args& args, const KeepRow& ro
     kept[word] = 0;
   }
   if constexpr (Config::kKeepsByPlace) {
-    team.meet();
+    team.sync();
     // The first rank, or one that is not among the first: where all are, there is no such tile.
     select_each<Config, Hooks>(args, row, visible, team, [&](int j) {
       TileValue value;
@@ -191,7 +191,7 @@ __device__ __forceinline__ void select_first(const Args& args, const KeepRow& ro
   const BlockKeys<Config::kThreads> keys(p, args.predict.keep_k_tiles);
   const int visible = team.sum(keys.template replace_p<Config, Hooks>(args, row));
   select_first<Config, Hooks>(args, row, keys, visible, team);
-  team.meet();
+  team.sync();
 }
 
 }  // namespace lacuna

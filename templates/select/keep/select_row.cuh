@@ -4,8 +4,8 @@
 // along the row by descending p and counts and sums what is visible; there each tile sets its own
 // bit, in shared memory where the row is short enough.
 //
-// Loops along the row are not unrolled: most are over in a few turns, and copies of `keep` and of
-// the mask are what takes time to compile.
+// Loops along the row are not unrolled: most are over after a few rounds, and copies of `keep` and
+// of the mask are what takes time to compile.
 #pragma once
 
 #include "base/optional_field.cuh"
@@ -95,7 +95,7 @@ __device__ __forceinline__ void select_by_order(const Args& args, const KeepRow&
   unsigned* const bits = words <= most_words ? words_of_team : kept;
 #pragma unroll 1
   for (int word = team.index(); word < words; word += Team::kSize) bits[word] = 0;
-  team.meet();
+  team.sync();
   int visible_before = 0;
   float mass_before = 0.0f;
   const auto parts = parts_of_order<Config, Hooks>(args, row, values);
@@ -115,11 +115,11 @@ __device__ __forceinline__ void select_by_order(const Args& args, const KeepRow&
       atomicOr(&bits[j / 32], 1u << j % 32);
     }
   }
-  team.meet();
+  team.sync();
   if (bits == kept) return;
 #pragma unroll 1
   for (int word = team.index(); word < words; word += Team::kSize) kept[word] = bits[word];
-  team.meet();
+  team.sync();
 }
 
 /// All threads of the team; values were written before it met, and may be written again afterwards.
@@ -132,7 +132,7 @@ __device__ __forceinline__ void select_row(const Args& args, const KeepRow& row,
     select_by_order<Config, Hooks>(args, row, values, visible, words, most_words, team);
   } else {
     select_by_index<Config, Hooks>(args, row, values, visible, team);
-    team.meet();
+    team.sync();
   }
 }
 

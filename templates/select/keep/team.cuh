@@ -16,7 +16,7 @@ class BlockTeam {
   __device__ __forceinline__ explicit BlockTeam(ReduceScratch& scratch) : scratch_(scratch) {}
   __device__ __forceinline__ static int index() { return thread_index(); }
   __device__ __forceinline__ static int warp() { return warp_index(); }
-  __device__ __forceinline__ static void meet() { __syncthreads(); }
+  __device__ __forceinline__ static void sync() { __syncthreads(); }
   template <class T>
   __device__ __forceinline__ T sum(T x) const {
     return block_sum<kThreads>(x, scratch_);
@@ -43,7 +43,7 @@ class WarpTeam {
 
   __device__ __forceinline__ static int index() { return lane_index(); }
   __device__ __forceinline__ static int warp() { return 0; }
-  __device__ __forceinline__ static void meet() { __syncwarp(); }
+  __device__ __forceinline__ static void sync() { __syncwarp(); }
   template <class T>
   __device__ __forceinline__ T sum(T x) const {
     return warp_reduce(x, [](T a, T b) { return a + b; });

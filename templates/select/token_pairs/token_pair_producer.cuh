@@ -4,11 +4,9 @@
 #pragma once
 
 #include "arch/copy/cp_async.cuh"
-#include "arch/copy/mbarrier.cuh"
-#include "arch/copy/tma.cuh"
 #include "arch/redux.cuh"
-#include "pipeline/ring_position.cuh"
 #include "quantise/groups.cuh"
+#include "select/four_consumers.cuh"
 #include "select/token_pairs/bound_classifier.cuh"
 
 namespace lacuna {
@@ -40,29 +38,20 @@ class TokenPairProducer {
       bias_ = predict.column_bias + query_head(args, rows.b, rows.h) * predict.k_padded;
   }
 
-  /// Never waits for the other producers. A step is announced after the copies of the next step
-  /// have been issued: its own have landed by then, and the warp that issued them makes them
-  /// visible to wgmma, so that consumers need no fence.
   __device__ __forceinline__ void run() const {
-    RingPosition<Shape::kStages> at;
+    StepRing<Shape, Smem> ring(smem_);
     PossibleSteps possible;
     for (int step = next(possible); step < steps(); step = next(possible)) {
       const Numbers numbers = read_numbers(step);
-      Smem::barrier(smem_.control().empty[at.slot()]).wait(at.phase() ^ 1);
-      copy_keys(step, at.slot());
+      ring.await_slot();
+      copy_keys(step, ring.slot());
       cp_async_commit();
-      write_numbers(numbers, step, at.slot());
-      if (at.count > 0) {
-        cp_async_wait<1>();
-        announce(at.before());
-      }
-      at.advance();
+      write_numbers(numbers, step, ring.slot());
+      ring.advance();
     }
-    cp_async_wait<0>();
-    if (at.count > 0) announce(at.before());
-    Smem::barrier(smem_.control().empty[at.slot()]).wait(at.phase() ^ 1);
-    if (warp_ == 0 && lane_index() == 0) smem_.control().messages[at.slot()] = {-1, 0};
-    announce(at);
+    ring.drain();
+    if (warp_ == 0 && lane_index() == 0) smem_.control().messages[ring.slot()] = {-1, 0};
+    ring.announce();
   }
 
  private:
@@ -70,6 +59,8 @@ class TokenPairProducer {
     return ceil_div(args_.attend.n_k, Shape::kStepKeys);
   }
 
+  // What StepWalk does (pipeline/step_walk.cuh), written out: with that class the machine code of
+  // this kernel is another.
   /// Of the 32 steps from `first` on, a bit for each that the block sees and has not taken yet.
   struct PossibleSteps {
     int first = -32;
@@ -87,13 +78,6 @@ class TokenPairProducer {
     const int step = possible.first + __ffs(static_cast<int>(possible.left)) - 1;
     possible.left &= possible.left - 1;
     return step;
-  }
-
-  /// Tells the consumers that the warp has written its part of the step.
-  __device__ __forceinline__ void announce(const RingPosition<Shape::kStages>& at) const {
-    fence_proxy_async();
-    __syncwarp();
-    if (lane_index() == 0) Smem::barrier(smem_.control().full[at.slot()]).arrive();
   }
 
   /// The warp's keys; those past the end become zeros. Rows are contiguous on both sides: a pass

@@ -34,6 +34,7 @@
 #include "arch/warpgroup.cuh"
 #include "base/kinds.cuh"
 #include "pipeline/ring_position.cuh"
+#include "select/four_consumers.cuh"
 #include "select/keep/keep_row.cuh"
 #include "shared/estimate_block.cuh"
 #include "tile/byte_panel.cuh"
@@ -42,14 +43,7 @@
 namespace lacuna {
 
 template <class Config>
-struct TokenPairShape {
-  static constexpr int kWarpgroups = 4;
-  static constexpr int kWarps = 4 * kWarpgroups;  ///< that compute
-  static constexpr int kProducerWarps = 4;
-  static constexpr int kFullArrivals = kProducerWarps, kEmptyArrivals = kWarps;
-  /// Of 96 at the start, the most of five warpgroups: no more can be dealt out than there were.
-  static constexpr int kConsumerRegisters = 112, kProducerRegisters = 32;
-  static_assert(kWarpgroups * kConsumerRegisters + kProducerRegisters <= 96 * (kWarpgroups + 1));
+struct TokenPairShape : FourConsumers {
   static constexpr int kRows = kWarpgroups * kWarpgroupRows;
   static constexpr int kStages = kTokenPairStages;
   /// A product is of half a step.
@@ -83,6 +77,7 @@ struct TokenPairShape {
 
   using KeyPanel = BytePanel<kStepKeys, Config::kHeadDim>;
   using KeyTile = ByteTile<kStepKeys, Config::kHeadDim>;
+  static constexpr int kKeyBytes = KeyPanel::kBytes;  ///< of a slot
 
   /// Of a unit: the scale of its keys and what that divides by; the largest of their biases; and
   /// how far below that they are, with what else a first look does not know.
@@ -114,7 +109,7 @@ struct TokenPairShape {
 
   using QueryPanel = BytePanel<kRows, Config::kHeadDim>;
   using QueryTile = ByteTile<kRows, Config::kHeadDim>;
-  static constexpr int kQueryOffset = kStages * KeyPanel::kBytes;
+  static constexpr int kQueryOffset = kStages * kKeyBytes;
   static constexpr int kControlOffset = kQueryOffset + QueryPanel::kBytes;
   static_assert(kRows == kTokenPairRows &&
                 kControlOffset == token_pair_tile_bytes(Config::kHeadDim));
@@ -129,36 +124,8 @@ struct TokenPairShape {
                 !Config::kKeepsFirst && !Config::kHasExclude);
 };
 
-/// Addresses of one block's shared memory.
 template <class Config>
-struct TokenPairSmem {
-  using Shape = TokenPairShape<Config>;
-  unsigned char* dynamic;  ///< all of it; at a multiple of 1024, as the permutation of keys wants
-
-  __device__ __forceinline__ typename Shape::Control& control() const {
-    return *reinterpret_cast<typename Shape::Control*>(dynamic + Shape::kControlOffset);
-  }
-  __device__ __forceinline__ u32 keys(u32 slot) const {
-    return shared_address(dynamic) + slot * static_cast<u32>(Shape::KeyPanel::kBytes);
-  }
-  __device__ __forceinline__ u32 queries() const {
-    return shared_address(dynamic) + static_cast<u32>(Shape::kQueryOffset);
-  }
-  __device__ __forceinline__ static Mbarrier barrier(const unsigned long long& place) {
-    return {shared_address(&place)};
-  }
-};
-
-/// The queries of a block: from the last on, since under a causal mask those see the most.
-template <class Config, class Args>
-__device__ __forceinline__ KeepRow rows_of_block(const Args& args) {
-  constexpr int kRows = TokenPairShape<Config>::kRows;
-  const int blocks = ceil_div(args.attend.n_q, kRows);
-  const int head = block_index() / blocks, b = head / args.attend.n_h;
-  const int q0 = (blocks - 1 - (block_index() - head * blocks)) * kRows;
-  return {q0 / Config::kTileQ, head - b * args.attend.n_h, b, q0,
-          smaller(q0 + kRows, args.attend.n_q) - 1};
-}
+using TokenPairSmem = FourConsumersSmem<TokenPairShape<Config>>;
 
 /// Those of them that a team has; q1 < q0 if there are none.
 template <class Config, class Args>

@@ -195,11 +195,7 @@ __device__ __forceinline__ void prepare_pairs(const Args& args, const TokenPairS
   using Shape = TokenPairShape<Config>;
   auto& control = smem.control();
   const int n = thread_index();
-  if (n < Shape::kStages) {
-    TokenPairSmem<Config>::barrier(control.full[n]).init(Shape::kFullArrivals);
-    TokenPairSmem<Config>::barrier(control.empty[n]).init(Shape::kEmptyArrivals);
-    fence_mbarrier_init();
-  }
+  if (n < Shape::kStages) smem.init_slot(n);
   if (n < Shape::kTeams) control.visible[n] = 0;
   if (n < Shape::kRows) {
     const int q = block.q0 + n;
@@ -222,10 +218,10 @@ __device__ __forceinline__ void prepare_pairs(const Args& args, const TokenPairS
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void predict_token_pairs(const Args& args) {
   extern __shared__ __align__(1024) unsigned char token_pair_smem[];
-  const TokenPairSmem<Config> smem{token_pair_smem};
-  const KeepRow block = rows_of_block<Config>(args);
-  prepare_pairs<Config>(args, smem, block);
   using Shape = TokenPairShape<Config>;
+  const TokenPairSmem<Config> smem{token_pair_smem};
+  const KeepRow block = rows_of_block<Config, Shape>(args);
+  prepare_pairs<Config>(args, smem, block);
   if (warp_index() < Shape::kWarps) {
     grow_registers<Shape::kConsumerRegisters>();
     TokenPairConsumer<Config, Hooks, Args>(args, smem, block).run();

@@ -84,7 +84,7 @@ struct TokenShape : RowTokens<row_stride<Config>()> {
   };
   struct Tail {
     float offset[kRowWarps * kSets * 16];  ///< of each row, see TokenBlock
-    int excluded[2][kTiles];               ///< of the chunk, in turn
+    int excluded[2][kTiles];               ///< of the chunk; two, used alternately
     SelectScratch select;
   };
 

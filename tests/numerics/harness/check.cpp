@@ -1,4 +1,4 @@
-// The two stages of a comparison: which tiles, then what came of them.
+// The two parts of a comparison: which tiles, then what came of them.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -103,7 +103,7 @@ std::vector<std::uint8_t> visited_of(const Reported& got) {
   return visited;
 }
 
-/// Stage 1 of a predictor: tiles that are kept. Afterwards the reported ones are taken as given.
+/// Part 1 of a predictor: tiles that are kept. Afterwards the reported ones are taken as given.
 std::string check_kept(const Variant& variant, const Variant& decided_by, const Reported& got) {
   const oracle::Problem problem = ordered_problem(decided_by);
   const auto expected = expected_tiles(variant, oracle_kept(problem, *decided_by.predictor));
@@ -120,7 +120,7 @@ std::string check_kept(const Variant& variant, const Variant& decided_by, const 
   return text.str();
 }
 
-/// Stage 1 of gates. Tiles whose decision lies within `band` of its threshold may differ.
+/// Part 1 of gates. Tiles whose decision lies within `band` of its threshold may differ.
 std::string check_gates(const oracle::Problem& problem, const Variant& variant, const Reported& got,
                         double band) {
   const auto expected = oracle::oracle_tiles(problem, variant.tiling, variant.gate);
@@ -150,7 +150,7 @@ std::string check_gates(const oracle::Problem& problem, const Variant& variant, 
   return text.str();
 }
 
-/// Stage 2: the output under the reported mask.
+/// Part 2: the output under the reported mask.
 std::string check_output(const oracle::Problem& problem, const Variant& variant,
                          const Reported& got, double band, const Tolerance& allowed,
                          const char* what) {

@@ -1,4 +1,4 @@
-// Runs a variant through the public C ABI and compares it with the oracle in two stages:
+// Runs a variant through the public C ABI and compares it with the oracle in two parts:
 // the reported tile mask against the oracle's (tiles whose decision is within rounding of a
 // threshold may differ), then the output against fp64 attention under the reported mask.
 #pragma once
@@ -105,7 +105,7 @@ struct OutputError {
 OutputError compare_output(const Variant& variant, const oracle::Output& expected,
                            const Reported& got, double warp_band);
 
-/// Both stages; "" if they hold, else what does not. `decided_by`: the variant whose tensors made
+/// Both parts; "" if they hold, else what does not. `decided_by`: the variant whose tensors made
 /// the decision, where that is not this one (reuse).
 std::string check_variant(const Case& c, const Variant& variant, const Reported& got, bool is_cuda,
                           const Variant* decided_by = nullptr);

@@ -5,8 +5,8 @@
 #include <limits>
 #include <optional>
 
-#include "runtime/cpu/stages/estimate.hpp"
-#include "runtime/cpu/stages/ops.hpp"
+#include "runtime/cpu/ops/estimate.hpp"
+#include "runtime/cpu/ops/ops.hpp"
 #include "tests/runtime/cpu/predict_problem.hpp"
 
 namespace lacuna {

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "runtime/base/fp8.hpp"
-#include "runtime/cpu/stages/ops.hpp"
+#include "runtime/cpu/ops/ops.hpp"
 #include "tests/runtime/cpu/predict_problem.hpp"
 
 namespace lacuna {

@@ -73,10 +73,10 @@ void PredictProblem::run(const Program& program, KeptBits kept) {
   args.counts = contiguous(counts.data(), shape.n_h, report_rows_, 3);
   args.tile_mask = contiguous(tile_mask.data(), shape.n_h, report_rows_, report_tiles_);
   args.params = params.data();
-  StagedLaunch staged;
-  run_stages(program, args, kept, staged);
-  run_interpreted(program, staged.args);
-  finish_stages(program, args, staged);
+  PreparedLaunch prepared;
+  run_ops_before_attend(program, args, kept, prepared);
+  run_interpreted(program, prepared.args);
+  run_ops_behind_attend(program, args, prepared);
 }
 
 std::uint8_t PredictProblem::report(int b, int h, int i, int j) const {

@@ -1,4 +1,4 @@
-// Random tensors for the CPU's stages, and straightforward double arithmetic to compare with.
+// Random tensors for the CPU's ops, and straightforward double arithmetic to compare with.
 #pragma once
 
 #include <functional>
@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "compiler/ir/program.hpp"
-#include "runtime/cpu/stages/array.hpp"
-#include "runtime/cpu/stages/predict.hpp"
+#include "runtime/cpu/ops/array.hpp"
+#include "runtime/cpu/ops/run_ops.hpp"
 
 namespace lacuna {
 
@@ -34,7 +34,7 @@ struct PredictProblem {
   predict::Array values() const;
   void set_param(float value);  ///< one more parameter, the same everywhere
 
-  /// Stages, interpreter, stages; reports are asked for.
+  /// Ops, interpreter, ops; reports are asked for.
   void run(const Program& program, KeptBits kept = {});
   std::uint8_t report(int b, int h, int i, int j) const;
   int report_tiles() const { return report_tiles_; }  ///< along the keys

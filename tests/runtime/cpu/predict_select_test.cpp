@@ -5,8 +5,8 @@
 #include <limits>
 #include <utility>
 
-#include "runtime/cpu/stages/ops.hpp"
-#include "runtime/cpu/stages/select.hpp"
+#include "runtime/cpu/ops/ops.hpp"
+#include "runtime/cpu/ops/select.hpp"
 #include "tests/runtime/cpu/predict_problem.hpp"
 
 namespace lacuna {

@@ -89,9 +89,9 @@ TEST(Assembly, OfOtherKernelsIsNotJudged) {
   Assembled mma = assembled("sm_80");
   mma.compilation.kernels[0].spill_bytes = 76;
   EXPECT_EQ(mma.check(), "");
-  Assembled stage = assembled("sm_90a");
-  stage.compilation.kernels.push_back({"lacuna_prepare_q_causal", 255, 8, 8, 0});
-  EXPECT_EQ(stage.check(), "");
+  Assembled other = assembled("sm_90a");
+  other.compilation.kernels.push_back({"lacuna_prepare_q_causal", 255, 8, 8, 0});
+  EXPECT_EQ(other.check(), "");
 }
 
 TEST_F(Build, AMissIsCompiledAndAHitKnowsItsResources) {

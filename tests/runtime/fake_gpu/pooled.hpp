@@ -1,4 +1,4 @@
-// A kernel of several stages for the tests of their launches.
+// A kernel of several kernels for the tests of their launches.
 #pragma once
 
 #include "tests/runtime/fake_gpu/protocol.hpp"

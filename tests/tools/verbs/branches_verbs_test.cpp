@@ -21,13 +21,13 @@ TEST(BranchesVerbs, ExplainShowsAPlanForEach) {
 }
 
 TEST(BranchesVerbs, EmitPrintsAllOrTheOneAskedFor) {
-  const CommandResult all = run_lacuna({"emit", "--stage", "program", kNsa});
+  const CommandResult all = run_lacuna({"emit", "--form", "program", kNsa});
   ASSERT_EQ(all.status, 0) << all.err;
   for (const char* program : {"@nsa-compressed(", "@nsa-selected(", "@nsa-window("})
     EXPECT_NE(all.out.find(program), std::string::npos) << program;
-  const CommandResult one = run_lacuna({"emit", "--stage", "program", kNsa, "--branch", "window"});
+  const CommandResult one = run_lacuna({"emit", "--form", "program", kNsa, "--branch", "window"});
   EXPECT_EQ(one.out.find("program @nsa-window("), 0U) << one.out;
-  const CommandResult none = run_lacuna({"emit", "--stage", "ptx", kNsa});
+  const CommandResult none = run_lacuna({"emit", "--form", "ptx", kNsa});
   EXPECT_EQ(none.status, 2);
   EXPECT_NE(none.err.find("--branch: "), std::string::npos) << none.err;
   EXPECT_NE(none.err.find("compressed"), std::string::npos) << none.err;

@@ -65,17 +65,18 @@ TEST_F(GpuVerbs, GiveEveryLaunchWhatItsKernelAsksFor) {
   }
 }
 
-TEST_F(GpuVerbs, BenchTimesTheStagesOfTheSpec) {
+TEST_F(GpuVerbs, BenchTimesTheKernelsOfTheSpec) {
   const CommandResult result = bench({"--json"});
   ASSERT_EQ(result.status, 0) << result.err;
   const auto document = parse_document(result);
   const char* names[] = {"estimate", "compact", "order_rows", "attend"};
-  ASSERT_EQ(document["stages"].size(), std::size(names)) << document["stages"];
+  ASSERT_EQ(document["kernels"].size(), std::size(names)) << document["kernels"];
   for (std::size_t n = 0; n < std::size(names); ++n) {
-    const auto& stage = document["stages"][n];
-    EXPECT_EQ(stage["name"], names[n]);
-    for (const char* key : {"low_us", "median_us", "high_us"}) EXPECT_EQ(stage[key], 1500.0) << key;
-    EXPECT_EQ(stage["of_dense"], 1.0);
+    const auto& kernel = document["kernels"][n];
+    EXPECT_EQ(kernel["name"], names[n]);
+    for (const char* key : {"low_us", "median_us", "high_us"})
+      EXPECT_EQ(kernel[key], 1500.0) << key;
+    EXPECT_EQ(kernel["of_dense"], 1.0);
   }
 }
 

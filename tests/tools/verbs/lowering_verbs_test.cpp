@@ -117,9 +117,9 @@ TEST(Explain, SaysOfEveryKernelWhyItsValuesAreWhatTheyAre) {
   bool reads_spec = false;
   for (const auto& kernel : kernels) {
     EXPECT_NE(kernel["because"], "");
-    for (const auto& value : kernel["values"]) EXPECT_NE(value["reason"], "") << kernel["stage"];
+    for (const auto& value : kernel["values"]) EXPECT_NE(value["reason"], "") << kernel["kernel"];
     for (const auto& field : kernel["config"]) {
-      EXPECT_NE(field["origin"], "") << kernel["stage"];
+      EXPECT_NE(field["origin"], "") << kernel["kernel"];
       reads_spec |= field["origin"] == "spec" && field["field"] == "/predictor/tile/q";
     }
   }
@@ -174,32 +174,32 @@ TEST(Explain, ShowsTheFieldsAndRulesThatRaiseACode) {
       << rules.out;
 }
 
-TEST(Emit, EveryTextStageHasItsText) {
+TEST(Emit, EveryTextFormHasItsText) {
   const std::string spec = source_file("specs/bsfa.json");
-  const std::pair<const char*, const char*> stages[] = {{"spec", "\"name\": \"bsfa\""},
-                                                        {"program", "program @bsfa("},
-                                                        {"plan", "128"},
-                                                        {"cuda", "extern \"C\" __global__"},
-                                                        {"launch", "lacuna_attend"}};
-  for (const auto& [stage, text] : stages) {
-    const CommandResult result = run_lacuna({"emit", "--stage", stage, spec});
-    EXPECT_EQ(result.status, 0) << stage << result.err;
-    EXPECT_NE(result.out.find(text), std::string::npos) << stage;
+  const std::pair<const char*, const char*> forms[] = {{"spec", "\"name\": \"bsfa\""},
+                                                       {"program", "program @bsfa("},
+                                                       {"plan", "128"},
+                                                       {"cuda", "extern \"C\" __global__"},
+                                                       {"launch", "lacuna_attend"}};
+  for (const auto& [form, text] : forms) {
+    const CommandResult result = run_lacuna({"emit", "--form", form, spec});
+    EXPECT_EQ(result.status, 0) << form << result.err;
+    EXPECT_NE(result.out.find(text), std::string::npos) << form;
     EXPECT_EQ(result.err, "");
   }
 }
 
-TEST(Emit, TheSpecStageReadsBackAsItself) {
+TEST(Emit, TheSpecFormReadsBackAsItself) {
   const CommandResult first =
-      run_lacuna({"emit", "--stage", "spec", source_file("specs/skip-softmax.json")});
-  const CommandResult second = run_lacuna({"emit", "--stage", "spec", "-"}, first.out);
+      run_lacuna({"emit", "--form", "spec", source_file("specs/skip-softmax.json")});
+  const CommandResult second = run_lacuna({"emit", "--form", "spec", "-"}, first.out);
   EXPECT_EQ(second.status, 0) << second.err;
   EXPECT_EQ(second.out, first.out);
 }
 
 TEST(Emit, PlansForFewerRegistersAreAsked) {
   const auto plan = [](const char* relief) {
-    return run_lacuna({"emit", "--stage", "plan", source_file("specs/dense.json"), "--arch",
+    return run_lacuna({"emit", "--form", "plan", source_file("specs/dense.json"), "--arch",
                        "sm_90a", "--relief", relief})
         .out;
   };
@@ -211,7 +211,7 @@ TEST(Emit, PlansForFewerRegistersAreAsked) {
 
 TEST(Emit, PassesAreShownBesideTheText) {
   const CommandResult result =
-      run_lacuna({"emit", "--stage", "plan", "--passes", source_file("specs/dense.json")});
+      run_lacuna({"emit", "--form", "plan", "--passes", source_file("specs/dense.json")});
   EXPECT_EQ(result.status, 0);
   for (const char* pass : {"fold_expressions", "choose_tiles", "place_smem"}) {
     EXPECT_NE(result.err.find(pass), std::string::npos) << result.err;
@@ -222,21 +222,21 @@ TEST(Emit, PassesAreShownBesideTheText) {
 TEST(Emit, WritesAFileWholeOrNotAtAll) {
   const ScratchDirectory scratch;
   const std::string out = scratch.file("kernel.cu");
-  EXPECT_EQ(run_lacuna({"emit", "--stage", "cuda", "-", "-o", out}, kMinimal).status, 0);
+  EXPECT_EQ(run_lacuna({"emit", "--form", "cuda", "-", "-o", out}, kMinimal).status, 0);
   EXPECT_NE(read_bytes(out).find("extern \"C\""), std::string::npos);
   EXPECT_EQ(
-      run_lacuna({"emit", "--stage", "cuda", "-", "-o", scratch.file("no/x.cu")}, kMinimal).status,
+      run_lacuna({"emit", "--form", "cuda", "-", "-o", scratch.file("no/x.cu")}, kMinimal).status,
       1);
-  EXPECT_EQ(run_lacuna({"emit", "--stage", "cuda", "-", "-o", scratch.file("bad.cu")}, "{").status,
+  EXPECT_EQ(run_lacuna({"emit", "--form", "cuda", "-", "-o", scratch.file("bad.cu")}, "{").status,
             1);
   EXPECT_EQ(scratch.names(), std::vector<std::string>{"kernel.cu"});
 }
 
 TEST(Emit, TheCpuHasNoCuda) {
   const CommandResult result =
-      run_lacuna({"emit", "--stage", "cuda", "-", "--arch", "cpu"}, kMinimal);
+      run_lacuna({"emit", "--form", "cuda", "-", "--arch", "cpu"}, kMinimal);
   EXPECT_EQ(result.status, 2);
-  EXPECT_EQ(result.err, "lacuna: error: stage cuda needs a GPU architecture, got --arch cpu\n");
+  EXPECT_EQ(result.err, "lacuna: error: form cuda needs a GPU architecture, got --arch cpu\n");
 }
 
 }  // namespace

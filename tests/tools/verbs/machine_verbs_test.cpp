@@ -112,7 +112,7 @@ TEST_F(Build, ATemplatePathWithoutHeadersIsReportedOnce) {
   std::vector<std::string> with_option = build;
   with_option.insert(with_option.end(), {"--template-path", missing});
   const CommandResult emit =
-      run_lacuna({"emit", "--stage", "ptx", spec, "--template-path", missing});
+      run_lacuna({"emit", "--form", "ptx", spec, "--template-path", missing});
   const std::string message =
       ": error: template path: expected a directory with .cuh headers, got " + missing +
       " (No such file or directory) [E0709]\n";
@@ -154,10 +154,10 @@ TEST_F(Build, ABundleHoldsEveryVariantOnce) {
 
 TEST_F(Build, EmitsPtxAndCubin) {
   const std::string spec = source_file("specs/dense.json");
-  const CommandResult ptx = run_lacuna({"emit", "--stage", "ptx", spec, "--arch", "sm_80"});
+  const CommandResult ptx = run_lacuna({"emit", "--form", "ptx", spec, "--arch", "sm_80"});
   EXPECT_EQ(ptx.status, 0) << ptx.err;
   EXPECT_NE(ptx.out.find(".target sm_80"), std::string::npos);
-  const CommandResult cubin = run_lacuna({"emit", "--stage", "cubin", spec, "--arch", "sm_80"});
+  const CommandResult cubin = run_lacuna({"emit", "--form", "cubin", spec, "--arch", "sm_80"});
   EXPECT_EQ(cubin.status, 0) << cubin.err;
   EXPECT_EQ(cubin.out.substr(1, 3), "ELF");
 }
@@ -165,11 +165,11 @@ TEST_F(Build, EmitsPtxAndCubin) {
 TEST_F(Build, EachKernelOfASpecHasItsOwnCode) {
   const std::string spec = source_file("specs/topk-blocks.json");
   const CommandResult estimate =
-      run_lacuna({"emit", "--stage", "ptx", spec, "--arch", "sm_80", "--kernel", "estimate"});
+      run_lacuna({"emit", "--form", "ptx", spec, "--arch", "sm_80", "--kernel", "estimate"});
   EXPECT_EQ(estimate.status, 0) << estimate.err;
   EXPECT_NE(estimate.out.find(".visible .entry lacuna_estimate_topk_blocks("), std::string::npos);
   EXPECT_EQ(estimate.out.find("lacuna_attend_topk_blocks"), std::string::npos);
-  const CommandResult wrong = run_lacuna({"emit", "--stage", "ptx", spec, "--kernel", "estimat"});
+  const CommandResult wrong = run_lacuna({"emit", "--form", "ptx", spec, "--kernel", "estimat"});
   EXPECT_EQ(wrong.status, 2);
   EXPECT_NE(wrong.err.find("got estimat; did you mean \"estimate\"?"), std::string::npos)
       << wrong.err;

@@ -1,4 +1,4 @@
-"""The machine that measures: calls of the staged programs, none longer than its limit, and their JSON reports."""
+"""The machine that measures: calls of the packed programs, none longer than its limit, and their JSON reports."""
 
 import json
 import os
@@ -16,12 +16,12 @@ TIMED_OUT = 124
 
 
 def load_lacuna():
-    """The Python module: the one that is installed or on the path, else the staged one."""
+    """The Python module: the one that is installed or on the path, else the packed one."""
     sys.path.append(str(CARRY / "python"))
     try:
         import lacuna
     except ImportError as error:
-        sys.exit(f"no Python module lacuna ({error}): pip install ./runtime/python, or stage it: tools/dev/gpu_check.py pack --python INTERPRETER")
+        sys.exit(f"no Python module lacuna ({error}): pip install ./runtime/python, or pack it: tools/dev/gpu_check.py pack --python INTERPRETER")
     return lacuna
 
 

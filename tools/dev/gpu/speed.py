@@ -97,10 +97,10 @@ def step_throughput(run):
 
 
 def bench(run, spec, shape, *options, **limits):
-    """`lacuna bench`: medians by launch and by stage, rates against GEMM, tiles, workspace; or the error."""
+    """`lacuna bench`: medians by launch and by kernel, rates against GEMM, tiles, workspace; or the error."""
     report = run.report("bench", SPECS / f"{spec}.json", "--shape", shape, *options, **limits)
     row = {"spec": spec, "at": shape, **pick(report, "tiles", "workspace_bytes", "gemm_tflops")}
-    for parts, name in (("launches", "median_us"), ("stages", "stages_us")):
+    for parts, name in (("launches", "median_us"), ("kernels", "kernels_us")):
         if parts in report:
             row[name] = {part["name"]: part["median_us"] for part in report[parts]}
     if "gemm_tflops" in report:
@@ -108,9 +108,9 @@ def bench(run, spec, shape, *options, **limits):
     return row
 
 
-def decides(stage):
-    """Has this stage no part in attention itself, nor in the order of its tokens?"""
-    return stage != "attend" and not stage.startswith(("permute_", "unpermute"))
+def decides(kernel):
+    """Has this kernel no part in attention itself, nor in the order of its tokens?"""
+    return kernel != "attend" and not kernel.startswith(("permute_", "unpermute"))
 
 
 # Every spec that decides, and what has a way of its own: the mma family, rows of more than 512 tiles. (spec, tokens, family)
@@ -134,15 +134,15 @@ def step_prediction(run):
         if "median_us" in row:
             median_us = row["median_us"]
             row["prediction_of_dense"] = round((median_us[spec] - median_us["attend"]) / median_us["dense"], 4)
-            if stages_us := row.get("stages_us"):
-                decision_us = sum(time_us for stage, time_us in stages_us.items() if decides(stage))
+            if kernels_us := row.get("kernels_us"):
+                decision_us = sum(time_us for kernel, time_us in kernels_us.items() if decides(kernel))
                 row["decision_of_dense"] = round(decision_us / median_us["dense"], 4)
         keep(rows, row)
     return rows
 
 
 def step_memory(run):
-    """Workspace of long contexts, launched, next to what `explain --shape` says about each stage's part of it."""
+    """Workspace of long contexts, launched, next to what `explain --shape` says about each slot's part of it."""
     rows = []
     for spec, shape in (("sparge", "h=32,n=131072"), ("sale", "h=32,n=65536"), ("fg-attn-cached", "h=4,n=65536")):
         if not run.wants(f"{spec} {shape}"):

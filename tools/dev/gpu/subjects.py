@@ -23,15 +23,15 @@ COLUMN_STEP, ROW_STEP, PERIOD = 5081, 3571, 1024
 
 @dataclasses.dataclass
 class Subject:
-    """Launches take the CUevents to record between their stages; `stages` and `timed` may be empty: the whole launch counts."""
+    """Launches take the CUevents to record between their kernels; `kernels` and `timed` may be empty: the whole launch counts."""
     launch: Callable
     work: float  # FLOP
-    stages: tuple = ()
+    kernels: tuple = ()
     timed: frozenset = frozenset()
 
     def enqueue(self, torch):
-        """One launch, with events around it or around each of its stages."""
-        events = [torch.cuda.Event(enable_timing=True) for _ in range(len(self.stages) + 1 if self.timed else 2)]
+        """One launch, with events around it or around each of its kernels."""
+        events = [torch.cuda.Event(enable_timing=True) for _ in range(len(self.kernels) + 1 if self.timed else 2)]
         if self.timed:
             for event in events:
                 event.record()  # it has a handle from then on
@@ -44,7 +44,7 @@ class Subject:
 
     def time_us(self, events):
         times = [begin.elapsed_time(end) * 1e3 for begin, end in itertools.pairwise(events)]
-        return sum(time for time, stage in zip(times, self.stages) if stage in self.timed) if self.timed else times[0]
+        return sum(time for time, kernel in zip(times, self.kernels) if kernel in self.timed) if self.timed else times[0]
 
 
 class Launch:
@@ -58,7 +58,7 @@ class Launch:
         return self.enqueue(stage_events=events) if events else self.enqueue()
 
     @property
-    def stages(self):
+    def kernels(self):
         return tuple(self.kernel.info.get("stages", ()))
 
 
@@ -97,7 +97,7 @@ class Problem:
             # A peer that cannot do a point is a gap in the table, no more.
             self.errors[name] = f"{type(error).__name__}: {error}"[:600]
             return
-        self.subjects[name] = Subject(launch, work, launch.stages if timed else (), timed)
+        self.subjects[name] = Subject(launch, work, launch.kernels if timed else (), timed)
 
     def lacuna(self, spec, family=None, engine=None, **named):
         """A launch of a spec; `named`: its parameters and further tensors."""

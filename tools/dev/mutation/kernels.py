@@ -33,7 +33,7 @@ class KernelProgram:
         self.commands = build.compile_commands()
         self.link = self._link_command()
         self.headers = self._dependencies()
-        self.tests = _tests_of_stages(build.source / "tests/device")
+        self.tests = _tests_of_single(build.source / "tests/device")
 
     def _link_command(self):
         listed = sh(["ninja", "-C", self.build.folder, "-t", "commands", self.suite.target]).stdout.rstrip().splitlines()[-1]
@@ -63,7 +63,7 @@ class KernelProgram:
             path = self.build.folder / output
             if header in headers and path.exists():
                 kernel = Kernel(output, self.filter_of(output), path.stat().st_size)
-                family = "" if not kernel.filter else (re.search(r"sm_\w+|stages", output) or [""])[0]
+                family = "" if not kernel.filter else (re.search(r"sm_\w+|single", output) or [""])[0]
                 families.setdefault(family, []).append(kernel)
         ordered = [sorted(family, key=lambda kernel: kernel.cost) for _, family in sorted(families.items())]
         return [family[turn] for turn in range(max(map(len, ordered), default=0)) for family in ordered if turn < len(family)]
@@ -105,26 +105,26 @@ def batches(kernels):
         size = min(2 * size, LARGEST_BATCH)
 
 
-# Headers of stages/ that say nothing about which stage a test is of.
-_COMMON = {"stage", "predict_hooks", "predict_cases", "attend_config"}
+# Headers of single/ that say nothing about which kernel a test is of.
+_COMMON = {"run_single", "predict_hooks", "predict_cases", "attend_config"}
 
 
-def _stage_headers(path, folder):
-    """Of stages/, which a file includes, by itself or by others of tests/device."""
+def _single_headers(path, folder):
+    """Of single/, which a file includes, by itself or by others of tests/device."""
     found, waiting = set(), [path]
     while waiting:
         for name in re.findall(r'"tests/device/([\w/]+)\.hpp"', waiting.pop().read_text()):
             if name not in found:
                 found.add(name)
                 waiting.append(folder / f"{name}.hpp")
-    return {name.rsplit("/", 1)[-1] for name in found if name.startswith("stages/")} - _COMMON
+    return {name.rsplit("/", 1)[-1] for name in found if name.startswith("single/")} - _COMMON
 
 
-def _tests_of_stages(folder):
-    """Source of stages/ -> suites of the tests that include a header of stages/ which it includes."""
+def _tests_of_single(folder):
+    """Source of single/ -> suites of the tests that include a header of single/ which it includes."""
     suites = {}
-    for test in sorted((folder / "stage_tests").glob("*_test.cpp")):
-        for header in _stage_headers(test, folder):
+    for test in sorted((folder / "single_tests").glob("*_test.cpp")):
+        for header in _single_headers(test, folder):
             suites.setdefault(header, set()).update(tests_in(test))
-    return {source.stem: sorted(set().union(*(suites.get(header, ()) for header in _stage_headers(source, folder))))
-            for source in sorted((folder / "stages").glob("*/*.cpp"))}
+    return {source.stem: sorted(set().union(*(suites.get(header, ()) for header in _single_headers(source, folder))))
+            for source in sorted((folder / "single").glob("*/*.cpp"))}

@@ -50,7 +50,7 @@ FIRST = {
     "cache": ("cache", "tools", "runtime"),
     "runtime/launch/host_launch": ("host", "numerics"),
     "runtime/cpu/llvm": ("host", "numerics"),
-    "runtime/cpu/stages": ("runtime", "numerics_interpreter"),
+    "runtime/cpu/ops": ("runtime", "numerics_interpreter"),
     "runtime/group": ("group", "runtime"),
     "runtime/tune": ("runtime", "tools"),
     "runtime/cpu/interpreter": ("runtime", "numerics_interpreter"),

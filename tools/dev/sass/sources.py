@@ -94,6 +94,7 @@ def spec_files(checkout):
 
 def emit(command, checkout, path, case):
     environment = dict(os.environ, LACUNA_CACHE_DIR=str(COMPILED.parent / "no-tuning"))
+    # --form, by the name that older checkouts know, too.
     run = subprocess.run([command, "emit", "--stage", "cuda", path, "--arch", case.arch, "--head-dim", str(case.head_dim),
                           "--dtype", case.dtype, "--batch", case.batch],
                          cwd=checkout, env=environment, capture_output=True, text=True)

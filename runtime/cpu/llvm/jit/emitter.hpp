@@ -62,7 +62,7 @@ struct Emitter {
   using Body = std::function<void(llvm::Value* index)>;
   /// for (i64 x = begin; x < end; x += step) body(x);
   void loop(llvm::Value* begin, llvm::Value* end, std::int64_t step, const Body& body);
-  /// The same with values carried from one turn to the next; returns the final ones.
+  /// The same with values carried from one iteration to the next; returns the final ones.
   using Values = std::vector<llvm::Value*>;
   Values loop(llvm::Value* begin, llvm::Value* end, std::int64_t step, const Values& carried,
               const std::function<Values(llvm::Value*, const Values&)>& body);

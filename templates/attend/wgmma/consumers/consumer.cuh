@@ -5,9 +5,9 @@
 // later groups, the product with V, and the products of the other warpgroups:
 //
 //   S_g = Q K_g, softmax of each group g
-//   for each further step:       (wait for the turn, if warpgroups take turns)
+//   for each further step:       (kPingPong: wait for the turn)
 //                                S'_g = Q K_g for all g, O += P V     issued
-//                                (pass the turn on)
+//                                (kPingPong: pass the turn on)
 //                                S'_g is complete: its softmax, for each g
 //                                O is complete: O decays, P = S'
 //   O += P V

@@ -26,8 +26,8 @@ __device__ __forceinline__ void write_packed_rows(State& at, const typename Stat
   take_sinks<Config, typename State::Hooks>(denominators, args_of_work_tile<Config>(at.args, row),
                                             row.b, at.lane_rows(row), at.softmax, at.to_log2,
                                             range_log2<Config>());
-  stage_output<typename State::Element, Tile>(staging, warp_of_warpgroup(), at.output,
-                                              denominators);
+  output_to_smem<typename State::Element, Tile>(staging, warp_of_warpgroup(), at.output,
+                                                denominators);
   __syncwarp();
   const unsigned char* own = at.smem.dynamic + (staging - at.smem.tiles());
   store_packed_rows<Config>(
@@ -65,8 +65,8 @@ __device__ __forceinline__ void write_output(State& at) {
     float denominators[2] = {sum[0], sum[1]};
     take_sinks<Config, typename State::Hooks>(denominators, at.args, row.b, at.lane_rows(row),
                                               at.softmax, at.to_log2, range_log2<Config>());
-    stage_output<typename State::Element, Tile>(staging, warp_of_warpgroup(), at.output,
-                                                denominators);
+    output_to_smem<typename State::Element, Tile>(staging, warp_of_warpgroup(), at.output,
+                                                  denominators);
     store_output<Tile>(at.args.maps.o, staging, warp_of_warpgroup(), first_row_of_warp<Config>(row),
                        row);
     if constexpr (!kIsChained) at.queries.advance();

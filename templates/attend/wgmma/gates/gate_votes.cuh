@@ -7,8 +7,8 @@
 //
 // Votes have two places, each with its barriers, used alternately: a warpgroup that publishes vote
 // n + 2 has collected vote n + 1, which the others published after they had collected vote n, so
-// nobody still reads the place it writes to. Where votes are about whole steps
-// (attend/wgmma/gates/step_votes.cuh) only what a lane has to say comes from here.
+// no warp still reads the place it writes to. Where votes are about whole steps
+// (attend/wgmma/gates/step_votes.cuh) only what a lane finds comes from here.
 #pragma once
 
 #include "arch/redux.cuh"

@@ -1,16 +1,16 @@
 // Which tiles count, for a gate that reads one statistic and stays open as that grows
 // (GateByTileVotes, GateByStepVotes): a tile counts if what one lane has seen of it says so. So
-// warps need not tell one another what they have found, only whether. Where the gate is about
-// products with V alone, and scores are integers, that is of all tiles of a step:
+// warps exchange only whether a tile counts, not what they found. Where the gate is about products
+// with V alone, and scores are integers, they vote on all tiles of a step at once:
 //
 //   publish       the tiles that count as far as the warp knows, under the step's exponentials
 //   collect       when their product is due, and only by a warp that is not sure of all of them:
 //                 those that count for any warp in scope
 //
-// With 16-bit scores (kWarpsKnow) it is of one tile after the other, before its exponentials. Most
-// warps are sure and wait for nobody. So a warp may publish while another has yet to read what
-// it said before. It is ahead by no more steps than keys have slots, as those are given back by
-// all, and votes have more places than that.
+// With 16-bit scores (kWarpsKnow) they vote on one tile after the other, before its exponentials.
+// Most warps are sure and do not wait. So a warp may publish while another has yet to read its
+// earlier vote. It is ahead by no more steps than keys have slots, because all warps release these,
+// and votes have more places than that.
 #pragma once
 
 #include "attend/wgmma/layout/wgmma_shape.cuh"
@@ -38,7 +38,7 @@ class StepVotes<Config, true> {
   }
 
   /// Of the next step, a bit for each tile that counts. All lanes write the one word: a branch for
-  /// one of them would stand in the way of the work around it.
+  /// one of them would keep the compiler from moving the work around it.
   __device__ __forceinline__ void publish(u32 counts) {
     control_.votes[position_.slot()][voter_] = counts;
     __syncwarp();

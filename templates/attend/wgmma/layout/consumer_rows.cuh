@@ -20,8 +20,9 @@ __device__ __forceinline__ int thread_of_row() {
 
 /// The warpgroup's work tile, of those that the block takes together from `row` on.
 template <class Config, class Args>
-__device__ __forceinline__ RowOf<Config> row_of_warpgroup(const Args& args, RowOf<Config> row,
-                                                          int warpgroup) {
+__device__ __forceinline__ typename Config::Row row_of_warpgroup(const Args& args,
+                                                                 typename Config::Row row,
+                                                                 int warpgroup) {
   if constexpr (WgmmaShape<Config>::kOwnRows) {
     row.i += warpgroup;
     row.q0 += warpgroup * Config::kTileQ;
@@ -38,7 +39,7 @@ __device__ __forceinline__ int first_row_of_warp(const WorkTile& row) {
 
 /// Queries of this lane's accumulators.
 template <class Config, class Args>
-__device__ __forceinline__ auto lane_rows_of(const Args& args, const RowOf<Config>& row,
+__device__ __forceinline__ auto lane_rows_of(const Args& args, const typename Config::Row& row,
                                              int warpgroup) {
   if constexpr (packs_heads<Config>()) {
     return packed_rows(args, row, warpgroup, warp_of_warpgroup() * kWarpRows + lane_index() / 4);

@@ -1,5 +1,5 @@
 // What follows from a Config for the wgmma family of `attend`: roles, shared memory and the
-// barriers between the roles. What the host plans with stands in shared/attend_block.cuh.
+// barriers between the roles. Sizes that the host plans with are in shared/attend_block.cuh.
 //
 // One producer warpgroup, of which one warp works, and kWarpgroups consumer warpgroups of 64 query
 // rows each. A step takes kStepKeys keys: kStepTiles tiles of the mask's or the list's walk.
@@ -47,7 +47,6 @@
 #include "attend/head_dims.cuh"
 #include "attend/wgmma/layout/gather_columns.cuh"
 #include "attend/wgmma/layout/slots.cuh"
-#include "base/select.cuh"
 #include "loader/gather_panels.cuh"
 #include "pipeline/gate_policy.cuh"
 #include "pipeline/ring_position.cuh"
@@ -119,26 +118,18 @@ struct WgmmaShape {
   /// queries and of room between products, are better off in order.
   static constexpr bool kPingPong = Config::kWarpgroups > 2;
 
-  static constexpr bool kHasBusyProducer = Config::kGathers || kOwnRows || packs_heads<Config>();
-
   using QueryTile = PanelTile<kWarpgroupRows, Config::kHeadDim>;  ///< of one warpgroup
   using OutputTile = PanelTile<kWarpgroupRows, kHeadDimV>;        ///< in the place of its queries
   /// Accumulators of the output, 8 columns each: of whole panels of V, as wgmma multiplies them.
   static constexpr int kColumnBlocks = OutputTile::kPanels * kPanelElements / 8;
   using StepTile = PanelTile<Config::kStepKeys, Config::kHeadDim>;
-  /// kRows rows of the head's queries or keys, kBoxRows of a box.
-  template <int kRows, int kBoxRows>
-  using RowSlot = typename Select<Config::kQkBits == 8, ByteSlot<kRows, kBoxRows, Config::kHeadDim>,
-                                  PanelSlot<kRows, kBoxRows, Config::kHeadDim>>::Type;
-  using QuerySlot = RowSlot<kWarpgroupRows, kWarpgroupRows>;
-  using KeySlot = RowSlot<Config::kStepKeys, Config::kTileK>;
-  using ValueSlot =
-      typename Select<kHasE4m3Values, ColumnSlot<Config::kStepKeys, Config::kTileK, kHeadDimV>,
-                      PanelSlot<Config::kStepKeys, Config::kTileK, kHeadDimV>>::Type;
+  using QuerySlot = typename Config::QuerySlot;  ///< layout/slots.cuh
+  using KeySlot = typename Config::KeySlot;
+  using ValueSlot = typename Config::ValueSlot;
   static constexpr int kKeyRowBytes =
       smaller(Config::kHeadDim * Config::kQkBits / 8, kPanelRowBytes);
   using Message = StepMessage<kStepTiles>;
-  using Row = RowOf<Config>;  ///< a work tile
+  using Row = typename Config::Row;  ///< a work tile, or a SequenceTile
   /// A place of values. Of sequences, how many places a launch uses follows from how many queries
   /// share keys (compiler/lower/attend/schedule.cpp).
   static constexpr bool kSizesRing =
@@ -253,7 +244,7 @@ struct WgmmaControl {
   ColumnRing<Config::kGathers> ring;
   int shares[SplitKv<Config>::kIsSplit ? Shape::kRowSlots
                                        : 1];     ///< of `rows`, where they are split
-  int items[Shape::kProducerWarps > 1 ? 2 : 1];  ///< what several warps load next; in turns
+  int items[Shape::kProducerWarps > 1 ? 2 : 1];  ///< what several warps load next; used alternately
 };
 
 /// Addresses of one block's shared memory.

@@ -1,8 +1,9 @@
 // The producer of the wgmma family where columns of keys are gathered: one warp schedules rows,
 // expands their bits and cuts them into steps (attend/wgmma/layout/gather_columns.cuh), one loads
-// the keys of each step, one its values, and one what of the values comes by boxes where the others
-// copy (loader/gather_panels.cuh). The rings between producer and consumers are those of
-// attend/wgmma/layout/wgmma_shape.cuh; a ring of steps connects the producer's warps.
+// the keys of each step and one its values. Where these copy rows by lanes, a fourth loads the part
+// of the values that comes by boxes (loader/gather_panels.cuh). The rings between producer and
+// consumers are those of attend/wgmma/layout/wgmma_shape.cuh; a ring of steps connects the
+// producer's warps.
 #pragma once
 
 #include "attend/wgmma/layout/gather_columns.cuh"

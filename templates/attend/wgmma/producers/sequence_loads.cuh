@@ -150,8 +150,8 @@ __device__ __forceinline__ void load_sequence_step(const SequenceRows& rows, con
     const TileRef tile = step.tiles[t];
     const int first = tile.exists() ? tile.index() * Config::kTileK : n_k;
 #pragma unroll
-    for (int turn = 0; turn < ceil_div(Shares::kCount, Shares::kWarps); ++turn) {
-      const int share = turn * Shares::kWarps + warp;
+    for (int round = 0; round < ceil_div(Shares::kCount, Shares::kWarps); ++round) {
+      const int share = round * Shares::kWarps + warp;
       if (Shares::kCount % Shares::kWarps != 0 && share >= Shares::kCount) break;
       const int box = Shares::kArePanels ? share / Slot::kBoxes : share;
       int token = first + (box << Shares::kBoxShift), page = 0;

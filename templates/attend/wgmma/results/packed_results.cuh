@@ -1,8 +1,8 @@
 // End of an item in the wgmma family where rows of a work tile are those of several heads
-// (pipeline/sequence_tile.cuh). A work tile of one item is written as it is. Of one that is split,
-// items leave O and LSE of their share in the workspace, in f32; whose warp comes last, which a
-// counter for each warp of the work tile tells, merges the shares of its 16 rows, in their order:
-// so results do not depend on who that is.
+// (pipeline/sequence_tile.cuh). A work tile of one item is written as it is. The items of a
+// split one leave O and LSE of their share in the workspace, in f32. For each 16 rows a counter
+// tells which item's warp comes last; that warp merges the shares of these rows, in the order of
+// the shares, so that results do not depend on which warp it is.
 #pragma once
 
 #include "arch/atomic.cuh"

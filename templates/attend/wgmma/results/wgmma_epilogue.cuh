@@ -12,9 +12,9 @@ namespace lacuna {
 
 /// The warp's 16 rows of O to its rows of `staging`, a tile of 64.
 template <class Element, class Tile, int kColumnBlocks>
-__device__ __forceinline__ void stage_output(u32 staging, int warp,
-                                             float (&output)[kColumnBlocks][4],
-                                             const float (&sum)[2]) {
+__device__ __forceinline__ void output_to_smem(u32 staging, int warp,
+                                               float (&output)[kColumnBlocks][4],
+                                               const float (&sum)[2]) {
   const int lane = lane_index();
   const int row = warp * kWarpRows + lane % 16;
   const float inverse[2] = {1.0f / sum[0], 1.0f / sum[1]};

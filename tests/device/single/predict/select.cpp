@@ -1,0 +1,61 @@
+// select_rows, after predict_tokens of the last rows, in the configurations of kSelectCases.
+#include "tests/device/single/predict/select.hpp"
+
+#include "tests/device/emulation/cuda.hpp"
+
+namespace {
+#include "select/keep/select.cuh"
+#include "select/tokens/tokens.cuh"
+#include "tests/device/single/predict/predict_hooks.hpp"
+
+namespace lacuna {
+
+unsigned char block_smem[227 * 1024];
+
+template <int kNumber>
+constexpr bool kIsLast = kSelectCases[kNumber].rows == RowKind::kLast;
+
+template <int kNumber>
+struct LastConfig : PredictConfig<kSelectCases[kNumber]> {
+  static constexpr int kSmemBytes = token_smem_bytes(kSelectCases[kNumber]);
+  static constexpr int kRows = token_rows(kSelectCases[kNumber]);
+};
+
+template <int kNumber>
+struct SelectConfig : PredictConfig<kSelectCases[kNumber]> {
+  static constexpr int kSmemBytes = kSelectSmemBytes;
+  static constexpr bool kKeepsFirstInOrder = kSelectCases[kNumber].first;
+  static constexpr bool kHasEstimate = kIsLast<kNumber>;
+};
+
+template <int kNumber>
+void run_select(const void* args) {
+  select_rows<SelectConfig<kNumber>, PredictHooks<kSelectCases[kNumber]>>(
+      *static_cast<const PredictKernelArgs*>(args));
+}
+
+template <int kNumber>
+SelectKernels kernels_of() {
+  SelectKernels kernels = {{nullptr, block_smem}, {run_select<kNumber>, block_smem}};
+  if constexpr (kIsLast<kNumber>) {
+    kernels.estimate.run_thread = [](const void* args) {
+      predict_tokens<LastConfig<kNumber>, PredictHooks<kSelectCases[kNumber]>>(
+          *static_cast<const PredictKernelArgs*>(args));
+    };
+  }
+  return kernels;
+}
+
+template <std::size_t... kNumbers>
+std::vector<SelectKernels> all_select(std::index_sequence<kNumbers...>) {
+  return {kernels_of<kNumbers>()...};
+}
+
+}  // namespace lacuna
+}  // namespace
+
+const std::vector<SelectKernels>& select_kernels() {
+  static const std::vector<SelectKernels> kernels =
+      lacuna::all_select(std::make_index_sequence<std::size(lacuna::kSelectCases)>());
+  return kernels;
+}

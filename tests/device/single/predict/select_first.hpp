@@ -1,0 +1,21 @@
+// select/keep/select_first.cuh by itself: one row, whose p and mask are given tile by tile.
+#pragma once
+
+#include "tests/device/emulation/block.hpp"
+
+namespace single {
+
+/// What follows AttendArgs and PredictArgs. `keep` is rank < top, or also of each step-th tile.
+struct FirstRow {
+  float* p;
+  const bool* sees;
+  int top, step;  ///< 0: of none
+};
+
+inline constexpr int kMostFirstTiles = 512;  ///< of a warp
+
+/// `by_place`: `keep` is asked about places too, or else `step` is 0. A block is that warp.
+emulation::Kernel first_by_warp_kernel(bool by_place);
+emulation::Kernel first_by_block_kernel(bool by_place);
+
+}  // namespace single

@@ -1,0 +1,150 @@
+// The first tiles of a row, by a warp and by a block, against a sort of them all.
+#include "tests/device/single/predict/select_first.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "tests/device/single/run_single.hpp"
+#include "tests/tier.hpp"
+
+namespace lacuna::device {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kScoreInf = std::numeric_limits<float>::infinity();
+
+struct FirstRowCase {
+  std::vector<float> p;
+  std::vector<char> sees;  ///< bools
+  int tiles() const { return static_cast<int>(p.size()); }
+};
+
+/// As the kernels have it (single/predict/select_first.cpp).
+struct Args {
+  AttendArgs attend{};
+  PredictArgs predict{};
+  single::FirstRow row{};
+};
+
+std::vector<unsigned> run(const emulation::Kernel& kernel, int threads, FirstRowCase row, int top,
+                          int step, const emulation::Schedule& schedule) {
+  Args args;
+  args.attend.n_h = args.attend.heads_per_kv = 1;
+  args.attend.n_q = 1, args.attend.n_k = row.tiles();
+  args.predict.keep_q_tiles = 1, args.predict.keep_k_tiles = row.tiles();
+  args.predict.keep_words = (row.tiles() + 31) / 32;
+  Guarded<unsigned> kept(static_cast<std::size_t>(args.predict.keep_words));
+  args.predict.kept = kept.data();
+  args.row = {row.p.data(), reinterpret_cast<const bool*>(row.sees.data()), top, step};
+  EXPECT_EQ(emulation::run_block({kernel, &args, 0, threads, 64, 1}, schedule), "");
+  EXPECT_TRUE(kept.is_margin_intact());
+  return {kept.data(), kept.data() + kept.size()};
+}
+
+/// Tiles by descending p, ties by index; a NaN ranks first and counts for no other tile. And each
+/// step-th tile.
+std::vector<unsigned> expected(const FirstRowCase& row, int top, int step) {
+  std::vector<unsigned> kept(static_cast<std::size_t>(row.tiles() + 31) / 32);
+  const auto keep = [&](int j) { kept[static_cast<std::size_t>(j) / 32] |= 1U << j % 32; };
+  const auto p = [&](int j) { return row.p[static_cast<std::size_t>(j)]; };
+  std::vector<int> order;
+  for (int j = 0; j < row.tiles(); ++j) {
+    if (row.sees[static_cast<std::size_t>(j)] == 0) continue;
+    if (!std::isnan(p(j))) order.push_back(j);
+    if ((std::isnan(p(j)) && top > 0) || (step > 0 && j % step == 0)) keep(j);
+  }
+  std::ranges::stable_sort(order, [&](int a, int b) { return p(a) > p(b); });
+  for (int n = 0; n < std::min(top, static_cast<int>(order.size())); ++n)
+    keep(order[static_cast<std::size_t>(n)]);
+  return kept;
+}
+
+void check(const FirstRowCase& row, int top, const emulation::Schedule& schedule = kPlainSchedule) {
+  for (const int step : {0, 7}) {
+    SCOPED_TRACE(testing::Message()
+                 << row.tiles() << " tiles, the first " << top << ", each " << step);
+    const std::vector<unsigned> bits = expected(row, top, step);
+    if (row.tiles() <= single::kMostFirstTiles) {
+      EXPECT_EQ(run(single::first_by_warp_kernel(step > 0), 32, row, top, step, schedule), bits)
+          << "by a warp";
+    }
+    EXPECT_EQ(run(single::first_by_block_kernel(step > 0), 256, row, top, step, schedule), bits)
+        << "by a block";
+  }
+}
+
+/// draw() for each tile; a share of them is visible.
+template <class Draw>
+FirstRowCase make_row(int tiles, double visible, std::mt19937& random, Draw draw) {
+  std::bernoulli_distribution sees(visible);
+  FirstRowCase row;
+  for (int j = 0; j < tiles; ++j) {
+    row.p.push_back(draw());
+    row.sees.push_back(sees(random));
+  }
+  return row;
+}
+
+/// Around the sizes at which the work is cut.
+std::vector<int> tile_counts() {
+  return test::by_tier(std::vector{1, 2, 31, 32, 33, 255, 256, 257, 511, 512, 513, 1000},
+                       {1, 32, 257, 513, 1000});
+}
+
+TEST(SelectFirst, AgreesWithASort) {
+  std::mt19937 random(41);
+  std::lognormal_distribution<float> normal(-6, 2);
+  for (const int tiles : tile_counts()) {
+    for (const double visible : {1.0, 0.5, 0.02}) {
+      const FirstRowCase row = make_row(tiles, visible, random, [&] { return normal(random); });
+      for (const int top :
+           test::by_tier(std::vector{0, 1, 31, 32, 33, 511, 512, 513, 2000}, {0, 1, 33, 512, 2000}))
+        check(row, top);
+    }
+  }
+}
+
+TEST(SelectFirst, BreaksTiesByIndex) {
+  std::mt19937 random(42);
+  std::uniform_int_distribution<int> few(0, 3);
+  for (const int tiles : tile_counts()) {
+    const FirstRowCase row =
+        make_row(tiles, 0.8, random, [&] { return static_cast<float>(few(random)) * 0.1F; });
+    for (const int top : {1, 20, tiles / 3, tiles / 2}) check(row, top);
+    check(make_row(tiles, 1, random, [] { return 0.25F; }), tiles / 2);
+  }
+}
+
+TEST(SelectFirst, TakesEveryFloat) {
+  std::mt19937 random(43);
+  constexpr float kLeast = std::numeric_limits<float>::denorm_min();
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  const float odd[] = {0.0F,   -0.0F,   kNan,     -kNan,     kScoreInf, -kScoreInf,
+                       kLeast, -kLeast, kLargest, -kLargest, 1.0F,      -1.0F};
+  std::uniform_int_distribution<std::size_t> any(0, std::size(odd) - 1);
+  for (const int tiles : {33, 300, 512, 600}) {
+    const FirstRowCase row = make_row(tiles, 0.9, random, [&] { return odd[any(random)]; });
+    for (int top = 0; top <= tiles; top += 1 + tiles / 15) check(row, top);
+  }
+  const FirstRowCase all_nan = make_row(100, 0.9, random, [] { return kNan; });
+  for (const int top : {0, 1, 50, 200}) check(all_nan, top);
+}
+
+TEST(SelectFirst, LeavesRowsWithoutVisibleTilesEmpty) {
+  std::mt19937 random(44);
+  for (const int tiles : {1, 64, 700}) check(make_row(tiles, 0, random, [] { return 1.0F; }), 5);
+}
+
+TEST(SelectFirst, GivesTheSameBitsUnderAnySchedule) {
+  std::mt19937 random(45);
+  std::uniform_int_distribution<int> few(0, 50);
+  for (const int tiles : {300, 1000}) {
+    const FirstRowCase row =
+        make_row(tiles, 0.7, random, [&] { return static_cast<float>(few(random)); });
+    for (const emulation::Schedule& schedule : kOtherSchedules) check(row, tiles / 4, schedule);
+  }
+}
+
+}  // namespace
+}  // namespace lacuna::device

@@ -1,0 +1,139 @@
+#include "tools/verbs/explain_launch.hpp"
+
+#include <optional>
+#include <vector>
+
+#include "tools/common/shape_option.hpp"
+#include "tools/common/table.hpp"
+
+namespace lacuna::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// The launch values at a shape.
+class Values {
+ public:
+  Values(const LaunchProgram& program, const LaunchShape& shape)
+      : values_(program.values.size()),
+        counted_(evaluate_launch_values(program, shape, values_.data())) {}
+
+  bool counted() const { return counted_; }
+  std::int32_t at(int index) const { return values_[static_cast<std::size_t>(index)]; }
+  std::uint64_t bytes(int index) const {
+    return index < 0 ? 0 : static_cast<std::uint64_t>(at(index)) * kWorkspaceUnitBytes;
+  }
+
+ private:
+  std::vector<std::int32_t> values_;
+  bool counted_;
+};
+
+/// A value of a kernel.
+struct KernelValue {
+  std::string name, value;
+  Origin origin;
+  std::string reason;
+};
+
+std::vector<KernelValue> values_of(const Kernel& kernel, std::int32_t blocks) {
+  const auto chosen = [](const char* name, const Chosen<int>& value) {
+    return KernelValue{name, std::to_string(value.value), value.origin, value.reason};
+  };
+  return {{"blocks", std::to_string(blocks), Origin::kDerived, kernel.grid.reason},
+          chosen("threads", kernel.threads),
+          chosen("smem_bytes", kernel.smem_bytes),
+          chosen("blocks_per_sm", kernel.blocks_per_sm)};
+}
+
+std::string print_reasons(const LoweredPlan& lowered, const LaunchProgram& program,
+                          const Values& values, bool color) {
+  Table table{.head = {"kernel", "value", "is", "from", "because"}, .rows = {}};
+  for (std::size_t n = 0; n < lowered.kernels.size(); ++n) {
+    const Kernel& kernel = lowered.kernels[n];
+    table.rows.push_back({kernel.name, "needed", "", "", kernel.because});
+    for (const KernelValue& value : values_of(kernel, values.at(program.launches[n].grid_x)))
+      table.rows.push_back(
+          {"", value.name, value.value, std::string(name_of(value.origin)), value.reason});
+  }
+  return "\n" + print_table(table, color);
+}
+
+ordered_json config_json(const Kernel& kernel, const SpecDocument& document) {
+  ordered_json fields = ordered_json::array();
+  for (const ConfigField& field : kernel.config) {
+    const bool is_written = document.spans.contains(field.pointer);
+    fields.push_back({{"name", field.name},
+                      {"value", field.value},
+                      {"origin", name_of(is_written ? Origin::kSpec : field.origin)},
+                      {"field", field.pointer},
+                      {"reason", field.reason}});
+  }
+  return fields;
+}
+
+ordered_json kernel_json(const Kernel& kernel, const KernelLaunch& launch, std::int32_t blocks,
+                         const SpecDocument& document) {
+  ordered_json values = ordered_json::array(), slots = ordered_json::array();
+  for (const KernelValue& value : values_of(kernel, blocks))
+    values.push_back({{"name", value.name},
+                      {"value", value.value},
+                      {"origin", name_of(value.origin)},
+                      {"reason", value.reason}});
+  for (const Slot& slot : kernel.slots) slots.push_back(slot.name);
+  return {{"kernel", launch.name},
+          {"entry", launch.entry},
+          {"blocks", blocks},
+          {"threads", launch.threads},
+          {"smem_bytes", launch.smem_bytes},
+          {"decides", launch.decides},
+          {"because", kernel.because},
+          {"grid", kernel.grid.expr},
+          {"values", values},
+          {"config", config_json(kernel, document)},
+          {"operands", kernel.operands},
+          {"fills", slots}};
+}
+
+}  // namespace
+
+std::string print_launch(const LoweredPlan& lowered, const LaunchProgram& program,
+                         const LaunchShape& shape, bool color) {
+  const Values values(program, shape);
+  if (!values.counted())
+    return "\nThe workspace at " + print_shape(shape) + " is beyond what 31 bits can count.\n";
+  Table kernels{.head = {"kernel", "blocks", "threads", "shared memory", "left out while"},
+                .rows = {}};
+  for (const KernelLaunch& launch : program.launches)
+    kernels.rows.push_back({launch.name, std::to_string(values.at(launch.grid_x)),
+                            std::to_string(launch.threads),
+                            print_bytes(static_cast<std::uint64_t>(launch.smem_bytes)),
+                            launch.decides ? "a kept selection is good" : ""});
+  std::string text = "\nA launch at " + print_shape(shape) + ":\n" + print_table(kernels, color);
+  text += print_reasons(lowered, program, values, color);
+  if (program.workspace_value < 0) return text;
+  Table slots{.head = {"workspace", "bytes"}, .rows = {}};
+  for (const WorkspaceSlot& slot : program.slots)
+    if (values.at(slot.size) > 0)
+      slots.rows.push_back({slot.name, print_bytes(values.bytes(slot.size))});
+  slots.rows.push_back({"in all", print_bytes(values.bytes(program.workspace_value))});
+  return text + "\n" + print_table(slots, color);
+}
+
+ordered_json launch_json(const LoweredPlan& lowered, const LaunchProgram& program,
+                         const SpecDocument& document, const LaunchShape& shape) {
+  const Values values(program, shape);
+  if (!values.counted()) return nullptr;
+  ordered_json kernels = ordered_json::array(), slots = ordered_json::object();
+  for (std::size_t n = 0; n < program.launches.size(); ++n) {
+    const KernelLaunch& launch = program.launches[n];
+    kernels.push_back(kernel_json(lowered.kernels[n], launch, values.at(launch.grid_x), document));
+  }
+  for (const WorkspaceSlot& slot : program.slots) slots[slot.name] = values.bytes(slot.size);
+  return {{"shape", print_shape(shape)},
+          {"kernels", kernels},
+          {"workspace", slots},
+          {"workspace_bytes", values.bytes(program.workspace_value)}};
+}
+
+}  // namespace lacuna::tools
