@@ -145,9 +145,9 @@ std::string objection(const WgmmaShape& shape, const TileRequest& request) {
 /// Do values come late if they have as many places as keys? A place is refilled when only one more
 /// product is left to hide the latency of its load. Tiles of a list lie anywhere, so fewer of their
 /// lines are in L2; and a formula on the scores delays the warps that free the place. Of sequences
-/// in rows a launch decides how many places it uses (lower/attend/schedule.cpp); those in pages take
-/// as long with one more. It does not help two lists, which wait in any case, nor gates, which need
-/// keys early.
+/// in rows a launch decides how many places it uses (lower/attend/schedule.cpp); those in pages
+/// take as long with one more. It does not help two lists, which wait in any case, nor gates, which
+/// need keys early.
 bool has_late_values(const WgmmaShape& shape, const Program& program) {
   const Attend& attend = attend_of(program);
   if (shape.has_gate || shape.gathers) return false;
