@@ -20,6 +20,7 @@ enum class Producer : std::uint8_t {
   kWgmmaTileGate,
   kWgmmaTwoLists,
   kWgmmaGather,
+  kWgmmaConverting,  ///< of codes of e4m3
 };
 
 /// What the rows are that the mma family loads keys or values from.

@@ -6,6 +6,7 @@
 #include "attend/wgmma/consumers/consumer.cuh"
 #include "attend/wgmma/consumers/int8_consumer.cuh"
 #include "attend/wgmma/consumers/tile_gate_consumer.cuh"
+#include "attend/wgmma/producers/converting_producer.cuh"
 #include "attend/wgmma/producers/gather_producer.cuh"
 #include "attend/wgmma/producers/producer.cuh"
 #include "attend/wgmma/producers/tile_gate_producer.cuh"

@@ -8,7 +8,8 @@
 
 namespace lacuna {
 
-template <class Config, class Hooks, class Args>
+/// `Loads`: StepLoads, or CodeLoads where keys and values are codes.
+template <class Config, class Hooks, class Args, class Loads = StepLoads<Config, Args>>
 class WgmmaProducer {
   using Shape = WgmmaShape<Config>;
   using Smem = WgmmaSmem<Config>;
@@ -17,7 +18,7 @@ class WgmmaProducer {
   using Walk = typename Config::Walk;
 
  public:
-  static constexpr int kWarps = Shape::kProducerWarps;  ///< that run
+  static constexpr int kWarps = Loads::kWarps;  ///< that run
 
   __device__ __forceinline__ WgmmaProducer(const Args& args, const Smem& smem)
       : loads_(args, smem, kWarps == 1 ? 0 : warp_index() - Shape::kConsumerWarps) {}
@@ -34,7 +35,7 @@ class WgmmaProducer {
   }
 
   /// Of this warp, for a producer that adds some of its own.
-  __device__ __forceinline__ StepLoads<Config, Args>& loads() { return loads_; }
+  __device__ __forceinline__ Loads& loads() { return loads_; }
 
  private:
   /// Loads all rows of the block, step by step. The next row is looked up before the last step of a
@@ -176,19 +177,24 @@ class WgmmaProducer {
     step.flags = flags_of(step) | (is_last ? Message::kLastOfRow : 0u);
     if constexpr (Shape::kLooksAhead)
       step.flags |= loads_.row_slot << Message::kRowShift | (is_first ? Message::kFirstOfRow : 0u);
-    loads_.load_keys(step);
-    if constexpr (!Shape::kLooksAhead) loads_.load_values();  // of the step before
-    if (is_first && step.tiles[0].exists()) {
-      if (loads_.warp == 0) {
-        load_query_tiles<Config>(loads_.args, loads_.smem, loads_.queries, loads_.row);
-      } else {
-        loads_.queries.advance();
+    const bool wants_queries = is_first && step.tiles[0].exists();
+    if constexpr (Shape::kMakesRows) {
+      loads_.load_step(step, wants_queries);
+    } else {
+      loads_.load_keys(step);
+      if constexpr (!Shape::kLooksAhead) loads_.load_values();  // of the step before
+      if (wants_queries) {
+        if (loads_.warp == 0) {
+          load_query_tiles<Config>(loads_.args, loads_.smem, loads_.queries, loads_.row);
+        } else {
+          loads_.queries.advance();
+        }
       }
+      if constexpr (!Shape::kLooksAhead) loads_.note_pending(step);
     }
-    if constexpr (!Shape::kLooksAhead) loads_.note_pending(step);
   }
 
-  StepLoads<Config, Args> loads_;
+  Loads loads_;
 };
 
 }  // namespace lacuna
