@@ -170,15 +170,20 @@ bool has_late_values(const WgmmaShape& shape, const Attend& attend) {
 constexpr int kCodeBytes = 64 << 10;
 constexpr int kFewestCodePlaces = 2;  ///< of keys and of values
 
-/// Places of codes, as many as fit; of queries one, unless there is still room.
+/// Places of codes and of queries. Where work tiles are split, or of few queries, it is the codes
+/// that are waited for, and queries have one place; else those of the next work tile come first.
 WgmmaShape with_code_places(WgmmaShape shape, const Target& target) {
   const auto fits = [&] { return smem_bytes(shape) <= target.smem_bytes_per_block; };
-  shape.query_buffers = 1;
+  shape.query_buffers = 2;
+  shape.code_places = kFewestCodePlaces;
+  if (shape.splits_kv || !fits()) shape.query_buffers = 1;
   const int wanted = kCodeBytes / (shape.step_keys() * std::max(shape.head_dim, value_dim(shape)));
   shape.code_places = std::clamp(wanted, kFewestCodePlaces, kMostCodePlaces);
   while (shape.code_places > kFewestCodePlaces && !fits()) --shape.code_places;
-  shape.query_buffers = 2;
-  if (!fits()) shape.query_buffers = 1;
+  if (shape.query_buffers == 1) {
+    shape.query_buffers = 2;
+    if (!fits()) shape.query_buffers = 1;
+  }
   return shape;
 }
 

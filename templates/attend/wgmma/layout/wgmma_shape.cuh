@@ -234,7 +234,7 @@ struct WgmmaShape {
   static_assert(Config::kSmemBytes == kSmemBytes, "the host plans the same block");
   static_assert(kQueryBytes == Config::kWarpgroups * QueryTile::kBytes &&
                 kValuesOffset == kKeysOffset + Config::kStages * KeySlot::kBytes &&
-                kControlOffset == kValuesOffset + Config::kValueStages * ValueSlot::kBytes);
+                kCodesOffset == kValuesOffset + Config::kValueStages * ValueSlot::kBytes);
 };
 
 /// Barriers, messages and votes, behind the tiles.
