@@ -57,8 +57,8 @@ std::string smem_formula(const WgmmaShape& shape) {
 
 WgmmaRegisters registers_of(const WgmmaShape& shape) {
   const bool asks_mask = shape.asks_mask && shape.warpgroups() == 2;
-  return wgmma_registers(shape.warpgroups(),
-                         shape.gathers || shape.work_tiles > 1 || shape.packs_heads || shape.e4m3_rows || asks_mask);
+  return wgmma_registers(shape.warpgroups(), shape.gathers || shape.work_tiles > 1 ||
+                                                 shape.packs_heads || shape.e4m3_rows || asks_mask);
 }
 
 }  // namespace lacuna

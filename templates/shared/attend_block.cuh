@@ -109,7 +109,7 @@ struct WgmmaRegisters {
   int consumer, producer;
 };
 /// `busy`: the producer of two consumer warpgroups has more to do than to walk and to load: it
-/// gathers, serves two lists or sequences, or asks a mask of no ranges.
+/// gathers, serves two lists or sequences, makes rows of codes, or asks a mask of no ranges.
 constexpr WgmmaRegisters wgmma_registers(int warpgroups, bool busy) {
   if (busy) return {232, 40};
   return warpgroups <= 2 ? WgmmaRegisters{240, 24} : WgmmaRegisters{160, 32};

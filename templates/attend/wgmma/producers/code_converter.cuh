@@ -25,7 +25,7 @@ __device__ __forceinline__ void make_rows(const unsigned char* codes, unsigned c
   for (int group = warp; group < Codes::kRows / kGroupRows; group += kConvertingWarps) {
     const int row = group * kGroupRows + row_of_group;
     const float scale = scales[group * kGroupRows / kScaleRows];
-#pragma unroll
+#pragma unroll 2  // more of them, and the producer's 40 registers do not suffice
     for (int n = 0; n < Tile::kPanels; ++n) {
       const int panel = kTakesTurns ? n ^ (row_of_group & 1) : n;
       const uint4 from = *reinterpret_cast<const uint4*>(
