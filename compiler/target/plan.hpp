@@ -45,7 +45,7 @@ struct AttendPlan {
   Chosen<int> query_buffers;  ///< query tiles in shared memory
   /// Places of codes, of which keys and values are made; 0: those are loaded as they are.
   Chosen<int> code_places = {0, Origin::kDefault, ""};
-  Chosen<TileWalk> walk;      ///< of the kernel, with those below (target/choose_variant.hpp)
+  Chosen<TileWalk> walk;  ///< of the kernel, with those below (target/choose_variant.hpp)
   Chosen<Producer> producer;
   Chosen<OperandRows> keys, values;  ///< mma only
   Chosen<Consumer> consumer;

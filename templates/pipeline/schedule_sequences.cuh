@@ -146,7 +146,8 @@ __device__ __forceinline__ void make_maps(const Args& args, const ScheduledSeque
   copy_map_word(own + kSequenceValues, args.maps.v, lane);
   __syncwarp();
   if (lane == 0) {
-    move_map<typename Config::Element>(own + kSequenceQueries, args.attend.q, sequence.q_begin, sequence.n_q);
+    move_map<typename Config::Element>(own + kSequenceQueries, args.attend.q, sequence.q_begin,
+                                       sequence.n_q);
     if constexpr (batch_layout<Config>() == BatchLayout::kPages) {
       const int last = sequence.n_k - 1;
       if (last >= 0) set_map_tokens(own + kSequenceValues, last % args.sequences.page_tokens + 1);

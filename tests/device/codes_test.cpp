@@ -31,8 +31,8 @@ void expect_right(const Subject& subject, const numerics::Case& shape, Scales ki
   const numerics::UniformCodes codes(problem.shape, kind, problem.variant.problem);
   numerics::Binding binding(false, problem.shape, problem.variant);
   codes.bind(binding, problem.shape);
-  EXPECT_EQ(
-      check_variant(problem.shape, problem.variant, run(subject, binding, schedule), true), "")
+  EXPECT_EQ(check_variant(problem.shape, problem.variant, run(subject, binding, schedule), true),
+            "")
       << problem.shape.text();
 }
 

@@ -65,8 +65,7 @@ TEST(Wgmma, KeysAndValuesOfE4m3AreConverted) {
   EXPECT_EQ(p.attend().registers.value, 232);
   EXPECT_EQ(p.attend().query_buffers.value, 2);
   EXPECT_EQ(p.attend().code_places.value, 2);
-  EXPECT_EQ(p.attend().smem_bytes.value,
-            2048 + (2 * 128 + 2 * 2 * 128) * 128 * 2 + 2 * 128 * 128);
+  EXPECT_EQ(p.attend().smem_bytes.value, 2048 + (2 * 128 + 2 * 2 * 128) * 128 * 2 + 2 * 128 * 128);
   const PlannedWgmma pages =
       planned(make_document(), {.batch = BatchLayout::kPages, .kv = KvFormat::kE4M3});
   EXPECT_EQ(pages.attend().query_buffers.value, 1);

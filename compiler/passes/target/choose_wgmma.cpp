@@ -69,7 +69,8 @@ std::string head_dim_objection(const Program& program) {
   return "";
 }
 
-/// Of keys and values of e4m3, of which the producer makes 16-bit rows; "" if nothing is in the way.
+/// Of keys and values of e4m3, of which the producer makes 16-bit rows; "" if nothing is in the
+/// way.
 std::string code_objection(const Program& program) {
   if (program.kv != KvFormat::kE4M3) return "";
   const std::string begin = "k and v of e4m3: ";
@@ -232,8 +233,8 @@ std::vector<WgmmaShape> shapes_in_order(const Program& program, const TileReques
   // Slots of 8 bits are small, and their steps short; narrow rows that are gathered take their
   // time; gates that look ahead want keys early.
   const bool is_free_ring = request.spec.stages.is_auto();
-  const bool wants_keys_early = is_free_ring && decides_by_tile_max(attend_of(program)) &&
-                                program.kv == KvFormat::kSame;
+  const bool wants_keys_early =
+      is_free_ring && decides_by_tile_max(attend_of(program)) && program.kv == KvFormat::kSame;
   if (is_free_ring && has_8_bits(attend_of(program))) candidates.stages = {4, 2};
   if (is_free_ring && request.gathers && program.head_dim == kNarrowHeadDim)
     candidates.stages = {3, 2};

@@ -30,8 +30,8 @@ template <class Message, int kPieces>
 struct CodeTicket {
   enum Flags : u32 { kValues = 1, kLoadsQueries = 2 };
   u32 flags;
-  u32 row;       ///< of kLoadsQueries: its place in WgmmaControl::rows
-  Message step;  ///< kEnd: there are no others
+  u32 row;                ///< of kLoadsQueries: its place in WgmmaControl::rows
+  Message step;           ///< kEnd: there are no others
   float scales[kPieces];  ///< of kScaleRows rows each
 
   __device__ __forceinline__ bool has(Flags flag) const { return (flags & flag) != 0; }

@@ -30,7 +30,7 @@ template <int kRows, int kBoxRows, int kHeadDim>
 struct PanelSlot {
   using Tile = PanelTile<kRows, kHeadDim>;
   static constexpr int kBytes = Tile::kBytes;
-  static constexpr int kBoxes = Tile::kPanels;  ///< of kBoxRows rows
+  static constexpr int kBoxes = Tile::kPanels;      ///< of kBoxRows rows
   static constexpr int kRowBytes = kPanelRowBytes;  ///< of a box
 
   /// Of the box-th box of the n-th kBoxRows rows, from the slot's beginning.

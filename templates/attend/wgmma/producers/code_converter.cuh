@@ -1,6 +1,6 @@
-// 16-bit rows of e4m3 codes, in the wgmma family: what each warp of the producer makes of the places
-// of attend/wgmma/layout/code_places.cuh, one after the other. A number is its code times the scale
-// of its row, rounded once.
+// 16-bit rows of e4m3 codes, in the wgmma family: what each warp of the producer makes of the
+// places of attend/wgmma/layout/code_places.cuh, one after the other. A number is its code times
+// the scale of its row, rounded once.
 //
 // A warp takes 8 rows at a time, of which 4 lanes each take 64 codes, so that the 8 lanes which
 // reach shared memory together meet no conflict: they read 128 bytes of different banks and write

@@ -1,5 +1,5 @@
-// Loads of e4m3 codes in the wgmma family: in place of StepLoads (step_loads.cuh), for the warp that
-// walks. What a place holds is told to all warps that convert by its ticket.
+// Loads of e4m3 codes in the wgmma family: in place of StepLoads (step_loads.cuh), for the warp
+// that walks. What a place holds is told to all warps that convert by its ticket.
 #pragma once
 
 #include "arch/copy/cp_async.cuh"

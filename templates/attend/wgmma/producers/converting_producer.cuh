@@ -1,6 +1,6 @@
 // The producer of the wgmma family where keys and values are rows of e4m3: a warp walks and loads
-// codes, and all warps of its warpgroup make 16-bit rows of them (layout/code_places.cuh). Consumers
-// find slots as other producers fill them.
+// codes, and all warps of its warpgroup make 16-bit rows of them (layout/code_places.cuh).
+// Consumers find slots as other producers fill them.
 #pragma once
 
 #include "attend/wgmma/producers/code_loads.cuh"

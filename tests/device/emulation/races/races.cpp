@@ -179,8 +179,7 @@ void Races::tell(std::size_t address, Access access, const Event& event, const E
   std::ostringstream text;
   text << "a race in shared memory, byte " << address << ": " << who(event)
        << (access == Access::kRead ? " reads" : " writes") << where(event) << " what "
-       << who(before) << (before_was_write ? " writes" : " reads") << where(before)
-       << fault;
+       << who(before) << (before_was_write ? " writes" : " reads") << where(before) << fault;
   report_ = text.str();
 }
 
