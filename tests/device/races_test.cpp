@@ -111,6 +111,7 @@ TEST_F(RacesOf, AnEngineArrivesForItsWorkAlone) {
 
 TEST_F(RacesOf, WorkBeginsBehindWhatItsThreadKnows) {
   write(40, 0);
+  races_.fence(40);
   races_.meet(0, 2 * kWarp);
   read(0, 0, Part::kProducts);
   EXPECT_FALSE(has_race());
