@@ -166,10 +166,11 @@ __device__ __forceinline__ void multiply_again(const Args& args, const WorkTile&
     }
     return tile;
   };
-  const auto row_of = [&](int slot) -> const Element* {
+  const auto row_of = [&](int slot) -> decltype(key_rows.at(0)) {
     const TileRef tile = locate(slot);
     const int key = tile.exists() ? step_keys.at(tile, slot) : args.attend.n_k;
-    return key < args.attend.n_k ? key_rows.at(key) : nullptr;
+    if (key >= args.attend.n_k) return {};
+    return key_rows.at(key);
   };
   const auto complete = [&](float(&block)[4], int slot) {
     const TileRef tile = locate(slot);
