@@ -65,6 +65,18 @@ TEST(Codes, ShortRows) {
   }
 }
 
+/// Logits that outgrow what came before: steps are worked out again, from codes in global memory.
+TEST(Codes, ValuesOfAllKinds) {
+  using numerics::Fill;
+  for (const Fill fill : {Fill::kHuge, Fill::kRising, Fill::kSharp}) {
+    for (const Subject& subject : coded_subjects()) {
+      numerics::Case c = codes_case(1, 4, 2, 70, 330);
+      c.fill = fill;
+      if (subject.head_dim <= 128) expect_right(subject, c, Scales::kOfHeads, kCodesLate);
+    }
+  }
+}
+
 /// Each warp that converts, and one that computes, lags far behind the others.
 TEST(Codes, AWarpThatLagsIsNotOvertaken) {
   for (const Subject& subject : coded_subjects()) {
