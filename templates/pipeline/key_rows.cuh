@@ -4,33 +4,9 @@
 
 #include "pipeline/kv_element.cuh"
 #include "pipeline/sequence_tile.cuh"
-#include "quantise/e4m3_rows.cuh"
+#include "tile/key_pairs.cuh"
 
 namespace lacuna {
-
-/// A key: its elements, two at a time.
-template <class Element>
-struct KeyRow {
-  const Element* first = nullptr;
-
-  __device__ __forceinline__ bool exists() const { return first != nullptr; }
-  __device__ __forceinline__ u32 pair(int element) const {
-    return *reinterpret_cast<const u32*>(first + element);
-  }
-};
-
-/// A key of e4m3 codes, as the numbers that they stand for.
-template <class Element>
-struct CodedKeyRow {
-  const unsigned char* first = nullptr;
-  float scale = 1.0f;
-
-  __device__ __forceinline__ bool exists() const { return first != nullptr; }
-  __device__ __forceinline__ u32 pair(int element) const {
-    return numbers_of_two<Element>(*reinterpret_cast<const unsigned short*>(first + element),
-                                   scale);
-  }
-};
 
 /// Rows of one head.
 template <class Element>
@@ -38,15 +14,14 @@ struct KeyRows {
   const Element* first;
   long long stride;
 
-  __device__ __forceinline__ KeyRow<Element> at(int key) const { return {first + key * stride}; }
+  __device__ __forceinline__ const Element* at(int key) const { return first + key * stride; }
 };
-template <class Element>
 struct CodedKeyRows {
   KeyRows<unsigned char> codes;
   const float* scale;  ///< of all of them; null: 1
 
-  __device__ __forceinline__ CodedKeyRow<Element> at(int key) const {
-    return {codes.at(key).first, scale == nullptr ? 1.0f : *scale};
+  __device__ __forceinline__ CodedKey at(int key) const {
+    return {codes.at(key), scale == nullptr ? 1.0f : *scale};
   }
 };
 
@@ -58,20 +33,19 @@ struct PagedKeyRows {
   const int* pages;
   int page_tokens;
 
-  __device__ __forceinline__ KeyRow<Element> at(int key) const {
+  __device__ __forceinline__ const Element* at(int key) const {
     const int place = key / page_tokens;
-    return {first + pages[place] * page_stride + (key - place * page_tokens) * stride};
+    return first + pages[place] * page_stride + (key - place * page_tokens) * stride;
   }
 };
-template <class Element>
 struct CodedPagedKeyRows {
   PagedKeyRows<unsigned char> codes;
   const float* scales;  ///< of page 0; null: all are 1
   long long scale_stride;
 
-  __device__ __forceinline__ CodedKeyRow<Element> at(int key) const {
+  __device__ __forceinline__ CodedKey at(int key) const {
     const int page = codes.pages[key / codes.page_tokens];
-    return {codes.at(key).first, scales == nullptr ? 1.0f : scales[page * scale_stride]};
+    return {codes.at(key), scales == nullptr ? 1.0f : scales[page * scale_stride]};
   }
 };
 
@@ -103,10 +77,10 @@ __device__ __forceinline__ auto key_rows(const Args& args, const Row& row) {
     const float* scales = from.keys;
     if (scales != nullptr) scales += row.h / args.attend.heads_per_kv * from.keys_stride_h;
     if constexpr (batch_layout<Config>() == BatchLayout::kPages) {
-      return CodedPagedKeyRows<Element>{codes, scales, from.keys_stride_b};
+      return CodedPagedKeyRows{codes, scales, from.keys_stride_b};
     } else {
       if (scales != nullptr) scales += row.b * from.keys_stride_b;
-      return CodedKeyRows<Element>{codes, scales};
+      return CodedKeyRows{codes, scales};
     }
   }
 }

@@ -176,13 +176,12 @@ class WgmmaProducer {
     step.flags = flags_of(step) | (is_last ? Message::kLastOfRow : 0u);
     if constexpr (Shape::kLooksAhead)
       step.flags |= loads_.row_slot << Message::kRowShift | (is_first ? Message::kFirstOfRow : 0u);
-    const bool wants_queries = is_first && step.tiles[0].exists();
     if constexpr (Shape::kMakesRows) {
-      loads_.load_step(step, wants_queries);
+      loads_.load_step(step, is_first && step.tiles[0].exists());
     } else {
       loads_.load_keys(step);
       if constexpr (!Shape::kLooksAhead) loads_.load_values();  // of the step before
-      if (wants_queries) {
+      if (is_first && step.tiles[0].exists()) {
         if (loads_.warp == 0) {
           load_query_tiles<Config>(loads_.args, loads_.smem, loads_.queries, loads_.row);
         } else {
