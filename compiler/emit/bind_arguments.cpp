@@ -74,6 +74,10 @@ int box_rows(const Attend& attend, TensorRole role) {
   return attend.columns >= 0 ? attend.keep_k : attend.tile_k;
 }
 
+bool has_codes(const Program& program, TensorRole role) {
+  return program.kv == KvFormat::kE4M3 && (role == TensorRole::kK || role == TensorRole::kV);
+}
+
 /// The map of a tensor of the caller, or its ordered copy.
 TensorMapFields map_of_tensor(const Program& program, const LaunchProgram& launch,
                               const BlockMap& map) {
@@ -83,11 +87,14 @@ TensorMapFields map_of_tensor(const Program& program, const LaunchProgram& launc
   const bool is_value = map.role == TensorRole::kV || map.role == TensorRole::kO;
   const int width = is_value ? value_dim(program) : program.head_dim;
   const bool is_whole = width % kPanelElements == 0;
+  const bool is_coded = has_codes(program, map.role);
+  const int panel = is_coded ? code_panel(width) : kPanelElements;
   return {.name = map.name,
           .role = map.role,
           .dtype = program.dtype,
-          .panel_elements = kPanelElements,
-          .panels = is_whole ? width / kPanelElements : 1,
+          .format = is_coded ? MapFormat::kCodeRows : MapFormat::kRows,
+          .panel_elements = panel,
+          .panels = is_whole ? width / panel : 1,
           .row_elements = is_whole ? 0 : width,
           .box_rows = box_rows(attend_of(program), map.role),
           .data = field(".data"),

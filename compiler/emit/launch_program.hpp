@@ -33,9 +33,9 @@ struct ArgField {
   double constant = 0;
 };
 
-/// How an operand lies in memory: rows of 16-bit elements, prepared rows of int8, or prepared
-/// columns of e4m3, a row for each channel.
-enum class MapFormat : std::uint8_t { kRows, kByteRows, kByteColumns };
+/// How an operand lies in memory: rows of 16-bit elements or of codes of e4m3, as the caller has
+/// them; prepared rows of int8; or prepared columns of e4m3, a row for each channel.
+enum class MapFormat : std::uint8_t { kRows, kCodeRows, kByteRows, kByteColumns };
 
 /// A tensor map of the argument block (lacuna::TensorMap of templates/args/attend_maps.cuh): how
 /// TMA moves boxes of an operand. Five dimensions, innermost first: the elements of a panel, rows,

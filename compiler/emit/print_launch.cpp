@@ -103,8 +103,9 @@ std::string print_map(const LaunchProgram& program, const TensorMapFields& map) 
                           std::to_string(map.box_rows) + ", from " + field(map.data);
   switch (map.format) {
     case MapFormat::kRows:
-      return begin + std::string(name_of(map.dtype)) + " [" +
-             (map.row_elements > 0 ? std::to_string(map.row_elements) : panel) + ", " +
+    case MapFormat::kCodeRows:
+      return begin + (map.format == MapFormat::kRows ? std::string(name_of(map.dtype)) : "e4m3") +
+             " [" + (map.row_elements > 0 ? std::to_string(map.row_elements) : panel) + ", " +
              kRoleNames[static_cast<int>(map.role)] + " tokens, " + std::to_string(map.panels) +
              end + " with strides " + field(map.stride_n) + ", " + field(map.stride_h) + ", " +
              field(map.stride_b) + "\n";

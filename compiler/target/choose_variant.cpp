@@ -43,6 +43,9 @@ Chosen<Producer> choose_producer(const WgmmaShape& shape, Consumer consumer) {
   if (shape.gathers) return {Producer::kWgmmaGather, Origin::kDerived, "keys are gathered"};
   if (shape.work_tiles > 1)
     return {Producer::kWgmmaTwoLists, Origin::kDerived, "work_tiles = 2, each with a list"};
+  if (shape.e4m3_rows)
+    return {Producer::kWgmmaConverting, Origin::kDerived,
+            "keys and values are e4m3: one warp loads codes, four make 16-bit rows of them"};
   if (consumer == Consumer::kWgmmaTileGate)
     return {Producer::kWgmmaTileGate, Origin::kDerived,
             "the gate is decided here, and V of tiles that count is loaded behind the decision"};
@@ -137,7 +140,7 @@ Consumer consumer_of(const WgmmaShape& shape, const Attend& attend) {
   if (attend.q_scale >= 0) return Consumer::kWgmmaInt8;
   const bool looks_ahead = decides_by_tile_max(attend) && attend.v_scale < 0 &&
                            attend.columns < 0 && shape.work_tiles == 1 && shape.warpgroups() == 2 &&
-                           shape.head_dim <= 2 * kPanelElements;
+                           shape.head_dim <= 2 * kPanelElements && !shape.e4m3_rows;
   if (looks_ahead) return Consumer::kWgmmaTileGate;
   // Two lists, columns and items of sequences are found too late. Queries have registers in blocks
   // of two warpgroups alone.

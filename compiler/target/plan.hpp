@@ -37,13 +37,15 @@ struct AttendPlan {
   Chosen<int> stages, warps;  ///< warps that compute
   /// Blocks that share the tiles of a row; from 2 on a kernel merges their results.
   Chosen<int> split_kv = {1, Origin::kDefault, ""};
-  /// Work tiles that a block takes together; from here to query_buffers: wgmma only.
+  /// Work tiles that a block takes together; from here to code_places: wgmma only.
   Chosen<int> work_tiles = {1, Origin::kDefault, ""};
   Chosen<int> warpgroups;     ///< that compute
   Chosen<int> step_keys;      ///< of a step of the main loop: whole tiles
   Chosen<int> value_stages;   ///< places of values; `stages` are those of keys
   Chosen<int> query_buffers;  ///< query tiles in shared memory
-  Chosen<TileWalk> walk;      ///< of the kernel, with those below (target/choose_variant.hpp)
+  /// Places of codes, of which keys and values are made; 0: those are loaded as they are.
+  Chosen<int> code_places = {0, Origin::kDefault, ""};
+  Chosen<TileWalk> walk;  ///< of the kernel, with those below (target/choose_variant.hpp)
   Chosen<Producer> producer;
   Chosen<OperandRows> keys, values;  ///< of wgmma `keys` are those of queries, too
   Chosen<Consumer> consumer;

@@ -20,6 +20,7 @@ enum class Producer : std::uint8_t {
   kWgmmaTileGate,
   kWgmmaTwoLists,
   kWgmmaGather,
+  kWgmmaConverting,  ///< of codes of e4m3
 };
 
 /// What keys or values are loaded from, and with that how they lie in shared memory. The first

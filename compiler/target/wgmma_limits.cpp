@@ -1,5 +1,7 @@
 #include "compiler/target/wgmma_limits.hpp"
 
+#include <algorithm>
+
 namespace lacuna {
 namespace {
 
@@ -15,14 +17,12 @@ WgmmaBlock block_of(const WgmmaShape& shape) {
           .head_dim_v = value_dim(shape),
           .qk_bits = shape.qk_bits,
           .v_bits = shape.v_bits,
-          .gathers = shape.gathers};
+          .gathers = shape.gathers,
+          .code_places = shape.code_places};
 }
 
-}  // namespace
-
-int smem_bytes(const WgmmaShape& shape) { return block_of(shape).smem_bytes(); }
-
-std::string smem_formula(const WgmmaShape& shape) {
+/// Without places of codes.
+std::string formula_of_operands(const WgmmaShape& shape) {
   const auto text_of = [](int number) { return std::to_string(number); };
   const std::string begin = text_of(block_of(shape).control_bytes()) + " + (" +
                             text_of(shape.block_rows()) + " * " + text_of(shape.query_buffers);
@@ -43,9 +43,21 @@ std::string smem_formula(const WgmmaShape& shape) {
          text_of(shape.v_bits / 8) + ")" + end;
 }
 
+}  // namespace
+
+int smem_bytes(const WgmmaShape& shape) { return block_of(shape).smem_bytes(); }
+
+std::string smem_formula(const WgmmaShape& shape) {
+  const std::string operands = formula_of_operands(shape);
+  if (shape.code_places == 0) return operands;
+  const int width = std::max(shape.head_dim, value_dim(shape));
+  return operands + " + " + std::to_string(shape.code_places) + " * " +
+         std::to_string(shape.step_keys()) + " * " + std::to_string(width);
+}
+
 WgmmaRegisters registers_of(const WgmmaShape& shape) {
-  return wgmma_registers(shape.warpgroups(),
-                         {shape.gathers, shape.work_tiles > 1, shape.packs_heads, shape.asks_mask});
+  return wgmma_registers(shape.warpgroups(), {shape.gathers, shape.work_tiles > 1,
+                                              shape.packs_heads, shape.e4m3_rows, shape.asks_mask});
 }
 
 }  // namespace lacuna

@@ -30,6 +30,8 @@ struct WgmmaShape {
   bool packs_heads = false;  ///< of sequences: rows are those of all heads of a KV head
   int head_dim_v = 0;        ///< of V and the output, read by value_dim
   bool asks_mask = false;    ///< a mask of no ranges: who walks asks about each tile
+  bool e4m3_rows = false;    ///< keys and values are loaded as codes, to places of their own
+  int code_places = 0;       ///< such places
   int block_rows() const { return tile_q * work_tiles; }                         ///< queries
   int warpgroups() const { return block_rows() / kWarpgroupRows; }               ///< that compute
   int warps() const { return warpgroups() * kWarpgroupThreads / kWarpThreads; }  ///< that compute

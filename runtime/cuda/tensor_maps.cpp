@@ -17,19 +17,21 @@ T read_field(const LaunchProgram& program, int field, const std::byte* block) {
 
 std::uint64_t count(std::int64_t n) { return static_cast<std::uint64_t>(n); }
 
-/// Of a tensor of 16-bit elements, wherever its rows lie.
+/// Of a tensor of the caller, wherever its rows lie.
 void describe_rows(MapGeometry& geometry, const LaunchProgram& program, const TensorMapFields& map,
                    const std::int64_t (&extent)[kMaxRank], const std::byte* block) {
-  constexpr std::uint64_t kElementBytes = 2;
-  const std::uint64_t panel_bytes = count(map.panel_elements) * kElementBytes;
-  const std::uint64_t row_bytes = map.row_elements > 0 ? count(map.row_elements) * kElementBytes
+  const std::uint64_t element_bytes = map.format == MapFormat::kCodeRows ? 1 : 2;
+  const std::uint64_t panel_bytes = count(map.panel_elements) * element_bytes;
+  const std::uint64_t row_bytes = map.row_elements > 0 ? count(map.row_elements) * element_bytes
                                                        : panel_bytes * count(map.panels);
   // The stride of a dimension of one means nothing to the caller, yet has to be a legal one.
   const auto stride_bytes = [&](int field, std::int64_t n) {
     const auto elements = read_field<std::int64_t>(program, field, block);
-    return n > 1 ? count(elements) * kElementBytes : row_bytes;
+    return n > 1 ? count(elements) * element_bytes : row_bytes;
   };
-  geometry.element = map.dtype == DType::kF16 ? kTensorMapFloat16 : kTensorMapBFloat16;
+  geometry.element = element_bytes == 1         ? kTensorMapUint8
+                     : map.dtype == DType::kF16 ? kTensorMapFloat16
+                                                : kTensorMapBFloat16;
   if (map.row_elements > 0) geometry.extents[0] = count(map.row_elements);
   geometry.extents[1] = count(extent[2]);
   geometry.extents[2] = count(map.panels);
@@ -82,7 +84,7 @@ MapGeometry geometry_of(const LaunchProgram& program, const TensorMapFields& map
   geometry.extents = {panel, 0, 0, count(extent[1]), count(extent[0])};
   geometry.box = {panel, box_rows(program, map, bound, block), 1, box_heads(program, map, block),
                   1};
-  if (map.format == MapFormat::kRows) {
+  if (map.format == MapFormat::kRows || map.format == MapFormat::kCodeRows) {
     describe_rows(geometry, program, map, extent, block);
   } else {
     describe_bytes(geometry, program, map, extent, block);

@@ -3,9 +3,8 @@
 // needed in between. A number is its code times the scale of its row, rounded to the element type.
 #pragma once
 
-#include "arch/pack.cuh"
-#include "base/pin.cuh"
 #include "loader/thread_share.cuh"
+#include "quantise/e4m3_rows.cuh"
 
 namespace lacuna {
 
@@ -50,26 +49,15 @@ class E4m3Loader {
         const int chunk = Share::chunk() + step * Share::kLanesPerRow;
         const uint4 from = *reinterpret_cast<const uint4*>(codes + Codes::offset(row, chunk));
         *reinterpret_cast<uint4*>(tile + Tile::offset(row, 2 * chunk)) =
-            convert_eight(from.x, from.y, scale);
+            numbers_of_eight<Element>(from.x, from.y, scale);
         *reinterpret_cast<uint4*>(tile + Tile::offset(row, 2 * chunk + 1)) =
-            convert_eight(from.z, from.w, scale);
+            numbers_of_eight<Element>(from.z, from.w, scale);
       }
     }
   }
 
  private:
   using Share = ThreadShare<Codes, kThreads>;
-
-  __device__ __forceinline__ static u32 convert_two(u32 codes, float scale) {
-    const u32 pair = unpack_e4m3x2(codes);
-    return pack<Element>(unpack_low<f16>(pair) * scale, unpack_high<f16>(pair) * scale);
-  }
-  __device__ __forceinline__ static uint4 convert_eight(u32 low, u32 high, float scale) {
-    uint4 made;
-    made.x = convert_two(low & 0xffffu, scale), made.y = convert_two(low >> 16, scale);
-    made.z = convert_two(high & 0xffffu, scale), made.w = convert_two(high >> 16, scale);
-    return made;
-  }
 
   Rows rows_;
   RowScales scales_;

@@ -19,6 +19,7 @@
 
 #include "arch/atomic.cuh"
 #include "arch/copy/edit_map.cuh"
+#include "pipeline/kv_element.cuh"
 #include "pipeline/sequence_tile.cuh"
 #include "pipeline/work_tile_schedule.cuh"
 
@@ -137,7 +138,7 @@ __device__ __forceinline__ void move_map(TensorMap* map, const TensorArg& tensor
 /// By a whole warp; each lane copies a word.
 template <class Config, class Args>
 __device__ __forceinline__ void make_maps(const Args& args, const ScheduledSequence& sequence) {
-  using Element = typename Config::Element;
+  using Element = KvElement<Config>;
   TensorMap* own = args.batch_schedule.maps + sequence.b * kSequenceMaps;
   const int lane = lane_index();
   copy_map_word(own + kSequenceQueries, args.maps.q, lane);
@@ -145,7 +146,8 @@ __device__ __forceinline__ void make_maps(const Args& args, const ScheduledSeque
   copy_map_word(own + kSequenceValues, args.maps.v, lane);
   __syncwarp();
   if (lane == 0) {
-    move_map<Element>(own + kSequenceQueries, args.attend.q, sequence.q_begin, sequence.n_q);
+    move_map<typename Config::Element>(own + kSequenceQueries, args.attend.q, sequence.q_begin,
+                                       sequence.n_q);
     if constexpr (batch_layout<Config>() == BatchLayout::kPages) {
       const int last = sequence.n_k - 1;
       if (last >= 0) set_map_tokens(own + kSequenceValues, last % args.sequences.page_tokens + 1);

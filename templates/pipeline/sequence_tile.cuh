@@ -13,6 +13,7 @@
 
 #include "args/sequence_args.cuh"
 #include "pipeline/batch_layout.cuh"
+#include "pipeline/kv_element.cuh"
 #include "pipeline/lane_rows.cuh"
 #include "pipeline/tile_walk.cuh"
 #include "pipeline/work_tile_args.cuh"
@@ -91,7 +92,7 @@ __device__ __forceinline__ int scheduled_items(const Args& args) {
 /// Keys and values of so many tokens of a KV head stay in L2 beside what passes through it.
 template <class Config>
 constexpr int tokens_in_cache() {
-  return (32 << 20) / (2 * 2 * Config::kHeadDim);
+  return (32 << 20) / (2 * static_cast<int>(sizeof(KvElement<Config>)) * Config::kHeadDim);
 }
 
 /// The work tile at a work index. Of a sequence, as work_tile_schedule.cuh numbers them: in groups

@@ -66,27 +66,40 @@ struct MmaBlock {
   constexpr int smem_bytes() const { return votes_offset() + vote_bytes(); }
 };
 
+/// Codes of e4m3 that a box has of a row: 128 bytes where rows are whole numbers of these.
+constexpr int code_panel(int head_dim) { return head_dim % 128 == 0 ? 128 : 64; }
+inline constexpr int kMostCodePlaces = 8;
+/// Rows of keys or values that have one scale, at least: those of the smallest page.
+inline constexpr int kScaleRows = 16;
+
 /// Columns between those that are expanded and those that are multiplied.
 inline constexpr int kColumnRingSlots = 4096;
 
-/// Of the wgmma family: queries, in whose place O is put together; K; V; barriers, messages and
-/// votes.
+/// Of the wgmma family: queries, in whose place O is put together; K; V; codes of e4m3, of which K
+/// and V are made; barriers, messages and votes.
 struct WgmmaBlock {
   int rows;  ///< queries of all warpgroups
   int query_buffers, stages, value_stages, step_keys;
   int head_dim, head_dim_v;
   int qk_bits, v_bits;
-  bool gathers;  ///< columns, by a producer that itself copies
+  bool gathers;         ///< columns, by a producer that itself copies
+  int code_places = 0;  ///< of e4m3 rows: each holds the codes of a step's keys, or of its values
 
   constexpr int query_bytes() const { return rows * padded_dim(head_dim) * 2; }  ///< of a buffer
   constexpr int keys_offset() const { return query_buffers * query_bytes(); }
   constexpr int values_offset() const {
     return keys_offset() + stages * step_keys * padded_dim(head_dim) * qk_bits / 8;
   }
-  constexpr int control_offset() const {
+  constexpr int codes_offset() const {
     return values_offset() + value_stages * step_keys * padded_dim(head_dim_v) * v_bits / 8;
   }
-  constexpr int control_bytes() const { return 1024 + (gathers ? 4 * kColumnRingSlots : 0); }
+  constexpr int code_place_bytes() const {
+    return step_keys * (head_dim > head_dim_v ? head_dim : head_dim_v);
+  }
+  constexpr int control_offset() const { return codes_offset() + code_places * code_place_bytes(); }
+  constexpr int control_bytes() const {
+    return 1024 + (gathers ? 4 * kColumnRingSlots : 0) + (code_places > 0 ? 1024 : 0);
+  }
   constexpr int smem_bytes() const { return control_offset() + control_bytes(); }
 };
 
@@ -98,11 +111,13 @@ struct WgmmaRegisters {
 /// What the producer of two consumer warpgroups does besides walking and loading.
 struct ProducerWork {
   bool gathers, has_two_lists, packs_heads;
-  bool asks_mask;  ///< of each tile, because the mask is no ranges of keys
+  bool makes_rows;  ///< of codes
+  bool asks_mask;   ///< of each tile, because the mask is no ranges of keys
 };
 constexpr WgmmaRegisters wgmma_registers(int warpgroups, const ProducerWork& work) {
   const bool asks_mask = work.asks_mask && warpgroups == 2;
-  if (work.gathers || work.has_two_lists || work.packs_heads || asks_mask) return {232, 40};
+  if (work.gathers || work.has_two_lists || work.packs_heads || work.makes_rows || asks_mask)
+    return {232, 40};
   return warpgroups <= 2 ? WgmmaRegisters{240, 24} : WgmmaRegisters{160, 32};
 }
 

@@ -6,6 +6,7 @@
 #include "arch/multiply/mma.cuh"
 #include "arch/warp.cuh"
 #include "base/pin.cuh"
+#include "tile/key_pairs.cuh"
 #include "tile/panel_tile.cuh"
 
 namespace lacuna {
@@ -17,8 +18,8 @@ __device__ __forceinline__ void read_query_fragment(u32 (&a)[4], u32 queries, in
   ldmatrix_x4(a, queries + QueryTile::offset(row, 2 * step + lane_index() / 16));
 }
 
-/// scores[n] = block n (8 keys) of Q K^T, where key m lies at `row_of(m)` in global memory; null
-/// counts as zeros.
+/// scores[n] = block n (8 keys) of Q K^T, where `row_of(m)` is key m in global memory: an address,
+/// or codes (tile/key_pairs.cuh). One that does not exist counts as zeros.
 template <class Element, class QueryTile, int kBlocks, class RowOf, class Finish>
 __device__ __forceinline__ void multiply_warp_queries_keys(float (&scores)[kBlocks][4], u32 queries,
                                                            int warp, const RowOf& row_of,
@@ -37,14 +38,19 @@ __device__ __forceinline__ void multiply_warp_queries_keys(float (&scores)[kBloc
     float(&block)[4] = scores[kBlocks - 1];
 #pragma unroll
     for (int i = 0; i < 4; ++i) block[i] = 0.0f;
-    const Element* key = row_of(slot);
-    const char* pair = reinterpret_cast<const char*>(key + lane_index() % 4 * 2);
+    const auto key = row_of(slot);
+    constexpr bool kHasCodes = kIsCoded<decltype(row_of(0))>;
+    // Written out: through functions of their own the same reads take more instructions.
+    const char* pair = nullptr;
+    if constexpr (!kHasCodes) pair = reinterpret_cast<const char*>(key + lane_index() % 4 * 2);
 #pragma unroll 1
     for (int step = 0; step < QueryTile::kElements / 16; ++step) {
       u32 a[4];
       read_query_fragment<QueryTile>(a, queries, warp, step);
       u32 b[2] = {0, 0};
-      if (key != nullptr) {
+      if constexpr (kHasCodes) {
+        read_pairs<Element>(b, key, lane_index() % 4 * 2 + step * 16);
+      } else if (key != nullptr) {
         b[0] = *reinterpret_cast<const u32*>(pair + step * 32);
         b[1] = *reinterpret_cast<const u32*>(pair + step * 32 + 16);
       }

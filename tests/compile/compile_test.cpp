@@ -236,6 +236,39 @@ TEST(Resources, NothingSpillsAndAllIsAsInTheTable) {
   }
 }
 
+/// Warps that walk and make rows of codes have few registers.
+TEST(Resources, ProducersThatConvertDoNotSpill) {
+  std::string reason;
+  const auto nvrtc = find_nvrtc(reason);
+  if (!nvrtc) GTEST_SKIP() << reason;
+  std::vector<Case> cases;
+  const auto add = [&](const char* spec, int head_dim, BatchLayout batch) {
+    const fs::path path = kSpecs / (std::string(spec) + ".json");
+    Diagnostics diagnostics;
+    const SpecDocument document = read_spec({path, test::read_file(path)}, diagnostics);
+    cases.push_back({spec,
+                     "sm_90a",
+                     {.head_dim = head_dim, .batch = batch, .kv = KvFormat::kE4M3},
+                     std::make_shared<const SpecDocument>(document)});
+  };
+  add("dense", 256, BatchLayout::kUniform);
+  add("flash-decoding", 128, BatchLayout::kPages);
+  if (!test::is_short_tier()) {
+    for (const char* spec : {"dense", "softcap", "bsfa", "external-mask"})
+      add(spec, 128, BatchLayout::kUniform);
+    for (const char* spec : {"dense", "alibi", "window"}) add(spec, 128, BatchLayout::kPages);
+    add("dense", 64, BatchLayout::kSequences);
+  }
+  std::vector<Outcome> outcomes(cases.size());
+  const auto store = stored_kernels(*nvrtc);
+  run_all(cases.size(),
+          [&](std::size_t n) { outcomes[n] = outcome_at(cases[n], nvrtc.get(), store.get()); });
+  for (const Outcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.errors, "") << outcome.row;
+    EXPECT_EQ(outcome.spill_bytes, 0) << outcome.row;
+  }
+}
+
 TEST(Source, IsAlsoOneProgram) {
   std::string reason;
   const auto nvrtc = find_nvrtc(reason);

@@ -127,6 +127,8 @@ set(short_tier
   window_d64_f16_sm_90a_pages dense_d64_bf16_sm_100a_sequences
   quest_d64_bf16_sm_100a_pages streaming_d64_bf16_sm_100a_sequences skip_softmax_d64_bf16_sm_100a_pages
   dense_d64_bf16_sm_100a_pages_e4m3 flash_decoding_d128_f16_sm_100a_sequences_e4m3
+  dense_d64_bf16_sm_90a_e4m3 flash_decoding_d128_bf16_sm_90a_e4m3 dense_d64_bf16_sm_90a_sequences_e4m3
+  dense_d64_bf16_sm_90a_pages_e4m3 flash_decoding_d128_f16_sm_90a_pages_e4m3
   topk_blocks_d64_bf16_sm_100a_pages relmax_d64_bf16_sm_100a_sequences
   dense_d80_bf16_sm_90a dense_d192_bf16_sm_90a bsfa_d112_f16_sm_100a split_mla_d192_f16_sm_100a
   external_mask_d80_f16_sm_90a mla_d192_bf16_sm_90a wide_heads_d576_bf16_sm_100a wide_tile_gate_d512_bf16_sm_100a
@@ -263,6 +265,16 @@ foreach(name dense skip-softmax)
   device_kernel(specs/${name}.json 64 bf16 sm_100a pages e4m3)
 endforeach()
 device_kernel(specs/flash-decoding.json 128 f16 sm_100a sequences e4m3)
+foreach(name dense softcap bsfa)
+  device_kernel(specs/${name}.json 64 bf16 sm_90a uniform e4m3)
+endforeach()
+device_kernel(specs/flash-decoding.json 128 bf16 sm_90a uniform e4m3)
+device_kernel(specs/dense.json 256 f16 sm_90a uniform e4m3)
+foreach(batch sequences pages)
+  device_kernel(specs/dense.json 64 bf16 sm_90a ${batch} e4m3)
+  device_kernel(specs/flash-decoding.json 128 f16 sm_90a ${batch} e4m3)
+endforeach()
+device_kernel(specs/window.json 128 bf16 sm_90a pages e4m3)
 foreach(name cascade xattention fg-attn-pooled minference-vertical-slash sale)
   device_kernel(specs/${name}.json 64 bf16 sm_100a pages)
 endforeach()

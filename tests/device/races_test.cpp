@@ -111,6 +111,7 @@ TEST_F(RacesOf, AnEngineArrivesForItsWorkAlone) {
 
 TEST_F(RacesOf, WorkBeginsBehindWhatItsThreadKnows) {
   write(40, 0);
+  races_.fence(40);
   races_.meet(0, 2 * kWarp);
   read(0, 0, Part::kProducts);
   EXPECT_FALSE(has_race());
@@ -145,6 +146,22 @@ TEST_F(RacesOf, AtomicsAreInOrderWithEachOther) {
   EXPECT_FALSE(has_race());
   read(0);
   EXPECT_TRUE(has_race());
+}
+
+TEST_F(RacesOf, EnginesReadBehindAFenceOfTheWriter) {
+  write(0, 0);
+  races_.fence(0);
+  races_.fence(40);
+  races_.meet(0, 2 * kWarp);
+  read(40, 0, Part::kProducts);
+  EXPECT_FALSE(has_race());
+  write(0, 8);  // behind its fence
+  races_.meet(0, 2 * kWarp);
+  read(40, 8);
+  EXPECT_FALSE(has_race());
+  read(40, 8, Part::kStores);
+  EXPECT_NE(races_.report().find("what thread 0 writes"), std::string::npos);
+  EXPECT_NE(races_.report().find("without a fence between proxies"), std::string::npos);
 }
 
 TEST_F(RacesOf, BarriersAreNotLookedAt) {

@@ -136,11 +136,10 @@ Subject make_subject(const GeneratedSpec& kernel) {
   return subject;
 }
 
-std::vector<Subject> make_subjects(bool is_uniform) {
+std::vector<Subject> make_subjects(bool (*is_one)(const GeneratedSpec&)) {
   std::vector<Subject> made;
   for (const GeneratedSpec& spec : generated_specs()) {
-    if ((spec.batch == "uniform") == is_uniform && spec.branch.empty())
-      made.push_back(make_subject(spec));
+    if (spec.branch.empty() && is_one(spec)) made.push_back(make_subject(spec));
   }
   return made;
 }
@@ -237,12 +236,20 @@ std::string run_grid(const Subject& subject, const BoundLaunch& bound,
 }  // namespace
 
 const std::vector<Subject>& subjects() {
-  static const std::vector<Subject> all = make_subjects(true);
+  static const std::vector<Subject> all = make_subjects(
+      [](const GeneratedSpec& spec) { return spec.batch == "uniform" && spec.kv == "same"; });
+  return all;
+}
+
+const std::vector<Subject>& coded_subjects() {
+  static const std::vector<Subject> all = make_subjects(
+      [](const GeneratedSpec& spec) { return spec.batch == "uniform" && spec.kv != "same"; });
   return all;
 }
 
 const std::vector<Subject>& sequence_subjects() {
-  static const std::vector<Subject> all = make_subjects(false);
+  static const std::vector<Subject> all =
+      make_subjects([](const GeneratedSpec& spec) { return spec.batch != "uniform"; });
   return all;
 }
 

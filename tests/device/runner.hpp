@@ -26,8 +26,9 @@ struct Subject {
   std::vector<emulation::Kernel> kernels;  ///< in the order of launch.launches
 };
 
-/// Of batches of one length.
+/// Of batches of one length, with keys and values of the queries' type, or of e4m3.
 const std::vector<Subject>& subjects();
+const std::vector<Subject>& coded_subjects();
 /// Of batches of sequences.
 const std::vector<Subject>& sequence_subjects();
 

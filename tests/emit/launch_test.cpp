@@ -359,6 +359,16 @@ TEST(Launch, MapsArePrinted) {
   }
 }
 
+TEST(Launch, MapsOfCodesArePrinted) {
+  Plan plan = wgmma_plan(kGatedText);
+  plan.program.kv = KvFormat::kE4M3;
+  const std::string text = print_launch_program(emit_launch_program(plan));
+  EXPECT_NE(text.find("  128 map     maps.k          = e4m3 [128, k tokens, 1, heads, batch] by "
+                      "boxes of 128 x "),
+            std::string::npos)
+      << text;
+}
+
 TEST(Launch, TheCpuHasValuesOnly) {
   const LaunchProgram program = emit_launch_program(plan_of_text(kPredictedText, "cpu"));
   EXPECT_EQ(program.values.size(), 3u);

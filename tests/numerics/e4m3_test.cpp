@@ -2,16 +2,11 @@
 // and scales stand for. Sequences and pages: sequences_test.cpp.
 #include <gtest/gtest.h>
 
-#include <random>
-
-#include "tests/numerics/harness/codes.hpp"
-#include "tests/numerics/harness/harness.hpp"
+#include "tests/numerics/harness/uniform_codes.hpp"
 #include "tests/tier.hpp"
 
 namespace lacuna::numerics {
 namespace {
-
-enum class Scales { kNone, kOfTensor, kOfHeads, kOfEntriesAndHeads };
 
 lacuna_compile_options options_of(const Case& c) {
   lacuna_compile_options options{};
@@ -37,24 +32,6 @@ lacuna_kernel* compile_e4m3(const Case& c, std::string& error) {
   return nullptr;
 }
 
-std::vector<std::int64_t> scales_shape(const Case& c, Scales kind) {
-  return {kind == Scales::kOfEntriesAndHeads ? c.n_b : 1, kind >= Scales::kOfHeads ? c.n_h_kv : 1};
-}
-
-/// Of a tensor [n_b, heads_kv, n_k, d], whose numbers become those of the codes.
-Codes encoded(std::vector<double>& numbers, const Case& c, Scales kind, std::mt19937& random) {
-  const std::vector<std::int64_t> shape = scales_shape(c, kind);
-  Codes codes(numbers.size(), static_cast<int>(shape[0] * shape[1]), random);
-  if (kind == Scales::kNone) codes.scales.assign(1, 1.0);
-  const std::size_t rows = numbers.size() / static_cast<std::size_t>(c.n_b * c.n_h_kv);
-  for (int head = 0; head < c.n_b * c.n_h_kv; ++head) {
-    const std::int64_t scale = head / c.n_h_kv % shape[0] * shape[1] + head % c.n_h_kv % shape[1];
-    const std::size_t place = static_cast<std::size_t>(head) * rows;
-    codes.encode({numbers.data() + place, rows}, c.dtype, place, static_cast<std::size_t>(scale));
-  }
-  return codes;
-}
-
 /// "" or what is wrong.
 std::string run_e4m3(const Case& c, Scales kind) {
   std::string error;
@@ -65,19 +42,9 @@ std::string run_e4m3(const Case& c, Scales kind) {
   tested.kernel = kernel;
   tested.tile.gate_rows = oracle::kWarpRows, tested.tile.step_tiles = 1;
   Variant variant = make_variant(c, tested.tile, 4321);
-  std::mt19937 random(17);
-  const Codes keys = encoded(variant.problem.k, c, kind, random),
-              values = encoded(variant.problem.v, c, kind, random);
+  const UniformCodes codes(c, kind, variant.problem);
   Binding binding(engine().is_cuda, c, variant);
-  const std::vector<std::int64_t> extents = {c.n_b, c.n_h_kv, c.n_k, c.d};
-  TensorSet& tensors = binding.tensors;
-  const Tensor k = tensors.upload_e4m3(keys.codes, extents, c.token_major),
-               v = tensors.upload_e4m3(values.codes, extents, c.token_major),
-               k_scale = tensors.upload(keys.scales, DType::kF32, scales_shape(c, kind), false),
-               v_scale = tensors.upload(values.scales, DType::kF32, scales_shape(c, kind), false);
-  binding.args.k = k.view(), binding.args.v = v.view();
-  if (kind != Scales::kNone)
-    binding.args.k_scale = k_scale.view(), binding.args.v_scale = v_scale.view();
+  codes.bind(binding, c);
   error = binding.provide(tested, c);
   if (error.empty() && lacuna_launch(kernel, &binding.args) != LACUNA_OK)
     error = lacuna_last_error();

@@ -55,15 +55,46 @@ TEST(Wgmma, OtherTargetsHaveMma) {
   }
 }
 
-TEST(Wgmma, KeysAndValuesOfE4m3HaveMma) {
+TEST(Wgmma, KeysAndValuesOfE4m3AreConverted) {
   const PlannedWgmma p = planned(make_document(), {.kv = KvFormat::kE4M3});
   EXPECT_EQ(p.diagnostics, "");
-  EXPECT_EQ(
-      family_of(p),
-      "mma: k and v of e4m3: wgmma multiplies 16 bits, and TMA loads codes as they are; mma makes "
-      "intermediate results of each query head");
-  EXPECT_EQ(tiles_of(p), "128x64x2");
-  EXPECT_EQ(p.attend().smem_bytes.value, 128 * 128 * 2 + 64 * (2 * (128 + 128) + 4 * (128 + 128)));
+  EXPECT_EQ(family_of(p), "wgmma: the tensor cores of sm_90a by TMA");
+  EXPECT_EQ(tiles_of(p), "128x128x2");
+  EXPECT_EQ(p.attend().producer.value, Producer::kWgmmaConverting);
+  EXPECT_EQ(p.attend().consumer.value, Consumer::kWgmmaChained);
+  EXPECT_EQ(p.attend().registers.value, 232);
+  EXPECT_EQ(p.attend().query_buffers.value, 2);
+  EXPECT_EQ(p.attend().code_places.value, 2);
+  EXPECT_EQ(p.attend().smem_bytes.value, 2048 + (2 * 128 + 2 * 2 * 128) * 128 * 2 + 2 * 128 * 128);
+  const PlannedWgmma pages =
+      planned(make_document(), {.batch = BatchLayout::kPages, .kv = KvFormat::kE4M3});
+  EXPECT_EQ(pages.attend().query_buffers.value, 1);
+  EXPECT_EQ(pages.attend().code_places.value, 4);
+  const PlannedWgmma narrow = planned(make_document(), {.head_dim = 64, .kv = KvFormat::kE4M3});
+  EXPECT_EQ(tiles_of(narrow), "128x128x2");
+  EXPECT_EQ(narrow.attend().code_places.value, 8);
+  const PlannedWgmma wide = planned(make_document(), {.head_dim = 256, .kv = KvFormat::kE4M3});
+  EXPECT_EQ(wide.attend().query_buffers.value, 1);
+  EXPECT_EQ(wide.attend().code_places.value, 2);
+}
+
+TEST(Wgmma, GatesOnE4m3DoNotLookAhead) {
+  const PlannedWgmma p = planned(make_document(true), {.kv = KvFormat::kE4M3});
+  EXPECT_EQ(p.diagnostics, "");
+  EXPECT_EQ(p.attend().producer.value, Producer::kWgmmaConverting);
+  EXPECT_EQ(p.attend().consumer.value, Consumer::kWgmma);
+  EXPECT_EQ(p.attend().gate_policy.value, GatePolicy::kTileVotes);
+}
+
+TEST(Wgmma, WhatCannotBeConvertedHasMma) {
+  EXPECT_EQ(family_of(planned(make_document(), {.head_dim = 96, .kv = KvFormat::kE4M3})),
+            "mma: head_dim 96: 64, 80, 112, 128, 192 and 256 are laid out");
+  EXPECT_EQ(family_of(planned(read_document(R"("tile": {"q": 192})"),
+                              {.head_dim = 64, .kv = KvFormat::kE4M3})),
+            "mma: tile.q = 192: e4m3 keys and values are made 16-bit for 128 queries");
+}
+
+TEST(Wgmma, E4m3IsRefusedWhereNoTargetServesIt) {
   const auto refusal = [](const BuildOptions& options, const char* target_name) {
     return planned(make_document(), options, target_name).diagnostics;
   };

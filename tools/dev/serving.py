@@ -12,7 +12,8 @@ query and 8 KV heads, random normal values.
   prefill    32 sequences, lengths drawn log-uniform from 128 to 16384, causal: time over that of their work at the rate of one
              sequence of 16384 tokens in a kernel for one length; and such a sequence in pages against rows
   pages      pages of 16 and 64 tokens against rows one sequence behind the other, for both
-  e4m3       keys and values in 8 bits against 16 bits of the same numbers, for 64 sequences of 8192 keys and one of 131072
+  e4m3       keys and values in 8 bits, in rows and in pages, against 16 bits of the same numbers: one query of each of 64 sequences
+             of 8192 keys and of one of 131072, 16 queries of 16384 keys, and the causal prefill of 16384 tokens
   invariant  what a fixed split costs, whose results do not depend on the rest of the batch
 
 Needs what tools/dev/peers.py needs.
@@ -70,19 +71,21 @@ class Batch:
     def numbers(self, values):
         return self.torch.tensor(values, device="cuda", dtype=self.torch.int32)
 
-    def launch(self, spec, page_tokens=0):
-        """The call of a launch, and its output."""
+    def launch(self, spec, page_tokens=0, codes=False):
+        """The call of a launch, and its output; `codes`: on keys and values of e4m3, after encode."""
         from lacuna import Sequences
 
         kernel = self.engine.compile(spec, head_dim=HEAD_DIM, batch="pages" if page_tokens else "sequences",
+                                     kv="e4m3" if codes else "same",
                                      shape=(len(self.lengths), HEADS, HEADS_KV, max(self.n_q), max(self.n_k)))
-        k, v, keys = self.k, self.v, {"k_begin": self.k_begin}
+        (k, v), keys = self.codes if codes else (self.k, self.v), {"k_begin": self.k_begin}
         if page_tokens:
-            k, v, pages = self.in_pages(page_tokens)
+            k, v, pages = self.in_pages(k, v, page_tokens)
             keys = {"pages": pages}
         sequences = Sequences(self.q_begin, self.key_counts, **keys, max_n_q=max(self.n_q), max_n_k=max(self.n_k))
         o = self.torch.full_like(self.q, float("nan"))
-        return Launch(self.torch, functools.partial(kernel, self.q, k, v, out=o, sequences=sequences)), o
+        scales = {"k_scale": self.scale, "v_scale": self.scale} if codes else {}
+        return Launch(self.torch, functools.partial(kernel, self.q, k, v, out=o, sequences=sequences, **scales)), o
 
     def encode(self, scale):
         """Keys and values become numbers that codes of e4m3 stand for."""
@@ -91,32 +94,21 @@ class Batch:
         self.k, self.v = ((x.float() * scale).to(torch.bfloat16) for x in self.codes)
         self.scale = torch.full((1, 1), scale, device="cuda", dtype=torch.float32)
 
-    def launch_codes(self, spec):
-        """The same as `launch`, on the codes in rows."""
-        from lacuna import Sequences
-
-        kernel = self.engine.compile(spec, head_dim=HEAD_DIM, batch="sequences", kv="e4m3",
-                                     shape=(len(self.lengths), HEADS, HEADS_KV, max(self.n_q), max(self.n_k)))
-        sequences = Sequences(self.q_begin, self.key_counts, k_begin=self.k_begin, max_n_q=max(self.n_q), max_n_k=max(self.n_k))
-        o = self.torch.full_like(self.q, float("nan"))
-        return Launch(self.torch, functools.partial(kernel, self.q, *self.codes, out=o, sequences=sequences, k_scale=self.scale,
-                                                    v_scale=self.scale)), o
-
-    def in_pages(self, page_tokens):
+    def in_pages(self, k, v, page_tokens):
         """Keys and values in pages in any order, [pages, tokens, heads, d] in memory, and the table."""
         torch = self.torch
         counts = [-(-n // page_tokens) for n in self.n_k]
         order = torch.randperm(sum(counts), device="cuda")
         table = torch.zeros((len(counts), max(counts)), device="cuda", dtype=torch.int32)
-        stores = [torch.zeros((sum(counts), page_tokens, HEADS_KV, HEAD_DIM), device="cuda", dtype=torch.bfloat16) for _ in range(2)]
-        first = 0
+        stores = [torch.zeros((sum(counts), page_tokens, HEADS_KV, HEAD_DIM), device="cuda", dtype=x.dtype) for x in (k, v)]
+        bits, first = torch.uint8 if k.element_size() == 1 else torch.int16, 0  # integers, which all indexing takes
         for b, count in enumerate(counts):
             own = order[first:first + count]
             table[b, :count] = own.int()
-            for store, rows in zip(stores, (self.k, self.v)):
-                padded = torch.zeros((count * page_tokens, HEADS_KV, HEAD_DIM), device="cuda", dtype=torch.bfloat16)
-                padded[:self.n_k[b]] = rows[0, :, self.k_first[b]:self.k_first[b] + self.n_k[b]].transpose(0, 1)
-                store[own] = padded.view(count, page_tokens, HEADS_KV, HEAD_DIM)
+            for store, rows in zip(stores, (k, v)):
+                padded = torch.zeros((count * page_tokens, HEADS_KV, HEAD_DIM), device="cuda", dtype=bits)
+                padded[:self.n_k[b]] = rows.view(bits)[0, :, self.k_first[b]:self.k_first[b] + self.n_k[b]].transpose(0, 1)
+                store.view(bits)[own] = padded.view(count, page_tokens, HEADS_KV, HEAD_DIM)
             first += count
         return stores[0].transpose(1, 2), stores[1].transpose(1, 2), table
 
@@ -197,27 +189,31 @@ def point_invariant(torch, engine, options):
             against_peers(torch, engine, options, [(1, 131072)], "one with fixed splits", (), (8, 16))]
 
 
+def against_16_bits(torch, engine, options, lengths, name, spec):
+    """Keys and values in 8 bits, in rows and in pages, against 16 bits of the same numbers."""
+    batch = Batch(torch, engine, lengths)
+    batch.encode(0.01)
+    subjects, outputs = {}, {}
+    subjects["16 bits"], outputs["16 bits"] = batch.launch(spec)
+    subjects["e4m3"], outputs["e4m3"] = batch.launch(spec, codes=True)
+    for tokens in (16, 64):
+        subjects[f"e4m3, pages{tokens}"], outputs[f"e4m3, pages{tokens}"] = batch.launch(spec, tokens, codes=True)
+    for subject in subjects.values():
+        subject.call()
+    torch.cuda.synchronize()
+    errors = {key: error_of(o, outputs["16 bits"]) for key, o in outputs.items()}
+    times = medians(torch, subjects, options.seconds)
+    speed = {key: round(times["16 bits"] / t, 3) for key, t in times.items()}
+    print(f"e4m3, {name}: " + ", ".join(f"{key} {t:.1f} us ({speed[key]:.3f} x)" for key, t in times.items()) +
+          f"; rel L1 {max(errors.values()):.1e}", flush=True)
+    return {"point": f"e4m3, {name}", "time_us": times, "speed": speed, "rel_l1": errors,
+            "is_right": all(error < TOLERANCE for error in errors.values())}
+
+
 def point_e4m3(torch, engine, options):
-    rows = []
-    for lengths, splits in (([(1, 8192)] * 64, (1, 2)), ([(1, 131072)], (16, 32))):
-        batch = Batch(torch, engine, lengths)
-        batch.encode(0.01)
-        subjects, outputs = {}, {}
-        subjects["16 bits"], outputs["16 bits"] = batch.launch(DENSE % "")
-        for split in splits:
-            name = f"e4m3, split {split}"
-            subjects[name], outputs[name] = batch.launch_codes(DENSE % (', "tile": {"q": 32, "split_kv": %d}' % split))
-        for subject in subjects.values():
-            subject.call()
-        torch.cuda.synchronize()
-        errors = {key: error_of(o, outputs["16 bits"]) for key, o in outputs.items()}
-        times = medians(torch, subjects, options.seconds)
-        row = {"point": f"e4m3, {len(lengths)} x {lengths[0][1]} keys", "time_us": times, "rel_l1": errors,
-               "is_right": all(error < TOLERANCE for error in errors.values())}
-        print(f"{row['point']}: " + ", ".join(f"{key} {t:.1f} us" for key, t in times.items()) +
-              f"; rel L1 {max(errors.values()):.1e}", flush=True)
-        rows.append(row)
-    return rows
+    cases = [([(1, 8192)] * 64, "1 query of 8192 keys x 64", DENSE), ([(1, 131072)], "1 query of 131072 keys", DENSE),
+             ([(16, 16384)] * 16, "16 queries of 16384 keys x 16", DENSE), ([(16384, 16384)], "causal, 16384 tokens", CAUSAL)]
+    return [against_16_bits(torch, engine, options, lengths, name, spec % "") for lengths, name, spec in cases]
 
 
 def reference_attention(torch, q, k, v):

@@ -66,6 +66,8 @@ void add_wgmma_config(const Plan& plan, std::vector<ConfigField>& fields) {
                  slot("QuerySlot", chosen.keys, "64", "64", "kHeadDim"),
                  slot("KeySlot", chosen.keys, "kStepKeys", "kTileK", "kHeadDim"),
                  slot("ValueSlot", chosen.values, "kStepKeys", "kTileK", value_width)});
+  if (chosen.code_places.value > 0)
+    fields.push_back(integer("kCodePlaces", chosen.code_places, kNoField));
 }
 
 std::vector<ConfigField> attend_config(const Plan& plan) {
@@ -176,7 +178,8 @@ void add_operands(const Plan& plan, Kernel& kernel) {
 /// KV heads as stay in the L2 with all their keys and values.
 std::string head_group(const Plan& plan) {
   if (attend_of(plan.program).mask.empty()) return "1";
-  const int row_bytes = kElementBytes * (plan.program.head_dim + value_dim(plan.program));
+  const int element_bytes = plan.program.kv == KvFormat::kE4M3 ? 1 : kElementBytes;
+  const int row_bytes = element_bytes * (plan.program.head_dim + value_dim(plan.program));
   const int tokens = kL2BytesOfKeys / row_bytes;
   return "max(min(" + std::to_string(tokens) +
          " // max(n_k, 1), n_b * n_h_kv), 1) * (n_h // n_h_kv)";

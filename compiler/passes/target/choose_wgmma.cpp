@@ -69,6 +69,19 @@ std::string head_dim_objection(const Program& program) {
   return "";
 }
 
+/// Of keys and values of e4m3, of which the producer makes 16-bit rows; "" if nothing is in the
+/// way.
+std::string code_objection(const Program& program) {
+  if (program.kv != KvFormat::kE4M3) return "";
+  const std::string begin = "k and v of e4m3: ";
+  if (attend_of(program).columns >= 0) return begin + "who gathers columns copies 16-bit rows";
+  for (const int width : {program.head_dim, value_dim(program)}) {
+    if (width % kPanelElements != 0)
+      return begin + std::to_string(width) + " elements of a row are not whole panels of 64";
+  }
+  return "";
+}
+
 /// What in the program keeps it from this family whatever its tiles; "" if nothing.
 std::string objection(const Program& program, const PassContext& context) {
   const Attend& attend = attend_of(program);
@@ -77,14 +90,12 @@ std::string objection(const Program& program, const PassContext& context) {
   if (context.relief.asks_for_mma && context.family != AttendFamily::kWgmma)
     return std::string(context.relief.reason);
   if (!context.target.has_wgmma) return context.target.name + " has no wgmma";
-  if (program.kv == KvFormat::kE4M3)
-    return "k and v of e4m3: wgmma multiplies 16 bits, and TMA loads codes as they are; mma makes "
-           "intermediate results of each query head";
   if (std::string against = batch_objection(program); !against.empty())
     return "a batch of " + std::string(name_of(program.batch)) + ": " + against;
   if (attend.normalise == Weights::kSigmoid)
     return "attention.normalise = sigmoid: its consumers weigh by a running maximum";
   if (std::string against = head_dim_objection(program); !against.empty()) return against;
+  if (std::string against = code_objection(program); !against.empty()) return against;
   if (has_8_bits(attend) && program.head_dim > 2 * kPanelElements) {
     return "head_dim " + std::to_string(program.head_dim) +
            ": the product of 8-bit values has no registers of its own";
@@ -110,6 +121,8 @@ std::string objection(const WgmmaShape& shape, const TileRequest& request) {
     return std::string(name) + " = " + std::to_string(value) + ": ";
   };
   const Choice<int>& warps = request.spec.warps;
+  if (shape.e4m3_rows && shape.tile_q != kBlockRows)
+    return text("tile.q", shape.tile_q) + "e4m3 keys and values are made 16-bit for 128 queries";
   if (shape.block_rows() != kBlockRows && shape.block_rows() != kWideBlockRows)
     return text("tile.q", shape.tile_q) + "two warpgroups have 128 rows";
   if (shape.tile_q == kWideBlockRows && (shape.head_dim != kNarrowHeadDim || shape.has_terms))
@@ -150,15 +163,38 @@ std::string objection(const WgmmaShape& shape, const TileRequest& request) {
 /// need keys early.
 bool has_late_values(const WgmmaShape& shape, const Program& program) {
   const Attend& attend = attend_of(program);
-  if (shape.has_gate || shape.gathers) return false;
+  if (shape.has_gate || shape.gathers || shape.e4m3_rows) return false;
   if (shape.qk_bits == 8 || shape.v_bits == 8 || shape.work_tiles > 1) return false;
   if (program.batch != BatchLayout::kUniform) return program.batch == BatchLayout::kSequences;
   return shape.has_lists || !attend.score.empty();
 }
 
+/// Codes under way on a multiprocessor: 4.4 TB/s with a latency of 1 us ask for 33 KiB, and a place
+/// is read for about as long as it is loaded.
+constexpr int kCodeBytes = 64 << 10;
+constexpr int kFewestCodePlaces = 2;  ///< of keys and of values
+
+/// Places of codes and of queries. Where work tiles are split, or of few queries, it is the codes
+/// that are waited for, and queries have one place; else those of the next work tile come first.
+WgmmaShape with_code_places(WgmmaShape shape, const Target& target) {
+  const auto fits = [&] { return smem_bytes(shape) <= target.smem_bytes_per_block; };
+  shape.query_buffers = 2;
+  shape.code_places = kFewestCodePlaces;
+  if (shape.splits_kv || !fits()) shape.query_buffers = 1;
+  const int wanted = kCodeBytes / (shape.step_keys() * std::max(shape.head_dim, value_dim(shape)));
+  shape.code_places = std::clamp(wanted, kFewestCodePlaces, kMostCodePlaces);
+  while (shape.code_places > kFewestCodePlaces && !fits()) --shape.code_places;
+  if (shape.query_buffers == 1) {
+    shape.query_buffers = 2;
+    if (!fits()) shape.query_buffers = 1;
+  }
+  return shape;
+}
+
 /// Two query tiles where they fit, so that the next one is loaded in time; then, where values come
 /// late, one more place for them.
 WgmmaShape with_places(WgmmaShape shape, const Program& program, const Target& target) {
+  if (shape.e4m3_rows) return with_code_places(shape, target);
   const auto fits = [&] { return smem_bytes(shape) <= target.smem_bytes_per_block; };
   shape.query_buffers = 2;
   if (!fits()) shape.query_buffers = 1;
@@ -193,13 +229,15 @@ std::vector<WgmmaShape> shapes_in_order(const Program& program, const TileReques
     const Attend& attend = attend_of(program);
     const bool has_room = context.relief.most_warpgroups * kWarpgroupRows >= kWideBlockRows;
     if (program.head_dim == kNarrowHeadDim && attend.score.empty() && attend.sink.empty() &&
-        !has_8_bits(attend) && has_room && program.batch == BatchLayout::kUniform)
+        !has_8_bits(attend) && has_room && program.batch == BatchLayout::kUniform &&
+        program.kv == KvFormat::kSame)
       candidates.tile_q = {kWideBlockRows, kBlockRows};
   }
   // Slots of 8 bits are small, and their steps short; narrow rows that are gathered take their
   // time; gates that look ahead want keys early.
   const bool is_free_ring = request.spec.stages.is_auto();
-  const bool wants_keys_early = is_free_ring && decides_by_tile_max(attend_of(program));
+  const bool wants_keys_early =
+      is_free_ring && decides_by_tile_max(attend_of(program)) && program.kv == KvFormat::kSame;
   if (is_free_ring && has_8_bits(attend_of(program))) candidates.stages = {4, 2};
   if (is_free_ring && request.gathers && program.head_dim == kNarrowHeadDim)
     candidates.stages = {3, 2};
@@ -264,6 +302,7 @@ WgmmaShape with_operands(WgmmaShape shape, const Program& program) {
   shape.has_lists = attend.list_indices >= 0;
   shape.has_gate = attend.gate.has_value();
   shape.packs_heads = program.batch != BatchLayout::kUniform;
+  shape.e4m3_rows = program.kv == KvFormat::kE4M3;
   shape.asks_mask = !attend.mask.empty() && key_ranges(attend.mask).empty();
   const bool own_rows = shape.tile_q == kWarpgroupRows && shape.has_lists && !shape.gathers;
   shape.work_tiles = own_rows ? kBlockRows / kWarpgroupRows : 1;
@@ -326,6 +365,9 @@ Program note_family(Program program, const WgmmaChoice& choice, const PassContex
   plan.query_buffers = {shape.query_buffers, origin,
                         shape.query_buffers == 1 ? "shared memory has no room for two"
                                                  : "the next queries come while these are in use"};
+  if (shape.e4m3_rows)
+    plan.code_places = {shape.code_places, origin,
+                        "codes that are under way, of the keys or the values of a step each"};
   const bool is_open = context.document.spec.tile.split_kv.is_auto();
   if (program.batch != BatchLayout::kUniform && is_open)
     plan.split_kv = {0, Origin::kDefault,

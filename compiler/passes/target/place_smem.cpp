@@ -38,6 +38,7 @@ void place_wgmma(const Program& program, const PassContext& context) {
                                     .head_dim_v = program.head_dim_v},
                                    program);
   shape.value_stages = plan.value_stages.value;
+  shape.code_places = plan.code_places.value;
   const WgmmaRegisters registers = registers_of(shape);
   plan.smem_bytes = {
       smem_bytes(shape), Origin::kDerived,

@@ -1,4 +1,5 @@
-// Asynchronous copies from global to shared memory (sm_80 and newer), 16 bytes a thread, past L1.
+// Asynchronous copies from global to shared memory (sm_80 and newer): 16 bytes a thread, past L1,
+// and single words.
 #pragma once
 
 #include "base/ints.cuh"
@@ -10,6 +11,13 @@ __device__ __forceinline__ void cp_async_16(u32 target, const void* source, bool
   const int source_bytes = valid ? 16 : 0;
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target),
                "l"(__cvta_generic_to_global(source)), "r"(source_bytes)
+               : "memory");
+}
+
+/// Copies 4 bytes, through L1.
+__device__ __forceinline__ void cp_async_4(u32 target, const void* source) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(target),
+               "l"(__cvta_generic_to_global(source))
                : "memory");
 }
 

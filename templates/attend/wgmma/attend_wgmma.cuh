@@ -6,6 +6,7 @@
 #include "attend/wgmma/consumers/consumer.cuh"
 #include "attend/wgmma/consumers/int8_consumer.cuh"
 #include "attend/wgmma/consumers/tile_gate_consumer.cuh"
+#include "attend/wgmma/producers/converting_producer.cuh"
 #include "attend/wgmma/producers/gather_producer.cuh"
 #include "attend/wgmma/producers/producer.cuh"
 #include "attend/wgmma/producers/tile_gate_producer.cuh"
@@ -32,7 +33,7 @@ template <class Config, class Hooks>
 __host__ __device__ constexpr WgmmaRegisters role_registers() {
   return wgmma_registers(Config::kWarpgroups,
                          {Config::kGathers, WgmmaShape<Config>::kOwnRows, packs_heads<Config>(),
-                          !kHasCheapMask<Config, Hooks>});
+                          WgmmaShape<Config>::kMakesRows, !kHasCheapMask<Config, Hooks>});
 }
 
 /// The body of a generated entry: Args is a struct with members `maps`, an AttendMaps, and

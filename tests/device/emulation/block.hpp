@@ -126,9 +126,12 @@ void wait_for_work(Engine engine, int pending);
 /// Copies of this thread land now, though it does not wait for them.
 void land_copies();
 
-/// Starts the copy of cp.async, of 16 bytes; `source` null: of zeros. Both sides must be multiples
-/// of 16.
-void start_copy(unsigned target, const void* source);
+/// Starts the copy of cp.async, of 16 or 4 bytes; `source` null: of zeros. Both sides must be
+/// multiples of its size.
+void start_copy(unsigned target, const void* source, std::size_t bytes = 16);
+
+/// What the running thread has written is seen by products and by the copy engine.
+void fence_proxies();
 
 /// A load whose bytes the barrier at this address of shared memory counts: it lands at once, or
 /// when somebody finds that barrier's phase unfinished.

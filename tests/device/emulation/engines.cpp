@@ -57,18 +57,17 @@ void wait_for_work(Engine engine, int pending) {
 
 void land_copies() { current->running->of(Engine::kCopies).wait(0); }
 
-void start_copy(unsigned target, const void* source) {
-  constexpr std::size_t kCopyBytes = 16;
-  if (target % kCopyBytes != 0 || reinterpret_cast<std::uintptr_t>(source) % kCopyBytes != 0) {
-    throw Fault("cp.async between addresses that are no multiples of 16");
+void start_copy(unsigned target, const void* source, std::size_t bytes) {
+  if (target % bytes != 0 || reinterpret_cast<std::uintptr_t>(source) % bytes != 0) {
+    throw Fault("cp.async between addresses that are no multiples of " + std::to_string(bytes));
   }
-  shared_memory(target, kCopyBytes);  // it is who issues a copy that is at fault
-  start_work(Engine::kCopies, [target, source] {
-    unsigned char* const bytes = write_shared(target, kCopyBytes);
+  shared_memory(target, bytes);  // it is who issues a copy that is at fault
+  start_work(Engine::kCopies, [target, source, bytes] {
+    unsigned char* const copy = write_shared(target, bytes);
     if (source == nullptr) {
-      std::memset(bytes, 0, kCopyBytes);
+      std::memset(copy, 0, bytes);
     } else {
-      std::memcpy(bytes, source, kCopyBytes);
+      std::memcpy(copy, source, bytes);
     }
   });
 }

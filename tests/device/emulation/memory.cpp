@@ -57,6 +57,10 @@ unsigned shared_address(const void* pointer) {
   return static_cast<unsigned>(byte - smem.data());
 }
 
+void fence_proxies() {
+  if (finds_races()) current->races->fence(current->running->thread);
+}
+
 void begin_mbarrier(unsigned address, std::size_t bytes) {
   if (!finds_races()) return;
   current->mbarriers[address] = {};

@@ -128,6 +128,28 @@ TEST_F(TensorMaps, DescribePanelsOfTokensOfHeads) {
   EXPECT_EQ(v.extents, (Extents{64, 200, 2, 4, 2}));
 }
 
+/// Bytes, in panels of 128 where a row is a whole number of these.
+TEST_F(TensorMaps, DescribeCodesOfE4m3) {
+  ASSERT_TRUE(encode(program_of(kNamedOnly, {.kv = KvFormat::kE4M3})));
+  EXPECT_EQ(requests[0].element, 9) << "queries are as they are";
+  const Request& k = requests[1];
+  EXPECT_EQ(k.element, 0) << "CU_TENSOR_MAP_DATA_TYPE_UINT8";
+  EXPECT_EQ(k.extents, (Extents{128, 200, 1, 4, 2}));
+  EXPECT_EQ(k.stride_bytes, (Extents{128, 128, 200 * 128, 4 * 200 * 128}));
+  EXPECT_EQ(k.box, (Box{128, 128, 1, 1, 1}));
+  EXPECT_EQ(k.modes, (std::vector{0, 3, 3, 0})) << "swizzle of 128 bytes";
+  requests.clear();
+  bind(TensorRole::kQ, 0x10000, {2, 8, 300, 192});
+  bind(TensorRole::kK, 0x20000, {2, 4, 200, 192});
+  bind(TensorRole::kV, 0x30000, {2, 4, 200, 192});
+  ASSERT_TRUE(encode(program_of(kNamedOnly, {.head_dim = 192, .kv = KvFormat::kE4M3})));
+  const Request& v = requests[2];
+  EXPECT_EQ(v.extents, (Extents{64, 200, 3, 4, 2}));
+  EXPECT_EQ(v.stride_bytes, (Extents{192, 64, 200 * 192, 4 * 200 * 192}));
+  EXPECT_EQ(v.box, (Box{64, 64, 1, 1, 1}));
+  EXPECT_EQ(v.modes, (std::vector{0, 2, 3, 0})) << "swizzle of 64 bytes";
+}
+
 TEST_F(TensorMaps, BoxesAreRowsOfAWarpgroupATileAndAWarp) {
   ASSERT_TRUE(encode(program_of(kNamedOnly)));
   EXPECT_EQ(requests[0].box, (Box{64, 64, 1, 1, 1}));

@@ -4,6 +4,8 @@
 //   16-bit rows     panels of 64 elements, 128 bytes; a box is one panel of a tile of the list
 //   int8 rows       64 or 128 bytes, a whole row of the head; a box is a tile
 //   e4m3 columns    rows of channels, 64 keys in 64 bytes; a box is all channels of 64 keys
+//   e4m3 rows       panels of 128 or 64 bytes; a box is one panel of a tile. wgmma does not read
+//                   them: 16-bit rows are made of them (producers/code_converter.cuh)
 #pragma once
 
 #include "arch/copy/tma.cuh"
@@ -28,7 +30,8 @@ template <int kRows, int kBoxRows, int kHeadDim>
 struct PanelSlot {
   using Tile = PanelTile<kRows, kHeadDim>;
   static constexpr int kBytes = Tile::kBytes;
-  static constexpr int kBoxes = Tile::kPanels;  ///< of kBoxRows rows
+  static constexpr int kBoxes = Tile::kPanels;      ///< of kBoxRows rows
+  static constexpr int kRowBytes = kPanelRowBytes;  ///< of a box
 
   /// Of the box-th box of the n-th kBoxRows rows, from the slot's beginning.
   __device__ __forceinline__ static u32 offset(int n, int box) {
@@ -36,6 +39,30 @@ struct PanelSlot {
   }
   __device__ __forceinline__ static BoxOrigin origin(int token, int box, int head, int batch) {
     return panel_origin<kHeadDim>(token, box, head, batch);
+  }
+};
+
+/// Rows of e4m3 codes. Chunks are permuted as in BytePanel (tile/byte_panel.cuh).
+template <int kRows_, int kBoxRows, int kHeadDim>
+struct CodeSlot {
+  static constexpr int kRows = kRows_;
+  static constexpr int kRowBytes = code_panel(kHeadDim);  ///< of a panel
+  static constexpr int kBytes = kRows * kHeadDim;
+  static constexpr int kBoxes = kHeadDim / kRowBytes;
+  static constexpr int kChunks = kRowBytes / 16;  ///< of a row of a panel
+  static_assert(kHeadDim % kRowBytes == 0 && kRows * kRowBytes % 1024 == 0);
+
+  __device__ __forceinline__ static u32 offset(int n, int box) {
+    return static_cast<u32>((box * kRows + n * kBoxRows) * kRowBytes);
+  }
+  __device__ __forceinline__ static BoxOrigin origin(int token, int box, int head, int batch) {
+    return {token, box, head, batch};
+  }
+  /// Byte offset of a chunk of 16 codes in a row, counted through all panels.
+  __device__ __forceinline__ static u32 chunk_offset(int row, int chunk) {
+    const int phase = kRowBytes == 128 ? row : row / 2;
+    return static_cast<u32>((chunk / kChunks * kRows + row) * kRowBytes +
+                            (((chunk ^ phase) % kChunks) << 4));
   }
 };
 

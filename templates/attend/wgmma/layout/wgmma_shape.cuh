@@ -45,10 +45,12 @@
 #include "arch/copy/mbarrier.cuh"
 #include "arch/warpgroup.cuh"
 #include "attend/head_dims.cuh"
+#include "attend/wgmma/layout/code_places.cuh"
 #include "attend/wgmma/layout/gather_columns.cuh"
 #include "attend/wgmma/layout/slots.cuh"
 #include "loader/gather_panels.cuh"
 #include "pipeline/gate_policy.cuh"
+#include "pipeline/kv_element.cuh"
 #include "pipeline/ring_position.cuh"
 #include "pipeline/sequence_tile.cuh"
 #include "pipeline/tile_walk.cuh"
@@ -84,7 +86,8 @@ __host__ __device__ constexpr WgmmaBlock wgmma_block() {
           head_dim_v<Config>(),
           Config::kQkBits,
           Config::kVBits,
-          Config::kGathers};
+          Config::kGathers,
+          code_places<Config>()};
 }
 
 template <class Config>
@@ -118,6 +121,10 @@ struct WgmmaShape {
   /// queries and of room between products, are better off in order.
   static constexpr bool kPingPong = Config::kWarpgroups > 2;
 
+  /// Keys and values come as codes, of which the producer's warps make 16-bit rows
+  /// (attend/wgmma/producers/converting_producer.cuh).
+  static constexpr bool kMakesRows = has_e4m3_rows<Config>();
+
   using QueryTile = PanelTile<kWarpgroupRows, Config::kHeadDim>;  ///< of one warpgroup
   using OutputTile = PanelTile<kWarpgroupRows, kHeadDimV>;        ///< in the place of its queries
   /// Accumulators of the output, 8 columns each: of whole panels of V, as wgmma multiplies them.
@@ -126,6 +133,9 @@ struct WgmmaShape {
   using QuerySlot = typename Config::QuerySlot;  ///< layout/slots.cuh
   using KeySlot = typename Config::KeySlot;
   using ValueSlot = typename Config::ValueSlot;
+  /// Codes of which the rows of these slots are made.
+  using KeyCodes = CodeSlot<Config::kStepKeys, Config::kTileK, Config::kHeadDim>;
+  using ValueCodes = CodeSlot<Config::kStepKeys, Config::kTileK, kHeadDimV>;
   static constexpr int kKeyRowBytes =
       smaller(Config::kHeadDim * Config::kQkBits / 8, kPanelRowBytes);
   using Message = StepMessage<kStepTiles>;
@@ -138,7 +148,9 @@ struct WgmmaShape {
       typename Select<kSizesRing, LaunchRingPosition, RingPosition<Config::kValueStages>>::Type;
   /// Warps of the producer's warpgroup that load. Keys in pages are many small copies. One warp
   /// would issue them more slowly than the consumers take the keys, so all four warps share them.
-  static constexpr int kProducerWarps = batch_layout<Config>() == BatchLayout::kPages ? 4 : 1;
+  /// Codes are half as many bytes, and the other warps make rows of them.
+  static constexpr int kProducerWarps =
+      batch_layout<Config>() == BatchLayout::kPages && !kMakesRows ? 4 : 1;
   /// Tiles are decided about together, and when their product is due
   /// (attend/wgmma/gates/step_votes.cuh).
   static constexpr bool kVotesOnSteps = GatePolicy::kHasStepVotes;
@@ -152,13 +164,17 @@ struct WgmmaShape {
   /// Places for rows. The producer writes a row before it waits for the slot of the row's first
   /// keys. By then it has waited for the slot of the step before, so consumers have reached the row
   /// of the step kStages earlier. From that row on at most kStages + 1 rows are in use, and the new
-  /// one is written. A power of two, because a counter runs through the places.
-  static constexpr int kRowSlots = 8;
-  static_assert(Config::kStages + 2 <= kRowSlots, "a row is read until its results are written");
+  /// one is written. Of codes the rows of steps that wait to be converted are in use, too: half as
+  /// many as there are places. A power of two, because a counter runs through the places.
+  static constexpr int kRowSlots = kMakesRows ? 16 : 8;
+  static_assert(Config::kStages + 2 + ceil_div(code_places<Config>(), 2) <= kRowSlots,
+                "a row is read until its results are written");
 
   static constexpr int kQueryBytes = wgmma_block<Config>().query_bytes();
   static constexpr int kKeysOffset = wgmma_block<Config>().keys_offset();
   static constexpr int kValuesOffset = wgmma_block<Config>().values_offset();
+  static constexpr int kCodesOffset = wgmma_block<Config>().codes_offset();
+  static constexpr int kCodePlaceBytes = wgmma_block<Config>().code_place_bytes();
   static constexpr int kControlOffset = wgmma_block<Config>().control_offset();
   /// Whether lanes copy rows into slots; else the copy engine.
   static constexpr bool kHasCopiedRows = Config::kGathers && kCopiesRows<Config::kKeepK>;
@@ -166,9 +182,12 @@ struct WgmmaShape {
   static constexpr int kCopiedValues = Config::kStepKeys / 4 * 3;
   /// Warps that load: keys; values, or those that are copied and those that are not.
   static constexpr int kGatherLoaders = kHasCopiedRows ? 3 : 2;
-  /// Arrivals that fill a slot: the loads; of keys also the message, unless that comes first.
-  static constexpr int kKeyArrivals = (kHasCopiedRows ? 32 : 1) + (Config::kGathers ? 1 : 0);
-  static constexpr int kValueArrivals = kHasCopiedRows ? 32 + 1 : 1;
+  /// Arrivals that fill a slot: the loads; of keys also the message, unless that comes first. Of
+  /// codes each warp that makes rows.
+  static constexpr int kKeyArrivals =
+      kMakesRows ? kConvertingWarps : (kHasCopiedRows ? 32 : 1) + (Config::kGathers ? 1 : 0);
+  static constexpr int kValueArrivals =
+      kMakesRows ? kConvertingWarps : (kHasCopiedRows ? 32 + 1 : 1);
   static constexpr int kSmemBytes = wgmma_block<Config>().smem_bytes();
 
   static_assert(Config::kTileQ * Config::kWorkTiles == kWarpgroupRows * Config::kWarpgroups,
@@ -207,10 +226,12 @@ struct WgmmaShape {
   static_assert(!packs_heads<Config>() || !(kHasGate || kHas8Bits || Config::kUsesLists ||
                                             Config::kGathers || SplitKv<Config>::kIsSplit),
                 "what is decided for one head has work tiles of one head");
+  static_assert(!kMakesRows || !(kHas8Bits || kLooksAhead || kOwnRows || Config::kGathers),
+                "16-bit rows are made of codes for the producer of one work tile");
   static_assert(Config::kSmemBytes == kSmemBytes, "the host plans the same block");
   static_assert(kQueryBytes == Config::kWarpgroups * QueryTile::kBytes &&
                 kValuesOffset == kKeysOffset + Config::kStages * KeySlot::kBytes &&
-                kControlOffset == kValuesOffset + Config::kValueStages * ValueSlot::kBytes);
+                kCodesOffset == kValuesOffset + Config::kValueStages * ValueSlot::kBytes);
 };
 
 /// Where the values of the `count`-th step lie.
@@ -245,6 +266,7 @@ struct WgmmaControl {
   int shares[SplitKv<Config>::kIsSplit ? Shape::kRowSlots
                                        : 1];     ///< of `rows`, where they are split
   int items[Shape::kProducerWarps > 1 ? 2 : 1];  ///< what several warps load next; used alternately
+  CodeRing<code_places<Config>(), typename Shape::Message, Config::kStepKeys> codes;
 };
 
 /// Addresses of one block's shared memory.
@@ -269,6 +291,9 @@ struct WgmmaSmem {
   }
   __device__ __forceinline__ u32 values(u32 slot) const {
     return tiles() + Shape::kValuesOffset + slot * Shape::ValueSlot::kBytes;
+  }
+  __device__ __forceinline__ u32 codes(u32 place) const {
+    return tiles() + Shape::kCodesOffset + place * Shape::kCodePlaceBytes;
   }
   /// For a warpgroup, of the step whose keys are in the slot.
   __device__ __forceinline__ typename Shape::Message& message(u32 slot, int warpgroup) const {
@@ -304,6 +329,12 @@ struct WgmmaSmem {
       for (int n = 0; n < control()->ring.kSteps; ++n) {
         barrier(control()->ring.step_full[n]).init(1);
         barrier(control()->ring.step_empty[n]).init(Shape::kGatherLoaders);
+      }
+    }
+    if constexpr (Shape::kMakesRows) {
+      for (int n = 0; n < code_places<Config>(); ++n) {
+        barrier(control()->codes.full[n]).init(kCodeArrivals);
+        barrier(control()->codes.empty[n]).init(kConvertingWarps);
       }
     }
     fence_mbarrier_init();

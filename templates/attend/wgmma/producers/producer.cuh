@@ -8,7 +8,8 @@
 
 namespace lacuna {
 
-template <class Config, class Hooks, class Args>
+/// `Loads`: StepLoads, or CodeLoads where keys and values are codes.
+template <class Config, class Hooks, class Args, class Loads = StepLoads<Config, Args>>
 class WgmmaProducer {
   using Shape = WgmmaShape<Config>;
   using Smem = WgmmaSmem<Config>;
@@ -17,7 +18,7 @@ class WgmmaProducer {
   using Walk = typename Config::Walk;
 
  public:
-  static constexpr int kWarps = Shape::kProducerWarps;  ///< that run
+  static constexpr int kWarps = Loads::kWarps;  ///< that run
 
   __device__ __forceinline__ WgmmaProducer(const Args& args, const Smem& smem)
       : loads_(args, smem, kWarps == 1 ? 0 : warp_index() - Shape::kConsumerWarps) {}
@@ -34,7 +35,7 @@ class WgmmaProducer {
   }
 
   /// Of this warp, for a producer that adds some of its own.
-  __device__ __forceinline__ StepLoads<Config, Args>& loads() { return loads_; }
+  __device__ __forceinline__ Loads& loads() { return loads_; }
 
  private:
   /// Loads all rows of the block, step by step. The next row is looked up before the last step of a
@@ -88,8 +89,7 @@ class WgmmaProducer {
       load_step_of_row(step, is_first, is_last);
     };
     const auto exists = [](const Message& step) { return step.tiles[0].exists(); };
-    for_each_step(
-        first, [&] { return take_step(row, walk); }, exists, load);
+    for_each_step(first, [&] { return take_step(row, walk); }, exists, load);
     // Before the next item is looked up, which would delay the last values of this one, for which
     // consumers wait.
     if constexpr (packs_heads<Config>() && !Shape::kLooksAhead) loads_.load_values();
@@ -176,19 +176,23 @@ class WgmmaProducer {
     step.flags = flags_of(step) | (is_last ? Message::kLastOfRow : 0u);
     if constexpr (Shape::kLooksAhead)
       step.flags |= loads_.row_slot << Message::kRowShift | (is_first ? Message::kFirstOfRow : 0u);
-    loads_.load_keys(step);
-    if constexpr (!Shape::kLooksAhead) loads_.load_values();  // of the step before
-    if (is_first && step.tiles[0].exists()) {
-      if (loads_.warp == 0) {
-        load_query_tiles<Config>(loads_.args, loads_.smem, loads_.queries, loads_.row);
-      } else {
-        loads_.queries.advance();
+    if constexpr (Shape::kMakesRows) {
+      loads_.load_step(step, is_first && step.tiles[0].exists());
+    } else {
+      loads_.load_keys(step);
+      if constexpr (!Shape::kLooksAhead) loads_.load_values();  // of the step before
+      if (is_first && step.tiles[0].exists()) {
+        if (loads_.warp == 0) {
+          load_query_tiles<Config>(loads_.args, loads_.smem, loads_.queries, loads_.row);
+        } else {
+          loads_.queries.advance();
+        }
       }
+      if constexpr (!Shape::kLooksAhead) loads_.note_pending(step);
     }
-    if constexpr (!Shape::kLooksAhead) loads_.note_pending(step);
   }
 
-  StepLoads<Config, Args> loads_;
+  Loads loads_;
 };
 
 }  // namespace lacuna

@@ -165,7 +165,7 @@ __device__ __forceinline__ void load_sequence_step(const SequenceRows& rows, con
 #pragma unroll
         for (int panel = 0; panel < Slot::kBoxes; ++panel) {
           if (Shares::kArePanels && panel != share % Slot::kBoxes) continue;
-          const u32 at = (box << Shares::kBoxShift) * kPanelRowBytes;
+          const u32 at = (box << Shares::kBoxShift) * Slot::kRowBytes;
           tma_load(*map, slot + Slot::offset(t, panel) + at, full,
                    Slot::origin(token, panel, rows.head, page), policy);
         }

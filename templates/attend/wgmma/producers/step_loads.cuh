@@ -55,6 +55,47 @@ __device__ __forceinline__ void for_each_step(Step& step, const Take& take, cons
 template <class Config>
 inline constexpr u32 kAllTiles = (1u << WgmmaShape<Config>::kStepTiles) - 1;
 
+/// Loads the `wanted` tiles of a step, a bit each. In place of a missing one zeros are loaded from
+/// behind the last of `k_tiles`. The barrier is told how many bytes to expect after the loads were
+/// issued, because that takes time, and bytes may arrive before they are expected.
+template <class Config, class Slot, class Message>
+__device__ __forceinline__ void load_step_tiles(const TensorMap& map, u32 slot, Mbarrier full,
+                                                const Message& step, int k_tiles, int head,
+                                                int batch, u32 wanted = kAllTiles<Config>) {
+  if (!step.tiles[0].exists()) return;
+  const auto policy = l2_policy<L2Policy::kKeepLast>();
+#pragma unroll
+  for (int n = 0; n < WgmmaShape<Config>::kStepTiles; ++n) {
+    if ((wanted >> n & 1) == 0) continue;
+    const TileRef tile = step.tiles[n];
+    const int token = (tile.exists() ? tile.index() : k_tiles) * Config::kTileK;
+#pragma unroll
+    for (int p = 0; p < Slot::kBoxes; ++p) {
+      tma_load(map, slot + Slot::offset(n, p), full, Slot::origin(token, p, head, batch), policy);
+    }
+  }
+}
+
+/// The step's bytes in a slot are on their way; a step without tiles has none.
+template <class Config, class Slot, class Message>
+__device__ __forceinline__ void announce_step_bytes(Mbarrier full, const Message& step,
+                                                    u32 wanted = kAllTiles<Config>) {
+  int tiles = 0;
+#pragma unroll
+  for (int n = 0; n < WgmmaShape<Config>::kStepTiles; ++n) tiles += wanted >> n & 1;
+  if (step.tiles[0].exists()) {
+    full.arrive_expecting(Slot::kBytes / WgmmaShape<Config>::kStepTiles * tiles);
+  } else {
+    full.arrive();
+  }
+}
+
+/// What loads have to know of the row whose steps they bring. No more of it: the registers of a
+/// producer are few.
+struct LoadedRow {
+  int q0 = 0, h = 0, b = -1, n_k = 0;
+};
+
 template <class Config, class Args>
 struct StepLoads {
   using Shape = WgmmaShape<Config>;
@@ -62,11 +103,7 @@ struct StepLoads {
   using Message = typename Shape::Message;
   using Row = typename Shape::Row;
 
-  /// What loads have to know of the row whose steps they bring. No more of it: the registers of a
-  /// producer are few.
-  struct Place {
-    int q0 = 0, h = 0, b = -1, n_k = 0;
-  };
+  static constexpr int kWarps = Shape::kProducerWarps;  ///< that load
 
   /// `number`: this warp, of those that load.
   __device__ __forceinline__ StepLoads(const Args& launch, const Smem& shared, int number)
@@ -163,39 +200,17 @@ struct StepLoads {
     has_pending = false;
   }
 
-  /// Loads the `wanted` tiles of a step, a bit each. In place of a missing one zeros are loaded
-  /// from behind the last tile. The barrier is told how many bytes to expect after the loads were
-  /// issued, because that takes time, and bytes may arrive before they are expected.
+  /// As load_step_tiles.
   template <class Slot>
   __device__ __forceinline__ void load_step(const TensorMap& map, u32 slot, Mbarrier full,
                                             const Message& step, int head, int batch,
                                             u32 wanted = kAllTiles<Config>) const {
-    if (!step.tiles[0].exists()) return;
-    const auto policy = l2_policy<L2Policy::kKeepLast>();
-#pragma unroll
-    for (int n = 0; n < Shape::kStepTiles; ++n) {
-      if ((wanted >> n & 1) == 0) continue;
-      const TileRef tile = step.tiles[n];
-      const int token = (tile.exists() ? tile.index() : args.attend.k_tiles) * Config::kTileK;
-#pragma unroll
-      for (int p = 0; p < Slot::kBoxes; ++p) {
-        tma_load(map, slot + Slot::offset(n, p), full, Slot::origin(token, p, head, batch), policy);
-      }
-    }
+    load_step_tiles<Config, Slot>(map, slot, full, step, args.attend.k_tiles, head, batch, wanted);
   }
-
-  /// The step's bytes in a slot are on their way; a step without tiles has none.
   template <class Slot>
   __device__ __forceinline__ static void announce_bytes(Mbarrier full, const Message& step,
                                                         u32 wanted = kAllTiles<Config>) {
-    int tiles = 0;
-#pragma unroll
-    for (int n = 0; n < Shape::kStepTiles; ++n) tiles += wanted >> n & 1;
-    if (step.tiles[0].exists()) {
-      full.arrive_expecting(Slot::kBytes / Shape::kStepTiles * tiles);
-    } else {
-      full.arrive();
-    }
+    announce_step_bytes<Config, Slot>(full, step, wanted);
   }
 
   const Args& args;
@@ -207,7 +222,7 @@ struct StepLoads {
   RingPosition<Shape::kRowSlots> rows;
   Message pending;  ///< whose V is still to be loaded
   bool has_pending = false;
-  Place row;         ///< whose steps these are
+  LoadedRow row;     ///< whose steps these are
   int kv_head = 0;   ///< of `row`
   u32 row_slot = 0;  ///< where consumers find it
   int pending_head = 0, pending_batch = 0;

@@ -166,10 +166,11 @@ __device__ __forceinline__ void multiply_again(const Args& args, const WorkTile&
     }
     return tile;
   };
-  const auto row_of = [&](int slot) -> const Element* {
+  using Key = decltype(key_rows.at(0));  // an address, or of codes also their scale
+  const auto row_of = [&](int slot) -> Key {
     const TileRef tile = locate(slot);
     const int key = tile.exists() ? step_keys.at(tile, slot) : args.attend.n_k;
-    return key < args.attend.n_k ? key_rows.at(key) : nullptr;
+    return key < args.attend.n_k ? key_rows.at(key) : Key{};
   };
   const auto complete = [&](float(&block)[4], int slot) {
     const TileRef tile = locate(slot);

@@ -66,6 +66,7 @@ void Races::note(int thread, Part part, Access access, std::size_t address, std:
     if (bytes_[first] == kExempt) continue;
     check_write(thread, part, access, first, next, event);
     if (access == Access::kRead) {
+      if (part == Part::kProducts || part == Part::kStores) check_fence(first, event);
       add_read(thread, part, first, next, event);
     } else {
       check_reads(thread, part, first, event);
@@ -89,6 +90,19 @@ void Races::check_write(int thread, Part part, Access access, std::size_t first,
 void Races::check_reads(int thread, Part part, std::size_t address, const Event& event) {
   for (const Event& read : histories_[bytes_[address]].reads)
     if (!knows(thread, part, read)) tell(address, Access::kWrite, event, read, false);
+}
+
+void Races::fence(int thread) {
+  Thread& self = state(thread);
+  self.fenced = self.time[index(Part::kSelf)]++;
+}
+
+void Races::check_fence(std::size_t address, const Event& event) {
+  const Event& write = histories_[bytes_[address]].write;
+  const bool is_of_thread = write.actor % kParts == index(Part::kSelf);
+  const int writer = static_cast<int>(write.actor / kParts);
+  if (write.time == 0 || !is_of_thread || write.time <= state(writer).fenced) return;
+  tell(address, Access::kRead, event, write, true, ", without a fence between proxies");
 }
 
 void Races::add_read(int thread, Part part, std::size_t first, std::size_t end,
@@ -152,7 +166,7 @@ const std::string& Races::report() {
 }
 
 void Races::tell(std::size_t address, Access access, const Event& event, const Event& before,
-                 bool before_was_write) {
+                 bool before_was_write, const char* fault) {
   if (!report_.empty()) return;
   const auto who = [](const Event& e) {
     return "thread " + std::to_string(e.actor / kParts) + kNames[e.actor % kParts];
@@ -165,8 +179,7 @@ void Races::tell(std::size_t address, Access access, const Event& event, const E
   std::ostringstream text;
   text << "a race in shared memory, byte " << address << ": " << who(event)
        << (access == Access::kRead ? " reads" : " writes") << where(event) << " what "
-       << who(before) << (before_was_write ? " writes" : " reads") << where(before)
-       << ", in no order";
+       << who(before) << (before_was_write ? " writes" : " reads") << where(before) << fault;
   report_ = text.str();
 }
 

@@ -16,6 +16,9 @@
 //
 // and from nothing else: not writes from shuffles. Lanes of a warp that write one value to one
 // place by one instruction are no race.
+//
+// Products and stores read by a way of their own: what a thread itself has written is there only
+// behind its fence between proxies, whatever else puts it in order.
 #pragma once
 
 #include <cstddef>
@@ -49,6 +52,8 @@ class Races {
   void acquire(int thread, const Clock& from);
   /// The work of a part alone, up to `time`.
   void release_work(int thread, Part part, std::uint32_t time, Clock& to) const;
+  /// Between proxies: of all that the thread has written so far.
+  void fence(int thread);
   /// All of them know what each has done.
   void meet(int first_thread, int threads);
   /// ... what each has read.
@@ -72,6 +77,7 @@ class Races {
     std::shared_ptr<Clock> known;         ///< of all others; shared by those who know the same
     std::uint32_t time[kParts] = {};      ///< of what is done next
     std::uint32_t finished[kParts] = {};  ///< of the thread's own engines
+    std::uint32_t fenced = 0;             ///< own writes up to this time
   };
   struct Event {
     std::uint32_t actor, time;
@@ -94,6 +100,7 @@ class Races {
   void check_write(int thread, Part part, Access access, std::size_t first, std::size_t end,
                    const Event& event);
   void check_reads(int thread, Part part, std::size_t address, const Event& event);
+  void check_fence(std::size_t address, const Event& event);
   void add_read(int thread, Part part, std::size_t first, std::size_t end, const Event& event);
   void set_write(std::size_t first, std::size_t end, const Event& event);
   /// Do these bytes of it, all of one history, make it up?
@@ -101,7 +108,7 @@ class Races {
   /// A history for these bytes, which leave the one that they have.
   HistoryIndex begin_history(std::size_t first, std::size_t end);
   void tell(std::size_t address, Access access, const Event& event, const Event& before,
-            bool before_was_write);
+            bool before_was_write, const char* fault = ", in no order");
   void check_agreed();
   void tell_own(int thread, Clock& to);
   /// What all of them know together, to be shared by them.

@@ -37,7 +37,7 @@ inline void tma_store(const TensorMap& map, u32 source, const BoxOrigin& at) {
 inline void tma_store_commit() { ::emulation::commit_work(::emulation::Engine::kStores); }
 inline void tma_store_wait_read() { ::emulation::wait_for_work(::emulation::Engine::kStores, 0); }
 
-inline void fence_proxy_async() {}
+inline void fence_proxy_async() { ::emulation::fence_proxies(); }
 inline void prefetch_map(const TensorMap&) {}
 
 }  // namespace lacuna

@@ -1,0 +1,134 @@
+// 16-bit rows of e4m3 codes, in the wgmma family: what each warp of the producer makes of the
+// places of attend/wgmma/layout/code_places.cuh, one after the other. A number is its code times
+// the scale of its row, rounded once.
+//
+// A warp takes 8 rows at a time, of which 4 lanes each take 64 codes, so that the 8 lanes which
+// reach shared memory together meet no conflict: they read 128 bytes of different banks and write
+// chunks of two rows, whose permutations differ. Where two panels lie in one line of codes, the
+// lanes of odd rows begin with the second.
+#pragma once
+
+#include "attend/wgmma/producers/step_loads.cuh"
+#include "quantise/e4m3_rows.cuh"
+
+namespace lacuna {
+
+/// Rows of `tile` from codes; by one of the warps that share them.
+template <class Element, class Codes, class Tile>
+__device__ __forceinline__ void make_rows(const unsigned char* codes, unsigned char* tile,
+                                          const float* scales, int warp) {
+  constexpr int kGroupRows = 8, kLaneChunks = 4;
+  static_assert(Codes::kRows == Tile::kRows && kScaleRows % kGroupRows == 0);
+  const int row_of_group = lane_index() / kLaneChunks, chunk = lane_index() % kLaneChunks;
+  constexpr bool kTakesTurns = Codes::kRowBytes == 2 * kPanelElements;
+#pragma unroll 1
+  for (int group = warp; group < Codes::kRows / kGroupRows; group += kConvertingWarps) {
+    const int row = group * kGroupRows + row_of_group;
+    const float scale = scales[group * kGroupRows / kScaleRows];
+#pragma unroll 2  // more of them, and the producer's 40 registers do not suffice
+    for (int n = 0; n < Tile::kPanels; ++n) {
+      const int panel = kTakesTurns ? n ^ (row_of_group & 1) : n;
+      const uint4 from = *reinterpret_cast<const uint4*>(
+          codes + Codes::chunk_offset(row, panel * kLaneChunks + chunk));
+      const int first = (panel * kLaneChunks + chunk) * 2;
+      *reinterpret_cast<uint4*>(tile + Tile::offset(row, first)) =
+          numbers_of_eight<Element>(from.x, from.y, scale);
+      *reinterpret_cast<uint4*>(tile + Tile::offset(row, first + 1)) =
+          numbers_of_eight<Element>(from.z, from.w, scale);
+    }
+  }
+}
+
+template <class Config, class Args>
+class CodeConverter {
+  using Shape = WgmmaShape<Config>;
+  using Smem = WgmmaSmem<Config>;
+  using Message = typename Shape::Message;
+  using Ticket = typename decltype(WgmmaControl<Config>::codes)::Ticket;
+  using Element = typename Config::Element;
+
+ public:
+  /// `warp`: of those that convert.
+  __device__ __forceinline__ CodeConverter(const Args& args, const Smem& smem, int warp)
+      : args_(args), smem_(smem), warp_(warp) {}
+
+  /// Places that it has converted.
+  __device__ __forceinline__ u32 count() const { return at_.count; }
+
+  /// This warp's share of the next place, once its codes have come; by a whole warp. False: there
+  /// are no others.
+  __device__ __forceinline__ bool convert_next() {
+    const u32 place = at_.slot();
+    Smem::barrier(smem_.control()->codes.full[place]).wait(at_.phase());
+    const Ticket& ticket = smem_.control()->codes.tickets[place];
+    const bool is_end = ticket.step.has(Message::kEnd);
+    const bool loads_queries = ticket.has(Ticket::kLoadsQueries);
+    const u32 row = ticket.row;
+    if (ticket.has(Ticket::kValues)) {
+      take_slot(smem_.control()->v_empty[values_.slot()], values_.phase());
+      if (ticket.step.tiles[0].exists()) make_values(ticket, place);
+      give_slot(smem_.control()->v_full[values_.slot()], place);
+      values_.advance();
+    } else {
+      take_slot(smem_.control()->k_empty[keys_.slot()], keys_.phase());
+      if (ticket.step.tiles[0].exists() && !is_end) make_keys(ticket, place);
+      if (warp_ == 0 && elect_one()) smem_.message(keys_.slot(), 0) = ticket.step;
+      give_slot(smem_.control()->k_full[keys_.slot()], place);
+      keys_.advance();
+    }
+    at_.advance();
+    if (loads_queries && warp_ == kQueryWarp) load_queries(row);
+    return !is_end;
+  }
+
+ private:
+  /// Not the first: it could not convert what the queries before are still waiting for.
+  static constexpr int kQueryWarp = 1;
+
+  __device__ __forceinline__ static void take_slot(const unsigned long long& empty, u32 phase) {
+    Smem::barrier(empty).wait(phase ^ 1);
+  }
+
+  /// Its rows are written, and the codes are read.
+  __device__ __forceinline__ void give_slot(const unsigned long long& full, u32 place) const {
+    fence_proxy_async();
+    __syncwarp();
+    if (elect_one()) {
+      Smem::barrier(full).arrive();
+      Smem::barrier(smem_.control()->codes.empty[place]).arrive();
+    }
+  }
+
+  __device__ __forceinline__ void make_keys(const Ticket& ticket, u32 place) const {
+    make_rows<Element, typename Shape::KeyCodes, typename Shape::KeySlot::Tile>(
+        codes(place), smem_.dynamic + Shape::kKeysOffset + keys_.slot() * Shape::KeySlot::kBytes,
+        ticket.scales, warp_);
+  }
+  __device__ __forceinline__ void make_values(const Ticket& ticket, u32 place) const {
+    make_rows<Element, typename Shape::ValueCodes, typename Shape::ValueSlot::Tile>(
+        codes(place),
+        smem_.dynamic + Shape::kValuesOffset + values_.slot() * Shape::ValueSlot::kBytes,
+        ticket.scales, warp_);
+  }
+  __device__ __forceinline__ const unsigned char* codes(u32 place) const {
+    return smem_.dynamic + Shape::kCodesOffset + place * Shape::kCodePlaceBytes;
+  }
+
+  __device__ __forceinline__ void load_queries(u32 slot) {
+    const typename Shape::Row& row = smem_.control()->rows[slot];
+    const LoadedRow place{row.q0, row.h, row.b, 0};
+    if constexpr (packs_heads<Config>())
+      acquire_map(maps_of_sequence(args_, place.b)[kSequenceQueries]);
+    load_query_tiles<Config>(args_, smem_, queries_, place);
+  }
+
+  const Args& args_;
+  const Smem smem_;
+  const int warp_;
+  RingPosition<code_places<Config>()> at_;
+  RingPosition<Config::kStages> keys_;
+  RingPosition<Config::kValueStages> values_;
+  RingPosition<Config::kQueryBuffers> queries_;
+};
+
+}  // namespace lacuna
