@@ -1,8 +1,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "tools/run/dense_twin.hpp"
-
 // After the compiler's headers, as tools/run/tensors.hpp says.
 #include "tools/run/kernels.hpp"
 
@@ -66,7 +64,12 @@ v1::Kernel prepare_spec(const v1::Engine& engine, const std::string& text, const
 
 DenseKernel prepare_dense(const v1::Engine& engine, const SpecDocument& document,
                           const Inputs& inputs, const Place& place, DeviceErrors& errors) {
-  const DenseTwin twin = dense_twin(document.spec);
+  return prepare_twin(engine, dense_twin(document.spec), document, inputs, place, errors);
+}
+
+DenseKernel prepare_twin(const v1::Engine& engine, const DenseTwin& twin,
+                         const SpecDocument& document, const Inputs& inputs, const Place& place,
+                         DeviceErrors& errors) {
   const std::string name = document.source.path + " without its sparsity";
   DenseKernel dense{prepare_spec(engine, twin.text, name, inputs), twin.params, {}};
   dense.workspace = place_workspace(dense.kernel, inputs, place, errors);

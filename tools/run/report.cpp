@@ -91,7 +91,8 @@ std::string print_run(const std::string& spec, const Inputs& inputs, const RunRe
                       std::to_string(tiles.gated) + " of " + std::to_string(tiles.visited) +
                       " visited" + percent(tiles.gated, tiles.visited)});
   table.rows.push_back({"error", "relative L1 " + print_scientific(error.rel_l1) + ", largest " +
-                                     print_scientific(error.max_abs) + ", against dense"});
+                                     print_scientific(error.max_abs) + ", against " +
+                                     result.compared_with});
   if (inputs.v_not_finite > 0)
     table.rows.push_back({"warning", print_not_finite(inputs.v_not_finite, result)});
   if (result.o_not_finite > 0)
@@ -143,7 +144,8 @@ void fill_run_json(const std::string& spec, const Inputs& inputs, const RunResul
   document["v_not_finite"] = inputs.v_not_finite;
   document["o_not_finite"] = result.o_not_finite;
   document["warnings"] = result.warnings;
-  document["error"] = {{"rel_l1", error.rel_l1}, {"max_abs", error.max_abs}};
+  document["error"] = {{"rel_l1", error.rel_l1}, {"max_abs", error.max_abs},
+                       {"against", result.compared_with}};
   document["time_us"] = {{"dense", result.dense_us},
                          {"sparse", result.sparse_us},
                          {"predict", predict_us(result)},

@@ -30,6 +30,7 @@ struct RunResult {  // NOLINT(bugprone-exception-escape)
   std::vector<std::string> branches;  ///< names; where there are some, nothing is known of tiles
   TileCounts tiles;
   Array o, dense_o;  ///< [batch, heads, n_q, d]
+  std::string compared_with = "dense";  ///< what dense_o is, for people
   Array tile_mask;   ///< u8 [batch, heads, q_tiles, k_tiles]
   double sparse_us = 0, dense_us = 0;
   double attend_us = 0;  ///< of a launch that decides nothing; without a predictor: sparse_us

@@ -55,6 +55,28 @@ TEST(BranchesVerbs, RunMeasuresAllAndKnowsNoTiles) {
       << refused.out << refused.err;
 }
 
+TEST(BranchesVerbs, RunChecksBranchesAgainstThemselvesWithAllTiles) {
+  const ScratchDirectory scratch;
+  const std::string input =
+      scratch.write("x.safetensors",
+                    tools::print_safetensors(small_problem(2, 300, 64, tools::ArrayType::kBF16)));
+  const auto run = [&](const std::string& blocks) {
+    return run_lacuna({"run", kNsa, "--device", "cpu", "--input", input, "--check", "--tolerance",
+                       "1e-6", "--param", "blocks=" + blocks, "--json"});
+  };
+  const CommandResult all = run("100");
+  ASSERT_EQ(all.status, 0) << all.err << all.out;
+  EXPECT_EQ(parse_document(all)["error"]["against"],
+            "its branches with all tiles that their masks leave");
+  EXPECT_EQ(parse_document(all)["error"]["rel_l1"], 0);
+  const CommandResult few = run("0");
+  EXPECT_EQ(few.status, 4) << few.err;
+  EXPECT_NE(few.out.find("relative L1 error against its branches with all tiles that their masks "
+                         "leave: expected at most"),
+            std::string::npos)
+      << few.out;
+}
+
 TEST(BranchesVerbs, BenchTimesAllBranchesNextToDenseAttention) {
   const CommandResult result = run_lacuna({"bench", kNsa, "--device", "cpu", "--shape",
                                            "h=1,h_kv=1,n=256", "--seconds", "0.05", "--json"});
