@@ -60,6 +60,13 @@ std::vector<Case> cases() {
     if (device_under_test() == "cpu")
       all.push_back({name, DType::kF32, 64, 1, 2, 1, 129, 129, Fill::kSharp, false});
   }
+  // Bands of a head dim of 128, and values that are whole.
+  for (const char* name : {"differential", "banded-branches"}) {
+    all.push_back({name, DType::kBF16, 128, 2, 4, 2, 200, 333, Fill::kClustered, true});
+    all.push_back({name, DType::kF16, 128, 1, 2, 1, 7, 130, Fill::kNormal, false});
+    if (device_under_test() == "cpu")
+      all.push_back({name, DType::kF32, 128, 1, 2, 1, 129, 129, Fill::kSharp, false});
+  }
   // Rows without a key in any branch.
   all.push_back({"merged-branches", DType::kBF16, 64, 1, 2, 1, 150, 90, Fill::kNormal, false});
   return all;

@@ -118,6 +118,27 @@ void launch_with_report(const v1::Kernel& kernel, v1::LaunchArgs args, const Pla
   errors.check();
 }
 
+void launch_with_branch_reports(const v1::Kernel& kernel, v1::LaunchArgs args, const Place& place,
+                                const SpecDocument& document, const Inputs& inputs,
+                                RunResult& result, DeviceErrors& errors) {
+  std::vector<Buffer> counts;
+  for (const VariantSpec& branch : document.spec.branches) {
+    const v1::Tile tile = kernel.tile(branch.branch.name);
+    result.branches.push_back({branch.branch.name, tile.q, tile.k, branch.branch.means, {}});
+    const std::int64_t q_tiles = (inputs.q.shape[2] + tile.q - 1) / tile.q;
+    counts.push_back(place_zeros(ArrayType::kI32,
+                                 {inputs.q.shape[0], inputs.q.shape[1], q_tiles, 3}, place,
+                                 errors.diagnostics));
+    errors.check();
+  }
+  for (std::size_t n = 0; n < counts.size(); ++n)
+    args.branches.push_back({result.branches[n].name, tensor_of(counts[n], place)});
+  kernel.launch(args);
+  for (std::size_t n = 0; n < counts.size(); ++n)
+    result.branches[n].tiles = sum_counts(fetch(counts[n], place, errors.diagnostics));
+  errors.check();
+}
+
 void guard_device(Session& session, const std::function<void()>& body) {
   try {
     body();

@@ -128,8 +128,6 @@ RunResult measure(const SpecDocument& document, const Inputs& inputs, const Laun
   m.result.kernel = ordered_json::parse(sparse.info_json());
   m.result.tile_q = sparse.tile().q;
   m.result.tile_k = sparse.tile().k;
-  for (const VariantSpec& branch : document.spec.branches)
-    m.result.branches.push_back(branch.branch.name);
   m.result.selection_bytes = sparse.selection_bytes(shape_of(inputs));
 
   m.tensors = place_tensors(inputs, *place, m.errors);
@@ -141,8 +139,10 @@ RunResult measure(const SpecDocument& document, const Inputs& inputs, const Laun
   v1::LaunchArgs args = arguments(inputs, m.tensors, workspace, *place);
   add_extras(extras, *place, args);
   progress.show(0.25, "launches of " + document.spec.name);
-  if (document.spec.branches.empty())  // which have tiles of their own
+  if (document.spec.branches.empty())
     launch_with_report(sparse, args, *place, inputs, m.result, m.errors);
+  else
+    launch_with_branch_reports(sparse, args, *place, document, inputs, m.result, m.errors);
   m.result.sparse_us =
       launch_and_time(sparse, args, *place, options.times, m.tensors.o, m.result.o, m.errors);
   measure_attend(m, extras);

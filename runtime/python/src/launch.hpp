@@ -49,6 +49,8 @@ class Launch {
   void take_named();
   void take_stage_events();
   void take_selection(const Target& target);
+  lacuna_selection* selection_of(nb::handle selection, const Target& target) const;
+  void take_branches(const Target& target);
   void take_sequences();
   void take_workspace(const Target& target);
   void refuse_aliases() const;
@@ -72,6 +74,8 @@ class Launch {
   std::unique_ptr<unsigned char[]> host_workspace_;
   std::unique_ptr<DLManagedTensorVersioned, void (*)(DLManagedTensorVersioned*)> pooled_;
   lacuna_sequences sequences_{};
+  std::vector<lacuna_branch_args> branches_;
+  std::vector<const lacuna_branch_args*> branch_pointers_;
   lacuna_launch_args args_{};
 };
 

@@ -23,6 +23,10 @@ oracle::Output join_branches(const oracle::Problem& problem, const std::vector<B
 /// last of these.
 oracle::Problem problem_over_means(const oracle::Problem& problem, int tokens, DType dtype);
 
+/// Queries and keys are elements `first` to `end` - 1 of their rows, scaled by their number; v is
+/// whole.
+oracle::Problem problem_of_band(const oracle::Problem& problem, int first, int end);
+
 /// What a launch of a spec with branches takes, and what it has to give.
 struct JoinedVariant {
   Variant variant;  ///< spec, inputs, parameters
@@ -36,7 +40,8 @@ struct PredictedBranch {
 };
 using PredictBranch = std::function<PredictedBranch(const std::string& variant)>;
 
-/// "merged-branches" and "weighted-branches" (tests/device/specs), "nsa" and "vsa". The variant's
+/// "merged-branches", "weighted-branches" and "banded-branches" (tests/device/specs), "nsa", "vsa"
+/// and "differential"; those with bands of a head dim of 128. The variant's
 /// inputs and parameters come from `seed`; c.variant is the name.
 JoinedVariant make_joined(const Case& c, std::uint32_t seed, const PredictBranch& predict = {});
 

@@ -109,7 +109,7 @@ TEST(BranchesVerbs, VizDrawsABranchByItsName) {
   EXPECT_NE(means.out.find("branch compressed attends to means"), std::string::npos) << means.out;
   const CommandResult unknown = draw("slected");
   EXPECT_EQ(unknown.status, 1);
-  EXPECT_NE(unknown.out.find("nsa has no branch slected; branches over tokens: selected, window"),
+  EXPECT_NE(unknown.out.find("nsa has no branch slected; branches over whole tokens: selected, window"),
             std::string::npos)
       << unknown.out;
 }
@@ -127,7 +127,7 @@ TEST(BranchesVerbs, WhatIsOfOneAttendIsRefusedByThePlace) {
   }
   const CommandResult tune = run_lacuna({"tune", kNsa, "--device", "cpu", "--branch", "nope"});
   EXPECT_NE(tune.status, 0);
-  EXPECT_NE(tune.err.find("nsa has no branch nope; branches over tokens: selected, window"),
+  EXPECT_NE(tune.err.find("nsa has no branch nope; branches over whole tokens: selected, window"),
             std::string::npos)
       << tune.err;
   const CommandResult batch =
