@@ -36,6 +36,7 @@ struct JoinedVariant {
 /// A predictor's branch as a variant by itself: what it has to give, and its parameters.
 struct PredictedBranch {
   oracle::Output output;
+  std::vector<std::uint8_t> tile_mask;  ///< that it reports, already held against the oracle
   std::vector<ParamValue> params;
 };
 using PredictBranch = std::function<PredictedBranch(const std::string& variant)>;
