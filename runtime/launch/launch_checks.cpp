@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string_view>
 
 #include "runtime/launch/branches.hpp"
 
@@ -113,25 +114,28 @@ void count_launch(const KernelState& kernel, lacuna_selection* selection) {
 
 bool check_branch_names(const KernelState& kernel, const lacuna_launch_args& args,
                         Diagnostics& diagnostics) {
-  if (args.branches_count == 0) return true;
   const auto refuse = [&](const std::string& text) {
     diagnostics.add(launch_error(kernel, Code::kCallArgument, ", branches: " + text));
     return false;
   };
-  if (kernel.branches.empty())
+  if (kernel.branches.empty() && args.branches_count > 0)
     return refuse("expected none, got " + std::to_string(args.branches_count) +
                   ": the spec has no branches");
-  std::string known;
-  for (const auto& branch : kernel.branches)
-    known += (known.empty() ? "" : ", ") + branch->document.spec.branch.name;
+  const auto all_names = [&] {
+    std::string names;
+    for (const auto& branch : kernel.branches)
+      names += (names.empty() ? "" : ", ") + branch->document.spec.branch.name;
+    return names;
+  };
   bool fits = true;
   for (std::size_t n = 0; n < args.branches_count; ++n) {
-    const std::string name = args.branches[n]->name;
+    const std::string_view name = args.branches[n]->name;
     const bool is_known = std::ranges::any_of(kernel.branches, [&name](const auto& branch) {
       return branch->document.spec.branch.name == name;
     });
-    if (!is_known) fits = refuse("expected some of " + known + ", got " + name);
-    if (args_of_branch(args, name) != args.branches[n]) fits = refuse(name + " is passed twice");
+    if (!is_known) fits = refuse("expected some of " + all_names() + ", got " + std::string(name));
+    if (args_of_branch(args, name) != args.branches[n])
+      fits = refuse(std::string(name) + " is passed twice");
   }
   return fits;
 }
