@@ -26,7 +26,8 @@ class ProgramBuilder {
  public:
   ProgramBuilder(const VariantSpec& spec, const BuildOptions& options, Loader loader)
       : spec_(spec), loader_(loader), element_(element_of(options.dtype)) {
-    program_ = {spec.name, width_of(spec, options), options.dtype, options.batch, spec.params, {}, {}};
+    program_ = {spec.name, width_of(spec, options), options.dtype, options.batch, spec.params, {},
+                {}};
     if (const int width = head_dim_v(spec, options); width != program_.head_dim)
       program_.head_dim_v = width;
     program_.kv = options.kv;

@@ -37,10 +37,10 @@ void check_band_of_branch(const SpecDocument& document, int head_dim, Diagnostic
   const std::string& band = document.spec.branch.dims;
   const int needed = last_band_end(band_steps(band).value_or(0));
   if (band.empty() || needed <= head_dim) return;
-  Diagnostic& d = diagnostics.add(
-      at_field(document, "/dims", Code::kUnsupported, Severity::kError,
-               "dims: \"" + band + "\" needs a head_dim of " + std::to_string(needed) +
-                   ", the caller asks for " + std::to_string(head_dim)));
+  Diagnostic& d = diagnostics.add(at_field(document, "/dims", Code::kUnsupported, Severity::kError,
+                                           "dims: \"" + band + "\" needs a head_dim of " +
+                                               std::to_string(needed) + ", the caller asks for " +
+                                               std::to_string(head_dim)));
   d.helps.push_back("write \"head_dim\": " + std::to_string(needed) +
                     " in attention, or a band that ends before");
 }
@@ -55,11 +55,11 @@ void check_head_dim(const SpecDocument& document, const char* field, int head_di
   const std::string& band = document.spec.branch.dims;
   const bool is_of_band = !band.empty() && std::string_view(field) == "head_dim";
   const std::string subject = is_of_band ? "dims \"" + band + "\"" : field;
-  Diagnostic& d = diagnostics.add(at_field(
-      document, is_of_band ? "/dims" : "/attention/" + std::string(field), Code::kUnsupported,
-      Severity::kError,
-      subject + ": expected " + (is_of_band ? "a width of " : "") + dims.words + " on " +
-          target.name + ", got " + std::to_string(head_dim)));
+  Diagnostic& d = diagnostics.add(
+      at_field(document, is_of_band ? "/dims" : "/attention/" + std::string(field),
+               Code::kUnsupported, Severity::kError,
+               subject + ": expected " + (is_of_band ? "a width of " : "") + dims.words + " on " +
+                   target.name + ", got " + std::to_string(head_dim)));
   d.notes.push_back(dims.why);
   // The legal neighbours: the next smaller and the next larger, where there are such.
   std::string nearest;

@@ -217,11 +217,10 @@ lacuna_status lacuna_branch_selection_bytes(const lacuna_kernel* kernel, const c
     std::string misfit;
     const KernelState* state = find_branch(kernel, branch, misfit);
     if (state == nullptr) return fail_call(misfit);
-    return bytes_for_shape(kernel, shape, bytes,
-                           [&](const KernelState&, const LaunchShape& whole, Diagnostics& d) {
-                             return selection_bytes(
-                                 *state, shape_of_branch(state->document.spec, whole), d);
-                           });
+    return bytes_for_shape(
+        kernel, shape, bytes, [&](const KernelState&, const LaunchShape& whole, Diagnostics& d) {
+          return selection_bytes(*state, shape_of_branch(state->document.spec, whole), d);
+        });
   });
 }
 

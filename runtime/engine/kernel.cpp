@@ -313,7 +313,8 @@ std::shared_ptr<KernelState> compile_branches(std::shared_ptr<EngineState> engin
     kernel->branches.push_back(std::move(made));
   }
   const LoweredKernel& first = kernel->branches.front()->planned;
-  kernel->planned = {first.plan, {}, contract_of_branches(kernel->document.spec, wanted, first.contract)};
+  kernel->planned = {
+      first.plan, {}, contract_of_branches(kernel->document.spec, wanted, first.contract)};
   kernel->planned.launch.launches = launches_of_branches(*kernel);
   kernel->threads = kernel->branches.front()->threads;
   kernel->compiled_info = info_of_branches(*kernel, &KernelState::compiled_info);

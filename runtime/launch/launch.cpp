@@ -301,7 +301,8 @@ bool launch_branches(const KernelState& kernel, const BoundLaunch& bound,
   const bool is_converted = !on_gpu && kv == KvFormat::kE4M3;
   std::vector<unsigned char> keys, values;
   BranchLaunches launches;
-  fits &= bind_branches(kernel, is_converted && fits ? with_numbers(kernel, bound, keys, values) : bound,
+  fits &= bind_branches(kernel,
+                        is_converted && fits ? with_numbers(kernel, bound, keys, values) : bound,
                         is_converted ? KvFormat::kSame : kv, args, launches, diagnostics);
   if (!fits) return false;
   return on_gpu ? launch_branches_on_gpu(kernel, launches, args, diagnostics)

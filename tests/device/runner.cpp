@@ -299,8 +299,8 @@ std::string launch(const BranchesSubject& subject, const lacuna_launch_args& arg
   if (!bind_launch(contract, args, bound, diagnostics)) return render(diagnostics, {});
   std::vector<WorkspaceUnit> workspace;
   for (std::size_t n = 0; n < subject.branches.size(); ++n) {
-    const BoundLaunch own = bind_branch(
-        subject.spec.branches[n], subject.branches[n].contract.dtype, KvFormat::kSame, bound);
+    const BoundLaunch own = bind_branch(subject.spec.branches[n],
+                                        subject.branches[n].contract.dtype, KvFormat::kSame, bound);
     std::string error = run_grid(subject.branches[n], own, schedule, workspace);
     if (!error.empty()) return error;
   }

@@ -118,9 +118,8 @@ TEST(BranchesRefuse, WhatIsOfOneAttend) {
             std::string::npos)
       << said;
   EXPECT_NE(
-      said.find(
-          "argument tile_mask: expected null, got a tensor: each branch of the spec has "
-          "tiles of its own, and lacuna_branch_args takes its reports"),
+      said.find("argument tile_mask: expected null, got a tensor: each branch of the spec has "
+                "tiles of its own, and lacuna_branch_args takes its reports"),
       std::string::npos)
       << said;
 }

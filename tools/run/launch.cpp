@@ -61,9 +61,8 @@ void measure_branches_twin(Measurement& m) {
 /// Does no query see a later key, in any branch?
 bool is_causal(const VariantSpec& spec, const Inputs& inputs) {
   if (spec.branches.empty()) return looks_causal(spec, inputs);
-  return std::ranges::all_of(spec.branches, [&inputs](const VariantSpec& branch) {
-    return looks_causal(branch, inputs);
-  });
+  return std::ranges::all_of(
+      spec.branches, [&inputs](const VariantSpec& branch) { return looks_causal(branch, inputs); });
 }
 
 bool has_mask(const VariantSpec& spec) {
@@ -75,7 +74,8 @@ void measure_plain(Measurement& m) {
   if (!has_mask(m.document.spec) || !m.options.times) return;
   const bool causal = is_causal(m.document.spec, m.inputs);
   const std::string text = plain_twin(m.document.spec, causal);
-  if (causal && m.document.spec.attention.mask.text == "k <= q + n_k - n_q") return;  // that is the dense twin
+  if (causal && m.document.spec.attention.mask.text == "k <= q + n_k - n_q")
+    return;  // that is the dense twin
   const v1::Kernel kernel =
       prepare_spec(m.engine, text, m.document.source.path + " without its mask", m.inputs);
   AlignedBuffer workspace = place_workspace(kernel, m.inputs, m.place, m.errors);

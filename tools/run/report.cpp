@@ -29,9 +29,8 @@ std::string ratio(double numerator, double denominator) {
 std::string print_tiles(std::int32_t tile_q, std::int32_t tile_k, const TileCounts& tiles) {
   return std::to_string(tile_q) + " x " + std::to_string(tile_k) + ": visited " +
          std::to_string(tiles.visited) + " of " + std::to_string(tiles.visible) + " visible" +
-         percent(tiles.visited, tiles.visible) + ", gated " + std::to_string(tiles.gated) +
-         " of " + std::to_string(tiles.visited) + " visited" +
-         percent(tiles.gated, tiles.visited);
+         percent(tiles.visited, tiles.visible) + ", gated " + std::to_string(tiles.gated) + " of " +
+         std::to_string(tiles.visited) + " visited" + percent(tiles.gated, tiles.visited);
 }
 
 std::string print_branch(const BranchReport& branch) {
@@ -169,8 +168,8 @@ void fill_run_json(const std::string& spec, const Inputs& inputs, const RunResul
   document["v_not_finite"] = inputs.v_not_finite;
   document["o_not_finite"] = result.o_not_finite;
   document["warnings"] = result.warnings;
-  document["error"] = {{"rel_l1", error.rel_l1}, {"max_abs", error.max_abs},
-                       {"against", result.compared_with}};
+  document["error"] = {
+      {"rel_l1", error.rel_l1}, {"max_abs", error.max_abs}, {"against", result.compared_with}};
   document["time_us"] = {{"dense", result.dense_us},
                          {"sparse", result.sparse_us},
                          {"predict", predict_us(result)},

@@ -34,12 +34,12 @@ struct BranchReport {
 struct RunResult {  // NOLINT(bugprone-exception-escape)
   std::string device, device_name, target;
   std::int32_t tile_q = 0, tile_k = 0;
-  nlohmann::ordered_json kernel;      ///< facts of lacuna_kernel_info_json
+  nlohmann::ordered_json kernel;       ///< facts of lacuna_kernel_info_json
   std::vector<BranchReport> branches;  ///< where there are some, `tiles` and `tile_mask` are empty
   TileCounts tiles;
-  Array o, dense_o;  ///< [batch, heads, n_q, d]
+  Array o, dense_o;                     ///< [batch, heads, n_q, d]
   std::string compared_with = "dense";  ///< what dense_o is, for people
-  Array tile_mask;   ///< u8 [batch, heads, q_tiles, k_tiles]
+  Array tile_mask;                      ///< u8 [batch, heads, q_tiles, k_tiles]
   double sparse_us = 0, dense_us = 0;
   double attend_us = 0;  ///< of a launch that decides nothing; without a predictor: sparse_us
   std::size_t workspace_bytes = 0, selection_bytes = 0;

@@ -70,7 +70,8 @@ void finish_run(const RunOptions& options, const SpecDocument& document, const I
     return;
   }
   if (options.check && !(error.rel_l1 <= options.tolerance)) {
-    session.fail(ExitCode::kNumerics, "relative L1 error against " + result.compared_with + ": expected at most " +
+    session.fail(ExitCode::kNumerics, "relative L1 error against " + result.compared_with +
+                                          ": expected at most " +
                                           print_scientific(options.tolerance) + ", got " +
                                           print_scientific(error.rel_l1));
   }

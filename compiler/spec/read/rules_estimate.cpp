@@ -54,8 +54,8 @@ class EstimateRules {
           "with tokens, means of cells with means of cells, antidiagonals with those of "
           "the same size",
           "legal with q " + quoted(estimate.q) + ": k " +
-              partners_of(estimate.q, SummarySide::kKeys) + "; legal with k " +
-              quoted(estimate.k) + ": q " + partners_of(estimate.k, SummarySide::kQueries));
+              partners_of(estimate.q, SummarySide::kKeys) + "; legal with k " + quoted(estimate.k) +
+              ": q " + partners_of(estimate.k, SummarySide::kQueries));
       return;
     }
     if (info(estimate.q.kind).divides_tile)

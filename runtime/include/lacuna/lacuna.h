@@ -294,9 +294,9 @@ typedef struct lacuna_sequences {
 /* What one branch of a spec with branches reports and keeps; everything is optional. */
 typedef struct lacuna_branch_args {
   size_t struct_size;
-  const char* name;           /* of the branch, as in the spec */
-  const DLTensor* counts;     /* as in lacuna_launch_args, in tiles of lacuna_branch_tile */
-  const DLTensor* tile_mask;  /* the same; keys of a branch over means are these */
+  const char* name;            /* of the branch, as in the spec */
+  const DLTensor* counts;      /* as in lacuna_launch_args, in tiles of lacuna_branch_tile */
+  const DLTensor* tile_mask;   /* the same; keys of a branch over means are these */
   lacuna_selection* selection; /* of a branch with a predictor; "reuse" is that of the branch */
 } lacuna_branch_args;
 

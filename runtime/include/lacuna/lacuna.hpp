@@ -122,8 +122,7 @@ class Kernel {
   /// That of a branch, by its name.
   Tile tile(const std::string& branch, Status& status) const {
     Tile tile;
-    status = detail::status_of(
-        lacuna_branch_tile(handle_.get(), branch.c_str(), &tile.q, &tile.k));
+    status = detail::status_of(lacuna_branch_tile(handle_.get(), branch.c_str(), &tile.q, &tile.k));
     return tile;
   }
 

@@ -32,11 +32,11 @@ constexpr NamedTensor kNamedTensors[] = {
 };
 
 constexpr std::string_view kSoftmaxScale =
-    "softmax_scale";                          // a number of the launch, not of the spec
+    "softmax_scale";                           // a number of the launch, not of the spec
 constexpr const char* kBranches = "branches";  // what each branch of the spec reports and keeps
 constexpr std::size_t kBranchTensors = 2;      // counts, tile_mask
-constexpr std::size_t kUnnamedTensors = 6;    // q, k, v, o, lse, workspace
-constexpr std::size_t kSequencesTensors = 4;  // q_begin, n_k, k_begin, pages
+constexpr std::size_t kUnnamedTensors = 6;     // q, k, v, o, lse, workspace
+constexpr std::size_t kSequencesTensors = 4;   // q_begin, n_k, k_begin, pages
 
 const NamedTensor* find_named(std::string_view name) {
   for (const NamedTensor& tensor : kNamedTensors) {

@@ -108,10 +108,10 @@ void make_differential(JoinedVariant& joined) {
   const oracle::Problem& p = joined.variant.problem;
   constexpr double kShare = 0.3125;
   joined.variant.params.push_back({"share", false, {kShare}, {}});
-  const std::vector<double> added(
-      static_cast<std::size_t>(p.n_b) * static_cast<std::size_t>(p.n_h) *
-          static_cast<std::size_t>(p.n_q),
-      1.0);
+  const std::vector<double> added(static_cast<std::size_t>(p.n_b) *
+                                      static_cast<std::size_t>(p.n_h) *
+                                      static_cast<std::size_t>(p.n_q),
+                                  1.0);
   std::vector<double> taken(added.size(), -kShare);
   joined.expected = join_branches(p, {{oracle_dense(problem_of_band(p, 0, p.d / 2)), added},
                                       {oracle_dense(problem_of_band(p, p.d / 2, p.d)), taken}});

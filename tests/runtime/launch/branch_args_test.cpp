@@ -9,8 +9,8 @@ namespace {
 
 using namespace dense_problem;  // NOLINT(google-build-using-namespace)
 
-/// 37 queries of 70 keys: the predictor keeps the first of two tiles of keys while `keep_first` says
-/// so, and always the second; the other branch has means of 5 keys and sees half of them.
+/// 37 queries of 70 keys: the predictor keeps the first of two tiles of keys while `keep_first`
+/// says so, and always the second; the other branch has means of 5 keys and sees half of them.
 constexpr const char* kBranches = R"({
   "version": 1, "name": "parts",
   "params": { "keep_first": { "shape": "scalar", "default": 1 } },
@@ -60,7 +60,8 @@ TEST_P(CpuBranches, ReportTheirOwnTiles) {
   const Tensor of_tokens(tokens.data(), i32, {1, kHeads, 1, 3});
   const Tensor mask_of_tokens(mask.data(), u8, {1, kHeads, 1, 2});
   const Tensor of_means(means.data(), i32, {1, kHeads, 3, 3});
-  const std::vector<float> o = launch(0, {{"means", of_means}, {"tokens", of_tokens, mask_of_tokens}});
+  const std::vector<float> o =
+      launch(0, {{"means", of_means}, {"tokens", of_tokens, mask_of_tokens}});
   for (std::size_t h = 0; h < kHeads; ++h) {
     EXPECT_EQ(std::vector<std::int32_t>(tokens.begin() + static_cast<std::ptrdiff_t>(3 * h),
                                         tokens.begin() + static_cast<std::ptrdiff_t>(3 * h + 3)),
@@ -95,8 +96,9 @@ TEST_P(CpuBranches, RefuseWhatDoesNotFitByTheirNames) {
   EXPECT_EQ(refusal({{"tokens", counts}}),
             "parts.json: error: kernel parts-tokens, argument counts: q_tiles expected 1, got 2 "
             "[E0501]\n");
-  EXPECT_NE(refusal({{"token", counts}}).find("kernel parts, branches: expected some of tokens, "
-                                              "means, got token"),
+  EXPECT_NE(refusal({{"token", counts}})
+                .find("kernel parts, branches: expected some of tokens, "
+                      "means, got token"),
             std::string::npos);
   EXPECT_NE(refusal({{"means"}, {"means"}}).find("branches: means is passed twice"),
             std::string::npos);
@@ -117,7 +119,7 @@ TEST_P(CpuBranches, AreNamedInWhatTheKernelSays) {
   Status status;
   kernel.tile("token", status);
   EXPECT_NE(status.text.find("kernel parts, branch: expected one of tokens, "
-                                               "means, got token"),
+                             "means, got token"),
             std::string::npos)
       << status.text;
 }
@@ -129,9 +131,9 @@ TEST(BranchArguments, AreOfSpecsWithBranches) {
   args.branches = {{"tokens"}};
   Status status;
   kernel.launch(args, status);
-  EXPECT_NE(status.text
-                .find("kernel dense, branches: expected none, got 1: the spec has no branches"),
-            std::string::npos)
+  EXPECT_NE(
+      status.text.find("kernel dense, branches: expected none, got 1: the spec has no branches"),
+      std::string::npos)
       << status.text;
 }
 

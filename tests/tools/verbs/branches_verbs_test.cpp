@@ -109,8 +109,9 @@ TEST(BranchesVerbs, VizDrawsABranchByItsName) {
   EXPECT_NE(means.out.find("branch compressed attends to means"), std::string::npos) << means.out;
   const CommandResult unknown = draw("slected");
   EXPECT_EQ(unknown.status, 1);
-  EXPECT_NE(unknown.out.find("nsa has no branch slected; branches over whole tokens: selected, window"),
-            std::string::npos)
+  EXPECT_NE(
+      unknown.out.find("nsa has no branch slected; branches over whole tokens: selected, window"),
+      std::string::npos)
       << unknown.out;
 }
 
