@@ -32,31 +32,15 @@ constexpr NamedTensor kNamedTensors[] = {
 };
 
 constexpr std::string_view kSoftmaxScale =
-    "softmax_scale";                           // a number of the launch, not of the spec
-constexpr const char* kBranches = "branches";  // what each branch of the spec reports and keeps
-constexpr std::size_t kBranchTensors = 2;      // counts, tile_mask
-constexpr std::size_t kUnnamedTensors = 6;     // q, k, v, o, lse, workspace
-constexpr std::size_t kSequencesTensors = 4;   // q_begin, n_k, k_begin, pages
+    "softmax_scale";                          // a number of the launch, not of the spec
+constexpr std::size_t kUnnamedTensors = 6;    // q, k, v, o, lse, workspace
+constexpr std::size_t kSequencesTensors = 4;  // q_begin, n_k, k_begin, pages
 
 const NamedTensor* find_named(std::string_view name) {
   for (const NamedTensor& tensor : kNamedTensors) {
     if (name == tensor.name) return &tensor;
   }
   return nullptr;
-}
-
-std::size_t branch_count(const nb::dict& named) {
-  return named.contains(kBranches) && nb::isinstance<nb::dict>(named[kBranches])
-             ? nb::cast<nb::dict>(named[kBranches]).size()
-             : 0;
-}
-
-std::string_view text_of(nb::handle text, const char* name) {
-  Py_ssize_t bytes = 0;
-  const char* data =
-      PyUnicode_Check(text.ptr()) ? PyUnicode_AsUTF8AndSize(text.ptr(), &bytes) : nullptr;
-  if (data == nullptr) refuse_argument(std::string(name) + ": expected a str");
-  return {data, static_cast<std::size_t>(bytes)};
 }
 
 bool read_layout(nb::handle layout) {
@@ -107,6 +91,14 @@ void set_error(void* /*context*/, const char* kind, const char* message) {
 }
 
 }  // namespace
+
+std::string_view text_of(nb::handle text, const char* name) {
+  Py_ssize_t bytes = 0;
+  const char* data =
+      PyUnicode_Check(text.ptr()) ? PyUnicode_AsUTF8AndSize(text.ptr(), &bytes) : nullptr;
+  if (data == nullptr) refuse_argument(std::string(name) + ": expected a str");
+  return {data, static_cast<std::size_t>(bytes)};
+}
 
 Target target_of(const Kernel& kernel) {
   lacuna_kernel* handle = kernel.handle();
@@ -252,47 +244,6 @@ void Launch::take_stage_events() {
 
 void Launch::take_selection(const Target& target) {
   if (!options_.selection.is_none()) args_.selection = selection_of(options_.selection, target);
-}
-
-lacuna_selection* Launch::selection_of(nb::handle selection, const Target& target) const {
-  if (!nb::isinstance<Selection>(selection)) {
-    throw nb::type_error(
-        "selection: expected a lacuna.Selection, which Kernel.new_selection makes");
-  }
-  auto& own = nb::cast<Selection&>(selection);
-  check_reaches(target.device, own.memory(), "selection");
-  return own.raw();
-}
-
-void Launch::take_branches(const Target& target) {
-  if (!named_.contains(kBranches) || named_[kBranches].is_none()) return;
-  const auto refuse = [] {
-    refuse_argument(
-        "branches: expected a dict of dicts, such as {\"NAME\": {\"counts\": array, \"tile_mask\": "
-        "array, \"selection\": selection}}");
-  };
-  if (!nb::isinstance<nb::dict>(named_[kBranches])) refuse();
-  for (const auto [name, given] : nb::cast<nb::dict>(named_[kBranches])) {
-    if (!nb::isinstance<nb::dict>(given)) refuse();
-    lacuna_branch_args branch{};
-    branch.struct_size = sizeof(branch);
-    branch.name = text_of(name, "branches").data();
-    for (const auto [key, value] : nb::cast<nb::dict>(given)) {
-      const std::string_view part = text_of(key, "branches");
-      if (part == "counts")
-        output(value, "counts", true, branch.counts);
-      else if (part == "tile_mask")
-        output(value, "tile_mask", true, branch.tile_mask);
-      else if (part == "selection")
-        branch.selection = selection_of(value, target);
-      else
-        refuse();
-    }
-    branches_.push_back(branch);
-  }
-  for (const lacuna_branch_args& branch : branches_) branch_pointers_.push_back(&branch);
-  args_.branches = branch_pointers_.data();
-  args_.branches_count = branch_pointers_.size();
 }
 
 void Launch::take_sequences() {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "array.hpp"
@@ -28,6 +29,15 @@ struct Target {
 };
 
 Target target_of(const Kernel& kernel);
+
+inline constexpr const char* kBranches = "branches";  ///< a keyword: of each branch by its name
+inline constexpr std::size_t kBranchTensors = 2;      ///< of each: counts, tile_mask
+
+/// Branches that a call says something of.
+std::size_t branch_count(const nb::dict& named);
+
+/// The text of a str; `name` is for messages.
+std::string_view text_of(nb::handle text, const char* name);
 
 class Launch {
  public:
