@@ -103,6 +103,17 @@ std::vector<double> band_of(const std::vector<double>& x, int d, int first, int 
   return band;
 }
 
+/// sum of |weight * o| over all branches and elements, to that of the sum.
+double cancellation_of(const std::vector<BranchTerm>& terms, const oracle::Output& joined) {
+  double parts = 0, whole = 0;
+  const std::size_t width = joined.o.size() / joined.lse.size();
+  for (const BranchTerm& term : terms)
+    for (std::size_t n = 0; n < term.output.o.size(); ++n)
+      parts += std::abs(term.weight[n / width] * term.output.o[n]);
+  for (const double o : joined.o) whole += std::abs(o);
+  return parts / whole;
+}
+
 /// Takes `share` times the second softmax away from the first one.
 void make_differential(JoinedVariant& joined) {
   const oracle::Problem& p = joined.variant.problem;
@@ -113,8 +124,10 @@ void make_differential(JoinedVariant& joined) {
                                       static_cast<std::size_t>(p.n_q),
                                   1.0);
   std::vector<double> taken(added.size(), -kShare);
-  joined.expected = join_branches(p, {{oracle_dense(problem_of_band(p, 0, p.d / 2)), added},
-                                      {oracle_dense(problem_of_band(p, p.d / 2, p.d)), taken}});
+  const std::vector<BranchTerm> terms = {{oracle_dense(problem_of_band(p, 0, p.d / 2)), added},
+                                         {oracle_dense(problem_of_band(p, p.d / 2, p.d)), taken}};
+  joined.expected = join_branches(p, terms);
+  joined.cancellation = cancellation_of(terms, joined.expected);
 }
 
 /// Bands that leave elements out, over tokens and over means.
@@ -123,7 +136,7 @@ void make_banded(JoinedVariant& joined, DType dtype, std::uint32_t seed) {
   const auto gates = random_gates(joined.variant, 2, seed);
   joined.expected = join_branches(
       p, {{oracle_dense(problem_of_band(p, 32, 96)), gates[0]},
-          {oracle_dense(problem_over_means(problem_of_band(p, 0, 64), 16, dtype)), gates[1]}});
+          {oracle_dense(problem_over_means(problem_of_band(p, 0, 112), 16, dtype)), gates[1]}});
 }
 
 void make_nsa(JoinedVariant& joined, DType dtype, std::uint32_t seed,

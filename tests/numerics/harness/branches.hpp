@@ -31,6 +31,9 @@ oracle::Problem problem_of_band(const oracle::Problem& problem, int first, int e
 struct JoinedVariant {
   Variant variant;  ///< spec, inputs, parameters
   oracle::Output expected;
+  /// Sizes of what is added to that of the sum. Outputs of branches are rounded before they are
+  /// added, and where they cancel the roundings stay: what is allowed grows as much.
+  double cancellation = 1;
 };
 
 /// A predictor's branch as a variant by itself: what it has to give, and its parameters.
