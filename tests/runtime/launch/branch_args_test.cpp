@@ -124,6 +124,34 @@ TEST_P(CpuBranches, AreNamedInWhatTheKernelSays) {
       << status.text;
 }
 
+/// The output of a spec over keys and values of e4m3.
+std::vector<float> launch_codes(const char* text) {
+  CompileOptions options{kDim, f32};
+  options.kv = Kv::kE4M3;
+  const v1::Kernel kernel = cpu_engine().compile(Spec::parse(text, "codes.json"), options);
+  std::vector<std::uint8_t> codes(std::size_t{kHeadsKv} * kKeys * kDim);
+  for (std::size_t n = 0; n < codes.size(); ++n) codes[n] = static_cast<std::uint8_t>(n * 37 % 64);
+  Problem problem;
+  LaunchArgs args = problem.arguments();
+  args.lse = {};
+  args.k = args.v = Tensor(codes.data(), e4m3, {1, kHeadsKv, kKeys, kDim});
+  kernel.launch(args);
+  return problem.o;
+}
+
+TEST_P(CpuBranches, TakeKeysAndValuesOfE4m3) {
+  const std::vector<float> one = launch_codes(R"({"version": 1, "name": "one"})");
+  const std::vector<float> two = launch_codes(R"({"version": 1, "name": "two", "branches": [
+    {"name": "a", "weight": "0.25"}, {"name": "b", "weight": "0.75"}]})");
+  double largest = 0, apart = 0;
+  for (std::size_t n = 0; n < one.size(); ++n) {
+    largest = std::max(largest, std::abs(double{one[n]}));
+    apart = std::max(apart, std::abs(double{one[n]} - double{two[n]}));
+  }
+  EXPECT_GT(largest, 0);
+  EXPECT_LE(apart, 1e-5 * largest);
+}
+
 TEST(BranchArguments, AreOfSpecsWithBranches) {
   const v1::Kernel kernel = cpu_engine().compile(Spec::load(spec_path("dense")), {kDim, f32});
   Problem problem;
