@@ -12,19 +12,19 @@ namespace {
 constexpr const char* kHalves = R"({
   "version": 1, "name": "halves",
   "branches": [
-    { "name": "first", "dims": "0:64", "weight": "1", "tile": { "q": 64, "k": 64 } },
-    { "name": "second", "dims": "64:128", "weight": "-0.5", "tile": { "q": 128, "k": 64 } }
+    { "name": "upper", "dims": "64:128", "weight": "1", "tile": { "q": 128, "k": 64 } },
+    { "name": "lower", "dims": "0:64", "weight": "-0.5", "tile": { "q": 64, "k": 64 } }
   ]
 })";
 
 class BranchesOnGpu : public Protocol {
  protected:
-  /// A pointer of the argument block of the second branch, whose kernels come last.
+  /// A pointer of the argument block of the first branch, which the fake keeps.
   static std::size_t pointer(const std::string& member) {
     Diagnostics errors;
     const auto documents = branch_documents(read_spec({"halves.json", kHalves}, errors));
     const LaunchProgram program =
-        emit_launch_program(make_plan(documents[1], {}, *find_target("sm_90a"), errors));
+        emit_launch_program(make_plan(documents[0], {}, *find_target("sm_90a"), errors));
     std::size_t address = 0;
     const auto field = std::ranges::find(program.fields, member, &ArgField::name);
     EXPECT_NE(field, program.fields.end()) << member;
@@ -41,9 +41,9 @@ class BranchesOnGpu : public Protocol {
 TEST_F(BranchesOnGpu, StagesAreNamedByTheirBranch) {
   const Kernel kernel = prepared(engine(), kHalves, "halves.json");
   const std::string stages =
-      R"("stages":["first.attend","first.merge_branch","second.attend","second.merge_branch"])";
+      R"("stages":["upper.attend","upper.merge_branch","lower.attend","lower.merge_branch"])";
   EXPECT_NE(kernel.info_json().find(stages), std::string::npos) << kernel.info_json();
-  EXPECT_NE(kernel.info_json().find(R"("branch":"second","dims":"64:128")"), std::string::npos)
+  EXPECT_NE(kernel.info_json().find(R"("branch":"upper","dims":"64:128")"), std::string::npos)
       << kernel.info_json();
   EXPECT_NE(kernel.signature_json().find(R"("head_dim":128)"), std::string::npos);
   kernel.launch(halves(kernel));
@@ -62,8 +62,8 @@ TEST_F(BranchesOnGpu, RowsBeginWhereTheBandDoes) {
 TEST_F(BranchesOnGpu, ReportsAreThoseOfTheBranchAndTakeNoMemory) {
   const Kernel kernel = prepared(engine(), kHalves, "halves.json");
   LaunchArgs args = halves(kernel);
-  args.branches = {{"second", Tensor(reinterpret_cast<void*>(std::size_t{0x90000}), i32,
-                                     {2, 8, 3, 3}, cuda(0))}};
+  args.branches = {
+      {"upper", Tensor(reinterpret_cast<void*>(std::size_t{0x90000}), i32, {2, 8, 3, 3}, cuda(0))}};
   kernel.launch(args);
   EXPECT_EQ(pointer("counts"), 0x90000U);
   detail::with_raw_args(args, [&](const lacuna_launch_args& raw) {
@@ -76,7 +76,7 @@ TEST_F(BranchesOnGpu, ReportsAreThoseOfTheBranchAndTakeNoMemory) {
       Tensor(reinterpret_cast<void*>(std::size_t{0x90000}), i32, {2, 8, 5, 3}, cuda(0));
   Status status;
   kernel.launch(args, status);
-  EXPECT_NE(status.text.find("kernel halves-second, argument counts: q_tiles expected 3, got 5"),
+  EXPECT_NE(status.text.find("kernel halves-upper, argument counts: q_tiles expected 3, got 5"),
             std::string::npos)
       << status.text;
 }
