@@ -59,7 +59,8 @@ struct Fields;
 template <>
 struct Fields<Input> {
   static constexpr std::string_view name = "input";
-  static constexpr auto table = std::tuple{Attribute{"name", &Input::name}};
+  static constexpr auto table =
+      std::tuple{Attribute{"name", &Input::name}, Attribute{"dims", &Input::dims}};
 };
 
 template <>

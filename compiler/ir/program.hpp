@@ -52,9 +52,12 @@ struct ValueType {
 };
 
 /// A tensor the caller passes: "q", "k", "v", "list_indices", "list_counts", "order",
-/// "previous_lse".
+/// "previous_lse". Of q and k `dims` may name a band (bands.hpp): the elements of the caller's rows
+/// that the program has; "" all. The caller's rows are whole; the runtime passes where the band
+/// begins.
 struct Input {
   std::string name;
+  std::string dims;
 };
 bool operator==(const Input& a, const Input& b);
 

@@ -26,12 +26,13 @@ class ProgramBuilder {
  public:
   ProgramBuilder(const VariantSpec& spec, const BuildOptions& options, Loader loader)
       : spec_(spec), loader_(loader), element_(element_of(options.dtype)) {
-    program_ = {spec.name, options.head_dim, options.dtype, options.batch, spec.params, {}, {}};
-    if (const int width = head_dim_v(spec, options); width != options.head_dim)
+    program_ = {spec.name, width_of(spec, options), options.dtype, options.batch, spec.params, {},
+                {}};
+    if (const int width = head_dim_v(spec, options); width != program_.head_dim)
       program_.head_dim_v = width;
     program_.kv = options.kv;
     if (spec.branch.means > 1) program_.params.push_back(tokens_param());
-    scale_ = spec.attention.scale.value_or(1.0f / std::sqrt(static_cast<float>(options.head_dim)));
+    scale_ = spec.attention.scale.value_or(1.0f / std::sqrt(static_cast<float>(program_.head_dim)));
   }
 
   Program build() {
@@ -71,8 +72,8 @@ class ProgramBuilder {
     program_.values.push_back({std::move(name), std::move(type)});
     return static_cast<int>(program_.values.size()) - 1;
   }
-  int input(std::string name, ValueType type) {
-    Input op{name};
+  int input(std::string name, ValueType type, std::string dims = {}) {
+    Input op{name, std::move(dims)};
     return define(std::move(name), std::move(type), std::move(op));
   }
 
@@ -87,8 +88,8 @@ class ProgramBuilder {
   static ValueType list_counts() { return {Element::kI32, {kBatch, kHeads, kQTiles}}; }
 
   void add_inputs() {
-    q_ = input("q", queries());
-    k_ = input("k", key_tokens());
+    q_ = input("q", queries(), spec_.branch.dims);
+    k_ = input("k", key_tokens(), spec_.branch.dims);
     v_ = input("v", key_tokens());
     if (spec_.external_mask) {
       attend_.list_indices = input("list_indices", list_indices());

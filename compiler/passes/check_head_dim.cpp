@@ -33,6 +33,18 @@ HeadDims head_dims_of(TargetKind kind) {
   return of_cpu;
 }
 
+void check_band_of_branch(const SpecDocument& document, int head_dim, Diagnostics& diagnostics) {
+  const std::string& band = document.spec.branch.dims;
+  const int needed = last_band_end(band_steps(band).value_or(0));
+  if (band.empty() || needed <= head_dim) return;
+  Diagnostic& d = diagnostics.add(at_field(document, "/dims", Code::kUnsupported, Severity::kError,
+                                           "dims: \"" + band + "\" needs a head_dim of " +
+                                               std::to_string(needed) + ", the caller asks for " +
+                                               std::to_string(head_dim)));
+  d.helps.push_back("write \"head_dim\": " + std::to_string(needed) +
+                    " in attention, or a band that ends before");
+}
+
 }  // namespace
 
 void check_head_dim(const SpecDocument& document, const char* field, int head_dim,
@@ -40,10 +52,14 @@ void check_head_dim(const SpecDocument& document, const char* field, int head_di
   const HeadDims dims = head_dims_of(target.kind);
   const auto above = std::ranges::lower_bound(dims.legal, head_dim);
   if (above != dims.legal.end() && *above == head_dim) return;
+  const std::string& band = document.spec.branch.dims;
+  const bool is_of_band = !band.empty() && std::string_view(field) == "head_dim";
+  const std::string subject = is_of_band ? "dims \"" + band + "\"" : field;
   Diagnostic& d = diagnostics.add(
-      at_field(document, "/attention/" + std::string(field), Code::kUnsupported, Severity::kError,
-               std::string(field) + ": expected " + dims.words + " on " + target.name + ", got " +
-                   std::to_string(head_dim)));
+      at_field(document, is_of_band ? "/dims" : "/attention/" + std::string(field),
+               Code::kUnsupported, Severity::kError,
+               subject + ": expected " + (is_of_band ? "a width of " : "") + dims.words + " on " +
+                   target.name + ", got " + std::to_string(head_dim)));
   d.notes.push_back(dims.why);
   // The legal neighbours: the next smaller and the next larger, where there are such.
   std::string nearest;
@@ -52,15 +68,23 @@ void check_head_dim(const SpecDocument& document, const char* field, int head_di
   d.helps.push_back("nearest legal values: " + nearest);
 }
 
-void check_bands(const SpecDocument& document, int head_dim, Diagnostics& diagnostics) {
+void check_bands(const SpecDocument& document, int head_dim, int width, Diagnostics& diagnostics) {
+  check_band_of_branch(document, head_dim, diagnostics);
   for (const PredictorSpec* step : document.spec.steps()) {
     if (!step->estimate || step->estimate->dims.empty()) continue;
     const int needed = last_band_end(band_steps(step->estimate->dims).value_or(0));
-    if (needed <= head_dim) continue;
+    if (needed <= width) continue;
+    const bool is_of_band = !document.spec.branch.dims.empty();
     Diagnostic& d = diagnostics.add(
         at_field(document, "/predictor/estimate/dims", Code::kUnsupported, Severity::kError,
                  "predictor.estimate.dims: \"" + step->estimate->dims + "\" needs a head_dim of " +
-                     std::to_string(needed) + ", the caller asks for " + std::to_string(head_dim)));
+                     std::to_string(needed) + ", " +
+                     (is_of_band ? "and the branch compares " : "the caller asks for ") +
+                     std::to_string(width)));
+    if (is_of_band) {
+      d.helps.emplace_back("bands of an estimate are counted within the branch's dims");
+      continue;
+    }
     d.helps.push_back("write \"head_dim\": " + std::to_string(needed) +
                       " in attention, or bands that end before");
   }

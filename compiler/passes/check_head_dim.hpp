@@ -12,7 +12,8 @@ namespace lacuna {
 void check_head_dim(const SpecDocument& document, const char* field, int head_dim,
                     const Target& target, Diagnostics& diagnostics);
 
-/// Refuses (E0403) bands of an estimate that end behind the head.
-void check_bands(const SpecDocument& document, int head_dim, Diagnostics& diagnostics);
+/// Refuses (E0403) a branch's band that ends behind the caller's head, and bands of an estimate
+/// that end behind the rows that it compares, which are `width` elements.
+void check_bands(const SpecDocument& document, int head_dim, int width, Diagnostics& diagnostics);
 
 }  // namespace lacuna

@@ -3,6 +3,7 @@
 #include "compiler/ir/names.hpp"
 #include "compiler/passes/check_head_dim.hpp"
 #include "compiler/passes/pass.hpp"
+#include "compiler/spec/table/bands.hpp"
 
 namespace lacuna {
 namespace {
@@ -58,6 +59,10 @@ int head_dim_v(const VariantSpec& spec, const BuildOptions& options) {
   return written.empty() ? options.head_dim : written.front();
 }
 
+int width_of(const VariantSpec& spec, const BuildOptions& options) {
+  return only_band(spec.branch.dims, options.head_dim).value_or(Band{0, options.head_dim}).width();
+}
+
 void check_request(const SpecDocument& document, const BuildOptions& options,
                    Diagnostics& diagnostics) {
   const VariantSpec& spec = document.spec;
@@ -78,7 +83,7 @@ void check_request(const SpecDocument& document, const BuildOptions& options,
     d.notes.emplace_back("V is the first head_dim_v elements of each key, which has head_dim");
     d.helps.emplace_back("swap head_dim and head_dim_v, or leave v out");
   }
-  check_bands(document, options.head_dim, diagnostics);
+  check_bands(document, options.head_dim, width_of(spec, options), diagnostics);
   check_branches(document, options, diagnostics);
 }
 

@@ -208,8 +208,9 @@ inline constexpr std::string_view kTokensParam = "n_tokens";
 /// log-sum-exps, as if one softmax had run over the keys of all branches.
 struct BranchSpec {
   std::string name;
-  int means = 1;  ///< keys of a mean; from 2 on means are attended to in the place of tokens
-  Expr weight;    ///< Site::kWeight; empty: 1, and branches are merged by their log-sum-exps
+  int means = 1;     ///< keys of a mean; from 2 on means are attended to in the place of tokens
+  std::string dims;  ///< the band of the head dimension that is compared (bands.hpp); "": all
+  Expr weight;       ///< Site::kWeight; empty: 1, and branches are merged by their log-sum-exps
   int index = 0, count = 0;  ///< which of how many branches; count 0: of a spec without
   bool operator==(const BranchSpec&) const = default;
 };

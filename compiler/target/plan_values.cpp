@@ -152,6 +152,9 @@ std::string estimate_text(const Estimate& estimate) {
          std::string(name_of(estimate.reduce)) + ", " + std::string(name_of(estimate.normalise));
 }
 
+/// The band of q and k that a branch compares.
+std::string dims_of(const Plan& plan) { return find_op<Input>(plan.program)->dims; }
+
 PlanValue from_spec(std::string value) { return {"", std::move(value), Origin::kSpec, ""}; }
 PlanValue from_caller(std::string value) { return {"", std::move(value), Origin::kCaller, ""}; }
 
@@ -159,6 +162,7 @@ using P = const Plan&;
 using A = AttendPlan;
 constexpr Row kRows[] = {
     {"head_dim", [](P p) { return from_caller(value_text(p.program.head_dim)); }, always},
+    {"dims", [](P p) { return from_spec(dims_of(p)); }, [](P p) { return !dims_of(p).empty(); }},
     {"head_dim_v", [](P p) { return from_caller(value_text(value_dim(p.program))); },
      [](P p) { return value_dim(p.program) != p.program.head_dim; }},
     {"dtype", [](P p) { return from_caller(value_text(p.program.dtype)); }, always},

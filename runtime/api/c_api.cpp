@@ -6,6 +6,7 @@
 #include "runtime/api/call.hpp"
 #include "runtime/api/token_order.hpp"
 #include "runtime/launch/bind_launch.hpp"
+#include "runtime/launch/branches.hpp"
 #include "runtime/launch/kernel_signature.hpp"
 
 namespace lacuna {
@@ -40,6 +41,25 @@ lacuna_status bytes_for_shape(const lacuna_kernel* kernel, const lacuna_shape* s
   if (!counted) return fail(diagnostics, state.document.source);
   *bytes = *counted;
   return LACUNA_OK;
+}
+
+/// The branch of a name; null, and what is the matter, if there is none.
+const KernelState* find_branch(const lacuna_kernel* kernel, const char* branch,
+                               std::string& misfit) {
+  misfit = "kernel: expected a handle, got null";
+  if (kernel == nullptr) return nullptr;
+  misfit = "branch: expected the name of a branch, got null";
+  if (branch == nullptr) return nullptr;
+  std::string known;
+  for (const auto& each : kernel->state->branches) {
+    const std::string& name = each->document.spec.branch.name;
+    if (name == branch) return each.get();
+    known += (known.empty() ? "" : ", ") + name;
+  }
+  misfit = "kernel " + kernel->state->lowered().contract.kernel + ", branch: expected " +
+           (known.empty() ? "none, the spec has no branches" : "one of " + known) + ", got " +
+           branch;
+  return nullptr;
 }
 
 }  // namespace
@@ -174,6 +194,34 @@ lacuna_status lacuna_workspace_bytes(const lacuna_kernel* kernel, const lacuna_s
 lacuna_status lacuna_selection_bytes(const lacuna_kernel* kernel, const lacuna_shape* shape,
                                      size_t* bytes) {
   return guarded([&] { return bytes_for_shape(kernel, shape, bytes, selection_bytes); });
+}
+
+lacuna_status lacuna_branch_tile(const lacuna_kernel* kernel, const char* branch, int32_t* tile_q,
+                                 int32_t* tile_k) {
+  return guarded([&] {
+    if (tile_q == nullptr || tile_k == nullptr) {
+      return fail_call("tile_q, tile_k: expected places for the sizes, got null");
+    }
+    std::string misfit;
+    const KernelState* state = find_branch(kernel, branch, misfit);
+    if (state == nullptr) return fail_call(misfit);
+    *tile_q = state->lowered().contract.tile_q;
+    *tile_k = state->lowered().contract.tile_k;
+    return LACUNA_OK;
+  });
+}
+
+lacuna_status lacuna_branch_selection_bytes(const lacuna_kernel* kernel, const char* branch,
+                                            const lacuna_shape* shape, size_t* bytes) {
+  return guarded([&] {
+    std::string misfit;
+    const KernelState* state = find_branch(kernel, branch, misfit);
+    if (state == nullptr) return fail_call(misfit);
+    return bytes_for_shape(
+        kernel, shape, bytes, [&](const KernelState&, const LaunchShape& whole, Diagnostics& d) {
+          return selection_bytes(*state, shape_of_branch(state->document.spec, whole), d);
+        });
+  });
 }
 
 lacuna_status lacuna_token_order(const lacuna_kernel* kernel, int32_t* order, size_t count) {

@@ -87,18 +87,49 @@ std::string read_compile_request(const char* spec_json, std::size_t bytes,
   return "";
 }
 
+namespace {
+
+/// A launch checks the rest of a selection, and counts in the caller's struct.
+std::string check_selection_size(const lacuna_selection* selection) {
+  lacuna_selection kept;
+  if (selection == nullptr || selection->struct_size < sizeof(kept)) return "";
+  return read_struct("lacuna_selection", *selection, sizeof(kept), kept);
+}
+
+/// Copies of what the caller says of branches.
+std::string read_branches(lacuna_launch_args& known, LaunchRequest& request) {
+  if (known.branches_count == 0) return "";
+  if (known.branches == nullptr)
+    return "branches: expected " + std::to_string(known.branches_count) + " of them, got null";
+  if (known.branches_count > kMostBranches)
+    return "branches_count: expected at most " + std::to_string(kMostBranches) + ", got " +
+           std::to_string(known.branches_count);
+  for (std::size_t n = 0; n < known.branches_count; ++n) {
+    const std::string place = "branches[" + std::to_string(n) + "]";
+    if (known.branches[n] == nullptr) return place + ": expected lacuna_branch_args, got null";
+    lacuna_branch_args& own = request.branches[n];
+    std::string misfit = read_struct("lacuna_branch_args", *known.branches[n], sizeof(own), own);
+    if (!misfit.empty()) return misfit;
+    if (own.name == nullptr) return place + ".name: expected the name of a branch, got null";
+    misfit = check_selection_size(own.selection);
+    if (!misfit.empty()) return misfit;
+    request.branch_pointers[n] = &own;
+  }
+  known.branches = request.branch_pointers.data();
+  return "";
+}
+
+}  // namespace
+
 std::string read_launch_request(const lacuna_launch_args* args, LaunchRequest& request) {
   if (args == nullptr) return "args: expected lacuna_launch_args, got null";
   lacuna_launch_args& known = request.args;
   std::string misfit =
       read_struct("lacuna_launch_args", *args, offsetof(lacuna_launch_args, previous_lse), known);
   if (!misfit.empty()) return misfit;
-  // A launch checks the rest of a selection, and counts in the caller's struct.
-  if (lacuna_selection kept;
-      known.selection != nullptr && known.selection->struct_size >= sizeof(kept)) {
-    misfit = read_struct("lacuna_selection", *known.selection, sizeof(kept), kept);
-    if (!misfit.empty()) return misfit;
-  }
+  misfit = check_selection_size(known.selection);
+  if (misfit.empty()) misfit = read_branches(known, request);
+  if (!misfit.empty()) return misfit;
   if (known.sequences != nullptr) {
     misfit = read_struct("lacuna_sequences", *known.sequences, sizeof(request.sequences),
                          request.sequences);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -132,6 +133,8 @@ std::string read_compile_request(const char* spec_json, std::size_t bytes,
 struct LaunchRequest {
   lacuna_launch_args args;
   lacuna_sequences sequences;
+  std::array<lacuna_branch_args, kMostBranches> branches;
+  std::array<const lacuna_branch_args*, kMostBranches> branch_pointers;
 };
 std::string read_launch_request(const lacuna_launch_args* args, LaunchRequest& request);
 

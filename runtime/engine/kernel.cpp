@@ -8,6 +8,7 @@
 
 #include "compiler/emit/emit.hpp"
 #include "compiler/expr/text/parse.hpp"
+#include "compiler/passes/check_request.hpp"
 #include "runtime/base/environment.hpp"
 #include "runtime/engine/build/build.hpp"
 #include "runtime/engine/signature.hpp"
@@ -250,9 +251,12 @@ std::shared_ptr<KernelState> compile_document(std::shared_ptr<EngineState> engin
   return kernel;
 }
 
-/// What a launch of all branches takes.
-LaunchContract contract_of_branches(const VariantSpec& spec, LaunchContract contract) {
+/// What a launch of all branches takes: whole rows, of which a branch may compare a band.
+LaunchContract contract_of_branches(const VariantSpec& spec, const BuildOptions& options,
+                                    LaunchContract contract) {
   contract.kernel = spec.name;
+  contract.head_dim = options.head_dim;
+  contract.head_dim_v = head_dim_v(spec, options);
   contract.params = spec.params;
   contract.keeps_selection = false;
   contract.has_lse = spec.attention.lse;
@@ -263,8 +267,10 @@ LaunchContract contract_of_branches(const VariantSpec& spec, LaunchContract cont
 std::vector<KernelLaunch> launches_of_branches(const KernelState& kernel) {
   std::vector<KernelLaunch> all;
   for (const auto& branch : kernel.branches) {
-    const std::vector<KernelLaunch>& own = branch->lowered().launch.launches;
-    all.insert(all.end(), own.begin(), own.end());
+    for (KernelLaunch launch : branch->lowered().launch.launches) {
+      launch.stage = branch->document.spec.branch.name + "." + launch.stage;
+      all.push_back(std::move(launch));
+    }
   }
   return all;
 }
@@ -274,7 +280,11 @@ std::string info_of_branches(const KernelState& kernel, std::string KernelState:
   double compile_ms = 0;
   bool all_hit = true;
   for (const auto& branch : kernel.branches) {
-    const Json& own = branches.emplace_back(Json::parse((*branch).*text));
+    const BranchSpec& spec = branch->document.spec.branch;
+    Json& own = branches.emplace_back(Json::parse((*branch).*text));
+    own["branch"] = spec.name;
+    if (spec.means > 1) own["means"] = spec.means;
+    if (!spec.dims.empty()) own["dims"] = spec.dims;
     compile_ms += own.value("compile_ms", 0.0);
     const auto cache = own.find("cache");
     all_hit = all_hit && cache != own.end() && cache->is_object() && cache->value("hit", false);
@@ -303,7 +313,8 @@ std::shared_ptr<KernelState> compile_branches(std::shared_ptr<EngineState> engin
     kernel->branches.push_back(std::move(made));
   }
   const LoweredKernel& first = kernel->branches.front()->planned;
-  kernel->planned = {first.plan, {}, contract_of_branches(kernel->document.spec, first.contract)};
+  kernel->planned = {
+      first.plan, {}, contract_of_branches(kernel->document.spec, wanted, first.contract)};
   kernel->planned.launch.launches = launches_of_branches(*kernel);
   kernel->threads = kernel->branches.front()->threads;
   kernel->compiled_info = info_of_branches(*kernel, &KernelState::compiled_info);

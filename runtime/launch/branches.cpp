@@ -1,24 +1,75 @@
 #include "runtime/launch/branches.hpp"
 
+#include <cstddef>
+#include <utility>
+
+#include "compiler/spec/table/bands.hpp"
 #include "runtime/base/whole_tiles.hpp"
+#include "runtime/launch/tensors/tensor_check.hpp"
+#include "runtime/launch/tensors/tensor_rules.hpp"
 
 namespace lacuna {
+namespace {
+
+void take_band(const Band& band, int element_bytes, BoundTensor& tensor) {
+  tensor.extent[3] = band.width();
+  if (tensor.data == nullptr) return;  // without a token there is no row
+  tensor.data = static_cast<std::byte*>(tensor.data) + std::ptrdiff_t{band.first} * element_bytes;
+}
+
+/// k and v have means in the place of tokens; the parameter says how many tokens there are.
+void take_means(const VariantSpec& branch, BoundLaunch& own) {
+  const std::int32_t tokens = own.shape.n_k;
+  own.shape = shape_of_branch(branch, own.shape);
+  for (const TensorRole role : {TensorRole::kK, TensorRole::kV})
+    own.tensors[static_cast<std::size_t>(role)].extent[2] = own.shape.n_k;
+  // Behind those of the spec (compiler/ir/over_means.hpp).
+  ParamView& param = own.params[branch.params.size()];
+  param = ParamView{};
+  param.value.i32 = tokens;
+}
+
+}  // namespace
 
 LaunchShape shape_of_branch(const VariantSpec& branch, LaunchShape shape) {
   shape.n_k = ceil_div(shape.n_k, branch.branch.means);
   return shape;
 }
 
-BoundLaunch bind_branch(const VariantSpec& branch, const BoundLaunch& bound) {
+const lacuna_branch_args* args_of_branch(const lacuna_launch_args& args, std::string_view name) {
+  for (std::size_t n = 0; n < args.branches_count; ++n)
+    if (args.branches[n]->name == name) return args.branches[n];
+  return nullptr;
+}
+
+bool bind_reports(const LaunchContract& contract, const lacuna_branch_args& given, BoundLaunch& own,
+                  Diagnostics& diagnostics) {
+  Extents extents;
+  extents.batch = own.shape.n_b;
+  extents.heads = own.shape.n_h;
+  extents.q_tiles = ceil_div(own.shape.n_q, contract.tile_q);
+  extents.k_tiles = ceil_div(own.shape.n_k, contract.tile_k);
+  Mismatches mismatches(contract, diagnostics);
+  const std::pair<TensorRole, const DLTensor*> reports[] = {
+      {TensorRole::kCounts, given.counts}, {TensorRole::kTileMask, given.tile_mask}};
+  for (const auto& [role, tensor] : reports) {
+    if (tensor == nullptr) continue;
+    check_tensor(rule_of(role, contract, extents), *tensor, Code::kTensorArgument, mismatches,
+                 own.tensors[static_cast<std::size_t>(role)]);
+  }
+  return !mismatches.any();
+}
+
+BoundLaunch bind_branch(const VariantSpec& branch, DType dtype, KvFormat kv,
+                        const BoundLaunch& bound) {
   BoundLaunch own = bound;
-  if (branch.branch.means < 2) return own;
-  own.shape = shape_of_branch(branch, bound.shape);
-  for (const TensorRole role : {TensorRole::kK, TensorRole::kV})
-    own.tensors[static_cast<std::size_t>(role)].extent[2] = own.shape.n_k;
-  // Behind those of the spec (compiler/ir/over_means.hpp).
-  ParamView& tokens = own.params[branch.params.size()];
-  tokens = ParamView{};
-  tokens.value.i32 = bound.shape.n_k;
+  if (!branch.branch.dims.empty()) {
+    const Band band = only_band(branch.branch.dims, 0).value_or(Band{});
+    take_band(band, size_bytes(dtype), own.tensors[static_cast<std::size_t>(TensorRole::kQ)]);
+    take_band(band, kv == KvFormat::kE4M3 ? 1 : size_bytes(dtype),
+              own.tensors[static_cast<std::size_t>(TensorRole::kK)]);
+  }
+  if (branch.branch.means > 1) take_means(branch, own);
   return own;
 }
 

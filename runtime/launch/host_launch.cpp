@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runtime/cpu/interpreter/interpreter.hpp"
-#include "runtime/launch/branches.hpp"
+#include "runtime/launch/launch_checks.hpp"
 
 namespace lacuna {
 namespace {
@@ -67,6 +67,11 @@ bool run_attend(const KernelState& kernel, const HostArgs& args, Diagnostics& di
 
 }  // namespace
 
+KeptBits kept_bits(const KernelState& kernel, const lacuna_selection* selection) {
+  if (selection == nullptr) return {};
+  return {static_cast<std::uint32_t*>(selection->data), is_decided(kernel, selection)};
+}
+
 bool run_on_host(const KernelState& kernel, const BoundLaunch& bound, KeptBits kept,
                  std::int32_t first_b, Diagnostics& diagnostics, const BranchSums& sums) {
   const Program& program = kernel.lowered().plan.program;
@@ -80,18 +85,22 @@ bool run_on_host(const KernelState& kernel, const BoundLaunch& bound, KeptBits k
   return true;
 }
 
-bool run_branches_on_host(const KernelState& kernel, const BoundLaunch& bound,
-                          Diagnostics& diagnostics) {
-  const LaunchShape& shape = bound.shape;
+bool run_branches_on_host(const KernelState& kernel, const LaunchShape& shape,
+                          const BranchLaunches& launches, Diagnostics& diagnostics) {
   const std::size_t rows = static_cast<std::size_t>(shape.n_b) *
                            static_cast<std::size_t>(shape.n_h) *
                            static_cast<std::size_t>(shape.n_q);
   const auto width = static_cast<std::size_t>(kernel.lowered().contract.head_dim_v);
   std::vector<float> o(rows * width), lse(rows);
-  return std::ranges::all_of(kernel.branches, [&](const std::shared_ptr<KernelState>& branch) {
-    return run_on_host(*branch, bind_branch(branch->document.spec, bound), {}, 0, diagnostics,
-                       {o.data(), lse.data()});
-  });
+  for (std::size_t n = 0; n < kernel.branches.size(); ++n) {
+    const KernelState& branch = *kernel.branches[n];
+    lacuna_selection* selection = launches[n].selection;
+    if (!run_on_host(branch, launches[n].bound, kept_bits(branch, selection), 0, diagnostics,
+                     {o.data(), lse.data()}))
+      return false;
+    count_launch(branch, selection);
+  }
+  return true;
 }
 
 std::size_t host_mask_bytes(const KernelState& kernel, const LaunchShape& shape) {

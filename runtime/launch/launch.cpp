@@ -72,67 +72,6 @@ std::size_t kept_bytes(const KernelState& kernel, const LaunchShape& shape,
              : bytes_of(values, kernel.lowered().launch.slots[static_cast<std::size_t>(slot)].size);
 }
 
-/// Checks that memory of the caller's was passed, is large enough and aligned. `subject`:
-/// "workspace" or "selection.data".
-bool check_memory(const KernelState& kernel, const std::string& subject, const void* data,
-                  std::size_t bytes, std::size_t needed, Diagnostics& diagnostics) {
-  if (needed == 0) return true;
-  const std::uintptr_t rest = reinterpret_cast<std::uintptr_t>(data) % kUnitBytes;
-  if (data != nullptr && rest == 0 && bytes >= needed) return true;
-  const auto refuse = [&](const std::string& text) {
-    diagnostics.add(
-        launch_error(kernel, Code::kWorkspaceArgument, ", " + subject + ": expected " + text));
-  };
-  if (data == nullptr) {
-    refuse(std::to_string(needed) + " bytes, got null");
-    return false;
-  }
-  if (bytes < needed) refuse(std::to_string(needed) + " bytes, got " + std::to_string(bytes));
-  if (rest != 0) {
-    refuse("an address aligned to " + std::to_string(kUnitBytes) + " bytes, got one " +
-           std::to_string(rest) + " bytes past that");
-  }
-  return false;
-}
-
-bool check_selection(const KernelState& kernel, const lacuna_selection& selection, void* stream,
-                     const LaunchShape& shape, const LaunchValues& values,
-                     Diagnostics& diagnostics) {
-  const auto refuse = [&](const std::string& text) {
-    diagnostics.add(launch_error(kernel, Code::kCallArgument, ", " + text));
-    return false;
-  };
-  if (!kernel.branches.empty())
-    return refuse(
-        "selection: expected null, got one: branches decide in each launch; a spec of one attend, "
-        "with the predictor of the branch, keeps one");
-  if (!kernel.lowered().contract.keeps_selection) {
-    return refuse("selection: expected null, got one: the spec has no \"predictor\"");
-  }
-  if (kernel.lowered().contract.batch != BatchLayout::kUniform)
-    return refuse("selection: expected null, got one: tiles of sequences are not kept");
-  if (selection.struct_size < sizeof(selection)) {
-    return refuse("selection.struct_size: expected " + std::to_string(sizeof(selection)) +
-                  ", got " + std::to_string(selection.struct_size));
-  }
-  if (selection.calls < 0) {
-    return refuse("selection.calls: expected 0 or more, got " + std::to_string(selection.calls));
-  }
-  const auto& gpu = kernel.engine->gpu;
-  if (kernel.lowered().launch.reuse > 1 && gpu != nullptr && is_capturing(*gpu->driver, stream)) {
-    return refuse(
-        "selection: expected null on a stream that is being captured, got one: whether a launch "
-        "decides is counted here, so each replay would do what this one does");
-  }
-  return check_memory(kernel, "selection.data", selection.data, selection.bytes,
-                      kept_bytes(kernel, shape, values), diagnostics);
-}
-
-/// Does the selection still hold the tiles that an earlier launch decided on?
-bool is_decided(const KernelState& kernel, const lacuna_selection* selection) {
-  return selection != nullptr && selection->calls % kernel.lowered().launch.reuse != 0;
-}
-
 /// Clears what the kernels expect to be zero: slots of the workspace, reports.
 CUresult clear_memory(const KernelState& kernel, const BoundLaunch& bound,
                       const LaunchMemory& memory, const LaunchValues& values, void* stream) {
@@ -273,16 +212,19 @@ BoundLaunch with_numbers(const KernelState& kernel, const BoundLaunch& bound,
 
 /// Runs the branches one after the other in the same memory. The sums that one hands on to the next
 /// are the first slots of all of them.
-bool launch_branches_on_gpu(const KernelState& kernel, const BoundLaunch& bound,
+bool launch_branches_on_gpu(const KernelState& kernel, const BranchLaunches& launches,
                             const lacuna_launch_args& args, Diagnostics& diagnostics) {
   lacuna_launch_args of_branch = args;
-  for (const std::shared_ptr<KernelState>& branch : kernel.branches) {
-    const BoundLaunch own = bind_branch(branch->document.spec, bound);
+  for (std::size_t n = 0; n < kernel.branches.size(); ++n) {
+    KernelState& branch = *kernel.branches[n];
+    const BoundLaunch& own = launches[n].bound;
     LaunchValues values;
-    if (!launch_values(*branch, own.shape, args.sm_margin, values, diagnostics)) return false;
-    if (!launch_on_gpu(*branch, own, values, of_branch, diagnostics)) return false;
+    if (!launch_values(branch, own.shape, args.sm_margin, values, diagnostics)) return false;
+    of_branch.selection = launches[n].selection;
+    if (!launch_on_gpu(branch, own, values, of_branch, diagnostics)) return false;
+    count_launch(branch, of_branch.selection);
     if (args.stage_events != nullptr)
-      of_branch.stage_events += branch->lowered().launch.launches.size();
+      of_branch.stage_events += branch.lowered().launch.launches.size();
   }
   return true;
 }
@@ -290,10 +232,7 @@ bool launch_branches_on_gpu(const KernelState& kernel, const BoundLaunch& bound,
 bool launch_on_host(const KernelState& kernel, const BoundLaunch& bound,
                     const lacuna_launch_args& args, Diagnostics& diagnostics) {
   if (args.sequences != nullptr) return run_sequences_on_host(kernel, bound, diagnostics);
-  KeptBits kept;
-  if (args.selection != nullptr) {
-    kept = {static_cast<std::uint32_t*>(args.selection->data), is_decided(kernel, args.selection)};
-  }
+  const KeptBits kept = kept_bits(kernel, args.selection);
   if (kernel.lowered().contract.kv == KvFormat::kSame)
     return run_on_host(kernel, bound, kept, 0, diagnostics);
   std::vector<unsigned char> keys, values;
@@ -327,16 +266,47 @@ std::optional<std::size_t> selection_bytes(const KernelState& kernel, const Laun
 
 namespace {
 
+/// What each branch computes on, reports and keeps.
+bool bind_branches(const KernelState& kernel, const BoundLaunch& bound, KvFormat kv,
+                   const lacuna_launch_args& args, BranchLaunches& launches,
+                   Diagnostics& diagnostics) {
+  bool fits = check_branch_names(kernel, args, diagnostics);
+  for (std::size_t n = 0; n < kernel.branches.size(); ++n) {
+    const KernelState& branch = *kernel.branches[n];
+    const VariantSpec& spec = branch.document.spec;
+    const LaunchContract& contract = branch.lowered().contract;
+    BoundLaunch& own = launches[n].bound = bind_branch(spec, contract.dtype, kv, bound);
+    const lacuna_branch_args* given = args_of_branch(args, spec.branch.name);
+    if (given == nullptr) continue;
+    fits &= bind_reports(contract, *given, own, diagnostics);
+    launches[n].selection = given->selection;
+    LaunchValues values;
+    if (given->selection == nullptr) continue;
+    fits &= compute_values(branch, own.shape, args.sm_margin, values, diagnostics) &&
+            check_selection(branch, *given->selection, args.stream,
+                            kept_bytes(branch, own.shape, values), diagnostics);
+  }
+  return fits;
+}
+
 bool launch_branches(const KernelState& kernel, const BoundLaunch& bound,
                      const lacuna_launch_args& args, Diagnostics& diagnostics) {
   const auto needed = workspace_bytes(kernel, bound.shape, diagnostics);
   bool fits = needed && check_memory(kernel, "workspace", args.workspace, args.workspace_bytes,
                                      *needed, diagnostics);
   if (args.selection != nullptr)
-    fits &= check_selection(kernel, *args.selection, args.stream, bound.shape, {}, diagnostics);
+    fits &= check_selection(kernel, *args.selection, args.stream, 0, diagnostics);
+  const bool on_gpu = kernel.engine->gpu != nullptr;
+  const KvFormat kv = kernel.lowered().contract.kv;
+  const bool is_converted = !on_gpu && kv == KvFormat::kE4M3;
+  std::vector<unsigned char> keys, values;
+  BranchLaunches launches;
+  fits &= bind_branches(kernel,
+                        is_converted && fits ? with_numbers(kernel, bound, keys, values) : bound,
+                        is_converted ? KvFormat::kSame : kv, args, launches, diagnostics);
   if (!fits) return false;
-  return kernel.engine->gpu != nullptr ? launch_branches_on_gpu(kernel, bound, args, diagnostics)
-                                       : run_branches_on_host(kernel, bound, diagnostics);
+  return on_gpu ? launch_branches_on_gpu(kernel, launches, args, diagnostics)
+                : run_branches_on_host(kernel, bound.shape, launches, diagnostics);
 }
 
 }  // namespace
@@ -354,6 +324,7 @@ bool launch_kernel(KernelState& kernel, const lacuna_launch_args& args, Diagnost
   if (!bind_launch(kernel.lowered().contract, args, bound, diagnostics)) return false;
   if (!check_sm_margin(kernel, args.sm_margin, diagnostics)) return false;
   bool fits = check_events(kernel, args, diagnostics);
+  if (kernel.branches.empty()) fits &= check_branch_names(kernel, args, diagnostics);
   if (bound.empty()) return fits && launch_nothing(kernel, args, diagnostics);
   if (!kernel.branches.empty()) return fits && launch_branches(kernel, bound, args, diagnostics);
   LaunchValues values;
@@ -361,13 +332,12 @@ bool launch_kernel(KernelState& kernel, const lacuna_launch_args& args, Diagnost
   fits &= check_memory(kernel, "workspace", args.workspace, args.workspace_bytes,
                        workspace_of(kernel, bound.shape, values), diagnostics);
   if (args.selection != nullptr)
-    fits &= check_selection(kernel, *args.selection, args.stream, bound.shape, values, diagnostics);
+    fits &= check_selection(kernel, *args.selection, args.stream,
+                            kept_bytes(kernel, bound.shape, values), diagnostics);
   if (!fits) return false;
   const bool launched = on_gpu ? launch_on_gpu(kernel, bound, values, args, diagnostics)
                                : launch_on_host(kernel, bound, args, diagnostics);
-  if (launched && args.selection != nullptr) {
-    args.selection->calls = (args.selection->calls + 1) % kernel.lowered().launch.reuse;
-  }
+  if (launched) count_launch(kernel, args.selection);
   return launched;
 }
 

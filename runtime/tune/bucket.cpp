@@ -85,7 +85,8 @@ std::string variant_of(const VariantSpec& spec, const BuildOptions& options) {
              print_spec(bare) + "\nhead_dim " + std::to_string(options.head_dim) +
              (options.head_dim_v > 0 ? "\nhead_dim_v " + std::to_string(options.head_dim_v) : "") +
              (spec.branch.means > 1 ? "\nmeans " + std::to_string(spec.branch.means) : "") +
-             "\ndtype " + std::string(name_of(options.dtype)))
+             (spec.branch.dims.empty() ? "" : "\ndims " + spec.branch.dims) + "\ndtype " +
+             std::string(name_of(options.dtype)))
       .substr(0, 32);
 }
 

@@ -7,6 +7,7 @@
 #include "arch/warp.cuh"
 #include "args/expr.cuh"
 #include "args/predict_args.cuh"
+#include "attend/head_dims.cuh"
 #include "loader/token_rows.cuh"
 #include "shared/prepare_block.cuh"
 
@@ -16,9 +17,10 @@ namespace lacuna {
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void token_means(const Args& args) {
   using Element = typename Config::Element;
-  constexpr int kRowThreads = Config::kHeadDim / kMeanElements;
+  constexpr int kWidth = Config::kTensor == 1 ? Config::kHeadDim : head_dim_v<Config>();
+  constexpr int kRowThreads = kWidth / kMeanElements;
   constexpr int kRows = Config::kThreads / kRowThreads;
-  static_assert(Config::kHeadDim % kMeanElements == 0, "a row is whole threads");
+  static_assert(kWidth % kMeanElements == 0, "a row is whole threads");
   const AttendArgs& attend = args.attend;
   const int blocks = ceil_div(attend.n_k, kRows);
   const int head = block_index() / blocks;

@@ -135,7 +135,9 @@ set(short_tier
   one_warp_d64_bf16_sm_100a split_wide_heads_d576_f16_sm_100a wide_v_of_k_d576_bf16_sm_100a
   merged_branches_d64_bf16_sm_100a_near merged_branches_d64_bf16_sm_100a_far
   weighted_branches_d128_f16_sm_90a_tokens weighted_branches_d128_f16_sm_90a_short
-  weighted_branches_d128_f16_sm_90a_long)
+  weighted_branches_d128_f16_sm_90a_long
+  differential_d128_bf16_sm_100a_signal differential_d128_bf16_sm_100a_noise
+  banded_branches_d128_bf16_sm_90a_middle banded_branches_d128_bf16_sm_90a_first)
 
 foreach(name dense window document softcap alibi bsfa skip-softmax)
   device_kernel(specs/${name}.json 64 bf16)
@@ -244,6 +246,13 @@ foreach(arch sm_100a sm_90a)
   endforeach()
   foreach(branch tokens short long)
     device_kernel(tests/device/specs/weighted-branches.json 128 f16 ${arch} uniform same ${branch})
+  endforeach()
+  # Bands of the head dim, which attend takes from rows of 128.
+  foreach(branch signal noise)
+    device_kernel(specs/differential.json 128 bf16 ${arch} uniform same ${branch})
+  endforeach()
+  foreach(branch middle first)
+    device_kernel(tests/device/specs/banded-branches.json 128 bf16 ${arch} uniform same ${branch})
   endforeach()
 endforeach()
 

@@ -299,13 +299,15 @@ std::string launch(const BranchesSubject& subject, const lacuna_launch_args& arg
                    const emulation::Schedule& schedule) {
   LaunchContract contract = subject.branches.front().contract;
   contract.params = subject.spec.params;
+  contract.head_dim = subject.branches.front().head_dim;  // the caller's; a branch may take a band
   contract.has_lse = subject.spec.attention.lse;
   Diagnostics diagnostics;
   BoundLaunch bound;
   if (!bind_launch(contract, args, bound, diagnostics)) return render(diagnostics, {});
   std::vector<WorkspaceUnit> workspace;
   for (std::size_t n = 0; n < subject.branches.size(); ++n) {
-    const BoundLaunch own = bind_branch(subject.spec.branches[n], bound);
+    const BoundLaunch own = bind_branch(subject.spec.branches[n],
+                                        subject.branches[n].contract.dtype, KvFormat::kSame, bound);
     std::string error = run_grid(subject.branches[n], own, schedule, workspace);
     if (!error.empty()) return error;
   }

@@ -53,7 +53,8 @@ TEST_P(BadSpec, DrawsExactText) {
   if (const fs::path request = folder() / (GetParam() + ".target"); fs::exists(request)) {
     ASSERT_FALSE(diagnostics.has_errors()) << render(diagnostics, source);
     const auto [target, options] = read_request(request);
-    make_plan(document, options, target, diagnostics);
+    for (const SpecDocument& attend : branch_documents(document))
+      make_plan(attend, options, target, diagnostics);
   }
   ASSERT_FALSE(diagnostics.items.empty());
   test::expect_golden(folder() / (GetParam() + ".txt"), render(diagnostics, source));

@@ -90,7 +90,7 @@ class RandomProgram {
     const bool lists = coin();
     for (const char* name : {"q", "k", "v", "list_indices", "list_counts"}) {
       if (name[0] == 'l' && !lists) continue;
-      program.nodes.push_back({{add_value(program, name)}, Input{name}});
+      program.nodes.push_back({{add_value(program, name)}, Input{name, ""}});
     }
     Attend attend = make_attend(symbols);
     attend.list_indices = lists ? 3 : -1;

@@ -28,8 +28,18 @@ constexpr const char* kMergedText = R"(program @merged(head_dim=64, dtype=f16) {
 }
 )";
 
+/// The first of two, over the second half of rows of 128.
+constexpr const char* kBandText = R"(program @band(head_dim=64, head_dim_v=128, dtype=bf16) {
+  %q = input name="q", dims="64:128" : [batch, heads, n_q, d] bf16
+  %k = input name="k", dims="64:128" : [batch, heads_kv, n_k, d] bf16
+  %v = input name="v" : [batch, heads_kv, n_k, d] bf16
+  %o_branch = attend %q, %k, %v, scale=0.125, lse=false : [batch, heads, n_q, d] bf16
+  %sum = merge_branch %o_branch, count=2, weight="-1.0" : [batch, heads, n_q, d] f32
+}
+)";
+
 TEST(BranchPrograms, AreSoundAndSurviveARoundTrip) {
-  for (const char* text : {kBranchText, kMergedText}) {
+  for (const char* text : {kBranchText, kMergedText, kBandText}) {
     EXPECT_EQ(verify_text(text), "");
     EXPECT_EQ(print_program(must_parse(text)), text);
   }
@@ -71,6 +81,12 @@ const TextViolation kBranches[] = {
      "merge_branch %sum: there are 2 to 4 branches, and index is one of them\n"},
     {"OneBranch", kMergedText, "index=1, count=2", "count=1",
      "merge_branch %o: there are 2 to 4 branches, and index is one of them\n"},
+    {"BandOfValues", kBandText, "name=\"v\"", "name=\"v\", dims=\"0:64\"",
+     "input %v: dims of an input are one band, as wide as the program's rows, of q or k\n"},
+    {"BandOfAnotherWidth", kBandText, "name=\"k\", dims=\"64:128\"", "name=\"k\", dims=\"64:96\"",
+     "input %k: dims of an input are one band, as wide as the program's rows, of q or k\n"},
+    {"SeveralBands", kBandText, "name=\"q\", dims=\"64:128\"", "name=\"q\", dims=\"0:32,64:96\"",
+     "input %q: dims of an input are one band, as wide as the program's rows, of q or k\n"},
     {"SumType", kBranchText, "index=1, count=3", "index=2, count=3",
      "merge_branch %sum: merge_branch defines o, f32 but in the last branch, and without weight "
      "lse\n"},

@@ -1,5 +1,5 @@
 # The wrapper of the C ABI has a Spec and a Shape of its own.
-foreach(name launch/arguments launch/launch_scales mask api/token_order)
+foreach(name launch/arguments launch/branch_args launch/launch_scales mask api/token_order)
   lacuna_unity_group(runtime_abi runtime/${name}_test.cpp)
 endforeach()
 # These include both, the compiler's first.
@@ -22,6 +22,7 @@ add_executable(test_runtime_gpu runtime/fake_gpu/protocol_test.cpp runtime/fake_
                runtime/fake_gpu/launch_cost_test.cpp
                runtime/fake_gpu/kernels_test.cpp runtime/fake_gpu/events_test.cpp
                runtime/fake_gpu/split_kv_test.cpp runtime/fake_gpu/out_of_memory_test.cpp
+               runtime/fake_gpu/branches_test.cpp
                runtime/fake_gpu/shipped_kernels_test.cpp
                runtime/fake_gpu/group_test.cpp
                runtime/fake_gpu/count_allocations.cpp)

@@ -35,5 +35,41 @@ TEST(DenseTwin, KeepsTheParametersThatAttentionReadsWhereverTheyStand) {
   EXPECT_EQ(dense.params[1].symbol.name, "slope");
 }
 
+constexpr const char* kBranches = R"({
+  "version": 1, "name": "parts",
+  "attention": { "mask": "k <= q" },
+  "params": {
+    "share": { "shape": "[heads]", "default": 1, "doc": "of the weights" },
+    "kept": { "shape": "scalar", "type": "i32", "default": 1, "doc": "of the predictor" },
+    "window": { "shape": "scalar", "type": "i32", "default": 9, "doc": "of a branch's mask" }
+  },
+  "branches": [
+    { "name": "far", "weight": "share",
+      "predictor": { "tile": { "q": 64, "k": 64 }, "estimate": {}, "keep": "rank < kept" } },
+    { "name": "near", "weight": "1", "attention": { "mask": "k <= q and q - k < window" } },
+    { "name": "coarse", "weight": "-share", "means": 16 }
+  ]
+})";
+
+TEST(BranchesTwin, KeepsBranchesTheirMasksMeansAndWeights) {
+  const tools::DenseTwin twin = tools::branches_twin(spec_of_text(kBranches));
+  EXPECT_EQ(twin.params, (std::vector<std::string>{"share", "window"}));
+  const VariantSpec dense = spec_of_text(twin.text);
+  ASSERT_EQ(dense.branches.size(), 3U);
+  EXPECT_FALSE(dense.branches[0].predictor);
+  EXPECT_EQ(dense.branches[0].attention.mask.text, "k <= q");
+  EXPECT_EQ(dense.branches[1].attention.mask.text, "k <= q and q - k < window");
+  EXPECT_EQ(dense.branches[2].branch.means, 16);
+  EXPECT_EQ(dense.branches[2].branch.weight.text, "-share");
+}
+
+TEST(DenseTwin, OfBranchesIsOneAttendWithTheMaskOfTheSpec) {
+  const tools::DenseTwin twin = tools::dense_twin(spec_of_text(kBranches));
+  EXPECT_EQ(twin.params, std::vector<std::string>{});
+  const VariantSpec dense = spec_of_text(twin.text);
+  EXPECT_TRUE(dense.branches.empty());
+  EXPECT_EQ(dense.attention.mask.text, "k <= q");
+}
+
 }  // namespace
 }  // namespace lacuna::tests

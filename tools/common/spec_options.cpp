@@ -66,6 +66,14 @@ bool is_json_schema(const std::string& text) {
          schema->get<std::string>().find("json-schema.org") != std::string::npos;
 }
 
+/// Why a branch is no spec by itself; "" if it is one.
+std::string not_alone(const BranchSpec& branch) {
+  if (branch.means > 1) return "attends to means: its tiles are not those of tokens";
+  if (!branch.dims.empty())
+    return "compares dims " + branch.dims + ": its rows are not those of the tensors";
+  return "";
+}
+
 }  // namespace
 
 CLI::Validator one_of(std::vector<std::string> legal) {
@@ -220,11 +228,11 @@ std::optional<SpecDocument> load_branch(const std::string& path, const std::stri
   if (!document) return std::nullopt;
   std::vector<std::string> names;
   for (const VariantSpec& each : document->spec.branches) {
-    if (each.branch.means < 2) names.push_back(each.branch.name);
+    const std::string misfit = not_alone(each.branch);
+    if (misfit.empty()) names.push_back(each.branch.name);
     if (each.branch.name != branch) continue;
-    if (each.branch.means > 1) {
-      session.fail(ExitCode::kInput,
-                   "branch " + branch + " attends to means: its tiles are not those of tokens");
+    if (!misfit.empty()) {
+      session.fail(ExitCode::kInput, "branch " + branch + " " + misfit);
       return std::nullopt;
     }
     VariantSpec alone = each;
@@ -235,7 +243,7 @@ std::optional<SpecDocument> load_branch(const std::string& path, const std::stri
   std::string all;
   for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
   session.fail(ExitCode::kInput, document->spec.name + " has no branch " + branch +
-                                     (all.empty() ? "" : "; branches over tokens: " + all));
+                                     (all.empty() ? "" : "; branches over whole tokens: " + all));
   return std::nullopt;
 }
 
@@ -265,11 +273,11 @@ std::vector<SpecPart> parts_of(const std::vector<std::string>& paths, const std:
                                                   : std::vector<VariantSpec>();
     if (branches.empty()) parts.push_back({path, branch});
     for (const VariantSpec& each : branches) {
-      if (each.branch.means < 2)
+      const std::string misfit = not_alone(each.branch);
+      if (misfit.empty())
         parts.push_back({path, each.branch.name});
       else
-        session.note(path + ": branch " + each.branch.name +
-                     " attends to means, whose tiles are not those of tokens; left out");
+        session.note(path + ": branch " + each.branch.name + " " + misfit + "; left out");
     }
   }
   return parts;

@@ -1,31 +1,58 @@
 #include "tools/run/dense_twin.hpp"
 
+#include <algorithm>
+
 #include "compiler/expr/text/parse.hpp"
 
 namespace lacuna::tools {
+namespace {
+
+/// Leaves of one attend what decides about every visible pair, in the type of the tensors.
+void strip(VariantSpec& spec) {
+  spec.gate.reset();
+  spec.predictor.reset();
+  spec.quantise = {};
+  spec.loader = {};
+}
+
+bool reads(const VariantSpec& spec, int parameter) {
+  return uses_parameter(spec.attention.mask, parameter) ||
+         uses_parameter(spec.attention.score, parameter) ||
+         uses_parameter(spec.attention.sink, parameter) ||
+         uses_parameter(spec.branch.weight, parameter) ||
+         std::ranges::any_of(spec.branches, [parameter](const VariantSpec& branch) {
+           return reads(branch, parameter);
+         });
+}
+
+/// With those of `params` that it reads; what is not read may be required, and not be at hand.
+DenseTwin print_twin(VariantSpec twin, const std::vector<ParamSpec>& params) {
+  DenseTwin printed;
+  twin.params.clear();
+  for (std::size_t i = 0; i < params.size(); ++i) {
+    if (!reads(twin, static_cast<int>(i))) continue;
+    twin.params.push_back(params[i]);
+    printed.params.push_back(params[i].symbol.name);
+  }
+  printed.text = print_spec(twin);
+  return printed;
+}
+
+}  // namespace
 
 DenseTwin dense_twin(const VariantSpec& spec) {
   VariantSpec dense = spec;
-  DenseTwin twin;
-  dense.gate.reset();
-  dense.predictor.reset();
-  dense.quantise = {};
+  strip(dense);
   dense.permute = {};
   dense.external_mask = false;
-  dense.loader = {};
   dense.branches.clear();
-  dense.params.clear();
-  for (std::size_t i = 0; i < spec.params.size(); ++i) {
-    const int index = static_cast<int>(i);
-    const bool is_read = uses_parameter(spec.attention.mask, index) ||
-                         uses_parameter(spec.attention.score, index) ||
-                         uses_parameter(spec.attention.sink, index);
-    if (!is_read) continue;
-    dense.params.push_back(spec.params[i]);
-    twin.params.push_back(spec.params[i].symbol.name);
-  }
-  twin.text = print_spec(dense);
-  return twin;
+  return print_twin(std::move(dense), spec.params);
+}
+
+DenseTwin branches_twin(const VariantSpec& spec) {
+  VariantSpec dense = spec;
+  for (VariantSpec& branch : dense.branches) strip(branch);
+  return print_twin(std::move(dense), spec.params);
 }
 
 std::string plain_twin(const VariantSpec& spec, bool is_causal) {

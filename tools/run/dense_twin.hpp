@@ -14,7 +14,12 @@ struct DenseTwin {
   std::vector<std::string> params;  ///< that mask and score still read
 };
 
+/// One attend; of a spec with branches that of the spec's own mask and score.
 DenseTwin dense_twin(const VariantSpec& spec);
+
+/// All branches, joined as the spec says, each without predictor, gate and quantisation: what the
+/// results of a spec with branches are compared with.
+DenseTwin branches_twin(const VariantSpec& spec);
 
 /// Attention with nothing of the spec's but its scale: causal, or unmasked.
 std::string plain_twin(const VariantSpec& spec, bool is_causal);

@@ -1,8 +1,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "tools/run/dense_twin.hpp"
-
 // After the compiler's headers, as tools/run/tensors.hpp says.
 #include "tools/run/kernels.hpp"
 
@@ -66,7 +64,12 @@ v1::Kernel prepare_spec(const v1::Engine& engine, const std::string& text, const
 
 DenseKernel prepare_dense(const v1::Engine& engine, const SpecDocument& document,
                           const Inputs& inputs, const Place& place, DeviceErrors& errors) {
-  const DenseTwin twin = dense_twin(document.spec);
+  return prepare_twin(engine, dense_twin(document.spec), document, inputs, place, errors);
+}
+
+DenseKernel prepare_twin(const v1::Engine& engine, const DenseTwin& twin,
+                         const SpecDocument& document, const Inputs& inputs, const Place& place,
+                         DeviceErrors& errors) {
   const std::string name = document.source.path + " without its sparsity";
   DenseKernel dense{prepare_spec(engine, twin.text, name, inputs), twin.params, {}};
   dense.workspace = place_workspace(dense.kernel, inputs, place, errors);
@@ -112,6 +115,27 @@ void launch_with_report(const v1::Kernel& kernel, v1::LaunchArgs args, const Pla
   kernel.launch(args);
   result.tiles = sum_counts(fetch(counts, place, errors.diagnostics));
   result.tile_mask = fetch(mask, place, errors.diagnostics);
+  errors.check();
+}
+
+void launch_with_branch_reports(const v1::Kernel& kernel, v1::LaunchArgs args, const Place& place,
+                                const SpecDocument& document, const Inputs& inputs,
+                                RunResult& result, DeviceErrors& errors) {
+  std::vector<Buffer> counts;
+  for (const VariantSpec& branch : document.spec.branches) {
+    const v1::Tile tile = kernel.tile(branch.branch.name);
+    result.branches.push_back({branch.branch.name, tile.q, tile.k, branch.branch.means, {}});
+    const std::int64_t q_tiles = (inputs.q.shape[2] + tile.q - 1) / tile.q;
+    counts.push_back(place_zeros(ArrayType::kI32,
+                                 {inputs.q.shape[0], inputs.q.shape[1], q_tiles, 3}, place,
+                                 errors.diagnostics));
+    errors.check();
+  }
+  for (std::size_t n = 0; n < counts.size(); ++n)
+    args.branches.push_back({result.branches[n].name, tensor_of(counts[n], place)});
+  kernel.launch(args);
+  for (std::size_t n = 0; n < counts.size(); ++n)
+    result.branches[n].tiles = sum_counts(fetch(counts[n], place, errors.diagnostics));
   errors.check();
 }
 

@@ -1,5 +1,7 @@
 #include "tools/run/launch.hpp"
 
+#include <algorithm>
+
 #include "tools/common/progress_line.hpp"
 #include "tools/run/dense_twin.hpp"
 #include "tools/run/mask_classes.hpp"
@@ -46,19 +48,40 @@ void measure_dense(Measurement& m, Buffer* lse) {
                                       m.result.dense_o, m.errors);
 }
 
+/// Outputs of several attends are compared with those of the same attends, each with all tiles that
+/// its mask leaves: one softmax over all keys would be another function.
+void measure_branches_twin(Measurement& m) {
+  const DenseTwin text = branches_twin(m.document.spec);
+  DenseKernel twin = prepare_twin(m.engine, text, m.document, m.inputs, m.place, m.errors);
+  const v1::LaunchArgs args = dense_arguments(twin, m.inputs, m.tensors, m.place, m.errors);
+  m.result.compared_with = "its branches with all tiles that their masks leave";
+  launch_and_time(twin.kernel, args, m.place, false, m.tensors.o, m.result.dense_o, m.errors);
+}
+
+/// Does no query see a later key, in any branch?
+bool is_causal(const VariantSpec& spec, const Inputs& inputs) {
+  if (spec.branches.empty()) return looks_causal(spec, inputs);
+  return std::ranges::all_of(
+      spec.branches, [&inputs](const VariantSpec& branch) { return looks_causal(branch, inputs); });
+}
+
+bool has_mask(const VariantSpec& spec) {
+  return !spec.attention.mask.empty() || std::ranges::any_of(spec.branches, has_mask);
+}
+
 /// What the mask itself gains shows against attention without it. The dense twin has it.
 void measure_plain(Measurement& m) {
-  const Expr& mask = m.document.spec.attention.mask;
-  if (mask.empty() || !m.options.times) return;
-  const bool is_causal = looks_causal(m.document.spec, m.inputs);
-  const std::string text = plain_twin(m.document.spec, is_causal);
-  if (is_causal && mask.text == "k <= q + n_k - n_q") return;  // that is the dense twin
+  if (!has_mask(m.document.spec) || !m.options.times) return;
+  const bool causal = is_causal(m.document.spec, m.inputs);
+  const std::string text = plain_twin(m.document.spec, causal);
+  if (causal && m.document.spec.attention.mask.text == "k <= q + n_k - n_q")
+    return;  // that is the dense twin
   const v1::Kernel kernel =
       prepare_spec(m.engine, text, m.document.source.path + " without its mask", m.inputs);
   AlignedBuffer workspace = place_workspace(kernel, m.inputs, m.place, m.errors);
   v1::LaunchArgs args = arguments(m.inputs, m.tensors, workspace, m.place);
   args.params.clear();
-  m.result.plain = is_causal ? "causal" : "unmasked";
+  m.result.plain = causal ? "causal" : "unmasked";
   m.result.plain_us = median_time_us(
       m.place, [&] { kernel.launch(args); }, m.errors.diagnostics);
   m.errors.check();
@@ -105,8 +128,6 @@ RunResult measure(const SpecDocument& document, const Inputs& inputs, const Laun
   m.result.kernel = ordered_json::parse(sparse.info_json());
   m.result.tile_q = sparse.tile().q;
   m.result.tile_k = sparse.tile().k;
-  for (const VariantSpec& branch : document.spec.branches)
-    m.result.branches.push_back(branch.branch.name);
   m.result.selection_bytes = sparse.selection_bytes(shape_of(inputs));
 
   m.tensors = place_tensors(inputs, *place, m.errors);
@@ -118,13 +139,16 @@ RunResult measure(const SpecDocument& document, const Inputs& inputs, const Laun
   v1::LaunchArgs args = arguments(inputs, m.tensors, workspace, *place);
   add_extras(extras, *place, args);
   progress.show(0.25, "launches of " + document.spec.name);
-  if (document.spec.branches.empty())  // which have tiles of their own
+  if (document.spec.branches.empty())
     launch_with_report(sparse, args, *place, inputs, m.result, m.errors);
+  else
+    launch_with_branch_reports(sparse, args, *place, document, inputs, m.result, m.errors);
   m.result.sparse_us =
       launch_and_time(sparse, args, *place, options.times, m.tensors.o, m.result.o, m.errors);
   measure_attend(m, extras);
   progress.show(0.5, "dense attention");
   if (!dense_first) measure_dense(m, nullptr);
+  if (!document.spec.branches.empty()) measure_branches_twin(m);
   progress.show(0.75, "attention without the mask");
   measure_plain(m);
   return std::move(m.result);

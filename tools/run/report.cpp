@@ -25,10 +25,18 @@ std::string ratio(double numerator, double denominator) {
   return text;
 }
 
-std::string branch_list(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
+/// "64 x 64: visited 10 of 20 visible (50.0 %), gated 0 of 10 visited (0.0 %)"
+std::string print_tiles(std::int32_t tile_q, std::int32_t tile_k, const TileCounts& tiles) {
+  return std::to_string(tile_q) + " x " + std::to_string(tile_k) + ": visited " +
+         std::to_string(tiles.visited) + " of " + std::to_string(tiles.visible) + " visible" +
+         percent(tiles.visited, tiles.visible) + ", gated " + std::to_string(tiles.gated) + " of " +
+         std::to_string(tiles.visited) + " visited" + percent(tiles.gated, tiles.visited);
+}
+
+std::string print_branch(const BranchReport& branch) {
+  return branch.name + ", " +
+         (branch.means > 1 ? "means of " + std::to_string(branch.means) + ", " : "") +
+         print_tiles(branch.tile_q, branch.tile_k, branch.tiles);
 }
 
 /// What deciding takes of a launch: the rest of it without attend, never less than nothing.
@@ -52,6 +60,31 @@ std::string print_not_finite(std::int64_t tokens, const RunResult& result) {
 
 }  // namespace
 
+ordered_json tiles_json(const TileCounts& tiles) {
+  return {{"visible", tiles.visible}, {"visited", tiles.visited}, {"gated", tiles.gated}};
+}
+
+ordered_json branches_json(const std::vector<BranchReport>& branches) {
+  ordered_json list = ordered_json::array();
+  for (const BranchReport& branch : branches) {
+    ordered_json& own = list.emplace_back(ordered_json{{"name", branch.name}});
+    if (branch.means > 1) own["means"] = branch.means;
+    own["tile"] = {{"q", branch.tile_q}, {"k", branch.tile_k}};
+    own["tiles"] = tiles_json(branch.tiles);
+  }
+  return list;
+}
+
+std::string visited_text(const RunResult& result) {
+  const auto of = [](const TileCounts& tiles) {
+    return std::to_string(tiles.visited) + " of " + std::to_string(tiles.visible) + " tiles";
+  };
+  std::string text = result.branches.empty() ? of(result.tiles) : "";
+  for (const BranchReport& branch : result.branches)
+    text += (text.empty() ? "" : ", ") + branch.name + " " + of(branch.tiles);
+  return text;
+}
+
 OutputError compare(const Array& sparse, const Array& dense) {
   const std::vector<float> a = to_f32(sparse);
   const std::vector<float> b = to_f32(dense);
@@ -71,7 +104,6 @@ OutputError compare(const Array& sparse, const Array& dense) {
 
 std::string print_run(const std::string& spec, const Inputs& inputs, const RunResult& result,
                       const OutputError& error) {
-  const TileCounts& tiles = result.tiles;
   Table table{.head = {}, .rows = {}};
   table.rows.push_back({"input", inputs.origin + ": q " + print_shape(inputs.q.shape) +
                                      ", k and v " + print_shape(inputs.k.shape) + ", " +
@@ -80,18 +112,13 @@ std::string print_run(const std::string& spec, const Inputs& inputs, const RunRe
     table.rows.push_back({"param", param.name + " = " + param.origin});
   }
   table.rows.push_back({"kernel", print_code_origin(result)});
-  if (!result.branches.empty())
-    table.rows.push_back({"branches", branch_list(result.branches)});
-  else
-    table.rows.push_back(
-        {"tiles", std::to_string(result.tile_q) + " x " + std::to_string(result.tile_k) +
-                      ": visited " + std::to_string(tiles.visited) + " of " +
-                      std::to_string(tiles.visible) + " visible" +
-                      percent(tiles.visited, tiles.visible) + ", gated " +
-                      std::to_string(tiles.gated) + " of " + std::to_string(tiles.visited) +
-                      " visited" + percent(tiles.gated, tiles.visited)});
+  for (const BranchReport& branch : result.branches)
+    table.rows.push_back({"branch", print_branch(branch)});
+  if (result.branches.empty())
+    table.rows.push_back({"tiles", print_tiles(result.tile_q, result.tile_k, result.tiles)});
   table.rows.push_back({"error", "relative L1 " + print_scientific(error.rel_l1) + ", largest " +
-                                     print_scientific(error.max_abs) + ", against dense"});
+                                     print_scientific(error.max_abs) + ", against " +
+                                     result.compared_with});
   if (inputs.v_not_finite > 0)
     table.rows.push_back({"warning", print_not_finite(inputs.v_not_finite, result)});
   if (result.o_not_finite > 0)
@@ -134,16 +161,15 @@ void fill_run_json(const std::string& spec, const Inputs& inputs, const RunResul
                        {"n_q", q[2]}, {"n_k", k[2]}, {"d", q[3]}};
   if (result.branches.empty()) {
     document["tile"] = {{"q", result.tile_q}, {"k", result.tile_k}};
-    document["tiles"] = {{"visible", result.tiles.visible},
-                         {"visited", result.tiles.visited},
-                         {"gated", result.tiles.gated}};
+    document["tiles"] = tiles_json(result.tiles);
   } else {
-    document["branches"] = result.branches;
+    document["branches"] = branches_json(result.branches);
   }
   document["v_not_finite"] = inputs.v_not_finite;
   document["o_not_finite"] = result.o_not_finite;
   document["warnings"] = result.warnings;
-  document["error"] = {{"rel_l1", error.rel_l1}, {"max_abs", error.max_abs}};
+  document["error"] = {
+      {"rel_l1", error.rel_l1}, {"max_abs", error.max_abs}, {"against", result.compared_with}};
   document["time_us"] = {{"dense", result.dense_us},
                          {"sparse", result.sparse_us},
                          {"predict", predict_us(result)},

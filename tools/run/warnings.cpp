@@ -35,6 +35,7 @@ std::string mask_warning(const SpecDocument& document, const Inputs& inputs,
          "that is not monotone, of which a tile knows nothing";
 }
 
+/// Of a spec, or of one branch.
 std::string keep_warning(const VariantSpec& spec, const TileCounts& tiles) {
   if (!spec.predictor || tiles.visible == 0) return "";
   if (tiles.visited == 0) return "predictor.keep holds for no visible tile: o is 0";
@@ -72,6 +73,11 @@ std::vector<std::string> warnings_of(const SpecDocument& document, const Inputs&
   std::vector<std::string> warnings = {mask_warning(document, inputs, result),
                                        keep_warning(document.spec, result.tiles),
                                        gate_warning(document.spec, result)};
+  for (std::size_t n = 0; n < result.branches.size(); ++n) {
+    const BranchReport& branch = result.branches[n];
+    const std::string text = keep_warning(document.spec.branches[n], branch.tiles);
+    if (!text.empty()) warnings.push_back("branch " + branch.name + ": " + text);
+  }
   std::erase(warnings, "");
   return warnings;
 }

@@ -25,6 +25,7 @@
 // After the compiler's headers, as tools/run/tensors.hpp says.
 #include "tools/measure/kernel_times.hpp"
 #include "tools/run/kernels.hpp"
+#include "tools/run/report.hpp"
 
 namespace lacuna::tools {
 namespace {
@@ -200,12 +201,16 @@ void set_up(Bench& bench) {
 
   Subject dense = make_dense_subject(bench);
   bench.subjects.push_back(make_subject(bench, spec.name, bench.document.source.text));
-  // Branches have tiles of their own, which no launch reports: dense attention's tell its rate.
+  // Branches have tiles of their own: dense attention's tell its rate.
   const Subject& reported = spec.branches.empty() ? bench.subjects.back() : dense;
   bench.report.tile_q = reported.kernel.tile().q;
   bench.report.tile_k = reported.kernel.tile().k;
   launch_with_report(reported.kernel, reported.args.front(), bench.place, bench.inputs,
                      bench.report, bench.errors);
+  if (!spec.branches.empty())
+    launch_with_branch_reports(bench.subjects.back().kernel, bench.subjects.back().args.front(),
+                               bench.place, bench.document, bench.inputs, bench.report,
+                               bench.errors);
   if (spec.predictor) add_attend_subject(bench);
   bench.subjects.push_back(std::move(dense));
 }
@@ -279,17 +284,14 @@ Table report_kernels(const Bench& bench, ordered_json& document) {
   return table;
 }
 
-/// The tiles of the spec's launch, or its branches; the same goes into `document`.
+/// The tiles of the spec's launch, or of its branches; the same goes into `document`.
 std::string report_parts(const Bench& bench, ordered_json& document) {
-  if (const auto& branches = bench.document.spec.branches; !branches.empty()) {
-    document["branches"] = ordered_json::array();
-    for (const VariantSpec& branch : branches) document["branches"].push_back(branch.branch.name);
-    return std::to_string(branches.size()) + " branches";
-  }
-  const TileCounts& tiles = bench.report.tiles;
-  document["tiles"] = {
-      {"visible", tiles.visible}, {"visited", tiles.visited}, {"gated", tiles.gated}};
-  return std::to_string(tiles.visited) + " of " + std::to_string(tiles.visible) + " tiles";
+  const std::vector<BranchReport>& branches = bench.report.branches;
+  if (branches.empty())
+    document["tiles"] = tiles_json(bench.report.tiles);
+  else
+    document["branches"] = branches_json(branches);
+  return visited_text(bench.report);
 }
 
 void print_results(const Bench& bench, Session& session) {

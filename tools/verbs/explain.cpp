@@ -8,7 +8,6 @@
 #include "compiler/lower/lower.hpp"
 #include "compiler/target/plan_values.hpp"
 #include "runtime/base/environment.hpp"
-#include "runtime/base/whole_tiles.hpp"
 #include "runtime/engine/engine.hpp"
 #include "runtime/tune/lookup.hpp"
 #include "tools/common/shape_option.hpp"
@@ -126,7 +125,7 @@ std::string print_budget(const Plan& plan) {
          limit_of_blocks(plan) + "\n";
 }
 
-void print_plan_for_people(const Plan& plan, const VariantSpec& spec, const LaunchShape& shape,
+void print_plan_for_people(const Plan& plan, const VariantSpec& spec, const ProblemShape& shape,
                            Session& session) {
   const bool color = session.color_stdout();
   std::string text = spec.name + (spec.doc.empty() ? "" : ": " + spec.doc) + "\n";
@@ -146,7 +145,7 @@ void print_plan_for_people(const Plan& plan, const VariantSpec& spec, const Laun
   session.print(text);
 }
 
-void add_plan_json(const Plan& plan, const SpecDocument& document, const LaunchShape& shape,
+void add_plan_json(const Plan& plan, const SpecDocument& document, const ProblemShape& shape,
                    Session& session) {
   ordered_json values = ordered_json::array();
   for (const PlanValue& value : plan_values(plan)) {
@@ -182,7 +181,7 @@ void explain_group(const ExplainOptions& options, const SpecDocument& document,
   session.document["plans"].back()["group"] = std::move(plan);
 }
 
-/// One attend; of a branch over means the shape counts these.
+/// One attend.
 void explain_attend(const ExplainOptions& options, const SpecDocument& document,
                     const Target& target, Session& session) {
   Diagnostics diagnostics;
@@ -195,8 +194,7 @@ void explain_attend(const ExplainOptions& options, const SpecDocument& document,
   const Plan plan = make_plan(document, tuned.options, target, diagnostics);
   session.report(diagnostics, document.source);
   if (diagnostics.has_errors()) return;
-  LaunchShape shape = options.shape;
-  shape.n_k = ceil_div(shape.n_k, document.spec.branch.means);
+  const ProblemShape shape(options.shape, document.spec.branch.means);
   add_plan_json(plan, document, shape, session);
   if (!session.json) print_plan_for_people(plan, document.spec, shape, session);
   if (options.group.gpus > 0) explain_group(options, document, tuned.options, target, session);

@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/base/whole_tiles.hpp"
 #include "tools/common/shape_option.hpp"
 #include "tools/common/table.hpp"
 
@@ -14,9 +15,9 @@ using nlohmann::ordered_json;
 /// The launch values at a shape.
 class Values {
  public:
-  Values(const LaunchProgram& program, const LaunchShape& shape)
+  Values(const LaunchProgram& program, const ProblemShape& shape)
       : values_(program.values.size()),
-        counted_(evaluate_launch_values(program, shape, values_.data())) {}
+        counted_(evaluate_launch_values(program, shape.attended(), values_.data())) {}
 
   bool counted() const { return counted_; }
   std::int32_t at(int index) const { return values_[static_cast<std::size_t>(index)]; }
@@ -97,19 +98,31 @@ ordered_json kernel_json(const Kernel& kernel, const KernelLaunch& launch, std::
 
 }  // namespace
 
+LaunchShape ProblemShape::attended() const {
+  LaunchShape shape = caller;
+  shape.n_k = ceil_div(shape.n_k, means);
+  return shape;
+}
+
+std::string ProblemShape::text() const {
+  if (means < 2) return print_shape(caller);
+  return print_shape(caller) + " (" + std::to_string(attended().n_k) + " means of " +
+         std::to_string(means) + ")";
+}
+
 std::string print_launch(const LoweredPlan& lowered, const LaunchProgram& program,
-                         const LaunchShape& shape, bool color) {
+                         const ProblemShape& shape, bool color) {
   const Values values(program, shape);
   if (!values.counted())
-    return "\nThe workspace at " + print_shape(shape) + " is beyond what 31 bits can count.\n";
+    return "\nThe workspace at " + shape.text() + " is beyond what 31 bits can count.\n";
   Table kernels{.head = {"kernel", "blocks", "threads", "shared memory", "left out while"},
-                .rows = {}};
+               .rows = {}};
   for (const KernelLaunch& launch : program.launches)
     kernels.rows.push_back({launch.name, std::to_string(values.at(launch.grid_x)),
-                            std::to_string(launch.threads),
-                            print_bytes(static_cast<std::uint64_t>(launch.smem_bytes)),
-                            launch.decides ? "a kept selection is good" : ""});
-  std::string text = "\nA launch at " + print_shape(shape) + ":\n" + print_table(kernels, color);
+                           std::to_string(launch.threads),
+                           print_bytes(static_cast<std::uint64_t>(launch.smem_bytes)),
+                           launch.decides ? "a kept selection is good" : ""});
+  std::string text = "\nA launch at " + shape.text() + ":\n" + print_table(kernels, color);
   text += print_reasons(lowered, program, values, color);
   if (program.workspace_value < 0) return text;
   Table slots{.head = {"workspace", "bytes"}, .rows = {}};
@@ -121,7 +134,7 @@ std::string print_launch(const LoweredPlan& lowered, const LaunchProgram& progra
 }
 
 ordered_json launch_json(const LoweredPlan& lowered, const LaunchProgram& program,
-                         const SpecDocument& document, const LaunchShape& shape) {
+                         const SpecDocument& document, const ProblemShape& shape) {
   const Values values(program, shape);
   if (!values.counted()) return nullptr;
   ordered_json kernels = ordered_json::array(), slots = ordered_json::object();
@@ -130,7 +143,7 @@ ordered_json launch_json(const LoweredPlan& lowered, const LaunchProgram& progra
     kernels.push_back(kernel_json(lowered.kernels[n], launch, values.at(launch.grid_x), document));
   }
   for (const WorkspaceSlot& slot : program.slots) slots[slot.name] = values.bytes(slot.size);
-  return {{"shape", print_shape(shape)},
+  return {{"shape", shape.text()},
           {"kernels", kernels},
           {"workspace", slots},
           {"workspace_bytes", values.bytes(program.workspace_value)}};

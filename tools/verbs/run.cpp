@@ -34,7 +34,9 @@ Examples:
   lacuna run specs/bsfa.json --check --tolerance 0.05 --json
 
 Tensors are [batch, heads, tokens, head_dim]; leading dimensions of 1 can be left out. Dense means:
-the same attention in 16 (or 32) bits without predictor, gate and permutation, on the same device. Files are written whole or not at all.
+the same attention in 16 (or 32) bits without predictor, gate and permutation, on the same device. Of a
+spec with branches the error is against the same branches without predictors and gates, the time
+against one attend with the spec's mask. Files are written whole or not at all.
 See also: explain, doctor)";
 
 bool write_npy(const std::string& path, const Array& array, Session& session) {
@@ -68,7 +70,8 @@ void finish_run(const RunOptions& options, const SpecDocument& document, const I
     return;
   }
   if (options.check && !(error.rel_l1 <= options.tolerance)) {
-    session.fail(ExitCode::kNumerics, "relative L1 error against dense: expected at most " +
+    session.fail(ExitCode::kNumerics, "relative L1 error against " + result.compared_with +
+                                          ": expected at most " +
                                           print_scientific(options.tolerance) + ", got " +
                                           print_scientific(error.rel_l1));
   }

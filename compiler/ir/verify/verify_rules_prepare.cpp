@@ -4,6 +4,7 @@
 
 #include "compiler/ir/names.hpp"
 #include "compiler/ir/verify/verify_rules.hpp"
+#include "compiler/spec/table/bands.hpp"
 
 namespace lacuna {
 namespace {
@@ -12,6 +13,12 @@ constexpr OpRule<Input> kInput[] = {
     {"inputs are q, k, v, list_indices, list_counts, order and previous_lse",
      [](const Program&, const Node&, const Input& input) {
        return !input_type(input.name, DType::kF32).shape.empty();
+     }},
+    {"dims of an input are one band, as wide as the program's rows, of q or k",
+     [](const Program& p, const Node&, const Input& input) {
+       if (input.dims.empty()) return true;
+       const std::optional<Band> band = only_band(input.dims, p.head_dim);
+       return (input.name == "q" || input.name == "k") && band && band->width() == p.head_dim;
      }},
     {"an input defines one value, whose type follows from the input's name",
      [](const Program& p, const Node& node, const Input& input) {

@@ -34,7 +34,7 @@ ShapeExpr rows_grid(Tensor tensor, int width, int elements, const char* rows) {
 
 Kernel means_kernel(const Plan& plan, Tensor tensor, int tokens) {
   const bool is_key = tensor == Tensor::kK;
-  const int width = plan.program.head_dim;
+  const int width = is_key ? plan.program.head_dim : value_dim(plan.program);
   Kernel kernel{.name = is_key ? "means_k" : "means_v",
                 .because = "the branch attends to means of " + std::string(name_of(tensor)),
                 .header = "prepare/means.cuh",

@@ -184,6 +184,7 @@ void check_e4m3_rows(const Program& program, const PassContext& context) {
     refuse("/quantise", "quantise" + subject, kReads16Bits);
   const bool has_predictor = find_op<Select>(program) != nullptr;
   if (has_predictor) refuse("/predictor", "a predictor" + subject, kReads16Bits);
+  if (find_op<Means>(program) != nullptr) refuse("/means", "means" + subject, kReads16Bits);
   constexpr int kCodes = 32;  // of two rows that lie one behind the other, whole chunks
   for (const int width : {program.head_dim, value_dim(program)}) {
     if (width % kCodes == 0) continue;
@@ -243,7 +244,7 @@ void check_wide_rows(const Program& program, const PassContext& context) {
   if (reads_tokens(program)) refuse("/predictor", "a predictor that compares q with k");
 }
 
-/// Rows of V and O of a width of their own: kernels other than attend have one width for all rows.
+/// Rows of V and O of a width of their own: kernels that read both V and other rows have one width.
 void check_head_dims(const Program& program, const PassContext& context) {
   check_head_dim(context.document, "head_dim", program.head_dim, context.target,
                  context.diagnostics);
@@ -256,11 +257,10 @@ void check_head_dims(const Program& program, const PassContext& context) {
                  what + " does not go with a head_dim_v of " + std::to_string(value_dim(program)) +
                      " and a head_dim of " + std::to_string(program.head_dim) + " on " +
                      context.target.name));
-    d.notes.emplace_back("only attend itself has rows of two widths");
+    d.notes.emplace_back("only attend and means have rows of two widths");
     d.helps.emplace_back("compile for the target cpu, or take one width for q, k and v");
   };
   if (find_op<Permute>(program) != nullptr) refuse("/permute", "permute");
-  if (find_op<Means>(program) != nullptr) refuse("/means", "means");
   const Attend& attend = attend_of(program);
   if (attend.q_scale >= 0 || attend.v_scale >= 0) refuse("/quantise", "quantise");
 }

@@ -3,6 +3,7 @@
 
 #include "compiler/expr/text/parse.hpp"
 #include "compiler/spec/read/rule_context.hpp"
+#include "compiler/spec/table/bands.hpp"
 
 namespace lacuna {
 namespace {
@@ -99,14 +100,25 @@ void check_means(const RuleContext& context, std::size_t n) {
   }
 }
 
-/// What a launch keeps between calls is one decision, and one log-sum-exp.
+/// A branch has rows of its own width, which lie one behind the other in memory.
+void check_dims(const RuleContext& context, std::size_t n) {
+  const RuleContext own = context_of(context, n);
+  const std::string& dims = own.spec.branch.dims;
+  if (dims.empty() || !own.sound({"dims"})) return;
+  if (!only_band(dims, 0))
+    own.conflict("dims", label_of(n) + ".dims: expected one band, got \"" + dims + "\"",
+                 "a branch reads rows of elements that lie one behind the other",
+                 "one of the bands; what compares several is predictor.estimate.dims");
+  if (context.spec.attention.v == ValuesOf::kKeys)
+    own.conflict("dims", label_of(n) + ".dims does not go with attention.v \"k\"",
+                 "V would be the first elements of each key, which the branch does not read",
+                 "leave one of them out");
+}
+
+/// What a launch leaves for the next one is one log-sum-exp.
 void check_calls(const RuleContext& context, std::size_t n) {
   const RuleContext own = context_of(context, n);
   for (const PredictorSpec* step : own.spec.steps()) {
-    if (step->reuse > 1)
-      own.conflict("predictor.reuse", "predictor.reuse does not go with branches",
-                   "a selection of the caller's holds the decision of one attend",
-                   "leave it out: each launch decides");
     if (step->estimate && step->estimate->normalise == Normalise::kPreviousLse)
       own.conflict("predictor.estimate.normalise",
                    "predictor.estimate.normalise \"previous_lse\" does not go with branches",
@@ -139,6 +151,7 @@ void check_branches(const RuleContext& context) {
   check_tile_params(context);
   for (std::size_t n = 0; n < context.spec.branches.size(); ++n) {
     check_means(context, n);
+    check_dims(context, n);
     check_calls(context, n);
   }
 }

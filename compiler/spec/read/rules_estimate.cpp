@@ -16,14 +16,16 @@ bool has_mean(const EstimateSpec& estimate) {
   return estimate.q.kind == SummaryKind::kMean || estimate.k.kind == SummaryKind::kMean;
 }
 
-/// What queries of this kind can be compared with: "\"mean\", \"tokens\"".
-std::string keys_for(const Summary& queries) {
+/// What of the other side a summary can be compared with: "\"mean\", \"tokens\"".
+std::string partners_of(const Summary& summary, SummarySide other) {
   std::string text;
-  for (const SummaryInfo& row : summaries_of(SummarySide::kKeys)) {
-    const Summary keys{row.kind, queries.count};
-    if (!are_compared(queries, keys)) continue;
+  for (const SummaryInfo& row : summaries_of(other)) {
+    const Summary partner{row.kind, summary.count};
+    const bool fits = other == SummarySide::kKeys ? are_compared(summary, partner)
+                                                  : are_compared(partner, summary);
+    if (!fits) continue;
     const bool has_same_count = row.kind == SummaryKind::kAntidiagonal;
-    const std::string form = has_same_count ? name_of(keys) : form_of(row.kind);
+    const std::string form = has_same_count ? name_of(partner) : form_of(row.kind);
     text += (text.empty() ? "\"" : ", \"") + form + "\"";
   }
   return text;
@@ -51,7 +53,9 @@ class EstimateRules {
           "means of tiles are compared with means or bounds of tiles or tokens, tokens "
           "with tokens, means of cells with means of cells, antidiagonals with those of "
           "the same size",
-          "legal with q " + quoted(estimate.q) + ": k " + keys_for(estimate.q));
+          "legal with q " + quoted(estimate.q) + ": k " +
+              partners_of(estimate.q, SummarySide::kKeys) + "; legal with k " + quoted(estimate.k) +
+              ": q " + partners_of(estimate.k, SummarySide::kQueries));
       return;
     }
     if (info(estimate.q.kind).divides_tile)

@@ -45,6 +45,14 @@ std::string band_pattern() {
   return "^" + band + "(," + band + ")*$";
 }
 
+std::optional<Band> only_band(std::string_view text, int head_dim) {
+  if (text.empty()) return Band{0, head_dim};
+  const std::uint32_t steps = band_steps(text).value_or(0);
+  const int first = std::countr_zero(steps), count = std::popcount(steps);
+  if (count == 0 || std::bit_width(steps) != first + count) return std::nullopt;
+  return Band{first * kBandStep, (first + count) * kBandStep};
+}
+
 int last_band_end(std::uint32_t steps) { return std::bit_width(steps) * kBandStep; }
 
 }  // namespace lacuna

@@ -17,6 +17,15 @@ std::optional<std::uint32_t> band_steps(std::string_view text);
 /// A regular expression for such a list; it does not see whether bands ascend.
 std::string band_pattern();
 
+/// Elements `first` to `end` - 1.
+struct Band {
+  int first = 0, end = 0;
+  constexpr int width() const { return end - first; }
+};
+
+/// The only band of a text, the whole head where there is none; nothing if there are several.
+std::optional<Band> only_band(std::string_view text, int head_dim);
+
 /// Elements that a head has to have for all bands; 0 if there are none.
 int last_band_end(std::uint32_t steps);
 

@@ -27,7 +27,8 @@ class Checker {
     tensors.counts = nullptr;  // of the whole problem, not of the share
     if (!bind_launch(plan_.tensors, tensors, bound_, diagnostics_)) return false;
     const std::pair<const char*, bool> unused[] = {{"tile_mask", args_.tile_mask != nullptr},
-                                                   {"selection", args_.selection != nullptr}};
+                                                   {"selection", args_.selection != nullptr},
+                                                   {"branches", args_.branches_count > 0}};
     for (const auto& [name, is_passed] : unused) {
       if (is_passed) refuse(Code::kTensorArgument, std::string(name) + ": a group has none");
     }

@@ -195,8 +195,9 @@ LACUNA_API lacuna_status lacuna_prepare(lacuna_kernel* kernel);
  *             compile_ms, cache: {hit, key}}; smem_bytes is all shared memory of a block. They
  *             are attend's; kernels: [{entry, ..., smem_bytes}] has all kernels of a launch in
  *             their order
- *   of specs with branches {branches: [{...}]}, all this of each; what stands at the top is the
- *             first one's, but for stages, which are all */
+ *   of specs with branches {branches: [{..., branch}]}, all this of each, with the name that the
+ *             spec gives it; means and dims where it has them. What stands at the top is the first
+ *             one's, but for stages, which are all, as "BRANCH.STAGE" */
 LACUNA_API const char* lacuna_kernel_info_json(const lacuna_kernel* kernel);
 /* What a launch takes, as JSON; valid while the kernel lives. All that "signature" above has, and
  *   {spec, digest, head_dim, dtype, batch: "uniform" | "sequences" | "pages",
@@ -290,6 +291,23 @@ typedef struct lacuna_sequences {
                                Else NULL */
 } lacuna_sequences;
 
+/* What one branch of a spec with branches reports and keeps; everything is optional. */
+typedef struct lacuna_branch_args {
+  size_t struct_size;
+  const char* name;            /* of the branch, as in the spec */
+  const DLTensor* counts;      /* as in lacuna_launch_args, in tiles of lacuna_branch_tile */
+  const DLTensor* tile_mask;   /* the same; keys of a branch over means are these */
+  lacuna_selection* selection; /* of a branch with a predictor; "reuse" is that of the branch */
+} lacuna_branch_args;
+
+/* Of a branch, by its name: the tiles of its reports, and bytes of its selection's `data` for the
+ * shape of a launch. An error if the spec has no such branch. */
+LACUNA_API lacuna_status lacuna_branch_tile(const lacuna_kernel* kernel, const char* branch,
+                                            int32_t* tile_q, int32_t* tile_k);
+LACUNA_API lacuna_status lacuna_branch_selection_bytes(const lacuna_kernel* kernel,
+                                                       const char* branch,
+                                                       const lacuna_shape* shape, size_t* bytes);
+
 typedef struct lacuna_launch_args {
   size_t struct_size;
   const DLTensor *q, *k, *v, *o; /* v: NULL, or the first elements of each row of k, where the spec
@@ -297,7 +315,7 @@ typedef struct lacuna_launch_args {
   const DLTensor* lse;           /* optional: f32 [batch, heads, n_q], natural log, or that
                                     of base 2 if the spec says so; none of branches with weights */
   const DLTensor* counts; /* optional: i32 [batch, heads, q_tiles, 3]: visible, visited, gated;
-                             none of specs with branches, whose tiles are their own */
+                             of specs with branches none: lacuna_branch_args has those of each */
   const DLTensor*
       tile_mask; /* optional: u8 [batch, heads, q_tiles, k_tiles]: 0 no, 1 visited, 2 gated */
   const DLTensor*
@@ -330,6 +348,9 @@ typedef struct lacuna_launch_args {
   int64_t sm_margin; /* GPU only: multiprocessors that persistent kernels, those with at most a
                         block for each, leave to kernels of other streams; 0: none. Launches of a
                         group take 0: its options have a margin of their own */
+  const lacuna_branch_args* const* branches; /* optional, of specs with branches: those that are to
+                                                report or to keep something */
+  size_t branches_count;
 } lacuna_launch_args;
 
 /* Checks the arguments (all mismatches in one error) and enqueues the work. Never compiles, loads,

@@ -102,6 +102,14 @@ class Kernel {
   std::size_t selection_bytes(const Shape& shape, Status& status) const {
     return bytes_for(shape, lacuna_selection_bytes, status);
   }
+  /// The same of a branch, by its name.
+  std::size_t selection_bytes(const std::string& branch, const Shape& shape, Status& status) const {
+    const lacuna_shape raw = detail::to_raw(shape);
+    std::size_t bytes = 0;
+    status = detail::status_of(
+        lacuna_branch_selection_bytes(handle_.get(), branch.c_str(), &raw, &bytes));
+    return bytes;
+  }
   /// Fills the order that the spec's "permute" generates, for `count` tokens.
   void token_order(std::int32_t* order, std::size_t count, Status& status) const {
     status = detail::status_of(lacuna_token_order(handle_.get(), order, count));
@@ -109,6 +117,12 @@ class Kernel {
   Tile tile(Status& status) const {
     Tile tile;
     status = detail::status_of(lacuna_kernel_tile(handle_.get(), &tile.q, &tile.k));
+    return tile;
+  }
+  /// That of a branch, by its name.
+  Tile tile(const std::string& branch, Status& status) const {
+    Tile tile;
+    status = detail::status_of(lacuna_branch_tile(handle_.get(), branch.c_str(), &tile.q, &tile.k));
     return tile;
   }
 
@@ -124,6 +138,9 @@ class Kernel {
   std::size_t selection_bytes(const Shape& shape) const {
     return detail::checked([&](Status& status) { return selection_bytes(shape, status); });
   }
+  std::size_t selection_bytes(const std::string& branch, const Shape& shape) const {
+    return detail::checked([&](Status& status) { return selection_bytes(branch, shape, status); });
+  }
   std::vector<std::int32_t> token_order(std::size_t count) const {
     std::vector<std::int32_t> order(count);
     std::int32_t none = 0;
@@ -132,6 +149,9 @@ class Kernel {
   }
   Tile tile() const {
     return detail::checked([&](Status& status) { return tile(status); });
+  }
+  Tile tile(const std::string& branch) const {
+    return detail::checked([&](Status& status) { return tile(branch, status); });
   }
 #endif
 

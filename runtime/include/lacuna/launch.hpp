@@ -37,6 +37,13 @@ struct Sequences {
   Tensor q_begin = {}, n_k = {}, k_begin = {}, pages = {};
 };
 
+/// The members are those of lacuna_branch_args.
+struct BranchArgs {
+  std::string name;
+  Tensor counts = {}, tile_mask = {};
+  lacuna_selection* selection = nullptr;  ///< of a Selection
+};
+
 /// The members are those of lacuna_launch_args.
 struct LaunchArgs {
   Tensor q = {}, k = {}, v = {}, o = {};
@@ -53,6 +60,7 @@ struct LaunchArgs {
   double softmax_scale = 0;  ///< 0: the spec's
   Tensor k_scale = {}, v_scale = {};
   std::int64_t sm_margin = 0;
+  std::vector<BranchArgs> branches = {};  ///< of specs with branches
 };
 
 struct Shape {
@@ -60,6 +68,33 @@ struct Shape {
 };
 
 namespace detail {
+/// Of branches, as the C ABI takes them.
+class RawBranches {
+ public:
+  explicit RawBranches(const std::vector<BranchArgs>& branches)
+      : views_(2 * branches.size()), raw_(branches.size()), pointers_(branches.size()) {
+    for (std::size_t i = 0; i < branches.size(); ++i) {
+      const BranchArgs& branch = branches[i];
+      raw_[i] = {sizeof(lacuna_branch_args), branch.name.c_str(), view(branch.counts, 2 * i),
+                 view(branch.tile_mask, 2 * i + 1), branch.selection};
+      pointers_[i] = &raw_[i];
+    }
+  }
+  const lacuna_branch_args* const* data() const {
+    return pointers_.empty() ? nullptr : pointers_.data();
+  }
+  std::size_t size() const { return pointers_.size(); }
+
+ private:
+  const DLTensor* view(const Tensor& tensor, std::size_t at) {
+    views_[at] = tensor.view();
+    return tensor.passed() ? &views_[at] : nullptr;
+  }
+  std::vector<DLTensor> views_;
+  std::vector<lacuna_branch_args> raw_;
+  std::vector<const lacuna_branch_args*> pointers_;
+};
+
 /// call(raw): the arguments as the C ABI takes them, for as long as the call lasts.
 template <class Call>
 void with_raw_args(const LaunchArgs& args, const Call& call) {
@@ -95,6 +130,7 @@ void with_raw_args(const LaunchArgs& args, const Call& call) {
     params[i] = {param.name.c_str(), param.tensor.passed() ? &param_views[i] : nullptr,
                  param.value};
   }
+  const RawBranches branches(args.branches);
   const Sequences& batch = args.sequences;
   const lacuna_sequences sequences = {sizeof(lacuna_sequences),
                                       batch.count,
@@ -128,7 +164,9 @@ void with_raw_args(const LaunchArgs& args, const Call& call) {
                                   args.softmax_scale,
                                   passed[15],
                                   passed[16],
-                                  args.sm_margin};
+                                  args.sm_margin,
+                                  branches.data(),
+                                  branches.size()};
   call(raw);
 }
 

@@ -244,8 +244,8 @@ const char* refusal(TensorRole role, const LaunchContract& contract) {
     case TensorRole::kCounts:
     case TensorRole::kTileMask:
       if (contract.has_branches)
-        return "each branch of the spec has tiles of its own; a spec of one attend, with the "
-               "predictor and gate of the branch, reports them";
+        return "each branch of the spec has tiles of its own, and lacuna_branch_args takes its "
+               "reports";
       return contract.packs_heads ? "heads that share keys share work tiles" : nullptr;
     case TensorRole::kListIndices:
     case TensorRole::kListCounts:

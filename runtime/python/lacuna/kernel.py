@@ -114,11 +114,13 @@ class Kernel(_lacuna.Kernel):
         the allocator of q's library by itself where none is passed. Of sequences fewer queries may need more."""
         return self.workspace_bytes(_shape_of(q, k, layout, sequences))
 
-    def new_selection(self, q: Any, k: Any, layout: str = "bhnd") -> _lacuna.Selection:
-        """Memory for a decision on arrays of this shape, in q's library: for specs with "reuse"."""
-        size = self.selection_bytes(_shape_of(q, k, layout))
+    def new_selection(self, q: Any, k: Any, layout: str = "bhnd", branch: str | None = None) -> _lacuna.Selection:
+        """Memory for a decision on arrays of this shape, in q's library: for specs with "reuse", of a spec with branches for
+        one of these."""
+        size = self.selection_bytes(_shape_of(q, k, layout), branch)
         if size == 0:
-            raise ArgumentError(f"kernel {self.info['spec']} keeps no selection: the spec has no predictor")
+            kernel = self.info["spec"] + (f", branch {branch}," if branch is not None else "")
+            raise ArgumentError(f"kernel {kernel} keeps no selection: it has no predictor")
         return _lacuna.Selection(library_of(type(q)).empty((size + _SELECTION_ALIGNMENT - 1,), "uint8", q))
 
     def tokens_in_order(self, count: int) -> numpy.ndarray:
@@ -205,6 +207,8 @@ def attention(q: Any, k: Any, v: Any, *, spec: SpecLike = "dense", lse: Any = Fa
     selection: keeps the decision of a predictor (`Kernel.new_selection`).
     parameters: those of the spec, a number or an array (f32 or i32) each; softmax_scale, a number that takes the place of
         the spec's scale; and the tensors counts, tile_mask, list_indices, list_counts, previous_lse, order of lacuna.h.
+        Of a spec with branches, branches={"NAME": {"counts": ..., "tile_mask": ..., "selection": ...}}, each optional, in
+        tiles of the branch (Kernel.info["branches"]).
 
     Raises ArgumentError for what does not fit, SpecError, DeviceError."""
     key = spec if type(spec) is Spec else spec_of(spec)

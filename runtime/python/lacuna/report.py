@@ -9,6 +9,7 @@ import numpy
 
 from . import command, tensor_files
 from .arrays import to_host
+from .errors import ArgumentError
 from .spec import Spec, SpecLike, spec_of
 
 _CUDA = 2  # DLDeviceType
@@ -21,13 +22,18 @@ class Report:
     density: share of the visible tiles that were visited; gated: share of these that the gate left out;
     error: relative L1 error of o against dense attention, max_abs its largest difference;
     time_us: {"sparse", "dense", "predict", "attend"}; tile_mask: u8 [b, h, q_tiles, k_tiles], 0 not visited, 1 visited,
-    2 gated; data: all that `lacuna run --json` says."""
+    2 gated; data: all that `lacuna run --json` says. Of a spec with branches, whose tiles are their own, there is neither
+    tile_mask nor picture: `branches` has the density of each by its name, and density and gated are of all tiles together."""
 
-    def __init__(self, data: dict, tile_mask: numpy.ndarray, folder: tempfile.TemporaryDirectory, spec: Spec, words: list[str]):
+    def __init__(self, data: dict, tile_mask: numpy.ndarray | None, folder: tempfile.TemporaryDirectory, spec: Spec, words: list[str]):
         self.data, self.tile_mask = data, tile_mask
         self._folder, self._spec, self._words = folder, spec, words
         self._picture: str | None = None
-        tiles = data["tiles"]
+        branches = data.get("branches", [])
+        counts = [branch["tiles"] for branch in branches] or [data["tiles"]]
+        tiles = {key: sum(count[key] for count in counts) for key in ("visible", "visited", "gated")}
+        self.branches: dict[str, float] = {
+            branch["name"]: branch["tiles"]["visited"] / max(1, branch["tiles"]["visible"]) for branch in branches}
         self.density: float = tiles["visited"] / max(1, tiles["visible"])
         self.gated: float = tiles["gated"] / max(1, tiles["visited"])
         self.error: float = data["error"]["rel_l1"]
@@ -36,6 +42,8 @@ class Report:
 
     def picture(self) -> str:
         """The tiles of each head as SVG; drawn at the first call, by another run on the same tensors."""
+        if self.branches:
+            raise ArgumentError("branches have tiles of their own: `lacuna viz mask --branch NAME` draws those of one")
         if self._picture is None:
             path = pathlib.Path(self._folder.name) / "mask.svg"
             command.call("viz", "mask", "-", *self._words, "-o", str(path), spec=self._spec)
@@ -48,7 +56,7 @@ class Report:
                 f"{self.gated:.3f}, relative L1 error {self.error:.2e}, {time['sparse']:.0f} us, dense {time['dense']:.0f} us")
 
     def _repr_html_(self) -> str:
-        return f"<p>{html.escape(repr(self))}</p>{self.picture()}"
+        return f"<p>{html.escape(repr(self))}</p>{'' if self.branches else self.picture()}"
 
 
 def _parameter_words(folder: pathlib.Path, parameters: dict[str, Any]) -> list[str]:
@@ -90,6 +98,8 @@ def run(q: Any, k: Any, v: Any, *, spec: SpecLike = "dense", device: str | None 
     place = pathlib.Path(folder.name)
     write_tensors(place / "qkv.safetensors", q, k, v, layout)
     words = ["--input", str(place / "qkv.safetensors"), "--device", device or device_of(q), *_parameter_words(place, parameters)]
+    if "branches" in text.document:
+        return Report(command.call("run", "-", *words, spec=text), None, folder, text, words)
     mask = place / "mask.npy"
     data = command.call("run", "-", *words, "--mask-out", str(mask), spec=text)
     return Report(data, numpy.load(mask), folder, text, words)

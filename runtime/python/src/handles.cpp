@@ -146,10 +146,12 @@ std::size_t Kernel::workspace_bytes(const Shape& shape) const {
   return bytes;
 }
 
-std::size_t Kernel::selection_bytes(const Shape& shape) const {
+std::size_t Kernel::selection_bytes(const Shape& shape,
+                                    const std::optional<std::string>& branch) const {
   const lacuna_shape raw = raw_shape(shape);
   std::size_t bytes = 0;
-  check(lacuna_selection_bytes(handle_, &raw, &bytes));
+  check(branch ? lacuna_branch_selection_bytes(handle_, branch->c_str(), &raw, &bytes)
+               : lacuna_selection_bytes(handle_, &raw, &bytes));
   return bytes;
 }
 

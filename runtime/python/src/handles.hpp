@@ -65,7 +65,7 @@ class Kernel {
   std::string info_json() const { return lacuna_kernel_info_json(handle_); }
   std::string signature_json() const { return lacuna_kernel_signature_json(handle_); }
   std::size_t workspace_bytes(const Shape& shape) const;
-  std::size_t selection_bytes(const Shape& shape) const;
+  std::size_t selection_bytes(const Shape& shape, const std::optional<std::string>& branch) const;
   /// Fills host memory: i32 [tokens].
   void token_order(std::uintptr_t order, std::size_t count) const;
 

@@ -43,14 +43,6 @@ const NamedTensor* find_named(std::string_view name) {
   return nullptr;
 }
 
-std::string_view text_of(nb::handle text, const char* name) {
-  Py_ssize_t bytes = 0;
-  const char* data =
-      PyUnicode_Check(text.ptr()) ? PyUnicode_AsUTF8AndSize(text.ptr(), &bytes) : nullptr;
-  if (data == nullptr) refuse_argument(std::string(name) + ": expected a str");
-  return {data, static_cast<std::size_t>(bytes)};
-}
-
 bool read_layout(nb::handle layout) {
   const std::string_view name = text_of(layout, "layout");
   if (name == "bhnd") return false;
@@ -100,6 +92,14 @@ void set_error(void* /*context*/, const char* kind, const char* message) {
 
 }  // namespace
 
+std::string_view text_of(nb::handle text, const char* name) {
+  Py_ssize_t bytes = 0;
+  const char* data =
+      PyUnicode_Check(text.ptr()) ? PyUnicode_AsUTF8AndSize(text.ptr(), &bytes) : nullptr;
+  if (data == nullptr) refuse_argument(std::string(name) + ": expected a str");
+  return {data, static_cast<std::size_t>(bytes)};
+}
+
 Target target_of(const Kernel& kernel) {
   lacuna_kernel* handle = kernel.handle();
   return {kernel.device(), kernel.device().device_type == kDLCPU,
@@ -119,6 +119,7 @@ Launch::Launch(nb::handle q, nb::handle k, nb::handle v, const LaunchOptions& op
       type_(array_type(q)),
       swapped_(read_layout(options.layout)),
       tensors_(new BorrowedTensor[kUnnamedTensors + named_.size() +
+                                  kBranchTensors * branch_count(named_) +
                                   (options.sequences.is_none() ? 0 : kSequencesTensors)]),
       pooled_(nullptr, delete_managed) {
   args_.struct_size = sizeof(args_);
@@ -211,7 +212,7 @@ void Launch::take_named() {
   params_.reserve(named_.size());
   for (const auto [key, value] : named_) {
     const char* name = text_of(key, "keywords").data();
-    if (value.is_none()) continue;
+    if (value.is_none() || std::string_view(name) == kBranches) continue;
     if (const NamedTensor* tensor = find_named(name)) {
       if (tensor->is_output) {
         output(value, name, true, args_.*tensor->place);
@@ -242,14 +243,7 @@ void Launch::take_events() {
 }
 
 void Launch::take_selection(const Target& target) {
-  if (options_.selection.is_none()) return;
-  if (!nb::isinstance<Selection>(options_.selection)) {
-    throw nb::type_error(
-        "selection: expected a lacuna.Selection, which Kernel.new_selection makes");
-  }
-  auto& selection = nb::cast<Selection&>(options_.selection);
-  check_reaches(target.device, selection.memory(), "selection");
-  args_.selection = selection.raw();
+  if (!options_.selection.is_none()) args_.selection = selection_of(options_.selection, target);
 }
 
 void Launch::take_sequences() {
@@ -355,6 +349,7 @@ nb::object Launch::run(const Target& target) {
   take_named();
   take_events();
   take_selection(target);
+  take_branches(target);
   take_sequences();
   take_workspace(target);
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "array.hpp"
@@ -29,6 +30,15 @@ struct Target {
 
 Target target_of(const Kernel& kernel);
 
+inline constexpr const char* kBranches = "branches";  ///< a keyword: of each branch by its name
+inline constexpr std::size_t kBranchTensors = 2;      ///< of each: counts, tile_mask
+
+/// Branches that a call says something of.
+std::size_t branch_count(const nb::dict& named);
+
+/// The text of a str; `name` is for messages.
+std::string_view text_of(nb::handle text, const char* name);
+
 class Launch {
  public:
   /// `named`: what Python passed by further keywords. All objects live as long as the call.
@@ -49,6 +59,8 @@ class Launch {
   void take_named();
   void take_events();
   void take_selection(const Target& target);
+  lacuna_selection* selection_of(nb::handle selection, const Target& target) const;
+  void take_branches(const Target& target);
   void take_sequences();
   void take_workspace(const Target& target);
   void refuse_aliases() const;
@@ -72,6 +84,8 @@ class Launch {
   std::unique_ptr<unsigned char[]> host_workspace_;
   std::unique_ptr<DLManagedTensorVersioned, void (*)(DLManagedTensorVersioned*)> pooled_;
   lacuna_sequences sequences_{};
+  std::vector<lacuna_branch_args> branches_;
+  std::vector<const lacuna_branch_args*> branch_pointers_;
   lacuna_launch_args args_{};
 };
 

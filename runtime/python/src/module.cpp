@@ -85,7 +85,7 @@ NB_MODULE(_lacuna, module) {
       .def("info_json", &Kernel::info_json)
       .def("signature_json", &Kernel::signature_json)
       .def("workspace_bytes", &Kernel::workspace_bytes, "shape"_a)
-      .def("selection_bytes", &Kernel::selection_bytes, "shape"_a)
+      .def("selection_bytes", &Kernel::selection_bytes, "shape"_a, "branch"_a = nb::none())
       .def("token_order", &Kernel::token_order, "address"_a, "count"_a);
 
   nb::class_<Selection>(

@@ -218,3 +218,25 @@ def test_any_array_with_dlpack(versioned):
     assert numpy.array_equal(o, lacuna.attention(q, k, v))
     with pytest.raises(lacuna.ArgumentError, match="makes no arrays of .*Exchanged: pass out="):
         lacuna.attention(*arrays[:3])
+
+
+def test_branches_report_and_keep_by_their_names():
+    q, k, v = problem(heads=2, heads_kv=1, n_q=128, n_k=256, d=64)
+    spec = {"version": 1, "name": "parts", "params": {"kept": {"type": "i32", "default": 1}}, "branches": [
+        {"name": "some", "weight": "1",
+         "predictor": {"tile": {"q": 64, "k": 64}, "keep": "j < kept", "reuse": 2}, "tile": {"q": 64, "k": 64}},
+        {"name": "half", "dims": "0:32", "weight": "-0.5"}]}
+    kernel = lacuna.compile(spec, head_dim=64, dtype="f32", device="cpu")
+    assert [b["branch"] for b in kernel.info["branches"]] == ["some", "half"]
+    mask = numpy.zeros((1, 2, 2, 4), "uint8")
+    selection = kernel.new_selection(q, k, branch="some")
+    o = kernel(q, k, v, kept=2, branches={"some": {"tile_mask": mask, "selection": selection}})
+    assert mask[0, 0].tolist() == [[1, 1, 0, 0]] * 2
+    assert selection.calls == 1
+    assert numpy.array_equal(kernel(q, k, v, kept=4, branches={"some": {"selection": selection}}), o), "decided before"
+    expected = exact(q, k[:, :, :128], v[:, :, :128])[0] - 0.5 * exact(q[..., :32], k[..., :32], v)[0]
+    assert error(o, expected) < 1e-5
+    with pytest.raises(lacuna.ArgumentError, match="branches: expected some of some, half, got other"):
+        kernel(q, k, v, branches={"other": {"tile_mask": mask}})
+    with pytest.raises(lacuna.ArgumentError, match="branches: expected a dict of dicts"):
+        kernel(q, k, v, branches={"some": mask})

@@ -21,6 +21,16 @@ def test_a_report_has_figures_the_mask_and_a_picture():
     assert "<svg" in page and "bsfa on cpu" in page
 
 
+def test_a_report_of_branches_has_the_density_of_each():
+    q, k, v = problem(heads=2, n_q=256, d=64)
+    report = lacuna.run(q, k, v, spec="nsa", blocks=1, window=64, device="cpu")
+    assert list(report.branches) == ["compressed", "selected", "window"]
+    assert report.branches["compressed"] == 1 and report.branches["selected"] <= 1
+    assert report.tile_mask is None and "<svg" not in report._repr_html_()
+    with pytest.raises(lacuna.ArgumentError, match="--branch NAME"):
+        report.picture()
+
+
 def test_a_report_takes_arrays_and_layouts():
     q, k, v = problem(heads=2, n_q=256, dtype="float16")
     threshold = numpy.full((2, 2), 0.5, "float32")

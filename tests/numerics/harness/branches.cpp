@@ -94,6 +94,51 @@ void make_weighted(JoinedVariant& joined, DType dtype, std::uint32_t seed) {
                         {oracle_dense(problem_over_means(p, 64, dtype)), gates[2]}});
 }
 
+/// The band of each row of [.., d].
+std::vector<double> band_of(const std::vector<double>& x, int d, int first, int end) {
+  std::vector<double> band;
+  for (std::size_t row = 0; row < x.size(); row += static_cast<std::size_t>(d))
+    band.insert(band.end(), x.begin() + static_cast<std::ptrdiff_t>(row) + first,
+                x.begin() + static_cast<std::ptrdiff_t>(row) + end);
+  return band;
+}
+
+/// sum of |weight * o| over all branches and elements, to that of the sum.
+double cancellation_of(const std::vector<BranchTerm>& terms, const oracle::Output& joined) {
+  double parts = 0, whole = 0;
+  const std::size_t width = joined.o.size() / joined.lse.size();
+  for (const BranchTerm& term : terms)
+    for (std::size_t n = 0; n < term.output.o.size(); ++n)
+      parts += std::abs(term.weight[n / width] * term.output.o[n]);
+  for (const double o : joined.o) whole += std::abs(o);
+  return parts / whole;
+}
+
+/// Takes `share` times the second softmax away from the first one.
+void make_differential(JoinedVariant& joined) {
+  const oracle::Problem& p = joined.variant.problem;
+  constexpr double kShare = 0.3125;
+  joined.variant.params.push_back({"share", false, {kShare}, {}});
+  const std::vector<double> added(static_cast<std::size_t>(p.n_b) *
+                                      static_cast<std::size_t>(p.n_h) *
+                                      static_cast<std::size_t>(p.n_q),
+                                  1.0);
+  std::vector<double> taken(added.size(), -kShare);
+  const std::vector<BranchTerm> terms = {{oracle_dense(problem_of_band(p, 0, p.d / 2)), added},
+                                         {oracle_dense(problem_of_band(p, p.d / 2, p.d)), taken}};
+  joined.expected = join_branches(p, terms);
+  joined.cancellation = cancellation_of(terms, joined.expected);
+}
+
+/// Bands that leave elements out, over tokens and over means.
+void make_banded(JoinedVariant& joined, DType dtype, std::uint32_t seed) {
+  const oracle::Problem& p = joined.variant.problem;
+  const auto gates = random_gates(joined.variant, 2, seed);
+  joined.expected = join_branches(
+      p, {{oracle_dense(problem_of_band(p, 32, 96)), gates[0]},
+          {oracle_dense(problem_over_means(problem_of_band(p, 0, 112), 16, dtype)), gates[1]}});
+}
+
 void make_nsa(JoinedVariant& joined, DType dtype, std::uint32_t seed,
               const PredictBranch& predict) {
   const oracle::Problem& p = joined.variant.problem;
@@ -141,6 +186,16 @@ oracle::Output join_branches(const oracle::Problem& problem, const std::vector<B
   return joined;
 }
 
+oracle::Problem problem_of_band(const oracle::Problem& problem, int first, int end) {
+  oracle::Problem band = problem;
+  band.d = end - first;
+  band.d_v = problem.value_dim();
+  band.scale = static_cast<double>(static_cast<float>(1 / std::sqrt(static_cast<double>(band.d))));
+  band.q = band_of(problem.q, problem.d, first, end);
+  band.k = band_of(problem.k, problem.d, first, end);
+  return band;
+}
+
 oracle::Problem problem_over_means(const oracle::Problem& problem, int tokens, DType dtype) {
   oracle::Problem means = problem;
   const int n_k = problem.n_k;
@@ -169,6 +224,10 @@ JoinedVariant make_joined(const Case& c, std::uint32_t seed, const PredictBranch
     make_merged(joined);
   else if (c.variant == "weighted-branches")
     make_weighted(joined, c.dtype, seed);
+  else if (c.variant == "differential")
+    make_differential(joined);
+  else if (c.variant == "banded-branches")
+    make_banded(joined, c.dtype, seed);
   else if (c.variant == "nsa")
     make_nsa(joined, c.dtype, seed, predict);
   else if (c.variant == "vsa")

@@ -23,20 +23,29 @@ oracle::Output join_branches(const oracle::Problem& problem, const std::vector<B
 /// last of these.
 oracle::Problem problem_over_means(const oracle::Problem& problem, int tokens, DType dtype);
 
+/// Queries and keys are elements `first` to `end` - 1 of their rows, scaled by their number; v is
+/// whole.
+oracle::Problem problem_of_band(const oracle::Problem& problem, int first, int end);
+
 /// What a launch of a spec with branches takes, and what it has to give.
 struct JoinedVariant {
   Variant variant;  ///< spec, inputs, parameters
   oracle::Output expected;
+  /// Sizes of what is added to that of the sum. Outputs of branches are rounded before they are
+  /// added, and where they cancel the roundings stay: what is allowed grows as much.
+  double cancellation = 1;
 };
 
 /// A predictor's branch as a variant by itself: what it has to give, and its parameters.
 struct PredictedBranch {
   oracle::Output output;
+  std::vector<std::uint8_t> tile_mask;  ///< that it reports, already held against the oracle
   std::vector<ParamValue> params;
 };
 using PredictBranch = std::function<PredictedBranch(const std::string& variant)>;
 
-/// "merged-branches" and "weighted-branches" (tests/device/specs), "nsa" and "vsa". The variant's
+/// "merged-branches", "weighted-branches" and "banded-branches" (tests/device/specs), "nsa", "vsa"
+/// and "differential"; those with bands of a head dim of 128. The variant's
 /// inputs and parameters come from `seed`; c.variant is the name.
 JoinedVariant make_joined(const Case& c, std::uint32_t seed, const PredictBranch& predict = {});
 

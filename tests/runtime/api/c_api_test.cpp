@@ -256,6 +256,15 @@ TEST_F(CApiKernel, AFieldThatIsNotKnownIsRefused) {
   args.known.sequences = &sequences.known;
   expect_refused(lacuna_launch(kernel_, &args.known),
                  newer_message("lacuna_sequences", sizeof(lacuna_sequences)));
+  args.known.sequences = nullptr;
+  Newer<lacuna_branch_args> branch;
+  branch.known.name = "x";
+  branch.field = 1;
+  const lacuna_branch_args* branches[] = {&branch.known};
+  args.known.branches = branches;
+  args.known.branches_count = 1;
+  expect_refused(lacuna_launch(kernel_, &args.known),
+                 newer_message("lacuna_branch_args", sizeof(lacuna_branch_args)));
 }
 
 TEST_F(CApiKernel, StructsOfOlderHeadersAreServed) {
@@ -281,7 +290,8 @@ TEST_F(CApiKernel, StructsOfOlderHeadersAreServed) {
   for (const std::size_t bytes :
        {offsetof(lacuna_launch_args, previous_lse), offsetof(lacuna_launch_args, selection),
         offsetof(lacuna_launch_args, stage_events), offsetof(lacuna_launch_args, softmax_scale),
-        offsetof(lacuna_launch_args, k_scale), offsetof(lacuna_launch_args, sm_margin)}) {
+        offsetof(lacuna_launch_args, k_scale), offsetof(lacuna_launch_args, sm_margin),
+        offsetof(lacuna_launch_args, branches)}) {
     args.struct_size = bytes;
     EXPECT_EQ(lacuna_launch(kernel_, &args), LACUNA_ERROR_INPUT);
     const std::string error = lacuna_last_error();

@@ -9,6 +9,12 @@ namespace {
 
 const std::string kNsa = source_file("specs/nsa.json");
 
+std::vector<std::string> names_of(const nlohmann::json& branches) {
+  std::vector<std::string> names;
+  for (const auto& branch : branches) names.push_back(branch["name"]);
+  return names;
+}
+
 TEST(BranchesVerbs, ExplainShowsAPlanForEach) {
   const CommandResult result =
       run_lacuna({"explain", kNsa, "--json", "--shape", "b=1,h=4,h_kv=1,n=4096"});
@@ -18,6 +24,8 @@ TEST(BranchesVerbs, ExplainShowsAPlanForEach) {
   EXPECT_EQ(plans[0]["branch"], "compressed");
   EXPECT_EQ(plans[1]["branch"], "selected");
   EXPECT_EQ(plans[2]["branch"], "window");
+  EXPECT_EQ(plans[0]["launch"]["shape"], "b=1, h=4, h_kv=1, n_q=4096, n_k=4096 (128 means of 32)");
+  EXPECT_EQ(plans[1]["launch"]["shape"], "b=1, h=4, h_kv=1, n_q=4096, n_k=4096");
 }
 
 TEST(BranchesVerbs, EmitPrintsAllOrTheOneAskedFor) {
@@ -33,7 +41,7 @@ TEST(BranchesVerbs, EmitPrintsAllOrTheOneAskedFor) {
   EXPECT_NE(none.err.find("compressed"), std::string::npos) << none.err;
 }
 
-TEST(BranchesVerbs, RunMeasuresAllAndKnowsNoTiles) {
+TEST(BranchesVerbs, RunMeasuresAllAndCountsTheTilesOfEach) {
   const ScratchDirectory scratch;
   const std::string input =
       scratch.write("x.safetensors",
@@ -42,8 +50,14 @@ TEST(BranchesVerbs, RunMeasuresAllAndKnowsNoTiles) {
   const CommandResult result = run_lacuna(run);
   ASSERT_EQ(result.status, 0) << result.err;
   const auto document = parse_document(result);
-  EXPECT_EQ(document["branches"], nlohmann::json({"compressed", "selected", "window"}));
+  EXPECT_EQ(names_of(document["branches"]),
+            (std::vector<std::string>{"compressed", "selected", "window"}));
   EXPECT_FALSE(document.contains("tiles"));
+  EXPECT_EQ(document["branches"][0]["means"], 32);
+  for (const auto& branch : document["branches"]) {
+    EXPECT_GT(branch["tiles"]["visible"], 0) << branch;
+    EXPECT_LE(branch["tiles"]["visited"], branch["tiles"]["visible"]) << branch;
+  }
   EXPECT_EQ(document["o_not_finite"], 0);
   EXPECT_GT(document["kernel"]["compile_ms"], 0) << "that of all branches";
   std::vector<std::string> with_mask = run;
@@ -55,12 +69,58 @@ TEST(BranchesVerbs, RunMeasuresAllAndKnowsNoTiles) {
       << refused.out << refused.err;
 }
 
+TEST(BranchesVerbs, RunChecksBranchesAgainstThemselvesWithAllTiles) {
+  const ScratchDirectory scratch;
+  const std::string input =
+      scratch.write("x.safetensors",
+                    tools::print_safetensors(small_problem(2, 300, 64, tools::ArrayType::kBF16)));
+  const auto run = [&](const std::string& blocks) {
+    return run_lacuna({"run", kNsa, "--device", "cpu", "--input", input, "--check", "--tolerance",
+                       "1e-6", "--param", "blocks=" + blocks, "--json"});
+  };
+  const CommandResult all = run("100");
+  ASSERT_EQ(all.status, 0) << all.err << all.out;
+  EXPECT_EQ(parse_document(all)["error"]["against"],
+            "its branches with all tiles that their masks leave");
+  EXPECT_EQ(parse_document(all)["error"]["rel_l1"], 0);
+  const CommandResult few = run("0");
+  EXPECT_EQ(few.status, 4) << few.err;
+  EXPECT_NE(few.out.find("relative L1 error against its branches with all tiles that their masks "
+                         "leave: expected at most"),
+            std::string::npos)
+      << few.out;
+}
+
+TEST(BranchesVerbs, RunWarnsOfABranchThatLeavesNothingOut) {
+  const ScratchDirectory scratch;
+  const std::string input =
+      scratch.write("x.safetensors",
+                    tools::print_safetensors(small_problem(2, 300, 64, tools::ArrayType::kBF16)));
+  const CommandResult result = run_lacuna(
+      {"run", kNsa, "--device", "cpu", "--input", input, "--param", "blocks=100", "--json"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(parse_document(result)["warnings"],
+            nlohmann::json({"branch selected: predictor.keep holds for every visible tile: nothing "
+                            "is left out"}));
+}
+
+TEST(BranchesVerbs, ABandIsNoSpecByItself) {
+  const std::string spec = source_file("specs/differential.json");
+  const CommandResult tune = run_lacuna({"tune", spec, "--device", "cpu", "--branch", "noise"});
+  EXPECT_NE(tune.status, 0);
+  EXPECT_NE(tune.err.find("branch noise compares dims 64:128: its rows are not those of the "
+                          "tensors"),
+            std::string::npos)
+      << tune.err;
+}
+
 TEST(BranchesVerbs, BenchTimesAllBranchesNextToDenseAttention) {
   const CommandResult result = run_lacuna({"bench", kNsa, "--device", "cpu", "--shape",
                                            "h=1,h_kv=1,n=256", "--seconds", "0.05", "--json"});
   ASSERT_EQ(result.status, 0) << result.err;
   const auto document = parse_document(result);
-  EXPECT_EQ(document["branches"], nlohmann::json({"compressed", "selected", "window"}));
+  EXPECT_EQ(names_of(document["branches"]),
+            (std::vector<std::string>{"compressed", "selected", "window"}));
   EXPECT_FALSE(document.contains("tiles"));
   ASSERT_EQ(document["launches"].size(), 2U);
   EXPECT_EQ(document["launches"][0]["name"], "nsa");
@@ -87,8 +147,9 @@ TEST(BranchesVerbs, VizDrawsABranchByItsName) {
   EXPECT_NE(means.out.find("branch compressed attends to means"), std::string::npos) << means.out;
   const CommandResult unknown = draw("slected");
   EXPECT_EQ(unknown.status, 1);
-  EXPECT_NE(unknown.out.find("nsa has no branch slected; branches over tokens: selected, window"),
-            std::string::npos)
+  EXPECT_NE(
+      unknown.out.find("nsa has no branch slected; branches over whole tokens: selected, window"),
+      std::string::npos)
       << unknown.out;
 }
 
@@ -105,7 +166,7 @@ TEST(BranchesVerbs, WhatIsOfOneAttendIsRefusedByThePlace) {
   }
   const CommandResult tune = run_lacuna({"tune", kNsa, "--device", "cpu", "--branch", "nope"});
   EXPECT_NE(tune.status, 0);
-  EXPECT_NE(tune.err.find("nsa has no branch nope; branches over tokens: selected, window"),
+  EXPECT_NE(tune.err.find("nsa has no branch nope; branches over whole tokens: selected, window"),
             std::string::npos)
       << tune.err;
   const CommandResult batch =
