@@ -240,7 +240,7 @@ class FakeTree:
     def __init__(self, changes):
         self.root, self.builds = ROOT, dict.fromkeys(suites.TIERS, self)
         self.changes, self.applied, self.made = changes, False, set()
-        self.objects_change = True
+        self.code_changes = True
 
     @contextlib.contextmanager
     def mutated(self, _mutant):
@@ -253,7 +253,10 @@ class FakeTree:
         return not self.applied or target in self.made
 
     def compiled(self, path, limit_s):
-        return tree.Built(True, False, ""), [b"mutant" if self.applied and self.objects_change else b"source"]
+        return tree.Built(True, False, "")
+
+    def has_same_code(self, mutant):
+        return not self.code_changes
 
     def make(self, target, limit_s):
         if self.applied:
@@ -348,10 +351,11 @@ class Trials(unittest.TestCase):
         self.assertEqual(self.judged(lab)["result"], "equivalent")
         self.assertNotIn(True, [applied for _, applied in lab.calls])
 
-    def test_nor_where_already_the_object_is_the_same(self):
-        lab = FakeLab({"short cache"})
-        lab.tree.objects_change = False
-        self.assertEqual((self.judged(lab)["result"], lab.calls), ("equivalent", []))
+    def test_nor_is_the_long_tier_where_a_release_has_the_same_code(self):
+        lab = FakeLab({"long numerics"})
+        lab.tree.code_changes = False
+        self.assertEqual(self.judged(lab)["result"], "equivalent")
+        self.assertNotIn("long numerics", dict(lab.calls))
 
     def test_past_its_time_nothing_is_said_and_later_the_others_are_asked(self):
         self.assertEqual(self.judged(FakeLab({"short cache"}), end=0)["result"], "undecided")

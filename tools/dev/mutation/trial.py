@@ -145,6 +145,7 @@ class Trial:
         self.asked = list(asked)  # "tier suite" of those that found nothing, earlier ones too
         self.built = None  # (build, target) of what was built of the mutant; None while it is not applied
         self.applied = ExitStack()
+        self.has_other_code = False  # than without the mutant: nobody has looked yet
 
     def judge(self):
         """What is to be recorded of the mutant."""
@@ -152,7 +153,10 @@ class Trial:
         try:
             if not self.asked:
                 self._look_at_objects()
+            first = next(iter(self.lab.suites))
             for tier, name in self.lab.order(self.mutant.file):
+                if tier != first:
+                    self._look_at_code()
                 if self.lab.label(tier, name) in self.asked:
                     continue
                 if name in self.without or self.tier not in (None, tier):
@@ -187,18 +191,22 @@ class Trial:
             self.built = set()
 
     def _look_at_objects(self):
-        """What leaves all objects of its file as they are, byte by byte, nobody has to be asked about."""
-        build = next(iter(self.lab.tree.builds.values()))
-        built, before = build.compiled(self.mutant.file, self._left())
-        if not before:
-            return
+        """What does not compile nobody has to be asked about."""
         self._apply()
-        built, after = build.compiled(self.mutant.file, self._left())
-        if not built.has_end:
+        built = next(iter(self.lab.tree.builds.values())).compiled(self.mutant.file, self._left())
+        if built and not built.has_end:
             raise Verdict(UNDECIDED, reason=END_OF_RUN)
-        if not built.is_good:
+        if built and not built.is_good:
             raise Verdict(INVALID, error=first_error(built.output))
-        if after == before:
+
+    def _look_at_code(self):
+        """What leaves the machine code of a release as it is, byte by byte, nobody else has to be asked about. Looked at once, where the
+        first tier has found nothing: it costs as much as compiling it twice."""
+        if self.has_other_code:
+            return
+        self.has_other_code = True
+        self._restore()
+        if next(iter(self.lab.tree.builds.values())).has_same_code(self.mutant):
             raise Verdict(EQUIVALENT)
 
     def _restore(self):
