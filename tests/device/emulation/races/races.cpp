@@ -64,7 +64,7 @@ void Races::note(int thread, Part part, Access access, std::size_t address, std:
   const std::size_t end = std::min(address + bytes, bytes_.size());
   for (std::size_t first = address, next = address; first < end; first = next) {
     while (next < end && bytes_[next] == bytes_[first]) ++next;
-    if (bytes_[first] == kExempt) continue;
+    if (bytes_[first] == kExempt || is_known(first, next, access, event)) continue;
     check_write(thread, part, access, first, next, event);
     if (access == Access::kRead) {
       add_read(thread, part, first, next, event);
@@ -73,6 +73,16 @@ void Races::note(int thread, Part part, Access access, std::size_t address, std:
     }
   }
   if (access != Access::kRead && address < end) set_write(address, end, event);
+}
+
+bool Races::is_known(std::size_t first, std::size_t end, Access access, const Event& event) const {
+  const auto is_same = [&](const Event& other) {
+    return other.actor == event.actor && other.time == event.time;
+  };
+  const History& history = histories_[bytes_[first]];
+  if (access == Access::kRead) return !history.reads.empty() && is_same(history.reads.back());
+  return access == Access::kWrite && history.reads.empty() && is_same(history.write) &&
+         !history.write.is_atomic && is_all_of(bytes_[first], end - first);
 }
 
 void Races::check_write(int thread, Part part, Access access, std::size_t first, std::size_t end,
@@ -95,9 +105,6 @@ void Races::check_reads(int thread, Part part, std::size_t address, const Event&
 void Races::add_read(int thread, Part part, std::size_t first, std::size_t end,
                      const Event& event) {
   const HistoryIndex before = bytes_[first];
-  const std::vector<Event>& reads = histories_[before].reads;
-  if (!reads.empty() && reads.back().actor == event.actor && reads.back().time == event.time)
-    return;
   if (!is_all_of(before, end - first)) {
     const HistoryIndex split = begin_history(first, end);
     histories_[split].write = histories_[before].write;

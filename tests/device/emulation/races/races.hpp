@@ -101,6 +101,9 @@ class Races {
   Thread& state(int thread) { return threads_[static_cast<std::size_t>(thread)]; }
   const Thread& state(int thread) const { return threads_[static_cast<std::size_t>(thread)]; }
   bool knows(int thread, Part part, const Event& event) const;
+  /// Has the same actor done the same to these bytes, of one history, since it last learnt
+  /// anything, and nobody else anything?
+  bool is_known(std::size_t first, std::size_t end, Access access, const Event& event) const;
   void check_write(int thread, Part part, Access access, std::size_t first, std::size_t end,
                    const Event& event);
   void check_reads(int thread, Part part, std::size_t address, const Event& event);
