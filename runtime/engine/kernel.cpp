@@ -268,7 +268,7 @@ std::vector<KernelLaunch> launches_of_branches(const KernelState& kernel) {
   std::vector<KernelLaunch> all;
   for (const auto& branch : kernel.branches) {
     for (KernelLaunch launch : branch->lowered().launch.launches) {
-      launch.stage = branch->document.spec.branch.name + "." + launch.stage;
+      launch.name = branch->document.spec.branch.name + "." + launch.name;
       all.push_back(std::move(launch));
     }
   }

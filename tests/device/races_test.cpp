@@ -63,11 +63,11 @@ TEST_F(RacesOf, MeetingsPutThreadsInOrder) {
 }
 
 TEST_F(RacesOf, ArrivalsOrderWhatWasBeforeThem) {
-  Races::Clock barrier;
+  Races::Arrivals barrier;
   write(0, 0);
   races_.release(0, barrier);
   write(0, 4);
-  races_.acquire(40, barrier);
+  races_.acquire(40, Races::told(barrier));
   read(40, 0);
   EXPECT_FALSE(has_race());
   read(40, 4);
@@ -75,12 +75,12 @@ TEST_F(RacesOf, ArrivalsOrderWhatWasBeforeThem) {
 }
 
 TEST_F(RacesOf, OrderIsHandedOn) {
-  Races::Clock first, second;
+  Races::Arrivals first, second;
   write(0);
   races_.release(0, first);
-  races_.acquire(20, first);
+  races_.acquire(20, Races::told(first));
   races_.release(20, second);
-  races_.acquire(40, second);
+  races_.acquire(40, Races::told(second));
   write(40);
   EXPECT_FALSE(has_race());
 }
@@ -98,11 +98,11 @@ TEST_F(RacesOf, ACopyIsUnderWayUntilItIsWaitedFor) {
 }
 
 TEST_F(RacesOf, AnEngineArrivesForItsWorkAlone) {
-  Races::Clock barrier;
+  Races::Arrivals barrier;
   write(0, 0);
   write(0, 8, Part::kLoads);
   races_.release_work(0, Part::kLoads, 1, barrier);
-  races_.acquire(40, barrier);
+  races_.acquire(40, Races::told(barrier));
   read(40, 8);
   EXPECT_FALSE(has_race());
   read(40, 0);

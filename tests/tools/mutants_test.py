@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools/dev"))
 
 import mutants  # noqa: E402
-from mutation import draw, kernels, process, record, suites, text, tree, trial  # noqa: E402
+from mutation import draw, kernels, moved, process, record, suites, text, tree, trial  # noqa: E402
 from mutation.operators import OPERATORS  # noqa: E402
 
 # Operator -> (code, what it makes of it), in a device header where it knows such alone.
@@ -240,7 +240,7 @@ class FakeTree:
     def __init__(self, changes):
         self.root, self.builds = ROOT, dict.fromkeys(suites.TIERS, self)
         self.changes, self.applied, self.made = changes, False, set()
-        self.objects_change = True
+        self.code_changes = True
 
     @contextlib.contextmanager
     def mutated(self, _mutant):
@@ -253,7 +253,10 @@ class FakeTree:
         return not self.applied or target in self.made
 
     def compiled(self, path, limit_s):
-        return tree.Built(True, False, ""), [b"mutant" if self.applied and self.objects_change else b"source"]
+        return tree.Built(True, False, "")
+
+    def has_same_code(self, mutant):
+        return not self.code_changes
 
     def make(self, target, limit_s):
         if self.applied:
@@ -268,6 +271,7 @@ class FakeLab(trial.Lab):
         self.tree, self.failing, self.calls, self.say = FakeTree(changes), failing, [], lambda text: None
         self.baselines, self.fingerprints, self.programs = {}, {}, {}
         self.seconds = {}  # filter -> what it takes with a mutant
+        self.fails_always = set()
         self.suites = {tier: {name: suites.Suite(name, f"test_{name}") for name in ("cache", "numerics")} for tier in suites.TIERS}
 
     def prepare(self, tier, name, patience_s):
@@ -281,7 +285,8 @@ class FakeLab(trial.Lab):
         self.calls.append((f"{tier} {suite.name}", self.tree.applied))
         if self.tree.applied and limit_s < self.seconds.get(chosen, 0):
             return trial.Answer(False, "A.slow", limit_s, has_end=False)
-        fails = self.tree.applied and f"{tier} {suite.name}" in self.failing
+        label = f"{tier} {suite.name}"
+        fails = label in self.fails_always or (self.tree.applied and label in self.failing)
         return trial.Answer(not fails, "A.b" if fails else "", 1.0)
 
 
@@ -322,15 +327,35 @@ class Trials(unittest.TestCase):
         self.assertEqual((outcome["result"], outcome["asked"]), ("undecided", ["short cache"]))
         self.assertEqual(outcome["reason"], "not asked: short numerics, long numerics")
 
+    def test_a_tier_alone_may_be_asked(self):
+        outcome = trial.Trial(FakeLab({"long numerics"}), self.MUTANT, tier="short").judge()
+        self.assertEqual((outcome["result"], outcome["reason"]), ("undecided", "not asked: long numerics"))
+
+    def test_suites_of_one_program_are_all_asked(self):
+        lab = FakeLab({"short numerics"})
+        lab.suites["short"] = {name: suites.Suite(name, "test_numerics") for name in ("numerics_interpreter", "numerics")}
+        self.judged(lab)
+        self.assertEqual(self.judged(lab)["suite"], "numerics")
+
+    def test_a_long_suite_is_asked_at_once_and_what_fails_without_a_mutant_finds_nothing(self):
+        lab = FakeLab({"long numerics"})
+        self.judged(lab)
+        self.assertEqual([call for call in lab.calls if call[0] == "long numerics"], [("long numerics", True), ("long numerics", False)])
+        lab = FakeLab({"long numerics"})
+        lab.fails_always = {"long numerics"}
+        outcome = self.judged(lab)
+        self.assertEqual((outcome["result"], outcome["reason"]), ("undecided", "not asked: long numerics (fails without a mutant)"))
+
     def test_nobody_is_asked_about_the_same_bytes(self):
         lab = FakeLab({"short cache"}, changes=False)
         self.assertEqual(self.judged(lab)["result"], "equivalent")
         self.assertNotIn(True, [applied for _, applied in lab.calls])
 
-    def test_nor_where_already_the_object_is_the_same(self):
-        lab = FakeLab({"short cache"})
-        lab.tree.objects_change = False
-        self.assertEqual((self.judged(lab)["result"], lab.calls), ("equivalent", []))
+    def test_nor_is_the_long_tier_where_a_release_has_the_same_code(self):
+        lab = FakeLab({"long numerics"})
+        lab.tree.code_changes = False
+        self.assertEqual(self.judged(lab)["result"], "equivalent")
+        self.assertNotIn("long numerics", dict(lab.calls))
 
     def test_past_its_time_nothing_is_said_and_later_the_others_are_asked(self):
         self.assertEqual(self.judged(FakeLab({"short cache"}), end=0)["result"], "undecided")
@@ -384,6 +409,24 @@ class Record(unittest.TestCase):
             record.update(path, 1, 10, "last", [])  # drawn no more
             self.assertEqual(record.outcomes(path, 1)["1"]["commit"], "earlier")
 
+    def test_one_whose_file_has_moved_is_found_again_by_its_line(self):
+        row = {"operator": "relation", "before": "<", "after": "<=", "file": "cache/a.cpp"}
+        texts = {"cache/files/a.cpp": "int x;\n  if (a < b) f();\n", "cache/b.cpp": "if (a < b) f();\n", "cache/c.cpp": "if (c < b) f();\n"}
+        found = moved.found_again(texts, row, "if (a < b) f();")
+        self.assertEqual((found.file, found.line, found.after), ("cache/files/a.cpp", 2, "<="))
+        self.assertIsNone(moved.found_again(texts, row | {"file": "cache/other.cpp"}, "if (a < b) f();"), "of two files neither has the name")
+        self.assertIsNone(moved.found_again(texts, row, "if (d < b) f();"))
+
+    def test_what_has_moved_takes_the_place_of_what_it_was_and_keeps_its_word(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "mutants.json")
+            rows = [{"id": "1", "file": "a", "line": 1, "result": "undecided", "word": "why"}, {"id": "2", "file": "a", "line": 2, "result": "undecided"},
+                    {"id": "3", "file": "a", "line": 3, "result": "undecided"}]
+            record.update(path, 1, 10, "earlier", rows)
+            record.update(path, 1, 10, "later", [{"id": "9", "file": "b", "line": 1, "result": "survived"}], {"1": "9", "2": None})
+            self.assertEqual([(row["id"], row["result"], row.get("word")) for row in record.rows_of(path, 1)],
+                             [("3", "undecided", None), ("9", "survived", "why")])
+
     def test_a_new_copy_goes_on_where_the_record_is(self):
         texts = {"cache/a.cpp": "int f(int a, int b) {\n  if (a < b) return 1;\n  return a * b;\n}\n"}
         first = draw.draw(texts, 1, 1)["cache"][1][0]
@@ -391,7 +434,7 @@ class Record(unittest.TestCase):
             with tempfile.TemporaryDirectory() as folder:
                 path = pathlib.Path(folder, "mutants.json")
                 record.update(path, 1, 1, "earlier", [record.row_of(first, {"result": result, "tier": "short", "asked": ["short cache"]})])
-                args = SimpleNamespace(seed=1, count=1, folder=None, only=[], minutes=1, json=path, work=pathlib.Path(folder))
+                args = SimpleNamespace(seed=1, count=1, folder=None, only=[], undecided=False, minutes=1, json=path, work=pathlib.Path(folder))
                 run = mutants.Run(args, texts)
                 self.assertEqual(next(run.waiting(), None), following)
                 self.assertEqual(run.results, {}, "what another copy finds meanwhile is not written over")

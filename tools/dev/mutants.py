@@ -20,7 +20,9 @@ from pathlib import Path
 
 from mutation import record
 from mutation.draw import FOLDERS, draw, sources
+from mutation.moved import moved
 from mutation.process import sh
+from mutation.suites import TIERS
 from mutation.tree import listed_files
 from mutation.trial import EQUIVALENT, INVALID, UNDECIDED, Lab, Trial
 
@@ -33,6 +35,9 @@ def arguments():
     parser.add_argument("--count", type=int, default=100, help="how many, over all folders (default: 100)")
     parser.add_argument("--folder", action="append", choices=FOLDERS, help="only those of this folder; may be repeated")
     parser.add_argument("--only", action="append", metavar="ID", default=[], help="only this mutant, again; may be repeated")
+    parser.add_argument("--undecided", action="store_true",
+                        help="only those of the record that nobody has decided about, wherever their lines stand today")
+    parser.add_argument("--tier", choices=TIERS, help="ask this tier alone now: what it does not find stays undecided")
     parser.add_argument("--without", action="append", metavar="SUITE", default=[],
                         help="do not ask this suite now: what no other finds stays undecided; may be repeated")
     parser.add_argument("--list", action="store_true", help="print the diffs and do nothing")
@@ -52,10 +57,10 @@ def say(text):
 
 class Run:
     def __init__(self, args, texts):
-        self.args, self.texts = args, texts
+        self.args = args
         self.end = time.monotonic() + 60 * args.minutes
-        self.drawn = {folder: value for folder, value in draw(texts, args.seed, args.count).items()
-                      if not args.folder or folder in args.folder}
+        self.drawing = draw(texts, args.seed, args.count)
+        self.drawn = {folder: value for folder, value in self.drawing.items() if not args.folder or folder in args.folder}
         self.state_path = args.work / "state.json"
         args.work.mkdir(parents=True, exist_ok=True)
         self.state = record.read(self.state_path, {"baselines": {}, "results": {}})
@@ -65,8 +70,18 @@ class Run:
         # What other copies have found; apart, as the record may know more by the time that this run writes into it.
         self.recorded = record.outcomes(args.json, args.seed)
         self.tried = set()  # in this run
+        self.moved = moved(ROOT, record.rows_of(args.json, args.seed), texts, self.drawn_by_id()) if args.undecided else {}
         # Of what is copied now; the checkout may change while this run goes on.
         self.commit = sh(["git", "rev-parse", "--short=10", "HEAD"], cwd=ROOT).stdout.strip()
+
+    def drawn_by_id(self):
+        return {mutant.id: mutant for _, mutants in self.drawing.values() for mutant in mutants}
+
+    def undecided(self):
+        """Those of the record, as they are today."""
+        known = self.drawn_by_id() | self.moved
+        mutants = [known.get(row["id"]) for row in record.rows_of(self.args.json, self.args.seed) if row["result"] == UNDECIDED]
+        return [mutant for mutant in mutants if mutant and mutant.file.split("/")[0] in self.drawn]
 
     def outcome(self, mutant):
         return self.results.get(mutant.id, self.recorded.get(mutant.id))
@@ -91,10 +106,13 @@ class Run:
     def waiting(self):
         """The mutants to be tried, the folders in turns; how many come depends on what is found invalid."""
         if self.args.only:
-            every = {mutant.id: mutant for _, mutants in self.drawn.values() for mutant in mutants}
+            every = self.drawn_by_id() | {mutant.id: mutant for mutant in self.moved.values() if mutant}
             if unknown := set(self.args.only) - set(every):
                 raise SystemExit(f"no such mutant: {', '.join(sorted(unknown))}; --list prints those that there are")
             yield from (every[name] for name in self.args.only)
+            return
+        if self.args.undecided:
+            yield from self.undecided()
             return
         while True:
             missing = [mutant for folder in self.drawn if (mutant := self.chosen(folder)[1])]
@@ -104,20 +122,25 @@ class Run:
             yield from new or missing
 
     def left(self):
+        if self.args.undecided:
+            return len([mutant for mutant in self.undecided() if mutant.id not in self.tried])
         return sum(wanted for wanted, _ in self.drawn.values()) - sum(
             outcome["result"] not in (INVALID, EQUIVALENT) for folder in self.drawn for _, outcome in self.chosen(folder)[0])
 
     def keep(self):
         record.write(self.state_path, self.state)
-        drawn = draw(self.texts, self.args.seed, self.args.count).values()
         folder = os.open(self.args.json.parent, os.O_RDONLY)  # released where this process ends
         fcntl.flock(folder, fcntl.LOCK_EX)  # runs of other folders write into the same record
         outcomes = record.outcomes(self.args.json, self.args.seed) | self.results
         rows = []
-        for wanted, mutants in drawn:
+        for wanted, mutants in self.drawing.values():
             passed_over = sum(outcomes.get(mutant.id, {}).get("result") in record.NOT_COUNTED for mutant in mutants)
             rows += [record.row_of(mutant, outcomes[mutant.id]) for mutant in mutants[:wanted + passed_over] if mutant.id in outcomes]
-        return record.update(self.args.json, self.args.seed, self.args.count, self.commit, rows)
+        known = {name: mutant for name, mutant in self.moved.items() if mutant is None or mutant.id in self.results}
+        rows += [record.row_of(mutant, outcomes[mutant.id]) for mutant in known.values() if mutant]
+        rows = list({row["id"]: row for row in rows}.values())  # one that has moved may be drawn as what it is now
+        renamed = {name: mutant and mutant.id for name, mutant in known.items()}
+        return record.update(self.args.json, self.args.seed, self.args.count, self.commit, rows, renamed)
 
     def go(self):
         lab = Lab(ROOT, self.args.work, self.state["baselines"], say, self.args.jobs)
@@ -129,10 +152,10 @@ class Run:
             known = self.outcome(mutant) or {}
             goes_on = known.get("result") == UNDECIDED and mutant.id not in self.args.only
             asked = known.get("asked", ()) if goes_on else ()
-            outcome = Trial(lab, mutant, self.end, 60 * self.args.patience, asked, self.args.without).judge()
+            outcome = Trial(lab, mutant, self.end, 60 * self.args.patience, asked, self.args.without, self.args.tier).judge()
             self.results[mutant.id] = {**outcome, "commit": self.commit}
             self.tried.add(mutant.id)
-            record.write(self.state_path, self.state)
+            self.keep()
             durations.append(outcome["seconds"])
             found = f" by {outcome['tier']} {outcome['suite']}: {outcome['test']}" if "test" in outcome else ""
             left_min = self.left() * sum(durations) / len(durations) / 60

@@ -288,7 +288,7 @@ bool take_part(NamedMeeting& meeting, int threads, bool vote) {
   if (++meeting.arrived < threads) return false;
   meeting.arrived = 0;
   meeting.result = std::exchange(meeting.votes, true);
-  meeting.before = std::exchange(meeting.arrivals, {});
+  meeting.before = Races::told(meeting.arrivals);
   ++meeting.number;
   return true;
 }

@@ -64,14 +64,16 @@ struct Meeting {
 
 struct NamedMeeting {
   int arrived = 0;
-  bool votes = true;              ///< of those that have come
-  bool result = true;             ///< of the meeting before
-  int number = 0;                 ///< of meetings before
-  Races::Clock arrivals, before;  ///< of this meeting, and the one before
+  bool votes = true;         ///< of those that have come
+  bool result = true;        ///< of the meeting before
+  int number = 0;            ///< of meetings before
+  Races::Arrivals arrivals;  ///< of this meeting
+  Races::Told before;        ///< of the one before
 };
 
 struct MbarrierClocks {
-  Races::Clock arrivals, complete;  ///< of this phase, and the one before
+  Races::Arrivals arrivals;  ///< of this phase
+  Races::Told complete;      ///< of the one before
 };
 
 /// Whose turn it is: a pass over the warps is a round, and rounds are counted from one barrier of

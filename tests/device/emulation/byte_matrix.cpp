@@ -1,5 +1,6 @@
 #include "tests/device/emulation/byte_matrix.hpp"
 
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -48,12 +49,28 @@ void combine_products(Operands lanes) {
 
 }  // namespace
 
-float e4m3_to_float(std::uint8_t code) {
+namespace {
+
+float value_of_e4m3(std::uint8_t code) {
   const int exponent = code >> 3 & 15, mantissa = code & 7;
   const float sign = code >= 0x80 ? -1.0F : 1.0F;
   if ((code & 0x7f) == 0x7f) return std::numeric_limits<float>::quiet_NaN();
   if (exponent == 0) return sign * std::ldexp(static_cast<float>(mantissa), -9);
   return sign * std::ldexp(static_cast<float>(8 + mantissa), exponent - 10);
+}
+
+std::array<float, 256> e4m3_values() {
+  std::array<float, 256> values;
+  for (std::size_t code = 0; code < values.size(); ++code)
+    values[code] = value_of_e4m3(static_cast<std::uint8_t>(code));
+  return values;
+}
+
+}  // namespace
+
+float e4m3_to_float(std::uint8_t code) {
+  static const std::array<float, 256> kValues = e4m3_values();
+  return kValues[code];
 }
 
 std::uint8_t round_to_e4m3(float value) {

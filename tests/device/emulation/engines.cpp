@@ -48,11 +48,9 @@ void wait_for_work(Engine engine, int pending) {
   if (open < under_way) return;
   current->races->finish_groups(thread, part_of(engine), open - under_way);
   if (engine != Engine::kProducts) return;
-  Races::Clock of_warpgroup;  // it is one product
-  for (int warp = 0; warp < kWarpgroupWarps; ++warp)
-    current->races->release_work(thread / kWarpgroupThreads * kWarpgroupThreads + warp * kWarpLanes,
-                                 Part::kProducts, open - under_way, of_warpgroup);
-  current->races->acquire(thread, of_warpgroup);
+  current->races->acquire_work(thread, thread / kWarpgroupThreads * kWarpgroupThreads,
+                               kWarpgroupWarps, Part::kProducts,
+                               open - under_way);  // it is one product
 }
 
 void land_copies() { current->running->of(Engine::kCopies).wait(0); }

@@ -1,6 +1,4 @@
 // Shared memory of the block that is being run, and what its accesses and mbarriers mean for races.
-#include <utility>
-
 #include "tests/device/emulation/block_state.hpp"
 
 namespace emulation {
@@ -70,7 +68,7 @@ void release_to(unsigned barrier) {
   if (!finds_races()) return;
   Lane& lane = *current->running;
   Races& races = *current->races;
-  Races::Clock& arrivals = current->mbarriers[barrier].arrivals;
+  Races::Arrivals& arrivals = current->mbarriers[barrier].arrivals;
   if (lane.part == Part::kLoads) {
     races.release_work(lane.thread, lane.part, races.group(lane.thread, lane.part), arrivals);
     races.begin_group(lane.thread, lane.part);
@@ -88,7 +86,7 @@ void release_copies_to(unsigned barrier) {
 void complete_phase(unsigned barrier) {
   if (!finds_races()) return;
   MbarrierClocks& clocks = current->mbarriers[barrier];
-  clocks.complete = std::exchange(clocks.arrivals, {});
+  clocks.complete = Races::told(clocks.arrivals);
 }
 void acquire_from(unsigned barrier) {
   if (finds_races())

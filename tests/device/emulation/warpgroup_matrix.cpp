@@ -108,21 +108,27 @@ void read_columns(const WarpgroupProduct& product, int first, double (&b)[kColum
   }
 }
 
-/// To all lanes, 8 columns to a block.
+/// To all lanes, 8 columns to a block. Each sum is taken in the order of depth, those of all rows
+/// side by side: one alone waits for its last addition.
 template <class T>
 void add_products(Operands lanes, const double (&a)[kRows][kMostDepth]) {
   const WarpgroupProduct& any = product_of(lanes, 0);
   const int depth = kDepthBytes / element_bytes(any.kind);
+  double by_depth[kMostDepth][kRows];
+  for (int k = 0; k < depth; ++k)
+    for (int row = 0; row < kRows; ++row) by_depth[k][row] = a[row][k];
   for (int block = 0; block < any.blocks; ++block) {
     double b[kColumns][kMostDepth];
     read_columns(any, block * kColumns, b);
     for (int column = 0; column < kColumns; ++column) {
+      double sums[kRows] = {};
+      for (int k = 0; k < depth; ++k)
+        for (int row = 0; row < kRows; ++row) sums[row] += by_depth[k][row] * b[column][k];
       for (int row = 0; row < kRows; ++row) {
-        double sum = 0;
-        for (int k = 0; k < depth; ++k) sum += a[row][k] * b[column][k];
         const WarpgroupProduct& product = product_of(lanes, row % 8 * 4 + column / 2);
         T& target = static_cast<T*>(product.accumulator)[block * 4 + row / 8 * 2 + column % 2];
-        target = product.adds ? static_cast<T>(target + static_cast<T>(sum)) : static_cast<T>(sum);
+        const T sum = static_cast<T>(sums[row]);
+        target = product.adds ? static_cast<T>(target + sum) : sum;
       }
     }
   }

@@ -45,6 +45,15 @@ TEST(Division, OfExtremesByExtremes) {
     for (const std::int32_t b : kExtremes) expect_divided(a, b);
 }
 
+TEST(Division, ByConstants) {
+  for (const std::int32_t b : single::kConstants)
+    for (const std::int32_t a : kExtremes) {
+      const single::Divided divided = single::divide_by_constant(a, b);
+      EXPECT_EQ(divided.quotient, floor_divide(a, b)) << a << " // " << b;
+      EXPECT_EQ(divided.rest, floor_modulo(a, b)) << a << " % " << b;
+    }
+}
+
 TEST(Division, IsExactAroundMultiples) {
   std::mt19937 random(3);
   const auto draw = [&] {

@@ -6,12 +6,11 @@ changed and unchanged ones, and what a changed one does wrong is found as it wou
 
 import re
 import shlex
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from mutation.process import sh
+from mutation.process import sh, sh_lines
 from mutation.suites import tests_in
 
 FIRST_BATCH, LARGEST_BATCH = 2, 16
@@ -89,11 +88,6 @@ class KernelProgram:
         words = [str(changed.get(word, word)) for word in self.link]
         words[words.index("-o") + 1] = str(program)
         return sh(words, cwd=self.build.folder).returncode == 0
-
-
-def sh_lines(command):
-    """Of a command that writes more than sh() keeps."""
-    return subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True).stdout.splitlines()
 
 
 def batches(kernels):

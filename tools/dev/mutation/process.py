@@ -45,3 +45,8 @@ def sh(command, cwd=None, env=None, timeout_s=None):
         output.seek(max(0, end - KEPT_CHARACTERS))
         text = output.read().decode(errors="replace")
     return subprocess.CompletedProcess(command, status, text)
+
+
+def sh_lines(command):
+    """Of a command that writes more than sh() keeps."""
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True).stdout.splitlines()

@@ -43,15 +43,20 @@ def counts_of(rows):
             "undecided": results["undecided"], "not counted": {name: results[name] for name in NOT_COUNTED}}
 
 
-def update(path, seed, count, commit, rows):
-    """Puts the rows of a draw in its place in the record; what somebody wrote about a survivor stays, and what was found of earlier
-    sources, with their commit, where the change is drawn no more as its file has moved."""
+def rows_of(path, seed):
+    return next((draw["mutants"] for draw in read(path, {"draws": []})["draws"] if draw["seed"] == seed), [])
+
+
+def update(path, seed, count, commit, rows, renamed=None):
+    """Puts the rows of a draw in its place in the record. What somebody wrote about a survivor stays, and so do rows that are drawn
+    no more, with their commit. `renamed`: id -> what it is now; None where its line is no more."""
+    renamed = renamed or {}
     record = read(path, {"draws": []})
     old = next((draw for draw in record["draws"] if draw["seed"] == seed), {"mutants": []})
-    words = {row["id"]: row["word"] for row in old["mutants"] if "word" in row}
+    words = {renamed.get(row["id"], row["id"]): row["word"] for row in old["mutants"] if "word" in row}
     rows = [row | ({"word": words[row["id"]]} if row["id"] in words else {}) for row in rows]
-    here = {row["id"] for row in rows}
-    rows += [{"commit": old["commit"], **row} for row in old["mutants"] if row["result"] == "found" and row["id"] not in here]
+    left = {row["id"] for row in rows} | set(renamed)
+    rows += [{"commit": old["commit"], **row} for row in old["mutants"] if row["id"] not in left]
     rows.sort(key=lambda row: (row["file"], row["line"], row["id"]))
     draw = {"seed": seed, "count": count, "commit": commit, "counts": counts_of(rows),
             "mutants": [row for row in rows if row["result"] not in NOT_COUNTED]}

@@ -13,14 +13,20 @@ class Tier:
     environment: dict  # of its tests
     definitions: dict  # of its build
     entries: tuple = ()  # that it has alone, or with more tests than the tier before; none: all
+    programs: tuple = ()  # of these entries its build makes others than that of the tier before; none: of all
 
 
 # The second is asked where the first finds nothing.
 TIERS = {
     "short": Tier({"LACUNA_TEST_TIER": "short"}, {"LACUNA_ALL_TESTS": "OFF"}),
     "long": Tier({"LACUNA_TEST_TIER": "all"}, {"LACUNA_ALL_TESTS": "ON"},
-                 ("expr", "device", "sass", "compile", "group", "numerics_interpreter", "numerics", "races")),
+                 ("expr", "device", "sass", "compile", "group", "numerics_interpreter", "numerics", "races"), ("device", "races")),
 }
+
+
+def built_by(tier, name):
+    """The tier whose build makes the programs of an entry: what two tiers have in common is built once."""
+    return tier if not TIERS[tier].programs or name in TIERS[tier].programs else next(iter(TIERS))
 
 # ctest entry, without the number of a shard -> target, where that is not test_ENTRY.
 TARGETS = {"numerics_interpreter": "test_numerics"}

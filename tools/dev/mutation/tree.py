@@ -6,10 +6,11 @@ import json
 import os
 import re
 import shutil
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from mutation.process import TIMED_OUT, sh
+from mutation.process import TIMED_OUT, sh, sh_lines
 
 
 @dataclass(frozen=True)
@@ -26,16 +27,26 @@ def listed_files(root):
     return [path for path in listing.split("\0") if path and (root / path).is_file()]
 
 
+# Beginning of a path -> how what a mutant there changes is compiled. The copy itself is built as a release, so that a compiler cache
+# has it; a mutant is compiled sooner with less optimisation. What the sanitized builds test has their checks of the standard
+# library: so an empty optional that is read is found here, too.
+FLAGS = {"tools": "", "runtime/cpu/stages": "-O2 -D_GLIBCXX_ASSERTIONS", "templates": "", "": "-O1 -D_GLIBCXX_ASSERTIONS"}
+
+
+def flags_of(path):
+    return FLAGS[max((beginning for beginning in FLAGS if path.startswith(beginning)), key=len)]
+
+
 class Build:
     """One build of the copy."""
 
     def __init__(self, source, name, definitions, jobs=None):
         self.source, self.folder, self.definitions, self.jobs = source, source / "build" / name, definitions, jobs or os.cpu_count()
+        self.flags = ""  # while a mutant is applied
 
     def configure(self):
         wanted = [f"-D{name}={value}" for name, value in self.definitions.items()]
-        if shutil.which("ccache"):
-            wanted += [f"-DCMAKE_{language}_COMPILER_LAUNCHER=ccache" for language in ("C", "CXX")]
+        wanted += [f"-DCMAKE_{language}_COMPILER_LAUNCHER={Path(__file__).with_name('compile.sh')}" for language in ("C", "CXX")]
         hook = Path(__file__).with_name("build.cmake")
         done = sh(["cmake", "--preset", "release", "-B", self.folder, f"-DCMAKE_PROJECT_lacuna_INCLUDE={hook}", *wanted], cwd=self.source)
         if done.returncode:
@@ -45,20 +56,35 @@ class Build:
         return self._make([target], limit_s)
 
     def compiled(self, path, limit_s):
-        """What comes of compiling a source by itself, and the bytes of its objects; none of a header."""
-        outputs = self._outputs_of(path)
-        if not outputs:
-            return None, []
-        built = self._make(outputs, limit_s)
-        return built, [(self.folder / output).read_bytes() for output in outputs] if built.is_good else []
+        """What comes of compiling what a source is part of, by itself; None of a header."""
+        outputs = [] if path.endswith((".hpp", ".cuh")) else self.objects_of(path)
+        return self._make(outputs, limit_s) if outputs else None
 
-    def _outputs_of(self, path):
-        listed = json.loads((self.folder / "compile_commands.json").read_text())
-        return [match[1] for entry in listed
-                if entry["file"] == str(self.source / path) and (match := re.search(r" -o (\S+)", entry["command"]))]
+    def objects_of(self, path):
+        """Those that were compiled of a file."""
+        found, here, wanted = [], None, str(self.source / path)
+        for line in sh_lines(["ninja", "-C", self.folder, "-t", "deps"]):
+            if not line.startswith(" "):
+                here = line.split(":")[0]
+            elif os.path.normpath(self.folder / line.strip()) == wanted:
+                found.append(here)
+        return found
+
+    def has_same_code(self, mutant):
+        """Is the machine code of a release the same with a mutant? Only asked of a source, not of a header."""
+        path = self.source / mutant.file
+        if mutant.file.endswith((".hpp", ".cuh")):
+            return False
+        commands, outputs, text = self.compile_commands(), self.objects_of(mutant.file), path.read_text()
+        codes = []
+        for other in (mutant.applied(text), text):
+            with rewritten(path, other):
+                codes.append([_code_of(self.folder, output, commands[output]) for output in outputs])
+        return bool(outputs) and codes[0] == codes[1] and None not in codes[0]
 
     def _make(self, targets, limit_s):
-        done = sh(["ninja", "-C", self.folder, "-j", self.jobs, *targets], timeout_s=limit_s)
+        environment = {**os.environ, "LACUNA_MUTANT_CACHE": shutil.which("ccache") or "", "LACUNA_MUTANT_FLAGS": self.flags}
+        done = sh(["ninja", "-C", self.folder, "-j", self.jobs, *targets], env=environment, timeout_s=limit_s)
         failed = re.findall(r"^FAILED: (\S+)", done.stdout, re.MULTILINE)
         has_run_products = done.returncode != 0 and not any(
             re.search(r"\.o$|^bin/|\.(?:a|so)[.\d]*$", output) and "_kernels.dir/" not in output for output in failed)
@@ -91,6 +117,27 @@ class Build:
             path = self.folder / "bin" / name
             digest.update(path.read_bytes() if path.exists() else b"none")
         return digest.hexdigest()
+
+
+@contextlib.contextmanager
+def rewritten(path, text):
+    """A file with another text, for a while."""
+    old, status = path.read_text(), path.stat()
+    try:
+        path.write_text(text)
+        yield
+    finally:
+        path.write_text(old)
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def _code_of(folder, output, command):
+    """The object that a compile command makes; None where it fails."""
+    with tempfile.TemporaryDirectory() as scratch:
+        target = Path(scratch, "code.o")
+        environment = {**os.environ, "LACUNA_MUTANT_CACHE": shutil.which("ccache") or ""}
+        done = sh(["sh", "-c", command.replace(f" -o {output} ", f" -o {target} ")], cwd=folder, env=environment)
+        return target.read_bytes() if done.returncode == 0 else None
 
 
 class Tree:
@@ -127,9 +174,12 @@ class Tree:
         try:
             path.write_text(changed)
             applied_ns = path.stat().st_mtime_ns
+            for build in self.builds.values():
+                build.flags = flags_of(mutant.file)
             yield
         finally:
             path.write_text(text)
             os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
             for build in self.builds.values():
+                build.flags = ""
                 build.remove_outputs(applied_ns)

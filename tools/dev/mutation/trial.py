@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mutation.kernels import KernelProgram, batches
 from mutation.process import TIMED_OUT, sh, spent_s
-from mutation.suites import KERNELS, OPENS, TIERS, failed_test, likely_tests, order_of, suites_of
+from mutation.suites import KERNELS, OPENS, TIERS, built_by, failed_test, likely_tests, order_of, suites_of
 from mutation.tree import Tree
 
 # How long a suite may take: a hang is a finding, a busy machine is none.
@@ -82,24 +82,38 @@ class Lab:
 
     def prepare(self, tier, name, patience_s):
         """Builds a suite without a mutant; False where that takes more time than there is. What is built stays."""
-        build, target = self.tree.builds[tier], self.suites[tier][name].target
+        build, target = self.build(tier, name), self.suites[tier][name].target
         if not build.is_current(target):
-            self.say(f"building {target} of the {tier} tier without a mutant")
+            self.say(f"building {target} of the {built_by(tier, name)} tier without a mutant")
         built = build.make(target, patience_s)
         if not built.has_end:
             return False
         if not built.is_good:
             raise SystemExit(f"{target} does not build without a mutant:\n{built.output[-3000:]}")
+        if build != self.tree.builds[tier]:
+            self._link_program(build, self.tree.builds[tier], target)
         # A program that a mutant left without is known from before.
-        self.suites[tier] |= {name: suite for name, suite in suites_of(build.folder).items() if suite.command}
+        self.suites[tier] |= {name: suite for name, suite in suites_of(self.tree.builds[tier].folder).items() if suite.command}
         self.fingerprints[tier, name] = self.fingerprint(tier, name)
         if name in KERNELS:
             self.programs[tier, name] = KernelProgram(build, self.suites[tier][name], KERNELS[name])
         return True
 
+    def build(self, tier, name):
+        """The build that makes the programs of a suite."""
+        return self.tree.builds[built_by(tier, name)]
+
+    @staticmethod
+    def _link_program(build, other, target):
+        """ctest names a command only where its program is: so that of `build` is there for the other one, too."""
+        link = other.folder / "bin" / target
+        if not link.is_symlink():
+            link.parent.mkdir(exist_ok=True)
+            link.symlink_to(build.folder / "bin" / target)
+
     def fingerprint(self, tier, name):
         """Of what a suite runs."""
-        return self.tree.builds[tier].fingerprint((Path(self.suites[tier][name].command[0]).name, *OPENS.get(name, ())))
+        return self.build(tier, name).fingerprint((Path(self.suites[tier][name].command[0]).name, *OPENS.get(name, ())))
 
     @staticmethod
     def label(tier, name, chosen=""):
@@ -116,20 +130,22 @@ class Lab:
                  f"{label}: fails without a mutant ({answer.test}), and is not asked")
 
     def limit(self, tier, name, chosen=""):
-        return max(LEAST_LIMIT_S, LIMIT_RATIO * self.baselines[self.label(tier, name, chosen)])
+        takes_s = self.baselines.get(self.label(tier, name, chosen))
+        return LONGEST_SUITE_S if takes_s is None else max(LEAST_LIMIT_S, LIMIT_RATIO * takes_s)
 
 
 class Trial:
     """`end`: of the whole run. `patience_s`: processor seconds that the mutant may take; it is asked between two steps, so that
     what a step found is kept. What is built and measured without the mutant serves all others, too, and takes nothing of it."""
 
-    def __init__(self, lab, mutant, end=math.inf, patience_s=math.inf, asked=(), without=()):
-        self.lab, self.mutant, self.end, self.without = lab, mutant, end, without
+    def __init__(self, lab, mutant, end=math.inf, patience_s=math.inf, asked=(), without=(), tier=None):
+        self.lab, self.mutant, self.end, self.without, self.tier = lab, mutant, end, without, tier
         self.most_s = spent_s() + patience_s
         self.left_out = []  # suites that might have found it
         self.asked = list(asked)  # "tier suite" of those that found nothing, earlier ones too
-        self.built = None  # suites whose programs are those of the mutant; None while it is not applied
+        self.built = None  # (build, target) of what was built of the mutant; None while it is not applied
         self.applied = ExitStack()
+        self.has_other_code = False  # than without the mutant: nobody has looked yet
 
     def judge(self):
         """What is to be recorded of the mutant."""
@@ -137,10 +153,13 @@ class Trial:
         try:
             if not self.asked:
                 self._look_at_objects()
+            first = next(iter(self.lab.suites))
             for tier, name in self.lab.order(self.mutant.file):
+                if tier != first:
+                    self._look_at_code()
                 if self.lab.label(tier, name) in self.asked:
                     continue
-                if name in self.without:
+                if name in self.without or self.tier not in (None, tier):
                     self.left_out.append(self.lab.label(tier, name))
                     continue
                 self._left()
@@ -172,18 +191,22 @@ class Trial:
             self.built = set()
 
     def _look_at_objects(self):
-        """What leaves all objects of its file as they are, byte by byte, nobody has to be asked about."""
-        build = next(iter(self.lab.tree.builds.values()))
-        built, before = build.compiled(self.mutant.file, self._left())
-        if not before:
-            return
+        """What does not compile nobody has to be asked about."""
         self._apply()
-        built, after = build.compiled(self.mutant.file, self._left())
-        if not built.has_end:
+        built = next(iter(self.lab.tree.builds.values())).compiled(self.mutant.file, self._left())
+        if built and not built.has_end:
             raise Verdict(UNDECIDED, reason=END_OF_RUN)
-        if not built.is_good:
+        if built and not built.is_good:
             raise Verdict(INVALID, error=first_error(built.output))
-        if after == before:
+
+    def _look_at_code(self):
+        """What leaves the machine code of a release as it is, byte by byte, nobody else has to be asked about. Looked at once, where the
+        first tier has found nothing: it costs as much as compiling it twice."""
+        if self.has_other_code:
+            return
+        self.has_other_code = True
+        self._restore()
+        if next(iter(self.lab.tree.builds.values())).has_same_code(self.mutant):
             raise Verdict(EQUIVALENT)
 
     def _restore(self):
@@ -216,13 +239,15 @@ class Trial:
         if (tier, name) not in self.lab.fingerprints:
             self._prepare(tier, name)
         self._apply()
-        return (tier, name) in self.built or not self.lab.tree.builds[tier].is_current(self.lab.suites[tier][name].target)
+        target = self.lab.suites[tier][name].target
+        return (built_by(tier, name), target) in self.built or not self.lab.build(tier, name).is_current(target)
 
     def _build(self, tier, name):
         """Whether the suite has another program now. One that the mutant leaves as it was finds nothing."""
         self._apply()
-        built = self.lab.tree.builds[tier].make(self.lab.suites[tier][name].target, self._left())
-        self.built.add((tier, name))
+        target = self.lab.suites[tier][name].target
+        built = self.lab.build(tier, name).make(target, self._left())
+        self.built.add((built_by(tier, name), target))
         if not built.has_end:
             raise Verdict(UNDECIDED, reason=END_OF_RUN)
         if not built.is_good:
@@ -232,10 +257,15 @@ class Trial:
         return self.lab.fingerprint(tier, name) != self.lab.fingerprints[tier, name]
 
     def _ask(self, tier, name, program=None, chosen=""):
-        self._know(tier, name, chosen)
-        takes_s = self.lab.baselines[self.lab.label(tier, name, chosen)]
+        label = self.lab.label(tier, name, chosen)
+        # A program that the tier before has asked without hanging is asked at once. Longer suites take as long without a mutant as
+        # with one: that is looked at only where one fails.
+        is_unknown = label not in self.lab.baselines and built_by(tier, name) != tier
+        if not is_unknown:
+            self._know(tier, name, chosen)
+        takes_s = 0 if is_unknown else self.lab.baselines[label]
         if takes_s is None:
-            self.left_out.append(f"{self.lab.label(tier, name)} (fails without a mutant)")
+            self._leave_out(tier, name)
             return
         if not program:
             self._build(tier, name)  # again, where it had to be measured
@@ -246,9 +276,24 @@ class Trial:
                 raise Verdict(UNDECIDED, reason=END_OF_RUN)
             answer = self._run(tier, name, program, chosen)
         if not answer.is_good:
+            if is_unknown and self._fails_without(tier, name, answer.test):
+                self._leave_out(tier, name)
+                return
             raise Verdict(FOUND, tier=tier, suite=name, test=answer.test + ("" if answer.has_end else " (no end)"))
+        self.lab.baselines.setdefault(label, round(answer.seconds, 1))
         if not chosen:
-            self.asked.append(self.lab.label(tier, name))
+            self.asked.append(label)
+
+    def _leave_out(self, tier, name):
+        self.left_out.append(f"{self.lab.label(tier, name)} (fails without a mutant)")
+
+    def _fails_without(self, tier, name, test):
+        """Of a suite that nobody has measured: does the test fail without the mutant, too?"""
+        self._prepare(tier, name)
+        answer = self.lab.ask(self.lab.suites[tier][name], tier, LONGEST_SUITE_S, chosen=test)
+        if not answer.is_good:
+            self.lab.baselines[self.lab.label(tier, name)] = None
+        return not answer.is_good
 
     def _run(self, tier, name, program, chosen):
         label = self.lab.label(tier, name, chosen)

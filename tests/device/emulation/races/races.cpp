@@ -12,6 +12,7 @@ namespace {
 
 constexpr const char* kNames[] = {"", "", "'s copy", "'s product", "'s store", "'s load"};
 
+constexpr std::size_t kFewReads = 4;
 constexpr std::size_t kFirstEngine = static_cast<std::size_t>(Part::kCopies);
 
 std::uint32_t warp_of(std::uint32_t actor) { return actor / (kParts * 32); }
@@ -63,7 +64,7 @@ void Races::note(int thread, Part part, Access access, std::size_t address, std:
   const std::size_t end = std::min(address + bytes, bytes_.size());
   for (std::size_t first = address, next = address; first < end; first = next) {
     while (next < end && bytes_[next] == bytes_[first]) ++next;
-    if (bytes_[first] == kExempt) continue;
+    if (bytes_[first] == kExempt || is_known(first, next, access, event)) continue;
     check_write(thread, part, access, first, next, event);
     if (access == Access::kRead) {
       if (part == Part::kProducts || part == Part::kStores) check_fence(first, event);
@@ -73,6 +74,16 @@ void Races::note(int thread, Part part, Access access, std::size_t address, std:
     }
   }
   if (access != Access::kRead && address < end) set_write(address, end, event);
+}
+
+bool Races::is_known(std::size_t first, std::size_t end, Access access, const Event& event) const {
+  const auto is_same = [&](const Event& other) {
+    return other.actor == event.actor && other.time == event.time;
+  };
+  const History& history = histories_[bytes_[first]];
+  if (access == Access::kRead) return !history.reads.empty() && is_same(history.reads.back());
+  return access == Access::kWrite && history.reads.empty() && is_same(history.write) &&
+         !history.write.is_atomic && is_all_of(bytes_[first], end - first);
 }
 
 void Races::check_write(int thread, Part part, Access access, std::size_t first, std::size_t end,
@@ -108,17 +119,19 @@ void Races::check_fence(std::size_t address, const Event& event) {
 void Races::add_read(int thread, Part part, std::size_t first, std::size_t end,
                      const Event& event) {
   const HistoryIndex before = bytes_[first];
-  const std::vector<Event>& reads = histories_[before].reads;
-  if (!reads.empty() && reads.back().actor == event.actor && reads.back().time == event.time)
-    return;
   if (!is_all_of(before, end - first)) {
     const HistoryIndex split = begin_history(first, end);
     histories_[split].write = histories_[before].write;
     histories_[split].reads = histories_[before].reads;
+    histories_[split].most_reads = histories_[before].most_reads;
   }
   History& history = histories_[bytes_[first]];
-  // Who comes after this read comes after those that it comes after.
-  std::erase_if(history.reads, [&](const Event& read) { return knows(thread, part, read); });
+  // Who comes after this read comes after those that it comes after. Looked at now and then, as
+  // many read what they all wait for.
+  if (history.reads.size() >= history.most_reads) {
+    std::erase_if(history.reads, [&](const Event& read) { return knows(thread, part, read); });
+    history.most_reads = std::max(kFewReads, 2 * history.reads.size());
+  }
   history.reads.push_back(event);
 }
 
@@ -129,6 +142,7 @@ void Races::set_write(std::size_t first, std::size_t end, const Event& event) {
   const bool is_whole = next == end && is_all_of(before, end - first);
   History& history = histories_[is_whole ? before : begin_history(first, end)];
   history.reads.clear();
+  history.most_reads = kFewReads;
   history.write = event;
 }
 
@@ -190,31 +204,62 @@ void Races::tell_own(int thread, Clock& to) {
   for (std::size_t n = kFirstEngine; n < kParts; ++n) raise(to[first + n], self.finished[n]);
 }
 
-void Races::release(int thread, Clock& to) {
-  join(to, *state(thread).known);
-  tell_own(thread, to);
+void Races::release(int thread, Arrivals& to) {
+  const std::shared_ptr<Clock>& known = state(thread).known;
+  if (to.joined != known) {
+    join(to.clock, *known);
+    to.joined = known;
+  }
+  tell_own(thread, to.clock);
 }
 
-void Races::release_work(int thread, Part part, std::uint32_t time, Clock& to) const {
-  to.resize(threads_.size() * kParts);
-  raise(to[actor(thread, part)], time);
+void Races::release_work(int thread, Part part, std::uint32_t time, Arrivals& to) const {
+  to.clock.resize(threads_.size() * kParts);
+  raise(to.clock[actor(thread, part)], time);
 }
 
-void Races::acquire(int thread, const Clock& from) {
-  if (from.empty()) return;
+Races::Told Races::told(Arrivals& arrivals) {
+  Arrivals all = std::exchange(arrivals, {});
+  return all.clock.empty() ? nullptr : std::make_shared<const Clock>(std::move(all.clock));
+}
+
+bool Races::has_learnt(Thread& self, const Source& source) const {
+  if (lesson_.known != self.known || lesson_.source != source) return false;
+  self.known = lesson_.learnt;
+  return true;
+}
+
+void Races::learn(Thread& self, Source source, const Clock& from) {
+  const Clock& known = *self.known;
+  std::size_t news = 0;
+  while (news < from.size() && from[news] <= known[news]) ++news;
+  std::shared_ptr<Clock> learnt = self.known;
+  if (news < from.size()) {
+    Clock joined = known;
+    join(joined, from);
+    learnt = lesson_.learnt;
+    if (learnt == nullptr || *learnt != joined) learnt = std::make_shared<Clock>(std::move(joined));
+  }
+  lesson_ = {std::exchange(self.known, learnt), std::move(source), learnt};
+}
+
+void Races::acquire(int thread, const Told& from) {
+  if (from == nullptr) return;
   Thread& self = state(thread);
   const std::size_t first = actor(thread, Part::kSelf);
-  for (std::size_t n = kFirstEngine; n < kParts; ++n) raise(self.finished[n], from[first + n]);
-  const Clock& known = *self.known;
-  bool is_news = false;
-  for (std::size_t n = 0; n < from.size() && !is_news; ++n) is_news = from[n] > known[n];
-  if (!is_news) return;
-  Clock joined = known;
-  join(joined, from);
-  // Lanes learn the same, one after the other.
-  if (learnt_ == nullptr || *learnt_ != joined)
-    learnt_ = std::make_shared<Clock>(std::move(joined));
-  self.known = learnt_;
+  for (std::size_t n = kFirstEngine; n < kParts; ++n) raise(self.finished[n], (*from)[first + n]);
+  const Source source = {from};
+  if (!has_learnt(self, source)) learn(self, source, *from);
+}
+
+void Races::acquire_work(int thread, int first_thread, int warps, Part part, std::uint32_t time) {
+  Thread& self = state(thread);
+  if ((thread - first_thread) % 32 == 0) raise(self.finished[index(part)], time);
+  const Source source = {nullptr, actor(first_thread, part), time};
+  if (has_learnt(self, source)) return;
+  Clock work(self.known->size());
+  for (int warp = 0; warp < warps; ++warp) work[actor(first_thread + warp * 32, part)] = time;
+  learn(self, source, work);
 }
 
 std::shared_ptr<Races::Clock> Races::join_known(int first_thread, int threads) const {

@@ -46,14 +46,23 @@ class Races {
   /// What orders others is not looked at itself.
   void exempt(std::size_t address, std::size_t bytes);
 
-  /// What one thread knows and has done, to be handed on.
   using Clock = std::vector<std::uint32_t>;  ///< by actor: all up to this time
-  void release(int thread, Clock& to);
-  void acquire(int thread, const Clock& from);
+  /// What threads know and have done, to be handed on.
+  struct Arrivals {
+    Clock clock;
+    std::shared_ptr<const Clock> joined;  ///< what was known to the last that has come
+  };
+  /// ... once all have come: it changes no more, so that those who know the same learn it once.
+  using Told = std::shared_ptr<const Clock>;
+  void release(int thread, Arrivals& to);
   /// The work of a part alone, up to `time`.
-  void release_work(int thread, Part part, std::uint32_t time, Clock& to) const;
   /// Between proxies: of all that the thread has written so far.
   void fence(int thread);
+  void release_work(int thread, Part part, std::uint32_t time, Arrivals& to) const;
+  static Told told(Arrivals& arrivals);
+  void acquire(int thread, const Told& from);
+  /// The work of a part of the first lane of each of these warps, up to `time`.
+  void acquire_work(int thread, int first_thread, int warps, Part part, std::uint32_t time);
   /// All of them know what each has done.
   void meet(int first_thread, int threads);
   /// ... what each has read.
@@ -89,7 +98,8 @@ class Races {
   struct History {
     Event write = {0, 0, nullptr, false};  ///< time 0: none
     std::vector<Event> reads;
-    std::size_t bytes = 0;  ///< that have this history
+    std::size_t most_reads = 0;  ///< before one looks which of them are still in no order
+    std::size_t bytes = 0;       ///< that have this history
   };
   using HistoryIndex = std::uint32_t;
   static constexpr HistoryIndex kUntouched = 0, kExempt = 1;  ///< histories of any number of bytes
@@ -97,6 +107,9 @@ class Races {
   Thread& state(int thread) { return threads_[static_cast<std::size_t>(thread)]; }
   const Thread& state(int thread) const { return threads_[static_cast<std::size_t>(thread)]; }
   bool knows(int thread, Part part, const Event& event) const;
+  /// Has the same actor done the same to these bytes, of one history, since it last learnt
+  /// anything, and nobody else anything?
+  bool is_known(std::size_t first, std::size_t end, Access access, const Event& event) const;
   void check_write(int thread, Part part, Access access, std::size_t first, std::size_t end,
                    const Event& event);
   void check_reads(int thread, Part part, std::size_t address, const Event& event);
@@ -111,6 +124,22 @@ class Races {
             bool before_was_write, const char* fault = ", in no order");
   void check_agreed();
   void tell_own(int thread, Clock& to);
+  /// Where the last lesson came from: a clock, or the work of an actor.
+  struct Source {
+    Told clock;
+    std::size_t actor = 0;
+    std::uint32_t time = 0;
+    bool operator==(const Source&) const = default;
+  };
+  /// What a thread with this knowledge learnt from there. Both are kept, so that neither changes.
+  struct Lesson {
+    std::shared_ptr<Clock> known;
+    Source source;
+    std::shared_ptr<Clock> learnt;
+  };
+  /// Lanes learn the same, one after the other: has one that knew the same learnt it just now?
+  bool has_learnt(Thread& self, const Source& source) const;
+  void learn(Thread& self, Source source, const Clock& from);
   /// What all of them know together, to be shared by them.
   std::shared_ptr<Clock> join_known(int first_thread, int threads) const;
 
@@ -127,7 +156,7 @@ class Races {
   std::vector<History> histories_;
   std::vector<HistoryIndex> unused_;  ///< of histories_
   std::vector<Agreed> agreed_;
-  std::shared_ptr<Clock> learnt_;  ///< by the last that learnt anything
+  Lesson lesson_;  ///< the last
   std::string report_;
 };
 

@@ -7,6 +7,13 @@ namespace single {
 int floor_divide(int a, int b);
 int modulo(int a, int b);
 
+/// ... by one of these, which the code knows.
+struct Divided {
+  int quotient, rest;
+};
+inline constexpr int kConstants[] = {1, 2, 3, 7, 64, 100, 65537, 1 << 30, 0x7fffffff};
+Divided divide_by_constant(int a, int divisor);
+
 int shift_left(int x, int n);
 int shift_right(int x, int n);
 int to_i32(float x);
