@@ -70,8 +70,9 @@ TEST_P(Branches, AreJoinedAsTheSpecSays) {
     ASSERT_EQ(lacuna_launch(kernel.kernel, &binding.args), LACUNA_OK) << lacuna_last_error();
     const Reported got = binding.collect();
     EXPECT_FALSE(got.padding_touched);
-    if (!predicting.empty())
+    if (!predicting.empty()) {
       EXPECT_EQ(binding.tensors.download_u8(report.tile_mask), tile_mask) << predicting;
+    }
     const OutputError error = compare_output(joined.variant, joined.expected, got, 0);
     const Tolerance most = tolerance_of(c.dtype, joined.variant.problem, engine().is_cuda);
     EXPECT_EQ(error.mismatch, "");

@@ -76,7 +76,8 @@ TEST(RunReport, TheDocumentHasTheSame) {
       "input": "x.safetensors", "params": {"tau": "0.5"}, "dtype": "bf16",
       "shape": {"b": 2, "h": 8, "h_kv": 4, "n_q": 300, "n_k": 500, "d": 64},
       "tile": {"q": 128, "k": 64}, "tiles": {"visible": 200, "visited": 50, "gated": 5},
-      "v_not_finite": 0, "o_not_finite": 0, "warnings": [], "error": {"rel_l1": 0.25, "max_abs": 0.5},
+      "v_not_finite": 0, "o_not_finite": 0, "warnings": [],
+      "error": {"rel_l1": 0.25, "max_abs": 0.5, "against": "dense"},
       "time_us": {"dense": 400.0, "sparse": 100.0, "predict": 20.0, "attend": 80.0},
       "workspace_bytes": 3145728, "selection_bytes": 2048, "cache": {"hit": false},
       "kernel": {"compile_ms": 1500.0, "cache": {"hit": false}}})"));
