@@ -82,7 +82,7 @@ class CodeConverter {
   }
 
  private:
-  /// Not the first: it could not convert what the queries before are still waiting for.
+  /// Not the first: while it waits for the queries' place it would load no codes.
   static constexpr int kQueryWarp = 1;
 
   __device__ __forceinline__ static void take_slot(const unsigned long long& empty, u32 phase) {
