@@ -20,14 +20,14 @@ __device__ __forceinline__ void make_rows(const unsigned char* codes, unsigned c
   constexpr int kGroupRows = 8, kLaneChunks = 4;
   static_assert(Codes::kRows == Tile::kRows && kScaleRows % kGroupRows == 0);
   const int row_of_group = lane_index() / kLaneChunks, chunk = lane_index() % kLaneChunks;
-  constexpr bool kTakesTurns = Codes::kRowBytes == 2 * kPanelElements;
+  constexpr bool kSwapsPanels = Codes::kRowBytes == 2 * kPanelElements;
 #pragma unroll 1
   for (int group = warp; group < Codes::kRows / kGroupRows; group += kConvertingWarps) {
     const int row = group * kGroupRows + row_of_group;
     const float scale = scales[group * kGroupRows / kScaleRows];
 #pragma unroll 2  // more of them, and the producer's 40 registers do not suffice
     for (int n = 0; n < Tile::kPanels; ++n) {
-      const int panel = kTakesTurns ? n ^ (row_of_group & 1) : n;
+      const int panel = kSwapsPanels ? n ^ (row_of_group & 1) : n;
       const uint4 from = *reinterpret_cast<const uint4*>(
           codes + Codes::chunk_offset(row, panel * kLaneChunks + chunk));
       const int first = (panel * kLaneChunks + chunk) * 2;
