@@ -438,6 +438,8 @@ class Record(unittest.TestCase):
                 run = mutants.Run(args, texts)
                 self.assertEqual(next(run.waiting(), None), following)
                 self.assertEqual(run.results, {}, "what another copy finds meanwhile is not written over")
+                run.keep()
+                self.assertEqual(run.keep()["counts"]["drawn"], 1, "kept behind each mutant")
 
 
 if __name__ == "__main__":

@@ -129,8 +129,14 @@ class Run:
 
     def keep(self):
         record.write(self.state_path, self.state)
-        folder = os.open(self.args.json.parent, os.O_RDONLY)  # released where this process ends
-        fcntl.flock(folder, fcntl.LOCK_EX)  # runs of other folders write into the same record
+        folder = os.open(self.args.json.parent, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)  # runs of other folders write into the same record
+            return self.update()
+        finally:
+            os.close(folder)  # and with it the lock: the next mutant takes it again
+
+    def update(self):
         outcomes = record.outcomes(self.args.json, self.args.seed) | self.results
         rows = []
         for wanted, mutants in self.drawing.values():

@@ -195,7 +195,7 @@ CUresult fill(CUdeviceptr address, unsigned char value, std::size_t bytes) {
 CUresult fill_async(CUdeviceptr address, unsigned char, std::size_t bytes, CUstream) {
   state().cleared = address;
   state().cleared_bytes = bytes;
-  return note("cuMemsetD8Async");
+  return note("cuMemsetD8Async", state().fill_result);
 }
 CUresult copy_on_device(CUdeviceptr, CUdeviceptr, std::size_t, CUstream) {
   return note("cuMemcpyDtoDAsync");

@@ -23,6 +23,7 @@ struct FakeCuda {
   const char* missing_entry = "";  ///< that this driver does not have
   CUresult launch_result = kCudaSuccess;
   CUresult map_result = kCudaSuccess;
+  CUresult fill_result = kCudaSuccess;  ///< of cuMemsetD8Async
   CUresult stream_query_result = kCudaSuccess;
   int is_capturing = 0;
 

@@ -43,6 +43,7 @@ class Protocol : public testing::Test {
     fake().missing_entry = "";
     fake().launch_result = kCudaSuccess;
     fake().map_result = kCudaSuccess;
+    fake().fill_result = kCudaSuccess;
     forget();
     if (const NvrtcProbe nvrtc = probe_nvrtc(13); !nvrtc.info) GTEST_SKIP() << nvrtc.missing;
   }

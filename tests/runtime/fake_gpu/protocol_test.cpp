@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -234,6 +235,17 @@ TEST_F(Protocol, AFailedLaunchNamesTheKernelAndTheDriversReason) {
                   ": error: kernel bsfa cannot be launched: CUDA_ERROR_FAKE (as the test asked) "
                   "[E0704]\n");
   }
+}
+
+TEST_F(Protocol, WhereACounterCannotBeClearedNothingIsLaunched) {
+  Kernel kernel = bsfa(engine());
+  kernel.prepare();
+  fake().fill_result = 700;
+  forget();
+  EXPECT_THROW(kernel.launch(arguments()), Error);
+  const std::vector<std::string> seen = calls();
+  EXPECT_EQ(std::count(seen.begin(), seen.end(), "cuMemsetD8Async"), 1);
+  EXPECT_EQ(std::count(seen.begin(), seen.end(), "cuLaunchKernelEx"), 0);
 }
 
 TEST_F(Protocol, ManyThreadsLaunchOneKernel) {

@@ -65,6 +65,18 @@ TEST_F(GpuVerbs, GiveEveryLaunchWhatItsKernelAsksFor) {
   }
 }
 
+TEST_F(GpuVerbs, TheCacheSaysWhatAKernelWasCompiledFor) {
+  const CommandResult result = on_gpu({"run", spec_, "--input", input_});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const auto listed = parse_document(
+      run_lacuna({"cache", "ls", "--json"}, "", {{"LACUNA_CACHE_DIR", scratch_.file("cache")}}));
+  ASSERT_FALSE(listed["entries"].empty());
+  const auto& metadata = listed["entries"][0]["metadata"];
+  EXPECT_EQ(metadata["head_dim"], 64);
+  EXPECT_EQ(metadata["dtype"], "bf16");
+  EXPECT_EQ(metadata["batch"], "uniform");
+}
+
 TEST_F(GpuVerbs, BenchTimesTheKernelsOfTheSpec) {
   const CommandResult result = bench({"--json"});
   ASSERT_EQ(result.status, 0) << result.err;

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "cache/bundle.hpp"
+#include "runtime/engine/probe.hpp"
 #include "tests/tools/command.hpp"
 
 namespace lacuna::tests {
@@ -21,6 +22,17 @@ TEST(Doctor, ReportsEveryPartAndNeverFails) {
   const auto document = doctor();
   for (const char* part : {"lacuna", "nvrtc", "driver", "cpu", "cache", "variables"}) {
     EXPECT_TRUE(document.contains(part)) << part;
+  }
+}
+
+TEST(Doctor, SaysWhatNvrtcIsThere) {
+  const auto nvrtc = doctor()["nvrtc"];
+  const NvrtcProbe probe = probe_environment().nvrtc;
+  ASSERT_EQ(nvrtc["found"], probe.info.has_value()) << nvrtc;
+  if (probe.info) {
+    EXPECT_EQ(nvrtc["path"], probe.info->path);
+  } else {
+    EXPECT_EQ(nvrtc["missing"], probe.missing);
   }
 }
 
