@@ -21,7 +21,7 @@ struct ConsumerState {
   using Element = typename Config::Element;
   using Row = typename Shape::Row;
   using Ring = RingPosition<Config::kStages>;
-  using Values = typename Shape::ValuePosition;
+  using Values = typename ValueRing<Config>::Position;
   using Queries = RingPosition<Config::kQueryBuffers>;
 
   __device__ __forceinline__ ConsumerState(const Args& launch, const Smem& shared, int number)
@@ -75,7 +75,7 @@ struct ConsumerState {
 
   /// Of the step whose keys were released last: where its values lie.
   __device__ __forceinline__ Values values() const {
-    return value_position<Config>(args, keys.count - 1);
+    return ValueRing<Config>::at(args, keys.count - 1);
   }
 
   __device__ __forceinline__ TileKeys<Config> tile_keys() const {

@@ -90,6 +90,28 @@ __host__ __device__ constexpr WgmmaBlock wgmma_block() {
           code_places<Config>()};
 }
 
+/// Where the values of a step lie, counted from the block's first.
+template <class Config,
+          bool kIsSized = packs_heads<Config>() && (Config::kValueStages > Config::kStages)>
+struct ValueRing {
+  using Position = RingPosition<Config::kValueStages>;
+  template <class Args>
+  __device__ __forceinline__ static Position at(const Args&, u32 count) {
+    return {count};
+  }
+};
+/// Of sequences that have one place more than keys: how many a launch uses follows from how many
+/// queries share keys (compiler/lower/attend/schedule.cpp).
+template <class Config>
+struct ValueRing<Config, true> {
+  using Position = LaunchRingPosition;
+  template <class Args>
+  __device__ __forceinline__ static Position at(const Args& args, u32 count) {
+    return {count, static_cast<u32>(args.batch_schedule.value_places),
+            static_cast<u32>(args.batch_schedule.value_places_inverse)};
+  }
+};
+
 template <class Config>
 struct WgmmaShape {
   static constexpr int kConsumerWarps = 4 * Config::kWarpgroups;
@@ -140,12 +162,6 @@ struct WgmmaShape {
       smaller(Config::kHeadDim * Config::kQkBits / 8, kPanelRowBytes);
   using Message = StepMessage<kStepTiles>;
   using Row = typename Config::Row;  ///< a work tile, or a SequenceTile
-  /// A place of values. Of sequences, how many places a launch uses follows from how many queries
-  /// share keys (compiler/lower/attend/schedule.cpp).
-  static constexpr bool kSizesRing =
-      packs_heads<Config>() && Config::kValueStages > Config::kStages;
-  using ValuePosition =
-      typename Select<kSizesRing, LaunchRingPosition, RingPosition<Config::kValueStages>>::Type;
   /// Warps of the producer's warpgroup that load. Keys in pages are many small copies. One warp
   /// would issue them more slowly than the consumers take the keys, so all four warps share them.
   /// Codes are half as many bytes, and the other warps make rows of them.
@@ -233,18 +249,6 @@ struct WgmmaShape {
                 kValuesOffset == kKeysOffset + Config::kStages * KeySlot::kBytes &&
                 kCodesOffset == kValuesOffset + Config::kValueStages * ValueSlot::kBytes);
 };
-
-/// Where the values of the `count`-th step lie.
-template <class Config, class Args>
-__device__ __forceinline__ typename WgmmaShape<Config>::ValuePosition value_position(
-    const Args& args, u32 count) {
-  if constexpr (WgmmaShape<Config>::kSizesRing) {
-    return {count, static_cast<u32>(args.batch_schedule.value_places),
-            static_cast<u32>(args.batch_schedule.value_places_inverse)};
-  } else {
-    return {count};
-  }
-}
 
 /// Barriers, messages and votes, behind the tiles.
 template <class Config>

@@ -107,7 +107,7 @@ struct StepLoads {
 
   /// `number`: this warp, of those that load.
   __device__ __forceinline__ StepLoads(const Args& launch, const Smem& shared, int number)
-      : args(launch), smem(shared), warp(number), values(value_position<Config>(launch, 0)) {}
+      : args(launch), smem(shared), warp(number), values(ValueRing<Config>::at(launch, 0)) {}
 
   /// Pinned. Otherwise the compiler divides where the head is used: once a step, between the wait
   /// for a free slot and the load into it.
@@ -218,7 +218,7 @@ struct StepLoads {
   const int warp;
   RingPosition<Config::kQueryBuffers> queries;
   RingPosition<Config::kStages> keys;
-  typename Shape::ValuePosition values;
+  typename ValueRing<Config>::Position values;
   RingPosition<Shape::kRowSlots> rows;
   Message pending;  ///< whose V is still to be loaded
   bool has_pending = false;
