@@ -192,7 +192,7 @@ def point_invariant(torch, engine, options):
 def against_16_bits(torch, engine, options, lengths, name, spec):
     """Keys and values in 8 bits, in rows and in pages, against 16 bits of the same numbers."""
     batch = Batch(torch, engine, lengths)
-    batch.encode(0.01)
+    batch.encode(0.02)
     subjects, outputs = {}, {}
     subjects["16 bits"], outputs["16 bits"] = batch.launch(spec)
     subjects["e4m3"], outputs["e4m3"] = batch.launch(spec, codes=True)

@@ -17,24 +17,41 @@ namespace lacuna {
 template <class Element, class Codes, class Tile>
 __device__ __forceinline__ void make_rows(const unsigned char* codes, unsigned char* tile,
                                           const float* scales, int warp) {
-  constexpr int kGroupRows = 8, kLaneChunks = 4;
+  constexpr int kGroupRows = 8, kLaneChunks = 4, kPanels = Tile::kPanels;
+  constexpr u32 kChunkBytes = 16;
   static_assert(Codes::kRows == Tile::kRows && kScaleRows % kGroupRows == 0);
-  const int row_of_group = lane_index() / kLaneChunks, chunk = lane_index() % kLaneChunks;
+  const int row = lane_index() / kLaneChunks, chunk = lane_index() % kLaneChunks;
   constexpr bool kSwapsPanels = Codes::kRowBytes == 2 * kPanelElements;
+  // Both permutations repeat every 8 rows, and panels of one line of codes lie behind those of the
+  // line before: a lane's offsets in the first line of a group are all that it has to know.
+  constexpr int kLinePanels = kSwapsPanels ? 2 : 1;
+  u32 sources[kLinePanels], targets[kLinePanels];
+#pragma unroll
+  for (int n = 0; n < kLinePanels; ++n) {
+    const int place = (kSwapsPanels ? n ^ (row & 1) : n) * kLaneChunks + chunk;
+    sources[n] = Codes::chunk_offset(row, place);
+    targets[n] = Tile::offset(row, 2 * place);
+  }
 #pragma unroll 1
   for (int group = warp; group < Codes::kRows / kGroupRows; group += kConvertingWarps) {
-    const int row = group * kGroupRows + row_of_group;
     const float scale = scales[group * kGroupRows / kScaleRows];
-#pragma unroll 2  // more of them, and the producer's 40 registers do not suffice
-    for (int n = 0; n < Tile::kPanels; ++n) {
-      const int panel = kSwapsPanels ? n ^ (row_of_group & 1) : n;
-      const uint4 from = *reinterpret_cast<const uint4*>(
-          codes + Codes::chunk_offset(row, panel * kLaneChunks + chunk));
-      const int first = (panel * kLaneChunks + chunk) * 2;
-      *reinterpret_cast<uint4*>(tile + Tile::offset(row, first)) =
-          numbers_of_eight<Element>(from.x, from.y, scale);
-      *reinterpret_cast<uint4*>(tile + Tile::offset(row, first + 1)) =
-          numbers_of_eight<Element>(from.z, from.w, scale);
+#pragma unroll 1  // more lines at a time, and the producer's 40 registers do not suffice
+    for (int line = 0; line < kPanels / kLinePanels; ++line) {
+      const unsigned char* const from =
+          codes + (line * Codes::kRows + group * kGroupRows) * Codes::kRowBytes;
+      unsigned char* const to =
+          tile + line * kLinePanels * Tile::kPanelBytes + group * kGroupRows * kPanelRowBytes;
+      uint4 ahead = *reinterpret_cast<const uint4*>(from + sources[0]);
+#pragma unroll
+      for (int n = 0; n < kLinePanels; ++n) {
+        const uint4 of_lane = ahead;
+        if (n + 1 < kLinePanels) ahead = *reinterpret_cast<const uint4*>(from + sources[n + 1]);
+        // The second chunk lies beside the first, on the side that the permutation says.
+        *reinterpret_cast<uint4*>(to + targets[n]) =
+            numbers_of_eight<Element>(of_lane.x, of_lane.y, scale);
+        *reinterpret_cast<uint4*>(to + (targets[n] ^ kChunkBytes)) =
+            numbers_of_eight<Element>(of_lane.z, of_lane.w, scale);
+      }
     }
   }
 }
