@@ -36,7 +36,8 @@ TEST(Wgmma, IsTheFamilyOfSm90a) {
   EXPECT_EQ(family_of(p), "wgmma: the tensor cores of sm_90a by TMA");
   EXPECT_EQ(tiles_of(p), "128x128x2");
   EXPECT_EQ(p.attend().tile_k.origin, Origin::kDefault);
-  EXPECT_EQ(p.attend().tile_k.reason, "what two warpgroups multiply at once");
+  EXPECT_EQ(p.attend().tile_k.reason,
+            "64 queries for each of 2 warpgroups, and keys whose scores fit their registers");
   EXPECT_EQ(p.attend().warps.value, 8);
   EXPECT_EQ(p.attend().warpgroups.value, 2);
   EXPECT_EQ(p.attend().step_keys.value, 128);

@@ -18,7 +18,7 @@ std::string shape_reason(const PassContext& context, int head_dim, bool has_gate
     return "largest that fits the shared memory and registers of " + context.target.name +
            " at head_dim " + std::to_string(head_dim);
   }
-  return has_gate ? "what a gate does depends on it: the same wherever it fits"
+  return has_gate ? "the same on every target where it fits, because what a gate does depends on it"
                   : "good on every target";
 }
 
@@ -275,8 +275,10 @@ TileDecision wgmma_tiles(const WgmmaShape& shape, bool has_gate) {
            .stages = shape.stages,
            .head_dim = shape.head_dim,
            .head_dim_v = shape.head_dim_v},
-          has_gate ? "what a gate does depends on it: the same wherever it fits"
-                   : "what two warpgroups multiply at once"};
+          has_gate
+              ? "the same on every target where it fits, because what a gate does depends on it"
+              : "64 queries for each of " + std::to_string(shape.warpgroups()) +
+                    " warpgroups, and keys whose scores fit their registers"};
 }
 
 /// Lists and groups of integers are those of attend's tiles.

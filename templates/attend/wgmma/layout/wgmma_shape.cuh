@@ -1,12 +1,13 @@
 // What follows from a Config for the wgmma family of `attend`: roles, shared memory and the
 // barriers between the roles. Sizes that the host plans with are in shared/attend_block.cuh.
 //
-// One producer warpgroup, of which one warp works, and kWarpgroups consumer warpgroups of 64 query
-// rows each. A step takes kStepKeys keys: kStepTiles tiles of the mask's or the list's walk.
+// One producer warpgroup, of which one warp works, and kWarpgroups consumer warpgroups of 64
+// queries each. A step takes kStepKeys keys: kStepTiles tiles of the mask's or the list's walk.
+// "Row" is short for a work tile: the row of tiles that its queries see.
 //
 //   producer                                   consumers
 //   walks over work tiles and their tiles
-//   q_empty[b]  <- one arrival a warp -------  O of the buffer's last row is stored
+//   q_empty[b]  <- one arrival a warp -------  O of the work tile that had the buffer is stored
 //   q_full[b]   -- Q of all warpgroups ----->  first step of a row with tiles; ChainedConsumer:
 //                                              before O of the row before is stored
 //   k_empty[s]  <- one arrival a warp -------  S = Q K is complete
@@ -15,11 +16,15 @@
 //   v_full[s]   -- V ----------------------->
 //
 // There are kStages slots of K and kValueStages of V; a step takes the next of each.
-// Slots and phases run on from row to row, in step on both sides. K runs one step ahead of V: the
-// order of loads is K_0 (V of the row before) Q K_1 V_0 K_2 V_1 ..., that of use. A row without a
-// tile takes a step too, whose message says so and whose slots stay as they are. The producer alone
-// asks which row comes next; a last message says that there is none. Of split work tiles
-// (pipeline/split_kv.cuh) all this is said of an item, which has a share of its row's tiles.
+// Slots and phases are counted on from row to row, by both roles alike. K runs one step ahead of V:
+// loads come in the order in which they are used, K_0 (V of the row before) Q K_1 V_0 K_2 V_1 ... A
+// row without a tile takes a step too, whose message says so and whose slots stay as they are. The
+// producer alone asks which row comes next; a last message says that there is none. Of split work
+// tiles (pipeline/split_kv.cuh) all this is said of an item, which has a share of its row's tiles.
+//
+// Gates, gathered columns and codes of e4m3 have further barriers, described in
+// gates/gate_votes.cuh, producers/tile_gate_producer.cuh, producers/gather_producer.cuh and
+// layout/code_places.cuh.
 //
 // Where a query tile has the 64 rows of one warpgroup (kWorkTiles: two), each warpgroup has a work
 // tile and a list of its own, and a message of its own in each slot. Steps go through the tiles of
@@ -29,17 +34,18 @@
 //   tiles of warpgroup 0's row   S0     S1     -      -      S4
 //   tiles of warpgroup 1's row   S0     -      S2     S3     S4
 //
-// A warpgroup that has no tile of a step passes it on. It first takes the product with V that is
-// due, O += P V of step 1 here, and gives that slot back: V of step 1 + kStages waits for it, and
-// behind it all further K. Then, of each step that it passes on:
+// A warpgroup that has no tile of a step skips it. It first finishes the product with V that is
+// outstanding, O += P V of step 1 here, and gives that slot back: V of step 1 + kStages waits for
+// it, and behind it all further K. Then, of each step that it skips:
 //
-//   k_full[n]    the message: no tile; or the next row
+//   k_full[n]    waits for the message: no tile, or the next row
 //   k_empty[n]   arrives
-//   v_full[n]    waits, behind k_full[n + 1], which is loaded before; an arrival earlier than that
-//   v_empty[n]   would count for the slot's use before
+//   v_full[n]    waits, after k_full[n + 1], whose load was issued before
+//   v_empty[n]   arrives; before that wait, the arrival would count for the slot's use before
 //
-// With its next tile it starts again: S alone, then S' ahead of O += P V as before. Queries are
-// loaded even if neither row has a tile: q_full is waited for before q_empty, for the same reason.
+// Its next tile is like the first of a row: S alone, then S' ahead of O += P V as before. Queries
+// are loaded even if neither row has a tile: q_full is waited for before q_empty, for the same
+// reason.
 #pragma once
 
 #include "arch/copy/mbarrier.cuh"
@@ -280,7 +286,8 @@ struct WgmmaSmem {
   using Control = WgmmaControl<Config>;
   static_assert(sizeof(Control) <= wgmma_block<Config>().control_bytes());
 
-  unsigned char* dynamic;  ///< all of it; at a multiple of 1024, or the swizzles would be others
+  unsigned char*
+      dynamic;  ///< all of it; at a multiple of 1024, the permutation of rows depends on it
 
   __device__ __forceinline__ u32 tiles() const { return shared_address(dynamic); }
   __device__ __forceinline__ Control* control() const {
