@@ -116,12 +116,12 @@ std::string print_launch(const LoweredPlan& lowered, const LaunchProgram& progra
   if (!values.counted())
     return "\nThe workspace at " + shape.text() + " is beyond what 31 bits can count.\n";
   Table kernels{.head = {"kernel", "blocks", "threads", "shared memory", "left out while"},
-               .rows = {}};
+                .rows = {}};
   for (const KernelLaunch& launch : program.launches)
     kernels.rows.push_back({launch.name, std::to_string(values.at(launch.grid_x)),
-                           std::to_string(launch.threads),
-                           print_bytes(static_cast<std::uint64_t>(launch.smem_bytes)),
-                           launch.decides ? "a kept selection is good" : ""});
+                            std::to_string(launch.threads),
+                            print_bytes(static_cast<std::uint64_t>(launch.smem_bytes)),
+                            launch.decides ? "a kept selection is good" : ""});
   std::string text = "\nA launch at " + shape.text() + ":\n" + print_table(kernels, color);
   text += print_reasons(lowered, program, values, color);
   if (program.workspace_value < 0) return text;

@@ -3,7 +3,7 @@
 //
 // One producer warpgroup, of which one warp works, and kWarpgroups consumer warpgroups of 64
 // queries each. A step takes kStepKeys keys: kStepTiles tiles of the mask's or the list's walk.
-// "Row" is short for a work tile: the row of tiles that its queries see.
+// "Row" is short for work tile: all tiles that its queries see.
 //
 //   producer                                   consumers
 //   walks over work tiles and their tiles

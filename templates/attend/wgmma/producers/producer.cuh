@@ -89,7 +89,8 @@ class WgmmaProducer {
       load_step_of_row(step, is_first, is_last);
     };
     const auto exists = [](const Message& step) { return step.tiles[0].exists(); };
-    for_each_step(first, [&] { return take_step(row, walk); }, exists, load);
+    for_each_step(
+        first, [&] { return take_step(row, walk); }, exists, load);
     // Before the next item is looked up, which would delay the last values of this one, for which
     // consumers wait.
     if constexpr (packs_heads<Config>() && !Shape::kLooksAhead) loads_.load_values();
