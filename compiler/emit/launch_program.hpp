@@ -61,7 +61,7 @@ struct TensorMapFields {
   int tokens = -1;  ///< the same: padded tokens of a head; -1: as many as the tensor has
 };
 
-/// A piece of the workspace, for one kernel or handed from kernel to kernel. Sizes and offsets
+/// A piece of the workspace, which one kernel uses or several share. Sizes and offsets
 /// count units of kWorkspaceUnitBytes, so that 32 bits hold them.
 struct WorkspaceSlot {
   std::string name;      ///< "k_summary": a member of PredictArgs or AttendArgs

@@ -37,7 +37,8 @@ struct AttendPlan {
   Chosen<int> stages, warps;  ///< warps that compute
   /// Blocks that share the tiles of a row; from 2 on a kernel merges their results.
   Chosen<int> split_kv = {1, Origin::kDefault, ""};
-  /// Work tiles that a block takes together; from here to code_places: wgmma only.
+  /// Work tiles that a block takes together. Only the wgmma family has the values from here to
+  /// code_places.
   Chosen<int> work_tiles = {1, Origin::kDefault, ""};
   Chosen<int> warpgroups;     ///< that compute
   Chosen<int> step_keys;      ///< of a step of the main loop: whole tiles

@@ -76,7 +76,7 @@ std::string device_type(Producer, OperandRows keys, OperandRows values);
 /// `is_split`: several blocks share the tiles of a work tile. Walks over all tiles take a share
 /// then; the other walks know of shares themselves.
 std::string device_type(TileWalk, bool is_split);
-/// What a block of the wgmma family knows of its work tile: by the walk, which finds it.
+/// The type of a work tile in a kernel of the wgmma family, which depends on the walk.
 std::string_view row_type(TileWalk);
 /// A slot of the wgmma family, of so many rows, which boxes of so many bring; numbers, or names of
 /// other members of Config.

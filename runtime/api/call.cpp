@@ -89,7 +89,7 @@ std::string read_compile_request(const char* spec_json, std::size_t bytes,
 
 namespace {
 
-/// A launch checks the rest of a selection, and counts in the caller's struct.
+/// Checks the size of the struct alone. The launch checks its members, and keeps count in it.
 std::string check_selection_size(const lacuna_selection* selection) {
   lacuna_selection kept;
   if (selection == nullptr || selection->struct_size < sizeof(kept)) return "";

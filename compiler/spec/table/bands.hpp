@@ -23,7 +23,7 @@ struct Band {
   constexpr int width() const { return end - first; }
 };
 
-/// The only band of a text, the whole head where there is none; nothing if there are several.
+/// The band that a text names; the whole head if it names none, and nullopt if several.
 std::optional<Band> only_band(std::string_view text, int head_dim);
 
 /// Elements that a head has to have for all bands; 0 if there are none.

@@ -13,7 +13,6 @@ struct CodeLoads {
   using Shape = WgmmaShape<Config>;
   using Smem = WgmmaSmem<Config>;
   using Message = typename Shape::Message;
-  using Row = typename Shape::Row;
   using Ring = decltype(WgmmaControl<Config>::codes);
   using Ticket = typename Ring::Ticket;
   static constexpr int kWarps = 1;  ///< that load
@@ -21,17 +20,6 @@ struct CodeLoads {
 
   __device__ __forceinline__ CodeLoads(const Args& launch, const Smem& shared, int)
       : args(launch), smem(shared), converter(launch, shared, 0) {}
-
-  /// Pinned, as in StepLoads.
-  __device__ __forceinline__ void note_kv_head(const WorkTile& of) {
-    kv_head = of.h / args.attend.heads_per_kv;
-    pin(kv_head);
-  }
-
-  __device__ __forceinline__ void note_row(const Row& next, int share) const {
-    smem.control()->rows[rows.slot()] = next;
-    if constexpr (SplitKv<Config>::kIsSplit) smem.control()->shares[rows.slot()] = share;
-  }
 
   /// Keys of the step, then values of the step before. The row's queries come behind both.
   __device__ __forceinline__ void load_step(const Message& step, bool wants_queries) {

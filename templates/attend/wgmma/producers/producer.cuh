@@ -165,8 +165,9 @@ class WgmmaProducer {
 
   /// Consumers find the row at `rows`.
   __device__ __forceinline__ void begin_row(const Row& row, int work_index) {
-    loads_.note_kv_head(row);
-    if (loads_.warp == 0 && elect_one()) loads_.note_row(row, share_of_item<Config>(work_index));
+    loads_.kv_head = kv_head_of(loads_.args, row);
+    if (loads_.warp == 0 && elect_one())
+      note_row(loads_.smem, loads_.rows.slot(), row, share_of_item<Config>(work_index));
     loads_.row = {row.q0, row.h, row.b, 0};
     if constexpr (packs_heads<Config>()) loads_.row.n_k = row.n_k;
     loads_.row_slot = loads_.rows.slot();

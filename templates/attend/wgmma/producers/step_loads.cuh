@@ -96,31 +96,34 @@ struct LoadedRow {
   int q0 = 0, h = 0, b = -1, n_k = 0;
 };
 
+/// Of a work tile. Pinned: otherwise the compiler divides where the head is used, once a step,
+/// between the wait for a free slot and the load into it.
+template <class Args>
+__device__ __forceinline__ int kv_head_of(const Args& args, const WorkTile& row) {
+  int head = row.h / args.attend.heads_per_kv;
+  pin(head);
+  return head;
+}
+
+/// Tells the consumers which row comes next, in its place; by one thread.
+template <class Config, class Row>
+__device__ __forceinline__ void note_row(const WgmmaSmem<Config>& smem, u32 place, const Row& row,
+                                         int share) {
+  smem.control()->rows[place] = row;
+  if constexpr (SplitKv<Config>::kIsSplit) smem.control()->shares[place] = share;
+}
+
 template <class Config, class Args>
 struct StepLoads {
   using Shape = WgmmaShape<Config>;
   using Smem = WgmmaSmem<Config>;
   using Message = typename Shape::Message;
-  using Row = typename Shape::Row;
 
   static constexpr int kWarps = Shape::kProducerWarps;  ///< that load
 
   /// `number`: this warp, of those that load.
   __device__ __forceinline__ StepLoads(const Args& launch, const Smem& shared, int number)
       : args(launch), smem(shared), warp(number), values(ValueRing<Config>::at(launch, 0)) {}
-
-  /// Pinned. Otherwise the compiler divides where the head is used: once a step, between the wait
-  /// for a free slot and the load into it.
-  __device__ __forceinline__ void note_kv_head(const WorkTile& of) {
-    kv_head = of.h / args.attend.heads_per_kv;
-    pin(kv_head);
-  }
-
-  /// What comes next, for the consumers; by one thread.
-  __device__ __forceinline__ void note_row(const Row& next, int share) const {
-    smem.control()->rows[rows.slot()] = next;
-    if constexpr (SplitKv<Config>::kIsSplit) smem.control()->shares[rows.slot()] = share;
-  }
 
   /// Nobody reads what the slot of keys and the message of its step held.
   __device__ __forceinline__ void await_slot() const {

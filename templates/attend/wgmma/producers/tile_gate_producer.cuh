@@ -58,7 +58,7 @@ class TileGateProducer {
       const bool is_first = step.has(Message::kFirstOfRow);
       if (is_first) {
         gate_row = Hooks::gate_row(args_, row.i, row.q0, row.q1, row.h, row.b);
-        loads.note_kv_head(row);
+        loads.kv_head = kv_head_of(args_, row);
       }
       await_value_slot(loads);
       if (is_first) {

@@ -32,7 +32,7 @@ class TwoListProducer {
  private:
   /// The row and the one behind it.
   __device__ __forceinline__ void produce_rows(const WorkTile& first, int share) {
-    loads_.note_kv_head(first);
+    loads_.kv_head = kv_head_of(loads_.args, first);
     loads_.row = {first.q0, first.h, first.b, 0};
     typename Config::Walk walk(loads_.args, first, share);
     const auto load = [&](const SharedTile& now, const SharedTile&, bool is_first, bool is_last) {
@@ -73,7 +73,7 @@ class TwoListProducer {
     for (int r = 0; r < Config::kWorkTiles; ++r) write_message(r, step, is_last);
     __syncwarp();
     if (elect_one()) {
-      if (is_first) loads_.note_row(row, share);
+      if (is_first) note_row(loads_.smem, loads_.rows.slot(), row, share);
       loads_.template announce_bytes<typename Shape::KeySlot>(full, tiles);
     }
     if (is_first) loads_.rows.advance();
