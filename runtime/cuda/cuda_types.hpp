@@ -31,7 +31,7 @@ inline constexpr int kFunctionAttributeMaxDynamicSharedBytes = 8;
 inline constexpr int kTensorMapUint8 = 0, kTensorMapFloat16 = 6, kTensorMapBFloat16 = 9;
 inline constexpr int kTensorMapNoInterleave = 0;
 inline constexpr int kTensorMapSwizzle64 = 2, kTensorMapSwizzle128 = 3;
-inline constexpr int kTensorMapPromote256 = 3;
+inline constexpr int kTensorMapPromoteNone = 0;
 inline constexpr int kTensorMapFillZeros = 0;
 
 inline constexpr int kLaunchProgrammaticStreamSerialization = 6;

@@ -92,12 +92,14 @@ MapGeometry geometry_of(const LaunchProgram& program, const TensorMapFields& map
   return geometry;
 }
 
+/// Without promotion in L2. That of 256 bytes lets memory give 4.1 in place of 4.5 TB/s to loads
+/// that find nothing in L2 (H200): a query that reads many keys once takes 5 % longer with it.
 CUresult encode(const Driver& driver, const MapGeometry& geometry, std::byte* target) {
   constexpr std::uint32_t kEveryElement[kTensorMapRank] = {1, 1, 1, 1, 1};
-  return driver.cuTensorMapEncodeTiled(target, geometry.element, kTensorMapRank, geometry.data,
-                                       geometry.extents.data(), geometry.stride_bytes.data(),
-                                       geometry.box.data(), kEveryElement, kTensorMapNoInterleave,
-                                       geometry.swizzle, kTensorMapPromote256, kTensorMapFillZeros);
+  return driver.cuTensorMapEncodeTiled(
+      target, geometry.element, kTensorMapRank, geometry.data, geometry.extents.data(),
+      geometry.stride_bytes.data(), geometry.box.data(), kEveryElement, kTensorMapNoInterleave,
+      geometry.swizzle, kTensorMapPromoteNone, kTensorMapFillZeros);
 }
 
 Diagnostic refusal(const Driver& driver, CUresult result, const std::string& kernel,

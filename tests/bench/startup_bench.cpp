@@ -122,7 +122,7 @@ DriverPrices price_driver(const lacuna::Device& device, const lacuna::DeviceStre
   prices.tensor_map = call_us(stream, [&] {
     driver.cuTensorMapEncodeTiled(map, lacuna::kTensorMapBFloat16, lacuna::kTensorMapRank, memory,
                                   extents, strides, box, every, lacuna::kTensorMapNoInterleave,
-                                  lacuna::kTensorMapSwizzle128, lacuna::kTensorMapPromote256,
+                                  lacuna::kTensorMapSwizzle128, lacuna::kTensorMapPromoteNone,
                                   lacuna::kTensorMapFillZeros);
   });
   return prices;

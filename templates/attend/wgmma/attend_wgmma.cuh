@@ -5,6 +5,7 @@
 #include "attend/wgmma/consumers/chained_consumer.cuh"
 #include "attend/wgmma/consumers/consumer.cuh"
 #include "attend/wgmma/consumers/int8_consumer.cuh"
+#include "attend/wgmma/consumers/pass_steps.cuh"
 #include "attend/wgmma/consumers/tile_gate_consumer.cuh"
 #include "attend/wgmma/producers/converting_producer.cuh"
 #include "attend/wgmma/producers/gather_producer.cuh"
@@ -69,7 +70,15 @@ __device__ __forceinline__ void attend_wgmma(const Args& args) {
     if (warp < Shape::kConsumerWarps + Producer::kWarps) Producer(args, smem).run();
   } else {
     grow_registers<role_registers<Config, Hooks>().consumer>();
-    Consumer(args, smem, warp / 4).run();
+    const int warpgroup = warp / 4;
+    if constexpr (packs_heads<Config>()) {
+      if (!has_queries<Config>(args, warpgroup)) {
+        ConsumerState<Config, Hooks, Args> state(args, smem, warpgroup);
+        pass_steps(state);
+        return;
+      }
+    }
+    Consumer(args, smem, warpgroup).run();
   }
 }
 

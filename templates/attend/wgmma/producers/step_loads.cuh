@@ -149,12 +149,12 @@ struct StepLoads {
         using Shares = BoxShares<typename Shape::KeySlot, Config, decltype(page_shift)::kValue>;
         if (!Shares::include(step, warp)) return;
         await_slot();
+        load_sequence_step<Shares>(keys_of_sequence<Config>(args, row.b, kv_head), step, page,
+                                   row.n_k, smem.keys(keys.slot()), full, warp);
         if (warp == 0 && elect_one()) {
           smem.message(keys.slot(), 0) = step;
           announce_bytes<typename Shape::KeySlot>(full, step);
         }
-        load_sequence_step<Shares>(keys_of_sequence<Config>(args, row.b, kv_head), step, page,
-                                   row.n_k, smem.keys(keys.slot()), full, warp);
       });
     } else {
       await_slot();
@@ -186,10 +186,10 @@ struct StepLoads {
         using Shares = BoxShares<typename Shape::ValueSlot, Config, decltype(page_shift)::kValue>;
         if (!Shares::include(pending, warp)) return;
         empty.wait(values.phase() ^ 1);
-        if (warp == 0 && elect_one()) announce_bytes<typename Shape::ValueSlot>(full, pending);
         load_sequence_step<Shares>(values_of_sequence<Config>(args, pending_batch, pending_head),
                                    pending, pending_page, pending_n_k, smem.values(values.slot()),
                                    full, warp);
+        if (warp == 0 && elect_one()) announce_bytes<typename Shape::ValueSlot>(full, pending);
       });
     } else {
       empty.wait(values.phase() ^ 1);
