@@ -58,6 +58,7 @@ constexpr BlockMember kBatchScheduleMembers[] = {
     {"partial_lse", FieldKind::kPointer, FieldSource::kWorkspace},
     {"arrivals", FieldKind::kPointer, FieldSource::kWorkspace},
     {"group_queries", FieldKind::kI32, FieldSource::kValue},
+    {"group_inverse", FieldKind::kI32, FieldSource::kValue},
     {"partial_queries", FieldKind::kI32, FieldSource::kValue},
     {"partials", FieldKind::kI32, FieldSource::kValue},
     {"sm_count", FieldKind::kI32, FieldSource::kValue},

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "arch/copy/tensor_map.cuh"
-#include "base/ints.cuh"
+#include "base/count_divisor.cuh"
 
 namespace lacuna {
 
@@ -33,13 +33,18 @@ __device__ __forceinline__ int page_shift_of(const SequenceArgs& sequences) {
 }
 
 /// A sequence as the schedule has it. A work tile is split into `shares` items.
-struct ScheduledSequence {
+struct alignas(16) ScheduledSequence {
   int b;  ///< its number
   int q_begin, n_q, k_begin, n_k;
-  int q_tiles;        ///< work tiles of a KV head
-  int shares;         ///< items of a work tile
-  int first_partial;  ///< where there are several: the place of the first one's partial results
+  int q_tiles;          ///< work tiles of a KV head
+  int first_item;       ///< its work index
+  int first_partial;    ///< where there are several shares: the place of its first item's results
+  CountDivisor shares;  ///< items of a work tile
+  CountDivisor heads;   ///< KV heads of a group, whose keys stay in L2 together
+  CountDivisor group_rows;  ///< work tiles of a group
+  int reserved[2];
 };
+static_assert(sizeof(ScheduledSequence) == 64, "the host reserves as much");
 
 /// What pipeline/schedule_sequences.cuh makes for the wgmma family, in the workspace.
 struct SequenceSchedule {
@@ -51,13 +56,15 @@ struct SequenceSchedule {
   float* partial_lse;   ///< [partials, heads_per_kv, partial_queries]
   u32* arrivals;        ///< [partials, warps]: how many items have left their results
   int group_queries;    ///< of a warpgroup, each for all heads of a KV head
+  int group_inverse;    ///< 2^16 / group_queries, rounded up
   int partial_queries;  ///< of a work tile, at most
   int partials;         ///< items of split work tiles that there is room for
   int sm_count;
   int value_places;          ///< of the values' ring that the launch uses
   int value_places_inverse;  ///< of LaunchRingPosition
+  int reserved;
 };
-static_assert(sizeof(SequenceSchedule) == 72, "the host writes this layout");
+static_assert(sizeof(SequenceSchedule) == 80, "the host writes this layout");
 
 /// Tensor maps of a sequence, cut at its end: its queries, keys and values; where keys lie in
 /// pages, its queries and the values of its last page.

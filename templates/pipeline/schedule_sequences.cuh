@@ -1,9 +1,9 @@
 // The schedule of a batch of sequences in the wgmma family. The blocks of attend make it on the
 // device, from lengths that lie there (args/sequence_args.cuh), before their other work. It is made
-// in parts: of a part, each warp of a block has one sequence. Every warp looks at all sequences, so
-// no warp needs what another finds. Blocks take parts by a counter until there are none left, then
-// wait until all are made. This cannot hang: a part that others wait for was taken by a block that
-// runs.
+// in parts: of a part, a warp of a block has the items of one sequence, and another warp its tensor
+// maps. Every warp looks at all sequences, so no warp needs what another finds. Blocks take parts
+// by a counter until there are none left, then wait until all are made. This cannot hang: a part
+// that others wait for was taken by a block that runs.
 //
 // Items. If there are fewer work tiles than keep all multiprocessors busy, the keys of each are
 // shared out among several items. Let W be the sum of (work tiles * key tiles) and K the key tiles
@@ -13,8 +13,9 @@
 //
 // Order. Long items come first, so that the last ones are short and few blocks wait at the end.
 //
-// Tensor maps. Those of the launch describe all sequences. Each sequence has a copy that begins at
-// its first row and ends at its last, so that the copy engine fills what lies behind with zeros.
+// Tensor maps. Those of the launch describe all sequences. Each sequence has copies, for its
+// queries and its values, that begin at its first row and end at its last, so that the copy engine
+// fills what lies behind with zeros.
 #pragma once
 
 #include "arch/atomic.cuh"
@@ -56,19 +57,29 @@ __device__ __forceinline__ float use_of(float items, float sm_count) {
   return items / (ceilf(items / sm_count) * sm_count);
 }
 
+/// Of those that there is room for the first that is good, else the best. By a whole warp: a lane
+/// looks at two numbers.
 __device__ __forceinline__ int choose_shares(float work_tiles, int longest, int partials,
                                              int sm_count) {
   constexpr float kGoodUse = 0.94f;
-  const float places = static_cast<float>(sm_count);
-  int best = 1;
-  float best_use = use_of(work_tiles, places);
-  for (int shares = 2; shares <= kMostShares && best_use < kGoodUse; ++shares) {
+  float uses[kMostShares / 32], best = 0.0f;
+#pragma unroll
+  for (int n = 0; n < kMostShares / 32; ++n) {
+    const int shares = n * 32 + lane_index() + 1;
     const float items = work_tiles * static_cast<float>(shares);
-    if (items > static_cast<float>(partials) || longest < shares * kFewestTilesOfItem) break;
-    const float use = use_of(items, places);
-    if (use > best_use) best = shares, best_use = use;
+    const bool has_room = shares == 1 || (items <= static_cast<float>(partials) &&
+                                          longest >= shares * kFewestTilesOfItem);
+    uses[n] = has_room ? use_of(items, static_cast<float>(sm_count)) : 0.0f;
+    best = fmaxf(best, uses[n]);
   }
-  return best;
+  best = fminf(warp_reduce(best, [](float a, float b) { return fmaxf(a, b); }), kGoodUse);
+  int first = 1;
+#pragma unroll
+  for (int n = kMostShares / 32 - 1; n >= 0; --n) {
+    const u32 lanes = __ballot_sync(kAllLanes, uses[n] >= best);
+    if (lanes != 0) first = n * 32 + __ffs(static_cast<int>(lanes));
+  }
+  return first;
 }
 
 /// By a whole warp.
@@ -135,26 +146,26 @@ __device__ __forceinline__ void move_map(TensorMap* map, const TensorArg& tensor
   set_map_tokens(map, larger(rows, 1));
 }
 
-/// By a whole warp; each lane copies a word.
+/// By a whole warp. Eight lanes copy a map, and the first of them moves and cuts it.
 template <class Config, class Args>
-__device__ __forceinline__ void make_maps(const Args& args, const ScheduledSequence& sequence) {
-  using Element = KvElement<Config>;
-  TensorMap* own = args.batch_schedule.maps + sequence.b * kSequenceMaps;
-  const int lane = lane_index();
-  copy_map_word(own + kSequenceQueries, args.maps.q, lane);
-  copy_map_word(own + kSequenceKeys, args.maps.k, lane);
-  copy_map_word(own + kSequenceValues, args.maps.v, lane);
+__device__ __forceinline__ void make_maps(const Args& args, int b) {
+  constexpr int kLanes = sizeof(TensorMap) / sizeof(uint4);
+  constexpr bool kHasPages = batch_layout<Config>() == BatchLayout::kPages;
+  const SequenceWork work = work_of<Config>(args, b);
+  const int map = lane_index() / kLanes, part = lane_index() % kLanes;
+  TensorMap* const own = args.batch_schedule.maps + b * kSequenceMaps + map;
+  if (map == kSequenceQueries) copy_map_part(own, args.maps.q, part);
+  if (map == kSequenceKeys) copy_map_part(own, args.maps.k, part);
+  if (map == kSequenceValues) copy_map_part(own, args.maps.v, part);
   __syncwarp();
-  if (lane == 0) {
-    move_map<typename Config::Element>(own + kSequenceQueries, args.attend.q, sequence.q_begin,
-                                       sequence.n_q);
-    if constexpr (batch_layout<Config>() == BatchLayout::kPages) {
-      const int last = sequence.n_k - 1;
-      if (last >= 0) set_map_tokens(own + kSequenceValues, last % args.sequences.page_tokens + 1);
-    } else {
-      move_map<Element>(own + kSequenceKeys, args.attend.k, sequence.k_begin, sequence.n_k);
-      move_map<Element>(own + kSequenceValues, args.attend.v, sequence.k_begin, sequence.n_k);
-    }
+  if (part == 0 && map == kSequenceQueries)
+    move_map<typename Config::Element>(own, args.attend.q, work.q_begin, work.n_q);
+  if constexpr (kHasPages) {
+    if (part == 0 && map == kSequenceValues && work.n_k > 0)
+      set_map_tokens(own, (work.n_k - 1) % args.sequences.page_tokens + 1);
+  } else if (part == 0 && (map == kSequenceKeys || map == kSequenceValues)) {
+    move_map<KvElement<Config>>(own, map == kSequenceKeys ? args.attend.k : args.attend.v,
+                                args.sequences.k_begin[b], work.n_k);
   }
   __syncwarp();
   publish_maps();
@@ -168,47 +179,80 @@ __device__ __forceinline__ void clear_arrivals(const Args& args, int part, int p
     args.batch_schedule.arrivals[n] = 0;
 }
 
+/// Keys and values of so many tokens of a KV head stay in L2 beside what passes through it.
+template <class Config>
+constexpr int tokens_in_cache() {
+  return (32 << 20) / (2 * static_cast<int>(sizeof(KvElement<Config>)) * Config::kHeadDim);
+}
+
+/// KV heads of a group: as many as stay in L2, of those numbers that all groups can have.
+template <class Config>
+__device__ __forceinline__ int heads_of_group(int n_k, int heads) {
+  int group = larger(smaller(tokens_in_cache<Config>() / larger(n_k, 1), heads), 1);
+  while (heads % group != 0) --group;
+  return group;
+}
+
 /// By a whole warp.
 template <class Config, class Args>
-__device__ __forceinline__ void schedule_sequence(const Args& args, int b) {
-  const Cut cut = choose_cut<Config>(args);
+__device__ __forceinline__ void schedule_sequence(const Args& args, const Cut& cut, int b) {
   const SequenceWork work = work_of<Config>(args, b);
   const int shares = shares_of<Config>(work, cut);
   const Before before = find_before<Config>(args, cut, b, item_length(work, shares));
+  if (lane_index() != 0) return;
+  const int heads = args.attend.n_h / args.attend.heads_per_kv;
+  const int group = heads_of_group<Config>(work.n_k, heads);
   int k_begin = 0;
   if constexpr (batch_layout<Config>() == BatchLayout::kSequences)
     k_begin = args.sequences.k_begin[b];
-  const ScheduledSequence sequence{b,        work.q_begin, work.n_q, k_begin,
-                                   work.n_k, work.q_tiles, shares,   before.partials};
-  if (lane_index() == 0) {
-    args.batch_schedule.sequences[before.sequences] = sequence;
-    args.batch_schedule.first_items[before.sequences] = before.items;
-    const int heads = args.attend.n_h / args.attend.heads_per_kv;
-    if (before.sequences == args.attend.n_b - 1)
-      args.batch_schedule.first_items[args.attend.n_b] =
-          before.items + work.q_tiles * heads * shares;
-  }
-  make_maps<Config>(args, sequence);
+  args.batch_schedule.sequences[before.sequences] = {b,
+                                                     work.q_begin,
+                                                     work.n_q,
+                                                     k_begin,
+                                                     work.n_k,
+                                                     work.q_tiles,
+                                                     before.items,
+                                                     before.partials,
+                                                     count_divisor(shares),
+                                                     count_divisor(group),
+                                                     count_divisor(larger(group * work.q_tiles, 1)),
+                                                     {}};
+  args.batch_schedule.first_items[before.sequences] = before.items;
+  if (before.sequences == args.attend.n_b - 1)
+    args.batch_schedule.first_items[args.attend.n_b] = before.items + work.q_tiles * heads * shares;
 }
 
 /// By all threads of a block, together; `place`: of shared memory, for a number that they share.
-/// Behind it each of them sees the whole schedule, and the maps after acquire_map.
+/// Behind it each of them sees the whole schedule, and the maps after acquire_map. The first part
+/// is asked for before lengths are read, which takes as long.
 template <class Config, int kThreads, class Args>
 __device__ __forceinline__ void schedule_sequences(const Args& args, int& place) {
-  constexpr int kWarps = kThreads / 32;
+  constexpr int kSequences = kThreads / 32 / 2;
   u32* const taken = args.schedule.next_row + kTakenParts;
   u32* const made = args.schedule.next_row + kMadeParts;
-  const int parts = ceil_div(args.attend.n_b, kWarps);
+  const int parts = ceil_div(args.attend.n_b, kSequences);
+  int next = 0;
+  if (thread_index() == 0) next = static_cast<int>(take_number(taken));
+  const Cut cut = choose_cut<Config>(args);
   while (true) {
-    if (thread_index() == 0) place = static_cast<int>(take_number(taken));
+    if (thread_index() == 0) place = next;
     __syncthreads();
     const int part = place;
     if (part >= parts) break;
     clear_arrivals<Config, kThreads>(args, part, parts);
-    const int b = part * kWarps + warp_index();
-    if (b < args.attend.n_b) schedule_sequence<Config>(args, b);
+    const int b = part * kSequences + warp_index() % kSequences;
+    if (b < args.attend.n_b) {
+      if (warp_index() < kSequences) {
+        schedule_sequence<Config>(args, cut, b);
+      } else if (warp_index() < 2 * kSequences) {
+        make_maps<Config>(args, b);
+      }
+    }
     __syncthreads();
-    if (thread_index() == 0) take_number_in_order(made);
+    if (thread_index() == 0) {
+      take_number_in_order(made);
+      next = static_cast<int>(take_number(taken));
+    }
   }
   if (thread_index() == 0) await_number_in_order(made, static_cast<u32>(parts));
   __syncthreads();

@@ -21,6 +21,7 @@
 namespace lacuna {
 
 struct SequenceTile : WorkTile {
+  int kv_head;
   int n_q, n_k;  ///< of the sequence
   int q_begin, k_begin;
   int share, shares;  ///< the item, of so many
@@ -36,7 +37,7 @@ template <class Args>
 __device__ __forceinline__ PackedRow packed_row(const Args& args, const SequenceTile& row,
                                                 int warpgroup, int n) {
   const int queries = args.batch_schedule.group_queries;
-  const int head = n / queries;
+  const int head = n * args.batch_schedule.group_inverse >> 16;  // n / queries: n is below 64
   const int q = row.q0 + warpgroup * queries + n - head * queries;
   return {smaller(q, row.n_q - 1), row.h + smaller(head, args.attend.heads_per_kv - 1),
           head < args.attend.heads_per_kv && q < row.n_q};
@@ -89,32 +90,20 @@ __device__ __forceinline__ int scheduled_items(const Args& args) {
   return args.batch_schedule.first_items[args.attend.n_b];
 }
 
-/// Keys and values of so many tokens of a KV head stay in L2 beside what passes through it.
-template <class Config>
-constexpr int tokens_in_cache() {
-  return (32 << 20) / (2 * static_cast<int>(sizeof(KvElement<Config>)) * Config::kHeadDim);
-}
-
 /// The work tile at a work index. Of a sequence, as work_tile_schedule.cuh numbers them: in groups
 /// of KV heads whose keys stay in L2, last query tiles first; the items of a work tile are
 /// neighbours.
 template <class Config, class Args>
 __device__ __forceinline__ SequenceTile sequence_tile(const Args& args, int item) {
-  const int rank = rank_of_item(args, item);
-  const ScheduledSequence sequence = args.batch_schedule.sequences[rank];
-  const int heads = args.attend.n_h / args.attend.heads_per_kv;
-  const int rest = item - args.batch_schedule.first_items[rank];
-  const int place = rest / sequence.shares;
-  const int group = smaller(larger(tokens_in_cache<Config>() / larger(sequence.n_k, 1), 1), heads);
-  const int group_rows = group * sequence.q_tiles;
-  const int first_head = place / group_rows * group;
-  const int group_heads = smaller(group, heads - first_head);
-  const int of_group = place % group_rows;
-  const int head = first_head + of_group % group_heads;
+  const ScheduledSequence sequence = args.batch_schedule.sequences[rank_of_item(args, item)];
+  const Quotient place = divide(item - sequence.first_item, sequence.shares);
+  const Quotient group = divide(place.quotient, sequence.group_rows);
+  const Quotient height = divide(group.remainder, sequence.heads);
 
   SequenceTile row;
-  row.i = sequence.q_tiles - 1 - of_group / group_heads;
-  row.h = head * args.attend.heads_per_kv;
+  row.kv_head = group.quotient * sequence.heads.divisor + height.remainder;
+  row.i = sequence.q_tiles - 1 - height.quotient;
+  row.h = row.kv_head * args.attend.heads_per_kv;
   row.b = sequence.b;
   const int queries = Config::kWarpgroups * args.batch_schedule.group_queries;
   row.q0 = row.i * queries;
@@ -125,9 +114,10 @@ __device__ __forceinline__ SequenceTile sequence_tile(const Args& args, int item
   row.n_k = sequence.n_k;
   row.q_begin = sequence.q_begin;
   row.k_begin = sequence.k_begin;
-  row.shares = sequence.shares;
-  row.share = rest - place * sequence.shares;
-  row.partial = sequence.first_partial + (head * sequence.q_tiles + row.i) * sequence.shares;
+  row.shares = sequence.shares.divisor;
+  row.share = place.remainder;
+  row.partial =
+      sequence.first_partial + (row.kv_head * sequence.q_tiles + row.i) * sequence.shares.divisor;
   return row;
 }
 

@@ -6,7 +6,7 @@
 namespace lacuna {
 namespace {
 
-constexpr int kSequenceBytes = 32;  ///< of ScheduledSequence in templates/args/sequence_args.cuh
+constexpr int kSequenceBytes = 64;  ///< of ScheduledSequence in templates/args/sequence_args.cuh
 constexpr int kSequenceMapBytes = 3 * 128;
 /// Items of split work tiles that there is room for, on each multiprocessor: of few queries, which
 /// have small results, and of many.
@@ -69,6 +69,7 @@ std::vector<Slot> schedule_slots(const Plan& plan) {
 
 std::vector<NamedSize> schedule_sizes(const Plan& plan) {
   return {{"group_queries", group_queries()},
+          {"group_inverse", "65535 // (" + group_queries() + ") + 1"},
           {"partial_queries", partial_queries(plan)},
           {"partials", partials(plan)},
           {"sm_count", "sm_count"},

@@ -8,9 +8,9 @@
 
 namespace lacuna {
 
-/// Word `n` of 32.
-__device__ __forceinline__ void copy_map_word(TensorMap* to, const TensorMap& from, int n) {
-  reinterpret_cast<u32*>(to)[n] = reinterpret_cast<const u32*>(&from)[n];
+/// Part `n` of 8.
+__device__ __forceinline__ void copy_map_part(TensorMap* to, const TensorMap& from, int n) {
+  reinterpret_cast<uint4*>(to)[n] = reinterpret_cast<const uint4*>(&from)[n];
 }
 
 /// Where the first element lies.

@@ -104,6 +104,10 @@ __device__ __forceinline__ int kv_head_of(const Args& args, const WorkTile& row)
   pin(head);
   return head;
 }
+template <class Args>
+__device__ __forceinline__ int kv_head_of(const Args&, const SequenceTile& row) {
+  return row.kv_head;
+}
 
 /// Tells the consumers which row comes next, in its place; by one thread.
 template <class Config, class Row>
@@ -149,12 +153,12 @@ struct StepLoads {
         using Shares = BoxShares<typename Shape::KeySlot, Config, decltype(page_shift)::kValue>;
         if (!Shares::include(step, warp)) return;
         await_slot();
-        load_sequence_step<Shares>(keys_of_sequence<Config>(args, row.b, kv_head), step, page,
-                                   row.n_k, smem.keys(keys.slot()), full, warp);
         if (warp == 0 && elect_one()) {
           smem.message(keys.slot(), 0) = step;
           announce_bytes<typename Shape::KeySlot>(full, step);
         }
+        load_sequence_step<Shares>(keys_of_sequence<Config>(args, row.b, kv_head), step, page,
+                                   row.n_k, smem.keys(keys.slot()), full, warp);
       });
     } else {
       await_slot();
@@ -186,10 +190,10 @@ struct StepLoads {
         using Shares = BoxShares<typename Shape::ValueSlot, Config, decltype(page_shift)::kValue>;
         if (!Shares::include(pending, warp)) return;
         empty.wait(values.phase() ^ 1);
+        if (warp == 0 && elect_one()) announce_bytes<typename Shape::ValueSlot>(full, pending);
         load_sequence_step<Shares>(values_of_sequence<Config>(args, pending_batch, pending_head),
                                    pending, pending_page, pending_n_k, smem.values(values.slot()),
                                    full, warp);
-        if (warp == 0 && elect_one()) announce_bytes<typename Shape::ValueSlot>(full, pending);
       });
     } else {
       empty.wait(values.phase() ^ 1);
