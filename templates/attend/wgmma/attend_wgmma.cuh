@@ -37,6 +37,21 @@ __host__ __device__ constexpr WgmmaRegisters role_registers() {
                           WgmmaShape<Config>::kMakesRows, !kHasCheapMask<Config, Hooks>});
 }
 
+/// What a consumer warpgroup does that has no queries: makes rows of codes beside the producer's
+/// warps, or passes steps on.
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ void stand_in(const Args& args, const WgmmaSmem<Config>& smem,
+                                         int warpgroup) {
+  if constexpr (WgmmaShape<Config>::kMakesRows) {
+    CodeConverter<Config, Args, true> converter(args, smem, warp_of_warpgroup());
+    while (converter.convert_next()) {
+    }
+  } else {
+    ConsumerState<Config, Hooks, Args> state(args, smem, warpgroup);
+    pass_steps(state);
+  }
+}
+
 /// The body of a generated entry: Args is a struct with members `maps`, an AttendMaps, and
 /// `attend`, an AttendArgs; Hooks are the printed expressions (templates/README.md), which the
 /// Config's producer and consumer call. Blocks are persistent: block b takes work tiles b, b +
@@ -51,7 +66,7 @@ __device__ __forceinline__ void attend_wgmma(const Args& args) {
   if (smem.tiles() % 1024 != 0) __trap();
   const int warp = warp_index();
   if (warp == 0 && elect_one()) {
-    smem.init_barriers();
+    smem.init_barriers(warps_of_launch<Config>(args));
     if constexpr (!packs_heads<Config>()) {
       prefetch_map(args.maps.q);
       prefetch_map(args.maps.k);
@@ -73,8 +88,7 @@ __device__ __forceinline__ void attend_wgmma(const Args& args) {
     const int warpgroup = warp / 4;
     if constexpr (packs_heads<Config>()) {
       if (!has_queries<Config>(args, warpgroup)) {
-        ConsumerState<Config, Hooks, Args> state(args, smem, warpgroup);
-        pass_steps(state);
+        stand_in<Config, Hooks>(args, smem, warpgroup);
         return;
       }
     }

@@ -7,12 +7,6 @@
 
 namespace lacuna {
 
-/// Heads that share work tiles: rows of a warpgroup are group_queries queries of each.
-template <class Config, class Args>
-__device__ __forceinline__ bool has_queries(const Args& args, int warpgroup) {
-  return warpgroup * args.batch_schedule.group_queries < larger(args.attend.n_q, 1);
-}
-
 /// In the order of loads: keys of a step before the values of the step before it.
 template <class State>
 __device__ __forceinline__ void pass_steps(State& at) {

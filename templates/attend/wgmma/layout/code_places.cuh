@@ -21,7 +21,7 @@ namespace lacuna {
 /// Places of codes; 0 where keys and values are loaded as they are multiplied.
 LACUNA_OPTIONAL_FIELD(int, code_places, kCodePlaces, 0)
 
-inline constexpr int kConvertingWarps = 4;  ///< the producer's warpgroup
+inline constexpr int kConvertingWarps = 4;  ///< at least: the producer's warpgroup
 /// Arrivals that fill a place: of the loads, and of each lane that may have copied a scale.
 inline constexpr int kCodeArrivals = 1 + 32;
 

@@ -204,12 +204,10 @@ struct WgmmaShape {
   static constexpr int kCopiedValues = Config::kStepKeys / 4 * 3;
   /// Warps that load: keys; values, or those that are copied and those that are not.
   static constexpr int kGatherLoaders = kHasCopiedRows ? 3 : 2;
-  /// Arrivals that fill a slot: the loads; of keys also the message, unless that comes first. Of
-  /// codes each warp that makes rows.
-  static constexpr int kKeyArrivals =
-      kMakesRows ? kConvertingWarps : (kHasCopiedRows ? 32 : 1) + (Config::kGathers ? 1 : 0);
-  static constexpr int kValueArrivals =
-      kMakesRows ? kConvertingWarps : (kHasCopiedRows ? 32 + 1 : 1);
+  /// Arrivals that fill a slot: the loads; of keys also the message, unless that comes first. Where
+  /// rows are made of codes, WarpsOfLaunch says it.
+  static constexpr int kKeyArrivals = (kHasCopiedRows ? 32 : 1) + (Config::kGathers ? 1 : 0);
+  static constexpr int kValueArrivals = kHasCopiedRows ? 32 + 1 : 1;
   static constexpr int kSmemBytes = wgmma_block<Config>().smem_bytes();
 
   static_assert(Config::kTileQ * Config::kWorkTiles == kWarpgroupRows * Config::kWarpgroups,
@@ -279,6 +277,34 @@ struct WgmmaControl {
   CodeRing<code_places<Config>(), typename Shape::Message, Config::kStepKeys> codes;
 };
 
+/// Has a warpgroup queries in any work tile that the launch admits? Of sequences with few queries,
+/// whose heads share a work tile, only the first has some.
+template <class Config, class Args>
+__device__ __forceinline__ bool has_queries(const Args& args, int warpgroup) {
+  if constexpr (packs_heads<Config>()) {
+    return warpgroup * args.batch_schedule.group_queries < larger(args.attend.n_q, 1);
+  } else {
+    return true;
+  }
+}
+
+/// Warps of a block by what they do, in a launch: a warpgroup without queries makes rows of codes
+/// where there are codes, beside the producer's.
+struct WarpsOfLaunch {
+  int consume;  ///< that arrive when a slot has been read
+  int convert;  ///< that arrive when a slot has been filled, where it is filled from codes
+};
+template <class Config, class Args>
+__device__ __forceinline__ WarpsOfLaunch warps_of_launch(const Args& args) {
+  WarpsOfLaunch warps{WgmmaShape<Config>::kConsumerWarps, kConvertingWarps};
+  if constexpr (WgmmaShape<Config>::kMakesRows) {
+    for (int w = 0; w < Config::kWarpgroups; ++w) {
+      if (!has_queries<Config>(args, w)) warps.consume -= 4, warps.convert += 4;
+    }
+  }
+  return warps;
+}
+
 /// Addresses of one block's shared memory.
 template <class Config>
 struct WgmmaSmem {
@@ -315,14 +341,14 @@ struct WgmmaSmem {
   }
 
   /// By one thread.
-  __device__ __forceinline__ void init_barriers() const {
+  __device__ __forceinline__ void init_barriers(const WarpsOfLaunch& warps) const {
     for (int n = 0; n < Config::kQueryBuffers; ++n) {
       barrier(control()->q_full[n]).init(1);
-      barrier(control()->q_empty[n]).init(Shape::kConsumerWarps);
+      barrier(control()->q_empty[n]).init(warps.consume);
     }
     for (int n = 0; n < Config::kStages; ++n) {
-      barrier(control()->k_full[n]).init(Shape::kKeyArrivals);
-      barrier(control()->k_empty[n]).init(Shape::kConsumerWarps);
+      barrier(control()->k_full[n]).init(Shape::kMakesRows ? warps.convert : Shape::kKeyArrivals);
+      barrier(control()->k_empty[n]).init(warps.consume);
       if constexpr (Shape::kLooksAhead) {
         barrier(control()->noted[n]).init(1);
         barrier(control()->polled[n]).init(Shape::kConsumerWarps);
@@ -330,8 +356,8 @@ struct WgmmaSmem {
       }
     }
     for (int n = 0; n < Config::kValueStages; ++n) {
-      barrier(control()->v_full[n]).init(Shape::kValueArrivals);
-      barrier(control()->v_empty[n]).init(Shape::kConsumerWarps);
+      barrier(control()->v_full[n]).init(Shape::kMakesRows ? warps.convert : Shape::kValueArrivals);
+      barrier(control()->v_empty[n]).init(warps.consume);
     }
     for (int n = 0; n < Shape::kVoteSlots; ++n) {
       for (int w = 0; w < Config::kWarpgroups; ++w) barrier(control()->voted[n][w]).init(4);
@@ -345,7 +371,7 @@ struct WgmmaSmem {
     if constexpr (Shape::kMakesRows) {
       for (int n = 0; n < code_places<Config>(); ++n) {
         barrier(control()->codes.full[n]).init(kCodeArrivals);
-        barrier(control()->codes.empty[n]).init(kConvertingWarps);
+        barrier(control()->codes.empty[n]).init(warps.convert);
       }
     }
     fence_mbarrier_init();

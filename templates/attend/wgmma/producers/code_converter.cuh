@@ -13,11 +13,15 @@
 
 namespace lacuna {
 
-/// Rows of `tile` from codes; by one of the warps that share them.
+/// Rows that a warp makes at a time.
+inline constexpr int kGroupRows = 8;
+
+/// Rows of `tile` from codes: `groups` groups from `first` on. Neighbours: where warps take groups
+/// in turns, a decode takes a quarter more time.
 template <class Element, class Codes, class Tile>
 __device__ __forceinline__ void make_rows(const unsigned char* codes, unsigned char* tile,
-                                          const float* scales, int warp) {
-  constexpr int kGroupRows = 8, kLaneChunks = 4, kPanels = Tile::kPanels;
+                                          const float* scales, int first, int groups) {
+  constexpr int kLaneChunks = 4, kPanels = Tile::kPanels;
   constexpr u32 kChunkBytes = 16;
   static_assert(Codes::kRows == Tile::kRows && kScaleRows % kGroupRows == 0);
   const int row = lane_index() / kLaneChunks, chunk = lane_index() % kLaneChunks;
@@ -33,7 +37,7 @@ __device__ __forceinline__ void make_rows(const unsigned char* codes, unsigned c
     targets[n] = Tile::offset(row, 2 * place);
   }
 #pragma unroll 1
-  for (int group = warp; group < Codes::kRows / kGroupRows; group += kConvertingWarps) {
+  for (int group = first; group < first + groups; ++group) {
     const float scale = scales[group * kGroupRows / kScaleRows];
 #pragma unroll 1  // more lines at a time, and the producer's 40 registers do not suffice
     for (int line = 0; line < kPanels / kLinePanels; ++line) {
@@ -56,7 +60,10 @@ __device__ __forceinline__ void make_rows(const unsigned char* codes, unsigned c
   }
 }
 
-template <class Config, class Args>
+/// kStandsIn: by a consumer warpgroup without queries, which has nothing else to do. Each of its
+/// warps makes all but one of the groups that a warp of the producer makes without that help; the
+/// four that are left are made by three warps of the producer, while the first walks and loads.
+template <class Config, class Args, bool kStandsIn = false>
 class CodeConverter {
   using Shape = WgmmaShape<Config>;
   using Smem = WgmmaSmem<Config>;
@@ -65,9 +72,21 @@ class CodeConverter {
   using Element = typename Config::Element;
 
  public:
-  /// `warp`: of those that convert.
+  /// `warp`: of its warpgroup.
   __device__ __forceinline__ CodeConverter(const Args& args, const Smem& smem, int warp)
-      : args_(args), smem_(smem), warp_(warp) {}
+      : args_(args), smem_(smem), warp_(warp) {
+    const bool has_help = warps_of_launch<Config>(args).convert > kConvertingWarps;
+    if (kStandsIn) {
+      groups_ = kGroups - 1;
+      first_ = kConvertingWarps + warp * groups_;
+    } else if (has_help) {
+      groups_ = warp == 0 ? 0 : warp == 1 ? 2 : 1;
+      first_ = warp <= 1 ? 0 : warp;
+    } else {
+      groups_ = kGroups;
+      first_ = warp * kGroups;
+    }
+  }
 
   /// Places that it has converted.
   __device__ __forceinline__ u32 count() const { return at_.count; }
@@ -89,16 +108,19 @@ class CodeConverter {
     } else {
       take_slot(smem_.control()->k_empty[keys_.slot()], keys_.phase());
       if (ticket.step.tiles[0].exists() && !is_end) make_keys(ticket, place);
-      if (warp_ == 0 && elect_one()) smem_.message(keys_.slot(), 0) = ticket.step;
+      if (!kStandsIn && warp_ == 0 && elect_one()) smem_.message(keys_.slot(), 0) = ticket.step;
       give_slot(smem_.control()->k_full[keys_.slot()], place);
       keys_.advance();
     }
     at_.advance();
-    if (loads_queries && warp_ == kQueryWarp) load_queries(row);
+    if (!kStandsIn && loads_queries && warp_ == kQueryWarp) load_queries(row);
     return !is_end;
   }
 
  private:
+  /// Of a place, for each of four warps.
+  static constexpr int kGroups = Config::kStepKeys / kGroupRows / kConvertingWarps;
+
   /// Not the first: while it waits for the queries' place it would load no codes.
   static constexpr int kQueryWarp = 1;
 
@@ -119,13 +141,13 @@ class CodeConverter {
   __device__ __forceinline__ void make_keys(const Ticket& ticket, u32 place) const {
     make_rows<Element, typename Shape::KeyCodes, typename Shape::KeySlot::Tile>(
         codes(place), smem_.dynamic + Shape::kKeysOffset + keys_.slot() * Shape::KeySlot::kBytes,
-        ticket.scales, warp_);
+        ticket.scales, first_, groups_);
   }
   __device__ __forceinline__ void make_values(const Ticket& ticket, u32 place) const {
     make_rows<Element, typename Shape::ValueCodes, typename Shape::ValueSlot::Tile>(
         codes(place),
         smem_.dynamic + Shape::kValuesOffset + values_.slot() * Shape::ValueSlot::kBytes,
-        ticket.scales, warp_);
+        ticket.scales, first_, groups_);
   }
   __device__ __forceinline__ const unsigned char* codes(u32 place) const {
     return smem_.dynamic + Shape::kCodesOffset + place * Shape::kCodePlaceBytes;
@@ -142,6 +164,7 @@ class CodeConverter {
   const Args& args_;
   const Smem smem_;
   const int warp_;
+  int first_, groups_;  ///< groups of rows of a place
   RingPosition<code_places<Config>()> at_;
   RingPosition<Config::kStages> keys_;
   RingPosition<Config::kValueStages> values_;

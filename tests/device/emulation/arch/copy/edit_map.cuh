@@ -6,8 +6,8 @@
 
 namespace lacuna {
 
-inline void copy_map_word(TensorMap* to, const TensorMap& from, int n) {
-  std::memcpy(to->bytes + 4 * n, from.bytes + 4 * n, 4);
+inline void copy_map_part(TensorMap* to, const TensorMap& from, int n) {
+  std::memcpy(to->bytes + 16 * n, from.bytes + 16 * n, 16);
 }
 
 inline void set_map_data(TensorMap* map, const void* data) {
