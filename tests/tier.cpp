@@ -37,11 +37,13 @@ int draws(int whole) {
 
 std::vector<std::size_t> covering(const std::vector<Properties>& cases, int strength) {
   std::vector<std::vector<std::string>> covers;
+  for (const Properties& properties : cases) covers.push_back(covered_by(properties, strength));
+  return covering(covers);
+}
+
+std::vector<std::size_t> covering(const std::vector<std::vector<std::string>>& covers) {
   std::set<std::string> open;
-  for (const Properties& properties : cases) {
-    covers.push_back(covered_by(properties, strength));
-    open.insert(covers.back().begin(), covers.back().end());
-  }
+  for (const auto& covered : covers) open.insert(covered.begin(), covered.end());
   std::vector<std::size_t> chosen;
   while (!open.empty()) {
     std::size_t best = 0;

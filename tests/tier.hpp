@@ -29,6 +29,9 @@ using Properties = std::vector<std::string>;
 /// `cases`; with `strength` 1 all values of each property. Greedy, and the same for the same cases.
 std::vector<std::size_t> covering(const std::vector<Properties>& cases, int strength);
 
+/// The same for what each case covers by name, in any number.
+std::vector<std::size_t> covering(const std::vector<std::vector<std::string>>& covers);
+
 /// All cases, or in the short tier those that cover the properties.
 template <class Case, class PropertiesOf>
 std::vector<Case> in_tier(std::vector<Case> cases, PropertiesOf properties_of, int strength = 2) {

@@ -1,6 +1,7 @@
 // The generated kernels that this test was built with (extra.cmake).
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,7 @@ struct GeneratedSpec {
   int head_dim;
   std::string dtype;
   std::string arch;  ///< whose family of attend it is: sm_100a, mma; sm_90a, wgmma
-  const std::vector<emulation::NamedKernel>* kernels;
+  const std::span<const emulation::NamedKernel>* kernels;
   std::string batch;   ///< "uniform", "sequences", "pages"
   std::string kv;      ///< "same", "e4m3"
   std::string branch;  ///< of a spec with branches; else empty

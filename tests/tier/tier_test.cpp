@@ -48,6 +48,11 @@ TEST(Covering, TellsPropertiesOfTheSameValueApart) {
   EXPECT_EQ(covering(cases, 1).size(), 2u);
 }
 
+TEST(Covering, TakesPartsInAnyNumber) {
+  const std::vector<std::vector<std::string>> parts = {{"b"}, {"a", "b"}, {"c"}, {}, {"c", "a"}};
+  EXPECT_EQ(covering(parts), (std::vector<std::size_t>{1, 2}));
+}
+
 TEST(Tier, IsWholeUnlessShortIsAskedFor) {
   const char* before = std::getenv("LACUNA_TEST_TIER");
   const std::string kept = before == nullptr ? "" : before;

@@ -205,6 +205,11 @@ class Suites(unittest.TestCase):
             self.assertEqual(suites.order_of(path, names)[0], first, path)
         self.assertEqual(sorted(suites.order_of("cache/x.cpp", names)), sorted(names))
 
+    def test_the_beginnings_of_paths_are_those_of_sources(self):
+        paths = tree.listed_files(ROOT)
+        for beginning in (*suites.FIRST, *tree.FLAGS):
+            self.assertTrue(any(path.startswith(beginning) for path in paths), beginning)
+
     def test_the_failed_test_is_named_or_the_one_that_ran(self):
         self.assertEqual(suites.failed_test("[ RUN      ] A.b\n[  FAILED  ] A.b, where GetParam() = 1 (3 ms)\n"), "A.b")
         self.assertEqual(suites.failed_test("[ RUN      ] A.b\n[       OK ] A.b (1 ms)\n[ RUN      ] A.c\nterminate called\n"), "A.c")

@@ -4,17 +4,19 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <random>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/device/emulation/block.hpp"
 #include "tests/device/emulation/fiber.hpp"
 #include "tests/device/emulation/races/races.hpp"
-#include "tests/device/emulation/work_queue.hpp"
 
 namespace emulation {
 
@@ -33,6 +35,45 @@ enum class LaneState : std::uint8_t { kRuns, kYields, kAtBarrier, kEnded };
 /// The life of a thread, on its stack.
 void run_lane(void* lane);
 std::span<std::byte> stack_of(int lane);
+
+/// Work of one thread that goes on by itself: copies, products of warpgroups, stores of the copy
+/// engine. It is done at once, or when it is waited for, as the schedule says.
+class WorkQueue {
+ public:
+  using Work = std::function<void()>;
+
+  explicit WorkQueue(Landing landing) : landing_(landing) {}
+
+  void start(Work work) {
+    if (landing_ == Landing::kEarly) {
+      work();
+    } else {
+      open_.push_back(std::move(work));
+    }
+  }
+  /// Closes the group of all work started since the last commit.
+  void commit() { under_way_.push_back(std::exchange(open_, {})); }
+  /// Until at most `pending` committed groups are under way.
+  void wait(int pending) {
+    while (std::ssize(under_way_) > pending) {
+      const std::vector<Work> group = std::move(under_way_.front());
+      under_way_.pop_front();
+      for (const Work& work : group) work();
+    }
+  }
+  /// Of groups without work nothing is.
+  bool is_under_way() const {
+    for (const std::vector<Work>& group : under_way_) {
+      if (!group.empty()) return true;
+    }
+    return !open_.empty();
+  }
+
+ private:
+  Landing landing_;
+  std::vector<Work> open_;
+  std::deque<std::vector<Work>> under_way_;  ///< oldest first
+};
 
 struct Lane {
   int thread;

@@ -33,6 +33,26 @@ void check_place(const BoxMap& map, std::uint32_t shared) {
   shared_memory(shared, static_cast<std::size_t>(map.bytes()));
 }
 
+void load_box(const BoxMap& map, std::uint32_t target, const BoxCoordinates& at) {
+  check_place(map, target);
+  const std::size_t bytes = map.stride_bytes[0];
+  for_each_element(map, target, at, [&](const unsigned char* element, std::uint32_t address) {
+    if (element == nullptr) {
+      std::memset(write_shared(address, bytes), 0, bytes);
+    } else {
+      std::memcpy(write_shared(address, bytes), element, bytes);
+    }
+  });
+}
+
+void store_box(const BoxMap& map, std::uint32_t source, const BoxCoordinates& at) {
+  check_place(map, source);
+  const std::size_t bytes = map.stride_bytes[0];
+  for_each_element(map, source, at, [&](unsigned char* element, std::uint32_t address) {
+    if (element != nullptr) std::memcpy(element, read_shared(address, bytes), bytes);
+  });
+}
+
 }  // namespace
 
 int BoxMap::bytes() const {
@@ -58,24 +78,16 @@ int encode_box_map(void* map, int element, std::uint32_t rank, void* address,
   return 0;
 }
 
-void load_box(const BoxMap& map, std::uint32_t target, const BoxCoordinates& at) {
-  check_place(map, target);
-  const std::size_t bytes = map.stride_bytes[0];
-  for_each_element(map, target, at, [&](const unsigned char* element, std::uint32_t address) {
-    if (element == nullptr) {
-      std::memset(write_shared(address, bytes), 0, bytes);
-    } else {
-      std::memcpy(write_shared(address, bytes), element, bytes);
-    }
+void start_box_load(const BoxMap& map, std::uint32_t target, const BoxCoordinates& at,
+                    unsigned barrier, void (*receive)(unsigned barrier, int bytes)) {
+  start_load(barrier, [map, target, at, barrier, receive] {
+    load_box(map, target, at);
+    receive(barrier, map.bytes());
   });
 }
 
-void store_box(const BoxMap& map, std::uint32_t source, const BoxCoordinates& at) {
-  check_place(map, source);
-  const std::size_t bytes = map.stride_bytes[0];
-  for_each_element(map, source, at, [&](unsigned char* element, std::uint32_t address) {
-    if (element != nullptr) std::memcpy(element, read_shared(address, bytes), bytes);
-  });
+void start_box_store(const BoxMap& map, std::uint32_t source, const BoxCoordinates& at) {
+  start_work(Engine::kStores, [map, source, at] { store_box(map, source, at); });
 }
 
 }  // namespace emulation

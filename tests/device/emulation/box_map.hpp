@@ -35,9 +35,11 @@ inline std::uint32_t swizzled(std::uint32_t address, int line_bytes) {
 }
 
 /// Shared memory from `target` on := the box that begins at `at`; zeros where it is out of bounds.
-void load_box(const BoxMap& map, std::uint32_t target, const BoxCoordinates& at);
+/// The barrier counts its bytes: `receive` is called when it has landed.
+void start_box_load(const BoxMap& map, std::uint32_t target, const BoxCoordinates& at,
+                    unsigned barrier, void (*receive)(unsigned barrier, int bytes));
 /// The box that begins at `at` := shared memory from `source` on; what is out of bounds is left
 /// out.
-void store_box(const BoxMap& map, std::uint32_t source, const BoxCoordinates& at);
+void start_box_store(const BoxMap& map, std::uint32_t source, const BoxCoordinates& at);
 
 }  // namespace emulation

@@ -2,16 +2,16 @@
 // its built-ins, on top of an emulated block. What is PTX comes from emulation/arch instead.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <utility>
 
-#include "tests/device/emulation/block.hpp"
 #include "tests/device/emulation/box_map.hpp"
 #include "tests/device/emulation/byte_matrix.hpp"
+#include "tests/device/emulation/calls.hpp"
 #include "tests/device/emulation/matrix.hpp"
 #include "tests/device/emulation/scalar.hpp"
 #include "tests/device/emulation/warp.hpp"
@@ -55,7 +55,7 @@ inline constexpr emulation::Index<emulation::thread_index> threadIdx;
 inline constexpr emulation::BlockIndex blockIdx;
 inline constexpr emulation::Index<emulation::block_count> gridDim;
 
-inline void __trap() { throw emulation::Fault("trap"); }
+inline void __trap() { emulation::fail("trap"); }
 inline void __syncthreads() { emulation::meet_block(false); }
 inline int __syncthreads_and(bool vote) { return emulation::meet_block(!vote) == 0; }
 inline int __syncthreads_or(bool vote) { return emulation::meet_block(vote) != 0; }
@@ -108,10 +108,10 @@ T atomicOr(T* target, T value) {
 template <class T>
 T atomicMax(T* target, T value) {
   const emulation::AtomicAccess atomic;
-  return std::exchange(*target, std::max(*target, value));
+  return std::exchange(*target, max(*target, value));
 }
 template <class T>
 T atomicMin(T* target, T value) {
   const emulation::AtomicAccess atomic;
-  return std::exchange(*target, std::min(*target, value));
+  return std::exchange(*target, min(*target, value));
 }

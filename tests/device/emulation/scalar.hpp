@@ -1,7 +1,6 @@
 // Built-in types and scalar functions of CUDA for g++.
 #pragma once
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -30,8 +29,15 @@ inline int4 make_int4(int x, int y, int z, int w) { return {x, y, z, w}; }
 inline float2 make_float2(float x, float y) { return {x, y}; }
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 
-using std::max;
-using std::min;
+// By hand: <algorithm> takes longer to compile than all other headers of a kernel.
+template <class T>
+constexpr T max(T a, T b) {
+  return a < b ? b : a;
+}
+template <class T>
+constexpr T min(T a, T b) {
+  return b < a ? b : a;
+}
 
 inline unsigned __umulhi(unsigned a, unsigned b) {
   return static_cast<unsigned>(static_cast<unsigned long long>(a) * b >> 32);

@@ -4,9 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
+#include <string>
 #include <vector>
 
+#include "tests/device/emulation/block.hpp"
 #include "tests/device/emulation/cuda.hpp"
 // The argument structs are plain C++ once the keywords of device code are gone.
 #include "args/predict_args.cuh"

@@ -1,6 +1,7 @@
 // calibrate on the CPU: what it finds, what it writes, who takes it, and how it fails.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <limits>
@@ -274,6 +275,33 @@ TEST_F(Calibrate, ASignalKeepsWhatWasFoundAndIsTheStatus) {
       EXPECT_EQ(diagnostics[0]["message"], "stopped before anything was found; nothing is written");
     }
   }
+}
+
+/// At most moments of a search something has been found.
+TEST_F(Calibrate, StoppedLaterItSaysThatItKeepsWhatItHas) {
+  const std::string out = scratch_.file("later");
+  const std::vector<std::string> arguments = {"calibrate", source_file("specs/sparge.json"),
+                                              "--device",  "cpu",
+                                              "--json",    "--samples",
+                                              input_,      "--target",
+                                              "0.5",       "-o",
+                                              out};
+  const auto begin = std::chrono::steady_clock::now();
+  ASSERT_EQ(run_lacuna(arguments).status, 0);
+  const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - begin;
+  constexpr int kMoments = 10;
+  bool is_seen = false;
+  for (int n = 0; n < 3 * kMoments && !is_seen; ++n) {
+    const CommandResult result =
+        run_lacuna_and_signal_after(took * (n % kMoments) / kMoments, arguments, SIGINT);
+    if (result.status == 0 || !parse_document(result)["diagnostics"].empty()) continue;
+    is_seen = true;
+    EXPECT_EQ(result.status, 130);
+    EXPECT_FALSE(read_calibration(out).complete);
+    EXPECT_NE(result.err.find("lacuna: stopped; what had been found by then"), std::string::npos)
+        << result.err;
+  }
+  EXPECT_TRUE(is_seen);
 }
 
 TEST_F(Calibrate, IsRefusedWhereItDoesNotFit) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <string_view>
 
 #include "tests/tools/command.hpp"
 #include "tests/tools/problem.hpp"
@@ -68,6 +69,22 @@ TEST_F(Viz, ComparesSpecsByDensityAndError) {
   EXPECT_EQ(points[0]["visited"], points[0]["visible"]);
   EXPECT_EQ(points[0]["rel_l1"], 0.0);
   EXPECT_EQ(count(read_bytes(out), "<circle"), 4u) << "two dots, and two in the legend";
+}
+
+TEST_F(Viz, WhatSeesNoKeyHasNoDensity) {
+  const std::string out = scratch_.file("compare.svg");
+  const std::string blind = scratch_.write(
+      "blind.json", R"({"version": 1, "name": "blind", "attention": {"mask": "k < 0"}})");
+  const CommandResult result = viz({"compare", blind, source_file("specs/dense.json"), "-o", out});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const std::string picture = read_bytes(out);
+  const auto place_of = [&picture](std::size_t circle) {
+    constexpr std::string_view kBegin = "<circle cx=\"";
+    std::size_t at = 0;
+    for (std::size_t n = 0; n <= circle; ++n) at = picture.find(kBegin, at) + kBegin.size();
+    return std::strtod(picture.c_str() + at, nullptr);
+  };
+  EXPECT_LT(place_of(0), place_of(1)) << picture;
 }
 
 TEST_F(Viz, WritesAPngWhereThereIsCairoAndSaysSoWhereThereIsNot) {

@@ -30,7 +30,7 @@ def listed_files(root):
 # Beginning of a path -> how what a mutant there changes is compiled. The copy itself is built as a release, so that a compiler cache
 # has it; a mutant is compiled sooner with less optimisation. What the sanitized builds test has their checks of the standard
 # library: so an empty optional that is read is found here, too.
-FLAGS = {"tools": "", "runtime/cpu/stages": "-O2 -D_GLIBCXX_ASSERTIONS", "templates": "", "": "-O1 -D_GLIBCXX_ASSERTIONS"}
+FLAGS = {"tools": "", "runtime/cpu/ops": "-O2 -D_GLIBCXX_ASSERTIONS", "templates": "", "": "-O1 -D_GLIBCXX_ASSERTIONS"}
 
 
 def flags_of(path):

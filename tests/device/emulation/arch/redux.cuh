@@ -8,7 +8,7 @@ namespace lacuna {
 
 template <class T>
 inline T max_over_lanes(T x) {
-  for (int lanes = 16; lanes > 0; lanes /= 2) x = std::max(x, __shfl_xor_sync(~0u, x, lanes));
+  for (int lanes = 16; lanes > 0; lanes /= 2) x = max(x, __shfl_xor_sync(~0u, x, lanes));
   return x;
 }
 

@@ -20,7 +20,7 @@ inline int round_to_nearest(float x) { return to_int(std::nearbyint(x)); }
 inline u32 pack_s8(int first, int second, int third, int fourth) {
   u32 bytes = 0;
   for (const int value : {fourth, third, second, first}) {
-    bytes = bytes << 8 | static_cast<unsigned char>(std::clamp(value, -128, 127));
+    bytes = bytes << 8 | static_cast<unsigned char>(max(-128, min(value, 127)));
   }
   return bytes;
 }

@@ -41,7 +41,7 @@ struct Mbarrier {
     const auto begin = state().phases;
     while (state().phases % 2 == parity) {
       if (state().phases != begin)
-        throw ::emulation::Fault("a phase was over before the end of the one before was seen");
+        ::emulation::fail("a phase was over before the end of the one before was seen");
       ::emulation::land_loads(address);
       if (state().phases % 2 == parity) ::emulation::yield();
     }
@@ -50,7 +50,7 @@ struct Mbarrier {
 
  private:
   void count_arrival(int bytes) const {
-    if (state().missing == 0) throw ::emulation::Fault("more arrivals than a barrier expects");
+    if (state().missing == 0) ::emulation::fail("more arrivals than a barrier expects");
     state().bytes += bytes;
     --state().missing;
     end_phase();

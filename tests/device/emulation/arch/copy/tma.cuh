@@ -23,16 +23,13 @@ inline ::emulation::BoxCoordinates coordinates(const BoxOrigin& at) {
 
 inline void tma_load(const TensorMap& map, u32 target, Mbarrier full, const BoxOrigin& at,
                      unsigned long long) {
-  ::emulation::start_load(full.address, [box = box_map(map), target, full, at] {
-    ::emulation::load_box(box, target, coordinates(at));
-    full.receive(box.bytes());
-  });
+  ::emulation::start_box_load(
+      box_map(map), target, coordinates(at), full.address,
+      [](unsigned barrier, int bytes) { Mbarrier{barrier}.receive(bytes); });
 }
 
 inline void tma_store(const TensorMap& map, u32 source, const BoxOrigin& at) {
-  ::emulation::start_work(::emulation::Engine::kStores, [box = box_map(map), source, at] {
-    ::emulation::store_box(box, source, coordinates(at));
-  });
+  ::emulation::start_box_store(box_map(map), source, coordinates(at));
 }
 inline void tma_store_commit() { ::emulation::commit_work(::emulation::Engine::kStores); }
 inline void tma_store_wait_read() { ::emulation::wait_for_work(::emulation::Engine::kStores, 0); }
