@@ -116,8 +116,9 @@ quantise.v.bits = 16          (derived: sm_80 has no mma of e4m3)
 tile.q = 64                   (derived: 16 * tile.warps)
 tile.k = 32                   (derived: that of predictor.tile.k)
 )");
-  EXPECT_NE(text.find("(64 queries * 2 bytes + 32 keys * (3 * 1 + 3 * 2)) * 128 elements, of 166912"),
-            std::string::npos)
+  EXPECT_NE(
+      text.find("(64 queries * 2 bytes + 32 keys * (3 * 1 + 3 * 2)) * 128 elements, of 166912"),
+      std::string::npos)
       << text;
 }
 
