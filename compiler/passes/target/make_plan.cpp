@@ -43,6 +43,7 @@ void note_predictor(const SpecDocument& document, const Program& program, Attend
   plan.keep_k = taken(document, "/predictor/tile/k", select->tile_k, "");
   plan.reuse = taken(document, "/predictor/reuse", document.spec.predictor->reuse,
                      "each launch decides anew");
+  if (plan.reuse.reason.empty()) plan.reuse.reason = "launches that a decision serves";
   if (estimate == nullptr) return;
   plan.estimate_bits = taken(document, "/predictor/estimate/bits", estimate->bits,
                              estimate->bits == 32 ? "means are f32" : "tokens as they are");
