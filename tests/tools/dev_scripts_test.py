@@ -3,6 +3,7 @@ dev_module_test.py."""
 
 import json
 import pathlib
+import struct
 import subprocess
 import sys
 import tempfile
@@ -15,7 +16,7 @@ import peers  # noqa: E402
 import test_report  # noqa: E402
 import same_sass  # noqa: E402
 from gpu import correctness, machine, points, sensors, speed, subjects  # noqa: E402
-from sass import declarations  # noqa: E402
+from sass import declarations, machine_code  # noqa: E402
 
 
 class Points(unittest.TestCase):
@@ -219,6 +220,14 @@ class SameSass(unittest.TestCase):
         groups = {number: [str(number)] for number in range(40)}
         self.assertEqual(same_sass.drawn(groups, 5, 3), same_sass.drawn(groups, 5, 3))
         self.assertEqual(len(same_sass.drawn(groups, None, 3, lambda pair: len(pair) == 1)), 10)
+
+
+class MachineCode(unittest.TestCase):
+    def test_registers_are_those_of_every_function(self):
+        without_value, stack = struct.pack("<BBH", 3, 0x2F, 5), struct.pack("<BBHII", 4, 0x11, 8, 7, 64)
+        registers = struct.pack("<BBHII", 4, 0x2F, 8, 7, 168) + struct.pack("<BBHII", 4, 0x2F, 8, 9, 40)
+        self.assertEqual(machine_code.registers_of(stack + without_value + registers + stack), [168, 40])
+        self.assertEqual(machine_code.registers_of(stack), [])
 
 
 class Snapshots(unittest.TestCase):
