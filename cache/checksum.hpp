@@ -1,4 +1,4 @@
-// The checksum of everything that this room writes: XXH3, 64 bits.
+// The checksum of everything that this folder writes: XXH3, 64 bits.
 #pragma once
 
 #include <cstdint>

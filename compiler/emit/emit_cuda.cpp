@@ -128,7 +128,7 @@ void write_entry(CudaWriter& out, const Kernel& kernel, const Program& program, 
                  Neighbours overlaps) {
   out.line("extern \"C\" __global__ void __launch_bounds__(" +
            std::to_string(kernel.threads.value) + ", " +
-           std::to_string(kernel.blocks_per_sm.value) + ")");
+           std::to_string(kernel.resident_blocks.value) + ")");
   out.line(entry_name(kernel, program) + "(const __grid_constant__ Args args) {");
   if (overlaps.before) out.line("  lacuna::await_kernel_before();");
   if (overlaps.after) out.line("  lacuna::admit_kernel_after();");

@@ -49,6 +49,10 @@ struct Argument {
   std::string_view name;  ///< of the slot or size
 };
 
+inline Chosen<int> one_resident_block() {
+  return {1, Origin::kDefault, "nothing asks for a second"};
+}
+
 struct Kernel {
   std::string name;         ///< "prepare_q"
   std::string because;      ///< what of the program makes it necessary: "means of q are subtracted"
@@ -58,8 +62,9 @@ struct Kernel {
   std::vector<ConfigField> config = {};  ///< besides the element type and the head dim
   ShapeExpr grid = {};                   ///< blocks
   Chosen<int> threads = {}, smem_bytes = {};
-  /// Blocks on a multiprocessor that the compiler leaves registers for (__launch_bounds__).
-  Chosen<int> blocks_per_sm = {1, Origin::kDefault, "registers are not limited"};
+  /// Blocks whose registers a multiprocessor has to hold at once (__launch_bounds__).
+  Chosen<int> resident_blocks = one_resident_block();
+  Chosen<int> registers = {};  ///< that this leaves for a thread at most; lower_plan fills it in
   /// Tensors of the caller, by the names of the argument block, and slots that earlier kernels
   /// fill.
   std::vector<std::string_view> operands = {};

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/lower/launch_text.hpp"
+#include "compiler/target/limits.hpp"
 
 namespace lacuna {
 namespace {
@@ -61,6 +62,16 @@ std::vector<NamedSize> predict_sizes(const Program& program) {
   return sizes;
 }
 
+/// What the compiler may give a thread, so that the resident blocks find their registers.
+Chosen<int> registers_of(const Kernel& kernel, const Target& target) {
+  const Chosen<int>& blocks = kernel.resident_blocks;
+  const int most = most_registers(kernel.threads.value * blocks.value, target);
+  return {most, blocks.origin,
+          "at most, of a thread, for " + std::to_string(blocks.value) +
+              (blocks.value == 1 ? " block" : " blocks") +
+              " on a multiprocessor: " + blocks.reason};
+}
+
 bool has_other_ops(const Program& program) {
   return std::ranges::any_of(program.nodes, [](const Node& node) {
     return !std::holds_alternative<Input>(node.op) && !std::holds_alternative<Attend>(node.op);
@@ -72,6 +83,7 @@ bool has_other_ops(const Program& program) {
 LoweredPlan lower_plan(const Plan& plan) {
   LoweredPlan lowered;
   for (const auto lowering : kLowerings) append_kernels(lowered.kernels, lowering(plan));
+  for (Kernel& kernel : lowered.kernels) kernel.registers = registers_of(kernel, plan.target);
   lowered.parts = {.wgmma = plan.attend.family.value == AttendFamily::kWgmma,
                    .split = plan.attend.split_kv.value > 1 && !packs_heads(plan),
                    .sequences = plan.program.batch != BatchLayout::kUniform,

@@ -140,9 +140,9 @@ Chosen<int> prepare_blocks(const TokenOps& ops, int tokens, int threads, int hea
     return {1, Origin::kDerived, "threads have more than 64 elements each"};
   if (ops.smooth != nullptr || head_dim < 128)
     return {2 * kBlockThreads / threads, Origin::kDerived,
-            ops.smooth != nullptr ? "128 registers for 64 smoothed elements"
-                                  : "128 registers: a warp sums several narrow rows at once"};
-  return {3, Origin::kDerived, "80 registers for 64 elements"};
+            ops.smooth != nullptr ? "enough for 64 smoothed elements of a thread"
+                                  : "enough for the narrow rows that a warp sums at once"};
+  return {3, Origin::kDerived, "enough for 64 elements of a thread"};
 }
 
 Kernel prepare_kernel(const Plan& plan, const TokenOps& ops, Tensor tensor) {
@@ -161,7 +161,7 @@ Kernel prepare_kernel(const Plan& plan, const TokenOps& ops, Tensor tensor) {
                 .slots = prepared_slots(ops, tensor, head_dim),
                 .sizes = prepared_sizes(ops, tensor),
                 .decides = !quantises_attend(plan.program)};
-  kernel.blocks_per_sm = prepare_blocks(ops, tokens, kernel.threads.value, head_dim);
+  kernel.resident_blocks = prepare_blocks(ops, tokens, kernel.threads.value, head_dim);
   if (ops.smooth != nullptr) kernel.operands.push_back(is_query ? "q_mean" : "k_mean");
   if (ops.bias != nullptr) kernel.operands.push_back(is_query ? "k_mean" : "q_mean");
   return kernel;

@@ -18,7 +18,7 @@ Chosen<int> values_smem(int head_dim) {
 Chosen<int> values_blocks(int head_dim) {
   if (kValueTokens * head_dim > kValuesOfThread * kBlockThreads)
     return {1, Origin::kDerived, "threads have more than 64 elements each"};
-  return {3, Origin::kDerived, "80 registers for 64 elements"};
+  return {3, Origin::kDerived, "enough for 64 elements of a thread"};
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ Kernels lower_prepare_values(const Plan& plan) {
                         " tokens of a head, padded to " + std::to_string(kPreparedTokens)},
            .threads = block_threads(),
            .smem_bytes = values_smem(head_dim),
-           .blocks_per_sm = values_blocks(head_dim),
+           .resident_blocks = values_blocks(head_dim),
            .operands = {"v", "v_scale"},
            .slots = {{"v_values", units(all_heads(kTensor), padded_length(kTensor), head_dim)}}}};
 }

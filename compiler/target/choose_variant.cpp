@@ -22,6 +22,23 @@ bool lanes_open_gate(const Gate& gate) {
          opens_along(reads_gap ? Variable::kGap : Variable::kTileMax);
 }
 
+/// What keeps rows from following one another without a pause (ChainedConsumer); "" if nothing.
+/// The first scores of the next row are issued before O of this one is stored, so its tiles have to
+/// be known by then, and its queries need registers and a place of their own.
+std::string chain_objection(const WgmmaShape& shape, const Attend& attend) {
+  if (shape.gathers) return "of gathered keys the next ones are known too late";
+  if (shape.work_tiles > 1) return "of two lists the next tiles are known too late";
+  if (shape.packs_heads) return "of sequences the next item is known too late";
+  if (shape.warpgroups() != 2)
+    return std::to_string(shape.warpgroups()) + " warpgroups have no registers for queries";
+  if (shape.head_dim > 2 * kPanelElements)
+    return "at head_dim " + std::to_string(shape.head_dim) + " queries have no registers";
+  if (attend.gate) return "a gate takes the registers of the next scores";
+  if (shape.splits_kv) return "partial results take the registers of the next scores";
+  if (shape.query_buffers < 2) return "shared memory has no place for the next queries";
+  return "";
+}
+
 Chosen<Consumer> choose_consumer(const WgmmaShape& shape, const Attend& attend) {
   const Consumer consumer = consumer_of(shape, attend);
   switch (consumer) {
@@ -34,8 +51,9 @@ Chosen<Consumer> choose_consumer(const WgmmaShape& shape, const Attend& attend) 
       return {consumer, Origin::kDefault,
               "operands of 16 bits; the next row begins before O is stored"};
     default:
-      return {consumer, Origin::kDefault,
-              "operands of 16 bits; the next row cannot begin before O is stored"};
+      return {consumer, Origin::kDerived,
+              "operands of 16 bits; O is stored before the next row begins: " +
+                  chain_objection(shape, attend)};
   }
 }
 
@@ -56,7 +74,7 @@ Chosen<GatePolicy> choose_gate_policy(const WgmmaShape& shape, Consumer consumer
                                       const Attend& attend) {
   if (!attend.gate) return {GatePolicy::kNone, Origin::kDefault, "the spec has no gate"};
   if (consumer == Consumer::kWgmmaTileGate)
-    return {GatePolicy::kAhead, Origin::kDerived, "the only one of TileGateConsumer"};
+    return {GatePolicy::kAhead, Origin::kDerived, "the only one that TileGateConsumer has"};
   const auto by_statistics = [](const char* reason) -> Chosen<GatePolicy> {
     return {GatePolicy::kStatistics, Origin::kDefault, reason};
   };
@@ -79,7 +97,8 @@ Chosen<TileWalk> choose_walk(const Attend& attend, bool packs_heads, int work_ti
   if (attend.columns >= 0)
     return {TileWalk::kGather, Origin::kDerived, "tiles of the keys that are gathered"};
   if (attend.list_indices < 0)
-    return {TileWalk::kMask, Origin::kDefault, "all tiles that the mask leaves"};
+    return {TileWalk::kMask, Origin::kDefault,
+            attend.mask.empty() ? "all tiles: there is no mask" : "all tiles that the mask leaves"};
   if (work_tiles > 1)
     return {TileWalk::kTwoLists, Origin::kDerived, "work_tiles = 2, each with a list"};
   return {TileWalk::kList, Origin::kDerived, "the tiles that the list names"};
@@ -142,13 +161,7 @@ Consumer consumer_of(const WgmmaShape& shape, const Attend& attend) {
                            attend.columns < 0 && shape.work_tiles == 1 && shape.warpgroups() == 2 &&
                            shape.head_dim <= 2 * kPanelElements && !shape.e4m3_rows;
   if (looks_ahead) return Consumer::kWgmmaTileGate;
-  // Two lists, columns and items of sequences are found too late. Queries have registers in blocks
-  // of two warpgroups alone.
-  const bool comes_in_time = shape.work_tiles == 1 && !shape.gathers && !shape.packs_heads;
-  const bool has_registers = shape.warpgroups() == 2 && shape.head_dim <= 2 * kPanelElements &&
-                             !attend.gate && !shape.splits_kv;
-  return comes_in_time && has_registers && shape.query_buffers > 1 ? Consumer::kWgmmaChained
-                                                                   : Consumer::kWgmma;
+  return chain_objection(shape, attend).empty() ? Consumer::kWgmmaChained : Consumer::kWgmma;
 }
 
 void note_wgmma_variant(const WgmmaShape& shape, const Attend& attend, AttendPlan& plan) {

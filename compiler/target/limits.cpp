@@ -40,31 +40,34 @@ int smem_bytes(const TileShape& shape) { return block_of(shape).smem_bytes(); }
 std::string smem_formula(const TileShape& shape) {
   const auto text_of = [](int number) { return std::to_string(number); };
   const MmaBlock block = block_of(shape);
-  const std::string q = text_of(shape.tile_q), k = text_of(shape.tile_k);
-  const std::string bytes = text_of(kElementBytes), head_dim = text_of(shape.head_dim);
+  const std::string queries = text_of(shape.tile_q) + " queries";
+  const std::string keys = text_of(shape.tile_k) + " keys";
+  const std::string bytes = text_of(kElementBytes) + " bytes";
+  const std::string row = text_of(shape.head_dim) + " elements";
+  const std::string value_row = text_of(value_dim(shape));
+  const std::string wider_row = text_of(std::max(shape.head_dim, value_dim(shape)));
+  const std::string key_slots = text_of(shape.stages), value_slots = text_of(block.value_slots());
   std::string text;
   if (shape.e4m3_rows) {
-    const std::string width = text_of(value_dim(shape));
-    text = q + " * " + text_of(std::max(shape.head_dim, value_dim(shape))) + " * " + bytes + " + " +
-           k + " * (" + text_of(shape.stages) + " * " + head_dim + " + " +
-           text_of(block.value_slots()) + " * " + width + " + " +
-           text_of(block.key_tiles() * kElementBytes) + " * (" + head_dim + " + " + width + "))";
+    text = queries + " * " + wider_row + " * " + bytes + " + " + keys + " * (" + key_slots + " * " +
+           text_of(shape.head_dim) + " + " + value_slots + " * " + value_row + " codes + " +
+           text_of(block.key_tiles() * kElementBytes) + " * (" + text_of(shape.head_dim) + " + " +
+           value_row + "))";
   } else if (shape.v_of_k) {
-    text = "(" + q + " + " + k + " * " + text_of(block.key_tiles()) + ") * " + head_dim + " * " +
-           bytes;
+    text = "(" + queries + " + " + text_of(block.key_tiles()) + " tiles * " + keys + ") * " + row +
+           " * " + bytes;
   } else if (value_dim(shape) != shape.head_dim) {
-    text = "(" + q + " * " + text_of(std::max(shape.head_dim, value_dim(shape))) + " + " + k +
-           " * (" + text_of(shape.stages) + " * " + head_dim + " + " +
-           text_of(block.value_slots()) + " * " + text_of(value_dim(shape)) + ")) * " + bytes;
+    text = "(" + queries + " * " + wider_row + " + " + keys + " * (" + key_slots + " * " +
+           text_of(shape.head_dim) + " + " + value_slots + " * " + value_row + ")) * " + bytes;
   } else if (shape.has_8_bits()) {
-    text = "(" + q + " * " + bytes + " + " + k + " * (" + text_of(shape.stages) + " * " +
-           text_of(shape.qk_bits / 8) + " + " + text_of(block.value_slots()) + " * " +
-           text_of(shape.v_bits / 8) + ")) * " + head_dim;
+    text = "(" + queries + " * " + bytes + " + " + keys + " * (" + key_slots + " * " +
+           text_of(shape.qk_bits / 8) + " + " + value_slots + " * " + text_of(shape.v_bits / 8) +
+           ")) * " + row;
   } else {
-    text = "(" + q + " + " + k + " * " + text_of(shape.stages + block.value_slots()) + ") * " +
-           head_dim + " * " + bytes;
+    text = "(" + queries + " + " + text_of(shape.stages + block.value_slots()) + " tiles * " +
+           keys + ") * " + row + " * " + bytes;
   }
-  return shape.votes ? text + " + " + text_of(block.vote_bytes()) : text;
+  return shape.votes ? text + " + " + text_of(block.vote_bytes()) + " of votes" : text;
 }
 
 int estimate_smem_bytes(int rows, int head_dim) {
@@ -88,9 +91,13 @@ int registers_estimate(const TileShape& shape) {
   return (sum + kRegisterUnit - 1) / kRegisterUnit * kRegisterUnit;
 }
 
-int registers_limit(const TileShape& shape, const Target& target) {
-  const int share = target.registers_per_sm / shape.threads() / kRegisterUnit * kRegisterUnit;
+int most_registers(int threads, const Target& target) {
+  const int share = target.registers_per_sm / threads / kRegisterUnit * kRegisterUnit;
   return std::min(share, target.registers_per_thread);
+}
+
+int registers_limit(const TileShape& shape, const Target& target) {
+  return most_registers(shape.threads(), target);
 }
 
 Occupancy occupancy(const TileShape& shape, const Target& target) {
@@ -102,8 +109,13 @@ Occupancy occupancy(const TileShape& shape, const Target& target) {
       {target.threads_per_sm / shape.threads(), "threads"},
       {target.blocks_per_sm, "blocks"},
   };
-  return *std::min_element(std::begin(candidates), std::end(candidates),
-                           [](const auto& a, const auto& b) { return a.blocks < b.blocks; });
+  const int blocks = std::ranges::min(candidates, {}, &Occupancy::blocks).blocks;
+  std::string limited_by;
+  for (const Occupancy& candidate : candidates) {
+    if (candidate.blocks == blocks)
+      limited_by += (limited_by.empty() ? "" : " and ") + candidate.limited_by;
+  }
+  return {blocks, limited_by};
 }
 
 }  // namespace lacuna

@@ -32,10 +32,9 @@ struct TileShape {
 /// stage, as many V tiles (two if they are loaded on demand), and the warps' votes. Tiles are
 /// swizzled: nothing is padding.
 int smem_bytes(const TileShape& shape);
-/// The formula with its numbers: "(128 + 64 * 4) * 128 * 2 + 128"; with 8-bit elements
-/// "(128 * 2 + 64 * (2 * 1 + 2 * 2)) * 128", with e4m3 rows "128 * 128 * 2 + 64 * (2 * 128 + 2 *
-/// 128
-/// + 4 * (128 + 128))".
+/// The formula with its numbers: "(128 queries + 4 tiles * 64 keys) * 128 elements * 2 bytes + 128
+/// of votes"; with 8-bit elements "(128 queries * 2 bytes + 64 keys * (2 * 1 + 2 * 2)) * 128
+/// elements".
 std::string smem_formula(const TileShape& shape);
 
 /// The block of an estimate that compares `rows` queries with 128 keys at a time.
@@ -45,12 +44,16 @@ std::string estimate_smem_formula(int rows, int head_dim);
 /// The least registers of a thread that do not spill: accumulators of O and S, P and Q as mma
 /// operands, and everything else. ptxas takes more where it can.
 int registers_estimate(const TileShape& shape);
-/// Most registers a thread may have if the block is to fit one SM.
+/// Most registers a thread may have if so many are to fit one SM.
+int most_registers(int threads, const Target& target);
+/// The same of a block.
 int registers_limit(const TileShape& shape, const Target& target);
 
 struct Occupancy {
   int blocks = 0;
-  std::string limited_by;  ///< "shared memory", "registers", "threads" or "blocks"
+  /// "shared memory", "registers", "threads", "blocks", or those of them that allow equally few:
+  /// "shared memory and registers".
+  std::string limited_by;
 };
 Occupancy occupancy(const TileShape& shape, const Target& target);
 

@@ -224,8 +224,9 @@ constexpr Row kRows[] = {
      has_select},
     {"predictor.heads",
      [](P p) {
-       return select_of(p)->shared_heads ? from_spec("shared")
-                                         : PlanValue{"", "own", Origin::kDefault, ""};
+       return select_of(p)->shared_heads
+                  ? from_spec("shared")
+                  : PlanValue{"", "own", Origin::kDefault, "each head decides for itself"};
      },
      has_select},
     choice<&A::reuse>("predictor.reuse", has_select),

@@ -30,8 +30,10 @@ PlanValue mask_loop(const Plan& plan) {
   const std::string asked = "asked for each score";
   if (gathers(attend)) return derived(asked, "keys are gathered");
   const std::size_t ranges = key_ranges(attend.mask).size();
-  if (ranges == 0) return derived(asked, "more than bounds on k");
-  if (looks_ahead(plan)) return derived(asked, "consumers look ahead");
+  if (ranges == 0) return derived(asked, "the mask is more than bounds on k");
+  if (looks_ahead(plan))
+    return derived(asked,
+                   "ranges of keys make the warps of TileGateConsumer divergent to the compiler");
   return derived(
       std::to_string(ranges) + (ranges == 1 ? " range" : " ranges") + " of keys for each row",
       "in tiles that the mask cuts");

@@ -24,23 +24,22 @@ WgmmaBlock block_of(const WgmmaShape& shape) {
 /// Without places of codes.
 std::string formula_of_operands(const WgmmaShape& shape) {
   const auto text_of = [](int number) { return std::to_string(number); };
-  const std::string begin = text_of(block_of(shape).control_bytes()) + " + (" +
-                            text_of(shape.block_rows()) + " * " + text_of(shape.query_buffers);
-  const std::string end = ") * " + text_of(padded_dim(shape.head_dim));
+  const std::string bytes = " * " + text_of(kOperandBytes) + " bytes";
+  const std::string key_slots = text_of(shape.stages), value_slots = text_of(shape.value_stages);
+  const std::string keys = text_of(shape.step_keys()) + " keys";
+  const std::string row = text_of(padded_dim(shape.head_dim)) + " elements";
+  const std::string begin = text_of(block_of(shape).control_bytes()) + " of control + (" +
+                            text_of(shape.query_buffers) + " * " + text_of(shape.block_rows()) +
+                            " queries";
   if (value_dim(shape) != shape.head_dim) {
-    const std::string bytes = " * " + text_of(kOperandBytes);
-    const std::string keys = " * " + text_of(shape.step_keys());
-    return begin + " + " + text_of(shape.stages) + keys + end + bytes + " + " +
-           text_of(shape.value_stages) + keys + " * " + text_of(padded_dim(value_dim(shape))) +
-           bytes;
+    return begin + " + " + key_slots + " * " + keys + ") * " + row + bytes + " + " + value_slots +
+           " * " + keys + " * " + text_of(padded_dim(value_dim(shape))) + bytes;
   }
   if (shape.qk_bits == 16 && shape.v_bits == 16) {
-    return begin + " + (" + text_of(shape.stages) + " + " + text_of(shape.value_stages) + ") * " +
-           text_of(shape.step_keys()) + end + " * " + text_of(kOperandBytes);
+    return begin + " + (" + key_slots + " + " + value_slots + ") * " + keys + ") * " + row + bytes;
   }
-  return begin + " * " + text_of(kOperandBytes) + " + " + text_of(shape.stages) + " * " +
-         text_of(shape.step_keys()) + " * (" + text_of(shape.qk_bits / 8) + " + " +
-         text_of(shape.v_bits / 8) + ")" + end;
+  return begin + bytes + " + " + key_slots + " * " + keys + " * (" + text_of(shape.qk_bits / 8) +
+         " + " + text_of(shape.v_bits / 8) + ")) * " + row;
 }
 
 }  // namespace
@@ -52,7 +51,7 @@ std::string smem_formula(const WgmmaShape& shape) {
   if (shape.code_places == 0) return operands;
   const int width = std::max(shape.head_dim, value_dim(shape));
   return operands + " + " + std::to_string(shape.code_places) + " * " +
-         std::to_string(shape.step_keys()) + " * " + std::to_string(width);
+         std::to_string(shape.step_keys()) + " keys * " + std::to_string(width) + " codes";
 }
 
 WgmmaRegisters registers_of(const WgmmaShape& shape) {

@@ -46,8 +46,9 @@ struct WgmmaShape {
 
 /// Barriers and votes, query tiles, and K and V of their stages.
 int smem_bytes(const WgmmaShape& shape);
-/// The formula with its numbers: "1024 + (128 * 2 + (2 + 2) * 128) * 128 * 2", or of operands of 8
-/// bits "1024 + (128 * 2 * 2 + 4 * 128 * (1 + 1)) * 128". The queries' place is the output's, too.
+/// The formula with its numbers: "1024 of control + (2 * 128 queries + (2 + 2) * 128 keys) * 128
+/// elements * 2 bytes", or of operands of 8 bits "1024 of control + (2 * 128 queries * 2 bytes + 4
+/// * 128 keys * (1 + 1)) * 128 elements". The queries' place is the output's, too.
 std::string smem_formula(const WgmmaShape& shape);
 
 WgmmaRegisters registers_of(const WgmmaShape& shape);

@@ -39,9 +39,29 @@ TEST(Lower, EveryValueHasAReason) {
       EXPECT_NE(kernel.grid.reason, "") << which;
       EXPECT_NE(kernel.threads.reason, "") << which;
       EXPECT_NE(kernel.smem_bytes.reason, "") << which;
-      EXPECT_NE(kernel.blocks_per_sm.reason, "") << which;
+      EXPECT_NE(kernel.registers.reason, "") << which;
       for (const ConfigField& field : kernel.config)
         EXPECT_TRUE(*field.pointer != '\0' || !field.reason.empty()) << which << " " << field.name;
+    }
+  }
+}
+
+/// What a thread may have is what the resident blocks leave, and the plan asks attend for no more:
+/// in the mma family at once, in the wgmma family by setmaxnreg.
+TEST(Lower, RegistersAgreeWithThePlan) {
+  for (const Plan& plan : shipped_plans()) {
+    for (const Kernel& kernel : lower_plan(plan).kernels) {
+      const std::string which = plan.program.name + " " + kernel.name;
+      const int threads = kernel.threads.value * kernel.resident_blocks.value;
+      EXPECT_LE(kernel.registers.value * threads, plan.target.registers_per_sm) << which;
+      EXPECT_TRUE(kernel.registers.value == plan.target.registers_per_thread ||
+                  (kernel.registers.value + 8) * threads > plan.target.registers_per_sm)
+          << which;
+      if (kernel.name != "attend") continue;
+      EXPECT_EQ(kernel.resident_blocks.value, 1) << which;
+      const bool is_dealt_out = kernel.registers.reason.find("setmaxnreg") != std::string::npos;
+      EXPECT_EQ(is_dealt_out, plan.attend.family.value == AttendFamily::kWgmma) << which;
+      if (!is_dealt_out) EXPECT_GE(kernel.registers.value, plan.attend.registers.value) << which;
     }
   }
 }

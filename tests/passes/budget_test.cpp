@@ -85,8 +85,8 @@ TEST(TileErrors, TooMuchSharedMemory) {
       plan(document, 128, "sm_89").diagnostics,
       "error /tile/k: tile 128x128 with 2 stages at head_dim 128 needs 163840 bytes of shared "
       "memory, sm_89 has 101376 for a block\n"
-      "note: (128 + 128 * 4) * 128 * 2 bytes: the query tile, and K and V tiles for each "
-      "stage, of 2-byte elements\n"
+      "note: (128 queries + 4 tiles * 128 keys) * 128 elements * 2 bytes: the query tile, and K "
+      "and V tiles for each stage\n"
       "help: nearest legal values: tile.k = 64\n");
 }
 

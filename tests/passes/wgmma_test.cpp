@@ -1,34 +1,9 @@
 // The family of attend: wgmma wherever it can be, with the reason where it cannot.
 #include "compiler/emit/emit.hpp"
-#include "tests/passes/spec_documents.hpp"
+#include "tests/passes/planned_wgmma.hpp"
 
 namespace lacuna {
 namespace {
-
-struct PlannedWgmma {
-  Plan plan;
-  std::string diagnostics;
-  const AttendPlan& attend() const { return plan.attend; }
-};
-
-PlannedWgmma planned(const SpecDocument& document, const BuildOptions& options = {},
-                     const char* target_name = "sm_90a") {
-  Diagnostics diagnostics;
-  Plan made = make_plan(document, options, target(target_name), diagnostics);
-  return {std::move(made), text_of(diagnostics)};
-}
-
-/// "mma: head_dim 96: ..."
-std::string family_of(const PlannedWgmma& planned) {
-  const Chosen<AttendFamily>& family = planned.attend().family;
-  return std::string(name_of(family.value)) + ": " + family.reason;
-}
-
-std::string tiles_of(const PlannedWgmma& planned) {
-  const AttendPlan& attend = planned.attend();
-  return std::to_string(attend.tile_q.value) + "x" + std::to_string(attend.tile_k.value) + "x" +
-         std::to_string(attend.stages.value);
-}
 
 TEST(Wgmma, IsTheFamilyOfSm90a) {
   const PlannedWgmma p = planned(make_document());
@@ -144,12 +119,16 @@ TEST(Wgmma, AGateThatLooksAheadHasMoreStagesOfKeysThanOfValues) {
   const SpecDocument document = make_document(true);
   const PlannedWgmma usual = planned(document);
   EXPECT_EQ(usual.attend().stages.value, 3);
+  EXPECT_EQ(usual.attend().stages.reason,
+            "a gate that leaves out whole tiles wants keys early, but shared memory has no place "
+            "for 4 and two query tiles");
   EXPECT_EQ(usual.attend().value_stages.value, 2);
   EXPECT_EQ(usual.attend().value_stages.reason, "only those that count are loaded");
   EXPECT_EQ(usual.attend().query_buffers.value, 2);
   EXPECT_EQ(usual.attend().smem_bytes.value, 1024 + (2 * 128 + (3 + 2) * 128) * 128 * 2);
   const PlannedWgmma narrow = planned(document, {.head_dim = 64});
   EXPECT_EQ(narrow.attend().stages.value, 4);
+  EXPECT_EQ(narrow.attend().stages.reason, "a gate that leaves out whole tiles wants keys early");
   EXPECT_EQ(narrow.attend().value_stages.value, 2);
 }
 
@@ -177,8 +156,10 @@ TEST(Wgmma, TilesThatItCannotHaveAreThoseOfMma) {
     const char* tiles;
   };
   for (const Case& c :
-       {Case{R"({"q": 64})", "mma: tile.q = 64: two warpgroups have 128 rows", "64x64x2"},
-        Case{R"({"warps": 4})", "mma: tile.q = 64: two warpgroups have 128 rows", "64x64x2"},
+       {Case{R"({"q": 64})", "mma: tile.q = 64: the two warpgroups of a block have 128 rows",
+             "64x64x2"},
+        Case{R"({"warps": 4})", "mma: tile.q = 64: the two warpgroups of a block have 128 rows",
+             "64x64x2"},
         Case{R"({"k": 32})", "mma: tile.k = 32: 64 or 128 keys are multiplied at once", "128x32x2"},
         Case{R"({"stages": 4, "k": 32})", "mma: tile.k = 32: 64 or 128 keys are multiplied at once",
              "128x32x4"},
@@ -190,7 +171,7 @@ TEST(Wgmma, TilesThatItCannotHaveAreThoseOfMma) {
     EXPECT_EQ(tiles_of(p), c.tiles) << c.tile;
   }
   EXPECT_EQ(family_of(planned(read_document(R"("tile": {"q": 32, "k": 128})"), {.head_dim = 64})),
-            "mma: tile.q = 32: two warpgroups have 128 rows");
+            "mma: tile.q = 32: the two warpgroups of a block have 128 rows");
 }
 
 TEST(Wgmma, ProgramsThatItCannotComputeAreThoseOfMma) {
@@ -240,7 +221,8 @@ TEST(Wgmma, TilesDivideThePredictors) {
   EXPECT_EQ(tiles_of(with_tile(R"({"q": 128, "k": 128})")), "128x128x2");
   EXPECT_EQ(tiles_of(with_tile(R"({"q": 128, "k": 64})")), "128x64x2");
   EXPECT_EQ(tiles_of(with_tile(R"({"q": 256, "k": 256})")), "128x128x2");
-  EXPECT_EQ(with_tile(R"({"q": 256, "k": 256})").attend().tile_k.reason, "divides predictor.tile");
+  EXPECT_EQ(with_tile(R"({"q": 256, "k": 256})").attend().tile_k.reason,
+            "the largest divisor of predictor.tile.k = 256 that fits");
   EXPECT_EQ(tiles_of(with_tile(R"({"q": 64, "k": 64})")), "64x64x2");
   EXPECT_EQ(tiles_of(with_tile(R"({"q": 128, "k": 32})")), "128x32x2");
 }
@@ -261,7 +243,7 @@ TEST(Wgmma, ABlockTakesTwoRowsOf64QueriesThatHaveLists) {
   EXPECT_EQ(with(R"({"q": 64, "k": 32})").attend().step_keys.value, 64) << "two tiles";
   EXPECT_EQ(with(R"({"q": 64, "k": 128})").attend().step_keys.value, 128);
   EXPECT_EQ(family_of(with(R"({"q": 32, "k": 64})")),
-            "mma: tile.q = 32: two warpgroups have 128 rows");
+            "mma: tile.q = 32: the two warpgroups of a block have 128 rows");
   const std::string gate = R"(, "gate": {"scope": "warp", "skip": "gap < -3", "skips": ["pv"]})";
   EXPECT_EQ(with(R"({"q": 64, "k": 64})", gate).attend().step_keys.value, 64);
   EXPECT_EQ(family_of(with(R"({"q": 64, "k": 32})", gate)),
@@ -337,7 +319,8 @@ TEST(Wgmma, MeasuredTilesDecideWhoseTheyAre) {
   EXPECT_EQ(tiles_of(wgmma), "128x64x2");
   EXPECT_EQ(wgmma.attend().tile_k.reason, "record 7");
   const PlannedWgmma mma = planned(make_document(), tuned(64, 64, 2));
-  EXPECT_EQ(family_of(mma), "mma: measured: tile.q = 64: two warpgroups have 128 rows");
+  EXPECT_EQ(family_of(mma),
+            "mma: measured: tile.q = 64: the two warpgroups of a block have 128 rows");
   EXPECT_EQ(tiles_of(mma), "64x64x2");
   const PlannedWgmma neither = planned(make_document(), tuned(512, 512, 2));
   EXPECT_EQ(family_of(neither), "wgmma: the tensor cores of sm_90a by TMA");

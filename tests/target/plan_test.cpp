@@ -28,7 +28,7 @@ attention.tile_full = "k1 <= q0 + n_k - n_q"  (derived: if true, the mask lets e
 attention.tile_visible = "k0 <= q1 + n_k - n_q"  (derived: if false, no query of the tile sees a key)
 attention.score = s           (default)
 attention.scale = 0.5         (spec)
-attention.lse = true          (default)
+attention.lse = true          (default: a launch may ask for the log-sum-exp of each row)
 gate.scope = tile             (spec)
 gate.skip = "tile_max < threshold"  (spec)
 gate.exempt = nothing         (default)
@@ -36,16 +36,16 @@ gate.skips = [v_load, exp, pv]  (spec)
 tile.q = 128                  (spec)
 tile.k = 64                   (default: the same on every target where it fits, because what a gate does depends on it)
 tile.order = ascending        (default: keys as they lie in memory)
-tile.stages = 2               (default: loads of the next tile overlap this one's arithmetic)
+tile.stages = 2               (default: the least: one tile is loaded while another is multiplied)
 tile.warps = 8                (derived: tile.q / 16: one mma of rows each)
 mask_loop = 1 range of keys for each row  (derived: in tiles that the mask cuts)
 walk = MaskWalk               (default: all tiles that the mask leaves)
 producer = RowTileLoader      (default: rows as they lie in memory)
 consumer = PlainLogits        (default: products of 16-bit rows are scores)
 loader = cp_async             (default: runs on every target)
-smem_bytes = 98432            (derived: (128 + 64 * 4) * 128 * 2 + 128, of 101376)
-registers = 216               (derived: estimate of the least without spilling, of 255)
-blocks_per_sm = 1             (derived: limited by shared memory)
+smem_bytes = 98432            (derived: (128 queries + 4 tiles * 64 keys) * 128 elements * 2 bytes + 128 of votes, of 101376)
+registers = 216               (derived: of a thread: an estimate of the least without spilling, of 255 that it may have)
+blocks_per_sm = 1             (derived: limited by shared memory and registers)
 )");
 }
 
@@ -55,22 +55,22 @@ TEST(PlanText, ShowsTheFamilyWhereThereIsAChoice) {
             R"(family = wgmma                (default: the tensor cores of sm_90a by TMA)
 work_tiles = 1                (derived: one query tile, shared by all warpgroups)
 warpgroups = 2                (derived: tile.q / 64; one more loads)
-step_keys = 128               (derived: whose scores fit the registers at head_dim 128)
+step_keys = 128               (derived: as many as have scores that fit the registers at head_dim 128)
 value_stages = 2              (derived: tile.stages, like those of keys)
 query_buffers = 2             (derived: the next queries come while these are in use)
 walk = MaskWalk               (default: all tiles that the mask leaves)
 producer = WgmmaProducer      (default: walks over tiles and loads each of them)
 consumer = ChainedConsumer    (default: operands of 16 bits; the next row begins before O is stored)
 loader = tma                  (derived: comes with wgmma)
-smem_bytes = 197632           (derived: 1024 + (128 * 2 + (2 + 2) * 128) * 128 * 2, of 232448)
+smem_bytes = 197632           (derived: 1024 of control + (2 * 128 queries + (2 + 2) * 128 keys) * 128 elements * 2 bytes, of 232448)
 registers = 240               (derived: of a consumer's thread, by setmaxnreg; the producer's have 24)
 blocks_per_sm = 1             (derived: limited by registers)
 )");
   SpecDocument document = make_document();
   document.spec.tile.q.values = {64};
   const std::string mma = print(document, "sm_90a");
-  EXPECT_NE(mma.find("family = mma                  (derived: tile.q = 64: two warpgroups have 128 "
-                     "rows)\nwalk = MaskWalk "),
+  EXPECT_NE(mma.find("family = mma                  (derived: tile.q = 64: the two warpgroups of a "
+                     "block have 128 rows)\nwalk = MaskWalk "),
             std::string::npos)
       << mma;
   EXPECT_EQ(print(make_document(), "sm_80").find("family"), std::string::npos);
@@ -108,16 +108,17 @@ predictor.estimate.group = thread  (spec)
 predictor.estimate.reference = "k < 32"  (spec)
 predictor.estimate.exclude = nothing  (default)
 predictor.keep = "p > 0.1"    (spec)
-predictor.heads = own         (default)
-predictor.reuse = 4           (spec)
+predictor.heads = own         (default: each head decides for itself)
+predictor.reuse = 4           (spec: launches that a decision serves)
 quantise.qk.bits = 8          (spec)
 quantise.qk.group = thread    (spec)
 quantise.v.bits = 16          (derived: sm_80 has no mma of e4m3)
 tile.q = 64                   (derived: 16 * tile.warps)
-tile.k = 32                   (derived: divides predictor.tile)
+tile.k = 32                   (derived: that of predictor.tile.k)
 )");
-  EXPECT_NE(text.find("(derived: (64 * 2 + 32 * (3 * 1 + 3 * 2)) * 128, of 166912)"),
-            std::string::npos)
+  EXPECT_NE(
+      text.find("(64 queries * 2 bytes + 32 keys * (3 * 1 + 3 * 2)) * 128 elements, of 166912"),
+      std::string::npos)
       << text;
 }
 
@@ -134,11 +135,12 @@ TEST(PlanText, ShowsWhatIsLeftForEachScore) {
   EXPECT_EQ(plan_line(bounds, "mask_loop", "sm_80"),
             "mask_loop = 2 ranges of keys for each row  (derived: in tiles that the mask cuts)");
   EXPECT_EQ(plan_line(R"("attention": {"mask": "(q - k) % 3 == 0"})", "mask_loop", "sm_80"),
-            "mask_loop = asked for each score  (derived: more than bounds on k)");
+            "mask_loop = asked for each score  (derived: the mask is more than bounds on k)");
   const std::string gate =
       bounds + R"(, "gate": {"scope": "tile", "skip": "tile_max < 1", "skips": ["exp", "pv"]})";
   EXPECT_EQ(plan_line(gate, "mask_loop", "sm_90a"),
-            "mask_loop = asked for each score  (derived: consumers look ahead)");
+            "mask_loop = asked for each score  (derived: ranges of keys make the warps of "
+            "TileGateConsumer divergent to the compiler)");
   EXPECT_EQ(plan_line(gate, "mask_loop", "sm_80"), plan_line(bounds, "mask_loop", "sm_80"));
   const std::string distance = R"("attention": {"score": "-abs(q - k) + s"
 })";

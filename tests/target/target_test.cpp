@@ -32,27 +32,30 @@ TEST(Target, FactsAgreeWithOneAnother) {
 TEST(Limits, SharedMemoryIsTheSumOfTheTiles) {
   const TileShape plain{128, 64, 2, 128};
   EXPECT_EQ(smem_bytes(plain), 98304);
-  EXPECT_EQ(smem_formula(plain), "(128 + 64 * 4) * 128 * 2");
+  EXPECT_EQ(smem_formula(plain), "(128 queries + 4 tiles * 64 keys) * 128 elements * 2 bytes");
   TileShape gated = plain;
   gated.votes = true;
   EXPECT_EQ(smem_bytes(gated), 98304 + 8 * 16);
   gated.values_on_demand = true;
   gated.stages = 3;
   EXPECT_EQ(smem_bytes(gated), (128 + 64 * 5) * 256 + 128);
-  EXPECT_EQ(smem_formula(gated), "(128 + 64 * 5) * 128 * 2 + 128");
+  EXPECT_EQ(smem_formula(gated),
+            "(128 queries + 5 tiles * 64 keys) * 128 elements * 2 bytes + 128 of votes");
 }
 
 TEST(Limits, SharedMemoryOf8BitElements) {
   const TileShape integers{.tile_q = 128, .tile_k = 64, .stages = 2, .head_dim = 128, .qk_bits = 8};
   EXPECT_EQ(smem_bytes(integers), 128 * 128 * 2 + 64 * 128 * (2 * 1 + 2 * 2))
       << "the output is put together where the queries were";
-  EXPECT_EQ(smem_formula(integers), "(128 * 2 + 64 * (2 * 1 + 2 * 2)) * 128");
+  EXPECT_EQ(smem_formula(integers),
+            "(128 queries * 2 bytes + 64 keys * (2 * 1 + 2 * 2)) * 128 elements");
   TileShape both = integers;
   both.v_bits = 8;
   both.votes = both.values_on_demand = true;
   both.stages = 3;
   EXPECT_EQ(smem_bytes(both), 128 * 128 * 2 + 64 * 128 * (3 + 2) + 8 * 16);
-  EXPECT_EQ(smem_formula(both), "(128 * 2 + 64 * (3 * 1 + 2 * 1)) * 128 + 128");
+  EXPECT_EQ(smem_formula(both),
+            "(128 queries * 2 bytes + 64 keys * (3 * 1 + 2 * 1)) * 128 elements + 128 of votes");
   EXPECT_LT(registers_estimate(both), registers_estimate(integers));
 }
 
@@ -68,14 +71,16 @@ TEST(Limits, SharedMemoryOfTheWgmmaFamily) {
   EXPECT_EQ(usual.threads(), 384);
   EXPECT_EQ(usual.step_keys(), 128);
   EXPECT_EQ(smem_bytes(usual), 197632);
-  EXPECT_EQ(smem_formula(usual), "1024 + (128 * 2 + (2 + 2) * 128) * 128 * 2");
+  EXPECT_EQ(smem_formula(usual),
+            "1024 of control + (2 * 128 queries + (2 + 2) * 128 keys) * 128 elements * 2 bytes");
   const WgmmaShape narrow{128, 64, 3, 64, 3, 2}, wide{128, 64, 2, 256, 2, 1};
   EXPECT_EQ(smem_bytes(narrow), 1024 + (256 + 6 * 128) * 64 * 2) << "a step is 128 keys";
   EXPECT_EQ(wide.step_keys(), 64);
   EXPECT_EQ(smem_bytes(wide), 1024 + (128 + 4 * 64) * 256 * 2);
   const WgmmaShape few_values{128, 64, 3, 128, 2, 2};
   EXPECT_EQ(smem_bytes(few_values), 1024 + (256 + 5 * 128) * 128 * 2);
-  EXPECT_EQ(smem_formula(few_values), "1024 + (128 * 2 + (3 + 2) * 128) * 128 * 2");
+  EXPECT_EQ(smem_formula(few_values),
+            "1024 of control + (2 * 128 queries + (3 + 2) * 128 keys) * 128 elements * 2 bytes");
 }
 
 TEST(Limits, RegistersOfTheWgmmaFamilyFitAnSm) {
@@ -105,7 +110,10 @@ TEST(Limits, OccupancyIsTheTightestResource) {
   EXPECT_EQ(occupancy({128, 64, 2, 64}, h200).limited_by, "registers");
   const Occupancy wide = occupancy({128, 32, 2, 256}, h200);
   EXPECT_EQ(wide.blocks, 1);
-  EXPECT_EQ(wide.limited_by, "shared memory");
+  EXPECT_EQ(wide.limited_by, "shared memory and registers") << "each of them allows one";
+  const Occupancy both = occupancy({64, 64, 2, 128}, h200);
+  EXPECT_EQ(both.blocks, 2);
+  EXPECT_EQ(both.limited_by, "shared memory and registers");
 }
 
 TEST(Limits, RegistersOfAThreadShrinkWithTheBlock) {

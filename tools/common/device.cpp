@@ -4,7 +4,7 @@
 #include <chrono>
 #include <vector>
 
-#include "runtime/tune/spread.hpp"
+#include "tools/common/spread.hpp"
 
 namespace lacuna::tools {
 namespace {
@@ -28,7 +28,7 @@ double gpu_time_us(const Place& place, const std::function<void()>& launch,
   std::vector<double> times;
   for (int i = 0; i < kRuns && !diagnostics.has_errors(); ++i)
     times.push_back(time_once_us(place, launch, diagnostics));
-  return times.empty() ? 0 : tune::spread_of(std::move(times)).median_us;
+  return times.empty() ? 0 : spread_of(std::move(times)).median_us;
 }
 
 double host_time_us(const std::function<void()>& launch) {
@@ -44,7 +44,7 @@ double host_time_us(const std::function<void()>& launch) {
   if (Clock::now() - begin > kSlow) return times.front();
   times.clear();
   while (times.empty() || (times.size() < kRuns && Clock::now() - begin < kBudget)) time_one();
-  return tune::spread_of(std::move(times)).median_us;
+  return spread_of(std::move(times)).median_us;
 }
 
 }  // namespace

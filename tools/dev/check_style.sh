@@ -29,7 +29,7 @@ while IFS=$'\t' read -r retired now; do
 done <tools/dev/retired_words.txt
 
 # Device code and tests keep to the format alone. The rest is linted as it is built for a release,
-# where the files of a room are one unit: headers are read once for a room, not once for each file.
+# where the files of a folder are one unit: headers are read once for all of them.
 cmake --preset release >/dev/null || exit 3
 parts=$(printf '%s\n' "${files[@]}" | grep -oE '^(compiler|cache|runtime|tools)/' | sort -u | paste -sd '|' | tr -d /)
 wanted=$(printf '%s|' "${@:-$parts}")

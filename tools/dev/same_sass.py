@@ -5,6 +5,7 @@
   tools/dev/same_sass.py compare build/same-sass/before           # with this checkout, after it: two minutes, and what it compiles
   tools/dev/same_sass.py compare build/same-sass/before --specs bsfa,sparge --archs sm_90a
   tools/dev/same_sass.py compare ../other-checkout .              # two checkouts, both built
+  tools/dev/same_sass.py compare before after --seconds 480       # two snapshots, where neither is built
 
 A side is a checkout with a built command (build/release/bin/lacuna, or --build) or a snapshot of one: the generated
 sources and the device headers. Kernels are compared by their place in the launch order; names of specs have to agree,
@@ -16,15 +17,19 @@ consistent renaming of identifiers (sass/declarations.py). A sample of such pair
 that rule (--sample, drawn by --seed). All other pairs are compiled by NVRTC, each pair of texts once however many specs
 have it, and the code sections of the cubins, their constants and their numbers of registers are compared. What a source
 compiles to is remembered under build/same-sass/compiled, so that a baseline is compiled once. Where a change touches too
-many kernels to compile them all, --most N takes so many of the pairs, drawn by --seed, and the last line says so.
+many kernels to compile them all, --most N takes so many of the pairs, drawn by --seed, and the last line says so. With
+--seconds N no compilation begins after that time: the same call later goes on with the pairs that are left.
 
-Exit 0: all the same. 1: some differ, or only one side has them. 3: something that is needed is missing.
+Exit 0: all the same. 1: some differ, or only one side has them. 2: none differs so far, but the time was over.
+3: something that is needed is missing.
 """
 import argparse
+import json
 import os
 import random
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,23 +116,33 @@ def compare(before, after, options):
     threading.stack_size(LARGE_STACK)
 
     def differs(pair):
+        """The parts that do; nothing if the time is over."""
+        if time.monotonic() > options.end:
+            return None
         arch = pair.case.arch
         old, new = compiler.machine_code(pair.before, arch), compiler.machine_code(pair.after, arch)
         return sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
 
-    work = compiled + checked
+    work, late = compiled + checked, []
     with ThreadPoolExecutor(options.jobs) as pool:
         for pair, parts in zip(work, pool.map(differs, work)):
-            if parts:
+            if parts is None:
+                late.append(f"{pair.case.name()}: {pair.before.name}")
+            elif parts:
                 problems.append(f"{pair.case.name()}: {pair.before.name}, then {pair.after.name}: {', '.join(parts)}")
                 print("DIFFERS " + problems[-1], flush=True)
     for problem in problems:
         print("PROBLEM " + problem)
     left_out = len(unlike) - len(compiled)
-    print(f"{len(pairs) - of_unlike} the same by their sources, {len(checked)} of these and {len(compiled)} others compared as "
-          f"machine code ({compiler.compiled} compilations), {len(problems)} problems" +
-          (f"; {left_out} were not drawn (--most)" if left_out else ""))
-    return 1 if problems or not pairs else 0
+    print(f"{len(pairs) - of_unlike} the same by their sources; of {len(checked)} of these and {len(compiled)} others, "
+          f"{len(work) - len(late)} compared as machine code ({compiler.compiled} compilations), {len(problems)} problems" +
+          (f"; {left_out} were not drawn (--most)" if left_out else "") +
+          (f"; {len(late)} are left (--seconds)" if late else ""))
+    if options.json:
+        result = {"pairs": len(pairs), "pairs_with_other_sources": of_unlike, "to_compile": len(unlike), "drawn": len(compiled),
+                  "checked": len(checked), "compilations": compiler.compiled, "problems": problems, "left": late}
+        Path(options.json).write_text(json.dumps(result, indent=1) + "\n")
+    return 1 if problems or not pairs else 2 if late else 0
 
 
 def main():
@@ -142,10 +157,13 @@ def main():
     parser.add_argument("--batches", default=",".join(BATCHES), help="of uniform,sequences,pages")
     parser.add_argument("--most", type=int, help="of the pairs with other sources, compile so many (all)")
     parser.add_argument("--sample", type=int, default=12, help="of the pairs that are the same by their sources, compile so many")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no compilation after so many")
+    parser.add_argument("--json", help="a file for the counts, the problems, and the pairs that are left")
     parser.add_argument("--seed", type=int, default=1, help="of both draws")
     parser.add_argument("--build", default="build/release", help="the folder of a checkout's build")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     options = parser.parse_args()
+    options.end = time.monotonic() + options.seconds
     wanted = set(options.specs.split(",")) if options.specs else None
 
     def cases_of(spec):

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "runtime/group/layout.hpp"
-#include "runtime/tune/spread.hpp"
+#include "tools/common/spread.hpp"
 #include "tools/common/table.hpp"
 #include "tools/group/plan_table.hpp"
 
@@ -128,7 +128,7 @@ void measure_alone(GroupBench& bench, const v1::Engine& engine) {
   };
   LaunchTimes& times = bench.alone.times;
   for (std::size_t run = 0; run < kFewestRuns; ++run) times.single_us.push_back(time(1));
-  bench.alone.launches = launches_of_sample(tune::spread_of(times.single_us).median_us);
+  bench.alone.launches = launches_of_sample(spread_of(times.single_us).median_us);
   const double limit_us = bench.options.seconds * 1e6;
   double spent_us = 0;
   while (times.sample_us.size() < kFewestRuns ||
@@ -194,8 +194,8 @@ void run_rank(GroupBench& bench, int rank, const v1::Loopback* loopback, const v
   Tensors tensors = place_tensors(part, *place, errors);
   AlignedBuffer workspace = place_bytes(plan.workspace_bytes(), *place, errors);
   const v1::LaunchArgs args = arguments(part, tensors, workspace, *place);
-  const double sample_us = tune::spread_of(bench.alone.times.sample_us).median_us *
-                           static_cast<double>(bench.alone.launches);
+  const double sample_us =
+      spread_of(bench.alone.times.sample_us).median_us * static_cast<double>(bench.alone.launches);
   const auto expected = static_cast<std::size_t>(bench.options.seconds * 1e6 * options.gpus /
                                                  std::max(sample_us, 1.0));
   const auto index = static_cast<std::size_t>(rank);
@@ -248,10 +248,10 @@ std::vector<double> slowest(const std::vector<LaunchTimes>& ranks,
 
 ordered_json times_json(const std::vector<double>& sample_us, std::size_t launches,
                         const std::vector<double>& single_us) {
-  const tune::Spread spread = tune::spread_of(sample_us);
+  const Spread spread = spread_of(sample_us);
   return {{"median_us", spread.median_us}, {"low_us", spread.low_us},
           {"high_us", spread.high_us},     {"runs", sample_us.size()},
-          {"launches", launches},          {"single_us", tune::spread_of(single_us).median_us}};
+          {"launches", launches},          {"single_us", spread_of(single_us).median_us}};
 }
 
 /// When each part of a launch began and ended on each rank.
@@ -280,15 +280,15 @@ std::string number_text(const char* pattern, double value) {
 
 /// What the ranks have measured together.
 struct Measured {
-  tune::Spread alone, group;
+  Spread alone, group;
   double efficiency = 0;
   Difference difference;
   ordered_json plan, taken;  ///< rank 0's, and of its schemes the one that was taken
 };
 
 Measured sum_up(const GroupBench& bench) {
-  Measured sum{.alone = tune::spread_of(bench.alone.times.sample_us),
-               .group = tune::spread_of(slowest(bench.times, &LaunchTimes::sample_us)),
+  Measured sum{.alone = spread_of(bench.alone.times.sample_us),
+               .group = spread_of(slowest(bench.times, &LaunchTimes::sample_us)),
                .difference = {},
                .plan = ordered_json::parse(bench.plan),
                .taken = {}};
@@ -325,7 +325,7 @@ ordered_json group_json(const GroupBench& bench, const Measured& sum) {
 
 std::string print_measured(const GroupBench& bench, const Measured& sum, bool color) {
   Table table{.head = {"", "median", "10 %", "90 %"}, .rows = {}};
-  const auto add = [&](const std::string& name, const tune::Spread& time) {
+  const auto add = [&](const std::string& name, const Spread& time) {
     table.rows.push_back({name, print_time_us(time.median_us), print_time_us(time.low_us),
                           print_time_us(time.high_us)});
   };

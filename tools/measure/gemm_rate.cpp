@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "runtime/base/library_search.hpp"
-#include "runtime/tune/spread.hpp"
+#include "tools/common/spread.hpp"
 #include "tools/measure/random_problem.hpp"
 
 namespace lacuna::tools {
@@ -167,7 +167,7 @@ GemmRate measure_gemm_rate(const Place& place) {
                    (product.failed() ? product.failure() : diagnostics.items.front().message);
     return rate;
   }
-  rate.tflops = 2.0 * kSize * kSize * kSize / tune::spread_of(std::move(times_us)).median_us * 1e-6;
+  rate.tflops = 2.0 * kSize * kSize * kSize / spread_of(std::move(times_us)).median_us * 1e-6;
   return rate;
 }
 

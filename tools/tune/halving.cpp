@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "runtime/tune/spread.hpp"
+#include "tools/common/spread.hpp"
 
 namespace lacuna::tune {
 namespace {
@@ -118,7 +118,7 @@ std::vector<int> survivors(const Rung& rung, std::span<const int> ids) {
 
 void summarise(std::vector<double> times_us, Result& result) {
   if (times_us.empty()) return;
-  const Spread spread = spread_of(std::move(times_us));
+  const tools::Spread spread = tools::spread_of(std::move(times_us));
   result.median_us = spread.median_us;
   result.spread = (spread.high_us - spread.low_us) / spread.median_us;
 }

@@ -7,10 +7,10 @@
 
 #include "compiler/diag/printable.hpp"
 #include "compiler/passes/check_request.hpp"
-#include "runtime/tune/spread.hpp"
 #include "tools/common/progress_line.hpp"
 #include "tools/common/shape_option.hpp"
 #include "tools/common/spec_options.hpp"
+#include "tools/common/spread.hpp"
 #include "tools/common/table.hpp"
 #include "tools/inputs/calibration.hpp"
 #include "tools/inputs/params.hpp"
@@ -222,10 +222,10 @@ std::string format(const char* pattern, double value) {
 }
 
 double dense_time_us(const Bench& bench) {
-  return tune::spread_of(bench.subjects.back().times_us).median_us;
+  return spread_of(bench.subjects.back().times_us).median_us;
 }
 
-ordered_json spread_json(const std::string& name, const tune::Spread& time, double dense_us) {
+ordered_json spread_json(const std::string& name, const Spread& time, double dense_us) {
   return {{"name", name},
           {"median_us", time.median_us},
           {"low_us", time.low_us},
@@ -234,7 +234,7 @@ ordered_json spread_json(const std::string& name, const tune::Spread& time, doub
 }
 
 /// The columns from the name to the 90 % that launches and kernels share.
-std::vector<std::string> spread_cells(const std::string& name, const tune::Spread& time) {
+std::vector<std::string> spread_cells(const std::string& name, const Spread& time) {
   return {name, print_time_us(time.median_us), print_time_us(time.low_us),
           print_time_us(time.high_us)};
 }
@@ -250,7 +250,7 @@ Table report_launches(const Bench& bench, ordered_json& document) {
   if (has_gemm) table.head.push_back("of GEMM");
   document["launches"] = ordered_json::array();
   for (const Subject& subject : bench.subjects) {
-    const tune::Spread time = tune::spread_of(subject.times_us);
+    const Spread time = spread_of(subject.times_us);
     const bool is_dense = &subject == &bench.subjects.back();
     const bool has_rate = is_dense || bench.document.spec.branches.empty();
     const double pairs = is_dense ? work.visible : work.visited;
@@ -276,7 +276,7 @@ Table report_kernels(const Bench& bench, ordered_json& document) {
   Table table{.head = {"kernel", "median", "10 %", "90 %", "of dense time"}, .rows = {}};
   document["kernels"] = ordered_json::array();
   for (const KernelTimes& kernel : bench.kernels) {
-    const tune::Spread time = tune::spread_of(kernel.times_us);
+    const Spread time = spread_of(kernel.times_us);
     table.rows.push_back(spread_cells(kernel.name, time));
     table.rows.back().push_back(format("%.4f", time.median_us / dense_us));
     document["kernels"].push_back(spread_json(kernel.name, time, dense_us));

@@ -52,7 +52,7 @@ std::string print_number(double value) {
 std::string limit_of_blocks(const Plan& plan) {
   constexpr std::string_view kBefore = "limited by ";
   const std::string& reason = plan.attend.blocks_per_sm.reason;
-  return reason.starts_with(kBefore) ? reason.substr(kBefore.size()) : reason;
+  return reason.substr(reason.find(kBefore) + kBefore.size());
 }
 
 std::string print_param_shape(const ParamSymbol& symbol) {

@@ -1,6 +1,6 @@
 #include "tools/verbs/explain_launch.hpp"
 
-#include <optional>
+#include <algorithm>
 #include <vector>
 
 #include "runtime/base/whole_tiles.hpp"
@@ -37,14 +37,20 @@ struct KernelValue {
   std::string reason;
 };
 
+/// Blocks that stay are no more than the multiprocessors of a device, which is not at hand.
+std::string text_of_blocks(const Kernel& kernel, std::int32_t blocks) {
+  if (kernel.grid.expr.find("sm_count") == std::string::npos) return std::to_string(blocks);
+  return blocks == kUnlimitedSmCount ? "SMs" : "min(" + std::to_string(blocks) + ", SMs)";
+}
+
 std::vector<KernelValue> values_of(const Kernel& kernel, std::int32_t blocks) {
   const auto chosen = [](const char* name, const Chosen<int>& value) {
     return KernelValue{name, std::to_string(value.value), value.origin, value.reason};
   };
-  return {{"blocks", std::to_string(blocks), Origin::kDerived, kernel.grid.reason},
+  return {{"blocks", text_of_blocks(kernel, blocks), Origin::kDerived, kernel.grid.reason},
           chosen("threads", kernel.threads),
           chosen("smem_bytes", kernel.smem_bytes),
-          chosen("blocks_per_sm", kernel.blocks_per_sm)};
+          chosen("registers", kernel.registers)};
 }
 
 std::string print_reasons(const LoweredPlan& lowered, const LaunchProgram& program,
@@ -58,6 +64,15 @@ std::string print_reasons(const LoweredPlan& lowered, const LaunchProgram& progr
           {"", value.name, value.value, std::string(name_of(value.origin)), value.reason});
   }
   return "\n" + print_table(table, color);
+}
+
+/// "prepare_q, estimate"
+template <class Predicate>
+std::string names_of(const Kernels& kernels, const Predicate& counts) {
+  std::string text;
+  for (const Kernel& kernel : kernels)
+    if (counts(kernel)) text += (text.empty() ? "" : ", ") + kernel.name;
+  return text;
 }
 
 ordered_json config_json(const Kernel& kernel, const SpecDocument& document) {
@@ -117,19 +132,30 @@ std::string print_launch(const LoweredPlan& lowered, const LaunchProgram& progra
     return "\nThe workspace at " + shape.text() + " is beyond what 31 bits can count.\n";
   Table kernels{.head = {"kernel", "blocks", "threads", "shared memory", "left out while"},
                 .rows = {}};
-  for (const KernelLaunch& launch : program.launches)
-    kernels.rows.push_back({launch.name, std::to_string(values.at(launch.grid_x)),
-                            std::to_string(launch.threads),
-                            print_bytes(static_cast<std::uint64_t>(launch.smem_bytes)),
-                            launch.decides ? "a kept selection is good" : ""});
+  for (std::size_t n = 0; n < program.launches.size(); ++n) {
+    const KernelLaunch& launch = program.launches[n];
+    kernels.rows.push_back(
+        {launch.name, text_of_blocks(lowered.kernels[n], values.at(launch.grid_x)),
+         std::to_string(launch.threads), print_bytes(static_cast<std::uint64_t>(launch.smem_bytes)),
+         launch.decides ? "a kept selection is good" : ""});
+  }
   std::string text = "\nA launch at " + shape.text() + ":\n" + print_table(kernels, color);
   text += print_reasons(lowered, program, values, color);
   if (program.workspace_value < 0) return text;
-  Table slots{.head = {"workspace", "bytes"}, .rows = {}};
-  for (const WorkspaceSlot& slot : program.slots)
-    if (values.at(slot.size) > 0)
-      slots.rows.push_back({slot.name, print_bytes(values.bytes(slot.size))});
-  slots.rows.push_back({"in all", print_bytes(values.bytes(program.workspace_value))});
+  Table slots{.head = {"workspace", "bytes", "filled by", "read by"}, .rows = {}};
+  for (const WorkspaceSlot& slot : program.slots) {
+    if (values.at(slot.size) == 0) continue;
+    const auto fills = [&](const Kernel& kernel) {
+      return std::ranges::any_of(kernel.slots,
+                                 [&](const Slot& filled) { return filled.name == slot.name; });
+    };
+    const auto reads = [&](const Kernel& kernel) {
+      return std::ranges::count(kernel.operands, std::string_view(slot.name)) > 0;
+    };
+    slots.rows.push_back({slot.name, print_bytes(values.bytes(slot.size)),
+                          names_of(lowered.kernels, fills), names_of(lowered.kernels, reads)});
+  }
+  slots.rows.push_back({"in all", print_bytes(values.bytes(program.workspace_value)), "", ""});
   return text + "\n" + print_table(slots, color);
 }
 

@@ -135,7 +135,7 @@ ShapeExpr mma_attend_grid(const Plan& plan) {
           "one for each share of a work tile"};
 }
 
-/// A block takes several rows together.
+/// Blocks of the wgmma family stay until there is no work.
 ShapeExpr wgmma_attend_grid(const Plan& plan) {
   if (packs_heads(plan))
     return {"sm_count",
@@ -144,9 +144,11 @@ ShapeExpr wgmma_attend_grid(const Plan& plan) {
   std::string rows =
       blocks_over(Tensor::kQ, plan.attend.tile_q.value * plan.attend.work_tiles.value);
   if (split > 1) rows += " * " + std::to_string(split);
-  return {
-      "min(" + rows + ", sm_count)",
-      "one for each work tile, but no more than multiprocessors; each takes one after the other"};
+  return {"min(" + rows + ", sm_count)",
+          std::string(split > 1                          ? "one for each share of a work tile"
+                      : plan.attend.work_tiles.value > 1 ? "one for each two work tiles"
+                                                         : "one for each work tile") +
+              ", but no more than multiprocessors; each takes one after the other"};
 }
 
 Chosen<int> attend_threads(const Plan& plan) {
@@ -154,6 +156,14 @@ Chosen<int> attend_threads(const Plan& plan) {
   if (!is_wgmma(plan)) return {computing, Origin::kDerived, "tile.warps * 32"};
   return {computing + kWarpgroupThreads, Origin::kDerived,
           "tile.warps * 32, and a warpgroup that loads"};
+}
+
+/// One, whatever the plan says of what fits: a second __launch_bounds__ would make the compiler
+/// save registers.
+Chosen<int> attend_resident_blocks(const Plan& plan) {
+  if (is_wgmma(plan))
+    return {1, Origin::kDerived, "until setmaxnreg deals them out as the plan's registers say"};
+  return {1, Origin::kDefault, "the plan estimates " + std::to_string(plan.attend.registers.value)};
 }
 
 void add_operands(const Plan& plan, Kernel& kernel) {
@@ -248,6 +258,7 @@ Kernels lower_attend(const Plan& plan) {
                 .grid = wgmma ? wgmma_attend_grid(plan) : mma_attend_grid(plan),
                 .threads = attend_threads(plan),
                 .smem_bytes = plan.attend.smem_bytes,
+                .resident_blocks = attend_resident_blocks(plan),
                 .sizes = attend_sizes(plan),
                 .needs_keys = false};
   if (plan.program.batch != BatchLayout::kUniform) {

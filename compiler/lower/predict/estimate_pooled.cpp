@@ -56,12 +56,11 @@ std::vector<ConfigField> pooled_config(const EstimateParts& parts, EstimateKerne
 
 Chosen<int> pooled_blocks(const EstimateParts& parts, EstimateKernel kind) {
   const bool has_tokens = are_tokens(parts.estimate.columns.kind);
-  if (kind == EstimateKernel::kMeans && has_tokens)
-    return {1, Origin::kDefault, "registers are not limited"};
+  if (kind == EstimateKernel::kMeans && has_tokens) return one_resident_block();
   constexpr int kWidestBounds = 128;  // whose rows leave registers for a second block
   if (has_bounds(parts) && parts.plan.program.head_dim > kWidestBounds)
     return {1, Origin::kDerived, "the rows of bounds take the registers of two"};
-  return {2, Origin::kDerived, "two wait for each other's loads"};
+  return {2, Origin::kDerived, "one computes while the other waits for loads"};
 }
 
 }  // namespace
@@ -81,7 +80,7 @@ Kernels pooled_kernels(const EstimateParts& parts) {
                 .grid = striding_grid(parts, parts.rows),
                 .threads = block_threads(),
                 .smem_bytes = pooled_smem(parts, kind),
-                .blocks_per_sm = pooled_blocks(parts, kind),
+                .resident_blocks = pooled_blocks(parts, kind),
                 .operands = {"q_summary", has_tokens ? "k" : "k_summary"}};
   add_similarity_operands(parts, kernel);
   if (kind == EstimateKernel::kMeans) {

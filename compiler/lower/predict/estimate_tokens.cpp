@@ -119,7 +119,7 @@ Kernels cell_kernels(const EstimateParts& parts) {
   kernel.config.push_back(boolean("kCellsAreMeans", has_means, "/predictor/estimate/q"));
   if (by_wgmma) kernel.config.push_back(boolean("kByWgmma", true, "/predictor/estimate"));
   kernel.config.push_back(product_of_cells(parts));
-  kernel.blocks_per_sm = blocks_of_cells(parts, kernel.smem_bytes.value);
+  kernel.resident_blocks = blocks_of_cells(parts, kernel.smem_bytes.value);
   add_token_operands(parts, kernel);
   add_scores(parts, numbers_of_cells(parts), kernel);
   kernel.slots.push_back(kept_slot(parts.plan, parts.select));

@@ -13,6 +13,11 @@ Chosen<int> wgmma_estimate_threads() {
   return {kTokenPairThreads, Origin::kDefault, "four warpgroups compute, one loads"};
 }
 
+/// Of warpgroups with roles.
+Chosen<int> consumers_block() {
+  return {1, Origin::kDerived, "the warpgroup that loads then hands most of its own to the others"};
+}
+
 ShapeExpr wgmma_estimate_grid() {
   return {blocks_over(Tensor::kQ, kTokenPairRows),
           "one for each " + std::to_string(kTokenPairRows) + " queries of a head"};
@@ -56,7 +61,7 @@ std::vector<ConfigField> exact_config(const EstimateParts& parts) {
 
 /// Few keys to wait for and much to wait: as many as there is shared memory for.
 Chosen<int> reference_blocks(const Estimate& estimate) {
-  if (estimate.tile_q != kWarpgroupRows) return {1, Origin::kDefault, "registers are not limited"};
+  if (estimate.tile_q != kWarpgroupRows) return one_resident_block();
   return {4, Origin::kDerived, "few keys and long waits, so as many as shared memory holds"};
 }
 
@@ -82,7 +87,7 @@ Kernels token_pair_kernels(const EstimateParts& parts) {
                   .smem_bytes = {estimate_block_smem_bytes(parts.estimate, parts.rows, head_dim),
                                  Origin::kDerived,
                                  estimate_block_smem_formula(parts.estimate, parts.rows, head_dim)},
-                  .blocks_per_sm = reference_blocks(parts.estimate),
+                  .resident_blocks = reference_blocks(parts.estimate),
                   .slots = {references()}};
     add_token_operands(parts, kernel);
     kernels.push_back(std::move(kernel));
@@ -95,7 +100,8 @@ Kernels token_pair_kernels(const EstimateParts& parts) {
                 .grid = wgmma_estimate_grid(),
                 .threads = wgmma_estimate_threads(),
                 .smem_bytes = {token_pair_smem_bytes(head_dim), Origin::kDerived,
-                               token_pair_smem_formula(head_dim)}};
+                               token_pair_smem_formula(head_dim)},
+                .resident_blocks = consumers_block()};
   add_decision(parts, kernel);
   kernels.push_back(std::move(kernel));
   return kernels;
@@ -114,7 +120,7 @@ Kernels token_softmax_kernels(const EstimateParts& parts) {
                             "a warpgroup for each 64 queries of a tile"},
                 .smem_bytes = {token_softmax_smem_bytes(estimate, head_dim), Origin::kDerived,
                                token_softmax_smem_formula(estimate, head_dim)},
-                .blocks_per_sm = {3, Origin::kDefault, "others compute while one waits"}};
+                .resident_blocks = {3, Origin::kDefault, "two compute while one waits"}};
   kernel.slots.push_back({"scores", units("(" + kernel.grid.expr + ")", keep_k_tiles(parts.select),
                                           token_softmax_numbers(estimate) * kWordBytes)});
   add_token_operands(parts, kernel);
@@ -134,6 +140,7 @@ Kernels exact_kernels(const EstimateParts& parts) {
                   .grid = wgmma_estimate_grid(),
                   .threads = wgmma_estimate_threads(),
                   .smem_bytes = exact_smem(head_dim),
+                  .resident_blocks = consumers_block(),
                   .slots = {references()}};
     add_token_operands(parts, kernel);
     kernels.push_back(std::move(kernel));
@@ -145,7 +152,8 @@ Kernels exact_kernels(const EstimateParts& parts) {
                 .config = exact_config(parts),
                 .grid = wgmma_estimate_grid(),
                 .threads = wgmma_estimate_threads(),
-                .smem_bytes = exact_smem(head_dim)};
+                .smem_bytes = exact_smem(head_dim),
+                .resident_blocks = consumers_block()};
   add_decision(parts, kernel);
   kernels.push_back(std::move(kernel));
   return kernels;

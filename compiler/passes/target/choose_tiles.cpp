@@ -126,6 +126,13 @@ std::optional<TileShape> choose_shape(const PassContext& context, const Program&
   return spilling;
 }
 
+/// The tiles of attend in one of its families, and why they and their stages are these where the
+/// spec leaves them open.
+struct TileDecision {
+  TileShape shape;
+  std::string reason, stages_reason;
+};
+
 void warn_of_smaller_gate(const PassContext& context, const TileShape& first,
                           const TileShape& shape) {
   const auto text = [](const TileShape& s) {
@@ -140,25 +147,28 @@ void warn_of_smaller_gate(const PassContext& context, const TileShape& first,
                     std::to_string(shape.tile_q) + " and tile.k = " + std::to_string(shape.tile_k));
 }
 
-void note_tiles(const PassContext& context, const TileRequest& request, const TileShape& shape,
-                const std::string& reason) {
+/// A tile of attend within one of the predictor's.
+Chosen<int> tile_within(const char* side, int tile, int keep) {
+  const std::string whole = "predictor.tile." + std::string(side);
+  if (tile == keep) return {tile, Origin::kDerived, "that of " + whole};
+  return {tile, Origin::kDerived,
+          "the largest divisor of " + whole + " = " + std::to_string(keep) + " that fits"};
+}
+
+void note_tiles(const PassContext& context, const TileRequest& request,
+                const TileDecision& decision) {
   const TileSpec& tile = request.spec;
+  const TileShape& shape = decision.shape;
   AttendPlan& plan = context.attend;
-  const Chosen<int> divides{0, Origin::kDerived, "divides predictor.tile"};
-  plan.tile_q = chosen(tile.q, shape.tile_q, reason);
-  plan.tile_k = chosen(tile.k, shape.tile_k, reason);
-  if (tile.q.is_auto() && request.keep_q != 0) {
-    plan.tile_q = divides;
-    plan.tile_q.value = shape.tile_q;
-  }
-  if (tile.k.is_auto() && request.keep_k != 0 && !request.gathers) {
-    plan.tile_k = divides;
-    plan.tile_k.value = shape.tile_k;
-  }
+  plan.tile_q = chosen(tile.q, shape.tile_q, decision.reason);
+  plan.tile_k = chosen(tile.k, shape.tile_k, decision.reason);
+  if (tile.q.is_auto() && request.keep_q != 0)
+    plan.tile_q = tile_within("q", shape.tile_q, request.keep_q);
+  if (tile.k.is_auto() && request.keep_k != 0 && !request.gathers)
+    plan.tile_k = tile_within("k", shape.tile_k, request.keep_k);
   if (tile.q.is_auto() && !tile.warps.is_auto())
     plan.tile_q = {shape.tile_q, Origin::kDerived, "16 * tile.warps"};
-  plan.stages =
-      chosen(tile.stages, shape.stages, "loads of the next tile overlap this one's arithmetic");
+  plan.stages = chosen(tile.stages, shape.stages, decision.stages_reason);
   const int warps = shape.warps() * plan.work_tiles.value;
   std::string why = "tile.q / 16: one mma of rows each";
   if (plan.work_tiles.value != 1) why = "work_tiles * tile.q / 16";
@@ -247,13 +257,6 @@ void keep_relieved(std::vector<TileShape>& shapes, const Program& program,
   if (!shorter.empty()) shapes = std::move(shorter);
 }
 
-/// The tiles of attend in one of its families, and why they are these where nothing asks for
-/// others.
-struct TileDecision {
-  TileShape shape;
-  std::string reason;
-};
-
 /// The mma family's; nothing, with a diagnostic, if no shape is legal.
 std::optional<TileDecision> choose_mma_tiles(const PassContext& context, const Program& program,
                                              const TileRequest& request,
@@ -267,10 +270,12 @@ std::optional<TileDecision> choose_mma_tiles(const PassContext& context, const P
   const bool is_open = request.spec.q.is_auto() || request.spec.k.is_auto();
   if (has_gate && !is_usual && !is_tuned(context, *shape) && is_open)
     warn_of_smaller_gate(context, usual, *shape);
-  return TileDecision{*shape, shape_reason(context, usual.head_dim, has_gate, is_usual)};
+  return TileDecision{*shape, shape_reason(context, usual.head_dim, has_gate, is_usual),
+                      kLeastStagesReason};
 }
 
-TileDecision wgmma_tiles(const WgmmaShape& shape, bool has_gate) {
+TileDecision wgmma_tiles(const WgmmaChoice& choice, bool has_gate) {
+  const WgmmaShape& shape = *choice.shape;
   return {{.tile_q = shape.tile_q,
            .tile_k = shape.tile_k,
            .stages = shape.stages,
@@ -279,7 +284,8 @@ TileDecision wgmma_tiles(const WgmmaShape& shape, bool has_gate) {
           has_gate
               ? "the same on every target where it fits, because what a gate does depends on it"
               : "64 queries for each of " + std::to_string(shape.warpgroups()) +
-                    " warpgroups, and keys whose scores fit their registers"};
+                    " warpgroups, and keys whose scores fit their registers",
+          choice.stages_reason};
 }
 
 /// Lists and groups of integers are those of attend's tiles.
@@ -313,12 +319,12 @@ Program choose_tiles(Program program, const PassContext& context) {
   const WgmmaChoice wgmma = choose_wgmma(program, request, tuned, context);
   program = note_family(std::move(program), wgmma, context);
   const std::optional<TileDecision> decision =
-      wgmma.shape ? wgmma_tiles(*wgmma.shape, has_gate)
+      wgmma.shape ? wgmma_tiles(wgmma, has_gate)
                   : choose_mma_tiles(context, program, request, tuned, has_gate, std::move(shapes));
   if (!decision) return program;
 
   const TileShape& shape = decision->shape;
-  note_tiles(context, request, shape, decision->reason);
+  note_tiles(context, request, *decision);
   if (is_tuned(context, shape)) {
     note_tuned(*context.tuned, tile.q, context.attend.tile_q);
     note_tuned(*context.tuned, tile.k, context.attend.tile_k);

@@ -6,6 +6,7 @@
 #include "compiler/expr/parts/score_parts.hpp"
 #include "compiler/expr/text/parse.hpp"
 #include "compiler/ir/names.hpp"
+#include "compiler/passes/target/choose_places.hpp"
 #include "compiler/target/choose_variant.hpp"
 
 namespace lacuna {
@@ -20,7 +21,6 @@ constexpr int kNarrowHeadDim = 64;
 constexpr int kWgmmaTileKeys[] = {128, 64};
 constexpr int kListTileKeys = 32;  ///< of lists; a step takes several
 constexpr int kStages[] = {2, 3, 4};
-constexpr int kFewValueStages = 2;  ///< of those that are loaded only if they count
 
 /// Does the formula need more registers than a row's factor and slope? What reads k by itself does.
 bool is_busy(const Expr& score) {
@@ -30,12 +30,6 @@ bool is_busy(const Expr& score) {
 }
 
 bool has_8_bits(const Attend& attend) { return attend.q_scale >= 0 || attend.v_scale >= 0; }
-
-/// Are values loaded only if they count at all? A longer ring is of use to the keys alone then,
-/// which every step reads.
-bool has_few_values(const WgmmaShape& shape, const Attend& attend) {
-  return consumer_of(shape, attend) == Consumer::kWgmmaTileGate;
-}
 
 /// Of sequences, whose work tiles are of all heads of a KV head; "" if nothing is in the way.
 std::string batch_objection(const Program& program) {
@@ -124,7 +118,7 @@ std::string objection(const WgmmaShape& shape, const TileRequest& request) {
   if (shape.e4m3_rows && shape.tile_q != kBlockRows)
     return text("tile.q", shape.tile_q) + "e4m3 keys and values are made 16-bit for 128 queries";
   if (shape.block_rows() != kBlockRows && shape.block_rows() != kWideBlockRows)
-    return text("tile.q", shape.tile_q) + "two warpgroups have 128 rows";
+    return text("tile.q", shape.tile_q) + "the two warpgroups of a block have 128 rows";
   if (shape.tile_q == kWideBlockRows && (shape.head_dim != kNarrowHeadDim || shape.has_terms))
     return text("tile.q", shape.tile_q) + "three warpgroups have registers for head_dim 64 alone";
   if (shape.tile_q == kWideBlockRows && (shape.qk_bits == 8 || shape.v_bits == 8))
@@ -137,7 +131,7 @@ std::string objection(const WgmmaShape& shape, const TileRequest& request) {
   if (shape.tile_q == kWideBlockRows && shape.gathers)
     return text("tile.q", shape.tile_q) + "a producer that gathers has the registers of a third";
   if (!warps.admits(shape.warps()))
-    return text("tile.warps", warps.values.front()) + "two warpgroups have 8";
+    return text("tile.warps", warps.values.front()) + "the two warpgroups of a block have 8";
   if (std::string against = tile_k_objection(shape); !against.empty())
     return text("tile.k", shape.tile_k) + against;
   if (shape.step_keys() % shape.tile_k != 0) {
@@ -155,55 +149,6 @@ std::string objection(const WgmmaShape& shape, const TileRequest& request) {
          " bytes of shared memory";
 }
 
-/// Do values come late if they have as many places as keys? A place is refilled when only one more
-/// product is left to hide the latency of its load. Tiles of a list lie anywhere, so fewer of their
-/// lines are in L2; and a formula on the scores delays the warps that free the place. Of sequences
-/// in rows a launch decides how many places it uses (lower/attend/schedule.cpp); those in pages
-/// take as long with one more. It does not help two lists, which wait in any case, nor gates, which
-/// need keys early.
-bool has_late_values(const WgmmaShape& shape, const Program& program) {
-  const Attend& attend = attend_of(program);
-  if (shape.has_gate || shape.gathers || shape.e4m3_rows) return false;
-  if (shape.qk_bits == 8 || shape.v_bits == 8 || shape.work_tiles > 1) return false;
-  if (program.batch != BatchLayout::kUniform) return program.batch == BatchLayout::kSequences;
-  return shape.has_lists || !attend.score.empty();
-}
-
-/// Codes under way on a multiprocessor: 4.4 TB/s with a latency of 1 us ask for 33 KiB, and a place
-/// is read for about as long as it is loaded.
-constexpr int kCodeBytes = 64 << 10;
-constexpr int kFewestCodePlaces = 2;  ///< of keys and of values
-
-/// Places of codes and of queries. Where work tiles are split, or of few queries, it is the codes
-/// that are waited for, and queries have one place; else those of the next work tile come first.
-WgmmaShape with_code_places(WgmmaShape shape, const Target& target) {
-  const auto fits = [&] { return smem_bytes(shape) <= target.smem_bytes_per_block; };
-  shape.query_buffers = 2;
-  shape.code_places = kFewestCodePlaces;
-  if (shape.splits_kv || !fits()) shape.query_buffers = 1;
-  const int wanted = kCodeBytes / (shape.step_keys() * std::max(shape.head_dim, value_dim(shape)));
-  shape.code_places = std::clamp(wanted, kFewestCodePlaces, kMostCodePlaces);
-  while (shape.code_places > kFewestCodePlaces && !fits()) --shape.code_places;
-  if (shape.query_buffers == 1) {
-    shape.query_buffers = 2;
-    if (!fits()) shape.query_buffers = 1;
-  }
-  return shape;
-}
-
-/// Two query tiles where they fit, so that the next one is loaded in time; then, where values come
-/// late, one more place for them.
-WgmmaShape with_places(WgmmaShape shape, const Program& program, const Target& target) {
-  if (shape.e4m3_rows) return with_code_places(shape, target);
-  const auto fits = [&] { return smem_bytes(shape) <= target.smem_bytes_per_block; };
-  shape.query_buffers = 2;
-  if (!fits()) shape.query_buffers = 1;
-  if (!has_late_values(shape, program)) return shape;
-  ++shape.value_stages;
-  if (!fits()) --shape.value_stages;
-  return shape;
-}
-
 WgmmaShape shape_of(const TileShape& tiles, const Program& program, const PassContext& context) {
   const WgmmaShape shape{
       .tile_q = tiles.tile_q,
@@ -219,6 +164,7 @@ WgmmaShape shape_of(const TileShape& tiles, const Program& program, const PassCo
 /// All shapes in order of preference: as for mma, but for keys that nothing else has a say in. What
 /// a gate does depends on its tiles: they are the same in both families.
 std::vector<WgmmaShape> shapes_in_order(const Program& program, const TileRequest& request,
+                                        const StagePreference& preference,
                                         const PassContext& context) {
   TileCandidates candidates = tile_candidates(request);
   const bool is_free = request.keep_k == 0 && !attend_of(program).gate.has_value();
@@ -233,47 +179,48 @@ std::vector<WgmmaShape> shapes_in_order(const Program& program, const TileReques
         program.kv == KvFormat::kSame)
       candidates.tile_q = {kWideBlockRows, kBlockRows};
   }
-  // Slots of 8 bits are small, and their steps short; narrow rows that are gathered take their
-  // time; gates that look ahead want keys early.
-  const bool is_free_ring = request.spec.stages.is_auto();
-  const bool wants_keys_early =
-      is_free_ring && decides_by_tile_max(attend_of(program)) && program.kv == KvFormat::kSame;
-  if (is_free_ring && has_8_bits(attend_of(program))) candidates.stages = {4, 2};
-  if (is_free_ring && request.gathers && program.head_dim == kNarrowHeadDim)
-    candidates.stages = {3, 2};
-  if (wants_keys_early) candidates.stages = {4, 3, 2};
   std::vector<WgmmaShape> shapes;
-  for (const int stages : candidates.stages) {
+  for (const int stages : preference.stages) {
     for (const int q : candidates.tile_q) {
       for (const int k : candidates.tile_k) {
-        shapes.push_back(
+        const WgmmaShape shape =
             shape_of({.tile_q = q, .tile_k = k, .stages = stages, .head_dim = program.head_dim},
-                     program, context));
+                     program, context);
+        if (preference.accepts(shape)) shapes.push_back(shape);
       }
     }
   }
-  // Not at the price of queries that come late.
-  if (wants_keys_early)
-    std::erase_if(shapes, [](const auto& s) { return s.stages > 2 && s.query_buffers < 2; });
   return shapes;
 }
 
 WgmmaChoice choose(const Program& program, const TileRequest& request,
                    const std::optional<TileShape>& tuned, const PassContext& context) {
   if (std::string against = objection(program, context); !against.empty()) return {{}, against};
+  const StagePreference preference = stage_preference(program, request);
+  const auto why_stages = [&](const WgmmaShape& shape) {
+    return stages_reason(preference, shape.stages, [&](int stages) {
+      const TileShape tiles{.tile_q = shape.tile_q,
+                            .tile_k = shape.tile_k,
+                            .stages = stages,
+                            .head_dim = shape.head_dim};
+      const WgmmaShape other = shape_of(tiles, program, context);
+      return preference.accepts(other) && objection(other, request).empty();
+    });
+  };
   if (tuned) {
     const WgmmaShape shape = shape_of(*tuned, program, context);
     const std::string against = objection(shape, request);
-    if (against.empty()) return {shape, "measured"};
+    if (against.empty()) return {shape, "measured", why_stages(shape)};
     if (context.family != AttendFamily::kWgmma && !find_violation(*tuned, request))
       return {{}, "measured: " + against};
   }
   std::string first;
-  for (const WgmmaShape& shape : shapes_in_order(program, request, context)) {
+  for (const WgmmaShape& shape : shapes_in_order(program, request, preference, context)) {
     const std::string against = objection(shape, request);
     if (against.empty())
       return {shape,
-              "the tensor cores of " + context.target.name + (shape.gathers ? "" : " by TMA")};
+              "the tensor cores of " + context.target.name + (shape.gathers ? "" : " by TMA"),
+              why_stages(shape)};
     if (first.empty()) first = against;
   }
   return {{}, first};
@@ -314,8 +261,7 @@ WgmmaShape with_operands(WgmmaShape shape, const Program& program) {
   shape.has_terms |= shape.tile_k == kListTileKeys || (own_rows && attend.v_scale >= 0);
   shape.qk_bits = attend.q_scale >= 0 ? 8 : 16;
   shape.v_bits = attend.v_scale >= 0 ? 8 : 16;
-  shape.value_stages = has_few_values(shape, attend) ? kFewValueStages : shape.stages;
-  return shape;
+  return with_value_places(shape, attend);
 }
 
 WgmmaChoice choose_wgmma(const Program& program, const TileRequest& request,
@@ -351,11 +297,11 @@ Program note_family(Program program, const WgmmaChoice& choice, const PassContex
   plan.warpgroups = {shape.warpgroups(), origin,
                      shape.work_tiles == 1 ? "tile.q / 64; one more loads"
                                            : "one for each work tile; one more loads"};
-  plan.step_keys = {
-      shape.step_keys(), origin,
-      shape.step_keys() == shape.most_step_keys && !context.relief.reason.empty()
-          ? std::string(context.relief.reason)
-          : "whose scores fit the registers at head_dim " + std::to_string(shape.head_dim)};
+  plan.step_keys = {shape.step_keys(), origin,
+                    shape.step_keys() == shape.most_step_keys && !context.relief.reason.empty()
+                        ? std::string(context.relief.reason)
+                        : "as many as have scores that fit the registers at head_dim " +
+                              std::to_string(shape.head_dim)};
   plan.value_stages = {shape.value_stages, origin,
                        shape.value_stages == shape.stages  ? "tile.stages, like those of keys"
                        : shape.value_stages < shape.stages ? "only those that count are loaded"

@@ -12,6 +12,7 @@ namespace lacuna {
 struct WgmmaChoice {
   std::optional<WgmmaShape> shape;  ///< nothing: the family is mma
   std::string reason;               ///< for the one or the other
+  std::string stages_reason = {};   ///< for the shape's stages, where the spec leaves them open
 };
 
 /// The shape with what it has to know of the program.

@@ -17,7 +17,9 @@ void note_attention(const SpecDocument& document, const Attend& attend, AttendPl
   plan.scale = document.spec.attention.scale
                    ? Chosen<float>{attend.scale, Origin::kSpec, ""}
                    : Chosen<float>{attend.scale, Origin::kDefault, "1 / sqrt(head_dim)"};
-  plan.lse = taken(document, "/attention/lse", attend.lse, "");
+  plan.lse = taken(document, "/attention/lse", attend.lse,
+                   attend.lse ? "a launch may ask for the log-sum-exp of each row"
+                              : "branches are added without the log-sum-exp of their rows");
   if (!attend.gate) return;
   plan.gate_scope = taken(document, "/gate/scope", attend.gate->scope, "");
   if (attend.gate->scope == GateScope::kWarpgroup) {
@@ -39,7 +41,9 @@ void note_predictor(const SpecDocument& document, const Program& program, Attend
   if (select == nullptr) return;
   plan.keep_q = taken(document, "/predictor/tile/q", select->tile_q, "");
   plan.keep_k = taken(document, "/predictor/tile/k", select->tile_k, "");
-  plan.reuse = taken(document, "/predictor/reuse", document.spec.predictor->reuse, "");
+  plan.reuse = taken(document, "/predictor/reuse", document.spec.predictor->reuse,
+                     "each launch decides anew");
+  if (plan.reuse.reason.empty()) plan.reuse.reason = "launches that a decision serves";
   if (estimate == nullptr) return;
   plan.estimate_bits = taken(document, "/predictor/estimate/bits", estimate->bits,
                              estimate->bits == 32 ? "means are f32" : "tokens as they are");

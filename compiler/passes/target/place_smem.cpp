@@ -77,9 +77,14 @@ Program place_smem(Program program, const PassContext& context) {
       smem_bytes(shape), Origin::kDerived,
       smem_formula(shape) + ", of " + std::to_string(context.target.smem_bytes_per_block)};
   plan.registers = {registers_estimate(shape), Origin::kDerived,
-                    "estimate of the least without spilling, of " +
-                        std::to_string(registers_limit(shape, context.target))};
-  plan.blocks_per_sm = {fit.blocks, Origin::kDerived, "limited by " + fit.limited_by};
+                    "of a thread: an estimate of the least without spilling, of " +
+                        std::to_string(registers_limit(shape, context.target)) +
+                        " that it may have"};
+  // The compiler takes more registers than the estimate where it can.
+  plan.blocks_per_sm = {
+      fit.blocks, Origin::kDerived,
+      std::string(fit.blocks > 1 ? "at most, by the estimate of registers; " : "") + "limited by " +
+          fit.limited_by};
   report_poor_use(context, shape, fit);
   return program;
 }

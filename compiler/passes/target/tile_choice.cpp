@@ -242,8 +242,7 @@ std::optional<TileViolation> find_violation(const TileShape& shape, const TileRe
         "tile " + shape_text(shape) + " needs " + std::to_string(smem_bytes(shape)) +
             " bytes of shared memory, " + target.name + " has " +
             std::to_string(target.smem_bytes_per_block) + " for a block",
-        smem_formula(shape) + " bytes: the query tile, and K and V tiles for each stage, of " +
-            (shape.has_8_bits() ? "1- and 2-byte elements" : "2-byte elements")};
+        smem_formula(shape) + ": the query tile, and K and V tiles for each stage"};
   }
   if (registers_estimate(shape) > registers_limit(shape, target)) {
     return TileViolation{

@@ -32,6 +32,9 @@ struct TileCandidates {
   std::vector<int> tile_q, tile_k, stages;
 };
 TileCandidates tile_candidates(const TileRequest& request);
+/// Of the stages that are tried where nothing asks for others.
+inline constexpr const char* kLeastStagesReason =
+    "the least: one tile is loaded while another is multiplied";
 
 /// Why a shape cannot be; `message` has the numbers, `note` the rule.
 struct TileViolation {

@@ -88,6 +88,22 @@ TEST(ExplainLaunch, AKernelWithoutAWorkspaceHasNoTableOfIt) {
   EXPECT_EQ(text.find("workspace"), std::string::npos) << text;
 }
 
+TEST(ExplainLaunch, BlocksThatStayAreNoMoreThanTheMultiprocessors) {
+  const std::string wgmma = lower("dense", "sm_90a").print(kLaunchShape);
+  EXPECT_NE(wgmma.find("min(128, SMs)"), std::string::npos) << wgmma;
+  const std::string mma = lower("dense", "sm_80").print(kLaunchShape);
+  EXPECT_EQ(mma.find("SMs"), std::string::npos) << mma;
+}
+
+TEST(ExplainLaunch, SlotsSayWhichKernelsFillAndReadThem) {
+  const std::string text = lower("sparge", "sm_90a").print(kLaunchShape);
+  const std::size_t at = text.find("\n  list_counts ");
+  ASSERT_NE(at, std::string::npos) << text;
+  const std::string line = text.substr(at + 1, text.find('\n', at + 1) - at - 1);
+  EXPECT_NE(line.find(" compact "), std::string::npos) << line;
+  EXPECT_TRUE(line.ends_with(" order_rows, attend")) << line;
+}
+
 TEST(ExplainLaunch, WhatCannotBeCountedIsSaid) {
   const Lowering sparge = lower("sparge", "sm_90a");
   constexpr LaunchShape kVast{1 << 20, 1 << 10, 1 << 10, 1 << 20, 1 << 20};

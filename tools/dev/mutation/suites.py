@@ -98,7 +98,7 @@ def tests_in(path):
 
 def likely_tests(root, name, path):
     """A filter of those tests of an entry that are asked before the others, as their file has to do with `path`: it begins with
-    the same word, is of the same room (a folder in a folder), or includes the header. Empty: none, or all."""
+    the same word, lies in a folder of the same name, or includes the header. Empty: none, or all."""
     changed = PurePosixPath(path)
     words = (changed.stem.split("_")[0], *changed.parts[1:-1])
     header = f'#include "{changed.with_suffix(".hpp")}"'

@@ -53,14 +53,31 @@ class Nvrtc:
 
 
 def sections_of(cubin):
-    """(name, content, sh_info) of an ELF file of 64 bits."""
+    """(name, content) of an ELF file of 64 bits; of sections that have a size alone, so many zeros."""
     begin, = struct.unpack_from("<Q", cubin, 0x28)
     size, count, names = struct.unpack_from("<HHH", cubin, 0x3A)
     headers = [struct.unpack_from("<IIQQQQIIQQ", cubin, begin + n * size) for n in range(count)]
     table = headers[names][4]
-    for name, kind, _, _, offset, length, _, info, _, _ in headers:
+    for name, kind, _, _, offset, length, *_ in headers:
         text = cubin[table + name:cubin.index(b"\0", table + name)].decode()
-        yield text, b"" if kind == 8 else cubin[offset:offset + length], info
+        yield text, bytes(length) if kind == 8 else cubin[offset:offset + length]
+
+
+REGISTERS = 0x2F  # an attribute of .nv.info (cuobjdump -elf: EIATTR_REGCOUNT): a symbol, and the registers of its threads
+WITH_VALUE = 4  # the format of an attribute whose value follows it; else the value stands in the place of its size
+
+
+def registers_of(info):
+    """Of each function, in the order of .nv.info. The sections of code say it only up to sm_89."""
+    counts, at = [], 0
+    while at < len(info):
+        form, attribute, size = struct.unpack_from("<BBH", info, at)
+        at += 4
+        if form == WITH_VALUE:
+            if attribute == REGISTERS:
+                counts.append(struct.unpack_from("<II", info, at)[1])
+            at += size
+    return counts
 
 
 def reads_globals(cubin):
@@ -77,16 +94,17 @@ def reads_globals(cubin):
 
 
 def machine_code(cubin, entry):
-    """What has to agree: instructions, constants, registers (bits 24 up of the section's info), static shared memory."""
+    """What has to agree: instructions, constants, registers, static shared memory."""
     parts = {}
     has_globals = reads_globals(cubin)
-    for name, content, info in sections_of(cubin):
+    for name, content in sections_of(cubin):
         if name in (".nv.constant4", ".nv.global.init") and not has_globals:
             continue
-        if name.startswith((".text.", ".nv.constant", ".nv.global.init")):
-            plain = name.replace(entry, "ENTRY")
-            parts[plain] = hashlib.sha256(content).hexdigest() + (f" registers {info >> 24}" if ".text." in name else "")
-    if ".text.ENTRY" not in parts:
+        if name.startswith((".text.", ".nv.constant", ".nv.global.init", ".nv.shared.")):
+            parts[name.replace(entry, "ENTRY")] = hashlib.sha256(content).hexdigest()
+        elif name == ".nv.info":
+            parts["registers"] = " ".join(map(str, registers_of(content)))
+    if ".text.ENTRY" not in parts or not parts.get("registers"):
         stop(f"no code of {entry} in its cubin: {sorted(parts)}")
     return parts
 
@@ -105,7 +123,7 @@ class Compiler:
         text = kernel.flat_text()
         # Comments and layout make no difference.
         words = "\x1f".join(token.word for token in tokens_of(text))
-        key = hashlib.sha256(f"words {self.nvrtc.version} {arch}\n{words}".encode()).hexdigest()
+        key = hashlib.sha256(f"words, registers, shared {self.nvrtc.version} {arch}\n{words}".encode()).hexdigest()
         path = COMPILED / (key + ".json")
         if path.exists():
             return json.loads(path.read_text())

@@ -16,8 +16,7 @@
 //
 // Usually no tile of a step counts, so this chain of instructions is kept short. Where the branches
 // join no product with V is under way, since the branch without would have to issue an empty one.
-// Keys are released before the maxima are computed, because loads two steps ahead wait for their
-// slot.
+// Keys are released before the maxima are computed: loads two steps ahead wait for their slot.
 //
 //   polled[s]        all warps have published what they say of the slot's tiles
 //   decided[s]       the producer (producers/tile_gate_producer.cuh) says which of them count

@@ -22,8 +22,21 @@
 // producer alone asks which row comes next; a last message says that there is none. Of split work
 // tiles (pipeline/split_kv.cuh) all this is said of an item, which has a share of its row's tiles.
 //
-// Gates, gathered columns and codes of e4m3 have further barriers, described in
-// gates/gate_votes.cuh, producers/tile_gate_producer.cuh, producers/gather_producer.cuh and
+// Where a gate is decided a step ahead (kLooksAhead), a second warp of the producer decides about
+// tiles and loads V, of those alone that count. noted, polled and decided are of each slot of K:
+//
+//   producer: keys         producer: decisions, values         consumers
+//   k_full[s]   -- the message ->                              (k_full, k_empty as above)
+//   noted[s]    <- one arrival -  the message is read: the
+//                                 slot's next may be written
+//                        polled[s]   <- one arrival a warp --  its largest scores are published
+//                        decided[s]  -- chosen[s] ---------->  which parts of the step count
+//                        v_full[v]   -- V of these --------->  O += P V; of a step of which none
+//                                                              counts nothing, and no slot of V
+//
+// V of a row's first step does not wait for the decision, because its first tile counts
+// (producers/tile_gate_producer.cuh). Other gates, gathered columns and codes of e4m3 have barriers
+// of their own, described in gates/gate_votes.cuh, producers/gather_producer.cuh and
 // layout/code_places.cuh.
 //
 // Where a query tile has the 64 rows of one warpgroup (kWorkTiles: two), each warpgroup has a work
@@ -264,10 +277,10 @@ struct WgmmaControl {
   typename Shape::Message messages[Config::kStages][Config::kWorkTiles];
   typename Shape::Row rows[Shape::kRowSlots];  ///< the first of those that a block takes together
   typename Shape::Vote votes[Shape::kVoteSlots][Shape::kConsumerWarps];
-  // Where consumers look ahead (attend/wgmma/producers/tile_gate_producer.cuh), of each step:
+  // Where consumers look ahead, of each slot of K: drawn above.
   unsigned long long noted[Shape::kDecisionSlots], polled[Shape::kDecisionSlots];
   unsigned long long decided[Shape::kDecisionSlots];
-  u32 chosen[Shape::kDecisionSlots];  ///< parts of it that count, a bit each
+  u32 chosen[Shape::kDecisionSlots];  ///< parts of its step that count, a bit each
   /// Barriers of the others: a warpgroup's warps have published.
   unsigned long long voted[Shape::kVoteSlots][Config::kWarpgroups];
   ColumnRing<Config::kGathers> ring;

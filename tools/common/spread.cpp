@@ -1,8 +1,8 @@
-#include "runtime/tune/spread.hpp"
+#include "tools/common/spread.hpp"
 
 #include <algorithm>
 
-namespace lacuna::tune {
+namespace lacuna::tools {
 
 Spread spread_of(std::vector<double> times_us) {
   std::sort(times_us.begin(), times_us.end());
@@ -13,4 +13,4 @@ Spread spread_of(std::vector<double> times_us) {
   return {(times_us[last / 2] + times_us[(last + 1) / 2]) / 2, at(0.1), at(0.9)};
 }
 
-}  // namespace lacuna::tune
+}  // namespace lacuna::tools

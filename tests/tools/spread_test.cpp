@@ -1,9 +1,9 @@
 // What is said of many times.
+#include "tools/common/spread.hpp"
+
 #include <gtest/gtest.h>
 
-#include "runtime/tune/spread.hpp"
-
-namespace lacuna::tune {
+namespace lacuna::tools {
 namespace {
 
 TEST(Spread, ATenthOfTheTimesIsBeyond) {
@@ -28,4 +28,4 @@ TEST(Spread, OfOneTimeAllIsThatTime) {
 }
 
 }  // namespace
-}  // namespace lacuna::tune
+}  // namespace lacuna::tools

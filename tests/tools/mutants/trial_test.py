@@ -1,7 +1,6 @@
-"""tools/dev/mutants.py: what is drawn, that a mutant leaves nothing behind, and what is recorded."""
+"""tools/dev/mutants.py: how a mutant is tried. It leaves nothing behind, and says which suites were asked."""
 
 import contextlib
-import json
 import os
 import pathlib
 import sys
@@ -11,135 +10,10 @@ import unittest
 from types import SimpleNamespace
 from unittest import mock
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tools/dev"))
 
-import mutants  # noqa: E402
-from mutation import draw, kernels, moved, process, record, suites, text, tree, trial  # noqa: E402
-from mutation.operators import OPERATORS  # noqa: E402
-
-# Operator -> (code, what it makes of it), in a device header where it knows such alone.
-SNIPPETS = {
-    "barrier_dropped": ("  __syncthreads();\n", ["  ;\n"]),
-    "arrival_dropped": ("  smem.barrier(x[at.slot()]).arrive_expecting(4);\n", ["  ;\n"]),
-    "wait_dropped": ("  wgmma_wait<0>();\n", ["  ;\n"]),
-    "fence_dropped": ("  fence_proxy_async();\n", ["  ;\n"]),
-    "wait_too_short": ("cp_async_wait<Config::kStages - 2>()", ["cp_async_wait<Config::kStages - 2 + 1>()"]),
-    "phase_flipped": ("a.wait(at.phase()), b.wait(at.phase() ^ 1)", ["a.wait(at.phase() ^ 1), b.wait(at.phase() ^ 1)",
-                                                                     "a.wait(at.phase()), b.wait(at.phase())"]),
-    "slot_reused_early": ("  keys_.advance();\n", ["  ;\n"]),
-    "other_slot": ("f(keys_.slot())", ["f(keys_.before().slot())"]),
-    "ring_shortened": ("n < Config::kStages - 1", ["n < Config::kStages"]),
-    "full_for_empty": ("k_empty[slot]", ["k_full[slot]"]),
-    "mask_bit_lost": ("x & 0x80000001u", ["x & 0x00000001u"]),
-    "vote_lost": ("= __ballot_sync(kAllLanes, f(x));", ["= (__ballot_sync(kAllLanes, f(x)) & ~1u);"]),
-    "flag_not_set": ("open(path, kRead | kClose)", ["open(path, kRead)"]),
-    "flag_ignored": ("if (!row.is_last()) f();", ["if (true) f();", "if (false) f();"]),
-    "condition_ignored": ("if (a < b && !is_last) f();", ["if (a < b) f();"]),
-    "bound_off_by_one": ("f(n - 1)", ["f(n)"]),
-    "rounded_down": ("ceil_div(f(a, b), 32)", ["((f(a, b)) / (32))"]),
-    "order_exchanged": ("f(a, b.c, 1)", ["f(b.c, a, 1)"]),
-    "direction_exchanged": ("plan.descending, Config::kDescending", ["plan.ascending, Config::kDescending",
-                                                                     "plan.descending, !Config::kDescending"]),
-    "twin_exchanged": ("x * view.stride_b", ["x * view.stride_h"]),
-    "relation": ("a < b", ["a <= b", "a >= b"]),
-    "arithmetic": ("a * b", ["a / b"]),
-    "bitwise": ("a >> b", ["a << b"]),
-    "logical": ("f(a) && f(b)", ["f(a) || f(b)"]),
-    "assignment": ("a += f(b)", ["a -= f(b)"]),
-    "increment": ("f(++x)", ["f(--x)"]),
-    "complement": ("f(!x)", ["f(x)"]),
-    "constant": ("x[4u]", ["x[5u]", "x[3u]"]),
-    "float_constant": ("f(0.5f, 0.0f)", ["f((2 * 0.5f), 0.0f)", "f(0.5f, 1.0f)"]),
-    "boolean": ("f(true)", ["f(false)"]),
-    "condition_negated": ("if (f(x) > 1 && y) {", ["if (!(f(x) > 1 && y)) {"]),
-    "choice_exchanged": ("x = is_a ? a : b;", ["x = is_a ? b : a;"]),
-    "loop_bound": ("for (int n = first; n < end; ++n) f(n);", ["for (int n = first; n + 1 < end; ++n) f(n);",
-                                                               "for (int n = first + 1; n < end; ++n) f(n);"]),
-    "statement_deleted": ("  int x = 1;  // why\n  list[x] = f(x, 1);\n  return x;\n", ["  int x = 1;  // why\n  ;\n  return x;\n"]),
-    "return_value": ("return f(x, y);", ["return {};"]),
-    "jump": ("if (x) break;", ["if (x) continue;"]),
-    "extremum": ("std::min(a, b)", ["std::max(a, b)"]),
-}
-
-
-def changed(operator, code, path="templates/attend/x.cuh"):
-    return [mutant.applied(code) for mutant in draw.mutants_of(path, code) if mutant.operator == operator]
-
-
-class Operators(unittest.TestCase):
-    def test_each_makes_of_its_snippet_what_is_expected(self):
-        self.assertEqual(set(SNIPPETS), {operator.name for operator in OPERATORS})
-        for name, (code, expected) in SNIPPETS.items():
-            with self.subTest(name):
-                self.assertEqual(changed(name, code), expected)
-
-    def test_each_has_places_in_the_sources(self):
-        missing = list(OPERATORS)
-        for path in sorted((ROOT / "templates").rglob("*.cuh")) + sorted((ROOT / "cache").glob("*.cpp")):
-            code = text.code_of(path.read_text())
-            missing = [operator for operator in missing if next(iter(operator.find(code)), None) is None]
-        self.assertEqual([operator.name for operator in missing], [])
-
-    def test_barriers_are_dropped_in_device_code_alone(self):
-        self.assertEqual(changed("wait_dropped", "  await_slot();\n", "runtime/x.cpp"), [])
-
-    def test_what_would_not_compile_is_not_tried(self):
-        self.assertEqual(changed("wait_dropped", "  for (int step = this->wait(at); step > 0;) {\n"), [])
-        self.assertEqual(changed("condition_ignored", "if (a && std::ranges::count(b, c)) f();"), [])
-
-    def test_a_literal_inside_a_changed_place_stays(self):
-        self.assertEqual(changed("condition_negated", 'if (name == "a") f();'), ['if (!(name == "a")) f();'])
-
-
-class Code(unittest.TestCase):
-    def test_what_is_no_code_has_no_mutant(self):
-        for source in ('// a < b\n', '/* a < b\n x - 1 */\n', 'f("a < b && 1");\n', 'f(R"(x < 1 "quoted" < 2)");\n', "f('1');\n",
-                       "#if A < 1\n", "#define F(x) \\\n  x < 1\n", "static_assert(sizeof(X) < 16 && f(1), \"why\");\n",
-                       "list.reserve(n - 1);\n", "template <int kA = 1, class B>\n"):
-            with self.subTest(source):
-                self.assertEqual([mutant.applied(source) for mutant in draw.mutants_of("templates/x.cuh", source)], [])
-
-    def test_every_character_keeps_its_place(self):
-        for path in ("compiler/expr/text/tokens.cpp", "templates/arch/multiply/wgmma.cuh", "tools/inputs/inputs.cpp"):
-            source = (ROOT / path).read_text()
-            code = text.code_of(source)
-            self.assertEqual([len(line) for line in code.split("\n")], [len(line) for line in source.split("\n")])
-            self.assertTrue(all(kept in (" ", '"', there) for kept, there in zip(code, source)))
-
-    def test_a_hint_has_none_and_its_condition_has(self):
-        source = "if (__builtin_expect(a < b, false)) f();"
-        self.assertEqual(changed("boolean", source), [])
-        self.assertEqual(changed("relation", source)[0], "if (__builtin_expect(a <= b, false)) f();")
-
-    def test_separators_of_digits_begin_no_literal(self):
-        self.assertEqual(changed("relation", "x < 1'000'000;  // isn't\n")[0], "x <= 1'000'000;  // isn't\n")
-
-
-class Draw(unittest.TestCase):
-    TEXTS = {f"{folder}/{name}.cpp": "\n".join(f"  f(x{n} < {n}, y - 1);" for n in range(lines)) + "\n"
-             for folder, name, lines in (("cache", "a", 3), ("compiler", "b", 40), ("compiler", "c", 40), ("runtime", "d", 17))}
-
-    def test_the_same_seed_draws_the_same(self):
-        self.assertEqual(draw.draw(self.TEXTS, 1, 20), draw.draw(dict(reversed(self.TEXTS.items())), 1, 20))
-        self.assertNotEqual(draw.draw(self.TEXTS, 1, 20), draw.draw(self.TEXTS, 2, 20))
-
-    def test_folders_have_their_share_and_lines_one_mutant(self):
-        drawn = draw.draw(self.TEXTS, 1, 20)
-        self.assertEqual({folder: wanted for folder, (wanted, _) in drawn.items()}, {"cache": 1, "compiler": 16, "runtime": 3})
-        for _, mutants in drawn.values():
-            lines = [(mutant.file, mutant.line) for mutant in mutants]
-            self.assertEqual(len(lines), len(set(lines)))
-
-    def test_a_mutant_keeps_its_name_where_its_line_moves(self):
-        source = "\n" + self.TEXTS["cache/a.cpp"]
-        names = {mutant.id for mutant in draw.mutants_of("cache/a.cpp", source)}
-        self.assertEqual(names, {mutant.id for mutant in draw.mutants_of("cache/a.cpp", "\n// moved\n" + source)})
-
-    def test_one_that_fits_no_longer_is_refused(self):
-        mutant = draw.mutants_of("cache/a.cpp", "f(a < b);\n")[0]
-        with self.assertRaisesRegex(ValueError, "cache/a.cpp: expected"):
-            mutant.applied("f(b, a);\n")
+from mutation import draw, kernels, process, suites, tree, trial  # noqa: E402
 
 
 class Copy(unittest.TestCase):
@@ -368,7 +242,6 @@ class Trials(unittest.TestCase):
         outcome = trial.Trial(lab, self.MUTANT, asked=["short cache"]).judge()
         self.assertEqual((outcome["suite"], lab.calls), ("numerics", [("short numerics", False), ("short numerics", True)]))
 
-
     def test_patience_is_of_processor_time_and_keeps_what_was_asked(self):
         lab, spent = FakeLab({"short numerics"}), 0
         ask = lab.ask
@@ -382,69 +255,6 @@ class Trials(unittest.TestCase):
         with mock.patch.object(trial, "spent_s", lambda: spent):
             outcome = trial.Trial(lab, self.MUTANT, patience_s=9).judge()
         self.assertEqual([outcome[name] for name in ("result", "reason", "asked")], ["undecided", "out of patience", ["short cache"]])
-
-
-class Record(unittest.TestCase):
-    ROWS = [{"id": "1", "file": "a", "line": 1, "result": "found", "tier": "short"}, {"id": "2", "file": "a", "line": 2, "result": "survived"},
-            {"id": "3", "file": "b", "line": 1, "result": "invalid"}]
-
-    def test_counts_words_and_other_draws_are_kept(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder, "mutants.json")
-            record.update(path, 2, 10, "commit", self.ROWS[:1])
-            draw_1 = record.update(path, 1, 10, "commit", self.ROWS)
-            self.assertEqual(draw_1["counts"], {"drawn": 2, "found": {"short": 1}, "survived": 1, "undecided": 0,
-                                                "not counted": {"invalid": 1, "equivalent": 0}})
-            content = json.loads(path.read_text())
-            content["draws"][0]["mutants"][1]["word"] = "dead code"
-            record.write(path, content)
-            record.update(path, 1, 10, "later", self.ROWS)
-            draws = json.loads(path.read_text())["draws"]
-            self.assertEqual([draw["seed"] for draw in draws], [1, 2])
-            self.assertEqual([row.get("word") for row in draws[0]["mutants"]], [None, "dead code"])
-            self.assertEqual(record.outcomes(path, 1)["2"], {"commit": "later", "result": "survived", "word": "dead code"})
-
-    def test_what_was_found_at_another_commit_keeps_it(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder, "mutants.json")
-            record.update(path, 1, 10, "earlier", self.ROWS[:1])
-            record.update(path, 1, 10, "later", [{"id": "1", "file": "a", "line": 7, **record.outcomes(path, 1)["1"]}])
-            self.assertEqual(json.loads(path.read_text())["draws"][0]["commit"], "later")
-            self.assertEqual(record.outcomes(path, 1)["1"]["commit"], "earlier")
-            record.update(path, 1, 10, "last", [])  # drawn no more
-            self.assertEqual(record.outcomes(path, 1)["1"]["commit"], "earlier")
-
-    def test_one_whose_file_has_moved_is_found_again_by_its_line(self):
-        row = {"operator": "relation", "before": "<", "after": "<=", "file": "cache/a.cpp"}
-        texts = {"cache/files/a.cpp": "int x;\n  if (a < b) f();\n", "cache/b.cpp": "if (a < b) f();\n", "cache/c.cpp": "if (c < b) f();\n"}
-        found = moved.found_again(texts, row, "if (a < b) f();")
-        self.assertEqual((found.file, found.line, found.after), ("cache/files/a.cpp", 2, "<="))
-        self.assertIsNone(moved.found_again(texts, row | {"file": "cache/other.cpp"}, "if (a < b) f();"), "of two files neither has the name")
-        self.assertIsNone(moved.found_again(texts, row, "if (d < b) f();"))
-
-    def test_what_has_moved_takes_the_place_of_what_it_was_and_keeps_its_word(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder, "mutants.json")
-            rows = [{"id": "1", "file": "a", "line": 1, "result": "undecided", "word": "why"}, {"id": "2", "file": "a", "line": 2, "result": "undecided"},
-                    {"id": "3", "file": "a", "line": 3, "result": "undecided"}]
-            record.update(path, 1, 10, "earlier", rows)
-            record.update(path, 1, 10, "later", [{"id": "9", "file": "b", "line": 1, "result": "survived"}], {"1": "9", "2": None})
-            self.assertEqual([(row["id"], row["result"], row.get("word")) for row in record.rows_of(path, 1)],
-                             [("3", "undecided", None), ("9", "survived", "why")])
-
-    def test_a_new_copy_goes_on_where_the_record_is(self):
-        texts = {"cache/a.cpp": "int f(int a, int b) {\n  if (a < b) return 1;\n  return a * b;\n}\n"}
-        first = draw.draw(texts, 1, 1)["cache"][1][0]
-        for result, following in (("found", None), ("undecided", first)):
-            with tempfile.TemporaryDirectory() as folder:
-                path = pathlib.Path(folder, "mutants.json")
-                record.update(path, 1, 1, "earlier", [record.row_of(first, {"result": result, "tier": "short", "asked": ["short cache"]})])
-                args = SimpleNamespace(seed=1, count=1, folder=None, only=[], undecided=False, minutes=1, json=path, work=pathlib.Path(folder))
-                run = mutants.Run(args, texts)
-                self.assertEqual(next(run.waiting(), None), following)
-                self.assertEqual(run.results, {}, "what another copy finds meanwhile is not written over")
-                run.keep()
-                self.assertEqual(run.keep()["counts"]["drawn"], 1, "kept behind each mutant")
 
 
 if __name__ == "__main__":

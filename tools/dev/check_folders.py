@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""The picture of includes: rooms (folders) in layers, from the top down.
+"""The picture of includes: folders in layers, from the top down.
 
-  tools/dev/check_rooms.py            exit 1 and a sentence for each include that closes a circle or leaves its part the wrong way,
-                                      for each crowded folder and for each long function of device code
-  tools/dev/check_rooms.py --draw     the layers of each part: a room includes rooms below it, never one beside or above it
+  tools/dev/check_folders.py           exit 1 and a sentence for each include that closes a circle or leaves its part the wrong way,
+                                       for each crowded folder and for each long function of device code
+  tools/dev/check_folders.py --draw    the layers of each part: a folder includes folders below it, never one beside or above it
 
-A room is a folder of code; a unit is a header with the source file of its name. Rooms and units include each other in one
-direction, and so do the parts (MAY_INCLUDE). A folder holds at most twenty loose files of code, that of tests too.
+A unit is a header with the source file of its name. Folders and units include each other in one direction, and so do the
+parts (MAY_INCLUDE). A folder holds at most twenty loose files of code, that of tests too.
 clang-tidy measures the functions of the host (.clang-tidy), this those of the device.
 """
 import re
@@ -80,7 +80,7 @@ def graph(pairs, node_of):
 
 def complaints(files):
     pairs = list(includes(files))
-    for what, node_of in (("rooms", lambda name: str(PurePosixPath(name).parent)),
+    for what, node_of in (("folders", lambda name: str(PurePosixPath(name).parent)),
                           ("units", lambda name: str(PurePosixPath(name).with_suffix("")))):
         edges, witness = graph(pairs, node_of)
         for group in circles(edges):
@@ -120,17 +120,17 @@ def draw(files):
     edges, _ = graph(includes(files), lambda name: str(PurePosixPath(name).parent))
     depth = {}
 
-    def depth_of(room):
-        if room not in depth:
-            depth[room] = 0  # a circle ends here; complaints() names it
-            depth[room] = max((1 + depth_of(other) for other in edges[room]), default=0)
-        return depth[room]
+    def depth_of(folder):
+        if folder not in depth:
+            depth[folder] = 0  # a circle ends here; complaints() names it
+            depth[folder] = max((1 + depth_of(other) for other in edges[folder]), default=0)
+        return depth[folder]
 
     for part in PARTS:
         layers = defaultdict(list)
-        for room in edges:
-            if room == part or room.startswith(part + "/"):
-                layers[depth_of(room)].append(room)
+        for folder in edges:
+            if folder == part or folder.startswith(part + "/"):
+                layers[depth_of(folder)].append(folder)
         for number in sorted(layers, reverse=True):
             print("   ".join(sorted(layers[number])))
         print()

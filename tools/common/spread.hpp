@@ -3,7 +3,7 @@
 
 #include <vector>
 
-namespace lacuna::tune {
+namespace lacuna::tools {
 
 /// Of an even number of times the median is the mean of the two in the middle.
 struct Spread {
@@ -13,4 +13,4 @@ struct Spread {
 /// Of at least one time.
 Spread spread_of(std::vector<double> times_us);
 
-}  // namespace lacuna::tune
+}  // namespace lacuna::tools
