@@ -137,16 +137,17 @@ bool has_tiles_of_keys(const Program& program) {
 }
 
 Consumer consumer_of(const WgmmaShape& shape, const Attend& attend) {
+  const bool is_wide = widest_row(shape) > 2 * kPanelElements;
   if (attend.q_scale >= 0) return Consumer::kWgmmaInt8;
   const bool looks_ahead = decides_by_tile_max(attend) && attend.v_scale < 0 &&
                            attend.columns < 0 && shape.work_tiles == 1 && shape.warpgroups() == 2 &&
-                           shape.head_dim <= 2 * kPanelElements && !shape.e4m3_rows;
+                           !is_wide && !shape.e4m3_rows;
   if (looks_ahead) return Consumer::kWgmmaTileGate;
   // Two lists, columns and items of sequences are found too late. Queries have registers in blocks
   // of two warpgroups alone.
   const bool comes_in_time = shape.work_tiles == 1 && !shape.gathers && !shape.packs_heads;
-  const bool has_registers = shape.warpgroups() == 2 && shape.head_dim <= 2 * kPanelElements &&
-                             !attend.gate && !shape.splits_kv;
+  const bool has_registers =
+      shape.warpgroups() == 2 && !is_wide && !attend.gate && !shape.splits_kv;
   return comes_in_time && has_registers && shape.query_buffers > 1 ? Consumer::kWgmmaChained
                                                                    : Consumer::kWgmma;
 }
@@ -169,10 +170,10 @@ void note_mma_variant(const Program& program, AttendPlan& plan) {
   if (attend.q_scale >= 0)
     plan.consumer = {Consumer::kQuantised, Origin::kDerived, "queries and keys are int8"};
   plan.producer = {Producer::kRowTiles, Origin::kDefault, "rows as they lie in memory"};
-  if (program.batch == BatchLayout::kPages)
+  const bool has_pages = program.batch == BatchLayout::kPages && find_op<Means>(program) == nullptr;
+  if (has_pages)
     plan.producer = {Producer::kPages, Origin::kDerived, "keys and values lie in pages"};
   if (attend.columns >= 0) {
-    const bool has_pages = program.batch == BatchLayout::kPages;
     plan.producer = {has_pages ? Producer::kPageGather : Producer::kGather, Origin::kDerived,
                      has_pages ? "keys are gathered from pages" : "keys are gathered"};
   }

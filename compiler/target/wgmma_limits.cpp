@@ -27,20 +27,24 @@ std::string formula_of_operands(const WgmmaShape& shape) {
   const std::string begin = text_of(block_of(shape).control_bytes()) + " + (" +
                             text_of(shape.block_rows()) + " * " + text_of(shape.query_buffers);
   const std::string end = ") * " + text_of(padded_dim(shape.head_dim));
+  const std::string bytes = " * " + text_of(kOperandBytes);
+  const std::string keys = " * " + text_of(shape.step_keys());
+  if (padded_dim(value_dim(shape)) > padded_dim(shape.head_dim)) {
+    const std::string wide = ") * " + text_of(padded_dim(value_dim(shape))) + bytes;
+    return begin + " + " + text_of(shape.value_stages) + keys + wide + " + " +
+           text_of(shape.stages) + keys + " * " + text_of(padded_dim(shape.head_dim)) + bytes;
+  }
   if (value_dim(shape) != shape.head_dim) {
-    const std::string bytes = " * " + text_of(kOperandBytes);
-    const std::string keys = " * " + text_of(shape.step_keys());
     return begin + " + " + text_of(shape.stages) + keys + end + bytes + " + " +
            text_of(shape.value_stages) + keys + " * " + text_of(padded_dim(value_dim(shape))) +
            bytes;
   }
   if (shape.qk_bits == 16 && shape.v_bits == 16) {
     return begin + " + (" + text_of(shape.stages) + " + " + text_of(shape.value_stages) + ") * " +
-           text_of(shape.step_keys()) + end + " * " + text_of(kOperandBytes);
+           text_of(shape.step_keys()) + end + bytes;
   }
-  return begin + " * " + text_of(kOperandBytes) + " + " + text_of(shape.stages) + " * " +
-         text_of(shape.step_keys()) + " * (" + text_of(shape.qk_bits / 8) + " + " +
-         text_of(shape.v_bits / 8) + ")" + end;
+  return begin + bytes + " + " + text_of(shape.stages) + " * " + text_of(shape.step_keys()) +
+         " * (" + text_of(shape.qk_bits / 8) + " + " + text_of(shape.v_bits / 8) + ")" + end;
 }
 
 }  // namespace

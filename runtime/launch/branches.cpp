@@ -17,12 +17,14 @@ void take_band(const Band& band, int element_bytes, BoundTensor& tensor) {
   tensor.data = static_cast<std::byte*>(tensor.data) + std::ptrdiff_t{band.first} * element_bytes;
 }
 
-/// k and v have means in the place of tokens; the parameter says how many tokens there are.
+/// k and v have means in the place of tokens; the parameter says how many tokens there are, or of
+/// sequences how many the longest may have.
 void take_means(const VariantSpec& branch, BoundLaunch& own) {
   const std::int32_t tokens = own.shape.n_k;
   own.shape = shape_of_branch(branch, own.shape);
+  const bool is_uniform = own[TensorRole::kLengths].data == nullptr;  // else extents are of all
   for (const TensorRole role : {TensorRole::kK, TensorRole::kV})
-    own.tensors[static_cast<std::size_t>(role)].extent[2] = own.shape.n_k;
+    if (is_uniform) own.tensors[static_cast<std::size_t>(role)].extent[2] = own.shape.n_k;
   // Behind those of the spec (compiler/ir/over_means.hpp).
   ParamView& param = own.params[branch.params.size()];
   param = ParamView{};
@@ -34,6 +36,13 @@ void take_means(const VariantSpec& branch, BoundLaunch& own) {
 LaunchShape shape_of_branch(const VariantSpec& branch, LaunchShape shape) {
   shape.n_k = ceil_div(shape.n_k, branch.branch.means);
   return shape;
+}
+
+void take_piece(const LaunchProgram& program, const LaunchShape& shape, std::size_t bytes,
+                std::int32_t* values) {
+  if (!program.each_sequence || program.workspace_value < 0) return;
+  const auto rows = static_cast<std::size_t>(launch_rows(program, shape));
+  values[program.workspace_value] = static_cast<std::int32_t>(bytes / kWorkspaceUnitBytes / rows);
 }
 
 const lacuna_branch_args* args_of_branch(const lacuna_launch_args& args, std::string_view name) {

@@ -18,6 +18,7 @@
 #include "attend/head_dims.cuh"
 #include "attend/row_ends.cuh"
 #include "base/math.cuh"
+#include "pipeline/batch_layout.cuh"
 #include "shared/prepare_block.cuh"
 
 namespace lacuna {
@@ -129,6 +130,7 @@ __device__ __forceinline__ void merge_branch(const Args& args) {
   const AttendArgs& attend = args.attend;
   const int blocks = ceil_div(attend.n_q, kRows);
   const int head = block_index() / blocks;
+  if (is_beyond<Config>(head, attend.n_h)) return;
   const int row = thread_index() / kRowThreads;
   const int q = (block_index() - head * blocks) * kRows + row;
   if (row >= kRows || q >= attend.n_q) return;

@@ -22,12 +22,13 @@ __device__ __forceinline__ void token_means(const Args& args) {
   constexpr int kRows = Config::kThreads / kRowThreads;
   static_assert(kWidth % kMeanElements == 0, "a row is whole threads");
   const AttendArgs& attend = args.attend;
+  const int heads = attend.n_h / attend.heads_per_kv;
   const int blocks = ceil_div(attend.n_k, kRows);
   const int head = block_index() / blocks;
+  if (is_beyond<Config>(head, heads)) return;
   const int row = thread_index() / kRowThreads;
   const int n = (block_index() - head * blocks) * kRows + row;
   if (row >= kRows || n >= attend.n_k) return;
-  const int heads = attend.n_h / attend.heads_per_kv;
   const int b = head / heads, h = head - b * heads;
   const int column = (thread_index() - row * kRowThreads) * kMeanElements;
   const TensorArg& source = Config::kTensor == 1 ? args.predict.caller_k : args.predict.caller_v;
@@ -36,8 +37,8 @@ __device__ __forceinline__ void token_means(const Args& args) {
   const int end = min(first + Config::kTokens, Hooks::key_tokens(args));
   float sum[kMeanElements] = {};
   for (int token = first; token < end; ++token) {
-    const uint4 packed =
-        *reinterpret_cast<const uint4*>(element_of<Element>(source, b, h, token, column));
+    const uint4 packed = *reinterpret_cast<const uint4*>(
+        stored_element_of<Config>(args, source, b, h, token, column));
     const unsigned words[] = {packed.x, packed.y, packed.z, packed.w};
 #pragma unroll
     for (int e = 0; e < kMeanElements; e += 2) {

@@ -28,6 +28,7 @@ struct BranchReport {
   std::int32_t tile_q = 0, tile_k = 0;
   int means = 1;  ///< keys are means of so many tokens
   TileCounts tiles;
+  Array tile_mask;  ///< u8 [batch, heads, q_tiles, k_tiles]
 };
 
 // Moving nlohmann JSON does not throw, but it is not said so.

@@ -7,6 +7,8 @@
 #include <numbers>
 #include <random>
 
+#include "tests/numerics/harness/harness.hpp"
+
 namespace lacuna::numerics {
 namespace {
 
@@ -111,7 +113,7 @@ double cancellation_of(const std::vector<BranchTerm>& terms, const oracle::Outpu
     for (std::size_t n = 0; n < term.output.o.size(); ++n)
       parts += std::abs(term.weight[n / width] * term.output.o[n]);
   for (const double o : joined.o) whole += std::abs(o);
-  return parts / whole;
+  return whole == 0 ? 1 : parts / whole;
 }
 
 /// Takes `share` times the second softmax away from the first one.
@@ -212,6 +214,26 @@ oracle::Problem problem_over_means(const oracle::Problem& problem, int tokens, D
       return score(s, q, last(k), h, b);
     };
   return means;
+}
+
+PredictedBranch predicted_branch(const Case& c, const std::string& name, std::uint32_t seed,
+                                 std::optional<std::uint32_t> params_seed) {
+  Case own = c;
+  own.variant = name;
+  TestKernel kernel(engine(), own);
+  PredictedBranch branch;
+  branch.tile = kernel.tile;
+  branch.wrong = kernel.error;
+  if (!branch.wrong.empty()) return branch;
+  const Variant variant = params_seed ? make_variant(own, kernel.tile, seed, *params_seed)
+                                      : make_variant(own, kernel.tile, seed);
+  const Reported got = run_variant(engine(), kernel, own, variant);
+  branch.wrong = got.error.empty() ? check_variant(own, variant, got, engine().is_cuda) : got.error;
+  if (!branch.wrong.empty()) return branch;
+  branch.output = oracle_attention(computed_problem(variant), variant.tiling, {}, got.tile_mask);
+  branch.tile_mask = got.tile_mask;
+  branch.params = variant.params;
+  return branch;
 }
 
 JoinedVariant make_joined(const Case& c, std::uint32_t seed, const PredictBranch& predict) {
