@@ -43,6 +43,7 @@ enum class Dim : std::uint8_t {
   kKGroups,     ///< ... and the key tokens
   kBounds,      ///< 2 * head_dim: the smallest of each element, then the largest
   kNTokens,     ///< key tokens, where kNK counts means of them
+  kNQueries,    ///< query tokens, where kNQ counts means of them
 };
 
 struct ValueType {
@@ -85,10 +86,11 @@ struct Permute {
 };
 bool operator==(const Permute& a, const Permute& b);
 
-/// Means of `tokens` neighbouring tokens of k or v; the last mean is of the tokens that are left;
-/// summed in f32, in the element type: [batch, heads_kv, n_k, d] of [batch, heads_kv, n_tokens, d].
-/// In the whole program n_k is the number of means, and the parameter kTokensParam that of the
-/// tokens.
+/// Means of `tokens` neighbouring tokens of k and v, or of q; the last mean is of the tokens that
+/// are left; summed in f32, in the element type: [batch, heads_kv, n_k, d] of [batch, heads_kv,
+/// n_tokens, d], or [batch, heads, n_q, d] of [batch, heads, n_queries, d]. In the whole program
+/// n_k, or n_q, is the number of means, and the parameter kTokensParam, or kQueriesParam, that of
+/// the tokens.
 struct Means {
   int x = -1;
   int tokens = 0;
@@ -257,12 +259,14 @@ bool operator==(const Unpermute& a, const Unpermute& b);
 /// each adds its o to a sum, f32 [batch, heads, n_q, d], which the first one makes and the last one
 /// hands to the caller. Results: the sum, in the last branch o; and without `weight` the lse of all
 /// branches so far.
-///   weight:  sum = sum of weight(q, h, b) * o
+///   weight:  sum = sum of weight(q, h, b) * o; with `queries`, where o is of means of so many
+///            query tokens, token q adds row q // queries of o, and sums are of tokens
 ///   without: sum = sum of exp(lse_branch - lse) * o, lse = log sum of exp(lse_branch): as if one
 ///            softmax had run over the keys of all branches; 0 where every lse is -inf
 struct MergeBranch {
   int o = -1, lse = -1;  ///< lse: without weight
   int index = 0, count = 0;
+  int queries = 1;
   Expr weight;
   LseBase lse_base = LseBase::kE;  ///< of the last result
   bool is_first() const { return index == 0; }
@@ -379,6 +383,10 @@ template <class T>
 T* find_op(Program& program) {
   return const_cast<T*>(find_op<T>(std::as_const(program)));
 }
+
+/// The means in whose place keys, or queries, are attended to; nullptr: tokens as they are.
+const Means* key_means(const Program& program);
+const Means* query_means(const Program& program);
 
 /// A step of the predictor: a select and the estimate it reads, if it reads one.
 struct PredictStep {

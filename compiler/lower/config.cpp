@@ -49,8 +49,10 @@ void add_batch_fields(const Program& program, std::vector<ConfigField>& fields) 
   if (find_op<MergeBranch>(program) != nullptr)
     fields.push_back(boolean("kIsBranch", true, kNoField, Origin::kDerived,
                              "attend's results lie in the workspace"));
-  if (const auto* means = find_op<Means>(program))
+  if (const Means* means = key_means(program))
     fields.push_back(integer("kMeanTokens", means->tokens, "/means"));
+  if (const Means* means = query_means(program))
+    fields.push_back(integer("kQueryMeanTokens", means->tokens, "/query_means"));
   if (find_op<Compact>(program) != nullptr)
     fields.push_back(boolean("kMakesLists", true, "/predictor", Origin::kDerived,
                              "the lists lie in the workspace"));

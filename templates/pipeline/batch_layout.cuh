@@ -17,6 +17,8 @@ constexpr bool has_sequences() {
 LACUNA_OPTIONAL_FIELD(bool, is_branch, kIsBranch, false)
 /// Tokens of a mean, where attend's keys and values are means in the workspace.
 LACUNA_OPTIONAL_FIELD(int, mean_tokens, kMeanTokens, 1)
+/// The same of queries.
+LACUNA_OPTIONAL_FIELD(int, query_mean_tokens, kQueryMeanTokens, 1)
 /// Do the rows that attend reads lie in pages?
 template <class Config>
 constexpr bool attends_to_pages() {

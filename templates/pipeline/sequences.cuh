@@ -97,8 +97,8 @@ __device__ __forceinline__ auto take_split(Args& own, long long workspace, int)
 template <class Args>
 __device__ __forceinline__ void take_split(Args&, long long, ...) {}
 
-/// The keys of the sequence. Of a branch over means these are means, and their number of tokens is a
-/// parameter (compiler/ir/over_means.hpp).
+/// The keys of the sequence. Of a branch over means these are means, and their number of tokens is
+/// a parameter (compiler/ir/over_means.hpp).
 template <class Config, class Args>
 __device__ __forceinline__ void take_key_count(Args& own, int tokens) {
   if constexpr (mean_tokens<Config>() > 1) {
@@ -106,6 +106,16 @@ __device__ __forceinline__ void take_key_count(Args& own, int tokens) {
     tokens = ceil_div(own.param_n_tokens.value, mean_tokens<Config>());
   }
   own.attend.n_k = larger(smaller(tokens, own.attend.n_k), 0);
+}
+
+/// The same of queries.
+template <class Config, class Args>
+__device__ __forceinline__ void take_query_count(Args& own, int tokens) {
+  if constexpr (query_mean_tokens<Config>() > 1) {
+    own.param_n_queries.value = larger(smaller(tokens, own.param_n_queries.value), 0);
+    tokens = ceil_div(own.param_n_queries.value, query_mean_tokens<Config>());
+  }
+  own.attend.n_q = larger(smaller(tokens, own.attend.n_q), 0);
 }
 
 /// Keys and values as they lie in memory; those in pages keep the tensors as they are.
@@ -120,12 +130,18 @@ __device__ __forceinline__ void take_keys(Args& own, TensorArg& k, TensorArg& v,
   }
 }
 
-/// What of attend's tensors is the caller's, and what lies in the sequence's piece of the workspace.
+/// What of attend's tensors is the caller's, and what lies in the sequence's piece of the
+/// workspace.
 template <class Config, class Args>
 __device__ __forceinline__ void take_tensors(Args& own, long long workspace, int first, int b) {
   using Element = typename Config::Element;
   AttendArgs& attend = own.attend;
-  begin_at<Element>(attend.q, first);
+  if constexpr (query_mean_tokens<Config>() > 1) {
+    move_by(attend.q.data, workspace);
+    begin_at<Element>(own.predict.caller_q, first);
+  } else {
+    begin_at<Element>(attend.q, first);
+  }
   if constexpr (is_branch<Config>()) {
     if (own.predict.caller_o.data != nullptr) begin_at<Element>(own.predict.caller_o, first);
     begin_at(own.predict.caller_lse, first);
@@ -152,7 +168,7 @@ __device__ __forceinline__ Args args_of_sequence(const Args& args) {
   const int first = args.sequences.q_begin[b];
   const long long workspace = b * args.sequences.workspace_bytes;
   AttendArgs& attend = own.attend;
-  attend.n_q = larger(smaller(args.sequences.q_begin[b + 1] - first, args.attend.n_q), 0);
+  take_query_count<Config>(own, args.sequences.q_begin[b + 1] - first);
   take_key_count<Config>(own, args.sequences.lengths[b]);
   take_tensors<Config>(own, workspace, first, b);
   own.sequences.entry = b;

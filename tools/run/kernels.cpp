@@ -130,10 +130,10 @@ void launch_with_branch_reports(const v1::Kernel& kernel, v1::LaunchArgs args, c
   };
   for (const VariantSpec& branch : document.spec.branches) {
     const v1::Tile tile = kernel.tile(branch.branch.name);
-    const int means = branch.branch.means;
-    result.branches.push_back({branch.branch.name, tile.q, tile.k, means, {}, {}});
+    const int means = branch.branch.means, query_means = branch.branch.query_means;
+    result.branches.push_back({branch.branch.name, tile.q, tile.k, means, query_means, {}, {}});
     const std::int64_t batch = inputs.q.shape[0], heads = inputs.q.shape[1];
-    const std::int64_t q_tiles = tiles(inputs.q.shape[2], tile.q),
+    const std::int64_t q_tiles = tiles(tiles(inputs.q.shape[2], query_means), tile.q),
                        k_tiles = tiles(tiles(inputs.k.shape[2], means), tile.k);
     reports.push_back(
         {place_zeros(ArrayType::kI32, {batch, heads, q_tiles, 3}, place, errors.diagnostics),

@@ -23,7 +23,7 @@ Case SequenceCase::of_sequence(std::pair<int, int> lengths) const {
 
 const std::vector<std::string>& branch_sequence_variants() {
   static const std::vector<std::string> names = {"merged-branches", "weighted-branches",
-                                                 "differential", "nsa"};
+                                                 "pooled-branches", "differential", "nsa"};
   return names;
 }
 

@@ -25,7 +25,8 @@ TEST(BranchesVerbs, ExplainShowsAPlanForEach) {
   EXPECT_EQ(plans[0]["branch"], "compressed");
   EXPECT_EQ(plans[1]["branch"], "selected");
   EXPECT_EQ(plans[2]["branch"], "window");
-  EXPECT_EQ(plans[0]["launch"]["shape"], "b=1, h=4, h_kv=1, n_q=4096, n_k=4096 (128 means of 32)");
+  EXPECT_EQ(plans[0]["launch"]["shape"],
+            "b=1, h=4, h_kv=1, n_q=4096, n_k=4096 (128 means of 32 keys)");
   EXPECT_EQ(plans[1]["launch"]["shape"], "b=1, h=4, h_kv=1, n_q=4096, n_k=4096");
 }
 
