@@ -72,6 +72,7 @@ constexpr auto kSynonyms = std::to_array<Row>({
     {"avg", "mean"},
     {"average", "mean"},
     {"pool", "means"},
+    {"pool_q", "query_means"},
     {"block", "tile"},
     {"block_size", "tile"},
     {"softmax_scale", "scale"},
@@ -103,6 +104,9 @@ constexpr auto kConstructions = std::to_array<Row>({
     {"rsqrt", "write `1 / sqrt(x)`"},
     {"rand", "random numbers are `hash(seed, x)`, 32 bits: `hash(seed, i * n_j + j) % 10 == 0`"},
     {"random", "random numbers are `hash(seed, x)`, 32 bits: `hash(seed, i * n_j + j) % 10 == 0`"},
+    {"dot",
+     "`s` is the product of q and k; one of q with other vectors is a table that the caller makes, "
+     "`[batch, heads, n_q, 17]` for 17 of them: `s + qr[q, clamp(k - q, -8, 8) + 8]`"},
     {"float", "i32 becomes f32 where it meets one; `x / 1` is always f32"},
     {"m_prev", "`gap` is the largest difference to the running maximum"},
 });

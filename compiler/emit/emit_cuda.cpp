@@ -29,7 +29,7 @@ std::vector<ConfigField> common_fields(const Program& program) {
     fields.push_back({"int", "kHeadDimV", std::to_string(value_dim(program)),
                       "/attention/head_dim_v", Origin::kCaller});
   }
-  add_batch_field(program, fields);
+  add_batch_fields(program, fields);
   return fields;
 }
 

@@ -264,9 +264,12 @@ void write_attend_hooks(CudaWriter& out, const Attend& attend) {
 }
 
 void write_branch_hooks(CudaWriter& out, const Program& program) {
-  if (find_op<Means>(program) != nullptr)
+  if (key_means(program) != nullptr)
     write_hook(out, "int key_tokens(const Args& args)", "/means",
                "args.param_" + std::string(kTokensParam) + ".value");
+  if (query_means(program) != nullptr)
+    write_hook(out, "int query_tokens(const Args& args)", "/query_means",
+               "args.param_" + std::string(kQueriesParam) + ".value");
   const auto* merge = find_op<MergeBranch>(program);
   if (merge == nullptr || merge->weight.empty()) return;
   write_hook(out, "float branch_weight(const Args& args, int q, int h, int b)", "/weight",

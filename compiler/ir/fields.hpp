@@ -91,6 +91,7 @@ struct Fields<MergeBranch> {
                                            Operand<MergeBranch>{"lse", &MergeBranch::lse, false},
                                            Attribute{"index", &MergeBranch::index},
                                            Attribute{"count", &MergeBranch::count},
+                                           Attribute{"queries", &MergeBranch::queries},
                                            Formula{"weight", &MergeBranch::weight, Site::kWeight},
                                            Attribute{"lse_base", &MergeBranch::lse_base}};
 };

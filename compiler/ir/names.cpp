@@ -82,6 +82,8 @@ std::string_view name_of(Dim dim) {
       return "bounds";
     case Dim::kNTokens:
       return "n_tokens";
+    case Dim::kNQueries:
+      return "n_queries";
   }
   return "";
 }

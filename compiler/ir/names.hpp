@@ -24,10 +24,11 @@ inline constexpr auto kAll<Element> =
     std::array{Element::kBF16, Element::kF16,  Element::kF32, Element::kI32,
                Element::kI8,   Element::kE4M3, Element::kU32};
 template <>
-inline constexpr auto kAll<Dim> = std::array{
-    Dim::kBatch,  Dim::kHeads,  Dim::kHeadsKv,  Dim::kNQ,         Dim::kNK,         Dim::kHeadDim,
-    Dim::kQTiles, Dim::kKTiles, Dim::kCapacity, Dim::kKeepQTiles, Dim::kKeepKTiles, Dim::kKeepWords,
-    Dim::kQCells, Dim::kKCells, Dim::kQGroups,  Dim::kKGroups,    Dim::kBounds,     Dim::kNTokens};
+inline constexpr auto kAll<Dim> =
+    std::array{Dim::kBatch,      Dim::kHeads,     Dim::kHeadsKv, Dim::kNQ,       Dim::kNK,
+               Dim::kHeadDim,    Dim::kQTiles,    Dim::kKTiles,  Dim::kCapacity, Dim::kKeepQTiles,
+               Dim::kKeepKTiles, Dim::kKeepWords, Dim::kQCells,  Dim::kKCells,   Dim::kQGroups,
+               Dim::kKGroups,    Dim::kBounds,    Dim::kNTokens, Dim::kNQueries};
 template <>
 inline constexpr auto kAll<DType> = std::array{DType::kBF16, DType::kF16, DType::kF32};
 template <>

@@ -4,41 +4,91 @@
 #include "compiler/expr/expr_tables.hpp"
 
 namespace lacuna {
+namespace {
 
-ParamSpec tokens_param() {
+ParamSpec count_param(std::string_view name) {
   ParamSpec param;
-  param.symbol.name = kTokensParam;
+  param.symbol.name = name;
   param.symbol.type = ExprType::kI32;
   param.minimum = 0;
   return param;
 }
 
-Expr over_means(const Expr& expr, int tokens, const std::vector<ParamSpec>& params) {
-  if (expr.empty()) return expr;
+/// What takes the place of a variable.
+class Counts {
+ public:
+  Counts(MeansOf means, int params, bool moves_queries, ExprBuilder& builder)
+      : means_(means), moves_queries_(moves_queries), builder_(builder) {
+    const auto param = [&](int place) {
+      return builder_.parameter(place, ExprType::kI32, kNoChildren);
+    };
+    const int queries = means.queries > 1 ? params - 1 : params;
+    if (means.queries > 1) n_queries_ = param(queries);
+    if (means.keys > 1) n_tokens_ = param(queries - 1);
+  }
+
+  /// -1: the node stays as it is.
+  int of(const ExprNode& node) {
+    if (means_.keys > 1 && is_variable(node, Variable::kK)) return last_key();
+    if (means_.keys > 1 && is_variable(node, Variable::kNK)) return n_tokens_;
+    if (means_.queries == 1) return -1;
+    if (is_variable(node, Variable::kNQ)) return n_queries_;
+    return moves_queries_ && is_variable(node, Variable::kQ) ? first_query() : -1;
+  }
+
+ private:
+  int last_key() {
+    const int first = builder_.make(ExprOp::kMultiply, builder_.variable(Variable::kK),
+                                    builder_.integer(means_.keys));
+    const int last = builder_.make(ExprOp::kAdd, first, builder_.integer(means_.keys - 1));
+    return builder_.make(ExprOp::kMin, last,
+                         builder_.make(ExprOp::kSubtract, n_tokens_, builder_.integer(1)));
+  }
+  int first_query() {
+    return builder_.make(ExprOp::kMultiply, builder_.variable(Variable::kQ),
+                         builder_.integer(means_.queries));
+  }
+
+  MeansOf means_;
+  bool moves_queries_;
+  ExprBuilder& builder_;
+  int n_tokens_ = -1, n_queries_ = -1;
+};
+
+Expr replaced(const Expr& expr, MeansOf means, const std::vector<ParamSpec>& params,
+              bool moves_queries) {
+  if (expr.empty() || (means.keys == 1 && means.queries == 1)) return expr;
   std::vector<ParamSymbol> symbols;
   for (const ParamSpec& param : params) symbols.push_back(param.symbol);
   ExprBuilder builder;
-  const int n_tokens =
-      builder.parameter(static_cast<int>(params.size()) - 1, ExprType::kI32, kNoChildren);
-  const auto last_token = [&] {
-    const int first =
-        builder.make(ExprOp::kMultiply, builder.variable(Variable::kK), builder.integer(tokens));
-    const int last = builder.make(ExprOp::kAdd, first, builder.integer(tokens - 1));
-    return builder.make(ExprOp::kMin, last,
-                        builder.make(ExprOp::kSubtract, n_tokens, builder.integer(1)));
-  };
+  Counts counts(means, static_cast<int>(params.size()), moves_queries, builder);
   std::vector<int> moved;
   for (const ExprNode& node : expr.nodes) {
-    const int id = is_variable(node, Variable::kK) ? last_token()
-                   : is_variable(node, Variable::kNK)
-                       ? n_tokens
-                       : builder.copy(node, moved_children(node, moved));
+    const int other = counts.of(node);
+    const int id = other >= 0 ? other : builder.copy(node, moved_children(node, moved));
     builder.locate(id, node.begin, node.end);
     moved.push_back(id);
   }
   Expr result = builder.extract(moved.back(), symbols);
   result.text = expr.text;
   return result;
+}
+
+}  // namespace
+
+std::vector<ParamSpec> token_params(MeansOf means) {
+  std::vector<ParamSpec> params;
+  if (means.keys > 1) params.push_back(count_param(kTokensParam));
+  if (means.queries > 1) params.push_back(count_param(kQueriesParam));
+  return params;
+}
+
+Expr over_means(const Expr& expr, MeansOf means, const std::vector<ParamSpec>& params) {
+  return replaced(expr, means, params, true);
+}
+
+Expr weight_beside_means(const Expr& expr, MeansOf means, const std::vector<ParamSpec>& params) {
+  return replaced(expr, means, params, false);
 }
 
 }  // namespace lacuna

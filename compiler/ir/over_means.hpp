@@ -1,8 +1,10 @@
-// Formulas of a branch over means. They are written of key tokens; in the branch's program k is the
-// number of a mean:
+// Formulas of a branch over means. They are written of tokens; in the branch's program k is the
+// number of a mean of keys, and q that of a mean of queries:
 //
-//   k    min(k * tokens + tokens - 1, n_tokens - 1)     the mean's last token
-//   n_k  n_tokens                                       a parameter that the runtime passes
+//   k    min(k * keys + keys - 1, n_tokens - 1)     the mean's last token
+//   n_k  n_tokens                                   a parameter that the runtime passes
+//   q    q * queries                                the mean's first token
+//   n_q  n_queries                                  a parameter, too
 #pragma once
 
 #include <vector>
@@ -11,12 +13,19 @@
 
 namespace lacuna {
 
-/// The parameter kTokensParam: how many tokens the caller has. It comes after the parameters of the
-/// spec.
-ParamSpec tokens_param();
+/// Tokens of a mean; 1: tokens as they are.
+struct MeansOf {
+  int keys = 1, queries = 1;
+};
 
-/// A mask or score over means of `tokens` keys. `params`: of the program, the last one is
-/// tokens_param().
-Expr over_means(const Expr& expr, int tokens, const std::vector<ParamSpec>& params);
+/// The parameters kTokensParam and kQueriesParam: how many tokens the caller has. They come after
+/// the parameters of the spec, in this order, each where there are such means.
+std::vector<ParamSpec> token_params(MeansOf means);
+
+/// A mask or score over means. `params`: of the program, the last ones are token_params().
+Expr over_means(const Expr& expr, MeansOf means, const std::vector<ParamSpec>& params);
+
+/// A weight, which is of tokens: q stays what it is.
+Expr weight_beside_means(const Expr& expr, MeansOf means, const std::vector<ParamSpec>& params);
 
 }  // namespace lacuna

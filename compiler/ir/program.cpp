@@ -86,6 +86,24 @@ const Node& definition_of(const Program& program, int value) {
   std::abort();  // the verifier admits no value without a node
 }
 
+namespace {
+
+const Means* means_of(const Program& program, bool of_queries) {
+  for (const Node& node : program.nodes) {
+    const auto* means = std::get_if<Means>(&node.op);
+    if (means == nullptr || means->x < 0) continue;
+    const std::vector<Dim>& rows = program.values[static_cast<std::size_t>(means->x)].type.shape;
+    const bool is_query = rows.size() > 1 && rows[1] == Dim::kHeads;
+    if (is_query == of_queries) return means;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+const Means* key_means(const Program& program) { return means_of(program, false); }
+const Means* query_means(const Program& program) { return means_of(program, true); }
+
 const Attend& attend_of(const Program& program) { return attend_of(const_cast<Program&>(program)); }
 
 }  // namespace lacuna

@@ -1,5 +1,4 @@
-// Program: *what* is computed, as typed ops over symbolic shapes. Spec -> build -> Program ->
-// passes.
+// Program: *what* is computed, as typed ops over symbolic shapes. Spec -> Program -> passes.
 //
 // Each op is a struct of plain fields with one table of them (ir/fields.hpp), from which printer,
 // parser, hash and equality follow. Both backends start here: passes + emit make CUDA of it, the
@@ -43,6 +42,7 @@ enum class Dim : std::uint8_t {
   kKGroups,     ///< ... and the key tokens
   kBounds,      ///< 2 * head_dim: the smallest of each element, then the largest
   kNTokens,     ///< key tokens, where kNK counts means of them
+  kNQueries,    ///< query tokens, where kNQ counts means of them
 };
 
 struct ValueType {
@@ -85,10 +85,10 @@ struct Permute {
 };
 bool operator==(const Permute& a, const Permute& b);
 
-/// Means of `tokens` neighbouring tokens of k or v; the last mean is of the tokens that are left;
-/// summed in f32, in the element type: [batch, heads_kv, n_k, d] of [batch, heads_kv, n_tokens, d].
-/// In the whole program n_k is the number of means, and the parameter kTokensParam that of the
-/// tokens.
+/// Means of `tokens` neighbouring tokens of k and v, or of q; the last one is of those that are
+/// left; summed in f32, in the element type: [batch, heads(_kv), n_k or n_q, d] of [batch,
+/// heads(_kv), n_tokens or n_queries, d]. In the whole program n_k (n_q) is the number of means,
+/// and the parameter kTokensParam (kQueriesParam) that of the tokens.
 struct Means {
   int x = -1;
   int tokens = 0;
@@ -257,12 +257,12 @@ bool operator==(const Unpermute& a, const Unpermute& b);
 /// each adds its o to a sum, f32 [batch, heads, n_q, d], which the first one makes and the last one
 /// hands to the caller. Results: the sum, in the last branch o; and without `weight` the lse of all
 /// branches so far.
-///   weight:  sum = sum of weight(q, h, b) * o
+///   weight:  sum = sum of weight(q, h, b) * o[q // queries]: o may be of means of query tokens
 ///   without: sum = sum of exp(lse_branch - lse) * o, lse = log sum of exp(lse_branch): as if one
 ///            softmax had run over the keys of all branches; 0 where every lse is -inf
 struct MergeBranch {
   int o = -1, lse = -1;  ///< lse: without weight
-  int index = 0, count = 0;
+  int index = 0, count = 0, queries = 1;
   Expr weight;
   LseBase lse_base = LseBase::kE;  ///< of the last result
   bool is_first() const { return index == 0; }
@@ -350,8 +350,7 @@ Program build_program(const SpecDocument& document, const BuildOptions& options,
 /// Canonical text: parameters in declaration order, then one op per line.
 std::string print_program(const Program& program);
 
-/// Reads that text (and `#` comments). One error for each bad line, with its place. Classifiers are
-/// derived.
+/// Reads that text (and `#` comments) and derives classifiers. One error for each bad line.
 Program parse_program(const SourceText& source, Diagnostics& diagnostics);
 
 /// Computes the classifiers of an op's `mask` and `reference`; ops without them stay as they are.
@@ -388,12 +387,14 @@ struct PredictStep {
 
 /// The estimate that a select reads; nullptr if it reads none.
 const Estimate* estimate_of(const Program& program, const Select& select);
-/// In order; attend follows the bits of the last one.
+/// In order; attend follows the bits of the last one, which has null members if there is none.
 std::vector<PredictStep> predict_steps(const Program& program);
-/// Null members if there is none.
 PredictStep last_step(const Program& program);
 
 /// The node that defines a value.
 const Node& definition_of(const Program& program, int value);
+/// Of keys, of queries; nullptr: tokens as they are.
+const Means* key_means(const Program& program);
+const Means* query_means(const Program& program);
 
 }  // namespace lacuna

@@ -41,11 +41,18 @@ ConfigField integer(const char* name, const Chosen<int>& chosen, const char* poi
   return integer(name, chosen.value, pointer, chosen.origin, chosen.reason);
 }
 
-void add_batch_field(const Program& program, std::vector<ConfigField>& fields) {
+void add_batch_fields(const Program& program, std::vector<ConfigField>& fields) {
   if (program.batch == BatchLayout::kUniform) return;
   const bool has_pages = program.batch == BatchLayout::kPages;
   fields.push_back(enumerator("BatchLayout", "kBatch", has_pages ? "kPages" : "kSequences",
                               kNoField, Origin::kCaller));
+  if (find_op<MergeBranch>(program) != nullptr)
+    fields.push_back(boolean("kIsBranch", true, kNoField, Origin::kDerived,
+                             "attend's results lie in the workspace"));
+  if (const Means* means = key_means(program))
+    fields.push_back(integer("kMeanTokens", means->tokens, "/means"));
+  if (const Means* means = query_means(program))
+    fields.push_back(integer("kQueryMeanTokens", means->tokens, "/query_means"));
   if (find_op<Compact>(program) != nullptr)
     fields.push_back(boolean("kMakesLists", true, "/predictor", Origin::kDerived,
                              "the lists lie in the workspace"));

@@ -21,8 +21,8 @@ ConfigField enumerator(const char* type, const char* name, const char* value, co
 ConfigField integer(const char* name, const Chosen<int>& chosen, const char* pointer);
 
 // Fields that several kernels have.
-/// kBatch, unless it is uniform; then also where the lists of attend come from.
-void add_batch_field(const Program& program, std::vector<ConfigField>& fields);
+/// kBatch, unless it is uniform; then also what of attend's tensors lies in the workspace.
+void add_batch_fields(const Program& program, std::vector<ConfigField>& fields);
 ConfigField tensor_field(Tensor tensor);
 ConfigField predictor_tile_q(int tile);
 ConfigField predictor_tile_k(int tile);

@@ -25,20 +25,23 @@ constexpr int kKeysOfStep = 32;
 class ProgramBuilder {
  public:
   ProgramBuilder(const VariantSpec& spec, const BuildOptions& options, Loader loader)
-      : spec_(spec), loader_(loader), element_(element_of(options.dtype)) {
+      : spec_(spec),
+        loader_(loader),
+        element_(element_of(options.dtype)),
+        means_{spec.branch.means, spec.branch.query_means} {
     program_ = {spec.name, width_of(spec, options), options.dtype, options.batch, spec.params, {},
                 {}};
     if (const int width = head_dim_v(spec, options); width != program_.head_dim)
       program_.head_dim_v = width;
     program_.kv = options.kv;
-    if (spec.branch.means > 1) program_.params.push_back(tokens_param());
+    for (ParamSpec& param : token_params(means_)) program_.params.push_back(std::move(param));
     scale_ = spec.attention.scale.value_or(1.0f / std::sqrt(static_cast<float>(program_.head_dim)));
   }
 
   Program build() {
     add_inputs();
     if (spec_.permute.order != TokenOrder::kNone) add_permute();
-    if (spec_.branch.means > 1) add_means();
+    add_means();
     for (const PredictorSpec* step : spec_.steps()) add_step(*step);
     add_integers();
     if (kept_ >= 0) add_kept(*spec_.predictor);
@@ -80,7 +83,10 @@ class ProgramBuilder {
   ValueType queries() const { return {element_, {kBatch, kHeads, kNQ, kHeadDim}}; }
   ValueType keys() const { return {element_, {kBatch, kHeadsKv, kNK, kHeadDim}}; }
   ValueType key_tokens() const {
-    return {element_, {kBatch, kHeadsKv, spec_.branch.means > 1 ? kNTokens : kNK, kHeadDim}};
+    return {element_, {kBatch, kHeadsKv, means_.keys > 1 ? kNTokens : kNK, kHeadDim}};
+  }
+  ValueType query_tokens() const {
+    return {element_, {kBatch, kHeads, means_.queries > 1 ? kNQueries : kNQ, kHeadDim}};
   }
   static ValueType numbers(std::vector<Dim> shape) { return {Element::kF32, std::move(shape)}; }
   static ValueType row_numbers() { return numbers({kBatch, kHeads, kNQ}); }
@@ -88,7 +94,7 @@ class ProgramBuilder {
   static ValueType list_counts() { return {Element::kI32, {kBatch, kHeads, kQTiles}}; }
 
   void add_inputs() {
-    q_ = input("q", queries(), spec_.branch.dims);
+    q_ = input("q", query_tokens(), spec_.branch.dims);
     k_ = input("k", key_tokens(), spec_.branch.dims);
     v_ = input("v", key_tokens());
     if (spec_.external_mask) {
@@ -99,11 +105,12 @@ class ProgramBuilder {
     previous_lse_ = input("previous_lse", row_numbers());
   }
 
-  /// Of each of k and v, in its place.
+  /// Of each of k and v, and of q, in its place.
   void add_means() {
-    const int tokens = spec_.branch.means;
-    k_ = define("k_means", keys(), Means{k_, tokens});
-    v_ = define("v_means", keys(), Means{v_, tokens});
+    if (means_.queries > 1) q_ = define("q_means", queries(), Means{q_, means_.queries});
+    if (means_.keys == 1) return;
+    k_ = define("k_means", keys(), Means{k_, means_.keys});
+    v_ = define("v_means", keys(), Means{v_, means_.keys});
   }
 
   void add_permute() {
@@ -281,10 +288,8 @@ class ProgramBuilder {
   void add_attend() {
     attend_.mask = spec_.attention.mask;
     attend_.score = spec_.attention.score;
-    if (spec_.branch.means > 1) {
-      attend_.mask = over_means(attend_.mask, spec_.branch.means, program_.params);
-      attend_.score = over_means(attend_.score, spec_.branch.means, program_.params);
-    }
+    attend_.mask = over_means(attend_.mask, means_, program_.params);
+    attend_.score = over_means(attend_.score, means_, program_.params);
     if (const auto& gate = spec_.gate) {
       attend_.gate = Gate{gate->scope,        gate->skip,      gate->exempt,
                           gate->skips_v_load, gate->skips_exp, gate->skips_pv};
@@ -314,9 +319,14 @@ class ProgramBuilder {
 
   void add_merge(int o, int lse) {
     const BranchSpec& branch = spec_.branch;
-    MergeBranch merge{o, lse, branch.index, branch.count, branch.weight, spec_.attention.lse_base};
-    if (branch.means > 1) merge.weight = over_means(merge.weight, branch.means, program_.params);
-    ValueType sum = queries();
+    MergeBranch merge{.o = o,
+                      .lse = lse,
+                      .index = branch.index,
+                      .count = branch.count,
+                      .queries = means_.queries,
+                      .weight = weight_beside_means(branch.weight, means_, program_.params),
+                      .lse_base = spec_.attention.lse_base};
+    ValueType sum = query_tokens();
     if (!merge.is_last()) sum.element = Element::kF32;
     const char* name = merge.is_last() ? "o" : "sum";
     if (lse < 0)
@@ -328,6 +338,7 @@ class ProgramBuilder {
   const VariantSpec& spec_;
   Loader loader_;
   Element element_;
+  MeansOf means_;
   Program program_;
   float scale_ = 0;
   Attend attend_;

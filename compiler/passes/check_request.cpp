@@ -43,9 +43,6 @@ void check_branches(const SpecDocument& document, const BuildOptions& options,
   if (!spec.branches.empty())
     refuse("expected a spec of one attend here", "each branch has tiles and a plan of its own",
            "write the branch in question as a spec");
-  if (options.batch != BatchLayout::kUniform)
-    refuse("expected a batch of one length, got " + std::string(name_of(options.batch)),
-           "sequences are not merged over several attends", "launch each sequence by itself");
   if (options.positions)
     refuse("do not go with a group of ranks", "a rank would merge the results of each branch",
            "compute it on one device");

@@ -198,17 +198,21 @@ struct TileSpec {
 };
 
 inline constexpr std::size_t kMostBranches = 4;  ///< of a spec
-inline constexpr int kMostMeanTokens = 1024;     ///< of BranchSpec::means
+inline constexpr int kMostMeanTokens = 1024;     ///< of BranchSpec::means and query_means
 
-/// The number of key tokens, in formulas of a branch over means, whose n_k counts these.
+/// The number of key tokens, in formulas of a branch over means, whose n_k counts these; and of
+/// query tokens, where queries are means.
 inline constexpr std::string_view kTokensParam = "n_tokens";
+inline constexpr std::string_view kQueriesParam = "n_queries";
 
 /// What one of several attends of a spec has besides the fields of a spec of its own. Outputs of
 /// the branches are added, each times its weight; without weights they are merged by their
 /// log-sum-exps, as if one softmax had run over the keys of all branches.
 struct BranchSpec {
   std::string name;
-  int means = 1;     ///< keys of a mean; from 2 on means are attended to in the place of tokens
+  int means = 1;  ///< keys of a mean; from 2 on means are attended to in the place of tokens
+  int query_means =
+      1;             ///< queries of a mean; from 2 on a mean attends, and its tokens get its output
   std::string dims;  ///< the band of the head dimension that is compared (bands.hpp); "": all
   Expr weight;       ///< Site::kWeight; empty: 1, and branches are merged by their log-sum-exps
   int index = 0, count = 0;  ///< which of how many branches; count 0: of a spec without

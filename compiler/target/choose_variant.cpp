@@ -31,8 +31,8 @@ std::string chain_objection(const WgmmaShape& shape, const Attend& attend) {
   if (shape.packs_heads) return "of sequences the next item is known too late";
   if (shape.warpgroups() != 2)
     return std::to_string(shape.warpgroups()) + " warpgroups have no registers for queries";
-  if (shape.head_dim > 2 * kPanelElements)
-    return "at head_dim " + std::to_string(shape.head_dim) + " queries have no registers";
+  if (widest_row(shape) > 2 * kPanelElements)
+    return "rows of " + std::to_string(widest_row(shape)) + " elements leave queries no registers";
   if (attend.gate) return "a gate takes the registers of the next scores";
   if (shape.splits_kv) return "partial results take the registers of the next scores";
   if (shape.query_buffers < 2) return "shared memory has no place for the next queries";
@@ -156,10 +156,11 @@ bool has_tiles_of_keys(const Program& program) {
 }
 
 Consumer consumer_of(const WgmmaShape& shape, const Attend& attend) {
+  const bool is_wide = widest_row(shape) > 2 * kPanelElements;
   if (attend.q_scale >= 0) return Consumer::kWgmmaInt8;
   const bool looks_ahead = decides_by_tile_max(attend) && attend.v_scale < 0 &&
                            attend.columns < 0 && shape.work_tiles == 1 && shape.warpgroups() == 2 &&
-                           shape.head_dim <= 2 * kPanelElements && !shape.e4m3_rows;
+                           !is_wide && !shape.e4m3_rows;
   if (looks_ahead) return Consumer::kWgmmaTileGate;
   return chain_objection(shape, attend).empty() ? Consumer::kWgmmaChained : Consumer::kWgmma;
 }
@@ -182,10 +183,10 @@ void note_mma_variant(const Program& program, AttendPlan& plan) {
   if (attend.q_scale >= 0)
     plan.consumer = {Consumer::kQuantised, Origin::kDerived, "queries and keys are int8"};
   plan.producer = {Producer::kRowTiles, Origin::kDefault, "rows as they lie in memory"};
-  if (program.batch == BatchLayout::kPages)
+  const bool has_pages = program.batch == BatchLayout::kPages && key_means(program) == nullptr;
+  if (has_pages)
     plan.producer = {Producer::kPages, Origin::kDerived, "keys and values lie in pages"};
   if (attend.columns >= 0) {
-    const bool has_pages = program.batch == BatchLayout::kPages;
     plan.producer = {has_pages ? Producer::kPageGather : Producer::kGather, Origin::kDerived,
                      has_pages ? "keys are gathered from pages" : "keys are gathered"};
   }

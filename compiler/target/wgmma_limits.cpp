@@ -31,9 +31,15 @@ std::string formula_of_operands(const WgmmaShape& shape) {
   const std::string begin = text_of(block_of(shape).control_bytes()) + " of control + (" +
                             text_of(shape.query_buffers) + " * " + text_of(shape.block_rows()) +
                             " queries";
+  const std::string value_row = text_of(padded_dim(value_dim(shape))) + " elements";
+  if (padded_dim(value_dim(shape)) >
+      padded_dim(shape.head_dim)) {  // rows of O lie where queries did
+    return begin + " + " + value_slots + " * " + keys + ") * " + value_row + bytes + " + " +
+           key_slots + " * " + keys + " * " + row + bytes;
+  }
   if (value_dim(shape) != shape.head_dim) {
     return begin + " + " + key_slots + " * " + keys + ") * " + row + bytes + " + " + value_slots +
-           " * " + keys + " * " + text_of(padded_dim(value_dim(shape))) + bytes;
+           " * " + keys + " * " + value_row + bytes;
   }
   if (shape.qk_bits == 16 && shape.v_bits == 16) {
     return begin + " + (" + key_slots + " + " + value_slots + ") * " + keys + ") * " + row + bytes;

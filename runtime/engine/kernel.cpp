@@ -284,6 +284,7 @@ std::string info_of_branches(const KernelState& kernel, std::string KernelState:
     Json& own = branches.emplace_back(Json::parse((*branch).*text));
     own["branch"] = spec.name;
     if (spec.means > 1) own["means"] = spec.means;
+    if (spec.query_means > 1) own["query_means"] = spec.query_means;
     if (!spec.dims.empty()) own["dims"] = spec.dims;
     compile_ms += own.value("compile_ms", 0.0);
     const auto cache = own.find("cache");

@@ -17,23 +17,41 @@ void take_band(const Band& band, int element_bytes, BoundTensor& tensor) {
   tensor.data = static_cast<std::byte*>(tensor.data) + std::ptrdiff_t{band.first} * element_bytes;
 }
 
-/// k and v have means in the place of tokens; the parameter says how many tokens there are.
+/// k and v, or q and attend's o, have means in the place of tokens; parameters say how many tokens
+/// there are, or of sequences how many the longest may have.
 void take_means(const VariantSpec& branch, BoundLaunch& own) {
-  const std::int32_t tokens = own.shape.n_k;
+  const std::int32_t keys = own.shape.n_k, queries = own.shape.n_q;
   own.shape = shape_of_branch(branch, own.shape);
-  for (const TensorRole role : {TensorRole::kK, TensorRole::kV})
-    own.tensors[static_cast<std::size_t>(role)].extent[2] = own.shape.n_k;
   // Behind those of the spec (compiler/ir/over_means.hpp).
-  ParamView& param = own.params[branch.params.size()];
-  param = ParamView{};
-  param.value.i32 = tokens;
+  std::size_t place = branch.params.size();
+  const auto pass = [&](std::int32_t count) {
+    ParamView& param = own.params[place++];
+    param = ParamView{};
+    param.value.i32 = count;
+  };
+  if (branch.branch.means > 1) pass(keys);
+  if (branch.branch.query_means > 1) pass(queries);
+  if (own[TensorRole::kLengths].data != nullptr) return;  // extents are of all sequences
+  const auto rows = [&](TensorRole role) -> std::int64_t& {
+    return own.tensors[static_cast<std::size_t>(role)].extent[2];
+  };
+  rows(TensorRole::kK) = rows(TensorRole::kV) = own.shape.n_k;
+  rows(TensorRole::kQ) = rows(TensorRole::kO) = own.shape.n_q;  // o: of attend
 }
 
 }  // namespace
 
 LaunchShape shape_of_branch(const VariantSpec& branch, LaunchShape shape) {
   shape.n_k = ceil_div(shape.n_k, branch.branch.means);
+  shape.n_q = ceil_div(shape.n_q, branch.branch.query_means);
   return shape;
+}
+
+void take_piece(const LaunchProgram& program, const LaunchShape& shape, std::size_t bytes,
+                std::int32_t* values) {
+  if (!program.each_sequence || program.workspace_value < 0) return;
+  const auto rows = static_cast<std::size_t>(launch_rows(program, shape));
+  values[program.workspace_value] = static_cast<std::int32_t>(bytes / kWorkspaceUnitBytes / rows);
 }
 
 const lacuna_branch_args* args_of_branch(const lacuna_launch_args& args, std::string_view name) {
@@ -69,7 +87,7 @@ BoundLaunch bind_branch(const VariantSpec& branch, DType dtype, KvFormat kv,
     take_band(band, kv == KvFormat::kE4M3 ? 1 : size_bytes(dtype),
               own.tensors[static_cast<std::size_t>(TensorRole::kK)]);
   }
-  if (branch.branch.means > 1) take_means(branch, own);
+  if (branch.branch.means > 1 || branch.branch.query_means > 1) take_means(branch, own);
   return own;
 }
 

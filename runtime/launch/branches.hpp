@@ -9,7 +9,8 @@
 
 namespace lacuna {
 
-/// Where the branch attends to means, their number stands for that of the keys.
+/// Where the branch attends to means, or means of queries attend, their number stands for that of
+/// the tokens.
 LaunchShape shape_of_branch(const VariantSpec& branch, LaunchShape shape);
 
 /// The same of tensors and parameters; k and v lie where the caller's tokens do, and of a branch
@@ -17,6 +18,12 @@ LaunchShape shape_of_branch(const VariantSpec& branch, LaunchShape shape);
 /// nothing.
 BoundLaunch bind_branch(const VariantSpec& branch, DType dtype, KvFormat kv,
                         const BoundLaunch& bound);
+
+/// Of a batch of sequences: each has a piece of the workspace, which is as large in one branch as
+/// in the others, because what one hands on to the next lies at its beginning. `bytes`: of the
+/// whole workspace; `values`: of the branch's program.
+void take_piece(const LaunchProgram& program, const LaunchShape& shape, std::size_t bytes,
+                std::int32_t* values);
 
 /// What the caller passed of a branch; null: nothing.
 const lacuna_branch_args* args_of_branch(const lacuna_launch_args& args, std::string_view name);

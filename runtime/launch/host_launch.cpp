@@ -86,7 +86,8 @@ bool run_on_host(const KernelState& kernel, const BoundLaunch& bound, KeptBits k
 }
 
 bool run_branches_on_host(const KernelState& kernel, const LaunchShape& shape,
-                          const BranchLaunches& launches, Diagnostics& diagnostics) {
+                          const BranchLaunches& launches, std::int32_t first_b,
+                          Diagnostics& diagnostics) {
   const std::size_t rows = static_cast<std::size_t>(shape.n_b) *
                            static_cast<std::size_t>(shape.n_h) *
                            static_cast<std::size_t>(shape.n_q);
@@ -95,7 +96,7 @@ bool run_branches_on_host(const KernelState& kernel, const LaunchShape& shape,
   for (std::size_t n = 0; n < kernel.branches.size(); ++n) {
     const KernelState& branch = *kernel.branches[n];
     lacuna_selection* selection = launches[n].selection;
-    if (!run_on_host(branch, launches[n].bound, kept_bits(branch, selection), 0, diagnostics,
+    if (!run_on_host(branch, launches[n].bound, kept_bits(branch, selection), first_b, diagnostics,
                      {o.data(), lse.data()}))
       return false;
     count_launch(branch, selection);

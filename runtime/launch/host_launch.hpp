@@ -17,7 +17,8 @@ bool run_on_host(const KernelState& kernel, const BoundLaunch& bound, KeptBits k
 
 /// The branches of a spec, one after the other. `shape`: the caller's. Counts their selections.
 bool run_branches_on_host(const KernelState& kernel, const LaunchShape& shape,
-                          const BranchLaunches& launches, Diagnostics& diagnostics);
+                          const BranchLaunches& launches, std::int32_t first_b,
+                          Diagnostics& diagnostics);
 
 /// Bytes of a selection's data on the CPU; 0 if the program keeps nothing.
 std::size_t host_mask_bytes(const KernelState& kernel, const LaunchShape& shape);

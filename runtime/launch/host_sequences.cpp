@@ -151,13 +151,8 @@ BoundTensor gather_pages(const LaunchContract& contract, const BoundLaunch& boun
   return rows;
 }
 
-/// The launch of one sequence alone; keys and values are still those of the batch.
-BoundLaunch launch_of(const Sequence& sequence, const BoundLaunch& bound,
-                      std::int64_t element_bytes) {
-  BoundLaunch own = bound;
-  own.shape.n_b = 1;
-  own.shape.n_q = sequence.n_q;
-  own.shape.n_k = sequence.n_k;
+/// What lies in rows of the sequence, or is reported of it.
+void move_to(const Sequence& sequence, std::int64_t element_bytes, BoundLaunch& own) {
   const auto tensor = [&](TensorRole role) -> BoundTensor& {
     return own.tensors[static_cast<std::size_t>(role)];
   };
@@ -167,8 +162,40 @@ BoundLaunch launch_of(const Sequence& sequence, const BoundLaunch& bound,
   for (const TensorRole role : {kCounts, kListIndices, kListCounts})
     advance(tensor(role), 0, sequence.index, sizeof(std::int32_t));
   advance(tensor(kTileMask), 0, sequence.index, 1);
-  return own;
 }
+
+/// Keys and values of one sequence after the other, as numbers of the contract's type.
+class SequenceKeys {
+ public:
+  SequenceKeys(const KernelState& kernel, const BoundLaunch& bound)
+      : contract_(kernel.lowered().contract),
+        bound_(bound),
+        threads_(kernel.threads, kernel.engine->threads.lender()) {}
+
+  /// Where those of the sequence lie until the next one is asked for.
+  void take(const Sequence& sequence, BoundLaunch& own) {
+    own.tensors[static_cast<std::size_t>(kK)] = rows_of(kK, sequence, keys_);
+    own.tensors[static_cast<std::size_t>(kV)] = rows_of(kV, sequence, values_);
+  }
+
+ private:
+  BoundTensor rows_of(TensorRole role, const Sequence& sequence,
+                      std::vector<unsigned char>& memory) const {
+    if (contract_.batch == BatchLayout::kPages)
+      return gather_pages(contract_, bound_, role, sequence, memory);
+    const bool is_coded = contract_.kv == KvFormat::kE4M3;
+    BoundTensor rows = bound_[role];
+    advance(rows, 2, sequence.k_begin, is_coded ? 1 : number_bytes(contract_.dtype));
+    if (!is_coded) return rows;
+    return numbers_of_codes(rows, bound_[role == kK ? kKScale : kVScale], 1, sequence.n_k,
+                            contract_.dtype, threads_, memory);
+  }
+
+  const LaunchContract& contract_;
+  const BoundLaunch& bound_;
+  Threads threads_;
+  std::vector<unsigned char> keys_, values_;
+};
 
 /// Reports have rows and tiles for the longest sequence.
 void clear_reports(const BoundLaunch& bound) {
@@ -178,40 +205,57 @@ void clear_reports(const BoundLaunch& bound) {
   }
 }
 
+/// Calls run(sequence, launch of it alone) for each sequence that has work, until one returns
+/// false.
+template <class Run>
+bool run_each(const KernelState& kernel, const BoundLaunch& bound, Diagnostics& diagnostics,
+              Run run) {
+  const LaunchContract& contract = kernel.lowered().contract;
+  const std::vector<Sequence> sequences =
+      sequences_of(bound, contract.batch == BatchLayout::kPages);
+  if (!ContentsCheck(contract, bound, diagnostics).check(sequences)) return false;
+  SequenceKeys keys(kernel, bound);
+  for (const Sequence& sequence : sequences) {
+    BoundLaunch own = bound;
+    own.shape.n_b = 1;
+    own.shape.n_q = sequence.n_q;
+    own.shape.n_k = sequence.n_k;
+    if (own.empty()) continue;
+    move_to(sequence, number_bytes(contract.dtype), own);
+    keys.take(sequence, own);
+    if (!run(sequence, own)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 bool run_sequences_on_host(const KernelState& kernel, const BoundLaunch& bound,
                            Diagnostics& diagnostics) {
-  const LaunchContract& contract = kernel.lowered().contract;
-  const bool has_pages = contract.batch == BatchLayout::kPages;
-  const std::vector<Sequence> sequences = sequences_of(bound, has_pages);
-  if (!ContentsCheck(contract, bound, diagnostics).check(sequences)) return false;
   clear_reports(bound);
-  const bool is_coded = contract.kv == KvFormat::kE4M3;
-  const std::int64_t element_bytes = number_bytes(contract.dtype);
-  const std::int64_t kv_bytes = is_coded ? 1 : element_bytes;
-  const Threads threads(kernel.threads, kernel.engine->threads.lender());
-  std::vector<unsigned char> keys, values;
-  for (const Sequence& sequence : sequences) {
-    BoundLaunch own = launch_of(sequence, bound, element_bytes);
-    if (own.empty()) continue;
-    BoundTensor &k = own.tensors[static_cast<std::size_t>(kK)],
-                &v = own.tensors[static_cast<std::size_t>(kV)];
-    if (has_pages) {
-      k = gather_pages(contract, bound, kK, sequence, keys);
-      v = gather_pages(contract, bound, kV, sequence, values);
-    } else {
-      advance(k, 2, sequence.k_begin, kv_bytes);
-      advance(v, 2, sequence.k_begin, kv_bytes);
-      if (is_coded) {
-        const DType dtype = contract.dtype;
-        k = numbers_of_codes(k, bound[kKScale], 1, sequence.n_k, dtype, threads, keys);
-        v = numbers_of_codes(v, bound[kVScale], 1, sequence.n_k, dtype, threads, values);
-      }
+  return run_each(kernel, bound, diagnostics, [&](const Sequence& sequence, BoundLaunch& own) {
+    return run_on_host(kernel, own, {}, sequence.index, diagnostics);
+  });
+}
+
+bool run_branches_of_sequences_on_host(const KernelState& kernel, const BoundLaunch& bound,
+                                       const BranchLaunches& launches, Diagnostics& diagnostics) {
+  const std::size_t count = kernel.branches.size();
+  const DType dtype = kernel.lowered().contract.dtype;
+  for (std::size_t n = 0; n < count; ++n) clear_reports(launches[n].bound);
+  return run_each(kernel, bound, diagnostics, [&](const Sequence& sequence, BoundLaunch& whole) {
+    BranchLaunches own;
+    for (std::size_t n = 0; n < count; ++n) {
+      BoundLaunch branch =
+          bind_branch(kernel.branches[n]->document.spec, dtype, KvFormat::kSame, whole);
+      BoundLaunch reports = launches[n].bound;
+      move_to(sequence, number_bytes(dtype), reports);
+      for (const TensorRole role : {kCounts, kTileMask})
+        branch.tensors[static_cast<std::size_t>(role)] = reports[role];
+      own[n].bound = branch;
     }
-    if (!run_on_host(kernel, own, {}, sequence.index, diagnostics)) return false;
-  }
-  return true;
+    return run_branches_on_host(kernel, whole.shape, own, sequence.index, diagnostics);
+  });
 }
 
 }  // namespace lacuna

@@ -10,4 +10,8 @@ namespace lacuna {
 bool run_sequences_on_host(const KernelState& kernel, const BoundLaunch& bound,
                            Diagnostics& diagnostics);
 
+/// The same of a spec with branches. `launches`: what each of them reports, of the whole batch.
+bool run_branches_of_sequences_on_host(const KernelState& kernel, const BoundLaunch& bound,
+                                       const BranchLaunches& launches, Diagnostics& diagnostics);
+
 }  // namespace lacuna

@@ -213,13 +213,15 @@ BoundLaunch with_numbers(const KernelState& kernel, const BoundLaunch& bound,
 /// Runs the branches one after the other in the same memory. The sums that one hands on to the next
 /// are the first slots of all of them.
 bool launch_branches_on_gpu(const KernelState& kernel, const BranchLaunches& launches,
-                            const lacuna_launch_args& args, Diagnostics& diagnostics) {
+                            std::size_t workspace, const lacuna_launch_args& args,
+                            Diagnostics& diagnostics) {
   lacuna_launch_args of_branch = args;
   for (std::size_t n = 0; n < kernel.branches.size(); ++n) {
     KernelState& branch = *kernel.branches[n];
     const BoundLaunch& own = launches[n].bound;
     LaunchValues values;
     if (!launch_values(branch, own.shape, args.sm_margin, values, diagnostics)) return false;
+    take_piece(branch.lowered().launch, own.shape, workspace, values.data);
     of_branch.selection = launches[n].selection;
     if (!launch_on_gpu(branch, own, values, of_branch, diagnostics)) return false;
     count_launch(branch, of_branch.selection);
@@ -298,15 +300,17 @@ bool launch_branches(const KernelState& kernel, const BoundLaunch& bound,
     fits &= check_selection(kernel, *args.selection, args.stream, 0, diagnostics);
   const bool on_gpu = kernel.engine->gpu != nullptr;
   const KvFormat kv = kernel.lowered().contract.kv;
-  const bool is_converted = !on_gpu && kv == KvFormat::kE4M3;
+  const bool has_sequences = args.sequences != nullptr;
+  const bool is_converted = !on_gpu && !has_sequences && kv == KvFormat::kE4M3;
   std::vector<unsigned char> keys, values;
   BranchLaunches launches;
   fits &= bind_branches(kernel,
                         is_converted && fits ? with_numbers(kernel, bound, keys, values) : bound,
                         is_converted ? KvFormat::kSame : kv, args, launches, diagnostics);
   if (!fits) return false;
-  return on_gpu ? launch_branches_on_gpu(kernel, launches, args, diagnostics)
-                : run_branches_on_host(kernel, bound.shape, launches, diagnostics);
+  if (on_gpu) return launch_branches_on_gpu(kernel, launches, *needed, args, diagnostics);
+  return has_sequences ? run_branches_of_sequences_on_host(kernel, bound, launches, diagnostics)
+                       : run_branches_on_host(kernel, bound.shape, launches, 0, diagnostics);
 }
 
 }  // namespace

@@ -85,6 +85,9 @@ std::string variant_of(const VariantSpec& spec, const BuildOptions& options) {
              print_spec(bare) + "\nhead_dim " + std::to_string(options.head_dim) +
              (options.head_dim_v > 0 ? "\nhead_dim_v " + std::to_string(options.head_dim_v) : "") +
              (spec.branch.means > 1 ? "\nmeans " + std::to_string(spec.branch.means) : "") +
+             (spec.branch.query_means > 1
+                  ? "\nquery_means " + std::to_string(spec.branch.query_means)
+                  : "") +
              (spec.branch.dims.empty() ? "" : "\ndims " + spec.branch.dims) + "\ndtype " +
              std::string(name_of(options.dtype)))
       .substr(0, 32);

@@ -5,6 +5,8 @@
 //   else:     sum = exp(before - lse) * sum + exp(own - lse) * o
 //             where lse = log(exp(before) + exp(own))
 //
+// With kQueries, where o is of means of so many query tokens, each token takes the o of its mean.
+//
 // Rows without a key have o = 0 and lse = -inf in their branch, and add nothing.
 #pragma once
 
@@ -18,9 +20,23 @@
 #include "attend/head_dims.cuh"
 #include "attend/row_ends.cuh"
 #include "base/math.cuh"
+#include "base/optional_field.cuh"
+#include "pipeline/batch_layout.cuh"
 #include "shared/prepare_block.cuh"
 
 namespace lacuna {
+
+/// Query tokens of a row of o.
+LACUNA_OPTIONAL_FIELD(int, queries_of_row, kQueries, 1)
+
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ int merged_rows(const Args& args) {
+  if constexpr (queries_of_row<Config>() > 1) {
+    return Hooks::query_tokens(args);
+  } else {
+    return args.attend.n_q;
+  }
+}
 
 /// The query of a thread, and the first of its elements.
 struct MergedRow {
@@ -86,7 +102,8 @@ __device__ __forceinline__ void merge_elements(const Args& args, const MergedRow
   const TensorArg& own = args.attend.o;
   const BranchFactors factors = branch_factors<Config, Hooks>(args, row);
   const Element* from = static_cast<const Element*>(own.data) + row.b * own.stride_b +
-                        row.h * own.stride_h + row.q * own.stride_n + row.column;
+                        row.h * own.stride_h + row.q / queries_of_row<Config>() * own.stride_n +
+                        row.column;
   const uint4 packed = *reinterpret_cast<const uint4*>(from);
   const unsigned words[] = {packed.x, packed.y, packed.z, packed.w};
   float* sum = args.branch.sum_o + row.token * head_dim_v<Config>() + row.column;
@@ -127,15 +144,19 @@ __device__ __forceinline__ void merge_branch(const Args& args) {
   constexpr int kRows = Config::kThreads / kRowThreads;
   static_assert(head_dim_v<Config>() % kMergedElements == 0, "a row is whole threads");
   const AttendArgs& attend = args.attend;
-  const int blocks = ceil_div(attend.n_q, kRows);
+  const int rows = merged_rows<Config, Hooks>(args);
+  const int blocks = ceil_div(rows, kRows);
   const int head = block_index() / blocks;
+  if (is_beyond<Config>(head, attend.n_h)) return;
+  // The host knows how many tokens whole means have.
+  if (queries_of_row<Config>() > 1 && head >= attend.n_b * attend.n_h) return;
   const int row = thread_index() / kRowThreads;
   const int q = (block_index() - head * blocks) * kRows + row;
-  if (row >= kRows || q >= attend.n_q) return;
+  if (row >= kRows || q >= rows) return;
   const int b = head / attend.n_h;
   const int column = (thread_index() - row * kRowThreads) * kMergedElements;
   merge_elements<Config, Hooks>(
-      args, {b, head - b * attend.n_h, q, column, static_cast<long long>(head) * attend.n_q + q});
+      args, {b, head - b * attend.n_h, q, column, static_cast<long long>(head) * rows + q});
 }
 
 }  // namespace lacuna

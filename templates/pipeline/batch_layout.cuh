@@ -12,6 +12,19 @@ constexpr bool has_sequences() {
   return batch_layout<Config>() != BatchLayout::kUniform;
 }
 
+// Of a batch of sequences:
+/// Is it a branch of several, whose results are rows of the workspace?
+LACUNA_OPTIONAL_FIELD(bool, is_branch, kIsBranch, false)
+/// Tokens of a mean, where attend's keys and values are means in the workspace.
+LACUNA_OPTIONAL_FIELD(int, mean_tokens, kMeanTokens, 1)
+/// The same of queries.
+LACUNA_OPTIONAL_FIELD(int, query_mean_tokens, kQueryMeanTokens, 1)
+/// Do the rows that attend reads lie in pages?
+template <class Config>
+constexpr bool attends_to_pages() {
+  return batch_layout<Config>() == BatchLayout::kPages && mean_tokens<Config>() == 1;
+}
+
 /// Has the block of this number nothing to do, because the sequence needs only `count` of them? The
 /// grid has as many for each sequence as the longest possible one needs.
 template <class Config>

@@ -97,28 +97,80 @@ __device__ __forceinline__ auto take_split(Args& own, long long workspace, int)
 template <class Args>
 __device__ __forceinline__ void take_split(Args&, long long, ...) {}
 
+/// The keys of the sequence. Of a branch over means these are means, and their number of tokens is
+/// a parameter (compiler/ir/over_means.hpp).
+template <class Config, class Args>
+__device__ __forceinline__ void take_key_count(Args& own, int tokens) {
+  if constexpr (mean_tokens<Config>() > 1) {
+    own.param_n_tokens.value = larger(smaller(tokens, own.param_n_tokens.value), 0);
+    tokens = ceil_div(own.param_n_tokens.value, mean_tokens<Config>());
+  }
+  own.attend.n_k = larger(smaller(tokens, own.attend.n_k), 0);
+}
+
+/// The same of queries.
+template <class Config, class Args>
+__device__ __forceinline__ void take_query_count(Args& own, int tokens) {
+  if constexpr (query_mean_tokens<Config>() > 1) {
+    own.param_n_queries.value = larger(smaller(tokens, own.param_n_queries.value), 0);
+    tokens = ceil_div(own.param_n_queries.value, query_mean_tokens<Config>());
+  }
+  own.attend.n_q = larger(smaller(tokens, own.attend.n_q), 0);
+}
+
+/// Keys and values as they lie in memory; those in pages keep the tensors as they are.
+template <class Config, class Args>
+__device__ __forceinline__ void take_keys(Args& own, TensorArg& k, TensorArg& v, int b) {
+  if constexpr (batch_layout<Config>() == BatchLayout::kSequences) {
+    const int first_key = own.sequences.k_begin[b];
+    begin_at<KvElement<Config>>(k, first_key);
+    begin_at<KvElement<Config>>(v, first_key);
+  } else {
+    own.sequences.pages += b * own.sequences.pages_stride;
+  }
+}
+
+/// What of attend's tensors is the caller's, and what lies in the sequence's piece of the
+/// workspace.
+template <class Config, class Args>
+__device__ __forceinline__ void take_tensors(Args& own, long long workspace, int first, int b) {
+  using Element = typename Config::Element;
+  AttendArgs& attend = own.attend;
+  if constexpr (query_mean_tokens<Config>() > 1) {
+    move_by(attend.q.data, workspace);
+    begin_at<Element>(own.predict.caller_q, first);
+  } else {
+    begin_at<Element>(attend.q, first);
+  }
+  if constexpr (is_branch<Config>()) {
+    if (own.predict.caller_o.data != nullptr) begin_at<Element>(own.predict.caller_o, first);
+    begin_at(own.predict.caller_lse, first);
+    move_by(attend.o.data, workspace), move_by(attend.lse.data, workspace);
+    move_by(own.branch.sum_o, workspace), move_by(own.branch.sum_lse, workspace);
+  } else {
+    begin_at<Element>(attend.o, first);
+    begin_at(attend.lse, first);
+  }
+  if constexpr (mean_tokens<Config>() > 1) {
+    move_by(attend.k.data, workspace), move_by(attend.v.data, workspace);
+    take_keys<Config>(own, own.predict.caller_k, own.predict.caller_v, b);
+  } else {
+    take_keys<Config>(own, attend.k, attend.v, b);
+  }
+}
+
 /// Of the sequence of this row of blocks. Extents that a launch cannot have admitted (other lengths
-/// under a captured graph) are cut to the most. Keys in pages keep the tensor as it is.
+/// under a captured graph) are cut to the most.
 template <class Config, class Args>
 __device__ __forceinline__ Args args_of_sequence(const Args& args) {
-  using Element = typename Config::Element;
   Args own = args;
   const int b = static_cast<int>(blockIdx.y);
   const int first = args.sequences.q_begin[b];
   const long long workspace = b * args.sequences.workspace_bytes;
   AttendArgs& attend = own.attend;
-  attend.n_q = larger(smaller(args.sequences.q_begin[b + 1] - first, args.attend.n_q), 0);
-  attend.n_k = larger(smaller(args.sequences.lengths[b], args.attend.n_k), 0);
-  begin_at<Element>(attend.q, first);
-  begin_at<Element>(attend.o, first);
-  begin_at(attend.lse, first);
-  if constexpr (batch_layout<Config>() == BatchLayout::kSequences) {
-    const int first_key = args.sequences.k_begin[b];
-    begin_at<KvElement<Config>>(attend.k, first_key);
-    begin_at<KvElement<Config>>(attend.v, first_key);
-  } else {
-    own.sequences.pages += b * args.sequences.pages_stride;
-  }
+  take_query_count<Config>(own, args.sequences.q_begin[b + 1] - first);
+  take_key_count<Config>(own, args.sequences.lengths[b]);
+  take_tensors<Config>(own, workspace, first, b);
   own.sequences.entry = b;
   own.sequences.most_q_tiles = attend.q_tiles;
   own.sequences.most_k_tiles = attend.k_tiles;

@@ -75,8 +75,8 @@ inline constexpr int kScaleRows = 16;
 /// Columns between those that are expanded and those that are multiplied.
 inline constexpr int kColumnRingSlots = 4096;
 
-/// Of the wgmma family: queries, in whose place O is put together; K; V; codes of e4m3, of which K
-/// and V are made; barriers, messages and votes.
+/// Of the wgmma family: queries, in whose place O is put together, so that the wider of both
+/// counts; K; V; codes of e4m3, of which K and V are made; barriers, messages and votes.
 struct WgmmaBlock {
   int rows;  ///< queries of all warpgroups
   int query_buffers, stages, value_stages, step_keys;
@@ -85,7 +85,10 @@ struct WgmmaBlock {
   bool gathers;         ///< columns, by a producer that itself copies
   int code_places = 0;  ///< of e4m3 rows: each holds the codes of a step's keys, or of its values
 
-  constexpr int query_bytes() const { return rows * padded_dim(head_dim) * 2; }  ///< of a buffer
+  /// Of a buffer, whose rows are those of O later.
+  constexpr int query_bytes() const {
+    return rows * padded_dim(head_dim > head_dim_v ? head_dim : head_dim_v) * 2;
+  }
   constexpr int keys_offset() const { return query_buffers * query_bytes(); }
   constexpr int values_offset() const {
     return keys_offset() + stages * step_keys * padded_dim(head_dim) * qk_bits / 8;

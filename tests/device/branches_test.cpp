@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/device/runner.hpp"
+#include "tests/numerics/harness/sequences.hpp"
 
 namespace lacuna::device {
 namespace {
@@ -41,6 +42,26 @@ TEST_P(Branches, AreJoinedAsTheSpecSays) {
 
 TEST_P(Branches, OfRowsThatSeeNothing) {
   check(GetParam(), {"", {}, 0, 2, 1, 1, 140, 70, Fill::kClustered, false}, {});
+}
+
+/// Sequences of all lengths, whose sums lie in pieces of one size.
+TEST(BranchesOfSequences, AreJoinedForEachOfThem) {
+  EXPECT_GE(branches_of_sequences_subjects().size(), 3U);
+  for (const BranchesSubject& subject : branches_of_sequences_subjects()) {
+    const Subject& first = subject.branches.front();
+    numerics::SequenceCase c;
+    c.variant = first.spec, c.dtype = first.dtype, c.d = first.head_dim;
+    c.page_tokens = first.contract.batch == BatchLayout::kPages ? 32 : 0;
+    c.heads_inside = true, c.spare = 40;
+    c.lengths = {{1, 300}, {0, 40}, {37, 37}, {5, 0}, {150, 170}, {20, 7}, {1, 1}};
+    SCOPED_TRACE(testing::Message() << subject.name << ": " << c.text());
+    ASSERT_EQ(subject.branches.size(), subject.spec.branches.size()) << "the table lacks a branch";
+    numerics::SequenceBatch batch(false, c, 19);
+    ASSERT_EQ(launch(subject, batch.args,
+                     {emulation::Landing::kLate, emulation::WarpOrder::kShuffled, 5}),
+              "");
+    EXPECT_EQ(batch.check(true), "");
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, Branches, testing::ValuesIn(branches_subjects()),

@@ -142,7 +142,14 @@ set(short_tier
   weighted_branches_d128_f16_sm_90a_tokens weighted_branches_d128_f16_sm_90a_short
   weighted_branches_d128_f16_sm_90a_long
   differential_d128_bf16_sm_100a_signal differential_d128_bf16_sm_100a_noise
-  banded_branches_d128_bf16_sm_90a_middle banded_branches_d128_bf16_sm_90a_first)
+  banded_branches_d128_bf16_sm_90a_middle banded_branches_d128_bf16_sm_90a_first
+  merged_branches_d64_bf16_sm_100a_sequences_near merged_branches_d64_bf16_sm_100a_sequences_far
+  weighted_branches_d64_f16_sm_100a_pages_tokens weighted_branches_d64_f16_sm_100a_pages_short
+  weighted_branches_d64_f16_sm_100a_pages_long
+  pooled_branches_d64_bf16_sm_90a_queries pooled_branches_d64_bf16_sm_90a_tokens
+  pooled_branches_d64_bf16_sm_90a_both
+  pooled_branches_d64_bf16_sm_100a_sequences_queries pooled_branches_d64_bf16_sm_100a_sequences_tokens
+  pooled_branches_d64_bf16_sm_100a_sequences_both)
 
 foreach(name dense window document softcap alibi bsfa skip-softmax)
   device_kernel(specs/${name}.json 64 bf16)
@@ -252,6 +259,10 @@ foreach(arch sm_100a sm_90a)
   foreach(branch tokens short long)
     device_kernel(tests/device/specs/weighted-branches.json 128 f16 ${arch} uniform same ${branch})
   endforeach()
+  # Means of queries.
+  foreach(branch queries tokens both)
+    device_kernel(tests/device/specs/pooled-branches.json 64 bf16 ${arch} uniform same ${branch})
+  endforeach()
   # Bands of the head dim, which attend takes from rows of 128.
   foreach(branch signal noise)
     device_kernel(specs/differential.json 128 bf16 ${arch} uniform same ${branch})
@@ -259,6 +270,23 @@ foreach(arch sm_100a sm_90a)
   foreach(branch middle first)
     device_kernel(tests/device/specs/banded-branches.json 128 bf16 ${arch} uniform same ${branch})
   endforeach()
+endforeach()
+
+# The same of batches of sequences, by mma.
+foreach(branch near far)
+  device_kernel(tests/device/specs/merged-branches.json 64 bf16 sm_100a sequences same ${branch})
+endforeach()
+foreach(branch tokens short long)
+  device_kernel(tests/device/specs/weighted-branches.json 64 f16 sm_100a pages same ${branch})
+endforeach()
+foreach(branch tokens short long)
+  device_kernel(tests/device/specs/weighted-branches.json 64 bf16 sm_90a sequences same ${branch})
+endforeach()
+foreach(branch signal noise)
+  device_kernel(specs/differential.json 128 bf16 sm_90a pages same ${branch})
+endforeach()
+foreach(branch queries tokens both)
+  device_kernel(tests/device/specs/pooled-branches.json 64 bf16 sm_100a sequences same ${branch})
 endforeach()
 
 # Batches of sequences, in rows and in pages.

@@ -145,10 +145,10 @@ std::vector<Subject> make_subjects(bool (*is_one)(const GeneratedSpec&)) {
 }
 
 /// Branches stand one behind the other in the table.
-std::vector<BranchesSubject> make_branches_subjects() {
+std::vector<BranchesSubject> make_branches_subjects(bool of_sequences) {
   std::vector<BranchesSubject> made;
   for (const GeneratedSpec& generated : generated_specs()) {
-    if (generated.branch.empty()) continue;
+    if (generated.branch.empty() || (generated.batch != "uniform") != of_sequences) continue;
     Subject branch = make_subject(generated);
     if (made.empty() || made.back().name != branch.name)
       made.push_back({branch.name, read_generated(generated).spec, {}});
@@ -202,20 +202,31 @@ std::string run_blocks(std::span<const emulation::BlockLaunch> blocks, bool toge
   return "";
 }
 
+std::vector<std::int32_t> values_of(const Subject& subject, const LaunchShape& shape,
+                                    const Residency& residency = {}) {
+  std::vector<std::int32_t> values(subject.launch.values.size());
+  evaluate_launch_values(subject.launch, shape, values.data(), residency.multiprocessors);
+  return values;
+}
+
+std::size_t workspace_units(const Subject& subject, const LaunchShape& shape,
+                            const std::vector<std::int32_t>& values) {
+  const int units = subject.launch.workspace_value;
+  if (units < 0) return 0;
+  return static_cast<std::size_t>(values[static_cast<std::size_t>(units)]) *
+         static_cast<std::size_t>(launch_rows(subject.launch, shape));
+}
+
 /// `workspace`: grows to what the launch needs, and keeps what an earlier one left.
 std::string run_grid(const Subject& subject, const BoundLaunch& bound,
                      const emulation::Schedule& schedule, std::vector<WorkspaceUnit>& workspace,
                      const Residency& residency = {}) {
-  std::vector<std::int32_t> values(subject.launch.values.size());
-  evaluate_launch_values(subject.launch, bound.shape, values.data(), residency.multiprocessors);
+  std::vector<std::int32_t> values = values_of(subject, bound.shape, residency);
+  workspace.resize(std::max(workspace.size(), workspace_units(subject, bound.shape, values)));
+  take_piece(subject.launch, bound.shape, workspace.size() * kWorkspaceUnitBytes, values.data());
   std::vector<BlockUnit> units_of_block(subject.launch.args_bytes / sizeof(BlockUnit) + 1);
   auto* const block = reinterpret_cast<std::byte*>(units_of_block.data());
-  const int units = subject.launch.workspace_value;
   const std::int32_t rows = launch_rows(subject.launch, bound.shape);
-  if (units >= 0)
-    workspace.resize(std::max(workspace.size(),
-                              static_cast<std::size_t>(values[static_cast<std::size_t>(units)]) *
-                                  static_cast<std::size_t>(rows)));
   const LaunchMemory memory{workspace.data(), nullptr};
   clear_memory(subject.launch, bound, memory, values.data());
   fill_argument_block(subject.launch, bound, memory, values.data(), block);
@@ -291,7 +302,12 @@ std::string launch(const Subject& subject, const lacuna_launch_args& args,
 }
 
 const std::vector<BranchesSubject>& branches_subjects() {
-  static const std::vector<BranchesSubject> all = make_branches_subjects();
+  static const std::vector<BranchesSubject> all = make_branches_subjects(false);
+  return all;
+}
+
+const std::vector<BranchesSubject>& branches_of_sequences_subjects() {
+  static const std::vector<BranchesSubject> all = make_branches_subjects(true);
   return all;
 }
 
@@ -304,11 +320,18 @@ std::string launch(const BranchesSubject& subject, const lacuna_launch_args& arg
   Diagnostics diagnostics;
   BoundLaunch bound;
   if (!bind_launch(contract, args, bound, diagnostics)) return render(diagnostics, {});
-  std::vector<WorkspaceUnit> workspace;
+  std::vector<BoundLaunch> all;
+  std::size_t units = 0;
   for (std::size_t n = 0; n < subject.branches.size(); ++n) {
-    const BoundLaunch own = bind_branch(subject.spec.branches[n],
-                                        subject.branches[n].contract.dtype, KvFormat::kSame, bound);
-    std::string error = run_grid(subject.branches[n], own, schedule, workspace);
+    const Subject& branch = subject.branches[n];
+    all.push_back(
+        bind_branch(subject.spec.branches[n], branch.contract.dtype, KvFormat::kSame, bound));
+    const LaunchShape& shape = all.back().shape;
+    units = std::max(units, workspace_units(branch, shape, values_of(branch, shape)));
+  }
+  std::vector<WorkspaceUnit> workspace(units);
+  for (std::size_t n = 0; n < subject.branches.size(); ++n) {
+    std::string error = run_grid(subject.branches[n], all[n], schedule, workspace);
     if (!error.empty()) return error;
   }
   return "";

@@ -39,6 +39,7 @@ struct BranchesSubject {
   std::vector<Subject> branches;
 };
 const std::vector<BranchesSubject>& branches_subjects();
+const std::vector<BranchesSubject>& branches_of_sequences_subjects();
 
 /// One launch of all branches in one workspace; "" or what went wrong.
 std::string launch(const BranchesSubject& subject, const lacuna_launch_args& args,

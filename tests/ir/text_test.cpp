@@ -223,7 +223,7 @@ TEST(ProgramTextErrors, NamePlaceExpectedAndGot) {
   EXPECT_EQ(errors_of(with_line("  %q = input name=\"q\" : [depth] f16")),
             "x.ir:2:26: error: expected one of batch, heads, heads_kv, n_q, n_k, d, q_tiles, "
             "k_tiles, capacity, keep_q_tiles, keep_k_tiles, keep_words, q_cells, k_cells, "
-            "q_groups, k_groups, bounds, n_tokens, got "
+            "q_groups, k_groups, bounds, n_tokens, n_queries, got "
             "'depth' [E0401]\n"
             "  %q = input name=\"q\" : [depth] f16\n"
             "                         ^~~~~\n");

@@ -38,8 +38,20 @@ constexpr const char* kBandText = R"(program @band(head_dim=64, head_dim_v=128, 
 }
 )";
 
+/// The first of two, in which means of queries attend.
+constexpr const char* kPooledText = R"(program @pooled(head_dim=64, dtype=bf16) {
+  param n_queries : i32, range=[0, inf]
+  %q = input name="q" : [batch, heads, n_queries, d] bf16
+  %k = input name="k" : [batch, heads_kv, n_k, d] bf16
+  %v = input name="v" : [batch, heads_kv, n_k, d] bf16
+  %q_means = means %q, tokens=64 : [batch, heads, n_q, d] bf16
+  %o_branch = attend %q_means, %k, %v, mask="k <= q * 64 + n_k - n_queries", scale=0.125, lse=false : [batch, heads, n_q, d] bf16
+  %sum = merge_branch %o_branch, count=2, queries=64, weight="1.0" : [batch, heads, n_queries, d] f32
+}
+)";
+
 TEST(BranchPrograms, AreSoundAndSurviveARoundTrip) {
-  for (const char* text : {kBranchText, kMergedText, kBandText}) {
+  for (const char* text : {kBranchText, kMergedText, kBandText, kPooledText}) {
     EXPECT_EQ(verify_text(text), "");
     EXPECT_EQ(print_program(must_parse(text)), text);
   }
@@ -54,16 +66,25 @@ TEST_P(BranchRule, IsTheDiagnostic) {
 }
 
 const TextViolation kBranches[] = {
-    {"MeansOfQueries", kBranchText, "means %v, tokens=32", "means %q, tokens=32",
-     "means %v_means: means are of the inputs k and v, 2 to 1024 tokens each\n"
+    {"MeansOfMeans", kBranchText, "means %v, tokens=32", "means %k_means, tokens=32",
+     "means %v_means: means are of the inputs q, k and v, 2 to 1024 tokens each\n"
      "attend %o_branch: v comes from the input of this name: as it is, permuted, or in e4m3 with "
      "its "
      "scale\n"},
     {"MeansOfOne", kBranchText, "means %v, tokens=32", "means %v, tokens=1",
-     "means %v_means: means are of the inputs k and v, 2 to 1024 tokens each\n"},
+     "means %v_means: means are of the inputs q, k and v, 2 to 1024 tokens each\n"},
+    {"OtherQueriesThanThoseOfMeans", kPooledText, "queries=64", "queries=32",
+     "merge_branch %sum: queries is the tokens of a mean of them, else 1, and goes with weight\n"},
+    {"QueriesWithoutMeans", kBandText, "count=2", "count=2, queries=64",
+     "merge_branch %sum: queries is the tokens of a mean of them, else 1, and goes with weight\n"
+     "merge_branch %sum: merge_branch defines o, f32 but in the last branch, and without weight "
+     "lse\n"},
+    {"QueryTokensOfNoMeans", kMergedText, "%q = input name=\"q\" : [batch, heads, n_q, d] f16",
+     "%q = input name=\"q\" : [batch, heads, n_queries, d] f16",
+     "input %q: an input defines one value, whose type follows from the input's name\n"},
     {"MeansType", kBranchText, "means %v, tokens=32 : [batch, heads_kv, n_k, d] bf16",
      "means %v, tokens=32 : [batch, heads_kv, n_tokens, d] bf16",
-     "means %v_means: means defines rows of x's type, n_k of them\n"},
+     "means %v_means: means defines rows of x's type, n_k of them, or of queries n_q\n"},
     {"TokensOfNoMeans", kMergedText, "%k = input name=\"k\" : [batch, heads_kv, n_k, d] f16",
      "%k = input name=\"k\" : [batch, heads_kv, n_tokens, d] f16",
      "input %k: an input defines one value, whose type follows from the input's name\n"},
@@ -98,7 +119,8 @@ INSTANTIATE_TEST_SUITE_P(Ops, BranchRule, testing::ValuesIn(kBranches),
 TEST(BranchPrograms, MeansNeedTheNumberOfTokens) {
   std::string text = replaced(kBranchText, "  param n_tokens : i32, range=[0, inf]\n", "");
   text = replaced(text, "mask=\"min(k * 32 + 31, n_tokens - 1) <= q + n_tokens - n_q\", ", "");
-  const std::string rule = ": the number of tokens is the i32 parameter n_tokens, a scalar\n";
+  const std::string rule =
+      ": the number of tokens is an i32 parameter, n_tokens or of queries n_queries, a scalar\n";
   EXPECT_EQ(verify_text(text), "means %k_means" + rule + "means %v_means" + rule);
 }
 

@@ -156,6 +156,81 @@ TEST(Sequences, TilesOfAnyBatchAgreeWithTheOracle) {
   }
 }
 
+/// Several attends for each sequence: over its tokens, its means, a band of its rows.
+TEST(Sequences, BranchesOfAnyBatchAgreeWithTheOracle) {
+  std::mt19937 random(12);
+  const auto pick = [&](int low, int high) {
+    return std::uniform_int_distribution<int>(low, high)(random);
+  };
+  int turn = 0;
+  for (const std::string& variant : branch_sequence_variants()) {
+    for (const int page_tokens : {0, 16, 64}) {
+      SequenceCase c;
+      c.variant = variant, c.page_tokens = page_tokens;
+      c.d = variant == "differential" ? 128 : 64;
+      c.dtype = turn % 3 == 0 ? DType::kF16 : DType::kBF16;
+      c.n_h_kv = pick(1, 2), c.n_h = c.n_h_kv * pick(1, 3), c.heads_inside = turn++ % 2 == 1;
+      c.spare = pick(0, 1) * pick(0, 300);
+      for (int s = 0; s < 3; ++s) c.lengths.emplace_back(pick(1, 150), pick(1, 400));
+      c.lengths.emplace_back(1, 129);
+      if (variant != "nsa") {
+        c.lengths.emplace_back(0, 50);
+        c.lengths.emplace_back(30, 0);
+      }
+      SCOPED_TRACE(c.text());
+      SequenceBatch batch(engine().is_cuda, c, static_cast<std::uint32_t>(random()));
+      EXPECT_EQ(launch(batch), "");
+      batch.poison();  // a second launch finds the sums of the first
+      EXPECT_EQ(launch(batch), "");
+    }
+  }
+}
+
+/// A branch reports tiles of each sequence, laid out for the longest.
+TEST(Sequences, BranchesReportTilesOfEachSequence) {
+  SequenceCase c;
+  c.variant = "nsa", c.n_h = 2, c.n_h_kv = 1, c.page_tokens = 32, c.spare = 70;
+  c.lengths = {{90, 300}, {150, 150}, {3, 257}};
+  SequenceBatch batch(engine().is_cuda, c, 4);
+  lacuna_kernel* kernel = kernel_for(c).kernel;
+  lacuna_branch_args report{};
+  report.struct_size = sizeof report, report.name = "selected";
+  std::int32_t tile_q = 1, tile_k = 1;
+  ASSERT_EQ(lacuna_branch_tile(kernel, "selected", &tile_q, &tile_k), LACUNA_OK);
+  const auto tiles = [](int tokens, int tile) { return (tokens + tile - 1) / tile; };
+  const int most_q = tiles(batch.sequences.max_n_q, tile_q),
+            most_k = tiles(batch.sequences.max_n_k, tile_k);
+  Tensor tile_mask = batch.tensors.poisoned_u8({3, c.n_h, most_q, most_k});
+  report.tile_mask = tile_mask.view();
+  const lacuna_branch_args* all[] = {&report};
+  batch.args.branches = all, batch.args.branches_count = 1;
+  EXPECT_EQ(launch(batch), "");
+  const std::vector<std::uint8_t> got = batch.tensors.download_u8(tile_mask);
+  for (std::size_t b = 0; b < c.lengths.size(); ++b) {
+    const auto& [n_q, n_k] = c.lengths[b];
+    const oracle::Problem& problem = batch.variants[b].problem;
+    for (int row = 0; row < c.n_h * most_q; ++row) {
+      int visited = 0;
+      for (int j = 0; j < most_k; ++j) {
+        const bool is_visited =
+            got[(b * static_cast<std::size_t>(c.n_h * most_q) + static_cast<std::size_t>(row)) *
+                    static_cast<std::size_t>(most_k) +
+                static_cast<std::size_t>(j)] != 0;
+        visited += is_visited ? 1 : 0;
+        const int q1 = std::min((row % most_q + 1) * tile_q, n_q) - 1;
+        if (is_visited) {
+          EXPECT_LT(row % most_q, tiles(n_q, tile_q)) << "sequence " << b;
+          EXPECT_TRUE(j * tile_k <= q1 + problem.n_k - problem.n_q) << "sequence " << b;
+        }
+      }
+      // The first block always counts.
+      if (row % most_q < tiles(n_q, tile_q)) {
+        EXPECT_GT(visited, 0) << "sequence " << b << " row " << row;
+      }
+    }
+  }
+}
+
 /// A captured launch serves other lengths, starts and pages: those that are there when it runs.
 TEST(Sequences, ReplayFromAGraphWithOtherLengths) {
   REQUIRE_GPU();
@@ -171,6 +246,8 @@ TEST(Sequences, ReplayFromAGraphWithOtherLengths) {
   std::vector<std::string> variants = sequence_variants();
   variants.insert(variants.end(), tiled_sequence_variants().begin(),
                   tiled_sequence_variants().end());
+  variants.insert(variants.end(), branch_sequence_variants().begin(),
+                  branch_sequence_variants().end());
   for (const std::string& variant : variants) {
     for (const int page_tokens : {0, 16, 64}) {
       SequenceCase c;
@@ -178,7 +255,9 @@ TEST(Sequences, ReplayFromAGraphWithOtherLengths) {
       c.tile = kernel_for(c).tile;
       const auto draw_lengths = [&] {
         c.lengths.clear();
-        for (int s = 0; s < 5; ++s) c.lengths.emplace_back(pick(0, 2) * pick(0, 100), pick(0, 700));
+        const int least = variant == "nsa" ? 1 : 0;  // whose predictor is asked for each
+        for (int s = 0; s < 5; ++s)
+          c.lengths.emplace_back(std::max(pick(0, 2) * pick(0, 100), least), pick(least, 700));
       };
       draw_lengths();
       SCOPED_TRACE(c.text());

@@ -189,8 +189,13 @@ TEST(Wgmma, RowsOfOtherWidthsAreOf16BitTilesOfOneHead) {
     EXPECT_EQ(tiles_of(p), d == 192 ? "128x64x2" : "128x128x2") << d;
   }
   EXPECT_EQ(tiles_of(planned(make_document(), {.head_dim = 192, .head_dim_v = 128})), "128x128x2");
-  EXPECT_EQ(family_of(planned(make_document(), {.head_dim = 64, .head_dim_v = 128})),
-            "mma: head_dim_v 128: rows of O do not fit those of queries");
+  // Where O is wider than the queries, their place in shared memory is as wide as O, and registers
+  // are those of rows of its width: no third warpgroup.
+  const PlannedWgmma wide_values = planned(make_document(), {.head_dim = 64, .head_dim_v = 128});
+  EXPECT_EQ(family_of(wide_values), ours);
+  EXPECT_EQ(tiles_of(wide_values), "128x128x2");
+  EXPECT_EQ(wide_values.attend().smem_bytes.value,
+            1024 + (128 * 2 + 2 * 128) * 128 * 2 + 2 * 128 * 64 * 2);
   EXPECT_EQ(family_of(planned(read_document(R"("tile": {"split_kv": 2})"), {.head_dim = 80})),
             "mma: tile.split_kv: partial results are of whole panels, head_dim_v is 80");
   EXPECT_EQ(

@@ -69,6 +69,7 @@ bool is_json_schema(const std::string& text) {
 /// Why a branch is no spec by itself; "" if it is one.
 std::string not_alone(const BranchSpec& branch) {
   if (branch.means > 1) return "attends to means: its tiles are not those of tokens";
+  if (branch.query_means > 1) return "has means of queries: its tiles are not those of tokens";
   if (!branch.dims.empty())
     return "compares dims " + branch.dims + ": its rows are not those of the tensors";
   return "";

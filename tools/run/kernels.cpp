@@ -121,21 +121,33 @@ void launch_with_report(const v1::Kernel& kernel, v1::LaunchArgs args, const Pla
 void launch_with_branch_reports(const v1::Kernel& kernel, v1::LaunchArgs args, const Place& place,
                                 const SpecDocument& document, const Inputs& inputs,
                                 RunResult& result, DeviceErrors& errors) {
-  std::vector<Buffer> counts;
+  struct Memory {
+    Buffer counts, mask;
+  };
+  std::vector<Memory> reports;
+  const auto tiles = [](std::int64_t tokens, std::int64_t tile) {
+    return (tokens + tile - 1) / tile;
+  };
   for (const VariantSpec& branch : document.spec.branches) {
     const v1::Tile tile = kernel.tile(branch.branch.name);
-    result.branches.push_back({branch.branch.name, tile.q, tile.k, branch.branch.means, {}});
-    const std::int64_t q_tiles = (inputs.q.shape[2] + tile.q - 1) / tile.q;
-    counts.push_back(place_zeros(ArrayType::kI32,
-                                 {inputs.q.shape[0], inputs.q.shape[1], q_tiles, 3}, place,
-                                 errors.diagnostics));
+    const int means = branch.branch.means, query_means = branch.branch.query_means;
+    result.branches.push_back({branch.branch.name, tile.q, tile.k, means, query_means, {}, {}});
+    const std::int64_t batch = inputs.q.shape[0], heads = inputs.q.shape[1];
+    const std::int64_t q_tiles = tiles(tiles(inputs.q.shape[2], query_means), tile.q),
+                       k_tiles = tiles(tiles(inputs.k.shape[2], means), tile.k);
+    reports.push_back(
+        {place_zeros(ArrayType::kI32, {batch, heads, q_tiles, 3}, place, errors.diagnostics),
+         place_zeros(ArrayType::kU8, {batch, heads, q_tiles, k_tiles}, place, errors.diagnostics)});
     errors.check();
   }
-  for (std::size_t n = 0; n < counts.size(); ++n)
-    args.branches.push_back({result.branches[n].name, tensor_of(counts[n], place)});
+  for (std::size_t n = 0; n < reports.size(); ++n)
+    args.branches.push_back({result.branches[n].name, tensor_of(reports[n].counts, place),
+                             tensor_of(reports[n].mask, place)});
   kernel.launch(args);
-  for (std::size_t n = 0; n < counts.size(); ++n)
-    result.branches[n].tiles = sum_counts(fetch(counts[n], place, errors.diagnostics));
+  for (std::size_t n = 0; n < reports.size(); ++n) {
+    result.branches[n].tiles = sum_counts(fetch(reports[n].counts, place, errors.diagnostics));
+    result.branches[n].tile_mask = fetch(reports[n].mask, place, errors.diagnostics);
+  }
   errors.check();
 }
 

@@ -47,7 +47,7 @@ bool wants_previous_lse(const SpecDocument& document);
 void launch_with_report(const v1::Kernel& kernel, v1::LaunchArgs args, const Place& place,
                         const Inputs& inputs, RunResult& result, DeviceErrors& errors);
 
-/// The same of a spec with branches: the counts of each, in `result.branches`.
+/// The same of a spec with branches, in `result.branches`.
 void launch_with_branch_reports(const v1::Kernel& kernel, v1::LaunchArgs args, const Place& place,
                                 const SpecDocument& document, const Inputs& inputs,
                                 RunResult& result, DeviceErrors& errors);

@@ -35,6 +35,8 @@ std::string print_tiles(std::int32_t tile_q, std::int32_t tile_k, const TileCoun
 
 std::string print_branch(const BranchReport& branch) {
   return branch.name + ", " +
+         (branch.query_means > 1 ? "means of " + std::to_string(branch.query_means) + " queries, "
+                                 : "") +
          (branch.means > 1 ? "means of " + std::to_string(branch.means) + ", " : "") +
          print_tiles(branch.tile_q, branch.tile_k, branch.tiles);
 }
@@ -69,6 +71,7 @@ ordered_json branches_json(const std::vector<BranchReport>& branches) {
   for (const BranchReport& branch : branches) {
     ordered_json& own = list.emplace_back(ordered_json{{"name", branch.name}});
     if (branch.means > 1) own["means"] = branch.means;
+    if (branch.query_means > 1) own["query_means"] = branch.query_means;
     own["tile"] = {{"q", branch.tile_q}, {"k", branch.tile_k}};
     own["tiles"] = tiles_json(branch.tiles);
   }

@@ -26,8 +26,9 @@ struct TileCounts {
 struct BranchReport {
   std::string name;
   std::int32_t tile_q = 0, tile_k = 0;
-  int means = 1;  ///< keys are means of so many tokens
+  int means = 1, query_means = 1;  ///< keys, queries are means of so many tokens
   TileCounts tiles;
+  Array tile_mask;  ///< u8 [batch, heads, q_tiles, k_tiles]
 };
 
 // Moving nlohmann JSON does not throw, but it is not said so.

@@ -194,7 +194,8 @@ void explain_attend(const ExplainOptions& options, const SpecDocument& document,
   const Plan plan = make_plan(document, tuned.options, target, diagnostics);
   session.report(diagnostics, document.source);
   if (diagnostics.has_errors()) return;
-  const ProblemShape shape(options.shape, document.spec.branch.means);
+  const BranchSpec& branch = document.spec.branch;
+  const ProblemShape shape(options.shape, {branch.means, branch.query_means});
   add_plan_json(plan, document, shape, session);
   if (!session.json) print_plan_for_people(plan, document.spec, shape, session);
   if (options.group.gpus > 0) explain_group(options, document, tuned.options, target, session);

@@ -115,14 +115,21 @@ ordered_json kernel_json(const Kernel& kernel, const KernelLaunch& launch, std::
 
 LaunchShape ProblemShape::attended() const {
   LaunchShape shape = caller;
-  shape.n_k = ceil_div(shape.n_k, means);
+  shape.n_q = ceil_div(shape.n_q, means.queries);
+  shape.n_k = ceil_div(shape.n_k, means.keys);
   return shape;
 }
 
 std::string ProblemShape::text() const {
-  if (means < 2) return print_shape(caller);
-  return print_shape(caller) + " (" + std::to_string(attended().n_k) + " means of " +
-         std::to_string(means) + ")";
+  std::string text;
+  const auto add = [&](int tokens, std::int32_t count, const char* what) {
+    if (tokens < 2) return;
+    text += (text.empty() ? " (" : ", ") + std::to_string(count) + " means of " +
+            std::to_string(tokens) + what;
+  };
+  add(means.queries, attended().n_q, " queries");
+  add(means.keys, attended().n_k, " keys");
+  return print_shape(caller) + (text.empty() ? "" : text + ")");
 }
 
 std::string print_launch(const LoweredPlan& lowered, const LaunchProgram& program,

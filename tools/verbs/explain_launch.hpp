@@ -5,21 +5,22 @@
 #include <string>
 
 #include "compiler/emit/launch_program.hpp"
+#include "compiler/ir/over_means.hpp"
 #include "compiler/lower/lower.hpp"
 #include "compiler/spec/spec.hpp"
 
 namespace lacuna::tools {
 
 /// The caller's problem, and what an attend of it works on: a branch may have means of so many
-/// tokens in the place of keys.
+/// tokens in the place of keys, or of queries.
 struct ProblemShape {
   LaunchShape caller;
-  int means = 1;
+  MeansOf means;
 
-  ProblemShape(const LaunchShape& shape, int tokens = 1)  // NOLINT(google-explicit-constructor)
-      : caller(shape), means(tokens) {}
+  ProblemShape(const LaunchShape& shape, MeansOf of = {})  // NOLINT(google-explicit-constructor)
+      : caller(shape), means(of) {}
   LaunchShape attended() const;
-  /// "b=1, h=32, h_kv=8, n_q=4096, n_k=4096 (128 means of 32)"
+  /// "b=1, h=32, h_kv=8, n_q=4096, n_k=4096 (64 means of 64 queries, 128 means of 32 keys)"
   std::string text() const;
 };
 

@@ -6,6 +6,7 @@
 #include "tools/inputs/load_inputs.hpp"
 #include "tools/io/file_io.hpp"
 #include "tools/io/npy.hpp"
+#include "tools/io/safetensors.hpp"
 #include "tools/run/launch.hpp"
 #include "tools/run/report.hpp"
 #include "tools/run/warnings.hpp"
@@ -39,12 +40,34 @@ spec with branches the error is against the same branches without predictors and
 against one attend with the spec's mask. Files are written whole or not at all.
 See also: explain, doctor)";
 
-bool write_npy(const std::string& path, const Array& array, Session& session) {
-  if (path.empty()) return true;
+bool write_bytes(const std::string& path, const std::string& bytes, Session& session) {
   Diagnostics diagnostics;
-  write_file(path, print_npy(array), diagnostics);
+  write_file(path, bytes, diagnostics);
   session.report(diagnostics, {path, ""});
   return !diagnostics.has_errors();
+}
+
+bool write_npy(const std::string& path, const Array& array, Session& session) {
+  return path.empty() || write_bytes(path, print_npy(array), session);
+}
+
+/// Of a spec with branches the mask of each, by its name.
+bool write_masks(const std::string& path, const RunResult& result, Session& session) {
+  if (path.empty() || result.branches.empty()) return write_npy(path, result.tile_mask, session);
+  Safetensors file;
+  for (const BranchReport& branch : result.branches)
+    file.tensors.emplace(branch.name, branch.tile_mask);
+  return write_bytes(path, print_safetensors(file), session);
+}
+
+/// A mask of each branch does not fit into one array.
+bool check_mask_file(const RunOptions& options, const VariantSpec& spec, Session& session) {
+  const bool is_named = options.mask_out.ends_with(".safetensors");
+  if (options.mask_out.empty() || spec.branches.empty() || is_named) return true;
+  session.fail(ExitCode::kUsage, "--mask-out: expected a name that ends in .safetensors, got " +
+                                     options.mask_out + "; " + spec.name +
+                                     " has branches, each with a mask of its own tiles");
+  return false;
 }
 
 /// o as f32, with as many dimensions as q had.
@@ -62,7 +85,7 @@ void finish_run(const RunOptions& options, const SpecDocument& document, const I
   const OutputError error = compare(result.o, result.dense_o);
   fill_run_json(spec, inputs, result, error, session.document);
   if (!write_npy(options.out, output_array(result, inputs), session)) return;
-  if (!write_npy(options.mask_out, result.tile_mask, session)) return;
+  if (!write_masks(options.mask_out, result, session)) return;
   session.print(print_run(spec, inputs, result, error));
   if (result.o_not_finite > 0) {
     session.fail(ExitCode::kNumerics,
@@ -81,12 +104,7 @@ void run_run(const RunOptions& options, Session& session) {
   const auto document = load_spec(options.spec, session);
   if (!document || !check_output(options.out, session) || !check_output(options.mask_out, session))
     return;
-  if (!options.mask_out.empty() && !document->spec.branches.empty()) {
-    session.fail(ExitCode::kUsage, "--mask-out: expected a spec of one attend, and " +
-                                       document->spec.name + " has branches, each with tiles; " +
-                                       "lacuna viz mask --branch NAME draws the tiles of one");
-    return;
-  }
+  if (!check_mask_file(options, document->spec, session)) return;
   const auto inputs = load_inputs(options.input, document->spec, session);
   if (!inputs) return;
   if (const std::string broken = broken_promise(document->spec, *inputs); !broken.empty()) {
@@ -131,7 +149,7 @@ void add_run(CLI::App& app, Session& session) {
   verb->add_option("-o,--out", options->out, "Write o as .npy, in f32")->type_name("FILE");
   verb->add_option("--mask-out", options->mask_out,
                    "Write the tile mask as .npy: u8 [b, h, q_tiles, k_tiles], 0 not visited, 1 "
-                   "visited, 2 gated")
+                   "visited, 2 gated; of a spec with branches as .safetensors, one of each by name")
       ->type_name("FILE");
   verb->add_flag("--check", options->check, "Exit 4 if the relative L1 error exceeds --tolerance");
   verb->add_option("--tolerance", options->tolerance, "For --check (0.1)")->type_name("X");

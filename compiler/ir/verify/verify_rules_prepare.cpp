@@ -23,8 +23,10 @@ constexpr OpRule<Input> kInput[] = {
     {"an input defines one value, whose type follows from the input's name",
      [](const Program& p, const Node& node, const Input& input) {
        ValueType type = input_type(input.name, p.dtype);
-       if (find_op<Means>(p) != nullptr && (input.name == "k" || input.name == "v"))
+       if (key_means(p) != nullptr && (input.name == "k" || input.name == "v"))
          std::ranges::replace(type.shape, Dim::kNK, Dim::kNTokens);
+       if (query_means(p) != nullptr && input.name == "q")
+         std::ranges::replace(type.shape, Dim::kNQ, Dim::kNQueries);
        return defines(p, node, {type});
      }},
 };
@@ -54,26 +56,36 @@ constexpr OpRule<Unpermute> kUnpermute[] = {
      [](const Program& p, const Node&, const Unpermute& op) { return is_order(p, op.order); }},
 };
 
-bool has_tokens_param(const Program& program) {
-  return std::ranges::any_of(program.params, [](const ParamSpec& param) {
-    return param.symbol.name == kTokensParam && param.symbol.type == ExprType::kI32 &&
+bool has_count(const Program& program, std::string_view name) {
+  return std::ranges::any_of(program.params, [name](const ParamSpec& param) {
+    return param.symbol.name == name && param.symbol.type == ExprType::kI32 &&
            param.symbol.shape.empty();
   });
 }
 
+bool is_of_queries(const Program& program, const Means& means) {
+  const auto* input = defined_by<Input>(program, means.x);
+  return input != nullptr && input->name == "q";
+}
+
 constexpr OpRule<Means> kMeans[] = {
-    {"means are of the inputs k and v, 2 to 1024 tokens each",
+    {"means are of the inputs q, k and v, 2 to 1024 tokens each",
      [](const Program& p, const Node&, const Means& op) {
        const auto* input = defined_by<Input>(p, op.x);
-       return input != nullptr && (input->name == "k" || input->name == "v") && op.tokens >= 2 &&
+       return input != nullptr && !tensor_name(p, op.x).empty() && op.tokens >= 2 &&
               op.tokens <= kMostMeanTokens;
      }},
-    {"the number of tokens is the i32 parameter n_tokens, a scalar",
-     [](const Program& p, const Node&, const Means&) { return has_tokens_param(p); }},
-    {"means defines rows of x's type, n_k of them",
+    {"the number of tokens is an i32 parameter, n_tokens or of queries n_queries, a scalar",
+     [](const Program& p, const Node&, const Means& op) {
+       return has_count(p, is_of_queries(p, op) ? kQueriesParam : kTokensParam);
+     }},
+    {"means defines rows of x's type, n_k of them, or of queries n_q",
      [](const Program& p, const Node& node, const Means& op) {
+       using enum Dim;
        const Element element = type_of(p, op.x).element;
-       return defines(p, node, {{element, {Dim::kBatch, Dim::kHeadsKv, Dim::kNK, Dim::kHeadDim}}});
+       return is_of_queries(p, op)
+                  ? defines(p, node, {{element, {kBatch, kHeads, kNQ, kHeadDim}}})
+                  : defines(p, node, {{element, {kBatch, kHeadsKv, kNK, kHeadDim}}});
      }},
 };
 
@@ -89,6 +101,12 @@ constexpr OpRule<MergeBranch> kMergeBranch[] = {
        return op.count >= 2 && op.count <= static_cast<int>(kMostBranches) && op.index >= 0 &&
               op.index < op.count;
      }},
+    {"queries is the tokens of a mean of them, else 1, and goes with weight",
+     [](const Program& p, const Node&, const MergeBranch& op) {
+       const Means* means = query_means(p);
+       return op.queries == (means != nullptr ? means->tokens : 1) &&
+              (op.queries == 1 || !op.weight.empty());
+     }},
     {"weight yields f32 and reads the program's parameters",
      [](const Program& p, const Node&, const MergeBranch& op) {
        return yields(op.weight, ExprType::kF32) && reads_program_parameters(p, op.weight);
@@ -97,6 +115,7 @@ constexpr OpRule<MergeBranch> kMergeBranch[] = {
      [](const Program& p, const Node& node, const MergeBranch& op) {
        ValueType o = type_of(p, op.o);
        if (!op.is_last()) o.element = Element::kF32;
+       if (op.queries > 1) std::ranges::replace(o.shape, Dim::kNQ, Dim::kNQueries);
        return op.weight.empty() ? defines(p, node, {o, type_of(p, op.lse)}) : defines(p, node, {o});
      }},
 };

@@ -1,4 +1,6 @@
 // means, merge_branch: keys and values of a branch over means, and the sum of branches.
+#include <span>
+
 #include "compiler/lower/block.hpp"
 #include "compiler/lower/config.hpp"
 #include "compiler/lower/launch_text.hpp"
@@ -8,6 +10,10 @@ namespace lacuna {
 namespace {
 
 /// Contiguous arrays of means. Strides are means (times the width of a row).
+constexpr Argument kMeanQ[] = {{"q.data", FieldSource::kWorkspace, "q_means"},
+                               {"q.stride_b", FieldSource::kScaledValue, "q_means_of_heads"},
+                               {"q.stride_h", FieldSource::kScaledValue, "q_means_of_head"},
+                               {"q.stride_n", FieldSource::kConstant, ""}};
 constexpr Argument kMeanK[] = {{"k.data", FieldSource::kWorkspace, "k_means"},
                                {"k.stride_b", FieldSource::kScaledValue, "means_of_heads"},
                                {"k.stride_h", FieldSource::kScaledValue, "means"},
@@ -25,39 +31,63 @@ constexpr Argument kBranchLse[] = {{"lse.data", FieldSource::kWorkspace, "branch
                                    {"lse.stride_b", FieldSource::kScaledValue, "rows_of_heads"},
                                    {"lse.stride_h", FieldSource::kScaledValue, "rows"}};
 
-/// A thread has `elements` of a row.
-ShapeExpr rows_grid(Tensor tensor, int width, int elements, const char* rows) {
+/// A thread has `elements` of a row; `rows` of a head.
+ShapeExpr rows_grid(Tensor tensor, const std::string& rows, int width, int elements,
+                    const char* what) {
   const int count = kBlockThreads / (width / elements);
-  return {blocks_over(tensor, count),
-          "one for each " + std::to_string(count) + " " + rows + " of a head"};
+  return {all_heads(tensor) + " * (" + ceil_divide(rows, count) + ")",
+          "one for each " + std::to_string(count) + " " + what + " of a head"};
+}
+
+/// Where the means of a tensor are, and who reads the tokens.
+struct MeansNames {
+  const char *kernel, *slot, *operand, *pointer;
+  std::span<const Argument> arguments;
+  std::vector<NamedSize> sizes;
+};
+
+MeansNames means_names(Tensor tensor) {
+  if (tensor == Tensor::kQ)
+    return {"means_q",  "q_means",
+            "caller_q", "/query_means",
+            kMeanQ,     {{"q_means_of_head", "n_q"}, {"q_means_of_heads", "n_h * n_q"}}};
+  if (tensor == Tensor::kK)
+    return {"means_k", "k_means", "caller_k",
+            "/means",  kMeanK,    {{"means", "n_k"}, {"means_of_heads", "n_h_kv * n_k"}}};
+  return {"means_v", "v_means", "caller_v", "/means", kMeanV, {}};
 }
 
 Kernel means_kernel(const Plan& plan, Tensor tensor, int tokens) {
-  const bool is_key = tensor == Tensor::kK;
-  const int width = is_key ? plan.program.head_dim : value_dim(plan.program);
-  Kernel kernel{.name = is_key ? "means_k" : "means_v",
-                .because = "the branch attends to means of " + std::string(name_of(tensor)),
+  const int width = tensor == Tensor::kV ? value_dim(plan.program) : plan.program.head_dim;
+  const char* length = length_of(tensor);
+  MeansNames names = means_names(tensor);
+  Kernel kernel{.name = names.kernel,
+                .because = tensor == Tensor::kQ
+                               ? "means of q attend in the branch"
+                               : "the branch attends to means of " + std::string(name_of(tensor)),
                 .header = "prepare/means.cuh",
                 .function = "token_means",
-                .config = {tensor_field(tensor), integer("kTokens", tokens, "/means")},
-                .grid = rows_grid(tensor, width, kMeanElements, "means"),
+                .config = {tensor_field(tensor), integer("kTokens", tokens, names.pointer)},
+                .grid = rows_grid(tensor, length, width, kMeanElements, "means"),
                 .threads = block_threads(),
                 .smem_bytes = no_smem(),
-                .operands = {is_key ? "caller_k" : "caller_v"},
-                .slots = {{is_key ? "k_means" : "v_means",
-                           units(all_heads(tensor), length_of(tensor), width * kElementBytes)}}};
-  if (is_key) {
-    kernel.arguments.assign(std::begin(kMeanK), std::end(kMeanK));
-    kernel.sizes = {{"means", "n_k"}, {"means_of_heads", "n_h_kv * n_k"}};
-  } else {
-    kernel.arguments.assign(std::begin(kMeanV), std::end(kMeanV));
-  }
+                .operands = {names.operand},
+                .slots = {{names.slot, units(all_heads(tensor), length, width * kElementBytes)}},
+                .sizes = std::move(names.sizes),
+                .needs_keys = tensor != Tensor::kQ};
+  kernel.arguments.assign(names.arguments.begin(), names.arguments.end());
   return kernel;
+}
+
+/// Query tokens of a head: where means of them attend, as many as there may be.
+std::string merged_rows(const MergeBranch& merge) {
+  return merge.queries > 1 ? "n_q * " + std::to_string(merge.queries) : "n_q";
 }
 
 std::vector<Slot> merge_slots(const MergeBranch& merge, int width) {
   const std::string heads = all_heads(Tensor::kQ);
-  std::vector<Slot> slots = {{"sum_o", units(heads, "n_q", width * kWordBytes), false, true}};
+  std::vector<Slot> slots = {
+      {"sum_o", units(heads, merged_rows(merge), width * kWordBytes), false, true}};
   if (merge.weight.empty())
     slots.push_back({"sum_lse", units("2 * " + heads, "n_q", kWordBytes), false, true});
   return slots;
@@ -66,33 +96,40 @@ std::vector<Slot> merge_slots(const MergeBranch& merge, int width) {
 }  // namespace
 
 Kernels lower_means(const Plan& plan) {
-  const auto* means = find_op<Means>(plan.program);
-  if (means == nullptr) return {};
-  return {means_kernel(plan, Tensor::kK, means->tokens),
-          means_kernel(plan, Tensor::kV, means->tokens)};
+  Kernels kernels;
+  if (const Means* queries = query_means(plan.program))
+    kernels.push_back(means_kernel(plan, Tensor::kQ, queries->tokens));
+  if (const Means* keys = key_means(plan.program)) {
+    kernels.push_back(means_kernel(plan, Tensor::kK, keys->tokens));
+    kernels.push_back(means_kernel(plan, Tensor::kV, keys->tokens));
+  }
+  return kernels;
 }
 
 Kernels lower_merge_branch(const Plan& plan) {
   const auto* merge = find_op<MergeBranch>(plan.program);
   if (merge == nullptr) return {};
   const int width = value_dim(plan.program);
-  Kernel kernel{.name = "merge_branch",
-                .because = "branch " + std::to_string(merge->index + 1) + " of " +
-                           std::to_string(merge->count) + " joins the sum of those before",
-                .header = "attend/merge_branch.cuh",
-                .function = "merge_branch",
-                .config = {integer("kBranch", merge->index, kNoField, Origin::kDerived,
-                                   "place among the branches of the spec"),
-                           integer("kBranches", merge->count, kNoField, Origin::kDerived,
-                                   "branches of the spec"),
-                           boolean("kHasWeight", !merge->weight.empty(), "/weight")},
-                .grid = rows_grid(Tensor::kQ, width, kMergedElements, "tokens"),
-                .threads = block_threads(),
-                .smem_bytes = no_smem(),
-                .operands = {"branch_o"},
-                .slots = merge_slots(*merge, width),
-                .sizes = {{"rows", "n_q"}, {"rows_of_heads", "n_h * n_q"}},
-                .needs_keys = false};
+  Kernel kernel{
+      .name = "merge_branch",
+      .because = "branch " + std::to_string(merge->index + 1) + " of " +
+                 std::to_string(merge->count) + " joins the sum of those before",
+      .header = "attend/merge_branch.cuh",
+      .function = "merge_branch",
+      .config = {integer("kBranch", merge->index, kNoField, Origin::kDerived,
+                         "place among the branches of the spec"),
+                 integer("kBranches", merge->count, kNoField, Origin::kDerived,
+                         "branches of the spec"),
+                 boolean("kHasWeight", !merge->weight.empty(), "/weight")},
+      .grid = rows_grid(Tensor::kQ, merged_rows(*merge), width, kMergedElements, "tokens"),
+      .threads = block_threads(),
+      .smem_bytes = no_smem(),
+      .operands = {"branch_o"},
+      .slots = merge_slots(*merge, width),
+      .sizes = {{"rows", "n_q"}, {"rows_of_heads", "n_h * n_q"}},
+      .needs_keys = false};
+  if (merge->queries > 1)
+    kernel.config.push_back(integer("kQueries", merge->queries, "/query_means"));
   kernel.arguments.assign(std::begin(kBranchO), std::end(kBranchO));
   if (merge->weight.empty()) {
     kernel.operands.push_back("branch_lse");

@@ -35,6 +35,8 @@ bool has_8_bits(const Attend& attend) { return attend.q_scale >= 0 || attend.v_s
 std::string batch_objection(const Program& program) {
   if (program.batch == BatchLayout::kUniform) return "";
   const Attend& attend = attend_of(program);
+  if (find_op<MergeBranch>(program) != nullptr)
+    return "its heads share work tiles, and branches are joined for each sequence by itself";
   if (attend.gate) return "its heads share work tiles, and a gate decides for one head";
   if (attend.list_indices >= 0) return "its heads share work tiles, and lists are of one head";
   if (has_8_bits(attend)) return "its rows are loaded as they are, not from prepared integers";
@@ -58,8 +60,6 @@ std::string head_dim_objection(const Program& program) {
     if (attend.columns >= 0) return rows + ", which gathered keys have to be";
     if (program.batch != BatchLayout::kUniform) return rows + ", which heads that share tiles are";
   }
-  if (padded_dim(widths[1]) > padded_dim(widths[0]))
-    return "head_dim_v " + std::to_string(widths[1]) + ": rows of O do not fit those of queries";
   return "";
 }
 
@@ -119,7 +119,8 @@ std::string objection(const WgmmaShape& shape, const TileRequest& request) {
     return text("tile.q", shape.tile_q) + "e4m3 keys and values are made 16-bit for 128 queries";
   if (shape.block_rows() != kBlockRows && shape.block_rows() != kWideBlockRows)
     return text("tile.q", shape.tile_q) + "the two warpgroups of a block have 128 rows";
-  if (shape.tile_q == kWideBlockRows && (shape.head_dim != kNarrowHeadDim || shape.has_terms))
+  const bool is_narrow = shape.head_dim == kNarrowHeadDim && value_dim(shape) == kNarrowHeadDim;
+  if (shape.tile_q == kWideBlockRows && (!is_narrow || shape.has_terms))
     return text("tile.q", shape.tile_q) + "three warpgroups have registers for head_dim 64 alone";
   if (shape.tile_q == kWideBlockRows && (shape.qk_bits == 8 || shape.v_bits == 8))
     return text("tile.q", shape.tile_q) + "three warpgroups have no registers for 8-bit operands";
@@ -174,9 +175,10 @@ std::vector<WgmmaShape> shapes_in_order(const Program& program, const TileReques
     candidates.tile_q = {kBlockRows};
     const Attend& attend = attend_of(program);
     const bool has_room = context.relief.most_warpgroups * kWarpgroupRows >= kWideBlockRows;
-    if (program.head_dim == kNarrowHeadDim && attend.score.empty() && attend.sink.empty() &&
-        !has_8_bits(attend) && has_room && program.batch == BatchLayout::kUniform &&
-        program.kv == KvFormat::kSame)
+    const bool is_narrow =
+        program.head_dim == kNarrowHeadDim && value_dim(program) == kNarrowHeadDim;
+    if (is_narrow && attend.score.empty() && attend.sink.empty() && !has_8_bits(attend) &&
+        has_room && program.batch == BatchLayout::kUniform && program.kv == KvFormat::kSame)
       candidates.tile_q = {kWideBlockRows, kBlockRows};
   }
   std::vector<WgmmaShape> shapes;

@@ -184,7 +184,7 @@ void check_e4m3_rows(const Program& program, const PassContext& context) {
     refuse("/quantise", "quantise" + subject, kReads16Bits);
   const bool has_predictor = find_op<Select>(program) != nullptr;
   if (has_predictor) refuse("/predictor", "a predictor" + subject, kReads16Bits);
-  if (find_op<Means>(program) != nullptr) refuse("/means", "means" + subject, kReads16Bits);
+  if (key_means(program) != nullptr) refuse("/means", "means" + subject, kReads16Bits);
   constexpr int kCodes = 32;  // of two rows that lie one behind the other, whole chunks
   for (const int width : {program.head_dim, value_dim(program)}) {
     if (width % kCodes == 0) continue;
@@ -240,7 +240,8 @@ void check_wide_rows(const Program& program, const PassContext& context) {
         "patterns of places and estimate.from need no such kernel; or compile for the target cpu");
   };
   if (find_op<Permute>(program) != nullptr) refuse("/permute", "permute");
-  if (find_op<Means>(program) != nullptr) refuse("/means", "means");
+  if (key_means(program) != nullptr) refuse("/means", "means");
+  if (query_means(program) != nullptr) refuse("/query_means", "query_means");
   if (reads_tokens(program)) refuse("/predictor", "a predictor that compares q with k");
 }
 

@@ -73,31 +73,46 @@ void check_names(const RuleContext& context) {
                       label_of(m) + " has it, and names tell kernels apart", "another name");
 }
 
-/// Means take the place of the tokens for attend alone.
-void check_means(const RuleContext& context, std::size_t n) {
-  const RuleContext own = context_of(context, n);
-  if (own.spec.branch.means < 2 || !own.sound({"means"})) return;
-  for (const char* field : {"predictor", "gate", "quantise"}) {
-    if (own.root.find(field) == nullptr) continue;
-    own.conflict(field, std::string(field) + " does not go with means",
-                 "a branch over means computes every visible tile, in 16 bits",
-                 "leave it out, or leave means out");
-  }
-  if (context.spec.params.size() >= kMaxParams)
+/// What means pass besides: how many tokens they are of.
+void check_means_params(const RuleContext& context, std::size_t passed) {
+  const std::size_t most = kMaxParams - passed;
+  if (context.spec.params.size() > most)
     context.conflict("params",
-                     "params: expected at most " + std::to_string(kMaxParams - 1) +
+                     "params: expected at most " + std::to_string(most) +
                          " with branches over means, got " +
                          std::to_string(context.spec.params.size()),
-                     "the number of key tokens is passed as a parameter besides",
-                     "one parameter less: several numbers can be rows of one table");
+                     "the number of " + std::string(passed > 1 ? "key and of query" : "key") +
+                         " tokens is passed as a parameter besides",
+                     "fewer parameters: several numbers can be rows of one table");
   for (const ParamSpec& param : context.spec.params) {
-    if (param.symbol.name != kTokensParam) continue;
+    if (param.symbol.name != kTokensParam && param.symbol.name != kQueriesParam) continue;
     context.conflict("params." + param.symbol.name,
                      "params." + param.symbol.name +
                          ": branches over means pass a parameter of "
                          "this name",
-                     "it tells their kernels the number of key tokens", "choose another name");
+                     "it tells their kernels the number of tokens", "choose another name");
   }
+}
+
+/// Means take the place of the tokens for attend alone.
+void check_means(const RuleContext& context, std::size_t n) {
+  const RuleContext own = context_of(context, n);
+  if (!own.sound({"means", "query_means"})) return;
+  const BranchSpec& branch = own.spec.branch;
+  const bool has_keys = branch.means > 1, has_queries = branch.query_means > 1;
+  if (!has_keys && !has_queries) return;
+  const std::string name = has_keys ? "means" : "query_means";
+  for (const char* field : {"predictor", "gate", "quantise"}) {
+    if (own.root.find(field) == nullptr) continue;
+    own.conflict(field, std::string(field) + " does not go with " + name,
+                 "a branch over means computes every visible tile, in 16 bits",
+                 "leave it out, or leave " + name + " out");
+  }
+  check_means_params(context, (has_keys ? 1 : 0) + (has_queries ? 1 : 0));
+  if (has_queries && own.root.find("weight") == nullptr)
+    own.conflict("query_means", label_of(n) + ".query_means does not go without weights",
+                 "a mean of queries has one log-sum-exp, which is that of none of its tokens",
+                 "\"weight\": \"1\" in each branch adds them");
 }
 
 /// A branch has rows of its own width, which lie one behind the other in memory.

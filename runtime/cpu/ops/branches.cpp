@@ -7,7 +7,7 @@
 
 #include "compiler/expr/evaluate.hpp"
 #include "runtime/base/threads/parallel_for.hpp"
-#include "runtime/cpu/ops/ops.hpp"
+#include "runtime/cpu/ops/run_ops.hpp"
 
 namespace lacuna::predict {
 namespace {
@@ -80,18 +80,19 @@ void merge_branch(const MergeBranch& op, const BranchResults& r) {
   const int width = value_dim(r.program);
   const Array o = view_array(r.attended.o, element, args.n_b, args.n_h, args.n_q, width);
   const Array lse = view_array(r.attended.lse, Element::kF32, args.n_b, args.n_h, args.n_q);
-  const Array to = view_array(args.o, element, args.n_b, args.n_h, args.n_q, width);
+  const int queries = query_tokens(r.program, args);
+  const Array to = view_array(args.o, element, args.n_b, args.n_h, queries, width);
   const std::size_t workers = worker_count(args.threads, o.head_count());
   std::vector<std::vector<float>> rows(workers,
                                        std::vector<float>(static_cast<std::size_t>(width)));
   parallel_for(args.threads, workers, o.head_count(), [&](std::int64_t item, std::size_t worker) {
     const HeadIndex head = head_at(o, item);
     std::vector<float>& own = rows[worker];
-    for (int q = 0; q < args.n_q; ++q) {
-      const std::int64_t row = item * args.n_q + q;
+    for (int q = 0; q < queries; ++q) {
+      const std::int64_t row = item * queries + q;
       const Factors factors = factors_of(op, r, lse, head, q, row);
       float* sum = r.sums.o + row * width;
-      load_row(o, head, q, own.data());
+      load_row(o, head, q / op.queries, own.data());
       for (int c = 0; c < width; ++c) {
         const float before = op.is_first() ? 0.0F : factors.before * sum[c];
         sum[c] = before + factors.own * own[static_cast<std::size_t>(c)];

@@ -67,12 +67,15 @@ std::vector<bool> needed_nodes(const Program& program, bool decided) {
   return needed;
 }
 
-/// Of the caller's k and v; n_k of a branch over means counts these.
-int key_tokens(const Program& program, const HostArgs& args) {
-  if (find_op<Means>(program) == nullptr) return args.n_k;
-  const auto found = std::ranges::find(program.params, kTokensParam,
+int count_in(const Program& program, const HostArgs& args, std::string_view name) {
+  const auto found = std::ranges::find(program.params, name,
                                        [](const ParamSpec& param) { return param.symbol.name; });
   return args.params[found - program.params.begin()].value.i32;
+}
+
+/// Of the caller's k and v; n_k of a branch over means counts these.
+int key_tokens(const Program& program, const HostArgs& args) {
+  return key_means(program) == nullptr ? args.n_k : count_in(program, args, kTokensParam);
 }
 
 /// Walks the nodes before attend; the array of each value that was computed.
@@ -158,7 +161,7 @@ Array OpsBeforeAttend::input(std::string_view name) const {
   const HostArgs& a = caller_;
   const Element element = element_of(program_.dtype);
   const int d = program_.head_dim;
-  if (name == "q") return view_array(a.q, element, a.n_b, a.n_h, a.n_q, d);
+  if (name == "q") return view_array(a.q, element, a.n_b, a.n_h, query_tokens(program_, a), d);
   const int n_k = key_tokens(program_, a);
   if (name == "k") return view_array(a.k, element, a.n_b, a.n_h_kv, n_k, d);
   if (name == "v") return view_array(a.v, element, a.n_b, a.n_h_kv, n_k, value_dim(program_));
@@ -245,6 +248,10 @@ void hand_over_results(const Program& program, PreparedLaunch& prepared) {
 }
 
 }  // namespace
+
+int query_tokens(const Program& program, const HostArgs& args) {
+  return query_means(program) == nullptr ? args.n_q : count_in(program, args, kQueriesParam);
+}
 
 bool has_other_ops(const Program& program) {
   for (const Node& node : program.nodes) {

@@ -37,6 +37,9 @@ struct PreparedLaunch {
 /// Does a program have ops besides Input and Attend?
 bool has_other_ops(const Program& program);
 
+/// Of the caller's q and o; n_q of a branch of means counts these.
+int query_tokens(const Program& program, const HostArgs& args);
+
 /// Words of u32 that the kept bits of a launch take; 0 if the program selects nothing.
 std::size_t kept_words(const Program& program, const HostArgs& args);
 

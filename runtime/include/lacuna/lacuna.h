@@ -247,8 +247,9 @@ LACUNA_API lacuna_status lacuna_token_order(const lacuna_kernel* kernel, int32_t
 
 /* A batch of sequences of different lengths, for kernels that were compiled for one. Everything
  * that a spec may have works on it, each sequence as in a launch of its own (summaries, scales,
- * rank and mass are those of its tokens alone), but for branches and a permutation of tokens, which
- * are refused. Tensors:
+ * rank and mass are those of its tokens alone, as are the means of a branch), but for a permutation
+ * of tokens, which is refused. Parameters of tokens have max_n_q or max_n_k of them for each
+ * sequence. Tensors:
  *
  *   q, o        [1, heads, tokens, d], any strides; lse f32 [1, heads, tokens]
  *   k, v        sequences: [1, heads_kv, tokens, d]

@@ -22,10 +22,11 @@ class Report:
     density: share of the visible tiles that were visited; gated: share of these that the gate left out;
     error: relative L1 error of o against dense attention, max_abs its largest difference;
     time_us: {"sparse", "dense", "predict", "attend"}; tile_mask: u8 [b, h, q_tiles, k_tiles], 0 not visited, 1 visited,
-    2 gated; data: all that `lacuna run --json` says. Of a spec with branches, whose tiles are their own, there is neither
-    tile_mask nor picture: `branches` has the density of each by its name, and density and gated are of all tiles together."""
+    2 gated; data: all that `lacuna run --json` says. Of a spec with branches, whose tiles are their own, tile_mask has an
+    array for each by its name, `branches` has their densities, density and gated are of all tiles together, and there is
+    no picture."""
 
-    def __init__(self, data: dict, tile_mask: numpy.ndarray | None, folder: tempfile.TemporaryDirectory, spec: Spec, words: list[str]):
+    def __init__(self, data: dict, tile_mask: numpy.ndarray | dict[str, numpy.ndarray], folder: tempfile.TemporaryDirectory, spec: Spec, words: list[str]):
         self.data, self.tile_mask = data, tile_mask
         self._folder, self._spec, self._words = folder, spec, words
         self._picture: str | None = None
@@ -98,8 +99,8 @@ def run(q: Any, k: Any, v: Any, *, spec: SpecLike = "dense", device: str | None 
     place = pathlib.Path(folder.name)
     write_tensors(place / "qkv.safetensors", q, k, v, layout)
     words = ["--input", str(place / "qkv.safetensors"), "--device", device or device_of(q), *_parameter_words(place, parameters)]
-    if "branches" in text.document:
-        return Report(command.call("run", "-", *words, spec=text), None, folder, text, words)
-    mask = place / "mask.npy"
-    data = command.call("run", "-", *words, "--mask-out", str(mask), spec=text)
-    return Report(data, numpy.load(mask), folder, text, words)
+    has_branches = "branches" in text.document
+    file = place / ("masks.safetensors" if has_branches else "mask.npy")
+    data = command.call("run", "-", *words, "--mask-out", str(file), spec=text)
+    mask = tensor_files.parse(file.read_bytes())[0] if has_branches else numpy.load(file)
+    return Report(data, mask, folder, text, words)

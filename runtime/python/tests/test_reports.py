@@ -26,7 +26,11 @@ def test_a_report_of_branches_has_the_density_of_each():
     report = lacuna.run(q, k, v, spec="nsa", blocks=1, window=64, device="cpu")
     assert list(report.branches) == ["compressed", "selected", "window"]
     assert report.branches["compressed"] == 1 and report.branches["selected"] <= 1
-    assert report.tile_mask is None and "<svg" not in report._repr_html_()
+    assert {name: mask.shape for name, mask in report.tile_mask.items()} == {
+        branch["name"]: (1, 2, -(-256 // branch["tile"]["q"]), -(-(256 // branch.get("means", 1)) // branch["tile"]["k"]))
+        for branch in report.data["branches"]}
+    assert (report.tile_mask["selected"] != 0).sum() == report.data["branches"][1]["tiles"]["visited"]
+    assert "<svg" not in report._repr_html_()
     with pytest.raises(lacuna.ArgumentError, match="--branch NAME"):
         report.picture()
 

@@ -41,7 +41,7 @@ template <class Config, template <class Tile, int kThreads> class RowLoader, cla
 struct AttendOperands {
   using Shape = AttendShape<Config>;
   using Element = typename Config::Element;
-  static constexpr bool kHasPages = batch_layout<Config>() == BatchLayout::kPages;
+  static constexpr bool kHasPages = attends_to_pages<Config>();
   using QueryLoader = RowTileLoader<typename Shape::QueryTile, Shape::kThreads>;
   using KeyLoader = typename Keys::template Loader<RowLoader, Config, typename Shape::KeyTile>;
   using ValueLoader =

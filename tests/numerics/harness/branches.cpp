@@ -7,6 +7,8 @@
 #include <numbers>
 #include <random>
 
+#include "tests/numerics/harness/harness.hpp"
+
 namespace lacuna::numerics {
 namespace {
 
@@ -106,12 +108,13 @@ std::vector<double> band_of(const std::vector<double>& x, int d, int first, int 
 /// sum of |weight * o| over all branches and elements, to that of the sum.
 double cancellation_of(const std::vector<BranchTerm>& terms, const oracle::Output& joined) {
   double parts = 0, whole = 0;
+  if (joined.lse.empty()) return 1;
   const std::size_t width = joined.o.size() / joined.lse.size();
   for (const BranchTerm& term : terms)
     for (std::size_t n = 0; n < term.output.o.size(); ++n)
       parts += std::abs(term.weight[n / width] * term.output.o[n]);
   for (const double o : joined.o) whole += std::abs(o);
-  return parts / whole;
+  return whole == 0 ? 1 : parts / whole;
 }
 
 /// Takes `share` times the second softmax away from the first one.
@@ -128,6 +131,49 @@ void make_differential(JoinedVariant& joined) {
                                          {oracle_dense(problem_of_band(p, p.d / 2, p.d)), taken}};
   joined.expected = join_branches(p, terms);
   joined.cancellation = cancellation_of(terms, joined.expected);
+}
+
+/// Means of queries attend, which stand at their first token; each token gets the output of its
+/// mean.
+oracle::Output oracle_of_query_means(const oracle::Problem& problem, int tokens, DType dtype) {
+  oracle::Problem means = problem;
+  means.n_q = (problem.n_q + tokens - 1) / tokens;
+  means.q = means_of(problem.q, problem.n_q, problem.d, tokens, dtype);
+  if (problem.mask)
+    means.mask = [=, mask = problem.mask](int q, int k, int h, int b) {
+      return mask(q * tokens, k, h, b);
+    };
+  if (problem.score)
+    means.score = [=, score = problem.score](double s, int q, int k, int h, int b) {
+      return score(s, q * tokens, k, h, b);
+    };
+  const oracle::Output own = oracle_dense(means);
+  const auto width = static_cast<std::ptrdiff_t>(problem.value_dim());
+  oracle::Output spread;
+  for (int head = 0; head < problem.n_b * problem.n_h; ++head) {
+    for (int q = 0; q < problem.n_q; ++q) {
+      const auto row = static_cast<std::ptrdiff_t>(head) * means.n_q + q / tokens;
+      const auto add = [row](const std::vector<double>& from, std::ptrdiff_t count,
+                             std::vector<double>& to) {
+        to.insert(to.end(), from.begin() + row * count, from.begin() + (row + 1) * count);
+      };
+      add(own.o, width, spread.o), add(own.reach, width, spread.reach);
+      add(own.lse, 1, spread.lse), add(own.row_margin, 1, spread.row_margin);
+    }
+  }
+  return spread;
+}
+
+/// Means of queries over tokens, and over means, beside tokens alone.
+void make_pooled(JoinedVariant& joined, DType dtype, std::uint32_t seed) {
+  const oracle::Problem& p = joined.variant.problem;
+  const auto gates = random_gates(joined.variant, 3, seed);
+  oracle::Problem scored = p;
+  scored.score = [](double s, int q, int k, int, int) { return s + 0.001 * (k - q); };
+  joined.expected = join_branches(
+      p, {{oracle_of_query_means(scored, 16, dtype), gates[0]},
+          {oracle_dense(p), gates[1]},
+          {oracle_of_query_means(problem_over_means(p, 32, dtype), 48, dtype), gates[2]}});
 }
 
 /// Bands that leave elements out, over tokens and over means.
@@ -163,7 +209,8 @@ void make_vsa(JoinedVariant& joined, DType dtype, std::uint32_t seed,
   const PredictedBranch fine = predict("vsa-fine");
   take_params(joined.variant, fine);
   joined.expected = join_branches(
-      p, {{oracle_dense(problem_over_means(p, 64, dtype)), gates[0]}, {fine.output, gates[1]}});
+      p, {{oracle_of_query_means(problem_over_means(p, 64, dtype), 64, dtype), gates[0]},
+          {fine.output, gates[1]}});
 }
 
 }  // namespace
@@ -214,6 +261,26 @@ oracle::Problem problem_over_means(const oracle::Problem& problem, int tokens, D
   return means;
 }
 
+PredictedBranch predicted_branch(const Case& c, const std::string& name, std::uint32_t seed,
+                                 std::optional<std::uint32_t> params_seed) {
+  Case own = c;
+  own.variant = name;
+  TestKernel kernel(engine(), own);
+  PredictedBranch branch;
+  branch.tile = kernel.tile;
+  branch.wrong = kernel.error;
+  if (!branch.wrong.empty()) return branch;
+  const Variant variant = params_seed ? make_variant(own, kernel.tile, seed, *params_seed)
+                                      : make_variant(own, kernel.tile, seed);
+  const Reported got = run_variant(engine(), kernel, own, variant);
+  branch.wrong = got.error.empty() ? check_variant(own, variant, got, engine().is_cuda) : got.error;
+  if (!branch.wrong.empty()) return branch;
+  branch.output = oracle_attention(computed_problem(variant), variant.tiling, {}, got.tile_mask);
+  branch.tile_mask = got.tile_mask;
+  branch.params = variant.params;
+  return branch;
+}
+
 JoinedVariant make_joined(const Case& c, std::uint32_t seed, const PredictBranch& predict) {
   JoinedVariant joined;
   Case plain = c;
@@ -224,6 +291,8 @@ JoinedVariant make_joined(const Case& c, std::uint32_t seed, const PredictBranch
     make_merged(joined);
   else if (c.variant == "weighted-branches")
     make_weighted(joined, c.dtype, seed);
+  else if (c.variant == "pooled-branches")
+    make_pooled(joined, c.dtype, seed);
   else if (c.variant == "differential")
     make_differential(joined);
   else if (c.variant == "banded-branches")

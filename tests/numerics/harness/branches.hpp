@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,11 +39,18 @@ struct JoinedVariant {
 
 /// A predictor's branch as a variant by itself: what it has to give, and its parameters.
 struct PredictedBranch {
+  std::string wrong;  ///< with what it gave; else ""
+  KernelTile tile;    ///< of its kernel
   oracle::Output output;
   std::vector<std::uint8_t> tile_mask;  ///< that it reports, already held against the oracle
   std::vector<ParamValue> params;
 };
 using PredictBranch = std::function<PredictedBranch(const std::string& variant)>;
+
+/// Asks the kernel of the variant `name` by itself, on the device under test. `params_seed`: as of
+/// make_variant.
+PredictedBranch predicted_branch(const Case& c, const std::string& name, std::uint32_t seed,
+                                 std::optional<std::uint32_t> params_seed = {});
 
 /// "merged-branches", "weighted-branches" and "banded-branches" (tests/device/specs), "nsa", "vsa"
 /// and "differential"; those with bands of a head dim of 128. The variant's

@@ -7,12 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include "tests/numerics/harness/branches.hpp"
 #include "tests/numerics/harness/harness.hpp"
 
 namespace lacuna::numerics {
 
 struct SequenceCase {
-  std::string variant;  ///< of sequence_variants() or tiled_sequence_variants()
+  std::string variant;  ///< of one of the lists below
   DType dtype = DType::kBF16;
   int d = 64, n_h = 4, n_h_kv = 2;
   int page_tokens = 0;        ///< 0: keys and values lie one sequence behind the other
@@ -25,6 +26,9 @@ struct SequenceCase {
   KernelTile tile;    ///< of the kernel: variants of tiles have reports of them
 
   bool is_tiled() const;
+  bool has_branches() const;
+  /// One sequence, as a problem by itself.
+  Case of_sequence(std::pair<int, int> lengths) const;
   std::string text() const;
 };
 
@@ -36,9 +40,20 @@ const std::vector<std::string>& sequence_variants();
 /// too. What they are asked for are the shipped specs and those of variants.hpp.
 const std::vector<std::string>& tiled_sequence_variants();
 
+/// Those with branches: of tokens, of means, of bands. `nsa` has a predictor besides, and asks the
+/// device under test about the tiles of each sequence.
+const std::vector<std::string>& branch_sequence_variants();
+
+constexpr std::uint32_t kParamsSeed = 77;  ///< the same for all sequences of all batches
+
+/// One sequence of a variant with branches.
+JoinedVariant joined_sequence(const SequenceCase& c, std::pair<int, int> lengths,
+                              std::uint32_t seed);
+
 struct SequenceBatch {
   SequenceCase shape;
-  std::vector<Variant> variants;  ///< one for each sequence
+  std::vector<Variant> variants;      ///< one for each sequence
+  std::vector<JoinedVariant> joined;  ///< of variants with branches the same, and what they give
   TensorSet tensors;
   Tensor q, k, v, o, lse, q_begin, n_k, k_begin, pages, workspace;
   Tensor k_scale, v_scale;           ///< of e4m3
@@ -50,6 +65,7 @@ struct SequenceBatch {
   lacuna_sequences sequences{};
   lacuna_launch_args args{};
   std::vector<int> first_queries;
+  bool has_lse = true;
 
   SequenceBatch(bool is_cuda, const SequenceCase& shape, std::uint32_t seed);
   SequenceBatch(const SequenceBatch&) = delete;
@@ -68,6 +84,8 @@ struct SequenceBatch {
   /// Lists of all sequences, laid out for the longest; garbage behind each list's end, and of rows
   /// that no sequence has.
   void upload_lists(int q_tiles, int k_tiles);
+  /// Of variants with branches: those that all sequences share, and tables with a row for each.
+  std::vector<ParamValue> params_of_branches(int most_q) const;
   /// "" or what is wrong with the results of sequence b.
   std::string check_dense(int b, const Reported& got, bool is_cuda) const;
   std::string check_tiles(int b, Reported got, bool is_cuda);

@@ -1,6 +1,7 @@
 // Specs with branches on the command line: what shows all of them, and what is of one attend alone.
 #include <gtest/gtest.h>
 
+#include "tests/spec/golden_file.hpp"
 #include "tests/tools/command.hpp"
 #include "tests/tools/problem.hpp"
 
@@ -24,7 +25,8 @@ TEST(BranchesVerbs, ExplainShowsAPlanForEach) {
   EXPECT_EQ(plans[0]["branch"], "compressed");
   EXPECT_EQ(plans[1]["branch"], "selected");
   EXPECT_EQ(plans[2]["branch"], "window");
-  EXPECT_EQ(plans[0]["launch"]["shape"], "b=1, h=4, h_kv=1, n_q=4096, n_k=4096 (128 means of 32)");
+  EXPECT_EQ(plans[0]["launch"]["shape"],
+            "b=1, h=4, h_kv=1, n_q=4096, n_k=4096 (128 means of 32 keys)");
   EXPECT_EQ(plans[1]["launch"]["shape"], "b=1, h=4, h_kv=1, n_q=4096, n_k=4096");
 }
 
@@ -60,11 +62,39 @@ TEST(BranchesVerbs, RunMeasuresAllAndCountsTheTilesOfEach) {
   }
   EXPECT_EQ(document["o_not_finite"], 0);
   EXPECT_GT(document["kernel"]["compile_ms"], 0) << "that of all branches";
-  std::vector<std::string> with_mask = run;
-  with_mask.insert(with_mask.end(), {"--mask-out", scratch.file("mask.npy")});
-  const CommandResult refused = run_lacuna(with_mask);
+}
+
+TEST(BranchesVerbs, RunWritesTheMaskOfEach) {
+  const ScratchDirectory scratch;
+  const std::string input =
+      scratch.write("x.safetensors",
+                    tools::print_safetensors(small_problem(2, 300, 64, tools::ArrayType::kBF16)));
+  const auto run = [&](const std::string& name) {
+    return run_lacuna({"run", kNsa, "--device", "cpu", "--input", input, "--json", "--param",
+                       "blocks=1", "--mask-out", name});
+  };
+  const std::string path = scratch.file("masks.safetensors");
+  const CommandResult result = run(path);
+  ASSERT_EQ(result.status, 0) << result.err;
+  Diagnostics diagnostics;
+  const auto masks = tools::parse_safetensors(test::read_file(path), diagnostics);
+  ASSERT_TRUE(masks);
+  for (const auto& branch : parse_document(result)["branches"]) {
+    const auto found = masks->tensors.find(branch["name"].get<std::string>());
+    ASSERT_NE(found, masks->tensors.end()) << branch;
+    const tools::Array& mask = found->second;
+    const auto tiles = [](int tokens, int tile) { return (tokens + tile - 1) / tile; };
+    const int means = branch.value("means", 1);
+    EXPECT_EQ(mask.shape,
+              (std::vector<std::int64_t>{1, 2, tiles(300, branch["tile"]["q"]),
+                                         tiles(tiles(300, means), branch["tile"]["k"])}));
+    EXPECT_EQ(std::ranges::count_if(mask.bytes, [](char tile) { return tile != 0; }),
+              branch["tiles"]["visited"].get<int>());
+  }
+  EXPECT_EQ(masks->tensors.size(), 3U);
+  const CommandResult refused = run(scratch.file("mask.npy"));
   EXPECT_EQ(refused.status, 2);
-  EXPECT_NE(refused.out.find("lacuna viz mask --branch NAME draws the tiles of one"),
+  EXPECT_NE(refused.out.find("mask.npy; nsa has branches, each with a mask of its own tiles"),
             std::string::npos)
       << refused.out << refused.err;
 }
@@ -169,12 +199,14 @@ TEST(BranchesVerbs, WhatIsOfOneAttendIsRefusedByThePlace) {
   EXPECT_NE(tune.err.find("nsa has no branch nope; branches over whole tokens: selected, window"),
             std::string::npos)
       << tune.err;
-  const CommandResult batch =
-      run_lacuna({"build", kNsa, "--arch", "sm_90a", "--batch", "pages", "-o", "unused"});
-  EXPECT_NE(batch.status, 0);
-  EXPECT_NE(batch.err.find("branches: expected a batch of one length, got pages"),
+  const CommandResult batch = run_lacuna({"emit", "--form", "plan", kNsa, "--arch", "sm_90a",
+                                          "--batch", "pages", "--branch", "window"});
+  EXPECT_EQ(batch.status, 0) << batch.err;
+  EXPECT_NE(batch.out.find(
+                "family = mma                  (derived: a batch of pages: its heads share work "
+                "tiles, and branches are joined for each sequence by itself)"),
             std::string::npos)
-      << batch.err;
+      << batch.out;
 }
 
 }  // namespace

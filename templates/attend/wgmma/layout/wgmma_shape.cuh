@@ -206,6 +206,8 @@ struct WgmmaShape {
                 "a row is read until its results are written");
 
   static constexpr int kQueryBytes = wgmma_block<Config>().query_bytes();
+  /// Of one warpgroup: its queries, and then its rows of O.
+  static constexpr int kQueryPlaceBytes = kQueryBytes / Config::kWarpgroups;
   static constexpr int kKeysOffset = wgmma_block<Config>().keys_offset();
   static constexpr int kValuesOffset = wgmma_block<Config>().values_offset();
   static constexpr int kCodesOffset = wgmma_block<Config>().codes_offset();
@@ -243,7 +245,8 @@ struct WgmmaShape {
                 "steps without values take a place of their own else");
   static_assert(Config::kQkBits == 16 || Config::kQkBits == 8, "int8 is the only integer format");
   static_assert(Config::kVBits == 16 || Config::kVBits == 8, "e4m3 is the only 8-bit format of V");
-  static_assert(OutputTile::kBytes <= QueryTile::kBytes, "rows of O lie where queries did");
+  static_assert(OutputTile::kBytes <= kQueryPlaceBytes && QueryTile::kBytes <= kQueryPlaceBytes,
+                "rows of O lie where queries did");
   static_assert(
       (Config::kHeadDim % kPanelElements == 0 && kHeadDimV == Config::kHeadDim) ||
           !(kHas8Bits || Config::kGathers || packs_heads<Config>()),
@@ -262,8 +265,7 @@ struct WgmmaShape {
   static_assert(!kMakesRows || !(kHas8Bits || kLooksAhead || kOwnRows || Config::kGathers),
                 "16-bit rows are made of codes for the producer of one work tile");
   static_assert(Config::kSmemBytes == kSmemBytes, "the host plans the same block");
-  static_assert(kQueryBytes == Config::kWarpgroups * QueryTile::kBytes &&
-                kValuesOffset == kKeysOffset + Config::kStages * KeySlot::kBytes &&
+  static_assert(kValuesOffset == kKeysOffset + Config::kStages * KeySlot::kBytes &&
                 kCodesOffset == kValuesOffset + Config::kValueStages * ValueSlot::kBytes);
 };
 
@@ -334,7 +336,7 @@ struct WgmmaSmem {
   }
 
   __device__ __forceinline__ u32 queries(u32 buffer, int warpgroup) const {
-    return tiles() + buffer * Shape::kQueryBytes + warpgroup * Shape::QueryTile::kBytes;
+    return tiles() + buffer * Shape::kQueryBytes + warpgroup * Shape::kQueryPlaceBytes;
   }
   __device__ __forceinline__ u32 keys(u32 slot) const {
     return tiles() + Shape::kKeysOffset + slot * Shape::KeySlot::kBytes;
