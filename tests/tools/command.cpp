@@ -93,10 +93,12 @@ CommandResult run_lacuna(const std::vector<std::string>& arguments, const std::s
   return run_and_meanwhile(arguments, input, variables, output, nothing);
 }
 
-CommandResult run_lacuna_and_signal(const std::vector<std::string>& arguments, int signal) {
-  return run_and_meanwhile(arguments, "", {}, "", [signal](pid_t child) {
+CommandResult run_lacuna_and_signal(const std::vector<std::string>& arguments, int signal,
+                                    std::chrono::nanoseconds delay) {
+  return run_and_meanwhile(arguments, "", {}, "", [signal, delay](pid_t child) {
     while (is_running(child) && !is_listening(child))
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(delay);
     ::kill(child, signal);
   });
 }

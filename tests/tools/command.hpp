@@ -20,8 +20,9 @@ CommandResult run_lacuna(const std::vector<std::string>& arguments, const std::s
                          const std::map<std::string, std::string>& variables = {},
                          const std::string& output = "");
 
-/// The same with a `signal` as soon as the verb asks for signals.
-CommandResult run_lacuna_and_signal(const std::vector<std::string>& arguments, int signal);
+/// The same with a `signal` as soon as the verb asks for signals, or that long after.
+CommandResult run_lacuna_and_signal(const std::vector<std::string>& arguments, int signal,
+                                    std::chrono::nanoseconds delay = {});
 
 /// The same with a `signal` that long after the command has begun to wait for it.
 CommandResult run_lacuna_and_signal_after(std::chrono::nanoseconds delay,

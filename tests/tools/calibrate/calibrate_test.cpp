@@ -279,21 +279,17 @@ TEST_F(Calibrate, ASignalKeepsWhatWasFoundAndIsTheStatus) {
 
 /// At most moments of a search something has been found.
 TEST_F(Calibrate, StoppedLaterItSaysThatItKeepsWhatItHas) {
-  const std::string out = scratch_.file("later");
-  const std::vector<std::string> arguments = {"calibrate", source_file("specs/sparge.json"),
-                                              "--device",  "cpu",
-                                              "--json",    "--samples",
-                                              input_,      "--target",
-                                              "0.5",       "-o",
-                                              out};
   const auto begin = std::chrono::steady_clock::now();
-  ASSERT_EQ(run_lacuna(arguments).status, 0);
+  ASSERT_EQ(calibrate("sparge", {"--samples", input_, "--target", "0.5"}).status, 0);
   const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - begin;
+  const std::string out = scratch_.file("later");
   constexpr int kMoments = 10;
   bool is_seen = false;
   for (int n = 0; n < 3 * kMoments && !is_seen; ++n) {
     const CommandResult result =
-        run_lacuna_and_signal_after(took * (n % kMoments) / kMoments, arguments, SIGINT);
+        run_lacuna_and_signal({"calibrate", source_file("specs/sparge.json"), "--device", "cpu",
+                               "--json", "--samples", input_, "--target", "0.5", "-o", out},
+                              SIGINT, took * (n % kMoments) / kMoments);
     if (result.status == 0 || !parse_document(result)["diagnostics"].empty()) continue;
     is_seen = true;
     EXPECT_EQ(result.status, 130);
