@@ -1,15 +1,16 @@
 // Places of codes in the wgmma family, where keys and values are rows of e4m3 in memory. Between
 // TMA and the slots that wgmma reads stand the warps of the producer, which make 16-bit rows:
 //
-//   first warp                                all four warps
+//   first warp                                all warps that convert
 //   c_empty[p]  <- one arrival a warp -----   the codes are read
 //   c_full[p]   -- codes, scales, ticket -->  what to make of them
 //                                             k_empty or v_empty is waited for, rows are written
 //                                             k_full or v_full: one arrival a warp
 //
 // Places come in the order of loads, K_0 (V of the row before) K_1 V_0 K_2 V_1 ... A step without a
-// tile has places, too, which stay as they are. The first warp converts as well: before it waits
-// for a place to be empty, its share of what lies there.
+// tile has places, too, which stay as they are. The warps of the producer convert, and those of a
+// consumer warpgroup that has no queries in the launch (WarpsOfLaunch); the first warp takes part
+// before it waits for a place to be empty.
 #pragma once
 
 #include "base/ints.cuh"
