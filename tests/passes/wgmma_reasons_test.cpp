@@ -44,7 +44,8 @@ TEST(WgmmaReasons, TheConsumerSaysWhatKeepsRowsFromFollowingOneAnother) {
   EXPECT_EQ(unchained(nothing, {.batch = BatchLayout::kSequences}),
             "of sequences the next item is known too late");
   EXPECT_EQ(unchained(nothing, {.head_dim = 64}), "3 warpgroups have no registers for queries");
-  EXPECT_EQ(unchained(nothing, {.head_dim = 256}), "rows of 256 elements leave queries no registers");
+  EXPECT_EQ(unchained(nothing, {.head_dim = 256}),
+            "rows of 256 elements leave queries no registers");
   EXPECT_EQ(unchained(gate), "a gate takes the registers of the next scores");
   EXPECT_EQ(unchained(R"("tile": {"split_kv": 4})"),
             "partial results take the registers of the next scores");
