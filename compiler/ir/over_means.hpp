@@ -1,9 +1,9 @@
 // Formulas of a branch over means. They are written of tokens; in the branch's program k is the
 // number of a mean of keys, and q that of a mean of queries:
 //
-//   k    min(k * keys + keys - 1, n_tokens - 1)     the mean's last token
+//   k    min(k * keys + keys - 1, n_tokens - 1)     the last token of mean k
 //   n_k  n_tokens                                   a parameter that the runtime passes
-//   q    q * queries                                the mean's first token
+//   q    q * queries                                the first token of mean q
 //   n_q  n_queries                                  a parameter, too
 #pragma once
 

@@ -200,8 +200,8 @@ struct TileSpec {
 inline constexpr std::size_t kMostBranches = 4;  ///< of a spec
 inline constexpr int kMostMeanTokens = 1024;     ///< of BranchSpec::means and query_means
 
-/// The number of key tokens, in formulas of a branch over means, whose n_k counts these; and of
-/// query tokens, where queries are means.
+/// Parameters that formulas of a branch over means read in place of n_k and n_q, which count means
+/// there: the numbers of key tokens and of query tokens.
 inline constexpr std::string_view kTokensParam = "n_tokens";
 inline constexpr std::string_view kQueriesParam = "n_queries";
 

@@ -44,7 +44,7 @@ std::string estimate_smem_formula(int rows, int head_dim);
 /// The least registers of a thread that do not spill: accumulators of O and S, P and Q as mma
 /// operands, and everything else. ptxas takes more where it can.
 int registers_estimate(const TileShape& shape);
-/// Most registers a thread may have if so many are to fit one SM.
+/// The most registers that a thread may have if `threads` of them are to fit on one SM.
 int most_registers(int threads, const Target& target);
 /// The same of a block.
 int registers_limit(const TileShape& shape, const Target& target);

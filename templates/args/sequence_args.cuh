@@ -25,6 +25,12 @@ struct SequenceArgs {
 };
 static_assert(sizeof(SequenceArgs) == 80, "the host writes this layout");
 
+/// Tokens of a sequence, cut to the most that the launch admits: under a captured graph the device
+/// may hold other lengths.
+__device__ __forceinline__ int admitted_extent(int tokens, int most) {
+  return larger(smaller(tokens, most), 0);
+}
+
 /// log2 of the tokens of a page. By comparisons: the instruction that finds a leading bit goes
 /// through the pipe of the consumers' exponentials (templates/README.md, protocol 14).
 __device__ __forceinline__ int page_shift_of(const SequenceArgs& sequences) {

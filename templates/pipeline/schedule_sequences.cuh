@@ -13,9 +13,8 @@
 //
 // Order. Long items come first, so that the last ones are short and few blocks wait at the end.
 //
-// Tensor maps. Those of the launch describe all sequences. Each sequence has copies, for its
-// queries and its values, that begin at its first row and end at its last, so that the copy engine
-// fills what lies behind with zeros.
+// Tensor maps. Those of the launch describe all sequences. Each sequence has copies that begin at
+// its first row and end at its last, so that the copy engine fills what lies behind with zeros.
 #pragma once
 
 #include "arch/atomic.cuh"
@@ -40,8 +39,8 @@ __device__ __forceinline__ SequenceWork work_of(const Args& args, int b) {
   SequenceWork work;
   work.q_begin = args.sequences.q_begin[b];
   const int n_q = args.sequences.q_begin[b + 1] - work.q_begin;
-  work.n_q = larger(smaller(n_q, args.attend.n_q), 0);
-  work.n_k = larger(smaller(args.sequences.lengths[b], args.attend.n_k), 0);
+  work.n_q = admitted_extent(n_q, args.attend.n_q);
+  work.n_k = admitted_extent(args.sequences.lengths[b], args.attend.n_k);
   work.q_tiles = ceil_div(work.n_q, Config::kWarpgroups * args.batch_schedule.group_queries);
   work.k_tiles = ceil_div(work.n_k, Config::kTileK);
   return work;
@@ -57,8 +56,8 @@ __device__ __forceinline__ float use_of(float items, float sm_count) {
   return items / (ceilf(items / sm_count) * sm_count);
 }
 
-/// Of those that there is room for the first that is good, else the best. By a whole warp: a lane
-/// looks at two numbers.
+/// The first number of shares that uses the multiprocessors well, else the one that uses them best,
+/// among those that there is room for. By a whole warp, of which each lane looks at two numbers.
 __device__ __forceinline__ int choose_shares(float work_tiles, int longest, int partials,
                                              int sm_count) {
   constexpr float kGoodUse = 0.94f;
@@ -185,7 +184,8 @@ constexpr int tokens_in_cache() {
   return (32 << 20) / (2 * static_cast<int>(sizeof(KvElement<Config>)) * Config::kHeadDim);
 }
 
-/// KV heads of a group: as many as stay in L2, of those numbers that all groups can have.
+/// KV heads of a group: as many as stay in L2 together, but a number that divides all heads, so
+/// that no group is smaller than the others.
 template <class Config>
 __device__ __forceinline__ int heads_of_group(int n_k, int heads) {
   int group = larger(smaller(tokens_in_cache<Config>() / larger(n_k, 1), heads), 1);

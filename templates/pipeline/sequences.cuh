@@ -97,25 +97,24 @@ __device__ __forceinline__ auto take_split(Args& own, long long workspace, int)
 template <class Args>
 __device__ __forceinline__ void take_split(Args&, long long, ...) {}
 
-/// The keys of the sequence. Of a branch over means these are means, and their number of tokens is
-/// a parameter (compiler/ir/over_means.hpp).
+/// How many means of kTokens each stand for the tokens of a sequence. `count`: the parameter that
+/// tells formulas the number of tokens (compiler/ir/over_means.hpp).
+template <int kTokens, class Param>
+__device__ __forceinline__ int take_means(Param& count, int tokens) {
+  count.value = admitted_extent(tokens, count.value);
+  return ceil_div(count.value, kTokens);
+}
 template <class Config, class Args>
 __device__ __forceinline__ void take_key_count(Args& own, int tokens) {
-  if constexpr (mean_tokens<Config>() > 1) {
-    own.param_n_tokens.value = larger(smaller(tokens, own.param_n_tokens.value), 0);
-    tokens = ceil_div(own.param_n_tokens.value, mean_tokens<Config>());
-  }
-  own.attend.n_k = larger(smaller(tokens, own.attend.n_k), 0);
+  if constexpr (mean_tokens<Config>() > 1)
+    tokens = take_means<mean_tokens<Config>()>(own.param_n_tokens, tokens);
+  own.attend.n_k = admitted_extent(tokens, own.attend.n_k);
 }
-
-/// The same of queries.
 template <class Config, class Args>
 __device__ __forceinline__ void take_query_count(Args& own, int tokens) {
-  if constexpr (query_mean_tokens<Config>() > 1) {
-    own.param_n_queries.value = larger(smaller(tokens, own.param_n_queries.value), 0);
-    tokens = ceil_div(own.param_n_queries.value, query_mean_tokens<Config>());
-  }
-  own.attend.n_q = larger(smaller(tokens, own.attend.n_q), 0);
+  if constexpr (query_mean_tokens<Config>() > 1)
+    tokens = take_means<query_mean_tokens<Config>()>(own.param_n_queries, tokens);
+  own.attend.n_q = admitted_extent(tokens, own.attend.n_q);
 }
 
 /// Keys and values as they lie in memory; those in pages keep the tensors as they are.

@@ -39,7 +39,8 @@ ShapeExpr rows_grid(Tensor tensor, const std::string& rows, int width, int eleme
           "one for each " + std::to_string(count) + " " + what + " of a head"};
 }
 
-/// Where the means of a tensor are, and who reads the tokens.
+/// Of the means of a tensor: the kernel that makes them, the slot of the workspace that holds them,
+/// the tensor of the caller that they are made of, and the field of the spec that asks for them.
 struct MeansNames {
   const char *kernel, *slot, *operand, *pointer;
   std::span<const Argument> arguments;
@@ -79,7 +80,7 @@ Kernel means_kernel(const Plan& plan, Tensor tensor, int tokens) {
   return kernel;
 }
 
-/// Query tokens of a head: where means of them attend, as many as there may be.
+/// Query tokens of each head. If queries are means, the most tokens that these can stand for.
 std::string merged_rows(const MergeBranch& merge) {
   return merge.queries > 1 ? "n_q * " + std::to_string(merge.queries) : "n_q";
 }

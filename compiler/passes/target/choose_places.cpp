@@ -76,8 +76,8 @@ std::string stages_reason(const StagePreference& preference, int stages,
          (preference.wants_two_query_tiles ? " and two query tiles" : "");
 }
 
-/// Where values are loaded only if they count at all, a longer ring is of use to the keys alone,
-/// which every step reads.
+/// A consumer whose values are loaded only for tiles that count needs few slots for them; the keys
+/// of every step are read.
 WgmmaShape with_value_places(WgmmaShape shape, const Attend& attend) {
   const bool has_few = consumer_of(shape, attend) == Consumer::kWgmmaTileGate;
   shape.value_stages = has_few ? kFewValueStages : shape.stages;

@@ -23,7 +23,8 @@ struct StagePreference {
 };
 StagePreference stage_preference(const Program& program, const TileRequest& request);
 
-/// Why a block has `stages`. `fits`: does it with so many, and its other tiles as they are?
+/// Why a block has `stages` slots for keys. fits(n): is a block with n of them possible, and with
+/// the same tiles otherwise?
 std::string stages_reason(const StagePreference& preference, int stages,
                           const std::function<bool(int stages)>& fits);
 

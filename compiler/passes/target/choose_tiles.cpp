@@ -233,8 +233,8 @@ void note_loader(const PassContext& context, const TileRequest& request) {
     plan = {loader, Origin::kDerived, "every visible key is kept: there is nothing to gather"};
 }
 
-/// Does nothing that the caller gives or gets depend on the tiles: no gate, no lists of the
-/// caller's, no parameter with a value for each tile?
+/// May tile sizes change without changing what the caller passes or gets? Not with a gate, lists
+/// passed by the caller, or a parameter that has a value for each tile.
 bool has_tiles_of_its_own(const Program& program) {
   const auto has_tiles = [](const ParamSpec& param) {
     return std::ranges::count(param.symbol.shape, ParamAxis::kQTiles, &ParamDim::axis) +
