@@ -107,11 +107,12 @@ TensorMapFields map_of_tensor(const Program& program, const LaunchProgram& launc
 TensorMapFields map_of_sequences(const Program& program, const LaunchProgram& launch,
                                  const BlockMap& map) {
   TensorMapFields fields = map_of_tensor(program, launch, map);
-  if (map.role == TensorRole::kQ) {
+  const bool is_of_queries = map.role == TensorRole::kQ || map.role == TensorRole::kO;
+  if (is_of_queries) {
     fields.box_rows_field = find_named(launch.fields, "group_queries");
     fields.box_heads_field = find_named(launch.fields, "heads_per_kv");
   }
-  fields.has_pages = map.role != TensorRole::kQ && program.batch == BatchLayout::kPages;
+  fields.has_pages = !is_of_queries && program.batch == BatchLayout::kPages;
   return fields;
 }
 
@@ -184,14 +185,11 @@ std::vector<TensorMapFields> bind_maps(const Plan& plan, const LaunchProgram& la
   const bool has_sequences = plan.program.batch != BatchLayout::kUniform;
   std::uint32_t offset = 0;
   for (const BlockMap& map : attend_maps()) {
-    const bool is_stored_by_lanes = has_sequences && map.role == TensorRole::kO;
-    if (!is_stored_by_lanes) {
-      maps.push_back(has_bytes(attend_of(plan.program), map.role)
-                         ? map_of_bytes(plan.program, launch, map)
-                     : has_sequences ? map_of_sequences(plan.program, launch, map)
-                                     : map_of_tensor(plan.program, launch, map));
-      maps.back().offset = offset;
-    }
+    maps.push_back(has_bytes(attend_of(plan.program), map.role)
+                       ? map_of_bytes(plan.program, launch, map)
+                   : has_sequences ? map_of_sequences(plan.program, launch, map)
+                                   : map_of_tensor(plan.program, launch, map));
+    maps.back().offset = offset;
     offset += kTensorMapBytes;
   }
   return maps;

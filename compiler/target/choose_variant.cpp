@@ -57,13 +57,16 @@ Chosen<Consumer> choose_consumer(const WgmmaShape& shape, const Attend& attend) 
   }
 }
 
-Chosen<Producer> choose_producer(const WgmmaShape& shape, Consumer consumer) {
+Chosen<Producer> choose_producer(const WgmmaShape& shape, BatchLayout batch, Consumer consumer) {
   if (shape.gathers) return {Producer::kWgmmaGather, Origin::kDerived, "keys are gathered"};
   if (shape.work_tiles > 1)
     return {Producer::kWgmmaTwoLists, Origin::kDerived, "work_tiles = 2, each with a list"};
   if (shape.e4m3_rows)
     return {Producer::kWgmmaConverting, Origin::kDerived,
             "keys and values are e4m3: one warp loads codes, four make 16-bit rows of them"};
+  if (batch == BatchLayout::kPages)
+    return {Producer::kWgmmaPages, Origin::kDerived,
+            "pages are many small copies: two warps bring keys, and two bring values"};
   if (consumer == Consumer::kWgmmaTileGate)
     return {Producer::kWgmmaTileGate, Origin::kDerived,
             "the gate is decided here, and V of tiles that count is loaded behind the decision"};
@@ -165,10 +168,11 @@ Consumer consumer_of(const WgmmaShape& shape, const Attend& attend) {
   return chain_objection(shape, attend).empty() ? Consumer::kWgmmaChained : Consumer::kWgmma;
 }
 
-void note_wgmma_variant(const WgmmaShape& shape, const Attend& attend, AttendPlan& plan) {
+void note_wgmma_variant(const WgmmaShape& shape, const Program& program, AttendPlan& plan) {
+  const Attend& attend = attend_of(program);
   plan.consumer = choose_consumer(shape, attend);
   plan.walk = choose_walk(attend, shape.packs_heads, shape.work_tiles);
-  plan.producer = choose_producer(shape, plan.consumer.value);
+  plan.producer = choose_producer(shape, program.batch, plan.consumer.value);
   plan.keys = choose_row_slots(attend);
   plan.values = choose_value_slots(attend);
   plan.gate_policy = choose_gate_policy(shape, plan.consumer.value, attend);

@@ -21,7 +21,7 @@ bool has_tiles_of_keys(const Program& program);
 Consumer consumer_of(const WgmmaShape& shape, const Attend& attend);
 
 /// Writes the parts of a kernel of this family into the plan, with their reasons.
-void note_wgmma_variant(const WgmmaShape& shape, const Attend& attend, AttendPlan& plan);
+void note_wgmma_variant(const WgmmaShape& shape, const Program& program, AttendPlan& plan);
 void note_mma_variant(const Program& program, AttendPlan& plan);
 
 }  // namespace lacuna

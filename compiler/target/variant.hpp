@@ -20,6 +20,7 @@ enum class Producer : std::uint8_t {
   kWgmmaTileGate,
   kWgmmaTwoLists,
   kWgmmaGather,
+  kWgmmaPages,
   kWgmmaConverting,  ///< of codes of e4m3
 };
 

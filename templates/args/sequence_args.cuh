@@ -72,9 +72,9 @@ struct SequenceSchedule {
 };
 static_assert(sizeof(SequenceSchedule) == 80, "the host writes this layout");
 
-/// Tensor maps of a sequence, cut at its end: its queries, keys and values; where keys lie in
-/// pages, its queries and the values of its last page.
-enum SequenceMap { kSequenceQueries, kSequenceKeys, kSequenceValues };
-inline constexpr int kSequenceMaps = 3;
+/// Tensor maps of a sequence, cut at its end: its queries, keys, values and output; where keys lie
+/// in pages, in place of its values those of its last page.
+enum SequenceMap { kSequenceQueries, kSequenceKeys, kSequenceValues, kSequenceOutput };
+inline constexpr int kSequenceMaps = 4;
 
 }  // namespace lacuna

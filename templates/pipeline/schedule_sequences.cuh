@@ -156,9 +156,12 @@ __device__ __forceinline__ void make_maps(const Args& args, int b) {
   if (map == kSequenceQueries) copy_map_part(own, args.maps.q, part);
   if (map == kSequenceKeys) copy_map_part(own, args.maps.k, part);
   if (map == kSequenceValues) copy_map_part(own, args.maps.v, part);
+  if (map == kSequenceOutput) copy_map_part(own, args.maps.o, part);
   __syncwarp();
   if (part == 0 && map == kSequenceQueries)
     move_map<typename Config::Element>(own, args.attend.q, work.q_begin, work.n_q);
+  if (part == 0 && map == kSequenceOutput)
+    move_map<typename Config::Element>(own, args.attend.o, work.q_begin, work.n_q);
   if constexpr (kHasPages) {
     if (part == 0 && map == kSequenceValues && work.n_k > 0)
       set_map_tokens(own, (work.n_k - 1) % args.sequences.page_tokens + 1);

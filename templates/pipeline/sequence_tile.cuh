@@ -58,6 +58,12 @@ __device__ __forceinline__ PackedRows packed_rows(const Args& args, const Sequen
   return lane;
 }
 
+/// The maps that the schedule has made for a sequence.
+template <class Args>
+__device__ __forceinline__ const TensorMap* maps_of_sequence(const Args& args, int b) {
+  return args.batch_schedule.maps + b * kSequenceMaps;
+}
+
 /// Number of a row in arrays [partials, heads_per_kv, partial_queries].
 template <class Args>
 __device__ __forceinline__ long long partial_index(const Args& args, const SequenceTile& row,

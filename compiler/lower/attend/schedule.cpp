@@ -7,7 +7,7 @@ namespace lacuna {
 namespace {
 
 constexpr int kSequenceBytes = 64;  ///< of ScheduledSequence in templates/args/sequence_args.cuh
-constexpr int kSequenceMapBytes = 3 * 128;
+constexpr int kSequenceMapBytes = 4 * 128;
 /// Items of split work tiles that there is room for, on each multiprocessor: of few queries, which
 /// have small results, and of many.
 constexpr int kItemsOfFew = 8, kItemsOfMany = 2;

@@ -12,15 +12,13 @@ constexpr int kFewValueStages = 2;  ///< of those that are loaded only if they c
 /// Do values come late if they have as many places as keys? A place is refilled when only one more
 /// product is left to hide the latency of its load. Tiles of a list lie anywhere, so fewer of their
 /// lines are in L2; and a formula on the scores delays the warps that free the place. Of sequences
-/// in rows a launch decides how many places it uses (lower/attend/schedule.cpp); those in pages
-/// take as long with one more. It does not help two lists, which wait in any case, nor gates, which
-/// need keys early.
+/// a launch decides how many places it uses (lower/attend/schedule.cpp). It does not help two
+/// lists, which wait in any case, nor gates, which need keys early.
 bool has_late_values(const WgmmaShape& shape, const Program& program) {
   const Attend& attend = attend_of(program);
   if (shape.has_gate || shape.gathers || shape.e4m3_rows) return false;
   if (shape.qk_bits == 8 || shape.v_bits == 8 || shape.work_tiles > 1) return false;
-  if (program.batch != BatchLayout::kUniform) return program.batch == BatchLayout::kSequences;
-  return shape.has_lists || !attend.score.empty();
+  return program.batch != BatchLayout::kUniform || shape.has_lists || !attend.score.empty();
 }
 
 /// Codes under way on a multiprocessor: 4.4 TB/s with a latency of 1 us ask for 33 KiB, and a place

@@ -321,7 +321,7 @@ Program note_family(Program program, const WgmmaChoice& choice, const PassContex
     plan.split_kv = {0, Origin::kDefault,
                      "0: as many as keep the multiprocessors busy, found on the device"};
   Attend& attend = attend_of(program);
-  note_wgmma_variant(shape, attend, plan);
+  note_wgmma_variant(shape, program, plan);
   if (attend.gate && attend.gate->scope == GateScope::kWarp) widen_gate(*attend.gate, context);
   return program;
 }

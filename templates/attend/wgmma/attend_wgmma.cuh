@@ -9,7 +9,7 @@
 #include "attend/wgmma/consumers/tile_gate_consumer.cuh"
 #include "attend/wgmma/producers/converting_producer.cuh"
 #include "attend/wgmma/producers/gather_producer.cuh"
-#include "attend/wgmma/producers/producer.cuh"
+#include "attend/wgmma/producers/page_producer.cuh"
 #include "attend/wgmma/producers/tile_gate_producer.cuh"
 #include "attend/wgmma/producers/two_list_producer.cuh"
 #include "pipeline/schedule_sequences.cuh"

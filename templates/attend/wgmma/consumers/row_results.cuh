@@ -3,7 +3,7 @@
 //
 //   one launch of one shape    through the queries' place and the copy engine (wgmma_epilogue.cuh)
 //   items of split work tiles  partial results (attend/partial_results.cuh), for a kernel behind
-//   heads packed in a tile     by lanes, or partial results and a merge (packed_results.cuh)
+//   heads packed in a tile     the same way, or partial results and a merge (packed_results.cuh)
 #pragma once
 
 #include "attend/epilogue.cuh"
@@ -16,10 +16,10 @@
 
 namespace lacuna {
 
-/// O through the queries' place, which the copy engine does not read.
+/// O of a whole row through the place of its queries, `staging`, and the copy engine.
 template <class State>
-__device__ __forceinline__ void write_packed_rows(State& at, const typename State::Row& row,
-                                                  const float (&sum)[2], u32 staging) {
+__device__ __forceinline__ void store_row(State& at, const typename State::Row& row,
+                                          const float (&sum)[2], u32 staging) {
   using Config = typename State::Config;
   using Tile = typename State::Shape::OutputTile;
   float denominators[2] = {sum[0], sum[1]};
@@ -28,14 +28,19 @@ __device__ __forceinline__ void write_packed_rows(State& at, const typename Stat
                                             range_log2<Config>());
   output_to_smem<typename State::Element, Tile>(staging, warp_of_warpgroup(), at.output,
                                                 denominators);
-  __syncwarp();
-  const unsigned char* own = at.smem.dynamic + (staging - at.smem.tiles());
-  store_packed_rows<Config>(
-      at.args, row, {at.warpgroup, warp_of_warpgroup()}, [&](int place, int chunk) {
-        const u32 offset = Tile::offset(warp_of_warpgroup() * kWarpRows + place, chunk);
-        return *reinterpret_cast<const uint4*>(own + offset);
-      });
-  fence_proxy_async();
+  if constexpr (packs_heads<Config>()) {
+    store_packed_output<Config>(at.args, staging, {at.warpgroup, warp_of_warpgroup()}, row);
+  } else {
+    store_output<Tile>(at.args.maps.o, staging, warp_of_warpgroup(), first_row_of_warp<Config>(row),
+                       row);
+  }
+}
+
+/// Is the row one of several items, whose results are partial?
+template <class State>
+__device__ __forceinline__ bool is_item(const State&, const typename State::Row& row) {
+  if constexpr (packs_heads<typename State::Config>()) return items_of(row) > 1;
+  return false;
 }
 
 /// O through the queries' place, which is then the producer's again; that of an item of a split
@@ -57,18 +62,9 @@ __device__ __forceinline__ void write_output(State& at) {
   if constexpr (SplitKv<Config>::kIsSplit) {
     __syncwarp();
     at.release_queries();
-  } else if constexpr (packs_heads<Config>()) {
-    if (items_of(row) == 1) write_packed_rows(at, row, sum, staging);
-    __syncwarp();
-    at.release_queries();
   } else {
-    float denominators[2] = {sum[0], sum[1]};
-    take_sinks<Config, typename State::Hooks>(denominators, at.args, row.b, at.lane_rows(row),
-                                              at.softmax, at.to_log2, range_log2<Config>());
-    output_to_smem<typename State::Element, Tile>(staging, warp_of_warpgroup(), at.output,
-                                                  denominators);
-    store_output<Tile>(at.args.maps.o, staging, warp_of_warpgroup(), first_row_of_warp<Config>(row),
-                       row);
+    if (!is_item(at, row)) store_row(at, row, sum, staging);
+    if constexpr (packs_heads<Config>()) __syncwarp();
     if constexpr (!kIsChained) at.queries.advance();
     at.has_stored = true;
     if constexpr (Config::kQueryBuffers == 1) at.finish_store();
@@ -99,8 +95,7 @@ __device__ __forceinline__ void write_output_of_none(const State& at) {
   if constexpr (packs_heads<Config>()) {
     const typename State::Row row = at.reload_row();
     if (items_of(row) == 1)
-      store_packed_rows<Config>(at.args, row, {at.warpgroup, warp_of_warpgroup()},
-                                [](int, int) { return make_uint4(0, 0, 0, 0); });
+      clear_packed_rows<Config>(at.args, row, {at.warpgroup, warp_of_warpgroup()});
   } else if constexpr (!SplitKv<Config>::kIsSplit) {
     write_zeros(at);
   }

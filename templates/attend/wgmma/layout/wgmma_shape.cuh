@@ -182,10 +182,13 @@ struct WgmmaShape {
   using Message = StepMessage<kStepTiles>;
   using Row = typename Config::Row;  ///< a work tile, or a SequenceTile
   /// Warps of the producer's warpgroup that load. Keys in pages are many small copies. One warp
-  /// would issue them more slowly than the consumers take the keys, so all four warps share them.
-  /// Codes are half as many bytes, and the other warps make rows of them.
-  static constexpr int kProducerWarps =
-      batch_layout<Config>() == BatchLayout::kPages && !kMakesRows ? 4 : 1;
+  /// would issue them more slowly than the consumers take the keys, so two warps bring keys and two
+  /// bring values (producers/page_producer.cuh). Codes are half as many bytes, and the other warps
+  /// make rows of them.
+  static constexpr bool kHasPageProducer =
+      batch_layout<Config>() == BatchLayout::kPages && !kMakesRows;
+  static constexpr int kProducerWarps = kHasPageProducer ? 4 : 1;
+  static constexpr int kWarpsOfOperand = kHasPageProducer ? 2 : 1;
   /// Tiles are decided about together, and when their product is due
   /// (attend/wgmma/gates/step_votes.cuh).
   static constexpr bool kVotesOnSteps = GatePolicy::kHasStepVotes;

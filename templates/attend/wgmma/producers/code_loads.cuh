@@ -15,11 +15,19 @@ struct CodeLoads {
   using Message = typename Shape::Message;
   using Ring = decltype(WgmmaControl<Config>::codes);
   using Ticket = typename Ring::Ticket;
-  static constexpr int kWarps = 1;  ///< that load
   static constexpr bool kHasPages = batch_layout<Config>() == BatchLayout::kPages;
+  static constexpr bool kAsksAhead = kHasPages;
 
   __device__ __forceinline__ CodeLoads(const Args& launch, const Smem& shared, int)
       : args(launch), smem(shared), converter(launch, shared, 0) {}
+
+  /// Of sequences: the page of the step that was asked for before is this one's, and that of the
+  /// step behind it is on its way. This warp converts in between, and has no time to wait for it.
+  template <class Row>
+  __device__ __forceinline__ void ask_for_page(const Row& of, const Message& next) {
+    page = next_page;
+    next_page = page_of_lane<Config>(args, of, next, page_shift_of(args.sequences));
+  }
 
   /// Keys of the step, then values of the step before. The row's queries come behind both.
   __device__ __forceinline__ void load_step(const Message& step, bool wants_queries) {
@@ -138,7 +146,7 @@ struct CodeLoads {
  public:
   const Args& args;
   const Smem smem;
-  static constexpr int warp = 0;  ///< of those that load
+  __device__ __forceinline__ static bool leads() { return true; }
   RingPosition<code_places<Config>()> at;
   CodeConverter<Config, Args> converter;
   RingPosition<Shape::kRowSlots> rows;
@@ -148,7 +156,8 @@ struct CodeLoads {
   int kv_head = 0;   ///< of `row`
   u32 row_slot = 0;  ///< where consumers find it
   int pending_head = 0, pending_batch = 0;
-  /// Of sequences, as in StepLoads.
+  /// Of sequences: the lane's page of the step that comes next, of this one, and of the values that
+  /// are still to be loaded.
   int next_page = 0, page = 0, pending_page = 0, pending_n_k = 0;
 };
 

@@ -18,12 +18,13 @@ class WgmmaProducer {
   using Walk = typename Config::Walk;
 
  public:
-  static constexpr int kWarps = Loads::kWarps;  ///< that run
+  static constexpr int kWarps = 1;  ///< that run, if no other producer makes several of this
 
-  __device__ __forceinline__ WgmmaProducer(const Args& args, const Smem& smem)
-      : loads_(args, smem, kWarps == 1 ? 0 : warp_index() - Shape::kConsumerWarps) {}
+  /// `number`: this warp, of several that bring the same operands.
+  __device__ __forceinline__ WgmmaProducer(const Args& args, const Smem& smem, int number = 0)
+      : loads_(args, smem, number) {}
 
-  /// By whole warps: one, or several that take the same steps and share the boxes of each.
+  /// By a whole warp, or by several that take the same steps and share the boxes of each.
   __device__ __forceinline__ void run() {
     if constexpr (packs_heads<Config>() || !kHasCheapMask<Config, Hooks>) {
       produce_items();
@@ -31,7 +32,7 @@ class WgmmaProducer {
       produce_rows();
     }
     if constexpr (!Shape::kLooksAhead) loads_.load_values();
-    if (loads_.warp == 0) loads_.announce_end();
+    if (loads_.leads()) loads_.announce_end();
   }
 
   /// Of this warp, for a producer that adds some of its own.
@@ -73,7 +74,7 @@ class WgmmaProducer {
   /// one early: masks that are no ranges, and the loads of sequences, need the registers.
   __device__ __forceinline__ void produce_items() {
     RowCounter counter(loads_.args.schedule.next_row);
-    if (loads_.warp == 0) counter.ask();
+    if (loads_.leads()) counter.ask();
     for (int item = block_index(); item < work_indices(); item = next_index(counter))
       produce_item(find_row(item), item);
   }
@@ -82,10 +83,9 @@ class WgmmaProducer {
     begin_row(row, item);
     Walk walk = begin_walk(row, item);
     Message first = take_step(row, walk);
-    loads_.next_page = page_of(row, first);
+    if constexpr (Loads::kAsksAhead) loads_.ask_for_page(row, first);
     const auto load = [&](const Message& step, const Message& next, bool is_first, bool is_last) {
-      loads_.page = loads_.next_page;
-      loads_.next_page = page_of(row, next);
+      if constexpr (Loads::kAsksAhead) loads_.ask_for_page(row, next);
       load_step_of_row(step, is_first, is_last);
     };
     const auto exists = [](const Message& step) { return step.tiles[0].exists(); };
@@ -116,13 +116,13 @@ class WgmmaProducer {
   /// tells the others. A place is written again two work indices on, when all have read it: the
   /// barrier of the one between is behind it.
   __device__ __forceinline__ int next_index(RowCounter& counter) {
-    if constexpr (kWarps == 1) {
+    if constexpr (Shape::kProducerWarps == 1) {
       const int work_index = counter.take();
       counter.ask();
       return work_index;
     } else {
       int& place = loads_.smem.control()->items[loads_.rows.count % 2];
-      if (loads_.warp == 0) {
+      if (loads_.leads()) {
         const int work_index = counter.take();
         if (elect_one()) place = work_index;
         counter.ask();
@@ -149,11 +149,6 @@ class WgmmaProducer {
     return step;
   }
 
-  __device__ __forceinline__ int page_of(const Row& row, const Message& step) const {
-    if constexpr (packs_heads<Config>()) return page_of_lane<Config>(loads_.args, row, step);
-    return 0;
-  }
-
   __device__ __forceinline__ u32 flags_of(const Message& step) const {
     bool needs_mask_or_report = wants_report(loads_.args.attend);
 #pragma unroll
@@ -166,7 +161,7 @@ class WgmmaProducer {
   /// Consumers find the row at `rows`.
   __device__ __forceinline__ void begin_row(const Row& row, int work_index) {
     loads_.kv_head = kv_head_of(loads_.args, row);
-    if (loads_.warp == 0 && elect_one())
+    if (loads_.leads() && elect_one())
       note_row(loads_.smem, loads_.rows.slot(), row, share_of_item<Config>(work_index));
     loads_.row = {row.q0, row.h, row.b, 0};
     if constexpr (packs_heads<Config>()) loads_.row.n_k = row.n_k;
@@ -181,16 +176,13 @@ class WgmmaProducer {
     if constexpr (Shape::kMakesRows) {
       loads_.load_step(step, is_first && step.tiles[0].exists());
     } else {
-      loads_.load_keys(step);
-      if constexpr (!Shape::kLooksAhead) loads_.load_values();  // of the step before
-      if (is_first && step.tiles[0].exists()) {
-        if (loads_.warp == 0) {
-          load_query_tiles<Config>(loads_.args, loads_.smem, loads_.queries, loads_.row);
-        } else {
-          loads_.queries.advance();
-        }
-      }
-      if constexpr (!Shape::kLooksAhead) loads_.note_pending(step);
+      if constexpr (Loads::kBringsKeys) loads_.load_keys(step);
+      if constexpr (Loads::kBringsValues && !Shape::kLooksAhead)
+        loads_.load_values();  // of the step before
+      if (is_first && step.tiles[0].exists() && loads_.leads())
+        load_query_tiles<Config>(loads_.args, loads_.smem, loads_.queries, loads_.row);
+      if constexpr (Loads::kBringsValues && !Shape::kLooksAhead) loads_.note_pending(step);
+      if constexpr (!Loads::kBringsKeys) loads_.load_values();
     }
   }
 

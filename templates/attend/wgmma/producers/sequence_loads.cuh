@@ -8,12 +8,6 @@
 
 namespace lacuna {
 
-/// The maps that the schedule has made for a sequence.
-template <class Args>
-__device__ __forceinline__ const TensorMap* maps_of_sequence(const Args& args, int b) {
-  return args.batch_schedule.maps + b * kSequenceMaps;
-}
-
 /// load(page shift), log2 of the tokens of a page as a Constant; without pages that of a tile. The
 /// choice is made before a wait, so that between a place that is free and the load that fills it
 /// hardly anything is left to work out: each cycle counts there.
@@ -33,27 +27,6 @@ __device__ __forceinline__ void with_page_shift(const Args& args, Load load) {
   } else {
     load(Constant<log2_of(Config::kTileK)>{});
   }
-}
-
-/// The page of a lane's box of a step, counted through its tiles; by a whole warp. -1: none. It is
-/// asked for a step ahead: the table's line takes as long to come as a product takes.
-template <class Config, class Args, class Message>
-__device__ __forceinline__ int page_of_lane(const Args& args, const SequenceTile& row,
-                                            const Message& step) {
-  if constexpr (batch_layout<Config>() != BatchLayout::kPages) return 0;
-  constexpr int kStepTiles = WgmmaShape<Config>::kStepTiles;
-  const int page_shift = page_shift_of(args.sequences);
-  const int box_shift = smaller(page_shift, log2_of(Config::kTileK));
-  const int n = lane_index() >> (log2_of(Config::kTileK) - box_shift);
-  if (n >= kStepTiles) return -1;
-  TileRef tile = step.tiles[0];
-#pragma unroll
-  for (int t = 1; t < kStepTiles; ++t) {
-    if (n == t) tile = step.tiles[t];
-  }
-  const int token = (tile.index() - n) * Config::kTileK + (lane_index() << box_shift);
-  if (!tile.exists() || token >= row.n_k) return -1;
-  return args.sequences.pages[row.b * args.sequences.pages_stride + (token >> page_shift)];
 }
 
 /// Keys or values of a KV head.
@@ -83,13 +56,15 @@ __device__ __forceinline__ SequenceRows values_of_sequence(const Args& args, int
   }
 }
 
-/// By a whole warp, before its first load of the sequence.
+/// By a whole warp, before its first load of the sequence. Consumers store O behind what this warp
+/// tells them, so they need no fence of their own.
 template <class Config, class Args>
 __device__ __forceinline__ void acquire_maps(const Args& args, int b) {
   const TensorMap* own = maps_of_sequence(args, b);
   acquire_map(own[kSequenceQueries]);
   if constexpr (batch_layout<Config>() == BatchLayout::kSequences) acquire_map(own[kSequenceKeys]);
   acquire_map(own[kSequenceValues]);
+  acquire_map(own[kSequenceOutput]);
 }
 
 /// Brings the queries of a work tile to the places of its warpgroups; by one thread.
@@ -110,13 +85,14 @@ __device__ __forceinline__ void load_packed_queries(const Args& args, const Wgmm
   }
 }
 
-/// How the boxes of a tile are shared among the warps that load: a warp takes all panels of some
-/// tokens, or one panel where there are fewer such boxes than warps.
-template <class RowSlot, class ShapeConfig, int kPageShift>
+/// How the boxes of a tile are shared among the warps that load an operand: a warp takes all panels
+/// of some tokens, or one panel where there are fewer such boxes than warps.
+template <class RowSlot, class ShapeConfig, int kShiftOfPage>
 struct BoxShares {
   using Slot = RowSlot;
   using Config = ShapeConfig;
-  static constexpr int kWarps = WgmmaShape<Config>::kProducerWarps;
+  static constexpr int kPageShift = kShiftOfPage;
+  static constexpr int kWarps = WgmmaShape<Config>::kWarpsOfOperand;
   /// log2 of the tokens of a box: those of a tile, or of the part of it that lies in one page.
   static constexpr int kBoxShift = smaller(kPageShift, log2_of(Config::kTileK));
   static constexpr int kBoxes = Config::kTileK >> kBoxShift;  ///< of a tile, along its tokens
@@ -132,6 +108,27 @@ struct BoxShares {
     return warp == 0 || ((kCount >= kWarps || warp < kCount) && step.tiles[0].exists());
   }
 };
+
+/// The page of a lane's box of a step, counted through its tiles; by a whole warp. -1: none. The
+/// loads of the step before are issued by then, so a product's time is left for the table's line to
+/// come.
+template <class Config, class Args, class Row, class Message>
+__device__ __forceinline__ int page_of_lane(const Args& args, const Row& row, const Message& step,
+                                            int page_shift) {
+  if constexpr (batch_layout<Config>() != BatchLayout::kPages) return 0;
+  constexpr int kStepTiles = WgmmaShape<Config>::kStepTiles;
+  const int box_shift = smaller(page_shift, log2_of(Config::kTileK));
+  const int n = lane_index() >> (log2_of(Config::kTileK) - box_shift);
+  if (n >= kStepTiles) return -1;
+  TileRef tile = step.tiles[0];
+#pragma unroll
+  for (int t = 1; t < kStepTiles; ++t) {
+    if (n == t) tile = step.tiles[t];
+  }
+  const int token = (tile.index() - n) * Config::kTileK + (lane_index() << box_shift);
+  if (!tile.exists() || token >= row.n_k) return -1;
+  return args.sequences.pages[row.b * args.sequences.pages_stride + (token >> page_shift)];
+}
 
 /// Brings the tiles of a step, all of them; by the warps that fill the slot, each its share of the
 /// boxes. In the place of a missing tile or page a box is loaded that begins behind the last token,

@@ -117,17 +117,25 @@ __device__ __forceinline__ void note_row(const WgmmaSmem<Config>& smem, u32 plac
   if constexpr (SplitKv<Config>::kIsSplit) smem.control()->shares[place] = share;
 }
 
-template <class Config, class Args>
+/// What a warp brings: keys of a step and values of the step before, or one of them where other
+/// warps bring the other (producers/page_producer.cuh).
+enum class LoadedOperands { kKeysAndValues, kKeys, kValues };
+
+template <class Config, class Args, LoadedOperands kOperands = LoadedOperands::kKeysAndValues>
 struct StepLoads {
   using Shape = WgmmaShape<Config>;
   using Smem = WgmmaSmem<Config>;
   using Message = typename Shape::Message;
+  static constexpr bool kBringsKeys = kOperands != LoadedOperands::kValues;
+  static constexpr bool kBringsValues = kOperands != LoadedOperands::kKeys;
+  static constexpr bool kAsksAhead = false;  ///< for the page of the step behind the one it loads
 
-  static constexpr int kWarps = Shape::kProducerWarps;  ///< that load
-
-  /// `number`: this warp, of those that load.
+  /// `number`: this warp, of those that bring the same operands.
   __device__ __forceinline__ StepLoads(const Args& launch, const Smem& shared, int number)
       : args(launch), smem(shared), warp(number), values(ValueRing<Config>::at(launch, 0)) {}
+
+  /// Is this the one warp that tells others what comes, and brings the queries?
+  __device__ __forceinline__ bool leads() const { return kBringsKeys && warp == 0; }
 
   /// Nobody reads what the slot of keys and the message of its step held.
   __device__ __forceinline__ void await_slot() const {
@@ -152,6 +160,7 @@ struct StepLoads {
       with_page_shift<Config>(args, [&](auto page_shift) {
         using Shares = BoxShares<typename Shape::KeySlot, Config, decltype(page_shift)::kValue>;
         if (!Shares::include(step, warp)) return;
+        const int page = page_of_lane<Config>(args, row, step, page_shift.kValue);
         await_slot();
         if (warp == 0 && elect_one()) {
           smem.message(keys.slot(), 0) = step;
@@ -177,10 +186,10 @@ struct StepLoads {
     has_pending = true;
     pending_head = kv_head;
     pending_batch = row.b;
-    if constexpr (packs_heads<Config>()) pending_n_k = row.n_k, pending_page = page;
+    if constexpr (packs_heads<Config>()) pending_n_k = row.n_k;
   }
 
-  /// V of the step whose K was loaded before the last.
+  /// V of the step that is pending.
   __device__ __forceinline__ void load_values() {
     if (!has_pending) return;
     const Mbarrier full = Smem::barrier(smem.control()->v_full[values.slot()]);
@@ -189,11 +198,13 @@ struct StepLoads {
       with_page_shift<Config>(args, [&](auto page_shift) {
         using Shares = BoxShares<typename Shape::ValueSlot, Config, decltype(page_shift)::kValue>;
         if (!Shares::include(pending, warp)) return;
+        // Of pages `row` is still the one of the pending step.
+        const int page = page_of_lane<Config>(args, row, pending, page_shift.kValue);
         empty.wait(values.phase() ^ 1);
         if (warp == 0 && elect_one()) announce_bytes<typename Shape::ValueSlot>(full, pending);
         load_sequence_step<Shares>(values_of_sequence<Config>(args, pending_batch, pending_head),
-                                   pending, pending_page, pending_n_k, smem.values(values.slot()),
-                                   full, warp);
+                                   pending, page, pending_n_k, smem.values(values.slot()), full,
+                                   warp);
       });
     } else {
       empty.wait(values.phase() ^ 1);
@@ -232,10 +243,7 @@ struct StepLoads {
   LoadedRow row;     ///< whose steps these are
   int kv_head = 0;   ///< of `row`
   u32 row_slot = 0;  ///< where consumers find it
-  int pending_head = 0, pending_batch = 0;
-  /// Of sequences: the lane's page of the step that comes next, of this one, and of the values that
-  /// are still to be loaded.
-  int next_page = 0, page = 0, pending_page = 0, pending_n_k = 0;
+  int pending_head = 0, pending_batch = 0, pending_n_k = 0;
 };
 
 }  // namespace lacuna

@@ -8,6 +8,7 @@
 #include "arch/atomic.cuh"
 #include "attend/combine.cuh"
 #include "attend/epilogue.cuh"
+#include "attend/wgmma/gates/gate_votes.cuh"
 #include "attend/wgmma/layout/wgmma_shape.cuh"
 
 namespace lacuna {
@@ -31,21 +32,38 @@ __device__ __forceinline__ int items_of(const SequenceTile& row) {
   return static_cast<int>(uniform_over_warp(static_cast<u32>(row.shares)));
 }
 
-/// O of those of the warp's 16 rows that are of a query, in chunks of 16 bytes: chunk_of(row,
-/// chunk).
-template <class Config, class Args, class ChunkOf>
-__device__ __forceinline__ void store_packed_rows(const Args& args, const SequenceTile& row,
-                                                  PackedWarp at, const ChunkOf& chunk_of) {
+/// Zeros to O of those of the warp's 16 rows that are of a query, which has seen no key.
+template <class Config, class Args>
+__device__ __forceinline__ void clear_packed_rows(const Args& args, const SequenceTile& row,
+                                                  PackedWarp at) {
   constexpr int kChunks = Config::kHeadDim / 8;
-#pragma unroll
-  for (int n = 0; n < kWarpRows * kChunks / 32; ++n) {
-    const int place = (n * 32 + lane_index()) / kChunks, chunk = (n * 32 + lane_index()) % kChunks;
-    const PackedRow one = packed_row(args, row, at.warpgroup, at.warp * kWarpRows + place);
+#pragma unroll 1
+  for (int n = lane_index(); n < kWarpRows * kChunks; n += 32) {
+    const PackedRow one = packed_row(args, row, at.warpgroup, at.warp * kWarpRows + n / kChunks);
     if (one.exists)
-      *reinterpret_cast<uint4*>(output_row<Config>(args.attend, row, one.q, one.h) + chunk * 8) =
-          chunk_of(place, chunk);
+      *reinterpret_cast<uint4*>(output_row<Config>(args.attend, row, one.q, one.h) +
+                                n % kChunks * 8) = make_uint4(0, 0, 0, 0);
   }
   __syncwarp();
+}
+
+/// O of a work tile's queries from `staging`, where the warpgroup's warps have written it; by all of
+/// them. The first warp's elected thread issues; it has to wait before `staging` is overwritten.
+template <class Config, class Args>
+__device__ __forceinline__ void store_packed_output(const Args& args, u32 staging, PackedWarp at,
+                                                    const SequenceTile& row) {
+  using Tile = typename WgmmaShape<Config>::OutputTile;
+  fence_proxy_async();
+  warpgroup_barrier(at.warpgroup).sync();
+  if (uniform_over_warp(static_cast<u32>(at.warp)) == 0 && elect_one()) {
+    const TensorMap& map = maps_of_sequence(args, row.b)[kSequenceOutput];
+    const int first = row.q0 + at.warpgroup * args.batch_schedule.group_queries;
+#pragma unroll
+    for (int p = 0; p < Tile::kPanels; ++p)
+      tma_store(map, staging + p * Tile::kPanelBytes,
+                panel_origin<Tile::kElements>(first, p, row.h, 0));
+    tma_store_commit();
+  }
 }
 
 /// The warp's rows of a lane's accumulators, divided, to the workspace.
