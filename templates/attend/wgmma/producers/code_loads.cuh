@@ -111,8 +111,8 @@ struct CodeLoads {
       const SequenceRows from = are_values ? values_of_sequence<Config>(args, b, head)
                                            : keys_of_sequence<Config>(args, b, head);
       with_page_shift<Config>(args, [&](auto page_shift) {
-        using Shares = BoxShares<Slot, Config, decltype(page_shift)::kValue>;
-        load_sequence_step<Shares>(from, step, page_of_step, n_k, place, full, 0);
+        using Boxes = TileBoxes<Slot, Config, page_shift.kValue>;
+        load_sequence_step<Boxes>(from, step, page_of_step, n_k, place, full);
       });
     } else if (elect_one()) {
       load_step_tiles<Config, Slot>(are_values ? args.maps.v : args.maps.k, place, full, step,

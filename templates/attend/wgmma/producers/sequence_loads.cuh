@@ -85,28 +85,15 @@ __device__ __forceinline__ void load_packed_queries(const Args& args, const Wgmm
   }
 }
 
-/// How the boxes of a tile are shared among the warps that load an operand: a warp takes all panels
-/// of some tokens, or one panel where there are fewer such boxes than warps.
-template <class RowSlot, class ShapeConfig, int kShiftOfPage>
-struct BoxShares {
+/// Boxes of a tile, along its tokens: all of them, or the part of it that lies in one page.
+template <class RowSlot, class ShapeConfig, int kPageShift>
+struct TileBoxes {
   using Slot = RowSlot;
   using Config = ShapeConfig;
-  static constexpr int kPageShift = kShiftOfPage;
-  static constexpr int kWarps = WgmmaShape<Config>::kWarpsOfOperand;
-  /// log2 of the tokens of a box: those of a tile, or of the part of it that lies in one page.
-  static constexpr int kBoxShift = smaller(kPageShift, log2_of(Config::kTileK));
-  static constexpr int kBoxes = Config::kTileK >> kBoxShift;  ///< of a tile, along its tokens
+  static constexpr int kShift = smaller(kPageShift, log2_of(Config::kTileK));  ///< log2 of tokens
+  static constexpr int kTokens = 1 << kShift;
+  static constexpr int kCount = Config::kTileK >> kShift;  ///< of a tile
   static constexpr int kPageTokens = 1 << kPageShift;
-  static constexpr bool kArePanels = kWarps > 1 && kBoxes < kWarps;
-  static constexpr int kCount = kArePanels ? kBoxes * Slot::kBoxes : kBoxes;
-
-  /// Has a warp a share in filling the slot of a step? Only then may it wait for the slot: without
-  /// a share the slot is filled and freed again, and a warp that looks late sees the parity of the
-  /// phase before.
-  template <class Message>
-  __device__ __forceinline__ static bool include(const Message& step, int warp) {
-    return warp == 0 || ((kCount >= kWarps || warp < kCount) && step.tiles[0].exists());
-  }
 };
 
 /// The page of a lane's box of a step, counted through its tiles; by a whole warp. -1: none. The
@@ -130,15 +117,15 @@ __device__ __forceinline__ int page_of_lane(const Args& args, const Row& row, co
   return args.sequences.pages[row.b * args.sequences.pages_stride + (token >> page_shift)];
 }
 
-/// Brings the tiles of a step, all of them; by the warps that fill the slot, each its share of the
-/// boxes. In the place of a missing tile or page a box is loaded that begins behind the last token,
-/// which the copy engine fills with zeros. Of a step without tiles nothing is loaded.
-template <class Shares, class Message>
+/// Brings the tiles of a step, all of them; by a whole warp. In the place of a missing tile or page
+/// a box is loaded that begins behind the last token, which the copy engine fills with zeros. Of a
+/// step without tiles nothing is loaded.
+template <class Boxes, class Message>
 __device__ __forceinline__ void load_sequence_step(const SequenceRows& rows, const Message& step,
                                                    int page_of_lane, int n_k, u32 slot,
-                                                   Mbarrier full, int warp) {
-  using Config = typename Shares::Config;
-  using Slot = typename Shares::Slot;
+                                                   Mbarrier full) {
+  using Config = typename Boxes::Config;
+  using Slot = typename Boxes::Slot;
   constexpr bool kHasPages = batch_layout<Config>() == BatchLayout::kPages;
   if (!step.tiles[0].exists()) return;
   const auto policy = l2_policy<L2Policy::kKeepLast>();
@@ -147,22 +134,18 @@ __device__ __forceinline__ void load_sequence_step(const SequenceRows& rows, con
     const TileRef tile = step.tiles[t];
     const int first = tile.exists() ? tile.index() * Config::kTileK : n_k;
 #pragma unroll
-    for (int round = 0; round < ceil_div(Shares::kCount, Shares::kWarps); ++round) {
-      const int share = round * Shares::kWarps + warp;
-      if (Shares::kCount % Shares::kWarps != 0 && share >= Shares::kCount) break;
-      const int box = Shares::kArePanels ? share / Slot::kBoxes : share;
-      int token = first + (box << Shares::kBoxShift), page = 0;
+    for (int box = 0; box < Boxes::kCount; ++box) {
+      int token = first + box * Boxes::kTokens, page = 0;
       const TensorMap* map = rows.map;
       if constexpr (kHasPages) {
-        page = __shfl_sync(kAllLanes, page_of_lane, t * Shares::kBoxes + box);
-        if (token + (1 << Shares::kBoxShift) > n_k) map = rows.last_page;
-        token &= Shares::kPageTokens - 1;
+        page = __shfl_sync(kAllLanes, page_of_lane, t * Boxes::kCount + box);
+        if (token + Boxes::kTokens > n_k) map = rows.last_page;
+        token &= Boxes::kPageTokens - 1;
       }
       if (elect_one()) {
 #pragma unroll
         for (int panel = 0; panel < Slot::kBoxes; ++panel) {
-          if (Shares::kArePanels && panel != share % Slot::kBoxes) continue;
-          const u32 at = (box << Shares::kBoxShift) * Slot::kRowBytes;
+          const u32 at = box * Boxes::kTokens * Slot::kRowBytes;
           tma_load(*map, slot + Slot::offset(t, panel) + at, full,
                    Slot::origin(token, panel, rows.head, page), policy);
         }

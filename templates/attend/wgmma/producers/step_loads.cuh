@@ -136,6 +136,10 @@ struct StepLoads {
 
   /// Is this the one warp that tells others what comes, and brings the queries?
   __device__ __forceinline__ bool leads() const { return kBringsKeys && warp == 0; }
+  /// Warps that bring the same operands take steps in turns, counted through all rows.
+  __device__ __forceinline__ bool has_turn(u32 step) const {
+    return Shape::kWarpsOfOperand == 1 || static_cast<int>(step % Shape::kWarpsOfOperand) == warp;
+  }
 
   /// Nobody reads what the slot of keys and the message of its step held.
   __device__ __forceinline__ void await_slot() const {
@@ -157,18 +161,7 @@ struct StepLoads {
   __device__ __forceinline__ void load_keys(const Message& step) {
     const Mbarrier full = Smem::barrier(smem.control()->k_full[keys.slot()]);
     if constexpr (packs_heads<Config>()) {
-      with_page_shift<Config>(args, [&](auto page_shift) {
-        using Shares = BoxShares<typename Shape::KeySlot, Config, decltype(page_shift)::kValue>;
-        if (!Shares::include(step, warp)) return;
-        const int page = page_of_lane<Config>(args, row, step, page_shift.kValue);
-        await_slot();
-        if (warp == 0 && elect_one()) {
-          smem.message(keys.slot(), 0) = step;
-          announce_bytes<typename Shape::KeySlot>(full, step);
-        }
-        load_sequence_step<Shares>(keys_of_sequence<Config>(args, row.b, kv_head), step, page,
-                                   row.n_k, smem.keys(keys.slot()), full, warp);
-      });
+      if (has_turn(keys.count)) load_keys_of_sequence(step, full);
     } else {
       await_slot();
       if (elect_one()) {
@@ -195,17 +188,7 @@ struct StepLoads {
     const Mbarrier full = Smem::barrier(smem.control()->v_full[values.slot()]);
     const Mbarrier empty = Smem::barrier(smem.control()->v_empty[values.slot()]);
     if constexpr (packs_heads<Config>()) {
-      with_page_shift<Config>(args, [&](auto page_shift) {
-        using Shares = BoxShares<typename Shape::ValueSlot, Config, decltype(page_shift)::kValue>;
-        if (!Shares::include(pending, warp)) return;
-        // Of pages `row` is still the one of the pending step.
-        const int page = page_of_lane<Config>(args, row, pending, page_shift.kValue);
-        empty.wait(values.phase() ^ 1);
-        if (warp == 0 && elect_one()) announce_bytes<typename Shape::ValueSlot>(full, pending);
-        load_sequence_step<Shares>(values_of_sequence<Config>(args, pending_batch, pending_head),
-                                   pending, page, pending_n_k, smem.values(values.slot()), full,
-                                   warp);
-      });
+      if (has_turn(values.count)) load_values_of_sequence(full, empty);
     } else {
       empty.wait(values.phase() ^ 1);
       if (elect_one()) {
@@ -216,6 +199,33 @@ struct StepLoads {
     }
     values.advance();
     has_pending = false;
+  }
+
+  /// Of sequences. Which boxes there are is chosen, and the page asked for, before the wait:
+  /// between a place that is free and the load that fills it each cycle counts.
+  __device__ __forceinline__ void load_keys_of_sequence(const Message& step, Mbarrier full) {
+    with_page_shift<Config>(args, [&](auto page_shift) {
+      using Boxes = TileBoxes<typename Shape::KeySlot, Config, page_shift.kValue>;
+      const int page = page_of_lane<Config>(args, row, step, page_shift.kValue);
+      await_slot();
+      if (elect_one()) {
+        smem.message(keys.slot(), 0) = step;
+        announce_bytes<typename Shape::KeySlot>(full, step);
+      }
+      load_sequence_step<Boxes>(keys_of_sequence<Config>(args, row.b, kv_head), step, page, row.n_k,
+                                smem.keys(keys.slot()), full);
+    });
+  }
+  /// Of the pending step; `row` is its row wherever there are pages.
+  __device__ __forceinline__ void load_values_of_sequence(Mbarrier full, Mbarrier empty) {
+    with_page_shift<Config>(args, [&](auto page_shift) {
+      using Boxes = TileBoxes<typename Shape::ValueSlot, Config, page_shift.kValue>;
+      const int page = page_of_lane<Config>(args, row, pending, page_shift.kValue);
+      empty.wait(values.phase() ^ 1);
+      if (elect_one()) announce_bytes<typename Shape::ValueSlot>(full, pending);
+      load_sequence_step<Boxes>(values_of_sequence<Config>(args, pending_batch, pending_head),
+                                pending, page, pending_n_k, smem.values(values.slot()), full);
+    });
   }
 
   /// As load_step_tiles.
