@@ -26,8 +26,8 @@ Part part_of(Producer producer) {
       return {"TwoListProducer", "lacuna::TwoListProducer<Config, Hooks, Args>"};
     case Producer::kWgmmaGather:
       return {"GatherProducer", "lacuna::GatherProducer<Config, Hooks, Args>"};
-    case Producer::kWgmmaPages:
-      return {"PageProducer", "lacuna::PageProducer<Config, Hooks, Args>"};
+    case Producer::kWgmmaSequences:
+      return {"SequenceProducer", "lacuna::SequenceProducer<Config, Hooks, Args>"};
     case Producer::kWgmmaConverting:
       return {"ConvertingProducer", "lacuna::ConvertingProducer<Config, Hooks, Args>"};
   }

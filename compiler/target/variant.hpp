@@ -20,7 +20,7 @@ enum class Producer : std::uint8_t {
   kWgmmaTileGate,
   kWgmmaTwoLists,
   kWgmmaGather,
-  kWgmmaPages,
+  kWgmmaSequences,
   kWgmmaConverting,  ///< of codes of e4m3
 };
 

@@ -18,6 +18,7 @@ WgmmaBlock block_of(const WgmmaShape& shape) {
           .qk_bits = shape.qk_bits,
           .v_bits = shape.v_bits,
           .gathers = shape.gathers,
+          .packs_heads = shape.packs_heads,
           .code_places = shape.code_places};
 }
 

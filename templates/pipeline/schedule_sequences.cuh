@@ -154,7 +154,7 @@ __device__ __forceinline__ void make_maps(const Args& args, int b) {
   const int map = lane_index() / kLanes, part = lane_index() % kLanes;
   TensorMap* const own = args.batch_schedule.maps + b * kSequenceMaps + map;
   if (map == kSequenceQueries) copy_map_part(own, args.maps.q, part);
-  if (map == kSequenceKeys) copy_map_part(own, args.maps.k, part);
+  if (map == kSequenceKeys && !kHasPages) copy_map_part(own, args.maps.k, part);
   if (map == kSequenceValues) copy_map_part(own, args.maps.v, part);
   if (map == kSequenceOutput) copy_map_part(own, args.maps.o, part);
   __syncwarp();

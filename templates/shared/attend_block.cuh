@@ -83,6 +83,7 @@ struct WgmmaBlock {
   int head_dim, head_dim_v;
   int qk_bits, v_bits;
   bool gathers;         ///< columns, by a producer that itself copies
+  bool packs_heads;     ///< of sequences
   int code_places = 0;  ///< of e4m3 rows: each holds the codes of a step's keys, or of its values
 
   /// Of a buffer, whose rows are those of O later.
@@ -100,8 +101,12 @@ struct WgmmaBlock {
     return step_keys * (head_dim > head_dim_v ? head_dim : head_dim_v);
   }
   constexpr int control_offset() const { return codes_offset() + code_places * code_place_bytes(); }
+  /// Rows that roles know of at a time. A power of two, because a counter runs through them.
+  constexpr int row_slots() const {
+    return code_places > 0 || (packs_heads && stages > 3) ? 16 : 8;
+  }
   constexpr int control_bytes() const {
-    return 1024 + (gathers ? 4 * kColumnRingSlots : 0) + (code_places > 0 ? 1024 : 0);
+    return row_slots() / 8 * 1024 + (gathers ? 4 * kColumnRingSlots : 0);
   }
   constexpr int smem_bytes() const { return control_offset() + control_bytes(); }
 };

@@ -9,7 +9,7 @@
 #include "attend/wgmma/consumers/tile_gate_consumer.cuh"
 #include "attend/wgmma/producers/converting_producer.cuh"
 #include "attend/wgmma/producers/gather_producer.cuh"
-#include "attend/wgmma/producers/page_producer.cuh"
+#include "attend/wgmma/producers/sequence_producer.cuh"
 #include "attend/wgmma/producers/tile_gate_producer.cuh"
 #include "attend/wgmma/producers/two_list_producer.cuh"
 #include "pipeline/schedule_sequences.cuh"
@@ -77,7 +77,7 @@ __device__ __forceinline__ void attend_wgmma(const Args& args) {
   if constexpr (packs_heads<Config>()) {
     clear_unused_rows(args, smem);
     constexpr int kThreads = Shape::kConsumerThreads + kWarpgroupThreads;
-    schedule_sequences<Config, kThreads>(args, smem.control()->items[0]);
+    schedule_sequences<Config, kThreads>(args, smem.control()->schedule_part);
   }
   __syncthreads();
   if (warp >= Shape::kConsumerWarps) {

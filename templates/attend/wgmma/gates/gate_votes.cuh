@@ -12,7 +12,7 @@
 #pragma once
 
 #include "arch/redux.cuh"
-#include "attend/wgmma/layout/wgmma_shape.cuh"
+#include "attend/wgmma/layout/wgmma_smem.cuh"
 
 namespace lacuna {
 
@@ -26,10 +26,6 @@ __device__ __forceinline__ NamedBarrier warpgroup_barrier(int warpgroup) {
 template <class Config>
 __device__ __forceinline__ NamedBarrier consumer_barrier() {
   return {7, WgmmaShape<Config>::kConsumerThreads};
-}
-template <class Config>
-__device__ __forceinline__ NamedBarrier producer_barrier() {
-  return {8, 32 * WgmmaShape<Config>::kProducerWarps};
 }
 
 /// What a spec without a gate asks of one.

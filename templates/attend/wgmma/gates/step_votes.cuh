@@ -13,7 +13,7 @@
 // and votes have more places than that.
 #pragma once
 
-#include "attend/wgmma/layout/wgmma_shape.cuh"
+#include "attend/wgmma/layout/wgmma_smem.cuh"
 #include "base/pin.cuh"
 
 namespace lacuna {

@@ -1,9 +1,9 @@
 // What follows from a Config for the wgmma family of `attend`: roles, shared memory and the
 // barriers between the roles. Sizes that the host plans with are in shared/attend_block.cuh.
 //
-// One producer warpgroup, of which one warp works, and kWarpgroups consumer warpgroups of 64
-// queries each. A step takes kStepKeys keys: kStepTiles tiles of the mask's or the list's walk.
-// "Row" is short for work tile: all tiles that its queries see.
+// One producer warpgroup, of which one warp works unless said otherwise, and kWarpgroups consumer
+// warpgroups of 64 queries each. A step takes kStepKeys keys: kStepTiles tiles of the mask's or the
+// list's walk. "Row" is short for work tile: all tiles that its queries see.
 //
 //   producer                                   consumers
 //   walks over work tiles and their tiles
@@ -21,6 +21,12 @@
 // row without a tile takes a step too, whose message says so and whose slots stay as they are. The
 // producer alone asks which row comes next; a last message says that there is none. Of split work
 // tiles (pipeline/split_kv.cuh) all this is said of an item, which has a share of its row's tiles.
+//
+// Of sequences four warps work (producers/sequence_producer.cuh): two bring K and two V, in turns.
+// The one that leads finds the rows:
+//
+//   leading warp               other warps of the producer
+//   row_noted[r] -- the row -> its steps, and which sequence they are of
 //
 // Where a gate is decided a step ahead (kLooksAhead), a second warp of the producer decides about
 // tiles and loads V, of those alone that count. noted, polled and decided are of each slot of K:
@@ -106,6 +112,7 @@ __host__ __device__ constexpr WgmmaBlock wgmma_block() {
           Config::kQkBits,
           Config::kVBits,
           Config::kGathers,
+          packs_heads<Config>(),
           code_places<Config>()};
 }
 
@@ -181,14 +188,14 @@ struct WgmmaShape {
       smaller(Config::kHeadDim * Config::kQkBits / 8, kPanelRowBytes);
   using Message = StepMessage<kStepTiles>;
   using Row = typename Config::Row;  ///< a work tile, or a SequenceTile
-  /// Warps of the producer's warpgroup that load. Keys in pages are many small copies. One warp
-  /// would issue them more slowly than the consumers take the keys, so two warps bring keys and two
-  /// bring values (producers/page_producer.cuh). Codes are half as many bytes, and the other warps
-  /// make rows of them.
-  static constexpr bool kHasPageProducer =
-      batch_layout<Config>() == BatchLayout::kPages && !kMakesRows;
-  static constexpr int kProducerWarps = kHasPageProducer ? 4 : 1;
-  static constexpr int kWarpsOfOperand = kHasPageProducer ? 2 : 1;
+  /// Warps of the producer's warpgroup that load. What they execute delays the consumers' warps of
+  /// their schedulers, and with one of these its whole warpgroup. Loads of sequences are the
+  /// longest, so two warps bring keys and two bring values, in turns
+  /// (producers/sequence_producer.cuh). Codes are half as many bytes, and the other warps make rows
+  /// of them.
+  static constexpr bool kHasSequenceProducer = packs_heads<Config>() && !kMakesRows;
+  static constexpr int kProducerWarps = kHasSequenceProducer ? 4 : 1;
+  static constexpr int kWarpsOfOperand = kHasSequenceProducer ? 2 : 1;
   /// Tiles are decided about together, and when their product is due
   /// (attend/wgmma/gates/step_votes.cuh).
   static constexpr bool kVotesOnSteps = GatePolicy::kHasStepVotes;
@@ -203,9 +210,13 @@ struct WgmmaShape {
   /// keys. By then it has waited for the slot of the step before, so consumers have reached the row
   /// of the step kStages earlier. From that row on at most kStages + 1 rows are in use, and the new
   /// one is written. Of codes the rows of steps that wait to be converted are in use, too: half as
-  /// many as there are places. A power of two, because a counter runs through the places.
-  static constexpr int kRowSlots = kMakesRows ? 16 : 8;
-  static_assert(Config::kStages + 2 + ceil_div(code_places<Config>(), 2) <= kRowSlots,
+  /// many as there are places. Where warps take steps in turns, the leading one has waited for the
+  /// slot of the step before or of the one before that, and a warp that brings values may not yet
+  /// have read the rows of the two steps before the consumers' keys: three more.
+  static constexpr int kRowSlots = wgmma_block<Config>().row_slots();
+  static_assert(Config::kStages + 2 + ceil_div(code_places<Config>(), 2) +
+                        (kProducerWarps > 1 ? 3 : 0) <=
+                    kRowSlots,
                 "a row is read until its results are written");
 
   static constexpr int kQueryBytes = wgmma_block<Config>().query_bytes();
@@ -270,130 +281,6 @@ struct WgmmaShape {
   static_assert(Config::kSmemBytes == kSmemBytes, "the host plans the same block");
   static_assert(kValuesOffset == kKeysOffset + Config::kStages * KeySlot::kBytes &&
                 kCodesOffset == kValuesOffset + Config::kValueStages * ValueSlot::kBytes);
-};
-
-/// Barriers, messages and votes, behind the tiles.
-template <class Config>
-struct WgmmaControl {
-  using Shape = WgmmaShape<Config>;
-  unsigned long long q_full[Config::kQueryBuffers], q_empty[Config::kQueryBuffers];
-  unsigned long long k_full[Config::kStages], k_empty[Config::kStages];
-  unsigned long long v_full[Config::kValueStages], v_empty[Config::kValueStages];
-  typename Shape::Message messages[Config::kStages][Config::kWorkTiles];
-  typename Shape::Row rows[Shape::kRowSlots];  ///< the first of those that a block takes together
-  typename Shape::Vote votes[Shape::kVoteSlots][Shape::kConsumerWarps];
-  // Where consumers look ahead, of each slot of K: drawn above.
-  unsigned long long noted[Shape::kDecisionSlots], polled[Shape::kDecisionSlots];
-  unsigned long long decided[Shape::kDecisionSlots];
-  u32 chosen[Shape::kDecisionSlots];  ///< parts of its step that count, a bit each
-  /// Barriers of the others: a warpgroup's warps have published.
-  unsigned long long voted[Shape::kVoteSlots][Config::kWarpgroups];
-  ColumnRing<Config::kGathers> ring;
-  int shares[SplitKv<Config>::kIsSplit ? Shape::kRowSlots
-                                       : 1];     ///< of `rows`, where they are split
-  int items[Shape::kProducerWarps > 1 ? 2 : 1];  ///< what several warps load next; used alternately
-  CodeRing<code_places<Config>(), typename Shape::Message, Config::kStepKeys> codes;
-};
-
-/// Has a warpgroup queries in any work tile that the launch admits? Of sequences with few queries,
-/// whose heads share a work tile, only the first has some.
-template <class Config, class Args>
-__device__ __forceinline__ bool has_queries(const Args& args, int warpgroup) {
-  if constexpr (packs_heads<Config>()) {
-    return warpgroup * args.batch_schedule.group_queries < larger(args.attend.n_q, 1);
-  } else {
-    return true;
-  }
-}
-
-/// Warps of a block by what they do, in a launch: a warpgroup without queries makes rows of codes
-/// where there are codes, beside the producer's.
-struct WarpsOfLaunch {
-  int consume;  ///< that arrive when a slot has been read
-  int convert;  ///< that arrive when a slot has been filled, where it is filled from codes
-};
-template <class Config, class Args>
-__device__ __forceinline__ WarpsOfLaunch warps_of_launch(const Args& args) {
-  WarpsOfLaunch warps{WgmmaShape<Config>::kConsumerWarps, kConvertingWarps};
-  if constexpr (WgmmaShape<Config>::kMakesRows) {
-    for (int w = 0; w < Config::kWarpgroups; ++w) {
-      if (!has_queries<Config>(args, w)) warps.consume -= 4, warps.convert += 4;
-    }
-  }
-  return warps;
-}
-
-/// Addresses of one block's shared memory.
-template <class Config>
-struct WgmmaSmem {
-  using Shape = WgmmaShape<Config>;
-  using Control = WgmmaControl<Config>;
-  static_assert(sizeof(Control) <= wgmma_block<Config>().control_bytes());
-
-  unsigned char*
-      dynamic;  ///< all of it; at a multiple of 1024, the permutation of rows depends on it
-
-  __device__ __forceinline__ u32 tiles() const { return shared_address(dynamic); }
-  __device__ __forceinline__ Control* control() const {
-    return reinterpret_cast<Control*>(dynamic + Shape::kControlOffset);
-  }
-
-  __device__ __forceinline__ u32 queries(u32 buffer, int warpgroup) const {
-    return tiles() + buffer * Shape::kQueryBytes + warpgroup * Shape::kQueryPlaceBytes;
-  }
-  __device__ __forceinline__ u32 keys(u32 slot) const {
-    return tiles() + Shape::kKeysOffset + slot * Shape::KeySlot::kBytes;
-  }
-  __device__ __forceinline__ u32 values(u32 slot) const {
-    return tiles() + Shape::kValuesOffset + slot * Shape::ValueSlot::kBytes;
-  }
-  __device__ __forceinline__ u32 codes(u32 place) const {
-    return tiles() + Shape::kCodesOffset + place * Shape::kCodePlaceBytes;
-  }
-  /// For a warpgroup, of the step whose keys are in the slot.
-  __device__ __forceinline__ typename Shape::Message& message(u32 slot, int warpgroup) const {
-    return control()->messages[slot][Shape::kOwnRows ? warpgroup : 0];
-  }
-  __device__ __forceinline__ static Mbarrier barrier(const unsigned long long& word) {
-    return {shared_address(&word)};
-  }
-
-  /// By one thread.
-  __device__ __forceinline__ void init_barriers(const WarpsOfLaunch& warps) const {
-    for (int n = 0; n < Config::kQueryBuffers; ++n) {
-      barrier(control()->q_full[n]).init(1);
-      barrier(control()->q_empty[n]).init(warps.consume);
-    }
-    for (int n = 0; n < Config::kStages; ++n) {
-      barrier(control()->k_full[n]).init(Shape::kMakesRows ? warps.convert : Shape::kKeyArrivals);
-      barrier(control()->k_empty[n]).init(warps.consume);
-      if constexpr (Shape::kLooksAhead) {
-        barrier(control()->noted[n]).init(1);
-        barrier(control()->polled[n]).init(Shape::kConsumerWarps);
-        barrier(control()->decided[n]).init(1);
-      }
-    }
-    for (int n = 0; n < Config::kValueStages; ++n) {
-      barrier(control()->v_full[n]).init(Shape::kMakesRows ? warps.convert : Shape::kValueArrivals);
-      barrier(control()->v_empty[n]).init(warps.consume);
-    }
-    for (int n = 0; n < Shape::kVoteSlots; ++n) {
-      for (int w = 0; w < Config::kWarpgroups; ++w) barrier(control()->voted[n][w]).init(4);
-    }
-    if constexpr (Config::kGathers) {
-      for (int n = 0; n < control()->ring.kSteps; ++n) {
-        barrier(control()->ring.step_full[n]).init(1);
-        barrier(control()->ring.step_empty[n]).init(Shape::kGatherLoaders);
-      }
-    }
-    if constexpr (Shape::kMakesRows) {
-      for (int n = 0; n < code_places<Config>(); ++n) {
-        barrier(control()->codes.full[n]).init(kCodeArrivals);
-        barrier(control()->codes.empty[n]).init(warps.convert);
-      }
-    }
-    fence_mbarrier_init();
-  }
 };
 
 }  // namespace lacuna

@@ -16,6 +16,7 @@ struct CodeLoads {
   using Ring = decltype(WgmmaControl<Config>::codes);
   using Ticket = typename Ring::Ticket;
   static constexpr bool kHasPages = batch_layout<Config>() == BatchLayout::kPages;
+  static constexpr bool kBringsKeys = true, kBringsValues = true;
   static constexpr bool kAsksAhead = kHasPages;
 
   __device__ __forceinline__ CodeLoads(const Args& launch, const Smem& shared, int)
@@ -112,7 +113,7 @@ struct CodeLoads {
                                            : keys_of_sequence<Config>(args, b, head);
       with_page_shift<Config>(args, [&](auto page_shift) {
         using Boxes = TileBoxes<Slot, Config, page_shift.kValue>;
-        load_sequence_step<Boxes>(from, step, page_of_step, n_k, place, full);
+        load_sequence_step<Boxes>(from, step, PagesOfLanes{page_of_step}, n_k, place, full);
       });
     } else if (elect_one()) {
       load_step_tiles<Config, Slot>(are_values ? args.maps.v : args.maps.k, place, full, step,

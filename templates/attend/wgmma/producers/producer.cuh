@@ -16,6 +16,8 @@ class WgmmaProducer {
   using Message = typename Shape::Message;
   using Row = typename Shape::Row;
   using Walk = typename Config::Walk;
+  /// Besides keys, a step later.
+  static constexpr bool kBringsValues = Loads::kBringsValues && !Shape::kLooksAhead;
 
  public:
   static constexpr int kWarps = 1;  ///< that run, if no other producer makes several of this
@@ -24,14 +26,16 @@ class WgmmaProducer {
   __device__ __forceinline__ WgmmaProducer(const Args& args, const Smem& smem, int number = 0)
       : loads_(args, smem, number) {}
 
-  /// By a whole warp, or by several that take the same steps and share the boxes of each.
+  /// By a whole warp, or by several that walk over the same rows and steps.
   __device__ __forceinline__ void run() {
-    if constexpr (packs_heads<Config>() || !kHasCheapMask<Config, Hooks>) {
+    if constexpr (Shape::kProducerWarps > 1) {
+      produce_together();
+    } else if constexpr (packs_heads<Config>() || !kHasCheapMask<Config, Hooks>) {
       produce_items();
     } else if (block_index() < work_indices()) {
       produce_rows();
     }
-    if constexpr (!Shape::kLooksAhead) loads_.load_values();
+    if constexpr (kBringsValues) loads_.load_values();
     if (loads_.leads()) loads_.announce_end();
   }
 
@@ -74,9 +78,41 @@ class WgmmaProducer {
   /// one early: masks that are no ranges, and the loads of sequences, need the registers.
   __device__ __forceinline__ void produce_items() {
     RowCounter counter(loads_.args.schedule.next_row);
-    if (loads_.leads()) counter.ask();
+    counter.ask();
     for (int item = block_index(); item < work_indices(); item = next_index(counter))
       produce_item(find_row(item), item);
+  }
+
+  /// The same by several warps. One of them leads: it finds rows and notes them for the others, as
+  /// it does for consumers (row_noted).
+  __device__ __forceinline__ void produce_together() {
+    RowCounter counter(loads_.args.schedule.next_row);
+    if (loads_.leads()) counter.ask();
+    for (Row row = noted_row(counter); row.b >= 0; row = noted_row(counter)) produce_item(row, 0);
+  }
+
+  /// Of sequence -1: there is no other row.
+  __device__ __forceinline__ Row noted_row(RowCounter& counter) {
+    Row& place = loads_.smem.control()->rows[loads_.rows.slot()];
+    const Mbarrier noted = Smem::barrier(loads_.smem.control()->row_noted[loads_.rows.slot()]);
+    if (loads_.leads()) {
+      const int item = loads_.rows.count == 0 ? block_index() : next_index(counter);
+      Row row;
+      row.b = -1;
+      if (item < work_indices()) row = sequence_tile<Config>(loads_.args, item);
+      if (elect_one()) {
+        place = row;
+        noted.arrive();
+      }
+    }
+    noted.wait(loads_.rows.phase());
+    const Row row = place;
+    if (row.b >= 0) acquire_maps_of(row);
+    return row;
+  }
+
+  __device__ __forceinline__ void acquire_maps_of(const Row& row) const {
+    if (row.b != loads_.row.b) acquire_maps<Config, Loads>(loads_.args, row.b, loads_.leads());
   }
 
   __device__ __forceinline__ void produce_item(const Row& row, int item) {
@@ -93,7 +129,7 @@ class WgmmaProducer {
         first, [&] { return take_step(row, walk); }, exists, load);
     // Before the next item is looked up, which would delay the last values of this one, for which
     // consumers wait.
-    if constexpr (packs_heads<Config>() && !Shape::kLooksAhead) loads_.load_values();
+    if constexpr (packs_heads<Config>() && kBringsValues) loads_.load_values();
   }
 
   __device__ __forceinline__ int work_indices() const {
@@ -105,31 +141,18 @@ class WgmmaProducer {
   __device__ __forceinline__ Row find_row(int work_index) const {
     if constexpr (packs_heads<Config>()) {
       const Row row = sequence_tile<Config>(loads_.args, work_index);
-      if (row.b != loads_.row.b) acquire_maps<Config>(loads_.args, row.b);
+      acquire_maps_of(row);
       return row;
     } else {
       return scheduled_row<Config>(loads_.args.attend, loads_.args.schedule, work_index);
     }
   }
 
-  /// What the counter gave; asks for the one behind it. Of several warps the first takes it and
-  /// tells the others. A place is written again two work indices on, when all have read it: the
-  /// barrier of the one between is behind it.
-  __device__ __forceinline__ int next_index(RowCounter& counter) {
-    if constexpr (Shape::kProducerWarps == 1) {
-      const int work_index = counter.take();
-      counter.ask();
-      return work_index;
-    } else {
-      int& place = loads_.smem.control()->items[loads_.rows.count % 2];
-      if (loads_.leads()) {
-        const int work_index = counter.take();
-        if (elect_one()) place = work_index;
-        counter.ask();
-      }
-      producer_barrier<Config>().sync();
-      return place;
-    }
+  /// What the counter gave; asks for the one behind it.
+  __device__ __forceinline__ static int next_index(RowCounter& counter) {
+    const int work_index = counter.take();
+    counter.ask();
+    return work_index;
   }
 
   __device__ __forceinline__ Walk begin_walk(const Row& row, int work_index) const {
@@ -161,7 +184,7 @@ class WgmmaProducer {
   /// Consumers find the row at `rows`.
   __device__ __forceinline__ void begin_row(const Row& row, int work_index) {
     loads_.kv_head = kv_head_of(loads_.args, row);
-    if (loads_.leads() && elect_one())
+    if (Shape::kProducerWarps == 1 && elect_one())
       note_row(loads_.smem, loads_.rows.slot(), row, share_of_item<Config>(work_index));
     loads_.row = {row.q0, row.h, row.b, 0};
     if constexpr (packs_heads<Config>()) loads_.row.n_k = row.n_k;
@@ -175,14 +198,14 @@ class WgmmaProducer {
       step.flags |= loads_.row_slot << Message::kRowShift | (is_first ? Message::kFirstOfRow : 0u);
     if constexpr (Shape::kMakesRows) {
       loads_.load_step(step, is_first && step.tiles[0].exists());
+    } else if constexpr (!Loads::kBringsKeys) {
+      loads_.load_values_of_sequence(step);
     } else {
-      if constexpr (Loads::kBringsKeys) loads_.load_keys(step);
-      if constexpr (Loads::kBringsValues && !Shape::kLooksAhead)
-        loads_.load_values();  // of the step before
+      loads_.load_keys(step);
+      if constexpr (kBringsValues) loads_.load_values();  // of the step before
       if (is_first && step.tiles[0].exists() && loads_.leads())
         load_query_tiles<Config>(loads_.args, loads_.smem, loads_.queries, loads_.row);
-      if constexpr (Loads::kBringsValues && !Shape::kLooksAhead) loads_.note_pending(step);
-      if constexpr (!Loads::kBringsKeys) loads_.load_values();
+      if constexpr (kBringsValues) loads_.note_pending(step);
     }
   }
 

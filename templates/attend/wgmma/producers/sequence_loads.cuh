@@ -3,7 +3,7 @@
 #pragma once
 
 #include "arch/copy/edit_map.cuh"
-#include "attend/wgmma/layout/wgmma_shape.cuh"
+#include "attend/wgmma/layout/wgmma_smem.cuh"
 #include "base/constant.cuh"
 
 namespace lacuna {
@@ -56,15 +56,19 @@ __device__ __forceinline__ SequenceRows values_of_sequence(const Args& args, int
   }
 }
 
-/// By a whole warp, before its first load of the sequence. Consumers store O behind what this warp
-/// tells them, so they need no fence of their own.
-template <class Config, class Args>
-__device__ __forceinline__ void acquire_maps(const Args& args, int b) {
+/// By a whole warp, before its first load of the sequence: the maps that it uses. The warp that
+/// leads brings queries. Consumers store O behind what it tells them, so they need no fence of
+/// their own.
+template <class Config, class Loads, class Args>
+__device__ __forceinline__ void acquire_maps(const Args& args, int b, bool leads) {
   const TensorMap* own = maps_of_sequence(args, b);
-  acquire_map(own[kSequenceQueries]);
-  if constexpr (batch_layout<Config>() == BatchLayout::kSequences) acquire_map(own[kSequenceKeys]);
-  acquire_map(own[kSequenceValues]);
-  acquire_map(own[kSequenceOutput]);
+  if (leads) {
+    acquire_map(own[kSequenceQueries]);
+    acquire_map(own[kSequenceOutput]);
+  }
+  if constexpr (Loads::kBringsKeys && batch_layout<Config>() == BatchLayout::kSequences)
+    acquire_map(own[kSequenceKeys]);
+  if constexpr (Loads::kBringsValues) acquire_map(own[kSequenceValues]);
 }
 
 /// Brings the queries of a work tile to the places of its warpgroups; by one thread.
@@ -96,9 +100,45 @@ struct TileBoxes {
   static constexpr int kPageTokens = 1 << kPageShift;
 };
 
-/// The page of a lane's box of a step, counted through its tiles; by a whole warp. -1: none. The
-/// loads of the step before are issued by then, so a product's time is left for the table's line to
-/// come.
+/// The page of a box that begins at a token; -1: none.
+template <class Args, class Row>
+__device__ __forceinline__ int page_of_token(const Args& args, const Row& row, const TileRef& tile,
+                                             int token, int page_shift) {
+  if (!tile.exists() || token >= row.n_k) return -1;
+  return args.sequences.pages[row.b * args.sequences.pages_stride + (token >> page_shift)];
+}
+
+/// The pages of a step's boxes, counted through its tiles: of few boxes each in a register.
+template <class Boxes>
+struct FewPages {
+  static constexpr int kStepTiles = WgmmaShape<typename Boxes::Config>::kStepTiles;
+  static constexpr bool kAreFew = kStepTiles * Boxes::kCount <= 2;
+  int pages[kStepTiles * Boxes::kCount];
+
+  template <class Args, class Row, class Message>
+  __device__ __forceinline__ FewPages(const Args& args, const Row& row, const Message& step) {
+#pragma unroll
+    for (int t = 0; t < kStepTiles; ++t) {
+      const int first = step.tiles[t].index() * Boxes::Config::kTileK;
+#pragma unroll
+      for (int box = 0; box < Boxes::kCount; ++box)
+        pages[t * Boxes::kCount + box] = page_of_token(
+            args, row, step.tiles[t], first + box * Boxes::kTokens, log2_of(Boxes::kPageTokens));
+    }
+  }
+  __device__ __forceinline__ int operator()(int box) const { return pages[box]; }
+};
+
+/// The same of any number up to 32, each in a lane of its own.
+struct PagesOfLanes {
+  int page;  ///< of this lane's box
+
+  __device__ __forceinline__ int operator()(int box) const {
+    return __shfl_sync(kAllLanes, page, box);
+  }
+};
+
+/// The page of a lane's box of a step, counted through its tiles; by a whole warp.
 template <class Config, class Args, class Row, class Message>
 __device__ __forceinline__ int page_of_lane(const Args& args, const Row& row, const Message& step,
                                             int page_shift) {
@@ -113,22 +153,35 @@ __device__ __forceinline__ int page_of_lane(const Args& args, const Row& row, co
     if (n == t) tile = step.tiles[t];
   }
   const int token = (tile.index() - n) * Config::kTileK + (lane_index() << box_shift);
-  if (!tile.exists() || token >= row.n_k) return -1;
-  return args.sequences.pages[row.b * args.sequences.pages_stride + (token >> page_shift)];
+  return page_of_token(args, row, tile, token, page_shift);
 }
 
-/// Brings the tiles of a step, all of them; by a whole warp. In the place of a missing tile or page
-/// a box is loaded that begins behind the last token, which the copy engine fills with zeros. Of a
-/// step without tiles nothing is loaded.
-template <class Boxes, class Message>
+/// What a warp asks for before it waits for a place: it has issued the loads of its step before, so
+/// the table has the time of a product to answer.
+template <class Boxes, class Args, class Row, class Message>
+__device__ __forceinline__ auto pages_of_step(const Args& args, const Row& row,
+                                              const Message& step) {
+  using Config = typename Boxes::Config;
+  if constexpr (batch_layout<Config>() == BatchLayout::kPages && FewPages<Boxes>::kAreFew) {
+    return FewPages<Boxes>(args, row, step);
+  } else {
+    return PagesOfLanes{page_of_lane<Config>(args, row, step, log2_of(Boxes::kPageTokens))};
+  }
+}
+
+/// Brings the tiles of a step, all of them; by a whole warp. `page_of`: FewPages or PagesOfLanes.
+/// In the place of a missing tile or page a box is loaded that begins behind the last token, which
+/// the copy engine fills with zeros. Of a step without tiles nothing is loaded.
+template <class Boxes, class Message, class PageOf>
 __device__ __forceinline__ void load_sequence_step(const SequenceRows& rows, const Message& step,
-                                                   int page_of_lane, int n_k, u32 slot,
+                                                   const PageOf& page_of, int n_k, u32 slot,
                                                    Mbarrier full) {
   using Config = typename Boxes::Config;
   using Slot = typename Boxes::Slot;
   constexpr bool kHasPages = batch_layout<Config>() == BatchLayout::kPages;
   if (!step.tiles[0].exists()) return;
   const auto policy = l2_policy<L2Policy::kKeepLast>();
+  const bool is_elected = elect_one();
 #pragma unroll
   for (int t = 0; t < WgmmaShape<Config>::kStepTiles; ++t) {
     const TileRef tile = step.tiles[t];
@@ -138,17 +191,16 @@ __device__ __forceinline__ void load_sequence_step(const SequenceRows& rows, con
       int token = first + box * Boxes::kTokens, page = 0;
       const TensorMap* map = rows.map;
       if constexpr (kHasPages) {
-        page = __shfl_sync(kAllLanes, page_of_lane, t * Boxes::kCount + box);
+        page = page_of(t * Boxes::kCount + box);
         if (token + Boxes::kTokens > n_k) map = rows.last_page;
         token &= Boxes::kPageTokens - 1;
       }
-      if (elect_one()) {
+      if (!is_elected) continue;
 #pragma unroll
-        for (int panel = 0; panel < Slot::kBoxes; ++panel) {
-          const u32 at = box * Boxes::kTokens * Slot::kRowBytes;
-          tma_load(*map, slot + Slot::offset(t, panel) + at, full,
-                   Slot::origin(token, panel, rows.head, page), policy);
-        }
+      for (int panel = 0; panel < Slot::kBoxes; ++panel) {
+        const u32 at = box * Boxes::kTokens * Slot::kRowBytes;
+        tma_load(*map, slot + Slot::offset(t, panel) + at, full,
+                 Slot::origin(token, panel, rows.head, page), policy);
       }
     }
   }

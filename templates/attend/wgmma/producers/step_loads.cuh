@@ -5,7 +5,7 @@
 
 #include "args/attend_maps.cuh"
 #include "attend/report.cuh"
-#include "attend/wgmma/layout/wgmma_shape.cuh"
+#include "attend/wgmma/layout/wgmma_smem.cuh"
 #include "attend/wgmma/producers/sequence_loads.cuh"
 #include "base/pin.cuh"
 
@@ -118,7 +118,7 @@ __device__ __forceinline__ void note_row(const WgmmaSmem<Config>& smem, u32 plac
 }
 
 /// What a warp brings: keys of a step and values of the step before, or one of them where other
-/// warps bring the other (producers/page_producer.cuh).
+/// warps bring the other (producers/sequence_producer.cuh).
 enum class LoadedOperands { kKeysAndValues, kKeys, kValues };
 
 template <class Config, class Args, LoadedOperands kOperands = LoadedOperands::kKeysAndValues>
@@ -179,7 +179,6 @@ struct StepLoads {
     has_pending = true;
     pending_head = kv_head;
     pending_batch = row.b;
-    if constexpr (packs_heads<Config>()) pending_n_k = row.n_k;
   }
 
   /// V of the step that is pending.
@@ -187,15 +186,11 @@ struct StepLoads {
     if (!has_pending) return;
     const Mbarrier full = Smem::barrier(smem.control()->v_full[values.slot()]);
     const Mbarrier empty = Smem::barrier(smem.control()->v_empty[values.slot()]);
-    if constexpr (packs_heads<Config>()) {
-      if (has_turn(values.count)) load_values_of_sequence(full, empty);
-    } else {
-      empty.wait(values.phase() ^ 1);
-      if (elect_one()) {
-        load_step<typename Shape::ValueSlot>(args.maps.v, smem.values(values.slot()), full, pending,
-                                             pending_head, pending_batch);
-        announce_bytes<typename Shape::ValueSlot>(full, pending);
-      }
+    empty.wait(values.phase() ^ 1);
+    if (elect_one()) {
+      load_step<typename Shape::ValueSlot>(args.maps.v, smem.values(values.slot()), full, pending,
+                                           pending_head, pending_batch);
+      announce_bytes<typename Shape::ValueSlot>(full, pending);
     }
     values.advance();
     has_pending = false;
@@ -206,26 +201,30 @@ struct StepLoads {
   __device__ __forceinline__ void load_keys_of_sequence(const Message& step, Mbarrier full) {
     with_page_shift<Config>(args, [&](auto page_shift) {
       using Boxes = TileBoxes<typename Shape::KeySlot, Config, page_shift.kValue>;
-      const int page = page_of_lane<Config>(args, row, step, page_shift.kValue);
+      const auto page_of = pages_of_step<Boxes>(args, row, step);
       await_slot();
       if (elect_one()) {
         smem.message(keys.slot(), 0) = step;
         announce_bytes<typename Shape::KeySlot>(full, step);
       }
-      load_sequence_step<Boxes>(keys_of_sequence<Config>(args, row.b, kv_head), step, page, row.n_k,
-                                smem.keys(keys.slot()), full);
+      load_sequence_step<Boxes>(keys_of_sequence<Config>(args, row.b, kv_head), step, page_of,
+                                row.n_k, smem.keys(keys.slot()), full);
     });
   }
-  /// Of the pending step; `row` is its row wherever there are pages.
-  __device__ __forceinline__ void load_values_of_sequence(Mbarrier full, Mbarrier empty) {
-    with_page_shift<Config>(args, [&](auto page_shift) {
-      using Boxes = TileBoxes<typename Shape::ValueSlot, Config, page_shift.kValue>;
-      const int page = page_of_lane<Config>(args, row, pending, page_shift.kValue);
-      empty.wait(values.phase() ^ 1);
-      if (elect_one()) announce_bytes<typename Shape::ValueSlot>(full, pending);
-      load_sequence_step<Boxes>(values_of_sequence<Config>(args, pending_batch, pending_head),
-                                pending, page, pending_n_k, smem.values(values.slot()), full);
-    });
+  /// V of a step of `row`, by a warp that brings nothing else.
+  __device__ __forceinline__ void load_values_of_sequence(const Message& step) {
+    if (has_turn(values.count)) {
+      const Mbarrier full = Smem::barrier(smem.control()->v_full[values.slot()]);
+      with_page_shift<Config>(args, [&](auto page_shift) {
+        using Boxes = TileBoxes<typename Shape::ValueSlot, Config, page_shift.kValue>;
+        const auto page_of = pages_of_step<Boxes>(args, row, step);
+        Smem::barrier(smem.control()->v_empty[values.slot()]).wait(values.phase() ^ 1);
+        if (elect_one()) announce_bytes<typename Shape::ValueSlot>(full, step);
+        load_sequence_step<Boxes>(values_of_sequence<Config>(args, row.b, kv_head), step, page_of,
+                                  row.n_k, smem.values(values.slot()), full);
+      });
+    }
+    values.advance();
   }
 
   /// As load_step_tiles.
@@ -253,7 +252,7 @@ struct StepLoads {
   LoadedRow row;     ///< whose steps these are
   int kv_head = 0;   ///< of `row`
   u32 row_slot = 0;  ///< where consumers find it
-  int pending_head = 0, pending_batch = 0, pending_n_k = 0;
+  int pending_head = 0, pending_batch = 0;
 };
 
 }  // namespace lacuna

@@ -1,11 +1,12 @@
-// The producer of the wgmma family where keys and values lie in pages: many small copies, which
-// four warps share. Two bring the keys of each step, and two its values, so that neither waits for
-// slots of the other. All of them walk over the same rows and tiles:
+// The producer of the wgmma family for sequences, in rows or in pages. Their loads take more
+// instructions than those of one shape: tensor maps of each sequence, and in pages many small
+// copies. What one warp executes delays the consumers' warps of its scheduler, so four warps, one
+// on each, share the work. All of them walk over the same rows and steps:
 //
-//   warps 0, 1    look up the pages of a step, wait for k_empty, load K: each its share of the
-//   boxes warps 2, 3    the same of v_empty and V warp 0        also asks which row comes next, for
-//   all (producer_barrier), tells consumers of rows
-//                 and steps, and brings queries
+//   warps 0, 1    take steps in turns: look up its pages, wait for k_empty, load K
+//   warps 2, 3    the same of v_empty and V; neither pair waits for slots of the other
+//   warp 0        leads: finds rows, notes each for the others (row_noted) and for consumers, and
+//                 brings queries
 #pragma once
 
 #include "attend/wgmma/producers/producer.cuh"
@@ -13,7 +14,7 @@
 namespace lacuna {
 
 template <class Config, class Hooks, class Args>
-class PageProducer {
+class SequenceProducer {
   using Shape = WgmmaShape<Config>;
   using Smem = WgmmaSmem<Config>;
   template <LoadedOperands kOperands>
@@ -22,7 +23,7 @@ class PageProducer {
  public:
   static constexpr int kWarps = Shape::kProducerWarps;  ///< that run
 
-  __device__ __forceinline__ PageProducer(const Args& args, const Smem& smem)
+  __device__ __forceinline__ SequenceProducer(const Args& args, const Smem& smem)
       : args_(args), smem_(smem) {}
 
   __device__ __forceinline__ void run() {
