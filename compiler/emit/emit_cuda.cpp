@@ -6,6 +6,7 @@
 #include "compiler/emit/emit.hpp"
 #include "compiler/emit/hooks.hpp"
 #include "compiler/emit/kernel_names.hpp"
+#include "compiler/ir/coded_rows.hpp"
 #include "compiler/lower/config.hpp"
 #include "compiler/lower/lower.hpp"
 
@@ -37,7 +38,9 @@ std::vector<ConfigField> common_fields(const Program& program) {
 void write_common_config(CudaWriter& out, const Program& program) {
   out.line("");
   out.line("struct CommonConfig {");
-  write_fields(out, common_fields(program));
+  std::vector<ConfigField> fields = common_fields(program);
+  if (prepares_codes(program)) add_code_field(fields);
+  write_fields(out, fields);
   out.generated_line("};");
 }
 

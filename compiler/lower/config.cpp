@@ -58,6 +58,10 @@ void add_batch_fields(const Program& program, std::vector<ConfigField>& fields) 
                              "the lists lie in the workspace"));
 }
 
+void add_code_field(std::vector<ConfigField>& fields) {
+  fields.push_back(boolean("kHasE4m3Rows", true, kNoField, Origin::kCaller));
+}
+
 ConfigField tensor_field(Tensor tensor) {
   return integer("kTensor", static_cast<int>(tensor), kNoField, Origin::kDerived,
                  std::string(name_of(tensor)));

@@ -325,7 +325,7 @@ std::string launch(const BranchesSubject& subject, const lacuna_launch_args& arg
   for (std::size_t n = 0; n < subject.branches.size(); ++n) {
     const Subject& branch = subject.branches[n];
     all.push_back(
-        bind_branch(subject.spec.branches[n], branch.contract.dtype, KvFormat::kSame, bound));
+        bind_branch(subject.spec.branches[n], branch.contract.dtype, branch.contract.kv, bound));
     const LaunchShape& shape = all.back().shape;
     units = std::max(units, workspace_units(branch, shape, values_of(branch, shape)));
   }

@@ -76,6 +76,7 @@ Kernel means_kernel(const Plan& plan, Tensor tensor, int tokens) {
                 .slots = {{names.slot, units(all_heads(tensor), length, width * kElementBytes)}},
                 .sizes = std::move(names.sizes),
                 .needs_keys = tensor != Tensor::kQ};
+  if (plan.program.kv == KvFormat::kE4M3 && tensor != Tensor::kQ) add_code_field(kernel.config);
   kernel.arguments.assign(names.arguments.begin(), names.arguments.end());
   return kernel;
 }

@@ -4,6 +4,7 @@
 #include <bit>
 #include <string>
 
+#include "compiler/ir/coded_rows.hpp"
 #include "compiler/ir/fields.hpp"
 #include "compiler/ir/names.hpp"
 #include "compiler/passes/check_head_dim.hpp"
@@ -162,8 +163,15 @@ void check_batch(const Program& program, const PassContext& context) {
 
 constexpr int kFirstCapabilityWithE4m3 = 89;
 
-/// Keys and values of e4m3 become 16-bit rows on their way to the products of attend, and nowhere
-/// else.
+/// Does the estimate load the tokens of keys tile by tile, as they are?
+bool loads_coded_tiles(const Program& program, const Estimate* estimate) {
+  if (estimate == nullptr || estimate->is_given() || estimate->is_indexed()) return false;
+  const bool is_pooled = estimate->rows.kind == SummaryKind::kMean;  // reads key by key
+  return is_coded(program, estimate->exact_k) || (is_coded(program, estimate->k) && !is_pooled);
+}
+
+/// Keys and values of e4m3 become 16-bit rows where attend multiplies them and where other kernels
+/// read them one by one. Who has tiles of them copied has no place where they could be converted.
 void check_e4m3_rows(const Program& program, const PassContext& context) {
   if (program.kv != KvFormat::kE4M3) return;
   const auto refuse = [&](const char* pointer, const std::string& what, const char* note) {
@@ -176,15 +184,19 @@ void check_e4m3_rows(const Program& program, const PassContext& context) {
   if (context.target.compute_capability < kFirstCapabilityWithE4m3)
     refuse("", "k and v of e4m3: there is no conversion from it",
            "sm_89 is the first that has one");
-  const std::string subject = " does not go with k and v of e4m3";
-  constexpr const char* kReads16Bits = "what runs before attend reads keys and values of 16 bits";
-  if (find_op<Permute>(program) != nullptr) refuse("/permute", "permute" + subject, kReads16Bits);
   const Attend& attend = attend_of(program);
-  if (attend.q_scale >= 0 || attend.v_scale >= 0)
-    refuse("/quantise", "quantise" + subject, kReads16Bits);
-  const bool has_predictor = find_op<Select>(program) != nullptr;
-  if (has_predictor) refuse("/predictor", "a predictor" + subject, kReads16Bits);
-  if (key_means(program) != nullptr) refuse("/means", "means" + subject, kReads16Bits);
+  if (is_coded(program, attend.k) != is_coded(program, attend.v))
+    refuse("/quantise",
+           std::string("k and v of e4m3: quantise ") +
+               (attend.q_scale >= 0 ? "v, too, or neither," : "q and k, too, or neither,"),
+           "attend has tiles of one kind of keys and values that are not prepared");
+  for (const PredictStep& step : predict_steps(program)) {
+    if (!loads_coded_tiles(program, step.estimate)) continue;
+    refuse("/predictor/estimate",
+           "predictor.estimate: of k of e4m3 expected means, bounds or integers",
+           "tiles of keys are loaded as they are, and multiplied as 16-bit elements");
+    break;
+  }
   constexpr int kCodes = 32;  // of two rows that lie one behind the other, whole chunks
   for (const int width : {program.head_dim, value_dim(program)}) {
     if (width % kCodes == 0) continue;
