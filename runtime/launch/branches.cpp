@@ -47,11 +47,13 @@ LaunchShape shape_of_branch(const VariantSpec& branch, LaunchShape shape) {
   return shape;
 }
 
-void take_piece(const LaunchProgram& program, const LaunchShape& shape, std::size_t bytes,
-                std::int32_t* values) {
-  if (!program.each_sequence || program.workspace_value < 0) return;
-  const auto rows = static_cast<std::size_t>(launch_rows(program, shape));
-  values[program.workspace_value] = static_cast<std::int32_t>(bytes / kWorkspaceUnitBytes / rows);
+WorkspaceBytes workspace_parts(const LaunchProgram& program, const LaunchShape& shape,
+                               const std::int32_t* values) {
+  const auto pieces = static_cast<std::size_t>(workspace_pieces(program, shape));
+  const auto bytes_of = [&](int value) {
+    return value < 0 ? 0 : static_cast<std::size_t>(values[value]) * kWorkspaceUnitBytes * pieces;
+  };
+  return {bytes_of(program.shared_value), bytes_of(program.workspace_value)};
 }
 
 const lacuna_branch_args* args_of_branch(const lacuna_launch_args& args, std::string_view name) {

@@ -15,6 +15,8 @@ constexpr bool has_sequences() {
 // Of a batch of sequences:
 /// Is it a branch of several, whose results are rows of the workspace?
 LACUNA_OPTIONAL_FIELD(bool, is_branch, kIsBranch, false)
+/// And are those of all sequences one array [n_b, n_h, n_q, d], or does each have a piece?
+LACUNA_OPTIONAL_FIELD(bool, has_results_of_all, kResultsOfAll, false)
 /// Tokens of a mean, where attend's keys and values are means in the workspace.
 LACUNA_OPTIONAL_FIELD(int, mean_tokens, kMeanTokens, 1)
 /// The same of queries.

@@ -276,9 +276,12 @@ foreach(arch sm_100a sm_90a)
   endforeach()
 endforeach()
 
-# The same of batches of sequences, by mma.
+# The same of batches of sequences; by wgmma where a branch attends to tokens as they are.
 foreach(branch near far)
   device_kernel(tests/device/specs/merged-branches.json 64 bf16 sm_100a sequences same ${branch})
+endforeach()
+foreach(branch near far)
+  device_kernel(tests/device/specs/merged-branches.json 64 bf16 sm_90a pages same ${branch})
 endforeach()
 foreach(branch tokens short long)
   device_kernel(tests/device/specs/weighted-branches.json 64 f16 sm_100a pages same ${branch})

@@ -31,11 +31,11 @@ constexpr Argument kBranchLse[] = {{"lse.data", FieldSource::kWorkspace, "branch
                                    {"lse.stride_b", FieldSource::kScaledValue, "rows_of_heads"},
                                    {"lse.stride_h", FieldSource::kScaledValue, "rows"}};
 
-/// A thread has `elements` of a row; `rows` of a head.
-ShapeExpr rows_grid(Tensor tensor, const std::string& rows, int width, int elements,
+/// A thread has `elements` of a row; `rows` of each of `heads`.
+ShapeExpr rows_grid(const std::string& heads, const std::string& rows, int width, int elements,
                     const char* what) {
   const int count = kBlockThreads / (width / elements);
-  return {all_heads(tensor) + " * (" + ceil_divide(rows, count) + ")",
+  return {heads + " * (" + ceil_divide(rows, count) + ")",
           "one for each " + std::to_string(count) + " " + what + " of a head"};
 }
 
@@ -69,7 +69,7 @@ Kernel means_kernel(const Plan& plan, Tensor tensor, int tokens) {
                 .header = "prepare/means.cuh",
                 .function = "token_means",
                 .config = {tensor_field(tensor), integer("kTokens", tokens, names.pointer)},
-                .grid = rows_grid(tensor, length, width, kMeanElements, "means"),
+                .grid = rows_grid(all_heads(tensor), length, width, kMeanElements, "means"),
                 .threads = block_threads(),
                 .smem_bytes = no_smem(),
                 .operands = {names.operand},
@@ -112,26 +112,30 @@ Kernels lower_merge_branch(const Plan& plan) {
   const auto* merge = find_op<MergeBranch>(plan.program);
   if (merge == nullptr) return {};
   const int width = value_dim(plan.program);
-  Kernel kernel{
-      .name = "merge_branch",
-      .because = "branch " + std::to_string(merge->index + 1) + " of " +
-                 std::to_string(merge->count) + " joins the sum of those before",
-      .header = "attend/merge_branch.cuh",
-      .function = "merge_branch",
-      .config = {integer("kBranch", merge->index, kNoField, Origin::kDerived,
-                         "place among the branches of the spec"),
-                 integer("kBranches", merge->count, kNoField, Origin::kDerived,
-                         "branches of the spec"),
-                 boolean("kHasWeight", !merge->weight.empty(), "/weight")},
-      .grid = rows_grid(Tensor::kQ, merged_rows(*merge), width, kMergedElements, "tokens"),
-      .threads = block_threads(),
-      .smem_bytes = no_smem(),
-      .operands = {"branch_o"},
-      .slots = merge_slots(*merge, width),
-      .sizes = {{"rows", "n_q"}, {"rows_of_heads", "n_h * n_q"}},
-      .needs_keys = false};
+  // By sequences, where attend takes all of these together.
+  const std::string heads = packs_heads(plan) ? "n_h" : all_heads(Tensor::kQ);
+  Kernel kernel{.name = "merge_branch",
+                .because = "branch " + std::to_string(merge->index + 1) + " of " +
+                           std::to_string(merge->count) + " joins the sum of those before",
+                .header = "attend/merge_branch.cuh",
+                .function = "merge_branch",
+                .config = {integer("kBranch", merge->index, kNoField, Origin::kDerived,
+                                   "place among the branches of the spec"),
+                           integer("kBranches", merge->count, kNoField, Origin::kDerived,
+                                   "branches of the spec"),
+                           boolean("kHasWeight", !merge->weight.empty(), "/weight")},
+                .grid = rows_grid(heads, merged_rows(*merge), width, kMergedElements, "tokens"),
+                .threads = block_threads(),
+                .smem_bytes = no_smem(),
+                .operands = {"branch_o"},
+                .slots = merge_slots(*merge, width),
+                .sizes = {{"rows", "n_q"}, {"rows_of_heads", "n_h * n_q"}},
+                .needs_keys = false};
   if (merge->queries > 1)
     kernel.config.push_back(integer("kQueries", merge->queries, "/query_means"));
+  if (packs_heads(plan))
+    kernel.config.push_back(boolean("kResultsOfAll", true, kNoField, Origin::kDerived,
+                                    "attend leaves those of all sequences in one array"));
   kernel.arguments.assign(std::begin(kBranchO), std::end(kBranchO));
   if (merge->weight.empty()) {
     kernel.operands.push_back("branch_lse");
