@@ -1,8 +1,10 @@
 #include "runtime/launch/branches.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 
+#include "compiler/ir/shift_positions.hpp"
 #include "compiler/spec/table/bands.hpp"
 #include "runtime/base/whole_tiles.hpp"
 #include "runtime/launch/tensors/tensor_check.hpp"
@@ -45,6 +47,29 @@ LaunchShape shape_of_branch(const VariantSpec& branch, LaunchShape shape) {
   shape.n_k = ceil_div(shape.n_k, branch.branch.means);
   shape.n_q = ceil_div(shape.n_q, branch.branch.query_means);
   return shape;
+}
+
+void take_positions(const Program& program, std::size_t spec_params, const BoundLaunch& bound,
+                    BoundLaunch& own) {
+  const auto position = [&](PositionParam param) {
+    return bound.params[spec_params + static_cast<std::size_t>(param)].value.i32;
+  };
+  const Select* select = find_op<Select>(program);
+  const std::int32_t keep_q = select != nullptr ? select->tile_q : 1;
+  const std::int32_t gate_q = attend_of(program).tile_q;
+  for (std::size_t p = spec_params; p < program.params.size(); ++p) {
+    const auto name = std::ranges::find(kPositionParamNames, program.params[p].symbol.name);
+    if (name == kPositionParamNames.end()) continue;  // tokens that means stand for
+    using enum PositionParam;
+    const auto param = static_cast<PositionParam>(name - kPositionParamNames.begin());
+    ParamView& view = own.params[p];
+    view = ParamView{};
+    view.value.i32 = param == kFirstKeepTile   ? position(kFirstQ) / keep_q
+                     : param == kKeepTiles     ? ceil_div(position(kNQ), keep_q)
+                     : param == kFirstGateTile ? position(kFirstQ) / gate_q
+                     : param == kGateTiles     ? ceil_div(position(kNQ), gate_q)
+                                               : position(param);
+  }
 }
 
 WorkspaceBytes workspace_parts(const LaunchProgram& program, const LaunchShape& shape,

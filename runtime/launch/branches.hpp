@@ -20,6 +20,12 @@ LaunchShape shape_of_branch(const VariantSpec& branch, LaunchShape shape);
 BoundLaunch bind_branch(const VariantSpec& branch, DType dtype, KvFormat kv,
                         const BoundLaunch& bound);
 
+/// Of a part of a problem (LaunchContract::has_positions): the positions that the branch's formulas
+/// read. The caller's stand behind the spec's parameters, all of them; `own` has those that its
+/// `program` asks for, with query tiles of its own.
+void take_positions(const Program& program, std::size_t spec_params, const BoundLaunch& bound,
+                    BoundLaunch& own);
+
 /// Of a launch's workspace: what branches hand on to the next, and what is of this one alone. The
 /// first part lies in front, as large as the branch that wants most of it says. `values`: of the
 /// branch's program.
