@@ -21,10 +21,17 @@ LACUNA_OPTIONAL_FIELD(bool, has_results_of_all, kResultsOfAll, false)
 LACUNA_OPTIONAL_FIELD(int, mean_tokens, kMeanTokens, 1)
 /// The same of queries.
 LACUNA_OPTIONAL_FIELD(int, query_mean_tokens, kQueryMeanTokens, 1)
+/// Are attend's keys and values 16-bit rows in the workspace that are made of codes?
+LACUNA_OPTIONAL_FIELD(bool, widens_keys, kWidensKeys, false)
+/// Keys and values of the workspace, not the caller's.
+template <class Config>
+constexpr bool makes_keys() {
+  return mean_tokens<Config>() > 1 || widens_keys<Config>();
+}
 /// Do the rows that attend reads lie in pages?
 template <class Config>
 constexpr bool attends_to_pages() {
-  return batch_layout<Config>() == BatchLayout::kPages && mean_tokens<Config>() == 1;
+  return batch_layout<Config>() == BatchLayout::kPages && !makes_keys<Config>();
 }
 
 /// Has the block of this number nothing to do, because the sequence needs only `count` of them? The

@@ -177,7 +177,7 @@ __device__ __forceinline__ void take_tensors(Args& own, long long workspace, int
     begin_at<Element>(attend.o, first);
     begin_at(attend.lse, first);
   }
-  if constexpr (mean_tokens<Config>() > 1) {
+  if constexpr (makes_keys<Config>()) {
     move_by(attend.k.data, workspace), move_by(attend.v.data, workspace);
     take_keys<Config>(own, own.predict.caller_k, own.predict.caller_v, b);
   } else {

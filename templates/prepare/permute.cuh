@@ -56,11 +56,11 @@ __device__ __forceinline__ void permute_tokens(const Args& args) {
   const TensorArg& source = kIsQuery               ? args.predict.caller_q
                             : Config::kTensor == 1 ? args.predict.caller_k
                                                    : args.predict.caller_v;
-  constexpr KvTensor kTensor = Config::kTensor == 1 ? KvTensor::kKeys : KvTensor::kValues;
   const auto row_of = [&](int token, int column) {
     if constexpr (kIsQuery) {
       return query_row<Config>(source, rows.b, rows.h, token, column);
     } else {
+      constexpr KvTensor kTensor = Config::kTensor == 1 ? KvTensor::kKeys : KvTensor::kValues;
       return stored_row<Config, kTensor>(args, source, rows.b, rows.h, token, column);
     }
   };

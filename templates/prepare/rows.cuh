@@ -124,8 +124,8 @@ class PrepareRows {
     if constexpr (kHasPages) {
       x = row_at(first_ + row, column).number();
     } else {
-      const long long rows = (row - row_of(0)) * side_.x.stride_n;
-      x = row_at(0).moved(column - Layout::column(0)).moved(rows).number();
+      const Row first = row_at(0).moved(-Layout::column(0)).moved(column);
+      x = first.moved((row - row_of(0)) * side_.x.stride_n).number();
     }
     if constexpr (!kSmooth) return x;
     return x - side_.mean[static_cast<long long>(head_) * Config::kHeadDim + column];

@@ -22,6 +22,15 @@ constexpr Argument kMeanV[] = {{"v.data", FieldSource::kWorkspace, "v_means"},
                                {"v.stride_b", FieldSource::kScaledValue, "means_of_heads"},
                                {"v.stride_h", FieldSource::kScaledValue, "means"},
                                {"v.stride_n", FieldSource::kConstant, ""}};
+/// The same of what is made of codes, one by one.
+constexpr Argument kNumbersK[] = {{"k.data", FieldSource::kWorkspace, "k_numbers"},
+                                  {"k.stride_b", FieldSource::kScaledValue, "means_of_heads"},
+                                  {"k.stride_h", FieldSource::kScaledValue, "means"},
+                                  {"k.stride_n", FieldSource::kConstant, ""}};
+constexpr Argument kNumbersV[] = {{"v.data", FieldSource::kWorkspace, "v_numbers"},
+                                  {"v.stride_b", FieldSource::kScaledValue, "means_of_heads"},
+                                  {"v.stride_h", FieldSource::kScaledValue, "means"},
+                                  {"v.stride_n", FieldSource::kConstant, ""}};
 /// Results of attend, contiguous.
 constexpr Argument kBranchO[] = {{"o.data", FieldSource::kWorkspace, "branch_o"},
                                  {"o.stride_b", FieldSource::kScaledValue, "rows_of_heads"},
@@ -47,7 +56,11 @@ struct MeansNames {
   std::vector<NamedSize> sizes;
 };
 
-MeansNames means_names(Tensor tensor) {
+MeansNames means_names(Tensor tensor, int tokens) {
+  if (tokens == 1 && tensor == Tensor::kK)
+    return {"numbers_k", "k_numbers", "caller_k",
+            kNoField,    kNumbersK,   {{"means", "n_k"}, {"means_of_heads", "n_h_kv * n_k"}}};
+  if (tokens == 1) return {"numbers_v", "v_numbers", "caller_v", kNoField, kNumbersV, {}};
   if (tensor == Tensor::kQ)
     return {"means_q",  "q_means",
             "caller_q", "/query_means",
@@ -61,11 +74,12 @@ MeansNames means_names(Tensor tensor) {
 Kernel means_kernel(const Plan& plan, Tensor tensor, int tokens) {
   const int width = tensor == Tensor::kV ? value_dim(plan.program) : plan.program.head_dim;
   const char* length = length_of(tensor);
-  MeansNames names = means_names(tensor);
+  MeansNames names = means_names(tensor, tokens);
+  const std::string name(name_of(tensor));
   Kernel kernel{.name = names.kernel,
-                .because = tensor == Tensor::kQ
-                               ? "means of q attend in the branch"
-                               : "the branch attends to means of " + std::string(name_of(tensor)),
+                .because = tokens == 1            ? "16-bit rows are made of the codes of " + name
+                           : tensor == Tensor::kQ ? "means of q attend in the branch"
+                                                  : "the branch attends to means of " + name,
                 .header = "prepare/means.cuh",
                 .function = "token_means",
                 .config = {tensor_field(tensor), integer("kTokens", tokens, names.pointer)},

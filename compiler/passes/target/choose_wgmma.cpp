@@ -37,7 +37,7 @@ std::string batch_objection(const Program& program) {
   if (program.batch == BatchLayout::kUniform) return "";
   const Attend& attend = attend_of(program);
   if (key_means(program) != nullptr || query_means(program) != nullptr)
-    return "its heads share work tiles, and means lie in the piece of each sequence";
+    return "its heads share work tiles, and keys that are made lie in the piece of each sequence";
   if (attend.gate) return "its heads share work tiles, and a gate decides for one head";
   if (attend.list_indices >= 0) return "its heads share work tiles, and lists are of one head";
   if (has_8_bits(attend)) return "its rows are loaded as they are, not from prepared integers";

@@ -4,13 +4,13 @@
 #include <bit>
 #include <string>
 
-#include "compiler/ir/coded_rows.hpp"
 #include "compiler/ir/fields.hpp"
 #include "compiler/ir/names.hpp"
 #include "compiler/passes/check_head_dim.hpp"
 #include "compiler/passes/eliminate_dead_ops.hpp"
 #include "compiler/passes/pass.hpp"
 #include "compiler/passes/target/choose_estimate.hpp"
+#include "compiler/passes/target/widen_codes.hpp"
 #include "compiler/target/estimate_block.hpp"
 #include "compiler/target/limits.hpp"
 
@@ -163,15 +163,8 @@ void check_batch(const Program& program, const PassContext& context) {
 
 constexpr int kFirstCapabilityWithE4m3 = 89;
 
-/// Does the estimate load the tokens of keys tile by tile, as they are?
-bool loads_coded_tiles(const Program& program, const Estimate* estimate) {
-  if (estimate == nullptr || estimate->is_given() || estimate->is_indexed()) return false;
-  const bool is_pooled = estimate->rows.kind == SummaryKind::kMean;  // reads key by key
-  return is_coded(program, estimate->exact_k) || (is_coded(program, estimate->k) && !is_pooled);
-}
-
 /// Keys and values of e4m3 become 16-bit rows where attend multiplies them and where other kernels
-/// read them one by one. Who has tiles of them copied has no place where they could be converted.
+/// read them one by one; for others they are made before (widen_codes).
 void check_e4m3_rows(const Program& program, const PassContext& context) {
   if (program.kv != KvFormat::kE4M3) return;
   const auto refuse = [&](const char* pointer, const std::string& what, const char* note) {
@@ -184,19 +177,6 @@ void check_e4m3_rows(const Program& program, const PassContext& context) {
   if (context.target.compute_capability < kFirstCapabilityWithE4m3)
     refuse("", "k and v of e4m3: there is no conversion from it",
            "sm_89 is the first that has one");
-  const Attend& attend = attend_of(program);
-  if (is_coded(program, attend.k) != is_coded(program, attend.v))
-    refuse("/quantise",
-           std::string("k and v of e4m3: quantise ") +
-               (attend.q_scale >= 0 ? "v, too, or neither," : "q and k, too, or neither,"),
-           "attend has tiles of one kind of keys and values that are not prepared");
-  for (const PredictStep& step : predict_steps(program)) {
-    if (!loads_coded_tiles(program, step.estimate)) continue;
-    refuse("/predictor/estimate",
-           "predictor.estimate: of k of e4m3 expected means, bounds or integers",
-           "tiles of keys are loaded as they are, and multiplied as 16-bit elements");
-    break;
-  }
   constexpr int kCodes = 32;  // of two rows that lie one behind the other, whole chunks
   for (const int width : {program.head_dim, value_dim(program)}) {
     if (width % kCodes == 0) continue;
@@ -352,7 +332,8 @@ Program legalize_for_target(Program program, const PassContext& context) {
   check_prepared_tiles(program, context);
   check_estimates(program, context);
   check_steps(program, context);
-  return legalize_values(std::move(program), context);
+  program = legalize_values(std::move(program), context);
+  return needs_wide_rows(program) ? widen_codes(program) : program;
 }
 
 }  // namespace lacuna
