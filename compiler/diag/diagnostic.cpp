@@ -109,7 +109,13 @@ std::string nearest_word(std::string_view word, const std::vector<std::string>& 
   constexpr std::size_t kSlip = 1, kShortWord = 3;
   const bool is_slip = best_distance == 0 || (best_distance <= kSlip && word.size() > kShortWord);
   const std::string synonym = is_slip ? "" : synonym_among(word, candidates);
-  return synonym.empty() ? best : synonym;
+  if (!synonym.empty() || !best.empty()) return synonym.empty() ? best : synonym;
+  // `gather_keys`: more was written than there is.
+  const auto begins = [&](const std::string& candidate) {
+    return candidate.size() > kShortWord && word.starts_with(candidate + "_");
+  };
+  const auto begun = std::find_if(candidates.begin(), candidates.end(), begins);
+  return begun == candidates.end() ? "" : *begun;
 }
 
 }  // namespace lacuna

@@ -45,6 +45,8 @@ constexpr auto kSynonyms = std::to_array<Row>({
     {"minimum", "min"},
     {"where", "select"},
     {"fabs", "abs"},
+    {"ln", "log"},
+    {"ceiling", "ceil"},
     {"float16", "f16"},
     {"half", "f16"},
     {"fp16", "f16"},

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/emit/block_layout.hpp"
+#include "compiler/ir/coded_rows.hpp"
 #include "compiler/target/wgmma_limits.hpp"
 
 namespace lacuna {
@@ -75,7 +76,7 @@ int box_rows(const Attend& attend, TensorRole role) {
 }
 
 bool has_codes(const Program& program, TensorRole role) {
-  return program.kv == KvFormat::kE4M3 && (role == TensorRole::kK || role == TensorRole::kV);
+  return attends_to_codes(program) && (role == TensorRole::kK || role == TensorRole::kV);
 }
 
 /// The map of a tensor of the caller, or its ordered copy.

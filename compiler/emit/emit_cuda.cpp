@@ -1,11 +1,14 @@
 // Plan -> kernel.cu: the only text of ours that NVRTC sees besides templates/. It writes no
 // algorithm: the argument block and the printed expressions, which all kernels share, then for each
 // kernel a Config of named fields and an entry.
+#include <algorithm>
+
 #include "compiler/emit/block_layout.hpp"
 #include "compiler/emit/cuda_writer.hpp"
 #include "compiler/emit/emit.hpp"
 #include "compiler/emit/hooks.hpp"
 #include "compiler/emit/kernel_names.hpp"
+#include "compiler/ir/coded_rows.hpp"
 #include "compiler/lower/config.hpp"
 #include "compiler/lower/lower.hpp"
 
@@ -37,7 +40,9 @@ std::vector<ConfigField> common_fields(const Program& program) {
 void write_common_config(CudaWriter& out, const Program& program) {
   out.line("");
   out.line("struct CommonConfig {");
-  write_fields(out, common_fields(program));
+  std::vector<ConfigField> fields = common_fields(program);
+  if (prepares_codes(program)) add_code_field(fields);
+  write_fields(out, fields);
   out.generated_line("};");
 }
 
@@ -186,7 +191,8 @@ std::string head_text(const LoweredPlan& lowered, const Plan& plan, const SpecDo
   if (has_other_kernels && plan.target.overlaps_kernels) write_include(out, "arch/launch.cuh");
   if (has_other_kernels) write_common_config(out, program);
   write_args(out, program, lowered.parts);
-  out.knows_one_sequence = lowered.each_sequence;
+  out.knows_one_sequence = std::ranges::any_of(
+      lowered.kernels, [&](const Kernel& kernel) { return runs_each_sequence(lowered, kernel); });
   write_hooks(out, plan);
   return out.take();
 }
@@ -203,7 +209,7 @@ CudaSource emit_cuda(const Plan& plan, const SpecDocument& document) {
                                 overlaps && &kernel != &lowered.kernels.back()};
     source.kernels.push_back(
         {kernel.name, entry_name(kernel, plan.program),
-         kernel_text(kernel, lowered.each_sequence, neighbours, plan, document)});
+         kernel_text(kernel, runs_each_sequence(lowered, kernel), neighbours, plan, document)});
   }
   source.options = {"--gpu-architecture=" + plan.target.name, "-std=c++17", "-default-device"};
   return source;

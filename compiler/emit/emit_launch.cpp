@@ -21,27 +21,35 @@ int add_sum(LaunchProgram& program, std::string name, int first, int second) {
   return static_cast<int>(program.values.size()) - 1;
 }
 
-/// The workspace, slot behind slot; the end of the last one is its size.
-void add_workspace(const std::vector<Slot>& slots, LaunchProgram& program) {
-  if (slots.empty()) return;
-  int end = add_value(program, "workspace.begin", "0");
+/// Slot behind slot of those that are shared, or of those that are not; the end of the last one is
+/// the size of all. -1: there are none.
+int add_slots(const std::vector<Slot>& slots, bool is_shared, LaunchProgram& program) {
+  int end = -1;
   for (const Slot& slot : slots) {
+    if (slot.is_shared != is_shared) continue;
+    if (end < 0) end = add_value(program, is_shared ? "shared.begin" : "workspace.begin", "0");
     const std::string name = slot.name;
     const int size = add_value(program, name + ".size", slot.units);
-    program.slots.push_back({name, end, size, slot.cleared});
+    program.slots.push_back({name, end, size, slot.cleared, slot.is_shared});
     end = add_sum(program, name + ".end", end, size);
   }
-  program.workspace_value = end;
+  return end;
+}
+
+void add_workspace(const std::vector<Slot>& slots, LaunchProgram& program) {
+  program.shared_value = add_slots(slots, true, program);
+  program.workspace_value = add_slots(slots, false, program);
   program.kept_slot = find_slot(program, "kept");
 }
 
 /// A kernel behind another may begin before that has ended, where the target allows it.
-void add_launches(const Plan& plan, const Kernels& kernels, LaunchProgram& program) {
-  for (const Kernel& kernel : kernels) {
-    const bool overlaps = plan.target.overlaps_kernels && &kernel != &kernels.front();
+void add_launches(const Plan& plan, const LoweredPlan& lowered, LaunchProgram& program) {
+  for (const Kernel& kernel : lowered.kernels) {
+    const bool overlaps = plan.target.overlaps_kernels && &kernel != &lowered.kernels.front();
     const int grid = add_value(program, grid_name(kernel), kernel.grid.expr);
     program.launches.push_back({entry_name(kernel, plan.program), kernel.name, kernel.decides,
-                                overlaps, grid, kernel.threads.value, kernel.smem_bytes.value});
+                                overlaps, grid, runs_each_sequence(lowered, kernel),
+                                kernel.threads.value, kernel.smem_bytes.value});
   }
 }
 
@@ -59,7 +67,7 @@ LaunchProgram emit_launch_program(const Plan& plan) {
   }
   const LoweredPlan lowered = lower_plan(plan);
   add_sizes(lowered.sizes);
-  add_launches(plan, lowered.kernels, program);
+  add_launches(plan, lowered, program);
   add_workspace(lowered.slots, program);
   program.cleared = lowered.cleared;
   program.each_sequence = lowered.each_sequence;

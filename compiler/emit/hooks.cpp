@@ -264,9 +264,10 @@ void write_attend_hooks(CudaWriter& out, const Attend& attend) {
 }
 
 void write_branch_hooks(CudaWriter& out, const Program& program) {
-  if (key_means(program) != nullptr)
+  if (const Means* means = key_means(program))
     write_hook(out, "int key_tokens(const Args& args)", "/means",
-               "args.param_" + std::string(kTokensParam) + ".value");
+               means->tokens == 1 ? "args.attend.n_k"
+                                  : "args.param_" + std::string(kTokensParam) + ".value");
   if (query_means(program) != nullptr)
     write_hook(out, "int query_tokens(const Args& args)", "/query_means",
                "args.param_" + std::string(kQueriesParam) + ".value");

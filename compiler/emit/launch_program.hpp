@@ -68,6 +68,9 @@ struct WorkspaceSlot {
   int offset = 0;        ///< index into values
   int size = 0;          ///< index into values
   bool cleared = false;  ///< filled with zeros by each launch, before its kernels
+  /// Handed on from branch to branch. Shared slots have offsets of their own, from 0 on, and lie
+  /// in front of all others, where every branch finds them.
+  bool is_shared = false;
 };
 
 struct KernelLaunch {
@@ -75,8 +78,9 @@ struct KernelLaunch {
   std::string name;   ///< "prepare_q", "estimate", "attend", ... for people
   /// Makes nothing but the kept bits: left out while the caller's selection is still good.
   bool decides = false;
-  bool overlaps = false;  ///< waits by itself for the launch before it, and may start earlier
-  int grid_x = 0;         ///< index into values; the grid has one row, or one for each sequence
+  bool overlaps = false;       ///< waits by itself for the launch before it, and may start earlier
+  int grid_x = 0;              ///< index into values
+  bool each_sequence = false;  ///< the grid has a row of blocks for each
   int threads = 0;
   int smem_bytes = 0;
 };
@@ -84,13 +88,13 @@ struct KernelLaunch {
 struct LaunchProgram {
   std::vector<LaunchValue> values;
   int workspace_value = -1;  ///< index into values: workspace in units of 256 bytes; -1: none
+  int shared_value = -1;     ///< the same of the shared slots, which that leaves out; -1: none
   std::vector<WorkspaceSlot> slots;
   /// The slot of the kept bits; the data of a selection of the caller takes its place. -1: none.
   int kept_slot = -1;
   int reuse = 1;  ///< launches that one decision serves
-  /// Of a batch of sequences: the values are those of one sequence at the most that it may have.
-  /// The grids have a row of blocks for each, and the workspace has a piece for each, one behind
-  /// the other.
+  /// Of a batch of sequences: the values are those of one sequence at the most that it may have,
+  /// and the workspace has a piece for each, one behind the other.
   bool each_sequence = false;
   std::uint32_t args_bytes = 0;
   std::vector<ArgField> fields;       ///< of the argument block; bytes without a field are 0
@@ -112,8 +116,8 @@ struct LaunchShape {
 };
 /// Where no device is at hand: one that has a multiprocessor for each block.
 inline constexpr std::int32_t kUnlimitedSmCount = std::numeric_limits<std::int32_t>::max();
-/// Rows of blocks, and pieces of the workspace.
-inline std::int32_t launch_rows(const LaunchProgram& program, const LaunchShape& shape) {
+/// Pieces of the workspace.
+inline std::int32_t workspace_pieces(const LaunchProgram& program, const LaunchShape& shape) {
   return program.each_sequence ? shape.n_b : 1;
 }
 /// What n_b counts as in the values.

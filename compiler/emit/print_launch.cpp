@@ -76,9 +76,13 @@ std::string padded(std::string text, std::size_t width) {
 }
 
 std::string print_workspace(const LaunchProgram& program) {
-  if (program.workspace_value < 0) return "";
-  std::string text = "workspace 256 * " + value_name(program, program.workspace_value) + " bytes" +
-                     (program.each_sequence ? " for each sequence\n" : "\n");
+  const char* const of_each = program.each_sequence ? " bytes for each sequence\n" : " bytes\n";
+  std::string text;
+  const auto add = [&](const char* what, int value) {
+    if (value >= 0) text += what + (" 256 * " + value_name(program, value)) + of_each;
+  };
+  add("shared", program.shared_value);
+  add("workspace", program.workspace_value);
   for (std::size_t i = 0; i < program.slots.size(); ++i) {
     const WorkspaceSlot& slot = program.slots[i];
     text += "  slot " + padded(slot.name, 18) + "at " +
@@ -134,7 +138,7 @@ std::string print_launch_program(const LaunchProgram& program) {
     text += "zeros " + std::string(kRoleNames[static_cast<int>(role)]) + "\n";
   for (const KernelLaunch& launch : program.launches) {
     text += "launch " + launch.entry + " grid=" + value_name(program, launch.grid_x) +
-            (program.each_sequence ? " for each sequence" : "") +
+            (launch.each_sequence ? " for each sequence" : "") +
             " threads=" + std::to_string(launch.threads) +
             " smem_bytes=" + std::to_string(launch.smem_bytes) +
             (launch.decides ? " decides" : "") + (launch.overlaps ? " overlaps" : "") + "\n";

@@ -88,7 +88,7 @@ bool operator==(const Permute& a, const Permute& b);
 /// Means of `tokens` neighbouring tokens of k and v, or of q; the last one is of those that are
 /// left; summed in f32, in the element type: [batch, heads(_kv), n_k or n_q, d] of [batch,
 /// heads(_kv), n_tokens or n_queries, d]. In the whole program n_k (n_q) is the number of means,
-/// and the parameter kTokensParam (kQueriesParam) that of the tokens.
+/// and the parameter kTokensParam (kQueriesParam) that of the tokens. 1: numbers of e4m3 codes.
 struct Means {
   int x = -1;
   int tokens = 0;

@@ -122,12 +122,7 @@ std::optional<Indices> append_params(const std::array<bool, kCount>& needed, Pro
     }
     if (!needed[p]) continue;
     indices[p] = static_cast<int>(program.params.size());
-    ParamSpec param;
-    param.symbol.name = kPositionParamNames[p];
-    param.symbol.type = ExprType::kI32;
-    param.minimum = 0;
-    param.has_default = false;
-    program.params.push_back(std::move(param));
+    program.params.push_back(position_param(static_cast<PositionParam>(p)));
   }
   if (program.params.size() <= kMaxParams) return indices;
   diagnostics.add(refusal(Code::kOutOfRange,
@@ -157,6 +152,15 @@ Program shift_positions(Program program, Diagnostics& diagnostics) {
     expr = shift_formula(expr, in_attend, *indices, parameters);
   });
   return program;
+}
+
+ParamSpec position_param(PositionParam param) {
+  ParamSpec spec;
+  spec.symbol.name = name_of(param);
+  spec.symbol.type = ExprType::kI32;
+  spec.minimum = 0;
+  spec.has_default = false;
+  return spec;
 }
 
 }  // namespace lacuna

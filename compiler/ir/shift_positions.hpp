@@ -40,4 +40,7 @@ constexpr std::string_view name_of(PositionParam param) {
 /// Adds a diagnostic where the spec has a parameter of such a name, or too many.
 Program shift_positions(Program program, Diagnostics& diagnostics);
 
+/// The parameter of a position.
+ParamSpec position_param(PositionParam param);
+
 }  // namespace lacuna

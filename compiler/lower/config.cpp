@@ -49,13 +49,21 @@ void add_batch_fields(const Program& program, std::vector<ConfigField>& fields) 
   if (find_op<MergeBranch>(program) != nullptr)
     fields.push_back(boolean("kIsBranch", true, kNoField, Origin::kDerived,
                              "attend's results lie in the workspace"));
-  if (const Means* means = key_means(program))
-    fields.push_back(integer("kMeanTokens", means->tokens, "/means"));
+  const Means* keys = key_means(program);
+  if (keys != nullptr && keys->tokens > 1)
+    fields.push_back(integer("kMeanTokens", keys->tokens, "/means"));
+  if (keys != nullptr && keys->tokens == 1)
+    fields.push_back(boolean("kWidensKeys", true, kNoField, Origin::kDerived,
+                             "16-bit keys and values, made of codes, lie in the workspace"));
   if (const Means* means = query_means(program))
     fields.push_back(integer("kQueryMeanTokens", means->tokens, "/query_means"));
   if (find_op<Compact>(program) != nullptr)
     fields.push_back(boolean("kMakesLists", true, "/predictor", Origin::kDerived,
                              "the lists lie in the workspace"));
+}
+
+void add_code_field(std::vector<ConfigField>& fields) {
+  fields.push_back(boolean("kHasE4m3Rows", true, kNoField, Origin::kCaller));
 }
 
 ConfigField tensor_field(Tensor tensor) {

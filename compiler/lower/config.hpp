@@ -23,6 +23,8 @@ ConfigField integer(const char* name, const Chosen<int>& chosen, const char* poi
 // Fields that several kernels have.
 /// kBatch, unless it is uniform; then also what of attend's tensors lies in the workspace.
 void add_batch_fields(const Program& program, std::vector<ConfigField>& fields);
+/// Of a kernel whose keys and values are codes of e4m3.
+void add_code_field(std::vector<ConfigField>& fields);
 ConfigField tensor_field(Tensor tensor);
 ConfigField predictor_tile_q(int tile);
 ConfigField predictor_tile_k(int tile);

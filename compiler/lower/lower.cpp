@@ -107,4 +107,8 @@ LoweredPlan lower_plan(const Plan& plan) {
   return lowered;
 }
 
+bool runs_each_sequence(const LoweredPlan& lowered, const Kernel& kernel) {
+  return lowered.parts.sequences && (lowered.each_sequence || kernel.name != "attend");
+}
+
 }  // namespace lacuna

@@ -34,6 +34,10 @@ struct LoweredPlan {
 };
 LoweredPlan lower_plan(const Plan& plan);
 
+/// Has the kernel's grid a row of blocks for each sequence of a batch? Not where it takes all of
+/// them as one schedule.
+bool runs_each_sequence(const LoweredPlan& lowered, const Kernel& kernel);
+
 /// Sizes that attend finds in its arguments; those of the CPU's too.
 std::vector<NamedSize> attend_sizes(const Plan& plan);
 

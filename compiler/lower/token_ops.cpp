@@ -3,13 +3,14 @@
 namespace lacuna {
 namespace {
 
-/// The caller's tensor behind a value, through permutations. Other values are none.
+/// The caller's tensor behind a value, through permutations and means. Other values are none.
 const Input* input_behind(const Program& program, int value) {
   while (value >= 0) {
     const Op& op = definition_of(program, value).op;
     if (const Input* input = std::get_if<Input>(&op)) return input;
     const Permute* permute = std::get_if<Permute>(&op);
-    value = permute != nullptr ? permute->x : -1;
+    const Means* means = std::get_if<Means>(&op);
+    value = permute != nullptr ? permute->x : means != nullptr ? means->x : -1;
   }
   return nullptr;
 }

@@ -43,9 +43,10 @@ void check_branches(const SpecDocument& document, const BuildOptions& options,
   if (!spec.branches.empty())
     refuse("expected a spec of one attend here", "each branch has tiles and a plan of its own",
            "write the branch in question as a spec");
-  if (options.positions)
-    refuse("do not go with a group of ranks", "a rank would merge the results of each branch",
-           "compute it on one device");
+  if (options.positions && spec.branch.query_means > 1)
+    refuse("query_means does not go with a group of ranks",
+           "a rank has some of the queries, and its means would be of others",
+           "take means of keys alone, or compute it on one device");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "compiler/expr/bounds/monotonicity.hpp"
 #include "compiler/expr/text/parse.hpp"
+#include "compiler/ir/coded_rows.hpp"
 
 namespace lacuna {
 namespace {
@@ -110,7 +111,7 @@ Chosen<TileWalk> choose_walk(const Attend& attend, bool packs_heads, int work_ti
 Chosen<OperandRows> choose_keys(const Program& program) {
   if (attend_of(program).q_scale >= 0)
     return {OperandRows::kQuantised, Origin::kDerived, "int8, made before attend"};
-  if (program.kv == KvFormat::kE4M3)
+  if (attends_to_codes(program))
     return {OperandRows::kE4m3, Origin::kCaller, "16-bit tiles are made of them"};
   return {OperandRows::kTokens, Origin::kDefault, "16 bits, as they lie in memory"};
 }
@@ -118,7 +119,7 @@ Chosen<OperandRows> choose_keys(const Program& program) {
 Chosen<OperandRows> choose_values(const Program& program) {
   if (attend_of(program).v_scale >= 0)
     return {OperandRows::kQuantised, Origin::kDerived, "e4m3, made before attend and transposed"};
-  if (program.kv == KvFormat::kE4M3)
+  if (attends_to_codes(program))
     return {OperandRows::kE4m3, Origin::kCaller, "16-bit tiles are made of them"};
   return {OperandRows::kTokens, Origin::kDefault, "16 bits, as they lie in memory"};
 }
@@ -151,8 +152,7 @@ bool decides_by_tile_max(const Attend& attend) {
 
 bool has_tiles_of_keys(const Program& program) {
   const Attend& attend = attend_of(program);
-  const bool has_8_bits =
-      program.kv == KvFormat::kE4M3 || attend.q_scale >= 0 || attend.v_scale >= 0;
+  const bool has_8_bits = attends_to_codes(program) || attend.q_scale >= 0 || attend.v_scale >= 0;
   const bool skips_loads = attend.gate && attend.gate->skips_v_load;
   return attend.v_of_k && !has_8_bits && !skips_loads && is_input(program, attend.k) &&
          is_input(program, attend.v);

@@ -258,6 +258,8 @@ LaunchContract contract_of_branches(const VariantSpec& spec, const BuildOptions&
   contract.head_dim = options.head_dim;
   contract.head_dim_v = head_dim_v(spec, options);
   contract.params = spec.params;
+  for (std::size_t p = 0; p < kPositionParamNames.size() && options.positions; ++p)
+    contract.params.push_back(position_param(static_cast<PositionParam>(p)));
   contract.keeps_selection = false;
   contract.has_lse = spec.attention.lse;
   contract.has_branches = true;
@@ -307,6 +309,16 @@ std::shared_ptr<KernelState> compile_branches(std::shared_ptr<EngineState> engin
   kernel->engine = std::move(engine);
   kernel->document = std::move(document);
   kernel->options = wanted;
+  const std::size_t positions = wanted.positions ? kPositionParamNames.size() : 0;
+  if (const std::size_t count = kernel->document.spec.params.size() + positions;
+      count > kMaxParams) {
+    add(Code::kOutOfRange,
+        "params: a group passes " + std::to_string(positions) +
+            " positions as parameters, and expected at most " + std::to_string(kMaxParams) +
+            " in all, got " + std::to_string(count),
+        diagnostics);
+    return nullptr;
+  }
   for (SpecDocument& branch : branch_documents(kernel->document)) {
     auto made =
         compile_document(kernel->engine, std::move(branch), wanted, diagnostics, std::nullopt);

@@ -152,6 +152,18 @@ std::string group_refusal(const LaunchContract& contract) {
   return "";
 }
 
+namespace {
+
+/// One for each branch.
+std::vector<const Program*> programs_of(const KernelState& kernel) {
+  std::vector<const Program*> programs;
+  for (const auto& branch : kernel.branches) programs.push_back(&branch->lowered().plan.program);
+  if (programs.empty()) programs.push_back(&kernel.lowered().plan.program);
+  return programs;
+}
+
+}  // namespace
+
 std::shared_ptr<GroupKernel> compile_group_kernel(std::shared_ptr<GroupState> group,
                                                   SourceText source, BuildOptions options,
                                                   const std::optional<LaunchShape>& shape,
@@ -171,11 +183,16 @@ std::shared_ptr<GroupKernel> compile_group_kernel(std::shared_ptr<GroupState> gr
   std::uint64_t digest = 0;
   std::string text = found.items.empty() ? "" : found.items.front().message;
   if (is_well) {
-    const Program& program = made->kernel->lowered().plan.program;
-    digest = hash_program(program);
-    text = "spec " + program.name + ", head dim " + std::to_string(program.head_dim) + ", " +
-           std::string(name_of(program.dtype)) + ", program " + std::to_string(digest % 1000000007);
-    made->rules = cut_rules(program);
+    const LaunchContract& contract = made->kernel->lowered().contract;
+    const std::vector<const Program*> programs = programs_of(*made->kernel);
+    made->rules = cut_rules(*programs.front());
+    for (const Program* program : programs) {
+      digest = digest * 0x100000001b3U + hash_program(*program);
+      made->rules = both(made->rules, cut_rules(*program));
+    }
+    text = "spec " + contract.kernel + ", head dim " + std::to_string(contract.head_dim) + ", " +
+           std::string(name_of(contract.dtype)) + ", program " +
+           std::to_string(digest % 1000000007);
   }
   for (Diagnostic& d : found.items) diagnostics.add(std::move(d));
   if (!agree(*made->group, "compile", is_well, digest, text, diagnostics)) return nullptr;

@@ -105,7 +105,7 @@ class Planner {
 
   Work work_of(const LaunchShape& shape) const {
     if (request_.work.empty())
-      return work_of_mask(kernel_.kernel->document.spec, shape, kernel_.rules.unit);
+      return work_of_mask(kernel_.kernel->document, shape, kernel_.rules.unit);
     return work_of_tiles(request_.work, lowered_.plan.program, shape, kernel_.rules.unit);
   }
 
@@ -155,6 +155,7 @@ class Planner {
 
   /// Tiles are those of the whole problem only where every piece begins with one.
   std::string counts_refusal(const Traffic& traffic) const {
+    if (lowered_.contract.has_branches) return "each branch has tiles of its own";
     if (lowered_.contract.packs_heads) return "heads that share keys share work tiles";
     for (const std::vector<Piece>& pieces : traffic.pieces) {
       for (const Piece& piece : pieces) {

@@ -102,7 +102,19 @@ CutRules cut_rules(const Program& program) {
   return rules;
 }
 
-Work work_of_mask(const VariantSpec& spec, const LaunchShape& shape, std::int32_t unit) {
+CutRules both(const CutRules& first, const CutRules& second) {
+  CutRules rules = first;
+  rules.unit = std::lcm(first.unit, second.unit);
+  rules.reads_tiles |= second.reads_tiles;
+  rules.whole_kv_heads |= second.whole_kv_heads;
+  if (rules.no_query_cut.empty()) rules.no_query_cut = second.no_query_cut;
+  return rules;
+}
+
+namespace {
+
+/// Of one attend.
+Work work_of_attend(const VariantSpec& spec, const LaunchShape& shape, std::int32_t unit) {
   MaskGrid grid(spec, shape);
   Work work = empty_work(shape, unit);
   const std::int32_t units_of_cell = std::max(1, ceil_div(work.units, kMostCells));
@@ -121,6 +133,20 @@ Work work_of_mask(const VariantSpec& spec, const LaunchShape& shape, std::int32_
                 work.pairs.begin() + std::ptrdiff_t{h} * work.units);
   }
   return work;
+}
+
+}  // namespace
+
+Work work_of_mask(const SpecDocument& document, const LaunchShape& shape, std::int32_t unit) {
+  if (document.spec.branches.empty()) return work_of_attend(document.spec, shape, unit);
+  Work sum = empty_work(shape, unit);
+  for (const SpecDocument& branch : branch_documents(document)) {
+    const Work own = work_of_attend(branch.spec, shape, unit);
+    for (std::size_t n = 0; n < sum.pairs.size(); ++n)
+      sum.pairs[n] += own.pairs[n] / branch.spec.branch.means;
+    sum.pairs_of_unit += own.pairs_of_unit;
+  }
+  return sum;
 }
 
 Work work_of_tiles(std::span<const float> tiles, const Program& program, const LaunchShape& shape,

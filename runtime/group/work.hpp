@@ -19,6 +19,8 @@ struct CutRules {
   std::string no_query_cut;     ///< why a head's queries stay together; "" if they need not
 };
 CutRules cut_rules(const Program& program);
+/// Of a spec with branches: what holds for both of two.
+CutRules both(const CutRules& first, const CutRules& second);
 
 /// Pairs of tokens to compute, for `unit` queries of a head.
 struct Work {
@@ -36,7 +38,7 @@ struct Work {
 
 /// By the mask, on a grid of at most 256 x 256 cells, of which those that the mask cuts count half.
 /// Parameters count with their defaults, since tensors of a device are not read here.
-Work work_of_mask(const VariantSpec& spec, const LaunchShape& shape, std::int32_t unit);
+Work work_of_mask(const SpecDocument& document, const LaunchShape& shape, std::int32_t unit);
 
 /// `tiles`: [heads, ceil(n_q / tile_q)] numbers of tiles that were computed before.
 Work work_of_tiles(std::span<const float> tiles, const Program& program, const LaunchShape& shape,

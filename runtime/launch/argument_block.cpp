@@ -64,8 +64,9 @@ void* slot_address(const LaunchProgram& program, std::size_t index, const Launch
   if (static_cast<int>(index) == program.kept_slot && memory.kept != nullptr) return memory.kept;
   const WorkspaceSlot& slot = program.slots[index];
   if (values[slot.size] == 0) return nullptr;
-  return static_cast<std::byte*>(memory.workspace) +
-         static_cast<std::size_t>(values[slot.offset]) * kWorkspaceUnitBytes;
+  const std::size_t offset = static_cast<std::size_t>(values[slot.offset]) * kWorkspaceUnitBytes;
+  if (slot.is_shared) return static_cast<std::byte*>(memory.shared) + memory.pieces * offset;
+  return static_cast<std::byte*>(memory.workspace) + offset;
 }
 
 ClearedReport cleared_report(const BoundLaunch& bound, TensorRole role) {

@@ -12,8 +12,10 @@ namespace lacuna {
 
 /// Memory of a launch besides the caller's tensors.
 struct LaunchMemory {
-  void* workspace = nullptr;  ///< LaunchProgram::slots lie here
+  void* workspace = nullptr;  ///< LaunchProgram::slots lie here, but for shared ones
   void* kept = nullptr;       ///< takes the place of the slot of kept bits; null: none given
+  void* shared = nullptr;     ///< slots that branches share
+  std::size_t pieces = 1;     ///< of the workspace: shared slots have rows of all of them together
 };
 
 /// Where a slot of the program begins; null if it is empty.

@@ -1,8 +1,10 @@
 #include "runtime/launch/branches.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 
+#include "compiler/ir/shift_positions.hpp"
 #include "compiler/spec/table/bands.hpp"
 #include "runtime/base/whole_tiles.hpp"
 #include "runtime/launch/tensors/tensor_check.hpp"
@@ -47,11 +49,36 @@ LaunchShape shape_of_branch(const VariantSpec& branch, LaunchShape shape) {
   return shape;
 }
 
-void take_piece(const LaunchProgram& program, const LaunchShape& shape, std::size_t bytes,
-                std::int32_t* values) {
-  if (!program.each_sequence || program.workspace_value < 0) return;
-  const auto rows = static_cast<std::size_t>(launch_rows(program, shape));
-  values[program.workspace_value] = static_cast<std::int32_t>(bytes / kWorkspaceUnitBytes / rows);
+void take_positions(const Program& program, std::size_t spec_params, const BoundLaunch& bound,
+                    BoundLaunch& own) {
+  const auto position = [&](PositionParam param) {
+    return bound.params[spec_params + static_cast<std::size_t>(param)].value.i32;
+  };
+  const Select* select = find_op<Select>(program);
+  const std::int32_t keep_q = select != nullptr ? select->tile_q : 1;
+  const std::int32_t gate_q = attend_of(program).tile_q;
+  for (std::size_t p = spec_params; p < program.params.size(); ++p) {
+    const auto name = std::ranges::find(kPositionParamNames, program.params[p].symbol.name);
+    if (name == kPositionParamNames.end()) continue;  // tokens that means stand for
+    using enum PositionParam;
+    const auto param = static_cast<PositionParam>(name - kPositionParamNames.begin());
+    ParamView& view = own.params[p];
+    view = ParamView{};
+    view.value.i32 = param == kFirstKeepTile   ? position(kFirstQ) / keep_q
+                     : param == kKeepTiles     ? ceil_div(position(kNQ), keep_q)
+                     : param == kFirstGateTile ? position(kFirstQ) / gate_q
+                     : param == kGateTiles     ? ceil_div(position(kNQ), gate_q)
+                                               : position(param);
+  }
+}
+
+WorkspaceBytes workspace_parts(const LaunchProgram& program, const LaunchShape& shape,
+                               const std::int32_t* values) {
+  const auto pieces = static_cast<std::size_t>(workspace_pieces(program, shape));
+  const auto bytes_of = [&](int value) {
+    return value < 0 ? 0 : static_cast<std::size_t>(values[value]) * kWorkspaceUnitBytes * pieces;
+  };
+  return {bytes_of(program.shared_value), bytes_of(program.workspace_value)};
 }
 
 const lacuna_branch_args* args_of_branch(const lacuna_launch_args& args, std::string_view name) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "compiler/emit/launch_program.hpp"
 #include "lacuna/lacuna.h"
 #include "runtime/base/arguments.hpp"
 
@@ -19,11 +20,20 @@ LaunchShape shape_of_branch(const VariantSpec& branch, LaunchShape shape);
 BoundLaunch bind_branch(const VariantSpec& branch, DType dtype, KvFormat kv,
                         const BoundLaunch& bound);
 
-/// Of a batch of sequences: each has a piece of the workspace, which is as large in one branch as
-/// in the others, because what one hands on to the next lies at its beginning. `bytes`: of the
-/// whole workspace; `values`: of the branch's program.
-void take_piece(const LaunchProgram& program, const LaunchShape& shape, std::size_t bytes,
-                std::int32_t* values);
+/// Of a part of a problem (LaunchContract::has_positions): the positions that the branch's formulas
+/// read. The caller's stand behind the spec's parameters, all of them; `own` has those that its
+/// `program` asks for, with query tiles of its own.
+void take_positions(const Program& program, std::size_t spec_params, const BoundLaunch& bound,
+                    BoundLaunch& own);
+
+/// Of a launch's workspace: what branches hand on to the next, and what is of this one alone. The
+/// first part lies in front, as large as the branch that wants most of it says. `values`: of the
+/// branch's program.
+struct WorkspaceBytes {
+  std::size_t shared = 0, own = 0;
+};
+WorkspaceBytes workspace_parts(const LaunchProgram& program, const LaunchShape& shape,
+                               const std::int32_t* values);
 
 /// What the caller passed of a branch; null: nothing.
 const lacuna_branch_args* args_of_branch(const lacuna_launch_args& args, std::string_view name);

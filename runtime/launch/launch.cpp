@@ -55,12 +55,9 @@ std::size_t bytes_of(const LaunchValues& values, int value) {
   return value < 0 ? 0 : static_cast<std::size_t>(values.data[value]) * kUnitBytes;
 }
 
-/// Of the whole workspace of one attend.
-std::size_t workspace_of(const KernelState& kernel, const LaunchShape& shape,
-                         const LaunchValues& values) {
-  const LaunchProgram& program = kernel.lowered().launch;
-  return bytes_of(values, program.workspace_value) *
-         static_cast<std::size_t>(launch_rows(program, shape));
+WorkspaceBytes workspace_of(const KernelState& kernel, const LaunchShape& shape,
+                            const LaunchValues& values) {
+  return workspace_parts(kernel.lowered().launch, shape, values.data);
 }
 
 std::size_t kept_bytes(const KernelState& kernel, const LaunchShape& shape,
@@ -128,7 +125,7 @@ CUresult enqueue_kernel(const KernelState& kernel, std::size_t index, const Laun
 
 /// Launches all kernels in their order, except those whose decision still holds. Where events are
 /// recorded between kernels, none overlaps with another.
-CUresult enqueue(const KernelState& kernel, const LaunchValues& values, std::int32_t rows,
+CUresult enqueue(const KernelState& kernel, const LaunchValues& values, std::int32_t entries,
                  void* block, const lacuna_launch_args& args) {
   const bool may_overlap = args.stage_events == nullptr &&
                            kernel.engine->gpu->driver->cuda_version >= kFirstDriverThatOverlaps;
@@ -139,6 +136,7 @@ CUresult enqueue(const KernelState& kernel, const LaunchValues& values, std::int
     const bool is_idle = values.data[launch.grid_x] == 0;
     if (!is_idle && !(launch.decides && is_decided(kernel, args.selection))) {
       const bool overlaps = may_overlap && launch.overlaps && !is_first;
+      const std::int32_t rows = launch.each_sequence ? entries : 1;
       result = enqueue_kernel(kernel, i, values, rows, block, args, overlaps);
       is_first = false;
     }
@@ -175,13 +173,20 @@ bool add_maps(const KernelState& kernel, const BoundLaunch& bound, std::byte* bl
                             bound, recent ? &recent->maps : nullptr, block, diagnostics);
 }
 
+/// `shared_bytes`: in front of the workspace, where the kernel is a branch.
 bool launch_on_gpu(KernelState& kernel, const BoundLaunch& bound, const LaunchValues& values,
-                   const lacuna_launch_args& args, Diagnostics& diagnostics) {
+                   std::size_t shared_bytes, const lacuna_launch_args& args,
+                   Diagnostics& diagnostics) {
   const Device& device = *kernel.engine->gpu;
-  const LaunchMemory memory{args.workspace,
-                            args.selection != nullptr ? args.selection->data : nullptr};
+  const LaunchProgram& program = kernel.lowered().launch;
+  const LaunchMemory memory{
+      .workspace = shared_bytes == 0 ? args.workspace
+                                     : static_cast<std::byte*>(args.workspace) + shared_bytes,
+      .kept = args.selection != nullptr ? args.selection->data : nullptr,
+      .shared = args.workspace,
+      .pieces = static_cast<std::size_t>(workspace_pieces(program, bound.shape))};
   alignas(kArgumentAlignment) std::byte block[kMaxArgumentBytes];
-  fill_argument_block(kernel.lowered().launch, bound, memory, values.data, block);
+  fill_argument_block(program, bound, memory, values.data, block);
   const ContextScope scope(device);
   CUresult result = scope.result();
   if (result == kCudaSuccess) {
@@ -189,8 +194,7 @@ bool launch_on_gpu(KernelState& kernel, const BoundLaunch& bound, const LaunchVa
     result = record_event(kernel, args, 0);
   }
   if (result == kCudaSuccess) result = clear_memory(kernel, bound, memory, values, args.stream);
-  const std::int32_t rows = launch_rows(kernel.lowered().launch, bound.shape);
-  if (result == kCudaSuccess) result = enqueue(kernel, values, rows, block, args);
+  if (result == kCudaSuccess) result = enqueue(kernel, values, bound.shape.n_b, block, args);
   if (result == kCudaSuccess) kernel.publisher.release();
   return check_launched(kernel, result, diagnostics);
 }
@@ -210,20 +214,26 @@ BoundLaunch with_numbers(const KernelState& kernel, const BoundLaunch& bound,
   return own;
 }
 
-/// Runs the branches one after the other in the same memory. The sums that one hands on to the next
-/// are the first slots of all of them.
+/// Runs the branches one after the other in the same memory, behind the sums that one hands on to
+/// the next.
 bool launch_branches_on_gpu(const KernelState& kernel, const BranchLaunches& launches,
-                            std::size_t workspace, const lacuna_launch_args& args,
-                            Diagnostics& diagnostics) {
+                            const lacuna_launch_args& args, Diagnostics& diagnostics) {
+  std::size_t shared = 0;
+  for (std::size_t n = 0; n < kernel.branches.size(); ++n) {
+    const LaunchShape& shape = launches[n].bound.shape;
+    LaunchValues values;
+    if (!launch_values(*kernel.branches[n], shape, args.sm_margin, values, diagnostics))
+      return false;
+    shared = std::max(shared, workspace_of(*kernel.branches[n], shape, values).shared);
+  }
   lacuna_launch_args of_branch = args;
   for (std::size_t n = 0; n < kernel.branches.size(); ++n) {
     KernelState& branch = *kernel.branches[n];
     const BoundLaunch& own = launches[n].bound;
     LaunchValues values;
     if (!launch_values(branch, own.shape, args.sm_margin, values, diagnostics)) return false;
-    take_piece(branch.lowered().launch, own.shape, workspace, values.data);
     of_branch.selection = launches[n].selection;
-    if (!launch_on_gpu(branch, own, values, of_branch, diagnostics)) return false;
+    if (!launch_on_gpu(branch, own, values, shared, of_branch, diagnostics)) return false;
     count_launch(branch, of_branch.selection);
     if (args.stage_events != nullptr)
       of_branch.stage_events += branch.lowered().launch.launches.size();
@@ -245,17 +255,17 @@ bool launch_on_host(const KernelState& kernel, const BoundLaunch& bound,
 
 std::optional<std::size_t> workspace_bytes(const KernelState& kernel, const LaunchShape& shape,
                                            Diagnostics& diagnostics) {
-  std::size_t most = 0;  // branches run one after the other
-  for (const std::shared_ptr<KernelState>& branch : kernel.branches) {
-    const auto bytes =
-        workspace_bytes(*branch, shape_of_branch(branch->document.spec, shape), diagnostics);
-    if (!bytes) return std::nullopt;
-    most = std::max(most, *bytes);
-  }
-  if (!kernel.branches.empty()) return most;
+  WorkspaceBytes most;  // branches run one after the other
   LaunchValues values;
+  for (const std::shared_ptr<KernelState>& branch : kernel.branches) {
+    const LaunchShape own_shape = shape_of_branch(branch->document.spec, shape);
+    if (!compute_values(*branch, own_shape, 0, values, diagnostics)) return std::nullopt;
+    const WorkspaceBytes bytes = workspace_of(*branch, own_shape, values);
+    most = {std::max(most.shared, bytes.shared), std::max(most.own, bytes.own)};
+  }
+  if (!kernel.branches.empty()) return most.shared + most.own;
   if (!compute_values(kernel, shape, 0, values, diagnostics)) return std::nullopt;
-  return workspace_of(kernel, shape, values);
+  return workspace_of(kernel, shape, values).own;
 }
 
 std::optional<std::size_t> selection_bytes(const KernelState& kernel, const LaunchShape& shape,
@@ -278,6 +288,8 @@ bool bind_branches(const KernelState& kernel, const BoundLaunch& bound, KvFormat
     const VariantSpec& spec = branch.document.spec;
     const LaunchContract& contract = branch.lowered().contract;
     BoundLaunch& own = launches[n].bound = bind_branch(spec, contract.dtype, kv, bound);
+    if (contract.has_positions)
+      take_positions(branch.lowered().plan.program, spec.params.size(), bound, own);
     const lacuna_branch_args* given = args_of_branch(args, spec.branch.name);
     if (given == nullptr) continue;
     fits &= bind_reports(contract, *given, own, diagnostics);
@@ -308,7 +320,7 @@ bool launch_branches(const KernelState& kernel, const BoundLaunch& bound,
                         is_converted && fits ? with_numbers(kernel, bound, keys, values) : bound,
                         is_converted ? KvFormat::kSame : kv, args, launches, diagnostics);
   if (!fits) return false;
-  if (on_gpu) return launch_branches_on_gpu(kernel, launches, *needed, args, diagnostics);
+  if (on_gpu) return launch_branches_on_gpu(kernel, launches, args, diagnostics);
   return has_sequences ? run_branches_of_sequences_on_host(kernel, bound, launches, diagnostics)
                        : run_branches_on_host(kernel, bound.shape, launches, 0, diagnostics);
 }
@@ -334,12 +346,12 @@ bool launch_kernel(KernelState& kernel, const lacuna_launch_args& args, Diagnost
   LaunchValues values;
   if (!launch_values(kernel, bound.shape, args.sm_margin, values, diagnostics)) return false;
   fits &= check_memory(kernel, "workspace", args.workspace, args.workspace_bytes,
-                       workspace_of(kernel, bound.shape, values), diagnostics);
+                       workspace_of(kernel, bound.shape, values).own, diagnostics);
   if (args.selection != nullptr)
     fits &= check_selection(kernel, *args.selection, args.stream,
                             kept_bytes(kernel, bound.shape, values), diagnostics);
   if (!fits) return false;
-  const bool launched = on_gpu ? launch_on_gpu(kernel, bound, values, args, diagnostics)
+  const bool launched = on_gpu ? launch_on_gpu(kernel, bound, values, 0, args, diagnostics)
                                : launch_on_host(kernel, bound, args, diagnostics);
   if (launched) count_launch(kernel, args.selection);
   return launched;

@@ -1,5 +1,6 @@
 // What the argument block has besides in a spec with branches (attend/merge_branch.cuh): the sums
-// that one branch hands on to the next, contiguous.
+// that one branch hands on to the next, contiguous. Of a batch of sequences n_q is the most that
+// one may have, and each sequence has a sum_lse of its own: [n_b, 2, n_h, n_q].
 #pragma once
 
 namespace lacuna {

@@ -15,11 +15,14 @@ struct RowScales {
   long long page_stride;  ///< from the scale of a page to that of the next
   int page_shift;         ///< 2^page_shift rows make a page
   int rows;               ///< that there are
+  const int* gathered;    ///< which rows; null: all, in order
 
   __device__ __forceinline__ float of(int row) const {
     if (scales == nullptr) return 1.0f;
     if (pages == nullptr) return *scales;
-    return row < rows ? scales[pages[row >> page_shift] * page_stride] : 1.0f;
+    if (row >= rows) return 1.0f;
+    if (gathered != nullptr) row = gathered[row];
+    return scales[pages[row >> page_shift] * page_stride];
   }
 };
 

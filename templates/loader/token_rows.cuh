@@ -8,8 +8,6 @@
 #include "arch/pack.cuh"
 #include "arch/warp.cuh"
 #include "args/attend_args.cuh"
-#include "loader/page_loader.cuh"
-#include "pipeline/batch_layout.cuh"
 
 namespace lacuna {
 
@@ -91,21 +89,6 @@ __device__ __forceinline__ Element* element_of(const TensorArg& x, int b, int h,
                                                int column) {
   return static_cast<Element*>(x.data) + b * x.stride_b + h * x.stride_h + token * x.stride_n +
          column;
-}
-
-/// The same of the keys or values of a sequence, which may lie in pages.
-template <class Config, class Args>
-__device__ __forceinline__ const typename Config::Element* stored_element_of(
-    const Args& args, const TensorArg& x, int b, int h, int token, int column) {
-  using Element = typename Config::Element;
-  if constexpr (batch_layout<Config>() == BatchLayout::kPages) {
-    const PagedRows paged = paged_rows(x, args.sequences);
-    const int page = paged.pages[token >> paged.page_shift];
-    const int row = token & ((1 << paged.page_shift) - 1);
-    return element_of<const Element>(x, page, h, row, column);
-  } else {
-    return element_of<const Element>(x, b, h, token, column);
-  }
 }
 
 /// 16 bytes of 16-bit elements as f32.

@@ -15,14 +15,23 @@ constexpr bool has_sequences() {
 // Of a batch of sequences:
 /// Is it a branch of several, whose results are rows of the workspace?
 LACUNA_OPTIONAL_FIELD(bool, is_branch, kIsBranch, false)
+/// And are those of all sequences one array [n_b, n_h, n_q, d], or does each have a piece?
+LACUNA_OPTIONAL_FIELD(bool, has_results_of_all, kResultsOfAll, false)
 /// Tokens of a mean, where attend's keys and values are means in the workspace.
 LACUNA_OPTIONAL_FIELD(int, mean_tokens, kMeanTokens, 1)
 /// The same of queries.
 LACUNA_OPTIONAL_FIELD(int, query_mean_tokens, kQueryMeanTokens, 1)
+/// Are attend's keys and values 16-bit rows in the workspace that are made of codes?
+LACUNA_OPTIONAL_FIELD(bool, widens_keys, kWidensKeys, false)
+/// Keys and values of the workspace, not the caller's.
+template <class Config>
+constexpr bool makes_keys() {
+  return mean_tokens<Config>() > 1 || widens_keys<Config>();
+}
 /// Do the rows that attend reads lie in pages?
 template <class Config>
 constexpr bool attends_to_pages() {
-  return batch_layout<Config>() == BatchLayout::kPages && mean_tokens<Config>() == 1;
+  return batch_layout<Config>() == BatchLayout::kPages && !makes_keys<Config>();
 }
 
 /// Has the block of this number nothing to do, because the sequence needs only `count` of them? The

@@ -5,7 +5,7 @@
 //   q, o    | 0 0 0 0 0 | 1 1 | 2 2 2 2 |        q_begin 0, 5, 7, 11
 //   k, v    | 0 0 0 0 0 0 0 | 1 1 1 | 2 2 2 2 |  k_begin 0, 7, 10; lengths 7, 3, 4
 //   or pages of 16 tokens: sequence 0 in pages 9, 2; sequence 1 in page 4; ...
-//   workspace   | 0 . . | 1 . . | 2 . . |        workspace_bytes each
+//   workspace   | 0 . . | 1 . . | 2 . . |        workspace_bytes each; behind the sums of branches
 //
 // There are blocks and workspace enough for the longest sequence that may come. A shorter sequence
 // uses a part of its piece, laid out by its own lengths, and the blocks that it has no work for end
@@ -129,10 +129,38 @@ __device__ __forceinline__ void take_keys(Args& own, TensorArg& k, TensorArg& v,
   }
 }
 
+/// The sums that branches hand on to the next, and what attend has left for them. Sums have rows
+/// for `most` queries of each sequence; attend's o is contiguous, so it says how wide they are.
+template <class Config, class Args>
+__device__ __forceinline__ void take_results(Args& own, long long workspace, int b, int most) {
+  AttendArgs& attend = own.attend;
+  const long long rows = static_cast<long long>(b) * attend.n_h * most;
+  own.branch.sum_o += rows * attend.o.stride_n;
+  if (own.branch.sum_lse != nullptr) own.branch.sum_lse += 2 * rows;
+  if constexpr (has_results_of_all<Config>()) {
+    attend.n_b = 1;
+    attend.o.data = static_cast<typename Config::Element*>(attend.o.data) + b * attend.o.stride_b;
+    if (attend.lse.data != nullptr) attend.lse.data += b * attend.lse.stride_b;
+  } else {
+    move_by(attend.o.data, workspace), move_by(attend.lse.data, workspace);
+  }
+}
+
+/// Query tokens that a sequence may have at most.
+template <class Config, class Args>
+__device__ __forceinline__ int most_queries(const Args& args) {
+  if constexpr (query_mean_tokens<Config>() > 1) {
+    return args.param_n_queries.value;
+  } else {
+    return args.attend.n_q;
+  }
+}
+
 /// What of attend's tensors is the caller's, and what lies in the sequence's piece of the
 /// workspace.
 template <class Config, class Args>
-__device__ __forceinline__ void take_tensors(Args& own, long long workspace, int first, int b) {
+__device__ __forceinline__ void take_tensors(Args& own, long long workspace, int first, int b,
+                                             int most) {
   using Element = typename Config::Element;
   AttendArgs& attend = own.attend;
   if constexpr (query_mean_tokens<Config>() > 1) {
@@ -144,13 +172,12 @@ __device__ __forceinline__ void take_tensors(Args& own, long long workspace, int
   if constexpr (is_branch<Config>()) {
     if (own.predict.caller_o.data != nullptr) begin_at<Element>(own.predict.caller_o, first);
     begin_at(own.predict.caller_lse, first);
-    move_by(attend.o.data, workspace), move_by(attend.lse.data, workspace);
-    move_by(own.branch.sum_o, workspace), move_by(own.branch.sum_lse, workspace);
+    take_results<Config>(own, workspace, b, most);
   } else {
     begin_at<Element>(attend.o, first);
     begin_at(attend.lse, first);
   }
-  if constexpr (mean_tokens<Config>() > 1) {
+  if constexpr (makes_keys<Config>()) {
     move_by(attend.k.data, workspace), move_by(attend.v.data, workspace);
     take_keys<Config>(own, own.predict.caller_k, own.predict.caller_v, b);
   } else {
@@ -169,7 +196,7 @@ __device__ __forceinline__ Args args_of_sequence(const Args& args) {
   AttendArgs& attend = own.attend;
   take_query_count<Config>(own, args.sequences.q_begin[b + 1] - first);
   take_key_count<Config>(own, args.sequences.lengths[b]);
-  take_tensors<Config>(own, workspace, first, b);
+  take_tensors<Config>(own, workspace, first, b, most_queries<Config>(args));
   own.sequences.entry = b;
   own.sequences.most_q_tiles = attend.q_tiles;
   own.sequences.most_k_tiles = attend.k_tiles;

@@ -7,7 +7,7 @@
 #include "arch/warp.cuh"
 #include "args/predict_args.cuh"
 #include "base/math.cuh"
-#include "loader/token_rows.cuh"
+#include "loader/stored_rows.cuh"
 
 namespace lacuna {
 
@@ -27,8 +27,8 @@ __device__ __forceinline__ void bound_keys(const Args& args) {
     float2 smallest = {kInfinity, kInfinity}, largest = {-kInfinity, -kInfinity};
 #pragma unroll 4
     for (int token = j * Config::kTileK; token < end; ++token) {
-      const u32 pair = *reinterpret_cast<const u32*>(
-          stored_element_of<Config>(args, args.attend.k, b, h, token, column));
+      const u32 pair =
+          stored_row<Config, KvTensor::kKeys>(args, args.attend.k, b, h, token, column).pair();
       float2 x = {unpack_low<Element>(pair), unpack_high<Element>(pair)};
       if (!(fabsf(x.x) < kInfinity)) x.x = 0.0f;
       if (!(fabsf(x.y) < kInfinity)) x.y = 0.0f;

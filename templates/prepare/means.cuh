@@ -8,7 +8,7 @@
 #include "args/expr.cuh"
 #include "args/predict_args.cuh"
 #include "attend/head_dims.cuh"
-#include "loader/token_rows.cuh"
+#include "loader/stored_rows.cuh"
 #include "shared/prepare_block.cuh"
 
 namespace lacuna {
@@ -36,12 +36,12 @@ __device__ __forceinline__ MeansSide means_side(const Args& args) {
 template <class Config, class Args>
 __device__ __forceinline__ uint4 token_chunk(const Args& args, const TensorArg& source, int b,
                                              int h, int token, int column) {
-  using Element = typename Config::Element;
+  constexpr bool kInPages = batch_layout<Config>() == BatchLayout::kPages;
+  constexpr KvTensor kTensor = Config::kTensor == 1 ? KvTensor::kKeys : KvTensor::kValues;
   if constexpr (Config::kTensor == 0) {
-    return *reinterpret_cast<const uint4*>(element_of<Element>(source, b, h, token, column));
+    return query_row<Config>(source, b, h, token, column).chunk();
   } else {
-    return *reinterpret_cast<const uint4*>(
-        stored_element_of<Config>(args, source, b, h, token, column));
+    return stored_row<Config, kTensor, kInPages>(args, source, b, h, token, column).chunk();
   }
 }
 

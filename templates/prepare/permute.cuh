@@ -4,7 +4,7 @@
 
 #include "args/expr.cuh"
 #include "args/predict_args.cuh"
-#include "loader/token_rows.cuh"
+#include "loader/stored_rows.cuh"
 #include "shared/prepare_block.cuh"
 
 namespace lacuna {
@@ -22,9 +22,10 @@ struct PermutedRows {
 };
 
 /// Copies rows; `kGathers`: target[n] = source[order[n]], else target[order[n]] = source[n].
-template <class Config, bool kGathers>
-__device__ __forceinline__ void copy_rows(const TensorArg& target, const TensorArg& source,
-                                          const int* order, const PermutedRows& rows) {
+/// row_of(token, column): of the source.
+template <class Config, bool kGathers, class RowOf>
+__device__ __forceinline__ void copy_rows(const TensorArg& target, RowOf row_of, const int* order,
+                                          const PermutedRows& rows) {
   using Layout = TokenLayout<Config::kHeadDim, kPermutedTokens, Config::kThreads>;
   using Element = typename Config::Element;
   const int first_row = Layout::first_row();
@@ -37,10 +38,8 @@ __device__ __forceinline__ void copy_rows(const TensorArg& target, const TensorA
 #pragma unroll
     for (int step = 0; step < Layout::kSteps; ++step) {
       const int column = Layout::column(step);
-      const Element* from =
-          element_of<Element>(source, rows.b, rows.h, kGathers ? other : token, column);
       Element* to = element_of<Element>(target, rows.b, rows.h, kGathers ? token : other, column);
-      *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(from);
+      *reinterpret_cast<uint4*>(to) = row_of(kGathers ? other : token, column).chunk();
     }
   }
 }
@@ -57,14 +56,25 @@ __device__ __forceinline__ void permute_tokens(const Args& args) {
   const TensorArg& source = kIsQuery               ? args.predict.caller_q
                             : Config::kTensor == 1 ? args.predict.caller_k
                                                    : args.predict.caller_v;
-  copy_rows<Config, true>(target, source, args.predict.order, rows);
+  const auto row_of = [&](int token, int column) {
+    if constexpr (kIsQuery) {
+      return query_row<Config>(source, rows.b, rows.h, token, column);
+    } else {
+      constexpr KvTensor kTensor = Config::kTensor == 1 ? KvTensor::kKeys : KvTensor::kValues;
+      return stored_row<Config, kTensor>(args, source, rows.b, rows.h, token, column);
+    }
+  };
+  copy_rows<Config, true>(target, row_of, args.predict.order, rows);
 }
 
 /// The caller's o, and lse if wanted, [order[n]] = attend's [n]. 64 tokens a block.
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void unpermute_results(const Args& args) {
   const PermutedRows rows(args.attend.n_h, args.attend.n_q);
-  copy_rows<Config, false>(args.predict.caller_o, args.attend.o, args.predict.order, rows);
+  const auto row_of = [&](int token, int column) {
+    return query_row<Config>(args.attend.o, rows.b, rows.h, token, column);
+  };
+  copy_rows<Config, false>(args.predict.caller_o, row_of, args.predict.order, rows);
   const LseArg& target = args.predict.caller_lse;
   if (!Config::kWritesLse || target.data == nullptr) return;
   const int row = thread_index();

@@ -7,7 +7,7 @@
 
 #include "arch/pack.cuh"
 #include "args/predict_args.cuh"
-#include "loader/token_rows.cuh"
+#include "loader/stored_rows.cuh"
 #include "prepare/value_order.cuh"
 #include "quantise/divide.cuh"
 #include "shared/prepare_block.cuh"
@@ -82,12 +82,14 @@ class PrepareValuesBlock {
     const int h = head_ - b * n_h_kv;
     const TensorArg& v = args_.attend.v;
     const long long stride = v.stride_n;
-    constexpr bool kHasPages = batch_layout<Config>() == BatchLayout::kPages;
-    const Element* const rows = kHasPages ? nullptr : element_of<Element>(v, b, h, first_, 0);
+    constexpr bool kHasPages = attends_to_pages<Config>();
+    StoredRow<Config> rows;
+    if constexpr (!kHasPages)
+      rows = stored_row<Config, KvTensor::kValues>(args_, v, b, h, first_, 0);
 #pragma unroll
     for (int item = 0; item < kItemsOfThread; ++item) {
       const int quad = number_of(item) / kChunks, chunk = number_of(item) % kChunks;
-      const Element* const source = rows + token_at_position(quad * 4) * stride + chunk * 8;
+      const StoredRow<Config> source = rows.moved(token_at_position(quad * 4) * stride + chunk * 8);
 #pragma unroll
       for (int n = 0; n < 4; ++n) {
         uint4& bits = rows_[item][n];
@@ -98,10 +100,9 @@ class PrepareValuesBlock {
         if ((kAllReal && kItems % Config::kThreads == 0) || is_real) {
           if constexpr (kHasPages) {
             const int at = first_ + token_at_position(quad * 4) + token;
-            bits = *reinterpret_cast<const uint4*>(
-                stored_element_of<Config>(args_, v, b, h, at, chunk * 8));
+            bits = stored_row<Config, KvTensor::kValues>(args_, v, b, h, at, chunk * 8).chunk();
           } else {
-            bits = *reinterpret_cast<const uint4*>(source + token * stride);
+            bits = source.moved(token * stride).chunk();
           }
         }
       }

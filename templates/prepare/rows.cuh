@@ -3,10 +3,21 @@
 #pragma once
 
 #include "base/pin.cuh"
-#include "loader/token_rows.cuh"
+#include "loader/stored_rows.cuh"
 #include "prepare/side.cuh"
 
 namespace lacuna {
+
+template <class Config>
+constexpr auto prepared_row_type() {
+  if constexpr (Config::kIsQuery) {
+    return NumberRow<typename Config::Element>{};
+  } else {
+    return StoredRow<Config>{};
+  }
+}
+template <class Config>
+using PreparedRow = decltype(prepared_row_type<Config>());
 
 /// Where the kernel smooths, what is held is x - mean in f32, so that the mean is taken away once;
 /// else the 16-bit elements, which take half the room and cost one instruction each to unpack.
@@ -14,6 +25,7 @@ template <class Config, class Args>
 class PrepareRows {
  public:
   using Element = typename Config::Element;
+  using Row = PreparedRow<Config>;
   using Layout = TokenLayout<Config::kHeadDim, Config::kTokens, Config::kThreads>;
   using Columns = float[Layout::kSteps][8];  ///< one number for each column of a lane
   using PerPass = float[Layout::kPasses];    ///< one number for each row of a lane
@@ -108,14 +120,13 @@ class PrepareRows {
   /// From memory, for the paths that hardly any row takes: x or x - mean of a real token.
   template <bool kSmooth>
   __device__ __forceinline__ float element(int row, int column) const {
-    const Element* source;
+    float x;
     if constexpr (kHasPages) {
-      source = paged_address(first_ + row, column);
+      x = row_at(first_ + row, column).number();
     } else {
-      source = row_address(0) - Layout::column(0) + column;
-      source += (row - row_of(0)) * side_.x.stride_n;
+      const Row first = row_at(0).moved(-Layout::column(0)).moved(column);
+      x = first.moved((row - row_of(0)) * side_.x.stride_n).number();
     }
-    const float x = unpack_low<Element>(*reinterpret_cast<const unsigned short*>(source));
     if constexpr (!kSmooth) return x;
     return x - side_.mean[static_cast<long long>(head_) * Config::kHeadDim + column];
   }
@@ -123,7 +134,7 @@ class PrepareRows {
   __device__ __forceinline__ void read_again(float (&x)[8], int pass, int step) const {
     uint4 chunk = {0, 0, 0, 0};
     if (is_real(pass)) {
-      chunk = *reinterpret_cast<const uint4*>(row_address(pass) + step * Layout::kLanesPerRow * 8);
+      chunk = row_at(pass).moved(step * Layout::kLanesPerRow * 8).chunk();
     }
     unpack_chunk<Element>(x, chunk);
     if (!Config::kSmooth || !is_real(pass)) return;
@@ -137,7 +148,8 @@ class PrepareRows {
  private:
   template <bool kAllReal>
   __device__ __forceinline__ void load_rows() {
-    const Element* source = kHasPages ? nullptr : row_address(0);
+    Row source;
+    if constexpr (!kHasPages) source = row_at(0);
     const long long stride = side_.x.stride_n * Layout::kRowsPerPass;
 #pragma unroll
     for (int pass = 0; pass < Layout::kPasses; ++pass) {
@@ -146,30 +158,33 @@ class PrepareRows {
         uint4& chunk = loaded_[pass][step];
         if (!kAllReal) chunk = uint4{0, 0, 0, 0};
         if (kAllReal || is_real(pass)) {
-          if (kHasPages && step == 0) source = row_address(pass);
-          chunk = *reinterpret_cast<const uint4*>(source + step * Layout::kLanesPerRow * 8);
+          if (kHasPages && step == 0) source = row_at(pass);
+          chunk = source.moved(step * Layout::kLanesPerRow * 8).chunk();
         }
       }
-      source += stride;
+      source = source.moved(stride);
     }
   }
 
-  __device__ __forceinline__ const Element* row_address(int pass) const {
-    const auto head = static_cast<unsigned>(head_), heads = static_cast<unsigned>(side_.heads);
-    const unsigned b = head / heads;
-    if constexpr (kHasPages) return paged_address(first_ + row_of(pass), Layout::column(0));
-    return element_of<Element>(side_.x, static_cast<int>(b), static_cast<int>(head - b * heads),
-                               first_ + row_of(pass), Layout::column(0));
+  /// This lane's row of a pass, from its first chunk on.
+  __device__ __forceinline__ Row row_at(int pass) const {
+    return row_at(first_ + row_of(pass), Layout::column(0));
   }
-
-  /// Of one sequence, whose heads are all there are.
-  __device__ __forceinline__ const Element* paged_address(int token, int column) const {
-    return stored_element_of<Config>(args_, side_.x, 0, head_, token, column);
+  __device__ __forceinline__ Row row_at(int token, int column) const {
+    const auto head = static_cast<unsigned>(head_), heads = static_cast<unsigned>(side_.heads);
+    // Of one sequence heads are all there are.
+    const unsigned b = kHasPages ? 0 : head / heads;
+    const int of_entry = static_cast<int>(head - b * heads);
+    if constexpr (Config::kIsQuery) {
+      return query_row<Config>(side_.x, static_cast<int>(b), of_entry, token, column);
+    } else {
+      return stored_row<Config, KvTensor::kKeys>(args_, side_.x, static_cast<int>(b), of_entry,
+                                                 token, column);
+    }
   }
 
   /// Queries never do.
-  static constexpr bool kHasPages =
-      !Config::kIsQuery && batch_layout<Config>() == BatchLayout::kPages;
+  static constexpr bool kHasPages = !Config::kIsQuery && attends_to_pages<Config>();
 
   const Args& args_;
   const PrepareSide side_;

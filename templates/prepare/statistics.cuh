@@ -6,7 +6,7 @@
 
 #include "args/predict_args.cuh"
 #include "base/math.cuh"
-#include "loader/token_rows.cuh"
+#include "loader/stored_rows.cuh"
 #include "shared/prepare_block.cuh"
 
 namespace lacuna {
@@ -40,12 +40,13 @@ struct Statistic {
 };
 
 template <class Config, class Args>
-__device__ __forceinline__ auto address_of(const Args& args, int b, int h, int token, int column) {
+__device__ __forceinline__ auto row_of(const Args& args, int b, int h, int token, int column) {
   using S = Statistic<Config>;
+  constexpr KvTensor kTensor = Config::kTensor == 1 ? KvTensor::kKeys : KvTensor::kValues;
   if constexpr (S::kIsQuery) {
-    return element_of<typename Config::Element>(S::tensor(args), b, h, token, column);
+    return query_row<Config>(S::tensor(args), b, h, token, column);
   } else {
-    return stored_element_of<Config>(args, S::tensor(args), b, h, token, column);
+    return stored_row<Config, kTensor>(args, S::tensor(args), b, h, token, column);
   }
 }
 
@@ -70,10 +71,7 @@ __device__ __forceinline__ void token_statistics(const Args& args) {
 #pragma unroll
     for (int step = 0; step < Layout::kSteps; ++step) {
       uint4 chunk = {};
-      if (token < n) {
-        chunk = *reinterpret_cast<const uint4*>(
-            address_of<Config>(args, b, h, token, Layout::column(step)));
-      }
+      if (token < n) chunk = row_of<Config>(args, b, h, token, Layout::column(step)).chunk();
       float x[8];
       unpack_chunk<Element>(x, chunk);
 #pragma unroll

@@ -4,8 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "tests/device/runner.hpp"
 #include "tests/numerics/harness/sequences.hpp"
+#include "tests/numerics/harness/uniform_codes.hpp"
 
 namespace lacuna::device {
 namespace {
@@ -21,8 +24,14 @@ void check(const BranchesSubject& subject, Case c, const emulation::Schedule& sc
   c.dtype = subject.branches.front().dtype;
   c.d = subject.branches.front().head_dim;
   c.d_v = subject.branches.front().contract.head_dim_v;
-  const numerics::JoinedVariant joined = numerics::make_joined(c, 5);
+  numerics::JoinedVariant joined = numerics::make_joined(c, 5);
+  std::optional<numerics::UniformCodes> codes;
+  if (subject.branches.front().contract.kv == KvFormat::kE4M3) {
+    codes.emplace(c, numerics::Scales::kOfHeads, joined.variant.problem);
+    numerics::join_again(c, 5, joined);
+  }
   numerics::Binding binding(false, c, joined.variant);
+  if (codes) codes->bind(binding, c);
   binding.has_lse = subject.spec.attention.lse;
   if (!binding.has_lse) binding.args.lse = nullptr;
   binding.args.counts = binding.args.tile_mask = nullptr;
@@ -52,6 +61,7 @@ TEST(BranchesOfSequences, AreJoinedForEachOfThem) {
     numerics::SequenceCase c;
     c.variant = first.spec, c.dtype = first.dtype, c.d = first.head_dim;
     c.page_tokens = first.contract.batch == BatchLayout::kPages ? 32 : 0;
+    c.e4m3 = first.contract.kv == KvFormat::kE4M3;
     c.heads_inside = true, c.spare = 40;
     c.lengths = {{1, 300}, {0, 40}, {37, 37}, {5, 0}, {150, 170}, {20, 7}, {1, 1}};
     SCOPED_TRACE(testing::Message() << subject.name << ": " << c.text());

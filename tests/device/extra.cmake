@@ -134,6 +134,10 @@ set(short_tier
   dense_d64_bf16_sm_100a_pages_e4m3 flash_decoding_d128_f16_sm_100a_sequences_e4m3
   dense_d64_bf16_sm_90a_e4m3 flash_decoding_d128_bf16_sm_90a_e4m3 dense_d64_bf16_sm_90a_sequences_e4m3
   dense_d64_bf16_sm_90a_pages_e4m3 flash_decoding_d128_f16_sm_90a_pages_e4m3
+  sparge_d64_bf16_sm_100a_e4m3 sparge_video_d64_bf16_sm_100a_e4m3 topk_blocks_d64_bf16_sm_90a_e4m3
+  quest_d64_bf16_sm_100a_pages_e4m3 topk_blocks_d64_bf16_sm_100a_pages_e4m3
+  weighted_branches_d64_f16_sm_100a_pages_e4m3_tokens weighted_branches_d64_f16_sm_100a_pages_e4m3_short
+  weighted_branches_d64_f16_sm_100a_pages_e4m3_long
   topk_blocks_d64_bf16_sm_100a_pages relmax_d64_bf16_sm_100a_sequences
   dense_d80_bf16_sm_90a dense_d192_bf16_sm_90a bsfa_d112_f16_sm_100a split_mla_d192_f16_sm_100a
   external_mask_d80_f16_sm_90a mla_d192_bf16_sm_90a wide_heads_d576_bf16_sm_100a wide_tile_gate_d512_bf16_sm_100a
@@ -272,9 +276,12 @@ foreach(arch sm_100a sm_90a)
   endforeach()
 endforeach()
 
-# The same of batches of sequences, by mma.
+# The same of batches of sequences; by wgmma where a branch attends to tokens as they are.
 foreach(branch near far)
   device_kernel(tests/device/specs/merged-branches.json 64 bf16 sm_100a sequences same ${branch})
+endforeach()
+foreach(branch near far)
+  device_kernel(tests/device/specs/merged-branches.json 64 bf16 sm_90a pages same ${branch})
 endforeach()
 foreach(branch tokens short long)
   device_kernel(tests/device/specs/weighted-branches.json 64 f16 sm_100a pages same ${branch})
@@ -317,6 +324,27 @@ foreach(batch sequences pages)
   device_kernel(specs/flash-decoding.json 128 f16 sm_90a ${batch} e4m3)
 endforeach()
 device_kernel(specs/window.json 128 bf16 sm_90a pages e4m3)
+# What reads them before attend: means, bounds, integers, statistics, another order; columns of them.
+foreach(name sparge sparge-video quest fg-attn-pooled)
+  device_kernel(specs/${name}.json 64 bf16 sm_100a uniform e4m3)
+endforeach()
+device_kernel(specs/topk-blocks.json 64 bf16 sm_90a uniform e4m3)
+device_kernel(specs/sparge.json 64 f16 sm_90a uniform e4m3)
+foreach(name topk-blocks quest sparge-topk)
+  device_kernel(specs/${name}.json 64 bf16 sm_100a pages e4m3)
+endforeach()
+device_kernel(specs/relmax.json 64 bf16 sm_100a sequences e4m3)
+# 16-bit rows are made of them first.
+device_kernel(specs/xattention.json 64 bf16 sm_100a uniform e4m3)
+device_kernel(specs/sale.json 64 bf16 sm_90a uniform e4m3)
+device_kernel(specs/minference-vertical-slash.json 64 bf16 sm_100a pages e4m3)
+device_kernel(specs/xattention.json 64 f16 sm_100a sequences e4m3)
+foreach(branch tokens short long)
+  device_kernel(tests/device/specs/weighted-branches.json 64 f16 sm_100a pages e4m3 ${branch})
+endforeach()
+foreach(branch queries tokens both)
+  device_kernel(tests/device/specs/pooled-branches.json 64 bf16 sm_90a uniform e4m3 ${branch})
+endforeach()
 foreach(name cascade xattention fg-attn-pooled minference-vertical-slash sale)
   device_kernel(specs/${name}.json 64 bf16 sm_100a pages)
 endforeach()

@@ -209,31 +209,28 @@ std::vector<std::int32_t> values_of(const Subject& subject, const LaunchShape& s
   return values;
 }
 
-std::size_t workspace_units(const Subject& subject, const LaunchShape& shape,
-                            const std::vector<std::int32_t>& values) {
-  const int units = subject.launch.workspace_value;
-  if (units < 0) return 0;
-  return static_cast<std::size_t>(values[static_cast<std::size_t>(units)]) *
-         static_cast<std::size_t>(launch_rows(subject.launch, shape));
-}
-
-/// `workspace`: grows to what the launch needs, and keeps what an earlier one left.
+/// `workspace`: grows to what the launch needs, and keeps what an earlier one left; behind
+/// `shared_bytes` of what branches share.
 std::string run_grid(const Subject& subject, const BoundLaunch& bound,
                      const emulation::Schedule& schedule, std::vector<WorkspaceUnit>& workspace,
-                     const Residency& residency = {}) {
-  std::vector<std::int32_t> values = values_of(subject, bound.shape, residency);
-  workspace.resize(std::max(workspace.size(), workspace_units(subject, bound.shape, values)));
-  take_piece(subject.launch, bound.shape, workspace.size() * kWorkspaceUnitBytes, values.data());
+                     const Residency& residency = {}, std::size_t shared_bytes = 0) {
+  const std::vector<std::int32_t> values = values_of(subject, bound.shape, residency);
+  const WorkspaceBytes bytes = workspace_parts(subject.launch, bound.shape, values.data());
+  const std::size_t shared = shared_bytes / kWorkspaceUnitBytes;
+  workspace.resize(std::max(workspace.size(), shared + bytes.own / kWorkspaceUnitBytes));
   std::vector<BlockUnit> units_of_block(subject.launch.args_bytes / sizeof(BlockUnit) + 1);
   auto* const block = reinterpret_cast<std::byte*>(units_of_block.data());
-  const std::int32_t rows = launch_rows(subject.launch, bound.shape);
-  const LaunchMemory memory{workspace.data(), nullptr};
+  const LaunchMemory memory{
+      .workspace = workspace.data() + shared,
+      .shared = workspace.data(),
+      .pieces = static_cast<std::size_t>(workspace_pieces(subject.launch, bound.shape))};
   clear_memory(subject.launch, bound, memory, values.data());
   fill_argument_block(subject.launch, bound, memory, values.data(), block);
   encode_maps(subject, bound, block);
   for (std::size_t x = 0; x < subject.kernels.size(); ++x) {
     const KernelLaunch& launch = subject.launch.launches[x];
     const std::int32_t count = values[static_cast<std::size_t>(launch.grid_x)];
+    const std::int32_t rows = launch.each_sequence ? bound.shape.n_b : 1;
     std::vector<emulation::BlockLaunch> blocks;
     for (std::int32_t n = 0; n < count * rows; ++n)
       blocks.push_back({subject.kernels[x], block, n % count, launch.threads, launch.smem_bytes,
@@ -321,17 +318,18 @@ std::string launch(const BranchesSubject& subject, const lacuna_launch_args& arg
   BoundLaunch bound;
   if (!bind_launch(contract, args, bound, diagnostics)) return render(diagnostics, {});
   std::vector<BoundLaunch> all;
-  std::size_t units = 0;
+  std::size_t shared = 0;
   for (std::size_t n = 0; n < subject.branches.size(); ++n) {
     const Subject& branch = subject.branches[n];
     all.push_back(
-        bind_branch(subject.spec.branches[n], branch.contract.dtype, KvFormat::kSame, bound));
+        bind_branch(subject.spec.branches[n], branch.contract.dtype, branch.contract.kv, bound));
     const LaunchShape& shape = all.back().shape;
-    units = std::max(units, workspace_units(branch, shape, values_of(branch, shape)));
+    const auto values = values_of(branch, shape);
+    shared = std::max(shared, workspace_parts(branch.launch, shape, values.data()).shared);
   }
-  std::vector<WorkspaceUnit> workspace(units);
+  std::vector<WorkspaceUnit> workspace(shared / kWorkspaceUnitBytes);
   for (std::size_t n = 0; n < subject.branches.size(); ++n) {
-    std::string error = run_grid(subject.branches[n], all[n], schedule, workspace);
+    std::string error = run_grid(subject.branches[n], all[n], schedule, workspace, {}, shared);
     if (!error.empty()) return error;
   }
   return "";

@@ -60,5 +60,34 @@ TEST(Batches, EverySpecServesSequencesOrIsRefusedByName) {
   EXPECT_GE(refused, 4);
 }
 
+/// Tokens as they are by wgmma; what of a branch belongs to one head, or lies in a piece of each
+/// sequence, by mma. merge_branch runs for each sequence either way, and finds the sums in front.
+TEST(Batches, BranchesOfTokensTakeWgmma) {
+  Diagnostics diagnostics;
+  const fs::path path = LACUNA_SOURCE_DIR "/specs/nsa.json";
+  const SpecDocument document = read_spec({path, test::read_file(path)}, diagnostics);
+  std::string found;
+  for (const SpecDocument& branch : branch_documents(document)) {
+    BuildOptions options;
+    options.batch = BatchLayout::kPages;
+    const Plan plan = make_plan(branch, options, find_target("sm_90a").value(), diagnostics);
+    const LaunchProgram program = emit_launch_program(plan);
+    const bool is_wgmma = plan.attend.family.value == AttendFamily::kWgmma;
+    found += branch.spec.branch.name + ": " +
+             (is_wgmma ? std::string("wgmma") : plan.attend.family.reason) + "\n";
+    EXPECT_EQ(program.each_sequence, !is_wgmma);
+    EXPECT_GE(program.shared_value, 0);
+    for (const WorkspaceSlot& slot : program.slots)
+      EXPECT_EQ(slot.is_shared, slot.name.starts_with("sum_")) << slot.name;
+    for (const KernelLaunch& launch : program.launches)
+      EXPECT_EQ(launch.each_sequence, !is_wgmma || launch.name == "merge_branch") << launch.name;
+  }
+  EXPECT_EQ(found,
+            "compressed: a batch of pages: its heads share work tiles, and keys that are made lie "
+            "in the piece of each sequence\n"
+            "selected: a batch of pages: its heads share work tiles, and lists are of one head\n"
+            "window: wgmma\n");
+}
+
 }  // namespace
 }  // namespace lacuna

@@ -246,8 +246,8 @@ TEST(Launch, SequencesHaveRowsOfBlocksAndPiecesOfTheWorkspace) {
   LaunchShape one = kShape, seven = kShape;
   one.n_b = 1, seven.n_b = 7;
   EXPECT_EQ(values_of(program, one), values_of(program, seven));
-  EXPECT_EQ(launch_rows(program, seven), 7);
-  EXPECT_EQ(launch_rows(emit_launch_program(plan_of_text(kGatedText)), seven), 1);
+  EXPECT_EQ(workspace_pieces(program, seven), 7);
+  EXPECT_EQ(workspace_pieces(emit_launch_program(plan_of_text(kGatedText)), seven), 1);
 }
 
 /// As the planner leaves it behind.

@@ -173,6 +173,14 @@ TEST(GroupFaults, SpecsThatAGroupDoesNotServeAreRefusedByName) {
   } catch (const Error& e) {
     EXPECT_NE(std::string(e.what()).find("does not cut lists"), std::string::npos) << e.what();
   }
+  try {
+    compile(rank, "vsa");
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("query_means does not go with a group of ranks"),
+              std::string::npos)
+        << e.what();
+  }
 }
 
 TEST(GroupFaults, RanksAndSizesThatCannotBeAreRefused) {

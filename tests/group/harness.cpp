@@ -144,7 +144,7 @@ void run_rank(const Whole& whole, const Spec& spec, const GroupCase& c, const Ma
                                       .layout = c.layout,
                                       .stripe = c.stripe,
                                       .scheme = c.scheme,
-                                      .lse = true,
+                                      .lse = has_lse(spec),
                                       .strided = c.token_major,
                                       .work = c.work});
   run.plans[static_cast<std::size_t>(rank)] = plan.json();
@@ -157,7 +157,7 @@ void run_rank(const Whole& whole, const Spec& spec, const GroupCase& c, const Ma
   Workspace workspace(plan.workspace_bytes());
   LaunchArgs args;
   args.q = q.tensor(), args.k = k.tensor(), args.v = v.tensor(), args.o = o.tensor();
-  args.lse = lse.numbers();
+  if (has_lse(spec)) args.lse = lse.numbers();
   // Ranks write to different places.
   if (c.with_counts) args.counts = counts_of(run.results, s, kernel.tile());
   args.params = params();
@@ -166,7 +166,7 @@ void run_rank(const Whole& whole, const Spec& spec, const GroupCase& c, const Ma
   for (int i = 0; i < launches; ++i) plan.launch(args);
   group.synchronize(nullptr);
   o.give(run.results.o);  // ranks write to different places
-  lse.give(run.results.lse);
+  if (has_lse(spec)) lse.give(run.results.lse);
 }
 
 Results empty_results(const Whole& whole) {
@@ -191,6 +191,8 @@ Engine cpu_engine() {
   return Engine::create(options);
 }
 
+bool has_lse(const Spec& spec) { return spec.text().find("\"weight\"") == std::string::npos; }
+
 Spec shipped(const std::string& name) {
   return Spec::load(LACUNA_SOURCE_DIR "/specs/" + name + ".json");
 }
@@ -206,7 +208,7 @@ Results run_alone(const Whole& whole, const Spec& spec, const MakeParams& params
   args.k = Tensor(copy.k.data(), f32, {s.batch, s.heads_kv, s.n_k, whole.dim});
   args.v = Tensor(copy.v.data(), f32, {s.batch, s.heads_kv, s.n_k, whole.dim});
   args.o = Tensor(results.o.data(), f32, {s.batch, s.heads, s.n_q, whole.dim});
-  args.lse = Tensor(results.lse.data(), f32, {s.batch, s.heads, s.n_q});
+  if (has_lse(spec)) args.lse = Tensor(results.lse.data(), f32, {s.batch, s.heads, s.n_q});
   if (with_counts) {
     add_counts(results, s, kernel.tile());
     args.counts = counts_of(results, s, kernel.tile());

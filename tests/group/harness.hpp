@@ -30,6 +30,9 @@ inline std::vector<Param> no_params() { return {}; }
 Engine cpu_engine();
 Spec shipped(const std::string& name);
 
+/// Branches with weights have no log-sum-exp in common.
+bool has_lse(const Spec& spec);
+
 Results run_alone(const Whole& whole, const Spec& spec, const MakeParams& params = no_params,
                   bool with_counts = false);
 

@@ -56,6 +56,39 @@ std::vector<Param> positions_params() {
           {"threshold", Tensor(threshold.data(), f32, {6, kTokens / 64})}};
 }
 
+/// The same of branches, each with tiles of its own: a band with a gate, means, a predictor.
+Spec branches_spec() {
+  return Spec::parse(R"({
+    "version": 1, "name": "positions-branches",
+    "attention": {
+      "mask": "k <= q + n_k - n_q", "score": "s + slope * (q - k) / n_q + 0.1 * h"
+    },
+    "params": {
+      "slope": {"shape": "[heads]", "doc": "of the logits"},
+      "gates": {"shape": "[batch, heads, n_q, 3]", "doc": "what the branches count"}
+    },
+    "branches": [
+      {"name": "band", "dims": "16:48", "weight": "gates[q, 0] + 0.5 * q / n_q",
+       "gate": {"scope": "tile", "skip": "i % 3 == 1 and j + 2 < n_i - i",
+                "exempt": "h == 1 or k1 >= q0 + n_k - n_q", "skips": ["v_load", "exp", "pv"]},
+       "tile": {"q": 64, "k": 64}},
+      {"name": "means", "means": 24, "weight": "gates[q, 1] + 0.01 * h"},
+      {"name": "kept", "weight": "gates[q, 2]",
+       "predictor": {"tile": {"q": 32, "k": 64}, "estimate": {},
+                     "keep": "rank < 3 or i % 5 == j % 5 or n_i - i < 2"}}
+    ]
+  })",
+                     "branches.json");
+}
+
+std::vector<Param> branches_params() {
+  static std::vector<float> slope(6), gates(6 * kTokens * 3);
+  for (std::size_t h = 0; h < slope.size(); ++h) slope[h] = -0.3F * static_cast<float>(h);
+  for (std::size_t n = 0; n < gates.size(); ++n) gates[n] = static_cast<float>(n * 7 % 23) / 23.0F;
+  return {{"slope", Tensor(slope.data(), f32, {6})},
+          {"gates", Tensor(gates.data(), f32, {1, 6, kTokens, 3})}};
+}
+
 std::vector<Param> few_blocks() { return {{"blocks", 4.0}}; }
 
 std::vector<Subject> subjects() {
@@ -72,6 +105,9 @@ std::vector<Subject> subjects() {
     list.push_back({"sparge-topk", shipped("sparge-topk"), 128});
     list.push_back({"sale", shipped("sale"), 128, false});  // subtracts the mean of all queries
     list.push_back({"minference-vertical-slash", shipped("minference-vertical-slash"), 128, false});
+    list.push_back({"branches", branches_spec(), 64, true, [] { return branches_params(); }});
+    list.push_back({"merged-branches",
+                    Spec::load(LACUNA_SOURCE_DIR "/tests/device/specs/merged-branches.json"), 64});
     return list;
   }();
   return all;
@@ -101,8 +137,8 @@ std::vector<GroupCase> cases_of(const Subject& subject) {
       {.ranks = 2, .layout = Layout::kContiguous},
       {.ranks = 3, .layout = Layout::kStriped, .stripe = 128, .scheme = Scheme::kRows},
       {.ranks = 4, .layout = Layout::kHeads, .scheme = Scheme::kHeads}};
-  const bool is_whole =
-      subject.name == "positions" || subject.name == "relmax" || subject.name == "sale";
+  const bool is_whole = subject.name == "positions" || subject.name == "relmax" ||
+                        subject.name == "sale" || subject.name == "branches";
   if (!is_whole) return all;
   all.clear();
   for (const int ranks : {2, 3, 4}) {
@@ -143,7 +179,7 @@ TEST_P(GroupResults, AreThoseOfOneEngine) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Specs, GroupResults, testing::Range<std::size_t>(0, 10),
+INSTANTIATE_TEST_SUITE_P(Specs, GroupResults, testing::Range<std::size_t>(0, 12),
                          [](const auto& info) {
                            std::string name = subjects()[info.param].name;
                            std::erase(name, '-');

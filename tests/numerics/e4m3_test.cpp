@@ -68,11 +68,16 @@ TEST(E4m3, KeysAndValuesAreTheNumbersOfTheirCodes) {
   }
 }
 
-TEST(E4m3, WhatReadsSixteenBitsIsRefusedOnAGpu) {
-  if (!engine().is_cuda) GTEST_SKIP() << "the CPU makes 16 bits of all";
-  const Case c{"sparge", DType::kBF16, 64, 1, 2, 1, 128, 128, Fill::kNormal, false};
-  EXPECT_NE(run_e4m3(c, Scales::kNone).find("a predictor does not go with k and v of e4m3"),
-            std::string::npos);
+/// Means, bounds, integers and another order of tokens are made of codes; columns are gathered.
+TEST(E4m3, PredictorsReadTheNumbersToo) {
+  const std::vector<std::string> all = {"topk-blocks", "sparge",         "sparge-topk",
+                                        "relmax",      "quest",          "twilight",
+                                        "sale",        "fg-attn-pooled", "xattention"};
+  for (const std::string& variant :
+       test::by_tier(all, std::vector<std::string>{"topk-blocks", "quest"})) {
+    const Case c{variant, DType::kBF16, 64, 2, 4, 2, 161, 275, Fill::kClustered, true};
+    EXPECT_EQ(run_e4m3(c, Scales::kOfEntriesAndHeads), "") << c.text();
+  }
 }
 
 }  // namespace

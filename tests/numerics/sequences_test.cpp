@@ -107,7 +107,8 @@ TEST(Sequences, KeysAndValuesMayBeE4m3) {
     return std::uniform_int_distribution<int>(low, high)(random);
   };
   int turn = 0;
-  for (const char* variant : {"dense", "flash-decoding", "window", "skip-softmax"}) {
+  for (const char* variant : {"dense", "flash-decoding", "window", "skip-softmax", "topk-blocks",
+                              "quest", "sparge-topk", "weighted-branches", "pooled-branches"}) {
     for (const int page_tokens : {0, 16, 64}) {
       SequenceCase c;
       c.variant = variant, c.page_tokens = page_tokens, c.e4m3 = true;

@@ -82,6 +82,30 @@ TEST(Wgmma, E4m3IsRefusedWhereNoTargetServesIt) {
   EXPECT_EQ(refusal({.head_dim = 80, .kv = KvFormat::kE4M3}, "cpu"), "");
 }
 
+/// What is made of codes before attend is of 16 bits, or integers. Who copies tiles cannot convert,
+/// and gets 16-bit rows.
+TEST(Wgmma, PredictorsReadE4m3RowByRow) {
+  const auto plan_of = [](const char* rest, const char* target_name = "sm_90a") {
+    return planned(read_document(rest), {.kv = KvFormat::kE4M3}, target_name);
+  };
+  const PlannedWgmma means =
+      plan_of(R"("predictor": {"estimate": {}, "keep": "rank < 4", "tile": {"q": 128, "k": 128}})");
+  EXPECT_EQ(means.diagnostics, "");
+  EXPECT_EQ(means.attend().producer.value, Producer::kWgmmaConverting);
+  const char* const tokens = R"("predictor": {"keep": "p > 0.1", "tile": {"q": 128, "k": 64},
+      "estimate": {"q": "tokens", "k": "tokens"}})";
+  const PlannedWgmma wide = plan_of(tokens);
+  EXPECT_EQ(wide.diagnostics, "");
+  EXPECT_EQ(wide.attend().producer.value, Producer::kWgmma);
+  EXPECT_EQ(plan_of(tokens, "cpu").diagnostics, "");
+  const PlannedWgmma integers = plan_of(R"("quantise": {"qk": {"bits": 8}, "v": {"bits": 8}})");
+  EXPECT_EQ(integers.diagnostics, "");
+  EXPECT_EQ(integers.attend().consumer.value, Consumer::kWgmmaInt8);
+  const PlannedWgmma keys_alone = plan_of(R"("quantise": {"qk": {"bits": 8}})");
+  EXPECT_EQ(keys_alone.diagnostics, "");
+  EXPECT_EQ(keys_alone.attend().consumer.value, Consumer::kWgmmaInt8);
+}
+
 TEST(Wgmma, StepsAndBuffersFollowFromTheHeadDim) {
   const PlannedWgmma narrow = planned(make_document(), {.head_dim = 64});
   EXPECT_EQ(tiles_of(narrow), "192x128x2");

@@ -101,6 +101,19 @@ std::vector<float> work_of(const Array& counts) {
   return work;
 }
 
+/// By one launch; of branches, each of which has tiles of its own, none are counted.
+void count_tiles(GroupBench& bench, const v1::Kernel& kernel, v1::LaunchArgs args,
+                 const Place& place, DeviceErrors& errors) {
+  if (!bench.document.spec.branches.empty()) return;
+  const std::int64_t q_tiles = (bench.shape.n_q + bench.alone.tile_q - 1) / bench.alone.tile_q;
+  Buffer counts = place_zeros(ArrayType::kI32, {bench.shape.n_b, bench.shape.n_h, q_tiles, 3},
+                              place, errors.diagnostics);
+  errors.check();
+  args.counts = tensor_of(counts, place);
+  kernel.launch(args);
+  bench.alone.work = work_of(fetch(counts, place, errors.diagnostics));
+}
+
 /// On the first device. Its memory is free again when this returns.
 void measure_alone(GroupBench& bench, const v1::Engine& engine) {
   DeviceErrors errors;
@@ -112,14 +125,7 @@ void measure_alone(GroupBench& bench, const v1::Engine& engine) {
   Tensors tensors = place_tensors(bench.inputs, *place, errors);
   AlignedBuffer workspace = place_workspace(kernel, bench.inputs, *place, errors);
   v1::LaunchArgs args = arguments(bench.inputs, tensors, workspace, *place);
-  const std::int64_t q_tiles = (bench.shape.n_q + bench.alone.tile_q - 1) / bench.alone.tile_q;
-  Buffer counts = place_zeros(ArrayType::kI32, {bench.shape.n_b, bench.shape.n_h, q_tiles, 3},
-                              *place, errors.diagnostics);
-  errors.check();
-  v1::LaunchArgs counting = args;
-  counting.counts = tensor_of(counts, *place);
-  kernel.launch(counting);
-  bench.alone.work = work_of(fetch(counts, *place, errors.diagnostics));
+  count_tiles(bench, kernel, args, *place, errors);
   const auto time = [&](std::size_t launches) {
     const double time_us = time_sample_us(
         *place, launches, [&] { kernel.launch(args); }, [] {}, errors.diagnostics);
@@ -155,8 +161,10 @@ v1::GroupProblem problem_of(const GroupBench& bench, const group::Layout& layout
 /// Queries that stripes are made of: tiles of attend and of the predictor.
 std::int32_t unit_of(const GroupBench& bench) {
   std::int32_t unit = bench.alone.tile_q;
-  if (bench.document.spec.predictor)
-    unit = std::lcm(unit, static_cast<std::int32_t>(bench.document.spec.predictor->tile_q));
+  for (const SpecDocument& attend : branch_documents(bench.document)) {
+    if (attend.spec.predictor)
+      unit = std::lcm(unit, static_cast<std::int32_t>(attend.spec.predictor->tile_q));
+  }
   return unit;
 }
 

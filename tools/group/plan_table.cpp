@@ -71,21 +71,26 @@ ordered_json plan_for_explain(const SpecDocument& document, const BuildOptions& 
                               const GroupOptions& options, Diagnostics& diagnostics) {
   BuildOptions positioned = build;
   positioned.positions = true;
-  const Plan plan = make_plan(document, positioned, target, diagnostics);
-  if (diagnostics.has_errors()) return nullptr;
-  const std::string refused = group::group_refusal(make_contract(plan, {kDLCPU, 0}));
-  if (!refused.empty()) {
-    diagnostics.add(group_refusal_of(document.spec.name + ": " + refused));
-    return nullptr;
+  group::CutRules rules;
+  for (const SpecDocument& attend : branch_documents(document)) {
+    const Plan plan = make_plan(attend, positioned, target, diagnostics);
+    if (diagnostics.has_errors()) return nullptr;
+    LaunchContract contract = make_contract(plan, {kDLCPU, 0});
+    contract.head_dim = build.head_dim;  // a branch may compare a band of the rows that travel
+    const std::string refused = group::group_refusal(contract);
+    if (!refused.empty()) {
+      diagnostics.add(group_refusal_of(document.spec.name + ": " + refused));
+      return nullptr;
+    }
+    rules = group::both(rules, group::cut_rules(plan.program));
   }
-  const group::CutRules rules = group::cut_rules(plan.program);
-  const group::Work work = group::work_of_mask(document.spec, shape, rules.unit);
+  const group::Work work = group::work_of_mask(document, shape, rules.unit);
   const group::Rates rates = group::known_rates(target.name, options.link_gb_s, options.tflops);
   group::Problem problem;
   problem.shape = shape;
   problem.layout = layout_of(options, shape, rules.unit);
-  problem.head_dim = plan.program.head_dim;
-  problem.element_bytes = plan.program.dtype == DType::kF32 ? 4 : 2;
+  problem.head_dim = build.head_dim;
+  problem.element_bytes = build.dtype == DType::kF32 ? 4 : 2;
   const auto costs = group::cost_schemes(problem, options.gpus, rules, work, rates);
   const auto wanted = scheme_of(options);
   const auto chosen = group::choose_scheme(costs, wanted);

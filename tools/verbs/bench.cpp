@@ -311,8 +311,7 @@ void print_results(const Bench& bench, Session& session) {
 }
 
 void run_bench(const BenchOptions& options, Session& session) {
-  const auto document = options.group.gpus > 0 ? load_one_attend(options.spec, session)
-                                               : load_spec(options.spec, session);
+  const auto document = load_spec(options.spec, session);
   if (!document) return;
   if (options.density && !document->spec.external_mask) {
     session.fail(ExitCode::kInput, "--density is only for specs with \"mask\": \"external\"");

@@ -198,7 +198,8 @@ void explain_attend(const ExplainOptions& options, const SpecDocument& document,
   const ProblemShape shape(options.shape, {branch.means, branch.query_means});
   add_plan_json(plan, document, shape, session);
   if (!session.json) print_plan_for_people(plan, document.spec, shape, session);
-  if (options.group.gpus > 0) explain_group(options, document, tuned.options, target, session);
+  if (options.group.gpus > 0 && branch.count == 0)
+    explain_group(options, document, tuned.options, target, session);
 }
 
 void explain_spec(const ExplainOptions& options, Session& session) {
@@ -211,6 +212,11 @@ void explain_spec(const ExplainOptions& options, Session& session) {
       if (attend.spec.branch.index > 0) session.print("\n");
       explain_attend(options, attend, target, session);
     }
+    // All branches run on a rank's rows together.
+    if (options.group.gpus > 0 && !document->spec.branches.empty() &&
+        !session.document["plans"].empty())
+      explain_group(options, *document, build_options(document->spec, options.lowering), target,
+                    session);
   }
 }
 

@@ -30,6 +30,10 @@ class Values {
   bool counted_;
 };
 
+std::uint64_t workspace_bytes(const LaunchProgram& program, const Values& values) {
+  return values.bytes(program.shared_value) + values.bytes(program.workspace_value);
+}
+
 /// A value of a kernel.
 struct KernelValue {
   std::string name, value;
@@ -162,7 +166,7 @@ std::string print_launch(const LoweredPlan& lowered, const LaunchProgram& progra
     slots.rows.push_back({slot.name, print_bytes(values.bytes(slot.size)),
                           names_of(lowered.kernels, fills), names_of(lowered.kernels, reads)});
   }
-  slots.rows.push_back({"in all", print_bytes(values.bytes(program.workspace_value)), "", ""});
+  slots.rows.push_back({"in all", print_bytes(workspace_bytes(program, values)), "", ""});
   return text + "\n" + print_table(slots, color);
 }
 
@@ -179,7 +183,7 @@ ordered_json launch_json(const LoweredPlan& lowered, const LaunchProgram& progra
   return {{"shape", shape.text()},
           {"kernels", kernels},
           {"workspace", slots},
-          {"workspace_bytes", values.bytes(program.workspace_value)}};
+          {"workspace_bytes", workspace_bytes(program, values)}};
 }
 
 }  // namespace lacuna::tools

@@ -13,6 +13,9 @@
 
 namespace lacuna {
 
+/// As messages name a word of a formula.
+inline std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
+
 /// A typed sub-expression with its source range; node -1: an error in it is reported already.
 struct Operand {
   int node = -1;
@@ -58,6 +61,7 @@ class Typing {
   bool check_missing_indices(const ParamSymbol& symbol, std::size_t count, std::uint32_t begin,
                              std::uint32_t end);
   std::string usual_index(const ParamDim& dim) const;
+  std::string index_help(const Operand& index) const;
   bool check_indices(const ParamSymbol& symbol, std::span<const Operand> indices,
                      std::uint32_t begin, std::uint32_t end);
   bool are_conditions(const OperatorInfo& op, std::span<const Operand> operands) const;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compiler/ir/coded_rows.hpp"
 #include "compiler/ir/names.hpp"
 #include "compiler/ir/verify/verify_rules.hpp"
 #include "compiler/spec/table/bands.hpp"
@@ -23,7 +24,8 @@ constexpr OpRule<Input> kInput[] = {
     {"an input defines one value, whose type follows from the input's name",
      [](const Program& p, const Node& node, const Input& input) {
        ValueType type = input_type(input.name, p.dtype);
-       if (key_means(p) != nullptr && (input.name == "k" || input.name == "v"))
+       const Means* keys = key_means(p);
+       if (keys != nullptr && keys->tokens > 1 && (input.name == "k" || input.name == "v"))
          std::ranges::replace(type.shape, Dim::kNK, Dim::kNTokens);
        if (query_means(p) != nullptr && input.name == "q")
          std::ranges::replace(type.shape, Dim::kNQ, Dim::kNQueries);
@@ -69,15 +71,16 @@ bool is_of_queries(const Program& program, const Means& means) {
 }
 
 constexpr OpRule<Means> kMeans[] = {
-    {"means are of the inputs q, k and v, 2 to 1024 tokens each",
+    {"means are of the inputs q, k and v, 2 to 1024 tokens each; of k and v of e4m3 1, too",
      [](const Program& p, const Node&, const Means& op) {
        const auto* input = defined_by<Input>(p, op.x);
-       return input != nullptr && !tensor_name(p, op.x).empty() && op.tokens >= 2 &&
+       const int least = is_coded(p, op.x) ? 1 : 2;
+       return input != nullptr && !tensor_name(p, op.x).empty() && op.tokens >= least &&
               op.tokens <= kMostMeanTokens;
      }},
     {"the number of tokens is an i32 parameter, n_tokens or of queries n_queries, a scalar",
      [](const Program& p, const Node&, const Means& op) {
-       return has_count(p, is_of_queries(p, op) ? kQueriesParam : kTokensParam);
+       return op.tokens == 1 || has_count(p, is_of_queries(p, op) ? kQueriesParam : kTokensParam);
      }},
     {"means defines rows of x's type, n_k of them, or of queries n_q",
      [](const Program& p, const Node& node, const Means& op) {

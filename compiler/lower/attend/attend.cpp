@@ -1,5 +1,6 @@
 // attend, in the family that the plan has.
 #include "compiler/expr/text/parse.hpp"
+#include "compiler/ir/coded_rows.hpp"
 #include "compiler/lower/attend/schedule.hpp"
 #include "compiler/lower/block.hpp"
 #include "compiler/lower/config.hpp"
@@ -105,8 +106,7 @@ std::vector<ConfigField> attend_config(const Plan& plan) {
       integer("kKeepK", gathers(plan) ? attend.keep_k : 1, "/predictor/tile/k"),
       boolean("kSharedHeads", shared, "/predictor/heads"),
   };
-  if (plan.program.kv == KvFormat::kE4M3)
-    fields.push_back(boolean("kHasE4m3Rows", true, kNoField, Origin::kCaller));
+  if (attends_to_codes(plan.program)) add_code_field(fields);
   if (!is_wgmma(plan) && has_tiles_of_keys(plan.program))
     fields.push_back(boolean("kVOfK", true, "/attention/v"));
   add_parts(chosen, fields);
@@ -188,7 +188,7 @@ void add_operands(const Plan& plan, Kernel& kernel) {
 /// KV heads as stay in the L2 with all their keys and values.
 std::string head_group(const Plan& plan) {
   if (attend_of(plan.program).mask.empty()) return "1";
-  const int element_bytes = plan.program.kv == KvFormat::kE4M3 ? 1 : kElementBytes;
+  const int element_bytes = attends_to_codes(plan.program) ? 1 : kElementBytes;
   const int row_bytes = element_bytes * (plan.program.head_dim + value_dim(plan.program));
   const int tokens = kL2BytesOfKeys / row_bytes;
   return "max(min(" + std::to_string(tokens) +

@@ -22,6 +22,15 @@ constexpr Argument kMeanV[] = {{"v.data", FieldSource::kWorkspace, "v_means"},
                                {"v.stride_b", FieldSource::kScaledValue, "means_of_heads"},
                                {"v.stride_h", FieldSource::kScaledValue, "means"},
                                {"v.stride_n", FieldSource::kConstant, ""}};
+/// The same of what is made of codes, one by one.
+constexpr Argument kNumbersK[] = {{"k.data", FieldSource::kWorkspace, "k_numbers"},
+                                  {"k.stride_b", FieldSource::kScaledValue, "means_of_heads"},
+                                  {"k.stride_h", FieldSource::kScaledValue, "means"},
+                                  {"k.stride_n", FieldSource::kConstant, ""}};
+constexpr Argument kNumbersV[] = {{"v.data", FieldSource::kWorkspace, "v_numbers"},
+                                  {"v.stride_b", FieldSource::kScaledValue, "means_of_heads"},
+                                  {"v.stride_h", FieldSource::kScaledValue, "means"},
+                                  {"v.stride_n", FieldSource::kConstant, ""}};
 /// Results of attend, contiguous.
 constexpr Argument kBranchO[] = {{"o.data", FieldSource::kWorkspace, "branch_o"},
                                  {"o.stride_b", FieldSource::kScaledValue, "rows_of_heads"},
@@ -31,11 +40,11 @@ constexpr Argument kBranchLse[] = {{"lse.data", FieldSource::kWorkspace, "branch
                                    {"lse.stride_b", FieldSource::kScaledValue, "rows_of_heads"},
                                    {"lse.stride_h", FieldSource::kScaledValue, "rows"}};
 
-/// A thread has `elements` of a row; `rows` of a head.
-ShapeExpr rows_grid(Tensor tensor, const std::string& rows, int width, int elements,
+/// A thread has `elements` of a row; `rows` of each of `heads`.
+ShapeExpr rows_grid(const std::string& heads, const std::string& rows, int width, int elements,
                     const char* what) {
   const int count = kBlockThreads / (width / elements);
-  return {all_heads(tensor) + " * (" + ceil_divide(rows, count) + ")",
+  return {heads + " * (" + ceil_divide(rows, count) + ")",
           "one for each " + std::to_string(count) + " " + what + " of a head"};
 }
 
@@ -47,7 +56,11 @@ struct MeansNames {
   std::vector<NamedSize> sizes;
 };
 
-MeansNames means_names(Tensor tensor) {
+MeansNames means_names(Tensor tensor, int tokens) {
+  if (tokens == 1 && tensor == Tensor::kK)
+    return {"numbers_k", "k_numbers", "caller_k",
+            kNoField,    kNumbersK,   {{"means", "n_k"}, {"means_of_heads", "n_h_kv * n_k"}}};
+  if (tokens == 1) return {"numbers_v", "v_numbers", "caller_v", kNoField, kNumbersV, {}};
   if (tensor == Tensor::kQ)
     return {"means_q",  "q_means",
             "caller_q", "/query_means",
@@ -61,21 +74,23 @@ MeansNames means_names(Tensor tensor) {
 Kernel means_kernel(const Plan& plan, Tensor tensor, int tokens) {
   const int width = tensor == Tensor::kV ? value_dim(plan.program) : plan.program.head_dim;
   const char* length = length_of(tensor);
-  MeansNames names = means_names(tensor);
+  MeansNames names = means_names(tensor, tokens);
+  const std::string name(name_of(tensor));
   Kernel kernel{.name = names.kernel,
-                .because = tensor == Tensor::kQ
-                               ? "means of q attend in the branch"
-                               : "the branch attends to means of " + std::string(name_of(tensor)),
+                .because = tokens == 1            ? "16-bit rows are made of the codes of " + name
+                           : tensor == Tensor::kQ ? "means of q attend in the branch"
+                                                  : "the branch attends to means of " + name,
                 .header = "prepare/means.cuh",
                 .function = "token_means",
                 .config = {tensor_field(tensor), integer("kTokens", tokens, names.pointer)},
-                .grid = rows_grid(tensor, length, width, kMeanElements, "means"),
+                .grid = rows_grid(all_heads(tensor), length, width, kMeanElements, "means"),
                 .threads = block_threads(),
                 .smem_bytes = no_smem(),
                 .operands = {names.operand},
                 .slots = {{names.slot, units(all_heads(tensor), length, width * kElementBytes)}},
                 .sizes = std::move(names.sizes),
                 .needs_keys = tensor != Tensor::kQ};
+  if (plan.program.kv == KvFormat::kE4M3 && tensor != Tensor::kQ) add_code_field(kernel.config);
   kernel.arguments.assign(names.arguments.begin(), names.arguments.end());
   return kernel;
 }
@@ -111,26 +126,30 @@ Kernels lower_merge_branch(const Plan& plan) {
   const auto* merge = find_op<MergeBranch>(plan.program);
   if (merge == nullptr) return {};
   const int width = value_dim(plan.program);
-  Kernel kernel{
-      .name = "merge_branch",
-      .because = "branch " + std::to_string(merge->index + 1) + " of " +
-                 std::to_string(merge->count) + " joins the sum of those before",
-      .header = "attend/merge_branch.cuh",
-      .function = "merge_branch",
-      .config = {integer("kBranch", merge->index, kNoField, Origin::kDerived,
-                         "place among the branches of the spec"),
-                 integer("kBranches", merge->count, kNoField, Origin::kDerived,
-                         "branches of the spec"),
-                 boolean("kHasWeight", !merge->weight.empty(), "/weight")},
-      .grid = rows_grid(Tensor::kQ, merged_rows(*merge), width, kMergedElements, "tokens"),
-      .threads = block_threads(),
-      .smem_bytes = no_smem(),
-      .operands = {"branch_o"},
-      .slots = merge_slots(*merge, width),
-      .sizes = {{"rows", "n_q"}, {"rows_of_heads", "n_h * n_q"}},
-      .needs_keys = false};
+  // By sequences, where attend takes all of these together.
+  const std::string heads = packs_heads(plan) ? "n_h" : all_heads(Tensor::kQ);
+  Kernel kernel{.name = "merge_branch",
+                .because = "branch " + std::to_string(merge->index + 1) + " of " +
+                           std::to_string(merge->count) + " joins the sum of those before",
+                .header = "attend/merge_branch.cuh",
+                .function = "merge_branch",
+                .config = {integer("kBranch", merge->index, kNoField, Origin::kDerived,
+                                   "place among the branches of the spec"),
+                           integer("kBranches", merge->count, kNoField, Origin::kDerived,
+                                   "branches of the spec"),
+                           boolean("kHasWeight", !merge->weight.empty(), "/weight")},
+                .grid = rows_grid(heads, merged_rows(*merge), width, kMergedElements, "tokens"),
+                .threads = block_threads(),
+                .smem_bytes = no_smem(),
+                .operands = {"branch_o"},
+                .slots = merge_slots(*merge, width),
+                .sizes = {{"rows", "n_q"}, {"rows_of_heads", "n_h * n_q"}},
+                .needs_keys = false};
   if (merge->queries > 1)
     kernel.config.push_back(integer("kQueries", merge->queries, "/query_means"));
+  if (packs_heads(plan))
+    kernel.config.push_back(boolean("kResultsOfAll", true, kNoField, Origin::kDerived,
+                                    "attend leaves those of all sequences in one array"));
   kernel.arguments.assign(std::begin(kBranchO), std::end(kBranchO));
   if (merge->weight.empty()) {
     kernel.operands.push_back("branch_lse");

@@ -44,16 +44,18 @@ Kernel copy_kernel(const Plan& plan, Tensor tensor) {
                                   {"permute_v", "caller_v", "ordered_v"}};
   const CopyNames& names = kNames[static_cast<int>(tensor)];
   const int row_bytes = plan.program.head_dim * kElementBytes;
-  return {.name = names.kernel,
-          .because = std::string(name_of(tensor)) + " is computed with in another order",
-          .header = kPermuteHeader,
-          .function = "permute_tokens",
-          .config = {tensor_field(tensor)},
-          .grid = permute_grid(tensor),
-          .threads = block_threads(),
-          .smem_bytes = no_smem(),
-          .operands = {names.caller, "order"},
-          .slots = {{names.slot, units(all_heads(tensor), length_of(tensor), row_bytes)}}};
+  Kernel kernel{.name = names.kernel,
+                .because = std::string(name_of(tensor)) + " is computed with in another order",
+                .header = kPermuteHeader,
+                .function = "permute_tokens",
+                .config = {tensor_field(tensor)},
+                .grid = permute_grid(tensor),
+                .threads = block_threads(),
+                .smem_bytes = no_smem(),
+                .operands = {names.caller, "order"},
+                .slots = {{names.slot, units(all_heads(tensor), length_of(tensor), row_bytes)}}};
+  if (plan.program.kv == KvFormat::kE4M3 && tensor != Tensor::kQ) add_code_field(kernel.config);
+  return kernel;
 }
 
 }  // namespace

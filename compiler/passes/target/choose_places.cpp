@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/ir/coded_rows.hpp"
 #include "compiler/target/choose_variant.hpp"
 
 namespace lacuna {
@@ -53,7 +54,7 @@ bool StagePreference::accepts(const WgmmaShape& shape) const {
 StagePreference stage_preference(const Program& program, const TileRequest& request) {
   if (!request.spec.stages.is_auto()) return {.stages = request.spec.stages.values, .reason = ""};
   const Attend& attend = attend_of(program);
-  if (decides_by_tile_max(attend) && program.kv == KvFormat::kSame)
+  if (decides_by_tile_max(attend) && !attends_to_codes(program))
     return {.stages = {4, 3, 2},
             .reason = "a gate that leaves out whole tiles wants keys early",
             .wants_two_query_tiles = true};

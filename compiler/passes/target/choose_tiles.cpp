@@ -7,6 +7,7 @@
 // before all others wherever it is legal. The wgmma family (choose_wgmma.cpp) goes before mma.
 #include <algorithm>
 
+#include "compiler/ir/coded_rows.hpp"
 #include "compiler/passes/target/choose_wgmma.hpp"
 #include "compiler/target/choose_variant.hpp"
 
@@ -35,7 +36,7 @@ std::vector<TileShape> shapes_in_order(const TileCandidates& candidates, const P
   shape.values_on_demand = attend.gate && attend.gate->skips_v_load;
   shape.qk_bits = attend.q_scale >= 0 ? 8 : 16;
   shape.v_bits = attend.v_scale >= 0 ? 8 : 16;
-  shape.e4m3_rows = program.kv == KvFormat::kE4M3;
+  shape.e4m3_rows = attends_to_codes(program);
   shape.v_of_k = has_tiles_of_keys(program);
   std::vector<TileShape> shapes;
   for (const int stages : candidates.stages) {

@@ -5,6 +5,7 @@
 #include "compiler/expr/bounds/key_ranges.hpp"
 #include "compiler/expr/parts/score_parts.hpp"
 #include "compiler/expr/text/parse.hpp"
+#include "compiler/ir/coded_rows.hpp"
 #include "compiler/ir/names.hpp"
 #include "compiler/passes/target/choose_places.hpp"
 #include "compiler/target/choose_variant.hpp"
@@ -35,8 +36,8 @@ bool has_8_bits(const Attend& attend) { return attend.q_scale >= 0 || attend.v_s
 std::string batch_objection(const Program& program) {
   if (program.batch == BatchLayout::kUniform) return "";
   const Attend& attend = attend_of(program);
-  if (find_op<MergeBranch>(program) != nullptr)
-    return "its heads share work tiles, and branches are joined for each sequence by itself";
+  if (key_means(program) != nullptr || query_means(program) != nullptr)
+    return "its heads share work tiles, and keys that are made lie in the piece of each sequence";
   if (attend.gate) return "its heads share work tiles, and a gate decides for one head";
   if (attend.list_indices >= 0) return "its heads share work tiles, and lists are of one head";
   if (has_8_bits(attend)) return "its rows are loaded as they are, not from prepared integers";
@@ -66,7 +67,7 @@ std::string head_dim_objection(const Program& program) {
 /// Of keys and values of e4m3, of which the producer makes 16-bit rows; "" if nothing is in the
 /// way.
 std::string code_objection(const Program& program) {
-  if (program.kv != KvFormat::kE4M3) return "";
+  if (!attends_to_codes(program)) return "";
   const std::string begin = "k and v of e4m3: ";
   if (attend_of(program).columns >= 0) return begin + "who gathers columns copies 16-bit rows";
   for (const int width : {program.head_dim, value_dim(program)}) {
@@ -178,7 +179,7 @@ std::vector<WgmmaShape> shapes_in_order(const Program& program, const TileReques
     const bool is_narrow =
         program.head_dim == kNarrowHeadDim && value_dim(program) == kNarrowHeadDim;
     if (is_narrow && attend.score.empty() && attend.sink.empty() && !has_8_bits(attend) &&
-        has_room && program.batch == BatchLayout::kUniform && program.kv == KvFormat::kSame)
+        has_room && program.batch == BatchLayout::kUniform && !attends_to_codes(program))
       candidates.tile_q = {kWideBlockRows, kBlockRows};
   }
   std::vector<WgmmaShape> shapes;
@@ -251,7 +252,7 @@ WgmmaShape with_operands(WgmmaShape shape, const Program& program) {
   shape.has_lists = attend.list_indices >= 0;
   shape.has_gate = attend.gate.has_value();
   shape.packs_heads = program.batch != BatchLayout::kUniform;
-  shape.e4m3_rows = program.kv == KvFormat::kE4M3;
+  shape.e4m3_rows = attends_to_codes(program);
   shape.asks_mask = !attend.mask.empty() && key_ranges(attend.mask).empty();
   const bool own_rows = shape.tile_q == kWarpgroupRows && shape.has_lists && !shape.gathers;
   shape.work_tiles = own_rows ? kBlockRows / kWarpgroupRows : 1;

@@ -10,6 +10,7 @@
 #include "compiler/passes/eliminate_dead_ops.hpp"
 #include "compiler/passes/pass.hpp"
 #include "compiler/passes/target/choose_estimate.hpp"
+#include "compiler/passes/target/widen_codes.hpp"
 #include "compiler/target/estimate_block.hpp"
 #include "compiler/target/limits.hpp"
 
@@ -162,8 +163,8 @@ void check_batch(const Program& program, const PassContext& context) {
 
 constexpr int kFirstCapabilityWithE4m3 = 89;
 
-/// Keys and values of e4m3 become 16-bit rows on their way to the products of attend, and nowhere
-/// else.
+/// Keys and values of e4m3 become 16-bit rows where attend multiplies them and where other kernels
+/// read them one by one; for others they are made before (widen_codes).
 void check_e4m3_rows(const Program& program, const PassContext& context) {
   if (program.kv != KvFormat::kE4M3) return;
   const auto refuse = [&](const char* pointer, const std::string& what, const char* note) {
@@ -176,15 +177,6 @@ void check_e4m3_rows(const Program& program, const PassContext& context) {
   if (context.target.compute_capability < kFirstCapabilityWithE4m3)
     refuse("", "k and v of e4m3: there is no conversion from it",
            "sm_89 is the first that has one");
-  const std::string subject = " does not go with k and v of e4m3";
-  constexpr const char* kReads16Bits = "what runs before attend reads keys and values of 16 bits";
-  if (find_op<Permute>(program) != nullptr) refuse("/permute", "permute" + subject, kReads16Bits);
-  const Attend& attend = attend_of(program);
-  if (attend.q_scale >= 0 || attend.v_scale >= 0)
-    refuse("/quantise", "quantise" + subject, kReads16Bits);
-  const bool has_predictor = find_op<Select>(program) != nullptr;
-  if (has_predictor) refuse("/predictor", "a predictor" + subject, kReads16Bits);
-  if (key_means(program) != nullptr) refuse("/means", "means" + subject, kReads16Bits);
   constexpr int kCodes = 32;  // of two rows that lie one behind the other, whole chunks
   for (const int width : {program.head_dim, value_dim(program)}) {
     if (width % kCodes == 0) continue;
@@ -340,7 +332,8 @@ Program legalize_for_target(Program program, const PassContext& context) {
   check_prepared_tiles(program, context);
   check_estimates(program, context);
   check_steps(program, context);
-  return legalize_values(std::move(program), context);
+  program = legalize_values(std::move(program), context);
+  return needs_wide_rows(program) ? widen_codes(program) : program;
 }
 
 }  // namespace lacuna

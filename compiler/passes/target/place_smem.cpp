@@ -1,6 +1,7 @@
 // What one block takes of the target: shared memory, registers, and how many blocks an SM holds.
 // choose_tiles has made sure that the block fits. This pass writes it into the plan, and warns
 // where few warps would run.
+#include "compiler/ir/coded_rows.hpp"
 #include "compiler/passes/pass.hpp"
 #include "compiler/passes/target/choose_wgmma.hpp"
 #include "compiler/target/choose_variant.hpp"
@@ -69,7 +70,7 @@ Program place_smem(Program program, const PassContext& context) {
       .values_on_demand = attend.gate && attend.gate->skips_v_load,
       .qk_bits = attend.q_scale >= 0 ? 8 : 16,
       .v_bits = attend.v_scale >= 0 ? 8 : 16,
-      .e4m3_rows = program.kv == KvFormat::kE4M3,
+      .e4m3_rows = attends_to_codes(program),
       .v_of_k = has_tiles_of_keys(program),
   };
   const Occupancy fit = occupancy(shape, context.target);

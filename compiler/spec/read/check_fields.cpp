@@ -215,7 +215,7 @@ class FieldChecker {
       case SpecFieldKind::kBands:
         if (typed(node, field, label, node.is(Kind::kString)) && !band_steps(node.string))
           errors_.illegal(node, field, label, "is no list of bands")
-              .helps.emplace_back("such as \"0:32\" or \"0:32,64:96\"");
+              .helps.push_back(bands_help(node.string));
         break;
       case SpecFieldKind::kTokenOrder:
         token_order(node, field, label);

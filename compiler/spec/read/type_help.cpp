@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "compiler/expr/expr_tables.hpp"
+#include "compiler/spec/table/bands.hpp"
 #include "compiler/spec/table/field_words.hpp"
 
 namespace lacuna {
@@ -28,13 +29,16 @@ std::string number_of(const std::string& text, SpecFieldKind kind) {
   return text;
 }
 
+std::string text_of(const SourceText& source, const JsonNode& node) {
+  return source.text.substr(node.begin, node.end - node.begin);
+}
+
 /// `["heads", 32]` as the text of a shape.
 std::string shape_of_list(const SourceText& source, const JsonNode& node) {
   std::string text;
   for (const JsonNode& child : node.children) {
     text += text.empty() ? "" : ", ";
-    text += child.is(Kind::kString) ? child.string
-                                    : source.text.substr(child.begin, child.end - child.begin);
+    text += child.is(Kind::kString) ? child.string : text_of(source, child);
   }
   return "[" + text + "]";
 }
@@ -42,7 +46,7 @@ std::string shape_of_list(const SourceText& source, const JsonNode& node) {
 std::string help_for_expression(const SourceText& source, const JsonNode& node) {
   if (node.is(Kind::kArray)) return "write one string; conditions are joined by `and` or `or`";
   if (node.is(Kind::kObject)) return "";
-  return "write \"" + source.text.substr(node.begin, node.end - node.begin) + "\"";
+  return "write \"" + text_of(source, node) + "\"";
 }
 
 }  // namespace
@@ -67,8 +71,31 @@ std::string type_help(const SourceText& source, const JsonNode& node, const Spec
     return "write [\"" + node.string + "\"]";
   if (field.kind == SpecFieldKind::kShape && node.is(Kind::kArray))
     return "write \"" + shape_of_list(source, node) + "\"";
+  if (field.kind == SpecFieldKind::kRange && node.is(Kind::kArray) && node.children.size() == 1)
+    return "write [" + text_of(source, node.children[0]) + ", \"inf\"], or [\"-inf\", " +
+           text_of(source, node.children[0]) + "]";
   if (field.kind == SpecFieldKind::kExpression) return help_for_expression(source, node);
   return "";
+}
+
+std::string bands_help(std::string_view text) {
+  std::string bands;
+  for (std::size_t at = 0; at < text.size();) {
+    int numbers[2] = {-1, -1};
+    for (int& number : numbers) {
+      while (at < text.size() && (text[at] < '0' || text[at] > '9')) ++at;
+      const auto [end, error] =
+          std::from_chars(text.data() + at, text.data() + text.size(), number);
+      if (error != std::errc()) break;
+      at = static_cast<std::size_t>(end - text.data());
+    }
+    if (numbers[1] < 0 || numbers[1] > kMostBandDims) break;
+    const int first = numbers[0] / kBandStep * kBandStep;
+    const int end = (numbers[1] + kBandStep - 1) / kBandStep * kBandStep;
+    bands += (bands.empty() ? "" : ",") + std::to_string(first) + ":" + std::to_string(end);
+  }
+  if (!bands.empty() && band_steps(bands)) return "nearest legal value: \"" + bands + "\"";
+  return "such as \"0:32\" or \"0:32,64:96\"";
 }
 
 void shape_help(std::string_view text, Diagnostic& diagnostic) {
@@ -79,6 +106,7 @@ void shape_help(std::string_view text, Diagnostic& diagnostic) {
     return std::string_view("[](), ").find(c) != std::string_view::npos;
   };
   std::string shape;
+  bool has_name = false;  // in the place of an extent
   for (std::size_t at = 0; at < text.size();) {
     if (is_separator(text[at])) {
       ++at;
@@ -88,13 +116,18 @@ void shape_help(std::string_view text, Diagnostic& diagnostic) {
     const std::string word(text.begin() + at, end);
     at = static_cast<std::size_t>(end - text.begin());
     const bool is_extent = word.find_first_not_of("0123456789") == std::string::npos;
-    const std::string dim = is_extent ? word : nearest_word(word, legal);
-    if (dim.empty()) return;
+    std::string dim = is_extent ? word : nearest_word(word, legal);
+    if (dim.empty()) {
+      if (shape.empty() || has_name) return;
+      dim = "32";
+      has_name = true;
+    }
     shape += (shape.empty() ? "[" : ", ") + dim;
   }
   std::vector<ParamDim> parsed;
-  if (!shape.empty() && parse_shape(shape + "]", parsed))
-    diagnostic.helps.push_back("did you mean \"" + shape + "]\"?");
+  if (shape.empty() || !parse_shape(shape + "]", parsed)) return;
+  diagnostic.helps.push_back(has_name ? "an extent is a number, such as \"" + shape + "]\""
+                                      : "did you mean \"" + shape + "]\"?");
 }
 
 }  // namespace lacuna

@@ -145,8 +145,8 @@ typedef enum lacuna_batch {
 
 /* Keys and values in 8 bits: DLPack's kDLFloat8_e4m3fn. A number is its code times its scale (of
  * the launch), rounded to q's type; all else is as with k and v of that type. On a GPU from sm_89
- * on, for head dims that are multiples of 32, and not with a predictor, quantised operands or a
- * token order; strides are multiples of 16 elements there. */
+ * on, for head dims that are multiples of 32; strides are multiples of 16 elements there. Where a
+ * predictor compares keys token by token in 16 bits, 16-bit copies of k and v are made first. */
 typedef enum lacuna_kv {
   LACUNA_KV_SAME = 0, /* the type of q */
   LACUNA_KV_E4M3 = 1

@@ -69,8 +69,9 @@ struct AttendOperands {
                        Config::kHeadDim, padded);
     } else if constexpr (Shape::kHasE4m3Rows) {
       const auto& from = args.kv_scales;
-      return KeyLoader(rows_of<typename KeyLoader::Rows>(args.attend.k, args, row, gathered),
-                       scales_of(from.keys, from.keys_stride_b, from.keys_stride_h, args, row));
+      return KeyLoader(
+          rows_of<typename KeyLoader::Rows>(args.attend.k, args, row, gathered),
+          scales_of(from.keys, from.keys_stride_b, from.keys_stride_h, args, row, gathered));
     } else {
       return rows_of<KeyLoader>(args.attend.k, args, row, gathered);
     }
@@ -87,7 +88,7 @@ struct AttendOperands {
       const auto& from = args.kv_scales;
       return ValueLoader(
           rows_of<typename ValueLoader::Rows>(args.attend.v, args, row, gathered),
-          scales_of(from.values, from.values_stride_b, from.values_stride_h, args, row));
+          scales_of(from.values, from.values_stride_b, from.values_stride_h, args, row, gathered));
     } else {
       return rows_of<ValueLoader>(args.attend.v, args, row, gathered);
     }
@@ -110,10 +111,12 @@ struct AttendOperands {
   template <class Args>
   __device__ __forceinline__ static RowScales scales_of(const float* scales, long long stride_b,
                                                         long long stride_h, const Args& args,
-                                                        const WorkTile& row) {
+                                                        const WorkTile& row,
+                                                        const GatheredKeys& gathered) {
     RowScales of_rows = {};
     if (scales == nullptr) return of_rows;
-    of_rows.rows = args.attend.n_k;
+    of_rows.rows = Config::kGathers ? gathered.count : args.attend.n_k;
+    if constexpr (Config::kGathers) of_rows.gathered = gathered.keys;
     of_rows.scales = scales + row.h / args.attend.heads_per_kv * stride_h;
     if constexpr (kHasPages) {
       of_rows.pages = args.sequences.pages;

@@ -110,7 +110,7 @@ struct AttendShape {
   static_assert(!Config::kSkipsExp || Config::kSkipsPv, "without weights there is no product");
   static_assert(Config::kSmemBytes == kSmemBytes, "the host plans the same block");
 
-  static_assert(!kHasE4m3Rows || !(kHasInt8Keys || kHasE4m3Values || Config::kGathers),
+  static_assert(!kHasE4m3Rows || !(kHasInt8Keys || kHasE4m3Values),
                 "rows of e4m3 become rows of 16 bits, one after the other");
   static_assert(Config::kQkBits == 16 || Config::kQkBits == 8, "int8 is the only integer format");
   static_assert(!kHasInt8Keys || 256 % Config::kTileQ == 0, "int8 rows are padded to 256");

@@ -2,6 +2,7 @@
 // tokens as they are.
 #pragma once
 
+#include "loader/page_loader.cuh"
 #include "loader/row_tile_loader.cuh"
 #include "loader/token_rows.cuh"
 #include "select/cells/cell_shape.cuh"
@@ -18,7 +19,7 @@ class CellLoader {
   using KeyTile = typename Shape::template KeyTile<16>;
   using QueryLoader = RowTileLoader<QueryTile, Config::kThreads>;
   using KeyLoader = RowTileLoader<KeyTile, Config::kThreads>;
-  static constexpr bool kHasPages = batch_layout<Config>() == BatchLayout::kPages;
+  static constexpr bool kHasPages = attends_to_pages<Config>();
 
  public:
   __device__ __forceinline__ CellLoader(const Args& args, const KeepRow& group)

@@ -10,7 +10,7 @@
 
 #include "arch/approx.cuh"
 #include "base/kinds.cuh"
-#include "loader/token_rows.cuh"
+#include "loader/stored_rows.cuh"
 #include "select/keep/decide_row.cuh"
 #include "select/keep/normalise_row.cuh"
 #include "select/pooled/pooled_means.cuh"
@@ -138,18 +138,17 @@ class PooledBlock {
     float dot;
     if constexpr (Config::kColumnsAreTokens) {
       const TensorArg& k = args_.attend.k;
-      const auto* const keys = static_cast<const typename Config::Element*>(k.data) +
-                               group_.b * k.stride_b +
-                               group_.h / args_.attend.heads_per_kv * k.stride_h;
-      if constexpr (batch_layout<Config>() == BatchLayout::kPages) {
+      const int h = group_.h / args_.attend.heads_per_kv;
+      if constexpr (attends_to_pages<Config>()) {
         dot = rows.multiply_each(
             [&](int key) {
-              return stored_element_of<Config>(args_, k, group_.b,
-                                               group_.h / args_.attend.heads_per_kv, key, 0);
+              return stored_row<Config, KvTensor::kKeys>(args_, k, group_.b, h, key, 0);
             },
             first, columns_ - 1);
       } else {
-        dot = rows.multiply(keys, k.stride_n, first, columns_ - 1);
+        const auto keys = stored_row<Config, KvTensor::kKeys>(args_, k, group_.b, h, 0, 0);
+        dot = rows.multiply_each([&](int key) { return keys.moved(key * k.stride_n); }, first,
+                                 columns_ - 1);
       }
     } else {
       const float* const keys = Vectors::columns(args_, group_.b, group_.h);

@@ -59,19 +59,19 @@ class PooledRows {
     return multiply_each([&](int key) { return keys + key * stride; }, first, last);
   }
 
-  /// The same with keys that lie where address_of(number) says.
-  template <class AddressOf>
-  __device__ __forceinline__ float multiply_each(AddressOf address_of, int first, int last) const {
+  /// The same with keys that lie where row_of(number) says: a pointer, or a StoredRow.
+  template <class RowOf>
+  __device__ __forceinline__ float multiply_each(RowOf row_of, int first, int last) const {
     float sums[32];
 #pragma unroll
     for (int c = 0; c < kKeys; ++c) {
-      const auto* const key = address_of(smaller(first + c, last));
+      const auto key = row_of(smaller(first + c, last));
 #pragma unroll
       for (int r = 0; r < kRows; ++r) sums[r * kKeys + c] = 0.0f;
 #pragma unroll
       for (int pair = 0; pair < kPairs; ++pair) {
         float2 x = {0.0f, 0.0f};
-        if (has_pair(pair)) x = load_pair(key + column(pair));
+        if (has_pair(pair)) x = load_pair(key, column(pair));
 #pragma unroll
         for (int r = 0; r < kRows; ++r) {
           float& sum = sums[r * kKeys + c];
@@ -91,12 +91,13 @@ class PooledRows {
   __device__ __forceinline__ static bool has_pair(int pair) {
     return kLength % 64 == 0 || column(pair) < kLength;
   }
-  __device__ __forceinline__ static float2 load_pair(const float* source) {
-    return *reinterpret_cast<const float2*>(source);
+  __device__ __forceinline__ static float2 load_pair(const float* key, int column) {
+    return *reinterpret_cast<const float2*>(key + column);
   }
-  template <class Element>
-  __device__ __forceinline__ static float2 load_pair(const Element* source) {
-    const u32 pair = *reinterpret_cast<const u32*>(source);
+  template <class Row>
+  __device__ __forceinline__ static float2 load_pair(const Row& key, int column) {
+    using Element = typename Row::Element;
+    const u32 pair = key.moved(column).pair();
     return {unpack_low<Element>(pair), unpack_high<Element>(pair)};
   }
 

@@ -14,7 +14,7 @@
 #include "arch/multiply/mma.cuh"
 #include "arch/pack.cuh"
 #include "base/kinds.cuh"
-#include "loader/token_rows.cuh"
+#include "loader/stored_rows.cuh"
 #include "select/dims.cuh"
 #include "select/keep/select_row.cuh"
 #include "shared/select_block.cuh"
@@ -130,12 +130,12 @@ class PooledTokens {
   __device__ __forceinline__ void multiply(int first) {
     const TensorArg& k = args_.attend.k;
     const int row = lane_index() / 4, quad = lane_index() % 4;
-    const Element* keys[4];
+    StoredRow<Config> keys[4];
 #pragma unroll
     for (int n = 0; n < 4; ++n) {
       const int key = smaller(first + n * 8 + row, keys_ - 1);
-      keys[n] = stored_element_of<Config>(args_, k, group_.b, group_.h / args_.attend.heads_per_kv,
-                                          key, quad * 8);
+      keys[n] = stored_row<Config, KvTensor::kKeys>(
+          args_, k, group_.b, group_.h / args_.attend.heads_per_kv, key, quad * 8);
     }
     float sums[4][4] = {};
 #pragma unroll 1
@@ -144,8 +144,7 @@ class PooledTokens {
 #pragma unroll
       for (int step = 0; step < kLoads; ++step) {
 #pragma unroll
-        for (int n = 0; n < 4; ++n)
-          loaded[step][n] = *reinterpret_cast<const uint4*>(keys[n] + (begin + step) * 32);
+        for (int n = 0; n < 4; ++n) loaded[step][n] = keys[n].moved((begin + step) * 32).chunk();
       }
 #pragma unroll
       for (int step = 0; step < kLoads; ++step) multiply_step(sums, loaded[step], begin + step);

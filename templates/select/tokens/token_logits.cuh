@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/mask_pair.cuh"
+#include "loader/page_loader.cuh"
 #include "loader/row_tile_loader.cuh"
 #include "loader/token_rows.cuh"
 #include "quantise/groups.cuh"
@@ -21,7 +22,7 @@ class TokenLogits {
   using KeyTile = typename Shape::template KeyTile<kBits>;
   using QueryLoader = RowTileLoader<QueryTile, Config::kThreads>;
   /// Integers lie in the workspace, one behind the other.
-  static constexpr bool kHasPages = kBits == 16 && batch_layout<Config>() == BatchLayout::kPages;
+  static constexpr bool kHasPages = kBits == 16 && attends_to_pages<Config>();
   using KeyLoader = RowTileLoader<KeyTile, Config::kThreads>;
   using QueryGroups =
       QuantGroups<Config::kGroup, true, (Config::kTileQ > 16 ? Config::kTileQ : 16)>;

@@ -213,6 +213,25 @@ void make_vsa(JoinedVariant& joined, DType dtype, std::uint32_t seed,
           {fine.output, gates[1]}});
 }
 
+void join(const Case& c, std::uint32_t seed, const PredictBranch& predict, JoinedVariant& joined) {
+  if (c.variant == "merged-branches")
+    make_merged(joined);
+  else if (c.variant == "weighted-branches")
+    make_weighted(joined, c.dtype, seed);
+  else if (c.variant == "pooled-branches")
+    make_pooled(joined, c.dtype, seed);
+  else if (c.variant == "differential")
+    make_differential(joined);
+  else if (c.variant == "banded-branches")
+    make_banded(joined, c.dtype, seed);
+  else if (c.variant == "nsa")
+    make_nsa(joined, c.dtype, seed, predict);
+  else if (c.variant == "vsa")
+    make_vsa(joined, c.dtype, seed, predict);
+  else
+    std::abort();  // a test names a spec without a twin
+}
+
 }  // namespace
 
 oracle::Output join_branches(const oracle::Problem& problem, const std::vector<BranchTerm>& terms) {
@@ -287,23 +306,13 @@ JoinedVariant make_joined(const Case& c, std::uint32_t seed, const PredictBranch
   plain.variant = "flash-decoding";  // causal, without parameters
   joined.variant = make_variant(plain, {128, 64}, seed);
   joined.variant.spec_json = spec_text(c);
-  if (c.variant == "merged-branches")
-    make_merged(joined);
-  else if (c.variant == "weighted-branches")
-    make_weighted(joined, c.dtype, seed);
-  else if (c.variant == "pooled-branches")
-    make_pooled(joined, c.dtype, seed);
-  else if (c.variant == "differential")
-    make_differential(joined);
-  else if (c.variant == "banded-branches")
-    make_banded(joined, c.dtype, seed);
-  else if (c.variant == "nsa")
-    make_nsa(joined, c.dtype, seed, predict);
-  else if (c.variant == "vsa")
-    make_vsa(joined, c.dtype, seed, predict);
-  else
-    std::abort();  // a test names a spec without a twin
+  join(c, seed, predict, joined);
   return joined;
+}
+
+void join_again(const Case& c, std::uint32_t seed, JoinedVariant& joined) {
+  joined.variant.params.clear();
+  join(c, seed, {}, joined);
 }
 
 }  // namespace lacuna::numerics

@@ -57,4 +57,7 @@ PredictedBranch predicted_branch(const Case& c, const std::string& name, std::ui
 /// inputs and parameters come from `seed`; c.variant is the name.
 JoinedVariant make_joined(const Case& c, std::uint32_t seed, const PredictBranch& predict = {});
 
+/// The same of other keys and values, which the problem of the variant has by now.
+void join_again(const Case& c, std::uint32_t seed, JoinedVariant& joined);
+
 }  // namespace lacuna::numerics

@@ -123,9 +123,11 @@ SequenceBatch::SequenceBatch(bool is_cuda, const SequenceCase& c, std::uint32_t 
   std::mt19937 random(seed);
   const int count = static_cast<int>(c.lengths.size());
   std::vector<std::int32_t> q_starts, k_starts, key_counts;
+  std::vector<std::uint32_t> seeds;
   int tokens_q = kGap, tokens_k = kGap, most_q = 0, most_k = 0, pages_used = 0;
   for (const auto& [own_q, own_k] : c.lengths) {
     const auto own_seed = static_cast<std::uint32_t>(random());
+    seeds.push_back(own_seed);
     if (c.has_branches()) joined.push_back(joined_sequence(c, {own_q, own_k}, own_seed));
     variants.push_back(c.has_branches() ? joined.back().variant
                                         : variant_of(c, {own_q, own_k}, own_seed));
@@ -173,6 +175,11 @@ SequenceBatch::SequenceBatch(bool is_cuda, const SequenceCase& c, std::uint32_t 
     if (c.e4m3) {
       encode_rows(problem.k, c.dtype, c.n_h_kv, problem.n_k, key_codes, keys, place);
       encode_rows(problem.v, c.dtype, c.n_h_kv, problem.n_k, value_codes, values, place);
+      if (c.has_branches()) {
+        JoinedVariant& own = joined[size_of(b)];
+        own.variant.problem.k = problem.k, own.variant.problem.v = problem.v;
+        join_again(c.of_sequence(c.lengths[size_of(b)]), seeds[size_of(b)], own);
+      }
     }
     scatter(problem.k, c.n_h_kv, problem.n_k, c.d, keys, place);
     scatter(problem.v, c.n_h_kv, problem.n_k, c.d, values, place);

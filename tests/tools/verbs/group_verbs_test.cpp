@@ -28,6 +28,23 @@ TEST(GroupVerbs, ExplainShowsEachSchemeAndTheOneTaken) {
   EXPECT_NE(text.out.find("Taken: "), std::string::npos) << text.out;
 }
 
+/// One plan, of the work of all branches, behind those of each.
+TEST(GroupVerbs, BranchesShareTheRowsOfARank) {
+  const auto document = parse_document(explain("nsa", {"--gpus", "4", "--json"}));
+  ASSERT_EQ(document["plans"].size(), 3u);
+  EXPECT_FALSE(document["plans"][0].contains("group"));
+  const auto& plan = document["plans"][2]["group"];
+  EXPECT_EQ(plan["ranks"], 4);
+  EXPECT_GT(plan["one_gpu_us"].get<double>(), 10000);  // of the window alone a few hundred
+  const CommandResult refused = explain("vsa", {"--gpus", "4"});
+  EXPECT_NE(refused.err.find("query_means does not go with a group of ranks"), std::string::npos)
+      << refused.err;
+  const CommandResult bench = run_lacuna({"bench", source_file("specs/nsa.json"), "--gpus", "2",
+                                          "--shape", "h=2,h_kv=1,n=400", "--head-dim", "64",
+                                          "--dtype", "f32", "--device", "cpu", "--seconds", "0.1"});
+  EXPECT_NE(bench.out.find("the same bits as of one"), std::string::npos) << bench.err;
+}
+
 TEST(GroupVerbs, ExplainSaysWhyASchemeCannotBe) {
   const CommandResult text = explain("sale", {"--gpus", "2"});
   EXPECT_NE(text.out.find("Not rows: predictor.smooth takes the mean over all queries of a head"),

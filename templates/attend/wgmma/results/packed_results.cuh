@@ -18,12 +18,25 @@ struct PackedWarp {
   int warpgroup, warp;
 };
 
+/// From the first element or number of a result [b, h, n] to that of the sequence's first query. Of
+/// a branch sequences have rows in the workspace, as many as the longest has.
+template <class Config>
+__device__ __forceinline__ long long first_result(const SequenceTile& row, long long stride_b,
+                                                  long long stride_n) {
+  return is_branch<Config>() ? row.b * stride_b : row.q_begin * stride_n;
+}
+
 template <class Config>
 __device__ __forceinline__ typename Config::Element* output_row(const AttendArgs& attend,
                                                                 const SequenceTile& row, int q,
                                                                 int h) {
-  return static_cast<typename Config::Element*>(attend.o.data) + h * attend.o.stride_h +
-         (row.q_begin + q) * attend.o.stride_n;
+  const TensorArg& o = attend.o;
+  auto* const data = static_cast<typename Config::Element*>(o.data) + h * o.stride_h;
+  if constexpr (is_branch<Config>()) {
+    return data + first_result<Config>(row, o.stride_b, o.stride_n) + q * o.stride_n;
+  } else {
+    return data + (row.q_begin + q) * o.stride_n;
+  }
 }
 
 /// Items of a row's work tile, in a register that the compiler knows to be the same in all lanes:
@@ -148,7 +161,8 @@ __device__ __forceinline__ void merge_row(const Args& args, const SequenceTile& 
   for (int x = 0; x < kElements; x += 2)
     *reinterpret_cast<u32*>(target + x) = pack<Element>(o[x] * inverse, o[x + 1] * inverse);
   if (!Config::kWritesLse || args.attend.lse.data == nullptr || lane_index() != 0) return;
-  args.attend.lse.data[h * args.attend.lse.stride_h + row.q_begin + q] =
+  const LseArg& to = args.attend.lse;
+  to.data[h * to.stride_h + first_result<Config>(row, to.stride_b, 1) + q] =
       combined_lse<Config, Hooks>(args, combined, shares);
 }
 
