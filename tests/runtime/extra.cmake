@@ -33,8 +33,8 @@ add_dependencies(test_runtime_gpu fake_cuda fake_nccl)
 target_compile_definitions(test_runtime_gpu PRIVATE
   LACUNA_SOURCE_DIR="${CMAKE_SOURCE_DIR}" LACUNA_FAKE_CUDA="$<TARGET_FILE:fake_cuda>"
   LACUNA_FAKE_NCCL="$<TARGET_FILE:fake_nccl>")
-target_compile_options(test_runtime_gpu PRIVATE $<$<CONFIG:Release>:-O1>)
-lacuna_run_test(runtime_gpu 1200 test_runtime_gpu)
+target_compile_options(test_runtime_gpu PRIVATE $<$<CONFIG:Release>:-O0>)
+lacuna_run_test(runtime_gpu 1200 test_runtime_gpu COST 35)
 
 # A CPU plugin that fails on demand.
 add_library(fake_host MODULE runtime/fake_plugin/fake_host.cpp)

@@ -223,15 +223,15 @@ std::vector<double> TensorSet::download(const Tensor& t, bool* padding_touched) 
   const std::size_t size = dtype == DType::kF32 ? 4 : 2;
   const std::uint8_t* data = t.memory->data();
   std::vector<double> values;
-  std::vector<bool> is_element(t.memory->bytes, false);
+  std::vector<std::uint8_t> is_element(padding_touched ? t.memory->bytes : 0);
   for_each_element(t, [&](std::size_t, std::size_t offset) {
     std::uint32_t bits = 0;
     std::memcpy(&bits, data + offset * size, size);
     values.push_back(decode(dtype, bits));
-    for (std::size_t x = 0; x < size; ++x) is_element[offset * size + x] = true;
+    if (padding_touched) std::memset(is_element.data() + offset * size, 1, size);
   });
-  for (std::size_t x = 0; padding_touched && x < t.memory->bytes; ++x)
-    *padding_touched = *padding_touched || (!is_element[x] && data[x] != 0xff);
+  for (std::size_t x = 0; x < is_element.size(); ++x)
+    *padding_touched = *padding_touched || (is_element[x] == 0 && data[x] != 0xff);
   return values;
 }
 

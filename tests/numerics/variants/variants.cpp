@@ -1,8 +1,11 @@
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <sstream>
+#include <tuple>
 
 #include "tests/numerics/variants/variant_parts.hpp"
 #include "tests/oracle/order.hpp"
@@ -57,14 +60,37 @@ std::vector<double> make_tensor(const Case& c, int heads, int tokens, int width,
   return out;
 }
 
-oracle::Problem make_problem(const Case& c, Random& random) {
+/// What a seed makes of a case, and the generator behind it.
+struct Drawn {
+  std::vector<double> q, k, v;
+  Random random;
+};
+
+/// `random`: as it was seeded. Variants of one shape have the same tensors, and making them took a
+/// tenth of the suite: those of the last shapes are kept.
+const Drawn& draw_tensors(const Case& c, std::uint32_t seed, const Random& random) {
+  constexpr std::size_t kMostKept = 80;
+  static std::map<std::tuple<DType, Fill, std::uint32_t, std::array<int, 7>>, Drawn> kept;
+  const std::array<int, 7> shape = {c.n_b, c.n_h, c.n_h_kv, c.n_q, c.n_k, c.d, c.value_dim()};
+  if (kept.size() > kMostKept) kept.clear();
+  const auto [at, is_new] = kept.try_emplace(std::tuple(c.dtype, c.fill, seed, shape));
+  Drawn& drawn = at->second;
+  if (!is_new) return drawn;
+  drawn.random = random;
+  drawn.q = make_tensor(c, c.n_h, c.n_q, c.d, true, drawn.random);
+  drawn.k = make_tensor(c, c.n_h_kv, c.n_k, c.d, false, drawn.random);
+  drawn.v = make_tensor(c, c.n_h_kv, c.n_k, c.value_dim(), false, drawn.random);
+  return drawn;
+}
+
+oracle::Problem make_problem(const Case& c, std::uint32_t seed, Random& random) {
   oracle::Problem p;
   p.n_b = c.n_b, p.n_h = c.n_h, p.n_h_kv = c.n_h_kv, p.n_q = c.n_q, p.n_k = c.n_k, p.d = c.d,
   p.d_v = c.d_v;
   p.scale = as_f32(1 / std::sqrt(static_cast<double>(c.d)));
-  p.q = make_tensor(c, c.n_h, c.n_q, c.d, true, random);
-  p.k = make_tensor(c, c.n_h_kv, c.n_k, c.d, false, random);
-  p.v = make_tensor(c, c.n_h_kv, c.n_k, c.value_dim(), false, random);
+  const Drawn& drawn = draw_tensors(c, seed, random);
+  p.q = drawn.q, p.k = drawn.k, p.v = drawn.v;
+  random = drawn.random;
   return p;
 }
 
@@ -297,11 +323,12 @@ double round_to(DType dtype, double x) {
 
 namespace {
 
-Variant make_variant_of(const Case& c, const KernelTile& tile, Random& inputs, Random& random) {
+Variant make_variant_of(const Case& c, const KernelTile& tile, std::uint32_t seed, Random& inputs,
+                        Random& random) {
   Variant v;
   v.spec_json = spec_text(c);
   v.dtype = c.dtype;
-  v.problem = make_problem(c, inputs);
+  v.problem = make_problem(c, seed, inputs);
   v.tiling.tile_q = tile.q, v.tiling.tile_k = tile.k, v.tiling.warp_rows = tile.gate_rows;
   v.tiling.step_tiles = tile.step_tiles;
   v.quantisation.tile_q = tile.q, v.quantisation.tile_k = tile.k;
@@ -320,13 +347,13 @@ Variant make_variant_of(const Case& c, const KernelTile& tile, Random& inputs, R
 
 Variant make_variant(const Case& c, const KernelTile& tile, std::uint32_t seed) {
   Random random(seed);
-  return make_variant_of(c, tile, random, random);
+  return make_variant_of(c, tile, seed, random, random);
 }
 
 Variant make_variant(const Case& c, const KernelTile& tile, std::uint32_t seed,
                      std::uint32_t params_seed) {
   Random inputs(seed), random(params_seed);
-  return make_variant_of(c, tile, inputs, random);
+  return make_variant_of(c, tile, seed, inputs, random);
 }
 
 }  // namespace lacuna::numerics

@@ -178,7 +178,7 @@ TEST_F(Protocol, LaunchBeforePrepareIsAnErrorAndNoDriverCall) {
 
 TEST_F(Protocol, AKernelIsPublishedAfterItsFirstLaunchAndFoundByTheNextEngine) {
   {
-    Kernel kernel = bsfa(engine_with_store(cache));
+    Kernel kernel = quick(engine_with_store(cache));
     kernel.prepare();
     EXPECT_EQ(events, (std::vector<std::string>{"device", "compile"}));
     EXPECT_EQ(stored().size(), 0U);
@@ -187,7 +187,7 @@ TEST_F(Protocol, AKernelIsPublishedAfterItsFirstLaunchAndFoundByTheNextEngine) {
   ASSERT_EQ(stored().size(), 1U);
   EXPECT_TRUE(stored()[0].intact);
   events.clear();
-  Kernel kernel = bsfa(engine_with_store(cache));
+  Kernel kernel = quick(engine_with_store(cache));
   kernel.prepare();
   EXPECT_EQ(events, (std::vector<std::string>{"device", "cache_hit"}));
   EXPECT_NE(kernel.info_json().find("\"hit\":true"), std::string::npos) << kernel.info_json();
@@ -196,19 +196,19 @@ TEST_F(Protocol, AKernelIsPublishedAfterItsFirstLaunchAndFoundByTheNextEngine) {
 
 TEST_F(Protocol, AStoredKernelThatTheDriverRefusesIsRebuiltOnce) {
   {
-    Kernel kernel = bsfa(engine_with_store(cache));
+    Kernel kernel = quick(engine_with_store(cache));
     kernel.prepare();
   }  // published without a launch: it was loaded, and will not be launched any more
   events.clear();
   fake().loads_to_refuse = 1;
-  Kernel kernel = bsfa(engine_with_store(cache));
+  Kernel kernel = quick(engine_with_store(cache));
   kernel.prepare();
   EXPECT_EQ(events, (std::vector<std::string>{"device", "cache_hit", "cache_warning", "compile"}));
   kernel.launch(arguments());
 }
 
 TEST_F(Protocol, ANewKernelThatTheDriverRefusesIsAnError) {
-  Kernel kernel = bsfa(engine_with_store(cache));
+  Kernel kernel = quick(engine_with_store(cache));
   fake().loads_to_refuse = 2;
   try {
     kernel.prepare();
@@ -217,7 +217,7 @@ TEST_F(Protocol, ANewKernelThatTheDriverRefusesIsAnError) {
     EXPECT_EQ(e.status(), LACUNA_ERROR_ENVIRONMENT);
     EXPECT_EQ(
         std::string(e.what()),
-        kBsfa + ": error: loading compiled code: CUDA_ERROR_FAKE (as the test asked) [E0704]\n");
+        "quick.json: error: loading compiled code: CUDA_ERROR_FAKE (as the test asked) [E0704]\n");
   }
 }
 
@@ -266,7 +266,7 @@ TEST_F(Protocol, ManyThreadsLaunchOneKernel) {
 
 TEST_F(Protocol, AChildIsRefusedTheGpuOfItsParentAndEndsWithoutItsThreads) {
   std::optional<Engine> parent = engine_with_store(cache);
-  std::optional<Kernel> kernel = bsfa(*parent);
+  std::optional<Kernel> kernel = quick(*parent);
   kernel->prepare();  // from now on a thread of the parent waits to publish
   forget();
   const auto is_refused = [](const auto& call) {
@@ -276,16 +276,15 @@ TEST_F(Protocol, AChildIsRefusedTheGpuOfItsParentAndEndsWithoutItsThreads) {
     } catch (const Error& e) {
       return e.status() == LACUNA_ERROR_ENVIRONMENT &&
              std::string(e.what()) ==
-                 kBsfa +
-                     ": error: device cuda:0 cannot be used after fork(): the driver serves "
-                     "only the process that opened it [E0702]\nhelp: fork before the first "
-                     "engine is created, or start the child with exec\n";
+                 "quick.json: error: device cuda:0 cannot be used after fork(): the driver serves "
+                 "only the process that opened it [E0702]\nhelp: fork before the first "
+                 "engine is created, or start the child with exec\n";
     }
   };
   EXPECT_EQ(outcome_of_child([&] {
               if (!is_refused([&] { kernel->launch(arguments()); })) return 1;
               if (!is_refused([&] { kernel->prepare(); })) return 2;
-              if (!is_refused([&] { bsfa(*parent).prepare(); })) return 3;
+              if (!is_refused([&] { quick(*parent).prepare(); })) return 3;
               kernel.reset();
               parent.reset();
               return calls().empty() ? 0 : 4;
