@@ -138,10 +138,11 @@ __device__ __forceinline__ Before find_before(const Args& args, const Cut& cut, 
           warp_reduce(before.partials, add)};
 }
 
+/// `first`: elements before the first row.
 template <class Element>
-__device__ __forceinline__ void move_map(TensorMap* map, const TensorArg& tensor, int first,
+__device__ __forceinline__ void move_map(TensorMap* map, const TensorArg& tensor, long long first,
                                          int rows) {
-  set_map_data(map, static_cast<Element*>(tensor.data) + first * tensor.stride_n);
+  set_map_data(map, static_cast<Element*>(tensor.data) + first);
   set_map_tokens(map, larger(rows, 1));
 }
 
@@ -158,16 +159,20 @@ __device__ __forceinline__ void make_maps(const Args& args, int b) {
   if (map == kSequenceValues) copy_map_part(own, args.maps.v, part);
   if (map == kSequenceOutput) copy_map_part(own, args.maps.o, part);
   __syncwarp();
+  const AttendArgs& attend = args.attend;
+  using Element = typename Config::Element;
   if (part == 0 && map == kSequenceQueries)
-    move_map<typename Config::Element>(own, args.attend.q, work.q_begin, work.n_q);
+    move_map<Element>(own, attend.q, work.q_begin * attend.q.stride_n, work.n_q);
   if (part == 0 && map == kSequenceOutput)
-    move_map<typename Config::Element>(own, args.attend.o, work.q_begin, work.n_q);
+    move_map<Element>(own, attend.o,
+                      first_result<Config>(b, work.q_begin, attend.o.stride_b, attend.o.stride_n),
+                      work.n_q);
   if constexpr (kHasPages) {
     if (part == 0 && map == kSequenceValues && work.n_k > 0)
       set_map_tokens(own, (work.n_k - 1) % args.sequences.page_tokens + 1);
   } else if (part == 0 && (map == kSequenceKeys || map == kSequenceValues)) {
-    move_map<KvElement<Config>>(own, map == kSequenceKeys ? args.attend.k : args.attend.v,
-                                args.sequences.k_begin[b], work.n_k);
+    const TensorArg& tensor = map == kSequenceKeys ? attend.k : attend.v;
+    move_map<KvElement<Config>>(own, tensor, args.sequences.k_begin[b] * tensor.stride_n, work.n_k);
   }
   __syncwarp();
   publish_maps();

@@ -58,6 +58,14 @@ __device__ __forceinline__ PackedRows packed_rows(const Args& args, const Sequen
   return lane;
 }
 
+/// From the first element or number of a result [b, h, n] to that of a sequence's first query. Of a
+/// branch sequences have rows in the workspace, as many as the longest has.
+template <class Config>
+__device__ __forceinline__ long long first_result(int b, int q_begin, long long stride_b,
+                                                  long long stride_n) {
+  return is_branch<Config>() ? b * stride_b : q_begin * stride_n;
+}
+
 /// The maps that the schedule has made for a sequence.
 template <class Args>
 __device__ __forceinline__ const TensorMap* maps_of_sequence(const Args& args, int b) {

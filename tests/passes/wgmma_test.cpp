@@ -129,14 +129,19 @@ TEST(Wgmma, RingsHaveTwoToFourStages) {
   EXPECT_EQ(three.attend().query_buffers.value, 1);
 }
 
-TEST(Wgmma, SequencesInRowsMayUseOneMorePlaceOfValues) {
-  const PlannedWgmma rows = planned(make_document(), {.batch = BatchLayout::kSequences});
-  EXPECT_EQ(rows.attend().stages.value, 2);
-  EXPECT_EQ(rows.attend().value_stages.value, 3);
-  EXPECT_EQ(rows.attend().value_stages.reason,
-            "one more, which launches with many rows for each key use");
-  const PlannedWgmma pages = planned(make_document(), {.batch = BatchLayout::kPages});
-  EXPECT_EQ(pages.attend().value_stages.value, 2);
+TEST(Wgmma, SequencesMayUseOneMorePlaceOfValuesAndFourWarpsLoad) {
+  for (const BatchLayout batch : {BatchLayout::kSequences, BatchLayout::kPages}) {
+    const PlannedWgmma planned_batch = planned(make_document(), {.batch = batch});
+    const AttendPlan& attend = planned_batch.attend();
+    EXPECT_EQ(attend.stages.value, 2);
+    EXPECT_EQ(attend.value_stages.value, 3);
+    EXPECT_EQ(attend.value_stages.reason,
+              "one more, which launches with many rows for each key use");
+    EXPECT_EQ(attend.producer.value, Producer::kWgmmaSequences);
+  }
+  const PlannedWgmma codes =
+      planned(make_document(), {.kv = KvFormat::kE4M3, .batch = BatchLayout::kPages});
+  EXPECT_EQ(codes.attend().producer.value, Producer::kWgmmaConverting);
 }
 
 TEST(Wgmma, AGateThatLooksAheadHasMoreStagesOfKeysThanOfValues) {

@@ -124,7 +124,7 @@ __device__ __forceinline__ void finish_packed(const State& at) {
     merge_if_last<Config, Hooks>(args, row, {at.warpgroup, warp_of_warpgroup()});
   } else if (Config::kWritesLse && at.args.attend.lse.data != nullptr) {
     LseArg lse = at.args.attend.lse;
-    lse.data += first_result<Config>(row, lse.stride_b, 1);
+    lse.data += first_result<Config>(row.b, row.q_begin, lse.stride_b, 1);
     lse.stride_b = 0;
     write_lse<Config, Hooks>(args, lse, row.b, lane, at.softmax, sum, at.to_log2,
                              range_log2<Config>());

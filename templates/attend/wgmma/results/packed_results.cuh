@@ -18,25 +18,13 @@ struct PackedWarp {
   int warpgroup, warp;
 };
 
-/// From the first element or number of a result [b, h, n] to that of the sequence's first query. Of
-/// a branch sequences have rows in the workspace, as many as the longest has.
-template <class Config>
-__device__ __forceinline__ long long first_result(const SequenceTile& row, long long stride_b,
-                                                  long long stride_n) {
-  return is_branch<Config>() ? row.b * stride_b : row.q_begin * stride_n;
-}
-
 template <class Config>
 __device__ __forceinline__ typename Config::Element* output_row(const AttendArgs& attend,
                                                                 const SequenceTile& row, int q,
                                                                 int h) {
   const TensorArg& o = attend.o;
   auto* const data = static_cast<typename Config::Element*>(o.data) + h * o.stride_h;
-  if constexpr (is_branch<Config>()) {
-    return data + first_result<Config>(row, o.stride_b, o.stride_n) + q * o.stride_n;
-  } else {
-    return data + (row.q_begin + q) * o.stride_n;
-  }
+  return data + first_result<Config>(row.b, row.q_begin, o.stride_b, o.stride_n) + q * o.stride_n;
 }
 
 /// Items of a row's work tile, in a register that the compiler knows to be the same in all lanes:
@@ -60,8 +48,8 @@ __device__ __forceinline__ void clear_packed_rows(const Args& args, const Sequen
   __syncwarp();
 }
 
-/// O of a work tile's queries from `staging`, where the warpgroup's warps have written it; by all of
-/// them. The first warp's elected thread issues; it has to wait before `staging` is overwritten.
+/// O of a work tile's queries from `staging`, where the warpgroup's warps have written it; by all
+/// of them. The first warp's elected thread issues; it has to wait before `staging` is overwritten.
 template <class Config, class Args>
 __device__ __forceinline__ void store_packed_output(const Args& args, u32 staging, PackedWarp at,
                                                     const SequenceTile& row) {
@@ -162,7 +150,7 @@ __device__ __forceinline__ void merge_row(const Args& args, const SequenceTile& 
     *reinterpret_cast<u32*>(target + x) = pack<Element>(o[x] * inverse, o[x + 1] * inverse);
   if (!Config::kWritesLse || args.attend.lse.data == nullptr || lane_index() != 0) return;
   const LseArg& to = args.attend.lse;
-  to.data[h * to.stride_h + first_result<Config>(row, to.stride_b, 1) + q] =
+  to.data[h * to.stride_h + first_result<Config>(row.b, row.q_begin, to.stride_b, 1) + q] =
       combined_lse<Config, Hooks>(args, combined, shares);
 }
 
