@@ -389,7 +389,7 @@ if(NOT LACUNA_SANITIZE)
   kernel_table(test_races traced_kernels)
   # Those tests of the emulation itself hold races that have to come out; bounds in all their cases are for test_device.
   lacuna_run_test(races 2400 test_races
-    --gtest_filter=-Schedules.*:*Pairs.KeepWhatTokensKeep/*:*Pairs.ComputeFew* SHARDS 4 COST 50)
+    --gtest_filter=-Schedules.*:*Pairs.KeepWhatTokensKeep/*:*Pairs.ComputeFew* SHARDS 4 COST 90)
 endif()
 kernel_table(test_device device_kernels)
 if(LACUNA_ALL_TESTS)

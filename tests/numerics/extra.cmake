@@ -9,7 +9,7 @@ if(LACUNA_LLVM)
   if(NOT LACUNA_ALL_TESTS)
     set(without --gtest_filter=-Kinds/*_d256_*:Kinds/*f16_d128_*:Shapes/*_f16_*:NarrowLists/*_b1_h4_2_*:NarrowLists/*_n200_300_*)
   endif()
-  lacuna_run_test(numerics_interpreter 1200 test_numerics ${without} COST 80 ENVIRONMENT LACUNA_HOST_PLUGIN=off)
+  lacuna_run_test(numerics_interpreter 1200 test_numerics ${without} COST 95 ENVIRONMENT LACUNA_HOST_PLUGIN=off)
 endif()
 # Samples are safetensors files; their reader belongs to the tools.
 target_link_libraries(test_numerics PRIVATE lacuna_readers)
