@@ -140,7 +140,7 @@ TEST(Wgmma, SequencesMayUseOneMorePlaceOfValuesAndFourWarpsLoad) {
     EXPECT_EQ(attend.producer.value, Producer::kWgmmaSequences);
   }
   const PlannedWgmma codes =
-      planned(make_document(), {.kv = KvFormat::kE4M3, .batch = BatchLayout::kPages});
+      planned(make_document(), {.batch = BatchLayout::kPages, .kv = KvFormat::kE4M3});
   EXPECT_EQ(codes.attend().producer.value, Producer::kWgmmaConverting);
 }
 
