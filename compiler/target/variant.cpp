@@ -114,7 +114,7 @@ std::string_view name_of(OperandRows rows) { return part_of(rows).name; }
 std::string_view name_of(TileWalk walk) { return part_of(walk).name; }
 
 std::string device_type(Producer producer, OperandRows keys, OperandRows values) {
-  const std::string type(part_of(producer).type);
+  std::string type(part_of(producer).type);
   if (!loads_rows(producer)) return type;
   return "lacuna::AttendOperands<Config, " + type + ", " + std::string(part_of(keys).type) + ", " +
          std::string(part_of(values).type) + ">";

@@ -54,7 +54,7 @@ std::string formula_of_operands(const WgmmaShape& shape) {
 int smem_bytes(const WgmmaShape& shape) { return block_of(shape).smem_bytes(); }
 
 std::string smem_formula(const WgmmaShape& shape) {
-  const std::string operands = formula_of_operands(shape);
+  std::string operands = formula_of_operands(shape);
   if (shape.code_places == 0) return operands;
   const int width = std::max(shape.head_dim, value_dim(shape));
   return operands + " + " + std::to_string(shape.code_places) + " * " +

@@ -21,6 +21,9 @@ bool take(std::string_view& text, char wanted) {
   return true;
 }
 
+/// Standard libraries differ in the type of the width.
+int width_of(std::uint32_t steps) { return static_cast<int>(std::bit_width(steps)); }
+
 }  // namespace
 
 std::optional<std::uint32_t> band_steps(std::string_view text) {
@@ -49,10 +52,10 @@ std::optional<Band> only_band(std::string_view text, int head_dim) {
   if (text.empty()) return Band{0, head_dim};
   const std::uint32_t steps = band_steps(text).value_or(0);
   const int first = std::countr_zero(steps), count = std::popcount(steps);
-  if (count == 0 || std::bit_width(steps) != first + count) return std::nullopt;
+  if (count == 0 || width_of(steps) != first + count) return std::nullopt;
   return Band{first * kBandStep, (first + count) * kBandStep};
 }
 
-int last_band_end(std::uint32_t steps) { return std::bit_width(steps) * kBandStep; }
+int last_band_end(std::uint32_t steps) { return width_of(steps) * kBandStep; }
 
 }  // namespace lacuna
