@@ -218,7 +218,9 @@ TEST(parse_error, indices) {
        "`tau[q]`@5 E0304 'tau' is a scalar: expected no index, got 1\n"
        "help: write `tau`, or declare what is indexed: \"shape\": \"[n_q]\"\n"},
       {"k >= q[1]", "`q[1]`@5 E0304 'q' is a variable and has no indices\n"},
-      {"k >= start[q / 2]", "`q / 2`@11 E0303 index 1 of 'start': expected i32, got f32\n"},
+      {"k >= start[q / 2]",
+       "`q / 2`@11 E0303 index 1 of 'start': expected i32, got f32\n"
+       "help: write `int(q / 2)`\n"},
       {"threshold > 0",
        "`threshold`@0 E0304 'threshold' has the shape [heads, q_tiles]: no index for q_tiles\n"
        "note: q_tiles is indexed by the query tile i, which attention.mask does not have\n"

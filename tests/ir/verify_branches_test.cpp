@@ -67,12 +67,14 @@ TEST_P(BranchRule, IsTheDiagnostic) {
 
 const TextViolation kBranches[] = {
     {"MeansOfMeans", kBranchText, "means %v, tokens=32", "means %k_means, tokens=32",
-     "means %v_means: means are of the inputs q, k and v, 2 to 1024 tokens each\n"
+     "means %v_means: means are of the inputs q, k and v, 2 to 1024 tokens each; of k and v of "
+     "e4m3 1, too\n"
      "attend %o_branch: v comes from the input of this name: as it is, permuted, or in e4m3 with "
      "its "
      "scale\n"},
     {"MeansOfOne", kBranchText, "means %v, tokens=32", "means %v, tokens=1",
-     "means %v_means: means are of the inputs q, k and v, 2 to 1024 tokens each\n"},
+     "means %v_means: means are of the inputs q, k and v, 2 to 1024 tokens each; of k and v of "
+     "e4m3 1, too\n"},
     {"OtherQueriesThanThoseOfMeans", kPooledText, "queries=64", "queries=32",
      "merge_branch %sum: queries is the tokens of a mean of them, else 1, and goes with weight\n"},
     {"QueriesWithoutMeans", kBandText, "count=2", "count=2, queries=64",
