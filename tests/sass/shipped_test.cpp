@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "compiler/ir/names.hpp"
 #include "runtime/engine/build/build.hpp"
 #include "tests/compile/nvrtc.hpp"
 #include "tests/sass/nvdisasm.hpp"
@@ -21,6 +22,7 @@ struct Case {
   const char* spec;
   int head_dim;
   DType dtype = DType::kBF16;
+  BatchLayout batch = BatchLayout::kUniform;
 };
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.spec << " d" << c.head_dim; }
@@ -47,11 +49,16 @@ constexpr Case kCases[] = {
     {"topk-blocks", 64},
     {"topk-blocks", 128},
     {"minference-block", 128},
+    {"dense", 128, DType::kBF16, BatchLayout::kSequences},
+    {"window", 64, DType::kBF16, BatchLayout::kSequences},
+    {"dense", 64, DType::kBF16, BatchLayout::kPages},
+    {"window", 128, DType::kBF16, BatchLayout::kPages},
 };
 
 std::string name_of_case(const testing::TestParamInfo<Case>& info) {
   std::string name = std::string(info.param.spec) + "_d" + std::to_string(info.param.head_dim) +
-                     "_" + std::string(name_of(info.param.dtype));
+                     "_" + std::string(name_of(info.param.dtype)) + "_" +
+                     std::string(name_of(info.param.batch));
   std::ranges::replace(name, '-', '_');
   return name;
 }
@@ -65,13 +72,13 @@ class Shipped : public testing::TestWithParam<Case> {
     const std::string nvdisasm = find_nvdisasm(reason);
     if (nvdisasm.empty()) GTEST_SKIP() << reason;
 
-    const auto& [spec, head_dim, dtype] = GetParam();
+    const auto& [spec, head_dim, dtype, batch] = GetParam();
     const std::filesystem::path path = LACUNA_SOURCE_DIR "/specs/" + std::string(spec) + ".json";
     std::ifstream file(path);
     Diagnostics diagnostics;
     const SpecDocument document =
         read_spec({path, {std::istreambuf_iterator<char>(file), {}}}, diagnostics);
-    plan_ = make_plan(document, {.head_dim = head_dim, .dtype = dtype},
+    plan_ = make_plan(document, {.head_dim = head_dim, .dtype = dtype, .batch = batch},
                       find_target("sm_90a").value(), diagnostics);
     ASSERT_FALSE(diagnostics.has_errors()) << render(diagnostics, document.source);
     ASSERT_EQ(plan_.attend.family.value, AttendFamily::kWgmma) << plan_.attend.family.reason;
@@ -112,12 +119,13 @@ TEST_P(ShippedBytes, KeepsWarpsTogether) {
   EXPECT_TRUE(std::ranges::none_of(code_, uses_local_memory));
 }
 
-/// In the short tier every spec, every head dim and every type.
+/// In the short tier every spec, every head dim, every type and every layout of a batch.
 std::vector<Case> in_tier(std::span<const Case> cases) {
   return test::in_tier(
       std::vector(cases.begin(), cases.end()),
       [](const Case& c) {
-        return test::Properties{c.spec, std::to_string(c.head_dim), std::string(name_of(c.dtype))};
+        return test::Properties{c.spec, std::to_string(c.head_dim), std::string(name_of(c.dtype)),
+                                std::string(name_of(c.batch))};
       },
       1);
 }

@@ -1,5 +1,6 @@
-// The producer of the wgmma family: one warp walks over the block's work tiles and over the
-// tiles of each, and keeps the rings of attend/wgmma/layout/wgmma_shape.cuh full.
+// The producer of the wgmma family: one warp walks over the block's work tiles
+// and over the tiles of each, and keeps the rings of
+// attend/wgmma/layout/wgmma_shape.cuh full.
 #pragma once
 
 #include "attend/wgmma/gates/gate_votes.cuh"
@@ -43,9 +44,9 @@ class WgmmaProducer {
   __device__ __forceinline__ Loads& loads() { return loads_; }
 
  private:
-  /// Loads all rows of the block, step by step. The next row is looked up before the last step of a
-  /// row waits for its slots. Done later, the look-up would delay the last values of the row, which
-  /// consumers wait for.
+  /// Loads all rows of the block, step by step. The next row is looked up
+  /// before the last step of a row waits for its slots. Done later, the look-up
+  /// would delay the last values of the row, which consumers wait for.
   __device__ __forceinline__ void produce_rows() {
     RowCounter counter(loads_.args.schedule.next_row);
     counter.ask();
@@ -56,7 +57,8 @@ class WgmmaProducer {
     while (work_index < work_indices()) {
       begin_row(row, work_index);
       bool is_first = true;
-      // A loop of its own, in which the row does not change: it stays in uniform registers.
+      // A loop of its own, in which the row does not change: it stays in
+      // uniform registers.
       Message next = take_step(row, walk);
       for (; next.tiles[0].exists(); next = take_step(row, walk)) {
         load_step_of_row(step, is_first, false);
@@ -74,8 +76,9 @@ class WgmmaProducer {
     }
   }
 
-  /// Loads rows, or the items of all sequences, one after the other, without looking up the next
-  /// one early: masks that are no ranges, and the loads of sequences, need the registers.
+  /// Loads rows, or the items of all sequences, one after the other, without
+  /// looking up the next one early: masks that are no ranges, and the loads of
+  /// sequences, need the registers.
   __device__ __forceinline__ void produce_items() {
     RowCounter counter(loads_.args.schedule.next_row);
     counter.ask();
@@ -83,16 +86,18 @@ class WgmmaProducer {
       produce_item(find_row(item), item);
   }
 
-  /// The same by several warps. One of them leads: it finds rows and notes them for the others, as
-  /// it does for consumers (row_noted).
+  /// The same by several warps. One of them leads: it finds rows and notes them
+  /// for the others, as it does for consumers (row_noted).
   __device__ __forceinline__ void produce_together() {
     RowCounter counter(loads_.args.schedule.next_row);
     if (loads_.leads()) counter.ask();
-    for (Row row = noted_row(counter); row.b >= 0; row = noted_row(counter)) produce_item(row, 0);
+    for (const Row* row = &noted_row(counter); row->b >= 0; row = &noted_row(counter))
+      produce_item(*row, 0);
   }
 
-  /// Of sequence -1: there is no other row.
-  __device__ __forceinline__ Row noted_row(RowCounter& counter) {
+  /// It stays in shared memory: registers are few, and a mask of two ranges needs them. Of sequence
+  /// -1: there is no other row.
+  __device__ __forceinline__ const Row& noted_row(RowCounter& counter) {
     Row& place = loads_.smem.control()->rows[loads_.rows.slot()];
     const Mbarrier noted = Smem::barrier(loads_.smem.control()->row_noted[loads_.rows.slot()]);
     if (loads_.leads()) {
@@ -106,9 +111,8 @@ class WgmmaProducer {
       }
     }
     noted.wait(loads_.rows.phase());
-    const Row row = place;
-    if (row.b >= 0) acquire_maps_of(row);
-    return row;
+    if (place.b >= 0) acquire_maps_of(place);
+    return place;
   }
 
   __device__ __forceinline__ void acquire_maps_of(const Row& row) const {
@@ -127,8 +131,8 @@ class WgmmaProducer {
     const auto exists = [](const Message& step) { return step.tiles[0].exists(); };
     for_each_step(
         first, [&] { return take_step(row, walk); }, exists, load);
-    // Before the next item is looked up, which would delay the last values of this one, for which
-    // consumers wait.
+    // Before the next item is looked up, which would delay the last values of
+    // this one, for which consumers wait.
     if constexpr (packs_heads<Config>() && kBringsValues) loads_.load_values();
   }
 
@@ -192,6 +196,14 @@ class WgmmaProducer {
     loads_.rows.advance();
   }
 
+  __device__ __forceinline__ decltype(auto) row_of_queries() const {
+    if constexpr (Shape::kProducerWarps > 1) {
+      return loads_.noted_row();
+    } else {
+      return (loads_.row);
+    }
+  }
+
   __device__ __forceinline__ void load_step_of_row(Message step, bool is_first, bool is_last) {
     step.flags = flags_of(step) | (is_last ? Message::kLastOfRow : 0u);
     if constexpr (Shape::kLooksAhead)
@@ -204,7 +216,7 @@ class WgmmaProducer {
       loads_.load_keys(step);
       if constexpr (kBringsValues) loads_.load_values();  // of the step before
       if (is_first && step.tiles[0].exists() && loads_.leads())
-        load_query_tiles<Config>(loads_.args, loads_.smem, loads_.queries, loads_.row);
+        load_query_tiles<Config>(loads_.args, loads_.smem, loads_.queries, row_of_queries());
       if constexpr (kBringsValues) loads_.note_pending(step);
     }
   }
