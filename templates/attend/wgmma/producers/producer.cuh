@@ -1,6 +1,5 @@
-// The producer of the wgmma family: one warp walks over the block's work tiles
-// and over the tiles of each, and keeps the rings of
-// attend/wgmma/layout/wgmma_shape.cuh full.
+// The producer of the wgmma family: one warp walks over the block's work tiles and over the
+// tiles of each, and keeps the rings of attend/wgmma/layout/wgmma_shape.cuh full.
 #pragma once
 
 #include "attend/wgmma/gates/gate_votes.cuh"
@@ -44,9 +43,9 @@ class WgmmaProducer {
   __device__ __forceinline__ Loads& loads() { return loads_; }
 
  private:
-  /// Loads all rows of the block, step by step. The next row is looked up
-  /// before the last step of a row waits for its slots. Done later, the look-up
-  /// would delay the last values of the row, which consumers wait for.
+  /// Loads all rows of the block, step by step. The next row is looked up before the last step of a
+  /// row waits for its slots. Done later, the look-up would delay the last values of the row, which
+  /// consumers wait for.
   __device__ __forceinline__ void produce_rows() {
     RowCounter counter(loads_.args.schedule.next_row);
     counter.ask();
@@ -57,8 +56,7 @@ class WgmmaProducer {
     while (work_index < work_indices()) {
       begin_row(row, work_index);
       bool is_first = true;
-      // A loop of its own, in which the row does not change: it stays in
-      // uniform registers.
+      // A loop of its own, in which the row does not change: it stays in uniform registers.
       Message next = take_step(row, walk);
       for (; next.tiles[0].exists(); next = take_step(row, walk)) {
         load_step_of_row(step, is_first, false);
@@ -76,9 +74,8 @@ class WgmmaProducer {
     }
   }
 
-  /// Loads rows, or the items of all sequences, one after the other, without
-  /// looking up the next one early: masks that are no ranges, and the loads of
-  /// sequences, need the registers.
+  /// Loads rows, or the items of all sequences, one after the other, without looking up the next
+  /// one early: masks that are no ranges, and the loads of sequences, need the registers.
   __device__ __forceinline__ void produce_items() {
     RowCounter counter(loads_.args.schedule.next_row);
     counter.ask();
@@ -86,18 +83,18 @@ class WgmmaProducer {
       produce_item(find_row(item), item);
   }
 
-  /// The same by several warps. One of them leads: it finds rows and notes them
-  /// for the others, as it does for consumers (row_noted).
+  /// The same by several warps. One of them leads: it finds rows and notes them for the others, as
+  /// it does for consumers (row_noted).
   __device__ __forceinline__ void produce_together() {
     RowCounter counter(loads_.args.schedule.next_row);
     if (loads_.leads()) counter.ask();
-    for (const Row* row = &noted_row(counter); row->b >= 0; row = &noted_row(counter))
+    for (const Row* row = &next_noted_row(counter); row->b >= 0; row = &next_noted_row(counter))
       produce_item(*row, 0);
   }
 
   /// It stays in shared memory: registers are few, and a mask of two ranges needs them. Of sequence
   /// -1: there is no other row.
-  __device__ __forceinline__ const Row& noted_row(RowCounter& counter) {
+  __device__ __forceinline__ const Row& next_noted_row(RowCounter& counter) {
     Row& place = loads_.smem.control()->rows[loads_.rows.slot()];
     const Mbarrier noted = Smem::barrier(loads_.smem.control()->row_noted[loads_.rows.slot()]);
     if (loads_.leads()) {
@@ -131,8 +128,8 @@ class WgmmaProducer {
     const auto exists = [](const Message& step) { return step.tiles[0].exists(); };
     for_each_step(
         first, [&] { return take_step(row, walk); }, exists, load);
-    // Before the next item is looked up, which would delay the last values of
-    // this one, for which consumers wait.
+    // Before the next item is looked up, which would delay the last values of this one, for which
+    // consumers wait.
     if constexpr (packs_heads<Config>() && kBringsValues) loads_.load_values();
   }
 

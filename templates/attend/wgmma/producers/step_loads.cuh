@@ -1,7 +1,6 @@
-// How the producers of the wgmma family keep the rings of
-// attend/wgmma/layout/wgmma_shape.cuh full: places in them, loads of a step's
-// keys and, a step later, of its values, and what consumers are told. Which
-// rows and steps come is a producer's own.
+// How the producers of the wgmma family keep the rings of attend/wgmma/layout/wgmma_shape.cuh full:
+// places in them, loads of a step's keys and, a step later, of its values, and what consumers are
+// told. Which rows and steps come is a producer's own.
 #pragma once
 
 #include "args/attend_maps.cuh"
@@ -36,9 +35,9 @@ __device__ __forceinline__ void load_query_tiles(const Args& args, const WgmmaSm
   at.advance();
 }
 
-/// load(step, next, is_first, is_last) for each step of a row, from its first
-/// on, which may have no tile: when one is loaded the next is known. take():
-/// the next; exists(step): false behind the last.
+/// load(step, next, is_first, is_last) for each step of a row, from its first on, which may have no
+/// tile: when one is loaded the next is known. take(): the next; exists(step): false behind the
+/// last.
 template <class Step, class Take, class Exists, class Load>
 __device__ __forceinline__ void for_each_step(Step& step, const Take& take, const Exists& exists,
                                               const Load& load) {
@@ -56,10 +55,9 @@ __device__ __forceinline__ void for_each_step(Step& step, const Take& take, cons
 template <class Config>
 inline constexpr u32 kAllTiles = (1u << WgmmaShape<Config>::kStepTiles) - 1;
 
-/// Loads the `wanted` tiles of a step, a bit each. In place of a missing one
-/// zeros are loaded from behind the last of `k_tiles`. The barrier is told how
-/// many bytes to expect after the loads were issued, because that takes time,
-/// and bytes may arrive before they are expected.
+/// Loads the `wanted` tiles of a step, a bit each. In place of a missing one zeros are loaded from
+/// behind the last of `k_tiles`. The barrier is told how many bytes to expect after the loads were
+/// issued, because that takes time, and bytes may arrive before they are expected.
 template <class Config, class Slot, class Message>
 __device__ __forceinline__ void load_step_tiles(const TensorMap& map, u32 slot, Mbarrier full,
                                                 const Message& step, int k_tiles, int head,
@@ -92,14 +90,14 @@ __device__ __forceinline__ void announce_step_bytes(Mbarrier full, const Message
   }
 }
 
-/// What loads have to know of the row whose steps they bring. No more of it:
-/// the registers of a producer are few.
+/// What loads have to know of the row whose steps they bring. No more of it: the registers of a
+/// producer are few.
 struct LoadedRow {
   int q0 = 0, h = 0, b = -1, n_k = 0;
 };
 
-/// Of a work tile. Pinned: otherwise the compiler divides where the head is
-/// used, once a step, between the wait for a free slot and the load into it.
+/// Of a work tile. Pinned: otherwise the compiler divides where the head is used, once a step,
+/// between the wait for a free slot and the load into it.
 template <class Args>
 __device__ __forceinline__ int kv_head_of(const Args& args, const WorkTile& row) {
   int head = row.h / args.attend.heads_per_kv;
@@ -119,8 +117,8 @@ __device__ __forceinline__ void note_row(const WgmmaSmem<Config>& smem, u32 plac
   if constexpr (SplitKv<Config>::kIsSplit) smem.control()->shares[place] = share;
 }
 
-/// What a warp brings: keys of a step and values of the step before, or one of
-/// them where other warps bring the other (producers/sequence_producer.cuh).
+/// What a warp brings: keys of a step and values of the step before, or one of them where other
+/// warps bring the other (producers/sequence_producer.cuh).
 enum class LoadedOperands { kKeysAndValues, kKeys, kValues };
 
 template <class Config, class Args, LoadedOperands kOperands = LoadedOperands::kKeysAndValues>
@@ -138,8 +136,7 @@ struct StepLoads {
 
   /// Is this the one warp that tells others what comes, and brings the queries?
   __device__ __forceinline__ bool leads() const { return kBringsKeys && warp == 0; }
-  /// Warps that bring the same operands take steps in turns, counted through
-  /// all rows.
+  /// Warps that bring the same operands take steps in turns, counted through all rows.
   __device__ __forceinline__ bool has_turn(u32 step) const {
     return Shape::kWarpsOfOperand == 1 || static_cast<int>(step % Shape::kWarpsOfOperand) == warp;
   }
@@ -199,31 +196,29 @@ struct StepLoads {
     has_pending = false;
   }
 
-  /// Of sequences: the row whose steps these are, as it is noted for all. It
-  /// stays in shared memory, because registers are few.
+  /// Of sequences: the row whose steps these are, where it is noted for all.
   __device__ __forceinline__ const typename Shape::Row& noted_row() const {
     return smem.control()->rows[row_slot];
   }
 
-  /// Of sequences. Which boxes there are is chosen, and the page asked for,
-  /// before the wait: between a place that is free and the load that fills it
-  /// each cycle counts.
+  /// Of sequences. Which boxes there are is chosen, and the page asked for, before the wait:
+  /// between a place that is free and the load that fills it each cycle counts.
   __device__ __forceinline__ void load_keys_of_sequence(const Message& step, Mbarrier full) {
     with_page_shift<Config>(args, [&](auto page_shift) {
       using Boxes = TileBoxes<typename Shape::KeySlot, Config, page_shift.kValue>;
       const auto& from = noted_row();
       const auto page_of = pages_of_step<Boxes>(args, from, step);
-      const SequenceRows rows = keys_of_sequence<Config>(args, from.b, from.kv_head);
+      const SequenceRows rows_of = keys_of_sequence<Config>(args, from.b, from.kv_head);
       const int n_k = from.n_k;
       await_slot();
       if (elect_one()) {
         smem.message(keys.slot(), 0) = step;
         announce_bytes<typename Shape::KeySlot>(full, step);
       }
-      load_sequence_step<Boxes>(rows, step, page_of, n_k, smem.keys(keys.slot()), full);
+      load_sequence_step<Boxes>(rows_of, step, page_of, n_k, smem.keys(keys.slot()), full);
     });
   }
-  /// V of a step of `row`, by a warp that brings nothing else.
+  /// V of a step, by a warp that brings nothing else.
   __device__ __forceinline__ void load_values_of_sequence(const Message& step) {
     if (has_turn(values.count)) {
       const Mbarrier full = Smem::barrier(smem.control()->v_full[values.slot()]);
@@ -231,11 +226,11 @@ struct StepLoads {
         using Boxes = TileBoxes<typename Shape::ValueSlot, Config, page_shift.kValue>;
         const auto& from = noted_row();
         const auto page_of = pages_of_step<Boxes>(args, from, step);
-        const SequenceRows rows = values_of_sequence<Config>(args, from.b, from.kv_head);
+        const SequenceRows rows_of = values_of_sequence<Config>(args, from.b, from.kv_head);
         const int n_k = from.n_k;
         Smem::barrier(smem.control()->v_empty[values.slot()]).wait(values.phase() ^ 1);
         if (elect_one()) announce_bytes<typename Shape::ValueSlot>(full, step);
-        load_sequence_step<Boxes>(rows, step, page_of, n_k, smem.values(values.slot()), full);
+        load_sequence_step<Boxes>(rows_of, step, page_of, n_k, smem.values(values.slot()), full);
       });
     }
     values.advance();
