@@ -185,7 +185,6 @@ std::shared_ptr<GroupKernel> compile_group_kernel(std::shared_ptr<GroupState> gr
   if (is_well) {
     const LaunchContract& contract = made->kernel->lowered().contract;
     const std::vector<const Program*> programs = programs_of(*made->kernel);
-    made->rules = cut_rules(*programs.front());
     for (const Program* program : programs) {
       digest = digest * 0x100000001b3U + hash_program(*program);
       made->rules = both(made->rules, cut_rules(*program));

@@ -20,9 +20,9 @@ LaunchShape shape_of_branch(const VariantSpec& branch, LaunchShape shape);
 BoundLaunch bind_branch(const VariantSpec& branch, DType dtype, KvFormat kv,
                         const BoundLaunch& bound);
 
-/// Of a part of a problem (LaunchContract::has_positions): the positions that the branch's formulas
-/// read. The caller's stand behind the spec's parameters, all of them; `own` has those that its
-/// `program` asks for, with query tiles of its own.
+/// Of a part of a problem (LaunchContract::has_positions). The caller passes all positions, behind
+/// the parameters of the spec. `own` gets those that the branch's `program` has as parameters, with
+/// query tiles counted in the branch's tiles.
 void take_positions(const Program& program, std::size_t spec_params, const BoundLaunch& bound,
                     BoundLaunch& own);
 

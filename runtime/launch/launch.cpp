@@ -214,8 +214,8 @@ BoundLaunch with_numbers(const KernelState& kernel, const BoundLaunch& bound,
   return own;
 }
 
-/// Runs the branches one after the other in the same memory, behind the sums that one hands on to
-/// the next.
+/// Runs the branches one after the other. The sums that each hands on to the next lie in front of
+/// the workspace; behind them all branches use the same memory.
 bool launch_branches_on_gpu(const KernelState& kernel, const BranchLaunches& launches,
                             const lacuna_launch_args& args, Diagnostics& diagnostics) {
   std::size_t shared = 0;

@@ -9,28 +9,20 @@
 namespace lacuna {
 namespace {
 
-/// Contiguous arrays of means. Strides are means (times the width of a row).
-constexpr Argument kMeanQ[] = {{"q.data", FieldSource::kWorkspace, "q_means"},
+/// Contiguous arrays of means, in the slot that means_names says. Strides are means (times the
+/// width of a row).
+constexpr Argument kMeanQ[] = {{"q.data", FieldSource::kWorkspace, ""},
                                {"q.stride_b", FieldSource::kScaledValue, "q_means_of_heads"},
                                {"q.stride_h", FieldSource::kScaledValue, "q_means_of_head"},
                                {"q.stride_n", FieldSource::kConstant, ""}};
-constexpr Argument kMeanK[] = {{"k.data", FieldSource::kWorkspace, "k_means"},
+constexpr Argument kMeanK[] = {{"k.data", FieldSource::kWorkspace, ""},
                                {"k.stride_b", FieldSource::kScaledValue, "means_of_heads"},
                                {"k.stride_h", FieldSource::kScaledValue, "means"},
                                {"k.stride_n", FieldSource::kConstant, ""}};
-constexpr Argument kMeanV[] = {{"v.data", FieldSource::kWorkspace, "v_means"},
+constexpr Argument kMeanV[] = {{"v.data", FieldSource::kWorkspace, ""},
                                {"v.stride_b", FieldSource::kScaledValue, "means_of_heads"},
                                {"v.stride_h", FieldSource::kScaledValue, "means"},
                                {"v.stride_n", FieldSource::kConstant, ""}};
-/// The same of what is made of codes, one by one.
-constexpr Argument kNumbersK[] = {{"k.data", FieldSource::kWorkspace, "k_numbers"},
-                                  {"k.stride_b", FieldSource::kScaledValue, "means_of_heads"},
-                                  {"k.stride_h", FieldSource::kScaledValue, "means"},
-                                  {"k.stride_n", FieldSource::kConstant, ""}};
-constexpr Argument kNumbersV[] = {{"v.data", FieldSource::kWorkspace, "v_numbers"},
-                                  {"v.stride_b", FieldSource::kScaledValue, "means_of_heads"},
-                                  {"v.stride_h", FieldSource::kScaledValue, "means"},
-                                  {"v.stride_n", FieldSource::kConstant, ""}};
 /// Results of attend, contiguous.
 constexpr Argument kBranchO[] = {{"o.data", FieldSource::kWorkspace, "branch_o"},
                                  {"o.stride_b", FieldSource::kScaledValue, "rows_of_heads"},
@@ -59,8 +51,8 @@ struct MeansNames {
 MeansNames means_names(Tensor tensor, int tokens) {
   if (tokens == 1 && tensor == Tensor::kK)
     return {"numbers_k", "k_numbers", "caller_k",
-            kNoField,    kNumbersK,   {{"means", "n_k"}, {"means_of_heads", "n_h_kv * n_k"}}};
-  if (tokens == 1) return {"numbers_v", "v_numbers", "caller_v", kNoField, kNumbersV, {}};
+            kNoField,    kMeanK,      {{"means", "n_k"}, {"means_of_heads", "n_h_kv * n_k"}}};
+  if (tokens == 1) return {"numbers_v", "v_numbers", "caller_v", kNoField, kMeanV, {}};
   if (tensor == Tensor::kQ)
     return {"means_q",  "q_means",
             "caller_q", "/query_means",
@@ -92,6 +84,7 @@ Kernel means_kernel(const Plan& plan, Tensor tensor, int tokens) {
                 .needs_keys = tensor != Tensor::kQ};
   if (plan.program.kv == KvFormat::kE4M3 && tensor != Tensor::kQ) add_code_field(kernel.config);
   kernel.arguments.assign(names.arguments.begin(), names.arguments.end());
+  kernel.arguments.front().name = names.slot;
   return kernel;
 }
 

@@ -23,8 +23,8 @@ struct StagePreference {
 };
 StagePreference stage_preference(const Program& program, const TileRequest& request);
 
-/// Why a block has `stages` slots for keys. fits(n): is a block with n of them possible, and with
-/// the same tiles otherwise?
+/// The reason why a block has `stages` slots for keys. fits(n): could a block have n slots, with
+/// the same tiles?
 std::string stages_reason(const StagePreference& preference, int stages,
                           const std::function<bool(int stages)>& fits);
 

@@ -163,8 +163,8 @@ void check_batch(const Program& program, const PassContext& context) {
 
 constexpr int kFirstCapabilityWithE4m3 = 89;
 
-/// Keys and values of e4m3 become 16-bit rows where attend multiplies them and where other kernels
-/// read them one by one; for others they are made before (widen_codes).
+/// Of keys and values of e4m3, attend and the kernels that read single tokens make 16-bit rows
+/// themselves. Other kernels load tiles of 16 bits, which widen_codes makes before them.
 void check_e4m3_rows(const Program& program, const PassContext& context) {
   if (program.kv != KvFormat::kE4M3) return;
   const auto refuse = [&](const char* pointer, const std::string& what, const char* note) {

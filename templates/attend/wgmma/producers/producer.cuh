@@ -16,8 +16,9 @@ class WgmmaProducer {
   using Message = typename Shape::Message;
   using Row = typename Shape::Row;
   using Walk = typename Config::Walk;
-  /// Besides keys, a step later.
-  static constexpr bool kBringsValues = Loads::kBringsValues && !Shape::kLooksAhead;
+  /// A warp that brings keys brings values, too, a step later.
+  static constexpr bool kBringsBoth =
+      Loads::kBringsKeys && Loads::kBringsValues && !Shape::kLooksAhead;
 
  public:
   static constexpr int kWarps = 1;  ///< that run, if no other producer makes several of this
@@ -35,7 +36,7 @@ class WgmmaProducer {
     } else if (block_index() < work_indices()) {
       produce_rows();
     }
-    if constexpr (kBringsValues) loads_.load_values();
+    if constexpr (kBringsBoth) loads_.load_values();
     if (loads_.leads()) loads_.announce_end();
   }
 
@@ -130,7 +131,7 @@ class WgmmaProducer {
         first, [&] { return take_step(row, walk); }, exists, load);
     // Before the next item is looked up, which would delay the last values of this one, for which
     // consumers wait.
-    if constexpr (packs_heads<Config>() && kBringsValues) loads_.load_values();
+    if constexpr (packs_heads<Config>() && kBringsBoth) loads_.load_values();
   }
 
   __device__ __forceinline__ int work_indices() const {
@@ -211,10 +212,10 @@ class WgmmaProducer {
       loads_.load_values_of_sequence(step);
     } else {
       loads_.load_keys(step);
-      if constexpr (kBringsValues) loads_.load_values();  // of the step before
+      if constexpr (kBringsBoth) loads_.load_values();  // of the step before
       if (is_first && step.tiles[0].exists() && loads_.leads())
         load_query_tiles<Config>(loads_.args, loads_.smem, loads_.queries, row_of_queries());
-      if constexpr (kBringsValues) loads_.note_pending(step);
+      if constexpr (kBringsBoth) loads_.note_pending(step);
     }
   }
 

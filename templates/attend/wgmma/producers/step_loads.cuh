@@ -138,7 +138,7 @@ struct StepLoads {
   __device__ __forceinline__ bool leads() const { return kBringsKeys && warp == 0; }
   /// Warps that bring the same operands take steps in turns, counted through all rows.
   __device__ __forceinline__ bool has_turn(u32 step) const {
-    return Shape::kWarpsOfOperand == 1 || static_cast<int>(step % Shape::kWarpsOfOperand) == warp;
+    return static_cast<int>(step % Shape::kWarpsOfOperand) == warp;
   }
 
   /// Nobody reads what the slot of keys and the message of its step held.
