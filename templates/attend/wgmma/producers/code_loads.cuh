@@ -33,11 +33,12 @@ struct CodeLoads {
   /// Keys of the step, then values of the step before. The row's queries come behind both.
   __device__ __forceinline__ void load_step(const Message& step, bool wants_queries) {
     const u32 flags = wants_queries ? Ticket::kLoadsQueries : 0u;
-    load<typename Shape::KeyCodes>(step, page, row.b, kv_head, row.n_k, has_pending ? 0u : flags);
+    load<typename Shape::KeyCodes>(step, page, row.b, row.kv_head, row.n_k,
+                                   has_pending ? 0u : flags);
     load_values(flags);
     pending = step;
     has_pending = true;
-    pending_head = kv_head, pending_batch = row.b;
+    pending_head = row.kv_head, pending_batch = row.b;
     if constexpr (packs_heads<Config>()) pending_n_k = row.n_k, pending_page = page;
   }
 
@@ -154,7 +155,6 @@ struct CodeLoads {
   Message pending;  ///< whose V is still to be loaded
   bool has_pending = false;
   LoadedRow row;     ///< whose steps these are
-  int kv_head = 0;   ///< of `row`
   u32 row_slot = 0;  ///< where consumers find it
   int pending_head = 0, pending_batch = 0;
   /// Of sequences: the lane's page of the step that comes next, of this one, and of the values that

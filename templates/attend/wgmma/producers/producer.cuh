@@ -89,13 +89,17 @@ class WgmmaProducer {
   __device__ __forceinline__ void produce_together() {
     RowCounter counter(loads_.args.schedule.next_row);
     if (loads_.leads()) counter.ask();
-    for (const Row* row = &next_noted_row(counter); row->b >= 0; row = &next_noted_row(counter))
-      produce_item(*row, 0);
+    if constexpr (Loads::kKeepsRow) {
+      for (Row row = next_noted_row(counter); row.b >= 0; row = next_noted_row(counter))
+        produce_item(row, 0);
+    } else {
+      for (const Row* row = &next_noted_row(counter); row->b >= 0; row = &next_noted_row(counter))
+        produce_item(*row, 0);
+    }
   }
 
-  /// It stays in shared memory: registers are few, and a mask of two ranges needs them. Of sequence
-  /// -1: there is no other row.
-  __device__ __forceinline__ const Row& next_noted_row(RowCounter& counter) {
+  /// In registers or in shared memory, as the loads keep it. Of sequence -1: there is no other row.
+  __device__ __forceinline__ decltype(auto) next_noted_row(RowCounter& counter) {
     Row& place = loads_.smem.control()->rows[loads_.rows.slot()];
     const Mbarrier noted = Smem::barrier(loads_.smem.control()->row_noted[loads_.rows.slot()]);
     if (loads_.leads()) {
@@ -109,8 +113,14 @@ class WgmmaProducer {
       }
     }
     noted.wait(loads_.rows.phase());
-    if (place.b >= 0) acquire_maps_of(place);
-    return place;
+    if constexpr (Loads::kKeepsRow) {
+      const Row row = place;
+      if (row.b >= 0) acquire_maps_of(row);
+      return row;
+    } else {
+      if (place.b >= 0) acquire_maps_of(place);
+      return (place);
+    }
   }
 
   __device__ __forceinline__ void acquire_maps_of(const Row& row) const {
@@ -185,21 +195,13 @@ class WgmmaProducer {
 
   /// Consumers find the row at `rows`.
   __device__ __forceinline__ void begin_row(const Row& row, int work_index) {
-    loads_.kv_head = kv_head_of(loads_.args, row);
+    const int kv_head = kv_head_of(loads_.args, row);
     if (Shape::kProducerWarps == 1 && elect_one())
       note_row(loads_.smem, loads_.rows.slot(), row, share_of_item<Config>(work_index));
-    loads_.row = {row.q0, row.h, row.b, 0};
+    loads_.row = {row.q0, row.h, row.b, 0, kv_head};
     if constexpr (packs_heads<Config>()) loads_.row.n_k = row.n_k;
     loads_.row_slot = loads_.rows.slot();
     loads_.rows.advance();
-  }
-
-  __device__ __forceinline__ decltype(auto) row_of_queries() const {
-    if constexpr (Shape::kProducerWarps > 1) {
-      return loads_.noted_row();
-    } else {
-      return (loads_.row);
-    }
   }
 
   __device__ __forceinline__ void load_step_of_row(Message step, bool is_first, bool is_last) {
@@ -214,7 +216,7 @@ class WgmmaProducer {
       loads_.load_keys(step);
       if constexpr (kBringsBoth) loads_.load_values();  // of the step before
       if (is_first && step.tiles[0].exists() && loads_.leads())
-        load_query_tiles<Config>(loads_.args, loads_.smem, loads_.queries, row_of_queries());
+        load_query_tiles<Config>(loads_.args, loads_.smem, loads_.queries, loads_.sequence_row());
       if constexpr (kBringsBoth) loads_.note_pending(step);
     }
   }

@@ -17,8 +17,10 @@ template <class Config, class Hooks, class Args>
 class SequenceProducer {
   using Shape = WgmmaShape<Config>;
   using Smem = WgmmaSmem<Config>;
+  /// A mask of one range leaves registers for the row.
+  static constexpr bool kKeepsRow = !Config::kHasMask || Hooks::MaskRow::kRanges == 1;
   template <LoadedOperands kOperands>
-  using Loader = WgmmaProducer<Config, Hooks, Args, StepLoads<Config, Args, kOperands>>;
+  using Loader = WgmmaProducer<Config, Hooks, Args, StepLoads<Config, Args, kOperands, kKeepsRow>>;
 
  public:
   static constexpr int kWarps = Shape::kProducerWarps;  ///< that run

@@ -93,7 +93,7 @@ __device__ __forceinline__ void announce_step_bytes(Mbarrier full, const Message
 /// What loads have to know of the row whose steps they bring. No more of it: the registers of a
 /// producer are few.
 struct LoadedRow {
-  int q0 = 0, h = 0, b = -1, n_k = 0;
+  int q0 = 0, h = 0, b = -1, n_k = 0, kv_head = 0;
 };
 
 /// Of a work tile. Pinned: otherwise the compiler divides where the head is used, once a step,
@@ -121,13 +121,17 @@ __device__ __forceinline__ void note_row(const WgmmaSmem<Config>& smem, u32 plac
 /// warps bring the other (producers/sequence_producer.cuh).
 enum class LoadedOperands { kKeysAndValues, kKeys, kValues };
 
-template <class Config, class Args, LoadedOperands kOperands = LoadedOperands::kKeysAndValues>
+/// `kKeepsTheRow`: of sequences, the row is held in registers. Otherwise it stays in shared memory,
+/// where it is noted for all: loads take 1 % longer, and masks of several ranges have registers.
+template <class Config, class Args, LoadedOperands kOperands = LoadedOperands::kKeysAndValues,
+          bool kKeepsTheRow = true>
 struct StepLoads {
   using Shape = WgmmaShape<Config>;
   using Smem = WgmmaSmem<Config>;
   using Message = typename Shape::Message;
   static constexpr bool kBringsKeys = kOperands != LoadedOperands::kValues;
   static constexpr bool kBringsValues = kOperands != LoadedOperands::kKeys;
+  static constexpr bool kKeepsRow = kKeepsTheRow;
   static constexpr bool kAsksAhead = false;  ///< for the page of the step behind the one it loads
 
   /// `number`: this warp, of those that bring the same operands.
@@ -165,8 +169,8 @@ struct StepLoads {
     } else {
       await_slot();
       if (elect_one()) {
-        load_step<typename Shape::KeySlot>(args.maps.k, smem.keys(keys.slot()), full, step, kv_head,
-                                           row.b);
+        load_step<typename Shape::KeySlot>(args.maps.k, smem.keys(keys.slot()), full, step,
+                                           row.kv_head, row.b);
         smem.message(keys.slot(), 0) = step;
         announce_bytes<typename Shape::KeySlot>(full, step);
       }
@@ -177,7 +181,7 @@ struct StepLoads {
   __device__ __forceinline__ void note_pending(const Message& step) {
     pending = step;
     has_pending = true;
-    pending_head = kv_head;
+    pending_head = row.kv_head;
     pending_batch = row.b;
   }
 
@@ -196,9 +200,14 @@ struct StepLoads {
     has_pending = false;
   }
 
-  /// Of sequences: the row whose steps these are, where it is noted for all.
-  __device__ __forceinline__ const typename Shape::Row& noted_row() const {
-    return smem.control()->rows[row_slot];
+  /// The row whose steps these are.
+  __device__ __forceinline__ LoadedRow sequence_row() const {
+    if constexpr (kKeepsRow) {
+      return row;
+    } else {
+      const auto& noted = smem.control()->rows[row_slot];
+      return {noted.q0, noted.h, noted.b, noted.n_k, noted.kv_head};
+    }
   }
 
   /// Of sequences. Which boxes there are is chosen, and the page asked for, before the wait:
@@ -206,16 +215,15 @@ struct StepLoads {
   __device__ __forceinline__ void load_keys_of_sequence(const Message& step, Mbarrier full) {
     with_page_shift<Config>(args, [&](auto page_shift) {
       using Boxes = TileBoxes<typename Shape::KeySlot, Config, page_shift.kValue>;
-      const auto& from = noted_row();
+      const LoadedRow from = sequence_row();
       const auto page_of = pages_of_step<Boxes>(args, from, step);
-      const SequenceRows rows_of = keys_of_sequence<Config>(args, from.b, from.kv_head);
-      const int n_k = from.n_k;
       await_slot();
       if (elect_one()) {
         smem.message(keys.slot(), 0) = step;
         announce_bytes<typename Shape::KeySlot>(full, step);
       }
-      load_sequence_step<Boxes>(rows_of, step, page_of, n_k, smem.keys(keys.slot()), full);
+      load_sequence_step<Boxes>(keys_of_sequence<Config>(args, from.b, from.kv_head), step, page_of,
+                                from.n_k, smem.keys(keys.slot()), full);
     });
   }
   /// V of a step, by a warp that brings nothing else.
@@ -224,13 +232,12 @@ struct StepLoads {
       const Mbarrier full = Smem::barrier(smem.control()->v_full[values.slot()]);
       with_page_shift<Config>(args, [&](auto page_shift) {
         using Boxes = TileBoxes<typename Shape::ValueSlot, Config, page_shift.kValue>;
-        const auto& from = noted_row();
+        const LoadedRow from = sequence_row();
         const auto page_of = pages_of_step<Boxes>(args, from, step);
-        const SequenceRows rows_of = values_of_sequence<Config>(args, from.b, from.kv_head);
-        const int n_k = from.n_k;
         Smem::barrier(smem.control()->v_empty[values.slot()]).wait(values.phase() ^ 1);
         if (elect_one()) announce_bytes<typename Shape::ValueSlot>(full, step);
-        load_sequence_step<Boxes>(rows_of, step, page_of, n_k, smem.values(values.slot()), full);
+        load_sequence_step<Boxes>(values_of_sequence<Config>(args, from.b, from.kv_head), step,
+                                  page_of, from.n_k, smem.values(values.slot()), full);
       });
     }
     values.advance();
@@ -259,7 +266,6 @@ struct StepLoads {
   Message pending;  ///< whose V is still to be loaded
   bool has_pending = false;
   LoadedRow row;     ///< whose steps these are
-  int kv_head = 0;   ///< of `row`
   u32 row_slot = 0;  ///< where consumers find it
   int pending_head = 0, pending_batch = 0;
 };

@@ -58,7 +58,7 @@ class TileGateProducer {
       const bool is_first = step.has(Message::kFirstOfRow);
       if (is_first) {
         gate_row = Hooks::gate_row(args_, row.i, row.q0, row.q1, row.h, row.b);
-        loads.kv_head = kv_head_of(args_, row);
+        loads.row.kv_head = kv_head_of(args_, row);
       }
       await_value_slot(loads);
       if (is_first) {
@@ -132,7 +132,7 @@ class TileGateProducer {
     const Mbarrier full = Smem::barrier(smem_.control()->v_full[loads.values.slot()]);
     if (elect_one()) {
       loads.template load_step<Slot>(args_.maps.v, smem_.values(loads.values.slot()), full, step,
-                                     loads.kv_head, batch, wanted);
+                                     loads.row.kv_head, batch, wanted);
       loads.template announce_bytes<Slot>(full, step, wanted);
     }
     loads.values.advance();

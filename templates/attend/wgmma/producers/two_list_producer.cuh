@@ -32,8 +32,7 @@ class TwoListProducer {
  private:
   /// The row and the one behind it.
   __device__ __forceinline__ void produce_rows(const WorkTile& first, int share) {
-    loads_.kv_head = kv_head_of(loads_.args, first);
-    loads_.row = {first.q0, first.h, first.b, 0};
+    loads_.row = {first.q0, first.h, first.b, 0, kv_head_of(loads_.args, first)};
     typename Config::Walk walk(loads_.args, first, share);
     const auto load = [&](const SharedTile& now, const SharedTile&, bool is_first, bool is_last) {
       load_keys(first, share, now, is_first, is_last);
@@ -69,7 +68,7 @@ class TwoListProducer {
     if (elect_one())
       loads_.template load_step<typename Shape::KeySlot>(loads_.args.maps.k,
                                                          loads_.smem.keys(loads_.keys.slot()), full,
-                                                         tiles, loads_.kv_head, row.b);
+                                                         tiles, loads_.row.kv_head, row.b);
     for (int r = 0; r < Config::kWorkTiles; ++r) write_message(r, step, is_last);
     __syncwarp();
     if (elect_one()) {
