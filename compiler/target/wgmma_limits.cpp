@@ -17,7 +17,7 @@ WgmmaBlock block_of(const WgmmaShape& shape) {
           .head_dim_v = value_dim(shape),
           .qk_bits = shape.qk_bits,
           .v_bits = shape.v_bits,
-          .gathers = shape.gathers,
+          .ring_bytes = shape.gathers ? column_ring_bytes(shape.work_tiles) : 0,
           .packs_heads = shape.packs_heads,
           .code_places = shape.code_places};
 }

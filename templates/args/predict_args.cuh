@@ -46,6 +46,7 @@ struct PredictArgs {
   // decisions
   float*
       scores;  ///< scratch of the estimate, its result for the last rows, or references: see there
+  float* row_sums;        ///< of the last rows over shares of the keys: select/tokens/last_rows.cuh
   unsigned* kept_before;  ///< the same as kept, of the step of the predictor before the last one
   unsigned* kept;         ///< [b, h, keep_q_tiles, keep_words], bit j % 32 of word j / 32
   int* row_order;         ///< work tiles that blocks of attend take, longest list first

@@ -55,10 +55,10 @@ __device__ __forceinline__ void write_keys(int* keys, u32 words, int rank, int f
 
 /// The map of the row's columns in its report.
 template <int kThreads, class Config, class Args>
-__device__ __forceinline__ void map_columns(const Args& args, const WorkTile& row) {
+__device__ __forceinline__ void map_columns(const Args& args, const WorkTile& row, int thread) {
   if (args.attend.tile_mask == nullptr) return;
   unsigned char* map = args.attend.tile_mask + row.index() * args.attend.k_tiles;
-  for (int j = thread_index(); j < args.attend.k_tiles; j += kThreads) {
+  for (int j = thread; j < args.attend.k_tiles; j += kThreads) {
     map[j] = kept_columns<Config>(args, row, j / 32) >> (j % 32) & 1u;
   }
 }
@@ -71,13 +71,13 @@ __device__ __forceinline__ void report_columns(const Args& args, const WorkTile&
     counts[1] = kept;
     counts[2] = 0;
   }
-  map_columns<32 * Config::kWarps, Config>(args, row);
+  map_columns<32 * Config::kWarps, Config>(args, row, thread_index());
 }
 
-/// The same before anyone has counted them; by the first kThreads threads of the block.
+/// The same before anyone has counted them; by kThreads threads, of which this is one.
 template <int kThreads, class Config, class Args>
-__device__ __forceinline__ void report_gathered(const Args& args, const WorkTile& row) {
-  if (args.attend.counts != nullptr && warp_index() == 0) {
+__device__ __forceinline__ void report_gathered(const Args& args, const WorkTile& row, int thread) {
+  if (args.attend.counts != nullptr && uniform_over_warp(thread / 32) == 0) {
     int kept = 0;
     for (int word = lane_index(); word < args.predict.keep_words; word += 32)
       kept += __popc(kept_columns<Config>(args, row, word));
@@ -88,7 +88,7 @@ __device__ __forceinline__ void report_gathered(const Args& args, const WorkTile
       counts[2] = 0;
     }
   }
-  map_columns<kThreads, Config>(args, row);
+  map_columns<kThreads, Config>(args, row, thread);
 }
 
 /// Expands the row's bits and reports them. The whole block takes part; shared memory may be used

@@ -74,6 +74,14 @@ inline constexpr int kScaleRows = 16;
 
 /// Columns between those that are expanded and those that are multiplied.
 inline constexpr int kColumnRingSlots = 4096;
+/// Steps of which is known what each of two work tiles keeps.
+inline constexpr int kColumnRingSteps = 16;
+/// Numbers of columns; of two work tiles also who leaves one out, and a bit for each key of a step.
+constexpr int column_ring_bytes(int work_tiles) {
+  const int numbers = 4 * kColumnRingSlots;
+  if (work_tiles == 1) return numbers;
+  return numbers + kColumnRingSlots + kColumnRingSteps * work_tiles * 128 / 8;
+}
 
 /// Of the wgmma family: queries, in whose place O is put together, so that the wider of both
 /// counts; K; V; codes of e4m3, of which K and V are made; barriers, messages and votes.
@@ -82,7 +90,7 @@ struct WgmmaBlock {
   int query_buffers, stages, value_stages, step_keys;
   int head_dim, head_dim_v;
   int qk_bits, v_bits;
-  bool gathers;         ///< columns, by a producer that itself copies
+  int ring_bytes;       ///< of columns that are gathered; 0: none are
   bool packs_heads;     ///< of sequences
   int code_places = 0;  ///< of e4m3 rows: each holds the codes of a step's keys, or of its values
 
@@ -105,9 +113,7 @@ struct WgmmaBlock {
   constexpr int row_slots() const {
     return code_places > 0 || (packs_heads && stages > 3) ? 16 : 8;
   }
-  constexpr int control_bytes() const {
-    return row_slots() / 8 * 1024 + (gathers ? 4 * kColumnRingSlots : 0);
-  }
+  constexpr int control_bytes() const { return row_slots() / 8 * 1024 + ring_bytes; }
   constexpr int smem_bytes() const { return control_offset() + control_bytes(); }
 };
 

@@ -22,6 +22,12 @@ constexpr int cell_tile_bytes(bool by_wgmma, bool are_means, int head_dim, int d
 /// select/tokens: rows of a tile by at most 128 keys, in one stage or two.
 inline constexpr int kTokenColumns = 128;
 constexpr int token_tile_bytes(int rows, int width) { return (rows + kTokenColumns) * width * 2; }
+/// Keys of a chunk: whole tiles.
+constexpr int token_chunk_columns(int tile_k) {
+  return tile_k <= 64 ? 64 / tile_k * tile_k : tile_k;
+}
+/// Keys of a head that a block compares with its last queries.
+constexpr int token_share_columns(int tile_k) { return 8 * token_chunk_columns(tile_k); }
 
 /// select/token_pairs: 256 queries by steps of 256 keys of integers.
 inline constexpr int kTokenPairRows = 256, kTokenPairStages = 4, kTokenPairStepKeys = 256;

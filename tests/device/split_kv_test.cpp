@@ -1,5 +1,6 @@
-// Kernels whose work tiles are split: the shapes that they are for, and those at which items
-// have nothing to do. Beside attend_test.cpp, which runs them like all others.
+// Kernels that share the keys of one row: attend where work tiles are split, and estimates from the
+// last queries of a head. The shapes that they are for, and those at which items have nothing to
+// do. Beside attend_test.cpp, which runs them like all others.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,13 +17,15 @@ const emulation::Schedule kSplitPlain = {emulation::Landing::kEarly,
 const emulation::Schedule kSplitLate = {emulation::Landing::kLate, emulation::WarpOrder::kShuffled,
                                         3};
 
-std::vector<Subject> split_subjects() {
-  std::vector<Subject> split;
-  std::ranges::copy_if(subjects(), std::back_inserter(split), [](const Subject& subject) {
-    return std::ranges::count(subject.launch.launches, "combine", &KernelLaunch::name) == 1;
+/// Those that launch a kernel of that name.
+std::vector<Subject> subjects_with(const char* kernel) {
+  std::vector<Subject> found;
+  std::ranges::copy_if(subjects(), std::back_inserter(found), [&](const Subject& subject) {
+    return std::ranges::count(subject.launch.launches, kernel, &KernelLaunch::name) == 1;
   });
-  return split;
+  return found;
 }
+std::vector<Subject> split_subjects() { return subjects_with("combine"); }
 
 numerics::Case shape_of(int n_h, int n_h_kv, int n_q, int n_k) {
   numerics::Case c;
@@ -93,6 +96,15 @@ TEST(SplitKv, ARowWithoutATileIsZeroAndMinusInfinity) {
     EXPECT_TRUE(std::ranges::all_of(got.lse, [](double x) { return std::isinf(x) && x < 0; }))
         << subject.name;
     EXPECT_EQ(std::ranges::count(got.tile_mask, 0), std::ssize(got.tile_mask)) << subject.name;
+  }
+}
+
+/// Shares of 512 keys: several, and a last one of few.
+TEST(LastRows, SharesOfKeysGiveOneEstimate) {
+  EXPECT_GE(subjects_with("sums").size(), 2U);
+  for (const Subject& subject : subjects_with("sums")) {
+    expect_agreement(subject, shape_of(2, 1, 70, 1100), kSplitPlain);
+    expect_agreement(subject, shape_of(1, 1, 130, 520), kSplitLate);
   }
 }
 

@@ -13,11 +13,18 @@
 namespace lacuna {
 namespace {
 
-/// Scratch of each block: so many numbers for each tile of a row.
+/// A block that puts the tiles of a head in order: OrderScratch has a number for each digit and
+/// warp.
+constexpr int kOrderThreads = 1024;
+constexpr int kOrderBytes = kOrderThreads / kWarpThreads * 1024 + 1024;
+
+/// So many numbers for each tile of a row, of each of `rows`.
+Slot scores_of(const EstimateParts& parts, const std::string& rows, int numbers) {
+  return {"scores", units("(" + rows + ")", keep_k_tiles(parts.select), numbers * kWordBytes)};
+}
+/// Scratch of each block.
 void add_scores(const EstimateParts& parts, int numbers, Kernel& kernel) {
-  if (numbers > 0)
-    kernel.slots.push_back({"scores", units("(" + kernel.grid.expr + ")",
-                                            keep_k_tiles(parts.select), numbers * kWordBytes)});
+  if (numbers > 0) kernel.slots.push_back(scores_of(parts, kernel.grid.expr, numbers));
 }
 
 Chosen<int> token_smem(const EstimateParts& parts) {
@@ -26,9 +33,8 @@ Chosen<int> token_smem(const EstimateParts& parts) {
           estimate_block_smem_formula(parts.estimate, parts.rows, head_dim)};
 }
 
-int numbers_of_tokens(const EstimateParts& parts, bool is_last) {
+int numbers_of_tokens(const EstimateParts& parts) {
   const bool orders_tiles = parts.keep.orders_tiles();
-  if (is_last) return row_planes(orders_tiles);
   return orders_tiles || parts.keep.keeps_first ? token_planes(orders_tiles) : 0;
 }
 
@@ -62,6 +68,15 @@ bool serves_all_heads(const EstimateParts& parts) {
                               [](const Expr* formula) { return uses(*formula, Variable::kH); });
 }
 
+/// What is compared where that is not q and k.
+void add_index(const EstimateParts& parts, Kernel& kernel) {
+  if (!parts.estimate.is_indexed()) return;
+  constexpr const char* kIndex = "/predictor/estimate/index";
+  kernel.config.push_back(integer("kIndexHeads", parts.estimate.index_heads, kIndex));
+  kernel.config.push_back(integer("kIndexDim", parts.estimate.index_dim, kIndex));
+  if (serves_all_heads(parts)) kernel.config.push_back(boolean("kServesAllHeads", true, kIndex));
+}
+
 /// How cells are multiplied, as a type.
 ConfigField product_of_cells(const EstimateParts& parts) {
   const Chosen<AttendFamily>& family = estimate_family_of(parts.plan, parts.step());
@@ -70,33 +85,88 @@ ConfigField product_of_cells(const EstimateParts& parts) {
           kNoField, family.origin, family.reason};
 }
 
+/// Shares of the keys of a head, of which a block takes one.
+std::string key_shares(const EstimateParts& parts) {
+  return "((" + ceil_divide(length_of(Tensor::kK), token_share_columns(parts.estimate.tile_k)) +
+         "))";
+}
+
+Kernel share_kernel(const EstimateParts& parts, const char* name, const char* because,
+                    const char* function) {
+  const int keys = token_share_columns(parts.estimate.tile_k);
+  Kernel kernel{.name = name,
+                .because = because,
+                .header = "select/tokens/last_rows.cuh",
+                .function = function,
+                .config = token_config(parts),
+                .grid = {all_heads(Tensor::kQ) + " * " + key_shares(parts),
+                         "one for each " + std::to_string(keys) + " keys of a head"},
+                .threads = block_threads(),
+                .smem_bytes = token_smem(parts)};
+  add_index(parts, kernel);
+  add_token_operands(parts, kernel);
+  return kernel;
+}
+
+/// Tiles of a head by descending p.
+Kernel order_kernel(const EstimateParts& parts) {
+  Kernel kernel{
+      .name = "order",
+      .because = "keep reads ranks",
+      .header = "select/tokens/last_rows.cuh",
+      .function = "order_last_rows",
+      .config = token_config(parts),
+      .grid = {all_heads(Tensor::kQ), "one for each head"},
+      .threads = {kOrderThreads, Origin::kDefault,
+                  "heads are few, and each round waits for memory"},
+      .smem_bytes = {kOrderBytes, Origin::kDefault, "how many tiles of each warp have each digit"}};
+  kernel.operands.push_back("scores");
+  return kernel;
+}
+
+/// The last queries of each head: templates/select/tokens/last_rows.cuh.
+Kernels last_row_kernels(const EstimateParts& parts) {
+  const Normalise normalise = parts.estimate.normalise;
+  const bool has_sums = normalise == Normalise::kSoftmax || normalise == Normalise::kRowMax ||
+                        normalise == Normalise::kLse || parts.estimate.reduce == Reduce::kSum;
+  Kernels kernels;
+  if (has_sums) {
+    Kernel sums = share_kernel(parts, "sums", "weights are relative to the mass of their row",
+                               "predict_last_sums");
+    sums.slots.push_back(
+        {"row_sums", units(all_heads(Tensor::kQ), key_shares(parts), 2 * parts.rows * kWordBytes)});
+    kernels.push_back(std::move(sums));
+  }
+  Kernel estimate = share_kernel(parts, "estimate", "the last queries are compared with keys",
+                                 "predict_last_rows");
+  if (has_sums) estimate.operands.push_back("row_sums");
+  const bool orders_tiles = parts.keep.orders_tiles();
+  estimate.slots.push_back(scores_of(parts, all_heads(Tensor::kQ), row_planes(orders_tiles)));
+  kernels.push_back(std::move(estimate));
+  if (orders_tiles) kernels.push_back(order_kernel(parts));
+  return kernels;
+}
+
 }  // namespace
 
 Kernels token_kernels(const EstimateParts& parts) {
-  const bool is_last = parts.estimate.rows.kind == SummaryKind::kLast;
+  if (parts.estimate.rows.kind == SummaryKind::kLast) return last_row_kernels(parts);
   const int step = row_tokens(parts.estimate.rows, parts.estimate.tile_q).step;
   Kernel kernel{.name = "estimate",
                 .because = parts.estimate.is_indexed() ? "index vectors of tokens are compared"
-                           : is_last                   ? "the last queries are compared with keys"
                            : step > 1 ? "some queries of each tile are compared with keys"
                                       : "queries are compared with keys",
                 .header = "select/tokens/tokens.cuh",
                 .function = "predict_tokens",
                 .config = token_config(parts),
-                .grid = is_last ? ShapeExpr{all_heads(Tensor::kQ), "one for each head"}
-                                : striding_grid(parts, 1),
+                .grid = striding_grid(parts, 1),
                 .threads = block_threads(),
                 .smem_bytes = token_smem(parts)};
   if (step > 1) kernel.config.push_back(integer("kRowStride", step, "/predictor/estimate/q"));
-  if (parts.estimate.is_indexed()) {
-    constexpr const char* kIndex = "/predictor/estimate/index";
-    kernel.config.push_back(integer("kIndexHeads", parts.estimate.index_heads, kIndex));
-    kernel.config.push_back(integer("kIndexDim", parts.estimate.index_dim, kIndex));
-    if (serves_all_heads(parts)) kernel.config.push_back(boolean("kServesAllHeads", true, kIndex));
-  }
+  add_index(parts, kernel);
   add_token_operands(parts, kernel);
-  add_scores(parts, numbers_of_tokens(parts, is_last), kernel);
-  if (!is_last) kernel.slots.push_back(kept_slot(parts.plan, parts.select));
+  add_scores(parts, numbers_of_tokens(parts), kernel);
+  kernel.slots.push_back(kept_slot(parts.plan, parts.select));
   return {kernel};
 }
 

@@ -254,7 +254,8 @@ WgmmaShape with_operands(WgmmaShape shape, const Program& program) {
   shape.packs_heads = program.batch != BatchLayout::kUniform;
   shape.e4m3_rows = attends_to_codes(program);
   shape.asks_mask = !attend.mask.empty() && key_ranges(attend.mask).empty();
-  const bool own_rows = shape.tile_q == kWarpgroupRows && shape.has_lists && !shape.gathers;
+  const bool has_own_keys = shape.gathers ? !shape.has_gate : shape.has_lists;
+  const bool own_rows = shape.tile_q == kWarpgroupRows && has_own_keys;
   shape.work_tiles = own_rows ? kBlockRows / kWarpgroupRows : 1;
   const bool many_scales = attend.q_scale >= 0 && attend.qk_group == QuantGroup::kThread;
   const bool busy_gate = attend.gate && ((own_rows && !has_8_bits(attend)) || many_scales ||
@@ -296,7 +297,8 @@ Program note_family(Program program, const WgmmaChoice& choice, const PassContex
   plan.family = {AttendFamily::kWgmma, Origin::kDefault, choice.reason};
   plan.work_tiles = {shape.work_tiles, origin,
                      shape.work_tiles == 1 ? "one query tile, shared by all warpgroups"
-                                           : "one for each warpgroup, with a list of its own"};
+                     : shape.gathers ? "one for each warpgroup: what either keeps is gathered once"
+                                     : "one for each warpgroup, with a list of its own"};
   plan.warpgroups = {shape.warpgroups(), origin,
                      shape.work_tiles == 1 ? "tile.q / 64; one more loads"
                                            : "one for each work tile; one more loads"};

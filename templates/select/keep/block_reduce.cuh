@@ -7,14 +7,22 @@
 namespace lacuna {
 
 /// Shared memory of the functions below.
-struct ReduceScratch {
-  static constexpr int kMostWarps = 8;
+template <int kWarps>
+struct ReduceScratchOf {
+  static constexpr int kMostWarps = kWarps;
   float floats[kMostWarps];
   int ints[kMostWarps];
 };
+using ReduceScratch = ReduceScratchOf<8>;
 
-__device__ __forceinline__ float* slots_of(ReduceScratch& scratch, float) { return scratch.floats; }
-__device__ __forceinline__ int* slots_of(ReduceScratch& scratch, int) { return scratch.ints; }
+template <int kWarps>
+__device__ __forceinline__ float* slots_of(ReduceScratchOf<kWarps>& scratch, float) {
+  return scratch.floats;
+}
+template <int kWarps>
+__device__ __forceinline__ int* slots_of(ReduceScratchOf<kWarps>& scratch, int) {
+  return scratch.ints;
+}
 
 /// The same in all threads; `merge` is commutative.
 template <int kThreads, class T, class Merge>
@@ -47,8 +55,9 @@ __device__ __forceinline__ int block_max(int x, ReduceScratch& scratch) {
 
 /// The sum of x over the threads before this one; adds the sum over all to `total`, which is the
 /// same in all threads.
-template <int kThreads, class T>
-__device__ __forceinline__ T block_sum_before(T x, T& total, ReduceScratch& scratch) {
+template <int kThreads, class T, int kWarps>
+__device__ __forceinline__ T block_sum_before(T x, T& total, ReduceScratchOf<kWarps>& scratch) {
+  static_assert(kThreads / 32 <= kWarps);
   T up_to;
   const T before = warp_sum_before(x, up_to);
   T* const slots = slots_of(scratch, x);

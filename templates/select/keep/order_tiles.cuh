@@ -16,7 +16,7 @@ template <int kWarps>
 struct OrderScratch {
   static constexpr int kDigits = 256;
   int places[kWarps][kDigits];  ///< tiles of a digit in a warp's part of the row, then their place
-  ReduceScratch reduce;
+  ReduceScratchOf<kWarps> reduce;
 };
 
 /// Ascends as p descends; NaN last. Both zeros are one.
@@ -45,39 +45,52 @@ __device__ __forceinline__ bool order_by_digit(const float* p, int count, int sh
                                                const int* from, int* to,
                                                OrderScratch<kThreads / 32>& scratch) {
   constexpr int kWarps = kThreads / 32;
-  static_assert(kThreads == OrderScratch<kWarps>::kDigits, "a thread owns a digit");
+  constexpr int kDigits = OrderScratch<kWarps>::kDigits;
+  static_assert(kThreads >= kDigits, "a thread owns a digit");
   const int thread = thread_index(), warp = warp_index(), lane = lane_index();
+  const bool owns_digit = kThreads == kDigits || thread < kDigits;
   const int part = ceil_div(ceil_div(count, kWarps), 32) * 32;
   const int begin = warp * part, end = smaller(begin + part, count);
   const auto tile_at = [&](int place) { return from == nullptr ? place : from[place]; };
   const auto digit_of = [&](int tile) {
     return static_cast<int>(descending_key(p[tile]) >> shift & 0xffu);
   };
+  if (owns_digit) {
 #pragma unroll
-  for (int w = 0; w < kWarps; ++w) scratch.places[w][thread] = 0;
+    for (int w = 0; w < kWarps; ++w) scratch.places[w][thread] = 0;
+  }
   __syncthreads();
 #pragma unroll 1
   for (int place = begin + lane; place < end; place += 32) {
     atomicAdd(&scratch.places[warp][digit_of(tile_at(place))], 1);
   }
   __syncthreads();
-  int of_digit = 0;
+  int of_digit = 0, total = 0;
+  if (owns_digit) {
 #pragma unroll
-  for (int w = 0; w < kWarps; ++w) of_digit += scratch.places[w][thread];
-  int total = 0;
+    for (int w = 0; w < kWarps; ++w) of_digit += scratch.places[w][thread];
+  }
   int next = block_sum_before<kThreads>(of_digit, total, scratch.reduce);
+  if (owns_digit) {
 #pragma unroll
-  for (int w = 0; w < kWarps; ++w) {
-    const int of_warp = scratch.places[w][thread];
-    scratch.places[w][thread] = next;
-    next += of_warp;
+    for (int w = 0; w < kWarps; ++w) {
+      const int of_warp = scratch.places[w][thread];
+      scratch.places[w][thread] = next;
+      next += of_warp;
+    }
   }
   if (__syncthreads_or(of_digit == count) != 0) return false;
+  // Of the round behind this one: memory takes longer than a round.
+  int next_tile = begin + lane < end ? tile_at(begin + lane) : 0;
+  int next_digit = begin + lane < end ? digit_of(next_tile) : 0;
 #pragma unroll 1
   for (int round = begin; round < end; round += 32) {
     const bool takes_part = round + lane < end;
-    const int tile = takes_part ? tile_at(round + lane) : 0;
-    const int digit = takes_part ? digit_of(tile) : 0;
+    const int tile = next_tile, digit = next_digit;
+    if (round + 32 + lane < end) {
+      next_tile = tile_at(round + 32 + lane);
+      next_digit = digit_of(next_tile);
+    }
     const u32 lanes = lanes_of_digit(digit, takes_part);
     const int ahead = __popc(lanes & ((1u << lane) - 1u));
     int& place = scratch.places[warp][digit];

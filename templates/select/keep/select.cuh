@@ -18,6 +18,71 @@ __device__ __forceinline__ float* last_rows_plane(const Args& args, int b, int h
   return args.predict.scores + number * args.predict.keep_k_tiles;
 }
 
+/// What a row sees of the tiles of a word of its bits: nothing, every one, or each is to be asked.
+enum class WordView { kNone, kAll, kSome };
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ WordView view_of_word(const Args& args, const KeepRow& row, int word) {
+  if constexpr (!Config::kHasMask && Config::kStep != Step::kWithin) return WordView::kAll;
+  const int k0 = word * 32 * Config::kTileK;
+  const int k1 = last_key<Config>(args, smaller(word * 32 + 31, args.predict.keep_k_tiles - 1));
+  if (!sees_keys<Config, Hooks>(args, row, k0, k1)) return WordView::kNone;
+  if constexpr (Config::kStep == Step::kWithin) return WordView::kSome;
+  return Hooks::tile_full(args, row.q0, row.q1, k0, k1, row.h, row.b) ? WordView::kAll
+                                                                      : WordView::kSome;
+}
+
+struct VisibleTiles {
+  int count = 0;
+  int end = 0;  ///< of the words that have any
+};
+
+/// A word at a time where the mask says enough: rows of single keys are long.
+template <class Config, class Hooks, class Team, class Args>
+__device__ __forceinline__ VisibleTiles count_visible_words(const Args& args, const KeepRow& row,
+                                                            const Team& team) {
+  const int words = args.predict.keep_words, tiles = args.predict.keep_k_tiles;
+  int visible = 0, end = 0;
+#pragma unroll 1
+  for (int first = team.warp() * 32; first < words; first += Team::kSize) {
+    const int word = first + lane_index();
+    const WordView view =
+        word < words ? view_of_word<Config, Hooks>(args, row, word) : WordView::kNone;
+    if (view != WordView::kNone) end = word + 1;
+    if (view == WordView::kAll) visible += smaller(32, tiles - word * 32);
+    u32 some = __ballot_sync(kAllLanes, view == WordView::kSome);
+#pragma unroll 1
+    for (; some != 0; some &= some - 1) {
+      const int j = (first + __ffs(static_cast<int>(some)) - 1) * 32 + lane_index();
+      visible += j < tiles && sees_tile<Config, Hooks>(args, row, j);
+    }
+  }
+  return {team.sum(visible), team.max(end)};
+}
+
+/// `bits` of the first tiles -> what `keep` says of all.
+template <class Config, class Hooks, class Team, class Args>
+__device__ __forceinline__ void select_others(const Args& args, const KeepRow& row,
+                                              const VisibleTiles& visible, const unsigned* bits,
+                                              const Team& team) {
+  unsigned* const kept = kept_words<Config>(args, row);
+#pragma unroll 1
+  for (int word = visible.end + team.index(); word < args.predict.keep_words; word += Team::kSize)
+    kept[word] = 0;
+  const auto parts = keep_parts<Hooks>(args, row);
+#pragma unroll 1
+  for (int word = team.warp(); word < visible.end; word += Team::kSize / 32) {
+    const int j = word * 32 + lane_index();
+    bool keep = j < args.predict.keep_k_tiles && sees_tile<Config, Hooks>(args, row, j);
+    if (keep) {
+      TileValue value;
+      value.rank = (bits[word] >> lane_index() & 1u) != 0 ? 0 : visible.count;
+      keep = keeps_tile<Config, Hooks>(args, row, parts, j, value, visible.count);
+    }
+    const u32 word_bits = __ballot_sync(kAllLanes, keep);
+    if (lane_index() == 0) kept[word] = word_bits;
+  }
+}
+
 /// The row's first visible tiles of the order, as many as `keep` takes by their rank. It asks for
 /// nothing else but places, which decide about the others: those are not put in order again, nor
 /// visited along it.
@@ -26,29 +91,34 @@ __device__ __forceinline__ void select_first_in_order(const Args& args, const Ke
                                                       const RowValues& values, unsigned* words,
                                                       int most_words, ReduceScratch& reduce) {
   const BlockTeam<Config::kThreads> team(reduce);
-  const int visible = count_visible<Config, Hooks>(args, row, team);
-  const int wanted = count_kept_ranks<Config, Hooks>(args, row, visible);
+  const VisibleTiles visible = count_visible_words<Config, Hooks>(args, row, team);
+  const int wanted = count_kept_ranks<Config, Hooks>(args, row, visible.count);
+  const bool takes_all = wanted == visible.count;
   const int row_words = args.predict.keep_words;
   unsigned* const bits = row_words <= most_words ? words : kept_words<Config>(args, row);
 #pragma unroll 1
-  for (int word = team.index(); word < row_words; word += team.kSize) bits[word] = 0;
+  for (int word = team.index(); word < row_words; word += team.kSize)
+    bits[word] = takes_all ? kAllLanes : 0u;
   team.sync();
   int before = 0;  // visible tiles
 #pragma unroll 1
-  for (int round = 0; round < values.ordered && before < wanted; round += team.kSize) {
+  for (int round = 0; round < values.ordered && before < wanted && !takes_all;
+       round += team.kSize) {
     const int place = round + team.index();
     const int j = place < values.ordered ? values.order[place] : 0;
     const bool sees = place < values.ordered && sees_tile<Config, Hooks>(args, row, j);
     const int rank = team.count_before(sees, before);
     if (sees && rank < wanted) atomicOr(&bits[j / 32], 1u << j % 32);
   }
+  // A NaN is behind all others in the order, but none is larger: it is one of the first.
+#pragma unroll 1
+  for (int place = values.ordered - 1 - team.index(); place >= 0; place -= team.kSize) {
+    const int j = values.order[place];
+    if (values.p[j] == values.p[j]) break;
+    atomicOr(&bits[j / 32], 1u << j % 32);
+  }
   team.sync();
-  select_each<Config, Hooks>(args, row, visible, team, [&](int j) {
-    TileValue value;
-    const bool is_first = (bits[j / 32] >> j % 32 & 1u) != 0 || values.p[j] != values.p[j];
-    value.rank = is_first ? 0 : visible;  // a NaN is the last of the order, but none is larger
-    return value;
-  });
+  select_others<Config, Hooks>(args, row, visible, bits, team);
 }
 
 /// Block = work tile of predict.kept.

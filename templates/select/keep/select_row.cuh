@@ -70,6 +70,19 @@ __device__ __forceinline__ void select_by_index(const Args& args, const KeepRow&
   });
 }
 
+/// The bits of a row to the same row of the other heads, which nothing tells apart; by a block.
+template <class Config, class Args>
+__device__ __forceinline__ void give_to_other_heads(const Args& args, const KeepRow& row) {
+  const unsigned* const decided = kept_words<Config>(args, row);
+  KeepRow other = row;
+#pragma unroll 1
+  for (other.h = 1; other.h < args.attend.n_h; ++other.h) {
+    unsigned* const kept = kept_words<Config>(args, other);
+    for (int word = thread_index(); word < args.predict.keep_words; word += Config::kThreads)
+      kept[word] = decided[word];
+  }
+}
+
 /// Does `keep` read the row's largest p?
 LACUNA_OPTIONAL_FIELD(bool, reads_p_max, kUsesPMax, false)
 

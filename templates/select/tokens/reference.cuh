@@ -14,7 +14,8 @@ __device__ __forceinline__ void predict_reference(const Args& args) {
   if (is_beyond<Config>(block_index(), args.attend.n_h * args.predict.keep_q_tiles)) return;
   TokenBlock<Config, Hooks, Args> block(args, block_smem);
   const KeepRow row = locate_keep_row<Config>(args, block_index());
-  const float log2_sum = block.sum_reference(row);
+  block.begin(row);
+  const float log2_sum = block.sum_reference();
   if (thread_index() > row.q1 - row.q0) return;
   args.predict
       .scores[query_head(args, row.b, row.h) * args.predict.q_padded + row.q0 + thread_index()] =

@@ -51,7 +51,7 @@ struct TokenShape : RowTokens<row_stride<Config>()> {
   static constexpr int kTileColumns = Config::kTileK;
   static constexpr int kStages = kTileColumns <= 64 ? 2 : 1;
   static constexpr int kColumns =  ///< of a chunk
-      kStages == 2 ? 64 / kTileColumns * kTileColumns : kTileColumns;
+      token_chunk_columns(kTileColumns);
   static constexpr int kTiles = kColumns / kTileColumns;
 
   static constexpr int kRowSets = Config::kRows / 16;

@@ -4,8 +4,8 @@
 // A block takes one query tile and walks over the keys, chunk by chunk; chunks that the mask hides
 // are not loaded. With softmax (or an exact log-sum-exp over `reference`) it walks twice, first for
 // each row's sum. In the second walk each tile is decided as soon as it is reduced, so that only
-// bits are stored, unless `keep` reads ranks, or the rows are the last queries, whose result
-// select_rows reads.
+// bits are stored, unless `keep` reads ranks. The last queries of a head, whose result select_rows
+// reads, are compared by several blocks and kernels (select/tokens/last_rows.cuh).
 #pragma once
 
 #include "base/optional_field.cuh"
@@ -27,8 +27,6 @@ class TokenBlock {
   static constexpr bool kIsPlain = Config::kNormalise == Normalise::kNone;
   /// The rows' sums over the estimate itself; for averages also: which rows have any column?
   static constexpr bool kIsRowMax = Config::kNormalise == Normalise::kRowMax;
-  static constexpr bool kNeedsSums =
-      Config::kNormalise == Normalise::kSoftmax || kIsRowMax || Config::kSums;
   static constexpr Merge kWeights = !Config::kSums ? Merge::kLargest
                                     : kIsPlain     ? Merge::kSumOfPresent
                                                    : Merge::kSum;
@@ -40,6 +38,11 @@ class TokenBlock {
   static_assert(!Shape::kIsLast || !Config::kKeepsFirst, "one order serves all rows of a head");
 
  public:
+  static constexpr bool kNeedsSums =
+      Config::kNormalise == Normalise::kSoftmax || kIsRowMax || Config::kSums;
+  static constexpr bool kNeedsReference = Config::kNormalise == Normalise::kLse;
+  static constexpr bool kReadsPrevious = Config::kNormalise == Normalise::kPreviousLse;
+
   __device__ __forceinline__ TokenBlock(const Args& args, unsigned char* smem)
       : args_(args),
         smem_(smem),
@@ -48,63 +51,66 @@ class TokenBlock {
         warp_(warp_index()) {}
 
   __device__ __forceinline__ void run() {
-    if constexpr (Shape::kIsLast) {
-      const int b = block_index() / args_.attend.n_h;
-      KeepRow row = keep_row_of<Config>(args_, b, block_index() - b * args_.attend.n_h,
-                                        args_.predict.keep_q_tiles - 1);
-      row.q0 = args_.attend.n_q - smaller(Config::kLastRows, args_.attend.n_q);
-      estimate(row);
-    } else {
-      constexpr bool kServesAll = serves_all_heads<Config>();
-      const int q_tiles = args_.predict.keep_q_tiles;
-      const int rows = args_.attend.n_b * (kServesAll ? 1 : args_.attend.n_h) * q_tiles;
-      for (int number = block_index(); number < rows; number += kMostBlocks) {
-        if constexpr (kServesAll) {
-          estimate(keep_row_of<Config>(args_, number / q_tiles, 0, number % q_tiles));
-          give_to_other_heads();
-        } else {
-          estimate(locate_keep_row<Config>(args_, number));
-        }
+    constexpr bool kServesAll = serves_all_heads<Config>();
+    const int q_tiles = args_.predict.keep_q_tiles;
+    const int rows = args_.attend.n_b * (kServesAll ? 1 : args_.attend.n_h) * q_tiles;
+    for (int number = block_index(); number < rows; number += kMostBlocks) {
+      if constexpr (kServesAll) {
+        estimate(keep_row_of<Config>(args_, number / q_tiles, 0, number % q_tiles));
+        give_to_other_heads<Config>(args_, row_);
+      } else {
+        estimate(locate_keep_row<Config>(args_, number));
       }
     }
   }
 
-  /// log2 of the mass of the `reference` keys of this thread's row, of the rows of a tile; to
-  /// threads of rows alone.
-  __device__ __forceinline__ float sum_reference(const KeepRow& row) {
+  /// Of all keys, or of the columns from one to another: whole chunks, or up to the last.
+  __device__ __forceinline__ void begin(const KeepRow& row, int first_column, int end_column) {
     row_ = row;
     rows_ = Shape::rows_of(row.q1 - row.q0 + 1);
-    return sum_rows<16, true>();
+    first_column_ = first_column, end_column_ = end_column;
+  }
+  __device__ __forceinline__ void begin(const KeepRow& row) { begin(row, 0, args_.attend.n_k); }
+
+  /// log2 of the mass of this thread's row over its columns: by the estimate, or exactly over the
+  /// `reference` keys. To threads of rows alone.
+  __device__ __forceinline__ float sum_own() { return sum_rows<Config::kBits, false>(); }
+  __device__ __forceinline__ float sum_reference() { return sum_rows<16, true>(); }
+  __device__ __forceinline__ float previous_sum() const {
+    const LseArg& lse = args_.predict.previous_lse;
+    const int q = smaller(row_.q0 + Shape::token_of(thread_index()), args_.attend.n_q - 1);
+    return lse.data[row_.b * lse.stride_b + row_.h * lse.stride_h + q] * kLog2E;
   }
 
- private:
-  __device__ __forceinline__ void estimate(const KeepRow& row) {
-    row_ = row;
-    rows_ = Shape::rows_of(row.q1 - row.q0 + 1);
+  /// Weights of the columns, and what follows from them. Of this thread's row: `own`, the sum of
+  /// the estimate, and log2_sum, what divides its weights.
+  __device__ __forceinline__ void weigh(float own, float log2_sum) {
     clear_results();
-    if constexpr (!Shape::kIsLast && !Config::kKeepsFirst) {
-      visible_ = count_visible<Config, Hooks>(args_, row_,
-                                              BlockTeam<Config::kThreads>(tail_.select.reduce));
-    }
-    float own = 0.0f, log2_sum = 0.0f;  // of this thread's row: of the estimate; what divides it
     if constexpr (kNeedsSums) {
-      own = log2_sum = sum_rows<Config::kBits, false>();
       const int has_columns = thread_index() < rows_ && own > -kInfinity;
       const int count = block_sum<Config::kThreads>(has_columns, tail_.select.reduce);
       row_share_ = Config::kSums && count > 0 ? 1.0f / static_cast<float>(count) : 1.0f;
-    }
-    if constexpr (Config::kNormalise == Normalise::kLse) log2_sum = sum_rows<16, true>();
-    if constexpr (Config::kNormalise == Normalise::kPreviousLse) {
-      const LseArg& lse = args_.predict.previous_lse;
-      const int q = smaller(row_.q0 + Shape::token_of(thread_index()), args_.attend.n_q - 1);
-      log2_sum = lse.data[row_.b * lse.stride_b + row_.h * lse.stride_h + q] * kLog2E;
     }
     const bool is_number = own == own;
     publish_offset(is_number && (kIsPlain || log2_sum > -kInfinity), kIsPlain ? 0.0f : log2_sum);
     go_through<Config::kBits, false>(
         [&](const Scores& scores, int of_warp) { take_weights(scores, of_warp); },
         [&](const Step& step) { reduce_chunk(step); });
-    finish();
+  }
+
+ private:
+  __device__ __forceinline__ void estimate(const KeepRow& row) {
+    begin(row);
+    if constexpr (!Config::kKeepsFirst) {
+      visible_ = count_visible<Config, Hooks>(args_, row_,
+                                              BlockTeam<Config::kThreads>(tail_.select.reduce));
+    }
+    float own = 0.0f, log2_sum = 0.0f;
+    if constexpr (kNeedsSums) own = log2_sum = sum_own();
+    if constexpr (kNeedsReference) log2_sum = sum_reference();
+    if constexpr (kReadsPrevious) log2_sum = previous_sum();
+    weigh(own, log2_sum);
+    decide();
   }
 
   /// What a row's logits are reduced by, in log2; +inf for rows that take no part: rows past the
@@ -138,19 +144,18 @@ class TokenBlock {
   template <int kBits, bool kIsReference, class Body, class After>
   __device__ __forceinline__ void go_through(Body body, After after) {
     const auto logits = logits_of_row<kBits, kIsReference>();
-    const int columns = args_.attend.n_k;
-    Step step = {logits.first_possible(0), 0};
-    if (step.first < columns) load(logits, step);
-    while (step.first < columns) {
+    Step step = {logits.first_possible(first_column_), 0};
+    if (step.first < end_column_) load(logits, step);
+    while (step.first < end_column_) {
       const Step next = {logits.first_possible(step.first + Shape::kColumns), step.count + 1};
       cp_async_wait<0>();
       const int* const excluded = publish_excluded<kIsReference>(step);
-      if (Shape::kStages == 2 && next.first < columns) load(logits, next);
+      if (Shape::kStages == 2 && next.first < end_column_) load(logits, next);
       if (has_rows()) take_chunk(logits, step, excluded, body);
       after(step);
       if constexpr (Shape::kStages == 1) {
         __syncthreads();
-        if (next.first < columns) load(logits, next);
+        if (next.first < end_column_) load(logits, next);
       }
       step = next;
     }
@@ -316,7 +321,9 @@ class TokenBlock {
   /// Tiles that no chunk reaches: not kept, without a weight.
   __device__ __forceinline__ void clear_results() {
     if constexpr (kStoresValues) {
-      for (int j = thread_index(); j < args_.predict.keep_k_tiles; j += Config::kThreads) {
+      const int end = ceil_div(end_column_, Shape::kTileColumns);
+      for (int j = first_column_ / Shape::kTileColumns + thread_index(); j < end;
+           j += Config::kThreads) {
         plane(0)[j] = kIsPlain ? -kInfinity : 0.0f;
         if (Shape::kIsLast || Config::kUsesScore) plane(1)[j] = -kInfinity;
       }
@@ -329,7 +336,8 @@ class TokenBlock {
     __syncthreads();
   }
 
-  __device__ __forceinline__ void finish() {
+  /// The bits of a row whose tiles are put in order.
+  __device__ __forceinline__ void decide() {
     if constexpr (Config::kKeepsFirst) {
       select_first<Config, Hooks>(args_, row_, plane(0), tail_.select.reduce);
     } else if constexpr (Config::kOrdersTiles) {
@@ -337,26 +345,12 @@ class TokenBlock {
       int* const order = reinterpret_cast<int*>(plane(2));
       order_tiles<Config::kThreads>(plane(0), args_.predict.keep_k_tiles, order,
                                     reinterpret_cast<int*>(plane(3)), scratch);
-      if constexpr (!Shape::kIsLast) {
-        select_by_order<Config, Hooks>(args_, row_,
-                                       {plane(0), plane(1), order, args_.predict.keep_k_tiles},
-                                       visible_, tail_.select.words, SelectScratch::kWords,
-                                       BlockTeam<Config::kThreads>(tail_.select.reduce));
-      }
+      select_by_order<Config, Hooks>(args_, row_,
+                                     {plane(0), plane(1), order, args_.predict.keep_k_tiles},
+                                     visible_, tail_.select.words, SelectScratch::kWords,
+                                     BlockTeam<Config::kThreads>(tail_.select.reduce));
     }
     __syncthreads();
-  }
-
-  /// The bits of the first head to the others, which nothing tells apart.
-  __device__ __forceinline__ void give_to_other_heads() const {
-    const unsigned* const decided = kept_words<Config>(args_, row_);
-    KeepRow other = row_;
-#pragma unroll 1
-    for (other.h = 1; other.h < args_.attend.n_h; ++other.h) {
-      unsigned* const kept = kept_words<Config>(args_, other);
-      for (int word = thread_index(); word < args_.predict.keep_words; word += Config::kThreads)
-        kept[word] = decided[word];
-    }
   }
 
   /// The 16 rows of this warp (its first, if it has several), and which columns of a chunk it
@@ -385,7 +379,8 @@ class TokenBlock {
   typename Shape::Tail& tail_;
   const int warp_;
   KeepRow row_ = {};
-  int rows_ = 0;     ///< of the tile
+  int rows_ = 0;  ///< of the tile
+  int first_column_ = 0, end_column_ = 0;
   int visible_ = 0;  ///< tiles of the row
   float row_share_ = 1.0f;
   Numbers weights_, scores_;  ///< of the chunk, reduced over this lane's rows

@@ -238,6 +238,7 @@ const std::vector<std::string>& predicted_names() {
                                                  "quest",
                                                  "sampled-rows",
                                                  "bands",
+                                                 "columns-of-pairs",
                                                  "radial",
                                                  "sliding-tile",
                                                  "bigbird",

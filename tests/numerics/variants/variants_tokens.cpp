@@ -300,12 +300,33 @@ void make_fg_attn(Variant& v, Compared rows, Random& random) {
   v.tiling.tile_k = 1;
 }
 
+/// Tiles of 64 queries, of which blocks of the wgmma family take two together.
+constexpr const char* kColumnsOfPairs = R"json({
+  "version": 1, "name": "columns-of-pairs",
+  "attention": {"mask": "k <= q + n_k - n_q"},
+  "params": {"c": {"range": [0, "inf"]}},
+  "predictor": {"tile": {"q": 64, "k": 1},
+    "estimate": {"q": "mean", "k": "tokens", "normalise": "softmax"}, "keep": "p > c / n_k"},
+  "loader": "gather"
+})json";
+
+void make_columns_of_pairs(Variant& v, Random& random) {
+  make_causal(v);
+  const double c = as_f32(uniform(random, 0.5, 2));
+  const int n_k = v.problem.n_k;
+  v.params = {{"c", false, {c}, {}}};
+  oracle::Predictor& p = compared(v, 64, 1, Compared::kMean, Compared::kTokens);
+  p.uses_rank = false;
+  p.keep = [=](const TileFacts& t) { return t.p > c / n_k; };
+  v.tiling.tile_k = 1;
+}
+
 void make_vertical_slash(Variant& v, Random& random) {
   make_causal(v);
   const auto vertical = head_count(v, "vertical", random, 0, 100);
   const auto slash = head_count(v, "slash", random, 0, 60);
   const int shift = token_shift(v);
-  oracle::Predictor& p = compared(v, 64, 1, Compared::kLast, Compared::kTokens);
+  oracle::Predictor& p = compared(v, 128, 1, Compared::kLast, Compared::kTokens);
   p.estimate->count = 64, p.estimate->reduction = oracle::Reduction::kSum;
   p.keep = [=](const TileFacts& t) {
     return t.rank < vertical[token_head(t)] || t.tile.k0 < 30 ||
@@ -321,6 +342,7 @@ std::string token_spec(const std::string& name) {
   if (name == "joined-steps") return kJoinedSteps;
   if (name == "sampled-rows") return kSampledRows;
   if (name == "bands") return kBands;
+  if (name == "columns-of-pairs") return kColumnsOfPairs;
   if (name == "nsa-selected") return kNsaSelected;
   return name == "uneven-cells" ? kUnevenCells : "";
 }
@@ -332,6 +354,7 @@ bool make_token_variant(const std::string& name, Variant& v, KernelTile, Random&
   if (name == "integer-softmax") return make_integer_softmax(v, random), true;
   if (name == "joined-steps") return make_joined_steps(v, random), true;
   if (name == "bands") return make_bands(v, random), true;
+  if (name == "columns-of-pairs") return make_columns_of_pairs(v, random), true;
   if (name == "prism") return make_prism(v, random), true;
   if (name == "sampled-rows") return make_sampled_rows(v, random), true;
   if (name == "subblock") return make_subblock(v, random), true;

@@ -79,7 +79,7 @@ struct ConsumerState {
   }
 
   __device__ __forceinline__ TileKeys<Config> tile_keys() const {
-    return TileKeys<Config>(smem.control()->ring);
+    return TileKeys<Config>(smem.control()->ring, warpgroup);
   }
 
   /// Reads the work tile from shared memory again. Rare paths do so, in order that the loop over

@@ -2,11 +2,16 @@
 // of a row into a ring in shared memory and cuts it into steps, for the warps that load. No list of
 // keys is ever written to global memory, and rows follow each other without a pause.
 //
+// A block that takes two work tiles together gathers what either keeps, once; beside each column
+// stands who leaves it out, and is masked there. A warpgroup passes over a step of which it keeps
+// nothing.
+//
 // A row's last step is filled up with a column behind the last key: its keys are loaded as zeros
 // and masked like all that do not exist.
 #pragma once
 
 #include "arch/copy/mbarrier.cuh"
+#include "arch/redux.cuh"
 #include "arch/warpgroup.cuh"
 #include "pipeline/gathered_keys.cuh"
 #include "shared/attend_block.cuh"
@@ -16,18 +21,22 @@ namespace lacuna {
 /// What a loading warp is told. `tile` is where the step's columns begin in the ring; none: a row
 /// without any.
 struct GatheredStep {
-  enum Flags : u32 { kFirstOfRow = 1, kLastOfRow = 2, kEnd = 4 };
+  /// Of the work tile that is a block's r-th, shifted by r: it keeps none of the step's columns, or
+  /// leaves some of them out.
+  enum Flags : u32 { kFirstOfRow = 1, kLastOfRow = 2, kEnd = 4, kKeepsNone = 8, kLeavesSome = 32 };
   u32 flags;
   TileRef tile;
 
-  __device__ __forceinline__ bool has(Flags flag) const { return (flags & flag) != 0; }
+  __device__ __forceinline__ bool has(Flags flag, int r = 0) const {
+    return (flags >> r & flag) != 0;
+  }
 };
 
 /// What the producer's warps and the consumers share when columns are gathered; else nothing.
-template <bool kGathers>
+template <bool kGathers, int kWorkTiles = 1>
 struct ColumnRing {};
-template <>
-struct ColumnRing<true> {
+template <int kWorkTiles>
+struct ColumnRing<true, kWorkTiles> {
   /// Columns that a round of expansion looks at: 64 bits a lane.
   static constexpr int kRoundColumns = 64 * 32;
   /// A round may keep them all, beside those of steps that wait or are shown to consumers.
@@ -39,6 +48,11 @@ struct ColumnRing<true> {
   unsigned long long step_full[kSteps], step_empty[kSteps];
   GatheredStep steps[kSteps];
   WorkTile rows[kSteps];
+  /// Where there are two work tiles: of each column those that leave it out, a bit each; and of
+  /// steps, counted through the ring, the keys that a work tile keeps.
+  static constexpr int kRecentSteps = kColumnRingSteps, kMostStepKeys = 128;
+  alignas(4) unsigned char left_out[kWorkTiles > 1 ? kSlots : 4];
+  u32 kept[kWorkTiles > 1 ? kRecentSteps : 1][kWorkTiles][kMostStepKeys / 32];
 };
 
 /// Which key of its head is in a slot of a tile. A tile of gathered ones is where it begins in the
@@ -46,7 +60,8 @@ struct ColumnRing<true> {
 template <class Config, bool kGathers = Config::kGathers>
 struct TileKeys {
   TileKeys() = default;
-  __device__ __forceinline__ explicit TileKeys(const ColumnRing<false>&) {}
+  template <class Ring>
+  __device__ __forceinline__ TileKeys(const Ring&, int) {}
 
   __device__ __forceinline__ int at(TileRef tile, int slot) const {
     return tile.index() * Config::kTileK + slot;
@@ -54,31 +69,44 @@ struct TileKeys {
 };
 template <class Config>
 struct TileKeys<Config, true> {
-  const int* columns;
+  using Ring = ColumnRing<true, Config::kWorkTiles>;
+  const Ring& ring;
+  int work_tile;  ///< of those that the block takes together
 
-  __device__ __forceinline__ explicit TileKeys(const ColumnRing<true>& ring)
-      : columns(ring.columns) {}
+  __device__ __forceinline__ TileKeys(const Ring& columns_ring, int number)
+      : ring(columns_ring), work_tile(number) {}
 
   __device__ __forceinline__ int at(TileRef tile, int slot) const {
-    return columns[tile.index() + slot / Config::kKeepK] * Config::kKeepK + slot % Config::kKeepK;
+    return ring.columns[tile.index() + slot / Config::kKeepK] * Config::kKeepK +
+           slot % Config::kKeepK;
+  }
+  /// Which of the 32 keys from `slot` on the work tile keeps.
+  __device__ __forceinline__ u32 kept_word(TileRef tile, int slot) const {
+    const int key = tile.index() * Config::kKeepK + slot;
+    const int step = key / Config::kStepKeys % Ring::kRecentSteps;
+    return ring.kept[step][work_tile][key % Config::kStepKeys / 32];
   }
 };
 
-/// Expands rows, one after the other; by one warp.
+/// Expands rows, or pairs of them, one after the other; by one warp.
 template <class Config, class Args>
 class ColumnStream {
-  using Ring = ColumnRing<true>;
+  static constexpr int kRows = Config::kWorkTiles;
+  using Ring = ColumnRing<true, kRows>;
   static constexpr int kStepColumns = Config::kStepKeys / Config::kKeepK;
+  /// Words of a row that a lane expands in a round: of two rows there are registers for one.
+  static constexpr int kWords = 2 / kRows;
   static_assert(Ring::kSlots % kStepColumns == 0, "a step lies in one piece");
 
  public:
-  __device__ __forceinline__ explicit ColumnStream(int* columns) : columns_(columns) {}
+  __device__ __forceinline__ explicit ColumnStream(Ring& ring) : ring_(ring) {}
 
   __device__ __forceinline__ void begin(const Args& args, const WorkTile& row) {
     const int heads = Config::kSharedHeads ? args.attend.heads_per_kv : 1;
     const long long head = static_cast<long long>(row.b) * row.n_h + row.h - row.h % heads;
     bits_ = args.predict.kept + (head * row.q_tiles + row.i) * args.predict.keep_words;
-    next_word_ = lane_index() * 2;
+    rows_ = smaller(kRows, row.q_tiles - row.i);
+    next_word_ = lane_index() * kWords;
     fetch(args);
   }
 
@@ -87,8 +115,9 @@ class ColumnStream {
     while (written_ - taken_ < kStepColumns && has_more(args)) expand(args);
     const u32 have = written_ - taken_;
     if (have == 0) return -1;
+#pragma unroll 1
     for (u32 n = lane_index(); n + have < kStepColumns; n += 32)
-      put(written_ + n, args.predict.keep_k_tiles);
+      put(written_ + n, args.predict.keep_k_tiles, (1u << kRows) - 1u);
     if (have < kStepColumns) written_ = taken_ + kStepColumns;
     __syncwarp();
     const u32 position = taken_ % Ring::kSlots;
@@ -96,49 +125,90 @@ class ColumnStream {
     return static_cast<int>(position);
   }
 
+  /// Notes the keys that each work tile keeps of the step that begins there; returns its
+  /// GatheredStep::Flags.
+  __device__ __forceinline__ u32 note_kept(int position) const {
+    if constexpr (kRows == 1) return 0;
+    auto& kept = ring_.kept[position / kStepColumns % Ring::kRecentSteps];
+    u32 flags = ((1u << kRows) - 1u) * GatheredStep::kKeepsNone;
+#pragma unroll 1
+    for (int word = 0; word < Config::kStepKeys / 32; ++word) {
+      const int column = (word * 32 + lane_index()) / Config::kKeepK;
+      const u32 left_out = ring_.left_out[position + column];
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const u32 keys = __ballot_sync(kAllLanes, (left_out >> r & 1u) == 0);
+        if (keys != 0) flags &= ~(static_cast<u32>(GatheredStep::kKeepsNone) << r);
+        if (keys != kAllLanes) flags |= GatheredStep::kLeavesSome << r;
+        if (lane_index() == 0) kept[r][word] = keys;
+      }
+    }
+    return flags;
+  }
+
  private:
   __device__ __forceinline__ bool has_more(const Args& args) const {
-    return next_word_ - lane_index() * 2 < args.predict.keep_words;
+    return next_word_ - lane_index() * kWords < args.predict.keep_words;
   }
 
   __device__ __forceinline__ void fetch(const Args& args) {
-    ahead_[0] = ahead_[1] = 0;
     const int words = args.predict.keep_words;
-    const u32* from = bits_ + next_word_;
     const int heads = Config::kSharedHeads ? args.attend.heads_per_kv : 1;
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+      for (int n = 0; n < kWords; ++n) ahead_[r][n] = 0;
+      if (r >= rows_) continue;
+      const u32* from = bits_ + r * words + next_word_;
 #pragma unroll 1
-    for (int h = 0; h < heads; ++h, from += args.attend.q_tiles * words) {
-      if (next_word_ < words) ahead_[0] |= from[0];
-      if (next_word_ + 1 < words) ahead_[1] |= from[1];
+      for (int h = 0; h < heads; ++h, from += args.attend.q_tiles * words) {
+#pragma unroll
+        for (int n = 0; n < kWords; ++n)
+          if (next_word_ + n < words) ahead_[r][n] |= from[n];
+      }
     }
   }
 
   /// One round.
   __device__ __forceinline__ void expand(const Args& args) {
-    const u32 words[2] = {ahead_[0], ahead_[1]};
+    u32 kept[kRows][kWords], any[kWords] = {};
+    int mine = 0;
+#pragma unroll
+    for (int n = 0; n < kWords; ++n) {
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) any[n] |= kept[r][n] = ahead_[r][n];
+      mine += __popc(any[n]);
+    }
     const int first = next_word_ * 32;
-    next_word_ += 64;
+    next_word_ += 32 * kWords;
     fetch(args);
-    const int mine = __popc(words[0]) + __popc(words[1]);
     const int upto = inclusive_sum_over_lanes(mine);
     u32 slot = written_ + upto - mine;
 #pragma unroll
-    for (int n = 0; n < 2; ++n) {
-      for (u32 bits = words[n]; bits != 0; bits &= bits - 1)
-        put(slot++, first + n * 32 + __ffs(static_cast<int>(bits)) - 1);
+    for (int n = 0; n < kWords; ++n) {
+      for (u32 bits = any[n]; bits != 0; bits &= bits - 1) {
+        const int bit = __ffs(static_cast<int>(bits)) - 1;
+        u32 left_out = 0;
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) left_out |= (~kept[r][n] >> bit & 1u) << r;
+        put(slot++, first + n * 32 + bit, left_out);
+      }
     }
     written_ += __shfl_sync(kAllLanes, upto, 31);
   }
 
-  __device__ __forceinline__ void put(u32 slot, int column) {
-    columns_[slot % Ring::kSlots] = column;
+  __device__ __forceinline__ void put(u32 slot, int column, u32 left_out) {
+    ring_.columns[slot % Ring::kSlots] = column;
+    if constexpr (kRows > 1)
+      ring_.left_out[slot % Ring::kSlots] = static_cast<unsigned char>(left_out);
   }
 
-  int* const columns_;
-  const u32* bits_ = nullptr;    ///< of the row, or of the first of the heads that share them
-  int next_word_ = 0;            ///< of the lane's two that are ahead
-  u32 ahead_[2] = {0, 0};        ///< fetched before they are wanted
-  u32 written_ = 0, taken_ = 0;  ///< columns since the kernel began
+  Ring& ring_;
+  const u32* bits_ = nullptr;      ///< of the row, or of the first of the heads that share them
+  int rows_ = 1;                   ///< a last one of its head may be alone
+  int next_word_ = 0;              ///< of the lane's two that are ahead
+  u32 ahead_[kRows][kWords] = {};  ///< fetched before they are wanted
+  u32 written_ = 0, taken_ = 0;    ///< columns since the kernel began
 };
 
 }  // namespace lacuna

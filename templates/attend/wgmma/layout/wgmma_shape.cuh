@@ -92,6 +92,7 @@ struct alignas(8) StepMessage {
     kNeedsMaskOrReport = 4,  ///< a tile needs the mask or is missing, or reports are wanted
     kSkipped = 8,            ///< none of several warpgroups' own tiles: the step is passed on
     kFirstOfRow = 16,
+    kLeavesSome = 32,  ///< gathered keys of which the warpgroup's work tile does not keep all
   };
   static constexpr int kRowShift = 8;  ///< the row's place in WgmmaControl::rows, above the flags
   u32 flags;
@@ -111,7 +112,7 @@ __host__ __device__ constexpr WgmmaBlock wgmma_block() {
           head_dim_v<Config>(),
           Config::kQkBits,
           Config::kVBits,
-          Config::kGathers,
+          Config::kGathers ? column_ring_bytes(Config::kWorkTiles) : 0,
           packs_heads<Config>(),
           code_places<Config>()};
 }
@@ -144,6 +145,8 @@ struct WgmmaShape {
   static constexpr int kConsumerThreads = kWarpgroupThreads * Config::kWarpgroups;
   /// Does each warpgroup have a work tile of its own?
   static constexpr bool kOwnRows = Config::kWorkTiles > 1;
+  /// And has it columns of its own, of those that are gathered for all?
+  static constexpr bool kOwnColumns = kOwnRows && Config::kGathers;
   static constexpr int kStepTiles = Config::kStepKeys / Config::kTileK;
   static constexpr int kHeadDimV = head_dim_v<Config>();
   static constexpr bool kHasE4m3Values = Config::kVBits == 8;
@@ -241,8 +244,10 @@ struct WgmmaShape {
 
   static_assert(Config::kTileQ * Config::kWorkTiles == kWarpgroupRows * Config::kWarpgroups,
                 "64 rows a warpgroup");
-  static_assert(!kOwnRows || (Config::kWorkTiles == Config::kWarpgroups && Config::kUsesLists),
-                "work tiles that a block takes together have lists");
+  static_assert(!kOwnRows || (Config::kWorkTiles == Config::kWarpgroups &&
+                              (Config::kUsesLists || Config::kGathers)),
+                "work tiles that a block takes together have lists, of tiles or of columns");
+  static_assert(!(kOwnColumns && kHasGate), "a gate's tiles are those of one work tile");
   static_assert(kHasGate == (Config::kGateScope != GateScope::kNone), "a gate has a policy");
   static_assert(!kLooksAhead || (kVotesByTile && !Config::kGateReadsGap && Config::kSkipsExp &&
                                  Config::kSkipsPv && !kHas8Bits && !Config::kGathers &&

@@ -22,7 +22,7 @@ struct WgmmaControl {
   u32 chosen[Shape::kDecisionSlots];  ///< parts of its step that count, a bit each
   /// Barriers of the others: a warpgroup's warps have published.
   unsigned long long voted[Shape::kVoteSlots][Config::kWarpgroups];
-  ColumnRing<Config::kGathers> ring;
+  ColumnRing<Config::kGathers, Config::kWorkTiles> ring;
   int shares[SplitKv<Config>::kIsSplit ? Shape::kRowSlots
                                        : 1];  ///< of `rows`, where they are split
   /// Of each place of `rows`, for the other warps of the producer: the leading one has written it.

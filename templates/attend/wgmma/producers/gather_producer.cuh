@@ -18,10 +18,13 @@ class GatherProducer {
   using Shape = WgmmaShape<Config>;
   using Smem = WgmmaSmem<Config>;
   using Message = typename Shape::Message;
-  using Ring = ColumnRing<true>;
+  using Ring = ColumnRing<true, Config::kWorkTiles>;
   using StepPosition = RingPosition<Ring::kSteps>;
   /// Of a step's rows: where they are copied, those of values that are, and those that are not.
   enum class Part { kAll, kFirst, kRest };
+  /// Flags of a step without columns. (One work tile sees that there is no tile.)
+  static constexpr u32 kOfNobody =
+      Shape::kOwnRows ? ((1u << Config::kWorkTiles) - 1u) * GatheredStep::kKeepsNone : 0u;
 
  public:
   static constexpr int kWarps = 1 + Shape::kGatherLoaders;
@@ -49,7 +52,7 @@ class GatherProducer {
  private:
   __device__ __forceinline__ void announce_steps() const {
     RowCounter counter(args_.schedule.next_row);
-    ColumnStream<Config, Args> columns(ring().columns);
+    ColumnStream<Config, Args> columns(ring());
     StepPosition at;
     u32 rows = 0;
     int work_index = block_index();
@@ -58,16 +61,16 @@ class GatherProducer {
       const WorkTile row = scheduled_row<Config>(args_.attend, args_.schedule, work_index);
       columns.begin(args_, row);
       u32 flags = GatheredStep::kFirstOfRow;
-      TileRef tile = take_tile(columns, row);
+      GatheredStep step = take_step(columns, row);
       while ((flags & GatheredStep::kLastOfRow) == 0) {
-        const TileRef next = take_tile(columns, row);
-        if (!next.exists()) flags |= GatheredStep::kLastOfRow;
+        const GatheredStep next = take_step(columns, row);
+        if (!next.tile.exists()) flags |= GatheredStep::kLastOfRow;
         Smem::barrier(ring().step_empty[at.slot()]).wait(at.phase() ^ 1);
         if ((flags & GatheredStep::kFirstOfRow) != 0 && lane_index() == 0)
           ring().rows[rows % Ring::kSteps] = row;
-        announce(at, {flags, tile});
+        announce(at, {flags | step.flags, step.tile});
         flags &= ~GatheredStep::kFirstOfRow;
-        tile = next;
+        step = next;
       }
       ++rows;
       work_index = counter.take();
@@ -76,18 +79,24 @@ class GatherProducer {
     announce(at, {GatheredStep::kEnd, TileRef()});
   }
 
-  /// Of the next step. Keys ascend: the mask is asked about all from the first to the last.
-  __device__ __forceinline__ TileRef take_tile(ColumnStream<Config, Args>& columns,
-                                               const WorkTile& row) const {
+  /// Keys ascend: the mask is asked about all from the first to the last.
+  __device__ __forceinline__ GatheredStep take_step(ColumnStream<Config, Args>& columns,
+                                                    const WorkTile& row) const {
     const int position = columns.take(args_);
-    if (position < 0) return TileRef();
+    if (position < 0) return {kOfNobody, TileRef()};
     const TileRef tile(static_cast<u32>(position));
-    const TileKeys<Config> keys(ring());
+    const TileKeys<Config> keys(ring(), 0);
     const int k0 = keys.at(tile, 0), k1 = keys.at(tile, Config::kStepKeys - 1);
     bool full = k1 < args_.attend.n_k;
     if constexpr (Config::kHasMask)
-      full = full && Hooks::tile_full(args_, row.q0, row.q1, k0, k1, row.h, row.b);
-    return full ? tile : TileRef(tile.bits() | TileRef::kNeedsMask);
+      full = full && Hooks::tile_full(args_, row.q0, last_query(row), k0, k1, row.h, row.b);
+    return {columns.note_kept(position), full ? tile : TileRef(tile.bits() | TileRef::kNeedsMask)};
+  }
+
+  /// Of all work tiles that the block takes together from `row` on.
+  __device__ __forceinline__ int last_query(const WorkTile& row) const {
+    if constexpr (Config::kWorkTiles == 1) return row.q1;
+    return smaller(row.q0 + Config::kWorkTiles * Config::kTileQ, args_.attend.n_q) - 1;
   }
 
   __device__ __forceinline__ void announce(StepPosition& at, const GatheredStep& step) const {
@@ -124,11 +133,13 @@ class GatherProducer {
       load_step<Part::kAll>(args_.maps.k, smem_.keys(keys.slot()), full, head, step);
       if (lane_index() == 0) {
         if (step.has(GatheredStep::kFirstOfRow)) smem_.control()->rows[rows.slot()] = row;
-        smem_.message(keys.slot(), 0) = message(step);
+#pragma unroll
+        for (int r = 0; r < Config::kWorkTiles; ++r)
+          smem_.message(keys.slot(), r) = message(step, r);
         full.arrive();
       }
       if (step.has(GatheredStep::kEnd)) return;
-      if (step.has(GatheredStep::kFirstOfRow) && step.tile.exists())
+      if (step.has(GatheredStep::kFirstOfRow) && (Shape::kOwnRows || step.tile.exists()))
         load_query_tiles<Config>(args_, smem_, queries, row);
       if (step.has(GatheredStep::kLastOfRow)) rows.advance();
       keys.advance();
@@ -183,13 +194,17 @@ class GatherProducer {
     }
   }
 
-  __device__ __forceinline__ static Message message(const GatheredStep& step) {
+  /// For the work tile that is the block's r-th.
+  __device__ __forceinline__ static Message message(const GatheredStep& step, int r) {
     Message message;
     message.flags = 0;
     if (step.has(GatheredStep::kEnd)) message.flags |= Message::kEnd;
     if (step.has(GatheredStep::kLastOfRow)) message.flags |= Message::kLastOfRow;
+    if (step.has(GatheredStep::kKeepsNone, r)) message.flags |= Message::kSkipped;
     if (!step.tile.exists()) return message;
     if (step.tile.needs_mask()) message.flags |= Message::kNeedsMaskOrReport;
+    if (step.has(GatheredStep::kLeavesSome, r))
+      message.flags |= Message::kLeavesSome | Message::kNeedsMaskOrReport;
 #pragma unroll
     for (int n = 0; n < Shape::kStepTiles; ++n)
       message.tiles[n] = TileRef(step.tile.bits() + n * (Config::kTileK / Config::kKeepK));

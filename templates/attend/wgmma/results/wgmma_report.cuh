@@ -22,7 +22,7 @@ __device__ __forceinline__ bool writes_reports(const AttendArgs& args, const Wor
 template <class Config, class Args>
 __device__ __forceinline__ void open_reports(const Args& args, const WorkTile& row, int warpgroup) {
   if constexpr (Config::kGathers) {
-    report_gathered<kWarpgroupThreads, Config>(args, row);
+    report_gathered<kWarpgroupThreads, Config>(args, row, thread_of_row<Config>());
   } else if constexpr (WgmmaShape<Config>::kOwnRows) {
     open_report<Config, kWarpgroupThreads>(args.attend, row, thread_of_row<Config>());
     warpgroup_barrier(warpgroup).sync();

@@ -100,6 +100,23 @@ __device__ __forceinline__ void apply_mask(const Args& args, const WorkTile& row
   }
 }
 
+/// Of gathered keys: hides those of the t-th tile of a group that the warpgroup leaves out.
+template <class Config, int kBlocks>
+__device__ __forceinline__ void hide_left_out(float (&scores)[kBlocks][4], TileRef tile, int t,
+                                              const TileKeys<Config>& keys) {
+  constexpr int kTileBlocks = Config::kTileK / 8, kWordBlocks = 4;
+  static_assert(kTileBlocks % kWordBlocks == 0);
+#pragma unroll
+  for (int n = 0; n < kTileBlocks; n += kWordBlocks) {
+    const u32 kept = keys.kept_word(tile, n * 8) >> lane_index() % 4 * 2;
+#pragma unroll
+    for (int bit = 0; bit < 4 * kWordBlocks; ++bit) {
+      float& score = scores[t * kTileBlocks + n + bit / 4][bit % 4];
+      if ((kept >> (bit / 4 * 8 + bit % 2) & 1u) == 0) score = -kInfinity;
+    }
+  }
+}
+
 /// Hook and mask on the scores of group g of a step; they are natural logits, or in `unit`, behind
 /// a score hook.
 template <class Config, class Hooks, class Args, class Lane, int kBlocks, class Message>
@@ -121,6 +138,9 @@ __device__ __forceinline__ void complete_scores(const Args& args, const WorkTile
     const TileRef tile = step.tiles[g * kTiles + t];
     if (!tile.exists() || tile.needs_mask())
       apply_mask<Config, Hooks>(args, row, lane, scores, tile, t, keys);
+    if constexpr (WgmmaShape<Config>::kOwnColumns) {
+      if (step.has(Message::kLeavesSome)) hide_left_out(scores, tile, t, keys);
+    }
   }
 }
 
@@ -135,6 +155,9 @@ __device__ __forceinline__ void complete_block(const Args& args, const WorkTile&
     const int query = lane.q(i / 2), head = lane.h(i / 2), key = keys.at(tile, slot + i % 2);
     if constexpr (Config::kHasScore)
       block[i] = Hooks::score(args, block[i] * args.attend.scale, query, key, head, row.b);
+    if constexpr (WgmmaShape<Config>::kOwnColumns) {
+      if ((keys.kept_word(tile, slot) >> (slot + i % 2) % 32 & 1u) == 0) block[i] = -kInfinity;
+    }
     if (tile.exists() && !tile.needs_mask()) continue;
     bool visible = tile.exists() && key < args.attend.n_k;
     if constexpr (Config::kHasMask)
