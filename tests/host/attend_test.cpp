@@ -312,6 +312,35 @@ TEST(AttendRuns, MayOverlapOnOneKernel) {
   for (const RunResult& result : results) EXPECT_EQ(result.o_bytes, alone.o_bytes);
 }
 
+/// Kernels of one shape have functions in common, those of another sum, type or tile their own; and
+/// a kernel outlives the one that it has them from.
+TEST(AttendRuns, GiveTheSameBitsBesideOtherKernels) {
+  const std::string sigmoid = R"json({"version": 1, "name": "sigmoid",
+      "attention": {"normalise": "sigmoid"}, "tile": {"q": 64, "k": 32}})json";
+  const std::pair<std::string, DType> subjects[] = {{specs().at("causal"), DType::kF32},
+                                                    {specs().at("sink"), DType::kF32},
+                                                    {specs().at("sink"), DType::kBF16},
+                                                    {sigmoid, DType::kF32},
+                                                    {specs().at("wide_tile"), DType::kF32}};
+  std::vector<Program> programs;
+  std::vector<Inputs> inputs;
+  std::vector<RunResult> alone;
+  for (const auto& [spec, dtype] : subjects) {
+    programs.push_back(program_of(spec, 64, dtype));
+    inputs.push_back(make_inputs(programs.back(), {1, 2, 1, 100, 150, 64}, 3));
+    alone.push_back(run(programs.back(), CompiledKernel(programs.back()), inputs.back()));
+    ASSERT_EQ(alone.back().error, "");
+  }
+  std::vector<std::unique_ptr<CompiledKernel>> kernels;
+  for (const Program& program : programs)
+    kernels.push_back(std::make_unique<CompiledKernel>(program));
+  kernels.front().reset();
+  for (std::size_t n = 1; n < kernels.size(); ++n) {
+    const RunResult got = run(programs[n], *kernels[n], inputs[n]);
+    EXPECT_EQ(got.o_bytes, alone[n].o_bytes) << programs[n].name << " " << n;
+  }
+}
+
 TEST(AttendRuns, WithoutKeysEveryRowIsEmpty) {
   const Program program = program_of(specs().at("dense"), 64, DType::kF32);
   const Inputs inputs = make_inputs(program, {1, 1, 1, 20, 0, 64}, 1);

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <bit>
+#include <map>
+#include <memory>
 #include <numbers>
 
 #include "runtime/cpu/llvm/attend/attend.hpp"
@@ -26,12 +28,35 @@ int choose_width(int head_dim) {
                   static_cast<int>(std::bit_floor(static_cast<unsigned>(head_dim))));
 }
 
-void find_functions(const Code& code, const Attend& attend, Kernels& functions) {
+/// Null: `error` says why. Compiled once while any kernel has it, which is most of what a second
+/// spec of a head dim and type would wait for. Under the lock of LLVM.
+std::shared_ptr<Code> common_code(const CommonKey& key, int width, std::string& error) {
+  // Never destroyed: as with the JIT, kernels may be released at any time until the process ends.
+  static auto* const alive = new std::map<CommonKey, std::weak_ptr<Code>>;
+  if (const auto found = alive->find(key); found != alive->end()) {
+    if (auto code = found->second.lock()) return code;
+  }
+  auto code = std::make_shared<Code>();
+  const auto fill = [&](llvm::Module& module) {
+    Emitter e(module, width);
+    emit_common(e, key);
+  };
+  if (!generate("attend of d" + std::to_string(key.shape.head_dim), fill, *code, error))
+    return nullptr;
+  std::erase_if(*alive, [](const auto& entry) { return entry.second.expired(); });
+  (*alive)[key] = code;
+  return code;
+}
+
+void find_own(const Code& code, const Attend& attend, Kernels& functions) {
   code.find("classify", functions.classify);
   code.find("scores_full", functions.scores_full);
   code.find("scores_partial", functions.scores_partial);
   if (attend.gate) code.find("gate", functions.gate);
   if (!attend.sink.empty()) code.find("sink", functions.sink);
+}
+
+void find_common(const Code& code, Kernels& functions) {
   code.find("softmax", functions.softmax);
   code.find("accumulate", functions.accumulate);
   code.find("accumulate_nonzero", functions.accumulate_nonzero);
@@ -67,10 +92,18 @@ bool compile_kernel(const Program& program, Kernel& kernel, std::string& error) 
                            .keeps_sum = !attend.gate->skips_exp};
   const auto fill = [&](llvm::Module& module) {
     Emitter e(module, width);
-    emit_attend(e, attend, kernel.shape, kernel.dtype);
+    emit_own(e, attend, kernel.shape);
   };
-  if (!generate(program.name, fill, kernel.code, error)) return false;
-  find_functions(kernel.code, attend, kernel.functions);
+  if (!generate(program.name, fill, kernel.own, error)) return false;
+  const CommonKey key = {.shape = kernel.shape,
+                         .dtype = kernel.dtype,
+                         .is_sigmoid = attend.normalise == Weights::kSigmoid,
+                         .scales_v = kernel.scales_v};
+  kernel.common = common_code(key, width, error);
+  if (kernel.common == nullptr) return false;
+  kernel.ir = std::move(kernel.own.ir) + "\n" + kernel.common->ir;
+  find_own(kernel.own, attend, kernel.functions);
+  find_common(*kernel.common, kernel.functions);
   return true;
 }
 

@@ -2,6 +2,7 @@
 // number of threads may run it at once.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,7 +32,9 @@ struct Kernel {
   float scale = 0;       ///< softmax scale where a launch brings none
   float lse_factor = 1;  ///< what a natural lse is multiplied by
   std::size_t param_count = 0;
-  Code code;
+  std::string ir;                ///< of both modules, one after the other, optimised
+  Code own;                      ///< with formulas of the spec
+  std::shared_ptr<Code> common;  ///< the other functions, with all kernels of the same shape
   Kernels functions;
 };
 

@@ -69,7 +69,7 @@ void release(void* kernel) {
   delete static_cast<Kernel*>(kernel);
 }
 
-const char* llvm_ir(void* kernel) { return static_cast<const Kernel*>(kernel)->code.ir.c_str(); }
+const char* llvm_ir(void* kernel) { return static_cast<const Kernel*>(kernel)->ir.c_str(); }
 
 const char* version() {
   const auto lock = lock_llvm();

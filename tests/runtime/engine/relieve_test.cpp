@@ -134,13 +134,17 @@ struct Stored {
   Diagnostics diagnostics;
 };
 
-Stored take_stored(const std::shared_ptr<const Nvrtc>& nvrtc, bool is_of_this_source) {
-  Stored result;
-  Walk of_mma = walk(kCapped, "sm_90a", {});
+/// That plan of this spec, compiled.
+BuiltKernel build_relief(const Walk& of_mma, const std::shared_ptr<const Nvrtc>& nvrtc) {
+  Diagnostics diagnostics;
   const auto mma = relieved_plan(of_mma.document, of_mma.options, 3, of_mma.plan.target);
   EXPECT_TRUE(mma.has_value());
-  BuiltKernel entry =
-      build_kernel({*mma, of_mma.document, at_hand(nvrtc), nullptr, ""}, result.diagnostics);
+  return build_kernel({*mma, of_mma.document, at_hand(nvrtc), nullptr, ""}, diagnostics);
+}
+
+Stored take_stored(const Walk& of_mma, BuiltKernel entry, const std::shared_ptr<const Nvrtc>& nvrtc,
+                   bool is_of_this_source) {
+  Stored result;
   auto metadata = read_metadata(entry.entry.metadata);
   EXPECT_TRUE(metadata.has_value());
   metadata->relief = 3;
@@ -169,14 +173,16 @@ TEST(Relief, AHitIsOfThePlanThatWasCompiled) {
   Diagnostics missing;
   const auto nvrtc = load_nvrtc(0, missing);
   if (nvrtc == nullptr) GTEST_SKIP() << missing.items.front().message;
-  const Stored same = take_stored(nvrtc, true);
+  const Walk of_mma = walk(kCapped, "sm_90a", {}, {.head_dim = 64});
+  const BuiltKernel relieved = build_relief(of_mma, nvrtc);
+  const Stored same = take_stored(of_mma, relieved, nvrtc, true);
   EXPECT_TRUE(same.built.hit);
   EXPECT_EQ(same.built.relief, 3);
   ASSERT_TRUE(same.built.relieved.has_value());
   EXPECT_EQ(same.built.relieved->attend.family.value, AttendFamily::kMma);
   ASSERT_EQ(same.diagnostics.items.size(), 1U);
   EXPECT_EQ(same.diagnostics.items[0].code, Code::kRelief);
-  const Stored other = take_stored(nvrtc, false);
+  const Stored other = take_stored(of_mma, relieved, nvrtc, false);
   EXPECT_FALSE(other.built.hit) << "another text of ours wrote that source";
   EXPECT_FALSE(other.built.relieved.has_value());
   EXPECT_FALSE(other.built.entry.cubins.empty());

@@ -31,7 +31,7 @@ class GpuVerbs : public testing::Test {
   CommandResult on_gpu(std::vector<std::string> arguments,
                        std::map<std::string, std::string> more = {}) const {
     arguments.insert(arguments.end(), {"--device", "cuda:0"});
-    more.insert({{"LACUNA_CACHE_DIR", scratch_.file("cache")},
+    more.insert({{"LACUNA_CACHE_DIR", kernels().file("cache")},
                  {"LD_LIBRARY_PATH", LACUNA_BINARY_DIR "/tests/fake_cuda"},
                  {"LACUNA_CUBLAS_PATH", LACUNA_BINARY_DIR "/tests/fake_cublas"}});
     return run_lacuna(arguments, "", more);
@@ -44,6 +44,12 @@ class GpuVerbs : public testing::Test {
                                           "--head-dim", "64",  "--seconds", "0.01"};
     arguments.insert(arguments.end(), options.begin(), options.end());
     return on_gpu(arguments, more);
+  }
+
+  /// Of all tests that do not say otherwise: their spec is the same, and takes seconds to compile.
+  static const ScratchDirectory& kernels() {
+    static const ScratchDirectory directory;
+    return directory;
   }
 
   ScratchDirectory scratch_;
@@ -66,7 +72,8 @@ TEST_F(GpuVerbs, GiveEveryLaunchWhatItsKernelAsksFor) {
 }
 
 TEST_F(GpuVerbs, TheCacheSaysWhatAKernelWasCompiledFor) {
-  const CommandResult result = on_gpu({"run", spec_, "--input", input_});
+  const CommandResult result =
+      on_gpu({"run", spec_, "--input", input_}, {{"LACUNA_CACHE_DIR", scratch_.file("cache")}});
   ASSERT_EQ(result.status, 0) << result.err;
   const auto listed = parse_document(
       run_lacuna({"cache", "ls", "--json"}, "", {{"LACUNA_CACHE_DIR", scratch_.file("cache")}}));
@@ -130,7 +137,8 @@ TEST_F(GpuVerbs, BenchDoesWithoutGemmAndSaysSo) {
 
 TEST_F(GpuVerbs, TuneLaunchesAndFindsThatNothingWasComputed) {
   const CommandResult result =
-      on_gpu({"tune", spec_, "--shape", "b=1,h=2,n=384", "--head-dim", "64"});
+      on_gpu({"tune", spec_, "--shape", "b=1,h=2,n=384", "--head-dim", "64"},
+             {{"LACUNA_CACHE_DIR", scratch_.file("cache")}});
   EXPECT_EQ(result.status, 4);
   EXPECT_NE(result.err.find("is wrong: element 0: "), std::string::npos) << result.err;
 }

@@ -7,23 +7,26 @@ namespace lacuna::host {
 
 using llvm::Value;
 
-void emit_attend(Emitter& e, const Attend& attend, const Shape& shape, DType dtype) {
+void emit_own(Emitter& e, const Attend& attend, const Shape& shape) {
   emit_classify(e, attend);
   if (attend.gate) emit_gate(e, *attend.gate);
   if (!attend.sink.empty()) emit_sink(e, attend.sink);
   emit_scores(e, attend, shape, /*partial=*/false);
   emit_scores(e, attend, shape, /*partial=*/true);
-  if (attend.normalise == Weights::kSigmoid) {
-    emit_sigmoid(e, shape);
+}
+
+void emit_common(Emitter& e, const CommonKey& key) {
+  if (key.is_sigmoid) {
+    emit_sigmoid(e, key.shape);
   } else {
-    emit_softmax(e, shape, attend.v_scale >= 0);
+    emit_softmax(e, key.shape, key.scales_v);
   }
-  emit_accumulate(e, shape, Terms::kAll);
-  emit_accumulate(e, shape, Terms::kNonzero);
-  emit_pack_q(e, shape, dtype);
-  emit_pack_k(e, shape, dtype);
-  emit_pack_v(e, shape, dtype);
-  emit_store_o(e, shape, dtype, attend.v_scale >= 0);
+  emit_accumulate(e, key.shape, Terms::kAll);
+  emit_accumulate(e, key.shape, Terms::kNonzero);
+  emit_pack_q(e, key.shape, key.dtype);
+  emit_pack_k(e, key.shape, key.dtype);
+  emit_pack_v(e, key.shape, key.dtype);
+  emit_store_o(e, key.shape, key.dtype, key.scales_v);
 }
 
 void emit_classify(Emitter& e, const Attend& attend) {

@@ -9,8 +9,18 @@
 
 namespace lacuna::host {
 
-/// Writes all functions of Kernels, named like its members, into the emitter's module.
-void emit_attend(Emitter& e, const Attend& attend, const Shape& shape, DType dtype);
+/// What the functions depend on that have no formula of a spec in them.
+struct CommonKey {
+  Shape shape;
+  DType dtype = DType::kBF16;
+  bool is_sigmoid = false, scales_v = false;
+  auto operator<=>(const CommonKey&) const = default;
+};
+
+/// Both write functions of Kernels, named like its members, into the emitter's module: those with
+/// formulas of the spec, and the others.
+void emit_own(Emitter& e, const Attend& attend, const Shape& shape);
+void emit_common(Emitter& e, const CommonKey& key);
 
 // Its parts.
 void emit_classify(Emitter& e, const Attend& attend);

@@ -5,6 +5,7 @@
 // columns of Q K^T, head dimensions those of P V.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 
 namespace lacuna::host {
@@ -13,6 +14,7 @@ namespace lacuna::host {
 struct Block {
   int rows = 0, vectors = 0, width = 0;
   int columns() const { return vectors * width; }
+  auto operator<=>(const Block&) const = default;
 };
 
 struct Panels {
@@ -22,6 +24,7 @@ struct Panels {
   int padded_columns() const { return count * block.columns(); }
   std::int64_t panel_floats() const { return std::int64_t{depth} * block.columns(); }
   std::int64_t floats() const { return count * panel_floats(); }
+  auto operator<=>(const Panels&) const = default;
 };
 
 /// The blocking that wastes the fewest padded columns, widest first.
@@ -33,6 +36,7 @@ struct Shape {
   int head_dim = 0, head_dim_v = 0, tile_q = 0, tile_k = 0;
   Panels keys;    ///< columns: keys of a tile; depth: head_dim
   Panels values;  ///< columns: head_dim_v; depth: keys of a tile
+  auto operator<=>(const Shape&) const = default;
 };
 
 }  // namespace lacuna::host

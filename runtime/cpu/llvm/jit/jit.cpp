@@ -110,21 +110,27 @@ void set_attributes(llvm::Module& module) {
   }
 }
 
+/// What functions profit from that are written in vectors, hold no memory of their own and call
+/// nothing. O3 takes 2.3 times as long for code that runs as fast (six shipped specs, Zen 5).
+constexpr const char* kPasses =
+    "function(early-cse<memssa>,simplifycfg,instcombine,loop-mssa(loop-rotate,licm),"
+    "loop(indvars,loop-deletion,loop-unroll-full),gvn,instcombine,loop-unroll<O3>,instcombine,"
+    "simplifycfg)";
+
 void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager graphs;
   llvm::ModuleAnalysisManager modules;
-  // The functions are written in vectors: looking for more only costs time.
-  llvm::PipelineTuningOptions tuning;
-  tuning.LoopVectorization = tuning.SLPVectorization = false;
-  llvm::PassBuilder builder(&machine, tuning);
+  llvm::PassBuilder builder(&machine);
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(graphs);
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, graphs, modules);
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
+  llvm::ModulePassManager passes;
+  llvm::cantFail(builder.parsePassPipeline(passes, kPasses));
+  passes.run(module, modules);
 }
 
 std::unique_ptr<llvm::MemoryBuffer> compile_object(llvm::Module& module,

@@ -48,7 +48,7 @@ class Code {
   llvm::orc::JITDylib* library_ = nullptr;
 };
 
-/// Lets `fill` write functions into an empty module, optimises (O3), compiles and links it.
+/// Lets `fill` write functions into an empty module, optimises, compiles and links it.
 /// False: `error` says what LLVM complained about.
 bool generate(const std::string& name, const std::function<void(llvm::Module&)>& fill, Code& code,
               std::string& error);
