@@ -101,7 +101,7 @@ class ProgramBuilder {
       attend_.list_indices = input("list_indices", list_indices());
       attend_.list_counts = input("list_counts", list_counts());
     }
-    order_ = input("order", {Element::kI32, {kNQ}});
+    order_ = input("order", {Element::kI32, {means_.queries > 1 ? kNQueries : kNQ}});
     previous_lse_ = input("previous_lse", row_numbers());
   }
 
@@ -114,9 +114,9 @@ class ProgramBuilder {
   }
 
   void add_permute() {
-    q_ = define("q_ordered", queries(), Permute{q_, order_});
-    k_ = define("k_ordered", keys(), Permute{k_, order_});
-    v_ = define("v_ordered", keys(), Permute{v_, order_});
+    q_ = define("q_ordered", query_tokens(), Permute{q_, order_});
+    k_ = define("k_ordered", key_tokens(), Permute{k_, order_});
+    v_ = define("v_ordered", key_tokens(), Permute{v_, order_});
   }
 
   void add_step(const PredictorSpec& step) {
@@ -303,7 +303,7 @@ class ProgramBuilder {
     const bool is_branch = spec_.branch.count > 0;
     // The branches' own are summed up as natural logarithms.
     if (attend_.lse && !is_branch) attend_.lse_base = spec_.attention.lse_base;
-    const std::string suffix = permuted ? "_ordered" : is_branch ? "_branch" : "";
+    const std::string suffix = is_branch ? "_branch" : permuted ? "_ordered" : "";
     const bool has_lse = attend_.lse;
     const int o = define("o" + suffix, queries(), std::move(attend_));
     int lse = -1;
@@ -311,7 +311,7 @@ class ProgramBuilder {
       lse = add_value("lse" + suffix, row_numbers());
       program_.nodes.back().results.push_back(lse);
     }
-    if (is_branch) add_merge(o, lse);
+    if (is_branch) return add_merge(o, lse);
     if (!permuted) return;
     define("o", queries(), Unpermute{o, order_});
     if (has_lse) define("lse", row_numbers(), Unpermute{lse, order_});
@@ -321,6 +321,7 @@ class ProgramBuilder {
     const BranchSpec& branch = spec_.branch;
     MergeBranch merge{.o = o,
                       .lse = lse,
+                      .order = spec_.permute.order != TokenOrder::kNone ? order_ : -1,
                       .index = branch.index,
                       .count = branch.count,
                       .queries = means_.queries,

@@ -77,6 +77,12 @@ class ContentsCheck {
       return refuse("n_k" + number, "expected 0 to max_n_k = " + std::to_string(bound_.shape.n_k) +
                                         ", got " + std::to_string(s.n_k));
     }
+    if (contract_.takes_order && s.n_k != s.n_q) {
+      return refuse("n_k" + number,
+                    "expected " + std::to_string(s.n_q) +
+                        " (its queries: queries and keys are permuted alike), got " +
+                        std::to_string(s.n_k));
+    }
     if (contract_.batch == BatchLayout::kPages) return check_pages(s);
     if (s.k_begin < 0 || s.k_begin > k_rows - s.n_k) {
       refuse("k_begin" + number, "expected 0 to " + std::to_string(k_rows - s.n_k) + " for " +
@@ -159,6 +165,7 @@ void move_to(const Sequence& sequence, std::int64_t element_bytes, BoundLaunch& 
   for (const TensorRole role : {kQ, kO}) advance(tensor(role), 2, sequence.q_begin, element_bytes);
   for (const TensorRole role : {kLse, kPreviousLse})
     advance(tensor(role), 2, sequence.q_begin, sizeof(float));
+  advance(tensor(kOrder), 0, sequence.q_begin, sizeof(std::int32_t));
   for (const TensorRole role : {kCounts, kListIndices, kListCounts})
     advance(tensor(role), 0, sequence.index, sizeof(std::int32_t));
   advance(tensor(kTileMask), 0, sequence.index, 1);

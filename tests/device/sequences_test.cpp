@@ -30,7 +30,7 @@ SequenceCase case_of(const Subject& subject, SequenceCase c) {
   c.tile = subject.tile;
   c.e4m3 = subject.contract.kv == KvFormat::kE4M3;
   if (subject.contract.batch != BatchLayout::kPages) c.page_tokens = 0;
-  return c;
+  return c.fitting_order();
 }
 
 void expect_right(const Subject& subject, const SequenceCase& given,

@@ -83,7 +83,7 @@ TEST(Batches, BranchesOfTokensTakeWgmma) {
       EXPECT_EQ(launch.each_sequence, !is_wgmma || launch.name == "merge_branch") << launch.name;
   }
   EXPECT_EQ(found,
-            "compressed: a batch of pages: its heads share work tiles, and keys that are made lie "
+            "compressed: a batch of pages: its heads share work tiles, and rows that are made lie "
             "in the piece of each sequence\n"
             "selected: a batch of pages: its heads share work tiles, and lists are of one head\n"
             "window: wgmma\n");
