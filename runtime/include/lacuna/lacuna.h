@@ -228,7 +228,9 @@ typedef struct lacuna_param {
  * before the first launch and after anything but the contents of q, k, v changed. Not for two
  * launches at once. A launch that is being captured into a graph refuses a selection: launches are
  * counted on the host, so every replay would do what the captured launch did. Without a selection
- * every launch decides, and so does every replay. */
+ * every launch decides, and so does every replay. Of sequences `data` has a part for each, as large
+ * as the longest that `lacuna_shape` admits needs, and what may change is the contents alone: with
+ * other lengths the parts mean other tiles. */
 typedef struct lacuna_selection {
   size_t struct_size;
   void* data;    /* device memory (CPU: host), 256-byte aligned */
