@@ -288,8 +288,6 @@ class ProgramBuilder {
   void add_attend() {
     attend_.mask = spec_.attention.mask;
     attend_.score = spec_.attention.score;
-    attend_.mask = over_means(attend_.mask, means_, program_.params);
-    attend_.score = over_means(attend_.score, means_, program_.params);
     if (const auto& gate = spec_.gate) {
       attend_.gate = Gate{gate->scope,        gate->skip,      gate->exempt,
                           gate->skips_v_load, gate->skips_exp, gate->skips_pv};
@@ -325,7 +323,7 @@ class ProgramBuilder {
                       .index = branch.index,
                       .count = branch.count,
                       .queries = means_.queries,
-                      .weight = weight_beside_means(branch.weight, means_, program_.params),
+                      .weight = branch.weight,
                       .lse_base = spec_.attention.lse_base};
     ValueType sum = query_tokens();
     if (!merge.is_last()) sum.element = Element::kF32;
@@ -359,7 +357,10 @@ Program build_program(const SpecDocument& document, const BuildOptions& options,
   check_request(document, options, diagnostics);
   const Loader loader = choose_loader(document, diagnostics);
   Program program = ProgramBuilder(document.spec, options, loader).build();
-  return options.positions ? shift_positions(std::move(program), diagnostics) : program;
+  // Positions first: a part of a problem has whole means, and formulas find their tokens in it.
+  if (options.positions) program = shift_positions(std::move(program), diagnostics);
+  take_means({document.spec.branch.means, document.spec.branch.query_means}, program);
+  return program;
 }
 
 }  // namespace lacuna
