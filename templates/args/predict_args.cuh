@@ -8,9 +8,7 @@
 #pragma once
 
 #include "args/attend_args.cuh"
-#include "args/expr.cuh"
 #include "base/types.cuh"
-#include "pipeline/batch_layout.cuh"
 
 namespace lacuna {
 
@@ -59,15 +57,5 @@ struct PredictArgs {
   int keep_q_tiles, keep_k_tiles, keep_words;
   int q_groups, k_groups, estimate_q_groups, estimate_k_groups;  ///< of one head
 };
-
-/// Which of the caller's `tokens` is the n-th of the computation.
-template <class Config, class Args>
-__device__ __forceinline__ int callers_token(const Args& args, int n, int tokens) {
-  if constexpr (permutes<Config>()) {
-    return clamp_index(args.predict.order[n], tokens);
-  } else {
-    return n;
-  }
-}
 
 }  // namespace lacuna

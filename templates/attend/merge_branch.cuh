@@ -24,6 +24,7 @@
 #include "attend/row_ends.cuh"
 #include "base/math.cuh"
 #include "base/optional_field.cuh"
+#include "loader/token_order.cuh"
 #include "pipeline/batch_layout.cuh"
 #include "shared/prepare_block.cuh"
 

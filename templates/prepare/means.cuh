@@ -10,6 +10,7 @@
 #include "args/predict_args.cuh"
 #include "attend/head_dims.cuh"
 #include "loader/stored_rows.cuh"
+#include "loader/token_order.cuh"
 #include "shared/prepare_block.cuh"
 
 namespace lacuna {

@@ -334,7 +334,8 @@ typedef struct lacuna_launch_args {
                              device's context. The CPU runs before returning. */
   const DLTensor*
       previous_lse;            /* specs with "normalise": "previous_lse": f32 [batch, heads, n_q] */
-  const DLTensor* order;       /* specs with permute: i32 [n_q]; n_q = n_k */
+  const DLTensor* order;       /* specs with permute: i32 [n_q]; n_q = n_k. Of sequences
+                                  [tokens], as q: places within each sequence */
   lacuna_selection* selection; /* optional; without it every launch decides anew */
   void* const*
       stage_events; /* optional, GPU only: CUevents of the caller's, recorded on `stream`: one
