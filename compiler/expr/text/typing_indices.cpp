@@ -115,11 +115,10 @@ bool Typing::check_counted(const ParamSymbol& symbol, const Operand& index, std:
   const auto variable = static_cast<Variable>(node.symbol);
   const std::string_view has = counted_by(variable), wants = counted_along(symbol.shape[dim].axis);
   if (has.empty() || wants.empty() || has == wants) return true;
-  ExprError& error =
-      report(Code::kExprIndex, index.begin, index.end,
-             "index " + std::to_string(number) + " of " + quoted(symbol.name) + ": '" +
-                 std::string(info(variable).name) + "' counts " + std::string(has) + ", and " +
-                 name_of(symbol.shape[dim]) + " are " + std::string(wants));
+  ExprError& error = report(Code::kExprIndex, index.begin, index.end,
+                            "index " + std::to_string(number) + " of " + quoted(symbol.name) +
+                                ": '" + std::string(info(variable).name) + "' counts " +
+                                std::string(has) + ", the dimension " + std::string(wants));
   error.notes.push_back(quoted(symbol.name) + " has the shape " + print_shape(symbol) +
                         "; its indices stand in this order");
   error.helps.emplace_back("write them in that order, or declare another shape");
