@@ -57,6 +57,8 @@ bool bind(const Program& program, const LoweredPlan& lowered, const LaunchProgra
     field.index = 0;
     name = argument->name;
   }
+  if (field.source == Source::kKeptStride)
+    field.index = launch.each_sequence ? launch.kept_slot : -1;
   if (field.source == Source::kWorkspace) field.index = find_slot(launch, name);
   if (field.source == Source::kValue || field.source == Source::kScaledValue)
     field.index = find_value(launch, name);

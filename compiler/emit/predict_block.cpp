@@ -64,6 +64,7 @@ constexpr BlockMember kMembers[] = {
     slot("kept"),
     slot("row_order"),
     slot("gathered"),
+    {"kept_stride", Kind::kI64, Source::kKeptStride},
     size("q_padded"),
     size("k_padded"),
     size("keep_q_tiles"),

@@ -60,6 +60,8 @@ std::string source_text(const LaunchProgram& program, const ArgField& field) {
       return value_name(program, field.index) + " * " + number_text(field.constant);
     case FieldSource::kConstant:
       return number_text(field.constant);
+    case FieldSource::kKeptStride:
+      return "bytes of a sequence's piece, or of its part of a selection";
     case FieldSource::kSoftmaxScale:
       return "softmax_scale, or " + number_text(field.constant);
     case FieldSource::kParam:

@@ -87,13 +87,15 @@ struct Fields<Means> {
 template <>
 struct Fields<MergeBranch> {
   static constexpr std::string_view name = "merge_branch";
-  static constexpr auto table = std::tuple{Operand<MergeBranch>{"o", &MergeBranch::o},
-                                           Operand<MergeBranch>{"lse", &MergeBranch::lse, false},
-                                           Attribute{"index", &MergeBranch::index},
-                                           Attribute{"count", &MergeBranch::count},
-                                           Attribute{"queries", &MergeBranch::queries},
-                                           Formula{"weight", &MergeBranch::weight, Site::kWeight},
-                                           Attribute{"lse_base", &MergeBranch::lse_base}};
+  static constexpr auto table =
+      std::tuple{Operand<MergeBranch>{"o", &MergeBranch::o},
+                 Operand<MergeBranch>{"lse", &MergeBranch::lse, false},
+                 Operand<MergeBranch>{"order", &MergeBranch::order, false},
+                 Attribute{"index", &MergeBranch::index},
+                 Attribute{"count", &MergeBranch::count},
+                 Attribute{"queries", &MergeBranch::queries},
+                 Formula{"weight", &MergeBranch::weight, Site::kWeight},
+                 Attribute{"lse_base", &MergeBranch::lse_base}};
 };
 
 template <>

@@ -1,5 +1,8 @@
 #include "compiler/ir/over_means.hpp"
 
+#include <algorithm>
+#include <string_view>
+
 #include "compiler/expr/builder.hpp"
 #include "compiler/expr/expr_tables.hpp"
 
@@ -17,14 +20,17 @@ ParamSpec count_param(std::string_view name) {
 /// What takes the place of a variable.
 class Counts {
  public:
-  Counts(MeansOf means, int params, bool moves_queries, ExprBuilder& builder)
+  Counts(MeansOf means, const std::vector<ParamSpec>& params, bool moves_queries,
+         ExprBuilder& builder)
       : means_(means), moves_queries_(moves_queries), builder_(builder) {
-    const auto param = [&](int place) {
-      return builder_.parameter(place, ExprType::kI32, kNoChildren);
+    const auto param = [&](std::string_view name) {
+      const auto found =
+          std::ranges::find(params, name, [](const ParamSpec& spec) { return spec.symbol.name; });
+      return builder_.parameter(static_cast<int>(found - params.begin()), ExprType::kI32,
+                                kNoChildren);
     };
-    const int queries = means.queries > 1 ? params - 1 : params;
-    if (means.queries > 1) n_queries_ = param(queries);
-    if (means.keys > 1) n_tokens_ = param(queries - 1);
+    if (means.queries > 1) n_queries_ = param(kQueriesParam);
+    if (means.keys > 1) n_tokens_ = param(kTokensParam);
   }
 
   /// -1: the node stays as it is.
@@ -61,7 +67,7 @@ Expr replaced(const Expr& expr, MeansOf means, const std::vector<ParamSpec>& par
   std::vector<ParamSymbol> symbols;
   for (const ParamSpec& param : params) symbols.push_back(param.symbol);
   ExprBuilder builder;
-  Counts counts(means, static_cast<int>(params.size()), moves_queries, builder);
+  Counts counts(means, params, moves_queries, builder);
   std::vector<int> moved;
   for (const ExprNode& node : expr.nodes) {
     const int other = counts.of(node);
@@ -83,12 +89,13 @@ std::vector<ParamSpec> token_params(MeansOf means) {
   return params;
 }
 
-Expr over_means(const Expr& expr, MeansOf means, const std::vector<ParamSpec>& params) {
-  return replaced(expr, means, params, true);
-}
-
-Expr weight_beside_means(const Expr& expr, MeansOf means, const std::vector<ParamSpec>& params) {
-  return replaced(expr, means, params, false);
+void take_means(MeansOf means, Program& program) {
+  Attend& attend = attend_of(program);
+  attend.mask = replaced(attend.mask, means, program.params, true);
+  attend.score = replaced(attend.score, means, program.params, true);
+  for (Node& node : program.nodes)
+    if (auto* merge = std::get_if<MergeBranch>(&node.op))
+      merge->weight = replaced(merge->weight, means, program.params, false);
 }
 
 }  // namespace lacuna

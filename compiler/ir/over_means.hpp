@@ -9,7 +9,7 @@
 
 #include <vector>
 
-#include "compiler/spec/spec.hpp"
+#include "compiler/ir/program.hpp"
 
 namespace lacuna {
 
@@ -22,10 +22,8 @@ struct MeansOf {
 /// the parameters of the spec, in this order, each where there are such means.
 std::vector<ParamSpec> token_params(MeansOf means);
 
-/// A mask or score over means. `params`: of the program, the last ones are token_params().
-Expr over_means(const Expr& expr, MeansOf means, const std::vector<ParamSpec>& params);
-
-/// A weight, which is of tokens: q stays what it is.
-Expr weight_beside_means(const Expr& expr, MeansOf means, const std::vector<ParamSpec>& params);
+/// Turns mask and score of attend, which are written of tokens, into ones of means. In a weight,
+/// which is of tokens, q stays what it is. `program` has the parameters of token_params().
+void take_means(MeansOf means, Program& program);
 
 }  // namespace lacuna

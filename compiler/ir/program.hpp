@@ -257,11 +257,11 @@ bool operator==(const Unpermute& a, const Unpermute& b);
 /// each adds its o to a sum, f32 [batch, heads, n_q, d], which the first one makes and the last one
 /// hands to the caller. Results: the sum, in the last branch o; and without `weight` the lse of all
 /// branches so far.
-///   weight:  sum = sum of weight(q, h, b) * o[q // queries]: o may be of means of query tokens
+///   weight:  sum = sum of weight(q, h, b) * o[q // queries]; q is the caller's where permuted
 ///   without: sum = sum of exp(lse_branch - lse) * o, lse = log sum of exp(lse_branch): as if one
 ///            softmax had run over the keys of all branches; 0 where every lse is -inf
 struct MergeBranch {
-  int o = -1, lse = -1;  ///< lse: without weight
+  int o = -1, lse = -1, order = -1;  ///< lse: without weight; order: sums keep it, the last o none
   int index = 0, count = 0, queries = 1;
   Expr weight;
   LseBase lse_base = LseBase::kE;  ///< of the last result

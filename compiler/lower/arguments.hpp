@@ -47,6 +47,7 @@ enum class FieldSource : std::uint8_t {
   kConstant,      ///< `constant`
   kParam,         ///< index into Program::params
   kWorkspace,     ///< index into LaunchProgram::slots; where the slot begins
+  kKeptStride,    ///< of sequences: bytes from the kept bits of one to those of the next
   kSoftmaxScale,  ///< that of the launch, `constant` where it has none
 };
 

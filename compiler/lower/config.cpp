@@ -42,6 +42,8 @@ ConfigField integer(const char* name, const Chosen<int>& chosen, const char* poi
 }
 
 void add_batch_fields(const Program& program, std::vector<ConfigField>& fields) {
+  if (find_op<Permute>(program) != nullptr)
+    fields.push_back(boolean("kPermutes", true, "/permute"));
   if (program.batch == BatchLayout::kUniform) return;
   const bool has_pages = program.batch == BatchLayout::kPages;
   fields.push_back(enumerator("BatchLayout", "kBatch", has_pages ? "kPages" : "kSequences",

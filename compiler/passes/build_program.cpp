@@ -101,7 +101,7 @@ class ProgramBuilder {
       attend_.list_indices = input("list_indices", list_indices());
       attend_.list_counts = input("list_counts", list_counts());
     }
-    order_ = input("order", {Element::kI32, {kNQ}});
+    order_ = input("order", {Element::kI32, {means_.queries > 1 ? kNQueries : kNQ}});
     previous_lse_ = input("previous_lse", row_numbers());
   }
 
@@ -114,9 +114,9 @@ class ProgramBuilder {
   }
 
   void add_permute() {
-    q_ = define("q_ordered", queries(), Permute{q_, order_});
-    k_ = define("k_ordered", keys(), Permute{k_, order_});
-    v_ = define("v_ordered", keys(), Permute{v_, order_});
+    q_ = define("q_ordered", query_tokens(), Permute{q_, order_});
+    k_ = define("k_ordered", key_tokens(), Permute{k_, order_});
+    v_ = define("v_ordered", key_tokens(), Permute{v_, order_});
   }
 
   void add_step(const PredictorSpec& step) {
@@ -288,8 +288,6 @@ class ProgramBuilder {
   void add_attend() {
     attend_.mask = spec_.attention.mask;
     attend_.score = spec_.attention.score;
-    attend_.mask = over_means(attend_.mask, means_, program_.params);
-    attend_.score = over_means(attend_.score, means_, program_.params);
     if (const auto& gate = spec_.gate) {
       attend_.gate = Gate{gate->scope,        gate->skip,      gate->exempt,
                           gate->skips_v_load, gate->skips_exp, gate->skips_pv};
@@ -303,7 +301,7 @@ class ProgramBuilder {
     const bool is_branch = spec_.branch.count > 0;
     // The branches' own are summed up as natural logarithms.
     if (attend_.lse && !is_branch) attend_.lse_base = spec_.attention.lse_base;
-    const std::string suffix = permuted ? "_ordered" : is_branch ? "_branch" : "";
+    const std::string suffix = is_branch ? "_branch" : permuted ? "_ordered" : "";
     const bool has_lse = attend_.lse;
     const int o = define("o" + suffix, queries(), std::move(attend_));
     int lse = -1;
@@ -311,7 +309,7 @@ class ProgramBuilder {
       lse = add_value("lse" + suffix, row_numbers());
       program_.nodes.back().results.push_back(lse);
     }
-    if (is_branch) add_merge(o, lse);
+    if (is_branch) return add_merge(o, lse);
     if (!permuted) return;
     define("o", queries(), Unpermute{o, order_});
     if (has_lse) define("lse", row_numbers(), Unpermute{lse, order_});
@@ -321,10 +319,11 @@ class ProgramBuilder {
     const BranchSpec& branch = spec_.branch;
     MergeBranch merge{.o = o,
                       .lse = lse,
+                      .order = spec_.permute.order != TokenOrder::kNone ? order_ : -1,
                       .index = branch.index,
                       .count = branch.count,
                       .queries = means_.queries,
-                      .weight = weight_beside_means(branch.weight, means_, program_.params),
+                      .weight = branch.weight,
                       .lse_base = spec_.attention.lse_base};
     ValueType sum = query_tokens();
     if (!merge.is_last()) sum.element = Element::kF32;
@@ -358,7 +357,10 @@ Program build_program(const SpecDocument& document, const BuildOptions& options,
   check_request(document, options, diagnostics);
   const Loader loader = choose_loader(document, diagnostics);
   Program program = ProgramBuilder(document.spec, options, loader).build();
-  return options.positions ? shift_positions(std::move(program), diagnostics) : program;
+  // Positions first: a part of a problem has whole means, and formulas find their tokens in it.
+  if (options.positions) program = shift_positions(std::move(program), diagnostics);
+  take_means({document.spec.branch.means, document.spec.branch.query_means}, program);
+  return program;
 }
 
 }  // namespace lacuna

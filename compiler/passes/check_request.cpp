@@ -28,25 +28,14 @@ void check_admitted(const SpecDocument& document, std::string_view pointer, cons
   d.helps.push_back("compile for " + legal + ", or extend the spec's list");
 }
 
-/// What branches do not go with.
-void check_branches(const SpecDocument& document, const BuildOptions& options,
-                    Diagnostics& diagnostics) {
-  const VariantSpec& spec = document.spec;
-  if (spec.branch.count == 0 && spec.branches.empty()) return;
-  const char* pointer = spec.branches.empty() ? "/branch" : "/branches";
-  const auto refuse = [&](const std::string& message, std::string why, std::string help) {
-    Diagnostic& d = diagnostics.add(
-        at_field(document, pointer, Code::kUnsupported, Severity::kError, "branches: " + message));
-    d.notes.push_back(std::move(why));
-    d.helps.push_back(std::move(help));
-  };
-  if (!spec.branches.empty())
-    refuse("expected a spec of one attend here", "each branch has tiles and a plan of its own",
-           "write the branch in question as a spec");
-  if (options.positions && spec.branch.query_means > 1)
-    refuse("query_means does not go with a group of ranks",
-           "a rank has some of the queries, and its means would be of others",
-           "take means of keys alone, or compute it on one device");
+/// A plan is of one attend.
+void check_branches(const SpecDocument& document, Diagnostics& diagnostics) {
+  if (document.spec.branches.empty()) return;
+  Diagnostic& d =
+      diagnostics.add(at_field(document, "/branches", Code::kUnsupported, Severity::kError,
+                               "branches: expected a spec of one attend here"));
+  d.notes.emplace_back("each branch has tiles and a plan of its own");
+  d.helps.emplace_back("write the branch in question as a spec");
 }
 
 }  // namespace
@@ -82,7 +71,7 @@ void check_request(const SpecDocument& document, const BuildOptions& options,
     d.helps.emplace_back("swap head_dim and head_dim_v, or leave v out");
   }
   check_bands(document, options.head_dim, width_of(spec, options), diagnostics);
-  check_branches(document, options, diagnostics);
+  check_branches(document, diagnostics);
 }
 
 }  // namespace lacuna

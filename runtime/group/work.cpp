@@ -11,6 +11,9 @@ namespace lacuna::group {
 namespace {
 
 constexpr std::int32_t kMostCells = 256;  ///< along queries, and along keys
+/// Rows of a warp raise their maxima together, so that results are the same bits only where those
+/// of one device are together.
+constexpr std::int32_t kRowsThatDecide = 16;
 /// Keys that take as long as beginning and ending a query tile: about 3 us of an SM of an H100. Of
 /// two ranks with as many pairs the one with more and shorter rows was 0.2 ms of 6.5 behind.
 constexpr double kKeysOfTile = 256;
@@ -84,6 +87,10 @@ CutRules cut_rules(const Program& program) {
   CutRules rules;
   const Attend& attend = attend_of(program);
   rules.unit = attend.tile_q;
+  // Of means whole groups of rows that decide together; tiles of them are too many tokens to cut
+  // at.
+  if (const Means* queries = query_means(program))
+    rules.unit = std::min(attend.tile_q, kRowsThatDecide) * queries->tokens;
   rules.reads_tiles = attend.gate.has_value() || std::ranges::any_of(program.params, has_q_tiles);
   for (const Node& node : program.nodes) {
     if (std::holds_alternative<Input>(node.op) || std::holds_alternative<Attend>(node.op)) continue;
@@ -143,7 +150,7 @@ Work work_of_mask(const SpecDocument& document, const LaunchShape& shape, std::i
   for (const SpecDocument& branch : branch_documents(document)) {
     const Work own = work_of_attend(branch.spec, shape, unit);
     for (std::size_t n = 0; n < sum.pairs.size(); ++n)
-      sum.pairs[n] += own.pairs[n] / branch.spec.branch.means;
+      sum.pairs[n] += own.pairs[n] / branch.spec.branch.means / branch.spec.branch.query_means;
     sum.pairs_of_unit += own.pairs_of_unit;
   }
   return sum;

@@ -34,8 +34,19 @@ ParamArgument<kRank> param_argument(const ParamView& view) {
   return argument;
 }
 
+/// From the kept bits of a sequence to those of the next, in pieces of the workspace or in the
+/// caller's selection.
+std::int64_t kept_stride(const LaunchProgram& program, const LaunchMemory& memory,
+                         const std::int32_t* values) {
+  const int value = memory.kept == nullptr
+                        ? program.workspace_value
+                        : program.slots[static_cast<std::size_t>(program.kept_slot)].size;
+  return std::int64_t{values[value]} * kWorkspaceUnitBytes;
+}
+
 /// An integer of the launch that a field asks for.
-std::int64_t integer_of(const ArgField& field, const BoundLaunch& bound,
+std::int64_t integer_of(const LaunchProgram& program, const ArgField& field,
+                        const BoundLaunch& bound, const LaunchMemory& memory,
                         const std::int32_t* values) {
   const auto index = static_cast<std::size_t>(field.index);
   switch (field.source) {
@@ -47,6 +58,8 @@ std::int64_t integer_of(const ArgField& field, const BoundLaunch& bound,
       return values[index];
     case FieldSource::kScaledValue:
       return values[index] * static_cast<std::int64_t>(field.constant);
+    case FieldSource::kKeptStride:
+      return kept_stride(program, memory, values);
     case FieldSource::kConstant:
     case FieldSource::kTensorData:
     case FieldSource::kParam:
@@ -88,10 +101,11 @@ void fill_argument_block(const LaunchProgram& program, const BoundLaunch& bound,
                                                       : bound.tensors[index].data);
         break;
       case FieldKind::kI64:
-        store(block, field, integer_of(field, bound, values));
+        store(block, field, integer_of(program, field, bound, memory, values));
         break;
       case FieldKind::kI32:
-        store(block, field, static_cast<std::int32_t>(integer_of(field, bound, values)));
+        store(block, field,
+              static_cast<std::int32_t>(integer_of(program, field, bound, memory, values)));
         break;
       case FieldKind::kF32:
         store(block, field,

@@ -7,6 +7,7 @@
 #include "compiler/emit/launch_program.hpp"
 #include "lacuna/lacuna.h"
 #include "runtime/base/arguments.hpp"
+#include "runtime/cpu/ops/run_ops.hpp"
 
 namespace lacuna {
 
@@ -46,6 +47,7 @@ bool bind_reports(const LaunchContract& contract, const lacuna_branch_args& give
 struct BranchLaunch {
   BoundLaunch bound;
   lacuna_selection* selection = nullptr;
+  KeptBits kept;  ///< on the CPU: the bits of the selection, or of one sequence's part of it
 };
 using BranchLaunches = std::array<BranchLaunch, kMostBranches>;
 

@@ -95,11 +95,9 @@ bool run_branches_on_host(const KernelState& kernel, const LaunchShape& shape,
   std::vector<float> o(rows * width), lse(rows);
   for (std::size_t n = 0; n < kernel.branches.size(); ++n) {
     const KernelState& branch = *kernel.branches[n];
-    lacuna_selection* selection = launches[n].selection;
-    if (!run_on_host(branch, launches[n].bound, kept_bits(branch, selection), first_b, diagnostics,
+    if (!run_on_host(branch, launches[n].bound, launches[n].kept, first_b, diagnostics,
                      {o.data(), lse.data()}))
       return false;
-    count_launch(branch, selection);
   }
   return true;
 }

@@ -77,6 +77,12 @@ class ContentsCheck {
       return refuse("n_k" + number, "expected 0 to max_n_k = " + std::to_string(bound_.shape.n_k) +
                                         ", got " + std::to_string(s.n_k));
     }
+    if (contract_.takes_order && s.n_k != s.n_q) {
+      return refuse("n_k" + number,
+                    "expected " + std::to_string(s.n_q) +
+                        " (its queries: queries and keys are permuted alike), got " +
+                        std::to_string(s.n_k));
+    }
     if (contract_.batch == BatchLayout::kPages) return check_pages(s);
     if (s.k_begin < 0 || s.k_begin > k_rows - s.n_k) {
       refuse("k_begin" + number, "expected 0 to " + std::to_string(k_rows - s.n_k) + " for " +
@@ -159,6 +165,7 @@ void move_to(const Sequence& sequence, std::int64_t element_bytes, BoundLaunch& 
   for (const TensorRole role : {kQ, kO}) advance(tensor(role), 2, sequence.q_begin, element_bytes);
   for (const TensorRole role : {kLse, kPreviousLse})
     advance(tensor(role), 2, sequence.q_begin, sizeof(float));
+  advance(tensor(kOrder), 0, sequence.q_begin, sizeof(std::int32_t));
   for (const TensorRole role : {kCounts, kListIndices, kListCounts})
     advance(tensor(role), 0, sequence.index, sizeof(std::int32_t));
   advance(tensor(kTileMask), 0, sequence.index, 1);
@@ -205,6 +212,15 @@ void clear_reports(const BoundLaunch& bound) {
   }
 }
 
+/// A sequence's part of kept bits, which has room for the longest.
+KeptBits part_of(const KeptBits& kept, const KernelState& kernel, LaunchShape shape,
+                 const Sequence& sequence) {
+  if (kept.data == nullptr) return kept;
+  shape.n_b = 1;
+  const std::size_t words = host_mask_bytes(kernel, shape) / sizeof(std::uint32_t);
+  return {kept.data + static_cast<std::size_t>(sequence.index) * words, kept.decided};
+}
+
 /// Calls run(sequence, launch of it alone) for each sequence that has work, until one returns
 /// false.
 template <class Run>
@@ -231,10 +247,11 @@ bool run_each(const KernelState& kernel, const BoundLaunch& bound, Diagnostics& 
 }  // namespace
 
 bool run_sequences_on_host(const KernelState& kernel, const BoundLaunch& bound,
-                           Diagnostics& diagnostics) {
+                           const KeptBits& kept, Diagnostics& diagnostics) {
   clear_reports(bound);
   return run_each(kernel, bound, diagnostics, [&](const Sequence& sequence, BoundLaunch& own) {
-    return run_on_host(kernel, own, {}, sequence.index, diagnostics);
+    return run_on_host(kernel, own, part_of(kept, kernel, bound.shape, sequence), sequence.index,
+                       diagnostics);
   });
 }
 
@@ -253,6 +270,8 @@ bool run_branches_of_sequences_on_host(const KernelState& kernel, const BoundLau
       for (const TensorRole role : {kCounts, kTileMask})
         branch.tensors[static_cast<std::size_t>(role)] = reports[role];
       own[n].bound = branch;
+      own[n].kept =
+          part_of(launches[n].kept, *kernel.branches[n], launches[n].bound.shape, sequence);
     }
     return run_branches_on_host(kernel, whole.shape, own, sequence.index, diagnostics);
   });

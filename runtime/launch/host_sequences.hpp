@@ -8,7 +8,7 @@ namespace lacuna {
 
 /// False with diagnostics if a start, a length or a page lies outside of what was passed.
 bool run_sequences_on_host(const KernelState& kernel, const BoundLaunch& bound,
-                           Diagnostics& diagnostics);
+                           const KeptBits& kept, Diagnostics& diagnostics);
 
 /// The same of a spec with branches. `launches`: what each of them reports, of the whole batch.
 bool run_branches_of_sequences_on_host(const KernelState& kernel, const BoundLaunch& bound,

@@ -64,9 +64,10 @@ std::size_t kept_bytes(const KernelState& kernel, const LaunchShape& shape,
                        const LaunchValues& values) {
   if (kernel.engine->gpu == nullptr) return host_mask_bytes(kernel, shape);
   const int slot = kernel.lowered().launch.kept_slot;
-  return slot < 0
-             ? 0
-             : bytes_of(values, kernel.lowered().launch.slots[static_cast<std::size_t>(slot)].size);
+  if (slot < 0) return 0;
+  const LaunchProgram& program = kernel.lowered().launch;
+  return bytes_of(values, program.slots[static_cast<std::size_t>(slot)].size) *
+         static_cast<std::size_t>(workspace_pieces(program, shape));
 }
 
 /// Clears what the kernels expect to be zero: slots of the workspace, reports.
@@ -243,8 +244,8 @@ bool launch_branches_on_gpu(const KernelState& kernel, const BranchLaunches& lau
 
 bool launch_on_host(const KernelState& kernel, const BoundLaunch& bound,
                     const lacuna_launch_args& args, Diagnostics& diagnostics) {
-  if (args.sequences != nullptr) return run_sequences_on_host(kernel, bound, diagnostics);
   const KeptBits kept = kept_bits(kernel, args.selection);
+  if (args.sequences != nullptr) return run_sequences_on_host(kernel, bound, kept, diagnostics);
   if (kernel.lowered().contract.kv == KvFormat::kSame)
     return run_on_host(kernel, bound, kept, 0, diagnostics);
   std::vector<unsigned char> keys, values;
@@ -321,8 +322,14 @@ bool launch_branches(const KernelState& kernel, const BoundLaunch& bound,
                         is_converted ? KvFormat::kSame : kv, args, launches, diagnostics);
   if (!fits) return false;
   if (on_gpu) return launch_branches_on_gpu(kernel, launches, args, diagnostics);
-  return has_sequences ? run_branches_of_sequences_on_host(kernel, bound, launches, diagnostics)
-                       : run_branches_on_host(kernel, bound.shape, launches, 0, diagnostics);
+  for (std::size_t n = 0; n < kernel.branches.size(); ++n)
+    launches[n].kept = kept_bits(*kernel.branches[n], launches[n].selection);
+  const bool launched =
+      has_sequences ? run_branches_of_sequences_on_host(kernel, bound, launches, diagnostics)
+                    : run_branches_on_host(kernel, bound.shape, launches, 0, diagnostics);
+  for (std::size_t n = 0; n < kernel.branches.size() && launched; ++n)
+    count_launch(*kernel.branches[n], launches[n].selection);
+  return launched;
 }
 
 }  // namespace

@@ -84,8 +84,6 @@ bool check_selection(const KernelState& kernel, const lacuna_selection& selectio
   if (!kernel.lowered().contract.keeps_selection) {
     return refuse("selection: expected null, got one: the spec has no \"predictor\"");
   }
-  if (kernel.lowered().contract.batch != BatchLayout::kUniform)
-    return refuse("selection: expected null, got one: tiles of sequences are not kept");
   if (selection.struct_size < sizeof(selection)) {
     return refuse("selection.struct_size: expected " + std::to_string(sizeof(selection)) +
                   ", got " + std::to_string(selection.struct_size));

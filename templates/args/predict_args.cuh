@@ -51,6 +51,8 @@ struct PredictArgs {
   unsigned* kept;         ///< [b, h, keep_q_tiles, keep_words], bit j % 32 of word j / 32
   int* row_order;         ///< work tiles that blocks of attend take, longest list first
   int* gathered;  ///< [blocks of a gathering attend, k_padded] key indices of the block's row
+  long long kept_stride;  ///< of sequences: bytes from the bits of one to those of the next, which
+                          ///< a selection of the caller's has close together
 
   int q_padded, k_padded;
   int keep_q_tiles, keep_k_tiles, keep_words;

@@ -7,6 +7,9 @@
 //
 // With kQueries, where o is of means of so many query tokens, each token takes the o of its mean.
 //
+// Where branches are computed in another order of tokens than the caller's, so are the sums;
+// weights and the results are those of the caller's token.
+//
 // Rows without a key have o = 0 and lse = -inf in their branch, and add nothing.
 #pragma once
 
@@ -21,6 +24,7 @@
 #include "attend/row_ends.cuh"
 #include "base/math.cuh"
 #include "base/optional_field.cuh"
+#include "loader/token_order.cuh"
 #include "pipeline/batch_layout.cuh"
 #include "shared/prepare_block.cuh"
 
@@ -40,7 +44,10 @@ __device__ __forceinline__ int merged_rows(const Args& args) {
 
 /// The query of a thread, and the first of its elements.
 struct MergedRow {
-  int b, h, q, column;
+  int b, h;
+  int n;  ///< in the order of the computation
+  int q;  ///< in that of the caller
+  int column;
   long long token;  ///< of the contiguous sums
 };
 
@@ -74,7 +81,7 @@ __device__ __forceinline__ BranchFactors merge_lse(const Args& args, const Merge
   float* sum = args.branch.sum_lse + row.token;
   const float before = Config::kBranch == 0 ? -kInfinity : sum[(Config::kBranch + 1) % 2 * tokens];
   const float own =
-      attend.lse.data[row.b * attend.lse.stride_b + row.h * attend.lse.stride_h + row.q];
+      attend.lse.data[row.b * attend.lse.stride_b + row.h * attend.lse.stride_h + row.n];
   float lse;
   const BranchFactors factors = factors_of_lse(before, own, lse);
   if (row.column != 0) return factors;
@@ -102,7 +109,7 @@ __device__ __forceinline__ void merge_elements(const Args& args, const MergedRow
   const TensorArg& own = args.attend.o;
   const BranchFactors factors = branch_factors<Config, Hooks>(args, row);
   const Element* from = static_cast<const Element*>(own.data) + row.b * own.stride_b +
-                        row.h * own.stride_h + row.q / queries_of_row<Config>() * own.stride_n +
+                        row.h * own.stride_h + row.n / queries_of_row<Config>() * own.stride_n +
                         row.column;
   const uint4 packed = *reinterpret_cast<const uint4*>(from);
   const unsigned words[] = {packed.x, packed.y, packed.z, packed.w};
@@ -151,12 +158,13 @@ __device__ __forceinline__ void merge_branch(const Args& args) {
   // The host knows how many tokens whole means have.
   if (queries_of_row<Config>() > 1 && head >= attend.n_b * attend.n_h) return;
   const int row = thread_index() / kRowThreads;
-  const int q = (block_index() - head * blocks) * kRows + row;
-  if (row >= kRows || q >= rows) return;
+  const int n = (block_index() - head * blocks) * kRows + row;
+  if (row >= kRows || n >= rows) return;
   const int b = head / attend.n_h;
   const int column = (thread_index() - row * kRowThreads) * kMergedElements;
+  const int q = callers_token<Config>(args, n, rows);
   merge_elements<Config, Hooks>(
-      args, {b, head - b * attend.n_h, q, column, static_cast<long long>(head) * rows + q});
+      args, {b, head - b * attend.n_h, n, q, column, static_cast<long long>(head) * rows + n});
 }
 
 }  // namespace lacuna

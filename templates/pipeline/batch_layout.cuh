@@ -12,6 +12,9 @@ constexpr bool has_sequences() {
   return batch_layout<Config>() != BatchLayout::kUniform;
 }
 
+/// Are attend's rows copies in the workspace, in another order of tokens than the caller's?
+LACUNA_OPTIONAL_FIELD(bool, permutes, kPermutes, false)
+
 // Of a batch of sequences:
 /// Is it a branch of several, whose results are rows of the workspace?
 LACUNA_OPTIONAL_FIELD(bool, is_branch, kIsBranch, false)
@@ -26,7 +29,7 @@ LACUNA_OPTIONAL_FIELD(bool, widens_keys, kWidensKeys, false)
 /// Keys and values of the workspace, not the caller's.
 template <class Config>
 constexpr bool makes_keys() {
-  return mean_tokens<Config>() > 1 || widens_keys<Config>();
+  return mean_tokens<Config>() > 1 || widens_keys<Config>() || permutes<Config>();
 }
 /// Do the rows that attend reads lie in pages?
 template <class Config>

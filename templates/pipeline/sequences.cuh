@@ -77,7 +77,8 @@ __device__ __forceinline__ void take_sequence(Predict& predict, const Args& own,
   move_by(predict.v_values, workspace);
   move_by(predict.row_bias, workspace), move_by(predict.column_bias, workspace);
   move_by(predict.scores, workspace), move_by(predict.row_sums, workspace);
-  move_by(predict.kept_before, workspace), move_by(predict.kept, workspace);
+  move_by(predict.kept_before, workspace);
+  move_by(predict.kept, own.sequences.entry * predict.kept_stride);
   move_by(predict.row_order, workspace), move_by(predict.gathered, workspace);
 }
 
@@ -163,16 +164,21 @@ __device__ __forceinline__ void take_tensors(Args& own, long long workspace, int
                                              int most) {
   using Element = typename Config::Element;
   AttendArgs& attend = own.attend;
-  if constexpr (query_mean_tokens<Config>() > 1) {
+  if constexpr (query_mean_tokens<Config>() > 1 || permutes<Config>()) {
     move_by(attend.q.data, workspace);
     begin_at<Element>(own.predict.caller_q, first);
   } else {
     begin_at<Element>(attend.q, first);
   }
-  if constexpr (is_branch<Config>()) {
+  if constexpr (is_branch<Config>() || permutes<Config>()) {
     if (own.predict.caller_o.data != nullptr) begin_at<Element>(own.predict.caller_o, first);
     begin_at(own.predict.caller_lse, first);
+  }
+  if constexpr (permutes<Config>()) own.predict.order += first;
+  if constexpr (is_branch<Config>()) {
     take_results<Config>(own, workspace, b, most);
+  } else if constexpr (permutes<Config>()) {
+    move_by(attend.o.data, workspace), move_by(attend.lse.data, workspace);
   } else {
     begin_at<Element>(attend.o, first);
     begin_at(attend.lse, first);
@@ -194,8 +200,11 @@ __device__ __forceinline__ Args args_of_sequence(const Args& args) {
   const int first = args.sequences.q_begin[b];
   const long long workspace = b * args.sequences.workspace_bytes;
   AttendArgs& attend = own.attend;
-  take_query_count<Config>(own, args.sequences.q_begin[b + 1] - first);
-  take_key_count<Config>(own, args.sequences.lengths[b]);
+  const int queries = args.sequences.q_begin[b + 1] - first;
+  int keys = args.sequences.lengths[b];
+  if constexpr (permutes<Config>()) keys = smaller(keys, queries);  // one order is for both
+  take_query_count<Config>(own, queries);
+  take_key_count<Config>(own, keys);
   take_tensors<Config>(own, workspace, first, b, most_queries<Config>(args));
   own.sequences.entry = b;
   own.sequences.most_q_tiles = attend.q_tiles;

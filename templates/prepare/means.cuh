@@ -1,6 +1,7 @@
 // Means of neighbouring tokens, in whose place a branch attends to keys and values, or queries
 // attend: attend's q, k or v [n] = the mean of the caller's tokens n * kTokens and those behind it,
-// the last one of those that are left. Summed in f32.
+// the last one of those that are left. Summed in f32. Neighbours are those of the computation's
+// order, where that is not the caller's.
 #pragma once
 
 #include "arch/pack.cuh"
@@ -9,6 +10,7 @@
 #include "args/predict_args.cuh"
 #include "attend/head_dims.cuh"
 #include "loader/stored_rows.cuh"
+#include "loader/token_order.cuh"
 #include "shared/prepare_block.cuh"
 
 namespace lacuna {
@@ -66,7 +68,8 @@ __device__ __forceinline__ void token_means(const Args& args) {
   const int end = min(first + Config::kTokens, side.tokens);
   float sum[kMeanElements] = {};
   for (int token = first; token < end; ++token) {
-    const uint4 packed = token_chunk<Config>(args, side.source, b, h, token, column);
+    const int place = callers_token<Config>(args, token, side.tokens);
+    const uint4 packed = token_chunk<Config>(args, side.source, b, h, place, column);
     const unsigned words[] = {packed.x, packed.y, packed.z, packed.w};
 #pragma unroll
     for (int e = 0; e < kMeanElements; e += 2) {

@@ -1,9 +1,12 @@
 // Tokens in another order: copies of q, k and v before the other kernels, and of o and lse back.
 // Both read rows of args.predict.order[n]; an index outside [0, n) reads or writes the nearest row.
+// Of a batch of sequences each has its own part of `order`, from the row on where its queries
+// begin.
 #pragma once
 
 #include "args/expr.cuh"
 #include "args/predict_args.cuh"
+#include "attend/head_dims.cuh"
 #include "loader/stored_rows.cuh"
 #include "shared/prepare_block.cuh"
 
@@ -11,10 +14,10 @@ namespace lacuna {
 
 /// Which rows of which head a block copies.
 struct PermutedRows {
-  int b, h, first, n;
+  int b, h, head, first, n;
   __device__ __forceinline__ PermutedRows(int heads, int tokens) : n(tokens) {
     const int blocks = ceil_div(tokens, kPermutedTokens);
-    const int head = block_index() / blocks;
+    head = block_index() / blocks;
     first = (block_index() - head * blocks) * kPermutedTokens;
     b = head / heads;
     h = head - b * heads;
@@ -22,11 +25,11 @@ struct PermutedRows {
 };
 
 /// Copies rows; `kGathers`: target[n] = source[order[n]], else target[order[n]] = source[n].
-/// row_of(token, column): of the source.
-template <class Config, bool kGathers, class RowOf>
+/// row_of(token, column): of the source, rows of kWidth elements.
+template <class Config, int kWidth, bool kGathers, class RowOf>
 __device__ __forceinline__ void copy_rows(const TensorArg& target, RowOf row_of, const int* order,
                                           const PermutedRows& rows) {
-  using Layout = TokenLayout<Config::kHeadDim, kPermutedTokens, Config::kThreads>;
+  using Layout = TokenLayout<kWidth, kPermutedTokens, Config::kThreads>;
   using Element = typename Config::Element;
   const int first_row = Layout::first_row();
 #pragma unroll
@@ -48,8 +51,11 @@ __device__ __forceinline__ void copy_rows(const TensorArg& target, RowOf row_of,
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void permute_tokens(const Args& args) {
   constexpr bool kIsQuery = Config::kTensor == 0;
+  constexpr int kWidth = Config::kTensor == 2 ? head_dim_v<Config>() : Config::kHeadDim;
+  constexpr bool kInPages = batch_layout<Config>() == BatchLayout::kPages;
   const int heads = kIsQuery ? args.attend.n_h : args.attend.n_h / args.attend.heads_per_kv;
   const PermutedRows rows(heads, kIsQuery ? args.attend.n_q : args.attend.n_k);
+  if (is_beyond<Config>(rows.head, heads)) return;
   const TensorArg& target = kIsQuery               ? args.attend.q
                             : Config::kTensor == 1 ? args.attend.k
                                                    : args.attend.v;
@@ -61,20 +67,22 @@ __device__ __forceinline__ void permute_tokens(const Args& args) {
       return query_row<Config>(source, rows.b, rows.h, token, column);
     } else {
       constexpr KvTensor kTensor = Config::kTensor == 1 ? KvTensor::kKeys : KvTensor::kValues;
-      return stored_row<Config, kTensor>(args, source, rows.b, rows.h, token, column);
+      return stored_row<Config, kTensor, kInPages>(args, source, rows.b, rows.h, token, column);
     }
   };
-  copy_rows<Config, true>(target, row_of, args.predict.order, rows);
+  copy_rows<Config, kWidth, true>(target, row_of, args.predict.order, rows);
 }
 
 /// The caller's o, and lse if wanted, [order[n]] = attend's [n]. 64 tokens a block.
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void unpermute_results(const Args& args) {
   const PermutedRows rows(args.attend.n_h, args.attend.n_q);
+  if (is_beyond<Config>(rows.head, args.attend.n_h)) return;
   const auto row_of = [&](int token, int column) {
     return query_row<Config>(args.attend.o, rows.b, rows.h, token, column);
   };
-  copy_rows<Config, false>(args.predict.caller_o, row_of, args.predict.order, rows);
+  copy_rows<Config, head_dim_v<Config>(), false>(args.predict.caller_o, row_of, args.predict.order,
+                                                 rows);
   const LseArg& target = args.predict.caller_lse;
   if (!Config::kWritesLse || target.data == nullptr) return;
   const int row = thread_index();

@@ -21,6 +21,7 @@ class Branches : public testing::TestWithParam<BranchesSubject> {};
 void check(const BranchesSubject& subject, Case c, const emulation::Schedule& schedule) {
   ASSERT_EQ(subject.branches.size(), subject.spec.branches.size()) << "the table lacks a branch";
   c.variant = subject.branches.front().spec;
+  if (subject.branches.front().contract.takes_order) c.n_k = c.n_q;  // they are permuted alike
   c.dtype = subject.branches.front().dtype;
   c.d = subject.branches.front().head_dim;
   c.d_v = subject.branches.front().contract.head_dim_v;
@@ -66,7 +67,7 @@ TEST(BranchesOfSequences, AreJoinedForEachOfThem) {
     c.lengths = {{1, 300}, {0, 40}, {37, 37}, {5, 0}, {150, 170}, {20, 7}, {1, 1}};
     SCOPED_TRACE(testing::Message() << subject.name << ": " << c.text());
     ASSERT_EQ(subject.branches.size(), subject.spec.branches.size()) << "the table lacks a branch";
-    numerics::SequenceBatch batch(false, c, 19);
+    numerics::SequenceBatch batch(false, c.fitting_order(), 19);
     ASSERT_EQ(launch(subject, batch.args,
                      {emulation::Landing::kLate, emulation::WarpOrder::kShuffled, 5}),
               "");

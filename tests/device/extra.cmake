@@ -154,7 +154,11 @@ set(short_tier
   pooled_branches_d64_bf16_sm_90a_queries pooled_branches_d64_bf16_sm_90a_tokens
   pooled_branches_d64_bf16_sm_90a_both
   pooled_branches_d64_bf16_sm_100a_sequences_queries pooled_branches_d64_bf16_sm_100a_sequences_tokens
-  pooled_branches_d64_bf16_sm_100a_sequences_both)
+  pooled_branches_d64_bf16_sm_100a_sequences_both
+  sparge_video_d64_bf16_sm_100a_pages ordered_branches_d64_bf16_sm_100a_pages_both ordered_branches_d64_bf16_sm_100a_pages_keys
+  ordered_branches_d64_bf16_sm_100a_pages_tokens ordered_branches_d64_bf16_sm_90a_both
+  ordered_branches_d64_bf16_sm_90a_keys ordered_branches_d64_bf16_sm_90a_tokens
+  ordered_merged_d64_f16_sm_100a_sequences_tokens ordered_merged_d64_f16_sm_100a_sequences_means)
 
 foreach(name dense window document softcap alibi bsfa skip-softmax)
   device_kernel(specs/${name}.json 64 bf16)
@@ -276,6 +280,10 @@ foreach(arch sm_100a sm_90a)
   foreach(branch middle first)
     device_kernel(tests/device/specs/banded-branches.json 128 bf16 ${arch} uniform same ${branch})
   endforeach()
+  # Tokens in another order than the caller's.
+  foreach(branch both keys tokens)
+    device_kernel(tests/device/specs/ordered-branches.json 64 bf16 ${arch} uniform same ${branch})
+  endforeach()
 endforeach()
 
 # The same of batches of sequences; by wgmma where a branch attends to tokens as they are.
@@ -296,6 +304,13 @@ foreach(branch signal noise)
 endforeach()
 foreach(branch queries tokens both)
   device_kernel(tests/device/specs/pooled-branches.json 64 bf16 sm_100a sequences same ${branch})
+endforeach()
+foreach(branch both keys tokens)
+  device_kernel(tests/device/specs/ordered-branches.json 64 bf16 sm_100a pages same ${branch})
+endforeach()
+device_kernel(specs/sparge-video.json 64 bf16 sm_100a pages)
+foreach(branch tokens means)
+  device_kernel(tests/device/specs/ordered-merged.json 64 f16 sm_100a sequences same ${branch})
 endforeach()
 
 # Batches of sequences, in rows and in pages.

@@ -209,11 +209,13 @@ std::vector<std::int32_t> values_of(const Subject& subject, const LaunchShape& s
   return values;
 }
 
+/// `selection`: where kept bits lie; where `calls` is not 0, they are decided already.
 /// `workspace`: grows to what the launch needs, and keeps what an earlier one left; behind
 /// `shared_bytes` of what branches share.
 std::string run_grid(const Subject& subject, const BoundLaunch& bound,
                      const emulation::Schedule& schedule, std::vector<WorkspaceUnit>& workspace,
-                     const Residency& residency = {}, std::size_t shared_bytes = 0) {
+                     const Residency& residency = {}, std::size_t shared_bytes = 0,
+                     const lacuna_selection* selection = nullptr) {
   const std::vector<std::int32_t> values = values_of(subject, bound.shape, residency);
   const WorkspaceBytes bytes = workspace_parts(subject.launch, bound.shape, values.data());
   const std::size_t shared = shared_bytes / kWorkspaceUnitBytes;
@@ -222,6 +224,7 @@ std::string run_grid(const Subject& subject, const BoundLaunch& bound,
   auto* const block = reinterpret_cast<std::byte*>(units_of_block.data());
   const LaunchMemory memory{
       .workspace = workspace.data() + shared,
+      .kept = selection != nullptr ? selection->data : nullptr,
       .shared = workspace.data(),
       .pieces = static_cast<std::size_t>(workspace_pieces(subject.launch, bound.shape))};
   clear_memory(subject.launch, bound, memory, values.data());
@@ -229,6 +232,7 @@ std::string run_grid(const Subject& subject, const BoundLaunch& bound,
   encode_maps(subject, bound, block);
   for (std::size_t x = 0; x < subject.kernels.size(); ++x) {
     const KernelLaunch& launch = subject.launch.launches[x];
+    if (launch.decides && selection != nullptr && selection->calls != 0) continue;
     const std::int32_t count = values[static_cast<std::size_t>(launch.grid_x)];
     const std::int32_t rows = launch.each_sequence ? bound.shape.n_b : 1;
     std::vector<emulation::BlockLaunch> blocks;
@@ -295,7 +299,9 @@ std::string launch(const Subject& subject, const lacuna_launch_args& args,
   BoundLaunch bound;
   if (!bind_launch(subject.contract, args, bound, diagnostics)) return render(diagnostics, {});
   std::vector<WorkspaceUnit> workspace;
-  return bound.empty() ? "" : run_grid(subject, bound, schedule, workspace, residency);
+  return bound.empty()
+             ? ""
+             : run_grid(subject, bound, schedule, workspace, residency, 0, args.selection);
 }
 
 const std::vector<BranchesSubject>& branches_subjects() {

@@ -30,7 +30,7 @@ SequenceCase case_of(const Subject& subject, SequenceCase c) {
   c.tile = subject.tile;
   c.e4m3 = subject.contract.kv == KvFormat::kE4M3;
   if (subject.contract.batch != BatchLayout::kPages) c.page_tokens = 0;
-  return c;
+  return c.fitting_order();
 }
 
 void expect_right(const Subject& subject, const SequenceCase& given,
@@ -178,6 +178,30 @@ TEST(Sequences, ResultsDoNotDependOnTheBatchWhereSplitsAreFixed) {
     };
     EXPECT_EQ(rows_of(first), rows_of(second)) << subject.name;
   }
+}
+
+/// Bits that a launch has decided, for each sequence, serve the next one in a workspace of its own.
+TEST(Sequences, SelectionsOfEachSequence) {
+  SequenceCase c;
+  c.n_h = 4, c.n_h_kv = 2, c.page_tokens = 16, c.spare = 600;
+  c.lengths = {{70, 700}, {0, 90}, {130, 260}, {7, 64}};
+  int asked = 0;
+  for (const Subject& subject : sequence_subjects()) {
+    if (subject.launch.kept_slot < 0 || !case_of(subject, c).is_tiled()) continue;
+    ++asked;
+    const SequenceCase own = case_of(subject, c);
+    SCOPED_TRACE(testing::Message() << subject.name << ": " << own.text());
+    SequenceBatch batch(false, own, 29);
+    std::vector<std::uint64_t> kept(std::size_t{1} << 16, ~std::uint64_t{0});
+    lacuna_selection selection{sizeof selection, kept.data(), kept.size() * 8, 0};
+    batch.args.selection = &selection;
+    for (selection.calls = 0; selection.calls < 2; ++selection.calls) {
+      batch.poison();
+      ASSERT_EQ(launch(subject, batch.args, kLateSequences), "");
+      EXPECT_EQ(batch.check(true), "") << selection.calls;
+    }
+  }
+  EXPECT_GT(asked, 0);
 }
 
 /// Tiles of each sequence's own: predictors and gates see its tokens, its lengths and its pages.

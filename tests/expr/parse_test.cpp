@@ -52,7 +52,7 @@ TEST(parse, follows_python_precedence) {
            {"true == (k < 3)", "k < 3"},
            {"k >= start[q] and k >= per_head_start[q]", "k >= start[q] and k >= per_head_start[q]"},
            {"k >= per_head_start[h, q + 1]", "k >= per_head_start[q + 1]"},
-           {"k >= per_head_start[b, q]", "k >= per_head_start[b, q]"},
+           {"k >= per_head_start[h - 1, q]", "k >= per_head_start[h - 1, q]"},
        }) {
     EXPECT_EQ(canonical(row.text, row.site), row.canonical) << row.text;
   }

@@ -81,6 +81,26 @@ Spec branches_spec() {
                      "branches.json");
 }
 
+/// Means of queries, whose formulas stand at their first token in the whole.
+Spec pooled_spec() {
+  return Spec::parse(R"({
+    "version": 1, "name": "positions-pooled",
+    "attention": {
+      "mask": "k <= q + n_k - n_q", "score": "s + slope * (q - k) / n_q + 0.1 * h"
+    },
+    "params": {
+      "slope": {"shape": "[heads]", "doc": "of the logits"},
+      "gates": {"shape": "[batch, heads, n_q, 3]", "doc": "what the branches count"}
+    },
+    "branches": [
+      {"name": "both", "means": 24, "query_means": 4, "weight": "gates[q, 0] + 0.5 * q / n_q"},
+      {"name": "queries", "query_means": 2, "weight": "gates[q, 1] + 0.01 * h"},
+      {"name": "tokens", "weight": "gates[q, 2]", "tile": {"q": 64, "k": 64}}
+    ]
+  })",
+                     "pooled.json");
+}
+
 std::vector<Param> branches_params() {
   static std::vector<float> slope(6), gates(6 * kTokens * 3);
   for (std::size_t h = 0; h < slope.size(); ++h) slope[h] = -0.3F * static_cast<float>(h);
@@ -106,6 +126,7 @@ std::vector<Subject> subjects() {
     list.push_back({"sale", shipped("sale"), 128, false});  // subtracts the mean of all queries
     list.push_back({"minference-vertical-slash", shipped("minference-vertical-slash"), 128, false});
     list.push_back({"branches", branches_spec(), 64, true, [] { return branches_params(); }});
+    list.push_back({"pooled", pooled_spec(), 64, true, [] { return branches_params(); }});
     list.push_back({"merged-branches",
                     Spec::load(LACUNA_SOURCE_DIR "/tests/device/specs/merged-branches.json"), 64});
     return list;

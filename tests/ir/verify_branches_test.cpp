@@ -67,20 +67,26 @@ TEST_P(BranchRule, IsTheDiagnostic) {
 
 const TextViolation kBranches[] = {
     {"MeansOfMeans", kBranchText, "means %v, tokens=32", "means %k_means, tokens=32",
-     "means %v_means: means are of the inputs q, k and v, 2 to 1024 tokens each; of k and v of "
-     "e4m3 1, too\n"
+     "means %v_means: means are of the inputs q, k and v, as they are or permuted, 2 to 1024 "
+     "tokens "
+     "each; of k and v of e4m3 1, too\n"
      "attend %o_branch: v comes from the input of this name: as it is, permuted, or in e4m3 with "
      "its "
      "scale\n"},
     {"MeansOfOne", kBranchText, "means %v, tokens=32", "means %v, tokens=1",
-     "means %v_means: means are of the inputs q, k and v, 2 to 1024 tokens each; of k and v of "
-     "e4m3 1, too\n"},
+     "means %v_means: means are of the inputs q, k and v, as they are or permuted, 2 to 1024 "
+     "tokens "
+     "each; of k and v of e4m3 1, too\n"},
     {"OtherQueriesThanThoseOfMeans", kPooledText, "queries=64", "queries=32",
      "merge_branch %sum: queries is the tokens of a mean of them, else 1, and goes with weight\n"},
     {"QueriesWithoutMeans", kBandText, "count=2", "count=2, queries=64",
      "merge_branch %sum: queries is the tokens of a mean of them, else 1, and goes with weight\n"
      "merge_branch %sum: merge_branch defines o, f32 but in the last branch, and without weight "
      "lse\n"},
+    {"AnOrderOfTokensThatAreNot", kBranchText, "merge_branch %o_branch",
+     "merge_branch %o_branch, order=%q",
+     "merge_branch %sum: order is the input of this name where tokens are permuted, else there is "
+     "none\n"},
     {"QueryTokensOfNoMeans", kMergedText, "%q = input name=\"q\" : [batch, heads, n_q, d] f16",
      "%q = input name=\"q\" : [batch, heads, n_queries, d] f16",
      "input %q: an input defines one value, whose type follows from the input's name\n"},

@@ -43,7 +43,7 @@ inline const std::string kEstimatedRule =
     "p, p_max, rank, mass_before or score\n";
 inline const std::string kOneOrderRule =
     "program @predicted: with permute, all of q, k and v are permuted, nothing else reads them, "
-    "and every result of attend is unpermuted\n";
+    "and every result of attend is unpermuted, but those of a branch\n";
 inline const std::string kQueriesAndKeysRule =
     "attend %o_ordered: q and k come from the inputs of these names: as they are, permuted, or "
     "both quantised with 8 bits in groups of attend's tiles\n";

@@ -48,7 +48,7 @@ TEST_P(Branches, AreJoinedAsTheSpecSays) {
   ASSERT_EQ(kernel.error, "");
   Binding binding(engine().is_cuda, c, joined.variant);
   binding.args.counts = binding.args.tile_mask = nullptr;
-  binding.has_lse = c.variant == "merged-branches";
+  binding.has_lse = c.variant == "merged-branches" || c.variant == "ordered-merged";
   if (!binding.has_lse) binding.args.lse = nullptr;
   ASSERT_EQ(binding.provide(kernel, c), "");
   BranchReport report;
@@ -86,6 +86,13 @@ std::vector<Case> cases() {
     all.push_back({name, DType::kF16, 128, 1, 2, 1, 7, 130, Fill::kNormal, false, d_v});
     if (device_under_test() == "cpu")
       all.push_back({name, DType::kF32, 128, 1, 2, 1, 129, 129, Fill::kSharp, false, d_v});
+  }
+  // Orders of tokens: as many queries as keys; values of a width of their own.
+  for (const char* name : {"ordered-branches", "ordered-merged"}) {
+    all.push_back({name, DType::kBF16, 64, 2, 4, 2, 333, 333, Fill::kClustered, true});
+    all.push_back({name, DType::kF16, 128, 1, 2, 1, 130, 130, Fill::kNormal, false, 64});
+    if (device_under_test() == "cpu")
+      all.push_back({name, DType::kF32, 64, 1, 2, 1, 129, 129, Fill::kSharp, false});
   }
   // Rows without a key in any branch.
   all.push_back({"merged-branches", DType::kBF16, 64, 1, 2, 1, 150, 90, Fill::kNormal, false});

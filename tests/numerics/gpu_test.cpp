@@ -13,6 +13,15 @@
 namespace lacuna::numerics {
 namespace {
 
+/// Tensors lie on the GPU that LACUNA_TEST_DEVICE names; this is asked without one, too.
+TEST(DeviceUnderTest, HasTheIndexOfItsName) {
+  EXPECT_EQ(device_index("cuda:0"), 0);
+  EXPECT_EQ(device_index("cuda:1"), 1);
+  EXPECT_EQ(device_index("cuda:12"), 12);
+  EXPECT_EQ(device_index("cuda"), 0);
+  EXPECT_EQ(device_index("cpu"), 0);
+}
+
 /// Captures a launch and replays it with new data.
 void replay(const Graphs& graphs, const Case& c) {
   SCOPED_TRACE(c.text());

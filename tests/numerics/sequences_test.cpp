@@ -107,8 +107,9 @@ TEST(Sequences, KeysAndValuesMayBeE4m3) {
     return std::uniform_int_distribution<int>(low, high)(random);
   };
   int turn = 0;
-  for (const char* variant : {"dense", "flash-decoding", "window", "skip-softmax", "topk-blocks",
-                              "quest", "sparge-topk", "weighted-branches", "pooled-branches"}) {
+  for (const char* variant :
+       {"dense", "flash-decoding", "window", "skip-softmax", "topk-blocks", "quest", "sparge-topk",
+        "weighted-branches", "pooled-branches", "ordered-branches"}) {
     for (const int page_tokens : {0, 16, 64}) {
       SequenceCase c;
       c.variant = variant, c.page_tokens = page_tokens, c.e4m3 = true;
@@ -119,7 +120,8 @@ TEST(Sequences, KeysAndValuesMayBeE4m3) {
       for (int s = 0; s < 4; ++s) c.lengths.emplace_back(pick(0, 1) * pick(0, 150), pick(0, 300));
       c.lengths.emplace_back(1, 129);
       SCOPED_TRACE(c.text());
-      SequenceBatch batch(engine().is_cuda, c, static_cast<std::uint32_t>(random()));
+      SequenceBatch batch(engine().is_cuda, c.fitting_order(),
+                          static_cast<std::uint32_t>(random()));
       EXPECT_EQ(launch(batch), "");
     }
   }
@@ -152,7 +154,7 @@ TEST(Sequences, TilesOfAnyBatchAgreeWithTheOracle) {
       c.lengths.emplace_back(pick(0, 1) == 0 ? pick(0, 8) : std::min(pick(0, most), 300), n_k);
     }
     SCOPED_TRACE(testing::Message() << "run " << n << ": " << c.text());
-    SequenceBatch batch(engine().is_cuda, c, static_cast<std::uint32_t>(random()));
+    SequenceBatch batch(engine().is_cuda, c.fitting_order(), static_cast<std::uint32_t>(random()));
     EXPECT_EQ(launch(batch), "");
   }
 }
@@ -179,7 +181,8 @@ TEST(Sequences, BranchesOfAnyBatchAgreeWithTheOracle) {
         c.lengths.emplace_back(30, 0);
       }
       SCOPED_TRACE(c.text());
-      SequenceBatch batch(engine().is_cuda, c, static_cast<std::uint32_t>(random()));
+      SequenceBatch batch(engine().is_cuda, c.fitting_order(),
+                          static_cast<std::uint32_t>(random()));
       EXPECT_EQ(launch(batch), "");
       batch.poison();  // a second launch finds the sums of the first
       EXPECT_EQ(launch(batch), "");

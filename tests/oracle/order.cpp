@@ -28,7 +28,7 @@ Problem permuted_problem(const Problem& p, const std::vector<std::int32_t>& orde
   Problem out = p;
   out.q = gather(p.q, p.n_b * p.n_h, p.d, order);
   out.k = gather(p.k, p.n_b * p.n_h_kv, p.d, order);
-  out.v = gather(p.v, p.n_b * p.n_h_kv, p.d, order);
+  out.v = gather(p.v, p.n_b * p.n_h_kv, p.value_dim(), order);
   return out;
 }
 
@@ -38,8 +38,9 @@ Output restored_output(const Problem& p, const Output& output,
   for (std::size_t n = 0; n < order.size(); ++n)
     inverse[static_cast<std::size_t>(order[n])] = static_cast<std::int32_t>(n);
   const int heads = p.n_b * p.n_h;
-  return {gather(output.o, heads, p.d, inverse), gather(output.lse, heads, 1, inverse),
-          gather(output.row_margin, heads, 1, inverse), gather(output.reach, heads, p.d, inverse)};
+  return {gather(output.o, heads, p.value_dim(), inverse), gather(output.lse, heads, 1, inverse),
+          gather(output.row_margin, heads, 1, inverse),
+          gather(output.reach, heads, p.value_dim(), inverse)};
 }
 
 bool is_permutation(const std::vector<std::int32_t>& order) {

@@ -65,6 +65,16 @@ class Parser {
     return &typing_.report(Code::kExprSyntax, at.begin, at.end, std::move(message));
   }
 
+  /// What other languages write as a word; "" if it is none.
+  static const char* operator_for(std::string_view word) {
+    constexpr std::pair<std::string_view, const char*> kWords[] = {
+        {"mod", "%"},   {"div", "//"}, {"is", "=="},  {"xor", "^"},
+        {"AND", "and"}, {"OR", "or"},  {"shl", "<<"}, {"shr", ">>"}};
+    for (const auto& [other, here] : kWords)
+      if (word == other) return here;
+    return "";
+  }
+
   void unexpected(std::string_view wanted) {
     if (token().is("[")) {
       if (ExprError* error = syntax_error(token(), "expected an operator, got '['"))
@@ -75,6 +85,13 @@ class Parser {
       ExprError* error =
           syntax_error(token(), "'" + std::string(token().text) + "' is not an operator here");
       if (error) error->helps.emplace_back("`x if c else y` is written `select(c, x, y)`");
+      return;
+    }
+    if (const char* here = operator_for(token().text); *here != '\0') {
+      typing_.forget_type_error(tokens_[at_ - (at_ > 0 ? 1 : 0)].end);
+      ExprError* error =
+          syntax_error(token(), "'" + std::string(token().text) + "' is not an operator here");
+      if (error) error->helps.push_back("write `" + std::string(here) + "`");
       return;
     }
     const bool at_end = token().kind == TokenKind::kEnd;

@@ -47,6 +47,11 @@ class Typing {
   /// Checks and promotes the result to what the site yields; the node of the root, or -1.
   int result(Operand root);
 
+  /// Of an operand that ends here and was read as whole, though an operator follows that is none.
+  void forget_type_error(std::uint32_t end) {
+    if (!errors_.empty() && errors_.back().code == Code::kExprType && errors_.back().end == end)
+      errors_.pop_back();
+  }
   ExprError& report(Code code, std::uint32_t begin, std::uint32_t end, std::string message);
   ExprType type_of(const Operand& operand) const { return builder_[operand.node].type; }
   std::string source(const Operand& operand) const;
@@ -62,6 +67,8 @@ class Typing {
                              std::uint32_t end);
   std::string usual_index(const ParamDim& dim) const;
   std::string index_help(const Operand& index) const;
+  bool check_counted(const ParamSymbol& symbol, const Operand& index, std::size_t dim,
+                     std::size_t number);
   bool check_indices(const ParamSymbol& symbol, std::span<const Operand> indices,
                      std::uint32_t begin, std::uint32_t end);
   bool are_conditions(const OperatorInfo& op, std::span<const Operand> operands) const;

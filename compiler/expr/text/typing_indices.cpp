@@ -62,6 +62,69 @@ std::string Typing::index_help(const Operand& index) const {
              : rounded;
 }
 
+namespace {
+
+/// What an index counts; of a dimension of a fixed extent, and of other variables, anything.
+std::string_view counted_by(Variable variable) {
+  switch (variable) {
+    case Variable::kQ:
+    case Variable::kK:
+    case Variable::kQ0:
+    case Variable::kQ1:
+    case Variable::kK0:
+    case Variable::kK1:
+      return "tokens";
+    case Variable::kI:
+    case Variable::kJ:
+      return "tiles";
+    case Variable::kH:
+      return "heads";
+    case Variable::kB:
+      return "batch entries";
+    default:
+      return "";
+  }
+}
+
+std::string_view counted_along(ParamAxis axis) {
+  switch (axis) {
+    case ParamAxis::kNQ:
+    case ParamAxis::kNK:
+      return "tokens";
+    case ParamAxis::kQTiles:
+    case ParamAxis::kKTiles:
+      return "tiles";
+    case ParamAxis::kHeads:
+      return "heads";
+    case ParamAxis::kBatch:
+      return "batch entries";
+    case ParamAxis::kFixed:
+      break;
+  }
+  return "";
+}
+
+}  // namespace
+
+/// A variable alone that counts other things than the dimension has: an index beyond its end reads
+/// the last element, so that nothing else would tell.
+bool Typing::check_counted(const ParamSymbol& symbol, const Operand& index, std::size_t dim,
+                           std::size_t number) {
+  const ExprNode& node = builder_[index.node];
+  if (node.op != ExprOp::kVariable) return true;
+  const auto variable = static_cast<Variable>(node.symbol);
+  const std::string_view has = counted_by(variable), wants = counted_along(symbol.shape[dim].axis);
+  if (has.empty() || wants.empty() || has == wants) return true;
+  ExprError& error = report(Code::kExprIndex, index.begin, index.end,
+                            "index " + std::to_string(number) + " of " + quoted(symbol.name) +
+                                ": '" + std::string(info(variable).name) + "' counts " +
+                                std::string(has) + ", the dimension " + std::string(wants));
+  error.notes.push_back(quoted(symbol.name) + " has the shape " + print_shape(symbol) +
+                        "; its indices stand in this order");
+  error.helps.emplace_back("write them in that order, or declare another shape");
+  return false;
+}
+
 bool Typing::check_indices(const ParamSymbol& symbol, std::span<const Operand> indices,
                            std::uint32_t begin, std::uint32_t end) {
   const std::size_t rank = symbol.shape.size();
@@ -91,6 +154,8 @@ bool Typing::check_indices(const ParamSymbol& symbol, std::span<const Operand> i
                  "index " + std::to_string(n + 1) + " of " + quoted(symbol.name) +
                      ": expected i32, got " + std::string(name_of(type_of(indices[n]))));
       if (type_of(indices[n]) == ExprType::kF32) error.helps.push_back(index_help(indices[n]));
+      good = false;
+    } else if (!check_counted(symbol, indices[n], rank - indices.size() + n, n + 1)) {
       good = false;
     }
   }

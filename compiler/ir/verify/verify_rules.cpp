@@ -30,8 +30,8 @@ bool defines(const Program& program, const Node& node, const std::vector<ValueTy
 }
 
 std::string_view tensor_name(const Program& program, int id) {
-  if (const auto* permute = defined_by<Permute>(program, id)) id = permute->x;
   if (const auto* means = defined_by<Means>(program, id)) id = means->x;
+  if (const auto* permute = defined_by<Permute>(program, id)) id = permute->x;
   const auto* input = defined_by<Input>(program, id);
   const bool is_tensor =
       input != nullptr && (input->name == "q" || input->name == "k" || input->name == "v");

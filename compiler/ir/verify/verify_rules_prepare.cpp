@@ -27,7 +27,7 @@ constexpr OpRule<Input> kInput[] = {
        const Means* keys = key_means(p);
        if (keys != nullptr && keys->tokens > 1 && (input.name == "k" || input.name == "v"))
          std::ranges::replace(type.shape, Dim::kNK, Dim::kNTokens);
-       if (query_means(p) != nullptr && input.name == "q")
+       if (query_means(p) != nullptr && (input.name == "q" || input.name == "order"))
          std::ranges::replace(type.shape, Dim::kNQ, Dim::kNQueries);
        return defines(p, node, {type});
      }},
@@ -65,18 +65,23 @@ bool has_count(const Program& program, std::string_view name) {
   });
 }
 
+/// A tensor of the caller's, in any order of tokens.
+bool is_caller_rows(const Program& program, int id) {
+  if (const auto* permute = defined_by<Permute>(program, id)) id = permute->x;
+  return defined_by<Input>(program, id) != nullptr && !tensor_name(program, id).empty();
+}
+
 bool is_of_queries(const Program& program, const Means& means) {
-  const auto* input = defined_by<Input>(program, means.x);
-  return input != nullptr && input->name == "q";
+  return tensor_name(program, means.x) == "q";
 }
 
 constexpr OpRule<Means> kMeans[] = {
-    {"means are of the inputs q, k and v, 2 to 1024 tokens each; of k and v of e4m3 1, too",
+    {"means are of the inputs q, k and v, as they are or permuted, 2 to 1024 tokens each; of k and "
+     "v "
+     "of e4m3 1, too",
      [](const Program& p, const Node&, const Means& op) {
-       const auto* input = defined_by<Input>(p, op.x);
        const int least = is_coded(p, op.x) ? 1 : 2;
-       return input != nullptr && !tensor_name(p, op.x).empty() && op.tokens >= least &&
-              op.tokens <= kMostMeanTokens;
+       return is_caller_rows(p, op.x) && op.tokens >= least && op.tokens <= kMostMeanTokens;
      }},
     {"the number of tokens is an i32 parameter, n_tokens or of queries n_queries, a scalar",
      [](const Program& p, const Node&, const Means& op) {
@@ -113,6 +118,10 @@ constexpr OpRule<MergeBranch> kMergeBranch[] = {
     {"weight yields f32 and reads the program's parameters",
      [](const Program& p, const Node&, const MergeBranch& op) {
        return yields(op.weight, ExprType::kF32) && reads_program_parameters(p, op.weight);
+     }},
+    {"order is the input of this name where tokens are permuted, else there is none",
+     [](const Program& p, const Node&, const MergeBranch& op) {
+       return find_op<Permute>(p) != nullptr ? is_order(p, op.order) : op.order < 0;
      }},
     {"merge_branch defines o, f32 but in the last branch, and without weight lse",
      [](const Program& p, const Node& node, const MergeBranch& op) {

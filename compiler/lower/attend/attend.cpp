@@ -19,7 +19,6 @@ constexpr int kL2BytesOfKeys = 32 << 20;
 
 bool is_wgmma(const Plan& plan) { return plan.attend.family.value == AttendFamily::kWgmma; }
 bool gathers(const Plan& plan) { return attend_of(plan.program).columns >= 0; }
-bool permutes(const Plan& plan) { return find_op<Permute>(plan.program) != nullptr; }
 
 /// A part of the kernel as a type.
 template <class Part>
@@ -200,7 +199,7 @@ std::vector<Slot> attend_slots(const Plan& plan, const ShapeExpr& grid) {
   const std::string heads = all_heads(Tensor::kQ);
   const int head_dim = value_dim(plan.program), split = plan.attend.split_kv.value;
   std::vector<Slot> slots;
-  if (permutes(plan)) {
+  if (find_op<Unpermute>(plan.program) != nullptr) {
     slots.push_back({"ordered_o", units(heads, "n_q", head_dim * kElementBytes)});
     if (attend.lse) slots.push_back({"ordered_lse", units(heads, "n_q", kWordBytes)});
   }

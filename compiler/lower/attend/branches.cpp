@@ -83,6 +83,7 @@ Kernel means_kernel(const Plan& plan, Tensor tensor, int tokens) {
                 .sizes = std::move(names.sizes),
                 .needs_keys = tensor != Tensor::kQ};
   if (plan.program.kv == KvFormat::kE4M3 && tensor != Tensor::kQ) add_code_field(kernel.config);
+  if (find_op<Permute>(plan.program) != nullptr) kernel.operands.push_back("order");
   kernel.arguments.assign(names.arguments.begin(), names.arguments.end());
   kernel.arguments.front().name = names.slot;
   return kernel;
@@ -150,6 +151,7 @@ Kernels lower_merge_branch(const Plan& plan) {
     if (merge->lse_base == LseBase::k2)
       kernel.config.push_back(boolean("kLseIsBase2", true, "/attention/lse_base"));
   }
+  if (merge->order >= 0) kernel.operands.push_back("order");
   if (merge->is_last()) {
     kernel.operands.push_back("caller_o");
     if (merge->weight.empty()) kernel.operands.push_back("caller_lse");

@@ -1,4 +1,5 @@
 // permute, unpermute: q, k and v copied in the order of the computation, o and lse copied back.
+// What means are made of is not copied: these are made in that order (branches.cpp).
 #include "compiler/lower/block.hpp"
 #include "compiler/lower/config.hpp"
 #include "compiler/lower/launch_text.hpp"
@@ -13,14 +14,16 @@ constexpr const char* kPermuteHeader = "prepare/permute.cuh";
 constexpr Argument kOrderedQ[] = {{"q.data", FieldSource::kWorkspace, "ordered_q"},
                                   {"q.stride_b", FieldSource::kScaledValue, "q_tokens_of_heads"},
                                   {"q.stride_h", FieldSource::kScaledValue, "q_tokens"},
-                                  {"q.stride_n", FieldSource::kConstant, ""},
-                                  {"o.data", FieldSource::kWorkspace, "ordered_o"},
-                                  {"o.stride_b", FieldSource::kScaledValue, "q_tokens_of_heads"},
-                                  {"o.stride_h", FieldSource::kScaledValue, "q_tokens"},
-                                  {"o.stride_n", FieldSource::kConstant, ""},
-                                  {"lse.data", FieldSource::kWorkspace, "ordered_lse"},
-                                  {"lse.stride_b", FieldSource::kScaledValue, "q_tokens_of_heads"},
-                                  {"lse.stride_h", FieldSource::kScaledValue, "q_tokens"}};
+                                  {"q.stride_n", FieldSource::kConstant, ""}};
+/// Of attend; those of a branch are merge_branch's (branches.cpp).
+constexpr Argument kOrderedResults[] = {
+    {"o.data", FieldSource::kWorkspace, "ordered_o"},
+    {"o.stride_b", FieldSource::kScaledValue, "q_tokens_of_heads"},
+    {"o.stride_h", FieldSource::kScaledValue, "q_tokens"},
+    {"o.stride_n", FieldSource::kConstant, ""},
+    {"lse.data", FieldSource::kWorkspace, "ordered_lse"},
+    {"lse.stride_b", FieldSource::kScaledValue, "q_tokens_of_heads"},
+    {"lse.stride_h", FieldSource::kScaledValue, "q_tokens"}};
 constexpr Argument kOrderedK[] = {{"k.data", FieldSource::kWorkspace, "ordered_k"},
                                   {"k.stride_b", FieldSource::kScaledValue, "k_tokens_of_heads"},
                                   {"k.stride_h", FieldSource::kScaledValue, "k_tokens"},
@@ -43,7 +46,8 @@ Kernel copy_kernel(const Plan& plan, Tensor tensor) {
                                   {"permute_k", "caller_k", "ordered_k"},
                                   {"permute_v", "caller_v", "ordered_v"}};
   const CopyNames& names = kNames[static_cast<int>(tensor)];
-  const int row_bytes = plan.program.head_dim * kElementBytes;
+  const int width = tensor == Tensor::kV ? value_dim(plan.program) : plan.program.head_dim;
+  const int row_bytes = width * kElementBytes;
   Kernel kernel{.name = names.kernel,
                 .because = std::string(name_of(tensor)) + " is computed with in another order",
                 .header = kPermuteHeader,
@@ -53,7 +57,8 @@ Kernel copy_kernel(const Plan& plan, Tensor tensor) {
                 .threads = block_threads(),
                 .smem_bytes = no_smem(),
                 .operands = {names.caller, "order"},
-                .slots = {{names.slot, units(all_heads(tensor), length_of(tensor), row_bytes)}}};
+                .slots = {{names.slot, units(all_heads(tensor), length_of(tensor), row_bytes)}},
+                .needs_keys = tensor != Tensor::kQ};
   if (plan.program.kv == KvFormat::kE4M3 && tensor != Tensor::kQ) add_code_field(kernel.config);
   return kernel;
 }
@@ -62,15 +67,19 @@ Kernel copy_kernel(const Plan& plan, Tensor tensor) {
 
 Kernels lower_permute(const Plan& plan) {
   if (find_op<Permute>(plan.program) == nullptr) return {};
-  Kernels kernels = {copy_kernel(plan, Tensor::kQ), copy_kernel(plan, Tensor::kK),
-                     copy_kernel(plan, Tensor::kV)};
-  kernels[0].arguments.assign(std::begin(kOrderedQ), std::end(kOrderedQ));
-  kernels[1].arguments.assign(std::begin(kOrderedK), std::end(kOrderedK));
-  kernels[2].arguments.assign(std::begin(kOrderedV), std::end(kOrderedV));
-  kernels[0].sizes = {{"q_tokens", "n_q"},
-                      {"k_tokens", "n_k"},
-                      {"q_tokens_of_heads", "n_h * n_q"},
-                      {"k_tokens_of_heads", "n_h_kv * n_k"}};
+  Kernels kernels;
+  if (query_means(plan.program) == nullptr) {
+    Kernel& q = kernels.emplace_back(copy_kernel(plan, Tensor::kQ));
+    q.arguments.assign(std::begin(kOrderedQ), std::end(kOrderedQ));
+    q.sizes = {{"q_tokens", "n_q"}, {"q_tokens_of_heads", "n_h * n_q"}};
+  }
+  if (key_means(plan.program) == nullptr) {
+    Kernel& k = kernels.emplace_back(copy_kernel(plan, Tensor::kK));
+    k.arguments.assign(std::begin(kOrderedK), std::end(kOrderedK));
+    k.sizes = {{"k_tokens", "n_k"}, {"k_tokens_of_heads", "n_h_kv * n_k"}};
+    kernels.push_back(copy_kernel(plan, Tensor::kV));
+    kernels.back().arguments.assign(std::begin(kOrderedV), std::end(kOrderedV));
+  }
   return kernels;
 }
 
@@ -85,7 +94,9 @@ Kernels lower_unpermute(const Plan& plan) {
                 .grid = permute_grid(Tensor::kQ),
                 .threads = block_threads(),
                 .smem_bytes = no_smem(),
-                .operands = {"ordered_o", "order", "caller_o"}};
+                .operands = {"ordered_o", "order", "caller_o"},
+                .needs_keys = false};
+  kernel.arguments.assign(std::begin(kOrderedResults), std::end(kOrderedResults));
   if (lse) kernel.operands.insert(kernel.operands.end(), {"ordered_lse", "caller_lse"});
   return {kernel};
 }

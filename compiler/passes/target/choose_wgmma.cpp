@@ -36,8 +36,10 @@ bool has_8_bits(const Attend& attend) { return attend.q_scale >= 0 || attend.v_s
 std::string batch_objection(const Program& program) {
   if (program.batch == BatchLayout::kUniform) return "";
   const Attend& attend = attend_of(program);
-  if (key_means(program) != nullptr || query_means(program) != nullptr)
-    return "its heads share work tiles, and keys that are made lie in the piece of each sequence";
+  const bool makes_rows = key_means(program) != nullptr || query_means(program) != nullptr ||
+                          find_op<Permute>(program) != nullptr;
+  if (makes_rows)
+    return "its heads share work tiles, and rows that are made lie in the piece of each sequence";
   if (attend.gate) return "its heads share work tiles, and a gate decides for one head";
   if (attend.list_indices >= 0) return "its heads share work tiles, and lists are of one head";
   if (has_8_bits(attend)) return "its rows are loaded as they are, not from prepared integers";

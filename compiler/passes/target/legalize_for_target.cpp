@@ -151,16 +151,6 @@ void check_steps(const Program& program, const PassContext& context) {
   if (attend.q_scale < 0) check_once<Quantise>(program, context, "integers");
 }
 
-/// Token orders are of one length.
-void check_batch(const Program& program, const PassContext& context) {
-  if (program.batch == BatchLayout::kUniform || find_op<Permute>(program) == nullptr) return;
-  Diagnostic& d = context.diagnostics.add(
-      at_field(context.document, "/permute", Code::kUnsupported, Severity::kError,
-               "permute does not go with a batch of " + std::string(name_of(program.batch)) +
-                   " on " + context.target.name));
-  d.helps.emplace_back("permute the tokens of each sequence before the launch");
-}
-
 constexpr int kFirstCapabilityWithE4m3 = 89;
 
 /// Of keys and values of e4m3, attend and the kernels that read single tokens make 16-bit rows
@@ -201,22 +191,25 @@ bool reads_tokens(const Program& program) {
 /// multiplies 32 elements at a time: head_dim has to be a multiple of that.
 void check_prepared_head_dim(const Program& program, const PassContext& context) {
   constexpr int kElements = 32;
-  if (program.head_dim % kElements == 0) return;
-  const auto refuse = [&](const char* pointer, const char* what) {
+  const auto refuse = [&](const char* pointer, const char* what, const char* name, int width) {
+    if (width % kElements == 0) return;
     Diagnostic& d = context.diagnostics.add(
         at_field(context.document, pointer, Code::kUnsupported, Severity::kError,
-                 std::string(what) + ": expected a head_dim that is a multiple of " +
+                 std::string(what) + ": expected a " + name + " that is a multiple of " +
                      std::to_string(kElements) + " on " + context.target.name + ", got " +
-                     std::to_string(program.head_dim)));
+                     std::to_string(width)));
     d.notes.push_back("tokens are read " + std::to_string(kElements) + " elements at a time");
-    const int below = program.head_dim / kElements * kElements;
+    const int below = width / kElements * kElements;
     d.helps.push_back("nearest legal values: " + std::to_string(below) + ", " +
                       std::to_string(below + kElements) + "; or compile for the target cpu");
   };
-  if (find_op<Permute>(program) != nullptr) refuse("/permute", "permute");
+  const int rows = program.head_dim, values = value_dim(program);
+  const bool permutes = find_op<Permute>(program) != nullptr;
+  if (permutes) refuse("/permute", "permute", "head_dim", rows);
+  if (permutes && values != rows) refuse("/permute", "permute", "head_dim_v", values);
   const Attend& attend = attend_of(program);
-  if (attend.q_scale >= 0 || attend.v_scale >= 0) refuse("/quantise", "quantise");
-  if (reads_tokens(program)) refuse("/predictor", "predictor");
+  if (attend.q_scale >= 0 || attend.v_scale >= 0) refuse("/quantise", "quantise", "head_dim", rows);
+  if (reads_tokens(program)) refuse("/predictor", "predictor", "head_dim", rows);
 }
 
 /// Rows that attend itself shares among warps: no other kernel is laid out for them.
@@ -250,10 +243,9 @@ void check_head_dims(const Program& program, const PassContext& context) {
                  what + " does not go with a head_dim_v of " + std::to_string(value_dim(program)) +
                      " and a head_dim of " + std::to_string(program.head_dim) + " on " +
                      context.target.name));
-    d.notes.emplace_back("only attend and means have rows of two widths");
+    d.notes.emplace_back("only attend, means and token orders have rows of two widths");
     d.helps.emplace_back("compile for the target cpu, or take one width for q, k and v");
   };
-  if (find_op<Permute>(program) != nullptr) refuse("/permute", "permute");
   const Attend& attend = attend_of(program);
   if (attend.q_scale >= 0 || attend.v_scale >= 0) refuse("/quantise", "quantise");
 }
@@ -321,7 +313,6 @@ void check_prepared_tiles(const Program& program, const PassContext& context) {
 
 Program legalize_for_target(Program program, const PassContext& context) {
   note_estimate(program, context);
-  check_batch(program, context);
   if (context.target.kind == TargetKind::kCpu) return program;
   check_dtype(program, context);
   check_head_dims(program, context);

@@ -31,7 +31,6 @@ void check_root(const RuleContext& context) {
     context.conflict(field, std::string(field) + " does not go with branches", why,
                      "leave it out, or write a spec for each branch");
   };
-  refuse("permute", "branches read the tokens in the order of the caller");
   refuse("mask", "a launch takes one set of lists, and branches have tiles of their own");
   refuse("attention.sink", "it would be counted once in every branch");
 }

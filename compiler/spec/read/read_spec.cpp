@@ -87,6 +87,7 @@ class SpecLoader {
     shared.name = spec_.name, shared.doc = spec_.doc, shared.source = spec_.source;
     shared.attention = spec_.attention;
     shared.params = spec_.params;
+    shared.permute = spec_.permute;
     const auto count = static_cast<int>(node.children.size());
     for (const JsonNode& child : node.children) {
       VariantSpec& spec = spec_.branches.emplace_back(shared);

@@ -204,8 +204,9 @@ void check_lse_base(const RuleContext& context) {
 
 void check_permute(const RuleContext& context) {
   const VariantSpec& spec = context.spec;
-  if (spec.permute.order == TokenOrder::kNone || context.at("permute") == nullptr) return;
+  if (spec.permute.order == TokenOrder::kNone) return;
   const auto refuse = [&](std::string_view path, const Expr& expr) {
+    if (context.at(path) == nullptr) return;  // of a branch: said of the spec
     for (const Variable variable : {Variable::kQ, Variable::kK}) {
       if (!uses(expr, variable)) continue;
       context.conflict_in(
@@ -223,7 +224,7 @@ void check_permute(const RuleContext& context) {
   refuse("attention.score", spec.attention.score);
   refuse("attention.sink", spec.attention.sink);
   const double tokens = static_cast<double>(spec.permute.t) * spec.permute.h * spec.permute.w;
-  if (tokens >= kMostTokens)
+  if (tokens >= kMostTokens && context.at("permute") != nullptr)
     context
         .report(Code::kOutOfRange, *context.at("permute"),
                 "permute." + std::string(name_of(spec.permute.order)) + " has 2^24 tokens or more")

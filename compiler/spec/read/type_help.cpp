@@ -43,6 +43,20 @@ std::string shape_of_list(const SourceText& source, const JsonNode& node) {
   return "[" + text + "]";
 }
 
+/// `[0, 32]` as a band; pairs in a list as several.
+std::string help_for_bands(const SourceText& source, const JsonNode& node) {
+  std::string text;
+  const auto add = [&](const JsonNode& first, const JsonNode& end) {
+    text += (text.empty() ? "" : ",") + text_of(source, first) + ":" + text_of(source, end);
+  };
+  const bool is_pair = node.children.size() == 2 && !node.children[0].is(Kind::kArray);
+  if (is_pair) add(node.children[0], node.children[1]);
+  for (const JsonNode& child : node.children)
+    if (child.is(Kind::kArray) && child.children.size() == 2)
+      add(child.children[0], child.children[1]);
+  return text.empty() ? "" : "write \"" + text + "\"";
+}
+
 std::string help_for_expression(const SourceText& source, const JsonNode& node) {
   if (node.is(Kind::kArray)) return "write one string; conditions are joined by `and` or `or`";
   if (node.is(Kind::kObject)) return "";
@@ -69,6 +83,8 @@ std::string type_help(const SourceText& source, const JsonNode& node, const Spec
   if (field.kind == SpecFieldKind::kSubset && node.is(Kind::kString) &&
       std::ranges::find(field.names, node.string) != field.names.end())
     return "write [\"" + node.string + "\"]";
+  if (field.kind == SpecFieldKind::kBands && node.is(Kind::kArray))
+    return help_for_bands(source, node);
   if (field.kind == SpecFieldKind::kShape && node.is(Kind::kArray))
     return "write \"" + shape_of_list(source, node) + "\"";
   if (field.kind == SpecFieldKind::kRange && node.is(Kind::kArray) && node.children.size() == 1)

@@ -41,12 +41,25 @@ float weight_of(const MergeBranch& op, const BranchResults& r, HeadIndex head, i
   return evaluate(op.weight, bindings).f32;
 }
 
+/// A query of the computation, which of the caller's it is, and where its sum lies.
+struct MergedRow {
+  int n, q;
+  std::int64_t sum;
+};
+
 /// The factors of one row; updates its log-sum-exp.
 Factors factors_of(const MergeBranch& op, const BranchResults& r, const Array& lse, HeadIndex head,
-                   int q, std::int64_t row) {
-  if (!op.weight.empty()) return {op.is_first() ? 0.0F : 1.0F, weight_of(op, r, head, q)};
-  const float before = op.is_first() ? -std::numeric_limits<float>::infinity() : r.sums.lse[row];
-  return merged_factors(before, *at<float>(lse, head, q), r.sums.lse[row]);
+                   const MergedRow& row) {
+  if (!op.weight.empty()) return {op.is_first() ? 0.0F : 1.0F, weight_of(op, r, head, row.q)};
+  float& sum = r.sums.lse[row.sum];
+  const float before = op.is_first() ? -std::numeric_limits<float>::infinity() : sum;
+  return merged_factors(before, *at<float>(lse, head, row.n), sum);
+}
+
+/// Which query of the caller's each of the computation is; empty: the same.
+int callers_query(std::span<const std::int32_t> order, int n) {
+  if (order.empty()) return n;
+  return std::clamp(order[static_cast<std::size_t>(n)], 0, static_cast<int>(order.size()) - 1);
 }
 
 }  // namespace
@@ -82,27 +95,28 @@ void merge_branch(const MergeBranch& op, const BranchResults& r) {
   const Array lse = view_array(r.attended.lse, Element::kF32, args.n_b, args.n_h, args.n_q);
   const int queries = query_tokens(r.program, args);
   const Array to = view_array(args.o, element, args.n_b, args.n_h, queries, width);
+  const auto order = op.order < 0 ? std::span<const std::int32_t>() : order_of(r.program, args);
   const std::size_t workers = worker_count(args.threads, o.head_count());
   std::vector<std::vector<float>> rows(workers,
                                        std::vector<float>(static_cast<std::size_t>(width)));
   parallel_for(args.threads, workers, o.head_count(), [&](std::int64_t item, std::size_t worker) {
     const HeadIndex head = head_at(o, item);
     std::vector<float>& own = rows[worker];
-    for (int q = 0; q < queries; ++q) {
-      const std::int64_t row = item * queries + q;
-      const Factors factors = factors_of(op, r, lse, head, q, row);
-      float* sum = r.sums.o + row * width;
-      load_row(o, head, q / op.queries, own.data());
+    for (int n = 0; n < queries; ++n) {
+      const MergedRow row = {n, callers_query(order, n), item * queries + n};
+      const Factors factors = factors_of(op, r, lse, head, row);
+      float* sum = r.sums.o + row.sum * width;
+      load_row(o, head, n / op.queries, own.data());
       for (int c = 0; c < width; ++c) {
         const float before = op.is_first() ? 0.0F : factors.before * sum[c];
         sum[c] = before + factors.own * own[static_cast<std::size_t>(c)];
       }
       if (!op.is_last()) continue;
-      store_row(to, head, q, sum);
+      store_row(to, head, row.q, sum);
       if (!op.weight.empty() || args.lse.data == nullptr) continue;
-      const float natural = r.sums.lse[row];
+      const float natural = r.sums.lse[row.sum];
       auto* target = static_cast<float*>(args.lse.data) + head.b * args.lse.stride[0] +
-                     head.h * args.lse.stride[1] + q * args.lse.stride[2];
+                     head.h * args.lse.stride[1] + row.q * args.lse.stride[2];
       *target = op.lse_base == LseBase::k2 ? natural * std::numbers::log2e_v<float> : natural;
     }
   });

@@ -16,10 +16,6 @@ std::span<const ParamView> params_of(const Program& program, const HostArgs& arg
   return {args.params, program.params.size()};
 }
 
-std::span<const std::int32_t> order_of(const HostArgs& args) {
-  return {static_cast<const std::int32_t*>(args.order.data), static_cast<std::size_t>(args.n_q)};
-}
-
 /// Ids of the values an op reads, less what a decision taken earlier makes superfluous.
 struct OperandsOf {
   bool decided;
@@ -28,7 +24,7 @@ struct OperandsOf {
   std::vector<int> operator()(const Permute& op) const { return {op.x, op.order}; }
   std::vector<int> operator()(const Unpermute& op) const { return {op.x, op.order}; }
   std::vector<int> operator()(const Means& op) const { return {op.x}; }
-  std::vector<int> operator()(const MergeBranch& op) const { return {op.o, op.lse}; }
+  std::vector<int> operator()(const MergeBranch& op) const { return {op.o, op.lse, op.order}; }
   std::vector<int> operator()(const Smooth& op) const { return {op.x}; }
   std::vector<int> operator()(const Summarise& op) const { return {op.x, op.mean}; }
   std::vector<int> operator()(const Similarity& op) const { return {op.x, op.mean}; }
@@ -97,7 +93,7 @@ class OpsBeforeAttend {
 
   void operator()(const Input& op) { define(0, input(op.name)); }
   void operator()(const Permute& op) {
-    define(0, permute(*find(op.x), order_of(caller_), caller_.threads));
+    define(0, permute(*find(op.x), order_of(program_, caller_), caller_.threads));
   }
   void operator()(const Smooth& op) { define(0, token_mean(*find(op.x), caller_.threads)); }
   void operator()(const Summarise& op) {
@@ -253,6 +249,11 @@ int query_tokens(const Program& program, const HostArgs& args) {
   return query_means(program) == nullptr ? args.n_q : count_in(program, args, kQueriesParam);
 }
 
+std::span<const std::int32_t> order_of(const Program& program, const HostArgs& args) {
+  return {static_cast<const std::int32_t*>(args.order.data),
+          static_cast<std::size_t>(query_tokens(program, args))};
+}
+
 bool has_other_ops(const Program& program) {
   for (const Node& node : program.nodes) {
     if (!std::holds_alternative<Input>(node.op) && !std::holds_alternative<Attend>(node.op)) {
@@ -303,7 +304,8 @@ void run_ops_behind_attend(const Program& program, const HostArgs& caller,
   if (!find_op<Unpermute>(program)) return;
   const HostArgs& made = prepared.args;
   const auto copy = [&](const HostTensor& from, const HostTensor& to, Element element, int width) {
-    unpermute(view_array(from, element, made.n_b, made.n_h, made.n_q, width), order_of(caller),
+    unpermute(view_array(from, element, made.n_b, made.n_h, made.n_q, width),
+              order_of(program, caller),
               view_array(to, element, made.n_b, made.n_h, made.n_q, width), caller.threads);
   };
   copy(made.o, caller.o, element_of(program.dtype), value_dim(program));

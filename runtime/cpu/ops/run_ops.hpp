@@ -47,6 +47,9 @@ std::size_t kept_words(const Program& program, const HostArgs& args);
 void run_ops_before_attend(const Program& program, const HostArgs& caller, KeptBits kept,
                            PreparedLaunch& prepared);
 
+/// Of these tokens.
+std::span<const std::int32_t> order_of(const Program& program, const HostArgs& args);
+
 /// Runs what stands behind attend: results in the caller's token order, or of all branches so far.
 void run_ops_behind_attend(const Program& program, const HostArgs& caller,
                            const PreparedLaunch& prepared, const BranchSums& sums = {});

@@ -228,7 +228,9 @@ typedef struct lacuna_param {
  * before the first launch and after anything but the contents of q, k, v changed. Not for two
  * launches at once. A launch that is being captured into a graph refuses a selection: launches are
  * counted on the host, so every replay would do what the captured launch did. Without a selection
- * every launch decides, and so does every replay. */
+ * every launch decides, and so does every replay. Of sequences `data` has a part for each, as large
+ * as the longest that `lacuna_shape` admits needs, and what may change is the contents alone: with
+ * other lengths the parts mean other tiles. */
 typedef struct lacuna_selection {
   size_t struct_size;
   void* data;    /* device memory (CPU: host), 256-byte aligned */
@@ -332,7 +334,8 @@ typedef struct lacuna_launch_args {
                              device's context. The CPU runs before returning. */
   const DLTensor*
       previous_lse;            /* specs with "normalise": "previous_lse": f32 [batch, heads, n_q] */
-  const DLTensor* order;       /* specs with permute: i32 [n_q]; n_q = n_k */
+  const DLTensor* order;       /* specs with permute: i32 [n_q]; n_q = n_k. Of sequences
+                                  [tokens], as q: places within each sequence */
   lacuna_selection* selection; /* optional; without it every launch decides anew */
   void* const*
       stage_events; /* optional, GPU only: CUevents of the caller's, recorded on `stream`: one

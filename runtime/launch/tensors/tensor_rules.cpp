@@ -193,7 +193,7 @@ TensorRule rule_of(TensorRole role, const LaunchContract& c, const Extents& e) {
           "list_counts",    kI32, 3, {"batch", "heads", "q_tiles"}, {e.batch, e.heads, e.q_tiles},
           Layout::kCompact, false};
     case TensorRole::kOrder:
-      return {"order", kI32, 1, {"n_q"}, {e.n_q}, Layout::kCompact, false};
+      return {"order", kI32, 1, {names_for(c.batch).q_rows}, {e.q_rows}, Layout::kCompact, false};
     case TensorRole::kQBegin:
       return of_sequences("sequences.q_begin", "count + 1", e.batch + 1);
     case TensorRole::kLengths:

@@ -5,9 +5,11 @@
 #include <cstdlib>
 #include <limits>
 #include <numbers>
+#include <numeric>
 #include <random>
 
 #include "tests/numerics/harness/harness.hpp"
+#include "tests/oracle/order.hpp"
 
 namespace lacuna::numerics {
 namespace {
@@ -176,6 +178,41 @@ void make_pooled(JoinedVariant& joined, DType dtype, std::uint32_t seed) {
           {oracle_of_query_means(problem_over_means(p, 32, dtype), 48, dtype), gates[2]}});
 }
 
+/// A random order of the variant's tokens; the problem in it.
+oracle::Problem reordered(Variant& v, std::uint32_t seed) {
+  v.order.resize(static_cast<std::size_t>(v.problem.n_q));
+  std::iota(v.order.begin(), v.order.end(), 0);
+  std::mt19937 random(seed);
+  std::shuffle(v.order.begin(), v.order.end(), random);
+  return ordered_problem(v);
+}
+
+/// What each query counts, which is the caller's, in the order of the computation.
+std::vector<double> ordered_weights(const Variant& v, const std::vector<double>& weights) {
+  std::vector<double> ordered;
+  for (std::size_t first = 0; first < weights.size(); first += v.order.size())
+    for (const std::int32_t token : v.order)
+      ordered.push_back(weights[first + static_cast<std::size_t>(token)]);
+  return ordered;
+}
+
+/// Means and tokens in the caller's order; merged, or added by weights.
+void make_ordered(const Case& c, std::uint32_t seed, JoinedVariant& joined) {
+  joined.variant.problem.mask = {};
+  const oracle::Problem p = reordered(joined.variant, seed);
+  std::vector<BranchTerm> terms;
+  if (c.variant == "ordered-merged") {
+    terms = {{oracle_dense(p), {}}, {oracle_dense(problem_over_means(p, 8, c.dtype)), {}}};
+  } else {
+    const auto gates = random_gates(joined.variant, 3, seed);
+    const auto gate = [&](std::size_t n) { return ordered_weights(joined.variant, gates[n]); };
+    terms = {{oracle_of_query_means(problem_over_means(p, 32, c.dtype), 16, c.dtype), gate(0)},
+             {oracle_dense(problem_over_means(p, 16, c.dtype)), gate(1)},
+             {oracle_dense(p), gate(2)}};
+  }
+  joined.expected = oracle::restored_output(p, join_branches(p, terms), joined.variant.order);
+}
+
 /// Bands that leave elements out, over tokens and over means.
 void make_banded(JoinedVariant& joined, DType dtype, std::uint32_t seed) {
   const oracle::Problem& p = joined.variant.problem;
@@ -222,6 +259,8 @@ void join(const Case& c, std::uint32_t seed, const PredictBranch& predict, Joine
     make_pooled(joined, c.dtype, seed);
   else if (c.variant == "differential")
     make_differential(joined);
+  else if (c.variant.starts_with("ordered-"))
+    make_ordered(c, seed, joined);
   else if (c.variant == "banded-branches")
     make_banded(joined, c.dtype, seed);
   else if (c.variant == "nsa")

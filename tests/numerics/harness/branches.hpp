@@ -52,9 +52,9 @@ using PredictBranch = std::function<PredictedBranch(const std::string& variant)>
 PredictedBranch predicted_branch(const Case& c, const std::string& name, std::uint32_t seed,
                                  std::optional<std::uint32_t> params_seed = {});
 
-/// "merged-branches", "weighted-branches" and "banded-branches" (tests/device/specs), "nsa", "vsa"
-/// and "differential"; those with bands of a head dim of 128. The variant's
-/// inputs and parameters come from `seed`; c.variant is the name.
+/// "merged-branches", "weighted-branches", "banded-branches", "ordered-branches" and
+/// "ordered-merged" (tests/device/specs), "nsa", "vsa" and "differential"; those with bands of a
+/// head dim of 128. The variant's inputs and parameters come from `seed`; c.variant is the name.
 JoinedVariant make_joined(const Case& c, std::uint32_t seed, const PredictBranch& predict = {});
 
 /// The same of other keys and values, which the problem of the variant has by now.

@@ -80,6 +80,11 @@ std::string device_under_test() {
   return device ? device : "cpu";
 }
 
+int device_index(const std::string& device) {
+  const std::size_t colon = device.find(':');
+  return colon == std::string::npos ? 0 : std::atoi(device.c_str() + colon + 1);
+}
+
 TestEngine::TestEngine() {
   const std::string device = device_under_test();
   lacuna_engine_options options{};

@@ -17,6 +17,8 @@ namespace lacuna::numerics {
 
 /// The device under test: LACUNA_TEST_DEVICE ("cuda:0"), else "cpu".
 std::string device_under_test();
+/// Which GPU "cuda:N" is; 0 of "cuda" and of the CPU. Tensors and graphs of tests are made there.
+int device_index(const std::string& device);
 
 /// A kernel that was compiled; the cases of one spec, head dim and dtype share it.
 struct CompiledKernel {

@@ -12,6 +12,20 @@ bool SequenceCase::has_branches() const {
   return std::ranges::count(branch_sequence_variants(), variant) > 0;
 }
 
+bool SequenceCase::has_lse() const {
+  return !has_branches() || variant == "merged-branches" || variant == "ordered-merged";
+}
+
+bool SequenceCase::has_order() const {
+  return variant.starts_with("ordered-") || variant == "sparge-video";
+}
+
+SequenceCase SequenceCase::fitting_order() const {
+  SequenceCase fitting = *this;
+  for (auto& [n_q, n_k] : fitting.lengths) n_k = has_order() ? n_q : n_k;
+  return fitting;
+}
+
 Case SequenceCase::of_sequence(std::pair<int, int> lengths) const {
   Case dense;
   dense.variant = is_tiled() || has_branches() ? variant : "dense", dense.dtype = dtype,
@@ -22,8 +36,9 @@ Case SequenceCase::of_sequence(std::pair<int, int> lengths) const {
 }
 
 const std::vector<std::string>& branch_sequence_variants() {
-  static const std::vector<std::string> names = {"merged-branches", "weighted-branches",
-                                                 "pooled-branches", "differential", "nsa"};
+  static const std::vector<std::string> names = {
+      "merged-branches",  "weighted-branches", "pooled-branches", "differential", "nsa",
+      "ordered-branches", "ordered-merged"};
   return names;
 }
 

@@ -114,7 +114,7 @@ const std::vector<std::string>& tiled_sequence_variants() {
   static const std::vector<std::string> names = {
       "skip-softmax", "warp-gate", "streaming",   "topk-blocks",    "flexprefill",
       "quest",        "relmax",    "cascade",     "fg-attn-pooled", "minference-vertical-slash",
-      "xattention",   "sale",      "sparge-topk", "external-mask"};
+      "xattention",   "sale",      "sparge-topk", "external-mask",  "sparge-video"};
   return names;
 }
 
@@ -229,11 +229,21 @@ SequenceBatch::SequenceBatch(bool is_cuda, const SequenceCase& c, std::uint32_t 
   }
   args.struct_size = sizeof args;
   args.q = q.view(), args.k = k.view(), args.v = v.view(), args.o = o.view();
-  has_lse = !c.has_branches() || c.variant == "merged-branches";
+  has_lse = c.has_lse();
+  if (c.has_order()) upload_order(queries.rows);
   args.lse = has_lse ? lse.view() : nullptr;
   args.params = params.data(), args.params_count = params.size();
   args.sequences = &sequences;
   args.stream = tensors.stream();
+}
+
+/// Garbage where no sequence has a row.
+void SequenceBatch::upload_order(int rows) {
+  std::vector<std::int32_t> all(size_of(rows), 0x7abcdef0);
+  for (std::size_t b = 0; b < variants.size(); ++b)
+    std::ranges::copy(variants[b].order, all.begin() + first_queries[b]);
+  order = tensors.upload_i32(all, {rows});
+  args.order = order.view();
 }
 
 void SequenceBatch::upload_lists(int q_tiles, int k_tiles) {
@@ -269,6 +279,7 @@ void SequenceBatch::take(const SequenceBatch& other) {
       {&n_k, &other.n_k},    {&k_begin, &other.k_begin},
       {&pages, &other.pages}};
   for (const auto& [to, from] : all) tensors.take(*to, *from);
+  if (args.order != nullptr) tensors.take(order, other.order);
   if (args.list_indices != nullptr) {
     tensors.take(list_indices, other.list_indices);
     tensors.take(list_counts, other.list_counts);

@@ -27,6 +27,10 @@ struct SequenceCase {
 
   bool is_tiled() const;
   bool has_branches() const;
+  bool has_lse() const;    ///< weights have none
+  bool has_order() const;  ///< of tokens: each sequence has as many queries as keys
+  /// The same with as many keys as queries in each sequence, where an order is for both.
+  SequenceCase fitting_order() const;
   /// One sequence, as a problem by itself.
   Case of_sequence(std::pair<int, int> lengths) const;
   std::string text() const;
@@ -55,7 +59,7 @@ struct SequenceBatch {
   std::vector<Variant> variants;      ///< one for each sequence
   std::vector<JoinedVariant> joined;  ///< of variants with branches the same, and what they give
   TensorSet tensors;
-  Tensor q, k, v, o, lse, q_begin, n_k, k_begin, pages, workspace;
+  Tensor q, k, v, o, lse, q_begin, n_k, k_begin, pages, order, workspace;
   Tensor k_scale, v_scale;           ///< of e4m3
   Tensor counts, tile_mask;          ///< of variants of tiles
   Tensor list_indices, list_counts;  ///< of variants with lists of the caller's
@@ -84,6 +88,7 @@ struct SequenceBatch {
   /// Lists of all sequences, laid out for the longest; garbage behind each list's end, and of rows
   /// that no sequence has.
   void upload_lists(int q_tiles, int k_tiles);
+  void upload_order(int rows);
   /// Of variants with branches: those that all sequences share, and tables with a row for each.
   std::vector<ParamValue> params_of_branches(int most_q) const;
   /// "" or what is wrong with the results of sequence b.

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "runtime/cuda/device_memory.hpp"
+#include "tests/numerics/harness/harness.hpp"
 
 namespace lacuna::numerics {
 namespace {
@@ -109,7 +110,7 @@ struct TensorSet::State {
     }
     DLTensor view{};
     view.data = device ? t.memory->device.data() : t.memory->data();
-    view.device = {device ? kDLCUDA : kDLCPU, 0};
+    view.device = {device ? kDLCUDA : kDLCPU, device ? device->index : 0};
     view.ndim = static_cast<std::int32_t>(t.shape.size());
     view.dtype = type;
     auto owner = std::make_shared<Tensor>(t);  // shape and stride outlive the descriptor
@@ -140,7 +141,7 @@ TensorSet::TensorSet(bool is_cuda) : state_(std::make_unique<State>()) {
   Diagnostics diagnostics;
   const auto driver = load_driver(diagnostics);
   require(driver != nullptr, diagnostics);
-  state_->device = open_device(driver, 0, diagnostics);
+  state_->device = open_device(driver, device_index(device_under_test()), diagnostics);
   require(state_->device != nullptr, diagnostics);
   state_->stream = std::make_unique<DeviceStream>(state_->device, diagnostics);
   require(!diagnostics.has_errors(), diagnostics);
