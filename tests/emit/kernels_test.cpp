@@ -56,7 +56,7 @@ TEST(Kernels, TheLastRowsAreSelectedFromAfterwards) {
   const Plan plan =
       plan_of_text(with(kGatheredText, "%p, %score = estimate %q_summary, %k, columns=tokens, ",
                         "%p, %score = estimate %q, %k, rows=last(40), columns=tokens, bits=16, "));
-  EXPECT_EQ(kernel_names(plan), (Names{"prepare_q", "estimate", "select", "attend"}));
+  EXPECT_EQ(kernel_names(plan), (Names{"prepare_q", "sums", "estimate", "select", "attend"}));
   const std::string config = config_of(plan, "estimate");
   EXPECT_TRUE(says(config, "static constexpr int kLastRows = 40")) << config;
   EXPECT_TRUE(says(config, "static constexpr int kRows = 48")) << config;

@@ -69,9 +69,9 @@ TEST(parse_error, habits_of_other_languages) {
        "`!`@9 E0301 '!' is not an operator here\nhelp: write `not`\n"},
       {"k mod 2 == 0", "`mod`@2 E0301 'mod' is not an operator here\nhelp: write `%`\n"},
       {"k <= q and k mod 2", "`mod`@13 E0301 'mod' is not an operator here\nhelp: write `%`\n"},
-      {"per_head_start[q, q] < k",
-       "`q`@15 E0304 index 1 of 'per_head_start': 'q' counts tokens, the dimension heads\n"
-       "note: 'per_head_start' has the shape [heads, n_q]; its indices stand in this order\n"
+      {"pairs[q, q, k] < k",
+       "`q`@6 E0304 index 1 of 'pairs': 'q' counts tokens, the dimension heads\n"
+       "note: 'pairs' has the shape [heads, n_q, n_k]; its indices stand in this order\n"
        "help: write them in that order, or declare another shape\n"},
       {"q = k", "`=`@2 E0301 '=' is not an operator here\nhelp: write `==` to compare\n"},
       {"k ≤ q", "`≤`@2 E0301 '≤' is not an operator here\nhelp: write `<=`\n"},

@@ -115,7 +115,7 @@ Kernel order_kernel(const EstimateParts& parts) {
       .because = "keep reads ranks",
       .header = "select/tokens/last_rows.cuh",
       .function = "order_last_rows",
-      .config = token_config(parts),
+      .config = {boolean("kOrdersTiles", true, "/predictor/keep")},
       .grid = {all_heads(Tensor::kQ), "one for each head"},
       .threads = {kOrderThreads, Origin::kDefault,
                   "heads are few, and each round waits for memory"},
