@@ -262,6 +262,7 @@ TEST(Sequences, ReplayFromAGraphWithOtherLengths) {
         const int least = variant == "nsa" ? 1 : 0;  // whose predictor is asked for each
         for (int s = 0; s < 5; ++s)
           c.lengths.emplace_back(std::max(pick(0, 2) * pick(0, 100), least), pick(least, 700));
+        c = c.fitting_order();
       };
       draw_lengths();
       SCOPED_TRACE(c.text());

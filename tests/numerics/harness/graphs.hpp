@@ -20,7 +20,8 @@ namespace lacuna::numerics {
 inline std::shared_ptr<const Device> open_gpu() {
   Diagnostics diagnostics;
   const auto driver = load_driver(diagnostics);
-  auto device = driver ? open_device(driver, device_index(device_under_test()), diagnostics) : nullptr;
+  auto device =
+      driver ? open_device(driver, device_index(device_under_test()), diagnostics) : nullptr;
   EXPECT_TRUE(device) << render(diagnostics, {});
   return device;
 }
